@@ -1,0 +1,187 @@
+// Package gqlstream holds no code, only the tests of the project's layout.
+package gqlstream
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// module is the path that imports of ours begin with.
+const module = "gqlstream/"
+
+// mayImport is which packages of ours a package may import: upstream only, from
+// events to estimates. A new package adds its line here.
+var mayImport = map[string][]string{
+	"ingest/event": {},
+	"ingest":       {"ingest/event"},
+	"graphstore":   {"ingest/event"},
+	"quant":        {},
+	"sinks":        {"quant"},
+	"sinks/web":    {"quant", "sinks"},
+
+	"incremental/diffusion":    {"ingest/event", "graphstore"},
+	"incremental/neighborhood": {"ingest/event", "graphstore"},
+	"incremental/tally": {
+		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "quant",
+	},
+	"incremental": {
+		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
+		"incremental/tally", "quant",
+	},
+	"checkpoint": {}, // knows files, not what is in them
+	"evaluate":   {"ingest/event", "graphstore", "incremental", "quant"},
+	"cmd/gqlstream": {
+		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental/neighborhood",
+		"incremental/tally", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate",
+	},
+
+	"ingest/event/eventtest": {"ingest/event"}, // makes events for tests, which alone import it
+}
+
+// testSupport are the packages that only tests may import.
+var testSupport = []string{"ingest/event/eventtest"}
+
+// arrowFiles are the only files that may import Arrow, so that a change of its
+// major version touches no others. Tests may read what these write.
+var arrowFiles = []string{
+	"graphstore/columns.go", "graphstore/snapshot.go",
+	"ingest/event/arrow_*.go", "ingest/file_arrow.go", "ingest/file_parquet.go",
+	"sinks/*_file*.go",
+}
+
+// core are the packages that do no I/O and read no clock.
+var core = []string{
+	"graphstore", "incremental", "incremental/diffusion", "incremental/neighborhood",
+	"incremental/tally", "quant",
+}
+
+// outside are the imports that the core does without. Snapshots are written by
+// whoever hands the store an io.Writer.
+var outside = []string{
+	"os", "net", "net/http", "log", "log/slog", "math/rand", "crypto/rand", "github.com/nats-io/",
+}
+
+// source is one Go file of the project.
+type source struct {
+	name, dir string // slash-separated, from the root
+	file      *ast.File
+	test      bool
+}
+
+// sources parses every Go file of the project.
+func sources(t *testing.T) (all []source) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		switch base := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && (base == "testdata" || base == "bin" || name != "." && base[0] == '.'):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(base, ".go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		name = filepath.ToSlash(name)
+		all = append(all, source{name, path.Dir(name), file, strings.HasSuffix(name, "_test.go")})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 20 {
+		t.Fatalf("found only %d files", len(all))
+	}
+	return all
+}
+
+// imports returns the paths that a file imports.
+func (s source) imports() (paths []string) {
+	for _, spec := range s.file.Imports {
+		if p, err := strconv.Unquote(spec.Path.Value); err == nil {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
+// Every package must be in the table, and import no package of ours that its row
+// does not name.
+func TestImportsPointUpstreamOnly(t *testing.T) {
+	for _, s := range sources(t) {
+		allowed, known := mayImport[s.dir]
+		if !known && s.dir != "." {
+			t.Errorf("%s: package %s is not in the table of mayImport", s.name, s.dir)
+			continue
+		}
+		for _, p := range s.imports() {
+			ours, is := strings.CutPrefix(p, module)
+			switch {
+			case !is || s.test:
+			case slices.Contains(testSupport, ours):
+				t.Errorf("%s imports %s, which is for tests", s.name, p)
+			case !slices.Contains(allowed, ours):
+				t.Errorf("%s imports %s; %s may import %v", s.name, p, s.dir, allowed)
+			}
+		}
+	}
+}
+
+// A row of the table must stand for a package that is there.
+func TestImportTableNamesExistingPackages(t *testing.T) {
+	all := sources(t)
+	for dir := range mayImport {
+		if !slices.ContainsFunc(all, func(s source) bool { return s.dir == dir }) {
+			t.Errorf("%s is in the table, but there is no such package", dir)
+		}
+	}
+}
+
+// Only the few files that are meant to may know Arrow's types.
+func TestArrowStaysInItsFiles(t *testing.T) {
+	for _, s := range sources(t) {
+		inArrow := slices.ContainsFunc(s.imports(), func(p string) bool {
+			return strings.HasPrefix(p, "github.com/apache/arrow")
+		})
+		allowed := slices.ContainsFunc(arrowFiles, func(pattern string) bool {
+			match, err := path.Match(pattern, s.name)
+			return match && err == nil
+		})
+		if inArrow && !allowed && !s.test {
+			t.Errorf("%s imports Arrow; only %v may", s.name, arrowFiles)
+		}
+	}
+}
+
+// The core must not reach outside: the same log gives the same bytes.
+func TestCoreDoesNoIOAndReadsNoClock(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || !slices.Contains(core, s.dir) {
+			continue
+		}
+		for _, p := range s.imports() {
+			for _, banned := range outside {
+				if p == banned || strings.HasSuffix(banned, "/") && strings.HasPrefix(p, banned) {
+					t.Errorf("%s imports %s; the core does no I/O", s.name, p)
+				}
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.SelectorExpr); ok {
+				from, _ := call.X.(*ast.Ident)
+				clock := []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
+				if from != nil && from.Name == "time" && slices.Contains(clock, call.Sel.Name) {
+					t.Errorf("%s calls time.%s; now is the time in the log", s.name, call.Sel.Name)
+				}
+			}
+			return true
+		})
+	}
+}
