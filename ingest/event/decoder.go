@@ -1,0 +1,203 @@
+package event
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// The content types of messages.
+const (
+	JSON   = "application/json"                    // one event, or an array of events
+	NDJSON = "application/x-ndjson"                // one event a line
+	Arrow  = "application/vnd.apache.arrow.stream" // one table of one kind
+)
+
+// The headers of messages, besides those of the broker.
+const (
+	HeaderContentType = "Content-Type"
+	HeaderSchema      = "Gqlstream-Schema"
+	HeaderChecksum    = "Gqlstream-Checksum"
+)
+
+// Message is one message as it comes from the stream.
+type Message struct {
+	Kind        Kind     // from the subject
+	ContentType string   // "" is looked up in the payload
+	Schema      string   // schema version; "" is version 1
+	Checksum    string   // see Checksum; "" is not verified
+	Payload     []byte   // not changed, and aliased by the batch
+	Position    Position // given to every event of the message
+	Received    Time     // the time of events that give none
+}
+
+// Decoder reads messages into batches. It keeps scratch memory, so it has one
+// owner at a time. Build with NewDecoder.
+type Decoder struct {
+	config  Config
+	k       int              // number of classes
+	classes map[string]Class // by name
+
+	scan          scanner   // of the JSON message at hand
+	rec           record    // the JSON event at hand
+	probabilities []float64 // of the event at hand
+	table         table     // the Arrow message at hand
+	rows          chunk     // the rows of it at hand
+}
+
+// NewDecoder returns a decoder, or an error that lists all that is wrong with c.
+func NewDecoder(c Config) (*Decoder, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	d := &Decoder{config: c, k: c.Classes.Count, classes: make(map[string]Class, len(c.Classes.Names))}
+	for k, name := range c.Classes.Names {
+		d.classes[name] = Class(k)
+	}
+	d.probabilities = make([]float64, 0, d.k)
+	return d, nil
+}
+
+// Decode appends the events of a message to b, in their order, and to b.Refused
+// those that are refused, with the rest of the message applied. It returns
+//   - nil when the message was read, whether or not events of it were refused;
+//   - an error that matches ErrMalformed, a *MessageError, when the message is
+//     refused whole: b has no event of it, and its refusal in b.Refused;
+//   - an error that matches ErrUnknownVersion when the message is in another
+//     schema version: b is as it was and the pipeline must stop.
+//
+// Decode leaves First, Last, Time, Emit and Checkpoint of b to the source. The
+// batch aliases m.Payload until it is reset.
+func (d *Decoder) Decode(m Message, b *Batch) error {
+	at := b.mark()
+	p, err := d.decode(&m, b)
+	if p == nil && err == nil {
+		return nil
+	}
+	b.rollback(at)
+	if err != nil {
+		return err
+	}
+	r := Refusal{
+		Position: m.Position, Index: -1, Kind: m.Kind,
+		Reason: p.Reason, Detail: p.Detail, Original: m.Payload, ContentType: m.ContentType,
+	}
+	b.Refused = append(b.Refused, r)
+	return &MessageError{Refusal: r}
+}
+
+// decode checks the envelope and hands the payload to the decoder of its form.
+func (d *Decoder) decode(m *Message, b *Batch) (*Problem, error) {
+	if p, err := checkVersion(m.Schema, m.Position); p != nil || err != nil {
+		return p, err
+	}
+	if int(m.Kind) >= Kinds {
+		return problemf(UnknownKind, "no such event kind as %v", m.Kind), nil
+	}
+	if n := len(m.Payload); n > d.config.MessageBytesMax {
+		return problemf(TooLarge, "%d bytes, at most %d are allowed", n, d.config.MessageBytesMax), nil
+	}
+	if m.Checksum != "" {
+		if p := verifyChecksum(m.Checksum, m.Payload); p != nil {
+			return p, nil
+		}
+	}
+	switch form := mediaType(m.ContentType); form {
+	case JSON:
+		return d.decodeJSON(m, b, false), nil
+	case NDJSON:
+		return d.decodeNDJSON(m, b), nil
+	case Arrow:
+		return d.decodeArrow(m, b)
+	case "":
+		if bytes.HasPrefix(m.Payload, continuation) {
+			return d.decodeArrow(m, b)
+		}
+		return d.decodeJSON(m, b, true), nil
+	default:
+		return problemf(Malformed, "content type %s is none of %s, %s, %s",
+			quote(m.ContentType), JSON, NDJSON, Arrow), nil
+	}
+}
+
+// eventsMax bounds the events of a message of a kind. A prediction can take far
+// more room decoded than encoded, so with many classes there may be fewer.
+func (d *Decoder) eventsMax(kind Kind) int {
+	if kind == KindPrediction {
+		return min(d.config.EventsPerMessageMax, UnitsPerMessageMax/d.k)
+	}
+	return d.config.EventsPerMessageMax
+}
+
+// mediaType returns a content type without its parameters, in lower case.
+func mediaType(s string) string {
+	switch s {
+	case "", JSON, NDJSON, Arrow:
+		return s
+	}
+	s, _, _ = strings.Cut(s, ";")
+	return strings.ToLower(strings.TrimSpace(s))
+}
+
+// Checksum returns the checksum of a payload as it stands in its header: its
+// xxhash64 in 16 hexadecimal digits.
+func Checksum(payload []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(payload)) }
+
+// verifyChecksum compares a payload with the checksum of its header.
+func verifyChecksum(header string, payload []byte) *Problem {
+	want, err := strconv.ParseUint(header, 16, 64)
+	if err != nil || len(header) != 16 {
+		return problemf(Malformed, "checksum %s is not 16 hexadecimal digits", quote(header))
+	}
+	if got := xxhash.Sum64(payload); got != want {
+		return problemf(Malformed, "checksum is %016x, the header says %016x: the payload was damaged",
+			got, want)
+	}
+	return nil
+}
+
+// checkText refuses payloads that are plainly not JSON.
+func checkText(payload []byte) *Problem {
+	switch {
+	case len(payload) == 0:
+		return problemf(Malformed, "empty message")
+	case bytes.HasPrefix(payload, []byte("\xef\xbb\xbf")):
+		return problemf(Malformed, "byte 0: a byte order mark is not allowed")
+	case bytes.HasPrefix(payload, continuation):
+		return problemf(Malformed, "byte 0: this is an Arrow stream, not JSON")
+	case bytes.HasPrefix(payload, []byte("ARROW1")):
+		return problemf(Malformed, "byte 0: this is an Arrow file, send the stream format")
+	case bytes.HasPrefix(payload, []byte("PAR1")):
+		return problemf(Malformed, "byte 0: this is Parquet, send JSON or an Arrow stream")
+	case bytes.HasPrefix(payload, []byte("\x1f\x8b")), bytes.HasPrefix(payload, []byte("\x28\xb5\x2f\xfd")):
+		return problemf(Malformed, "byte 0: compressed payloads are not read")
+	case !utf8.Valid(payload):
+		return problemf(Malformed, "byte %d: not UTF-8", invalidAt(payload))
+	}
+	return nil
+}
+
+// invalidAt returns where p stops being UTF-8.
+func invalidAt(p []byte) int {
+	for i := 0; i < len(p); {
+		r, n := utf8.DecodeRune(p[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(p)
+}
+
+// refuse appends the refusal of one event.
+func (b *Batch) refuse(m *Message, index int, p *Problem, original []byte) {
+	b.Refused = append(b.Refused, Refusal{
+		Position: m.Position, Index: index, Kind: m.Kind,
+		Reason: p.Reason, Detail: p.Detail, Original: original,
+	})
+}

@@ -1,0 +1,304 @@
+package event
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Position is the sequence of a message in the stream (or the row in a file
+// source), counted from 1. Zero means "before the first message".
+type Position uint64
+
+// Time is nanoseconds since the Unix epoch. Zero means "not given".
+type Time int64
+
+// String renders the time as RFC 3339 in UTC, or "-" when it was not given.
+func (t Time) String() string {
+	if t == 0 {
+		return "-"
+	}
+	return time.Unix(0, int64(t)).UTC().Format(time.RFC3339Nano)
+}
+
+// Class is the index of a label class, 0 <= Class < K.
+type Class int32
+
+// NoClass stands for "no label": a label event with it withdraws the label.
+const NoClass Class = -1
+
+// One is the integer that stands for probability one: predictions are stored
+// in units of 2^-30 and the K units of a prediction sum to exactly One.
+const One = 1 << 30
+
+// Kind is what an event is about. The subject of a message names it.
+type Kind uint8
+
+// The six kinds of event (DESIGN section 3).
+const (
+	KindEdge Kind = iota
+	KindLabel
+	KindPrediction
+	KindMember
+	KindVertex
+	KindControl
+	Kinds int = iota
+)
+
+var kindNames = [Kinds]string{"edge", "label", "prediction", "member", "vertex", "control"}
+
+// String returns the kind's name, which is also the last token of its subject.
+func (k Kind) String() string {
+	if int(k) >= Kinds {
+		return "kind(" + strconv.Itoa(int(k)) + ")"
+	}
+	return kindNames[k]
+}
+
+// ParseKind is the inverse of String.
+func ParseKind(name string) (Kind, bool) {
+	for k, n := range kindNames {
+		if n == name {
+			return Kind(k), true
+		}
+	}
+	return 0, false
+}
+
+// ID names a vertex in the outside world: an unsigned integer when Name is
+// empty, else a string. A string that is the canonical decimal form of an
+// unsigned 64-bit integer *is* that integer, so "42" in a CSV file, "42" in JSON
+// and 42 in an Arrow column are one vertex. Build with ParseID or NumberID only.
+type ID struct {
+	Name   string
+	Number uint64
+}
+
+// NumberID returns the identity of the integer n.
+func NumberID(n uint64) ID { return ID{Number: n} }
+
+// ParseID returns the identity that s names. It does not copy s.
+func ParseID(s string) ID {
+	if n := len(s); n > 0 && n <= 20 && s[0] >= '0' && s[0] <= '9' && (s[0] != '0' || n == 1) {
+		if v, err := strconv.ParseUint(s, 10, 64); err == nil {
+			return ID{Number: v}
+		}
+	}
+	return ID{Name: s}
+}
+
+// String returns the identity as users write it.
+func (id ID) String() string {
+	if id.Name != "" {
+		return id.Name
+	}
+	return strconv.FormatUint(id.Number, 10)
+}
+
+// Role says what a label may be used for.
+type Role uint8
+
+const (
+	// Calibrate labels estimate the classifier's confusion. The default.
+	Calibrate Role = iota
+	// Train labels made the classifier: they never enter the confusion estimate.
+	Train
+)
+
+// String returns the role as it is written in events.
+func (r Role) String() string {
+	if r == Train {
+		return "train"
+	}
+	return "calibrate"
+}
+
+// WeightUnit is the grain of edge weights: weights are rounded to multiples of
+// 2^-20, so that sums of weights are exact in float64 in whatever order they
+// are taken (up to a total weight of 2^33).
+const WeightUnit = 1.0 / (1 << 20)
+
+// WeightMax bounds an edge weight.
+const WeightMax = 1 << 24
+
+// RoundWeight returns w rounded to a multiple of WeightUnit.
+func RoundWeight(w float64) float64 { return math.Round(w/WeightUnit) * WeightUnit }
+
+// Edge asserts that an undirected edge has a weight, or is absent.
+type Edge struct {
+	Src, Dst ID
+	Weight   float64       // > 0, a multiple of WeightUnit; ignored when Remove
+	TTL      time.Duration // > 0: the edge is removed at Time + TTL, unless asserted again
+	Time     Time
+	Position Position
+	Remove   bool
+}
+
+// Label asserts the true class of a vertex, or that it is unknown (NoClass).
+type Label struct {
+	Vertex   ID
+	Class    Class
+	Role     Role
+	Time     Time
+	Position Position
+}
+
+// Prediction asserts what a classifier says about a vertex.
+type Prediction struct {
+	Vertex   ID
+	Units    []uint32 // K units of 2^-30 that sum to One; owned by the batch
+	Version  string   // model version; may be empty
+	Time     Time
+	Position Position
+}
+
+// Member asserts a vertex's multiplicity in an explicit community; zero means
+// it is not a member.
+type Member struct {
+	Community    string
+	Vertex       ID
+	Multiplicity uint32
+	Time         Time
+	Position     Position
+}
+
+// Attribute is one key and value of a vertex.
+type Attribute struct {
+	Key   string
+	Value Value
+}
+
+// Vertex asserts attributes of a vertex, or erases all that is known of it.
+type Vertex struct {
+	Vertex     ID
+	Attributes []Attribute // in the order of the event; a null value removes the key
+	Erase      bool
+	Time       Time
+	Position   Position
+}
+
+// ValueKind is the type of an attribute value.
+type ValueKind uint8
+
+// The types of an attribute value. A null removes the attribute.
+const (
+	NullValue ValueKind = iota
+	StringValue
+	NumberValue
+	BoolValue
+)
+
+// Value is an attribute value. It is comparable.
+type Value struct {
+	Text   string  // StringValue
+	Number float64 // NumberValue, finite; 0 or 1 for BoolValue
+	Kind   ValueKind
+}
+
+// Op is what a control event asks for.
+type Op uint8
+
+// Control operations. Each takes effect at the end of the step that holds it,
+// and Flush, Checkpoint and Configure end their step.
+const (
+	Tick       Op = iota // puts time into the log
+	Flush                // ends the step and emits every changed estimate
+	Checkpoint           // asks for a checkpoint at this position
+	Configure            // replaces the core's configuration
+)
+
+// Control steers the pipeline from inside the log.
+type Control struct {
+	Op       Op
+	Config   json.RawMessage // Configure only
+	Time     Time
+	Position Position
+}
+
+// Batch is the input of one step: whole messages, in stream order. Events of a
+// kind keep their order; the kinds are separate because they touch separate
+// state. The one event whose order against other kinds matters, an erasure,
+// gets a batch of its own. A batch is reused: its slices and the strings in them
+// are valid until the next Reset.
+type Batch struct {
+	First, Last Position // of its messages; First > Last when it holds none
+	Time        Time     // the log's time at the end of the batch, never decreasing
+	Emit        bool     // an emission boundary follows this batch
+	Checkpoint  bool     // a checkpoint is asked for after this batch
+
+	Edges       []Edge
+	Labels      []Label
+	Predictions []Prediction
+	Members     []Member
+	Vertices    []Vertex
+	Controls    []Control
+	Refused     []Refusal // what did not make it into the batch, and why
+
+	units      []uint32    // backing of Prediction.Units
+	attributes []Attribute // backing of Vertex.Attributes
+	text       []byte      // backing of strings that do not alias a message
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	clear(b.Edges)
+	clear(b.Labels)
+	clear(b.Predictions)
+	clear(b.Members)
+	clear(b.Vertices)
+	clear(b.Controls)
+	clear(b.Refused)
+	clear(b.attributes)
+	*b = Batch{
+		Edges: b.Edges[:0], Labels: b.Labels[:0], Predictions: b.Predictions[:0],
+		Members: b.Members[:0], Vertices: b.Vertices[:0], Controls: b.Controls[:0],
+		Refused: b.Refused[:0], units: b.units[:0], attributes: b.attributes[:0],
+		text: b.text[:0],
+	}
+}
+
+// Events returns how many events the batch holds.
+func (b *Batch) Events() int {
+	return len(b.Edges) + len(b.Labels) + len(b.Predictions) + len(b.Members) +
+		len(b.Vertices) + len(b.Controls)
+}
+
+// Reason says in one word why an event or a message was refused. Counters and
+// the quarantine use it, so the set is fixed.
+type Reason string
+
+// The reasons for a refusal.
+const (
+	Malformed     Reason = "malformed"      // the bytes are not the wire form they claim to be
+	TooLarge      Reason = "too-large"      // a message, an id or a count above its limit
+	UnknownField  Reason = "unknown-field"  // a field that the event kind does not have
+	MissingField  Reason = "missing-field"  // a field the event cannot do without
+	BadValue      Reason = "bad-value"      // a value of the wrong type or out of range
+	NotFinite     Reason = "not-finite"     // NaN or infinity
+	NotNormal     Reason = "not-normal"     // probabilities negative, or their sum too far from one
+	WrongClasses  Reason = "wrong-classes"  // not K probabilities
+	UnknownClass  Reason = "unknown-class"  // a class that is not configured
+	SelfLoop      Reason = "self-loop"      // an edge from a vertex to itself
+	BadWeight     Reason = "bad-weight"     // weight <= 0, below the grain, or too large
+	BadID         Reason = "bad-id"         // empty, longer than 256 bytes, or not UTF-8
+	BadTime       Reason = "bad-time"       // a time that is neither RFC 3339 nor Unix seconds
+	UnknownKind   Reason = "unknown-kind"   // a subject that names no event kind
+	BadConfig     Reason = "bad-config"     // a configure event the core cannot accept
+	LimitExceeded Reason = "limit-exceeded" // a vertex, edge or community beyond the configured limit
+	Late          Reason = "late"           // older than the policy for its kind allows
+)
+
+// Refusal is one message (Index < 0) or one event of a message that was not
+// applied. It goes to the quarantine with the original bytes.
+type Refusal struct {
+	Position Position
+	Index    int // of the event in its message, from 0; -1 for the whole message
+	Kind     Kind
+	Reason   Reason
+	Detail   string
+	Original []byte // the message, or the event re-encoded as JSON
+
+	// ContentType is the header of a message refused whole; the source sets it.
+	ContentType string
+}

@@ -1,0 +1,198 @@
+// Package eventtest makes random logs for tests: seeded, valid, and nasty where
+// it matters. Hubs, edges asserted again and again, reweights, deletes down to
+// isolation, label churn, model versions that come and go, members that join and
+// leave with multiplicities, attributes that flip, erasures.
+package eventtest
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"gqlstream/ingest/event"
+)
+
+// Config shapes a log. Zero fields get the default in brackets.
+type Config struct {
+	Classes     int  // [2 to 4, by seed]
+	Vertices    int  // [5 to 60, by seed] names that can occur
+	Communities int  // [3] explicit ones, named c0, c1, ...
+	EventsMax   int  // [1 to 60, by seed] events of a batch
+	Weighted    bool // edges have weights other than one
+	Erase       bool // vertices are erased now and then
+	TTL         bool // some edges expire
+}
+
+// Stream makes the batches of one log.
+type Stream struct {
+	Config Config
+	rand   *rand.Rand
+	edges  [][2]int // asserted and not removed since, with repeats
+	next   event.Position
+	now    event.Time
+}
+
+// New returns the log of a seed.
+func New(seed uint64, c Config) *Stream {
+	r := rand.New(rand.NewPCG(seed, 0x67716c))
+	if c.Classes == 0 {
+		c.Classes = 2 + r.IntN(3)
+	}
+	if c.Vertices == 0 {
+		c.Vertices = 5 + r.IntN(56)
+	}
+	if c.Communities == 0 {
+		c.Communities = 3
+	}
+	if c.EventsMax == 0 {
+		c.EventsMax = 1 + r.IntN(60)
+	}
+	return &Stream{Config: c, rand: r, next: 1, now: event.Time(1_700_000_000 * time.Second)}
+}
+
+// Next returns the next batch, the caller's to keep. One in three ends at an
+// emission boundary.
+func (s *Stream) Next() *event.Batch {
+	b := &event.Batch{First: s.next, Emit: s.rand.IntN(3) == 0}
+	if s.Config.Erase && s.rand.IntN(12) == 0 {
+		b.Vertices = append(b.Vertices, event.Vertex{Vertex: s.id(s.vertex()), Erase: true, Position: s.next, Time: s.now})
+		s.next++
+	} else {
+		for range 1 + s.rand.IntN(s.Config.EventsMax) {
+			s.now += event.Time(time.Duration(s.rand.IntN(1000)) * time.Millisecond)
+			s.add(b)
+			s.next++
+		}
+	}
+	b.Last, b.Time = s.next-1, s.now
+	return b
+}
+
+func (s *Stream) add(b *event.Batch) {
+	switch n := s.rand.IntN(100); {
+	case n < 40:
+		b.Edges = append(b.Edges, s.assertEdge())
+	case n < 58:
+		b.Edges = append(b.Edges, s.removeEdge())
+	case n < 68:
+		b.Labels = append(b.Labels, s.label())
+	case n < 82:
+		b.Predictions = append(b.Predictions, s.prediction())
+	case n < 94:
+		b.Members = append(b.Members, s.member())
+	default:
+		b.Vertices = append(b.Vertices, s.attributes())
+	}
+}
+
+// vertex picks a vertex, low numbers far more often: those become hubs.
+func (s *Stream) vertex() int {
+	if s.rand.IntN(3) == 0 {
+		return s.rand.IntN(min(3, s.Config.Vertices))
+	}
+	return s.rand.IntN(s.Config.Vertices)
+}
+
+// id names a vertex: every other one by number, the rest by text.
+func (s *Stream) id(v int) event.ID {
+	if v%2 == 0 {
+		return event.NumberID(uint64(v))
+	}
+	return event.ParseID("v" + strconv.Itoa(v))
+}
+
+func (s *Stream) assertEdge() event.Edge {
+	u, v := s.vertex(), s.vertex()
+	if len(s.edges) > 0 && s.rand.IntN(4) == 0 { // one that is there already
+		e := s.edges[s.rand.IntN(len(s.edges))]
+		u, v = e[1], e[0]
+	}
+	if u == v {
+		v = (u + 1) % s.Config.Vertices
+	}
+	s.edges = append(s.edges, [2]int{u, v})
+	e := event.Edge{Src: s.id(u), Dst: s.id(v), Weight: 1, Time: s.now, Position: s.next}
+	if s.Config.Weighted && s.rand.IntN(2) == 0 {
+		e.Weight = event.RoundWeight(0.01 + 5*s.rand.Float64())
+	}
+	if s.Config.TTL && s.rand.IntN(4) == 0 {
+		e.TTL = time.Duration(1+s.rand.IntN(20)) * time.Second
+	}
+	return e
+}
+
+func (s *Stream) removeEdge() event.Edge {
+	u, v := s.vertex(), s.vertex()
+	if n := len(s.edges); n > 0 && s.rand.IntN(8) > 0 {
+		i := s.rand.IntN(n)
+		u, v = s.edges[i][0], s.edges[i][1]
+		s.edges[i] = s.edges[n-1]
+		s.edges = s.edges[:n-1]
+	}
+	if u == v {
+		v = (u + 1) % s.Config.Vertices
+	}
+	return event.Edge{Src: s.id(u), Dst: s.id(v), Remove: true, Time: s.now, Position: s.next}
+}
+
+func (s *Stream) label() event.Label {
+	l := event.Label{
+		Vertex: s.id(s.vertex()), Class: event.Class(s.rand.IntN(s.Config.Classes)),
+		Time: s.now, Position: s.next,
+	}
+	switch s.rand.IntN(5) {
+	case 0:
+		l.Class = event.NoClass
+	case 1:
+		l.Role = event.Train
+	}
+	return l
+}
+
+func (s *Stream) prediction() event.Prediction {
+	p := event.Prediction{
+		Vertex: s.id(s.vertex()), Units: s.units(), Version: "m" + strconv.Itoa(s.rand.IntN(3)),
+		Time: s.now, Position: s.next,
+	}
+	return p
+}
+
+// units draws a probability vector; now and then all mass is on one class.
+func (s *Stream) units() []uint32 {
+	units := make([]uint32, s.Config.Classes)
+	left := uint32(event.One)
+	if s.rand.IntN(4) > 0 {
+		for i := range units[1:] {
+			units[i] = s.rand.Uint32N(left + 1)
+			left -= units[i]
+		}
+	}
+	units[s.rand.IntN(len(units))] += left
+	return units
+}
+
+func (s *Stream) member() event.Member {
+	m := event.Member{
+		Community: "c" + strconv.Itoa(s.rand.IntN(s.Config.Communities)), Vertex: s.id(s.vertex()),
+		Multiplicity: 1, Time: s.now, Position: s.next,
+	}
+	switch s.rand.IntN(6) {
+	case 0, 1:
+		m.Multiplicity = 0
+	case 2:
+		m.Multiplicity = 1 + s.rand.Uint32N(5)
+	}
+	return m
+}
+
+func (s *Stream) attributes() event.Vertex {
+	value := event.Value{Kind: event.StringValue, Text: []string{"de", "fr", "en"}[s.rand.IntN(3)]}
+	if s.rand.IntN(6) == 0 {
+		value = event.Value{}
+	}
+	return event.Vertex{
+		Vertex:     s.id(s.vertex()),
+		Attributes: []event.Attribute{{Key: "language", Value: value}},
+		Time:       s.now, Position: s.next,
+	}
+}
