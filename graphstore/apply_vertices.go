@@ -1,0 +1,181 @@
+package graphstore
+
+import (
+	"math"
+
+	"gqlstream/ingest/event"
+)
+
+// applyVertices sets attributes and starts erasures: what an erasure takes away
+// is asserted absent and goes with the other assertions of the batch.
+func (s *Store) applyVertices(b *event.Batch) {
+	for i := range b.Vertices {
+		e := &b.Vertices[i]
+		if e.Erase {
+			if v, ok := s.ids.lookup(e.Vertex); ok {
+				s.erase(v)
+			}
+			continue
+		}
+		if reason, detail := s.acceptAttributes(e.Attributes); reason != "" {
+			s.refuse(b, event.KindVertex, i, reason, detail)
+			continue
+		}
+		v, ok := s.subject(b, event.KindVertex, i, e.Vertex, true)
+		if !ok {
+			continue
+		}
+		for j := range e.Attributes {
+			s.setAttribute(v, e.Attributes[j].Key, e.Attributes[j].Value)
+		}
+	}
+}
+
+// acceptAttributes returns why attributes cannot be set, or nothing.
+func (s *Store) acceptAttributes(list []event.Attribute) (event.Reason, string) {
+	room, joins := s.config.AttributesMax-len(s.attributes.keys), 0
+	for i := range list {
+		key, value := list[i].Key, list[i].Value
+		if value.Kind > event.BoolValue || math.IsNaN(value.Number) || math.IsInf(value.Number, 0) {
+			return event.BadValue, "attribute value"
+		}
+		if _, known := s.attributes.index[key]; !known {
+			room--
+		}
+		if len(s.members.byAttribute) > 0 {
+			joins += len(s.members.byAttribute[attributeIs{key, value}])
+		}
+	}
+	if room < 0 {
+		return event.LimitExceeded, "attribute keys"
+	}
+	if !s.roomForMembers(joins) {
+		return event.LimitExceeded, "memberships"
+	}
+	return "", ""
+}
+
+// setAttribute changes one attribute and asserts the memberships that follow.
+func (s *Store) setAttribute(v Vertex, key string, value event.Value) {
+	column := s.attributes.addKey(key)
+	before := s.attributes.at(v, column)
+	if before == value {
+		return
+	}
+	for _, c := range s.members.byAttribute[attributeIs{key, before}] {
+		s.assertMember(c, v, 0)
+	}
+	for _, c := range s.members.byAttribute[attributeIs{key, value}] {
+		s.assertMember(c, v, 1)
+	}
+	s.attributes.set(v, column, value)
+}
+
+func (s *Store) assertMember(c Community, v Vertex, multiplicity uint32) {
+	w := &s.work
+	w.members = append(w.members, entry{pair(uint32(c), uint32(v)), uint32(len(w.multiplicities))})
+	w.multiplicities = append(w.multiplicities, multiplicity)
+}
+
+// erase asserts that v has nothing and forgets its attributes and its name.
+func (s *Store) erase(v Vertex) {
+	w := &s.work
+	for _, u := range s.adj.neighbors(v) {
+		w.edges = append(w.edges, entry{edgeKeyOf(u, v), fromErasure})
+	}
+	w.labels = append(w.labels, entry{uint64(v), fromErasure})
+	w.predictions = append(w.predictions, entry{uint64(v), fromErasure})
+	for _, m := range s.members.of(v) {
+		s.assertMember(m.Community, v, 0)
+	}
+	for key := range s.attributes.keys {
+		s.attributes.set(v, key, event.Value{})
+	}
+	s.ids.erase(v)
+	s.delta.Erased = append(s.delta.Erased, v)
+}
+
+// applyPredictions sets the predictions that stand and lists those that changed.
+func (s *Store) applyPredictions(b *event.Batch) {
+	w := &s.work
+	for i := range b.Predictions {
+		p := &b.Predictions[i]
+		if reason, ok := s.acceptPrediction(p); !ok {
+			s.refuse(b, event.KindPrediction, i, reason, "")
+			continue
+		}
+		if v, ok := s.subject(b, event.KindPrediction, i, p.Vertex, true); ok {
+			w.predictions = append(w.predictions, entry{uint64(v), uint32(i)})
+		}
+	}
+	w.predictions, w.scratch = sortEntries(w.predictions, w.scratch)
+	for i, e := range w.predictions {
+		if i+1 < len(w.predictions) && w.predictions[i+1].key == e.key {
+			continue
+		}
+		if e.at == fromErasure {
+			s.setPrediction(Vertex(e.key), nil, noVersion)
+		} else {
+			p := &b.Predictions[e.at]
+			s.setPrediction(Vertex(e.key), p.Units, s.versions.index[p.Version])
+		}
+	}
+}
+
+// acceptPrediction validates a prediction and gives its version an index.
+func (s *Store) acceptPrediction(p *event.Prediction) (event.Reason, bool) {
+	if len(p.Units) != s.config.Classes {
+		return event.WrongClasses, false
+	}
+	sum := uint64(0)
+	for _, unit := range p.Units {
+		sum += uint64(unit)
+	}
+	if sum != event.One {
+		return event.NotNormal, false
+	}
+	if _, known := s.versions.index[p.Version]; !known {
+		if len(s.versions.names) >= s.config.VersionsMax {
+			return event.LimitExceeded, false
+		}
+		s.versions.add(p.Version)
+	}
+	return "", true
+}
+
+// setPrediction replaces the prediction of v (no units: removes it) and lists
+// the change, if it is one.
+func (s *Store) setPrediction(v Vertex, after []uint32, version uint32) {
+	k, w := s.config.Classes, &s.work
+	row := s.units.data[int(v)*k:][:k:k]
+	change := PredictionChange{V: v, VersionBefore: s.View().Version(v)}
+	before := s.View().Prediction(v)
+	if s.version.data[v] == version && equalUnits(before, after) {
+		return
+	}
+	if before != nil {
+		at := len(w.units)
+		w.units = append(w.units, before...)
+		change.Before = w.units[at:len(w.units):len(w.units)]
+	}
+	s.version.data[v] = version
+	if after == nil {
+		clear(row)
+	} else {
+		copy(row, after)
+		change.After, change.VersionAfter = row, version
+	}
+	s.delta.Predictions = append(s.delta.Predictions, change)
+}
+
+func equalUnits(a, b []uint32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

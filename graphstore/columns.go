@@ -1,0 +1,72 @@
+package graphstore
+
+import (
+	"unsafe"
+
+	"github.com/apache/arrow/go/v17/arrow/memory"
+)
+
+// Allocator provides the memory of the Arrow buffers.
+type Allocator = memory.Allocator
+
+var defaultAllocator = memory.DefaultAllocator
+
+// fixed are the element types of columns: of fixed width and without pointers.
+type fixed interface {
+	~int32 | ~uint8 | ~uint32 | ~uint64 | ~float64 | run | memberRun | idEntry
+}
+
+// column is a growing vector in an Arrow buffer. Data aliases the buffer and
+// must be read anew after every call that may grow it.
+type column[T fixed] struct {
+	data      []T
+	buf       *memory.Buffer
+	allocator Allocator
+}
+
+func newColumn[T fixed](allocator Allocator) column[T] {
+	return column[T]{buf: memory.NewResizableBuffer(allocator), allocator: allocator}
+}
+
+// growFreely is the number of elements up to which a column doubles when it
+// grows; a larger one grows by a quarter, which wastes less.
+const growFreely = 1 << 18
+
+// resize sets the length to n; new elements are zero.
+func (c *column[T]) resize(n int) {
+	have := len(c.data)
+	if n > cap(c.data) {
+		c.reserve(n + max(min(n, growFreely), n/4))
+	}
+	c.data = c.data[:n]
+	if n > have {
+		clear(c.data[have:])
+	}
+}
+
+// reserve moves the column to a buffer of at least n elements.
+func (c *column[T]) reserve(n int) {
+	var zero T
+	width := int(unsafe.Sizeof(zero))
+	have := len(c.data)
+	c.buf.Reserve(n * width)
+	c.buf.ResizeNoShrink(c.buf.Cap())
+	raw := c.buf.Bytes()
+	c.data = unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(raw))), len(raw)/width)[:have]
+}
+
+func (c *column[T]) append(x T) {
+	n := len(c.data)
+	c.resize(n + 1)
+	c.data[n] = x
+}
+
+// bytes returns the memory that the column holds.
+func (c *column[T]) bytes() int { return c.buf.Cap() }
+
+func (c *column[T]) release() {
+	if c.buf != nil {
+		c.buf.Release()
+	}
+	c.buf, c.data = nil, nil
+}

@@ -1,0 +1,124 @@
+package graphstore
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gqlstream/ingest/event"
+)
+
+// RuleKind says how the members of a community are found.
+type RuleKind uint8
+
+const (
+	// Explicit communities are what member events say. The default.
+	Explicit RuleKind = iota
+	// ByAttribute communities hold the vertices whose attribute Key equals Value.
+	ByAttribute
+	// Everyone is the community of every vertex, once each.
+	Everyone
+)
+
+// Rule defines one tracked community.
+type Rule struct {
+	Name  string
+	Kind  RuleKind
+	Key   string      // ByAttribute only
+	Value event.Value // ByAttribute only; not null
+}
+
+// Limits that hold when the configuration does not set them, and the largest
+// that it may set. Edges are bounded by the 32-bit offsets of the arena.
+const (
+	HubDegreeDefault   = 256
+	HubDegreeMin       = 4
+	ClassesMax         = 1 << 10
+	IDBytesMax         = 256 // of a vertex's name
+	VerticesMaxDefault = 1 << 28
+	EdgesMaxDefault    = 1 << 28
+	NamesMaxDefault    = 1 << 20
+	NamesMaxLimit      = 1 << 28
+	KeysMaxDefault     = 1 << 10
+)
+
+// Config says what a store holds and how much of it at most.
+type Config struct {
+	Classes     int    // K, the number of classes; 1 <= K <= ClassesMax
+	Communities []Rule // get the first community indices, in this order
+
+	HubDegree      int // vertices with more neighbours get a hash index; 0 is HubDegreeDefault
+	VerticesMax    int // 0 is VerticesMaxDefault
+	EdgesMax       int // undirected; 0 is EdgesMaxDefault
+	CommunitiesMax int // 0 is NamesMaxDefault
+	VersionsMax    int // model versions; 0 is NamesMaxDefault
+	AttributesMax  int // attribute keys, each of which costs 4 bytes a vertex; 0 is KeysMaxDefault
+
+	Allocator Allocator // of the Arrow buffers; nil is Go's heap
+}
+
+// Validate reports every violation.
+func (c *Config) Validate() error {
+	var errs []error
+	between := func(name string, value, least, most int) {
+		if value < least || value > most {
+			errs = append(errs, fmt.Errorf("%s is %d, want %d to %d", name, value, least, most))
+		}
+	}
+	between("classes", c.Classes, 1, ClassesMax)
+	if c.HubDegree != 0 {
+		between("hub degree", c.HubDegree, HubDegreeMin, 1<<20)
+	}
+	between("vertices max", c.VerticesMax, 0, VerticesMaxDefault)
+	between("edges max", c.EdgesMax, 0, EdgesMaxDefault)
+	between("communities max", c.CommunitiesMax, 0, NamesMaxLimit)
+	between("versions max", c.VersionsMax, 0, NamesMaxLimit)
+	between("attributes max", c.AttributesMax, 0, NamesMaxDefault)
+	if err := validateRules(c.Communities); err != nil {
+		errs = append(errs, err)
+	}
+	if limit := c.withDefaults().CommunitiesMax; len(c.Communities) > limit {
+		errs = append(errs, fmt.Errorf("%d communities, above the limit of %d", len(c.Communities), limit))
+	}
+	return errors.Join(errs...)
+}
+
+func validateRules(rules []Rule) error {
+	var errs []error
+	seen := make(map[string]bool, len(rules))
+	for i, r := range rules {
+		if r.Name == "" {
+			errs = append(errs, fmt.Errorf("community %d has no name", i))
+		} else if seen[r.Name] {
+			errs = append(errs, fmt.Errorf("community %q is defined twice", r.Name))
+		}
+		seen[r.Name] = true
+		switch {
+		case r.Kind > Everyone:
+			errs = append(errs, fmt.Errorf("community %q has the unknown rule %d", r.Name, r.Kind))
+		case r.Kind != ByAttribute && (r.Key != "" || r.Value != event.Value{}):
+			errs = append(errs, fmt.Errorf("community %q has an attribute and is not defined by it", r.Name))
+		case math.IsNaN(r.Value.Number) || math.IsInf(r.Value.Number, 0):
+			errs = append(errs, fmt.Errorf("community %q asks for a number that is not finite", r.Name))
+		case r.Kind == ByAttribute && (r.Key == "" || r.Value.Kind == event.NullValue):
+			errs = append(errs, fmt.Errorf("community %q needs an attribute key and a value", r.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) withDefaults() Config {
+	d := *c
+	set := func(field *int, value int) {
+		if *field == 0 {
+			*field = value
+		}
+	}
+	set(&d.HubDegree, HubDegreeDefault)
+	set(&d.VerticesMax, VerticesMaxDefault)
+	set(&d.EdgesMax, EdgesMaxDefault)
+	set(&d.CommunitiesMax, NamesMaxDefault)
+	set(&d.VersionsMax, NamesMaxDefault)
+	set(&d.AttributesMax, KeysMaxDefault)
+	return d
+}

@@ -1,0 +1,77 @@
+package graphstore
+
+import "gqlstream/ingest/event"
+
+// Vertex is the dense index of a vertex, given in order of first mention.
+type Vertex uint32
+
+// Community is the dense index of a tracked community, given in order of
+// configuration, then of first mention.
+type Community uint32
+
+// Label is what the store knows of a vertex's true class.
+type Label struct {
+	Class event.Class // NoClass when unknown
+	Role  event.Role
+}
+
+// Delta says exactly what a batch changed: net (what a batch did and undid is
+// absent), each list sorted by its key, values before; the values after are in
+// the View. A Delta is valid until the next Apply.
+type Delta struct {
+	Position event.Position
+	Time     event.Time
+
+	FirstVertex    Vertex    // vertices FirstVertex <= v < View.Vertices() are new
+	FirstCommunity Community // likewise for communities
+	Erased         []Vertex  // sorted: lost all that was known of them, their names included
+	Reused         []Vertex  // sorted: indices of vertices erased earlier, given to new ones now
+
+	Edges       []EdgeChange       // by (U, V), U < V
+	Degrees     []DegreeChange     // by V; every endpoint of Edges
+	Labels      []LabelChange      // by V
+	Predictions []PredictionChange // by V
+	Members     []MemberChange     // by (Community, V); rule-based memberships included
+}
+
+// EdgeChange is a change of the weight of the edge {U, V}; absent edges weigh 0.
+type EdgeChange struct {
+	U, V          Vertex
+	Before, After float64
+}
+
+// DegreeChange is a change of the number of neighbours and of the sum of their
+// edge weights (without the self-loop that the diffusion adds).
+type DegreeChange struct {
+	V               Vertex
+	Before, After   float64 // sums of weights
+	NeighborsBefore int
+	NeighborsAfter  int
+}
+
+// LabelChange is a change of the label of V.
+type LabelChange struct {
+	V             Vertex
+	Before, After Label
+}
+
+// PredictionChange is a change of the prediction of V or of its model version.
+type PredictionChange struct {
+	V             Vertex
+	Before, After []uint32 // K units, nil when there is none
+	VersionBefore uint32   // index into View.Versions, meaningless without a prediction
+	VersionAfter  uint32
+}
+
+// MemberChange is a change of the multiplicity of V in a community.
+type MemberChange struct {
+	Community     Community
+	V             Vertex
+	Before, After uint32
+}
+
+// Membership is one community of a vertex.
+type Membership struct {
+	Community    Community
+	Multiplicity uint32
+}

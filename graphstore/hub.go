@@ -1,0 +1,146 @@
+package graphstore
+
+import "math/bits"
+
+// hubs holds an index from neighbour to position for every vertex with many
+// neighbours: open addressing with linear probing, load at most three quarters.
+//
+// The hash of a neighbour is a product with an odd constant, 32 bits. In a table
+// of 1<<b slots its leading b bits are the home slot; a slot holds the other bits
+// above the position plus one, which fits in b bits because the table is larger
+// than the run; zero is empty. The upper bits tell nearly all strangers apart
+// without a look at the run, and 4 bytes a slot cost less than the run itself.
+type hubs struct {
+	list  []hubTable
+	free  freeIndices // unused places in list, lowest on top
+	arena arena       // of the tables
+}
+
+type hubTable struct {
+	at   uint32
+	bits uint8 // 0: unused
+}
+
+func hashNeighbor(u uint32) uint32 { return u * 0x9e3779b1 }
+
+// tableBits returns the size of the smallest table for n neighbours.
+func tableBits(n int) uint8 { return uint8(bits.Len(uint(n + n/3))) }
+
+// slots returns the table of a hub, given as index plus one.
+func (h *hubs) slots(hub uint32) ([]uint32, uint8) {
+	t := h.list[hub-1]
+	return h.arena.data.data[t.at:][: 1<<t.bits : 1<<t.bits], t.bits
+}
+
+// add indexes a run and returns its index plus one.
+func (h *hubs) add(run []uint32) (hub uint32) {
+	if len(h.free) > 0 {
+		hub = h.free.pop() + 1
+	} else {
+		h.list = append(h.list, hubTable{})
+		hub = uint32(len(h.list))
+	}
+	h.build(hub, run, tableBits(len(run)))
+	return hub
+}
+
+// build makes a table of 1<<b slots for the run.
+func (h *hubs) build(hub uint32, run []uint32, b uint8) {
+	at := h.arena.alloc(b)
+	h.list[hub-1] = hubTable{at: at, bits: b}
+	slots, _ := h.slots(hub)
+	clear(slots)
+	for i, u := range run {
+		place(slots, b, u, uint32(i))
+	}
+}
+
+// place puts neighbour u at position i into a table with room.
+func place(slots []uint32, b uint8, u, i uint32) {
+	hash := hashNeighbor(u)
+	mask := uint32(len(slots) - 1)
+	slot := hash >> (32 - b)
+	for slots[slot&mask] != 0 {
+		slot++
+	}
+	slots[slot&mask] = hash<<b | (i + 1)
+}
+
+// find returns the position of u in the run.
+func (h *hubs) find(hub uint32, run []uint32, u uint32) (uint32, bool) {
+	slots, b := h.slots(hub)
+	hash := hashNeighbor(u)
+	mask := uint32(len(slots) - 1)
+	for slot := hash >> (32 - b); ; slot++ {
+		x := slots[slot&mask]
+		if x == 0 {
+			return 0, false
+		}
+		if (x^hash<<b)&^mask == 0 {
+			if i := x&mask - 1; run[i] == u {
+				return i, true
+			}
+		}
+	}
+}
+
+// insert indexes the entry at position i, the last of the run.
+func (h *hubs) insert(hub uint32, run []uint32, i uint32) {
+	slots, b := h.slots(hub)
+	if 4*len(run) > 3*len(slots) {
+		h.arena.release(h.list[hub-1].at, b)
+		h.build(hub, run, b+1)
+		return
+	}
+	place(slots, b, run[i], i)
+}
+
+// remove takes position i out of the index and gives it to the last entry of
+// the run, which the caller is about to move there.
+func (h *hubs) remove(hub uint32, run []uint32, i uint32) {
+	slots, b := h.slots(hub)
+	last := uint32(len(run) - 1)
+	gap := slotOf(slots, b, run[i], i)
+	if i != last {
+		moved := slotOf(slots, b, run[last], last)
+		slots[moved] = slots[moved]&^uint32(len(slots)-1) | (i + 1)
+		run[i] = run[last]
+	}
+	closeGap(slots, b, run, gap)
+	if b > 2 && 8*len(run) < len(slots) {
+		h.arena.release(h.list[hub-1].at, b)
+		h.build(hub, run[:last], b-2)
+	}
+}
+
+// slotOf returns the slot of u, which stands at position i.
+func slotOf(slots []uint32, b uint8, u, i uint32) uint32 {
+	mask := uint32(len(slots) - 1)
+	slot := hashNeighbor(u) >> (32 - b)
+	for slots[slot&mask]&mask != i+1 {
+		slot++
+	}
+	return slot & mask
+}
+
+// closeGap empties a slot; entries further on move back unless that would put
+// them before their home (Knuth, 6.4, algorithm R).
+func closeGap(slots []uint32, b uint8, run []uint32, gap uint32) {
+	mask := uint32(len(slots) - 1)
+	for next := (gap + 1) & mask; slots[next] != 0; next = (next + 1) & mask {
+		home := hashNeighbor(run[slots[next]&mask-1]) >> (32 - b)
+		if (next-home)&mask >= (next-gap)&mask {
+			slots[gap] = slots[next]
+			gap = next
+		}
+	}
+	slots[gap] = 0
+}
+
+// drop forgets the index of a hub.
+func (h *hubs) drop(hub uint32) {
+	t := h.list[hub-1]
+	h.arena.release(t.at, t.bits)
+	h.list[hub-1] = hubTable{}
+	h.free.push(hub - 1)
+}

@@ -1,0 +1,231 @@
+package graphstore
+
+import (
+	"math/bits"
+	"strings"
+	"unsafe"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/ingest/event"
+)
+
+// idEntry is the identity of one vertex: a number, or where its name stands in
+// the arena of names. 16 bytes, so that a comparison costs one cache line.
+type idEntry struct {
+	word uint64 // the number, or the offset of the name
+	size uint32 // 0 for a number, the name's length, or erasedID
+	hash uint32 // upper half of the hash
+}
+
+// slotsMin is the size of the smallest table.
+const slotsMin = 1 << 8
+
+const erasedID = ^uint32(0)
+
+// interner maps identities to dense indices, both ways, through one
+// open-addressing table with linear probing. A slot holds the upper half of the
+// hash and the index plus one; zero is empty. The upper half's leading bits are
+// the home slot and the others tell most strangers apart without a look at their
+// identity, and let the table grow without hashing anything again.
+//
+// Invariant: every entry that is not erased is found by its identity, free holds
+// exactly the erased ones as a heap with the smallest on top, and the bytes of an
+// erased name are zero.
+type interner struct {
+	entries column[idEntry]
+	slots   column[uint64]
+	bytes   column[uint8] // the names
+	free    freeIndices
+	dead    int // bytes of erased names
+}
+
+func newInterner(a Allocator) interner {
+	t := interner{
+		entries: newColumn[idEntry](a), slots: newColumn[uint64](a), bytes: newColumn[uint8](a),
+	}
+	t.slots.resize(slotsMin)
+	return t
+}
+
+func (t *interner) release() {
+	t.entries.release()
+	t.slots.release()
+	t.bytes.release()
+}
+
+// hashID returns the upper half of the hash of id. Numbers go through the
+// finaliser of SplitMix64, names through xxhash.
+func hashID(id event.ID) uint32 {
+	if id.Name != "" {
+		return uint32(xxhash.Sum64String(id.Name) >> 32)
+	}
+	x := id.Number + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return uint32((x ^ x>>31) >> 32)
+}
+
+// lookup returns the vertex of id.
+func (t *interner) lookup(id event.ID) (Vertex, bool) {
+	_, v, found := t.find(id, hashID(id))
+	return v, found
+}
+
+// find returns the slot that holds id, or the empty one where it would go.
+func (t *interner) find(id event.ID, hash uint32) (slot uint64, v Vertex, found bool) {
+	mask := uint64(len(t.slots.data) - 1)
+	for slot = t.home(hash); ; slot = (slot + 1) & mask {
+		x := t.slots.data[slot]
+		if x == 0 {
+			return slot, 0, false
+		}
+		if uint32(x>>32) == hash && t.same(uint32(x)-1, id) {
+			return slot, Vertex(uint32(x) - 1), true
+		}
+	}
+}
+
+func (t *interner) home(hash uint32) uint64 {
+	return uint64(hash) >> (32 - bits.Len32(uint32(len(t.slots.data)-1)))
+}
+
+func (t *interner) same(v uint32, id event.ID) bool {
+	e := &t.entries.data[v]
+	if id.Name == "" {
+		return e.size == 0 && e.word == id.Number
+	}
+	return int(e.size) == len(id.Name) && t.name(e) == id.Name
+}
+
+// name returns the name of an entry that has one, aliasing the arena.
+func (t *interner) name(e *idEntry) string {
+	return unsafe.String(&t.bytes.data[e.word], int(e.size))
+}
+
+// intern returns the vertex of id, given an index now if it had none: the lowest
+// erased one, else the next.
+func (t *interner) intern(id event.ID) Vertex {
+	hash := hashID(id)
+	slot, v, found := t.find(id, hash)
+	if found {
+		return v
+	}
+	if at := len(t.free); at > 0 {
+		v = Vertex(t.free.pop())
+	} else {
+		v = Vertex(len(t.entries.data))
+		if 4*len(t.entries.data) >= 3*len(t.slots.data) {
+			t.rehash(2 * len(t.slots.data))
+			slot, _, _ = t.find(id, hash)
+		}
+		t.entries.append(idEntry{})
+	}
+	t.entries.data[v] = t.newEntry(id, hash)
+	t.slots.data[slot] = uint64(hash)<<32 | uint64(v+1)
+	return v
+}
+
+func (t *interner) newEntry(id event.ID, hash uint32) idEntry {
+	if id.Name == "" {
+		return idEntry{word: id.Number, hash: hash}
+	}
+	at := len(t.bytes.data)
+	t.bytes.resize(at + len(id.Name))
+	copy(t.bytes.data[at:], id.Name)
+	return idEntry{word: uint64(at), size: uint32(len(id.Name)), hash: hash}
+}
+
+// rehash moves to a table of n slots, a power of two. Entries go in by index.
+func (t *interner) rehash(n int) {
+	t.slots.resize(0)
+	t.slots.resize(n)
+	mask := uint64(n - 1)
+	for v := range t.entries.data {
+		e := &t.entries.data[v]
+		if e.size == erasedID {
+			continue
+		}
+		slot := t.home(e.hash)
+		for t.slots.data[slot] != 0 {
+			slot = (slot + 1) & mask
+		}
+		t.slots.data[slot] = uint64(e.hash)<<32 | uint64(v+1)
+	}
+}
+
+// erase forgets the identity of v. Its index is not given away before recycle.
+func (t *interner) erase(v Vertex) {
+	e := &t.entries.data[v]
+	if e.size > 0 {
+		clear(t.bytes.data[e.word : e.word+uint64(e.size)])
+		t.dead += int(e.size)
+	}
+	t.removeSlot(v, e.hash)
+	*e = idEntry{size: erasedID}
+}
+
+// removeSlot empties the slot of v and closes the gap: entries further on move
+// back unless that would put them before their home (Knuth, 6.4, algorithm R).
+func (t *interner) removeSlot(v Vertex, hash uint32) {
+	mask := uint64(len(t.slots.data) - 1)
+	gap := t.home(hash)
+	for uint32(t.slots.data[gap]) != uint32(v+1) {
+		gap = (gap + 1) & mask
+	}
+	for next := (gap + 1) & mask; t.slots.data[next] != 0; next = (next + 1) & mask {
+		home := t.home(uint32(t.slots.data[next] >> 32))
+		if (next-home)&mask >= (next-gap)&mask {
+			t.slots.data[gap] = t.slots.data[next]
+			gap = next
+		}
+	}
+	t.slots.data[gap] = 0
+}
+
+// recycle lets the index of the erased v be given to a new vertex.
+func (t *interner) recycle(v Vertex) { t.free.push(uint32(v)) }
+
+func (t *interner) erased(v Vertex) bool { return t.entries.data[v].size == erasedID }
+
+func (t *interner) id(v Vertex) event.ID {
+	e := &t.entries.data[v]
+	switch e.size {
+	case erasedID:
+		return event.ID{}
+	case 0:
+		return event.NumberID(e.word)
+	}
+	return event.ID{Name: string(t.bytes.data[e.word : e.word+uint64(e.size)])}
+}
+
+// restore appends an identity as String writes it, or an erased one. It returns an
+// index that stands already if the identity does.
+func (t *interner) restore(text string, live bool) Vertex {
+	v := Vertex(len(t.entries.data))
+	if !live {
+		t.entries.append(idEntry{size: erasedID})
+		t.free.push(uint32(v))
+		return v
+	}
+	free := t.free
+	t.free = nil
+	v = t.intern(event.ParseID(text))
+	t.free = free
+	return v
+}
+
+// names are strings by index in order of first mention.
+type names struct {
+	names []string
+	index map[string]uint32
+}
+
+func newNames() names { return names{index: map[string]uint32{}} }
+
+// add gives a name the next index. It keeps a copy.
+func (n *names) add(name string) {
+	name = strings.Clone(name)
+	n.index[name] = uint32(len(n.names))
+	n.names = append(n.names, name)
+}

@@ -1,0 +1,228 @@
+package graphstore
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+)
+
+// Records returns a table as Arrow records over one copy of its rows, which stays
+// as it is whatever becomes of the store. The caller releases each.
+func (w View) Records(t Table) []arrow.Record {
+	var records []arrow.Record
+	_ = w.s.table(t, func(rows []vector) error { // visit cannot fail
+		records = append(records, recordOf(rows))
+		return nil
+	})
+	return records
+}
+
+// Section is one table of a snapshot.
+type Section struct {
+	Table Table
+	store *Store
+}
+
+// Sections vacuums the store and returns the tables of its snapshot, which must
+// be written before the next Apply.
+func (s *Store) Sections() []Section {
+	s.Vacuum()
+	sections := make([]Section, 0, len(Tables()))
+	for _, t := range Tables() {
+		sections = append(sections, Section{Table: t, store: s})
+	}
+	return sections
+}
+
+// WriteTo writes the table as an uncompressed Arrow IPC file and returns how many
+// bytes that took. The bytes depend on the content of the store alone.
+func (s Section) WriteTo(w io.Writer) (int64, error) {
+	counter := &countingWriter{w: w}
+	var file *ipc.FileWriter
+	err := s.store.table(s.Table, func(rows []vector) error {
+		record := recordOf(rows)
+		defer record.Release()
+		if file == nil {
+			var err error
+			if file, err = ipc.NewFileWriter(counter, ipc.WithSchema(record.Schema())); err != nil {
+				return err
+			}
+		}
+		return file.Write(record)
+	})
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return counter.n, fmt.Errorf("graphstore: write table %s: %w", s.Table, err)
+	}
+	return counter.n, nil
+}
+
+// countingWriter is a writer that knows its position, which is all that the IPC
+// writer wants of a seeker.
+type countingWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func (c *countingWriter) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekCurrent {
+		return 0, fmt.Errorf("seek to %d from %d in a stream", offset, whence)
+	}
+	return c.n, nil
+}
+
+// readTable visits the rows of a table written by WriteTo, chunk by chunk. The
+// vectors alias data or memory of the reader and are valid during the visit. data
+// must be known to be undamaged: the IPC reader does not survive hostile bytes.
+func readTable(t Table, data []byte, visit func([]vector) error) error {
+	file, err := ipc.NewFileReader(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("read table %s: %w", t, err)
+	}
+	defer file.Close()
+	for i := range file.NumRecords() {
+		if err := readRecord(file, i, visit); err != nil {
+			return fmt.Errorf("read table %s: %w", t, err)
+		}
+	}
+	return nil
+}
+
+func readRecord(file *ipc.FileReader, i int, visit func([]vector) error) error {
+	record, err := file.RecordAt(i)
+	if err != nil {
+		return err
+	}
+	defer record.Release()
+	rows := make([]vector, record.NumCols())
+	for j := range rows {
+		if rows[j], err = vectorFrom(record.ColumnName(j), record.Column(j).Data()); err != nil {
+			return err
+		}
+	}
+	return visit(rows)
+}
+
+var timestamps = &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
+
+// arrowType returns the type of a vector.
+func (v *vector) arrowType() arrow.DataType {
+	switch v.kind {
+	case u8Vector:
+		return arrow.PrimitiveTypes.Uint8
+	case i32Vector:
+		return arrow.PrimitiveTypes.Int32
+	case u32Vector:
+		return arrow.PrimitiveTypes.Uint32
+	case u64Vector:
+		return arrow.PrimitiveTypes.Uint64
+	case f64Vector:
+		return arrow.PrimitiveTypes.Float64
+	case timeVector:
+		return timestamps
+	case textVector:
+		return arrow.BinaryTypes.String
+	case u32ListVector:
+		return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Uint32)
+	case f64ListVector:
+		return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)
+	}
+	return arrow.FixedSizeListOfNonNullable(int32(v.width), arrow.PrimitiveTypes.Float64)
+}
+
+// recordOf returns vectors as a record that aliases them.
+func recordOf(rows []vector) arrow.Record {
+	fields, columns := make([]arrow.Field, len(rows)), make([]arrow.Array, len(rows))
+	for i := range rows {
+		v := &rows[i]
+		fields[i] = arrow.Field{Name: v.name, Type: v.arrowType(), Nullable: true}
+		data := v.arrowData(fields[i].Type)
+		columns[i] = array.MakeFromData(data)
+		data.Release()
+	}
+	record := array.NewRecord(arrow.NewSchema(fields, nil), columns, int64(rows[0].rows))
+	for _, column := range columns {
+		column.Release()
+	}
+	return record
+}
+
+func (v *vector) arrowData(typ arrow.DataType) arrow.ArrayData {
+	var valid *memory.Buffer
+	if v.valid != nil {
+		valid = memory.NewBufferBytes(v.valid)
+	}
+	values := memory.NewBufferBytes(v.data)
+	var child []arrow.ArrayData
+	buffers := []*memory.Buffer{valid}
+	if v.kind.hasOffsets() {
+		buffers = append(buffers, memory.NewBufferBytes(rawBytes(v.offsets)))
+	}
+	if nested, ok := typ.(arrow.NestedType); ok {
+		elements := array.NewData(nested.Fields()[0].Type, len(v.data)/v.kind.sizeOf(),
+			[]*memory.Buffer{nil, values}, nil, 0, 0)
+		defer elements.Release()
+		child = []arrow.ArrayData{elements}
+	} else {
+		buffers = append(buffers, values)
+	}
+	return array.NewData(typ, v.rows, buffers, child, v.nulls, 0)
+}
+
+// vectorFrom returns a column as a vector that aliases it, and an error if it is
+// of a type that no vector has, or does not fit together.
+func vectorFrom(name string, data arrow.ArrayData) (vector, error) {
+	v := vector{name: name, rows: data.Len(), nulls: data.NullN()}
+	buffers := data.Buffers()
+	values := data
+	for kind := range f64FixedVector + 1 {
+		v.kind = kind
+		if kind == f64FixedVector {
+			if fixed, ok := data.DataType().(*arrow.FixedSizeListType); ok {
+				v.width = int(fixed.Len())
+			}
+		}
+		if arrow.TypeEqual(v.arrowType(), data.DataType()) {
+			break
+		}
+		if kind == f64FixedVector {
+			return v, fmt.Errorf("column %q is of type %v", name, data.DataType())
+		}
+	}
+	if data.Offset() != 0 {
+		return v, fmt.Errorf("column %q starts at row %d", name, data.Offset())
+	}
+	if v.kind.hasOffsets() {
+		v.offsets = elements[int32](bytesOf(buffers[1]))
+		v.offsets = v.offsets[:min(len(v.offsets), v.rows+1)]
+	}
+	if children := data.Children(); len(children) > 0 {
+		values = children[0]
+		buffers = values.Buffers()
+	}
+	v.data = bytesOf(buffers[len(buffers)-1])
+	if v.nulls > 0 {
+		v.valid = bytesOf(data.Buffers()[0])
+	}
+	return v, v.check()
+}
+
+func bytesOf(b *memory.Buffer) []byte {
+	if b == nil {
+		return nil
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,346 @@
+package graphstore
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"gqlstream/ingest/event"
+)
+
+// dump is every byte of a store that can decide anything.
+func dump(s *Store) map[string]any {
+	d := map[string]any{
+		"time": s.time, "position": s.delta.Position,
+		"entries": s.ids.entries.data, "slots": s.ids.slots.data, "names": s.ids.bytes.data,
+		"free": []uint32(s.ids.free), "dead": s.ids.dead,
+		"runs": s.adj.runs.data, "arena": s.adj.arena.data.data, "arena free": s.adj.arena.free,
+		"idle": s.adj.arena.idle, "weights": s.adj.weights.data, "heavy": s.adj.heavy,
+		"weight sum": s.adj.weightSum, "edges": s.adj.edges,
+		"hubs": s.adj.hubs.list, "hub free": []uint32(s.adj.hubs.free),
+		"hub arena": s.adj.hubs.arena.data.data, "hub arena free": s.adj.hubs.arena.free,
+		"classes": s.classes.data, "roles": s.roles.data, "units": s.units.data, "version": s.version.data,
+		"versions": s.versions, "keys": s.attributes.keys, "index": s.attributes.index,
+		"values": s.attributes.values, "uses": s.attributes.uses, "by value": s.attributes.byValue,
+		"value free": []uint32(s.attributes.free), "by name": s.members.byName,
+		"by attribute": s.members.byAttribute, "total": s.members.total,
+		"member runs": s.members.runs.data, "member arena": s.members.arena.data.data,
+		"member free": s.members.arena.free, "ends": s.expiry.ends, "heap": s.expiry.heap,
+		"communities": s.members.communities,
+	}
+	for i := range s.attributes.columns {
+		d[fmt.Sprint("attribute ", i)] = s.attributes.columns[i].data
+	}
+	return d
+}
+
+// differ returns the first part in which two stores differ. Empty and nil are
+// the same.
+func differ(a, b *Store) string {
+	da, db := dump(a), dump(b)
+	if len(da) != len(db) {
+		return "number of attributes"
+	}
+	for part, x := range da {
+		y := db[part]
+		vx, vy := reflect.ValueOf(x), reflect.ValueOf(y)
+		if vx.Kind() == reflect.Slice && vx.Len() == 0 && vy.Len() == 0 {
+			continue
+		}
+		if part == "communities" {
+			x, y = fmt.Sprint(x), fmt.Sprint(y)
+		}
+		if !reflect.DeepEqual(x, y) {
+			return fmt.Sprintf("%s: %.300v and %.300v", part, x, y)
+		}
+	}
+	return ""
+}
+
+func save(t testing.TB, s *Store) map[Table][]byte {
+	t.Helper()
+	files := map[Table][]byte{}
+	for _, section := range s.Sections() {
+		var file bytes.Buffer
+		n, err := section.WriteTo(&file)
+		if err != nil || int(n) != file.Len() {
+			t.Fatalf("section %s: %d of %d bytes, %v", section.Table, n, file.Len(), err)
+		}
+		files[section.Table] = file.Bytes()
+	}
+	return files
+}
+
+func load(t testing.TB, config Config, files map[Table][]byte) *Store {
+	t.Helper()
+	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	config.Allocator = checked
+	s, err := Load(config, func(t Table) ([]byte, error) { return files[t], nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Release()
+		checked.AssertSize(t, 0)
+	})
+	return s
+}
+
+// A store loaded in the middle of a history must hold the same bytes as the one
+// that was saved, and keep doing so, delta by delta, through the rest of it.
+func TestLoadedStoreGoesOnIdentically(t *testing.T) {
+	for seed := range uint64(12) {
+		config := Config{Classes: testClasses, Communities: testRules, HubDegree: []int{4, 32, 0}[seed%3]}
+		s := newTestStore(t, config)
+		h := newHistory(seed, []int{6, 60, 400}[seed%3], seed%2 == 0)
+		var b event.Batch
+		for range 20 {
+			h.batch(&b, 1+h.rng.IntN(300))
+			s.Apply(&b)
+		}
+		files := save(t, s)
+		twin := load(t, config, files)
+		if part := differ(s, twin); part != "" {
+			t.Fatalf("seed %d: loaded store differs in %s", seed, part)
+		}
+		for i := range 20 {
+			h.batch(&b, 1+h.rng.IntN(300))
+			d1, r1 := s.Apply(&b)
+			d2, r2 := twin.Apply(&b)
+			if fmt.Sprint(r1) != fmt.Sprint(r2) || fmt.Sprint(*d1) != fmt.Sprint(*d2) {
+				t.Fatalf("seed %d batch %d: deltas differ:\n%v %v\n%v %v", seed, i, *d1, r1, *d2, r2)
+			}
+			for v := range Vertex(s.View().Vertices()) {
+				if !slices.Equal(s.View().Neighbors(v), twin.View().Neighbors(v)) {
+					t.Fatalf("seed %d batch %d: neighbours of %d stand in another order", seed, i, v)
+				}
+			}
+			if err := twin.Check(); err != nil {
+				t.Fatalf("seed %d batch %d: %v", seed, i, err)
+			}
+		}
+		again, other := save(t, s), save(t, twin)
+		if part := differ(s, twin); part != "" {
+			t.Fatalf("seed %d: stores differ in the end in %s", seed, part)
+		}
+		for table, file := range again {
+			if !bytes.Equal(file, other[table]) {
+				t.Fatalf("seed %d: files of table %s differ", seed, table)
+			}
+		}
+	}
+}
+
+// Batches that are split, and edges within them that are permuted, must leave the
+// same bytes after a vacuum.
+func TestSplitAndPermutedBatchesLeaveTheSameBytes(t *testing.T) {
+	for seed := range uint64(12) {
+		config := Config{Communities: testRules, HubDegree: []int{4, 16, 0}[seed%3]}
+		whole, split := newTestStore(t, config), newTestStore(t, config)
+		h := newHistory(seed, []int{6, 60, 300}[seed%3], seed%2 == 0)
+		var b event.Batch
+		mention(h, whole, split)
+		for range 25 {
+			h.batch(&b, 1+h.rng.IntN(200))
+			whole.Apply(&b)
+			applySplit(h, split, &b)
+		}
+		whole.Vacuum()
+		split.Vacuum()
+		if part := differ(whole, split); part != "" {
+			t.Fatalf("seed %d: %s", seed, part)
+		}
+	}
+}
+
+// mention gives every vertex, community and version its index.
+func mention(h *history, stores ...*Store) {
+	var b event.Batch
+	for n := 1; n <= h.vertices; n++ {
+		id := event.NumberID(uint64(n))
+		if n%2 == 1 {
+			id = event.ParseID(fmt.Sprintf("vertex-%d", n))
+		}
+		b.Vertices = append(b.Vertices, event.Vertex{Vertex: id})
+	}
+	for _, name := range []string{"late", "later"} {
+		b.Members = append(b.Members, event.Member{Community: name, Vertex: event.NumberID(2), Multiplicity: 1})
+	}
+	for _, version := range []string{"", "v1", "v2"} {
+		b.Predictions = append(b.Predictions, event.Prediction{
+			Vertex: event.NumberID(2), Units: []uint32{event.One, 0, 0}, Version: version,
+		})
+	}
+	for _, s := range stores {
+		s.Apply(&b)
+	}
+}
+
+// applySplit applies each kind of the batch alone, the edges in two halves of
+// which the first is permuted where no pair repeats. Erasures stay whole.
+func applySplit(h *history, s *Store, b *event.Batch) {
+	if len(b.Vertices) > 0 && b.Vertices[0].Erase {
+		s.Apply(b)
+		return
+	}
+	part := func() event.Batch { return event.Batch{First: b.First, Last: b.Last, Time: b.Time} }
+	vertices, labels, predictions, members := part(), part(), part(), part()
+	vertices.Vertices, labels.Labels = b.Vertices, b.Labels
+	predictions.Predictions, members.Members = b.Predictions, b.Members
+	s.Apply(&vertices)
+	half, rest := part(), part()
+	half.Edges, rest.Edges = slices.Clone(b.Edges[:len(b.Edges)/2]), b.Edges[len(b.Edges)/2:]
+	seen := map[edgeID]bool{}
+	for _, e := range half.Edges {
+		seen[edgeOf(e.Src, e.Dst)] = true
+	}
+	if len(seen) == len(half.Edges) && !hasErased(s) {
+		h.rng.Shuffle(len(half.Edges), func(i, j int) { half.Edges[i], half.Edges[j] = half.Edges[j], half.Edges[i] })
+	}
+	s.Apply(&half)
+	s.Apply(&rest)
+	s.Apply(&labels)
+	s.Apply(&predictions)
+	s.Apply(&members)
+}
+
+func hasErased(s *Store) bool { return len(s.ids.free) > 0 }
+
+// Every table must say the same as the view, in records that stay as they are
+// when the store changes.
+func TestRecordsAreImmutableCopies(t *testing.T) {
+	s := newTestStore(t, Config{Communities: testRules})
+	h := newHistory(3, 50, true)
+	var b event.Batch
+	for range 20 {
+		h.batch(&b, 200)
+		s.Apply(&b)
+	}
+	records := s.View().Records(VerticesTable)
+	edges := s.View().Records(AdjacencyTable)
+	if len(records) != 1 || len(edges) != 1 {
+		t.Fatalf("%d and %d records, want 1", len(records), len(edges))
+	}
+	before := fmt.Sprint(records[0], edges[0])
+	ids := records[0].Column(1).(*array.String)
+	lists := edges[0].Column(1).(*array.List)
+	neighbors := lists.ListValues().(*array.Uint32)
+	w := s.View()
+	for v := range Vertex(w.Vertices()) {
+		if id := w.ID(v).String(); !w.Erased(v) && ids.Value(int(v)) != id {
+			t.Fatalf("vertex %d is %q in the record, want %q", v, ids.Value(int(v)), id)
+		}
+		from, to := lists.ValueOffsets(int(v))
+		for i, u := range w.Neighbors(v) {
+			if neighbors.Value(int(from)+i) != uint32(u) || int(to-from) != len(w.Neighbors(v)) {
+				t.Fatalf("vertex %d has other neighbours in the record", v)
+			}
+		}
+	}
+	for range 20 {
+		h.batch(&b, 200)
+		s.Apply(&b)
+	}
+	s.Vacuum()
+	if after := fmt.Sprint(records[0], edges[0]); after != before {
+		t.Fatal("records changed with the store")
+	}
+	for _, table := range Tables() {
+		for _, r := range s.View().Records(table) {
+			r.Release()
+		}
+	}
+	records[0].Release()
+	edges[0].Release()
+}
+
+// The name of an erased vertex and its attributes must be in no byte of the
+// store nor of its snapshot, even before a vacuum.
+func TestErasureLeavesNoTrace(t *testing.T) {
+	const name, secret = "maria-the-secret-name", "her-secret-town"
+	s := newTestStore(t, Config{Communities: testRules})
+	id := event.ParseID(name)
+	var b event.Batch
+	b.Vertices = []event.Vertex{{Vertex: id, Attributes: []event.Attribute{
+		{Key: "town", Value: event.Value{Kind: event.StringValue, Text: secret}},
+		{Key: "language", Value: event.Value{Kind: event.StringValue, Text: "de"}},
+	}}}
+	for i := range uint64(20) {
+		b.Edges = append(b.Edges, event.Edge{Src: id, Dst: event.NumberID(i), Weight: 1, TTL: 1000})
+	}
+	b.Labels = []event.Label{{Vertex: id, Class: 1}}
+	b.Members = []event.Member{{Community: "listed", Vertex: id, Multiplicity: 3}}
+	s.Apply(&b)
+	delta, _ := s.Apply(&event.Batch{Vertices: []event.Vertex{{Vertex: id, Erase: true}}})
+	if len(delta.Edges) != 20 || len(delta.Degrees) != 21 || len(delta.Labels) != 1 || len(delta.Members) != 3 {
+		t.Fatalf("delta of the erasure is %+v", delta)
+	}
+	w := s.View()
+	if _, found := w.Lookup(id); found || !w.Erased(0) || w.Vertices() != 21 {
+		t.Fatalf("the vertex is still there: %t, %t, %d vertices", found, w.Erased(0), w.Vertices())
+	}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprintf("%s %v", s.ids.bytes.data, dump(s)); strings.Contains(text, name) || strings.Contains(text, secret) {
+		t.Fatal("the store still holds the name or the town")
+	}
+	for table, file := range save(t, s) {
+		if bytes.Contains(file, []byte(name)) || bytes.Contains(file, []byte(secret)) {
+			t.Fatalf("table %s still holds the name or the town", table)
+		}
+	}
+	s.Apply(&event.Batch{Labels: []event.Label{{Vertex: event.ParseID("new"), Class: 0}}})
+	if v, _ := s.View().Lookup(event.ParseID("new")); v != 0 {
+		t.Fatalf("the next vertex got index %d, want the erased one's 0", v)
+	}
+}
+
+// The order in which a store learned of attributes, lost vertices and lost edges
+// must not show after a vacuum.
+func TestVacuumForgetsTheOrderOfEvents(t *testing.T) {
+	const n = 40
+	mentioned := event.Batch{}
+	var attributes, erasures, removals []event.Batch
+	for i := range uint64(n) {
+		mentioned.Vertices = append(mentioned.Vertices, event.Vertex{Vertex: number(i)})
+		mentioned.Edges = append(mentioned.Edges, link(i, (i*i+1)%n, float64(1+i%2)), link(i, n+i%3, 1))
+		attributes = append(attributes, event.Batch{Vertices: []event.Vertex{{Vertex: number(i), Attributes: []event.Attribute{
+			{Key: fmt.Sprint("key", i%5), Value: event.Value{Kind: event.NumberValue, Number: float64(i % 7)}},
+			{Key: "name", Value: event.Value{Kind: event.StringValue, Text: fmt.Sprint(i)}},
+		}}}})
+		switch i % 3 {
+		case 0:
+			erasures = append(erasures, event.Batch{Vertices: []event.Vertex{{Vertex: number(i), Erase: true}}})
+		case 1:
+			removals = append(removals, event.Batch{Edges: []event.Edge{{Src: number(i), Dst: number(n + i%3), Remove: true}}})
+		}
+	}
+	apply := func(s *Store, reverse bool) {
+		for _, part := range [][]event.Batch{{mentioned}, attributes, removals, erasures} {
+			part = slices.Clone(part)
+			if reverse {
+				slices.Reverse(part)
+			}
+			for i := range part {
+				s.Apply(&part[i])
+			}
+		}
+		s.Vacuum()
+	}
+	forth, back := newTestStore(t, Config{HubDegree: 8}), newTestStore(t, Config{HubDegree: 8})
+	apply(forth, false)
+	apply(back, true)
+	if part := differ(forth, back); part != "" {
+		t.Fatal(part)
+	}
+	if err := back.Check(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,116 @@
+package graphstore
+
+import (
+	"gqlstream/ingest/event"
+)
+
+// View reads the store as it stands. It stays valid, and its answers unchanged,
+// until the next Apply, SetCommunities, Vacuum or Release; slices it returns are
+// the store's own and read-only. Any number of goroutines may read one view at a
+// time. Methods panic on a vertex or community that the store does not have.
+type View struct{ s *Store }
+
+// Vertices returns how many vertices there are. Every index below it is valid:
+// an erased vertex keeps its index, isolated and unknown in every column, until
+// the next new vertex takes it.
+func (w View) Vertices() int { return len(w.s.classes.data) }
+
+// Edges returns how many undirected edges there are.
+func (w View) Edges() int { return w.s.adj.edges }
+
+// Neighbors returns the neighbours of v in the store's order, without v. The
+// order is a function of the history since the last Vacuum.
+func (w View) Neighbors(v Vertex) []Vertex { return w.s.adj.neighbors(v) }
+
+// Weights returns the edge weights parallel to Neighbors, or nil when every edge
+// of the graph weighs one.
+func (w View) Weights(v Vertex) []float64 { return w.s.adj.weightsOf(v) }
+
+// Degree returns the sum of the weights at v, without a self-loop. It is exact.
+func (w View) Degree(v Vertex) float64 { return w.s.adj.runs.data[v].degree }
+
+// WeightSum returns the sum of Degree over all vertices. It is exact.
+func (w View) WeightSum() float64 { return w.s.adj.weightSum }
+
+// Label returns what is known of the true class of v.
+func (w View) Label(v Vertex) Label {
+	return Label{Class: event.Class(w.s.classes.data[v]), Role: event.Role(w.s.roles.data[v])}
+}
+
+// Prediction returns the K units of v's prediction, nil when there is none.
+func (w View) Prediction(v Vertex) []uint32 {
+	if w.s.version.data[v] == noVersion {
+		return nil
+	}
+	return w.s.units.data[int(v)*w.s.config.Classes:][:w.s.config.Classes:w.s.config.Classes]
+}
+
+// Version returns the index in Versions of the model that made v's prediction.
+// It means nothing without a prediction.
+func (w View) Version(v Vertex) uint32 {
+	if version := w.s.version.data[v]; version != noVersion {
+		return version
+	}
+	return 0
+}
+
+// Versions returns the names of the model versions, by index, in order of first
+// mention. They are never forgotten.
+func (w View) Versions() []string { return w.s.versions.names }
+
+// ID returns the name of v: a copy, and the zero ID when v is erased, see Erased.
+func (w View) ID(v Vertex) event.ID { return w.s.ids.id(v) }
+
+// Lookup returns the vertex that id names. It does not allocate.
+func (w View) Lookup(id event.ID) (Vertex, bool) { return w.s.ids.lookup(id) }
+
+// Erased reports whether v was erased and its index not yet given to another.
+func (w View) Erased(v Vertex) bool { return w.s.ids.erased(v) }
+
+// Attribute returns an attribute of v, null when it has none of that key.
+func (w View) Attribute(v Vertex, key string) event.Value { return w.s.attributes.value(v, key) }
+
+// Communities returns how many communities there are or ever were.
+func (w View) Communities() int { return len(w.s.members.communities) }
+
+// CommunityName returns the name of c.
+func (w View) CommunityName(c Community) string { return w.s.members.communities[c].rule.Name }
+
+// Rule returns the definition of c.
+func (w View) Rule(c Community) Rule { return w.s.members.communities[c].rule }
+
+// Retired reports whether SetCommunities took c out of the configuration. Its
+// index is never used again.
+func (w View) Retired(c Community) bool { return w.s.members.communities[c].retired }
+
+// FindCommunity returns the community of that name that is not retired.
+func (w View) FindCommunity(name string) (Community, bool) {
+	c, ok := w.s.members.byName[name]
+	return c, ok
+}
+
+// Everyone reports whether c is the community of every vertex, which has no
+// member list and no entries in a Delta.
+func (w View) Everyone(c Community) bool {
+	return w.s.members.communities[c].rule.Kind == Everyone && !w.s.members.communities[c].retired
+}
+
+// Members returns the members of c, sorted, and their multiplicities. Both are
+// nil for a community of everyone.
+func (w View) Members(c Community) ([]Vertex, []uint32) {
+	community := &w.s.members.communities[c]
+	return community.vertices, community.multiplicities
+}
+
+// MemberOf returns the communities of v by index, those by rule included and
+// those of everyone left out.
+func (w View) MemberOf(v Vertex) []Membership { return w.s.members.of(v) }
+
+// MemberSum returns the sum of the multiplicities of c: the number of vertices
+// that are not erased for a community of everyone.
+func (w View) MemberSum(c Community) uint64 {
+	if w.Everyone(c) {
+		return uint64(w.Vertices() - len(w.s.ids.free))
+	}
+	return w.s.members.communities[c].sum
+}
