@@ -1,0 +1,125 @@
+package diffusion
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gqlstream/graphstore"
+)
+
+// The default graph keeps `go test -bench .` short; -large is of Twitch's size.
+var large = flag.Bool("large", false, "benchmark on 168,114 vertices and 6,797,557 edges")
+
+var benchmarkGraphs = map[bool]*randomGraph{}
+
+func benchmarkGraph(b *testing.B) *randomGraph {
+	g := benchmarkGraphs[*large]
+	if g == nil {
+		n, edges := 20_000, 400_000
+		if *large {
+			n, edges = 168_114, 6_797_557
+		}
+		g = newRandomGraph(b, rand.New(rand.NewPCG(1, 1)), n, edges)
+		benchmarkGraphs[*large] = g
+	}
+	return g
+}
+
+func benchmarkSources(g *randomGraph, members int) []SourceChange {
+	r := rand.New(rand.NewPCG(2, 2))
+	var sources []SourceChange
+	for range members {
+		sources = append(sources, SourceChange{Vertex(r.IntN(g.store.View().Vertices())), 1})
+	}
+	return sources
+}
+
+// BenchmarkUpdate measures one field under 80 % insertions and 20 % deletions,
+// without the store's own work. The ratio is that of a recompute to the same
+// certificate, by our own iteration, to one update.
+func BenchmarkUpdate(b *testing.B) {
+	for _, tolerance := range []float64{1e-2, 1e-1} {
+		for _, batch := range []int{1, 100, 1000, 10000} {
+			for _, members := range []int{1, 100, 9000} {
+				b.Run(fmt.Sprintf("eta=%g/batch=%d/members=%d", tolerance, batch, members), func(b *testing.B) {
+					benchmarkUpdate(b, tolerance, batch, members)
+				})
+			}
+		}
+	}
+}
+
+func benchmarkUpdate(b *testing.B, tolerance float64, batch, members int) {
+	g := benchmarkGraph(b)
+	f := newField(b, 0.1, tolerance)
+	f.Solve(g.store.View(), benchmarkSources(g, members), tolerance/3)
+	for range 20_000/batch + 1 { // into the steady state
+		view, delta := g.change(batch)
+		f.Update(view, delta, nil)
+	}
+	spent, certificates, touched, before := time.Duration(0), 0.0, 0, f.Work()
+	n := 0
+	for b.Loop() {
+		view, delta := g.change(batch)
+		start := time.Now()
+		f.Update(view, delta, nil)
+		spent += time.Since(start)
+		certificates += f.Certificate()
+		touched += len(f.Touched())
+		n++
+	}
+	certificate := certificates / float64(n)
+	recompute := benchmarkRecompute(b, g.store.View(), f, certificate)
+	events := float64(n * batch)
+	after := f.Work()
+	b.ReportMetric(float64(spent)/float64(n), "ns/op")
+	b.ReportMetric(float64(spent)/events, "ns/event")
+	b.ReportMetric(float64(after.Traversals-before.Traversals)/events, "visits/event")
+	b.ReportMetric(float64(after.Pushes-before.Pushes)/events, "pushes/event")
+	b.ReportMetric(float64(touched)/events, "touched/event")
+	b.ReportMetric(certificate, "certificate")
+	b.ReportMetric(float64(recompute)*float64(n)/float64(spent), "x-recompute")
+	b.ReportMetric(float64(after.Solves-before.Solves), "solves")
+	b.ReportMetric(float64(after.Shifts-before.Shifts), "shifts")
+}
+
+// benchmarkRecompute returns the shortest of three times that a new field with
+// the source of f takes to the certificate.
+func benchmarkRecompute(b *testing.B, view graphstore.View, f *Field, certificate float64) time.Duration {
+	var sources []SourceChange
+	for v, m := range f.source {
+		if m > 0 {
+			sources = append(sources, SourceChange{Vertex(v), m})
+		}
+	}
+	best := time.Duration(math.MaxInt64)
+	for range 3 {
+		g := newField(b, f.config.Alpha, f.config.Tolerance)
+		start := time.Now()
+		g.Solve(view, sources, certificate)
+		best = min(best, time.Since(start))
+	}
+	return best
+}
+
+// BenchmarkRecompute measures Solve from nothing.
+func BenchmarkRecompute(b *testing.B) {
+	g := benchmarkGraph(b)
+	view := g.store.View()
+	for _, certificate := range []float64{1e-2, 1e-3, 1e-6} {
+		b.Run(fmt.Sprintf("certificate=%g", certificate), func(b *testing.B) {
+			sources := benchmarkSources(g, 100)
+			passes := uint64(0)
+			for b.Loop() {
+				f := newField(b, 0.1, 1e-2)
+				f.Solve(view, sources, certificate)
+				passes = f.Work().Iterations
+			}
+			b.ReportMetric(float64(passes), "passes")
+		})
+	}
+}

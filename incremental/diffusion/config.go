@@ -1,0 +1,50 @@
+package diffusion
+
+import (
+	"errors"
+	"fmt"
+
+	"gqlstream/graphstore"
+)
+
+// Vertex is the store's dense vertex index.
+type Vertex = graphstore.Vertex
+
+// Values that stand in for zero in a Config, and the bounds of what is accepted.
+const (
+	AlphaDefault     = 0.1
+	ToleranceDefault = 1e-2
+
+	alphaMin     = 1e-4 // iteration needs about 1/sqrt(alpha) steps a digit
+	alphaMax     = 0.99
+	toleranceMin = 1e-12 // below it rounding decides
+)
+
+// Config says what a field solves and how well it is maintained.
+type Config struct {
+	Alpha     float64 // teleport probability, 1e-4 to 0.99; 0 is AlphaDefault
+	Tolerance float64 // bound on the certificate after an Update, 1e-12 to 1; 0 is ToleranceDefault
+}
+
+// Validate reports every violation.
+func (c Config) Validate() error {
+	var errs []error
+	c = c.withDefaults()
+	if !(c.Alpha >= alphaMin && c.Alpha <= alphaMax) {
+		errs = append(errs, fmt.Errorf("alpha is %v, want %v to %v", c.Alpha, alphaMin, alphaMax))
+	}
+	if !(c.Tolerance >= toleranceMin && c.Tolerance <= 1) {
+		errs = append(errs, fmt.Errorf("tolerance is %v, want %v to 1", c.Tolerance, toleranceMin))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Alpha == 0 {
+		c.Alpha = AlphaDefault
+	}
+	if c.Tolerance == 0 {
+		c.Tolerance = ToleranceDefault
+	}
+	return c
+}

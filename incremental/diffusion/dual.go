@@ -1,0 +1,183 @@
+package diffusion
+
+import (
+	"errors"
+	"fmt"
+
+	"gqlstream/graphstore"
+)
+
+// Values that stand in for zero in a DualConfig, and what is accepted.
+const (
+	DualToleranceDefault = 1e-3
+
+	functionsMax = 1 << 16
+)
+
+// DualConfig says how many functions a Dual holds and how well it is maintained.
+type DualConfig struct {
+	Alpha     float64 // teleport probability, as in Config; 0 is AlphaDefault
+	Tolerance float64 // bound on the error of a value after an Update; 0 is DualToleranceDefault
+	Functions int     // L >= 1, how many functions
+}
+
+// Validate reports every violation.
+func (c DualConfig) Validate() error {
+	c = c.withDefaults()
+	err := Config{Alpha: c.Alpha, Tolerance: c.Tolerance}.Validate()
+	if c.Functions < 1 || c.Functions > functionsMax {
+		err = errors.Join(err, fmt.Errorf("functions is %d, want 1 to %d", c.Functions, functionsMax))
+	}
+	return err
+}
+
+func (c DualConfig) withDefaults() DualConfig {
+	if c.Alpha == 0 {
+		c.Alpha = AlphaDefault
+	}
+	if c.Tolerance == 0 {
+		c.Tolerance = DualToleranceDefault
+	}
+	return c
+}
+
+// Dual keeps, for L functions f on the vertices, the mean y(u) of f over where a
+// walk from u stops: the solution of (D - (1-a) A) y = a D f. For the normalised
+// field q of any source m it gives sum f q = (1/M) sum m y, so that the cost of an
+// edge does not depend on how many sources there are.
+//
+// Invariant, after every call, for every vertex v and function:
+//
+//	R(v) = a d(v) f(v) - d(v) y(v) + (1-a) * sum over x of w(v,x) y(x)
+//	|R(v)| <= a Tolerance d(v) after an Update
+//
+// and max |R(v)| / (a d(v)), which Certificate bounds, bounds the error of every
+// value, because the rows of D^-1 A sum to one. The functions are interleaved,
+// vertex by vertex, and pushed together: an edge misses the cache once for all of
+// them. One goroutine owns a Dual. Memory: 16 L + 20 bytes a vertex, and 8 L for
+// every vertex with a value.
+type Dual struct {
+	config DualConfig
+	alpha  float64
+	keep   float64
+	l      int // functions
+	stride int // l + 1
+
+	y     []float64 // n x l
+	cells []float64 // n x (d, l residuals)
+	rows  []uint32  // n: 1 + row of f, 0 where f is zero
+	f     []float64 // rows x l
+	peak  float64   // largest |f| so far: bounds |y|
+	most  []float64 // n: largest d(v) since R(v) was last computed from nothing
+
+	degreeSum float64
+	bound     float64 // on |R(v)| / (alpha d(v)), rounding aside
+	rounding  float64 // on the rounding error of the same, in units of 2^-53
+	pace      float64
+	stale     bool
+	scan      bool
+
+	queue, next []Vertex
+	queued      bitmap
+	touched     []Vertex
+	touchedSet  bitmap
+	step        []float64 // l: scratch of push
+
+	work Work
+}
+
+// ValueChange adds Change to function Function at vertex V.
+type ValueChange struct {
+	V        Vertex
+	Function int
+	Change   float64
+}
+
+// NewDual returns the dual of functions that are zero on an empty graph.
+func NewDual(config DualConfig) (*Dual, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("diffusion: %w", err)
+	}
+	config = config.withDefaults()
+	keep := 1 - config.Alpha
+	return &Dual{
+		config: config, keep: keep, alpha: 1 - keep, l: config.Functions, stride: config.Functions + 1,
+		pace: paceStart, step: make([]float64, config.Functions),
+	}, nil
+}
+
+// Update brings the dual to view, which delta led to, with the value changes
+// added, and pushes until the error is within the tolerance. Either may be nil. A
+// dual that has missed a delta recomputes its residual first. Steady updates do
+// not allocate. It panics if a value is not finite.
+func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []ValueChange) {
+	g.begin(view, delta)
+	g.stale = g.stale || bulky(view, delta)
+	g.addValues(values)
+	switch {
+	case g.stale:
+		g.restart(view, g.config.Tolerance/settleShort)
+	case delta != nil:
+		g.inject(view, delta)
+	}
+	if g.rebuildDue(view) {
+		g.rebuild(view)
+	}
+	g.rescan()
+	g.settle(view)
+}
+
+// Solve brings the dual to view by iteration until the certificate is at most the
+// given bound (0: the tolerance) or rounding forbids, and returns the certificate.
+// It needs no delta. Every vertex is touched.
+func (g *Dual) Solve(view graphstore.View, values []ValueChange, certificate float64) float64 {
+	if certificate <= 0 {
+		certificate = g.config.Tolerance
+	}
+	g.begin(view, nil)
+	g.stale = true
+	g.addValues(values)
+	g.restart(view, certificate)
+	return g.Certificate()
+}
+
+// Values returns y(v), one value a function: the dual's own, read-only, until the
+// next Update or Solve.
+func (g *Dual) Values(v Vertex) []float64 {
+	return g.y[int(v)*g.l : (int(v)+1)*g.l : (int(v)+1)*g.l]
+}
+
+// AddSum adds to dst, of length L, the sum of multiplicity times y over the
+// members of a source: M times the sum of f q. Its error is at most the sum of
+// the multiplicities times the certificate. O(members x L).
+func (g *Dual) AddSum(dst []float64, members []Vertex, multiplicities []uint32) {
+	if len(dst) != g.l || len(members) != len(multiplicities) {
+		panic(fmt.Sprintf("diffusion: %d sums of %d functions, %d members with %d multiplicities",
+			len(dst), g.l, len(members), len(multiplicities)))
+	}
+	for i, v := range members {
+		m := float64(multiplicities[i])
+		for j, y := range g.Values(v) {
+			dst[j] += m * y
+		}
+	}
+}
+
+// Touched returns the vertices whose Values may have changed in the last Update
+// or Solve, each once, in an order that equal calls repeat; valid until the next.
+func (g *Dual) Touched() []Vertex { return g.touched }
+
+// Vertices returns how many vertices the dual has seen.
+func (g *Dual) Vertices() int { return len(g.rows) }
+
+// Work returns what the dual has done so far.
+func (g *Dual) Work() Work { return g.work }
+
+// Certificate returns a bound on the error of every value of every function.
+func (g *Dual) Certificate() float64 {
+	return (g.bound + shrinkMax*g.rounding*unitRoundoff) * (1 + 16*unitRoundoff)
+}
+
+// scale bounds |R(v)| / (a d(v)) from the values there can be, and so the rounding
+// error of one operation on it, in units of 2^-53.
+func (g *Dual) scale() float64 { return (1 + 4/g.alpha) * g.peak }

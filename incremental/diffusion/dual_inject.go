@@ -1,0 +1,145 @@
+package diffusion
+
+import (
+	"fmt"
+	"math"
+
+	"gqlstream/graphstore"
+)
+
+// begin forgets what was touched, grows to the view's vertices, and compares the
+// sums to see whether a delta was missed.
+func (g *Dual) begin(view graphstore.View, delta *graphstore.Delta) {
+	for _, v := range g.touched {
+		g.touchedSet.drop(v)
+	}
+	g.touched = g.touched[:0]
+	seen, degreeSum := len(g.rows), g.degreeSum
+	g.grow(view.Vertices())
+	if delta != nil {
+		degreeSum += degreeChange(delta)
+		g.stale = g.stale || int(delta.FirstVertex) != seen
+	}
+	degreeSum += float64(len(g.rows) - seen)
+	g.degreeSum = view.WeightSum() + float64(len(g.rows))
+	g.stale = g.stale || degreeSum != g.degreeSum
+}
+
+// grow makes room for n vertices. A new one is isolated: f = y = R = 0, d = 1.
+func (g *Dual) grow(n int) {
+	seen := len(g.rows)
+	if n <= seen {
+		return
+	}
+	g.rows = lengthen(g.rows, n)
+	g.y = lengthen(g.y, n*g.l)
+	g.cells = lengthen(g.cells, n*g.stride)
+	g.most = lengthen(g.most, n)
+	for v := seen; v < n; v++ {
+		g.cells[v*g.stride], g.most[v] = 1, 1
+	}
+	g.queued.grow(n)
+	g.touchedSet.grow(n)
+}
+
+// residuals returns d(v) and the residuals of v.
+func (g *Dual) residuals(v Vertex) (d float64, r []float64) {
+	c := g.cells[int(v)*g.stride : (int(v)+1)*g.stride : (int(v)+1)*g.stride]
+	return c[0], c[1:]
+}
+
+// function returns f at v, nil where it is zero.
+func (g *Dual) function(v Vertex) []float64 {
+	row := int(g.rows[v])
+	if row == 0 {
+		return nil
+	}
+	return g.f[(row-1)*g.l : row*g.l : row*g.l]
+}
+
+// addValues changes f and, unless a rebuild will, the residual: by a d(v) times
+// the change, with the degree before the batch, as inject adds what edges change.
+func (g *Dual) addValues(changes []ValueChange) {
+	for _, c := range changes {
+		if c.Function < 0 || c.Function >= g.l {
+			panic(fmt.Sprintf("diffusion: function %d of %d", c.Function, g.l))
+		}
+		if g.rows[c.V] == 0 {
+			g.f = lengthen(g.f, len(g.f)+g.l)
+			g.rows[c.V] = uint32(len(g.f) / g.l)
+		}
+		f := g.function(c.V)
+		f[c.Function] += c.Change
+		size := math.Abs(f[c.Function])
+		if !(size <= math.MaxFloat64) {
+			panic(fmt.Sprintf("diffusion: function %d of vertex %d would be %v", c.Function, c.V, f[c.Function]))
+		}
+		g.peak = max(g.peak, size)
+		if g.stale {
+			continue
+		}
+		d, r := g.residuals(c.V)
+		r[c.Function] += g.alpha * d * c.Change
+		g.rounding += 4 * g.scale()
+		g.mark(c.V)
+	}
+}
+
+// shrinkMax bounds how far a degree falls before R is computed from nothing. The
+// rounding error of R(v) is bounded in units of d(v), so what was small beside a
+// large degree may not be beside what is left of it. Nor does it cost much: most
+// of the edges that would be visited are gone.
+const shrinkMax = 4
+
+// inject adds to R what the edges of a batch change in it while y stands still.
+func (g *Dual) inject(view graphstore.View, delta *graphstore.Delta) {
+	for i := range delta.Edges {
+		e := &delta.Edges[i]
+		g.injectEnd(e.U, e.V, e.After-e.Before)
+		g.injectEnd(e.V, e.U, e.After-e.Before)
+	}
+	g.rounding += 8 * g.scale() * float64(len(delta.Edges))
+	for i := range delta.Degrees {
+		v := delta.Degrees[i].V
+		_, r := g.residuals(v)
+		d := view.Degree(v) + 1
+		g.cells[int(v)*g.stride] = d
+		if g.most[v] = max(g.most[v], d); g.most[v] > shrinkMax*d {
+			g.residualsAt(view, v, r)
+			g.most[v] = d
+			g.rounding += float64(len(view.Neighbors(v))+8) * g.scale()
+		}
+		g.mark(v)
+	}
+}
+
+func (g *Dual) injectEnd(u, v Vertex, w float64) {
+	_, r := g.residuals(u)
+	yu, yv := g.Values(u), g.Values(v)
+	for i := range r {
+		r[i] += w * (g.keep*yv[i] - yu[i])
+	}
+	for i, f := range g.function(u) {
+		r[i] += w * g.alpha * f
+	}
+}
+
+// mark queues v if a residual of it is above the threshold.
+func (g *Dual) mark(v Vertex) {
+	d, r := g.residuals(v)
+	limit := g.alpha * g.config.Tolerance * d
+	for _, x := range r {
+		if math.Abs(x) > limit {
+			if g.queued.add(v) {
+				g.queue = append(g.queue, v)
+			}
+			return
+		}
+	}
+}
+
+func (g *Dual) touch(v Vertex) {
+	if g.touchedSet.add(v) {
+		g.touched = append(g.touched, v)
+	}
+}

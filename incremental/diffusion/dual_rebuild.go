@@ -1,0 +1,218 @@
+package diffusion
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gqlstream/graphstore"
+)
+
+func (g *Dual) rebuildDue(view graphstore.View) bool {
+	passes := uint64(rebuildPasses * (2*view.Edges() + view.Vertices()))
+	if g.work.Traversals-g.work.rebuiltAt > passes+1<<20 {
+		return true
+	}
+	return g.rounding*unitRoundoff > roundingShare*g.config.Tolerance &&
+		g.work.Traversals > g.work.rebuiltAt
+}
+
+// restart computes R from nothing and iterates from where y stands.
+func (g *Dual) restart(view graphstore.View, certificate float64) {
+	for v := range g.rows {
+		g.touch(Vertex(v))
+	}
+	g.rebuild(view)
+	g.iterate(view, certificate)
+}
+
+// rebuild computes degrees, R and its bound from y, f and the graph.
+func (g *Dual) rebuild(view graphstore.View) {
+	g.bound, g.rounding = 0, 0
+	for i := range g.rows {
+		v := Vertex(i)
+		_, r := g.residuals(v)
+		d := view.Degree(v) + 1
+		g.cells[i*g.stride], g.most[i] = d, d
+		g.residualsAt(view, v, r)
+		for _, x := range r {
+			g.bound = max(g.bound, math.Abs(x)/(g.alpha*d))
+		}
+		g.rounding = max(g.rounding, float64(len(view.Neighbors(v))+8)*g.scale())
+	}
+	g.stale, g.scan = false, true
+	g.work.Rebuilds++
+	g.work.rebuiltAt = g.work.Traversals
+}
+
+// residualsAt writes R(v) by definition to r.
+func (g *Dual) residualsAt(view graphstore.View, v Vertex, r []float64) {
+	clear(r)
+	g.addNeighbors(view, v, g.y, r)
+	d := view.Degree(v) + 1
+	for i, y := range g.Values(v) {
+		r[i] = g.keep*r[i] - (d-g.keep)*y
+	}
+	for i, f := range g.function(v) {
+		r[i] += g.alpha * d * f
+	}
+}
+
+// addNeighbors adds to dst the weighted sum of the neighbours' rows of x.
+func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
+	l := g.l
+	weights := view.Weights(v)
+	for i, u := range view.Neighbors(v) {
+		row := x[int(u)*l:][:len(dst)]
+		if weights == nil {
+			for j, y := range row {
+				dst[j] += y
+			}
+			continue
+		}
+		for j, y := range row {
+			dst[j] += weights[i] * y
+		}
+	}
+}
+
+// iterate runs conjugate gradients on all functions side by side, each with its
+// own coefficients but one pass over the graph for all, until the certificate is
+// at most goal or a restart no longer halves the bound.
+func (g *Dual) iterate(view graphstore.View, goal float64) {
+	for v := range g.rows {
+		g.touch(Vertex(v))
+	}
+	if g.Certificate() <= goal {
+		return
+	}
+	g.work.Solves++
+	for range restartsMax {
+		before, passes := g.bound, g.work.Iterations
+		g.conjugate(view, aimShort*goal)
+		g.rebuild(view)
+		if gained := math.Log10(before / g.bound); gained > 0.1 {
+			g.pace = max(1, min(paceMax, float64(g.work.Iterations-passes)/gained))
+		}
+		if g.Certificate() <= goal || g.bound > before/2 {
+			return
+		}
+	}
+}
+
+// conjugate is Field.conjugate for every function until all residuals are within
+// goal. It leaves R in the cells as it was.
+func (g *Dual) conjugate(view graphstore.View, goal float64) {
+	n, l := len(g.rows), g.l
+	memory := make([]float64, 3*n*l+3*l)
+	r, p, q := memory[:n*l], memory[n*l:2*n*l], memory[2*n*l:3*n*l]
+	rho, next, curvature := memory[3*n*l:][:l], memory[3*n*l+l:][:l], memory[3*n*l+2*l:]
+	for v := range g.rows {
+		d, from := g.residuals(Vertex(v))
+		for i, x := range from {
+			r[v*l+i] = x
+			p[v*l+i] = x / (d - g.keep)
+			rho[i] += x * x / (d - g.keep)
+		}
+	}
+	for range int(stepsPerDigit * digits / math.Sqrt(g.alpha)) {
+		g.apply(view, p, q, curvature)
+		g.work.Iterations++
+		for i := range rho {
+			next[i] = 0
+			if curvature[i] = rho[i] / curvature[i]; !(rho[i] > 0) {
+				curvature[i] = 0 // this function is done, exactly
+			}
+		}
+		if g.descend(curvature, r, p, q, next) <= goal {
+			return
+		}
+		g.turn(rho, next, p, r)
+		rho, next = next, rho
+	}
+}
+
+// apply writes (D - (1-a) A) p to q, and p . q of every function to dots.
+func (g *Dual) apply(view graphstore.View, p, q, dots []float64) {
+	clear(q)
+	clear(dots)
+	for v := range g.rows {
+		d := g.cells[v*g.stride]
+		to, from := q[v*g.l:][:g.l], p[v*g.l:][:g.l]
+		g.addNeighbors(view, Vertex(v), p, to)
+		for i, x := range from {
+			to[i] = (d-g.keep)*x - g.keep*to[i]
+			dots[i] += x * to[i]
+		}
+	}
+}
+
+// descend steps along p and returns the largest |r| / (a d); it adds r . r / diag
+// of every function to rho.
+func (g *Dual) descend(step, r, p, q, rho []float64) float64 {
+	top := 0.0
+	for v := range g.rows {
+		d := g.cells[v*g.stride]
+		for i := range step {
+			at := v*g.l + i
+			g.y[at] += step[i] * p[at]
+			x := r[at] - step[i]*q[at]
+			r[at] = x
+			rho[i] += x * x / (d - g.keep)
+			top = max(top, math.Abs(x)/d)
+		}
+	}
+	return top / g.alpha
+}
+
+// turn makes the next directions, conjugate to those before.
+func (g *Dual) turn(before, after, p, r []float64) {
+	for v := range g.rows {
+		inverse := 1 / (g.cells[v*g.stride] - g.keep)
+		for i := range before {
+			beta := 0.0
+			if before[i] > 0 {
+				beta = after[i] / before[i]
+			}
+			p[v*g.l+i] = r[v*g.l+i]*inverse + beta*p[v*g.l+i]
+		}
+	}
+}
+
+// Check recomputes everything that the dual keeps from y, f and view, and reports
+// what differs by more than the rounding accounted for.
+func (g *Dual) Check(view graphstore.View) error {
+	if g.stale {
+		return nil
+	}
+	if len(g.rows) != view.Vertices() {
+		return fmt.Errorf("diffusion: dual of %d vertices, graph of %d", len(g.rows), view.Vertices())
+	}
+	var errs []error
+	exact := make([]float64, g.l)
+	for i := range g.rows {
+		v := Vertex(i)
+		d, r := g.residuals(v)
+		if want := view.Degree(v) + 1; d != want {
+			errs = append(errs, fmt.Errorf("degree of %d is %v, graph says %v", v, d, want))
+		}
+		g.residualsAt(view, v, exact)
+		allowed := (shrinkMax*g.rounding + float64(len(view.Neighbors(v))+8)*g.scale()) * unitRoundoff * g.alpha * d
+		for j, x := range r {
+			if !(math.Abs(x-exact[j]) <= allowed) {
+				errs = append(errs, fmt.Errorf("residual %d of %d is %v, recomputed %v, allowed difference %v",
+					j, v, x, exact[j], allowed))
+			}
+			if math.Abs(x) > g.alpha*d*g.bound*(1+4*unitRoundoff) {
+				errs = append(errs, fmt.Errorf("residual %d of %d is %v, above the bound", j, v, x))
+			}
+		}
+	}
+	if want := view.WeightSum() + float64(len(g.rows)); g.degreeSum != want {
+		errs = append(errs, fmt.Errorf("sum of degrees is %v, graph says %v", g.degreeSum, want))
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("diffusion: %w", errors.Join(errs...))
+	}
+	return nil
+}

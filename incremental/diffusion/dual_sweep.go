@@ -1,0 +1,156 @@
+package diffusion
+
+import (
+	"math"
+
+	"gqlstream/graphstore"
+)
+
+// rescan queues every vertex above the threshold when there may be others than
+// those already queued.
+func (g *Dual) rescan() {
+	if g.scan {
+		g.scan = false
+		for v := range g.rows {
+			g.mark(Vertex(v))
+		}
+	}
+}
+
+// settle sweeps until no vertex is above the threshold, with iteration as the way
+// out of a sweep that costs too much, as Field.settle does.
+func (g *Dual) settle(view graphstore.View) {
+	passes := g.pace * math.Log10(4/g.config.Tolerance)
+	budget := max(sweepMin, int(sweepShare*passes*passCost(view)))
+	for goal := g.config.Tolerance / settleShort; !g.sweep(view, budget); goal /= 16 {
+		g.iterate(view, goal)
+		g.rescan()
+		budget *= 4
+	}
+	g.bound = g.config.Tolerance
+}
+
+// sweep pushes first in, first out until no queued vertex is above the threshold,
+// and reports whether it got there within the budget. If not, the queue is empty
+// and scan is set.
+func (g *Dual) sweep(view graphstore.View, budget int) bool {
+	for len(g.queue) > 0 {
+		for i, v := range g.queue {
+			g.queued.drop(v)
+			if budget < 0 {
+				g.queue = g.queue[:copy(g.queue, g.queue[i:])]
+				g.unqueue()
+				g.scan = true
+				return false
+			}
+			budget -= g.push(view, v)
+		}
+		g.queue, g.next = g.next, g.queue[:0]
+	}
+	return true
+}
+
+func (g *Dual) unqueue() {
+	for _, list := range [][]Vertex{g.queue, g.next} {
+		for _, v := range list {
+			g.queued.drop(v)
+		}
+	}
+	g.queue, g.next = g.queue[:0], g.next[:0]
+}
+
+// push moves all residuals of v into y(v) and over its neighbours, if one of them
+// still is above the threshold, and returns its cost.
+func (g *Dual) push(view graphstore.View, v Vertex) int {
+	d, r := g.residuals(v)
+	limit := g.alpha * g.config.Tolerance
+	top := 0.0
+	for _, x := range r {
+		top = max(top, math.Abs(x))
+	}
+	if top <= limit*d {
+		return 1
+	}
+	y, step := g.Values(v), g.step[:len(r)]
+	for i, x := range r {
+		x /= d - g.keep
+		y[i] += x
+		step[i] = g.keep * x
+		r[i] = 0
+	}
+	g.touch(v)
+	neighbors := view.Neighbors(v)
+	switch weights := view.Weights(v); {
+	case weights != nil:
+		g.spreadWeighted(neighbors, weights, step, limit)
+	case g.l == 4:
+		g.spread4(neighbors, (*[4]float64)(step), limit)
+	default:
+		g.spread(neighbors, step, limit)
+	}
+	// A push rounds the residuals of any one vertex a few times; its rounding of
+	// y(v) moves R(v) by d(v) and R(x) by w(v,x) times as much, which is less.
+	g.rounding += 8 * g.scale()
+	g.work.Pushes++
+	g.work.Traversals += uint64(len(neighbors))
+	return len(neighbors) + pushCost
+}
+
+// spread adds step to the residuals of every neighbour and queues those it takes
+// above the threshold.
+func (g *Dual) spread(neighbors []Vertex, step []float64, limit float64) {
+	cells, stride := g.cells, g.stride
+	for _, u := range neighbors {
+		c := cells[int(u)*stride:][:len(step)+1]
+		bar, r, over := limit*c[0], c[1:], false
+		for i, x := range step {
+			x += r[i]
+			r[i] = x
+			if math.Abs(x) > bar {
+				over = true
+			}
+		}
+		if over {
+			g.enqueue(u)
+		}
+	}
+}
+
+// spread4 is spread for four functions, two classes seen through two cells.
+func (g *Dual) spread4(neighbors []Vertex, step *[4]float64, limit float64) {
+	cells := g.cells
+	s0, s1, s2, s3 := step[0], step[1], step[2], step[3]
+	for _, u := range neighbors {
+		c := (*[5]float64)(cells[int(u)*5:])
+		x0, x1, x2, x3 := c[1]+s0, c[2]+s1, c[3]+s2, c[4]+s3
+		c[1], c[2], c[3], c[4] = x0, x1, x2, x3
+		bar := limit * c[0]
+		if math.Abs(x0) > bar || math.Abs(x1) > bar || math.Abs(x2) > bar || math.Abs(x3) > bar {
+			g.enqueue(u)
+		}
+	}
+}
+
+// spreadWeighted is spread where edges have weights.
+func (g *Dual) spreadWeighted(neighbors []Vertex, weights, step []float64, limit float64) {
+	for i, u := range neighbors {
+		d, r := g.residuals(u)
+		over := false
+		for j, x := range step {
+			x = r[j] + weights[i]*x
+			r[j] = x
+			if math.Abs(x) > limit*d {
+				over = true
+			}
+		}
+		if over {
+			g.enqueue(u)
+		}
+	}
+}
+
+func (g *Dual) enqueue(v Vertex) {
+	if g.queued.add(v) {
+		g.next = append(g.next, v)
+	}
+}

@@ -1,0 +1,195 @@
+package diffusion
+
+import (
+	"fmt"
+	"math"
+
+	"gqlstream/graphstore"
+)
+
+// cell is what a push reads and writes of each neighbour: one cache line holds
+// four. The solution is kept apart, because a push needs one entry of it.
+type cell struct {
+	r float64 // residual
+	d float64 // degree, self-loop included; exact
+}
+
+// Field is the ppr field of one source. One goroutine owns it at a time.
+type Field struct {
+	config Config
+	alpha  float64 // 1 - keep, exactly, so that rounding cannot part the two
+	keep   float64
+
+	z         []float64 // n
+	cells     []cell    // n
+	source    []float64 // n: m
+	sourceSum float64   // M
+	sources   int       // vertices with a source
+
+	degreeSum float64 // of d; exact
+	residual  float64 // running sum of |R|
+	signed    float64 // running sum of R
+	rounding  float64 // bound on the rounding error in R and residual, L1, in units of 2^-53
+	floor     float64 // rounding after the last rebuild
+	theta     float64 // bound on |R(v)| / (alpha d(v)) after a sweep
+
+	pace  float64 // passes of iteration a decimal digit, as last seen
+	blank bool    // z is zero everywhere
+	stale bool    // the graph may have moved since R was right
+	scan  bool    // any vertex may be above theta, not only queued ones
+
+	queue, next []Vertex // vertices to push, this round and the next
+	queued      bitmap
+	touched     []Vertex
+	touchedSet  bitmap
+	reach       reach
+
+	work Work
+}
+
+// Work counts what a field has done since it was made.
+type Work struct {
+	Pushes     uint64 // vertices pushed
+	Traversals uint64 // neighbours visited by pushes
+	Iterations uint64 // passes over the whole graph by conjugate gradients
+	Solves     uint64 // runs of conjugate gradients, fallbacks of Update included
+	Rebuilds   uint64 // residuals computed from nothing
+	Shifts     uint64 // constants added to the whole field
+
+	shiftedAt uint64 // effort at the last shift, tried or done
+	rebuiltAt uint64 // Traversals at the last rebuild
+	injected  uint64 // edge changes
+}
+
+// SourceChange adds Change to the multiplicity of V in the source.
+type SourceChange struct {
+	V      Vertex
+	Change float64
+}
+
+// NewField returns the field of an empty graph without sources.
+func NewField(config Config) (*Field, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("diffusion: %w", err)
+	}
+	config = config.withDefaults()
+	keep := 1 - config.Alpha
+	return &Field{
+		config: config, keep: keep, alpha: 1 - keep,
+		pace: paceStart, blank: true, reach: reach{bar: 1},
+	}, nil
+}
+
+// Update brings the field to view, which delta led to, with the source changes
+// added, and pushes until the certificate is at most the tolerance. Either may be
+// nil. A field that has missed a delta, known from Skip or seen in the sums of
+// vertices and degrees, recomputes its residual first.
+// It panics if a multiplicity would become negative or is not a number.
+// Steady updates do not allocate.
+func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []SourceChange) {
+	f.begin(view, delta)
+	f.addSources(view, sources)
+	switch {
+	case f.stale || bulky(view, delta):
+		f.restart(view, f.config.Tolerance/settleShort)
+	case delta != nil:
+		f.inject(view, delta)
+	}
+	if f.rebuildDue(view) {
+		f.rebuild(view)
+	}
+	if f.sources == 0 {
+		f.vanish()
+	}
+	if f.shiftDue() {
+		f.shift(view)
+	}
+	f.rebase()
+	f.settle(view)
+}
+
+// Solve brings the field to view by iteration, from where it stands, until the
+// certificate is at most the given bound (0: the tolerance) or rounding forbids,
+// and returns the certificate. It needs no delta: use it to start a field, after
+// Skip, or for a better certificate than Update keeps. Every vertex is touched.
+func (f *Field) Solve(view graphstore.View, sources []SourceChange, certificate float64) float64 {
+	if certificate <= 0 {
+		certificate = f.config.Tolerance
+	}
+	f.begin(view, nil)
+	f.stale = true
+	f.addSources(view, sources)
+	f.restart(view, certificate)
+	return f.Certificate()
+}
+
+// Skip notes source changes and that the graph moves while nobody looks at the
+// field. Certificate is infinite until the next Update or Solve.
+func (f *Field) Skip(view graphstore.View, sources []SourceChange) {
+	f.begin(view, nil)
+	f.stale = true
+	f.addSources(view, sources)
+}
+
+// restart computes R from nothing and iterates from where z stands.
+func (f *Field) restart(view graphstore.View, certificate float64) {
+	f.reach.known = false
+	f.touchAll()
+	f.rebuild(view)
+	if f.sources == 0 {
+		f.vanish()
+	}
+	f.iterate(view, certificate)
+}
+
+// Mass returns a(v) = d(v) z(v), the mass of the walks that stop at v: M q(v).
+// It is zero for a vertex that the field has not seen yet.
+func (f *Field) Mass(v Vertex) float64 {
+	if int(v) >= len(f.z) {
+		return 0
+	}
+	return f.cells[v].d * f.z[v]
+}
+
+// Touched returns the vertices whose Mass may have changed in the last Update,
+// Solve or Skip, degrees included, each once, in an order that equal calls
+// repeat. The slice is the field's own and valid until the next of these calls.
+func (f *Field) Touched() []Vertex { return f.touched }
+
+// SourceSum returns M, the sum of the multiplicities.
+func (f *Field) SourceSum() float64 { return f.sourceSum }
+
+// Source returns the multiplicity of v.
+func (f *Field) Source(v Vertex) float64 {
+	if int(v) >= len(f.source) {
+		return 0
+	}
+	return f.source[v]
+}
+
+// Vertices returns how many vertices the field has seen.
+func (f *Field) Vertices() int { return len(f.z) }
+
+// Work returns what the field has done so far.
+func (f *Field) Work() Work { return f.work }
+
+// Certificate returns a bound on the L1 distance between the normalised field
+// Mass/M and the exact one: sum |R| / (a M), with the rounding of R and of the sum
+// itself added. It is 0 without sources and infinite after Skip.
+func (f *Field) Certificate() float64 {
+	switch {
+	case f.sources == 0:
+		return 0
+	case f.stale:
+		return math.Inf(1)
+	}
+	return f.bound() / (f.alpha * f.sourceSum)
+}
+
+// bound returns a bound on the sum of the |R| that exact arithmetic would give.
+func (f *Field) bound() float64 {
+	return (max(f.residual, 0) + f.rounding*unitRoundoff) * (1 + 16*unitRoundoff)
+}
+
+// unitRoundoff is the largest relative error of one float64 operation.
+const unitRoundoff = 1.0 / (1 << 53)

@@ -1,0 +1,167 @@
+package diffusion
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gqlstream/graphstore"
+)
+
+// A batch of more edges than a bulkShare-th of the directed edges is cheaper to
+// take in by one pass over the graph than edge by edge, which misses the cache.
+const bulkShare = 32
+
+// begin forgets what was touched, grows to the view's vertices, and compares the
+// sums to see whether a delta was missed.
+func (f *Field) begin(view graphstore.View, delta *graphstore.Delta) {
+	f.clearTouched()
+	seen, degreeSum := len(f.z), f.degreeSum
+	f.grow(view.Vertices())
+	if delta != nil {
+		degreeSum += degreeChange(delta)
+		f.stale = f.stale || int(delta.FirstVertex) != seen
+	}
+	degreeSum += float64(len(f.z) - seen)
+	f.degreeSum = view.WeightSum() + float64(len(f.z))
+	f.stale = f.stale || degreeSum != f.degreeSum
+}
+
+// grow makes room for n vertices. A new one is isolated: z = R = 0, d = 1.
+func (f *Field) grow(n int) {
+	if n <= len(f.z) {
+		return
+	}
+	seen := len(f.z)
+	f.z = lengthen(f.z, n)
+	f.source = lengthen(f.source, n)
+	f.cells = lengthen(f.cells, n)
+	for i := seen; i < n; i++ {
+		f.cells[i].d = 1
+	}
+	f.queued.grow(n)
+	f.touchedSet.grow(n)
+	f.reach.set.grow(n)
+}
+
+// lengthen returns s with zeros up to length n; repeated calls cost O(1) each.
+func lengthen[T any](s []T, n int) []T {
+	have := len(s)
+	s = slices.Grow(s, n-have)[:n]
+	clear(s[have:])
+	return s
+}
+
+// addSources changes the source and, unless a rebuild will, the residual.
+func (f *Field) addSources(view graphstore.View, changes []SourceChange) {
+	for _, c := range changes {
+		before := f.source[c.V]
+		after := before + c.Change
+		if !(after >= 0) || math.IsInf(after, 1) {
+			panic(fmt.Sprintf("diffusion: multiplicity of vertex %d would be %v", c.V, after))
+		}
+		f.source[c.V] = after
+		f.sourceSum += c.Change
+		switch {
+		case before == 0 && after != 0:
+			f.sources++
+		case before != 0 && after == 0:
+			f.sources--
+		}
+		if !f.stale {
+			f.add(c.V, f.alpha*c.Change, f.alpha*(before+after))
+			f.mark(c.V)
+			f.reach.include(view, c.V)
+		}
+	}
+	if f.sources == 0 {
+		f.sourceSum = 0
+	}
+}
+
+// degreeChange returns by how much a delta moves the sum of all degrees; exact.
+func degreeChange(delta *graphstore.Delta) float64 {
+	sum := 0.0
+	for i := range delta.Edges {
+		sum += 2 * (delta.Edges[i].After - delta.Edges[i].Before)
+	}
+	return sum
+}
+
+func bulky(view graphstore.View, delta *graphstore.Delta) bool {
+	return delta != nil && len(delta.Edges) > 64+(2*view.Edges()+view.Vertices())/bulkShare
+}
+
+// inject adds to R what the edges of a batch change in it while z stands still.
+// R is affine in the graph, so the order of the edges does not matter.
+func (f *Field) inject(view graphstore.View, delta *graphstore.Delta) {
+	for i := range delta.Edges {
+		e := &delta.Edges[i]
+		w := e.After - e.Before
+		zu, zv := f.z[e.U], f.z[e.V]
+		size := math.Abs(w) * (math.Abs(zu) + math.Abs(zv))
+		f.add(e.U, -w*(zu-f.keep*zv), size)
+		f.add(e.V, -w*(zv-f.keep*zu), size)
+		if e.Before == 0 {
+			f.reach.join(view, e.U, e.V)
+		}
+	}
+	f.work.injected += uint64(len(delta.Edges))
+	for i := range delta.Degrees {
+		v := delta.Degrees[i].V
+		f.cells[v].d = view.Degree(v) + 1
+		f.touch(v)
+		f.mark(v)
+	}
+}
+
+// add changes R(v) by x, which was computed from terms of the given size.
+func (f *Field) add(v Vertex, x, size float64) {
+	c := &f.cells[v]
+	r := c.r + x
+	f.residual += math.Abs(r) - math.Abs(c.r)
+	f.signed += x
+	f.rounding += 4*size + 2*math.Abs(r) + 2*math.Abs(f.residual)
+	c.r = r
+}
+
+// mark queues v if it may be above the threshold. A later rise of the threshold
+// leaves it queued, a fall causes a scan, and the sweep looks again.
+func (f *Field) mark(v Vertex) {
+	if c := &f.cells[v]; math.Abs(c.r) > f.alpha*f.theta*c.d && f.queued.add(v) {
+		f.queue = append(f.queue, v)
+	}
+}
+
+func (f *Field) touch(v Vertex) {
+	if f.touchedSet.add(v) {
+		f.touched = append(f.touched, v)
+	}
+}
+
+func (f *Field) touchAll() {
+	for v := range f.z {
+		f.touch(Vertex(v))
+	}
+}
+
+func (f *Field) clearTouched() {
+	for _, v := range f.touched {
+		f.touchedSet.drop(v)
+	}
+	f.touched = f.touched[:0]
+}
+
+// vanish makes the field of no sources exactly zero, which it then is.
+func (f *Field) vanish() {
+	if f.residual == 0 && f.rounding == 0 {
+		return
+	}
+	for v := range f.z {
+		if f.z[v] != 0 {
+			f.touch(Vertex(v))
+		}
+		f.z[v], f.cells[v].r = 0, 0
+	}
+	f.residual, f.signed, f.rounding, f.blank = 0, 0, 0, true
+}

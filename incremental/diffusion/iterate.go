@@ -1,0 +1,103 @@
+package diffusion
+
+import (
+	"math"
+
+	"gqlstream/graphstore"
+)
+
+// Bounds of the iteration. The condition number of the system scaled by its
+// diagonal is below (2-a)/a, so that stepsPerDigit/sqrt(a) steps gain more than a
+// digit; 16 digits are all there are. What is left then is in the certificate.
+const (
+	stepsPerDigit = 2
+	digits        = 18
+	restartsMax   = 8
+	aimShort      = 0.8 // of the goal, for what the recurrence does not see of R
+	paceStart     = 2.5 // passes a digit before the first iteration: a graph that mixes well
+	paceMax       = 20
+)
+
+// iterate improves z until the certificate is at most goal, or until rounding
+// keeps a restart from halving the residual. R must be right; it is again after.
+func (f *Field) iterate(view graphstore.View, goal float64) {
+	bar := goal * f.alpha * f.sourceSum
+	if f.sources == 0 || f.bound() <= bar {
+		return
+	}
+	f.work.Solves++
+	f.blank = false
+	for range restartsMax {
+		before, passes := f.residual, f.work.Iterations
+		f.conjugate(view, aimShort*bar)
+		f.rebuild(view)
+		if gained := math.Log10(before / f.residual); gained > 0.1 {
+			f.pace = max(1, min(paceMax, float64(f.work.Iterations-passes)/gained))
+		}
+		if f.bound() <= bar || f.residual > before/2 {
+			return
+		}
+	}
+}
+
+// conjugate runs conjugate gradients (Hestenes and Stiefel, 1952), preconditioned
+// by the diagonal, from z until the sum of |R| is at most bar. It leaves R in the
+// cells as it was. Against Gauss-Seidel and successive over-relaxation it needs a
+// third to a sixth of the passes on graphs that mix well, and never many more.
+func (f *Field) conjugate(view graphstore.View, bar float64) {
+	n := len(f.z)
+	memory := make([]float64, 4*n)
+	r, p, q, inverse := memory[:n], memory[n:2*n], memory[2*n:3*n], memory[3*n:]
+	rho := 0.0 // r . inverse r
+	for v := range r {
+		inverse[v] = 1 / (f.cells[v].d - f.keep)
+		r[v] = f.cells[v].r
+		p[v] = r[v] * inverse[v]
+		rho += r[v] * p[v]
+	}
+	for range int(stepsPerDigit * digits / math.Sqrt(f.alpha)) {
+		curvature := f.apply(view, p, q)
+		f.work.Iterations++
+		if !(curvature > 0) {
+			return // p is zero: r is, to rounding
+		}
+		size, next := descend(rho/curvature, f.z, r, p, q, inverse)
+		if size <= bar {
+			return
+		}
+		turn(next/rho, p, r, inverse)
+		rho = next
+	}
+}
+
+// apply writes (D - (1-a) A) p to q and returns p . q.
+func (f *Field) apply(view graphstore.View, p, q []float64) float64 {
+	dot := 0.0
+	for v := range p {
+		sum := neighborSum(view, p, Vertex(v))
+		q[v] = (f.cells[v].d-f.keep)*p[v] - f.keep*sum
+		dot += p[v] * q[v]
+	}
+	return dot
+}
+
+// descend steps along p and returns the sums of |r| and of r . inverse r.
+func descend(step float64, z, r, p, q, inverse []float64) (size, rho float64) {
+	r, p, q, inverse = r[:len(z)], p[:len(z)], q[:len(z)], inverse[:len(z)]
+	for v := range z {
+		z[v] += step * p[v]
+		x := r[v] - step*q[v]
+		r[v] = x
+		size += math.Abs(x)
+		rho += x * x * inverse[v]
+	}
+	return size, rho
+}
+
+// turn makes the next direction, conjugate to those before.
+func turn(beta float64, p, r, inverse []float64) {
+	r, inverse = r[:len(p)], inverse[:len(p)]
+	for v := range p {
+		p[v] = r[v]*inverse[v] + beta*p[v]
+	}
+}

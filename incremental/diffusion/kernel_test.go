@@ -1,0 +1,149 @@
+package diffusion
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"gqlstream/graphstore"
+)
+
+// walkMatrix returns A D^-1 with a self-loop of the given weight on every vertex,
+// and the identity's column where a vertex has no edges at all.
+func walkMatrix(view graphstore.View, loop float64) *mat.Dense {
+	n := view.Vertices()
+	p := mat.NewDense(n, n, nil)
+	for v := range n {
+		d := view.Degree(Vertex(v)) + loop
+		if d == 0 {
+			p.Set(v, v, 1)
+			continue
+		}
+		p.Set(v, v, loop/d)
+		weights := view.Weights(Vertex(v))
+		for i, u := range view.Neighbors(Vertex(v)) {
+			w := 1.0
+			if weights != nil {
+				w = weights[i]
+			}
+			p.Set(int(u), v, w/d)
+		}
+	}
+	return p
+}
+
+// oracleKernel evaluates the definitions of DESIGN section 6 with dense matrices.
+func oracleKernel(
+	t *testing.T, view graphstore.View, name string, source []float64, p KernelParams,
+) []float64 {
+	n := len(source)
+	m := mat.NewVecDense(n, append([]float64(nil), source...))
+	x := mat.VecDenseCopyOf(m)
+	switch name {
+	case PPR:
+		return dense(t, view, p.Alpha, source)
+	case Truncated:
+		walk := walkMatrix(view, 1)
+		for range p.Steps {
+			var y mat.VecDense
+			y.MulVec(walk, x)
+			x.AddScaledVec(scaled(1-p.Alpha, &y), p.Alpha, m)
+		}
+	case Lazy:
+		walk := walkMatrix(view, 0)
+		for range p.Steps {
+			var y mat.VecDense
+			y.MulVec(walk, x)
+			x.AddScaledVec(scaled(1-p.Alpha, &y), p.Alpha, x)
+		}
+	}
+	return x.RawVector().Data
+}
+
+func scaled(by float64, x *mat.VecDense) *mat.VecDense {
+	x.ScaleVec(by, x)
+	return x
+}
+
+// The walk kernels must equal their definitions and conserve the source's mass.
+func TestWalkKernelsEqualDenseOracle(t *testing.T) {
+	for seed := range uint64(40) {
+		alpha, _, weighted := settings(seed)
+		w := newWorld(t, seed, 60, weighted)
+		view, _ := w.next()
+		for range 10 {
+			view, _ = w.next()
+		}
+		source := make([]float64, view.Vertices())
+		for range 5 {
+			source[w.r.IntN(len(source))] += float64(1 + w.r.IntN(3))
+		}
+		params := KernelParams{Alpha: alpha, Steps: 1 + w.r.IntN(12), Certificate: 1e-6}
+		for _, name := range []string{PPR, Truncated, Lazy} {
+			a, certificate, err := Kernel(view, name, source, params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := total(source)
+			want := oracleKernel(t, view, name, source, params)
+			if e := distance(a, want) / m; e > certificate+1e-12 || certificate > 1e-6 {
+				t.Fatalf("seed %d %s: error %v, certificate %v", seed, name, e, certificate)
+			}
+			if s := total(a) / m; math.Abs(s-1) > certificate+1e-12 {
+				t.Fatalf("seed %d %s: total mass %v", seed, name, s)
+			}
+		}
+	}
+}
+
+// A hand-made path of 13 vertices, a source at its end and one vertex apart.
+func TestShortestPathCountsHops(t *testing.T) {
+	w := newWorld(t, 1, 20, true)
+	for v := range 13 {
+		w.edge(v, v+1, 2.5)
+	}
+	w.edge(20, 21, 1)
+	view, _ := w.apply()
+	source := make([]float64, view.Vertices())
+	source[0], source[2] = 1, 7
+	a, certificate, err := Kernel(view, ShortestPath, source, KernelParams{Decay: 0.5})
+	if err != nil || certificate != 0 {
+		t.Fatal(certificate, err)
+	}
+	for v, x := range a {
+		hops := map[int]float64{0: 0, 1: 1, 2: 0}
+		h, ok := hops[v]
+		if !ok {
+			h = float64(v - 2)
+		}
+		want := math.Exp(-0.5 * h)
+		if h > 10 || v > 13 {
+			want = 0
+		}
+		if x != want {
+			t.Errorf("vertex %d: %v, want %v", v, x, want)
+		}
+	}
+}
+
+func TestKernelRefusesWhatItCannotDo(t *testing.T) {
+	w := newWorld(t, 1, 20, false)
+	view, _ := w.next()
+	m := make([]float64, view.Vertices())
+	for _, p := range []KernelParams{{Alpha: 2}, {Steps: -1}, {Decay: -1}, {HopsMax: -1}, {Certificate: 3}} {
+		if _, _, err := Kernel(view, PPR, m, p); err == nil {
+			t.Errorf("%+v was accepted", p)
+		}
+	}
+	if _, _, err := Kernel(view, "heat", m, KernelParams{}); err == nil || !strings.Contains(err.Error(), "heat") {
+		t.Errorf("error %v for an unknown kernel", err)
+	}
+	for _, name := range KernelNames {
+		a, certificate, err := Kernel(view, name, m, KernelParams{})
+		if err != nil || certificate != 0 || (name != Constant && total(a) != 0) {
+			t.Errorf("%s of no source: %v, %v, %v", name, a, certificate, err)
+		}
+	}
+}
