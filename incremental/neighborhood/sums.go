@@ -1,0 +1,221 @@
+package neighborhood
+
+import (
+	"fmt"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
+
+// Vertex is the store's dense vertex index.
+type Vertex = graphstore.Vertex
+
+// Votes is what the neighbours of one vertex say.
+type Votes struct {
+	Count uint32   // neighbours that have a prediction
+	Sum   []uint64 // K: sum of their units of 2^-30
+	Hard  []uint32 // K: how many say each class; nil unless hard votes are kept
+}
+
+// Change is a vertex whose Votes changed, with the votes before. The votes
+// after are read with Sums.Votes.
+type Change struct {
+	V      Vertex
+	Before Votes
+}
+
+// Sums holds the votes of every vertex. One goroutine owns it.
+type Sums struct {
+	classes int
+	count   []uint32 // n
+	sum     []uint64 // n x K
+	hard    []uint32 // n x K, empty unless kept
+
+	keepHard bool
+	changes  []Change // the last Update's, reused
+	seen     []uint32 // n: 1 + index into changes, 0 when the vertex is unchanged
+	sumPool  []uint64 // backing of Change.Before.Sum
+	hardPool []uint32
+}
+
+// New returns the sums of an empty graph with K classes. Hard votes cost 4K
+// bytes a vertex and are kept only on request. It panics if K < 1.
+func New(classes int, keepHard bool) *Sums {
+	if classes < 1 {
+		panic(fmt.Sprintf("neighborhood: %d classes, want at least 1", classes))
+	}
+	return &Sums{classes: classes, keepHard: keepHard}
+}
+
+// Votes returns what the neighbours of v say. The slices are the sums' own and
+// valid until the next Update.
+func (s *Sums) Votes(v Vertex) Votes {
+	k, at := s.classes, int(v)*s.classes
+	votes := Votes{Count: s.count[v], Sum: s.sum[at : at+k : at+k]}
+	if s.keepHard {
+		votes.Hard = s.hard[at : at+k : at+k]
+	}
+	return votes
+}
+
+// Update brings the sums from the graph before delta to the graph of view and
+// returns the vertices whose votes changed, sorted, each with its votes before.
+// The result is valid until the next Update. Net changes of nothing (an edge
+// replaced by another to an equal prediction) may be listed.
+func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Change {
+	s.grow(view.Vertices())
+	for i := range s.changes {
+		s.seen[s.changes[i].V] = 0
+	}
+	s.changes, s.sumPool, s.hardPool = s.changes[:0], s.sumPool[:0], s.hardPool[:0]
+
+	// First the edges, with the predictions as they were; then the predictions,
+	// over the edges as they are: together exactly the new sums.
+	for _, e := range delta.Edges {
+		switch {
+		case e.Before == 0:
+			s.vote(e.U, predictionBefore(view, delta, e.V), 1)
+			s.vote(e.V, predictionBefore(view, delta, e.U), 1)
+		case e.After == 0:
+			s.vote(e.U, predictionBefore(view, delta, e.V), -1)
+			s.vote(e.V, predictionBefore(view, delta, e.U), -1)
+		}
+	}
+	for _, p := range delta.Predictions {
+		if slices.Equal(p.Before, p.After) {
+			continue // only the model version changed
+		}
+		for _, u := range view.Neighbors(p.V) {
+			s.vote(u, p.Before, -1)
+			s.vote(u, p.After, 1)
+		}
+	}
+	slices.SortFunc(s.changes, func(a, b Change) int { return int(a.V) - int(b.V) })
+	for i := range s.changes {
+		s.seen[s.changes[i].V] = uint32(i + 1)
+	}
+	return s.changes
+}
+
+// Before returns the votes of v before the last Update.
+func (s *Sums) Before(v Vertex) Votes {
+	if at := s.seen[v]; at > 0 {
+		return s.changes[at-1].Before
+	}
+	return s.Votes(v)
+}
+
+func (s *Sums) grow(n int) {
+	if have := len(s.count); n > have {
+		s.count = append(s.count, make([]uint32, n-have)...)
+		s.seen = append(s.seen, make([]uint32, n-have)...)
+		s.sum = append(s.sum, make([]uint64, (n-have)*s.classes)...)
+		if s.keepHard {
+			s.hard = append(s.hard, make([]uint32, (n-have)*s.classes)...)
+		}
+	}
+}
+
+// vote is add for a prediction that may be missing; it remembers v as it was.
+func (s *Sums) vote(v Vertex, units []uint32, sign int) {
+	if units == nil {
+		return
+	}
+	if s.seen[v] == 0 {
+		s.remember(v)
+	}
+	s.add(v, units, sign)
+}
+
+// add counts one neighbour's prediction at v, once (sign 1) or back (sign -1).
+func (s *Sums) add(v Vertex, units []uint32, sign int) {
+	at := int(v) * s.classes
+	row := s.sum[at : at+s.classes]
+	for j, unit := range units {
+		row[j] += uint64(sign) * uint64(unit) // two's complement: -1 subtracts
+	}
+	s.count[v] += uint32(sign)
+	if s.keepHard {
+		s.hard[at+int(HardClass(units))] += uint32(sign)
+	}
+}
+
+// remember saves the votes of v as they are before its first change.
+func (s *Sums) remember(v Vertex) {
+	votes := s.Votes(v)
+	before := Votes{Count: votes.Count}
+	start := len(s.sumPool)
+	s.sumPool = append(s.sumPool, votes.Sum...)
+	before.Sum = s.sumPool[start:len(s.sumPool):len(s.sumPool)]
+	if s.keepHard {
+		start = len(s.hardPool)
+		s.hardPool = append(s.hardPool, votes.Hard...)
+		before.Hard = s.hardPool[start:len(s.hardPool):len(s.hardPool)]
+	}
+	s.changes = append(s.changes, Change{V: v, Before: before})
+	s.seen[v] = uint32(len(s.changes))
+}
+
+// predictionBefore returns the prediction of v before delta.
+func predictionBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) []uint32 {
+	i, found := slices.BinarySearchFunc(delta.Predictions, v,
+		func(p graphstore.PredictionChange, v Vertex) int { return int(p.V) - int(v) })
+	if found {
+		return delta.Predictions[i].Before
+	}
+	return view.Prediction(v)
+}
+
+// HardClass returns the class with the most units, the lowest on ties.
+func HardClass(units []uint32) event.Class {
+	best := 0
+	for j, unit := range units {
+		if unit > units[best] {
+			best = j
+		}
+	}
+	return event.Class(best)
+}
+
+// Majority returns the class with the most votes, the lowest on ties, and
+// whether there was any vote.
+func (v Votes) Majority() (event.Class, bool) {
+	if v.Count == 0 {
+		return event.NoClass, false
+	}
+	best := 0
+	for j, votes := range v.Hard {
+		if votes > v.Hard[best] {
+			best = j
+		}
+	}
+	return event.Class(best), true
+}
+
+// Recount returns the sums of the graph of view counted from nothing: the twin
+// that tests hold the incremental sums against, and the start after a restore.
+func Recount(view graphstore.View, classes int, keepHard bool) *Sums {
+	s := New(classes, keepHard)
+	s.grow(view.Vertices())
+	for v := range Vertex(view.Vertices()) {
+		for _, u := range view.Neighbors(v) {
+			if units := view.Prediction(u); units != nil {
+				s.add(v, units, 1)
+			}
+		}
+	}
+	return s
+}
+
+// Check compares the sums with a recount and names the first difference.
+func (s *Sums) Check(view graphstore.View) error {
+	want := Recount(view, s.classes, s.keepHard)
+	for v := range Vertex(view.Vertices()) {
+		got, want := s.Votes(v), want.Votes(v)
+		if got.Count != want.Count || !slices.Equal(got.Sum, want.Sum) || !slices.Equal(got.Hard, want.Hard) {
+			return fmt.Errorf("neighborhood: vertex %d has votes %v, a recount gives %v", v, got, want)
+		}
+	}
+	return nil
+}
