@@ -1,0 +1,123 @@
+package tally
+
+import (
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// Mass reads the kernel mass a(v) of one community, at least 0.
+type Mass func(v Vertex) float64
+
+// UpdateKernel follows the masses of one community's kernel after Update: mass is
+// the kernel as it is now, and touched holds at least the vertices whose mass
+// changed. It may run for several communities side by side.
+func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neighborhood.Sums,
+	mass Mass, touched []Vertex,
+) {
+	c := t.each[id]
+	c.growRows(t.rows.size)
+	for i := range t.changed {
+		t.moveRow(c, &t.changed[i], mass)
+	}
+	scratch := make([]float64, 0, t.classes*(2+2*t.classes))
+	for _, v := range touched {
+		slot := t.rows.slot[v]
+		if slot == noRow {
+			continue
+		}
+		before, after := c.a[slot], mass(v)
+		if before == after {
+			continue
+		}
+		s := stateOf(view, sums, v)
+		scratch = t.cells(scratch, s.profile)
+		t.weigh(c, s.label.Class, scratch, before, -1)
+		t.weigh(c, s.label.Class, scratch, after, 1)
+		c.a[slot] = after
+		c.moved = true
+	}
+}
+
+func (c *community) growRows(n int) {
+	if have := len(c.a); n > have {
+		c.a = append(c.a, make([]float64, n-have)...)
+	}
+}
+
+// moveRow follows a row whose class or cells changed, at its mass before and
+// after.
+func (t *Tallies) moveRow(c *community, change *rowChange, mass Mass) {
+	if change.slotBefore != noRow {
+		t.weigh(c, change.classBefore, change.before, c.a[change.slotBefore], -1)
+		c.a[change.slotBefore] = 0
+	}
+	if change.slotAfter != noRow {
+		a := mass(change.v)
+		t.weigh(c, change.classAfter, change.after, a, 1)
+		c.a[change.slotAfter] = a
+	}
+}
+
+// weigh adds one row's terms at mass a to A1 and A2, or takes them back.
+func (t *Tallies) weigh(c *community, class event.Class, cells []float64, a float64, sign int) {
+	if !(a > 0) {
+		return
+	}
+	square := a * a
+	for kind := range family(families) {
+		if t.keep.has(kind) {
+			z := kind.cells(t.classes)
+			from, to := int(class)*z, (int(class)+1)*z
+			accumulate(c.a1[kind][from:to], cells[:z], a, sign)
+			accumulate(c.a2[kind][from:to], cells[:z], square, sign)
+			cells = cells[z:]
+		}
+	}
+	one := [1]float64{1}
+	accumulate(c.classA1[class:class+1], one[:], a, sign)
+	accumulate(c.classA2[class:class+1], one[:], square, sign)
+}
+
+// RebuildKernel counts A1 and A2 of one community from nothing. It may run for
+// several communities side by side.
+func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass) {
+	c := t.each[id]
+	for kind := range c.a1 {
+		clear(c.a1[kind])
+		clear(c.a2[kind])
+	}
+	clear(c.classA1)
+	clear(c.classA2)
+	c.growRows(t.rows.size)
+	clear(c.a)
+	var cells []float64
+	for _, v := range t.rows.order {
+		s := stateOf(view, sums, v)
+		cells = t.cells(cells, s.profile)
+		a := mass(v)
+		t.weigh(c, s.label.Class, cells, a, 1)
+		c.a[t.rows.slot[v]] = a
+	}
+	c.moved = true
+}
+
+// Rebuild counts everything but the kernels' masses from nothing: the start of a
+// cold core, and the twin that tests hold Update against. Every community's
+// Sources then lists its whole kernel, and RebuildKernel must follow.
+func (t *Tallies) Rebuild(view graphstore.View, sums *neighborhood.Sums) {
+	*t = *New(t.classes, t.keep)
+	t.begin(view)
+	var cells []float64
+	for v := range Vertex(view.Vertices()) {
+		if s := stateOf(view, sums, v); s.calibrates() {
+			t.rows.take(v)
+			t.rows.order = append(t.rows.order, v)
+			cells = t.cells(cells, s.profile)
+			t.countRow(s.label.Class, cells, 1)
+		}
+	}
+	for id := range t.each {
+		t.rebuildMembers(CommunityID(id), view, sums)
+	}
+}

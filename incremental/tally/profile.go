@@ -1,0 +1,98 @@
+package tally
+
+import (
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// Profile is what an estimator sees of one vertex.
+type profile struct {
+	own   []uint32           // K units, nil when the vertex has no prediction
+	votes neighborhood.Votes // of the neighbours
+}
+
+// Families says which kinds of cells a tally keeps.
+type Families struct {
+	SoftPair bool // K^2 cells: own prediction times mean of the neighbours'
+	Hard     bool // K cells: own class
+	HardPair bool // K^2 cells: own class, majority class of the neighbours
+}
+
+// family is one kind of cells; the soft own prediction (K cells) is always kept.
+type family uint8
+
+const (
+	soft family = iota
+	softPair
+	hard
+	hardPair
+	families = iota
+)
+
+func (f Families) has(kind family) bool {
+	return [families]bool{true, f.SoftPair, f.Hard, f.HardPair}[kind]
+}
+
+// NeedsHardVotes reports whether the neighbourhood must keep hard votes.
+func (f Families) NeedsHardVotes() bool { return f.HardPair }
+
+func (kind family) cells(classes int) int {
+	if kind == softPair || kind == hardPair {
+		return classes * classes
+	}
+	return classes
+}
+
+// phi writes the profile's cells of the given kind to dst, which has the
+// family's length, and returns dst. Values are a fixed function of the profile's
+// integers, so that a term can be taken back exactly (DESIGN section 7).
+func (p profile) phi(dst []float64, kind family) []float64 {
+	k := len(p.own)
+	switch kind {
+	case soft:
+		ownMean(dst, p.own)
+	case softPair:
+		var mean [64]float64
+		neighbors := p.neighborMean(mean[:0])
+		for j, unit := range p.own {
+			own := float64(unit) / event.One
+			for i, n := range neighbors {
+				dst[j*k+i] = own * n
+			}
+		}
+	case hard:
+		clear(dst)
+		dst[neighborhood.HardClass(p.own)] = 1
+	case hardPair:
+		clear(dst)
+		own := neighborhood.HardClass(p.own)
+		majority, voted := p.votes.Majority()
+		if !voted {
+			majority = own
+		}
+		dst[int(own)*k+int(majority)] = 1
+	}
+	return dst
+}
+
+// neighborMean appends the mean prediction of the voting neighbours to dst, or
+// the own prediction when there is none.
+func (p profile) neighborMean(dst []float64) []float64 {
+	if p.votes.Count == 0 {
+		for _, unit := range p.own {
+			dst = append(dst, float64(unit)/event.One)
+		}
+		return dst
+	}
+	scale := 1 / (float64(p.votes.Count) * event.One)
+	for _, sum := range p.votes.Sum {
+		dst = append(dst, float64(sum)*scale)
+	}
+	return dst
+}
+
+func ownMean(dst []float64, own []uint32) {
+	for j, unit := range own {
+		dst[j] = float64(unit) / event.One
+	}
+}

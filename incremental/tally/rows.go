@@ -1,0 +1,132 @@
+package tally
+
+import (
+	"slices"
+
+	"gqlstream/ingest/event"
+)
+
+// rows numbers the calibration rows: labelled vertices of role calibrate that
+// have a prediction. A row keeps its number while it lives; numbers are reused.
+type rows struct {
+	slot  []int32  // n: row of a vertex, -1 when it has none
+	order []Vertex // vertices with a row, sorted: the order in which rows are read
+	free  []int32
+	size  int // rows ever in use at once: the length of a community's masses
+	spare []Vertex
+}
+
+const noRow = -1
+
+func (r *rows) grow(n int) {
+	for len(r.slot) < n {
+		r.slot = append(r.slot, noRow)
+	}
+}
+
+// take gives v a row. Its place in order is the caller's to mend (merge).
+func (r *rows) take(v Vertex) int32 {
+	if last := len(r.free) - 1; last >= 0 {
+		r.slot[v] = r.free[last]
+		r.free = r.free[:last]
+		return r.slot[v]
+	}
+	r.slot[v] = int32(r.size)
+	r.size++
+	return r.slot[v]
+}
+
+func (r *rows) release(v Vertex) {
+	r.free = append(r.free, r.slot[v])
+	r.slot[v] = noRow
+}
+
+// merge mends order after rows were taken and released: added is sorted and
+// holds the vertices that have a row now and had none before.
+func (r *rows) merge(added []Vertex, released bool) {
+	if len(added) == 0 && !released {
+		return
+	}
+	out := r.spare[:0]
+	for _, v := range r.order {
+		for len(added) > 0 && added[0] < v {
+			out = append(out, added[0])
+			added = added[1:]
+		}
+		if r.slot[v] != noRow {
+			out = append(out, v)
+		}
+	}
+	out = append(out, added...)
+	r.spare, r.order = r.order, out
+}
+
+// rowChange is a calibration row that a step changed: its class and cells before
+// and after. phi holds the cells of all kept families, one after the other.
+type rowChange struct {
+	v                       Vertex
+	slotBefore, slotAfter   int32 // noRow when there was none, or is none
+	classBefore, classAfter event.Class
+	before, after           []float64
+}
+
+// changeRow follows one vertex whose label or profile changed.
+func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released bool) {
+	was, is := before.calibrates(), after.calibrates()
+	if !was && !is {
+		return false, false
+	}
+	change := t.nextRowChange()
+	change.v, change.slotBefore, change.slotAfter = v, noRow, noRow
+	if was {
+		change.slotBefore, change.classBefore = t.rows.slot[v], before.label.Class
+		change.before = t.cells(change.before, before.profile)
+		t.countRow(change.classBefore, change.before, -1)
+	}
+	switch {
+	case is && was:
+		change.slotAfter = change.slotBefore
+	case is:
+		change.slotAfter = t.rows.take(v)
+	default:
+		t.rows.release(v)
+	}
+	if is {
+		change.classAfter = after.label.Class
+		change.after = t.cells(change.after, after.profile)
+		t.countRow(change.classAfter, change.after, 1)
+	}
+	return is && !was, was && !is
+}
+
+// nextRowChange extends changed by one, keeping the memory of earlier steps.
+func (t *Tallies) nextRowChange() *rowChange {
+	n := len(t.changed)
+	t.changed = slices.Grow(t.changed, 1)[:n+1]
+	return &t.changed[n]
+}
+
+// cells writes the cells of every kept family to dst, reusing its memory.
+func (t *Tallies) cells(dst []float64, p profile) []float64 {
+	dst = dst[:0]
+	for kind := range family(families) {
+		if t.keep.has(kind) {
+			z := kind.cells(t.classes)
+			dst = slices.Grow(dst, z)[:len(dst)+z]
+			p.phi(dst[len(dst)-z:], kind)
+		}
+	}
+	return dst
+}
+
+// countRow adds a row's cells to N, or takes them back.
+func (t *Tallies) countRow(class event.Class, cells []float64, sign int) {
+	t.classN[class] += uint64(sign)
+	for kind := range family(families) {
+		if t.keep.has(kind) {
+			z := kind.cells(t.classes)
+			accumulate(t.n[kind][int(class)*z:(int(class)+1)*z], cells[:z], 1, sign)
+			cells = cells[z:]
+		}
+	}
+}

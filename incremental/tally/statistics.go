@@ -1,0 +1,162 @@
+package tally
+
+import (
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// rebuildMembers counts the members of one community from nothing; its Sources
+// then list the whole kernel.
+func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
+	empty := state{label: graphstore.Label{Class: event.NoClass}}
+	t.ForMembers(id, view, func(v Vertex, multiplicity uint32) {
+		s := stateOf(view, sums, v)
+		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s)
+	})
+}
+
+// ForMembers visits the members of a community by vertex.
+func (t *Tallies) ForMembers(id CommunityID, view graphstore.View, visit func(Vertex, uint32)) {
+	if view.Everyone(id) {
+		for v := range Vertex(view.Vertices()) {
+			if !view.Erased(v) {
+				visit(v, 1)
+			}
+		}
+		return
+	}
+	vertices, multiplicities := view.Members(id)
+	for i, v := range vertices {
+		visit(v, multiplicities[i])
+	}
+}
+
+// Members returns the total multiplicity of the community.
+func (t *Tallies) Members(id CommunityID) float64 { return float64(t.each[id].members) }
+
+// KernelSum returns M, the total multiplicity of the kernel's sources.
+func (t *Tallies) KernelSum(id CommunityID) float64 {
+	return float64(t.each[id].members - t.each[id].labelled)
+}
+
+// Statistics returns the statistics of one community, the caller's to keep.
+// exact adds the passes over calibration rows and members that exact variances
+// need; they read view and sums when called, which must be as in the last Update.
+func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, exact bool) *quant.Statistics {
+	c := t.each[id]
+	s := &quant.Statistics{
+		K:       t.classes,
+		Members: float64(c.members), Labelled: float64(c.labelled),
+		Profiled: float64(c.profiled), Squares: float64(c.squares), KernelSum: t.KernelSum(id),
+		Anchored: counts(c.anchored), ClassN: counts(t.classN),
+		ClassA1: floats(c.classA1), ClassA2: floats(c.classA2),
+	}
+	for kind, cells := range [families]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair} {
+		if t.keep.has(family(kind)) {
+			*cells = t.read(c, family(kind))
+		}
+	}
+	s.OwnCovariance = covariance(c, s.Soft.P)
+	if exact {
+		s.Rows = func(visit func(quant.Row)) { t.visitRows(c, view, sums, visit) }
+		s.MemberRows = func(visit func(quant.Member)) { t.visitMembers(id, view, sums, visit) }
+	}
+	return s
+}
+
+// read copies one family's sums as quant wants them: means for P, row-major
+// matrices of cells by classes.
+func (t *Tallies) read(c *community, kind family) *quant.Cells {
+	k, z := t.classes, kind.cells(t.classes)
+	block := make([]float64, z+3*z*k)
+	cells := &quant.Cells{Z: z, P: block[:z:z]}
+	block = block[z:]
+	if c.profiled > 0 {
+		for i := range cells.P {
+			cells.P[i] = c.p[kind][i].Float() / float64(c.profiled)
+		}
+	}
+	for _, matrix := range []struct {
+		dst *[]float64
+		src []Sum
+	}{{&cells.N, t.n[kind]}, {&cells.A1, c.a1[kind]}, {&cells.A2, c.a2[kind]}} {
+		*matrix.dst = block[: z*k : z*k]
+		block = block[z*k:]
+		for i := range k {
+			for j := range z {
+				(*matrix.dst)[j*k+i] = matrix.src[i*z+j].Float()
+			}
+		}
+	}
+	return cells
+}
+
+// covariance returns the K x K covariance of the own predictions of the members,
+// whose mean is p.
+func covariance(c *community, p []float64) []float64 {
+	k := len(p)
+	cov := make([]float64, k*k)
+	if c.profiled == 0 {
+		return cov
+	}
+	for i := range k {
+		for j := range k {
+			cov[i*k+j] = c.ownSquare[i*k+j].Float()/float64(c.profiled) - float64(p[i]*p[j])
+		}
+	}
+	return cov
+}
+
+func (t *Tallies) visitRows(c *community, view graphstore.View, sums *neighborhood.Sums, visit func(quant.Row)) {
+	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
+	for _, v := range t.rows.order {
+		s := stateOf(view, sums, v)
+		ownMean(own, s.profile.own)
+		neighbors = s.profile.neighborMean(neighbors[:0])
+		visit(quant.Row{Class: int(s.label.Class), A: c.a[t.rows.slot[v]], Own: own, Neighbors: neighbors})
+	}
+}
+
+func (t *Tallies) visitMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums, visit func(quant.Member)) {
+	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
+	t.ForMembers(id, view, func(v Vertex, multiplicity uint32) {
+		s := stateOf(view, sums, v)
+		if s.labelled() || s.profile.own == nil {
+			return
+		}
+		ownMean(own, s.profile.own)
+		neighbors = s.profile.neighborMean(neighbors[:0])
+		visit(quant.Member{Multiplicity: float64(multiplicity), Own: own, Neighbors: neighbors})
+	})
+}
+
+// ModelVersion returns the model version that most of the profiled members have
+// (the lowest index on ties) and whether there are others.
+func (t *Tallies) ModelVersion(id CommunityID) (version uint32, mixed bool) {
+	var most, seen uint64
+	for i, count := range t.each[id].versions {
+		if count > most {
+			most, version = count, uint32(i)
+		}
+		seen += count
+	}
+	return version, seen > most
+}
+
+func counts(src []uint64) []float64 {
+	dst := make([]float64, len(src))
+	for i, x := range src {
+		dst[i] = float64(x)
+	}
+	return dst
+}
+
+func floats(src []Sum) []float64 {
+	dst := make([]float64, len(src))
+	for i, x := range src {
+		dst[i] = x.Float()
+	}
+	return dst
+}

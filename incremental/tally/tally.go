@@ -1,0 +1,172 @@
+package tally
+
+import (
+	"fmt"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// Vertex and CommunityID are the store's dense indices.
+type (
+	Vertex      = graphstore.Vertex
+	CommunityID = graphstore.Community
+)
+
+// Tallies holds the statistics of all communities. One goroutine owns it;
+// UpdateKernel and RebuildKernel may run side by side for different communities
+// between two Updates.
+type Tallies struct {
+	classes int
+	keep    Families
+	rows    rows
+	n       [families][]Sum // K x Z, class-major: sum of phi over calibration labels
+	classN  []uint64        // K
+	each    []*community
+
+	everyone []CommunityID // communities that every vertex is a member of, once
+	firstNew Vertex        // vertices from here on are new in the last Update
+	reused   []Vertex      // and these
+	changed  []rowChange   // calibration rows that the last Update changed
+	touched  []Vertex      // scratch: vertices with a changed profile, label or membership
+	shifts   []shift       // scratch: membership changes by vertex
+	phi      [2][]float64
+}
+
+// community is the part of the statistics that belongs to one community.
+type community struct {
+	members, labelled, profiled uint64
+	squares                     uint64          // of the profiled members' multiplicities
+	anchored                    []uint64        // K
+	versions                    []uint64        // profiled multiplicity by model version
+	p                           [families][]Sum // Z
+	ownSquare                   []Sum           // K x K: sum of m own own'
+	a                           []float64       // mass by row, as last accounted
+	a1, a2                      [families][]Sum // K x Z, class-major
+	classA1, classA2            []Sum           // K
+	sources                     []diffusion.SourceChange
+	moved                       bool // since the flag was last cleared
+}
+
+// New returns empty tallies for K classes. It panics if K < 1.
+func New(classes int, keep Families) *Tallies {
+	if classes < 1 {
+		panic(fmt.Sprintf("tally: %d classes, want at least 1", classes))
+	}
+	t := &Tallies{classes: classes, keep: keep, classN: make([]uint64, classes)}
+	for kind := range family(families) {
+		if keep.has(kind) {
+			t.n[kind] = make([]Sum, classes*kind.cells(classes))
+		}
+	}
+	for i := range t.phi {
+		t.phi[i] = make([]float64, classes*classes)
+	}
+	return t
+}
+
+func (t *Tallies) newCommunity() *community {
+	k := t.classes
+	c := &community{
+		anchored: make([]uint64, k), ownSquare: make([]Sum, k*k),
+		classA1: make([]Sum, k), classA2: make([]Sum, k), moved: true,
+	}
+	for kind := range family(families) {
+		if t.keep.has(kind) {
+			z := kind.cells(k)
+			c.p[kind] = make([]Sum, z)
+			c.a1[kind] = make([]Sum, k*z)
+			c.a2[kind] = make([]Sum, k*z)
+		}
+	}
+	return c
+}
+
+// Sources returns who joined and left the community's kernel in the last Update:
+// its unlabelled members, by signed multiplicity, sorted by vertex.
+func (t *Tallies) Sources(c CommunityID) []diffusion.SourceChange { return t.each[c].sources }
+
+// Moved reports whether any statistic of the community changed since the last
+// ClearMoved.
+func (t *Tallies) Moved(c CommunityID) bool { return t.each[c].moved }
+
+// ClearMoved forgets the changes of the community so far.
+func (t *Tallies) ClearMoved(c CommunityID) { t.each[c].moved = false }
+
+// Rows returns how many calibration labels have a prediction.
+func (t *Tallies) Rows() int { return len(t.rows.order) }
+
+// state is all that the tallies read of one vertex at one time.
+type state struct {
+	label   graphstore.Label
+	profile profile
+	version uint32
+}
+
+func (s *state) labelled() bool { return s.label.Class != event.NoClass }
+
+// calibrates reports whether the vertex is a calibration row.
+func (s *state) calibrates() bool {
+	return s.labelled() && s.label.Role == event.Calibrate && s.profile.own != nil
+}
+
+func stateOf(view graphstore.View, sums *neighborhood.Sums, v Vertex) state {
+	return state{
+		label:   view.Label(v),
+		profile: profile{own: view.Prediction(v), votes: sums.Votes(v)},
+		version: view.Version(v),
+	}
+}
+
+// count adds (sign 1) or takes back (sign -1) a member of the given state.
+func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
+	if multiplicity == 0 {
+		return
+	}
+	m := uint64(sign) * uint64(multiplicity) // two's complement: -1 subtracts
+	c.members += m
+	switch {
+	case s.labelled():
+		c.labelled += m
+		c.anchored[s.label.Class] += m
+	case s.profile.own != nil:
+		c.profiled += m
+		c.squares += m * uint64(multiplicity)
+		for int(s.version) >= len(c.versions) {
+			c.versions = append(c.versions, 0)
+		}
+		c.versions[s.version] += m
+		for kind := range family(families) {
+			if t.keep.has(kind) {
+				z := kind.cells(t.classes)
+				accumulate(c.p[kind], s.profile.phi(t.phi[0][:z], kind), float64(multiplicity), sign)
+			}
+		}
+		t.countSquare(c, s.profile.own, float64(multiplicity), sign)
+	}
+	c.moved = true
+}
+
+func (t *Tallies) countSquare(c *community, own []uint32, multiplicity float64, sign int) {
+	p := t.phi[0][:t.classes]
+	ownMean(p, own)
+	for j, x := range p {
+		accumulate(c.ownSquare[j*t.classes:(j+1)*t.classes], p, multiplicity*x, sign)
+	}
+}
+
+// accumulate adds scale*phi to the sums, or takes it back. The product of each
+// term is rounded on its own, so no architecture may fuse it with the sum.
+func accumulate(sums []Sum, phi []float64, scale float64, sign int) {
+	if sign > 0 {
+		for z, x := range phi {
+			sums[z].Add(float64(scale * x))
+		}
+		return
+	}
+	for z, x := range phi {
+		sums[z].Sub(float64(scale * x))
+	}
+}

@@ -1,0 +1,166 @@
+package tally
+
+import (
+	"cmp"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/neighborhood"
+)
+
+// shift is a change of one vertex's multiplicity in one community.
+type shift struct {
+	v             Vertex
+	community     CommunityID
+	before, after uint32
+}
+
+// Update follows labels, profiles and members from the graph before delta to the
+// graph of view; sums has been updated for the same delta. Afterwards Sources
+// tells what it did to the kernels, and UpdateKernel must be called for every
+// community before the next Update.
+func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
+	votes []neighborhood.Change,
+) {
+	t.begin(view)
+	t.firstNew, t.reused = delta.FirstVertex, delta.Reused
+	t.collect(view, delta, votes)
+	added, released := []Vertex(nil), false
+	labels, predictions, shifts := delta.Labels, delta.Predictions, t.shifts
+	for _, v := range t.touched {
+		after := stateOf(view, sums, v)
+		before := after
+		before.profile.votes = sums.Before(v)
+		if len(labels) > 0 && labels[0].V == v {
+			before.label, labels = labels[0].Before, labels[1:]
+		}
+		if len(predictions) > 0 && predictions[0].V == v {
+			before.profile.own = predictions[0].Before
+			before.version, predictions = predictions[0].VersionBefore, predictions[1:]
+		}
+		isNew, gone := t.changeRow(v, &before, &after)
+		if isNew {
+			added = append(added, v)
+		}
+		released = released || gone
+		end := 0
+		for end < len(shifts) && shifts[end].v == v {
+			end++
+		}
+		t.changeMember(view, v, &before, &after, shifts[:end])
+		shifts = shifts[end:]
+	}
+	t.rows.merge(added, released)
+	if len(t.changed) > 0 {
+		for _, c := range t.each {
+			c.moved = true // N is shared by all
+		}
+	}
+}
+
+// begin makes room for new vertices and communities and forgets the last step.
+func (t *Tallies) begin(view graphstore.View) {
+	t.rows.grow(view.Vertices())
+	for id := len(t.each); id < view.Communities(); id++ {
+		t.each = append(t.each, t.newCommunity())
+		if view.Everyone(CommunityID(id)) {
+			t.everyone = append(t.everyone, CommunityID(id))
+		}
+	}
+	t.changed = t.changed[:0]
+	for _, c := range t.each {
+		c.sources = c.sources[:0]
+	}
+}
+
+// collect lists the vertices that any part of delta touches, sorted and once
+// each, and the membership changes by vertex.
+func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes []neighborhood.Change) {
+	t.touched, t.shifts = t.touched[:0], t.shifts[:0]
+	for _, l := range delta.Labels {
+		t.touched = append(t.touched, l.V)
+	}
+	for _, p := range delta.Predictions {
+		t.touched = append(t.touched, p.V)
+	}
+	for _, v := range votes {
+		t.touched = append(t.touched, v.V)
+	}
+	for _, m := range delta.Members {
+		t.touched = append(t.touched, m.V)
+		t.shifts = append(t.shifts, shift{v: m.V, community: m.Community, before: m.Before, after: m.After})
+	}
+	if len(t.everyone) > 0 {
+		t.touched = append(append(t.touched, delta.Erased...), delta.Reused...)
+		for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
+			t.touched = append(t.touched, v)
+		}
+	}
+	slices.Sort(t.touched)
+	t.touched = slices.Compact(t.touched)
+	slices.SortFunc(t.shifts, func(a, b shift) int {
+		return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.community, b.community))
+	})
+}
+
+// changeMember moves v from its state before to its state after in every
+// community that it is, or was, a member of. shifts are v's, by community.
+func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *state, shifts []shift) {
+	for _, m := range view.MemberOf(v) {
+		for len(shifts) > 0 && shifts[0].community < m.Community {
+			t.recount(shifts[0], before, after)
+			shifts = shifts[1:]
+		}
+		if len(shifts) > 0 && shifts[0].community == m.Community {
+			t.recount(shifts[0], before, after)
+			shifts = shifts[1:]
+			continue
+		}
+		t.recount(shift{v: v, community: m.Community, before: m.Multiplicity, after: m.Multiplicity}, before, after)
+	}
+	for _, s := range shifts {
+		t.recount(s, before, after)
+	}
+	for _, id := range t.everyone {
+		t.recount(shift{v: v, community: id, before: t.existed(v), after: exists(view, v)}, before, after)
+	}
+}
+
+// existed and exists give the multiplicity of v in a community of everyone before
+// and after the last Update.
+func (t *Tallies) existed(v Vertex) uint32 {
+	if v >= t.firstNew {
+		return 0
+	}
+	if _, reused := slices.BinarySearch(t.reused, v); reused {
+		return 0
+	}
+	return 1
+}
+
+func exists(view graphstore.View, v Vertex) uint32 {
+	if view.Erased(v) {
+		return 0
+	}
+	return 1
+}
+
+// recount counts one member of one community anew and records what that does to the
+// community's kernel.
+func (t *Tallies) recount(s shift, before, after *state) {
+	c := t.each[s.community]
+	t.count(c, before, s.before, -1)
+	t.count(c, after, s.after, 1)
+	if change := source(after, s.after) - source(before, s.before); change != 0 {
+		c.sources = append(c.sources, diffusion.SourceChange{V: s.v, Change: change})
+	}
+}
+
+// source returns the multiplicity with which a member feeds the kernel.
+func source(s *state, multiplicity uint32) float64 {
+	if s.labelled() {
+		return 0
+	}
+	return float64(multiplicity)
+}
