@@ -1,0 +1,53 @@
+package quant
+
+// answer is what a method says of the unlabelled members, before the labelled
+// ones are counted in. Vectors have K entries, matrices K x K.
+type answer struct {
+	k      int
+	q      []float64 // the shares
+	free   []float64 // the same without the bounds at zero: where intervals centre
+	v      []float64 // covariance of free
+	class  []float64 // (i, k): variance of share k from the labels of class i, were q_i one
+	label  []float64 // (i, k): variance of share k from the labels of class i
+	member []float64 // variance of share k from one member
+	nEff   []float64
+	lambda float64
+	exact  bool // variances from the profiles themselves, not from the stand-in
+
+	logLikelihood float64 // of the members' profiles, where the method has one
+	share         float64 // of ml in auto
+}
+
+// reset makes room for k classes and sets everything to zero.
+func (a *answer) reset(k int) {
+	*a = answer{
+		k: k,
+		q: zeroed(a.q, k), free: zeroed(a.free, k), v: zeroed(a.v, k*k),
+		class: zeroed(a.class, k*k), label: zeroed(a.label, k*k),
+		member: zeroed(a.member, k), nEff: zeroed(a.nEff, k),
+	}
+}
+
+// spread is the total variance, the trace of the covariance.
+func (a *answer) spread() float64 { return trace(a.v, a.k) }
+
+// blend adds x to a with the given weight. Variances of different answers from
+// the same data are averaged, never summed.
+func (a *answer) blend(weight float64, x *answer) {
+	axpy(a.q, weight, x.q)
+	axpy(a.free, weight, x.free)
+	axpy(a.v, weight, x.v)
+	axpy(a.class, weight, x.class)
+	axpy(a.label, weight, x.label)
+	axpy(a.member, weight, x.member)
+	axpy(a.nEff, weight, x.nEff)
+	a.lambda += weight * x.lambda
+	a.exact = x.exact
+}
+
+// place copies the values of the supported classes to their places.
+func (a *answer) place(class []int, q []float64) {
+	for b, i := range class {
+		a.q[i] = q[b]
+	}
+}

@@ -1,0 +1,68 @@
+package quant
+
+// confusion is the weighted confusion of a classifier under one weighting: per
+// supported class, the mean profile of its labels and what the variances need.
+// Vectors of cells are class-major: column a has its z entries together.
+type confusion struct {
+	z, k  int       // cells, supported classes
+	class []int     // k: which classes they are, ascending
+	c     []float64 // k x z: C, columns that sum to one
+	s2    []float64 // k x z: sum of w^2 phi_z
+	mass  []float64 // k: W_i, the sum of the weights
+	nEff  []float64 // k: W_i^2 / sum of squared weights (Kish)
+
+	scaled []float64 // z: workspace of gram
+}
+
+// reserve makes room for z cells and k classes and forgets what was there.
+func (m *confusion) reserve(z, k int) {
+	m.z, m.k = z, 0
+	m.c, m.s2 = resize(m.c, z*k), resize(m.s2, z*k)
+	m.mass, m.nEff = resize(m.mass, k), resize(m.nEff, k)
+	m.scaled = resize(m.scaled, z)
+	if cap(m.class) < k {
+		m.class = make([]int, 0, k)
+	}
+	m.class = m.class[:0]
+}
+
+// column returns the profile of the a-th supported class.
+func (m *confusion) column(a int) []float64 { return m.c[a*m.z : (a+1)*m.z] }
+
+// second returns the second moments of the a-th supported class.
+func (m *confusion) second(a int) []float64 { return m.s2[a*m.z : (a+1)*m.z] }
+
+// mix writes Cq to dst.
+func (m *confusion) mix(dst, q []float64) { combine(dst, q[:m.k], m.c) }
+
+// weigh fills m from the tallies under the weights w = r a + s:
+//
+//	S1 = r A1 + s N,   S2 = r^2 A2 + 2 r s A1 + s^2 N,   C = S1 / W.
+//
+// Classes without weight are left out. It reports whether one is left.
+func (m *confusion) weigh(t *Cells, k int, w weighting) bool {
+	m.reserve(t.Z, k)
+	r, s := w.r, w.s
+	rr, rs, ss := r*r, 2*r*s, s*s
+	for i := range k {
+		column := m.c[m.k*m.z : (m.k+1)*m.z]
+		second := m.s2[m.k*m.z : (m.k+1)*m.z]
+		var mass, square float64
+		for z := range m.z {
+			n, a1, a2 := t.N[z*k+i], t.A1[z*k+i], t.A2[z*k+i]
+			s1 := r*a1 + s*n
+			s2 := rr*a2 + rs*a1 + ss*n
+			column[z], second[z] = s1, s2
+			mass += s1
+			square += s2
+		}
+		if !(mass > 0) || !(square > 0) {
+			continue
+		}
+		scaleTo(column, 1/mass, column)
+		m.mass[m.k], m.nEff[m.k] = mass, mass*mass/square
+		m.class = append(m.class, i)
+		m.k++
+	}
+	return m.k > 0
+}

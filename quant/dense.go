@@ -1,0 +1,137 @@
+package quant
+
+import "math"
+
+// dot returns the inner product of a and b, which have one length. Four partial
+// sums keep the adders busy; their fixed order keeps the result reproducible.
+func dot(a, b []float64) float64 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 float64
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+	}
+	for ; i < len(a); i++ {
+		s0 += a[i] * b[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// products writes to dst the inner products of x with the len(dst) rows of length
+// len(x) in rows, four rows a pass.
+func products(dst, rows, x []float64) {
+	n := len(x)
+	b := 0
+	for ; b+4 <= len(dst); b += 4 {
+		x0, x1 := rows[b*n:(b+1)*n], rows[(b+1)*n:(b+2)*n]
+		x2, x3 := rows[(b+2)*n:(b+3)*n], rows[(b+3)*n:(b+4)*n]
+		x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
+		var s0, s1, s2, s3 float64
+		for i, v := range x {
+			s0 += v * x0[i]
+			s1 += v * x1[i]
+			s2 += v * x2[i]
+			s3 += v * x3[i]
+		}
+		dst[b], dst[b+1], dst[b+2], dst[b+3] = s0, s1, s2, s3
+	}
+	for ; b < len(dst); b++ {
+		dst[b] = dot(x, rows[b*n:(b+1)*n])
+	}
+}
+
+// axpy adds alpha x to y.
+func axpy(y []float64, alpha float64, x []float64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += alpha * v
+	}
+}
+
+// combine writes the sum of coefficients[b] times the b-th of len(coefficients)
+// rows of length len(y) to y, four rows a pass.
+func combine(y, coefficients, rows []float64) {
+	n := len(y)
+	clear(y)
+	b := 0
+	for ; b+4 <= len(coefficients); b += 4 {
+		c0, c1, c2, c3 := coefficients[b], coefficients[b+1], coefficients[b+2], coefficients[b+3]
+		x0, x1 := rows[b*n:(b+1)*n], rows[(b+1)*n:(b+2)*n]
+		x2, x3 := rows[(b+2)*n:(b+3)*n], rows[(b+3)*n:(b+4)*n]
+		x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
+		for i := range y {
+			y[i] += (c0*x0[i] + c1*x1[i]) + (c2*x2[i] + c3*x3[i])
+		}
+	}
+	for ; b < len(coefficients); b++ {
+		axpy(y, coefficients[b], rows[b*n:(b+1)*n])
+	}
+}
+
+// scaleTo writes alpha x to y.
+func scaleTo(y []float64, alpha float64, x []float64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] = alpha * v
+	}
+}
+
+// sum returns the sum of x, from first to last.
+func sum(x []float64) float64 {
+	var s float64
+	for _, v := range x {
+		s += v
+	}
+	return s
+}
+
+// resize returns a slice of length n that reuses the memory of x. Its contents
+// are unspecified.
+func resize(x []float64, n int) []float64 {
+	if cap(x) < n {
+		return make([]float64, n, n+n/4)
+	}
+	return x[:n]
+}
+
+// zeroed is resize with every entry zero.
+func zeroed(x []float64, n int) []float64 {
+	x = resize(x, n)
+	clear(x)
+	return x
+}
+
+// cholesky overwrites the lower triangle of the n x n matrix a with its factor
+// L, a = L L'. A pivot that is not positive is replaced by the smallest one that
+// rounding can vouch for, so the factor is usable for a semidefinite matrix too.
+func cholesky(a []float64, n int) {
+	for j := range n {
+		row := a[j*n : j*n+j+1]
+		floor := 1e-15 * math.Abs(row[j])
+		d := row[j] - dot(row[:j], row[:j])
+		if !(d > floor) {
+			d = math.Max(floor, math.SmallestNonzeroFloat32)
+		}
+		d = math.Sqrt(d)
+		row[j] = d
+		for i := j + 1; i < n; i++ {
+			r := a[i*n : i*n+j+1]
+			r[j] = (r[j] - dot(r[:j], row[:j])) / d
+		}
+	}
+}
+
+// choleskySolve overwrites x with the solution of L L' x = x.
+func choleskySolve(l []float64, n int, x []float64) {
+	for i := range n {
+		x[i] = (x[i] - dot(l[i*n:i*n+i], x[:i])) / l[i*n+i]
+	}
+	for i := n - 1; i >= 0; i-- {
+		x[i] /= l[i*n+i]
+		axpy(x[:i], -x[i], l[i*n:i*n+i])
+	}
+}

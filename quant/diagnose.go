@@ -1,0 +1,115 @@
+package quant
+
+import (
+	"math"
+	"strconv"
+)
+
+// powerRoundsMax bounds the power iteration of the diagnosis; the estimate of the
+// smallest singular value is then too large by what is left.
+const powerRoundsMax = 100
+
+// diagnose appends the flags that the statistics and the answer call for.
+func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
+	at := s.reach()
+	if r.family != familyCount {
+		nEff := w.ans.nEff
+		e.Flags = flagged(e.Flags, FlagThin, s.K, func(i int) bool { return nEff[i] > 0 && nEff[i] < thinBelow })
+		e.Flags = flagged(e.Flags, FlagUnsupported, s.K, func(i int) bool { return nEff[i] == 0 })
+	}
+	if r.weighted && at.mean == 0 {
+		e.Flags = append(e.Flags, FlagUnreachable)
+	}
+	if e.Coverage < coverageLow {
+		e.Flags = append(e.Flags, FlagLowCoverage)
+	}
+	switch r.family {
+	case familySolve, familyML, familyAuto:
+		e.Flags = w.conditioning(e.Flags, s, r, o, at)
+	}
+	if r.weighted && s.Soft != nil && at.mean > 0 {
+		e.Flags = w.disagreement(e.Flags, s, at)
+	}
+}
+
+// conditioning flags a confusion matrix that hardly tells two classes apart.
+func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options, at reach) []string {
+	weights := constantWeights
+	if r.weighted {
+		weights = at.weigh(o.Preset, w.ans.lambda, s.KernelSum)
+	}
+	m := &w.main
+	if !m.weigh(s.cells(r), s.K, weights) || m.k < 2 {
+		return flags
+	}
+	sigma, i, j := w.weakest(m)
+	if sigma >= blurredBelow {
+		return flags
+	}
+	detail := append(make([]byte, 0, 32), FlagIllConditioned...)
+	detail = strconv.AppendInt(append(detail, ':'), int64(i), 10)
+	detail = strconv.AppendInt(append(detail, '~'), int64(j), 10)
+	return append(flags, string(detail))
+}
+
+// weakest returns the smallest singular value of C on vectors that sum to zero
+// and the two classes, i < j, that its direction trades against each other. It
+// is the power method on the inverse of C'C there, started from a fixed vector
+// that no class is left out of.
+func (w *Solver) weakest(m *confusion) (sigma float64, i, j int) {
+	k := m.k
+	w.gram, w.inverse = resize(w.gram, k*k), resize(w.inverse, k*k)
+	gram(w.gram, m, nil)
+	ridge := ridgeShare * trace(w.gram, k) / float64(k)
+	for a := range k {
+		w.gram[a*k+a] += ridge
+	}
+	w.invertOnSimplex(k)
+	w.y, w.hp = resize(w.y, k), resize(w.hp, k)
+	x, next := w.y, w.hp
+	for a := range x {
+		x[a] = math.Sqrt(float64(a + 1))
+	}
+	var value float64
+	for range powerRoundsMax {
+		for a := range next {
+			next[a] = dot(w.inverse[a*k:(a+1)*k], x)
+		}
+		norm := math.Sqrt(dot(next, next))
+		if !(norm > 0) {
+			break
+		}
+		scaleTo(x, 1/norm, next)
+		if math.Abs(norm-value) <= 1e-6*norm {
+			value = norm
+			break
+		}
+		value = norm
+	}
+	low, high := 0, 0
+	for a, v := range x {
+		if v < x[low] {
+			low = a
+		}
+		if v > x[high] {
+			high = a
+		}
+	}
+	i, j = m.class[min(low, high)], m.class[max(low, high)]
+	return math.Sqrt(max(1/value-ridge, 0)), i, j
+}
+
+// disagreement compares sis, which trusts that the confusion given the class is
+// stable, with diff, which trusts that the label given the vertex is, under one
+// weighting: where they differ beyond their errors at least one is wrong.
+func (w *Solver) disagreement(flags []string, s *Statistics, at reach) []string {
+	lambda := min(LambdaDefault, at.lambdaMax(mixtureFloor))
+	weights := at.weigh(Density, lambda, s.KernelSum)
+	w.difference(&w.one, s, weights)
+	w.adjusted(&w.other, s, recipe{family: familySolve, weighted: true}, weights, nil)
+	z := bonferroni(shiftConfidence, s.K)
+	return flagged(flags, FlagShift, s.K, func(i int) bool {
+		variance := w.one.v[i*s.K+i] + w.other.v[i*s.K+i]
+		return w.other.nEff[i] > 0 && math.Abs(w.one.free[i]-w.other.free[i]) > z*math.Sqrt(max(variance, 0))
+	})
+}

@@ -1,0 +1,33 @@
+package quant
+
+// Estimate is the record that leaves the pipeline (DESIGN section 10). Its JSON
+// form is the wire form of the NATS and JSON-lines sinks. Shares are between 0
+// and 1 and sum to one; slices have length K.
+type Estimate struct {
+	Pipeline     string    `json:"pipeline,omitempty"`
+	Community    string    `json:"community"`
+	Position     uint64    `json:"position"`
+	Time         string    `json:"time,omitempty"` // log time, RFC 3339
+	Method       string    `json:"method"`
+	Preset       string    `json:"preset,omitempty"`
+	Kernel       string    `json:"kernel,omitempty"`
+	Lambda       float64   `json:"lambda"`
+	ModelVersion string    `json:"model_version,omitempty"`
+	Members      float64   `json:"members"`
+	Labelled     float64   `json:"labelled"`
+	Coverage     float64   `json:"coverage"`   // share of unlabelled members with a prediction
+	Prevalence   []float64 `json:"prevalence"` // K
+	Low          []float64 `json:"low,omitempty"`
+	High         []float64 `json:"high,omitempty"`
+	SE           []float64 `json:"se,omitempty"`
+	SEChange     []float64 `json:"se_change,omitempty"` // of the change since the last emission
+	NEff         []float64 `json:"n_eff"`
+	Confidence   float64   `json:"confidence,omitempty"`   // of the intervals
+	Simultaneous bool      `json:"simultaneous,omitempty"` // the intervals hold together
+	Variance     string    `json:"variance,omitempty"`     // VarianceExact or VarianceDiagonal
+	Share        float64   `json:"share_ml,omitempty"`     // auto: the weight of ml; diff has the rest
+	Certificate  float64   `json:"certificate"`            // bound on the kernel's L1 error; numerical, not statistical
+	Flags        []string  `json:"flags"`
+	Config       string    `json:"config,omitempty"` // digest of the configuration
+	Suppressed   bool      `json:"suppressed,omitempty"`
+}

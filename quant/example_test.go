@@ -1,0 +1,158 @@
+package quant_test
+
+import (
+	"fmt"
+
+	"gqlstream/quant"
+)
+
+// exampleStatistics is a community of 100 whose classifier calls 70 members class
+// 0, calibrated by 100 labels: of 50 in class 0 it got 40 right, of 50 in class 1, 45.
+func exampleStatistics() *quant.Statistics {
+	counts := []float64{40, 5, 10, 45} // rows: what the classifier said
+	hard := &quant.Cells{Z: 2, P: []float64{.7, .3}, N: counts, A1: make([]float64, 4), A2: make([]float64, 4)}
+	return &quant.Statistics{
+		K: 2, Members: 100, Profiled: 100, KernelSum: 100, Anchored: make([]float64, 2),
+		ClassN: []float64{50, 50}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
+		Hard: hard, Soft: hard,
+	}
+}
+
+func ExampleQuantify() {
+	e, err := quant.Quantify(exampleStatistics(), quant.Options{Method: quant.ACC})
+	fmt.Printf("%.3f between %.3f and %.3f, %v\n", e.Prevalence, e.Low, e.High, err)
+	// Output: [0.857 0.143] between [0.710 0.000] and [1.000 0.290], <nil>
+}
+
+func ExampleSolver_Estimate() {
+	var w quant.Solver // keeps its memory from one community to the next
+	var e quant.Estimate
+	for _, m := range []quant.Method{quant.CC, quant.ACC, quant.Diff} {
+		if err := w.Estimate(&e, exampleStatistics(), quant.Options{Method: m}); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Printf("%-4s %.3f se %.3f flags %v\n", e.Method, e.Prevalence, e.SE, e.Flags)
+	}
+	// Output:
+	// cc   [0.700 0.300] se [0.046 0.046] flags []
+	// acc  [0.857 0.143] se [0.090 0.090] flags []
+	// diff [0.750 0.250] se [0.060 0.060] flags [no-label-reachable]
+}
+
+func ExampleSolver_Snapshot() {
+	var w quant.Solver
+	var e quant.Estimate
+	var before, after quant.Snapshot
+	s := exampleStatistics()
+	if err := w.Estimate(&e, s, quant.Options{Method: quant.ACC}); err != nil {
+		fmt.Println(err)
+	}
+	w.Snapshot(&before)
+	s.Hard.P = []float64{.65, .35} // five members left, five others joined
+	if err := w.Estimate(&e, s, quant.Options{Method: quant.ACC}); err != nil {
+		fmt.Println(err)
+	}
+	w.Snapshot(&after)
+	change := quant.SEChange(make([]float64, 2), &before, &after, quant.Turnover{Stayed: 95, Joined: 5, Left: 5})
+	fmt.Printf("se %.3f, of the change %.3f\n", e.SE, change)
+	// Output: se [0.085 0.085], of the change [0.019 0.019]
+}
+
+func ExampleSEChange() {
+	before := quant.Snapshot{
+		Solved: true, Open: 1, Profiled: 100, Share: []float64{.6, .4}, SE: []float64{.05, .05}, NEff: []float64{50, 50},
+		Class: []float64{.004, .004, .005, .005}, Label: []float64{.001, .001, .001, .001}, Member: []float64{.2, .2},
+	}
+	after := before
+	after.Share = []float64{.7, .3}
+	fmt.Printf("%.4f\n", quant.SEChange(make([]float64, 2), &before, &after, quant.Turnover{Stayed: 90, Joined: 10, Left: 10}))
+	fmt.Printf("%.4f\n", quant.SEChange(make([]float64, 2), &before, &after, quant.Turnover{Reset: true}))
+	// Output:
+	// [0.0221 0.0221]
+	// [0.0707 0.0707]
+}
+
+func ExampleSolver_LeastSquares() {
+	c := []float64{.8, .1, .2, .9} // row 0: .8 of class 0 and .1 of class 1 are called 0
+	q := make([]float64, 2)
+	var w quant.Solver
+	residual := w.LeastSquares(q, c, []float64{.7, .3}, []float64{.5, .5})
+	fmt.Printf("%.3f, optimal: %v\n", q, residual < 1e-12)
+	// Output: [0.857 0.143], optimal: true
+}
+
+func ExampleSolver_MaximumLikelihood() {
+	c := []float64{.8, .1, .2, .9}
+	q := make([]float64, 2)
+	var w quant.Solver
+	value, gap := w.MaximumLikelihood(q, c, []float64{.7, .3}, []float64{.5, .5})
+	fmt.Printf("%.3f, log-likelihood %.4f a member, optimal: %v\n", q, value, gap < 1e-10)
+	// Output: [0.857 0.143], log-likelihood -0.6109 a member, optimal: true
+}
+
+func ExampleProjectSimplex() {
+	fmt.Printf("%.2f\n", quant.ProjectSimplex(make([]float64, 3), []float64{1.2, .2, -.1}))
+	// Output: [1.00 0.00 0.00]
+}
+
+func ExampleAbsoluteError() {
+	fmt.Printf("%.3f\n", quant.AbsoluteError([]float64{.5, .3, .2}, []float64{.6, .3, .1}))
+	// Output: 0.067
+}
+
+func ExampleRelativeAbsoluteError() {
+	// Smoothing by 1/(2 * 50) keeps a class that does not occur from dividing by zero.
+	fmt.Printf("%.3f\n", quant.RelativeAbsoluteError([]float64{.5, .45, .05}, []float64{.6, .4, 0}, 50))
+	// Output: 1.762
+}
+
+func ExampleMethods() {
+	fmt.Println(len(quant.Methods()), quant.Methods()[0], quant.Methods()[len(quant.Methods())-1])
+	// Output: 22 mlpe auto
+}
+
+func ExampleMethod_Needs() {
+	softPair, hard, hardPair := quant.Auto.Needs()
+	fmt.Println(softPair, hard, hardPair)
+	// Output: true false false
+}
+
+func ExampleParseMethods() {
+	methods, err := quant.ParseMethods("pacc,sis-nacc")
+	fmt.Println(methods, err)
+	_, err = quant.ParseMethods("magic")
+	fmt.Println(err != nil)
+	// Output:
+	// [pacc sis-nacc] <nil>
+	// true
+}
+
+func ExampleParsePreset() {
+	p, err := quant.ParsePreset("Reference")
+	fmt.Println(p, err)
+	// Output: reference <nil>
+}
+
+func ExampleDefaultOptions() {
+	fmt.Printf("%+v\n", quant.DefaultOptions())
+	// Output: {Method:auto Preset:density Lambda:0.9 Confidence:0.9 Simultaneous:false}
+}
+
+func ExampleOptions_Validate() {
+	fmt.Println(quant.Options{Method: quant.SIS, Lambda: 2, Confidence: 90}.Validate())
+	// Output:
+	// quant: lambda 2 is not between 0 and 1
+	// quant: confidence 90 is not between 0 and 1
+}
+
+func ExampleFlagName() {
+	fmt.Println(quant.FlagName("ill-conditioned:2~5"))
+	// Output: ill-conditioned
+}
+
+func ExampleFlagDocs() {
+	for _, d := range quant.FlagDocs()[:1] {
+		fmt.Printf("%s: %s; %s\n", d.Name, d.Meaning, d.Action)
+	}
+	// Output: thin: fewer than 30 effective calibration labels in the classes named; label more vertices of these classes near the community, or lower lambda
+}

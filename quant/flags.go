@@ -1,0 +1,107 @@
+package quant
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Flags of an estimate. A flag may carry a detail after a colon: classes as a
+// comma list ("thin:0,3") or the pair that is confused ("ill-conditioned:2~5").
+// FlagName cuts the detail off. Names never change their meaning.
+const (
+	FlagThin           = "thin"
+	FlagUnsupported    = "unsupported-class"
+	FlagUnreachable    = "no-label-reachable"
+	FlagIllConditioned = "ill-conditioned"
+	FlagLowCoverage    = "low-coverage"
+	FlagShift          = "shift-disagreement"
+	FlagNoMembers      = "no-members"
+	FlagNoCoverage     = "no-coverage"
+	FlagNoLabels       = "no-labels"
+	FlagMixedModel     = "mixed-model"
+	FlagBelowFloor     = "below-privacy-floor"
+)
+
+const (
+	thinBelow    = 30.0 // effective labels per class
+	coverageLow  = 0.8  // share of unlabelled members with a prediction
+	blurredBelow = 0.1  // smallest singular value of C on vectors that sum to zero
+	// shiftConfidence is how sure the disagreement of sis and diff must be, over all
+	// classes together, before it is flagged.
+	shiftConfidence = 0.99
+)
+
+// FlagDoc says what a flag means and what to do about it.
+type FlagDoc struct{ Name, Meaning, Action string }
+
+var flagDocs = []FlagDoc{
+	{
+		FlagThin, "fewer than 30 effective calibration labels in the classes named",
+		"label more vertices of these classes near the community, or lower lambda",
+	},
+	{
+		FlagUnsupported, "no calibration label, or none with weight, in the classes named: they get no share and the interval 0..1",
+		"label vertices of these classes; the other shares assume that these do not occur",
+	},
+	{
+		FlagUnreachable, "no walk from the community ends at a calibration label, so every label weighs the same (lambda 0)",
+		"label vertices in or near the community",
+	},
+	{
+		FlagIllConditioned, "the classifier hardly tells the two classes named apart, so their shares trade against each other",
+		"use auto or diff, a neighbourhood-aware method, or a better classifier; read the sum of the two shares",
+	},
+	{
+		FlagLowCoverage, "fewer than 80 % of the unlabelled members have a prediction; the others are assumed to be alike",
+		"predict the missing members",
+	},
+	{
+		FlagShift, "sis and diff differ beyond their errors in the classes named: the classifier's confusion or its calibration is different in this community",
+		"trust neither alone; label some members and compare",
+	},
+	{
+		FlagNoMembers, "the community has no members; the shares are those of the calibration labels",
+		"add members, or stop tracking it",
+	},
+	{
+		FlagNoCoverage, "no unlabelled member has a prediction; their shares are those of the calibration labels",
+		"predict the members",
+	},
+	{
+		FlagNoLabels, "there is no calibration label with a prediction; the shares are the mean prediction, or equal",
+		"add labels with the role calibrate",
+	},
+	{
+		FlagMixedModel, "the predictions of labels and members come from more than one model version",
+		"finish predicting with the new version",
+	},
+	{
+		FlagBelowFloor, "the community is smaller than the privacy floor, so nothing else is published",
+		"enlarge the community",
+	},
+}
+
+// FlagDocs returns every flag with its meaning and what to do about it.
+func FlagDocs() []FlagDoc { return append([]FlagDoc(nil), flagDocs...) }
+
+// FlagName returns a flag without its detail.
+func FlagName(flag string) string {
+	name, _, _ := strings.Cut(flag, ":")
+	return name
+}
+
+// flagged appends a flag that names the classes for which bad holds; it appends
+// nothing when there is none.
+func flagged(flags []string, name string, k int, bad func(class int) bool) []string {
+	detail := make([]byte, 0, 24)
+	for i := range k {
+		if bad(i) {
+			detail = append(detail, ":,"[min(len(detail), 1)])
+			detail = strconv.AppendInt(detail, int64(i), 10)
+		}
+	}
+	if len(detail) == 0 {
+		return flags
+	}
+	return append(flags, name+string(detail))
+}

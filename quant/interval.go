@@ -1,0 +1,151 @@
+package quant
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	// confidenceDefault is the confidence of intervals where none is asked for.
+	confidenceDefault = 0.9
+	// worstDeviation is the largest standard deviation a share can have: published
+	// where nothing is known.
+	worstDeviation = 0.5
+	// drawsMax is how many points estimate the quantile of simultaneous intervals.
+	drawsMax = 1 << 10
+)
+
+// How the variances of an estimate were computed.
+const (
+	VarianceExact    = "exact"    // from the profiles of labels and members themselves
+	VarianceDiagonal = "diagonal" // from second moments by cell: never too small
+)
+
+// clamp cuts x to [0, 1].
+func clamp(x float64) float64 { return min(max(x, 0), 1) }
+
+// publish turns w.ans into prevalence, interval and standard errors: the interval
+// centres on the solution without bounds, is cut to [0, 1] and widened to hold the
+// share, and shrinks with the share of members whose label is known. What has no
+// support is unknown from 0 to 1.
+func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
+	k := s.K
+	e.Prevalence, e.SE = resize(e.Prevalence, k), resize(e.SE, k)
+	e.Low, e.High, e.SEChange = resize(e.Low, k), resize(e.High, k), e.SEChange[:0]
+	e.NEff = append(e.NEff[:0], w.ans.nEff...)
+	e.Lambda, e.Share, e.Variance = w.ans.lambda, w.ans.share, ""
+	switch {
+	case solved && w.ans.exact:
+		e.Variance = VarianceExact
+	case solved:
+		e.Variance = VarianceDiagonal
+	}
+	open := 1.0
+	if s.Members > 0 {
+		open = clamp((s.Members - s.Labelled) / s.Members)
+	}
+	w.solved, w.open, w.profiled = solved, open, s.Profiled
+	z := 0.0
+	if solved {
+		z = w.quantile(o)
+	}
+	for i := range k {
+		q := w.ans.q[i]
+		se, low, high := worstDeviation, 0.0, 1.0
+		if solved && (r.family == familyCount || w.ans.nEff[i] > 0) {
+			se = math.Sqrt(max(w.ans.v[i*k+i], 0))
+			low = min(clamp(w.ans.free[i]-z*se), q)
+			high = max(clamp(w.ans.free[i]+z*se), q)
+		}
+		known := 0.0
+		if open < 1 {
+			known = s.Anchored[i] / s.Members
+		}
+		share := clamp(known + open*q) // rounding may take it past the ends
+		e.Prevalence[i] = share
+		e.Low[i], e.High[i] = clamp(min(known+open*low, share)), clamp(max(known+open*high, share))
+		e.SE[i] = open * se
+	}
+	w.se = append(w.se[:0], e.SE...)
+}
+
+// quantile is how many standard errors the interval reaches to each side.
+func (w *Solver) quantile(o Options) float64 {
+	if o.Simultaneous {
+		return w.largest(o.Confidence)
+	}
+	return normalQuantile(o.Confidence)
+}
+
+// normalQuantile is the z with P(|t| <= z) = confidence for a standard normal t.
+func normalQuantile(confidence float64) float64 {
+	return math.Sqrt2 * math.Erfinv(confidence)
+}
+
+// bonferroni is the quantile that holds for n normals together, whatever their
+// correlation.
+func bonferroni(confidence float64, n int) float64 {
+	return normalQuantile(1 - (1-confidence)/float64(n))
+}
+
+// largest estimates the quantile of max over the classes of |t| for t normal with
+// the correlations of w.ans.v: drawsMax points of a Kronecker lattice mapped to
+// normals, the same points every time. Never below the marginal quantile, never
+// above Bonferroni's.
+func (w *Solver) largest(confidence float64) float64 {
+	k := w.ans.k
+	w.factor = resize(w.factor, k*k)
+	if !correlations(w.factor, w.ans.v, k) {
+		return normalQuantile(confidence)
+	}
+	cholesky(w.factor, k)
+	w.y, w.hp, w.draws = resize(w.y, k), resize(w.hp, k), resize(w.draws, drawsMax)
+	root := kroneckerRoot(k)
+	for n := range w.draws {
+		step := 1.0
+		for a := range k {
+			step /= root
+			u := math.Mod(0.5+float64(n+1)*step, 1)
+			w.y[a] = math.Sqrt2 * math.Erfinv(2*clampOpen(u)-1)
+		}
+		var worst float64
+		for a := range k {
+			worst = max(worst, math.Abs(dot(w.factor[a*k:a*k+a+1], w.y[:a+1])))
+		}
+		w.draws[n] = worst
+	}
+	slices.Sort(w.draws)
+	at := min(int(math.Ceil(confidence*drawsMax)), drawsMax-1)
+	return min(max(w.draws[at], normalQuantile(confidence)), bonferroni(confidence, k))
+}
+
+// correlations writes the correlations of the covariance v to dst; a class without
+// variance is independent of the others. It reports whether one has variance.
+func correlations(dst, v []float64, k int) bool {
+	found := false
+	for a := range k {
+		for b := range k {
+			va, vb := v[a*k+a], v[b*k+b]
+			dst[a*k+b] = 0
+			if va > 0 && vb > 0 {
+				dst[a*k+b] = v[a*k+b] / math.Sqrt(va*vb)
+				found = true
+			}
+		}
+		dst[a*k+a] = 1 + 1e-9
+	}
+	return found
+}
+
+// clampOpen keeps u away from 0 and 1, where the normal quantile is infinite.
+func clampOpen(u float64) float64 { return min(max(u, 0x1p-30), 1-0x1p-30) }
+
+// kroneckerRoot is the root of x^(k+1) = x + 1 above one, whose powers give a
+// lattice of low discrepancy in k dimensions (Roberts, 2018).
+func kroneckerRoot(k int) float64 {
+	x := 2.0
+	for range 64 {
+		x = math.Pow(1+x, 1/float64(k+1))
+	}
+	return x
+}

@@ -1,0 +1,198 @@
+package quant
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Method names a quantifier. The zero value is not a method; Auto is the default.
+type Method string
+
+// The methods whose names stand alone. The others are compositions: sis, nacc and
+// sis-nacc, each also with -hard (hard predictions), -ml (maximum likelihood in
+// place of least squares) or -hard-ml, and acc-ml, pacc-ml.
+const (
+	MLPE    Method = "mlpe"     // the share of the calibration labels
+	CC      Method = "cc"       // count of hard predictions
+	PCC     Method = "pcc"      // mean of soft predictions
+	ACC     Method = "acc"      // cc, adjusted by the confusion matrix
+	PACC    Method = "pacc"     // pcc, adjusted
+	SIS     Method = "sis"      // pacc with the kernel's weights
+	NACC    Method = "nacc"     // pacc on own x neighbourhood cells
+	SISNACC Method = "sis-nacc" // both
+	Diff    Method = "diff"     // pcc plus the mean weighted residual of the labels
+	ML      Method = "ml"       // likelihood on nacc cells, averaged over lambda
+	Auto    Method = "auto"     // ml and diff, averaged by their variances
+)
+
+// family is what kind of computation a method is.
+type family uint8
+
+const (
+	familyShares family = iota // mlpe
+	familyCount                // cc, pcc
+	familySolve                // adjusted counts
+	familyDiff
+	familyML
+	familyAuto
+)
+
+// recipe is a method taken apart.
+type recipe struct {
+	family     family
+	hard       bool // hard predictions
+	pair       bool // K^2 cells
+	weighted   bool // the kernel's weights
+	likelihood bool
+}
+
+// method is a row of the table of methods.
+type method struct {
+	name   Method
+	recipe recipe
+}
+
+// methods lists every method in the order of documentation and of "all".
+var methods = []method{
+	{MLPE, recipe{family: familyShares}},
+	{CC, recipe{family: familyCount, hard: true}},
+	{PCC, recipe{family: familyCount}},
+	{ACC, recipe{family: familySolve, hard: true}},
+	{"acc-ml", recipe{family: familySolve, hard: true, likelihood: true}},
+	{PACC, recipe{family: familySolve}},
+	{"pacc-ml", recipe{family: familySolve, likelihood: true}},
+	{SIS, recipe{family: familySolve, weighted: true}},
+	{"sis-ml", recipe{family: familySolve, weighted: true, likelihood: true}},
+	{"sis-hard", recipe{family: familySolve, hard: true, weighted: true}},
+	{"sis-hard-ml", recipe{family: familySolve, hard: true, weighted: true, likelihood: true}},
+	{NACC, recipe{family: familySolve, pair: true}},
+	{"nacc-ml", recipe{family: familySolve, pair: true, likelihood: true}},
+	{"nacc-hard", recipe{family: familySolve, hard: true, pair: true}},
+	{"nacc-hard-ml", recipe{family: familySolve, hard: true, pair: true, likelihood: true}},
+	{SISNACC, recipe{family: familySolve, pair: true, weighted: true}},
+	{"sis-nacc-ml", recipe{family: familySolve, pair: true, weighted: true, likelihood: true}},
+	{"sis-nacc-hard", recipe{family: familySolve, hard: true, pair: true, weighted: true}},
+	{"sis-nacc-hard-ml", recipe{family: familySolve, hard: true, pair: true, weighted: true, likelihood: true}},
+	{Diff, recipe{family: familyDiff, weighted: true}},
+	{ML, recipe{family: familyML, pair: true, weighted: true, likelihood: true}},
+	{Auto, recipe{family: familyAuto, pair: true, weighted: true, likelihood: true}},
+}
+
+// recipe returns the method taken apart; false when it names none.
+func (m Method) recipe() (recipe, bool) {
+	for i := range methods {
+		if methods[i].name == m {
+			return methods[i].recipe, true
+		}
+	}
+	return recipe{}, false
+}
+
+// Methods returns every method, in the order of the documentation.
+func Methods() []Method {
+	out := make([]Method, len(methods))
+	for i, m := range methods {
+		out[i] = m.name
+	}
+	return out
+}
+
+// ParseMethods reads a comma list of method names; "all" stands for every one.
+// Repeats are dropped, the order is that of the list.
+func ParseMethods(list string) ([]Method, error) {
+	var out []Method
+	for name := range strings.SplitSeq(list, ",") {
+		m := Method(strings.ToLower(strings.TrimSpace(name)))
+		if m == "all" {
+			return Methods(), nil
+		}
+		if _, ok := m.recipe(); !ok {
+			return nil, fmt.Errorf("quant: no method %q; there are %s, all", name, joined(Methods()))
+		}
+		if !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// joined lists names for an error message.
+func joined[T ~string](names []T) string {
+	var b strings.Builder
+	for i, n := range names {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(n))
+	}
+	return b.String()
+}
+
+// Preset says how kernel mass a becomes the weight of a label.
+type Preset string
+
+// The presets. Each goes with a kernel that the caller chooses: ppr, truncated, lazy.
+const (
+	Density   Preset = "density"   // w = lambda a / mean of a + 1 - lambda
+	Reference Preset = "reference" // w = lambda a + 1 - lambda: the authors' code
+	Paper     Preset = "paper"     // w = lambda a / M + 1 - lambda: as printed
+)
+
+// ParsePreset reads the name of a preset.
+func ParsePreset(name string) (Preset, error) {
+	p := Preset(strings.ToLower(strings.TrimSpace(name)))
+	switch p {
+	case Density, Reference, Paper:
+		return p, nil
+	}
+	return "", fmt.Errorf("quant: no preset %q; there are density, reference, paper", name)
+}
+
+const (
+	// LambdaDefault is the lambda of the methods that do not choose their own.
+	LambdaDefault = 0.9
+	// LambdaAuto asks for the largest lambda that keeps an effective sample of 0.3
+	// of the labels. It is a number, unlike NaN, so that options stay comparable and
+	// fit into JSON.
+	LambdaAuto = -1
+)
+
+// Options say how an estimate is read from the statistics.
+type Options struct {
+	Method Method // no default: the empty method is refused
+	Preset Preset // "" is Density; ml, auto and their diff always use Density
+
+	// Lambda is the share of the kernel in the weights, 0..1, or LambdaAuto. Zero is
+	// zero: constant weights. Read by sis... and diff; ml and auto choose their own.
+	Lambda float64
+
+	Confidence   float64 // of the interval, between 0 and 1; 0 is 0.9
+	Simultaneous bool    // the intervals hold together, not each on its own
+}
+
+// DefaultOptions returns auto, density, lambda 0.9 and marginal 90 % intervals.
+func DefaultOptions() Options {
+	return Options{Method: Auto, Preset: Density, Lambda: LambdaDefault, Confidence: 0.9}
+}
+
+// Validate reports every option that is out of range.
+func (o Options) Validate() error {
+	var errs []error
+	if _, ok := o.Method.recipe(); !ok {
+		errs = append(errs, fmt.Errorf("quant: no method %q; there are %s", o.Method, joined(Methods())))
+	}
+	switch o.Preset {
+	case "", Density, Reference, Paper:
+	default:
+		errs = append(errs, fmt.Errorf("quant: no preset %q; there are density, reference, paper", o.Preset))
+	}
+	if o.Lambda != LambdaAuto && !(o.Lambda >= 0 && o.Lambda <= 1) {
+		errs = append(errs, fmt.Errorf("quant: lambda %v is not between 0 and 1", o.Lambda))
+	}
+	if o.Confidence != 0 && !(o.Confidence > 0 && o.Confidence < 1) {
+		errs = append(errs, fmt.Errorf("quant: confidence %v is not between 0 and 1", o.Confidence))
+	}
+	return errors.Join(errs...)
+}

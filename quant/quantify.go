@@ -1,0 +1,206 @@
+package quant
+
+import "fmt"
+
+// Estimate fills the statistical part of e for one community: method, preset,
+// lambda, members, coverage, prevalence, interval, standard errors, effective
+// labels, flags. Who, where and when (pipeline, community, position, time, kernel,
+// model version, certificate, config) is left as the caller set it, and so is the
+// memory of e's slices, which it reuses. No output is ever NaN.
+//
+// Labelled members are counted, the others estimated: with A labelled members by
+// class and n members, prevalence = (A + (n - sum A) q) / n.
+// It returns an error when an option is out of range or the statistics lack what
+// the method reads; a poor answer is not an error but carries flags.
+func (w *Solver) Estimate(e *Estimate, s *Statistics, o Options) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	r, _ := o.Method.recipe()
+	if err := s.check(o.Method, r); err != nil {
+		return err
+	}
+	if o.Preset == "" || r.family == familyML || r.family == familyAuto {
+		o.Preset = Density
+	}
+	if o.Confidence == 0 {
+		o.Confidence = confidenceDefault
+	}
+	w.header(e, s, o)
+	ok := w.solvable(e, s, r)
+	if ok {
+		w.dispatch(s, r, o)
+	}
+	w.publish(e, s, r, o, ok)
+	if ok {
+		w.diagnose(e, s, r, o)
+	}
+	return nil
+}
+
+// Quantify is Solver.Estimate with memory of its own.
+func Quantify(s *Statistics, o Options) (Estimate, error) {
+	var w Solver
+	var e Estimate
+	err := w.Estimate(&e, s, o)
+	return e, err
+}
+
+// check reports statistics that are not of one shape or lack what r reads.
+func (s *Statistics) check(name Method, r recipe) error {
+	k := s.K
+	if k < 1 || len(s.Anchored) != k || len(s.ClassN) != k || len(s.ClassA1) != k || len(s.ClassA2) != k {
+		return fmt.Errorf("quant: statistics of %d classes have %d anchored, %d, %d and %d class sums",
+			k, len(s.Anchored), len(s.ClassN), len(s.ClassA1), len(s.ClassA2))
+	}
+	if s.OwnCovariance != nil && len(s.OwnCovariance) != k*k {
+		return fmt.Errorf("quant: covariance of %d classes has %d entries", k, len(s.OwnCovariance))
+	}
+	if r.family == familyShares {
+		return nil
+	}
+	z := k
+	if r.pair {
+		z *= k
+	}
+	if s.cells(r) == nil || r.family == familyAuto && s.Soft == nil {
+		return fmt.Errorf("quant: %s needs cells that the statistics do not hold", name)
+	}
+	if err := s.cells(r).check(z, k); err != nil || s.Soft == nil {
+		return err
+	}
+	return s.Soft.check(k, k) // read by the diagnosis too
+}
+
+// check reports cells that are not z x k.
+func (c *Cells) check(z, k int) error {
+	if c.Z != z || len(c.P) != z || len(c.N) != z*k || len(c.A1) != z*k || len(c.A2) != z*k {
+		return fmt.Errorf("quant: %d cells of %d classes, want %d; entries are %d, %d, %d and %d",
+			c.Z, k, z, len(c.P), len(c.N), len(c.A1), len(c.A2))
+	}
+	return nil
+}
+
+// header fills what does not depend on the method.
+func (w *Solver) header(e *Estimate, s *Statistics, o Options) {
+	e.Method, e.Preset = string(o.Method), string(o.Preset)
+	e.Confidence, e.Simultaneous = o.Confidence, o.Simultaneous
+	e.Members, e.Labelled = s.Members, s.Labelled
+	e.Coverage = 1
+	if open := s.Members - s.Labelled; open > 0 {
+		e.Coverage = clamp(s.Profiled / open)
+	}
+	if e.Flags == nil {
+		e.Flags = []string{}
+	}
+	e.Flags = e.Flags[:0]
+	w.ans.reset(s.K)
+	w.shares = resize(w.shares, s.K)
+	n := sum(s.ClassN)
+	for i, x := range s.ClassN {
+		if n > 0 {
+			w.shares[i] = x / n
+		} else {
+			w.shares[i] = 1 / float64(s.K)
+		}
+	}
+}
+
+// solvable reports whether the method has what it needs; if not, it puts the
+// stand-in into w.ans and a flag that says why into e.
+func (w *Solver) solvable(e *Estimate, s *Statistics, r recipe) bool {
+	labels := sum(s.ClassN) > 0
+	copy(w.ans.q, w.shares)
+	copy(w.ans.nEff, s.ClassN)
+	switch {
+	case !(s.Members > 0):
+		e.Flags = append(e.Flags, FlagNoMembers)
+	case !(s.Members > s.Labelled):
+		return false // every member is labelled: the answer is a count
+	case r.family != familyShares && !(s.Profiled > 0):
+		e.Flags = append(e.Flags, FlagNoCoverage)
+	case r.family == familyCount || labels:
+		return true
+	default:
+		if c := s.Soft; c != nil && s.Profiled > 0 {
+			copy(w.ans.q, c.P)
+		}
+	}
+	if !labels {
+		e.Flags = append(e.Flags, FlagNoLabels)
+	}
+	return false
+}
+
+// dispatch runs the method and leaves its answer in w.ans.
+func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
+	at := s.reach()
+	switch r.family {
+	case familyShares, familyCount:
+		w.counts(&w.ans, s, r)
+	case familySolve:
+		w.adjusted(&w.ans, s, r, w.weights(s, r, o, at), nil)
+	case familyDiff:
+		w.difference(&w.ans, s, w.weights(s, r, o, at))
+	case familyML:
+		w.mixture(&w.ans, s, r, at)
+	case familyAuto:
+		w.mixture(&w.ans, s, r, at)
+		w.difference(&w.one, s, at.weigh(Density, LambdaDefault, s.KernelSum))
+		w.automatic(&w.ans, &w.one)
+	}
+}
+
+// weights are those of the options, or constant where the method takes none.
+func (w *Solver) weights(s *Statistics, r recipe, o Options, at reach) weighting {
+	if !r.weighted {
+		return constantWeights
+	}
+	lambda := o.Lambda
+	if lambda == LambdaAuto {
+		lambda = at.rescale(o.Preset, at.lambdaMax(autoFloor), s.KernelSum)
+	}
+	return at.weigh(o.Preset, lambda, s.KernelSum)
+}
+
+// counts fills ans with mlpe, cc or pcc. Their variances are those of a plain
+// mean and say nothing of bias.
+func (w *Solver) counts(ans *answer, s *Statistics, r recipe) {
+	p, n := w.shares, sum(s.ClassN)
+	var covariance []float64
+	if r.family == familyCount {
+		p, n = s.cells(r).P, s.Profiled
+		if !r.hard {
+			covariance = s.OwnCovariance
+		}
+	}
+	copy(ans.q, p)
+	copy(ans.free, p)
+	ans.exact = r.family == familyShares || r.hard || covariance != nil
+	for a := range s.K {
+		for b := range s.K {
+			c := p[a] * (delta(a, b) - p[b])
+			if covariance != nil {
+				c = covariance[a*s.K+b]
+			}
+			ans.v[a*s.K+b] = c / n
+			switch {
+			case r.family == familyShares: // of labels of class a in share b
+				ans.label[a*s.K+b] = s.ClassN[a] / (n * n) * square(delta(a, b)-p[b])
+			case a == b:
+				ans.member[a] = max(c, 0)
+			}
+		}
+	}
+}
+
+// delta is one where a and b are the same class.
+func delta(a, b int) float64 {
+	if a == b {
+		return 1
+	}
+	return 0
+}
+
+// square returns x^2.
+func square(x float64) float64 { return x * x }

@@ -1,0 +1,135 @@
+package quant
+
+// Solver holds the workspaces of the quantifiers. The zero value is ready; memory
+// grows to the largest problem seen and is reused, so that after the first
+// estimate of a size the numerical work allocates nothing. A Solver belongs to
+// one goroutine at a time and carries nothing from one call to the next except
+// what Snapshot reads: results do not depend on what was solved before.
+type Solver struct {
+	qp      quadratic
+	scratch confusion // of the calls that bring their own matrix
+	soft    confusion // of diff and the diagnosis, K cells
+	main    confusion // of the method
+
+	fit, ratio, curve []float64 // z: Cq, p/(Cq), weights
+	last, step        []float64 // k: start of a Newton step, gradient and target
+
+	h, h2        []float64 // k x z: sensitivity H and its squares
+	phi          []float64 // z: profile of one vertex
+	gram, factor []float64 // k x k
+	inverse      []float64 // k x k: A
+	ones         []float64 // k: G^-1 1
+	hp, hs, row  []float64 // k: Hp, H s_i, scratch
+	hc           []float64 // k x k: HC
+	local, unit  []float64 // k x k: covariance in supported classes, of one member
+	total        []float64 // z: weighted sum of second moments
+	y            []float64 // k: projected profile
+	place        []int     // class -> index among the supported, or -1
+
+	in     input
+	shares []float64 // class shares of the calibration labels
+	grid   [len(lambdaGrid) + 1]answer
+	one    answer // of diff, of sis in the diagnosis
+	other  answer
+	ans    answer // of the method
+	draws  []float64
+
+	// What Snapshot reads besides ans.
+	solved         bool
+	open, profiled float64
+	se             []float64
+}
+
+// input is what one solve reads.
+type input struct {
+	cells   *Cells
+	p       []float64
+	sample  float64 // effective number of members
+	weights weighting
+
+	likelihood, hard bool
+
+	rows    func(func(Row)) // nil: stand-in variances
+	members func(func(Member))
+}
+
+// input picks the statistics that a recipe reads.
+func (s *Statistics) input(r recipe, w weighting) input {
+	in := input{sample: s.sample(), weights: w, likelihood: r.likelihood, hard: r.hard}
+	in.cells = s.cells(r)
+	in.p = in.cells.P
+	if !r.hard {
+		in.rows, in.members = s.Rows, s.MemberRows
+	}
+	return in
+}
+
+// cells returns the tallies a recipe reads, or nil.
+func (s *Statistics) cells(r recipe) *Cells {
+	switch {
+	case r.hard && r.pair:
+		return s.HardPair
+	case r.hard:
+		return s.Hard
+	case r.pair:
+		return s.SoftPair
+	default:
+		return s.Soft
+	}
+}
+
+// adjusted fills ans with the adjusted count of one recipe under one weighting:
+// least squares or likelihood, and the variances. start, if not nil, is a guess of
+// the shares of all classes that a likelihood starts from.
+func (w *Solver) adjusted(ans *answer, s *Statistics, r recipe, weights weighting, start []float64) {
+	w.in = s.input(r, weights)
+	in := &w.in
+	m := &w.main
+	if !r.pair && !r.likelihood {
+		m = &w.soft
+	}
+	ans.reset(s.K)
+	ans.lambda = weights.lambda
+	if !m.weigh(in.cells, s.K, weights) {
+		copy(ans.q, w.shares)
+		copy(ans.free, w.shares)
+		return
+	}
+	if r.likelihood {
+		m.smooth()
+		w.qp.reserve(m.k)
+		w.start(m, start)
+		ans.logLikelihood, _ = w.likelihood(m, in.p)
+		ans.logLikelihood *= s.Profiled
+	} else {
+		w.leastSquares(m, in.p, w.shares)
+	}
+	ans.place(m.class, w.qp.q)
+	w.variances(ans, in, m)
+}
+
+// startFloor keeps a start of the likelihood away from the bounds, where cells
+// that only one class explains would have nearly no probability.
+const startFloor = 0.01
+
+// start puts the start of a likelihood into w.qp.q: halfway between the shares of
+// the labels and equal ones, or close to a guess.
+func (w *Solver) start(m *confusion, guess []float64) {
+	equal := 1 / float64(m.k)
+	for a, i := range m.class {
+		if guess == nil {
+			w.qp.q[a] = (w.shares[i] + equal) / 2
+		} else {
+			w.qp.q[a] = (1-startFloor)*guess[i] + startFloor*equal
+		}
+	}
+}
+
+// sample is the effective number of profiled members, (sum m)^2 / sum m^2 over
+// their multiplicities m: a vertex counted ten times is one observation, not ten.
+func (s *Statistics) sample() float64 {
+	if s.Squares > 0 {
+		return s.Profiled * s.Profiled / s.Squares
+	}
+	return s.Profiled
+}

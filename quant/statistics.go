@@ -1,0 +1,62 @@
+package quant
+
+// Cells are the statistics of one community under one kind of profile: what the
+// estimator sees of a vertex, as a distribution over Z cells. Matrices are
+// row-major, Z rows (cells) by K columns (classes): entry (z, i) is at z*K+i.
+type Cells struct {
+	Z  int
+	P  []float64 // Z: mean profile of the unlabelled members that have one
+	N  []float64 // Z x K: sum of phi_z over calibration labels of class i
+	A1 []float64 // Z x K: sum of a phi_z, a the kernel mass of the labelled vertex
+	A2 []float64 // Z x K: sum of a^2 phi_z
+}
+
+// Row is one calibration label as the exact variances need it.
+type Row struct {
+	Class     int
+	A         float64   // kernel mass of the vertex for this community, unnormalised
+	Own       []float64 // K: the vertex's own prediction
+	Neighbors []float64 // K: mean prediction of its voting neighbours, or Own without any
+}
+
+// Member is one unlabelled member with a profile, as exact variances need it.
+type Member struct {
+	Multiplicity float64
+	Own          []float64 // K
+	Neighbors    []float64 // K
+}
+
+// Statistics is all that a quantifier reads of one community. The tallies fill
+// it; nothing here depends on the method, on lambda or on the scaling, which are
+// chosen when an estimate is read.
+type Statistics struct {
+	K int
+
+	Members   float64   // total multiplicity
+	Labelled  float64   // multiplicity of members with a known label
+	Anchored  []float64 // K: multiplicity of labelled members by class, counted exactly
+	Profiled  float64   // multiplicity of unlabelled members that have a prediction
+	Squares   float64   // sum of their squared multiplicities; 0 means that all are one
+	KernelSum float64   // M: total multiplicity of the kernel's sources
+
+	ClassN  []float64 // K: calibration labels with a prediction, by class
+	ClassA1 []float64 // K: sum of a over them
+	ClassA2 []float64 // K: sum of a^2 over them
+
+	Soft     *Cells // K cells: the vertex's own prediction
+	SoftPair *Cells // K^2 cells, j*K+k: own prediction j times mean of neighbours k
+	Hard     *Cells // K cells: own class
+	HardPair *Cells // K^2 cells: own class j, majority class of the neighbours k
+
+	// OwnCovariance, K x K or nil, is the covariance of the predictions over the
+	// unlabelled members with one, weighted by multiplicity: Cov_U(p).
+	OwnCovariance []float64
+
+	// Rows and MemberRows, when not nil, let the intervals use the exact weighted
+	// covariances; without them the diagonal stand-in from A2 is used, which is wider
+	// and, because ml and auto weigh by variances, moves auto a little. The callbacks
+	// visit in a fixed order, every calibration label and every unlabelled member with
+	// a prediction; the slices passed are valid during the call only.
+	Rows       func(visit func(Row))
+	MemberRows func(visit func(Member))
+}
