@@ -1,0 +1,107 @@
+package incremental
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/tally"
+	"gqlstream/quant"
+)
+
+// Config says what the core tracks and how it reads it. It decides results, so
+// its digest is part of every estimate; what does not decide results (where to
+// write, how often to checkpoint) has no place here.
+type Config struct {
+	Pipeline    string            // name in the records; may be empty
+	Classes     int               // K >= 1
+	Communities []graphstore.Rule // tracked from the start; member events may add more
+	Estimates   []quant.Options   // what is published of each community; none is auto alone
+	Kernel      string            // "" is ppr; see diffusion.KernelNames
+	Alpha       float64           // teleport probability, 0 is 0.1
+	Tolerance   float64           // eta of section 6, 0 is 1e-2
+	MembersMin  int               // smaller communities are suppressed; 0 suppresses none
+	Limits      Limits
+}
+
+// Limits bound what events may make the core hold. Zero is the default of the
+// store, which is the capacity of its index types.
+type Limits struct {
+	Vertices    int
+	Edges       int
+	Communities int
+}
+
+// WithDefaults returns the configuration with every zero replaced.
+func (c Config) WithDefaults() Config {
+	c.Kernel = cmp.Or(c.Kernel, diffusion.PPR)
+	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
+	c.Tolerance = cmp.Or(c.Tolerance, diffusion.ToleranceDefault)
+	if len(c.Estimates) == 0 {
+		c.Estimates = []quant.Options{quant.DefaultOptions()}
+	}
+	return c
+}
+
+// Validate reports every violation at once.
+func (c Config) Validate() error {
+	c = c.WithDefaults()
+	var errs []error
+	if c.Classes < 1 {
+		errs = append(errs, fmt.Errorf("classes: %d, want at least 1", c.Classes))
+	}
+	if !slices.Contains(diffusion.KernelNames, c.Kernel) {
+		errs = append(errs, fmt.Errorf("kernel: there is no %q; there are %v", c.Kernel, diffusion.KernelNames))
+	}
+	errs = append(errs, c.diffusion().Validate(), c.kernelParams().Validate())
+	if c.MembersMin < 0 {
+		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
+	}
+	for _, o := range c.Estimates {
+		errs = append(errs, o.Validate())
+	}
+	return errors.Join(errs...)
+}
+
+// Digest names the configuration in 16 hexadecimal digits.
+func (c Config) Digest() string {
+	data, err := json.Marshal(c.WithDefaults())
+	if err != nil {
+		panic(err) // plain fields cannot fail
+	}
+	var sum [8]byte
+	return hex.EncodeToString(xxhashSum(sum[:0], data))
+}
+
+func xxhashSum(dst, data []byte) []byte {
+	h := xxhash.New()
+	h.Write(data)
+	return h.Sum(dst)
+}
+
+// diffusion returns the part that decides the kernels.
+func (c Config) diffusion() diffusion.Config {
+	return diffusion.Config{Alpha: c.Alpha, Tolerance: c.Tolerance}
+}
+
+// kernelParams returns the parameters of the kernels that are recomputed.
+func (c Config) kernelParams() diffusion.KernelParams {
+	return diffusion.KernelParams{Alpha: c.Alpha, Certificate: c.Tolerance}
+}
+
+// families returns the cells that the configured methods read.
+func (c Config) families() tally.Families {
+	var f tally.Families
+	for _, o := range c.Estimates {
+		pair, hard, hardPair := o.Method.Needs()
+		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
+	}
+	return f
+}

@@ -1,0 +1,87 @@
+package incremental
+
+import (
+	"fmt"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/tally"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// Core is the state that is folded over the log. One goroutine owns it.
+type Core struct {
+	config  Config
+	digest  string
+	store   *graphstore.Store
+	sums    *neighborhood.Sums
+	tallies *tally.Tallies
+	kernels []*kernel // by community
+	warm    bool      // tallies and kernels follow every step
+
+	position event.Position
+	time     event.Time
+	solvers  []quant.Solver // one for each goroutine of an emission
+}
+
+// Result is what one step gave.
+type Result struct {
+	Position  event.Position
+	Time      event.Time
+	Events    int               // applied or refused, not counting what did not decode
+	Refused   []event.Refusal   // by the store or the core; the batch holds the decoder's
+	Estimates []quant.Estimate  // by community, then in the order of the configuration
+	Delta     *graphstore.Delta // what changed; valid until the next Step
+}
+
+// New returns a cold core that has seen nothing.
+func New(config Config) (*Core, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("incremental: %w", err)
+	}
+	config = config.WithDefaults()
+	store, err := graphstore.New(graphstore.Config{
+		Classes: config.Classes, Communities: config.Communities,
+		VerticesMax: config.Limits.Vertices, EdgesMax: config.Limits.Edges,
+		CommunitiesMax: config.Limits.Communities,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("incremental: %w", err)
+	}
+	families := config.families()
+	return &Core{
+		config: config, digest: config.Digest(), store: store,
+		sums:    neighborhood.New(config.Classes, families.NeedsHardVotes()),
+		tallies: tally.New(config.Classes, families),
+	}, nil
+}
+
+// Step applies one batch and returns what it refused and, when the batch ends at
+// an emission boundary, the estimates that moved. The batches of a core must be
+// consecutive.
+func (c *Core) Step(b *event.Batch) Result {
+	delta, refused := c.store.Apply(b)
+	view := c.store.View()
+	votes := c.sums.Update(view, delta)
+	if c.warm {
+		c.tallies.Update(view, delta, c.sums, votes)
+		c.diffuse(view, delta)
+	}
+	c.position, c.time = b.Last, b.Time
+	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused, Delta: delta}
+	if b.Emit {
+		c.warmUp(view)
+		result.Estimates = c.estimate(view)
+	}
+	return result
+}
+
+// Position returns the last position applied.
+func (c *Core) Position() event.Position { return c.position }
+
+// View reads the graph as the last step left it.
+func (c *Core) View() graphstore.View { return c.store.View() }
+
+// Close releases the store's memory.
+func (c *Core) Close() { c.store.Release() }

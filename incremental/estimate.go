@@ -1,0 +1,96 @@
+package incremental
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/quant"
+)
+
+// exactTermsMax bounds the terms of the passes over calibration labels and members
+// that exact variances take, summed over one community; above it the diagonal
+// stand-in from the tallies is used, and the record says so.
+const exactTermsMax = 50_000_000
+
+// estimate solves the communities whose statistics moved since they were last
+// solved and returns their records by community name.
+func (c *Core) estimate(view graphstore.View) []quant.Estimate {
+	for len(c.solvers) < runtime.GOMAXPROCS(0) {
+		c.solvers = append(c.solvers, quant.Solver{})
+	}
+	each := make([][]quant.Estimate, len(c.kernels))
+	c.forCommunities(func(id graphstore.Community, worker int) {
+		if c.tallies.Moved(id) {
+			each[id] = c.solve(id, view, &c.solvers[worker])
+			c.tallies.ClearMoved(id)
+		}
+	})
+	all := slices.Concat(each...)
+	slices.SortStableFunc(all, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
+	return all
+}
+
+// solve reads every configured estimate of one community.
+func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quant.Solver) []quant.Estimate {
+	record := c.header(id, view)
+	if record.Members < float64(c.config.MembersMin) {
+		return []quant.Estimate{suppressed(record)}
+	}
+	statistics := c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
+	records := make([]quant.Estimate, len(c.config.Estimates))
+	_, mixed := c.tallies.ModelVersion(id)
+	for i, options := range c.config.Estimates {
+		records[i] = record
+		if err := solver.Estimate(&records[i], statistics, options); err != nil {
+			panic(err) // the configuration was validated and the tallies have its cells
+		}
+		if mixed {
+			records[i].Flags = append(records[i].Flags, quant.FlagMixedModel)
+		}
+	}
+	return records
+}
+
+// header fills what does not depend on the method.
+func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estimate {
+	record := quant.Estimate{
+		Pipeline: c.config.Pipeline, Community: view.CommunityName(id),
+		Position: uint64(c.position), Kernel: c.config.Kernel,
+		Members: c.tallies.Members(id), Certificate: c.kernels[id].bound(), Config: c.digest,
+	}
+	if c.time != 0 {
+		record.Time = c.time.String()
+	}
+	if versions := view.Versions(); len(versions) > 0 {
+		version, _ := c.tallies.ModelVersion(id)
+		record.ModelVersion = versions[version]
+	}
+	return record
+}
+
+// suppressed returns the record of a community below the privacy floor: that it
+// is one, and nothing else.
+func suppressed(r quant.Estimate) quant.Estimate {
+	return quant.Estimate{
+		Pipeline: r.Pipeline, Community: r.Community, Position: r.Position, Time: r.Time,
+		Config: r.Config, Suppressed: true, Flags: []string{quant.FlagBelowFloor},
+	}
+}
+
+// exact reports whether the exact variances of one community are affordable. It
+// depends on the state alone, so a replay decides the same.
+func (c *Core) exact(id graphstore.Community, view graphstore.View) bool {
+	k := c.config.Classes
+	vertices := float64(c.tallies.Rows()) + c.tallies.Members(id)
+	return vertices*float64(k*k*k) <= exactTermsMax
+}
+
+// bound returns the certificate of the kernel.
+func (k *kernel) bound() float64 {
+	if k.field != nil {
+		return k.field.Certificate()
+	}
+	return k.certificate
+}

@@ -1,0 +1,126 @@
+package incremental
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/ingest/event"
+)
+
+// kernel keeps the kernel masses of one community: as a field that follows every
+// step when the kernel is ppr, else recomputed when it is read.
+type kernel struct {
+	field       *diffusion.Field
+	values      []float64 // of the other kernels
+	certificate float64
+	stale       bool // values no longer belong to the graph
+}
+
+func (k *kernel) mass(v graphstore.Vertex) float64 {
+	if k.field != nil {
+		return max(k.field.Mass(v), 0)
+	}
+	return k.values[v]
+}
+
+// diffuse brings every kernel, and the tallies that depend on it, to the graph of
+// view. The tallies have been updated for the same delta.
+func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) {
+	for len(c.kernels) < view.Communities() {
+		c.kernels = append(c.kernels, c.newKernel())
+	}
+	c.forCommunities(func(id graphstore.Community, _ int) {
+		k := c.kernels[id]
+		if k.field == nil {
+			k.stale = true // and its tallies: both are rebuilt when read
+			return
+		}
+		k.field.Update(view, delta, c.tallies.Sources(id))
+		c.tallies.UpdateKernel(id, view, c.sums, k.mass, k.field.Touched())
+	})
+}
+
+func (c *Core) newKernel() *kernel {
+	if c.config.Kernel != diffusion.PPR {
+		return &kernel{stale: true}
+	}
+	field, err := diffusion.NewField(c.config.diffusion())
+	if err != nil {
+		panic(err) // the configuration was validated
+	}
+	return &kernel{field: field}
+}
+
+// warmUp makes a cold core warm, and stale kernels current.
+func (c *Core) warmUp(view graphstore.View) {
+	cold := !c.warm
+	if cold {
+		c.tallies.Rebuild(view, c.sums)
+		c.kernels = c.kernels[:0]
+		for range view.Communities() {
+			c.kernels = append(c.kernels, c.newKernel())
+		}
+		c.warm = true
+	}
+	c.forCommunities(func(id graphstore.Community, _ int) {
+		k := c.kernels[id]
+		switch {
+		case k.field == nil && k.stale:
+			c.recompute(id, view)
+		case cold:
+			k.field.Solve(view, c.tallies.Sources(id), c.config.Tolerance)
+		default:
+			return
+		}
+		c.tallies.RebuildKernel(id, view, c.sums, k.mass)
+	})
+}
+
+// recompute evaluates a kernel that is not maintained.
+func (c *Core) recompute(id graphstore.Community, view graphstore.View) {
+	k := c.kernels[id]
+	source := make([]float64, view.Vertices())
+	c.forUnlabelled(id, view, func(v graphstore.Vertex, m float64) { source[v] = m })
+	var err error
+	k.values, k.certificate, err = diffusion.Kernel(view, c.config.Kernel, source, c.config.kernelParams())
+	if err != nil {
+		panic(err) // the configuration was validated
+	}
+	k.stale = false
+}
+
+// forUnlabelled visits the sources of a community's kernel, by vertex.
+func (c *Core) forUnlabelled(id graphstore.Community, view graphstore.View, visit func(graphstore.Vertex, float64)) {
+	c.tallies.ForMembers(id, view, func(v graphstore.Vertex, multiplicity uint32) {
+		if view.Label(v).Class == event.NoClass {
+			visit(v, float64(multiplicity))
+		}
+	})
+}
+
+// forCommunities calls f once for every community, on as many goroutines as there
+// are processors; worker numbers the goroutine. Each call may touch only what
+// belongs to its community.
+func (c *Core) forCommunities(f func(id graphstore.Community, worker int)) {
+	n := len(c.kernels)
+	workers := min(runtime.GOMAXPROCS(0), n)
+	if workers <= 1 {
+		for id := range n {
+			f(graphstore.Community(id), 0)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for worker := range workers {
+		wait.Go(func() {
+			for id := next.Add(1) - 1; id < int64(n); id = next.Add(1) - 1 {
+				f(graphstore.Community(id), worker)
+			}
+		})
+	}
+	wait.Wait()
+}

@@ -1,0 +1,147 @@
+package incremental
+
+import (
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/tally"
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/event/eventtest"
+	"gqlstream/quant"
+)
+
+// allMethods is a configuration that keeps every kind of cell.
+func allMethods(classes int) Config {
+	config := Config{
+		Classes: classes,
+		Communities: []graphstore.Rule{
+			{Name: "all", Kind: graphstore.Everyone},
+			{
+				Name: "german", Kind: graphstore.ByAttribute, Key: "language",
+				Value: event.Value{Kind: event.StringValue, Text: "de"},
+			},
+		},
+	}
+	for _, m := range quant.Methods() {
+		o := quant.DefaultOptions()
+		o.Method = m
+		config.Estimates = append(config.Estimates, o)
+	}
+	return config
+}
+
+// After every batch of a random history, neighbourhood sums and tallies must be
+// bit-equal to a recount, kernels within their certificate of a dense solve, and
+// the certificate never below the true error.
+func TestIncrementalEqualsRecompute(t *testing.T) {
+	const histories = 1200
+	emitted := 0
+	for seed := range uint64(histories) {
+		stream := eventtest.New(seed, eventtest.Config{
+			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0,
+		})
+		core, err := New(allMethods(stream.Config.Classes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			result := core.Step(stream.Next())
+			if len(result.Refused) > 0 {
+				t.Fatalf("seed %d batch %d: refused %v", seed, i, result.Refused)
+			}
+			emitted += len(result.Estimates)
+			checkEstimates(t, seed, i, result.Estimates)
+			if err := checkCore(core); err != nil {
+				t.Fatalf("seed %d batch %d: %v", seed, i, err)
+			}
+			checkKernels(t, seed, i, core)
+		}
+		core.Close()
+	}
+	if emitted < histories {
+		t.Fatalf("only %d estimates were emitted over %d histories", emitted, histories)
+	}
+}
+
+// checkCore recomputes every operator from nothing.
+func checkCore(c *Core) error {
+	view := c.store.View()
+	if err := c.store.Check(); err != nil {
+		return err
+	}
+	if err := c.sums.Check(view); err != nil {
+		return err
+	}
+	if !c.warm {
+		return nil
+	}
+	return c.tallies.Check(view, c.sums, func(id tally.CommunityID) tally.Mass { return c.kernels[id].mass })
+}
+
+// checkKernels holds every field against a dense solve of
+// (D - (1-alpha) A) z = alpha m.
+func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
+	t.Helper()
+	view := c.store.View()
+	n := view.Vertices()
+	if !c.warm || n == 0 {
+		return
+	}
+	system := mat.NewDense(n, n, nil)
+	for v := range n {
+		system.Set(v, v, view.Degree(graphstore.Vertex(v))+1-(1-c.config.Alpha))
+		for i, u := range view.Neighbors(graphstore.Vertex(v)) {
+			w := 1.0
+			if weights := view.Weights(graphstore.Vertex(v)); weights != nil {
+				w = weights[i]
+			}
+			system.Set(v, int(u), -(1-c.config.Alpha)*w)
+		}
+	}
+	var lu mat.LU
+	lu.Factorize(system)
+	for id, k := range c.kernels {
+		source := mat.NewVecDense(n, nil)
+		var total float64
+		c.forUnlabelled(graphstore.Community(id), view, func(v graphstore.Vertex, m float64) {
+			source.SetVec(int(v), c.config.Alpha*m)
+			total += m
+		})
+		var z mat.VecDense
+		if err := lu.SolveVecTo(&z, false, source); err != nil {
+			t.Fatalf("seed %d batch %d: dense solve: %v", seed, batch, err)
+		}
+		var off float64
+		for v := range n {
+			off += math.Abs(z.AtVec(v)*(view.Degree(graphstore.Vertex(v))+1) - k.field.Mass(graphstore.Vertex(v)))
+		}
+		if total > 0 {
+			off /= total
+		}
+		if bound := k.bound(); off > bound+1e-12 || math.IsNaN(bound) {
+			t.Fatalf("seed %d batch %d community %s: error %g above certificate %g",
+				seed, batch, view.CommunityName(graphstore.Community(id)), off, bound)
+		}
+	}
+}
+
+// checkEstimates holds what every published record must satisfy.
+func checkEstimates(t *testing.T, seed uint64, batch int, estimates []quant.Estimate) {
+	t.Helper()
+	for _, e := range estimates {
+		var total float64
+		for i, q := range e.Prevalence {
+			total += q
+			if !(q >= 0 && q <= 1) || !(e.Low[i] <= q && q <= e.High[i]) {
+				t.Fatalf("seed %d batch %d: %s %s: share %v outside [%v, %v]",
+					seed, batch, e.Community, e.Method, q, e.Low[i], e.High[i])
+			}
+		}
+		if math.Abs(total-1) > 1e-9 {
+			t.Fatalf("seed %d batch %d: %s %s: shares sum to %v", seed, batch, e.Community, e.Method, total)
+		}
+	}
+}
