@@ -1,0 +1,207 @@
+package checkpoint
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Names in a directory of checkpoints.
+const (
+	manifestFile  = "manifest.json"
+	temporaryMark = ".tmp"
+	damagedMark   = ".damaged"
+)
+
+// Keep is how many checkpoints a directory holds: the newest, and two to fall
+// back on.
+const Keep = 3
+
+// manifestBytesMax bounds what is read of a manifest.
+const manifestBytesMax = 1 << 20
+
+// Section is a part of the state. Write is called once, and may be called on
+// another goroutine than the one that owns the state: it must read a copy.
+type Section struct {
+	Name  string // a file name, such as vertices.arrow
+	Write func(io.Writer) error
+}
+
+// Dir is a directory of checkpoints. One goroutine uses it at a time.
+type Dir struct {
+	fs   FS
+	path string
+}
+
+// Open returns the directory of checkpoints at path, which need not exist yet,
+// and clears away what an interrupted Save left.
+func Open(fs FS, path string) (*Dir, error) {
+	d := &Dir{fs: fs, path: path}
+	names, err := fs.List(path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, temporaryMark) {
+			if err := fs.RemoveAll(filepath.Join(path, name)); err != nil {
+				return nil, fmt.Errorf("checkpoint: %w", err)
+			}
+		}
+	}
+	return d, nil
+}
+
+// Save makes the checkpoint durable and returns its size in bytes. After an error
+// the directory holds what it held before, and perhaps a temporary remnant that
+// the next Open or Save clears.
+func (d *Dir) Save(m Manifest, sections []Section) (size int64, err error) {
+	final := filepath.Join(d.path, fileName(m.Position))
+	temporary := final + temporaryMark
+	if c, err := d.readDir(final); err == nil && c.Manifest.Config == m.Config && c.Manifest.Stream == m.Stream {
+		return 0, nil // the same state is there already
+	}
+	if err := d.prepare(final, temporary); err != nil {
+		return 0, fmt.Errorf("checkpoint at %d: %w", m.Position, err)
+	}
+	size, err = d.write(temporary, &m, sections)
+	if err == nil {
+		_, err = d.readDir(temporary) // as Load will
+	}
+	if err == nil {
+		err = d.commit(temporary, final)
+	}
+	if err != nil {
+		err = errors.Join(err, d.fs.RemoveAll(temporary))
+		return size, fmt.Errorf("checkpoint at %d: %w", m.Position, err)
+	}
+	return size, d.prune()
+}
+
+// fileName orders as positions do.
+func fileName(position uint64) string { return fmt.Sprintf("%020d", position) }
+
+// prepare makes an empty temporary directory. What is in the final place is
+// damaged, or of another configuration, and makes room.
+func (d *Dir) prepare(final, temporary string) error {
+	return errors.Join(d.fs.Mkdir(d.path), d.fs.RemoveAll(temporary), d.fs.RemoveAll(final), d.fs.Mkdir(temporary))
+}
+
+func (d *Dir) commit(temporary, final string) error {
+	if err := d.fs.SyncDir(temporary); err != nil {
+		return err
+	}
+	if err := d.fs.Rename(temporary, final); err != nil {
+		return err
+	}
+	return d.fs.SyncDir(d.path)
+}
+
+// write writes the sections, then the manifest that names them.
+func (d *Dir) write(dir string, m *Manifest, sections []Section) (size int64, err error) {
+	m.Format, m.Sections = Format, nil
+	for _, s := range sections {
+		entry, err := d.writeFile(filepath.Join(dir, s.Name), s.Write)
+		if err != nil {
+			return size, fmt.Errorf("section %s: %w", s.Name, err)
+		}
+		entry.Name = s.Name
+		m.Sections = append(m.Sections, entry)
+		size += entry.Bytes
+	}
+	data, err := m.encode()
+	if err != nil {
+		return size, err
+	}
+	_, err = d.writeFile(filepath.Join(dir, manifestFile), func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+	return size + int64(len(data)), err
+}
+
+// writeFile writes and syncs one file and returns its length and checksum.
+func (d *Dir) writeFile(name string, write func(io.Writer) error) (entry Entry, err error) {
+	f, err := d.fs.Create(name)
+	if err != nil {
+		return entry, err
+	}
+	sum := &summed{hash: xxhash.New()}
+	buffered := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<16)
+	err = write(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	return Entry{Bytes: sum.bytes, Checksum: hexSum(sum.hash.Sum64())}, err
+}
+
+// summed counts and hashes what is written to it.
+type summed struct {
+	hash  *xxhash.Digest
+	bytes int64
+}
+
+func (s *summed) Write(p []byte) (int, error) {
+	s.bytes += int64(len(p))
+	return s.hash.Write(p)
+}
+
+func (d *Dir) manifest(dir string) (Manifest, error) {
+	var data strings.Builder
+	if err := d.read(filepath.Join(dir, manifestFile), &data, manifestBytesMax); err != nil {
+		return Manifest{}, err
+	}
+	return decodeManifest([]byte(data.String()))
+}
+
+// read copies at most one byte more than max, so that a longer file shows.
+func (d *Dir) read(name string, w io.Writer, bytesMax int64) error {
+	f, err := d.fs.Open(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, io.LimitReader(f, bytesMax+1))
+	return errors.Join(err, f.Close())
+}
+
+// List returns the positions of the checkpoints in the directory, newest first,
+// whether or not they are intact.
+func (d *Dir) List() ([]uint64, error) {
+	names, err := d.fs.List(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var positions []uint64
+	for _, name := range names {
+		if p, err := strconv.ParseUint(name, 10, 64); err == nil && name == fileName(p) {
+			positions = append(positions, p)
+		}
+	}
+	slices.Sort(positions)
+	slices.Reverse(positions)
+	return positions, nil
+}
+
+// prune drops all but the newest Keep checkpoints.
+func (d *Dir) prune() error {
+	positions, err := d.List()
+	if err != nil {
+		return err
+	}
+	for _, p := range positions[min(Keep, len(positions)):] {
+		if err := d.fs.RemoveAll(filepath.Join(d.path, fileName(p))); err != nil {
+			return fmt.Errorf("checkpoint: drop %d: %w", p, err)
+		}
+	}
+	return nil
+}

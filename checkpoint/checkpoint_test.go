@@ -1,0 +1,188 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// content is what the section of a position holds.
+func content(position uint64, section string) []byte {
+	r := rand.New(rand.NewPCG(position, uint64(len(section))))
+	data := make([]byte, 20+r.IntN(40))
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
+func sections(position uint64) []Section {
+	var out []Section
+	for _, name := range []string{"vertices.arrow", "edges.arrow"} {
+		out = append(out, Section{name, func(w io.Writer) error {
+			_, err := w.Write(content(position, name))
+			return err
+		}})
+	}
+	return out
+}
+
+func checkIntact(c *Checkpoint) error {
+	for _, s := range sections(c.Manifest.Position) {
+		if !bytes.Equal(c.Sections[s.Name], content(c.Manifest.Position, s.Name)) {
+			return fmt.Errorf("section %s of %d is not what was written", s.Name, c.Manifest.Position)
+		}
+	}
+	return nil
+}
+
+// After a fault or a crash at any operation of a Save, with torn writes and lost
+// entries, Load gives the checkpoint before or the new one, whole, and the next
+// Save works.
+func TestEveryFaultLeavesAWholeCheckpoint(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		for seed := range uint64(60) {
+			for failAt := 1; ; failAt++ {
+				finished, err := faultAt(seed, failAt, crash)
+				if err != nil {
+					t.Fatalf("seed %d, operation %d, crash %t: %v", seed, failAt, crash, err)
+				}
+				if finished {
+					break
+				}
+			}
+		}
+	}
+}
+
+// faultAt saves checkpoints 10 and 20, the second with a fault, and recovers. It
+// reports whether the second save needed fewer operations than failAt.
+func faultAt(seed uint64, failAt int, crash bool) (finished bool, err error) {
+	disk := newFaultyFS(seed)
+	dir, err := Open(disk, "state")
+	if err != nil {
+		return false, err
+	}
+	if _, err := dir.Save(Manifest{Position: 10}, sections(10)); err != nil {
+		return false, err
+	}
+	disk.ops, disk.failAt, disk.crash = 0, failAt, crash
+	_, saveErr := dir.Save(Manifest{Position: 20}, sections(20))
+	finished = disk.ops < failAt
+	disk.failAt = 0
+	if crash && !finished {
+		disk = disk.restart()
+	}
+	if dir, err = Open(disk, "state"); err != nil {
+		return finished, err
+	}
+	c, err := dir.Load()
+	switch {
+	case err != nil:
+		return finished, err
+	case c == nil:
+		return finished, errors.New("no checkpoint is left")
+	case saveErr == nil && c.Manifest.Position != 20:
+		return finished, fmt.Errorf("a checkpoint that was reported durable is gone: %d is the newest", c.Manifest.Position)
+	}
+	if err := checkIntact(c); err != nil {
+		return finished, err
+	}
+	if _, err := dir.Save(Manifest{Position: 30}, sections(30)); err != nil {
+		return finished, fmt.Errorf("save after recovery: %w", err)
+	}
+	if c, err = dir.Load(); err != nil || c.Manifest.Position != 30 {
+		return finished, fmt.Errorf("load after recovery: %v, %w", c, err)
+	}
+	return finished, nil
+}
+
+// Every single bit flip and every truncation of every file of a checkpoint must be
+// found before anything is decoded, and Load must fall back on the one before.
+func TestEveryBitFlipIsFound(t *testing.T) {
+	root := t.TempDir()
+	dir, err := Open(Disk{}, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []uint64{1, 2} {
+		if _, err := dir.Save(Manifest{Position: p, Config: "c"}, sections(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flips := 0
+	for _, name := range []string{manifestFile, "vertices.arrow", "edges.arrow"} {
+		file := filepath.Join(root, fileName(2), name)
+		good, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for bit := range 8 * len(good) {
+			bad := bytes.Clone(good)
+			bad[bit/8] ^= 1 << (bit % 8)
+			mustNotRead(t, dir, file, bad, fmt.Sprintf("%s with bit %d flipped", name, bit))
+			flips++
+		}
+		for n := range good {
+			mustNotRead(t, dir, file, good[:n], fmt.Sprintf("%s cut to %d bytes", name, n))
+		}
+		mustNotRead(t, dir, file, append(bytes.Clone(good), 0), name+" with a byte more")
+		if err := os.WriteFile(file, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d bit flips", flips)
+	if err := os.Remove(filepath.Join(root, fileName(2), manifestFile)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := dir.Load()
+	if err != nil || c.Manifest.Position != 1 || len(c.Damaged) != 1 {
+		t.Fatalf("load without the newest manifest: %+v, %v", c, err)
+	}
+	if _, err := os.Stat(filepath.Join(root, fileName(2)+damagedMark)); err != nil {
+		t.Errorf("the damaged checkpoint was not set aside: %v", err)
+	}
+}
+
+func mustNotRead(t *testing.T, dir *Dir, file string, data []byte, what string) {
+	t.Helper()
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Read(2); err == nil {
+		t.Fatalf("%s was read as if it were intact", what)
+	}
+}
+
+// A directory keeps three checkpoints and refuses those of a newer release.
+func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
+	root := t.TempDir()
+	dir, err := Open(Disk{}, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range uint64(6) {
+		if _, err := dir.Save(Manifest{Position: p}, sections(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	positions, err := dir.List()
+	if err != nil || fmt.Sprint(positions) != "[5 4 3]" {
+		t.Fatalf("kept %v, %v; want the newest three", positions, err)
+	}
+	newer := filepath.Join(root, fileName(9))
+	if err := os.Mkdir(newer, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":2,"shards":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Load(); !errors.Is(err, ErrNewer) {
+		t.Errorf("load beside a newer format: %v, want ErrNewer", err)
+	}
+}

@@ -1,0 +1,93 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Checkpoint is an intact checkpoint, verified and read.
+type Checkpoint struct {
+	Manifest Manifest
+	Sections map[string][]byte
+	Damaged  []string // newer ones that were set aside, with the reason
+}
+
+// Load returns the newest intact checkpoint, or nil when there is none. Newer
+// ones that are damaged are renamed and listed in Damaged, or in the error when
+// none is left. A checkpoint of a newer release stops the search: going back to an
+// older one would undo what that release did.
+func (d *Dir) Load() (*Checkpoint, error) {
+	positions, err := d.List()
+	if err != nil {
+		return nil, err
+	}
+	var damaged []string
+	for _, p := range positions {
+		c, err := d.Read(p)
+		switch {
+		case err == nil:
+			c.Damaged = damaged
+			return c, nil
+		case errors.Is(err, ErrNewer):
+			return nil, err
+		}
+		damaged = append(damaged, err.Error())
+		name := filepath.Join(d.path, fileName(p))
+		if err := errors.Join(d.fs.RemoveAll(name+damagedMark), d.fs.Rename(name, name+damagedMark)); err != nil {
+			return nil, fmt.Errorf("checkpoint: set %d aside: %w", p, err)
+		}
+	}
+	if len(damaged) > 0 {
+		return nil, fmt.Errorf("checkpoint: none of %d in %s is intact: %s",
+			len(damaged), d.path, strings.Join(damaged, "; "))
+	}
+	return nil, nil
+}
+
+// Read returns the checkpoint of one position, verified in full before anything
+// of it is handed out.
+func (d *Dir) Read(position uint64) (*Checkpoint, error) {
+	c, err := d.readDir(filepath.Join(d.path, fileName(position)))
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %d: %w", position, err)
+	}
+	if c.Manifest.Position != position {
+		return nil, fmt.Errorf("checkpoint %d: its manifest says position %d", position, c.Manifest.Position)
+	}
+	return c, nil
+}
+
+func (d *Dir) readDir(dir string) (*Checkpoint, error) {
+	m, err := d.manifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{Manifest: m, Sections: map[string][]byte{}}
+	for _, entry := range m.Sections {
+		if filepath.Base(entry.Name) != entry.Name {
+			return nil, fmt.Errorf("section %q is not a file name", entry.Name)
+		}
+		if c.Sections[entry.Name], err = d.section(dir, entry); err != nil {
+			return nil, fmt.Errorf("section %s: %w", entry.Name, err)
+		}
+	}
+	return c, nil
+}
+
+// section reads one section and verifies its length and checksum.
+func (d *Dir) section(dir string, entry Entry) ([]byte, error) {
+	var data bytes.Buffer
+	if err := d.read(filepath.Join(dir, entry.Name), &data, entry.Bytes); err != nil {
+		return nil, err
+	}
+	if got := hexSum(xxhash.Sum64(data.Bytes())); int64(data.Len()) != entry.Bytes || got != entry.Checksum {
+		return nil, fmt.Errorf("%d bytes with checksum %s, the manifest says %d with %s",
+			data.Len(), got, entry.Bytes, entry.Checksum)
+	}
+	return data.Bytes(), nil
+}

@@ -1,0 +1,90 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Format is the version of the manifest and of the state in the sections. A
+// binary reads this one and refuses newer ones.
+const Format = 1
+
+// Manifest says what a checkpoint holds and where in which history it stands.
+type Manifest struct {
+	Format   int       `json:"format"`
+	Position uint64    `json:"position"` // last position applied
+	LogTime  int64     `json:"log_time"` // the log's time there, nanoseconds since 1970
+	Emitted  bool      `json:"emitted"`  // the step that ended there emitted
+	Stream   Stream    `json:"stream"`
+	Config   string    `json:"config"`  // digest of the core's configuration
+	Version  string    `json:"version"` // of the program that wrote it
+	Written  time.Time `json:"written"`
+	Sections []Entry   `json:"sections"`
+	Checksum string    `json:"checksum"` // xxhash64 of the manifest with this field empty
+}
+
+// Stream identifies the history that the state was folded over.
+type Stream struct {
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"` // when the broker made the stream
+	Digest  string    `json:"digest"`  // of the message at Position
+}
+
+// Entry is one section of a checkpoint.
+type Entry struct {
+	Name     string `json:"name"` // also the file's name
+	Bytes    int64  `json:"bytes"`
+	Checksum string `json:"checksum"` // xxhash64, 16 hexadecimal digits
+}
+
+// ErrNewer is matched when a checkpoint was written by a later release.
+var ErrNewer = errors.New("checkpoint: written by a newer release")
+
+// encode returns the manifest as it is written, its checksum filled in.
+func (m Manifest) encode() ([]byte, error) {
+	m.Checksum = ""
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	m.Checksum = hexSum(xxhash.Sum64(data))
+	return json.MarshalIndent(m, "", "  ")
+}
+
+// decodeManifest reads a manifest strictly and verifies its checksum.
+func decodeManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&m); err != nil {
+		return m, newerOr(data, err)
+	}
+	again, err := m.encode()
+	switch {
+	case err != nil:
+		return m, err
+	case m.Format > Format:
+		return m, fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, m.Format, Format)
+	case !bytes.Equal(again, data):
+		return m, errors.New("manifest does not match its checksum")
+	}
+	return m, nil
+}
+
+// newerOr tells a manifest of a later format from a damaged one.
+func newerOr(data []byte, err error) error {
+	var probe struct {
+		Format int `json:"format"`
+	}
+	if json.Unmarshal(data, &probe) == nil && probe.Format > Format {
+		return fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, probe.Format, Format)
+	}
+	return fmt.Errorf("manifest: %w", err)
+}
+
+func hexSum(sum uint64) string { return fmt.Sprintf("%016x", sum) }
