@@ -1,0 +1,263 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
+)
+
+// JetStreamConfig says what to read of a stream, and how to cut it.
+type JetStreamConfig struct {
+	Stream string // empty: the default name of the log
+	Step   StepConfig
+
+	// From is the step after which reading begins; the zero value is the beginning.
+	From Resume
+
+	// Identity, when not nil, is what the stream must be at From.Position.
+	Identity *Identity
+
+	// Until ends the source after this position; zero means never. The stream
+	// must hold it when the source is opened.
+	Until event.Position
+
+	// UntilLast ends the source after the last position that the stream holds when
+	// the source is opened. Until, when given too, wins if it is smaller.
+	UntilLast bool
+}
+
+// JetStreamSource delivers a stream as steps. It has one owner, except for the
+// methods that say otherwise.
+type JetStreamSource struct {
+	decoder *event.Decoder
+	tail    *tail
+	cutter  *cutter
+	mode    TimeMode
+	until   event.Position // 0: never
+	held    *stored        // did not fit into the last step
+	err     error          // final
+
+	pending atomic.Bool
+	behind  atomic.Uint64
+	refused atomic.Uint64
+	events  atomic.Uint64
+}
+
+// OpenJetStream checks that the stream can be read on from where the
+// configuration says, and begins to. The decoder belongs to the source from then
+// on. Close the source to free what it holds on the broker.
+func OpenJetStream(
+	ctx context.Context, js jetstream.JetStream, decoder *event.Decoder, c JetStreamConfig,
+) (*JetStreamSource, error) {
+	if err := c.Step.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Stream == "" {
+		c.Stream = DefaultStreamNames().Log
+	}
+	id := Identity{Stream: c.Stream, Position: c.From.Position}
+	if c.Identity != nil {
+		if id = *c.Identity; id.Position != c.From.Position || id.Stream != c.Stream {
+			return nil, fmt.Errorf("ingest: identity of stream %s at %d given for reading stream %s from %d",
+				id.Stream, id.Position, c.Stream, c.From.Position)
+		}
+	}
+	until, err := lastWanted(ctx, js, c)
+	if err != nil {
+		return nil, err
+	}
+	t, err := openTail(ctx, js, id)
+	if err != nil {
+		return nil, err
+	}
+	s := &JetStreamSource{
+		decoder: decoder, tail: t, cutter: newCutter(c.Step, c.From), mode: c.Step.Time, until: until,
+	}
+	if (c.Until > 0 || c.UntilLast) && until <= c.From.Position {
+		s.err = io.EOF // all of it is behind us
+	}
+	return s, nil
+}
+
+// lastWanted returns the position after which a finite source ends, or 0.
+func lastWanted(ctx context.Context, js jetstream.JetStream, c JetStreamConfig) (event.Position, error) {
+	if c.Until == 0 && !c.UntilLast {
+		return 0, nil
+	}
+	stream, err := js.Stream(ctx, c.Stream)
+	if err != nil {
+		return 0, fmt.Errorf("ingest: stream %s: %w", c.Stream, err)
+	}
+	last := event.Position(stream.CachedInfo().State.LastSeq)
+	switch {
+	case c.Until == 0:
+		return last, nil
+	case c.Until > last && !c.UntilLast:
+		return 0, fmt.Errorf("ingest: stream %s ends at position %d, there is no %d",
+			c.Stream, last, c.Until)
+	}
+	return min(c.Until, last), nil
+}
+
+// Next implements Source. On a live stream it waits until the log itself ends the
+// step, so something must put ticks into it (see Ticker).
+func (s *JetStreamSource) Next(ctx context.Context, b *event.Batch) error {
+	s.cutter.begin(b)
+	if s.err != nil {
+		return s.err
+	}
+	for {
+		m, err := s.take(ctx)
+		if errors.Is(err, io.EOF) {
+			if s.cutter.finish() {
+				s.stepped(b)
+				return nil
+			}
+			s.err = io.EOF
+			return s.err
+		}
+		if err != nil {
+			return s.fail(b, err)
+		}
+		complete, err := s.add(m, b)
+		if err != nil {
+			return s.fail(b, err)
+		}
+		if complete {
+			s.stepped(b)
+			return nil
+		}
+	}
+}
+
+// Close frees what the source holds on the broker.
+func (s *JetStreamSource) Close() error {
+	s.tail.close()
+	return nil
+}
+
+// Identity returns what a checkpoint at the last position delivered by Next must
+// keep. The owner calls it between two calls of Next.
+func (s *JetStreamSource) Identity(ctx context.Context) (Identity, error) {
+	id := s.tail.whoAmI()
+	if s.cutter.last == id.Position {
+		return id, nil
+	}
+	// The message held for the next step is already past; look the one before it up.
+	return IdentityAt(ctx, s.tail.js, id.Stream, s.cutter.last)
+}
+
+// Pending reports whether events wait for the log to pass a boundary. Any
+// goroutine may call it; a Ticker does.
+func (s *JetStreamSource) Pending() bool { return s.pending.Load() }
+
+// JetStreamStats are running totals of a source.
+type JetStreamStats struct {
+	Events, Refused uint64 // delivered
+	Behind          uint64 // messages in the stream after the last one read, when it was read
+	Reopened        uint64 // times the consumer was set up again
+	Troubles        uint64 // errors of the client and the broker that were survived
+}
+
+// Stats returns the totals. Any goroutine may call it.
+func (s *JetStreamSource) Stats() JetStreamStats {
+	return JetStreamStats{
+		Events: s.events.Load(), Refused: s.refused.Load(), Behind: s.behind.Load(),
+		Reopened: s.tail.reopened.Load(), Troubles: s.tail.troubles.Load(),
+	}
+}
+
+// take returns the message that is next to be offered to the cutter.
+func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
+	if s.held != nil {
+		m := *s.held
+		s.held = nil
+		return m, nil
+	}
+	if s.until > 0 && s.tail.identity.Position >= s.until {
+		return stored{}, io.EOF
+	}
+	return s.tail.next(ctx)
+}
+
+// add decodes m into the step being filled, or holds it for the next one.
+func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err error) {
+	received := event.Time(m.Time.UnixNano())
+	if s.mode == ReceivedTime && s.cutter.crosses(received) {
+		s.held = &m
+		_, complete = s.cutter.offer(unit{Time: received})
+		return complete, nil
+	}
+	at := markOf(b)
+	if err := s.decode(m, received, b); err != nil {
+		return false, err
+	}
+	u := at.unit(b, s.mode)
+	u.Position, u.Bytes = m.Position, len(m.Data())
+	if s.mode == ReceivedTime {
+		u.Time = received
+	}
+	taken, complete := s.cutter.offer(u)
+	if !taken {
+		at.rollback(b)
+		s.held = &m
+		return complete, nil
+	}
+	s.behind.Store(m.Behind)
+	if at.holdsMoreThanTicks(b) {
+		s.pending.Store(true)
+	}
+	return complete, nil
+}
+
+// decode appends what m holds to b: its events, its refusals, or the refusal of
+// all of it.
+func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) error {
+	kind, ok := event.SubjectKind(m.Subject())
+	if !ok {
+		kind = event.Kind(event.Kinds)
+	}
+	header := m.Headers()
+	message := event.Message{
+		Kind:        kind,
+		ContentType: header.Get(event.HeaderContentType),
+		Schema:      header.Get(event.HeaderSchema),
+		Checksum:    header.Get(event.HeaderChecksum),
+		Payload:     m.Data(),
+		Position:    m.Position,
+		Received:    received,
+	}
+	err := s.decoder.Decode(message, b)
+	if errors.Is(err, event.ErrMalformed) {
+		refusal := &b.Refused[len(b.Refused)-1]
+		refusal.ContentType = message.ContentType
+		if !ok {
+			refusal.Detail = fmt.Sprintf("subject %q names no kind of event", m.Subject())
+		}
+		return nil
+	}
+	return err
+}
+
+// stepped keeps the totals after a step.
+func (s *JetStreamSource) stepped(b *event.Batch) {
+	s.events.Add(uint64(b.Events()))
+	s.refused.Add(uint64(len(b.Refused)))
+	if b.Emit {
+		s.pending.Store(false)
+	}
+}
+
+// fail empties the batch, which holds a part of a step, and makes err final.
+func (s *JetStreamSource) fail(b *event.Batch, err error) error {
+	s.err = fmt.Errorf("ingest: after position %d: %w", s.tail.identity.Position, err)
+	b.Reset()
+	b.First, b.Last = 1, 0
+	return s.err
+}

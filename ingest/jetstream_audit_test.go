@@ -1,0 +1,112 @@
+package ingest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Every setting that can drop, rewrite or lose events must be refused by name,
+// with advice.
+func TestAuditRefusesUnsafeStreams(t *testing.T) {
+	cases := []struct {
+		setting string
+		change  func(c *jetstream.StreamConfig)
+	}{
+		{"retention", func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }},
+		{"retention", func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }},
+		{"max_age", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }},
+		{"discard", func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }},
+		{"discard", func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 1000 }},
+		{"discard", func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1e6 }},
+		{"max_msgs_per_subject", func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 10 }},
+		{"discard_new_per_subject", func(c *jetstream.StreamConfig) {
+			c.MaxMsgsPerSubject, c.DiscardNewPerSubject = 10, true
+		}},
+		{"allow_msg_ttl", func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }},
+		{"subject_delete_marker_ttl", func(c *jetstream.StreamConfig) {
+			c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = true, time.Minute
+		}},
+		{"allow_rollup_hdrs", func(c *jetstream.StreamConfig) { c.AllowRollup = true }},
+		{"deny_delete", func(c *jetstream.StreamConfig) { c.DenyDelete = false }},
+		{"sources", func(c *jetstream.StreamConfig) {
+			c.Sources = []*jetstream.StreamSource{{Name: "OTHER", FilterSubject: "gql.edge"}}
+		}},
+		{"subject_transform", func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "gql.edge", Destination: "gql.label"}
+		}},
+		{"allow_msg_counter", func(c *jetstream.StreamConfig) {
+			c.AllowMsgCounter, c.Discard = true, jetstream.DiscardOld
+		}},
+		{"allow_msg_schedules", func(c *jetstream.StreamConfig) {
+			c.AllowMsgSchedules, c.Discard = true, jetstream.DiscardOld
+		}},
+		{"first_seq", func(c *jetstream.StreamConfig) { c.FirstSeq = 100 }},
+		{"subjects", func(c *jetstream.StreamConfig) { c.Subjects = []string{"gql.edge", "gql.label"} }},
+		{"storage", func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }},
+		{"persist_mode", func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }},
+		{"no_ack", func(c *jetstream.StreamConfig) { c.NoAck = true }},
+	}
+	b := bareBroker(t, EmbeddedConfig{})
+	ctx := testContext(t)
+	for _, c := range cases {
+		config := logConfig("GQL")
+		c.change(&config)
+		if _, err := b.js.CreateStream(ctx, config); err != nil {
+			t.Fatalf("%s: the broker itself refuses it: %v", c.setting, err)
+		}
+		err := EnsureLog(ctx, b.js, "GQL")
+		if err == nil || !strings.Contains(err.Error(), "\n"+c.setting+": ") ||
+			!strings.Contains(err.Error(), "stream GQL") {
+			t.Errorf("%s: error %v", c.setting, err)
+		}
+		if err := b.js.DeleteStream(ctx, "GQL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Mirrors and sealed streams cannot be made by changing our settings; they must be
+// refused as well.
+func TestAuditRefusesMirrorsAndSealedStreams(t *testing.T) {
+	mirror := logConfig("GQL")
+	mirror.Subjects, mirror.Mirror = nil, &jetstream.StreamSource{Name: "OTHER"}
+	if err := AuditStream(mirror); err == nil || !strings.Contains(err.Error(), "mirror: ") {
+		t.Errorf("mirror: %v", err)
+	}
+	sealed := logConfig("GQL")
+	sealed.Sealed = true
+	if err := AuditStream(sealed); err == nil || !strings.Contains(err.Error(), "sealed: ") {
+		t.Errorf("sealed: %v", err)
+	}
+}
+
+// Settings that refuse producers, or do not concern the log, must pass; so must
+// what EnsureStreams makes, a second time.
+func TestAuditAcceptsSafeStreams(t *testing.T) {
+	b := bareBroker(t, EmbeddedConfig{})
+	ctx := testContext(t)
+	for name, change := range map[string]func(c *jetstream.StreamConfig){
+		"byte limit":      func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
+		"message limit":   func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 },
+		"single subjects": func(c *jetstream.StreamConfig) { c.Subjects = []string{"gql.*"} },
+		"no direct get":   func(c *jetstream.StreamConfig) { c.AllowDirect = false },
+		"compression":     func(c *jetstream.StreamConfig) { c.Compression = jetstream.S2Compression },
+		"deny purge":      func(c *jetstream.StreamConfig) { c.DenyPurge = true },
+		"atomic publish":  func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = true },
+	} {
+		config := logConfig("GQL")
+		change(&config)
+		if _, err := b.js.CreateStream(ctx, config); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := EnsureStreams(ctx, b.js, DefaultStreamNames()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := b.js.DeleteStream(ctx, "GQL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

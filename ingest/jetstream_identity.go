@@ -1,0 +1,117 @@
+package ingest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
+)
+
+// ErrWrongHistory is what an error matches when the stream is not, or no longer,
+// the log that was read before. Nothing of it was applied; going on would mix two
+// histories, so the pipeline must stop.
+var ErrWrongHistory = errors.New("ingest: the stream is not the log that was read before")
+
+// Identity says which log was read, and to where. A checkpoint keeps it; Check
+// compares it with a stream before anything is consumed. The zero Position stands
+// for the beginning of the log, where there is no message to compare.
+type Identity struct {
+	Stream   string         `json:"stream"`
+	Created  time.Time      `json:"created"`
+	Position event.Position `json:"position"`
+	Digest   string         `json:"digest,omitempty"` // of the message at Position
+}
+
+// IdentityAt reads the identity of the log at a position it has.
+func IdentityAt(
+	ctx context.Context, js jetstream.JetStream, stream string, p event.Position,
+) (Identity, error) {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return Identity{}, fmt.Errorf("ingest: stream %s: %w", stream, err)
+	}
+	return identityAt(ctx, s, p)
+}
+
+func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Identity, error) {
+	info := s.CachedInfo()
+	id := Identity{Stream: info.Config.Name, Created: info.Created, Position: p}
+	if p == 0 {
+		return id, nil
+	}
+	m, err := s.GetMsg(ctx, uint64(p))
+	if err != nil {
+		return id, fmt.Errorf("ingest: stream %s: message %d: %w", id.Stream, p, err)
+	}
+	id.Digest = messageDigest(m.Subject, m.Time, m.Data)
+	return id, nil
+}
+
+// Check compares the identity with what the broker has now. An error that matches
+// ErrWrongHistory says what differs and what to do.
+func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
+	s, err := js.Stream(ctx, id.Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return id.wrong("it does not exist any more")
+	}
+	if err != nil {
+		return fmt.Errorf("ingest: stream %s: %w", id.Stream, err)
+	}
+	return id.check(ctx, s)
+}
+
+// check does Check on a stream whose information was just read.
+func (id Identity) check(ctx context.Context, s jetstream.Stream) error {
+	info := s.CachedInfo()
+	first, last := event.Position(info.State.FirstSeq), event.Position(info.State.LastSeq)
+	switch {
+	case !info.Created.Equal(id.Created):
+		return id.wrong("it was created again at %s, the one that was read at %s",
+			info.Created.Format(time.RFC3339Nano), id.Created.Format(time.RFC3339Nano))
+	case last < id.Position:
+		return id.wrong("it ends at %d, but was read to %d: the broker lost messages, or an older"+
+			" copy of its store was restored", last, id.Position)
+	case id.Position > 0 && first > id.Position:
+		return id.wrong("it begins at %d, so message %d, to which it was read, is gone", first, id.Position)
+	case id.Position == 0 && first > 1:
+		return id.wrong("it begins at %d: messages 1 to %d are gone", first, first-1)
+	case id.Position == 0:
+		return nil
+	}
+	m, err := s.GetMsg(ctx, uint64(id.Position))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return id.wrong("message %d, to which it was read, was deleted", id.Position)
+	}
+	if err != nil {
+		return fmt.Errorf("ingest: stream %s: message %d: %w", id.Stream, id.Position, err)
+	}
+	if got := messageDigest(m.Subject, m.Time, m.Data); got != id.Digest {
+		return id.wrong("message %d is another one now (digest %s, was %s)", id.Position, got, id.Digest)
+	}
+	return nil
+}
+
+func (id Identity) wrong(format string, args ...any) error {
+	return fmt.Errorf("%w: stream %s: %s. Restore the stream, or start a new state directory",
+		ErrWrongHistory, id.Stream, fmt.Sprintf(format, args...))
+}
+
+// messageDigest identifies a stored message: xxhash64 over its broker time, its
+// subject and its payload. It guards against mistakes, not against forgery.
+func messageDigest(subject string, stored time.Time, payload []byte) string {
+	var d xxhash.Digest
+	d.Reset()
+	var at [8]byte
+	binary.LittleEndian.PutUint64(at[:], uint64(stored.UnixNano()))
+	d.Write(at[:])
+	d.WriteString(subject)
+	d.Write([]byte{0})
+	d.Write(payload)
+	return fmt.Sprintf("%016x", d.Sum64())
+}

@@ -1,0 +1,276 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
+)
+
+// Limits of a tail.
+const (
+	tailPullBytesMax  = 16 << 20 // asked of the broker at once; the client holds at most twice this
+	tailBuffer        = 16       // messages between the client's goroutine and the owner
+	tailInactiveMax   = 5 * time.Minute
+	tailReopenWaitMin = 50 * time.Millisecond
+	tailReopenWaitMax = 2 * time.Second
+	tailStopWaitMax   = time.Second
+	tailRequestMax    = 10 * time.Second // for one request to the broker
+)
+
+// stored is a message as the broker stored it.
+type stored struct {
+	jetstream.Msg
+	Position event.Position
+	Time     time.Time // the broker's
+	Behind   uint64    // messages that were after it in the stream when it was delivered
+}
+
+// tail reads a stream in order from a position, without acknowledgements, and
+// survives lost connections. Invariant: the message it delivers has the position
+// after the one before, in the stream in which it began; everything else is an
+// error that matches ErrWrongHistory. The library's ordered consumer does not
+// promise that: it silently jumps over trimmed or recreated history. Messages that
+// the client dropped, because a buffer overflowed, are fetched again.
+type tail struct {
+	js       jetstream.JetStream
+	identity Identity // of the last message delivered; Digest "" stands for last
+	last     stored
+
+	run    *tailRun
+	status chan nats.Status
+	gapAt  event.Position // what was missing when a gap made the tail reopen; 0: none
+	barren int            // times reopened since the last message
+	closed bool
+
+	reopened, troubles atomic.Uint64
+}
+
+// tailRun is one consumer on the broker and the goroutines that feed from it.
+type tailRun struct {
+	name     string
+	context  jetstream.ConsumeContext
+	messages chan jetstream.Msg
+	trouble  chan error // capacity 1; the first is enough
+	stop     chan struct{}
+}
+
+// openTail begins after the identity's position. An identity without Created is
+// taken from the stream as it is.
+func openTail(ctx context.Context, js jetstream.JetStream, id Identity) (*tail, error) {
+	t := &tail{js: js, identity: id}
+	t.status = js.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
+	if err := t.open(ctx); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// next returns the next message of the log; it waits for it.
+func (t *tail) next(ctx context.Context) (stored, error) {
+	for {
+		select {
+		case m := <-t.run.messages:
+			if ok, err := t.accept(ctx, m); err != nil {
+				return stored{}, err
+			} else if ok {
+				return t.last, nil
+			}
+		case err := <-t.run.trouble:
+			t.troubles.Add(1)
+			if err := t.reopen(ctx, err); err != nil {
+				return stored{}, err
+			}
+		case status := <-t.status:
+			if status == nats.CLOSED {
+				return stored{}, fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, nats.ErrConnectionClosed)
+			}
+			if err := t.reopen(ctx, nats.ErrDisconnected); err != nil {
+				return stored{}, err
+			}
+		case <-ctx.Done():
+			return stored{}, ctx.Err()
+		}
+	}
+}
+
+// accept checks that m is the next message and makes it the last one.
+func (t *tail) accept(ctx context.Context, m jetstream.Msg) (bool, error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return false, t.reopen(ctx, err)
+	}
+	at := event.Position(meta.Sequence.Stream)
+	switch want := t.identity.Position + 1; {
+	case at < want: // delivered twice
+		return false, nil
+	case at > want && t.gapAt == want:
+		return false, t.identity.wrong("messages %d to %d are gone: they were deleted or purged, or the"+
+			" broker lost them", want, at-1)
+	case at > want:
+		t.gapAt = want
+		return false, t.reopen(ctx, fmt.Errorf("message %d came after %d", at, want-1))
+	}
+	t.identity.Position, t.identity.Digest, t.barren = at, "", 0
+	t.last = stored{Msg: m, Position: at, Time: meta.Timestamp, Behind: meta.NumPending}
+	return true, nil
+}
+
+// whoAmI returns the identity of the log at the last message delivered.
+func (t *tail) whoAmI() Identity {
+	id := t.identity
+	if id.Position > 0 && id.Digest == "" {
+		id.Digest = messageDigest(t.last.Subject(), t.last.Time, t.last.Data())
+	}
+	return id
+}
+
+// reopen starts over after the last message, however long the broker is away. A
+// stream that is not the same any more ends it.
+func (t *tail) reopen(ctx context.Context, cause error) error {
+	t.reopened.Add(1)
+	t.stop()
+	for ; ; t.barren++ {
+		if err := t.pause(ctx); err != nil {
+			return err
+		}
+		err := t.open(ctx)
+		switch {
+		case err == nil:
+			t.barren++
+			return nil
+		case errors.Is(err, ErrWrongHistory):
+			return err
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return t.identity.wrong("it does not exist any more")
+		case t.js.Conn().IsClosed():
+			return fmt.Errorf("ingest: stream %s: %w, after: %w", t.identity.Stream, err, cause)
+		}
+		t.troubles.Add(1)
+	}
+}
+
+// pause waits before another attempt, longer each time, but not before the first
+// one since a message arrived, and not once the connection is restored.
+func (t *tail) pause(ctx context.Context) error {
+	if t.barren == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(min(tailReopenWaitMin<<min(t.barren, 10), tailReopenWaitMax))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.status:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// open creates a consumer and only then looks at the stream, so that no other
+// stream can take its place unseen in between.
+func (t *tail) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, tailRequestMax)
+	defer cancel()
+	consumer, err := t.js.CreateConsumer(ctx, t.identity.Stream, jetstream.ConsumerConfig{
+		AckPolicy:         jetstream.AckNonePolicy,
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       uint64(t.identity.Position) + 1,
+		InactiveThreshold: tailInactiveMax,
+		MemoryStorage:     true,
+		Replicas:          1,
+	})
+	if err != nil {
+		return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
+	}
+	name := consumer.CachedInfo().Name
+	if err := t.verify(ctx); err != nil {
+		t.remove(name)
+		return err
+	}
+	run := &tailRun{
+		name: name, messages: make(chan jetstream.Msg, tailBuffer),
+		trouble: make(chan error, 1), stop: make(chan struct{}),
+	}
+	if run.context, err = consumer.Consume(run.deliver, jetstream.PullMaxBytes(tailPullBytesMax),
+		jetstream.ConsumeErrHandler(run.report)); err != nil {
+		t.remove(name)
+		return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
+	}
+	t.run = run
+	return nil
+}
+
+// verify compares the stream with the one that was read before.
+func (t *tail) verify(ctx context.Context) error {
+	s, err := t.js.Stream(ctx, t.identity.Stream)
+	if err != nil {
+		return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
+	}
+	if t.identity.Created.IsZero() {
+		id, err := identityAt(ctx, s, t.identity.Position)
+		if err != nil {
+			return fmt.Errorf("%w; it cannot be read on from there", err)
+		}
+		t.identity = id
+	}
+	return t.whoAmI().check(ctx, s)
+}
+
+// stop ends the goroutines of the present consumer.
+func (t *tail) stop() {
+	if t.run == nil {
+		return
+	}
+	close(t.run.stop)
+	t.run.context.Stop()
+	timer := time.NewTimer(tailStopWaitMax)
+	defer timer.Stop()
+	select {
+	case <-t.run.context.Closed():
+	case <-timer.C: // the client does not say so when the connection closes meanwhile
+	}
+	if t.js.Conn().IsConnected() {
+		t.remove(t.run.name)
+	}
+	t.run = nil
+}
+
+func (t *tail) close() {
+	if t.closed {
+		return
+	}
+	t.closed = true
+	t.stop()
+	t.js.Conn().RemoveStatusListener(t.status)
+}
+
+// remove deletes a consumer. If it fails, the broker does it after
+// tailInactiveMax.
+func (t *tail) remove(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = t.js.DeleteConsumer(ctx, t.identity.Stream, name)
+}
+
+// deliver runs in the client's goroutine.
+func (r *tailRun) deliver(m jetstream.Msg) {
+	select {
+	case r.messages <- m:
+	case <-r.stop:
+	}
+}
+
+// report runs in the client's goroutines.
+func (r *tailRun) report(_ jetstream.ConsumeContext, err error) {
+	select {
+	case r.trouble <- err:
+	default:
+	}
+}

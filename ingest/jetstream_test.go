@@ -1,0 +1,398 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"gqlstream/ingest/event"
+)
+
+func testDecoder(t *testing.T) *event.Decoder {
+	t.Helper()
+	d, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Count: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (b *testBroker) open(c JetStreamConfig) *JetStreamSource {
+	b.t.Helper()
+	s, err := OpenJetStream(testContext(b.t), b.js, testDecoder(b.t), c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (b *testBroker) publish(kind event.Kind, payloads ...string) {
+	b.t.Helper()
+	for _, p := range payloads {
+		if _, err := b.js.Publish(testContext(b.t), event.Subject(kind), []byte(p)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// edges publishes n messages of one edge each: (i, i+1) for i from first.
+func (b *testBroker) edges(first, n int) {
+	b.t.Helper()
+	for i := first; i < first+n; i++ {
+		b.publish(event.KindEdge, fmt.Sprintf(`{"src":%d,"dst":%d}`, i, i+1))
+	}
+}
+
+// summary is everything of a batch that a test compares.
+func summary(b *event.Batch) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%d-%d %d emit=%v checkpoint=%v", b.First, b.Last, b.Time, b.Emit, b.Checkpoint)
+	fmt.Fprintf(&s, " %v %v %v %v %v %v", b.Edges, b.Labels, b.Predictions, b.Members, b.Vertices, b.Controls)
+	for _, r := range b.Refused {
+		fmt.Fprintf(&s, " refused %d/%d %s %s %q", r.Position, r.Index, r.Kind, r.Reason, r.Original)
+	}
+	return s.String()
+}
+
+// drain returns the summaries of all steps of a finite source.
+func drain(t *testing.T, s Source) []string {
+	t.Helper()
+	var all []string
+	var b event.Batch
+	for ctx := testContext(t); ; {
+		err := s.Next(ctx, &b)
+		if errors.Is(err, io.EOF) {
+			if b.Events() != 0 || b.First <= b.Last {
+				t.Errorf("batch at the end is not empty: %s", summary(&b))
+			}
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, summary(&b))
+	}
+}
+
+// What is published must come out as steps in order: events, refusals with their
+// position and original bytes, and an emission at the end.
+func TestPublishedEventsComeOutAsSteps(t *testing.T) {
+	b := startBroker(t, "")
+	b.edges(1, 2)
+	b.publish(event.KindEdge, `not json`, `[{"src":7,"dst":8},{"src":9,"dst":9},{"src":5,"dst":6}]`)
+	b.publish(event.KindLabel, `{"vertex":1,"label":1}`)
+	if _, err := b.js.Publish(testContext(t), "gql.nonsense", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(event.KindControl, `{"op":"checkpoint"}`)
+	b.edges(3, 1)
+	s := b.open(JetStreamConfig{Step: StepConfig{Every: -1}, UntilLast: true})
+	var batch event.Batch
+	if err := s.Next(testContext(t), &batch); err != nil {
+		t.Fatal(err)
+	}
+	if batch.First != 1 || batch.Last != 7 || !batch.Checkpoint || batch.Emit ||
+		len(batch.Edges) != 4 || len(batch.Labels) != 1 {
+		t.Errorf("first step: %s", summary(&batch))
+	}
+	var refused []string
+	for _, r := range batch.Refused {
+		refused = append(refused, fmt.Sprintf("%d/%d %s", r.Position, r.Index, r.Reason))
+	}
+	want := []string{"3/-1 malformed", "4/1 self-loop", "6/-1 unknown-kind"}
+	if !slices.Equal(refused, want) {
+		t.Errorf("refused %v, want %v", refused, want)
+	}
+	if len(refused) > 0 && string(batch.Refused[0].Original) != "not json" {
+		t.Errorf("original %q", batch.Refused[0].Original)
+	}
+	if err := s.Next(testContext(t), &batch); err != nil {
+		t.Fatal(err)
+	}
+	if batch.First != 8 || batch.Last != 8 || !batch.Emit || len(batch.Edges) != 1 {
+		t.Errorf("second step: %s", summary(&batch))
+	}
+	for range 2 {
+		if err := s.Next(testContext(t), &batch); !errors.Is(err, io.EOF) {
+			t.Errorf("after the end: %v", err)
+		}
+	}
+	if stats := s.Stats(); stats.Events != 7 || stats.Refused != 3 {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+// randomLog publishes messages of all kinds, with event times, some of them bad.
+func (b *testBroker) randomLog(seed uint64, n int) {
+	b.t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 3))
+	p, err := NewPublisher(b.nc, PublisherConfig{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer p.Close()
+	now := 1_700_000_000.0
+	for range n {
+		now += rng.Float64() * 0.05
+		kind, text := randomMessage(rng, now)
+		if err := p.Publish(testContext(b.t), Outgoing{Kind: kind, Payload: []byte(text)}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := p.Flush(testContext(b.t)); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func randomMessage(rng *rand.Rand, now float64) (event.Kind, string) {
+	edge := func() string {
+		return fmt.Sprintf(`{"src":"u%d","dst":"v%d","time":%f}`, rng.IntN(50), rng.IntN(50), now-rng.Float64())
+	}
+	switch rng.IntN(20) {
+	case 0:
+		return event.KindVertex, fmt.Sprintf(`{"vertex":"u%d","erase":true}`, rng.IntN(50))
+	case 1:
+		return event.KindControl, `{"op":"flush"}`
+	case 2:
+		return event.KindControl, `{"op":"checkpoint"}`
+	case 3:
+		return event.KindEdge, `{"src":`
+	case 4:
+		return event.KindEdge, fmt.Sprintf(`[%s,{"src":1,"dst":1},%s]`, edge(), edge())
+	case 5:
+		return event.KindPrediction, fmt.Sprintf(`{"vertex":"u%d","probabilities":[0.25,0.75]}`, rng.IntN(50))
+	case 6:
+		return event.KindLabel, fmt.Sprintf(`{"vertex":"u%d","label":%d,"time":%f}`, rng.IntN(50), rng.IntN(2), now)
+	case 7:
+		return event.KindControl, `{"op":"tick"}`
+	}
+	return event.KindEdge, edge()
+}
+
+// The steps of a log must not depend on how it was fetched, nor on whether it was
+// all there from the beginning, nor on a restart in the midst; in both time modes.
+func TestStepsDoNotDependOnDelivery(t *testing.T) {
+	b := startBroker(t, "")
+	b.randomLog(1, 600)
+	for _, mode := range []TimeMode{ReceivedTime, EventTime} {
+		config := StepConfig{EventsMax: 40, Every: 20 * time.Millisecond, EmitEvery: 60 * time.Millisecond, Time: mode}
+		want := drain(t, b.open(JetStreamConfig{Step: config, UntilLast: true}))
+		for seed := range uint64(4) {
+			rng := rand.New(rand.NewPCG(seed, 4))
+			s := b.open(JetStreamConfig{Step: config, UntilLast: true})
+			var got []string
+			var batch event.Batch
+			for {
+				for range rng.IntN(3) { // lose what was fetched
+					if err := s.tail.reopen(testContext(t), errors.New("test")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := s.Next(testContext(t), &batch); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, summary(&batch))
+				if rng.IntN(4) > 0 {
+					continue
+				}
+				id, err := s.Identity(testContext(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Close()
+				s = b.open(JetStreamConfig{
+					Step: config, UntilLast: true, From: ResumeAfter(&batch), Identity: &id,
+				})
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("mode %d seed %d: %s", mode, seed, firstDifference(got, want))
+			}
+		}
+	}
+}
+
+func firstDifference(got, want []string) string {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			return fmt.Sprintf("step %d:\n got %s\nwant %s", i, got[i], want[i])
+		}
+	}
+	return fmt.Sprintf("%d steps, want %d", len(got), len(want))
+}
+
+// A source that ends at a position must deliver exactly the log up to it, and one
+// that is beyond it already, nothing.
+func TestSourceEndsWhereItIsTold(t *testing.T) {
+	b := startBroker(t, "")
+	b.edges(1, 20)
+	s := b.open(JetStreamConfig{Until: 7})
+	var batch event.Batch
+	var last event.Position
+	for {
+		err := s.Next(testContext(t), &batch)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = batch.Last
+	}
+	if last != 7 {
+		t.Errorf("ended at %d, want 7", last)
+	}
+	s = b.open(JetStreamConfig{Until: 7, From: Resume{Position: 7}})
+	if err := s.Next(testContext(t), &batch); !errors.Is(err, io.EOF) {
+		t.Errorf("already there: %v", err)
+	}
+	_, err := OpenJetStream(testContext(t), b.js, testDecoder(t), JetStreamConfig{Until: 21})
+	if err == nil || !strings.Contains(err.Error(), "ends at position 20") {
+		t.Errorf("beyond the end: %v", err)
+	}
+	empty := startBroker(t, "")
+	s = empty.open(JetStreamConfig{UntilLast: true})
+	if err := s.Next(testContext(t), &batch); !errors.Is(err, io.EOF) {
+		t.Errorf("empty stream: %v", err)
+	}
+}
+
+// A message in a newer schema must stop the source and say where.
+func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
+	b := startBroker(t, "")
+	b.edges(1, 2)
+	m := nats.NewMsg(event.Subject(event.KindEdge))
+	m.Header.Set(event.HeaderSchema, "7")
+	m.Data = []byte(`{"src":1,"dst":2}`)
+	if _, err := b.js.PublishMsg(testContext(t), m); err != nil {
+		t.Fatal(err)
+	}
+	s := b.open(JetStreamConfig{UntilLast: true})
+	var batch event.Batch
+	for range 2 { // the error is final
+		err := s.Next(testContext(t), &batch)
+		if !errors.Is(err, event.ErrUnknownVersion) || !strings.Contains(err.Error(), "position 3") {
+			t.Fatalf("error %v", err)
+		}
+	}
+}
+
+// A live source must deliver a step once ticks move the log's time, although no
+// event follows.
+func TestTicksMoveAnIdleStream(t *testing.T) {
+	b := startBroker(t, "")
+	s := b.open(JetStreamConfig{Step: StepConfig{Every: 20 * time.Millisecond}})
+	ticker, err := StartTicker(testContext(t), b.js, TickerConfig{
+		Every: 20 * time.Millisecond, Pending: s.Pending, Report: func(err error) { t.Error(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ticker.Stop()
+	b.edges(1, 1)
+	var batch event.Batch
+	for edges := 0; edges == 0 || !batch.Emit; edges += len(batch.Edges) {
+		if err := s.Next(testContext(t), &batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Pending() {
+		t.Error("events are pending after an emission")
+	}
+}
+
+// When the caller gives up, Next must return, and the source close.
+func TestNextEndsWithItsContext(t *testing.T) {
+	b := startBroker(t, "")
+	s := b.open(JetStreamConfig{})
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	var batch event.Batch
+	if err := s.Next(ctx, &batch); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Strings in a batch must stay as they were while later messages arrive.
+func TestBatchKeepsItsBytes(t *testing.T) {
+	b := startBroker(t, "")
+	for i := range 50 {
+		b.publish(event.KindMember, fmt.Sprintf(`{"community":"community-%02d","vertex":"v-%02d"}`, i, i))
+	}
+	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Every: -1}})
+	var batch event.Batch
+	if err := s.Next(testContext(t), &batch); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(event.KindMember, strings.Repeat(`{"community":"other","vertex":"x"}`, 1))
+	for i, m := range batch.Members {
+		if want := fmt.Sprintf("community-%02d", i); m.Community != want || m.Vertex.Name != fmt.Sprintf("v-%02d", i) {
+			t.Fatalf("member %d is %v", i, m)
+		}
+	}
+}
+
+// Large messages, more than any buffer holds, must all arrive in order: the
+// client drops what it cannot buffer without saying so.
+func TestLargeMessagesAreNotLost(t *testing.T) {
+	b := bareBroker(t, EmbeddedConfig{MessageBytesMax: event.MessageBytesLimit})
+	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
+		t.Fatal(err)
+	}
+	const messages, padding = 60, 1 << 20
+	p, err := NewPublisher(b.nc, PublisherConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for i := range messages {
+		payload := fmt.Appendf(nil, `[{"src":%d,"dst":%d}%s]`, i, i+1, bytes.Repeat([]byte(" "), padding))
+		if err := p.Publish(testContext(t), Outgoing{Kind: event.KindEdge, Payload: payload}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Flush(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := event.NewDecoder(event.Config{
+		Classes: event.ClassSet{Count: 2}, MessageBytesMax: event.MessageBytesLimit,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenJetStream(testContext(t), b.js, d, JetStreamConfig{UntilLast: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	edges, bytesMax := 0, 0
+	var batch event.Batch
+	for {
+		err := s.Next(testContext(t), &batch)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		edges += len(batch.Edges)
+		bytesMax = max(bytesMax, len(batch.Edges)*padding)
+	}
+	if edges != messages {
+		t.Errorf("%d edges, want %d", edges, messages)
+	}
+	if bytesMax > stepBytesMaxDefault+2*padding {
+		t.Errorf("a step held %d bytes", bytesMax)
+	}
+}

@@ -1,0 +1,111 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
+)
+
+// tickIdleDefault is how often an idle stream gets a tick.
+const tickIdleDefault = time.Second
+
+// TickerConfig says how often ticks are published.
+type TickerConfig struct {
+	Every   time.Duration // while events are pending; 0: the default of StepConfig.Every
+	Idle    time.Duration // otherwise; 0: 1 s
+	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending; nil: always
+
+	// Report, when not nil, is told of each tick that could not be published. The
+	// ticker goes on; meanwhile the log's time stands still.
+	Report func(error)
+}
+
+// Ticker puts time into the log while it runs, so that the last events before a
+// pause do not wait for the next ones. Ticks are messages like all others, so a
+// replay sees the same boundaries. A log cut by event time needs no ticker: a tick
+// has no event time.
+type Ticker struct {
+	config TickerConfig
+	send   func(context.Context) error
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// StartTicker publishes ticks until ctx ends or Stop is called.
+func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) (*Ticker, error) {
+	return startTicker(ctx, c, func(ctx context.Context) error {
+		_, err := js.PublishMsg(ctx, tickMessage())
+		return err
+	})
+}
+
+func startTicker(
+	ctx context.Context, c TickerConfig, send func(context.Context) error,
+) (*Ticker, error) {
+	if c.Every == 0 {
+		c.Every = stepEveryDefault
+	}
+	if c.Idle == 0 {
+		c.Idle = max(tickIdleDefault, c.Every)
+	}
+	if c.Every < 0 || c.Idle < c.Every {
+		return nil, fmt.Errorf("ingest: ticks every %v, idle every %v: want"+
+			" 0 < every <= idle", c.Every, c.Idle)
+	}
+	if c.Pending == nil {
+		c.Pending = func() bool { return true }
+	}
+	if c.Report == nil {
+		c.Report = func(error) {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	t := &Ticker{config: c, send: send, cancel: cancel, done: make(chan struct{})}
+	go t.run(ctx)
+	return t, nil
+}
+
+// Stop ends the ticker and waits for it.
+func (t *Ticker) Stop() {
+	t.cancel()
+	<-t.done
+}
+
+func (t *Ticker) run(ctx context.Context) {
+	defer close(t.done)
+	ticker := time.NewTicker(t.config.Every)
+	defer ticker.Stop()
+	last := time.Now().Add(-t.config.Idle) // the first tick is due at once
+	for {
+		select {
+		case now := <-ticker.C:
+			if !t.config.Pending() && now.Sub(last) < t.config.Idle {
+				continue
+			}
+			last = now
+			if err := t.tick(ctx); err != nil && ctx.Err() == nil {
+				t.config.Report(fmt.Errorf("ingest: tick: %w", err))
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *Ticker) tick(ctx context.Context) error {
+	const tickWaitMax = 5 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, tickWaitMax)
+	defer cancel()
+	return t.send(ctx)
+}
+
+func tickMessage() *nats.Msg {
+	m := nats.NewMsg(event.Subject(event.KindControl))
+	m.Header.Set(event.HeaderContentType, event.JSON)
+	m.Data = []byte(`{"op":"tick"}`)
+	return m
+}

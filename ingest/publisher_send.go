@@ -1,0 +1,133 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Defaults and limits of a sender.
+const (
+	sendPendingDefault  = 256
+	sendRetryForDefault = time.Minute
+	sendPendingBytesMax = 64 << 20
+	sendAckWaitMax      = 15 * time.Second
+	sendRetryWaitMin    = 50 * time.Millisecond
+	sendRetryWaitMax    = 2 * time.Second
+)
+
+// senderConfig says what a sender is for; see PublisherConfig.
+type senderConfig struct {
+	who      string // begins its errors
+	pending  int
+	retryFor time.Duration
+	report   func(error)
+}
+
+// sender keeps a bounded window of messages that are sent and not yet stored. It
+// settles them in order, and repeats those that the broker could not store.
+type sender struct {
+	config senderConfig
+	js     jetstream.JetStream
+	window []outstanding
+	bytes  int
+	next   uint64 // number of the next message, from 1
+	stored uint64 // messages that the broker has
+	last   uint64 // the largest sequence among them
+	err    error  // final
+}
+
+type outstanding struct {
+	number  uint64
+	message *nats.Msg
+	future  jetstream.PubAckFuture
+	unsent  error // not sent at all, so there is no future
+}
+
+func newSender(nc *nats.Conn, c senderConfig) (*sender, error) {
+	if c.pending < 0 {
+		return nil, fmt.Errorf("ingest: %d pending messages", c.pending)
+	}
+	if c.pending == 0 {
+		c.pending = sendPendingDefault
+	}
+	if c.retryFor == 0 {
+		c.retryFor = sendRetryForDefault
+	}
+	if c.report == nil {
+		c.report = func(error) {}
+	}
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(c.pending+1),
+		jetstream.WithPublishAsyncTimeout(sendAckWaitMax))
+	if err != nil {
+		return nil, fmt.Errorf("ingest: publish: %w", err)
+	}
+	return &sender{config: c, js: js, next: 1}, nil
+}
+
+// send sends m, after waiting for older messages if the window is full.
+func (s *sender) send(ctx context.Context, m *nats.Msg) error {
+	for s.err == nil && len(s.window) > 0 &&
+		(len(s.window) >= s.config.pending || s.bytes+len(m.Data) > sendPendingBytesMax) {
+		s.settle(ctx)
+	}
+	if s.err != nil {
+		return s.err
+	}
+	future, err := s.js.PublishMsgAsync(m)
+	s.window = append(s.window, outstanding{number: s.next, message: m, future: future, unsent: err})
+	s.bytes += len(m.Data)
+	s.next++
+	if err != nil { // the connection is gone, or the message is too large
+		return s.flush(ctx)
+	}
+	return nil
+}
+
+// flush waits until every message is stored.
+func (s *sender) flush(ctx context.Context) error {
+	for s.err == nil && len(s.window) > 0 {
+		s.settle(ctx)
+	}
+	return s.err
+}
+
+func (s *sender) close() { s.js.CleanupPublisher() }
+
+// settle waits until the oldest pending message is stored, and publishes it again
+// if need be. A repeat of a message that was stored after all is dropped by the
+// broker, by its id.
+func (s *sender) settle(ctx context.Context) {
+	oldest := s.window[0]
+	ack, err := oldest.await(ctx)
+	if err != nil && ctx.Err() == nil {
+		ack, err = s.repeat(ctx, oldest, err)
+	}
+	if err != nil {
+		s.err = fmt.Errorf("ingest: %s: message %d (%d are stored): %w",
+			s.config.who, oldest.number, s.stored, err)
+		return
+	}
+	s.stored++
+	s.last = max(s.last, ack.Sequence)
+	s.bytes -= len(oldest.message.Data)
+	s.window[0] = outstanding{}
+	s.window = s.window[1:]
+}
+
+func (o outstanding) await(ctx context.Context) (*jetstream.PubAck, error) {
+	if o.unsent != nil {
+		return nil, o.unsent
+	}
+	select {
+	case ack := <-o.future.Ok():
+		return ack, nil
+	case err := <-o.future.Err():
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,199 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
+)
+
+// HeaderRetry is the header of a message that was published again from the
+// quarantine: position and index of what was refused.
+const HeaderRetry = "Gqlstream-Retry"
+
+// ErrNoEntry is what an error matches when the quarantine has no such entry.
+var ErrNoEntry = errors.New("ingest: no such entry in the quarantine")
+
+// QuarantineFilter selects entries; its zero value selects those not retried.
+type QuarantineFilter struct {
+	Reason  event.Reason // empty: any
+	Kind    string       // empty: any
+	Retried bool         // also entries that were published again
+}
+
+func (f QuarantineFilter) selects(e QuarantineEntry) bool {
+	return (f.Reason == "" || f.Reason == e.Reason) && (f.Kind == "" || f.Kind == e.Kind) &&
+		(f.Retried || !e.Retried)
+}
+
+// Quarantine reads what was refused, and publishes it again.
+type Quarantine struct {
+	js     jetstream.JetStream
+	names  StreamNames
+	stream jetstream.Stream
+}
+
+// OpenQuarantine returns the quarantine in names.
+func OpenQuarantine(
+	ctx context.Context, js jetstream.JetStream, names StreamNames,
+) (*Quarantine, error) {
+	stream, err := js.Stream(ctx, names.Quarantine)
+	if err != nil {
+		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
+	}
+	return &Quarantine{js: js, names: names, stream: stream}, nil
+}
+
+// List visits the entries that the filter selects, oldest first.
+func (q *Quarantine) List(
+	ctx context.Context, f QuarantineFilter, visit func(QuarantineEntry) error,
+) error {
+	retried, err := q.retried(ctx)
+	if err != nil {
+		return err
+	}
+	return q.each(ctx, QuarantineSubjects, func(m jetstream.Msg, sequence uint64) error {
+		if m.Subject() == quarantineRetried {
+			return nil
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		e, err := quarantineEntry(m.Subject(), sequence, meta.Timestamp, m.Headers(), m.Data())
+		if err != nil {
+			return err
+		}
+		e.Retried = retried[sequence]
+		if f.selects(e) {
+			return visit(e)
+		}
+		return nil
+	})
+}
+
+// Entry returns the entry with a sequence of the quarantine.
+func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntry, error) {
+	m, err := q.stream.GetMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || (err == nil && m.Subject == quarantineRetried) {
+		return QuarantineEntry{}, fmt.Errorf("%w: %d", ErrNoEntry, sequence)
+	}
+	if err != nil {
+		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)
+	}
+	retried, err := q.retried(ctx)
+	if err != nil {
+		return QuarantineEntry{}, err
+	}
+	e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, m.Data)
+	e.Retried = retried[sequence]
+	return e, err
+}
+
+// Correction replaces parts of an entry that is published again. The zero value
+// publishes the original.
+type Correction struct {
+	Payload     []byte // nil: the original
+	ContentType string // of Payload; empty: the decoder looks at the payload
+	Kind        string // empty: as before
+}
+
+// Retry publishes an entry again, at the end of the log, and marks it as retried.
+// An old event then follows newer ones: if it asserts something that has changed
+// since, it takes it back. What is refused again becomes a new entry.
+func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction) (event.Position, error) {
+	payload, contentType := e.Original, e.ContentType
+	if c.Payload != nil {
+		payload, contentType = c.Payload, c.ContentType
+	}
+	if c.Kind == "" {
+		c.Kind = e.Kind
+	}
+	kind, ok := event.ParseKind(c.Kind)
+	if !ok {
+		return 0, fmt.Errorf("ingest: retry entry %d: %q is no kind of event", e.Sequence, c.Kind)
+	}
+	place := fmt.Sprintf("%d/%d", e.Position, e.Index)
+	m := nats.NewMsg(event.Subject(kind))
+	if contentType != "" {
+		m.Header.Set(event.HeaderContentType, contentType)
+	}
+	m.Header.Set(event.HeaderChecksum, event.Checksum(payload))
+	m.Header.Set(HeaderRetry, place)
+	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("retry/%s/%s/%016x", e.Log, place, xxhash.Sum64(payload)))
+	m.Data = payload
+	ack, err := q.js.PublishMsg(ctx, m)
+	if err != nil {
+		return 0, fmt.Errorf("ingest: retry entry %d: %w", e.Sequence, explainPublish(err))
+	}
+	return event.Position(ack.Sequence), q.mark(ctx, e, ack.Sequence)
+}
+
+// mark records that an entry was published again. A crash before it leaves the
+// entry as not retried; retrying it again is harmless, because events are
+// assertions.
+func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) error {
+	m := nats.NewMsg(quarantineRetried)
+	m.Header.Set(headerEntry, strconv.FormatUint(e.Sequence, 10))
+	m.Header.Set(headerPosition, strconv.FormatUint(again, 10))
+	if _, err := q.js.PublishMsg(ctx, m); err != nil {
+		return fmt.Errorf("ingest: mark entry %d as retried: %w", e.Sequence, explainPublish(err))
+	}
+	return nil
+}
+
+// retried returns the sequences of the entries that were published again.
+func (q *Quarantine) retried(ctx context.Context) (map[uint64]bool, error) {
+	set := map[uint64]bool{}
+	err := q.each(ctx, quarantineRetried, func(m jetstream.Msg, _ uint64) error {
+		sequence, err := strconv.ParseUint(m.Headers().Get(headerEntry), 10, 64)
+		set[sequence] = true
+		return err
+	})
+	return set, err
+}
+
+// each visits what the quarantine holds now of some subjects, in order.
+func (q *Quarantine) each(
+	ctx context.Context, subjects string, visit func(m jetstream.Msg, sequence uint64) error,
+) error {
+	consumer, err := q.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		AckPolicy: jetstream.AckNonePolicy, FilterSubject: subjects, MemoryStorage: true,
+		InactiveThreshold: tailInactiveMax, Replicas: 1,
+	})
+	if err != nil {
+		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
+	}
+	info := consumer.CachedInfo()
+	defer func() { _ = q.stream.DeleteConsumer(ctx, info.Name) }()
+	if info.NumPending == 0 {
+		return nil
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxBytes(tailPullBytesMax))
+	if err != nil {
+		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
+	}
+	defer messages.Stop()
+	for {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
+		}
+		if err := visit(m, meta.Sequence.Stream); err != nil {
+			return err
+		}
+		if meta.NumPending == 0 {
+			return nil
+		}
+	}
+}
