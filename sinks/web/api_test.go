@@ -1,0 +1,353 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gqlstream/quant"
+)
+
+// three fills a server with three communities of different shares and sizes.
+func three(t testing.TB, s *Server) {
+	a, b, c := estimate("Alpha", "auto", 1, 0.5), estimate("beta", "auto", 1, 0.2), estimate("Gamma/δ", "auto", 1, 0.8)
+	a.Members, b.Members, c.Members = 30, 10, 20
+	a.Flags, b.Flags, c.Flags = nil, []string{"thin:0", "low-coverage"}, []string{"thin:1"}
+	plain := estimate("beta", "pcc", 1, 0.35)
+	hidden := quant.Estimate{Community: "small", Method: "auto", Position: 1, Suppressed: true, Flags: []string{"below-privacy-floor"}}
+	write(t, s, a, b, plain, c, hidden)
+}
+
+func listed(a listAnswer) []string {
+	out := []string{}
+	for _, row := range a.Communities {
+		out = append(out, row.Name)
+	}
+	return out
+}
+
+func TestListIsSearchedSortedAndPaged(t *testing.T) {
+	s := serve(t, nil)
+	three(t, s)
+	for _, c := range []struct {
+		query string
+		want  []string
+	}{
+		{"", []string{"Alpha", "Gamma/δ", "beta", "small"}},
+		{"?order=desc", []string{"small", "beta", "Gamma/δ", "Alpha"}},
+		{"?q=A", []string{"Alpha", "Gamma/δ", "beta", "small"}},
+		{"?q=ALPH", []string{"Alpha"}},
+		{"?q=" + url.QueryEscape("Δ"), []string{"Gamma/δ"}},
+		{"?q=nothing", []string{}},
+		{"?sort=members", []string{"beta", "Gamma/δ", "Alpha", "small"}},
+		{"?sort=members&order=desc", []string{"Alpha", "Gamma/δ", "beta", "small"}},
+		{"?sort=share&class=1", []string{"beta", "Alpha", "Gamma/δ", "small"}},
+		{"?sort=share&class=0", []string{"Gamma/δ", "Alpha", "beta", "small"}},
+		{"?sort=share&class=1&order=desc", []string{"Gamma/δ", "Alpha", "beta", "small"}},
+		{"?sort=flags&order=desc", []string{"beta", "Gamma/δ", "small", "Alpha"}},
+		{"?sort=width&class=1", []string{"Alpha", "Gamma/δ", "beta", "small"}},
+		{"?sort=updated", []string{"Alpha", "Gamma/δ", "beta", "small"}},
+		{"?sort=certificate", []string{"Alpha", "Gamma/δ", "beta", "small"}},
+		{"?sort=coverage", []string{"Alpha", "Gamma/δ", "beta", "small"}},
+		{"?limit=2", []string{"Alpha", "Gamma/δ"}},
+		{"?limit=2&offset=3", []string{"small"}},
+		{"?limit=2&offset=9", []string{}},
+		{"?limit=0", []string{}},
+		{"?method=pcc", []string{"beta"}},
+		{"?method=none", []string{}},
+	} {
+		got := into[listAnswer](t, s, "/api/v1/communities"+c.query)
+		if diff := cmp.Diff(c.want, listed(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.query, diff)
+		}
+	}
+	got := into[listAnswer](t, s, "/api/v1/communities?q=a&limit=1")
+	if got.Total != 4 || got.Matched != 4 || got.Position != 1 {
+		t.Errorf("total %d matched %d position %d, want 4, 4 and 1", got.Total, got.Matched, got.Position)
+	}
+}
+
+func TestRowHoldsPlainCountAndTrend(t *testing.T) {
+	s := serve(t, nil)
+	for i := range uint64(100) {
+		write(t, s, estimate("x", "auto", i+1, float64(i)/100), estimate("x", "pcc", i+1, 0.25))
+	}
+	got := into[listAnswer](t, s, "/api/v1/communities?trend=5&class=1")
+	row := got.Communities[0]
+	if diff := cmp.Diff([]float64{0.75, 0.25}, row.Plain); diff != "" {
+		t.Errorf("plain (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]float64{0, 0.24, 0.49, 0.74, 0.99}, row.Trend); diff != "" {
+		t.Errorf("trend (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"auto", "pcc"}, row.Methods); diff != "" {
+		t.Errorf("methods (-want +got):\n%s", diff)
+	}
+	if row.Estimate.Method != "auto" || row.Estimate.Position != 100 {
+		t.Errorf("row shows %s at %d, want auto at 100", row.Estimate.Method, row.Estimate.Position)
+	}
+}
+
+// The method that lists show is auto, else one that adjusts, else the first.
+func TestMainMethod(t *testing.T) {
+	for _, c := range []struct {
+		methods []string
+		want    string
+	}{
+		{[]string{"pcc", "auto"}, "auto"},
+		{[]string{"pcc", "sis-nacc", "diff"}, "sis-nacc"},
+		{[]string{"diff", "pcc", "auto"}, "auto"},
+		{[]string{"pcc", "cc"}, "pcc"},
+	} {
+		s := serve(t, nil)
+		for _, m := range c.methods {
+			write(t, s, estimate("x", m, 1, 0.5))
+		}
+		if got := into[detail](t, s, "/api/v1/communities/x").Main; got != c.want {
+			t.Errorf("of %v: %s, want %s", c.methods, got, c.want)
+		}
+	}
+}
+
+// Names are hostile: each must come back from its own address, unchanged.
+func TestEveryNameHasAnAddress(t *testing.T) {
+	s := serve(t, nil)
+	for _, name := range append(hostileNames(), "a/b", "a//b", "../x", "a/../b", "%2F", "a?b=c", "a#b", "a b", "ü", "\\", ":", "a%00") {
+		write(t, s, estimate(name, "auto", 1, 0.5))
+		got := into[detail](t, s, "/api/v1/communities/"+url.PathEscape(name))
+		if got.Name != name || got.Estimates[0].Community != name {
+			t.Errorf("%q came back as %q", name, got.Name)
+		}
+		history := into[historyAnswer](t, s, "/api/v1/communities/"+url.PathEscape(name)+"/estimates")
+		if history.Community != name || len(history.Estimates) != 1 {
+			t.Errorf("%q has history of %q with %d", name, history.Community, len(history.Estimates))
+		}
+	}
+}
+
+func positions(list []quant.Estimate) []uint64 {
+	out := []uint64{}
+	for _, e := range list {
+		out = append(out, e.Position)
+	}
+	return out
+}
+
+func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
+	s := serve(t, nil)
+	for i := range uint64(10) {
+		write(t, s, estimate("x", "auto", i+1, 0.5))
+	}
+	at := func(seconds int) string {
+		return url.QueryEscape(logStart.Add(time.Duration(seconds) * time.Second).Format(time.RFC3339Nano))
+	}
+	unix := func(seconds int) string { return fmt.Sprint(logStart.Unix() + int64(seconds)) }
+	for _, c := range []struct {
+		query     string
+		want      []uint64
+		truncated bool
+	}{
+		{"", []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, false},
+		{"?from=" + at(8), []uint64{8, 9, 10}, false},
+		{"?to=" + at(2), []uint64{1, 2}, false},
+		{"?from=" + unix(3) + "&to=" + unix(5), []uint64{3, 4, 5}, false},
+		{"?from=" + unix(3) + ".5&to=" + unix(5) + ".5", []uint64{4, 5}, false},
+		{"?from=" + unix(20), []uint64{}, false},
+		{"?from=" + unix(5) + "&to=" + unix(3), []uint64{}, false},
+		{"?limit=2", []uint64{9, 10}, true},
+		{"?method=auto&limit=10", []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, false},
+	} {
+		got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates"+c.query)
+		if diff := cmp.Diff(c.want, positions(got.Estimates)); diff != "" || got.Truncated != c.truncated {
+			t.Errorf("%s: truncated %v, want %v (-want +got):\n%s", c.query, got.Truncated, c.truncated, diff)
+		}
+		if got.WholeFrom != nil {
+			t.Errorf("%s: whole from %v, want null", c.query, got.WholeFrom)
+		}
+	}
+}
+
+// What memory does not hold whole comes from Config.History, joined without a
+// gap or a repeat.
+func TestHistoryJoinsTheStoredPart(t *testing.T) {
+	var asked [2]time.Time
+	fails := false
+	s := serve(t, func(c *Config) {
+		c.HistoryMax = 8
+		c.History = func(_ context.Context, community, method string, from, to time.Time) ([]quant.Estimate, error) {
+			asked = [2]time.Time{from, to}
+			if fails {
+				return nil, errors.New("the store is away")
+			}
+			var out []quant.Estimate
+			for i := range uint64(40) {
+				at := logStart.Add(time.Duration(i+1) * time.Second)
+				if !at.Before(from) && !at.After(to) {
+					out = append(out, estimate(community, method, i+1, 0.5))
+				}
+			}
+			return out, nil
+		}
+	})
+	for i := range uint64(40) {
+		write(t, s, estimate("x", "auto", i+1, 0.5))
+	}
+	got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates?from="+fmt.Sprint(logStart.Unix()+5))
+	want := []uint64{}
+	for i := uint64(5); i <= 40; i++ {
+		want = append(want, i)
+	}
+	if diff := cmp.Diff(want, positions(got.Estimates)); diff != "" || got.WholeFrom != nil {
+		t.Errorf("asked %v, whole from %v (-want +got):\n%s", asked, got.WholeFrom, diff)
+	}
+	asked = [2]time.Time{}
+	into[historyAnswer](t, s, "/api/v1/communities/x/estimates?from="+fmt.Sprint(logStart.Unix()+39))
+	if !asked[1].IsZero() {
+		t.Errorf("the store was asked for %v, though memory holds it all", asked)
+	}
+	fails = true
+	if code, _, body := get(t, s, "/api/v1/communities/x/estimates"); code != http.StatusServiceUnavailable ||
+		strings.Contains(string(body), "away") {
+		t.Errorf("a store that fails gave %d: %s", code, body)
+	}
+}
+
+func TestMistakesInRequestsAreExplained(t *testing.T) {
+	s := serve(t, nil)
+	three(t, s)
+	for _, c := range []struct {
+		path string
+		code int
+	}{
+		{"/api/v1/communities/nobody", 404},
+		{"/api/v1/communities/nobody/estimates", 404},
+		{"/api/v1/communities/Alpha/estimates?method=none", 404},
+		{"/api/v1/communities/Alpha/estimates?from=yesterday", 400},
+		{"/api/v1/communities/Alpha/estimates?to=NaN", 400},
+		{"/api/v1/communities/Alpha/estimates?to=-1", 400},
+		{"/api/v1/communities/Alpha/estimates?to=1e300", 400},
+		{"/api/v1/communities/Alpha/estimates?limit=0", 400},
+		{"/api/v1/communities/Alpha/estimates?limit=10001", 400},
+		{"/api/v1/communities/Alpha/explain", 404},
+		{"/api/v1/communities?sort=colour", 400},
+		{"/api/v1/communities?order=up", 400},
+		{"/api/v1/communities?class=2", 400},
+		{"/api/v1/communities?class=-1", 400},
+		{"/api/v1/communities?limit=1001", 400},
+		{"/api/v1/communities?limit=x", 400},
+		{"/api/v1/communities?offset=-1", 400},
+		{"/api/v1/communities?trend=61", 400},
+		{"/api/v1/communities?limit=1&limit=2", 400},
+		{"/api/v1/communities?q=" + strings.Repeat("x", 257), 400},
+		{"/api/v1/communities?callback=alert", 400},
+		{"/api/v1/communities?q=%zz", 400},
+		{"/api/v1/communities?q=1;2", 400},
+		{"/api/v1/status?history=maybe", 400},
+		{"/api/v1/stream?events=all", 400},
+		{"/api/v1/stream?" + strings.Repeat("community=x&", 1) + manyNames(65), 400},
+		{"/api/v1/", 404},
+		{"/api", 404},
+		{"/nothing", 404},
+	} {
+		code, header, body := get(t, s, c.path)
+		if code != c.code || !strings.HasPrefix(string(body), `{"error":"`) || header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %s %s, want %d and an error in JSON", c.path, code, header.Get("Content-Type"), body, c.code)
+		}
+	}
+}
+
+func manyNames(n int) string {
+	v := url.Values{}
+	for _, name := range names(n) {
+		v.Add("community", name)
+	}
+	return v.Encode()
+}
+
+func TestReadinessFollowsTheRunLoop(t *testing.T) {
+	s := serve(t, nil)
+	check := func(code int, want string) {
+		t.Helper()
+		got, _, body := get(t, s, "/readyz")
+		if got != code || strings.TrimSpace(string(body)) != want {
+			t.Errorf("readyz: %d %q, want %d %q", got, body, code, want)
+		}
+	}
+	check(503, "starting")
+	s.Status(Status{State: "replaying"})
+	check(503, "not running")
+	s.Status(runningStatus(1))
+	check(200, "ready")
+	s.journal.mu.Lock()
+	s.journal.at = s.journal.at.Add(-staleAfter - time.Second)
+	s.journal.mu.Unlock()
+	check(503, "stalled")
+	if code, _, body := get(t, s, "/healthz"); code != 200 || string(body) != "ok\n" {
+		t.Errorf("healthz: %d %q", code, body)
+	}
+}
+
+// Rates are over the last samples, and a counter that begins anew gives none.
+func TestRatesComeFromSamples(t *testing.T) {
+	var j journal
+	start := time.Now()
+	for i := range 20 {
+		n := uint64(100 * i)
+		if i >= 15 {
+			n = uint64(7 * (i - 15))
+		}
+		j.push(Status{State: "running", Events: map[string]uint64{"edge": n}}, start.Add(time.Duration(i)*time.Second),
+			func() float64 { return 0 })
+	}
+	_, _, samples := j.read()
+	if got := rates(samples, 10)["edge"]; got != 100 {
+		t.Errorf("rate %v, want 100", got)
+	}
+	if got, ok := rates(samples, 16)["edge"]; ok {
+		t.Errorf("rate %v over a restart of the counter, want none", got)
+	}
+	columns := columnsOf(samples)
+	if len(columns.Time) != 19 || len(columns.Rates["edge"]) != 19 || len(columns.Lag) != 19 {
+		t.Errorf("columns of %d, %d and %d, want 19", len(columns.Time), len(columns.Rates["edge"]), len(columns.Lag))
+	}
+	if j.push(Status{}, start.Add(19*time.Second+time.Millisecond), func() float64 { return 0 }) {
+		t.Error("a second sample within a second")
+	}
+	for i := range 2 * samplesMax {
+		j.push(Status{}, start.Add(time.Duration(20+i)*time.Second), func() float64 { return 0 })
+	}
+	if _, _, samples = j.read(); len(samples) != samplesMax {
+		t.Errorf("%d samples, want %d", len(samples), samplesMax)
+	}
+}
+
+// Status must not keep what the run loop goes on changing.
+func TestStatusIsCopied(t *testing.T) {
+	s := serve(t, nil)
+	status := runningStatus(1)
+	s.Status(status)
+	status.Events["edge"], status.Refused["new"], status.Stages[0].Name, status.Queues[0].Depth = 0, 9, "changed", 99
+	got := into[statusAnswer](t, s, "/api/v1/status")
+	if got.Events["edge"] != 10 || len(got.Refused) != 1 || got.Stages[0].Name != "apply" || got.Queues[0].Depth != 3 {
+		t.Errorf("the status changed with its source: %+v", got)
+	}
+	if got.Lag != 10 || !got.Ready || got.Checkpoint == nil || got.Checkpoint.AgeSeconds < 59 {
+		t.Errorf("status %+v", got)
+	}
+}
+
+func TestInfoListsClassesAndFlags(t *testing.T) {
+	s := serve(t, nil)
+	got := into[info](t, s, "/api/v1/info")
+	if !slices.Equal(got.Classes, []string{"no", "yes"}) || len(got.Flags) != len(quant.FlagDocs()) || got.Pipeline != "test" {
+		t.Errorf("info %+v", got)
+	}
+}

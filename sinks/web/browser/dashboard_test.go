@@ -1,0 +1,107 @@
+package browser
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"gqlstream/sinks/web"
+)
+
+var fiveClasses = []string{"left", "centre-left", "centre", "centre-right", "right"}
+
+// serve starts a server that ends with the test.
+func serve(t testing.TB, c web.Config) *web.Server {
+	t.Helper()
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:0"
+	}
+	s, err := web.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// filled starts a server that has seen rounds of a demo.
+func filled(t testing.TB, d *demo, rounds int) *web.Server {
+	t.Helper()
+	s := serve(t, web.Config{Pipeline: "opinion", Classes: d.classes, Version: "test"})
+	d.at = time.Now().Add(-time.Duration(rounds) * d.step)
+	for range rounds {
+		write(t, s, d)
+	}
+	s.Status(d.status())
+	return s
+}
+
+func write(t testing.TB, s *web.Server, d *demo) {
+	t.Helper()
+	if err := s.Write(context.Background(), d.next(0, len(d.names))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every page must fit in light, dark and on a phone, with a silent console. With
+// SCREENSHOTS=dir the test leaves pictures for people to look at.
+func TestPagesFitEveryWidth(t *testing.T) {
+	d := newDemo(200, fiveClasses, 15*time.Second)
+	d.switchAt = 150
+	s := filled(t, d, 240)
+	feed(t, s, d)
+	for _, size := range []struct {
+		name, scheme  string
+		width, height int
+	}{
+		{"light", "light", 1280, 860},
+		{"dark", "dark", 1280, 860},
+		{"phone", "light", 400, 860},
+		{"phone-dark", "dark", 400, 860},
+	} {
+		t.Run(size.name, func(t *testing.T) {
+			p := open(t, size.width, size.height, size.scheme)
+			p.visit(s.URL())
+			p.until("rows", `document.querySelectorAll(".rows .name[href]").length > 5`)
+			p.fits()
+			p.shot("communities-" + size.name)
+			p.visit(s.URL() + "#/c/Lyon%20cycling")
+			p.until("a chart", `document.querySelector(".u-wrap canvas") && document.querySelectorAll("tbody tr").length === 5`)
+			p.fits()
+			p.shot("detail-" + size.name)
+			p.tallShot("detail-tall-"+size.name, size.width)
+			p.visit(s.URL() + "#/pipeline")
+			p.until("two samples", `document.querySelectorAll(".u-wrap canvas").length === 3`)
+			p.fits()
+			p.shot("pipeline-" + size.name)
+			p.tallShot("pipeline-tall-"+size.name, size.width)
+			p.quiet()
+		})
+	}
+}
+
+// feed writes and reports once a second until the test ends.
+func feed(t testing.TB, s *web.Server, d *demo) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if err := s.Write(context.Background(), d.next(0, len(d.names))); err != nil {
+					t.Error(err)
+				}
+				s.Status(d.status())
+			case <-stop:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-stopped })
+}

@@ -1,0 +1,471 @@
+package web
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// raw sends bytes as they are and returns the code of the answer, 0 for none.
+func raw(t testing.TB, s *Server, request string) (int, http.Header, string) {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(c, request); err != nil {
+		return 0, nil, "" // refused while it was sent
+	}
+	reply, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, nil, ""
+	}
+	defer reply.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(reply.Body, 1<<16))
+	return reply.StatusCode, reply.Header, string(body)
+}
+
+// hostileRequest is a request that must not reach a handler.
+type hostileRequest struct {
+	name, request string
+	codes         []int // any of these
+}
+
+func plainGet(path, host string, headers ...string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + strings.Join(append(headers, "Connection: close"), "\r\n") + "\r\n\r\n"
+}
+
+func hostileRequests() []hostileRequest {
+	const ok = "localhost"
+	var out []hostileRequest
+	add := func(name, request string, codes ...int) { out = append(out, hostileRequest{name, request, codes}) }
+	for _, host := range []string{
+		"evil.example", "evil.example:8090", "127.0.0.1.evil.example", "localhost.evil.example", "localhost.",
+		"127.0.0.1.", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.2", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]",
+		"::1", "[::1", "::1]", "localhost:99999", "localhost:x", "localhost:-1", "localhost:80:80", "a@localhost", "localhost@evil.example",
+		"localtest.me", "rebind.network", "10.0.0.1", "192.168.0.1", "169.254.169.254", "metadata.google.internal", "*", "",
+	} {
+		for _, path := range []string{"/api/v1/communities", "/healthz"} {
+			add("host "+host+" "+path, plainGet(path, host), 421, 400)
+		}
+	}
+	add("absolute address", "GET http://evil.example/api/v1/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 421)
+	add("no host", "GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
+	add("no host in 1.0", "GET / HTTP/1.0\r\n\r\n", 421)
+	add("two hosts", "GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 400)
+	add("forwarded host does not help", plainGet("/", "evil.example", "X-Forwarded-Host: localhost", "Forwarded: host=localhost"), 421)
+	for _, method := range []string{
+		"POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "GETT", "QUERY",
+	} {
+		add("method "+method, method+" /api/v1/status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 405, 400)
+	}
+	add("override", plainGet("/api/v1/nothing", ok, "X-HTTP-Method-Override: DELETE"), 404)
+	add("body", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc", 413)
+	add("huge body announced", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n", 413)
+	add("chunked body", "GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 413)
+	add("two lengths", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\nabcde", 400)
+	add("length and chunks", "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 413, 400)
+	add("odd coding", "GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400, 501)
+	add("long header", plainGet("/", ok, "X-Long: "+strings.Repeat("x", 32<<10)), 431)
+	add("many headers", plainGet("/", ok, strings.TrimSuffix(strings.Repeat("X-Many: 0123456789\r\n", 2000), "\r\n")), 431)
+	add("long address", plainGet("/"+strings.Repeat("a", 32<<10), ok), 431, 414)
+	add("space in header name", plainGet("/", ok, "Bad Header: x"), 400)
+	add("nul in header", plainGet("/", ok, "X: a\x00b"), 400)
+	add("nul in host", plainGet("/", "local\x00host"), 400)
+	add("folded header", plainGet("/", ok, "X: a\r\n b: c"), 400, 200)
+	add("not http", "\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03\r\n\r\n", 400)
+	add("http/0.9", "GET /\r\n\r\n", 400)
+	add("http/9", "GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", 505, 400)
+	add("h2c preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 421, 405, 400, 505)
+	add("star", "GET * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 400)
+	for _, path := range []string{
+		"//evil.example/", "/../etc/passwd", "/static/../config.go", "/js/../../config.go", "/./", "/js//app.js",
+		"/api/v1//status", "/api/v1/./status", "/api/v1/../v1/status",
+	} {
+		add("path "+path, plainGet(path, ok), 400)
+	}
+	for _, path := range []string{
+		"/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc/passwd", "/static/index.html", "/static", "/js", "/js/", "/uplot/", "/uplot/LICENSE",
+		"/index.html/", "/.git/config", "/js/app.js%00.html", "/js/app.js.map", "/js/app.js\\..\\x", "/%5c..%5cconfig.go", "/debug/pprof/", "/debug/vars",
+		"/API/v1/status", "/api/v1/status/", "/api/v1/communities/", "/api/v1/communities//estimates",
+	} {
+		add("path "+path, plainGet(path, ok), 404, 400)
+	}
+	for _, header := range []string{
+		"Origin: http://evil.example", "Origin: null", "Origin: http://localhost:1", "Origin: https://localhost.evil.example",
+		"Origin: file://", "Origin: chrome-extension://abc", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site",
+		"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: script",
+		"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe",
+	} {
+		add("foreign "+header, plainGet("/api/v1/stream", ok, header), 403)
+	}
+	return out
+}
+
+func TestHostileRequestsAreRefused(t *testing.T) {
+	s := serve(t, nil)
+	write(t, s, estimate("secret-community", "auto", 1, 0.5))
+	requests := hostileRequests()
+	if len(requests) < 80 {
+		t.Fatalf("%d requests, want at least 80", len(requests))
+	}
+	for _, c := range requests {
+		code, header, body := raw(t, s, c.request)
+		fine := false
+		for _, want := range c.codes {
+			fine = fine || code == want
+		}
+		if !fine || strings.Contains(body, "secret-community") {
+			t.Errorf("%s: code %d, want one of %v; body %.200q", c.name, code, c.codes, body)
+		}
+		if header.Get("Location") != "" {
+			t.Errorf("%s: redirected to %s", c.name, header.Get("Location"))
+		}
+	}
+	if code, _, _ := get(t, s, "/healthz"); code != 200 {
+		t.Errorf("after all that: code %d", code)
+	}
+}
+
+// What people and their programs really send must be served.
+func TestFriendlyRequestsAreServed(t *testing.T) {
+	s := serve(t, func(c *Config) { c.Hosts = []string{"Gql.Example", "[fd00::1]"} })
+	_, port, _ := net.SplitHostPort(s.Addr().String())
+	for _, host := range []string{
+		"localhost", "LOCALHOST", "localhost:" + port, "127.0.0.1", "127.0.0.1:" + port, "[::1]:" + port, "gql.example", "gql.example:443",
+		"[FD00::1]:9", "localhost:9000",
+	} {
+		if code, _, body := raw(t, s, plainGet("/api/v1/status", host)); code != 200 {
+			t.Errorf("host %s: code %d %s", host, code, body)
+		}
+	}
+	for _, headers := range [][]string{
+		{"Origin: http://localhost"},
+		{"Sec-Fetch-Site: same-origin"},
+		{"Sec-Fetch-Site: none"},
+		{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"},
+	} {
+		if code, _, body := raw(t, s, plainGet("/", "localhost", headers...)); code != 200 {
+			t.Errorf("%v: code %d %s", headers, code, body)
+		}
+	}
+}
+
+// Every answer, good or bad, carries the policy and the other headers.
+func TestEveryAnswerCarriesThePolicy(t *testing.T) {
+	s := serve(t, nil)
+	for _, path := range []string{"/", "/app.css", "/js/app.js", "/api/v1/info", "/api/v1/nothing", "/metrics", "/healthz", "/readyz", "/a/../b"} {
+		_, header, _ := raw(t, s, plainGet(path, "localhost"))
+		for name, want := range map[string]string{
+			"Content-Security-Policy": contentPolicy, "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			if got := header.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+		if header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: answers other origins", path)
+		}
+	}
+	if strings.Contains(contentPolicy, "unsafe") || strings.Contains(contentPolicy, "*") {
+		t.Errorf("the policy allows too much: %s", contentPolicy)
+	}
+}
+
+// The page must need nothing from elsewhere and nothing inline.
+func TestPageIsSelfContained(t *testing.T) {
+	if len(assets) < 14 {
+		t.Fatalf("%d files", len(assets))
+	}
+	for name, a := range assets {
+		body := string(a.body)
+		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser"} {
+			if strings.Contains(body, bad) && !strings.HasPrefix(name, "/uplot/") {
+				t.Errorf("%s uses %s", name, bad)
+			}
+		}
+		for _, bad := range []string{"https://", "http://", "@import", "//cdn"} {
+			for line := range strings.Lines(body) {
+				if strings.Contains(line, bad) && !strings.Contains(line, "http://www.w3.org/") && !strings.Contains(line, "github.com/leeoniya/uPlot") {
+					t.Errorf("%s refers to another place: %.120s", name, line)
+				}
+			}
+		}
+		if strings.HasSuffix(name, ".html") || name == "/" {
+			for _, bad := range []string{" style=", "onclick", "onload", "<style", "<script>"} {
+				if strings.Contains(body, bad) {
+					t.Errorf("%s has inline %q", name, bad)
+				}
+			}
+		}
+	}
+}
+
+func TestFilesAreRevalidated(t *testing.T) {
+	s := serve(t, nil)
+	_, header, body := raw(t, s, plainGet("/js/app.js", "localhost"))
+	if header.Get("Content-Type") != "text/javascript; charset=utf-8" || len(body) < 100 {
+		t.Errorf("%s, %d bytes", header.Get("Content-Type"), len(body))
+	}
+	code, _, body := raw(t, s, plainGet("/js/app.js", "localhost", "If-None-Match: "+header.Get("ETag")))
+	if code != http.StatusNotModified || body != "" {
+		t.Errorf("code %d and %d bytes, want 304 and none", code, len(body))
+	}
+}
+
+// A client that sends its header drop by drop is cut off.
+func TestSlowHeadersAreCutOff(t *testing.T) {
+	s, err := prepare(Config{Listen: "127.0.0.1:0", Classes: []string{"a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.http.ReadHeaderTimeout = 50 * time.Millisecond
+	s.start()
+	defer s.Close()
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: loc"); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		t.Errorf("the connection stayed open: %v", err)
+	}
+}
+
+// Connections beyond the limit wait, and are served when one ends; a connection
+// that became an event stream does not count.
+func TestConnectionsAreBounded(t *testing.T) {
+	s := serve(t, func(c *Config) { c.ConnectionsMax = 3 })
+	dial := func(request string) net.Conn {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := io.WriteString(c, request); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	line := func(c net.Conn) string {
+		text, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil {
+			return err.Error()
+		}
+		return text
+	}
+	var streams []net.Conn
+	for range 6 {
+		c := dial("GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if got := line(c); !strings.Contains(got, "200") {
+			t.Fatalf("stream: %q", got)
+		}
+		streams = append(streams, c)
+	}
+	var idle []net.Conn
+	for range 3 {
+		c := dial("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if got := line(c); !strings.Contains(got, "200") {
+			t.Fatalf("connection: %q", got)
+		}
+		idle = append(idle, c)
+	}
+	late := dial("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	_ = late.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if got := line(late); !strings.Contains(got, "timeout") {
+		t.Errorf("one connection too many got %q", got)
+	}
+	idle[0].Close()
+	_ = late.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if got := line(late); !strings.Contains(got, "200") {
+		t.Errorf("after one left: %q", got)
+	}
+	for _, c := range append(append(streams, idle...), late) {
+		c.Close()
+	}
+}
+
+const testToken = "0123456789abcdef0123456789abcdef"
+
+func tokenFile(t testing.TB, token string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(token+"\n"), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTokenIsAskedForEverywhereButHealth(t *testing.T) {
+	s := serve(t, func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o600) })
+	for _, path := range []string{"/", "/js/app.js", "/api/v1/info", "/api/v1/status", "/api/v1/communities", "/api/v1/stream", "/metrics", "/nothing"} {
+		for _, header := range []string{
+			"X: none", "Authorization: Bearer", "Authorization: Bearer ", "Authorization: Bearer wrong", "Authorization: Bearer " + testToken[1:],
+			"Authorization: Bearer " + testToken + "0", "Authorization: Token " + testToken, "Authorization: " + testToken,
+			"Authorization: Basic !!!", "Cookie: token=" + testToken, "X-Token: " + testToken,
+		} {
+			code, h, _ := raw(t, s, plainGet(path, "localhost", header))
+			if code != 401 || !strings.HasPrefix(h.Get("WWW-Authenticate"), "Basic") {
+				t.Errorf("%s with %q: code %d", path, header, code)
+			}
+		}
+		if code, _, _ := raw(t, s, plainGet(path+"?token="+testToken, "localhost")); code != 401 {
+			t.Errorf("%s took the token from the address", path)
+		}
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if code, _, _ := raw(t, s, plainGet(path, "localhost")); code == 401 {
+			t.Errorf("%s asks for a token", path)
+		}
+	}
+	request, _ := http.NewRequest("GET", s.URL()+"api/v1/info", nil)
+	request.SetBasicAuth("any", testToken)
+	if reply, err := newHTTP(t).Do(request); err != nil || reply.StatusCode != 200 {
+		t.Errorf("basic: %v %v", reply, err)
+	} else {
+		reply.Body.Close()
+	}
+	if code, _, _ := raw(t, s, plainGet("/api/v1/info", "localhost", "Authorization: bearer "+testToken)); code != 200 {
+		t.Errorf("bearer: code %d", code)
+	}
+}
+
+// An address that others reach needs a token and TLS, and a name to check.
+func TestUnsafeConfigurationsAreRefused(t *testing.T) {
+	cert, key, _ := certificate(t)
+	good := tokenFile(t, testToken, 0o600)
+	for _, c := range []struct {
+		name   string
+		change func(*Config)
+		want   string
+	}{
+		{"all addresses", func(c *Config) { c.Listen = "0.0.0.0:0" }, "not a loopback"},
+		{"all addresses, v6", func(c *Config) { c.Listen = "[::]:0" }, "not a loopback"},
+		{"no address", func(c *Config) { c.Listen = ":0" }, "not a loopback"},
+		{"a name", func(c *Config) { c.Listen = "example.org:0" }, "not a loopback"},
+		{"private", func(c *Config) { c.Listen = "10.0.0.1:0" }, "not a loopback"},
+		{"token alone", func(c *Config) { c.Listen, c.TokenFile = "0.0.0.0:0", good }, "not a loopback"},
+		{"TLS alone", func(c *Config) { c.Listen, c.CertFile, c.KeyFile = "0.0.0.0:0", cert, key }, "not a loopback"},
+		{"no hosts", func(c *Config) { c.Listen, c.TokenFile, c.CertFile, c.KeyFile = "0.0.0.0:0", good, cert, key }, "hosts"},
+		{"half of TLS", func(c *Config) { c.CertFile = cert }, "both"},
+		{"no port", func(c *Config) { c.Listen = "127.0.0.1" }, "host:port"},
+		{"no classes", func(c *Config) { c.Classes = nil }, "no classes"},
+		{"a class twice", func(c *Config) { c.Classes = []string{"a", "a"} }, "twice"},
+		{"negative", func(c *Config) { c.HistoryMax = -1 }, "negative"},
+		{"open token", func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o644) }, "chmod 600"},
+		{"short token", func(c *Config) { c.TokenFile = tokenFile(t, "short", 0o600) }, "at least 32"},
+		{"two words", func(c *Config) { c.TokenFile = tokenFile(t, testToken+" "+testToken, 0o600) }, "one word"},
+		{"long token", func(c *Config) { c.TokenFile = tokenFile(t, strings.Repeat("x", 5000), 0o600) }, "at most"},
+		{"no token file", func(c *Config) { c.TokenFile = "/nowhere/token" }, "no such file"},
+	} {
+		config := Config{Listen: "127.0.0.1:0", Classes: []string{"a"}}
+		c.change(&config)
+		s, err := New(config)
+		if err == nil {
+			s.Close()
+			t.Errorf("%s: started", c.name)
+		} else if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q in it", c.name, err, c.want)
+		}
+	}
+}
+
+// With a token, TLS and a name, other addresses are served, over HTTP/2 too.
+func TestTLSServesOtherAddresses(t *testing.T) {
+	cert, key, pool := certificate(t)
+	s := serve(t, func(c *Config) {
+		c.Listen, c.Hosts = "0.0.0.0:0", []string{"gql.example"}
+		c.TokenFile, c.CertFile, c.KeyFile = tokenFile(t, testToken, 0o600), cert, key
+	})
+	_, port, _ := net.SplitHostPort(s.Addr().String())
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "gql.example"}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	do := func(host, path, token string) *http.Response {
+		request, err := http.NewRequest("GET", "https://127.0.0.1:"+port+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = host
+		request.Header.Set("Authorization", "Bearer "+token)
+		reply, err := (&http.Client{Transport: transport}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	for _, c := range []struct {
+		host, token string
+		code        int
+	}{{"gql.example", testToken, 200}, {"gql.example", "wrong", 401}, {"evil.example", testToken, 421}} {
+		reply := do(c.host, "/api/v1/info", c.token)
+		reply.Body.Close()
+		if reply.StatusCode != c.code || reply.ProtoMajor != 2 {
+			t.Errorf("%s with %q: code %d over %s, want %d over HTTP/2", c.host, c.token, reply.StatusCode, reply.Proto, c.code)
+		}
+	}
+	write(t, s, estimate("x", "auto", 1, 0.5))
+	reply := do("gql.example", "/api/v1/stream?community=x", testToken)
+	defer reply.Body.Close()
+	events := newEvents(t, reply.Body)
+	if got := events.next().name; got != "hello" {
+		t.Errorf("first event %q", got)
+	}
+	if code, _, _ := raw(t, s, plainGet("/", "gql.example")); code != 400 {
+		t.Errorf("plain HTTP to TLS: code %d, want 400", code)
+	}
+}
+
+// certificate writes a certificate for gql.example and returns its files.
+func certificate(t testing.TB) (cert, key string, pool *x509.CertPool) {
+	t.Helper()
+	certPEM, keyPEM := selfSigned(t, "gql.example")
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, data := range map[string][]byte{cert: certPEM, key: keyPEM} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pool = x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(certPEM) {
+		t.Fatal("the certificate is not one")
+	}
+	return cert, key, pool
+}
+
+// A certificate that cannot be read must be an error of New, not of later.
+func TestBadCertificateIsAnErrorOfNew(t *testing.T) {
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad.pem")
+	if err := os.WriteFile(bad, []byte("no"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Config{Listen: "127.0.0.1:0", Classes: []string{"a"}, CertFile: bad, KeyFile: bad})
+	if err == nil {
+		t.Errorf("started; closing says %v", s.Close())
+	}
+}
+
+func TestAddressInUseIsExplained(t *testing.T) {
+	s := serve(t, nil)
+	_, err := New(Config{Listen: s.Addr().String(), Classes: []string{"a"}})
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(s.Addr())) {
+		t.Errorf("error %v, want the address in it", err)
+	}
+}

@@ -1,0 +1,129 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"gqlstream/quant"
+)
+
+// record is one estimate as it was received. It is never changed once stored.
+type record struct {
+	estimate quant.Estimate
+	at       time.Time // log time; zero when the estimate has none
+	received time.Time // wall clock
+}
+
+// newRecord copies an estimate; its floats share one allocation, its flags those
+// of the previous record if they are equal.
+func newRecord(e *quant.Estimate, previous *record, received time.Time) *record {
+	r := &record{estimate: *e, received: received}
+	if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
+		r.at = at
+	}
+	fields := r.floats()
+	total := 0
+	for _, f := range fields {
+		total += len(*f)
+	}
+	backing := make([]float64, 0, total)
+	for _, f := range fields {
+		start := len(backing)
+		backing = append(backing, *f...)
+		*f = backing[start:len(backing):len(backing)]
+	}
+	switch {
+	case previous != nil && slices.Equal(previous.estimate.Flags, e.Flags):
+		r.estimate.Flags = previous.estimate.Flags
+	case len(e.Flags) == 0:
+		r.estimate.Flags = []string{}
+	default:
+		r.estimate.Flags = slices.Clone(e.Flags)
+	}
+	return r
+}
+
+// floats returns the slices of the record's estimate.
+func (r *record) floats() [6]*[]float64 {
+	e := &r.estimate
+	return [6]*[]float64{&e.Prevalence, &e.Low, &e.High, &e.SE, &e.SEChange, &e.NEff}
+}
+
+// recordBytes is about what a record of K classes takes in memory.
+func recordBytes(k int) int { return 480 + 6*8*k }
+
+// check reports what would make an estimate unfit for JSON or for a page of K
+// classes: both are mistakes of the pipeline, not of its input.
+func check(e *quant.Estimate, k int) error {
+	if len(e.Prevalence) != k && !(e.Suppressed && len(e.Prevalence) == 0) {
+		return fmt.Errorf("web: estimate of %q by %q has %d shares, want %d",
+			e.Community, e.Method, len(e.Prevalence), k)
+	}
+	numbers := []float64{
+		e.Lambda, e.Members, e.Labelled, e.Coverage, e.Confidence, e.Share, e.Certificate,
+	}
+	for _, list := range [][]float64{numbers, e.Prevalence, e.Low, e.High, e.SE, e.SEChange, e.NEff} {
+		for _, x := range list {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Errorf("web: estimate of %q by %q at position %d holds %v",
+					e.Community, e.Method, e.Position, x)
+			}
+		}
+	}
+	return nil
+}
+
+// series is what is known of one community by one method.
+type series struct {
+	method  string
+	latest  *record
+	history []*record // oldest first, the latest included
+	thinned time.Time // log time from which history is whole; zero: all of it is
+	lossy   bool      // some record was dropped
+	pending bool      // the hub has not sent the latest
+}
+
+// add appends a record and keeps at most limit of them.
+func (s *series) add(r *record, limit int) {
+	s.latest = r
+	s.history = append(s.history, r)
+	for len(s.history) > max(limit, 1) {
+		s.thin()
+	}
+}
+
+// thin drops every second record of the older half, never the first of all or of
+// a model version if that can be helped: those are marks in the chart.
+func (s *series) thin() {
+	half := (len(s.history) + 1) / 2
+	whole := s.history[min(half, len(s.history)-1)].at
+	kept := s.history[:0]
+	for i, r := range s.history {
+		// The comparison reads record i-1 itself: its slot is overwritten only when
+		// all records before i were kept.
+		mark := i > 0 && r.estimate.ModelVersion != s.history[i-1].estimate.ModelVersion
+		if i >= half || i%2 == 0 || mark {
+			kept = append(kept, r)
+		}
+	}
+	if len(kept) == len(s.history) {
+		kept = append(s.history[:0], s.history[1:]...)
+	}
+	clear(s.history[len(kept):])
+	s.history, s.thinned, s.lossy = kept, whole, true
+}
+
+// between returns the records with a log time in [from, to], oldest first; a zero
+// time is unbounded. Records without a log time are returned only when both are.
+func (s *series) between(from, to time.Time) []*record {
+	out := make([]*record, 0, len(s.history))
+	for _, r := range s.history {
+		if (!from.IsZero() && r.at.Before(from)) || (!to.IsZero() && (r.at.IsZero() || r.at.After(to))) {
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,195 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gqlstream/quant"
+)
+
+const (
+	headerBytesMax  = 16 << 10
+	headerWaitMax   = 5 * time.Second
+	readWaitMax     = 10 * time.Second
+	writeWaitMax    = 30 * time.Second
+	idleWaitMax     = 60 * time.Second
+	shutdownWaitMax = 5 * time.Second
+)
+
+// Server serves the page and the API. Write, Status and Close may be called from
+// any goroutine.
+type Server struct {
+	config   Config
+	instance string // differs after a restart, so that pages know to read anew
+	hosts    map[string]bool
+	token    *[sha256.Size]byte // nil: no token is asked for
+	tls      *tls.Config        // nil: plain
+	started  time.Time
+
+	store    *store
+	journal  journal
+	orders   orderCache
+	hub      *hub
+	metrics  *metrics
+	registry *prometheus.Registry
+
+	listener *listener
+	http     *http.Server
+	served   chan error
+	close    sync.Once
+	closed   error
+}
+
+// New listens, and serves until Close. A configuration that is not safe is an
+// error: an address that others can reach needs a token and TLS.
+func New(c Config) (*Server, error) {
+	s, err := prepare(c)
+	if err != nil {
+		return nil, err
+	}
+	s.start()
+	return s, nil
+}
+
+// prepare checks the configuration and listens, but does not serve yet.
+func prepare(c Config) (*Server, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	s := &Server{
+		config: c, hosts: c.allowedHosts(), started: time.Now(),
+		store: newStore(c), served: make(chan error, 1),
+	}
+	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
+	if c.TokenFile != "" {
+		token, err := readToken(c.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		digest := sha256.Sum256([]byte(token))
+		s.token = &digest
+	}
+	if c.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("web: certificate: %w", err)
+		}
+		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	}
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	s.metrics = newMetrics(s)
+	s.registry = prometheus.NewRegistry()
+	s.registry.MustRegister(s.metrics)
+	s.hub = newHub(s)
+	s.http = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: headerWaitMax,
+		ReadTimeout:       readWaitMax,
+		WriteTimeout:      writeWaitMax,
+		IdleTimeout:       idleWaitMax,
+		MaxHeaderBytes:    headerBytesMax,
+		ConnContext:       rememberConn,
+		TLSConfig:         s.tls,
+		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
+	}
+	return s, nil
+}
+
+func (s *Server) start() {
+	go s.hub.run()
+	go s.serve()
+}
+
+// listen opens the address, and refuses one that a name led astray.
+func (s *Server) listen() error {
+	inner, err := net.Listen("tcp", s.config.Listen)
+	if err != nil {
+		return fmt.Errorf("web: %w", err)
+	}
+	host, _, _ := net.SplitHostPort(s.config.Listen)
+	if tcp, ok := inner.Addr().(*net.TCPAddr); ok && isLoopback(host) && !tcp.IP.IsLoopback() {
+		return errors.Join(fmt.Errorf("web: %q leads to %v, which is not a loopback address", s.config.Listen, tcp),
+			inner.Close())
+	}
+	s.listener = newListener(inner, s.config.ConnectionsMax)
+	return nil
+}
+
+func (s *Server) serve() {
+	var err error
+	if s.tls != nil {
+		err = s.http.ServeTLS(s.listener, "", "")
+	} else {
+		err = s.http.Serve(s.listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	if err != nil {
+		s.config.Logger.Error("web: the server stopped", "error", err)
+	}
+	s.served <- err
+}
+
+// Addr returns the address listened on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// URL returns the address of the dashboard.
+func (s *Server) URL() string {
+	scheme := "http://"
+	if s.config.CertFile != "" {
+		scheme = "https://"
+	}
+	return scheme + s.listener.Addr().String() + "/"
+}
+
+// Write stores the estimates and wakes the event streams. It never waits for a
+// reader. The slice stays the caller's. Estimates that hold NaN or the wrong
+// number of classes are left out and named in the error.
+func (s *Server) Write(_ context.Context, estimates []quant.Estimate) error {
+	if len(estimates) == 0 {
+		return nil
+	}
+	err := s.store.write(estimates, time.Now())
+	s.hub.wakeUp()
+	return err
+}
+
+// Status stores what the run loop says of itself. It is cheap: call it after
+// every step. Maps and slices stay the caller's.
+func (s *Server) Status(status Status) {
+	s.metrics.observe(status)
+	if s.journal.push(status, time.Now(), func() float64 { return s.store.totals().certificate }) {
+		s.hub.statusChanged()
+	}
+}
+
+// Close tells the event streams to reconnect, lets the other requests finish for
+// up to five seconds, and frees the address. Later calls return the same.
+func (s *Server) Close() error {
+	s.close.Do(func() {
+		s.hub.stop()
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownWaitMax)
+		defer cancel()
+		err := s.http.Shutdown(ctx)
+		if err != nil {
+			err = errors.Join(fmt.Errorf("web: close: %w", err), s.http.Close())
+		}
+		s.closed = errors.Join(err, <-s.served)
+	})
+	return s.closed
+}

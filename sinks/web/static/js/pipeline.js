@@ -1,0 +1,174 @@
+// The pipeline: what goes in, how far behind it is, what was refused.
+
+import { get } from "./api.js";
+import { h, setText, css, colour, colourValue } from "./dom.js";
+import { rate, count, compact, duration, age, small, time, bytes, none } from "./format.js";
+import { chart, faded, timeAxis } from "./chart.js";
+
+const kinds = ["edge", "label", "prediction", "member", "vertex", "control"];
+const samplesMax = 600;
+
+export function pipeline(info) {
+  const state = { history: null, status: null };
+  const tiles = new Map();
+  const tile = (key, label, title) => {
+    const value = h("strong", {}, none), note = h("small");
+    tiles.set(key, { value, note });
+    return h("div", { class: "tile", title }, h("span", {}, label), value, note);
+  };
+  const banner = h("p", { class: "banner", role: "status", hidden: true });
+  const key = h("ul", { class: "legend" });
+  const events = chart(eventOptions, { height: 220, label: "Events per second by kind over the last ten minutes" });
+  const lag = chart(lagOptions, { height: 160, label: "Lag in messages over the last ten minutes" });
+  const certificate = chart(certificateOptions, { height: 160, label: "Largest certificate over the last ten minutes" });
+  const tables = {};
+  const table = (name, heads, empty) => {
+    const body = h("tbody"), note = h("p", { class: "quiet" }, empty);
+    const grid = h("table", {}, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body);
+    tables[name] = { body, note, grid };
+    return [grid, note];
+  };
+  const checkpoint = h("dl", { class: "facts" }), graph = h("dl", { class: "facts" });
+  const card = (title, ...children) => h("div", { class: "card" }, h("h2", {}, title), children);
+
+  const el = h("section", { class: "pipeline-page" },
+    h("div", { class: "bar-tools" }, h("h1", {}, "Pipeline")), banner,
+    h("div", { class: "tiles" },
+      tile("events", "Events per second", "applied, over the last five seconds"),
+      tile("lag", "Lag", "messages in the stream that are not applied yet"),
+      tile("step", "Last step", "how long one batch took"),
+      tile("communities", "Communities"),
+      tile("certificate", "Largest certificate", "proven bound on the numerical error of any estimate; not the interval"),
+      tile("refused", "Quarantined", "messages and events refused since the start"),
+      tile("checkpoint", "Checkpoint", "age of the newest one")),
+    h("div", { class: "card" }, h("h2", {}, "Events per second"), key, events.el),
+    h("div", { class: "two" },
+      card("Lag, messages", lag.el), card("Largest certificate", certificate.el)),
+    h("div", { class: "masonry" },
+      card("Quarantine", ...table("refused", ["Reason", "Count"], "Nothing was refused.")),
+      card("Stages of the last step", ...table("stages", ["Stage", "Time", ""], "No step yet.")),
+      card("Queues", ...table("queues", ["Queue", "Depth", ""], "No queues reported.")),
+      card("Checkpoint", checkpoint),
+      card("Events by kind", ...table("events", ["Kind", "Total", "Per second"], "No events yet.")),
+      card("Graph", graph)));
+
+  const xScale = { x: { time: false } };
+  const floor = (u, low, high) => [0, high > 0 ? high * 1.1 : 1];
+  const shownKinds = () => kinds.map((name, i) => [name, i]).filter(([name]) => state.history?.rates[name]);
+  function eventOptions() {
+    return {
+      series: [{}, ...shownKinds().map(([, i]) => ({ stroke: colourValue(i), width: 1.75, points: { show: false } }))],
+      scales: { ...xScale, y: { range: floor } },
+      axes: [timeAxis(), { size: 52, values: (u, at) => at.map((x) => compact(x)) }],
+    };
+  }
+  const area = (name) => ({ stroke: css(name), fill: faded(css(name), 0.12), width: 1.75, points: { show: false } });
+  function lagOptions() {
+    return { series: [{}, area("--k0")], scales: { ...xScale, y: { range: floor } }, axes: [timeAxis(), { size: 52, values: (u, at) => at.map((x) => compact(x)) }] };
+  }
+  function certificateOptions() {
+    return { series: [{}, area("--k2")], scales: { ...xScale, y: { range: floor } }, axes: [timeAxis(), { size: 60, values: (u, at) => at.map((x) => small(x)) }] };
+  }
+
+  function drawCharts() {
+    const past = state.history;
+    if (!past || past.time.length < 2) return;
+    const list = shownKinds();
+    events.set([past.time, ...list.map(([name]) => past.rates[name])], list.map(([name]) => name).join());
+    lag.set([past.time, past.lag]);
+    certificate.set([past.time, past.certificate]);
+    if (key.children.length !== list.length) key.replaceChildren(...list.map(([name, i]) => h("li", {}, h("i", { class: colour(i) }), name)));
+  }
+
+  function rows(name, list) {
+    const { body, note, grid } = tables[name];
+    note.hidden = list.length > 0;
+    grid.hidden = list.length === 0;
+    while (body.children.length > list.length) body.lastChild.remove();
+    list.forEach((cells, r) => {
+      if (!body.children[r]) body.append(h("tr", {}, cells.map((_, c) => (c === 0 ? h("th", { scope: "row" }) : h("td")))));
+      cells.forEach((value, c) => {
+        const cell = body.children[r].children[c];
+        if (typeof value === "object") { // a bar
+          if (!cell.firstChild) cell.append(h("div", { class: "gauge" }, h("i")));
+          cell.firstChild.firstChild.style.width = `${Math.min(100, 100 * value.share)}%`;
+        } else setText(cell, value);
+      });
+    });
+  }
+
+  function pairs(list, values) {
+    if (list.children.length !== values.length) list.replaceChildren(...values.map(([term]) => h("div", {}, h("dt", {}, term), h("dd"))));
+    values.forEach(([, value], i) => setText(list.children[i].lastChild, value));
+  }
+
+  const put = (name, value, note) => {
+    setText(tiles.get(name).value, value);
+    setText(tiles.get(name).note, note || "");
+  };
+
+  function draw() {
+    const s = state.status;
+    if (!s) return;
+    const sum = (o) => Object.values(o).reduce((a, b) => a + b, 0);
+    const refused = sum(s.refused);
+    put("events", rate(sum(s.rates)), `${compact(sum(s.events))} in all`);
+    put("lag", count(s.lag), s.log_age_seconds === null ? "messages" : s.log_age_seconds < 2 ? "log time is current" : `log time ${age(s.log_age_seconds)} ago`);
+    put("step", s.steps ? duration(s.step_seconds) : none, `${count(s.steps)} steps`);
+    put("communities", count(s.communities), `${count(s.streams)} streams open`);
+    put("certificate", small(s.certificate), "of all estimates");
+    put("refused", count(refused), refused ? "see below" : "nothing refused");
+    put("checkpoint", s.checkpoint ? duration(s.checkpoint.age_seconds) : none, s.checkpoint ? `took ${duration(s.checkpoint.seconds)}` : "none yet");
+    tiles.get("refused").value.parentElement.classList.toggle("warn", refused > 0);
+    banner.hidden = s.ready;
+    setText(banner, `The pipeline is ${s.pushed && s.state === "running" ? "stalled: its last report is old" : s.state}${s.message ? `: ${s.message}` : "."}`);
+    const longest = Math.max(...s.stages.map((x) => x.seconds), 1e-9);
+    rows("refused", Object.entries(s.refused).sort((a, b) => b[1] - a[1]).map(([name, n]) => [name, count(n)]));
+    rows("stages", s.stages.map((x) => [x.name, duration(x.seconds), { share: x.seconds / longest }]));
+    rows("queues", s.queues.map((q) => [q.name, `${count(q.depth)} of ${count(q.capacity)}`, { share: q.capacity ? q.depth / q.capacity : 0 }]));
+    rows("events", kinds.filter((name) => name in s.events).map((name) => [name, count(s.events[name]), rate(s.rates[name] ?? NaN)]));
+    const c = s.checkpoint;
+    pairs(checkpoint, [["Position", c ? count(c.position) : none], ["Written", c ? time(c.at) : none],
+      ["Took", c ? duration(c.seconds) : none], ["Size", c ? bytes(c.bytes) : none], ["Failed", count(c?.failed ?? 0)]]);
+    pairs(graph, [["Vertices", count(s.graph.vertices)], ["Edges", count(s.graph.edges)], ["Labels", count(s.graph.labels)],
+      ["Predictions", count(s.graph.predictions)], ["Position", count(s.position)], ["Log time", s.log_time ? time(s.log_time) : none]]);
+    drawCharts();
+  }
+
+  // append adds the sample of a status to the charts.
+  function append(s) {
+    const past = state.history;
+    if (!past || !s.pushed || Object.keys(s.rates).length === 0) return;
+    const at = Date.parse(s.pushed) / 1000;
+    if (past.time.length && at - past.time[past.time.length - 1] < 0.5) return;
+    const n = past.time.length;
+    past.time.push(at);
+    past.lag.push(s.lag);
+    past.certificate.push(s.certificate);
+    for (const [name, x] of Object.entries(s.rates)) past.rates[name] ??= new Array(n).fill(0);
+    for (const [name, list] of Object.entries(past.rates)) list.push(s.rates[name] ?? 0);
+    if (n >= samplesMax) for (const list of [past.time, past.lag, past.certificate, ...Object.values(past.rates)]) list.shift();
+  }
+
+  async function load() {
+    try {
+      state.status = await get("/api/v1/status", { history: true });
+      state.history = state.status.history;
+      draw();
+    } catch (err) {
+      banner.hidden = false;
+      setText(banner, `No answer from the server: ${err.message}`);
+    }
+  }
+
+  return {
+    el,
+    title: "Pipeline",
+    stream: { communities: [], events: ["status"] },
+    mounted() { load(); },
+    refresh() { load(); },
+    status(s) { state.status = s; append(s); draw(); },
+    theme() { for (const c of [events, lag, certificate]) c.rebuild(); },
+    unmount() { for (const c of [events, lag, certificate]) c.destroy(); },
+  };
+}

@@ -1,0 +1,219 @@
+package web
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gqlstream/quant"
+)
+
+// community is one tracked community. Its series are in order of first mention.
+type community struct {
+	name   string
+	folded string // lower case, for search
+	series []*series
+}
+
+// find returns the series of a method, nil when there is none. The empty method
+// asks for the main one: auto if it is there, else the first that adjusts.
+func (c *community) find(method string) *series {
+	if method == "" {
+		return c.main()
+	}
+	for _, s := range c.series {
+		if s.method == method {
+			return s
+		}
+	}
+	return nil
+}
+
+func (c *community) main() *series {
+	best := c.series[0]
+	for _, s := range c.series {
+		switch quant.Method(s.method) {
+		case quant.Auto:
+			return s
+		case quant.PCC, quant.CC, quant.MLPE:
+		default:
+			switch quant.Method(best.method) {
+			case quant.PCC, quant.CC, quant.MLPE:
+				best = s
+			}
+		}
+	}
+	return best
+}
+
+// methods returns the names of the series.
+func (c *community) methods() []string {
+	names := make([]string, len(c.series))
+	for i, s := range c.series {
+		names[i] = s.method
+	}
+	return names
+}
+
+// errorsMax bounds how many unfit estimates the error of one write names.
+const errorsMax = 10
+
+// store keeps the records. Write changes it under the lock; everybody else reads.
+type store struct {
+	mu       sync.RWMutex
+	byName   map[string]*community
+	order    []*community // of first mention
+	pending  []*series    // with a record that the hub has not sent
+	owners   []*community // of pending
+	nSeries  int
+	dropped  int // estimates left out: one community too many, or unfit
+	position uint64
+	writes   uint64
+
+	classes, historyMax, historyBytesMax, communitiesMax int
+}
+
+func newStore(c Config) *store {
+	return &store{
+		byName: map[string]*community{}, classes: len(c.Classes), historyMax: c.HistoryMax,
+		historyBytesMax: c.HistoryBytesMax, communitiesMax: c.CommunitiesMax,
+	}
+}
+
+// write stores a copy of the estimates. Those unfit to be shown are left out and
+// named in the error; the others are stored all the same.
+func (s *store) write(estimates []quant.Estimate, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	dropped := 0
+	for i := range estimates {
+		e := &estimates[i]
+		if err := check(e, s.classes); err != nil {
+			dropped++
+			if len(errs) < errorsMax {
+				errs = append(errs, err)
+			}
+			continue
+		}
+		c := s.community(e.Community)
+		if c == nil {
+			dropped++
+			continue
+		}
+		s.put(c, e, now)
+		s.position = max(s.position, e.Position)
+	}
+	s.dropped += dropped
+	s.writes++
+	return errors.Join(errs...)
+}
+
+// community returns the community of that name, new if need be, and nil when
+// there are too many.
+func (s *store) community(name string) *community {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	c, ok := s.byName[name]
+	if !ok {
+		if len(s.order) >= s.communitiesMax {
+			return nil
+		}
+		name = strings.Clone(name)
+		c = &community{name: name, folded: strings.ToLower(name)}
+		s.byName[name] = c
+		s.order = append(s.order, c)
+	}
+	return c
+}
+
+// put adds one estimate to its series.
+func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
+	at := slices.IndexFunc(c.series, func(x *series) bool { return x.method == e.Method })
+	if at < 0 {
+		c.series = append(c.series, &series{method: strings.Clone(e.Method)})
+		at = len(c.series) - 1
+		s.nSeries++
+	}
+	ser := c.series[at]
+	r := newRecord(e, ser.latest, now)
+	r.estimate.Community, r.estimate.Method = c.name, ser.method
+	ser.add(r, s.limit())
+	if !ser.pending {
+		ser.pending = true
+		s.pending = append(s.pending, ser)
+		s.owners = append(s.owners, c)
+	}
+}
+
+// limit returns how many records one series may keep, so that all stay within
+// historyBytesMax.
+func (s *store) limit() int {
+	fit := s.historyBytesMax / recordBytes(s.classes) / max(s.nSeries, 1)
+	return max(1, min(s.historyMax, fit))
+}
+
+// changed is the newest record of a series that moved.
+type changed struct {
+	community string
+	record    *record
+}
+
+// take returns what changed since the last call, sorted by community and method.
+func (s *store) take() (list []changed, position, writes uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list = make([]changed, len(s.pending))
+	for i, ser := range s.pending {
+		ser.pending = false
+		list[i] = changed{s.owners[i].name, ser.latest}
+	}
+	clear(s.pending)
+	clear(s.owners)
+	s.pending, s.owners = s.pending[:0], s.owners[:0]
+	slices.SortFunc(list, func(a, b changed) int {
+		if c := strings.Compare(a.community, b.community); c != 0 {
+			return c
+		}
+		return strings.Compare(a.record.estimate.Method, b.record.estimate.Method)
+	})
+	return list, s.position, s.writes
+}
+
+// latest returns the newest records of the communities named, in that order, as
+// take would.
+func (s *store) latest(names []string) (list []changed, position, writes uint64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, name := range names {
+		if c := s.byName[name]; c != nil {
+			for _, ser := range c.series {
+				list = append(list, changed{c.name, ser.latest})
+			}
+		}
+	}
+	return list, s.position, s.writes
+}
+
+// totals are the counts that the status and the metrics show.
+type totals struct {
+	communities, series, dropped int
+	position, writes             uint64
+	certificate                  float64 // the largest
+}
+
+func (s *store) totals() totals {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := totals{
+		communities: len(s.order), series: s.nSeries, dropped: s.dropped,
+		position: s.position, writes: s.writes,
+	}
+	for _, c := range s.order {
+		for _, ser := range c.series {
+			t.certificate = max(t.certificate, ser.latest.estimate.Certificate)
+		}
+	}
+	return t
+}

@@ -1,0 +1,128 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gqlstream/quant"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sink is the shape that the run loop asks for.
+type sink interface {
+	Write(ctx context.Context, estimates []quant.Estimate) error
+	Close() error
+}
+
+var _ sink = (*Server)(nil)
+
+var logStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// serve starts a server with two classes on a free port; it ends with the test.
+func serve(t testing.TB, change func(*Config)) *Server {
+	t.Helper()
+	c := Config{
+		Listen: "127.0.0.1:0", Classes: []string{"no", "yes"}, Pipeline: "test", Version: "v0",
+		StreamEvery: time.Millisecond,
+	}
+	if change != nil {
+		change(&c)
+	}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// sample is an estimate with a share of class 1, at a position that is also the
+// second of its log time.
+func estimate(community, method string, position uint64, share float64) quant.Estimate {
+	return quant.Estimate{
+		Pipeline: "test", Community: community, Position: position, Method: method,
+		Time:   logStart.Add(time.Duration(position) * time.Second).Format(time.RFC3339Nano),
+		Kernel: "ppr", Preset: "density", Lambda: 0.9, ModelVersion: "m1", Members: 100, Labelled: 7, Coverage: 1,
+		Prevalence: []float64{1 - share, share},
+		Low:        []float64{max(0, 0.9-share), max(0, share-0.1)}, High: []float64{min(1, 1.1-share), min(1, share+0.1)},
+		SE: []float64{0.05, 0.05}, SEChange: []float64{0.01, 0.01}, NEff: []float64{40, 50}, Confidence: 0.9,
+		Certificate: 0.003, Flags: []string{"thin:1"}, Config: "abc", Variance: "exact", Share: 0.5,
+	}
+}
+
+func write(t testing.TB, s *Server, estimates ...quant.Estimate) {
+	t.Helper()
+	if err := s.Write(context.Background(), estimates); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runningStatus(steps uint64) Status {
+	return Status{
+		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: logStart, Steps: steps,
+		Step: 3 * time.Millisecond, Stages: []Stage{{"apply", time.Millisecond}, {"solve", 2 * time.Millisecond}},
+		Events: map[string]uint64{"edge": 10 * steps, "label": steps}, Refused: map[string]uint64{"bad-weight": 2},
+		Queues:     []Queue{{"fetch", 3, 16}},
+		Checkpoint: Checkpoint{Position: 900, At: time.Now().Add(-time.Minute), Took: time.Second, Bytes: 4096},
+		Graph:      Graph{Vertices: 10, Edges: 20, Labels: 5, Predictions: 9},
+	}
+}
+
+// client has its own connections, closed with the test.
+func newHTTP(t testing.TB) *http.Client {
+	transport := &http.Transport{MaxIdleConns: 4}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+}
+
+// get returns the code, the headers and the body of an answer.
+func get(t testing.TB, s *Server, path string) (int, http.Header, []byte) {
+	t.Helper()
+	reply, err := newHTTP(t).Get(s.URL() + path[1:])
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return reply.StatusCode, reply.Header, body
+}
+
+// into decodes an answer of code 200 strictly.
+func into[T any](t testing.TB, s *Server, path string) T {
+	t.Helper()
+	code, _, body := get(t, s, path)
+	if code != http.StatusOK {
+		t.Fatalf("%s: code %d: %s", path, code, body)
+	}
+	var out T
+	if err := json.Unmarshal(body, &out); err != nil {
+		t.Fatalf("%s: %v: %s", path, err, body)
+	}
+	return out
+}
+
+// names returns n community names in order.
+func names(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("c%05d", i)
+	}
+	return out
+}
