@@ -1,0 +1,275 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// fileConfig is the YAML configuration of `run`, `replay` and `check`. Every
+// field has a default except classes. Flags of the same name win over the file.
+type fileConfig struct {
+	Pipeline    string            `yaml:"pipeline"`
+	Classes     classList         `yaml:"classes"`
+	Communities []communityConfig `yaml:"communities"`
+	Estimates   []estimateConfig  `yaml:"estimates"`
+	Kernel      string            `yaml:"kernel"`
+	Alpha       float64           `yaml:"alpha"`
+	Tolerance   float64           `yaml:"tolerance"`
+	Step        stepConfig        `yaml:"step"`
+	Privacy     privacyConfig     `yaml:"privacy"`
+	Limits      limitsConfig      `yaml:"limits"`
+	State       string            `yaml:"state"`
+	NATS        natsConfig        `yaml:"nats"`
+	Output      outputConfig      `yaml:"output"`
+}
+
+// classList is a list of class names, or a number of classes named 0, 1, ...
+type classList []string
+
+func (c *classList) UnmarshalYAML(data []byte) error {
+	var n int
+	if err := yaml.Unmarshal(data, &n); err == nil {
+		names, err := classesFromFlag(strconv.Itoa(n))
+		*c = names
+		return err
+	}
+	var names []string
+	if err := yaml.Unmarshal(data, &names); err != nil {
+		return fmt.Errorf("classes: want a list of names or their number: %w", err)
+	}
+	*c = names
+	return nil
+}
+
+// classesFromFlag reads "3" or "left,right".
+func classesFromFlag(text string) (classList, error) {
+	if n, err := strconv.Atoi(text); err == nil {
+		if n < 1 || n > event.ClassesMax {
+			return nil, fmt.Errorf("classes: %d is not between 1 and %d", n, event.ClassesMax)
+		}
+		names := make(classList, n)
+		for i := range names {
+			names[i] = strconv.Itoa(i)
+		}
+		return names, nil
+	}
+	return strings.Split(text, ","), nil
+}
+
+// communityConfig names a tracked community and how its members are found:
+// member events when nothing else is given.
+type communityConfig struct {
+	Name     string         `yaml:"name"`
+	Everyone bool           `yaml:"everyone"`
+	Where    map[string]any `yaml:"where"` // one attribute and the value it must have
+}
+
+type estimateConfig struct {
+	Method       string     `yaml:"method"`
+	Preset       string     `yaml:"preset"`
+	Lambda       lambdaText `yaml:"lambda"`
+	Confidence   float64    `yaml:"confidence"`
+	Simultaneous bool       `yaml:"simultaneous"`
+}
+
+// lambdaText is a number between 0 and 1, or auto; empty is the default.
+type lambdaText string
+
+func (l lambdaText) value() (float64, error) {
+	switch l {
+	case "":
+		return quant.LambdaDefault, nil
+	case "auto":
+		return quant.LambdaAuto, nil
+	}
+	x, err := strconv.ParseFloat(string(l), 64)
+	if err != nil || math.IsNaN(x) {
+		return 0, fmt.Errorf("lambda: %q is neither a number between 0 and 1 nor auto", string(l))
+	}
+	return x, nil
+}
+
+type stepConfig struct {
+	Every     time.Duration `yaml:"every"`
+	EventsMax int           `yaml:"events_max"`
+	EmitEvery time.Duration `yaml:"emit_every"`
+	Time      string        `yaml:"time"`
+}
+
+type privacyConfig struct {
+	MembersMin *int `yaml:"min_members"`
+}
+
+type limitsConfig struct {
+	Vertices    int `yaml:"vertices"`
+	Edges       int `yaml:"edges"`
+	Communities int `yaml:"communities"`
+}
+
+type natsConfig struct {
+	URL         string `yaml:"url"`         // empty: the embedded server
+	Credentials string `yaml:"credentials"` // file, for an external server
+	Listen      string `yaml:"listen"`      // embedded: a port for producers on this host
+}
+
+type outputConfig struct {
+	File string `yaml:"file"` // JSON lines, "-" is standard output
+}
+
+// membersMinDefault is the privacy floor of `run` (DESIGN section 10).
+const membersMinDefault = 11
+
+// loadConfig reads a configuration file strictly: an unknown key is an error that
+// names the line. An empty path gives the defaults.
+func loadConfig(path string) (fileConfig, error) {
+	var c fileConfig
+	if path == "" {
+		return c, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return c, usageError{err}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
+	if err := decoder.Decode(&c); err != nil {
+		return c, usagef("%s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	return c, nil
+}
+
+// core returns the configuration of the core, with every violation reported.
+func (c fileConfig) core() (incremental.Config, error) {
+	out := incremental.Config{
+		Pipeline: c.Pipeline, Classes: len(c.Classes), Kernel: c.Kernel, Alpha: c.Alpha,
+		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
+		Limits: incremental.Limits(c.Limits),
+	}
+	if c.Privacy.MembersMin != nil {
+		out.MembersMin = *c.Privacy.MembersMin
+	}
+	var errs []error
+	if len(c.Classes) == 0 {
+		errs = append(errs, errors.New("classes: missing; give their names, or how many there are"))
+	}
+	for _, community := range c.Communities {
+		rule, err := community.rule()
+		errs = append(errs, err)
+		out.Communities = append(out.Communities, rule)
+	}
+	for i, e := range c.Estimates {
+		options, err := e.options()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("estimates[%d]: %w", i, err))
+		}
+		out.Estimates = append(out.Estimates, options)
+	}
+	if len(c.Classes) > 0 {
+		errs = append(errs, out.Validate())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return out, usageError{err}
+	}
+	return out, nil
+}
+
+func (c communityConfig) rule() (graphstore.Rule, error) {
+	rule := graphstore.Rule{Name: c.Name}
+	switch {
+	case c.Name == "":
+		return rule, errors.New("communities: one has no name")
+	case c.Everyone && len(c.Where) > 0:
+		return rule, fmt.Errorf("communities: %q is everyone and has a condition; choose one", c.Name)
+	case c.Everyone:
+		rule.Kind = graphstore.Everyone
+	case len(c.Where) > 1:
+		return rule, fmt.Errorf("communities: %q has %d conditions, want one", c.Name, len(c.Where))
+	}
+	for key, value := range c.Where {
+		rule.Kind, rule.Key = graphstore.ByAttribute, key
+		switch x := value.(type) {
+		case string:
+			rule.Value = event.Value{Kind: event.StringValue, Text: x}
+		case bool:
+			rule.Value = event.Value{Kind: event.BoolValue}
+			if x {
+				rule.Value.Number = 1
+			}
+		case float64:
+			rule.Value = event.Value{Kind: event.NumberValue, Number: x}
+		case uint64:
+			rule.Value = event.Value{Kind: event.NumberValue, Number: float64(x)}
+		case int64:
+			rule.Value = event.Value{Kind: event.NumberValue, Number: float64(x)}
+		default:
+			return rule, fmt.Errorf("communities: %q: %s must be text, a number, true or false", c.Name, key)
+		}
+	}
+	return rule, nil
+}
+
+func (e estimateConfig) options() (quant.Options, error) {
+	o := quant.DefaultOptions()
+	if e.Method != "" {
+		o.Method = quant.Method(e.Method)
+	}
+	if e.Preset != "" {
+		o.Preset = quant.Preset(e.Preset)
+	}
+	if e.Confidence != 0 {
+		o.Confidence = e.Confidence
+	}
+	o.Simultaneous = e.Simultaneous
+	lambda, err := e.Lambda.value()
+	o.Lambda = lambda
+	return o, err
+}
+
+// steps returns how the log is cut into steps.
+func (s stepConfig) steps() (ingest.StepConfig, error) {
+	out := ingest.StepConfig{EventsMax: s.EventsMax, Every: s.Every, EmitEvery: s.EmitEvery}
+	switch s.Time {
+	case "", "received":
+		out.Time = ingest.ReceivedTime
+	case "event":
+		out.Time = ingest.EventTime
+	default:
+		return out, usagef("step.time: %q is neither received nor event", s.Time)
+	}
+	return out, nil
+}
+
+// effective fills in the defaults, as check prints them.
+func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig) {
+	core, steps = core.WithDefaults(), steps.WithDefaults()
+	c.Kernel, c.Alpha, c.Tolerance = core.Kernel, core.Alpha, core.Tolerance
+	c.Privacy.MembersMin = &core.MembersMin
+	c.Step.Every, c.Step.EmitEvery, c.Step.EventsMax = steps.Every, steps.EmitEvery, steps.EventsMax
+	c.State = cmp.Or(c.State, stateDefault)
+	c.Step.Time = cmp.Or(c.Step.Time, "received")
+	c.Estimates = nil
+	for _, o := range core.Estimates {
+		lambda := lambdaText(strconv.FormatFloat(o.Lambda, 'g', -1, 64))
+		if o.Lambda == quant.LambdaAuto {
+			lambda = "auto"
+		}
+		c.Estimates = append(c.Estimates, estimateConfig{
+			Method: string(o.Method), Preset: string(o.Preset), Lambda: lambda,
+			Confidence: o.Confidence, Simultaneous: o.Simultaneous,
+		})
+	}
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+	"gqlstream/sinks"
+)
+
+type demoCmd struct {
+	Duration    time.Duration `default:"5m" help:"Simulated time; 0 runs until interrupted."`
+	Seed        uint64        `default:"1" help:"Same seed, same network and same opinions."`
+	Speed       float64       `default:"1" help:"Simulated seconds in a second."`
+	Vertices    int           `default:"20000" help:"Vertices at the end."`
+	Communities int           `default:"12" help:"Tracked communities, besides everyone."`
+}
+
+// Help is the long help of the command.
+func (*demoCmd) Help() string {
+	return `Simulates an evolving social network whose opinions drift and jump, publishes its events to an embedded
+NATS server, runs the pipeline on them, and shows for every community the true share of opinion 0, our
+estimate with its 90 % interval, and what plain counting of the predictions gives. Ends with the mean
+errors of both. Nothing is kept: state is in a temporary directory.
+
+Example:
+  gqlstream demo --duration 2m --seed 7`
+}
+
+// Times of the demo.
+const (
+	demoTruthEvery   = 500 * time.Millisecond // simulated, between two comparisons
+	demoPaintEvery   = 250 * time.Millisecond
+	demoReportEvery  = 10 * time.Second // where there is no terminal
+	demoWarmUp       = 10 * time.Second // simulated: the first labels and predictions arrive
+	demoSettleMax    = 5 * time.Second  // wall time for the pipeline to catch up at the end
+	demoRateWindow   = 2 * time.Second
+	demoActivity     = 1000
+	demoJumpEvery    = 30 * time.Second
+	demoEmitEvery    = 500 * time.Millisecond
+	demoPublishedMax = 64 // messages under way
+)
+
+// demo is the state that the simulation, the pipeline and the view share.
+type demo struct {
+	cmd        *demoCmd
+	simulation *ingest.Simulation
+	due        time.Duration // simulated time of the next truth
+	view       io.Writer
+
+	mu       sync.Mutex // guards all below
+	board    *demoBoard
+	stored   event.Position // published
+	vertices int
+	elapsed  time.Duration
+	events   int
+	paces    []demoPace // the latest, for the rate
+}
+
+// demoPace is how many events had been published at a time.
+type demoPace struct {
+	at     time.Time
+	events int
+}
+
+// Run shows the demo until its end or an interrupt.
+func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
+	if c.Speed <= 0 {
+		return usagef("demo: --speed must be more than 0")
+	}
+	simulation, err := ingest.NewSimulation(c.simulation())
+	if err != nil {
+		return usageError{err}
+	}
+	state, err := os.MkdirTemp("", "gqlstream-demo-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
+	d := &demo{cmd: c, simulation: simulation, view: con.Out, board: newDemoBoard(demoWarmUp)}
+	p, err := openPipeline(ctx, demoSettings(state), pipelineOptions{
+		out: con.Out, log: slog.New(slog.DiscardHandler), extra: []sinks.Sink{d},
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.show(ctx, p), p.close())
+}
+
+func (c *demoCmd) simulation() ingest.SimulationConfig {
+	s := ingest.DefaultSimulation()
+	s.Seed, s.Vertices, s.Communities, s.Duration = c.Seed, c.Vertices, c.Communities, c.Duration
+	s.Activity, s.JumpEvery = demoActivity, demoJumpEvery
+	return s
+}
+
+// demoSettings are those of run with both methods, and everyone as a community.
+func demoSettings(state string) fileConfig {
+	return fileConfig{
+		Pipeline: "demo", State: state, Classes: classList{"0", "1"},
+		Communities: []communityConfig{{Name: ingest.Everyone, Everyone: true}},
+		Estimates:   []estimateConfig{{Method: demoOurs}, {Method: demoPlain}},
+		Step:        stepConfig{EmitEvery: demoEmitEvery},
+	}
+}
+
+// show runs pipeline, simulation and view together until the simulation ends or
+// the user has seen enough, then prints the summary.
+func (d *demo) show(ctx context.Context, p *pipeline) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wait sync.WaitGroup
+	ended := make(chan error, 2)
+	start := func(run func(context.Context) error) {
+		wait.Go(func() {
+			err := run(ctx)
+			if ctx.Err() != nil {
+				err = nil // told to stop
+			}
+			ended <- err
+		})
+	}
+	start(p.run)
+	start(func(ctx context.Context) error { return d.simulate(ctx, p) })
+	err := d.watch(ctx, ended)
+	cancel()
+	wait.Wait()
+	return errors.Join(err, d.frame().summarise(d.view))
+}
+
+// simulate publishes the simulation's events at its speed, and returns when the
+// pipeline has caught up with the last one.
+func (d *demo) simulate(ctx context.Context, p *pipeline) error {
+	publisher, err := ingest.NewPublisher(p.broker.nc, ingest.PublisherConfig{Pending: demoPublishedMax})
+	if err != nil {
+		return err
+	}
+	defer publisher.Close()
+	writer := streamWriter{publisher: publisher}
+	var begun time.Time
+	for {
+		err := d.tick(ctx, &writer)
+		if errors.Is(err, io.EOF) {
+			return d.settle(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if begun.IsZero() { // the initial network is out: the clock starts
+			begun = time.Now()
+		}
+		at := begun.Add(time.Duration(float64(d.simulation.Elapsed()) / d.cmd.Speed))
+		if err := sleepUntil(ctx, at); err != nil {
+			return err
+		}
+	}
+}
+
+// tick publishes the events of one tick, and notes the truth when that is due.
+func (d *demo) tick(ctx context.Context, writer *streamWriter) error {
+	var batch event.Batch
+	for !batch.Emit {
+		if err := d.simulation.Next(ctx, &batch); err != nil {
+			return err
+		}
+		if err := writer.write(ctx, &batch); err != nil {
+			return err
+		}
+		d.count(&batch)
+	}
+	elapsed := d.simulation.Elapsed()
+	if elapsed < d.due {
+		return nil
+	}
+	d.due = elapsed + demoTruthEvery
+	if err := writer.publisher.Flush(ctx); err != nil {
+		return err
+	}
+	_, stored := writer.publisher.Stored()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stored = stored
+	d.board.expect(demoTruth{position: stored, elapsed: elapsed, records: d.simulation.AppendTruth(nil)})
+	return nil
+}
+
+func (d *demo) count(b *event.Batch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.vertices += len(b.Vertices)
+	d.events += b.Events()
+	d.elapsed = d.simulation.Elapsed()
+	now := time.Now()
+	d.paces = append(d.paces, demoPace{now, d.events})
+	for len(d.paces) > 1 && now.Sub(d.paces[0].at) > demoRateWindow {
+		d.paces = d.paces[1:]
+	}
+}
+
+// settle waits until the pipeline has passed everything that was published.
+func (d *demo) settle(ctx context.Context) error {
+	for deadline := time.Now().Add(demoSettleMax); time.Now().Before(deadline); {
+		d.mu.Lock()
+		passed := d.board.position >= d.stored
+		d.mu.Unlock()
+		if passed {
+			return nil
+		}
+		if err := sleepUntil(ctx, time.Now().Add(demoPaintEvery)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write takes estimates over from the pipeline. It makes a demo a sink.
+func (d *demo) Write(_ context.Context, estimates []quant.Estimate) error {
+	if len(estimates) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.board.publish(event.Position(estimates[0].Position), estimates)
+	return nil
+}
+
+// Close does nothing: a demo holds nothing of its own.
+func (d *demo) Close() error { return nil }
+
+// frame returns the picture of this moment.
+func (d *demo) frame() demoFrame {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := demoFrame{
+		elapsed: d.elapsed, total: d.cmd.Duration, vertices: d.vertices, events: d.events,
+		lag: int(d.stored) - int(min(d.board.position, d.stored)), score: d.board.score,
+	}
+	for _, row := range d.board.rows { // their histories move on while the frame is painted
+		row.history = slices.Clone(row.history)
+		f.rows = append(f.rows, row)
+	}
+	if n := len(d.paces); n > 1 {
+		span := d.paces[n-1].at.Sub(d.paces[0].at).Seconds()
+		f.rate = float64(d.paces[n-1].events-d.paces[0].events) / max(span, 1e-3)
+	}
+	return f
+}
+
+// watch shows one frame after another until something ends or ctx does. On a
+// terminal it takes the whole screen, and gives it back.
+func (d *demo) watch(ctx context.Context, ended <-chan error) error {
+	_, _, terminal := terminalSize(d.view)
+	every := demoReportEvery
+	if terminal {
+		every = demoPaintEvery
+		fmt.Fprint(d.view, enterScreen)
+		defer fmt.Fprint(d.view, leaveScreen)
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := d.frame().show(d.view); err != nil {
+				return err
+			}
+		}
+	}
+}

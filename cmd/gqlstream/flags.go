@@ -1,0 +1,83 @@
+package main
+
+import (
+	"strings"
+
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// coreFlags are the flags that decide results; they win over the file.
+type coreFlags struct {
+	Config    string   `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	Classes   string   `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
+	Everyone  bool     `help:"Track the community of every vertex, named everyone."`
+	Community []string `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
+	Method    string   `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
+	Preset    string   `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
+	Lambda    string   `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
+	Kernel    string   `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path or constant. [ppr]"`
+	Alpha     float64  `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
+	Tolerance float64  `placeholder:"X" help:"Bound on the certificate of the kernel."`
+}
+
+// settings reads the configuration file and merges the flags over it.
+func (f *coreFlags) settings() (fileConfig, error) {
+	c, err := loadConfig(f.Config)
+	if err != nil {
+		return c, err
+	}
+	if f.Classes != "" {
+		if c.Classes, err = classesFromFlag(f.Classes); err != nil {
+			return c, usageError{err}
+		}
+	}
+	if f.Everyone {
+		c.Communities = append(c.Communities, communityConfig{Name: "everyone", Everyone: true})
+	}
+	for _, text := range f.Community {
+		name, condition, ok := strings.Cut(text, "=")
+		key, value, ok2 := strings.Cut(condition, ":")
+		if !ok || !ok2 || name == "" || key == "" {
+			return c, usagef("--community %q: want NAME=KEY:VALUE, such as german=language:de", text)
+		}
+		c.Communities = append(c.Communities, communityConfig{Name: name, Where: map[string]any{key: value}})
+	}
+	if err := f.mergeEstimates(&c); err != nil {
+		return c, err
+	}
+	override(&c.Kernel, f.Kernel)
+	if f.Alpha != 0 {
+		c.Alpha = f.Alpha
+	}
+	if f.Tolerance != 0 {
+		c.Tolerance = f.Tolerance
+	}
+	return c, nil
+}
+
+// mergeEstimates replaces the methods, if any are given, and the preset and
+// lambda of each estimate.
+func (f *coreFlags) mergeEstimates(c *fileConfig) error {
+	if f.Method != "" {
+		methods, err := quant.ParseMethods(f.Method)
+		if err != nil {
+			return usageError{err}
+		}
+		c.Estimates = nil
+		for _, m := range methods {
+			c.Estimates = append(c.Estimates, estimateConfig{Method: string(m)})
+		}
+	}
+	if len(c.Estimates) == 0 {
+		c.Estimates = []estimateConfig{{Method: "auto"}}
+	}
+	for i := range c.Estimates {
+		override(&c.Estimates[i].Preset, f.Preset)
+		override((*string)(&c.Estimates[i].Lambda), f.Lambda)
+	}
+	return nil
+}
+
+// set returns the classes as the decoders want them.
+func (c classList) set() event.ClassSet { return event.ClassSet{Names: c} }

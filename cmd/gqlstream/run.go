@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"gqlstream/ingest/event"
+)
+
+type runCmd struct {
+	coreFlags
+	State           string `placeholder:"DIR" help:"State directory: the embedded server's streams and checkpoints. [gqlstream-state]"`
+	NATS            string `name:"nats" placeholder:"URL" help:"Use this NATS server instead of the embedded one."`
+	Listen          string `placeholder:"ADDRESS" help:"Let producers on this host reach the embedded server, at 127.0.0.1:4222 say."`
+	Output          string `short:"o" placeholder:"FILE" help:"Also write the estimates as JSON lines; - is standard output."`
+	ExitWhenDrained bool   `help:"End when everything that is in the stream now has been applied and published."`
+}
+
+// Help is the long help of the command.
+func (*runCmd) Help() string {
+	return `Follows the stream GQL and keeps the estimates of every tracked community current: on
+gqlest.estimate.<community> in the stream GQL_ESTIMATES, the latest in the bucket gql_estimates, and
+with --output as JSON lines. Without --nats it runs a NATS server of its own in the state directory.
+Refused events are in the stream GQL_QUARANTINE; see gqlstream quarantine.
+
+Examples:
+  gqlstream run --classes 2 --everyone
+  gqlstream run --config gqlstream.yaml --listen 127.0.0.1:4222
+  gqlstream run --config gqlstream.yaml --nats nats://broker:4222 --exit-when-drained --output -`
+}
+
+// Run follows the stream until it is drained, if asked to, or interrupted.
+func (c *runCmd) Run(ctx context.Context, con console) error {
+	settings, err := c.settings()
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(con.Err, nil))
+	p, err := openPipeline(ctx, settings, pipelineOptions{drain: c.ExitWhenDrained, out: con.Out, log: log})
+	if err != nil {
+		return err
+	}
+	p.greet(con.Err)
+	err = p.run(ctx)
+	if ctx.Err() != nil {
+		err = nil // interrupted: everything up to the last step is out
+	}
+	return errors.Join(err, p.close())
+}
+
+// settings merges the flags over the configuration file.
+func (c *runCmd) settings() (fileConfig, error) {
+	settings, err := c.coreFlags.settings()
+	if err != nil {
+		return settings, err
+	}
+	override(&settings.State, c.State)
+	override(&settings.NATS.URL, c.NATS)
+	override(&settings.NATS.Listen, c.Listen)
+	override(&settings.Output.File, c.Output)
+	if settings.State == "" {
+		settings.State = stateDefault
+	}
+	if settings.NATS.URL != "" && settings.NATS.Listen != "" {
+		return settings, usagef("run: --listen is for the embedded server, and --nats is another one")
+	}
+	return settings, nil
+}
+
+// stateDefault is the state directory where none is given.
+const stateDefault = "gqlstream-state"
+
+func override(field *string, flag string) {
+	if flag != "" {
+		*field = flag
+	}
+}
+
+// run is the only loop: next, step, write, record.
+func (p *pipeline) run(ctx context.Context) error {
+	var batch event.Batch
+	for {
+		err := p.source.Next(ctx, &batch)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		result := p.core.Step(&batch)
+		if refused := slices.Concat(batch.Refused, result.Refused); len(refused) > 0 {
+			if err := p.quarantine.Write(ctx, refused); err != nil {
+				return err
+			}
+		}
+		for _, sink := range p.sinks {
+			if err := sink.Write(ctx, result.Estimates); err != nil {
+				return fmt.Errorf("position %d: %w", result.Position, err)
+			}
+		}
+		p.record(&batch, &result)
+	}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+type simulateCmd struct {
+	Seed           uint64        `default:"1" help:"Same seed and options, same events."`
+	Vertices       int           `default:"20000" help:"Vertices at the end; four in five are there from the start."`
+	Communities    int           `default:"12" help:"Planted groups, each an explicit community."`
+	Classes        int           `default:"2" help:"Opinions a vertex can hold."`
+	EdgesPerVertex float64       `default:"5" help:"Edges by vertices, kept as the network grows."`
+	Activity       float64       `default:"1000" help:"Edges made or dropped a simulated second; predictions and labels come on top."`
+	Duration       time.Duration `default:"10m" help:"Simulated time; 0 never ends (with --nats)."`
+	Start          time.Time     `help:"When simulated time starts (RFC 3339). By default 2026-01-01, or now with --nats."`
+	Drift          float64       `default:"0.4" help:"Amplitude of the smooth drift of a class, in log odds."`
+	DriftPeriod    time.Duration `default:"5m" help:"Period of the drift."`
+	JumpEvery      time.Duration `default:"1m" help:"At its multiples a quarter of the communities jump; 0 is never."`
+	JumpSize       float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
+	LabelShare     float64       `default:"0.03" help:"Share of the vertices whose opinion is known."`
+	Accuracy       []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
+
+	Out        string        `xor:"to" placeholder:"FILE" help:"Write the events to this file: .ndjson, .ndjson.gz or .ndjson.zst; - is standard output."`
+	NATS       string        `name:"nats" xor:"to" placeholder:"URL" help:"Publish the events to this server instead."`
+	Rate       float64       `placeholder:"N" help:"With --nats, at most this many events a second; 0 is as fast as the server takes them."`
+	Truth      string        `placeholder:"FILE" help:"Write the true prevalences to this CSV file."`
+	TruthEvery time.Duration `default:"1s" help:"Simulated time between two truths of a community."`
+}
+
+// Help is the long help of the command.
+func (*simulateCmd) Help() string {
+	return `Makes an evolving social network: vertices arrive, edges come and go, opinions drift and jump, a
+fallible classifier predicts them, and of a small share they are known. Deterministic, with the truth known.
+
+The truth file has the columns time,community,members,p0..p{K-1},jumped: the true share of every class at
+that time, and when the community last jumped (empty before any).
+
+Examples:
+  gqlstream simulate --vertices 20000 --duration 10m --seed 7 --out log.ndjson.zst --truth truth.csv
+  gqlstream simulate --nats nats://localhost:4222 --rate 2000 --duration 0 --truth truth.csv`
+}
+
+func (c *simulateCmd) config() ingest.SimulationConfig {
+	s := ingest.DefaultSimulation()
+	s.Seed, s.Vertices, s.Communities, s.Classes = c.Seed, c.Vertices, c.Communities, c.Classes
+	s.EdgesPerVertex, s.Activity, s.Duration = c.EdgesPerVertex, c.Activity, c.Duration
+	s.Drift, s.DriftPeriod, s.JumpEvery, s.JumpSize = c.Drift, c.DriftPeriod, c.JumpEvery, c.JumpSize
+	s.LabelShare, s.Accuracy = c.LabelShare, c.Accuracy
+	switch {
+	case !c.Start.IsZero():
+		s.Start = c.Start
+	case c.NATS != "":
+		s.Start = time.Now()
+	}
+	return s
+}
+
+// Run simulates into a file or a stream.
+func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
+	if c.Out == "" && c.NATS == "" {
+		return usagef("simulate: --out FILE or --nats URL is needed")
+	}
+	if c.Duration == 0 && c.NATS == "" {
+		return usagef("simulate: --duration 0 never ends; give --out a duration")
+	}
+	if c.TruthEvery <= 0 || c.Rate < 0 {
+		return usagef("simulate: --truth-every must be more than 0 and --rate not below 0")
+	}
+	simulation, err := ingest.NewSimulation(c.config())
+	if err != nil {
+		return usageError{err}
+	}
+	truth, err := newTruthLog(c.Truth, c.Classes)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, truth.Close()) }()
+	if c.NATS != "" {
+		return c.publish(ctx, con, simulation, truth)
+	}
+	return c.store(ctx, con, simulation, truth)
+}
+
+// store writes the events to the file.
+func (c *simulateCmd) store(ctx context.Context, con console, s *ingest.Simulation, truth *truthLog) (err error) {
+	log := ingest.NewLogWriter(con.Out)
+	if c.Out != "-" {
+		if log, err = ingest.CreateLog(c.Out); err != nil {
+			return usageError{err}
+		}
+	}
+	write := func(b *event.Batch) error { return log.Write(b) }
+	return errors.Join(c.follow(ctx, con, s, truth, write), log.Close())
+}
+
+// publish sends the events to the server. An interrupt is a fine way to end it.
+func (c *simulateCmd) publish(ctx context.Context, con console, s *ingest.Simulation, truth *truthLog) error {
+	nc, err := ingest.Connect(ingest.ConnectConfig{URL: c.NATS})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	if err := ingest.EnsureStreams(ctx, js, ingest.DefaultStreamNames()); err != nil {
+		return err
+	}
+	publisher, err := ingest.NewPublisher(nc, ingest.PublisherConfig{
+		Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
+	})
+	if err != nil {
+		return err
+	}
+	defer publisher.Close()
+	writer := streamWriter{publisher: publisher, rate: c.Rate}
+	err = c.follow(ctx, con, s, truth, func(b *event.Batch) error { return writer.write(ctx, b) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.Join(err, publisher.Flush(ctx))
+}
+
+// follow hands every step of the simulation to write, and writes the truth that
+// belongs to it.
+func (c *simulateCmd) follow(
+	ctx context.Context, con console, s *ingest.Simulation, truth *truthLog, write func(*event.Batch) error,
+) error {
+	meter := newMeter(con.Err, "events")
+	defer meter.finish()
+	var b event.Batch
+	for {
+		err := s.Next(ctx, &b)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := write(&b); err != nil {
+			return err
+		}
+		if b.Emit {
+			if err := truth.follow(s, c.TruthEvery); err != nil {
+				return err
+			}
+		}
+		done := 0.0
+		if c.Duration > 0 {
+			done = float64(s.Elapsed()) / float64(c.Duration)
+		}
+		meter.add(b.Events(), done)
+	}
+}
+
+// truthLog writes true prevalences as CSV.
+type truthLog struct {
+	w    *bufio.Writer
+	file io.Closer
+	next event.Time
+	row  []byte
+	rows []ingest.TruthRecord
+}
+
+// newTruthLog creates the file at path; an empty path gives a log that writes
+// nothing.
+func newTruthLog(path string, classes int) (*truthLog, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &truthLog{w: bufio.NewWriter(file), file: file}
+	t.w.WriteString("time,community,members")
+	for k := range classes {
+		fmt.Fprintf(t.w, ",p%d", k)
+	}
+	t.w.WriteString(",jumped\n")
+	return t, nil
+}
+
+// follow writes the truth if it is due at the simulation's time.
+func (t *truthLog) follow(s *ingest.Simulation, every time.Duration) error {
+	if t == nil || s.Now() < t.next {
+		return nil
+	}
+	t.next = s.Now() + event.Time(every)
+	t.rows = s.AppendTruth(t.rows[:0])
+	for _, r := range t.rows {
+		t.row = fmt.Appendf(t.row[:0], "%v,%s,%d", r.Time, r.Community, r.Members)
+		for _, share := range r.Prevalence {
+			t.row = strconv.AppendFloat(append(t.row, ','), share, 'g', -1, 64)
+		}
+		t.row = append(t.row, ',')
+		if r.Jumped != 0 {
+			t.row = append(t.row, r.Jumped.String()...)
+		}
+		if _, err := t.w.Write(append(t.row, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close writes out what is buffered.
+func (t *truthLog) Close() error {
+	if t == nil {
+		return nil
+	}
+	return errors.Join(t.w.Flush(), t.file.Close())
+}
