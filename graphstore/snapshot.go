@@ -42,9 +42,18 @@ func (s *Store) Sections() []Section {
 // WriteTo writes the table as an uncompressed Arrow IPC file and returns how many
 // bytes that took. The bytes depend on the content of the store alone.
 func (s Section) WriteTo(w io.Writer) (int64, error) {
+	n, err := writeTable(w, func(visit func([]vector) error) error { return s.store.table(s.Table, visit) })
+	if err != nil {
+		return n, fmt.Errorf("graphstore: write table %s: %w", s.Table, err)
+	}
+	return n, nil
+}
+
+// writeTable writes the chunks of a table, at least one, as an Arrow IPC file.
+func writeTable(w io.Writer, chunks func(visit func([]vector) error) error) (int64, error) {
 	counter := &countingWriter{w: w}
 	var file *ipc.FileWriter
-	err := s.store.table(s.Table, func(rows []vector) error {
+	err := chunks(func(rows []vector) error {
 		record := recordOf(rows)
 		defer record.Release()
 		if file == nil {
@@ -58,10 +67,7 @@ func (s Section) WriteTo(w io.Writer) (int64, error) {
 	if err == nil {
 		err = file.Close()
 	}
-	if err != nil {
-		return counter.n, fmt.Errorf("graphstore: write table %s: %w", s.Table, err)
-	}
-	return counter.n, nil
+	return counter.n, err
 }
 
 // countingWriter is a writer that knows its position, which is all that the IPC

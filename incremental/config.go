@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -28,6 +29,7 @@ type Config struct {
 	Alpha       float64           // teleport probability, 0 is 0.1
 	Tolerance   float64           // eta of section 6, 0 is 1e-2
 	MembersMin  int               // smaller communities are suppressed; 0 suppresses none
+	VacuumEvery time.Duration     // of log time; 0 is a minute, < 0 never
 	Limits      Limits
 }
 
@@ -39,11 +41,15 @@ type Limits struct {
 	Communities int
 }
 
+// vacuumEveryDefault is how often the store is put into its canonical order.
+const vacuumEveryDefault = time.Minute
+
 // WithDefaults returns the configuration with every zero replaced.
 func (c Config) WithDefaults() Config {
 	c.Kernel = cmp.Or(c.Kernel, diffusion.PPR)
 	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
 	c.Tolerance = cmp.Or(c.Tolerance, diffusion.ToleranceDefault)
+	c.VacuumEvery = cmp.Or(c.VacuumEvery, vacuumEveryDefault)
 	if len(c.Estimates) == 0 {
 		c.Estimates = []quant.Options{quant.DefaultOptions()}
 	}
@@ -84,6 +90,14 @@ func xxhashSum(dst, data []byte) []byte {
 	h := xxhash.New()
 	h.Write(data)
 	return h.Sum(dst)
+}
+
+// store returns the part that the store needs.
+func (c Config) store() graphstore.Config {
+	return graphstore.Config{
+		Classes: c.Classes, Communities: c.Communities, VerticesMax: c.Limits.Vertices,
+		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities,
+	}
 }
 
 // diffusion returns the part that decides the kernels.

@@ -33,6 +33,7 @@ type Result struct {
 	Refused   []event.Refusal   // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate  // by community, then in the order of the configuration
 	Delta     *graphstore.Delta // what changed; valid until the next Step
+	Vacuumed  bool              // the store is in its canonical order: Save now or never
 }
 
 // New returns a cold core that has seen nothing.
@@ -41,11 +42,7 @@ func New(config Config) (*Core, error) {
 		return nil, fmt.Errorf("incremental: %w", err)
 	}
 	config = config.WithDefaults()
-	store, err := graphstore.New(graphstore.Config{
-		Classes: config.Classes, Communities: config.Communities,
-		VerticesMax: config.Limits.Vertices, EdgesMax: config.Limits.Edges,
-		CommunitiesMax: config.Limits.Communities,
-	})
+	store, err := graphstore.New(config.store())
 	if err != nil {
 		return nil, fmt.Errorf("incremental: %w", err)
 	}
@@ -68,13 +65,26 @@ func (c *Core) Step(b *event.Batch) Result {
 		c.tallies.Update(view, delta, c.sums, votes)
 		c.diffuse(view, delta)
 	}
+	before := c.time
 	c.position, c.time = b.Last, b.Time
 	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused, Delta: delta}
 	if b.Emit {
 		c.warmUp(view)
 		result.Estimates = c.estimate(view)
 	}
+	if b.Checkpoint || c.vacuumDue(before) {
+		c.store.Vacuum()
+		result.Vacuumed = true
+	}
 	return result
+}
+
+// vacuumDue reports whether the log's time has crossed a multiple of VacuumEvery.
+// The log decides when, because the order that a vacuum leaves shows in the last
+// bits of the kernels.
+func (c *Core) vacuumDue(before event.Time) bool {
+	every := event.Time(c.config.VacuumEvery)
+	return every > 0 && before > 0 && c.time/every > before/every
 }
 
 // Position returns the last position applied.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/tally"
 	"gqlstream/quant"
 )
 
@@ -22,9 +23,9 @@ func (c *Core) estimate(view graphstore.View) []quant.Estimate {
 	}
 	each := make([][]quant.Estimate, len(c.kernels))
 	c.forCommunities(func(id graphstore.Community, worker int) {
-		if c.tallies.Moved(id) {
+		if c.tallies.Progress(id).Moved {
 			each[id] = c.solve(id, view, &c.solvers[worker])
-			c.tallies.ClearMoved(id)
+			c.tallies.SetProgress(id, tally.Progress{})
 		}
 	})
 	all := slices.Concat(each...)
@@ -40,7 +41,10 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	}
 	statistics := c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
 	records := make([]quant.Estimate, len(c.config.Estimates))
-	_, mixed := c.tallies.ModelVersion(id)
+	k := c.kernels[id]
+	version, mixed := c.tallies.ModelVersion(id)
+	turnover := c.tallies.Turnover(id)
+	turnover.Reset = version != k.version
 	for i, options := range c.config.Estimates {
 		records[i] = record
 		if err := solver.Estimate(&records[i], statistics, options); err != nil {
@@ -49,8 +53,27 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		if mixed {
 			records[i].Flags = append(records[i].Flags, quant.FlagMixedModel)
 		}
+		records[i].SEChange = k.publish(i, solver, turnover)
 	}
+	k.version = version
 	return records
+}
+
+// publish remembers what the error of the next change needs of the solver's last
+// estimate, the i-th of the community, and returns the error of this one: nil for
+// a first estimate.
+func (k *kernel) publish(i int, solver *quant.Solver, turnover quant.Turnover) []float64 {
+	for len(k.published) <= i {
+		k.published = append(k.published, nil)
+	}
+	now := &quant.Snapshot{}
+	solver.Snapshot(now)
+	before := k.published[i]
+	k.published[i] = now
+	if before == nil {
+		return nil
+	}
+	return quant.SEChange(make([]float64, len(now.SE)), before, now, turnover)
 }
 
 // header fills what does not depend on the method.

@@ -8,6 +8,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest/event"
+	"gqlstream/quant"
 )
 
 // kernel keeps the kernel masses of one community: as a field that follows every
@@ -17,6 +18,9 @@ type kernel struct {
 	values      []float64 // of the other kernels
 	certificate float64
 	stale       bool // values no longer belong to the graph
+
+	published []*quant.Snapshot // of the last estimate, by its place in the configuration
+	version   uint32            // model version of the last estimates
 }
 
 func (k *kernel) mass(v graphstore.Vertex) float64 {

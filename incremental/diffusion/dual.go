@@ -73,6 +73,7 @@ type Dual struct {
 	degreeSum float64
 	bound     float64 // on |R(v)| / (alpha d(v)), rounding aside
 	rounding  float64 // on the rounding error of the same, in units of 2^-53
+	floor     float64 // rounding after the last rebuild
 	pace      float64
 	stale     bool
 	scan      bool

@@ -13,8 +13,7 @@ func (g *Dual) rebuildDue(view graphstore.View) bool {
 	if g.work.Traversals-g.work.rebuiltAt > passes+1<<20 {
 		return true
 	}
-	return g.rounding*unitRoundoff > roundingShare*g.config.Tolerance &&
-		g.work.Traversals > g.work.rebuiltAt
+	return g.rounding*unitRoundoff > roundingShare*g.config.Tolerance && g.rounding > 2*g.floor
 }
 
 // restart computes R from nothing and iterates from where y stands.
@@ -40,6 +39,7 @@ func (g *Dual) rebuild(view graphstore.View) {
 		}
 		g.rounding = max(g.rounding, float64(len(view.Neighbors(v))+8)*g.scale())
 	}
+	g.floor = g.rounding
 	g.stale, g.scan = false, true
 	g.work.Rebuilds++
 	g.work.rebuiltAt = g.work.Traversals
@@ -197,7 +197,8 @@ func (g *Dual) Check(view graphstore.View) error {
 			errs = append(errs, fmt.Errorf("degree of %d is %v, graph says %v", v, d, want))
 		}
 		g.residualsAt(view, v, exact)
-		allowed := (shrinkMax*g.rounding + float64(len(view.Neighbors(v))+8)*g.scale()) * unitRoundoff * g.alpha * d
+		allowed := shrinkMax*g.rounding + float64(len(view.Neighbors(v))+8)*g.scale()
+		allowed *= unitRoundoff * g.alpha * d
 		for j, x := range r {
 			if !(math.Abs(x-exact[j]) <= allowed) {
 				errs = append(errs, fmt.Errorf("residual %d of %d is %v, recomputed %v, allowed difference %v",

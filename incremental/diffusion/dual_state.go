@@ -43,7 +43,7 @@ func (g *Dual) AppendBinary(b []byte) ([]byte, error) {
 }
 
 func (g *Dual) scalars() []*float64 {
-	return []*float64{&g.keep, &g.peak, &g.degreeSum, &g.bound, &g.rounding, &g.pace}
+	return []*float64{&g.keep, &g.peak, &g.degreeSum, &g.bound, &g.rounding, &g.floor, &g.pace}
 }
 
 // RestoreDual makes the dual whose binary form is data and whose graph, at that

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"gqlstream/graphstore"
@@ -196,9 +197,14 @@ func TestStaleFieldRecovers(t *testing.T) {
 		alpha, tolerance, weighted := settings(seed)
 		w := newWorld(t, seed, 50, weighted)
 		f := newField(t, alpha, tolerance)
+		var missed []SourceChange
 		for step := range 20 {
 			view, delta := w.next()
-			changes := w.moves(view)
+			changes := append(missed, w.moves(view)...)
+			if missed = nil; w.r.IntN(5) == 0 {
+				missed = changes // a delta that the field is not told of
+				continue
+			}
 			before := masses(f)
 			switch w.r.IntN(4) {
 			case 0:
@@ -280,6 +286,31 @@ func TestCertificateHoldsAfterLongStream(t *testing.T) {
 	}
 }
 
+// Fields of one view may be updated side by side, with the bits of one by one.
+// The race detector watches.
+func TestFieldsShareNothing(t *testing.T) {
+	g := newRandomGraph(t, rand.New(rand.NewPCG(9, 9)), 500, 3000)
+	apart, together := make([]*Field, 6), make([]*Field, 6)
+	for i := range apart {
+		apart[i], together[i] = newField(t, 0.1, 1e-3), newField(t, 0.1, 1e-3)
+	}
+	for step := range 10 {
+		view, delta := g.change(30)
+		var wait sync.WaitGroup
+		for i := range apart {
+			sources := []SourceChange{{Vertex(7*step + i), 1}}
+			apart[i].Update(view, delta, sources)
+			wait.Go(func() { together[i].Update(view, delta, sources) })
+		}
+		wait.Wait()
+		for i := range apart {
+			if !slices.Equal(apart[i].z, together[i].z) || !slices.Equal(apart[i].cells, together[i].cells) {
+				t.Fatalf("step %d: field %d differs", step, i)
+			}
+		}
+	}
+}
+
 // Steady updates must not allocate.
 func TestSteadyUpdatesDoNotAllocate(t *testing.T) {
 	g := newRandomGraph(t, rand.New(rand.NewPCG(6, 6)), 1000, 8000)
@@ -326,4 +357,16 @@ func TestNegativeMultiplicityPanics(t *testing.T) {
 		}
 	}()
 	f.Update(view, delta, []SourceChange{{0, -1}})
+}
+
+// Fractions must not leave a crumb of M behind when everyone has left.
+func TestLastLeaveLeavesNothing(t *testing.T) {
+	w := newWorld(t, 4, 12, true)
+	view, delta := w.next()
+	f := newField(t, 0.1, 1e-3)
+	f.Update(view, delta, []SourceChange{{0, 0.1}, {1, 0.2}})
+	f.Update(view, nil, []SourceChange{{0, -0.1}, {1, -0.2}})
+	if f.SourceSum() != 0 || total(masses(f)) != 0 || f.Certificate() != 0 {
+		t.Fatalf("M = %v, mass %v, certificate %v", f.SourceSum(), total(masses(f)), f.Certificate())
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gqlstream/graphstore"
 )
@@ -12,24 +13,28 @@ import (
 // stateVersion is the first byte of a field's binary form.
 const stateVersion = 1
 
-// AppendBinary appends all of the field that a later Update depends on, residuals
-// included, so that a restored field goes on with the same bits. Degrees are not
-// in it, the graph has them; nor is what the last call touched.
-// 16 bytes a vertex and 12 a source. The error is always nil.
-func (f *Field) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, stateVersion, asByte(f.stale), asByte(f.scan), asByte(f.reach.known))
+// State is all of a field that a later Update depends on, residuals included, so
+// that a restored field goes on with the same bits. Degrees are not in it, the
+// graph has them; nor is what the last call touched.
+type State struct {
+	Z, R []float64 // n: solution and residual
+	Rest []byte    // sources, running sums and counters
+}
+
+// State returns a copy of the field's state: 16 bytes a vertex and 12 a source.
+func (f *Field) State() State {
+	s := State{Z: slices.Clone(f.z), R: make([]float64, len(f.z))}
+	for v := range f.cells {
+		s.R[v] = f.cells[v].r
+	}
+	b := []byte{stateVersion, asByte(f.stale), asByte(f.scan), asByte(f.reach.known)}
 	for _, x := range f.scalars() {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
 	}
 	for _, x := range f.work.counters() {
 		b = binary.LittleEndian.AppendUint64(b, *x)
 	}
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(f.z)))
 	b = binary.LittleEndian.AppendUint64(b, uint64(f.sources))
-	for v, z := range f.z {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(z))
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(f.cells[v].r))
-	}
 	for v, m := range f.source {
 		if m != 0 {
 			b = binary.LittleEndian.AppendUint32(b, uint32(v))
@@ -41,7 +46,8 @@ func (f *Field) AppendBinary(b []byte) ([]byte, error) {
 			b = binary.LittleEndian.AppendUint64(b, word)
 		}
 	}
-	return b, nil
+	s.Rest = b
+	return s
 }
 
 func (f *Field) scalars() []*float64 {
@@ -65,16 +71,16 @@ func asByte(on bool) byte {
 	return 0
 }
 
-// RestoreField makes the field whose binary form is data and whose graph, at that
-// time, is view. The tolerance may differ from the one it was kept to; alpha may
-// not. It trusts no length in data and does not keep it.
-func RestoreField(config Config, view graphstore.View, data []byte) (*Field, error) {
+// RestoreField makes the field of a state whose graph, at that time, is view. The
+// tolerance may differ from the one it was kept to; alpha may not. It trusts no
+// length in the state and does not keep it.
+func RestoreField(config Config, view graphstore.View, state State) (*Field, error) {
 	f, err := NewField(config)
 	if err != nil {
 		return nil, err
 	}
 	keep := f.keep
-	if err := f.decode(view, data); err != nil {
+	if err := f.decode(view, state); err != nil {
 		return nil, fmt.Errorf("diffusion: restore field: %w", err)
 	}
 	if f.keep != keep {
@@ -85,8 +91,8 @@ func RestoreField(config Config, view graphstore.View, data []byte) (*Field, err
 
 var errTruncated = errors.New("truncated")
 
-func (f *Field) decode(view graphstore.View, data []byte) error {
-	d := decoder{rest: data}
+func (f *Field) decode(view graphstore.View, state State) error {
+	d := decoder{rest: state.Rest}
 	head := d.take(4)
 	if head == nil {
 		return errTruncated
@@ -101,25 +107,25 @@ func (f *Field) decode(view graphstore.View, data []byte) error {
 	for _, x := range f.work.counters() {
 		*x = d.uint64()
 	}
-	n, sources := d.uint64(), d.uint64()
+	n, sources := uint64(len(state.Z)), d.uint64()
 	if d.short {
 		return errTruncated
 	}
-	if n != uint64(view.Vertices()) {
-		return fmt.Errorf("%d vertices, graph has %d", n, view.Vertices())
+	if n != uint64(view.Vertices()) || len(state.R) != len(state.Z) {
+		return fmt.Errorf("%d values and %d residuals, the graph has %d vertices", n, len(state.R), view.Vertices())
 	}
 	reach := uint64(0)
 	if f.reach.known {
 		reach = (n + 63) / 64
 	}
-	if sources > n || uint64(len(d.rest)) != 16*n+12*sources+8*reach {
+	if sources > n || uint64(len(d.rest)) != 12*sources+8*reach {
 		return errTruncated
 	}
 	f.grow(int(n))
 	f.blank = false
-	for v := range f.z {
-		f.z[v] = d.float()
-		f.cells[v] = cell{r: d.float(), d: view.Degree(Vertex(v)) + 1}
+	copy(f.z, state.Z)
+	for v, r := range state.R {
+		f.cells[v] = cell{r: r, d: view.Degree(Vertex(v)) + 1}
 	}
 	for range sources {
 		v := d.uint32()

@@ -37,11 +37,7 @@ func TestRestoredFieldGoesOnBitForBit(t *testing.T) {
 
 func restore(t *testing.T, f *Field, w *world) *Field {
 	t.Helper()
-	data, err := f.AppendBinary([]byte("x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := RestoreField(f.config, w.store.View(), data[1:])
+	g, err := RestoreField(f.config, w.store.View(), f.State())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,23 +50,27 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	f := newField(t, 0.1, 1e-2)
 	view, delta := w.next()
 	f.Update(view, delta, []SourceChange{{0, 1}, {1, 2}})
-	data, _ := f.AppendBinary(nil)
-	for n := range data {
-		if _, err := RestoreField(f.config, view, data[:n]); err == nil {
-			t.Fatalf("%d of %d bytes were accepted", n, len(data))
+	state := f.State()
+	with := func(rest []byte) State { return State{Z: state.Z, R: state.R, Rest: rest} }
+	for n := range state.Rest {
+		if _, err := RestoreField(f.config, view, with(state.Rest[:n])); err == nil {
+			t.Fatalf("%d of %d bytes were accepted", n, len(state.Rest))
 		}
 	}
-	for i := range data {
-		damaged := slices.Clone(data)
+	for i := range state.Rest {
+		damaged := slices.Clone(state.Rest)
 		damaged[i] ^= 0xff
-		_, _ = RestoreField(f.config, view, damaged)
+		_, _ = RestoreField(f.config, view, with(damaged))
 	}
-	if _, err := RestoreField(Config{Alpha: 0.2}, view, data); err == nil {
+	if _, err := RestoreField(f.config, view, State{Z: state.Z, R: state.R[1:], Rest: state.Rest}); err == nil {
+		t.Fatal("a residual too few was accepted")
+	}
+	if _, err := RestoreField(Config{Alpha: 0.2}, view, state); err == nil {
 		t.Fatal("another alpha was accepted")
 	}
 	w.edge(90, 91, 1)
 	if view, _ = w.apply(); true {
-		if _, err := RestoreField(f.config, view, data); err == nil {
+		if _, err := RestoreField(f.config, view, state); err == nil {
 			t.Fatal("another graph was accepted")
 		}
 	}

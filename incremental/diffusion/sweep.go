@@ -157,7 +157,9 @@ func (f *Field) spread(neighbors []Vertex, x, limit float64) (after, before floa
 }
 
 // spreadWeighted is spread where edges have weights.
-func (f *Field) spreadWeighted(neighbors []Vertex, weights []float64, x, limit float64) (after, before float64) {
+func (f *Field) spreadWeighted(neighbors []Vertex, weights []float64, x, limit float64) (
+	after, before float64,
+) {
 	cells := f.cells
 	weights = weights[:len(neighbors)]
 	for i, u := range neighbors {

@@ -35,7 +35,7 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 		t.weigh(c, s.label.Class, scratch, before, -1)
 		t.weigh(c, s.label.Class, scratch, after, 1)
 		c.a[slot] = after
-		c.moved = true
+		c.progress.Moved = true
 	}
 }
 
@@ -99,7 +99,7 @@ func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neig
 		t.weigh(c, s.label.Class, cells, a, 1)
 		c.a[t.rows.slot[v]] = a
 	}
-	c.moved = true
+	c.progress.Moved = true
 }
 
 // Rebuild counts everything but the kernels' masses from nothing: the start of a

@@ -7,6 +7,7 @@ import (
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
+	"gqlstream/quant"
 )
 
 // Vertex and CommunityID are the store's dense indices.
@@ -47,7 +48,7 @@ type community struct {
 	a1, a2                      [families][]Sum // K x Z, class-major
 	classA1, classA2            []Sum           // K
 	sources                     []diffusion.SourceChange
-	moved                       bool // since the flag was last cleared
+	progress                    Progress
 }
 
 // New returns empty tallies for K classes. It panics if K < 1.
@@ -71,7 +72,7 @@ func (t *Tallies) newCommunity() *community {
 	k := t.classes
 	c := &community{
 		anchored: make([]uint64, k), ownSquare: make([]Sum, k*k),
-		classA1: make([]Sum, k), classA2: make([]Sum, k), moved: true,
+		classA1: make([]Sum, k), classA2: make([]Sum, k), progress: Progress{Moved: true},
 	}
 	for kind := range family(families) {
 		if t.keep.has(kind) {
@@ -88,12 +89,29 @@ func (t *Tallies) newCommunity() *community {
 // its unlabelled members, by signed multiplicity, sorted by vertex.
 func (t *Tallies) Sources(c CommunityID) []diffusion.SourceChange { return t.each[c].sources }
 
-// Moved reports whether any statistic of the community changed since the last
-// ClearMoved.
-func (t *Tallies) Moved(c CommunityID) bool { return t.each[c].moved }
+// Progress is what happened to a community since it was last estimated.
+type Progress struct {
+	Moved  bool   `json:"moved"`  // some statistic of it may have changed
+	Joined uint64 `json:"joined"` // squared multiplicities of profiled members that came or changed
+	Left   uint64 `json:"left"`   // squared multiplicities of profiled members that came, went or changed
+}
 
-// ClearMoved forgets the changes of the community so far.
-func (t *Tallies) ClearMoved(c CommunityID) { t.each[c].moved = false }
+// Progress returns what happened to the community since SetProgress.
+func (t *Tallies) Progress(c CommunityID) Progress { return t.each[c].progress }
+
+// SetProgress overwrites it: with the zero Progress when the community has been
+// estimated.
+func (t *Tallies) SetProgress(c CommunityID, p Progress) { t.each[c].progress = p }
+
+// Turnover returns how the profiled members of the community differ from those of
+// its last estimate, as quant.SEChange wants it.
+func (t *Tallies) Turnover(id CommunityID) quant.Turnover {
+	c := t.each[id]
+	return quant.Turnover{
+		Stayed: float64(c.squares) - min(float64(c.progress.Joined), float64(c.squares)),
+		Joined: float64(c.progress.Joined), Left: float64(c.progress.Left),
+	}
+}
 
 // Rows returns how many calibration labels have a prediction.
 func (t *Tallies) Rows() int { return len(t.rows.order) }
@@ -146,7 +164,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 		}
 		t.countSquare(c, s.profile.own, float64(multiplicity), sign)
 	}
-	c.moved = true
+	c.progress.Moved = true
 }
 
 func (t *Tallies) countSquare(c *community, own []uint32, multiplicity float64, sign int) {

@@ -54,7 +54,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	t.rows.merge(added, released)
 	if len(t.changed) > 0 {
 		for _, c := range t.each {
-			c.moved = true // N is shared by all
+			c.progress.Moved = true // N is shared by all
 		}
 	}
 }
@@ -152,9 +152,20 @@ func (t *Tallies) recount(s shift, before, after *state) {
 	c := t.each[s.community]
 	t.count(c, before, s.before, -1)
 	t.count(c, after, s.after, 1)
+	c.progress.Left += before.square(s.before)
+	c.progress.Joined += after.square(s.after)
 	if change := source(after, s.after) - source(before, s.before); change != 0 {
 		c.sources = append(c.sources, diffusion.SourceChange{V: s.v, Change: change})
 	}
+}
+
+// square returns the squared multiplicity of a member that is estimated from its
+// profile, else 0.
+func (s *state) square(multiplicity uint32) uint64 {
+	if s.labelled() || s.profile.own == nil {
+		return 0
+	}
+	return uint64(multiplicity) * uint64(multiplicity)
 }
 
 // source returns the multiplicity with which a member feeds the kernel.
