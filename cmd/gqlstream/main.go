@@ -41,13 +41,16 @@ type console struct {
 }
 
 type cli struct {
-	Run      runCmd      `cmd:"" help:"Follow the stream and keep the estimates of every community current."`
-	Estimate estimateCmd `cmd:"" help:"Estimate once, from files."`
-	Replay   replayCmd   `cmd:"" help:"Run a stream or files from the beginning through a fresh core."`
-	Check    checkCmd    `cmd:"" help:"Check a configuration and print it as it takes effect."`
-	Demo     demoCmd     `cmd:"" help:"Show truth, plain counting and our estimate, live, on a simulated network."`
-	Simulate simulateCmd `cmd:"" help:"Make an evolving social network with known truth, into a file or a stream."`
-	Version  versionCmd  `cmd:"" help:"Print the version, the Go release and the event schema version."`
+	Run        runCmd        `cmd:"" help:"Follow the stream and keep the estimates of every community current."`
+	Publish    publishCmd    `cmd:"" help:"Publish files to the stream."`
+	Estimate   estimateCmd   `cmd:"" help:"Estimate once, from files."`
+	Evaluate   evaluateCmd   `cmd:"" help:"Say which method to use on your labelled graph, and whether its interval can be believed."`
+	Replay     replayCmd     `cmd:"" help:"Run a stream or files from the beginning through a fresh core."`
+	Check      checkCmd      `cmd:"" help:"Check a configuration and print it as it takes effect."`
+	Demo       demoCmd       `cmd:"" help:"Show truth, plain counting and our estimate, live, on a simulated network."`
+	Simulate   simulateCmd   `cmd:"" help:"Make an evolving social network with known truth, into a file or a stream."`
+	Quarantine quarantineCmd `cmd:"" help:"List, show and retry what was refused."`
+	Version    versionCmd    `cmd:"" help:"Print the version, the Go release and the event schema version."`
 }
 
 func main() {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,8 +29,10 @@ type pipeline struct {
 	core       *incremental.Core
 	quarantine *ingest.QuarantineWriter
 	sinks      []sinks.Sink
-	closers    []func() error
-	stats      runStats
+
+	checkpoints *checkpoints
+	closers     []func() error
+	stats       runStats
 }
 
 // pipelineOptions are what a caller decides besides the settings.
@@ -66,43 +69,58 @@ func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (
 		return p, err
 	}
 	p.closers = append(p.closers, p.broker.close)
+	if p.broker.embedded == nil { // which has a lock of its own
+		lock, err := ingest.AcquireLock(settings.State)
+		if err != nil {
+			return p, err
+		}
+		p.closers = append(p.closers, lock.Release)
+	}
 	if err = ingest.EnsureStreams(ctx, p.broker.js, ingest.DefaultStreamNames()); err != nil {
 		return p, err
 	}
-	if p.core, err = incremental.New(p.config); err != nil {
+	if p.checkpoints, err = openCheckpoints(settings.State); err != nil {
 		return p, err
 	}
-	p.closers = append(p.closers, func() error { p.core.Close(); return nil })
+	at, identity, err := p.restore()
+	if err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, func() error { p.core.Close(); return nil },
+		func() error { return p.checkpoints.collect(p, true) })
 	if err = p.openSinks(ctx, o); err != nil {
 		return p, err
 	}
-	return p, p.openSource(ctx, steps, o.drain)
+	return p, p.openSource(ctx, ingest.JetStreamConfig{
+		Step: steps, From: at, Identity: identity, UntilLast: o.drain,
+	})
 }
 
-// openSource begins to read the log. A drained log gets a flush first, so that
-// the end of the run stands in the log and a replay ends the same way.
-func (p *pipeline) openSource(ctx context.Context, steps ingest.StepConfig, drain bool) error {
+// openSource begins to read the log. A log that is drained gets a flush and a
+// checkpoint first, so that the end of the run stands in the log, a replay ends the
+// same way, and the next run starts here.
+func (p *pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) error {
 	decoder, err := event.NewDecoder(event.Config{Classes: p.settings.Classes.set()})
 	if err != nil {
 		return usageError{err}
 	}
-	if drain {
-		if err := flushLog(ctx, p.broker.js); err != nil {
-			return err
+	if c.UntilLast {
+		for _, op := range []string{"flush", "checkpoint"} {
+			if err := publishControl(ctx, p.broker.js, op); err != nil {
+				return err
+			}
 		}
 	}
-	p.source, err = ingest.OpenJetStream(ctx, p.broker.js, decoder, ingest.JetStreamConfig{
-		Step: steps, UntilLast: drain,
-	})
+	p.source, err = ingest.OpenJetStream(ctx, p.broker.js, decoder, c)
 	if err != nil {
 		return err
 	}
 	p.closers = append(p.closers, p.source.Close)
-	if drain || steps.Time == ingest.EventTime {
+	if c.UntilLast || c.Step.Time == ingest.EventTime {
 		return nil
 	}
 	p.ticker, err = ingest.StartTicker(ctx, p.broker.js, ingest.TickerConfig{
-		Every: steps.Every, Pending: p.source.Pending,
+		Every: c.Step.Every, Pending: p.source.Pending,
 		Report: func(err error) { p.log.Warn("tick", "error", err) },
 	})
 	if err == nil {
@@ -111,13 +129,13 @@ func (p *pipeline) openSource(ctx context.Context, steps ingest.StepConfig, drai
 	return err
 }
 
-// flushLog publishes a flush: the step that holds it ends there and emits.
-func flushLog(ctx context.Context, js jetstream.JetStream) error {
+// publishControl publishes a control event without further fields.
+func publishControl(ctx context.Context, js jetstream.JetStream, op string) error {
 	m := nats.NewMsg(event.Subject(event.KindControl))
 	m.Header.Set(event.HeaderContentType, event.JSON)
-	m.Data = []byte(`{"op":"flush"}`)
+	m.Data = []byte(`{"op":"` + op + `"}`)
 	if _, err := js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("publish a flush: %w", err)
+		return fmt.Errorf("publish a %s: %w", op, err)
 	}
 	return nil
 }
@@ -128,7 +146,13 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 		return err
 	}
 	p.closers = append(p.closers, func() error { p.quarantine.Close(); return nil })
-	published, err := sinks.NewNATS(p.broker.nc, sinks.NATSConfig{Stream: names.Estimates, Bucket: names.Latest})
+	log, err := ingest.IdentityAt(ctx, p.broker.js, names.Log, 0)
+	if err != nil {
+		return err
+	}
+	published, err := sinks.NewNATS(p.broker.nc, sinks.NATSConfig{
+		Stream: names.Estimates, Bucket: names.Latest, Log: log.Created.Format(time.RFC3339Nano),
+	})
 	if err != nil {
 		return err
 	}

@@ -103,5 +103,10 @@ func (p *pipeline) run(ctx context.Context) error {
 			}
 		}
 		p.record(&batch, &result)
+		if result.Vacuumed {
+			if err := p.save(ctx, &batch); err != nil {
+				return err
+			}
+		}
 	}
 }

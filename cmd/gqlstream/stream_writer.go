@@ -8,10 +8,11 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// messageBytesAim is the size at which a message of several events is closed.
-const messageBytesAim = 128 << 10
+// messageEventsMax bounds the events of a message that streamWriter makes; a
+// message of so many stays well below the 1 MiB that a broker takes by default.
+const messageEventsMax = 2048
 
-// streamWriter publishes batches as messages of NDJSON, one kind of event each.
+// streamWriter publishes batches as messages that hold one kind of event each.
 type streamWriter struct {
 	publisher *ingest.Publisher
 	rate      float64 // events a second; 0 is no limit
@@ -22,16 +23,25 @@ type streamWriter struct {
 // write publishes the events of b, kind by kind, and waits where the rate is ahead
 // of the clock.
 func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
-	kinds := []func() error{
-		func() error { return publishLines(ctx, s.publisher, event.KindVertex, b.Vertices) },
-		func() error { return publishLines(ctx, s.publisher, event.KindMember, b.Members) },
-		func() error { return publishLines(ctx, s.publisher, event.KindEdge, b.Edges) },
-		func() error { return publishLines(ctx, s.publisher, event.KindLabel, b.Labels) },
-		func() error { return publishLines(ctx, s.publisher, event.KindPrediction, b.Predictions) },
-	}
-	for _, publish := range kinds {
-		if err := publish(); err != nil {
-			return err
+	for _, part := range []struct {
+		kind event.Kind
+		n    int
+	}{
+		{event.KindVertex, len(b.Vertices)},
+		{event.KindMember, len(b.Members)},
+		{event.KindEdge, len(b.Edges)},
+		{event.KindLabel, len(b.Labels)},
+		{event.KindPrediction, len(b.Predictions)},
+	} {
+		for from := 0; from < part.n; from += messageEventsMax {
+			payload, form, err := encodeEvents("arrow", part.kind, b, from, min(from+messageEventsMax, part.n))
+			if err != nil {
+				return err
+			}
+			err = s.publisher.Publish(ctx, ingest.Outgoing{Kind: part.kind, ContentType: form, Payload: payload})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return s.wait(ctx, b.Events())
@@ -59,25 +69,4 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// publishLines publishes events of one kind as lines of JSON, in as few messages
-// as their aimed size allows.
-func publishLines[E any, P interface {
-	*E
-	AppendJSON(dst []byte) []byte
-}](ctx context.Context, publisher *ingest.Publisher, kind event.Kind, events []E) error {
-	var lines []byte // a new one for each message: the publisher keeps it
-	for i := range events {
-		lines = append(P(&events[i]).AppendJSON(lines), '\n')
-		if len(lines) < messageBytesAim && i < len(events)-1 {
-			continue
-		}
-		err := publisher.Publish(ctx, ingest.Outgoing{Kind: kind, ContentType: event.NDJSON, Payload: lines})
-		if err != nil {
-			return err
-		}
-		lines = nil
-	}
-	return nil
 }

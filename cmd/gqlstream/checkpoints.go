@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"gqlstream/checkpoint"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+// checkpoints saves the core beside the loop: the copy is made in the loop, the
+// writing is not. At most one is being written; a boundary that finds one under
+// way is passed over.
+type checkpoints struct {
+	dir     *checkpoint.Dir
+	writing chan saved // holds one result when the writer is done; nil when none runs
+	last    saved
+}
+
+// saved is what became of one checkpoint.
+type saved struct {
+	position event.Position
+	bytes    int64
+	pause    time.Duration // of the loop, for vacuum and copy
+	took     time.Duration // altogether
+	err      error
+}
+
+// openCheckpoints opens the checkpoints of a state directory.
+func openCheckpoints(state string) (*checkpoints, error) {
+	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
+	return &checkpoints{dir: dir}, err
+}
+
+// restore returns the core of the newest intact checkpoint and where it stands,
+// or a fresh core at the beginning of the log when there is no checkpoint or the
+// configuration is another one: then the log is read again from its start.
+func (p *pipeline) restore() (ingest.Resume, *ingest.Identity, error) {
+	c, err := p.checkpoints.dir.Load()
+	if err != nil {
+		return ingest.Resume{}, nil, err
+	}
+	if c != nil {
+		for _, damage := range c.Damaged {
+			p.log.Warn("a damaged checkpoint was set aside", "reason", damage)
+		}
+		if c.Manifest.Config == p.config.Digest() {
+			p.core, err = incremental.Restore(p.config, c.Sections)
+			if err != nil {
+				return ingest.Resume{}, nil, err
+			}
+			m := c.Manifest
+			at := ingest.Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
+			p.log.Info("restored", "position", m.Position, "written", m.Written)
+			return at, &ingest.Identity{
+				Stream: m.Stream.Name, Created: m.Stream.Created, Position: at.Position, Digest: m.Stream.Digest,
+			}, nil
+		}
+		p.log.Warn("the configuration has changed since the last checkpoint; reading the log from its beginning",
+			"checkpoint", c.Manifest.Config, "now", p.config.Digest())
+	}
+	p.core, err = incremental.New(p.config)
+	return ingest.Resume{}, nil, err
+}
+
+// save starts a checkpoint of the step just taken, unless one is being written.
+func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
+	k := p.checkpoints
+	if err := k.collect(p, false); err != nil || k.writing != nil {
+		return err
+	}
+	begun := time.Now()
+	id, err := p.source.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	state, err := p.core.Save()
+	if err != nil {
+		return err
+	}
+	sections := make([]checkpoint.Section, len(state))
+	for i, s := range state {
+		sections[i] = checkpoint.Section{Name: s.Name, Write: func(w io.Writer) error {
+			_, err := w.Write(s.Data)
+			return err
+		}}
+	}
+	m := checkpoint.Manifest{
+		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.config.Digest(),
+		Version: version, Written: begun.UTC(),
+		Stream: checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+	}
+	pause := time.Since(begun)
+	k.writing = make(chan saved, 1)
+	position := b.Last // b is reused
+	go func(done chan<- saved) {
+		n, err := k.dir.Save(m, sections)
+		done <- saved{position: position, bytes: n, pause: pause, took: time.Since(begun), err: err}
+	}(k.writing)
+	return nil
+}
+
+// collect takes the result of the writer, if it is there or if wait is set.
+func (k *checkpoints) collect(p *pipeline, wait bool) error {
+	if k.writing == nil {
+		return nil
+	}
+	select {
+	case k.last = <-k.writing:
+	default:
+		if !wait {
+			return nil
+		}
+		k.last = <-k.writing
+	}
+	k.writing = nil
+	if k.last.err != nil {
+		return fmt.Errorf("checkpoint: %w", k.last.err)
+	}
+	p.log.Info("checkpoint", "position", k.last.position, "bytes", k.last.bytes,
+		"pause", k.last.pause.Round(time.Microsecond), "took", k.last.took.Round(time.Millisecond))
+	return nil
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+type publishCmd struct {
+	fileFlags
+	NATS         string  `name:"nats" placeholder:"URL" help:"Publish to this NATS server, such as the one that a run listens on."`
+	Credentials  string  `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
+	State        string  `placeholder:"DIR" help:"Publish into the embedded stream of this state directory, which no process may be using."`
+	Format       string  `default:"arrow" enum:"arrow,json,ndjson" help:"Form of the messages: arrow (fast), ndjson, or json (an array)."`
+	Batch        int     `default:"2048" help:"Events of a message, at most."`
+	Rate         float64 `help:"At most this many events a second; 0 is as fast as the server takes them."`
+	InTimeOrder  bool    `default:"true" negatable:"" help:"Merge the files by the times of their rows; without, kind after kind."`
+	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default what the files say."`
+	Remove       bool    `help:"Remove the edges of the files instead of adding them."`
+	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions that name none."`
+	Producer     string  `placeholder:"ID" help:"Name of this producer: within two minutes, the same files published again under it are dropped as repeats."`
+	Rejects      string  `placeholder:"FILE" help:"Write the refused rows to this file, as lines of JSON."`
+	Strict       bool    `help:"Unknown columns, and at the end refused rows, are an error."`
+}
+
+// Help is the long help of the command.
+func (*publishCmd) Help() string {
+	return `Reads files and publishes their rows to the stream, in which they stay. Rows without a time go first, by
+kind: vertices, labels, predictions, members, edges; rows with one follow in its order. Bad rows are
+refused, counted and shown; the others are published.
+
+Examples:
+  gqlstream publish --nats nats://localhost:4222 --edges edges.csv.gz --labels labels.csv --predictions p.parquet
+  gqlstream publish --state gqlstream-state --edges follows.csv --map src=follower,dst=followee --rejects bad.ndjson`
+}
+
+// maxPublishBatch keeps messages within what decoders accept.
+const maxPublishBatch = event.EventsPerMessageLimit
+
+// publishFlushMax bounds the wait for the server after an interrupt.
+const publishFlushMax = 10 * time.Second
+
+// Run publishes the files.
+func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
+	config, err := c.fileConfig()
+	if err != nil {
+		return err
+	}
+	if err := config.Validate(); err != nil {
+		return usageError{err}
+	}
+	files, err := ingest.NewFileLog(config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, files.Close()) }()
+	if c.Classes == "" {
+		printClasses(con.Err, files.Classes())
+	}
+	b, err := openBroker(fileConfig{
+		State: c.State, NATS: natsConfig{URL: c.NATS, Credentials: c.Credentials},
+	}, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return explainLocked(err)
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	rejects, err := createRejects(c.Rejects)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rejects.close()) }()
+	p := &publishing{
+		files: files, format: c.Format, batchMax: c.Batch, bytesMax: int(b.nc.MaxPayload()), rejects: rejects,
+		pace: streamWriter{rate: c.Rate}, meter: newMeter(con.Err, "events"),
+	}
+	if err := ingest.EnsureLog(ctx, b.js, ingest.DefaultStreamNames().Log); err != nil {
+		return err
+	}
+	p.publisher, err = ingest.NewPublisher(b.nc, ingest.PublisherConfig{
+		Producer: c.Producer, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
+	})
+	if err != nil {
+		return err
+	}
+	defer p.publisher.Close()
+	err = errors.Join(p.run(ctx), p.flushLate(ctx))
+	p.meter.finish()
+	p.summary(con, b.where)
+	if err != nil {
+		return err
+	}
+	return p.verdict(c.Strict)
+}
+
+// fileConfig checks the flags and says what to read.
+func (c *publishCmd) fileConfig() (ingest.FileConfig, error) {
+	config := ingest.FileConfig{
+		Inputs: c.inputs(), Columns: c.columns(), ByKind: !c.InTimeOrder, Strict: c.Strict,
+		Remove: c.Remove, Version: c.ModelVersion,
+	}
+	switch {
+	case !c.any():
+		return config, usagef("publish: no files; give --edges, --labels, --predictions, --members, " +
+			"--vertices or --log")
+	case c.NATS == "" && c.State == "":
+		return config, usagef("publish: no stream; give --nats URL or --state DIR")
+	case c.NATS != "" && c.State != "":
+		return config, usagef("publish: --nats and --state are given; choose one")
+	case c.Batch < 1 || c.Batch > maxPublishBatch:
+		return config, usagef("publish: --batch %d: want 1 to %d", c.Batch, maxPublishBatch)
+	case !(c.Rate >= 0):
+		return config, usagef("publish: --rate %v is negative", c.Rate)
+	}
+	if c.Classes != "" {
+		classes, err := classesFromFlag(c.Classes)
+		if err != nil {
+			return config, usageError{err}
+		}
+		config.Classes = classes.set()
+	}
+	return config, nil
+}
+
+// explainLocked adds what to do while a run owns the state directory.
+func explainLocked(err error) error {
+	var locked *ingest.LockedError
+	if errors.As(err, &locked) {
+		return fmt.Errorf("%w; a run that listens can be reached with --nats", err)
+	}
+	return err
+}
+
+// printClasses says how the classes of the files were read.
+func printClasses(w io.Writer, classes event.ClassSet) {
+	switch {
+	case classes.K() == 0:
+		return
+	case len(classes.Names) == 0:
+		fmt.Fprintf(w, "classes: %d, from the files\n", classes.K())
+		return
+	}
+	named := make([]string, classes.K())
+	for k, name := range classes.Names {
+		named[k] = fmt.Sprintf("%d = %s", k, name)
+	}
+	fmt.Fprintf(w, "classes, from the files: %s\n", strings.Join(named, ", "))
+}
+
+// publishing is one run of publish.
+type publishing struct {
+	files     *ingest.FileLog
+	publisher *ingest.Publisher
+	format    string
+	batchMax  int
+	bytesMax  int // of a payload
+	rejects   *rejectsFile
+	pace      streamWriter
+	meter     *meter
+
+	pending  event.Batch // of one kind, and refused rows
+	kind     event.Kind
+	events   int // published
+	refused  int
+	examples []event.Refusal
+}
+
+// run publishes all rows. A message holds events of one kind that follow each
+// other in the log.
+func (p *publishing) run(ctx context.Context) error {
+	for n := 0; ; n++ {
+		if n&1023 == 0 && ctx.Err() != nil {
+			return fmt.Errorf("interrupted: %w", ctx.Err())
+		}
+		row, err := p.files.Peek()
+		if err == io.EOF {
+			return p.send(ctx)
+		}
+		if err != nil {
+			return errors.Join(err, p.send(ctx))
+		}
+		if row.Kind != p.kind || p.pending.Events() >= p.batchMax {
+			if err := p.send(ctx); err != nil {
+				return err
+			}
+			p.kind = row.Kind
+		}
+		if _, err := p.files.Next(&p.pending); err != nil {
+			return err
+		}
+		if row.Refused {
+			if err := p.reject(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// reject takes the refused row out of the batch.
+func (p *publishing) reject() error {
+	r := p.pending.Refused[0]
+	p.pending.Refused = p.pending.Refused[:0]
+	p.refused++
+	if len(p.examples) < examplesMax {
+		p.examples = append(p.examples, r)
+	}
+	return p.rejects.write(&r)
+}
+
+// send publishes what is pending.
+func (p *publishing) send(ctx context.Context) error {
+	n := p.pending.Events()
+	if n == 0 {
+		return nil
+	}
+	if err := p.sendRange(ctx, 0, n); err != nil {
+		return err
+	}
+	p.pending.Reset()
+	p.events += n
+	done, total := p.files.Progress()
+	p.meter.add(n, float64(done)/float64(max(total, 1)))
+	return p.pace.wait(ctx, n)
+}
+
+// sendRange publishes the pending events [from, to), in halves if the message
+// would be too large.
+func (p *publishing) sendRange(ctx context.Context, from, to int) error {
+	payload, form, err := encodeEvents(p.format, p.kind, &p.pending, from, to)
+	if err != nil {
+		return err
+	}
+	if len(payload) > p.bytesMax && to-from > 1 {
+		middle := (from + to) / 2
+		if err := p.sendRange(ctx, from, middle); err != nil {
+			return err
+		}
+		return p.sendRange(ctx, middle, to)
+	}
+	return p.publisher.Publish(ctx, ingest.Outgoing{Kind: p.kind, ContentType: form, Payload: payload})
+}
+
+// flushLate waits until what was sent is stored, a moment longer than ctx.
+func (p *publishing) flushLate(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return p.publisher.Flush(ctx)
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishFlushMax)
+	defer cancel()
+	return p.publisher.Flush(late)
+}
+
+// summary prints what was published, and to the diagnostics what was not.
+func (p *publishing) summary(con console, where string) {
+	for _, warning := range p.files.Warnings() {
+		fmt.Fprintln(con.Err, "warning:", warning)
+	}
+	if p.refused > 0 {
+		reasons := p.files.Refused()
+		var list []string
+		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+			list = append(list, fmt.Sprintf("%s %s", reason, grouped(reasons[reason])))
+		}
+		fmt.Fprintf(con.Err, "refused %s rows: %s\n", grouped(p.refused), strings.Join(list, ", "))
+		for _, r := range p.examples {
+			fmt.Fprintf(con.Err, "  %s: %s\n", r.Reason, r.Detail)
+		}
+		if more := p.refused - len(p.examples); more > 0 && p.rejects == nil {
+			fmt.Fprintf(con.Err, "  and %s more; --rejects FILE keeps them all\n", grouped(more))
+		}
+	}
+	messages, last := p.publisher.Stored()
+	fmt.Fprintf(con.Out, "published %s events in %s messages to stream %s at %s, now at position %d; "+
+		"refused %s rows\n", grouped(p.events), grouped(int(messages)), ingest.DefaultStreamNames().Log,
+		where, last, grouped(p.refused))
+}
+
+// verdict is the error of a run that published nothing, or with refusals that
+// must not be.
+func (p *publishing) verdict(strict bool) error {
+	switch {
+	case p.events == 0 && p.refused == 0:
+		return errors.New("publish: nothing was published: the files have no rows")
+	case p.events == 0:
+		return errors.New("publish: nothing was published: every row was refused")
+	case strict && p.refused > 0:
+		return fmt.Errorf("publish: %s rows were refused (strict)", grouped(p.refused))
+	}
+	return nil
+}

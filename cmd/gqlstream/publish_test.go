@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+// publishFiles writes the files of a small graph with times and returns the flags
+// that name them.
+func publishFiles(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var edges strings.Builder
+	edges.WriteString("src,dst,weight,ts,type\n")
+	for i := range 3000 {
+		fmt.Fprintf(&edges, "%d,u%d,%g,%d,x\n", i%50, i%70, 1+float64(i%4)/4, 1_700_000_000+(i*7)%900)
+	}
+	edges.WriteString("1,1,1,1700000001,x\n1,2,-3,1700000001,x\n")
+	files := map[string]string{
+		"edges.csv":          edges.String(),
+		"labels.csv":         "vertex,label,role\n1,right,train\n2,left,\nu3,,\n",
+		"predictions.ndjson": `{"vertex":1,"probabilities":[0.25,0.75],"time":1700000100}` + "\n" + `{"vertex":"u3","class":"left","time":1700000500}`,
+		"members.csv":        "community,vertex,weight\nall,1,2\nall,u3,\n",
+		"vertices.csv":       "id,language,views\n1,de,5\nu3,,7\n",
+	}
+	var flags []string
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, "--"+strings.SplitN(name, ".", 2)[0]+"="+path)
+	}
+	slices.Sort(flags)
+	return flags
+}
+
+// runCommand runs one command line.
+func runCommand(args ...string) (code int, out, diagnostics string) {
+	var o, e bytes.Buffer
+	code = execute(context.Background(), args, console{In: strings.NewReader(""), Out: &o, Err: &e})
+	return code, o.String(), e.String()
+}
+
+// storedEvents reads the log of a state directory as lines of JSON.
+func storedEvents(t *testing.T, state string) []string {
+	t.Helper()
+	b, err := openBroker(fileConfig{State: state}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	decoder, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := ingest.OpenJetStream(t.Context(), b.js, decoder, ingest.JetStreamConfig{UntilLast: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	return sourceLines(t, source, false)
+}
+
+// sourceLines reads a source to its end. The received time of events without one
+// is taken out again.
+func sourceLines(t *testing.T, source ingest.Source, files bool) []string {
+	t.Helper()
+	var out bytes.Buffer
+	log := ingest.NewLogWriter(&out)
+	for {
+		var b event.Batch
+		err := source.Next(t.Context(), &b)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !files && len(b.Refused) > 0 {
+			t.Fatalf("the stream holds what is refused: %+v", b.Refused[0])
+		}
+		dropLateTimes(&b)
+		if err := log.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(out.String()), "\n")
+}
+
+func dropLateTimes(b *event.Batch) {
+	const late = event.Time(1_710_000_000 * 1e9) // all times in the files are before, the clock is after
+	drop := func(t *event.Time) {
+		if *t > late {
+			*t = 0
+		}
+	}
+	for i := range b.Edges {
+		drop(&b.Edges[i].Time)
+	}
+	for i := range b.Labels {
+		drop(&b.Labels[i].Time)
+	}
+	for i := range b.Predictions {
+		drop(&b.Predictions[i].Time)
+	}
+	for i := range b.Members {
+		drop(&b.Members[i].Time)
+	}
+	for i := range b.Vertices {
+		drop(&b.Vertices[i].Time)
+	}
+}
+
+// The stream must hold the events of the files, in the order of a FileSource,
+// in whatever form they are sent.
+func TestPublishedFilesAreTheStream(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	flags := publishFiles(t)
+	var command publishCmd
+	for _, flag := range flags {
+		name, path, _ := strings.Cut(flag, "=")
+		switch name {
+		case "--edges":
+			command.Edges = []string{path}
+		case "--labels":
+			command.Labels = []string{path}
+		case "--predictions":
+			command.Predictions = []string{path}
+		case "--members":
+			command.Members = []string{path}
+		case "--vertices":
+			command.Vertices = []string{path}
+		}
+	}
+	for _, mode := range [][]string{
+		{"--format=arrow"}, {"--format=json", "--batch=100"}, {"--format=ndjson", "--batch=7", "--no-in-time-order"},
+	} {
+		source, err := ingest.NewFileSource(ingest.FileConfig{
+			Inputs: command.inputs(), ByKind: len(mode) > 2,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := sourceLines(t, source, true)
+		source.Close()
+		state, rejects := t.TempDir(), filepath.Join(t.TempDir(), "rejects.ndjson")
+		args := slices.Concat([]string{"publish", "--state", state, "--rejects", rejects}, mode, flags)
+		code, out, diagnostics := runCommand(args...)
+		if code != exitFine || !strings.Contains(out, "published 3,009 events") {
+			t.Fatalf("%v: exit %d\n%s%s", mode, code, out, diagnostics)
+		}
+		for _, text := range []string{
+			"refused 2 rows: bad-weight 1, self-loop 1", "edges.csv:3002: ", "0 = left, 1 = right",
+			"ignored columns type",
+		} {
+			if !strings.Contains(diagnostics, text) {
+				t.Errorf("%v: the diagnostics lack %q:\n%s", mode, text, diagnostics)
+			}
+		}
+		checkRejects(t, rejects)
+		if got := storedEvents(t, state); !slices.Equal(got, want) {
+			for i := range min(len(got), len(want)) {
+				if got[i] != want[i] {
+					t.Fatalf("%v: event %d of the stream is\n%s, of the files\n%s", mode, i, got[i], want[i])
+				}
+			}
+			t.Fatalf("%v: %d events in the stream, %d in the files", mode, len(got), len(want))
+		}
+	}
+}
+
+func checkRejects(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	var first rejected
+	if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != 2 {
+		t.Fatalf("%d rejects, want 2: %v", len(lines), err)
+	}
+	if first.Row != 3002 || first.Reason != event.SelfLoop || first.Original != "1,1,1,1700000001,x" {
+		t.Errorf("reject %+v", first)
+	}
+}
+
+// Removals published after the edges leave no edge.
+func TestPublishRemoves(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "e.csv")
+	if err := os.WriteFile(path, []byte("a,b\n1,2\n3,4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state := t.TempDir()
+	code, _, diagnostics := runCommand("publish", "--state", state, "--edges", path, "--map", "src=a,dst=b", "--remove")
+	if code != exitFine {
+		t.Fatalf("exit %d: %s", code, diagnostics)
+	}
+	got := storedEvents(t, state)
+	want := []string{`{"kind":"edge","op":"remove","src":1,"dst":2}`, `{"kind":"edge","op":"remove","src":3,"dst":4}`}
+	if !slices.Equal(got, want) {
+		t.Errorf("stream %q, want %q", got, want)
+	}
+}
+
+// A large message is split, and what no message can say in Arrow goes as JSON.
+func TestPublishSplitsLargeMessages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "v.csv")
+	text := strings.Repeat("x", 2000)
+	var rows strings.Builder
+	rows.WriteString("id,note,views\n")
+	for i := range 1500 {
+		fmt.Fprintf(&rows, "%d,%s,\n", i, text)
+	}
+	if err := os.WriteFile(path, []byte(rows.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state := t.TempDir()
+	if code, _, diagnostics := runCommand("publish", "--state", state, "--vertices", path); code != exitFine {
+		t.Fatalf("exit %d: %s", code, diagnostics)
+	}
+	if got := storedEvents(t, state); len(got) != 1500 {
+		t.Errorf("%d events in the stream, want 1500", len(got))
+	}
+	b, err := openBroker(fileConfig{State: state}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	stream, err := b.js.Stream(t.Context(), ingest.DefaultStreamNames().Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs < 3 {
+		t.Errorf("%d messages for 3 MB, want 3 or more: %v", infoMessages(info), err)
+	}
+}
+
+func infoMessages(info *jetstream.StreamInfo) uint64 {
+	if info == nil {
+		return 0
+	}
+	return info.State.Msgs
+}
+
+// Exit codes tell mistakes of the command line from those of the files.
+func TestPublishExitCodes(t *testing.T) {
+	write := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good, extra := write("e.csv", "src,dst\n1,2\n"), write("x.csv", "src,dst,x\n1,2,3\n")
+	bad, none, half := write("b.csv", "src,dst\n1,1\n"), write("n.csv", "src,dst\n"), write("h.csv", "src,dst\n1,2\n3,3\n")
+	state := t.TempDir()
+	lock, err := ingest.AcquireLock(filepath.Join(state, "locked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	for _, test := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"--state", state}, exitUsage, "no files"},
+		{[]string{"--edges", good}, exitUsage, "no stream"},
+		{[]string{"--edges", good, "--state", state, "--nats", "nats://localhost:1"}, exitUsage, "choose one"},
+		{[]string{"--edges", good, "--state", state, "--batch", "0"}, exitUsage, "--batch 0"},
+		{[]string{"--edges", good, "--state", state, "--map", "sorce=x"}, exitUsage, "sorce"},
+		{[]string{"--edges", good, "--state", state, "--classes", "0"}, exitUsage, "classes"},
+		{[]string{"--edges", good, "--nats", "nats://localhost:1"}, exitFailed, "connect"},
+		{[]string{"--edges", good, "--state", filepath.Join(state, "locked")}, exitFailed, "in use by another gqlstream"},
+		{[]string{"--edges", bad, "--state", state}, exitFailed, "every row was refused"},
+		{[]string{"--edges", none, "--state", state}, exitFailed, "no rows"},
+		{[]string{"--edges", half, "--state", state}, exitFine, "refused 1 rows"},
+		{[]string{"--edges", half, "--state", state, "--strict"}, exitFailed, "were refused (strict)"},
+		{[]string{"--edges", extra, "--state", state, "--strict"}, exitFailed, "ignored columns x"},
+		{[]string{"--edges", extra, "--state", state}, exitFine, "warning: "},
+	} {
+		code, out, diagnostics := runCommand(append([]string{"publish"}, test.args...)...)
+		if code != test.code || !strings.Contains(out+diagnostics, test.text) {
+			t.Errorf("%v: exit %d, want %d and %q:\n%s%s", test.args, code, test.code, test.text, out, diagnostics)
+		}
+	}
+}
