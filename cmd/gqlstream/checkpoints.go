@@ -28,6 +28,7 @@ type saved struct {
 	bytes    int64
 	pause    time.Duration // of the loop, for vacuum and copy
 	took     time.Duration // altogether
+	at       time.Time     // when it was done
 	err      error
 }
 
@@ -100,7 +101,7 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
 	position := b.Last // b is reused
 	go func(done chan<- saved) {
 		n, err := k.dir.Save(m, sections)
-		done <- saved{position: position, bytes: n, pause: pause, took: time.Since(begun), err: err}
+		done <- saved{position: position, bytes: n, pause: pause, took: time.Since(begun), at: time.Now(), err: err}
 	}(k.writing)
 	return nil
 }

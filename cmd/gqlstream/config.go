@@ -36,6 +36,7 @@ type fileConfig struct {
 	State       string            `yaml:"state"`
 	NATS        natsConfig        `yaml:"nats"`
 	Output      outputConfig      `yaml:"output"`
+	HTTP        httpConfig        `yaml:"http"`
 }
 
 // classList is a list of class names, or a number of classes named 0, 1, ...
@@ -125,6 +126,14 @@ type natsConfig struct {
 	URL         string `yaml:"url"`         // empty: the embedded server
 	Credentials string `yaml:"credentials"` // file, for an external server
 	Listen      string `yaml:"listen"`      // embedded: a port for producers on this host
+}
+
+type httpConfig struct {
+	Listen    string   `yaml:"listen"`     // empty: 127.0.0.1:8090; off: no page
+	Hosts     []string `yaml:"hosts"`      // further host names that requests may name
+	TokenFile string   `yaml:"token_file"` // required beyond loopback, with TLS
+	CertFile  string   `yaml:"cert_file"`
+	KeyFile   string   `yaml:"key_file"`
 }
 
 type outputConfig struct {

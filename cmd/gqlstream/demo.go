@@ -22,6 +22,7 @@ type demoCmd struct {
 	Seed        uint64        `default:"1" help:"Same seed, same network and same opinions."`
 	Speed       float64       `default:"1" help:"Simulated seconds in a second."`
 	Vertices    int           `default:"20000" help:"Vertices at the end."`
+	HTTP        string        `name:"http" default:"127.0.0.1:8090" help:"Where the page with charts is; off for none."`
 	Communities int           `default:"12" help:"Tracked communities, besides everyone."`
 }
 
@@ -87,7 +88,7 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
 	d := &demo{cmd: c, simulation: simulation, view: con.Out, board: newDemoBoard(demoWarmUp)}
-	p, err := openPipeline(ctx, demoSettings(state), pipelineOptions{
+	p, err := openPipeline(ctx, c.settings(state), pipelineOptions{
 		out: con.Out, log: slog.New(slog.DiscardHandler), extra: []sinks.Sink{d},
 	})
 	if err != nil {
@@ -103,13 +104,14 @@ func (c *demoCmd) simulation() ingest.SimulationConfig {
 	return s
 }
 
-// demoSettings are those of run with both methods, and everyone as a community.
-func demoSettings(state string) fileConfig {
+// settings are those of run with both methods, and everyone as a community.
+func (c *demoCmd) settings(state string) fileConfig {
 	return fileConfig{
 		Pipeline: "demo", State: state, Classes: classList{"0", "1"},
 		Communities: []communityConfig{{Name: ingest.Everyone, Everyone: true}},
 		Estimates:   []estimateConfig{{Method: demoOurs}, {Method: demoPlain}},
 		Step:        stepConfig{EmitEvery: demoEmitEvery},
+		HTTP:        httpConfig{Listen: c.HTTP},
 	}
 }
 

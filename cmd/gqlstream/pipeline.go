@@ -16,6 +16,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/sinks"
+	"gqlstream/sinks/web"
 )
 
 // pipeline is one source, one core and the sinks.
@@ -30,6 +31,7 @@ type pipeline struct {
 	quarantine *ingest.QuarantineWriter
 	sinks      []sinks.Sink
 
+	page        *web.Server // nil when it is turned off
 	checkpoints *checkpoints
 	closers     []func() error
 	stats       runStats
@@ -47,11 +49,13 @@ type pipelineOptions struct {
 type runStats struct {
 	steps, events, refused, estimates uint64
 	position                          event.Position
+	byKind                            [event.Kinds]uint64
+	byReason                          map[event.Reason]uint64
 }
 
 // openPipeline connects, checks the streams and builds everything that run needs.
 func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (p *pipeline, err error) {
-	p = &pipeline{settings: settings, log: o.log}
+	p = &pipeline{settings: settings, log: o.log, stats: runStats{byReason: map[event.Reason]uint64{}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -171,16 +175,28 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 		p.closers = append(p.closers, lines.Close)
 	}
 	p.sinks = append(p.sinks, o.extra...)
-	return nil
+	return p.openPage()
 }
 
 // record keeps count after a step.
 func (p *pipeline) record(b *event.Batch, result *incremental.Result) {
-	p.stats.steps++
-	p.stats.events += uint64(b.Events())
-	p.stats.refused += uint64(len(b.Refused) + len(result.Refused))
-	p.stats.estimates += uint64(len(result.Estimates))
-	p.stats.position = result.Position
+	s := &p.stats
+	s.steps++
+	s.events += uint64(b.Events())
+	s.estimates += uint64(len(result.Estimates))
+	s.position = result.Position
+	for kind, n := range [event.Kinds]int{
+		event.KindEdge: len(b.Edges), event.KindLabel: len(b.Labels), event.KindPrediction: len(b.Predictions),
+		event.KindMember: len(b.Members), event.KindVertex: len(b.Vertices), event.KindControl: len(b.Controls),
+	} {
+		s.byKind[kind] += uint64(n)
+	}
+	for _, refused := range [][]event.Refusal{b.Refused, result.Refused} {
+		s.refused += uint64(len(refused))
+		for _, r := range refused {
+			s.byReason[r.Reason]++
+		}
+	}
 }
 
 // close undoes openPipeline, last first, and reports what went wrong on the way.
@@ -205,6 +221,9 @@ func (p *pipeline) greet(w io.Writer) {
 	fmt.Fprintf(w, "  classes    %s\n", strings.Join(p.settings.Classes, ", "))
 	fmt.Fprintf(w, "  tracks     %s\n", p.tracked())
 	fmt.Fprintf(w, "  publishes  stream %s, bucket %s%s\n", names.Estimates, names.Latest, p.alsoTo())
+	if p.page != nil {
+		fmt.Fprintf(w, "  page       %s\n", p.page.URL())
+	}
 	fmt.Fprintf(w, "  refuses to stream %s (gqlstream quarantine list)\n", names.Quarantine)
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"time"
 
 	"gqlstream/ingest/event"
 )
@@ -17,6 +18,7 @@ type runCmd struct {
 	NATS            string `name:"nats" placeholder:"URL" help:"Use this NATS server instead of the embedded one."`
 	Listen          string `placeholder:"ADDRESS" help:"Let producers on this host reach the embedded server, at 127.0.0.1:4222 say."`
 	Output          string `short:"o" placeholder:"FILE" help:"Also write the estimates as JSON lines; - is standard output."`
+	HTTP            string `name:"http" placeholder:"ADDRESS" help:"Where the page, the API and the metrics are; off for none. [127.0.0.1:8090]"`
 	ExitWhenDrained bool   `help:"End when everything that is in the stream now has been applied and published."`
 }
 
@@ -62,6 +64,10 @@ func (c *runCmd) settings() (fileConfig, error) {
 	override(&settings.NATS.URL, c.NATS)
 	override(&settings.NATS.Listen, c.Listen)
 	override(&settings.Output.File, c.Output)
+	override(&settings.HTTP.Listen, c.HTTP)
+	if settings.HTTP.Listen == "" && c.ExitWhenDrained {
+		settings.HTTP.Listen = httpOff // nobody looks at a run that ends by itself
+	}
 	if settings.State == "" {
 		settings.State = stateDefault
 	}
@@ -91,7 +97,9 @@ func (p *pipeline) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		begun := time.Now()
 		result := p.core.Step(&batch)
+		stepped := time.Now()
 		if refused := slices.Concat(batch.Refused, result.Refused); len(refused) > 0 {
 			if err := p.quarantine.Write(ctx, refused); err != nil {
 				return err
@@ -103,6 +111,7 @@ func (p *pipeline) run(ctx context.Context) error {
 			}
 		}
 		p.record(&batch, &result)
+		p.tell(&result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 		if result.Vacuumed {
 			if err := p.save(ctx, &batch); err != nil {
 				return err

@@ -79,7 +79,7 @@ func TestSimulateRefusesWrongArguments(t *testing.T) {
 		{"simulate", "--out", "-", "--vertices", "1"},
 		{"simulate", "--out", "-", "--accuracy", "0.3"},
 		{"simulate", "--out", "-", "--nats", "nats://127.0.0.1:1"},
-		{"demo", "--speed", "0"},
+		{"demo", "--http", "off", "--speed", "0"},
 	} {
 		gqlstream(t, exitUsage, args...)
 	}
@@ -89,7 +89,7 @@ func TestSimulateRefusesWrongArguments(t *testing.T) {
 func TestDemoEndsWithASummaryAndLeavesNothing(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	out := gqlstream(t, exitFine, "demo", "--vertices", "2000", "--communities", "3", "--duration", "14s", "--speed", "20")
+	out := gqlstream(t, exitFine, "demo", "--http", "off", "--vertices", "2000", "--communities", "3", "--duration", "14s", "--speed", "20")
 	for _, text := range []string{"ours (auto)", "plain counting (pcc)", "truth in our interval", "0:13 of 0:14"} {
 		if !strings.Contains(out, text) {
 			t.Errorf("the summary does not have %q:\n%s", text, out)

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"gqlstream/incremental"
+	"gqlstream/ingest/event"
+	"gqlstream/sinks/web"
+)
+
+// httpOff turns the page off.
+const httpOff = "off"
+
+// openPage starts the page, the API and the metrics, unless they are turned off.
+func (p *pipeline) openPage() error {
+	if p.settings.HTTP.Listen == httpOff {
+		return nil
+	}
+	page, err := web.New(web.Config{
+		Listen: p.settings.HTTP.Listen, Hosts: p.settings.HTTP.Hosts, TokenFile: p.settings.HTTP.TokenFile,
+		CertFile: p.settings.HTTP.CertFile, KeyFile: p.settings.HTTP.KeyFile,
+		Pipeline: p.settings.Pipeline, Version: version, Classes: p.settings.Classes, Logger: p.log,
+	})
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with --http, or --http off for no page", err)
+	}
+	p.page = page
+	p.sinks = append(p.sinks, page)
+	p.closers = append(p.closers, page.Close)
+	return nil
+}
+
+// tell shows on the page where the pipeline stands after a step.
+func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
+	if p.page == nil {
+		return
+	}
+	now := p.source.Stats()
+	s := web.Status{
+		State: "running", Position: uint64(result.Position), End: uint64(result.Position) + now.Behind,
+		Steps: p.stats.steps, Step: took[0] + took[1],
+		Stages: []web.Stage{{Name: "core", Took: took[0]}, {Name: "sinks", Took: took[1]}},
+		Events: map[string]uint64{}, Refused: map[string]uint64{},
+		Checkpoint: web.Checkpoint{
+			Position: uint64(p.checkpoints.last.position), At: p.checkpoints.last.at,
+			Took: p.checkpoints.last.took, Bytes: p.checkpoints.last.bytes,
+		},
+		Graph: web.Graph{
+			Vertices: uint64(p.core.View().Vertices()), Edges: uint64(p.core.View().Edges()),
+		},
+	}
+	if now.Behind > catchingUp {
+		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", now.Behind)
+	}
+	if result.Time != 0 {
+		s.LogTime = time.Unix(0, int64(result.Time)).UTC()
+	}
+	for kind, n := range p.stats.byKind {
+		s.Events[event.Kind(kind).String()] = n
+	}
+	for reason, n := range p.stats.byReason {
+		s.Refused[string(reason)] = n
+	}
+	p.page.Status(s)
+}
+
+// catchingUp is how many messages behind the end of the stream a pipeline may be
+// and still call itself running.
+const catchingUp = 1000
