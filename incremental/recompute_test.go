@@ -41,17 +41,16 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 	emitted := 0
 	for seed := range uint64(histories) {
 		stream := eventtest.New(seed, eventtest.Config{
-			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0,
+			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true,
 		})
 		core, err := New(allMethods(stream.Config.Classes))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range 12 {
-			result := core.Step(stream.Next())
-			if len(result.Refused) > 0 {
-				t.Fatalf("seed %d batch %d: refused %v", seed, i, result.Refused)
-			}
+			batch := stream.Next()
+			result := core.Step(batch)
+			checkRefused(t, seed, i, batch, result.Refused)
 			emitted += len(result.Estimates)
 			checkEstimates(t, seed, i, result.Estimates)
 			if err := checkCore(core); err != nil {
@@ -63,6 +62,25 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 	}
 	if emitted < histories {
 		t.Fatalf("only %d estimates were emitted over %d histories", emitted, histories)
+	}
+}
+
+// checkRefused holds that self-loops, and only they, were refused.
+func checkRefused(t *testing.T, seed uint64, batch int, b *event.Batch, refused []event.Refusal) {
+	t.Helper()
+	loops := 0
+	for _, e := range b.Edges {
+		if e.Src == e.Dst {
+			loops++
+		}
+	}
+	if len(refused) != loops {
+		t.Fatalf("seed %d batch %d: %d self-loops, refused %v", seed, batch, loops, refused)
+	}
+	for _, r := range refused {
+		if r.Reason != event.SelfLoop {
+			t.Fatalf("seed %d batch %d: refused %v", seed, batch, r)
+		}
 	}
 }
 

@@ -9,3 +9,9 @@ func (m Method) Needs() (softPair, hard, hardPair bool) {
 	}
 	return r.pair && !r.hard, r.hard && !r.pair, r.hard && r.pair
 }
+
+// UsesKernel reports whether a kernel makes a difference to the method.
+func (m Method) UsesKernel() bool {
+	r, ok := m.recipe()
+	return ok && r.weighted
+}

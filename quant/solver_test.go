@@ -12,7 +12,7 @@ import (
 // referenceEvery also faces a slow reference. With 1,000,000 (46 s and 15 s) the
 // same claims held.
 const (
-	instances      = 20_000 / stride
+	instances      = 100_000 / stride
 	referenceEvery = 400
 )
 

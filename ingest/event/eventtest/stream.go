@@ -21,6 +21,7 @@ type Config struct {
 	Weighted    bool // edges have weights other than one
 	Erase       bool // vertices are erased now and then
 	TTL         bool // some edges expire
+	SelfLoops   bool // some edges lead from a vertex to itself, which must be refused
 }
 
 // Stream makes the batches of one log.
@@ -106,6 +107,9 @@ func (s *Stream) assertEdge() event.Edge {
 	if len(s.edges) > 0 && s.rand.IntN(4) == 0 { // one that is there already
 		e := s.edges[s.rand.IntN(len(s.edges))]
 		u, v = e[1], e[0]
+	}
+	if s.Config.SelfLoops && s.rand.IntN(40) == 0 {
+		return event.Edge{Src: s.id(u), Dst: s.id(u), Weight: 1, Time: s.now, Position: s.next}
 	}
 	if u == v {
 		v = (u + 1) % s.Config.Vertices

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package diffusion
+
+import (
+	"testing"
+	"time"
+)
+
+var started = time.Now()
+
+// cpuTime is the time on the wall where we have no clock of the thread.
+func cpuTime() time.Duration { return time.Since(started) }
+
+func lockThread(*testing.B) {}
