@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -96,6 +97,14 @@ func (s *Server) serveEstimates(w http.ResponseWriter, r *http.Request, query ur
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	points, err := readInt(query, "points", 0, 2, estimatesMax)
+	if err == nil && points > 0 && query.Has("limit") {
+		err = errors.New("points: not together with limit")
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
 	part, ok := s.memory(r.PathValue("name"), query.Get("method"), from, to)
 	if !ok {
 		fail(w, http.StatusNotFound, "no such community or method")
@@ -107,10 +116,25 @@ func (s *Server) serveEstimates(w http.ResponseWriter, r *http.Request, query ur
 		fail(w, http.StatusServiceUnavailable, "the stored history cannot be read now")
 		return
 	}
-	if n := len(out.Estimates); n > limit {
+	if n := len(out.Estimates); points > 0 {
+		out.Estimates = spread(out.Estimates, points)
+	} else if n > limit {
 		out.Estimates, out.Truncated = out.Estimates[n-limit:], true
 	}
 	answer(w, out)
+}
+
+// spread keeps at most n estimates, n > 1, evenly spaced, the first and the last
+// included.
+func spread(list []quant.Estimate, n int) []quant.Estimate {
+	if len(list) <= n {
+		return list
+	}
+	out := make([]quant.Estimate, n)
+	for i := range out {
+		out[i] = list[i*(len(list)-1)/(n-1)]
+	}
+	return out
 }
 
 // memoryPart is what the memory holds of a series in a range of time.

@@ -163,6 +163,9 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 		{"?from=" + unix(20), []uint64{}, false},
 		{"?from=" + unix(5) + "&to=" + unix(3), []uint64{}, false},
 		{"?limit=2", []uint64{9, 10}, true},
+		{"?points=4", []uint64{1, 4, 7, 10}, false},
+		{"?points=2", []uint64{1, 10}, false},
+		{"?points=100", []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, false},
 		{"?method=auto&limit=10", []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, false},
 	} {
 		got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates"+c.query)
@@ -235,6 +238,7 @@ func TestMistakesInRequestsAreExplained(t *testing.T) {
 		{"/api/v1/communities/Alpha/estimates?to=-1", 400},
 		{"/api/v1/communities/Alpha/estimates?to=1e300", 400},
 		{"/api/v1/communities/Alpha/estimates?limit=0", 400},
+		{"/api/v1/communities/Alpha/estimates?limit=5&points=5", 400},
 		{"/api/v1/communities/Alpha/estimates?limit=10001", 400},
 		{"/api/v1/communities/Alpha/explain", 404},
 		{"/api/v1/communities?sort=colour", 400},

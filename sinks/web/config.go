@@ -122,6 +122,11 @@ func (c Config) Validate() error {
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		bad("TLS needs both a certificate file and a key file")
 	}
+	for _, h := range c.Hosts {
+		if bareHost(h) == "" {
+			bad("host %q is not a host name or an address without a port", h)
+		}
+	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		bad("listen %q: want host:port: %w", c.Listen, err)
@@ -157,9 +162,20 @@ func (c Config) allowedHosts() map[string]bool {
 		}
 	}
 	for _, h := range c.Hosts {
-		hosts[strings.ToLower(strings.Trim(h, "[]"))] = true
+		hosts[bareHost(h)] = true
 	}
 	return hosts
+}
+
+// bareHost returns a configured host as hostName returns that of a request.
+func bareHost(h string) string {
+	if ip := net.ParseIP(strings.Trim(h, "[]")); ip != nil {
+		return strings.ToLower(strings.Trim(h, "[]"))
+	}
+	if strings.ContainsAny(h, ":/ []") {
+		return ""
+	}
+	return strings.ToLower(h)
 }
 
 // readToken reads the token file, which nobody else may read.

@@ -39,7 +39,7 @@ func routes() []route {
 		{pattern: "/api/v1/communities/{name}", handle: (*Server).serveCommunity},
 		{
 			pattern: "/api/v1/communities/{name}/estimates",
-			params:  []string{"method", "from", "to", "limit"},
+			params:  []string{"method", "from", "to", "limit", "points"},
 			handle:  (*Server).serveEstimates,
 		},
 		{pattern: "/api/v1/stream", params: []string{"community", "events"}, handle: (*Server).serveStream},

@@ -20,6 +20,12 @@ type record struct {
 // of the previous record if they are equal.
 func newRecord(e *quant.Estimate, previous *record, received time.Time) *record {
 	r := &record{estimate: *e, received: received}
+	if e.Suppressed { // whatever else it holds is not for the public
+		r.estimate = quant.Estimate{
+			Pipeline: e.Pipeline, Community: e.Community, Position: e.Position, Time: e.Time, Method: e.Method,
+			ModelVersion: e.ModelVersion, Config: e.Config, Suppressed: true,
+		}
+	}
 	if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
 		r.at = at
 	}

@@ -134,3 +134,18 @@ func TestWriteCopies(t *testing.T) {
 		t.Errorf("shown %+v", got)
 	}
 }
+
+// Of a suppressed community nothing is shown but that, whatever the record holds.
+func TestSuppressedEstimatesAreBlanked(t *testing.T) {
+	s := serve(t, nil)
+	e := estimate("tiny", "auto", 3, 0.25)
+	e.Suppressed, e.Flags = true, []string{"below-privacy-floor"}
+	write(t, s, e)
+	got := into[detail](t, s, "/api/v1/communities/tiny").Estimates[0]
+	if got.Members != 0 || got.Labelled != 0 || got.Coverage != 0 || len(got.Prevalence)+len(got.Low)+len(got.NEff)+len(got.SE) != 0 {
+		t.Errorf("shown: %+v", got)
+	}
+	if !got.Suppressed || got.Position != 3 || len(got.Flags) != 1 {
+		t.Errorf("missing: %+v", got)
+	}
+}

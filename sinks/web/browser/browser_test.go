@@ -145,12 +145,12 @@ func (p *page) text() string {
 	return out
 }
 
-// eval returns the value of a JavaScript expression.
+// eval returns the value of a JavaScript expression, or what it promises.
 func eval[T any](p *page, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, waitMax)
 	defer cancel()
-	out, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
+	out, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		p.t.Fatalf("%s: %v\nconsole: %q", expression, err, p.said())
 	}

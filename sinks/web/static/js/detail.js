@@ -9,6 +9,7 @@ import { Series, align, switches } from "./series.js";
 
 const ranges = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["All", 0]];
 const redrawEvery = 250;
+const wholeSteps = [...Array(16).keys()].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)); // of positions
 const classesFirst = 3; // lines shown at first when there are many classes
 
 let rangeKept = 0; // survives going to another community
@@ -32,7 +33,7 @@ export function detail(info, name) {
   const titles = ["", "", "", "since the emission before, in percentage points", "", "effective calibration labels", "mean prediction without adjustment (pcc)"];
   content.append(
     h("div", { class: "card" }, shares.el, facts),
-    h("div", { class: "card" }, h("div", { class: "chart-tools" }, toggles, rangeBox), plot.el, hover),
+    h("div", { class: "card plot" }, h("div", { class: "chart-tools" }, toggles, rangeBox), plot.el, hover),
     h("div", { class: "card scroll" }, h("table", {}, h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", title: titles[i] || undefined }, c)))), body)),
     flagBox);
   const el = h("section", { class: "detail" },
@@ -71,7 +72,7 @@ export function detail(info, name) {
     const latest = d.estimates.find((e) => e.method === method);
     const at = Date.parse(latest?.time);
     const from = rangeKept && Number.isFinite(at) ? new Date(at - 1000 * rangeKept).toISOString() : "";
-    const reply = await get(`/api/v1/communities/${encodeURIComponent(name)}/estimates`, { method, from, limit: 2000 });
+    const reply = await get(`/api/v1/communities/${encodeURIComponent(name)}/estimates`, { method, from, points: 1500 });
     accept(reply.estimates);
   }
 
@@ -116,18 +117,24 @@ export function detail(info, name) {
       const stroke = colourValue(i);
       bands.push({ series: [series.length + 1, series.length], fill: faded(stroke, 0.16) });
       series.push({ stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } },
-        { stroke, width: 2, points: { show: false } });
+        { stroke, width: 2, points: { show: (u) => u.data[0].length < 3, size: 6, fill: stroke } });
       if (plain()) series.push({ stroke, width: 1.25, dash: [3, 4], points: { show: false } });
     }
     const timed = current()?.timed;
     return {
       series,
       bands,
-      scales: { x: { time: false }, y: { range: (u, low, high) => yRange(low, high) } },
-      axes: [timed ? timeAxis() : { space: 84, size: 26, values: (u, at) => at.map((x) => compact(x)) },
+      scales: { x: { time: false, range: xRange }, y: { range: (u, low, high) => yRange(low, high) } },
+      axes: [timed ? timeAxis() : { space: 84, size: 26, incrs: wholeSteps, values: (u, at) => at.map((x) => compact(x)) },
         { size: 52, values: (u, at) => at.map((x) => `${+(100 * x).toFixed(1)} %`) }],
       hooks: { draw: [drawSwitches] },
     };
+  }
+
+  // xRange gives a single point some room.
+  function xRange(u, low, high) {
+    if (low === null || high === null) return [0, 1];
+    return low === high ? [low - 30, high + 30] : [low, high];
   }
 
   function yRange(low, high) {
@@ -190,8 +197,8 @@ export function detail(info, name) {
     const rows = [
       ["Members", e.suppressed ? none : count(e.members)],
       ["Labelled", e.suppressed ? none : count(e.labelled)],
-      ["Coverage", percent(e.coverage)],
-      ["Certificate", small(e.certificate), "proven bound on the numerical error of the kernel; not the interval"],
+      ["Coverage", e.suppressed ? none : percent(e.coverage)],
+      ["Certificate", e.suppressed ? none : small(e.certificate), "proven bound on the numerical error of the kernel; not the interval"],
       ["λ", e.suppressed ? none : (e.lambda ?? 0).toFixed(2), "share of the graph kernel in the weights of the labels"],
       ["Model", e.model_version || none],
       ["Log time", e.time ? time(e.time) : none],
@@ -225,7 +232,7 @@ export function detail(info, name) {
     flagBox.replaceChildren(...(e.flags || []).map((text) => {
       const f = flag(text, info.classes), doc = info.flags.find((d) => d.name === f.name);
       return h("div", { class: "card flag" }, h("h2", {}, f.name, f.detail && h("span", {}, f.detail)),
-        doc && h("p", {}, `${doc.meaning}.`), doc && h("p", { class: "action" }, `What to do: ${doc.action}.`));
+        doc && h("p", {}, `${doc.meaning[0].toUpperCase()}${doc.meaning.slice(1)}.`), doc && h("p", { class: "action" }, `What to do: ${doc.action}.`));
     }));
   }
 
@@ -237,6 +244,7 @@ export function detail(info, name) {
     if (!series) return;
     const e = series.last.e, before = series.points[series.points.length - 2]?.e;
     content.classList.toggle("suppressed", Boolean(e.suppressed));
+    content.classList.toggle("blank", series.points.every((p) => p.e.suppressed));
     shares.set(e.prevalence);
     drawFacts(e);
     drawToggles(e);

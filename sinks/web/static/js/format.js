@@ -43,7 +43,7 @@ export function duration(seconds) {
 // age is a duration for a column: whole seconds, "now" below two.
 export function age(seconds) {
   if (!Number.isFinite(seconds)) return none;
-  return seconds < 2 ? "now" : duration(Math.round(seconds));
+  return seconds < 2 ? "now" : seconds < 10 ? `${Math.floor(seconds)} s` : duration(seconds);
 }
 
 export function bytes(n) {

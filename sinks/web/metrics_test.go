@@ -1,0 +1,174 @@
+package web
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gqlstream/quant"
+)
+
+// scrape returns the lines of /metrics that are values, by name and labels.
+func scrape(t testing.TB, s *Server) map[string]string {
+	t.Helper()
+	code, _, body := get(t, s, "/metrics")
+	if code != 200 {
+		t.Fatalf("metrics: code %d: %s", code, body)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		i := strings.LastIndexByte(line, ' ')
+		out[line[:i]] = strings.TrimSpace(line[i+1:])
+	}
+	return out
+}
+
+func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
+	s := serve(t, nil)
+	write(t, s, estimate("x", "auto", 5, 0.25))
+	write(t, s, quant.Estimate{Community: "tiny", Method: "auto", Position: 5, Suppressed: true, Flags: []string{"below-privacy-floor"}})
+	s.Status(runningStatus(3))
+	got := scrape(t, s)
+	for name, want := range map[string]string{
+		`gqlstream_estimate{class="yes",community="x",method="auto"}`:                        "0.25",
+		`gqlstream_estimate{class="no",community="x",method="auto"}`:                         "0.75",
+		`gqlstream_estimate_low{class="yes",community="x",method="auto"}`:                    "0.15",
+		`gqlstream_estimate_high{class="yes",community="x",method="auto"}`:                   "0.35",
+		`gqlstream_estimate_se{class="yes",community="x",method="auto"}`:                     "0.05",
+		`gqlstream_estimate_n_eff{class="yes",community="x",method="auto"}`:                  "50",
+		`gqlstream_estimate_certificate{community="x",method="auto"}`:                        "0.003",
+		`gqlstream_estimate_members{community="x",method="auto"}`:                            "100",
+		`gqlstream_estimate_flag{community="x",flag="thin",method="auto"}`:                   "1",
+		`gqlstream_estimate_suppressed{community="x",method="auto"}`:                         "0",
+		`gqlstream_estimate_suppressed{community="tiny",method="auto"}`:                      "1",
+		`gqlstream_estimate_flag{community="tiny",flag="below-privacy-floor",method="auto"}`: "1",
+		`gqlstream_events_total{kind="edge"}`:                                                "30",
+		`gqlstream_refused_total{reason="bad-weight"}`:                                       "2",
+		`gqlstream_lag_messages`:                                           "10",
+		`gqlstream_position`:                                               "1003",
+		`gqlstream_steps_total`:                                            "3",
+		`gqlstream_ready`:                                                  "1",
+		`gqlstream_step_seconds_count`:                                     "1",
+		`gqlstream_stage_seconds_count{stage="apply"}`:                     "1",
+		`gqlstream_queue_depth{queue="fetch"}`:                             "3",
+		`gqlstream_queue_capacity{queue="fetch"}`:                          "16",
+		`gqlstream_checkpoint_seconds`:                                     "1",
+		`gqlstream_checkpoint_position`:                                    "900",
+		`gqlstream_graph{what="edges"}`:                                    "20",
+		`gqlstream_communities`:                                            "2",
+		`gqlstream_metrics_communities_dropped`:                            "0",
+		`gqlstream_info{pipeline="test",version="v0"}`:                     "1",
+		`gqlstream_estimate_log_time_seconds{community="x",method="auto"}`: fmt.Sprintf("%.9e", float64(logStart.Unix()+5)),
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	for name := range got {
+		if strings.Contains(name, `"tiny"`) && !strings.Contains(name, "suppressed") && !strings.Contains(name, "_flag") &&
+			!strings.Contains(name, "freshness") {
+			t.Errorf("a suppressed community leaks %s", name)
+		}
+	}
+}
+
+// However many communities there are, /metrics has at most so many, always the
+// same ones, and says how many it left out.
+func TestMetricsAreBounded(t *testing.T) {
+	s := serve(t, func(c *Config) { c.MetricsMax = 10 })
+	for _, name := range names(35) {
+		write(t, s, estimate(name, "auto", 1, 0.5))
+	}
+	exported := func() []string {
+		var out []string
+		for name := range scrape(t, s) {
+			if strings.HasPrefix(name, "gqlstream_estimate_members{") {
+				out = append(out, name)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	first := exported()
+	if len(first) != 10 || scrape(t, s)["gqlstream_metrics_communities_dropped"] != "25" {
+		t.Errorf("%d exported, %s dropped, want 10 and 25", len(first), scrape(t, s)["gqlstream_metrics_communities_dropped"])
+	}
+	for _, name := range names(40) {
+		write(t, s, estimate(name, "auto", 2, 0.5))
+	}
+	if !slices.Equal(first, exported()) {
+		t.Error("other communities at the next scrape")
+	}
+}
+
+// No name may break the format or forge a line.
+func TestHostileNamesStayInTheirLabels(t *testing.T) {
+	s := serve(t, nil)
+	for _, name := range append(hostileNames(), "not\xffutf8", "not\xfeutf8", "quote\"", "back\\slash", "new\nline") {
+		write(t, s, estimate(name, "auto", 1, 0.5))
+	}
+	status := runningStatus(1)
+	status.Refused["odd\xff\n\"reason"] = 1
+	s.Status(status)
+	line := regexp.MustCompile(`^gqlstream_[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)*\})? [0-9eE.+-]+$|^# (HELP|TYPE) `)
+	_, _, body := get(t, s, "/metrics")
+	for text := range strings.Lines(string(body)) {
+		text = strings.TrimSuffix(text, "\n")
+		if !line.MatchString(text) && !strings.Contains(text, `le="`) {
+			t.Errorf("line %q", text)
+		}
+	}
+	if got := scrape(t, s)["gqlstream_ready"]; got != "1" {
+		t.Errorf("ready is %q", got)
+	}
+}
+
+func TestFreshnessGrows(t *testing.T) {
+	s := serve(t, nil)
+	write(t, s, estimate("x", "auto", 1, 0.5))
+	s.store.mu.Lock()
+	old := *s.store.order[0].series[0].latest
+	old.received = old.received.Add(-time.Hour)
+	s.store.order[0].series[0].latest = &old
+	s.store.mu.Unlock()
+	if got := scrape(t, s)[`gqlstream_estimate_freshness_seconds{community="x",method="auto"}`]; !strings.HasPrefix(got, "36") {
+		t.Errorf("freshness %s, want about 3600", got)
+	}
+}
+
+// docs/metrics.md lists every metric and no other.
+func TestMetricsAreDocumented(t *testing.T) {
+	s := serve(t, nil)
+	write(t, s, estimate("x", "auto", 5, 0.25))
+	s.Status(runningStatus(3))
+	_, _, body := get(t, s, "/metrics")
+	exported := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (gqlstream_\w+) `).FindAllStringSubmatch(string(body), -1) {
+		exported[m[1]] = true
+	}
+	text, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(gqlstream_\\w+)").FindAllStringSubmatch(string(text), -1) {
+		documented[m[1]] = true
+	}
+	for name := range exported {
+		if !documented[name] {
+			t.Errorf("%s is not in docs/metrics.md", name)
+		}
+	}
+	for name := range documented {
+		if !exported[name] {
+			t.Errorf("%s is in docs/metrics.md and not exported", name)
+		}
+	}
+}
