@@ -46,7 +46,14 @@ type communityState struct {
 // Save returns the state of the core as it is after a step whose Result.Vacuumed
 // is set: then a restored core and one that never stopped hold the same bytes. The
 // sections are copies and may be written while the core goes on.
-func (c *Core) Save() ([]Section, error) {
+func (c *Core) Save() ([]Section, error) { return c.sections(c.store.Sections()) }
+
+// Sections returns the state as it stands after any step, to compare it with
+// another. Unlike Save it leaves the core alone; where Save is allowed both return
+// the same bytes.
+func (c *Core) Sections() ([]Section, error) { return c.sections(c.store.View().Sections()) }
+
+func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 	var sections []Section
 	add := func(name string, write func(*bytes.Buffer) error) error {
 		var data bytes.Buffer
@@ -54,7 +61,7 @@ func (c *Core) Save() ([]Section, error) {
 		sections = append(sections, Section{name, data.Bytes()})
 		return err
 	}
-	for _, table := range c.store.Sections() {
+	for _, table := range tables {
 		err := add(string(table.Table)+tableSuffix, func(w *bytes.Buffer) error {
 			_, err := table.WriteTo(w)
 			return err

@@ -14,8 +14,8 @@ type TimeMode uint8
 const (
 	// ReceivedTime is the broker's timestamp of a message, made non-decreasing.
 	ReceivedTime TimeMode = iota
-	// EventTime is the largest event time so far. One event with a time far in the
-	// future therefore moves the log's time there for good.
+	// EventTime is the largest event time so far; events that give no time do not
+	// move it. One event with a time far in the future moves it there for good.
 	EventTime
 )
 

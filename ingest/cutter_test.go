@@ -66,35 +66,65 @@ func TestStepsEndByTheRule(t *testing.T) {
 		units []unit
 		want  []step
 	}{
-		{"count", []unit{{Position: 1, Time: at(0), Events: 6}, {Position: 2, Time: at(1), Events: 6}},
-			[]step{{1, 2, at(1), false, false, 12}, {3, 2, at(1), true, false, 0}}},
-		{"a message is never split", []unit{{Position: 1, Time: at(0), Events: 50}},
-			[]step{{1, 1, at(0), false, false, 50}, {2, 1, at(0), true, false, 0}}},
-		{"time without emission", []unit{{Position: 1, Time: at(50), Events: 1}, {Position: 2, Time: at(150), Events: 1}},
-			[]step{{1, 1, at(50), false, false, 1}, {2, 2, at(150), true, false, 1}}},
-		{"time with emission", []unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(210), Events: 1}},
-			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}}},
-		{"an emission that is due needs no events",
+		{
+			"count",
+			[]unit{{Position: 1, Time: at(0), Events: 6}, {Position: 2, Time: at(1), Events: 6}},
+			[]step{{1, 2, at(1), false, false, 12}, {3, 2, at(1), true, false, 0}},
+		},
+		{
+			"a message is never split",
+			[]unit{{Position: 1, Time: at(0), Events: 50}},
+			[]step{{1, 1, at(0), false, false, 50}, {2, 1, at(0), true, false, 0}},
+		},
+		{
+			"time without emission",
+			[]unit{{Position: 1, Time: at(50), Events: 1}, {Position: 2, Time: at(150), Events: 1}},
+			[]step{{1, 1, at(50), false, false, 1}, {2, 2, at(150), true, false, 1}},
+		},
+		{
+			"time with emission",
+			[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(210), Events: 1}},
+			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
+		},
+		{
+			"an emission that is due needs no events",
 			[]unit{{Position: 1, Time: at(150), Events: 10}, {Position: 2, Time: at(210), Events: 1}},
-			[]step{{1, 1, at(150), false, false, 10}, {2, 1, at(150), true, false, 0}, {2, 2, at(210), true, false, 1}}},
-		{"no second emission without events",
+			[]step{{1, 1, at(150), false, false, 10}, {2, 1, at(150), true, false, 0}, {2, 2, at(210), true, false, 1}},
+		},
+		{
+			"no second emission without events",
 			[]unit{{Position: 1, Time: at(150), Events: 1, Flush: true}, {Position: 2, Time: at(210), Events: 1}},
-			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}}},
-		{"an erasure is alone",
+			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
+		},
+		{
+			"an erasure is alone",
 			[]unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Alone: true}, {Position: 3, Time: at(2), Events: 1}},
-			[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), false, false, 1}, {3, 3, at(2), true, false, 1}}},
-		{"an erasure after a boundary",
+			[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), false, false, 1}, {3, 3, at(2), true, false, 1}},
+		},
+		{
+			"an erasure after a boundary",
 			[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(350), Events: 1, Alone: true}},
-			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(350), false, false, 1}, {3, 2, at(350), true, false, 0}}},
-		{"checkpoint", []unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Checkpoint: true}},
-			[]step{{1, 2, at(1), false, true, 2}, {3, 2, at(1), true, false, 0}}},
-		{"configure", []unit{{Position: 1, Time: at(0), Events: 1, Configure: true}, {Position: 2, Time: at(1), Events: 1}},
-			[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), true, false, 1}}},
-		{"log time never decreases",
+			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(350), false, false, 1}, {3, 2, at(350), true, false, 0}},
+		},
+		{
+			"checkpoint",
+			[]unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Checkpoint: true}},
+			[]step{{1, 2, at(1), false, true, 2}, {3, 2, at(1), true, false, 0}},
+		},
+		{
+			"configure",
+			[]unit{{Position: 1, Time: at(0), Events: 1, Configure: true}, {Position: 2, Time: at(1), Events: 1}},
+			[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), true, false, 1}},
+		},
+		{
+			"log time never decreases",
 			[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(20), Events: 1}, {Position: 3, Time: at(160), Events: 1}},
-			[]step{{1, 3, at(160), true, false, 3}}},
-		{"a message of refusals counts", slices.Repeat([]unit{{Position: 1, Time: at(0)}}, 10),
-			[]step{{1, 1, at(0), false, false, 10}, {2, 1, at(0), true, false, 0}}},
+			[]step{{1, 3, at(160), true, false, 3}},
+		},
+		{
+			"a message of refusals counts", slices.Repeat([]unit{{Position: 1, Time: at(0)}}, 10),
+			[]step{{1, 1, at(0), false, false, 10}, {2, 1, at(0), true, false, 0}},
+		},
 		{"nothing", nil, nil},
 	}
 	for _, c := range cases {

@@ -57,8 +57,8 @@ func (c EmbeddedConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Embedded is a NATS server with JetStream inside this process. Every stored
-// message is on the disk before it is acknowledged.
+// Embedded is a NATS server with JetStream inside this process. Every message of
+// the log is on the disk before it is acknowledged.
 type Embedded struct {
 	server *server.Server
 	lock   *Lock
@@ -149,7 +149,9 @@ func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 		JetStream:  true,
 		StoreDir:   filepath.Join(c.Dir, "nats"),
 		SyncAlways: true,
-		MaxPayload: int32(c.MessageBytesMax),
+		// Only streams in AsyncPersistMode wait for this; the log does not.
+		SyncInterval: time.Second,
+		MaxPayload:   int32(c.MessageBytesMax),
 
 		JetStreamMaxStore:      c.StoreBytesMax,
 		DisableJetStreamBanner: true,

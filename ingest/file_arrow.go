@@ -167,6 +167,9 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, stop func(), err 
 }
 
 func openArrowFile(random randomFile) (*arrow.Schema, func() (arrow.Record, error), error) {
+	if err := checkArrowFile(random); err != nil {
+		return nil, nil, err
+	}
 	reader, err := ipc.NewFileReader(random, ipc.WithAllocator(fileAllocator))
 	if err != nil {
 		return nil, nil, err
@@ -181,7 +184,10 @@ func openArrowFile(random randomFile) (*arrow.Schema, func() (arrow.Record, erro
 	}, nil
 }
 
-func openArrowStream(r io.Reader) (*arrow.Schema, func() (arrow.Record, error), func(), error) {
+func openArrowStream(r randomFile) (*arrow.Schema, func() (arrow.Record, error), func(), error) {
+	if err := checkArrowStream(r); err != nil {
+		return nil, nil, func() {}, err
+	}
 	reader, err := ipc.NewReader(r, ipc.WithAllocator(fileAllocator))
 	if err != nil {
 		return nil, nil, func() {}, err

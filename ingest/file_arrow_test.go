@@ -190,7 +190,7 @@ func TestDamagedArrowAndParquetFilesAreErrors(t *testing.T) {
 	const seed = 9
 	r := rand.New(rand.NewPCG(seed, 0))
 	table := randomTables(r, 40)[0]
-	for _, format := range []string{"arrow", "parquet"} {
+	for _, format := range []string{"arrow", "ipc", "parquet"} {
 		whole := table.encode(t, format)
 		path := writeFile(t, "edges."+format, whole)
 		refused := 0
@@ -198,8 +198,8 @@ func TestDamagedArrowAndParquetFilesAreErrors(t *testing.T) {
 			data := bytes.Clone(whole)
 			if i%3 == 0 {
 				data = data[:r.IntN(len(data))]
-			} else { // not in the lengths of Arrow metadata, which can ask for any amount of memory
-				data[len(data)/4+r.IntN(len(data)/2)] ^= byte(1 << r.IntN(8))
+			} else {
+				data[r.IntN(len(data))] ^= byte(1 << r.IntN(8))
 			}
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
@@ -211,8 +211,8 @@ func TestDamagedArrowAndParquetFilesAreErrors(t *testing.T) {
 				}
 			}
 		}
-		if refused < 50 {
-			t.Errorf("seed %d: %d of 150 damaged %s files were errors, want 50 or more", seed, refused, format)
+		if refused < 40 { // a flipped bit in a value is another value
+			t.Errorf("seed %d: %d of 150 damaged %s files were errors, want 40 or more", seed, refused, format)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		want          string
 	}{
 		{"edge.csv", "", FileConfig{}, "empty"},
-		{"edge.csv", "follower,followee\n1,2\n", FileConfig{}, `no column "src", "dst" for edge rows: the file has follower, followee; rename with src=COLUMN`},
+		{"edge.csv", "follower,followee\n1,2\n", FileConfig{}, `no column "src", "dst" for edge rows: the file has follower, followee; rename with --map src=COLUMN`},
 		{"edge.csv", "src,dst,src\n1,2,3\n", FileConfig{}, `two columns are named "src"`},
 		{"edge.csv", "src,dst,type\n1,2,x\n", FileConfig{Strict: true}, "ignored columns type"},
 		{"edge.csv", "src,dst\n1,2\n", FileConfig{Columns: map[string]string{"a": "sorce"}}, `renamed to "sorce"`},

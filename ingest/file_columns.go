@@ -169,7 +169,7 @@ func (c *columns) check(names []string) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("no column %s for %v rows: the file has %s; rename with %s=COLUMN",
+		return fmt.Errorf("no column %s for %v rows: the file has %s; rename with --map %s=COLUMN",
 			strings.Join(missing, ", "), c.kind, strings.Join(names, ", "), strings.Trim(missing[0], `"`))
 	}
 	return nil

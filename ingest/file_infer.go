@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 
@@ -34,6 +35,15 @@ func InferClasses(inputs []FileInput, columns map[string]string) (event.ClassSet
 	return found.classes()
 }
 
+// readableTwice refuses what is gone once it is read.
+func readableTwice(path string) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return fmt.Errorf("ingest: %s is not a regular file and can be read only once: "+
+			"say which classes there are", path)
+	}
+	return nil
+}
+
 // classFinder collects what files say of classes.
 type classFinder struct {
 	names   map[string]string // of classes: the file that said it first
@@ -43,6 +53,9 @@ type classFinder struct {
 }
 
 func (f *classFinder) readTable(input FileInput, rename map[string]string) error {
+	if err := readableTwice(input.Path); err != nil {
+		return err
+	}
 	rows, err := openRows(input, &FileConfig{Columns: rename}, nil)
 	if err != nil {
 		return err
@@ -71,6 +84,9 @@ func (f *classFinder) readTable(input FileInput, rename map[string]string) error
 
 // readLog reads the labels and predictions of a log.
 func (f *classFinder) readLog(input FileInput) error {
+	if err := readableTwice(input.Path); err != nil {
+		return err
+	}
 	log, err := openLogRows(input, nil)
 	if err != nil {
 		return err
@@ -158,7 +174,7 @@ func (f *classFinder) classes() (event.ClassSet, error) {
 		return event.ClassSet{Count: f.highest}, nil
 	case f.highest > 0:
 		return event.ClassSet{}, fmt.Errorf("ingest: some classes are indices up to %d and some are names, "+
-			"%s in %s say: name the classes", f.highest-1, strconv.Quote(names[0]), f.names[names[0]])
+			"such as %s in %s: name the classes", f.highest-1, strconv.Quote(names[0]), f.names[names[0]])
 	case f.count > 0 && f.count != len(names):
 		return event.ClassSet{}, fmt.Errorf("ingest: %d probabilities in %s, but labels have %d names: "+
 			"name the classes, in the order of the probabilities", f.count, f.counted, len(names))

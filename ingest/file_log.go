@@ -86,6 +86,8 @@ func (r *logRows) refuse(b *event.Batch, kind event.Kind, p *event.Problem, orig
 // kindPrefix is how the lines of LogWriter begin.
 var kindPrefix = []byte(`{"kind":"`)
 
+const wantKind = "want edge, label, prediction, member, vertex or control"
+
 // cutKind takes the member "kind" out of the object in text and returns what is
 // left of it, in the memory of text, which it may change.
 func (s *jsonScan) cutKind(text []byte) (event.Kind, []byte, *event.Problem) {
@@ -103,14 +105,14 @@ func (s *jsonScan) cutKind(text []byte) (event.Kind, []byte, *event.Problem) {
 	}
 	if end == 0 {
 		return event.KindControl, nil, &event.Problem{
-			Reason: event.MissingField, Detail: `no member "kind", want edge, label, prediction, member, vertex or control`,
+			Reason: event.MissingField, Detail: `no member "kind": ` + wantKind,
 		}
 	}
 	kind, known := event.ParseKind(name)
 	if !known {
 		return event.KindControl, nil, &event.Problem{
 			Reason: event.UnknownKind,
-			Detail: "kind " + shortQuote(name) + ": want edge, label, prediction, member, vertex or control",
+			Detail: "kind " + shortQuote(name) + ": " + wantKind,
 		}
 	}
 	return kind, append(text[:start:start], text[end:]...), nil

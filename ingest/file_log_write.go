@@ -93,13 +93,18 @@ func (m mark) first(b *event.Batch) (kind event.Kind, ok bool) {
 			}
 		}
 	}
-	see(event.KindVertex, len(b.Vertices)-m.vertices, func() event.Position { return b.Vertices[m.vertices].Position })
-	see(event.KindLabel, len(b.Labels)-m.labels, func() event.Position { return b.Labels[m.labels].Position })
+	see(event.KindVertex, len(b.Vertices)-m.vertices,
+		func() event.Position { return b.Vertices[m.vertices].Position })
+	see(event.KindLabel, len(b.Labels)-m.labels,
+		func() event.Position { return b.Labels[m.labels].Position })
 	see(event.KindPrediction, len(b.Predictions)-m.predictions,
 		func() event.Position { return b.Predictions[m.predictions].Position })
-	see(event.KindMember, len(b.Members)-m.members, func() event.Position { return b.Members[m.members].Position })
-	see(event.KindEdge, len(b.Edges)-m.edges, func() event.Position { return b.Edges[m.edges].Position })
-	see(event.KindControl, len(b.Controls)-m.controls, func() event.Position { return b.Controls[m.controls].Position })
+	see(event.KindMember, len(b.Members)-m.members,
+		func() event.Position { return b.Members[m.members].Position })
+	see(event.KindEdge, len(b.Edges)-m.edges,
+		func() event.Position { return b.Edges[m.edges].Position })
+	see(event.KindControl, len(b.Controls)-m.controls,
+		func() event.Position { return b.Controls[m.controls].Position })
 	return kind, ok
 }
 

@@ -90,16 +90,16 @@ func (l *FileLog) open(input FileInput) (*fileStream, error) {
 		in.keepOrder, in.ignoreTime = true, l.config.ByKind
 		return in, nil
 	}
-	return l.openTimed(input, decoder, in, rows.file.size > 0)
+	return l.openTimed(input, decoder, in)
 }
 
 // openTimed finds out whether a table is in the order of time, if it can be read
 // twice, and reads it into memory if not.
 func (l *FileLog) openTimed(
-	input FileInput, decoder *event.Decoder, in *fileStream, regular bool,
+	input FileInput, decoder *event.Decoder, in *fileStream,
 ) (*fileStream, error) {
 	inOrder := false
-	if regular {
+	if !in.rows.opened().once {
 		again, err := openRows(input, &l.config, decoder)
 		if err == nil {
 			inOrder, err = inTimeOrder(again)

@@ -61,6 +61,7 @@ type openedFile struct {
 	packed string
 	file   *os.File
 	size   int64 // 0 when it is not a regular file
+	once   bool  // it can be read only once: a pipe, say
 	read   int64
 	unpack io.Reader // of a packed file
 	close  func()    // of unpack
@@ -76,9 +77,9 @@ func openFile(path string) (*openedFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ingest: %w", err)
 	}
-	f := &openedFile{path: path, format: format, packed: packed, file: file, close: func() {}, stop: func() {}}
+	f := &openedFile{path: path, format: format, packed: packed, file: file, close: func() {}, stop: func() {}, once: true}
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		f.size = info.Size()
+		f.size, f.once = info.Size(), false
 	} else if err == nil && info.IsDir() {
 		file.Close()
 		return nil, fmt.Errorf("ingest: %s is a directory, want a file", path)

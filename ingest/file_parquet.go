@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
@@ -26,69 +27,145 @@ func newParquetTable(f *openedFile, c *columns) (t *recordTable, stop func(), er
 	if err != nil {
 		return nil, stop, fmt.Errorf("not a Parquet file: %w", err)
 	}
-	reader, err := pqarrow.NewFileReader(source, pqarrow.ArrowReadProperties{BatchSize: fileBatchRows},
-		fileAllocator)
+	reader, err := pqarrow.NewFileReader(source,
+		pqarrow.ArrowReadProperties{BatchSize: fileBatchRows}, fileAllocator)
 	if err != nil {
 		return nil, stop, fmt.Errorf("not a Parquet file: %w", err)
 	}
 	t = &recordTable{columns: c}
-	leaves, err := t.choose(reader)
+	batches, err := t.choose(reader)
 	if err != nil {
+		batches.release()
 		return nil, stop, err
 	}
-	records, err := reader.GetRecordReader(context.Background(), leaves, nil)
-	if err != nil {
-		return nil, stop, err
-	}
-	t.load = loadParquet(records, source.NumRows())
-	return t, records.Release, nil
+	batches.left = source.NumRows()
+	t.load = batches.next
+	return t, batches.release, nil
 }
 
-// choose finds out which columns are wanted and returns their leaves.
-func (t *recordTable) choose(reader *pqarrow.FileReader) ([]int, error) {
+// choose opens the columns that are wanted.
+//
+// The readers of whole records in pqarrow open the columns in goroutines of their
+// own, and stop at columns in several chunks. Here each column is opened and read
+// on its own: a panic about damaged bytes then stays where it can be recovered.
+func (t *recordTable) choose(reader *pqarrow.FileReader) (*parquetBatches, error) {
+	b := &parquetBatches{}
 	schema, err := reader.Schema()
 	if err != nil {
-		return nil, err
+		return b, err
 	}
 	slots, err := t.columns.setHeader(fieldNames(schema))
 	if err != nil {
-		return nil, err
+		return b, err
 	}
-	var leaves []int
+	groups := make([]int, reader.ParquetReader().NumRowGroups())
+	for i := range groups {
+		groups[i] = i
+	}
 	for i, slot := range slots {
-		if slot >= 0 {
-			t.slots = append(t.slots, slot)
-			leaves = appendLeaves(leaves, &reader.Manifest.Fields[i])
+		if slot < 0 {
+			continue
 		}
+		if !readableColumn(schema.Field(i).Type) {
+			return b, fmt.Errorf("column %s: values of type %v are not read",
+				schema.Field(i).Name, schema.Field(i).Type)
+		}
+		leaves := map[int]bool{}
+		includeLeaves(leaves, &reader.Manifest.Fields[i])
+		column, err := reader.GetFieldReader(context.Background(), i, leaves, groups)
+		if err != nil {
+			return b, fmt.Errorf("column %s: %w", schema.Field(i).Name, err)
+		}
+		t.slots = append(t.slots, slot)
+		b.columns = append(b.columns, column)
+		b.fields = append(b.fields, schema.Field(i))
 	}
-	return leaves, nil
+	return b, nil
 }
 
-func appendLeaves(leaves []int, field *pqarrow.SchemaField) []int {
+// readableColumn reports whether values of a type fit in cells: scalars and lists
+// of scalars.
+func readableColumn(t arrow.DataType) bool {
+	if list, ok := t.(arrow.ListLikeType); ok && t.ID() != arrow.MAP {
+		t = list.Elem()
+	}
+	return !arrow.IsNested(t.ID())
+}
+
+func includeLeaves(leaves map[int]bool, field *pqarrow.SchemaField) {
 	if len(field.Children) == 0 { // IsLeaf says yes to lists, too
-		return append(leaves, field.ColIndex)
+		leaves[field.ColIndex] = true
 	}
 	for i := range field.Children {
-		leaves = appendLeaves(leaves, &field.Children[i])
+		includeLeaves(leaves, &field.Children[i])
 	}
-	return leaves
 }
 
-// loadParquet checks that the file holds as many rows as it says: a column that
-// ends early is otherwise the end of the file.
-func loadParquet(records pqarrow.RecordReader, want int64) func() (arrow.Record, error) {
-	got := int64(0)
-	return func() (arrow.Record, error) {
-		if records.Next() {
-			got += records.Record().NumRows()
-			return records.Record(), nil
-		}
-		if err := records.Err(); err != nil && !errors.Is(err, io.EOF) {
-			return nil, err
-		}
-		if got != want {
-			return nil, fmt.Errorf("damaged: it has %d rows and says %d", got, want)
-		}
+// parquetBatches reads columns side by side.
+type parquetBatches struct {
+	columns []*pqarrow.ColumnReader
+	fields  []arrow.Field
+	left    int64 // rows that are still to come, by the file's own account
+	record  arrow.Record
+}
+
+// next returns the next rows. They are good until the next call. A column that
+// ends before the others, or before the file says, is an error.
+func (b *parquetBatches) next() (arrow.Record, error) {
+	b.releaseRecord()
+	rows := min(b.left, fileBatchRows)
+	if rows == 0 {
 		return nil, io.EOF
 	}
+	values := make([]arrow.Array, len(b.columns))
+	defer func() {
+		for _, a := range values {
+			if a != nil {
+				a.Release()
+			}
+		}
+	}()
+	for i, column := range b.columns {
+		chunks, err := column.NextBatch(rows)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("column %s: %w", b.fields[i].Name, err)
+		}
+		if err != nil || int64(chunks.Len()) != rows {
+			return nil, fmt.Errorf("column %s: damaged: it ends before the file does", b.fields[i].Name)
+		}
+		values[i], err = joined(chunks)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", b.fields[i].Name, err)
+		}
+		b.fields[i].Type = values[i].DataType() // dictionaries may be read as their values
+	}
+	b.left -= rows
+	b.record = array.NewRecord(arrow.NewSchema(b.fields, nil), values, rows)
+	return b.record, nil
+}
+
+// joined returns all chunks as one array and releases them.
+func joined(chunks *arrow.Chunked) (arrow.Array, error) {
+	defer chunks.Release()
+	if len(chunks.Chunks()) == 1 {
+		a := chunks.Chunk(0)
+		a.Retain()
+		return a, nil
+	}
+	return array.Concatenate(chunks.Chunks(), fileAllocator)
+}
+
+func (b *parquetBatches) releaseRecord() {
+	if b.record != nil {
+		b.record.Release()
+		b.record = nil
+	}
+}
+
+func (b *parquetBatches) release() {
+	b.releaseRecord()
+	for _, column := range b.columns {
+		column.Release()
+	}
+	b.columns = nil
 }

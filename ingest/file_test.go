@@ -217,12 +217,16 @@ func leakCheck(t *testing.T) {
 func TestEveryFileFormatGivesTheSameSteps(t *testing.T) {
 	leakCheck(t)
 	const seed = 3
-	tables := randomTables(rand.New(rand.NewPCG(seed, 0)), 700)
+	tables := randomTables(rand.New(rand.NewPCG(seed, 0)), 400)
 	var want []*event.Batch
 	for _, format := range []string{"csv", "tsv", "ndjson", "jsonl", "parquet", "arrow", "feather", "ipc"} {
 		for _, packed := range []string{"", ".gz", ".zst"} {
+			if packed != "" && (format == "jsonl" || format == "feather") {
+				continue // only other names
+			}
 			config := FileConfig{Classes: event.ClassSet{Count: 3}, Steps: StepConfig{EventsMax: 100}}
 			for _, table := range tables {
+				table.chunk = 150
 				name := table.kind.String() + "." + format + packed
 				path := writeFile(t, name, table.encode(t, format))
 				config.Inputs = append(config.Inputs, FileInput{Path: path, Kind: table.kind})
@@ -233,7 +237,7 @@ func TestEveryFileFormatGivesTheSameSteps(t *testing.T) {
 			}
 			if want == nil {
 				want = got
-				checkCounts(t, merged(got), 700)
+				checkCounts(t, merged(got), 400)
 			}
 			if diff := diffSteps(want, got); diff != "" {
 				t.Fatalf("seed %d: %s%s differs from csv:\n%s", seed, format, packed, diff[:min(len(diff), 2000)])

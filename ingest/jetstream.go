@@ -223,6 +223,9 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 	if !ok {
 		kind = event.Kind(event.Kinds)
 	}
+	if s.mode == EventTime {
+		received = 0 // an event that gives no time must not move the log's, as in files
+	}
 	header := m.Headers()
 	message := event.Message{
 		Kind:        kind,

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -51,18 +52,19 @@ func TestAuditRefusesUnsafeStreams(t *testing.T) {
 	}
 	b := bareBroker(t, EmbeddedConfig{})
 	ctx := testContext(t)
-	for _, c := range cases {
-		config := logConfig("GQL")
+	for i, c := range cases {
+		name := fmt.Sprint("LOG", i)
+		config := logConfig(name)
 		c.change(&config)
 		if _, err := b.js.CreateStream(ctx, config); err != nil {
 			t.Fatalf("%s: the broker itself refuses it: %v", c.setting, err)
 		}
-		err := EnsureLog(ctx, b.js, "GQL")
+		err := EnsureLog(ctx, b.js, name)
 		if err == nil || !strings.Contains(err.Error(), "\n"+c.setting+": ") ||
-			!strings.Contains(err.Error(), "stream GQL") {
+			!strings.Contains(err.Error(), "stream "+name) {
 			t.Errorf("%s: error %v", c.setting, err)
 		}
-		if err := b.js.DeleteStream(ctx, "GQL"); err != nil {
+		if err := b.js.DeleteStream(ctx, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,6 +90,7 @@ func TestAuditRefusesMirrorsAndSealedStreams(t *testing.T) {
 func TestAuditAcceptsSafeStreams(t *testing.T) {
 	b := bareBroker(t, EmbeddedConfig{})
 	ctx := testContext(t)
+	names := DefaultStreamNames()
 	for name, change := range map[string]func(c *jetstream.StreamConfig){
 		"byte limit":      func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
 		"message limit":   func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 },
@@ -97,16 +100,40 @@ func TestAuditAcceptsSafeStreams(t *testing.T) {
 		"deny purge":      func(c *jetstream.StreamConfig) { c.DenyPurge = true },
 		"atomic publish":  func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = true },
 	} {
-		config := logConfig("GQL")
+		names.Log = strings.ReplaceAll(name, " ", "-")
+		config := logConfig(names.Log)
 		change(&config)
 		if _, err := b.js.CreateStream(ctx, config); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := EnsureStreams(ctx, b.js, DefaultStreamNames()); err != nil {
+		if err := EnsureStreams(ctx, b.js, names); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := b.js.DeleteStream(ctx, "GQL"); err != nil {
+		if err := b.js.DeleteStream(ctx, names.Log); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// The bucket that EnsureStreams makes must be one to every client.
+func TestBucketIsOneToAnyClient(t *testing.T) {
+	b := startBroker(t, "")
+	bucket, err := b.js.KeyValue(testContext(t), DefaultStreamNames().Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := bucket.Create(testContext(t), "a.b", []byte("1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bucket.Update(testContext(t), "a.b", []byte("2"), revision); err != nil {
+		t.Fatal(err)
+	}
+	entry, err := bucket.Get(testContext(t), "a.b")
+	if err != nil || string(entry.Value()) != "2" {
+		t.Errorf("%v, %v", entry, err)
+	}
+	if err := bucket.Purge(testContext(t), "a.b"); err != nil {
+		t.Error(err)
 	}
 }

@@ -194,6 +194,7 @@ func TestStepsDoNotDependOnDelivery(t *testing.T) {
 			var batch event.Batch
 			for {
 				for range rng.IntN(3) { // lose what was fetched
+					s.tail.barren = 0 // without a pause
 					if err := s.tail.reopen(testContext(t), errors.New("test")); err != nil {
 						t.Fatal(err)
 					}
@@ -278,7 +279,7 @@ func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
 	if _, err := b.js.PublishMsg(testContext(t), m); err != nil {
 		t.Fatal(err)
 	}
-	s := b.open(JetStreamConfig{UntilLast: true})
+	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Every: -1}})
 	var batch event.Batch
 	for range 2 { // the error is final
 		err := s.Next(testContext(t), &batch)
@@ -350,7 +351,7 @@ func TestLargeMessagesAreNotLost(t *testing.T) {
 	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
-	const messages, padding = 60, 1 << 20
+	const messages, padding = 66, 1 << 20
 	p, err := NewPublisher(b.nc, PublisherConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -394,5 +395,31 @@ func TestLargeMessagesAreNotLost(t *testing.T) {
 	}
 	if bytesMax > stepBytesMaxDefault+2*padding {
 		t.Errorf("a step held %d bytes", bytesMax)
+	}
+}
+
+// In event time a message that gives no time, such as a tick, must not move the
+// log's time to the broker's clock: old logs would never reach a boundary again.
+func TestEventTimeIgnoresTheBrokersClock(t *testing.T) {
+	b := startBroker(t, "")
+	b.publish(event.KindEdge, `{"src":1,"dst":2,"time":1000.05}`)
+	b.publish(event.KindControl, `{"op":"tick"}`, `{"op":"configure","config":{}}`)
+	b.publish(event.KindEdge, `{"src":3,"dst":4}`, `{"src":1,"dst":3,"time":1000.06}`, `{"src":1,"dst":4,"time":1000.25}`)
+	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Time: EventTime}})
+	var batch event.Batch
+	var got []string
+	for {
+		err := s.Next(testContext(t), &batch)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%d-%d %d %v", batch.First, batch.Last, batch.Time/1e6, batch.Emit))
+	}
+	want := []string{"1-3 1000050 false", "4-5 1000060 true", "6-6 1000250 true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("steps %q, want %q", got, want)
 	}
 }

@@ -44,30 +44,40 @@ func retryable(err error) bool {
 }
 
 // repeat publishes a message until it is stored, or its error is final, or time
-// is up.
+// is up. Once one message could be repeated, the next is tried without a pause.
 func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
 	deadline := time.Now().Add(s.config.retryFor)
-	for wait := sendRetryWaitMin; ; wait = min(2*wait, sendRetryWaitMax) {
+	for wait := sendRetryWaitMin; ; {
 		err = explainPublish(err)
 		if !retryable(err) || s.config.retryFor < 0 {
 			return nil, err
 		}
-		if !time.Now().Before(deadline) {
-			return nil, fmt.Errorf("gave up after %v: %w", s.config.retryFor, err)
-		}
-		s.config.report(fmt.Errorf("message %d is waiting: %w", o.number, err))
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, fmt.Errorf("%w while waiting: %w", ctx.Err(), err)
+		if !s.mended {
+			if !time.Now().Before(deadline) {
+				return nil, fmt.Errorf("gave up after %v: %w", s.config.retryFor, err)
+			}
+			s.config.report(fmt.Errorf("message %d is waiting: %w", o.number, err))
+			if again := pause(ctx, wait); again != nil {
+				return nil, fmt.Errorf("%w while waiting: %w", again, err)
+			}
+			wait = min(2*wait, sendRetryWaitMax)
 		}
 		ack, again := s.attempt(ctx, o.message)
-		if again == nil {
+		if s.mended = again == nil; s.mended {
 			return ack, nil
 		}
 		err = again
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

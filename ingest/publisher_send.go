@@ -37,6 +37,7 @@ type sender struct {
 	next   uint64 // number of the next message, from 1
 	stored uint64 // messages that the broker has
 	last   uint64 // the largest sequence among them
+	mended bool   // the last repeat succeeded
 	err    error  // final
 }
 

@@ -29,7 +29,8 @@
 //
 // Cost of an edge: O(1) and the pushes it causes; no push method bounds that in
 // the worst case (Jayaram et al., 2024), so Update falls back on iteration when a
-// sweep has spent a quarter of that. Memory: 32 to 44 bytes a vertex and field.
+// sweep has cost a quarter of a recompute. Memory: 32 to 44 bytes a vertex and
+// field.
 //
 // A field is owned by one goroutine at a time and shares nothing with others, so
 // fields of one View may be updated side by side. Equal calls give equal bits. A

@@ -17,7 +17,8 @@ func (t *table) bindSchema() *Problem {
 		}
 		if c.cell == cellNone || !fitsField(t.kind, c) {
 			return problemf(BadValue, "column %s has type %s, %s can be %s",
-				quote(c.name), c.describe(), fieldName(t.kind, c.field), arrowTypes(t.kind, c.field))
+				quote(c.name), c.describe(),
+				fieldName(t.kind, c.field), arrowTypes(t.kind, c.field))
 		}
 		if c.encoded {
 			if p := t.addDictionary(c); p != nil {
@@ -45,7 +46,8 @@ func (t *table) bindColumn(i int, c *column) *Problem {
 	switch {
 	case at >= 0 && !(c.field == fieldAttributes):
 		if t.by[c.field] != 0 {
-			return problemf(Malformed, "column %s: field %q given twice", quote(c.name), fields[t.kind][at].name)
+			return problemf(Malformed, "column %s: field %q given twice",
+				quote(c.name), fields[t.kind][at].name)
 		}
 		t.by[c.field] = i + 1
 		return nil
@@ -98,7 +100,8 @@ func (t *table) checkProbabilities() *Problem {
 	list := t.by[fieldProbabilities]
 	switch {
 	case list == 0 && len(t.classes) == 0 && t.by[fieldClass] == 0:
-		return problemf(MissingField, "prediction events without columns p0 to p%d, probabilities or class", t.k-1)
+		return problemf(MissingField,
+			"prediction events without columns p0 to p%d, probabilities or class", t.k-1)
 	case list > 0 && len(t.classes) > 0:
 		return problemf(BadValue, "columns probabilities and p0, p1, ... exclude each other")
 	case list > 0 && int(t.columns[list-1].list) != t.k:

@@ -123,6 +123,10 @@ func (x *chunk) readTimes(received Time) {
 	if !present(x, c, &x.times, received) {
 		return
 	}
+	if c.cell == cellTime && !c.nulls {
+		x.readTimestamps(c)
+		return
+	}
 	for i := range x.n {
 		row := x.first + i
 		if c.null(row) {
@@ -134,6 +138,22 @@ func (x *chunk) readTimes(received Time) {
 		}
 		if p != nil {
 			x.refuse(i, p)
+		}
+	}
+}
+
+// readTimestamps reads the times of the rows from timestamps without nulls.
+func (x *chunk) readTimestamps(c *column) {
+	data := c.data[8*x.first:]
+	nanos := 1e9 / c.ticks
+	limit := int64(TimeMax) / nanos
+	for i := range x.times[:x.n] {
+		v := int64(binary.LittleEndian.Uint64(data[8*i:]))
+		if v < -limit || v > limit {
+			_, p := c.time(x.first + i)
+			x.refuse(i, p)
+		} else if v != 0 {
+			x.times[i] = Time(v * nanos)
 		}
 	}
 }
@@ -205,10 +225,10 @@ func (x *chunk) readOps() {
 				x.refuse(i, problemf(BadValue, "op must be 0 or 1"))
 			}
 		default:
-			s := c.text(row)
-			at, ok := word(opWords[x.table.kind], s)
+			s, words := c.text(row), opWords[x.table.kind]
+			at, ok := word(words, s)
 			if x.second[i] = at == 1; !ok {
-				x.refuse(i, problemf(BadValue, "op %s: %s", quote(s), nearest(s, opWords[x.table.kind])))
+				x.refuse(i, problemf(BadValue, "op %s: %s", quote(s), nearest(s, words)))
 			}
 		}
 	}

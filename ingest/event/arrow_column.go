@@ -31,7 +31,8 @@ func (t *table) readBatch(blk *block) (int, *Problem) {
 func (t *table) readDictionary(blk *block) *Problem {
 	id, batch := blk.header.long(0), blk.header.child(1)
 	if blk.header.byte(2) != 0 {
-		return problemf(Malformed, "byte %d: dictionary deltas are not read, write the dictionary whole", blk.at)
+		return problemf(Malformed,
+			"byte %d: dictionary deltas are not read, write the dictionary whole", blk.at)
 	}
 	rows := batch.long(0)
 	if rows < 0 || rows > rowsMax {
@@ -223,9 +224,11 @@ func (c *column) text(i int) string {
 	}
 	switch c.cell {
 	case cellUTF8:
-		return alias(c.heap[binary.LittleEndian.Uint32(c.data[4*i:]):binary.LittleEndian.Uint32(c.data[4*i+4:])])
+		from := binary.LittleEndian.Uint32(c.data[4*i:])
+		return alias(c.heap[from:binary.LittleEndian.Uint32(c.data[4*i+4:])])
 	case cellLargeUTF8:
-		return alias(c.heap[binary.LittleEndian.Uint64(c.data[8*i:]):binary.LittleEndian.Uint64(c.data[8*i+8:])])
+		from := binary.LittleEndian.Uint64(c.data[8*i:])
+		return alias(c.heap[from:binary.LittleEndian.Uint64(c.data[8*i+8:])])
 	}
 	s, _ := c.view(i)
 	return s

@@ -40,7 +40,7 @@ func (d *Decoder) decodeArrow(m *Message, b *Batch) (*Problem, error) {
 		switch {
 		case blk.kind == 0: // the end mark
 			if at != len(m.Payload) {
-				return problemf(Malformed, "byte %d: bytes after the end of the Arrow stream", at), nil
+				return problemf(Malformed, "byte %d: bytes after the end of the stream", at), nil
 			}
 		case !t.ready:
 			version, p := t.readSchema(&blk)
@@ -63,7 +63,7 @@ func (d *Decoder) decodeArrow(m *Message, b *Batch) (*Problem, error) {
 		}
 	}
 	if !t.ready {
-		return problemf(Malformed, "byte %d: the Arrow stream ends before its schema", len(m.Payload)), nil
+		return problemf(Malformed, "byte %d: the stream has no schema", len(m.Payload)), nil
 	}
 	return nil, nil
 }
@@ -97,8 +97,8 @@ func (d *Decoder) arrowBlock(m *Message, b *Batch, blk *block) *Problem {
 		t.before += n
 		return p
 	}
-	return problemf(Malformed, "byte %d: Arrow message of type %d where a record batch should stand",
-		blk.at, blk.kind)
+	return problemf(Malformed,
+		"byte %d: Arrow message of type %d where a record batch should stand", blk.at, blk.kind)
 }
 
 // checkStream refuses payloads that are plainly not an Arrow stream.
@@ -154,7 +154,8 @@ func readBlock(payload []byte, at int, blk *block) (int, *Problem) {
 	}
 	left := len(rest) - 8 - size
 	if length < 0 || length > int64(left) {
-		return 0, problemf(Malformed, "byte %d: Arrow body of %d bytes, %d are left", at, length, left)
+		return 0, problemf(Malformed, "byte %d: Arrow body of %d bytes, %d are left",
+			at, length, left)
 	}
 	blk.body = rest[8+size : 8+size+int(length)]
 	return 8 + size + int(length), nil

@@ -180,7 +180,8 @@ func (e *arrowEncoder) times(t func(i int) Time) {
 		given = given || values[i] != 0
 	}
 	if given {
-		e.add("time", arrow.FixedWidthTypes.Timestamp_ns, 0, nil, arrow.Int64Traits.CastToBytes(values))
+		ticks := arrow.Int64Traits.CastToBytes(values)
+		e.add("time", arrow.FixedWidthTypes.Timestamp_ns, 0, nil, ticks)
 	}
 }
 

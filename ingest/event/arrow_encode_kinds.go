@@ -59,7 +59,9 @@ func (e *arrowEncoder) predictions(events []Prediction) error {
 		}
 	}
 	for k := range k {
-		e.floats(fmt.Sprintf("p%d", k), func(i int) float64 { return float64(events[i].Units[k]) / One })
+		e.floats(fmt.Sprintf("p%d", k), func(i int) float64 {
+			return float64(events[i].Units[k]) / One
+		})
 	}
 	e.optionalTexts("version", func(i int) string { return events[i].Version })
 	e.times(func(i int) Time { return events[i].Time })
@@ -77,7 +79,8 @@ func (e *arrowEncoder) members(events []Member) {
 		given = given || counts[i] > 1
 	}
 	if given {
-		e.add("multiplicity", arrow.PrimitiveTypes.Uint32, 0, nil, arrow.Uint32Traits.CastToBytes(counts))
+		values := arrow.Uint32Traits.CastToBytes(counts)
+		e.add("multiplicity", arrow.PrimitiveTypes.Uint32, 0, nil, values)
 	}
 	e.times(func(i int) Time { return events[i].Time })
 }
@@ -120,7 +123,7 @@ func transpose(events []Vertex) (keys []string, values [][]Value, err error) {
 			j, ok := index[a.Key]
 			if !ok {
 				if isVertexColumn(a.Key) {
-					return nil, nil, fmt.Errorf("attribute %q has the name of a field: %w", a.Key, errNotTable)
+					return nil, nil, fmt.Errorf("attribute %q, a field: %w", a.Key, errNotTable)
 				}
 				j = len(keys)
 				index[a.Key] = j

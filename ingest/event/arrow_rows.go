@@ -1,5 +1,7 @@
 package event
 
+import "slices"
+
 // arrowRows appends the rows of the record batch at hand to b.
 func (d *Decoder) arrowRows(m *Message, b *Batch, rows int) *Problem {
 	t, x := &d.table, &d.rows
@@ -37,15 +39,17 @@ func (d *Decoder) refuseRows(m *Message, b *Batch) *Problem {
 	if x.refused == 0 {
 		return nil
 	}
+	bytesMax := originalsPerMessage * d.config.MessageBytesMax
 	for i, p := range x.problems[:x.n] {
 		if p == nil {
 			continue
 		}
+		index := t.before + x.first + i
 		original := t.appendRow(nil, x.first+i)
-		if t.originals += len(original); t.originals > originalsPerMessage*d.config.MessageBytesMax {
-			return problemf(TooLarge, "row %d: the refused rows take too much room", t.before+x.first+i)
+		if t.originals += len(original); t.originals > bytesMax {
+			return problemf(TooLarge, "row %d: the refused rows take too much room", index)
 		}
-		b.refuse(m, t.before+x.first+i, p, original)
+		b.refuse(m, index, p, original)
 	}
 	return nil
 }
@@ -60,21 +64,21 @@ func (d *Decoder) arrowEdges(m *Message, b *Batch) {
 	x.readOps()
 	x.readLifetimes()
 	n := len(b.Edges)
+	all := slices.Grow(b.Edges, x.n)[:n+x.n]
 	for i := range x.n {
 		if x.problems[i] != nil {
 			continue
 		}
-		b.Edges = append(b.Edges, Edge{
-			Src: x.source[i], Dst: x.target[i], Weight: x.weights[i], TTL: x.lifetimes[i],
-			Time: x.times[i], Position: m.Position, Remove: x.second[i],
-		})
-		if p := checkEdge(&b.Edges[n]); p != nil {
-			b.Edges = b.Edges[:n]
+		e := &all[n]
+		e.Src, e.Dst, e.Weight, e.TTL = x.source[i], x.target[i], x.weights[i], x.lifetimes[i]
+		e.Time, e.Position, e.Remove = x.times[i], m.Position, x.second[i]
+		if p := checkEdge(e); p != nil {
 			x.refuse(i, p)
 			continue
 		}
 		n++
 	}
+	b.Edges = cut(all, n)
 }
 
 func (d *Decoder) arrowLabels(m *Message, b *Batch) {

@@ -37,10 +37,10 @@ func (c cell) isText() bool  { return c >= cellUTF8 }
 
 // The types of Arrow columns (Schema.fbs), by number.
 var arrowTypeNames = [...]string{
-	"none", "null", "int", "floating point", "binary", "utf8", "bool", "decimal", "date", "time of day",
-	"timestamp", "interval", "list", "struct", "union", "fixed size binary", "fixed size list", "map",
-	"duration", "large binary", "large utf8", "large list", "run-end encoded", "binary view",
-	"utf8 view", "list view", "large list view",
+	"none", "null", "int", "floating point", "binary", "utf8", "bool", "decimal", "date",
+	"time of day", "timestamp", "interval", "list", "struct", "union", "fixed size binary",
+	"fixed size list", "map", "duration", "large binary", "large utf8", "large list",
+	"run-end encoded", "binary view", "utf8 view", "list view", "large list view",
 }
 
 // kindOf returns the type of a Field table, the ticks a second of a timestamp,
@@ -113,7 +113,8 @@ func (t *table) readSchema(blk *block) (version string, p *Problem) {
 	}
 	list := schema.tables(1)
 	if limit := len(fields[t.kind]) + max(t.k, AttributesPerEventMax); list.n > limit {
-		return "", problemf(TooLarge, "byte %d: %d columns, at most %d are allowed", blk.at, list.n, limit)
+		return "", problemf(TooLarge, "byte %d: %d columns, at most %d are allowed",
+			blk.at, list.n, limit)
 	}
 	for i := range list.n {
 		t.columns = append(t.columns, readColumn(list.table(i)))

@@ -77,7 +77,8 @@ func (t *table) addDictionary(c *column) *Problem {
 	for i := range t.dictionaries {
 		if d := &t.dictionaries[i]; d.id == c.encoding {
 			if d.column.cell != c.cell {
-				return problemf(Malformed, "column %s: two types for dictionary %d", quote(c.name), d.id)
+				return problemf(Malformed, "column %s: two types for dictionary %d",
+					quote(c.name), d.id)
 			}
 			c.dictionary = i
 			return nil

@@ -71,13 +71,27 @@ func (d *Decoder) indexClass(v uint64) (Class, *Problem) {
 func (d *Decoder) CheckEdge(e *Edge) error { return asError(checkEdge(e)) }
 
 func checkEdge(e *Edge) *Problem {
-	if e.Src == e.Dst {
+	if e.Src.Number == e.Dst.Number && e.Src.Name == e.Dst.Name {
 		return problemf(SelfLoop, "edge from %s to itself", quote(e.Src.String()))
 	}
 	if e.Remove {
 		e.Weight, e.TTL = 0, 0
 		return nil
 	}
+	if units := e.Weight / WeightUnit; !(units >= 1 && units <= WeightMax/WeightUnit &&
+		float64(int64(units)) == units) { // nearly every weight is one of these already
+		if p := roundWeight(e); p != nil {
+			return p
+		}
+	}
+	if e.TTL != 0 {
+		return checkTTL(e.TTL)
+	}
+	return nil
+}
+
+// roundWeight rounds the weight of an edge to its grain.
+func roundWeight(e *Edge) *Problem {
 	if math.IsNaN(e.Weight) || math.IsInf(e.Weight, 0) {
 		return problemf(NotFinite, "weight is %v", e.Weight)
 	}
@@ -86,9 +100,6 @@ func checkEdge(e *Edge) *Problem {
 		return problemf(BadWeight, "weight %v must be at least 2^-21 and at most 2^24", e.Weight)
 	}
 	e.Weight = w
-	if e.TTL != 0 {
-		return checkTTL(e.TTL)
-	}
 	return nil
 }
 

@@ -66,11 +66,13 @@ func (c ClassSet) Validate() error {
 				k, IDBytesLimit))
 		}
 		if before, ok := seen[name]; ok {
-			errs = append(errs, fmt.Errorf("event: classes %d and %d are both named %q", before, k, name))
+			errs = append(errs,
+				fmt.Errorf("event: classes %d and %d are both named %q", before, k, name))
 		}
 		seen[name] = k
 		if n, err := strconv.Atoi(name); err == nil && n != k {
-			errs = append(errs, fmt.Errorf("event: class %d is named %q, which is an index", k, name))
+			errs = append(errs,
+				fmt.Errorf("event: class %d is named %q, which is an index", k, name))
 		}
 	}
 	return errors.Join(errs...)

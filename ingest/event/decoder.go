@@ -55,7 +55,7 @@ func NewDecoder(c Config) (*Decoder, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	d := &Decoder{config: c, k: c.Classes.Count, classes: make(map[string]Class, len(c.Classes.Names))}
+	d := &Decoder{config: c, k: c.Classes.Count, classes: map[string]Class{}}
 	for k, name := range c.Classes.Names {
 		d.classes[name] = Class(k)
 	}
@@ -100,7 +100,8 @@ func (d *Decoder) decode(m *Message, b *Batch) (*Problem, error) {
 		return problemf(UnknownKind, "no such event kind as %v", m.Kind), nil
 	}
 	if n := len(m.Payload); n > d.config.MessageBytesMax {
-		return problemf(TooLarge, "%d bytes, at most %d are allowed", n, d.config.MessageBytesMax), nil
+		limit := d.config.MessageBytesMax
+		return problemf(TooLarge, "%d bytes, at most %d are allowed", n, limit), nil
 	}
 	if m.Checksum != "" {
 		if p := verifyChecksum(m.Checksum, m.Payload); p != nil {
@@ -155,8 +156,8 @@ func verifyChecksum(header string, payload []byte) *Problem {
 		return problemf(Malformed, "checksum %s is not 16 hexadecimal digits", quote(header))
 	}
 	if got := xxhash.Sum64(payload); got != want {
-		return problemf(Malformed, "checksum is %016x, the header says %016x: the payload was damaged",
-			got, want)
+		return problemf(Malformed,
+			"checksum is %016x, the header says %016x: the payload was damaged", got, want)
 	}
 	return nil
 }
@@ -174,7 +175,8 @@ func checkText(payload []byte) *Problem {
 		return problemf(Malformed, "byte 0: this is an Arrow file, send the stream format")
 	case bytes.HasPrefix(payload, []byte("PAR1")):
 		return problemf(Malformed, "byte 0: this is Parquet, send JSON or an Arrow stream")
-	case bytes.HasPrefix(payload, []byte("\x1f\x8b")), bytes.HasPrefix(payload, []byte("\x28\xb5\x2f\xfd")):
+	case bytes.HasPrefix(payload, []byte("\x1f\x8b")), // gzip
+		bytes.HasPrefix(payload, []byte("\x28\xb5\x2f\xfd")): // zstd
 		return problemf(Malformed, "byte 0: compressed payloads are not read")
 	case !utf8.Valid(payload):
 		return problemf(Malformed, "byte %d: not UTF-8", invalidAt(payload))

@@ -60,8 +60,7 @@ func genEdge(t *rapid.T) Edge {
 		Remove: rapid.IntRange(0, 3).Draw(t, "op") == 0,
 	}
 	if e.Src == e.Dst {
-		e.Dst = ParseID("x" + e.Src.String())
-		e.Dst.Name = e.Dst.Name[:min(len(e.Dst.Name), 3)] + "y"
+		e.Dst = NumberID(e.Src.Number + 1)
 	}
 	if e.Remove {
 		return e

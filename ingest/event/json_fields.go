@@ -2,7 +2,7 @@ package event
 
 import (
 	"math"
-	"strconv"
+	"unicode/utf8"
 )
 
 // setField sets a field of the record from its value, which is not null unless
@@ -106,7 +106,8 @@ func (d *Decoder) tokenName(what string, t *token) (string, *Problem) {
 			return t.num.text, d.checkName(what, t.num.text)
 		}
 	}
-	return "", problemf(BadID, "%s must be a string or an unsigned integer, not %s", what, t.typeName())
+	return "", problemf(BadID, "%s must be a string or an unsigned integer, not %s",
+		what, t.typeName())
 }
 
 // tokenText reads a word, which is not empty.
@@ -215,8 +216,11 @@ func (d *Decoder) checkAttribute(key string, v Value) *Problem {
 		return problemf(TooLarge, "attribute %s has %d bytes, at most %d are allowed",
 			quote(key), n, AttributeTextBytesMax)
 	}
+	if !utf8.ValidString(v.Text) {
+		return problemf(BadValue, "attribute %s is not UTF-8", quote(key))
+	}
 	if math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
-		return problemf(NotFinite, "attribute %s is %s", quote(key), strconv.FormatFloat(v.Number, 'g', -1, 64))
+		return problemf(NotFinite, "attribute %s is %v", quote(key), v.Number)
 	}
 	return nil
 }

@@ -112,7 +112,8 @@ func (d *Decoder) finishMember(m *Message, b *Batch) *Problem {
 		count = 0
 	}
 	b.Members = append(b.Members, Member{
-		Community: r.name, Vertex: r.source, Multiplicity: count, Time: r.time, Position: m.Position,
+		Community: r.name, Vertex: r.source, Multiplicity: count,
+		Time: r.time, Position: m.Position,
 	})
 	return nil
 }

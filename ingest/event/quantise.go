@@ -2,6 +2,7 @@ package event
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -14,12 +15,14 @@ import (
 // they were.
 //
 // It returns a *Problem, NotFinite or NotNormal, when p is not a distribution;
-// dst then holds nothing of use. It panics if the lengths differ.
+// dst then holds nothing of use. It panics if the lengths differ or K is above
+// ClassesMax: up to there the roundings of all shares together stay far below one
+// unit, so what is left to give out is never negative.
 func Quantise(dst []uint32, p []float64) error { return asError(quantise(dst, p)) }
 
 func quantise(dst []uint32, p []float64) *Problem {
-	if len(dst) != len(p) {
-		panic("event: Quantise: lengths differ")
+	if len(dst) != len(p) || len(p) > ClassesMax {
+		panic(fmt.Sprintf("event: Quantise: %d units for %d probabilities", len(dst), len(p)))
 	}
 	sum := 0.0
 	for k, x := range p {
@@ -32,7 +35,8 @@ func quantise(dst []uint32, p []float64) *Problem {
 		sum += x
 	}
 	if !(math.Abs(sum-1) <= sumTolerance) {
-		return problemf(NotNormal, "probabilities sum to %v, must be within %v of one", sum, sumTolerance)
+		return problemf(NotNormal, "probabilities sum to %v, must be within %v of one",
+			sum, sumTolerance)
 	}
 	scale := One / sum
 	rest := int64(One)
@@ -40,17 +44,14 @@ func quantise(dst []uint32, p []float64) *Problem {
 		dst[k] = uint32(x * scale)
 		rest -= int64(dst[k])
 	}
-	switch {
-	case rest > 0:
+	if rest > 0 {
 		spread(dst, p, scale, rest)
-	case rest < 0: // a product that rounded up to a whole unit
-		takeBack(dst, rest)
 	}
 	return nil
 }
 
-// spread adds rest units to dst, one each to the largest remainders of p*scale.
-// More than K are left only when the roundings of scale add up; they go round.
+// spread adds rest units to dst, one each to the largest remainders of p*scale,
+// which are fewer than one unit a class.
 func spread(dst []uint32, p []float64, scale float64, rest int64) {
 	var small [64]int32
 	order := small[:0]
@@ -60,27 +61,17 @@ func spread(dst []uint32, p []float64, scale float64, rest int64) {
 	for k := range p {
 		order = append(order, int32(k))
 	}
-	remainder := func(k int32) float64 { return p[k]*scale - math.Floor(p[k]*scale) }
+	remainder := func(k int32) float64 {
+		share := float64(p[k] * scale) // rounded here: never fused into the subtraction
+		return share - math.Floor(share)
+	}
 	slices.SortFunc(order, func(i, j int32) int {
 		if c := cmp.Compare(remainder(j), remainder(i)); c != 0 {
 			return c
 		}
 		return cmp.Compare(i, j)
 	})
-	for ; rest > 0; rest -= int64(len(order)) {
-		for _, k := range order[:min(rest, int64(len(order)))] {
-			dst[k]++
-		}
+	for _, k := range order[:rest] {
+		dst[k]++
 	}
-}
-
-// takeBack removes -rest units from dst, from the largest share.
-func takeBack(dst []uint32, rest int64) {
-	largest := 0
-	for k, u := range dst {
-		if u > dst[largest] {
-			largest = k
-		}
-	}
-	dst[largest] -= uint32(-rest)
 }

@@ -74,7 +74,8 @@ func checkVersion(version string, position Position) (*Problem, error) {
 	}
 	n, err := strconv.ParseUint(version, 10, 31)
 	if err != nil || n == 0 || version[0] == '0' || version[0] == '+' {
-		return problemf(Malformed, "schema version %s is not a positive integer", quote(version)), nil
+		p := problemf(Malformed, "schema version %s is not a positive integer", quote(version))
+		return p, nil
 	}
 	return nil, &versionError{position: position, version: version}
 }

@@ -124,7 +124,7 @@ func ParseTTL(s string) (time.Duration, error) {
 
 func parseTTL(s string) (time.Duration, *Problem) {
 	if len(s) > numberTextMax {
-		return 0, problemf(BadValue, `ttl %s is neither seconds nor a duration like "36h"`, quote(s))
+		return 0, badTTL(s)
 	}
 	var n number
 	if end := scanNumber(s, &n); end > 0 && end == len(s) {
@@ -132,9 +132,14 @@ func parseTTL(s string) (time.Duration, *Problem) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, problemf(BadValue, `ttl %s is neither seconds nor a duration like "36h"`, quote(s))
+		return 0, badTTL(s)
 	}
 	return d, checkTTL(d)
+}
+
+// badTTL is the problem of text that is no time to live.
+func badTTL(s string) *Problem {
+	return problemf(BadValue, `ttl %s is neither seconds nor a duration like "36h"`, quote(s))
 }
 
 // numberTTL returns n seconds.
