@@ -1,9 +1,9 @@
 # `make demo` shows what gqlstream does; `make test` shows that it does it.
 
 GO        ?= go
-TOOLS     := $(shell $(GO) env GOPATH)/bin
-GOFUMPT   := mvdan.cc/gofumpt@v0.12.0
-STATIC    := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+TOOLS     := $(or $(shell $(GO) env GOBIN),$(shell $(GO) env GOPATH)/bin)
+GOFUMPT   := 0.12.0
+STATIC    := 0.8.2
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
 CASES     := coraml citeseer musae_twitch icwsm_political
@@ -27,8 +27,10 @@ check: tools
 	$(TOOLS)/staticcheck ./...
 
 tools:
-	@test -x $(TOOLS)/gofumpt || $(GO) install $(GOFUMPT)
-	@test -x $(TOOLS)/staticcheck || $(GO) install $(STATIC)
+	@$(TOOLS)/gofumpt --version 2>/dev/null | grep -q '$(GOFUMPT)' || \
+		$(GO) install mvdan.cc/gofumpt@v$(GOFUMPT)
+	@$(TOOLS)/staticcheck -version 2>/dev/null | grep -q '$(STATIC)' || \
+		$(GO) install honnef.co/go/tools/cmd/staticcheck@v$(STATIC)
 
 demo: build
 	bin/gqlstream demo $(DEMO)

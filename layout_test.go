@@ -37,13 +37,14 @@ var mayImport = map[string][]string{
 		"incremental/tally", "quant",
 	},
 	"checkpoint": {}, // knows files, not what is in them
-	"evaluate":   {"ingest/event", "graphstore", "incremental", "quant"},
+	"evaluate":   {"ingest/event", "graphstore", "incremental/diffusion", "incremental", "quant"},
 	"cmd/gqlstream": {
 		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental/neighborhood",
 		"incremental/tally", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate",
 	},
 
 	"ingest/event/eventtest": {"ingest/event"}, // makes events for tests, which alone import it
+	"sinks/web/browser":      {},               // tests only
 }
 
 // testSupport are the packages that only tests may import.

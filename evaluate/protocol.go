@@ -2,8 +2,10 @@ package evaluate
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gqlstream/graphstore"
@@ -12,37 +14,49 @@ import (
 
 // The protocols by name; groups are written "group:KEY".
 const (
-	PPS         = "pps" // prior shift: class shares from a Zipf distribution
-	BFS         = "bfs" // structural shift: breadth-first balls
-	RW          = "rw"  // structural shift: random walks with restart
-	groupPrefix = "group:"
+	PPS         = "pps"     // prior shift: class shares from a Zipf distribution
+	BFS         = "bfs"     // structural shift: breadth-first balls
+	RW          = "rw"      // structural shift: random walks with restart
+	Members     = "members" // the tracked communities of the data
+	groupPrefix = "group:"  // and KEY: vertices with the same value of an attribute
 )
 
 const (
-	walkSteps      = 10  // of a random walk before it starts again
-	walkTeleport   = 0.1 // chance to jump back to its root at each step
-	walksMax       = 200 // times the size, before a root without hidden vertices around it is given up
-	groupSizeLeast = 10  // smaller groups are left out
+	walkSteps    = 10  // of a random walk
+	walkTeleport = 0.1 // chance to jump back to its root at each step
+	walksMax     = 100 // times the size, before a root without hidden vertices around it is given up
+	rootsMax     = 100 // that are tried for one community
 )
 
-type members = map[graphstore.Vertex]uint32
+// drawn is a community as a protocol draws it: multiplicity by vertex.
+type drawn struct {
+	name    string
+	members map[graphstore.Vertex]uint32
+}
+
+type member struct {
+	vertex       graphstore.Vertex
+	multiplicity uint32
+}
 
 // protocol draws the communities of one split.
-type protocol func(p *pool, config Config, r *rand.Rand) []members
+type protocol func(p *pool, config Config, r *rand.Rand) []drawn
 
 func newProtocol(name string) (protocol, error) {
 	switch {
 	case name == PPS:
 		return (*pool).priorShift, nil
 	case name == BFS:
-		return func(p *pool, c Config, r *rand.Rand) []members { return p.around(c, r, p.ball) }, nil
+		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.ball) }, nil
 	case name == RW:
-		return func(p *pool, c Config, r *rand.Rand) []members { return p.around(c, r, p.walks) }, nil
+		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.walks) }, nil
+	case name == Members:
+		return func(p *pool, c Config, _ *rand.Rand) []drawn { return p.communities(c.MembersMin) }, nil
 	case strings.HasPrefix(name, groupPrefix) && len(name) > len(groupPrefix):
 		attribute := name[len(groupPrefix):]
-		return func(p *pool, _ Config, _ *rand.Rand) []members { return p.groups(attribute) }, nil
+		return func(p *pool, c Config, _ *rand.Rand) []drawn { return p.groups(attribute, c.MembersMin) }, nil
 	}
-	return nil, fmt.Errorf("protocol %q: there are pps, bfs, rw and group:ATTRIBUTE", name)
+	return nil, fmt.Errorf("protocols: there is no %q; there are pps, bfs, rw, members and group:ATTRIBUTE", name)
 }
 
 // pool is the hidden labelled vertices of one split.
@@ -50,12 +64,16 @@ type pool struct {
 	view    graphstore.View
 	hidden  []bool                // by vertex
 	byClass [][]graphstore.Vertex // sorted
+	seen    []uint32              // by vertex: the ball that saw it last
+	ballAt  uint32                // number of the current ball
 }
 
 func newPool(d *dataset, vertices []graphstore.Vertex) *pool {
-	p := &pool{view: d.view, hidden: make([]bool, d.view.Vertices()), byClass: make([][]graphstore.Vertex, d.classes)}
-	vertices = slices.Sorted(slices.Values(vertices))
-	for _, v := range vertices {
+	p := &pool{
+		view: d.view, hidden: make([]bool, d.view.Vertices()),
+		seen: make([]uint32, d.view.Vertices()), byClass: make([][]graphstore.Vertex, d.classes),
+	}
+	for _, v := range slices.Sorted(slices.Values(vertices)) {
 		p.hidden[v] = true
 		class := d.view.Label(v).Class
 		p.byClass[class] = append(p.byClass[class], v)
@@ -64,26 +82,30 @@ func newPool(d *dataset, vertices []graphstore.Vertex) *pool {
 }
 
 // priorShift draws communities whose class shares are Zipf-distributed, 1/rank
-// over a random order of the classes, each class uniformly and without
-// replacement as far as it goes round.
-func (p *pool) priorShift(config Config, r *rand.Rand) []members {
-	k := len(p.byClass)
+// over a random order of the classes that have hidden vertices, each class
+// uniformly and without replacement as far as it goes round.
+func (p *pool) priorShift(config Config, r *rand.Rand) []drawn {
+	classes := make([]int, 0, len(p.byClass))
 	var total float64
-	for rank := range k {
-		total += 1 / float64(rank+1)
+	for class, vertices := range p.byClass {
+		if len(vertices) > 0 {
+			classes = append(classes, class)
+			total += 1 / float64(len(classes))
+		}
 	}
-	var out []members
-	for range config.PerClass * k {
-		drawn := members{}
-		shares := make([]float64, k)
-		for rank, class := range r.Perm(k) {
-			shares[class] = 1 / float64(rank+1) / total
+	var out []drawn
+	shares := make([]float64, len(p.byClass))
+	for i := range config.PerClass * len(classes) {
+		clear(shares)
+		for rank, at := range r.Perm(len(classes)) {
+			shares[classes[at]] = 1 / float64(rank+1) / total
 		}
+		one := drawn{name: strconv.Itoa(i), members: map[graphstore.Vertex]uint32{}}
 		for class, n := range apportion(shares, config.Size) {
-			p.fromClass(drawn, class, n, r)
+			fromClass(one.members, p.byClass[class], n, r)
 		}
-		if len(drawn) > 0 {
-			out = append(out, drawn)
+		if len(one.members) >= config.MembersMin {
+			out = append(out, one)
 		}
 	}
 	return out
@@ -91,15 +113,11 @@ func (p *pool) priorShift(config Config, r *rand.Rand) []members {
 
 // fromClass adds n vertices of a class; when it has fewer, all of them as often
 // as needed.
-func (p *pool) fromClass(drawn members, class, n int, r *rand.Rand) {
-	vertices := p.byClass[class]
-	if len(vertices) == 0 {
-		return
-	}
+func fromClass(members map[graphstore.Vertex]uint32, vertices []graphstore.Vertex, n int, r *rand.Rand) {
 	for n > 0 {
 		order := r.Perm(len(vertices))
 		for _, i := range order[:min(n, len(order))] {
-			drawn[vertices[i]]++
+			members[vertices[i]]++
 		}
 		n -= min(n, len(order))
 	}
@@ -132,18 +150,20 @@ func apportion(shares []float64, n int) []int {
 	return out
 }
 
-// around draws PerClass communities around random roots of every class.
+// around draws PerClass communities around random roots of every class. A root
+// with too few hidden vertices around it is replaced.
 func (p *pool) around(config Config, r *rand.Rand,
-	draw func(root graphstore.Vertex, size int, r *rand.Rand) members,
-) []members {
-	var out []members
-	for _, vertices := range p.byClass {
-		if len(vertices) == 0 {
-			continue
-		}
-		for range config.PerClass {
-			if drawn := draw(vertices[r.IntN(len(vertices))], config.Size, r); len(drawn) > 0 {
-				out = append(out, drawn)
+	draw func(root graphstore.Vertex, config Config, r *rand.Rand) map[graphstore.Vertex]uint32,
+) []drawn {
+	var out []drawn
+	for class, vertices := range p.byClass {
+		for i := range config.PerClass {
+			for tries := 0; tries < rootsMax && len(vertices) > 0; tries++ {
+				members := draw(vertices[r.IntN(len(vertices))], config, r)
+				if len(members) >= config.MembersMin {
+					out = append(out, drawn{strconv.Itoa(class*config.PerClass + i), members})
+					break
+				}
 			}
 		}
 	}
@@ -152,28 +172,29 @@ func (p *pool) around(config Config, r *rand.Rand,
 
 // ball takes the hidden vertices nearest to the root, breadth first. A component
 // with fewer gives a smaller community.
-func (p *pool) ball(root graphstore.Vertex, size int, _ *rand.Rand) members {
-	drawn := members{}
-	seen := map[graphstore.Vertex]bool{root: true}
-	for queue := []graphstore.Vertex{root}; len(queue) > 0 && len(drawn) < size; queue = queue[1:] {
+func (p *pool) ball(root graphstore.Vertex, config Config, _ *rand.Rand) map[graphstore.Vertex]uint32 {
+	members := map[graphstore.Vertex]uint32{}
+	p.ballAt++
+	p.seen[root] = p.ballAt
+	for queue := []graphstore.Vertex{root}; len(queue) > 0 && len(members) < config.Size; queue = queue[1:] {
 		if p.hidden[queue[0]] {
-			drawn[queue[0]] = 1
+			members[queue[0]] = 1
 		}
 		for _, u := range p.view.Neighbors(queue[0]) {
-			if !seen[u] {
-				seen[u] = true
+			if p.seen[u] != p.ballAt {
+				p.seen[u] = p.ballAt
 				queue = append(queue, u)
 			}
 		}
 	}
-	return drawn
+	return members
 }
 
 // walks collects the hidden vertices that random walks from the root end at, with
 // repeats.
-func (p *pool) walks(root graphstore.Vertex, size int, r *rand.Rand) members {
-	drawn := members{}
-	for count, walk := 0, 0; count < size && walk < walksMax*size; walk++ {
+func (p *pool) walks(root graphstore.Vertex, config Config, r *rand.Rand) map[graphstore.Vertex]uint32 {
+	members := map[graphstore.Vertex]uint32{}
+	for count, walk := 0, 0; count < config.Size && walk < walksMax*config.Size; walk++ {
 		at := root
 		for range walkSteps {
 			neighbors := p.view.Neighbors(at)
@@ -184,35 +205,62 @@ func (p *pool) walks(root graphstore.Vertex, size int, r *rand.Rand) members {
 			at = neighbors[r.IntN(len(neighbors))]
 		}
 		if p.hidden[at] {
-			drawn[at]++
+			members[at]++
 			count++
 		}
 	}
-	return drawn
+	return members
 }
 
-// groups takes one community for each value of an attribute that enough hidden
-// vertices have.
-func (p *pool) groups(attribute string) []members {
-	byValue := map[event.Value]members{}
-	var order []event.Value
+// groups takes one community for each value of an attribute.
+func (p *pool) groups(attribute string, least int) []drawn {
+	byValue := map[event.Value]drawn{}
 	for _, vertices := range p.byClass {
 		for _, v := range vertices {
 			value := p.view.Attribute(v, attribute)
 			if value.Kind == event.NullValue {
 				continue
 			}
-			if byValue[value] == nil {
-				byValue[value] = members{}
-				order = append(order, value)
+			if byValue[value].members == nil {
+				byValue[value] = drawn{valueName(value), map[graphstore.Vertex]uint32{}}
 			}
-			byValue[value][v] = 1
+			byValue[value].members[v] = 1
 		}
 	}
-	var out []members
-	for _, value := range order {
-		if len(byValue[value]) >= groupSizeLeast {
-			out = append(out, byValue[value])
+	out := slices.DeleteFunc(slices.Collect(maps.Values(byValue)), func(d drawn) bool { return len(d.members) < least })
+	slices.SortFunc(out, func(a, b drawn) int { return strings.Compare(a.name, b.name) })
+	return out
+}
+
+func valueName(v event.Value) string {
+	switch v.Kind {
+	case event.NumberValue:
+		return strconv.FormatFloat(v.Number, 'g', -1, 64)
+	case event.BoolValue:
+		return strconv.FormatBool(v.Number != 0)
+	default:
+		return strconv.Quote(v.Text) // apart from the number or boolean of the same text
+	}
+}
+
+// communities takes the hidden members of every community of the data.
+func (p *pool) communities(least int) []drawn {
+	var out []drawn
+	for c := range graphstore.Community(p.view.Communities()) {
+		one := drawn{p.view.CommunityName(c), map[graphstore.Vertex]uint32{}}
+		vertices, multiplicities := p.view.Members(c)
+		for i, v := range vertices {
+			if p.hidden[v] {
+				one.members[v] = multiplicities[i]
+			}
+		}
+		for v, hidden := range p.hidden {
+			if hidden && p.view.Everyone(c) {
+				one.members[graphstore.Vertex(v)] = 1
+			}
+		}
+		if len(one.members) >= least {
+			out = append(out, one)
 		}
 	}
 	return out

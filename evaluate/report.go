@@ -5,87 +5,107 @@ import (
 	"math"
 	"slices"
 
+	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
 // Report is what an evaluation found.
 type Report struct {
-	Classes     int       `json:"classes"`
-	Vertices    int       `json:"vertices"`
-	Edges       int       `json:"edges"`
-	Labelled    int       `json:"labelled"`    // vertices that may calibrate or be drawn
-	Calibration int       `json:"calibration"` // of them, in each split
-	Splits      int       `json:"splits"`
-	Seed        uint64    `json:"seed"`
-	Confidence  float64   `json:"confidence"` // nominal, of the intervals
-	Rows        []Row     `json:"rows"`       // by protocol, then by mean AE
-	Outcomes    []Outcome `json:"-"`          // every community and method, in the order drawn
+	Classes     int     `json:"classes"`
+	Vertices    int     `json:"vertices"`
+	Edges       int     `json:"edges"`
+	Labelled    int     `json:"labelled"`    // vertices that may calibrate or be drawn
+	Calibration int     `json:"calibration"` // of them, in each split
+	Splits      int     `json:"splits"`
+	Seed        uint64  `json:"seed"`
+	Confidence  float64 `json:"confidence"` // nominal, of the intervals
+	MembersMin  int     `json:"members_min"`
+	Rows        []Row   `json:"rows"` // by protocol, then by mean AE
+	Advice      string  `json:"advice"`
+
+	Outcomes []Outcome       `json:"-"` // every community, method and kernel, in the order drawn
+	Refused  int             `json:"-"` // events that the store refused
+	Examples []event.Refusal `json:"-"` // the first of them
 }
 
-// Row sums up one method under one protocol.
+// Row sums up one method with one kernel under one protocol.
 type Row struct {
-	Protocol    string  `json:"protocol"`
-	Method      string  `json:"method"`
-	Communities int     `json:"communities"`
-	AE          float64 `json:"ae"`       // mean over communities
-	AEError     float64 `json:"ae_se"`    // standard error of that mean
-	RAE         float64 `json:"rae"`      // mean over communities
-	Rank        float64 `json:"rank"`     // mean rank by AE among the methods, 1 is best
-	Coverage    float64 `json:"coverage"` // share of classes whose truth lies in the interval
-	Width       float64 `json:"width"`    // mean width of the intervals
+	Protocol      string  `json:"protocol"`
+	Method        string  `json:"method"`
+	Kernel        string  `json:"kernel,omitempty"` // "" for a method that uses none
+	Communities   int     `json:"communities"`
+	AE            float64 `json:"ae"`          // mean over communities
+	AEError       float64 `json:"ae_se"`       // standard error of that mean
+	RAE           float64 `json:"rae"`         // mean over communities
+	Rank          float64 `json:"rank"`        // mean rank by AE among methods and kernels, 1 is best
+	Coverage      float64 `json:"coverage"`    // share of classes whose truth lies in the interval
+	CoverageError float64 `json:"coverage_se"` // standard error of that share, over communities
+	Width         float64 `json:"width"`       // mean width of the intervals
+}
+
+// Name is the method, with its kernel where it uses one.
+func (r Row) Name() string { return nameOf(r.Method, r.Kernel) }
+
+func nameOf(method, kernel string) string {
+	if kernel == "" {
+		return method
+	}
+	return method + " (" + kernel + ")"
 }
 
 // Outcome is one estimate against its truth.
 type Outcome struct {
-	Protocol  string    `json:"protocol"`
-	Split     int       `json:"split"`
-	Community string    `json:"community"`
-	Method    string    `json:"method"`
-	Truth     []float64 `json:"truth"`
-	Estimate  []float64 `json:"estimate"`
-	Low       []float64 `json:"low"`
-	High      []float64 `json:"high"`
-	AE        float64   `json:"ae"`
-	RAE       float64   `json:"rae"`
-	rank      float64
+	Protocol  string
+	Split     int
+	Community string
+	Size      int
+	Method    string
+	Kernel    string
+	Truth     []float64
+	Estimate  []float64
+	Low       []float64
+	High      []float64
+	AE        float64
+	RAE       float64
+	Rank      float64
+	Covered   float64 // share of classes whose truth lies in the interval
+	Width     float64 // mean over classes
+	Flags     []string
 }
+
+// Name is the method, with its kernel where it uses one.
+func (o *Outcome) Name() string { return nameOf(o.Method, o.Kernel) }
 
 func newReport(config Config, d *dataset) *Report {
-	confidence := quant.DefaultOptions().Confidence
-	if estimates := config.Core.Estimates; len(estimates) > 0 && estimates[0].Confidence > 0 {
-		confidence = estimates[0].Confidence
-	}
 	return &Report{
 		Classes: d.classes, Vertices: d.view.Vertices(), Edges: d.view.Edges(),
-		Labelled: len(d.labelled), Calibration: max(1, int(config.Share*float64(len(d.labelled)))),
-		Splits: config.Splits, Seed: config.Seed, Confidence: confidence,
+		Labelled: len(d.labelled), Calibration: d.calibrating(config.Share),
+		Splits: config.Splits, Seed: config.Seed, MembersMin: config.MembersMin,
+		Confidence: cmp.Or(config.Core.Estimates[0].Confidence, quant.DefaultOptions().Confidence),
+		Refused:    d.refused, Examples: d.examples,
 	}
 }
 
-// add scores the estimates of one split and sums up anew.
-func (r *Report) add(split int, bags []*bag, estimates map[key]quant.Estimate) {
-	byBag := map[string][]quant.Estimate{}
-	for k, e := range estimates {
-		byBag[k.community] = append(byBag[k.community], e)
-	}
+// add scores the estimates of one split.
+func (r *Report) add(split int, bags []*bag) {
 	for _, b := range bags {
-		drawn := byBag[b.name]
-		slices.SortFunc(drawn, func(a, b quant.Estimate) int { return cmp.Compare(a.Method, b.Method) })
 		first := len(r.Outcomes)
-		for _, e := range drawn {
-			r.Outcomes = append(r.Outcomes, Outcome{
-				Protocol: b.protocol, Split: split, Community: b.name, Method: e.Method, Truth: b.truth,
-				Estimate: e.Prevalence, Low: e.Low, High: e.High,
+		for _, e := range b.estimates {
+			o := Outcome{
+				Protocol: b.protocol, Split: split, Community: b.name, Size: b.size,
+				Method: e.Method, Kernel: e.Kernel,
+				Truth: b.truth, Estimate: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
 				AE:  quant.AbsoluteError(e.Prevalence, b.truth),
 				RAE: quant.RelativeAbsoluteError(e.Prevalence, b.truth, float64(b.size)),
-			})
+			}
+			o.Covered, o.Width = within(&o)
+			r.Outcomes = append(r.Outcomes, o)
 		}
 		rank(r.Outcomes[first:])
 	}
-	r.sumUp()
 }
 
-// rank ranks the methods of one community by AE; equal errors share their ranks.
+// rank ranks the estimates of one community by AE; equal errors share their ranks.
 func rank(outcomes []Outcome) {
 	for i := range outcomes {
 		less, equal := 0, 0
@@ -97,71 +117,97 @@ func rank(outcomes []Outcome) {
 				equal++
 			}
 		}
-		outcomes[i].rank = float64(less) + float64(equal+1)/2
-	}
-}
-
-func (r *Report) sumUp() {
-	type cell struct{ protocol, method string }
-	index := map[cell]int{}
-	var order []string
-	r.Rows = nil
-	squares := []float64{}
-	for _, o := range r.Outcomes {
-		at, ok := index[cell{o.Protocol, o.Method}]
-		if !ok {
-			at = len(r.Rows)
-			index[cell{o.Protocol, o.Method}] = at
-			r.Rows = append(r.Rows, Row{Protocol: o.Protocol, Method: o.Method})
-			squares = append(squares, 0)
-			if !slices.Contains(order, o.Protocol) {
-				order = append(order, o.Protocol)
-			}
-		}
-		row := &r.Rows[at]
-		row.Communities++
-		row.AE += o.AE
-		squares[at] += o.AE * o.AE
-		row.RAE += o.RAE
-		row.Rank += o.rank
-		inside, width := within(o)
-		row.Coverage += inside
-		row.Width += width
-	}
-	for i := range r.Rows {
-		r.Rows[i].divide(squares[i])
-	}
-	slices.SortStableFunc(r.Rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Protocol), slices.Index(order, b.Protocol)), cmp.Compare(a.AE, b.AE))
-	})
-}
-
-// divide turns the sums of a row into means.
-func (row *Row) divide(squares float64) {
-	n := float64(row.Communities)
-	row.AE /= n
-	row.RAE /= n
-	row.Rank /= n
-	row.Coverage /= n
-	row.Width /= n
-	if n > 1 {
-		row.AEError = math.Sqrt(max(squares/n-row.AE*row.AE, 0) / (n - 1))
+		outcomes[i].Rank = float64(less) + float64(equal+1)/2
 	}
 }
 
 // within returns the share of classes whose truth lies in its interval, and the
 // mean width.
-func within(o Outcome) (inside, width float64) {
-	if len(o.Low) == 0 {
-		return 0, 0
-	}
-	const slack = 1e-12 // a share that is exactly a bound is inside
-	for i, t := range o.Truth {
-		if o.Low[i]-slack <= t && t <= o.High[i]+slack {
+func within(o *Outcome) (inside, width float64) {
+	for i := range o.Truth {
+		if o.holds(i) {
 			inside++
 		}
 		width += o.High[i] - o.Low[i]
 	}
 	k := float64(len(o.Truth))
 	return inside / k, width / k
+}
+
+// holds reports whether the interval of class i holds the truth.
+func (o *Outcome) holds(i int) bool {
+	const slack = 1e-12 // a share that is exactly a bound is inside
+	return o.Low[i]-slack <= o.Truth[i] && o.Truth[i] <= o.High[i]+slack
+}
+
+// sumUp makes the rows from the outcomes.
+func (r *Report) sumUp() {
+	type cell struct{ protocol, method, kernel string }
+	sums := map[cell]*sum{}
+	var order []string
+	var cells []cell
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		at := cell{o.Protocol, o.Method, o.Kernel}
+		if sums[at] == nil {
+			sums[at] = &sum{}
+			cells = append(cells, at)
+		}
+		if !slices.Contains(order, o.Protocol) {
+			order = append(order, o.Protocol)
+		}
+		sums[at].add(o)
+	}
+	r.Rows = r.Rows[:0]
+	for _, c := range cells {
+		row := sums[c].row()
+		row.Protocol, row.Method, row.Kernel = c.protocol, c.method, c.kernel
+		r.Rows = append(r.Rows, row)
+	}
+	slices.SortStableFunc(r.Rows, func(a, b Row) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(order, a.Protocol), slices.Index(order, b.Protocol)),
+			cmp.Compare(a.AE, b.AE),
+		)
+	})
+	r.Advice = r.advice()
+}
+
+// sum adds up the outcomes of one row.
+type sum struct {
+	n                                    int
+	ae, aeSquare, covered, coveredSquare float64
+	rae, rank, width                     float64
+}
+
+func (s *sum) add(o *Outcome) {
+	s.n++
+	s.ae += o.AE
+	s.aeSquare += o.AE * o.AE
+	s.covered += o.Covered
+	s.coveredSquare += o.Covered * o.Covered
+	s.rae += o.RAE
+	s.rank += o.Rank
+	s.width += o.Width
+}
+
+// row turns the sums into means.
+func (s *sum) row() Row {
+	n := float64(s.n)
+	return Row{
+		Communities: s.n,
+		AE:          s.ae / n, AEError: standardError(n, s.ae, s.aeSquare),
+		RAE: s.rae / n, Rank: s.rank / n, Width: s.width / n,
+		Coverage: s.covered / n, CoverageError: standardError(n, s.covered, s.coveredSquare),
+	}
+}
+
+// standardError returns that of the mean of n values from their sum and the sum of
+// their squares; 0 for one value.
+func standardError(n, sum, squares float64) float64 {
+	if n < 2 {
+		return 0
+	}
+	mean := sum / n
+	return math.Sqrt(max(squares/n-mean*mean, 0) / (n - 1))
 }

@@ -32,9 +32,16 @@ type Section struct {
 // be written before the next Apply.
 func (s *Store) Sections() []Section {
 	s.Vacuum()
+	return s.View().Sections()
+}
+
+// Sections returns the tables as they stand, to compare them with those of a
+// store that went through the same history. They must be written before the next
+// Apply.
+func (w View) Sections() []Section {
 	sections := make([]Section, 0, len(Tables()))
 	for _, t := range Tables() {
-		sections = append(sections, Section{Table: t, store: s})
+		sections = append(sections, Section{Table: t, store: w.s})
 	}
 	return sections
 }

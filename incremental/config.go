@@ -66,7 +66,11 @@ func (c Config) Validate() error {
 	if !slices.Contains(diffusion.KernelNames, c.Kernel) {
 		errs = append(errs, fmt.Errorf("kernel: there is no %q; there are %v", c.Kernel, diffusion.KernelNames))
 	}
-	errs = append(errs, c.diffusion().Validate(), c.kernelParams().Validate())
+	if err := c.diffusion().Validate(); err != nil {
+		errs = append(errs, err)
+	} else {
+		errs = append(errs, c.kernelParams().Validate()) // which checks alpha as well
+	}
 	if c.MembersMin < 0 {
 		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
 	}

@@ -52,6 +52,7 @@ func TestAuditRefusesUnsafeStreams(t *testing.T) {
 	}
 	b := bareBroker(t, EmbeddedConfig{})
 	ctx := testContext(t)
+	b.keepStore()
 	for i, c := range cases {
 		name := fmt.Sprint("LOG", i)
 		config := logConfig(name)
@@ -67,6 +68,16 @@ func TestAuditRefusesUnsafeStreams(t *testing.T) {
 		if err := b.js.DeleteStream(ctx, name); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// keepStore makes a stream that stays. When the last one is deleted, the broker
+// removes its directory in the background, and may do so under a new one.
+func (b *testBroker) keepStore() {
+	b.t.Helper()
+	_, err := b.js.CreateStream(testContext(b.t), jetstream.StreamConfig{Name: "KEEP"})
+	if err != nil {
+		b.t.Fatal(err)
 	}
 }
 
@@ -90,6 +101,7 @@ func TestAuditRefusesMirrorsAndSealedStreams(t *testing.T) {
 func TestAuditAcceptsSafeStreams(t *testing.T) {
 	b := bareBroker(t, EmbeddedConfig{})
 	ctx := testContext(t)
+	b.keepStore()
 	names := DefaultStreamNames()
 	for name, change := range map[string]func(c *jetstream.StreamConfig){
 		"byte limit":      func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },

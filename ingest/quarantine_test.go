@@ -155,7 +155,9 @@ func TestQuarantineOfANewLogIsNotTakenForRepeats(t *testing.T) {
 	if err := b.js.DeleteStream(testContext(t), "GQL"); err != nil {
 		t.Fatal(err)
 	}
-	b.makeLogAnew()
+	if err := EnsureLog(testContext(t), b.js, "GQL"); err != nil {
+		t.Fatal(err)
+	}
 	b.publish(event.KindEdge, "bad again")
 	b.follow(Resume{})
 	want := []string{"4/-1 edge malformed bad", "1/-1 edge malformed bad again"}

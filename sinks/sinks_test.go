@@ -69,34 +69,78 @@ func TestLinesAreFlushedJSON(t *testing.T) {
 	}
 }
 
-// A file must be appended to, after taking off what a crash left of a line.
-func TestLinesFileIsAppendedToAfterATornLine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "estimates.ndjson")
-	for _, torn := range []string{"", `{"community":"to`, strings.Repeat("x", 10_000)} {
-		before, err := os.ReadFile(path)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
+// A file must hold every record once, in order, after a run that was cut short
+// anywhere, mid-line or mid-emission, goes on from any checkpoint before that.
+func TestLinesFileHoldsEveryRecordOnceAfterARestart(t *testing.T) {
+	emissions := func(from int) (all [][]quant.Estimate) {
+		for p := from; p <= 50; p += 10 {
+			var e []quant.Estimate
+			for _, community := range []string{"a", "b", "c"} {
+				e = append(e, quant.Estimate{Community: community, Method: "auto", Position: uint64(p)})
+			}
+			all = append(all, e)
 		}
-		if err := os.WriteFile(path, append(before, torn...), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s, err := OpenLines(path)
+		return all
+	}
+	write := func(path string, from uint64, all [][]quant.Estimate) {
+		s, err := OpenLines(LinesConfig{Path: path, Log: "log", From: from})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(s.Write(t.Context(), []quant.Estimate{estimate("a", "auto", 1)}), s.Close()); err != nil {
-			t.Fatal(err)
+		for _, e := range all {
+			if err := s.Write(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
 		}
-		after, err := os.ReadFile(path)
-		if err != nil {
+		if err := errors.Join(s.Sync(), s.Close()); err != nil {
 			t.Fatal(err)
-		}
-		line, rest, _ := bytes.Cut(after[len(before):], []byte("\n"))
-		if !bytes.HasPrefix(after, before) || !json.Valid(line) || len(rest) > 0 {
-			t.Errorf("after torn %.20q: %.200q", torn, after)
 		}
 	}
-	if _, err := OpenLines(t.TempDir()); err == nil {
-		t.Error("a directory was opened")
+	whole := filepath.Join(t.TempDir(), "whole")
+	write(whole, 0, emissions(10))
+	want, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	emission := len(want) / 5
+	for cut := 0; cut < len(want); cut += 7 {
+		for from := 0; from*emission <= cut; from++ { // a checkpoint is only made of what is on the disk
+			path := filepath.Join(t.TempDir(), "cut")
+			if err := os.WriteFile(path, want[:cut], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path+logSuffix, []byte("log"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			write(path, uint64(10*from), emissions(10*from+10))
+			if got, _ := os.ReadFile(path); !bytes.Equal(got, want) {
+				t.Fatalf("cut at byte %d, restart from %d:\n%s\nwant\n%s", cut, 10*from, got, want)
+			}
+		}
+	}
+}
+
+// A file of another log must be left alone.
+func TestLinesFileOfAnotherLogIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	s, err := OpenLines(LinesConfig{Path: path, Log: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(t.Context(), []quant.Estimate{{Community: "a", Position: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.ReadFile(path)
+	if _, err := OpenLines(LinesConfig{Path: path, Log: "two"}); err == nil || !strings.Contains(err.Error(), "another log") {
+		t.Errorf("the file of another log was opened: %v", err)
+	}
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		t.Error("the file of another log was changed")
+	}
+	if _, err := OpenLines(LinesConfig{Path: t.TempDir()}); err == nil {
+		t.Error("a folder was opened as a file")
 	}
 }

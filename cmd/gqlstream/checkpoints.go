@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -43,6 +44,10 @@ func openCheckpoints(state string) (*checkpoints, error) {
 // configuration is another one: then the log is read again from its start.
 func (p *pipeline) restore() (ingest.Resume, *ingest.Identity, error) {
 	c, err := p.checkpoints.dir.Load()
+	if errors.Is(err, checkpoint.ErrAllDamaged) {
+		p.log.Warn("reading the log from its beginning", "reason", err)
+		c, err = nil, nil
+	}
 	if err != nil {
 		return ingest.Resume{}, nil, err
 	}
@@ -55,12 +60,9 @@ func (p *pipeline) restore() (ingest.Resume, *ingest.Identity, error) {
 			if err != nil {
 				return ingest.Resume{}, nil, err
 			}
-			m := c.Manifest
-			at := ingest.Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
-			p.log.Info("restored", "position", m.Position, "written", m.Written)
-			return at, &ingest.Identity{
-				Stream: m.Stream.Name, Created: m.Stream.Created, Position: at.Position, Digest: m.Stream.Digest,
-			}, nil
+			p.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
+			at, identity := resumeOf(c.Manifest)
+			return at, identity, nil
 		}
 		p.log.Warn("the configuration has changed since the last checkpoint; reading the log from its beginning",
 			"checkpoint", c.Manifest.Config, "now", p.config.Digest())
@@ -69,13 +71,27 @@ func (p *pipeline) restore() (ingest.Resume, *ingest.Identity, error) {
 	return ingest.Resume{}, nil, err
 }
 
-// save starts a checkpoint of the step just taken, unless one is being written.
+// resumeOf returns where the log goes on after a checkpoint, and what it must be.
+func resumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
+	at := ingest.Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
+	return at, &ingest.Identity{
+		Stream: m.Stream.Name, Created: m.Stream.Created, Position: at.Position, Digest: m.Stream.Digest,
+	}
+}
+
+// save starts a checkpoint of the step just taken, unless one is being written;
+// for one that the log asks for it waits.
 func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
 	k := p.checkpoints
-	if err := k.collect(p, false); err != nil || k.writing != nil {
+	if err := k.collect(p, b.Checkpoint); err != nil || k.writing != nil {
 		return err
 	}
 	begun := time.Now()
+	if p.lines != nil {
+		if err := p.lines.Sync(); err != nil {
+			return err
+		}
+	}
 	id, err := p.source.Identity(ctx)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +35,7 @@ type fileConfig struct {
 	Privacy     privacyConfig     `yaml:"privacy"`
 	Limits      limitsConfig      `yaml:"limits"`
 	State       string            `yaml:"state"`
+	Checkpoint  checkpointConfig  `yaml:"checkpoint"`
 	NATS        natsConfig        `yaml:"nats"`
 	Output      outputConfig      `yaml:"output"`
 	HTTP        httpConfig        `yaml:"http"`
@@ -122,6 +124,12 @@ type limitsConfig struct {
 	Communities int `yaml:"communities"`
 }
 
+// checkpointConfig says how often state is written. It counts in the log's time
+// and decides the last bits of results, so it is a part of the digest.
+type checkpointConfig struct {
+	Every time.Duration `yaml:"every"` // 0: a minute; < 0: only where the log asks for one
+}
+
 type natsConfig struct {
 	URL         string `yaml:"url"`         // empty: the embedded server
 	Credentials string `yaml:"credentials"` // file, for an external server
@@ -156,9 +164,35 @@ func loadConfig(path string) (fileConfig, error) {
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
 	if err := decoder.Decode(&c); err != nil {
-		return c, usagef("%s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
+		text := strings.TrimSpace(yaml.FormatError(err, false, true))
+		if key, ok := unknownKey(text); ok {
+			text += "\n" + event.Nearest(key, configKeys(reflect.TypeOf(c)))
+		}
+		return c, usagef("%s: %s", path, text)
 	}
 	return c, nil
+}
+
+// unknownKey returns the key that the YAML library complains about.
+func unknownKey(text string) (string, bool) {
+	_, rest, found := strings.Cut(text, `unknown field "`)
+	key, _, closed := strings.Cut(rest, `"`)
+	return key, found && closed
+}
+
+// configKeys returns every key that a configuration can have, at any depth.
+func configKeys(t reflect.Type) (keys []string) {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Pointer:
+		return configKeys(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if key := t.Field(i).Tag.Get("yaml"); key != "" {
+				keys = append(append(keys, key), configKeys(t.Field(i).Type)...)
+			}
+		}
+	}
+	return keys
 }
 
 // core returns the configuration of the core, with every violation reported.
@@ -166,7 +200,7 @@ func (c fileConfig) core() (incremental.Config, error) {
 	out := incremental.Config{
 		Pipeline: c.Pipeline, Classes: len(c.Classes), Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
-		Limits: incremental.Limits(c.Limits),
+		Limits: incremental.Limits(c.Limits), VacuumEvery: c.Checkpoint.Every,
 	}
 	if c.Privacy.MembersMin != nil {
 		out.MembersMin = *c.Privacy.MembersMin
@@ -269,6 +303,7 @@ func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig)
 	c.Privacy.MembersMin = &core.MembersMin
 	c.Step.Every, c.Step.EmitEvery, c.Step.EventsMax = steps.Every, steps.EmitEvery, steps.EventsMax
 	c.State = cmp.Or(c.State, stateDefault)
+	c.Checkpoint.Every = core.VacuumEvery
 	c.Step.Time = cmp.Or(c.Step.Time, "received")
 	c.Estimates = nil
 	for _, o := range core.Estimates {

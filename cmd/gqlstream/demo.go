@@ -57,6 +57,7 @@ type demo struct {
 	simulation *ingest.Simulation
 	due        time.Duration // simulated time of the next truth
 	view       io.Writer
+	page       string // address of the page with charts; empty without one
 
 	mu       sync.Mutex // guards all below
 	board    *demoBoard
@@ -93,6 +94,9 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	if p.page != nil {
+		d.page = p.page.URL()
 	}
 	return errors.Join(d.show(ctx, p), p.close())
 }
@@ -244,7 +248,7 @@ func (d *demo) frame() demoFrame {
 	defer d.mu.Unlock()
 	f := demoFrame{
 		elapsed: d.elapsed, total: d.cmd.Duration, vertices: d.vertices, events: d.events,
-		lag: int(d.stored) - int(min(d.board.position, d.stored)), score: d.board.score,
+		lag: int(d.stored) - int(min(d.board.position, d.stored)), score: d.board.score, page: d.page,
 	}
 	for _, row := range d.board.rows { // their histories move on while the frame is painted
 		row.history = slices.Clone(row.history)

@@ -20,6 +20,7 @@ type demoFrame struct {
 	lag            int     // messages published and not yet applied
 	rows           []demoRow
 	score          demoScore
+	page           string // address of the page with charts; empty without one
 }
 
 // palette holds the escape sequences of the view, or nothing where colour is not
@@ -54,6 +55,7 @@ func (f demoFrame) show(w io.Writer) error {
 
 // summarise writes what the demo came to.
 func (f demoFrame) summarise(w io.Writer) error {
+	f.page = "" // gone by now
 	lines := append([]string{f.title(palette{}), f.status(palette{}), ""}, f.score.table(palette{})...)
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
@@ -109,7 +111,11 @@ func (f demoFrame) title(p palette) string {
 	if f.total > 0 {
 		clock += " of " + clockText(f.total)
 	}
-	return p.bold + "gqlstream demo" + p.reset + "  " + clock
+	title := p.bold + "gqlstream demo" + p.reset + "  " + clock
+	if f.page != "" {
+		title += "  charts at " + f.page
+	}
+	return title
 }
 
 func (f demoFrame) status(p palette) string {
@@ -224,7 +230,7 @@ func (s demoScore) table(p palette) []string {
 // report writes the frame as plain lines, for what is not a terminal.
 func (f demoFrame) report(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s events %d rate %.0f behind %d\n", clockText(f.elapsed), f.events, f.rate, f.lag)
+	fmt.Fprintf(&b, "%s\n  events %d rate %.0f behind %d\n", f.title(palette{}), f.events, f.rate, f.lag)
 	for _, r := range f.rows {
 		if r.known {
 			fmt.Fprintf(&b, "  %s members %d truth %.3f ours %.3f [%.3f %.3f] plain %.3f%s\n",

@@ -39,17 +39,22 @@ every method estimates them, and the estimates are held against the truth:
   pps          prior shift: class shares 1, 1/2, 1/3, ... over the classes in a random order
   bfs          the vertices nearest to a random one
   rw           where random walks of 10 steps from a random vertex end
-  members      the communities of --members
+  members      the communities of --members, --community and the configuration
   group:KEY    one community for each value of the vertex attribute KEY, of --vertices
 
 Labels with the role train are never hidden, never calibrate and are never drawn: give that role to those
-the classifier was trained on. --kernel takes a comma list too. Same files, flags and seed, same report.
+the classifier was trained on. --kernel takes a comma list too. Without --method and --config the methods
+are ` + methodsEvaluate + `. The same files, flags and seed give the same report.
 
 Examples:
   gqlstream evaluate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv
   gqlstream evaluate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv \
       --protocol pps,group:language --method all --kernel ppr,constant --format csv --plots plots`
 }
+
+// methodsEvaluate are compared where no methods are asked for: those of the paper
+// with soft predictions, and ours.
+const methodsEvaluate = "mlpe,pcc,pacc,sis,nacc,sis-nacc,diff,ml,auto"
 
 // toleranceEvaluate is the certificate of the kernels of an evaluation: errors of
 // that size are far below those of the estimates, and a tighter one costs time.
@@ -97,6 +102,9 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *ingest.FileSource, error) {
 	kernels := splitList(c.Kernel)
 	flags := c.coreFlags
 	flags.Kernel = ""
+	if flags.Method == "" && flags.Config == "" {
+		flags.Method = methodsEvaluate
+	}
 	settings, err := flags.settings()
 	if err != nil {
 		return evaluate.Config{}, nil, err

@@ -5,13 +5,16 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gqlstream/ingest"
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // sharedDir is the folder that holds data and cases: the parent of
@@ -117,6 +120,8 @@ func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 	}
 	compareLive(t, "all edges", lastEstimates(t, run()), once(filepath.Join(data, "edges.csv.gz")))
 
+	checkPublished(t, state, once(filepath.Join(data, "edges.csv.gz")))
+
 	if out := run(); out != "" {
 		t.Errorf("a restart with nothing new published\n%s", out)
 	}
@@ -125,6 +130,43 @@ func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 	splitEdges(t, filepath.Join(data, "edges.csv.gz"), gone, left)
 	mustRun(t, "publish", "--state", state, "--edges", gone, "--remove")
 	compareLive(t, "two thirds of the edges", lastEstimates(t, run()), once(left))
+}
+
+// checkPublished holds what the streams of a stopped run keep: the latest estimate
+// of every community and method in the bucket, and the same record as the last of
+// its community and method in the stream of estimates.
+func checkPublished(t *testing.T, state string, once map[[2]string]quant.Estimate) {
+	t.Helper()
+	b, err := openBroker(fileConfig{State: state}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	names := ingest.DefaultStreamNames()
+	bucket, err := b.js.KeyValue(t.Context(), names.Latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := b.js.Stream(t.Context(), names.Estimates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := map[[2]string]quant.Estimate{}
+	for key := range once {
+		entry, err := bucket.Get(t.Context(), sinks.LatestKey(key[0], key[1], 0))
+		if err != nil {
+			t.Fatalf("bucket: %v: %v", key, err)
+		}
+		var e quant.Estimate
+		if err := json.Unmarshal(entry.Value(), &e); err != nil {
+			t.Fatalf("bucket: %v: %v", key, err)
+		}
+		live[key] = e
+		if _, err := stream.GetLastMsgForSubject(t.Context(), sinks.EstimateSubject(key[0])); err != nil {
+			t.Fatalf("stream: %v: %v", key, err)
+		}
+	}
+	compareLive(t, "bucket", live, once)
 }
 
 // splitEdges writes every third edge to gone and the others to left.

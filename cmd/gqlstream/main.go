@@ -49,6 +49,7 @@ type cli struct {
 	Check      checkCmd      `cmd:"" help:"Check a configuration and print it as it takes effect."`
 	Demo       demoCmd       `cmd:"" help:"Show truth, plain counting and our estimate, live, on a simulated network."`
 	Simulate   simulateCmd   `cmd:"" help:"Make an evolving social network with known truth, into a file or a stream."`
+	Snapshot   snapshotCmd   `cmd:"" help:"List, show and export checkpoints."`
 	Quarantine quarantineCmd `cmd:"" help:"List, show and retry what was refused."`
 	Version    versionCmd    `cmd:"" help:"Print the version, the Go release and the event schema version."`
 }

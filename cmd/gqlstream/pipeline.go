@@ -31,7 +31,8 @@ type pipeline struct {
 	quarantine *ingest.QuarantineWriter
 	sinks      []sinks.Sink
 
-	page        *web.Server // nil when it is turned off
+	lines       *sinks.Lines // nil without an output file
+	page        *web.Server  // nil when it is turned off
 	checkpoints *checkpoints
 	closers     []func() error
 	stats       runStats
@@ -101,18 +102,16 @@ func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (
 }
 
 // openSource begins to read the log. A log that is drained gets a flush and a
-// checkpoint first, so that the end of the run stands in the log, a replay ends the
-// same way, and the next run starts here.
+// checkpoint first, in one message, so that the end of the run stands in the log, a
+// replay ends the same way, and the next run starts here.
 func (p *pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) error {
 	decoder, err := event.NewDecoder(event.Config{Classes: p.settings.Classes.set()})
 	if err != nil {
 		return usageError{err}
 	}
 	if c.UntilLast {
-		for _, op := range []string{"flush", "checkpoint"} {
-			if err := publishControl(ctx, p.broker.js, op); err != nil {
-				return err
-			}
+		if c.Until, err = publishControl(ctx, p.broker.js, "flush", "checkpoint"); err != nil {
+			return err
 		}
 	}
 	p.source, err = ingest.OpenJetStream(ctx, p.broker.js, decoder, c)
@@ -133,15 +132,19 @@ func (p *pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) err
 	return err
 }
 
-// publishControl publishes a control event without further fields.
-func publishControl(ctx context.Context, js jetstream.JetStream, op string) error {
+// publishControl publishes control events without further fields as one message
+// and returns its position.
+func publishControl(ctx context.Context, js jetstream.JetStream, ops ...string) (event.Position, error) {
 	m := nats.NewMsg(event.Subject(event.KindControl))
-	m.Header.Set(event.HeaderContentType, event.JSON)
-	m.Data = []byte(`{"op":"` + op + `"}`)
-	if _, err := js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("publish a %s: %w", op, err)
+	m.Header.Set(event.HeaderContentType, event.NDJSON)
+	for _, op := range ops {
+		m.Data = append(m.Data, `{"op":"`+op+"\"}\n"...)
 	}
-	return nil
+	ack, err := js.PublishMsg(ctx, m)
+	if err != nil {
+		return 0, fmt.Errorf("publish %s: %w", strings.Join(ops, " and "), err)
+	}
+	return event.Position(ack.Sequence), nil
 }
 
 func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error) {
@@ -154,23 +157,30 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 	if err != nil {
 		return err
 	}
-	published, err := sinks.NewNATS(p.broker.nc, sinks.NATSConfig{
+	config := sinks.NATSConfig{
 		Stream: names.Estimates, Bucket: names.Latest, Log: log.Created.Format(time.RFC3339Nano),
-	})
+	}
+	published, err := sinks.NewNATS(p.broker.nc, config)
 	if err != nil {
 		return err
 	}
-	p.sinks = append(p.sinks, published)
 	p.closers = append(p.closers, published.Close)
+	latest, err := sinks.NewLatest(p.broker.nc, config)
+	if err != nil {
+		return err
+	}
+	p.closers = append(p.closers, latest.Close)
+	p.sinks = append(p.sinks, published, latest)
 	switch file := p.settings.Output.File; file {
 	case "":
 	case "-":
 		p.sinks = append(p.sinks, sinks.NewLines(o.out))
 	default:
-		lines, err := sinks.OpenLines(file)
+		lines, err := sinks.OpenLines(sinks.LinesConfig{Path: file, Log: config.Log, From: uint64(p.core.Position())})
 		if err != nil {
 			return err
 		}
+		p.lines = lines
 		p.sinks = append(p.sinks, lines)
 		p.closers = append(p.closers, lines.Close)
 	}

@@ -95,6 +95,9 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	err = errors.Join(p.run(ctx), p.flushLate(ctx))
 	p.meter.finish()
 	p.summary(con, b.where)
+	if ctx.Err() != nil {
+		return fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
+	}
 	if err != nil {
 		return err
 	}
@@ -178,7 +181,7 @@ type publishing struct {
 func (p *publishing) run(ctx context.Context) error {
 	for n := 0; ; n++ {
 		if n&1023 == 0 && ctx.Err() != nil {
-			return fmt.Errorf("interrupted: %w", ctx.Err())
+			return ctx.Err()
 		}
 		row, err := p.files.Peek()
 		if err == io.EOF {

@@ -223,6 +223,27 @@ func TestPublishRemoves(t *testing.T) {
 	}
 }
 
+// A run that listens takes files from another process, at the rate asked for.
+func TestPublishToAListeningServer(t *testing.T) {
+	state := t.TempDir()
+	server, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: state, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"publish", "--nats", server.URL(), "--rate", "1e6", "--producer", "test"}, publishFiles(t)...)
+	for range 2 { // the second time the broker drops the repeats
+		if code, out, diagnostics := runCommand(args...); code != exitFine {
+			t.Errorf("exit %d:\n%s%s", code, out, diagnostics)
+		}
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := storedEvents(t, state); len(got) != 3009 {
+		t.Errorf("%d events in the stream, want 3009", len(got))
+	}
+}
+
 // A large message is split, and what no message can say in Arrow goes as JSON.
 func TestPublishSplitsLargeMessages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v.csv")

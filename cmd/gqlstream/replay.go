@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 
-	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 )
@@ -14,9 +12,12 @@ import (
 type replayCmd struct {
 	fileFlags
 	coreFlags
-	State string `placeholder:"DIR" help:"Replay the embedded stream of this state directory, which no process may be using."`
-	NATS  string `name:"nats" placeholder:"URL" help:"Replay the stream of this NATS server."`
-	To    uint64 `placeholder:"POSITION" help:"End after this position of the stream."`
+	State         string `placeholder:"DIR" help:"Replay the embedded stream of this state directory, which no process may be using."`
+	NATS          string `name:"nats" placeholder:"URL" help:"Replay the stream of this NATS server."`
+	From          string `placeholder:"POSITION|TIME" help:"Print only what comes after this place."`
+	To            string `placeholder:"POSITION|TIME" help:"End after this place. A time is RFC 3339, as in the records."`
+	UseCheckpoint bool   `help:"Begin at the newest checkpoint up to --from POSITION, or of all, instead of at the beginning of the log."`
+	Digest        string `enum:",step,emission,checkpoint" default:"" placeholder:"WHEN" help:"Print a digest of the state on standard error, after every step, emission or checkpoint."`
 }
 
 // Help is the long help of the command.
@@ -25,50 +26,51 @@ func (*replayCmd) Help() string {
 object a line: what gqlstream run published, bit for bit, if the configuration is the same. The log is
 a stream (--state or --nats) or files. Nothing is published and nothing is changed.
 
+With --to a stream ends after exactly that position, whatever the steps; with --to TIME, and in files,
+it ends with the last whole step. The record that run published at position P is the last of --to P.
+
+--digest names the state at places of the log, to find where two runs part: after a checkpoint it is
+what gqlstream snapshot list shows as STATE.
+
 Examples:
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --to 120000
+  gqlstream replay --config gqlstream.yaml --state gqlstream-state --from 2026-05-01T12:00:00Z --digest checkpoint
   gqlstream replay --classes 2 --everyone --log events.ndjson.zst`
 }
 
-// Run replays to the end of the log, or to the position asked for.
+// Run replays to the end of the log, or to the place asked for.
 func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	settings, err := c.settings()
 	if err != nil {
 		return err
 	}
-	source, closeSource, err := c.open(ctx, &settings, con)
+	override(&settings.NATS.URL, c.NATS)
+	override(&settings.State, c.State)
+	r, err := c.newReplay(con)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeSource()) }()
 	config, err := settings.core()
 	if err != nil {
 		return err
 	}
-	core, err := incremental.New(config)
+	at, err := c.begin(r, settings.State, config)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
-	defer core.Close()
-	var batch event.Batch
-	for {
-		err := source.Next(ctx, &batch)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := writeLines(con.Out, core.Step(&batch).Estimates); err != nil {
-			return err
-		}
+	defer func() { r.core.Close() }()
+	source, closeSource, err := c.open(ctx, &settings, con, r.to.position, at)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, closeSource()) }()
+	return r.run(ctx, source)
 }
 
 // open opens the one log that the flags name.
-func (c *replayCmd) open(ctx context.Context, settings *fileConfig, con console) (ingest.Source, func() error, error) {
-	override(&settings.NATS.URL, c.NATS)
-	override(&settings.State, c.State)
+func (c *replayCmd) open(
+	ctx context.Context, settings *fileConfig, con console, to event.Position, at resume,
+) (ingest.Source, func() error, error) {
 	steps, err := settings.Step.steps()
 	if err != nil {
 		return nil, nil, err
@@ -86,10 +88,15 @@ func (c *replayCmd) open(ctx context.Context, settings *fileConfig, con console)
 	if settings.NATS.URL == "" && settings.State == "" {
 		return nil, nil, usagef("replay: no log; give --state DIR, --nats URL or files")
 	}
-	return c.openStream(ctx, settings, steps, slog.New(slog.NewTextHandler(con.Err, nil)))
+	stream := ingest.JetStreamConfig{
+		Step: steps, Until: to, UntilLast: to == 0, From: at.place, Identity: at.identity,
+	}
+	return openStream(ctx, settings, stream, slog.New(slog.NewTextHandler(con.Err, nil)))
 }
 
-func (c *replayCmd) openStream(ctx context.Context, settings *fileConfig, steps ingest.StepConfig, log *slog.Logger) (ingest.Source, func() error, error) {
+func openStream(
+	ctx context.Context, settings *fileConfig, stream ingest.JetStreamConfig, log *slog.Logger,
+) (ingest.Source, func() error, error) {
 	decoder, err := event.NewDecoder(event.Config{Classes: settings.Classes.set()})
 	if err != nil {
 		return nil, nil, usageError{err}
@@ -98,9 +105,7 @@ func (c *replayCmd) openStream(ctx context.Context, settings *fileConfig, steps 
 	if err != nil {
 		return nil, nil, err
 	}
-	source, err := ingest.OpenJetStream(ctx, b.js, decoder, ingest.JetStreamConfig{
-		Step: steps, Until: event.Position(c.To), UntilLast: true,
-	})
+	source, err := ingest.OpenJetStream(ctx, b.js, decoder, stream)
 	if err != nil {
 		return nil, nil, errors.Join(err, b.close())
 	}

@@ -68,7 +68,7 @@ func (t *table) bindColumn(i int, c *column) *Problem {
 		}
 		return nil
 	}
-	hint := nearest(c.name, fieldNames(t.kind))
+	hint := Nearest(c.name, fieldNames(t.kind))
 	if strings.HasPrefix(c.name, "__index_level_") {
 		hint = "it is the index of a pandas frame, write with preserve_index=False"
 	}

@@ -228,7 +228,7 @@ func (x *chunk) readOps() {
 			s, words := c.text(row), opWords[x.table.kind]
 			at, ok := word(words, s)
 			if x.second[i] = at == 1; !ok {
-				x.refuse(i, problemf(BadValue, "op %s: %s", quote(s), nearest(s, words)))
+				x.refuse(i, problemf(BadValue, "op %s: %s", quote(s), Nearest(s, words)))
 			}
 		}
 	}

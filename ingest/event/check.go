@@ -55,7 +55,7 @@ func (d *Decoder) parseClass(s string) (Class, *Problem) {
 	if len(d.config.Classes.Names) == 0 {
 		return 0, problemf(UnknownClass, "class %s is not an index from 0 to %d", quote(s), d.k-1)
 	}
-	return 0, problemf(UnknownClass, "class %s: %s", quote(s), nearest(s, d.config.Classes.Names))
+	return 0, problemf(UnknownClass, "class %s: %s", quote(s), Nearest(s, d.config.Classes.Names))
 }
 
 // indexClass returns the class with an index.

@@ -167,7 +167,7 @@ func (d *Decoder) jsonMembers(kind Kind, depth int) bool {
 		var t token
 		if i := findField(kind, key, at); i < 0 {
 			r.refuse(problemf(UnknownField, "%v events have no field %s: %s",
-				kind, quote(key), nearest(key, fieldNames(kind))))
+				kind, quote(key), Nearest(key, fieldNames(kind))))
 			ok = s.value(&t, depth)
 		} else {
 			spec := &fields[kind][i]

@@ -163,7 +163,7 @@ func (d *Decoder) setRole(t *token) *Problem {
 func parseRole(s string) (Role, *Problem) {
 	i, ok := word(roleWords, s)
 	if !ok {
-		return 0, problemf(BadValue, "role %s: %s", quote(s), nearest(s, roleWords))
+		return 0, problemf(BadValue, "role %s: %s", quote(s), Nearest(s, roleWords))
 	}
 	return Role(i), nil
 }
@@ -172,7 +172,7 @@ func parseRole(s string) (Role, *Problem) {
 func parseOp(kind Kind, s string) (int, *Problem) {
 	i, ok := word(opWords[kind], s)
 	if !ok && s != "" {
-		return 0, problemf(BadValue, "op %s: %s", quote(s), nearest(s, opWords[kind]))
+		return 0, problemf(BadValue, "op %s: %s", quote(s), Nearest(s, opWords[kind]))
 	}
 	return i, nil
 }

@@ -90,9 +90,9 @@ func quote[T string | []byte](input T) string {
 	return q
 }
 
-// nearest returns the advice to give when name is none of known: the one it
+// Nearest returns the advice to give when name is none of known: the one it
 // looks like, or all of them.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
 		if d := editDistance(name, k); d < distance && d < len(k) {

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every mistake in a configuration must stop check with exit code 2 and a message
+// that names the place and what is wrong.
+func TestMistakesInAConfigurationAreNamed(t *testing.T) {
+	for _, c := range []struct{ yaml, want string }{
+		{"", "classes: missing"},
+		{"classes: 0", "between 1 and"},
+		{"classes: [a, a]", "both named"},
+		{"classes: {a: 1}", "classes"},
+		{"clases: 2", `did you mean "classes"?`},
+		{"classes: 2\ncomunities: []", `did you mean "communities"?`},
+		{"classes: 2\nstep: {evry: 1s}", `did you mean "every"?`},
+		{"classes: 2\nclasses: 3", "classes"},
+		{"classes: 2\nalpha: 3", "alpha is 3"},
+		{"classes: 2\ntolerance: -1", "tolerance is -1"},
+		{"classes: 2\nkernel: pagerank", `there is no "pagerank"`},
+		{"classes: 2\nestimates: [{method: magic}]", `no method "magic"`},
+		{"classes: 2\nestimates: [{method: sis, lambda: 7}]", "lambda 7"},
+		{"classes: 2\nestimates: [{method: sis, lambda: lots}]", `"lots" is neither`},
+		{"classes: 2\nestimates: [{method: sis, preset: best}]", `no preset "best"`},
+		{"classes: 2\nestimates: [{method: sis, confidence: 2}]", "confidence 2"},
+		{"classes: 2\ncommunities: [{everyone: true}]", "has no name"},
+		{"classes: 2\ncommunities: [{name: a, everyone: true, where: {x: 1}}]", "choose one"},
+		{"classes: 2\ncommunities: [{name: a, where: {x: 1, y: 2}}]", "2 conditions"},
+		{"classes: 2\ncommunities: [{name: a}, {name: a}]", "defined twice"},
+		{"classes: 2\nstep: {every: soon}", "soon"},
+		{"classes: 2\nstep: {time: local}", "neither received nor event"},
+		{"classes: 2\nstep: {every: 100ms, emit_every: 150ms}", "not a multiple"},
+		{"classes: 2\nprivacy: {min_members: -3}", "negative"},
+		{"classes: [", "classes"},
+	} {
+		path := filepath.Join(t.TempDir(), "gqlstream.yaml")
+		if err := os.WriteFile(path, []byte(c.yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, diagnostics := runCommand("check", path)
+		if code != exitUsage || !strings.Contains(diagnostics, c.want) || !strings.Contains(diagnostics, path) {
+			t.Errorf("%q: exit %d, want 2 and %q beside the file's name:\n%s", c.yaml, code, c.want, diagnostics)
+		}
+	}
+}
+
+// What check prints must itself be a configuration that means the same.
+func TestEffectiveConfigurationReadsBack(t *testing.T) {
+	dir := t.TempDir()
+	first := filepath.Join(dir, "first.yaml")
+	text := "classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
+		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\n"
+	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	printed, _ := mustRun(t, "check", first)
+	second := filepath.Join(dir, "second.yaml")
+	if err := os.WriteFile(second, []byte(printed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := mustRun(t, "check", second)
+	if _, want, _ := strings.Cut(printed, "\n"); !strings.HasSuffix(again, want) {
+		t.Errorf("printed\n%s\nread back as\n%s", printed, again)
+	}
+	if digest := func(s string) string { _, d, _ := strings.Cut(s, "Digest "); return d[:16] }; digest(printed) != digest(again) {
+		t.Errorf("digests differ:\n%s\n%s", printed, again)
+	}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/checkpoint"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+// twin is what a run over the whole log gives that nothing disturbs.
+type twin struct {
+	records  map[string][]string // JSON by subject
+	refused  []string
+	sections []incremental.Section // after the last step
+	last     event.Position
+}
+
+// compare reads everything that the killed runs left and holds it against a twin.
+func (r *crashRun) compare() {
+	b, err := openBroker(fileConfig{State: r.dir}, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer b.close()
+	names := ingest.DefaultStreamNames()
+	r.compareLog(b.js, names.Log)
+	want := r.undisturbed(b.js)
+	r.report.positions = int(want.last)
+	r.compareRecords(b.js, names.Estimates, want)
+	r.compareQuarantine(b.js, names, want)
+	r.compareState(want)
+	if r.report.different > 0 {
+		r.t.Fatalf("seed %d: %v", r.seed, r.report)
+	}
+}
+
+// differ counts a difference and shows the first few.
+func (r *crashRun) differ(format string, args ...any) {
+	const shownMax = 5
+	if r.report.different++; r.report.different <= shownMax {
+		r.t.Errorf("seed %d: %s", r.seed, fmt.Sprintf(format, args...))
+	}
+}
+
+// eachMessage visits a stream in order.
+func (r *crashRun) eachMessage(js jetstream.JetStream, name string, visit func(*jetstream.RawStreamMsg)) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range stream.CachedInfo().State.LastSeq {
+		m, err := stream.GetMsg(ctx, i+1)
+		if err != nil {
+			r.t.Fatalf("seed %d: stream %s, message %d: %v", r.seed, name, i+1, err)
+		}
+		visit(m)
+	}
+}
+
+// compareLog counts that every message of the producer is in the log once.
+func (r *crashRun) compareLog(js jetstream.JetStream, name string) {
+	ids := map[string]int{}
+	r.eachMessage(js, name, func(m *jetstream.RawStreamMsg) {
+		if id := m.Header.Get(jetstream.MsgIDHeader); strings.HasPrefix(id, "crash/") {
+			ids[id]++
+		}
+	})
+	for i := range r.report.messages {
+		if n := ids[fmt.Sprintf("crash/%d", i+1)]; n != 1 {
+			r.differ("message %d of the producer is %d times in the log", i+1, n)
+		}
+	}
+	if len(ids) != r.report.messages {
+		r.differ("%d messages of the producer in the log, it sent %d", len(ids), r.report.messages)
+	}
+}
+
+// undisturbed runs the whole log through one core.
+func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
+	settings, err := loadConfig(r.config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	config, err := settings.core()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	steps, err := settings.Step.steps()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	decoder, err := event.NewDecoder(event.Config{Classes: settings.Classes.set()})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	source, err := ingest.OpenJetStream(r.t.Context(), js, decoder, ingest.JetStreamConfig{Step: steps, UntilLast: true})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer source.Close()
+	core, err := incremental.New(config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer core.Close()
+	out := twin{records: map[string][]string{}}
+	var batch event.Batch
+	for {
+		err := source.Next(r.t.Context(), &batch)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		result := core.Step(&batch)
+		for _, e := range result.Estimates {
+			data, err := json.Marshal(e)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			out.records[e.Community] = append(out.records[e.Community], string(data))
+		}
+		for _, x := range slices.Concat(batch.Refused, result.Refused) {
+			out.refused = append(out.refused, fmt.Sprintf("%d/%d %s", x.Position, x.Index, x.Reason))
+		}
+	}
+	out.last = batch.Last
+	if out.sections, err = core.Save(); err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+// compareRecords compares what was published with what should have been, byte for
+// byte and in order.
+func (r *crashRun) compareRecords(js jetstream.JetStream, name string, want twin) {
+	got := map[string][]string{}
+	last := uint64(0)
+	r.eachMessage(js, name, func(m *jetstream.RawStreamMsg) {
+		var e struct {
+			Community string
+			Position  uint64
+		}
+		if err := json.Unmarshal(m.Data, &e); err != nil {
+			r.t.Fatal(err)
+		}
+		if e.Position < last {
+			r.differ("a record of position %d follows one of %d", e.Position, last)
+		}
+		last = e.Position
+		got[e.Community] = append(got[e.Community], string(m.Data))
+		r.report.records++
+	})
+	if len(got) != len(want.records) || r.report.records == 0 {
+		r.differ("estimates of %d communities, want %d", len(got), len(want.records))
+	}
+	for community, list := range want.records {
+		if len(got[community]) != len(list) {
+			r.differ("%d records of %s, want %d", len(got[community]), community, len(list))
+		}
+		for i := range min(len(got[community]), len(list)) {
+			if got[community][i] != list[i] {
+				r.differ("record %d of %s is\n%s, want\n%s", i, community, got[community][i], list[i])
+			}
+		}
+	}
+}
+
+func (r *crashRun) compareQuarantine(js jetstream.JetStream, names ingest.StreamNames, want twin) {
+	q, err := ingest.OpenQuarantine(r.t.Context(), js, names)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var got []string
+	err = q.List(r.t.Context(), ingest.QuarantineFilter{Retried: true}, func(e ingest.QuarantineEntry) error {
+		got = append(got, fmt.Sprintf("%d/%d %s", e.Position, e.Index, e.Reason))
+		return nil
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	slices.Sort(got)
+	slices.Sort(want.refused)
+	if r.report.refused = len(got); !slices.Equal(got, want.refused) || len(got) == 0 {
+		r.differ("%d refusals, want %d", len(got), len(want.refused))
+	}
+}
+
+// compareState compares the newest checkpoint, byte for byte, with the state of
+// the twin at the end of the log.
+func (r *crashRun) compareState(want twin) {
+	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(r.dir, "checkpoints"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c, err := dir.Load()
+	if err != nil || c == nil {
+		r.t.Fatalf("seed %d: no checkpoint: %v", r.seed, err)
+	}
+	if len(c.Damaged) > 0 {
+		r.differ("damaged checkpoints: %v", c.Damaged)
+	}
+	if c.Manifest.Position != uint64(want.last) || len(c.Sections) != len(want.sections) {
+		r.differ("the last checkpoint is at %d with %d sections, want %d with %d",
+			c.Manifest.Position, len(c.Sections), want.last, len(want.sections))
+	}
+	for _, s := range want.sections {
+		if !bytes.Equal(c.Sections[s.Name], s.Data) {
+			r.differ("section %s of the final state", s.Name)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+// countFrom reads the size of a campaign from the environment.
+func countFrom(t *testing.T, variable string, or int) int {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return or
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%q is not a positive number", variable, text)
+	}
+	return n
+}
+
+// crashEvents makes messages of every kind over a small graph: hubs, removals,
+// times to live, erasures, labels that change, and events that are refused.
+type crashEvents struct {
+	rand *rand.Rand
+	made int
+}
+
+const crashVertices = 300
+
+func (e *crashEvents) vertex() int {
+	return min(e.rand.IntN(crashVertices), e.rand.IntN(crashVertices))
+}
+
+func (e *crashEvents) next() ingest.Outgoing {
+	e.made++
+	var line func() string
+	o := ingest.Outgoing{ContentType: event.NDJSON}
+	n := 1 + e.rand.IntN(20)
+	switch x := e.rand.IntN(20); {
+	case x < 9:
+		o.Kind, line = event.KindEdge, e.edge
+	case x < 13:
+		o.Kind, line = event.KindPrediction, e.prediction
+	case x < 16:
+		o.Kind, line = event.KindLabel, e.label
+	case x < 18:
+		o.Kind, line = event.KindMember, e.member
+	default:
+		o.Kind, line = event.KindVertex, e.attribute
+		if e.rand.IntN(6) == 0 {
+			n, line = 1, e.erasure
+		}
+	}
+	var lines strings.Builder
+	for range n {
+		lines.WriteString(line())
+		lines.WriteByte('\n')
+	}
+	if e.rand.IntN(30) == 0 {
+		lines.WriteString(`{"src":"a line that is cut`)
+	}
+	o.Payload = []byte(lines.String())
+	return o
+}
+
+func (e *crashEvents) edge() string {
+	u, v := e.vertex(), e.vertex()
+	switch e.rand.IntN(8) {
+	case 0:
+		return fmt.Sprintf(`{"src":%d,"dst":%d,"op":"remove"}`, u, v)
+	case 1:
+		return fmt.Sprintf(`{"src":%d,"dst":%d,"ttl":"%dms"}`, u, v, 10+e.rand.IntN(900))
+	case 2:
+		return fmt.Sprintf(`{"src":%d,"dst":%d,"weight":%v}`, u, v, 0.5+e.rand.Float64())
+	case 3:
+		return fmt.Sprintf(`{"src":%d,"dst":%d,"weight":-1}`, u, v) // refused
+	}
+	return fmt.Sprintf(`{"src":%d,"dst":%d}`, u, v)
+}
+
+func (e *crashEvents) prediction() string {
+	p := e.rand.Float64()
+	return fmt.Sprintf(`{"vertex":%d,"probabilities":[%v,%v],"version":"m%d"}`, e.vertex(), p, 1-p, e.made/700)
+}
+
+func (e *crashEvents) label() string {
+	role := [...]string{"train", "calibrate"}[e.rand.IntN(2)]
+	if e.rand.IntN(5) == 0 {
+		return fmt.Sprintf(`{"vertex":%d,"label":null}`, e.vertex())
+	}
+	return fmt.Sprintf(`{"vertex":%d,"label":%d,"role":%q}`, e.vertex(), e.rand.IntN(2), role)
+}
+
+func (e *crashEvents) member() string {
+	op := [...]string{"join", "join", "leave"}[e.rand.IntN(3)]
+	return fmt.Sprintf(`{"community":"group-%d","vertex":%d,"op":%q}`, e.rand.IntN(3), e.vertex(), op)
+}
+
+func (e *crashEvents) attribute() string {
+	return fmt.Sprintf(`{"vertex":%d,"attributes":{"language":%q}}`, e.vertex(), [...]string{"de", "en"}[e.rand.IntN(2)])
+}
+
+func (e *crashEvents) erasure() string { return fmt.Sprintf(`{"vertex":%d,"erase":true}`, e.vertex()) }

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"gqlstream/ingest"
+)
+
+// mainVariable makes the test binary the program itself.
+const mainVariable = "GQLSTREAM_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// crashConfig has short steps and checkpoints, so that a kill finds everything
+// under way. Its last estimate reads every family of tallies.
+const crashConfig = `
+classes: [left, right]
+communities:
+  - {name: everyone, everyone: true}
+  - {name: german, where: {language: de}}
+estimates: [{method: auto}, {method: pcc}, {method: sis-nacc}]
+step: {every: 20ms}
+checkpoint: {every: 200ms}
+privacy: {min_members: 3}
+http: {listen: "off"}
+`
+
+const (
+	crashStartMax   = 60 * time.Second // for a process to start; the machine may be busy
+	crashKillsOfLog = 30               // kills in the life of one log
+	crashUptimeMax  = 900 * time.Millisecond
+)
+
+// However often the process is killed, at whatever moment, the log must hold
+// every event once, and the estimates, what was refused and the final state must
+// be those of a run over the same log that nothing disturbed.
+// GQLSTREAM_KILLS sets how many kills there are (make faults: 300).
+func TestKilledRunsLoseAndRepeatNothing(t *testing.T) {
+	kills := countFrom(t, "GQLSTREAM_KILLS", 10)
+	seed := uint64(countFrom(t, "GQLSTREAM_SEED", 1))
+	total := crashReport{}
+	for ; kills > 0; kills -= crashKillsOfLog {
+		r := newCrashRun(t, seed)
+		r.campaign(min(kills, crashKillsOfLog))
+		r.compare()
+		total.add(r.report)
+		t.Logf("seed %d: %v", seed, r.report)
+		seed++
+	}
+	t.Logf("altogether: %v", total)
+	if total.midCheckpoint == 0 {
+		t.Error("no kill fell into a checkpoint")
+	}
+}
+
+// crashReport counts what a campaign went through.
+type crashReport struct {
+	kills, midCheckpoint, starting, restored         int
+	messages, positions, records, refused, different int
+	checkpoints                                      int
+}
+
+func (r *crashReport) add(o crashReport) {
+	r.kills, r.midCheckpoint, r.starting = r.kills+o.kills, r.midCheckpoint+o.midCheckpoint, r.starting+o.starting
+	r.restored, r.messages, r.positions = r.restored+o.restored, r.messages+o.messages, r.positions+o.positions
+	r.records, r.refused, r.different = r.records+o.records, r.refused+o.refused, r.different+o.different
+	r.checkpoints += o.checkpoints
+}
+
+func (r crashReport) String() string {
+	return fmt.Sprintf("%d kills (%d while a checkpoint was being written, %d before the process was ready), "+
+		"%d starts from a checkpoint, %d checkpoints; %d messages published, %d positions, %d estimates, "+
+		"%d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.checkpoints,
+		r.messages, r.positions, r.records, r.refused, r.different)
+}
+
+// crashRun is the life of one log: a process that is killed again and again
+// while a producer publishes.
+type crashRun struct {
+	t       *testing.T
+	seed    uint64
+	rand    *rand.Rand
+	dir     string // state
+	config  string // file
+	address string
+	process *exec.Cmd
+	stderr  *os.File
+	done    chan error
+	report  crashReport
+}
+
+func newCrashRun(t *testing.T, seed uint64) *crashRun {
+	t.Helper()
+	r := &crashRun{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir()}
+	r.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
+	if err := os.WriteFile(r.config, []byte(crashConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = listener.Addr().String()
+	listener.Close()
+	t.Cleanup(func() {
+		if r.process != nil {
+			_ = r.process.Process.Kill()
+			<-r.done
+		}
+	})
+	return r
+}
+
+// start starts the program on the state directory.
+func (r *crashRun) start(args ...string) {
+	r.t.Helper()
+	var err error
+	if r.stderr, err = os.Create(filepath.Join(filepath.Dir(r.config), "stderr")); err != nil {
+		r.t.Fatal(err)
+	}
+	r.done = make(chan error, 1)
+	r.process = exec.Command(os.Args[0], append([]string{
+		"run", "--config", r.config, "--state", r.dir, "--listen", r.address,
+	}, args...)...)
+	r.process.Env = append(os.Environ(), mainVariable+"=1")
+	r.process.Stdout, r.process.Stderr = r.stderr, r.stderr
+	if err := r.process.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.stderr.Close() // the process has its own
+	go func(p *exec.Cmd, done chan<- error) { done <- p.Wait() }(r.process, r.done)
+}
+
+// kill ends the process as a power cut would end it, and checks that it did not
+// end by itself before.
+func (r *crashRun) kill() {
+	r.t.Helper()
+	_ = r.process.Process.Kill()
+	var exit *exec.ExitError
+	if err := <-r.done; !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		r.t.Fatalf("seed %d kill %d: the process ended by itself: %v\n%s", r.seed, r.report.kills, err, r.said())
+	}
+	r.process = nil
+	r.tally()
+}
+
+// said returns what the process has written to its standard error.
+func (r *crashRun) said() string {
+	text, err := os.ReadFile(r.stderr.Name())
+	if err != nil {
+		r.t.Error(err)
+	}
+	return string(text)
+}
+
+// tally reads off what the process went through.
+func (r *crashRun) tally() {
+	log := r.said()
+	r.report.checkpoints += strings.Count(log, "msg=checkpoint")
+	if strings.Contains(log, "msg=restored") {
+		r.report.restored++
+	}
+}
+
+// campaign kills the process again and again under a live producer, then lets it
+// drain the log.
+func (r *crashRun) campaign(kills int) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Minute)
+	defer cancel()
+	r.start()
+	r.await(ctx)
+	producer := startProducer(ctx, r)
+	for i := range kills {
+		if i > 0 {
+			r.start()
+		}
+		if i%2 == 0 {
+			r.awaitCheckpoint(ctx)
+		} else {
+			pause(ctx, time.Duration(r.rand.Int64N(int64(crashUptimeMax))))
+		}
+		ready := strings.Contains(r.said(), "publishes")
+		r.kill()
+		r.report.kills++
+		if !ready {
+			r.report.starting++
+		}
+		if half, _ := filepath.Glob(filepath.Join(r.dir, "checkpoints", "*.tmp")); len(half) > 0 {
+			r.report.midCheckpoint++
+		}
+	}
+	r.start()
+	r.report.messages = producer.finish()
+	r.kill() // the last one, with all events stored
+	r.start("--exit-when-drained")
+	if err := <-r.done; err != nil {
+		r.t.Fatalf("seed %d: draining: %v\n%s", r.seed, err, r.said())
+	}
+	r.process = nil
+	r.tally()
+}
+
+// await returns when the process takes connections.
+func (r *crashRun) await(ctx context.Context) {
+	r.t.Helper()
+	for deadline := time.Now().Add(crashStartMax); ; {
+		if c, err := net.Dial("tcp", r.address); err == nil {
+			c.Close()
+			return
+		}
+		select {
+		case err := <-r.done:
+			r.done <- err
+			r.t.Fatalf("seed %d: the process ended: %v\n%s", r.seed, err, r.said())
+		default:
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("seed %d: no connection after %v\n%s", r.seed, crashStartMax, r.said())
+		}
+		pause(ctx, 5*time.Millisecond)
+	}
+}
+
+// awaitCheckpoint returns at a random moment while a checkpoint is written.
+func (r *crashRun) awaitCheckpoint(ctx context.Context) {
+	for deadline := time.Now().Add(crashStartMax); time.Now().Before(deadline); {
+		names, _ := os.ReadDir(filepath.Join(r.dir, "checkpoints"))
+		for _, n := range names {
+			if info, err := n.Info(); err == nil && strings.HasSuffix(n.Name(), ".tmp") &&
+				info.ModTime().After(time.Now().Add(-20*time.Millisecond)) {
+				pause(ctx, time.Duration(r.rand.Int64N(int64(4*time.Millisecond))))
+				return
+			}
+		}
+		pause(ctx, 200*time.Microsecond)
+	}
+}
+
+// pause waits; a kill needs a moment, and this chooses it.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// producer publishes random messages until it is told to finish, through every
+// death of the server.
+type producer struct {
+	stop chan struct{}
+	sent chan int
+}
+
+func startProducer(ctx context.Context, r *crashRun) *producer {
+	r.t.Helper()
+	nc, err := nats.Connect("nats://"+r.address, nats.MaxReconnects(-1),
+		nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0)) // so that it is there at every kill
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	publisher, err := ingest.NewPublisher(nc, ingest.PublisherConfig{Producer: "crash", RetryFor: crashStartMax, Pending: 32})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	p := &producer{stop: make(chan struct{}), sent: make(chan int, 1)}
+	events := &crashEvents{rand: rand.New(rand.NewPCG(r.seed, 12))}
+	go func() {
+		defer nc.Close()
+		defer publisher.Close()
+		sent := 0
+		defer func() { p.sent <- sent }()
+		for {
+			select {
+			case <-p.stop:
+				if err := publisher.Flush(ctx); err != nil {
+					r.t.Errorf("seed %d: the producer: %v", r.seed, err)
+				}
+				return
+			default:
+			}
+			if err := publisher.Publish(ctx, events.next()); err != nil {
+				r.t.Errorf("seed %d: the producer: %v", r.seed, err)
+				return
+			}
+			sent++
+			pause(ctx, time.Duration(events.rand.Int64N(int64(4*time.Millisecond))))
+		}
+	}()
+	return p
+}
+
+// finish waits until all messages are stored and returns how many there are.
+func (p *producer) finish() int {
+	close(p.stop)
+	return <-p.sent
+}

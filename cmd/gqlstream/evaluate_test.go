@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gqlstream/evaluate"
+)
+
+// evaluateFiles writes a small labelled graph of two groups and returns the flags
+// that name its files.
+func evaluateFiles(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	r := rand.New(rand.NewPCG(5, 5))
+	var edges, vertices, predictions, members strings.Builder
+	edges.WriteString("src,dst\n")
+	vertices.WriteString("id,label,language\n")
+	predictions.WriteString("vertex,p0,p1\n")
+	members.WriteString("community,vertex\n")
+	for v := range 200 {
+		class := v % 2
+		fmt.Fprintf(&vertices, "%d,%d,%s\n", v, class, []string{"de", "fr"}[v/100])
+		says := class
+		if r.Float64() < 0.2 {
+			says = 1 - class
+		}
+		fmt.Fprintf(&predictions, "%d,%.2f,%.2f\n", v, 0.8-0.6*float64(says), 0.2+0.6*float64(says))
+		if v >= 2 {
+			fmt.Fprintf(&edges, "%d,%d\n%d,%d\n", v, v-2, v, r.IntN(v))
+		}
+		if v < 60 {
+			fmt.Fprintf(&members, "ours,%d\n", v)
+		}
+	}
+	var flags []string
+	for _, file := range []struct{ flag, text string }{
+		{"edges", edges.String()},
+		{"vertices", vertices.String()},
+		{"predictions", predictions.String()},
+		{"members", members.String()},
+	} {
+		path := filepath.Join(dir, file.flag+".csv")
+		if err := os.WriteFile(path, []byte(file.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, "--"+file.flag, path)
+		if file.flag == "vertices" { // id, label: it is a table of labels too
+			flags = append(flags, "--labels", path)
+		}
+	}
+	return flags
+}
+
+// The command must report every protocol, method and kernel asked for in each
+// format, the same for the same seed, write outcomes and pictures, and keep what
+// is not the report out of the output.
+func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	args := append([]string{
+		"evaluate", "--protocol", "pps,rw,members,group:language", "--method", "mlpe,sis,auto", "--kernel", "ppr,constant",
+		"--splits", "2", "--per-class", "2", "--size", "20", "--seed", "3",
+	}, evaluateFiles(t)...)
+	code, out, diagnostics := runCommand(append(args, "--format", "json", "--plots", filepath.Join(dir, "plots"),
+		"--outcomes", filepath.Join(dir, "outcomes.csv"))...)
+	if code != exitFine {
+		t.Fatalf("exit %d: %s", code, diagnostics)
+	}
+	var report evaluate.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatalf("%v in\n%s", err, out)
+	}
+	if report.Vertices != 200 || report.Labelled != 200 || report.Calibration != 30 || report.Seed != 3 {
+		t.Errorf("report of %d vertices, %d labelled, %d calibrate, seed %d", report.Vertices, report.Labelled, report.Calibration, report.Seed)
+	}
+	if len(report.Rows) != 4*5 {
+		t.Errorf("%d rows, want mlpe and two methods with two kernels for each of 4 protocols", len(report.Rows))
+	}
+	if !strings.Contains(diagnostics, "communities estimated in") {
+		t.Errorf("no progress in %q", diagnostics)
+	}
+	for _, name := range []string{"error.png", "coverage.svg", "truth-auto-constant.png"} {
+		if _, err := os.Stat(filepath.Join(dir, "plots", name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "outcomes.csv")); err != nil || !strings.Contains(string(text), "members/ours") {
+		t.Errorf("outcomes: %v\n%.300s", err, text)
+	}
+	for _, format := range []string{"csv", "markdown"} {
+		_, first, _ := runCommand(append(args, "--format", format)...)
+		_, second, _ := runCommand(append(args, "--format", format)...)
+		if first != second || !strings.Contains(first, "shortest") && !strings.Contains(first, "constant") {
+			t.Errorf("%s: two runs differ, or lack a kernel:\n%s\n%s", format, first, second)
+		}
+		if rows, err := csv.NewReader(strings.NewReader(first)).ReadAll(); format == "csv" && (err != nil || len(rows) != 21) {
+			t.Errorf("csv: %v, %d lines", err, len(rows))
+		}
+	}
+}
+
+// Mistakes of the user must end with exit code 2 and a message that names them;
+// data that cannot be evaluated with 1.
+func TestEvaluateExitCodes(t *testing.T) {
+	files := evaluateFiles(t)
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, exitUsage, "no files"},
+		{append([]string{"--protocol", "dfs"}, files...), exitUsage, `no "dfs"`},
+		{append([]string{"--protocol", ","}, files...), exitUsage, "--protocol"},
+		{append([]string{"--method", "magic"}, files...), exitUsage, "magic"},
+		{append([]string{"--kernel", "ppr,gauss"}, files...), exitUsage, "gauss"},
+		{append([]string{"--splits", "0"}, files...), exitUsage, "--splits"},
+		{append([]string{"--calibration", "1"}, files...), exitUsage, "calibration"},
+		{append([]string{"--confidence", "2"}, files...), exitUsage, "confidence"},
+		{append([]string{"--format", "xml"}, files...), exitUsage, "format"},
+		{append([]string{"--protocol", "group:nothing"}, files...), exitFailed, "draws no community"},
+	} {
+		code, out, diagnostics := runCommand(append([]string{"evaluate"}, test.args...)...)
+		if code != test.code || !strings.Contains(diagnostics, test.want) || out != "" {
+			t.Errorf("%v: exit %d, want %d with %q; output %q, diagnostics %q", test.args[:min(2, len(test.args))],
+				code, test.code, test.want, out, diagnostics)
+		}
+	}
+}
+
+// The help must show how to call the command.
+func TestEvaluateHelpHasExamples(t *testing.T) {
+	_, out, _ := runCommand("evaluate", "--help")
+	for _, want := range []string{"gqlstream evaluate --edges", "--protocol", "--plots", "group:KEY"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("help lacks %q:\n%s", want, out)
+		}
+	}
+}

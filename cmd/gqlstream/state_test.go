@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest"
+)
+
+// savedState makes a state directory by two runs over random events and returns
+// it with its configuration and the records of GQL_ESTIMATES.
+func savedState(t *testing.T, seed uint64) (state, config string, records []string) {
+	t.Helper()
+	state, config = t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
+	if err := os.WriteFile(config, []byte(crashConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
+	for range 2 {
+		publishRandom(t, state, events, 60)
+		mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
+	}
+	r := &crashRun{t: t, dir: state}
+	withBroker(t, state, func(js jetstream.JetStream) {
+		r.eachMessage(js, ingest.DefaultStreamNames().Estimates, func(m *jetstream.RawStreamMsg) {
+			records = append(records, string(m.Data))
+		})
+	})
+	return state, config, records
+}
+
+// withBroker calls use with the embedded server of a state directory.
+func withBroker(t *testing.T, state string, use func(jetstream.JetStream)) {
+	t.Helper()
+	b, err := openBroker(fileConfig{State: state}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(b.js)
+	if err := b.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// publishRandom publishes messages one by one, so that they get times of their own.
+func publishRandom(t *testing.T, state string, events *crashEvents, messages int) {
+	t.Helper()
+	b, err := openBroker(fileConfig{State: state}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	if err := ingest.EnsureStreams(t.Context(), b.js, ingest.DefaultStreamNames()); err != nil {
+		t.Fatal(err)
+	}
+	p, err := ingest.NewPublisher(b.nc, ingest.PublisherConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for range messages {
+		if err := p.Publish(t.Context(), events.next()); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pause(t.Context(), 4*time.Millisecond) // the log's time passes
+	}
+}
+
+// A replay to a position, or to the time of a record, must end with exactly the
+// records that were published there, whether it begins with the log or with a
+// checkpoint.
+func TestReplayGivesBackWhatWasPublished(t *testing.T) {
+	const seed = 3
+	state, config, records := savedState(t, seed)
+	type published struct {
+		Position uint64
+		Time     string
+	}
+	at, when, order := map[uint64]string{}, map[uint64]string{}, []uint64{}
+	for _, record := range records {
+		var p published
+		if err := json.Unmarshal([]byte(record), &p); err != nil {
+			t.Fatal(err)
+		}
+		if at[p.Position] == "" {
+			order = append(order, p.Position)
+		}
+		at[p.Position] += record + "\n"
+		when[p.Position] = p.Time
+	}
+	if len(order) < 6 {
+		t.Fatalf("seed %d: estimates at %d positions only", seed, len(order))
+	}
+	replay := func(position uint64, args ...string) string {
+		t.Helper()
+		out, _ := mustRun(t, append([]string{"replay", "--config", config, "--state", state}, args...)...)
+		var kept strings.Builder
+		for line := range strings.Lines(out) {
+			var p published
+			if err := json.Unmarshal([]byte(line), &p); err != nil {
+				t.Fatal(err)
+			}
+			if p.Position > position {
+				t.Errorf("seed %d: replay %v goes on to %d", seed, args, p.Position)
+			}
+			if p.Position == position {
+				kept.WriteString(line)
+			}
+		}
+		return kept.String()
+	}
+	checked := 0
+	for i := 0; i < len(order); i += max(1, len(order)/5) {
+		p := order[i]
+		text := strconv.FormatUint(p, 10)
+		for _, args := range [][]string{
+			{"--to", text},
+			{"--to", when[p]},
+			{"--from", strconv.FormatUint(p-1, 10), "--to", text},
+		} {
+			if got := byRecord(t, replay(p, args...)); got != byRecord(t, at[p]) {
+				t.Errorf("seed %d: replay %v gives\n%s, published was\n%s", seed, args, got, byRecord(t, at[p]))
+			}
+			checked++
+		}
+	}
+	last := order[len(order)-1]
+	if got := byRecord(t, replay(last, "--use-checkpoint", "--from", strconv.FormatUint(last-1, 10))); got != byRecord(t, at[last]) {
+		t.Errorf("seed %d: from a checkpoint to %d:\n%s, published was\n%s", seed, last, got, at[last])
+	}
+	t.Logf("%d replays, estimates at %d positions", checked, len(order))
+	if code, _, text := runCommand("replay", "--config", config, "--state", state, "--to", "99999999"); code != exitFailed || !strings.Contains(text, "there is no 99999999") {
+		t.Errorf("to a position that is not there: exit %d, %s", code, text)
+	}
+	for _, args := range [][]string{{"--from", "x"}, {"--to", "0"}, {"--from", "5", "--to", "5"}, {"--digest", "never"}} {
+		if code, _, text := runCommand(append([]string{"replay", "--config", config, "--state", state}, args...)...); code != exitUsage {
+			t.Errorf("%v: exit %d, %s", args, code, text)
+		}
+	}
+}
+
+// byRecord puts the lines of one position into an order of their own: communities
+// are published side by side.
+func byRecord(t *testing.T, lines string) string {
+	t.Helper()
+	all := strings.Split(strings.TrimSpace(lines), "\n")
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// A replay must show for every checkpoint the digest that the checkpoint itself
+// has, and a digest must change no result.
+func TestDigestsOfAReplayAreThoseOfTheCheckpoints(t *testing.T) {
+	const seed = 4
+	state, config, _ := savedState(t, seed)
+	plain, _ := mustRun(t, "replay", "--config", config, "--state", state)
+	digests := map[string]string{}
+	for _, when := range []string{"checkpoint", "emission", "step"} {
+		out, lines := mustRun(t, "replay", "--config", config, "--state", state, "--digest", when)
+		if out != plain {
+			t.Errorf("seed %d: --digest %s changes the estimates", seed, when)
+		}
+		n := 0
+		for line := range strings.Lines(lines) {
+			var d stateDigest
+			if err := json.Unmarshal([]byte(line), &d); err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			if n++; d.Checkpoint {
+				digests[fmt.Sprintf("%s %d", when, d.Position)] = d.State
+			}
+		}
+		if n == 0 {
+			t.Errorf("seed %d: no digests with --digest %s", seed, when)
+		}
+	}
+	list, _ := mustRun(t, "snapshot", "list", "--state", state)
+	rows := strings.Split(strings.TrimSpace(list), "\n")[1:]
+	if len(rows) == 0 {
+		t.Fatal("no checkpoints")
+	}
+	for _, row := range rows {
+		fields := strings.Fields(row)
+		for _, when := range []string{"checkpoint", "step"} {
+			if got := digests[when+" "+fields[0]]; got != fields[5] {
+				t.Errorf("seed %d: checkpoint %s has the state %s, the replay %q", seed, fields[0], fields[5], got)
+			}
+		}
+	}
+}
+
+// What snapshot exports must be what the graph holds, in every form and table;
+// damage must be found before anything is read.
+func TestSnapshotsCanBeRead(t *testing.T) {
+	const seed = 5
+	state, config, _ := savedState(t, seed)
+	inspected, _ := mustRun(t, "snapshot", "inspect", "--state", state)
+	for _, text := range []string{"position", "vertices.arrow", "field-00000.arrow", "core.json"} {
+		if !strings.Contains(inspected, text) {
+			t.Errorf("inspect does not show %s:\n%s", text, inspected)
+		}
+	}
+	dir := t.TempDir()
+	for _, table := range []string{"edges", "vertices", "adjacency", "attributes", "communities", "members", "versions", "expiry", "meta"} {
+		sizes := map[string]string{}
+		for _, format := range []string{"parquet", "csv", "arrow"} {
+			out := filepath.Join(dir, table+"."+format)
+			_, said := mustRun(t, "snapshot", "export", "--state", state, "--table", table, "--out", out)
+			sizes[strings.Fields(strings.TrimPrefix(said, out+": "))[0]] = format
+		}
+		if len(sizes) != 1 {
+			t.Errorf("table %s has different numbers of rows: %v", table, sizes)
+		}
+		file, err := os.Open(filepath.Join(dir, table+".csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(file).ReadAll()
+		file.Close()
+		if err != nil || sizes[strconv.Itoa(len(rows)-1)] == "" {
+			t.Errorf("table %s: %d rows of CSV, %v, said %v", table, len(rows)-1, err, sizes)
+		}
+	}
+	// The exported graph gives the estimate of the whole log, in both forms.
+	once := map[string]string{}
+	for _, format := range []string{"parquet", "csv", "arrow"} {
+		out, _ := mustRun(t, "estimate", "--classes", "2", "--method", "pcc", "--everyone", "--format", "json",
+			"--edges", filepath.Join(dir, "edges."+format))
+		once[out] = format
+	}
+	if len(once) != 1 {
+		t.Errorf("the forms give different estimates: %v", once)
+	}
+	newest := strings.Fields(strings.Split(mustList(t, state), "\n")[1])[0]
+	section := filepath.Join(state, "checkpoints", fmt.Sprintf("%020s", newest), "vertices.arrow")
+	data, err := os.ReadFile(section)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(section, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"list"}, {"inspect"}, {"export", "--table", "edges", "--out", filepath.Join(dir, "x.csv")}} {
+		code, out, text := runCommand(append(append([]string{"snapshot"}, args...), "--state", state)...)
+		if code != exitFailed || !strings.Contains(out+text, "vertices.arrow") {
+			t.Errorf("%v of a damaged checkpoint: exit %d\n%s%s", args, code, out, text)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "x.csv")); err == nil {
+		t.Error("a damaged checkpoint was exported")
+	}
+	_, said := mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
+	if !strings.Contains(said, "damaged checkpoint was set aside") || !strings.Contains(said, "msg=restored") {
+		t.Errorf("a start beside a damaged checkpoint says\n%s", said)
+	}
+}
+
+func mustList(t *testing.T, state string) string {
+	t.Helper()
+	out, _ := mustRun(t, "snapshot", "list", "--state", state)
+	return out
+}

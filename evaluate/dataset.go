@@ -1,0 +1,247 @@
+package evaluate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+const (
+	labelledMin = 20      // fewer labelled vertices are not worth splitting
+	feedEvents  = 4096    // of a batch that copies the graph to a core
+	fieldsMax   = 1 << 24 // kernel values that a core may hold at once, over its communities
+	refusedMax  = 5       // refusals of the store that are kept as examples
+)
+
+// dataset is the user's graph with all its labels known.
+type dataset struct {
+	store    *graphstore.Store
+	view     graphstore.View
+	classes  int
+	ids      []event.ID          // by vertex
+	labelled []graphstore.Vertex // that may calibrate or be drawn, sorted
+	refused  int
+	examples []event.Refusal
+}
+
+// read loads the graph. What the store refuses is left out and counted.
+func read(ctx context.Context, config Config, load Load) (*dataset, error) {
+	limits := config.Core.Limits
+	store, err := graphstore.New(graphstore.Config{
+		Classes: config.Core.Classes, VerticesMax: limits.Vertices, EdgesMax: limits.Edges,
+		CommunitiesMax: limits.Communities, Communities: config.Core.Communities,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := &dataset{store: store, classes: config.Core.Classes}
+	err = load(ctx, func(b *event.Batch) error {
+		_, refused := store.Apply(b)
+		d.refused += len(refused)
+		d.examples = append(d.examples, refused[:min(len(refused), refusedMax-len(d.examples))]...)
+		return nil
+	})
+	if err != nil {
+		d.release()
+		return nil, err
+	}
+	d.view = store.View()
+	for v := range graphstore.Vertex(d.view.Vertices()) {
+		d.ids = append(d.ids, d.view.ID(v))
+		if l := d.view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate {
+			d.labelled = append(d.labelled, v)
+		}
+	}
+	if n := len(d.labelled); n < labelledMin {
+		d.release()
+		return nil, fmt.Errorf("%d labelled vertices (other than those with the role train), want at least %d: "+
+			"most labels are hidden to be estimated", n, labelledMin)
+	}
+	return d, nil
+}
+
+func (d *dataset) release() { d.store.Release() }
+
+// bag is one drawn community, its truth, and what was estimated of it.
+type bag struct {
+	name     string // with its protocol, unique within a split
+	protocol string
+	members  []member // sorted by vertex
+	size     int      // total multiplicity
+	truth    []float64
+
+	estimates []quant.Estimate
+}
+
+// calibrating returns how many of the labelled vertices keep their labels in a
+// split.
+func (d *dataset) calibrating(share float64) int {
+	n := len(d.labelled)
+	return min(max(1, int(share*float64(n))), n-1)
+}
+
+// draw splits the labels and draws the communities of one split from the hidden
+// ones.
+func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []graphstore.Vertex, err error) {
+	r := rand.New(rand.NewPCG(config.Seed, uint64(split)))
+	shuffled := slices.Clone(d.labelled)
+	r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	cut := d.calibrating(config.Share)
+	calibration = slices.Sorted(slices.Values(shuffled[:cut]))
+	pool := newPool(d, shuffled[cut:])
+	for _, name := range config.Protocols {
+		protocol, err := newProtocol(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		drawn := protocol(pool, config, rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name))))
+		if len(drawn) == 0 {
+			return nil, nil, fmt.Errorf("protocol %s draws no community with %d different vertices from the %d hidden labels of split %d",
+				name, config.MembersMin, len(shuffled)-cut, split)
+		}
+		for _, one := range drawn {
+			bags = append(bags, d.bag(name, one))
+		}
+	}
+	return bags, calibration, nil
+}
+
+// hash32 numbers a protocol by its name, never zero (FNV-1a).
+func hash32(name string) uint64 {
+	h := uint32(2166136261)
+	for i := range len(name) {
+		h = (h ^ uint32(name[i])) * 16777619
+	}
+	return uint64(max(h, 1))
+}
+
+func (d *dataset) bag(protocol string, one drawn) *bag {
+	b := &bag{name: protocol + "/" + one.name, protocol: protocol, truth: make([]float64, d.classes)}
+	for v, m := range one.members {
+		b.members = append(b.members, member{v, m})
+		b.size += int(m)
+		b.truth[d.view.Label(v).Class] += float64(m) // whole numbers: exact in any order
+	}
+	slices.SortFunc(b.members, func(x, y member) int { return cmp.Compare(x.vertex, y.vertex) })
+	for i := range b.truth {
+		b.truth[i] /= float64(b.size)
+	}
+	return b
+}
+
+// estimate fills in the estimates of all communities of a split, those of one core
+// at a time, so that the memory for kernels stays bounded.
+func (d *dataset) estimate(ctx context.Context, runs []incremental.Config, bags []*bag,
+	calibration []graphstore.Vertex, progress func(done int),
+) error {
+	most := max(8, fieldsMax/max(d.view.Vertices(), 1))
+	done := 0
+	for _, run := range runs {
+		for chunk := range slices.Chunk(bags, most) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := d.estimateChunk(run, chunk, calibration); err != nil {
+				return err
+			}
+			done += len(chunk)
+			progress(done)
+		}
+	}
+	return nil
+}
+
+// estimateChunk runs one core over the graph with the labels of the split and the
+// members of some of its communities.
+func (d *dataset) estimateChunk(run incremental.Config, bags []*bag, calibration []graphstore.Vertex) error {
+	core, err := incremental.New(run)
+	if err != nil {
+		return err
+	}
+	defer core.Close()
+	last := d.feed(core)
+	result := core.Step(d.splitBatch(last+1, bags, calibration))
+	if len(result.Refused) > 0 {
+		return fmt.Errorf("%s: %s", result.Refused[0].Reason, result.Refused[0].Detail)
+	}
+	for _, e := range result.Estimates {
+		i, err := strconv.Atoi(e.Community)
+		if err != nil {
+			return fmt.Errorf("an estimate of %q, which was not drawn", e.Community)
+		}
+		if !quant.Method(e.Method).UsesKernel() {
+			e.Kernel = ""
+		}
+		e.Community = bags[i].name
+		bags[i].estimates = append(bags[i].estimates, e)
+	}
+	return nil
+}
+
+// splitBatch asserts the labels of a split and the members of communities, which
+// are named by their index.
+func (d *dataset) splitBatch(position event.Position, bags []*bag, calibration []graphstore.Vertex) *event.Batch {
+	b := &event.Batch{First: position, Last: position, Emit: true}
+	for _, v := range calibration {
+		b.Labels = append(b.Labels, event.Label{Vertex: d.ids[v], Class: d.view.Label(v).Class, Position: position})
+	}
+	for i, bag := range bags {
+		name := strconv.Itoa(i)
+		for _, m := range bag.members {
+			b.Members = append(b.Members, event.Member{
+				Community: name, Vertex: d.ids[m.vertex], Multiplicity: m.multiplicity, Position: position,
+			})
+		}
+	}
+	return b
+}
+
+// feed gives the core what every split has in common: predictions, train labels
+// and edges. It returns the last position.
+func (d *dataset) feed(core *incremental.Core) event.Position {
+	b := &event.Batch{First: 1}
+	next := event.Position(1)
+	flush := func(least int) {
+		if b.Events() >= least {
+			b.Last = next - 1
+			core.Step(b)
+			b.Reset()
+			b.First = next
+		}
+	}
+	for v := range graphstore.Vertex(d.view.Vertices()) {
+		if units := d.view.Prediction(v); units != nil {
+			b.Predictions = append(b.Predictions, event.Prediction{
+				Vertex: d.ids[v], Units: units, Version: d.view.Versions()[d.view.Version(v)], Position: next,
+			})
+			next++
+		}
+		if l := d.view.Label(v); l.Class != event.NoClass && l.Role == event.Train {
+			b.Labels = append(b.Labels, event.Label{Vertex: d.ids[v], Class: l.Class, Role: l.Role, Position: next})
+			next++
+		}
+		weights := d.view.Weights(v)
+		for i, u := range d.view.Neighbors(v) {
+			if u < v {
+				continue // the other end asserts it
+			}
+			e := event.Edge{Src: d.ids[v], Dst: d.ids[u], Weight: 1, Position: next}
+			if weights != nil {
+				e.Weight = weights[i]
+			}
+			b.Edges = append(b.Edges, e)
+			next++
+		}
+		flush(feedEvents)
+	}
+	flush(1)
+	return next - 1
+}

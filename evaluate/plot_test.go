@@ -1,0 +1,130 @@
+package evaluate
+
+import (
+	"bytes"
+	"encoding/xml"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every picture must come as a PNG that shows something in the colours of the
+// protocols and an SVG that is well-formed and names the methods; the same report
+// must give the same bytes.
+func TestPicturesAreWritten(t *testing.T) {
+	r := sample()
+	var before [][]byte
+	for range 2 {
+		dir := t.TempDir()
+		paths, err := r.Plot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		var contents [][]byte
+		for _, path := range paths {
+			names = append(names, filepath.Base(path))
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			contents = append(contents, data)
+			switch filepath.Ext(path) {
+			case ".png":
+				checkPNG(t, path, data)
+			case ".svg":
+				checkSVG(t, path, data)
+			}
+		}
+		want := []string{"error", "coverage", "truth-auto-ppr", "truth-auto-constant", "truth-mlpe"}
+		for i, name := range want {
+			if !slices.Equal(names[2*i:2*i+2], []string{name + ".png", name + ".svg"}) {
+				t.Errorf("pictures %v, want %v in both forms", names, want)
+				break
+			}
+		}
+		if before != nil && !slices.EqualFunc(before, contents, bytes.Equal) {
+			t.Error("the same report gives other pictures")
+		}
+		before = contents
+	}
+}
+
+func checkPNG(t *testing.T, path string, data []byte) {
+	t.Helper()
+	picture, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	if size := picture.Bounds().Size(); size.X < 500 || size.Y < 300 {
+		t.Errorf("%s: %v is too small to read", path, size)
+	}
+	if !shows(picture, palette[0]) {
+		t.Errorf("%s shows no mark in the first colour", path)
+	}
+	if r, g, b, a := picture.At(0, 0).RGBA(); r&g&b&a != 0xFFFF {
+		t.Errorf("%s is not on white", path)
+	}
+}
+
+func shows(picture image.Image, c color.Color) bool {
+	r, g, b, _ := c.RGBA()
+	bounds := picture.Bounds()
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			if pr, pg, pb, _ := picture.At(x, y).RGBA(); pr == r && pg == g && pb == b {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func checkSVG(t *testing.T, path string, data []byte) {
+	t.Helper()
+	decoder := xml.NewDecoder(bytes.NewReader(data))
+	var text strings.Builder
+	for {
+		token, err := decoder.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if characters, ok := token.(xml.CharData); ok {
+			text.Write(characters)
+		}
+	}
+	if !strings.Contains(text.String(), "auto (ppr)") && !strings.Contains(text.String(), "bfs") {
+		t.Errorf("%s names neither a method nor a protocol", path)
+	}
+}
+
+// Ticks must lie within the axis, be some three to nine round numbers, and never
+// read -0.
+func TestTicksAreFewAndRound(t *testing.T) {
+	for _, axis := range [][2]float64{{0, 1}, {0, 0.033}, {0, 0.19}, {0, 1.02}, {-0.3, 0.4}, {0, 57}, {0.02, 0.021}} {
+		list := ticks{}.Ticks(axis[0], axis[1])
+		if len(list) < 3 || len(list) > 9 {
+			t.Errorf("%v: %d ticks", axis, len(list))
+		}
+		for i, tick := range list {
+			if tick.Value < axis[0]-1e-9 || tick.Value > axis[1]+1e-9 || strings.HasPrefix(tick.Label, "-0.0") && tick.Value == 0 {
+				t.Errorf("%v: tick %v %q", axis, tick.Value, tick.Label)
+			}
+			if i > 0 && list[i-1].Label == tick.Label {
+				t.Errorf("%v: %q twice", axis, tick.Label)
+			}
+		}
+	}
+	if list := (ticks{}).Ticks(1, 1); list != nil {
+		t.Errorf("ticks %v of an axis without length", list)
+	}
+}

@@ -1,0 +1,196 @@
+package evaluate
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gqlstream/quant"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// sample is a report of two communities with three methods, small enough to check
+// by hand.
+func sample() *Report {
+	estimate := func(method, kernel string, share, low, high float64) quant.Estimate {
+		return quant.Estimate{
+			Method: method, Kernel: kernel, Flags: []string{}, Prevalence: []float64{share, 1 - share},
+			Low: []float64{low, 1 - high}, High: []float64{high, 1 - low},
+		}
+	}
+	r := &Report{
+		Classes: 2, Vertices: 1000, Edges: 5000, Labelled: 400, Calibration: 60, Splits: 1, Seed: 7,
+		Confidence: 0.9, MembersMin: 11,
+	}
+	r.add(0, []*bag{
+		{
+			name: "pps/0", protocol: PPS, size: 100, truth: []float64{0.5, 0.5},
+			estimates: []quant.Estimate{
+				estimate("auto", "ppr", 0.52, 0.45, 0.59),      // error .02, inside, width .14
+				estimate("auto", "constant", 0.54, 0.51, 0.57), // error .04
+				estimate("mlpe", "", 0.54, 0.53, 0.55),         // error .04: ties with the one above
+			},
+		},
+		{
+			name: "pps/1", protocol: PPS, size: 100, truth: []float64{0.2, 0.8},
+			estimates: []quant.Estimate{
+				estimate("auto", "ppr", 0.24, 0.20, 0.28), // the truth is the bound: inside
+				estimate("auto", "constant", 0.23, 0.15, 0.31),
+				estimate("mlpe", "", 0.54, 0.53, 0.55),
+			},
+		},
+		{
+			name: "bfs/0", protocol: BFS, size: 50, truth: []float64{1, 0},
+			estimates: []quant.Estimate{
+				estimate("auto", "ppr", 0.9, 0.85, 0.95),
+				estimate("auto", "constant", 0.8, 0.7, 0.9),
+				estimate("mlpe", "", 0.54, 0.53, 0.55),
+			},
+		},
+	})
+	r.sumUp()
+	return r
+}
+
+// Means, ranks with ties, coverage up to the bound, width and standard errors must
+// be what one works out by hand.
+func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
+	want := []Row{
+		{Protocol: PPS, Method: "auto", Kernel: "ppr", Communities: 2, AE: 0.03, AEError: 0.01, Rank: 1.5, Coverage: 1, Width: 0.11},
+		{
+			Protocol: PPS, Method: "auto", Kernel: "constant", Communities: 2, AE: 0.035, AEError: 0.005, Rank: 1.75,
+			Coverage: 0.5, CoverageError: 0.5, Width: 0.11,
+		},
+		{Protocol: PPS, Method: "mlpe", Communities: 2, AE: 0.19, AEError: 0.15, Rank: 2.75, Width: 0.02},
+		{Protocol: BFS, Method: "auto", Kernel: "ppr", Communities: 1, AE: 0.1, Rank: 1, Width: 0.1},
+		{Protocol: BFS, Method: "auto", Kernel: "constant", Communities: 1, AE: 0.2, Rank: 2, Width: 0.2},
+		{Protocol: BFS, Method: "mlpe", Communities: 1, AE: 0.46, Rank: 3, Width: 0.02},
+	}
+	rows := sample().Rows
+	if len(rows) != len(want) {
+		t.Fatalf("%d rows, want %d", len(rows), len(want))
+	}
+	for i, w := range want {
+		g := rows[i]
+		if g.Protocol != w.Protocol || g.Name() != w.Name() || g.Communities != w.Communities {
+			t.Errorf("row %d is %s %s of %d, want %s %s of %d", i, g.Protocol, g.Name(), g.Communities, w.Protocol, w.Name(), w.Communities)
+		}
+		for name, pair := range map[string][2]float64{
+			"AE": {g.AE, w.AE}, "its error": {g.AEError, w.AEError}, "rank": {g.Rank, w.Rank},
+			"coverage": {g.Coverage, w.Coverage}, "its error ": {g.CoverageError, w.CoverageError}, "width": {g.Width, w.Width},
+		} {
+			if diff := pair[0] - pair[1]; diff > 1e-9 || diff < -1e-9 {
+				t.Errorf("%s %s: %s %v, want %v", w.Protocol, w.Name(), name, pair[0], pair[1])
+			}
+		}
+	}
+}
+
+// The relative error must be quant's, which smooths estimate and truth, and its
+// mean that of the outcomes.
+func TestRelativeErrorIsThatOfQuant(t *testing.T) {
+	r := sample()
+	mean := map[string]float64{}
+	for _, o := range r.Outcomes {
+		if want := quant.RelativeAbsoluteError(o.Estimate, o.Truth, float64(o.Size)); o.RAE != want {
+			t.Errorf("%s of %s: RAE %v, want %v", o.Name(), o.Community, o.RAE, want)
+		}
+		mean[o.Protocol+o.Name()] += o.RAE
+	}
+	for _, row := range r.Rows {
+		if want := mean[row.Protocol+row.Name()] / float64(row.Communities); math.Abs(row.RAE-want) > 1e-12*want {
+			t.Errorf("%s %s: RAE %v, want %v", row.Protocol, row.Name(), row.RAE, want)
+		}
+	}
+}
+
+// The three forms of a report, and the outcomes, must stay as people and programs
+// know them. go test -update rewrites the golden files.
+func TestReportsLookAsTheyDid(t *testing.T) {
+	r := sample()
+	for name, write := range map[string]func(*bytes.Buffer) error{
+		"report.md":    func(b *bytes.Buffer) error { return r.Write(b, "markdown") },
+		"report.json":  func(b *bytes.Buffer) error { return r.Write(b, "json") },
+		"report.csv":   func(b *bytes.Buffer) error { return r.Write(b, "csv") },
+		"outcomes.csv": func(b *bytes.Buffer) error { return r.WriteOutcomes(b) },
+	} {
+		var got bytes.Buffer
+		if err := write(&got); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != string(want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got.String(), want)
+		}
+	}
+	if err := r.Write(&bytes.Buffer{}, "yaml"); err == nil {
+		t.Error("an unknown format is no error")
+	}
+}
+
+// JSON and CSV must say the same as the rows.
+func TestReportsCanBeReadBack(t *testing.T) {
+	r := sample()
+	var text bytes.Buffer
+	if err := r.Write(&text, "json"); err != nil {
+		t.Fatal(err)
+	}
+	var back Report
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	text.Reset()
+	if err := r.Write(&text, "csv"); err != nil {
+		t.Fatal(err)
+	}
+	table, err := csv.NewReader(&text).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range r.Rows {
+		if back.Rows[i] != row {
+			t.Errorf("row %d from JSON is %v, want %v", i, back.Rows[i], row)
+		}
+		ae, err := strconv.ParseFloat(table[i+1][4], 64)
+		if err != nil || ae-row.AE > 1e-6 || row.AE-ae > 1e-6 || table[i+1][1] != row.Method {
+			t.Errorf("row %d from CSV is %v, want %v", i, table[i+1], row)
+		}
+	}
+}
+
+// The advice must name the method with the smallest error over the protocols, and
+// warn where its interval is too short.
+func TestAdviceNamesTheBestAndWarns(t *testing.T) {
+	r := sample()
+	for _, want := range []string{"`auto (ppr)`", "0.0650", "`auto (constant)`", "too short under bfs", "0.0 %"} {
+		if !strings.Contains(r.Advice, want) {
+			t.Errorf("advice %q lacks %q", r.Advice, want)
+		}
+	}
+	for i := range r.Rows {
+		r.Rows[i].Coverage = 0.86
+	}
+	if got := r.advice(); !strings.Contains(got, "can be believed: it held the truth in 86.0 %") {
+		t.Errorf("advice %q does not believe 86 %% of 90 %%", got)
+	}
+	if got := (&Report{}).advice(); got != "Nothing was evaluated." {
+		t.Errorf("advice of an empty report: %q", got)
+	}
+}
