@@ -60,9 +60,8 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	var errs []error
-	if c.Classes < 1 {
-		errs = append(errs, fmt.Errorf("classes: %d, want at least 1", c.Classes))
-	}
+	store := c.store()
+	errs = append(errs, store.Validate())
 	if !slices.Contains(diffusion.KernelNames, c.Kernel) {
 		errs = append(errs, fmt.Errorf("kernel: there is no %q; there are %v", c.Kernel, diffusion.KernelNames))
 	}

@@ -31,10 +31,10 @@ func (c *checkCmd) Run(con console) error {
 		return usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
 	steps, err := settings.Step.steps()
-	if err != nil {
-		return err
+	if err == nil {
+		err = steps.Validate()
 	}
-	if err := steps.Validate(); err != nil {
+	if err != nil {
 		return usagef("%s: %w", c.File, err)
 	}
 	settings.effective(config, steps)

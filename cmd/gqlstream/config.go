@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"reflect"
@@ -53,7 +54,7 @@ func (c *classList) UnmarshalYAML(data []byte) error {
 	}
 	var names []string
 	if err := yaml.Unmarshal(data, &names); err != nil {
-		return fmt.Errorf("classes: want a list of names or their number: %w", err)
+		return errors.New("classes: want a list of names, or their number") // the library's error says less
 	}
 	*c = names
 	return nil
@@ -163,7 +164,7 @@ func loadConfig(path string) (fileConfig, error) {
 		return c, usageError{err}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
-	if err := decoder.Decode(&c); err != nil {
+	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) { // an empty file is one without keys
 		text := strings.TrimSpace(yaml.FormatError(err, false, true))
 		if key, ok := unknownKey(text); ok {
 			text += "\n" + event.Nearest(key, configKeys(reflect.TypeOf(c)))
@@ -222,7 +223,7 @@ func (c fileConfig) core() (incremental.Config, error) {
 		out.Estimates = append(out.Estimates, options)
 	}
 	if len(c.Classes) > 0 {
-		errs = append(errs, out.Validate())
+		errs = append(errs, c.Classes.set().Validate(), out.Validate())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return out, usageError{err}

@@ -124,7 +124,7 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 		return kept.String()
 	}
 	checked := 0
-	for i := 0; i < len(order); i += max(1, len(order)/5) {
+	for i := 1; i < len(order); i += max(1, len(order)/5) {
 		p := order[i]
 		text := strconv.FormatUint(p, 10)
 		for _, args := range [][]string{
