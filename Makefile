@@ -8,23 +8,34 @@ FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
 CASES     := coraml citeseer musae_twitch icwsm_political
 
-.PHONY: build test race check tools demo bench fuzz cases clean
+# Tests that need the real graphs (GQLSTREAM_DATA, or ../shared/data) and tests
+# that need Chromium run where these are; a line says so where they are not. Name
+# the TAGS to insist: make test TAGS="data browser" fails without them.
+DATA      := $(or $(GQLSTREAM_DATA),$(wildcard ../shared/data))
+CHROMIUM  := $(or $(CHROMIUM),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
+TAGS      ?= $(if $(DATA),data) $(if $(CHROMIUM),browser)
+
+.PHONY: build test race announce check tools demo bench fuzz faults soak cases clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/gqlstream ./cmd/gqlstream
 
-test:
-	$(GO) test -timeout 10m ./...
+test: announce
+	$(GO) test -tags "$(TAGS)" -timeout 10m ./...
 
-race:
-	$(GO) test -race -timeout 15m ./...
+race: announce
+	$(GO) test -tags "$(TAGS)" -race -timeout 20m ./...
+
+announce:
+	@$(if $(filter data,$(TAGS)),,echo "without the tests on real graphs: set GQLSTREAM_DATA to their folder")
+	@$(if $(filter browser,$(TAGS)),,echo "without the tests in a browser: install Chromium")
 
 # Formatting, vet and staticcheck; fails on the first thing found.
 check: tools
 	@files="$$($(TOOLS)/gofumpt -l .)"; \
 	if [ -n "$$files" ]; then echo "not gofumpt-formatted:"; echo "$$files"; exit 1; fi
-	$(GO) vet ./...
-	$(TOOLS)/staticcheck ./...
+	$(GO) vet -tags "data browser" ./...
+	$(TOOLS)/staticcheck -tags "data browser" ./...
 
 tools:
 	@$(TOOLS)/gofumpt --version 2>/dev/null | grep -q '$(GOFUMPT)' || \
@@ -46,6 +57,21 @@ fuzz:
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
 		done; \
 	done
+
+# The long campaigns behind docs/reliability.md. KILLS of the real process; broken
+# HISTORIES of each kind; events of the soak.
+KILLS     ?= 300
+HISTORIES ?= 100
+SOAK      ?= 10000000
+
+faults:
+	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_HISTORIES=$(HISTORIES) $(GO) test -count 1 -timeout 2h -v \
+		-run 'TestKilledRuns|TestBrokenHistories|TestMissingMiddle' ./cmd/gqlstream ./ingest
+	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
+		-run 'TestEveryFault|TestRandomDamage' ./checkpoint
+
+soak:
+	GQLSTREAM_SOAK=$(SOAK) $(GO) test -count 1 -timeout 4h -v -run TestSoakDoesNotGrow ./incremental
 
 # The reference cases, where they lie beside the project.
 cases: build

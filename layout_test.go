@@ -32,15 +32,19 @@ var mayImport = map[string][]string{
 	"incremental/tally": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "quant",
 	},
+	"incremental/classifier": {"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood"},
 	"incremental": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "quant",
+		"incremental/tally", "incremental/classifier", "quant",
 	},
 	"checkpoint": {}, // knows files, not what is in them
 	"evaluate":   {"ingest/event", "graphstore", "incremental/diffusion", "incremental", "quant"},
 	"cmd/gqlstream": {
 		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate",
+		"incremental/tally", "incremental/classifier", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate", "bench",
+	},
+	"bench": {
+		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental", "quant", "checkpoint",
 	},
 
 	"ingest/event/eventtest": {"ingest/event"}, // makes events for tests, which alone import it
@@ -61,7 +65,7 @@ var arrowFiles = []string{
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "incremental", "incremental/diffusion", "incremental/neighborhood",
-	"incremental/tally", "quant",
+	"incremental/tally", "incremental/classifier", "quant",
 }
 
 // outside are the imports that the core does without. Snapshots are written by

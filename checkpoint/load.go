@@ -17,10 +17,14 @@ type Checkpoint struct {
 	Damaged  []string // newer ones that were set aside, with the reason
 }
 
+// ErrAllDamaged is matched when there were checkpoints and none is intact. All are
+// set aside then, and the next Load finds none.
+var ErrAllDamaged = errors.New("checkpoint: none is intact")
+
 // Load returns the newest intact checkpoint, or nil when there is none. Newer
 // ones that are damaged are renamed and listed in Damaged, or in the error when
-// none is left. A checkpoint of a newer release stops the search: going back to an
-// older one would undo what that release did.
+// none is left, which matches ErrAllDamaged. A checkpoint of a newer release stops
+// the search: going back to an older one would undo what that release did.
 func (d *Dir) Load() (*Checkpoint, error) {
 	positions, err := d.List()
 	if err != nil {
@@ -43,8 +47,8 @@ func (d *Dir) Load() (*Checkpoint, error) {
 		}
 	}
 	if len(damaged) > 0 {
-		return nil, fmt.Errorf("checkpoint: none of %d in %s is intact: %s",
-			len(damaged), d.path, strings.Join(damaged, "; "))
+		return nil, fmt.Errorf("%w of %d in %s: %s",
+			ErrAllDamaged, len(damaged), d.path, strings.Join(damaged, "; "))
 	}
 	return nil, nil
 }

@@ -21,6 +21,7 @@ type Manifest struct {
 	LogTime  int64     `json:"log_time"` // the log's time there, nanoseconds since 1970
 	Emitted  bool      `json:"emitted"`  // the step that ended there emitted
 	Stream   Stream    `json:"stream"`
+	Outputs  []Output  `json:"outputs,omitempty"`
 	Config   string    `json:"config"`  // digest of the core's configuration
 	Version  string    `json:"version"` // of the program that wrote it
 	Written  time.Time `json:"written"`
@@ -33,6 +34,14 @@ type Stream struct {
 	Name    string    `json:"name"`
 	Created time.Time `json:"created"` // when the broker made the stream
 	Digest  string    `json:"digest"`  // of the message at Position
+}
+
+// Output is how far a stream had got that the pipeline writes to. A broker may
+// lose the newest messages of such a stream in a crash; a checkpoint that is newer
+// than they were would leave them out for good.
+type Output struct {
+	Stream string `json:"stream"`
+	Last   uint64 `json:"last"` // sequence
 }
 
 // Entry is one section of a checkpoint.

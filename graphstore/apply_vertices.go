@@ -100,6 +100,10 @@ func (s *Store) applyPredictions(b *event.Batch) {
 	w := &s.work
 	for i := range b.Predictions {
 		p := &b.Predictions[i]
+		if reserved(p.Version) {
+			s.refuseReserved(b, i)
+			continue
+		}
 		if reason, ok := s.acceptPrediction(p); !ok {
 			s.refuse(b, event.KindPrediction, i, reason, "")
 			continue
@@ -114,10 +118,10 @@ func (s *Store) applyPredictions(b *event.Batch) {
 			continue
 		}
 		if e.at == fromErasure {
-			s.setPrediction(Vertex(e.key), nil, noVersion)
+			s.setPrediction(&s.delta, &w.units, Vertex(e.key), nil, noVersion)
 		} else {
 			p := &b.Predictions[e.at]
-			s.setPrediction(Vertex(e.key), p.Units, s.versions.index[p.Version])
+			s.setPrediction(&s.delta, &w.units, Vertex(e.key), p.Units, s.versions.index[p.Version])
 		}
 	}
 }
@@ -144,9 +148,9 @@ func (s *Store) acceptPrediction(p *event.Prediction) (event.Reason, bool) {
 }
 
 // setPrediction replaces the prediction of v (no units: removes it) and lists
-// the change, if it is one.
-func (s *Store) setPrediction(v Vertex, after []uint32, version uint32) {
-	k, w := s.config.Classes, &s.work
+// the change in delta, if it is one; units backs what was there before.
+func (s *Store) setPrediction(delta *Delta, units *[]uint32, v Vertex, after []uint32, version uint32) {
+	k := s.config.Classes
 	row := s.units.data[int(v)*k:][:k:k]
 	change := PredictionChange{V: v, VersionBefore: s.View().Version(v)}
 	before := s.View().Prediction(v)
@@ -154,9 +158,9 @@ func (s *Store) setPrediction(v Vertex, after []uint32, version uint32) {
 		return
 	}
 	if before != nil {
-		at := len(w.units)
-		w.units = append(w.units, before...)
-		change.Before = w.units[at:len(w.units):len(w.units)]
+		at := len(*units)
+		*units = append(*units, before...)
+		change.Before = (*units)[at:len(*units):len(*units)]
 	}
 	s.version.data[v] = version
 	if after == nil {
@@ -165,7 +169,7 @@ func (s *Store) setPrediction(v Vertex, after []uint32, version uint32) {
 		copy(row, after)
 		change.After, change.VersionAfter = row, version
 	}
-	s.delta.Predictions = append(s.delta.Predictions, change)
+	delta.Predictions = append(delta.Predictions, change)
 }
 
 func equalUnits(a, b []uint32) bool {

@@ -28,6 +28,9 @@ type Store struct {
 
 	delta Delta
 	work  work
+
+	derived      Delta    // of the last Derive
+	derivedUnits []uint32 // backing of its PredictionChange.Before
 }
 
 // New returns an empty store, or every violation in the configuration.

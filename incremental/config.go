@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/tally"
 	"gqlstream/quant"
@@ -25,6 +26,7 @@ type Config struct {
 	Classes     int               // K >= 1
 	Communities []graphstore.Rule // tracked from the start; member events may add more
 	Estimates   []quant.Options   // what is published of each community; none is auto alone
+	Classifier  string            `json:",omitempty"` // "", enq or diffusion; see package classifier
 	Kernel      string            // "" is ppr; see diffusion.KernelNames
 	Alpha       float64           // teleport probability, 0 is 0.1
 	Tolerance   float64           // eta of section 6, 0 is 1e-2
@@ -64,6 +66,9 @@ func (c Config) Validate() error {
 	errs = append(errs, store.Validate())
 	if !slices.Contains(diffusion.KernelNames, c.Kernel) {
 		errs = append(errs, fmt.Errorf("kernel: there is no %q; there are %v", c.Kernel, diffusion.KernelNames))
+	}
+	if c.Classifier != "" && !slices.Contains(classifier.Names, c.Classifier) {
+		errs = append(errs, fmt.Errorf("classifier: there is no %q; there are %v", c.Classifier, classifier.Names))
 	}
 	if err := c.diffusion().Validate(); err != nil {
 		errs = append(errs, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
@@ -19,6 +20,9 @@ type Core struct {
 	tallies *tally.Tallies
 	kernels []*kernel // by community
 	warm    bool      // tallies and kernels follow every step
+
+	enq   *classifier.Enq       // of a warm core whose Classifier is enq
+	walks *classifier.Diffusion // of one whose Classifier is diffusion
 
 	position event.Position
 	time     event.Time
@@ -65,6 +69,7 @@ func (c *Core) Step(b *event.Batch) Result {
 		c.tallies.Update(view, delta, c.sums, votes)
 		c.diffuse(view, delta)
 	}
+	c.classify(view, delta, b.Emit)
 	before := c.time
 	c.position, c.time = b.Last, b.Time
 	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused, Delta: delta}

@@ -90,7 +90,7 @@ func checkCore(c *Core) error {
 	if err := c.store.Check(); err != nil {
 		return err
 	}
-	if err := c.sums.Check(view); err != nil {
+	if err := c.sums.Check(view, c.heard(view)...); err != nil {
 		return err
 	}
 	if !c.warm {

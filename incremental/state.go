@@ -13,7 +13,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Section is a part of a core's state: an Arrow IPC file, but for core.json.
+// Section is a part of a core's state: an Arrow IPC file, but for core.json and
+// classifier.bin.
 type Section struct {
 	Name string
 	Data []byte
@@ -23,6 +24,8 @@ const (
 	coreSection  = "core.json"
 	tableSuffix  = ".arrow"
 	fieldPattern = "field-%05d.arrow" // by community
+
+	classifierSection = "classifier.bin" // of diffusion
 )
 
 // coreState is what a core holds besides its graph and its kernels. Neighbourhood
@@ -88,6 +91,16 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 		}
 		state.Communities = append(state.Communities, community)
 	}
+	if c.walks != nil {
+		err := add(classifierSection, func(w *bytes.Buffer) error {
+			data, err := c.walks.AppendBinary(nil)
+			w.Write(data)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("incremental: save: %w", err)
+		}
+	}
 	err := add(coreSection, func(w *bytes.Buffer) error { return json.NewEncoder(w).Encode(state) })
 	if err != nil {
 		return nil, fmt.Errorf("incremental: save: %w", err)
@@ -130,7 +143,12 @@ func (c *Core) restore(sections map[string][]byte) error {
 	c.position, c.time, c.warm = state.Position, state.Time, state.Warm
 	view := store.View()
 	families := c.config.families()
-	c.sums = neighborhood.Recount(view, c.config.Classes, families.NeedsHardVotes())
+	if c.warm {
+		if err := c.restoreClassifier(view, sections[classifierSection]); err != nil {
+			return err
+		}
+	}
+	c.sums = neighborhood.Recount(view, c.config.Classes, families.NeedsHardVotes(), c.heard(view)...)
 	if !c.warm {
 		return nil
 	}

@@ -1,3 +1,5 @@
+//go:build data
+
 package ingest
 
 import (

@@ -239,7 +239,7 @@ func outside(t *testing.T, url string, steps StepConfig) *JetStreamSource {
 // A broker that restarts again and again while it is read must cost neither an
 // event nor a second delivery.
 func TestBrokerRestartsLoseNothing(t *testing.T) {
-	const restarts, each = 5, 40
+	const restarts, each = 4, 40
 	b := bareBroker(t, EmbeddedConfig{Listen: "127.0.0.1:0"})
 	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@
 //	        that differs gets ErrOtherWriter.
 //	Latest  the newest record of each community and method; a position never goes
 //	        back, whoever writes.
-//	Lines   each record at least once; a torn last line is taken off.
+//	Lines   in a file each record once (see OpenLines); elsewhere at least once.
 //
 // Positions count in a log; NATSConfig.Log names it, so that what an older log left
 // is not mistaken for newer. Subjects and keys hold names as Token writes them.

@@ -42,7 +42,7 @@ func openCheckpoints(state string) (*checkpoints, error) {
 // restore returns the core of the newest intact checkpoint and where it stands,
 // or a fresh core at the beginning of the log when there is no checkpoint or the
 // configuration is another one: then the log is read again from its start.
-func (p *pipeline) restore() (ingest.Resume, *ingest.Identity, error) {
+func (p *pipeline) restore(ctx context.Context) (ingest.Resume, *ingest.Identity, error) {
 	c, err := p.checkpoints.dir.Load()
 	if errors.Is(err, checkpoint.ErrAllDamaged) {
 		p.log.Warn("reading the log from its beginning", "reason", err)
@@ -54,6 +54,9 @@ func (p *pipeline) restore() (ingest.Resume, *ingest.Identity, error) {
 	if c != nil {
 		for _, damage := range c.Damaged {
 			p.log.Warn("a damaged checkpoint was set aside", "reason", damage)
+		}
+		if c, err = p.withOutputs(ctx, c); err != nil {
+			return ingest.Resume{}, nil, err
 		}
 		if c.Manifest.Config == p.config.Digest() {
 			p.core, err = incremental.Restore(p.config, c.Sections)
@@ -96,6 +99,10 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
 	if err != nil {
 		return err
 	}
+	outputs, err := p.outputs(ctx)
+	if err != nil {
+		return err
+	}
 	state, err := p.core.Save()
 	if err != nil {
 		return err
@@ -110,7 +117,8 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
 	m := checkpoint.Manifest{
 		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.config.Digest(),
 		Version: version, Written: begun.UTC(),
-		Stream: checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+		Stream:  checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+		Outputs: outputs,
 	}
 	pause := time.Since(begun)
 	k.writing = make(chan saved, 1)

@@ -29,6 +29,7 @@ type fileConfig struct {
 	Classes     classList         `yaml:"classes"`
 	Communities []communityConfig `yaml:"communities"`
 	Estimates   []estimateConfig  `yaml:"estimates"`
+	Classifier  string            `yaml:"classifier"`
 	Kernel      string            `yaml:"kernel"`
 	Alpha       float64           `yaml:"alpha"`
 	Tolerance   float64           `yaml:"tolerance"`
@@ -199,7 +200,7 @@ func configKeys(t reflect.Type) (keys []string) {
 // core returns the configuration of the core, with every violation reported.
 func (c fileConfig) core() (incremental.Config, error) {
 	out := incremental.Config{
-		Pipeline: c.Pipeline, Classes: len(c.Classes), Kernel: c.Kernel, Alpha: c.Alpha,
+		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
 		Limits: incremental.Limits(c.Limits), VacuumEvery: c.Checkpoint.Every,
 	}

@@ -16,6 +16,7 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/sinks"
 )
 
 // twin is what a run over the whole log gives that nothing disturbs.
@@ -35,10 +36,21 @@ func (r *crashRun) compare() {
 	defer b.close()
 	names := ingest.DefaultStreamNames()
 	r.compareLog(b.js, names.Log)
-	want := r.undisturbed(b.js)
+	r.compareWithTwin(b.js)
+}
+
+// compareOutputs is compare for a log that has other producers.
+func (r *crashRun) compareOutputs() {
+	withBroker(r.t, r.dir, r.compareWithTwin)
+}
+
+func (r *crashRun) compareWithTwin(js jetstream.JetStream) {
+	names := ingest.DefaultStreamNames()
+	want := r.undisturbed(js)
 	r.report.positions = int(want.last)
-	r.compareRecords(b.js, names.Estimates, want)
-	r.compareQuarantine(b.js, names, want)
+	r.compareRecords(js, names.Estimates, want)
+	r.compareLatest(js, names, want)
+	r.compareQuarantine(js, names, want)
 	r.compareState(want)
 	if r.report.different > 0 {
 		r.t.Fatalf("seed %d: %v", r.seed, r.report)
@@ -176,6 +188,30 @@ func (r *crashRun) compareRecords(js jetstream.JetStream, name string, want twin
 			if got[community][i] != list[i] {
 				r.differ("record %d of %s is\n%s, want\n%s", i, community, got[community][i], list[i])
 			}
+		}
+	}
+}
+
+// compareLatest compares the bucket with the last records there should be.
+func (r *crashRun) compareLatest(js jetstream.JetStream, names ingest.StreamNames, want twin) {
+	bucket, err := js.KeyValue(r.t.Context(), names.Latest)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	last := map[string]string{} // by key
+	for _, list := range want.records {
+		for _, record := range list {
+			var e struct{ Community, Method string }
+			if err := json.Unmarshal([]byte(record), &e); err != nil {
+				r.t.Fatal(err)
+			}
+			last[sinks.LatestKey(e.Community, e.Method, 0)] = record
+		}
+	}
+	for key, record := range last {
+		entry, err := bucket.Get(r.t.Context(), key)
+		if err != nil || string(entry.Value()) != record {
+			r.differ("the bucket does not have the last record of %s: %v", key, err)
 		}
 	}
 }

@@ -76,20 +76,20 @@ func TestKilledRunsLoseAndRepeatNothing(t *testing.T) {
 type crashReport struct {
 	kills, midCheckpoint, starting, restored         int
 	messages, positions, records, refused, different int
-	checkpoints                                      int
+	checkpoints, wentBack                            int
 }
 
 func (r *crashReport) add(o crashReport) {
 	r.kills, r.midCheckpoint, r.starting = r.kills+o.kills, r.midCheckpoint+o.midCheckpoint, r.starting+o.starting
 	r.restored, r.messages, r.positions = r.restored+o.restored, r.messages+o.messages, r.positions+o.positions
 	r.records, r.refused, r.different = r.records+o.records, r.refused+o.refused, r.different+o.different
-	r.checkpoints += o.checkpoints
+	r.checkpoints, r.wentBack = r.checkpoints+o.checkpoints, r.wentBack+o.wentBack
 }
 
 func (r crashReport) String() string {
 	return fmt.Sprintf("%d kills (%d while a checkpoint was being written, %d before the process was ready), "+
-		"%d starts from a checkpoint, %d checkpoints; %d messages published, %d positions, %d estimates, "+
-		"%d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.checkpoints,
+		"%d starts from a checkpoint (%d from an older one, for lost outputs), %d checkpoints; %d messages published, %d positions, %d estimates, "+
+		"%d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.wentBack, r.checkpoints,
 		r.messages, r.positions, r.records, r.refused, r.different)
 }
 
@@ -176,6 +176,7 @@ func (r *crashRun) said() string {
 func (r *crashRun) tally() {
 	log := r.said()
 	r.report.checkpoints += strings.Count(log, "msg=checkpoint")
+	r.report.wentBack += strings.Count(log, "going back to an older checkpoint")
 	if strings.Contains(log, "msg=restored") {
 		r.report.restored++
 	}
@@ -275,7 +276,8 @@ type producer struct {
 func startProducer(ctx context.Context, r *crashRun) *producer {
 	r.t.Helper()
 	nc, err := nats.Connect("nats://"+r.address, nats.MaxReconnects(-1),
-		nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0)) // so that it is there at every kill
+		nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0), // so that it is there at every kill
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"gqlstream/ingest"
@@ -83,6 +85,7 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
+	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error, so that state is removed
 	state, err := os.MkdirTemp("", "gqlstream-demo-")
 	if err != nil {
 		return err

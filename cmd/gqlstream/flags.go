@@ -1,24 +1,27 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
+	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
 // coreFlags are the flags that decide results; they win over the file.
 type coreFlags struct {
-	Config    string   `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
-	Classes   string   `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
-	Everyone  bool     `help:"Track the community of every vertex, named everyone."`
-	Community []string `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
-	Method    string   `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
-	Preset    string   `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
-	Lambda    string   `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
-	Kernel    string   `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path or constant. [ppr]"`
-	Alpha     float64  `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
-	Tolerance float64  `placeholder:"X" help:"Bound on the certificate of the kernel."`
+	Config     string   `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	Classes    string   `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
+	Everyone   bool     `help:"Track the community of every vertex, named everyone."`
+	Community  []string `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
+	Method     string   `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
+	Preset     string   `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
+	Lambda     string   `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
+	Classifier string   `placeholder:"NAME" help:"Predict from the labels, where no prediction is given: enq (votes of labelled neighbours) or diffusion."`
+	Kernel     string   `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path or constant. [ppr]"`
+	Alpha      float64  `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
+	Tolerance  float64  `placeholder:"X" help:"Bound on the certificate of the kernel."`
 }
 
 // settings reads the configuration file and merges the flags over it.
@@ -46,6 +49,7 @@ func (f *coreFlags) settings() (fileConfig, error) {
 	if err := f.mergeEstimates(&c); err != nil {
 		return c, err
 	}
+	override(&c.Classifier, f.Classifier)
 	override(&c.Kernel, f.Kernel)
 	if f.Alpha != 0 {
 		c.Alpha = f.Alpha
@@ -60,7 +64,14 @@ func (f *coreFlags) settings() (fileConfig, error) {
 // lambda of each estimate.
 func (f *coreFlags) mergeEstimates(c *fileConfig) error {
 	if f.Method != "" {
-		methods, err := quant.ParseMethods(f.Method)
+		list, enq := withoutEnq(f.Method)
+		if enq && f.Classifier != "" && f.Classifier != classifier.EnqName {
+			return usagef("--method enq is --classifier enq, and --classifier %s is another", f.Classifier)
+		}
+		if enq {
+			c.Classifier = classifier.EnqName
+		}
+		methods, err := quant.ParseMethods(list)
 		if err != nil {
 			return usageError{err}
 		}
@@ -77,6 +88,22 @@ func (f *coreFlags) mergeEstimates(c *fileConfig) error {
 		override((*string)(&c.Estimates[i].Lambda), f.Lambda)
 	}
 	return nil
+}
+
+// withoutEnq reads the method enq, which is acc on the predictions of the classifier
+// of that name.
+func withoutEnq(list string) (methods string, enq bool) {
+	names := strings.Split(list, ",")
+	at := slices.IndexFunc(names, func(name string) bool { return strings.TrimSpace(name) == classifier.EnqName })
+	if at < 0 {
+		return list, false
+	}
+	if slices.Contains(names, string(quant.ACC)) {
+		names = slices.Delete(names, at, at+1)
+	} else {
+		names[at] = string(quant.ACC)
+	}
+	return strings.Join(names, ","), true
 }
 
 // set returns the classes as the decoders want them.

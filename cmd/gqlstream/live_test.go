@@ -1,3 +1,5 @@
+//go:build data
+
 package main
 
 import (
@@ -29,16 +31,6 @@ func sharedDir(t *testing.T) string {
 		t.Fatalf("the real graphs are missing: set GQLSTREAM_DATA to their folder: %v", err)
 	}
 	return dir
-}
-
-// mustRun runs one command line as a user would and returns its output.
-func mustRun(t *testing.T, args ...string) (stdout, stderr string) {
-	t.Helper()
-	code, out, diagnostics := runCommand(args...)
-	if code != exitFine {
-		t.Fatalf("gqlstream %s: exit %d\n%s", strings.Join(args, " "), code, diagnostics)
-	}
-	return out, diagnostics
 }
 
 // lastEstimates reads JSON lines and keeps the last of each community and method.

@@ -50,6 +50,7 @@ type cli struct {
 	Demo       demoCmd       `cmd:"" help:"Show truth, plain counting and our estimate, live, on a simulated network."`
 	Simulate   simulateCmd   `cmd:"" help:"Make an evolving social network with known truth, into a file or a stream."`
 	Snapshot   snapshotCmd   `cmd:"" help:"List, show and export checkpoints."`
+	Purge      purgeCmd      `cmd:"" help:"Delete the beginning of the log that no checkpoint needs any more."`
 	Quarantine quarantineCmd `cmd:"" help:"List, show and retry what was refused."`
 	Version    versionCmd    `cmd:"" help:"Print the version, the Go release and the event schema version."`
 }

@@ -87,7 +87,7 @@ func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (
 	if p.checkpoints, err = openCheckpoints(settings.State); err != nil {
 		return p, err
 	}
-	at, identity, err := p.restore()
+	at, identity, err := p.restore(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -110,6 +110,9 @@ func (p *pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) err
 		return usageError{err}
 	}
 	if c.UntilLast {
+		if err := checkHistory(ctx, p.broker.js, c.Identity); err != nil {
+			return err // before anything is published to a log that is not ours
+		}
 		if c.Until, err = publishControl(ctx, p.broker.js, "flush", "checkpoint"); err != nil {
 			return err
 		}
@@ -130,6 +133,18 @@ func (p *pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) err
 		p.closers = append(p.closers, func() error { p.ticker.Stop(); return nil })
 	}
 	return err
+}
+
+// checkHistory checks that the log is the one that was read, or whole if none was.
+func checkHistory(ctx context.Context, js jetstream.JetStream, id *ingest.Identity) error {
+	if id == nil {
+		beginning, err := ingest.IdentityAt(ctx, js, ingest.DefaultStreamNames().Log, 0)
+		if err != nil {
+			return err
+		}
+		id = &beginning
+	}
+	return id.Check(ctx, js)
 }
 
 // publishControl publishes control events without further fields as one message

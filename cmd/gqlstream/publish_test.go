@@ -57,6 +57,16 @@ func runCommand(args ...string) (code int, out, diagnostics string) {
 	return code, o.String(), e.String()
 }
 
+// mustRun runs one command line as a user would and returns its output.
+func mustRun(t *testing.T, args ...string) (stdout, stderr string) {
+	t.Helper()
+	code, out, diagnostics := runCommand(args...)
+	if code != exitFine {
+		t.Fatalf("gqlstream %s: exit %d\n%s", strings.Join(args, " "), code, diagnostics)
+	}
+	return out, diagnostics
+}
+
 // storedEvents reads the log of a state directory as lines of JSON.
 func storedEvents(t *testing.T, state string) []string {
 	t.Helper()

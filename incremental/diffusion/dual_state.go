@@ -12,7 +12,7 @@ import (
 // restored dual goes on with the same bits, as Field.AppendBinary does. 16 L + 8
 // bytes a vertex, and 4 + 8 L for every vertex with a value. The error is always nil.
 func (g *Dual) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, stateVersion, asByte(g.stale), asByte(g.scan), 0)
+	b = append(b, stateVersion, asByte(g.stale), 1, 0) // scan: see RestoreDual
 	for _, x := range g.scalars() {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
 	}
@@ -74,7 +74,7 @@ func (g *Dual) decode(view graphstore.View, data []byte) error {
 	if head[0] != stateVersion {
 		return fmt.Errorf("version %d, want %d", head[0], stateVersion)
 	}
-	g.stale, g.scan = head[1] == 1, head[2] == 1
+	g.stale = head[1] == 1
 	for _, x := range g.scalars() {
 		*x = d.float()
 	}

@@ -2,6 +2,7 @@ package neighborhood
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -23,6 +24,13 @@ type Votes struct {
 type Change struct {
 	V      Vertex
 	Before Votes
+}
+
+// Hearing says that V hears a neighbour's prediction as In, where Out was counted:
+// a labelled vertex must not hear what a built-in classifier made of its own label.
+type Hearing struct {
+	V       Vertex
+	Out, In []uint32 // K units each; valid while it is visited
 }
 
 // Sums holds the votes of every vertex. One goroutine owns it.
@@ -62,8 +70,9 @@ func (s *Sums) Votes(v Vertex) Votes {
 // Update brings the sums from the graph before delta to the graph of view and
 // returns the vertices whose votes changed, sorted, each with its votes before.
 // The result is valid until the next Update. Net changes of nothing (an edge
-// replaced by another to an equal prediction) may be listed.
-func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Change {
+// replaced by another to an equal prediction) may be listed. What is heard is
+// added to the sums that the graph gives, and stays until it is taken back.
+func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta, heard ...iter.Seq[Hearing]) []Change {
 	s.grow(view.Vertices())
 	for i := range s.changes {
 		s.seen[s.changes[i].V] = 0
@@ -89,6 +98,12 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Change {
 		for _, u := range view.Neighbors(p.V) {
 			s.vote(u, p.Before, -1)
 			s.vote(u, p.After, 1)
+		}
+	}
+	for _, all := range heard {
+		for h := range all {
+			s.vote(h.V, h.Out, -1)
+			s.vote(h.V, h.In, 1)
 		}
 	}
 	slices.SortFunc(s.changes, func(a, b Change) int { return int(a.V) - int(b.V) })
@@ -195,7 +210,7 @@ func (v Votes) Majority() (event.Class, bool) {
 
 // Recount returns the sums of the graph of view counted from nothing: the twin
 // that tests hold the incremental sums against, and the start after a restore.
-func Recount(view graphstore.View, classes int, keepHard bool) *Sums {
+func Recount(view graphstore.View, classes int, keepHard bool, heard ...iter.Seq[Hearing]) *Sums {
 	s := New(classes, keepHard)
 	s.grow(view.Vertices())
 	for v := range Vertex(view.Vertices()) {
@@ -205,12 +220,18 @@ func Recount(view graphstore.View, classes int, keepHard bool) *Sums {
 			}
 		}
 	}
+	for _, all := range heard {
+		for h := range all {
+			s.add(h.V, h.Out, -1)
+			s.add(h.V, h.In, 1)
+		}
+	}
 	return s
 }
 
 // Check compares the sums with a recount and names the first difference.
-func (s *Sums) Check(view graphstore.View) error {
-	want := Recount(view, s.classes, s.keepHard)
+func (s *Sums) Check(view graphstore.View, heard ...iter.Seq[Hearing]) error {
+	want := Recount(view, s.classes, s.keepHard, heard...)
 	for v := range Vertex(view.Vertices()) {
 		got, want := s.Votes(v), want.Votes(v)
 		if got.Count != want.Count || !slices.Equal(got.Sum, want.Sum) || !slices.Equal(got.Hard, want.Hard) {

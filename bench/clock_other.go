@@ -1,0 +1,12 @@
+//go:build !linux
+
+package bench
+
+import "time"
+
+var started = time.Now()
+
+// cpuTime is the time on the wall where we have no clock of the thread.
+func cpuTime() time.Duration { return time.Since(started) }
+
+func lockThread() (unlock func()) { return func() {} }

@@ -1,0 +1,18 @@
+// Package bench measures the project against the goals of its design: what an
+// edge costs, what a byte of it costs, how long a restart takes, how far the true
+// error stays below the certificate.
+//
+// A measure makes what it needs from a seeded random graph, see Graph, and returns
+// rows: a figure, its unit, the goal, what others have reported. Every ratio is
+// taken within one run, the two sides in turns (A B A B), and is the ratio of their
+// medians, so that a busy machine slows both alike. Figures of one core are
+// processor time of the measuring thread, which a load stretches less than the
+// time on the wall (caches are still shared); figures of the whole pipeline are
+// time on the wall. Units say which: "us cpu", "ms wall".
+//
+// Two things to compare with live here and nowhere else: the update rule of Zhang,
+// Lofgren and Goel (KDD 2016), see rule.go, and plain iteration, see plain.go.
+//
+// The package times nothing in tests and asserts no time. It does not know the
+// command line; the measure of a running pipeline is with the command.
+package bench

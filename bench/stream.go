@@ -1,0 +1,233 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+// messageEvents is how many edges an Arrow message holds: one step.
+const messageEvents = 4096
+
+// stream is an embedded server with the log.
+type stream struct {
+	server    *ingest.Embedded
+	nc        *nats.Conn
+	js        jetstream.JetStream
+	publisher *ingest.Publisher
+}
+
+// openStream starts a server whose streams are on disk.
+func (w *World) openStream(ctx context.Context) (s *stream, err error) {
+	s = &stream{}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	dir, err := w.TempDir()
+	if err != nil {
+		return s, err
+	}
+	if s.server, err = ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: dir}); err != nil {
+		return s, err
+	}
+	if s.nc, err = s.server.Connect(); err != nil {
+		return s, err
+	}
+	if s.js, err = jetstream.New(s.nc); err != nil {
+		return s, err
+	}
+	if err = ingest.EnsureStreams(ctx, s.js, ingest.DefaultStreamNames()); err != nil {
+		return s, err
+	}
+	s.publisher, err = ingest.NewPublisher(s.nc, ingest.PublisherConfig{Pending: 1024})
+	return s, err
+}
+
+func (s *stream) close() {
+	if s.publisher != nil {
+		s.publisher.Close()
+	}
+	if s.nc != nil {
+		s.nc.Close()
+	}
+	if s.server != nil {
+		s.server.Close()
+	}
+}
+
+// publish stores the messages and waits until the last one is.
+func (s *stream) publish(ctx context.Context, messages []ingest.Outgoing) error {
+	for _, m := range messages {
+		if err := s.publisher.Publish(ctx, m); err != nil {
+			return err
+		}
+	}
+	return s.publisher.Flush(ctx)
+}
+
+// arrowMessages returns about that many random edges, in whole messages.
+func (w *World) arrowMessages(events int) (messages []ingest.Outgoing, err error) {
+	g := w.NewGraph(w.Vertices)
+	var b event.Batch
+	for range max(1, events/messageEvents) {
+		b.Edges = b.Edges[:0]
+		for range messageEvents {
+			b.Edges = append(b.Edges, g.Edge())
+		}
+		payload, err := event.EncodeArrow(event.KindEdge, &b, 0, messageEvents)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, ingest.Outgoing{Kind: event.KindEdge, ContentType: event.Arrow, Payload: payload})
+	}
+	return messages, nil
+}
+
+// jsonMessages returns random edges, each a message.
+func (w *World) jsonMessages(events int) (messages []ingest.Outgoing) {
+	g := w.NewGraph(w.Vertices)
+	for range events {
+		e := g.Edge()
+		messages = append(messages, ingest.Outgoing{Kind: event.KindEdge, ContentType: event.JSON, Payload: e.AppendJSON(nil)})
+	}
+	return messages
+}
+
+// consume applies that many events of the log to a new core without communities
+// and returns how long it took, from the opening of the source on.
+func (s *stream) consume(ctx context.Context, events int) (time.Duration, error) {
+	core, err := incremental.New(incremental.Config{Classes: 2})
+	if err != nil {
+		return 0, err
+	}
+	defer core.Close()
+	decoder, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Count: 2}})
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	source, err := ingest.OpenJetStream(ctx, s.js, decoder, ingest.JetStreamConfig{})
+	if err != nil {
+		return 0, err
+	}
+	var batch event.Batch
+	for done := 0; done < events && err == nil; {
+		if err = source.Next(ctx, &batch); err != nil {
+			break
+		}
+		result := core.Step(&batch)
+		if refused := len(batch.Refused) + len(result.Refused); refused > 0 {
+			err = fmt.Errorf("%d events were refused", refused)
+		}
+		done += batch.Events()
+	}
+	took := time.Since(begun)
+	return took, errors.Join(err, source.Close())
+}
+
+// consumed returns the median rate of some consumptions of the whole log.
+func (s *stream) consumed(ctx context.Context, events, times int) (float64, error) {
+	var rates []float64
+	for range times {
+		took, err := s.consume(ctx, events)
+		if err != nil {
+			return 0, err
+		}
+		rates = append(rates, float64(events)/took.Seconds())
+	}
+	return median(rates), nil
+}
+
+// measureIngest stores Arrow messages and applies them: from a log that is there,
+// then while it is being written.
+func measureIngest(ctx context.Context, w *World) ([]Row, error) {
+	messages, err := w.arrowMessages(min(w.Edges, w.pick(w.Edges, 400_000)))
+	if err != nil {
+		return nil, err
+	}
+	events := len(messages) * messageEvents
+	s, err := w.openStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	if err = s.publish(ctx, messages); err != nil {
+		s.close()
+		return nil, err
+	}
+	stored := float64(events) / time.Since(begun).Seconds()
+	rate, err := s.consumed(ctx, events, 3)
+	s.close()
+	if err != nil {
+		return nil, err
+	}
+	through, err := w.through(ctx, messages)
+	if err != nil {
+		return nil, err
+	}
+	note := fmt.Sprintf("%d edges over %d vertices in messages of %d; streams on disk", events, w.Vertices, messageEvents)
+	return []Row{
+		Row{
+			Name: "ingest", Value: rate, Unit: "events/s wall", Reference: "a prototype: 1.9 M",
+			Note: "stored log to core, no communities; " + note,
+		}.atLeast(1e6),
+		{Name: "ingest/publish", Value: stored, Unit: "events/s wall", Note: "producer to stored; " + note},
+		{Name: "ingest/through", Value: through, Unit: "events/s wall", Note: "producer, server and core in one process at once; " + note},
+	}, nil
+}
+
+// through returns the rate of a producer and a consumer at the same time.
+func (w *World) through(ctx context.Context, messages []ingest.Outgoing) (float64, error) {
+	s, err := w.openStream(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	published := make(chan error, 1)
+	events := len(messages) * messageEvents
+	go func() {
+		err := s.publish(ctx, messages)
+		if err != nil {
+			cancel() // what the consumer waits for will not come
+		}
+		published <- err
+	}()
+	took, err := s.consume(ctx, events)
+	if err != nil {
+		cancel()
+	}
+	return float64(events) / took.Seconds(), errors.Join(<-published, err)
+}
+
+// measureJSON does the same for messages of one event.
+func measureJSON(ctx context.Context, w *World) ([]Row, error) {
+	events := min(w.Edges, w.pick(300_000, 50_000))
+	s, err := w.openStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if err := s.publish(ctx, w.jsonMessages(events)); err != nil {
+		return nil, err
+	}
+	rate, err := s.consumed(ctx, events, 3)
+	if err != nil {
+		return nil, err
+	}
+	return []Row{Row{
+		Name: "json", Value: rate, Unit: "events/s wall", Reference: "transport alone: 110,000 to 175,000",
+		Note: fmt.Sprintf("%d messages of one edge, stored log to core", events),
+	}.atLeast(100_000)}, nil
+}

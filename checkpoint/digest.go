@@ -1,0 +1,44 @@
+package checkpoint
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// EntryOf returns how a manifest names a section.
+func EntryOf(name string, data []byte) Entry {
+	return Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))}
+}
+
+// Digest names a state by its sections, in their order: xxhash64 over their names,
+// lengths and checksums, 16 hexadecimal digits. Two states of one digest are the
+// same bytes, but for forgery.
+func Digest(sections []Entry) string {
+	h := xxhash.New()
+	for _, s := range sections {
+		fmt.Fprintf(h, "%s %d %s\n", s.Name, s.Bytes, s.Checksum)
+	}
+	return hexSum(h.Sum64())
+}
+
+// Look returns the directory of checkpoints at path to read them while a process
+// may be writing there. Unlike Open it clears nothing away; Save and Load, which
+// does, are not for it.
+func Look(fs FS, path string) *Dir { return &Dir{fs: fs, path: path} }
+
+// SetAside returns the names of the damaged checkpoints that Load has set aside.
+func (d *Dir) SetAside() ([]string, error) {
+	names, err := d.fs.List(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var damaged []string
+	for _, name := range names {
+		if strings.HasSuffix(name, damagedMark) {
+			damaged = append(damaged, name)
+		}
+	}
+	return damaged, nil
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest"
+)
+
+// historyFault makes the log of a state directory another one than its
+// checkpoints were made of.
+type historyFault struct {
+	name string
+	make func(h *history)
+	want []string // in the message: what is wrong, and what to do
+}
+
+// whatToDo stands in the message of every broken history.
+const whatToDo = "Restore the stream, or start a new state directory"
+
+var historyFaults = []historyFault{
+	{"recreated stream", (*history).recreate, []string{"it was created again at", whatToDo}},
+	{"trimmed below the position", (*history).trim, []string{"it begins at", "is gone", whatToDo}},
+	{"trimmed and without a checkpoint", (*history).trimAll, []string{"it begins at", "are gone", whatToDo}},
+	{"older copy of the store", (*history).setBack, []string{"an older copy of its store was restored", whatToDo}},
+	{"older copy that went on otherwise", (*history).fork, []string{"is another one now", whatToDo}},
+	{"wrong stream", (*history).foreignStream, []string{"it was created again at", whatToDo}},
+	{"wrong state directory", (*history).foreignState, []string{"it was created again at", whatToDo}},
+	{"stream that loses events", (*history).unsafe, []string{"deny_delete", "create the stream anew"}},
+	{"two processes", (*history).occupy, []string{"is in use by another gqlstream", "stop that one, or choose another"}},
+}
+
+// However the history is broken, a start must end with a message that says what
+// is wrong and what to do, and publish nothing. GQLSTREAM_HISTORIES sets how many
+// there are of each kind (make faults: 100).
+func TestBrokenHistoriesStopTheRun(t *testing.T) {
+	count := countFrom(t, "GQLSTREAM_HISTORIES", 2)
+	for _, fault := range historyFaults {
+		t.Run(fault.name, func(t *testing.T) {
+			message := ""
+			for seed := range uint64(count) {
+				message = breakHistory(t, seed, fault)
+			}
+			t.Logf("%d times: %s", count, message)
+		})
+	}
+}
+
+// breakHistory runs over random events, breaks the history and runs again. It
+// returns the message of the second run.
+func breakHistory(t *testing.T, seed uint64, fault historyFault) string {
+	t.Helper()
+	h := &history{t: t, rand: rand.New(rand.NewPCG(seed, 21)), dir: t.TempDir()}
+	h.events = &crashEvents{rand: h.rand}
+	h.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
+	if err := os.WriteFile(h.config, []byte(crashConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.publish(h.dir, 1+h.rand.IntN(20))
+	h.run(h.dir)
+	fault.make(h)
+	occupied := h.release != nil
+	before := h.estimates()
+	code, _, text := runCommand("run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
+	if h.release != nil {
+		h.release()
+	}
+	for _, want := range fault.want {
+		if code != exitFailed || !strings.Contains(text, want) {
+			t.Fatalf("seed %d: exit %d, want %d and %q in\n%s", seed, code, exitFailed, want, text)
+		}
+	}
+	if after := h.estimates(); after != before && !occupied {
+		t.Fatalf("seed %d: the broken run has published: %d estimates, before %d", seed, after, before)
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// history is a state directory whose log is about to be broken.
+type history struct {
+	t       *testing.T
+	rand    *rand.Rand
+	events  *crashEvents
+	dir     string
+	config  string
+	release func() // ends what stands in the way of a start
+}
+
+func (h *history) publish(state string, messages int) {
+	h.t.Helper()
+	b, err := openBroker(fileConfig{State: state}, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer b.close()
+	if err := ingest.EnsureStreams(h.t.Context(), b.js, ingest.DefaultStreamNames()); err != nil {
+		h.t.Fatal(err)
+	}
+	h.send(b, messages)
+}
+
+func (h *history) send(b *broker, messages int) {
+	h.t.Helper()
+	p, err := ingest.NewPublisher(b.nc, ingest.PublisherConfig{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer p.Close()
+	for range messages {
+		if err := p.Publish(h.t.Context(), h.events.next()); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	if err := p.Flush(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *history) run(state string) {
+	h.t.Helper()
+	mustRun(h.t, "run", "--config", h.config, "--state", state, "--exit-when-drained")
+}
+
+// log calls use with the log's stream.
+func (h *history) log(use func(jetstream.JetStream, jetstream.Stream)) {
+	h.t.Helper()
+	withBroker(h.t, h.dir, func(js jetstream.JetStream) {
+		s, err := js.Stream(h.t.Context(), ingest.DefaultStreamNames().Log)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		use(js, s)
+	})
+}
+
+// estimates counts what is published, unless the directory is in use.
+func (h *history) estimates() (n uint64) {
+	if h.release != nil {
+		return 0
+	}
+	withBroker(h.t, h.dir, func(js jetstream.JetStream) {
+		if s, err := js.Stream(h.t.Context(), ingest.DefaultStreamNames().Estimates); err == nil {
+			n = s.CachedInfo().State.Msgs
+		}
+	})
+	return n
+}
+
+// recreate deletes the log and makes it again, longer or shorter.
+func (h *history) recreate() {
+	h.log(func(js jetstream.JetStream, s jetstream.Stream) {
+		if err := js.DeleteStream(h.t.Context(), s.CachedInfo().Config.Name); err != nil {
+			h.t.Fatal(err)
+		}
+	})
+	h.publish(h.dir, 1+h.rand.IntN(40))
+}
+
+func (h *history) trim() {
+	h.publish(h.dir, 5)
+	h.log(func(_ jetstream.JetStream, s jetstream.Stream) {
+		upTo := s.CachedInfo().State.LastSeq - uint64(h.rand.IntN(5))
+		if err := s.Purge(h.t.Context(), jetstream.WithPurgeSequence(upTo+1)); err != nil {
+			h.t.Fatal(err)
+		}
+	})
+}
+
+func (h *history) trimAll() {
+	h.trim()
+	if err := os.RemoveAll(filepath.Join(h.dir, "checkpoints")); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// setBack puts the store back to before the last run.
+func (h *history) setBack() { h.setBackBy(0) }
+
+// fork does so, and lets it go on with other events.
+func (h *history) fork() { h.setBackBy(60) }
+
+func (h *history) setBackBy(other int) {
+	store, old := filepath.Join(h.dir, "nats"), filepath.Join(h.t.TempDir(), "copy")
+	if err := os.CopyFS(old, os.DirFS(store)); err != nil {
+		h.t.Fatal(err)
+	}
+	h.publish(h.dir, 2+h.rand.IntN(20))
+	h.run(h.dir)
+	if err := os.RemoveAll(store); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.Rename(old, store); err != nil {
+		h.t.Fatal(err)
+	}
+	if other > 0 {
+		h.publish(h.dir, other)
+	}
+}
+
+// other makes a second state directory with a run of its own.
+func (h *history) other() string {
+	dir := h.t.TempDir()
+	h.publish(dir, 1+h.rand.IntN(30))
+	h.run(dir)
+	return dir
+}
+
+// foreignStream puts the store of another state directory under the checkpoints.
+func (h *history) foreignStream() { h.replace("nats") }
+
+// foreignState puts the checkpoints of another state directory over the store.
+func (h *history) foreignState() { h.replace("checkpoints") }
+
+func (h *history) replace(part string) {
+	if err := os.RemoveAll(filepath.Join(h.dir, part)); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(h.other(), part), filepath.Join(h.dir, part)); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// unsafe makes the log a stream from which single events can be deleted. The
+// server restarts in between, because it is slow to forget a name.
+func (h *history) unsafe() {
+	var config jetstream.StreamConfig
+	h.log(func(js jetstream.JetStream, s jetstream.Stream) {
+		config = s.CachedInfo().Config
+		if err := js.DeleteStream(h.t.Context(), config.Name); err != nil {
+			h.t.Fatal(err)
+		}
+	})
+	withBroker(h.t, h.dir, func(js jetstream.JetStream) {
+		config.DenyDelete = false
+		if _, err := js.CreateStream(h.t.Context(), config); err != nil {
+			h.t.Fatal(err)
+		}
+	})
+}
+
+// occupy is another owner of the directory.
+func (h *history) occupy() {
+	lock, err := ingest.AcquireLock(h.dir)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.release = func() {
+		if err := lock.Release(); err != nil {
+			h.t.Fatal(err)
+		}
+		h.release = nil
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The newest estimates and refusals that a broker loses with the power, although
+// it has acknowledged them and a checkpoint is newer, must be published again, the
+// same bytes, and no other twice.
+func TestLostOutputsArePublishedAgain(t *testing.T) {
+	for seed := range uint64(3) {
+		h := &history{t: t, rand: rand.New(rand.NewPCG(seed, 22)), dir: t.TempDir()}
+		h.events = &crashEvents{rand: h.rand}
+		h.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
+		if err := os.WriteFile(h.config, []byte(crashConfig), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		streams := filepath.Join(h.dir, "nats", "jetstream", "$G", "streams")
+		old := filepath.Join(t.TempDir(), "streams")
+		lost := []string{"GQL_ESTIMATES", "GQL_QUARANTINE"}[:1+seed%2]
+		h.publish(h.dir, 30)
+		h.run(h.dir)
+		if err := os.CopyFS(old, os.DirFS(streams)); err != nil {
+			t.Fatal(err)
+		}
+		h.publish(h.dir, 30)
+		h.run(h.dir)
+		for _, stream := range lost {
+			if err := os.RemoveAll(filepath.Join(streams, stream)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(filepath.Join(old, stream), filepath.Join(streams, stream)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, said := mustRun(t, "run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
+		if !strings.Contains(said, "going back to an older checkpoint") {
+			t.Errorf("seed %d: the loss was not noticed:\n%s", seed, said)
+		}
+		r := &crashRun{t: t, seed: seed, dir: h.dir, config: h.config}
+		r.compareOutputs()
+		t.Logf("seed %d: %v lost and published again: %v", seed, lost, r.report)
+	}
+}
+
+// A stream of estimates that somebody has removed must not keep a run from going
+// on, since its log may be purged by then.
+func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
+	h := &history{t: t, rand: rand.New(rand.NewPCG(1, 23)), dir: t.TempDir()}
+	h.events = &crashEvents{rand: h.rand}
+	h.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
+	if err := os.WriteFile(h.config, []byte(crashConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.publish(h.dir, 30)
+	h.run(h.dir)
+	if err := os.RemoveAll(filepath.Join(h.dir, "nats", "jetstream", "$G", "streams", "GQL_ESTIMATES")); err != nil {
+		t.Fatal(err)
+	}
+	_, said := mustRun(t, "run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
+	if !strings.Contains(said, "going on without it") || !strings.Contains(said, "msg=restored") {
+		t.Errorf("the run says\n%s", said)
+	}
+}

@@ -1,0 +1,210 @@
+package classifier
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/ingest/event"
+)
+
+const (
+	// Alpha is the teleport probability of the field: walks of two steps on average.
+	// Shorter ones than those of the kernels say more about a single vertex.
+	Alpha = 0.5
+	// Tolerance bounds the error of a value of the field, a probability.
+	Tolerance = 1e-5
+	// Reach is the least probability that a walk meets a label for its vertex to have
+	// a prediction: the error of a share is then below 2 %.
+	Reach = 64 * Tolerance
+	// Lag is how far a share of a class may move before the prediction follows.
+	Lag = 1.0 / (1 << 8)
+)
+
+// Diffusion predicts a vertex by where walks from it stop: with y_i(v) the
+// probability that a walk from v stops at a source of class i, the share of class i
+// is y_i(v) / sum y(v). Sources are the labels of role train and half of the
+// others, by a hash of their name; sources have no prediction, for their class is
+// known and they would vouch for themselves and each other. It follows every step
+// and changes predictions at emissions. One goroutine owns it.
+type Diffusion struct {
+	classes int
+	dual    *diffusion.Dual
+	source  []event.Class // n: the class of a source, else NoClass
+
+	pending []Vertex // whose prediction may change at the next emission
+	listed  []bool   // n: in pending
+	changes []diffusion.ValueChange
+	list    []graphstore.Derived
+	units   []uint32 // backing of list
+	shares  []float64
+}
+
+// NewDiffusion returns the classifier of an empty graph. It panics if K < 1.
+func NewDiffusion(classes int) *Diffusion {
+	d := &Diffusion{classes: classes, shares: make([]float64, classes)}
+	var err error
+	if d.dual, err = diffusion.NewDual(d.config()); err != nil {
+		panic(fmt.Sprintf("classifier: %v", err)) // K is out of range
+	}
+	return d
+}
+
+func (d *Diffusion) config() diffusion.DualConfig {
+	return diffusion.DualConfig{Alpha: Alpha, Tolerance: Tolerance, Functions: d.classes}
+}
+
+// Solve starts from nothing on the graph of view.
+func (d *Diffusion) Solve(view graphstore.View) {
+	*d = *NewDiffusion(d.classes)
+	d.grow(view.Vertices())
+	d.changes = d.changes[:0]
+	for v := range Vertex(view.Vertices()) {
+		d.follow(view, v)
+		d.touch(v)
+	}
+	d.dual.Solve(view, d.changes, Tolerance)
+}
+
+// Update brings the field to view, which delta led to.
+func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
+	d.grow(view.Vertices())
+	d.changes = d.changes[:0]
+	for _, l := range delta.Labels {
+		d.follow(view, l.V)
+		d.touch(l.V)
+	}
+	for _, p := range delta.Predictions {
+		d.touch(p.V)
+	}
+	for _, v := range delta.Reused {
+		d.touch(v)
+	}
+	d.dual.Update(view, delta, d.changes)
+	for _, v := range d.dual.Touched() {
+		d.touch(v)
+	}
+}
+
+func (d *Diffusion) grow(n int) {
+	for v := len(d.source); v < n; v++ {
+		d.source = append(d.source, event.NoClass)
+		d.listed = append(d.listed, false)
+	}
+}
+
+// follow makes v a source or none, as its label now says.
+func (d *Diffusion) follow(view graphstore.View, v Vertex) {
+	before, after := d.source[v], sourceClass(view, v)
+	if before == after {
+		return
+	}
+	if before != event.NoClass {
+		d.changes = append(d.changes, diffusion.ValueChange{V: v, Function: int(before), Change: -1})
+	}
+	if after != event.NoClass {
+		d.changes = append(d.changes, diffusion.ValueChange{V: v, Function: int(after), Change: 1})
+	}
+	d.source[v] = after
+}
+
+func (d *Diffusion) touch(v Vertex) {
+	if !d.listed[v] {
+		d.listed[v] = true
+		d.pending = append(d.pending, v)
+	}
+}
+
+// sourceClass returns the class of v as a source, NoClass when it is none.
+func sourceClass(view graphstore.View, v Vertex) event.Class {
+	label := view.Label(v)
+	if label.Class == event.NoClass || label.Role == event.Calibrate && !votes(view.ID(v)) {
+		return event.NoClass
+	}
+	return label.Class
+}
+
+// votes draws half of the vertices by name, so that the draw outlives an index.
+func votes(id event.ID) bool { return xxhash.Sum64String(id.String())&1 == 0 }
+
+// Derive returns the predictions that change now, sorted by vertex. The result is
+// valid until the next call.
+func (d *Diffusion) Derive(view graphstore.View) []graphstore.Derived {
+	version, made := view.DerivedVersion(DiffusionName)
+	slices.Sort(d.pending)
+	d.list, d.units = d.list[:0], slices.Grow(d.units[:0], len(d.pending)*d.classes)
+	for _, v := range d.pending {
+		d.listed[v] = false
+		held := view.Prediction(v)
+		if view.Erased(v) || held != nil && !(made && view.Version(v) == version) {
+			continue // an erased vertex has no prediction, and an outside one wins
+		}
+		known := d.source[v] == event.NoClass && d.share(v)
+		switch {
+		case !known && held != nil:
+			d.list = append(d.list, graphstore.Derived{V: v})
+		case known && (held == nil || d.moved(held)):
+			at := len(d.units)
+			d.units = d.units[:at+d.classes]
+			units := d.units[at : at+d.classes : at+d.classes]
+			if err := event.Quantise(units, d.shares); err != nil {
+				panic(err) // shares sum to one
+			}
+			d.list = append(d.list, graphstore.Derived{V: v, Units: units})
+		}
+	}
+	d.pending = d.pending[:0]
+	return d.list
+}
+
+// share writes the shares of v and reports whether walks from it meet enough
+// sources to say anything.
+func (d *Diffusion) share(v Vertex) bool {
+	sum := 0.0
+	for i, y := range d.dual.Values(v) {
+		d.shares[i] = max(y, 0) // an error within the tolerance may be negative
+		sum += d.shares[i]
+	}
+	if !(sum >= Reach) {
+		return false
+	}
+	for i := range d.shares {
+		d.shares[i] /= sum
+	}
+	return true
+}
+
+// moved reports whether the shares differ from a prediction by Lag or more.
+func (d *Diffusion) moved(units []uint32) bool {
+	for i, unit := range units {
+		if off := d.shares[i] - float64(unit)/event.One; cmp.Compare(max(off, -off), Lag) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// AppendBinary appends all that a restored classifier needs besides the graph and
+// the predictions in it, so that it goes on with the same bits. The error is nil.
+func (d *Diffusion) AppendBinary(b []byte) ([]byte, error) { return d.dual.AppendBinary(b) }
+
+// Restore makes the classifier whose binary form is data and whose graph, at that
+// time, is view. It looks at every vertex again at the next emission, which changes
+// no prediction that had not changed anyway.
+func Restore(classes int, view graphstore.View, data []byte) (*Diffusion, error) {
+	d := NewDiffusion(classes)
+	var err error
+	if d.dual, err = diffusion.RestoreDual(d.config(), view, data); err != nil {
+		return nil, fmt.Errorf("classifier: %w", err)
+	}
+	d.grow(view.Vertices())
+	for v := range Vertex(view.Vertices()) {
+		d.source[v] = sourceClass(view, v)
+		d.touch(v)
+	}
+	return d, nil
+}
