@@ -104,8 +104,10 @@ func (w *World) jsonMessages(events int) (messages []ingest.Outgoing) {
 }
 
 // consume applies that many events of the log to a new core without communities
-// and returns how long it took, from the opening of the source on.
-func (s *stream) consume(ctx context.Context, events int) (time.Duration, error) {
+// and returns how long it took, from the opening of the source on. The log holds
+// them all when stored is set; else they come in messages of a whole step, for
+// nothing but a full step ends where no ticks are.
+func (s *stream) consume(ctx context.Context, events int, stored bool) (time.Duration, error) {
 	core, err := incremental.New(incremental.Config{Classes: 2})
 	if err != nil {
 		return 0, err
@@ -116,7 +118,7 @@ func (s *stream) consume(ctx context.Context, events int) (time.Duration, error)
 		return 0, err
 	}
 	begun := time.Now()
-	source, err := ingest.OpenJetStream(ctx, s.js, decoder, ingest.JetStreamConfig{})
+	source, err := ingest.OpenJetStream(ctx, s.js, decoder, ingest.JetStreamConfig{UntilLast: stored})
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +141,7 @@ func (s *stream) consume(ctx context.Context, events int) (time.Duration, error)
 func (s *stream) consumed(ctx context.Context, events, times int) (float64, error) {
 	var rates []float64
 	for range times {
-		took, err := s.consume(ctx, events)
+		took, err := s.consume(ctx, events, true)
 		if err != nil {
 			return 0, err
 		}
@@ -204,7 +206,7 @@ func (w *World) through(ctx context.Context, messages []ingest.Outgoing) (float6
 		}
 		published <- err
 	}()
-	took, err := s.consume(ctx, events)
+	took, err := s.consume(ctx, events, false)
 	if err != nil {
 		cancel()
 	}

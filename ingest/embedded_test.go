@@ -230,3 +230,24 @@ func TestEmbeddedConfigReportsEveryViolation(t *testing.T) {
 		}
 	}
 }
+
+// A small disk must get smaller streams, not an error.
+func TestSmallStoreGetsSmallStreams(t *testing.T) {
+	const store = 64 << 20
+	b := bareBroker(t, EmbeddedConfig{StoreBytesMax: store})
+	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
+		t.Fatal(err)
+	}
+	var reserved int64
+	for _, name := range []string{"GQL_QUARANTINE", "GQL_ESTIMATES"} {
+		s, err := b.js.Stream(testContext(t), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reserved += s.CachedInfo().Config.MaxBytes
+	}
+	if reserved <= 0 || reserved > store {
+		t.Errorf("%d bytes reserved of %d", reserved, store)
+	}
+	b.edges(1, 3)
+}

@@ -36,9 +36,10 @@ const (
 // Settings of the streams that EnsureStreams creates.
 const (
 	dedupeWindow       = 2 * time.Minute
-	quarantineBytesMax = 1 << 30
+	quarantineBytesMax = 256 << 20
 	quarantineAgeMax   = 30 * 24 * time.Hour // its originals are in the log; people's data must not pile up
-	estimatesBytesMax  = 4 << 30
+	estimatesBytesMax  = 1 << 30
+	streamBytesMin     = 1 << 20
 )
 
 // EnsureStreams creates the streams and the bucket that do not exist, and audits
@@ -117,13 +118,19 @@ func estimatesConfig(name string) jetstream.StreamConfig {
 	}
 }
 
-// ensureStream creates a stream, or returns the one of that name as it is.
+// ensureStream creates a stream, or returns the one of that name as it is. The
+// broker reserves what a stream may grow to; where it has not that much, the limit
+// becomes smaller.
 func ensureStream(
 	ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig,
 ) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, config.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = js.CreateStream(ctx, config)
+		for noSpace(err) && config.MaxBytes >= 8*streamBytesMin {
+			config.MaxBytes /= 8 // not all that is left: the log needs room
+			stream, err = js.CreateStream(ctx, config)
+		}
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
 			stream, err = js.Stream(ctx, config.Name)
 		}
@@ -133,6 +140,8 @@ func ensureStream(
 	}
 	return stream, nil
 }
+
+func noSpace(err error) bool { return errors.Is(explainPublish(err), ErrNoSpace) }
 
 // latestConfig is the stream behind a key-value bucket, as every client makes it,
 // but for PersistMode, which buckets cannot set.

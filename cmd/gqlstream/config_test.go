@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -69,4 +71,48 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	if digest := func(s string) string { _, d, _ := strings.Cut(s, "Digest "); return d[:16] }; digest(printed) != digest(again) {
 		t.Errorf("digests differ:\n%s\n%s", printed, again)
 	}
+}
+
+// Every key that a configuration can have must stand in docs/configuration.md, and
+// every key that stands there must exist.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			for _, cell := range strings.Split(cells[1], ",") {
+				if key := strings.Trim(strings.TrimSpace(cell), "`"); strings.Contains(cell, "`") {
+					documented = append(documented, key)
+				}
+			}
+		}
+	}
+	keys := configPaths("", reflect.TypeOf(fileConfig{}))
+	for _, key := range keys {
+		if !slices.Contains(documented, key) {
+			t.Errorf("%s is not in docs/configuration.md", key)
+		}
+	}
+	for _, key := range documented {
+		if !slices.Contains(keys, key) && !slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, key+"[]") }) {
+			t.Errorf("docs/configuration.md explains %s, which does not exist", key)
+		}
+	}
+}
+
+// configPaths returns the full names of the keys that hold values.
+func configPaths(prefix string, t reflect.Type) (paths []string) {
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
+		return configPaths(strings.TrimSuffix(prefix, ".")+"[].", t.Elem())
+	}
+	if t.Kind() != reflect.Struct {
+		return []string{strings.TrimSuffix(prefix, ".")}
+	}
+	for i := range t.NumField() {
+		paths = append(paths, configPaths(prefix+t.Field(i).Tag.Get("yaml")+".", t.Field(i).Type)...)
+	}
+	return paths
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +50,7 @@ func (r *crashRun) compareWithTwin(js jetstream.JetStream) {
 	want := r.undisturbed(js)
 	r.report.positions = int(want.last)
 	r.compareRecords(js, names.Estimates, want)
+	r.compareFile(want)
 	r.compareLatest(js, names, want)
 	r.compareQuarantine(js, names, want)
 	r.compareState(want)
@@ -177,6 +179,30 @@ func (r *crashRun) compareRecords(js jetstream.JetStream, name string, want twin
 		got[e.Community] = append(got[e.Community], string(m.Data))
 		r.report.records++
 	})
+	r.compareSequences(got, want)
+}
+
+// compareFile does so for the file of estimates.
+func (r *crashRun) compareFile(want twin) {
+	if r.output == "" {
+		return
+	}
+	data, err := os.ReadFile(r.output)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for line := range strings.Lines(string(data)) {
+		var e struct{ Community string }
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			r.t.Fatalf("seed %d: %q: %v", r.seed, line, err)
+		}
+		got[e.Community] = append(got[e.Community], strings.TrimSuffix(line, "\n"))
+	}
+	r.compareSequences(got, want)
+}
+
+func (r *crashRun) compareSequences(got map[string][]string, want twin) {
 	if len(got) != len(want.records) || r.report.records == 0 {
 		r.differ("estimates of %d communities, want %d", len(got), len(want.records))
 	}

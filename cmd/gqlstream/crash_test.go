@@ -101,6 +101,7 @@ type crashRun struct {
 	rand    *rand.Rand
 	dir     string // state
 	config  string // file
+	output  string // file of estimates, or empty
 	address string
 	process *exec.Cmd
 	stderr  *os.File
@@ -112,6 +113,7 @@ func newCrashRun(t *testing.T, seed uint64) *crashRun {
 	t.Helper()
 	r := &crashRun{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir()}
 	r.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
+	r.output = filepath.Join(t.TempDir(), "estimates.ndjson")
 	if err := os.WriteFile(r.config, []byte(crashConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +141,7 @@ func (r *crashRun) start(args ...string) {
 	}
 	r.done = make(chan error, 1)
 	r.process = exec.Command(os.Args[0], append([]string{
-		"run", "--config", r.config, "--state", r.dir, "--listen", r.address,
+		"run", "--config", r.config, "--state", r.dir, "--listen", r.address, "--output", r.output,
 	}, args...)...)
 	r.process.Env = append(os.Environ(), mainVariable+"=1")
 	r.process.Stdout, r.process.Stderr = r.stderr, r.stderr
@@ -155,11 +157,11 @@ func (r *crashRun) start(args ...string) {
 func (r *crashRun) kill() {
 	r.t.Helper()
 	_ = r.process.Process.Kill()
+	r.process = nil
 	var exit *exec.ExitError
 	if err := <-r.done; !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		r.t.Fatalf("seed %d kill %d: the process ended by itself: %v\n%s", r.seed, r.report.kills, err, r.said())
 	}
-	r.process = nil
 	r.tally()
 }
 
@@ -210,13 +212,13 @@ func (r *crashRun) campaign(kills int) {
 		}
 	}
 	r.start()
-	r.report.messages = producer.finish()
+	r.report.messages = producer.finish(r)
 	r.kill() // the last one, with all events stored
 	r.start("--exit-when-drained")
+	r.process = nil // it ends by itself
 	if err := <-r.done; err != nil {
 		r.t.Fatalf("seed %d: draining: %v\n%s", r.seed, err, r.said())
 	}
-	r.process = nil
 	r.tally()
 }
 
@@ -230,7 +232,7 @@ func (r *crashRun) await(ctx context.Context) {
 		}
 		select {
 		case err := <-r.done:
-			r.done <- err
+			r.process = nil
 			r.t.Fatalf("seed %d: the process ended: %v\n%s", r.seed, err, r.said())
 		default:
 		}
@@ -295,14 +297,16 @@ func startProducer(ctx context.Context, r *crashRun) *producer {
 		for {
 			select {
 			case <-p.stop:
-				if err := publisher.Flush(ctx); err != nil {
+				if err := publisher.Flush(ctx); err != nil && ctx.Err() == nil {
 					r.t.Errorf("seed %d: the producer: %v", r.seed, err)
 				}
 				return
 			default:
 			}
 			if err := publisher.Publish(ctx, events.next()); err != nil {
-				r.t.Errorf("seed %d: the producer: %v", r.seed, err)
+				if ctx.Err() == nil {
+					r.t.Errorf("seed %d: the producer: %v", r.seed, err)
+				}
 				return
 			}
 			sent++
@@ -313,7 +317,14 @@ func startProducer(ctx context.Context, r *crashRun) *producer {
 }
 
 // finish waits until all messages are stored and returns how many there are.
-func (p *producer) finish() int {
+func (p *producer) finish(r *crashRun) int {
 	close(p.stop)
-	return <-p.sent
+	select {
+	case sent := <-p.sent:
+		return sent
+	case err := <-r.done:
+		r.process = nil
+		r.t.Fatalf("seed %d: the process ended by itself: %v\n%s", r.seed, err, r.said())
+		return 0
+	}
 }
