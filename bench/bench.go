@@ -50,7 +50,7 @@ type Row struct {
 	Value     float64 `json:"value"`
 	Unit      string  `json:"unit"`
 	Goal      string  `json:"goal"`      // such as "<= 10"; empty when there is none
-	Met       *bool   `json:"met"`       // null when there is no goal
+	Met       *bool   `json:"met"`       // null when there is no goal, or the run is too small for it
 	Reference string  `json:"reference"` // what is known of others, or of the other side of a ratio
 	Note      string  `json:"note,omitempty"`
 }
@@ -63,6 +63,15 @@ func (r Row) atLeast(least float64) Row { return r.goal(">=", least, r.Value >= 
 
 func (r Row) goal(sign string, bound float64, met bool) Row {
 	r.Goal, r.Met = fmt.Sprintf("%s %.10g", sign, bound), &met
+	return r
+}
+
+// atSize takes the verdict back when the graph is smaller than the one that the
+// goal is for, and on which it depends.
+func (r Row) atSize(w *World) Row {
+	if w.Edges < EdgesDefault || w.Vertices < VerticesDefault {
+		r.Met = nil
+	}
 	return r
 }
 

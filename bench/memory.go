@@ -25,7 +25,7 @@ func measureMemory(_ context.Context, w *World) ([]Row, error) {
 		return Row{
 			Name: name, Value: float64(bytes) / float64(edges), Unit: "B/edge", Reference: memoryReference,
 			Note: fmt.Sprintf("%s, %d vertices, %d edges, %.0f MB", note, g.n, edges, float64(bytes)/1e6),
-		}.atMost(26)
+		}.atMost(26).atSize(w)
 	}
 	return []Row{
 		row("memory", grown, "as it grew"),

@@ -17,6 +17,10 @@ import (
 // messageEvents is how many edges an Arrow message holds: one step.
 const messageEvents = 4096
 
+// publishPending is how many messages may wait for the disk: the server syncs them
+// together.
+const publishPending = 1 << 14
+
 // stream is an embedded server with the log.
 type stream struct {
 	server    *ingest.Embedded
@@ -49,7 +53,7 @@ func (w *World) openStream(ctx context.Context) (s *stream, err error) {
 	if err = ingest.EnsureStreams(ctx, s.js, ingest.DefaultStreamNames()); err != nil {
 		return s, err
 	}
-	s.publisher, err = ingest.NewPublisher(s.nc, ingest.PublisherConfig{Pending: 1024})
+	s.publisher, err = ingest.NewPublisher(s.nc, ingest.PublisherConfig{Pending: publishPending})
 	return s, err
 }
 

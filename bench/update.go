@@ -131,11 +131,11 @@ func measureRecompute(ctx context.Context, w *World) ([]Row, error) {
 		Row{
 			Name: "recompute", Value: b / a, Unit: "x", Reference: "our own conjugate gradients from nothing, to the same certificate",
 			Note: fmt.Sprintf("batch %d: %.0f us kept current, %.0f us computed anew (cpu)", smallBatch, a, b),
-		}.atLeast(1000),
+		}.atLeast(1000).atSize(w),
 		Row{
 			Name: "recompute/plain", Value: c / a, Unit: "x", Reference: "x <- (1-a) P x + a m, as libraries run it, to the same certificate",
 			Note: fmt.Sprintf("%.0f us in %d passes (cpu)", c, passes),
-		}.atLeast(1000),
+		}.atLeast(1000).atSize(w),
 	}, nil
 }
 

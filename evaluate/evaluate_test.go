@@ -226,7 +226,7 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 	}
 	for _, want := range []string{
 		`"dfs"`, `"group:"`, `"pps" twice`, `"gauss"`, "splits: -1", "per_class: -2", "size: -3", "calibration: 1.5",
-		"classes: 0", `"auto" twice`,
+		"classes", `"auto" twice`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing from:\n%v", want, err)

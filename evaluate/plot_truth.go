@@ -97,13 +97,13 @@ type interval struct {
 // intervals draws estimates with their intervals, those that miss the truth on top.
 type intervals []interval
 
-// end is where both axes end: a tenth that holds everything.
+// end is where both axes end: the first fifth that holds everything.
 func (list intervals) end() float64 {
 	most := 0.0
 	for _, v := range list {
 		most = max(most, v.truth, v.high)
 	}
-	return min(max(math.Ceil(10*most)/10, 0.1), 1)
+	return min(max(math.Ceil(5*most)/5, 0.2), 1)
 }
 
 // Colours of intervals that hold the truth and that miss it.

@@ -140,16 +140,17 @@ func (r *crashRun) start(args ...string) {
 		r.t.Fatal(err)
 	}
 	r.done = make(chan error, 1)
-	r.process = exec.Command(os.Args[0], append([]string{
+	process := exec.Command(os.Args[0], append([]string{
 		"run", "--config", r.config, "--state", r.dir, "--listen", r.address, "--output", r.output,
 	}, args...)...)
-	r.process.Env = append(os.Environ(), mainVariable+"=1")
-	r.process.Stdout, r.process.Stderr = r.stderr, r.stderr
-	if err := r.process.Start(); err != nil {
+	process.Env = append(os.Environ(), mainVariable+"=1")
+	process.Stdout, process.Stderr = r.stderr, r.stderr
+	if err := process.Start(); err != nil {
 		r.t.Fatal(err)
 	}
+	r.process = process
 	r.stderr.Close() // the process has its own
-	go func(p *exec.Cmd, done chan<- error) { done <- p.Wait() }(r.process, r.done)
+	go func(p *exec.Cmd, done chan<- error) { done <- p.Wait() }(process, r.done)
 }
 
 // kill ends the process as a power cut would end it, and checks that it did not

@@ -28,10 +28,13 @@ func (*estimateCmd) Help() string {
 	return `Reads files, runs them through the core that serves live streams, and prints one estimate for each
 community and method. Without --classes the number of classes is that of the prediction columns. The
 presets reference and paper bring their own kernels, truncated and lazy. No privacy floor applies.
+Without predictions a built-in classifier makes them from labels and edges: --classifier enq or
+diffusion. Predictions that are given win.
 
 Examples:
   gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
-  gqlstream estimate --edges e.parquet --labels l.csv --predictions p.csv --everyone --method all --format json`
+  gqlstream estimate --edges e.parquet --labels l.csv --predictions p.csv --everyone --method all --format json
+  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes 2 --classifier enq`
 }
 
 // toleranceOneShot is the certificate of one-shot estimates.

@@ -30,6 +30,7 @@ type Tallies struct {
 	everyone []CommunityID // communities that every vertex is a member of, once
 	firstNew Vertex        // vertices from here on are new in the last Update
 	reused   []Vertex      // and these
+	erased   []Vertex      // erased in the last Update
 	changed  []rowChange   // calibration rows that the last Update changed
 	touched  []Vertex      // scratch: vertices with a changed profile, label or membership
 	shifts   []shift       // scratch: membership changes by vertex

@@ -24,7 +24,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	votes []neighborhood.Change,
 ) {
 	t.begin(view)
-	t.firstNew, t.reused = delta.FirstVertex, delta.Reused
+	t.firstNew, t.reused, t.erased = delta.FirstVertex, delta.Reused, delta.Erased
 	t.collect(view, delta, votes)
 	added, released := []Vertex(nil), false
 	labels, predictions, shifts := delta.Labels, delta.Predictions, t.shifts
@@ -123,15 +123,20 @@ func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *st
 		t.recount(s, before, after)
 	}
 	for _, id := range t.everyone {
-		t.recount(shift{v: v, community: id, before: t.existed(v), after: exists(view, v)}, before, after)
+		t.recount(shift{v: v, community: id, before: t.existed(view, v), after: exists(view, v)}, before, after)
 	}
 }
 
 // existed and exists give the multiplicity of v in a community of everyone before
 // and after the last Update.
-func (t *Tallies) existed(v Vertex) uint32 {
+func (t *Tallies) existed(view graphstore.View, v Vertex) uint32 {
 	if v >= t.firstNew {
 		return 0
+	}
+	if view.Erased(v) { // now, or earlier and only its votes changed
+		if _, now := slices.BinarySearch(t.erased, v); !now {
+			return 0
+		}
 	}
 	if _, reused := slices.BinarySearch(t.reused, v); reused {
 		return 0

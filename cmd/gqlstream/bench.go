@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"gqlstream/bench"
+)
+
+type benchCmd struct {
+	Vertices int      `default:"168000" help:"Of the random graph."`
+	Edges    int      `default:"6800000" help:"Of the random graph, undirected."`
+	Seed     uint64   `default:"1" help:"Of the graph and of everything drawn."`
+	Quick    bool     `help:"At most 10,000 vertices and 200,000 edges, and fewer repetitions: under a minute."`
+	Only     []string `placeholder:"NAME,..." help:"Only these measures; see below."`
+	JSON     bool     `name:"json" help:"One JSON object a row, instead of a table."`
+	Dir      string   `type:"existingdir" placeholder:"DIR" help:"Where streams and checkpoints are written meanwhile. [the system's]"`
+}
+
+// Help is the long help of the command.
+func (*benchCmd) Help() string {
+	var names []string
+	for _, m := range benchMeasures() {
+		names = append(names, fmt.Sprintf("  %-12s %s", m.Name, m.What))
+	}
+	return `Measures this build on this machine against the goals of its design: cost of an edge, rates,
+memory, restart, latency, and the true error beside its certificate. The graph is random, with degrees
+from a power law and planted groups. Both sides of a ratio take turns within the run. A unit says
+whether it is processor time (cpu) or time on the wall; on a busy machine the latter suffers. Goals
+are those for the default sizes; where one depends on them, a smaller run leaves open whether it is
+met (null, "size" in the table). Progress goes to standard error. A full run takes some minutes, 4 GB
+of memory and 2 GB of disk. docs/performance.md tells how to read it.
+
+Measures:
+` + strings.Join(names, "\n") + `
+
+Examples:
+  gqlstream bench --quick
+  gqlstream bench --only update,recompute,rule
+  gqlstream bench --json > bench.ndjson`
+}
+
+// benchMeasures returns every measure. The one of the running pipeline comes
+// first, while memory is fresh.
+func benchMeasures() []bench.Measure {
+	return append([]bench.Measure{{
+		Name: "latency", What: "message stored to estimate published, in the running pipeline", Run: measureLatency,
+	}}, bench.Measures()...)
+}
+
+// Run measures and prints.
+func (c *benchCmd) Run(ctx context.Context, con console) error {
+	measures, err := c.chosen()
+	if err != nil {
+		return err
+	}
+	config := bench.Config{
+		Vertices: c.Vertices, Edges: c.Edges, Seed: c.Seed, Quick: c.Quick, Dir: c.Dir, Progress: con.Err,
+	}
+	if c.Quick {
+		config.Vertices, config.Edges = min(c.Vertices, bench.VerticesQuick), min(c.Edges, bench.EdgesQuick)
+	}
+	if err := config.Validate(); err != nil {
+		return usageError{err}
+	}
+	var rows []bench.Row
+	encoder := json.NewEncoder(con.Out)
+	encoder.SetEscapeHTML(false)
+	var writing error
+	err = bench.Run(ctx, config, measures, func(r bench.Row) {
+		rows = append(rows, r)
+		if c.JSON && writing == nil {
+			writing = encoder.Encode(r)
+		}
+	})
+	if !c.JSON && len(rows) > 0 {
+		writing = writeBench(con.Out, rows)
+	}
+	if err == nil {
+		err = writing
+	}
+	return err
+}
+
+// chosen returns the measures that --only names, in our order.
+func (c *benchCmd) chosen() ([]bench.Measure, error) {
+	all := benchMeasures()
+	if len(c.Only) == 0 {
+		return all, nil
+	}
+	var names []string
+	for _, m := range all {
+		names = append(names, m.Name)
+	}
+	for _, name := range c.Only {
+		if !slices.Contains(names, name) {
+			return nil, usagef("bench: --only %s: there is no such measure; there are %s", name, strings.Join(names, ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(m bench.Measure) bool { return !slices.Contains(c.Only, m.Name) }), nil
+}
+
+// writeBench prints the rows as a table, and what belongs to them below.
+func writeBench(out io.Writer, rows []bench.Row) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tVALUE\tUNIT\tGOAL\tMET\tREFERENCE")
+	for _, r := range rows {
+		met := "-"
+		switch {
+		case r.Met != nil:
+			met = map[bool]string{true: "yes", false: "NO"}[*r.Met]
+		case r.Goal != "":
+			met = "size"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, benchNumber(r.Value), r.Unit, orDash(r.Goal), met, orDash(r.Reference))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	for _, r := range rows {
+		if r.Note != "" {
+			fmt.Fprintf(out, "%s: %s\n", r.Name, r.Note)
+		}
+	}
+	return nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// benchNumber prints three digits, or all before the point.
+func benchNumber(x float64) string {
+	if math.Abs(x) >= 100 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}

@@ -1,0 +1,251 @@
+package incremental
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/classifier"
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/event/eventtest"
+)
+
+// classified is allMethods with a classifier.
+func classified(classes int, name string) Config {
+	config := allMethods(classes)
+	config.Classifier = name
+	return config
+}
+
+// After every batch of a random history with labels, edges, erasures and outside
+// predictions that come and go, every prediction of Enq, what labelled vertices hear
+// and the tallies of both must be bit-equal to a recount, and a classifier must
+// leave outside predictions alone.
+func TestDerivedPredictionsEqualRecount(t *testing.T) {
+	for seed := range uint64(300) {
+		name := classifier.Names[seed%2]
+		stream := eventtest.New(seed, eventtest.Config{
+			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0,
+		})
+		core, err := New(classified(stream.Config.Classes, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		outside := map[event.ID][]uint32{}
+		for i := range 14 {
+			batch := stream.Next()
+			result := core.Step(batch)
+			checkEstimates(t, seed, i, result.Estimates)
+			if err := checkCore(core); err != nil {
+				t.Fatalf("seed %d batch %d %s: %v", seed, i, name, err)
+			}
+			if core.enq != nil {
+				if err := core.enq.Check(core.View()); err != nil {
+					t.Fatalf("seed %d batch %d: %v", seed, i, err)
+				}
+			}
+			note(outside, batch)
+			checkOutside(t, seed, i, core, outside)
+		}
+		core.Close()
+	}
+}
+
+// note keeps what events say of predictions.
+func note(outside map[event.ID][]uint32, b *event.Batch) {
+	for _, v := range b.Vertices {
+		if v.Erase {
+			delete(outside, v.Vertex)
+		}
+	}
+	for _, p := range b.Predictions {
+		outside[p.Vertex] = p.Units
+	}
+}
+
+// checkOutside holds that the predictions that events asserted, and no others, are
+// not the classifier's.
+func checkOutside(t *testing.T, seed uint64, batch int, c *Core, outside map[event.ID][]uint32) {
+	t.Helper()
+	view := c.View()
+	own, made := view.DerivedVersion(c.config.Classifier)
+	for v := range graphstore.Vertex(view.Vertices()) {
+		want, asserted := outside[view.ID(v)]
+		asserted = asserted && !view.Erased(v)
+		held := view.Prediction(v)
+		derived := held != nil && made && view.Version(v) == own
+		if asserted != (held != nil && !derived) || asserted && !slices.Equal(want, held) {
+			t.Fatalf("seed %d batch %d %s: vertex %d has %v (derived: %t), events say %v",
+				seed, batch, c.config.Classifier, v, held, derived, want)
+		}
+	}
+}
+
+// A core restored from a checkpoint must go on with the same predictions and
+// estimates, bit for bit, as one that never stopped, whichever the classifier.
+func TestRestoredClassifierGoesOnBitForBit(t *testing.T) {
+	for seed := range uint64(30) {
+		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%3 == 0, Erase: true, TTL: true})
+		config := classified(stream.Config.Classes, classifier.Names[seed%2])
+		core, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			batch := stream.Next()
+			batch.Checkpoint = i%3 == 2
+			if result := core.Step(batch); !result.Vacuumed {
+				continue
+			}
+			twin := restored(t, seed, core, config)
+			for range 3 {
+				next := stream.Next()
+				a, b := core.Step(next), twin.Step(next)
+				if diff := cmp.Diff(a.Estimates, b.Estimates); diff != "" {
+					t.Fatalf("seed %d batch %d: without (-) and with a restart (+):\n%s", seed, i, diff)
+				}
+				samePredictions(t, seed, core, twin)
+			}
+			core.Close()
+			core = twin
+		}
+		core.Close()
+	}
+}
+
+func samePredictions(t *testing.T, seed uint64, a, b *Core) {
+	t.Helper()
+	for v := range graphstore.Vertex(a.View().Vertices()) {
+		if x, y := a.View().Prediction(v), b.View().Prediction(v); !slices.Equal(x, y) {
+			t.Fatalf("seed %d: vertex %d is predicted %v and %v", seed, v, x, y)
+		}
+	}
+}
+
+// The same batches must give the same estimates bit for bit with a classifier, on
+// one processor and on several.
+func TestClassifiersDoNotDependOnProcessors(t *testing.T) {
+	for seed := range uint64(10) {
+		choose := func(c *Config) { c.Classifier = classifier.Names[seed%2] }
+		before := runtime.GOMAXPROCS(1)
+		one := replayed(t, seed, 15, choose)
+		runtime.GOMAXPROCS(4)
+		four := replayed(t, seed, 15, choose)
+		runtime.GOMAXPROCS(before)
+		if diff := cmp.Diff(one, four); diff != "" {
+			t.Fatalf("seed %d: GOMAXPROCS 1 (-) against 4 (+):\n%s", seed, diff)
+		}
+	}
+}
+
+// A core that followed every step and one that saw everything before its first
+// emission must hold the same predictions: Enq's bit for bit, Diffusion's within
+// its lag and the error of its fields.
+func TestWarmClassifierEqualsCold(t *testing.T) {
+	for seed := range uint64(100) {
+		stream := eventtest.New(seed, eventtest.Config{Weighted: true, Erase: true})
+		config := classified(stream.Config.Classes, classifier.Names[seed%2])
+		warm, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cold, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 15 {
+			batch := stream.Next()
+			last := i == 14
+			batch.Emit = batch.Emit || last
+			warm.Step(batch)
+			batch.Emit = last
+			cold.Step(batch)
+		}
+		if config.Classifier == classifier.EnqName {
+			samePredictions(t, seed, warm, cold)
+		} else {
+			closePredictions(t, seed, warm, cold)
+		}
+		warm.Close()
+		cold.Close()
+	}
+}
+
+// closePredictions allows for the lag, which the warm core may be behind by, and for
+// the error of a share in both fields.
+func closePredictions(t *testing.T, seed uint64, warm, cold *Core) {
+	t.Helper()
+	allowed := classifier.Lag + 4*float64(warm.config.Classes)*classifier.Tolerance/classifier.Reach
+	for v := range graphstore.Vertex(warm.View().Vertices()) {
+		a, b := warm.View().Prediction(v), cold.View().Prediction(v)
+		if a == nil || b == nil {
+			continue // at the reach
+		}
+		for k := range a {
+			if off := (float64(a[k]) - float64(b[k])) / event.One; max(off, -off) > allowed {
+				t.Fatalf("seed %d: vertex %d is predicted %v, anew %v", seed, v, a, b)
+			}
+		}
+	}
+}
+
+// Nobody may publish under the versions of the built-in classifiers.
+func TestReservedVersionsAreRefused(t *testing.T) {
+	core, err := New(classified(2, classifier.EnqName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer core.Close()
+	b := &event.Batch{First: 1, Last: 1, Emit: true, Predictions: []event.Prediction{{
+		Vertex: event.NumberID(1), Units: []uint32{event.One, 0}, Version: graphstore.DerivedPrefix + "enq", Position: 1,
+	}}}
+	if got := core.Step(b).Refused; len(got) != 1 || got[0].Reason != event.BadValue {
+		t.Fatalf("refused %v", got)
+	}
+}
+
+// What vertex 0 says of itself must not come back to it: its prediction, and what
+// its neighbours tell it, are those of a graph in which it has no label.
+func TestALabelDoesNotVouchForItself(t *testing.T) {
+	for seed := range uint64(100) {
+		with, without := leftOut(t, seed, true), leftOut(t, seed, false)
+		v, _ := with.View().Lookup(event.NumberID(0))
+		u, known := without.View().Lookup(event.NumberID(0))
+		if !known {
+			continue
+		}
+		if a, b := with.View().Prediction(v), without.View().Prediction(u); !slices.Equal(a, b) {
+			t.Fatalf("seed %d: predicted %v with its label, %v without", seed, a, b)
+		}
+		if a, b := with.sums.Votes(v), without.sums.Votes(u); !cmp.Equal(a, b) {
+			t.Fatalf("seed %d: hears %v with its label, %v without", seed, a, b)
+		}
+		with.Close()
+		without.Close()
+	}
+}
+
+// leftOut runs a log with or without the label of vertex 0.
+// The caller closes the core.
+func leftOut(t *testing.T, seed uint64, labelled bool) *Core {
+	t.Helper()
+	stream := eventtest.New(seed, eventtest.Config{})
+	core, err := New(classified(stream.Config.Classes, classifier.EnqName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		batch := stream.Next()
+		batch.Labels = slices.DeleteFunc(batch.Labels, func(l event.Label) bool { return l.Vertex == event.NumberID(0) })
+		if labelled {
+			batch.Labels = append(batch.Labels, event.Label{
+				Vertex: event.NumberID(0), Class: 1, Position: batch.Last,
+			})
+		}
+		core.Step(batch)
+	}
+	return core
+}
