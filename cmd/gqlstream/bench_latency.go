@@ -129,7 +129,7 @@ func (l latencyLoad) measure(ctx context.Context, w *bench.World) (result latenc
 }
 
 // fill publishes the graph, then what is known of the vertices, then the members,
-// and returns the position of a flush after them.
+// and returns the position of the last of them.
 func (l latencyLoad) fill(ctx context.Context, b *broker, g *bench.Graph) (event.Position, error) {
 	publisher, err := ingest.NewPublisher(b.nc, ingest.PublisherConfig{Pending: 1024})
 	if err != nil {
@@ -165,10 +165,17 @@ func (l latencyLoad) fill(ctx context.Context, b *broker, g *bench.Graph) (event
 	if err := writer.write(ctx, &members); err != nil {
 		return 0, err
 	}
+	last := event.Batch{Members: members.Members[:1]} // whose change is sure to give an estimate
+	last.Members[0].Multiplicity = 2
+	if err := writer.write(ctx, &last); err != nil {
+		return 0, err
+	}
 	if err := publisher.Flush(ctx); err != nil {
 		return 0, err
 	}
-	return publishControl(ctx, b.js, "flush")
+	_, position := publisher.Stored()
+	_, err = publishControl(ctx, b.js, "flush")
+	return position, err
 }
 
 // message is what became of one message.
