@@ -219,7 +219,7 @@ func (w *World) through(ctx context.Context, messages []ingest.Outgoing) (float6
 
 // measureJSON does the same for messages of one event.
 func measureJSON(ctx context.Context, w *World) ([]Row, error) {
-	events := min(w.Edges, w.pick(300_000, 50_000))
+	events := min(w.Edges/4, w.pick(300_000, 50_000))
 	s, err := w.openStream(ctx)
 	if err != nil {
 		return nil, err

@@ -28,10 +28,12 @@ func (r *Report) advice() string {
 		}
 	}
 	if least.Coverage >= r.Confidence-coverageSlack {
-		return text + fmt.Sprintf(". Its %.0f %% interval can be believed: it held the truth in %.1f %% of the cases or more (least under %s).",
+		return text + fmt.Sprintf(". Its %.0f %% interval can be believed: "+
+			"it held the truth in %.1f %% of the cases or more (least under %s).",
 			100*r.Confidence, 100*least.Coverage, least.Protocol)
 	}
-	return text + fmt.Sprintf(". Its %.0f %% interval is too short under %s, where it held the truth in only %.1f %% of the cases.",
+	return text + fmt.Sprintf(". Its %.0f %% interval is too short under %s, "+
+		"where it held the truth in only %.1f %% of the cases.",
 		100*r.Confidence, least.Protocol, 100*least.Coverage)
 }
 

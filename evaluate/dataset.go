@@ -104,8 +104,8 @@ func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []gra
 		}
 		drawn := protocol(pool, config, rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name))))
 		if len(drawn) == 0 {
-			return nil, nil, fmt.Errorf("protocol %s draws no community with %d different vertices from the %d hidden labels of split %d",
-				name, config.MembersMin, len(shuffled)-cut, split)
+			return nil, nil, fmt.Errorf("protocol %s draws no community with %d different vertices "+
+				"from the %d hidden labels of split %d", name, config.MembersMin, len(shuffled)-cut, split)
 		}
 		for _, one := range drawn {
 			bags = append(bags, d.bag(name, one))

@@ -26,7 +26,8 @@ func (r *Report) errorPicture() picture {
 func (r *Report) coveragePicture() picture {
 	p := newPlot(fmt.Sprintf("Coverage of the %.0f %% intervals by method", 100*r.Confidence),
 		"share of intervals that hold the truth (bars: ± 2 standard errors)", "")
-	nominal, err := plotter.NewLine(plotter.XYs{{X: r.Confidence, Y: -0.5}, {X: r.Confidence, Y: float64(len(r.ranking())) - 0.5}})
+	top := float64(len(r.ranking())) - 0.5
+	nominal, err := plotter.NewLine(plotter.XYs{{X: r.Confidence, Y: -0.5}, {X: r.Confidence, Y: top}})
 	if err == nil {
 		nominal.Color, nominal.Width = ink, 1
 		nominal.Dashes = []vg.Length{4, 3}

@@ -52,7 +52,8 @@ func (r *Report) truthPicture(s standing) picture {
 
 // truthPanel is the panel of one method under one protocol.
 func (r *Report) truthPanel(row Row) (*plot.Plot, error) {
-	p := newPlot(fmt.Sprintf("%s, %s: %.1f %% held", row.Name(), row.Protocol, 100*row.Coverage), "true share", "estimated share")
+	title := fmt.Sprintf("%s, %s: %.1f %% held", row.Name(), row.Protocol, 100*row.Coverage)
+	p := newPlot(title, "true share", "estimated share")
 	list := r.intervals(row)
 	end := list.end()
 	diagonal, err := plotter.NewLine(plotter.XYs{{}, {X: end, Y: end}})

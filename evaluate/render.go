@@ -29,14 +29,16 @@ func (r *Report) Write(w io.Writer, format string) error {
 
 func (r *Report) markdown(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%d vertices, %d edges, %d classes; %d labelled vertices, of which %d calibrate; splits: %d; seed: %d.\n",
+	fmt.Fprintf(out, "%d vertices, %d edges, %d classes; "+
+		"%d labelled vertices, of which %d calibrate; splits: %d; seed: %d.\n",
 		r.Vertices, r.Edges, r.Classes, r.Labelled, r.Calibration, r.Splits, r.Seed)
 	protocol := ""
 	for _, row := range r.Rows {
 		if row.Protocol != protocol {
 			protocol = row.Protocol
 			fmt.Fprintf(out, "\n### %s (communities: %d)\n\n", protocol, row.Communities)
-			fmt.Fprintf(out, "| method | kernel | AE | ± | RAE | rank | in the %.0f %% interval | ± | width |\n", 100*r.Confidence)
+			fmt.Fprintf(out, "| method | kernel | AE | ± | RAE | rank | in the %.0f %% interval | ± | width |\n",
+				100*r.Confidence)
 			fmt.Fprintln(out, "|---|---|---:|---:|---:|---:|---:|---:|---:|")
 		}
 		kernel := row.Kernel

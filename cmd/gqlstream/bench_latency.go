@@ -44,7 +44,7 @@ func measureLatency(ctx context.Context, w *bench.World) ([]bench.Row, error) {
 	few.communities = 10
 	if w.Quick {
 		goal.vertices, goal.edges = min(w.Vertices, 3000), min(w.Edges, 30_000)
-		goal.communities, goal.rate, goal.lasting = 50, 2000, 2*time.Second
+		goal.communities, goal.rate, goal.lasting = 50, 2000, time.Second
 		few = goal
 		few.communities = 5
 	}
