@@ -12,7 +12,8 @@ type answer struct {
 	member []float64 // variance of share k from one member
 	nEff   []float64
 	lambda float64
-	exact  bool // variances from the profiles themselves, not from the stand-in
+	excess float64 // what to add to the total variance for the weights of auto
+	exact  bool    // variances from the profiles themselves, not from the stand-in
 
 	logLikelihood float64 // of the members' profiles, where the method has one
 	share         float64 // of ml in auto
@@ -28,8 +29,9 @@ func (a *answer) reset(k int) {
 	}
 }
 
-// spread is the total variance, the trace of the covariance.
-func (a *answer) spread() float64 { return trace(a.v, a.k) }
+// spread is the total variance that auto weighs by: the trace of the covariance,
+// with the members as a sample of others like them.
+func (a *answer) spread() float64 { return trace(a.v, a.k) + a.excess }
 
 // blend adds x to a with the given weight. Variances of different answers from
 // the same data are averaged, never summed.
@@ -42,6 +44,7 @@ func (a *answer) blend(weight float64, x *answer) {
 	axpy(a.member, weight, x.member)
 	axpy(a.nEff, weight, x.nEff)
 	a.lambda += weight * x.lambda
+	a.excess += weight * x.excess
 	a.exact = x.exact
 }
 

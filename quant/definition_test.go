@@ -200,7 +200,7 @@ func (d *definition) shares() []float64 {
 // of the profiles themselves or with the stand-in from second moments.
 func (d *definition) errors(q []float64, exact bool) []float64 {
 	h := d.sensitivity(q)
-	noise := d.memberNoise(q, exact)
+	noise := d.memberNoise(q)
 	for i, c := range d.columns {
 		factor := q[i] * q[i] * d.nEff[i] / max(d.nEff[i]-1, .5) / (d.mass[i] * d.mass[i])
 		for v, l := range d.w.labels {
@@ -234,29 +234,13 @@ func (d *definition) errors(q []float64, exact bool) []float64 {
 }
 
 // memberNoise is S_p.
-func (d *definition) memberNoise(q []float64, exact bool) matrix {
+func (d *definition) memberNoise(q []float64) matrix {
 	s := newMatrix(d.z, d.z)
-	switch {
-	case d.likelihood && exact:
-		for i, v := range d.c.members {
-			apart := make([]float64, d.z)
-			for z, f := range d.profile(v) {
-				apart[z] = f - d.p[z]
-			}
-			s.add(d.c.weights[i]/d.members/d.count, apart, apart)
+	for i, c := range d.columns {
+		for z, x := range c {
+			s[z][z] += q[i] * x / d.count
 		}
-	case d.likelihood:
-		for z, x := range d.p {
-			s[z][z] += x / d.count
-		}
-		s.add(-1/d.count, d.p, d.p)
-	default:
-		for i, c := range d.columns {
-			for z, x := range c {
-				s[z][z] += q[i] * x / d.count
-			}
-			s.add(-q[i]/d.count, c, c)
-		}
+		s.add(-q[i]/d.count, c, c)
 	}
 	return s
 }

@@ -1,14 +1,24 @@
 package quant
 
-// biasAllowance is tau, the standard deviation per direction granted to the bias
-// of diff under prior shift when it is averaged with another answer.
-const biasAllowance = 0.05
+const (
+	// biasAllowance is tau, the standard deviation per direction granted to the bias
+	// of diff when it is weighed against another answer.
+	biasAllowance = 0.05
+	// biasFloor is the same in the interval, besides the bias by prior shift.
+	biasFloor = 0.025
+	// priorSpread is the variance of the class shares of communities around those of
+	// their neighbourhoods, as a share of pi (1 - pi): that of a Dirichlet distribution
+	// with eleven observations.
+	priorSpread = 1. / 12
+)
 
 // difference fills ans with the difference estimator p + d, where d is the
 // weighted mean over the calibration labels of (label - prediction): consistent
 // when the label given the vertex is stable, and in need of no inverse.
 //
-//	V = sum (w/sum w)^2 (r - d)(r - d)' + Cov_U(p)/n_U,  r = label - prediction.
+//	V = sum (w/sum w)^2 (r - d)(r - d)' + E_w[(r - d)(r - d)']/n_U,  r = label - prediction,
+//
+// the second term because each member's own residual is unknown.
 func (w *Solver) difference(ans *answer, s *Statistics, weights weighting) {
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
@@ -27,19 +37,20 @@ func (w *Solver) difference(ans *answer, s *Statistics, weights weighting) {
 	}
 	if s.Rows != nil {
 		w.residualsExact(ans, s, weights, total)
-		ans.exact = s.OwnCovariance != nil
+		ans.exact = true
 	} else {
 		w.residuals(ans, m, total)
 	}
-	w.ownCovariance(ans, s)
+	w.memberResiduals(ans, s)
 	axpy(ans.free, 1, s.Soft.P)
 	ProjectSimplex(ans.q, ans.free)
 }
 
-// residualsExact adds the variance of d from the labels themselves.
+// residualsExact adds the variance of d from the labels themselves, and sets w.unit
+// to the covariance of one residual.
 func (w *Solver) residualsExact(ans *answer, s *Statistics, weights weighting, total float64) {
 	k := s.K
-	w.y, w.local = resize(w.y, k), zeroed(w.local, k*k)
+	w.y, w.local, w.gram = resize(w.y, k), zeroed(w.local, k*k), zeroed(w.gram, k*k)
 	s.Rows(func(row Row) {
 		for i, p := range row.Own {
 			w.y[i] = -p - ans.free[i]
@@ -47,61 +58,67 @@ func (w *Solver) residualsExact(ans *answer, s *Statistics, weights weighting, t
 		w.y[row.Class]++
 		share := (weights.r*row.A + weights.s) / total
 		addOuter(w.local, share*share, w.y)
+		addOuter(w.gram, share, w.y)
 		label := ans.label[row.Class*k : (row.Class+1)*k]
 		for i, y := range w.y {
 			label[i] += share * share * y * y
 		}
 	})
 	mirror(ans.v, w.local, k)
+	w.unit = resize(w.unit, k*k)
+	mirror(w.unit, w.gram, k)
 }
 
-// residuals adds the variance of d from the second moments, with the squares of
-// the predictions bounded by the predictions: never too small.
+// residuals does the same from the moments by cell, with the squares of the
+// predictions bounded by the predictions: never too small.
 func (w *Solver) residuals(ans *answer, m *confusion, total float64) {
-	k := ans.k
-	v, d := zeroed(w.local, k*k), ans.free
-	w.local = v
-	w.hs = zeroed(w.hs, k) // sum of w^2 r
-	var weight float64
+	k, d := ans.k, ans.free
+	w.unit, w.row = zeroed(w.unit, k*k), resize(w.row, k)
 	for a, i := range m.class {
 		s := m.second(a)
 		square := sum(s)
-		weight += square
-		w.hs[i] += square
-		axpy(w.hs, -1, s)
-		v[i*k+i] += square
+		w.residual(ans.v, d, i, square/(total*total), 1/(total*total), s)
+		w.residual(w.unit, d, i, m.mass[a]/total, m.mass[a]/total, m.column(a))
 		for z, x := range s {
-			v[z*k+z] += x
-			v[z*k+i] -= x
-			v[i*k+z] -= x
 			ans.label[i*k+z] = (square*d[z]*d[z] + 2*d[z]*x + x) / (total * total)
 		}
 		ans.label[i*k+i] += (square*(1-2*d[i]) - 2*s[i]) / (total * total)
 	}
-	for a := range k {
-		for b := range k {
-			x := v[a*k+b] - w.hs[a]*d[b] - d[a]*w.hs[b] + weight*d[a]*d[b]
-			ans.v[a*k+b] = x / (total * total)
-		}
-	}
 }
 
-// ownCovariance adds Cov_U(p)/n_U, and sets the variance of one member. Without
-// the covariance itself it takes that of hard predictions, which is no smaller.
-func (w *Solver) ownCovariance(ans *answer, s *Statistics) {
-	k, p := s.K, s.Soft.P
+// residual adds sum w (r - d)(r - d)' over labels of class i to v, where the weights
+// sum to mass and scale*s is the weighted sum of their predictions p:
+//
+//	w (r r' - r d' - d r' + d d'),  r = e_i - p,  r r' <= e_i e_i' - e_i p' - p e_i' + diag p.
+func (w *Solver) residual(v, d []float64, i int, mass, scale float64, s []float64) {
+	k := len(d)
+	r := w.row
+	scaleTo(r, -scale, s)
+	r[i] += mass
 	for a := range k {
+		v[a*k+a] += scale * s[a]
+		v[a*k+i] -= scale * s[a]
+		v[i*k+a] -= scale * s[a]
 		for b := range k {
-			c := p[a] * (delta(a, b) - p[b])
-			if s.OwnCovariance != nil {
-				c = s.OwnCovariance[a*k+b]
-			}
-			ans.v[a*k+b] += c / s.sample()
-			if a == b {
-				ans.member[a] = max(c, 0)
-			}
+			v[a*k+b] += mass*d[a]*d[b] - r[a]*d[b] - d[a]*r[b]
 		}
 	}
+	v[i*k+i] += mass
+}
+
+// memberResiduals adds the residuals of the members, w.unit/n_U, sets the variance
+// of one member, and the excess of the variance of their mean prediction over it.
+func (w *Solver) memberResiduals(ans *answer, s *Statistics) {
+	k, p := s.K, s.Soft.P
+	for a := range k {
+		own := p[a] * (1 - p[a]) // of hard predictions, which is no smaller
+		if s.OwnCovariance != nil {
+			own = s.OwnCovariance[a*k+a]
+		}
+		ans.member[a] = max(w.unit[a*k+a], 0)
+		ans.excess += (own - w.unit[a*k+a]) / s.sample()
+	}
+	axpy(ans.v, 1/s.sample(), w.unit)
 }
 
 // mirror copies the lower triangle of src to both triangles of dst.

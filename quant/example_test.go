@@ -36,7 +36,7 @@ func ExampleSolver_Estimate() {
 	// Output:
 	// cc   [0.700 0.300] se [0.046 0.046] flags []
 	// acc  [0.857 0.143] se [0.090 0.090] flags []
-	// diff [0.750 0.250] se [0.060 0.060] flags [no-label-reachable]
+	// diff [0.750 0.250] se [0.054 0.054] flags [no-label-reachable]
 }
 
 func ExampleSolver_Snapshot() {

@@ -74,9 +74,10 @@ func (w *Solver) apart(ans *answer, share float64, one *answer) {
 // that cannot tell the classes apart, and so has a large variance, from answering
 // 0 or 1.
 //
-// Both answers come from the same labels and members, so their errors may go
-// together: the variance is the largest that any correlation allows, plus the
-// disagreement between them, as in ml.
+// The variance is that of two independent errors, the bias of diff under prior
+// shift among them, plus the disagreement between the answers, as in ml. Members
+// and labels that both read go together, but the noise of the members is bounded
+// from above already (see memberNoise): measured, the sum is right.
 func (w *Solver) automatic(ans, diff *answer) {
 	k := ans.k
 	const allowance = biasAllowance * biasAllowance
@@ -85,53 +86,52 @@ func (w *Solver) automatic(ans, diff *answer) {
 	if total := ans.spread() + spread; total > 0 {
 		share = spread / total
 	}
-	w.y, w.hs = resize(w.y, k), resize(w.hs, k)
-	bound, apart := w.y, w.hs
+	w.addBias(diff)
+	w.y = resize(w.y, k)
+	apart := w.y
 	for a := range k {
-		i := a*k + a
-		biased := diff.v[i] + allowance*(1-1/float64(k))
-		deviation := share*math.Sqrt(max(ans.v[i], 0)) + (1-share)*math.Sqrt(max(biased, 0))
-		bound[a] = deviation * deviation
 		apart[a] = ans.q[a] - diff.q[a]
 	}
-	scaleTo(ans.v, share, ans.v)
-	axpy(ans.v, 1-share, diff.v)
-	for a := range k {
-		for b := range k {
-			ans.v[a*k+b] -= (1 - share) * allowance / float64(k)
-		}
-		ans.v[a*k+a] += (1 - share) * allowance
-	}
-	rescaleVariances(ans.v, bound)
+	scaleTo(ans.v, share*share, ans.v)
+	axpy(ans.v, (1-share)*(1-share), diff.v)
+	scaleTo(ans.class, share*share, ans.class)
+	scaleTo(ans.label, share*share, ans.label)
+	axpy(ans.label, (1-share)*(1-share), diff.label)
 	for a := range k {
 		axpy(ans.v[a*k:(a+1)*k], share*(1-share)*apart[a], apart)
-		member := share*math.Sqrt(ans.member[a]) + (1-share)*math.Sqrt(diff.member[a])
-		ans.member[a] = member * member
+		ans.member[a] = share*share*ans.member[a] + (1-share)*(1-share)*diff.member[a]
 		ans.q[a] = share*ans.q[a] + (1-share)*diff.q[a]
 		ans.free[a] = share*ans.free[a] + (1-share)*diff.free[a]
-	}
-	scaleTo(ans.class, share*share, ans.class)
-	for i, v := range diff.label {
-		label := share*math.Sqrt(max(ans.label[i], 0)) + (1-share)*math.Sqrt(max(v, 0))
-		ans.label[i] = label * label
 	}
 	ProjectSimplex(ans.q, ans.q)
 	ans.share = share
 	ans.exact = ans.exact && diff.exact
 }
 
-// rescaleVariances gives the covariance v the variances in target and leaves its
-// correlations alone.
-func rescaleVariances(v, target []float64) {
-	k := len(target)
+// addBias adds the bias that diff may have to its covariance. Under prior shift by
+// s it is -(I - M) s, with M the mean prediction by class in w.soft; s has the
+// covariance priorSpread (diag pi - pi pi') around the weighted shares pi of the
+// classes. A floor in every direction that sums to zero joins it.
+func (w *Solver) addBias(diff *answer) {
+	m, k := &w.soft, diff.k
+	if m.k == 0 {
+		return
+	}
+	const floor = biasFloor * biasFloor
+	total := sum(m.mass[:m.k])
+	w.y, w.hs = resize(w.y, k), zeroed(w.hs, k)
+	w.local = zeroed(w.local, k*k)
+	for a, i := range m.class {
+		scaleTo(w.y, -1, m.column(a))
+		w.y[i]++
+		addOuter(w.local, m.mass[a]/total, w.y)
+		axpy(w.hs, m.mass[a]/total, w.y)
+	}
+	addOuter(w.local, -1, w.hs)
 	for a := range k {
-		ratio := 0.0
-		if x := v[a*k+a]; x > 0 {
-			ratio = math.Sqrt(target[a] / x)
-		}
 		for b := range k {
-			v[a*k+b] *= ratio
-			v[b*k+a] *= ratio
+			bias := priorSpread * w.local[max(a, b)*k+min(a, b)]
+			diff.v[a*k+b] += bias + floor*(delta(a, b)-1/float64(k))
 		}
 	}
 }

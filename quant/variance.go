@@ -101,34 +101,46 @@ func (w *Solver) invertOnSimplex(k int) {
 	}
 }
 
-// memberNoise adds H S_p H' to w.local. The realised form keeps to the share of
-// these very members; likelihood takes the members as a sample, Cov_U(phi)/n_U,
-// because its weights depend on the same profiles.
+// memberNoise adds H S_p H' to w.local, in the form that keeps to the share of
+// these very members. For likelihood it also sets the excess of the members as a
+// sample of others, Cov_U(phi)/n_U, over that.
 func (w *Solver) memberNoise(ans *answer, in *input, m *confusion) {
 	k := m.k
+	if in.likelihood {
+		w.sampleNoise(in, m)
+		ans.excess = trace(w.unit, k) / in.sample
+	}
 	w.unit = zeroed(w.unit, k*k)
-	switch {
-	case in.likelihood && in.members != nil:
-		w.profileCovariance(in, m)
-	case in.likelihood:
-		w.sandwich(w.unit, m, in.p)
+	w.sandwich(w.unit, m, w.fit)
+	for i, share := range w.qp.q[:k] {
 		for a := range k {
-			axpy(w.unit[a*k:a*k+a+1], -w.hp[a], w.hp[:a+1])
-		}
-	default:
-		w.sandwich(w.unit, m, w.fit)
-		for i, share := range w.qp.q[:k] {
-			for a := range k {
-				for b := range a + 1 {
-					w.unit[a*k+b] -= share * w.hc[a*k+i] * w.hc[b*k+i]
-				}
+			for b := range a + 1 {
+				w.unit[a*k+b] -= share * w.hc[a*k+i] * w.hc[b*k+i]
 			}
 		}
+	}
+	if in.likelihood {
+		ans.excess -= trace(w.unit, k) / in.sample
 	}
 	for a, i := range m.class {
 		ans.member[i] = max(w.unit[a*k+a], 0)
 	}
 	axpy(w.local, 1/in.sample, w.unit)
+}
+
+// sampleNoise sets w.unit to H Cov_U(phi) H', from the members if they can be
+// visited, else as if their profiles were hard.
+func (w *Solver) sampleNoise(in *input, m *confusion) {
+	k := m.k
+	w.unit = zeroed(w.unit, k*k)
+	if in.members != nil {
+		w.profileCovariance(in, m)
+		return
+	}
+	w.sandwich(w.unit, m, in.p)
+	for a := range k {
+		axpy(w.unit[a*k:a*k+a+1], -w.hp[a], w.hp[:a+1])
+	}
 }
 
 // sandwich adds H diag(t) H' to the lower triangle of dst.
