@@ -22,6 +22,18 @@ func (w View) Records(t Table) []arrow.Record {
 	return records
 }
 
+// Columns returns vertex columns of the store as one Arrow record without copying
+// anything: class (-1 when unknown), role and version (meaningless without a
+// prediction), a row for each vertex index. It reads the
+// store's own memory and so is valid only until the next Apply; what must last
+// longer is in Records. The caller releases it.
+func (w View) Columns() arrow.Record {
+	return recordOf([]vector{
+		vectorOf("class", w.s.classes.data), vectorOf("role", w.s.roles.data),
+		vectorOf("version", w.s.version.data),
+	})
+}
+
 // Section is one table of a snapshot.
 type Section struct {
 	Table Table

@@ -1,0 +1,39 @@
+package graphstore
+
+import (
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/event/eventtest"
+)
+
+// The columns handed out must be the store's own memory, and say what the view
+// says.
+func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
+	stream := eventtest.New(3, eventtest.Config{Classes: 3, Vertices: 40, Weighted: true})
+	s, err := New(Config{Classes: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Release()
+	for range 30 {
+		s.Apply(stream.Next())
+	}
+	w := s.View()
+	record := w.Columns()
+	defer record.Release()
+	class, role := record.Column(0).(*array.Int32), record.Column(1).(*array.Uint8)
+	if int(record.NumRows()) != w.Vertices() {
+		t.Fatalf("%d rows for %d vertices", record.NumRows(), w.Vertices())
+	}
+	if &class.Int32Values()[0] != &s.classes.data[0] || &role.Uint8Values()[0] != &s.roles.data[0] {
+		t.Error("a column is a copy")
+	}
+	for v := range Vertex(w.Vertices()) {
+		if label := w.Label(v); event.Class(class.Value(int(v))) != label.Class || event.Role(role.Value(int(v))) != label.Role {
+			t.Errorf("vertex %d: class %d and role %d, the view says %v", v, class.Value(int(v)), role.Value(int(v)), label)
+		}
+	}
+}
