@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"fmt"
+	"slices"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
@@ -76,6 +77,9 @@ func (c *Core) Step(b *event.Batch) Result {
 	if b.Emit {
 		c.warmUp(view)
 		result.Estimates = c.estimate(view)
+	}
+	if refused := c.configure(b.Controls); len(refused) > 0 {
+		result.Refused = append(slices.Clone(result.Refused), refused...)
 	}
 	if b.Checkpoint || c.vacuumDue(before) {
 		c.store.Vacuum()

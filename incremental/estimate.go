@@ -23,7 +23,7 @@ func (c *Core) estimate(view graphstore.View) []quant.Estimate {
 	}
 	each := make([][]quant.Estimate, len(c.kernels))
 	c.forCommunities(func(id graphstore.Community, worker int) {
-		if c.tallies.Progress(id).Moved {
+		if c.tallies.Progress(id).Moved && !view.Retired(id) {
 			each[id] = c.solve(id, view, &c.solvers[worker])
 			c.tallies.SetProgress(id, tally.Progress{})
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
@@ -76,13 +75,8 @@ func classesFromFlag(text string) (classList, error) {
 	return strings.Split(text, ","), nil
 }
 
-// communityConfig names a tracked community and how its members are found:
-// member events when nothing else is given.
-type communityConfig struct {
-	Name     string         `yaml:"name"`
-	Everyone bool           `yaml:"everyone"`
-	Where    map[string]any `yaml:"where"` // one attribute and the value it must have
-}
+// communityConfig defines a tracked community.
+type communityConfig = incremental.CommunityDefinition
 
 type estimateConfig struct {
 	Method       string     `yaml:"method"`
@@ -212,7 +206,7 @@ func (c fileConfig) core() (incremental.Config, error) {
 		errs = append(errs, errors.New("classes: missing; give their names, or how many there are"))
 	}
 	for _, community := range c.Communities {
-		rule, err := community.rule()
+		rule, err := community.Rule()
 		errs = append(errs, err)
 		out.Communities = append(out.Communities, rule)
 	}
@@ -230,41 +224,6 @@ func (c fileConfig) core() (incremental.Config, error) {
 		return out, usageError{err}
 	}
 	return out, nil
-}
-
-func (c communityConfig) rule() (graphstore.Rule, error) {
-	rule := graphstore.Rule{Name: c.Name}
-	switch {
-	case c.Name == "":
-		return rule, errors.New("communities: one has no name")
-	case c.Everyone && len(c.Where) > 0:
-		return rule, fmt.Errorf("communities: %q is everyone and has a condition; choose one", c.Name)
-	case c.Everyone:
-		rule.Kind = graphstore.Everyone
-	case len(c.Where) > 1:
-		return rule, fmt.Errorf("communities: %q has %d conditions, want one", c.Name, len(c.Where))
-	}
-	for key, value := range c.Where {
-		rule.Kind, rule.Key = graphstore.ByAttribute, key
-		switch x := value.(type) {
-		case string:
-			rule.Value = event.Value{Kind: event.StringValue, Text: x}
-		case bool:
-			rule.Value = event.Value{Kind: event.BoolValue}
-			if x {
-				rule.Value.Number = 1
-			}
-		case float64:
-			rule.Value = event.Value{Kind: event.NumberValue, Number: x}
-		case uint64:
-			rule.Value = event.Value{Kind: event.NumberValue, Number: float64(x)}
-		case int64:
-			rule.Value = event.Value{Kind: event.NumberValue, Number: float64(x)}
-		default:
-			return rule, fmt.Errorf("communities: %q: %s must be text, a number, true or false", c.Name, key)
-		}
-	}
-	return rule, nil
 }
 
 func (e estimateConfig) options() (quant.Options, error) {

@@ -1,0 +1,100 @@
+package incremental
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	"gqlstream/incremental/classifier"
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/event/eventtest"
+)
+
+// A configure event must replace the configured communities at its position, leave
+// those of member events alone, and give what a core that was configured so from
+// the start gives; also across a restart.
+func TestConfigureReplacesCommunities(t *testing.T) {
+	for seed := range uint64(20) {
+		stream := eventtest.New(seed, eventtest.Config{Vertices: 30})
+		config := allMethods(stream.Config.Classes)
+		config.Classifier = []string{"", classifier.EnqName, classifier.DiffusionName}[seed%3]
+		core, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		straight := config
+		straight.Communities = slices.Clone(config.Communities[:1])
+		straight.Communities[0].Name = "whole"
+		twin, err := New(straight)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			batch := stream.Next()
+			if i == 6 {
+				batch.Checkpoint = true
+				batch.Controls = []event.Control{{Op: event.Configure, Config: json.RawMessage(`{"communities":[{"name":"whole","everyone":true}]}`)}}
+			}
+			batch.Emit = batch.Emit || i == 11
+			result := core.Step(batch)
+			if len(result.Refused) > 0 {
+				t.Fatalf("seed %d: refused %v", seed, result.Refused)
+			}
+			if i == 6 {
+				again := restored(t, seed, core, config)
+				core.Close()
+				core = again
+			}
+			want := twin.Step(batch)
+			if i != 11 {
+				continue
+			}
+			got, expected := map[string][]float64{}, map[string][]float64{}
+			for _, e := range result.Estimates {
+				got[e.Community+"/"+e.Method] = e.NEff
+			}
+			for _, e := range want.Estimates {
+				expected[e.Community+"/"+e.Method] = e.NEff
+			}
+			for key := range expected {
+				if got[key] == nil {
+					t.Errorf("seed %d: no estimate of %s among %v", seed, key, slices.Sorted(maps.Keys(got)))
+				}
+			}
+			if got["german/pcc"] != nil || got["all/pcc"] != nil {
+				t.Errorf("seed %d: a retired community was estimated", seed)
+			}
+			if err := checkCore(core); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		}
+		core.Close()
+		twin.Close()
+	}
+}
+
+// A configure event that cannot be carried out must be refused with its reason
+// and change nothing.
+func TestBadConfigureIsRefused(t *testing.T) {
+	for _, config := range []string{
+		`{}`, `{"communities":[{}]}`, `{"alpha":0.2}`, `{"communities":[{"name":"a","everyone":true,"where":{"x":1}}]}`,
+		`{"communities":[{"name":"a"},{"name":"a"}]}`, `{"communities":[{"name":"a","where":{"x":[1]}}]}`, `{"communities":7}`,
+	} {
+		core, err := New(allMethods(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := core.View().Communities()
+		result := core.Step(&event.Batch{First: 1, Last: 1, Controls: []event.Control{
+			{Op: event.Configure, Config: json.RawMessage(config), Position: 1},
+		}})
+		if len(result.Refused) != 1 || result.Refused[0].Reason != event.BadConfig || result.Refused[0].Position != 1 {
+			t.Errorf("%s: refused %v", config, result.Refused)
+		}
+		if got := core.View().Communities(); got != before {
+			t.Errorf("%s: %d communities, were %d", config, got, before)
+		}
+		core.Close()
+	}
+}
