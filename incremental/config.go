@@ -2,7 +2,6 @@ package incremental
 
 import (
 	"cmp"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,14 +89,7 @@ func (c Config) Digest() string {
 	if err != nil {
 		panic(err) // plain fields cannot fail
 	}
-	var sum [8]byte
-	return hex.EncodeToString(xxhashSum(sum[:0], data))
-}
-
-func xxhashSum(dst, data []byte) []byte {
-	h := xxhash.New()
-	h.Write(data)
-	return h.Sum(dst)
+	return fmt.Sprintf("%016x", xxhash.Sum64(data))
 }
 
 // store returns the part that the store needs.

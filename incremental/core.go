@@ -34,11 +34,10 @@ type Core struct {
 type Result struct {
 	Position  event.Position
 	Time      event.Time
-	Events    int               // applied or refused, not counting what did not decode
-	Refused   []event.Refusal   // by the store or the core; the batch holds the decoder's
-	Estimates []quant.Estimate  // by community, then in the order of the configuration
-	Delta     *graphstore.Delta // what changed; valid until the next Step
-	Vacuumed  bool              // the store is in its canonical order: Save now or never
+	Events    int              // applied or refused, not counting what did not decode
+	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
+	Estimates []quant.Estimate // by community, then in the order of the configuration
+	Vacuumed  bool             // the store is in its canonical order: Save now or never
 }
 
 // New returns a cold core that has seen nothing.
@@ -73,7 +72,7 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.classify(view, delta, b.Emit)
 	before := c.time
 	c.position, c.time = b.Last, b.Time
-	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused, Delta: delta}
+	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused}
 	if b.Emit {
 		c.warmUp(view)
 		result.Estimates = c.estimate(view)
