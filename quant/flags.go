@@ -19,6 +19,7 @@ const (
 	FlagNoCoverage     = "no-coverage"
 	FlagNoLabels       = "no-labels"
 	FlagMixedModel     = "mixed-model"
+	FlagModelSwitching = "model-switching"
 	FlagBelowFloor     = "below-privacy-floor"
 )
 
@@ -74,6 +75,10 @@ var flagDocs = []FlagDoc{
 	{
 		FlagMixedModel, "the predictions of labels and members come from more than one model version",
 		"finish predicting with the new version",
+	},
+	{
+		FlagModelSwitching, "predictions of another model version are arriving, or replaced the old ones since the last estimate",
+		"wait until the new version has covered the labels; changes around the switch are the model's, not the community's",
 	},
 	{
 		FlagBelowFloor, "the community is smaller than the privacy floor, so nothing else is published",
