@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -181,10 +182,46 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	if err := os.Mkdir(newer, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":2,"shards":[]}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":3,"shards":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := dir.Load(); !errors.Is(err, ErrNewer) {
 		t.Errorf("load beside a newer format: %v, want ErrNewer", err)
+	}
+}
+
+// A checkpoint of an older release must stop a start with a message that says what
+// to do, and stay where it is.
+func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
+	root := t.TempDir()
+	dir, err := Open(Disk{}, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dir.Save(Manifest{Position: 4}, sections(4)); err != nil {
+		t.Fatal(err)
+	}
+	older := filepath.Join(root, fileName(9))
+	if err := os.Mkdir(older, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	data, err := Manifest{Format: Format - 1, Position: 9, Version: "v0.1"}.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(older, manifestFile), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = dir.Load()
+	if !errors.Is(err, ErrOlder) {
+		t.Fatalf("load of an older format: %v, want ErrOlder", err)
+	}
+	for _, part := range []string{root, "v0.1", "format 1", "Move the directory", "from the log"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the message lacks %q: %v", part, err)
+		}
+	}
+	if _, err := os.Stat(older); err != nil {
+		t.Error(err)
 	}
 }

@@ -24,7 +24,9 @@ var ErrAllDamaged = errors.New("checkpoint: none is intact")
 // Load returns the newest intact checkpoint, or nil when there is none. Newer
 // ones that are damaged are renamed and listed in Damaged, or in the error when
 // none is left, which matches ErrAllDamaged. A checkpoint of a newer release stops
-// the search: going back to an older one would undo what that release did.
+// the search, since going back to an older one would undo what that release did,
+// and so does one of an older release, since the log may not reach back to its
+// beginning.
 func (d *Dir) Load() (*Checkpoint, error) {
 	positions, err := d.List()
 	if err != nil {
@@ -37,8 +39,8 @@ func (d *Dir) Load() (*Checkpoint, error) {
 		case err == nil:
 			c.Damaged = damaged
 			return c, nil
-		case errors.Is(err, ErrNewer):
-			return nil, err
+		case errors.Is(err, ErrNewer), errors.Is(err, ErrOlder):
+			return nil, fmt.Errorf("%s: %w", d.path, err)
 		}
 		damaged = append(damaged, err.Error())
 		name := filepath.Join(d.path, fileName(p))

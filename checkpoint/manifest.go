@@ -11,8 +11,12 @@ import (
 )
 
 // Format is the version of the manifest and of the state in the sections. A
-// binary reads this one and refuses newer ones.
-const Format = 1
+// binary reads this one and refuses others. A field that the manifest gains is left
+// out of its JSON when it is zero, so that the checksum of an older one still fits.
+//
+//	1  core.json and classifier.bin beside Arrow files
+//	2  every section is an Arrow file
+const Format = 2
 
 // Manifest says what a checkpoint holds and where in which history it stands.
 type Manifest struct {
@@ -54,6 +58,10 @@ type Entry struct {
 // ErrNewer is matched when a checkpoint was written by a later release.
 var ErrNewer = errors.New("checkpoint: written by a newer release")
 
+// ErrOlder is matched when a checkpoint was written by an earlier release, whose
+// state this one does not read.
+var ErrOlder = errors.New("checkpoint: written by an older release")
+
 // encode returns the manifest as it is written, its checksum filled in.
 func (m Manifest) encode() ([]byte, error) {
 	m.Checksum = ""
@@ -81,6 +89,9 @@ func decodeManifest(data []byte) (Manifest, error) {
 		return m, fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, m.Format, Format)
 	case !bytes.Equal(again, data):
 		return m, errors.New("manifest does not match its checksum")
+	case m.Format < Format:
+		return m, fmt.Errorf("%w (%s): format %d, this one reads %d. Move the directory of checkpoints away"+
+			" to build the state anew from the log, or go on with that release", ErrOlder, m.Version, m.Format, Format)
 	}
 	return m, nil
 }

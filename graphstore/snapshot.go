@@ -160,6 +160,8 @@ func (v *vector) arrowType() arrow.DataType {
 		return timestamps
 	case textVector:
 		return arrow.BinaryTypes.String
+	case bytesVector:
+		return arrow.BinaryTypes.Binary
 	case u32ListVector:
 		return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Uint32)
 	case f64ListVector:

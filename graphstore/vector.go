@@ -18,6 +18,7 @@ const (
 	f64Vector
 	timeVector     // event.Time
 	textVector     // UTF-8
+	bytesVector    // of any kind
 	u32ListVector  // lists of u32
 	f64ListVector  // lists of f64
 	f64FixedVector // lists of width f64
@@ -30,7 +31,7 @@ type vector struct {
 	kind    vectorKind
 	width   int     // f64FixedVector only
 	rows    int     //
-	offsets []int32 // texts and lists only: rows + 1
+	offsets []int32 // texts, bytes and lists only: rows + 1
 	data    []byte  // the elements, or what the offsets point into
 	valid   []byte  // a bit for each row, lowest first; nil when every row is
 	nulls   int
@@ -163,7 +164,7 @@ func listOf[T numbers](v *vector, i int) []T {
 // sizeOf returns the bytes of an element, or of an element of a list.
 func (k vectorKind) sizeOf() int {
 	switch k {
-	case u8Vector, textVector:
+	case u8Vector, textVector, bytesVector:
 		return 1
 	case i32Vector, u32Vector, u32ListVector:
 		return 4
@@ -172,7 +173,7 @@ func (k vectorKind) sizeOf() int {
 }
 
 func (k vectorKind) hasOffsets() bool {
-	return k == textVector || k == u32ListVector || k == f64ListVector
+	return k == textVector || k == bytesVector || k == u32ListVector || k == f64ListVector
 }
 
 // check reports whether the vector's parts fit together, so that no row of it can

@@ -64,7 +64,7 @@ func (c *Core) heard(view graphstore.View) []iter.Seq[neighborhood.Hearing] {
 
 // restoreClassifier counts Enq anew, which gives the same bits, or restores the
 // field of Diffusion.
-func (c *Core) restoreClassifier(view graphstore.View, data []byte) (err error) {
+func (c *Core) restoreClassifier(view graphstore.View, sections map[string][]byte) error {
 	switch c.config.Classifier {
 	case classifier.EnqName:
 		c.enq = classifier.NewEnq(c.config.Classes)
@@ -72,7 +72,16 @@ func (c *Core) restoreClassifier(view graphstore.View, data []byte) (err error) 
 			return fmt.Errorf("the prediction of vertex %d is not that of its labelled neighbours", list[0].V)
 		}
 	case classifier.DiffusionName:
+		rows, err := readRows[classifierRow](sections, classifierSection)
+		if err != nil {
+			return err
+		}
+		var data []byte
+		for _, row := range rows {
+			data = append(data, row.State...)
+		}
 		c.walks, err = classifier.Restore(c.config.Classes, view, data)
+		return err
 	}
-	return err
+	return nil
 }

@@ -2,8 +2,8 @@ package incremental
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
+	"slices"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -13,38 +13,48 @@ import (
 	"gqlstream/quant"
 )
 
-// Section is a part of a core's state: an Arrow IPC file, but for core.json and
-// classifier.bin.
+// Section is a part of a core's state: an Arrow IPC file.
 type Section struct {
 	Name string
 	Data []byte
 }
 
 const (
-	coreSection  = "core.json"
 	tableSuffix  = ".arrow"
 	fieldPattern = "field-%05d.arrow" // by community
 
-	classifierSection = "classifier.bin" // of diffusion
+	coreSection       = "core.arrow"       // coreRow: one row
+	kernelsSection    = "kernels.arrow"    // kernelRow: one for each community
+	publishedSection  = "published.arrow"  // publishedRow: one for each estimate that can change
+	classifierSection = "classifier.arrow" // classifierRow: parts of its binary form
 )
 
-// coreState is what a core holds besides its graph and its kernels. Neighbourhood
-// sums and tallies are not in it: they are exact functions of the graph and of the
-// kernels, and counting them anew gives the same bits.
-type coreState struct {
-	Position    event.Position   `json:"position"`
-	Time        event.Time       `json:"time"`
-	Warm        bool             `json:"warm"`
-	Communities []communityState `json:"communities"`
+// coreRow, kernelRow and publishedRow are what a core holds besides its graph and
+// the vectors of its kernels. Neighbourhood sums and tallies are not in it: they
+// are exact functions of the graph and of the kernels, and counting them anew gives
+// the same bits. A new field is a new column; raise checkpoint.Format with it.
+type coreRow struct {
+	Position event.Position
+	Time     event.Time
+	Warm     bool
 }
 
-type communityState struct {
-	Name      string            `json:"name"`
-	Progress  tally.Progress    `json:"progress"`        // since its last estimate
-	Field     []byte            `json:"field,omitempty"` // of the field, beside its vectors
-	Published []*quant.Snapshot `json:"published,omitempty"`
-	Version   uint32            `json:"version"` // model version of the last estimates
+type kernelRow struct {
+	Name           string
+	tally.Progress        // since its last estimate
+	Field          []byte // of the field, beside its vectors
+	Version        uint32 // model version of the last estimates
 }
+
+type publishedRow struct {
+	Community, Place uint32 // the estimate's place in the configuration
+	quant.Snapshot
+}
+
+// classifierRow is a part of at most classifierPartBytes of the classifier.
+type classifierRow struct{ State []byte }
+
+const classifierPartBytes = 64 << 20
 
 // Save returns the state of the core as it is after a step whose Result.Vacuumed
 // is set: then a restored core and one that never stopped hold the same bytes. The
@@ -73,39 +83,65 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 			return nil, fmt.Errorf("incremental: save: %w", err)
 		}
 	}
-	state := coreState{Position: c.position, Time: c.time, Warm: c.warm}
-	for id, k := range c.kernels {
-		community := communityState{
-			Name: c.View().CommunityName(graphstore.Community(id)), Published: k.published,
-			Version: k.version, Progress: c.tallies.Progress(graphstore.Community(id)),
-		}
-		if k.field != nil {
-			vectors := k.field.State()
-			community.Field = vectors.Rest
-			err := add(fmt.Sprintf(fieldPattern, id), func(w *bytes.Buffer) error {
-				return graphstore.WriteFloats(w, []graphstore.Floats{{Name: "z", Values: vectors.Z}, {Name: "r", Values: vectors.R}})
-			})
-			if err != nil {
-				return nil, fmt.Errorf("incremental: save: %w", err)
-			}
-		}
-		state.Communities = append(state.Communities, community)
+	kernels, published, err := c.kernelRows(add)
+	if err == nil && c.walks != nil {
+		err = add(classifierSection, c.writeClassifier)
 	}
-	if c.walks != nil {
-		err := add(classifierSection, func(w *bytes.Buffer) error {
-			data, err := c.walks.AppendBinary(nil)
-			w.Write(data)
-			return err
+	if err == nil {
+		err = add(publishedSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, published) })
+	}
+	if err == nil {
+		err = add(kernelsSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, kernels) })
+	}
+	if err == nil {
+		err = add(coreSection, func(w *bytes.Buffer) error {
+			return graphstore.WriteRows(w, []coreRow{{c.position, c.time, c.warm}})
 		})
-		if err != nil {
-			return nil, fmt.Errorf("incremental: save: %w", err)
-		}
 	}
-	err := add(coreSection, func(w *bytes.Buffer) error { return json.NewEncoder(w).Encode(state) })
 	if err != nil {
 		return nil, fmt.Errorf("incremental: save: %w", err)
 	}
 	return sections, nil
+}
+
+// kernelRows adds the fields' vectors as sections and returns the rest of the
+// communities' state.
+func (c *Core) kernelRows(add func(string, func(*bytes.Buffer) error) error) (rows []kernelRow, published []publishedRow, err error) {
+	for id, k := range c.kernels {
+		row := kernelRow{
+			Name: c.View().CommunityName(graphstore.Community(id)), Version: k.version,
+			Progress: c.tallies.Progress(graphstore.Community(id)),
+		}
+		for i, s := range k.published {
+			if s != nil {
+				published = append(published, publishedRow{uint32(id), uint32(i), *s})
+			}
+		}
+		if k.field != nil {
+			vectors := k.field.State()
+			row.Field = vectors.Rest
+			err := add(fmt.Sprintf(fieldPattern, id), func(w *bytes.Buffer) error {
+				return graphstore.WriteFloats(w, []graphstore.Floats{{Name: "z", Values: vectors.Z}, {Name: "r", Values: vectors.R}})
+			})
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, published, nil
+}
+
+func (c *Core) writeClassifier(w *bytes.Buffer) error {
+	data, err := c.walks.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	var rows []classifierRow
+	for part := range slices.Chunk(data, classifierPartBytes) {
+		rows = append(rows, classifierRow{part})
+	}
+	return graphstore.WriteRows(w, rows)
 }
 
 // Restore returns the core whose state the sections are; their checksums have been
@@ -124,10 +160,18 @@ func Restore(config Config, sections map[string][]byte) (*Core, error) {
 }
 
 func (c *Core) restore(sections map[string][]byte) error {
-	var state coreState
-	if err := json.Unmarshal(sections[coreSection], &state); err != nil {
-		return fmt.Errorf("section %s: %w", coreSection, err)
+	core, err := readRows[coreRow](sections, coreSection)
+	if err == nil && len(core) != 1 {
+		err = fmt.Errorf("section %s: %d rows, want one", coreSection, len(core))
 	}
+	if err != nil {
+		return err
+	}
+	kernels, err := c.readKernels(sections)
+	if err != nil {
+		return err
+	}
+	state := core[0]
 	store, err := graphstore.Load(c.config.store(), func(t graphstore.Table) ([]byte, error) {
 		data, ok := sections[string(t)+tableSuffix]
 		if !ok {
@@ -144,7 +188,7 @@ func (c *Core) restore(sections map[string][]byte) error {
 	view := store.View()
 	families := c.config.families()
 	if c.warm {
-		if err := c.restoreClassifier(view, sections[classifierSection]); err != nil {
+		if err := c.restoreClassifier(view, sections); err != nil {
 			return err
 		}
 	}
@@ -152,11 +196,11 @@ func (c *Core) restore(sections map[string][]byte) error {
 	if !c.warm {
 		return nil
 	}
-	if len(state.Communities) != view.Communities() {
-		return fmt.Errorf("kernels of %d communities, the graph has %d", len(state.Communities), view.Communities())
+	if len(kernels) != view.Communities() {
+		return fmt.Errorf("kernels of %d communities, the graph has %d", len(kernels), view.Communities())
 	}
 	c.tallies.Rebuild(view, c.sums)
-	for id, community := range state.Communities {
+	for id, community := range kernels {
 		if err := c.restoreCommunity(graphstore.Community(id), community, view, sections); err != nil {
 			return fmt.Errorf("community %s: %w", community.Name, err)
 		}
@@ -164,9 +208,55 @@ func (c *Core) restore(sections map[string][]byte) error {
 	return nil
 }
 
-func (c *Core) restoreCommunity(id graphstore.Community, state communityState, view graphstore.View, sections map[string][]byte) error {
+// readRows reads a section of rows.
+func readRows[T any](sections map[string][]byte, name string) ([]T, error) {
+	data, ok := sections[name]
+	if !ok {
+		return nil, fmt.Errorf("section %s is missing", name)
+	}
+	rows, err := graphstore.ReadRows[T](data)
+	if err != nil {
+		return nil, fmt.Errorf("section %s: %w", name, err)
+	}
+	return rows, nil
+}
+
+// kernelState is a kernelRow with what was published of the community.
+type kernelState struct {
+	kernelRow
+	published []*quant.Snapshot
+}
+
+func (c *Core) readKernels(sections map[string][]byte) ([]kernelState, error) {
+	rows, err := readRows[kernelRow](sections, kernelsSection)
+	if err != nil {
+		return nil, err
+	}
+	published, err := readRows[publishedRow](sections, publishedSection)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]kernelState, len(rows))
+	for i, row := range rows {
+		states[i].kernelRow = row
+	}
+	for i := range published {
+		p := &published[i]
+		if int(p.Community) >= len(states) || int(p.Place) >= len(c.config.Estimates) {
+			return nil, fmt.Errorf("section %s: estimate %d of community %d", publishedSection, p.Place, p.Community)
+		}
+		list := &states[p.Community].published
+		for len(*list) <= int(p.Place) {
+			*list = append(*list, nil)
+		}
+		(*list)[p.Place] = &p.Snapshot
+	}
+	return states, nil
+}
+
+func (c *Core) restoreCommunity(id graphstore.Community, state kernelState, view graphstore.View, sections map[string][]byte) error {
 	k := c.newKernel()
-	k.published, k.version = state.Published, state.Version
+	k.published, k.version = state.published, state.Version
 	c.kernels = append(c.kernels, k)
 	defer c.tallies.SetProgress(id, state.Progress) // counting anew is no progress
 	if k.field == nil {

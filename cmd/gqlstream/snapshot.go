@@ -144,35 +144,13 @@ func (c *snapshotInspectCmd) Run(con console) error {
 	}
 	fmt.Fprintln(table, "\nSECTION\tROWS\tBYTES\tCHECKSUM")
 	for _, s := range m.Sections {
-		rows, err := sectionRows(view, s.Name, read.Sections[s.Name])
+		rows, err := graphstore.CountRows(read.Sections[s.Name])
 		if err != nil {
-			return err
+			return fmt.Errorf("section %s: %w", s.Name, err)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", s.Name, rows, s.Bytes, s.Checksum)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", s.Name, rows, s.Bytes, s.Checksum)
 	}
 	return table.Flush()
-}
-
-// sectionRows counts the rows of a section: of a table, or of the vectors of a
-// kernel.
-func sectionRows(view graphstore.View, name string, data []byte) (string, error) {
-	table, isTable := strings.CutSuffix(name, ".arrow")
-	switch {
-	case !isTable:
-		return "-", nil
-	case strings.HasPrefix(name, "field-"):
-		columns, err := graphstore.ReadFloats(data, "z", "r")
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprint(len(columns[0].Values)), nil
-	}
-	rows := int64(0)
-	for _, record := range view.Records(graphstore.Table(table)) {
-		rows += record.NumRows()
-		record.Release()
-	}
-	return fmt.Sprint(rows), nil
 }
 
 // loadStore reads the graph of a verified checkpoint.

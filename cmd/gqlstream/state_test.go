@@ -209,7 +209,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	const seed = 5
 	state, config, _ := savedState(t, seed)
 	inspected, _ := mustRun(t, "snapshot", "inspect", "--state", state)
-	for _, text := range []string{"position", "vertices.arrow", "field-00000.arrow", "core.json"} {
+	for _, text := range []string{"position", "vertices.arrow", "field-00000.arrow", "core.arrow", "published.arrow"} {
 		if !strings.Contains(inspected, text) {
 			t.Errorf("inspect does not show %s:\n%s", text, inspected)
 		}

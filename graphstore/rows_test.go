@@ -1,0 +1,66 @@
+package graphstore
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/google/go-cmp/cmp"
+
+	"gqlstream/ingest/event"
+)
+
+type testRow struct {
+	Name  string
+	At    event.Position
+	Time  event.Time
+	Kind  uint32
+	Value float64
+	Data  []byte
+	List  []uint32
+	InnerRow
+}
+
+// InnerRow is embedded, as a struct of another package would be.
+type InnerRow struct {
+	Share []float64
+	Solid bool
+}
+
+// Rows of every kind of column must come back, and be what any Arrow reader sees.
+func TestRowsRoundTrip(t *testing.T) {
+	for _, n := range []int{0, 1, 3, chunkRowsMax + 5} {
+		rows := make([]testRow, n)
+		for i := range rows {
+			rows[i] = testRow{
+				Name: string(rune('a' + i%26)), At: event.Position(1 << 60), Time: event.Time(-i), Kind: uint32(i),
+				Value: -1 / float64(i+1), InnerRow: InnerRow{Solid: i%2 == 0},
+			}
+			if i%3 == 1 {
+				rows[i].Data, rows[i].List, rows[i].Share = []byte{0, 255}, []uint32{7}, []float64{0.5, 1}
+			}
+		}
+		var data bytes.Buffer
+		if err := WriteRows(&data, rows); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadRows[testRow](data.Bytes())
+		if diff := cmp.Diff(rows, append([]testRow{}, got...)); err != nil || diff != "" {
+			t.Fatalf("%d rows: %v\n%s", n, err, diff)
+		}
+		if count, err := CountRows(data.Bytes()); err != nil || count != int64(n) {
+			t.Errorf("%d rows are counted as %d, %v", n, count, err)
+		}
+		if _, err := ReadRows[InnerRow](data.Bytes()); err == nil {
+			t.Error("rows of another struct were read")
+		}
+		file, err := ipc.NewFileReader(bytes.NewReader(data.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := file.Schema().Field(8).Name; got != "solid" {
+			t.Errorf("column 8 is %q", got)
+		}
+		file.Close()
+	}
+}
