@@ -39,9 +39,10 @@ var mayImport = map[string][]string{
 	},
 	"checkpoint": {}, // knows files, not what is in them
 	"evaluate":   {"ingest/event", "graphstore", "incremental/diffusion", "incremental", "quant"},
+	"explain":    {"ingest/event", "graphstore", "incremental", "quant"},
 	"cmd/gqlstream": {
 		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "incremental/classifier", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate", "bench",
+		"incremental/tally", "incremental/classifier", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate", "explain", "bench",
 	},
 	"bench": {
 		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental", "quant", "checkpoint",
@@ -65,7 +66,7 @@ var arrowFiles = []string{
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "incremental", "incremental/diffusion", "incremental/neighborhood",
-	"incremental/tally", "incremental/classifier", "quant",
+	"incremental/tally", "incremental/classifier", "quant", "explain",
 }
 
 // outside are the imports that the core does without. Snapshots are written by

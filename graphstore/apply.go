@@ -28,7 +28,7 @@ type work struct {
 // until the next Apply; strings of the batch are not kept.
 //
 // A refused event changes nothing. Assertions that something is absent (an edge
-// removed, a label withdrawn, a member leaving) do not create the vertices and
+// removed, a label or prediction withdrawn, a member leaving) do not create the vertices and
 // communities they name. An erased vertex loses its edges, label, prediction,
 // attributes, memberships and name; its index is free from the next Apply on.
 func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {

@@ -100,7 +100,7 @@ func (s *Store) applyPredictions(b *event.Batch) {
 	w := &s.work
 	for i := range b.Predictions {
 		p := &b.Predictions[i]
-		if reserved(p.Version) {
+		if IsDerived(p.Version) {
 			s.refuseReserved(b, i)
 			continue
 		}
@@ -108,7 +108,7 @@ func (s *Store) applyPredictions(b *event.Batch) {
 			s.refuse(b, event.KindPrediction, i, reason, "")
 			continue
 		}
-		if v, ok := s.subject(b, event.KindPrediction, i, p.Vertex, true); ok {
+		if v, ok := s.subject(b, event.KindPrediction, i, p.Vertex, p.Units != nil); ok {
 			w.predictions = append(w.predictions, entry{uint64(v), uint32(i)})
 		}
 	}
@@ -117,7 +117,7 @@ func (s *Store) applyPredictions(b *event.Batch) {
 		if i+1 < len(w.predictions) && w.predictions[i+1].key == e.key {
 			continue
 		}
-		if e.at == fromErasure {
+		if e.at == fromErasure || b.Predictions[e.at].Units == nil {
 			s.setPrediction(&s.delta, &w.units, Vertex(e.key), nil, noVersion)
 		} else {
 			p := &b.Predictions[e.at]
@@ -128,6 +128,9 @@ func (s *Store) applyPredictions(b *event.Batch) {
 
 // acceptPrediction validates a prediction and gives its version an index.
 func (s *Store) acceptPrediction(p *event.Prediction) (event.Reason, bool) {
+	if p.Units == nil {
+		return "", true // withdrawn
+	}
 	if len(p.Units) != s.config.Classes {
 		return event.WrongClasses, false
 	}

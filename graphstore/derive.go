@@ -56,8 +56,9 @@ func (w View) DerivedVersion(name string) (uint32, bool) {
 	return version, known
 }
 
-// reserved reports whether an event may not use a model version.
-func reserved(version string) bool { return strings.HasPrefix(version, DerivedPrefix) }
+// IsDerived reports whether a model version is that of a built-in classifier, which
+// no event may use.
+func IsDerived(version string) bool { return strings.HasPrefix(version, DerivedPrefix) }
 
 // refuseReserved is why it may not.
 func (s *Store) refuseReserved(b *event.Batch, i int) {

@@ -118,6 +118,9 @@ func (h *history) label() event.Label {
 }
 
 func (h *history) prediction() event.Prediction {
+	if h.rng.IntN(6) == 0 {
+		return event.Prediction{Vertex: h.id(), Position: h.position} // withdrawn
+	}
 	units := make([]uint32, h.classes)
 	left := uint32(event.One)
 	for i := range units[1:] {

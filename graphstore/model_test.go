@@ -119,6 +119,10 @@ func (m *model) apply(b *event.Batch) {
 		m.labels[cloneID(l.Vertex)] = Label{Class: l.Class, Role: l.Role}
 	}
 	for _, p := range b.Predictions {
+		if p.Units == nil {
+			delete(m.predictions, p.Vertex)
+			continue
+		}
 		m.mention(p.Vertex)
 		if !slices.Contains(m.versions, p.Version) {
 			m.versions = append(m.versions, string([]byte(p.Version)))

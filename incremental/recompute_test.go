@@ -42,6 +42,7 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 	for seed := range uint64(histories) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true,
+			Withdraw: seed%4 == 0,
 		})
 		core, err := New(allMethods(stream.Config.Classes))
 		if err != nil {

@@ -172,20 +172,11 @@ func (c *Core) restore(sections map[string][]byte) error {
 		return err
 	}
 	state := core[0]
-	store, err := graphstore.Load(c.config.store(), func(t graphstore.Table) ([]byte, error) {
-		data, ok := sections[string(t)+tableSuffix]
-		if !ok {
-			return nil, fmt.Errorf("section %s%s is missing", t, tableSuffix)
-		}
-		return data, nil
-	})
-	if err != nil {
+	if err := c.restoreStore(sections); err != nil {
 		return err
 	}
-	c.store.Release()
-	c.store = store
 	c.position, c.time, c.warm = state.Position, state.Time, state.Warm
-	view := store.View()
+	view := c.store.View()
 	families := c.config.families()
 	if c.warm {
 		if err := c.restoreClassifier(view, sections); err != nil {

@@ -147,7 +147,7 @@ type Label struct {
 // Prediction asserts what a classifier says about a vertex.
 type Prediction struct {
 	Vertex   ID
-	Units    []uint32 // K units of 2^-30 that sum to One; owned by the batch
+	Units    []uint32 // K units of 2^-30 that sum to One, owned by the batch; nil withdraws, which no wire form says
 	Version  string   // model version; may be empty
 	Time     Time
 	Position Position

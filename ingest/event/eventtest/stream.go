@@ -22,6 +22,7 @@ type Config struct {
 	Erase       bool // vertices are erased now and then
 	TTL         bool // some edges expire
 	SelfLoops   bool // some edges lead from a vertex to itself, which must be refused
+	Withdraw    bool // some predictions are withdrawn, which no wire form can say
 }
 
 // Stream makes the batches of one log.
@@ -157,6 +158,9 @@ func (s *Stream) prediction() event.Prediction {
 	p := event.Prediction{
 		Vertex: s.id(s.vertex()), Units: s.units(), Version: "m" + strconv.Itoa(s.rand.IntN(3)),
 		Time: s.now, Position: s.next,
+	}
+	if s.Config.Withdraw && s.rand.IntN(5) == 0 {
+		p.Units, p.Version = nil, ""
 	}
 	return p
 }

@@ -1,0 +1,112 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// Place is where in the log a view stands.
+type Place struct {
+	Position event.Position
+	Time     event.Time
+}
+
+func (p Place) end(e quant.Estimate) quant.ExplanationEnd {
+	end := quant.ExplanationEnd{Position: uint64(p.Position), Estimate: e}
+	if p.Time != 0 {
+		end.Time = p.Time.String()
+	}
+	end.Estimate.Position, end.Estimate.Time = end.Position, end.Time
+	end.Estimate.Config, end.Estimate.SEChange = "", nil // of the copy, and of one step of it
+	return end
+}
+
+// To walks to the state of a view and returns what moved the estimate on the way.
+// Afterwards the copy is in that state.
+func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Explanation, error) {
+	own, _ := w.core.View().FindCommunity(w.options.Community)
+	community, known := view.FindCommunity(w.options.Community)
+	if !known {
+		return nil, ErrUnknown
+	}
+	here, there := read(w.core.View(), own), read(view, community)
+	causes := compare(here, there)
+	details := make([][]quant.Detail, len(causes))
+	for i := range causes { // before the walk, which changes the copy's view
+		details[i] = w.details(&causes[i], &here, &there)
+	}
+	w.most = 1<<len(causes) + 1
+	for i := range causes {
+		w.most += min(w.named(), len(causes[i].groups))
+	}
+	values, err := w.values(ctx, causes)
+	if err != nil {
+		return nil, err
+	}
+	x := &quant.Explanation{
+		Community: w.options.Community, Method: w.last.Method, Classes: w.options.Classes,
+		From: w.from, To: p.end(w.last), States: len(values), Causes: []quant.Cause{},
+	}
+	// The last combination is the end; walking on to it may have moved the last bits.
+	x.To.Estimate.Prevalence = values[len(values)-1]
+	for j, contribution := range shapley(len(causes), values) {
+		c := &causes[j]
+		x.Causes = append(x.Causes, quant.Cause{
+			Kind: c.kind, Contribution: contribution, Changes: len(c.groups),
+			Details: details[j],
+		})
+	}
+	x.Settle()
+	return x, w.largest(ctx, x, causes, &there)
+}
+
+func (w *Walk) named() int {
+	if w.options.Named == 0 {
+		return 0
+	}
+	return max(w.options.Candidates, w.options.Named)
+}
+
+// largest looks at changes alone: the copy, in the last state, takes each back, and
+// makes it again.
+func (w *Walk) largest(ctx context.Context, x *quant.Explanation, causes []cause, there *state) error {
+	if w.options.Named == 0 {
+		return nil
+	}
+	end := x.To.Estimate.Prevalence
+	for j := range causes {
+		candidates := w.candidates(&causes[j], there, end)
+		effects := make([]quant.Effect, 0, len(candidates))
+		for _, g := range candidates {
+			if err := w.put(ctx, []group{g}, before, true); err != nil {
+				return err
+			}
+			effects = append(effects, effectOf(g, end, w.last.Prevalence))
+			if err := w.put(ctx, []group{g}, after, false); err != nil {
+				return err
+			}
+		}
+		slices.SortStableFunc(effects, func(a, b quant.Effect) int {
+			return cmp.Compare(size(b.Effect), size(a.Effect))
+		})
+		x.Causes[j].Largest = effects[:min(len(effects), w.options.Named)]
+		x.Causes[j].Candidates = len(candidates)
+	}
+	return nil
+}
+
+func effectOf(g group, end, without []float64) quant.Effect {
+	e := quant.Effect{Vertex: g[0].u.String(), Effect: make([]float64, len(end))}
+	if g[0].kind == event.KindEdge {
+		e.Other = g[0].v.String()
+	}
+	for k := range end {
+		e.Effect[k] = end[k] - without[k]
+	}
+	return e
+}

@@ -1,0 +1,130 @@
+package explain
+
+import (
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
+
+// fact is what differs between the two states about one thing, with what it was
+// before and is after. Kind says which fields count.
+type fact struct {
+	kind event.Kind // edge, label, prediction or member
+	u, v event.ID   // v: the other end of an edge
+
+	weight       [2]float64 // 0: no edge
+	label        [2]graphstore.Label
+	units        [2][]uint32 // nil: no prediction
+	version      [2]string
+	multiplicity [2]uint32
+}
+
+// The two sides of a fact.
+const (
+	before = 0
+	after  = 1
+)
+
+// assert adds the event that makes one side of the fact true to a batch.
+func (f *fact) assert(b *event.Batch, community string, side int) {
+	switch f.kind {
+	case event.KindEdge:
+		w := f.weight[side]
+		b.Edges = append(b.Edges, event.Edge{Src: f.u, Dst: f.v, Weight: w, Remove: w == 0})
+	case event.KindLabel:
+		l := f.label[side]
+		b.Labels = append(b.Labels, event.Label{Vertex: f.u, Class: l.Class, Role: l.Role})
+	case event.KindPrediction:
+		b.Predictions = append(b.Predictions, event.Prediction{
+			Vertex: f.u, Units: f.units[side], Version: f.version[side],
+		})
+	case event.KindMember:
+		b.Members = append(b.Members, event.Member{
+			Community: community, Vertex: f.u, Multiplicity: f.multiplicity[side],
+		})
+	}
+}
+
+// group is the facts that are taken together when one change is looked at alone: a
+// fact, or a member with the prediction that came or went with it.
+type group []fact
+
+// state is one state of the graph as the comparison reads it.
+type state struct {
+	view         graphstore.View
+	multiplicity []uint32 // n: in the community
+}
+
+// read returns the state of a view for one community.
+func read(view graphstore.View, community graphstore.Community) state {
+	s := state{view: view, multiplicity: make([]uint32, view.Vertices())}
+	if view.Everyone(community) {
+		for v := range s.multiplicity {
+			if !view.Erased(graphstore.Vertex(v)) {
+				s.multiplicity[v] = 1
+			}
+		}
+		return s
+	}
+	members, multiplicities := view.Members(community)
+	for i, v := range members {
+		s.multiplicity[v] = multiplicities[i]
+	}
+	return s
+}
+
+// nobody is a vertex that the state does not have.
+const nobody = ^graphstore.Vertex(0)
+
+// find returns the vertex of a name, or nobody.
+func (s *state) find(id event.ID) graphstore.Vertex {
+	if v, known := s.view.Lookup(id); known {
+		return v
+	}
+	return nobody
+}
+
+func (s *state) label(v graphstore.Vertex) graphstore.Label {
+	if v == nobody {
+		return graphstore.Label{Class: event.NoClass}
+	}
+	return s.view.Label(v)
+}
+
+// prediction returns a copy of what an event said of v and its model version;
+// what a built-in classifier says follows from other facts.
+func (s *state) prediction(v graphstore.Vertex) ([]uint32, string) {
+	if v == nobody {
+		return nil, ""
+	}
+	units := s.view.Prediction(v)
+	if units == nil {
+		return nil, ""
+	}
+	version := s.view.Versions()[s.view.Version(v)]
+	if graphstore.IsDerived(version) {
+		return nil, ""
+	}
+	return append([]uint32(nil), units...), version
+}
+
+func (s *state) member(v graphstore.Vertex) uint32 {
+	if v == nobody {
+		return 0
+	}
+	return s.multiplicity[v]
+}
+
+// neighbors visits the neighbours of v and the weights of their edges.
+func (s *state) neighbors(v graphstore.Vertex, visit func(graphstore.Vertex, float64)) {
+	if v == nobody {
+		return
+	}
+	weights := s.view.Weights(v)
+	for i, u := range s.view.Neighbors(v) {
+		if weights == nil {
+			visit(u, 1)
+		} else {
+			visit(u, weights[i])
+		}
+	}
+}

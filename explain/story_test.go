@@ -1,0 +1,186 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"gqlstream/incremental"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// world is a ring of 40 vertices with chords, in two classes that the classifier
+// tells apart fairly well; every third vertex is labelled, half are members.
+func world() event.Batch {
+	var b event.Batch
+	for v := range uint64(40) {
+		id := event.NumberID(v)
+		b.Edges = append(b.Edges,
+			event.Edge{Src: id, Dst: event.NumberID((v + 1) % 40), Weight: 1},
+			event.Edge{Src: id, Dst: event.NumberID((v + 7) % 40), Weight: 2})
+		class := event.Class(v / 5 % 2)
+		if v%3 == 0 {
+			b.Labels = append(b.Labels, event.Label{Vertex: id, Class: class})
+		}
+		b.Predictions = append(b.Predictions, predicted(v, 0.7-0.4*float64(class)+0.01*float64(v%7), "m1"))
+		if v < 20 {
+			b.Members = append(b.Members, event.Member{Community: "c", Vertex: id, Multiplicity: 1})
+		}
+	}
+	return b
+}
+
+func predicted(v uint64, p float64, version string) event.Prediction {
+	first := uint32(p * event.One)
+	return event.Prediction{Vertex: event.NumberID(v), Units: []uint32{first, event.One - first}, Version: version}
+}
+
+// stories are what happens between the two places, and the one cause that must then
+// have all of the change.
+var stories = []struct {
+	cause  string
+	happen func(b *event.Batch)
+	detail quant.Detail
+}{
+	{quant.CauseJoined, func(b *event.Batch) {
+		for v := range uint64(6) {
+			b.Members = append(b.Members, event.Member{Community: "c", Vertex: event.NumberID(25 + v), Multiplicity: 1 + uint32(v%2)})
+		}
+	}, quant.Detail{What: "predicted right", Count: 4}}, // 25, 26, 28, 29: 27 and 30 are labelled
+	{quant.CauseLeft, func(b *event.Batch) {
+		for v := range uint64(5) {
+			b.Members = append(b.Members, event.Member{Community: "c", Vertex: event.NumberID(v)})
+		}
+	}, quant.Detail{What: "predicted left", Count: 3}},
+	{quant.CausePredictions, func(b *event.Batch) {
+		for v := range uint64(8) {
+			b.Predictions = append(b.Predictions, predicted(v, 0.9, "m1"))
+		}
+	}, quant.Detail{What: "of members", Count: 8}},
+	{quant.CauseModel, func(b *event.Batch) {
+		for v := range uint64(40) {
+			b.Predictions = append(b.Predictions, predicted(v, 0.8-0.5*float64(v/5%2), "m2"))
+		}
+	}, quant.Detail{What: "m1 → m2", Count: 40}},
+	{quant.CauseLabels, func(b *event.Batch) {
+		for v := range uint64(9) {
+			b.Labels = append(b.Labels, event.Label{Vertex: event.NumberID(v), Class: 0})
+		}
+	}, quant.Detail{What: "changed", Count: 1}},
+	{quant.CauseEdges, func(b *event.Batch) {
+		b.Edges = append(b.Edges,
+			event.Edge{Src: event.NumberID(0), Dst: event.NumberID(1), Remove: true},
+			event.Edge{Src: event.NumberID(2), Dst: event.NumberID(30), Weight: 4},
+			event.Edge{Src: event.NumberID(3), Dst: event.NumberID(10), Weight: 8},
+			event.Edge{Src: event.NumberID(21), Dst: event.NumberID(35), Weight: 4})
+	}, quant.Detail{What: "gone", Count: 1}},
+}
+
+// When only one thing happened it must have all of the change, whatever the method.
+func TestOneThingHappenedHasAllOfTheChange(t *testing.T) {
+	for _, method := range []quant.Method{quant.Auto, quant.SISNACC, quant.PACC, quant.ML, quant.Diff} {
+		for _, story := range stories {
+			t.Run(fmt.Sprintf("%s/%s", method, story.cause), func(t *testing.T) {
+				var b event.Batch
+				story.happen(&b)
+				x := tell(t, method, b)
+				if kinds := kindsOf(x); !slices.Equal(kinds, []string{story.cause}) {
+					t.Fatalf("causes %v, want %s alone", kinds, story.cause)
+				}
+				moved := 0.0
+				for k := range x.Change {
+					moved += math.Abs(x.Change[k])
+					if off := x.Causes[0].Contribution[k] - x.Change[k]; math.Abs(off) > 1e-12 {
+						t.Errorf("class %d: contribution %v of a change of %v", k, x.Causes[0].Contribution[k], x.Change[k])
+					}
+				}
+				if moved < 1e-3 && !(method == quant.PACC && story.cause == quant.CauseEdges) {
+					t.Errorf("nothing moved: %v", x.Change)
+				}
+				if !slices.Contains(x.Causes[0].Details, story.detail) {
+					t.Errorf("details %v, want %v among them", x.Causes[0].Details, story.detail)
+				}
+			})
+		}
+	}
+}
+
+// Everything at once must give every cause its part, and the parts must sum to the
+// change.
+func TestEverythingAtOnce(t *testing.T) {
+	var b event.Batch
+	for _, story := range stories {
+		if story.cause != quant.CauseModel {
+			story.happen(&b)
+		}
+	}
+	b.Predictions = append(b.Predictions, predicted(33, 0.1, "m2"))
+	x := tell(t, quant.Auto, b)
+	if len(x.Causes) != len(kinds) || x.States != 64 {
+		t.Fatalf("%d causes over %d states, want all %d over 64", len(x.Causes), x.States, len(kinds))
+	}
+	for k := range x.Change {
+		if math.Abs(x.Numerical[k]) > 1e-9 {
+			t.Errorf("class %d: %v is left over", k, x.Numerical[k])
+		}
+	}
+}
+
+// A vertex that appears with its prediction as it joins has joined, and has not had
+// its prediction changed; the largest effects must be exact and come first.
+func TestWhoJoinsBringsItsPrediction(t *testing.T) {
+	var b event.Batch
+	for v := uint64(100); v < 110; v++ {
+		p := 0.6
+		if v == 104 {
+			p = 0
+		}
+		b.Members = append(b.Members, event.Member{Community: "c", Vertex: event.NumberID(v), Multiplicity: 1})
+		b.Predictions = append(b.Predictions, predicted(v, p, "m1"))
+	}
+	x := tell(t, quant.PCC, b)
+	if kinds := kindsOf(x); !slices.Equal(kinds, []string{quant.CauseJoined}) {
+		t.Fatalf("causes %v, want joined alone", kinds)
+	}
+	c := x.Causes[0]
+	if len(c.Largest) != 3 || c.Largest[0].Vertex != "104" || c.Candidates != 10 {
+		t.Fatalf("largest %+v of %d, want 104 first, three of 10", c.Largest, c.Candidates)
+	}
+	// 104 alone moves the mean prediction of the 23 members without a label from
+	// the mean of the other 22 (pcc counts labelled members apart).
+	to := x.To.Estimate
+	if got, want := c.Largest[0].Effect[0]+c.Largest[0].Effect[1], 0.0; math.Abs(got-want) > 1e-12 {
+		t.Errorf("effects on the two shares sum to %v", got)
+	}
+	n := to.Members
+	without := (to.Prevalence[0]*n - 0) / n // its own share of the sum is zero
+	if effect := c.Largest[0].Effect[0]; effect >= 0 || without+effect > to.Prevalence[0] {
+		t.Errorf("104, predicted right for certain, moves left by %v", effect)
+	}
+}
+
+// tell explains the world before and after a batch.
+func tell(t *testing.T, method quant.Method, b event.Batch) *quant.Explanation {
+	t.Helper()
+	options := quant.DefaultOptions()
+	options.Method = method
+	config := incremental.Config{Classes: 2, Estimates: []quant.Options{options}}
+	graph := twin(t, config)
+	graphOnly(graph, world())
+	w, err := Begin(context.Background(), graph.View(), Place{Position: 1}, Options{
+		Config: config, Community: "c", Estimate: options, Classes: []string{"left", "right"}, Named: 3,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	graphOnly(graph, b)
+	x, err := w.To(context.Background(), graph.View(), Place{Position: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
