@@ -24,9 +24,9 @@ type FileInput struct {
 // compressed. Its columns are
 //
 //	edges        src, dst [, weight] [, time] [, op] [, ttl]
-//	labels       vertex, label [, role] [, time]    a null or -1 is no label
-//	predictions  vertex, p0, p1, ... [, version] [, time]
-//	             vertex, class [, version] [, time]
+//	labels       vertex, label [, role] [, time] [, ttl]    a null or -1 is no label
+//	predictions  vertex, p0, p1, ... [, version] [, time] [, ttl]
+//	             vertex, class [, version] [, time] [, ttl]
 //	members      community, vertex [, multiplicity] [, op] [, time]
 //	vertices     vertex [, erase] [, time], and every other column an attribute
 //

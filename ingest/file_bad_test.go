@@ -43,6 +43,8 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 		{"label.csv", "vertex,label", "1,2", "1,3", event.UnknownClass, "column label: class 3, there are classes 0 to 2"},
 		{"label.csv", "vertex,label", "1,-1", "1,-2", event.UnknownClass, "column label:"},
 		{"label.csv", "vertex,label,role", "1,2,train", "1,2,test", event.BadValue, `column role: "test": want calibrate or train`},
+		{"label.csv", "vertex,label,ttl", "1,2,36h", "1,2,soon", event.BadValue, "column ttl:"},
+		{"prediction.csv", "vertex,class,ttl", "1,2,60", "1,2,0", event.BadValue, "column ttl:"},
 		{"label.ndjson", "", `{"vertex":1,"label":null}`, `{"vertex":1}`, event.MissingField, "column label: missing"},
 		{"prediction.csv", "vertex,p0,p1,p2", "1,0.5,0.5,0", "1,0.5,0.5,0.5", event.NotNormal, "sum to 1.5"},
 		{"prediction.csv", "vertex,p0,p1,p2", "1,0.5,0.5,0", "1,-0.5,1,0.5", event.NotNormal, "-0.5"},

@@ -25,10 +25,12 @@ const (
 
 	labelClassSlot = 2
 	labelRoleSlot  = 3
+	labelTTLSlot   = 4
 
 	predictionClassSlot   = 2
 	predictionVersionSlot = 3
 	predictionListSlot    = 4 // probabilities as a list
+	predictionTTLSlot     = 5
 
 	memberCommunitySlot    = 2
 	memberMultiplicitySlot = 3
@@ -61,6 +63,7 @@ var fileColumns = [event.Kinds][]fileColumn{
 		{[]string{"vertex", "id"}, true},
 		{[]string{"label", "class"}, true},
 		{[]string{"role"}, false},
+		{[]string{"ttl"}, false},
 	},
 	event.KindPrediction: {
 		{[]string{"time", "ts"}, false},
@@ -68,6 +71,7 @@ var fileColumns = [event.Kinds][]fileColumn{
 		{[]string{"class"}, false},
 		{[]string{"version", "model", "model_version"}, false},
 		{[]string{"probabilities", "p"}, false},
+		{[]string{"ttl"}, false},
 	},
 	event.KindMember: {
 		{[]string{"time", "ts"}, false},

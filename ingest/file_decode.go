@@ -78,6 +78,12 @@ func (d *rowDecoder) label(row *fileRow, t event.Time, b *event.Batch) (slot int
 	if train {
 		l.Role = event.Train
 	}
+	if l.TTL, p = row.cells[labelTTLSlot].ttl(); p != nil {
+		return labelTTLSlot, p
+	}
+	if l.Class == event.NoClass {
+		l.TTL = 0
+	}
 	l.Vertex.Name = keepText(&d.text, l.Vertex.Name)
 	b.Labels = append(b.Labels, l)
 	return noSlot, nil
@@ -100,6 +106,9 @@ func (d *rowDecoder) prediction(row *fileRow, t event.Time, b *event.Batch) (slo
 	prediction, err := d.decoder.NewPrediction(b, vertex, d.p)
 	if err != nil {
 		return noSlot, asProblem(err)
+	}
+	if prediction.TTL, p = row.cells[predictionTTLSlot].ttl(); p != nil {
+		return predictionTTLSlot, p
 	}
 	prediction.Vertex.Name = keepText(&d.text, vertex.Name)
 	prediction.Version, prediction.Time = keepText(&d.text, version), t

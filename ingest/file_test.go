@@ -48,11 +48,11 @@ func randomTables(r *rand.Rand, n int) []testTable {
 		types: []string{"text", "text", "float", "int", "text", "int"},
 	}
 	labels := testTable{
-		kind: event.KindLabel, columns: []string{"vertex", "label", "role"}, types: []string{"int", "int", "text"},
+		kind: event.KindLabel, columns: []string{"vertex", "label", "role", "ttl"}, types: []string{"int", "int", "text", "int"},
 	}
 	predictions := testTable{
-		kind: event.KindPrediction, columns: []string{"vertex", "p0", "p1", "p2", "version"},
-		types: []string{"int", "float", "float", "float", "text"},
+		kind: event.KindPrediction, columns: []string{"vertex", "p0", "p1", "p2", "version", "ttl"},
+		types: []string{"int", "float", "float", "float", "text", "text"},
 	}
 	members := testTable{
 		kind: event.KindMember, columns: []string{"community", "vertex", "multiplicity", "op"},
@@ -72,10 +72,12 @@ func randomTables(r *rand.Rand, n int) []testTable {
 		})
 		labels.rows = append(labels.rows, []any{
 			int64(r.IntN(1000)), pick(r, nil, int64(-1), int64(0), int64(1), int64(2)), pick(r, nil, "train", "calibrate"),
+			maybe(r, int64(1+r.IntN(100))),
 		})
 		p, q := r.IntN(9), r.IntN(9)
 		predictions.rows = append(predictions.rows, []any{
 			int64(r.IntN(1000)), float64(p) / 16, float64(q) / 16, float64(16-p-q) / 16, maybe(r, "m,1"),
+			pick(r, nil, "36h", "5"),
 		})
 		members.rows = append(members.rows, []any{
 			pick(r, "left", "right; \"far\"", "7"), id(), maybe(r, int64(r.IntN(5))), pick(r, nil, "join", "leave"),

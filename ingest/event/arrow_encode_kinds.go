@@ -3,6 +3,7 @@ package event
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
 )
@@ -11,23 +12,31 @@ func (e *arrowEncoder) edges(events []Edge) {
 	e.ops(func(i int) bool { return events[i].Remove })
 	e.ids("src", func(i int) ID { return events[i].Src })
 	e.ids("dst", func(i int) ID { return events[i].Dst })
-	weighted, expiring := false, false
+	weighted := false
 	for i := range events {
 		weighted = weighted || !events[i].Remove && events[i].Weight != 1
-		expiring = expiring || !events[i].Remove && events[i].TTL != 0
 	}
 	if weighted {
 		e.floats("weight", func(i int) float64 { return events[i].Weight })
 	}
 	e.times(func(i int) Time { return events[i].Time })
-	if expiring { // text: seconds in a float64 do not hold every duration
-		e.optionalTexts("ttl", func(i int) string {
-			if events[i].TTL == 0 || events[i].Remove {
-				return ""
-			}
-			return events[i].TTL.String()
-		})
-	}
+	e.lifetimes(func(i int) time.Duration {
+		if events[i].Remove {
+			return 0
+		}
+		return events[i].TTL
+	})
+}
+
+// lifetimes adds the column of times to live, if any event has one: as text,
+// because seconds in a float64 do not hold every duration.
+func (e *arrowEncoder) lifetimes(ttl func(i int) time.Duration) {
+	e.optionalTexts("ttl", func(i int) string {
+		if d := ttl(i); d != 0 {
+			return d.String()
+		}
+		return ""
+	})
 }
 
 func (e *arrowEncoder) labels(events []Label) {
@@ -45,6 +54,12 @@ func (e *arrowEncoder) labels(events []Label) {
 		return events[i].Role.String()
 	})
 	e.times(func(i int) Time { return events[i].Time })
+	e.lifetimes(func(i int) time.Duration {
+		if events[i].Class == NoClass {
+			return 0
+		}
+		return events[i].TTL
+	})
 }
 
 func (e *arrowEncoder) predictions(events []Prediction) error {
@@ -65,6 +80,7 @@ func (e *arrowEncoder) predictions(events []Prediction) error {
 	}
 	e.optionalTexts("version", func(i int) string { return events[i].Version })
 	e.times(func(i int) Time { return events[i].Time })
+	e.lifetimes(func(i int) time.Duration { return events[i].TTL })
 	return nil
 }
 

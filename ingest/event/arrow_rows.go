@@ -86,6 +86,7 @@ func (d *Decoder) arrowLabels(m *Message, b *Batch) {
 	d.ids(t.column(fieldVertex), "vertex", &x.source)
 	d.readClasses()
 	x.readTexts(fieldRole)
+	x.readLifetimes()
 	for i := range x.n {
 		role := Calibrate
 		if s := x.texts[i]; s != "" && x.problems[i] == nil {
@@ -95,10 +96,14 @@ func (d *Decoder) arrowLabels(m *Message, b *Batch) {
 			}
 		}
 		if x.problems[i] == nil {
-			b.Labels = append(b.Labels, Label{
-				Vertex: x.source[i], Class: x.classes[i], Role: role,
+			l := Label{
+				Vertex: x.source[i], Class: x.classes[i], Role: role, TTL: x.lifetimes[i],
 				Time: x.times[i], Position: m.Position,
-			})
+			}
+			if l.Class == NoClass {
+				l.TTL = 0 // nothing is left that could end
+			}
+			b.Labels = append(b.Labels, l)
 		}
 	}
 }
@@ -109,6 +114,7 @@ func (d *Decoder) arrowPredictions(m *Message, b *Batch) {
 	d.readClasses()
 	d.readNames(b, t.column(fieldVersion), "version")
 	d.readProbabilities()
+	x.readLifetimes()
 	for i := range x.n {
 		if x.problems[i] != nil {
 			continue
@@ -132,7 +138,7 @@ func (d *Decoder) arrowPredictions(m *Message, b *Batch) {
 			x.refuse(i, p)
 			continue
 		}
-		e.Version, e.Time, e.Position = x.names[i], x.times[i], m.Position
+		e.Version, e.TTL, e.Time, e.Position = x.names[i], x.lifetimes[i], x.times[i], m.Position
 		b.Predictions = append(b.Predictions, e)
 	}
 }

@@ -30,6 +30,8 @@ var badRows = []struct {
 	{"op text", KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"op", texts.String}}, `[{"src":1,"dst":2,"op":"Add"}]`, BadValue, `op "Add"`},
 	{"ttl -1", KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"ttl", prims.Float64}}, `[{"src":1,"dst":2,"ttl":-1}]`, BadValue, "ttl -1s"},
 	{"ttl 1e300", KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"ttl", prims.Float64}}, `[{"src":1,"dst":2,"ttl":1e300}]`, BadValue, "ttl of 1e+300"},
+	{"label's ttl", KindLabel, []col{{"vertex", prims.Int64}, {"class", prims.Int8}, {"ttl", texts.String}}, `[{"vertex":1,"class":1,"ttl":"-3s"}]`, BadValue, "ttl -3s"},
+	{"prediction's ttl", KindPrediction, []col{{"vertex", prims.Int64}, {"class", prims.Int8}, {"ttl", prims.Int64}}, `[{"vertex":1,"class":1,"ttl":0}]`, BadValue, "ttl 0s"},
 	{"time text", KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"time", texts.String}}, `[{"src":1,"dst":2,"time":"x"}]`, BadTime, `"x" is neither`},
 	{"time 1e15", KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"time", prims.Int64}}, `[{"src":1,"dst":2,"time":1000000000000}]`, BadTime, "out of range"},
 	{"time in ms", KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"time", prims.Float64}}, `[{"src":1,"dst":2,"time":1.7e12}]`, BadTime, "out of range"},

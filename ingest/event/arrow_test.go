@@ -112,9 +112,9 @@ var arrowTypeCases = []struct {
 	},
 	{
 		"timestamps", KindLabel,
-		[]col{{"vertex", prims.Int32}, {"label", prims.Int8}, {"time", arrow.FixedWidthTypes.Timestamp_ms}},
-		`[{"vertex":1,"label":1,"time":"2024-01-01 00:00:00.25"},{"vertex":2,"label":null,"time":null}]`,
-		`[{"vertex":1,"class":1,"time":"2024-01-01T00:00:00.25Z"},{"vertex":2,"class":null}]`,
+		[]col{{"vertex", prims.Int32}, {"label", prims.Int8}, {"time", arrow.FixedWidthTypes.Timestamp_ms}, {"ttl", prims.Float32}},
+		`[{"vertex":1,"label":1,"time":"2024-01-01 00:00:00.25","ttl":1.5},{"vertex":2,"label":null,"time":null,"ttl":7}]`,
+		`[{"vertex":1,"class":1,"time":"2024-01-01T00:00:00.25Z","ttl":"1500ms"},{"vertex":2,"class":null}]`,
 	},
 	{
 		"class as text", KindLabel,
@@ -141,9 +141,9 @@ var arrowTypeCases = []struct {
 	},
 	{
 		"p columns", KindPrediction,
-		[]col{{"p1", prims.Float64}, {"vertex", texts.String}, {"p0", prims.Float32}, {"model", texts.String}, {"class", prims.Int64}},
-		`[{"vertex":"a","p0":0.25,"p1":0.75,"model":"m"},{"vertex":"b","class":1}]`,
-		`[{"vertex":"a","p":[0.25,0.75],"version":"m"},{"vertex":"b","class":1}]`,
+		[]col{{"p1", prims.Float64}, {"vertex", texts.String}, {"p0", prims.Float32}, {"model", texts.String}, {"class", prims.Int64}, {"ttl", texts.String}},
+		`[{"vertex":"a","p0":0.25,"p1":0.75,"model":"m","ttl":"36h"},{"vertex":"b","class":1}]`,
+		`[{"vertex":"a","p":[0.25,0.75],"version":"m","ttl":129600},{"vertex":"b","class":1}]`,
 	},
 	{
 		"lists", KindPrediction,

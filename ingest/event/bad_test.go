@@ -114,6 +114,9 @@ var badJSON = []badCase{
 	edges(`{"src":1,"dst":2,"time":false}`, false, BadTime, "not a boolean"),
 	edges(`{"src":1,"dst":2,"time":"`+strings.Repeat("1", 100000)+`"}`, false, BadTime, "(100000 bytes)"),
 
+	{"label with a bad ttl", KindLabel, `{"vertex":1,"class":1,"ttl":-1}`, false, BadValue, "ttl -1s must be positive"},
+	{"prediction with a bad ttl", KindPrediction, `{"vertex":1,"class":1,"ttl":"long"}`, false, BadValue, `ttl "long"`},
+	{"member with a ttl", KindMember, `{"community":"a","vertex":1,"ttl":5}`, false, UnknownField, `"ttl"`},
 	{"label without class", KindLabel, `{"vertex":1}`, false, MissingField, "class (null withdraws"},
 	{"label without vertex", KindLabel, `{"class":1}`, false, MissingField, "without vertex"},
 	{"class and its alias", KindLabel, `{"vertex":1,"class":0,"label":0}`, true, Malformed, `"class" given twice`},

@@ -129,7 +129,7 @@ func RoundWeight(w float64) float64 { return math.Round(w/WeightUnit) * WeightUn
 type Edge struct {
 	Src, Dst ID
 	Weight   float64       // > 0, a multiple of WeightUnit; ignored when Remove
-	TTL      time.Duration // > 0: the edge is removed at Time + TTL, unless asserted again
+	TTL      time.Duration // > 0: the edge is removed at Time + TTL, unless asserted again; 0 when Remove
 	Time     Time
 	Position Position
 	Remove   bool
@@ -140,6 +140,7 @@ type Label struct {
 	Vertex   ID
 	Class    Class
 	Role     Role
+	TTL      time.Duration // > 0: the label is withdrawn at Time + TTL, unless asserted again; 0 with NoClass
 	Time     Time
 	Position Position
 }
@@ -147,8 +148,9 @@ type Label struct {
 // Prediction asserts what a classifier says about a vertex.
 type Prediction struct {
 	Vertex   ID
-	Units    []uint32 // K units of 2^-30 that sum to One, owned by the batch; nil withdraws, which no wire form says
-	Version  string   // model version; may be empty
+	Units    []uint32      // K units of 2^-30 that sum to One, owned by the batch; nil withdraws, which no wire form says
+	Version  string        // model version; may be empty
+	TTL      time.Duration // > 0: the prediction is removed at Time + TTL, unless replaced
 	Time     Time
 	Position Position
 }

@@ -66,6 +66,7 @@ var fields = [Kinds][]fieldSpec{
 		{fieldClass, "class", "label", true, arrowClass},
 		{fieldRole, "role", "", false, arrowText},
 		{fieldTime, "time", "", false, arrowTime},
+		{fieldTTL, "ttl", "", false, arrowTTL},
 	},
 	KindPrediction: {
 		{fieldVertex, "vertex", "", true, arrowID},
@@ -73,6 +74,7 @@ var fields = [Kinds][]fieldSpec{
 		{fieldClass, "class", "", false, arrowClass},
 		{fieldVersion, "version", "model", false, arrowName},
 		{fieldTime, "time", "", false, arrowTime},
+		{fieldTTL, "ttl", "", false, arrowTTL},
 	},
 	KindMember: {
 		{fieldOp, "op", "", false, arrowOp},

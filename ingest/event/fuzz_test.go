@@ -75,6 +75,7 @@ func checkSound(t *testing.T, b *Batch, k int) {
 	}
 	for _, e := range b.Labels {
 		sound(id(e.Vertex) && at(e.Time) && e.Class >= NoClass && int(e.Class) < k && e.Role <= Train, "label", e)
+		sound(e.TTL >= 0 && int64(e.TTL) <= int64(TimeMax) && (e.TTL == 0 || e.Class != NoClass), "label's ttl", e)
 	}
 	for _, e := range b.Predictions {
 		sum := uint64(0)
@@ -83,6 +84,7 @@ func checkSound(t *testing.T, b *Batch, k int) {
 		}
 		sound(id(e.Vertex) && at(e.Time) && len(e.Units) == k && sum == One, "prediction", e)
 		sound(e.Version == "" || name(e.Version), "version", e)
+		sound(e.TTL >= 0 && int64(e.TTL) <= int64(TimeMax), "prediction's ttl", e)
 	}
 	for _, e := range b.Members {
 		sound(id(e.Vertex) && at(e.Time) && name(e.Community), "member", e)
@@ -224,10 +226,10 @@ func arrowSeeds(t testing.TB) []Message {
 		seed(KindEdge, []col{{"src", b.StringView}, {"dst", textDictionary(p.Int8)}, {"weight", p.Float32}, {"time", b.LargeString}, {"ttl", p.Float64}, {"op", boolean}},
 			`[{"src":"a text of more than twelve bytes","dst":"x","weight":2,"ttl":5},{"src":"b","dst":"y","weight":null,"time":"7","op":true}]`,
 			`[{"src":"c","dst":"x","weight":3},{"dst":"x"}]`),
-		seed(KindLabel, []col{{"vertex", p.Int32}, {"label", textDictionary(p.Uint16)}, {"role", textDictionary(p.Int8)}, {"time", arrow.FixedWidthTypes.Timestamp_us}},
-			`[{"vertex":1,"label":"2","role":"train","time":"2024-01-01"},{"vertex":2}]`),
-		seed(KindPrediction, []col{{"vertex", p.Uint32}, {"probabilities", arrow.FixedSizeListOf(fuzzClasses, p.Float32)}, {"class", p.Int8}, {"model", b.String}},
-			`[{"vertex":1,"probabilities":[0.5,0.25,0.25],"model":"m"},{"vertex":2,"class":1},{"vertex":3,"probabilities":[1,null,0]}]`),
+		seed(KindLabel, []col{{"vertex", p.Int32}, {"label", textDictionary(p.Uint16)}, {"role", textDictionary(p.Int8)}, {"time", arrow.FixedWidthTypes.Timestamp_us}, {"ttl", textDictionary(p.Int8)}},
+			`[{"vertex":1,"label":"2","role":"train","time":"2024-01-01","ttl":"36h"},{"vertex":2,"ttl":"1"}]`),
+		seed(KindPrediction, []col{{"vertex", p.Uint32}, {"probabilities", arrow.FixedSizeListOf(fuzzClasses, p.Float32)}, {"class", p.Int8}, {"model", b.String}, {"ttl", p.Int32}},
+			`[{"vertex":1,"probabilities":[0.5,0.25,0.25],"model":"m","ttl":60},{"vertex":2,"class":1},{"vertex":3,"probabilities":[1,null,0]}]`),
 		seed(KindPrediction, []col{{"p0", p.Float32}, {"p1", p.Float64}, {"p2", p.Float32}, {"vertex", b.String}},
 			`[{"vertex":"1","p0":1,"p1":0,"p2":0},{"vertex":"x","p0":0.5,"p1":0.5,"p2":0.1}]`),
 		seed(KindMember, []col{{"community", textDictionary(p.Int8)}, {"vertex", p.Int64}, {"multiplicity", p.Uint16}, {"op", p.Uint8}},

@@ -69,18 +69,28 @@ func genEdge(t *rapid.T) Edge {
 	if rapid.Bool().Draw(t, "weighted") {
 		e.Weight = float64(rapid.Int64Range(1, 1<<44).Draw(t, "weight")) * WeightUnit
 	}
-	if rapid.IntRange(0, 3).Draw(t, "expiring") == 0 {
-		e.TTL = time.Duration(rapid.Int64Range(1, int64(TimeMax)).Draw(t, "ttl"))
-	}
+	e.TTL = genTTL(t)
 	return e
+}
+
+// genTTL draws a time to live: most often none.
+func genTTL(t *rapid.T) time.Duration {
+	if rapid.IntRange(0, 3).Draw(t, "expiring") == 0 {
+		return time.Duration(rapid.Int64Range(1, int64(TimeMax)).Draw(t, "ttl"))
+	}
+	return 0
 }
 
 func genLabel(k int) func(t *rapid.T) Label {
 	return func(t *rapid.T) Label {
-		return Label{
+		l := Label{
 			Vertex: genID.Draw(t, "vertex"), Class: Class(rapid.IntRange(-1, k-1).Draw(t, "class")),
 			Role: Role(rapid.IntRange(0, 1).Draw(t, "role")), Time: genTime.Draw(t, "time"),
 		}
+		if l.Class != NoClass {
+			l.TTL = genTTL(t)
+		}
+		return l
 	}
 }
 
@@ -101,6 +111,7 @@ func genPrediction(k int) func(t *rapid.T) Prediction {
 	return func(t *rapid.T) Prediction {
 		e := Prediction{
 			Vertex: genID.Draw(t, "vertex"), Units: genUnits(k)(t), Time: genTime.Draw(t, "time"),
+			TTL: genTTL(t),
 		}
 		if rapid.Bool().Draw(t, "versioned") {
 			e.Version = genText.Draw(t, "version")

@@ -19,8 +19,8 @@ func (e *Edge) AppendJSON(dst []byte) []byte {
 	if !e.Remove && e.Weight != 1 {
 		dst = appendFloat(append(dst, `,"weight":`...), e.Weight)
 	}
-	if e.TTL != 0 && !e.Remove {
-		dst = append(append(append(dst, `,"ttl":"`...), e.TTL.String()...), '"')
+	if !e.Remove {
+		dst = appendTTL(dst, e.TTL)
 	}
 	return appendEnd(dst, e.Time)
 }
@@ -36,6 +36,9 @@ func (e *Label) AppendJSON(dst []byte) []byte {
 	}
 	if e.Role != Calibrate {
 		dst = appendString(append(dst, `,"role":`...), e.Role.String())
+	}
+	if e.Class != NoClass {
+		dst = appendTTL(dst, e.TTL)
 	}
 	return appendEnd(dst, e.Time)
 }
@@ -54,7 +57,7 @@ func (e *Prediction) AppendJSON(dst []byte) []byte {
 	if e.Version != "" {
 		dst = appendString(append(dst, `,"version":`...), e.Version)
 	}
-	return appendEnd(dst, e.Time)
+	return appendEnd(appendTTL(dst, e.TTL), e.Time)
 }
 
 // AppendJSON appends the event as Edge.AppendJSON does.
@@ -121,6 +124,14 @@ func appendID(dst []byte, id ID) []byte {
 	}
 	dst = strconv.AppendUint(append(dst, '"'), id.Number, 10)
 	return append(dst, '"')
+}
+
+// appendTTL appends a time to live, when there is one.
+func appendTTL(dst []byte, ttl time.Duration) []byte {
+	if ttl == 0 {
+		return dst
+	}
+	return append(append(append(dst, `,"ttl":"`...), ttl.String()...), '"')
 }
 
 // appendEnd appends the time, when there is one, and the end of the object.

@@ -58,9 +58,13 @@ func (d *Decoder) finishLabel(m *Message, b *Batch) *Problem {
 	case !r.has(fieldClass):
 		return missing(m.Kind, "class (null withdraws a label)")
 	}
-	b.Labels = append(b.Labels, Label{
-		Vertex: r.source, Class: r.class, Role: r.role, Time: r.time, Position: m.Position,
-	})
+	l := Label{
+		Vertex: r.source, Class: r.class, Role: r.role, TTL: r.ttl, Time: r.time, Position: m.Position,
+	}
+	if l.Class == NoClass {
+		l.TTL = 0 // nothing is left that could end
+	}
+	b.Labels = append(b.Labels, l)
 	return nil
 }
 
@@ -87,7 +91,7 @@ func (d *Decoder) finishPrediction(m *Message, b *Batch) *Problem {
 			return p
 		}
 	}
-	e.Version, e.Time, e.Position = r.version, r.time, m.Position
+	e.Version, e.TTL, e.Time, e.Position = r.version, r.ttl, r.time, m.Position
 	b.Predictions = append(b.Predictions, e)
 	return nil
 }
