@@ -16,7 +16,8 @@ import (
 //
 //	1  core.json and classifier.bin beside Arrow files
 //	2  every section is an Arrow file
-const Format = 2
+//	3  expiry.arrow holds labels and predictions as well
+const Format = 3
 
 // Manifest says what a checkpoint holds and where in which history it stands.
 type Manifest struct {

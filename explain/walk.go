@@ -42,7 +42,7 @@ func (o *Options) config() incremental.Config {
 	c.Communities = []graphstore.Rule{{Name: o.Community}}
 	c.Estimates = []quant.Options{o.Estimate}
 	c.Tolerance, c.MembersMin, c.VacuumEvery = Tolerance, 0, -1
-	c.Limits = incremental.Limits{}
+	c.Limits, c.Windows = incremental.Limits{}, graphstore.Windows{} // nothing ends on the way
 	return c
 }
 

@@ -22,10 +22,11 @@ type work struct {
 }
 
 // Apply applies the events of a batch and returns what changed, and what was
-// refused. Order: vertices, edges, labels, predictions, members, and at last the
-// edges whose time to live has run out at b.Time. Of several assertions about one
-// thing the last stands, so a batch costs what it changes. Both results are valid
-// until the next Apply; strings of the batch are not kept.
+// refused. Order: vertices, edges, labels, predictions, members; edges, labels and
+// predictions whose time has run out at b.Time end after what the batch says of
+// their kind. Of several assertions about one thing the last stands, whatever their
+// times, so a batch costs what it changes. Both results are valid until the next
+// Apply; strings of the batch are not kept.
 //
 // A refused event changes nothing. Assertions that something is absent (an edge
 // removed, a label or prediction withdrawn, a member leaving) do not create the vertices and
@@ -99,40 +100,6 @@ func (s *Store) grow(n int) {
 	s.units.resize(n * s.config.Classes)
 	s.version.resize(n)
 	s.version.data[n-1] = noVersion
-}
-
-// applyLabels sets the labels that stand and lists those that changed.
-func (s *Store) applyLabels(b *event.Batch) {
-	w := &s.work
-	for i := range b.Labels {
-		l := &b.Labels[i]
-		if l.Class < event.NoClass || int(l.Class) >= s.config.Classes {
-			s.refuse(b, event.KindLabel, i, event.UnknownClass, "")
-			continue
-		}
-		if l.Role > event.Train {
-			s.refuse(b, event.KindLabel, i, event.BadValue, "role")
-			continue
-		}
-		if v, ok := s.subject(b, event.KindLabel, i, l.Vertex, l.Class != event.NoClass); ok {
-			w.labels = append(w.labels, entry{uint64(v), uint32(i)})
-		}
-	}
-	w.labels, w.scratch = sortEntries(w.labels, w.scratch)
-	for i, e := range w.labels {
-		if i+1 < len(w.labels) && w.labels[i+1].key == e.key {
-			continue
-		}
-		v := Vertex(e.key)
-		before, after := s.View().Label(v), Label{Class: event.NoClass}
-		if e.at != fromErasure && b.Labels[e.at].Class != event.NoClass {
-			after = Label{Class: b.Labels[e.at].Class, Role: b.Labels[e.at].Role}
-		}
-		if before != after {
-			s.classes.data[v], s.roles.data[v] = int32(after.Class), uint8(after.Role)
-			s.delta.Labels = append(s.delta.Labels, LabelChange{V: v, Before: before, After: after})
-		}
-	}
 }
 
 // subject returns the vertex that an event is about. It creates the vertex when

@@ -25,13 +25,13 @@ func (s *Store) applyEdges(b *event.Batch) {
 			continue
 		}
 		if e.at == fromErasure {
-			s.expiry.clear(e.key)
+			s.expiry.edges.clear(e.key)
 			s.setEdge(e.key, 0)
 		} else {
 			s.assertEdge(b, e)
 		}
 	}
-	if ended := s.expiry.due(s.time, w.edges[:0]); len(ended) > 0 {
+	if ended := s.expiry.edges.due(s.time, w.edges[:0]); len(ended) > 0 {
 		for _, e := range ended {
 			s.setEdge(e.key, 0)
 		}
@@ -90,27 +90,15 @@ func (s *Store) roomFor(src, dst event.ID) bool {
 // assertEdge applies the edge event that stands for its key.
 func (s *Store) assertEdge(b *event.Batch, entry entry) {
 	e := &b.Edges[entry.at]
-	weight, end := e.Weight, event.Time(0)
-	if e.Remove {
-		weight = 0
-	} else if e.TTL > 0 {
-		from := e.Time
-		if from == 0 {
-			from = s.time
-		}
-		if end = endOf(from, e.TTL); end <= s.time {
-			weight = 0 // it has ended already
-		}
+	weight, end := e.Weight, endOf(e.Time, s.time, e.TTL, s.config.Windows.Edges)
+	if e.Remove || end <= s.time { // it is gone, or has ended already
+		weight, end = 0, forever
 	}
 	if !s.setEdge(entry.key, weight) {
 		s.refuse(b, event.KindEdge, int(entry.at), event.LimitExceeded, "edges")
 		return
 	}
-	if weight > 0 && end > 0 {
-		s.expiry.set(entry.key, end)
-	} else {
-		s.expiry.clear(entry.key)
-	}
+	s.expiry.edges.set(entry.key, end)
 }
 
 // setEdge gives an edge a weight, 0 to remove it, and lists the change. It

@@ -1,7 +1,9 @@
 package graphstore
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"gqlstream/ingest/event"
 )
@@ -95,7 +97,8 @@ func (s *Store) erase(v Vertex) {
 	s.delta.Erased = append(s.delta.Erased, v)
 }
 
-// applyPredictions sets the predictions that stand and lists those that changed.
+// applyPredictions sets the predictions that stand, removes those whose time has
+// come, and lists those that changed.
 func (s *Store) applyPredictions(b *event.Batch) {
 	w := &s.work
 	for i := range b.Predictions {
@@ -117,13 +120,29 @@ func (s *Store) applyPredictions(b *event.Batch) {
 		if i+1 < len(w.predictions) && w.predictions[i+1].key == e.key {
 			continue
 		}
-		if e.at == fromErasure || b.Predictions[e.at].Units == nil {
-			s.setPrediction(&s.delta, &w.units, Vertex(e.key), nil, noVersion)
-		} else {
-			p := &b.Predictions[e.at]
-			s.setPrediction(&s.delta, &w.units, Vertex(e.key), p.Units, s.versions.index[p.Version])
+		units, version, end := []uint32(nil), noVersion, forever
+		if e.at != fromErasure {
+			units, version, end = s.predictionOf(&b.Predictions[e.at])
 		}
+		s.setPrediction(&s.delta, &w.units, Vertex(e.key), units, version)
+		s.expiry.predictions.set(e.key, end)
 	}
+	if ended := s.expiry.predictions.due(s.time, w.predictions[:0]); len(ended) > 0 {
+		for _, e := range ended {
+			s.setPrediction(&s.delta, &w.units, Vertex(e.key), nil, noVersion)
+		}
+		w.predictions = ended
+		slices.SortFunc(s.delta.Predictions, func(a, b PredictionChange) int { return cmp.Compare(a.V, b.V) })
+	}
+}
+
+// predictionOf returns what an event asserts, and when that ends.
+func (s *Store) predictionOf(p *event.Prediction) (units []uint32, version uint32, end event.Time) {
+	end = endOf(p.Time, s.time, p.TTL, s.config.Windows.Predictions)
+	if p.Units == nil || end <= s.time { // withdrawn, or it has ended already
+		return nil, noVersion, forever
+	}
+	return p.Units, s.versions.index[p.Version], end
 }
 
 // acceptPrediction validates a prediction and gives its version an index.

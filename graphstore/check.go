@@ -146,23 +146,46 @@ func (s *Store) checkRules() error {
 }
 
 func (s *Store) checkExpiry() error {
-	earliest := make(map[uint64]event.Time, len(s.expiry.heap))
-	for i, e := range s.expiry.heap {
-		if i > 0 && earlier(e, s.expiry.heap[(i-1)/2]) {
+	edge := func(key uint64) bool {
+		u, v := unpair(key)
+		return s.adj.weight(Vertex(u), Vertex(v)) > 0
+	}
+	label := func(key uint64) bool { return s.View().Label(Vertex(key)).Class != event.NoClass }
+	prediction := func(key uint64) bool {
+		version := s.version.data[key]
+		return version != noVersion && !IsDerived(s.versions.names[version])
+	}
+	if err := s.expiry.edges.check(s.time, edge); err != nil {
+		return fmt.Errorf("edges: %w", err)
+	}
+	if err := s.expiry.labels.check(s.time, label); err != nil {
+		return fmt.Errorf("labels: %w", err)
+	}
+	if err := s.expiry.predictions.check(s.time, prediction); err != nil {
+		return fmt.Errorf("predictions: %w", err)
+	}
+	return nil
+}
+
+// check checks that everything that ends is there, will end, and will be looked at
+// in time.
+func (x *ends) check(now event.Time, there func(key uint64) bool) error {
+	earliest := make(map[uint64]event.Time, len(x.heap))
+	for i, e := range x.heap {
+		if i > 0 && earlier(e, x.heap[(i-1)/2]) {
 			return fmt.Errorf("the heap is out of order at %d", i)
 		}
 		if end, ok := earliest[e.key]; !ok || e.end < end {
 			earliest[e.key] = e.end
 		}
 	}
-	for _, e := range s.expiry.sorted() {
+	for _, e := range x.sorted() {
 		high, low := unpair(e.key)
-		if look, ok := earliest[e.key]; !ok || look > e.end || e.end <= s.time {
-			return fmt.Errorf("edge %d-%d ends at %d, looked at: %t at %d, now %d",
-				high, low, e.end, ok, look, s.time)
+		if look, ok := earliest[e.key]; !ok || look > e.end || e.end <= now {
+			return fmt.Errorf("%d-%d ends at %d, looked at: %t at %d, now %d", high, low, e.end, ok, look, now)
 		}
-		if s.adj.weight(Vertex(high), Vertex(low)) == 0 {
-			return fmt.Errorf("edge %d-%d ends but is not there", high, low)
+		if !there(e.key) {
+			return fmt.Errorf("%d-%d ends but is not there", high, low)
 		}
 	}
 	return nil

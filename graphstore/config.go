@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"gqlstream/ingest/event"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	Classes     int    // K, the number of classes; 1 <= K <= ClassesMax
 	Communities []Rule // get the first community indices, in this order
 
+	Windows Windows // how long assertions hold that have no time to live
+
 	HubDegree      int // vertices with more neighbours get a hash index; 0 is HubDegreeDefault
 	VerticesMax    int // 0 is VerticesMaxDefault
 	EdgesMax       int // undirected; 0 is EdgesMaxDefault
@@ -74,6 +77,16 @@ func (c *Config) Validate() error {
 	between("communities max", c.CommunitiesMax, 0, NamesMaxLimit)
 	between("versions max", c.VersionsMax, 0, NamesMaxLimit)
 	between("attributes max", c.AttributesMax, 0, NamesMaxDefault)
+	for _, w := range [...]struct {
+		name string
+		d    time.Duration
+	}{
+		{"edges", c.Windows.Edges}, {"labels", c.Windows.Labels}, {"predictions", c.Windows.Predictions},
+	} {
+		if w.d < 0 {
+			errs = append(errs, fmt.Errorf("windows.%s: %v is negative", w.name, w.d))
+		}
+	}
 	if err := validateRules(c.Communities); err != nil {
 		errs = append(errs, err)
 	}

@@ -19,7 +19,7 @@
 //	interner    vertex names to dense indices and back
 //	columns     one Arrow buffer for each property of the vertices
 //	members     communities by vertex and vertices by community, both sorted
-//	expiry      when edges with a time to live end
+//	expiry      when edges, labels and predictions with a time to live end
 //
 // Invariants, proved from nothing by Check: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below

@@ -9,18 +9,34 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// expiry knows when edges with a time to live end. An end that is put off stays
-// in the heap where it was and is looked up when it comes to the top, so that
-// asserting an edge again costs no change of the heap.
-//
-// Invariant: for every edge in ends the heap holds the edge at that end or
-// before. What due returns depends on ends alone.
+// Windows are how long an assertion of a kind holds that has no time to live of
+// its own, from its own time on. Zero is for ever.
+type Windows struct {
+	Edges, Labels, Predictions time.Duration
+}
+
+// forever is the end of what does not end.
+const forever = event.Time(math.MaxInt64)
+
+// expiry knows when assertions end, kind by kind. It is empty when none does.
 type expiry struct {
-	ends map[uint64]event.Time // by edge
+	edges       ends // by edgeKeyOf
+	labels      ends // by vertex
+	predictions ends // by vertex; never those of Derive
+}
+
+// ends knows when some things end. An end that is put off stays in the heap where
+// it was and is looked up when it comes to the top, so that asserting a thing
+// again, which a window makes the common case, costs no change of the heap.
+//
+// Invariant: for every thing in at the heap holds it at that end or before. What
+// due returns depends on at alone, so the order within the heap never shows.
+type ends struct {
+	at   map[uint64]event.Time // nil until something ends
 	heap []ending              // lowest first
 }
 
-// ending is the edge to look at when a time has come.
+// ending is the thing to look at when a time has come.
 type ending struct {
 	end event.Time
 	key uint64
@@ -32,67 +48,91 @@ func compareEndings(a, b ending) int {
 
 func earlier(a, b ending) bool { return compareEndings(a, b) < 0 }
 
-func newExpiry() expiry { return expiry{ends: map[uint64]event.Time{}} }
-
-// endOf returns when an edge asserted at t with a time to live ends.
-func endOf(t event.Time, ttl time.Duration) event.Time {
-	if t > 0 && int64(ttl) > math.MaxInt64-int64(t) {
-		return math.MaxInt64
+// endOf returns when an assertion ends that was made at t, or now if it does not
+// say, with a time to live or else the window of its kind.
+func endOf(t, now event.Time, ttl, window time.Duration) event.Time {
+	if ttl == 0 {
+		ttl = window
+	}
+	if t == 0 {
+		t = now
+	}
+	if ttl == 0 || t > 0 && int64(ttl) > math.MaxInt64-int64(t) {
+		return forever
 	}
 	return t + event.Time(ttl)
 }
 
-// set lets an edge end at the given time and at no other.
-func (x *expiry) set(key uint64, end event.Time) {
-	before, known := x.ends[key]
+// set lets a thing end at the given time and at no other.
+func (x *ends) set(key uint64, end event.Time) {
+	if end == forever {
+		x.clear(key)
+		return
+	}
+	before, known := x.at[key]
 	if known && before == end {
 		return
 	}
-	x.ends[key] = end
+	if x.at == nil {
+		x.at = map[uint64]event.Time{}
+	}
+	x.at[key] = end
 	if !known || end < before {
 		heapPush(&x.heap, ending{end, key}, earlier)
 	}
 }
 
-// clear lets an edge live on.
-func (x *expiry) clear(key uint64) {
-	if len(x.ends) > 0 {
-		delete(x.ends, key)
+// clear lets a thing live on.
+func (x *ends) clear(key uint64) {
+	if len(x.at) > 0 {
+		delete(x.at, key)
 	}
 }
 
 // heapSlack is how many entries of no use the heap may hold besides as many as
-// there are edges with an end.
+// there are things with an end.
 const heapSlack = 1024
 
-// due appends the edges that end at now or before, by end, and forgets them.
-func (x *expiry) due(now event.Time, keys []entry) []entry {
-	if len(x.heap) > 2*len(x.ends)+heapSlack {
+// due appends the things that end at now or before, by key, and forgets them.
+func (x *ends) due(now event.Time, keys []entry) []entry {
+	if len(x.heap) > 2*len(x.at)+heapSlack {
 		x.rebuild()
 	}
 	for len(x.heap) > 0 && x.heap[0].end <= now {
 		e := heapPop(&x.heap, earlier)
-		switch end, known := x.ends[e.key]; {
+		switch end, known := x.at[e.key]; {
 		case !known:
 		case end <= now:
-			delete(x.ends, e.key)
+			delete(x.at, e.key)
 			keys = append(keys, entry{key: e.key, at: fromErasure})
 		default:
 			heapPush(&x.heap, ending{end, e.key}, earlier)
 		}
 	}
+	slices.SortFunc(keys, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
 	return keys
 }
 
-// sorted returns every edge with an end, by end.
-func (x *expiry) sorted() []ending {
-	all := make([]ending, 0, len(x.ends))
-	for key, end := range x.ends {
-		all = append(all, ending{end, key})
+// rebuild makes the heap hold everything once.
+func (x *ends) rebuild() {
+	x.heap = x.heap[:0]
+	for key, end := range x.at {
+		x.heap = append(x.heap, ending{end, key})
 	}
-	slices.SortFunc(all, compareEndings)
-	return all
+	slices.SortFunc(x.heap, compareEndings)
 }
 
-// rebuild makes the heap hold every edge once, sorted.
-func (x *expiry) rebuild() { x.heap = x.sorted() }
+// sorted returns everything with an end, by key.
+func (x *ends) sorted() []ending {
+	keys, ends := make([]entry, 0, len(x.at)), make([]event.Time, 0, len(x.at))
+	for key, end := range x.at {
+		keys = append(keys, entry{key: key, at: uint32(len(ends))})
+		ends = append(ends, end)
+	}
+	keys, _ = sortEntries(keys, nil)
+	all := make([]ending, len(keys))
+	for i, e := range keys {
+		all[i] = ending{ends[e.at], e.key}
+	}
+	return all
+}

@@ -31,6 +31,9 @@ var testRules = []Rule{
 	{Name: "german too", Kind: ByAttribute, Key: "language", Value: event.Value{Kind: event.StringValue, Text: "de"}},
 }
 
+// testWindows are none, all, and one that is shorter than some assertions are late.
+var testWindows = []Windows{{}, {Edges: 150, Labels: 90, Predictions: 120}, {Labels: 40}}
+
 func newHistory(seed uint64, vertices int, weights bool) *history {
 	return &history{
 		rng: rand.New(rand.NewPCG(seed, 7)), classes: testClasses,
@@ -103,18 +106,31 @@ func (h *history) edge(removing bool) event.Edge {
 	case h.weights && h.rng.IntN(4) == 0:
 		e.Weight = event.RoundWeight(0.25 + 3*h.rng.Float64())
 	}
-	if !e.Remove && h.rng.IntN(6) == 0 {
-		e.TTL = time.Duration(1 + h.rng.IntN(200))
-		e.Time -= event.Time(h.rng.IntN(100))
+	if !e.Remove {
+		e.Time, e.TTL = h.lifetime()
 	}
 	return e
 }
 
+// lifetime draws when an assertion was made and, now and then, how long it holds.
+func (h *history) lifetime() (event.Time, time.Duration) {
+	at := h.time
+	if h.rng.IntN(3) == 0 {
+		at -= event.Time(h.rng.IntN(100))
+	}
+	if h.rng.IntN(6) == 0 {
+		return at, time.Duration(1 + h.rng.IntN(200))
+	}
+	return at, 0
+}
+
 func (h *history) label() event.Label {
-	return event.Label{
+	l := event.Label{
 		Vertex: h.id(), Class: event.Class(h.rng.IntN(h.classes+1) - 1),
 		Role: event.Role(h.rng.IntN(2)), Position: h.position,
 	}
+	l.Time, l.TTL = h.lifetime()
+	return l
 }
 
 func (h *history) prediction() event.Prediction {
@@ -128,10 +144,12 @@ func (h *history) prediction() event.Prediction {
 		left -= units[i]
 	}
 	units[len(units)-1] = left
-	return event.Prediction{
+	p := event.Prediction{
 		Vertex: h.id(), Units: units, Position: h.position,
 		Version: h.text([]string{"", "v1", "v2"}[h.rng.IntN(3)]),
 	}
+	p.Time, p.TTL = h.lifetime()
+	return p
 }
 
 func (h *history) member() event.Member {

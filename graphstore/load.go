@@ -107,8 +107,6 @@ func (l *loader) finish(t Table) error {
 		s.members.apply(l.changes)
 		s.members.vacuum()
 		ok = uint64(s.members.total) == l.memberships
-	case ExpiryTable:
-		s.expiry.rebuild()
 	}
 	if !ok {
 		return fmt.Errorf("table %s: %w", t, errTable)

@@ -71,13 +71,23 @@ func (l *loader) loadMembers(rows []vector) error {
 }
 
 func (l *loader) loadExpiry(rows []vector) error {
-	us, vs := elements[uint32](rows[0].data), elements[uint32](rows[1].data)
-	ends := elements[event.Time](rows[2].data)
-	for i := range rows[0].rows {
+	us, vs := elements[uint32](rows[1].data), elements[uint32](rows[2].data)
+	ends := elements[event.Time](rows[3].data)
+	x := &l.s.expiry
+	for i, kind := range rows[0].data {
 		if uint64(us[i]) >= l.vertices || uint64(vs[i]) >= l.vertices {
-			return fmt.Errorf("expiry of edge %d-%d: %w", us[i], vs[i], errTable)
+			return fmt.Errorf("expiry of %d-%d: %w", us[i], vs[i], errTable)
 		}
-		l.s.expiry.ends[pair(us[i], vs[i])] = ends[i]
+		switch event.Kind(kind) {
+		case event.KindEdge:
+			x.edges.set(pair(us[i], vs[i]), ends[i])
+		case event.KindLabel:
+			x.labels.set(uint64(us[i]), ends[i])
+		case event.KindPrediction:
+			x.predictions.set(uint64(us[i]), ends[i])
+		default:
+			return fmt.Errorf("expiry of kind %d: %w", kind, errTable)
+		}
 	}
 	return nil
 }

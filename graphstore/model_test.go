@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"gqlstream/ingest/event"
 )
@@ -11,8 +12,11 @@ import (
 // model is the store's twin: maps from identities, one event at a time, in the
 // order that Apply documents.
 type model struct {
+	windows     Windows
 	edges       map[edgeID]modelEdge
 	labels      map[event.ID]Label
+	labelEnds   map[event.ID]event.Time // of labels and predictions that end
+	endings     map[event.ID]event.Time
 	predictions map[event.ID]modelPrediction
 	attributes  map[event.ID]map[string]event.Value
 	members     map[memberID]uint32
@@ -44,6 +48,7 @@ type memberID struct {
 
 func newModel(rules []Rule) *model {
 	m := &model{
+		labelEnds: map[event.ID]event.Time{}, endings: map[event.ID]event.Time{},
 		edges: map[edgeID]modelEdge{}, labels: map[event.ID]Label{},
 		predictions: map[event.ID]modelPrediction{}, attributes: map[event.ID]map[string]event.Value{},
 		members: map[memberID]uint32{}, rules: rules, index: map[event.ID]Vertex{},
@@ -57,6 +62,7 @@ func newModel(rules []Rule) *model {
 func (m *model) clone() *model {
 	c := *m
 	c.edges, c.labels = maps.Clone(m.edges), maps.Clone(m.labels)
+	c.labelEnds, c.endings = maps.Clone(m.labelEnds), maps.Clone(m.endings)
 	c.predictions, c.members = maps.Clone(m.predictions), maps.Clone(m.members)
 	c.order, c.communities, c.versions = slices.Clone(m.order), slices.Clone(m.communities), slices.Clone(m.versions)
 	return &c
@@ -111,16 +117,19 @@ func (m *model) apply(b *event.Batch) {
 		m.assertEdge(e)
 	}
 	for _, l := range b.Labels {
+		delete(m.labels, l.Vertex)
+		delete(m.labelEnds, l.Vertex)
 		if l.Class == event.NoClass {
-			delete(m.labels, l.Vertex)
 			continue
 		}
 		m.mention(l.Vertex)
 		m.labels[cloneID(l.Vertex)] = Label{Class: l.Class, Role: l.Role}
+		m.ends(m.labelEnds, l.Vertex, l.Time, l.TTL, m.windows.Labels)
 	}
 	for _, p := range b.Predictions {
 		if p.Units == nil {
 			delete(m.predictions, p.Vertex)
+			delete(m.endings, p.Vertex)
 			continue
 		}
 		m.mention(p.Vertex)
@@ -128,6 +137,8 @@ func (m *model) apply(b *event.Batch) {
 			m.versions = append(m.versions, string([]byte(p.Version)))
 		}
 		m.predictions[cloneID(p.Vertex)] = modelPrediction{unitsKey(p.Units), string([]byte(p.Version))}
+		delete(m.endings, p.Vertex)
+		m.ends(m.endings, p.Vertex, p.Time, p.TTL, m.windows.Predictions)
 	}
 	for _, e := range b.Members {
 		m.assertMember(e)
@@ -137,7 +148,29 @@ func (m *model) apply(b *event.Batch) {
 			delete(m.edges, key)
 		}
 	}
+	for id, end := range m.labelEnds {
+		if end <= m.time {
+			delete(m.labels, id)
+			delete(m.labelEnds, id)
+		}
+	}
+	for id, end := range m.endings {
+		if end <= m.time {
+			delete(m.predictions, id)
+			delete(m.endings, id)
+		}
+	}
 	m.free = append(m.free, freed...)
+}
+
+// ends notes when an assertion about a vertex ends, if it does.
+func (m *model) ends(at map[event.ID]event.Time, id event.ID, from event.Time, ttl, window time.Duration) {
+	if ttl == 0 {
+		ttl = window
+	}
+	if ttl != 0 {
+		at[cloneID(id)] = from + event.Time(ttl)
+	}
 }
 
 func (m *model) assertEdge(e event.Edge) {
@@ -154,6 +187,8 @@ func (m *model) assertEdge(e event.Edge) {
 	edge := modelEdge{weight: e.Weight}
 	if e.TTL > 0 {
 		edge.end = e.Time + event.Time(e.TTL)
+	} else if m.windows.Edges > 0 {
+		edge.end = e.Time + event.Time(m.windows.Edges)
 	}
 	m.edges[key] = edge
 }
@@ -200,7 +235,9 @@ func (m *model) erase(id event.ID) Vertex {
 	maps.DeleteFunc(m.edges, func(k edgeID, _ modelEdge) bool { return k.a == id || k.b == id })
 	maps.DeleteFunc(m.members, func(k memberID, _ uint32) bool { return k.vertex == id })
 	delete(m.labels, id)
+	delete(m.labelEnds, id)
 	delete(m.predictions, id)
+	delete(m.endings, id)
 	delete(m.attributes, id)
 	v := m.index[id]
 	delete(m.index, id)

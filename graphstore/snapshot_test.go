@@ -31,7 +31,8 @@ func dump(s *Store) map[string]any {
 		"value free": []uint32(s.attributes.free), "by name": s.members.byName,
 		"by attribute": s.members.byAttribute, "total": s.members.total,
 		"member runs": s.members.runs.data, "member arena": s.members.arena.data.data,
-		"member free": s.members.arena.free, "ends": s.expiry.ends, "heap": s.expiry.heap,
+		"member free": s.members.arena.free, "edges end": s.expiry.edges.sorted(),
+		"labels end": s.expiry.labels.sorted(), "predictions end": s.expiry.predictions.sorted(),
 		"communities": s.members.communities,
 	}
 	for i := range s.attributes.columns {
@@ -96,7 +97,9 @@ func load(t testing.TB, config Config, files map[Table][]byte) *Store {
 // that was saved, and keep doing so, delta by delta, through the rest of it.
 func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 	for seed := range uint64(12) {
-		config := Config{Classes: testClasses, Communities: testRules, HubDegree: []int{4, 32, 0}[seed%3]}
+		config := Config{
+			Classes: testClasses, Communities: testRules, HubDegree: []int{4, 32, 0}[seed%3], Windows: testWindows[seed%3],
+		}
 		s := newTestStore(t, config)
 		h := newHistory(seed, []int{6, 60, 400}[seed%3], seed%2 == 0)
 		var b event.Batch

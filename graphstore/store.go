@@ -48,7 +48,6 @@ func New(config Config) (*Store, error) {
 		classes: newColumn[int32](a), roles: newColumn[uint8](a),
 		units: newColumn[uint32](a), version: newColumn[uint32](a),
 		versions: newNames(), attributes: newAttributes(a), members: newMembers(a),
-		expiry: newExpiry(),
 	}
 	s.addRules(config.Communities)
 	s.begin(0, 0)

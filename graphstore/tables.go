@@ -17,7 +17,7 @@ const (
 	AttributesTable  Table = "attributes"  // one row for each key of each vertex
 	CommunitiesTable Table = "communities" // definitions
 	MembersTable     Table = "members"     // one row for each membership
-	ExpiryTable      Table = "expiry"      // edges with a time to live
+	ExpiryTable      Table = "expiry"      // what ends, and when: kind 0 edges, 1 labels, 2 predictions
 )
 
 // Tables returns every table in order.
@@ -29,7 +29,7 @@ func Tables() []Table {
 }
 
 // snapshotFormat is the version of the tables' meaning.
-const snapshotFormat = 1
+const snapshotFormat = 2
 
 // Rows of a record batch at most, and bytes of text in it before it is closed:
 // Arrow's offsets have 32 bits.
@@ -166,14 +166,30 @@ func (s *Store) versionRows(visit func([]vector) error) error {
 	return flush(len(s.versions.names))
 }
 
+// expiryRows visits what ends by kind, then edge or vertex; v is null for vertices.
 func (s *Store) expiryRows(visit func([]vector) error) error {
-	all := s.expiry.sorted()
+	all := s.expiry.edges.sorted()
+	labels := len(all)
+	all = append(all, s.expiry.labels.sorted()...)
+	predictions := len(all)
+	all = append(all, s.expiry.predictions.sorted()...)
 	return inChunks(len(all), func(from, to int) error {
-		us, vs, ends := make([]uint32, to-from), make([]uint32, to-from), make([]event.Time, to-from)
+		kinds, ends := make([]uint8, to-from), make([]event.Time, to-from)
+		us, vs := make([]uint32, to-from), make([]uint32, to-from)
+		var isEdge validity
 		for i, e := range all[from:to] {
-			us[i], vs[i] = unpair(e.key)
 			ends[i] = e.end
+			us[i], vs[i] = unpair(e.key)
+			isEdge.append(from+i < labels)
+			switch {
+			case from+i >= predictions:
+				kinds[i], us[i], vs[i] = uint8(event.KindPrediction), uint32(e.key), 0
+			case from+i >= labels:
+				kinds[i], us[i], vs[i] = uint8(event.KindLabel), uint32(e.key), 0
+			}
 		}
-		return visit([]vector{vectorOf("u", us), vectorOf("v", vs), vectorOf("end", ends)})
+		return visit([]vector{
+			vectorOf("kind", kinds), vectorOf("u", us), vectorOf("v", vs).with(isEdge), vectorOf("end", ends),
+		})
 	})
 }

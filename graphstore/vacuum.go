@@ -16,7 +16,6 @@ func (s *Store) Vacuum() {
 	s.ids.vacuum()
 	s.attributes.vacuum()
 	s.members.vacuum()
-	s.expiry.rebuild()
 }
 
 // idleSlack is how many elements may lie in free blocks besides half as many as

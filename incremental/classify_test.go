@@ -1,11 +1,14 @@
 package incremental
 
 import (
+	"cmp"
+	"maps"
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
@@ -30,11 +33,13 @@ func TestDerivedPredictionsEqualRecount(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0,
 		})
-		core, err := New(classified(stream.Config.Classes, name))
+		config := classified(stream.Config.Classes, name)
+		config.Windows = windowsOf(seed / 2)
+		core, err := New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		outside := map[event.ID][]uint32{}
+		outside := map[event.ID]says{}
 		for i := range 14 {
 			batch := stream.Next()
 			result := core.Step(batch)
@@ -47,28 +52,39 @@ func TestDerivedPredictionsEqualRecount(t *testing.T) {
 					t.Fatalf("seed %d batch %d: %v", seed, i, err)
 				}
 			}
-			note(outside, batch)
+			note(outside, batch, config.Windows.Predictions)
 			checkOutside(t, seed, i, core, outside)
 		}
 		core.Close()
 	}
 }
 
-// note keeps what events say of predictions.
-func note(outside map[event.ID][]uint32, b *event.Batch) {
+// says is a prediction that an event asserted, and when it ends; 0 is never.
+type says struct {
+	units []uint32
+	end   event.Time
+}
+
+// note keeps what events say of predictions, as long as it holds.
+func note(outside map[event.ID]says, b *event.Batch, window time.Duration) {
 	for _, v := range b.Vertices {
 		if v.Erase {
 			delete(outside, v.Vertex)
 		}
 	}
 	for _, p := range b.Predictions {
-		outside[p.Vertex] = p.Units
+		e := says{units: p.Units}
+		if ttl := cmp.Or(p.TTL, window); ttl != 0 {
+			e.end = p.Time + event.Time(ttl)
+		}
+		outside[p.Vertex] = e
 	}
+	maps.DeleteFunc(outside, func(_ event.ID, e says) bool { return e.end != 0 && e.end <= b.Time })
 }
 
 // checkOutside holds that the predictions that events asserted, and no others, are
 // not the classifier's.
-func checkOutside(t *testing.T, seed uint64, batch int, c *Core, outside map[event.ID][]uint32) {
+func checkOutside(t *testing.T, seed uint64, batch int, c *Core, outside map[event.ID]says) {
 	t.Helper()
 	view := c.View()
 	own, made := view.DerivedVersion(c.config.Classifier)
@@ -77,9 +93,9 @@ func checkOutside(t *testing.T, seed uint64, batch int, c *Core, outside map[eve
 		asserted = asserted && !view.Erased(v)
 		held := view.Prediction(v)
 		derived := held != nil && made && view.Version(v) == own
-		if asserted != (held != nil && !derived) || asserted && !slices.Equal(want, held) {
+		if asserted != (held != nil && !derived) || asserted && !slices.Equal(want.units, held) {
 			t.Fatalf("seed %d batch %d %s: vertex %d has %v (derived: %t), events say %v",
-				seed, batch, c.config.Classifier, v, held, derived, want)
+				seed, batch, c.config.Classifier, v, held, derived, want.units)
 		}
 	}
 }
@@ -90,6 +106,7 @@ func TestRestoredClassifierGoesOnBitForBit(t *testing.T) {
 	for seed := range uint64(30) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%3 == 0, Erase: true, TTL: true})
 		config := classified(stream.Config.Classes, classifier.Names[seed%2])
+		config.Windows = windowsOf(seed / 2)
 		core, err := New(config)
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +121,7 @@ func TestRestoredClassifierGoesOnBitForBit(t *testing.T) {
 			for range 3 {
 				next := stream.Next()
 				a, b := core.Step(next), twin.Step(next)
-				if diff := cmp.Diff(a.Estimates, b.Estimates); diff != "" {
+				if diff := gocmp.Diff(a.Estimates, b.Estimates); diff != "" {
 					t.Fatalf("seed %d batch %d: without (-) and with a restart (+):\n%s", seed, i, diff)
 				}
 				samePredictions(t, seed, core, twin)
@@ -135,7 +152,7 @@ func TestClassifiersDoNotDependOnProcessors(t *testing.T) {
 		runtime.GOMAXPROCS(4)
 		four := replayed(t, seed, 15, choose)
 		runtime.GOMAXPROCS(before)
-		if diff := cmp.Diff(one, four); diff != "" {
+		if diff := gocmp.Diff(one, four); diff != "" {
 			t.Fatalf("seed %d: GOMAXPROCS 1 (-) against 4 (+):\n%s", seed, diff)
 		}
 	}
@@ -220,7 +237,7 @@ func TestALabelDoesNotVouchForItself(t *testing.T) {
 		if a, b := with.View().Prediction(v), without.View().Prediction(u); !slices.Equal(a, b) {
 			t.Fatalf("seed %d: predicted %v with its label, %v without", seed, a, b)
 		}
-		if a, b := with.sums.Votes(v), without.sums.Votes(u); !cmp.Equal(a, b) {
+		if a, b := with.sums.Votes(v), without.sums.Votes(u); !gocmp.Equal(a, b) {
 			t.Fatalf("seed %d: hears %v with its label, %v without", seed, a, b)
 		}
 		with.Close()

@@ -32,6 +32,8 @@ type Config struct {
 	MembersMin  int               // smaller communities are suppressed; 0 suppresses none
 	VacuumEvery time.Duration     // of log time; 0 is a minute, < 0 never
 	Limits      Limits
+
+	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
 }
 
 // Limits bound what events may make the core hold. Zero is the default of the
@@ -96,7 +98,7 @@ func (c Config) Digest() string {
 func (c Config) store() graphstore.Config {
 	return graphstore.Config{
 		Classes: c.Classes, Communities: c.Communities, VerticesMax: c.Limits.Vertices,
-		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities,
+		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities, Windows: c.Windows,
 	}
 }
 

@@ -52,7 +52,7 @@ func TestEstimatesDoNotDependOnProcessors(t *testing.T) {
 // than the two certificates.
 func TestWarmEqualsCold(t *testing.T) {
 	for seed := range uint64(300) {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: true, Erase: true})
+		stream := eventtest.New(seed, eventtest.Config{Weighted: true, Erase: true, TTL: seed%2 == 0})
 		warm, err := New(allMethods(stream.Config.Classes))
 		if err != nil {
 			t.Fatal(err)

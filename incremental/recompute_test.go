@@ -44,7 +44,9 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true,
 			Withdraw: seed%4 == 0,
 		})
-		core, err := New(allMethods(stream.Config.Classes))
+		config := allMethods(stream.Config.Classes)
+		config.Windows = windowsOf(seed / 5)
+		core, err := New(config)
 		if err != nil {
 			t.Fatal(err)
 		}

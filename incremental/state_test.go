@@ -3,9 +3,11 @@ package incremental
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"gqlstream/graphstore"
 	"gqlstream/ingest/event/eventtest"
 )
 
@@ -17,6 +19,7 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
 		config := allMethods(stream.Config.Classes)
 		config.Kernel = kernels[seed%uint64(len(kernels))]
+		config.Windows = windowsOf(seed)
 		core, err := New(config)
 		if err != nil {
 			t.Fatal(err)
@@ -38,6 +41,15 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 		}
 		core.Close()
 	}
+}
+
+// windowsOf returns windows that some batches of an eventtest history are longer
+// than, or none.
+func windowsOf(seed uint64) graphstore.Windows {
+	if seed%2 == 0 {
+		return graphstore.Windows{}
+	}
+	return graphstore.Windows{Edges: 90 * time.Second, Labels: 60 * time.Second, Predictions: 40 * time.Second}
 }
 
 // restored saves a core, restores it, and checks that a second save of either is

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
@@ -33,6 +34,7 @@ type fileConfig struct {
 	Alpha       float64           `yaml:"alpha"`
 	Tolerance   float64           `yaml:"tolerance"`
 	Step        stepConfig        `yaml:"step"`
+	Windows     windowsConfig     `yaml:"windows"`
 	Privacy     privacyConfig     `yaml:"privacy"`
 	Limits      limitsConfig      `yaml:"limits"`
 	State       string            `yaml:"state"`
@@ -126,6 +128,13 @@ type checkpointConfig struct {
 	Every time.Duration `yaml:"every"` // 0: a minute; < 0: only where the log asks for one
 }
 
+// windowsConfig says how long assertions hold that have no ttl; 0 is for ever.
+type windowsConfig struct {
+	Edges       time.Duration `yaml:"edges"`
+	Labels      time.Duration `yaml:"labels"`
+	Predictions time.Duration `yaml:"predictions"`
+}
+
 type natsConfig struct {
 	URL         string `yaml:"url"`         // empty: the embedded server
 	Credentials string `yaml:"credentials"` // file, for an external server
@@ -197,6 +206,7 @@ func (c fileConfig) core() (incremental.Config, error) {
 		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
 		Limits: incremental.Limits(c.Limits), VacuumEvery: c.Checkpoint.Every,
+		Windows: graphstore.Windows(c.Windows),
 	}
 	if c.Privacy.MembersMin != nil {
 		out.MembersMin = *c.Privacy.MembersMin

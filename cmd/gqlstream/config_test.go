@@ -36,6 +36,8 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nstep: {every: soon}", "soon"},
 		{"classes: 2\nstep: {time: local}", "neither received nor event"},
 		{"classes: 2\nstep: {every: 100ms, emit_every: 150ms}", "not a multiple"},
+		{"classes: 2\nwindows: {labels: -1h}", "windows.labels: -1h0m0s is negative"},
+		{"classes: 2\nwindows: {lables: 1h}", `did you mean "labels"?`},
 		{"classes: 2\nprivacy: {min_members: -3}", "negative"},
 		{"classes: [", "classes"},
 	} {
@@ -55,7 +57,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	first := filepath.Join(dir, "first.yaml")
 	text := "classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
-		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\n"
+		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\n"
 	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

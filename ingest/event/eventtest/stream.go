@@ -20,7 +20,7 @@ type Config struct {
 	EventsMax   int  // [1 to 60, by seed] events of a batch
 	Weighted    bool // edges have weights other than one
 	Erase       bool // vertices are erased now and then
-	TTL         bool // some edges expire
+	TTL         bool // some edges, labels and predictions expire
 	SelfLoops   bool // some edges lead from a vertex to itself, which must be refused
 	Withdraw    bool // some predictions are withdrawn, which no wire form can say
 }
@@ -120,10 +120,16 @@ func (s *Stream) assertEdge() event.Edge {
 	if s.Config.Weighted && s.rand.IntN(2) == 0 {
 		e.Weight = event.RoundWeight(0.01 + 5*s.rand.Float64())
 	}
-	if s.Config.TTL && s.rand.IntN(4) == 0 {
-		e.TTL = time.Duration(1+s.rand.IntN(20)) * time.Second
-	}
+	e.TTL = s.ttl()
 	return e
+}
+
+// ttl draws a time to live: none for most.
+func (s *Stream) ttl() time.Duration {
+	if s.Config.TTL && s.rand.IntN(4) == 0 {
+		return time.Duration(1+s.rand.IntN(20)) * time.Second
+	}
+	return 0
 }
 
 func (s *Stream) removeEdge() event.Edge {
@@ -151,6 +157,9 @@ func (s *Stream) label() event.Label {
 	case 1:
 		l.Role = event.Train
 	}
+	if l.Class != event.NoClass {
+		l.TTL = s.ttl()
+	}
 	return l
 }
 
@@ -159,8 +168,9 @@ func (s *Stream) prediction() event.Prediction {
 		Vertex: s.id(s.vertex()), Units: s.units(), Version: "m" + strconv.Itoa(s.rand.IntN(3)),
 		Time: s.now, Position: s.next,
 	}
+	p.TTL = s.ttl()
 	if s.Config.Withdraw && s.rand.IntN(5) == 0 {
-		p.Units, p.Version = nil, ""
+		p.Units, p.Version, p.TTL = nil, "", 0
 	}
 	return p
 }
