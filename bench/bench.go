@@ -90,6 +90,7 @@ type Measure struct {
 // the last one spoils the graph for the others.
 func Measures() []Measure {
 	return []Measure{
+		{"scale", "a whole core: the memory it takes, and its cost", measureScale},
 		{"memory", "bytes of the store", measureMemory},
 		{"update", "one field kept current", measureUpdate},
 		{"recompute", "keeping current against computing anew", measureRecompute},

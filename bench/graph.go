@@ -143,8 +143,7 @@ func (g *Graph) grow(edges int) error {
 }
 
 // remove draws the end of an edge as insertions do, and one of its edges.
-func (g *Graph) remove() event.Edge {
-	view := g.store.View()
+func (g *Graph) remove(view graphstore.View) event.Edge {
 	for {
 		u := number(g.names[g.rank(g.n, rankOffset)])
 		v, _ := view.Lookup(u)
@@ -155,12 +154,15 @@ func (g *Graph) remove() event.Edge {
 }
 
 // draw fills the batch with events of the stream.
-func (g *Graph) draw(events int) {
+func (g *Graph) draw(events int) { g.drawFrom(g.store.View(), &g.batch, events) }
+
+// drawFrom adds events of the stream to a batch, deletions of edges of the view.
+func (g *Graph) drawFrom(view graphstore.View, b *event.Batch, events int) {
 	for i := range events {
 		if i%deleteEvery == deleteEvery-1 {
-			g.batch.Edges = append(g.batch.Edges, g.remove())
+			b.Edges = append(b.Edges, g.remove(view))
 		} else {
-			g.batch.Edges = append(g.batch.Edges, g.Edge())
+			b.Edges = append(b.Edges, g.Edge())
 		}
 	}
 }

@@ -28,7 +28,7 @@ func measureRestart(ctx context.Context, w *World) ([]Row, error) {
 	}
 	edges := int(float64(w.Edges) * restartEdges / EdgesDefault)
 	w.Say("        making a core of %d edges", edges)
-	core, err := w.grownCore(ctx, config, edges)
+	core, _, err := w.grownCore(ctx, config, edges)
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,12 @@ func measureRestart(ctx context.Context, w *World) ([]Row, error) {
 }
 
 // grownCore returns a warm, vacuumed core of a graph with predictions everywhere,
-// labels at a tenth of the vertices, and communities from the planted groups.
-func (w *World) grownCore(ctx context.Context, config incremental.Config, edges int) (*incremental.Core, error) {
+// labels at a tenth of the vertices, and communities from the planted groups, and
+// the graph that draws more of the same.
+func (w *World) grownCore(ctx context.Context, config incremental.Config, edges int) (*incremental.Core, *Graph, error) {
 	core, err := incremental.New(config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	g := w.NewGraph(int(float64(w.Vertices) * float64(edges) / float64(w.Edges)))
 	b := &event.Batch{First: 1}
@@ -104,9 +105,9 @@ func (w *World) grownCore(ctx context.Context, config incremental.Config, edges 
 	step()
 	if err := ctx.Err(); err != nil {
 		core.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return core, nil
+	return core, g, nil
 }
 
 // describe adds what is known of a vertex besides its edges.
