@@ -94,6 +94,7 @@ func Measures() []Measure {
 		{"memory", "bytes of the store", measureMemory},
 		{"update", "one field kept current", measureUpdate},
 		{"recompute", "keeping current against computing anew", measureRecompute},
+		{"layered", "kernels of ten steps, kept current against walked anew", measureLayered},
 		{"rule", "ours against the published update rule", measureRule},
 		{"dual", "all communities at once", measureDual},
 		{"solve", "one estimate from current statistics", measureSolve},
