@@ -34,6 +34,8 @@ type Config struct {
 	Limits      Limits
 
 	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
+
+	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 }
 
 // Limits bound what events may make the core hold. Zero is the default of the
@@ -99,6 +101,7 @@ func (c Config) store() graphstore.Config {
 	return graphstore.Config{
 		Classes: c.Classes, Communities: c.Communities, VerticesMax: c.Limits.Vertices,
 		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities, Windows: c.Windows,
+		Allocator: c.Allocator,
 	}
 }
 

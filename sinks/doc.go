@@ -13,6 +13,28 @@
 //	        back, whoever writes.
 //	Lines   in a file each record once (see OpenLines); elsewhere at least once.
 //
+// A sink that is down, slow or refuses for long:
+//
+//	NATS, Latest  wait for the broker for as long as it takes, and the loop with them.
+//	              The same broker holds the log, so that nothing comes in either. An
+//	              error that cannot pass, such as ErrOtherWriter, ends the run.
+//	behind Queue  files, and whatever is not on that broker: emissions wait in a spool
+//	              on the disk, of bounded bytes, and a goroutine delivers them. When
+//	              the spool, or its disk, is full, the loop waits. Nothing is dropped.
+//
+// State says which of it is the case, for /readyz and the metrics.
+//
+// A sink behind a Queue implements Sink and, if Write returns before the records are
+// safe, Sync() error. Its constructor takes the position from after which everything
+// comes again; it must leave out what it has beyond that, or be allowed to repeat
+// (with an id of position, community and method, say). Any error of Write or Sync is
+// tried again for ever, by Close and a new Open: a sink that gives up on a record
+// counts it and returns nil. Queue.Sync before a checkpoint and Queue.Last in its
+// manifest make a restart neither repeat nor omit: an emission at or before a
+// checkpoint is in the sink or in the spool, one after it is made again, the same
+// bytes, and Write leaves out what the spool has had. A spool that has lost its end
+// makes the run go back to a checkpoint before that.
+//
 // Positions count in a log; NATSConfig.Log names it, so that what an older log left
 // is not mistaken for newer. Subjects and keys hold names as Token writes them.
 // The broker may acknowledge estimates before they are on its disk (see
@@ -21,7 +43,7 @@
 // Cost: an emission of 1,000 communities takes about 30 ms to the stream and as
 // long to the bucket; records of one community wait for one another, others do not.
 //
-// Sinks have one owner each and no goroutines of their own. They do not decide what is
-// published: suppression of small communities and the choice of communities to
-// emit are the core's.
+// Sinks have one owner each, and but for Queue no goroutines of their own. They do
+// not decide what is published: suppression of small communities and the choice of
+// communities to emit are the core's.
 package sinks

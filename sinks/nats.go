@@ -24,7 +24,7 @@ type NATSConfig struct {
 	// will do. What another log left is not compared with.
 	Log string
 
-	RetryFor time.Duration // while the broker is away; 0: one minute, < 0: not at all
+	RetryFor time.Duration // while the broker is away or has no room; 0: as long as it takes, < 0: not at all
 }
 
 func (c NATSConfig) withDefaults() NATSConfig {
@@ -33,9 +33,6 @@ func (c NATSConfig) withDefaults() NATSConfig {
 	}
 	if c.Bucket == "" {
 		c.Bucket = "gql_estimates"
-	}
-	if c.RetryFor == 0 {
-		c.RetryFor = time.Minute
 	}
 	return c
 }
@@ -81,6 +78,9 @@ func (s *NATS) Write(ctx context.Context, estimates []quant.Estimate) error {
 	}
 	return s.subjects.write(ctx, records)
 }
+
+// State says whether the broker takes estimates.
+func (s *NATS) State() State { return s.subjects.tracker.State(s.subjects.config.stream) }
 
 // Close implements Sink. It leaves the connection open.
 func (s *NATS) Close() error {
@@ -137,6 +137,9 @@ func (s *Latest) Write(ctx context.Context, estimates []quant.Estimate) error {
 	}
 	return s.subjects.write(ctx, records)
 }
+
+// State says whether the broker takes estimates.
+func (s *Latest) State() State { return s.subjects.tracker.State(s.subjects.config.stream) }
 
 // Close implements Sink. It leaves the connection open.
 func (s *Latest) Close() error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,17 +77,7 @@ func TestEstimatesSurviveBrokerRestarts(t *testing.T) {
 	if err := <-written; err != nil {
 		t.Fatal(err)
 	}
-	stored := b.stored()
-	for c := range communities {
-		name := fmt.Sprint("c", c)
-		var want []string
-		for position := range emissions {
-			want = append(want, brief(estimate(name, "auto", uint64(position+1))))
-		}
-		if got := ofCommunity(stored, name); !slices.Equal(got, want) {
-			t.Fatalf("community %s:\n got %q\nwant %q", name, got, want)
-		}
-	}
+	b.mustHave(emissions, communities)
 }
 
 // writeEmissions tells turn after each emission.
@@ -104,4 +95,61 @@ func writeEmissions(
 		turn <- struct{}{}
 	}
 	return nil
+}
+
+// A broker that refuses for want of room must hold the writer up, visibly, and have
+// every record once when there is room again.
+func TestFullStreamHoldsTheWriterUp(t *testing.T) {
+	b := startBroker(t)
+	config := jetstream.StreamConfig{
+		Name: "GQL_ESTIMATES", Subjects: []string{"gqlest.>"}, Duplicates: 100 * time.Millisecond,
+		MaxBytes: 20_000, Discard: jetstream.DiscardNew,
+	}
+	if _, err := b.js.UpdateStream(b.ctx(), config); err != nil {
+		t.Fatal(err)
+	}
+	sink := b.nats("log")
+	const emissions, communities = 40, 5
+	written := make(chan error, 1)
+	go func() {
+		written <- writeEmissions(b.ctx(), sink, emissions, communities, make(chan struct{}, emissions))
+	}()
+	for sink.State().Condition != Holding {
+		select {
+		case err := <-written:
+			t.Fatalf("the writer came to an end: %v", err)
+		default:
+			b.stored() // gives the writer time
+		}
+	}
+	if s := sink.State(); !strings.Contains(s.Reason, "maximum bytes") || s.Name != "GQL_ESTIMATES" {
+		t.Errorf("the state is %+v", s)
+	}
+	config.MaxBytes = -1
+	if _, err := b.js.UpdateStream(b.ctx(), config); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	if s := sink.State(); s.Condition != Delivering {
+		t.Errorf("in the end the state is %+v", s)
+	}
+	b.mustHave(emissions, communities)
+}
+
+// mustHave checks that the stream holds what writeEmissions writes.
+func (b *broker) mustHave(emissions, communities int) {
+	b.t.Helper()
+	stored := b.stored()
+	for c := range communities {
+		name := fmt.Sprint("c", c)
+		var want []string
+		for position := range emissions {
+			want = append(want, brief(estimate(name, "auto", uint64(position+1))))
+		}
+		if got := ofCommunity(stored, name); !slices.Equal(got, want) {
+			b.t.Fatalf("community %s:\n got %q\nwant %q", name, got, want)
+		}
+	}
 }

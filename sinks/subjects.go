@@ -74,6 +74,8 @@ type subjects struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
 	known  map[string]newest
+
+	tracker Tracker
 }
 
 func newSubjects(nc *nats.Conn, c subjectsConfig) (*subjects, error) {
@@ -91,22 +93,26 @@ func (s *subjects) close() { s.js.CleanupPublisher() }
 // Records of different subjects are under way together; those of one subject
 // follow one another.
 func (s *subjects) write(ctx context.Context, records []record) error {
-	deadline := time.Now().Add(s.config.retryFor)
+	defer s.tracker.Release()
+	begun := time.Now()
 	for wait := writeRetryWaitMin; ; wait = min(2*wait, writeRetryWaitMax) {
 		left, err := s.round(ctx, records)
-		if err == nil && len(left) == 0 {
-			return nil
+		if err == nil {
+			s.tracker.Works()
+			if len(left) == 0 {
+				return nil
+			}
+			records, wait = left, writeRetryWaitMin
+			continue
 		}
-		if err != nil {
-			if !transient(err) || ctx.Err() != nil || s.config.retryFor < 0 || !time.Now().Before(deadline) {
-				return fmt.Errorf("sinks: stream %s: %w", s.config.stream, err)
-			}
-			clear(s.known) // what was stored in spite of the error must be read
-			if err := sleep(ctx, wait); err != nil {
-				return fmt.Errorf("sinks: stream %s: %w", s.config.stream, err)
-			}
-		} else {
-			wait = writeRetryWaitMin
+		if !transient(err) || ctx.Err() != nil || s.config.retryFor < 0 ||
+			s.config.retryFor > 0 && time.Since(begun) >= s.config.retryFor {
+			return fmt.Errorf("sinks: stream %s: %w", s.config.stream, err)
+		}
+		s.tracker.Failed(err, true)
+		clear(s.known) // what was stored in spite of the error must be read
+		if err := sleep(ctx, wait); err != nil {
+			return fmt.Errorf("sinks: stream %s: %w", s.config.stream, err)
 		}
 		records = left
 	}
@@ -259,8 +265,16 @@ func wrongSequence(err error) bool {
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// transient reports whether an error can pass by itself.
+// codeAccountFull is what a broker answers when an account has used its share.
+const codeAccountFull jetstream.ErrorCode = 10002
+
+// transient reports whether an error can pass by itself: the broker is away, or
+// cannot store anything now, for want of space say.
 func transient(err error) bool {
+	var api *jetstream.APIError
+	if errors.As(err, &api) && (api.Code >= 500 || api.ErrorCode == codeAccountFull) {
+		return true
+	}
 	for _, t := range []error{
 		jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected,
 		jetstream.ErrAsyncPublishTimeout, nats.ErrReconnectBufExceeded, context.DeadlineExceeded,

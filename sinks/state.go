@@ -1,0 +1,94 @@
+package sinks
+
+import (
+	"sync"
+	"time"
+)
+
+// Conditions of a sink.
+const (
+	Delivering = "delivering" // everything it got is delivered or on its way
+	Retrying   = "retrying"   // it fails, and what comes waits in its queue
+	Holding    = "holding"    // the loop waits for it
+)
+
+// State is how a sink does, for people and metrics.
+type State struct {
+	Name      string
+	Condition string    // Delivering, Retrying or Holding
+	Since     time.Time // of the condition, but for Delivering
+	Reason    string    // why it is not Delivering
+	Retries   uint64    // failed attempts since the process began
+
+	// Of a sink behind a Queue:
+	Emissions int       // waiting
+	Bytes     int64     // they take on the disk
+	BytesMax  int64     // the disk that the queue may take; 0: the sink has no queue
+	Oldest    time.Time // when the oldest of them came; zero: none waits
+}
+
+// Tracker keeps the condition of one sink. Any goroutine may use it.
+type Tracker struct {
+	mu      sync.Mutex
+	failing string // reason; empty: it works
+	holding string // reason; empty: the loop goes on
+	since   time.Time
+	retries uint64
+}
+
+// Failed notes a failed attempt that is going to be repeated. holds says whether
+// the loop waits for it.
+func (t *Tracker) Failed(err error, holds bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.retries++
+	t.begin()
+	if t.failing = err.Error(); holds {
+		t.holding = t.failing
+	}
+}
+
+// Hold notes that the loop waits for the sink, which need not have failed.
+func (t *Tracker) Hold(reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begin()
+	t.holding = reason
+}
+
+func (t *Tracker) begin() {
+	if t.failing == "" && t.holding == "" {
+		t.since = time.Now()
+	}
+}
+
+// Release notes that the loop goes on.
+func (t *Tracker) Release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.holding = ""
+}
+
+// Works notes a delivery.
+func (t *Tracker) Works() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failing = ""
+}
+
+// State returns the condition under a name.
+func (t *Tracker) State(name string) State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := State{Name: name, Condition: Delivering, Retries: t.retries}
+	switch {
+	case t.holding != "":
+		s.Condition, s.Reason, s.Since = Holding, t.holding, t.since
+		if t.failing != "" && t.failing != t.holding {
+			s.Reason += "; " + t.failing
+		}
+	case t.failing != "":
+		s.Condition, s.Reason, s.Since = Retrying, t.failing, t.since
+	}
+	return s
+}
