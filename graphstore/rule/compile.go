@@ -1,0 +1,323 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+
+	"gqlstream/ingest/event"
+)
+
+// TextBytesMax bounds the text of a rule, and with it the time that one takes.
+const TextBytesMax = 4096
+
+// Outcome is what an evaluation gave.
+type Outcome uint8
+
+// The outcomes of an evaluation.
+const (
+	No       Outcome = iota
+	Yes              // the vertex is a member
+	Mismatch         // types do not go together; the vertex is no member
+)
+
+// Program is a compiled rule. It does not change, and any number of goroutines may
+// evaluate it.
+type Program struct {
+	keys []string
+	run  eval
+}
+
+// Keys returns the attributes that the rule reads, in order of first mention. The
+// slice is the program's own.
+func (p *Program) Keys() []string { return p.keys }
+
+// Match evaluates the rule on the values of Keys, in that order.
+func (p *Program) Match(values []event.Value) Outcome {
+	result, ok := truth(p.run(values))
+	switch {
+	case !ok:
+		return Mismatch
+	case result:
+		return Yes
+	}
+	return No
+}
+
+// Error says what is wrong with a rule, and where.
+type Error struct {
+	Line, Column int // from 1, in characters
+	Message      string
+}
+
+// Error returns the place and the message.
+func (e *Error) Error() string {
+	if e.Line > 1 {
+		return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+	}
+	return fmt.Sprintf("column %d: %s", e.Column, e.Message)
+}
+
+// allowed ends the message about something that the language does not have.
+const allowed = `a rule has attributes, attribute("name"), text, numbers, true, false, nil, ` +
+	`== != < <= > >=, in [..], contains, startsWith, endsWith, matches, + - * / %, ??, and, or, not`
+
+// Compile returns the program of a rule. Its errors are *Error.
+func Compile(text string) (*Program, error) {
+	if len(text) > TextBytesMax {
+		return nil, &Error{1, 1, fmt.Sprintf("the rule has %d bytes, at most %d are allowed", len(text), TextBytesMax)}
+	}
+	tree, err := parser.Parse(text)
+	if err != nil {
+		var at *file.Error
+		if !errors.As(err, &at) {
+			return nil, &Error{1, 1, err.Error()}
+		}
+		return nil, &Error{max(1, at.Line), at.Column + 1, at.Message}
+	}
+	c := compiler{source: tree.Source}
+	o := c.compile(tree.Node)
+	c.want(o, truths, "a rule must be true or false")
+	if c.err != nil {
+		return nil, c.err
+	}
+	return &Program{c.keys, o.run}, nil
+}
+
+// kinds is a set of the types that a value may have. Nil is in every set.
+type kinds uint8
+
+const (
+	texts kinds = 1 << iota
+	numbers
+	truths
+	anything = texts | numbers | truths
+)
+
+func (k kinds) String() string {
+	switch k {
+	case texts:
+		return "text"
+	case numbers:
+		return "a number"
+	case truths:
+		return "true or false"
+	case texts | numbers:
+		return "text or a number"
+	}
+	return "nil"
+}
+
+// operand is a compiled part of a rule.
+type operand struct {
+	node  ast.Node
+	kinds kinds // that it may have, as far as the text tells
+	run   eval
+}
+
+// compiler keeps the first error.
+type compiler struct {
+	source file.Source
+	keys   []string
+	err    error
+}
+
+func (c *compiler) fail(node ast.Node, format string, args ...any) operand {
+	if c.err == nil {
+		at := (&file.Error{Location: node.Location()}).Bind(c.source)
+		c.err = &Error{max(1, at.Line), at.Column + 1, fmt.Sprintf(format, args...)}
+	}
+	return operand{node: node, kinds: anything, run: func([]event.Value) event.Value { return null }}
+}
+
+// want refuses an operand that can have none of the types.
+func (c *compiler) want(o operand, of kinds, why string) {
+	if o.kinds != 0 && o.kinds&of == 0 {
+		c.fail(o.node, "%s, and this is %v", why, o.kinds)
+	}
+}
+
+// together refuses two operands that can have no type in common.
+func (c *compiler) together(left, right operand) {
+	if left.kinds != 0 && right.kinds != 0 && left.kinds&right.kinds == 0 {
+		c.fail(right.node, "%v cannot be compared with %v", left.kinds, right.kinds)
+	}
+}
+
+func (c *compiler) compile(node ast.Node) operand {
+	constant := func(k kinds, v event.Value) operand {
+		return operand{node, k, func([]event.Value) event.Value { return v }}
+	}
+	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		return c.attribute(n, n.Value)
+	case *ast.CallNode:
+		return c.call(n)
+	case *ast.NilNode:
+		return constant(0, null)
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		v, k := literal(node)
+		return constant(k, v)
+	case *ast.UnaryNode:
+		return c.unary(n)
+	case *ast.BinaryNode:
+		return c.binary(n)
+	case *ast.MemberNode:
+		return c.fail(node, `values have no parts; an attribute whose name has a dot is attribute("a.b")`)
+	case *ast.BuiltinNode:
+		return c.fail(node, "there is no function %s; %s", n.Name, allowed)
+	}
+	return c.fail(node, "this is not a part of a rule; %s", allowed)
+}
+
+// literal returns the value of a literal, and no type for any other node.
+func literal(node ast.Node) (event.Value, kinds) {
+	switch n := node.(type) {
+	case *ast.StringNode:
+		return event.Value{Kind: event.StringValue, Text: n.Value}, texts
+	case *ast.IntegerNode:
+		return number(float64(n.Value)), numbers
+	case *ast.FloatNode:
+		return number(n.Value), numbers
+	case *ast.BoolNode:
+		return boolean(n.Value), truths
+	case *ast.UnaryNode:
+		if v, k := literal(n.Node); n.Operator == "-" && k == numbers {
+			return number(-v.Number), numbers
+		}
+	}
+	return null, 0
+}
+
+func (c *compiler) attribute(node ast.Node, key string) operand {
+	if len(key) > event.AttributeTextBytesMax || key == "" {
+		return c.fail(node, "an attribute's name has 1 to %d bytes", event.AttributeTextBytesMax)
+	}
+	if strings.HasPrefix(key, "$") {
+		return c.fail(node, "there is no %s; %s", key, allowed)
+	}
+	i := slices.Index(c.keys, key)
+	if i < 0 {
+		i = len(c.keys)
+		c.keys = append(c.keys, key)
+	}
+	return operand{node, anything, func(values []event.Value) event.Value { return values[i] }}
+}
+
+func (c *compiler) call(n *ast.CallNode) operand {
+	callee, named := n.Callee.(*ast.IdentifierNode)
+	if !named || callee.Value != "attribute" {
+		return c.fail(n, "there are no functions but attribute; %s", allowed)
+	}
+	if len(n.Arguments) == 1 {
+		if name, ok := n.Arguments[0].(*ast.StringNode); ok {
+			return c.attribute(name, name.Value)
+		}
+	}
+	return c.fail(n, `want the name of an attribute as text, such as attribute("home town")`)
+}
+
+func (c *compiler) unary(n *ast.UnaryNode) operand {
+	o := c.compile(n.Node)
+	switch n.Operator {
+	case "not", "!":
+		c.want(o, truths, n.Operator+" takes true or false")
+		return operand{n, truths, not(o.run)}
+	case "-":
+		c.want(o, numbers, "- takes a number")
+		return operand{n, numbers, arithmetic(func(a, b float64) float64 { return a - b }, zero, o.run)}
+	}
+	return c.fail(n, "there is no operator %s of one value; %s", n.Operator, allowed)
+}
+
+func (c *compiler) binary(n *ast.BinaryNode) operand {
+	switch n.Operator {
+	case "in":
+		return c.in(n)
+	case "matches":
+		return c.matches(n)
+	}
+	left, right := c.compile(n.Left), c.compile(n.Right)
+	both := func(of kinds) {
+		c.want(left, of, fmt.Sprintf("%s takes %v", n.Operator, of))
+		c.want(right, of, fmt.Sprintf("%s takes %v", n.Operator, of))
+	}
+	switch op := n.Operator; op {
+	case "and", "&&", "or", "||":
+		both(truths)
+		return operand{n, truths, junction(left.run, right.run, op == "or" || op == "||")}
+	case "==", "!=":
+		c.together(left, right)
+		return operand{n, truths, equality(left.run, right.run, op == "==")}
+	case "<", "<=", ">", ">=":
+		both(texts | numbers)
+		c.together(left, right)
+		return operand{n, truths, order(left.run, right.run, orders[op])}
+	case "contains", "startsWith", "endsWith":
+		both(texts)
+		return operand{n, truths, textual(left.run, right.run, textuals[op])}
+	case "+", "-", "*", "/", "%":
+		both(numbers)
+		return operand{n, numbers, arithmetic(arithmetics[op], left.run, right.run)}
+	case "??":
+		return operand{n, left.kinds | right.kinds, otherwise(left.run, right.run)}
+	}
+	return c.fail(n, "there is no operator %s; %s", n.Operator, allowed)
+}
+
+// in compiles the membership of a value in a list of literals.
+func (c *compiler) in(n *ast.BinaryNode) operand {
+	left := c.compile(n.Left)
+	list, ok := n.Right.(*ast.ArrayNode)
+	if !ok {
+		return c.fail(n.Right, "in takes a list of texts, numbers or truth values, such as [1, 2]")
+	}
+	var values []event.Value
+	var of kinds
+	for _, element := range list.Nodes {
+		v, k := literal(element)
+		if k == 0 {
+			return c.fail(element, "a list holds texts, numbers and truth values only")
+		}
+		values, of = append(values, v), of|k
+	}
+	if left.kinds != 0 && left.kinds&of == 0 {
+		return c.fail(n, "no value of the list can be compared with %v", left.kinds)
+	}
+	return operand{n, truths, isIn(left.run, values)}
+}
+
+// matches compiles a match against a constant pattern: linear in the text.
+func (c *compiler) matches(n *ast.BinaryNode) operand {
+	left := c.compile(n.Left)
+	c.want(left, texts, "matches takes text")
+	pattern, ok := n.Right.(*ast.StringNode)
+	if !ok {
+		return c.fail(n.Right, "matches takes a pattern in quotes")
+	}
+	compiled, err := regexp.Compile(pattern.Value)
+	if err != nil {
+		return c.fail(pattern, "%s", err)
+	}
+	match := func(text, _ string) bool { return compiled.MatchString(text) }
+	return operand{n, truths, textual(left.run, empty, match)}
+}
+
+var arithmetics = map[string]func(a, b float64) float64{
+	"+": func(a, b float64) float64 { return a + b },
+	"-": func(a, b float64) float64 { return a - b },
+	"*": func(a, b float64) float64 { return a * b },
+	"/": func(a, b float64) float64 { return a / b },
+	"%": math.Mod,
+}
+
+var textuals = map[string]func(a, b string) bool{
+	"contains": strings.Contains, "startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix,
+}
