@@ -22,11 +22,12 @@ const module = "gqlstream/"
 var mayImport = map[string][]string{
 	"ingest/event": {},
 	"ingest":       {"ingest/event"},
-	"graphstore":   {"ingest/event"},
+	"graphstore":   {"ingest/event", "graphstore/rule"},
 	"quant":        {},
 	"sinks":        {"quant"},
 	"sinks/web":    {"quant", "sinks"},
 
+	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore"},
 	"incremental/neighborhood": {"ingest/event", "graphstore"},
 	"incremental/tally": {
@@ -65,7 +66,7 @@ var arrowFiles = []string{
 
 // core are the packages that do no I/O and read no clock.
 var core = []string{
-	"graphstore", "incremental", "incremental/diffusion", "incremental/neighborhood",
+	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
 	"incremental/tally", "incremental/classifier", "quant", "explain",
 }
 

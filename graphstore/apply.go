@@ -70,7 +70,8 @@ func (s *Store) begin(position event.Position, time event.Time) {
 
 // vertex returns the index of id, given one now if need be, or why it gets none.
 func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
-	if len(s.classes.data) >= s.config.VerticesMax && len(s.ids.free) == 0 {
+	full := len(s.classes.data) >= s.config.VerticesMax && len(s.ids.free) == 0
+	if full || !s.roomForMatchNone(1) {
 		if v, known := s.ids.lookup(id); known {
 			return v, ""
 		}
@@ -86,8 +87,20 @@ func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
 		s.grow(int(v) + 1)
 	case len(s.ids.free) < free:
 		s.delta.Reused = append(s.delta.Reused, v)
+	default:
+		return v, ""
+	}
+	for _, c := range s.members.rules.matchNone {
+		s.assertMember(c, v, 1)
 	}
 	return v, ""
+}
+
+// roomForMatchNone reports whether n new vertices may become members of the
+// communities that hold a vertex without attributes.
+func (s *Store) roomForMatchNone(n int) bool {
+	joins := len(s.members.rules.matchNone)
+	return joins == 0 || s.roomForMembers(n*joins)
 }
 
 // grow makes room for n vertices in every column.

@@ -63,7 +63,7 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 		reason = event.BadWeight
 	case len(e.Src.Name) > IDBytesMax || len(e.Dst.Name) > IDBytesMax:
 		reason = event.BadID
-	case len(s.classes.data)+2 > s.config.VerticesMax && !s.roomFor(e.Src, e.Dst):
+	case (len(s.classes.data)+2 > s.config.VerticesMax || !s.roomForMatchNone(2)) && !s.roomFor(e.Src, e.Dst):
 		reason = event.LimitExceeded
 	default:
 		u, _ := s.vertex(e.Src)
@@ -79,6 +79,9 @@ func edgeKeyOf(u, v Vertex) uint64 { return pair(uint32(min(u, v)), uint32(max(u
 // roomFor reports whether those of the two that are new still fit.
 func (s *Store) roomFor(src, dst event.ID) bool {
 	room := s.config.VerticesMax - len(s.classes.data) + len(s.ids.free)
+	if !s.roomForMatchNone(2) {
+		room = 0
+	}
 	for _, id := range [...]event.ID{src, dst} {
 		if _, known := s.ids.lookup(id); !known {
 			room--

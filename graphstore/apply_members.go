@@ -22,13 +22,14 @@ func (s *Store) applyMembers(b *event.Batch) {
 			s.assertMember(c, v, e.Multiplicity)
 		}
 	}
+	s.settleEgos()
 	s.settleMembers()
 }
 
 // roomForMembers reports whether n more joins fit, should every one asserted in
-// this batch be one.
+// this batch be one, and every ego network come to have all that it may.
 func (s *Store) roomForMembers(n int) bool {
-	return s.members.total+len(s.work.members)+n <= MembershipsMax
+	return s.members.total+s.members.egoMembers+len(s.work.members)+n <= MembershipsMax
 }
 
 // settleMembers makes the asserted memberships true, community by community.

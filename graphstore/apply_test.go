@@ -233,7 +233,7 @@ func TestSetCommunities(t *testing.T) {
 
 // Apply must not allocate once it has seen as much as it is going to see.
 func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
-	s := newTestStore(t, Config{Communities: testRules, HubDegree: 16})
+	s := newTestStore(t, Config{Communities: allRules, HubDegree: 16})
 	h := newHistory(11, 200, true)
 	batches := make([]event.Batch, 12)
 	for i := range batches {

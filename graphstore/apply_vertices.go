@@ -30,6 +30,9 @@ func (s *Store) applyVertices(b *event.Batch) {
 		for j := range e.Attributes {
 			s.setAttribute(v, e.Attributes[j].Key, e.Attributes[j].Value)
 		}
+		if len(s.members.rules.touched) > 0 {
+			s.settleRules(v)
+		}
 	}
 }
 
@@ -46,6 +49,9 @@ func (s *Store) acceptAttributes(list []event.Attribute) (event.Reason, string) 
 		}
 		if len(s.members.byAttribute) > 0 {
 			joins += len(s.members.byAttribute[attributeIs{key, value}])
+		}
+		if len(s.members.rules.byKey) > 0 {
+			joins += len(s.members.rules.byKey[key])
 		}
 	}
 	if room < 0 {
@@ -71,6 +77,9 @@ func (s *Store) setAttribute(v Vertex, key string, value event.Value) {
 		s.assertMember(c, v, 1)
 	}
 	s.attributes.set(v, column, value)
+	if r := &s.members.rules; len(r.byKey) > 0 {
+		r.touched = append(r.touched, r.byKey[key]...)
+	}
 }
 
 func (s *Store) assertMember(c Community, v Vertex, multiplicity uint32) {
@@ -90,6 +99,7 @@ func (s *Store) erase(v Vertex) {
 	for _, m := range s.members.of(v) {
 		s.assertMember(m.Community, v, 0)
 	}
+	s.leaveRules(v)
 	for key := range s.attributes.keys {
 		s.attributes.set(v, key, event.Value{})
 	}

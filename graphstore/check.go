@@ -124,27 +124,6 @@ func (a *attributes) check() error {
 	return nil
 }
 
-// checkRules checks that exactly the vertices with the attribute are members.
-func (s *Store) checkRules() error {
-	for i := range s.members.communities {
-		c := &s.members.communities[i]
-		if c.rule.Kind != ByAttribute || c.retired {
-			continue
-		}
-		var want []Vertex
-		for v := range Vertex(len(s.classes.data)) {
-			if s.attributes.value(v, c.rule.Key) == c.rule.Value {
-				want = append(want, v)
-			}
-		}
-		if !slices.Equal(c.vertices, want) || c.sum != uint64(len(want)) {
-			return fmt.Errorf("community %q holds %d vertices, want %d",
-				c.rule.Name, len(c.vertices), len(want))
-		}
-	}
-	return nil
-}
-
 func (s *Store) checkExpiry() error {
 	edge := func(key uint64) bool {
 		u, v := unpair(key)

@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"fmt"
-	"slices"
 )
 
 // SetCommunities replaces the configured communities by rules and returns what
@@ -21,16 +20,19 @@ func (s *Store) SetCommunities(rules []Rule) (*Delta, error) {
 	}
 	m := &s.members
 	wanted := make(map[string]Rule, len(rules))
-	fresh := 0
+	var fresh []Rule
 	for _, r := range rules {
 		wanted[r.Name] = r
 		if c, known := m.byName[r.Name]; !known || m.communities[c].rule != r {
-			fresh++
+			fresh = append(fresh, r)
 		}
 	}
-	if n := len(m.communities) + fresh; n > s.config.CommunitiesMax {
+	if n := len(m.communities) + len(fresh); n > s.config.CommunitiesMax {
 		return nil, fmt.Errorf("graphstore: set communities: %d with the retired ones, above the limit of %d",
 			n, s.config.CommunitiesMax)
+	}
+	if !s.roomForRules(fresh) {
+		return nil, fmt.Errorf("graphstore: set communities: more memberships than %d", MembershipsMax)
 	}
 	s.begin(s.delta.Position, s.time)
 	for i := range m.communities {
@@ -44,40 +46,44 @@ func (s *Store) SetCommunities(rules []Rule) (*Delta, error) {
 	return &s.delta, nil
 }
 
-// retire asserts that every member leaves and frees the name of a community.
-func (s *Store) retire(id Community) {
-	m := &s.members
-	c := &m.communities[id]
-	for _, v := range c.vertices {
-		s.assertMember(id, v, 0)
-	}
-	c.retired = true
-	delete(m.byName, c.rule.Name)
-	if c.rule.Kind == ByAttribute {
-		is := attributeIs{c.rule.Key, c.rule.Value}
-		list := slices.DeleteFunc(m.byAttribute[is], func(c Community) bool { return c == id })
-		if m.byAttribute[is] = list; len(list) == 0 {
-			delete(m.byAttribute, is)
+// roomForRules reports whether the memberships that new rules bring are sure to fit:
+// every vertex may be a member of each, but for the bound of an ego network.
+func (s *Store) roomForRules(rules []Rule) bool {
+	n := s.members.total + s.members.egoMembers
+	for _, r := range rules {
+		switch r.Kind {
+		case ByAttribute, ByExpression:
+			n += len(s.classes.data)
+		case Ego:
+			n += min(len(s.classes.data), r.egoMembersMax())
 		}
 	}
+	return n <= MembershipsMax
+}
+
+// retire asserts that every member leaves and frees the name of a community.
+func (s *Store) retire(id Community) {
+	s.assertMembers(id, s.members.communities[id].vertices, 0)
+	s.members.retire(id)
 }
 
 // addRules gives new rules the next community indices and asserts the members
-// that they have by attribute.
+// that they have by attributes or edges.
 func (s *Store) addRules(rules []Rule) {
 	for _, rule := range rules {
 		if c, known := s.members.byName[rule.Name]; known {
 			s.members.communities[c].configured = true
 			continue
 		}
-		c := s.members.add(rule, true)
-		if rule.Kind != ByAttribute {
-			continue
-		}
-		for v := range Vertex(len(s.classes.data)) {
-			if s.attributes.value(v, rule.Key) == rule.Value {
-				s.assertMember(c, v, 1)
+		switch c := s.members.add(rule, true); rule.Kind {
+		case ByAttribute, ByExpression:
+			for v := range Vertex(len(s.classes.data)) {
+				if s.matches(c, v) {
+					s.assertMember(c, v, 1)
+				}
 			}
+		case Ego:
+			s.rebuildEgo(c)
 		}
 	}
 }

@@ -3,31 +3,8 @@ package graphstore
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
-
-	"gqlstream/ingest/event"
 )
-
-// RuleKind says how the members of a community are found.
-type RuleKind uint8
-
-const (
-	// Explicit communities are what member events say. The default.
-	Explicit RuleKind = iota
-	// ByAttribute communities hold the vertices whose attribute Key equals Value.
-	ByAttribute
-	// Everyone is the community of every vertex, once each.
-	Everyone
-)
-
-// Rule defines one tracked community.
-type Rule struct {
-	Name  string
-	Kind  RuleKind
-	Key   string      // ByAttribute only
-	Value event.Value // ByAttribute only; not null
-}
 
 // Limits that hold when the configuration does not set them, and the largest
 // that it may set. Edges are bounded by the 32-bit offsets of the arena.
@@ -92,30 +69,6 @@ func (c *Config) Validate() error {
 	}
 	if limit := c.withDefaults().CommunitiesMax; len(c.Communities) > limit {
 		errs = append(errs, fmt.Errorf("%d communities, above the limit of %d", len(c.Communities), limit))
-	}
-	return errors.Join(errs...)
-}
-
-func validateRules(rules []Rule) error {
-	var errs []error
-	seen := make(map[string]bool, len(rules))
-	for i, r := range rules {
-		if r.Name == "" {
-			errs = append(errs, fmt.Errorf("community %d has no name", i))
-		} else if seen[r.Name] {
-			errs = append(errs, fmt.Errorf("community %q is defined twice", r.Name))
-		}
-		seen[r.Name] = true
-		switch {
-		case r.Kind > Everyone:
-			errs = append(errs, fmt.Errorf("community %q has the unknown rule %d", r.Name, r.Kind))
-		case r.Kind != ByAttribute && (r.Key != "" || r.Value != event.Value{}):
-			errs = append(errs, fmt.Errorf("community %q has an attribute and is not defined by it", r.Name))
-		case math.IsNaN(r.Value.Number) || math.IsInf(r.Value.Number, 0):
-			errs = append(errs, fmt.Errorf("community %q asks for a number that is not finite", r.Name))
-		case r.Kind == ByAttribute && (r.Key == "" || r.Value.Kind == event.NullValue):
-			errs = append(errs, fmt.Errorf("community %q needs an attribute key and a value", r.Name))
-		}
 	}
 	return errors.Join(errs...)
 }

@@ -19,13 +19,16 @@
 //	interner    vertex names to dense indices and back
 //	columns     one Arrow buffer for each property of the vertices
 //	members     communities by vertex and vertices by community, both sorted
+//	rules       the expressions of communities, by the attributes they read
+//	ego         hops of the vertices near a root, with the counts that maintain them
 //	expiry      when edges, labels and predictions with a time to live end
 //
 // Invariants, proved from nothing by Check: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below
-// 2^33 in all); a prediction's units sum to 2^30 or there is none; rules by
-// attribute hold exactly the vertices that have it; used and free blocks tile the
-// arenas; an erased vertex has nothing, and no byte of its name is left.
+// 2^33 in all); a prediction's units sum to 2^30 or there is none; communities by
+// attribute, by expression and of ego networks hold exactly the vertices that their
+// rule says; used and free blocks tile the arenas; an erased vertex has nothing, and
+// no byte of its name is left.
 //
 // Determinism: the same batches give the same bytes. Vacuum makes them a function
 // of the content alone, and a snapshot holds that form, so a store that was saved

@@ -3,6 +3,7 @@ package graphstore
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gqlstream/ingest/event"
@@ -33,6 +34,16 @@ var testRules = []Rule{
 
 // testWindows are none, all, and one that is shorter than some assertions are late.
 var testWindows = []Windows{{}, {Edges: 150, Labels: 90, Predictions: 120}, {Labels: 40}}
+
+// allRules are testRules and those that expressions and ego networks make.
+var allRules = append(slices.Clone(testRules), []Rule{
+	{Name: "german adults", Kind: ByExpression, Expression: `language == "de" and age >= 89`},
+	{Name: "not german", Kind: ByExpression, Expression: `language != "de"`},
+	{Name: "near 1", Kind: Ego, Root: "vertex-1", Hops: 2},
+	{Name: "few near 2", Kind: Ego, Root: "2", Hops: 3, MembersMax: 12},
+	{Name: "near 5", Kind: Ego, Root: "vertex-5", Hops: 1},
+	{Name: "far from 4", Kind: Ego, Root: "4", Hops: 3, MembersMax: 90},
+}...)
 
 func newHistory(seed uint64, vertices int, weights bool) *history {
 	return &history{
@@ -164,10 +175,12 @@ func (h *history) vertex() event.Vertex {
 	e := event.Vertex{Vertex: h.id(), Position: h.position}
 	for range h.rng.IntN(3) {
 		a := event.Attribute{Key: h.text("language")}
-		switch h.rng.IntN(5) {
+		switch h.rng.IntN(6) {
 		case 0:
 		case 1:
 			a.Value = event.Value{Kind: event.StringValue, Text: h.text("fr")}
+		case 5:
+			a.Key, a.Value = h.text("age"), event.Value{Kind: event.StringValue, Text: h.text("old")}
 		case 2:
 			a.Key, a.Value = h.text("age"), event.Value{Kind: event.NumberValue, Number: float64(88 + h.rng.IntN(4))}
 		default:

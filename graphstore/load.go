@@ -38,6 +38,10 @@ func Load(config Config, section func(Table) ([]byte, error)) (*Store, error) {
 		}
 	}
 	s.ids.vacuum()
+	if err := s.loadEgos(); err != nil {
+		s.Release()
+		return nil, fmt.Errorf("graphstore: load: %w", err)
+	}
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gqlstream/ingest/event"
@@ -32,10 +33,13 @@ func (l *loader) loadAttributes(rows []vector) error {
 }
 
 func (l *loader) loadCommunities(rows []vector) error {
+	hops, most := elements[uint32](rows[11].data), elements[uint32](rows[12].data)
 	for i := range rows[0].rows {
 		rule := Rule{
 			Name: strings.Clone(rows[1].text(i)), Kind: RuleKind(rows[2].data[i]),
 			Key: strings.Clone(rows[5].text(i)), Value: valueAt(rows[6:], i),
+			Expression: strings.Clone(rows[9].text(i)), Root: strings.Clone(rows[10].text(i)),
+			Hops: int(hops[i]), MembersMax: int(most[i]),
 		}
 		if err := validateRules([]Rule{rule}); err != nil {
 			return err
@@ -87,6 +91,19 @@ func (l *loader) loadExpiry(rows []vector) error {
 			x.predictions.set(uint64(us[i]), ends[i])
 		default:
 			return fmt.Errorf("expiry of kind %d: %w", kind, errTable)
+		}
+	}
+	return nil
+}
+
+// loadEgos searches the ego networks, whose members the tables told already.
+func (s *Store) loadEgos() error {
+	for _, c := range s.members.egos {
+		community := &s.members.communities[c]
+		list := s.searchEgo(community.ego)
+		slices.Sort(list)
+		if !slices.Equal(list, community.vertices) {
+			return fmt.Errorf("members of %q: %w", community.rule.Name, errTable)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"gqlstream/graphstore/rule"
 	"gqlstream/ingest/event"
 )
 
@@ -19,6 +20,10 @@ type community struct {
 	sum            uint64
 	vertices       []Vertex
 	multiplicities []uint32
+
+	program    *rule.Program // ByExpression only
+	mismatches uint64        // evaluations of it that met types that do not go together
+	ego        *ego          // Ego only
 }
 
 // attributeIs is what a rule by attribute asks for.
@@ -39,7 +44,10 @@ type members struct {
 	communities []community
 	byName      map[string]Community
 	byAttribute map[attributeIs][]Community
-	total       int // memberships
+	rules       rules
+	egos        []Community // that are not retired, sorted
+	egoMembers  int         // that they may have together
+	total       int         // memberships
 
 	runs  column[memberRun]
 	arena arena // two elements a membership
@@ -48,7 +56,8 @@ type members struct {
 func newMembers(a Allocator) members {
 	return members{
 		byName: map[string]Community{}, byAttribute: map[attributeIs][]Community{},
-		runs: newColumn[memberRun](a), arena: newArena(a),
+		rules: rules{byKey: map[string][]Community{}},
+		runs:  newColumn[memberRun](a), arena: newArena(a),
 	}
 }
 
@@ -68,14 +77,43 @@ func (m *members) of(v Vertex) []Membership {
 
 // add gives a rule the next community index.
 func (m *members) add(rule Rule, configured bool) Community {
-	c := Community(len(m.communities))
+	id := Community(len(m.communities))
 	m.communities = append(m.communities, community{rule: rule, configured: configured})
-	m.byName[rule.Name] = c
-	if rule.Kind == ByAttribute {
+	m.byName[rule.Name] = id
+	c := &m.communities[id]
+	switch rule.Kind {
+	case ByAttribute:
 		is := attributeIs{rule.Key, rule.Value}
-		m.byAttribute[is] = append(m.byAttribute[is], c)
+		m.byAttribute[is] = append(m.byAttribute[is], id)
+	case ByExpression:
+		m.rules.add(id, c)
+	case Ego:
+		c.ego = newEgo(rule)
+		m.egos = append(m.egos, id)
+		m.egoMembers += rule.egoMembersMax()
 	}
-	return c
+	return id
+}
+
+// retire frees the name of a community and takes it out of the indices by rule.
+func (m *members) retire(id Community) {
+	c := &m.communities[id]
+	c.retired = true
+	delete(m.byName, c.rule.Name)
+	is := func(other Community) bool { return other == id }
+	switch c.rule.Kind {
+	case ByAttribute:
+		key := attributeIs{c.rule.Key, c.rule.Value}
+		if m.byAttribute[key] = slices.DeleteFunc(m.byAttribute[key], is); len(m.byAttribute[key]) == 0 {
+			delete(m.byAttribute, key)
+		}
+	case ByExpression:
+		m.rules.remove(id, c)
+	case Ego:
+		c.ego = nil
+		m.egos = slices.DeleteFunc(m.egos, is)
+		m.egoMembers -= c.rule.egoMembersMax()
+	}
 }
 
 // multiplicity returns how often v is a member of c.

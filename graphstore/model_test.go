@@ -161,6 +161,7 @@ func (m *model) apply(b *event.Batch) {
 		}
 	}
 	m.free = append(m.free, freed...)
+	m.applyRules()
 }
 
 // ends notes when an assertion about a vertex ends, if it does.

@@ -49,8 +49,8 @@ func TestApplyAgreesWithMapTwin(t *testing.T) {
 	for seed := range uint64(24) {
 		vertices := []int{6, 40, 300}[seed%3]
 		windows := testWindows[seed/3%3]
-		s := newTestStore(t, Config{Communities: testRules, HubDegree: []int{4, 8, 32, 0}[seed%4], Windows: windows})
-		h, twin := newHistory(seed, vertices, seed%2 == 0), newModel(testRules)
+		s := newTestStore(t, Config{Communities: allRules, HubDegree: []int{4, 8, 32, 0}[seed%4], Windows: windows})
+		h, twin := newHistory(seed, vertices, seed%2 == 0), newModel(allRules)
 		twin.windows = windows
 		var b event.Batch
 		for i := range 60 {

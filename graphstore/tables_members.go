@@ -53,36 +53,62 @@ func (s *Store) attributeRows(visit func([]vector) error) error {
 	return flush()
 }
 
+// communityTable collects definitions of communities.
+type communityTable struct {
+	first             int
+	names, keys       texts
+	values            valueRows
+	expressions       texts
+	roots             texts
+	rules             []uint8
+	configured        []uint8
+	retired           []uint8
+	hops, membersMost []uint32
+}
+
+func (t *communityTable) append(c *community) {
+	r := &c.rule
+	t.names.append(r.Name, true)
+	t.rules = append(t.rules, uint8(r.Kind))
+	t.configured = append(t.configured, bit(c.configured))
+	t.retired = append(t.retired, bit(c.retired))
+	t.keys.append(r.Key, r.Kind == ByAttribute)
+	t.values.append(r.Value)
+	t.expressions.append(r.Expression, r.Kind == ByExpression)
+	t.roots.append(r.Root, r.Kind == Ego)
+	t.hops = append(t.hops, uint32(r.Hops))
+	t.membersMost = append(t.membersMost, uint32(r.MembersMax))
+}
+
+func (t *communityTable) vectors() []vector {
+	columns := []vector{
+		vectorOf("community", sequence(t.first, t.first+len(t.rules))), t.names.vector("name"),
+		vectorOf("rule", t.rules), vectorOf("configured", t.configured), vectorOf("retired", t.retired),
+		t.keys.vector("key"),
+	}
+	return append(append(columns, t.values.vectors()...), t.expressions.vector("expression"),
+		t.roots.vector("root"), vectorOf("hops", t.hops), vectorOf("members_max", t.membersMost))
+}
+
+// bytes returns how much text the rows have.
+func (t *communityTable) bytes() int {
+	return len(t.names.bytes) + len(t.keys.bytes) + len(t.values.texts.bytes) +
+		len(t.expressions.bytes) + len(t.roots.bytes)
+}
+
 func (s *Store) communityRows(visit func([]vector) error) error {
 	list := s.members.communities
-	first := 0
-	var names, keys texts
-	var values valueRows
-	var rules, configured, retired []uint8
-	flush := func(end int) error {
-		rows := append([]vector{
-			vectorOf("community", sequence(first, end)), names.vector("name"), vectorOf("rule", rules),
-			vectorOf("configured", configured), vectorOf("retired", retired), keys.vector("key"),
-		}, values.vectors()...)
-		first, names, keys, values, rules, configured, retired = end, texts{}, texts{}, valueRows{}, nil, nil, nil
-		return visit(rows)
-	}
+	var t communityTable
 	for i := range list {
-		c := &list[i]
-		names.append(c.rule.Name, true)
-		rules = append(rules, uint8(c.rule.Kind))
-		configured = append(configured, bit(c.configured))
-		retired = append(retired, bit(c.retired))
-		keys.append(c.rule.Key, c.rule.Kind == ByAttribute)
-		values.append(c.rule.Value)
-		text := len(names.bytes) + len(keys.bytes) + len(values.texts.bytes)
-		if i+1-first == chunkRowsMax || text >= chunkBytesMax {
-			if err := flush(i + 1); err != nil {
+		t.append(&list[i])
+		if len(t.rules) == chunkRowsMax || t.bytes() >= chunkBytesMax {
+			if err := visit(t.vectors()); err != nil {
 				return err
 			}
+			t = communityTable{first: i + 1}
 		}
 	}
-	return flush(len(list))
+	return visit(t.vectors())
 }
 
 func bit(b bool) uint8 {

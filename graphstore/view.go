@@ -79,6 +79,19 @@ func (w View) CommunityName(c Community) string { return w.s.members.communities
 // Rule returns the definition of c.
 func (w View) Rule(c Community) Rule { return w.s.members.communities[c].rule }
 
+// Hops returns how far the ego network c reaches: fewer hops than its rule says
+// while more would hold more than its MembersMax, and 0 for other communities.
+func (w View) Hops(c Community) int {
+	if e := w.s.members.communities[c].ego; e != nil {
+		return e.radius
+	}
+	return 0
+}
+
+// Mismatches returns how often, since the store was made or loaded, an evaluation
+// of the expression of c met types that do not go together.
+func (w View) Mismatches(c Community) uint64 { return w.s.members.communities[c].mismatches }
+
 // Retired reports whether SetCommunities took c out of the configuration. Its
 // index is never used again.
 func (w View) Retired(c Community) bool { return w.s.members.communities[c].retired }

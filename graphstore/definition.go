@@ -1,0 +1,119 @@
+package graphstore
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+
+	"gqlstream/graphstore/rule"
+	"gqlstream/ingest/event"
+)
+
+// RuleKind says how the members of a community are found.
+type RuleKind uint8
+
+const (
+	// Explicit communities are what member events say. The default.
+	Explicit RuleKind = iota
+	// ByAttribute communities hold the vertices whose attribute Key equals Value.
+	ByAttribute
+	// Everyone is the community of every vertex, once each.
+	Everyone
+	// ByExpression communities hold the vertices for which Expression is true.
+	ByExpression
+	// Ego communities hold the vertices within Hops of Root, itself included. They are
+	// empty while there is no such vertex. When more than MembersMax are within Hops,
+	// the community holds those within the most hops that fit, see View.Hops.
+	Ego
+)
+
+// Rule defines one tracked community. It is comparable.
+type Rule struct {
+	Name  string
+	Kind  RuleKind
+	Key   string      // ByAttribute only
+	Value event.Value // ByAttribute only; not null
+
+	Expression string `json:",omitempty"` // ByExpression only; see package rule
+	Root       string `json:",omitempty"` // Ego only: the name of a vertex
+	Hops       int    `json:",omitempty"` // Ego only: 1 to EgoHopsMax
+	MembersMax int    `json:",omitempty"` // Ego only; 0 is EgoMembersMaxDefault
+}
+
+// Limits of ego networks. All together may have EgoMembersLimit members at most,
+// by their MembersMax.
+const (
+	EgoHopsMax           = 3
+	EgoMembersMaxDefault = 100_000
+	EgoMembersLimit      = MembershipsMax / 2
+)
+
+// egoMembersMax returns how many members an ego network may have.
+func (r Rule) egoMembersMax() int {
+	if r.Kind != Ego {
+		return 0
+	}
+	return cmp.Or(r.MembersMax, EgoMembersMaxDefault)
+}
+
+func validateRules(rules []Rule) error {
+	var errs []error
+	seen := make(map[string]bool, len(rules))
+	members := 0
+	for i, r := range rules {
+		if r.Name == "" {
+			errs = append(errs, fmt.Errorf("community %d has no name", i))
+		} else if seen[r.Name] {
+			errs = append(errs, fmt.Errorf("community %q is defined twice", r.Name))
+		}
+		seen[r.Name] = true
+		if err := r.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("community %q %w", r.Name, err))
+		} else if members += r.egoMembersMax(); members > EgoMembersLimit {
+			errs = append(errs, fmt.Errorf("community %q brings the members that ego networks may have to %d, at most %d are allowed",
+				r.Name, members, EgoMembersLimit))
+			members = 0
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validate returns what is wrong with a rule, to be said after its name.
+func (r Rule) validate() error {
+	switch {
+	case r.Kind > Ego:
+		return fmt.Errorf("has the unknown rule %d", r.Kind)
+	case r.Kind != ByAttribute && (r.Key != "" || r.Value != event.Value{}):
+		return errors.New("has an attribute and is not defined by it")
+	case math.IsNaN(r.Value.Number) || math.IsInf(r.Value.Number, 0):
+		return errors.New("asks for a number that is not finite")
+	case r.Kind == ByAttribute && (r.Key == "" || r.Value.Kind == event.NullValue):
+		return errors.New("needs an attribute key and a value")
+	case r.Kind != ByExpression && r.Expression != "":
+		return errors.New("has an expression and is not defined by it")
+	case r.Kind != Ego && (r.Root != "" || r.Hops != 0 || r.MembersMax != 0):
+		return errors.New("has a root and is no ego network")
+	case r.Kind == Ego:
+		return r.validateEgo()
+	case r.Kind == ByExpression:
+		if _, err := rule.Compile(r.Expression); err != nil {
+			return fmt.Errorf("has a rule that cannot be used: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r Rule) validateEgo() error {
+	switch {
+	case r.Root == "":
+		return errors.New("is an ego network and names no root")
+	case len(r.Root) > IDBytesMax:
+		return fmt.Errorf("has a root whose name is longer than %d bytes", IDBytesMax)
+	case r.Hops < 1 || r.Hops > EgoHopsMax:
+		return fmt.Errorf("is an ego network of %d hops, want 1 to %d", r.Hops, EgoHopsMax)
+	case r.MembersMax < 0 || r.MembersMax > EgoMembersLimit:
+		return fmt.Errorf("is an ego network of at most %d members, want 1 to %d", r.MembersMax, EgoMembersLimit)
+	}
+	return nil
+}
