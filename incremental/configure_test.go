@@ -11,6 +11,12 @@ import (
 	"gqlstream/ingest/event/eventtest"
 )
 
+// configureAll configures a community of every kind.
+const configureAll = `{"communities":[
+	{"name":"whole","everyone":true}, {"name":"french","where":{"language":"fr"}},
+	{"name":"not german","rule":"language != \"de\""}, {"name":"near","ego":{"root":"v1","hops":2,"members_max":20}},
+	{"name":"near a number","ego":{"root":4,"hops":1}}]}`
+
 // A configure event must replace the configured communities at its position, leave
 // those of member events alone, and give what a core that was configured so from
 // the start gives; also across a restart.
@@ -24,8 +30,9 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 			t.Fatal(err)
 		}
 		straight := config
-		straight.Communities = slices.Clone(config.Communities[:1])
-		straight.Communities[0].Name = "whole"
+		if straight.Communities, err = parseCommunities(json.RawMessage(configureAll)); err != nil {
+			t.Fatal(err)
+		}
 		twin, err := New(straight)
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +41,7 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 			batch := stream.Next()
 			if i == 6 {
 				batch.Checkpoint = true
-				batch.Controls = []event.Control{{Op: event.Configure, Config: json.RawMessage(`{"communities":[{"name":"whole","everyone":true}]}`)}}
+				batch.Controls = []event.Control{{Op: event.Configure, Config: json.RawMessage(configureAll)}}
 			}
 			batch.Emit = batch.Emit || i == 11
 			result := core.Step(batch)
@@ -80,6 +87,9 @@ func TestBadConfigureIsRefused(t *testing.T) {
 	for _, config := range []string{
 		`{}`, `{"communities":[{}]}`, `{"alpha":0.2}`, `{"communities":[{"name":"a","everyone":true,"where":{"x":1}}]}`,
 		`{"communities":[{"name":"a"},{"name":"a"}]}`, `{"communities":[{"name":"a","where":{"x":[1]}}]}`, `{"communities":7}`,
+		`{"communities":[{"name":"a","rule":"age >="}]}`, `{"communities":[{"name":"a","rule":"now() > age"}]}`,
+		`{"communities":[{"name":"a","ego":{"root":"x"}}]}`, `{"communities":[{"name":"a","ego":{"root":-1,"hops":1}}]}`,
+		`{"communities":[{"name":"a","ego":{"root":"x","hops":1},"everyone":true}]}`, `{"communities":[{"name":"a","ego":{"hops":1}}]}`,
 	} {
 		core, err := New(allMethods(2))
 		if err != nil {

@@ -33,6 +33,17 @@ func allMethods(classes int) Config {
 	return config
 }
 
+// withRules adds communities by expression and of an ego network to a configuration,
+// for one seed in four: each community costs every step of a test.
+func withRules(seed uint64, config Config) Config {
+	if seed%4 == 0 {
+		config.Communities = append(config.Communities,
+			graphstore.Rule{Name: "not german", Kind: graphstore.ByExpression, Expression: `language in ["fr", "en"] or language == nil`},
+			graphstore.Rule{Name: "near 1", Kind: graphstore.Ego, Root: "v1", Hops: 2, MembersMax: 15})
+	}
+	return config
+}
+
 // After every batch of a random history, neighbourhood sums and tallies must be
 // bit-equal to a recount, kernels within their certificate of a dense solve, and
 // the certificate never below the true error.
@@ -44,7 +55,7 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true,
 			Withdraw: seed%4 == 0,
 		})
-		config := allMethods(stream.Config.Classes)
+		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Windows = windowsOf(seed / 5)
 		core, err := New(config)
 		if err != nil {

@@ -17,7 +17,7 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 	kernels := []string{"ppr", "ppr", "ppr", "truncated", "constant"}
 	for seed := range uint64(60) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
-		config := allMethods(stream.Config.Classes)
+		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Kernel = kernels[seed%uint64(len(kernels))]
 		config.Windows = windowsOf(seed)
 		core, err := New(config)

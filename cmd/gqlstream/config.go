@@ -192,7 +192,7 @@ func configKeys(t reflect.Type) (keys []string) {
 		return configKeys(t.Elem())
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if key := t.Field(i).Tag.Get("yaml"); key != "" {
+			if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "" {
 				keys = append(append(keys, key), configKeys(t.Field(i).Type)...)
 			}
 		}

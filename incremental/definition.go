@@ -1,0 +1,124 @@
+package incremental
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
+
+// CommunityDefinition is a tracked community as configurations write it, in the
+// file or in a configure event: by member events when nothing else is given.
+type CommunityDefinition struct {
+	Name       string         `json:"name" yaml:"name"`
+	Everyone   bool           `json:"everyone" yaml:"everyone,omitempty"`
+	Where      map[string]any `json:"where" yaml:"where,omitempty"` // one attribute and the value it must have
+	Expression string         `json:"rule" yaml:"rule,omitempty"`   // over attributes; see package graphstore/rule
+	Ego        *EgoDefinition `json:"ego" yaml:"ego,omitempty"`
+}
+
+// EgoDefinition is an ego network: the vertices within hops of a root.
+type EgoDefinition struct {
+	Root       any `json:"root" yaml:"root"` // name or number of a vertex
+	Hops       int `json:"hops" yaml:"hops"`
+	MembersMax int `json:"members_max" yaml:"members_max,omitempty"`
+}
+
+// Rule returns the definition as the store wants it. Whether the rule itself is
+// sound is the store's to say.
+func (c CommunityDefinition) Rule() (graphstore.Rule, error) {
+	rule := graphstore.Rule{Name: c.Name}
+	if c.Name == "" {
+		return rule, errors.New("communities: one has no name")
+	}
+	var given []string
+	for _, way := range []struct {
+		name string
+		is   bool
+	}{
+		{"everyone", c.Everyone}, {"where", len(c.Where) > 0}, {"rule", c.Expression != ""}, {"ego", c.Ego != nil},
+	} {
+		if way.is {
+			given = append(given, way.name)
+		}
+	}
+	if len(given) > 1 {
+		return rule, fmt.Errorf("communities: %q is defined by %s; choose one", c.Name, strings.Join(given, " and "))
+	}
+	var err error
+	switch {
+	case c.Everyone:
+		rule.Kind = graphstore.Everyone
+	case len(c.Where) > 0:
+		err = c.where(&rule)
+	case c.Expression != "":
+		rule.Kind, rule.Expression = graphstore.ByExpression, strings.TrimSpace(c.Expression)
+	case c.Ego != nil:
+		err = c.Ego.fill(&rule)
+	}
+	if err != nil {
+		return rule, fmt.Errorf("communities: %q: %w", c.Name, err)
+	}
+	return rule, nil
+}
+
+func (c CommunityDefinition) where(rule *graphstore.Rule) error {
+	if len(c.Where) > 1 {
+		return fmt.Errorf("where has %d conditions, want one; a rule can have more", len(c.Where))
+	}
+	for key, value := range c.Where {
+		rule.Kind, rule.Key = graphstore.ByAttribute, key
+		number, isNumber := numberOf(value)
+		switch x := value.(type) {
+		case string:
+			rule.Value = event.Value{Kind: event.StringValue, Text: x}
+		case bool:
+			rule.Value = event.Value{Kind: event.BoolValue}
+			if x {
+				rule.Value.Number = 1
+			}
+		default:
+			if !isNumber {
+				return fmt.Errorf("%s must be text, a number, true or false", key)
+			}
+			rule.Value = event.Value{Kind: event.NumberValue, Number: number}
+		}
+	}
+	return nil
+}
+
+// fill makes the rule that of an ego network. The name of its root stays as the
+// events write it: a number in the configuration is the name of a numbered vertex.
+func (e *EgoDefinition) fill(rule *graphstore.Rule) error {
+	rule.Kind, rule.Hops, rule.MembersMax = graphstore.Ego, e.Hops, e.MembersMax
+	switch root := e.Root.(type) {
+	case string:
+		rule.Root = root
+	case uint64:
+		rule.Root = strconv.FormatUint(root, 10)
+	default:
+		x, ok := numberOf(root)
+		if !ok || x < 0 || x != math.Trunc(x) || x > 1<<53 {
+			return errors.New("ego: root must be the name of a vertex; put a large number in quotes")
+		}
+		rule.Root = strconv.FormatUint(uint64(x), 10)
+	}
+	return nil
+}
+
+// numberOf reads a number of YAML or JSON.
+func numberOf(value any) (float64, bool) {
+	switch x := value.(type) {
+	case float64:
+		return x, true
+	case uint64:
+		return float64(x), true
+	case int64:
+		return float64(x), true
+	}
+	return 0, false
+}
