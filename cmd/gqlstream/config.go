@@ -163,19 +163,25 @@ func loadConfig(path string) (fileConfig, error) {
 	if path == "" {
 		return c, nil
 	}
+	return c, readStrictly(path, &c)
+}
+
+// readStrictly reads a YAML file into what c points to. An unknown key is an error
+// that names the line and the nearest key.
+func readStrictly(path string, c any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return c, usageError{err}
+		return usageError{err}
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
-	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) { // an empty file is one without keys
+	if err := decoder.Decode(c); err != nil && !errors.Is(err, io.EOF) { // an empty file is one without keys
 		text := strings.TrimSpace(yaml.FormatError(err, false, true))
 		if key, ok := unknownKey(text); ok {
 			text += "\n" + event.Nearest(key, configKeys(reflect.TypeOf(c)))
 		}
-		return c, usagef("%s: %s", path, text)
+		return usagef("%s: %s", path, text)
 	}
-	return c, nil
+	return nil
 }
 
 // unknownKey returns the key that the YAML library complains about.

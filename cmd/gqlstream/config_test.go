@@ -110,11 +110,15 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
 		return configPaths(strings.TrimSuffix(prefix, ".")+"[].", t.Elem())
 	}
+	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		t = t.Elem()
+	}
 	if t.Kind() != reflect.Struct {
 		return []string{strings.TrimSuffix(prefix, ".")}
 	}
 	for i := range t.NumField() {
-		paths = append(paths, configPaths(prefix+t.Field(i).Tag.Get("yaml")+".", t.Field(i).Type)...)
+		key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		paths = append(paths, configPaths(prefix+key+".", t.Field(i).Type)...)
 	}
 	return paths
 }

@@ -18,6 +18,7 @@ import (
 type estimateCmd struct {
 	fileFlags
 	coreFlags
+	Rules        string  `type:"existingfile" placeholder:"FILE" help:"Communities in YAML, as in a configuration: by rule, ego network, attribute or everyone."`
 	Confidence   float64 `default:"0.9" help:"Of the intervals."`
 	Simultaneous bool    `help:"Intervals that hold together for all classes."`
 	Format       string  `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
@@ -31,10 +32,14 @@ presets reference and paper bring their own kernels, truncated and lazy. No priv
 Without predictions a built-in classifier makes them from labels and edges: --classifier enq or
 diffusion. Predictions that are given win.
 
+--rules tries definitions of communities on files before they go into a configuration: a file with the
+key communities alone. Rules read the attributes of --vertices; see docs/communities.md.
+
 Examples:
   gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
   gqlstream estimate --edges e.parquet --labels l.csv --predictions p.csv --everyone --method all --format json
-  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes 2 --classifier enq`
+  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes 2 --classifier enq
+  gqlstream estimate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv --rules rules.yaml`
 }
 
 // toleranceOneShot is the certificate of one-shot estimates.
@@ -67,8 +72,9 @@ func (c *estimateCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
+	warnOfRules(con.Err, core.View())
 	if len(estimates) == 0 {
-		return usagef("estimate: no community; give --members FILE, --everyone or --community NAME=KEY:VALUE")
+		return usagef("estimate: no community; give --members FILE, --rules FILE, --everyone or --community NAME=KEY:VALUE")
 	}
 	if c.Format == "json" {
 		return writeLines(con.Out, estimates)
@@ -80,6 +86,9 @@ func (c *estimateCmd) Run(ctx context.Context, con console) (err error) {
 func (c *estimateCmd) settings() (fileConfig, error) {
 	settings, err := c.coreFlags.settings()
 	if err != nil {
+		return settings, err
+	}
+	if settings.Communities, err = addRules(settings.Communities, c.Rules); err != nil {
 		return settings, err
 	}
 	settings.oneShot()
