@@ -1,5 +1,5 @@
 // Package sinks writes estimates where others can see them: a stream and a bucket
-// on a NATS server, and JSON lines. A Sink gets the estimates of one emission, all
+// on a NATS server, JSON lines, and files of tables. A Sink gets the estimates of one emission, all
 // of one position, sorted by community and method.
 //
 // What is promised after a crash, when a pipeline goes over old ground again:
@@ -12,6 +12,7 @@
 //	Latest  the newest record of each community and method; a position never goes
 //	        back, whoever writes.
 //	Lines   in a file each record once (see OpenLines); elsewhere at least once.
+//	Parts   each record once, in files that the log alone decides (see Parts).
 //
 // A sink that is down, slow or refuses for long:
 //

@@ -53,30 +53,59 @@ type Edge struct {
 	Weight   float64
 }
 
-// edgeRowsMax bounds the rows of a record.
-const edgeRowsMax = 1 << 16
+// Score is how likely a walk from a community ends at a vertex.
+type Score struct {
+	Community, Vertex string
+	Score             float64
+}
+
+// exportRowsMax bounds the rows of a record.
+const exportRowsMax = 1 << 16
 
 // EdgeRecords returns edges as records with the columns src, dst and weight, at
 // least one.
 func EdgeRecords(edges iter.Seq[Edge]) iter.Seq[arrow.Record] {
+	return pairRecords([3]string{"src", "dst", "weight"}, func(yield func(string, string, float64) bool) {
+		for e := range edges {
+			if !yield(e.Src, e.Dst, e.Weight) {
+				return
+			}
+		}
+	})
+}
+
+// ScoreRecords returns scores as records with the columns community, vertex and
+// score, at least one.
+func ScoreRecords(scores iter.Seq[Score]) iter.Seq[arrow.Record] {
+	return pairRecords([3]string{"community", "vertex", "score"}, func(yield func(string, string, float64) bool) {
+		for s := range scores {
+			if !yield(s.Community, s.Vertex, s.Score) {
+				return
+			}
+		}
+	})
+}
+
+// pairRecords returns a table of two names and a number.
+func pairRecords(names [3]string, rows func(yield func(string, string, float64) bool)) iter.Seq[arrow.Record] {
 	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "src", Type: arrow.BinaryTypes.String},
-		{Name: "dst", Type: arrow.BinaryTypes.String},
-		{Name: "weight", Type: arrow.PrimitiveTypes.Float64},
+		{Name: names[0], Type: arrow.BinaryTypes.String},
+		{Name: names[1], Type: arrow.BinaryTypes.String},
+		{Name: names[2], Type: arrow.PrimitiveTypes.Float64},
 	}, nil)
 	return func(yield func(arrow.Record) bool) {
 		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 		defer b.Release()
-		n := 0
-		for e := range edges {
-			b.Field(0).(*array.StringBuilder).Append(e.Src)
-			b.Field(1).(*array.StringBuilder).Append(e.Dst)
-			b.Field(2).(*array.Float64Builder).Append(e.Weight)
-			if n++; n%edgeRowsMax == 0 && !yield(b.NewRecord()) {
-				return
-			}
-		}
-		if n == 0 || n%edgeRowsMax > 0 {
+		n, stopped := 0, false
+		rows(func(first, second string, number float64) bool {
+			b.Field(0).(*array.StringBuilder).Append(first)
+			b.Field(1).(*array.StringBuilder).Append(second)
+			b.Field(2).(*array.Float64Builder).Append(number)
+			n++
+			stopped = n%exportRowsMax == 0 && !yield(b.NewRecord())
+			return !stopped
+		})
+		if !stopped && (n == 0 || n%exportRowsMax > 0) {
 			yield(b.NewRecord())
 		}
 	}

@@ -90,10 +90,8 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
 		return err
 	}
 	begun := time.Now()
-	if p.lines != nil {
-		if err := p.lines.Sync(); err != nil {
-			return err
-		}
+	if err := p.syncFiles(b.Last); err != nil {
+		return err
 	}
 	id, err := p.source.Identity(ctx)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // fileConfig is the YAML configuration of `run`, `replay` and `check`. Every
@@ -150,7 +151,10 @@ type httpConfig struct {
 }
 
 type outputConfig struct {
-	File string `yaml:"file"` // JSON lines, "-" is standard output
+	File    string        `yaml:"file"`    // JSON lines, "-" is standard output
+	Parquet string        `yaml:"parquet"` // directories of parts
+	Arrow   string        `yaml:"arrow"`
+	Every   time.Duration `yaml:"every"` // log time of a part; 0: sinks.PartEveryDefault
 }
 
 // membersMinDefault is the privacy floor of `run` (DESIGN section 10).
@@ -233,6 +237,7 @@ func (c fileConfig) core() (incremental.Config, error) {
 		}
 		out.Estimates = append(out.Estimates, options)
 	}
+	errs = append(errs, c.Output.validate())
 	if len(c.Classes) > 0 {
 		errs = append(errs, c.Classes.set().Validate(), out.Validate())
 	}
@@ -281,6 +286,7 @@ func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig)
 	c.Step.Every, c.Step.EmitEvery, c.Step.EventsMax = steps.Every, steps.EmitEvery, steps.EventsMax
 	c.State = cmp.Or(c.State, stateDefault)
 	c.Checkpoint.Every = core.VacuumEvery
+	c.Output.Every = cmp.Or(c.Output.Every, sinks.PartEveryDefault)
 	c.Step.Time = cmp.Or(c.Step.Time, "received")
 	c.Estimates = nil
 	for _, o := range core.Estimates {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -25,6 +26,7 @@ type twin struct {
 	records  map[string][]string // JSON by subject
 	refused  []string
 	sections []incremental.Section // after the last step
+	parts    string                // directory
 	last     event.Position
 }
 
@@ -51,6 +53,7 @@ func (r *crashRun) compareWithTwin(js jetstream.JetStream) {
 	r.report.positions = int(want.last)
 	r.compareRecords(js, names.Estimates, want)
 	r.compareFile(want)
+	r.compareParts(want)
 	r.compareLatest(js, names, want)
 	r.compareQuarantine(js, names, want)
 	r.compareState(want)
@@ -130,7 +133,9 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 		r.t.Fatal(err)
 	}
 	defer core.Close()
-	out := twin{records: map[string][]string{}}
+	out := twin{records: map[string][]string{}, parts: filepath.Join(r.t.TempDir(), "parts")}
+	parts := r.twinParts(js, out.parts, settings.Output.Every)
+	defer parts.Close()
 	var batch event.Batch
 	for {
 		err := source.Next(r.t.Context(), &batch)
@@ -141,6 +146,14 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 			r.t.Fatal(err)
 		}
 		result := core.Step(&batch)
+		if err := parts.Write(r.t.Context(), result.Estimates); err != nil {
+			r.t.Fatal(err)
+		}
+		if batch.Checkpoint {
+			if err := parts.Cut(uint64(batch.Last)); err != nil {
+				r.t.Fatal(err)
+			}
+		}
 		for _, e := range result.Estimates {
 			data, err := json.Marshal(e)
 			if err != nil {
@@ -285,4 +298,51 @@ func (r *crashRun) compareState(want twin) {
 			r.differ("section %s of the final state", s.Name)
 		}
 	}
+}
+
+// twinParts opens a directory of parts as the killed runs opened theirs.
+func (r *crashRun) twinParts(js jetstream.JetStream, dir string, every time.Duration) *sinks.Parts {
+	log, err := logIdentity(r.t.Context(), js)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	parts, err := sinks.OpenParts(sinks.PartsConfig{Dir: dir, Format: "arrow", Every: every, Log: log})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return parts
+}
+
+// compareParts compares the directories of parts, byte for byte. All records are in
+// parts, because the log ends with a checkpoint.
+func (r *crashRun) compareParts(want twin) {
+	if r.parts == "" {
+		return
+	}
+	got, parts := r.partsIn(r.parts), r.partsIn(want.parts)
+	r.report.parts = len(parts)
+	for name, data := range parts {
+		if got[name] != data {
+			r.differ("part %s has %d bytes, want %d", name, len(got[name]), len(data))
+		}
+	}
+	if len(got) != len(parts) || len(parts) == 0 {
+		r.differ("%d parts, want %d", len(got), len(parts))
+	}
+}
+
+func (r *crashRun) partsIn(dir string) map[string]string {
+	names, err := filepath.Glob(filepath.Join(dir, "*.arrow*"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		files[filepath.Base(name)] = string(data)
+	}
+	return files
 }

@@ -40,6 +40,7 @@ communities:
 estimates: [{method: auto}, {method: pcc}, {method: sis-nacc}]
 step: {every: 20ms}
 checkpoint: {every: 200ms}
+output: {every: 300ms}
 privacy: {min_members: 3}
 http: {listen: "off"}
 `
@@ -76,7 +77,7 @@ func TestKilledRunsLoseAndRepeatNothing(t *testing.T) {
 type crashReport struct {
 	kills, midCheckpoint, starting, restored         int
 	messages, positions, records, refused, different int
-	checkpoints, wentBack                            int
+	checkpoints, wentBack, parts                     int
 }
 
 func (r *crashReport) add(o crashReport) {
@@ -84,13 +85,14 @@ func (r *crashReport) add(o crashReport) {
 	r.restored, r.messages, r.positions = r.restored+o.restored, r.messages+o.messages, r.positions+o.positions
 	r.records, r.refused, r.different = r.records+o.records, r.refused+o.refused, r.different+o.different
 	r.checkpoints, r.wentBack = r.checkpoints+o.checkpoints, r.wentBack+o.wentBack
+	r.parts += o.parts
 }
 
 func (r crashReport) String() string {
 	return fmt.Sprintf("%d kills (%d while a checkpoint was being written, %d before the process was ready), "+
 		"%d starts from a checkpoint (%d from an older one, for lost outputs), %d checkpoints; %d messages published, %d positions, %d estimates, "+
-		"%d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.wentBack, r.checkpoints,
-		r.messages, r.positions, r.records, r.refused, r.different)
+		"%d files of them, %d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.wentBack, r.checkpoints,
+		r.messages, r.positions, r.records, r.parts, r.refused, r.different)
 }
 
 // crashRun is the life of one log: a process that is killed again and again
@@ -102,6 +104,7 @@ type crashRun struct {
 	dir     string // state
 	config  string // file
 	output  string // file of estimates, or empty
+	parts   string // directory of parts, or empty
 	address string
 	process *exec.Cmd
 	stderr  *os.File
@@ -114,6 +117,7 @@ func newCrashRun(t *testing.T, seed uint64) *crashRun {
 	r := &crashRun{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir()}
 	r.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
 	r.output = filepath.Join(t.TempDir(), "estimates.ndjson")
+	r.parts = filepath.Join(t.TempDir(), "parts")
 	if err := os.WriteFile(r.config, []byte(crashConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +145,7 @@ func (r *crashRun) start(args ...string) {
 	}
 	r.done = make(chan error, 1)
 	process := exec.Command(os.Args[0], append([]string{
-		"run", "--config", r.config, "--state", r.dir, "--listen", r.address, "--output", r.output,
+		"run", "--config", r.config, "--state", r.dir, "--listen", r.address, "--output", r.output, "--arrow", r.parts,
 	}, args...)...)
 	process.Env = append(os.Environ(), mainVariable+"=1")
 	process.Stdout, process.Stderr = r.stderr, r.stderr

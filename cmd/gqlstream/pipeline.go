@@ -32,7 +32,8 @@ type pipeline struct {
 	sinks      []sinks.Sink
 
 	lines       *sinks.Lines // nil without an output file
-	page        *web.Server  // nil when it is turned off
+	parts       []*sinks.Parts
+	page        *web.Server // nil when it is turned off
 	checkpoints *checkpoints
 	closers     []func() error
 	stats       runStats
@@ -168,13 +169,11 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 		return err
 	}
 	p.closers = append(p.closers, func() error { p.quarantine.Close(); return nil })
-	log, err := ingest.IdentityAt(ctx, p.broker.js, names.Log, 0)
+	log, err := logIdentity(ctx, p.broker.js)
 	if err != nil {
 		return err
 	}
-	config := sinks.NATSConfig{
-		Stream: names.Estimates, Bucket: names.Latest, Log: log.Created.Format(time.RFC3339Nano),
-	}
+	config := sinks.NATSConfig{Stream: names.Estimates, Bucket: names.Latest, Log: log}
 	published, err := sinks.NewNATS(p.broker.nc, config)
 	if err != nil {
 		return err
@@ -186,21 +185,17 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 	}
 	p.closers = append(p.closers, latest.Close)
 	p.sinks = append(p.sinks, published, latest)
-	switch file := p.settings.Output.File; file {
-	case "":
-	case "-":
-		p.sinks = append(p.sinks, sinks.NewLines(o.out))
-	default:
-		lines, err := sinks.OpenLines(sinks.LinesConfig{Path: file, Log: config.Log, From: uint64(p.core.Position())})
-		if err != nil {
-			return err
-		}
-		p.lines = lines
-		p.sinks = append(p.sinks, lines)
-		p.closers = append(p.closers, lines.Close)
+	if err := p.openFiles(log, o.out); err != nil {
+		return err
 	}
 	p.sinks = append(p.sinks, o.extra...)
 	return p.openPage()
+}
+
+// logIdentity names the log, for outputs that must not mix two.
+func logIdentity(ctx context.Context, js jetstream.JetStream) (string, error) {
+	log, err := ingest.IdentityAt(ctx, js, ingest.DefaultStreamNames().Log, 0)
+	return log.Created.Format(time.RFC3339Nano), err
 }
 
 // record keeps count after a step.
@@ -245,7 +240,7 @@ func (p *pipeline) greet(w io.Writer) {
 	fmt.Fprintf(w, "  reads      stream %s at %s\n", names.Log, p.broker.where)
 	fmt.Fprintf(w, "  classes    %s\n", strings.Join(p.settings.Classes, ", "))
 	fmt.Fprintf(w, "  tracks     %s\n", p.tracked())
-	fmt.Fprintf(w, "  publishes  stream %s, bucket %s%s\n", names.Estimates, names.Latest, p.alsoTo())
+	fmt.Fprintf(w, "  publishes  stream %s, bucket %s%s\n", names.Estimates, names.Latest, p.settings.Output.alsoTo())
 	if p.page != nil {
 		fmt.Fprintf(w, "  page       %s\n", p.page.URL())
 	}
@@ -261,16 +256,6 @@ func (p *pipeline) tracked() string {
 		list = append(list, rule.Name)
 	}
 	return strings.Join(list, ", ") + ", and communities named in member events"
-}
-
-func (p *pipeline) alsoTo() string {
-	switch p.settings.Output.File {
-	case "":
-		return ""
-	case "-":
-		return ", standard output"
-	}
-	return ", " + p.settings.Output.File
 }
 
 // broker is the NATS server in use, this process's own or another.

@@ -18,6 +18,8 @@ type runCmd struct {
 	NATS            string `name:"nats" placeholder:"URL" help:"Use this NATS server instead of the embedded one."`
 	Listen          string `placeholder:"ADDRESS" help:"Let producers on this host reach the embedded server, at 127.0.0.1:4222 say."`
 	Output          string `short:"o" placeholder:"FILE" help:"Also write the estimates as JSON lines; - is standard output."`
+	Parquet         string `placeholder:"DIR" help:"Also write the estimates as Parquet files to this directory."`
+	Arrow           string `placeholder:"DIR" help:"Also write the estimates as Arrow files to this directory."`
 	HTTP            string `name:"http" placeholder:"ADDRESS" help:"Where the page, the API and the metrics are; off for none. [127.0.0.1:8090]"`
 	ExitWhenDrained bool   `help:"End when everything that is in the stream now has been applied and published."`
 }
@@ -26,11 +28,12 @@ type runCmd struct {
 func (*runCmd) Help() string {
 	return `Follows the stream GQL and keeps the estimates of every tracked community current: on
 gqlest.estimate.<community> in the stream GQL_ESTIMATES, the latest in the bucket gql_estimates, and
-with --output as JSON lines. Without --nats it runs a NATS server of its own in the state directory.
+with --output as JSON lines, with --parquet and --arrow as files for DuckDB, pandas and Polars. Without --nats it runs a NATS server of its own in the state directory.
 Refused events are in the stream GQL_QUARANTINE; see gqlstream quarantine.
 
 Examples:
   gqlstream run --classes 2 --everyone
+  gqlstream run --classes left,right --parquet estimates
   gqlstream run --config gqlstream.yaml --listen 127.0.0.1:4222
   gqlstream run --config gqlstream.yaml --nats nats://broker:4222 --exit-when-drained --output -`
 }
@@ -64,6 +67,8 @@ func (c *runCmd) settings() (fileConfig, error) {
 	override(&settings.NATS.URL, c.NATS)
 	override(&settings.NATS.Listen, c.Listen)
 	override(&settings.Output.File, c.Output)
+	override(&settings.Output.Parquet, c.Parquet)
+	override(&settings.Output.Arrow, c.Arrow)
 	override(&settings.HTTP.Listen, c.HTTP)
 	if settings.HTTP.Listen == "" && c.ExitWhenDrained {
 		settings.HTTP.Listen = httpOff // nobody looks at a run that ends by itself
@@ -109,6 +114,9 @@ func (p *pipeline) run(ctx context.Context) error {
 			if err := sink.Write(ctx, result.Estimates); err != nil {
 				return fmt.Errorf("position %d: %w", result.Position, err)
 			}
+		}
+		if err := p.cutParts(&batch); err != nil {
+			return err
 		}
 		p.record(&batch, &result)
 		p.tell(&result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -215,7 +216,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	for _, table := range []string{"edges", "vertices", "adjacency", "attributes", "communities", "members", "versions", "expiry", "meta"} {
+	for _, table := range []string{"edges", "scores", "vertices", "adjacency", "attributes", "communities", "members", "versions", "expiry", "meta"} {
 		sizes := map[string]string{}
 		for _, format := range []string{"parquet", "csv", "arrow"} {
 			out := filepath.Join(dir, table+"."+format)
@@ -235,6 +236,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 			t.Errorf("table %s: %d rows of CSV, %v, said %v", table, len(rows)-1, err, sizes)
 		}
 	}
+	checkScores(t, filepath.Join(dir, "scores.csv"))
 	// The exported graph gives the estimate of the whole log, in both forms.
 	once := map[string]string{}
 	for _, format := range []string{"parquet", "csv", "arrow"} {
@@ -267,6 +269,36 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	_, said := mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
 	if !strings.Contains(said, "damaged checkpoint was set aside") || !strings.Contains(said, "msg=restored") {
 		t.Errorf("a start beside a damaged checkpoint says\n%s", said)
+	}
+}
+
+// checkScores holds that the scores of a community sum to one.
+func checkScores(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]float64{}
+	for _, row := range rows[1:] {
+		x, err := strconv.ParseFloat(row[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[row[0]] += x
+	}
+	for community, sum := range sums {
+		if math.Abs(sum-1) > 1e-9 {
+			t.Errorf("the scores of %s sum to %v", community, sum)
+		}
+	}
+	if len(sums) < 2 {
+		t.Errorf("scores of %d communities", len(sums))
 	}
 }
 

@@ -1,0 +1,51 @@
+-- Reads the files that `gqlstream run --parquet estimates` writes. From the folder that
+-- holds `estimates`:
+--
+--     duckdb < examples/files/estimates.sql
+--
+-- Lists count from 1: prevalence[1] is the first class of the configuration.
+
+CREATE VIEW estimates AS
+SELECT * FROM 'estimates/*.parquet';
+
+-- The latest of each community: the share of the first class with its interval.
+SELECT community, time, members,
+       round(prevalence[1], 3) AS share, round(low[1], 3) AS low, round(high[1], 3) AS high, flags
+FROM estimates
+WHERE method = 'auto'
+QUALIFY row_number() OVER (PARTITION BY community ORDER BY position DESC) = 1
+ORDER BY community;
+
+-- By hour, as a line for a chart.
+SELECT community, time_bucket(INTERVAL '1 hour', time) AS hour,
+       avg(prevalence[1]) AS share, avg(high[1] - low[1]) AS width, count(*) AS records
+FROM estimates
+WHERE method = 'auto'
+GROUP BY ALL
+ORDER BY hour, community;
+
+-- The changes that are largest beside their standard error. Noise of the labels, which
+-- two estimates share, is not in se_change.
+SELECT community, time,
+       round(prevalence[1] - lag(prevalence[1]) OVER series, 4) AS change,
+       round((prevalence[1] - lag(prevalence[1]) OVER series) / nullif(se_change[1], 0), 1) AS errors
+FROM estimates
+WHERE method = 'auto'
+WINDOW series AS (PARTITION BY community ORDER BY position)
+ORDER BY abs(errors) DESC NULLS LAST
+LIMIT 10;
+
+-- What is doubtful, and why.
+SELECT flag, count(*) AS records, count(DISTINCT community) AS communities
+FROM (SELECT community, unnest(flags) AS flag FROM estimates)
+GROUP BY flag
+ORDER BY records DESC;
+
+-- Files that are missing: each must begin one after the end of the one before.
+SELECT file, first, previous + 1 AS expected
+FROM (
+    SELECT file,
+           regexp_extract(file, 'estimates-(\d+)-(\d+)', 1)::UBIGINT AS first,
+           lag(regexp_extract(file, 'estimates-(\d+)-(\d+)', 2)::UBIGINT) OVER (ORDER BY file) AS previous
+    FROM glob('estimates/*.parquet'))
+WHERE first <> previous + 1;

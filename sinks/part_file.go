@@ -1,0 +1,209 @@
+package sinks
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet/file"
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/quant"
+)
+
+// partColumn is a column of a part, which is a field of the JSON record.
+type partColumn struct {
+	field     arrow.Field
+	index     int  // of the field in quant.Estimate
+	omitEmpty bool // null where the JSON record leaves the field out
+}
+
+// identity are the columns that have a value in the row of a suppressed community,
+// beside those that always have one.
+var identity = map[string]bool{"pipeline": true, "time": true, "config": true}
+
+// always are the columns that are never null, beside the booleans, which the JSON
+// record leaves out when they are false.
+var always = map[string]bool{"community": true, "position": true, "flags": true}
+
+// partColumns derives the columns from the record: the same names, the same order.
+func partColumns() (columns []partColumn) {
+	t := reflect.TypeFor[quant.Estimate]()
+	for i := range t.NumField() {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		isBool := t.Field(i).Type.Kind() == reflect.Bool
+		columns = append(columns, partColumn{
+			field: arrow.Field{Name: name, Type: columnType(name, t.Field(i).Type), Nullable: !always[name] && !isBool},
+			index: i, omitEmpty: options == "omitempty" && !isBool,
+		})
+	}
+	return columns
+}
+
+func columnType(name string, t reflect.Type) arrow.DataType {
+	switch t.Kind() {
+	case reflect.String:
+		if name == "time" {
+			return arrow.FixedWidthTypes.Timestamp_us // in UTC, as every reader knows it
+		}
+		return arrow.BinaryTypes.String
+	case reflect.Uint64:
+		return arrow.PrimitiveTypes.Uint64
+	case reflect.Float64:
+		return arrow.PrimitiveTypes.Float64
+	case reflect.Bool:
+		return arrow.FixedWidthTypes.Boolean
+	case reflect.Slice:
+		return arrow.ListOfNonNullable(columnType("", t.Elem()))
+	}
+	panic(fmt.Sprintf("sinks: field %s of an estimate has type %v, for which there is no column", name, t))
+}
+
+// partTable gathers the rows of a part.
+type partTable struct {
+	columns []partColumn
+	builder *array.RecordBuilder
+	rows    int
+}
+
+func newPartTable() *partTable {
+	t := &partTable{columns: partColumns()}
+	fields := make([]arrow.Field, len(t.columns))
+	for i, c := range t.columns {
+		fields[i] = c.field
+	}
+	t.builder = array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+	return t
+}
+
+func (t *partTable) append(e *quant.Estimate) {
+	record := reflect.ValueOf(e).Elem()
+	for i, c := range t.columns {
+		value := record.Field(c.index)
+		absent := c.omitEmpty && value.IsZero() ||
+			e.Suppressed && c.field.Nullable && !identity[c.field.Name]
+		if absent {
+			t.builder.Field(i).AppendNull()
+		} else {
+			appendCell(t.builder.Field(i), value)
+		}
+	}
+	t.rows++
+}
+
+func appendCell(b array.Builder, value reflect.Value) {
+	switch b := b.(type) {
+	case *array.StringBuilder:
+		b.Append(value.String())
+	case *array.Uint64Builder:
+		b.Append(value.Uint())
+	case *array.Float64Builder:
+		b.Append(value.Float())
+	case *array.BooleanBuilder:
+		b.Append(value.Bool())
+	case *array.TimestampBuilder:
+		at, err := time.Parse(time.RFC3339Nano, value.String())
+		if err != nil {
+			b.AppendNull()
+			return
+		}
+		b.Append(arrow.Timestamp(at.UnixMicro()))
+	case *array.ListBuilder:
+		b.Append(true)
+		for i := range value.Len() {
+			appendCell(b.ValueBuilder(), value.Index(i))
+		}
+	}
+}
+
+func (t *partTable) release() { t.builder.Release() }
+
+// write moves the rows into a file, puts that on the disk and reads it back.
+func (t *partTable) write(path, format string, flush func(*os.File) error) error {
+	record := t.builder.NewRecord()
+	t.rows = 0
+	defer record.Release()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	sum := xxhash.New()
+	err = writePart(io.MultiWriter(f, sum), format, record)
+	if err == nil {
+		err = flush(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return verifyPart(path, format, sum.Sum64(), record.NumRows())
+}
+
+func writePart(w io.Writer, format string, record arrow.Record) error {
+	buffered := bufio.NewWriterSize(w, 1<<20)
+	out, err := newRecordWriter(buffered, format, record.Schema())
+	if err == nil {
+		err = out.Write(record)
+	}
+	if err == nil {
+		err = out.Close()
+	}
+	if err != nil {
+		return err
+	}
+	return buffered.Flush()
+}
+
+// verifyPart checks that the file holds what was written and that it is a table of
+// so many rows.
+func verifyPart(path, format string, want uint64, rows int64) (err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	sum := xxhash.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return err
+	}
+	if sum.Sum64() != want {
+		return errors.New("read back, it is not what was written; the disk may be failing")
+	}
+	n, err := partRows(f, format)
+	if err == nil && n != rows {
+		err = fmt.Errorf("read back, it has %d rows, not %d", n, rows)
+	}
+	return err
+}
+
+// partRows counts the rows of a part by its own directory of contents.
+func partRows(f *os.File, format string) (n int64, err error) {
+	if format == "parquet" {
+		r, err := file.NewParquetReader(f)
+		if err != nil {
+			return 0, err
+		}
+		return r.NumRows(), nil // f is the caller's to close
+	}
+	r, err := ipc.NewFileReader(f)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for i := range r.NumRecords() {
+		record, err := r.Record(i)
+		if err != nil {
+			return 0, err
+		}
+		n += record.NumRows()
+	}
+	return n, nil
+}

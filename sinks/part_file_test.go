@@ -1,0 +1,187 @@
+package sinks
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/parquet"
+	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+
+	"gqlstream/quant"
+)
+
+// readPart returns a part as another program's Arrow library would: Parquet by its
+// general reader, Arrow by the IPC file reader.
+func readPart(t *testing.T, path string) arrow.Record {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if filepath.Ext(path) == ".arrow" {
+		r, err := ipc.NewFileReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record, err := r.Record(0)
+		if err != nil || r.NumRecords() != 1 {
+			t.Fatalf("%d records, %v", r.NumRecords(), err)
+		}
+		return record
+	}
+	table, err := pqarrow.ReadTable(t.Context(), f, parquet.NewReaderProperties(nil), pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := array.NewTableReader(table, table.NumRows())
+	if !reader.Next() {
+		t.Fatal("no rows")
+	}
+	return reader.Record()
+}
+
+// full is an estimate with every field set.
+func full() quant.Estimate {
+	return quant.Estimate{
+		Pipeline: "p", Community: "Zürich", Position: 1 << 63, Time: "2026-03-01T12:00:00.123456789Z", Method: "auto",
+		Preset: "density", Kernel: "ppr", Lambda: 0.9, ModelVersion: "v3", Members: 12, Labelled: 2, Coverage: 0.5,
+		Prevalence: []float64{0.1, 0.9}, Low: []float64{0, 0.8}, High: []float64{0.2, math.Nextafter(1, 0)},
+		SE: []float64{0.01, 0.02}, SEChange: []float64{0.001, 5e-324}, NEff: []float64{3, 4.5}, Confidence: 0.9,
+		Simultaneous: true, Variance: "exact", Share: 0.3, Certificate: 1e-3, Flags: []string{"thin", "x"}, Config: "c0",
+	}
+}
+
+// What a part holds must be the records: every field of the JSON form under its
+// name, to the last bit (times to the microsecond), null where JSON leaves it out.
+func TestPartsHoldTheRecords(t *testing.T) {
+	suppressed := quant.Estimate{
+		Community: "small", Position: 1 << 63, Time: full().Time, Config: "c0", Suppressed: true,
+		Flags: []string{quant.FlagBelowFloor},
+	}
+	list := []quant.Estimate{full(), estimate("bare", "pcc", 1<<63), suppressed}
+	for _, format := range PartFormats {
+		dir := t.TempDir()
+		s, err := OpenParts(PartsConfig{Dir: dir, Format: format})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Write(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Cut(1 << 63); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got := readPart(t, filepath.Join(dir, partName(1, 1<<63, format)))
+		if int(got.NumRows()) != len(list) {
+			t.Fatalf("%s: %d rows", format, got.NumRows())
+		}
+		for row := range list {
+			if text, want := rowJSON(t, got, row), wantJSON(t, list[row]); !reflect.DeepEqual(text, want) {
+				t.Errorf("%s row %d:\n%v, want\n%v", format, row, text, want)
+			}
+		}
+	}
+}
+
+// rowJSON returns the cells of a row that are not null, in JSON's types.
+func rowJSON(t *testing.T, record arrow.Record, row int) map[string]any {
+	t.Helper()
+	cells := map[string]any{}
+	for i, field := range record.Schema().Fields() {
+		if column := record.Column(i); !column.IsNull(row) {
+			data, err := json.Marshal(column.GetOneForMarshal(row))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cells[field.Name] = decodeJSON(t, data)
+		}
+	}
+	return cells
+}
+
+// wantJSON is the JSON record, with what parts do differently.
+func wantJSON(t *testing.T, e quant.Estimate) map[string]any {
+	t.Helper()
+	data, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := decodeJSON(t, data).(map[string]any)
+	for _, name := range []string{"simultaneous", "suppressed"} {
+		if cells[name] == nil {
+			cells[name] = false
+		}
+	}
+	if e.Suppressed {
+		for _, name := range []string{"method", "lambda", "members", "labelled", "coverage", "prevalence", "n_eff", "certificate"} {
+			delete(cells, name)
+		}
+	}
+	if e.Time != "" {
+		cells["time"] = "2026-03-01 12:00:00.123456Z"
+	}
+	return cells
+}
+
+func decodeJSON(t *testing.T, data []byte) (out any) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(string(data)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The table of columns in docs/files.md must be the schema.
+func TestPartColumnsAreDocumented(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "docs", "files.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(data), "| column | type |")
+	var documented []string
+	for line := range strings.SplitSeq(table, "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) > 3 && strings.Contains(cells[1], "`") {
+			documented = append(documented, strings.Trim(cells[1], " `")+" "+strings.TrimSpace(cells[2]))
+		} else if strings.HasPrefix(line, "#") {
+			break
+		}
+	}
+	var want []string
+	for _, c := range partColumns() {
+		text := c.field.Name + " " + typeWord(c.field.Type)
+		if !c.field.Nullable {
+			text += ", never null"
+		}
+		want = append(want, text)
+	}
+	if !reflect.DeepEqual(documented, want) {
+		t.Errorf("docs/files.md has the columns\n%s\nparts have\n%s", strings.Join(documented, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// typeWord is what the documentation calls a type.
+func typeWord(t arrow.DataType) string {
+	if list, ok := t.(*arrow.ListType); ok {
+		return "list of " + typeWord(list.Elem())
+	}
+	return map[arrow.Type]string{
+		arrow.STRING: "utf8", arrow.UINT64: "uint64", arrow.FLOAT64: "double", arrow.BOOL: "bool",
+		arrow.TIMESTAMP: "timestamp (µs, UTC)",
+	}[t.ID()]
+}
