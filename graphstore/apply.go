@@ -12,12 +12,13 @@ const fromErasure = ^uint32(0)
 
 // work is the scratch memory of Apply, kept between calls.
 type work struct {
-	edges, labels, predictions, members, scratch []entry
+	edges, labels, predictions, pending, members, scratch []entry
 
 	multiplicities []uint32 // what entry.at of members points to
 	touched        []entry  // vertices with a changed degree, in order of change
 	degrees        []DegreeChange
 	units          []uint32 // backing of PredictionChange.Before
+	listed         []PredictionChange
 	refused        []event.Refusal
 }
 
@@ -61,7 +62,7 @@ func (s *Store) begin(position event.Position, time event.Time) {
 		Predictions: d.Predictions[:0], Members: d.Members[:0],
 	}
 	w.edges, w.labels = w.edges[:0], w.labels[:0]
-	w.predictions, w.members = w.predictions[:0], w.members[:0]
+	w.predictions, w.pending, w.members = w.predictions[:0], w.pending[:0], w.members[:0]
 	w.multiplicities, w.touched, w.degrees = w.multiplicities[:0], w.touched[:0], w.degrees[:0]
 	w.units = w.units[:0]
 	clear(w.refused)
@@ -113,6 +114,9 @@ func (s *Store) grow(n int) {
 	s.units.resize(n * s.config.Classes)
 	s.version.resize(n)
 	s.version.data[n-1] = noVersion
+	if s.models.incoming != noVersion {
+		s.models.pending.resize(n * s.config.Classes)
+	}
 }
 
 // subject returns the vertex that an event is about. It creates the vertex when

@@ -61,7 +61,9 @@ func (s *Store) labelOf(l *event.Label) (Label, event.Time) {
 // setLabel replaces the label of v and lists the change, if it is one.
 func (s *Store) setLabel(v Vertex, after Label) {
 	if before := s.View().Label(v); before != after {
+		s.count(v, -1)
 		s.classes.data[v], s.roles.data[v] = int32(after.Class), uint8(after.Role)
+		s.count(v, 1)
 		s.delta.Labels = append(s.delta.Labels, LabelChange{V: v, Before: before, After: after})
 	}
 }

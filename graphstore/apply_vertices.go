@@ -96,6 +96,7 @@ func (s *Store) erase(v Vertex) {
 	}
 	w.labels = append(w.labels, entry{uint64(v), fromErasure})
 	w.predictions = append(w.predictions, entry{uint64(v), fromErasure})
+	w.pending = append(w.pending, entry{uint64(v), fromErasure})
 	for _, m := range s.members.of(v) {
 		s.assertMember(m.Community, v, 0)
 	}
@@ -108,9 +109,12 @@ func (s *Store) erase(v Vertex) {
 }
 
 // applyPredictions sets the predictions that stand, removes those whose time has
-// come, and lists those that changed.
+// come, and lists those that changed. Those of an incoming model version change
+// nothing before it is switched to.
 func (s *Store) applyPredictions(b *event.Batch) {
 	w := &s.work
+	s.lapse()
+	came := false // a prediction of the incoming version
 	for i := range b.Predictions {
 		p := &b.Predictions[i]
 		if IsDerived(p.Version) {
@@ -121,7 +125,20 @@ func (s *Store) applyPredictions(b *event.Batch) {
 			s.refuse(b, event.KindPrediction, i, reason, "")
 			continue
 		}
-		if v, ok := s.subject(b, event.KindPrediction, i, p.Vertex, p.Units != nil); ok {
+		if p.Units != nil && s.models.late(s.versions.index[p.Version]) {
+			s.refuse(b, event.KindPrediction, i, event.Late, "a newer model version is being rolled out")
+			continue
+		}
+		v, ok := s.subject(b, event.KindPrediction, i, p.Vertex, p.Units != nil)
+		switch {
+		case !ok:
+		case p.Units == nil: // withdrawn, whichever version made it
+			w.pending = append(w.pending, entry{uint64(v), uint32(i)})
+			w.predictions = append(w.predictions, entry{uint64(v), uint32(i)})
+		case s.admit(s.versions.index[p.Version]):
+			came = true
+			w.pending = append(w.pending, entry{uint64(v), uint32(i)})
+		default:
 			w.predictions = append(w.predictions, entry{uint64(v), uint32(i)})
 		}
 	}
@@ -143,6 +160,13 @@ func (s *Store) applyPredictions(b *event.Batch) {
 		}
 		w.predictions = ended
 		slices.SortFunc(s.delta.Predictions, func(a, b PredictionChange) int { return cmp.Compare(a.V, b.V) })
+	}
+	s.applyPending(b)
+	if came {
+		s.models.seen = s.time
+		if s.models.counts.Coverage() >= s.config.SwitchAt {
+			s.switchModel()
+		}
 	}
 }
 
@@ -194,7 +218,9 @@ func (s *Store) setPrediction(delta *Delta, units *[]uint32, v Vertex, after []u
 		*units = append(*units, before...)
 		change.Before = (*units)[at:len(*units):len(*units)]
 	}
+	s.count(v, -1)
 	s.version.data[v] = version
+	s.count(v, 1)
 	if after == nil {
 		clear(row)
 	} else {

@@ -27,6 +27,7 @@ func (s *Store) Check() error {
 		{"interner", s.ids.check},
 		{"adjacency", s.adj.check},
 		{"columns", s.checkColumns},
+		{"models", s.checkModels},
 		{"attributes", s.attributes.check},
 		{"members", s.members.check},
 		{"rules", s.checkRules},
@@ -143,6 +144,10 @@ func (s *Store) checkExpiry() error {
 	if err := s.expiry.predictions.check(s.time, prediction); err != nil {
 		return fmt.Errorf("predictions: %w", err)
 	}
+	waits := func(key uint64) bool { return s.waiting(Vertex(key)) != nil }
+	if err := s.expiry.waiting.check(s.time, waits); err != nil {
+		return fmt.Errorf("waiting predictions: %w", err)
+	}
 	return nil
 }
 
@@ -195,6 +200,43 @@ func (s *Store) checkErased() error {
 	}
 	if zeros < s.ids.dead {
 		return fmt.Errorf("%d bytes of erased names, %d bytes cleared", s.ids.dead, zeros)
+	}
+	return nil
+}
+
+// checkModels checks that one model version alone is read, and recounts how far the
+// incoming one has come.
+func (s *Store) checkModels() error {
+	m, k := &s.models, s.config.Classes
+	for v := range Vertex(len(s.classes.data)) {
+		held := s.version.data[v]
+		if held != noVersion && held != m.active && !IsDerived(s.versions.names[held]) {
+			return fmt.Errorf("vertex %d has a prediction of version %d, active is %d", v, held, m.active)
+		}
+	}
+	if m.incoming == noVersion {
+		if len(m.pending.data) > 0 || m.counts != (RollOut{}) {
+			return fmt.Errorf("no version is incoming, %d units wait and the counts are %+v", len(m.pending.data), m.counts)
+		}
+		return nil
+	}
+	if int(m.incoming) >= len(s.versions.names) || m.incoming == m.active || len(m.pending.data) != len(s.units.data) {
+		return fmt.Errorf("version %d of %d is incoming beside %d, with %d units of %d",
+			m.incoming, len(s.versions.names), m.active, len(m.pending.data), len(s.units.data))
+	}
+	for v := range Vertex(len(s.classes.data)) {
+		sum := uint64(0)
+		for _, unit := range m.pending.data[int(v)*k:][:k] {
+			sum += uint64(unit)
+		}
+		if sum != 0 && (sum != event.One || s.ids.erased(v)) {
+			return fmt.Errorf("waiting units of vertex %d sum to %d; erased: %t", v, sum, s.ids.erased(v))
+		}
+	}
+	counts := m.counts
+	s.recountModels()
+	if counts != m.counts {
+		return fmt.Errorf("the roll-out counts %+v, a recount gives %+v", counts, m.counts)
 	}
 	return nil
 }

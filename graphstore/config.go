@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -34,6 +35,9 @@ type Config struct {
 	VersionsMax    int // model versions; 0 is NamesMaxDefault
 	AttributesMax  int // attribute keys, each of which costs 4 bytes a vertex; 0 is KeysMaxDefault
 
+	SwitchAt   float64       // share that an incoming model version must cover to become active; 0 is SwitchAtDefault
+	LapseAfter time.Duration // of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, < 0 never
+
 	Allocator Allocator // of the Arrow buffers; nil is Go's heap
 }
 
@@ -64,6 +68,9 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("windows.%s: %v is negative", w.name, w.d))
 		}
 	}
+	if !(c.SwitchAt >= 0 && c.SwitchAt <= 1) {
+		errs = append(errs, fmt.Errorf("models: switch_at is %v, want a share above 0, up to 1", c.SwitchAt))
+	}
 	if err := validateRules(c.Communities); err != nil {
 		errs = append(errs, err)
 	}
@@ -86,5 +93,7 @@ func (c *Config) withDefaults() Config {
 	set(&d.CommunitiesMax, NamesMaxDefault)
 	set(&d.VersionsMax, NamesMaxDefault)
 	set(&d.AttributesMax, KeysMaxDefault)
+	d.SwitchAt = cmp.Or(d.SwitchAt, SwitchAtDefault)
+	d.LapseAfter = cmp.Or(d.LapseAfter, LapseAfterDefault)
 	return d
 }

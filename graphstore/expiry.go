@@ -23,6 +23,7 @@ type expiry struct {
 	edges       ends // by edgeKeyOf
 	labels      ends // by vertex
 	predictions ends // by vertex; never those of Derive
+	waiting     ends // by vertex: predictions of the incoming model version
 }
 
 // ends knows when some things end. An end that is put off stays in the heap where

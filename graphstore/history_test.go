@@ -19,6 +19,7 @@ type history struct {
 	weights  bool
 	position event.Position
 	time     event.Time
+	release  int    // model version that is in use; the next one arrives beside it
 	buffer   []byte // the strings of the last batch alias it
 }
 
@@ -157,10 +158,30 @@ func (h *history) prediction() event.Prediction {
 	units[len(units)-1] = left
 	p := event.Prediction{
 		Vertex: h.id(), Units: units, Position: h.position,
-		Version: h.text([]string{"", "v1", "v2"}[h.rng.IntN(3)]),
+		Version: h.text(h.version()),
 	}
 	p.Time, p.TTL = h.lifetime()
 	return p
+}
+
+// version draws a model version: mostly the one in use and the next, some strays
+// of others. Now and then the next comes into use.
+func (h *history) version() string {
+	release := h.release + h.rng.IntN(2)
+	switch h.rng.IntN(20) {
+	case 0:
+		release = h.release + 2
+	case 1, 2:
+		release = max(0, h.release-1)
+	case 3:
+		if h.rng.IntN(4) == 0 {
+			h.release++
+		}
+	}
+	if release == 0 {
+		return ""
+	}
+	return fmt.Sprint("v", release)
 }
 
 func (h *history) member() event.Member {

@@ -76,7 +76,7 @@ func (l *loader) load(t Table, rows []vector) error {
 	case MetaTable:
 		err = l.loadMeta(rows)
 	case VersionsTable:
-		l.loadVersions(rows)
+		err = l.loadVersions(rows)
 	case VerticesTable:
 		err = l.loadVertices(rows)
 	case AdjacencyTable:
@@ -89,6 +89,8 @@ func (l *loader) load(t Table, rows []vector) error {
 		err = l.loadMembers(rows)
 	case ExpiryTable:
 		err = l.loadExpiry(rows)
+	case PendingTable:
+		err = l.loadPending(rows)
 	}
 	return err
 }
@@ -111,6 +113,9 @@ func (l *loader) finish(t Table) error {
 		s.members.apply(l.changes)
 		s.members.vacuum()
 		ok = uint64(s.members.total) == l.memberships
+	case PendingTable:
+		s.recountModels()
+		return s.checkModels()
 	}
 	if !ok {
 		return fmt.Errorf("table %s: %w", t, errTable)
@@ -129,12 +134,6 @@ func (l *loader) loadMeta(rows []vector) error {
 	l.vertices, l.edges, l.communities, l.memberships = one(2), one(3), one(4), one(5)
 	l.s.begin(event.Position(one(6)), event.Time(one(7)))
 	return nil
-}
-
-func (l *loader) loadVersions(rows []vector) {
-	for i := range rows[1].rows {
-		l.s.versions.add(rows[1].text(i))
-	}
 }
 
 func (l *loader) loadVertices(rows []vector) error {

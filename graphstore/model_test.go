@@ -26,6 +26,7 @@ type model struct {
 	free        []Vertex
 	communities []string
 	versions    []string
+	models      modelVersions
 	time        event.Time
 }
 
@@ -52,6 +53,7 @@ func newModel(rules []Rule) *model {
 		edges: map[edgeID]modelEdge{}, labels: map[event.ID]Label{},
 		predictions: map[event.ID]modelPrediction{}, attributes: map[event.ID]map[string]event.Value{},
 		members: map[memberID]uint32{}, rules: rules, index: map[event.ID]Vertex{},
+		models: newModelVersions(),
 	}
 	for _, r := range rules {
 		m.communities = append(m.communities, r.Name)
@@ -64,6 +66,7 @@ func (m *model) clone() *model {
 	c.edges, c.labels = maps.Clone(m.edges), maps.Clone(m.labels)
 	c.labelEnds, c.endings = maps.Clone(m.labelEnds), maps.Clone(m.endings)
 	c.predictions, c.members = maps.Clone(m.predictions), maps.Clone(m.members)
+	c.models.waiting, c.models.ends = maps.Clone(m.models.waiting), maps.Clone(m.models.ends)
 	c.order, c.communities, c.versions = slices.Clone(m.order), slices.Clone(m.communities), slices.Clone(m.versions)
 	return &c
 }
@@ -126,38 +129,19 @@ func (m *model) apply(b *event.Batch) {
 		m.labels[cloneID(l.Vertex)] = Label{Class: l.Class, Role: l.Role}
 		m.ends(m.labelEnds, l.Vertex, l.Time, l.TTL, m.windows.Labels)
 	}
-	for _, p := range b.Predictions {
-		if p.Units == nil {
-			delete(m.predictions, p.Vertex)
-			delete(m.endings, p.Vertex)
-			continue
-		}
-		m.mention(p.Vertex)
-		if !slices.Contains(m.versions, p.Version) {
-			m.versions = append(m.versions, string([]byte(p.Version)))
-		}
-		m.predictions[cloneID(p.Vertex)] = modelPrediction{unitsKey(p.Units), string([]byte(p.Version))}
-		delete(m.endings, p.Vertex)
-		m.ends(m.endings, p.Vertex, p.Time, p.TTL, m.windows.Predictions)
-	}
-	for _, e := range b.Members {
-		m.assertMember(e)
-	}
-	for key, e := range m.edges {
-		if e.end != 0 && e.end <= m.time {
-			delete(m.edges, key)
-		}
-	}
 	for id, end := range m.labelEnds {
 		if end <= m.time {
 			delete(m.labels, id)
 			delete(m.labelEnds, id)
 		}
 	}
-	for id, end := range m.endings {
-		if end <= m.time {
-			delete(m.predictions, id)
-			delete(m.endings, id)
+	m.predict(b)
+	for _, e := range b.Members {
+		m.assertMember(e)
+	}
+	for key, e := range m.edges {
+		if e.end != 0 && e.end <= m.time {
+			delete(m.edges, key)
 		}
 	}
 	m.free = append(m.free, freed...)
@@ -239,6 +223,7 @@ func (m *model) erase(id event.ID) Vertex {
 	delete(m.labelEnds, id)
 	delete(m.predictions, id)
 	delete(m.endings, id)
+	m.models.forget(id)
 	delete(m.attributes, id)
 	v := m.index[id]
 	delete(m.index, id)

@@ -46,10 +46,15 @@ func newTestStore(t testing.TB, config Config) *Store {
 // difference between two states of a map-based twin, the View must show the
 // twin's state, and Check must find nothing.
 func TestApplyAgreesWithMapTwin(t *testing.T) {
+	var models modelVersions
+	defer func() { models.enough(t) }()
 	for seed := range uint64(24) {
 		vertices := []int{6, 40, 300}[seed%3]
 		windows := testWindows[seed/3%3]
-		s := newTestStore(t, Config{Communities: allRules, HubDegree: []int{4, 8, 32, 0}[seed%4], Windows: windows})
+		s := newTestStore(t, Config{
+			Communities: allRules, HubDegree: []int{4, 8, 32, 0}[seed%4], Windows: windows,
+			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
+		})
 		h, twin := newHistory(seed, vertices, seed%2 == 0), newModel(allRules)
 		twin.windows = windows
 		var b event.Batch
@@ -66,6 +71,9 @@ func TestApplyAgreesWithMapTwin(t *testing.T) {
 			if err := compareView(s.View(), twin); err != nil {
 				t.Fatalf("seed %d batch %d: view: %v", seed, i, err)
 			}
+			if err := compareModels(s.View(), twin); err != nil {
+				t.Fatalf("seed %d batch %d: models: %v", seed, i, err)
+			}
 			if err := s.Check(); err != nil {
 				t.Fatalf("seed %d batch %d: check: %v", seed, i, err)
 			}
@@ -76,6 +84,7 @@ func TestApplyAgreesWithMapTwin(t *testing.T) {
 				}
 			}
 		}
+		models.add(twin.models)
 	}
 }
 

@@ -33,6 +33,8 @@ func dump(s *Store) map[string]any {
 		"member runs": s.members.runs.data, "member arena": s.members.arena.data.data,
 		"member free": s.members.arena.free, "edges end": s.expiry.edges.sorted(),
 		"labels end": s.expiry.labels.sorted(), "predictions end": s.expiry.predictions.sorted(),
+		"waiting end": s.expiry.waiting.sorted(), "active": s.models.active, "incoming": s.models.incoming,
+		"seen": s.models.seen, "counts": s.models.counts, "pending": s.models.pending.data,
 		"rules by key": s.members.rules.byKey, "rules of all": s.members.rules.matchNone,
 		"egos": s.members.egos, "ego members": s.members.egoMembers,
 	}
@@ -105,6 +107,7 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 	for seed := range uint64(12) {
 		config := Config{
 			Classes: testClasses, Communities: allRules, HubDegree: []int{4, 32, 0}[seed%3], Windows: testWindows[seed%3],
+			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
 		}
 		s := newTestStore(t, config)
 		h := newHistory(seed, []int{6, 60, 400}[seed%3], seed%2 == 0)
@@ -150,7 +153,10 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 // same bytes after a vacuum.
 func TestSplitAndPermutedBatchesLeaveTheSameBytes(t *testing.T) {
 	for seed := range uint64(12) {
-		config := Config{Communities: allRules, HubDegree: []int{4, 16, 0}[seed%3]}
+		config := Config{
+			Communities: allRules, HubDegree: []int{4, 16, 0}[seed%3],
+			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
+		}
 		whole, split := newTestStore(t, config), newTestStore(t, config)
 		h := newHistory(seed, []int{6, 60, 300}[seed%3], seed%2 == 0)
 		var b event.Batch

@@ -22,6 +22,7 @@ type Store struct {
 	units      column[uint32] // n x K
 	version    column[uint32] // n: model version of the prediction, or noVersion
 	versions   names
+	models     models
 	attributes attributes
 	members    members
 	expiry     expiry
@@ -47,7 +48,7 @@ func New(config Config) (*Store, error) {
 		config: config, ids: newInterner(a), adj: newAdjacency(a, config.HubDegree),
 		classes: newColumn[int32](a), roles: newColumn[uint8](a),
 		units: newColumn[uint32](a), version: newColumn[uint32](a),
-		versions: newNames(), attributes: newAttributes(a), members: newMembers(a),
+		versions: newNames(), models: newModels(), attributes: newAttributes(a), members: newMembers(a),
 	}
 	s.addRules(config.Communities)
 	s.begin(0, 0)
@@ -66,6 +67,7 @@ func (s *Store) Release() {
 	s.roles.release()
 	s.units.release()
 	s.version.release()
+	s.models.pending.release()
 	s.attributes.release()
 	s.members.release()
 }

@@ -11,20 +11,21 @@ type Table string
 // adjacency are in order of the vertex index, which other tables refer to.
 const (
 	MetaTable        Table = "meta"        // one row: what the store holds, and when
-	VersionsTable    Table = "versions"    // names of the model versions
+	VersionsTable    Table = "versions"    // names of the model versions, which is active and which incoming
 	VerticesTable    Table = "vertices"    // id (null: erased), label, role, version, degree, probabilities
 	AdjacencyTable   Table = "adjacency"   // lists of neighbours; of weights, null when all are one
 	AttributesTable  Table = "attributes"  // one row for each key of each vertex
 	CommunitiesTable Table = "communities" // definitions
 	MembersTable     Table = "members"     // one row for each membership
 	ExpiryTable      Table = "expiry"      // what ends, and when: kind 0 edges, 1 labels, 2 predictions
+	PendingTable     Table = "pending"     // predictions of the incoming model version, and when they end
 )
 
 // Tables returns every table in order.
 func Tables() []Table {
 	return []Table{
 		MetaTable, VersionsTable, VerticesTable, AdjacencyTable,
-		AttributesTable, CommunitiesTable, MembersTable, ExpiryTable,
+		AttributesTable, CommunitiesTable, MembersTable, ExpiryTable, PendingTable,
 	}
 }
 
@@ -60,6 +61,8 @@ func (s *Store) table(t Table, visit func([]vector) error) error {
 		return s.communityRows(visit)
 	case MembersTable:
 		return s.memberRows(visit)
+	case PendingTable:
+		return s.pendingRows(visit)
 	default:
 		return s.expiryRows(visit)
 	}
@@ -148,15 +151,24 @@ func (s *Store) adjacencyRows(from, to int) []vector {
 }
 
 func (s *Store) versionRows(visit func([]vector) error) error {
-	var names texts
+	var names, roles texts
+	var incoming validity
+	var seen []event.Time
 	first := 0
 	flush := func(end int) error {
-		rows := []vector{vectorOf("version", sequence(first, end)), names.vector("name")}
-		first, names = end, texts{}
+		rows := []vector{
+			vectorOf("version", sequence(first, end)), names.vector("name"),
+			roles.vector("role"), vectorOf("seen", seen).with(incoming),
+		}
+		first, names, roles, incoming, seen = end, texts{}, texts{}, validity{}, nil
 		return visit(rows)
 	}
 	for i, name := range s.versions.names {
 		names.append(name, true)
+		role := s.models.role(uint32(i))
+		roles.append(role, role != "")
+		incoming.append(role == incomingRole)
+		seen = append(seen, s.models.seen)
 		if len(names.bytes) >= chunkBytesMax || i+1-first == chunkRowsMax {
 			if err := flush(i + 1); err != nil {
 				return err

@@ -31,6 +31,7 @@ type Config struct {
 	Tolerance   float64           // eta of section 6, 0 is 1e-2
 	MembersMin  int               // smaller communities are suppressed; 0 suppresses none
 	VacuumEvery time.Duration     // of log time; 0 is a minute, < 0 never
+	Models      Models            `json:",omitzero"`
 	Limits      Limits
 
 	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
@@ -44,6 +45,13 @@ type Limits struct {
 	Vertices    int
 	Edges       int
 	Communities int
+}
+
+// Models says when a new model version takes the place of the old one. Zero is the
+// default of the store.
+type Models struct {
+	SwitchAt   float64       // share of the old version's predictions, and of those with a calibration label, that it must cover
+	LapseAfter time.Duration // of log time without a prediction of it; < 0 never
 }
 
 // vacuumEveryDefault is how often the store is put into its canonical order.
@@ -101,7 +109,7 @@ func (c Config) store() graphstore.Config {
 	return graphstore.Config{
 		Classes: c.Classes, Communities: c.Communities, VerticesMax: c.Limits.Vertices,
 		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities, Windows: c.Windows,
-		Allocator: c.Allocator,
+		SwitchAt: c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter, Allocator: c.Allocator,
 	}
 }
 

@@ -62,8 +62,10 @@ func New(config Config) (*Core, error) {
 // an emission boundary, the estimates that moved. The batches of a core must be
 // consecutive.
 func (c *Core) Step(b *event.Batch) Result {
-	delta, refused := c.store.Apply(b)
 	view := c.store.View()
+	coming := coming(view)
+	delta, refused := c.store.Apply(b)
+	c.announce(view, coming)
 	votes := c.sums.Update(view, delta)
 	if c.warm {
 		c.tallies.Update(view, delta, c.sums, votes)

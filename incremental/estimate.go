@@ -42,9 +42,10 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	statistics := c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
 	records := make([]quant.Estimate, len(c.config.Estimates))
 	k := c.kernels[id]
-	version, mixed := c.tallies.ModelVersion(id)
+	version, mixed := c.modelVersion(id, view)
 	turnover := c.tallies.Turnover(id)
 	turnover.Reset = version != k.version
+	switching := coming(view) != noVersion || turnover.Reset && len(k.published) > 0
 	for i, options := range c.config.Estimates {
 		records[i] = record
 		if err := solver.Estimate(&records[i], statistics, options); err != nil {
@@ -52,6 +53,9 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		}
 		if mixed {
 			records[i].Flags = append(records[i].Flags, quant.FlagMixedModel)
+		}
+		if switching {
+			records[i].Flags = append(records[i].Flags, quant.FlagModelSwitching)
 		}
 		records[i].SEChange = k.publish(i, solver, turnover)
 	}
@@ -87,8 +91,12 @@ func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estim
 		record.Time = c.time.String()
 	}
 	if versions := view.Versions(); len(versions) > 0 {
-		version, _ := c.tallies.ModelVersion(id)
+		version, _ := c.modelVersion(id, view)
 		record.ModelVersion = versions[version]
+		if version := coming(view); version != noVersion {
+			rollOut, _ := view.RollOut()
+			record.ModelComing, record.ModelArrived = versions[version], rollOut.Coverage()
+		}
 	}
 	return record
 }

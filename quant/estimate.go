@@ -13,6 +13,8 @@ type Estimate struct {
 	Kernel       string    `json:"kernel,omitempty"`
 	Lambda       float64   `json:"lambda"`
 	ModelVersion string    `json:"model_version,omitempty"`
+	ModelComing  string    `json:"model_incoming,omitempty"`          // version that is being rolled out
+	ModelArrived float64   `json:"model_incoming_coverage,omitempty"` // how much of the version in use it covers
 	Members      float64   `json:"members"`
 	Labelled     float64   `json:"labelled"`
 	Coverage     float64   `json:"coverage"`   // share of unlabelled members with a prediction

@@ -133,9 +133,11 @@ func (t *Tallies) visitMembers(id CommunityID, view graphstore.View, sums *neigh
 }
 
 // ModelVersion returns the model version that most of the profiled members have
-// (the lowest index on ties) and whether there are others.
-func (t *Tallies) ModelVersion(id CommunityID) (version uint32, mixed bool) {
+// (the lowest index on ties), or none if there is no such member, and whether there
+// are others.
+func (t *Tallies) ModelVersion(id CommunityID, none uint32) (version uint32, mixed bool) {
 	var most, seen uint64
+	version = none
 	for i, count := range t.each[id].versions {
 		if count > most {
 			most, version = count, uint32(i)

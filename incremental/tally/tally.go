@@ -104,6 +104,13 @@ func (t *Tallies) Progress(c CommunityID) Progress { return t.each[c].progress }
 // estimated.
 func (t *Tallies) SetProgress(c CommunityID, p Progress) { t.each[c].progress = p }
 
+// MoveAll says that every record changes, whatever the statistics do.
+func (t *Tallies) MoveAll() {
+	for _, c := range t.each {
+		c.progress.Moved = true
+	}
+}
+
 // Turnover returns how the profiled members of the community differ from those of
 // its last estimate, as quant.SEChange wants it.
 func (t *Tallies) Turnover(id CommunityID) quant.Turnover {

@@ -53,9 +53,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	}
 	t.rows.merge(added, released)
 	if len(t.changed) > 0 {
-		for _, c := range t.each {
-			c.progress.Moved = true // N is shared by all
-		}
+		t.MoveAll() // N is shared by all
 	}
 }
 

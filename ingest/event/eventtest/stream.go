@@ -23,6 +23,7 @@ type Config struct {
 	TTL         bool // some edges, labels and predictions expire
 	SelfLoops   bool // some edges lead from a vertex to itself, which must be refused
 	Withdraw    bool // some predictions are withdrawn, which no wire form can say
+	RollOuts    bool // one model version replaces another now and then
 }
 
 // Stream makes the batches of one log.
@@ -32,6 +33,7 @@ type Stream struct {
 	edges  [][2]int // asserted and not removed since, with repeats
 	next   event.Position
 	now    event.Time
+	model  int // version in use; with RollOuts the next one arrives beside it
 }
 
 // New returns the log of a seed.
@@ -57,7 +59,7 @@ func New(seed uint64, c Config) *Stream {
 func (s *Stream) Next() *event.Batch {
 	b := &event.Batch{First: s.next, Emit: s.rand.IntN(3) == 0}
 	if s.Config.Erase && s.rand.IntN(12) == 0 {
-		b.Vertices = append(b.Vertices, event.Vertex{Vertex: s.id(s.vertex()), Erase: true, Position: s.next, Time: s.now})
+		b.Vertices = append(b.Vertices, event.Vertex{Vertex: s.ID(s.vertex()), Erase: true, Position: s.next, Time: s.now})
 		s.next++
 	} else {
 		for range 1 + s.rand.IntN(s.Config.EventsMax) {
@@ -95,8 +97,9 @@ func (s *Stream) vertex() int {
 	return s.rand.IntN(s.Config.Vertices)
 }
 
-// id names a vertex: every other one by number, the rest by text.
-func (s *Stream) id(v int) event.ID {
+// ID names one of the vertices 0 to Config.Vertices-1: every other one by number,
+// the rest by text.
+func (s *Stream) ID(v int) event.ID {
 	if v%2 == 0 {
 		return event.NumberID(uint64(v))
 	}
@@ -110,13 +113,13 @@ func (s *Stream) assertEdge() event.Edge {
 		u, v = e[1], e[0]
 	}
 	if s.Config.SelfLoops && s.rand.IntN(40) == 0 {
-		return event.Edge{Src: s.id(u), Dst: s.id(u), Weight: 1, Time: s.now, Position: s.next}
+		return event.Edge{Src: s.ID(u), Dst: s.ID(u), Weight: 1, Time: s.now, Position: s.next}
 	}
 	if u == v {
 		v = (u + 1) % s.Config.Vertices
 	}
 	s.edges = append(s.edges, [2]int{u, v})
-	e := event.Edge{Src: s.id(u), Dst: s.id(v), Weight: 1, Time: s.now, Position: s.next}
+	e := event.Edge{Src: s.ID(u), Dst: s.ID(v), Weight: 1, Time: s.now, Position: s.next}
 	if s.Config.Weighted && s.rand.IntN(2) == 0 {
 		e.Weight = event.RoundWeight(0.01 + 5*s.rand.Float64())
 	}
@@ -143,12 +146,12 @@ func (s *Stream) removeEdge() event.Edge {
 	if u == v {
 		v = (u + 1) % s.Config.Vertices
 	}
-	return event.Edge{Src: s.id(u), Dst: s.id(v), Remove: true, Time: s.now, Position: s.next}
+	return event.Edge{Src: s.ID(u), Dst: s.ID(v), Remove: true, Time: s.now, Position: s.next}
 }
 
 func (s *Stream) label() event.Label {
 	l := event.Label{
-		Vertex: s.id(s.vertex()), Class: event.Class(s.rand.IntN(s.Config.Classes)),
+		Vertex: s.ID(s.vertex()), Class: event.Class(s.rand.IntN(s.Config.Classes)),
 		Time: s.now, Position: s.next,
 	}
 	switch s.rand.IntN(5) {
@@ -165,7 +168,7 @@ func (s *Stream) label() event.Label {
 
 func (s *Stream) prediction() event.Prediction {
 	p := event.Prediction{
-		Vertex: s.id(s.vertex()), Units: s.units(), Version: "m" + strconv.Itoa(s.rand.IntN(3)),
+		Vertex: s.ID(s.vertex()), Units: s.units(), Version: "m" + strconv.Itoa(s.version()),
 		Time: s.now, Position: s.next,
 	}
 	p.TTL = s.ttl()
@@ -173,6 +176,23 @@ func (s *Stream) prediction() event.Prediction {
 		p.Units, p.Version, p.TTL = nil, "", 0
 	}
 	return p
+}
+
+// version draws the version in use or, twice as often, the next, which comes into
+// use some time. One in sixteen is an earlier one's stray.
+func (s *Stream) version() int {
+	if !s.Config.RollOuts {
+		return 0
+	}
+	switch n := s.rand.IntN(16); {
+	case n == 0:
+		return max(0, s.model-1)
+	case n == 1:
+		s.model++
+		return s.model
+	default:
+		return s.model + min(1, n%3)
+	}
 }
 
 // units draws a probability vector; now and then all mass is on one class.
@@ -191,7 +211,7 @@ func (s *Stream) units() []uint32 {
 
 func (s *Stream) member() event.Member {
 	m := event.Member{
-		Community: "c" + strconv.Itoa(s.rand.IntN(s.Config.Communities)), Vertex: s.id(s.vertex()),
+		Community: "c" + strconv.Itoa(s.rand.IntN(s.Config.Communities)), Vertex: s.ID(s.vertex()),
 		Multiplicity: 1, Time: s.now, Position: s.next,
 	}
 	switch s.rand.IntN(6) {
@@ -209,7 +229,7 @@ func (s *Stream) attributes() event.Vertex {
 		value = event.Value{}
 	}
 	return event.Vertex{
-		Vertex:     s.id(s.vertex()),
+		Vertex:     s.ID(s.vertex()),
 		Attributes: []event.Attribute{{Key: "language", Value: value}},
 		Time:       s.now, Position: s.next,
 	}
