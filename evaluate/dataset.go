@@ -38,6 +38,7 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 	store, err := graphstore.New(graphstore.Config{
 		Classes: config.Core.Classes, VerticesMax: limits.Vertices, EdgesMax: limits.Edges,
 		CommunitiesMax: limits.Communities, Communities: config.Core.Communities,
+		SwitchAt: config.Core.Models.SwitchAt, LapseAfter: config.Core.Models.LapseAfter,
 	})
 	if err != nil {
 		return nil, err

@@ -63,10 +63,21 @@ func (c Config) WithDefaults() Config {
 	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
 	c.Tolerance = cmp.Or(c.Tolerance, diffusion.ToleranceDefault)
 	c.VacuumEvery = cmp.Or(c.VacuumEvery, vacuumEveryDefault)
+	// What came later than digests did is zero where it is the default.
+	zero(&c.Models.SwitchAt, graphstore.SwitchAtDefault)
+	zero(&c.Models.LapseAfter, graphstore.LapseAfterDefault)
 	if len(c.Estimates) == 0 {
 		c.Estimates = []quant.Options{quant.DefaultOptions()}
 	}
 	return c
+}
+
+// zero makes a field that says the default say nothing.
+func zero[T comparable](field *T, fallback T) {
+	if *field == fallback {
+		var nothing T
+		*field = nothing
+	}
 }
 
 // Validate reports every violation at once.

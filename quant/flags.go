@@ -73,11 +73,11 @@ var flagDocs = []FlagDoc{
 		"add labels with the role calibrate",
 	},
 	{
-		FlagMixedModel, "the predictions of labels and members come from more than one model version",
-		"finish predicting with the new version",
+		FlagMixedModel, "some members have a prediction of your model, others one of the built-in classifier, and both errors are read as one",
+		"predict all vertices, or none",
 	},
 	{
-		FlagModelSwitching, "predictions of another model version are arriving, or replaced the old ones since the last estimate",
+		FlagModelSwitching, "predictions of another model version are arriving, or have replaced those of the last estimate",
 		"wait until the new version has covered the labels; changes around the switch are the model's, not the community's",
 	},
 	{

@@ -34,6 +34,7 @@ type fileConfig struct {
 	Kernel      string            `yaml:"kernel"`
 	Alpha       float64           `yaml:"alpha"`
 	Tolerance   float64           `yaml:"tolerance"`
+	Models      modelsConfig      `yaml:"models"`
 	Step        stepConfig        `yaml:"step"`
 	Windows     windowsConfig     `yaml:"windows"`
 	Privacy     privacyConfig     `yaml:"privacy"`
@@ -111,6 +112,11 @@ type stepConfig struct {
 	EventsMax int           `yaml:"events_max"`
 	EmitEvery time.Duration `yaml:"emit_every"`
 	Time      string        `yaml:"time"`
+}
+
+type modelsConfig struct {
+	SwitchAt   float64       `yaml:"switch_at"`
+	LapseAfter time.Duration `yaml:"lapse_after"`
 }
 
 type privacyConfig struct {
@@ -217,6 +223,7 @@ func (c fileConfig) core() (incremental.Config, error) {
 		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
 		Limits: incremental.Limits(c.Limits), VacuumEvery: c.Checkpoint.Every,
 		Windows: graphstore.Windows(c.Windows),
+		Models:  incremental.Models(c.Models),
 	}
 	if c.Privacy.MembersMin != nil {
 		out.MembersMin = *c.Privacy.MembersMin
@@ -283,6 +290,8 @@ func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig)
 	core, steps = core.WithDefaults(), steps.WithDefaults()
 	c.Kernel, c.Alpha, c.Tolerance = core.Kernel, core.Alpha, core.Tolerance
 	c.Privacy.MembersMin = &core.MembersMin
+	c.Models.SwitchAt = cmp.Or(core.Models.SwitchAt, graphstore.SwitchAtDefault)
+	c.Models.LapseAfter = cmp.Or(core.Models.LapseAfter, graphstore.LapseAfterDefault)
 	c.Step.Every, c.Step.EmitEvery, c.Step.EventsMax = steps.Every, steps.EmitEvery, steps.EventsMax
 	c.State = cmp.Or(c.State, stateDefault)
 	c.Checkpoint.Every = core.VacuumEvery

@@ -201,6 +201,7 @@ export function detail(info, name) {
       ["Certificate", e.suppressed ? none : small(e.certificate), "proven bound on the numerical error of the kernel; not the interval"],
       ["λ", e.suppressed ? none : (e.lambda ?? 0).toFixed(2), "share of the graph kernel in the weights of the labels"],
       ["Model", e.model_version || none],
+      ["Incoming model", e.model_incoming ? `${e.model_incoming}, covers ${percent(e.model_incoming_coverage)}` : none],
       ["Log time", e.time ? time(e.time) : none],
       ["Position", count(e.position)],
     ];
