@@ -14,6 +14,7 @@ import (
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/tally"
+	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	Limits      Limits
 
 	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
+	Late    event.LatePolicy   `json:",omitzero"` // carried out by the source, which has the messages
 
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 }
@@ -97,6 +99,7 @@ func (c Config) Validate() error {
 	} else {
 		errs = append(errs, c.kernelParams().Validate()) // which checks alpha as well
 	}
+	errs = append(errs, c.Late.Validate())
 	if c.MembersMin < 0 {
 		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
 	}

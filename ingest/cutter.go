@@ -33,6 +33,8 @@ type StepConfig struct {
 	Every     time.Duration // a step ends before a later multiple of this; 0: 100 ms; < 0: never
 	EmitEvery time.Duration // a time ending emits at multiples of this; a multiple of Every; 0: Every
 	Time      TimeMode      // the zero value is ReceivedTime
+
+	Late event.LatePolicy // of events whose own time is far behind the log's
 }
 
 // Validate reports every violation at once.
@@ -49,6 +51,9 @@ func (c StepConfig) Validate() error {
 	}
 	if c.Time > EventTime {
 		errs = append(errs, fmt.Errorf("step.time: unknown mode %d", c.Time))
+	}
+	if err := c.Late.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if d := c.WithDefaults(); d.Every > 0 && d.EmitEvery%d.Every != 0 {
 		errs = append(errs, fmt.Errorf("step.emit_every: %v is not a multiple of step.every, %v",
@@ -143,6 +148,20 @@ func (c *cutter) begin(b *event.Batch) {
 	b.Reset()
 	b.First, b.Last, b.Time = c.last+1, c.last, c.time
 	c.batch, c.units, c.events, c.bytes = b, 0, 0, 0
+}
+
+// now returns the log's time when a message comes that was received at t: by it,
+// events are late. In a log cut by event time, where t is 0, it is the largest time
+// before the message, so that no event is late for one beside it. It does not
+// depend on where steps end.
+func (c *cutter) now(t event.Time) event.Time {
+	if !c.started {
+		return t
+	}
+	if t == 0 {
+		return c.time
+	}
+	return max(c.time, t)
 }
 
 // crosses reports whether a unit of time t would end the step before itself by

@@ -6,13 +6,14 @@ import "gqlstream/ingest/event"
 // can be summed up for the cutter, or taken out again.
 type mark struct {
 	edges, labels, predictions, members, vertices, controls, refused int
+	late                                                             [event.Kinds]int
 }
 
 func markOf(b *event.Batch) mark {
 	return mark{
 		edges: len(b.Edges), labels: len(b.Labels), predictions: len(b.Predictions),
 		members: len(b.Members), vertices: len(b.Vertices), controls: len(b.Controls),
-		refused: len(b.Refused),
+		refused: len(b.Refused), late: b.Late,
 	}
 }
 
@@ -25,6 +26,7 @@ func (m mark) rollback(b *event.Batch) {
 	b.Vertices = truncate(b.Vertices, m.vertices)
 	b.Controls = truncate(b.Controls, m.controls)
 	b.Refused = truncate(b.Refused, m.refused)
+	b.Late = m.late
 }
 
 func truncate[T any](s []T, n int) []T {
@@ -92,6 +94,6 @@ func (m mark) holdsMoreThanTicks(b *event.Batch) bool {
 			return true
 		}
 	}
-	now.controls, now.refused = m.controls, m.refused
+	now.controls, now.refused, now.late = m.controls, m.refused, m.late
 	return now != m
 }

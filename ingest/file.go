@@ -149,9 +149,10 @@ func (s *FileSource) fill(ctx context.Context, b *event.Batch) error {
 			s.log.skip(in)
 			continue
 		}
-		taken, complete := s.cutter.offer(s.log.unit(in))
+		u, now := s.log.unit(in), s.cutter.now(0)
+		taken, complete := s.cutter.offer(u)
 		if taken {
-			s.log.take(in, b)
+			s.log.takeInTime(in, b, s.cutter.config.Late, now)
 		}
 		if complete {
 			return nil

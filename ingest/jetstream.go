@@ -236,6 +236,9 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 		Position:    m.Position,
 		Received:    received,
 	}
+	if header.Get(HeaderRetry) == "" { // somebody has looked at that one
+		message.Late, message.Now = s.cutter.config.Late, s.cutter.now(received)
+	}
 	err := s.decoder.Decode(message, b)
 	if errors.Is(err, event.ErrMalformed) {
 		refusal := &b.Refused[len(b.Refused)-1]

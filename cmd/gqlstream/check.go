@@ -30,7 +30,7 @@ func (c *checkCmd) Run(con console) error {
 	if err != nil {
 		return usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
-	steps, err := settings.Step.steps()
+	steps, err := settings.steps()
 	if err == nil {
 		err = steps.Validate()
 	}

@@ -37,6 +37,7 @@ type fileConfig struct {
 	Models      modelsConfig      `yaml:"models"`
 	Step        stepConfig        `yaml:"step"`
 	Windows     windowsConfig     `yaml:"windows"`
+	Late        lateConfig        `yaml:"late"`
 	Privacy     privacyConfig     `yaml:"privacy"`
 	Limits      limitsConfig      `yaml:"limits"`
 	State       string            `yaml:"state"`
@@ -135,13 +136,6 @@ type checkpointConfig struct {
 	Every time.Duration `yaml:"every"` // 0: a minute; < 0: only where the log asks for one
 }
 
-// windowsConfig says how long assertions hold that have no ttl; 0 is for ever.
-type windowsConfig struct {
-	Edges       time.Duration `yaml:"edges"`
-	Labels      time.Duration `yaml:"labels"`
-	Predictions time.Duration `yaml:"predictions"`
-}
-
 type natsConfig struct {
 	URL         string `yaml:"url"`         // empty: the embedded server
 	Credentials string `yaml:"credentials"` // file, for an external server
@@ -225,10 +219,12 @@ func (c fileConfig) core() (incremental.Config, error) {
 		Windows: graphstore.Windows(c.Windows),
 		Models:  incremental.Models(c.Models),
 	}
+	late, lateErr := c.Late.policy()
+	out.Late = late
 	if c.Privacy.MembersMin != nil {
 		out.MembersMin = *c.Privacy.MembersMin
 	}
-	var errs []error
+	errs := []error{lateErr}
 	if len(c.Classes) == 0 {
 		errs = append(errs, errors.New("classes: missing; give their names, or how many there are"))
 	}
@@ -271,20 +267,6 @@ func (e estimateConfig) options() (quant.Options, error) {
 	return o, err
 }
 
-// steps returns how the log is cut into steps.
-func (s stepConfig) steps() (ingest.StepConfig, error) {
-	out := ingest.StepConfig{EventsMax: s.EventsMax, Every: s.Every, EmitEvery: s.EmitEvery}
-	switch s.Time {
-	case "", "received":
-		out.Time = ingest.ReceivedTime
-	case "event":
-		out.Time = ingest.EventTime
-	default:
-		return out, usagef("step.time: %q is neither received nor event", s.Time)
-	}
-	return out, nil
-}
-
 // effective fills in the defaults, as check prints them.
 func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig) {
 	core, steps = core.WithDefaults(), steps.WithDefaults()
@@ -297,6 +279,7 @@ func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig)
 	c.Checkpoint.Every = core.VacuumEvery
 	c.Output.Every = cmp.Or(c.Output.Every, sinks.PartEveryDefault)
 	c.Step.Time = cmp.Or(c.Step.Time, "received")
+	c.Late.effective()
 	c.Estimates = nil
 	for _, o := range core.Estimates {
 		lambda := lambdaText(strconv.FormatFloat(o.Lambda, 'g', -1, 64))

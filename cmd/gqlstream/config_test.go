@@ -38,6 +38,9 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nstep: {every: 100ms, emit_every: 150ms}", "not a multiple"},
 		{"classes: 2\nwindows: {labels: -1h}", "windows.labels: -1h0m0s is negative"},
 		{"classes: 2\nwindows: {lables: 1h}", `did you mean "labels"?`},
+		{"classes: 2\nlate: {after: 5m, edges: drop}", `late.edges: "drop" is neither apply nor divert`},
+		{"classes: 2\nlate: {labels: divert}", "late.after: missing"},
+		{"classes: 2\nlate: {after: -5m}", "late.after: -5m0s must be positive"},
 		{"classes: 2\nprivacy: {min_members: -3}", "negative"},
 		{"classes: [", "classes"},
 	} {
@@ -57,7 +60,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	first := filepath.Join(dir, "first.yaml")
 	text := "classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
-		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\n"
+		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, labels: divert}\n"
 	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	steps, err := settings.Step.steps()
+	steps, err := settings.steps()
 	if err != nil {
 		r.t.Fatal(err)
 	}

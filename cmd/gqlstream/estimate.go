@@ -54,7 +54,11 @@ func (c *estimateCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	source, err := openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1})
+	late, err := settings.Late.policy()
+	if err != nil {
+		return usageError{err}
+	}
+	source, err := openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1, Late: late})
 	if err != nil {
 		return err
 	}

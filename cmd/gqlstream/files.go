@@ -12,8 +12,8 @@ import (
 // fileFlags name the files that make a log. The extension decides the form: .csv,
 // .tsv, .ndjson, .parquet, .arrow, alone or with .gz or .zst.
 type fileFlags struct {
-	Edges       []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op]."`
-	Labels      []string          `type:"existingfile" placeholder:"FILE" help:"Labels: vertex,label[,role][,time]."`
+	Edges       []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
+	Labels      []string          `type:"existingfile" placeholder:"FILE" help:"Labels: vertex,label[,role][,time][,ttl]."`
 	Predictions []string          `type:"existingfile" placeholder:"FILE" help:"Predictions: vertex,p0,p1,... or vertex,class."`
 	Members     []string          `type:"existingfile" placeholder:"FILE" help:"Members: community,vertex[,weight]."`
 	Vertices    []string          `type:"existingfile" placeholder:"FILE" help:"Vertices: vertex, and a column for each attribute."`

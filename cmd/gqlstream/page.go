@@ -41,7 +41,7 @@ func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
 		State: "running", Position: uint64(result.Position), End: uint64(result.Position) + now.Behind,
 		Steps: p.stats.steps, Step: took[0] + took[1],
 		Stages: []web.Stage{{Name: "core", Took: took[0]}, {Name: "sinks", Took: took[1]}},
-		Events: map[string]uint64{}, Refused: map[string]uint64{},
+		Events: map[string]uint64{}, Refused: map[string]uint64{}, Late: map[string]uint64{},
 		Checkpoint: web.Checkpoint{
 			Position: uint64(p.checkpoints.last.position), At: p.checkpoints.last.at,
 			Took: p.checkpoints.last.took, Bytes: p.checkpoints.last.bytes,
@@ -58,6 +58,11 @@ func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
 	}
 	for kind, n := range p.stats.byKind {
 		s.Events[event.Kind(kind).String()] = n
+	}
+	for kind, n := range p.stats.late {
+		if n > 0 {
+			s.Late[event.Kind(kind).String()] = n
+		}
 	}
 	for reason, n := range p.stats.byReason {
 		s.Refused[string(reason)] = n

@@ -51,7 +51,7 @@ type pipelineOptions struct {
 type runStats struct {
 	steps, events, refused, estimates uint64
 	position                          event.Position
-	byKind                            [event.Kinds]uint64
+	byKind, late                      [event.Kinds]uint64
 	byReason                          map[event.Reason]uint64
 }
 
@@ -67,7 +67,7 @@ func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (
 	if p.config, err = settings.core(); err != nil {
 		return p, err
 	}
-	steps, err := settings.Step.steps()
+	steps, err := settings.steps()
 	if err != nil {
 		return p, err
 	}
@@ -210,6 +210,7 @@ func (p *pipeline) record(b *event.Batch, result *incremental.Result) {
 		event.KindMember: len(b.Members), event.KindVertex: len(b.Vertices), event.KindControl: len(b.Controls),
 	} {
 		s.byKind[kind] += uint64(n)
+		s.late[kind] += uint64(b.Late[kind])
 	}
 	for _, refused := range [][]event.Refusal{b.Refused, result.Refused} {
 		s.refused += uint64(len(refused))
@@ -217,6 +218,16 @@ func (p *pipeline) record(b *event.Batch, result *incremental.Result) {
 			s.byReason[r.Reason]++
 		}
 	}
+}
+
+// lateByKind lists how many events came late, kind by kind, for the log line.
+func (s *runStats) lateByKind() (list []any) {
+	for kind, n := range s.late {
+		if n > 0 {
+			list = append(list, event.Kind(kind).String(), n)
+		}
+	}
+	return list
 }
 
 // close undoes openPipeline, last first, and reports what went wrong on the way.
@@ -228,7 +239,7 @@ func (p *pipeline) close() error {
 	p.closers = nil
 	if p.stats.steps > 0 {
 		p.log.Info("stopped", "position", p.stats.position, "steps", p.stats.steps, "events", p.stats.events,
-			"refused", p.stats.refused, "estimates", p.stats.estimates)
+			"refused", p.stats.refused, "estimates", p.stats.estimates, slog.Group("late", p.stats.lateByKind()...))
 	}
 	return errors.Join(errs...)
 }

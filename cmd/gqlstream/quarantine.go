@@ -214,11 +214,13 @@ type quarantineRetryCmd struct {
 func (*quarantineRetryCmd) Help() string {
 	return `Publishes entries again at the end of the log and marks them as retried. An old event then follows
 newer ones: if it says something that has changed since, it takes it back. What is refused again
-becomes a new entry.
+becomes a new entry. An event that was diverted as late is not late again, since somebody has
+decided that it counts; it still ends at its own time plus its ttl or window, which may be past.
 
 Examples:
   gqlstream quarantine retry 17 18 --nats nats://localhost:4222
   gqlstream quarantine retry --reason unknown-class --state gqlstream-state
+  gqlstream quarantine retry --reason late --nats nats://localhost:4222
   gqlstream quarantine retry 19 --nats nats://localhost:4222 --file corrected.ndjson`
 }
 

@@ -71,7 +71,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 func (c *replayCmd) open(
 	ctx context.Context, settings *fileConfig, con console, to event.Position, at resume,
 ) (ingest.Source, func() error, error) {
-	steps, err := settings.Step.steps()
+	steps, err := settings.steps()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -72,7 +72,11 @@ func (d *Decoder) arrowEdges(m *Message, b *Batch) {
 		e := &all[n]
 		e.Src, e.Dst, e.Weight, e.TTL = x.source[i], x.target[i], x.weights[i], x.lifetimes[i]
 		e.Time, e.Position, e.Remove = x.times[i], m.Position, x.second[i]
-		if p := checkEdge(e); p != nil {
+		p := checkEdge(e)
+		if p == nil {
+			p = b.late(m, e.Time)
+		}
+		if p != nil {
 			x.refuse(i, p)
 			continue
 		}
@@ -96,6 +100,10 @@ func (d *Decoder) arrowLabels(m *Message, b *Batch) {
 			}
 		}
 		if x.problems[i] == nil {
+			if p := b.late(m, x.times[i]); p != nil {
+				x.refuse(i, p)
+				continue
+			}
 			l := Label{
 				Vertex: x.source[i], Class: x.classes[i], Role: role, TTL: x.lifetimes[i],
 				Time: x.times[i], Position: m.Position,
@@ -133,6 +141,9 @@ func (d *Decoder) arrowPredictions(m *Message, b *Batch) {
 			e.Units = d.certain(b, x.classes[i])
 		default:
 			p = missing(m.Kind, "probabilities or class")
+		}
+		if p == nil {
+			p = b.late(m, x.times[i])
 		}
 		if p != nil {
 			x.refuse(i, p)
@@ -195,6 +206,10 @@ func (d *Decoder) arrowMembers(m *Message, b *Batch) {
 	x.readCounts()
 	for i := range x.n {
 		if x.problems[i] != nil {
+			continue
+		}
+		if p := b.late(m, x.times[i]); p != nil {
+			x.refuse(i, p)
 			continue
 		}
 		if x.second[i] {

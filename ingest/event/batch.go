@@ -47,12 +47,13 @@ func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) 
 // mark is a place in a batch to fall back to.
 type mark struct {
 	edges, labels, predictions, members, vertices, controls, refused int
+	late                                                             [Kinds]int
 }
 
 func (b *Batch) mark() mark {
 	return mark{
 		len(b.Edges), len(b.Labels), len(b.Predictions), len(b.Members),
-		len(b.Vertices), len(b.Controls), len(b.Refused),
+		len(b.Vertices), len(b.Controls), len(b.Refused), b.Late,
 	}
 }
 
@@ -66,6 +67,7 @@ func (b *Batch) rollback(m mark) {
 	b.Vertices = cut(b.Vertices, m.vertices)
 	b.Controls = cut(b.Controls, m.controls)
 	b.Refused = cut(b.Refused, m.refused)
+	b.Late = m.late
 }
 
 // cut returns s[:n] and clears the rest, which may hold pointers.

@@ -33,6 +33,9 @@ type Message struct {
 	Payload     []byte   // not changed, and aliased by the batch
 	Position    Position // given to every event of the message
 	Received    Time     // the time of events that give none
+
+	Late LatePolicy // of events whose own time is far behind Now
+	Now  Time       // the log's time when the message comes; 0: there is none
 }
 
 // Decoder reads messages into batches. It keeps scratch memory, so it has one

@@ -237,6 +237,8 @@ type Batch struct {
 	Controls    []Control
 	Refused     []Refusal // what did not make it into the batch, and why
 
+	Late [Kinds]int // events that came late, by kind: applied, or refused as Late
+
 	units      []uint32    // backing of Prediction.Units
 	attributes []Attribute // backing of Vertex.Attributes
 	text       []byte      // backing of strings that do not alias a message

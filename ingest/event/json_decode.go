@@ -148,12 +148,27 @@ func (d *Decoder) jsonEvent(m *Message, b *Batch, depth int) bool {
 		if r.time == 0 {
 			r.time = m.Received
 		}
-		r.problem = d.finish(m, b)
+		r.problem = d.finishInTime(m, b)
 	}
 	if r.problem != nil {
 		b.refuse(m, s.event, r.problem, s.buf[start:s.pos])
 	}
 	return true
+}
+
+// finishInTime does finish, but for an event that comes too late, if it is sound.
+func (d *Decoder) finishInTime(m *Message, b *Batch) *Problem {
+	if !m.isLate(d.rec.time) {
+		return d.finish(m, b)
+	}
+	at := b.mark()
+	if p := d.finish(m, b); p != nil {
+		return p
+	}
+	if m.Late.Refuses(m.Kind) {
+		b.rollback(at)
+	}
+	return b.late(m, d.rec.time)
 }
 
 // jsonMembers reads the members of an event's object into the record.

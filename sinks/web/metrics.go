@@ -39,9 +39,9 @@ type estimateDescs struct {
 
 // loopDescs are what the run loop says of itself.
 type loopDescs struct {
-	events, refused, position, lag, logTime, steps, ready, worst *prometheus.Desc
-	queue, queueMax, checkpointPosition, checkpointTime          *prometheus.Desc
-	checkpointTook, checkpointBytes, checkpointFailed, graph     *prometheus.Desc
+	events, refused, late, position, lag, logTime, steps, ready, worst *prometheus.Desc
+	queue, queueMax, checkpointPosition, checkpointTime                *prometheus.Desc
+	checkpointTook, checkpointBytes, checkpointFailed, graph           *prometheus.Desc
 }
 
 // webDescs are about this package.
@@ -104,6 +104,7 @@ func (m *metrics) describeLoop(desc describe) {
 	m.loop = loopDescs{
 		events:             desc("events_total", "Events applied.", "kind"),
 		refused:            desc("refused_total", "Messages and events put into the quarantine.", "reason"),
+		late:               desc("late_total", "Events that came late, applied or put into the quarantine.", "kind"),
 		position:           desc("position", "Position of the last message applied."),
 		lag:                desc("lag_messages", "Messages in the stream that are not applied yet."),
 		logTime:            desc("log_time_seconds", "Log time, Unix seconds."),
@@ -212,6 +213,9 @@ func (m *metrics) collectLoop(ch chan<- prometheus.Metric, now time.Time) {
 	}
 	for reason, n := range status.Refused {
 		count(ch, d.refused, n, reason)
+	}
+	for kind, n := range status.Late {
+		count(ch, d.late, n, kind)
 	}
 	ready, _ := m.server.journal.ready(now)
 	gauge(ch, d.ready, boolean(ready))

@@ -23,6 +23,7 @@ type Status struct {
 
 	Events  map[string]uint64 // applied, by kind
 	Refused map[string]uint64 // quarantined, by reason
+	Late    map[string]uint64 // came late, by kind: applied, or quarantined as late
 
 	Queues     []Queue
 	Checkpoint Checkpoint
@@ -79,7 +80,7 @@ type journal struct {
 
 // push stores a copy of a status. It reports whether a sample was taken.
 func (j *journal) push(s Status, now time.Time, certificate func() float64) bool {
-	s.Events, s.Refused = maps.Clone(s.Events), maps.Clone(s.Refused)
+	s.Events, s.Refused, s.Late = maps.Clone(s.Events), maps.Clone(s.Refused), maps.Clone(s.Late)
 	s.Stages, s.Queues = slices.Clone(s.Stages), slices.Clone(s.Queues)
 	j.mu.Lock()
 	defer j.mu.Unlock()

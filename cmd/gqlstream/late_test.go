@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Late events must be diverted or applied as the configuration says, be counted in
+// the closing line, and count when they are retried.
+func TestLateEventsOfARun(t *testing.T) {
+	dir := t.TempDir()
+	state := filepath.Join(dir, "state")
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	config := write("c.yaml", "classes: 2\ncommunities: [{name: all, everyone: true}]\nprivacy: {min_members: 0}\n"+
+		"late: {after: 5m, labels: divert}\nestimates: [{method: mlpe}]\nstate: "+state+"\n")
+	old, now := time.Now().Add(-time.Hour).Unix(), time.Now().Unix()
+	labels := write("labels.csv", fmt.Sprintf("vertex,label,time\n1,0,%d\n2,1,%d\n3,1,\n", old, now))
+	edges := write("edges.csv", fmt.Sprintf("src,dst,time\n1,2,%d\n2,3,%d\n", old, now))
+	mustRun(t, "publish", "--classes", "2", "--labels", labels, "--edges", edges, "--state", state)
+	_, said := mustRun(t, "run", "--config", config, "--exit-when-drained")
+	if !strings.Contains(said, "refused=1") || !strings.Contains(said, "late.edge=1 late.label=1") {
+		t.Errorf("the run says\n%s", said)
+	}
+	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "late"); !strings.Contains(list, "label") {
+		t.Errorf("the quarantine holds\n%s", list)
+	}
+	mustRun(t, "quarantine", "retry", "--reason", "late", "--state", state)
+	out, said := mustRun(t, "run", "--config", config, "--exit-when-drained", "--output", "-")
+	if strings.Contains(said, "late.") || !strings.Contains(out, `"labelled":3`) {
+		t.Errorf("the run after the retry says\n%s\n%s", said, out)
+	}
+}

@@ -1,0 +1,187 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"gqlstream/ingest/event"
+)
+
+// lateLog publishes labels whose times jump about, one or two a message, and returns
+// which are late by a minute: by position and index.
+func (b *testBroker) lateLog(rng *rand.Rand, messages, most int) (late []string) {
+	b.t.Helper()
+	now := 0
+	for p := 1; p <= messages; p++ {
+		payload, highest := "[", now
+		for i := range 1 + rng.IntN(most) {
+			if i > 0 {
+				payload += ","
+			}
+			at := 10_000 + 10*p - rng.IntN(120)
+			payload += fmt.Sprintf(`{"vertex":%d,"class":1,"time":%d}`, rng.IntN(50), at)
+			if now > 0 && at < now-60 {
+				late = append(late, fmt.Sprintf("%d/%d", p, i))
+			}
+			highest = max(highest, at)
+		}
+		b.publish(event.KindLabel, payload+"]")
+		now = highest
+	}
+	return late
+}
+
+// lateOf runs through a source and returns what was refused as late. At each step
+// it asks stop whether to end there.
+func lateOf(t *testing.T, s Source, stop func(*event.Batch) bool) (late []string, counted int) {
+	t.Helper()
+	var batch event.Batch
+	for {
+		err := s.Next(testContext(t), &batch)
+		if errors.Is(err, io.EOF) {
+			return late, counted
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range batch.Refused {
+			if r.Reason == event.Late {
+				late = append(late, fmt.Sprintf("%d/%d", r.Position, r.Index))
+			}
+		}
+		counted += batch.Late[event.KindLabel]
+		if stop(&batch) {
+			return late, counted
+		}
+	}
+}
+
+func never(*event.Batch) bool { return false }
+
+// Which events are late must be a matter of the log alone: not of how it is cut, nor
+// of where a run begins again.
+func TestTheLogDecidesWhatIsLate(t *testing.T) {
+	for seed := range uint64(6) {
+		b := startBroker(t, "")
+		rng := rand.New(rand.NewPCG(seed, 9))
+		want := b.lateLog(rng, 120, 2)
+		if len(want) < 10 {
+			t.Fatalf("seed %d: only %d late", seed, len(want))
+		}
+		for _, step := range []StepConfig{
+			{}, {Every: -1}, {EventsMax: 7, Every: -1}, {Every: time.Second, EmitEvery: 30 * time.Second}, {Every: time.Minute, EventsMax: 50},
+		} {
+			step.Time, step.Late = EventTime, event.LatePolicy{After: time.Minute, Labels: true}
+			s := b.open(JetStreamConfig{UntilLast: true, Step: step})
+			got, counted := lateOf(t, s, never)
+			s.Close()
+			if !slices.Equal(got, want) || counted != len(want) {
+				t.Fatalf("seed %d, steps %+v: %v late (%d counted), want %v", seed, step, got, counted, want)
+			}
+			var at Resume
+			var parts []string
+			for end := 1; end <= 120; end += 1 + rng.IntN(40) {
+				s := b.open(JetStreamConfig{UntilLast: true, Step: step, From: at})
+				part, _ := lateOf(t, s, func(b *event.Batch) bool { at = ResumeAfter(b); return int(b.Last) >= end })
+				s.Close()
+				parts = append(parts, part...)
+			}
+			s = b.open(JetStreamConfig{UntilLast: true, Step: step, From: at})
+			part, _ := lateOf(t, s, never)
+			s.Close()
+			if parts = append(parts, part...); !slices.Equal(parts, want) {
+				t.Fatalf("seed %d, steps %+v: with restarts %v late, want %v", seed, step, parts, want)
+			}
+		}
+	}
+}
+
+// In a log with the broker's times an event must be late by its message's time, and
+// what is published again from the quarantine must not be.
+func TestRetriedEventsAreNotLate(t *testing.T) {
+	b := startBroker(t, "")
+	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
+		t.Fatal(err)
+	}
+	ago := func(d time.Duration) int64 { return time.Now().Add(-d).Unix() }
+	b.publish(event.KindLabel, fmt.Sprintf(`[{"vertex":1,"class":1,"time":%d},{"vertex":2,"class":1,"time":%d},{"vertex":3,"class":1}]`,
+		ago(time.Hour), ago(10*time.Second)))
+	step := StepConfig{Every: -1, Late: event.LatePolicy{After: 5 * time.Minute, Labels: true}}
+	w, err := NewQuarantineWriter(testContext(t), b.nc, DefaultStreamNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	labels := func(from Resume) (int, Resume) {
+		s := b.open(JetStreamConfig{UntilLast: true, Step: step, From: from})
+		defer s.Close()
+		var batch event.Batch
+		if err := s.Next(testContext(t), &batch); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(testContext(t), batch.Refused); err != nil {
+			t.Fatal(err)
+		}
+		return len(batch.Labels), ResumeAfter(&batch)
+	}
+	n, at := labels(Resume{})
+	entries := b.quarantined(QuarantineFilter{Reason: event.Late})
+	if n != 2 || len(entries) != 1 || entries[0].Index != 0 {
+		t.Fatalf("%d labels applied, quarantined %+v", n, entries)
+	}
+	q, err := OpenQuarantine(testContext(t), b.js, DefaultStreamNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Retry(testContext(t), entries[0], Correction{}); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := labels(at); n != 1 || len(b.quarantined(QuarantineFilter{})) != 0 {
+		t.Errorf("%d labels applied after the retry, quarantined %+v", n, b.quarantined(QuarantineFilter{}))
+	}
+}
+
+// A log in a file must be judged as the same log in a stream.
+func TestLateRowsOfALogFile(t *testing.T) {
+	b := startBroker(t, "")
+	want := b.lateLog(rand.New(rand.NewPCG(3, 9)), 100, 1)
+	policy := event.LatePolicy{After: time.Minute, Labels: true}
+	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Every: -1, Time: EventTime}})
+	defer s.Close()
+	path := filepath.Join(t.TempDir(), "log.ndjson")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := NewLogWriter(file)
+	var batch event.Batch
+	for s.Next(testContext(t), &batch) == nil {
+		if err := log.Write(&batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(log.Close(), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, late := range []event.LatePolicy{policy, {After: policy.After}} {
+		source, err := NewFileSource(FileConfig{
+			Inputs: []FileInput{{Path: path, Log: true}}, Classes: event.ClassSet{Count: 2},
+			Steps: StepConfig{Every: 30 * time.Second, Late: late},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, counted := lateOf(t, source, never)
+		if late.Labels != slices.Equal(got, want) || counted != len(want) || !late.Labels && len(got) > 0 {
+			t.Errorf("policy %+v: %v late (%d counted), want %v", late, got, counted, want)
+		}
+		source.Close()
+	}
+}
