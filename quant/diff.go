@@ -35,10 +35,14 @@ func (w *Solver) difference(ans *answer, s *Statistics, weights weighting) {
 		axpy(d, -m.mass[a]/total, m.column(a))
 		ans.nEff[i] = m.nEff[a]
 	}
-	if s.Rows != nil {
+	switch {
+	case s.Moments != nil:
+		w.residualsMoments(ans, s, weights, total)
+		ans.exact = true
+	case s.Rows != nil:
 		w.residualsExact(ans, s, weights, total)
 		ans.exact = true
-	} else {
+	default:
 		w.residuals(ans, m, total)
 	}
 	w.memberResiduals(ans, s)

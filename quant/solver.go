@@ -24,6 +24,8 @@ type Solver struct {
 	local, unit  []float64 // k x k: covariance in supported classes, of one member
 	total        []float64 // z: weighted sum of second moments
 	y            []float64 // k: projected profile
+	second       []float64 // z x z: second moments of profiles
+	centred      []float64 // k x z: H less its share of c_i
 	place        []int     // class -> index among the supported, or -1
 
 	in     input
@@ -51,6 +53,7 @@ type input struct {
 
 	rows    func(func(Row)) // nil: stand-in variances
 	members func(func(Member))
+	moments *Moments // instead of both
 }
 
 // input picks the statistics that a recipe reads.
@@ -59,7 +62,7 @@ func (s *Statistics) input(r recipe, w weighting) input {
 	in.cells = s.cells(r)
 	in.p = in.cells.P
 	if !r.hard {
-		in.rows, in.members = s.Rows, s.MemberRows
+		in.rows, in.members, in.moments = s.Rows, s.MemberRows, s.Moments
 	}
 	return in
 }

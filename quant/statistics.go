@@ -59,4 +59,7 @@ type Statistics struct {
 	// a prediction; the slices passed are valid during the call only.
 	Rows       func(visit func(Row))
 	MemberRows func(visit func(Member))
+
+	// Moments, when not nil, say what Rows and MemberRows would, and are read instead.
+	Moments *Moments
 }

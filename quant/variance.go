@@ -35,10 +35,14 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion) {
 	}
 	w.local = zeroed(w.local, k*k)
 	w.memberNoise(ans, in, m)
-	if in.rows != nil {
+	switch {
+	case in.moments != nil:
+		w.labelNoiseMoments(ans, in, m)
+		ans.exact = true
+	case in.rows != nil:
 		w.labelNoiseExact(ans, in, m)
 		ans.exact = in.members != nil || !in.likelihood
-	} else {
+	default:
 		w.labelNoise(ans, m)
 		ans.exact = in.hard
 	}
@@ -133,7 +137,11 @@ func (w *Solver) memberNoise(ans *answer, in *input, m *confusion) {
 func (w *Solver) sampleNoise(in *input, m *confusion) {
 	k := m.k
 	w.unit = zeroed(w.unit, k*k)
-	if in.members != nil {
+	switch {
+	case in.moments != nil:
+		w.profileCovarianceMoments(in, m)
+		return
+	case in.members != nil:
 		w.profileCovariance(in, m)
 		return
 	}
