@@ -17,7 +17,8 @@ import (
 //	1  core.json and classifier.bin beside Arrow files
 //	2  every section is an Arrow file
 //	3  expiry.arrow holds labels and predictions as well
-const Format = 3
+//	4  a core may have a dual
+const Format = 4
 
 // Manifest says what a checkpoint holds and where in which history it stands.
 type Manifest struct {

@@ -47,6 +47,9 @@ func (c *Core) derive(view graphstore.View, list []graphstore.Derived, heard ...
 		return
 	}
 	c.tallies.Update(view, delta, c.sums, votes)
+	if c.dual != nil {
+		return // it follows at the end of the step
+	}
 	c.forCommunities(func(id graphstore.Community, _ int) {
 		if k := c.kernels[id]; k.field != nil {
 			c.tallies.UpdateKernel(id, view, c.sums, k.mass, nil)
@@ -72,13 +75,9 @@ func (c *Core) restoreClassifier(view graphstore.View, sections map[string][]byt
 			return fmt.Errorf("the prediction of vertex %d is not that of its labelled neighbours", list[0].V)
 		}
 	case classifier.DiffusionName:
-		rows, err := readRows[classifierRow](sections, classifierSection)
+		data, err := readParts(sections, classifierSection)
 		if err != nil {
 			return err
-		}
-		var data []byte
-		for _, row := range rows {
-			data = append(data, row.State...)
 		}
 		c.walks, err = classifier.Restore(c.config.Classes, view, data)
 		return err

@@ -30,6 +30,7 @@ type Config struct {
 	Kernel      string            // "" is ppr; see diffusion.KernelNames
 	Alpha       float64           // teleport probability, 0 is 0.1
 	Tolerance   float64           // eta of section 6, 0 is 1e-2
+	Engine      string            `json:",omitempty"` // how ppr kernels are kept: "", primal or dual
 	MembersMin  int               // smaller communities are suppressed; 0 suppresses none
 	VacuumEvery time.Duration     // of log time; 0 is a minute, < 0 never
 	Models      Models            `json:",omitzero"`
@@ -39,6 +40,8 @@ type Config struct {
 	Late    event.LatePolicy   `json:",omitzero"` // carried out by the source, which has the messages
 
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
+
+	refreshEarned float64 // for tests; 0 is the constant
 }
 
 // Limits bound what events may make the core hold. Zero is the default of the
@@ -64,6 +67,9 @@ func (c Config) WithDefaults() Config {
 	c.Kernel = cmp.Or(c.Kernel, diffusion.PPR)
 	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
 	c.Tolerance = cmp.Or(c.Tolerance, diffusion.ToleranceDefault)
+	if c.Engine == EngineDefault {
+		c.Engine = "" // configurations from before there was a choice keep their digest
+	}
 	c.VacuumEvery = cmp.Or(c.VacuumEvery, vacuumEveryDefault)
 	// What came later than digests did is zero where it is the default.
 	zero(&c.Models.SwitchAt, graphstore.SwitchAtDefault)
@@ -100,6 +106,12 @@ func (c Config) Validate() error {
 		errs = append(errs, c.kernelParams().Validate()) // which checks alpha as well
 	}
 	errs = append(errs, c.Late.Validate())
+	switch {
+	case c.Engine != "" && !slices.Contains(EngineNames, c.Engine):
+		errs = append(errs, fmt.Errorf("engine: there is no %q; there are %v", c.Engine, EngineNames))
+	case c.Engine == EngineDual && c.Kernel != diffusion.PPR:
+		errs = append(errs, fmt.Errorf("engine: dual keeps the kernel %s only, not %s", diffusion.PPR, c.Kernel))
+	}
 	if c.MembersMin < 0 {
 		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
 	}
@@ -144,5 +156,6 @@ func (c Config) families() tally.Families {
 		pair, hard, hardPair := o.Method.Needs()
 		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
 	}
+	f.Dual = c.Engine == EngineDual
 	return f
 }

@@ -6,6 +6,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
@@ -21,6 +22,10 @@ type Core struct {
 	tallies *tally.Tallies
 	kernels []*kernel // by community
 	warm    bool      // tallies and kernels follow every step
+
+	dual    *diffusion.Dual // of a warm core that serves all communities from one; see engine.go
+	credit  float64         // work that refreshes of second moments may do, in neighbours visited
+	changes []diffusion.ValueChange
 
 	enq   *classifier.Enq       // of a warm core whose Classifier is enq
 	walks *classifier.Diffusion // of one whose Classifier is diffusion
@@ -72,6 +77,9 @@ func (c *Core) Step(b *event.Batch) Result {
 		c.diffuse(view, delta)
 	}
 	c.classify(view, delta, b.Emit)
+	if c.dual != nil {
+		c.followDual(view, delta)
+	}
 	before := c.time
 	c.position, c.time = b.Last, b.Time
 	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"runtime"
 	"slices"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/tally"
@@ -39,7 +40,7 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	if record.Members < float64(c.config.MembersMin) {
 		return []quant.Estimate{suppressed(record)}
 	}
-	statistics := c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
+	statistics := c.statistics(id, view)
 	records := make([]quant.Estimate, len(c.config.Estimates))
 	k := c.kernels[id]
 	version, mixed := c.modelVersion(id, view)
@@ -57,10 +58,31 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		if switching {
 			records[i].Flags = append(records[i].Flags, quant.FlagModelSwitching)
 		}
+		if c.dual != nil && statistics.KernelSum > 0 && options.Method.UsesKernel() {
+			c.age(&records[i], id)
+		}
 		records[i].SEChange = k.publish(i, solver, turnover)
 	}
 	k.version = version
 	return records
+}
+
+// age says how old the second moments are that an estimate with a dual rests on.
+func (c *Core) age(record *quant.Estimate, id graphstore.Community) {
+	if spread := c.tallies.Spread(id); spread == nil {
+		record.Flags = append(record.Flags, quant.FlagVarianceBound)
+	} else {
+		record.VarianceAge = time.Duration(c.time - spread.Time).Seconds()
+	}
+}
+
+// statistics reads all that the methods need of one community.
+func (c *Core) statistics(id graphstore.Community, view graphstore.View) *quant.Statistics {
+	if c.dual != nil {
+		exact := c.tallies.Members(id)*float64(c.config.Classes) <= exactTermsMax
+		return c.tallies.DualStatistics(id, view, c.sums, c.dual, exact)
+	}
+	return c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
 }
 
 // publish remembers what the error of the next change needs of the solver's last
@@ -85,7 +107,7 @@ func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estim
 	record := quant.Estimate{
 		Pipeline: c.config.Pipeline, Community: view.CommunityName(id),
 		Position: uint64(c.position), Kernel: c.config.Kernel,
-		Members: c.tallies.Members(id), Certificate: c.kernels[id].bound(), Config: c.digest,
+		Members: c.tallies.Members(id), Certificate: c.certificate(id), Config: c.digest,
 	}
 	if c.time != 0 {
 		record.Time = c.time.String()
@@ -116,6 +138,16 @@ func (c *Core) exact(id graphstore.Community, view graphstore.View) bool {
 	k := c.config.Classes
 	vertices := float64(c.tallies.Rows()) + c.tallies.Members(id)
 	return vertices*float64(k*k*k) <= exactTermsMax
+}
+
+// certificate returns a bound on the error of a tally of one community, A1 over M. The
+// one of a field bounds the sum of the errors of all masses, that of a dual the error of each
+// tally.
+func (c *Core) certificate(id graphstore.Community) float64 {
+	if c.dual != nil {
+		return c.dual.Certificate()
+	}
+	return c.kernels[id].bound()
 }
 
 // bound returns the certificate of the kernel.

@@ -12,7 +12,8 @@ import (
 )
 
 // kernel keeps the kernel masses of one community: as a field that follows every
-// step when the kernel is ppr, else recomputed when it is read.
+// step when the kernel is ppr, else recomputed when it is read. With a dual, which
+// serves all communities, it keeps none.
 type kernel struct {
 	field       *diffusion.Field
 	values      []float64 // of the other kernels
@@ -24,8 +25,11 @@ type kernel struct {
 }
 
 func (k *kernel) mass(v graphstore.Vertex) float64 {
-	if k.field != nil {
+	switch {
+	case k.field != nil:
 		return max(k.field.Mass(v), 0)
+	case int(v) >= len(k.values):
+		return 0
 	}
 	return k.values[v]
 }
@@ -35,6 +39,9 @@ func (k *kernel) mass(v graphstore.Vertex) float64 {
 func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) {
 	for len(c.kernels) < view.Communities() {
 		c.kernels = append(c.kernels, c.newKernel())
+	}
+	if c.dual != nil {
+		return // it follows when the predictions of the step are known
 	}
 	c.forCommunities(func(id graphstore.Community, _ int) {
 		k := c.kernels[id]
@@ -48,8 +55,11 @@ func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) {
 }
 
 func (c *Core) newKernel() *kernel {
-	if c.config.Kernel != diffusion.PPR {
+	switch {
+	case c.config.Kernel != diffusion.PPR:
 		return &kernel{stale: true}
+	case c.dual != nil:
+		return &kernel{}
 	}
 	field, err := diffusion.NewField(c.config.diffusion())
 	if err != nil {
@@ -68,6 +78,13 @@ func (c *Core) warmUp(view graphstore.View) {
 			c.kernels = append(c.kernels, c.newKernel())
 		}
 		c.warm = true
+		if c.config.Engine == EngineDual {
+			c.startDual(view)
+		}
+	}
+	if c.dual != nil {
+		c.readyDual(view, cold)
+		return
 	}
 	c.forCommunities(func(id graphstore.Community, _ int) {
 		k := c.kernels[id]
@@ -109,11 +126,16 @@ func (c *Core) forUnlabelled(id graphstore.Community, view graphstore.View, visi
 // are processors; worker numbers the goroutine. Each call may touch only what
 // belongs to its community.
 func (c *Core) forCommunities(f func(id graphstore.Community, worker int)) {
-	n := len(c.kernels)
+	c.share(len(c.kernels), func(i, worker int) { f(graphstore.Community(i), worker) })
+}
+
+// share calls f once for every number below n, on as many goroutines as there are
+// processors.
+func (c *Core) share(n int, f func(i, worker int)) {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	if workers <= 1 {
-		for id := range n {
-			f(graphstore.Community(id), 0)
+		for i := range n {
+			f(i, 0)
 		}
 		return
 	}
@@ -121,8 +143,8 @@ func (c *Core) forCommunities(f func(id graphstore.Community, worker int)) {
 	var wait sync.WaitGroup
 	for worker := range workers {
 		wait.Go(func() {
-			for id := next.Add(1) - 1; id < int64(n); id = next.Add(1) - 1 {
-				f(graphstore.Community(id), worker)
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				f(int(i), worker)
 			}
 		})
 	}

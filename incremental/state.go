@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"bytes"
+	"encoding"
 	"fmt"
 	"slices"
 
@@ -26,7 +27,10 @@ const (
 	coreSection       = "core.arrow"       // coreRow: one row
 	kernelsSection    = "kernels.arrow"    // kernelRow: one for each community
 	publishedSection  = "published.arrow"  // publishedRow: one for each estimate that can change
-	classifierSection = "classifier.arrow" // classifierRow: parts of its binary form
+	classifierSection = "classifier.arrow" // partRow: its binary form
+
+	dualSection    = "dual.arrow"    // partRow: the dual's binary form, of a core that has one
+	spreadsSection = "spreads.arrow" // spreadRow: one for each community that was refreshed
 )
 
 // coreRow, kernelRow and publishedRow are what a core holds besides its graph and
@@ -37,6 +41,15 @@ type coreRow struct {
 	Position event.Position
 	Time     event.Time
 	Warm     bool
+
+	Dual      bool    // has a dual
+	Tolerance float64 // of the dual
+	Credit    float64 // for refreshes
+}
+
+type spreadRow struct {
+	Community uint32
+	tally.Spread
 }
 
 type kernelRow struct {
@@ -51,10 +64,10 @@ type publishedRow struct {
 	quant.Snapshot
 }
 
-// classifierRow is a part of at most classifierPartBytes of the classifier.
-type classifierRow struct{ State []byte }
+// partRow is a part of at most partBytes of a binary form.
+type partRow struct{ State []byte }
 
-const classifierPartBytes = 64 << 20
+const partBytes = 64 << 20
 
 // Save returns the state of the core as it is after a step whose Result.Vacuumed
 // is set: then a restored core and one that never stopped hold the same bytes. The
@@ -85,7 +98,12 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 	}
 	kernels, published, err := c.kernelRows(add)
 	if err == nil && c.walks != nil {
-		err = add(classifierSection, c.writeClassifier)
+		err = add(classifierSection, func(w *bytes.Buffer) error { return writeParts(w, c.walks) })
+	}
+	row := coreRow{Position: c.position, Time: c.time, Warm: c.warm, Credit: c.credit}
+	if err == nil && c.dual != nil {
+		row.Dual, row.Tolerance = true, c.dual.Tolerance()
+		err = c.saveDual(add)
 	}
 	if err == nil {
 		err = add(publishedSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, published) })
@@ -95,7 +113,7 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 	}
 	if err == nil {
 		err = add(coreSection, func(w *bytes.Buffer) error {
-			return graphstore.WriteRows(w, []coreRow{{c.position, c.time, c.warm}})
+			return graphstore.WriteRows(w, []coreRow{row})
 		})
 	}
 	if err != nil {
@@ -132,16 +150,30 @@ func (c *Core) kernelRows(add func(string, func(*bytes.Buffer) error) error) (ro
 	return rows, published, nil
 }
 
-func (c *Core) writeClassifier(w *bytes.Buffer) error {
-	data, err := c.walks.AppendBinary(nil)
+// writeParts writes a binary form as a section.
+func writeParts(w *bytes.Buffer, of encoding.BinaryAppender) error {
+	data, err := of.AppendBinary(nil)
 	if err != nil {
 		return err
 	}
-	var rows []classifierRow
-	for part := range slices.Chunk(data, classifierPartBytes) {
-		rows = append(rows, classifierRow{part})
+	var rows []partRow
+	for part := range slices.Chunk(data, partBytes) {
+		rows = append(rows, partRow{part})
 	}
 	return graphstore.WriteRows(w, rows)
+}
+
+// readParts reads it.
+func readParts(sections map[string][]byte, name string) ([]byte, error) {
+	rows, err := readRows[partRow](sections, name)
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	for _, row := range rows {
+		data = append(data, row.State...)
+	}
+	return data, nil
 }
 
 // Restore returns the core whose state the sections are; their checksums have been
@@ -191,6 +223,12 @@ func (c *Core) restore(sections map[string][]byte) error {
 		return fmt.Errorf("kernels of %d communities, the graph has %d", len(kernels), view.Communities())
 	}
 	c.tallies.Rebuild(view, c.sums)
+	c.credit = state.Credit
+	if state.Dual {
+		if err := c.restoreDual(state, view, sections); err != nil {
+			return err
+		}
+	}
 	for id, community := range kernels {
 		if err := c.restoreCommunity(graphstore.Community(id), community, view, sections); err != nil {
 			return fmt.Errorf("community %s: %w", community.Name, err)
@@ -251,7 +289,7 @@ func (c *Core) restoreCommunity(id graphstore.Community, state kernelState, view
 	c.kernels = append(c.kernels, k)
 	defer c.tallies.SetProgress(id, state.Progress) // counting anew is no progress
 	if k.field == nil {
-		return nil // recomputed at the next emission
+		return nil // recomputed at the next emission, or served by the dual
 	}
 	columns, err := graphstore.ReadFloats(sections[fmt.Sprintf(fieldPattern, id)], "z", "r")
 	if err != nil {

@@ -20,6 +20,7 @@ const (
 	FlagNoLabels       = "no-labels"
 	FlagMixedModel     = "mixed-model"
 	FlagModelSwitching = "model-switching"
+	FlagVarianceBound  = "variance-bound"
 	FlagBelowFloor     = "below-privacy-floor"
 )
 
@@ -79,6 +80,10 @@ var flagDocs = []FlagDoc{
 	{
 		FlagModelSwitching, "predictions of another model version are arriving, or have replaced those of the last estimate",
 		"wait until the new version has covered the labels; changes around the switch are the model's, not the community's",
+	},
+	{
+		FlagVarianceBound, "the spread of the kernel over the labels has not been computed yet for this new community; its largest possible value stands in, so the weights are cautious and the interval is wide",
+		"wait: it is computed within the next emissions",
 	},
 	{
 		FlagBelowFloor, "the community is smaller than the privacy floor, so nothing else is published",

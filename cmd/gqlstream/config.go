@@ -35,6 +35,7 @@ type fileConfig struct {
 	Alpha       float64           `yaml:"alpha"`
 	Tolerance   float64           `yaml:"tolerance"`
 	Models      modelsConfig      `yaml:"models"`
+	Engine      string            `yaml:"engine"`
 	Step        stepConfig        `yaml:"step"`
 	Windows     windowsConfig     `yaml:"windows"`
 	Late        lateConfig        `yaml:"late"`
@@ -214,7 +215,7 @@ func configKeys(t reflect.Type) (keys []string) {
 func (c fileConfig) core() (incremental.Config, error) {
 	out := incremental.Config{
 		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
-		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
+		Tolerance: c.Tolerance, Engine: c.Engine, MembersMin: membersMinDefault,
 		Limits: incremental.Limits(c.Limits), VacuumEvery: c.Checkpoint.Every,
 		Windows: graphstore.Windows(c.Windows),
 		Models:  incremental.Models(c.Models),
@@ -271,6 +272,7 @@ func (e estimateConfig) options() (quant.Options, error) {
 func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig) {
 	core, steps = core.WithDefaults(), steps.WithDefaults()
 	c.Kernel, c.Alpha, c.Tolerance = core.Kernel, core.Alpha, core.Tolerance
+	c.Engine = cmp.Or(core.Engine, incremental.EngineDefault)
 	c.Privacy.MembersMin = &core.MembersMin
 	c.Models.SwitchAt = cmp.Or(core.Models.SwitchAt, graphstore.SwitchAtDefault)
 	c.Models.LapseAfter = cmp.Or(core.Models.LapseAfter, graphstore.LapseAfterDefault)

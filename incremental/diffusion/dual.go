@@ -148,6 +148,27 @@ func (g *Dual) Values(v Vertex) []float64 {
 	return g.y[int(v)*g.l : (int(v)+1)*g.l : (int(v)+1)*g.l]
 }
 
+// Function returns the values of the functions at v, nil where all have always been
+// zero: the dual's own, read-only, until the next Update or Solve.
+func (g *Dual) Function(v Vertex) []float64 {
+	if int(v) >= len(g.rows) {
+		return nil
+	}
+	return g.function(v)
+}
+
+// Tolerance returns the bound on the error of a value that Update keeps.
+func (g *Dual) Tolerance() float64 { return g.config.Tolerance }
+
+// Retune changes it from the next Update on; it panics if it is out of range.
+func (g *Dual) Retune(tolerance float64) {
+	g.config.Tolerance = tolerance
+	if err := g.config.Validate(); err != nil {
+		panic(fmt.Sprintf("diffusion: retune to %v: %v", tolerance, err))
+	}
+	g.scan = true
+}
+
 // AddSum adds to dst, of length L, the sum of multiplicity times y over the
 // members of a source: M times the sum of f q. Its error is at most the sum of
 // the multiplicities times the certificate. O(members x L).

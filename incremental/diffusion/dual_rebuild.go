@@ -100,13 +100,18 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 	}
 }
 
+// doneShare is the share of its first squared residual at which a function has no digit
+// left to gain; going on with numbers that small would end in zero by zero.
+const doneShare = 1e-34
+
 // conjugate is Field.conjugate for every function until all residuals are within
 // goal. It leaves R in the cells as it was.
 func (g *Dual) conjugate(view graphstore.View, goal float64) {
 	n, l := len(g.rows), g.l
-	memory := make([]float64, 3*n*l+3*l)
+	memory := make([]float64, 3*n*l+4*l)
 	r, p, q := memory[:n*l], memory[n*l:2*n*l], memory[2*n*l:3*n*l]
-	rho, next, curvature := memory[3*n*l:][:l], memory[3*n*l+l:][:l], memory[3*n*l+2*l:]
+	rho, next, curvature := memory[3*n*l:][:l], memory[3*n*l+l:][:l], memory[3*n*l+2*l:][:l]
+	done := memory[3*n*l+3*l:]
 	for v := range g.rows {
 		d, from := g.residuals(Vertex(v))
 		for i, x := range from {
@@ -115,13 +120,18 @@ func (g *Dual) conjugate(view graphstore.View, goal float64) {
 			rho[i] += x * x / (d - g.keep)
 		}
 	}
+	for i, x := range rho {
+		done[i] = doneShare * x
+	}
 	for range int(stepsPerDigit * digits / math.Sqrt(g.alpha)) {
 		g.apply(view, p, q, curvature)
 		g.work.Iterations++
 		for i := range rho {
 			next[i] = 0
-			if curvature[i] = rho[i] / curvature[i]; !(rho[i] > 0) {
-				curvature[i] = 0 // this function is done, exactly
+			if rho[i] > done[i] && curvature[i] > 0 {
+				curvature[i] = rho[i] / curvature[i]
+			} else {
+				curvature[i] = 0 // rounding is all that is left of this function
 			}
 		}
 		if g.descend(curvature, r, p, q, next) <= goal {

@@ -20,6 +20,9 @@ func (t *Tallies) Check(view graphstore.View, sums *neighborhood.Sums, masses fu
 	if !slices.Equal(t.classN, twin.classN) {
 		return fmt.Errorf("tally: labels by class %v, a recount gives %v", t.classN, twin.classN)
 	}
+	if !slices.Equal(t.outer, twin.outer) {
+		return fmt.Errorf("tally: second moments of the labels %v, a recount gives %v", t.outer, twin.outer)
+	}
 	for kind := range t.n {
 		if !slices.Equal(t.n[kind], twin.n[kind]) {
 			return fmt.Errorf("tally: N of family %d is %v, a recount gives %v", kind, t.n[kind], twin.n[kind])

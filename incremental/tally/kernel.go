@@ -102,6 +102,18 @@ func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neig
 	c.progress.Moved = true
 }
 
+// DropKernel forgets A1 and A2 of one community, which a dual serves from now on.
+func (t *Tallies) DropKernel(id CommunityID) {
+	c := t.each[id]
+	for kind := range c.a1 {
+		clear(c.a1[kind])
+		clear(c.a2[kind])
+	}
+	clear(c.classA1)
+	clear(c.classA2)
+	c.a = nil
+}
+
 // Rebuild counts everything but the kernels' masses from nothing: the start of a
 // cold core, and the twin that tests hold Update against. Every community's
 // Sources then lists its whole kernel, and RebuildKernel must follow.

@@ -16,6 +16,10 @@ type Families struct {
 	SoftPair bool // K^2 cells: own prediction times mean of the neighbours'
 	Hard     bool // K cells: own class
 	HardPair bool // K^2 cells: own class, majority class of the neighbours
+
+	// Dual keeps what a core with a dual needs beside: which rows changed, and the second
+	// moments of the finest soft cells over them, for exact variances.
+	Dual bool
 }
 
 // family is one kind of cells; the soft own prediction (K cells) is always kept.

@@ -76,6 +76,9 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 	if !was && !is {
 		return false, false
 	}
+	if t.keep.Dual {
+		t.restless = append(t.restless, v)
+	}
 	change := t.nextRowChange()
 	change.v, change.slotBefore, change.slotAfter = v, noRow, noRow
 	if was {
@@ -122,11 +125,26 @@ func (t *Tallies) cells(dst []float64, p profile) []float64 {
 // countRow adds a row's cells to N, or takes them back.
 func (t *Tallies) countRow(class event.Class, cells []float64, sign int) {
 	t.classN[class] += uint64(sign)
+	t.countOuter(class, cells, sign)
 	for kind := range family(families) {
 		if t.keep.has(kind) {
 			z := kind.cells(t.classes)
 			accumulate(t.n[kind][int(class)*z:(int(class)+1)*z], cells[:z], 1, sign)
 			cells = cells[z:]
 		}
+	}
+}
+
+// countOuter adds a row's second moments to outer, or takes them back: the lower
+// triangle is kept.
+func (t *Tallies) countOuter(class event.Class, cells []float64, sign int) {
+	if t.outer == nil {
+		return
+	}
+	soft := t.sides[0]
+	z, phi := soft.z, cells[soft.cell:soft.cell+soft.z]
+	block := t.outer[int(class)*z*z:]
+	for i, x := range phi {
+		accumulate(block[i*z:i*z+i+1], phi[:i+1], x, sign)
 	}
 }

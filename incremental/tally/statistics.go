@@ -46,13 +46,8 @@ func (t *Tallies) KernelSum(id CommunityID) float64 {
 // need; they read view and sums when called, which must be as in the last Update.
 func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, exact bool) *quant.Statistics {
 	c := t.each[id]
-	s := &quant.Statistics{
-		K:       t.classes,
-		Members: float64(c.members), Labelled: float64(c.labelled),
-		Profiled: float64(c.profiled), Squares: float64(c.squares), KernelSum: t.KernelSum(id),
-		Anchored: counts(c.anchored), ClassN: counts(t.classN),
-		ClassA1: floats(c.classA1), ClassA2: floats(c.classA2),
-	}
+	s := t.base(id)
+	s.ClassA1, s.ClassA2 = floats(c.classA1), floats(c.classA2)
 	for kind, cells := range [families]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair} {
 		if t.keep.has(family(kind)) {
 			*cells = t.read(c, family(kind))
@@ -64,6 +59,17 @@ func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighbo
 		s.MemberRows = func(visit func(quant.Member)) { t.visitMembers(id, view, sums, visit) }
 	}
 	return s
+}
+
+// base returns what does not depend on kernels.
+func (t *Tallies) base(id CommunityID) *quant.Statistics {
+	c := t.each[id]
+	return &quant.Statistics{
+		K:       t.classes,
+		Members: float64(c.members), Labelled: float64(c.labelled),
+		Profiled: float64(c.profiled), Squares: float64(c.squares), KernelSum: t.KernelSum(id),
+		Anchored: counts(c.anchored), ClassN: counts(t.classN),
+	}
 }
 
 // read copies one family's sums as quant wants them: means for P, row-major

@@ -22,9 +22,11 @@ type (
 type Tallies struct {
 	classes int
 	keep    Families
+	sides   []side // see dual.go
 	rows    rows
 	n       [families][]Sum // K x Z, class-major: sum of phi over calibration labels
 	classN  []uint64        // K
+	outer   []Sum           // K x Z x Z: sum of phi phi' of the soft side; nil unless kept
 	each    []*community
 
 	everyone []CommunityID // communities that every vertex is a member of, once
@@ -32,8 +34,10 @@ type Tallies struct {
 	reused   []Vertex      // and these
 	erased   []Vertex      // erased in the last Update
 	changed  []rowChange   // calibration rows that the last Update changed
+	restless []Vertex      // that any Update changed since AppendChanges, if there may be a dual
 	touched  []Vertex      // scratch: vertices with a changed profile, label or membership
 	shifts   []shift       // scratch: membership changes by vertex
+	row      []float64     // scratch: cells of one row
 	phi      [2][]float64
 }
 
@@ -50,6 +54,7 @@ type community struct {
 	classA1, classA2            []Sum           // K
 	sources                     []diffusion.SourceChange
 	progress                    Progress
+	spread                      *Spread // of the last Refresh; nil before and without a dual
 }
 
 // New returns empty tallies for K classes. It panics if K < 1.
@@ -57,11 +62,14 @@ func New(classes int, keep Families) *Tallies {
 	if classes < 1 {
 		panic(fmt.Sprintf("tally: %d classes, want at least 1", classes))
 	}
-	t := &Tallies{classes: classes, keep: keep, classN: make([]uint64, classes)}
+	t := &Tallies{classes: classes, keep: keep, sides: sidesOf(classes, keep), classN: make([]uint64, classes)}
 	for kind := range family(families) {
 		if keep.has(kind) {
 			t.n[kind] = make([]Sum, classes*kind.cells(classes))
 		}
+	}
+	if z := t.sides[0].z; keep.Dual && classes*z*z <= momentsMax {
+		t.outer = make([]Sum, classes*z*z)
 	}
 	for i := range t.phi {
 		t.phi[i] = make([]float64, classes*classes)

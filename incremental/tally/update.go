@@ -2,6 +2,7 @@ package tally
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -159,6 +160,9 @@ func (t *Tallies) recount(s shift, before, after *state) {
 	c.progress.Joined += after.square(s.after)
 	if change := source(after, s.after) - source(before, s.before); change != 0 {
 		c.sources = append(c.sources, diffusion.SourceChange{V: s.v, Change: change})
+		if c.spread != nil {
+			c.spread.Churn += math.Abs(change)
+		}
 	}
 }
 

@@ -1,0 +1,220 @@
+package incremental
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/classifier"
+	"gqlstream/ingest/event/eventtest"
+	"gqlstream/quant"
+)
+
+// dualConfig is a configuration with a dual that keeps every kind of cell, or only
+// those that some methods read.
+func dualConfig(seed uint64, classes int) Config {
+	config := allMethods(classes)
+	config.Engine = EngineDual
+	if seed%4 == 1 {
+		config.Estimates = config.Estimates[:0]
+		for _, m := range []quant.Method{quant.SIS, quant.ACC, quant.Auto}[seed/4%3:] {
+			o := quant.DefaultOptions()
+			o.Method = m
+			config.Estimates = append(config.Estimates, o)
+		}
+	}
+	config.Classifier = []string{"", "", classifier.EnqName, classifier.DiffusionName}[seed/2%4]
+	return config
+}
+
+// After every batch of a random history the first moments of a core with a dual must
+// agree with those of one with fields within the sum of the certificates, its sums
+// be equal to a recount, and no effective number of labels exceed the labels, however
+// old the second moments.
+func TestDualAgreesWithPrimal(t *testing.T) {
+	emitted := 0
+	for seed := range uint64(120) {
+		stream := eventtest.New(seed, eventtest.Config{
+			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0,
+		})
+		config := dualConfig(seed, stream.Config.Classes)
+		if seed%3 == 0 {
+			config.refreshEarned = 1 // hardly any
+		}
+		dual, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Engine = EnginePrimal
+		primal, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 12 {
+			batch := stream.Next()
+			result := dual.Step(batch)
+			primal.Step(batch)
+			emitted += len(result.Estimates)
+			checkEstimates(t, seed, i, result.Estimates)
+			if err := checkCore(dual); err != nil {
+				t.Fatalf("seed %d batch %d: %v", seed, i, err)
+			}
+			if dual.warm {
+				checkMoments(t, fmt.Sprintf("seed %d batch %d", seed, i), dual, primal)
+			}
+		}
+		dual.Close()
+		primal.Close()
+	}
+	if emitted < 120 {
+		t.Fatalf("only %d estimates", emitted)
+	}
+}
+
+func checkMoments(t *testing.T, where string, dual, primal *Core) {
+	t.Helper()
+	if err := dual.dual.Check(dual.View()); err != nil {
+		t.Fatalf("%s: %v", where, err)
+	}
+	for i := range dual.kernels {
+		id := graphstore.Community(i)
+		got, want := dual.statistics(id, dual.View()), primal.statistics(id, primal.View())
+		allowed := want.KernelSum*(dual.certificate(id)+primal.certificate(id)) + 1e-9
+		for kind, cells := range [][2]*quant.Cells{
+			{got.Soft, want.Soft}, {got.SoftPair, want.SoftPair}, {got.Hard, want.Hard}, {got.HardPair, want.HardPair},
+		} {
+			if (cells[0] == nil) != (cells[1] == nil) {
+				t.Fatalf("%s: cells of kind %d: %v, want %v", where, kind, cells[0], cells[1])
+			}
+			if cells[0] == nil {
+				continue
+			}
+			if diff := cmp.Diff(cells[1].N, cells[0].N); diff != "" {
+				t.Fatalf("%s: N of kind %d: %s", where, kind, diff)
+			}
+			for z, x := range cells[0].A1 {
+				// a coarse cell is a sum of at most K fine ones, each within the certificate
+				if off := math.Abs(x - cells[1].A1[z]); off > allowed*float64(got.K) || math.IsNaN(off) {
+					t.Fatalf("%s: A1 of kind %d, entry %d: %v, primal %v, allowed %v", where, kind, z, x, cells[1].A1[z], allowed)
+				}
+			}
+		}
+		for i, n := range got.ClassN {
+			a1, a2 := got.ClassA1[i], got.ClassA2[i]
+			if a1*a1 > n*a2*(1+1e-9) {
+				t.Fatalf("%s: class %d: effective labels %v of %v", where, i, a1*a1/a2, n)
+			}
+		}
+	}
+}
+
+// With exact kernels on both sides and all second moments fresh, a core with a dual
+// must publish what one with fields does.
+func TestDualEstimatesEqualPrimal(t *testing.T) {
+	compared := 0
+	for seed := range uint64(60) {
+		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: seed%5 == 0})
+		config := dualConfig(seed, stream.Config.Classes)
+		config.Tolerance = 1e-11
+		var estimates [2]map[string]quant.Estimate
+		var cores [2]*Core
+		for i, engine := range EngineNames {
+			config.Engine = engine
+			core, err := New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer core.Close()
+			cores[i] = core
+		}
+		estimates[1] = map[string]quant.Estimate{} // the latest: what did not move must still be right
+		for i := range 12 {
+			batch := stream.Next()
+			estimates[0] = map[string]quant.Estimate{}
+			for side, core := range cores {
+				for _, e := range core.Step(batch).Estimates {
+					e.Config, e.Certificate, e.SEChange, e.Position, e.Time = "", 0, nil, 0, ""
+					e.Flags = slices.DeleteFunc(e.Flags, func(f string) bool { return quant.FlagName(f) == quant.FlagShift }) // a test at a bar
+					estimates[side][e.Community+" "+e.Method] = e
+				}
+			}
+			for key, want := range estimates[0] {
+				got, ok := estimates[1][key]
+				if !ok {
+					t.Fatalf("seed %d batch %d: no estimate of %s", seed, i, key)
+				}
+				if slices.ContainsFunc(slices.Concat(want.Flags, got.Flags), func(f string) bool {
+					return slices.Contains([]string{quant.FlagIllConditioned, quant.FlagUnreachable}, quant.FlagName(f))
+				}) {
+					continue // the last bits decide between answers that are as good
+				}
+				compared++
+				if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-4, 1e-4)); diff != "" {
+					t.Fatalf("seed %d batch %d: %s: fields (-), dual (+):\n%s", seed, i, key, diff)
+				}
+			}
+		}
+	}
+	if compared < 1000 {
+		t.Fatalf("only %d estimates compared", compared)
+	}
+}
+
+// A core with a dual that was restored anywhere in a history must go on with the same
+// estimates, bit for bit, as one that never stopped, and save the same bytes; also
+// while second moments wait for their refresh.
+func TestRestoredDualGoesOnBitForBit(t *testing.T) {
+	for seed := range uint64(60) {
+		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
+		config := dualConfig(seed, stream.Config.Classes)
+		if seed%2 == 1 {
+			config.refreshEarned = float64(10 + 100*seed)
+		}
+		core, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			batch := stream.Next()
+			batch.Checkpoint = i%4 == 3
+			if result := core.Step(batch); !result.Vacuumed {
+				continue
+			}
+			twin := restored(t, seed, core, config)
+			for range 2 {
+				next := stream.Next()
+				a, b := core.Step(next), twin.Step(next)
+				if diff := cmp.Diff(a.Estimates, b.Estimates); diff != "" {
+					t.Fatalf("seed %d batch %d: without (-) and with a restart (+):\n%s", seed, i, diff)
+				}
+			}
+			core.Close()
+			core = twin
+		}
+		core.Close()
+	}
+}
+
+// A core with a dual must give the same bits on one processor and on several.
+func TestDualDoesNotDependOnProcessors(t *testing.T) {
+	for seed := range uint64(20) {
+		change := func(c *Config) {
+			c.Engine = EngineDual
+			c.refreshEarned = float64(seed%2) * 500
+		}
+		before := runtime.GOMAXPROCS(1)
+		one := replayed(t, seed, 20, change)
+		runtime.GOMAXPROCS(4)
+		four := replayed(t, seed, 20, change)
+		runtime.GOMAXPROCS(before)
+		if diff := cmp.Diff(one, four); diff != "" {
+			t.Fatalf("seed %d: GOMAXPROCS 1 (-) against 4 (+):\n%s", seed, diff)
+		}
+	}
+}
