@@ -51,6 +51,7 @@ var mayImport = map[string][]string{
 
 	"ingest/event/eventtest": {"ingest/event"}, // makes events for tests, which alone import it
 	"sinks/web/browser":      {},               // tests only
+	"examples/producer":      {},               // to be copied: only its tests use ours
 }
 
 // testSupport are the packages that only tests may import.
@@ -61,7 +62,7 @@ var testSupport = []string{"ingest/event/eventtest"}
 var arrowFiles = []string{
 	"graphstore/columns.go", "graphstore/snapshot.go",
 	"ingest/event/arrow_*.go", "ingest/file_arrow.go", "ingest/file_parquet.go",
-	"sinks/*_file*.go",
+	"sinks/*_file*.go", "examples/producer/*.go",
 }
 
 // core are the packages that do no I/O and read no clock.

@@ -32,7 +32,7 @@ func (d *rowDecoder) vertex(row *fileRow, t event.Time, b *event.Batch) (slot in
 		}
 		value, p := d.attribute(c)
 		if p == nil {
-			attributes, p = addAttribute(attributes, d.columns.names[i], value)
+			attributes, p = addAttribute(attributes, d.columns.ours(d.columns.names[i]), value)
 		}
 		if p != nil {
 			return i, p

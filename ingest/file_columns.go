@@ -202,10 +202,7 @@ func (c *columns) find(name string) int {
 }
 
 func (c *columns) resolve(name string) int {
-	ours := name
-	if to, ok := c.rename[name]; ok {
-		ours = to
-	}
+	ours := c.ours(name)
 	for slot, column := range fileColumns[c.kind] {
 		if slices.Contains(column.names, ours) {
 			return slot
@@ -223,6 +220,14 @@ func (c *columns) resolve(name string) int {
 		}
 	}
 	return ignoredSlot
+}
+
+// ours is our name of a column that the file calls by name.
+func (c *columns) ours(name string) string {
+	if to, ok := c.rename[name]; ok {
+		return to
+	}
+	return name
 }
 
 func (c *columns) grow(slot int) int {

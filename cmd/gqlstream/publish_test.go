@@ -199,6 +199,27 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 	}
 }
 
+// --map must lend our names to the columns of files of every kind.
+func TestPublishMapsColumnsOfEveryKind(t *testing.T) {
+	for _, c := range []struct{ kind, csv, mapping, want string }{
+		{"edges", "follower,followee,strength\n1,2,3\n", "src=follower,dst=followee,weight=strength", `{"kind":"edge","src":1,"dst":2,"weight":3}`},
+		{"labels", "user,side\n1,right\n2,left\n", "vertex=user,label=side", `{"kind":"label","vertex":1,"class":1}`},
+		{"predictions", "user,left,right\n1,0.25,0.75\n", "vertex=user,p0=left,p1=right", `{"kind":"prediction","vertex":1,"probabilities":[0.25,0.75]}`},
+		{"members", "grp,user,n\nnews,1,3\n", "community=grp,vertex=user,weight=n", `{"kind":"member","community":"news","vertex":1,"multiplicity":3}`},
+		{"vertices", "user,lang\n1,de\n", "vertex=user,language=lang", `{"kind":"vertex","vertex":1,"attributes":{"language":"de"}}`},
+	} {
+		path := filepath.Join(t.TempDir(), "x.csv")
+		if err := os.WriteFile(path, []byte(c.csv), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		state := t.TempDir()
+		_, said := mustRun(t, "publish", "--state", state, "--"+c.kind, path, "--map", c.mapping, "--classes", "left,right")
+		if got := storedEvents(t, state); len(got) == 0 || got[0] != c.want {
+			t.Errorf("%s: %q, want %s\n%s", c.kind, got, c.want, said)
+		}
+	}
+}
+
 func checkRejects(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)
