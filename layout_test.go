@@ -24,8 +24,10 @@ var mayImport = map[string][]string{
 	"ingest":       {"ingest/event"},
 	"graphstore":   {"ingest/event", "graphstore/rule"},
 	"quant":        {},
-	"sinks":        {"quant"},
-	"sinks/web":    {"quant", "sinks"},
+	"alerts":       {"quant"},
+	"sinks":        {"quant", "alerts"},
+	"sinks/notify": {"quant", "alerts"},
+	"sinks/web":    {"quant", "sinks", "alerts"},
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore"},
@@ -44,6 +46,7 @@ var mayImport = map[string][]string{
 	"cmd/gqlstream": {
 		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental/neighborhood",
 		"incremental/tally", "incremental/classifier", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate", "explain", "bench",
+		"alerts", "sinks/notify",
 	},
 	"bench": {
 		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental", "quant", "checkpoint",
@@ -68,7 +71,7 @@ var arrowFiles = []string{
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
-	"incremental/tally", "incremental/classifier", "quant", "explain",
+	"incremental/tally", "incremental/classifier", "quant", "explain", "alerts",
 }
 
 // outside are the imports that the core does without. Snapshots are written by

@@ -1,0 +1,233 @@
+package alerts
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// State is that of an alert.
+type State string
+
+// The states of an alert, and the transition that ends one.
+const (
+	Inactive State = "inactive"
+	Pending  State = "pending" // the condition holds, but not yet for Rule.For
+	Firing   State = "firing"
+	Resolved State = "resolved" // only of a transition: firing has ended
+)
+
+// Transition is the beginning or the end of a firing alert. Its JSON form is what
+// is delivered, and holds nothing that a replay would not give again.
+type Transition struct {
+	ID        string            `json:"id"`    // of this transition, for receivers to drop repeats
+	Alert     string            `json:"alert"` // of pipeline, rule, community and class: the same at beginning and end
+	Pipeline  string            `json:"pipeline,omitempty"`
+	Rule      string            `json:"rule"`
+	Community string            `json:"community"`
+	Class     string            `json:"class"`
+	Method    string            `json:"method,omitempty"`
+	State     State             `json:"state"` // firing or resolved
+	Position  uint64            `json:"position"`
+	Time      string            `json:"time,omitempty"`  // log time, RFC 3339
+	Since     string            `json:"since,omitempty"` // when it began to fire
+	Reason    string            `json:"reason"`
+	Point     float64           `json:"point"` // the newest estimate
+	Low       float64           `json:"low"`
+	High      float64           `json:"high"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+// Alert is one that is pending or firing.
+type Alert struct {
+	Transition        // the one into firing; of a pending one, what is known now
+	Now        string // the condition as it stands
+}
+
+// alert is one rule on one class of one community.
+type alert struct {
+	Community string   `json:"community"`
+	Class     int      `json:"class"`
+	State     State    `json:"state"`
+	Since     int64    `json:"since"`  // of the state
+	Method    string   `json:"method"` // of the estimates
+	Detector  detector `json:"detector"`
+	Due       int64    `json:"due"` // when to evaluate it by time alone; dueNever
+	Reason    string   `json:"reason,omitempty"`
+	FiredAt   uint64   `json:"fired_at,omitempty"` // position
+	Rule      string   `json:"rule"`
+	Gone      string   `json:"gone,omitempty"` // why no rule is about it; it goes with the next evaluation
+
+	rule *Rule // nil: Gone
+	at   int   // of the rule among the rules
+}
+
+const dueNever = math.MaxInt64
+
+// step evaluates the alert and returns the state that it enters, or "".
+func (a *alert) step(fresh bool, now int64) State {
+	if a.rule == nil {
+		if a.State == Firing {
+			a.Reason = a.Gone
+			return Resolved
+		}
+		return ""
+	}
+	r := a.rule
+	if r.Every > 0 {
+		fresh = now >= a.Due
+		if !fresh {
+			return ""
+		}
+	}
+	entered := a.enter(a.Detector.evaluate(r, a.State == Firing, fresh, now), now)
+	a.Due = a.due(now)
+	return entered
+}
+
+// enter moves the alert to the state that follows a verdict.
+func (a *alert) enter(v verdict, now int64) State {
+	missing := v == verdictMissing
+	if missing {
+		v = map[NoData]verdict{NoDataKeep: verdictUnknown, NoDataAlert: verdictYes, NoDataOK: verdictNo}[a.rule.NoData]
+	}
+	switch {
+	case v == verdictYes && a.State == Inactive:
+		a.State, a.Since = Pending, now
+		if a.rule.For > 0 {
+			return ""
+		}
+		return a.fire(missing, now)
+	case v == verdictYes && a.State == Pending && now-a.Since >= int64(a.rule.For):
+		return a.fire(missing, now)
+	case v != verdictYes && a.State == Pending:
+		a.State, a.Since = Inactive, now
+	case v == verdictNo && a.State == Firing:
+		a.Reason = a.reason(missing, now)
+		return Resolved
+	}
+	return ""
+}
+
+func (a *alert) fire(missing bool, now int64) State {
+	a.State, a.Since = Firing, now
+	a.Reason = a.reason(missing, now)
+	return Firing
+}
+
+// due returns when the alert must be evaluated although no estimate comes.
+func (a *alert) due(now int64) int64 {
+	r, due := a.rule, int64(dueNever)
+	if r.Every > 0 {
+		return (floorDiv(now, int64(r.Every)) + 1) * int64(r.Every)
+	}
+	if a.State == Pending {
+		due = min(due, a.Since+int64(r.For))
+	}
+	if r.NoDataAfter > 0 && a.Detector.Standing == standingGood && now-a.Detector.At < int64(r.NoDataAfter) {
+		due = min(due, a.Detector.At+int64(r.NoDataAfter))
+	}
+	if r.When.Quantity == Change {
+		due = min(due, a.Detector.changesAt(r, now))
+	}
+	return due
+}
+
+// reason says why the alert is what it is.
+func (a *alert) reason(missing bool, now int64) string {
+	r, d := a.rule, &a.Detector
+	if missing && d.Standing == standingGood {
+		return "no estimate for " + r.NoDataAfter.String()
+	}
+	if missing {
+		return "no data"
+	}
+	x, known := d.value(r, now)
+	if !known {
+		return "not known yet"
+	}
+	if r.When.Quantity == CUSUM {
+		return fmt.Sprintf("cusum up %s, down %s; threshold %s, recovers at %s",
+			short(d.Up), short(d.Down), short(r.Threshold), short(r.recovery()))
+	}
+	text := fmt.Sprintf("%s %s; %s", r.When.Quantity, short(x), r.When)
+	if r.When.Quantity == Change {
+		text += " in " + r.Over.String()
+	}
+	if r.Of > 0 {
+		text += fmt.Sprintf(" in %d of %d", r.AtLeast, r.Of)
+	}
+	return text + ", recovers at " + short(r.recovery())
+}
+
+// short is a number with four digits.
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// transition describes the alert as it enters a state.
+func (a *alert) transition(c *Config, state State, position uint64, now int64) Transition {
+	class := c.Classes[a.Class]
+	t := Transition{
+		ID:       identity(c.Pipeline, a.Rule, a.Community, class, strconv.FormatUint(position, 10)),
+		Alert:    identity(c.Pipeline, a.Rule, a.Community, class),
+		Pipeline: c.Pipeline, Rule: a.Rule, Community: a.Community, Class: class, Method: a.Method, State: state,
+		Position: position, Time: timeText(now), Since: timeText(a.Since), Reason: a.Reason,
+		Point: a.Detector.Point, Low: a.Detector.Low, High: a.Detector.High,
+	}
+	if a.rule != nil {
+		t.Labels = a.rule.Labels
+	}
+	return t
+}
+
+// identity names what fields describe in 32 hexadecimal digits.
+func identity(fields ...string) string {
+	h := sha256.New()
+	for _, f := range fields {
+		fmt.Fprintf(h, "%d %s", len(f), f)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// timeText is a log time as estimates write it; none is empty.
+func timeText(t int64) string {
+	if t == 0 {
+		return ""
+	}
+	return time.Unix(0, t).UTC().Format(time.RFC3339Nano)
+}
+
+// about reports whether the rule is about a community.
+func (r *Rule) about(community string) bool {
+	for _, pattern := range r.Communities {
+		if matches(pattern, community) {
+			return true
+		}
+	}
+	return false
+}
+
+// classes returns the classes that the rule is about, by index.
+func (r *Rule) classes(names []string) (out []int) {
+	for i, name := range names {
+		for _, pattern := range r.Classes {
+			if matches(pattern, name) {
+				out = append(out, i)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// literals are the communities that the rule names without a wildcard.
+func (r *Rule) literals() (out []string) {
+	for _, pattern := range r.Communities {
+		if name, ok := literal(pattern); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}

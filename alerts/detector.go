@@ -1,0 +1,250 @@
+package alerts
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"gqlstream/quant"
+)
+
+// standing is how much the newest estimate can be believed.
+type standing string
+
+const (
+	standingGood       standing = "good"
+	standingNone       standing = "none"       // no data
+	standingSuppressed standing = "suppressed" // a flag of Rule.Suppress
+)
+
+// standInFlags mark estimates that say nothing of the community.
+var standInFlags = []string{quant.FlagNoMembers, quant.FlagNoCoverage, quant.FlagNoLabels}
+
+// verdict is what an evaluation finds.
+type verdict uint8
+
+const (
+	verdictUnknown verdict = iota // suppressed, or not enough is known yet
+	verdictNo
+	verdictYes
+	verdictMissing // no data
+)
+
+// detector is what one alert keeps of the estimates. All of it is saved.
+type detector struct {
+	Standing standing `json:"standing"`
+	Version  string   `json:"version,omitempty"` // of the model
+	Point    float64  `json:"point"`             // of the newest estimate, like the next four
+	Low      float64  `json:"low"`
+	High     float64  `json:"high"`
+	SE       float64  `json:"se"`
+	At       int64    `json:"at"` // log time
+
+	Window [2]uint64 `json:"window"` // the last evaluations beyond the value, and beyond the recovery
+
+	Past []sample `json:"past,omitempty"` // Change
+
+	Moved    float64 `json:"moved,omitempty"` // CUSUM: since the last evaluation, with its variance
+	Variance float64 `json:"variance,omitempty"`
+	Linked   bool    `json:"linked,omitempty"` // the newest point is one that a change can begin at
+	Up       float64 `json:"up,omitempty"`     // the two sums
+	Down     float64 `json:"down,omitempty"`
+}
+
+// sample is the point that held when a cell of the grid ended.
+type sample struct {
+	Cell  int64   `json:"cell"`
+	Point float64 `json:"point"`
+}
+
+// zMax bounds one step of the sums, whatever a standard error of zero makes of it.
+const zMax = 1e6
+
+// observe takes the newest estimate of the class.
+func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
+	if d.Version != e.ModelVersion && !e.Suppressed {
+		*d = detector{Version: e.ModelVersion, Window: d.Window} // what came before is of another model
+	}
+	d.At = now
+	d.Standing = standingOf(r, e, class)
+	if d.Standing == standingNone {
+		d.Linked = false
+		return
+	}
+	before := d.Point
+	d.Point, d.Low, d.High, d.SE = e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]
+	if d.Standing == standingSuppressed {
+		d.Linked = false
+		return
+	}
+	switch r.When.Quantity {
+	case Change:
+		d.remember(r, now)
+	case CUSUM:
+		if d.Linked && len(e.SEChange) > class {
+			d.Moved += d.Point - before
+			d.Variance += e.SEChange[class] * e.SEChange[class]
+		}
+		d.Linked = true
+	}
+}
+
+// standingOf reports how much an estimate can be believed.
+func standingOf(r *Rule, e *quant.Estimate, class int) standing {
+	if e.Suppressed || len(e.Prevalence) <= class || len(e.Low) <= class || len(e.High) <= class || len(e.SE) <= class {
+		return standingNone
+	}
+	for _, x := range []float64{e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]} {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return standingNone
+		}
+	}
+	out := standingGood
+	for _, flag := range e.Flags {
+		name := quant.FlagName(flag)
+		if slices.Contains(standInFlags, name) {
+			return standingNone
+		}
+		if slices.Contains(r.Suppress, name) {
+			out = standingSuppressed
+		}
+	}
+	return out
+}
+
+// remember keeps the last point of each cell, and no more than reach back.
+func (d *detector) remember(r *Rule, now int64) {
+	cell := floorDiv(now, width(r))
+	if n := len(d.Past); n > 0 && d.Past[n-1].Cell == cell {
+		d.Past[n-1].Point = d.Point
+		return
+	}
+	d.Past = append(d.Past, sample{cell, d.Point})
+	d.forget(r, now)
+}
+
+// forget drops what no later evaluation can read: all before the newest sample
+// that ended by the time looked back to.
+func (d *detector) forget(r *Rule, now int64) {
+	until := floorDiv(now-int64(r.Over), width(r))
+	for len(d.Past) > 1 && d.Past[1].Cell < until {
+		d.Past = slices.Delete(d.Past, 0, 1)
+	}
+}
+
+// width is that of a cell of the grid of a change.
+func width(r *Rule) int64 { return int64(r.Over) / changeCells }
+
+// change returns the change of the point since Over ago, if it is known.
+func (d *detector) change(r *Rule, now int64) (float64, bool) {
+	d.forget(r, now)
+	until := floorDiv(now-int64(r.Over), width(r))
+	if len(d.Past) == 0 || d.Past[0].Cell >= until {
+		return 0, false
+	}
+	return d.Point - d.Past[0].Point, true
+}
+
+// changesAt returns when the past that a change is compared with becomes another.
+func (d *detector) changesAt(r *Rule, now int64) int64 {
+	for _, s := range d.Past[:min(2, len(d.Past))] {
+		if at := (s.Cell+1)*width(r) + int64(r.Over); at > now {
+			return at
+		}
+	}
+	return dueNever
+}
+
+// value returns the quantity that the rule compares.
+func (d *detector) value(r *Rule, now int64) (float64, bool) {
+	switch r.When.Quantity {
+	case Low:
+		return d.Low, true
+	case High:
+		return d.High, true
+	case Change:
+		return d.change(r, now)
+	case CUSUM:
+		return max(d.Up, d.Down), true
+	}
+	return d.Point, true
+}
+
+// evaluate finds whether the condition holds, for a firing alert that of recovery.
+// fresh says that there is a new estimate, or that a cell of Every began.
+func (d *detector) evaluate(r *Rule, firing, fresh bool, now int64) verdict {
+	silent := r.NoDataAfter > 0 && now-d.At >= int64(r.NoDataAfter)
+	switch {
+	case d.Standing == standingNone || d.Standing == "" || silent:
+		return verdictMissing
+	case d.Standing == standingSuppressed:
+		return verdictUnknown
+	}
+	if r.When.Quantity == CUSUM {
+		if fresh {
+			d.accumulate(r)
+		}
+		if sum := max(d.Up, d.Down); sum > r.Threshold || firing && sum > r.recovery() {
+			return verdictYes
+		}
+		return verdictNo
+	}
+	x, known := d.value(r, now)
+	if !known {
+		return verdictUnknown
+	}
+	hits := [2]bool{r.When.beyond(x, r.When.Value), r.When.beyond(x, r.recovery())}
+	which := 0
+	if firing {
+		which = 1
+	}
+	holds := hits[which]
+	if r.Of > 0 {
+		if fresh {
+			d.count(r.Of, hits)
+		}
+		holds = bits.OnesCount64(d.Window[which]&lastOf(r.Of)) >= r.AtLeast
+	}
+	if holds {
+		return verdictYes
+	}
+	return verdictNo
+}
+
+// count moves the window of the last n evaluations.
+func (d *detector) count(n int, hits [2]bool) {
+	for i, hit := range hits {
+		d.Window[i] = d.Window[i] << 1 & lastOf(n)
+		if hit {
+			d.Window[i] |= 1
+		}
+	}
+}
+
+// lastOf masks the last n evaluations of a window.
+func lastOf(n int) uint64 { return ^uint64(0) >> (windowMax - n) }
+
+// accumulate adds what has moved since the last evaluation to the sums.
+func (d *detector) accumulate(r *Rule) {
+	z := 0.0
+	if d.Moved != 0 {
+		z = max(-zMax, min(zMax, d.Moved/math.Sqrt(max(d.Variance, 1/(zMax*zMax)))))
+	}
+	d.Moved, d.Variance = 0, 0
+	most := 2 * r.Threshold
+	d.Up = min(most, max(0, d.Up+z-r.Drift))
+	d.Down = min(most, max(0, d.Down-z-r.Drift))
+}
+
+// restart forgets what only makes sense under the rule that gathered it.
+func (d *detector) restart() {
+	d.Past, d.Moved, d.Variance, d.Linked, d.Up, d.Down = nil, 0, 0, false, 0, 0
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

@@ -1,0 +1,32 @@
+// Package alerts decides which alerts fire: a fold over published estimates.
+//
+// An Engine keeps, for every rule, community and class that the rule names, one
+// alert with its state (inactive, pending, firing) and what its detector needs. At
+// every emission of the log Evaluate takes the estimates that were published and
+// returns the transitions into firing and out of it.
+//
+// Detectors. A threshold compares one end of the interval, or the point, with a
+// number, and may ask for m of the last n evaluations. A change compares the point
+// with the one that held a while ago, kept on a grid of changeCells cells. CUSUM is
+// the two-sided cumulative sum of Page, "Continuous inspection schemes", Biometrika
+// 41 (1954), over the changes in units of their standard error:
+//
+//	S+ <- max(0, S+ + z - k),  S- <- max(0, S- - z - k),  alarm when either is above h
+//
+// where z is the change of the share between two evaluations over the root of the
+// sum of se_change squared: what two estimates share cancels in se_change. The sums
+// stop at twice h, so that an alarm ends at a known time after things are quiet.
+//
+// Evaluated is what the log says: "now" is the time in the log. The same estimates at
+// the same positions give the same transitions, and Save and Restore in between
+// change nothing. An estimate that is suppressed by a flag (thin, mixed-model) and
+// one below the privacy floor never begin or end an alert by their values; see Rule.
+// A new model version is a shift of the estimate that is no news of the community:
+// detectors that compare with the past begin again.
+//
+// Units: shares are between 0 and 1, times are nanoseconds of log time. Cost of an
+// emission: O(rules) for each estimate, and one pass over all alerts when one of
+// them is due by time alone. There are at most AlertsMax; what is beyond is counted.
+//
+// It reads no clock, does no I/O and delivers nothing. One goroutine owns an Engine.
+package alerts

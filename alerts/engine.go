@@ -1,0 +1,288 @@
+package alerts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gqlstream/quant"
+)
+
+// Engine is the state of all alerts. One goroutine owns it.
+type Engine struct {
+	config  Config // rules with their defaults
+	list    []*alert
+	of      map[string][]*alert // by community, once matched; empty: no rule is about it
+	there   map[string][]*alert // by community, of list, where not matched yet
+	due     int64               // the earliest of all
+	fresh   bool                // rules were set, and not evaluated yet
+	dropped uint64              // alerts beyond AlertsMax
+}
+
+// Moment is an emission of the log.
+type Moment struct {
+	Position uint64
+	Time     int64 // log time, nanoseconds since 1970; 0: the log has none
+}
+
+// New returns an engine in which nothing fires.
+func New(c Config) (*Engine, error) {
+	e := &Engine{due: dueNever}
+	if err := e.Configure(c); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Configure replaces the rules, from the next emission on. An alert of a rule that
+// is as it was stays as it is. Where a rule of the same name is another now, firing
+// stays firing until the new rule says otherwise, and detectors that compare with
+// the past begin again. What no rule is about any more is resolved at the next
+// emission. A configuration that is not valid changes nothing.
+func (e *Engine) Configure(c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	rules := make([]Rule, len(c.Rules))
+	for i, r := range c.Rules {
+		rules[i] = r.WithDefaults()
+	}
+	c.Rules = rules
+	if !slices.Equal(e.config.Classes, c.Classes) {
+		e.list = nil // another pipeline altogether
+	}
+	e.config = c
+	for _, a := range e.list {
+		e.attach(a)
+	}
+	e.index()
+	e.fresh = true
+	return nil
+}
+
+// index forgets which rules are about which community, to be matched anew.
+func (e *Engine) index() {
+	e.of, e.there = map[string][]*alert{}, map[string][]*alert{}
+	for _, a := range e.list {
+		if a.rule != nil {
+			e.there[a.Community] = append(e.there[a.Community], a)
+		}
+	}
+}
+
+// attach gives an alert its rule among those of the new configuration.
+func (e *Engine) attach(a *alert) {
+	was := a.rule
+	a.rule = nil
+	at := slices.IndexFunc(e.config.Rules, func(r Rule) bool { return r.Name == a.Rule })
+	if at < 0 {
+		a.Gone = "the rule was removed"
+		return
+	}
+	r := &e.config.Rules[at]
+	if !r.about(a.Community) || !slices.Contains(r.classes(e.config.Classes), a.Class) {
+		a.Gone = "the rule is not about it any more"
+		return
+	}
+	a.rule, a.at, a.Gone = r, at, ""
+	if was == nil || !was.equal(r) {
+		a.Detector.restart()
+		a.Due = 0
+	}
+}
+
+// equal reports whether two rules evaluate alike.
+func (r *Rule) equal(o *Rule) bool { return string(encode(r)) == string(encode(o)) }
+
+// Evaluate takes the estimates of an emission, by community and then in the order
+// of the configuration, and returns the transitions, sorted by rule, community and
+// class. It must be called at every emission, with or without estimates.
+func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
+	if len(e.config.Rules) == 0 && len(e.list) == 0 {
+		return nil
+	}
+	if e.fresh {
+		e.fresh, e.due = false, 0
+		for i := range e.config.Rules {
+			for _, community := range e.config.Rules[i].literals() {
+				e.known(community)
+			}
+		}
+	}
+	var out []Transition
+	for len(estimates) > 0 {
+		n := 1
+		for n < len(estimates) && estimates[n].Community == estimates[0].Community {
+			n++
+		}
+		for _, a := range e.known(estimates[0].Community) {
+			if record := a.pick(estimates[:n]); record != nil {
+				a.Method = record.Method
+				a.Detector.observe(a.rule, record, a.Class, m.Time)
+				out = e.evaluate(out, a, true, m)
+			}
+		}
+		estimates = estimates[n:]
+	}
+	return e.finish(e.evaluateDue(out, m))
+}
+
+// pick returns the estimate that the alert is about; a community that is
+// suppressed has one without a method.
+func (a *alert) pick(estimates []quant.Estimate) *quant.Estimate {
+	for i := range estimates {
+		if e := &estimates[i]; a.rule.Method == "" || e.Method == a.rule.Method || e.Suppressed {
+			return e
+		}
+	}
+	return nil
+}
+
+// known returns the alerts of a community, which it makes the first time.
+func (e *Engine) known(community string) []*alert {
+	if list, ok := e.of[community]; ok {
+		return list
+	}
+	community = strings.Clone(community)
+	there := e.there[community]
+	delete(e.there, community)
+	var list []*alert
+	for at := range e.config.Rules {
+		r := &e.config.Rules[at]
+		if !r.about(community) {
+			continue
+		}
+		for _, class := range r.classes(e.config.Classes) {
+			i := slices.IndexFunc(there, func(a *alert) bool { return a.at == at && a.Class == class })
+			switch {
+			case i >= 0:
+				list = append(list, there[i])
+			case len(e.list) >= AlertsMax:
+				e.dropped++
+			default:
+				a := &alert{Community: community, Class: class, Rule: r.Name, State: Inactive, rule: r, at: at}
+				list, e.list = append(list, a), append(e.list, a)
+				e.due = 0
+			}
+		}
+	}
+	e.of[community] = list
+	return list
+}
+
+// evaluate moves one alert and appends the transition, if there is one.
+func (e *Engine) evaluate(out []Transition, a *alert, fresh bool, m Moment) []Transition {
+	if entered := a.step(fresh, m.Time); entered != "" {
+		if entered == Firing {
+			a.FiredAt = m.Position
+		}
+		out = append(out, a.transition(&e.config, entered, m.Position, m.Time))
+		if entered == Resolved {
+			a.State, a.Since, a.FiredAt = Inactive, m.Time, 0
+		}
+	}
+	e.due = min(e.due, a.Due)
+	return out
+}
+
+// evaluateDue moves the alerts that are due by time alone, and those whose rule has
+// gone, which it forgets.
+func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
+	if m.Time < e.due {
+		return out
+	}
+	e.due = dueNever
+	kept := e.list[:0]
+	for _, a := range e.list {
+		if a.rule == nil || m.Time >= a.Due {
+			out = e.evaluate(out, a, false, m)
+		}
+		if a.rule != nil {
+			kept = append(kept, a)
+			e.due = min(e.due, a.Due)
+		}
+	}
+	clear(e.list[len(kept):])
+	e.list = kept
+	return out
+}
+
+// finish puts the transitions of an emission into their order.
+func (e *Engine) finish(out []Transition) []Transition {
+	order := map[string]int{}
+	for i, r := range e.config.Rules {
+		order[r.Name] = i
+	}
+	class := func(t *Transition) int { return slices.Index(e.config.Classes, t.Class) }
+	slices.SortStableFunc(out, func(a, b Transition) int {
+		return cmp.Or(cmp.Compare(order[a.Rule], order[b.Rule]), strings.Compare(a.Rule, b.Rule),
+			strings.Compare(a.Community, b.Community), cmp.Compare(class(&a), class(&b)))
+	})
+	return out
+}
+
+// Active returns the alerts that are pending or firing, firing first, then by rule,
+// community and class.
+func (e *Engine) Active() []Alert {
+	var out []Alert
+	for _, a := range e.list {
+		if a.State == Inactive || a.rule == nil {
+			continue
+		}
+		t := a.transition(&e.config, a.State, a.FiredAt, a.Since)
+		out = append(out, Alert{Transition: t, Now: a.reason(a.Detector.Standing != standingGood, a.Detector.At)})
+	}
+	slices.SortStableFunc(out, func(a, b Alert) int {
+		return cmp.Or(strings.Compare(string(a.State), string(b.State)), strings.Compare(a.Rule, b.Rule),
+			strings.Compare(a.Community, b.Community), strings.Compare(a.Class, b.Class))
+	})
+	return out
+}
+
+// Counts are how many alerts of one rule are in each state.
+type Counts struct {
+	Rule                      string
+	Inactive, Pending, Firing int
+	Suppressed, NoData        int // of all, those whose newest estimate decides nothing
+}
+
+// Counts returns those of every rule, in the order of the rules.
+func (e *Engine) Counts() []Counts {
+	out := make([]Counts, len(e.config.Rules))
+	for i, r := range e.config.Rules {
+		out[i].Rule = r.Name
+	}
+	for _, a := range e.list {
+		if a.rule == nil {
+			continue
+		}
+		c := &out[a.at]
+		switch a.State {
+		case Pending:
+			c.Pending++
+		case Firing:
+			c.Firing++
+		default:
+			c.Inactive++
+		}
+		switch a.Detector.Standing {
+		case standingSuppressed:
+			c.Suppressed++
+		case standingNone, "":
+			c.NoData++
+		}
+	}
+	return out
+}
+
+// Dropped returns how many alerts there were no room for.
+func (e *Engine) Dropped() uint64 { return e.dropped }
+
+// Rules returns the rules in force, defaults filled in. They stay the engine's.
+func (e *Engine) Rules() []Rule { return e.config.Rules }
+
+// String describes an engine in a few words.
+func (e *Engine) String() string {
+	return fmt.Sprintf("%d rules, %d alerts", len(e.config.Rules), len(e.list))
+}

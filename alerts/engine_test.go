@@ -1,0 +1,326 @@
+package alerts
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"gqlstream/quant"
+)
+
+const fires, ends = "r x left firing", "r x left resolved"
+
+func TestThresholdFiresAndRecoversElsewhere(t *testing.T) {
+	back := 0.25
+	s := begin(t, rule(t, "low > 0.3", func(r *Rule) { r.Recover = &back }))
+	s.want(0, one(record("x", 0.35, 0.03, 0))) // low .29
+	s.want(1, one(record("x", 0.37, 0.03, 0)), fires)
+	s.want(2, one(record("x", 0.33, 0.03, 0))) // low .27, above the recovery
+	s.want(3, nil)
+	s.want(4, one(record("x", 0.30, 0.03, 0)), ends)
+	s.want(5, one(record("x", 0.35, 0.03, 0))) // low .29: not above again
+	first, last := s.all[0], s.all[1]
+	if first.Alert != last.Alert || first.ID == last.ID || last.Since != first.Time || first.Class != "left" ||
+		first.Reason != "low 0.31; low > 0.3, recovers at 0.25" || first.Pipeline != "test" || first.Method != "auto" {
+		t.Errorf("transitions %+v\n%+v", first, last)
+	}
+}
+
+func TestConditionMustHoldForItsTime(t *testing.T) {
+	s := begin(t, rule(t, "high < 0.1", func(r *Rule) { r.For = 10 * time.Second }))
+	s.want(0, one(record("x", 0.05, 0.01, 0)))
+	s.want(5, one(record("x", 0.2, 0.01, 0)))
+	s.want(6, one(record("x", 0.05, 0.01, 0)))
+	if a := s.engine.Active(); len(a) != 1 || a[0].State != Pending || !strings.HasPrefix(a[0].Now, "high 0.07; high < 0.1") {
+		t.Errorf("active %+v", a)
+	}
+	s.want(15, nil)
+	s.want(16, nil, fires) // by time alone: the estimate still stands
+	s.want(17, one(record("x", 0.2, 0.01, 0)), ends)
+}
+
+func TestSuppressedEstimatesDecideNothing(t *testing.T) {
+	for _, flag := range []string{"thin:1", "mixed-model", "model-switching"} {
+		s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.For = 4 * time.Second }))
+		s.want(0, one(record("x", 0.9, 0.01, 0, flag)))
+		s.want(5, nil)
+		s.want(6, one(record("x", 0.9, 0.01, 0)))
+		s.want(8, one(record("x", 0.9, 0.01, 0, flag))) // pending begins again
+		s.want(9, one(record("x", 0.9, 0.01, 0)))
+		s.want(12, nil)
+		s.want(13, nil, fires)
+		s.want(14, one(record("x", 0.1, 0.01, 0, flag)))
+		s.want(15, one(record("x", 0.1, 0.01, 0)), ends)
+	}
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Suppress = []string{} }))
+	s.want(0, one(record("x", 0.9, 0.01, 0, "thin:1")), fires)
+}
+
+func TestNoDataFollowsItsPolicy(t *testing.T) {
+	below := quant.Estimate{Community: "x", Suppressed: true, Flags: []string{quant.FlagBelowFloor}}
+	empty := record("x", 0.1, 0.01, 0, quant.FlagNoMembers)
+	for policy, want := range map[NoData][2]string{
+		NoDataKeep: {"", ends}, NoDataAlert: {"", ends}, NoDataOK: {ends, ""},
+	} {
+		for _, missing := range []quant.Estimate{below, empty} {
+			s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = policy }))
+			s.want(0, one(record("x", 0.9, 0.01, 0)), fires)
+			s.want(1, one(missing), strings.Fields(want[0])...)
+			_ = s
+		}
+	}
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = NoDataAlert }))
+	s.want(0, one(below), fires)
+	if s.all[0].Reason != "no data" {
+		t.Errorf("reason %q", s.all[0].Reason)
+	}
+	s.want(1, one(record("x", 0.1, 0.01, 0)), ends)
+}
+
+func TestSilenceIsNoData(t *testing.T) {
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData, r.NoDataAfter = NoDataAlert, 10*time.Second }))
+	s.want(0, one(record("x", 0.1, 0.01, 0)))
+	s.want(9, nil)
+	s.want(10, nil, fires)
+	if s.all[0].Reason != "no estimate for 10s" {
+		t.Errorf("reason %q", s.all[0].Reason)
+	}
+	s.want(11, one(record("x", 0.1, 0.01, 0)), ends)
+}
+
+// A community that a rule names is watched before it has an estimate.
+func TestNamedCommunityWithoutEstimateHasNoData(t *testing.T) {
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Communities, r.NoData = []string{"x", "y-*"}, NoDataAlert }))
+	s.want(0, nil, fires)
+}
+
+func TestSomeOfTheLastEvaluations(t *testing.T) {
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.AtLeast, r.Of = 2, 3 }))
+	high, low := one(record("x", 0.9, 0.01, 0)), one(record("x", 0.1, 0.01, 0))
+	s.want(0, high)
+	s.want(1, low)
+	s.want(2, low)
+	s.want(3, high) // 1 of the last 3
+	s.want(4, nil)  // no estimate, no evaluation
+	s.want(5, low)
+	s.want(6, high, fires) // high, low, high
+	s.want(7, high)
+	s.want(8, low)
+	s.want(9, low, ends)
+}
+
+func TestChangeComparesWithThePast(t *testing.T) {
+	s := begin(t, rule(t, "change > 0.1", func(r *Rule) { r.Over = time.Minute }))
+	for i := range int64(50) {
+		s.want(i, one(record("x", 0.2, 0.01, 0)))
+	}
+	s.want(50, one(record("x", 0.35, 0.01, 0))) // not known a minute ago
+	s.want(60, nil)
+	s.want(61, nil, fires) // now it is: .2
+	s.want(100, nil)
+	s.want(111, nil, ends) // the past is .35 by itself
+	if !strings.HasPrefix(s.all[0].Reason, "change 0.15; change > 0.1 in 1m0s") {
+		t.Errorf("reason %q", s.all[0].Reason)
+	}
+}
+
+// What a change remembers must be bounded, and right, however often there are
+// estimates.
+func TestPastOfAChangeIsBoundedAndRight(t *testing.T) {
+	r := rule(t, "change > 0.1", func(r *Rule) { r.Over = time.Minute }).WithDefaults()
+	var d detector
+	value := func(at int64) float64 { return float64(at%977) / 977 }
+	for at := int64(0); at < 300*second; at += second / 8 {
+		e := record("x", value(at), 0.01, 0)
+		d.observe(&r, &e, 0, at)
+		if len(d.Past) > changeCells+2 {
+			t.Fatalf("%d samples", len(d.Past))
+		}
+		got, known := d.change(&r, at)
+		cell := (at - 60*second) / second // the last before this cell
+		if known != (cell > 0) {
+			t.Fatalf("at %d: known %v", at, known)
+		}
+		if want := value(at) - value(cell*second-second/8); known && got != want {
+			t.Fatalf("at %d: change %v, want %v", at, got, want)
+		}
+	}
+}
+
+func TestCUSUMAddsUpSmallChanges(t *testing.T) {
+	s := begin(t, rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 4.2, time.Second }))
+	p := 0.3
+	s.want(0, one(record("x", p, 0.02, 0.01)))
+	for i := int64(1); i <= 8; i++ { // z = 1: the sum grows by a half
+		p += 0.01
+		s.want(i, one(record("x", p, 0.02, 0.01)))
+	}
+	p += 0.01
+	s.want(9, one(record("x", p, 0.02, 0.01)), fires)
+	if !strings.HasPrefix(s.all[0].Reason, "cusum up 4.5, down 0") {
+		t.Errorf("reason %q", s.all[0].Reason)
+	}
+	for i := int64(10); i < 18; i++ { // nothing moves: it falls by a half each time
+		s.want(i, nil)
+	}
+	s.at(18) // nothing is left but rounding
+	s.at(19)
+	if len(s.all) != 2 || s.all[1].State != Resolved {
+		t.Errorf("transitions %v", s.all)
+	}
+	s.want(20, one(record("x", p-0.2, 0.02, 0.01)), fires) // one step down, of 20 standard errors
+}
+
+// Many estimates between two evaluations add up to one step.
+func TestCUSUMCountsEvaluationsNotEstimates(t *testing.T) {
+	s := begin(t, rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 4, 10*time.Second }))
+	p := 0.3
+	for i := int64(0); i < 100; i++ {
+		p += 0.004
+		s.at(i, record("x", p, 0.02, 0.01))
+	}
+	// z = 10·0.4/√10 = 1.26 each evaluation
+	d := &s.engine.list[0].Detector
+	if want := 9 * (0.4*3.1622776601683795 - 0.5); d.Up < want-0.5 || d.Up > want+0.5 {
+		t.Errorf("sum %v, want about %v", d.Up, want)
+	}
+}
+
+// A new model is no news of the community.
+func TestNewModelVersionBeginsDetectorsAgain(t *testing.T) {
+	change := rule(t, "change > 0.1", func(r *Rule) { r.Name, r.Over = "change", 10*time.Second })
+	sum := rule(t, "cusum", func(r *Rule) { r.Name, r.Every = "sum", time.Second })
+	s := begin(t, change, sum)
+	for i := range int64(20) {
+		s.want(i, one(record("x", 0.2, 0.01, 0.01)))
+	}
+	for i := int64(20); i < 40; i++ {
+		e := record("x", 0.6, 0.01, 0.01)
+		e.ModelVersion = "m2"
+		s.want(i, one(e))
+	}
+}
+
+func TestRulesThatChangeKeepWhatTheyCan(t *testing.T) {
+	s := begin(t, rule(t, "point > 0.5", nil))
+	s.want(0, []quant.Estimate{record("x", 0.9, 0.01, 0), record("y", 0.9, 0.01, 0)}, fires, "r y left firing")
+	configure := func(rules ...Rule) {
+		t.Helper()
+		if err := s.engine.Configure(config(rules...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure(rule(t, "point > 0.5", nil))
+	s.want(1, nil)
+	configure(rule(t, "point > 0.6", func(r *Rule) { r.Communities = []string{"x"} }))
+	s.want(2, nil, "r y left resolved")
+	configure(rule(t, "point > 0.95", func(r *Rule) { r.Communities = []string{"x"} }))
+	s.want(3, nil, ends)
+	configure(rule(t, "point > 0.7", nil))
+	s.want(4, nil, fires) // the estimate stands
+	configure()
+	s.want(5, nil, ends)
+	if last := s.all[len(s.all)-1]; last.Reason != "the rule was removed" {
+		t.Errorf("reason %q", last.Reason)
+	}
+	if err := s.engine.Configure(config(Rule{Name: ""})); err == nil {
+		t.Error("a rule without a name is taken")
+	}
+	s.want(6, one(record("x", 0.9, 0.01, 0)))
+}
+
+func TestTransitionsOfOneEmissionAreInOrder(t *testing.T) {
+	b := rule(t, "point > 0.5", func(r *Rule) { r.Name = "b" })
+	a := rule(t, "point > 0.1", func(r *Rule) { r.Name, r.Classes = "a", nil })
+	s := begin(t, b, a)
+	s.want(0, []quant.Estimate{record("x", 0.8, 0.01, 0), record("y", 0.8, 0.01, 0)},
+		"b x left firing", "b y left firing", "a x left firing", "a x right firing", "a y left firing", "a y right firing")
+	ids := map[string]bool{}
+	for _, x := range s.all {
+		ids[x.ID] = true
+		if _, err := json.Marshal(x); err != nil || len(x.ID) != 32 {
+			t.Errorf("%+v: %v", x, err)
+		}
+	}
+	if len(ids) != len(s.all) {
+		t.Errorf("%d ids of %d transitions", len(ids), len(s.all))
+	}
+	if c := s.engine.Counts(); c[0].Firing != 2 || c[1].Firing != 4 || c[0].Rule != "b" {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestMethodIsTheFirstOrTheOneNamed(t *testing.T) {
+	r := rule(t, "point > 0.5", nil)
+	p := rule(t, "point > 0.5", func(r *Rule) { r.Name, r.Method = "p", "pcc" })
+	s := begin(t, r, p)
+	pcc := record("x", 0.9, 0.01, 0)
+	pcc.Method = "pcc"
+	s.want(0, []quant.Estimate{record("x", 0.1, 0.01, 0), pcc}, "p x left firing")
+	s.want(1, []quant.Estimate{{Community: "x", Suppressed: true}}) // without a method: keep
+}
+
+func TestPatterns(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"x", "x", true},
+		{"x", "xy", false},
+		{"*", "", true},
+		{"*", "a/b", true},
+		{"city-*", "city-berlin", true},
+		{"city-*", "city", false},
+		{"*-de", "a-de-de", true},
+		{"*-de", "a-dex", false},
+		{"a*b*c", "axxbyyc", true},
+		{"a*b*c", "axxcyyb", false},
+		{"?", "ab", false},
+		{"a?c", "abc", true},
+		{`a\*`, "a*", true},
+		{`a\*`, "ab", false},
+		{"", "", true},
+	} {
+		if got := matches(c.pattern, c.name); got != c.want {
+			t.Errorf("matches(%q, %q) = %v", c.pattern, c.name, got)
+		}
+	}
+}
+
+func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
+	half, bad := 0.5, 2.0
+	err := config(
+		Rule{},
+		rule(t, "low > 3", func(r *Rule) { r.Name = "a" }),
+		rule(t, "low > 0.3", func(r *Rule) { r.Name, r.Recover, r.Classes = "a", &half, []string{"green"} }),
+		rule(t, "change > 0.3", func(r *Rule) { r.Name, r.Method, r.AtLeast = "b", "sis", 3 }),
+		rule(t, "cusum", func(r *Rule) { r.Name, r.Over, r.Recover, r.For = "c", time.Hour, &bad, -1 }),
+		rule(t, "cusum", func(r *Rule) { r.Name, r.Threshold, r.NoData = "d", -1, "maybe" }),
+		rule(t, "point > 0.3", func(r *Rule) {
+			r.Name, r.Drift, r.Suppress, r.Labels = "e", 1, []string{"thick"}, map[string]string{"class": "x"}
+		}),
+	).Validate()
+	for _, want := range []string{
+		"alerts[0]: name", "alerts[0]: when: missing", `alerts[1] "a": when: a share`, `alerts[2] "a": name: another`,
+		"recover: 0.5 is beyond low > 0.3", `"green" is none of [left right]`, "over: needed by change",
+		`method: "sis" is not published`, "at_least 3 of 0", `alerts[4] "c": over`, "for: negative",
+		"threshold -1", `"maybe" is none of`, "threshold and drift are of cusum", `no flag "thick"`, `labels: "class"`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in\n%v", want, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"low>0.3": "", "cusum": "", " change < -0.1 ": "", "low": "is not a condition", "lo > 1": `there is no "lo"`,
+		"low > x": "not a number", "low > NaN": "not a number", "cusum > 3": "is not a condition", "low >= 1": "is not a condition",
+	} {
+		c, err := ParseCondition(text)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v %v", text, c, err)
+		}
+		if again, err2 := ParseCondition(c.String()); err == nil && (err2 != nil || again != c) {
+			t.Errorf("%q reads back as %+v, %v", text, again, err2)
+		}
+	}
+}

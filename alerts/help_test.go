@@ -1,0 +1,80 @@
+package alerts
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"gqlstream/quant"
+)
+
+const second = int64(time.Second)
+
+// start is the log time at which the tests begin.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano()
+
+// record is an estimate of class 0 at p with the interval p ± 2 se, and of class 1.
+func record(community string, p, se, seChange float64, flags ...string) quant.Estimate {
+	return quant.Estimate{
+		Community: community, Method: "auto", ModelVersion: "m1", Flags: flags,
+		Prevalence: []float64{p, 1 - p}, Low: []float64{p - 2*se, 1 - p - 2*se}, High: []float64{p + 2*se, 1 - p + 2*se},
+		SE: []float64{se, se}, SEChange: []float64{seChange, seChange},
+	}
+}
+
+func config(rules ...Rule) Config {
+	return Config{Pipeline: "test", Classes: []string{"left", "right"}, Methods: []string{"auto", "pcc"}, Rules: rules}
+}
+
+// rule watches class left of every community.
+func rule(t testing.TB, when string, change func(*Rule)) Rule {
+	t.Helper()
+	c, err := ParseCondition(when)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Rule{Name: "r", Classes: []string{"left"}, When: c, Drift: -1}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+// script feeds an engine one emission a second.
+type script struct {
+	t      testing.TB
+	engine *Engine
+	second int64
+	all    []Transition
+}
+
+func begin(t testing.TB, rules ...Rule) *script {
+	t.Helper()
+	e, err := New(config(rules...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &script{t: t, engine: e}
+}
+
+// at evaluates an emission so many seconds after the start and returns what it
+// gives as "rule community class state", with the reason after a semicolon.
+func (s *script) at(after int64, estimates ...quant.Estimate) (out []string) {
+	s.second = after
+	list := s.engine.Evaluate(Moment{Position: uint64(1000 + after), Time: start + after*second}, estimates)
+	for _, x := range list {
+		out = append(out, fmt.Sprintf("%s %s %s %s", x.Rule, x.Community, x.Class, x.State))
+	}
+	s.all = append(s.all, list...)
+	return out
+}
+
+// want fails unless the emission gives exactly these.
+func (s *script) want(after int64, estimates []quant.Estimate, want ...string) {
+	s.t.Helper()
+	if got := s.at(after, estimates...); fmt.Sprint(got) != fmt.Sprint(want) {
+		s.t.Errorf("second %d: %v, want %v", after, got, want)
+	}
+}
+
+func one(e quant.Estimate) []quant.Estimate { return []quant.Estimate{e} }

@@ -1,0 +1,167 @@
+package alerts
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"gqlstream/quant"
+)
+
+// Quantity is what a rule looks at.
+type Quantity string
+
+// The quantities of a rule.
+const (
+	Low    Quantity = "low"    // low end of the interval
+	High   Quantity = "high"   // high end of the interval
+	Point  Quantity = "point"  // the estimate itself
+	Change Quantity = "change" // of the point, since Rule.Over ago
+	CUSUM  Quantity = "cusum"  // of the changes in units of their standard error
+)
+
+// quantities in the order in which messages name them.
+var quantities = []Quantity{Low, High, Point, Change, CUSUM}
+
+// NoData says what becomes of an alert without data: its community has no
+// estimate, is below the privacy floor, has no members, labels or predictions, or
+// published nothing for Rule.NoDataAfter.
+type NoData string
+
+// What can become of an alert without data.
+const (
+	NoDataKeep  NoData = "keep"  // firing stays firing, nothing begins to fire
+	NoDataAlert NoData = "alert" // as if the condition held
+	NoDataOK    NoData = "ok"    // as if it did not
+)
+
+// FlagModelSwitching is on estimates while one model version takes over from
+// another.
+const FlagModelSwitching = "model-switching"
+
+// Defaults of a Rule.
+const (
+	driftDefault     = 0.5
+	thresholdDefault = 5
+	everyDefault     = time.Minute // of CUSUM
+)
+
+// suppressDefault are the flags under which values decide nothing.
+var suppressDefault = []string{quant.FlagThin, quant.FlagMixedModel, FlagModelSwitching}
+
+// Condition is a comparison with a number; a CUSUM has neither.
+type Condition struct {
+	Quantity Quantity `json:"quantity"`
+	Above    bool     `json:"above,omitempty"` // else below
+	Value    float64  `json:"value,omitempty"`
+}
+
+// ParseCondition reads "low > 0.3", "change < -0.1" or "cusum".
+func ParseCondition(text string) (Condition, error) {
+	fields := strings.Fields(strings.NewReplacer("<", " < ", ">", " > ").Replace(text))
+	if len(fields) == 1 && fields[0] == string(CUSUM) {
+		return Condition{Quantity: CUSUM}, nil
+	}
+	if len(fields) != 3 || fields[1] != "<" && fields[1] != ">" || fields[0] == string(CUSUM) {
+		return Condition{}, fmt.Errorf("%q is not a condition such as low > 0.3, high < 0.1, change > 0.05 or cusum", text)
+	}
+	c := Condition{Quantity: Quantity(fields[0]), Above: fields[1] == ">"}
+	known := false
+	for _, q := range quantities {
+		known = known || q == c.Quantity
+	}
+	if !known {
+		return c, fmt.Errorf("%q: there is no %q; there are %v", text, fields[0], quantities)
+	}
+	value, err := strconv.ParseFloat(fields[2], 64)
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return c, fmt.Errorf("%q: %q is not a number", text, fields[2])
+	}
+	c.Value = value
+	return c, nil
+}
+
+// String is the form that ParseCondition reads.
+func (c Condition) String() string {
+	if c.Quantity == CUSUM {
+		return string(CUSUM)
+	}
+	return fmt.Sprintf("%s %s %s", c.Quantity, c.sign(), strconv.FormatFloat(c.Value, 'g', -1, 64))
+}
+
+func (c Condition) sign() string {
+	if c.Above {
+		return ">"
+	}
+	return "<"
+}
+
+// beyond reports whether x is on the alert's side of value.
+func (c Condition) beyond(x, value float64) bool {
+	if c.Above {
+		return x > value
+	}
+	return x < value
+}
+
+// Rule says when alerts of some communities and classes fire. Times are of the log.
+type Rule struct {
+	Name        string            `json:"name"`
+	Communities []string          `json:"communities"`      // names or patterns with * and ?; none is every one
+	Classes     []string          `json:"classes"`          // the same for classes
+	Method      string            `json:"method,omitempty"` // empty: the first that is published
+	When        Condition         `json:"when"`
+	Recover     *float64          `json:"recover,omitempty"` // where it ends; nil: where it began, CUSUM: 0
+	Over        time.Duration     `json:"over,omitempty"`    // Change: since when
+	Drift       float64           `json:"drift,omitempty"`   // CUSUM: k; < 0 is 0.5
+	Threshold   float64           `json:"threshold,omitempty"`
+	Every       time.Duration     `json:"every,omitempty"` // evaluated once in each; 0: at each new estimate
+	For         time.Duration     `json:"for,omitempty"`   // the condition must hold so long
+	AtLeast     int               `json:"at_least,omitempty"`
+	Of          int               `json:"of,omitempty"`
+	NoData      NoData            `json:"no_data"`                 // empty: keep
+	NoDataAfter time.Duration     `json:"no_data_after,omitempty"` // 0: an old estimate is as good as a new one
+	Suppress    []string          `json:"suppress"`                // flags; nil: thin, mixed-model, model-switching
+	Labels      map[string]string `json:"labels,omitempty"`        // passed on
+}
+
+// WithDefaults returns the rule with every default filled in.
+func (r Rule) WithDefaults() Rule {
+	if len(r.Communities) == 0 {
+		r.Communities = []string{"*"}
+	}
+	if len(r.Classes) == 0 {
+		r.Classes = []string{"*"}
+	}
+	if r.NoData == "" {
+		r.NoData = NoDataKeep
+	}
+	if r.Suppress == nil {
+		r.Suppress = suppressDefault
+	}
+	if r.When.Quantity == CUSUM {
+		if r.Drift < 0 {
+			r.Drift = driftDefault
+		}
+		if r.Threshold == 0 {
+			r.Threshold = thresholdDefault
+		}
+		if r.Every == 0 {
+			r.Every = everyDefault
+		}
+	}
+	return r
+}
+
+// recovery is the value at which a firing alert stops to hold.
+func (r *Rule) recovery() float64 {
+	switch {
+	case r.Recover != nil:
+		return *r.Recover
+	case r.When.Quantity == CUSUM:
+		return 0
+	}
+	return r.When.Value
+}

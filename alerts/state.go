@@ -1,0 +1,67 @@
+package alerts
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// format is the version of the saved state.
+const format = 1
+
+// saved is the state of an engine, with the rules that made it.
+type saved struct {
+	Format  int      `json:"format"`
+	Classes []string `json:"classes"`
+	Rules   []Rule   `json:"rules"`
+	Alerts  []*alert `json:"alerts"`
+	Dropped uint64   `json:"dropped,omitempty"`
+	Fresh   bool     `json:"fresh,omitempty"`
+}
+
+// encode is how rules and state are written; plain fields cannot fail.
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("alerts: " + err.Error())
+	}
+	return data
+}
+
+// Save returns the state. The same states have the same bytes.
+func (e *Engine) Save() []byte {
+	gone := func(a *alert) bool { return a.rule == nil && a.State != Firing }
+	return encode(saved{
+		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Dropped: e.dropped, Fresh: e.fresh,
+		Alerts: slices.DeleteFunc(slices.Clone(e.list), gone),
+	})
+}
+
+// Restore returns an engine with the state that Save returned, under the rules
+// that were in force then; Configure sets others. Pipeline and methods are taken
+// from c. The engine goes on as the one that was saved would have.
+func Restore(c Config, data []byte) (*Engine, error) {
+	var s saved
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("alerts: restore: %w", err)
+	}
+	if s.Format != format {
+		return nil, fmt.Errorf("alerts: restore: format %d, this one reads %d", s.Format, format)
+	}
+	e := &Engine{list: s.Alerts, dropped: s.Dropped, fresh: s.Fresh}
+	e.config = Config{Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules}
+	for _, a := range e.list {
+		if a.Class < 0 || a.Class >= len(s.Classes) {
+			return nil, fmt.Errorf("alerts: restore: class %d of %d", a.Class, len(s.Classes))
+		}
+		at := slices.IndexFunc(e.config.Rules, func(r Rule) bool { return r.Name == a.Rule })
+		if a.Gone == "" && at < 0 {
+			return nil, fmt.Errorf("alerts: restore: no rule %q", a.Rule)
+		}
+		if a.Gone == "" {
+			a.rule, a.at = &e.config.Rules[at], at
+		}
+	}
+	e.index()
+	return e, nil
+}

@@ -1,0 +1,153 @@
+package alerts
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+
+	"gqlstream/quant"
+)
+
+// Limits of a configuration.
+const (
+	RulesMax    = 1000
+	nameMax     = 128     // bytes of a rule's name
+	windowMax   = 64      // evaluations that AtLeast counts among
+	changeCells = 60      // cells of the grid on which a change remembers the past
+	AlertsMax   = 100_000 // rule, community and class together
+)
+
+// labelName is what Prometheus takes as the name of a label.
+var labelName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]*$`)
+
+// reservedLabels are those that delivery sets.
+var reservedLabels = []string{"alertname", "rule", "community", "class", "method", "pipeline"}
+
+// Config is what an Engine evaluates.
+type Config struct {
+	Pipeline string
+	Classes  []string // names, in the order of the estimates
+	Methods  []string // published; the first is the default of a rule
+	Rules    []Rule
+}
+
+// Validate reports every violation at once.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Rules) > RulesMax {
+		errs = append(errs, fmt.Errorf("alerts: %d rules, at most %d", len(c.Rules), RulesMax))
+	}
+	seen := map[string]bool{}
+	for i, r := range c.Rules {
+		where := fmt.Sprintf("alerts[%d]", i)
+		if r.Name != "" {
+			where += fmt.Sprintf(" %q", r.Name)
+		}
+		bad := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf(where+": "+format, args...))
+		}
+		switch {
+		case r.Name == "" || len(r.Name) > nameMax:
+			bad("name: want 1 to %d bytes", nameMax)
+		case seen[r.Name]:
+			bad("name: another rule has it")
+		}
+		seen[r.Name] = true
+		r.WithDefaults().validate(c, bad)
+	}
+	return errors.Join(errs...)
+}
+
+func (r Rule) validate(c Config, bad func(string, ...any)) {
+	for _, pattern := range r.Communities {
+		if pattern == "" {
+			bad("communities: one is empty")
+		}
+	}
+	for _, pattern := range r.Classes {
+		if !slices.ContainsFunc(c.Classes, func(name string) bool { return matches(pattern, name) }) {
+			bad("classes: %q is none of %v", pattern, c.Classes)
+		}
+	}
+	if r.Method != "" && !slices.Contains(c.Methods, r.Method) {
+		bad("method: %q is not published; %v are, see estimates", r.Method, c.Methods)
+	}
+	r.validateCondition(bad)
+	r.validateTimes(bad)
+	if (r.AtLeast != 0 || r.Of != 0) && (r.AtLeast < 1 || r.Of < r.AtLeast || r.Of > windowMax) {
+		bad("at_least %d of %d: want both, 1 <= at_least <= of <= %d", r.AtLeast, r.Of, windowMax)
+	}
+	if !slices.Contains([]NoData{NoDataKeep, NoDataAlert, NoDataOK}, r.NoData) {
+		bad("no_data: %q is none of keep, alert, ok", r.NoData)
+	}
+	for _, flag := range r.Suppress {
+		if !knownFlag(flag) {
+			bad("suppress: there is no flag %q", flag)
+		}
+	}
+	for key := range r.Labels {
+		if !labelName.MatchString(key) || slices.Contains(reservedLabels, key) {
+			bad("labels: %q is not a free name of letters, digits and _", key)
+		}
+	}
+}
+
+func knownFlag(name string) bool {
+	return name == FlagModelSwitching ||
+		slices.ContainsFunc(quant.FlagDocs(), func(d quant.FlagDoc) bool { return d.Name == name })
+}
+
+// validateCondition checks what the detector of the rule needs, and that it gets
+// nothing else.
+func (r Rule) validateCondition(bad func(string, ...any)) {
+	value := r.When.Value
+	switch r.When.Quantity {
+	case "":
+		bad("when: missing; low > 0.3, say")
+	case CUSUM:
+		if !(r.Threshold > 0) || math.IsInf(r.Threshold, 0) || !(r.Drift >= 0) || math.IsInf(r.Drift, 0) {
+			bad("cusum: threshold %v and drift %v: want more than 0, and 0 or more", r.Threshold, r.Drift)
+		}
+		if x := r.recovery(); !(x >= 0 && x < r.Threshold) {
+			bad("recover: %v is not between 0 and the threshold %v", x, r.Threshold)
+		}
+		if r.Of != 0 {
+			bad("at_least: a cusum counts by itself")
+		}
+	case Change:
+		if !(math.Abs(value) <= 1) {
+			bad("when: a change is between -1 and 1")
+		}
+	default:
+		if !(value >= 0 && value <= 1) {
+			bad("when: a share is between 0 and 1")
+		}
+	}
+	if r.When.Quantity != CUSUM {
+		if r.Threshold != 0 || r.Drift > 0 {
+			bad("threshold and drift are of cusum; the others have theirs in when")
+		}
+		if x := r.recovery(); math.IsNaN(x) || r.When.beyond(x, value) {
+			bad("recover: %v is beyond %s already: the alert would end as it begins", x, r.When)
+		}
+	}
+	if (r.When.Quantity == Change) != (r.Over != 0) {
+		bad("over: needed by change, and by nothing else")
+	}
+}
+
+func (r Rule) validateTimes(bad func(string, ...any)) {
+	for _, d := range []struct {
+		key   string
+		value int64
+	}{{"for", int64(r.For)}, {"every", int64(r.Every)}, {"no_data_after", int64(r.NoDataAfter)}, {"over", int64(r.Over)}} {
+		if d.value < 0 {
+			bad("%s: negative", d.key)
+		}
+	}
+	if r.Over > 0 && r.Over < changeCells {
+		bad("over: %v is too short", r.Over)
+	}
+}
