@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"quant":        {},
 	"alerts":       {"quant"},
 	"sinks":        {"quant", "alerts"},
-	"sinks/notify": {"quant", "alerts"},
+	"sinks/notify": {"alerts", "sinks"},
 	"sinks/web":    {"quant", "sinks", "alerts"},
 
 	"graphstore/rule":          {"ingest/event"},

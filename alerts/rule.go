@@ -37,10 +37,6 @@ const (
 	NoDataOK    NoData = "ok"    // as if it did not
 )
 
-// FlagModelSwitching is on estimates while one model version takes over from
-// another.
-const FlagModelSwitching = "model-switching"
-
 // Defaults of a Rule.
 const (
 	driftDefault     = 0.5
@@ -49,7 +45,7 @@ const (
 )
 
 // suppressDefault are the flags under which values decide nothing.
-var suppressDefault = []string{quant.FlagThin, quant.FlagMixedModel, FlagModelSwitching}
+var suppressDefault = []string{quant.FlagThin, quant.FlagMixedModel, quant.FlagModelSwitching}
 
 // Condition is a comparison with a number; a CUSUM has neither.
 type Condition struct {

@@ -95,8 +95,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 }
 
 func knownFlag(name string) bool {
-	return name == FlagModelSwitching ||
-		slices.ContainsFunc(quant.FlagDocs(), func(d quant.FlagDoc) bool { return d.Name == name })
+	return slices.ContainsFunc(quant.FlagDocs(), func(d quant.FlagDoc) bool { return d.Name == name })
 }
 
 // validateCondition checks what the detector of the rule needs, and that it gets

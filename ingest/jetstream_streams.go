@@ -18,19 +18,24 @@ type StreamNames struct {
 	Quarantine string // what was refused; gqlq.<kind>
 	Estimates  string // what is published; gqlest.estimate.<community>
 	Latest     string // key-value bucket with the latest estimate of each community
+	Alerts     string // beginnings and ends of alerts; gqlest.alert.<rule>.<community>
 }
 
 // DefaultStreamNames returns the names that are used without configuration.
 func DefaultStreamNames() StreamNames {
 	return StreamNames{
 		Log: "GQL", Quarantine: "GQL_QUARANTINE", Estimates: "GQL_ESTIMATES", Latest: "gql_estimates",
+		Alerts: "GQL_ALERTS",
 	}
 }
 
 // Subjects outside the log.
 const (
 	QuarantineSubjects = "gqlq.>"
-	EstimateSubjects   = "gqlest.>"
+	EstimateSubjects   = "gqlest.estimate.>"
+	AlertSubjects      = "gqlest.alert.>"
+
+	estimateSubjectsOnce = "gqlest.>" // of GQL_ESTIMATES before there were alerts
 )
 
 // Settings of the streams that EnsureStreams creates.
@@ -39,6 +44,7 @@ const (
 	quarantineBytesMax = 256 << 20
 	quarantineAgeMax   = 30 * 24 * time.Hour // its originals are in the log; people's data must not pile up
 	estimatesBytesMax  = 1 << 30
+	alertsBytesMax     = 64 << 20
 	streamBytesMin     = 1 << 20
 )
 
@@ -54,10 +60,28 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, names StreamName
 	}
 	for _, config := range []jetstream.StreamConfig{
 		quarantineConfig(names.Quarantine), estimatesConfig(names.Estimates), latestConfig(names.Latest),
+		alertsConfig(names.Alerts),
 	} {
-		if _, err := ensureStream(ctx, js, config); err != nil {
+		stream, err := ensureStream(ctx, js, config)
+		if err != nil {
 			return err
 		}
+		if err := narrowSubjects(ctx, js, stream.CachedInfo().Config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// narrowSubjects makes room for the subjects of alerts in a stream of estimates that
+// was made before there were any.
+func narrowSubjects(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig) error {
+	if len(config.Subjects) != 1 || config.Subjects[0] != estimateSubjectsOnce {
+		return nil
+	}
+	config.Subjects = []string{EstimateSubjects}
+	if _, err := js.UpdateStream(ctx, config); err != nil {
+		return fmt.Errorf("ingest: stream %s: subjects %s: %w", config.Name, EstimateSubjects, err)
 	}
 	return nil
 }
@@ -113,6 +137,21 @@ func estimatesConfig(name string) jetstream.StreamConfig {
 		PersistMode: jetstream.AsyncPersistMode,
 		Discard:     jetstream.DiscardOld,
 		MaxBytes:    estimatesBytesMax,
+		Duplicates:  dedupeWindow,
+		AllowDirect: true,
+	}
+}
+
+// alertsConfig is durable as the log is: alerts are few, and delivery reads them
+// from here.
+func alertsConfig(name string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        name,
+		Description: "gqlstream: beginnings and ends of alerts",
+		Subjects:    []string{AlertSubjects},
+		Storage:     jetstream.FileStorage,
+		Discard:     jetstream.DiscardOld,
+		MaxBytes:    alertsBytesMax,
 		Duplicates:  dedupeWindow,
 		AllowDirect: true,
 	}

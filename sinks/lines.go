@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"gqlstream/alerts"
 	"gqlstream/quant"
 )
 
@@ -121,8 +122,26 @@ func (s *Lines) Write(_ context.Context, estimates []quant.Estimate) error {
 				estimates[i].Community, estimates[i].Position, err)
 		}
 	}
+	return s.flush()
+}
+
+// WriteAlerts writes what began and ended at one position, in a file that holds
+// nothing else.
+func (s *Lines) WriteAlerts(transitions []alerts.Transition) error {
+	for i := range transitions {
+		if transitions[i].Position <= s.until {
+			continue
+		}
+		if err := s.encode.Encode(&transitions[i]); err != nil {
+			return fmt.Errorf("sinks: alert %s: %w", transitions[i].ID, err)
+		}
+	}
+	return s.flush()
+}
+
+func (s *Lines) flush() error {
 	if err := s.buffer.Flush(); err != nil {
-		return fmt.Errorf("sinks: write estimates: %w", err)
+		return fmt.Errorf("sinks: write lines: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,212 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"gqlstream/alerts"
+)
+
+// Rules of what an Alertmanager is told.
+const (
+	resolvedKept  = 15 * time.Minute // an end is told again so long
+	endsAfter     = 4                // times ResendEvery: when Alertmanager forgets by itself
+	batchMax      = 500              // alerts in a request
+	labelBytesMax = 1024
+	amRetryWait   = 5 * time.Second
+)
+
+// posted is an alert as POST /api/v2/alerts takes it.
+type posted struct {
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	StartsAt     time.Time         `json:"startsAt"`
+	EndsAt       time.Time         `json:"endsAt"`
+	GeneratorURL string            `json:"generatorURL,omitempty"`
+}
+
+// ended is an alert that has ended not long ago.
+type ended struct {
+	alerts.Transition
+	at time.Time // wall clock
+}
+
+// manager tells one Alertmanager what fires. Its goroutine owns it but for what mu
+// guards and the counters.
+type manager struct {
+	config Alertmanager
+	link   string
+	token  string
+	client *http.Client
+	log    *slog.Logger
+	wake   chan struct{} // capacity 1
+	counters
+
+	mu     sync.Mutex
+	firing []alerts.Alert
+	ended  map[string]ended // by alert
+}
+
+func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error) {
+	m = m.withDefaults()
+	out := &manager{
+		config: m, link: link, client: newClient(m.Timeout, m.Private), log: log,
+		wake: make(chan struct{}, 1), ended: map[string]ended{},
+	}
+	if m.TokenFile != "" {
+		token, err := readSecret(m.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("notify: alertmanager %s: token: %w", m.Name, err)
+		}
+		out.token = string(token)
+	}
+	return out, nil
+}
+
+// set replaces what fires, and remembers what has just ended.
+func (m *manager) set(active []alerts.Alert, transitions []alerts.Transition, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.firing = m.firing[:0]
+	for _, a := range active {
+		if a.State == alerts.Firing && m.config.Wants(a.Rule) {
+			m.firing = append(m.firing, a)
+			delete(m.ended, a.Alert)
+		}
+	}
+	changed := false
+	for _, t := range transitions {
+		if !m.config.Wants(t.Rule) {
+			continue
+		}
+		changed = true
+		if t.State == alerts.Resolved {
+			m.ended[t.Alert] = ended{t, now}
+		}
+	}
+	m.depth.Store(uint64(len(m.firing) + len(m.ended)))
+	if changed {
+		select {
+		case m.wake <- struct{}{}:
+		default: // it is awake
+		}
+	}
+}
+
+// take returns what there is to tell, and forgets what ended long ago.
+func (m *manager) take(now time.Time) (out []posted) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.firing {
+		out = append(out, m.describe(&a.Transition, a.Now, now, now.Add(endsAfter*m.config.ResendEvery)))
+	}
+	for key, e := range m.ended {
+		if now.Sub(e.at) > resolvedKept {
+			delete(m.ended, key)
+			continue
+		}
+		out = append(out, m.describe(&e.Transition, e.Reason, now, e.at))
+	}
+	m.depth.Store(uint64(len(m.firing) + len(m.ended)))
+	return out
+}
+
+// describe writes an alert for Alertmanager. Labels name it and never change while
+// it fires; figures are annotations.
+func (m *manager) describe(t *alerts.Transition, now string, at, ends time.Time) posted {
+	labels := map[string]string{}
+	for key, value := range t.Labels {
+		labels[key] = value
+	}
+	for key, value := range map[string]string{
+		"alertname": t.Rule, "rule": t.Rule, "community": t.Community, "class": t.Class,
+		"method": t.Method, "pipeline": t.Pipeline,
+	} {
+		if value != "" { // Alertmanager refuses empty ones
+			labels[key] = clean(value)
+		}
+	}
+	out := posted{
+		Labels: labels, StartsAt: at, EndsAt: ends,
+		Annotations: map[string]string{
+			"summary": clean(fmt.Sprintf("%s: %s of %s: %s", t.Rule, t.Class, t.Community, now)),
+			"reason":  clean(now), "point": fmt.Sprint(t.Point), "low": fmt.Sprint(t.Low), "high": fmt.Sprint(t.High),
+			"id": t.ID, "position": fmt.Sprint(t.Position),
+		},
+	}
+	if since, err := time.Parse(time.RFC3339Nano, t.Since); err == nil && since.Before(ends) {
+		out.StartsAt = since // a log whose time runs ahead of the clock would end before it starts
+	}
+	if out.StartsAt.After(ends) {
+		out.StartsAt = ends
+	}
+	if m.link != "" {
+		out.GeneratorURL = strings.TrimSuffix(m.link, "/") + "/#/c/" + url.PathEscape(t.Community)
+	}
+	return out
+}
+
+// clean makes a text fit for a label.
+func clean(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > labelBytesMax {
+		text = strings.ToValidUTF8(text[:labelBytesMax], "")
+	}
+	return text
+}
+
+// run tells until ctx ends; once stop is closed, once more.
+func (m *manager) run(ctx context.Context, stop <-chan struct{}) {
+	wait := time.NewTimer(m.config.ResendEvery)
+	defer wait.Stop()
+	for ctx.Err() == nil {
+		closing := false
+		select {
+		case <-m.wake:
+		case <-wait.C:
+		case <-stop:
+			closing = true
+		case <-ctx.Done():
+			return
+		}
+		again := m.config.ResendEvery
+		if m.tell(ctx) != nil {
+			again = min(again, amRetryWait)
+		}
+		if closing {
+			return
+		}
+		wait.Reset(again)
+	}
+}
+
+// tell posts everything once.
+func (m *manager) tell(ctx context.Context) error {
+	list := m.take(time.Now())
+	for len(list) > 0 {
+		n := min(len(list), batchMax)
+		body, err := json.Marshal(list[:n])
+		if err == nil {
+			header := http.Header{}
+			if m.token != "" {
+				header.Set("Authorization", "Bearer "+m.token)
+			}
+			err = post(ctx, m.client, strings.TrimSuffix(m.config.URL, "/")+"/api/v2/alerts", header, body)
+		}
+		if err != nil {
+			m.count(outcomeFailed, err)
+			m.log.Warn("alertmanager: will be told again", "alertmanager", m.config.Name, "error", err)
+			return err
+		}
+		m.count(outcomeDelivered, nil)
+		list = list[n:]
+	}
+	return nil
+}

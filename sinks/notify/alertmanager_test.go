@@ -1,0 +1,139 @@
+package notify
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"gqlstream/alerts"
+)
+
+// postable is postableAlert of Alertmanager's api/v2/openapi.yaml. There is no
+// Alertmanager here: the test holds what is posted against that shape and against
+// the rules of its Alert.Validate.
+type postable struct {
+	StartsAt     *time.Time        `json:"startsAt"`
+	EndsAt       *time.Time        `json:"endsAt"`
+	Annotations  map[string]string `json:"annotations"`
+	Labels       map[string]string `json:"labels"`
+	GeneratorURL string            `json:"generatorURL"`
+}
+
+var promLabel = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+
+// alertsOf reads a request as Alertmanager does.
+func alertsOf(t *testing.T, r received) []postable {
+	t.Helper()
+	if r.path != "/am/api/v2/alerts" || r.header.Get("Content-Type") != "application/json" {
+		t.Fatalf("path %s, type %s", r.path, r.header.Get("Content-Type"))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(r.body))
+	decoder.DisallowUnknownFields()
+	var list []postable
+	if err := decoder.Decode(&list); err != nil {
+		t.Fatalf("%s: %v", r.body, err)
+	}
+	for _, a := range list {
+		if a.StartsAt == nil || a.StartsAt.IsZero() || a.EndsAt == nil || a.EndsAt.Before(*a.StartsAt) || len(a.Labels) == 0 {
+			t.Fatalf("not valid: %s", r.body)
+		}
+		for name, value := range a.Labels {
+			if !promLabel.MatchString(name) || value == "" {
+				t.Fatalf("label %s=%q", name, value)
+			}
+		}
+	}
+	return list
+}
+
+func active(n int) alerts.Alert {
+	return alerts.Alert{Transition: transition(n, alerts.Firing), Now: "low 0.4"}
+}
+
+// What fires must be told again while it fires, with an end in the future, and its
+// end told when it comes.
+func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
+	_, js := broker(t)
+	r := listen(t, func(n int, w http.ResponseWriter) {
+		if n == 1 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	targets := start(t, js, Config{Link: "https://gql.example.com/", Alertmanagers: []Alertmanager{{
+		Name: "am", URL: r.URL + "/am/", ResendEvery: time.Second, Private: true, TokenFile: secretFile(t, "a token of some length"),
+	}}})
+	targets.Set([]alerts.Alert{active(1)}, []alerts.Transition{transition(1, alerts.Firing)})
+	var first map[string]string
+	for range 3 { // the first answer was an error
+		got := r.next(t)
+		if got.header.Get("Authorization") != "Bearer a token of some length" {
+			t.Errorf("authorization %q", got.header.Get("Authorization"))
+		}
+		list := alertsOf(t, got)
+		if len(list) != 1 || list[0].EndsAt.Before(time.Now()) || list[0].GeneratorURL != "https://gql.example.com/#/c/x%2Fy" {
+			t.Fatalf("%+v", list)
+		}
+		if first == nil {
+			first = list[0].Labels
+		}
+		if fmt.Sprint(list[0].Labels) != fmt.Sprint(first) || first["alertname"] != "r" || first["severity"] != "page" || first["class"] != "left" {
+			t.Errorf("labels %v", list[0].Labels)
+		}
+	}
+	targets.Set(nil, []alerts.Transition{transition(9, alerts.Resolved)})
+	for {
+		list := alertsOf(t, r.next(t))
+		if len(list) == 1 && !list[0].EndsAt.After(time.Now()) {
+			if fmt.Sprint(list[0].Labels) != fmt.Sprint(first) {
+				t.Errorf("labels %v at the end, %v before", list[0].Labels, first)
+			}
+			break
+		}
+	}
+	targets.Close()
+	if s := targets.Stats()[0]; s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 3 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// A log whose time is not the clock's, names that are no labels and many alerts must
+// all make valid requests.
+func TestAnyAlertMakesAValidRequest(t *testing.T) {
+	_, js := broker(t)
+	r := listen(t, nil)
+	targets := start(t, js, Config{Alertmanagers: []Alertmanager{{Name: "am", URL: r.URL + "/am", Private: true}}})
+	var list []alerts.Alert
+	for i := range batchMax + 1 {
+		a := active(i % 50)
+		a.Alert, a.Community = fmt.Sprint(i), fmt.Sprintf("c%d\xff\n\"", i)
+		switch i % 3 {
+		case 0:
+			a.Since = "2999-01-01T00:00:00Z"
+		case 1:
+			a.Since, a.Method = "", ""
+		}
+		list = append(list, a)
+	}
+	end := transition(3, alerts.Resolved)
+	end.Since = "2999-01-01T00:00:00Z"
+	targets.Set(list, []alerts.Transition{end})
+	if a, b := len(alertsOf(t, r.next(t))), len(alertsOf(t, r.next(t))); a != batchMax || b != 2 {
+		t.Errorf("%d and %d alerts in the requests", a, b)
+	}
+}
+
+func TestEndsAreForgottenAfterAWhile(t *testing.T) {
+	m, err := openManager(Alertmanager{Name: "am", URL: "http://x"}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	m.set(nil, []alerts.Transition{transition(1, alerts.Resolved)}, now)
+	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 || len(m.ended) != 0 {
+		t.Error("an end is told for too short or too long")
+	}
+}

@@ -1,0 +1,167 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Limits of an attempt.
+const (
+	timeoutDefault = 10 * time.Second
+	answerBytesMax = 64 << 10
+	answerShownMax = 200 // bytes of an answer in an error
+	secretBytesMin = 16
+	secretBytesMax = 4096
+	idleConnsMax   = 2
+	idleConnWait   = 90 * time.Second
+)
+
+// ErrAddress is matched when a name leads to an address that is not public.
+var ErrAddress = errors.New("the address is not a public one; set allow_private if it is meant")
+
+// special are the ranges beyond those that net/netip knows which are not public.
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
+	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
+}
+
+// public reports whether an address belongs to the public internet.
+func public(a netip.Addr) bool {
+	a = a.Unmap()
+	if !a.IsValid() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
+		return false
+	}
+	for _, p := range special {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkAddress is called with the address that is about to be dialled, after its
+// name was resolved: a name that leads elsewhere the second time gains nothing.
+func checkAddress(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%s: %w", address, ErrAddress)
+	}
+	if !public(at.Addr()) {
+		return fmt.Errorf("%v: %w", at.Addr(), ErrAddress)
+	}
+	return nil
+}
+
+// newClient returns a client that goes to public addresses only, unless private.
+func newClient(timeout time.Duration, private bool) *http.Client {
+	dialer := &net.Dialer{Timeout: timeout}
+	if !private {
+		dialer.Control = checkAddress
+	}
+	return &http.Client{
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout,
+			MaxResponseHeaderBytes: answerBytesMax, MaxIdleConns: idleConnsMax, IdleConnTimeout: idleConnWait,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		},
+	}
+}
+
+// post sends a body and returns nil when the answer is a good one.
+func post(ctx context.Context, client *http.Client, to string, header http.Header, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header = header
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "gqlstream")
+	answer, err := client.Do(request)
+	if err != nil {
+		return hideURL(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
+	if answer.StatusCode/100 == 2 {
+		return nil // what it says does not matter, nor whether it says it all
+	}
+	if len(text) > answerShownMax {
+		text = text[:answerShownMax]
+	}
+	if answer.StatusCode/100 == 3 {
+		return fmt.Errorf("the answer is %s, and redirects are not followed", answer.Status)
+	}
+	if err != nil {
+		return fmt.Errorf("the answer is %s", answer.Status)
+	}
+	return fmt.Errorf("the answer is %s: %q", answer.Status, text)
+}
+
+// hideURL takes the address out of an error: its path may hold a secret.
+func hideURL(err error) error {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		return outer.Err
+	}
+	return err
+}
+
+// checkURL reports what is wrong with the address of a target.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return errors.New("it is not an address") // the error would repeat it
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("scheme %q is neither http nor https", u.Scheme)
+	case u.Hostname() == "":
+		return errors.New("it has no host")
+	case u.User != nil:
+		return errors.New("it holds a password; use a file")
+	case u.Fragment != "":
+		return errors.New("it has a fragment")
+	}
+	return nil
+}
+
+// readSecret reads a file that nobody else may read.
+func readSecret(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %#o, others can read it: chmod 600 it", path, info.Mode().Perm())
+	}
+	if info.Size() > secretBytesMax {
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", path, info.Size(), secretBytesMax)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	secret := []byte(strings.TrimSpace(string(data)))
+	if len(secret) < secretBytesMin {
+		return nil, fmt.Errorf("the secret in %s has %d bytes, want %d or more, such as the output of 'openssl rand -hex 32'",
+			path, len(secret), secretBytesMin)
+	}
+	return secret, nil
+}

@@ -1,0 +1,187 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/alerts"
+	"gqlstream/sinks"
+)
+
+// Outcomes of an attempt.
+const (
+	outcomeDelivered = "delivered"
+	outcomeFailed    = "failed"  // and will be tried again
+	outcomeDropped   = "dropped" // after Webhook.RetryFor
+	outcomeSkipped   = "skipped" // older than Webhook.MaxAge
+)
+
+// closeWaitMax is how long Close lets the targets finish.
+const closeWaitMax = 5 * time.Second
+
+// consumerPrefix begins the names of the consumers of webhooks.
+const consumerPrefix = "webhook-"
+
+// counters are what a target says of itself to other goroutines.
+type counters struct {
+	mu       sync.Mutex
+	outcomes map[string]uint64
+	last     string // error of the last attempt; empty when it went well
+	depth    atomic.Uint64
+}
+
+func (c *counters) count(outcome string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outcomes == nil {
+		c.outcomes = map[string]uint64{}
+	}
+	c.outcomes[outcome]++
+	c.last = ""
+	if err != nil {
+		c.last = err.Error()
+	}
+}
+
+// Stats are the figures of one target.
+type Stats struct {
+	Name     string // webhook/NAME or alertmanager/NAME
+	Outcomes map[string]uint64
+	Depth    uint64 // transitions that wait, or alerts that are told
+	Error    string // of the last attempt
+}
+
+func (c *counters) stats(name string) Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := Stats{Name: name, Outcomes: map[string]uint64{}, Depth: c.depth.Load(), Error: c.last}
+	for outcome, n := range c.outcomes {
+		s.Outcomes[outcome] = n
+	}
+	return s
+}
+
+// Targets are all who are told. Set, Stats and Close may be called from one
+// goroutine, which need not be the one that called Start.
+type Targets struct {
+	hooks    []*hook
+	managers []*manager
+	stop     chan struct{}
+	cancel   context.CancelFunc
+	wait     sync.WaitGroup
+	once     sync.Once
+}
+
+// Start begins to deliver what is in the stream of alerts, from where each webhook
+// was, and what Set says. Consumers of webhooks that are not configured any more are
+// removed, with what they had not delivered.
+func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Config, log *slog.Logger) (*Targets, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	stream, err := js.Stream(ctx, streamName)
+	if err != nil {
+		return nil, fmt.Errorf("notify: stream %s: %w", streamName, err)
+	}
+	t := &Targets{stop: make(chan struct{})}
+	for _, m := range c.Alertmanagers {
+		opened, err := openManager(m, c.Link, log)
+		if err != nil {
+			return nil, err
+		}
+		t.managers = append(t.managers, opened)
+	}
+	kept := map[string]bool{}
+	for _, w := range c.Webhooks {
+		opened, err := openHook(ctx, stream, w, log)
+		if err != nil {
+			return nil, err
+		}
+		t.hooks = append(t.hooks, opened)
+		kept[consumerName(w.Name)] = true
+	}
+	if err := removeOthers(ctx, stream, kept); err != nil {
+		return nil, fmt.Errorf("notify: stream %s: %w", streamName, err)
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t.cancel = cancel
+	for _, h := range t.hooks {
+		t.wait.Go(func() { h.run(running, t.stop) })
+	}
+	for _, m := range t.managers {
+		t.wait.Go(func() { m.run(running, t.stop) })
+	}
+	return t, nil
+}
+
+// removeOthers deletes the consumers of webhooks but those named.
+func removeOthers(ctx context.Context, stream jetstream.Stream, kept map[string]bool) error {
+	names := stream.ConsumerNames(ctx)
+	var gone []string
+	for name := range names.Name() {
+		if strings.HasPrefix(name, consumerPrefix) && !kept[name] {
+			gone = append(gone, name)
+		}
+	}
+	if err := names.Err(); err != nil {
+		return err
+	}
+	for _, name := range gone {
+		if err := stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Set says what fires, and what has just begun or ended. It never waits for anyone.
+func (t *Targets) Set(active []alerts.Alert, transitions []alerts.Transition) {
+	now := time.Now()
+	for _, m := range t.managers {
+		m.set(active, transitions, now)
+	}
+}
+
+// NeedsActive reports whether anyone listens to Set.
+func (t *Targets) NeedsActive() bool { return len(t.managers) > 0 }
+
+// Stats returns the figures of every target.
+func (t *Targets) Stats() (out []Stats) {
+	for _, h := range t.hooks {
+		out = append(out, h.stats("webhook/"+h.config.Name))
+	}
+	for _, m := range t.managers {
+		out = append(out, m.stats("alertmanager/"+m.config.Name))
+	}
+	return out
+}
+
+// Close lets the targets deliver what there is for up to five seconds, and ends
+// them. What a webhook has not got then waits in its queue.
+func (t *Targets) Close() error {
+	t.once.Do(func() {
+		close(t.stop)
+		timer := time.AfterFunc(closeWaitMax, t.cancel)
+		t.wait.Wait()
+		timer.Stop()
+		t.cancel()
+		for _, h := range t.hooks {
+			h.client.CloseIdleConnections()
+		}
+		for _, m := range t.managers {
+			m.client.CloseIdleConnections()
+		}
+	})
+	return nil
+}
+
+// consumerName is a name as a consumer may have it.
+func consumerName(webhook string) string { return consumerPrefix + sinks.Token(webhook) }

@@ -1,0 +1,221 @@
+package notify
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/alerts"
+)
+
+// Headers of a webhook, as the Standard Webhooks specification names them.
+const (
+	HeaderID        = "Webhook-Id"
+	HeaderTimestamp = "Webhook-Timestamp"
+	HeaderSignature = "Webhook-Signature"
+)
+
+// Pauses of a webhook.
+const (
+	retryWaitMin = time.Second
+	retryWaitMax = 5 * time.Minute
+	fetchWaitMax = 5 * time.Second
+	fetchWaitMin = 200 * time.Millisecond
+	brokenWait   = time.Second // after an error of the broker
+	ackWaitExtra = 30 * time.Second
+)
+
+// hook delivers to one webhook. Its goroutine owns it but for the counters.
+type hook struct {
+	config   Webhook
+	secret   []byte
+	client   *http.Client
+	consumer jetstream.Consumer
+	log      *slog.Logger
+	counters
+}
+
+// Sign returns the signature of a body: "v1," and the base64 form of HMAC-SHA256
+// over id, Unix seconds and body with dots between.
+func Sign(secret []byte, id string, at time.Time, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	fmt.Fprintf(mac, "%s.%d.", id, at.Unix())
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// openHook makes the consumer, or takes up the one that is there.
+func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, log *slog.Logger) (*hook, error) {
+	w = w.withDefaults()
+	h := &hook{config: w, client: newClient(w.Timeout, w.Private), log: log}
+	if w.SecretFile != "" {
+		secret, err := readSecret(w.SecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("notify: webhook %s: secret: %w", w.Name, err)
+		}
+		h.secret = secret
+	}
+	config := jetstream.ConsumerConfig{
+		Durable: consumerName(w.Name), Description: "gqlstream: webhook " + w.Name,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.Timeout + ackWaitExtra, MaxAckPending: 1,
+		DeliverPolicy: jetstream.DeliverNewPolicy, // a new target is not told of what was before it
+	}
+	consumer, err := stream.Consumer(ctx, config.Durable)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		consumer, err = stream.CreateConsumer(ctx, config)
+	} else if err == nil {
+		config.DeliverPolicy = consumer.CachedInfo().Config.DeliverPolicy
+		config.OptStartSeq = consumer.CachedInfo().Config.OptStartSeq
+		consumer, err = stream.UpdateConsumer(ctx, config)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("notify: webhook %s: %w", w.Name, err)
+	}
+	h.consumer = consumer
+	return h, nil
+}
+
+// run delivers until ctx ends, or until there is nothing left once stop is closed.
+func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
+	for ctx.Err() == nil {
+		closing := false
+		select {
+		case <-stop:
+			closing = true
+		default:
+		}
+		message, err := h.next(ctx, stop, closing)
+		switch {
+		case err == nil:
+			h.deliver(ctx, message)
+		case closing:
+			return
+		case quiet(err):
+		default:
+			pause(ctx, stop, brokenWait)
+		}
+		h.measure(ctx)
+	}
+}
+
+// next waits for the next message of the queue, not beyond stop; once that is
+// closed, only for what is there.
+func (h *hook) next(ctx context.Context, stop <-chan struct{}, closing bool) (jetstream.Msg, error) {
+	wait := fetchWaitMax
+	if closing {
+		wait = fetchWaitMin
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if !closing {
+		go func() {
+			select {
+			case <-stop:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return h.consumer.Next(jetstream.FetchContext(ctx))
+}
+
+// quiet reports whether an error only says that there was no message.
+func quiet(err error) bool {
+	return errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// deliver makes one attempt, and says to the broker what has become of the message.
+func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
+	var t alerts.Transition
+	meta, err := m.Metadata()
+	if err == nil {
+		err = json.Unmarshal(m.Data(), &t)
+	}
+	now := time.Now()
+	switch {
+	case err != nil:
+		h.drop(m, "", err)
+		return
+	case !h.config.Wants(t.Rule):
+		_ = m.Ack()
+		return
+	case h.tooOld(&t, now):
+		h.count(outcomeSkipped, nil)
+		_ = m.Ack()
+		return
+	}
+	err = h.send(ctx, t.ID, now, m.Data())
+	switch {
+	case err == nil:
+		h.count(outcomeDelivered, nil)
+		_ = m.Ack() // one that is lost makes the receiver get it twice, with its id
+	case ctx.Err() != nil:
+		_ = m.Nak()
+	case now.Sub(meta.Timestamp) > h.config.RetryFor:
+		h.drop(m, t.ID, err)
+	default:
+		h.count(outcomeFailed, err)
+		h.log.Warn("webhook: will be tried again", "webhook", h.config.Name, "id", t.ID, "try", meta.NumDelivered, "error", err)
+		_ = m.NakWithDelay(backoff(meta.NumDelivered))
+	}
+}
+
+// send makes one signed request.
+func (h *hook) send(ctx context.Context, id string, at time.Time, body []byte) error {
+	header := http.Header{}
+	header.Set(HeaderID, id)
+	header.Set(HeaderTimestamp, strconv.FormatInt(at.Unix(), 10))
+	if h.secret != nil {
+		header.Set(HeaderSignature, Sign(h.secret, id, at, body))
+	}
+	return post(ctx, h.client, h.config.URL, header, body)
+}
+
+// drop gives a message up.
+func (h *hook) drop(m jetstream.Msg, id string, err error) {
+	h.count(outcomeDropped, err)
+	h.log.Error("webhook: given up", "webhook", h.config.Name, "id", id, "error", err)
+	_ = m.Term()
+}
+
+// tooOld reports whether a transition is past MaxAge.
+func (h *hook) tooOld(t *alerts.Transition, now time.Time) bool {
+	at, err := time.Parse(time.RFC3339Nano, t.Time)
+	return h.config.MaxAge > 0 && err == nil && now.Sub(at) > h.config.MaxAge
+}
+
+// measure reads how much there is to do.
+func (h *hook) measure(ctx context.Context) {
+	info, err := h.consumer.Info(ctx)
+	if err == nil {
+		h.depth.Store(info.NumPending + uint64(info.NumAckPending))
+	}
+}
+
+// backoff is the pause after the n-th attempt.
+func backoff(n uint64) time.Duration {
+	return min(retryWaitMax, retryWaitMin<<min(max(n, 1)-1, 20))
+}
+
+// pause waits for d, or for an end.
+func pause(ctx context.Context, stop <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-stop:
+	case <-ctx.Done():
+	}
+}
