@@ -202,7 +202,7 @@ func timeText(t int64) string {
 // about reports whether the rule is about a community.
 func (r *Rule) about(community string) bool {
 	for _, pattern := range r.Communities {
-		if matches(pattern, community) {
+		if Matches(pattern, community) {
 			return true
 		}
 	}
@@ -213,7 +213,7 @@ func (r *Rule) about(community string) bool {
 func (r *Rule) classes(names []string) (out []int) {
 	for i, name := range names {
 		for _, pattern := range r.Classes {
-			if matches(pattern, name) {
+			if Matches(pattern, name) {
 				out = append(out, i)
 				break
 			}

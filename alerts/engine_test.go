@@ -282,8 +282,8 @@ func TestPatterns(t *testing.T) {
 		{`a\*`, "ab", false},
 		{"", "", true},
 	} {
-		if got := matches(c.pattern, c.name); got != c.want {
-			t.Errorf("matches(%q, %q) = %v", c.pattern, c.name, got)
+		if got := Matches(c.pattern, c.name); got != c.want {
+			t.Errorf("Matches(%q, %q) = %v", c.pattern, c.name, got)
 		}
 	}
 }

@@ -2,9 +2,9 @@ package alerts
 
 import "strings"
 
-// matches reports whether name is what pattern describes: * stands for any text, ?
+// Matches reports whether name is what pattern describes: * stands for any text, ?
 // for one byte, and a backslash takes the meaning from what follows.
-func matches(pattern, name string) bool {
+func Matches(pattern, name string) bool {
 	p, n := 0, 0
 	star, from := -1, 0 // where to go on when the text after the last * does not fit
 	for n < len(name) {

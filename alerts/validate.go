@@ -67,7 +67,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		}
 	}
 	for _, pattern := range r.Classes {
-		if !slices.ContainsFunc(c.Classes, func(name string) bool { return matches(pattern, name) }) {
+		if !slices.ContainsFunc(c.Classes, func(name string) bool { return Matches(pattern, name) }) {
 			bad("classes: %q is none of %v", pattern, c.Classes)
 		}
 	}
