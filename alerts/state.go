@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,6 +27,17 @@ func encode(v any) []byte {
 		panic("alerts: " + err.Error())
 	}
 	return data
+}
+
+// JSON is the transition as it is delivered, and as files have it.
+func (t *Transition) JSON() []byte {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false) // people read the reasons
+	if err := encoder.Encode(t); err != nil {
+		panic("alerts: " + err.Error())
+	}
+	return bytes.TrimSuffix(data.Bytes(), []byte("\n"))
 }
 
 // Save returns the state. The same states have the same bytes.

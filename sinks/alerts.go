@@ -2,8 +2,6 @@ package sinks
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/nats-io/nats.go"
 
@@ -48,12 +46,8 @@ func (s *Alerts) Write(ctx context.Context, transitions []alerts.Transition) err
 		if ordinal++; i == 0 || t.Rule != transitions[i-1].Rule || t.Community != transitions[i-1].Community {
 			ordinal = 0
 		}
-		data, err := json.Marshal(t)
-		if err != nil {
-			return fmt.Errorf("sinks: alert %s: %w", t.ID, err)
-		}
 		records = append(records, record{
-			subject: AlertSubject(t.Rule, t.Community), place: place{t.Position, ordinal}, data: data, id: t.ID,
+			subject: AlertSubject(t.Rule, t.Community), place: place{t.Position, ordinal}, data: t.JSON(), id: t.ID,
 		})
 	}
 	return s.subjects.write(ctx, records)

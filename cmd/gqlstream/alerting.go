@@ -136,11 +136,7 @@ func (p *pipeline) openAlerts(ctx context.Context, section []byte, restored bool
 		}
 		from = log.CachedInfo().State.LastSeq
 	}
-	if history.add(from, p.config.Digest(), config) {
-		if err := history.write(p.settings.State); err != nil {
-			return err
-		}
-	}
+	history.add(from, p.config.Digest(), config)
 	if p.alerts, err = restoreAlerting(section, config, history); err != nil {
 		return err
 	}

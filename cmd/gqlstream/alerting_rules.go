@@ -5,29 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"gqlstream/alerts"
 	"gqlstream/checkpoint"
 )
 
-// rulesFile is the file of the state directory with the rules and where in the log
+// alertRulesFile is the file of the state directory with the rules and where in the log
 // each set of them began to hold. With it a start goes through the log with the
 // rules that held, so that it gives the transitions that were given.
-const rulesFile = "alert-rules.json"
+const alertRulesFile = "alert-rules.json"
 
 // generationsMax bounds how many sets of rules are remembered; only those after the
 // oldest checkpoint are needed.
 const generationsMax = 256
 
-// ruleHistory is what rulesFile holds.
+// ruleHistory is what alertRulesFile holds.
 type ruleHistory struct {
 	Generations []generation `json:"generations"`
-	Dropped     int          `json:"dropped,omitempty"`
+
+	changed bool // since it was read or written
 }
 
 // generation is a set of rules. Beside them it has what they were checked against.
@@ -42,7 +41,7 @@ type generation struct {
 
 // readRules reads the file of a state directory; without one there were no rules.
 func readRules(state string) (h ruleHistory, err error) {
-	path := filepath.Join(state, rulesFile)
+	path := filepath.Join(state, alertRulesFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return h, nil
@@ -72,7 +71,7 @@ func (h *ruleHistory) add(from uint64, config string, c alerts.Config) bool {
 			return false
 		}
 	}
-	h.Generations = append(h.Generations, g)
+	h.Generations, h.changed = append(h.Generations, g), true
 	return true
 }
 
@@ -94,8 +93,12 @@ func (h *ruleHistory) first(digest string) int {
 	return n
 }
 
-// write makes the file durable: it must be there before a rule has any effect.
-func (h *ruleHistory) write(state string) error {
+// commit makes the file durable if it has changed: before a rule has any effect,
+// and not before the log is known to be the right one.
+func (h *ruleHistory) commit(state string) error {
+	if !h.changed {
+		return nil
+	}
 	if n := len(h.Generations); n > generationsMax {
 		for i := range h.Generations[:n-generationsMax] {
 			h.Generations[i].Rules, h.Generations[i].Classes = nil, nil // their numbers stay
@@ -105,16 +108,27 @@ func (h *ruleHistory) write(state string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(state, rulesFile)
-	disk := checkpoint.Disk{}
-	if err := writeFile(disk, path+".tmp", data); err != nil {
+	if err := replaceFile(filepath.Join(state, alertRulesFile), data); err != nil {
 		return fmt.Errorf("alert rules: %w", err)
 	}
-	if err := errors.Join(disk.Rename(path+".tmp", path), disk.SyncDir(state)); err != nil {
-		return fmt.Errorf("alert rules: %w", err)
-	}
+	h.changed = false
 	return nil
 }
 
-var _ = slices.Clone[[]int]
-var _ io.Writer
+// replaceFile writes a file so that after a crash it is the old one or the new one.
+func replaceFile(path string, data []byte) error {
+	disk := checkpoint.Disk{}
+	temporary := path + ".tmp"
+	if err := disk.RemoveAll(temporary); err != nil {
+		return err
+	}
+	file, err := disk.Create(temporary)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return errors.Join(disk.Rename(temporary, path), disk.SyncDir(filepath.Dir(path)))
+}

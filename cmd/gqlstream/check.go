@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,9 @@ func (c *checkCmd) Run(con console) error {
 		return err
 	}
 	config, err := settings.core()
-	if err != nil {
+	rules, alertsErr := settings.alerts()
+	_, notifyErr := settings.notify()
+	if err = errors.Join(err, alertsErr, notifyErr); err != nil {
 		return usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
 	steps, err := settings.steps()
@@ -38,6 +41,7 @@ func (c *checkCmd) Run(con console) error {
 		return usagef("%s: %w", c.File, err)
 	}
 	settings.effective(config, steps)
+	settings.effectiveAlerts(rules.Rules)
 	data, err := yaml.Marshal(settings)
 	if err != nil {
 		return err

@@ -21,6 +21,9 @@ type checkpoints struct {
 	dir     *checkpoint.Dir
 	writing chan saved // holds one result when the writer is done; nil when none runs
 	last    saved
+
+	found  bool   // there was one at the start
+	alerts []byte // its section of alerts; nil: it had none
 }
 
 // saved is what became of one checkpoint.
@@ -58,6 +61,7 @@ func (p *pipeline) restore(ctx context.Context) (ingest.Resume, *ingest.Identity
 		if c, err = p.withOutputs(ctx, c); err != nil {
 			return ingest.Resume{}, nil, err
 		}
+		p.checkpoints.found, p.checkpoints.alerts = true, c.Sections[alertsSection]
 		if c.Manifest.Config == p.config.Digest() {
 			p.core, err = incremental.Restore(p.config, c.Sections)
 			if err != nil {
@@ -104,6 +108,13 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
 	state, err := p.core.Save()
 	if err != nil {
 		return err
+	}
+	if p.alerts.at >= 0 {
+		section, err := p.alerts.section()
+		if err != nil {
+			return err
+		}
+		state = append(state, section)
 	}
 	sections := make([]checkpoint.Section, len(state))
 	for i, s := range state {

@@ -46,6 +46,8 @@ type fileConfig struct {
 	NATS        natsConfig        `yaml:"nats"`
 	Output      outputConfig      `yaml:"output"`
 	HTTP        httpConfig        `yaml:"http"`
+	Alerts      []alertConfig     `yaml:"alerts"`
+	Notify      notifyConfig      `yaml:"notify"`
 }
 
 // classList is a list of class names, or a number of classes named 0, 1, ...
@@ -155,7 +157,8 @@ type outputConfig struct {
 	File    string        `yaml:"file"`    // JSON lines, "-" is standard output
 	Parquet string        `yaml:"parquet"` // directories of parts
 	Arrow   string        `yaml:"arrow"`
-	Every   time.Duration `yaml:"every"` // log time of a part; 0: sinks.PartEveryDefault
+	Every   time.Duration `yaml:"every"`  // log time of a part; 0: sinks.PartEveryDefault
+	Alerts  string        `yaml:"alerts"` // JSON lines of the beginnings and ends of alerts
 }
 
 // membersMinDefault is the privacy floor of `run` (DESIGN section 10).

@@ -43,6 +43,17 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nlate: {after: -5m}", "late.after: -5m0s must be positive"},
 		{"classes: 2\nprivacy: {min_members: -3}", "negative"},
 		{"classes: [", "classes"},
+		{"classes: 2\nalerts: [{name: a, when: low > 2}]", `alerts[0] "a": when: a share is between 0 and 1`},
+		{"classes: 2\nalerts: [{when: lo > 0.2}]", `there is no "lo"`},
+		{"classes: 2\nalerts: [{name: a, wen: low > 0.2}]", `did you mean "when"?`},
+		{"classes: 2\nalerts: [{name: a, when: low > 0.2, classes: [2]}]", `"2" is none of [0 1]`},
+		{"classes: 2\nalerts: [{name: a, when: low > 0.2, method: pcc}]", `"pcc" is not published; [auto] are`},
+		{"classes: 2\nalerts: [{name: a, when: cusum, drift: -1}]", "drift: -1 is negative"},
+		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "alpha is 3"},
+		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "when: missing"},
+		{"classes: 2\nnotify: {webhooks: [{name: a, url: example.com}]}", "notify.webhooks[0].url: scheme"},
+		{"classes: 2\nnotify: {webhooks: [{name: a, url: https://x.org, rules: none}]}", `no alert is named "none"`},
+		{"classes: 2\nnotify: {alertmanagers: [{name: a, url: https://x.org, resend_evry: 1s}]}", `did you mean "resend_every"?`},
 	} {
 		path := filepath.Join(t.TempDir(), "gqlstream.yaml")
 		if err := os.WriteFile(path, []byte(c.yaml), 0o600); err != nil {
@@ -59,7 +70,8 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	first := filepath.Join(dir, "first.yaml")
-	text := "classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
+	text := "alerts: [{name: a, when: low > 0.2, suppress: []}, {name: b, communities: x*, when: cusum, drift: 0}]\n" +
+		"classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
 		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, labels: divert}\n"
 	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,6 +87,26 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	}
 	if digest := func(s string) string { _, d, _ := strings.Cut(s, "Digest "); return d[:16] }; digest(printed) != digest(again) {
 		t.Errorf("digests differ:\n%s\n%s", printed, again)
+	}
+}
+
+// The example of docs/alerts.md must be a configuration.
+func TestDocumentedAlertsAreRules(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "alerts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```yaml\n")
+	example, _, found := strings.Cut(rest, "```")
+	path := filepath.Join(t.TempDir(), "gqlstream.yaml")
+	if err := os.WriteFile(path, []byte("classes: [left, right]\n"+example), 0o600); err != nil || !found {
+		t.Fatal(err, found)
+	}
+	printed, _ := mustRun(t, "check", path)
+	for _, want := range []string{"majority-lost", "secret_file: /etc/gqlstream/hook.key", "when: high < 0.5", "every: 10m", "- mixed-model"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("check does not print %q:\n%s", want, printed)
+		}
 	}
 }
 

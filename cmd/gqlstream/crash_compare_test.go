@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/alerts"
 	"gqlstream/checkpoint"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
@@ -25,6 +26,8 @@ import (
 type twin struct {
 	records  map[string][]string // JSON by subject
 	refused  []string
+	alerts   []string // JSON
+	engine   *alerts.Engine
 	sections []incremental.Section // after the last step
 	parts    string                // directory
 	last     event.Position
@@ -55,6 +58,7 @@ func (r *crashRun) compareWithTwin(js jetstream.JetStream) {
 	r.compareFile(want)
 	r.compareParts(want)
 	r.compareLatest(js, names, want)
+	r.compareAlerts(js, names.Alerts, want)
 	r.compareQuarantine(js, names, want)
 	r.compareState(want)
 	if r.report.different > 0 {
@@ -133,9 +137,16 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 		r.t.Fatal(err)
 	}
 	defer core.Close()
+	rules, err := settings.alerts()
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	out := twin{records: map[string][]string{}, parts: filepath.Join(r.t.TempDir(), "parts")}
 	parts := r.twinParts(js, out.parts, settings.Output.Every)
 	defer parts.Close()
+	if out.engine, err = alerts.New(rules); err != nil {
+		r.t.Fatal(err)
+	}
 	var batch event.Batch
 	for {
 		err := source.Next(r.t.Context(), &batch)
@@ -161,6 +172,7 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 			}
 			out.records[e.Community] = append(out.records[e.Community], string(data))
 		}
+		out.evaluate(&batch, result.Estimates)
 		for _, x := range slices.Concat(batch.Refused, result.Refused) {
 			out.refused = append(out.refused, fmt.Sprintf("%d/%d %s", x.Position, x.Index, x.Reason))
 		}
@@ -289,10 +301,11 @@ func (r *crashRun) compareState(want twin) {
 	if len(c.Damaged) > 0 {
 		r.differ("damaged checkpoints: %v", c.Damaged)
 	}
-	if c.Manifest.Position != uint64(want.last) || len(c.Sections) != len(want.sections) {
+	if c.Manifest.Position != uint64(want.last) || len(c.Sections) != len(want.sections)+1 {
 		r.differ("the last checkpoint is at %d with %d sections, want %d with %d",
-			c.Manifest.Position, len(c.Sections), want.last, len(want.sections))
+			c.Manifest.Position, len(c.Sections), want.last, len(want.sections)+1)
 	}
+	r.compareEngine(c.Sections[alertsSection], want)
 	for _, s := range want.sections {
 		if !bytes.Equal(c.Sections[s.Name], s.Data) {
 			r.differ("section %s of the final state", s.Name)

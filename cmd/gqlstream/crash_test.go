@@ -43,6 +43,12 @@ checkpoint: {every: 200ms}
 output: {every: 300ms}
 privacy: {min_members: 3}
 http: {listen: "off"}
+alerts:
+  - {name: high, when: point > 0.5, recover: 0.48, suppress: []}
+  - {name: held, when: low > 0.3, for: 150ms, suppress: []}
+  - {name: jump, when: change > 0.05, over: 500ms, every: 100ms, suppress: []}
+  - {name: sum, when: cusum, every: 200ms, threshold: 2, suppress: [], no_data: alert}
+  - {name: some, communities: "g*", classes: left, when: high < 0.6, at_least: 2, of: 3, suppress: [thin], no_data: ok}
 `
 
 const (
@@ -77,7 +83,7 @@ func TestKilledRunsLoseAndRepeatNothing(t *testing.T) {
 type crashReport struct {
 	kills, midCheckpoint, starting, restored         int
 	messages, positions, records, refused, different int
-	checkpoints, wentBack, parts                     int
+	checkpoints, wentBack, parts, alerts             int
 }
 
 func (r *crashReport) add(o crashReport) {
@@ -86,13 +92,14 @@ func (r *crashReport) add(o crashReport) {
 	r.records, r.refused, r.different = r.records+o.records, r.refused+o.refused, r.different+o.different
 	r.checkpoints, r.wentBack = r.checkpoints+o.checkpoints, r.wentBack+o.wentBack
 	r.parts += o.parts
+	r.alerts += o.alerts
 }
 
 func (r crashReport) String() string {
 	return fmt.Sprintf("%d kills (%d while a checkpoint was being written, %d before the process was ready), "+
 		"%d starts from a checkpoint (%d from an older one, for lost outputs), %d checkpoints; %d messages published, %d positions, %d estimates, "+
-		"%d files of them, %d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.wentBack, r.checkpoints,
-		r.messages, r.positions, r.records, r.parts, r.refused, r.different)
+		"%d files of them, %d beginnings and ends of alerts, %d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.wentBack, r.checkpoints,
+		r.messages, r.positions, r.records, r.parts, r.alerts, r.refused, r.different)
 }
 
 // crashRun is the life of one log: a process that is killed again and again
@@ -105,6 +112,7 @@ type crashRun struct {
 	config  string // file
 	output  string // file of estimates, or empty
 	parts   string // directory of parts, or empty
+	alerts  string // file of alerts, or empty
 	address string
 	process *exec.Cmd
 	stderr  *os.File
@@ -118,7 +126,9 @@ func newCrashRun(t *testing.T, seed uint64) *crashRun {
 	r.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
 	r.output = filepath.Join(t.TempDir(), "estimates.ndjson")
 	r.parts = filepath.Join(t.TempDir(), "parts")
-	if err := os.WriteFile(r.config, []byte(crashConfig), 0o600); err != nil {
+	r.alerts = filepath.Join(t.TempDir(), "alerts.ndjson")
+	config := strings.Replace(crashConfig, "every: 300ms", "every: 300ms, alerts: "+r.alerts, 1)
+	if err := os.WriteFile(r.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -46,7 +46,7 @@ func (p *pipeline) openFiles(log string, out io.Writer) error {
 	case "-":
 		p.sinks = append(p.sinks, sinks.NewLines(out))
 	default:
-		lines, err := sinks.OpenLines(sinks.LinesConfig{Path: output.File, Log: log, From: from})
+		lines, err := p.openLines(output.File, log)
 		if err != nil {
 			return err
 		}
@@ -87,8 +87,11 @@ func (p *pipeline) cutParts(b *event.Batch) error {
 // syncFiles puts the files on the disk, before a checkpoint at a position says that
 // what they hold needs not come again.
 func (p *pipeline) syncFiles(position event.Position) error {
-	if p.lines != nil {
-		if err := p.lines.Sync(); err != nil {
+	for _, lines := range []*sinks.Lines{p.lines, p.alerts.lines} {
+		if lines == nil {
+			continue
+		}
+		if err := lines.Sync(); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func (p *pipeline) outputs(ctx context.Context) ([]checkpoint.Output, error) {
 	names := ingest.DefaultStreamNames()
 	var out []checkpoint.Output
-	for _, name := range []string{names.Estimates, names.Quarantine, "KV_" + names.Latest} {
+	for _, name := range []string{names.Estimates, names.Quarantine, "KV_" + names.Latest, names.Alerts} {
 		s, err := p.broker.js.Stream(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("stream %s: %w", name, err)

@@ -35,6 +35,7 @@ type pipeline struct {
 	parts       []*sinks.Parts
 	page        *web.Server // nil when it is turned off
 	checkpoints *checkpoints
+	alerts      *alerting
 	closers     []func() error
 	stats       runStats
 }
@@ -94,12 +95,17 @@ func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (
 	}
 	p.closers = append(p.closers, func() error { p.core.Close(); return nil },
 		func() error { return p.checkpoints.collect(p, true) })
+	if err = p.openAlerts(ctx, p.checkpoints.alerts, p.checkpoints.found); err != nil {
+		return p, err
+	}
 	if err = p.openSinks(ctx, o); err != nil {
 		return p, err
 	}
-	return p, p.openSource(ctx, ingest.JetStreamConfig{
-		Step: steps, From: at, Identity: identity, UntilLast: o.drain,
-	})
+	err = p.openSource(ctx, ingest.JetStreamConfig{Step: steps, From: at, Identity: identity, UntilLast: o.drain})
+	if err != nil {
+		return p, err
+	}
+	return p, p.alerts.history.commit(settings.State)
 }
 
 // openSource begins to read the log. A log that is drained gets a flush and a
@@ -189,6 +195,9 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 		return err
 	}
 	p.sinks = append(p.sinks, o.extra...)
+	if err := p.openAlertSinks(ctx, config.Log); err != nil {
+		return err
+	}
 	return p.openPage()
 }
 

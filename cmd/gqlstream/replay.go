@@ -17,6 +17,7 @@ type replayCmd struct {
 	From          string `placeholder:"POSITION|TIME" help:"Print only what comes after this place."`
 	To            string `placeholder:"POSITION|TIME" help:"End after this place. A time is RFC 3339, as in the records."`
 	UseCheckpoint bool   `help:"Begin at the newest checkpoint up to --from POSITION, or of all, instead of at the beginning of the log."`
+	Alerts        string `placeholder:"FILE" help:"Evaluate the alert rules of the configuration and write what begins and ends to this file; - is standard output, in place of the estimates."`
 	Digest        string `enum:",step,emission,checkpoint" default:"" placeholder:"WHEN" help:"Print a digest of the state on standard error, after every step, emission or checkpoint."`
 }
 
@@ -29,12 +30,17 @@ a stream (--state or --nats) or files. Nothing is published and nothing is chang
 With --to a stream ends after exactly that position, whatever the steps; with --to TIME, and in files,
 it ends with the last whole step. The record that run published at position P is the last of --to P.
 
+--alerts evaluates the alert rules of the configuration over the whole log, whatever rules held when it
+was live: for rules that did not change these are the transitions that run gave, and for others it says
+what they would have done.
+
 --digest names the state at places of the log, to find where two runs part: after a checkpoint it is
 what gqlstream snapshot list shows as STATE.
 
 Examples:
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --to 120000
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --from 2026-05-01T12:00:00Z --digest checkpoint
+  gqlstream replay --config gqlstream.yaml --state gqlstream-state --alerts -
   gqlstream replay --classes 2 --everyone --log events.ndjson.zst`
 }
 
@@ -58,6 +64,10 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.openAlerts(r, settings); err != nil {
+		return errors.Join(err, r.closeAlerts())
+	}
+	defer func() { err = errors.Join(err, r.closeAlerts()) }()
 	defer func() { r.core.Close() }()
 	source, closeSource, err := c.open(ctx, &settings, con, r.to.position, at)
 	if err != nil {

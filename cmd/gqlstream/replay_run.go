@@ -48,6 +48,7 @@ type replay struct {
 	core     *incremental.Core
 	from, to logPlace
 	digest   string // when; see replayCmd
+	alerts   *replayAlerts
 	con      console
 
 	begun, told time.Time // for the progress
@@ -108,6 +109,7 @@ func (c *replayCmd) begin(r *replay, state string, config incremental.Config) (a
 		if r.core, err = incremental.Restore(config, saved.Sections); err != nil {
 			return at, err
 		}
+		r.alerts = &replayAlerts{section: saved.Sections[alertsSection]}
 		fmt.Fprintf(r.con.Err, "replay: begins at checkpoint %d\n", p)
 		at.place, at.identity = resumeOf(saved.Manifest)
 		return at, nil
@@ -131,8 +133,12 @@ func (r *replay) run(ctx context.Context, source ingest.Source) error {
 			return nil
 		}
 		result := r.core.Step(&batch)
-		if r.from == (logPlace{}) || r.from.passed(&batch) {
-			if err := writeLines(r.con.Out, result.Estimates); err != nil {
+		shown := r.from == (logPlace{}) || r.from.passed(&batch)
+		if err := r.alerts.evaluate(&batch, result.Estimates, shown); err != nil {
+			return err
+		}
+		if shown {
+			if err := r.writeEstimates(result.Estimates); err != nil {
 				return err
 			}
 			if err := r.tellDigest(&batch, result.Vacuumed); err != nil {

@@ -118,6 +118,9 @@ func (p *pipeline) run(ctx context.Context) error {
 		if err := p.cutParts(&batch); err != nil {
 			return err
 		}
+		if err := p.alert(ctx, &batch, result.Estimates); err != nil {
+			return err
+		}
 		p.record(&batch, &result)
 		p.tell(&result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 		if result.Vacuumed {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -74,7 +75,7 @@ func (c *snapshotListCmd) Run(con console) error {
 		}
 		m := read.Manifest
 		fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%s\t%s\tyes\n", m.Position, event.Time(m.LogTime),
-			m.Written.Format("2006-01-02T15:04:05Z"), bytesOf(m), m.Config, checkpoint.Digest(m.Sections))
+			m.Written.Format("2006-01-02T15:04:05Z"), bytesOf(m), m.Config, stateOf(m))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -91,6 +92,13 @@ func (c *snapshotListCmd) Run(con console) error {
 			"newest intact one", damaged, len(positions))
 	}
 	return nil
+}
+
+// stateOf is the digest of the core's state, as a replay prints it.
+func stateOf(m checkpoint.Manifest) string {
+	return checkpoint.Digest(slices.DeleteFunc(slices.Clone(m.Sections), func(e checkpoint.Entry) bool {
+		return e.Name == alertsSection
+	}))
 }
 
 func bytesOf(m checkpoint.Manifest) (n int64) {
@@ -133,7 +141,7 @@ func (c *snapshotInspectCmd) Run(con console) error {
 		{"stream", fmt.Sprintf("%s, created %s", m.Stream.Name, m.Stream.Created.Format("2006-01-02T15:04:05.999999999Z"))},
 		{"message", m.Stream.Digest},
 		{"configuration", m.Config},
-		{"state", checkpoint.Digest(m.Sections)},
+		{"state", stateOf(m)},
 		{"written", fmt.Sprintf("%s by gqlstream %s, format %d", m.Written.Format("2006-01-02T15:04:05Z"), m.Version, m.Format)},
 		{"vertices", view.Vertices()},
 		{"edges", view.Edges()},
