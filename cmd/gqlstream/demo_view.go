@@ -63,18 +63,7 @@ func (f demoFrame) summarise(w io.Writer) error {
 
 // paint writes the frame over the whole terminal of the given size.
 func (f demoFrame) paint(w io.Writer, width, height int, p palette) error {
-	lines := f.lines(width, height, p)
-	var b strings.Builder
-	b.WriteString(homeCursor)
-	for i, line := range lines {
-		if i > 0 {
-			b.WriteString("\r\n")
-		}
-		b.WriteString(line + clearLine)
-	}
-	b.WriteString(clearBelow)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return paintScreen(w, f.lines(width, height, p))
 }
 
 // lines lays the frame out; there are at most height of them.

@@ -43,6 +43,7 @@ type console struct {
 type cli struct {
 	Run        runCmd        `cmd:"" help:"Follow the stream and keep the estimates of every community current."`
 	Publish    publishCmd    `cmd:"" help:"Publish files to the stream."`
+	Watch      watchCmd      `cmd:"" help:"Show the communities of a running pipeline in the terminal."`
 	Estimate   estimateCmd   `cmd:"" help:"Estimate once, from files."`
 	Evaluate   evaluateCmd   `cmd:"" help:"Say which method to use on your labelled graph, and whether its interval can be believed."`
 	Replay     replayCmd     `cmd:"" help:"Run a stream or files from the beginning through a fresh core."`

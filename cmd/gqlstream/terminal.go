@@ -11,8 +11,8 @@ import (
 
 // Escape sequences of the terminal (ECMA-48, and the alternate screen of xterm).
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[2J"
-	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J" // lines too long are cut, not wrapped
+	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 	homeCursor  = "\x1b[H"
 	clearLine   = "\x1b[K"
 	clearBelow  = "\x1b[J"

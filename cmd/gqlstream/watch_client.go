@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gqlstream/quant"
+)
+
+const (
+	watchWaitMax  = 5 * time.Second // for one answer
+	watchBytesMax = 64 << 20        // of one answer
+	watchRowsMax  = 1000            // the most that the API gives at once
+)
+
+// watchClient reads the API of a page.
+type watchClient struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+func newWatchClient(c *watchCmd) (*watchClient, error) {
+	at, err := url.Parse(c.URL)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, usagef("watch: --url %q: want the address of a page, such as http://127.0.0.1:8090", c.URL)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	w := &watchClient{
+		base: strings.TrimRight(at.String(), "/"),
+		http: &http.Client{Transport: transport, Timeout: watchWaitMax},
+	}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, usagef("watch: there is no certificate in %s", c.CAFile)
+		}
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	}
+	if c.TokenFile != "" {
+		token, err := os.ReadFile(c.TokenFile)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		w.token = strings.TrimSpace(string(token))
+	}
+	return w, nil
+}
+
+// watchQuery is what is looked for.
+type watchQuery struct {
+	filter, method, sort string
+	reverse, flagged     bool
+	class                int
+}
+
+// watchData is what one look has found.
+type watchData struct {
+	info struct {
+		Pipeline string   `json:"pipeline"`
+		Classes  []string `json:"classes"`
+	}
+	status struct {
+		State    string             `json:"state"`
+		Message  string             `json:"message"`
+		Position uint64             `json:"position"`
+		Lag      uint64             `json:"lag"`
+		Rates    map[string]float64 `json:"rates"`
+	}
+	rows    []watchRow
+	total   int // communities there are
+	matched int // that are looked for; of them rows holds the first
+}
+
+// watchRow is one community.
+type watchRow struct {
+	Name     string         `json:"name"`
+	Updated  time.Time      `json:"updated"`
+	Estimate quant.Estimate `json:"estimate"`
+	Trend    []float64      `json:"trend"`
+}
+
+// look asks for what the pipeline is, how it does, and its communities.
+func (w *watchClient) look(ctx context.Context, q watchQuery) (d watchData, err error) {
+	if err := w.get(ctx, "/api/v1/info", nil, &d.info); err != nil {
+		return d, err
+	}
+	if err := w.get(ctx, "/api/v1/status", nil, &d.status); err != nil {
+		return d, err
+	}
+	query := url.Values{
+		"sort": {q.sort}, "limit": {strconv.Itoa(watchRowsMax)}, "trend": {strconv.Itoa(watchTrend)},
+		"class": {strconv.Itoa(min(q.class, len(d.info.Classes)-1))}, "order": {"asc"},
+	}
+	if q.reverse {
+		query.Set("order", "desc")
+	}
+	if q.filter != "" {
+		query.Set("q", q.filter)
+	}
+	if q.method != "" {
+		query.Set("method", q.method)
+	}
+	if q.flagged && q.sort == "name" { // so that those with flags are among the rows
+		query.Set("sort", "flags")
+		query.Set("order", "desc")
+	}
+	var list struct {
+		Total       int        `json:"total"`
+		Matched     int        `json:"matched"`
+		Communities []watchRow `json:"communities"`
+	}
+	if err := w.get(ctx, "/api/v1/communities", query, &list); err != nil {
+		return d, err
+	}
+	d.rows, d.total, d.matched = list.Communities, list.Total, list.Matched
+	if q.flagged {
+		d.rows = slices.DeleteFunc(d.rows, func(r watchRow) bool { return len(r.Estimate.Flags) == 0 })
+		d.matched = len(d.rows)
+	}
+	return d, nil
+}
+
+// get reads one answer of the API.
+func (w *watchClient) get(ctx context.Context, path string, query url.Values, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	if w.token != "" {
+		request.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	response, err := w.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("no page at %s, start gqlstream run or name its address with --url: %w", w.base, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, watchBytesMax))
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.base, err)
+	}
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		return errNoToken
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("%s answers %s to %s: %.200s", w.base, response.Status, path, harmless(string(body)))
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%s is not the page of a gqlstream: %w", w.base, err)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"gqlstream/quant"
+	"gqlstream/sinks/web"
+)
+
+// spoken is an output that a test waits for.
+type spoken struct {
+	mu      sync.Mutex
+	text    string
+	changed chan struct{} // closed and replaced at every write
+}
+
+func newSpoken() *spoken { return &spoken{changed: make(chan struct{})} }
+
+func (s *spoken) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text += string(p)
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return len(p), nil
+}
+
+// await returns when the output holds the text.
+func (s *spoken) await(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		s.mu.Lock()
+		now, changed := s.text, s.changed
+		s.mu.Unlock()
+		if strings.Contains(now, text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("no %q in\n%s", text, now)
+		}
+	}
+}
+
+// watchedPage serves a page with one estimate of a and one, flagged, of b.
+func watchedPage(t *testing.T, listen string, position uint64) *web.Server {
+	t.Helper()
+	page, err := web.New(web.Config{Listen: listen, Classes: []string{"left", "right"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { page.Close() })
+	var list []quant.Estimate
+	for i, name := range []string{"a", "b\x1b[31m"} {
+		list = append(list, quant.Estimate{
+			Community: name, Position: position, Time: "2026-03-01T12:00:00Z", Method: "auto", Members: 20,
+			Prevalence: []float64{0.25, 0.75}, Low: []float64{0.2, 0.7}, High: []float64{0.3, 0.8},
+			NEff: []float64{50, 60}, Flags: []string{"thin:0"}[:i],
+		})
+	}
+	if err := page.Write(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+// Where standard output is no terminal every new estimate is a line, once; a page
+// that goes away is waited for; and names cannot steer a terminal.
+func TestWatchPrintsWhatIsNewAndConnectsAgain(t *testing.T) {
+	page := watchedPage(t, "127.0.0.1:0", 1)
+	address := page.Addr().String()
+	out, diagnostics := newSpoken(), newSpoken()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- execute(ctx, []string{"watch", "--url", "http://" + address, "--every", "100ms", "--class", "right"},
+			console{Out: out, Err: diagnostics})
+	}()
+	out.await(t, "2026-03-01T12:00:00Z b?[31m right 0.7500 [0.7000 0.8000] members 20 flags thin:0\n")
+	page.Close()
+	diagnostics.await(t, "trying again")
+	watchedPage(t, address, 2)
+	diagnostics.await(t, "connected again")
+	out.await(t, " a right 0.7500 [0.7000 0.8000] members 20\n2026-03-01T12:00:00Z b?[31m right 0.7500 [0.7000 0.8000] "+
+		"members 20 flags thin:0\n2026-03-01T12:00:00Z a")
+	cancel()
+	if code := <-ended; code != exitFine {
+		t.Errorf("exit %d", code)
+	}
+	if n := strings.Count(out.text, "\n"); n != 4 {
+		t.Errorf("%d lines, want each estimate once:\n%s", n, out.text)
+	}
+}
+
+func TestWatchShowsFlaggedCommunitiesOnly(t *testing.T) {
+	page := watchedPage(t, "127.0.0.1:0", 1)
+	out, _ := mustRun(t, "watch", "--url", page.URL(), "--count", "1", "--flagged")
+	if strings.Contains(out, " a ") || strings.Count(out, "\n") != 1 {
+		t.Errorf("shown:\n%s", out)
+	}
+}
+
+// A page that is not there, is not ours, or asks for a token, must be an error that
+// says what to do.
+func TestWatchSaysWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--url", "http://127.0.0.1:1"}, exitFailed, "start gqlstream run"},
+		{[]string{"--url", "nats://x"}, exitUsage, "such as http://127.0.0.1:8090"},
+		{[]string{"--every", "1ms"}, exitUsage, "less than"},
+		{[]string{"--url", watchedPage(t, "127.0.0.1:0", 1).URL(), "--class", "rigth"}, exitUsage, "there are left, right"},
+	} {
+		code, _, said := runCommand(append([]string{"watch", "--count", "1"}, c.args...)...)
+		if code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%v: exit %d, %q", c.args, code, said)
+		}
+	}
+}
+
+// On a terminal of any size no frame may be higher or, from 80 characters on,
+// wider, whatever the names, and the keys must scroll no further than the rows.
+func TestWatchFramesFitTheTerminal(t *testing.T) {
+	f := &watchFrame{url: "http://127.0.0.1:8090", sort: "name"}
+	f.info.Classes = []string{"a class with a long name", "other"}
+	for i := range 40 {
+		f.rows = append(f.rows, watchRow{
+			Name: strings.Repeat("né\x1b", i) + fmt.Sprint(i), Trend: []float64{0.2, 0.3, 0.25},
+			Estimate: quant.Estimate{
+				Prevalence: []float64{0.2, 0.8}, Low: []float64{0, 0.7}, High: []float64{0.3, 1}, Members: 1e6,
+				Flags: []string{"thin:0", strings.Repeat("x", i)}, Suppressed: i%5 == 4,
+			},
+		})
+	}
+	for _, size := range [][2]int{{200, 60}, {80, 24}, {60, 10}, {20, 4}, {1, 1}} {
+		for _, key := range []string{"j", " ", " ", " ", "k", "\x1b[5~", "c", "s", "r", "f", "?"} {
+			if f.press(key, size[1]) {
+				t.Fatalf("%q ends", key)
+			}
+			lines := f.lines(size[0], size[1], time.Now(), colours)
+			if len(lines) > size[1] {
+				t.Fatalf("%v: %d lines", size, len(lines))
+			}
+			for _, line := range lines {
+				plain := escapes.ReplaceAllString(line, "")
+				if n := utf8.RuneCountInString(plain); size[0] >= 80 && n > size[0] || strings.Contains(plain, "\x1b") {
+					t.Fatalf("%v: %d characters: %q", size, n, plain)
+				}
+			}
+		}
+		if f.top < 0 || f.top >= len(f.rows) {
+			t.Errorf("%v: scrolled to %d", size, f.top)
+		}
+	}
+	if !f.press("q", 10) || !f.press("\x03", 10) {
+		t.Error("q or Ctrl-C does not end")
+	}
+}
