@@ -39,7 +39,7 @@ func measureLayers(ctx context.Context, w *World, g *Graph, name string) (Row, e
 	for _, s := range sources {
 		source[s.V] += s.Change
 	}
-	l.Solve(view, sources)
+	l.Solve(view, sources, 0)
 	for range w.pick(warmEvents, warmEvents/10) / smallBatch {
 		l.Update(g.changeView(smallBatch))
 	}

@@ -144,6 +144,11 @@ func (c Config) diffusion() diffusion.Config {
 	return diffusion.Config{Alpha: c.Alpha, Tolerance: c.Tolerance}
 }
 
+// layered returns the part that decides the kernels of a fixed number of steps.
+func (c Config) layered() diffusion.LayeredConfig {
+	return diffusion.LayeredConfig{Kernel: c.Kernel, Alpha: c.Alpha, Tolerance: c.Tolerance}
+}
+
 // kernelParams returns the parameters of the kernels that are recomputed.
 func (c Config) kernelParams() diffusion.KernelParams {
 	return diffusion.KernelParams{Alpha: c.Alpha, Certificate: c.Tolerance}

@@ -11,11 +11,22 @@ import (
 	"gqlstream/quant"
 )
 
+// follower keeps the masses of one source current: a diffusion.Field, or a
+// diffusion.Layered for the kernels of a fixed number of steps.
+type follower interface {
+	Update(view graphstore.View, delta *graphstore.Delta, sources []diffusion.SourceChange)
+	Solve(view graphstore.View, sources []diffusion.SourceChange, certificate float64) float64
+	Mass(v graphstore.Vertex) float64
+	Touched() []graphstore.Vertex
+	Certificate() float64
+	State() diffusion.State
+}
+
 // kernel keeps the kernel masses of one community: as a field that follows every
-// step when the kernel is ppr, else recomputed when it is read. With a dual, which
-// serves all communities, it keeps none.
+// step when the kernel is ppr, or truncated or lazy and has been read before, else
+// recomputed when it is read. With a dual, which serves all communities, it keeps none.
 type kernel struct {
-	field       *diffusion.Field
+	field       follower
 	values      []float64 // of the other kernels
 	certificate float64
 	stale       bool // values no longer belong to the graph
@@ -45,11 +56,16 @@ func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) {
 	}
 	c.forCommunities(func(id graphstore.Community, _ int) {
 		k := c.kernels[id]
-		if k.field == nil {
+		if k.field == nil && !c.layered() {
 			k.stale = true // and its tallies: both are rebuilt when read
 			return
 		}
-		k.field.Update(view, delta, c.tallies.Sources(id))
+		if k.field == nil {
+			k.field, k.values = c.newLayered(), nil
+			k.field.Solve(view, c.sources(id, view), c.config.Tolerance)
+		} else {
+			k.field.Update(view, delta, c.tallies.Sources(id))
+		}
 		c.tallies.UpdateKernel(id, view, c.sums, k.mass, k.field.Touched())
 	})
 }
@@ -66,6 +82,21 @@ func (c *Core) newKernel() *kernel {
 		panic(err) // the configuration was validated
 	}
 	return &kernel{field: field}
+}
+
+// layered reports whether the kernel is one that a diffusion.Layered keeps. That takes
+// much memory, so it begins with the first step after an estimate: a run that
+// estimates once never pays for it.
+func (c *Core) layered() bool {
+	return c.config.Kernel == diffusion.Truncated || c.config.Kernel == diffusion.Lazy
+}
+
+func (c *Core) newLayered() *diffusion.Layered {
+	layered, err := diffusion.NewLayered(c.config.layered())
+	if err != nil {
+		panic(err) // the configuration was validated
+	}
+	return layered
 }
 
 // warmUp makes a cold core warm, and stale kernels current.

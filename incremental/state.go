@@ -288,19 +288,24 @@ func (c *Core) restoreCommunity(id graphstore.Community, state kernelState, view
 	k.published, k.version = state.published, state.Version
 	c.kernels = append(c.kernels, k)
 	defer c.tallies.SetProgress(id, state.Progress) // counting anew is no progress
-	if k.field == nil {
-		return nil // recomputed at the next emission, or served by the dual
+	if len(state.Field) == 0 {
+		return nil // computed anew when it is next needed, or served by the dual
 	}
 	columns, err := graphstore.ReadFloats(sections[fmt.Sprintf(fieldPattern, id)], "z", "r")
 	if err != nil {
 		return err
 	}
-	k.field, err = diffusion.RestoreField(c.config.diffusion(), view, diffusion.State{
-		Z: columns[0].Values, R: columns[1].Values, Rest: state.Field,
-	})
-	if err != nil {
+	vectors := diffusion.State{Z: columns[0].Values, R: columns[1].Values, Rest: state.Field}
+	if k.field, err = c.restoreFollower(view, vectors); err != nil {
 		return err
 	}
 	c.tallies.RebuildKernel(id, view, c.sums, k.mass)
 	return nil
+}
+
+func (c *Core) restoreFollower(view graphstore.View, state diffusion.State) (follower, error) {
+	if c.layered() {
+		return diffusion.RestoreLayered(c.config.layered(), view, state)
+	}
+	return diffusion.RestoreField(c.config.diffusion(), view, state)
 }

@@ -139,9 +139,10 @@ func (l *Layered) Update(view graphstore.View, delta *graphstore.Delta, sources 
 	}
 }
 
-// Solve brings the kernel to view by walking its S steps, exactly but for rounding,
-// and returns the certificate. It needs no delta. Every vertex is touched.
-func (l *Layered) Solve(view graphstore.View, sources []SourceChange) float64 {
+// Solve brings the kernel to view by walking its S steps, exactly but for rounding
+// whatever certificate is asked for, and returns the certificate. It needs no delta.
+// Every vertex is touched.
+func (l *Layered) Solve(view graphstore.View, sources []SourceChange, _ float64) float64 {
 	l.begin(view, nil)
 	l.stale = true
 	l.addSources(sources)

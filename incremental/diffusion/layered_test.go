@@ -55,7 +55,7 @@ func TestLayeredStaysWithinCertificate(t *testing.T) {
 			before := layeredMasses(l)
 			moves := w.moves(view)
 			if w.r.IntN(10) == 0 {
-				l.Solve(view, moves)
+				l.Solve(view, moves, 0)
 			} else {
 				l.Update(view, delta, moves)
 			}
@@ -97,7 +97,7 @@ func TestSolvedLayeredEqualsKernel(t *testing.T) {
 		w := newWorld(t, seed, 80, weighted)
 		l := newLayered(t, config)
 		view, _ := w.next()
-		l.Solve(view, w.moves(view))
+		l.Solve(view, w.moves(view), 0)
 		w.next() // not shown
 		view, delta := w.next()
 		l.Update(view, delta, w.moves(view))
@@ -182,7 +182,7 @@ func TestSteadyLayeredDoesNotAllocate(t *testing.T) {
 		l.Update(view, delta, nil)
 	}
 	view, _ := w.next()
-	l.Solve(view, []SourceChange{{1, 5}, {2, 3}, {7, 1}})
+	l.Solve(view, []SourceChange{{1, 5}, {2, 3}, {7, 1}}, 0)
 	edit := func(weight float64) {
 		for u := 10; u < 20; u++ {
 			w.edge(u, u+30, weight)
