@@ -41,7 +41,7 @@ type Dir struct {
 }
 
 // Open returns the directory of checkpoints at path, which need not exist yet,
-// and clears away what an interrupted Save left.
+// clears away what an interrupted Save left, and drops what it had still to drop.
 func Open(fs FS, path string) (*Dir, error) {
 	d := &Dir{fs: fs, path: path}
 	names, err := fs.List(path)
@@ -55,7 +55,7 @@ func Open(fs FS, path string) (*Dir, error) {
 			}
 		}
 	}
-	return d, nil
+	return d, d.prune()
 }
 
 // Save makes the checkpoint durable and returns its size in bytes. After an error
@@ -190,18 +190,4 @@ func (d *Dir) List() ([]uint64, error) {
 	slices.Sort(positions)
 	slices.Reverse(positions)
 	return positions, nil
-}
-
-// prune drops all but the newest Keep checkpoints.
-func (d *Dir) prune() error {
-	positions, err := d.List()
-	if err != nil {
-		return err
-	}
-	for _, p := range positions[min(Keep, len(positions)):] {
-		if err := d.fs.RemoveAll(filepath.Join(d.path, fileName(p))); err != nil {
-			return fmt.Errorf("checkpoint: drop %d: %w", p, err)
-		}
-	}
-	return nil
 }

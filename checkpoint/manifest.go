@@ -18,7 +18,8 @@ import (
 //	2  every section is an Arrow file
 //	3  expiry.arrow holds labels and predictions as well
 //	4  a core may have a dual
-const Format = 4
+//	5  core.arrow knows of the last erasure
+const Format = 5
 
 // Manifest says what a checkpoint holds and where in which history it stands.
 type Manifest struct {
@@ -28,8 +29,9 @@ type Manifest struct {
 	Emitted  bool      `json:"emitted"`  // the step that ended there emitted
 	Stream   Stream    `json:"stream"`
 	Outputs  []Output  `json:"outputs,omitempty"`
-	Config   string    `json:"config"`  // digest of the core's configuration
-	Version  string    `json:"version"` // of the program that wrote it
+	Erased   uint64    `json:"erased,omitempty"` // position of the last erasure up to Position
+	Config   string    `json:"config"`           // digest of the core's configuration
+	Version  string    `json:"version"`          // of the program that wrote it
 	Written  time.Time `json:"written"`
 	Sections []Entry   `json:"sections"`
 	Checksum string    `json:"checksum"` // xxhash64 of the manifest with this field empty

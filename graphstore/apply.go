@@ -20,6 +20,7 @@ type work struct {
 	units          []uint32 // backing of PredictionChange.Before
 	listed         []PredictionChange
 	refused        []event.Refusal
+	originals      []byte // backing of Refusal.Original
 }
 
 // Apply applies the events of a batch and returns what changed, and what was
@@ -66,7 +67,7 @@ func (s *Store) begin(position event.Position, time event.Time) {
 	w.multiplicities, w.touched, w.degrees = w.multiplicities[:0], w.touched[:0], w.degrees[:0]
 	w.units = w.units[:0]
 	clear(w.refused)
-	w.refused = w.refused[:0]
+	w.refused, w.originals = w.refused[:0], w.originals[:0]
 }
 
 // vertex returns the index of id, given one now if need be, or why it gets none.

@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -108,6 +109,9 @@ func TestRefusals(t *testing.T) {
 	var got []string
 	for _, r := range refused {
 		got = append(got, fmt.Sprintf("%v %d/%d %s", r.Kind, r.Position, r.Index, r.Reason))
+		if !json.Valid(r.Original) {
+			t.Errorf("the original of %v %d/%d is not JSON: %q", r.Kind, r.Position, r.Index, r.Original)
+		}
 	}
 	want := []string{
 		"vertex 0/0 bad-value", "vertex 0/2 limit-exceeded",

@@ -6,8 +6,29 @@ import "gqlstream/ingest/event"
 func (s *Store) refuse(b *event.Batch, kind event.Kind, i int, reason event.Reason, detail string) {
 	s.work.refused = append(s.work.refused, event.Refusal{
 		Position: position(b, kind, i), Index: indexInMessage(b, kind, i),
-		Kind: kind, Reason: reason, Detail: detail,
+		Kind: kind, Reason: reason, Detail: detail, Original: s.original(b, kind, i),
 	})
+}
+
+// original returns event i of a kind as JSON, in memory that lasts until the next
+// Apply.
+func (s *Store) original(b *event.Batch, kind event.Kind, i int) []byte {
+	text := s.work.originals
+	at := len(text)
+	switch kind {
+	case event.KindEdge:
+		text = b.Edges[i].AppendJSON(text)
+	case event.KindLabel:
+		text = b.Labels[i].AppendJSON(text)
+	case event.KindPrediction:
+		text = b.Predictions[i].AppendJSON(text)
+	case event.KindMember:
+		text = b.Members[i].AppendJSON(text)
+	case event.KindVertex:
+		text = b.Vertices[i].AppendJSON(text)
+	}
+	s.work.originals = text
+	return text[at:len(text):len(text)]
 }
 
 // position returns the position of event i of a kind.

@@ -3,6 +3,7 @@ package incremental
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
@@ -32,6 +33,7 @@ type Core struct {
 
 	position event.Position
 	time     event.Time
+	erasures erasures
 	solvers  []quant.Solver // one for each goroutine of an emission
 }
 
@@ -43,6 +45,7 @@ type Result struct {
 	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate // by community, then in the order of the configuration
 	Vacuumed  bool             // the store is in its canonical order: Save now or never
+	Owed      bool             // Vacuumed, and an erasure waits for this checkpoint: save it
 }
 
 // New returns a cold core that has seen nothing.
@@ -93,16 +96,27 @@ func (c *Core) Step(b *event.Batch) Result {
 	if b.Checkpoint || c.vacuumDue(before) {
 		c.store.Vacuum()
 		result.Vacuumed = true
+		if c.erasures.owed > 0 {
+			c.erasures.owed--
+			result.Owed = true
+		}
 	}
+	c.erasures.note(b)
 	return result
 }
 
-// vacuumDue reports whether the log's time has crossed a multiple of VacuumEvery.
+// vacuumDue reports whether the log's time has crossed a multiple of VacuumEvery, or of
+// erasureEvery after an erasure.
 // The log decides when, because the order that a vacuum leaves shows in the last
 // bits of the kernels.
 func (c *Core) vacuumDue(before event.Time) bool {
-	every := event.Time(c.config.VacuumEvery)
-	return every > 0 && before > 0 && c.time/every > before/every
+	return crosses(before, c.time, c.config.VacuumEvery) || c.erasures.due(before, c.time, c.config.VacuumEvery)
+}
+
+// crosses reports whether a multiple of every, if it is positive, lies between two
+// times of the log.
+func crosses(before, now event.Time, every time.Duration) bool {
+	return every > 0 && before > 0 && now/event.Time(every) > before/event.Time(every)
 }
 
 // Position returns the last position applied.

@@ -41,6 +41,8 @@ type coreRow struct {
 	Position event.Position
 	Time     event.Time
 	Warm     bool
+	Erased   event.Position // the last erasure, or 0
+	Owed     uint32         // checkpoints that it waits for
 
 	Dual      bool    // has a dual
 	Tolerance float64 // of the dual
@@ -100,7 +102,10 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 	if err == nil && c.walks != nil {
 		err = add(classifierSection, func(w *bytes.Buffer) error { return writeParts(w, c.walks) })
 	}
-	row := coreRow{Position: c.position, Time: c.time, Warm: c.warm, Credit: c.credit}
+	row := coreRow{
+		Position: c.position, Time: c.time, Warm: c.warm, Credit: c.credit,
+		Erased: c.erasures.last, Owed: uint32(c.erasures.owed),
+	}
 	if err == nil && c.dual != nil {
 		row.Dual, row.Tolerance = true, c.dual.Tolerance()
 		err = c.saveDual(add)
@@ -208,6 +213,7 @@ func (c *Core) restore(sections map[string][]byte) error {
 		return err
 	}
 	c.position, c.time, c.warm = state.Position, state.Time, state.Warm
+	c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
 	view := c.store.View()
 	families := c.config.families()
 	if c.warm {

@@ -72,7 +72,7 @@ func NewQuarantineWriter(
 	}
 	w := &QuarantineWriter{
 		sender: sender, stream: names.Quarantine, newest: map[string]place{},
-		log: strconv.FormatInt(log.CachedInfo().Created.UnixNano(), 10),
+		log: logName(log.CachedInfo().Created),
 	}
 	for kind := range event.Kinds + 1 {
 		if err := w.lookUp(ctx, stream, quarantineSubject(event.Kind(kind))); err != nil {
@@ -81,6 +81,9 @@ func NewQuarantineWriter(
 	}
 	return w, nil
 }
+
+// logName tells a log from one that was there before, by its creation time.
+func logName(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
 // lookUp finds the newest entry of a subject, if it is of this log.
 func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subject string) error {

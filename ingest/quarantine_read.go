@@ -135,6 +135,34 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 	return event.Position(ack.Sequence), q.mark(ctx, e, ack.Sequence)
 }
 
+// DropBefore deletes the entries whose position in the log is lower, and those of a
+// log that was there before, and has the broker write over their bytes. It returns
+// how many there are; with dry it only counts them.
+func (q *Quarantine) DropBefore(ctx context.Context, position event.Position, dry bool) (int, error) {
+	log, err := q.js.Stream(ctx, q.names.Log)
+	if err != nil {
+		return 0, fmt.Errorf("ingest: stream %s: %w", q.names.Log, err)
+	}
+	name := logName(log.CachedInfo().Created)
+	var older []uint64
+	err = q.List(ctx, QuarantineFilter{Retried: true}, func(e QuarantineEntry) error {
+		if e.Position < position || e.Log != name {
+			older = append(older, e.Sequence)
+		}
+		return nil
+	})
+	if err != nil || dry {
+		return len(older), err
+	}
+	for _, sequence := range older {
+		err := q.stream.SecureDeleteMsg(ctx, sequence)
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return 0, fmt.Errorf("ingest: delete quarantine entry %d: %w", sequence, err)
+		}
+	}
+	return len(older), nil
+}
+
 // mark records that an entry was published again. A crash before it leaves the
 // entry as not retried; retrying it again is harmless, because events are
 // assertions.

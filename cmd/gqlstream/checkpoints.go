@@ -86,11 +86,11 @@ func resumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
 	}
 }
 
-// save starts a checkpoint of the step just taken, unless one is being written;
-// for one that the log asks for it waits.
-func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
+// save starts a checkpoint of the step just taken, unless one is being written; for
+// one that must be, because the log or an erasure asks for it, it waits.
+func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool) error {
 	k := p.checkpoints
-	if err := k.collect(p, b.Checkpoint); err != nil || k.writing != nil {
+	if err := k.collect(p, must); err != nil || k.writing != nil {
 		return err
 	}
 	begun := time.Now()
@@ -127,7 +127,7 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch) error {
 		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.config.Digest(),
 		Version: version, Written: begun.UTC(),
 		Stream:  checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
-		Outputs: outputs,
+		Outputs: outputs, Erased: uint64(p.core.Erased()),
 	}
 	pause := time.Since(begun)
 	k.writing = make(chan saved, 1)

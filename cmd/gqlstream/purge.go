@@ -12,62 +12,128 @@ import (
 
 	"gqlstream/checkpoint"
 	"gqlstream/ingest"
+	"gqlstream/ingest/event"
 )
 
 type purgeCmd struct {
-	State  string `placeholder:"DIR" help:"State directory with the checkpoints. Without --nats no process may be using it. [gqlstream-state]"`
-	NATS   string `name:"nats" placeholder:"URL" help:"The log is on this NATS server."`
-	DryRun bool   `help:"Say what would be deleted, and delete nothing."`
+	State       string `placeholder:"DIR" help:"State directory with the checkpoints. Without --nats no process may be using it. [gqlstream-state]"`
+	NATS        string `name:"nats" placeholder:"URL" help:"The log is on this NATS server."`
+	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
+	Quarantine  bool   `help:"Also delete what was refused in the part of the log that goes."`
+	DryRun      bool   `help:"Say what would be deleted, and delete nothing."`
 }
 
 // Help is the long help of the command.
 func (*purgeCmd) Help() string {
 	return `Deletes the beginning of the log, up to the second-newest checkpoint: a run goes on from the newest one,
 or from the one before it if that is damaged. Both are verified, and compared with the log, before
-anything is deleted. What is gone cannot be replayed from the beginning any more, nor read with another
-configuration; replay has --use-checkpoint for what is left.
+anything is deleted; older checkpoints, which need what is gone, go as well. What is gone cannot be
+replayed from the beginning any more, nor read with another configuration; replay has --use-checkpoint
+for what is left. After an erasure purge says whether the log still holds what was erased.
 
 Examples:
   gqlstream purge --state gqlstream-state --dry-run
-  gqlstream purge --state gqlstream-state --nats nats://broker:4222`
+  gqlstream purge --state gqlstream-state --nats nats://broker:4222 --quarantine`
+}
+
+// purge is one purge under way.
+type purge struct {
+	command *purgeCmd
+	con     console
+	dir     *checkpoint.Dir
+	kept    [2]checkpoint.Manifest // the newest first
+	broker  *broker
 }
 
 // Run deletes what no checkpoint needs.
 func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 	state := cmp.Or(c.State, stateDefault)
-	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
-	kept, err := newestTwo(dir, state)
-	if err != nil {
+	p := purge{command: c, con: con, dir: checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))}
+	if p.kept, err = newestTwo(p.dir, state); err != nil {
 		return err
 	}
-	b, err := openBroker(fileConfig{State: state, NATS: natsConfig{URL: c.NATS}}, slog.New(slog.NewTextHandler(con.Err, nil)))
+	p.broker, err = openBroker(fileConfig{
+		State: state, NATS: natsConfig{URL: c.NATS, Credentials: c.Credentials},
+	}, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if err != nil {
-		return err
+		return explainLocked(err)
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	for _, k := range kept {
+	defer func() { err = errors.Join(err, p.broker.close()) }()
+	for _, k := range p.kept {
 		_, id := resumeOf(k)
-		if err := id.Check(ctx, b.js); err != nil {
+		if err := id.Check(ctx, p.broker.js); err != nil {
 			return err
 		}
 	}
-	log, err := b.js.Stream(ctx, ingest.DefaultStreamNames().Log)
+	if err := p.log(ctx); err != nil {
+		return err
+	}
+	if c.Quarantine {
+		if err := p.quarantine(ctx); err != nil {
+			return err
+		}
+	}
+	if !c.DryRun {
+		if _, err := p.dir.DropBefore(p.kept[1].Position); err != nil {
+			return err
+		}
+	}
+	return p.tellErased()
+}
+
+// log deletes the messages before the second-newest checkpoint's.
+func (p *purge) log(ctx context.Context) error {
+	log, err := p.broker.js.Stream(ctx, ingest.DefaultStreamNames().Log)
 	if err != nil {
 		return err
 	}
-	upTo, before := kept[1].Position, log.CachedInfo().State
+	upTo, before := p.kept[1].Position, log.CachedInfo().State
+	if before.FirstSeq >= upTo {
+		_, err := fmt.Fprintf(p.con.Out, "nothing to delete: the log begins at %d\n", before.FirstSeq)
+		return err
+	}
+	if !p.command.DryRun {
+		if err := log.Purge(ctx, jetstream.WithPurgeSequence(upTo)); err != nil {
+			return fmt.Errorf("purge: %w", err)
+		}
+	}
+	_, err = fmt.Fprintf(p.con.Out, "%s messages %d to %d of %d\n", p.deleted(), before.FirstSeq, upTo-1, before.LastSeq)
+	return err
+}
+
+// quarantine deletes what was refused before the second-newest checkpoint.
+func (p *purge) quarantine(ctx context.Context) error {
+	q, err := ingest.OpenQuarantine(ctx, p.broker.js, ingest.DefaultStreamNames())
+	if err != nil {
+		return err
+	}
+	n, err := q.DropBefore(ctx, event.Position(p.kept[1].Position), p.command.DryRun)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.con.Out, "%s %d entries of the quarantine\n", p.deleted(), n)
+	return err
+}
+
+func (p *purge) deleted() string {
+	if p.command.DryRun {
+		return "would delete"
+	}
+	return "deleted"
+}
+
+// tellErased says whether what was erased is gone from the log.
+func (p *purge) tellErased() error {
+	erased, upTo := p.kept[0].Erased, p.kept[1].Position
 	switch {
-	case before.FirstSeq >= upTo:
-		_, err = fmt.Fprintf(con.Out, "nothing to delete: the log begins at %d\n", before.FirstSeq)
-		return err
-	case c.DryRun:
-		_, err = fmt.Fprintf(con.Out, "would delete messages %d to %d of %d\n", before.FirstSeq, upTo-1, before.LastSeq)
+	case erased == 0:
+		return nil
+	case erased >= upTo:
+		_, err := fmt.Fprintf(p.con.Out, "the log still holds what was erased at %d: purge again when two checkpoints are newer "+
+			"(gqlstream snapshot list)\n", erased)
 		return err
 	}
-	if err := log.Purge(ctx, jetstream.WithPurgeSequence(upTo)); err != nil {
-		return fmt.Errorf("purge: %w", err)
-	}
-	_, err = fmt.Fprintf(con.Out, "deleted messages %d to %d of %d\n", before.FirstSeq, upTo-1, before.LastSeq)
+	_, err := fmt.Fprintf(p.con.Out, "the log holds nothing any more from before the erasure at %d\n", erased)
 	return err
 }
 

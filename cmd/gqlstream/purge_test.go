@@ -17,7 +17,7 @@ func TestPurgedLogGoesOn(t *testing.T) {
 	if strings.TrimPrefix(would, "would delete ") != strings.TrimPrefix(did, "deleted ") || would == did {
 		t.Errorf("a dry run says %q, the purge %q", would, did)
 	}
-	if again, _ := mustRun(t, "purge", "--state", state); again != "nothing to delete: the log begins at "+second+"\n" {
+	if again, _ := mustRun(t, "purge", "--state", state); !strings.HasPrefix(again, "nothing to delete: the log begins at "+second+"\n") {
 		t.Errorf("a second purge: %q, want a log that begins at %s", again, second)
 	}
 	code, _, text := runCommand("replay", "--config", config, "--state", state)

@@ -124,7 +124,7 @@ func (p *pipeline) run(ctx context.Context) error {
 		p.record(&batch, &result)
 		p.tell(&result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 		if result.Vacuumed {
-			if err := p.save(ctx, &batch); err != nil {
+			if err := p.save(ctx, &batch, batch.Checkpoint || result.Owed); err != nil {
 				return err
 			}
 		}

@@ -28,7 +28,8 @@ func savedState(t *testing.T, seed uint64) (state, config string, records []stri
 		t.Fatal(err)
 	}
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
-	for range 2 {
+	for run := range 2 {
+		events.nobodyErased = run == 1 // so that three checkpoints are there
 		publishRandom(t, state, events, 60)
 		mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
 	}
