@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"gqlstream/alerts"
 	"gqlstream/graphstore"
@@ -32,6 +33,7 @@ type alerting struct {
 	stream  *sinks.Alerts // nil in a replay
 	lines   *sinks.Lines  // nil without a file
 	targets *notify.Targets
+	shown   time.Time         // when the page was told
 	fired   map[string]uint64 // transitions into firing since the process began, by rule
 }
 
@@ -152,11 +154,11 @@ func (p *pipeline) openAlertSinks(ctx context.Context, log string) (err error) {
 		return err
 	}
 	p.closers = append(p.closers, a.stream.Close, func() error { return p.closeTargets() })
+	p.closers = append(p.closers, func() error { return closeLines(a.lines) })
 	if file := p.settings.Output.Alerts; file != "" {
 		if a.lines, err = p.openLines(file, log); err != nil {
 			return err
 		}
-		p.closers = append(p.closers, func() error { return a.lines.Close() })
 	}
 	a.targets, err = p.startTargets(ctx, p.settings)
 	return err
@@ -193,5 +195,6 @@ func (p *pipeline) alert(ctx context.Context, b *event.Batch, estimates []quant.
 	if b.Emit && p.alerts.targets.NeedsActive() && p.source.Stats().Behind <= catchingUp {
 		p.alerts.targets.Set(p.alerts.engine.Active(), transitions)
 	}
+	p.tellAlerts(transitions)
 	return nil
 }

@@ -52,7 +52,7 @@ func (p *pipeline) openFiles(log string, out io.Writer) error {
 		}
 		p.lines = lines
 		p.sinks = append(p.sinks, lines)
-		p.closers = append(p.closers, lines.Close)
+		p.closers = append(p.closers, func() error { return closeLines(p.lines) })
 	}
 	for _, d := range []struct{ dir, format string }{{output.Parquet, "parquet"}, {output.Arrow, "arrow"}} {
 		if d.dir == "" {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 const httpOff = "off"
 
 // openPage starts the page, the API and the metrics, unless they are turned off.
-func (p *pipeline) openPage() error {
+func (p *pipeline) openPage(ctx context.Context) error {
 	if p.settings.HTTP.Listen == httpOff {
 		return nil
 	}
@@ -26,6 +28,9 @@ func (p *pipeline) openPage() error {
 		return fmt.Errorf("%w; choose another address with --http, or --http off for no page", err)
 	}
 	p.page = page
+	if err := p.seedAlerts(ctx); err != nil {
+		return errors.Join(err, page.Close())
+	}
 	p.sinks = append(p.sinks, page)
 	p.closers = append(p.closers, page.Close)
 	return nil

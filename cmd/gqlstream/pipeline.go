@@ -36,6 +36,7 @@ type pipeline struct {
 	page        *web.Server // nil when it is turned off
 	checkpoints *checkpoints
 	alerts      *alerting
+	reload      *reloader // nil: the configuration is not read again
 	closers     []func() error
 	stats       runStats
 }
@@ -198,7 +199,7 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 	if err := p.openAlertSinks(ctx, config.Log); err != nil {
 		return err
 	}
-	return p.openPage()
+	return p.openPage(ctx)
 }
 
 // logIdentity names the log, for outputs that must not mix two.

@@ -29,6 +29,7 @@ func (*runCmd) Help() string {
 	return `Follows the stream GQL and keeps the estimates of every tracked community current: on
 gqlest.estimate.<community> in the stream GQL_ESTIMATES, the latest in the bucket gql_estimates, and
 with --output as JSON lines, with --parquet and --arrow as files for DuckDB, pandas and Polars. Without --nats it runs a NATS server of its own in the state directory.
+On SIGHUP it reads the configuration again and takes over alerts, notify and the files of output.
 Refused events are in the stream GQL_QUARANTINE; see gqlstream quarantine.
 
 Examples:
@@ -44,11 +45,14 @@ func (c *runCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
+	reload := newReloader(c.settings)
+	defer reload.stop()
 	log := slog.New(slog.NewTextHandler(con.Err, nil))
 	p, err := openPipeline(ctx, settings, pipelineOptions{drain: c.ExitWhenDrained, out: con.Out, log: log})
 	if err != nil {
 		return err
 	}
+	p.reload = reload
 	p.greet(con.Err)
 	err = p.run(ctx)
 	if ctx.Err() != nil {
@@ -128,5 +132,6 @@ func (p *pipeline) run(ctx context.Context) error {
 				return err
 			}
 		}
+		p.reloadIfAsked(ctx, &batch)
 	}
 }

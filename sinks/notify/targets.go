@@ -164,6 +164,12 @@ func (t *Targets) Stats() (out []Stats) {
 	return out
 }
 
+// Stop ends the targets at once. What a webhook has not got waits in its queue.
+func (t *Targets) Stop() {
+	t.cancel()
+	_ = t.Close()
+}
+
 // Close lets the targets deliver what there is for up to five seconds, and ends
 // them. What a webhook has not got then waits in its queue.
 func (t *Targets) Close() error {

@@ -42,6 +42,7 @@ func routes() []route {
 			params:  []string{"method", "from", "to", "limit", "points"},
 			handle:  (*Server).serveEstimates,
 		},
+		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, handle: (*Server).serveAlerts},
 		{pattern: "/api/v1/stream", params: []string{"community", "events"}, handle: (*Server).serveStream},
 		{pattern: "/metrics", handle: (*Server).serveMetrics},
 		{pattern: "/healthz", handle: (*Server).serveHealth, open: true},

@@ -28,6 +28,7 @@ type metrics struct {
 	gauges estimateDescs
 	loop   loopDescs
 	web    webDescs
+	alerts alertDescs
 }
 
 // estimateDescs are the gauges of one community and method.
@@ -65,6 +66,7 @@ func newMetrics(s *Server) *metrics {
 	}
 	m.describeEstimates(desc)
 	m.describeLoop(desc)
+	m.describeAlerts(desc)
 	m.web = webDescs{
 		communities:    desc("communities", "Communities with an estimate."),
 		notExported:    desc("metrics_communities_dropped", "Communities left out of the metrics because there are too many."),
@@ -149,6 +151,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.stages.Collect(ch)
 	m.collectLoop(ch, now)
 	m.collectWeb(ch)
+	m.collectAlerts(ch)
 	for _, c := range m.exported() {
 		m.collectEstimate(ch, c, now)
 	}

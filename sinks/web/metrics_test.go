@@ -149,6 +149,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	s := serve(t, nil)
 	write(t, s, estimate("x", "auto", 5, 0.25))
 	s.Status(runningStatus(3))
+	s.SetAlerts(sampleAlerts())
 	_, _, body := get(t, s, "/metrics")
 	exported := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (gqlstream_\w+) `).FindAllStringSubmatch(string(body), -1) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"gqlstream/alerts"
 	"gqlstream/quant"
 )
 
@@ -105,7 +106,7 @@ func TestOpenAPIHoldsTheLimits(t *testing.T) {
 	o := readOpenAPI(t)
 	s := serve(t, nil)
 	write(t, s, estimate("x", "auto", 1, 0.5))
-	for _, path := range []string{"/api/v1/communities", "/api/v1/communities/{name}/estimates", "/api/v1/status"} {
+	for _, path := range []string{"/api/v1/communities", "/api/v1/communities/{name}/estimates", "/api/v1/status", "/api/v1/alerts"} {
 		for _, p := range asList(o.at(map[string]any(o), "paths", path, "get")["parameters"]) {
 			parameter := o.at(p)
 			name, schema := parameter["name"].(string), o.at(parameter["schema"])
@@ -152,6 +153,8 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	}
 	bare := quant.Estimate{Community: "bare", Method: "auto", Suppressed: true}
 	write(t, full, bare)
+	full.SetAlerts(sampleAlerts())
+	full.AddTransitions([]alerts.Transition{transition(1, "x", alerts.Firing), transition(2, "x", alerts.Resolved)})
 	full.Status(runningStatus(1))
 	full.journal.mu.Lock()
 	full.journal.samples[0].at = full.journal.samples[0].at.Add(-3 * time.Second)
@@ -167,6 +170,8 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		{empty, "/api/v1/communities", "/api/v1/communities", "200"},
 		{empty, "/api/v1/communities/x", "/api/v1/communities/{name}", "404"},
 		{full, "/api/v1/status?history=true", "/api/v1/status", "200"},
+		{empty, "/api/v1/alerts", "/api/v1/alerts", "200"},
+		{full, "/api/v1/alerts?community=x", "/api/v1/alerts", "200"},
 		{full, "/api/v1/communities?trend=10", "/api/v1/communities", "200"},
 		{full, "/api/v1/communities?limit=x", "/api/v1/communities", "default"},
 		{full, "/api/v1/communities/x", "/api/v1/communities/{name}", "200"},

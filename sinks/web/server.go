@@ -40,6 +40,7 @@ type Server struct {
 	store    *store
 	journal  journal
 	orders   orderCache
+	alerts   alertBoard
 	hub      *hub
 	metrics  *metrics
 	registry *prometheus.Registry

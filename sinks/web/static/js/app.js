@@ -1,10 +1,11 @@
-// The page: reads the address, shows one of three views, keeps the stream.
+// The page: reads the address, shows one of four views, keeps the stream.
 
 import { get, Live } from "./api.js";
 import { h, setText } from "./dom.js";
 import { communities } from "./communities.js";
 import { detail } from "./detail.js";
 import { pipeline } from "./pipeline.js";
+import { alertsPage } from "./alerts.js";
 
 const main = document.getElementById("main");
 const pill = document.getElementById("live");
@@ -20,6 +21,7 @@ let view = null; // { el, stream, unmount, refresh, estimates, status }
 function address() {
   const path = location.hash.slice(1) || "/";
   if (path === "/pipeline") return { page: "pipeline" };
+  if (path === "/alerts") return { page: "alerts" };
   if (path.startsWith("/c/")) {
     try { return { page: "detail", name: decodeURIComponent(path.slice(3)) }; } catch { /* not ours */ }
   }
@@ -30,6 +32,7 @@ function show() {
   const at = address();
   view?.unmount?.();
   if (at.page === "pipeline") view = pipeline(info);
+  else if (at.page === "alerts") view = alertsPage();
   else if (at.page === "detail") view = detail(info, at.name);
   else view = communities(info);
   main.replaceChildren(view.el);

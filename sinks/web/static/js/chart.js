@@ -48,6 +48,7 @@ export function chart(options, { height = 260, onHover, label } = {}) {
       if (zoomed) plot.redraw();
     },
     rebuild: build,
+    redraw() { plot?.redraw(); },
     destroy() { observer.disconnect(); plot?.destroy(); plot = null; },
   };
 }

@@ -6,6 +6,7 @@ import { percent, points, interval, count, compact, small, time, flag, none } fr
 import { chart, faded, timeAxis } from "./chart.js";
 import { bar } from "./marks.js";
 import { Series, align, switches } from "./series.js";
+import { marks } from "./alerts.js";
 
 const ranges = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["All", 0]];
 const redrawEvery = 250;
@@ -27,6 +28,7 @@ export function detail(info, name) {
   const body = h("tbody");
   const flagBox = h("div", { class: "flags" });
   const notice = h("p", { class: "note", hidden: true });
+  const alerts = marks(name, () => plot.redraw());
   const content = h("div", { class: "detail-body", hidden: true });
   const plot = chart(options, { height: 340, onHover: showHover, label: `Shares of ${name} over time; the table below holds the latest figures` });
   const columns = ["Class", "Share", "Interval", "Change, pp", "Std. error", "Labels", "Plain count"];
@@ -39,7 +41,7 @@ export function detail(info, name) {
   const el = h("section", { class: "detail" },
     h("p", { class: "crumb" }, h("a", { href: "#/" }, "← Communities")),
     h("div", { class: "bar-tools" }, h("h1", {}, name), h("div", { class: "tools" }, h("label", { class: "pick" }, h("span", {}, "Method"), methods))),
-    notice, content);
+    alerts.el, notice, content);
 
   const current = () => state.series.get(state.method);
   const plain = () => (state.method === "pcc" ? null : state.series.get("pcc"));
@@ -127,7 +129,7 @@ export function detail(info, name) {
       scales: { x: { time: false, range: xRange }, y: { range: (u, low, high) => yRange(low, high) } },
       axes: [timed ? timeAxis() : { space: 84, size: 26, incrs: wholeSteps, values: (u, at) => at.map((x) => compact(x)) },
         { size: 52, values: (u, at) => at.map((x) => `${+(100 * x).toFixed(1)} %`) }],
-      hooks: { draw: [drawSwitches] },
+      hooks: { draw: [drawSwitches, (u) => alerts.draw(u, timed, shown.map((i) => info.classes[i]))] },
     };
   }
 
@@ -264,13 +266,13 @@ export function detail(info, name) {
     title: name,
     stream: { communities: [name], events: ["estimates"] },
     mounted() { load(); },
-    refresh() { load(); },
+    refresh() { load(); alerts.refresh(); },
     estimates(message) {
       accept(message.estimates);
       if (!state.method && state.series.size) load();
       else later();
     },
     theme() { plot.rebuild(); },
-    unmount() { clearTimeout(timer); plot.destroy(); },
+    unmount() { clearTimeout(timer); alerts.unmount(); plot.destroy(); },
   };
 }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gqlstream/alerts"
+)
+
+// hangUp writes a configuration, tells the process, and waits for what it says.
+func (r *crashRun) hangUp(ctx context.Context, config, want string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.config, []byte(config), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	before := strings.Count(r.said(), want)
+	if err := r.process.Process.Signal(syscall.SIGHUP); err != nil {
+		r.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(crashStartMax); strings.Count(r.said(), want) == before; {
+		select {
+		case err := <-r.done:
+			r.process = nil
+			r.t.Fatalf("the process ended: %v\n%s", err, r.said())
+		default:
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("no %q in\n%s", want, r.said())
+		}
+		pause(ctx, 5*time.Millisecond)
+	}
+}
+
+// A running process must take over alert rules, targets and files on SIGHUP, refuse
+// what decides results or is not valid by name, and go on; after kill -9 nothing of
+// what was published may come again or be another.
+func TestConfigurationIsReloaded(t *testing.T) {
+	ctx := t.Context()
+	told := make(chan string, 10000)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { told <- q.Header.Get("Webhook-Id") }))
+	defer server.Close()
+	r := newCrashRun(t, 9)
+	base, _, _ := strings.Cut(crashConfig, "alerts:")
+	if err := os.WriteFile(r.config, []byte(base), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	r.await(ctx)
+	producer := startProducer(ctx, r)
+	first := strings.Replace(crashConfig, "every: 300ms", "every: 300ms, alerts: "+r.alerts, 1) +
+		"notify: {webhooks: [{name: a, url: " + server.URL + ", allow_private: true}]}\n"
+	r.hangUp(ctx, first, "msg=reloaded")
+	if !strings.Contains(r.said(), `changed="output.alerts, alerts, notify.webhooks"`) {
+		t.Errorf("it says\n%s", r.said())
+	}
+	select {
+	case <-told:
+	case <-time.After(crashStartMax):
+		t.Fatalf("the webhook is not told\n%s", r.said())
+	}
+	r.hangUp(ctx, "clases: 2\n", "is not reloaded")
+	r.hangUp(ctx, strings.Replace(first, "step:", "alpha: 0.2\nkernel: constant\nstep:", 1), "kernel, alpha: decides results")
+	r.hangUp(ctx, strings.Replace(first, `listen: "off"`, "listen: 127.0.0.1:0", 1), "http.listen: takes effect at a restart")
+	r.hangUp(ctx, strings.Replace(first, "point > 0.5", "point > 5", 1), "a share is between 0 and 1")
+	second := strings.Replace(strings.Replace(first, "name: high", "name: tall", 1), r.alerts, r.alerts+"2", 1)
+	r.hangUp(ctx, second, `changed="output.alerts, alerts"`)
+	r.kill()
+	before := len(alertsOf(t, r.dir))
+	r.start()
+	r.report.messages = producer.finish(r)
+	r.kill()
+	r.start("--exit-when-drained")
+	r.process = nil
+	if err := <-r.done; err != nil {
+		t.Fatalf("draining: %v\n%s", err, r.said())
+	}
+	r.checkAlternating(alertsOf(t, r.dir), before)
+	if _, err := os.Stat(filepath.Clean(r.alerts + "2")); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkAlternating checks that beginnings and ends alternate and none comes again.
+func (r *crashRun) checkAlternating(lines []string, atLeast int) {
+	r.t.Helper()
+	last, rules := map[string]alerts.State{}, map[string]int{}
+	ids := map[string]bool{}
+	for _, line := range lines {
+		var x alerts.Transition
+		if err := json.Unmarshal([]byte(line), &x); err != nil {
+			r.t.Fatal(err)
+		}
+		if ids[x.ID] || x.State == last[x.Alert] || x.State == alerts.Resolved && last[x.Alert] == "" {
+			r.t.Errorf("%s after %q", line, last[x.Alert])
+		}
+		ids[x.ID], last[x.Alert] = true, x.State
+		rules[x.Rule]++
+	}
+	if len(lines) < atLeast || rules["tall"] == 0 || rules["high"] == 0 {
+		r.t.Errorf("%d transitions, of %v", len(lines), rules)
+	}
+	r.t.Logf("%d transitions, %v", len(lines), rules)
+}

@@ -1,0 +1,62 @@
+//go:build browser
+
+package browser
+
+import (
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"gqlstream/alerts"
+	"gqlstream/sinks/web"
+)
+
+// fires is a transition of rule "majority-lost" on class "no".
+func fires(community string, position uint64, state alerts.State) alerts.Transition {
+	at := time.Unix(1_780_000_000+int64(position), 0).UTC().Format(time.RFC3339)
+	return alerts.Transition{
+		ID: community + at, Alert: community, Rule: "majority-lost", Community: community, Class: "no", Method: "auto", State: state,
+		Position: position, Time: at, Since: at, Reason: "low 0.61; low > 0.6, recovers at 0.55", Point: 0.66, Low: 0.61, High: 0.71,
+	}
+}
+
+// The list of alerts must follow what happens, lead to the community, and the chart
+// there must have its marks; names from the stream stay inert.
+func TestAlertsAreListedAndMarked(t *testing.T) {
+	const hostile = `<img src=x onerror=alert(1)>`
+	s := serve(t, web.Config{Classes: twoClasses, Pipeline: "live"})
+	for i := range uint64(60) {
+		share := 0.4
+		if i > 30 {
+			share = 0.66
+		}
+		put(t, s, one("alpha", i+1, share))
+	}
+	s.Status(running(60))
+	for _, look := range []struct {
+		name, theme   string
+		width, height int64
+	}{{"light", "light", 1200, 900}, {"dark", "dark", 1200, 900}, {"phone", "light", 400, 800}} {
+		s.SetAlerts(web.Alerts{Rules: []alerts.Counts{{Rule: "majority-lost", Inactive: 3}}})
+		p := open(t, int(look.width), int(look.height), look.theme)
+		p.visit(s.URL() + "#/alerts")
+		p.until("the empty list", `document.body.innerText.includes("Nothing fires.")`)
+		s.AddTransitions([]alerts.Transition{fires("alpha", 32, alerts.Firing), fires(hostile, 40, alerts.Firing), fires("alpha", 50, alerts.Resolved)})
+		s.SetAlerts(web.Alerts{
+			Active:  []alerts.Alert{{Transition: fires("alpha", 32, alerts.Firing), Now: "low 0.61; low > 0.6"}, {Transition: fires(hostile, 40, alerts.Firing), Now: "low 0.7"}},
+			Rules:   []alerts.Counts{{Rule: "majority-lost", Firing: 2, Inactive: 1, NoData: 1}},
+			Targets: []web.Target{{Name: "webhook/ops", Outcomes: map[string]uint64{"delivered": 3, "failed": 1}, Queue: 2, Error: "the answer is 503"}},
+		})
+		p.until("the alert", `document.querySelector(".alerts-page").innerText.includes("low 0.61; low > 0.6")`)
+		p.until("the target", `document.querySelector(".alerts-page").innerText.includes("the answer is 503")`)
+		p.fits()
+		p.shot("alerts-" + look.name)
+		p.do(chromedp.Click(`.alerts-page a[href="#/c/alpha"]`))
+		p.until("the banner", `document.querySelector(".banner:not([hidden])")?.innerText.includes("majority-lost fires for no")`)
+		p.until("the chart", `document.querySelectorAll(".chart canvas").length > 0`)
+		p.fits()
+		p.quiet()
+		p.shot("alert-marks-" + look.name)
+	}
+}

@@ -1,0 +1,111 @@
+// Alerts: what fires now, what began and ended, who is told; and their marks in the
+// chart of a community.
+
+import { get } from "./api.js";
+import { h, setText, css } from "./dom.js";
+import { count, time, percent, interval } from "./format.js";
+
+const refreshEvery = 2000;
+const labelMost = 28;
+
+export function alertsPage() {
+  const active = h("tbody"), past = h("tbody"), rules = h("tbody"), targets = h("tbody");
+  const notice = h("p", { class: "note", hidden: true });
+  const table = (title, heads, body, empty) => {
+    const note = h("p", { class: "quiet" }, empty);
+    const grid = h("table", {}, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body);
+    return { card: h("div", { class: "card scroll" }, h("h2", {}, title), grid, note), note, grid };
+  };
+  const now = table("Firing and pending", ["State", "Rule", "Community", "Class", "Since", "Share", "Now"], active, "Nothing fires.");
+  const before = table("Began and ended", ["State", "Rule", "Community", "Class", "Log time", "Why"], past, "Nothing has happened since the start.");
+  const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "Suppressed", "No data"], rules, "No rules are configured.");
+  const told = table("Who is told", ["Target", "Queue", "Attempts", "Last error"], targets, "Nobody is told; see notify in the configuration.");
+  const el = h("section", { class: "alerts-page" }, h("div", { class: "bar-tools" }, h("h1", {}, "Alerts")), notice,
+    now.card, before.card, h("div", { class: "two" }, counts.card, told.card));
+
+  const link = (name) => h("a", { href: `#/c/${encodeURIComponent(name)}` }, name);
+  const state = (text) => h("span", { class: text === "firing" ? "chip grave" : "chip" }, text);
+  function fill(part, body, rows) {
+    part.note.hidden = rows.length > 0;
+    part.grid.hidden = rows.length === 0;
+    body.replaceChildren(...rows.map((cells) => h("tr", {}, cells.map((c, i) => h(i === 0 ? "th" : "td", i === 0 ? { scope: "row" } : {}, c)))));
+  }
+
+  function draw(a) {
+    fill(now, active, a.active.map((x) => [state(x.state), x.rule, link(x.community), x.class, x.since ? time(x.since) : "",
+      `${percent(x.point)} (${interval(x.low, x.high)})`, x.now]));
+    fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, link(x.community), x.class, x.time ? time(x.time) : "", x.reason]));
+    fill(counts, rules, a.rules.map((r) => [r.rule, count(r.firing), count(r.pending), count(r.inactive), count(r.suppressed), count(r.no_data)]));
+    fill(told, targets, a.targets.map((t) => [t.name, count(t.queue),
+      Object.entries(t.outcomes).map(([name, n]) => `${count(n)} ${name}`).join(", "), t.error]));
+  }
+
+  let timer = 0, shown = "", gone = false;
+  async function load() {
+    clearTimeout(timer);
+    try {
+      const a = await get("/api/v1/alerts", { limit: 200 });
+      notice.hidden = true;
+      const key = JSON.stringify(a);
+      if (key !== shown) { shown = key; draw(a); } // a row that has the focus keeps it
+    } catch (err) {
+      notice.hidden = false;
+      setText(notice, `No answer from the server: ${err.message}`);
+    }
+    if (!gone) timer = setTimeout(load, refreshEvery);
+  }
+  return {
+    el,
+    title: "Alerts",
+    stream: { communities: [], events: ["status"] },
+    mounted() { load(); },
+    refresh() { load(); },
+    unmount() { gone = true; clearTimeout(timer); },
+  };
+}
+
+// marks keeps the beginnings and ends of a community's alerts and draws them.
+export function marks(name, redraw) {
+  let list = [], firing = [], timer = 0, gone = false;
+  const el = h("p", { class: "banner", role: "status", hidden: true });
+  async function load() {
+    clearTimeout(timer);
+    try {
+      const a = await get("/api/v1/alerts", { community: name, limit: 200 });
+      const before = list.length ? list[0].id : "";
+      list = a.transitions;
+      firing = a.active.filter((x) => x.state === "firing");
+      el.hidden = firing.length === 0;
+      setText(el, firing.map((x) => `${x.rule} fires for ${x.class}: ${x.now}`).join(" · "));
+      if (list.length && list[0].id !== before) redraw();
+    } catch { /* the chart does without */ }
+    if (!gone) timer = setTimeout(load, refreshEvery);
+  }
+  load();
+
+  // draw puts a line at each transition of the classes shown; timed says what the
+  // axis counts.
+  function draw(u, timed, classes) {
+    const ratio = devicePixelRatio, { ctx } = u;
+    ctx.save();
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.lineWidth = ratio;
+    for (const x of list) {
+      const value = timed ? Date.parse(x.time) / 1000 : x.position;
+      if (!classes.includes(x.class) || !(value >= u.scales.x.min && value <= u.scales.x.max)) continue;
+      ctx.strokeStyle = ctx.fillStyle = css(x.state === "firing" ? "--bad" : "--muted");
+      const at = Math.round(u.valToPos(value, "x", true)) + 0.5;
+      ctx.beginPath();
+      ctx.moveTo(at, u.bbox.top);
+      ctx.lineTo(at, u.bbox.top + u.bbox.height);
+      ctx.stroke();
+      if (x.state !== "firing") continue;
+      const label = x.rule.slice(0, labelMost);
+      const right = at + ctx.measureText(label).width + 8 * ratio > u.bbox.left + u.bbox.width;
+      ctx.textAlign = right ? "right" : "left";
+      ctx.fillText(label, at + (right ? -4 : 4) * ratio, u.bbox.top + 24 * ratio);
+    }
+    ctx.restore();
+  }
+  return { el, draw, refresh: load, unmount() { gone = true; clearTimeout(timer); } };
+}
