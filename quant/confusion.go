@@ -11,7 +11,7 @@ type confusion struct {
 	mass  []float64 // k: W_i, the sum of the weights
 	nEff  []float64 // k: W_i^2 / sum of squared weights (Kish)
 
-	scaled []float64 // z: workspace of gram
+	scaled []float64 // z: workspace of gram and sandwich
 }
 
 // reserve makes room for z cells and k classes and forgets what was there.
@@ -34,6 +34,63 @@ func (m *confusion) second(a int) []float64 { return m.s2[a*m.z : (a+1)*m.z] }
 
 // mix writes Cq to dst.
 func (m *confusion) mix(dst, q []float64) { combine(dst, q[:m.k], m.c) }
+
+// columns are the tallies of one kind of profile with the cells of a class together,
+// as every lambda of a likelihood reads them.
+type columns struct {
+	of        *Cells // what they are of, nil for nothing
+	n, a1, a2 []float64
+}
+
+// load turns the tallies over, once for all lambdas.
+func (c *columns) load(t *Cells, k int) {
+	if c.of == t {
+		return
+	}
+	c.of = t
+	c.n, c.a1, c.a2 = resize(c.n, t.Z*k), resize(c.a1, t.Z*k), resize(c.a2, t.Z*k)
+	for i := range k {
+		n, a1, a2 := c.n[i*t.Z:(i+1)*t.Z], c.a1[i*t.Z:(i+1)*t.Z], c.a2[i*t.Z:(i+1)*t.Z]
+		for z := range n {
+			at := z*k + i
+			n[z], a1[z], a2[z] = t.N[at], t.A1[at], t.A2[at]
+		}
+	}
+}
+
+// weighSmooth fills m as weigh does and smooths the columns of C, in one pass.
+func (m *confusion) weighSmooth(t *columns, k int, w weighting) bool {
+	size := t.of.Z
+	m.reserve(size, k)
+	r, s := w.r, w.s
+	rr, rs, ss := r*r, 2*r*s, s*s
+	for i := range k {
+		column, second := m.c[m.k*size:(m.k+1)*size], m.s2[m.k*size:(m.k+1)*size]
+		n, a1, a2 := t.n[i*size:][:size], t.a1[i*size:][:size], t.a2[i*size:][:size]
+		column, second = column[:size], second[:size]
+		var mass, square float64
+		for z := range n {
+			x, a := n[z], a1[z]
+			s1 := r*a + s*x
+			s2 := rr*a2[z] + rs*a + ss*x
+			column[z], second[z] = s1, s2
+			mass += s1
+			square += s2
+		}
+		if !(mass > 0) || !(square > 0) {
+			continue
+		}
+		total := 1 + smoothing*float64(size) // what the smoothed column sums to
+		scale, least := 1/(mass*total), smoothing/total
+		for z, x := range column {
+			column[z] = x*scale + least
+		}
+		m.mass[m.k], m.nEff[m.k] = mass, mass*mass/square
+		m.class = append(m.class, i)
+		m.k++
+	}
+	return m.k > 0
+}
 
 // weigh fills m from the tallies under the weights w = r a + s:
 //

@@ -44,6 +44,58 @@ func products(dst, rows, x []float64) {
 	}
 }
 
+// moments writes to first the inner products of x with the rows of length len(x) in
+// rows, and to second those with their squares, three or two rows a pass: more do
+// not fit the registers.
+func moments(first, second, rows, x []float64) {
+	n := len(x)
+	for b := 0; b < len(first); {
+		switch rest := len(first) - b; rest {
+		case 1:
+			first[b], _, second[b], _ = momentsOfTwo(rows[b*n:], rows[b*n:], x)
+			b++
+		case 2, 4:
+			first[b], first[b+1], second[b], second[b+1] = momentsOfTwo(rows[b*n:], rows[(b+1)*n:], x)
+			b += 2
+		default:
+			momentsOfThree(first[b:b+3], second[b:b+3], rows[b*n:(b+3)*n], x)
+			b += 3
+		}
+	}
+}
+
+func momentsOfTwo(x0, x1, x []float64) (s0, s1, t0, t1 float64) {
+	x0, x1 = x0[:len(x)], x1[:len(x)]
+	for i, v := range x {
+		a0, a1 := x0[i], x1[i]
+		p0, p1 := v*a0, v*a1
+		s0 += p0
+		s1 += p1
+		t0 += p0 * a0
+		t1 += p1 * a1
+	}
+	return s0, s1, t0, t1
+}
+
+func momentsOfThree(first, second, rows, x []float64) {
+	n := len(x)
+	x0, x1, x2 := rows[:n], rows[n:2*n], rows[2*n:3*n]
+	x0, x1, x2 = x0[:n], x1[:n], x2[:n]
+	var s0, s1, s2, t0, t1, t2 float64
+	for i, v := range x {
+		a0, a1, a2 := x0[i], x1[i], x2[i]
+		p0, p1, p2 := v*a0, v*a1, v*a2
+		s0 += p0
+		s1 += p1
+		s2 += p2
+		t0 += p0 * a0
+		t1 += p1 * a1
+		t2 += p2 * a2
+	}
+	first[0], first[1], first[2] = s0, s1, s2
+	second[0], second[1], second[2] = t0, t1, t2
+}
+
 // axpy adds alpha x to y.
 func axpy(y []float64, alpha float64, x []float64) {
 	y = y[:len(x)]
@@ -56,8 +108,18 @@ func axpy(y []float64, alpha float64, x []float64) {
 // rows of length len(y) to y, four rows a pass.
 func combine(y, coefficients, rows []float64) {
 	n := len(y)
-	clear(y)
 	b := 0
+	if len(coefficients) < 4 {
+		clear(y)
+	} else {
+		c0, c1, c2, c3 := coefficients[0], coefficients[1], coefficients[2], coefficients[3]
+		x0, x1, x2, x3 := rows[:n], rows[n:2*n], rows[2*n:3*n], rows[3*n:4*n]
+		x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
+		for i := range y {
+			y[i] = (c0*x0[i] + c1*x1[i]) + (c2*x2[i] + c3*x3[i])
+		}
+		b = 4
+	}
 	for ; b+4 <= len(coefficients); b += 4 {
 		c0, c1, c2, c3 := coefficients[b], coefficients[b+1], coefficients[b+2], coefficients[b+3]
 		x0, x1 := rows[b*n:(b+1)*n], rows[(b+1)*n:(b+2)*n]
@@ -67,7 +129,15 @@ func combine(y, coefficients, rows []float64) {
 			y[i] += (c0*x0[i] + c1*x1[i]) + (c2*x2[i] + c3*x3[i])
 		}
 	}
-	for ; b < len(coefficients); b++ {
+	for ; b+2 <= len(coefficients); b += 2 {
+		c0, c1 := coefficients[b], coefficients[b+1]
+		x0, x1 := rows[b*n:(b+1)*n], rows[(b+1)*n:(b+2)*n]
+		x0, x1 = x0[:n], x1[:n]
+		for i := range y {
+			y[i] += c0*x0[i] + c1*x1[i]
+		}
+	}
+	if b < len(coefficients) {
 		axpy(y, coefficients[b], rows[b*n:(b+1)*n])
 	}
 }
@@ -112,7 +182,10 @@ func cholesky(a []float64, n int) {
 	for j := range n {
 		row := a[j*n : j*n+j+1]
 		floor := 1e-15 * math.Abs(row[j])
-		d := row[j] - dot(row[:j], row[:j])
+		d := row[j]
+		for _, v := range row[:j] {
+			d -= v * v
+		}
 		if !(d > floor) {
 			d = math.Max(floor, math.SmallestNonzeroFloat32)
 		}
@@ -120,7 +193,11 @@ func cholesky(a []float64, n int) {
 		row[j] = d
 		for i := j + 1; i < n; i++ {
 			r := a[i*n : i*n+j+1]
-			r[j] = (r[j] - dot(r[:j], row[:j])) / d
+			s := r[j]
+			for l, v := range row[:j] {
+				s -= v * r[l]
+			}
+			r[j] = s / d
 		}
 	}
 }
@@ -128,10 +205,42 @@ func cholesky(a []float64, n int) {
 // choleskySolve overwrites x with the solution of L L' x = x.
 func choleskySolve(l []float64, n int, x []float64) {
 	for i := range n {
-		x[i] = (x[i] - dot(l[i*n:i*n+i], x[:i])) / l[i*n+i]
+		row := l[i*n : i*n+i+1]
+		s := x[i]
+		for j, v := range row[:i] {
+			s -= v * x[j]
+		}
+		x[i] = s / row[i]
 	}
 	for i := n - 1; i >= 0; i-- {
-		x[i] /= l[i*n+i]
-		axpy(x[:i], -x[i], l[i*n:i*n+i])
+		row := l[i*n : i*n+i+1]
+		v := x[i] / row[i]
+		x[i] = v
+		for j, u := range row[:i] {
+			x[j] -= v * u
+		}
+	}
+}
+
+// choleskyInverse writes the inverse of L L' to dst, n x n; l and dst are two
+// slices. Column a of the inverse of L fills row a of dst first, from the diagonal
+// on: the rows of the inverse are their inner products.
+func choleskyInverse(dst, l []float64, n int) {
+	for a := range n {
+		row := dst[a*n : (a+1)*n]
+		row[a] = 1 / l[a*n+a]
+		for i := a + 1; i < n; i++ {
+			row[i] = -dot(l[i*n+a:i*n+i], row[a:i]) / l[i*n+i]
+		}
+	}
+	for a := range n { // row b >= a of the inverse needs the columns b and on alone
+		for b := a; b < n; b++ {
+			dst[a*n+b] = dot(dst[a*n+b:(a+1)*n], dst[b*n+b:(b+1)*n])
+		}
+	}
+	for a := range n {
+		for b := range a {
+			dst[a*n+b] = dst[b*n+a]
+		}
 	}
 }

@@ -52,10 +52,11 @@ func gram(g []float64, m *confusion, weights []float64) {
 	for a := range m.k {
 		left := m.column(a)
 		if weights != nil {
+			scaled := m.scaled[:len(left)]
 			for z, v := range left {
-				m.scaled[z] = v * weights[z]
+				scaled[z] = v * weights[z]
 			}
-			left = m.scaled
+			left = scaled
 		}
 		products(g[a*m.k:a*m.k+a+1], m.c, left)
 		for b := range a {

@@ -44,7 +44,7 @@ func (w *Solver) MaximumLikelihood(dst, c, p, shares []float64) (logLikelihood, 
 	for a, i := range m.class {
 		w.qp.q[a] = (shares[i] + 1/float64(m.k)) / 2
 	}
-	logLikelihood, gap = w.likelihood(m, p)
+	logLikelihood, gap = w.likelihood(m, p, false)
 	scatter(dst, m.class, w.qp.q)
 	return logLikelihood, gap
 }
@@ -65,31 +65,31 @@ func (m *confusion) smooth() {
 }
 
 // likelihood maximises from the start in w.qp.q, whose entries need not sum to
-// one, and leaves the shares there.
-func (w *Solver) likelihood(m *confusion, p []float64) (logLikelihood, gap float64) {
+// one, and leaves the shares there. A start that is near takes no step of expectation
+// maximisation first.
+func (w *Solver) likelihood(m *confusion, p []float64, near bool) (logLikelihood, gap float64) {
 	q := &w.qp
 	w.fit, w.ratio, w.curve = resize(w.fit, m.z), resize(w.ratio, m.z), resize(w.curve, m.z)
-	w.last = resize(w.last, m.k)
+	w.last, w.step = resize(w.last, m.k), resize(w.step, m.k)
 	scaleTo(q.q, 1/sum(q.q), q.q)
-	value := w.expectation(m, p)
 	gap = w.gradient(m, p)
+	if !near {
+		gap = w.expectation(m, p)
+	}
 	for range newtonRoundsMax {
-		next, ok := value, false
-		if gap > gapTolerance {
-			next, ok = w.newton(m, p, value)
-		}
-		if !ok {
+		if !(gap > gapTolerance) {
 			break
 		}
-		value, gap = next, w.gradient(m, p)
+		ok := false
+		if gap, ok = w.newton(m, p); !ok {
+			break
+		}
 	}
-	return value, gap
+	return w.value(p), gap
 }
 
-// value sets w.fit to Cq and returns sum p log Cq.
-func (w *Solver) value(m *confusion, p []float64) float64 {
-	m.mix(w.fit, w.qp.q)
-	var v float64
+// value returns sum p log Cq, with Cq in w.fit.
+func (w *Solver) value(p []float64) (v float64) {
 	for z, x := range p {
 		if x > 0 {
 			v += x * math.Log(w.fit[z])
@@ -98,9 +98,10 @@ func (w *Solver) value(m *confusion, p []float64) float64 {
 	return v
 }
 
-// gradient sets w.ratio to p/(Cq), w.qp.r to its product with C', and returns the
-// duality gap at q. w.fit is current.
+// gradient sets w.fit to Cq, w.ratio to p/(Cq), w.qp.r to its product with C', and
+// returns the duality gap at q.
 func (w *Solver) gradient(m *confusion, p []float64) (gap float64) {
+	m.mix(w.fit, w.qp.q)
 	for z, x := range p {
 		w.ratio[z] = x / w.fit[z]
 	}
@@ -109,21 +110,21 @@ func (w *Solver) gradient(m *confusion, p []float64) (gap float64) {
 }
 
 // expectation takes one step of expectation maximisation, q_i <- q_i (C'p/(Cq))_i,
-// which never lowers the likelihood, and returns the new value.
-func (w *Solver) expectation(m *confusion, p []float64) float64 {
-	m.mix(w.fit, w.qp.q)
-	w.gradient(m, p)
+// which never lowers the likelihood, and returns the duality gap there. The gradient
+// is current, before and after.
+func (w *Solver) expectation(m *confusion, p []float64) (gap float64) {
 	for a := range m.k {
 		w.qp.q[a] *= w.qp.r[a]
 	}
 	scaleTo(w.qp.q, 1/sum(w.qp.q), w.qp.q)
-	return w.value(m, p)
+	return w.gradient(m, p)
 }
 
-// newton minimises the quadratic model at q over the simplex and moves there as
-// far as the likelihood rises enough. It reports false, with q as it was, when no
-// step does. w.fit, w.ratio and the gradient in w.qp.r are current.
-func (w *Solver) newton(m *confusion, p []float64, value float64) (float64, bool) {
+// newton minimises the quadratic model at q over the simplex, moves there as far as
+// the likelihood rises enough, and returns the duality gap there. It reports false,
+// with q as it was, when no step does. w.fit, w.ratio and the gradient in w.qp.r are
+// current, before and after.
+func (w *Solver) newton(m *confusion, p []float64) (gap float64, ok bool) {
 	q := &w.qp
 	for z := range w.curve {
 		w.curve[z] = w.ratio[z] / w.fit[z]
@@ -136,10 +137,10 @@ func (w *Solver) newton(m *confusion, p []float64, value float64) (float64, bool
 		q.b[a] = q.r[a] + dot(q.g[a*m.k:(a+1)*m.k], q.q)
 	}
 	copy(w.last, q.q)
-	var gain float64
-	w.step = append(w.step[:0], q.r...) // the solver reuses q.r
+	copy(w.step, q.r) // the solver reuses q.r
 	q.solve()
 	level := dot(w.last, w.step) // the part of the gradient that the sum constraint takes
+	var gain float64
 	for a := range m.k {
 		gain += (w.step[a] - level) * (q.q[a] - w.last[a])
 	}
@@ -147,19 +148,51 @@ func (w *Solver) newton(m *confusion, p []float64, value float64) (float64, bool
 		return w.restore(m, p), false
 	}
 	copy(w.step, q.q)
+	return w.search(m, p, gain)
+}
+
+// search moves from w.last to w.step, or half as far and so on, until the likelihood
+// has risen by enough of the gain that the model promised. The likelihood is concave,
+// so it has when its slope at the new point still says so; logarithms, which cost as
+// much as the rest, decide when that does not.
+func (w *Solver) search(m *confusion, p []float64, gain float64) (gap float64, ok bool) {
+	q := &w.qp
+	before, known := 0.0, false
 	for t, i := 1.0, 0; i < halvingsMax; t, i = t/2, i+1 {
+		var rise float64
 		for a := range m.k {
 			q.q[a] = w.last[a] + t*(w.step[a]-w.last[a])
 		}
-		if next := w.value(m, p); next-value >= sufficientDecrease*t*gain-valueNoise*(1+math.Abs(value)) {
-			return next, true
+		gap = w.gradient(m, p)
+		for a, slope := range q.r[:m.k] {
+			rise += slope * (q.q[a] - w.last[a])
+		}
+		if rise >= sufficientDecrease*t*gain-valueNoise {
+			return gap, true
+		}
+		next := w.value(p)
+		if !known {
+			before, known = w.valueAt(m, p, w.last), true
+		}
+		if next-before >= sufficientDecrease*t*gain-valueNoise*(1+math.Abs(before)) {
+			return gap, true
 		}
 	}
 	return w.restore(m, p), false
 }
 
-// restore puts q back where the Newton step started.
+// valueAt returns the value at other shares and leaves everything as it was.
+func (w *Solver) valueAt(m *confusion, p, q []float64) float64 {
+	fit := w.fit
+	w.fit = m.scaled[:m.z]
+	m.mix(w.fit, q)
+	v := w.value(p)
+	w.fit = fit
+	return v
+}
+
+// restore puts q back where the Newton step started, and returns the gap there.
 func (w *Solver) restore(m *confusion, p []float64) float64 {
 	copy(w.qp.q, w.last)
-	return w.value(m, p)
+	return w.gradient(m, p)
 }

@@ -37,11 +37,9 @@ func (w *Solver) mixture(ans *answer, s *Statistics, r recipe, at reach) {
 	var shares [len(lambdaGrid) + 1]float64
 	list := lambdas(memory[:0], at.lambdaMax(mixtureFloor))
 	best := math.Inf(-1)
-	var start []float64
 	for i, l := range list {
 		one := &w.grid[i]
-		w.adjusted(one, s, r, at.weigh(Density, l, s.KernelSum), start)
-		start = one.q
+		w.adjusted(one, s, r, at.weigh(Density, l, s.KernelSum), w.guess(list, i))
 		best = max(best, one.logLikelihood)
 	}
 	var total float64
@@ -58,6 +56,27 @@ func (w *Solver) mixture(ans *answer, s *Statistics, r recipe, at reach) {
 	for i := range list {
 		w.apart(ans, shares[i], &w.grid[i])
 	}
+}
+
+// guess returns where the likelihood of the i-th lambda is likely to have its maximum,
+// or nil for no guess: on the polynomial in lambda through the last maxima, three of
+// them at most.
+func (w *Solver) guess(list []float64, i int) []float64 {
+	if i == 0 {
+		return nil
+	}
+	first := max(0, i-3)
+	w.y = zeroed(w.y, len(w.grid[0].q))
+	for j := first; j < i; j++ {
+		weight := 1.0 // Lagrange's
+		for l := first; l < i; l++ {
+			if l != j {
+				weight *= (list[i] - list[l]) / (list[j] - list[l])
+			}
+		}
+		axpy(w.y, weight, w.grid[j].q)
+	}
+	return w.y
 }
 
 // apart adds share (q_l - q)(q_l - q)' to the covariance of ans.

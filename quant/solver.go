@@ -14,27 +14,30 @@ type Solver struct {
 	fit, ratio, curve []float64 // z: Cq, p/(Cq), weights
 	last, step        []float64 // k: start of a Newton step, gradient and target
 
-	h, h2        []float64 // k x z: sensitivity H and its squares
+	h            []float64 // k x z: sensitivity H
 	phi          []float64 // z: profile of one vertex
 	gram, factor []float64 // k x k
 	inverse      []float64 // k x k: A
 	ones         []float64 // k: G^-1 1
 	hp, hs, row  []float64 // k: Hp, H s_i, scratch
+	hpSquare     []float64 // k: with the squares of H
+	rowSquare    []float64 // k: likewise
 	hc           []float64 // k x k: HC
 	local, unit  []float64 // k x k: covariance in supported classes, of one member
-	total        []float64 // z: weighted sum of second moments
+	total        []float64 // z: what a sandwich takes in the middle
 	y            []float64 // k: projected profile
 	second       []float64 // z x z: second moments of profiles
 	centred      []float64 // k x z: H less its share of c_i
 	place        []int     // class -> index among the supported, or -1
 
-	in     input
-	shares []float64 // class shares of the calibration labels
-	grid   [len(lambdaGrid) + 1]answer
-	one    answer // of diff, of sis in the diagnosis
-	other  answer
-	ans    answer // of the method
-	draws  []float64
+	in      input
+	columns columns   // of the likelihoods of one estimate
+	shares  []float64 // class shares of the calibration labels
+	grid    [len(lambdaGrid) + 1]answer
+	one     answer // of diff, of sis in the diagnosis
+	other   answer
+	ans     answer // of the method
+	draws   []float64
 
 	// What Snapshot reads besides ans.
 	solved         bool
@@ -93,16 +96,19 @@ func (w *Solver) adjusted(ans *answer, s *Statistics, r recipe, weights weightin
 	}
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
-	if !m.weigh(in.cells, s.K, weights) {
+	if r.likelihood {
+		w.columns.load(in.cells, s.K)
+	}
+	if r.likelihood && !m.weighSmooth(&w.columns, s.K, weights) ||
+		!r.likelihood && !m.weigh(in.cells, s.K, weights) {
 		copy(ans.q, w.shares)
 		copy(ans.free, w.shares)
 		return
 	}
 	if r.likelihood {
-		m.smooth()
 		w.qp.reserve(m.k)
 		w.start(m, start)
-		ans.logLikelihood, _ = w.likelihood(m, in.p)
+		ans.logLikelihood, _ = w.likelihood(m, in.p, start != nil)
 		ans.logLikelihood *= s.Profiled
 	} else {
 		w.leastSquares(m, in.p, w.shares)
@@ -113,7 +119,7 @@ func (w *Solver) adjusted(ans *answer, s *Statistics, r recipe, weights weightin
 
 // startFloor keeps a start of the likelihood away from the bounds, where cells
 // that only one class explains would have nearly no probability.
-const startFloor = 0.01
+const startFloor = 1e-2
 
 // start puts the start of a likelihood into w.qp.q: halfway between the shares of
 // the labels and equal ones, or close to a guess.
@@ -123,7 +129,7 @@ func (w *Solver) start(m *confusion, guess []float64) {
 		if guess == nil {
 			w.qp.q[a] = (w.shares[i] + equal) / 2
 		} else {
-			w.qp.q[a] = (1-startFloor)*guess[i] + startFloor*equal
+			w.qp.q[a] = max(guess[i], startFloor*equal)
 		}
 	}
 }

@@ -27,9 +27,10 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion) {
 		weights = w.curve
 	}
 	w.sensitivity(m, weights)
-	w.hp, w.row = resize(w.hp, k), resize(w.row, k)
-	products(w.hp, w.h, in.p)
-	products(w.row, w.h, w.fit)
+	w.hp, w.hpSquare = resize(w.hp, k), resize(w.hpSquare, k)
+	w.row, w.rowSquare = resize(w.row, k), resize(w.rowSquare, k)
+	moments(w.hp, w.hpSquare, w.h, in.p)
+	moments(w.row, w.rowSquare, w.h, w.fit)
 	for a, i := range m.class {
 		ans.free[i] = q[a] + w.hp[a] - w.row[a]
 	}
@@ -46,6 +47,7 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion) {
 		w.labelNoise(ans, m)
 		ans.exact = in.hard
 	}
+	w.sandwich(w.local, m, w.total)
 	for a, i := range m.class {
 		for b, j := range m.class {
 			ans.v[i*ans.k+j] = w.local[max(a, b)*k+min(a, b)]
@@ -89,12 +91,9 @@ func (w *Solver) invertOnSimplex(k int) {
 	w.factor, w.ones = resize(w.factor, k*k), resize(w.ones, k)
 	copy(w.factor, w.gram)
 	cholesky(w.factor, k)
+	choleskyInverse(w.inverse, w.factor, k)
 	for a := range k {
 		w.ones[a] = 1
-		row := w.inverse[a*k : (a+1)*k]
-		clear(row)
-		row[a] = 1
-		choleskySolve(w.factor, k, row)
 	}
 	choleskySolve(w.factor, k, w.ones)
 	total := sum(w.ones[:k])
@@ -105,50 +104,54 @@ func (w *Solver) invertOnSimplex(k int) {
 	}
 }
 
-// memberNoise adds H S_p H' to w.local, in the form that keeps to the share of
+// memberNoise puts H S_p H' into w.local, but for its part H diag(Cq) H'/n_U, which
+// w.total keeps for the sandwich at the end, in the form that keeps to the share of
 // these very members. For likelihood it also sets the excess of the members as a
 // sample of others, Cov_U(phi)/n_U, over that.
 func (w *Solver) memberNoise(ans *answer, in *input, m *confusion) {
 	k := m.k
-	if in.likelihood {
-		w.sampleNoise(in, m)
-		ans.excess = trace(w.unit, k) / in.sample
-	}
-	w.unit = zeroed(w.unit, k*k)
-	w.sandwich(w.unit, m, w.fit)
+	w.total = resize(w.total, m.z)
+	scaleTo(w.total, 1/in.sample, w.fit)
 	for i, share := range w.qp.q[:k] {
 		for a := range k {
-			for b := range a + 1 {
-				w.unit[a*k+b] -= share * w.hc[a*k+i] * w.hc[b*k+i]
-			}
+			left := share * w.hc[a*k+i]
+			w.rowSquare[a] -= left * w.hc[a*k+i]
+			axpyColumn(w.local[a*k:a*k+a+1], -left/in.sample, w.hc[i:], k)
 		}
 	}
-	if in.likelihood {
-		ans.excess -= trace(w.unit, k) / in.sample
-	}
 	for a, i := range m.class {
-		ans.member[i] = max(w.unit[a*k+a], 0)
+		ans.member[i] = max(w.rowSquare[a], 0)
 	}
-	axpy(w.local, 1/in.sample, w.unit)
+	if in.likelihood {
+		ans.excess = (w.sampleNoise(in, m) - sum(w.rowSquare[:k])) / in.sample
+	}
 }
 
-// sampleNoise sets w.unit to H Cov_U(phi) H', from the members if they can be
+// axpyColumn adds alpha times every stride-th entry of x to y.
+func axpyColumn(y []float64, alpha float64, x []float64, stride int) {
+	at := 0
+	for i := range y {
+		y[i] += alpha * x[at]
+		at += stride
+	}
+}
+
+// sampleNoise returns the trace of H Cov_U(phi) H', from the members if they can be
 // visited, else as if their profiles were hard.
-func (w *Solver) sampleNoise(in *input, m *confusion) {
-	k := m.k
-	w.unit = zeroed(w.unit, k*k)
-	switch {
-	case in.moments != nil:
-		w.profileCovarianceMoments(in, m)
-		return
-	case in.members != nil:
-		w.profileCovariance(in, m)
-		return
+func (w *Solver) sampleNoise(in *input, m *confusion) (total float64) {
+	if in.moments != nil || in.members != nil {
+		w.unit = zeroed(w.unit, m.k*m.k)
+		if in.moments != nil {
+			w.profileCovarianceMoments(in, m)
+		} else {
+			w.profileCovariance(in, m)
+		}
+		return trace(w.unit, m.k)
 	}
-	w.sandwich(w.unit, m, in.p)
-	for a := range k {
-		axpy(w.unit[a*k:a*k+a+1], -w.hp[a], w.hp[:a+1])
+	for a, mean := range w.hp[:m.k] {
+		total += w.hpSquare[a] - mean*mean
 	}
+	return total
 }
 
 // sandwich adds H diag(t) H' to the lower triangle of dst.
@@ -156,11 +159,11 @@ func (w *Solver) sandwich(dst []float64, m *confusion, t []float64) {
 	k := m.k
 	w.row = resize(w.row, k)
 	for a := range k {
-		h := w.h[a*m.z : (a+1)*m.z]
+		h, scaled := w.h[a*m.z:(a+1)*m.z], m.scaled[:len(t)]
 		for z, x := range t {
-			m.scaled[z] = x * h[z]
+			scaled[z] = x * h[z]
 		}
-		products(w.row[:a+1], w.h, m.scaled)
+		products(w.row[:a+1], w.h, scaled)
 		axpy(dst[a*k:a*k+a+1], 1, w.row[:a+1])
 	}
 }
@@ -168,36 +171,33 @@ func (w *Solver) sandwich(dst []float64, m *confusion, t []float64) {
 // smallSample is n_eff/(n_eff - 1), bounded where a class has hardly any label.
 func smallSample(nEff float64) float64 { return nEff / max(nEff-1, excessFloor) }
 
-// labelNoise adds sum_i q_i^2 H S_ci H' to w.local from the second moments, with
+// labelNoise adds sum_i q_i^2 H S_ci H' to w.local and w.total from the second
+// moments, with
 //
 //	S_ci = f_i (diag s_i - s_i c_i' - c_i s_i' + (sum s_i) c_i c_i') / W_i^2,
 //
 // exact for hard cells and never too small for soft ones.
 func (w *Solver) labelNoise(ans *answer, m *confusion) {
 	k := m.k
-	w.total, w.h2 = zeroed(w.total, m.z), resize(w.h2, k*m.z)
 	w.hs, w.row = resize(w.hs, k), resize(w.row, k)
-	for i, x := range w.h[:k*m.z] {
-		w.h2[i] = x * x
-	}
+	w.y = resize(w.y, k)
 	for i := range k {
 		s, mass := m.second(i), m.mass[i]
 		factor := smallSample(m.nEff[i]) / (mass * mass)
 		square := w.qp.q[i] * w.qp.q[i] * factor
 		weight := mass * mass / m.nEff[i]
 		axpy(w.total, square, s)
-		products(w.hs, w.h, s)
-		products(w.row, w.h2, s)
+		moments(w.hs, w.row, w.h, s)
 		class := ans.class[m.class[i]*ans.k:]
 		for a, j := range m.class {
 			ca := w.hc[a*k+i]
 			class[j] = max(factor*(w.row[a]-2*w.hs[a]*ca+weight*ca*ca), 0)
+			w.y[a] = square * (weight*ca - w.hs[a])
+			w.hs[a] *= -square
 			local := w.local[a*k : a*k+a+1]
 			for b := range local {
-				cb := w.hc[b*k+i]
-				local[b] += square * (weight*ca*cb - w.hs[a]*cb - ca*w.hs[b])
+				local[b] += w.y[a]*w.hc[b*k+i] + ca*w.hs[b]
 			}
 		}
 	}
-	w.sandwich(w.local, m, w.total)
 }
