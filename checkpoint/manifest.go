@@ -19,7 +19,8 @@ import (
 //	3  expiry.arrow holds labels and predictions as well
 //	4  a core may have a dual
 //	5  core.arrow knows of the last erasure
-const Format = 5
+//	6  a core has a planner
+const Format = 6
 
 // Manifest says what a checkpoint holds and where in which history it stands.
 type Manifest struct {

@@ -30,7 +30,7 @@ type Config struct {
 	Kernel      string            // "" is ppr; see diffusion.KernelNames
 	Alpha       float64           // teleport probability, 0 is 0.1
 	Tolerance   float64           // eta of section 6, 0 is 1e-2
-	Engine      string            `json:",omitempty"` // how ppr kernels are kept: "", primal or dual
+	Engine      string            `json:",omitempty"` // how ppr kernels are kept: "", primal or dual; "" lets the planner choose
 	MembersMin  int               // smaller communities are suppressed; 0 suppresses none
 	VacuumEvery time.Duration     // of log time; 0 is a minute, < 0 never
 	Models      Models            `json:",omitzero"`
@@ -41,7 +41,7 @@ type Config struct {
 
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 
-	refreshEarned float64 // for tests; 0 is the constant
+	refreshEarned, changeMin float64 // for tests; 0 is the constant
 }
 
 // Limits bound what events may make the core hold. Zero is the default of the
@@ -161,6 +161,6 @@ func (c Config) families() tally.Families {
 		pair, hard, hardPair := o.Method.Needs()
 		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
 	}
-	f.Dual = c.Engine == EngineDual
+	f.Dual = c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR
 	return f
 }

@@ -27,6 +27,7 @@ type Core struct {
 	dual    *diffusion.Dual // of a warm core that serves all communities from one; see engine.go
 	credit  float64         // work that refreshes of second moments may do, in neighbours visited
 	changes []diffusion.ValueChange
+	planner plan
 
 	enq   *classifier.Enq       // of a warm core whose Classifier is enq
 	walks *classifier.Diffusion // of one whose Classifier is diffusion
@@ -44,6 +45,7 @@ type Result struct {
 	Events    int              // applied or refused, not counting what did not decode
 	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate // by community, then in the order of the configuration
+	Engine    string           // that keeps ppr kernels after the step: EnginePrimal or EngineDual
 	Vacuumed  bool             // the store is in its canonical order: Save now or never
 	Owed      bool             // Vacuumed, and an erasure waits for this checkpoint: save it
 }
@@ -80,8 +82,11 @@ func (c *Core) Step(b *event.Batch) Result {
 		c.diffuse(view, delta)
 	}
 	c.classify(view, delta, b.Emit)
-	if c.dual != nil {
+	switch {
+	case c.dual != nil:
 		c.followDual(view, delta)
+	case c.warm:
+		c.planner.note(len(delta.Edges), c.tallies.DropChanges())
 	}
 	before := c.time
 	c.position, c.time = b.Last, b.Time
@@ -102,6 +107,7 @@ func (c *Core) Step(b *event.Batch) Result {
 		}
 	}
 	c.erasures.note(b)
+	result.Engine = c.engine()
 	return result
 }
 

@@ -13,15 +13,16 @@ import (
 
 // How ppr kernels are kept.
 const (
+	EngineAuto   = "auto"   // the planner chooses, from the costs so far
 	EnginePrimal = "primal" // one field for each community
 	EngineDual   = "dual"   // one dual for all of them
 )
 
 // EngineDefault is the engine of a configuration that names none.
-const EngineDefault = EnginePrimal
+const EngineDefault = EngineAuto
 
 // EngineNames lists them.
-var EngineNames = []string{EnginePrimal, EngineDual}
+var EngineNames = []string{EngineAuto, EnginePrimal, EngineDual}
 
 // With a dual, the first moments A1 of every community are sums of its values over
 // the members, current at every emission. The second moments A2 are not linear in the
@@ -47,6 +48,14 @@ const (
 // settleShort is how far below the tolerance a dual starts, so that the first batches
 // have room.
 const settleShort = 4
+
+// engine returns the engine in use.
+func (c *Core) engine() string {
+	if c.dual != nil {
+		return EngineDual
+	}
+	return EnginePrimal
+}
 
 // startDual makes the dual of a core that has none.
 func (c *Core) startDual(view graphstore.View) {
@@ -86,6 +95,7 @@ func (c *Core) dualTolerance(view graphstore.View) float64 {
 // followDual brings the dual to the graph of view, which delta led to and for which the
 // tallies have been updated.
 func (c *Core) followDual(view graphstore.View, delta *graphstore.Delta) {
+	c.planner.note(len(delta.Edges), c.tallies.Restless())
 	c.changes = c.tallies.AppendChanges(c.changes[:0], view, c.sums, c.dual.Function)
 	c.dual.Update(view, delta, c.changes)
 	c.tallies.MarkMoved(view, c.dual.Touched())

@@ -69,6 +69,7 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 
 // age says how old the second moments are that an estimate with a dual rests on.
 func (c *Core) age(record *quant.Estimate, id graphstore.Community) {
+	record.Engine = EngineDual
 	if spread := c.tallies.Spread(id); spread == nil {
 		record.Flags = append(record.Flags, quant.FlagVarianceBound)
 	} else {

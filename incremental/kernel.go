@@ -20,6 +20,7 @@ type follower interface {
 	Touched() []graphstore.Vertex
 	Certificate() float64
 	State() diffusion.State
+	Work() diffusion.Work
 }
 
 // kernel keeps the kernel masses of one community: as a field that follows every
@@ -109,14 +110,26 @@ func (c *Core) warmUp(view graphstore.View) {
 			c.kernels = append(c.kernels, c.newKernel())
 		}
 		c.warm = true
-		if c.config.Engine == EngineDual {
+		if c.coldDual(view) {
 			c.startDual(view)
 		}
+	} else if c.planned() {
+		c.plan(view)
 	}
 	if c.dual != nil {
 		c.readyDual(view, cold)
-		return
+	} else {
+		c.readyKernels(view, cold)
 	}
+	if cold {
+		c.planner = plan{}
+		c.planner.Pushed, c.planner.Passes = c.work()
+	}
+}
+
+// readyKernels solves for the kernels of a core that was cold, and evaluates those that
+// are not maintained.
+func (c *Core) readyKernels(view graphstore.View, cold bool) {
 	c.forCommunities(func(id graphstore.Community, _ int) {
 		k := c.kernels[id]
 		switch {

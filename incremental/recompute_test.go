@@ -126,6 +126,12 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 	if !c.warm || n == 0 {
 		return
 	}
+	if c.dual != nil {
+		if err := c.dual.Check(view); err != nil {
+			t.Fatalf("seed %d batch %d: %v", seed, batch, err)
+		}
+		return
+	}
 	system := mat.NewDense(n, n, nil)
 	for v := range n {
 		system.Set(v, v, view.Degree(graphstore.Vertex(v))+1-(1-c.config.Alpha))

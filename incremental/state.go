@@ -47,6 +47,7 @@ type coreRow struct {
 	Dual      bool    // has a dual
 	Tolerance float64 // of the dual
 	Credit    float64 // for refreshes
+	plan
 }
 
 type spreadRow struct {
@@ -103,7 +104,7 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 		err = add(classifierSection, func(w *bytes.Buffer) error { return writeParts(w, c.walks) })
 	}
 	row := coreRow{
-		Position: c.position, Time: c.time, Warm: c.warm, Credit: c.credit,
+		Position: c.position, Time: c.time, Warm: c.warm, Credit: c.credit, plan: c.planner,
 		Erased: c.erasures.last, Owed: uint32(c.erasures.owed),
 	}
 	if err == nil && c.dual != nil {
@@ -229,7 +230,7 @@ func (c *Core) restore(sections map[string][]byte) error {
 		return fmt.Errorf("kernels of %d communities, the graph has %d", len(kernels), view.Communities())
 	}
 	c.tallies.Rebuild(view, c.sums)
-	c.credit = state.Credit
+	c.credit, c.planner = state.Credit, state.plan
 	if state.Dual {
 		if err := c.restoreDual(state, view, sections); err != nil {
 			return err

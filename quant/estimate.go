@@ -27,6 +27,7 @@ type Estimate struct {
 	Confidence   float64   `json:"confidence,omitempty"`   // of the intervals
 	Simultaneous bool      `json:"simultaneous,omitempty"` // the intervals hold together
 	Variance     string    `json:"variance,omitempty"`     // VarianceExact or VarianceDiagonal
+	Engine       string    `json:"engine,omitempty"`       // dual when one structure served the kernels of all communities
 	VarianceAge  float64   `json:"variance_age,omitempty"` // seconds of log time since the kernel's second moments were computed
 	Share        float64   `json:"share_ml,omitempty"`     // auto: the weight of ml; diff has the rest
 	Certificate  float64   `json:"certificate"`            // bound on the kernel's L1 error; numerical, not statistical

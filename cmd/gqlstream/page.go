@@ -44,7 +44,7 @@ func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
 	now := p.source.Stats()
 	s := web.Status{
 		State: "running", Position: uint64(result.Position), End: uint64(result.Position) + now.Behind,
-		Steps: p.stats.steps, Step: took[0] + took[1],
+		Engine: result.Engine, Steps: p.stats.steps, Step: took[0] + took[1],
 		Stages: []web.Stage{{Name: "core", Took: took[0]}, {Name: "sinks", Took: took[1]}},
 		Events: map[string]uint64{}, Refused: map[string]uint64{}, Late: map[string]uint64{},
 		Checkpoint: web.Checkpoint{

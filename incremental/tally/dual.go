@@ -76,6 +76,16 @@ func (t *Tallies) AppendChanges(dst []diffusion.ValueChange, view graphstore.Vie
 	return dst
 }
 
+// Restless returns how many rows the next AppendChanges looks at.
+func (t *Tallies) Restless() int { return len(t.restless) }
+
+// DropChanges forgets them, where there is no dual, and returns how many they were.
+func (t *Tallies) DropChanges() int {
+	n := len(t.restless)
+	t.restless = t.restless[:0]
+	return n
+}
+
 // AppendAll appends the functions of all calibration rows, for a dual that holds none.
 func (t *Tallies) AppendAll(dst []diffusion.ValueChange, view graphstore.View, sums *neighborhood.Sums) []diffusion.ValueChange {
 	t.restless = t.restless[:0]

@@ -35,6 +35,7 @@ type statusAnswer struct {
 	Communities int                `json:"communities"`
 	Writes      uint64             `json:"writes"` // grows with every emission
 	Certificate float64            `json:"certificate"`
+	Engine      string             `json:"engine"`
 	Streams     int                `json:"streams"`
 	History     *historySamples    `json:"history,omitempty"`
 }
@@ -97,7 +98,7 @@ func (s *Server) statusNow(history bool) statusAnswer {
 		StepSeconds: status.Step.Seconds(), Stages: []stageAnswer{}, Queues: []queueAnswer{},
 		Events: orEmpty(status.Events), Refused: orEmpty(status.Refused),
 		Rates: rates(samples, len(samples)-1), Graph: graphAnswer(status.Graph),
-		Communities: totals.communities, Writes: totals.writes, Certificate: totals.certificate,
+		Communities: totals.communities, Writes: totals.writes, Certificate: totals.certificate, Engine: status.Engine,
 	}
 	if out.State == "" {
 		out.State = "starting"

@@ -40,9 +40,9 @@ type estimateDescs struct {
 
 // loopDescs are what the run loop says of itself.
 type loopDescs struct {
-	events, refused, late, position, lag, logTime, steps, ready, worst *prometheus.Desc
-	queue, queueMax, checkpointPosition, checkpointTime                *prometheus.Desc
-	checkpointTook, checkpointBytes, checkpointFailed, graph           *prometheus.Desc
+	events, refused, late, position, lag, logTime, steps, ready, worst, engine *prometheus.Desc
+	queue, queueMax, checkpointPosition, checkpointTime                        *prometheus.Desc
+	checkpointTook, checkpointBytes, checkpointFailed, graph                   *prometheus.Desc
 }
 
 // webDescs are about this package.
@@ -112,6 +112,7 @@ func (m *metrics) describeLoop(desc describe) {
 		logTime:            desc("log_time_seconds", "Log time, Unix seconds."),
 		steps:              desc("steps_total", "Steps done."),
 		ready:              desc("ready", "1 when the pipeline runs."),
+		engine:             desc("engine", "1 for the engine that keeps the kernels.", "engine"),
 		worst:              desc("certificate_max", "Largest certificate of all communities."),
 		queue:              desc("queue_depth", "Entries in a queue.", "queue"),
 		queueMax:           desc("queue_capacity", "Entries that fit into a queue.", "queue"),
@@ -225,6 +226,9 @@ func (m *metrics) collectLoop(ch chan<- prometheus.Metric, now time.Time) {
 	gauge(ch, d.position, float64(status.Position))
 	gauge(ch, d.lag, float64(status.lag()))
 	count(ch, d.steps, status.Steps)
+	if status.Engine != "" {
+		gauge(ch, d.engine, 1, status.Engine)
+	}
 	gauge(ch, d.worst, m.server.store.totals().certificate)
 	if !status.LogTime.IsZero() {
 		gauge(ch, d.logTime, float64(status.LogTime.UnixMilli())/1000)

@@ -25,6 +25,8 @@ type Status struct {
 	Refused map[string]uint64 // quarantined, by reason
 	Late    map[string]uint64 // came late, by kind: applied, or quarantined as late
 
+	Engine string // that keeps the kernels: "primal" or "dual"; "": none yet
+
 	Queues     []Queue
 	Checkpoint Checkpoint
 	Graph      Graph
