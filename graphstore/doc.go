@@ -38,7 +38,8 @@
 // Cost, measured with 170,000 vertices and 6.8 million edges of power-law degree:
 // 130 ns a directed insert at any degree, 185 ns a delete, 20 bytes an undirected
 // edge with everything, 13 after Vacuum, which takes 10 ns a directed entry; Apply
-// with its Delta does 1.6 million edge events a second.
+// with its Delta does 1.6 million edge events a second. An edge, label or prediction
+// that ends takes about 55 bytes more, and nothing where none does.
 //
 // The package does no I/O, reads no clock and starts no goroutine. It knows
 // nothing of estimates. Arrow is imported by columns.go and snapshot.go alone.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
@@ -90,7 +91,7 @@ func (e *crashEvents) edge() string {
 
 func (e *crashEvents) prediction() string {
 	p := e.rand.Float64()
-	return fmt.Sprintf(`{"vertex":%d,"probabilities":[%v,%v],"version":"m%d"}`, e.vertex(), p, 1-p, e.made/700)
+	return fmt.Sprintf(`{"vertex":%d,"probabilities":[%v,%v],"version":"m%d"%s}`, e.vertex(), p, 1-p, e.made/700, e.ttl())
 }
 
 func (e *crashEvents) label() string {
@@ -98,12 +99,29 @@ func (e *crashEvents) label() string {
 	if e.rand.IntN(5) == 0 {
 		return fmt.Sprintf(`{"vertex":%d,"label":null}`, e.vertex())
 	}
-	return fmt.Sprintf(`{"vertex":%d,"label":%d,"role":%q}`, e.vertex(), e.rand.IntN(2), role)
+	return fmt.Sprintf(`{"vertex":%d,"label":%d,"role":%q%s}`, e.vertex(), e.rand.IntN(2), role, e.ttl())
+}
+
+// ttl is a time to live for one in four.
+func (e *crashEvents) ttl() string {
+	if e.rand.IntN(4) > 0 {
+		return ""
+	}
+	return fmt.Sprintf(`,"ttl":"%dms"`, 10+e.rand.IntN(900))
+}
+
+// when is an own time, late for some by crashConfig.
+func (e *crashEvents) when() string {
+	if e.rand.IntN(4) > 0 {
+		return ""
+	}
+	ago := time.Duration(e.rand.IntN(2000)) * time.Millisecond
+	return fmt.Sprintf(`,"time":%q`, time.Now().Add(-ago).UTC().Format(time.RFC3339Nano))
 }
 
 func (e *crashEvents) member() string {
 	op := [...]string{"join", "join", "leave"}[e.rand.IntN(3)]
-	return fmt.Sprintf(`{"community":"group-%d","vertex":%d,"op":%q}`, e.rand.IntN(3), e.vertex(), op)
+	return fmt.Sprintf(`{"community":"group-%d","vertex":%d,"op":%q%s}`, e.rand.IntN(3), e.vertex(), op, e.when())
 }
 
 func (e *crashEvents) attribute() string {

@@ -40,6 +40,8 @@ communities:
 estimates: [{method: auto}, {method: pcc}, {method: sis-nacc}]
 step: {every: 20ms}
 checkpoint: {every: 200ms}
+windows: {edges: 5s, labels: 3s, predictions: 2s}
+late: {after: 1s, members: divert}
 output: {every: 300ms}
 privacy: {min_members: 3}
 http: {listen: "off"}
