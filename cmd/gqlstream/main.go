@@ -47,6 +47,7 @@ type cli struct {
 	Estimate   estimateCmd   `cmd:"" help:"Estimate once, from files."`
 	Evaluate   evaluateCmd   `cmd:"" help:"Say which method to use on your labelled graph, and whether its interval can be believed."`
 	Replay     replayCmd     `cmd:"" help:"Run a stream or files from the beginning through a fresh core."`
+	Explain    explainCmd    `cmd:"" help:"Say why an estimate moved between two places of the log."`
 	Check      checkCmd      `cmd:"" help:"Check a configuration and print it as it takes effect."`
 	Demo       demoCmd       `cmd:"" help:"Show truth, plain counting and our estimate, live, on a simulated network."`
 	Simulate   simulateCmd   `cmd:"" help:"Make an evolving social network with known truth, into a file or a stream."`

@@ -32,7 +32,7 @@ func parsePlace(flag, text string) (logPlace, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.UnixNano() == 0 {
-		return logPlace{}, usagef("replay: %s %q is neither a position, 1 or more, nor a time such as "+
+		return logPlace{}, usagef("%s %q is neither a position, 1 or more, nor a time such as "+
 			"2026-05-01T12:00:00Z", flag, text)
 	}
 	return logPlace{time: event.Time(t.UnixNano())}, nil

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gqlstream/quant"
+)
+
+// recordsOf returns the published records of a community and method, in order.
+func recordsOf(t *testing.T, lines []string, community, method string) (records []quant.Estimate) {
+	t.Helper()
+	for _, line := range lines {
+		var e quant.Estimate
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Community == community && e.Method == method {
+			records = append(records, e)
+		}
+	}
+	return records
+}
+
+// mustExplain runs explain and decodes what it says.
+func mustExplain(t *testing.T, args ...string) quant.Explanation {
+	t.Helper()
+	out, _ := mustRun(t, append([]string{"explain", "--format", "json"}, args...)...)
+	var x quant.Explanation
+	if err := json.Unmarshal([]byte(out), &x); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// checkExplains holds that an explanation is of two published records, and that its
+// parts sum to the change.
+func checkExplains(t *testing.T, x *quant.Explanation, from, to *quant.Estimate) {
+	t.Helper()
+	if x.From.Position != from.Position || x.To.Position != to.Position ||
+		!slices.Equal(x.From.Published, from.Prevalence) || !slices.Equal(x.To.Published, to.Prevalence) {
+		t.Fatalf("explains %d %v to %d %v, published were %d %v and %d %v", x.From.Position, x.From.Published,
+			x.To.Position, x.To.Published, from.Position, from.Prevalence, to.Position, to.Prevalence)
+	}
+	for k := range x.Change {
+		sum := x.Numerical[k]
+		for _, c := range x.Causes {
+			sum += c.Contribution[k]
+		}
+		if change := to.Prevalence[k] - from.Prevalence[k]; math.Abs(sum-change) > 1e-9 {
+			t.Errorf("%s %s: parts sum to %v, the change is %v", x.Community, x.Method, sum, change)
+		}
+		if allowed := 10 * (from.Certificate + to.Certificate); math.Abs(x.Numerical[k]) > allowed+1e-9 {
+			t.Errorf("%s %s: our own error is %v, certificates %v and %v",
+				x.Community, x.Method, x.Numerical[k], from.Certificate, to.Certificate)
+		}
+	}
+}
+
+// The difference between two published records must be explained in full, the same
+// from checkpoints, from the beginning of the log, through a server that others
+// use, and for places and times between two records.
+func TestExplainPublishedRecords(t *testing.T) {
+	const seed = 6
+	state, config, lines := savedState(t, seed)
+	common := []string{"--config", config, "--state", state, "--named", "2"}
+	var base quant.Explanation
+	for _, c := range [][2]string{{"everyone", "auto"}, {"german", "sis-nacc"}, {"group-1", "pcc"}} {
+		records := recordsOf(t, lines, c[0], c[1])
+		if len(records) < 4 {
+			t.Fatalf("seed %d: %d records of %v", seed, len(records), c)
+		}
+		from, to := &records[1], &records[len(records)-1]
+		base = mustExplain(t, append(common, "--community", c[0], "--method", c[1],
+			"--from", position(from.Position), "--to", position(to.Position))...)
+		checkExplains(t, &base, from, to)
+		if len(base.Causes) < 3 {
+			t.Errorf("seed %d: %v: causes %+v", seed, c, base.Causes)
+		}
+		next := &records[2]
+		x := mustExplain(t, append(common, "--community", c[0], "--method", c[1],
+			"--from", position(next.Position-1), "--to", to.Time)...)
+		checkExplains(t, &x, from, to)
+	}
+	again := append(common, "--community", "group-1", "--method", "pcc",
+		"--from", position(base.From.Position), "--to", position(base.To.Position))
+	b, err := openBroker(fileConfig{State: state, NATS: natsConfig{Listen: "127.0.0.1:0"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	sameExplanation(t, base, mustExplain(t, append(again, "--nats", b.embedded.URL())...))
+	code, _, text := runCommand(append([]string{"explain"}, again...)...)
+	if code != exitFailed || !strings.Contains(text, "in use") || !strings.Contains(text, "--listen") {
+		t.Errorf("beside a process that uses the directory: exit %d, %s", code, text)
+	}
+	if err := os.RemoveAll(filepath.Join(state, "checkpoints")); err != nil {
+		t.Fatal(err)
+	}
+	sameExplanation(t, base, mustExplain(t, append(again, "--nats", b.embedded.URL())...))
+}
+
+func position(p uint64) string { return strconv.FormatUint(p, 10) }
+
+// sameExplanation holds two explanations of the same records against each other;
+// states that were reached in different ways differ in the last bits.
+func sameExplanation(t *testing.T, a, b quant.Explanation) {
+	t.Helper()
+	if len(a.Causes) != len(b.Causes) {
+		t.Fatalf("%d causes and %d", len(a.Causes), len(b.Causes))
+	}
+	for i, c := range a.Causes {
+		d := b.Causes[i]
+		if c.Kind != d.Kind || c.Changes != d.Changes || !slices.EqualFunc(c.Contribution, d.Contribution,
+			func(x, y float64) bool { return math.Abs(x-y) < 1e-6 }) {
+			t.Errorf("%s: %d changes give %v, or %d give %v", c.Kind, c.Changes, c.Contribution, d.Changes, d.Contribution)
+		}
+	}
+}
+
+// Questions that make no sense must be answered with what is wrong with them.
+func TestExplainSaysWhatIsWrong(t *testing.T) {
+	const seed = 7
+	state, config, lines := savedState(t, seed)
+	records := recordsOf(t, lines, "everyone", "auto")
+	last := position(records[len(records)-1].Position)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--community", "nowhere", "--from", "5", "--to", last}, `"nowhere" is not known at position 5; known there:`},
+		{[]string{"--community", "everyone", "--from", last, "--to", "5"}, "--from must lie before --to"},
+		{[]string{"--community", "everyone", "--from", "yesterday", "--to", last}, "neither a position"},
+		{[]string{"--community", "everyone", "--from", last, "--to", "99999999"}, "it did not move"},
+		{[]string{"--community", "nowhere", "--from", "5", "--to", "99999999"}, "there is no 99999999"},
+		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "guess"}, `no method "guess"`},
+		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "auto,pcc"}, "one is explained at a time"},
+		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--log", config}, "choose one"},
+	} {
+		code, _, text := runCommand(append([]string{"explain", "--config", config, "--state", state}, c.args...)...)
+		if code == exitFine || !strings.Contains(text, c.want) {
+			t.Errorf("%v: exit %d, want %q in\n%s", c.args, code, c.want, text)
+		}
+	}
+	mustRun(t, "purge", "--state", state)
+	if err := os.RemoveAll(filepath.Join(state, "checkpoints")); err != nil {
+		t.Fatal(err)
+	}
+	code, _, text := runCommand("explain", "--config", config, "--state", state, "--community", "everyone",
+		"--from", position(records[0].Position), "--to", last)
+	if code == exitFine || !strings.Contains(text, "choose a later --from") {
+		t.Errorf("of a trimmed log: exit %d, %s", code, text)
+	}
+	missing := filepath.Join(t.TempDir(), "none")
+	code, _, text = runCommand("explain", "--classes", "2", "--state", missing, "--community", "c", "--from", "1", "--to", "2")
+	if _, err := os.Stat(missing); code != exitUsage || err == nil {
+		t.Errorf("without a state: exit %d, %s", code, text)
+	}
+}
+
+// Files are explained by row, and what is printed for people holds the figures.
+func TestExplainFiles(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log.ndjson")
+	mustRun(t, "simulate", "--vertices", "400", "--duration", "20s", "--activity", "200", "--jump-every", "10s", "--out", log)
+	args := []string{"--classes", "2", "--log", log, "--community", "group-01", "--from", "3000", "--to", "2026-01-01T00:00:18Z"}
+	x := mustExplain(t, args...)
+	if x.From.Position != 3000 || x.To.Time > "2026-01-01T00:00:18Z" || x.From.Published != nil || len(x.Causes) < 3 {
+		t.Fatalf("explains %d to %s: %+v", x.From.Position, x.To.Time, x.Causes)
+	}
+	text, _ := mustRun(t, append([]string{"explain"}, args...)...)
+	for _, want := range []string{"group-01 by auto", "percentage points", "our own error", "edges", "Largest single changes"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if quiet, _ := mustRun(t, append([]string{"explain", "--named", "0"}, args...)...); strings.Contains(quiet, "Largest") {
+		t.Errorf("--named 0 names\n%s", quiet)
+	}
+}
