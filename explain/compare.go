@@ -88,16 +88,12 @@ func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 			kind = quant.CauseLeft
 		}
 	}
-	said, version := c.a.prediction(u)
-	says, newer := c.b.prediction(v)
-	if !slices.Equal(said, says) || version != newer {
-		p := fact{
-			kind: event.KindPrediction, u: id, units: [2][]uint32{said, says}, version: [2]string{version, newer},
-		}
+	if said, says := c.a.prediction(u), c.b.prediction(v); !slices.Equal(said, says) {
+		p := fact{kind: event.KindPrediction, u: id, units: [2][]uint32{said, says}}
 		switch {
 		case was == 0 && is > 0 && said == nil, was > 0 && is == 0 && says == nil:
 			moved = append(moved, p)
-		case said != nil && says != nil && version != newer:
+		case c.a.version != c.b.version: // a switch replaces every prediction at once
 			c.add(quant.CauseModel, group{p})
 		default:
 			c.add(quant.CausePredictions, group{p})

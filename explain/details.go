@@ -21,7 +21,7 @@ func (w *Walk) details(c *cause, here, there *state) []quant.Detail {
 		case quant.CauseLeft:
 			t.add(w.what(here, f.u))
 		case quant.CauseModel:
-			t.add(name(f.version[before]) + " → " + name(f.version[after]))
+			t.add(name(here.version) + " → " + name(there.version))
 			t.add(where(here, there, f.u))
 		case quant.CausePredictions:
 			t.add(where(here, there, f.u))
@@ -54,7 +54,7 @@ func (w *Walk) what(s *state, id event.ID) string {
 	if label := s.label(v); label.Class != event.NoClass {
 		return "labelled " + w.class(int(label.Class))
 	}
-	units, _ := s.prediction(v)
+	units := s.prediction(v)
 	if units == nil {
 		return "without a prediction"
 	}
@@ -126,7 +126,7 @@ func rough(f *fact, there *state, shares []float64) float64 {
 	}
 	switch f.kind {
 	case event.KindMember:
-		units, _ := there.prediction(v)
+		units := there.prediction(v)
 		times := math.Abs(float64(f.multiplicity[after]) - float64(f.multiplicity[before]))
 		off := 0.1
 		for k, unit := range units {

@@ -14,18 +14,20 @@
 // The contribution of a cause is its Shapley value (Shapley, 1953): what it changes
 // when it is put in place, averaged over every order in which the causes can be put
 // in place. No order is preferred, causes that act only together share evenly, one
-// that changes nothing gets nothing, and the values sum to the change. There are at
-// most six causes, so the average is taken over all 64 combinations, visited in the
-// order of a Gray code: one cause changes at a time, the cheap ones most often.
+// that changes nothing gets nothing, and the values sum to the change. At most
+// five causes occur together, so the average is taken over all 32 combinations,
+// visited in the order of a Gray code: one cause changes at a time, the cheap ones
+// most often.
 //
 // A fact belongs to one cause. The first prediction of a vertex that joins belongs
-// to its joining, and one that goes with a member to its leaving; other changes of a
-// prediction to its model version when that changed, else to predictions. An edge
+// to its joining, and one that goes with a member to its leaving; all other changes of
+// predictions to the model version when the pipeline switched to another, which
+// replaces every prediction at once, else to predictions. An edge
 // that expired was removed. Predictions of a built-in classifier are no facts but
 // follow from labels and edges.
 //
 // Cost: a copy of the graph and one kernel, both states being alive; for a cause of
-// n facts, the incremental cost of n events, up to 32 times for the smallest cause
+// n facts, the incremental cost of n events, up to 16 times for the smallest cause
 // and twice for the largest; a solution for every combination. Certificates are
 // 1e-8, so that what the walk itself adds is far below what is shown.
 //

@@ -16,8 +16,10 @@ type Place struct {
 	Time     event.Time
 }
 
-func (p Place) end(e quant.Estimate) quant.ExplanationEnd {
-	end := quant.ExplanationEnd{Position: uint64(p.Position), Estimate: e}
+// end describes the state that the copy is in; its predictions have no version.
+func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
+	end := quant.ExplanationEnd{Position: uint64(p.Position), Estimate: w.last}
+	end.Estimate.ModelVersion = cmp.Or(w.last.ModelVersion, version)
 	if p.Time != 0 {
 		end.Time = p.Time.String()
 	}
@@ -35,6 +37,7 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 		return nil, ErrUnknown
 	}
 	here, there := read(w.core.View(), own), read(view, community)
+	here.version = w.version
 	causes := compare(here, there)
 	details := make([][]quant.Detail, len(causes))
 	for i := range causes { // before the walk, which changes the copy's view
@@ -50,7 +53,7 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 	}
 	x := &quant.Explanation{
 		Community: w.options.Community, Method: w.last.Method, Classes: w.options.Classes,
-		From: w.from, To: p.end(w.last), States: len(values), Causes: []quant.Cause{},
+		From: w.from, To: w.end(p, there.version), States: len(values), Causes: []quant.Cause{},
 	}
 	// The last combination is the end; walking on to it may have moved the last bits.
 	x.To.Estimate.Prevalence = values[len(values)-1]

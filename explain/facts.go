@@ -14,7 +14,6 @@ type fact struct {
 	weight       [2]float64 // 0: no edge
 	label        [2]graphstore.Label
 	units        [2][]uint32 // nil: no prediction
-	version      [2]string
 	multiplicity [2]uint32
 }
 
@@ -24,7 +23,8 @@ const (
 	after  = 1
 )
 
-// assert adds the event that makes one side of the fact true to a batch.
+// assert adds the event that makes one side of the fact true to a batch. Versions of
+// predictions are left out: the store would keep those of two versions apart.
 func (f *fact) assert(b *event.Batch, community string, side int) {
 	switch f.kind {
 	case event.KindEdge:
@@ -34,9 +34,7 @@ func (f *fact) assert(b *event.Batch, community string, side int) {
 		l := f.label[side]
 		b.Labels = append(b.Labels, event.Label{Vertex: f.u, Class: l.Class, Role: l.Role})
 	case event.KindPrediction:
-		b.Predictions = append(b.Predictions, event.Prediction{
-			Vertex: f.u, Units: f.units[side], Version: f.version[side],
-		})
+		b.Predictions = append(b.Predictions, event.Prediction{Vertex: f.u, Units: f.units[side]})
 	case event.KindMember:
 		b.Members = append(b.Members, event.Member{
 			Community: community, Vertex: f.u, Multiplicity: f.multiplicity[side],
@@ -51,12 +49,16 @@ type group []fact
 // state is one state of the graph as the comparison reads it.
 type state struct {
 	view         graphstore.View
+	version      string   // of the model that made all the predictions that events asserted
 	multiplicity []uint32 // n: in the community
 }
 
 // read returns the state of a view for one community.
 func read(view graphstore.View, community graphstore.Community) state {
 	s := state{view: view, multiplicity: make([]uint32, view.Vertices())}
+	if active, known := view.ActiveVersion(); known {
+		s.version = view.Versions()[active]
+	}
 	if view.Everyone(community) {
 		for v := range s.multiplicity {
 			if !view.Erased(graphstore.Vertex(v)) {
@@ -90,21 +92,17 @@ func (s *state) label(v graphstore.Vertex) graphstore.Label {
 	return s.view.Label(v)
 }
 
-// prediction returns a copy of what an event said of v and its model version;
-// what a built-in classifier says follows from other facts.
-func (s *state) prediction(v graphstore.Vertex) ([]uint32, string) {
+// prediction returns a copy of what an event said of v; what a built-in classifier
+// says follows from other facts.
+func (s *state) prediction(v graphstore.Vertex) []uint32 {
 	if v == nobody {
-		return nil, ""
+		return nil
 	}
 	units := s.view.Prediction(v)
-	if units == nil {
-		return nil, ""
+	if units == nil || graphstore.IsDerived(s.view.Versions()[s.view.Version(v)]) {
+		return nil
 	}
-	version := s.view.Versions()[s.view.Version(v)]
-	if graphstore.IsDerived(version) {
-		return nil, ""
-	}
-	return append([]uint32(nil), units...), version
+	return append([]uint32(nil), units...)
 }
 
 func (s *state) member(v graphstore.Vertex) uint32 {

@@ -51,6 +51,7 @@ type Walk struct {
 	options Options
 	core    *incremental.Core
 	from    quant.ExplanationEnd
+	version string // of the predictions in the first state
 	batch   event.Batch
 	last    quant.Estimate // of the state that the copy is in
 	done    int            // estimates
@@ -72,11 +73,13 @@ func Begin(ctx context.Context, view graphstore.View, p Place, o Options) (*Walk
 		return nil, fmt.Errorf("explain: %w", err)
 	}
 	w := &Walk{options: o, core: core}
-	if err := w.copy(ctx, read(view, community)); err != nil {
+	here := read(view, community)
+	if err := w.copy(ctx, here); err != nil {
 		w.Close()
 		return nil, err
 	}
-	w.from = p.end(w.last)
+	w.version = here.version
+	w.from = w.end(p, w.version)
 	return w, nil
 }
 
@@ -116,8 +119,8 @@ func (s *state) each(v graphstore.Vertex, visit func(fact) error) error {
 	if l := s.label(v); l.Class != event.NoClass {
 		put(fact{kind: event.KindLabel, u: id, label: [2]graphstore.Label{after: l}})
 	}
-	if units, version := s.prediction(v); units != nil {
-		put(fact{kind: event.KindPrediction, u: id, units: [2][]uint32{after: units}, version: [2]string{after: version}})
+	if units := s.prediction(v); units != nil {
+		put(fact{kind: event.KindPrediction, u: id, units: [2][]uint32{after: units}})
 	}
 	s.neighbors(v, func(u graphstore.Vertex, weight float64) {
 		if u < v {

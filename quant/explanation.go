@@ -42,7 +42,7 @@ const (
 	CauseJoined      = "joined"      // members that joined, with the first predictions they brought
 	CauseLeft        = "left"        // members that left, with the predictions that went with them
 	CausePredictions = "predictions" // predictions of the same model version
-	CauseModel       = "model"       // predictions of another model version
+	CauseModel       = "model"       // all predictions, when the pipeline switched to another model version
 	CauseLabels      = "labels"
 	CauseEdges       = "edges" // edges and their weights, those that expired included
 )
