@@ -23,6 +23,7 @@ func (p *pipeline) openPage(ctx context.Context) error {
 		Listen: p.settings.HTTP.Listen, Hosts: p.settings.HTTP.Hosts, TokenFile: p.settings.HTTP.TokenFile,
 		CertFile: p.settings.HTTP.CertFile, KeyFile: p.settings.HTTP.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: version, Classes: p.settings.Classes, Logger: p.log,
+		Explain: p.explain,
 	})
 	if err != nil {
 		return fmt.Errorf("%w; choose another address with --http, or --http off for no page", err)

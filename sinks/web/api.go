@@ -20,6 +20,7 @@ type info struct {
 	Started  time.Time  `json:"started"`
 	Classes  []string   `json:"classes"`
 	Flags    []flagInfo `json:"flags"`
+	Explain  bool       `json:"explain"` // estimates can be explained
 }
 
 type flagInfo struct {
@@ -32,6 +33,7 @@ func (s *Server) serveInfo(w http.ResponseWriter, _ *http.Request, _ url.Values)
 	out := info{
 		Pipeline: s.config.Pipeline, Version: s.config.Version, Instance: s.instance,
 		Started: s.started.UTC(), Classes: s.config.Classes,
+		Explain: s.config.Explain != nil,
 	}
 	for _, d := range quant.FlagDocs() {
 		out.Flags = append(out.Flags, flagInfo{d.Name, d.Meaning, d.Action})

@@ -39,6 +39,11 @@ type Config struct {
 	// [from, to], oldest first; a zero time is unbounded. Nil: memory only.
 	History func(ctx context.Context, community, method string, from, to time.Time) ([]quant.Estimate, error)
 
+	// Explain says why an estimate moved; see ExplainQuery. It is called once at a
+	// time, and ends when its context does. An error that is a *Refusal is shown, any
+	// other is logged. Nil: nothing is explained.
+	Explain func(context.Context, ExplainQuery) (*quant.Explanation, error)
+
 	Logger *slog.Logger // nil is silent
 }
 

@@ -43,6 +43,11 @@ func routes() []route {
 			handle:  (*Server).serveEstimates,
 		},
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, handle: (*Server).serveAlerts},
+		{
+			pattern: "/api/v1/communities/{name}/explain",
+			params:  []string{"from", "to", "method"},
+			handle:  (*Server).serveExplain,
+		},
 		{pattern: "/api/v1/stream", params: []string{"community", "events"}, handle: (*Server).serveStream},
 		{pattern: "/metrics", handle: (*Server).serveMetrics},
 		{pattern: "/healthz", handle: (*Server).serveHealth, open: true},

@@ -42,6 +42,7 @@ type Server struct {
 	orders   orderCache
 	alerts   alertBoard
 	hub      *hub
+	turns    turns // of explanations
 	metrics  *metrics
 	registry *prometheus.Registry
 
@@ -71,7 +72,7 @@ func prepare(c Config) (*Server, error) {
 	c = c.withDefaults()
 	s := &Server{
 		config: c, hosts: c.allowedHosts(), started: time.Now(),
-		store: newStore(c), served: make(chan error, 1),
+		store: newStore(c), turns: newTurns(), served: make(chan error, 1),
 	}
 	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
 	if c.TokenFile != "" {

@@ -1,11 +1,11 @@
 // Talks to the server: requests, and one event stream that mends itself.
 
-export async function get(path, params) {
+export async function get(path, params, signal) {
   const url = new URL(path, location.origin);
   for (const [key, value] of Object.entries(params || {})) {
     if (value !== "" && value !== undefined && value !== null) url.searchParams.set(key, value);
   }
-  const reply = await fetch(url, { headers: { Accept: "application/json" } });
+  const reply = await fetch(url, { headers: { Accept: "application/json" }, signal });
   if (!reply.ok) {
     const body = await reply.json().catch(() => ({}));
     throw Object.assign(new Error(body.error || `the server answered ${reply.status}`), { status: reply.status });

@@ -47,6 +47,7 @@ export function chart(options, { height = 260, onHover, label } = {}) {
       if (!plot || shape !== nextShape) { shape = nextShape; build(); } else plot.setData(next, !zoomed);
       if (zoomed) plot.redraw();
     },
+    redraw() { plot?.redraw(false); },
     rebuild: build,
     redraw() { plot?.redraw(); },
     destroy() { observer.disconnect(); plot?.destroy(); plot = null; },

@@ -7,6 +7,7 @@ import { chart, faded, timeAxis } from "./chart.js";
 import { bar } from "./marks.js";
 import { Series, align, switches } from "./series.js";
 import { marks } from "./alerts.js";
+import { why } from "./why.js";
 
 const ranges = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["All", 0]];
 const redrawEvery = 250;
@@ -33,9 +34,11 @@ export function detail(info, name) {
   const plot = chart(options, { height: 340, onHover: showHover, label: `Shares of ${name} over time; the table below holds the latest figures` });
   const columns = ["Class", "Share", "Interval", "Change, pp", "Std. error", "Labels", "Plain count"];
   const titles = ["", "", "", "since the emission before, in percentage points", "", "effective calibration labels", "mean prediction without adjustment (pcc)"];
+  const moved = why(info, name, () => plot.redraw());
   content.append(
     h("div", { class: "card" }, shares.el, facts),
     h("div", { class: "card plot" }, h("div", { class: "chart-tools" }, toggles, rangeBox), plot.el, hover),
+    moved.el,
     h("div", { class: "card scroll" }, h("table", {}, h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", title: titles[i] || undefined }, c)))), body)),
     flagBox);
   const el = h("section", { class: "detail" },
@@ -129,7 +132,7 @@ export function detail(info, name) {
       scales: { x: { time: false, range: xRange }, y: { range: (u, low, high) => yRange(low, high) } },
       axes: [timed ? timeAxis() : { space: 84, size: 26, incrs: wholeSteps, values: (u, at) => at.map((x) => compact(x)) },
         { size: 52, values: (u, at) => at.map((x) => `${+(100 * x).toFixed(1)} %`) }],
-      hooks: { draw: [drawSwitches, (u) => alerts.draw(u, timed, shown.map((i) => info.classes[i]))] },
+      hooks: { draw: [drawSwitches, (u) => alerts.draw(u, timed, shown.map((i) => info.classes[i])), (u) => moved.marks(u, timed)] },
     };
   }
 
@@ -174,6 +177,7 @@ export function detail(info, name) {
   function drawChart() {
     const series = current();
     state.visible = series.since(rangeKept);
+    moved.set(state.visible, state.method);
     const plains = plain() && align(state.visible, plain().points);
     state.plains = plains;
     const data = [state.visible.map((p) => (series.timed ? p.at : p.position))];
@@ -273,6 +277,6 @@ export function detail(info, name) {
       else later();
     },
     theme() { plot.rebuild(); },
-    unmount() { clearTimeout(timer); alerts.unmount(); plot.destroy(); },
+    unmount() { clearTimeout(timer); alerts.unmount(); moved.stop(); plot.destroy(); },
   };
 }

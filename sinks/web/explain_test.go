@@ -1,0 +1,171 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"gqlstream/quant"
+)
+
+// explanation is one with every optional part.
+func explanation(q ExplainQuery) *quant.Explanation {
+	x := &quant.Explanation{
+		Community: q.Community, Method: q.Method, Classes: []string{"no", "yes"}, States: 2,
+		From: quant.ExplanationEnd{
+			Position: 3, Time: "2026-03-01T12:00:03Z", Estimate: estimate(q.Community, q.Method, 3, 0.5),
+			Published: []float64{0.5, 0.5}, Certificate: 0.003,
+		},
+		To: quant.ExplanationEnd{Position: 9, Time: "2026-03-01T12:00:09Z", Estimate: estimate(q.Community, q.Method, 9, 0.6)},
+		Causes: []quant.Cause{{
+			Kind: quant.CauseEdges, Contribution: []float64{-0.1, 0.1}, Changes: 2, Candidates: 2,
+			Details: []quant.Detail{{What: "new", Count: 2}},
+			Largest: []quant.Effect{{Vertex: "a", Other: "b", Effect: []float64{-0.07, 0.07}}},
+		}},
+	}
+	x.Settle()
+	return x
+}
+
+const explainPath = "/api/v1/communities/x/explain?from=3&to=9"
+
+// The question must reach the hook as it was asked, and its answer fit the schema.
+func TestExplainAnswers(t *testing.T) {
+	o := readOpenAPI(t)
+	var asked ExplainQuery
+	s := serve(t, func(c *Config) {
+		c.Explain = func(_ context.Context, q ExplainQuery) (*quant.Explanation, error) {
+			asked = q
+			return explanation(q), nil
+		}
+	})
+	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "pcc", 1, 0.5))
+	schema := o.at(map[string]any(o), "components", "schemas", "Explanation")
+	for path, want := range map[string]ExplainQuery{
+		explainPath:                 {"x", "auto", "3", "9"},
+		explainPath + "&method=pcc": {"x", "pcc", "3", "9"},
+	} {
+		code, _, body := get(t, s, path)
+		if code != http.StatusOK || asked != want {
+			t.Fatalf("%s: code %d, asked %+v, want %+v: %s", path, code, asked, want, body)
+		}
+		o.fits(t, path, schema, body)
+	}
+	for _, kind := range asList(o.at(schema, "properties", "causes", "items", "properties", "kind")["enum"]) {
+		if !knownCause(kind.(string)) {
+			t.Errorf("%v is documented and no cause", kind)
+		}
+	}
+	if !into[info](t, s, "/api/v1/info").Explain {
+		t.Error("the info does not say that estimates can be explained")
+	}
+}
+
+func knownCause(kind string) bool {
+	switch kind {
+	case quant.CauseJoined, quant.CauseLeft, quant.CausePredictions, quant.CauseModel, quant.CauseLabels, quant.CauseEdges:
+		return true
+	}
+	return false
+}
+
+// What cannot be answered must say why, with the right code.
+func TestExplainRefuses(t *testing.T) {
+	var result error
+	s := serve(t, func(c *Config) {
+		c.Explain = func(context.Context, ExplainQuery) (*quant.Explanation, error) { return nil, result }
+	})
+	write(t, s, estimate("x", "auto", 1, 0.5))
+	for _, c := range []struct {
+		path   string
+		result error
+		want   int
+	}{
+		{"/api/v1/communities/x/explain", nil, 400},
+		{"/api/v1/communities/x/explain?from=3", nil, 400},
+		{"/api/v1/communities/x/explain?from=3&to=9&named=5", nil, 400},
+		{"/api/v1/communities/y/explain?from=3&to=9", nil, 404},
+		{explainPath + "&method=cc", nil, 404},
+		{explainPath, &Refusal{404, "not there"}, 404},
+		{explainPath, &Refusal{400, "no place"}, 400},
+		{explainPath, errors.New("secret"), 503},
+	} {
+		result = c.result
+		code, _, body := get(t, s, c.path)
+		if code != c.want || len(body) == 0 || strings.Contains(string(body), "secret") {
+			t.Errorf("%s with %v: code %d, want %d: %s", c.path, c.result, code, c.want, body)
+		}
+	}
+	without := serve(t, nil)
+	write(t, without, estimate("x", "auto", 1, 0.5))
+	if code, _, _ := get(t, without, explainPath); code != http.StatusNotFound {
+		t.Errorf("without a hook: code %d", code)
+	}
+}
+
+// One explanation at a time is made, few wait, the others are sent away; one whose
+// client has gone ends.
+func TestExplainTakesTurns(t *testing.T) {
+	var running, most atomic.Int32
+	entered, release := make(chan struct{}, 100), make(chan struct{})
+	s := serve(t, func(c *Config) {
+		c.Explain = func(ctx context.Context, q ExplainQuery) (*quant.Explanation, error) {
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer running.Add(-1)
+			entered <- struct{}{}
+			select {
+			case <-release:
+				return explanation(q), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	})
+	write(t, s, estimate("x", "auto", 1, 0.5))
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	client := newHTTP(t)
+	go func() {
+		defer close(gone)
+		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+explainPath[1:], nil)
+		if reply, err := client.Do(request); err == nil {
+			reply.Body.Close()
+			t.Error("the client that left got an answer")
+		}
+	}()
+	<-entered
+	codes := make(chan int, 3*explainQueueMax)
+	for range cap(codes) {
+		go func() {
+			reply, err := client.Get(s.URL() + explainPath[1:])
+			if err != nil {
+				t.Error(err)
+				codes <- 0
+				return
+			}
+			reply.Body.Close()
+			codes <- reply.StatusCode
+		}()
+	}
+	for range cap(codes) - explainQueueMax { // those sent away answer at once
+		if code := <-codes; code != http.StatusServiceUnavailable {
+			t.Fatalf("code %d while another is answered", code)
+		}
+	}
+	leave()
+	<-gone
+	close(release)
+	for range explainQueueMax {
+		if code := <-codes; code != http.StatusOK {
+			t.Errorf("code %d for one that waited", code)
+		}
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d explanations were made at a time", most.Load())
+	}
+}

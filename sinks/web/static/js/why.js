@@ -1,0 +1,182 @@
+// Why it moved: two points of a series, and what contributed to the difference.
+
+import { get } from "./api.js";
+import { h, setText, setAttr, css, colour } from "./dom.js";
+import { percent, points, count, small, time, flag } from "./format.js";
+
+const words = {
+  joined: "Members joined", left: "Members left", predictions: "Predictions", model: "Model version", labels: "Labels", edges: "Edges",
+};
+
+// why returns a card; set(points, method) gives it the visible points, marks(u, timed)
+// draws the two chosen ones into the chart.
+export function why(info, name, onChoice) {
+  const state = { points: [], method: "", ends: [null, null], touched: false, answer: null, k: 0, asking: null };
+
+  const ends = ["From", "To"].map((label, i) => {
+    const input = h("input", { type: "range", min: 0, max: 1, step: 1, oninput: () => choose(i, Number(input.value)) });
+    const text = h("output");
+    return { input, text, el: h("label", { class: "end" }, h("span", {}, label), input, text) };
+  });
+  const ask = h("button", { type: "button", class: "ask", onclick: load }, "Explain");
+  const classes = h("select", { "aria-label": "Class", onchange: () => { state.k = Number(classes.value); draw(); } },
+    info.classes.map((c, k) => h("option", { value: k }, c)));
+  const pick = h("label", { class: "pick", hidden: true }, h("span", {}, "Class"), classes);
+  const note = h("p", { class: "quiet", role: "status" });
+  const head = h("p", { class: "why-head", hidden: true });
+  const body = h("tbody"), largest = h("tbody");
+  const table = h("table", { class: "why", hidden: true }, h("thead", {}, h("tr", {},
+    ["Because of", "", "Points", "What happened"].map((t) => h("th", { scope: "col" }, t)))), body);
+  const single = h("details", { hidden: true }, h("summary", {}, "Largest single changes"),
+    h("p", { class: "quiet" }, "How the estimate at the end differs from what it would be without each of them alone. They need not sum to the contribution."),
+    h("table", { class: "why" }, h("tbody", {}, largest)));
+  single.querySelector("tbody").replaceWith(largest);
+  const el = h("div", { class: "card why-card" }, h("h2", {}, "Why it moved"),
+    h("div", { class: "why-ends" }, ends.map((e) => e.el), h("div", { class: "why-go" }, pick, ask)), note, head,
+    h("div", { class: "scroll" }, table), single);
+
+  // choose takes a point for one end and keeps the ends in order.
+  function choose(end, index) {
+    state.touched = true;
+    const i = end === 0 ? Math.min(index, state.points.length - 2) : Math.max(index, 1);
+    state.ends[end] = state.points[i].position;
+    const other = at(1 - end);
+    if (end === 0 && other <= i) state.ends[1] = state.points[i + 1].position;
+    if (end === 1 && other >= i) state.ends[0] = state.points[i - 1].position;
+    drawEnds();
+    onChoice();
+  }
+
+  // at returns the index of an end among the points: the last not beyond it.
+  function at(end) {
+    let i = state.points.length - 1;
+    while (i > 0 && state.points[i].position > state.ends[end]) i--;
+    return i;
+  }
+
+  // byDefault chooses the last change: the newest point, and the one before it that
+  // differs.
+  function byDefault() {
+    const list = state.points, last = list.length - 1;
+    let i = last - 1;
+    const same = (a, b) => a.e.prevalence.every((x, k) => Math.abs(x - b.e.prevalence[k]) < 5e-4);
+    while (i > 0 && same(list[i], list[last])) i--;
+    state.ends = [list[i].position, list[last].position];
+  }
+
+  function drawEnds() {
+    ends.forEach((e, end) => {
+      const i = at(end), p = state.points[i];
+      e.input.max = String(state.points.length - 1);
+      e.input.value = String(i);
+      const when = Number.isFinite(p.at) ? time(p.e.time) : `position ${count(p.position)}`;
+      setText(e.text, `${when} · ${info.classes[state.k]} ${percent(p.e.prevalence[state.k])}`);
+      setAttr(e.input, "aria-valuetext", e.text.textContent);
+    });
+  }
+
+  function set(list, method) {
+    if (method !== state.method) Object.assign(state, { method, touched: false, answer: null });
+    state.points = list.filter((p) => p.e.prevalence?.length);
+    el.hidden = !info.explain || state.points.length < 2;
+    if (el.hidden) return;
+    if (!state.touched) byDefault();
+    drawEnds();
+    draw();
+  }
+
+  async function load() {
+    state.asking?.abort();
+    const asking = state.asking = new AbortController();
+    const [from, to] = [at(0), at(1)].map((i) => state.points[i].position);
+    state.touched = true; // what is explained stays chosen
+    ask.disabled = true;
+    setText(note, "Comparing the two states of the graph …");
+    try {
+      const answer = await get(`/api/v1/communities/${encodeURIComponent(name)}/explain`, { method: state.method, from, to }, asking.signal);
+      state.answer = answer;
+      state.k = answer.change.map(Math.abs).reduce((best, x, k, all) => (x > all[best] + 1e-12 ? k : best), 0);
+      if (info.classes.length === 2) state.k = 0;
+      classes.value = String(state.k);
+      setText(note, "");
+    } catch (err) {
+      if (asking.signal.aborted) return;
+      state.answer = null;
+      setText(note, `No explanation: ${err.message}`);
+    }
+    ask.disabled = false;
+    drawEnds();
+    draw();
+  }
+
+  // row is a cause, or what is left: its words, a bar from the middle, the number.
+  function row(label, value, widest, detail, title) {
+    const half = Math.min(50, widest > 0 ? 50 * Math.abs(value) / widest : 0);
+    const fill = h("i", { class: value < 0 ? "down" : "up" });
+    fill.style.width = `${half.toFixed(2)}%`;
+    fill.style.marginLeft = `${(value < 0 ? 50 - half : 50).toFixed(2)}%`;
+    return h("tr", { title }, h("th", { scope: "row" }, label), h("td", { class: "signed", "aria-hidden": "true" }, h("div", {}, fill)),
+      h("td", {}, fine(value)), h("td", { class: "detail-text" }, detail));
+  }
+
+  // fine has a digit more than points where that digit is all there is.
+  const fine = (x) => (Math.abs(x) < 0.0005 && Math.abs(x) >= 0.00005 ? `${x > 0 ? "+" : "−"}${Math.abs(100 * x).toFixed(2)}` : points(x));
+  const share = (end) => (end.published || end.estimate.prevalence)[state.k];
+  const place = (end) => (end.time ? time(end.time) : `position ${count(end.position)}`);
+
+  function draw() {
+    const x = state.answer;
+    for (const node of [head, table, pick]) node.hidden = !x;
+    single.hidden = !x?.causes.some((c) => c.largest?.length);
+    if (!x || (x.shown === state.k && x === draw.last)) return;
+    draw.last = x;
+    x.shown = state.k;
+    pick.hidden = info.classes.length <= 2;
+    const k = state.k, all = [...x.causes.map((c) => c.contribution[k]), x.numerical[k]];
+    const widest = Math.max(...all.map(Math.abs));
+    const flags = [...new Set([...x.from.estimate.flags, ...x.to.estimate.flags].map((f) => flag(f, info.classes).name))];
+    head.replaceChildren(h("b", {}, `${info.classes[k]} ${points(x.change[k])} points`),
+      `: ${percent(share(x.from))} at ${place(x.from)}, ${percent(share(x.to))} at ${place(x.to)}. ` +
+      (x.causes.length ? "The contributions sum to the change." : "Nothing that concerns the estimate differs between the two.") +
+      (flags.length ? ` Flags: ${flags.join(", ")}.` : ""));
+    body.replaceChildren(
+      ...x.causes.map((c) => row(words[c.kind] || c.kind, c.contribution[k], widest, details(c))),
+      row("Our own error", x.numerical[k], widest, x.from.published ? `certificates ${small(x.from.certificate)} and ${small(x.to.certificate)}` : "",
+        "the numerical error of the two published estimates"));
+    setAttr(body, "class", colour(k));
+    largest.replaceChildren(...x.causes.flatMap((c) => (c.largest || []).map((e, i) => h("tr", {},
+      h("th", { scope: "row" }, i === 0 ? words[c.kind] || c.kind : ""),
+      h("td", { class: "detail-text" }, e.other ? `${e.vertex} – ${e.other}` : e.vertex), h("td", {}, `${e.effect[k] < 0 ? "−" : "+"}${Math.abs(100 * e.effect[k]).toFixed(2)}`)))));
+  }
+
+  function details(c) {
+    const list = [...c.details].sort((a, b) => b.count - a.count).slice(0, 5);
+    return `${count(c.changes)}: ${list.map((d) => `${count(d.count)} ${d.what}`).join(", ")}`;
+  }
+
+  // marks draws the ends into the chart.
+  function marks(u, timed) {
+    if (el.hidden) return;
+    const ratio = devicePixelRatio, { ctx } = u;
+    ctx.save();
+    ctx.strokeStyle = ctx.fillStyle = css("--accent");
+    ctx.lineWidth = 1.5 * ratio;
+    ctx.setLineDash([]);
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    [0, 1].forEach((end) => {
+      const p = state.points[at(end)], value = timed ? p.at : p.position;
+      if (value < u.scales.x.min || value > u.scales.x.max) return;
+      const x = Math.round(u.valToPos(value, "x", true)) + 0.5, bottom = u.bbox.top + u.bbox.height;
+      ctx.beginPath();
+      ctx.moveTo(x, u.bbox.top);
+      ctx.lineTo(x, bottom);
+      ctx.stroke();
+      ctx.textAlign = end === 0 ? "right" : "left";
+      const room = end === 0 ? x - u.bbox.left : u.bbox.left + u.bbox.width - x;
+      if (room > 34 * ratio) ctx.fillText(end === 0 ? "from" : "to", x + (end === 0 ? -4 : 4) * ratio, bottom - 5 * ratio);
+    });
+    ctx.restore();
+  }
+
+  return { el, set, marks, stop() { state.asking?.abort(); } };
+}
