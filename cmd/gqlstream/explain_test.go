@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +15,7 @@ import (
 	"testing"
 
 	"gqlstream/quant"
+	"gqlstream/sinks/web"
 )
 
 // recordsOf returns the published records of a community and method, in order.
@@ -181,5 +186,55 @@ func TestExplainFiles(t *testing.T) {
 	}
 	if quiet, _ := mustRun(t, append([]string{"explain", "--named", "0"}, args...)...); strings.Contains(quiet, "Largest") {
 		t.Errorf("--named 0 names\n%s", quiet)
+	}
+}
+
+// The page must get the same explanation while the pipeline runs, without the names
+// of vertices where a privacy floor holds, and be told what is wrong with a question.
+func TestExplainForThePage(t *testing.T) {
+	const seed = 8
+	state, config, lines := savedState(t, seed)
+	records := recordsOf(t, lines, "german", "auto")
+	from, to := &records[0], &records[len(records)-1]
+	asked := web.ExplainQuery{
+		Community: "german", Method: "auto", From: position(from.Position), To: position(to.Position),
+	}
+	want := mustExplain(t, "--config", config, "--state", state, "--community", asked.Community,
+		"--method", asked.Method, "--from", asked.From, "--to", asked.To)
+	flags := coreFlags{Config: config}
+	settings, err := flags.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings.State = state
+	p, err := openPipeline(t.Context(), settings, pipelineOptions{log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	x, err := p.explain(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkExplains(t, x, from, to)
+	sameExplanation(t, want, *x)
+	named := func(c quant.Cause) bool { return len(c.Largest) > 0 }
+	if slices.ContainsFunc(x.Causes, named) || !slices.ContainsFunc(want.Causes, named) {
+		t.Error("the page names vertices, or the command does not")
+	}
+	for code, q := range map[int]web.ExplainQuery{
+		http.StatusBadRequest: {Community: "german", Method: "auto", From: "noon", To: asked.To},
+		http.StatusConflict:   {Community: "nowhere", Method: "auto", From: asked.From, To: asked.To},
+	} {
+		_, err := p.explain(t.Context(), q)
+		var refusal *web.Refusal
+		if !errors.As(err, &refusal) || refusal.Code != code {
+			t.Errorf("%+v: %v, want code %d", q, err, code)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.explain(ctx, asked); !errors.Is(err, context.Canceled) {
+		t.Errorf("of a client that has gone: %v", err)
 	}
 }
