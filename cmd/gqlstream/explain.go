@@ -162,7 +162,7 @@ func (e *explainer) configure(settings *fileConfig) (err error) {
 // prepareFiles reads files: their rows are the positions. They are opened once to
 // learn the classes.
 func (c *explainCmd) prepareFiles(e *explainer, settings *fileConfig) error {
-	steps, err := settings.Step.steps()
+	steps, err := settings.steps()
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (c *explainCmd) prepareFiles(e *explainer, settings *fileConfig) error {
 // readStream reads the stream of a broker, message by message so that every
 // position can be reached.
 func (e *explainer) readStream(b *broker, settings *fileConfig) error {
-	steps, err := settings.Step.steps()
+	steps, err := settings.steps()
 	if err != nil {
 		return err
 	}
