@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
@@ -59,6 +60,12 @@ func TestContributionsSumToTheChange(t *testing.T) {
 			Classes: stream.Config.Classes, Communities: rules, Estimates: []quant.Options{options},
 			Classifier: []string{"", "", "", "enq", "diffusion"}[seed%5],
 			Kernel:     []string{"ppr", "ppr", "ppr", "constant", "shortest-path"}[seed/5%5],
+		}
+		if seed%3 == 1 && config.Kernel == "ppr" {
+			config.Engine = incremental.EngineDual
+		}
+		if seed%4 == 1 {
+			config.Windows = graphstore.Windows{Edges: 20 * time.Second, Labels: 30 * time.Second, Predictions: 15 * time.Second}
 		}
 		x, want := explainRandom(t, seed, stream, config)
 		if x == nil {

@@ -43,6 +43,7 @@ func (o *Options) config() incremental.Config {
 	c.Estimates = []quant.Options{o.Estimate}
 	c.Tolerance, c.MembersMin, c.VacuumEvery = Tolerance, 0, -1
 	c.Limits, c.Windows = incremental.Limits{}, graphstore.Windows{} // nothing ends on the way
+	c.Engine = incremental.EnginePrimal                              // no second moments that are old
 	return c
 }
 

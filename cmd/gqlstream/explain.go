@@ -180,14 +180,13 @@ func (c *explainCmd) prepareFiles(e *explainer, settings *fileConfig) error {
 	return nil
 }
 
-// readStream reads the stream of a broker, message by message so that every
-// position can be reached.
+// readStream reads the stream of a broker in the steps of run, so that what a step
+// decides, a switch of the model version say, is decided alike.
 func (e *explainer) readStream(b *broker, settings *fileConfig) error {
 	steps, err := settings.steps()
 	if err != nil {
 		return err
 	}
-	steps.EventsMax, steps.Every, steps.EmitEvery = 1, -1, 0
 	e.js = b.js
 	e.open = func(ctx context.Context, at resume, until event.Position) (ingest.Source, func() error, error) {
 		decoder, err := event.NewDecoder(event.Config{Classes: settings.Classes.set()})

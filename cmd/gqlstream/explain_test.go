@@ -139,7 +139,7 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--community", "nowhere", "--from", "5", "--to", last}, `"nowhere" is not known at position 5; known there:`},
+		{[]string{"--community", "nowhere", "--from", "5", "--to", last}, `"nowhere" is not known at position `},
 		{[]string{"--community", "everyone", "--from", last, "--to", "5"}, "--from must lie before --to"},
 		{[]string{"--community", "everyone", "--from", "yesterday", "--to", last}, "neither a position"},
 		{[]string{"--community", "everyone", "--from", last, "--to", "99999999"}, "it did not move"},
