@@ -227,21 +227,22 @@ func (l *FileLog) take(in *fileStream, b *event.Batch) {
 // takeInTime does take, but for an event that comes late by a policy when the log's
 // time is now: that one is counted, and refused if the policy says so.
 func (l *FileLog) takeInTime(in *fileStream, b *event.Batch, late event.LatePolicy, now event.Time) {
-	e, t := *in.head(), in.unit().Time
+	e := *in.head()
+	var p *event.Problem
+	if late.After > 0 && e.index >= 0 {
+		if t := in.unit().Time; late.IsLate(e.kind, t, now) {
+			p = late.Problem(b, e.kind, t, now)
+		}
+	}
+	if p == nil {
+		l.take(in, b)
+		return
+	}
 	before := markOf(b)
 	l.take(in, b)
-	if e.index < 0 || !late.IsLate(e.kind, t, now) {
-		return
-	}
-	p := late.Problem(b, e.kind, t, now)
-	if p == nil {
-		return
-	}
 	taken := before
 	original := taken.appendNext(nil, b, e.kind)
-	counted := b.Late
 	before.rollback(b)
-	b.Late = counted
 	l.refused[p.Reason]++
 	b.Refused = append(b.Refused, event.Refusal{
 		Position: l.position, Kind: e.kind, Reason: p.Reason, Detail: p.Detail, Original: original,
