@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -35,12 +36,30 @@ const (
 // QuarantineWriter keeps copies of what was refused, each once, even when a
 // restart goes through the same steps again: repeats within the broker's window
 // are dropped by their id, and older ones because they are not after the newest
-// entry that was there at the start. It has one owner.
+// entry that was there at the start. It has one owner, but for Waiting.
 type QuarantineWriter struct {
+	nc     *nats.Conn
 	sender *sender
-	stream string
+	names  StreamNames
 	log    string
-	newest map[string]place // at the start, by subject
+	newest map[string]place // by subject, at the start
+	stored uint64           // by senders before
+	last   uint64           // sequence, up to which entries are of steps before
+	have   map[string]bool  // ids that are stored of the step being written
+
+	mu      sync.Mutex
+	waiting Waiting
+}
+
+// quarantineRetryFor bounds how long one sender repeats a message, well inside the
+// broker's window for repeats.
+const quarantineRetryFor = dedupeWindow / 4
+
+// Waiting says that a writer waits for the broker; the zero Reason, that it does not.
+type Waiting struct {
+	Reason  string
+	Since   time.Time
+	Retries uint64 // failed attempts since the beginning
 }
 
 // place orders refusals.
@@ -57,23 +76,20 @@ func (p place) compare(q place) int {
 func NewQuarantineWriter(
 	ctx context.Context, nc *nats.Conn, names StreamNames,
 ) (*QuarantineWriter, error) {
-	sender, err := newSender(nc, senderConfig{who: "write to the quarantine"})
-	if err != nil {
+	w := &QuarantineWriter{nc: nc, names: names, newest: map[string]place{}}
+	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	js := sender.js
-	log, err := js.Stream(ctx, names.Log)
+	log, err := w.sender.js.Stream(ctx, names.Log)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Log, err)
 	}
-	stream, err := js.Stream(ctx, names.Quarantine)
+	w.log = logName(log.CachedInfo().Created)
+	stream, err := w.sender.js.Stream(ctx, names.Quarantine)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
 	}
-	w := &QuarantineWriter{
-		sender: sender, stream: names.Quarantine, newest: map[string]place{},
-		log: logName(log.CachedInfo().Created),
-	}
+	w.last = stream.CachedInfo().State.LastSeq
 	for kind := range event.Kinds + 1 {
 		if err := w.lookUp(ctx, stream, quarantineSubject(event.Kind(kind))); err != nil {
 			return nil, err
@@ -85,6 +101,38 @@ func NewQuarantineWriter(
 // logName tells a log from one that was there before, by its creation time.
 func logName(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
+// begin makes a sender. It may be called again after a sender has failed.
+func (w *QuarantineWriter) begin() error {
+	sender, err := newSender(w.nc, senderConfig{
+		who: "write to the quarantine", retryFor: quarantineRetryFor, report: w.note,
+	})
+	if err == nil {
+		w.sender = sender
+	}
+	return err
+}
+
+// lookBack finds what is stored of the step being written, since the broker does
+// not know repeats any more after a while.
+func (w *QuarantineWriter) lookBack(ctx context.Context) error {
+	stream, err := w.sender.js.Stream(ctx, w.names.Quarantine)
+	if err != nil {
+		return err
+	}
+	w.have = map[string]bool{}
+	for i := w.last + 1; i <= stream.CachedInfo().State.LastSeq; i++ {
+		m, err := stream.GetMsg(ctx, i)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w.have[m.Header.Get(jetstream.MsgIDHeader)] = true
+	}
+	return nil
+}
+
 // lookUp finds the newest entry of a subject, if it is of this log.
 func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subject string) error {
 	m, err := s.GetLastMsgForSubject(ctx, subject)
@@ -92,7 +140,7 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subje
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("ingest: stream %s: last of %s: %w", w.stream, subject, err)
+		return fmt.Errorf("ingest: stream %s: last of %s: %w", w.names.Quarantine, subject, err)
 	}
 	entry, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil)
 	if err == nil && entry.Log == w.log {
@@ -103,8 +151,57 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subje
 
 // Write stores all refusals of one step, in any order, and returns when they are
 // on the broker's disk. Call it once a step, before the step is recorded as done:
-// it relies on the order of steps. An error leaves some stored; write all again.
+// it relies on the order of steps. It waits for a broker that is away or has no
+// room for as long as it takes; see Waiting. An error leaves some stored; write all
+// again.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
+	defer w.works()
+	err := w.write(ctx, refusals)
+	for err != nil && retryable(explainPublish(err)) && ctx.Err() == nil {
+		w.note(err)
+		if given := pause(ctx, sendRetryWaitMax); given != nil {
+			return given
+		}
+		w.stored += w.sender.stored
+		w.sender.close()
+		if err = w.begin(); err == nil {
+			err = w.lookBack(ctx)
+		}
+		if err == nil {
+			err = w.write(ctx, refusals)
+		}
+	}
+	if err == nil {
+		w.last, w.have = max(w.last, w.sender.last), nil
+	}
+	return err
+}
+
+// note and works keep what Waiting returns.
+func (w *QuarantineWriter) note(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting.Reason == "" {
+		w.waiting.Since = time.Now()
+	}
+	w.waiting.Reason = err.Error()
+	w.waiting.Retries++
+}
+
+func (w *QuarantineWriter) works() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting.Reason = ""
+}
+
+// Waiting reports whether Write waits for the broker. Any goroutine may call it.
+func (w *QuarantineWriter) Waiting() Waiting {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting
+}
+
+func (w *QuarantineWriter) write(ctx context.Context, refusals []event.Refusal) error {
 	refusals = slices.Clone(refusals)
 	slices.SortStableFunc(refusals, func(a, b event.Refusal) int {
 		return place{a.Position, a.Index}.compare(place{b.Position, b.Index})
@@ -114,7 +211,11 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 		if ok && (place{r.Position, r.Index}).compare(newest) <= 0 {
 			continue
 		}
-		if err := w.sender.send(ctx, w.message(r)); err != nil {
+		m := w.message(r)
+		if w.have[m.Header.Get(jetstream.MsgIDHeader)] {
+			continue
+		}
+		if err := w.sender.send(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -123,7 +224,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 
 // Stored returns how many entries this writer has stored. Any entry that another
 // run had stored before counts as well, if it was sent to the broker again.
-func (w *QuarantineWriter) Stored() uint64 { return w.sender.stored }
+func (w *QuarantineWriter) Stored() uint64 { return w.stored + w.sender.stored }
 
 // Close frees what the writer holds of the connection.
 func (w *QuarantineWriter) Close() { w.sender.close() }

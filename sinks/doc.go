@@ -29,7 +29,7 @@
 // safe, Sync() error. Its constructor takes the position from after which everything
 // comes again; it must leave out what it has beyond that, or be allowed to repeat
 // (with an id of position, community and method, say). Any error of Write or Sync is
-// tried again for ever, by Close and a new Open: a sink that gives up on a record
+// tried again for ever, by Sync, Close and a new Open: a sink that gives up on a record
 // counts it and returns nil. Queue.Sync before a checkpoint and Queue.Last in its
 // manifest make a restart neither repeat nor omit: an emission at or before a
 // checkpoint is in the sink or in the spool, one after it is made again, the same

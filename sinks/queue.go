@@ -255,9 +255,9 @@ func (q *Queue) run(ctx context.Context) {
 			q.rest(ctx)
 		}
 	}
-	if q.sink != nil {
+	if q.sink != nil && q.rows > 0 {
 		if err := q.settle(); err != nil {
-			q.fail(err)
+			q.tracker.Failed(err, false)
 		}
 	}
 }
@@ -293,13 +293,18 @@ func (q *Queue) open() (err error) {
 	return err
 }
 
-// fail closes the sink, which is in an unknown state.
+// fail closes the sink, which is in an unknown state, after settling what it took
+// before, so that a sink that fails often gets on all the same.
 func (q *Queue) fail(err error) {
 	q.tracker.Failed(err, false)
-	if q.sink != nil {
-		_ = q.sink.Close() // what it had not settled comes again
-		q.sink = nil
+	if q.sink == nil {
+		return
 	}
+	if q.rows > 0 {
+		_ = q.settle() // else it comes again
+	}
+	_ = q.sink.Close()
+	q.sink = nil
 }
 
 // next returns the next emission that is not delivered.

@@ -17,10 +17,15 @@ import (
 // checkpoints saves the core beside the loop: the copy is made in the loop, the
 // writing is not. At most one is being written; a boundary that finds one under
 // way is passed over.
+//
+// A checkpoint that fails, for want of space say, loses nothing: the one before
+// stands, and the next boundary makes another.
 type checkpoints struct {
 	dir     *checkpoint.Dir
 	writing chan saved // holds one result when the writer is done; nil when none runs
-	last    saved
+	last    saved      // that succeeded
+	failed  uint64
+	err     error // of the newest one
 
 	found  bool   // there was one at the start
 	alerts []byte // its section of alerts; nil: it had none
@@ -90,20 +95,17 @@ func resumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
 // one that must be, because the log or an erasure asks for it, it waits.
 func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool) error {
 	k := p.checkpoints
-	if err := k.collect(p, must); err != nil || k.writing != nil {
-		return err
+	if k.collect(p, must); k.writing != nil {
+		return nil
 	}
 	begun := time.Now()
-	if err := p.syncFiles(b.Last); err != nil {
-		return err
-	}
-	id, err := p.source.Identity(ctx)
-	if err != nil {
-		return err
-	}
-	outputs, err := p.outputs(ctx)
-	if err != nil {
-		return err
+	m, err := p.manifest(ctx, b)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // interrupted, which is no failure
+	case err != nil:
+		k.fail(p, err)
+		return nil
 	}
 	state, err := p.core.Save()
 	if err != nil {
@@ -123,12 +125,6 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool) error {
 			return err
 		}}
 	}
-	m := checkpoint.Manifest{
-		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.config.Digest(),
-		Version: version, Written: begun.UTC(),
-		Stream:  checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
-		Outputs: outputs, Erased: uint64(p.core.Erased()),
-	}
 	pause := time.Since(begun)
 	k.writing = make(chan saved, 1)
 	position := b.Last // b is reused
@@ -139,24 +135,59 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool) error {
 	return nil
 }
 
-// collect takes the result of the writer, if it is there or if wait is set.
-func (k *checkpoints) collect(p *pipeline, wait bool) error {
-	if k.writing == nil {
-		return nil
+// manifest makes what was put out durable and says how far that is, and where in
+// the log.
+func (p *pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Manifest, error) {
+	if err := errors.Join(p.syncQueues(), p.syncFiles(b.Last)); err != nil {
+		return checkpoint.Manifest{}, err
 	}
+	id, err := p.source.Identity(ctx)
+	if err != nil {
+		return checkpoint.Manifest{}, err
+	}
+	outputs, err := p.outputs(ctx)
+	return checkpoint.Manifest{
+		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.config.Digest(),
+		Version: version, Written: time.Now().UTC(),
+		Stream:  checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+		Outputs: outputs, Erased: uint64(p.core.Erased()),
+	}, err
+}
+
+// fail counts a checkpoint that did not come about.
+func (k *checkpoints) fail(p *pipeline, err error) {
+	k.failed++
+	k.err = fmt.Errorf("checkpoint: %w", err)
+	p.log.Warn("a checkpoint failed; the one before stands", "before", k.last.position, "reason", err)
+}
+
+// finish waits for the writer at the end of a run and returns what became of the
+// newest checkpoint.
+func (k *checkpoints) finish(p *pipeline) error {
+	k.collect(p, true)
+	return k.err
+}
+
+// collect takes the result of the writer, if it is there or if wait is set.
+func (k *checkpoints) collect(p *pipeline, wait bool) {
+	if k.writing == nil {
+		return
+	}
+	var now saved
 	select {
-	case k.last = <-k.writing:
+	case now = <-k.writing:
 	default:
 		if !wait {
-			return nil
+			return
 		}
-		k.last = <-k.writing
+		now = <-k.writing
 	}
 	k.writing = nil
-	if k.last.err != nil {
-		return fmt.Errorf("checkpoint: %w", k.last.err)
+	if now.err != nil {
+		k.fail(p, now.err)
+		return
 	}
+	k.last, k.err = now, nil
 	p.log.Info("checkpoint", "position", k.last.position, "bytes", k.last.bytes,
 		"pause", k.last.pause.Round(time.Microsecond), "took", k.last.took.Round(time.Millisecond))
-	return nil
 }

@@ -154,11 +154,12 @@ type httpConfig struct {
 }
 
 type outputConfig struct {
-	File    string        `yaml:"file"`    // JSON lines, "-" is standard output
-	Parquet string        `yaml:"parquet"` // directories of parts
-	Arrow   string        `yaml:"arrow"`
-	Every   time.Duration `yaml:"every"`  // log time of a part; 0: sinks.PartEveryDefault
-	Alerts  string        `yaml:"alerts"` // JSON lines of the beginnings and ends of alerts
+	File          string        `yaml:"file"`    // JSON lines, "-" is standard output
+	Parquet       string        `yaml:"parquet"` // directories of parts
+	Arrow         string        `yaml:"arrow"`
+	Every         time.Duration `yaml:"every"`           // log time of a part; 0: sinks.PartEveryDefault
+	Alerts        string        `yaml:"alerts"`          // JSON lines of the beginnings and ends of alerts
+	QueueBytesMax int           `yaml:"queue_bytes_max"` // on the disk, for each sink that is not on the broker
 }
 
 // membersMinDefault is the privacy floor of `run` (DESIGN section 10).
@@ -248,6 +249,9 @@ func (c fileConfig) core() (incremental.Config, error) {
 	if len(c.Classes) > 0 {
 		errs = append(errs, c.Classes.set().Validate(), out.Validate())
 	}
+	if n := c.Output.QueueBytesMax; n != 0 && n < sinks.QueueBytesMin {
+		errs = append(errs, fmt.Errorf("output.queue_bytes_max: %d, want at least %d", n, sinks.QueueBytesMin))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return out, usageError{err}
 	}
@@ -285,6 +289,7 @@ func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig)
 	c.Output.Every = cmp.Or(c.Output.Every, sinks.PartEveryDefault)
 	c.Step.Time = cmp.Or(c.Step.Time, "received")
 	c.Late.effective()
+	c.Output.QueueBytesMax = cmp.Or(c.Output.QueueBytesMax, sinks.QueueBytesDefault)
 	c.Estimates = nil
 	for _, o := range core.Estimates {
 		lambda := lambdaText(strconv.FormatFloat(o.Lambda, 'g', -1, 64))

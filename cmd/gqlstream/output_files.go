@@ -38,28 +38,19 @@ func (c outputConfig) alsoTo() (text string) {
 	return text
 }
 
-// openFiles opens the files of estimates. They go on where the core does.
-func (p *pipeline) openFiles(log string, out io.Writer) error {
+// openFiles opens standard output and the directories of parts, which go on where
+// the core does. The file of estimates has a queue: see queuedSinks.
+func (p *pipeline) openFiles(out io.Writer) error {
 	output, from := p.settings.Output, uint64(p.core.Position())
-	switch output.File {
-	case "":
-	case "-":
+	if output.File == "-" {
 		p.sinks = append(p.sinks, sinks.NewLines(out))
-	default:
-		lines, err := p.openLines(output.File, log)
-		if err != nil {
-			return err
-		}
-		p.lines = lines
-		p.sinks = append(p.sinks, lines)
-		p.closers = append(p.closers, func() error { return closeLines(p.lines) })
 	}
 	for _, d := range []struct{ dir, format string }{{output.Parquet, "parquet"}, {output.Arrow, "arrow"}} {
 		if d.dir == "" {
 			continue
 		}
 		parts, err := sinks.OpenParts(sinks.PartsConfig{
-			Dir: d.dir, Format: d.format, Every: output.Every, Log: log, From: from,
+			Dir: d.dir, Format: d.format, Every: output.Every, Log: p.logID, From: from,
 		})
 		if err != nil {
 			return err
@@ -84,14 +75,11 @@ func (p *pipeline) cutParts(b *event.Batch) error {
 	return nil
 }
 
-// syncFiles puts the files on the disk, before a checkpoint at a position says that
+// syncFiles puts the files without a queue on the disk, before a checkpoint at a position says that
 // what they hold needs not come again.
 func (p *pipeline) syncFiles(position event.Position) error {
-	for _, lines := range []*sinks.Lines{p.lines, p.alerts.lines} {
-		if lines == nil {
-			continue
-		}
-		if err := lines.Sync(); err != nil {
+	if p.alerts.lines != nil {
+		if err := p.alerts.lines.Sync(); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"gqlstream/ingest"
 )
 
-// outputs returns how far the streams are that the pipeline writes to.
+// outputs returns how far the streams and queues are that the pipeline writes to.
 func (p *pipeline) outputs(ctx context.Context) ([]checkpoint.Output, error) {
 	names := ingest.DefaultStreamNames()
 	var out []checkpoint.Output
@@ -18,6 +18,9 @@ func (p *pipeline) outputs(ctx context.Context) ([]checkpoint.Output, error) {
 			return nil, fmt.Errorf("stream %s: %w", name, err)
 		}
 		out = append(out, checkpoint.Output{Stream: name, Last: s.CachedInfo().State.LastSeq})
+	}
+	for _, q := range p.queues {
+		out = append(out, checkpoint.Output{Stream: "queue " + q.State().Name, Last: q.Last()})
 	}
 	return out, nil
 }

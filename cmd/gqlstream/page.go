@@ -24,6 +24,7 @@ func (p *pipeline) openPage(ctx context.Context) error {
 		CertFile: p.settings.HTTP.CertFile, KeyFile: p.settings.HTTP.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: version, Classes: p.settings.Classes, Logger: p.log,
 		Explain: p.explain,
+		Sinks:   p.sinkStates,
 	})
 	if err != nil {
 		return fmt.Errorf("%w; choose another address with --http, or --http off for no page", err)
@@ -50,7 +51,7 @@ func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
 		Events: map[string]uint64{}, Refused: map[string]uint64{}, Late: map[string]uint64{},
 		Checkpoint: web.Checkpoint{
 			Position: uint64(p.checkpoints.last.position), At: p.checkpoints.last.at,
-			Took: p.checkpoints.last.took, Bytes: p.checkpoints.last.bytes,
+			Took: p.checkpoints.last.took, Bytes: p.checkpoints.last.bytes, Failed: p.checkpoints.failed,
 		},
 		Graph: web.Graph{
 			Vertices: uint64(p.core.View().Vertices()), Edges: uint64(p.core.View().Edges()),

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,8 +31,10 @@ type pipeline struct {
 	core       *incremental.Core
 	quarantine *ingest.QuarantineWriter
 	sinks      []sinks.Sink
+	watched    atomic.Pointer[[]stateful] // of the sinks
 
-	lines       *sinks.Lines // nil without an output file
+	logID       string         // of the log that positions count in
+	queues      []*sinks.Queue // of the sinks that are not on the broker
 	parts       []*sinks.Parts
 	page        *web.Server // nil when it is turned off
 	checkpoints *checkpoints
@@ -47,6 +50,7 @@ type pipelineOptions struct {
 	out   io.Writer
 	log   *slog.Logger
 	extra []sinks.Sink // further sinks, the caller's to close
+	queue []queued     // further sinks behind queues
 }
 
 // runStats are what run counts for its closing line.
@@ -90,12 +94,15 @@ func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (
 	if p.checkpoints, err = openCheckpoints(settings.State); err != nil {
 		return p, err
 	}
+	if err = p.openQueues(ctx, o.queue); err != nil {
+		return p, err
+	}
 	at, identity, err := p.restore(ctx)
 	if err != nil {
 		return p, err
 	}
 	p.closers = append(p.closers, func() error { p.core.Close(); return nil },
-		func() error { return p.checkpoints.collect(p, true) })
+		func() error { return p.checkpoints.finish(p) })
 	if err = p.openAlerts(ctx, p.checkpoints.alerts, p.checkpoints.found); err != nil {
 		return p, err
 	}
@@ -176,11 +183,7 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 		return err
 	}
 	p.closers = append(p.closers, func() error { p.quarantine.Close(); return nil })
-	log, err := logIdentity(ctx, p.broker.js)
-	if err != nil {
-		return err
-	}
-	config := sinks.NATSConfig{Stream: names.Estimates, Bucket: names.Latest, Log: log}
+	config := sinks.NATSConfig{Stream: names.Estimates, Bucket: names.Latest, Log: p.logID}
 	published, err := sinks.NewNATS(p.broker.nc, config)
 	if err != nil {
 		return err
@@ -192,14 +195,22 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 	}
 	p.closers = append(p.closers, latest.Close)
 	p.sinks = append(p.sinks, published, latest)
-	if err := p.openFiles(log, o.out); err != nil {
+	if err := p.startQueues(); err != nil {
+		return err
+	}
+	if err := p.openFiles(o.out); err != nil {
 		return err
 	}
 	p.sinks = append(p.sinks, o.extra...)
 	if err := p.openAlertSinks(ctx, config.Log); err != nil {
 		return err
 	}
-	return p.openPage(ctx)
+	p.watch() // the page asks them as soon as it is open
+	if err := p.openPage(ctx); err != nil {
+		return err
+	}
+	p.watchSinks()
+	return nil
 }
 
 // logIdentity names the log, for outputs that must not mix two.

@@ -127,38 +127,28 @@ func changedKeys(prefix string, a, b reflect.Value) (keys []string) {
 // replaceFiles opens the files of lines that have another name now, and closes the
 // others.
 func (p *pipeline) replaceFiles(ctx context.Context, output outputConfig) error {
-	log, err := logIdentity(ctx, p.broker.js)
-	if err != nil {
-		return err
+	now := p.settings.Output
+	if output.File != now.File && (output.File == "-" || now.File == "-") || output.Alerts != now.Alerts && output.Alerts == "-" {
+		return fmt.Errorf("output.file: standard output takes effect at a restart")
 	}
-	var files [2]*sinks.Lines
-	for i, f := range [2]struct{ now, next string }{
-		{p.settings.Output.File, output.File}, {p.settings.Output.Alerts, output.Alerts},
-	} {
-		if f.now == f.next || f.next == "" {
-			continue
-		}
-		if f.next == "-" || i == 0 && f.now == "-" {
-			return fmt.Errorf("output.file: standard output takes effect at a restart")
-		}
-		if files[i], err = p.openLines(f.next, log); err != nil {
-			return errors.Join(err, closeLines(files[0]))
+	var alerts *sinks.Lines
+	if output.Alerts != now.Alerts && output.Alerts != "" {
+		var err error
+		if alerts, err = p.openLines(output.Alerts, p.logID); err != nil {
+			return err
 		}
 	}
-	if output.File != p.settings.Output.File {
-		old := p.lines
-		p.sinks = slices.DeleteFunc(p.sinks, func(s sinks.Sink) bool { return s == sinks.Sink(old) })
-		if p.lines = files[0]; p.lines != nil {
-			p.sinks = append(p.sinks, p.lines)
+	if output.File != now.File {
+		if err := p.replaceFile(ctx, output.File); err != nil {
+			return errors.Join(err, closeLines(alerts))
 		}
-		err = closeLines(old)
 	}
-	if output.Alerts != p.settings.Output.Alerts {
-		old := p.alerts.lines
-		p.alerts.lines = files[1]
-		err = closeLines(old)
+	if output.Alerts == now.Alerts {
+		return nil
 	}
-	return err
+	old := p.alerts.lines
+	p.alerts.lines = alerts
+	return closeLines(old)
 }
 
 // closeLines closes a file, if there is one.

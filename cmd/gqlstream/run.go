@@ -101,7 +101,7 @@ func (p *pipeline) run(ctx context.Context) error {
 	for {
 		err := p.source.Next(ctx, &batch)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return p.flushQueues(ctx)
 		}
 		if err != nil {
 			return err

@@ -234,7 +234,7 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ url.Value
 }
 
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ url.Values) {
-	ready, why := s.journal.ready(time.Now())
+	ready, why := s.ready(time.Now())
 	if !ready {
 		text(w, http.StatusServiceUnavailable, why)
 		return

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"gqlstream/sinks"
 )
 
 // statusAnswer is a Status as the API shows it. Durations are in seconds, rates
@@ -29,7 +31,7 @@ type statusAnswer struct {
 	Events      map[string]uint64  `json:"events"`
 	Rates       map[string]float64 `json:"rates"`
 	Refused     map[string]uint64  `json:"refused"`
-	Queues      []queueAnswer      `json:"queues"`
+	Sinks       []sinkAnswer       `json:"sinks"`
 	Checkpoint  *checkpointAnswer  `json:"checkpoint"`
 	Graph       graphAnswer        `json:"graph"`
 	Communities int                `json:"communities"`
@@ -45,10 +47,32 @@ type stageAnswer struct {
 	Seconds float64 `json:"seconds"`
 }
 
-type queueAnswer struct {
-	Name     string `json:"name"`
-	Depth    int    `json:"depth"`
-	Capacity int    `json:"capacity"`
+// sinkAnswer is a sinks.State; the last four are zero for a sink without a queue.
+type sinkAnswer struct {
+	Name      string     `json:"name"`
+	Condition string     `json:"condition"`
+	Since     *time.Time `json:"since"`
+	Reason    string     `json:"reason"`
+	Retries   uint64     `json:"retries"`
+	Emissions int        `json:"queue_emissions"`
+	Bytes     int64      `json:"queue_bytes"`
+	BytesMax  int64      `json:"queue_bytes_max"`
+	Age       float64    `json:"queue_age_seconds"`
+}
+
+func sinkAnswerOf(s sinks.State, now time.Time) sinkAnswer {
+	a := sinkAnswer{
+		Name: s.Name, Condition: s.Condition, Reason: s.Reason, Retries: s.Retries,
+		Emissions: s.Emissions, Bytes: s.Bytes, BytesMax: s.BytesMax,
+	}
+	if !s.Since.IsZero() {
+		since := s.Since.UTC()
+		a.Since = &since
+	}
+	if !s.Oldest.IsZero() {
+		a.Age = max(0, now.Sub(s.Oldest).Seconds())
+	}
+	return a
 }
 
 type checkpointAnswer struct {
@@ -95,7 +119,7 @@ func (s *Server) statusNow(history bool) statusAnswer {
 	out := statusAnswer{
 		State: status.State, Message: status.Message, Now: now, Started: s.started.UTC(),
 		Position: status.Position, End: max(status.End, status.Position), Lag: status.lag(), Steps: status.Steps,
-		StepSeconds: status.Step.Seconds(), Stages: []stageAnswer{}, Queues: []queueAnswer{},
+		StepSeconds: status.Step.Seconds(), Stages: []stageAnswer{}, Sinks: []sinkAnswer{},
 		Events: orEmpty(status.Events), Refused: orEmpty(status.Refused),
 		Rates: rates(samples, len(samples)-1), Graph: graphAnswer(status.Graph),
 		Communities: totals.communities, Writes: totals.writes, Certificate: totals.certificate, Engine: status.Engine,
@@ -103,7 +127,7 @@ func (s *Server) statusNow(history bool) statusAnswer {
 	if out.State == "" {
 		out.State = "starting"
 	}
-	out.Ready, _ = s.journal.ready(now)
+	out.Ready, _ = s.ready(now)
 	out.Streams, _, _ = s.hub.counts()
 	if !at.IsZero() {
 		at = at.UTC()
@@ -116,8 +140,8 @@ func (s *Server) statusNow(history bool) statusAnswer {
 	for _, st := range status.Stages {
 		out.Stages = append(out.Stages, stageAnswer{st.Name, st.Took.Seconds()})
 	}
-	for _, q := range status.Queues {
-		out.Queues = append(out.Queues, queueAnswer(q))
+	for _, sink := range s.sinks() {
+		out.Sinks = append(out.Sinks, sinkAnswerOf(sink, now))
 	}
 	if c := status.Checkpoint; !c.At.IsZero() || c.Failed > 0 {
 		out.Checkpoint = &checkpointAnswer{

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // Config says where and what to serve. The zero value of each field but Classes
@@ -43,6 +44,10 @@ type Config struct {
 	// time, and ends when its context does. An error that is a *Refusal is shown, any
 	// other is logged. Nil: nothing is explained.
 	Explain func(context.Context, ExplainQuery) (*quant.Explanation, error)
+
+	// Sinks returns how the sinks do, for /readyz, the status and the metrics. Any
+	// goroutine calls it. Nil: nothing is known.
+	Sinks func() []sinks.State
 
 	Logger *slog.Logger // nil is silent
 }

@@ -27,6 +27,7 @@ type metrics struct {
 	all    []*prometheus.Desc
 	gauges estimateDescs
 	loop   loopDescs
+	sinks  sinkDescs
 	web    webDescs
 	alerts alertDescs
 }
@@ -41,7 +42,7 @@ type estimateDescs struct {
 // loopDescs are what the run loop says of itself.
 type loopDescs struct {
 	events, refused, late, position, lag, logTime, steps, ready, worst, engine *prometheus.Desc
-	queue, queueMax, checkpointPosition, checkpointTime                        *prometheus.Desc
+	checkpointPosition, checkpointTime                                         *prometheus.Desc
 	checkpointTook, checkpointBytes, checkpointFailed, graph                   *prometheus.Desc
 }
 
@@ -67,6 +68,7 @@ func newMetrics(s *Server) *metrics {
 	m.describeEstimates(desc)
 	m.describeLoop(desc)
 	m.describeAlerts(desc)
+	m.describeSinks(desc)
 	m.web = webDescs{
 		communities:    desc("communities", "Communities with an estimate."),
 		notExported:    desc("metrics_communities_dropped", "Communities left out of the metrics because there are too many."),
@@ -114,8 +116,6 @@ func (m *metrics) describeLoop(desc describe) {
 		ready:              desc("ready", "1 when the pipeline runs."),
 		engine:             desc("engine", "1 for the engine that keeps the kernels.", "engine"),
 		worst:              desc("certificate_max", "Largest certificate of all communities."),
-		queue:              desc("queue_depth", "Entries in a queue.", "queue"),
-		queueMax:           desc("queue_capacity", "Entries that fit into a queue.", "queue"),
 		checkpointPosition: desc("checkpoint_position", "Position of the newest checkpoint."),
 		checkpointTime:     desc("checkpoint_age_seconds", "Seconds since the newest checkpoint."),
 		checkpointTook:     desc("checkpoint_seconds", "Duration of the newest checkpoint."),
@@ -151,6 +151,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	m.step.Collect(ch)
 	m.stages.Collect(ch)
 	m.collectLoop(ch, now)
+	m.collectSinks(ch, now)
 	m.collectWeb(ch)
 	m.collectAlerts(ch)
 	for _, c := range m.exported() {
@@ -221,7 +222,7 @@ func (m *metrics) collectLoop(ch chan<- prometheus.Metric, now time.Time) {
 	for kind, n := range status.Late {
 		count(ch, d.late, n, kind)
 	}
-	ready, _ := m.server.journal.ready(now)
+	ready, _ := m.server.ready(now)
 	gauge(ch, d.ready, boolean(ready))
 	gauge(ch, d.position, float64(status.Position))
 	gauge(ch, d.lag, float64(status.lag()))
@@ -232,10 +233,6 @@ func (m *metrics) collectLoop(ch chan<- prometheus.Metric, now time.Time) {
 	gauge(ch, d.worst, m.server.store.totals().certificate)
 	if !status.LogTime.IsZero() {
 		gauge(ch, d.logTime, float64(status.LogTime.UnixMilli())/1000)
-	}
-	for _, q := range status.Queues {
-		gauge(ch, d.queue, float64(q.Depth), q.Name)
-		gauge(ch, d.queueMax, float64(q.Capacity), q.Name)
 	}
 	if c := status.Checkpoint; !c.At.IsZero() {
 		gauge(ch, d.checkpointPosition, float64(c.Position))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // scrape returns the lines of /metrics that are values, by name and labels.
@@ -31,7 +32,7 @@ func scrape(t testing.TB, s *Server) map[string]string {
 }
 
 func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
-	s := serve(t, nil)
+	s := serve(t, func(c *Config) { c.Sinks = twoSinks })
 	write(t, s, estimate("x", "auto", 5, 0.25))
 	write(t, s, quant.Estimate{Community: "tiny", Method: "auto", Position: 5, Suppressed: true, Flags: []string{"below-privacy-floor"}})
 	s.Status(runningStatus(3))
@@ -58,8 +59,13 @@ func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
 		`gqlstream_ready`:                                                                    "1",
 		`gqlstream_step_seconds_count`:                                                       "1",
 		`gqlstream_stage_seconds_count{stage="apply"}`:                                       "1",
-		`gqlstream_queue_depth{queue="fetch"}`:                                               "3",
-		`gqlstream_queue_capacity{queue="fetch"}`:                                            "16",
+		`gqlstream_sink_up{sink="file"}`:                                                     "0",
+		`gqlstream_sink_holding{sink="file"}`:                                                "0",
+		`gqlstream_sink_up{sink="GQL_ESTIMATES"}`:                                            "1",
+		`gqlstream_sink_retries_total{sink="file"}`:                                          "7",
+		`gqlstream_sink_queue_emissions{sink="file"}`:                                        "3",
+		`gqlstream_sink_queue_bytes{sink="file"}`:                                            "16",
+		`gqlstream_sink_queue_bytes_max{sink="file"}`:                                        "64",
 		`gqlstream_checkpoint_seconds`:                                                       "1",
 		`gqlstream_checkpoint_position`:                                                      "900",
 		`gqlstream_graph{what="edges"}`:                                                      "20",
@@ -146,7 +152,7 @@ func TestFreshnessGrows(t *testing.T) {
 
 // docs/metrics.md lists every metric and no other.
 func TestMetricsAreDocumented(t *testing.T) {
-	s := serve(t, nil)
+	s := serve(t, func(c *Config) { c.Sinks = twoSinks })
 	write(t, s, estimate("x", "auto", 5, 0.25))
 	s.Status(runningStatus(3))
 	s.SetAlerts(sampleAlerts())
@@ -172,5 +178,37 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if !exported[name] {
 			t.Errorf("%s is in docs/metrics.md and not exported", name)
 		}
+	}
+}
+
+func twoSinks() []sinks.State {
+	return []sinks.State{
+		{Name: "GQL_ESTIMATES", Condition: sinks.Delivering},
+		{
+			Name: "file", Condition: sinks.Retrying, Since: time.Now().Add(-time.Hour), Reason: "no space left", Retries: 7,
+			Emissions: 3, Bytes: 16, BytesMax: 64, Oldest: time.Now().Add(-time.Minute),
+		},
+	}
+}
+
+// A pipeline that waits for a sink is not ready, and /readyz names the sink; the
+// status says why.
+func TestHeldPipelineSaysWhatItWaitsFor(t *testing.T) {
+	state := sinks.State{Name: "file", Condition: sinks.Holding, Since: time.Now(), Reason: "its queue is full"}
+	s := serve(t, func(c *Config) { c.Sinks = func() []sinks.State { return []sinks.State{state} } })
+	s.Status(runningStatus(1))
+	if code, _, body := get(t, s, "/readyz"); code != 200 {
+		t.Errorf("after a moment: %d %s", code, body)
+	}
+	state.Since = time.Now().Add(-time.Minute)
+	if code, _, body := get(t, s, "/readyz"); code != 503 || string(body) != "waiting for file\n" {
+		t.Errorf("after a minute: %d %s", code, body)
+	}
+	got := into[statusAnswer](t, s, "/api/v1/status")
+	if got.Ready || len(got.Sinks) != 1 || got.Sinks[0].Reason != state.Reason || got.Sinks[0].Condition != sinks.Holding {
+		t.Errorf("status %+v", got.Sinks)
+	}
+	if got := scrape(t, s); got[`gqlstream_sink_holding{sink="file"}`] != "1" || got["gqlstream_ready"] != "0" {
+		t.Errorf("metrics %v", got)
 	}
 }

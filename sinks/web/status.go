@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"gqlstream/sinks"
 )
 
 // Status is what the run loop knows of itself after a step. Counters count since
@@ -27,7 +29,6 @@ type Status struct {
 
 	Engine string // that keeps the kernels: "primal" or "dual"; "": none yet
 
-	Queues     []Queue
 	Checkpoint Checkpoint
 	Graph      Graph
 }
@@ -36,12 +37,6 @@ type Status struct {
 type Stage struct {
 	Name string
 	Took time.Duration
-}
-
-// Queue is a bounded queue between two parts of the pipeline.
-type Queue struct {
-	Name            string
-	Depth, Capacity int
 }
 
 // Checkpoint describes the newest one.
@@ -61,6 +56,7 @@ const (
 	sampleEvery = time.Second      // between two samples
 	rateSamples = 5                // a rate is over this many samples
 	staleAfter  = 30 * time.Second // without a Status the pipeline is not ready
+	heldAfter   = 5 * time.Second  // nor when it waits for a sink for so long
 )
 
 // sample is the part of a status that the charts show.
@@ -83,7 +79,7 @@ type journal struct {
 // push stores a copy of a status. It reports whether a sample was taken.
 func (j *journal) push(s Status, now time.Time, certificate func() float64) bool {
 	s.Events, s.Refused, s.Late = maps.Clone(s.Events), maps.Clone(s.Refused), maps.Clone(s.Late)
-	s.Stages, s.Queues = slices.Clone(s.Stages), slices.Clone(s.Queues)
+	s.Stages = slices.Clone(s.Stages)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.status, j.at = s, now
@@ -110,6 +106,24 @@ func (j *journal) read() (Status, time.Time, []sample) {
 }
 
 // ready reports whether the pipeline runs, and why not.
+func (s *Server) ready(now time.Time) (bool, string) {
+	for _, sink := range s.sinks() {
+		if sink.Condition == sinks.Holding && now.Sub(sink.Since) >= heldAfter {
+			return false, "waiting for " + sink.Name
+		}
+	}
+	return s.journal.ready(now)
+}
+
+// sinks returns how the sinks do, as Config.Sinks says.
+func (s *Server) sinks() []sinks.State {
+	if s.config.Sinks == nil {
+		return nil
+	}
+	return s.config.Sinks()
+}
+
+// ready reports whether the run loop runs, and why not.
 func (j *journal) ready(now time.Time) (bool, string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

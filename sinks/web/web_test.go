@@ -74,7 +74,7 @@ func runningStatus(steps uint64) Status {
 		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: logStart, Steps: steps,
 		Step: 3 * time.Millisecond, Stages: []Stage{{"apply", time.Millisecond}, {"solve", 2 * time.Millisecond}},
 		Events: map[string]uint64{"edge": 10 * steps, "label": steps}, Refused: map[string]uint64{"bad-weight": 2}, Late: map[string]uint64{"label": 3},
-		Engine: "primal", Queues: []Queue{{"fetch", 3, 16}},
+		Engine:     "primal",
 		Checkpoint: Checkpoint{Position: 900, At: time.Now().Add(-time.Minute), Took: time.Second, Bytes: 4096},
 		Graph:      Graph{Vertices: 10, Edges: 20, Labels: 5, Predictions: 9},
 	}

@@ -172,10 +172,6 @@ func (d *demo) status() web.Status {
 			{Name: "write", Took: 400 * time.Microsecond},
 		},
 		Events: d.events, Refused: d.refused,
-		Queues: []web.Queue{
-			{Name: "fetch", Depth: int(6 * wave), Capacity: 16},
-			{Name: "estimates", Depth: d.random.IntN(3), Capacity: 64},
-		},
 		Checkpoint: web.Checkpoint{
 			Position: d.position - d.position%50_000, At: time.Now().Add(-38 * time.Second), Took: 412 * time.Millisecond,
 			Bytes: 188 << 20,

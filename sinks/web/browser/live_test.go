@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )
 
@@ -228,7 +229,12 @@ func hostile() []string {
 
 // Names, flags, versions and statuses from the stream must be shown and do nothing.
 func TestHostileNamesStayInert(t *testing.T) {
-	s := serve(t, web.Config{Classes: []string{`<img src=x onerror="window.hacked=1">`, "yes"}, Pipeline: `<script>window.hacked=1</script>`})
+	s := serve(t, web.Config{
+		Classes: []string{`<img src=x onerror="window.hacked=1">`, "yes"}, Pipeline: `<script>window.hacked=1</script>`,
+		Sinks: func() []sinks.State {
+			return []sinks.State{{Name: hostile()[3], Condition: sinks.Retrying, Reason: hostile()[1], Emissions: 1, Bytes: 1, BytesMax: 2}}
+		},
+	})
 	for _, name := range hostile() {
 		e := one(name, 1, 0.5)
 		e.ModelVersion, e.Kernel = name, name
@@ -242,7 +248,6 @@ func TestHostileNamesStayInert(t *testing.T) {
 	status.Message, status.State = hostile()[1], "replaying"
 	status.Refused = map[string]uint64{hostile()[0]: 1, hostile()[1]: 2}
 	status.Stages = []web.Stage{{Name: hostile()[2], Took: time.Second}}
-	status.Queues = []web.Queue{{Name: hostile()[3], Depth: 1, Capacity: 2}}
 	s.Status(status)
 	p := open(t, 1200, 3000, "light")
 	p.visit(s.URL())

@@ -47,7 +47,7 @@ export function pipeline(info) {
     h("div", { class: "masonry" },
       card("Quarantine", ...table("refused", ["Reason", "Count"], "Nothing was refused.")),
       card("Stages of the last step", ...table("stages", ["Stage", "Time", ""], "No step yet.")),
-      card("Queues", ...table("queues", ["Queue", "Depth", ""], "No queues reported.")),
+      card("Sinks", ...table("sinks", ["Sink", "State", "Waiting", ""], "No sinks reported.")),
       card("Checkpoint", checkpoint),
       card("Events by kind", ...table("events", ["Kind", "Total", "Per second"], "No events yet.")),
       card("Graph", graph)));
@@ -121,11 +121,13 @@ export function pipeline(info) {
     put("checkpoint", s.checkpoint ? duration(s.checkpoint.age_seconds) : none, s.checkpoint ? `took ${duration(s.checkpoint.seconds)}` : "none yet");
     tiles.get("refused").value.parentElement.classList.toggle("warn", refused > 0);
     banner.hidden = s.ready;
-    setText(banner, `The pipeline is ${s.pushed && s.state === "running" ? "stalled: its last report is old" : s.state}${s.message ? `: ${s.message}` : "."}`);
+    const held = s.sinks.find((k) => k.condition === "holding");
+    setText(banner, held ? `The pipeline waits for ${held.name}: ${held.reason}` : `The pipeline is ${s.pushed && s.state === "running" ? "stalled: its last report is old" : s.state}${s.message ? `: ${s.message}` : "."}`);
     const longest = Math.max(...s.stages.map((x) => x.seconds), 1e-9);
     rows("refused", Object.entries(s.refused).sort((a, b) => b[1] - a[1]).map(([name, n]) => [name, count(n)]));
     rows("stages", s.stages.map((x) => [x.name, duration(x.seconds), { share: x.seconds / longest }]));
-    rows("queues", s.queues.map((q) => [q.name, `${count(q.depth)} of ${count(q.capacity)}`, { share: q.capacity ? q.depth / q.capacity : 0 }]));
+    rows("sinks", s.sinks.map((k) => [k.name, k.reason ? `${k.condition}: ${k.reason}` : k.condition,
+      k.queue_bytes_max ? `${count(k.queue_emissions)}, ${bytes(k.queue_bytes)}` : none, { share: k.queue_bytes_max ? k.queue_bytes / k.queue_bytes_max : 0 }]));
     rows("events", kinds.filter((name) => name in s.events).map((name) => [name, count(s.events[name]), rate(s.rates[name] ?? NaN)]));
     const c = s.checkpoint;
     pairs(checkpoint, [["Position", c ? count(c.position) : none], ["Written", c ? time(c.at) : none],
