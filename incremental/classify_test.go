@@ -195,7 +195,7 @@ func TestWarmClassifierEqualsCold(t *testing.T) {
 // the error of a share in both fields.
 func closePredictions(t *testing.T, seed uint64, warm, cold *Core) {
 	t.Helper()
-	allowed := classifier.Lag + 4*float64(warm.config.Classes)*classifier.Tolerance/classifier.Reach
+	allowed := classifier.Lag + 4*float64(warm.config.Classes)*classifier.Tolerance/classifier.Prior
 	for v := range graphstore.Vertex(warm.View().Vertices()) {
 		a, b := warm.View().Prediction(v), cold.View().Prediction(v)
 		if a == nil || b == nil {

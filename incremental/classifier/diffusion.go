@@ -18,16 +18,17 @@ const (
 	Alpha = 0.5
 	// Tolerance bounds the error of a value of the field, a probability.
 	Tolerance = 1e-5
-	// Reach is the least probability that a walk meets a label for its vertex to have
-	// a prediction: the error of a share is then below 2 %.
-	Reach = 64 * Tolerance
+	// Prior is the probability that is spread over the classes besides what walks meet,
+	// so that a vertex whose walks meet hardly any source has a prediction that says
+	// hardly anything, and the error of a share is below 2 % however few they meet.
+	Prior = 64 * Tolerance
 	// Lag is how far a share of a class may move before the prediction follows.
 	Lag = 1.0 / (1 << 8)
 )
 
 // Diffusion predicts a vertex by where walks from it stop: with y_i(v) the
 // probability that a walk from v stops at a source of class i, the share of class i
-// is y_i(v) / sum y(v). Sources are the labels of role train and half of the
+// is (y_i(v) + Prior/K) / (sum y(v) + Prior). Sources are the labels of role train and half of the
 // others, by a hash of their name; sources have no prediction, for their class is
 // known and they would vouch for themselves and each other. It follows every step
 // and changes predictions at emissions. One goroutine owns it.
@@ -82,6 +83,9 @@ func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
 		d.touch(p.V)
 	}
 	for _, v := range delta.Reused {
+		d.touch(v)
+	}
+	for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
 		d.touch(v)
 	}
 	d.dual.Update(view, delta, d.changes)
@@ -143,11 +147,12 @@ func (d *Diffusion) Derive(view graphstore.View) []graphstore.Derived {
 		if view.Erased(v) || held != nil && !(made && view.Version(v) == version) {
 			continue // an erased vertex has no prediction, and an outside one wins
 		}
-		known := d.source[v] == event.NoClass && d.share(v)
+		source := d.source[v] != event.NoClass
+		d.share(v)
 		switch {
-		case !known && held != nil:
+		case source && held != nil:
 			d.list = append(d.list, graphstore.Derived{V: v})
-		case known && (held == nil || d.moved(held)):
+		case !source && (held == nil || d.moved(held)):
 			at := len(d.units)
 			d.units = d.units[:at+d.classes]
 			units := d.units[at : at+d.classes : at+d.classes]
@@ -161,21 +166,17 @@ func (d *Diffusion) Derive(view graphstore.View) []graphstore.Derived {
 	return d.list
 }
 
-// share writes the shares of v and reports whether walks from it meet enough
-// sources to say anything.
-func (d *Diffusion) share(v Vertex) bool {
-	sum := 0.0
+// share writes the shares of v.
+func (d *Diffusion) share(v Vertex) {
+	sum := Prior
 	for i, y := range d.dual.Values(v) {
-		d.shares[i] = max(y, 0) // an error within the tolerance may be negative
-		sum += d.shares[i]
-	}
-	if !(sum >= Reach) {
-		return false
+		y = max(y, 0) // an error within the tolerance may be negative
+		d.shares[i] = y + Prior/float64(d.classes)
+		sum += y
 	}
 	for i := range d.shares {
 		d.shares[i] /= sum
 	}
-	return true
 }
 
 // moved reports whether the shares differ from a prediction by Lag or more.
