@@ -93,11 +93,9 @@ func (d *dataset) calibrating(share float64) int {
 // ones.
 func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []graphstore.Vertex, err error) {
 	r := rand.New(rand.NewPCG(config.Seed, uint64(split)))
-	shuffled := slices.Clone(d.labelled)
-	r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	cut := d.calibrating(config.Share)
-	calibration = slices.Sorted(slices.Values(shuffled[:cut]))
-	pool := newPool(d, shuffled[cut:])
+	calibration, hidden := d.sample(config.Labels, d.calibrating(config.Share), r)
+	slices.Sort(calibration)
+	pool := newPool(d, hidden)
 	for _, name := range config.Protocols {
 		protocol, err := newProtocol(name)
 		if err != nil {
@@ -106,7 +104,7 @@ func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []gra
 		drawn := protocol(pool, config, rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name))))
 		if len(drawn) == 0 {
 			return nil, nil, fmt.Errorf("protocol %s draws no community with %d different vertices "+
-				"from the %d hidden labels of split %d", name, config.MembersMin, len(shuffled)-cut, split)
+				"from the %d hidden labels of split %d", name, config.MembersMin, len(hidden), split)
 		}
 		for _, one := range drawn {
 			bags = append(bags, d.bag(name, one))

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type Config struct {
 	Size       int                // [100] members of a community
 	MembersMin int                // [11] different vertices that a community must have
 	Share      float64            // [0.15] of the labelled vertices that stay calibration labels
+	Labels     string             // [uniform] how these are drawn, one of LabelSamples
 	Seed       uint64
 }
 
@@ -47,6 +49,7 @@ func (c Config) WithDefaults() Config {
 	if c.Share == 0 {
 		c.Share = 0.15
 	}
+	c.Labels = cmp.Or(c.Labels, UniformLabels)
 	c.Core.MembersMin = 0
 	c.Core = c.Core.WithDefaults()
 	return c
@@ -79,6 +82,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max))
 		}
 	}
+	errs = append(errs, checkSample(c.Labels))
 	if !(c.Share > 0 && c.Share < 1) {
 		errs = append(errs, fmt.Errorf("calibration: %v is not between 0 and 1", c.Share))
 	}

@@ -52,7 +52,7 @@ func (c *Core) derive(view graphstore.View, list []graphstore.Derived, heard ...
 	}
 	c.forCommunities(func(id graphstore.Community, _ int) {
 		if k := c.kernels[id]; k.field != nil {
-			c.tallies.UpdateKernel(id, view, c.sums, k.mass, nil)
+			c.tallies.UpdateKernel(id, view, c.sums, k.mass)
 		}
 	})
 }

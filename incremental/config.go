@@ -36,8 +36,9 @@ type Config struct {
 	Models      Models            `json:",omitzero"`
 	Limits      Limits
 
-	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
-	Late    event.LatePolicy   `json:",omitzero"` // carried out by the source, which has the messages
+	Windows graphstore.Windows `json:",omitzero"`  // how long assertions hold; zero is for ever
+	Density string             `json:",omitempty"` // of labels: "", uniform or ppr
+	Late    event.LatePolicy   `json:",omitzero"`  // carried out by the source, which has the messages
 
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 
@@ -72,6 +73,7 @@ func (c Config) WithDefaults() Config {
 	}
 	c.VacuumEvery = cmp.Or(c.VacuumEvery, vacuumEveryDefault)
 	// What came later than digests did is zero where it is the default.
+	zero(&c.Density, DensityUniform)
 	zero(&c.Models.SwitchAt, graphstore.SwitchAtDefault)
 	zero(&c.Models.LapseAfter, graphstore.LapseAfterDefault)
 	if len(c.Estimates) == 0 {
@@ -112,6 +114,7 @@ func (c Config) Validate() error {
 	case c.Engine == EngineDual && c.Kernel != diffusion.PPR:
 		errs = append(errs, fmt.Errorf("engine: dual keeps the kernel %s only, not %s", diffusion.PPR, c.Kernel))
 	}
+	errs = append(errs, c.checkDensity())
 	if c.MembersMin < 0 {
 		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
 	}
@@ -161,6 +164,6 @@ func (c Config) families() tally.Families {
 		pair, hard, hardPair := o.Method.Needs()
 		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
 	}
-	f.Dual = c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR
+	f.Dual = c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && c.Density != DensityPPR
 	return f
 }

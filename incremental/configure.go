@@ -37,7 +37,7 @@ func (c *Core) configure(controls []event.Control) (refused []event.Refusal) {
 
 // cool makes the core cold: it forgets everything that the store does not hold.
 func (c *Core) cool() {
-	c.warm, c.kernels, c.enq, c.walks, c.dual = false, nil, nil, nil, nil
+	c.warm, c.kernels, c.enq, c.walks, c.dual, c.density = false, nil, nil, nil, nil, nil
 	c.planner, c.credit = plan{}, 0
 	c.sums = neighborhood.Recount(c.store.View(), c.config.Classes, c.config.families().NeedsHardVotes())
 }

@@ -28,6 +28,7 @@ type Core struct {
 	credit  float64         // work that refreshes of second moments may do, in neighbours visited
 	changes []diffusion.ValueChange
 	planner plan
+	density *propensity // of a warm core whose Density is ppr
 
 	enq   *classifier.Enq       // of a warm core whose Classifier is enq
 	walks *classifier.Diffusion // of one whose Classifier is diffusion

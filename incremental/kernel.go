@@ -30,20 +30,25 @@ type kernel struct {
 	field       follower
 	values      []float64 // of the other kernels
 	certificate float64
-	stale       bool // values no longer belong to the graph
+	stale       bool        // values no longer belong to the graph
+	density     *propensity // nil: labels are a uniform sample
 
 	published []*quant.Snapshot // of the last estimate, by its place in the configuration
 	version   uint32            // model version of the last estimates
 }
 
 func (k *kernel) mass(v graphstore.Vertex) float64 {
+	a := 0.0
 	switch {
 	case k.field != nil:
-		return max(k.field.Mass(v), 0)
-	case int(v) >= len(k.values):
-		return 0
+		a = max(k.field.Mass(v), 0)
+	case int(v) < len(k.values):
+		a = k.values[v]
 	}
-	return k.values[v]
+	if k.density != nil {
+		return k.density.weight(v, a)
+	}
+	return a
 }
 
 // diffuse brings every kernel, and the tallies that depend on it, to the graph of
@@ -54,6 +59,12 @@ func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) {
 	}
 	if c.dual != nil {
 		return // it follows when the predictions of the step are known
+	}
+	var moved []graphstore.Vertex
+	all := false
+	if c.density != nil {
+		all = c.density.update(view, delta)
+		moved = c.density.touched
 	}
 	c.forCommunities(func(id graphstore.Community, _ int) {
 		k := c.kernels[id]
@@ -67,14 +78,18 @@ func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) {
 		} else {
 			k.field.Update(view, delta, c.tallies.Sources(id))
 		}
-		c.tallies.UpdateKernel(id, view, c.sums, k.mass, k.field.Touched())
+		if all {
+			c.tallies.RebuildKernel(id, view, c.sums, k.mass)
+		} else {
+			c.tallies.UpdateKernel(id, view, c.sums, k.mass, k.field.Touched(), moved)
+		}
 	})
 }
 
 func (c *Core) newKernel() *kernel {
 	switch {
 	case c.config.Kernel != diffusion.PPR:
-		return &kernel{stale: true}
+		return &kernel{stale: true, density: c.density}
 	case c.dual != nil:
 		return &kernel{}
 	}
@@ -82,7 +97,7 @@ func (c *Core) newKernel() *kernel {
 	if err != nil {
 		panic(err) // the configuration was validated
 	}
-	return &kernel{field: field}
+	return &kernel{field: field, density: c.density}
 }
 
 // layered reports whether the kernel is one that a diffusion.Layered keeps. That takes
@@ -106,6 +121,10 @@ func (c *Core) warmUp(view graphstore.View) {
 	if cold {
 		c.tallies.Rebuild(view, c.sums)
 		c.kernels = c.kernels[:0]
+		if c.config.Density == DensityPPR {
+			c.density = newPropensity(c.config.diffusion())
+			c.density.solve(view, c.config.Tolerance)
+		}
 		for range view.Communities() {
 			c.kernels = append(c.kernels, c.newKernel())
 		}

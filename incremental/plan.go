@@ -45,8 +45,11 @@ const (
 	fieldBytes     = 44 // a vertex
 )
 
-// planned reports whether the planner has a choice.
-func (c *Core) planned() bool { return c.config.Engine == "" && c.config.Kernel == diffusion.PPR }
+// planned reports whether the planner has a choice. Densities of labels divide each
+// mass by another one, which no dual can.
+func (c *Core) planned() bool {
+	return c.config.Engine == "" && c.config.Kernel == diffusion.PPR && c.config.Density != DensityPPR
+}
 
 // coldDual reports whether a core that becomes warm starts with a dual.
 func (c *Core) coldDual(view graphstore.View) bool {

@@ -100,6 +100,9 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 		}
 	}
 	kernels, published, err := c.kernelRows(add)
+	if err == nil {
+		err = c.saveDensity(add)
+	}
 	if err == nil && c.walks != nil {
 		err = add(classifierSection, func(w *bytes.Buffer) error { return writeParts(w, c.walks) })
 	}
@@ -235,6 +238,9 @@ func (c *Core) restore(sections map[string][]byte) error {
 		if err := c.restoreDual(state, view, sections); err != nil {
 			return err
 		}
+	}
+	if err := c.restoreDensity(view, sections); err != nil {
+		return fmt.Errorf("density of labels: %w", err)
 	}
 	for id, community := range kernels {
 		if err := c.restoreCommunity(graphstore.Community(id), community, view, sections); err != nil {

@@ -31,6 +31,7 @@ type fileConfig struct {
 	Communities []communityConfig `yaml:"communities"`
 	Estimates   []estimateConfig  `yaml:"estimates"`
 	Classifier  string            `yaml:"classifier"`
+	Density     string            `yaml:"label_density"`
 	Kernel      string            `yaml:"kernel"`
 	Alpha       float64           `yaml:"alpha"`
 	Tolerance   float64           `yaml:"tolerance"`
@@ -218,7 +219,7 @@ func configKeys(t reflect.Type) (keys []string) {
 // core returns the configuration of the core, with every violation reported.
 func (c fileConfig) core() (incremental.Config, error) {
 	out := incremental.Config{
-		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
+		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Density: c.Density, Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, Engine: c.Engine, MembersMin: membersMinDefault,
 		Limits: incremental.Limits(c.Limits), VacuumEvery: c.Checkpoint.Every,
 		Windows: graphstore.Windows(c.Windows),
@@ -280,6 +281,7 @@ func (c *fileConfig) effective(core incremental.Config, steps ingest.StepConfig)
 	core, steps = core.WithDefaults(), steps.WithDefaults()
 	c.Kernel, c.Alpha, c.Tolerance = core.Kernel, core.Alpha, core.Tolerance
 	c.Engine = cmp.Or(core.Engine, incremental.EngineDefault)
+	c.Density = cmp.Or(core.Density, incremental.DensityUniform)
 	c.Privacy.MembersMin = &core.MembersMin
 	c.Models.SwitchAt = cmp.Or(core.Models.SwitchAt, graphstore.SwitchAtDefault)
 	c.Models.LapseAfter = cmp.Or(core.Models.LapseAfter, graphstore.LapseAfterDefault)

@@ -23,6 +23,7 @@ type evaluateCmd struct {
 	Size        int     `default:"100" help:"Members of a community of pps, bfs and rw. [${default}]"`
 	MembersMin  int     `default:"11" help:"Different members that a community must have. [${default}]"`
 	Calibration float64 `default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
+	LabelSample string  `default:"uniform" placeholder:"NAME" help:"How the labels that calibrate are drawn: uniform, bfs, rw or degree. [${default}]"`
 	Seed        uint64  `default:"1" help:"Of splits and draws. [${default}]"`
 	Confidence  float64 `default:"0.9" help:"Of the intervals. [${default}]"`
 	Format      string  `default:"markdown" enum:"markdown,json,csv" help:"markdown, json or csv. [${default}]"`
@@ -126,7 +127,7 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *ingest.FileSource, error) {
 	}
 	config := evaluate.Config{
 		Kernels: kernels, Protocols: splitList(c.Protocol), Splits: c.Splits, PerClass: c.PerClass,
-		Size: c.Size, MembersMin: c.MembersMin, Share: c.Calibration, Seed: c.Seed,
+		Size: c.Size, MembersMin: c.MembersMin, Share: c.Calibration, Labels: c.LabelSample, Seed: c.Seed,
 	}
 	if config.Core, err = settings.core(); err == nil {
 		if err = c.required(config); err == nil {

@@ -19,6 +19,7 @@ type coreFlags struct {
 	Preset     string   `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
 	Lambda     string   `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
 	Classifier string   `placeholder:"NAME" help:"Predict from the labels, where no prediction is given: enq (votes of labelled neighbours) or diffusion."`
+	Density    string   `name:"label-density" placeholder:"NAME" help:"How the labels are spread: uniform (a sample of all), or ppr, measured by the kernel. [uniform]"`
 	Kernel     string   `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path or constant. [ppr]"`
 	Alpha      float64  `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
 	Tolerance  float64  `placeholder:"X" help:"Bound on the certificate of the kernel."`
@@ -50,6 +51,7 @@ func (f *coreFlags) settings() (fileConfig, error) {
 		return c, err
 	}
 	override(&c.Classifier, f.Classifier)
+	override(&c.Density, f.Density)
 	override(&c.Kernel, f.Kernel)
 	if f.Alpha != 0 {
 		c.Alpha = f.Alpha

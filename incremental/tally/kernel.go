@@ -13,7 +13,7 @@ type Mass func(v Vertex) float64
 // the kernel as it is now, and touched holds at least the vertices whose mass
 // changed. It may run for several communities side by side.
 func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neighborhood.Sums,
-	mass Mass, touched []Vertex,
+	mass Mass, touched ...[]Vertex,
 ) {
 	c := t.each[id]
 	c.growRows(t.rows.size)
@@ -21,21 +21,23 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 		t.moveRow(c, &t.changed[i], mass)
 	}
 	scratch := make([]float64, 0, t.classes*(2+2*t.classes))
-	for _, v := range touched {
-		slot := t.rows.slot[v]
-		if slot == noRow {
-			continue
+	for _, list := range touched {
+		for _, v := range list {
+			slot := t.rows.slot[v]
+			if slot == noRow {
+				continue
+			}
+			before, after := c.a[slot], mass(v)
+			if before == after {
+				continue
+			}
+			s := stateOf(view, sums, v)
+			scratch = t.cells(scratch, s.profile)
+			t.weigh(c, s.label.Class, scratch, before, -1)
+			t.weigh(c, s.label.Class, scratch, after, 1)
+			c.a[slot] = after
+			c.progress.Moved = true
 		}
-		before, after := c.a[slot], mass(v)
-		if before == after {
-			continue
-		}
-		s := stateOf(view, sums, v)
-		scratch = t.cells(scratch, s.profile)
-		t.weigh(c, s.label.Class, scratch, before, -1)
-		t.weigh(c, s.label.Class, scratch, after, 1)
-		c.a[slot] = after
-		c.progress.Moved = true
 	}
 }
 
