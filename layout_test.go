@@ -35,17 +35,18 @@ var mayImport = map[string][]string{
 	"incremental/tally": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "quant",
 	},
-	"incremental/classifier": {"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood"},
+	"incremental/prequential": {"ingest/event"},
+	"incremental/classifier":  {"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood"},
 	"incremental": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "incremental/classifier", "quant",
+		"incremental/tally", "incremental/classifier", "incremental/prequential", "quant",
 	},
 	"checkpoint": {}, // knows files, not what is in them
 	"evaluate":   {"ingest/event", "graphstore", "incremental/diffusion", "incremental", "quant"},
 	"explain":    {"ingest/event", "graphstore", "incremental", "quant"},
 	"cmd/gqlstream": {
 		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "incremental/classifier", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate", "explain", "bench",
+		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate", "explain", "bench",
 		"alerts", "sinks/notify",
 	},
 	"bench": {
@@ -71,7 +72,7 @@ var arrowFiles = []string{
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
-	"incremental/tally", "incremental/classifier", "quant", "explain", "alerts",
+	"incremental/tally", "incremental/classifier", "incremental/prequential", "quant", "explain", "alerts",
 }
 
 // outside are the imports that the core does without. Snapshots are written by

@@ -9,6 +9,7 @@ import (
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/prequential"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -29,6 +30,8 @@ type Core struct {
 	changes []diffusion.ValueChange
 	planner plan
 	density *propensity // of a warm core whose Density is ppr
+
+	judged *prequential.Monitor // which needs no warm core
 
 	enq   *classifier.Enq       // of a warm core whose Classifier is enq
 	walks *classifier.Diffusion // of one whose Classifier is diffusion
@@ -63,7 +66,7 @@ func New(config Config) (*Core, error) {
 	}
 	families := config.families()
 	return &Core{
-		config: config, digest: config.Digest(), store: store,
+		config: config, digest: config.Digest(), store: store, judged: prequential.New(config.Classes),
 		sums:    neighborhood.New(config.Classes, families.NeedsHardVotes()),
 		tallies: tally.New(config.Classes, families),
 	}, nil
@@ -77,6 +80,7 @@ func (c *Core) Step(b *event.Batch) Result {
 	coming := coming(view)
 	delta, refused := c.store.Apply(b)
 	c.announce(view, coming)
+	c.judge(view, delta)
 	votes := c.sums.Update(view, delta)
 	if c.warm {
 		c.tallies.Update(view, delta, c.sums, votes)

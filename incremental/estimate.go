@@ -58,6 +58,9 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		if switching {
 			records[i].Flags = append(records[i].Flags, quant.FlagModelSwitching)
 		}
+		if c.judged.Degraded(version) {
+			records[i].Flags = append(records[i].Flags, quant.FlagDrift)
+		}
 		if c.dual != nil && statistics.KernelSum > 0 && options.Method.UsesKernel() {
 			c.age(&records[i], id)
 		}

@@ -103,6 +103,9 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 	if err == nil {
 		err = c.saveDensity(add)
 	}
+	if err == nil {
+		err = add(judgedSection, c.writeJudged)
+	}
 	if err == nil && c.walks != nil {
 		err = add(classifierSection, func(w *bytes.Buffer) error { return writeParts(w, c.walks) })
 	}
@@ -214,6 +217,9 @@ func (c *Core) restore(sections map[string][]byte) error {
 	}
 	state := core[0]
 	if err := c.restoreStore(sections); err != nil {
+		return err
+	}
+	if err := c.restoreJudged(sections); err != nil {
 		return err
 	}
 	c.position, c.time, c.warm = state.Position, state.Time, state.Warm

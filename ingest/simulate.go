@@ -42,6 +42,8 @@ type SimulationConfig struct {
 	Accuracy        []float64     // of the classifier by true class, or one for all; above 2/(K+2), below 1
 	Neighborly      float64       // how far agreeing neighbours raise the accuracy of a vertex, 0..1
 	PredictionDelay time.Duration // mean, from a change to the new prediction
+	DegradeAt       time.Duration // after Start: from then on the classifier is worse
+	DegradeShare    float64       // and says something wrong, as sure as ever, of so many vertices more, 0..1
 }
 
 // Jump moves the prevalence of one community at once.
@@ -105,6 +107,7 @@ func (c SimulationConfig) Validate() error {
 		{"move share", c.MoveShare},
 		{"label share", c.LabelShare},
 		{"neighborly", c.Neighborly},
+		{"degrade share", c.DegradeShare},
 	} {
 		check(share.value >= 0 && share.value <= 1, "%s: %v, want 0 to 1", share.name, share.value)
 	}
@@ -247,6 +250,7 @@ func (s *Simulation) elapsed() time.Duration {
 func (s *Simulation) begin() {
 	s.begun = true
 	s.now = event.Time(s.config.Start.UnixNano()) + event.Time(s.elapsed())
+	s.expert.worse = s.elapsed() >= s.config.DegradeAt
 	s.queue.open()
 	if s.tick == 0 {
 		s.arriving = s.initial()

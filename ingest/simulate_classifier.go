@@ -26,6 +26,7 @@ type classifier struct {
 	judged   []float64 // by class: judgements with contacts
 	nearby   []float64 // scratch, K: shares of the contacts by class
 	shares   []float64 // scratch, K
+	worse    bool      // DegradeAt has come
 	source   *rand.PCG // of draw, seeded anew for every judgement
 	draw     *rand.Rand
 }
@@ -65,7 +66,7 @@ func (c *classifier) judge(n *network, v uint32, units []uint32) []uint32 {
 	// u^((1-m)/m) has mean m for u uniform on (0, 1).
 	confidence := lowest + (1-lowest)*math.Pow(c.draw.Float64(), (1-mean)/mean)
 	said := class
-	if c.draw.Float64() >= confidence {
+	if c.draw.Float64() >= confidence || c.worse && c.draw.Float64() < c.config.DegradeShare {
 		said = c.mistake(class)
 	}
 	c.spread(said, confidence, units)

@@ -21,6 +21,7 @@ const (
 	FlagMixedModel     = "mixed-model"
 	FlagModelSwitching = "model-switching"
 	FlagVarianceBound  = "variance-bound"
+	FlagDrift          = "classifier-drift"
 	FlagBelowFloor     = "below-privacy-floor"
 )
 
@@ -80,6 +81,10 @@ var flagDocs = []FlagDoc{
 	{
 		FlagModelSwitching, "predictions of another model version are arriving, or have replaced those of the last estimate",
 		"wait until the new version has covered the labels; changes around the switch are the model's, not the community's",
+	},
+	{
+		FlagDrift, "labels that arrive now show more than the errors that the first labels of this model version showed",
+		"look at the accuracy by class in the status; train anew, and label more until then: old labels understate the errors",
 	},
 	{
 		FlagVarianceBound, "the spread of the kernel over the labels has not been computed yet for this new community; its largest possible value stands in, so the weights are cautious and the interval is wide",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gqlstream/incremental"
+	"gqlstream/incremental/prequential"
 	"gqlstream/ingest/event"
 	"gqlstream/sinks/web"
 )
@@ -57,6 +58,7 @@ func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
 			Vertices: uint64(p.core.View().Vertices()), Edges: uint64(p.core.View().Edges()),
 		},
 	}
+	s.Models = p.models()
 	if now.Behind > catchingUp {
 		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", now.Behind)
 	}
@@ -75,6 +77,26 @@ func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
 		s.Refused[string(reason)] = n
 	}
 	p.page.Status(s)
+}
+
+// models returns how right the model versions have been.
+func (p *pipeline) models() (models []web.Model) {
+	names := p.core.View().Versions()
+	for _, v := range p.core.Judged() {
+		m := web.Model{Version: names[v.Version], Degraded: v.Degraded, Drift: v.Drift / prequential.Threshold}
+		for i := range v.Classes {
+			c := &v.Classes[i]
+			one := web.ModelClass{
+				Class: p.settings.Classes[i], Judged: c.Judged, Accuracy: c.Accuracy, Brier: c.Brier, LogScore: c.LogScore,
+			}
+			if reference, ok := c.Reference(); ok {
+				one.Reference = &reference
+			}
+			m.Classes = append(m.Classes, one)
+		}
+		models = append(models, m)
+	}
+	return models
 }
 
 // catchingUp is how many messages behind the end of the stream a pipeline may be

@@ -31,6 +31,8 @@ type simulateCmd struct {
 	JumpSize       float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
 	LabelShare     float64       `default:"0.03" help:"Share of the vertices whose opinion is known."`
 	Accuracy       []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
+	DegradeAt      time.Duration `help:"When the classifier becomes worse, in simulated time."`
+	DegradeShare   float64       `help:"Share of the vertices of which it then says something wrong, as sure as ever, besides its usual errors."`
 
 	Out        string        `xor:"to" placeholder:"FILE" help:"Write the events to this file: .ndjson, .ndjson.gz or .ndjson.zst; - is standard output."`
 	NATS       string        `name:"nats" xor:"to" placeholder:"URL" help:"Publish the events to this server instead."`
@@ -58,6 +60,7 @@ func (c *simulateCmd) config() ingest.SimulationConfig {
 	s.EdgesPerVertex, s.Activity, s.Duration = c.EdgesPerVertex, c.Activity, c.Duration
 	s.Drift, s.DriftPeriod, s.JumpEvery, s.JumpSize = c.Drift, c.DriftPeriod, c.JumpEvery, c.JumpSize
 	s.LabelShare, s.Accuracy = c.LabelShare, c.Accuracy
+	s.DegradeAt, s.DegradeShare = c.DegradeAt, c.DegradeShare
 	switch {
 	case !c.Start.IsZero():
 		s.Start = c.Start

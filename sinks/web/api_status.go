@@ -34,6 +34,7 @@ type statusAnswer struct {
 	Sinks       []sinkAnswer       `json:"sinks"`
 	Checkpoint  *checkpointAnswer  `json:"checkpoint"`
 	Graph       graphAnswer        `json:"graph"`
+	Models      []modelAnswer      `json:"models"`
 	Communities int                `json:"communities"`
 	Writes      uint64             `json:"writes"` // grows with every emission
 	Certificate float64            `json:"certificate"`
@@ -123,6 +124,7 @@ func (s *Server) statusNow(history bool) statusAnswer {
 		Events: orEmpty(status.Events), Refused: orEmpty(status.Refused),
 		Rates: rates(samples, len(samples)-1), Graph: graphAnswer(status.Graph),
 		Communities: totals.communities, Writes: totals.writes, Certificate: totals.certificate, Engine: status.Engine,
+		Models: modelAnswers(status.Models),
 	}
 	if out.State == "" {
 		out.State = "starting"

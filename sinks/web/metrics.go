@@ -28,6 +28,7 @@ type metrics struct {
 	gauges estimateDescs
 	loop   loopDescs
 	sinks  sinkDescs
+	models modelDescs
 	web    webDescs
 	alerts alertDescs
 }
@@ -69,6 +70,7 @@ func newMetrics(s *Server) *metrics {
 	m.describeLoop(desc)
 	m.describeAlerts(desc)
 	m.describeSinks(desc)
+	m.describeModels(desc)
 	m.web = webDescs{
 		communities:    desc("communities", "Communities with an estimate."),
 		notExported:    desc("metrics_communities_dropped", "Communities left out of the metrics because there are too many."),
@@ -245,6 +247,7 @@ func (m *metrics) collectLoop(ch chan<- prometheus.Metric, now time.Time) {
 	gauge(ch, d.graph, float64(status.Graph.Edges), "edges")
 	gauge(ch, d.graph, float64(status.Graph.Labels), "labels")
 	gauge(ch, d.graph, float64(status.Graph.Predictions), "predictions")
+	m.collectModels(ch, status.Models)
 }
 
 func (m *metrics) collectWeb(ch chan<- prometheus.Metric) {

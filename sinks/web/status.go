@@ -31,6 +31,7 @@ type Status struct {
 
 	Checkpoint Checkpoint
 	Graph      Graph
+	Models     []Model // a new list for every Status
 }
 
 // Stage is a named part of a step.

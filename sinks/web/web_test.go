@@ -74,7 +74,10 @@ func runningStatus(steps uint64) Status {
 		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: logStart, Steps: steps,
 		Step: 3 * time.Millisecond, Stages: []Stage{{"apply", time.Millisecond}, {"solve", 2 * time.Millisecond}},
 		Events: map[string]uint64{"edge": 10 * steps, "label": steps}, Refused: map[string]uint64{"bad-weight": 2}, Late: map[string]uint64{"label": 3},
-		Engine:     "primal",
+		Engine: "primal",
+		Models: []Model{{Version: "bert-1", Drift: 0.5, Classes: []ModelClass{
+			{Class: "no", Judged: 120, Accuracy: 0.75, Brier: 0.3, LogScore: 0.5, Reference: new(0.8)}, {Class: "yes"},
+		}}},
 		Checkpoint: Checkpoint{Position: 900, At: time.Now().Add(-time.Minute), Took: time.Second, Bytes: 4096},
 		Graph:      Graph{Vertices: 10, Edges: 20, Labels: 5, Predictions: 9},
 	}
