@@ -20,7 +20,8 @@ import (
 //	4  a core may have a dual
 //	5  core.arrow knows of the last erasure
 //	6  a core has a planner
-const Format = 6
+//	7  two model versions may wait and be in use; judged.arrow
+const Format = 7
 
 // Manifest says what a checkpoint holds and where in which history it stands.
 type Manifest struct {
