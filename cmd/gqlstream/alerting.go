@@ -53,8 +53,12 @@ func restoreAlerting(section []byte, c alerts.Config, history ruleHistory) (*ale
 		return a, err
 	}
 	rows, err := graphstore.ReadRows[alertsState](section)
-	if err == nil && (len(rows) != 1 || int(rows[0].Generation) > len(history.Generations)) {
-		err = fmt.Errorf("%d rows, generation beyond %d", len(rows), len(history.Generations))
+	switch {
+	case err == nil && len(rows) != 1:
+		err = fmt.Errorf("%d rows, want 1", len(rows))
+	case err == nil && int(rows[0].Generation) > len(history.Generations):
+		err = fmt.Errorf("%s has not the rules that held then; restore it, or move it away with the directory of "+
+			"checkpoints, and the log is read again", alertRulesFile)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: section %s: %w", alertsSection, err)

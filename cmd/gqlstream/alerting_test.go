@@ -197,3 +197,44 @@ func TestAlertsGoOnWhenTheLogIsReadAgain(t *testing.T) {
 		t.Errorf("seed %d: nothing happened afterwards", seed)
 	}
 }
+
+// A state directory from before there were alerts has a stream of estimates that
+// holds every subject; it must make room and keep its estimates.
+func TestStreamOfEstimatesMakesRoomForAlerts(t *testing.T) {
+	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
+	writeConfig(t, config, crashConfig)
+	withBroker(t, state, func(js jetstream.JetStream) {
+		names := ingest.DefaultStreamNames()
+		if err := ingest.EnsureStreams(t.Context(), js, names); err != nil {
+			t.Fatal(err)
+		}
+		if err := js.DeleteStream(t.Context(), names.Alerts); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := js.Stream(t.Context(), names.Estimates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := stream.CachedInfo().Config
+		before.Subjects = []string{"gqlest.>"}
+		if _, err := js.UpdateStream(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := js.Publish(t.Context(), "gqlest.estimate.old", []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	runAlerts(t, state, config, &crashEvents{rand: rand.New(rand.NewPCG(1, 12))})
+	if len(alertsOf(t, state)) == 0 {
+		t.Error("no alert")
+	}
+	withBroker(t, state, func(js jetstream.JetStream) {
+		stream, err := js.Stream(t.Context(), ingest.DefaultStreamNames().Estimates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := stream.GetMsg(t.Context(), 1); err != nil || m.Subject != "gqlest.estimate.old" {
+			t.Errorf("the old estimate: %v", err)
+		}
+	})
+}

@@ -50,6 +50,8 @@ const (
 	demoActivity     = 1000
 	demoJumpEvery    = 30 * time.Second
 	demoEmitEvery    = 500 * time.Millisecond
+	demoAlertOver    = 10 * time.Second // changes of the share of opinion 0 that the page marks
+	demoAlertEvery   = time.Second
 	demoPublishedMax = 64 // messages under way
 )
 
@@ -119,6 +121,10 @@ func (c *demoCmd) settings(state string) fileConfig {
 		Estimates:   []estimateConfig{{Method: demoOurs}, {Method: demoPlain}},
 		Step:        stepConfig{EmitEvery: demoEmitEvery},
 		HTTP:        httpConfig{Listen: c.HTTP},
+		Alerts: []alertConfig{
+			{Name: "rise", Classes: nameList{"0"}, When: "change > 0.1", Over: demoAlertOver, Every: demoAlertEvery},
+			{Name: "fall", Classes: nameList{"0"}, When: "change < -0.1", Over: demoAlertOver, Every: demoAlertEvery},
+		},
 	}
 }
 
