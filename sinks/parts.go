@@ -57,6 +57,7 @@ type Parts struct {
 	tail   *tail
 	after  uint64 // the next part begins after this position
 	until  uint64 // records up to here are in the parts or in the tail
+	synced uint64 // a checkpoint up to here may count on the parts and the tail
 	window int64  // of log time, of the rows
 	broken error  // no part can be made any more, only opening anew helps
 }
@@ -111,6 +112,7 @@ func (s *Parts) open() error {
 func (s *Parts) resume(old tailContent, last uint64) error {
 	s.after = max(old.after, last)
 	s.until = s.after
+	s.synced = min(old.synced, s.config.From) // what follows may be taken off and come again
 	var kept []quant.Estimate
 	for _, e := range old.records {
 		if e.Position > s.after {
@@ -291,6 +293,7 @@ func (s *Parts) Sync(position uint64) error {
 	if err != nil {
 		return fmt.Errorf("sinks: parts in %s: %w", s.config.Dir, err)
 	}
+	s.synced = max(s.synced, position)
 	return nil
 }
 

@@ -127,7 +127,8 @@ type tail struct {
 	encode *json.Encoder
 }
 
-// newTail replaces the tail by one with the records given, durably.
+// newTail replaces the tail by one with the records given, durably, and with the
+// last mark of Sync, which goes on to hold.
 func (s *Parts) newTail(records []quant.Estimate) (*tail, error) {
 	name := filepath.Join(s.config.Dir, tailName)
 	if err := s.config.fault("new tail"); err != nil {
@@ -143,6 +144,9 @@ func (s *Parts) newTail(records []quant.Estimate) (*tail, error) {
 	err = t.encode.Encode(tailHeader{Format: tailFormat, Log: s.config.Log, After: s.after})
 	if err == nil {
 		err = t.write(records)
+	}
+	if err == nil && s.synced > s.after { // checkpoints after which nothing was emitted
+		err = t.mark(s.synced)
 	}
 	if err == nil {
 		err = s.config.flush(file)

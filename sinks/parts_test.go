@@ -276,6 +276,41 @@ func TestPartsShowWhatTheyMissed(t *testing.T) {
 	}
 }
 
+// A checkpoint after which nothing was emitted must be known to the next tail as well:
+// to that of a start that dies before it writes, and to that after a part. Nothing is
+// missing then, and the names of the parts must abut.
+func TestPartsRememberQuietCheckpoints(t *testing.T) {
+	at := func(p uint64, minutes int) []quant.Estimate {
+		e := estimate("a", "auto", p)
+		e.Time = time.Date(2026, 3, 1, 12, minutes, 0, 0, time.UTC).Format(time.RFC3339Nano)
+		return []quant.Estimate{e}
+	}
+	for name, change := range map[string]func(*Parts) error{
+		"a start that writes nothing": func(*Parts) error { return nil },
+		"a part before the next rows": func(s *Parts) error { return s.Write(context.Background(), at(20, 30)) },
+	} {
+		c := partsConfig(t.TempDir(), "arrow")
+		step := func(from uint64, do func(*Parts) error) {
+			t.Helper()
+			c.From = from
+			s, err := OpenParts(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(do(s), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step(0, func(s *Parts) error { return errors.Join(s.Write(context.Background(), at(5, 1)), s.Sync(12)) })
+		step(12, change)
+		step(12, func(s *Parts) error { return errors.Join(s.Write(context.Background(), at(20, 30)), s.Cut(25)) })
+		want := []string{tailName, partName(1, 5, "arrow"), partName(6, 20, "arrow")}
+		if names := slices.Sorted(maps.Keys(contents(t, c.Dir))); !slices.Equal(names, slices.Sorted(slices.Values(want))) {
+			t.Errorf("%s: files %v, want %v", name, names, want)
+		}
+	}
+}
+
 // A directory of another log, one whose tail is gone, and one whose tail is damaged
 // where nothing can mend it must be refused with what to do.
 func TestForeignPartsAreRefused(t *testing.T) {
