@@ -69,6 +69,9 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	d.Standing = standingOf(r, e, class)
 	if d.Standing == standingNone {
 		d.Linked = false
+		if e.Suppressed { // no alert may tell what the estimates do not
+			d.Point, d.Low, d.High, d.SE = 0, 0, 0, 0
+		}
 		return
 	}
 	before := d.Point

@@ -89,6 +89,22 @@ func TestSilenceIsNoData(t *testing.T) {
 	s.want(11, one(record("x", 0.1, 0.01, 0)), ends)
 }
 
+// What is said of a community below the privacy floor must hold no figures.
+func TestNothingIsToldOfASuppressedCommunity(t *testing.T) {
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = NoDataAlert }))
+	s.want(0, one(record("x", 0.123, 0.01, 0)))
+	s.want(1, one(quant.Estimate{Community: "x", Suppressed: true}), fires)
+	active := s.engine.Active()
+	for _, x := range append([]Transition{active[0].Transition}, s.all...) {
+		if x.Point != 0 || x.Low != 0 || x.High != 0 || x.Reason != "no data" {
+			t.Errorf("%+v", x)
+		}
+	}
+	if active[0].Now != "no data" {
+		t.Errorf("now %q", active[0].Now)
+	}
+}
+
 // A community that a rule names is watched before it has an estimate.
 func TestNamedCommunityWithoutEstimateHasNoData(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Communities, r.NoData = []string{"x", "y-*"}, NoDataAlert }))

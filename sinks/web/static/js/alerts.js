@@ -95,6 +95,7 @@ export function marks(name, redraw) {
       if (!classes.includes(x.class) || !(value >= u.scales.x.min && value <= u.scales.x.max)) continue;
       ctx.strokeStyle = ctx.fillStyle = css(x.state === "firing" ? "--bad" : "--muted");
       const at = Math.round(u.valToPos(value, "x", true)) + 0.5;
+      ctx.setLineDash(x.state === "firing" ? [] : [4 * ratio, 3 * ratio]);
       ctx.beginPath();
       ctx.moveTo(at, u.bbox.top);
       ctx.lineTo(at, u.bbox.top + u.bbox.height);
