@@ -41,6 +41,30 @@ type Rule struct {
 	MembersMax int    `json:",omitempty"` // Ego only; 0 is EgoMembersMaxDefault
 }
 
+// String says in words who is a member, empty for an explicit community.
+func (r Rule) String() string {
+	switch r.Kind {
+	case ByAttribute:
+		switch r.Value.Kind {
+		case event.StringValue:
+			return fmt.Sprintf("%s == %q", r.Key, r.Value.Text)
+		case event.BoolValue:
+			return fmt.Sprintf("%s == %t", r.Key, r.Value.Number != 0)
+		}
+		return fmt.Sprintf("%s == %g", r.Key, r.Value.Number)
+	case Everyone:
+		return "every vertex"
+	case ByExpression:
+		return r.Expression
+	case Ego:
+		if r.Hops == 1 {
+			return fmt.Sprintf("within 1 hop of %s", r.Root)
+		}
+		return fmt.Sprintf("within %d hops of %s", r.Hops, r.Root)
+	}
+	return ""
+}
+
 // Limits of ego networks. All together may have EgoMembersLimit members at most,
 // by their MembersMax.
 const (

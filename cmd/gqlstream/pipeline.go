@@ -42,6 +42,7 @@ type pipeline struct {
 	reload      *reloader // nil: the configuration is not read again
 	closers     []func() error
 	stats       runStats
+	definitions definitions
 }
 
 // pipelineOptions are what a caller decides besides the settings.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
@@ -106,5 +108,35 @@ func TestBadRulesAreRefused(t *testing.T) {
 	write(t, "gqlstream.yaml", "classes: 2\ncommunities:\n  - {name: a, rule: 'age > 1'}\n  - {name: b, ego: {root: 7, hops: 2}}\n")
 	if code, out, diagnostics := runCommand("check", "gqlstream.yaml"); code != exitFine || !strings.Contains(out, "rule: age > 1") {
 		t.Errorf("check: exit %d, %s%s", code, out, diagnostics)
+	}
+}
+
+// The page must say who is a member of each kind of community as things stand.
+func TestDefinitionsInWords(t *testing.T) {
+	text := func(s string) event.Value { return event.Value{Kind: event.StringValue, Text: s} }
+	store, err := graphstore.New(graphstore.Config{Classes: 2, Communities: []graphstore.Rule{
+		{Name: "panel"},
+		{Name: "all", Kind: graphstore.Everyone},
+		{Name: "german", Kind: graphstore.ByAttribute, Key: "language", Value: text("de")},
+		{Name: "adults", Kind: graphstore.ByExpression, Expression: "age >= 18"},
+		{Name: "ego", Kind: graphstore.Ego, Root: "1", Hops: 1},
+		{Name: "none", Kind: graphstore.Ego, Root: "zoe", Hops: 2},
+		{Name: "cut", Kind: graphstore.Ego, Root: "1", Hops: 2, MembersMax: 2},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Release()
+	edge := func(u, v uint64) event.Edge {
+		return event.Edge{Src: event.NumberID(u), Dst: event.NumberID(v), Weight: 1}
+	}
+	store.Apply(&event.Batch{Edges: []event.Edge{edge(1, 2), edge(2, 3)}})
+	for c, want := range []string{
+		"", "every vertex", `language == "de"`, "age >= 18", "within 1 hop of 1",
+		"within 2 hops of zoe, which is no vertex now", "within 2 hops of 1; within 1 now, for more would be too many",
+	} {
+		if got := inWords(store.View(), graphstore.Community(c)); got != want {
+			t.Errorf("community %d: %q, want %q", c, got, want)
+		}
 	}
 }

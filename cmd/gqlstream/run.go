@@ -126,6 +126,7 @@ func (p *pipeline) run(ctx context.Context) error {
 			return err
 		}
 		p.record(&batch, &result)
+		p.define()
 		p.tell(&result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 		if result.Vacuumed {
 			if err := p.save(ctx, &batch, batch.Checkpoint || result.Owed); err != nil {

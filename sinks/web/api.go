@@ -43,10 +43,11 @@ func (s *Server) serveInfo(w http.ResponseWriter, _ *http.Request, _ url.Values)
 
 // detail is one community with the latest estimate of each method.
 type detail struct {
-	Name      string           `json:"name"`
-	Main      string           `json:"main"` // the method that the lists show
-	Updated   time.Time        `json:"updated"`
-	Estimates []quant.Estimate `json:"estimates"`
+	Name       string           `json:"name"`
+	Definition string           `json:"definition,omitempty"` // of a community by rule
+	Main       string           `json:"main"`                 // the method that the lists show
+	Updated    time.Time        `json:"updated"`
+	Estimates  []quant.Estimate `json:"estimates"`
 }
 
 func (s *Server) serveCommunity(w http.ResponseWriter, r *http.Request, _ url.Values) {
@@ -55,7 +56,9 @@ func (s *Server) serveCommunity(w http.ResponseWriter, r *http.Request, _ url.Va
 	var out detail
 	if c != nil {
 		main := c.main()
-		out = detail{Name: c.name, Main: main.method, Updated: main.latest.received.UTC()}
+		out = detail{
+			Name: c.name, Definition: s.store.definitions[c.name], Main: main.method, Updated: main.latest.received.UTC(),
+		}
 		for _, ser := range c.series {
 			out.Estimates = append(out.Estimates, ser.latest.estimate)
 		}

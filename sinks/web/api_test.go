@@ -117,6 +117,20 @@ func TestMainMethod(t *testing.T) {
 	}
 }
 
+// The definition of a community must come with it, the last one that was said, and be
+// absent where there is none.
+func TestDefinitionComesWithTheCommunity(t *testing.T) {
+	s := serve(t, nil)
+	write(t, s, estimate("x", "auto", 1, 0.5), estimate("y", "auto", 1, 0.5))
+	s.Define(map[string]string{"x": "age > 3", "y": "age > 4"})
+	s.Define(map[string]string{"x": `language == "de" and age >= 18`})
+	for name, want := range map[string]string{"x": `language == "de" and age >= 18`, "y": ""} {
+		if got := into[detail](t, s, "/api/v1/communities/"+name).Definition; got != want {
+			t.Errorf("%s is defined by %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Names are hostile: each must come back from its own address, unchanged.
 func TestEveryNameHasAnAddress(t *testing.T) {
 	s := serve(t, nil)

@@ -180,6 +180,15 @@ func (s *Server) Status(status Status) {
 	}
 }
 
+// Define says how communities are defined, in words for people, instead of what an
+// earlier call said. Communities without a definition may be left out. The map
+// becomes the server's.
+func (s *Server) Define(definitions map[string]string) {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.store.definitions = definitions
+}
+
 // Close tells the event streams to reconnect, lets the other requests finish for
 // up to five seconds, and frees the address. Later calls return the same.
 func (s *Server) Close() error {

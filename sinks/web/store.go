@@ -72,6 +72,8 @@ type store struct {
 	position uint64
 	writes   uint64
 
+	definitions map[string]string // of communities by rule, in words
+
 	classes, historyMax, historyBytesMax, communitiesMax int
 }
 

@@ -29,6 +29,7 @@ export function detail(info, name) {
   const body = h("tbody");
   const flagBox = h("div", { class: "flags" });
   const notice = h("p", { class: "note", hidden: true });
+  const definition = h("p", { class: "definition", hidden: true });
   const alerts = marks(name, () => plot.redraw());
   const content = h("div", { class: "detail-body", hidden: true });
   const plot = chart(options, { height: 340, onHover: showHover, label: `Shares of ${name} over time; the table below holds the latest figures` });
@@ -44,7 +45,7 @@ export function detail(info, name) {
   const el = h("section", { class: "detail" },
     h("p", { class: "crumb" }, h("a", { href: "#/" }, "← Communities")),
     h("div", { class: "bar-tools" }, h("h1", {}, name), h("div", { class: "tools" }, h("label", { class: "pick" }, h("span", {}, "Method"), methods))),
-    alerts.el, notice, content);
+    definition, alerts.el, notice, content);
 
   const current = () => state.series.get(state.method);
   const plain = () => (state.method === "pcc" ? null : state.series.get("pcc"));
@@ -61,6 +62,8 @@ export function detail(info, name) {
     try {
       const d = await get(`/api/v1/communities/${encodeURIComponent(name)}`);
       state.main = d.main;
+      setText(definition, d.definition ? `Members: ${d.definition}` : "");
+      definition.hidden = !d.definition;
       if (!d.estimates.some((e) => e.method === state.method)) state.method = d.main;
       accept(d.estimates);
       await loadHistory(state.method, d);
