@@ -42,7 +42,7 @@ type Config struct {
 
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 
-	refreshEarned, changeMin float64 // for tests; 0 is the constant
+	refreshEarned, changeMin, stallMax float64 // for tests; 0 is the constant
 }
 
 // Limits bound what events may make the core hold. Zero is the default of the

@@ -82,12 +82,16 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.announce(view, coming)
 	c.judge(view, delta)
 	votes := c.sums.Update(view, delta)
+	crowded := false
 	if c.warm {
 		c.tallies.Update(view, delta, c.sums, votes)
-		c.diffuse(view, delta)
+		crowded = c.diffuse(view, delta)
 	}
 	c.classify(view, delta, b.Emit)
 	switch {
+	case crowded:
+		c.change(view)
+		c.addKernels(view)
 	case c.dual != nil:
 		c.followDual(view, delta)
 	case c.warm:

@@ -37,7 +37,7 @@ const (
 	refreshSaved = 4
 	// refreshFirst is the share at which the first solve of a community is charged: until
 	// then its intervals are those of a bound.
-	refreshFirst = 0.25
+	refreshFirst = 0.5
 	// refreshCold bounds the first emission of a cold core: some minutes of one core.
 	refreshCold = 1 << 36
 	// churnedShare is the share of a community's sources that joined or left after which

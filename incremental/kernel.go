@@ -52,13 +52,15 @@ func (k *kernel) mass(v graphstore.Vertex) float64 {
 }
 
 // diffuse brings every kernel, and the tallies that depend on it, to the graph of
-// view. The tallies have been updated for the same delta.
-func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) {
-	for len(c.kernels) < view.Communities() {
-		c.kernels = append(c.kernels, c.newKernel())
+// view. The tallies have been updated for the same delta. If it reports that new
+// communities are too many for fields, they have no kernel yet, and a dual must take over.
+func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) (crowded bool) {
+	crowded = c.dual == nil && c.planned() && c.crowded(view)
+	if !crowded {
+		c.addKernels(view)
 	}
 	if c.dual != nil {
-		return // it follows when the predictions of the step are known
+		return false // it follows when the predictions of the step are known
 	}
 	var moved []graphstore.Vertex
 	all := false
@@ -84,6 +86,14 @@ func (c *Core) diffuse(view graphstore.View, delta *graphstore.Delta) {
 			c.tallies.UpdateKernel(id, view, c.sums, k.mass, k.field.Touched(), moved)
 		}
 	})
+	return crowded
+}
+
+// addKernels makes room for new communities.
+func (c *Core) addKernels(view graphstore.View) {
+	for len(c.kernels) < view.Communities() {
+		c.kernels = append(c.kernels, c.newKernel())
+	}
 }
 
 func (c *Core) newKernel() *kernel {

@@ -39,6 +39,10 @@ const (
 	patienceMin, patienceMax = 2, 1 << 10
 	changeMin                = 1 << 22 // what a change costs at least: small graphs need no choice
 
+	// stallMax is how much work a step may spend on the fields of new communities: a second
+	// of one core, at most.
+	stallMax = 1 << 26
+
 	// fieldsBytesMax is what the fields of a cold core may take before a dual that takes
 	// less is chosen at once.
 	fieldsBytesMax = 1 << 30
@@ -61,6 +65,21 @@ func (c *Core) coldDual(view graphstore.View) bool {
 	return fields > fieldsBytesMax && c.dualBytes(n) < fields
 }
 
+// crowded reports whether fields for the new communities of a step would stop the log for long,
+// or take more memory than is good, where a dual would not: then the planner does not wait
+// for an emission.
+func (c *Core) crowded(view graphstore.View) bool {
+	fresh := view.Communities() - len(c.kernels)
+	if fresh == 0 {
+		return false
+	}
+	n := float64(view.Vertices())
+	pass := (2*float64(view.Edges()) + vertexCost*n) / passGain
+	fields := float64(view.Communities()) * n * fieldBytes
+	crowd := float64(fresh)*solvePass*pass > cmp.Or(c.config.stallMax, stallMax) || fields > fieldsBytesMax
+	return crowd && c.dualBytes(n) < max(fields, fieldsBytesMax)
+}
+
 // dualBytes returns what a dual of the tallies takes.
 func (c *Core) dualBytes(vertices float64) float64 {
 	return vertices * (16*float64(c.tallies.Functions()) + 20)
@@ -79,10 +98,9 @@ func (c *Core) plan(view graphstore.View) {
 	change = max(change, cmp.Or(c.config.changeMin, changeMin))
 	p.Patience = min(max(p.Patience, patienceMin), patienceMax)
 	p.Regret = max(0, p.Regret+own-other)
-	if p.Regret > p.Patience*change && c.fits(view, c.dual == nil) {
+	outgrown := c.dual == nil && !c.fits(view, false)
+	if outgrown || p.Regret > p.Patience*change && c.fits(view, c.dual == nil) {
 		c.change(view)
-		p.Patience, p.Regret = 2*p.Patience, 0
-		p.Changes++
 	}
 	p.Edges, p.Rows = 0, 0
 	p.Pushed, p.Passes = c.work()
@@ -168,6 +186,9 @@ func (c *Core) load(view graphstore.View) (communities, sources float64) {
 // change takes the core from fields to a dual or back. Both sides are solved for the
 // present graph.
 func (c *Core) change(view graphstore.View) {
+	p := &c.planner
+	p.Patience, p.Regret = 2*min(max(p.Patience, patienceMin), patienceMax), 0
+	p.Changes++
 	if c.dual != nil {
 		c.dual = nil
 		for id := range c.kernels {
@@ -180,6 +201,7 @@ func (c *Core) change(view graphstore.View) {
 			c.tallies.SetSpread(id, nil)
 			c.tallies.RebuildKernel(id, view, c.sums, c.kernels[id].mass)
 		})
+		p.Pushed, p.Passes = c.work()
 		return
 	}
 	c.forCommunities(func(id graphstore.Community, _ int) {
@@ -188,4 +210,5 @@ func (c *Core) change(view graphstore.View) {
 	})
 	c.startDual(view)
 	c.tallies.MarkMoved(view, c.dual.Touched())
+	p.Pushed, p.Passes = c.work()
 }

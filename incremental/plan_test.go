@@ -86,6 +86,9 @@ func TestChangesOfEngineLeaveNoTrace(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
 		config := dualConfig(seed, stream.Config.Classes)
 		config.Engine, config.changeMin = EngineAuto, 1
+		if seed%3 == 0 {
+			config.changeMin, config.stallMax = 1e9, 1 // a single new community is a crowd
+		}
 		core, err := New(config)
 		if err != nil {
 			t.Fatal(err)
