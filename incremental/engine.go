@@ -30,8 +30,8 @@ var EngineNames = []string{EngineAuto, EnginePrimal, EngineDual}
 // work that emissions earn allows; see tally.Tallies.Refresh for what holds in between.
 const (
 	// refreshEarned is the work an emission earns, in neighbours visited by a pass over
-	// the graph: some ten milliseconds of one core.
-	refreshEarned = 1 << 24
+	// the graph: some five milliseconds of one core.
+	refreshEarned = 1 << 23
 	// refreshSaved is how many emissions can be saved up, so that a quiet log is
 	// not followed by a long stop.
 	refreshSaved = 4
