@@ -79,8 +79,8 @@ func OpenJetStream(
 	s := &JetStreamSource{
 		decoder: decoder, tail: t, cutter: newCutter(c.Step, c.From), mode: c.Step.Time, until: until,
 	}
-	if (c.Until > 0 || c.UntilLast) && until <= c.From.Position {
-		s.err = io.EOF // all of it is behind us
+	if (c.Until > 0 || c.UntilLast) && (until == 0 || until < c.From.Position) {
+		s.err = io.EOF // all of it is behind us; at the very end an emission can still be owed
 	}
 	return s, nil
 }
