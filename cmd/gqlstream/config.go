@@ -152,6 +152,8 @@ type httpConfig struct {
 	TokenFile string   `yaml:"token_file"` // required beyond loopback, with TLS
 	CertFile  string   `yaml:"cert_file"`
 	KeyFile   string   `yaml:"key_file"`
+
+	MetricsMax int `yaml:"metrics_max"` // communities in /metrics; 0: 1,000
 }
 
 type outputConfig struct {

@@ -95,13 +95,16 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
 	d := &demo{cmd: c, simulation: simulation, view: con.Out, board: newDemoBoard(demoWarmUp)}
 	p, err := openPipeline(ctx, c.settings(state), pipelineOptions{
-		out: con.Out, log: slog.New(slog.DiscardHandler), extra: []sinks.Sink{d},
+		out: con.Out, log: slog.New(slog.DiscardHandler), extra: []sinks.Sink{d}, freePort: true,
 	})
 	if err != nil {
 		return err
 	}
 	if p.page != nil {
 		d.page = p.page.URL()
+		if p.taken != "" {
+			d.page += " (" + p.taken + " is taken)"
+		}
 	}
 	return errors.Join(d.show(ctx, p), p.close())
 }

@@ -4,30 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"syscall"
 	"time"
 
 	"gqlstream/incremental"
 	"gqlstream/incremental/prequential"
 	"gqlstream/ingest/event"
+	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )
 
 // httpOff turns the page off.
 const httpOff = "off"
 
-// openPage starts the page, the API and the metrics, unless they are turned off.
-func (p *pipeline) openPage(ctx context.Context) error {
-	if p.settings.HTTP.Listen == httpOff {
+// openPage starts the page, the API and the metrics, unless they are turned off. It
+// shows what was published before, as far as it does not come again.
+func (p *pipeline) openPage(ctx context.Context, stored *sinks.Stored, freePort bool) error {
+	http := p.settings.HTTP
+	if http.Listen == httpOff {
 		return nil
 	}
-	page, err := web.New(web.Config{
-		Listen: p.settings.HTTP.Listen, Hosts: p.settings.HTTP.Hosts, TokenFile: p.settings.HTTP.TokenFile,
-		CertFile: p.settings.HTTP.CertFile, KeyFile: p.settings.HTTP.KeyFile,
+	config := web.Config{
+		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: version, Classes: p.settings.Classes, Logger: p.log,
-		Explain: p.explain,
-		Sinks:   p.sinkStates,
-	})
-	if err != nil {
+		Explain: p.explain, Sinks: p.sinkStates, MetricsMax: http.MetricsMax, History: stored.Between,
+	}
+	page, err := web.New(config)
+	if errors.Is(err, syscall.EADDRINUSE) && freePort {
+		p.taken = config.Listen
+		host, _, _ := net.SplitHostPort(config.Listen)
+		config.Listen = net.JoinHostPort(host, "0")
+		page, err = web.New(config)
+	}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w; another program, or another gqlstream, has it: choose another address with --http, "+
+			"or --http off for no page", err)
+	case err != nil:
 		return fmt.Errorf("%w; choose another address with --http, or --http off for no page", err)
 	}
 	p.page = page
@@ -36,6 +50,13 @@ func (p *pipeline) openPage(ctx context.Context) error {
 	}
 	p.sinks = append(p.sinks, page)
 	p.closers = append(p.closers, page.Close)
+	latest, err := stored.Latest(ctx, uint64(p.core.Position()))
+	if err == nil {
+		err = page.Load(latest)
+	}
+	if err != nil {
+		p.log.Warn("the page begins without the estimates before", "error", err)
+	}
 	return nil
 }
 

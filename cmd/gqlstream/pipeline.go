@@ -37,6 +37,7 @@ type pipeline struct {
 	queues      []*sinks.Queue // of the sinks that are not on the broker
 	parts       []*sinks.Parts
 	page        *web.Server // nil when it is turned off
+	taken       string      // address that the page was to have, and another program has
 	checkpoints *checkpoints
 	alerts      *alerting
 	reload      *reloader // nil: the configuration is not read again
@@ -52,6 +53,8 @@ type pipelineOptions struct {
 	log   *slog.Logger
 	extra []sinks.Sink // further sinks, the caller's to close
 	queue []queued     // further sinks behind queues
+
+	freePort bool // for the page, where the one it should have is taken
 }
 
 // runStats are what run counts for its closing line.
@@ -206,8 +209,12 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 	if err := p.openAlertSinks(ctx, config.Log); err != nil {
 		return err
 	}
+	stored, err := sinks.NewStored(p.broker.nc, config)
+	if err != nil {
+		return err
+	}
 	p.watch() // the page asks them as soon as it is open
-	if err := p.openPage(ctx); err != nil {
+	if err := p.openPage(ctx, stored, o.freePort); err != nil {
 		return err
 	}
 	p.watchSinks()

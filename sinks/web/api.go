@@ -182,9 +182,13 @@ func (s *Server) withHistory(r *http.Request, p memoryPart, from, to time.Time) 
 		}
 		ctx, cancel := withTimeout(r, historyWaitMax)
 		defer cancel()
-		stored, err := s.config.History(ctx, p.community, p.method, from, until)
+		stored, complete, err := s.config.History(ctx, p.community, p.method, from, until)
 		if err != nil {
 			return out, err
+		}
+		if !complete {
+			whole := p.whole.UTC()
+			out.WholeFrom = &whole
 		}
 		for i := range stored {
 			if check(&stored[i], len(s.config.Classes)) == nil {

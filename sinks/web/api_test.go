@@ -196,13 +196,13 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 // gap or a repeat.
 func TestHistoryJoinsTheStoredPart(t *testing.T) {
 	var asked [2]time.Time
-	fails := false
+	fails, thinned := false, false
 	s := serve(t, func(c *Config) {
 		c.HistoryMax = 8
-		c.History = func(_ context.Context, community, method string, from, to time.Time) ([]quant.Estimate, error) {
+		c.History = func(_ context.Context, community, method string, from, to time.Time) ([]quant.Estimate, bool, error) {
 			asked = [2]time.Time{from, to}
 			if fails {
-				return nil, errors.New("the store is away")
+				return nil, false, errors.New("the store is away")
 			}
 			var out []quant.Estimate
 			for i := range uint64(40) {
@@ -211,7 +211,7 @@ func TestHistoryJoinsTheStoredPart(t *testing.T) {
 					out = append(out, estimate(community, method, i+1, 0.5))
 				}
 			}
-			return out, nil
+			return out, !thinned, nil
 		}
 	})
 	for i := range uint64(40) {
@@ -224,6 +224,10 @@ func TestHistoryJoinsTheStoredPart(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, positions(got.Estimates)); diff != "" || got.WholeFrom != nil {
 		t.Errorf("asked %v, whole from %v (-want +got):\n%s", asked, got.WholeFrom, diff)
+	}
+	thinned = true
+	if got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates"); got.WholeFrom == nil {
+		t.Error("that the store has left some out does not show")
 	}
 	asked = [2]time.Time{}
 	into[historyAnswer](t, s, "/api/v1/communities/x/estimates?from="+fmt.Sprint(logStart.Unix()+39))

@@ -37,8 +37,10 @@ type Config struct {
 	StreamEvery     time.Duration // least time between two messages of estimates; 0 is 200 ms
 
 	// History returns the estimates of a community and method with a log time in
-	// [from, to], oldest first; a zero time is unbounded. Nil: memory only.
-	History func(ctx context.Context, community, method string, from, to time.Time) ([]quant.Estimate, error)
+	// [from, to], oldest first; a zero time is unbounded. Unless whole is set, some
+	// are left out. Nil: memory only.
+	History func(ctx context.Context, community, method string, from, to time.Time) (
+		list []quant.Estimate, whole bool, err error)
 
 	// Explain says why an estimate moved; see ExplainQuery. It is called once at a
 	// time, and ends when its context does. An error that is a *Refusal is shown, any

@@ -171,6 +171,21 @@ func (s *Server) Write(_ context.Context, estimates []quant.Estimate) error {
 	return err
 }
 
+// Load stores estimates that were published before this server began, the latest of
+// each community say. They count as received at their log time. Call it before the
+// first Write.
+func (s *Server) Load(estimates []quant.Estimate) error {
+	var errs []error
+	for i := range estimates {
+		at, err := time.Parse(time.RFC3339Nano, estimates[i].Time)
+		if err != nil {
+			at = s.started
+		}
+		errs = append(errs, s.store.write(estimates[i:i+1], at))
+	}
+	return errors.Join(errs...)
+}
+
 // Status stores what the run loop says of itself. It is cheap: call it after
 // every step. Maps and slices stay the caller's.
 func (s *Server) Status(status Status) {
