@@ -283,6 +283,9 @@ func (d *demo) watch(ctx context.Context, ended <-chan error) error {
 		fmt.Fprint(d.view, enterScreen)
 		defer fmt.Fprint(d.view, leaveScreen)
 	}
+	if err := d.frame().show(d.view); err != nil {
+		return err
+	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {

@@ -278,6 +278,7 @@ func (p *pipeline) greet(w io.Writer) {
 	names := ingest.DefaultStreamNames()
 	fmt.Fprintf(w, "gqlstream %s\n", version)
 	fmt.Fprintf(w, "  reads      stream %s at %s\n", names.Log, p.broker.where)
+	fmt.Fprintf(w, "  state      %s, %s\n", p.settings.State, p.begins())
 	fmt.Fprintf(w, "  classes    %s\n", strings.Join(p.settings.Classes, ", "))
 	fmt.Fprintf(w, "  tracks     %s\n", p.tracked())
 	fmt.Fprintf(w, "  publishes  stream %s, bucket %s%s\n", names.Estimates, names.Latest, p.settings.Output.alsoTo())
@@ -285,6 +286,14 @@ func (p *pipeline) greet(w io.Writer) {
 		fmt.Fprintf(w, "  page       %s\n", p.page.URL())
 	}
 	fmt.Fprintf(w, "  refuses to stream %s (gqlstream quarantine list)\n", names.Quarantine)
+}
+
+// begins says where in the log the run begins.
+func (p *pipeline) begins() string {
+	if at := p.core.Position(); at > 0 {
+		return fmt.Sprintf("from the checkpoint at position %d", at)
+	}
+	return "from the beginning of the log"
 }
 
 func (p *pipeline) tracked() string {

@@ -129,12 +129,21 @@ func (c *simulateCmd) publish(ctx context.Context, con console, s *ingest.Simula
 		return err
 	}
 	defer publisher.Close()
+	fmt.Fprintf(con.Err, "publishes to stream %s until %s\n", ingest.DefaultStreamNames().Log, c.end())
 	writer := streamWriter{publisher: publisher, rate: c.Rate}
 	err = c.follow(ctx, con, s, truth, func(b *event.Batch) error { return writer.write(ctx, b) })
 	if ctx.Err() != nil {
 		return nil
 	}
 	return errors.Join(err, publisher.Flush(ctx))
+}
+
+// end says when publishing ends.
+func (c *simulateCmd) end() string {
+	if c.Duration == 0 {
+		return "Ctrl-C"
+	}
+	return fmt.Sprintf("%v are simulated, or Ctrl-C", c.Duration)
 }
 
 // follow hands every step of the simulation to write, and writes the truth that

@@ -19,6 +19,16 @@ type snapshotCmd struct {
 	Export  snapshotExportCmd  `cmd:"" help:"Write the tables of a checkpoint as Parquet, CSV or Arrow."`
 }
 
+// Help is the long help of the group.
+func (*snapshotCmd) Help() string {
+	return `A checkpoint is the whole state at one position of the log. Reading one changes nothing, and may be done
+while run goes on.
+
+Examples:
+  gqlstream snapshot list
+  gqlstream snapshot export --table scores --out scores.parquet`
+}
+
 // snapshotFlags choose a checkpoint. A process may be running on the directory:
 // nothing in it is changed.
 type snapshotFlags struct {

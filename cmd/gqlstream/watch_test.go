@@ -50,16 +50,19 @@ func (s *spoken) await(t *testing.T, text string) {
 	}
 }
 
-// watchedPage serves a page with one estimate of a and one, flagged, of b.
-func watchedPage(t *testing.T, listen string, position uint64) *web.Server {
+// watchedPage serves a page with an estimate of two communities, the second flagged.
+func watchedPage(t *testing.T, listen string, position uint64, names ...string) *web.Server {
 	t.Helper()
 	page, err := web.New(web.Config{Listen: listen, Classes: []string{"left", "right"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { page.Close() })
+	if len(names) == 0 {
+		names = []string{"a", "b\x1b[31m"}
+	}
 	var list []quant.Estimate
-	for i, name := range []string{"a", "b\x1b[31m"} {
+	for i, name := range names {
 		list = append(list, quant.Estimate{
 			Community: name, Position: position, Time: "2026-03-01T12:00:00Z", Method: "auto", Members: 20,
 			Prevalence: []float64{0.25, 0.75}, Low: []float64{0.2, 0.7}, High: []float64{0.3, 0.8},
