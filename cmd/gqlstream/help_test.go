@@ -265,3 +265,41 @@ func parseExample(t *testing.T, args []string) {
 		t.Error(err)
 	}
 }
+
+// The commands of the README must work as they stand there, pasted into a shell
+// line by line, on the files that it names.
+func TestReadmeWorks(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := strings.ReplaceAll(string(text), "\\\n", " ")
+	t.Chdir(filepath.Join(root, "examples", "data"))
+	page := watchedPage(t, "127.0.0.1:0", 1)
+	server, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	here := strings.NewReplacer("nats://127.0.0.1:4222", server.URL(), "127.0.0.1:4222", "127.0.0.1:0",
+		"./state", t.TempDir(), "estimates.ndjson", filepath.Join(t.TempDir(), "e.ndjson"))
+	ran := 0
+	for _, match := range regexp.MustCompile(`(?m)^(?:../../)?bin/gqlstream (.*)$`).FindAllStringSubmatch(readme, -1) {
+		args := strings.Fields(here.Replace(strings.TrimSuffix(match[1], " &")))
+		switch args[0] {
+		case "run":
+			args = append(args, "--exit-when-drained")
+		case "watch":
+			args = append(args, "--url", page.URL())
+		}
+		mustRun(t, args...)
+		ran++
+	}
+	if ran < 4 {
+		t.Errorf("only %d commands in the README", ran)
+	}
+}

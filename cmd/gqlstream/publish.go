@@ -66,6 +66,9 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	if c.Classes == "" {
 		printClasses(con.Err, files.Classes())
 	}
+	if c.NATS != "" {
+		awaitServer(ctx, con.Err, ingest.ConnectConfig{URL: c.NATS, Credentials: c.Credentials})
+	}
 	b, err := openBroker(fileConfig{
 		State: c.State, NATS: natsConfig{URL: c.NATS, Credentials: c.Credentials},
 	}, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))

@@ -110,6 +110,7 @@ func (c *simulateCmd) store(ctx context.Context, con console, s *ingest.Simulati
 
 // publish sends the events to the server. An interrupt is a fine way to end it.
 func (c *simulateCmd) publish(ctx context.Context, con console, s *ingest.Simulation, truth *truthLog) error {
+	awaitServer(ctx, con.Err, ingest.ConnectConfig{URL: c.NATS})
 	nc, err := ingest.Connect(ingest.ConnectConfig{URL: c.NATS})
 	if err != nil {
 		return err

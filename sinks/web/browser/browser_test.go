@@ -183,7 +183,7 @@ func (p *page) visit(url string) {
 // fits fails the test if the page is wider than the window.
 func (p *page) fits() {
 	p.t.Helper()
-	if over := eval[int](p, `Math.max(document.documentElement.scrollWidth - innerWidth, ...[...document.querySelectorAll("main, main > section")].map((e) => e.scrollWidth - e.clientWidth))`); over > 0 {
+	if over := eval[int](p, `Math.max(document.documentElement.scrollWidth - innerWidth, ...[...document.querySelectorAll(".top, main, main > section")].map((e) => e.scrollWidth - e.clientWidth))`); over > 0 {
 		p.t.Errorf("the page is %d px too wide", over)
 	}
 }

@@ -1,7 +1,7 @@
 // The page: reads the address, shows one of four views, keeps the stream.
 
 import { get, Live } from "./api.js";
-import { h, setText } from "./dom.js";
+import { h, setAttr, setText } from "./dom.js";
 import { communities } from "./communities.js";
 import { detail } from "./detail.js";
 import { pipeline } from "./pipeline.js";
@@ -12,6 +12,7 @@ const pill = document.getElementById("live");
 const live = new Live((state) => {
   pill.dataset.state = state;
   setText(pill, { live: "live", connecting: "reconnecting", paused: "paused" }[state]);
+  setAttr(pill, "title", pill.textContent);
 });
 
 let info = null;
