@@ -82,6 +82,7 @@ func examplesOf(t *testing.T, command string) (examples []string) {
 	t.Helper()
 	out, _ := mustRun(t, append(strings.Fields(command), "--help")...)
 	_, text, _ := strings.Cut(out, "\nExample")
+	text, _, _ = strings.Cut(text, "\nFlags:")
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.Join(strings.Fields(line), " "); strings.HasPrefix(line, "gqlstream ") {
@@ -130,7 +131,12 @@ func exampleFolder(t *testing.T) string {
 	if err := b.close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // purge keeps what two checkpoints need
+	for i := range 3 { // purge keeps what two checkpoints need, and explain has changes to explain
+		path := fmt.Sprintf("moved-%d.csv", i)
+		if err := os.WriteFile(path, fmt.Appendf(nil, "vertex,p0,p1\n%d,0.9,0.1\n%d,0.8,0.2\n", 3*i, 3*i+30), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, "publish", "--state", stateDefault, "--predictions", path)
 		mustRun(t, "run", "--config", "gqlstream.yaml", "--exit-when-drained")
 	}
 	mustRun(t, "snapshot", "export", "--table", "edges", "--out", "e.parquet")
@@ -168,7 +174,7 @@ func exampleFiles() map[string]string {
 		"corrected.json":   `{"src":1,"dst":2}`,
 		"corrected.ndjson": `{"src":1,"dst":2}` + "\n",
 		"gqlstream.yaml": "classes: [left, right]\ncommunities: [{name: everyone, everyone: true}]\n" +
-			"step: {emit_every: 1s}\nhttp: {listen: \"127.0.0.1:0\"}\n" +
+			"estimates: [{method: auto}, {method: sis-nacc}]\nstep: {emit_every: 1s}\nhttp: {listen: \"127.0.0.1:0\"}\n" +
 			"alerts: [{name: left-wins, when: low > 0.5, classes: [left]}]\n",
 	}
 }
@@ -221,7 +227,7 @@ func runExample(t *testing.T, template, example string) {
 // exampleHere puts the addresses and numbers of this place into an example.
 func exampleHere(t *testing.T, command string) string {
 	t.Helper()
-	if outside := regexp.MustCompile(`nats://(localhost|broker):4222`); outside.MatchString(command) {
+	if outside := regexp.MustCompile(`nats://(localhost|broker|127\.0\.0\.1):4222`); outside.MatchString(command) {
 		// The server has the log and the refusals of the folder; the folder keeps the
 		// checkpoints.
 		server := t.TempDir()
@@ -242,11 +248,10 @@ func exampleHere(t *testing.T, command string) string {
 	if strings.HasPrefix(command, "gqlstream run --classes") || strings.HasPrefix(command, "gqlstream demo") {
 		command += " --http 127.0.0.1:0"
 	}
-	if strings.Contains(command, "120000") {
-		list, _ := mustRun(t, "snapshot", "list")
-		newest := strings.Fields(strings.Split(list, "\n")[1])[0]
-		command = strings.ReplaceAll(command, "120000", newest)
-	}
+	list, _ := mustRun(t, "snapshot", "list")
+	newest, oldest := strings.Fields(strings.Split(list, "\n")[1]), strings.Fields(strings.Split(list, "\n")[3])
+	command = strings.NewReplacer("120000", newest[0], "--to 3400", "--to "+newest[0], "--from 1200", "--from "+oldest[0],
+		"--from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z", "--from "+oldest[1]+" --to "+newest[1]).Replace(command)
 	entries := strings.NewReplacer(" 17", " 1", " 18", " 3", " 19", " 3")
 	if strings.HasPrefix(command, "gqlstream quarantine") {
 		command = entries.Replace(command)
@@ -291,6 +296,8 @@ func TestReadmeWorks(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^(?:../../)?bin/gqlstream (.*)$`).FindAllStringSubmatch(readme, -1) {
 		args := strings.Fields(here.Replace(strings.TrimSuffix(match[1], " &")))
 		switch args[0] {
+		case "explain":
+			continue // its positions are those of a longer log; TestEveryExampleRuns has it
 		case "run":
 			args = append(args, "--exit-when-drained")
 		case "watch":
