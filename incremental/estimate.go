@@ -86,7 +86,11 @@ func (c *Core) statistics(id graphstore.Community, view graphstore.View) *quant.
 		exact := c.tallies.Members(id)*float64(c.config.Classes) <= exactTermsMax
 		return c.tallies.DualStatistics(id, view, c.sums, c.dual, exact)
 	}
-	return c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
+	s := c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
+	// A field that once reached labels never forgets them quite. Of its error, as small
+	// against M as the certificate says, an even share may lie on each label.
+	s.MassMin = c.certificate(id) * s.KernelSum / float64(max(view.Vertices(), 1))
+	return s
 }
 
 // publish remembers what the error of the next change needs of the solver's last

@@ -39,6 +39,9 @@ type Statistics struct {
 	Squares   float64   // sum of their squared multiplicities; 0 means that all are one
 	KernelSum float64   // M: total multiplicity of the kernel's sources
 
+	// MassMin >= 0 is a mean mass of labels that the kernel's error alone can make.
+	MassMin float64
+
 	ClassN  []float64 // K: calibration labels with a prediction, by class
 	ClassA1 []float64 // K: sum of a over them
 	ClassA2 []float64 // K: sum of a^2 over them

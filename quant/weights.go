@@ -16,11 +16,12 @@ type reach struct {
 	cv2  float64 // squared coefficient of variation
 }
 
-// reach sums the kernel masses over the calibration labels with a prediction.
+// reach sums the kernel masses over the calibration labels with a prediction. A mean
+// that is no more than the kernel's own error counts as none.
 func (s *Statistics) reach() reach {
 	out := reach{n: sum(s.ClassN)}
 	a1, a2 := sum(s.ClassA1), sum(s.ClassA2)
-	if out.n > 0 && a1 > 0 {
+	if out.n > 0 && a1 > s.MassMin*out.n {
 		out.mean = a1 / out.n
 		out.cv2 = max(a2/out.n/(out.mean*out.mean)-1, 0)
 	}

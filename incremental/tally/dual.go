@@ -1,6 +1,7 @@
 package tally
 
 import (
+	"math"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -169,7 +170,8 @@ func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *nei
 
 // firstMoments returns A1 by function: the sum of m y over the sources. What an
 // error of the dual leaves below zero, or where there is no label, is zero; and so is a
-// class of which the community reaches no more than the error of one cell.
+// class of which the community reaches no more than the errors of its cells can make,
+// which do not all point one way.
 func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffusion.Dual) []float64 {
 	a1 := make([]float64, t.Functions())
 	t.ForMembers(id, view, func(v Vertex, multiplicity uint32) {
@@ -191,7 +193,7 @@ func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffu
 				}
 				all += part[z]
 			}
-			if all <= bar {
+			if all <= bar*math.Sqrt(float64(s.z)) {
 				clear(part)
 			}
 		}
