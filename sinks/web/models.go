@@ -42,7 +42,7 @@ func modelAnswers(models []Model) []modelAnswer {
 		one := modelAnswer{m.Version, m.Degraded, m.Drift, []modelClassAnswer{}}
 		for _, c := range m.Classes {
 			if c.Judged > 0 {
-				one.Classes = append(one.Classes, modelClassAnswer{c.Class, c.Judged, c.Accuracy, c.Brier, c.LogScore, c.Reference})
+				one.Classes = append(one.Classes, modelClassAnswer(c))
 			}
 		}
 		out = append(out, one)
