@@ -117,7 +117,7 @@ func (c *Core) readyDual(view graphstore.View, cold bool) {
 	due := c.dueRefreshes(view)
 	work := make([]float64, len(due))
 	for from := 0; from < len(due) && c.credit > 0; {
-		to := min(from+refreshTogether, len(due))
+		to := min(from+together(view), len(due))
 		c.share(to-from, func(i, _ int) { work[from+i] = c.refresh(due[from+i].id, view) })
 		for ; from < to; from++ {
 			if due[from].rank == rankFirst {
@@ -129,8 +129,20 @@ func (c *Core) readyDual(view graphstore.View, cold bool) {
 	c.credit = min(c.credit, refreshSaved*earned)
 }
 
-// refreshTogether is how many communities are solved for side by side.
-const refreshTogether = 2
+// refreshTogether is how many communities are solved for side by side, while that takes no
+// more than refreshBytesMax; a graph so large that it would is walked for one at a time.
+const (
+	refreshTogether = 2
+	refreshBytesMax = 1 << 30
+	refreshBytes    = 80 // a vertex, of one solve
+)
+
+func together(view graphstore.View) int {
+	if refreshTogether*refreshBytes*view.Vertices() > refreshBytesMax {
+		return 1
+	}
+	return refreshTogether
+}
 
 // refresh solves for one community and counts its second moments. It returns the work.
 func (c *Core) refresh(id graphstore.Community, view graphstore.View) float64 {

@@ -58,12 +58,13 @@ func (g *Dual) residualsAt(view graphstore.View, v Vertex, r []float64) {
 	}
 }
 
-// addNeighbors adds to dst the weighted sum of the neighbours' rows of x.
+// addNeighbors adds to dst the weighted sum of the neighbours' rows of x, which are as
+// long as dst.
 func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
-	l := g.l
+	l := len(dst)
 	weights := view.Weights(v)
 	for i, u := range view.Neighbors(v) {
-		row := x[int(u)*l:][:len(dst)]
+		row := x[int(u)*l:][:l]
 		if weights == nil {
 			for j, y := range row {
 				dst[j] += y
@@ -89,102 +90,16 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 	g.work.Solves++
 	for range restartsMax {
 		before, passes := g.bound, g.work.Iterations
-		g.conjugate(view, aimShort*goal)
+		block := max(1, min(g.l, g.scratchMax()/(24*max(len(g.rows), 1))))
+		for from := 0; from < g.l; from += block {
+			g.conjugate(view, from, min(from+block, g.l), aimShort*goal)
+		}
 		g.rebuild(view)
 		if gained := math.Log10(before / g.bound); gained > 0.1 {
 			g.pace = max(1, min(paceMax, float64(g.work.Iterations-passes)/gained))
 		}
 		if g.Certificate() <= goal || g.bound > before/2 {
 			return
-		}
-	}
-}
-
-// doneShare is the share of its first squared residual at which a function has no digit
-// left to gain; going on with numbers that small would end in zero by zero.
-const doneShare = 1e-34
-
-// conjugate is Field.conjugate for every function until all residuals are within
-// goal. It leaves R in the cells as it was.
-func (g *Dual) conjugate(view graphstore.View, goal float64) {
-	n, l := len(g.rows), g.l
-	memory := make([]float64, 3*n*l+4*l)
-	r, p, q := memory[:n*l], memory[n*l:2*n*l], memory[2*n*l:3*n*l]
-	rho, next, curvature := memory[3*n*l:][:l], memory[3*n*l+l:][:l], memory[3*n*l+2*l:][:l]
-	done := memory[3*n*l+3*l:]
-	for v := range g.rows {
-		d, from := g.residuals(Vertex(v))
-		for i, x := range from {
-			r[v*l+i] = x
-			p[v*l+i] = x / (d - g.keep)
-			rho[i] += x * x / (d - g.keep)
-		}
-	}
-	for i, x := range rho {
-		done[i] = doneShare * x
-	}
-	for range int(stepsPerDigit * digits / math.Sqrt(g.alpha)) {
-		g.apply(view, p, q, curvature)
-		g.work.Iterations++
-		for i := range rho {
-			next[i] = 0
-			if rho[i] > done[i] && curvature[i] > 0 {
-				curvature[i] = rho[i] / curvature[i]
-			} else {
-				curvature[i] = 0 // rounding is all that is left of this function
-			}
-		}
-		if g.descend(curvature, r, p, q, next) <= goal {
-			return
-		}
-		g.turn(rho, next, p, r)
-		rho, next = next, rho
-	}
-}
-
-// apply writes (D - (1-a) A) p to q, and p . q of every function to dots.
-func (g *Dual) apply(view graphstore.View, p, q, dots []float64) {
-	clear(q)
-	clear(dots)
-	for v := range g.rows {
-		d := g.cells[v*g.stride]
-		to, from := q[v*g.l:][:g.l], p[v*g.l:][:g.l]
-		g.addNeighbors(view, Vertex(v), p, to)
-		for i, x := range from {
-			to[i] = (d-g.keep)*x - g.keep*to[i]
-			dots[i] += x * to[i]
-		}
-	}
-}
-
-// descend steps along p and returns the largest |r| / (a d); it adds r . r / diag
-// of every function to rho.
-func (g *Dual) descend(step, r, p, q, rho []float64) float64 {
-	top := 0.0
-	for v := range g.rows {
-		d := g.cells[v*g.stride]
-		for i := range step {
-			at := v*g.l + i
-			g.y[at] += step[i] * p[at]
-			x := r[at] - step[i]*q[at]
-			r[at] = x
-			rho[i] += x * x / (d - g.keep)
-			top = max(top, math.Abs(x)/d)
-		}
-	}
-	return top / g.alpha
-}
-
-// turn makes the next directions, conjugate to those before.
-func (g *Dual) turn(before, after, p, r []float64) {
-	for v := range g.rows {
-		inverse := 1 / (g.cells[v*g.stride] - g.keep)
-		for i := range before {
-			beta := 0.0
-			if before[i] > 0 {
-				beta = after[i] / before[i]
-			}
-			p[v*g.l+i] = r[v*g.l+i]*inverse + beta*p[v*g.l+i]
 		}
 	}
 }
