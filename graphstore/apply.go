@@ -112,6 +112,9 @@ func (s *Store) grow(n int) {
 	s.classes.resize(n)
 	s.classes.data[n-1] = int32(event.NoClass)
 	s.roles.resize(n)
+	if s.config.LabelTimes {
+		s.times.resize(n)
+	}
 	s.units.resize(n * s.config.Classes)
 	s.version.resize(n)
 	s.version.data[n-1] = noVersion

@@ -20,6 +20,9 @@ func (s *Store) Check() error {
 			return fmt.Errorf("graphstore: columns of %d and %d vertices", have, n)
 		}
 	}
+	if have := len(s.times.data); s.config.LabelTimes && have != n {
+		return fmt.Errorf("graphstore: times of %d labels, %d vertices", have, n)
+	}
 	for _, part := range [...]struct {
 		name  string
 		check func() error
@@ -79,6 +82,9 @@ func (s *Store) checkColumns() error {
 		label := s.View().Label(v)
 		if label.Class < event.NoClass || int(label.Class) >= s.config.Classes || label.Role > event.Train {
 			return fmt.Errorf("vertex %d has label %+v", v, label)
+		}
+		if at := s.View().LabelTime(v); at != 0 && label.Class == event.NoClass {
+			return fmt.Errorf("vertex %d has no label, of the time %d", v, at)
 		}
 		sum := uint64(0)
 		for _, unit := range s.units.data[int(v)*s.config.Classes:][:s.config.Classes] {

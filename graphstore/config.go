@@ -28,6 +28,8 @@ type Config struct {
 
 	Windows Windows // how long assertions hold that have no time to live
 
+	LabelTimes bool // keep when each label was last asserted; see View.LabelTime
+
 	HubDegree      int // vertices with more neighbours get a hash index; 0 is HubDegreeDefault
 	VerticesMax    int // 0 is VerticesMaxDefault
 	EdgesMax       int // undirected; 0 is EdgesMaxDefault

@@ -49,10 +49,12 @@ type DegreeChange struct {
 	NeighborsAfter  int
 }
 
-// LabelChange is a change of the label of V.
+// LabelChange is a change of the label of V, or of its time alone if the store keeps
+// times.
 type LabelChange struct {
 	V             Vertex
 	Before, After Label
+	TimeBefore    event.Time // as View.LabelTime would have it
 }
 
 // PredictionChange is a change of the prediction of V or of its model version.

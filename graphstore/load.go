@@ -152,6 +152,9 @@ func (l *loader) loadVertices(rows []vector) error {
 			if rows[3].text(i) == event.Train.String() {
 				s.roles.data[v] = uint8(event.Train)
 			}
+			if s.config.LabelTimes {
+				s.times.data[v] = elements[event.Time](rows[7].data)[i]
+			}
 		}
 		if rows[4].has(i) {
 			s.version.data[v] = versions[i]

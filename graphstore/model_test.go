@@ -14,7 +14,8 @@ import (
 type model struct {
 	windows     Windows
 	edges       map[edgeID]modelEdge
-	labels      map[event.ID]Label
+	labels      map[event.ID]timedLabel
+	labelTimes  bool                    // are kept
 	labelEnds   map[event.ID]event.Time // of labels and predictions that end
 	endings     map[event.ID]event.Time
 	predictions map[event.ID]modelPrediction
@@ -28,6 +29,12 @@ type model struct {
 	versions    []string
 	models      modelVersions
 	time        event.Time
+}
+
+// timedLabel is a label and when it was last asserted.
+type timedLabel struct {
+	Label
+	at event.Time
 }
 
 type edgeID struct{ a, b event.ID }
@@ -50,7 +57,7 @@ type memberID struct {
 func newModel(rules []Rule) *model {
 	m := &model{
 		labelEnds: map[event.ID]event.Time{}, endings: map[event.ID]event.Time{},
-		edges: map[edgeID]modelEdge{}, labels: map[event.ID]Label{},
+		edges: map[edgeID]modelEdge{}, labels: map[event.ID]timedLabel{},
 		predictions: map[event.ID]modelPrediction{}, attributes: map[event.ID]map[string]event.Value{},
 		members: map[memberID]uint32{}, rules: rules, index: map[event.ID]Vertex{},
 		models: newModelVersions(),
@@ -126,7 +133,11 @@ func (m *model) apply(b *event.Batch) {
 			continue
 		}
 		m.mention(l.Vertex)
-		m.labels[cloneID(l.Vertex)] = Label{Class: l.Class, Role: l.Role}
+		label := timedLabel{Label: Label{Class: l.Class, Role: l.Role}}
+		if m.labelTimes {
+			label.at = cmp.Or(l.Time, m.time)
+		}
+		m.labels[cloneID(l.Vertex)] = label
 		m.ends(m.labelEnds, l.Vertex, l.Time, l.TTL, m.windows.Labels)
 	}
 	for id, end := range m.labelEnds {

@@ -53,10 +53,10 @@ func TestApplyAgreesWithMapTwin(t *testing.T) {
 		windows := testWindows[seed/3%3]
 		s := newTestStore(t, Config{
 			Communities: allRules, HubDegree: []int{4, 8, 32, 0}[seed%4], Windows: windows,
-			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
+			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter, LabelTimes: seed%2 == 0,
 		})
 		h, twin := newHistory(seed, vertices, seed%2 == 0), newModel(allRules)
-		twin.windows = windows
+		twin.windows, twin.labelTimes = windows, seed%2 == 0
 		var b event.Batch
 		for i := range 60 {
 			h.scribble()
@@ -114,7 +114,7 @@ func compareDelta(w View, d *Delta, before, after *model) error {
 	}
 	return firstError(
 		compareEdgeChanges(d, name, before, after), compareDegreeChanges(d, name, before, after),
-		compareLabelChanges(d, name, before, after), comparePredictionChanges(w, d, name, before, after),
+		compareLabelChanges(w, d, name, before, after), comparePredictionChanges(w, d, name, before, after),
 		compareMemberChanges(w, d, name, before, after))
 }
 
@@ -203,15 +203,16 @@ func compareDegreeChanges(d *Delta, name func(Vertex) event.ID, before, after *m
 	return nil
 }
 
-func compareLabelChanges(d *Delta, name func(Vertex) event.ID, before, after *model) error {
-	got := map[event.ID][2]Label{}
+func compareLabelChanges(w View, d *Delta, name func(Vertex) event.ID, before, after *model) error {
+	got := map[event.ID][2]timedLabel{}
 	for i, l := range d.Labels {
 		if i > 0 && d.Labels[i-1].V >= l.V {
 			return fmt.Errorf("labels are out of order: %v", d.Labels)
 		}
-		got[name(l.V)] = [2]Label{l.Before, l.After}
+		was, is := timedLabel{l.Before, l.TimeBefore}, timedLabel{l.After, w.LabelTime(l.V)}
+		got[name(l.V)] = [2]timedLabel{was, is}
 	}
-	none := Label{Class: event.NoClass}
+	none := timedLabel{Label: Label{Class: event.NoClass}}
 	old, now := maps.Clone(before.labels), maps.Clone(after.labels)
 	for id := range old {
 		if _, ok := now[id]; !ok {
@@ -310,10 +311,10 @@ func compareColumns(w View, m *model, v Vertex) error {
 	id := m.order[v]
 	label, ok := m.labels[id]
 	if !ok || w.Erased(v) {
-		label = Label{Class: event.NoClass}
+		label = timedLabel{Label: Label{Class: event.NoClass}}
 	}
-	if w.Label(v) != label {
-		return fmt.Errorf("label %v, want %v", w.Label(v), label)
+	if got := (timedLabel{w.Label(v), w.LabelTime(v)}); got != label {
+		return fmt.Errorf("label %v, want %v", got, label)
 	}
 	prediction := m.predictions[id]
 	if w.Erased(v) {

@@ -25,7 +25,7 @@ func dump(s *Store) map[string]any {
 		"weight sum": s.adj.weightSum, "edges": s.adj.edges,
 		"hubs": s.adj.hubs.list, "hub free": []uint32(s.adj.hubs.free),
 		"hub arena": s.adj.hubs.arena.data.data, "hub arena free": s.adj.hubs.arena.free,
-		"classes": s.classes.data, "roles": s.roles.data, "units": s.units.data, "version": s.version.data,
+		"classes": s.classes.data, "roles": s.roles.data, "times": s.times.data, "units": s.units.data, "version": s.version.data,
 		"versions": s.versions, "keys": s.attributes.keys, "index": s.attributes.index,
 		"values": s.attributes.values, "uses": s.attributes.uses, "by value": s.attributes.byValue,
 		"value free": []uint32(s.attributes.free), "by name": s.members.byName,
@@ -107,7 +107,7 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 	for seed := range uint64(12) {
 		config := Config{
 			Classes: testClasses, Communities: allRules, HubDegree: []int{4, 32, 0}[seed%3], Windows: testWindows[seed%3],
-			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter,
+			SwitchAt: testSwitchAt, LapseAfter: testLapseAfter, LabelTimes: seed%2 == 0,
 		}
 		s := newTestStore(t, config)
 		h := newHistory(seed, []int{6, 60, 400}[seed%3], seed%2 == 0)

@@ -17,10 +17,11 @@ type Store struct {
 
 	ids        interner
 	adj        adjacency
-	classes    column[int32]  // n: true class, or -1
-	roles      column[uint8]  // n
-	units      column[uint32] // n x K
-	version    column[uint32] // n: model version of the prediction, or noVersion
+	classes    column[int32]      // n: true class, or -1
+	roles      column[uint8]      // n
+	times      column[event.Time] // n: when the label was asserted, or 0; empty unless LabelTimes
+	units      column[uint32]     // n x K
+	version    column[uint32]     // n: model version of the prediction, or noVersion
 	versions   names
 	models     models
 	attributes attributes
@@ -46,7 +47,7 @@ func New(config Config) (*Store, error) {
 	a := config.Allocator
 	s := &Store{
 		config: config, ids: newInterner(a), adj: newAdjacency(a, config.HubDegree),
-		classes: newColumn[int32](a), roles: newColumn[uint8](a),
+		classes: newColumn[int32](a), roles: newColumn[uint8](a), times: newColumn[event.Time](a),
 		units: newColumn[uint32](a), version: newColumn[uint32](a),
 		versions: newNames(), models: newModels(), attributes: newAttributes(a), members: newMembers(a),
 	}
@@ -65,6 +66,7 @@ func (s *Store) Release() {
 	s.adj.release()
 	s.classes.release()
 	s.roles.release()
+	s.times.release()
 	s.units.release()
 	s.version.release()
 	s.models.pending.release()

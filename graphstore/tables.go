@@ -1,6 +1,8 @@
 package graphstore
 
 import (
+	"slices"
+
 	"gqlstream/ingest/event"
 )
 
@@ -121,11 +123,15 @@ func (s *Store) vertexRows(from, to int) []vector {
 	}
 	fixed := vectorOf("probabilities", probabilities)
 	fixed.kind, fixed.width, fixed.rows = f64FixedVector, k, to-from
-	return []vector{
+	rows := []vector{
 		vectorOf("vertex", sequence(from, to)), ids.vector("id"),
 		vectorOf("label", labels).with(labelled), roles.vector("role"),
 		vectorOf("version", versions).with(predicted), vectorOf("degree", degrees), fixed.with(predicted),
 	}
+	if s.config.LabelTimes {
+		rows = append(rows, vectorOf("label_time", slices.Clone(s.times.data[from:to])).with(labelled))
+	}
+	return rows
 }
 
 func (s *Store) adjacencyRows(from, to int) []vector {

@@ -37,6 +37,15 @@ func (w View) Label(v Vertex) Label {
 	return Label{Class: event.Class(w.s.classes.data[v]), Role: event.Role(w.s.roles.data[v])}
 }
 
+// LabelTime returns when the label of v was last asserted: 0 without a label, and in a
+// store whose LabelTimes is not set.
+func (w View) LabelTime(v Vertex) event.Time {
+	if !w.s.config.LabelTimes {
+		return 0
+	}
+	return w.s.times.data[v]
+}
+
 // Prediction returns the K units of v's prediction, nil when there is none.
 func (w View) Prediction(v Vertex) []uint32 {
 	if w.s.version.data[v] == noVersion {

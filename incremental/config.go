@@ -38,7 +38,10 @@ type Config struct {
 
 	Windows graphstore.Windows `json:",omitzero"`  // how long assertions hold; zero is for ever
 	Density string             `json:",omitempty"` // of labels: "", uniform or ppr
-	Late    event.LatePolicy   `json:",omitzero"`  // carried out by the source, which has the messages
+	// HalfLife is the age at which a calibration label counts half as much as a fresh
+	// one; 0: they do not age.
+	HalfLife time.Duration    `json:",omitempty"`
+	Late     event.LatePolicy `json:",omitzero"` // carried out by the source, which has the messages
 
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 
@@ -114,7 +117,7 @@ func (c Config) Validate() error {
 	case c.Engine == EngineDual && c.Kernel != diffusion.PPR:
 		errs = append(errs, fmt.Errorf("engine: dual keeps the kernel %s only, not %s", diffusion.PPR, c.Kernel))
 	}
-	errs = append(errs, c.checkDensity())
+	errs = append(errs, c.checkDensity(), c.checkHalfLife())
 	if c.MembersMin < 0 {
 		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
 	}
@@ -138,7 +141,8 @@ func (c Config) store() graphstore.Config {
 	return graphstore.Config{
 		Classes: c.Classes, Communities: c.Communities, VerticesMax: c.Limits.Vertices,
 		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities, Windows: c.Windows,
-		SwitchAt: c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter, Allocator: c.Allocator,
+		LabelTimes: c.HalfLife > 0,
+		SwitchAt:   c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter, Allocator: c.Allocator,
 	}
 }
 
@@ -164,6 +168,26 @@ func (c Config) families() tally.Families {
 		pair, hard, hardPair := o.Method.Needs()
 		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
 	}
-	f.Dual = c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && c.Density != DensityPPR
+	f.Dual = c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && !c.primalOnly()
+	f.HalfLife = c.HalfLife
 	return f
+}
+
+// primalOnly reports whether there can be no dual: densities of labels divide each mass
+// by another one, and the ages of labels need second moments that a dual has not.
+func (c Config) primalOnly() bool { return c.Density == DensityPPR || c.HalfLife > 0 }
+
+// checkHalfLife reports a half-life that is none, or that goes with other settings.
+func (c Config) checkHalfLife() error {
+	var errs []error
+	if c.HalfLife < 0 || c.HalfLife > tally.HalfLifeMax {
+		errs = append(errs, fmt.Errorf("label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax))
+	}
+	if c.HalfLife > 0 && c.Engine == EngineDual {
+		errs = append(errs, fmt.Errorf("label_half_life: goes with the engine %s, not %s", EnginePrimal, EngineDual))
+	}
+	if c.HalfLife > 0 && c.Density == DensityPPR {
+		errs = append(errs, fmt.Errorf("label_half_life: goes with label_density %s, not %s", DensityUniform, DensityPPR))
+	}
+	return errors.Join(errs...)
 }

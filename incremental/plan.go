@@ -49,10 +49,9 @@ const (
 	fieldBytes     = 44 // a vertex
 )
 
-// planned reports whether the planner has a choice. Densities of labels divide each
-// mass by another one, which no dual can.
+// planned reports whether the planner has a choice.
 func (c *Core) planned() bool {
-	return c.config.Engine == "" && c.config.Kernel == diffusion.PPR && c.config.Density != DensityPPR
+	return c.config.Engine == "" && c.config.Kernel == diffusion.PPR && !c.config.primalOnly()
 }
 
 // coldDual reports whether a core that becomes warm starts with a dual.

@@ -59,6 +59,7 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 		})
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Windows = windowsOf(seed / 5)
+		config.HalfLife = halfLifeOf(seed / 7)
 		core, err := New(config)
 		if err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Kernel = kernels[seed%uint64(len(kernels))]
 		config.Windows = windowsOf(seed)
+		config.HalfLife = halfLifeOf(seed)
 		core, err := New(config)
 		if err != nil {
 			t.Fatal(err)

@@ -40,6 +40,8 @@ func (m *confusion) mix(dst, q []float64) { combine(dst, q[:m.k], m.c) }
 type columns struct {
 	of        *Cells // what they are of, nil for nothing
 	n, a1, a2 []float64
+	own       []float64 // memory of the next two
+	g2, g2a   []float64 // n and a1, where the labels have no weights of their own
 }
 
 // load turns the tallies over, once for all lambdas.
@@ -56,6 +58,21 @@ func (c *columns) load(t *Cells, k int) {
 			n[z], a1[z], a2[z] = t.N[at], t.A1[at], t.A2[at]
 		}
 	}
+	c.g2, c.g2a = c.n, c.a1
+	if t.G2 != nil {
+		c.own = resize(c.own, 2*t.Z*k)
+		c.g2, c.g2a = c.own[:t.Z*k], c.own[t.Z*k:]
+		transpose(c.g2, t.G2, k)
+		transpose(c.g2a, t.G2A, k)
+	}
+}
+
+// transpose writes the columns of src, which has rows of length k, one after the other.
+func transpose(dst, src []float64, k int) {
+	z := len(src) / k
+	for at, x := range src {
+		dst[at%k*z+at/k] = x
+	}
 }
 
 // weighSmooth fills m as weigh does and smooths the columns of C, in one pass.
@@ -67,12 +84,13 @@ func (m *confusion) weighSmooth(t *columns, k int, w weighting) bool {
 	for i := range k {
 		column, second := m.c[m.k*size:(m.k+1)*size], m.s2[m.k*size:(m.k+1)*size]
 		n, a1, a2 := t.n[i*size:][:size], t.a1[i*size:][:size], t.a2[i*size:][:size]
+		g2, g2a := t.g2[i*size:][:size], t.g2a[i*size:][:size]
 		column, second = column[:size], second[:size]
 		var mass, square float64
 		for z := range n {
 			x, a := n[z], a1[z]
 			s1 := r*a + s*x
-			s2 := rr*a2[z] + rs*a + ss*x
+			s2 := rr*a2[z] + rs*g2a[z] + ss*g2[z]
 			column[z], second[z] = s1, s2
 			mass += s1
 			square += s2
@@ -94,13 +112,18 @@ func (m *confusion) weighSmooth(t *columns, k int, w weighting) bool {
 
 // weigh fills m from the tallies under the weights w = r a + s:
 //
-//	S1 = r A1 + s N,   S2 = r^2 A2 + 2 r s A1 + s^2 N,   C = S1 / W.
+//	S1 = r A1 + s N,   S2 = r^2 A2 + 2 r s A1 + s^2 N,   C = S1 / W,
 //
+// with G2A and G2 for the last two where the labels have weights of their own.
 // Classes without weight are left out. It reports whether one is left.
 func (m *confusion) weigh(t *Cells, k int, w weighting) bool {
 	m.reserve(t.Z, k)
 	r, s := w.r, w.s
 	rr, rs, ss := r*r, 2*r*s, s*s
+	g2, g2a := t.N, t.A1
+	if t.G2 != nil {
+		g2, g2a = t.G2, t.G2A
+	}
 	for i := range k {
 		column := m.c[m.k*m.z : (m.k+1)*m.z]
 		second := m.s2[m.k*m.z : (m.k+1)*m.z]
@@ -108,7 +131,7 @@ func (m *confusion) weigh(t *Cells, k int, w weighting) bool {
 		for z := range m.z {
 			n, a1, a2 := t.N[z*k+i], t.A1[z*k+i], t.A2[z*k+i]
 			s1 := r*a1 + s*n
-			s2 := rr*a2 + rs*a1 + ss*n
+			s2 := rr*a2 + rs*g2a[z*k+i] + ss*g2[z*k+i]
 			column[z], second[z] = s1, s2
 			mass += s1
 			square += s2

@@ -60,7 +60,7 @@ func (w *Solver) residualsExact(ans *answer, s *Statistics, weights weighting, t
 			w.y[i] = -p - ans.free[i]
 		}
 		w.y[row.Class]++
-		share := (weights.r*row.A + weights.s) / total
+		share := weights.of(&row) / total
 		addOuter(w.local, share*share, w.y)
 		addOuter(w.gram, share, w.y)
 		label := ans.label[row.Class*k : (row.Class+1)*k]

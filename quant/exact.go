@@ -44,7 +44,7 @@ func (w *Solver) labelNoiseExact(ans *answer, in *input, m *confusion) {
 		for a := range w.y {
 			w.y[a] -= w.hc[a*k+i]
 		}
-		weight := (in.weights.r*row.A + in.weights.s) / m.mass[i]
+		weight := in.weights.of(&row) / m.mass[i]
 		square := weight * weight * smallSample(m.nEff[i])
 		addOuter(w.local, square*w.qp.q[i]*w.qp.q[i], w.y)
 		class := ans.class[row.Class*ans.k:]

@@ -53,6 +53,9 @@ func (s *Statistics) check(name Method, r recipe) error {
 		return fmt.Errorf("quant: statistics of %d classes have %d anchored, %d, %d and %d class sums",
 			k, len(s.Anchored), len(s.ClassN), len(s.ClassA1), len(s.ClassA2))
 	}
+	if g := len(s.ClassG2); g != len(s.ClassG2A) || g != 0 && g != k {
+		return fmt.Errorf("quant: weights of the labels of %d classes have %d and %d sums", k, g, len(s.ClassG2A))
+	}
 	if s.OwnCovariance != nil && len(s.OwnCovariance) != k*k {
 		return fmt.Errorf("quant: covariance of %d classes has %d entries", k, len(s.OwnCovariance))
 	}
@@ -77,6 +80,9 @@ func (c *Cells) check(z, k int) error {
 	if c.Z != z || len(c.P) != z || len(c.N) != z*k || len(c.A1) != z*k || len(c.A2) != z*k {
 		return fmt.Errorf("quant: %d cells of %d classes, want %d; entries are %d, %d, %d and %d",
 			c.Z, k, z, len(c.P), len(c.N), len(c.A1), len(c.A2))
+	}
+	if g := len(c.G2); g != len(c.G2A) || g != 0 && g != z*k {
+		return fmt.Errorf("quant: squared weights of %d entries, %d and %d", z*k, g, len(c.G2A))
 	}
 	return nil
 }
@@ -113,6 +119,11 @@ func (w *Solver) solvable(e *Estimate, s *Statistics, r recipe) bool {
 	labels := sum(s.ClassN) > 0
 	copy(w.ans.q, w.shares)
 	copy(w.ans.nEff, s.ClassN)
+	for i, x := range s.ClassG2 {
+		if x > 0 {
+			w.ans.nEff[i] *= s.ClassN[i] / x
+		}
+	}
 	switch {
 	case !(s.Members > 0):
 		e.Flags = append(e.Flags, FlagNoMembers)
@@ -187,7 +198,7 @@ func (w *Solver) counts(ans *answer, s *Statistics, r recipe) {
 			ans.v[a*s.K+b] = c / n
 			switch {
 			case r.family == familyShares: // of labels of class a in share b
-				ans.label[a*s.K+b] = s.ClassN[a] / (n * n) * square(delta(a, b)-p[b])
+				ans.label[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
 			case a == b:
 				ans.member[a] = max(c, 0)
 			}

@@ -9,12 +9,18 @@ type Cells struct {
 	N  []float64 // Z x K: sum of phi_z over calibration labels of class i
 	A1 []float64 // Z x K: sum of a phi_z, a the kernel mass of the labelled vertex
 	A2 []float64 // Z x K: sum of a^2 phi_z
+
+	// With weights g of the labels themselves, N and A1 are the sums of g phi_z and g a phi_z,
+	// A2 is that of g^2 a^2 phi_z, and these are the sums of g^2 phi_z and g^2 a phi_z. Nil,
+	// both, where every g is one: they are N and A1 then.
+	G2, G2A []float64 // Z x K
 }
 
 // Row is one calibration label as the exact variances need it.
 type Row struct {
 	Class     int
 	A         float64   // kernel mass of the vertex for this community, unnormalised
+	G         float64   // weight of the label itself; 0 is one
 	Own       []float64 // K: the vertex's own prediction
 	Neighbors []float64 // K: mean prediction of its voting neighbours, or Own without any
 }
@@ -45,6 +51,11 @@ type Statistics struct {
 	ClassN  []float64 // K: calibration labels with a prediction, by class
 	ClassA1 []float64 // K: sum of a over them
 	ClassA2 []float64 // K: sum of a^2 over them
+
+	// ClassG2 and ClassG2A are to the sums by class what G2 and G2A are to cells: the sums
+	// of g^2 and g^2 a, where ClassN is that of g, scaled to sum to the effective number of
+	// labels, (sum g)^2/(sum g^2). They need Rows, not Moments, for exact variances.
+	ClassG2, ClassG2A []float64 // K, or nil
 
 	Soft     *Cells // K cells: the vertex's own prediction
 	SoftPair *Cells // K^2 cells, j*K+k: own prediction j times mean of neighbours k

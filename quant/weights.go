@@ -24,8 +24,28 @@ func (s *Statistics) reach() reach {
 	if out.n > 0 && a1 > s.MassMin*out.n {
 		out.mean = a1 / out.n
 		out.cv2 = max(a2/out.n/(out.mean*out.mean)-1, 0)
+		if g2, g2a := sum(s.ClassG2), sum(s.ClassG2A); g2a > 0 { // as n_eff has the squares
+			out.cv2 = max(a2*g2/(g2a*g2a)-1, 0)
+		}
 	}
 	return out
+}
+
+// classSquares returns the sums of the squared weights of the labels themselves.
+func (s *Statistics) classSquares() []float64 {
+	if s.ClassG2 != nil {
+		return s.ClassG2
+	}
+	return s.ClassN
+}
+
+// of returns the weight of one label, that of its age included.
+func (w weighting) of(row *Row) float64 {
+	x := w.r*row.A + w.s
+	if row.G != 0 {
+		x *= row.G
+	}
+	return x
 }
 
 // lambdaMax is the largest lambda whose mean-one weights keep an effective sample

@@ -32,6 +32,7 @@ type fileConfig struct {
 	Estimates   []estimateConfig  `yaml:"estimates"`
 	Classifier  string            `yaml:"classifier"`
 	Density     string            `yaml:"label_density"`
+	HalfLife    time.Duration     `yaml:"label_half_life"`
 	Kernel      string            `yaml:"kernel"`
 	Alpha       float64           `yaml:"alpha"`
 	Tolerance   float64           `yaml:"tolerance"`
@@ -224,8 +225,8 @@ func (c fileConfig) core() (incremental.Config, error) {
 		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Density: c.Density, Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, Engine: c.Engine, MembersMin: membersMinDefault,
 		Limits: incremental.Limits(c.Limits), VacuumEvery: c.Checkpoint.Every,
-		Windows: graphstore.Windows(c.Windows),
-		Models:  incremental.Models(c.Models),
+		Windows: graphstore.Windows(c.Windows), HalfLife: c.HalfLife,
+		Models: incremental.Models(c.Models),
 	}
 	late, lateErr := c.Late.policy()
 	out.Late = late

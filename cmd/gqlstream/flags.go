@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
@@ -11,18 +12,19 @@ import (
 
 // coreFlags are the flags that decide results; they win over the file.
 type coreFlags struct {
-	Config     string   `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
-	Classes    string   `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
-	Everyone   bool     `help:"Track the community of every vertex, named everyone."`
-	Community  []string `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
-	Method     string   `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
-	Preset     string   `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
-	Lambda     string   `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
-	Classifier string   `placeholder:"NAME" help:"Predict from the labels, where no prediction is given: enq (votes of labelled neighbours) or diffusion."`
-	Density    string   `name:"label-density" placeholder:"NAME" help:"How the labels are spread: uniform (a sample of all), or ppr, measured by the kernel. [uniform]"`
-	Kernel     string   `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path or constant. [ppr]"`
-	Alpha      float64  `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
-	Tolerance  float64  `placeholder:"X" help:"Bound on the certificate of the kernel."`
+	Config     string        `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	Classes    string        `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
+	Everyone   bool          `help:"Track the community of every vertex, named everyone."`
+	Community  []string      `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
+	Method     string        `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
+	Preset     string        `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
+	Lambda     string        `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
+	Classifier string        `placeholder:"NAME" help:"Predict from the labels, where no prediction is given: enq (votes of labelled neighbours) or diffusion."`
+	Density    string        `name:"label-density" placeholder:"NAME" help:"How the labels are spread: uniform (a sample of all), or ppr, measured by the kernel. [uniform]"`
+	HalfLife   time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half as much as a fresh one, such as 720h. [never]"`
+	Kernel     string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path or constant. [ppr]"`
+	Alpha      float64       `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
+	Tolerance  float64       `placeholder:"X" help:"Bound on the certificate of the kernel."`
 }
 
 // settings reads the configuration file and merges the flags over it.
@@ -52,6 +54,9 @@ func (f *coreFlags) settings() (fileConfig, error) {
 	}
 	override(&c.Classifier, f.Classifier)
 	override(&c.Density, f.Density)
+	if f.HalfLife != 0 {
+		c.HalfLife = f.HalfLife
+	}
 	override(&c.Kernel, f.Kernel)
 	if f.Alpha != 0 {
 		c.Alpha = f.Alpha

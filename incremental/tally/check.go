@@ -23,6 +23,9 @@ func (t *Tallies) Check(view graphstore.View, sums *neighborhood.Sums, masses fu
 	if !slices.Equal(t.outer, twin.outer) {
 		return fmt.Errorf("tally: second moments of the labels %v, a recount gives %v", t.outer, twin.outer)
 	}
+	if err := t.decay.equal(twin.decay); err != nil {
+		return err
+	}
 	for kind := range t.n {
 		if !slices.Equal(t.n[kind], twin.n[kind]) {
 			return fmt.Errorf("tally: N of family %d is %v, a recount gives %v", kind, t.n[kind], twin.n[kind])
@@ -60,6 +63,25 @@ func (c *community) equal(want *community) error {
 	return nil
 }
 
+// equal names the first difference between what two tallies know of the labels' ages.
+func (d *decay) equal(want *decay) error {
+	if d == nil || want == nil {
+		return nil
+	}
+	if d.landmark != want.landmark || !slices.Equal(d.epochs, want.epochs) {
+		return fmt.Errorf("tally: landmark %d of epochs %v, a recount gives %d of %v", d.landmark, d.epochs, want.landmark, want.epochs)
+	}
+	if !slices.Equal(d.classG, want.classG) || !slices.Equal(d.classG2, want.classG2) {
+		return fmt.Errorf("tally: weights by class %v and %v, a recount gives %v and %v", d.classG, d.classG2, want.classG, want.classG2)
+	}
+	for kind := range d.n2 {
+		if !slices.Equal(d.n2[kind], want.n2[kind]) {
+			return fmt.Errorf("tally: N of squared weights of family %d is %v, a recount gives %v", kind, d.n2[kind], want.n2[kind])
+		}
+	}
+	return nil
+}
+
 type pairOfSums struct {
 	name      string
 	got, want []Sum
@@ -70,12 +92,14 @@ func (c *community) matrices(want *community) []pairOfSums {
 		{"second moment of the predictions", c.ownSquare, want.ownSquare},
 		{"A1 by class", c.classA1, want.classA1},
 		{"A2 by class", c.classA2, want.classA2},
+		{"G2A by class", c.classG2A, want.classG2A},
 	}
 	for kind := range c.p {
 		pairs = append(pairs,
 			pairOfSums{fmt.Sprintf("P of family %d", kind), c.p[kind], want.p[kind]},
 			pairOfSums{fmt.Sprintf("A1 of family %d", kind), c.a1[kind], want.a1[kind]},
-			pairOfSums{fmt.Sprintf("A2 of family %d", kind), c.a2[kind], want.a2[kind]})
+			pairOfSums{fmt.Sprintf("A2 of family %d", kind), c.a2[kind], want.a2[kind]},
+			pairOfSums{fmt.Sprintf("G2A of family %d", kind), c.g2a[kind], want.g2a[kind]})
 	}
 	return pairs
 }

@@ -16,6 +16,10 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 	mass Mass, touched ...[]Vertex,
 ) {
 	c := t.each[id]
+	if t.decay != nil && t.decay.moved {
+		t.RebuildKernel(id, view, sums, mass)
+		return
+	}
 	c.growRows(t.rows.size)
 	for i := range t.changed {
 		t.moveRow(c, &t.changed[i], mass)
@@ -33,8 +37,9 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 			}
 			s := stateOf(view, sums, v)
 			scratch = t.cells(scratch, s.profile)
-			t.weigh(c, s.label.Class, scratch, before, -1)
-			t.weigh(c, s.label.Class, scratch, after, 1)
+			g := t.gains(s.time)
+			t.weigh(c, s.label.Class, scratch, before, g, -1)
+			t.weigh(c, s.label.Class, scratch, after, g, 1)
 			c.a[slot] = after
 			c.progress.Moved = true
 		}
@@ -51,46 +56,47 @@ func (c *community) growRows(n int) {
 // after.
 func (t *Tallies) moveRow(c *community, change *rowChange, mass Mass) {
 	if change.slotBefore != noRow {
-		t.weigh(c, change.classBefore, change.before, c.a[change.slotBefore], -1)
+		t.weigh(c, change.classBefore, change.before, c.a[change.slotBefore], change.gainsBefore, -1)
 		c.a[change.slotBefore] = 0
 	}
 	if change.slotAfter != noRow {
 		a := mass(change.v)
-		t.weigh(c, change.classAfter, change.after, a, 1)
+		t.weigh(c, change.classAfter, change.after, a, change.gainsAfter, 1)
 		c.a[change.slotAfter] = a
 	}
 }
 
 // weigh adds one row's terms at mass a to A1 and A2, or takes them back.
-func (t *Tallies) weigh(c *community, class event.Class, cells []float64, a float64, sign int) {
-	if !(a > 0) {
+func (t *Tallies) weigh(c *community, class event.Class, cells []float64, a float64, g gains, sign int) {
+	if !(a > 0) || g.one == 0 {
 		return
 	}
-	square := a * a
+	linear, square, mixed := float64(g.one*a), float64(g.square*float64(a*a)), float64(g.square*a)
 	for kind := range family(families) {
 		if t.keep.has(kind) {
 			z := kind.cells(t.classes)
 			from, to := int(class)*z, (int(class)+1)*z
-			accumulate(c.a1[kind][from:to], cells[:z], a, sign)
+			accumulate(c.a1[kind][from:to], cells[:z], linear, sign)
 			accumulate(c.a2[kind][from:to], cells[:z], square, sign)
+			if t.decay != nil {
+				accumulate(c.g2a[kind][from:to], cells[:z], mixed, sign)
+			}
 			cells = cells[z:]
 		}
 	}
 	one := [1]float64{1}
-	accumulate(c.classA1[class:class+1], one[:], a, sign)
+	accumulate(c.classA1[class:class+1], one[:], linear, sign)
 	accumulate(c.classA2[class:class+1], one[:], square, sign)
+	if t.decay != nil {
+		accumulate(c.classG2A[class:class+1], one[:], mixed, sign)
+	}
 }
 
 // RebuildKernel counts A1 and A2 of one community from nothing. It may run for
 // several communities side by side.
 func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass) {
 	c := t.each[id]
-	for kind := range c.a1 {
-		clear(c.a1[kind])
-		clear(c.a2[kind])
-	}
-	clear(c.classA1)
-	clear(c.classA2)
+	c.clearKernel()
 	c.growRows(t.rows.size)
 	clear(c.a)
 	var cells []float64
@@ -98,7 +104,7 @@ func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neig
 		s := stateOf(view, sums, v)
 		cells = t.cells(cells, s.profile)
 		a := mass(v)
-		t.weigh(c, s.label.Class, cells, a, 1)
+		t.weigh(c, s.label.Class, cells, a, t.gains(s.time), 1)
 		c.a[t.rows.slot[v]] = a
 	}
 	c.progress.Moved = true
@@ -107,13 +113,19 @@ func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neig
 // DropKernel forgets A1 and A2 of one community, which a dual serves from now on.
 func (t *Tallies) DropKernel(id CommunityID) {
 	c := t.each[id]
+	c.clearKernel()
+	c.a = nil
+}
+
+func (c *community) clearKernel() {
 	for kind := range c.a1 {
 		clear(c.a1[kind])
 		clear(c.a2[kind])
+		clear(c.g2a[kind])
 	}
 	clear(c.classA1)
 	clear(c.classA2)
-	c.a = nil
+	clear(c.classG2A)
 }
 
 // Rebuild counts everything but the kernels' masses from nothing: the start of a
@@ -127,9 +139,14 @@ func (t *Tallies) Rebuild(view graphstore.View, sums *neighborhood.Sums) {
 		if s := stateOf(view, sums, v); s.calibrates() {
 			t.rows.take(v)
 			t.rows.order = append(t.rows.order, v)
-			cells = t.cells(cells, s.profile)
-			t.countRow(s.label.Class, cells, 1)
+			t.note(s.time, 1)
 		}
+	}
+	t.settle()
+	for _, v := range t.rows.order {
+		s := stateOf(view, sums, v)
+		cells = t.cells(cells, s.profile)
+		t.countRow(s.label.Class, cells, t.gains(s.time), 1)
 	}
 	for id := range t.each {
 		t.rebuildMembers(CommunityID(id), view, sums)

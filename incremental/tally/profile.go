@@ -1,6 +1,8 @@
 package tally
 
 import (
+	"time"
+
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
 )
@@ -20,6 +22,8 @@ type Families struct {
 	// Dual keeps what a core with a dual needs beside: which rows changed, and the second
 	// moments of the finest soft cells over them, for exact variances.
 	Dual bool
+
+	HalfLife time.Duration // of calibration labels, at most HalfLifeMax; 0: they do not age. Not with Dual
 }
 
 // family is one kind of cells; the soft own prediction (K cells) is always kept.

@@ -68,6 +68,7 @@ type rowChange struct {
 	slotBefore, slotAfter   int32 // noRow when there was none, or is none
 	classBefore, classAfter event.Class
 	before, after           []float64
+	gainsBefore, gainsAfter gains
 }
 
 // changeRow follows one vertex whose label or profile changed.
@@ -84,7 +85,9 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 	if was {
 		change.slotBefore, change.classBefore = t.rows.slot[v], before.label.Class
 		change.before = t.cells(change.before, before.profile)
-		t.countRow(change.classBefore, change.before, -1)
+		change.gainsBefore = t.gains(before.time)
+		t.countRow(change.classBefore, change.before, change.gainsBefore, -1)
+		t.note(before.time, -1)
 	}
 	switch {
 	case is && was:
@@ -97,7 +100,9 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 	if is {
 		change.classAfter = after.label.Class
 		change.after = t.cells(change.after, after.profile)
-		t.countRow(change.classAfter, change.after, 1)
+		change.gainsAfter = t.gains(after.time)
+		t.countRow(change.classAfter, change.after, change.gainsAfter, 1)
+		t.note(after.time, 1)
 	}
 	return is && !was, was && !is
 }
@@ -123,13 +128,21 @@ func (t *Tallies) cells(dst []float64, p profile) []float64 {
 }
 
 // countRow adds a row's cells to N, or takes them back.
-func (t *Tallies) countRow(class event.Class, cells []float64, sign int) {
+func (t *Tallies) countRow(class event.Class, cells []float64, g gains, sign int) {
 	t.classN[class] += uint64(sign)
+	if d := t.decay; d != nil {
+		one := [1]float64{1}
+		accumulate(d.classG[class:class+1], one[:], g.one, sign)
+		accumulate(d.classG2[class:class+1], one[:], g.square, sign)
+	}
 	t.countOuter(class, cells, sign)
 	for kind := range family(families) {
 		if t.keep.has(kind) {
 			z := kind.cells(t.classes)
-			accumulate(t.n[kind][int(class)*z:(int(class)+1)*z], cells[:z], 1, sign)
+			accumulate(t.n[kind][int(class)*z:(int(class)+1)*z], cells[:z], g.one, sign)
+			if t.decay != nil {
+				accumulate(t.decay.n2[kind][int(class)*z:(int(class)+1)*z], cells[:z], g.square, sign)
+			}
 			cells = cells[z:]
 		}
 	}

@@ -48,6 +48,9 @@ func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighbo
 	c := t.each[id]
 	s := t.base(id)
 	s.ClassA1, s.ClassA2 = floats(c.classA1), floats(c.classA2)
+	if t.decay != nil {
+		t.age(s, c)
+	}
 	for kind, cells := range [families]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair} {
 		if t.keep.has(family(kind)) {
 			*cells = t.read(c, family(kind))
@@ -96,6 +99,9 @@ func (t *Tallies) read(c *community, kind family) *quant.Cells {
 			}
 		}
 	}
+	if t.decay != nil {
+		t.ageCells(cells, c, kind)
+	}
 	return cells
 }
 
@@ -117,11 +123,19 @@ func covariance(c *community, p []float64) []float64 {
 
 func (t *Tallies) visitRows(c *community, view graphstore.View, sums *neighborhood.Sums, visit func(quant.Row)) {
 	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
+	scale := 0.0
+	if t.decay != nil {
+		scale = t.decay.scale()
+	}
 	for _, v := range t.rows.order {
 		s := stateOf(view, sums, v)
+		g := float64(scale * t.gains(s.time).one)
+		if t.decay != nil && g == 0 {
+			continue
+		}
 		ownMean(own, s.profile.own)
 		neighbors = s.profile.neighborMean(neighbors[:0])
-		visit(quant.Row{Class: int(s.label.Class), A: c.a[t.rows.slot[v]], Own: own, Neighbors: neighbors})
+		visit(quant.Row{Class: int(s.label.Class), A: c.a[t.rows.slot[v]], G: g, Own: own, Neighbors: neighbors})
 	}
 }
 

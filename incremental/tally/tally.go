@@ -27,6 +27,7 @@ type Tallies struct {
 	n       [families][]Sum // K x Z, class-major: sum of phi over calibration labels
 	classN  []uint64        // K
 	outer   []Sum           // K x Z x Z: sum of phi phi' of the soft side; nil unless kept
+	decay   *decay          // nil without a half-life
 	each    []*community
 
 	everyone []CommunityID // communities that every vertex is a member of, once
@@ -52,6 +53,8 @@ type community struct {
 	a                           []float64       // mass by row, as last accounted
 	a1, a2                      [families][]Sum // K x Z, class-major
 	classA1, classA2            []Sum           // K
+	g2a                         [families][]Sum // K x Z: sum of g² a phi; nil without a half-life
+	classG2A                    []Sum           // K
 	sources                     []diffusion.SourceChange
 	progress                    Progress
 	spread                      *Spread // of the last Refresh; nil before and without a dual
@@ -71,6 +74,9 @@ func New(classes int, keep Families) *Tallies {
 	if z := t.sides[0].z; keep.Dual && classes*z*z <= momentsMax {
 		t.outer = make([]Sum, classes*z*z)
 	}
+	if keep.HalfLife > 0 {
+		t.decay = newDecay(classes, keep)
+	}
 	for i := range t.phi {
 		t.phi[i] = make([]float64, classes*classes)
 	}
@@ -89,7 +95,13 @@ func (t *Tallies) newCommunity() *community {
 			c.p[kind] = make([]Sum, z)
 			c.a1[kind] = make([]Sum, k*z)
 			c.a2[kind] = make([]Sum, k*z)
+			if t.decay != nil {
+				c.g2a[kind] = make([]Sum, k*z)
+			}
 		}
+	}
+	if t.decay != nil {
+		c.classG2A = make([]Sum, k)
 	}
 	return c
 }
@@ -137,6 +149,7 @@ type state struct {
 	label   graphstore.Label
 	profile profile
 	version uint32
+	time    event.Time // of the label, where the store keeps it
 }
 
 func (s *state) labelled() bool { return s.label.Class != event.NoClass }
@@ -151,6 +164,7 @@ func stateOf(view graphstore.View, sums *neighborhood.Sums, v Vertex) state {
 		label:   view.Label(v),
 		profile: profile{own: view.Prediction(v), votes: sums.Votes(v)},
 		version: view.Version(v),
+		time:    view.LabelTime(v),
 	}
 }
 

@@ -34,7 +34,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 		before := after
 		before.profile.votes = sums.Before(v)
 		if len(labels) > 0 && labels[0].V == v {
-			before.label, labels = labels[0].Before, labels[1:]
+			before.label, before.time, labels = labels[0].Before, labels[0].TimeBefore, labels[1:]
 		}
 		if len(predictions) > 0 && predictions[0].V == v {
 			before.profile.own = predictions[0].Before
@@ -53,6 +53,9 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 		shifts = shifts[end:]
 	}
 	t.rows.merge(added, released)
+	if t.settle() {
+		t.recountRows(view, sums)
+	}
 	if len(t.changed) > 0 {
 		t.MoveAll() // N is shared by all
 	}

@@ -1,0 +1,202 @@
+package tally
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// With a half-life h a calibration label that was last asserted at t counts
+// g = 2^((t - landmark)/h): forward decay (Cormode, Shkapenyuk, Srivastava and Xu,
+// ICDE 2009). The factor is fixed for a row, so time alone changes no sum, and a
+// common factor of all labels does not show in an estimate. The landmark is the end of
+// the epoch of the youngest label, an exact function of the graph; when it moves,
+// everything that rows are in is counted anew.
+
+const (
+	epochHalfLives = 4  // that an epoch lasts: g of the youngest label is above 2^-4
+	decayHalfLives = 40 // behind the landmark, after which a label counts nothing
+
+	// HalfLifeMax keeps times of landmarks within 64 bits.
+	HalfLifeMax = 20 * 365 * 24 * time.Hour
+)
+
+// decay is what a half-life adds to the statistics that all communities share.
+type decay struct {
+	epochs   []epochRows // of the rows, ascending; none is empty
+	landmark uint64      // end of the last one, or 0
+	moved    bool        // in the last Update
+
+	classG, classG2 []Sum           // K: sums of g and g² over calibration labels
+	n2              [families][]Sum // K x Z: sum of g² phi; n is that of g phi
+}
+
+// epochRows says how many rows have labels of one epoch.
+type epochRows struct {
+	epoch uint64
+	rows  int
+}
+
+// gains are the weight g of a label and its square; {1, 1} without a half-life.
+type gains struct{ one, square float64 }
+
+func newDecay(classes int, keep Families) *decay {
+	d := &decay{classG: make([]Sum, classes), classG2: make([]Sum, classes)}
+	for kind := range family(families) {
+		if keep.has(kind) {
+			d.n2[kind] = make([]Sum, classes*kind.cells(classes))
+		}
+	}
+	return d
+}
+
+// gains returns the weights of a label of the given time.
+func (t *Tallies) gains(at event.Time) gains {
+	if t.decay == nil {
+		return gains{1, 1}
+	}
+	g := gain(t.decay.landmark, at, uint64(t.keep.HalfLife))
+	return gains{g, float64(g * g)}
+}
+
+// gain returns 2^((at - landmark)/halfLife), at most one, and 0 for what is too old. It
+// is a product of constants by the bits of the exponent: the same on every processor.
+func gain(landmark uint64, at event.Time, halfLife uint64) float64 {
+	young := uint64(max(at, 0))
+	if young >= landmark {
+		return 1 // of a label to come: the landmark is about to move
+	}
+	whole, rest := (landmark-young)/halfLife, (landmark-young)%halfLife
+	if whole >= decayHalfLives {
+		return 0
+	}
+	fraction, _ := bits.Div64(rest, 0, halfLife) // rest/halfLife in units of 2^-64
+	g := 1.0
+	for i, root := range roots {
+		if fraction>>(63-i)&1 == 1 {
+			g = float64(g * root)
+		}
+	}
+	return math.Ldexp(g, -int(whole))
+}
+
+// roots are 2^-(1/2), 2^-(1/4), ...: square roots are rounded alike everywhere.
+var roots = func() (roots [40]float64) {
+	x := 0.5
+	for i := range roots {
+		x = math.Sqrt(x)
+		roots[i] = x
+	}
+	return roots
+}()
+
+// epochOf returns the epoch of a time.
+func (t *Tallies) epochOf(at event.Time) uint64 {
+	return uint64(max(at, 0)) / (epochHalfLives * uint64(t.keep.HalfLife))
+}
+
+// note adds a row of the given time to its epoch, or takes it back.
+func (t *Tallies) note(at event.Time, change int) {
+	d := t.decay
+	if d == nil {
+		return
+	}
+	epoch := t.epochOf(at)
+	i, found := slices.BinarySearchFunc(d.epochs, epoch, func(e epochRows, epoch uint64) int {
+		switch {
+		case e.epoch < epoch:
+			return -1
+		case e.epoch > epoch:
+			return 1
+		}
+		return 0
+	})
+	if !found {
+		d.epochs = slices.Insert(d.epochs, i, epochRows{epoch: epoch})
+	}
+	if d.epochs[i].rows += change; d.epochs[i].rows == 0 {
+		d.epochs = slices.Delete(d.epochs, i, i+1)
+	}
+}
+
+// settle moves the landmark to where the rows want it and reports whether it moved.
+func (t *Tallies) settle() bool {
+	if t.decay == nil {
+		return false
+	}
+	want := uint64(0)
+	if last := len(t.decay.epochs) - 1; last >= 0 {
+		want = (t.decay.epochs[last].epoch + 1) * epochHalfLives * uint64(t.keep.HalfLife)
+	}
+	t.decay.moved = want != t.decay.landmark
+	t.decay.landmark = want
+	return t.decay.moved
+}
+
+// recountRows counts the rows' shared sums from nothing.
+func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
+	clear(t.classN)
+	clear(t.decay.classG)
+	clear(t.decay.classG2)
+	for kind := range t.n {
+		clear(t.n[kind])
+		clear(t.decay.n2[kind])
+	}
+	var cells []float64
+	for _, v := range t.rows.order {
+		s := stateOf(view, sums, v)
+		cells = t.cells(cells, s.profile)
+		t.countRow(s.label.Class, cells, t.gains(s.time), 1)
+	}
+}
+
+// scale is what makes the weights sum to the effective number of labels,
+// (sum g)²/(sum g²): labels of one age count one each, whatever the landmark.
+func (d *decay) scale() float64 {
+	var one, square float64
+	for i := range d.classG {
+		one += d.classG[i].Float()
+		square += d.classG2[i].Float()
+	}
+	if !(square > 0) {
+		return 0
+	}
+	return one / square
+}
+
+// scaled returns the sums times x.
+func scaled(src []Sum, x float64) []float64 {
+	dst := floats(src)
+	for i := range dst {
+		dst[i] *= x
+	}
+	return dst
+}
+
+// age brings the sums by class to the weights of the labels.
+func (t *Tallies) age(s *quant.Statistics, c *community) {
+	x := t.decay.scale()
+	s.ClassN, s.ClassG2 = scaled(t.decay.classG, x), scaled(t.decay.classG2, x*x)
+	s.ClassA1, s.ClassG2A = scaled(c.classA1, x), scaled(c.classG2A, x*x)
+	s.ClassA2 = scaled(c.classA2, x*x)
+}
+
+// ageCells does the same to one family's cells.
+func (t *Tallies) ageCells(cells *quant.Cells, c *community, kind family) {
+	x, k := t.decay.scale(), t.classes
+	cells.G2, cells.G2A = make([]float64, len(cells.N)), make([]float64, len(cells.N))
+	for at := range cells.N {
+		from := at%k*cells.Z + at/k // class-major
+		cells.N[at] *= x
+		cells.A1[at] *= x
+		cells.A2[at] *= x * x
+		cells.G2[at] = float64(t.decay.n2[kind][from].Float() * x * x)
+		cells.G2A[at] = float64(c.g2a[kind][from].Float() * x * x)
+	}
+}
