@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/quant"
@@ -132,5 +133,45 @@ func TestHalfLifeIsChecked(t *testing.T) {
 	}
 	if config.Digest() == (Config{Classes: 2}).Digest() {
 		t.Error("a half-life does not show in the digest")
+	}
+}
+
+// The effective numbers of labels must be those of the formula on the labels that stand,
+// each as old as when it was last asserted.
+func TestEffectiveLabelsAreThoseOfTheirAges(t *testing.T) {
+	compared := 0
+	for seed := range uint64(60) {
+		halfLife := time.Duration(1+seed%7) * 10 * time.Second
+		at := func(i int, l *event.Label) { l.Time = event.Time(1_600_000_000+i*i*7%300) * event.Time(time.Second) }
+		estimates, core := decayed(t, seed, halfLife, at)
+		view, one, square := core.View(), make([]float64, core.config.Classes), make([]float64, core.config.Classes)
+		for v := range graphstore.Vertex(view.Vertices()) {
+			label := view.Label(v)
+			if label.Class == event.NoClass || label.Role != event.Calibrate || view.Prediction(v) == nil {
+				continue
+			}
+			age := time.Duration(event.Time(1_600_000_300*time.Second) - view.LabelTime(v))
+			g := math.Exp2(-age.Seconds() / halfLife.Seconds())
+			one[label.Class] += g
+			square[label.Class] += g * g
+		}
+		for _, e := range estimates {
+			if e.Method != string(quant.MLPE) || e.Members <= e.Labelled || e.Suppressed {
+				continue
+			}
+			for i, n := range e.NEff {
+				want := 0.0
+				if square[i] > 0 {
+					want = one[i] * one[i] / square[i]
+				}
+				if math.Abs(n-want) > 1e-6*max(1, want) {
+					t.Fatalf("seed %d half-life %v %s: n_eff %v of class %d, want %v", seed, halfLife, e.Community, n, i, want)
+				}
+				compared++
+			}
+		}
+	}
+	if compared < 100 {
+		t.Fatalf("only %d numbers were compared", compared)
 	}
 }

@@ -1,0 +1,74 @@
+package quant_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gqlstream/quant"
+)
+
+// massesAsGains returns statistics whose labels have the kernel masses of s for weights
+// of their own, and no mass.
+func massesAsGains(s *quant.Statistics) *quant.Statistics {
+	out := *s
+	cells := func(c *quant.Cells) *quant.Cells {
+		if c == nil {
+			return nil
+		}
+		none := make([]float64, len(c.N))
+		return &quant.Cells{Z: c.Z, P: c.P, N: c.A1, G2: c.A2, A1: none, A2: none, G2A: none}
+	}
+	out.Soft, out.SoftPair, out.Hard, out.HardPair = cells(s.Soft), cells(s.SoftPair), cells(s.Hard), cells(s.HardPair)
+	none := make([]float64, s.K)
+	out.ClassN, out.ClassG2 = s.ClassA1, s.ClassA2
+	out.ClassA1, out.ClassA2, out.ClassG2A = none, none, none
+	if s.Rows != nil {
+		out.Rows = func(visit func(quant.Row)) {
+			s.Rows(func(r quant.Row) {
+				if r.G, r.A = r.A, 0; r.G > 0 {
+					visit(r)
+				}
+			})
+		}
+	}
+	return &out
+}
+
+// A weight of a label must do what a kernel mass does that alone decides the weights:
+// in the answers, their errors and n_eff, with visits to the labels and without.
+func TestGainsAreWeights(t *testing.T) {
+	for seed := range uint64(60 / stride) {
+		k := 2 + int(seed%4)
+		s := syntheticStatistics(k, 60*k, 40, seed)
+		if seed%2 == 0 {
+			s.Rows, s.MemberRows = nil, nil
+		}
+		for _, m := range []quant.Method{quant.Diff, quant.SIS} {
+			want := estimate(t, s, quant.Options{Method: m, Preset: quant.Reference, Lambda: 1})
+			got := estimate(t, massesAsGains(s), quant.Options{Method: m, Preset: quant.Reference})
+			different := cmpopts.IgnoreFields(quant.Estimate{}, "Flags", "Lambda") // what the kernel has to do with
+			if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-6, 1e-8), different); diff != "" {
+				t.Fatalf("seed %d %s: masses (-), weights (+):\n%s", seed, m, diff)
+			}
+		}
+	}
+}
+
+// Statistics with half of the sums of squares are refused.
+func TestGainsAreChecked(t *testing.T) {
+	for _, spoil := range []func(*quant.Statistics){
+		func(s *quant.Statistics) { s.ClassG2 = slices.Clone(s.ClassN) },
+		func(s *quant.Statistics) { s.ClassG2A = s.ClassN[1:] },
+		func(s *quant.Statistics) { s.Soft.G2 = s.Soft.N },
+	} {
+		s := syntheticStatistics(3, 100, 20, 1)
+		spoil(s)
+		var w quant.Solver
+		if err := w.Estimate(&quant.Estimate{}, s, quant.DefaultOptions()); err == nil {
+			t.Error("bad sums of squares are taken")
+		}
+	}
+}
