@@ -39,6 +39,7 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 		Classes: config.Core.Classes, VerticesMax: limits.Vertices, EdgesMax: limits.Edges,
 		CommunitiesMax: limits.Communities, Communities: config.Core.Communities,
 		SwitchAt: config.Core.Models.SwitchAt, LapseAfter: config.Core.Models.LapseAfter,
+		LabelTimes: config.Core.HalfLife > 0,
 	})
 	if err != nil {
 		return nil, err
@@ -190,7 +191,9 @@ func (d *dataset) estimateChunk(run incremental.Config, bags []*bag, calibration
 func (d *dataset) splitBatch(position event.Position, bags []*bag, calibration []graphstore.Vertex) *event.Batch {
 	b := &event.Batch{First: position, Last: position, Emit: true}
 	for _, v := range calibration {
-		b.Labels = append(b.Labels, event.Label{Vertex: d.ids[v], Class: d.view.Label(v).Class, Position: position})
+		at := d.view.LabelTime(v) // 0 unless labels age
+		b.Labels = append(b.Labels, event.Label{Vertex: d.ids[v], Class: d.view.Label(v).Class, Position: position, Time: at})
+		b.Time = max(b.Time, at)
 	}
 	for i, bag := range bags {
 		name := strconv.Itoa(i)

@@ -75,8 +75,10 @@ func (c *comparison) add(kind string, g group) {
 
 // vertex compares what the states say of one vertex, u in a and v in b.
 func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
-	if was, is := c.a.label(u), c.b.label(v); was != is {
-		c.add(quant.CauseLabels, group{{kind: event.KindLabel, u: id, label: [2]graphstore.Label{was, is}}})
+	times := [2]event.Time{c.a.asserted(u), c.b.asserted(v)}
+	if was, is := c.a.label(u), c.b.label(v); was != is || times[before] != times[after] {
+		label := [2]graphstore.Label{was, is}
+		c.add(quant.CauseLabels, group{{kind: event.KindLabel, u: id, label: label, asserted: times}})
 	}
 	var moved group
 	kind := ""

@@ -64,6 +64,9 @@ func TestContributionsSumToTheChange(t *testing.T) {
 		if seed%3 == 1 && config.Kernel == "ppr" {
 			config.Engine = incremental.EngineDual
 		}
+		if config.Engine == "" {
+			config.HalfLife = []time.Duration{0, 5 * time.Second, time.Minute}[seed/3%3]
+		}
 		if seed%4 == 1 {
 			config.Windows = graphstore.Windows{Edges: 20 * time.Second, Labels: 30 * time.Second, Predictions: 15 * time.Second}
 		}

@@ -13,7 +13,8 @@ type fact struct {
 
 	weight       [2]float64 // 0: no edge
 	label        [2]graphstore.Label
-	units        [2][]uint32 // nil: no prediction
+	asserted     [2]event.Time // of the label, where labels age
+	units        [2][]uint32   // nil: no prediction
 	multiplicity [2]uint32
 }
 
@@ -32,7 +33,7 @@ func (f *fact) assert(b *event.Batch, community string, side int) {
 		b.Edges = append(b.Edges, event.Edge{Src: f.u, Dst: f.v, Weight: w, Remove: w == 0})
 	case event.KindLabel:
 		l := f.label[side]
-		b.Labels = append(b.Labels, event.Label{Vertex: f.u, Class: l.Class, Role: l.Role})
+		b.Labels = append(b.Labels, event.Label{Vertex: f.u, Class: l.Class, Role: l.Role, Time: f.asserted[side]})
 	case event.KindPrediction:
 		b.Predictions = append(b.Predictions, event.Prediction{Vertex: f.u, Units: f.units[side]})
 	case event.KindMember:
@@ -90,6 +91,14 @@ func (s *state) label(v graphstore.Vertex) graphstore.Label {
 		return graphstore.Label{Class: event.NoClass}
 	}
 	return s.view.Label(v)
+}
+
+// asserted returns when the label of v was asserted last, where labels age.
+func (s *state) asserted(v graphstore.Vertex) event.Time {
+	if v == nobody {
+		return 0
+	}
+	return s.view.LabelTime(v)
 }
 
 // prediction returns a copy of what an event said of v; what a built-in classifier

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
@@ -118,7 +119,8 @@ func (s *state) each(v graphstore.Vertex, visit func(fact) error) error {
 		put(fact{kind: event.KindMember, u: id, multiplicity: [2]uint32{after: m}})
 	}
 	if l := s.label(v); l.Class != event.NoClass {
-		put(fact{kind: event.KindLabel, u: id, label: [2]graphstore.Label{after: l}})
+		at := [2]event.Time{after: s.asserted(v)}
+		put(fact{kind: event.KindLabel, u: id, label: [2]graphstore.Label{after: l}, asserted: at})
 	}
 	if units := s.prediction(v); units != nil {
 		put(fact{kind: event.KindPrediction, u: id, units: [2][]uint32{after: units}})
@@ -131,6 +133,10 @@ func (s *state) each(v graphstore.Vertex, visit func(fact) error) error {
 	return errors.Join(errs...)
 }
 
+// endOfTime is the log's time on a walk whose labels age: no label is younger than the
+// log, and those of both states are known from the start.
+const endOfTime event.Time = math.MaxInt64 / 2
+
 // step takes the batch that was filled and empties it, and keeps the estimate when
 // one is asked for and has moved.
 func (w *Walk) step(ctx context.Context, emit bool) error {
@@ -139,6 +145,9 @@ func (w *Walk) step(ctx context.Context, emit bool) error {
 	}
 	at := w.core.Position() + 1
 	w.batch.First, w.batch.Last, w.batch.Emit = at, at, emit
+	if w.options.Config.HalfLife > 0 {
+		w.batch.Time = endOfTime
+	}
 	result := w.core.Step(&w.batch)
 	w.batch.Reset()
 	if len(result.Refused) > 0 { // the states hold nothing that was not accepted once
