@@ -131,7 +131,7 @@ func TestSourceEndsWhereItIsTold(t *testing.T) {
 	if last != 7 {
 		t.Errorf("ended at %d, want 7", last)
 	}
-	s = b.open(JetStreamConfig{Until: 7, From: Resume{Position: 7}})
+	s = b.open(JetStreamConfig{Until: 7, From: Resume{Position: 7, Emitted: true}})
 	if err := s.Next(testContext(t), &batch); !errors.Is(err, io.EOF) {
 		t.Errorf("already there: %v", err)
 	}
@@ -171,9 +171,7 @@ func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
 func TestTicksMoveAnIdleStream(t *testing.T) {
 	b := startBroker(t, "")
 	s := b.open(JetStreamConfig{Step: StepConfig{Every: 20 * time.Millisecond}})
-	ticker, err := StartTicker(testContext(t), b.js, TickerConfig{
-		Every: 20 * time.Millisecond, Pending: s.Pending, Report: func(err error) { t.Error(err) },
-	})
+	ticker, err := StartTicker(testContext(t), b.js, TickerConfig{Every: 20 * time.Millisecond, Pending: s.Pending})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +185,9 @@ func TestTicksMoveAnIdleStream(t *testing.T) {
 	}
 	if s.Pending() {
 		t.Error("events are pending after an emission")
+	}
+	if w := ticker.Waiting(); w != (Waiting{}) {
+		t.Errorf("ticks failed: %+v", w)
 	}
 }
 

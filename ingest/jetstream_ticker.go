@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,21 +20,21 @@ type TickerConfig struct {
 	Every   time.Duration // while events are pending; 0: the default of StepConfig.Every
 	Idle    time.Duration // otherwise; 0: 1 s
 	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending; nil: always
-
-	// Report, when not nil, is told of each tick that could not be published. The
-	// ticker goes on; meanwhile the log's time stands still.
-	Report func(error)
 }
 
 // Ticker puts time into the log while it runs, so that the last events before a
 // pause do not wait for the next ones. Ticks are messages like all others, so a
 // replay sees the same boundaries. A log cut by event time needs no ticker: a tick
-// has no event time.
+// has no event time. When a tick cannot be published the ticker goes on; meanwhile
+// the log's time stands still, and Waiting says so.
 type Ticker struct {
 	config TickerConfig
 	send   func(context.Context) error
 	cancel context.CancelFunc
 	done   chan struct{}
+
+	mu      sync.Mutex
+	waiting Waiting
 }
 
 // StartTicker publishes ticks until ctx ends or Stop is called.
@@ -60,9 +61,6 @@ func startTicker(
 	if c.Pending == nil {
 		c.Pending = func() bool { return true }
 	}
-	if c.Report == nil {
-		c.Report = func(error) {}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Ticker{config: c, send: send, cancel: cancel, done: make(chan struct{})}
 	go t.run(ctx)
@@ -87,13 +85,36 @@ func (t *Ticker) run(ctx context.Context) {
 				continue
 			}
 			last = now
-			if err := t.tick(ctx); err != nil && ctx.Err() == nil {
-				t.config.Report(fmt.Errorf("ingest: tick: %w", err))
+			if err := t.tick(ctx); ctx.Err() == nil {
+				t.note(err)
 			}
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// note keeps what Waiting returns.
+func (t *Ticker) note(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := &t.waiting
+	switch {
+	case err == nil:
+		w.Reason = ""
+		return
+	case w.Reason == "":
+		w.Since = time.Now()
+	}
+	w.Reason = fmt.Sprintf("ticks cannot be published: %v", err)
+	w.Retries++
+}
+
+// Waiting reports since when no tick could be published. Any goroutine may call it.
+func (t *Ticker) Waiting() Waiting {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting
 }
 
 func (t *Ticker) tick(ctx context.Context) error {

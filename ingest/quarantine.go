@@ -55,7 +55,7 @@ type QuarantineWriter struct {
 // broker's window for repeats.
 const quarantineRetryFor = dedupeWindow / 4
 
-// Waiting says that a writer waits for the broker; the zero Reason, that it does not.
+// Waiting says that a writer, or a ticker, waits for the broker; the zero Reason, that it does not.
 type Waiting struct {
 	Reason  string
 	Since   time.Time

@@ -27,7 +27,7 @@ type pipeline struct {
 	log        *slog.Logger
 	broker     *broker
 	source     *ingest.JetStreamSource
-	ticker     *ingest.Ticker
+	ticker     atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
 	core       *incremental.Core
 	quarantine *ingest.QuarantineWriter
 	sinks      []sinks.Sink
@@ -144,14 +144,13 @@ func (p *pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) err
 	if c.UntilLast || c.Step.Time == ingest.EventTime {
 		return nil
 	}
-	p.ticker, err = ingest.StartTicker(ctx, p.broker.js, ingest.TickerConfig{
-		Every: c.Step.Every, Pending: p.source.Pending,
-		Report: func(err error) { p.log.Warn("tick", "error", err) },
-	})
-	if err == nil {
-		p.closers = append(p.closers, func() error { p.ticker.Stop(); return nil })
+	ticker, err := ingest.StartTicker(ctx, p.broker.js, ingest.TickerConfig{Every: c.Step.Every, Pending: p.source.Pending})
+	if err != nil {
+		return err
 	}
-	return err
+	p.ticker.Store(ticker)
+	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
+	return nil
 }
 
 // checkHistory checks that the log is the one that was read, or whole if none was.

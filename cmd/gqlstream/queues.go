@@ -160,15 +160,20 @@ func (p *pipeline) sinkStates() (states []sinks.State) {
 			states = append(states, sink.State())
 		}
 	}
-	return append(states, p.quarantineState())
+	names := ingest.DefaultStreamNames()
+	states = append(states, stateOfStream(names.Quarantine, p.quarantine.Waiting()))
+	if ticker := p.ticker.Load(); ticker != nil {
+		states = append(states, stateOfStream(names.Log, ticker.Waiting()))
+	}
+	return states
 }
 
-// quarantineState tells of the quarantine as of a sink, which waits for the broker
-// like the others there.
-func (p *pipeline) quarantineState() sinks.State {
-	s := sinks.State{Name: ingest.DefaultStreamNames().Quarantine, Condition: sinks.Delivering}
-	if waiting := p.quarantine.Waiting(); waiting.Reason != "" {
-		s.Condition, s.Reason, s.Since, s.Retries = sinks.Holding, waiting.Reason, waiting.Since, waiting.Retries
+// stateOfStream tells of a stream as of a sink: of the quarantine, and of the log,
+// which the loop waits for while the broker takes no ticks.
+func stateOfStream(name string, waiting ingest.Waiting) sinks.State {
+	s := sinks.State{Name: name, Condition: sinks.Delivering, Retries: waiting.Retries}
+	if waiting.Reason != "" {
+		s.Condition, s.Reason, s.Since = sinks.Holding, waiting.Reason, waiting.Since
 	}
 	return s
 }
