@@ -261,11 +261,14 @@ func compareView(w View, m *model) error {
 		return fmt.Errorf("%d vertices, %d edges, versions %q; want %d, %d, %q", w.Vertices(), w.Edges(),
 			w.Versions(), len(m.order), len(m.edges), m.versions)
 	}
-	total := 0.0
+	total, present := 0.0, 0
 	neighbors, _ := m.degrees()
 	for v := range Vertex(w.Vertices()) {
 		id := m.order[v]
 		total += w.Degree(v)
+		if !w.Erased(v) {
+			present++
+		}
 		if w.ID(v) != id || w.Erased(v) != (id == event.ID{}) && id != (event.ID{}) {
 			return fmt.Errorf("vertex %d is %v, want %v", v, w.ID(v), id)
 		}
@@ -276,8 +279,8 @@ func compareView(w View, m *model) error {
 			return fmt.Errorf("vertex %d (%v): %w", v, id, err)
 		}
 	}
-	if total != w.WeightSum() {
-		return fmt.Errorf("weight sum %v, want %v", w.WeightSum(), total)
+	if total != w.WeightSum() || present != w.Present() {
+		return fmt.Errorf("weight sum %v, %d present, want %v, %d", w.WeightSum(), w.Present(), total, present)
 	}
 	return compareCommunities(w, m)
 }

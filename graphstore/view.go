@@ -76,6 +76,9 @@ func (w View) Lookup(id event.ID) (Vertex, bool) { return w.s.ids.lookup(id) }
 // Erased reports whether v was erased and its index not yet given to another.
 func (w View) Erased(v Vertex) bool { return w.s.ids.erased(v) }
 
+// Present returns how many vertices there are: those of Vertices without the erased.
+func (w View) Present() int { return len(w.s.ids.entries.data) - len(w.s.ids.free) }
+
 // Attribute returns an attribute of v, null when it has none of that key.
 func (w View) Attribute(v Vertex, key string) event.Value { return w.s.attributes.value(v, key) }
 

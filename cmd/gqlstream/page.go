@@ -76,7 +76,7 @@ func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
 			Took: p.checkpoints.last.took, Bytes: p.checkpoints.last.bytes, Failed: p.checkpoints.failed,
 		},
 		Graph: web.Graph{
-			Vertices: uint64(p.core.View().Vertices()), Edges: uint64(p.core.View().Edges()),
+			Vertices: uint64(p.core.View().Present()), Edges: uint64(p.core.View().Edges()),
 		},
 	}
 	s.Models = p.models()

@@ -86,10 +86,8 @@ type checkpointAnswer struct {
 }
 
 type graphAnswer struct {
-	Vertices    uint64 `json:"vertices"`
-	Edges       uint64 `json:"edges"`
-	Labels      uint64 `json:"labels"`
-	Predictions uint64 `json:"predictions"`
+	Vertices uint64 `json:"vertices"`
+	Edges    uint64 `json:"edges"`
 }
 
 // historySamples are the charts of the pipeline page: columns of equal length.

@@ -245,8 +245,6 @@ func (m *metrics) collectLoop(ch chan<- prometheus.Metric, now time.Time) {
 	count(ch, d.checkpointFailed, status.Checkpoint.Failed)
 	gauge(ch, d.graph, float64(status.Graph.Vertices), "vertices")
 	gauge(ch, d.graph, float64(status.Graph.Edges), "edges")
-	gauge(ch, d.graph, float64(status.Graph.Labels), "labels")
-	gauge(ch, d.graph, float64(status.Graph.Predictions), "predictions")
 	m.collectModels(ch, status.Models)
 }
 

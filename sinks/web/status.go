@@ -49,8 +49,8 @@ type Checkpoint struct {
 	Failed   uint64 // attempts that failed, ever
 }
 
-// Graph counts what the store holds.
-type Graph struct{ Vertices, Edges, Labels, Predictions uint64 }
+// Graph counts what the store holds, without what was erased.
+type Graph struct{ Vertices, Edges uint64 }
 
 const (
 	samplesMax  = 600              // ten minutes for the charts

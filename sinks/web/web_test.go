@@ -79,7 +79,7 @@ func runningStatus(steps uint64) Status {
 			{Class: "no", Judged: 120, Accuracy: 0.75, Brier: 0.3, LogScore: 0.5, Reference: new(0.8)}, {Class: "yes"},
 		}}},
 		Checkpoint: Checkpoint{Position: 900, At: time.Now().Add(-time.Minute), Took: time.Second, Bytes: 4096},
-		Graph:      Graph{Vertices: 10, Edges: 20, Labels: 5, Predictions: 9},
+		Graph:      Graph{Vertices: 10, Edges: 20},
 	}
 }
 

@@ -132,8 +132,8 @@ export function pipeline(info) {
     const c = s.checkpoint;
     pairs(checkpoint, [["Position", c ? count(c.position) : none], ["Written", c ? time(c.at) : none],
       ["Took", c ? duration(c.seconds) : none], ["Size", c ? bytes(c.bytes) : none], ["Failed", count(c?.failed ?? 0)]]);
-    pairs(graph, [["Vertices", count(s.graph.vertices)], ["Edges", count(s.graph.edges)], ["Labels", count(s.graph.labels)],
-      ["Predictions", count(s.graph.predictions)], ["Position", count(s.position)], ["Log time", s.log_time ? time(s.log_time) : none]]);
+    pairs(graph, [["Vertices", count(s.graph.vertices)], ["Edges", count(s.graph.edges)],
+      ["Position", count(s.position)], ["Log time", s.log_time ? time(s.log_time) : none]]);
     drawCharts();
   }
 
