@@ -101,6 +101,7 @@ func (p *pipeline) run(ctx context.Context) error {
 	for {
 		err := p.source.Next(ctx, &batch)
 		if errors.Is(err, io.EOF) {
+			p.checkpoints.collect(p, true) // said before a sink is waited for that may be away for long
 			return p.flushQueues(ctx)
 		}
 		if err != nil {
