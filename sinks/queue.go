@@ -251,7 +251,8 @@ func (q *Queue) run(ctx context.Context) {
 		case worked:
 			wait = queueRetryWaitMin
 			q.tracker.Works()
-		default:
+		default: // it is open, and has all there is
+			q.tracker.Works()
 			q.rest(ctx)
 		}
 	}
@@ -368,11 +369,12 @@ func (q *Queue) settle() error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.spool.delivered(q.at, q.hurry); err != nil {
+	rows := q.rows
+	q.rows, q.bytes = 0, 0
+	if err := q.spool.delivered(q.at, rows, q.hurry); err != nil {
 		return err
 	}
-	q.spool.rows -= q.rows
-	q.rows, q.bytes, q.settled, q.hurry = 0, 0, time.Now(), false
+	q.settled, q.hurry = time.Now(), false
 	close(q.progress)
 	q.progress = make(chan struct{})
 	return nil

@@ -220,3 +220,43 @@ func TestDamagedSpoolEndsBeforeTheDamage(t *testing.T) {
 		t.Errorf("the spool of another log: %v", err)
 	}
 }
+
+// Where no new segment can be made, as on a disk without inodes, the queue must go
+// on to deliver, and count what waits as before when one can be made again.
+func TestSegmentThatCannotBeMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, broken := &keeper{}, false
+		q := openQueue(t, QueueConfig{Dir: t.TempDir(), Open: k.open})
+		q.mu.Lock()
+		q.spool.open = func(name string) (spoolFile, error) {
+			if broken {
+				return nil, syscall.ENOSPC
+			}
+			return openSpoolFile(name)
+		}
+		broken = true
+		q.mu.Unlock()
+		for p := range uint64(10) {
+			if err := q.Write(t.Context(), emission(p+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := q.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		q.mu.Lock()
+		broken = false
+		q.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := q.State(); s.Emissions != 0 || s.Retries == 0 || s.Condition != Delivering {
+			t.Errorf("when all is delivered the state is %+v", s)
+		}
+		if err := errors.Join(q.Write(t.Context(), emission(11)), q.Flush(t.Context()), q.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(k.kept, upTo(11)) {
+			t.Errorf("the sink has %v", k.kept)
+		}
+	})
+}

@@ -300,10 +300,11 @@ func (s *spool) sync() error {
 	return errors.Join(g.file.Truncate(g.size), g.file.Sync(), syncDir(s.dir))
 }
 
-// delivered notes that the sink has all up to a position for good, and frees the
-// segments before it; with all set also the one being written, if all of it is.
-func (s *spool) delivered(position uint64, all bool) error {
-	s.done = max(s.done, position)
+// delivered notes that the sink has all up to a position for good, so many rows more
+// than before, and frees the segments before it; with all set also the one being
+// written, if all of it is. An error says that some could not be freed.
+func (s *spool) delivered(position uint64, rows int, all bool) error {
+	s.done, s.rows = max(s.done, position), s.rows-rows
 	if n := len(s.segments); all && s.last <= s.done && n > 0 && s.segments[n-1].size > 0 {
 		g, err := s.openSegment(s.last)
 		if err != nil {
@@ -313,10 +314,13 @@ func (s *spool) delivered(position uint64, all bool) error {
 	}
 	for len(s.segments) > 1 && s.segments[0].last <= s.done {
 		g := s.segments[0]
-		if err := errors.Join(g.file.Close(), os.Remove(g.name)); err != nil {
-			return err
+		if err := os.Remove(g.name); err != nil {
+			return err // it stays open, and is tried again
 		}
 		s.segments = s.segments[1:]
+		if err := g.file.Close(); err != nil {
+			return err
+		}
 	}
 	name := filepath.Join(s.dir, spoolDeliveredFile)
 	if os.WriteFile(name+".tmp", []byte(strconv.FormatUint(s.done, 10)+"\n"), 0o600) == nil {
