@@ -164,8 +164,10 @@ func (p *pipeline) openAlertSinks(ctx context.Context, log string) (err error) {
 			return err
 		}
 	}
-	a.targets, err = p.startTargets(ctx, p.settings)
-	return err
+	if a.targets, err = p.startTargets(ctx, p.settings); err != nil {
+		return err
+	}
+	return a.targets.RemoveOthers(ctx)
 }
 
 // startTargets begins to tell those whom the settings name.

@@ -90,6 +90,9 @@ func (p *pipeline) takeOver(ctx context.Context, settings fileConfig, position e
 	}
 	p.alerts.targets.Stop()
 	p.alerts.targets, p.alerts.history, p.settings = targets, history, settings
+	if err := targets.RemoveOthers(ctx); err != nil { // the next start tries again
+		p.log.Warn("reloaded, but", "error", err)
+	}
 	return changed, nil
 }
 

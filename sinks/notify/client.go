@@ -43,7 +43,7 @@ var special = []netip.Prefix{
 
 // public reports whether an address belongs to the public internet.
 func public(a netip.Addr) bool {
-	a = a.Unmap()
+	a = a.Unmap().WithZone("") // a prefix contains no address with a zone
 	if !a.IsValid() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
 		return false
 	}

@@ -252,13 +252,47 @@ func TestWebhookWantsItsRulesAndNotTheOldOnes(t *testing.T) {
 	}
 }
 
+// A webhook whose queue somebody has removed must say so.
+func TestAQueueThatIsGoneShows(t *testing.T) {
+	_, js := broker(t)
+	said := make(said, 100)
+	c := Config{Webhooks: []Webhook{{Name: "ops", URL: "https://example.com"}}}
+	targets, err := Start(t.Context(), js, "GQL_ALERTS", c, slog.New(slog.NewTextHandler(said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer targets.Close()
+	if err := js.DeleteConsumer(t.Context(), "GQL_ALERTS", consumerName("ops")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case line := <-said:
+		if s := targets.Stats()[0]; !strings.Contains(line, "its queue cannot be read") || !strings.Contains(s.Error, "cannot be read") {
+			t.Errorf("it says %q, stats %+v", line, s)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it says nothing")
+	}
+}
+
+// said gets what is logged, a line at a time.
+type said chan string
+
+func (s said) Write(p []byte) (int, error) {
+	s <- string(p)
+	return len(p), nil
+}
+
 // Consumers of targets that are not configured any more would hold messages for
 // ever.
 func TestForgottenWebhooksAreRemoved(t *testing.T) {
 	_, js := broker(t)
 	a, b := Webhook{Name: "a", URL: "https://example.com"}, Webhook{Name: "b b", URL: "https://example.com"}
 	start(t, js, Config{Webhooks: []Webhook{a, b}}).Close()
-	start(t, js, Config{Webhooks: []Webhook{b}}).Close()
+	only := start(t, js, Config{Webhooks: []Webhook{b}})
+	if err := only.RemoveOthers(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	stream, err := js.Stream(t.Context(), "GQL_ALERTS")
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +312,7 @@ func TestOnlyPublicAddressesAreDialled(t *testing.T) {
 	for text, want := range map[string]bool{
 		"127.0.0.1": false, "10.1.2.3": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false,
 		"0.0.0.0": false, "100.64.0.1": false, "255.255.255.255": false, "224.0.0.1": false, "198.18.0.1": false,
-		"::1": false, "::": false, "fe80::1": false, "fc00::1": false, "fec0::1": false, "ff02::1": false,
+		"::1": false, "::": false, "fe80::1": false, "fc00::1": false, "fec0::1": false, "fec0::1%eth0": false, "ff02::1": false,
 		"::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false,
 		"8.8.8.8": true, "1.1.1.1": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true,
 	} {

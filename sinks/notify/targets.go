@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type counters struct {
 	mu       sync.Mutex
 	outcomes map[string]uint64
 	last     string // error of the last attempt; empty when it went well
+	broken   string // why the queue cannot be read; empty: it can
 	depth    atomic.Uint64
 }
 
@@ -51,18 +53,31 @@ func (c *counters) count(outcome string, err error) {
 	}
 }
 
+// reads notes whether the queue can be read, and reports whether that is news.
+func (c *counters) reads(err error) bool {
+	text := ""
+	if err != nil {
+		text = "the queue cannot be read: " + err.Error()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.broken
+	c.broken = text
+	return text != before
+}
+
 // Stats are the figures of one target.
 type Stats struct {
 	Name     string // webhook/NAME or alertmanager/NAME
 	Outcomes map[string]uint64
 	Depth    uint64 // transitions that wait, or alerts that are told
-	Error    string // of the last attempt
+	Error    string // of the last attempt, or why there is none
 }
 
 func (c *counters) stats(name string) Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Stats{Name: name, Outcomes: map[string]uint64{}, Depth: c.depth.Load(), Error: c.last}
+	s := Stats{Name: name, Outcomes: map[string]uint64{}, Depth: c.depth.Load(), Error: cmp.Or(c.broken, c.last)}
 	for outcome, n := range c.outcomes {
 		s.Outcomes[outcome] = n
 	}
@@ -74,6 +89,7 @@ func (c *counters) stats(name string) Stats {
 type Targets struct {
 	hooks    []*hook
 	managers []*manager
+	stream   jetstream.Stream
 	stop     chan struct{}
 	cancel   context.CancelFunc
 	wait     sync.WaitGroup
@@ -81,8 +97,7 @@ type Targets struct {
 }
 
 // Start begins to deliver what is in the stream of alerts, from where each webhook
-// was, and what Set says. Consumers of webhooks that are not configured any more are
-// removed, with what they had not delivered.
+// was, and what Set says.
 func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Config, log *slog.Logger) (*Targets, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -91,7 +106,7 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 	if err != nil {
 		return nil, fmt.Errorf("notify: stream %s: %w", streamName, err)
 	}
-	t := &Targets{stop: make(chan struct{})}
+	t := &Targets{stream: stream, stop: make(chan struct{})}
 	for _, m := range c.Alertmanagers {
 		opened, err := openManager(m, c.Link, log)
 		if err != nil {
@@ -99,17 +114,12 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 		}
 		t.managers = append(t.managers, opened)
 	}
-	kept := map[string]bool{}
 	for _, w := range c.Webhooks {
 		opened, err := openHook(ctx, stream, w, log)
 		if err != nil {
 			return nil, err
 		}
 		t.hooks = append(t.hooks, opened)
-		kept[consumerName(w.Name)] = true
-	}
-	if err := removeOthers(ctx, stream, kept); err != nil {
-		return nil, fmt.Errorf("notify: stream %s: %w", streamName, err)
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.cancel = cancel
@@ -120,6 +130,19 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 		t.wait.Go(func() { m.run(running, t.stop) })
 	}
 	return t, nil
+}
+
+// RemoveOthers removes the queues of webhooks that are not configured any more, with
+// what they had not delivered: once it is sure that these targets are the ones.
+func (t *Targets) RemoveOthers(ctx context.Context) error {
+	kept := map[string]bool{}
+	for _, h := range t.hooks {
+		kept[consumerName(h.config.Name)] = true
+	}
+	if err := removeOthers(ctx, t.stream, kept); err != nil {
+		return fmt.Errorf("notify: queues of former webhooks: %w", err)
+	}
+	return nil
 }
 
 // removeOthers deletes the consumers of webhooks but those named.

@@ -98,11 +98,16 @@ func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
 		message, err := h.next(ctx, stop, closing)
 		switch {
 		case err == nil:
+			h.reads(nil)
 			h.deliver(ctx, message)
 		case closing:
 			return
 		case quiet(err):
+			h.reads(nil)
 		default:
+			if h.reads(err) {
+				h.log.Warn("webhook: its queue cannot be read", "webhook", h.config.Name, "error", err)
+			}
 			pause(ctx, stop, brokenWait)
 		}
 		h.measure(ctx)
