@@ -63,7 +63,7 @@ func (e *Engine) Configure(c Config) error {
 
 // index forgets which rules are about which community, to be matched anew.
 func (e *Engine) index() {
-	e.of, e.there = map[string][]*alert{}, map[string][]*alert{}
+	e.of, e.there, e.dropped = map[string][]*alert{}, map[string][]*alert{}, 0
 	for _, a := range e.list {
 		if a.rule != nil {
 			e.there[a.Community] = append(e.there[a.Community], a)

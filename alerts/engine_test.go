@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -337,6 +338,26 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 		}
 		if again, err2 := ParseCondition(c.String()); err == nil && (err2 != nil || again != c) {
 			t.Errorf("%q reads back as %+v, %v", text, again, err2)
+		}
+	}
+}
+
+// What there is no room for must be counted once, not again with every reload.
+func TestAlertsWithoutRoomAreCountedOnce(t *testing.T) {
+	const over = 10
+	r := rule(t, "point > 0.5", func(r *Rule) { r.Communities = nil })
+	s := begin(t, r)
+	var list []quant.Estimate
+	for i := range AlertsMax + over {
+		list = append(list, record(fmt.Sprintf("c%06d", i), 0.1, 0.01, 0))
+	}
+	for second := range int64(2) {
+		s.want(second, list)
+		if n := s.engine.Dropped(); n != over {
+			t.Errorf("%d are counted, want %d", n, over)
+		}
+		if err := s.engine.Configure(config(r)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
