@@ -35,7 +35,8 @@ func (p *pipeline) tellAlerts(transitions []alerts.Transition) {
 	p.page.AddTransitions(transitions)
 }
 
-// seedAlerts gives the page the last transitions that are stored.
+// seedAlerts gives the page the last transitions that are stored, but for those that
+// the run comes to again.
 func (p *pipeline) seedAlerts(ctx context.Context) error {
 	stream, err := p.broker.js.Stream(ctx, ingest.DefaultStreamNames().Alerts)
 	if err != nil {
@@ -49,7 +50,7 @@ func (p *pipeline) seedAlerts(ctx context.Context) error {
 			break // trimmed meanwhile; the page does without
 		}
 		var t alerts.Transition
-		if json.Unmarshal(m.Data, &t) == nil {
+		if json.Unmarshal(m.Data, &t) == nil && t.Position <= uint64(p.core.Position()) {
 			list = append(list, t)
 		}
 	}

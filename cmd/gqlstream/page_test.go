@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gqlstream/alerts"
 	"gqlstream/quant"
 )
 
@@ -106,5 +107,20 @@ func TestAPageFindsAFreePort(t *testing.T) {
 	p := restarted(t, state, config, taken.Addr().String())
 	if p.taken != taken.Addr().String() || p.page.Addr().String() == p.taken {
 		t.Errorf("the page is at %v, taken is %q", p.page.Addr(), p.taken)
+	}
+}
+
+// A run that begins before its last alerts comes to them again: until then the page
+// must not have them.
+func TestThePageHasAlertsOnce(t *testing.T) {
+	state, config, _ := savedState(t, 7)
+	stored := len(alertsOf(t, state))
+	removeCheckpoints(t, state, 1)
+	p := restarted(t, state, config, "127.0.0.1:0")
+	var answer struct{ Transitions []alerts.Transition }
+	fetch(t, p, "/api/v1/alerts", &answer)
+	n := len(answer.Transitions)
+	if n == 0 || n == stored || answer.Transitions[0].Position > uint64(p.core.Position()) {
+		t.Errorf("the run begins after %d, the page has %d alerts of %d", p.core.Position(), n, stored)
 	}
 }
