@@ -18,10 +18,10 @@ const pageNamed = 5
 // a graph of its own. Vertices are named only where no privacy floor holds.
 func (p *pipeline) explain(ctx context.Context, asked web.ExplainQuery) (*quant.Explanation, error) {
 	e := &explainer{
-		config: p.config, classes: p.settings.Classes, checkpoints: p.settings.State,
+		config: p.config, classes: p.begun.Classes, checkpoints: p.begun.State,
 		tell: func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) },
 	}
-	if err := e.readStream(p.broker, &p.settings); err != nil {
+	if err := e.readStream(p.broker, &p.begun); err != nil {
 		return nil, err
 	}
 	q := explainQuery{community: asked.Community, method: asked.Method, membersMin: p.config.MembersMin}

@@ -22,7 +22,8 @@ import (
 
 // pipeline is one source, one core and the sinks.
 type pipeline struct {
-	settings   fileConfig
+	settings   fileConfig // the loop's: a reload replaces them
+	begun      fileConfig // the settings at the start, for any goroutine
 	config     incremental.Config
 	log        *slog.Logger
 	broker     *broker
@@ -67,7 +68,7 @@ type runStats struct {
 
 // openPipeline connects, checks the streams and builds everything that run needs.
 func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (p *pipeline, err error) {
-	p = &pipeline{settings: settings, log: o.log, stats: runStats{byReason: map[event.Reason]uint64{}}}
+	p = &pipeline{settings: settings, begun: settings, log: o.log, stats: runStats{byReason: map[event.Reason]uint64{}}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
