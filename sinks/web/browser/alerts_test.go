@@ -51,6 +51,7 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		p.until("the alert", `document.querySelector(".alerts-page").innerText.includes("low 0.61; low > 0.6")`)
 		p.until("the target", `document.querySelector(".alerts-page").innerText.includes("the answer is 503")`)
 		p.fits()
+		p.until("the community in view", `document.querySelector('.alerts-page a[href="#/c/alpha"]').getBoundingClientRect().right <= innerWidth`)
 		p.shot("alerts-" + look.name)
 		p.do(chromedp.Click(`.alerts-page a[href="#/c/alpha"]`))
 		p.until("the banner", `document.querySelector(".banner:not([hidden])")?.innerText.includes("majority-lost fires for no")`)

@@ -176,7 +176,7 @@ func (d *demo) status() web.Status {
 			Position: d.position - d.position%50_000, At: time.Now().Add(-38 * time.Second), Took: 412 * time.Millisecond,
 			Bytes: 188 << 20,
 		},
-		Graph: web.Graph{Vertices: 168_114, Edges: 6_797_557, Labels: 8_420, Predictions: 161_002},
+		Graph: web.Graph{Vertices: 168_114, Edges: 6_797_557},
 	}
 }
 

@@ -11,13 +11,13 @@ const labelMost = 28;
 export function alertsPage() {
   const active = h("tbody"), past = h("tbody"), rules = h("tbody"), targets = h("tbody");
   const notice = h("p", { class: "note", hidden: true });
-  const table = (title, heads, body, empty) => {
+  const table = (title, heads, body, empty, kind = "") => {
     const note = h("p", { class: "quiet" }, empty);
-    const grid = h("table", {}, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body);
+    const grid = h("table", { class: kind }, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body);
     return { card: h("div", { class: "card scroll" }, h("h2", {}, title), grid, note), note, grid };
   };
-  const now = table("Firing and pending", ["State", "Rule", "Community", "Class", "Since", "Share", "Now"], active, "Nothing fires.");
-  const before = table("Began and ended", ["State", "Rule", "Community", "Class", "Log time", "Why"], past, "Nothing has happened since the start.");
+  const now = table("Firing and pending", ["State", "Rule", "Community", "Class", "Since", "Share", "Now"], active, "Nothing fires.", "stack");
+  const before = table("Began and ended", ["State", "Rule", "Community", "Class", "Log time", "Why"], past, "Nothing has happened since the start.", "stack");
   const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "Suppressed", "No data"], rules, "No rules are configured.");
   const told = table("Who is told", ["Target", "Queue", "Attempts", "Last error"], targets, "Nobody is told; see notify in the configuration.");
   const el = h("section", { class: "alerts-page" }, h("div", { class: "bar-tools" }, h("h1", {}, "Alerts")), notice,
