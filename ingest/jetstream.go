@@ -180,7 +180,7 @@ func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
 		s.held = nil
 		return m, nil
 	}
-	if s.until > 0 && s.tail.identity.Position >= s.until {
+	if s.until > 0 && max(s.tail.identity.Position, s.cutter.last) >= s.until {
 		return stored{}, io.EOF
 	}
 	return s.tail.next(ctx)
