@@ -165,7 +165,7 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	switch {
 	case err == nil:
 		h.count(outcomeDelivered, nil)
-		_ = m.Ack() // one that is lost makes the receiver get it twice, with its id
+		h.acknowledge(ctx, m)
 	case ctx.Err() != nil:
 		_ = m.Nak()
 	case now.Sub(meta.Timestamp) > h.config.RetryFor:
@@ -175,6 +175,18 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 		h.log.Warn("webhook: will be tried again", "webhook", h.config.Name, "id", t.ID, "try", meta.NumDelivered, "error", err)
 		_ = m.NakWithDelay(backoff(meta.NumDelivered))
 	}
+}
+
+// ackWaitMax bounds how long the broker may take to say that it has an acknowledgement.
+const ackWaitMax = 5 * time.Second
+
+// acknowledge waits until the broker knows that a message was delivered, so that what is
+// measured next no longer counts it. One that is lost makes the receiver get the message
+// twice, with its id.
+func (h *hook) acknowledge(ctx context.Context, m jetstream.Msg) {
+	ctx, cancel := context.WithTimeout(ctx, ackWaitMax)
+	defer cancel()
+	_ = m.DoubleAck(ctx)
 }
 
 // send makes one signed request.
