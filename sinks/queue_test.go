@@ -189,6 +189,7 @@ func TestQueueIsExactAcrossRestarts(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
 			rng, k, dir := rand.New(rand.NewPCG(seed, 3)), &keeper{}, t.TempDir()
+			faults := rand.New(rand.NewPCG(seed, 4)) // of the queue's goroutine
 			const n = 200
 			for position, run := uint64(0), 0; position < n; run++ {
 				k.set(nil)
@@ -197,7 +198,7 @@ func TestQueueIsExactAcrossRestarts(t *testing.T) {
 					t.Fatalf("seed %d: the spool ends at %d, a checkpoint is at %d", seed, q.Last(), position)
 				}
 				k.set(func() error {
-					if rng.IntN(6) == 0 {
+					if faults.IntN(6) == 0 {
 						return errAway
 					}
 					return nil
