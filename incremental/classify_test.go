@@ -3,7 +3,6 @@ package incremental
 import (
 	"cmp"
 	"maps"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -35,10 +34,7 @@ func TestDerivedPredictionsEqualRecount(t *testing.T) {
 		})
 		config := classified(stream.Config.Classes, name)
 		config.Windows = windowsOf(seed / 2)
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		outside := map[event.ID]says{}
 		for i := range 14 {
 			batch := stream.Next()
@@ -107,29 +103,7 @@ func TestRestoredClassifierGoesOnBitForBit(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%3 == 0, Erase: true, TTL: true})
 		config := classified(stream.Config.Classes, classifier.Names[seed%2])
 		config.Windows = windowsOf(seed / 2)
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 20 {
-			batch := stream.Next()
-			batch.Checkpoint = i%3 == 2
-			if result := core.Step(batch); !result.Vacuumed {
-				continue
-			}
-			twin := restored(t, seed, core, config)
-			for range 3 {
-				next := stream.Next()
-				a, b := core.Step(next), twin.Step(next)
-				if diff := gocmp.Diff(a.Estimates, b.Estimates); diff != "" {
-					t.Fatalf("seed %d batch %d: without (-) and with a restart (+):\n%s", seed, i, diff)
-				}
-				samePredictions(t, seed, core, twin)
-			}
-			core.Close()
-			core = twin
-		}
-		core.Close()
+		restarts{batches: 30, every: 3}.leaveNoTrace(t, seed, stream, config)
 	}
 }
 
@@ -146,15 +120,7 @@ func samePredictions(t *testing.T, seed uint64, a, b *Core) {
 // one processor and on several.
 func TestClassifiersDoNotDependOnProcessors(t *testing.T) {
 	for seed := range uint64(10) {
-		choose := func(c *Config) { c.Classifier = classifier.Names[seed%2] }
-		before := runtime.GOMAXPROCS(1)
-		one := replayed(t, seed, 15, choose)
-		runtime.GOMAXPROCS(4)
-		four := replayed(t, seed, 15, choose)
-		runtime.GOMAXPROCS(before)
-		if diff := gocmp.Diff(one, four); diff != "" {
-			t.Fatalf("seed %d: GOMAXPROCS 1 (-) against 4 (+):\n%s", seed, diff)
-		}
+		sameOnProcessors(t, seed, 15, func(c *Config) { c.Classifier = classifier.Names[seed%2] })
 	}
 }
 
@@ -165,14 +131,8 @@ func TestWarmClassifierEqualsCold(t *testing.T) {
 	for seed := range uint64(100) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: true, Erase: true})
 		config := classified(stream.Config.Classes, classifier.Names[seed%2])
-		warm, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cold, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		warm := newCore(t, config)
+		cold := newCore(t, config)
 		for i := range 15 {
 			batch := stream.Next()
 			last := i == 14

@@ -25,18 +25,13 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{Vertices: 30})
 		config := allMethods(stream.Config.Classes)
 		config.Classifier = []string{"", classifier.EnqName, classifier.DiffusionName}[seed%3]
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		straight := config
+		var err error
 		if straight.Communities, err = parseCommunities(json.RawMessage(configureAll)); err != nil {
 			t.Fatal(err)
 		}
-		twin, err := New(straight)
-		if err != nil {
-			t.Fatal(err)
-		}
+		twin := newCore(t, straight)
 		for i := range 12 {
 			batch := stream.Next()
 			if i == 6 {
@@ -91,10 +86,7 @@ func TestBadConfigureIsRefused(t *testing.T) {
 		`{"communities":[{"name":"a","ego":{"root":"x"}}]}`, `{"communities":[{"name":"a","ego":{"root":-1,"hops":1}}]}`,
 		`{"communities":[{"name":"a","ego":{"root":"x","hops":1},"everyone":true}]}`, `{"communities":[{"name":"a","ego":{"hops":1}}]}`,
 	} {
-		core, err := New(allMethods(2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, allMethods(2))
 		before := core.View().Communities()
 		result := core.Step(&event.Batch{First: 1, Last: 1, Controls: []event.Control{
 			{Op: event.Configure, Config: json.RawMessage(config), Position: 1},

@@ -28,10 +28,7 @@ func decayed(t *testing.T, seed uint64, halfLife time.Duration, at func(i int, l
 	stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0})
 	config := allMethods(stream.Config.Classes)
 	config.HalfLife, config.Engine = halfLife, EnginePrimal
-	core, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	core := newCore(t, config)
 	t.Cleanup(core.Close)
 	var estimates []quant.Estimate
 	labels := 0

@@ -3,7 +3,6 @@ package incremental
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -47,15 +46,9 @@ func TestDualAgreesWithPrimal(t *testing.T) {
 		if seed%3 == 0 {
 			config.refreshEarned = 1 // hardly any
 		}
-		dual, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dual := newCore(t, config)
 		config.Engine = EnginePrimal
-		primal, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		primal := newCore(t, config)
 		for i := range 12 {
 			batch := stream.Next()
 			result := dual.Step(batch)
@@ -95,8 +88,8 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 			if cells[0] == nil {
 				continue
 			}
-			if diff := cmp.Diff(cells[1].N, cells[0].N); diff != "" {
-				t.Fatalf("%s: N of kind %d: %s", where, kind, diff)
+			if !slices.Equal(cells[1].N, cells[0].N) {
+				t.Fatalf("%s: N of kind %d: %v, primal %v", where, kind, cells[0].N, cells[1].N)
 			}
 			for z, x := range cells[0].A1 {
 				// a coarse cell is a sum of at most K fine ones, each within the certificate
@@ -126,10 +119,7 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 		var cores [2]*Core
 		for i, engine := range []string{EnginePrimal, EngineDual} {
 			config.Engine = engine
-			core, err := New(config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			core := newCore(t, config)
 			defer core.Close()
 			cores[i] = core
 		}
@@ -176,45 +166,16 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 		if seed%2 == 1 {
 			config.refreshEarned = float64(10 + 100*seed)
 		}
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 20 {
-			batch := stream.Next()
-			batch.Checkpoint = i%4 == 3
-			if result := core.Step(batch); !result.Vacuumed {
-				continue
-			}
-			twin := restored(t, seed, core, config)
-			for range 2 {
-				next := stream.Next()
-				a, b := core.Step(next), twin.Step(next)
-				if diff := cmp.Diff(a.Estimates, b.Estimates); diff != "" {
-					t.Fatalf("seed %d batch %d: without (-) and with a restart (+):\n%s", seed, i, diff)
-				}
-			}
-			core.Close()
-			core = twin
-		}
-		core.Close()
+		restarts{batches: 28, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}
 }
 
 // A core with a dual must give the same bits on one processor and on several.
 func TestDualDoesNotDependOnProcessors(t *testing.T) {
 	for seed := range uint64(20) {
-		change := func(c *Config) {
+		sameOnProcessors(t, seed, 20, func(c *Config) {
 			c.Engine = EngineDual
 			c.refreshEarned = float64(seed%2) * 500
-		}
-		before := runtime.GOMAXPROCS(1)
-		one := replayed(t, seed, 20, change)
-		runtime.GOMAXPROCS(4)
-		four := replayed(t, seed, 20, change)
-		runtime.GOMAXPROCS(before)
-		if diff := cmp.Diff(one, four); diff != "" {
-			t.Fatalf("seed %d: GOMAXPROCS 1 (-) against 4 (+):\n%s", seed, diff)
-		}
+		})
 	}
 }

@@ -25,10 +25,7 @@ func TestErasuresBringTwoCheckpoints(t *testing.T) {
 	} {
 		config := allMethods(2)
 		config.VacuumEvery = c.every
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		var got []int
 		for second := range 901 {
 			b := &event.Batch{First: event.Position(second + 1), Last: event.Position(second + 1)}
@@ -69,10 +66,7 @@ func TestErasedVertexLeavesNoTrace(t *testing.T) {
 		if seed%3 == 0 {
 			config.Classifier = "enq"
 		}
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		id := event.ParseID(name)
 		for i := range 16 {
 			b := stream.Next()

@@ -18,10 +18,7 @@ func TestLayeredKernelsFollow(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0})
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Kernel = []string{diffusion.Truncated, diffusion.Lazy}[seed%2]
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		for i := range 12 {
 			core.Step(stream.Next())
 			if err := checkCore(core); err != nil {

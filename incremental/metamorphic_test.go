@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"math"
+	"reflect"
 	"runtime"
 	"testing"
 
@@ -20,10 +21,7 @@ func replayed(t *testing.T, seed uint64, batches int, change func(*Config)) []qu
 	if change != nil {
 		change(&config)
 	}
-	core, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	core := newCore(t, config)
 	defer core.Close()
 	var all []quant.Estimate
 	for range batches {
@@ -36,14 +34,18 @@ func replayed(t *testing.T, seed uint64, batches int, change func(*Config)) []qu
 // on several.
 func TestEstimatesDoNotDependOnProcessors(t *testing.T) {
 	for seed := range uint64(40) {
-		before := runtime.GOMAXPROCS(1)
-		one := replayed(t, seed, 20, nil)
-		runtime.GOMAXPROCS(4)
-		four := replayed(t, seed, 20, nil)
-		runtime.GOMAXPROCS(before)
-		if diff := cmp.Diff(one, four); diff != "" {
-			t.Fatalf("seed %d: GOMAXPROCS 1 (-) against 4 (+):\n%s", seed, diff)
-		}
+		sameOnProcessors(t, seed, 20, nil)
+	}
+}
+
+// sameOnProcessors replays the log of a seed on one processor and on four.
+func sameOnProcessors(t *testing.T, seed uint64, batches int, change func(*Config)) {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	one := replayed(t, seed, batches, change)
+	runtime.GOMAXPROCS(4)
+	if four := replayed(t, seed, batches, change); !reflect.DeepEqual(one, four) {
+		t.Fatalf("seed %d: GOMAXPROCS 1 (-) against 4 (+):\n%s", seed, cmp.Diff(one, four))
 	}
 }
 
@@ -53,14 +55,8 @@ func TestEstimatesDoNotDependOnProcessors(t *testing.T) {
 func TestWarmEqualsCold(t *testing.T) {
 	for seed := range uint64(300) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: true, Erase: true, TTL: seed%2 == 0})
-		warm, err := New(allMethods(stream.Config.Classes))
-		if err != nil {
-			t.Fatal(err)
-		}
-		cold, err := New(allMethods(stream.Config.Classes))
-		if err != nil {
-			t.Fatal(err)
-		}
+		warm := newCore(t, allMethods(stream.Config.Classes))
+		cold := newCore(t, allMethods(stream.Config.Classes))
 		for i := range 15 {
 			batch := stream.Next()
 			last := i == 14

@@ -21,10 +21,7 @@ func TestEstimatesReadOneModelVersion(t *testing.T) {
 	for seed := range uint64(60) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, TTL: true, RollOuts: true, Vertices: 12})
 		config := allMethods(stream.Config.Classes)
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		log := []*event.Batch{everyVertex(stream)}
 		core.Step(log[0])
 		said := map[string]map[event.ID]event.Prediction{} // by version: the last that is not older than a switch
@@ -104,10 +101,7 @@ func compareWithAlone(t *testing.T, seed uint64, batch int, config Config, log [
 	published []event.Prediction, got []quant.Estimate,
 ) {
 	t.Helper()
-	alone, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	alone := newCore(t, config)
 	defer alone.Close()
 	var want []quant.Estimate
 	for i, b := range log {

@@ -89,10 +89,7 @@ func TestChangesOfEngineLeaveNoTrace(t *testing.T) {
 		if seed%3 == 0 {
 			config.changeMin, config.stallMax = 1e9, 1 // a single new community is a crowd
 		}
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		for i := range 20 {
 			batch := stream.Next()
 			batch.Checkpoint = i%4 == 3

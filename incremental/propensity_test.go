@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/mat"
 
 	"gqlstream/graphstore"
@@ -26,10 +25,7 @@ func TestDensityWeightsEqualTheirDefinition(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0})
 		config := withDensity(allMethods(stream.Config.Classes))
 		config.Tolerance = 1e-9
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		for i := range 10 {
 			batch := stream.Next()
 			batch.Emit = batch.Emit || i == 4
@@ -122,28 +118,7 @@ func TestRestoredDensityGoesOnBitForBit(t *testing.T) {
 	for seed := range uint64(24) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
 		config := withDensity(classified(stream.Config.Classes, []string{"", "enq", "diffusion"}[seed%3]))
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 16 {
-			batch := stream.Next()
-			batch.Checkpoint = i%4 == 3
-			if result := core.Step(batch); !result.Vacuumed {
-				continue
-			}
-			twin := restored(t, seed, core, config)
-			for range 3 {
-				next := stream.Next()
-				a, b := core.Step(next), twin.Step(next)
-				if diff := cmp.Diff(a.Estimates, b.Estimates); diff != "" {
-					t.Fatalf("seed %d batch %d: without (-) and with a restart (+):\n%s", seed, i, diff)
-				}
-			}
-			core.Close()
-			core = twin
-		}
-		core.Close()
+		restarts{batches: 24, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}
 }
 

@@ -21,6 +21,8 @@ func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
 		config.Estimates = []quant.Options{quant.DefaultOptions()}
 		config.Estimates[0].Method = quant.SISNACC
 		warm, cold := newCore(t, config), newCore(t, config)
+		defer warm.Close()
+		defer cold.Close()
 		islands, cut := twoIslands()
 		feed(warm, islands, true)
 		last := feed(warm, cut, true)
@@ -35,16 +37,6 @@ func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
 			t.Errorf("%s: followed %v, begun %v", engine, last[0].Prevalence, first[0].Prevalence)
 		}
 	}
-}
-
-func newCore(t *testing.T, config Config) *Core {
-	t.Helper()
-	core, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(core.Close)
-	return core
 }
 
 // feed steps the core through a copy of the batch.

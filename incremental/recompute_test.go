@@ -35,6 +35,16 @@ func allMethods(classes int) Config {
 	return config
 }
 
+// newCore returns a core, which the caller closes.
+func newCore(t testing.TB, config Config) *Core {
+	t.Helper()
+	core, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return core
+}
+
 // withRules adds communities by expression and of an ego network to a configuration,
 // for one seed in four: each community costs every step of a test.
 func withRules(seed uint64, config Config) Config {
@@ -60,10 +70,7 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Windows = windowsOf(seed / 5)
 		config.HalfLife = halfLifeOf(seed / 7)
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		core := newCore(t, config)
 		for i := range 12 {
 			batch := stream.Next()
 			result := core.Step(batch)

@@ -51,10 +51,7 @@ func BenchmarkRestart(b *testing.B) {
 // grown returns a warm core over a random graph with ten edges a vertex.
 func grown(b *testing.B, config Config, edges int) *Core {
 	b.Helper()
-	core, err := New(config)
-	if err != nil {
-		b.Fatal(err)
-	}
+	core := newCore(b, config)
 	r := rand.New(rand.NewPCG(1, 29))
 	vertices := edges / 10
 	id := func() event.ID { return event.NumberID(r.Uint64N(uint64(vertices))) }

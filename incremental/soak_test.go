@@ -107,10 +107,7 @@ func TestSoakDoesNotGrow(t *testing.T) {
 	config.VacuumEvery = 5 * time.Second
 	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	config.Allocator = checked
-	core, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	core := newCore(t, config)
 	log := &soakLog{rand: rand.New(rand.NewPCG(1, 17)), next: 1, now: event.Time(time.Hour)}
 	var batch event.Batch
 	var first, worst, last soakMark // each after a save

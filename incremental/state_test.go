@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"bytes"
+	"reflect"
 	"testing"
 	"time"
 
@@ -21,27 +22,37 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 		config.Kernel = kernels[seed%uint64(len(kernels))]
 		config.Windows = windowsOf(seed)
 		config.HalfLife = halfLifeOf(seed)
-		core, err := New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 20 {
-			batch := stream.Next()
-			batch.Checkpoint = i%4 == 3
-			if result := core.Step(batch); !result.Vacuumed {
-				continue
-			}
-			twin := restored(t, seed, core, config)
-			next := stream.Next()
-			a, b := core.Step(next), twin.Step(next)
-			if diff := cmp.Diff(a.Estimates, b.Estimates); diff != "" {
-				t.Fatalf("seed %d batch %d: without (-) and with a restart (+):\n%s", seed, i, diff)
-			}
-			core.Close()
-			core = twin // the next checkpoints are of restored cores
-		}
-		core.Close()
+		restarts{batches: 20, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}
+}
+
+// restarts is a history of so many batches that is stopped, and restored from a
+// checkpoint, after every few of them.
+type restarts struct{ batches, every int }
+
+// leaveNoTrace holds a core that never stops against one that is restored, from what
+// it saved, at every checkpoint: estimates, predictions and saved bytes must be the same.
+func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream *eventtest.Stream, config Config) {
+	t.Helper()
+	core, twin := newCore(t, config), newCore(t, config)
+	for i := range r.batches {
+		batch := stream.Next()
+		batch.Checkpoint = i%r.every == r.every-1
+		a, b := core.Step(batch), twin.Step(batch)
+		if !reflect.DeepEqual(a.Estimates, b.Estimates) || a.Engine != b.Engine {
+			t.Fatalf("seed %d batch %d: %s without (-) and %s with restarts (+):\n%s",
+				seed, i, a.Engine, b.Engine, cmp.Diff(a.Estimates, b.Estimates))
+		}
+		samePredictions(t, seed, core, twin)
+		if a.Vacuumed {
+			state := saved(t, seed, core)
+			sameState(t, seed, state, saved(t, seed, twin))
+			twin.Close()
+			twin = restore(t, seed, state, config)
+		}
+	}
+	core.Close()
+	twin.Close()
 }
 
 // windowsOf returns windows that some batches of an eventtest history are longer
@@ -57,54 +68,66 @@ func windowsOf(seed uint64) graphstore.Windows {
 // the same.
 func restored(t *testing.T, seed uint64, core *Core, config Config) *Core {
 	t.Helper()
-	saved, err := core.Save()
+	state := saved(t, seed, core)
+	twin := restore(t, seed, state, config)
+	sameState(t, seed, state, saved(t, seed, twin))
+	return twin
+}
+
+func saved(t *testing.T, seed uint64, core *Core) []Section {
+	t.Helper()
+	state, err := core.Save()
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
+	return state
+}
+
+func restore(t *testing.T, seed uint64, state []Section, config Config) *Core {
+	t.Helper()
+	core, err := Restore(config, sectionsOf(state, ""))
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	return core
+}
+
+// sectionsOf returns the sections of a state by name, but for one.
+func sectionsOf(state []Section, without string) map[string][]byte {
 	sections := map[string][]byte{}
-	for _, s := range saved {
-		sections[s.Name] = s.Data
-	}
-	twin, err := Restore(config, sections)
-	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	again, err := twin.Save()
-	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	for i, section := range saved {
-		if again[i].Name != section.Name || !bytes.Equal(again[i].Data, section.Data) {
-			t.Fatalf("seed %d: section %s differs when it is saved after a restore", seed, section.Name)
+	for _, s := range state {
+		if s.Name != without {
+			sections[s.Name] = s.Data
 		}
 	}
-	return twin
+	return sections
+}
+
+// sameState checks that two states are the same bytes.
+func sameState(t *testing.T, seed uint64, a, b []Section) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Fatalf("seed %d: %d sections, and %d after a restart", seed, len(a), len(b))
+	}
+	for i, section := range a {
+		if b[i].Name != section.Name || !bytes.Equal(b[i].Data, section.Data) {
+			t.Fatalf("seed %d: section %s is saved as other bytes after a restart", seed, section.Name)
+		}
+	}
 }
 
 // A state that lacks a part must be refused, whichever part it is.
 func TestIncompleteStateIsRefused(t *testing.T) {
 	stream := eventtest.New(1, eventtest.Config{})
 	config := allMethods(stream.Config.Classes)
-	core, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	core := newCore(t, config)
 	defer core.Close()
 	batch := stream.Next()
 	batch.Emit, batch.Checkpoint = true, true
 	core.Step(batch)
-	saved, err := core.Save()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, missing := range saved {
-		sections := map[string][]byte{}
-		for _, s := range saved {
-			if s.Name != missing.Name {
-				sections[s.Name] = s.Data
-			}
-		}
-		if twin, err := Restore(config, sections); err == nil {
+	state := saved(t, 1, core)
+	for _, missing := range state {
+		if twin, err := Restore(config, sectionsOf(state, missing.Name)); err == nil {
 			twin.Close()
 			t.Errorf("a state without %s was restored", missing.Name)
 		}
