@@ -63,6 +63,12 @@ type alert struct {
 
 	rule *Rule // nil: Gone
 	at   int   // of the rule among the rules
+
+	named struct{ pipeline, alert string } // its identity, once computed
+	last  struct {                         // the newest transition's
+		position uint64
+		id       string
+	}
 }
 
 const dueNever = math.MaxInt64
@@ -169,9 +175,16 @@ func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 // transition describes the alert as it enters a state.
 func (a *alert) transition(c *Config, state State, position uint64, now int64) Transition {
 	class := c.Classes[a.Class]
+	if a.named.alert == "" || a.named.pipeline != c.Pipeline {
+		a.named.pipeline, a.named.alert = c.Pipeline, identity(c.Pipeline, a.Rule, a.Community, class)
+		a.last.id = ""
+	}
+	if a.last.id == "" || a.last.position != position {
+		a.last.position = position
+		a.last.id = identity(c.Pipeline, a.Rule, a.Community, class, strconv.FormatUint(position, 10))
+	}
 	t := Transition{
-		ID:       identity(c.Pipeline, a.Rule, a.Community, class, strconv.FormatUint(position, 10)),
-		Alert:    identity(c.Pipeline, a.Rule, a.Community, class),
+		ID: a.last.id, Alert: a.named.alert,
 		Pipeline: c.Pipeline, Rule: a.Rule, Community: a.Community, Class: class, Method: a.Method, State: state,
 		Position: position, Time: timeText(now), Since: timeText(a.Since), Reason: a.Reason,
 		Point: a.Detector.Point, Low: a.Detector.Low, High: a.Detector.High,

@@ -223,20 +223,23 @@ func (e *Engine) finish(out []Transition) []Transition {
 }
 
 // Active returns the alerts that are pending or firing, firing first, then by rule,
-// community and class.
+// community and class. It takes microseconds for each, so not every emission needs it.
 func (e *Engine) Active() []Alert {
-	var out []Alert
+	var list []*alert
 	for _, a := range e.list {
-		if a.State == Inactive || a.rule == nil {
-			continue
+		if a.State != Inactive && a.rule != nil {
+			list = append(list, a)
 		}
-		t := a.transition(&e.config, a.State, a.FiredAt, a.Since)
-		out = append(out, Alert{Transition: t, Now: a.reason(a.Detector.Standing != standingGood, a.Detector.At)})
 	}
-	slices.SortStableFunc(out, func(a, b Alert) int {
+	slices.SortStableFunc(list, func(a, b *alert) int {
 		return cmp.Or(strings.Compare(string(a.State), string(b.State)), strings.Compare(a.Rule, b.Rule),
-			strings.Compare(a.Community, b.Community), strings.Compare(a.Class, b.Class))
+			strings.Compare(a.Community, b.Community), strings.Compare(e.config.Classes[a.Class], e.config.Classes[b.Class]))
 	})
+	out := make([]Alert, len(list))
+	for i, a := range list {
+		out[i].Transition = a.transition(&e.config, a.State, a.FiredAt, a.Since)
+		out[i].Now = a.reason(a.Detector.Standing != standingGood, a.Detector.At)
+	}
 	return out
 }
 

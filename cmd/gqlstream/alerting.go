@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"gqlstream/alerts"
 	"gqlstream/graphstore"
@@ -33,7 +32,7 @@ type alerting struct {
 	stream  *sinks.Alerts // nil in a replay
 	lines   *sinks.Lines  // nil without a file
 	targets *notify.Targets
-	shown   time.Time         // when the page was told
+	shown   shown
 	fired   map[string]uint64 // transitions into firing since the process began, by rule
 }
 
@@ -92,17 +91,24 @@ func (a *alerting) evaluate(b *event.Batch, estimates []quant.Estimate) []alerts
 // advance puts the rules in force that hold at a position. It reports whether there
 // are any: what an earlier configuration has seen is not evaluated again.
 func (a *alerting) advance(position uint64) bool {
-	first := a.history.first(a.digest)
+	first, forgotten := a.history.first(a.digest), 0
 	for next := max(a.at+1, first); next < len(a.history.Generations); next++ {
 		g := &a.history.Generations[next]
 		if g.From >= position {
 			break
 		}
+		a.at = next
+		if g.Forgotten || g.Classes == nil { // as files of earlier versions say it
+			forgotten++
+			continue
+		}
 		c := alerts.Config{Pipeline: g.Pipeline, Classes: g.Classes, Methods: g.Methods, Rules: g.Rules}
 		if err := a.engine.Configure(c); err != nil {
 			a.log.Error("alert rules are left out", "generation", next+1, "error", err) // they were valid when written
 		}
-		a.at = next
+	}
+	if forgotten > 0 {
+		a.log.Warn("alert rules that held for a while are not remembered: alerts go on under those before", "sets", forgotten)
 	}
 	return a.at >= first
 }
@@ -192,14 +198,11 @@ func (p *pipeline) openLines(file, log string) (*sinks.Lines, error) {
 }
 
 // alert evaluates the alerts after a step, publishes what began and ended, and
-// tells what fires.
+// tells it.
 func (p *pipeline) alert(ctx context.Context, b *event.Batch, estimates []quant.Estimate) error {
 	transitions := p.alerts.evaluate(b, estimates)
 	if err := p.alerts.publish(ctx, transitions); err != nil {
 		return fmt.Errorf("position %d: %w", b.Last, err)
-	}
-	if b.Emit && p.alerts.targets.NeedsActive() && p.source.Stats().Behind <= catchingUp {
-		p.alerts.targets.Set(p.alerts.engine.Active(), transitions)
 	}
 	p.tellAlerts(transitions)
 	return nil

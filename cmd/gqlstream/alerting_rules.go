@@ -18,8 +18,8 @@ import (
 // rules that held, so that it gives the transitions that were given.
 const alertRulesFile = "alert-rules.json"
 
-// generationsMax bounds how many sets of rules are remembered; only those after the
-// oldest checkpoint are needed.
+// generationsMax bounds how many sets of rules are remembered whole: those that held since
+// the oldest checkpoint are needed. Of an older one the number stays, which checkpoints name.
 const generationsMax = 256
 
 // ruleHistory is what alertRulesFile holds.
@@ -37,6 +37,10 @@ type generation struct {
 	Classes  []string      `json:"classes"`
 	Methods  []string      `json:"methods"`
 	Rules    []alerts.Rule `json:"rules"`
+
+	// Its rules are not remembered. Where a start goes through it again, alerts go on under
+	// the rules before it: without its classes they would all be forgotten.
+	Forgotten bool `json:"forgotten,omitempty"`
 }
 
 // readRules reads the file of a state directory; without one there were no rules.
@@ -101,7 +105,8 @@ func (h *ruleHistory) commit(state string) error {
 	}
 	if n := len(h.Generations); n > generationsMax {
 		for i := range h.Generations[:n-generationsMax] {
-			h.Generations[i].Rules, h.Generations[i].Classes = nil, nil // their numbers stay
+			g := &h.Generations[i]
+			*g = generation{From: g.From, Config: g.Config, Forgotten: true}
 		}
 	}
 	data, err := json.MarshalIndent(h, "", " ")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 
 	"gqlstream/alerts"
 	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
 )
 
 // alertsOf returns the transitions of GQL_ALERTS as JSON.
@@ -195,6 +198,50 @@ func TestAlertsGoOnWhenTheLogIsReadAgain(t *testing.T) {
 	}
 	if len(all) == len(first) {
 		t.Errorf("seed %d: nothing happened afterwards", seed)
+	}
+}
+
+// A start that goes through more sets of rules than are remembered must keep what fires
+// under the rules that it knows, and give the rules in force their say.
+func TestAlertsOutliveRulesThatAreForgotten(t *testing.T) {
+	rule := func(value float64) alerts.Config {
+		when := alerts.Condition{Quantity: alerts.Point, Above: true, Value: value}
+		return alerts.Config{
+			Classes: []string{"a", "b"}, Methods: []string{"auto"},
+			Rules: []alerts.Rule{{Name: "r", Communities: []string{"*"}, Classes: []string{"a"}, When: when}},
+		}
+	}
+	state := t.TempDir()
+	var h ruleHistory
+	for i := range 2*generationsMax + 1 {
+		h.add(uint64(10*i), "digest", rule(0.1+float64(i)/10_000))
+	}
+	if err := h.commit(state); err != nil {
+		t.Fatal(err)
+	}
+	h, err := readRules(state)
+	if err != nil || len(h.Generations) != 2*generationsMax+1 {
+		t.Fatalf("%d sets of rules: %v", len(h.Generations), err)
+	}
+	engine, err := alerts.New(rule(0.1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &alerting{engine: engine, history: h, at: 0, digest: "digest", log: slog.New(slog.DiscardHandler), fired: map[string]uint64{}}
+	emit := func(position uint64, share float64) []alerts.Transition {
+		b := &event.Batch{Emit: true, Last: event.Position(position), Time: event.Time(position)}
+		return a.evaluate(b, []quant.Estimate{{
+			Community: "c", Method: "auto", Prevalence: []float64{share, 1 - share}, Low: []float64{0, 0}, High: []float64{1, 1}, SE: []float64{1, 1},
+		}})
+	}
+	if got := emit(5, 0.5); len(got) != 1 || got[0].State != alerts.Firing {
+		t.Fatalf("at first %+v", got)
+	}
+	if got := emit(10*generationsMax-1, 0.5); len(got) != 0 {
+		t.Errorf("under forgotten rules %+v", got)
+	}
+	if got := emit(20*generationsMax+5, 0.12); len(got) != 1 || got[0].State != alerts.Resolved {
+		t.Errorf("under the newest rules, above 0.1512, %+v", got)
 	}
 }
 

@@ -13,26 +13,60 @@ import (
 
 const (
 	alertsShownEvery = time.Second // when nothing begins or ends
+	alertsShownShare = 20          // and never more than this share of the loop's time: a twentieth
 	alertsSeedMax    = 200         // transitions of earlier processes that the page gets
 )
 
-// tellAlerts shows on the page what fires.
+// shown is when the list of what fires was made, and for how long: it has a line for each
+// alert, of which there may be alerts.AlertsMax.
+type shown struct {
+	at   time.Time
+	took time.Duration
+}
+
+// due reports whether to make it anew.
+func (s *shown) due(now time.Time, changed bool) bool {
+	wait := alertsShownShare * s.took
+	if !changed {
+		wait = max(wait, alertsShownEvery)
+	}
+	return now.Sub(s.at) >= wait
+}
+
+// tellAlerts tells the page and the Alertmanagers what began and ended, and now and then
+// all that fires. While the pipeline catches up with an old log no Alertmanager is told.
 func (p *pipeline) tellAlerts(transitions []alerts.Transition) {
-	if p.page == nil {
+	a := p.alerts
+	manages := a.targets.NeedsActive() && p.source.Stats().Behind <= catchingUp
+	if manages {
+		a.targets.Tell(transitions)
+	}
+	if p.page != nil {
+		p.page.AddTransitions(transitions)
+	}
+	now := time.Now()
+	if !manages && p.page == nil || !a.shown.due(now, len(transitions) > 0) {
 		return
 	}
-	if now := time.Now(); len(transitions) > 0 || now.Sub(p.alerts.shown) >= alertsShownEvery {
-		p.alerts.shown = now
-		a := web.Alerts{
-			Active: p.alerts.engine.Active(), Rules: p.alerts.engine.Counts(),
-			Fired: maps.Clone(p.alerts.fired), Dropped: p.alerts.engine.Dropped(),
-		}
-		for _, t := range p.alerts.targets.Stats() {
-			a.Targets = append(a.Targets, web.Target{Name: t.Name, Outcomes: t.Outcomes, Queue: t.Depth, Error: t.Error})
-		}
-		p.page.SetAlerts(a)
+	active := a.engine.Active()
+	if manages {
+		a.targets.Set(active)
 	}
-	p.page.AddTransitions(transitions)
+	if p.page != nil {
+		p.page.SetAlerts(a.view(active))
+	}
+	a.shown = shown{now, time.Since(now)}
+}
+
+// view is what the page shows of alerts.
+func (a *alerting) view(active []alerts.Alert) web.Alerts {
+	out := web.Alerts{
+		Active: active, Rules: a.engine.Counts(), Fired: maps.Clone(a.fired), Dropped: a.engine.Dropped(),
+	}
+	for _, t := range a.targets.Stats() {
+		out.Targets = append(out.Targets, web.Target{Name: t.Name, Outcomes: t.Outcomes, Queue: t.Depth, Error: t.Error})
+	}
+	return out
 }
 
 // seedAlerts gives the page the last transitions that are stored, but for those that

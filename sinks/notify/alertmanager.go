@@ -47,18 +47,19 @@ type manager struct {
 	client *http.Client
 	log    *slog.Logger
 	wake   chan struct{} // capacity 1
+	away   bool          // the last attempt failed
 	counters
 
 	mu     sync.Mutex
-	firing []alerts.Alert
-	ended  map[string]ended // by alert
+	firing map[string]alerts.Alert // by alert, like ended
+	ended  map[string]ended
 }
 
 func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error) {
 	m = m.withDefaults()
 	out := &manager{
 		config: m, link: link, client: newClient(m.Timeout, m.Private), log: log,
-		wake: make(chan struct{}, 1), ended: map[string]ended{},
+		wake: make(chan struct{}, 1), firing: map[string]alerts.Alert{}, ended: map[string]ended{},
 	}
 	if m.TokenFile != "" {
 		token, err := readSecret(m.TokenFile)
@@ -70,17 +71,24 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 	return out, nil
 }
 
-// set replaces what fires, and remembers what has just ended.
-func (m *manager) set(active []alerts.Alert, transitions []alerts.Transition, now time.Time) {
+// set replaces what fires.
+func (m *manager) set(active []alerts.Alert) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.firing = m.firing[:0]
+	clear(m.firing)
 	for _, a := range active {
 		if a.State == alerts.Firing && m.config.Wants(a.Rule) {
-			m.firing = append(m.firing, a)
+			m.firing[a.Alert] = a
 			delete(m.ended, a.Alert)
 		}
 	}
+	m.measure()
+}
+
+// tell adds what has just begun, and remembers what has just ended.
+func (m *manager) tell(transitions []alerts.Transition, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	changed := false
 	for _, t := range transitions {
 		if !m.config.Wants(t.Rule) {
@@ -89,9 +97,13 @@ func (m *manager) set(active []alerts.Alert, transitions []alerts.Transition, no
 		changed = true
 		if t.State == alerts.Resolved {
 			m.ended[t.Alert] = ended{t, now}
+			delete(m.firing, t.Alert)
+			continue
 		}
+		m.firing[t.Alert] = alerts.Alert{Transition: t, Now: t.Reason}
+		delete(m.ended, t.Alert)
 	}
-	m.depth.Store(uint64(len(m.firing) + len(m.ended)))
+	m.measure()
 	if changed {
 		select {
 		case m.wake <- struct{}{}:
@@ -100,7 +112,9 @@ func (m *manager) set(active []alerts.Alert, transitions []alerts.Transition, no
 	}
 }
 
-// take returns what there is to tell, and forgets what ended long ago.
+func (m *manager) measure() { m.depth.Store(uint64(len(m.firing) + len(m.ended))) }
+
+// take returns what there is to post, and forgets what ended long ago.
 func (m *manager) take(now time.Time) (out []posted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +128,7 @@ func (m *manager) take(now time.Time) (out []posted) {
 		}
 		out = append(out, m.describe(&e.Transition, e.Reason, now, e.at))
 	}
-	m.depth.Store(uint64(len(m.firing) + len(m.ended)))
+	m.measure()
 	return out
 }
 
@@ -177,7 +191,7 @@ func (m *manager) run(ctx context.Context, stop <-chan struct{}) {
 			return
 		}
 		again := m.config.ResendEvery
-		if m.tell(ctx) != nil {
+		if m.post(ctx) != nil {
 			again = min(again, amRetryWait)
 		}
 		if closing {
@@ -187,8 +201,8 @@ func (m *manager) run(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-// tell posts everything once.
-func (m *manager) tell(ctx context.Context) error {
+// post posts everything once.
+func (m *manager) post(ctx context.Context) error {
 	list := m.take(time.Now())
 	for len(list) > 0 {
 		n := min(len(list), batchMax)
@@ -202,9 +216,16 @@ func (m *manager) tell(ctx context.Context) error {
 		}
 		if err != nil {
 			m.count(outcomeFailed, err)
-			m.log.Warn("alertmanager: will be told again", "alertmanager", m.config.Name, "error", err)
+			if !m.away { // once: whatever begins or ends is another attempt
+				m.log.Warn("alertmanager: cannot be told, and is tried until it can", "alertmanager", m.config.Name, "error", err)
+			}
+			m.away = true
 			return err
 		}
+		if m.away {
+			m.log.Info("alertmanager: is told again", "alertmanager", m.config.Name)
+		}
+		m.away = false
 		m.count(outcomeDelivered, nil)
 		list = list[n:]
 	}

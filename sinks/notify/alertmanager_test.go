@@ -66,7 +66,8 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	targets := start(t, js, Config{Link: "https://gql.example.com/", Alertmanagers: []Alertmanager{{
 		Name: "am", URL: r.URL + "/am/", ResendEvery: time.Second, Private: true, TokenFile: secretFile(t, "a token of some length"),
 	}}})
-	targets.Set([]alerts.Alert{active(1)}, []alerts.Transition{transition(1, alerts.Firing)})
+	targets.Set([]alerts.Alert{active(1)})
+	targets.Tell([]alerts.Transition{transition(1, alerts.Firing)})
 	var first map[string]string
 	for range 3 { // the first answer was an error
 		got := r.next(t)
@@ -84,7 +85,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 			t.Errorf("labels %v", list[0].Labels)
 		}
 	}
-	targets.Set(nil, []alerts.Transition{transition(9, alerts.Resolved)})
+	targets.Tell([]alerts.Transition{transition(9, alerts.Resolved)})
 	for {
 		list := alertsOf(t, r.next(t))
 		if len(list) == 1 && !list[0].EndsAt.After(time.Now()) {
@@ -120,7 +121,8 @@ func TestAnyAlertMakesAValidRequest(t *testing.T) {
 	}
 	end := transition(3, alerts.Resolved)
 	end.Since = "2999-01-01T00:00:00Z"
-	targets.Set(list, []alerts.Transition{end})
+	targets.Set(list)
+	targets.Tell([]alerts.Transition{end})
 	if a, b := len(alertsOf(t, r.next(t))), len(alertsOf(t, r.next(t))); a != batchMax || b != 2 {
 		t.Errorf("%d and %d alerts in the requests", a, b)
 	}
@@ -132,8 +134,42 @@ func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	m.set(nil, []alerts.Transition{transition(1, alerts.Resolved)}, now)
+	m.tell([]alerts.Transition{transition(1, alerts.Resolved)}, now)
 	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 || len(m.ended) != 0 {
 		t.Error("an end is told for too short or too long")
+	}
+}
+
+// What began is told before the next list of what fires, what ended is not told as
+// firing any more, and a list without it takes it out.
+func TestTransitionsAreTakenOverBetweenTwoLists(t *testing.T) {
+	m, err := openManager(Alertmanager{Name: "am", URL: "http://x"}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	firing := func() (n int) {
+		for _, p := range m.take(now) {
+			if p.EndsAt.After(now) {
+				n++
+			}
+		}
+		return n
+	}
+	for i, step := range []struct {
+		do   func()
+		want [2]int // firing, and all that is told
+	}{
+		{func() { m.tell([]alerts.Transition{transition(1, alerts.Firing)}, now) }, [2]int{1, 1}},
+		{func() { m.set([]alerts.Alert{active(1)}) }, [2]int{1, 1}},
+		{func() { m.tell([]alerts.Transition{transition(2, alerts.Resolved)}, now) }, [2]int{0, 1}},
+		{func() { m.set(nil) }, [2]int{0, 1}},
+		{func() { m.tell([]alerts.Transition{transition(3, alerts.Firing)}, now) }, [2]int{1, 1}},
+		{func() { m.set(nil) }, [2]int{0, 0}},
+	} {
+		step.do()
+		if got := [2]int{firing(), len(m.take(now))}; got != step.want {
+			t.Errorf("after step %d: %v are told, want %v", i, got, step.want)
+		}
 	}
 }

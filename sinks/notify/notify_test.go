@@ -252,7 +252,35 @@ func TestWebhookWantsItsRulesAndNotTheOldOnes(t *testing.T) {
 	}
 }
 
-// A webhook whose queue somebody has removed must say so.
+// A queue that somebody has deleted by hand must be made again where it was: what was
+// delivered does not come again, and what was not is not lost.
+func TestADeletedQueueIsMadeAgain(t *testing.T) {
+	nc, js := broker(t)
+	r := listen(t, nil)
+	targets := start(t, js, Config{Webhooks: []Webhook{{Name: "ops", URL: r.URL, Private: true}}})
+	remove := func() {
+		if err := js.DeleteConsumer(t.Context(), "GQL_ALERTS", consumerName("ops")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove() // before there was any message
+	publish(t, nc, transition(1, alerts.Firing), transition(2, alerts.Resolved))
+	for want := 1; want <= 5; want++ {
+		if id := r.next(t).header.Get(HeaderID); id != fmt.Sprintf("id-%d", want) {
+			t.Fatalf("%s came, want id-%d", id, want)
+		}
+		if want == 2 {
+			remove()
+			publish(t, nc, transition(3, alerts.Firing), transition(4, alerts.Resolved), transition(5, alerts.Firing))
+		}
+	}
+	targets.Close()
+	if s := targets.Stats()[0]; s.Outcomes[outcomeDelivered] != 5 || s.Error != "" || s.Depth != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// A webhook whose queue cannot be read, for somebody has removed the stream, must say so.
 func TestAQueueThatIsGoneShows(t *testing.T) {
 	_, js := broker(t)
 	said := make(said, 100)
@@ -262,7 +290,7 @@ func TestAQueueThatIsGoneShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer targets.Close()
-	if err := js.DeleteConsumer(t.Context(), "GQL_ALERTS", consumerName("ops")); err != nil {
+	if err := js.DeleteStream(t.Context(), "GQL_ALERTS"); err != nil {
 		t.Fatal(err)
 	}
 	select {

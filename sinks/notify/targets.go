@@ -84,7 +84,7 @@ func (c *counters) stats(name string) Stats {
 	return s
 }
 
-// Targets are all who are told. Set, Stats and Close may be called from one
+// Targets are all who are told. Set, Tell, Stats and Close may be called from one
 // goroutine, which need not be the one that called Start.
 type Targets struct {
 	hooks    []*hook
@@ -97,7 +97,7 @@ type Targets struct {
 }
 
 // Start begins to deliver what is in the stream of alerts, from where each webhook
-// was, and what Set says.
+// was, and what Set and Tell say.
 func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Config, log *slog.Logger) (*Targets, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -165,15 +165,23 @@ func removeOthers(ctx context.Context, stream jetstream.Stream, kept map[string]
 	return nil
 }
 
-// Set says what fires, and what has just begun or ended. It never waits for anyone.
-func (t *Targets) Set(active []alerts.Alert, transitions []alerts.Transition) {
-	now := time.Now()
+// Set says what fires, with its figures as they stand. It never waits for anyone.
+func (t *Targets) Set(active []alerts.Alert) {
 	for _, m := range t.managers {
-		m.set(active, transitions, now)
+		m.set(active)
 	}
 }
 
-// NeedsActive reports whether anyone listens to Set.
+// Tell says what has just begun or ended, which is told at once. What began, and is in
+// no later Set, counts as ended. It never waits for anyone.
+func (t *Targets) Tell(transitions []alerts.Transition) {
+	now := time.Now()
+	for _, m := range t.managers {
+		m.tell(transitions, now)
+	}
+}
+
+// NeedsActive reports whether anyone listens to Set and Tell.
 func (t *Targets) NeedsActive() bool { return len(t.managers) > 0 }
 
 // Stats returns the figures of every target.

@@ -41,7 +41,9 @@ type hook struct {
 	config   Webhook
 	secret   []byte
 	client   *http.Client
+	stream   jetstream.Stream
 	consumer jetstream.Consumer
+	settled  uint64 // message of the stream up to which all was delivered or given up
 	log      *slog.Logger
 	counters
 }
@@ -58,7 +60,7 @@ func Sign(secret []byte, id string, at time.Time, body []byte) string {
 // openHook makes the consumer, or takes up the one that is there.
 func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, log *slog.Logger) (*hook, error) {
 	w = w.withDefaults()
-	h := &hook{config: w, client: newClient(w.Timeout, w.Private), log: log}
+	h := &hook{config: w, client: newClient(w.Timeout, w.Private), stream: stream, log: log}
 	if w.SecretFile != "" {
 		secret, err := readSecret(w.SecretFile)
 		if err != nil {
@@ -66,13 +68,10 @@ func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, log *slog
 		}
 		h.secret = secret
 	}
-	config := jetstream.ConsumerConfig{
-		Durable: consumerName(w.Name), Description: "gqlstream: webhook " + w.Name,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.Timeout + ackWaitExtra, MaxAckPending: 1,
-		DeliverPolicy: jetstream.DeliverNewPolicy, // a new target is not told of what was before it
-	}
+	config := h.consumerConfig()
 	consumer, err := stream.Consumer(ctx, config.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		config.DeliverPolicy = jetstream.DeliverNewPolicy // a new target is not told of what was before it
 		consumer, err = stream.CreateConsumer(ctx, config)
 	} else if err == nil {
 		config.DeliverPolicy = consumer.CachedInfo().Config.DeliverPolicy
@@ -82,8 +81,34 @@ func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, log *slog
 	if err != nil {
 		return nil, fmt.Errorf("notify: webhook %s: %w", w.Name, err)
 	}
-	h.consumer = consumer
+	h.consumer, h.settled = consumer, consumer.CachedInfo().AckFloor.Stream
 	return h, nil
+}
+
+// consumerConfig is that of the queue but for where it begins.
+func (h *hook) consumerConfig() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable: consumerName(h.config.Name), Description: "gqlstream: webhook " + h.config.Name,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: h.config.Timeout + ackWaitExtra, MaxAckPending: 1,
+	}
+}
+
+// renew makes the consumer again, where the last one was, if somebody has deleted it.
+// It reports whether it did.
+func (h *hook) renew(ctx context.Context) bool {
+	config := h.consumerConfig()
+	if _, err := h.stream.Consumer(ctx, config.Durable); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return false
+	}
+	config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, h.settled+1
+	consumer, err := h.stream.CreateConsumer(ctx, config)
+	if err != nil {
+		h.log.Warn("webhook: its queue was deleted and cannot be made again", "webhook", h.config.Name, "error", err)
+		return false
+	}
+	h.log.Warn("webhook: its queue was deleted and is made again", "webhook", h.config.Name, "from", config.OptStartSeq)
+	h.consumer = consumer
+	return true
 }
 
 // run delivers until ctx ends, or until there is nothing left once stop is closed.
@@ -104,6 +129,7 @@ func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
 			return
 		case quiet(err):
 			h.reads(nil)
+		case h.renew(ctx):
 		default:
 			if h.reads(err) {
 				h.log.Warn("webhook: its queue cannot be read", "webhook", h.config.Name, "error", err)
@@ -154,10 +180,12 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 		h.drop(m, "", err)
 		return
 	case !h.config.Wants(t.Rule):
+		h.settle(meta)
 		_ = m.Ack()
 		return
 	case h.tooOld(&t, now):
 		h.count(outcomeSkipped, nil)
+		h.settle(meta)
 		_ = m.Ack()
 		return
 	}
@@ -165,6 +193,7 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	switch {
 	case err == nil:
 		h.count(outcomeDelivered, nil)
+		h.settle(meta)
 		h.acknowledge(ctx, m)
 	case ctx.Err() != nil:
 		_ = m.Nak()
@@ -204,8 +233,14 @@ func (h *hook) send(ctx context.Context, id string, at time.Time, body []byte) e
 func (h *hook) drop(m jetstream.Msg, id string, err error) {
 	h.count(outcomeDropped, err)
 	h.log.Error("webhook: given up", "webhook", h.config.Name, "id", id, "error", err)
+	if meta, err := m.Metadata(); err == nil {
+		h.settle(meta)
+	}
 	_ = m.Term()
 }
+
+// settle notes that a message need not come again.
+func (h *hook) settle(meta *jetstream.MsgMetadata) { h.settled = meta.Sequence.Stream }
 
 // tooOld reports whether a transition is past MaxAge.
 func (h *hook) tooOld(t *alerts.Transition, now time.Time) bool {
