@@ -116,8 +116,11 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("engine: there is no %q; there are %v", c.Engine, EngineNames))
 	case c.Engine == EngineDual && c.Kernel != diffusion.PPR:
 		errs = append(errs, fmt.Errorf("engine: dual keeps the kernel %s only, not %s", diffusion.PPR, c.Kernel))
+	case c.Engine == EngineDual && !c.dualHolds():
+		errs = append(errs, fmt.Errorf("engine: dual has no room for %d classes with these estimates; choose %s, or %s",
+			c.Classes, EnginePrimal, "methods that do not look at neighbours"))
 	}
-	errs = append(errs, c.checkDensity(), c.checkHalfLife())
+	errs = append(errs, c.checkPairs(), c.checkDensity(), c.checkHalfLife())
 	if c.MembersMin < 0 {
 		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
 	}
@@ -161,21 +164,51 @@ func (c Config) kernelParams() diffusion.KernelParams {
 	return diffusion.KernelParams{Alpha: c.Alpha, Certificate: c.Tolerance}
 }
 
-// families returns the cells that the configured methods read.
+// families returns the cells that the configured methods read, and what else is kept.
 func (c Config) families() tally.Families {
-	var f tally.Families
-	for _, o := range c.Estimates {
-		pair, hard, hardPair := o.Method.Needs()
-		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
-	}
+	f := c.cells()
 	f.Dual = c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && !c.primalOnly()
 	f.HalfLife = c.HalfLife
 	return f
 }
 
+// cells returns the cells that the configured methods read.
+func (c Config) cells() (f tally.Families) {
+	for _, o := range c.Estimates {
+		pair, hard, hardPair := o.Method.Needs()
+		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
+	}
+	return f
+}
+
 // primalOnly reports whether there can be no dual: densities of labels divide each mass
-// by another one, and the ages of labels need second moments that a dual has not.
-func (c Config) primalOnly() bool { return c.Density == DensityPPR || c.HalfLife > 0 }
+// by another one, the ages of labels need second moments that a dual has not, and so many
+// classes have more cells than it holds.
+func (c Config) primalOnly() bool { return c.Density == DensityPPR || c.HalfLife > 0 || !c.dualHolds() }
+
+// dualHolds reports whether a dual has room for the cells of the configured methods.
+func (c Config) dualHolds() bool {
+	return diffusion.DualConfig{Functions: c.cells().Functions(max(c.Classes, 1))}.Validate() == nil
+}
+
+// pairClassesMax bounds the classes of methods that look at pairs of classes: three
+// sums of classes³ numbers for each community, 256 MiB each at the bound.
+const pairClassesMax = 256
+
+// checkPairs reports methods whose statistics would not fit.
+func (c Config) checkPairs() error {
+	if c.Classes <= pairClassesMax {
+		return nil
+	}
+	var errs []error
+	for _, o := range c.Estimates {
+		if pair, _, hardPair := o.Method.Needs(); pair || hardPair {
+			errs = append(errs, fmt.Errorf("estimates: %s looks at pairs of classes, of which %d are too many; it takes up to %d "+
+				"classes (pacc, sis and diff take more)", o.Method, c.Classes, pairClassesMax))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // checkHalfLife reports a half-life that is none, or that goes with other settings.
 func (c Config) checkHalfLife() error {

@@ -58,9 +58,14 @@ func (s side) coarse() family {
 }
 
 // Functions returns L, how many functions a dual of these tallies has.
-func (t *Tallies) Functions() int {
-	last := t.sides[len(t.sides)-1]
-	return last.at + t.classes*last.z
+func (t *Tallies) Functions() int { return functionsOf(t.classes, t.sides) }
+
+// Functions returns how many functions a dual of such tallies has.
+func (f Families) Functions(classes int) int { return functionsOf(classes, sidesOf(classes, f)) }
+
+func functionsOf(classes int, sides []side) int {
+	last := sides[len(sides)-1]
+	return last.at + classes*last.z
 }
 
 // AppendChanges appends what the Updates since the last call changed in the functions;

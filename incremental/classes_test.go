@@ -1,0 +1,59 @@
+package incremental
+
+import (
+	"strings"
+	"testing"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// With more classes than a dual has room for, the planner must stay with fields,
+// however much it would rather have a dual.
+func TestManyClassesStayWithFields(t *testing.T) {
+	const classes = 50
+	config := Config{Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}}
+	config.changeMin, config.stallMax = 1, 1 // one new community is a crowd, and any regret enough
+	core := newCore(t, config)
+	defer core.Close()
+	units := make([]uint32, classes)
+	units[7] = event.One
+	for step := range event.Position(6) {
+		at := func(i event.Position) event.ID { return event.NumberID(uint64(step + i)) }
+		batch := event.Batch{First: step + 1, Last: step + 1, Emit: true}
+		batch.Edges = []event.Edge{{Src: at(0), Dst: at(1), Weight: 1}, {Src: at(0), Dst: at(2), Weight: 1}}
+		batch.Labels = []event.Label{{Vertex: at(0), Class: 7}}
+		batch.Predictions = []event.Prediction{{Vertex: at(0), Units: units}, {Vertex: at(1), Units: units}}
+		batch.Members = []event.Member{{Community: at(0).String(), Vertex: at(1), Multiplicity: 1}}
+		if result := core.Step(&batch); result.Engine != EnginePrimal {
+			t.Fatalf("step %d: engine %s", step, result.Engine)
+		}
+	}
+}
+
+// More classes than an engine or a method has room for must be refused before anything
+// runs, and methods that have room be left alone.
+func TestTooManyClassesAreRefused(t *testing.T) {
+	for _, test := range []struct {
+		classes int
+		engine  string
+		method  quant.Method
+		want    string // in the error; "" is none
+	}{
+		{40, EngineDual, quant.Auto, ""},
+		{50, EngineDual, quant.Auto, "engine: dual"},
+		{50, EngineDual, quant.PACC, ""},
+		{50, EngineAuto, quant.Auto, ""},
+		{256, EnginePrimal, quant.Auto, ""},
+		{257, EnginePrimal, quant.Auto, "estimates: auto"},
+		{257, EngineAuto, "nacc-hard", "estimates: nacc-hard"},
+		{1024, EngineAuto, quant.Diff, ""},
+	} {
+		config := Config{Classes: test.classes, Engine: test.engine, Estimates: []quant.Options{{Method: test.method}}}
+		err := config.Validate()
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%d classes, engine %s, %s: error %v, want %q", test.classes, test.engine, test.method, err, test.want)
+		}
+	}
+}
