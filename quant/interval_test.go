@@ -251,3 +251,34 @@ func TestSimultaneousIntervalsAreBetween(t *testing.T) {
 		}
 	}
 }
+
+// A vertex counted ten times is one observation: what counting alone says of a community
+// whose members all have one multiplicity must not depend on it.
+func TestMultiplicitiesAreNoObservations(t *testing.T) {
+	statistics := func(times float64) *quant.Statistics {
+		s := &quant.Statistics{
+			K: 2, Members: 40 * times, Profiled: 40 * times, Squares: 40 * times * times,
+			Anchored: make([]float64, 2), ClassN: []float64{9, 9}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
+		}
+		s.Soft = &quant.Cells{Z: 2, P: []float64{.4, .6}, N: []float64{7, 2, 2, 7}, A1: make([]float64, 4), A2: make([]float64, 4)}
+		s.Hard = s.Soft
+		return s
+	}
+	for _, method := range []quant.Method{quant.CC, quant.PCC, quant.PACC} {
+		one, err := quant.Quantify(statistics(1), quant.Options{Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ten, err := quant.Quantify(statistics(10), quant.Options{Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(one.SE[0]-ten.SE[0]) > 1e-12 || one.SE[0] == 0 {
+			t.Errorf("%s: errors %v, and %v when every member counts ten times", method, one.SE, ten.SE)
+		}
+	}
+	cc, err := quant.Quantify(statistics(10), quant.Options{Method: quant.CC})
+	if want := math.Sqrt(.4 * .6 / 40); err != nil || math.Abs(cc.SE[0]-want) > 1e-12 {
+		t.Errorf("cc: error %v (%v), want %v", cc.SE, err, want)
+	}
+}

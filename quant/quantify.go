@@ -181,7 +181,7 @@ func (w *Solver) counts(ans *answer, s *Statistics, r recipe) {
 	p, n := w.shares, sum(s.ClassN)
 	var covariance []float64
 	if r.family == familyCount {
-		p, n = s.cells(r).P, s.Profiled
+		p, n = s.cells(r).P, s.sample()
 		if !r.hard {
 			covariance = s.OwnCovariance
 		}
