@@ -15,6 +15,7 @@ type work struct {
 	edges, labels, predictions, pending, members, scratch []entry
 
 	multiplicities []uint32 // what entry.at of members points to
+	joining        uint64   // what the batch's member events assert together
 	touched        []entry  // vertices with a changed degree, in order of change
 	degrees        []DegreeChange
 	units          []uint32 // backing of PredictionChange.Before
@@ -65,6 +66,7 @@ func (s *Store) begin(position event.Position, time event.Time) {
 	w.edges, w.labels = w.edges[:0], w.labels[:0]
 	w.predictions, w.pending, w.members = w.predictions[:0], w.pending[:0], w.members[:0]
 	w.multiplicities, w.touched, w.degrees = w.multiplicities[:0], w.touched[:0], w.degrees[:0]
+	w.joining = 0
 	w.units = w.units[:0]
 	clear(w.refused)
 	w.refused, w.originals = w.refused[:0], w.originals[:0]

@@ -18,7 +18,13 @@ func (s *Store) applyMembers(b *event.Batch) {
 		if !ok {
 			continue
 		}
-		if v, ok := s.subject(b, event.KindMember, i, e.Vertex, e.Multiplicity > 0); ok {
+		m := uint64(e.Multiplicity)
+		if m > 0 && s.members.communities[c].sum+s.work.joining+m > MultiplicitiesMax {
+			s.refuse(b, event.KindMember, i, event.LimitExceeded, "multiplicities of the community")
+			continue
+		}
+		if v, ok := s.subject(b, event.KindMember, i, e.Vertex, m > 0); ok {
+			s.work.joining += m
 			s.assertMember(c, v, e.Multiplicity)
 		}
 	}

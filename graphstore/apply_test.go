@@ -145,6 +145,33 @@ func TestWeightSumIsBounded(t *testing.T) {
 	}
 }
 
+// The multiplicities of a community must stay where every sum over its members is
+// exact, in one batch and over several; what leaves makes room.
+func TestMultiplicitiesOfACommunityAreBounded(t *testing.T) {
+	s := newTestStore(t, Config{})
+	join := func(from, to uint64, multiplicity uint32) (refused int) {
+		var b event.Batch
+		for v := from; v < to; v++ {
+			b.Members = append(b.Members, event.Member{Community: "many", Vertex: number(v), Multiplicity: multiplicity})
+		}
+		_, list := s.Apply(&b)
+		return len(list)
+	}
+	const most = MultiplicitiesMax / math.MaxUint32
+	if refused := join(0, most+1, math.MaxUint32); refused != 1 {
+		t.Fatalf("%d were refused in one batch, want 1", refused)
+	}
+	if refused := join(most+1, most+3, math.MaxUint32); refused != 2 {
+		t.Fatalf("%d were refused in another, want 2", refused)
+	}
+	if refused := join(0, 2, 0) + join(most+1, most+3, math.MaxUint32); refused != 0 {
+		t.Fatalf("%d were refused where two had left", refused)
+	}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // An edge must end when the log's time reaches its time plus its time to live,
 // and the last assertion alone must decide when that is.
 func TestExpiry(t *testing.T) {

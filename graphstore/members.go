@@ -12,6 +12,10 @@ import (
 // everyone apart: the arena of the reverse index has 32-bit offsets.
 const MembershipsMax = 1 << 28
 
+// MultiplicitiesMax bounds the multiplicities of a community together: statistics are
+// sums in so many bits.
+const MultiplicitiesMax = 1 << 47
+
 // community is one tracked community and its members, sorted.
 type community struct {
 	rule           Rule
