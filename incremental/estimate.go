@@ -83,7 +83,7 @@ func (c *Core) age(record *quant.Estimate, id graphstore.Community) {
 // statistics reads all that the methods need of one community.
 func (c *Core) statistics(id graphstore.Community, view graphstore.View) *quant.Statistics {
 	if c.dual != nil {
-		exact := c.tallies.Members(id)*float64(c.config.Classes) <= exactTermsMax
+		exact := float64(c.tallies.Vertices(id, view)*c.config.Classes) <= exactTermsMax
 		return c.tallies.DualStatistics(id, view, c.sums, c.dual, exact)
 	}
 	s := c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
@@ -144,8 +144,8 @@ func suppressed(r quant.Estimate) quant.Estimate {
 // depends on the state alone, so a replay decides the same.
 func (c *Core) exact(id graphstore.Community, view graphstore.View) bool {
 	k := c.config.Classes
-	vertices := float64(c.tallies.Rows()) + c.tallies.Members(id)
-	return vertices*float64(k*k*k) <= exactTermsMax
+	vertices := c.tallies.Rows() + c.tallies.Vertices(id, view)
+	return float64(vertices)*float64(k*k*k) <= exactTermsMax
 }
 
 // certificate returns a bound on the error of a tally of one community, A1 over M. The

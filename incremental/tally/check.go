@@ -47,7 +47,7 @@ func (c *community) equal(want *community) error {
 			c.members, c.labelled, c.profiled, want.members, want.labelled, want.profiled)
 	}
 	if c.squares != want.squares {
-		return fmt.Errorf("squared multiplicities sum to %d, a recount gives %d", c.squares, want.squares)
+		return fmt.Errorf("squared multiplicities sum to %v, a recount gives %v", c.squared(), want.squared())
 	}
 	if !slices.Equal(c.anchored, want.anchored) {
 		return fmt.Errorf("labelled members by class %v, a recount gives %v", c.anchored, want.anchored)

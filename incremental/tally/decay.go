@@ -181,10 +181,10 @@ func scaled(src []Sum, x float64) []float64 {
 
 // age brings the sums by class to the weights of the labels.
 func (t *Tallies) age(s *quant.Statistics, c *community) {
-	x := t.decay.scale()
+	x, unit := t.decay.scale(), 1/c.scale
 	s.ClassN, s.ClassG2 = scaled(t.decay.classG, x), scaled(t.decay.classG2, x*x)
-	s.ClassA1, s.ClassG2A = scaled(c.classA1, x), scaled(c.classG2A, x*x)
-	s.ClassA2 = scaled(c.classA2, x*x)
+	s.ClassA1, s.ClassG2A = scaled(c.classA1, x*unit), scaled(c.classG2A, x*x*unit)
+	s.ClassA2 = scaled(c.classA2, x*x*unit*unit)
 }
 
 // ageCells does the same to one family's cells.
@@ -197,6 +197,6 @@ func (t *Tallies) ageCells(cells *quant.Cells, c *community, kind family) {
 		cells.A1[at] *= x
 		cells.A2[at] *= x * x
 		cells.G2[at] = float64(t.decay.n2[kind][from].Float() * x * x)
-		cells.G2A[at] = float64(c.g2a[kind][from].Float() * x * x)
+		cells.G2A[at] = float64(c.g2a[kind][from].Float() * x * x / c.scale)
 	}
 }

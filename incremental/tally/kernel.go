@@ -16,7 +16,7 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 	mass Mass, touched ...[]Vertex,
 ) {
 	c := t.each[id]
-	if t.decay != nil && t.decay.moved {
+	if c.scale != scaleOf(t.KernelSum(id)) || t.decay != nil && t.decay.moved {
 		t.RebuildKernel(id, view, sums, mass)
 		return
 	}
@@ -31,7 +31,7 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 			if slot == noRow {
 				continue
 			}
-			before, after := c.a[slot], mass(v)
+			before, after := c.a[slot], mass(v)*c.scale
 			if before == after {
 				continue
 			}
@@ -60,13 +60,26 @@ func (t *Tallies) moveRow(c *community, change *rowChange, mass Mass) {
 		c.a[change.slotBefore] = 0
 	}
 	if change.slotAfter != noRow {
-		a := mass(change.v)
+		a := mass(change.v) * c.scale
 		t.weigh(c, change.classAfter, change.after, a, change.gainsAfter, 1)
 		c.a[change.slotAfter] = a
 	}
 }
 
-// weigh adds one row's terms at mass a to A1 and A2, or takes them back.
+// scaleOf returns what the masses of a kernel that sums to M are multiplied by before
+// they are summed: a power of two that keeps M, and with it every sum of masses, below
+// 2^23, so that no sum of squares leaves the range of a Sum. It is one for all but
+// communities with huge multiplicities, and changes with every factor of 256 only, since
+// all rows are then counted anew.
+func scaleOf(kernelSum float64) float64 {
+	scale := 1.0
+	for kernelSum*scale >= 1<<23 {
+		scale /= 256
+	}
+	return scale
+}
+
+// weigh adds one row's terms at the scaled mass a to A1 and A2, or takes them back.
 func (t *Tallies) weigh(c *community, class event.Class, cells []float64, a float64, g gains, sign int) {
 	if !(a > 0) || g.one == 0 {
 		return
@@ -97,13 +110,14 @@ func (t *Tallies) weigh(c *community, class event.Class, cells []float64, a floa
 func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass) {
 	c := t.each[id]
 	c.clearKernel()
+	c.scale = scaleOf(t.KernelSum(id))
 	c.growRows(t.rows.size)
 	clear(c.a)
 	var cells []float64
 	for _, v := range t.rows.order {
 		s := stateOf(view, sums, v)
 		cells = t.cells(cells, s.profile)
-		a := mass(v)
+		a := mass(v) * c.scale
 		t.weigh(c, s.label.Class, cells, a, t.gains(s.time), 1)
 		c.a[t.rows.slot[v]] = a
 	}

@@ -36,6 +36,15 @@ func (t *Tallies) ForMembers(id CommunityID, view graphstore.View, visit func(Ve
 // Members returns the total multiplicity of the community.
 func (t *Tallies) Members(id CommunityID) float64 { return float64(t.each[id].members) }
 
+// Vertices returns how many vertices are a member of the community, however often.
+func (t *Tallies) Vertices(id CommunityID, view graphstore.View) int {
+	if view.Everyone(id) {
+		return int(t.each[id].members)
+	}
+	vertices, _ := view.Members(id)
+	return len(vertices)
+}
+
 // KernelSum returns M, the total multiplicity of the kernel's sources.
 func (t *Tallies) KernelSum(id CommunityID) float64 {
 	return float64(t.each[id].members - t.each[id].labelled)
@@ -47,7 +56,7 @@ func (t *Tallies) KernelSum(id CommunityID) float64 {
 func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, exact bool) *quant.Statistics {
 	c := t.each[id]
 	s := t.base(id)
-	s.ClassA1, s.ClassA2 = floats(c.classA1), floats(c.classA2)
+	s.ClassA1, s.ClassA2 = scaled(c.classA1, 1/c.scale), scaled(c.classA2, 1/(c.scale*c.scale))
 	if t.decay != nil {
 		t.age(s, c)
 	}
@@ -70,7 +79,7 @@ func (t *Tallies) base(id CommunityID) *quant.Statistics {
 	return &quant.Statistics{
 		K:       t.classes,
 		Members: float64(c.members), Labelled: float64(c.labelled),
-		Profiled: float64(c.profiled), Squares: float64(c.squares), KernelSum: t.KernelSum(id),
+		Profiled: float64(c.profiled), Squares: c.squared(), KernelSum: t.KernelSum(id),
 		Anchored: counts(c.anchored), ClassN: counts(t.classN),
 	}
 }
@@ -87,15 +96,17 @@ func (t *Tallies) read(c *community, kind family) *quant.Cells {
 			cells.P[i] = c.p[kind][i].Float() / float64(c.profiled)
 		}
 	}
+	unit := 1 / c.scale
 	for _, matrix := range []struct {
-		dst *[]float64
-		src []Sum
-	}{{&cells.N, t.n[kind]}, {&cells.A1, c.a1[kind]}, {&cells.A2, c.a2[kind]}} {
+		dst  *[]float64
+		src  []Sum
+		unit float64
+	}{{&cells.N, t.n[kind], 1}, {&cells.A1, c.a1[kind], unit}, {&cells.A2, c.a2[kind], unit * unit}} {
 		*matrix.dst = block[: z*k : z*k]
 		block = block[z*k:]
 		for i := range k {
 			for j := range z {
-				(*matrix.dst)[j*k+i] = matrix.src[i*z+j].Float()
+				(*matrix.dst)[j*k+i] = matrix.src[i*z+j].Float() * matrix.unit
 			}
 		}
 	}
@@ -135,7 +146,8 @@ func (t *Tallies) visitRows(c *community, view graphstore.View, sums *neighborho
 		}
 		ownMean(own, s.profile.own)
 		neighbors = s.profile.neighborMean(neighbors[:0])
-		visit(quant.Row{Class: int(s.label.Class), A: c.a[t.rows.slot[v]], G: g, Own: own, Neighbors: neighbors})
+		a := c.a[t.rows.slot[v]] / c.scale
+		visit(quant.Row{Class: int(s.label.Class), A: a, G: g, Own: own, Neighbors: neighbors})
 	}
 }
 

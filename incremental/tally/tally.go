@@ -45,12 +45,13 @@ type Tallies struct {
 // community is the part of the statistics that belongs to one community.
 type community struct {
 	members, labelled, profiled uint64
-	squares                     uint64          // of the profiled members' multiplicities
+	squares                     Sum             // of the profiled members' multiplicities, times squareScale
 	anchored                    []uint64        // K
 	versions                    []uint64        // profiled multiplicity by model version
 	p                           [families][]Sum // Z
 	ownSquare                   []Sum           // K x K: sum of m own own'
-	a                           []float64       // mass by row, as last accounted
+	scale                       float64         // of a, A1 and A2: see scaleOf
+	a                           []float64       // scaled mass by row, as last accounted
 	a1, a2                      [families][]Sum // K x Z, class-major
 	classA1, classA2            []Sum           // K
 	g2a                         [families][]Sum // K x Z: sum of g² a phi; nil without a half-life
@@ -86,7 +87,7 @@ func New(classes int, keep Families) *Tallies {
 func (t *Tallies) newCommunity() *community {
 	k := t.classes
 	c := &community{
-		anchored: make([]uint64, k), ownSquare: make([]Sum, k*k),
+		anchored: make([]uint64, k), ownSquare: make([]Sum, k*k), scale: 1,
 		classA1: make([]Sum, k), classA2: make([]Sum, k), progress: Progress{Moved: true},
 	}
 	for kind := range family(families) {
@@ -114,7 +115,7 @@ func (t *Tallies) Sources(c CommunityID) []diffusion.SourceChange { return t.eac
 type Progress struct {
 	Moved  bool   `json:"moved"`  // some statistic of it may have changed
 	Joined uint64 `json:"joined"` // squared multiplicities of profiled members that came or changed
-	Left   uint64 `json:"left"`   // squared multiplicities of profiled members that came, went or changed
+	Left   uint64 `json:"left"`   // of those that went or changed; both end at 2^64-1
 }
 
 // Progress returns what happened to the community since SetProgress.
@@ -136,7 +137,7 @@ func (t *Tallies) MoveAll() {
 func (t *Tallies) Turnover(id CommunityID) quant.Turnover {
 	c := t.each[id]
 	return quant.Turnover{
-		Stayed: float64(c.squares) - min(float64(c.progress.Joined), float64(c.squares)),
+		Stayed: max(0, c.squared()-float64(c.progress.Joined)),
 		Joined: float64(c.progress.Joined), Left: float64(c.progress.Left),
 	}
 }
@@ -181,7 +182,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 		c.anchored[s.label.Class] += m
 	case s.profile.own != nil:
 		c.profiled += m
-		c.squares += m * uint64(multiplicity)
+		c.countSquared(multiplicity, sign)
 		for int(s.version) >= len(c.versions) {
 			c.versions = append(c.versions, 0)
 		}
@@ -196,6 +197,23 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 	}
 	c.progress.Moved = true
 }
+
+// squareScale brings the square of the largest multiplicity to 2^32; that of one is
+// still exact.
+const squareScale = 0x1p-32
+
+// countSquared counts the squared multiplicity of a profiled member.
+func (c *community) countSquared(multiplicity uint32, sign int) {
+	square := float64(multiplicity) * float64(multiplicity) * squareScale
+	if sign > 0 {
+		c.squares.Add(square)
+	} else {
+		c.squares.Sub(square)
+	}
+}
+
+// squared returns the sum of the squared multiplicities of the profiled members.
+func (c *community) squared() float64 { return c.squares.Float() / squareScale }
 
 func (t *Tallies) countSquare(c *community, own []uint32, multiplicity float64, sign int) {
 	p := t.phi[0][:t.classes]

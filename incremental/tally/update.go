@@ -3,6 +3,7 @@ package tally
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -159,8 +160,8 @@ func (t *Tallies) recount(s shift, before, after *state) {
 	c := t.each[s.community]
 	t.count(c, before, s.before, -1)
 	t.count(c, after, s.after, 1)
-	c.progress.Left += before.square(s.before)
-	c.progress.Joined += after.square(s.after)
+	c.progress.Left = addUpToMax(c.progress.Left, before.square(s.before))
+	c.progress.Joined = addUpToMax(c.progress.Joined, after.square(s.after))
 	if change := source(after, s.after) - source(before, s.before); change != 0 {
 		c.sources = append(c.sources, diffusion.SourceChange{V: s.v, Change: change})
 		if c.spread != nil {
@@ -176,6 +177,15 @@ func (s *state) square(multiplicity uint32) uint64 {
 		return 0
 	}
 	return uint64(multiplicity) * uint64(multiplicity)
+}
+
+// addUpToMax adds two numbers, or returns the largest there is.
+func addUpToMax(a, b uint64) uint64 {
+	sum, carry := bits.Add64(a, b, 0)
+	if carry > 0 {
+		return math.MaxUint64
+	}
+	return sum
 }
 
 // source returns the multiplicity with which a member feeds the kernel.
