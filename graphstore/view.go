@@ -100,6 +100,13 @@ func (w View) Hops(c Community) int {
 	return 0
 }
 
+// CutShort reports whether c is an ego network that reaches fewer hops than its rule
+// says, because more would hold more than its MembersMax.
+func (w View) CutShort(c Community) bool {
+	e := w.s.members.communities[c].ego
+	return e != nil && len(e.reach) > 0 && e.radius < e.hops
+}
+
 // Mismatches returns how often, since the store was made or loaded, an evaluation
 // of the expression of c met types that do not go together.
 func (w View) Mismatches(c Community) uint64 { return w.s.members.communities[c].mismatches }

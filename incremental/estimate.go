@@ -58,6 +58,9 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		if switching {
 			records[i].Flags = append(records[i].Flags, quant.FlagModelSwitching)
 		}
+		if view.CutShort(id) {
+			records[i].Flags = append(records[i].Flags, quant.FlagCutShort)
+		}
 		if c.judged.Degraded(version) {
 			records[i].Flags = append(records[i].Flags, quant.FlagDrift)
 		}

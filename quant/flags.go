@@ -22,6 +22,7 @@ const (
 	FlagModelSwitching = "model-switching"
 	FlagVarianceBound  = "variance-bound"
 	FlagDrift          = "classifier-drift"
+	FlagCutShort       = "cut-short"
 	FlagBelowFloor     = "below-privacy-floor"
 )
 
@@ -89,6 +90,10 @@ var flagDocs = []FlagDoc{
 	{
 		FlagVarianceBound, "the spread of the kernel over the labels has not been computed yet for this new community; its largest possible value stands in, so the weights are cautious and the interval is wide",
 		"wait: it is computed within the next emissions",
+	},
+	{
+		FlagCutShort, "more vertices than members_max are within the hops of this ego network, so its members are those within fewer hops",
+		"raise members_max, or ask for fewer hops; the page of the community says how many hops count now",
 	},
 	{
 		FlagBelowFloor, "the community is smaller than the privacy floor, so nothing else is published",

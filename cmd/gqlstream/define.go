@@ -10,6 +10,7 @@ import (
 type definitions struct {
 	told   uint64                        // a digest of what can change of them; 0: nothing yet
 	warned map[graphstore.Community]bool // of values that a rule cannot compare
+	misses map[string]uint64             // how often each rule met such values, by community
 }
 
 // define tells the page who is a member of the communities by rule, when that has
@@ -22,12 +23,8 @@ func (p *pipeline) define() {
 		if view.Retired(c) {
 			digest++
 		}
-		if n := view.Mismatches(c); n > 0 && !p.definitions.warned[c] {
-			if p.definitions.warned == nil {
-				p.definitions.warned = map[graphstore.Community]bool{}
-			}
-			p.definitions.warned[c] = true
-			p.log.Warn("a rule met a value of another type than it compares with", "community", view.CommunityName(c))
+		if n := view.Mismatches(c); n > 0 {
+			p.mismatched(c, view.CommunityName(c), n)
 		}
 	}
 	if p.page == nil || digest == p.definitions.told {
@@ -43,6 +40,19 @@ func (p *pipeline) define() {
 	p.page.Define(said)
 }
 
+// mismatched notes that a rule met values that it cannot compare, n times so far.
+func (p *pipeline) mismatched(c graphstore.Community, name string, n uint64) {
+	d := &p.definitions
+	if d.warned == nil {
+		d.warned, d.misses = map[graphstore.Community]bool{}, map[string]uint64{}
+	}
+	d.misses[name] = n
+	if !d.warned[c] {
+		d.warned[c] = true
+		p.log.Warn("a rule met a value of another type than it compares with", "community", name)
+	}
+}
+
 // inWords says who is a member of a community now.
 func inWords(view graphstore.View, c graphstore.Community) string {
 	rule := view.Rule(c)
@@ -52,7 +62,7 @@ func inWords(view graphstore.View, c graphstore.Community) string {
 	case rule.Kind != graphstore.Ego:
 	case len(list) == 0:
 		text += ", which is no vertex now"
-	case view.Hops(c) < rule.Hops:
+	case view.CutShort(c):
 		text += fmt.Sprintf("; within %d now, for more would be too many", view.Hops(c))
 	}
 	return text

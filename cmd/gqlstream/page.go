@@ -79,7 +79,7 @@ func (p *pipeline) tell(result *incremental.Result, took [2]time.Duration) {
 			Vertices: uint64(p.core.View().Present()), Edges: uint64(p.core.View().Edges()),
 		},
 	}
-	s.Models = p.models()
+	s.Mismatches, s.Models = p.definitions.misses, p.models()
 	if now.Behind > catchingUp {
 		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", now.Behind)
 	}

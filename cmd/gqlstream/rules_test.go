@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,31 @@ func TestBadRulesAreRefused(t *testing.T) {
 	write(t, "gqlstream.yaml", "classes: 2\ncommunities:\n  - {name: a, rule: 'age > 1'}\n  - {name: b, ego: {root: 7, hops: 2}}\n")
 	if code, out, diagnostics := runCommand("check", "gqlstream.yaml"); code != exitFine || !strings.Contains(out, "rule: age > 1") {
 		t.Errorf("check: exit %d, %s%s", code, out, diagnostics)
+	}
+}
+
+// An ego network that reaches fewer hops than it was to must say so in its record.
+func TestEgoNetworkThatIsCutShortIsFlagged(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range ruleFiles {
+		write(t, name, text)
+	}
+	write(t, "rules.yaml", "communities:\n  - {name: cut, ego: {root: bob, hops: 2, members_max: 3}}\n"+
+		"  - {name: whole, ego: {root: bob, hops: 2}}\n  - {name: none, ego: {root: zoe, hops: 2}}\n")
+	_, out, _ := runCommand(append(rulesExample(t), "--format", "json")...)
+	n := 0
+	for line := range strings.Lines(out) {
+		var e quant.Estimate
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if got, want := slices.Contains(e.Flags, quant.FlagCutShort), e.Community == "cut"; got != want {
+			t.Errorf("%s has the flags %v", e.Community, e.Flags)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d estimates: %s", n, out)
 	}
 }
 

@@ -1,8 +1,10 @@
 package web
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,9 +44,9 @@ type estimateDescs struct {
 
 // loopDescs are what the run loop says of itself.
 type loopDescs struct {
-	events, refused, late, position, lag, logTime, steps, ready, worst, engine *prometheus.Desc
-	checkpointPosition, checkpointTime                                         *prometheus.Desc
-	checkpointTook, checkpointBytes, checkpointFailed, graph                   *prometheus.Desc
+	events, refused, late, mismatches, position, lag, logTime, steps, ready, worst, engine *prometheus.Desc
+	checkpointPosition, checkpointTime                                                     *prometheus.Desc
+	checkpointTook, checkpointBytes, checkpointFailed, graph                               *prometheus.Desc
 }
 
 // webDescs are about this package.
@@ -111,6 +113,7 @@ func (m *metrics) describeLoop(desc describe) {
 		events:             desc("events_total", "Events applied.", "kind"),
 		refused:            desc("refused_total", "Messages and events put into the quarantine.", "reason"),
 		late:               desc("late_total", "Events that came late, applied or put into the quarantine.", "kind"),
+		mismatches:         desc("rule_mismatches_total", "Values that the rule of a community could not compare.", "community"),
 		position:           desc("position", "Position of the last message applied."),
 		lag:                desc("lag_messages", "Messages in the stream that are not applied yet."),
 		logTime:            desc("log_time_seconds", "Log time, Unix seconds."),
@@ -223,6 +226,10 @@ func (m *metrics) collectLoop(ch chan<- prometheus.Metric, now time.Time) {
 	}
 	for kind, n := range status.Late {
 		count(ch, d.late, n, kind)
+	}
+	names := slices.Sorted(maps.Keys(status.Mismatches))
+	for _, name := range names[:min(len(names), m.server.config.MetricsMax)] {
+		count(ch, d.mismatches, status.Mismatches[name], name)
 	}
 	ready, _ := m.server.ready(now)
 	gauge(ch, d.ready, boolean(ready))

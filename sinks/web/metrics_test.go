@@ -53,6 +53,7 @@ func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
 		`gqlstream_events_total{kind="edge"}`:                                                "30",
 		`gqlstream_refused_total{reason="bad-weight"}`:                                       "2",
 		`gqlstream_late_total{kind="label"}`:                                                 "3",
+		`gqlstream_rule_mismatches_total{community="adults"}`:                                "7",
 		`gqlstream_lag_messages`:                                                             "10",
 		`gqlstream_position`:                                                                 "1003",
 		`gqlstream_steps_total`:                                                              "3",

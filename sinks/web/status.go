@@ -27,6 +27,8 @@ type Status struct {
 	Refused map[string]uint64 // quarantined, by reason
 	Late    map[string]uint64 // came late, by kind: applied, or quarantined as late
 
+	Mismatches map[string]uint64 // values that the rule of a community cannot compare, by community
+
 	Engine string // that keeps the kernels: "primal" or "dual"; "": none yet
 
 	Checkpoint Checkpoint
@@ -80,7 +82,7 @@ type journal struct {
 // push stores a copy of a status. It reports whether a sample was taken.
 func (j *journal) push(s Status, now time.Time, certificate func() float64) bool {
 	s.Events, s.Refused, s.Late = maps.Clone(s.Events), maps.Clone(s.Refused), maps.Clone(s.Late)
-	s.Stages = slices.Clone(s.Stages)
+	s.Stages, s.Mismatches = slices.Clone(s.Stages), maps.Clone(s.Mismatches)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.status, j.at = s, now
