@@ -46,8 +46,9 @@ type detector struct {
 
 	Moved    float64 `json:"moved,omitempty"` // CUSUM: since the last evaluation, with its variance
 	Variance float64 `json:"variance,omitempty"`
-	Linked   bool    `json:"linked,omitempty"` // the newest point is one that a change can begin at
-	Up       float64 `json:"up,omitempty"`     // the two sums
+	SEThen   float64 `json:"se_then,omitempty"` // SE at the last evaluation
+	Linked   bool    `json:"linked,omitempty"`  // the newest point is one that a change can begin at
+	Up       float64 `json:"up,omitempty"`      // the two sums
 	Down     float64 `json:"down,omitempty"`
 }
 
@@ -59,6 +60,12 @@ type sample struct {
 
 // zMax bounds one step of the sums, whatever a standard error of zero makes of it.
 const zMax = 1e6
+
+// cusumFloor is the part of a standard error that an evaluation takes for noise besides
+// se_change. On simulated networks in which nothing happens se_change is right over all,
+// but once in some hundred emissions a label, or the weights of two methods, move an
+// estimate by a tenth of its standard error.
+const cusumFloor = 0.05
 
 // observe takes the newest estimate of the class.
 func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
@@ -227,21 +234,35 @@ func (d *detector) count(n int, hits [2]bool) {
 // lastOf masks the last n evaluations of a window.
 func lastOf(n int) uint64 { return ^uint64(0) >> (windowMax - n) }
 
-// accumulate adds what has moved since the last evaluation to the sums.
+// accumulate adds what has moved since the last evaluation to the sums, in units of its
+// standard error.
 func (d *detector) accumulate(r *Rule) {
 	z := 0.0
 	if d.Moved != 0 {
-		z = max(-zMax, min(zMax, d.Moved/math.Sqrt(max(d.Variance, 1/(zMax*zMax)))))
+		z = max(-zMax, min(zMax, d.Moved/max(d.movedError(), 1/zMax)))
 	}
-	d.Moved, d.Variance = 0, 0
+	d.Moved, d.Variance, d.SEThen = 0, 0, d.SE
 	most := 2 * r.Threshold
 	d.Up = min(most, max(0, d.Up+z-r.Drift))
 	d.Down = min(most, max(0, d.Down-z-r.Drift))
 }
 
+// movedError is the standard error of what has moved since the last evaluation. The
+// variances of many small changes add up to more than that of their sum where errors come
+// and go: it is no larger than that of two estimates that share nothing. And it is no
+// smaller than a part of SE, by which labels and the choice of weights move an estimate
+// while nothing happens.
+func (d *detector) movedError() float64 {
+	v := d.Variance
+	if d.SEThen > 0 {
+		v = min(v, d.SEThen*d.SEThen+d.SE*d.SE)
+	}
+	return math.Sqrt(v + cusumFloor*cusumFloor*d.SE*d.SE)
+}
+
 // restart forgets what only makes sense under the rule that gathered it.
 func (d *detector) restart() {
-	d.Past, d.Moved, d.Variance, d.Linked, d.Up, d.Down = nil, 0, 0, false, 0, 0
+	d.Past, d.Moved, d.Variance, d.SEThen, d.Linked, d.Up, d.Down = nil, 0, 0, 0, false, 0, 0
 }
 
 func floorDiv(a, b int64) int64 {

@@ -14,8 +14,8 @@
 //	S+ <- max(0, S+ + z - k),  S- <- max(0, S- - z - k),  alarm when either is above h
 //
 // where z is the change of the share between two evaluations over the root of the
-// sum of se_change squared: what two estimates share cancels in se_change. The sums
-// stop at twice h, so that an alarm ends at a known time after things are quiet.
+// sum of se_change squared, within bounds: what two estimates share cancels in
+// se_change. The sums stop at twice h, so that an alarm ends at a known time after things are quiet.
 //
 // Evaluated is what the log says: "now" is the time in the log. The same estimates at
 // the same positions give the same transitions, and Save and Restore in between

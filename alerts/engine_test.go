@@ -3,6 +3,7 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -169,13 +170,13 @@ func TestCUSUMAddsUpSmallChanges(t *testing.T) {
 	s := begin(t, rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 4.2, time.Second }))
 	p := 0.3
 	s.want(0, one(record("x", p, 0.02, 0.01)))
-	for i := int64(1); i <= 8; i++ { // z = 1: the sum grows by a half
+	for i := int64(1); i <= 8; i++ { // z = 1/√1.01, for a twentieth of se is noise: the sum grows by almost a half
 		p += 0.01
 		s.want(i, one(record("x", p, 0.02, 0.01)))
 	}
 	p += 0.01
 	s.want(9, one(record("x", p, 0.02, 0.01)), fires)
-	if !strings.HasPrefix(s.all[0].Reason, "cusum up 4.5, down 0") {
+	if !strings.HasPrefix(s.all[0].Reason, "cusum up 4.455, down 0") {
 		t.Errorf("reason %q", s.all[0].Reason)
 	}
 	for i := int64(10); i < 18; i++ { // nothing moves: it falls by a half each time
@@ -189,18 +190,23 @@ func TestCUSUMAddsUpSmallChanges(t *testing.T) {
 	s.want(20, one(record("x", p-0.2, 0.02, 0.01)), fires) // one step down, of 20 standard errors
 }
 
-// Many estimates between two evaluations add up to one step.
+// Many estimates between two evaluations add up to one step, and their errors to no more
+// than those of two estimates that share nothing.
 func TestCUSUMCountsEvaluationsNotEstimates(t *testing.T) {
-	s := begin(t, rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 4, 10*time.Second }))
-	p := 0.3
-	for i := int64(0); i < 100; i++ {
-		p += 0.004
-		s.at(i, record("x", p, 0.02, 0.01))
-	}
-	// z = 10·0.4/√10 = 1.26 each evaluation
-	d := &s.engine.list[0].Detector
-	if want := 9 * (0.4*3.1622776601683795 - 0.5); d.Up < want-0.5 || d.Up > want+0.5 {
-		t.Errorf("sum %v, want about %v", d.Up, want)
+	for _, c := range []struct{ se, want float64 }{
+		{0.05, math.Sqrt(10*0.01*0.01 + 0.0025*0.0025)},
+		{0.02, math.Sqrt(2*0.02*0.02 + 0.001*0.001)},
+	} {
+		s := begin(t, rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 40, 10*time.Second }))
+		p := 0.3
+		for i := int64(0); i < 100; i++ {
+			p += 0.004
+			s.at(i, record("x", p, c.se, 0.01))
+		}
+		d := &s.engine.list[0].Detector
+		if want := 9 * (0.04/c.want - 0.5); math.Abs(d.Up-want) > 0.5 {
+			t.Errorf("se %v: sum %v, want about %v", c.se, d.Up, want)
+		}
 	}
 }
 

@@ -23,7 +23,9 @@ type Snapshot struct {
 // Turnover says how the unlabelled members with a prediction of one community
 // differ between two estimates, as sums of squared multiplicities: plain counts
 // where all multiplicities are one. A member whose profile changed has left and
-// joined. Where it is not known, Joined and Left over all members are safe.
+// joined by the square of the share of the profile that is another one now: whole, if
+// they have nothing in common. Where it is not known, Joined and Left over all members
+// are safe.
 type Turnover struct {
 	Stayed, Joined, Left float64
 	Reset                bool // another model's predictions, or another method: nothing cancels

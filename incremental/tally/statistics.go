@@ -13,7 +13,7 @@ func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *nei
 	empty := state{label: graphstore.Label{Class: event.NoClass}}
 	t.ForMembers(id, view, func(v Vertex, multiplicity uint32) {
 		s := stateOf(view, sums, v)
-		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s)
+		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, turnedWhole)
 	})
 }
 

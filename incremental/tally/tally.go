@@ -7,7 +7,6 @@ import (
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
 )
 
 // Vertex and CommunityID are the store's dense indices.
@@ -111,13 +110,6 @@ func (t *Tallies) newCommunity() *community {
 // its unlabelled members, by signed multiplicity, sorted by vertex.
 func (t *Tallies) Sources(c CommunityID) []diffusion.SourceChange { return t.each[c].sources }
 
-// Progress is what happened to a community since it was last estimated.
-type Progress struct {
-	Moved  bool   `json:"moved"`  // some statistic of it may have changed
-	Joined uint64 `json:"joined"` // squared multiplicities of profiled members that came or changed
-	Left   uint64 `json:"left"`   // of those that went or changed; both end at 2^64-1
-}
-
 // Progress returns what happened to the community since SetProgress.
 func (t *Tallies) Progress(c CommunityID) Progress { return t.each[c].progress }
 
@@ -129,16 +121,6 @@ func (t *Tallies) SetProgress(c CommunityID, p Progress) { t.each[c].progress = 
 func (t *Tallies) MoveAll() {
 	for _, c := range t.each {
 		c.progress.Moved = true
-	}
-}
-
-// Turnover returns how the profiled members of the community differ from those of
-// its last estimate, as quant.SEChange wants it.
-func (t *Tallies) Turnover(id CommunityID) quant.Turnover {
-	c := t.each[id]
-	return quant.Turnover{
-		Stayed: max(0, c.squared()-float64(c.progress.Joined)),
-		Joined: float64(c.progress.Joined), Left: float64(c.progress.Left),
 	}
 }
 

@@ -3,7 +3,6 @@ package tally
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -110,23 +109,24 @@ func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes [
 // changeMember moves v from its state before to its state after in every
 // community that it is, or was, a member of. shifts are v's, by community.
 func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *state, shifts []shift) {
+	turned := t.keep.turned(before, after)
 	for _, m := range view.MemberOf(v) {
 		for len(shifts) > 0 && shifts[0].community < m.Community {
-			t.recount(shifts[0], before, after)
+			t.recount(shifts[0], before, after, turned)
 			shifts = shifts[1:]
 		}
 		if len(shifts) > 0 && shifts[0].community == m.Community {
-			t.recount(shifts[0], before, after)
+			t.recount(shifts[0], before, after, turned)
 			shifts = shifts[1:]
 			continue
 		}
-		t.recount(shift{v: v, community: m.Community, before: m.Multiplicity, after: m.Multiplicity}, before, after)
+		t.recount(shift{v: v, community: m.Community, before: m.Multiplicity, after: m.Multiplicity}, before, after, turned)
 	}
 	for _, s := range shifts {
-		t.recount(s, before, after)
+		t.recount(s, before, after, turned)
 	}
 	for _, id := range t.everyone {
-		t.recount(shift{v: v, community: id, before: t.existed(view, v), after: exists(view, v)}, before, after)
+		t.recount(shift{v: v, community: id, before: t.existed(view, v), after: exists(view, v)}, before, after, turned)
 	}
 }
 
@@ -155,13 +155,12 @@ func exists(view graphstore.View, v Vertex) uint32 {
 }
 
 // recount counts one member of one community anew and records what that does to the
-// community's kernel.
-func (t *Tallies) recount(s shift, before, after *state) {
+// community's kernel. turned is how much of the member is another one now.
+func (t *Tallies) recount(s shift, before, after *state, turned uint64) {
 	c := t.each[s.community]
 	t.count(c, before, s.before, -1)
 	t.count(c, after, s.after, 1)
-	c.progress.Left = addUpToMax(c.progress.Left, before.square(s.before))
-	c.progress.Joined = addUpToMax(c.progress.Joined, after.square(s.after))
+	c.progress.turn(before.square(s.before), after.square(s.after), turned)
 	if change := source(after, s.after) - source(before, s.before); change != 0 {
 		c.sources = append(c.sources, diffusion.SourceChange{V: s.v, Change: change})
 		if c.spread != nil {
@@ -177,15 +176,6 @@ func (s *state) square(multiplicity uint32) uint64 {
 		return 0
 	}
 	return uint64(multiplicity) * uint64(multiplicity)
-}
-
-// addUpToMax adds two numbers, or returns the largest there is.
-func addUpToMax(a, b uint64) uint64 {
-	sum, carry := bits.Add64(a, b, 0)
-	if carry > 0 {
-		return math.MaxUint64
-	}
-	return sum
 }
 
 // source returns the multiplicity with which a member feeds the kernel.
