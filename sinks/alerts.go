@@ -53,6 +53,9 @@ func (s *Alerts) Write(ctx context.Context, transitions []alerts.Transition) err
 	return s.subjects.write(ctx, records)
 }
 
+// State reports whether the loop waits for the stream.
+func (s *Alerts) State() State { return s.subjects.tracker.State(s.subjects.config.stream) }
+
 // Close leaves the connection open.
 func (s *Alerts) Close() error {
 	s.subjects.close()

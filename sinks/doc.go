@@ -19,14 +19,15 @@
 //	NATS, Latest  wait for the broker for as long as it takes, and the loop with them.
 //	              The same broker holds the log, so that nothing comes in either. An
 //	              error that cannot pass, such as ErrOtherWriter, ends the run.
-//	behind Queue  files, and whatever is not on that broker: emissions wait in a spool
-//	              on the disk, of bounded bytes, and a goroutine delivers them. When
-//	              the spool, or its disk, is full, the loop waits. Nothing is dropped.
+//	behind Queue  Lines in a file, also of alerts, Parts, and whatever is not on that
+//	              broker: emissions wait in a spool on the disk, of bounded bytes, and
+//	              a goroutine delivers them. When the spool, or its disk, is full, the
+//	              loop waits. Nothing is dropped.
 //
 // State says which of it is the case, for /readyz and the metrics.
 //
 // A sink behind a Queue implements Sink and, if Write returns before the records are
-// safe, Sync() error. Its constructor takes the position from after which everything
+// safe, Sync; see Queue for what else it may. Its constructor takes the position from after which everything
 // comes again; it must leave out what it has beyond that, or be allowed to repeat
 // (with an id of position, community and method, say). Any error of Write or Sync is
 // tried again for ever, by Sync, Close and a new Open: a sink that gives up on a record

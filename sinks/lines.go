@@ -146,9 +146,8 @@ func (s *Lines) flush() error {
 	return nil
 }
 
-// Sync puts what was written on the disk: before a checkpoint says that it needs
-// not come again.
-func (s *Lines) Sync() error {
+// Sync puts what was written on the disk, so that it needs not come again.
+func (s *Lines) Sync(uint64) error {
 	if s.file == nil {
 		return nil
 	}

@@ -128,7 +128,7 @@ func appendCell(b array.Builder, value reflect.Value) {
 func (t *partTable) release() { t.builder.Release() }
 
 // write moves the rows into a file, puts that on the disk and reads it back.
-func (t *partTable) write(path, format string, flush func(*os.File) error) error {
+func (t *partTable) write(path string, c *PartsConfig) error {
 	record := t.builder.NewRecord()
 	t.rows = 0
 	defer record.Release()
@@ -137,14 +137,14 @@ func (t *partTable) write(path, format string, flush func(*os.File) error) error
 		return err
 	}
 	sum := xxhash.New()
-	err = writePart(io.MultiWriter(f, sum), format, record)
+	err = writePart(io.MultiWriter(c.disk(f), sum), c.Format, record)
 	if err == nil {
-		err = flush(f)
+		err = c.flush(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return verifyPart(path, format, sum.Sum64(), record.NumRows())
+	return verifyPart(path, c.Format, sum.Sum64(), record.NumRows())
 }
 
 func writePart(w io.Writer, format string, record arrow.Record) error {

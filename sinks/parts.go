@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,7 @@ type PartsConfig struct {
 	rowsMax int                // tests; 0: PartRowsMax
 	fault   func(string) error // tests: called before every step that a crash can precede
 	flush   func(*os.File) error
+	disk    func(io.Writer) io.Writer // tests: what writes to a file of it
 }
 
 // Parts writes estimates as a series of Parquet or Arrow files, each of a range of
@@ -49,15 +51,16 @@ type PartsConfig struct {
 //   - where the log asks for a checkpoint (Cut).
 //
 // What is not in a part yet stands in the file _tail.ndjson beside them. Sync puts
-// it on the disk, and a checkpoint must come after that: then the tail and the log
-// from the checkpoint on hold every record, and none twice. Parts has one owner.
+// it on the disk: then the tail and what comes from there on hold every record, and
+// none twice. After an error Close it and open it anew, where the last Sync was: a
+// disk that was full has lost nothing. Parts has one owner.
 type Parts struct {
 	config PartsConfig
 	table  *partTable // rows of the next part
 	tail   *tail
 	after  uint64 // the next part begins after this position
 	until  uint64 // records up to here are in the parts or in the tail
-	synced uint64 // a checkpoint up to here may count on the parts and the tail
+	synced uint64 // who goes on from here may count on the parts and the tail
 	window int64  // of log time, of the rows
 	broken error  // no part can be made any more, only opening anew helps
 }
@@ -75,6 +78,9 @@ func OpenParts(c PartsConfig) (*Parts, error) {
 	}
 	if c.fault == nil {
 		c.fault = func(string) error { return nil }
+	}
+	if c.disk == nil {
+		c.disk = func(w io.Writer) io.Writer { return w }
 	}
 	if c.flush == nil {
 		c.flush = (*os.File).Sync
@@ -129,15 +135,30 @@ func (s *Parts) resume(old tailContent, last uint64) error {
 		s.table.append(&kept[i])
 	}
 	if missed := s.config.From; missed > max(old.synced, s.until) {
-		// The records in between went past while this directory was not written to.
-		// That must show: the part ends, and the next begins where the log goes on.
-		if err := s.cut(); err != nil {
-			return err
-		}
-		s.after, s.until = missed, missed
-		return s.renewTail()
+		return s.skip(missed) // in between this directory was not written to
 	}
 	return nil
+}
+
+// Skip notes that the records after the last one and up to a position went past. That
+// must show: the part ends, and the next begins where the log goes on.
+func (s *Parts) Skip(position uint64) error {
+	if position <= s.until {
+		return nil
+	}
+	if err := s.skip(position); err != nil {
+		return fmt.Errorf("sinks: parts in %s: %w", s.config.Dir, err)
+	}
+	return nil
+}
+
+func (s *Parts) skip(position uint64) error {
+	if err := s.cut(); err != nil {
+		return err
+	}
+	s.after, s.until = position, position
+	s.broken = s.renewTail()
+	return s.broken
 }
 
 // sweepParts removes unfinished files and returns the last position in a part.
@@ -226,10 +247,11 @@ func (s *Parts) write(estimates []quant.Estimate) error {
 	return nil
 }
 
-// Cut ends the part after a step at which the log asks for a checkpoint.
+// Cut ends the part where the log asks for a checkpoint, after the records with a
+// position up to the one given.
 func (s *Parts) Cut(position uint64) error {
 	if position < s.until {
-		return nil // old ground: what follows the step is in the tail already
+		return nil // old ground: what follows is in the tail already
 	}
 	if err := s.cut(); err != nil {
 		return fmt.Errorf("sinks: parts in %s: %w", s.config.Dir, err)
@@ -257,7 +279,7 @@ func (s *Parts) commit(name string) error {
 	temporary := name + temporarySuffix
 	err := s.config.fault("write part")
 	if err == nil {
-		err = s.table.write(temporary, s.config.Format, s.config.flush)
+		err = s.table.write(temporary, &s.config)
 	}
 	if err == nil {
 		err = s.config.fault("rename part")
@@ -266,9 +288,18 @@ func (s *Parts) commit(name string) error {
 		err = os.Rename(temporary, name)
 	}
 	if err != nil {
-		return err // the next open clears the remnant
+		return errors.Join(err, discard(temporary))
 	}
 	return errors.Join(s.config.fault("sync directory"), s.syncDir())
+}
+
+// discard removes what was not finished, which would take room on a disk that is full.
+// After a crash the next open does.
+func discard(name string) error {
+	if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // syncDir makes the names in the directory durable.
@@ -280,8 +311,8 @@ func (s *Parts) syncDir() error {
 	return errors.Join(s.config.flush(d), d.Close())
 }
 
-// Sync puts on the disk what was written up to a position: before a checkpoint
-// says that it needs not come again.
+// Sync puts on the disk what was written up to a position, so that it needs not come
+// again.
 func (s *Parts) Sync(position uint64) error {
 	err := s.tail.mark(position)
 	if err == nil {

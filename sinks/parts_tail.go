@@ -138,7 +138,7 @@ func (s *Parts) newTail(records []quant.Estimate) (*tail, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tail{file: file, buffer: bufio.NewWriterSize(file, 64<<10)}
+	t := &tail{file: file, buffer: bufio.NewWriterSize(s.config.disk(file), 64<<10)}
 	t.encode = json.NewEncoder(t.buffer)
 	t.encode.SetEscapeHTML(false)
 	err = t.encode.Encode(tailHeader{Format: tailFormat, Log: s.config.Log, After: s.after})
@@ -161,7 +161,7 @@ func (s *Parts) newTail(records []quant.Estimate) (*tail, error) {
 		err = s.syncDir()
 	}
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, errors.Join(err, file.Close(), discard(name+temporarySuffix))
 	}
 	return t, nil
 }

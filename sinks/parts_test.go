@@ -182,6 +182,11 @@ func crashAndGoOn(t *testing.T, w partsWorld, c PartsConfig, failAt int, seed ui
 		if random.IntN(2) == 0 {
 			tearTail(t, c.Dir, saved, random)
 		}
+		for _, half := range []string{tailName, partName(1, 2, c.Format)} {
+			if err := os.WriteFile(filepath.Join(c.Dir, half+temporarySuffix), []byte("half"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
 		c.From = saved
 		failAt *= 3
 	}

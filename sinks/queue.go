@@ -3,12 +3,13 @@ package sinks
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
+	"gqlstream/alerts"
 	"gqlstream/quant"
 )
 
@@ -33,20 +34,45 @@ type QueueConfig struct {
 
 	// Open opens the sink. It gets every emission after position from, in order,
 	// and perhaps some again that it had before: those it must leave out, or be
-	// allowed to repeat. After an error of Write or Sync the sink is closed and
-	// opened anew, so an Open is also how a sink recovers.
+	// allowed to repeat. After an error the sink is closed and opened anew, so an
+	// Open is also how a sink recovers.
 	Open func(from uint64) (Sink, error)
 }
 
-// syncer is a sink that does not keep for good what Write has returned for.
-type syncer interface{ Sync() error }
+// Emission is what a step has for the sinks behind queues, all of one position.
+type Emission struct {
+	Position    uint64
+	Estimates   []quant.Estimate
+	Transitions []alerts.Transition // not with estimates in one queue
+	Cut         bool                // the log asks for a checkpoint here
+}
+
+// What a sink behind a queue may implement besides.
+type (
+	// syncer does not keep for good what Write has returned for. Everything up to
+	// the position has been delivered.
+	syncer interface{ Sync(position uint64) error }
+
+	// alertWriter takes the transitions of one position; of a queue of alerts.
+	alertWriter interface {
+		WriteAlerts(transitions []alerts.Transition) error
+	}
+
+	// cutter is told where the log asks for a checkpoint: after what has a position
+	// up to the one given.
+	cutter interface{ Cut(position uint64) error }
+
+	// skipper is told that what the log holds up to a position, and the queue has
+	// not brought, went past while there was no queue.
+	skipper interface{ Skip(position uint64) error }
+)
 
 // Queue delivers emissions to a sink from a goroutine of its own, in order, for as
 // long as it takes, and keeps on the disk what is not delivered: a sink that is
 // away, slow or refuses does not hold the loop up until the spool is full, or its
-// disk is. Then Write waits; nothing is ever dropped. See doc.go for its contract.
+// disk is. Then Put waits; nothing is ever dropped. See doc.go for its contract.
 //
-// Write, Sync, Flush and Close have one owner; State is for any goroutine.
+// Put, Sync, Flush and Close have one owner; State is for any goroutine.
 type Queue struct {
 	config  QueueConfig
 	tracker Tracker
@@ -58,6 +84,7 @@ type Queue struct {
 
 	arrived chan struct{} // capacity 1
 	asked   chan struct{} // capacity 1: someone waits for room, or for the end
+	others  chan replacement
 	cancel  context.CancelFunc
 	done    chan struct{} // nil before Start
 
@@ -68,11 +95,11 @@ type Queue struct {
 type delivery struct {
 	sink    Sink // nil: closed after an error
 	cursor  cursor
-	at      uint64    // position of the last delivery
-	rows    int       // delivered since the queue settled
-	bytes   int64     // of these
-	settled time.Time // when the queue did
-	hurry   bool      // someone waits for it
+	at      spoolPlace // of the last delivery
+	rows    int        // delivered since the queue settled
+	bytes   int64      // of these
+	settled time.Time  // when the queue did
+	hurry   bool       // someone waits for it
 }
 
 // OpenQueue opens the spool. Nothing is delivered before Start.
@@ -89,7 +116,7 @@ func OpenQueue(c QueueConfig) (*Queue, error) {
 	}
 	return &Queue{
 		config: c, spool: spool, progress: make(chan struct{}),
-		arrived: make(chan struct{}, 1), asked: make(chan struct{}, 1),
+		arrived: make(chan struct{}, 1), asked: make(chan struct{}, 1), others: make(chan replacement),
 	}, nil
 }
 
@@ -98,18 +125,29 @@ func OpenQueue(c QueueConfig) (*Queue, error) {
 func (q *Queue) Last() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.spool.last
+	return q.spool.last.through()
 }
 
-// Start opens the sink and begins to deliver. A queue that was never used expects
-// emissions after position from.
-func (q *Queue) Start(from uint64) error {
-	if q.spool.fresh {
-		if err := q.spool.begin(from); err != nil {
-			return fmt.Errorf("sinks: queue of %s: %w", q.config.Name, err)
-		}
+// SetAside returns the files of the spool that were damaged and set aside when it
+// was opened, for a look; a few are kept.
+func (q *Queue) SetAside() []string { return q.spool.damaged }
+
+// Start opens the sink and begins to deliver: what was in the spool before, and what
+// comes. Nothing that does has a position up to from. A sink that cannot be opened is an error, but for
+// one on a full disk, which is tried again.
+func (q *Queue) Start(from uint64) (err error) {
+	switch {
+	case q.spool.fresh:
+		err = q.spool.begin(from)
+	case placeAt(from) > q.spool.last: // the run had no such queue for a while
+		err = q.spool.append(spoolRecord{position: from, at: time.Now(), marks: markSkip})
 	}
-	if err := q.open(); err != nil {
+	if err != nil {
+		return fmt.Errorf("sinks: queue of %s: %w", q.config.Name, err)
+	}
+	if err := q.open(); outOfRoom(err) {
+		q.tracker.Failed(err, false)
+	} else if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -118,20 +156,30 @@ func (q *Queue) Start(from uint64) error {
 	return nil
 }
 
-// Write implements Sink: it puts the emission into the queue, unless that has had
-// it before, and waits while there is no room.
+// outOfRoom reports whether an error is one of a disk on which there may be room
+// again.
+func outOfRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// Write implements Sink.
 func (q *Queue) Write(ctx context.Context, estimates []quant.Estimate) error {
 	if len(estimates) == 0 {
 		return nil
 	}
-	var payload bytes.Buffer
-	lines := NewLines(&payload)
-	if err := lines.Write(ctx, estimates); err != nil {
+	return q.Put(ctx, Emission{Position: estimates[0].Position, Estimates: estimates})
+}
+
+// Put puts an emission into the queue, unless that has had it before or it says
+// nothing, and waits while there is no room.
+func (q *Queue) Put(ctx context.Context, e Emission) error {
+	r, err := e.record()
+	if err != nil || len(r.payload) == 0 && !e.Cut {
 		return err
 	}
 	defer q.tracker.Release()
 	for {
-		moved, err := q.put(estimates[0].Position, payload.Bytes())
+		moved, err := q.put(r)
 		if err == nil {
 			return nil
 		}
@@ -142,18 +190,46 @@ func (q *Queue) Write(ctx context.Context, estimates []quant.Estimate) error {
 	}
 }
 
+// Marks of a record in the spool, beside markBefore.
+const (
+	markAlerts = 2 << iota // the payload is transitions
+	markCut                // the log asks for a checkpoint after it
+	markSkip               // what is before it and not in the spool went past
+)
+
+// record returns the emission as the spool keeps it, in JSON lines.
+func (e Emission) record() (spoolRecord, error) {
+	if len(e.Estimates) > 0 && len(e.Transitions) > 0 {
+		panic("sinks: estimates and transitions in one queue")
+	}
+	var payload bytes.Buffer
+	lines := NewLines(&payload)
+	err := errors.Join(lines.Write(context.Background(), e.Estimates), lines.WriteAlerts(e.Transitions))
+	r := spoolRecord{position: e.Position, at: time.Now(), payload: payload.Bytes()}
+	if len(e.Transitions) > 0 {
+		r.marks |= markAlerts
+	}
+	if e.Cut {
+		r.marks |= markCut
+	}
+	if len(r.payload) == 0 { // the next step may emit at this position, see ingest
+		r.marks |= markBefore
+	}
+	return r, err
+}
+
 // put appends an emission. An error says why it has to wait, and moved when to try
 // again.
-func (q *Queue) put(position uint64, payload []byte) (moved <-chan struct{}, err error) {
+func (q *Queue) put(r spoolRecord) (moved <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if position <= q.spool.last {
+	if r.place() <= q.spool.last {
 		return nil, nil
 	}
-	if !q.spool.fits(payload) {
+	if !q.spool.fits(r.payload) {
 		return q.progress, fmt.Errorf("its queue is full: %d emissions, %d bytes", q.spool.rows, q.spool.size())
 	}
-	if err := q.spool.append(position, time.Now(), payload); err != nil {
+	if err := q.spool.append(r); err != nil {
 		return q.progress, fmt.Errorf("its queue cannot be written: %w", err)
 	}
 	signal(q.arrived)
@@ -182,11 +258,17 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Sync puts what was written on the disk: before a checkpoint says that it needs
-// not come again.
-func (q *Queue) Sync() error {
+// Sync puts what was written on the disk, and notes that nothing else has a position
+// up to the one given: before a checkpoint says that it needs not come again.
+func (q *Queue) Sync(position uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if placeAt(position) > q.spool.last {
+		if err := q.spool.append(spoolRecord{position: position, at: time.Now()}); err != nil {
+			return fmt.Errorf("sinks: queue of %s: %w", q.config.Name, err)
+		}
+		signal(q.arrived)
+	}
 	if err := q.spool.sync(); err != nil {
 		return fmt.Errorf("sinks: queue of %s: %w", q.config.Name, err)
 	}
@@ -234,165 +316,5 @@ func (q *Queue) Close() error {
 	if q.sink != nil {
 		err = q.sink.Close()
 	}
-	return errors.Join(err, q.Sync(), q.spool.close())
-}
-
-// run delivers until ctx ends.
-func (q *Queue) run(ctx context.Context) {
-	defer close(q.done)
-	for wait := queueRetryWaitMin; ctx.Err() == nil; {
-		worked, err := q.step(ctx)
-		switch {
-		case ctx.Err() != nil: // the error is ours
-		case err != nil:
-			q.fail(err)
-			_ = sleep(ctx, wait)
-			wait = min(2*wait, queueRetryWaitMax)
-		case worked:
-			wait = queueRetryWaitMin
-			q.tracker.Works()
-		default: // it is open, and has all there is
-			q.tracker.Works()
-			q.rest(ctx)
-		}
-	}
-	if q.sink != nil && q.rows > 0 {
-		if err := q.settle(); err != nil {
-			q.tracker.Failed(err, false)
-		}
-	}
-}
-
-// step delivers one emission, if there is one, and settles if it is time.
-func (q *Queue) step(ctx context.Context) (worked bool, err error) {
-	if q.sink == nil {
-		if err := q.open(); err != nil {
-			return false, err
-		}
-	}
-	r, ok, err := q.next()
-	if err != nil {
-		return false, err
-	}
-	if ok {
-		if err := q.deliver(ctx, r); err != nil {
-			return false, err
-		}
-	}
-	if q.due() {
-		return true, q.settle()
-	}
-	return ok, nil
-}
-
-// open opens the sink where it is known to stand.
-func (q *Queue) open() (err error) {
-	q.mu.Lock()
-	q.delivery = delivery{at: q.spool.done, settled: time.Now()}
-	q.mu.Unlock()
-	q.sink, err = q.config.Open(q.at)
-	return err
-}
-
-// fail closes the sink, which is in an unknown state, after settling what it took
-// before, so that a sink that fails often gets on all the same.
-func (q *Queue) fail(err error) {
-	q.tracker.Failed(err, false)
-	if q.sink == nil {
-		return
-	}
-	if q.rows > 0 {
-		_ = q.settle() // else it comes again
-	}
-	_ = q.sink.Close()
-	q.sink = nil
-}
-
-// next returns the next emission that is not delivered.
-func (q *Queue) next() (r spoolRecord, ok bool, err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for {
-		if r, ok, err = q.spool.next(&q.cursor); err != nil || !ok || r.position > q.at {
-			break
-		}
-	}
-	if q.oldest = r.at; !ok {
-		q.oldest = time.Time{}
-	}
-	return r, ok, err
-}
-
-func (q *Queue) deliver(ctx context.Context, r spoolRecord) error {
-	var estimates []quant.Estimate
-	for lines := json.NewDecoder(bytes.NewReader(r.payload)); lines.More(); {
-		var e quant.Estimate
-		if err := lines.Decode(&e); err != nil {
-			return fmt.Errorf("estimates of position %d: %w", r.position, err)
-		}
-		estimates = append(estimates, e)
-	}
-	if err := q.sink.Write(ctx, estimates); err != nil {
-		return err
-	}
-	q.at, q.rows, q.bytes = r.position, q.rows+1, q.bytes+r.bytes
-	return nil
-}
-
-// due reports whether to settle: after a while, after much, or when someone waits
-// and it would make room.
-func (q *Queue) due() bool {
-	select {
-	case <-q.asked:
-		q.hurry = true
-	default:
-	}
-	if q.rows == 0 {
-		return q.hurry && q.wholeDelivered()
-	}
-	return q.bytes >= queueSettleBytes || time.Since(q.settled) >= queueSettleEvery || q.hurry && q.wholeDelivered()
-}
-
-// wholeDelivered reports whether all of the oldest segment is.
-func (q *Queue) wholeDelivered() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.spool.segments) > 0 && q.spool.segments[0].last <= q.at && q.spool.size() > 0
-}
-
-// settle makes the sink keep what it has for good, and frees the room of it.
-func (q *Queue) settle() error {
-	if s, ok := q.sink.(syncer); ok {
-		if err := s.Sync(); err != nil {
-			return err
-		}
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	rows := q.rows
-	q.rows, q.bytes = 0, 0
-	if err := q.spool.delivered(q.at, rows, q.hurry); err != nil {
-		return err
-	}
-	q.settled, q.hurry = time.Now(), false
-	close(q.progress)
-	q.progress = make(chan struct{})
-	return nil
-}
-
-// rest waits for something to do.
-func (q *Queue) rest(ctx context.Context) {
-	timer := time.NewTimer(queueSettleEvery)
-	defer timer.Stop()
-	settle := timer.C
-	if q.rows == 0 {
-		settle = nil
-	}
-	select {
-	case <-q.arrived:
-	case <-q.asked:
-		q.hurry = true
-	case <-settle:
-	case <-ctx.Done():
-	}
+	return errors.Join(err, q.spool.sync(), q.spool.close())
 }

@@ -156,7 +156,7 @@ func TestDamagedSpoolEndsBeforeTheDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p := range uint64(40) {
-		if err := s.append(p+1, time.Unix(int64(p), 0), []byte(strings.Repeat("x", 50+int(p)))); err != nil {
+		if err := s.append(spoolRecord{position: p + 1, at: time.Unix(int64(p), 0), payload: []byte(strings.Repeat("x", 50+int(p)))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -206,10 +206,10 @@ func TestDamagedSpoolEndsBeforeTheDamage(t *testing.T) {
 			}
 			last = r.position
 		}
-		if last != again.last || again.rows != int(last) {
+		if last != again.last.through() || again.rows != int(last) {
 			t.Fatalf("%d records to %d, the spool says %d to %d", last, last, again.rows, again.last)
 		}
-		if err := again.append(last+1, time.Now(), []byte("more")); err != nil {
+		if err := again.append(spoolRecord{position: last + 1, at: time.Now(), payload: []byte("more")}); err != nil {
 			t.Fatal(err)
 		}
 		if err := again.close(); err != nil {

@@ -58,7 +58,7 @@ func (k *keeper) Write(ctx context.Context, estimates []quant.Estimate) error {
 	return nil
 }
 
-func (k *keeper) Sync() error {
+func (k *keeper) Sync(uint64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.fail != nil {
@@ -212,7 +212,7 @@ func TestQueueIsExactAcrossRestarts(t *testing.T) {
 						time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
 					}
 					if rng.IntN(20) == 0 {
-						if err := q.Sync(); err != nil {
+						if err := q.Sync(p); err != nil {
 							t.Fatal(err)
 						}
 						checkpoint = p
@@ -254,7 +254,7 @@ func tear(t *testing.T, rng *rand.Rand, dir string, checkpoint uint64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if offset += r.bytes; r.position <= max(checkpoint, s.done) {
+		if offset += r.bytes; r.position <= max(checkpoint, s.done.through()) {
 			needed = offset
 		}
 	}

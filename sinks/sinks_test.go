@@ -92,7 +92,7 @@ func TestLinesFileHoldsEveryRecordOnceAfterARestart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(s.Sync(), s.Close()); err != nil {
+		if err := errors.Join(s.Sync(0), s.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}

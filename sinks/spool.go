@@ -1,19 +1,13 @@
 package sinks
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // Limits of a spool.
@@ -23,23 +17,16 @@ const (
 	spoolHeaderBytes   = 32
 	spoolSuffix        = ".spool"
 	spoolLogFile       = "log-id"
-	spoolDeliveredFile = "delivered" // the position up to which, and a newline
+	spoolDeliveredFile = "delivered" // the place up to which, and a newline
+	spoolDamagedSuffix = ".damaged"
+	spoolDamagedMax    = 3 // segments that are kept for a look, at most; the newest
 )
 
-// spoolFile is what a spool needs of a file; the tests have one on a full disk.
-type spoolFile interface {
-	io.ReaderAt
-	io.WriterAt
-	Sync() error
-	Truncate(int64) error
-	Close() error
-}
-
 // spool is a queue of records in the files of a directory, each with a position
-// that grows. A file, or segment, is named after the position before its first
-// record. A record is
+// and a place that grows. A file, or segment, is named after the place before its
+// first record. A record is
 //
-//	length u32, 0 u32, position u64, time u64 (Unix ns), xxhash64 of all the rest u64, payload
+//	length u32, marks u32, position u64, time u64 (Unix ns), xxhash64 of all the rest u64, payload
 //
 // and becomes part of the spool when all of it is there: what a crash has cut short
 // is overwritten. Records are written at an offset of the spool's own, so that a
@@ -52,30 +39,11 @@ type spool struct {
 	bytesMax int64
 	open     func(name string) (spoolFile, error)
 	segments []*segment // oldest first; the last one is written to
-	last     uint64     // position of the newest record there ever was
-	done     uint64     // position up to which records are delivered
+	last     spoolPlace // of the newest record there ever was
+	done     spoolPlace // up to which records are delivered
 	rows     int        // records after that
 	fresh    bool       // nothing was ever in it
-}
-
-type segment struct {
-	file spoolFile
-	name string
-	base uint64 // position before its first record
-	last uint64 // of its last record; base when there is none
-	size int64
-}
-
-// spoolRecord is a record as it is read.
-type spoolRecord struct {
-	position uint64
-	at       time.Time
-	payload  []byte
-	bytes    int64 // on the disk
-}
-
-func openSpoolFile(name string) (spoolFile, error) {
-	return os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	damaged  []string   // segments that were set aside when it was opened
 }
 
 // openSpool opens the spool of a log in a directory, which it makes if need be,
@@ -100,13 +68,16 @@ func openSpool(dir, log string, bytesMax int64) (*spool, error) {
 		}
 	}
 	s.last = max(s.last, s.done)
+	if err := s.dropDamaged(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	return s, nil
 }
 
 // begin makes the first segment of a spool that was never used.
 func (s *spool) begin(from uint64) error {
-	s.last, s.done, s.fresh = from, from, false
-	g, err := s.openSegment(from)
+	s.last, s.done, s.fresh = placeAt(from), placeAt(from), false
+	g, err := s.openSegment(s.last)
 	if err != nil {
 		return err
 	}
@@ -115,10 +86,11 @@ func (s *spool) begin(from uint64) error {
 }
 
 // take opens the next segment, or sets it aside if records before it are gone.
-func (s *spool) take(base uint64) error {
+func (s *spool) take(base spoolPlace) error {
 	if base != s.last {
 		name := s.fileName(base)
-		return os.Rename(name, name+".damaged")
+		s.damaged = append(s.damaged, name+spoolDamagedSuffix)
+		return os.Rename(name, name+spoolDamagedSuffix)
 	}
 	g, err := s.openSegment(base)
 	if err != nil {
@@ -129,19 +101,34 @@ func (s *spool) take(base uint64) error {
 	return g.file.Truncate(g.size)
 }
 
-func (s *spool) fileName(base uint64) string {
-	return filepath.Join(s.dir, fmt.Sprintf("%020d%s", base, spoolSuffix))
+// dropDamaged removes what was set aside, but for the newest: nothing reads it.
+func (s *spool) dropDamaged() error {
+	names, err := filepath.Glob(filepath.Join(s.dir, "*"+spoolSuffix+spoolDamagedSuffix))
+	if err != nil {
+		return err
+	}
+	slices.Sort(names) // as the places
+	for _, name := range names[:max(0, len(names)-spoolDamagedMax)] {
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// readDelivered returns the position up to which records are known as delivered.
-func (s *spool) readDelivered() uint64 {
+func (s *spool) fileName(base spoolPlace) string {
+	return filepath.Join(s.dir, base.String()+spoolSuffix)
+}
+
+// readDelivered returns the place up to which records are known as delivered.
+func (s *spool) readDelivered() spoolPlace {
 	data, _ := os.ReadFile(filepath.Join(s.dir, spoolDeliveredFile)) // without it more is delivered again
 	text, whole := strings.CutSuffix(string(data), "\n")
-	position, err := strconv.ParseUint(text, 10, 64)
+	place, err := parsePlace(text)
 	if err != nil || !whole {
 		return 0
 	}
-	return position
+	return place
 }
 
 // claim writes the identity of the log into a new directory and compares it in an
@@ -161,79 +148,16 @@ func (s *spool) claim(log string) error {
 	return err
 }
 
-func (s *spool) list() (bases []uint64, err error) {
+func (s *spool) list() (bases []spoolPlace, err error) {
 	entries, err := os.ReadDir(s.dir)
 	for _, e := range entries {
 		name, is := strings.CutSuffix(e.Name(), spoolSuffix)
-		if base, err := strconv.ParseUint(name, 10, 64); is && err == nil {
+		if base, err := parsePlace(name); is && err == nil {
 			bases = append(bases, base)
 		}
 	}
 	slices.Sort(bases)
 	return bases, err
-}
-
-// openSegment opens or makes the segment after a position.
-func (s *spool) openSegment(base uint64) (*segment, error) {
-	g := &segment{name: s.fileName(base), base: base, last: base}
-	var err error
-	if g.file, err = s.open(g.name); err != nil {
-		return nil, err
-	}
-	for {
-		r, err := g.read(g.size)
-		if errors.Is(err, errSpoolEnd) || err == nil && r.position <= g.last {
-			return g, nil
-		}
-		if err != nil {
-			return nil, errors.Join(err, g.file.Close())
-		}
-		g.last, g.size = r.position, g.size+r.bytes
-		if r.position > s.done {
-			s.rows++
-		}
-	}
-}
-
-// errSpoolEnd says that there is no whole record at an offset.
-var errSpoolEnd = errors.New("sinks: no whole record")
-
-func (g *segment) read(offset int64) (spoolRecord, error) {
-	var header [spoolHeaderBytes]byte
-	if _, err := g.file.ReadAt(header[:], offset); err != nil {
-		return spoolRecord{}, cmp.Or(endOf(err), err)
-	}
-	length := binary.LittleEndian.Uint32(header[:])
-	if length > spoolPayloadMax {
-		return spoolRecord{}, errSpoolEnd
-	}
-	payload := make([]byte, length)
-	if _, err := g.file.ReadAt(payload, offset+spoolHeaderBytes); err != nil && length > 0 {
-		return spoolRecord{}, cmp.Or(endOf(err), err)
-	}
-	if spoolSum(header[:], payload) != binary.LittleEndian.Uint64(header[24:]) {
-		return spoolRecord{}, errSpoolEnd
-	}
-	return spoolRecord{
-		position: binary.LittleEndian.Uint64(header[8:]),
-		at:       time.Unix(0, int64(binary.LittleEndian.Uint64(header[16:]))),
-		payload:  payload, bytes: spoolHeaderBytes + int64(length),
-	}, nil
-}
-
-func endOf(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errSpoolEnd
-	}
-	return nil
-}
-
-func spoolSum(header, payload []byte) uint64 {
-	var d xxhash.Digest
-	d.Reset()
-	d.Write(header[:24])
-	d.Write(payload)
-	return d.Sum64()
 }
 
 // size returns the bytes of all segments.
@@ -252,24 +176,25 @@ func (s *spool) fits(payload []byte) bool {
 
 // append adds a record of a position after all others. After an error it is not
 // there, and may be tried again.
-func (s *spool) append(position uint64, at time.Time, payload []byte) error {
-	if len(payload) > spoolPayloadMax {
-		return fmt.Errorf("an emission of %d bytes, at most %d can be queued", len(payload), spoolPayloadMax)
+func (s *spool) append(r spoolRecord) error {
+	if len(r.payload) > spoolPayloadMax {
+		return fmt.Errorf("an emission of %d bytes, at most %d can be queued", len(r.payload), spoolPayloadMax)
 	}
 	if err := s.roll(); err != nil {
 		return err
 	}
 	g := s.segments[len(s.segments)-1]
-	frame := make([]byte, spoolHeaderBytes, spoolHeaderBytes+len(payload))
-	binary.LittleEndian.PutUint32(frame, uint32(len(payload)))
-	binary.LittleEndian.PutUint64(frame[8:], position)
-	binary.LittleEndian.PutUint64(frame[16:], uint64(at.UnixNano()))
-	binary.LittleEndian.PutUint64(frame[24:], spoolSum(frame, payload))
-	if _, err := g.file.WriteAt(append(frame, payload...), g.size); err != nil {
+	frame := make([]byte, spoolHeaderBytes, spoolHeaderBytes+len(r.payload))
+	binary.LittleEndian.PutUint32(frame, uint32(len(r.payload)))
+	binary.LittleEndian.PutUint32(frame[4:], r.marks)
+	binary.LittleEndian.PutUint64(frame[8:], r.position)
+	binary.LittleEndian.PutUint64(frame[16:], uint64(r.at.UnixNano()))
+	binary.LittleEndian.PutUint64(frame[24:], spoolSum(frame, r.payload))
+	if _, err := g.file.WriteAt(append(frame, r.payload...), g.size); err != nil {
 		return err
 	}
-	g.last, g.size = position, g.size+int64(len(frame)+len(payload))
-	s.last, s.rows = position, s.rows+1
+	g.last, g.size = r.place(), g.size+int64(len(frame)+len(r.payload))
+	s.last, s.rows = g.last, s.rows+1
 	return nil
 }
 
@@ -300,11 +225,11 @@ func (s *spool) sync() error {
 	return errors.Join(g.file.Truncate(g.size), g.file.Sync(), syncDir(s.dir))
 }
 
-// delivered notes that the sink has all up to a position for good, so many rows more
+// delivered notes that the sink has all up to a place for good, so many rows more
 // than before, and frees the segments before it; with all set also the one being
 // written, if all of it is. An error says that some could not be freed.
-func (s *spool) delivered(position uint64, rows int, all bool) error {
-	s.done, s.rows = max(s.done, position), s.rows-rows
+func (s *spool) delivered(place spoolPlace, rows int, all bool) error {
+	s.done, s.rows = max(s.done, place), s.rows-rows
 	if n := len(s.segments); all && s.last <= s.done && n > 0 && s.segments[n-1].size > 0 {
 		g, err := s.openSegment(s.last)
 		if err != nil {
@@ -323,7 +248,7 @@ func (s *spool) delivered(position uint64, rows int, all bool) error {
 		}
 	}
 	name := filepath.Join(s.dir, spoolDeliveredFile)
-	if os.WriteFile(name+".tmp", []byte(strconv.FormatUint(s.done, 10)+"\n"), 0o600) == nil {
+	if os.WriteFile(name+".tmp", []byte(s.done.String()+"\n"), 0o600) == nil {
 		_ = os.Rename(name+".tmp", name) // without it some more is delivered again after a restart
 	}
 	return nil

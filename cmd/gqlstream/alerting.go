@@ -30,7 +30,6 @@ type alerting struct {
 	log     *slog.Logger
 
 	stream  *sinks.Alerts // nil in a replay
-	lines   *sinks.Lines  // nil without a file
 	targets *notify.Targets
 	shown   shown
 	fired   map[string]uint64 // transitions into firing since the process began, by rule
@@ -115,17 +114,15 @@ func (a *alerting) advance(position uint64) bool {
 
 // publish writes transitions where they are kept; delivery reads them from there.
 func (a *alerting) publish(ctx context.Context, transitions []alerts.Transition) error {
-	if len(transitions) > 0 {
-		if err := a.stream.Write(ctx, transitions); err != nil {
-			return err
-		}
-		for _, t := range transitions {
-			a.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
-				"position", t.Position, "reason", t.Reason)
-		}
+	if len(transitions) == 0 {
+		return nil
 	}
-	if a.lines != nil {
-		return a.lines.WriteAlerts(transitions)
+	if err := a.stream.Write(ctx, transitions); err != nil {
+		return err
+	}
+	for _, t := range transitions {
+		a.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
+			"position", t.Position, "reason", t.Reason)
 	}
 	return nil
 }
@@ -164,12 +161,6 @@ func (p *pipeline) openAlertSinks(ctx context.Context, log string) (err error) {
 		return err
 	}
 	p.closers = append(p.closers, a.stream.Close, func() error { return p.closeTargets() })
-	p.closers = append(p.closers, func() error { return closeLines(a.lines) })
-	if file := p.settings.Output.Alerts; file != "" {
-		if a.lines, err = p.openLines(file, log); err != nil {
-			return err
-		}
-	}
 	if a.targets, err = p.startTargets(ctx, p.settings); err != nil {
 		return err
 	}
@@ -192,18 +183,13 @@ func (p *pipeline) closeTargets() error {
 	return p.alerts.targets.Close()
 }
 
-// openLines continues a file of JSON lines.
-func (p *pipeline) openLines(file, log string) (*sinks.Lines, error) {
-	return sinks.OpenLines(sinks.LinesConfig{Path: file, Log: log, From: uint64(p.core.Position())})
-}
-
 // alert evaluates the alerts after a step, publishes what began and ended, and
 // tells it.
-func (p *pipeline) alert(ctx context.Context, b *event.Batch, estimates []quant.Estimate) error {
+func (p *pipeline) alert(ctx context.Context, b *event.Batch, estimates []quant.Estimate) ([]alerts.Transition, error) {
 	transitions := p.alerts.evaluate(b, estimates)
 	if err := p.alerts.publish(ctx, transitions); err != nil {
-		return fmt.Errorf("position %d: %w", b.Last, err)
+		return nil, fmt.Errorf("position %d: %w", b.Last, err)
 	}
 	p.tellAlerts(transitions)
-	return nil
+	return transitions, nil
 }

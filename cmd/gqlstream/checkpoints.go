@@ -138,7 +138,7 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool) error {
 // manifest makes what was put out durable and says how far that is, and where in
 // the log.
 func (p *pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Manifest, error) {
-	if err := errors.Join(p.syncQueues(), p.syncFiles(b.Last)); err != nil {
+	if err := p.syncQueues(); err != nil {
 		return checkpoint.Manifest{}, err
 	}
 	id, err := p.source.Identity(ctx)

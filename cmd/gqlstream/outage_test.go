@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"gqlstream/alerts"
 	"gqlstream/ingest"
 	"gqlstream/quant"
 	"gqlstream/sinks"
@@ -131,7 +132,7 @@ func outageRun(t *testing.T, seed uint64) *crashRun {
 	return r
 }
 
-// flakyFile is a file of estimates on a disk that fails as it likes.
+// flakyFile is a file of estimates, or of alerts, on a disk that fails as it likes.
 type flakyFile struct {
 	*sinks.Lines
 	fail func() error
@@ -147,9 +148,58 @@ func (f flakyFile) Write(ctx context.Context, estimates []quant.Estimate) error 
 	return f.Lines.Write(ctx, estimates)
 }
 
-// drainTo runs over what the log holds, with a file that fails, until the run has
+func (f flakyFile) WriteAlerts(transitions []alerts.Transition) error {
+	if err := f.fail(); err != nil {
+		return errors.Join(err, f.Lines.WriteAlerts(transitions[:len(transitions)/2]))
+	}
+	return f.Lines.WriteAlerts(transitions)
+}
+
+// flakyParts is a directory of parts on such a disk.
+type flakyParts struct {
+	*sinks.Parts
+	fail func() error
+}
+
+func (f flakyParts) Write(ctx context.Context, estimates []quant.Estimate) error {
+	if err := f.fail(); err != nil {
+		return err
+	}
+	return f.Parts.Write(ctx, estimates)
+}
+
+func (f flakyParts) Cut(position uint64) error {
+	return errors.Join(f.Parts.Cut(position), f.fail())
+}
+
+// flaky returns the outputs of a run on a disk that fails; it is safe for their
+// goroutines.
+func (r *crashRun) flaky(every time.Duration, fail func() error) []queued {
+	var mu sync.Mutex
+	locked := func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return fail()
+	}
+	lines := func(path string) func(from uint64) (sinks.Sink, error) {
+		return func(from uint64) (sinks.Sink, error) {
+			lines, err := sinks.OpenLines(sinks.LinesConfig{Path: path, Log: "log", From: from})
+			return flakyFile{lines, locked}, err
+		}
+	}
+	return []queued{
+		{name: "file", open: lines(r.output)},
+		{name: alertsQueue, open: lines(r.alerts)},
+		{name: "arrow", open: func(from uint64) (sinks.Sink, error) {
+			parts, err := sinks.OpenParts(sinks.PartsConfig{Dir: r.parts, Format: "arrow", Every: every, Log: "log", From: from})
+			return flakyParts{parts, locked}, err
+		}},
+	}
+}
+
+// drainTo runs over what the log holds, with outputs that fail, until the run has
 // ended or its log says text.
-func (h *history) drainTo(output, text string, fail func() error) (said string, err error) {
+func (h *history) drainTo(r *crashRun, text string, fail func() error) (said string, err error) {
 	h.t.Helper()
 	settings, err := loadConfig(h.config)
 	if err != nil {
@@ -161,10 +211,7 @@ func (h *history) drainTo(output, text string, fail func() error) (said string, 
 	log := &logged{}
 	p, err := openPipeline(ctx, settings, pipelineOptions{
 		drain: true, log: slog.New(slog.NewTextHandler(log, nil)),
-		queue: []queued{{"file", func(from uint64) (sinks.Sink, error) {
-			lines, err := sinks.OpenLines(sinks.LinesConfig{Path: output, Log: "log", From: from})
-			return flakyFile{lines, fail}, err
-		}}},
+		queue: r.flaky(settings.Output.Every, fail),
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -184,25 +231,27 @@ func (h *history) drainTo(output, text string, fail func() error) (said string, 
 	return log.String(), errors.Join(err, p.close())
 }
 
-// A file that cannot be written for a while must not hold the run up nor end it:
-// the estimates wait on the disk, also through restarts, and the file has each of
-// them once in the end.
-func TestRunOutlivesItsFile(t *testing.T) {
+// Files that cannot be written for a while, parts and alerts too, must not hold the run
+// up nor end it: what they get waits on the disk, also through restarts, and they have
+// each of it once in the end; the parts are the same bytes.
+func TestRunOutlivesItsFiles(t *testing.T) {
 	for seed := range uint64(3) {
 		r := outageRun(t, seed)
+		r.parts = filepath.Join(t.TempDir(), "parts")
+		r.alerts = filepath.Join(t.TempDir(), "alerts.ndjson")
 		h := &history{t: t, rand: r.rand, dir: r.dir, config: r.config, events: &crashEvents{rand: r.rand}}
 		h.publish(h.dir, 25)
 		full := func() error { return syscall.ENOSPC }
-		said, err := h.drainTo(r.output, "a sink fails and is tried again", full)
+		said, err := h.drainTo(r, "a sink fails and is tried again", full)
 		if !errors.Is(err, context.Canceled) || !strings.Contains(said, "no space left") {
 			t.Fatalf("seed %d: with a full disk: %v\n%s", seed, err, said)
 		}
 		h.publish(h.dir, 25)
-		if said, err = h.drainTo(r.output, "msg=checkpoint", full); !errors.Is(err, context.Canceled) {
+		if said, err = h.drainTo(r, "msg=checkpoint", full); !errors.Is(err, context.Canceled) {
 			t.Fatalf("seed %d: with a disk that is still full: %v\n%s", seed, err, said)
 		}
 		h.publish(h.dir, 25)
-		if said, err = h.drainTo(r.output, "", func() error {
+		if said, err = h.drainTo(r, "", func() error {
 			if r.rand.IntN(3) == 0 {
 				return syscall.ENOSPC
 			}

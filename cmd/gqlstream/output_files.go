@@ -1,14 +1,41 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
+	"time"
 
-	"gqlstream/ingest/event"
+	"gqlstream/quant"
 	"gqlstream/sinks"
 )
+
+// printed is standard output, which may be a pipe that nobody reads.
+type printed struct {
+	lines   *sinks.Lines
+	tracker sinks.Tracker
+}
+
+func (p *printed) Write(ctx context.Context, estimates []quant.Estimate) error {
+	p.tracker.Hold("nobody reads it")
+	defer p.tracker.Release()
+	return p.lines.Write(ctx, estimates)
+}
+
+// printWaitMin is how long a write to standard output takes that is worth a word.
+const printWaitMin = time.Second
+
+// State reports whether the loop waits for the reader.
+func (p *printed) State() sinks.State {
+	s := p.tracker.State("stdout")
+	if s.Condition == sinks.Holding && time.Since(s.Since) < printWaitMin {
+		return sinks.State{Name: s.Name, Condition: sinks.Delivering}
+	}
+	return s
+}
+
+func (p *printed) Close() error { return p.lines.Close() }
 
 // validate reports what is wrong with the files that estimates go to.
 func (c outputConfig) validate() error {
@@ -17,6 +44,10 @@ func (c outputConfig) validate() error {
 		return fmt.Errorf("output.every: %v is negative", c.Every)
 	case c.Parquet != "" && c.Arrow != "" && filepath.Clean(c.Parquet) == filepath.Clean(c.Arrow):
 		return errors.New("output: parquet and arrow name one directory; each needs its own")
+	case c.Alerts == "-":
+		return errors.New("output.alerts: want a file; standard output is for estimates")
+	case c.Alerts != "" && filepath.Clean(c.Alerts) == filepath.Clean(c.File):
+		return errors.New("output: file and alerts name one file; each needs its own")
 	}
 	return nil
 }
@@ -36,57 +67,4 @@ func (c outputConfig) alsoTo() (text string) {
 		}
 	}
 	return text
-}
-
-// openFiles opens standard output and the directories of parts, which go on where
-// the core does. The file of estimates has a queue: see queuedSinks.
-func (p *pipeline) openFiles(out io.Writer) error {
-	output, from := p.settings.Output, uint64(p.core.Position())
-	if output.File == "-" {
-		p.sinks = append(p.sinks, sinks.NewLines(out))
-	}
-	for _, d := range []struct{ dir, format string }{{output.Parquet, "parquet"}, {output.Arrow, "arrow"}} {
-		if d.dir == "" {
-			continue
-		}
-		parts, err := sinks.OpenParts(sinks.PartsConfig{
-			Dir: d.dir, Format: d.format, Every: output.Every, Log: p.logID, From: from,
-		})
-		if err != nil {
-			return err
-		}
-		p.parts = append(p.parts, parts)
-		p.sinks = append(p.sinks, parts)
-		p.closers = append(p.closers, parts.Close)
-	}
-	return nil
-}
-
-// cutParts ends the parts where the log asks for a checkpoint.
-func (p *pipeline) cutParts(b *event.Batch) error {
-	if !b.Checkpoint {
-		return nil
-	}
-	for _, parts := range p.parts {
-		if err := parts.Cut(uint64(b.Last)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// syncFiles puts the files without a queue on the disk, before a checkpoint at a position says that
-// what they hold needs not come again.
-func (p *pipeline) syncFiles(position event.Position) error {
-	if p.alerts.lines != nil {
-		if err := p.alerts.lines.Sync(); err != nil {
-			return err
-		}
-	}
-	for _, parts := range p.parts {
-		if err := parts.Sync(uint64(position)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

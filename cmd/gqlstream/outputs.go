@@ -20,7 +20,7 @@ func (p *pipeline) outputs(ctx context.Context) ([]checkpoint.Output, error) {
 		out = append(out, checkpoint.Output{Stream: name, Last: s.CachedInfo().State.LastSeq})
 	}
 	for _, q := range p.queues {
-		out = append(out, checkpoint.Output{Stream: "queue " + q.State().Name, Last: q.Last()})
+		out = append(out, checkpoint.Output{Stream: "queue " + q.name, Last: q.Last()})
 	}
 	return out, nil
 }

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // oneCheckpointARun is crashConfig with the checkpoint at the end of a run alone:
@@ -69,4 +75,31 @@ func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
 	if !strings.Contains(said, "going on without it") || !strings.Contains(said, "msg=restored") {
 		t.Errorf("the run says\n%s", said)
 	}
+}
+
+// A run whose standard output nobody reads must say that it waits for it, and no run
+// whose output is read.
+func TestUnreadOutputIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe()
+		p := &printed{lines: sinks.NewLines(out)}
+		done := make(chan error)
+		go func() { done <- p.Write(t.Context(), []quant.Estimate{{Community: "a", Position: 1}}) }()
+		synctest.Wait()
+		if s := p.State(); s.Condition != sinks.Delivering {
+			t.Errorf("at once the state is %+v", s)
+		}
+		time.Sleep(time.Minute)
+		if s := p.State(); s.Condition != sinks.Holding || s.Name != "stdout" || time.Since(s.Since) != time.Minute {
+			t.Errorf("after a minute the state is %+v", s)
+		}
+		go func() { _, _ = io.Copy(io.Discard, in) }()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if s := p.State(); s.Condition != sinks.Delivering {
+			t.Errorf("when it is read the state is %+v", s)
+		}
+		out.Close()
+	})
 }

@@ -34,9 +34,9 @@ type pipeline struct {
 	sinks      []sinks.Sink
 	watched    atomic.Pointer[[]stateful] // of the sinks
 
-	logID       string         // of the log that positions count in
-	queues      []*sinks.Queue // of the sinks that are not on the broker
-	parts       []*sinks.Parts
+	logID       string      // of the log that positions count in
+	queues      []placed    // of the sinks that are not on the broker
+	through     uint64      // nothing with a position up to here is to be published any more
 	page        *web.Server // nil when it is turned off
 	taken       string      // address that the page was to have, and another program has
 	checkpoints *checkpoints
@@ -106,6 +106,7 @@ func openPipeline(ctx context.Context, settings fileConfig, o pipelineOptions) (
 	if err != nil {
 		return p, err
 	}
+	p.through = through(at.Position, at.Emitted)
 	p.closers = append(p.closers, func() error { p.core.Close(); return nil },
 		func() error { return p.checkpoints.finish(p) })
 	if err = p.openAlerts(ctx, p.checkpoints.alerts, p.checkpoints.found); err != nil {
@@ -202,8 +203,8 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 	if err := p.startQueues(); err != nil {
 		return err
 	}
-	if err := p.openFiles(o.out); err != nil {
-		return err
+	if p.settings.Output.File == "-" {
+		p.sinks = append(p.sinks, &printed{lines: sinks.NewLines(o.out)})
 	}
 	p.sinks = append(p.sinks, o.extra...)
 	if err := p.openAlertSinks(ctx, config.Log); err != nil {

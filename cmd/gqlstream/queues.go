@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
+	"gqlstream/alerts"
 	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
 	"gqlstream/sinks"
 )
 
@@ -15,22 +19,38 @@ import (
 // disk before it. The name is that of its directory, its metrics and its place in
 // the manifest of a checkpoint.
 type queued struct {
-	name string
-	open func(from uint64) (sinks.Sink, error)
+	name  string
+	place string // what it writes to, and how; empty: not of the settings
+	open  func(from uint64) (sinks.Sink, error)
 }
 
-// fileQueue is the name of the file of estimates.
-const fileQueue = "file"
+// alertsQueue is the name of the file of alerts.
+const alertsQueue = "alerts"
 
-// replaceWaitMax bounds how long a file that is replaced is waited for.
-const replaceWaitMax = 2 * time.Second
+// placed is a queue in use.
+type placed struct {
+	queued
+	*sinks.Queue
+}
 
-// queuedSinks returns the file of estimates, if it is one.
-func (p *pipeline) queuedSinks(file string) (list []queued) {
-	if file != "" && file != "-" {
-		list = append(list, queued{fileQueue, func(from uint64) (sinks.Sink, error) {
-			return sinks.OpenLines(sinks.LinesConfig{Path: file, Log: p.logID, From: from})
-		}})
+// queuedSinks returns the sinks with a queue that the settings name.
+func (p *pipeline) queuedSinks(o outputConfig) (list []queued) {
+	for _, file := range []struct{ name, path string }{{"file", o.File}, {alertsQueue, o.Alerts}} {
+		if file.path != "" && file.path != "-" {
+			list = append(list, queued{file.name, file.path, func(from uint64) (sinks.Sink, error) {
+				return sinks.OpenLines(sinks.LinesConfig{Path: file.path, Log: p.logID, From: from})
+			}})
+		}
+	}
+	for _, parts := range []struct{ format, dir string }{{"parquet", o.Parquet}, {"arrow", o.Arrow}} {
+		if parts.dir != "" {
+			place := fmt.Sprint(parts.dir, " every ", o.Every)
+			list = append(list, queued{parts.format, place, func(from uint64) (sinks.Sink, error) {
+				return sinks.OpenParts(sinks.PartsConfig{
+					Dir: parts.dir, Format: parts.format, Every: o.Every, Log: p.logID, From: from,
+				})
+			}})
+		}
 	}
 	return list
 }
@@ -42,21 +62,29 @@ func (p *pipeline) openQueues(ctx context.Context, more []queued) (err error) {
 		return err
 	}
 	p.closers = append(p.closers, p.closeQueues)
-	for _, sink := range append(p.queuedSinks(p.settings.Output.File), more...) {
+	for _, sink := range append(p.queuedSinks(p.settings.Output), more...) {
 		q, err := p.openQueue(sink)
 		if err != nil {
 			return err
 		}
-		p.queues = append(p.queues, q)
+		p.queues = append(p.queues, placed{sink, q})
 	}
 	return nil
 }
 
 func (p *pipeline) openQueue(sink queued) (*sinks.Queue, error) {
-	return sinks.OpenQueue(sinks.QueueConfig{
+	q, err := sinks.OpenQueue(sinks.QueueConfig{
 		Name: sink.name, Dir: filepath.Join(p.settings.State, "queues", sink.name), Log: p.logID,
 		BytesMax: int64(p.settings.Output.QueueBytesMax), Open: sink.open,
 	})
+	if err != nil {
+		return nil, err
+	}
+	if damaged := q.SetAside(); len(damaged) > 0 {
+		p.log.Warn("damaged files of a queue were set aside; what they held comes again from an older checkpoint",
+			"sink", sink.name, "files", strings.Join(damaged, ", "))
+	}
+	return q, nil
 }
 
 func (p *pipeline) closeQueues() (err error) {
@@ -67,62 +95,47 @@ func (p *pipeline) closeQueues() (err error) {
 	return err
 }
 
-// replaceFile puts another file of estimates, or none, in the place of the one
-// that is. What that cannot take in a moment goes to the new one, which must be
-// possible to open.
-func (p *pipeline) replaceFile(ctx context.Context, file string) error {
-	list := p.queuedSinks(file)
-	for _, sink := range list {
-		probe, err := sink.open(uint64(p.core.Position()))
-		if err != nil {
-			return err
-		}
-		if err := probe.Close(); err != nil {
-			return err
-		}
+// through returns up to where nothing is to be published any more once a step is: the
+// next one, which may have no events, can emit at the position of one that has not.
+func through(last event.Position, emitted bool) uint64 {
+	if emitted || last == 0 {
+		return uint64(last)
 	}
-	is := func(q *sinks.Queue) bool { return q.State().Name == fileQueue }
-	if i := slices.IndexFunc(p.queues, is); i >= 0 {
-		old := p.queues[i]
-		given, cancel := context.WithTimeout(ctx, replaceWaitMax)
-		_ = old.Flush(given)
-		cancel()
-		p.queues = slices.Delete(p.queues, i, i+1)
-		p.sinks = slices.DeleteFunc(p.sinks, func(s sinks.Sink) bool { return s == sinks.Sink(old) })
-		if err := old.Close(); err != nil {
-			return err
-		}
-	}
-	for _, sink := range list {
-		q, err := p.openQueue(sink)
-		if err == nil {
-			p.queues = append(p.queues, q)
-			err = q.Start(uint64(p.core.Position()))
-		}
-		if err != nil {
-			return err
-		}
-		p.sinks = append(p.sinks, q)
-	}
-	p.watch()
-	return nil
+	return uint64(last) - 1
 }
 
 // startQueues begins to deliver, a new queue after where the core stands.
 func (p *pipeline) startQueues() error {
 	for _, q := range p.queues {
-		if err := q.Start(uint64(p.core.Position())); err != nil {
+		if err := q.Start(p.through); err != nil {
 			return err
 		}
-		p.sinks = append(p.sinks, q)
 	}
 	return nil
 }
 
-// syncQueues puts the queues on the disk, for a checkpoint that is newer.
+// enqueue puts what a step has into the queues: estimates or, into that of the
+// alerts, transitions.
+func (p *pipeline) enqueue(ctx context.Context, b *event.Batch, estimates []quant.Estimate, transitions []alerts.Transition) error {
+	for _, q := range p.queues {
+		e := sinks.Emission{Position: uint64(b.Last), Cut: b.Checkpoint}
+		if q.name == alertsQueue {
+			e.Transitions = transitions
+		} else {
+			e.Estimates = estimates
+		}
+		if err := q.Put(ctx, e); err != nil {
+			return fmt.Errorf("position %d: %w", b.Last, err)
+		}
+	}
+	p.through = through(b.Last, b.Emit)
+	return nil
+}
+
+// syncQueues puts the queues on the disk, for a checkpoint after the step just taken.
 func (p *pipeline) syncQueues() (err error) {
 	for _, q := range p.queues {
-		err = errors.Join(err, q.Sync())
+		err = errors.Join(err, q.Sync(p.through))
 	}
 	return err
 }
@@ -149,6 +162,10 @@ func (p *pipeline) watch() {
 			list = append(list, s)
 		}
 	}
+	for _, q := range p.queues {
+		list = append(list, q)
+	}
+	list = append(list, p.alerts.stream)
 	p.watched.Store(&list)
 }
 

@@ -12,12 +12,13 @@ import (
 	"syscall"
 
 	"gqlstream/ingest/event"
-	"gqlstream/sinks"
 )
 
 // reloadable are the keys, or their beginnings, that may change while a pipeline
 // runs.
-var reloadable = []string{"alerts", "notify", "output.file", "output.alerts"}
+var reloadable = []string{
+	"alerts", "notify", "output.file", "output.alerts", "output.parquet", "output.arrow", "output.every",
+}
 
 // reloader reads the configuration again when the process gets SIGHUP.
 type reloader struct {
@@ -69,6 +70,9 @@ func (p *pipeline) takeOver(ctx context.Context, settings fileConfig, position e
 	if err := refuseKeys(changed, config.Digest() != p.config.Digest()); err != nil {
 		return nil, err
 	}
+	if now := p.settings.Output.File; now != settings.Output.File && (now == "-" || settings.Output.File == "-") {
+		return nil, errors.New("output.file: standard output takes effect at a restart")
+	}
 	rules, err := settings.alerts()
 	if err != nil {
 		return nil, err
@@ -77,7 +81,8 @@ func (p *pipeline) takeOver(ctx context.Context, settings fileConfig, position e
 	if err != nil {
 		return nil, err
 	}
-	if err := p.replaceFiles(ctx, settings.Output); err != nil {
+	undo, err := p.addQueues(ctx, settings.Output)
+	if err != nil {
 		targets.Stop()
 		return nil, err
 	}
@@ -85,9 +90,12 @@ func (p *pipeline) takeOver(ctx context.Context, settings fileConfig, position e
 	history.Generations = slices.Clone(history.Generations)
 	history.add(uint64(position), p.config.Digest(), rules)
 	if err := history.commit(p.settings.State); err != nil {
+		undo()
 		targets.Stop()
 		return nil, err
 	}
+	p.dropQueues(ctx, settings.Output)
+	p.watch()
 	p.alerts.targets.Stop()
 	p.alerts.targets, p.alerts.history, p.settings = targets, history, settings
 	if err := targets.RemoveOthers(ctx); err != nil { // the next start tries again
@@ -125,39 +133,4 @@ func changedKeys(prefix string, a, b reflect.Value) (keys []string) {
 		keys = append(keys, changedKeys(prefix+key+".", a.Field(i), b.Field(i))...)
 	}
 	return keys
-}
-
-// replaceFiles opens the files of lines that have another name now, and closes the
-// others.
-func (p *pipeline) replaceFiles(ctx context.Context, output outputConfig) error {
-	now := p.settings.Output
-	if output.File != now.File && (output.File == "-" || now.File == "-") || output.Alerts != now.Alerts && output.Alerts == "-" {
-		return fmt.Errorf("output.file: standard output takes effect at a restart")
-	}
-	var alerts *sinks.Lines
-	if output.Alerts != now.Alerts && output.Alerts != "" {
-		var err error
-		if alerts, err = p.openLines(output.Alerts, p.logID); err != nil {
-			return err
-		}
-	}
-	if output.File != now.File {
-		if err := p.replaceFile(ctx, output.File); err != nil {
-			return errors.Join(err, closeLines(alerts))
-		}
-	}
-	if output.Alerts == now.Alerts {
-		return nil
-	}
-	old := p.alerts.lines
-	p.alerts.lines = alerts
-	return closeLines(old)
-}
-
-// closeLines closes a file, if there is one.
-func closeLines(lines *sinks.Lines) error {
-	if lines == nil {
-		return nil
-	}
-	return lines.Close()
 }

@@ -120,10 +120,11 @@ func (p *pipeline) run(ctx context.Context) error {
 				return fmt.Errorf("position %d: %w", result.Position, err)
 			}
 		}
-		if err := p.cutParts(&batch); err != nil {
+		transitions, err := p.alert(ctx, &batch, result.Estimates)
+		if err != nil {
 			return err
 		}
-		if err := p.alert(ctx, &batch, result.Estimates); err != nil {
+		if err := p.enqueue(ctx, &batch, result.Estimates, transitions); err != nil {
 			return err
 		}
 		p.record(&batch, &result)
