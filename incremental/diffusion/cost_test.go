@@ -41,3 +41,37 @@ func TestUpdateCostsNoMoreThanRecompute(t *testing.T) {
 		}
 	}
 }
+
+// Residuals must wait while the certificate allows it, and no longer: a field with room
+// pushes nothing, and in the long run it stands just below its tolerance.
+func TestResidualsWaitForTheTolerance(t *testing.T) {
+	for _, members := range []int{1, 40, 900} {
+		const tolerance = 1e-2
+		g := newRandomGraph(t, rand.New(rand.NewPCG(4, 4)), 2000, 20000)
+		f := newField(t, 0.1, tolerance)
+		l := newLayered(t, LayeredConfig{Kernel: Truncated, Tolerance: tolerance})
+		sources := benchmarkSources(g, members)
+		f.Solve(g.store.View(), sources, tolerance/10)
+		l.Solve(g.store.View(), sources, 0)
+		early := true
+		field, layers, n := 0.0, 0.0, 0.0
+		for step := range 1500 {
+			view, delta := g.change(4)
+			f.Update(view, delta, nil)
+			l.Update(view, delta, nil)
+			if c := max(f.Certificate(), l.Certificate()); c > tolerance {
+				t.Fatalf("%d members, step %d: certificate %v", members, step, c)
+			}
+			if early = early && f.Certificate() < tolerance/2; early && f.Work().Pushes > 0 {
+				t.Fatalf("%d members, step %d: pushed at a certificate of %v", members, step, f.Certificate())
+			}
+			if step >= 500 {
+				field, layers, n = field+f.Certificate(), layers+l.Certificate(), n+1
+			}
+		}
+		if field/n < 0.8*tolerance || layers/n < 0.5*tolerance {
+			t.Errorf("%d members: certificates stand at %v and %v of %v", members, field/n, layers/n, tolerance)
+		}
+		t.Logf("%d members: certificates stand at %.3g and %.3g, %+v", members, field/n, layers/n, f.Work())
+	}
+}

@@ -9,23 +9,24 @@
 // Invariant, after every call, for every vertex v (w(v,v) = 1):
 //
 //	R(v) = a m(v) - d(v) z(v) + (1-a) * sum over x of w(v,x) z(x)
-//	|R(v)| <= a theta d(v) after an Update, theta <= Tolerance * M / sum of d
 //
-// and Certificate = sum |R| / (a M) bounds the L1 error of the normalised field:
-// the columns of A D^-1 sum to one, so the inverse of I - (1-a) A D^-1 has an
-// L1 norm of 1/a. The rounding errors of our own arithmetic are bounded as they
-// happen and are part of the certificate.
+// and Certificate = sum |R| / (a M), at most Tolerance after an Update, bounds the L1
+// error of the normalised field: the columns of A D^-1 sum to one, so the inverse of
+// I - (1-a) A D^-1 has an L1 norm of 1/a. The rounding errors of our own arithmetic are
+// bounded as they happen and are part of the certificate.
 //
 // The method is local push (Andersen, Chung and Lang, FOCS 2006), with signed
 // residuals tracked through changes of the graph (Ohsaka, Maehara and
 // Kawarabayashi, KDD 2015; Zhang, Lofgren and Goel, KDD 2016) and repaired a
-// batch at a time (Guo, Li, Sha and Tan, VLDB 2017). Three things are ours. In the
+// batch at a time (Guo, Li, Sha and Tan, VLDB 2017). Four things are ours. In the
 // form above R is affine in the graph, so that a batch of insertions, deletions
-// and new weights is one order-free sum. The constant vector, the one mode of the
-// system that push can only wear down by a factor of 1-a a step, is an
-// eigenvector ((D - (1-a) A) 1 = a d), so a growing graph's even sink is repaired
-// in O(n) by a shift, see shift.go. And what push would do badly, a cold start or
-// a batch that moves most of the graph, is iterated by conjugate gradients.
+// and new weights is one order-free sum. Residuals are left where they are while
+// the live certificate allows it, and then only the largest are pushed, see settle.
+// The constant vector, the one mode of the system that push can only wear down by a
+// factor of 1-a a step, is an eigenvector ((D - (1-a) A) 1 = a d), so a growing
+// graph's even sink is repaired in O(n) by a shift, see shift.go. And what push would
+// do badly, a cold start or a batch that moves most of the graph, is iterated by
+// conjugate gradients.
 //
 // Cost of an edge: O(1) and the pushes it causes; no push method bounds that in
 // the worst case (Jayaram et al., 2024), so Update falls back on iteration when a

@@ -31,12 +31,11 @@ type Field struct {
 	signed    float64 // running sum of R
 	rounding  float64 // bound on the rounding error in R and residual, L1, in units of 2^-53
 	floor     float64 // rounding after the last rebuild
-	theta     float64 // bound on |R(v)| / (alpha d(v)) after a sweep
+	lift      float64 // where the bar of the last sweep stood, 1 or more; see settle
 
 	pace  float64 // passes of iteration a decimal digit, as last seen
 	blank bool    // z is zero everywhere
 	stale bool    // the graph may have moved since R was right
-	scan  bool    // any vertex may be above theta, not only queued ones
 
 	queue, next []Vertex // vertices to push, this round and the next
 	queued      bitmap
@@ -76,7 +75,7 @@ func NewField(config Config) (*Field, error) {
 	keep := 1 - config.Alpha
 	return &Field{
 		config: config, keep: keep, alpha: 1 - keep,
-		pace: paceStart, blank: true, reach: reach{bar: 1},
+		pace: paceStart, lift: liftStart, blank: true,
 	}, nil
 }
 
@@ -101,10 +100,6 @@ func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []
 	if f.sources == 0 {
 		f.vanish()
 	}
-	if f.shiftDue() {
-		f.shift(view)
-	}
-	f.rebase()
 	f.settle(view)
 }
 
@@ -143,7 +138,8 @@ func (f *Field) restart(view graphstore.View, certificate float64) {
 }
 
 // Mass returns a(v) = d(v) z(v), the mass of the walks that stop at v: M q(v).
-// It is zero for a vertex that the field has not seen yet.
+// It is zero for a vertex that the field has not seen yet. The certificate bounds the
+// errors of all vertices together; that of one may be all of it.
 func (f *Field) Mass(v Vertex) float64 {
 	if int(v) >= len(f.z) {
 		return 0

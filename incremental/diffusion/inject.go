@@ -70,7 +70,6 @@ func (f *Field) addSources(view graphstore.View, changes []SourceChange) {
 		}
 		if !f.stale {
 			f.add(c.V, f.alpha*c.Change, f.alpha*(before+after))
-			f.mark(c.V)
 			f.reach.include(view, c.V)
 		}
 	}
@@ -111,7 +110,6 @@ func (f *Field) inject(view graphstore.View, delta *graphstore.Delta) {
 		v := delta.Degrees[i].V
 		f.cells[v].d = view.Degree(v) + 1
 		f.touch(v)
-		f.mark(v)
 	}
 }
 
@@ -123,14 +121,6 @@ func (f *Field) add(v Vertex, x, size float64) {
 	f.signed += x
 	f.rounding += 4*size + 2*math.Abs(r) + 2*math.Abs(f.residual)
 	c.r = r
-}
-
-// mark queues v if it may be above the threshold. A later rise of the threshold
-// leaves it queued, a fall causes a scan, and the sweep looks again.
-func (f *Field) mark(v Vertex) {
-	if c := &f.cells[v]; math.Abs(c.r) > f.alpha*f.theta*c.d && f.queued.add(v) {
-		f.queue = append(f.queue, v)
-	}
 }
 
 func (f *Field) touch(v Vertex) {

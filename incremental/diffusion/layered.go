@@ -3,7 +3,6 @@ package diffusion
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"gqlstream/graphstore"
 )
@@ -77,9 +76,8 @@ type Layered struct {
 	residual  float64 // running sum over k of gains[k] |R_k|
 	rounding  float64 // bound on our rounding errors, L1, in units of 2^-53
 	floor     float64 // rounding after the last rebuild or solve
-	theta     float64 // bound on gains[k] |R_k(v)| / d(v) after an Update
+	lift      float64 // where the bar of the last sweep stood, 1 or more, as in Field
 	stale     bool    // the graph may have moved since R was right
-	scan      bool    // any vertex may be above theta, not only queued ones
 
 	touched    []Vertex
 	touchedSet bitmap
@@ -103,7 +101,7 @@ func NewLayered(config LayeredConfig) (*Layered, error) {
 	config = config.withDefaults()
 	keep := 1 - config.Alpha
 	l := &Layered{
-		config: config, keep: keep, alpha: 1 - keep, lazy: config.Kernel == Lazy,
+		config: config, keep: keep, alpha: 1 - keep, lazy: config.Kernel == Lazy, lift: liftStart,
 		layers: make([]layer, config.Steps), gains: make([]float64, config.Steps),
 	}
 	gain := 1.0
@@ -133,10 +131,7 @@ func (l *Layered) Update(view graphstore.View, delta *graphstore.Delta, sources 
 	if l.rebuildDue(view) {
 		l.rebuild(view)
 	}
-	l.rebase()
-	if !l.sweep(view) {
-		l.walk(view)
-	}
+	l.settle(view)
 }
 
 // Solve brings the kernel to view by walking its S steps, exactly but for rounding
@@ -206,36 +201,6 @@ func (l *Layered) restarts() float64 {
 		return 0
 	}
 	return l.alpha
-}
-
-// limit returns the residual per degree above which layer k is pushed.
-func (l *Layered) limit(k int) float64 { return l.theta / l.gains[k] }
-
-// rebase brings theta to its target, as Field.rebase does, and queues every vertex
-// above it when there may be others than those already queued.
-func (l *Layered) rebase() {
-	target := l.config.Tolerance * l.sourceSum / (float64(len(l.layers)) * l.degreeSum)
-	if l.theta > target || l.theta < thetaLow*target {
-		l.scan = l.scan || l.theta > target
-		l.theta = thetaStart * target
-	}
-	if !l.scan {
-		return
-	}
-	l.scan = false
-	for k := range l.layers {
-		for v := range l.last {
-			l.mark(k, Vertex(v))
-		}
-	}
-}
-
-// mark queues v at layer k if its residual is above the threshold.
-func (l *Layered) mark(k int, v Vertex) {
-	of := &l.layers[k]
-	if c := &of.cells[v]; math.Abs(c.r) > l.limit(k)*c.d && of.queued.add(v) {
-		of.queue = append(of.queue, v)
-	}
 }
 
 func (l *Layered) touch(v Vertex) {

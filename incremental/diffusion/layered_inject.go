@@ -65,15 +65,11 @@ func (l *Layered) addSources(changes []SourceChange) {
 			continue
 		}
 		l.add(0, c.V, c.Change, before+after)
-		l.mark(0, c.V)
 		if l.lazy {
 			continue
 		}
 		for k := 1; k <= len(l.layers); k++ {
 			l.add(k, c.V, l.alpha*c.Change, l.alpha*(before+after))
-			if k < len(l.layers) {
-				l.mark(k, c.V)
-			}
 		}
 	}
 	if l.sources == 0 {
@@ -97,9 +93,6 @@ func (l *Layered) inject(view graphstore.View, delta *graphstore.Delta) {
 		}
 		if l.lazy && (change.Before == 0) != (change.After == 0) {
 			l.redo(view, v) // the share that stays is no affine function there
-		}
-		for k := range l.layers {
-			l.mark(k, v)
 		}
 		l.touch(v)
 	}

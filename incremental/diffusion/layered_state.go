@@ -22,7 +22,7 @@ func (l *Layered) State() State {
 		}
 	}
 	s.Z = append(s.Z, l.last...)
-	b := []byte{stateVersion, asByte(l.stale), asByte(l.scan), 0}
+	b := []byte{stateVersion, asByte(l.stale), 0, 0}
 	for _, x := range l.scalars() {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
 	}
@@ -41,7 +41,7 @@ func (l *Layered) State() State {
 }
 
 func (l *Layered) scalars() []*float64 {
-	return []*float64{&l.keep, &l.sourceSum, &l.degreeSum, &l.residual, &l.rounding, &l.floor, &l.theta}
+	return []*float64{&l.keep, &l.sourceSum, &l.degreeSum, &l.residual, &l.rounding, &l.floor, &l.lift}
 }
 
 // RestoreLayered makes the kernel of a state whose graph, at that time, is view.
@@ -71,7 +71,7 @@ func (l *Layered) decode(view graphstore.View, state State) error {
 	if head[0] != stateVersion {
 		return fmt.Errorf("version %d, want %d", head[0], stateVersion)
 	}
-	l.stale, l.scan = head[1] == 1, head[2] == 1
+	l.stale = head[1] == 1
 	for _, x := range l.scalars() {
 		*x = d.float()
 	}
@@ -82,6 +82,9 @@ func (l *Layered) decode(view graphstore.View, state State) error {
 	if want := (len(l.layers) + 1) * n; len(state.Z) != want || len(state.R) != want {
 		return fmt.Errorf("%d values and %d residuals, the graph's %d vertices want %d",
 			len(state.Z), len(state.R), n, want)
+	}
+	if !(l.lift >= 1 && l.lift <= liftMax) {
+		return fmt.Errorf("bar at %v of the least, want 1 to %v", l.lift, liftMax)
 	}
 	if d.short || sources > uint64(n) || uint64(len(d.rest)) != 12*sources {
 		return errTruncated
@@ -106,8 +109,7 @@ func (l *Layered) decode(view graphstore.View, state State) error {
 }
 
 // Check recomputes everything that the kernel keeps from y, the source and view, and
-// reports what differs by more than the rounding accounted for, or a residual above
-// the threshold after an Update.
+// reports what differs by more than the rounding accounted for.
 func (l *Layered) Check(view graphstore.View) error {
 	if l.stale {
 		return nil
@@ -125,9 +127,6 @@ func (l *Layered) Check(view graphstore.View) error {
 			c := of.cells[v]
 			if c.d != d {
 				errs = append(errs, fmt.Errorf("degree of %d at layer %d is %v, graph says %v", v, k, c.d, d))
-			}
-			if !l.scan && math.Abs(c.r) > l.limit(k)*c.d {
-				errs = append(errs, fmt.Errorf("residual of %d at layer %d is %v, above the threshold", v, k, c.r))
 			}
 			in, rounding := l.arrives(view, v, k, d)
 			apart += math.Abs(in - d*of.y[v] - c.r)

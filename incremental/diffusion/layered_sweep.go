@@ -6,27 +6,65 @@ import (
 	"gqlstream/graphstore"
 )
 
-// sweep pushes layer by layer until no vertex is above the threshold, and reports
-// whether that cost no more than a share of a walk. If not, the queues are empty.
-func (l *Layered) sweep(view graphstore.View) bool {
+// settle is Field.settle, with walk in the place of iteration.
+func (l *Layered) settle(view graphstore.View) {
+	if l.Certificate() <= l.config.Tolerance {
+		return
+	}
+	goal := settleShare * l.config.Tolerance
+	excess := min(l.Certificate()/goal, excessMax)
+	least := leastShare * l.config.Tolerance * l.sourceSum / (float64(len(l.layers)) * l.degreeSum)
 	budget := max(sweepMin, int(sweepShare*float64(len(l.layers))*passCost(view)))
+	for lift := l.lift * excess * excess; l.Certificate() > goal; lift *= liftCut {
+		l.lift = max(1, min(lift, liftMax))
+		if budget = l.sweep(view, l.lift*least, budget); budget < 0 {
+			l.walk(view)
+			return
+		}
+		if lift < 1 {
+			return
+		}
+	}
+}
+
+// sweep pushes, layer by layer, every vertex with gains[k] |R_k(v)| / d(v) above the
+// bar, and returns what is left of the budget. Below zero it got no further.
+func (l *Layered) sweep(view graphstore.View, bar float64, budget int) int {
+	for k := range l.layers {
+		l.queueAbove(k, bar/l.gains[k])
+	}
 	for k := range l.layers {
 		of := &l.layers[k]
-		limit := l.limit(k)
+		limit := bar / l.gains[k]
+		next := 0.0 // limit of the next layer
+		if k+1 < len(l.layers) {
+			next = bar / l.gains[k+1]
+		}
 		for _, v := range of.queue {
 			of.queued.drop(v)
 			if c := &of.cells[v]; budget >= 0 && math.Abs(c.r) > limit*c.d {
-				budget -= l.push(view, k, v)
+				budget -= l.push(view, k, v, next)
 			}
 		}
 		of.queue = of.queue[:0]
 	}
-	return budget >= 0
+	return budget
 }
 
-// push moves R_k(v) into y_k(v) and over the neighbours in the next layer, and
-// returns its cost.
-func (l *Layered) push(view graphstore.View, k int, v Vertex) int {
+// queueAbove queues every vertex whose residual at layer k, per degree, is above limit.
+func (l *Layered) queueAbove(k int, limit float64) {
+	of := &l.layers[k]
+	for v := range of.cells {
+		if c := &of.cells[v]; math.Abs(c.r) > limit*c.d {
+			of.queued.add(Vertex(v))
+			of.queue = append(of.queue, Vertex(v))
+		}
+	}
+}
+
+// push moves R_k(v) into y_k(v) and over the neighbours in the next layer, whose limit
+// is next, and returns its cost.
+func (l *Layered) push(view graphstore.View, k int, v Vertex, next float64) int {
 	of := &l.layers[k]
 	c := &of.cells[v]
 	r := c.r
@@ -39,8 +77,11 @@ func (l *Layered) push(view graphstore.View, k int, v Vertex) int {
 	if k == len(l.layers)-1 {
 		size = l.arrive(v, neighbors, weights, stays, l.keep*step)
 	} else {
-		gained, size = l.spread(k+1, v, neighbors, weights, stays, l.keep*step)
-		gained *= l.gains[k+1]
+		to := &l.layers[k+1]
+		after, before := to.add([]Vertex{v}, stays, next)
+		more, less := to.spread(neighbors, weights, l.keep*step, next)
+		after, before = after+more, before+less
+		gained, size = l.gains[k+1]*(after-before), after+before
 	}
 	l.residual += gained - l.gains[k]*math.Abs(r)
 	// As in Field.push: sums of len(neighbors) terms, each new R rounded once, and a
@@ -52,20 +93,14 @@ func (l *Layered) push(view graphstore.View, k int, v Vertex) int {
 	return len(neighbors) + pushCost
 }
 
-// spread adds to the residuals of a layer what a push of v in the layer before sends
-// there, and queues those it takes above the threshold. It returns by how much the
-// sum of |R| grew, and the size of the terms.
-func (l *Layered) spread(k int, v Vertex, neighbors []Vertex, weights []float64, stays, x float64) (gained, size float64) {
-	of, limit, self := &l.layers[k], l.limit(k), [1]Vertex{v}
-	after, before := of.add(self[:], stays, limit)
-	var more, less float64
+// spread adds x, times the weights if there are any, to the residuals of the
+// neighbours, queues those it takes above the limit, and returns the sums of |R| over
+// them after and before.
+func (of *layer) spread(neighbors []Vertex, weights []float64, x, limit float64) (after, before float64) {
 	if weights == nil {
-		more, less = of.add(neighbors, x, limit)
-	} else {
-		more, less = of.addWeighted(neighbors, weights, x, limit)
+		return of.add(neighbors, x, limit)
 	}
-	after, before = after+more, before+less
-	return after - before, after + before
+	return of.addWeighted(neighbors, weights, x, limit)
 }
 
 // add adds x to the residuals of the vertices and returns the sums of |R| over them
@@ -148,7 +183,7 @@ func (l *Layered) walk(view graphstore.View) {
 		}
 	}
 	l.unqueue()
-	l.stale, l.scan = false, false
+	l.stale = false
 	l.floor = l.rounding
 	l.work.Solves++
 	l.work.Iterations += uint64(len(l.layers))
@@ -190,7 +225,6 @@ func (l *Layered) rebuild(view graphstore.View) {
 		l.sourceSum += l.source[v]
 	}
 	l.floor = l.rounding
-	l.scan = true
 	l.work.Rebuilds++
 	l.work.rebuiltAt = l.work.Traversals
 }

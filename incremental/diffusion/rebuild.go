@@ -40,7 +40,7 @@ func (f *Field) rebuild(view graphstore.View) {
 	}
 	f.rounding += float64(len(f.z)) * f.residual
 	f.floor = f.rounding
-	f.stale, f.scan = false, true
+	f.stale = false
 	f.work.Rebuilds++
 	f.work.rebuiltAt = f.work.Traversals
 }
@@ -64,8 +64,7 @@ func (f *Field) residualAt(view graphstore.View, v Vertex, d float64) (r, roundi
 }
 
 // Check recomputes everything that the field keeps from z, the source and view,
-// and reports what differs: R by more than the rounding accounted for, degrees and
-// sums, or a residual above the threshold after an Update.
+// and reports what differs: R by more than the rounding accounted for, degrees or sums.
 func (f *Field) Check(view graphstore.View) error {
 	if f.stale {
 		return nil
@@ -80,9 +79,6 @@ func (f *Field) Check(view graphstore.View) error {
 		c := f.cells[v]
 		if d := view.Degree(v) + 1; d != c.d {
 			errs = append(errs, fmt.Errorf("degree of %d is %v, graph says %v", v, c.d, d))
-		}
-		if !f.scan && f.sources > 0 && math.Abs(c.r) > f.alpha*f.theta*c.d {
-			errs = append(errs, fmt.Errorf("residual of %d is %v, above the threshold", v, c.r))
 		}
 		r, rounding := f.residualAt(view, v, c.d)
 		apart += math.Abs(r - c.r)

@@ -16,7 +16,7 @@ func TestRoundingStaysWithinItsBound(t *testing.T) {
 	for range 10 {
 		view, _ = w.next()
 	}
-	f, g := newField(t, 0.1, 3e-2), newDual(t, 0.1, 3e-2, 1)
+	f, g := newField(t, 0.1, 3e-3), newDual(t, 0.1, 3e-2, 1)
 	n := view.Vertices()
 	worst, accumulated := 0.0, 0.0
 	for step := range 100_000 {
@@ -59,8 +59,9 @@ func TestRoundingOfPushesStaysWithinItsBound(t *testing.T) {
 		f := newField(t, 0.1, 1e-12)
 		f.Solve(view, nil, 0)
 		f.addSources(view, []SourceChange{{0, 1}, {Vertex(w.r.IntN(view.Vertices())), 3}})
-		f.rebase()
-		if !f.sweep(view, math.MaxInt) {
+		limit := f.alpha * leastShare * f.config.Tolerance * f.sourceSum / f.degreeSum
+		f.queueAbove(limit)
+		if f.sweep(view, limit, math.MaxInt) < 0 {
 			t.Fatalf("seed %d: out of budget", seed)
 		}
 		apart, least := 0.0, 0.0

@@ -11,15 +11,16 @@ import (
 // least. But adding a constant c to z on a set of vertices without edges to the
 // rest changes R by exactly -a c d there. So once the sum of R over that set has
 // grown to shiftShare of what the tolerance allows, the c that makes it zero is
-// added, in O(n). On graphs that mix well this saves most of the pushes; where it
-// would not (the sink is local), the try is not taken and the next is put off.
+// added, in O(n). On graphs that mix well this saves most of the pushes: they only
+// have to spread what a vertex holds, and the shift takes it all. Where it would not
+// lower the sum of |R| (what is left is local), the try is not taken.
 //
 // The graph's own vertices are not always such a set: a community may live in one
 // of several components. reach keeps one.
 const (
 	shiftShare = 0.1 // of Tolerance * a * M, in the absolute sum of R
 	shiftGain  = 0.1 // least fall of sum |R|, as a share of the absolute sum of R
-	shiftBar   = 2   // how much more sum it takes after a try that was not worth it
+	shiftEvery = 4   // neighbours visited for each vertex, between two tries
 )
 
 // reach is a set of vertices that holds all sources and has no edge to the rest.
@@ -29,7 +30,6 @@ const (
 type reach struct {
 	set   bitmap
 	known bool
-	bar   float64 // multiplies shiftShare; 1 or more
 	stack []Vertex
 }
 
@@ -37,14 +37,12 @@ type reach struct {
 // O(n) each, stay a small part of the whole.
 func (w *Work) effort() uint64 { return w.Traversals + pushCost*w.Pushes + 16*w.injected }
 
-func (f *Field) shiftDue() bool {
-	return f.sources > 0 &&
-		math.Abs(f.signed) > f.reach.bar*shiftShare*f.config.Tolerance*f.alpha*f.sourceSum &&
-		f.work.effort()-f.work.shiftedAt > uint64(len(f.z))
-}
-
-// shift adds the constant that makes R sum to zero, if that lowers sum |R| enough.
-func (f *Field) shift(view graphstore.View) {
+// shiftIfDue adds the constant that makes R sum to zero, if that lowers sum |R| enough.
+func (f *Field) shiftIfDue(view graphstore.View) {
+	due := f.work.effort()-f.work.shiftedAt > shiftEvery*uint64(len(f.z))
+	if !due || math.Abs(f.signed) <= f.allowed(shiftShare) {
+		return
+	}
 	f.work.shiftedAt = f.work.effort()
 	if !f.reach.known {
 		f.findReach(view)
@@ -53,13 +51,10 @@ func (f *Field) shift(view graphstore.View) {
 	c := signed / (f.alpha * degrees)
 	after := f.residualAfter(c)
 	if after > f.residual-shiftGain*math.Abs(signed) {
-		f.reach.bar *= shiftBar
 		return
 	}
-	f.reach.bar = 1
 	f.addConstant(c)
 	f.work.Shifts++
-	f.scan = true
 }
 
 // reachSums returns the sums of R and of d over the reach.

@@ -11,7 +11,7 @@ import (
 )
 
 // stateVersion is the first byte of a field's binary form.
-const stateVersion = 1
+const stateVersion = 2
 
 // State is all of a field that a later Update depends on, residuals included, so
 // that a restored field goes on with the same bits. Degrees are not in it, the
@@ -27,7 +27,7 @@ func (f *Field) State() State {
 	for v := range f.cells {
 		s.R[v] = f.cells[v].r
 	}
-	b := []byte{stateVersion, asByte(f.stale), asByte(f.scan), asByte(f.reach.known)}
+	b := []byte{stateVersion, asByte(f.stale), asByte(f.reach.known), 0}
 	for _, x := range f.scalars() {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
 	}
@@ -53,7 +53,7 @@ func (f *Field) State() State {
 func (f *Field) scalars() []*float64 {
 	return []*float64{
 		&f.keep, &f.sourceSum, &f.degreeSum, &f.residual, &f.signed, &f.rounding,
-		&f.floor, &f.theta, &f.pace, &f.reach.bar,
+		&f.floor, &f.lift, &f.pace,
 	}
 }
 
@@ -100,7 +100,7 @@ func (f *Field) decode(view graphstore.View, state State) error {
 	if head[0] != stateVersion {
 		return fmt.Errorf("version %d, want %d", head[0], stateVersion)
 	}
-	f.stale, f.scan, f.reach.known = head[1] == 1, head[2] == 1, head[3] == 1
+	f.stale, f.reach.known = head[1] == 1, head[2] == 1
 	for _, x := range f.scalars() {
 		*x = d.float()
 	}
@@ -110,6 +110,9 @@ func (f *Field) decode(view graphstore.View, state State) error {
 	n, sources := uint64(len(state.Z)), d.uint64()
 	if d.short {
 		return errTruncated
+	}
+	if !(f.lift >= 1 && f.lift <= liftMax) {
+		return fmt.Errorf("bar at %v of the least, want 1 to %v", f.lift, liftMax)
 	}
 	if n != uint64(view.Vertices()) || len(state.R) != len(state.Z) {
 		return fmt.Errorf("%d values and %d residuals, the graph has %d vertices", n, len(state.R), view.Vertices())

@@ -6,12 +6,17 @@ import (
 	"gqlstream/graphstore"
 )
 
-// The threshold follows M and the sum of degrees in steps: theta stays between
-// thetaLow and 1 times its target and starts at thetaStart, so that a growing
-// graph costs a scan for every few per cent of growth and not for every batch.
+// How a sweep ends and where its bar stands. A vertex is pushed when |R(v)| is above
+// a theta d(v). The least bar that is ever needed is the one at which even residuals
+// that all stand at it keep the tolerance. They never do, they have both signs and all
+// sizes, so the bar stands at lift times that, as high as the certificate allows.
 const (
-	thetaLow   = 0.9
-	thetaStart = 0.95
+	settleShare = 0.9  // of the tolerance: a sweep brings the certificate below it
+	leastShare  = 0.95 // of the tolerance: the certificate that the least bar guarantees
+	liftStart   = 3    // of a new field; it soon finds its own
+	liftMax     = 1 << 10
+	liftCut     = 0.8 // the bar is cut by this until the certificate is low enough
+	excessMax   = 8   // a bar begins at most this squared above where the last one ended
 )
 
 // Costs in units of one neighbour visited by a push, measured.
@@ -27,42 +32,55 @@ const (
 	sweepMin   = 1 << 10
 )
 
-// rebase brings theta to its target and queues every vertex above it when there
-// may be others than those already queued.
-func (f *Field) rebase() {
-	if f.sources == 0 {
-		f.theta, f.scan = 0, false
-		f.unqueue()
+// settleShort is how far below the tolerance iteration takes the certificate, so
+// that the next batches have room.
+const settleShort = 4
+
+// settle leaves residuals where they are while the certificate allows it: some will
+// meet others of the opposite sign. Once it exceeds the tolerance, a shift and a sweep
+// take it to settleShare of that, with the highest bar that will do, because a push
+// gains most where the residual is largest for its degree. The bar begins at that of
+// the sweep before, and higher the more there is to lose: what one vertex holds must
+// first be spread. So work comes in portions, one for as many events as fill up the
+// rest of the tolerance. A sweep that outgrows its budget is work that iteration does
+// better.
+func (f *Field) settle(view graphstore.View) {
+	if f.bound() <= f.allowed(1) {
 		return
 	}
-	target := f.config.Tolerance * f.sourceSum / f.degreeSum
-	if f.theta > target || f.theta < thetaLow*target {
-		f.scan = f.scan || f.theta > target
-		f.theta = thetaStart * target
-	}
-	if f.scan {
-		f.scan = false
-		for v := range f.cells {
-			f.mark(Vertex(v))
+	f.shiftIfDue(view)
+	goal := f.allowed(settleShare)
+	excess := min(f.bound()/goal, excessMax)
+	least := leastShare * f.config.Tolerance * f.sourceSum / f.degreeSum
+	budget := f.sweepBudget(view)
+	for lift := f.lift * excess * excess; f.bound() > goal; lift *= liftCut {
+		f.lift = max(1, min(lift, liftMax))
+		limit := f.alpha * f.lift * least
+		f.queueAbove(limit)
+		if budget = f.sweep(view, limit, budget); budget < 0 {
+			f.iterate(view, f.config.Tolerance/settleShort)
+			f.touchAll()
+			return
+		}
+		f.shiftIfDue(view)
+		if lift < 1 {
+			return // all are at or below the least bar
 		}
 	}
 }
 
-// settleShort is how far below the tolerance iteration takes the certificate, so
-// that few vertices are left above the threshold and the next batches have room.
-const settleShort = 4
+// allowed returns the sum of |R| at which the certificate is that share of the tolerance.
+func (f *Field) allowed(share float64) float64 {
+	return share * f.config.Tolerance * f.alpha * f.sourceSum
+}
 
-// settle sweeps until no vertex is above the threshold. A sweep that outgrows its
-// budget is work that iteration does better: iterate from where it stands and
-// sweep what is left. The budget grows each time and pushes are finite, so the
-// loop ends; in practice it takes one or two rounds.
-func (f *Field) settle(view graphstore.View) {
-	budget := f.sweepBudget(view)
-	for goal := f.config.Tolerance / settleShort; !f.sweep(view, budget); goal /= 16 {
-		f.iterate(view, goal)
-		f.touchAll()
-		f.rebase()
-		budget *= 4
+// queueAbove queues every vertex whose residual per degree is above limit.
+func (f *Field) queueAbove(limit float64) {
+	for v := range f.cells {
+		if c := &f.cells[v]; math.Abs(c.r) > limit*c.d {
+			f.queued.add(Vertex(v))
+			f.queue = append(f.queue, Vertex(v))
+		}
 	}
 }
 
@@ -77,11 +95,9 @@ func passCost(view graphstore.View) float64 {
 	return float64(2*view.Edges()+vertexCost*view.Vertices()) / passGain
 }
 
-// sweep pushes first in, first out until no queued vertex is above the threshold,
-// and reports whether it got there within the budget. If not, the queue is empty
-// and scan is set.
-func (f *Field) sweep(view graphstore.View, budget int) bool {
-	limit := f.alpha * f.theta
+// sweep pushes first in, first out until no queued vertex is above the limit, and
+// returns what is left of the budget. Below zero it got no further; the queue is empty.
+func (f *Field) sweep(view graphstore.View, limit float64, budget int) int {
 	f.blank = f.blank && len(f.queue) == 0
 	for len(f.queue) > 0 {
 		for i, v := range f.queue {
@@ -92,14 +108,13 @@ func (f *Field) sweep(view graphstore.View, budget int) bool {
 			if budget < 0 {
 				f.queue = f.queue[:copy(f.queue, f.queue[i:])]
 				f.unqueue()
-				f.scan = true
-				return false
+				return budget
 			}
 			budget -= f.push(view, v, limit)
 		}
 		f.queue, f.next = f.next, f.queue[:0]
 	}
-	return true
+	return max(budget, 0)
 }
 
 func (f *Field) unqueue() {
