@@ -128,6 +128,18 @@ func (s *rule) push() {
 	s.queue = s.queue[:0]
 }
 
+// matchStep is by how much match moves the bar.
+const matchStep = 1.05
+
+// match moves the bar a little, so that the bound that pushes leave approaches another.
+func (s *rule) match(bound float64) {
+	if s.bound() < bound {
+		s.epsilon *= matchStep
+	} else {
+		s.epsilon /= matchStep
+	}
+}
+
 // bound returns sum |r|, which bounds the L1 error.
 func (s *rule) bound() float64 {
 	sum := 0.0
