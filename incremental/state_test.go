@@ -17,7 +17,9 @@ import (
 func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 	kernels := []string{"ppr", "ppr", "ppr", "truncated", "constant", "lazy"}
 	for seed := range uint64(60) {
-		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0})
+		stream := eventtest.New(seed, eventtest.Config{
+			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0, Times: 1 << (seed / 6 % 2 * 24),
+		})
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Kernel = kernels[seed%uint64(len(kernels))]
 		config.Windows = windowsOf(seed)

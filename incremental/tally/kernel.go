@@ -16,6 +16,9 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 	mass Mass, touched ...[]Vertex,
 ) {
 	c := t.each[id]
+	if len(c.a) == 0 { // nothing is summed yet
+		c.scale = scaleOf(t.KernelSum(id))
+	}
 	if c.scale != scaleOf(t.KernelSum(id)) || t.decay != nil && t.decay.moved {
 		t.RebuildKernel(id, view, sums, mass)
 		return

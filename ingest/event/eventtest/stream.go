@@ -24,6 +24,8 @@ type Config struct {
 	SelfLoops   bool // some edges lead from a vertex to itself, which must be refused
 	Withdraw    bool // some predictions are withdrawn, which no wire form can say
 	RollOuts    bool // one model version replaces another now and then
+
+	Times uint32 // [1] every multiplicity, of 1 to 5, is so many times as large
 }
 
 // Stream makes the batches of one log.
@@ -220,6 +222,7 @@ func (s *Stream) member() event.Member {
 	case 2:
 		m.Multiplicity = 1 + s.rand.Uint32N(5)
 	}
+	m.Multiplicity *= max(s.Config.Times, 1)
 	return m
 }
 
