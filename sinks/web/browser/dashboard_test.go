@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )
 
@@ -33,13 +34,24 @@ func serve(t testing.TB, c web.Config) *web.Server {
 // filled starts a server that has seen rounds of a demo.
 func filled(t testing.TB, d *demo, rounds int) *web.Server {
 	t.Helper()
-	s := serve(t, web.Config{Pipeline: "opinion", Classes: d.classes, Version: "test"})
+	s := serve(t, web.Config{Pipeline: "opinion", Classes: d.classes, Version: "test", Sinks: someSinks})
 	d.at = time.Now().Add(-time.Duration(rounds) * d.step)
 	for range rounds {
 		write(t, s, d)
 	}
 	s.Status(d.status())
 	return s
+}
+
+// someSinks are one with a queue, which is held up, and one without.
+func someSinks() []sinks.State {
+	return []sinks.State{
+		{Name: "KV_gql_estimates", Condition: sinks.Delivering},
+		{
+			Name: "parquet", Condition: sinks.Holding, Since: time.Now(), Reason: "no space left on device",
+			Emissions: 412, Bytes: 200 << 20, BytesMax: 256 << 20, Oldest: time.Now(),
+		},
+	}
 }
 
 func write(t testing.TB, s *web.Server, d *demo) {
@@ -78,6 +90,7 @@ func TestPagesFitEveryWidth(t *testing.T) {
 			p.tallShot("detail-tall-"+size.name, size.width)
 			p.visit(s.URL() + "#/pipeline")
 			p.until("two samples", `document.querySelectorAll(".u-wrap canvas").length === 3`)
+			p.until("the sinks", `document.querySelector(".pipeline-page").innerText.includes("no space left on device")`)
 			p.fits()
 			p.shot("pipeline-" + size.name)
 			p.tallShot("pipeline-tall-"+size.name, size.width)

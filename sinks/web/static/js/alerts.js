@@ -3,7 +3,7 @@
 
 import { get } from "./api.js";
 import { h, setText, css } from "./dom.js";
-import { count, time, percent, interval } from "./format.js";
+import { count, time, label as named, percent, interval } from "./format.js";
 
 const refreshEvery = 2000;
 const labelMost = 28;
@@ -14,27 +14,28 @@ export function alertsPage() {
   const table = (title, heads, body, empty, kind = "") => {
     const note = h("p", { class: "quiet" }, empty);
     const grid = h("table", { class: kind }, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body);
-    return { card: h("div", { class: "card scroll" }, h("h2", {}, title), grid, note), note, grid };
+    return { card: h("div", { class: "card scroll" }, h("h2", {}, title), grid, note), note, grid, heads };
   };
   const now = table("Firing and pending", ["State", "Rule", "Community", "Class", "Since", "Share", "Now"], active, "Nothing fires.", "stack");
   const before = table("Began and ended", ["State", "Rule", "Community", "Class", "Log time", "Why"], past, "Nothing has happened since the start.", "stack");
-  const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "Suppressed", "No data"], rules, "No rules are configured.");
-  const told = table("Who is told", ["Target", "Queue", "Attempts", "Last error"], targets, "Nobody is told; see notify in the configuration.");
+  const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "Suppressed", "No data"], rules, "No rules are configured.", "figures");
+  const told = table("Who is told", ["Target", "Queue", "Attempts", "Last error"], targets, "Nobody is told; see notify in the configuration.", "figures");
   const el = h("section", { class: "alerts-page" }, h("div", { class: "bar-tools" }, h("h1", {}, "Alerts")), notice,
     now.card, before.card, h("div", { class: "two" }, counts.card, told.card));
 
   const link = (name) => h("a", { href: `#/c/${encodeURIComponent(name)}` }, name);
-  const state = (text) => h("span", { class: text === "firing" ? "chip grave" : "chip" }, text);
+  const chips = { firing: "chip grave", resolved: "chip more" };
+  const state = (text) => h("span", { class: chips[text] || "chip" }, text);
   function fill(part, body, rows) {
     part.note.hidden = rows.length > 0;
     part.grid.hidden = rows.length === 0;
-    body.replaceChildren(...rows.map((cells) => h("tr", {}, cells.map((c, i) => h(i === 0 ? "th" : "td", i === 0 ? { scope: "row" } : {}, c)))));
+    body.replaceChildren(...rows.map((cells) => h("tr", {}, cells.map((c, i) => h(i === 0 ? "th" : "td", i === 0 ? { scope: "row" } : { "data-head": part.heads[i] }, c)))));
   }
 
   function draw(a) {
-    fill(now, active, a.active.map((x) => [state(x.state), x.rule, link(x.community), x.class, x.since ? time(x.since) : "",
+    fill(now, active, a.active.map((x) => [state(x.state), x.rule, link(x.community), named(x.class), x.since ? time(x.since) : "",
       `${percent(x.point)} (${interval(x.low, x.high)})`, x.now]));
-    fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, link(x.community), x.class, x.time ? time(x.time) : "", x.reason]));
+    fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, link(x.community), named(x.class), x.time ? time(x.time) : "", x.reason]));
     fill(counts, rules, a.rules.map((r) => [r.rule, count(r.firing), count(r.pending), count(r.inactive), count(r.suppressed), count(r.no_data)]));
     fill(told, targets, a.targets.map((t) => [t.name, count(t.queue),
       Object.entries(t.outcomes).map(([name, n]) => `${count(n)} ${name}`).join(", "), t.error]));
@@ -76,7 +77,7 @@ export function marks(name, redraw) {
       list = a.transitions;
       firing = a.active.filter((x) => x.state === "firing");
       el.hidden = firing.length === 0;
-      setText(el, firing.map((x) => `${x.rule} fires for ${x.class}: ${x.now}`).join(" · "));
+      setText(el, firing.map((x) => `${x.rule} fires for ${named(x.class)}: ${x.now}`).join(" · "));
       if (list.length && list[0].id !== before) redraw();
     } catch { /* the chart does without */ }
     if (!gone) timer = setTimeout(load, refreshEvery);

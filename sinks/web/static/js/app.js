@@ -6,6 +6,7 @@ import { communities } from "./communities.js";
 import { detail } from "./detail.js";
 import { pipeline } from "./pipeline.js";
 import { alertsPage } from "./alerts.js";
+import { label } from "./format.js";
 
 const main = document.getElementById("main");
 const pill = document.getElementById("live");
@@ -64,6 +65,7 @@ async function hello(message, current) {
 
 async function load() {
   info = await get("/api/v1/info");
+  info.labels = info.classes.map(label);
   setText(document.getElementById("pipeline"), info.pipeline);
 }
 

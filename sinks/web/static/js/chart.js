@@ -47,7 +47,6 @@ export function chart(options, { height = 260, onHover, label } = {}) {
       if (!plot || shape !== nextShape) { shape = nextShape; build(); } else plot.setData(next, !zoomed);
       if (zoomed) plot.redraw();
     },
-    redraw() { plot?.redraw(false); },
     rebuild: build,
     redraw() { plot?.redraw(); },
     destroy() { observer.disconnect(); plot?.destroy(); plot = null; },
@@ -63,6 +62,7 @@ export function faded(hex, alpha) {
 const minute = 60, hour = 3600, day = 86400;
 const timeSteps = [1, 2, 5, 10, 15, 30, minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute,
   hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day, 182 * day, 364 * day];
+export const wholeSteps = [...Array(16).keys()].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)); // of what is counted
 const two = (n) => String(n).padStart(2, "0");
 
 // timeAxis labels Unix seconds in the user's zone, with the date where it changes.

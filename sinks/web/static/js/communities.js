@@ -40,7 +40,7 @@ export function communities(info) {
   const el = h("section", { class: "communities" },
     h("div", { class: "bar-tools" }, h("h1", {}, "Communities"), summary,
       h("div", { class: "tools" }, search, h("label", { class: "pick" }, h("span", {}, "Class"), choice))),
-    legend(info.classes), table, empty);
+    legend(info.labels), table, empty);
 
   const rowHeight = () => parseFloat(getComputedStyle(el).getPropertyValue("--row")) || 44;
 
@@ -48,7 +48,7 @@ export function communities(info) {
     head.replaceChildren(...columns.map((c) => {
       const sorted = c.key && kept.sort === c.key;
       const cell = h("div", { role: "columnheader", class: `c-${c.label.toLowerCase()}`, "aria-sort": c.key ? (sorted ? (kept.order === "asc" ? "ascending" : "descending") : "none") : undefined });
-      const label = c.label === "Share" ? info.classes[kept.class] : c.label;
+      const label = c.label === "Share" ? info.labels[kept.class] : c.label;
       if (!c.key) cell.append(label);
       else cell.append(h("button", { type: "button", onclick: () => sortBy(c), title: `Sort by ${label}` }, h("span", {}, label), h("span", { class: "arrow", "aria-hidden": "true" }, sorted ? (kept.order === "asc" ? "↑" : "↓") : "")));
       return cell;
@@ -211,7 +211,7 @@ export function communities(info) {
 // makeRow builds one row; set fills it, or empties it while it is not known.
 function makeRow(info) {
   const link = h("a", { class: "name" });
-  const shares = bar(info.classes), range = whisker(), line = trend();
+  const shares = bar(info.labels), range = whisker(), line = trend();
   const value = h("strong"), bounds = h("small"), members = h("span"), flags = h("span", { class: "chips" }), updated = h("span");
   const cell = (name, ...children) => h("div", { role: "cell", class: `c-${name}` }, children);
   const el = h("div", { class: "row", role: "row" },

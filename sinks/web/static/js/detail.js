@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, setText, css, colour, colourValue } from "./dom.js";
 import { percent, points, interval, count, compact, small, time, flag, none } from "./format.js";
-import { chart, faded, timeAxis } from "./chart.js";
+import { chart, faded, timeAxis, wholeSteps } from "./chart.js";
 import { bar } from "./marks.js";
 import { Series, align, switches } from "./series.js";
 import { marks } from "./alerts.js";
@@ -11,8 +11,23 @@ import { why } from "./why.js";
 
 const ranges = [["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400], ["All", 0]];
 const redrawEvery = 250;
-const wholeSteps = [...Array(16).keys()].flatMap((e) => [1, 2, 5].map((m) => m * 10 ** e)); // of positions
 const classesFirst = 3; // lines shown at first when there are many classes
+
+// meanings say what the figures are; people who cannot point at them open the list.
+const meanings = {
+  Coverage: "share of the members without a label that have a prediction; the others are taken to be alike",
+  Certificate: "proven bound on our own numerical error; it is no part of the interval",
+  "λ": "share of closeness in the graph in the weights of the labels; 0: every label counts the same",
+  Position: "place in the log; the same log gives the same estimate there",
+  Interval: "where the share is, nine times in ten unless the configuration says otherwise",
+  "Change, pp": "since the emission before, in percentage points, with its own standard error",
+  "Std. error": "standard error of the share, in percentage points",
+  Labels: "effective calibration labels behind the share; below 30 the estimate is thin",
+  "Plain count": "mean prediction without adjustment (pcc)",
+};
+
+const explained = () => h("details", { class: "meanings" }, h("summary", {}, "What the figures mean"),
+  h("dl", {}, Object.entries(meanings).map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", {}, text)))));
 
 let rangeKept = 0; // survives going to another community
 
@@ -22,7 +37,7 @@ export function detail(info, name) {
 
   const methods = h("select", { "aria-label": "Method" });
   const facts = h("dl", { class: "facts" });
-  const shares = bar(info.classes);
+  const shares = bar(info.labels);
   const toggles = h("div", { class: "toggles", role: "group", "aria-label": "Classes in the chart" });
   const rangeBox = h("div", { class: "segments", role: "group", "aria-label": "Range" });
   const hover = h("p", { class: "hover", "aria-hidden": "true" });
@@ -34,13 +49,13 @@ export function detail(info, name) {
   const content = h("div", { class: "detail-body", hidden: true });
   const plot = chart(options, { height: 340, onHover: showHover, label: `Shares of ${name} over time; the table below holds the latest figures` });
   const columns = ["Class", "Share", "Interval", "Change, pp", "Std. error", "Labels", "Plain count"];
-  const titles = ["", "", "", "since the emission before, in percentage points", "", "effective calibration labels", "mean prediction without adjustment (pcc)"];
+  const titles = columns.map((c) => meanings[c]);
   const moved = why(info, name, () => plot.redraw());
   content.append(
-    h("div", { class: "card" }, shares.el, facts),
+    h("div", { class: "card" }, shares.el, facts, explained()),
     h("div", { class: "card plot" }, h("div", { class: "chart-tools" }, toggles, rangeBox), plot.el, hover),
     moved.el,
-    h("div", { class: "card scroll" }, h("table", {}, h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", title: titles[i] || undefined }, c)))), body)),
+    h("div", { class: "card scroll" }, h("table", { class: "figures" }, h("thead", {}, h("tr", {}, columns.map((c, i) => h("th", { scope: "col", title: titles[i] || undefined }, c)))), body)),
     flagBox);
   const el = h("section", { class: "detail" },
     h("p", { class: "crumb" }, h("a", { href: "#/" }, "← Communities")),
@@ -96,10 +111,10 @@ export function detail(info, name) {
       state.shown = new Set(k === 2 ? [0] : k <= classesFirst ? order : order.slice(0, classesFirst));
     }
     if (toggles.children.length) {
-      info.classes.forEach((_, i) => setText(toggles.children[i].lastChild, percent(latest.prevalence?.[i])));
+      info.labels.forEach((_, i) => setText(toggles.children[i].lastChild, percent(latest.prevalence?.[i])));
       return;
     }
-    toggles.append(...info.classes.map((label, i) => h("button", {
+    toggles.append(...info.labels.map((label, i) => h("button", {
       type: "button", class: `toggle ${colour(i)}`, "aria-pressed": String(state.shown.has(i)),
       onclick: (event) => {
         if (state.shown.has(i)) state.shown.delete(i); else state.shown.add(i);
@@ -198,7 +213,7 @@ export function detail(info, name) {
       return;
     }
     const parts = [...state.shown].sort((a, b) => a - b).map((i) =>
-      `${info.classes[i]} ${percent(p.e.prevalence?.[i])} (${interval(p.e.low?.[i], p.e.high?.[i])})`);
+      `${info.labels[i]} ${percent(p.e.prevalence?.[i])} (${interval(p.e.low?.[i], p.e.high?.[i])})`);
     setText(hover, `${Number.isFinite(p.at) ? time(p.e.time) : `position ${count(p.position)}`}  ·  ${parts.join("  ·  ")}`);
   }
 
@@ -207,14 +222,14 @@ export function detail(info, name) {
       ["Members", e.suppressed ? none : count(e.members)],
       ["Labelled", e.suppressed ? none : count(e.labelled)],
       ["Coverage", e.suppressed ? none : percent(e.coverage)],
-      ["Certificate", e.suppressed ? none : small(e.certificate), "proven bound on the numerical error of the kernel; not the interval"],
-      ["λ", e.suppressed ? none : (e.lambda ?? 0).toFixed(2), "share of the graph kernel in the weights of the labels"],
+      ["Certificate", e.suppressed ? none : small(e.certificate)],
+      ["λ", e.suppressed ? none : (e.lambda ?? 0).toFixed(2)],
       ["Model", e.model_version || none],
       ["Incoming model", e.model_incoming ? `${e.model_incoming}, covers ${percent(e.model_incoming_coverage)}` : none],
       ["Log time", e.time ? time(e.time) : none],
       ["Position", count(e.position)],
     ];
-    if (facts.children.length === 0) facts.append(...rows.map(([term, , title]) => h("div", { title }, h("dt", {}, term), h("dd"))));
+    if (facts.children.length === 0) facts.append(...rows.map(([term]) => h("div", { title: meanings[term] }, h("dt", {}, term), h("dd"))));
     rows.forEach(([, value], i) => setText(facts.children[i].lastChild, value));
   }
 
@@ -222,7 +237,7 @@ export function detail(info, name) {
     const pcc = plain()?.last?.e;
     while (body.children.length < k) {
       const i = body.children.length;
-      body.append(h("tr", {}, h("th", { scope: "row" }, h("i", { class: `dot ${colour(i)}` }), info.classes[i]), columns.slice(1).map(() => h("td"))));
+      body.append(h("tr", {}, h("th", { scope: "row" }, h("i", { class: `dot ${colour(i)}` }), info.labels[i]), columns.slice(1).map((c) => h("td", { "data-head": c }))));
     }
     for (let i = 0; i < k; i++) {
       const change = before ? e.prevalence?.[i] - before.prevalence?.[i] : NaN;
@@ -240,7 +255,7 @@ export function detail(info, name) {
     if (key === flagsShown) return;
     flagsShown = key;
     flagBox.replaceChildren(...(e.flags || []).map((text) => {
-      const f = flag(text, info.classes), doc = info.flags.find((d) => d.name === f.name);
+      const f = flag(text, info.labels), doc = info.flags.find((d) => d.name === f.name);
       return h("div", { class: "card flag" }, h("h2", {}, f.name, f.detail && h("span", {}, f.detail)),
         doc && h("p", {}, `${doc.meaning[0].toUpperCase()}${doc.meaning.slice(1)}.`), doc && h("p", { class: "action" }, `What to do: ${doc.action}.`));
     }));

@@ -61,6 +61,20 @@ export function time(text) {
   return Number.isFinite(at) ? clock.format(at) : none;
 }
 
+// timeBeside is the time of one of two moments, with milliseconds where the seconds do
+// not tell them apart.
+export function timeBeside(text, other) {
+  const at = Date.parse(text);
+  if (!Number.isFinite(at) || time(text) !== time(other) || at === Date.parse(other)) return time(text);
+  return `${clock.format(at)}.${String(at % 1000).padStart(3, "0")}`;
+}
+
+// label is what people read for a class: a bare number says nothing beside others.
+export const label = (name) => (/^\d+$/.test(name) ? `class ${name}` : name);
+
+// tick is a number at an axis.
+export const tick = (x) => (x < 10 ? String(+x.toFixed(2)) : compact(x));
+
 // flag splits a flag into its name and a detail that names classes: "thin:0,3"
 // or "ill-conditioned:2~5".
 export function flag(text, classes) {

@@ -74,7 +74,7 @@ const grave = new Set(["no-members", "no-coverage", "no-labels", "no-label-reach
 
 // chip shows one flag; its title explains it.
 export function chip(text, info) {
-  const { name, detail } = flag(text, info.classes);
+  const { name, detail } = flag(text, info.labels);
   const doc = info.flags.find((f) => f.name === name);
   const title = `${name}${detail ? ` (${detail})` : ""}${doc ? `: ${doc.meaning}` : ""}`;
   return h("span", { class: grave.has(name) ? "chip grave" : "chip", title }, name);

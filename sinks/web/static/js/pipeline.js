@@ -2,8 +2,8 @@
 
 import { get } from "./api.js";
 import { h, setText, css, colour, colourValue } from "./dom.js";
-import { rate, count, compact, duration, age, small, time, bytes, none } from "./format.js";
-import { chart, faded, timeAxis } from "./chart.js";
+import { rate, count, compact, duration, age, small, tick, time, bytes, none } from "./format.js";
+import { chart, faded, timeAxis, wholeSteps } from "./chart.js";
 
 const kinds = ["edge", "label", "prediction", "member", "vertex", "control"];
 const samplesMax = 600;
@@ -24,8 +24,8 @@ export function pipeline(info) {
   const tables = {};
   const table = (name, heads, empty) => {
     const body = h("tbody"), note = h("p", { class: "quiet" }, empty);
-    const grid = h("table", {}, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body);
-    tables[name] = { body, note, grid };
+    const grid = h("table", { class: name === "sinks" ? "figures" : undefined }, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body);
+    tables[name] = { body, note, grid, heads };
     return [grid, note];
   };
   const checkpoint = h("dl", { class: "facts" }), graph = h("dl", { class: "facts" });
@@ -59,12 +59,12 @@ export function pipeline(info) {
     return {
       series: [{}, ...shownKinds().map(([, i]) => ({ stroke: colourValue(i), width: 1.75, points: { show: false } }))],
       scales: { ...xScale, y: { range: floor } },
-      axes: [timeAxis(), { size: 52, values: (u, at) => at.map((x) => compact(x)) }],
+      axes: [timeAxis(), { size: 52, values: (u, at) => at.map(tick) }],
     };
   }
   const area = (name) => ({ stroke: css(name), fill: faded(css(name), 0.12), width: 1.75, points: { show: false } });
   function lagOptions() {
-    return { series: [{}, area("--k0")], scales: { ...xScale, y: { range: floor } }, axes: [timeAxis(), { size: 52, values: (u, at) => at.map((x) => compact(x)) }] };
+    return { series: [{}, area("--k0")], scales: { ...xScale, y: { range: floor } }, axes: [timeAxis(), { size: 52, incrs: wholeSteps, values: (u, at) => at.map(tick) }] };
   }
   function certificateOptions() {
     return { series: [{}, area("--k2")], scales: { ...xScale, y: { range: floor } }, axes: [timeAxis(), { size: 60, values: (u, at) => at.map((x) => small(x)) }] };
@@ -81,16 +81,17 @@ export function pipeline(info) {
   }
 
   function rows(name, list) {
-    const { body, note, grid } = tables[name];
+    const { body, note, grid, heads } = tables[name];
     note.hidden = list.length > 0;
     grid.hidden = list.length === 0;
     while (body.children.length > list.length) body.lastChild.remove();
     list.forEach((cells, r) => {
-      if (!body.children[r]) body.append(h("tr", {}, cells.map((_, c) => (c === 0 ? h("th", { scope: "row" }) : h("td")))));
+      if (!body.children[r]) body.append(h("tr", {}, cells.map((_, c) => (c === 0 ? h("th", { scope: "row" }) : h("td", { "data-head": heads[c] || undefined })))));
       cells.forEach((value, c) => {
         const cell = body.children[r].children[c];
         if (typeof value === "object") { // a bar
           if (!cell.firstChild) cell.append(h("div", { class: "gauge" }, h("i")));
+          cell.firstChild.hidden = value.share === null;
           cell.firstChild.firstChild.style.width = `${Math.min(100, 100 * value.share)}%`;
         } else setText(cell, value);
       });
@@ -127,7 +128,7 @@ export function pipeline(info) {
     rows("refused", Object.entries(s.refused).sort((a, b) => b[1] - a[1]).map(([name, n]) => [name, count(n)]));
     rows("stages", s.stages.map((x) => [x.name, duration(x.seconds), { share: x.seconds / longest }]));
     rows("sinks", s.sinks.map((k) => [k.name, k.reason ? `${k.condition}: ${k.reason}` : k.condition,
-      k.queue_bytes_max ? `${count(k.queue_emissions)}, ${bytes(k.queue_bytes)}` : none, { share: k.queue_bytes_max ? k.queue_bytes / k.queue_bytes_max : 0 }]));
+      k.queue_bytes_max ? `${count(k.queue_emissions)}, ${bytes(k.queue_bytes)}` : none, { share: k.queue_bytes_max ? k.queue_bytes / k.queue_bytes_max : null }]));
     rows("events", kinds.filter((name) => name in s.events).map((name) => [name, count(s.events[name]), rate(s.rates[name] ?? NaN)]));
     const c = s.checkpoint;
     pairs(checkpoint, [["Position", c ? count(c.position) : none], ["Written", c ? time(c.at) : none],

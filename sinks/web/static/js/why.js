@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, setText, setAttr, css, colour } from "./dom.js";
-import { percent, points, count, small, time, flag } from "./format.js";
+import { percent, points, count, small, timeBeside, flag } from "./format.js";
 
 const words = {
   joined: "Members joined", left: "Members left", predictions: "Predictions", model: "Model version", labels: "Labels", edges: "Edges",
@@ -66,11 +66,11 @@ export function why(info, name, onChoice) {
 
   function drawEnds() {
     ends.forEach((e, end) => {
-      const i = at(end), p = state.points[i];
+      const i = at(end), p = state.points[i], other = state.points[at(1 - end)];
       e.input.max = String(state.points.length - 1);
       e.input.value = String(i);
-      const when = Number.isFinite(p.at) ? time(p.e.time) : `position ${count(p.position)}`;
-      setText(e.text, `${when} · ${info.classes[state.k]} ${percent(p.e.prevalence[state.k])}`);
+      const when = Number.isFinite(p.at) ? timeBeside(p.e.time, other.e.time) : `position ${count(p.position)}`;
+      setText(e.text, `${when} · ${info.labels[state.k]} ${percent(p.e.prevalence[state.k])}`);
       setAttr(e.input, "aria-valuetext", e.text.textContent);
     });
   }
@@ -122,21 +122,21 @@ export function why(info, name, onChoice) {
   // fine has a digit more than points where that digit is all there is.
   const fine = (x) => (Math.abs(x) < 0.0005 && Math.abs(x) >= 0.00005 ? `${x > 0 ? "+" : "−"}${Math.abs(100 * x).toFixed(2)}` : points(x));
   const share = (end) => (end.published || end.estimate.prevalence)[state.k];
-  const place = (end) => (end.time ? time(end.time) : `position ${count(end.position)}`);
+  const place = (end, other) => (end.time ? timeBeside(end.time, other.time) : `position ${count(end.position)}`);
 
   function draw() {
     const x = state.answer;
-    for (const node of [head, table, pick]) node.hidden = !x;
+    for (const node of [head, table]) node.hidden = !x;
+    pick.hidden = !x || info.classes.length <= 2;
     single.hidden = !x?.causes.some((c) => c.largest?.length);
     if (!x || (x.shown === state.k && x === draw.last)) return;
     draw.last = x;
     x.shown = state.k;
-    pick.hidden = info.classes.length <= 2;
     const k = state.k, all = [...x.causes.map((c) => c.contribution[k]), x.numerical[k]];
     const widest = Math.max(...all.map(Math.abs));
-    const flags = [...new Set([...x.from.estimate.flags, ...x.to.estimate.flags].map((f) => flag(f, info.classes).name))];
-    head.replaceChildren(h("b", {}, `${info.classes[k]} ${points(x.change[k])} points`),
-      `: ${percent(share(x.from))} at ${place(x.from)}, ${percent(share(x.to))} at ${place(x.to)}. ` +
+    const flags = [...new Set([...x.from.estimate.flags, ...x.to.estimate.flags].map((f) => flag(f, info.labels).name))];
+    head.replaceChildren(h("b", {}, `${info.labels[k]} ${points(x.change[k])} points`),
+      `: ${percent(share(x.from))} at ${place(x.from, x.to)}, ${percent(share(x.to))} at ${place(x.to, x.from)}. ` +
       (x.causes.length ? "The contributions sum to the change." : "Nothing that concerns the estimate differs between the two.") +
       (flags.length ? ` Flags: ${flags.join(", ")}.` : ""));
     body.replaceChildren(
