@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
@@ -144,12 +147,12 @@ func classNames(set event.ClassSet) classList {
 	return names
 }
 
-// drain runs a finite source through the core and returns the estimates of the
-// last emission of every community.
+// drain runs a finite source through the core and returns the last estimates of every
+// community that there is at its end.
 func drain(ctx context.Context, source *ingest.FileSource, core *incremental.Core, diagnostics io.Writer) ([]quant.Estimate, error) {
 	var batch event.Batch
 	var examples []event.Refusal
-	var estimates []quant.Estimate
+	latest := map[string][]quant.Estimate{}
 	for {
 		err := source.Next(ctx, &batch)
 		if errors.Is(err, io.EOF) {
@@ -162,10 +165,30 @@ func drain(ctx context.Context, source *ingest.FileSource, core *incremental.Cor
 		for _, refused := range [][]event.Refusal{batch.Refused, result.Refused} {
 			examples = append(examples, refused[:min(len(refused), examplesMax-len(examples))]...)
 		}
-		estimates = append(estimates, result.Estimates...)
+		emitted := map[string][]quant.Estimate{}
+		for _, e := range result.Estimates {
+			emitted[e.Community] = append(emitted[e.Community], e)
+		}
+		maps.Copy(latest, emitted)
 	}
 	reportFiles(diagnostics, source.Log(), examples)
-	return estimates, nil
+	return ofPresent(core.View(), latest), nil
+}
+
+// ofPresent returns the estimates of the communities that there are, by name.
+func ofPresent(view graphstore.View, latest map[string][]quant.Estimate) []quant.Estimate {
+	var names []string
+	for id := range graphstore.Community(view.Communities()) {
+		if !view.Retired(id) {
+			names = append(names, view.CommunityName(id))
+		}
+	}
+	slices.Sort(names)
+	var estimates []quant.Estimate
+	for _, name := range names {
+		estimates = append(estimates, latest[name]...)
+	}
+	return estimates
 }
 
 func writeLines(w io.Writer, estimates []quant.Estimate) error {
