@@ -13,6 +13,7 @@ type answer struct {
 	nEff   []float64
 	lambda float64
 	excess float64 // what to add to the total variance for the weights of auto
+	unseen float64 // share of the members' profiles that no label shows
 	exact  bool    // variances from the profiles themselves, not from the stand-in
 
 	logLikelihood float64 // of the members' profiles, where the method has one
@@ -45,6 +46,7 @@ func (a *answer) blend(weight float64, x *answer) {
 	axpy(a.nEff, weight, x.nEff)
 	a.lambda += weight * x.lambda
 	a.excess += weight * x.excess
+	a.unseen += weight * x.unseen
 	a.exact = x.exact
 }
 

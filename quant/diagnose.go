@@ -25,6 +25,9 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	}
 	switch r.family {
 	case familySolve, familyML, familyAuto:
+		if w.ans.unseen > unseenHigh {
+			e.Flags = append(e.Flags, FlagUnseen)
+		}
 		e.Flags = w.conditioning(e.Flags, s, r, o, at)
 	}
 	if r.weighted && s.Soft != nil && at.mean > 0 {

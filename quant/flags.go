@@ -14,6 +14,7 @@ const (
 	FlagUnreachable    = "no-label-reachable"
 	FlagIllConditioned = "ill-conditioned"
 	FlagLowCoverage    = "low-coverage"
+	FlagUnseen         = "unseen-profile"
 	FlagShift          = "shift-disagreement"
 	FlagNoMembers      = "no-members"
 	FlagNoCoverage     = "no-coverage"
@@ -58,6 +59,10 @@ var flagDocs = []FlagDoc{
 	{
 		FlagLowCoverage, "fewer than 80 % of the unlabelled members have a prediction; the others are assumed to be alike",
 		"predict the missing members",
+	},
+	{
+		FlagUnseen, "over a fifth of what the classifier says of the members, or of their neighbours, it says of hardly any calibration label; nothing can be learnt from it, and the interval allows for that",
+		"label some of these members, or use diff or a method that does not look at neighbours (pacc, sis)",
 	},
 	{
 		FlagShift, "sis and diff differ beyond their errors in the classes named: the classifier's confusion or its calibration is different in this community",

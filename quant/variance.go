@@ -55,6 +55,7 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion) {
 		ans.nEff[i] = m.nEff[a]
 		scaleTo(ans.label[i*ans.k:(i+1)*ans.k], q[a]*q[a], ans.class[i*ans.k:(i+1)*ans.k])
 	}
+	w.addUnseen(ans, m, in.p)
 }
 
 // sensitivity sets w.h to H, k x z, w.inverse to A and w.hc to HC, k x k.
