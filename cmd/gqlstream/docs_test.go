@@ -1,0 +1,130 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+// The commands of the README and of the first pages must work as they stand there, pasted
+// into a shell line by line, in the folder that they say, on the files that they name.
+func TestFirstPagesWork(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		page string
+		min  int // commands on it
+	}{{"README.md", 4}, {"docs/quickstart.md", 7}} {
+		t.Run(c.page, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join(root, c.page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ran := pasted(t, root, string(text)); ran < c.min {
+				t.Errorf("only %d commands on %s, want %d", ran, c.page, c.min)
+			}
+		})
+	}
+}
+
+// pasted runs the commands of a page and returns how many there were.
+func pasted(t *testing.T, root, text string) (ran int) {
+	t.Helper()
+	page := watchedPage(t, "127.0.0.1:0", 1)
+	server, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	makeStreams(t, server.URL()) // as the run does that these pages begin with
+	dir := t.TempDir()
+	here := strings.NewReplacer("nats://127.0.0.1:4222", server.URL(), "127.0.0.1:4222", "127.0.0.1:0",
+		"./state", t.TempDir(), "estimates.ndjson", filepath.Join(dir, "e.ndjson"), "log.ndjson.zst", filepath.Join(dir, "log.ndjson.zst"),
+		"truth.csv", filepath.Join(dir, "truth.csv"), "--vertices 20000 --duration 5m", "--vertices 500 --duration 5s")
+	text = strings.ReplaceAll(text, "\\\n", " ")
+	for _, match := range regexp.MustCompile(`(?m)^((?:\.\./\.\./)?)bin/gqlstream (.*)$`).FindAllStringSubmatch(text, -1) {
+		folder := root
+		if match[1] != "" {
+			folder = filepath.Join(root, "examples", "data")
+		}
+		t.Chdir(folder)
+		line, _, _ := strings.Cut(strings.TrimSuffix(match[2], " &"), " > ")
+		args := strings.Fields(here.Replace(line))
+		switch args[0] {
+		case "explain":
+			continue // its positions are those of a longer log; TestEveryExampleRuns has it
+		case "run":
+			args = append(args, "--exit-when-drained")
+		case "watch":
+			args = append(args, "--url", page.URL())
+		}
+		mustRun(t, args...)
+		ran++
+	}
+	return ran
+}
+
+func makeStreams(t *testing.T, url string) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ingest.EnsureStreams(t.Context(), js, ingest.DefaultStreamNames()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every event that the quickstart shows must be taken as it stands there.
+func TestQuickstartEventsAreTaken(t *testing.T) {
+	decoder, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fromRoot(t, "docs", "quickstart.md")
+	n := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| `(gql\\.\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(text, -1) {
+		for _, shown := range regexp.MustCompile("`(\\{[^`]*\\})`").FindAllStringSubmatch(row[2], -1) {
+			n++
+			takes(t, decoder, row[1], shown[1])
+		}
+	}
+	for _, call := range regexp.MustCompile(`publish\("(gql\.\w+)", json\.dumps\((\{.*\})\)`).FindAllStringSubmatch(text, -1) {
+		n++
+		takes(t, decoder, call[1], call[2])
+	}
+	if n < 9 {
+		t.Errorf("only %d events in the quickstart", n)
+	}
+}
+
+// takes fails the test unless a message with this payload decodes to events none of
+// which is refused.
+func takes(t *testing.T, decoder *event.Decoder, subject, payload string) {
+	t.Helper()
+	kind, ok := event.SubjectKind(subject)
+	if !ok {
+		t.Errorf("no kind has the subject %s", subject)
+		return
+	}
+	var b event.Batch
+	err := decoder.Decode(event.Message{Kind: kind, Payload: []byte(payload), Position: 1}, &b)
+	if err != nil || len(b.Refused) > 0 || b.Events() != 1 {
+		t.Errorf("%s %s: %v, refused %v", subject, payload, err, b.Refused)
+	}
+}
