@@ -6,9 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
+	"time"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
@@ -24,7 +22,7 @@ func TestFirstPagesWork(t *testing.T) {
 	for _, c := range []struct {
 		page string
 		min  int // commands on it
-	}{{"README.md", 4}, {"docs/quickstart.md", 7}} {
+	}{{"README.md", 6}, {"docs/quickstart.md", 7}} {
 		t.Run(c.page, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(root, c.page))
 			if err != nil {
@@ -37,19 +35,20 @@ func TestFirstPagesWork(t *testing.T) {
 	}
 }
 
-// pasted runs the commands of a page and returns how many there were.
+// pasted runs the commands of a page beside a live run, and returns how many there were.
 func pasted(t *testing.T, root, text string) (ran int) {
 	t.Helper()
-	page := watchedPage(t, "127.0.0.1:0", 1)
 	server, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
-	makeStreams(t, server.URL()) // as the run does that these pages begin with
-	dir := t.TempDir()
+	t.Cleanup(func() { server.Close() })
+	dir, state := t.TempDir(), t.TempDir()
+	config := filepath.Join(dir, "gqlstream.yaml")
+	writeConfig(t, config, "{classes: [left, right], state: "+state+", nats: {url: '"+server.URL()+"'}, http: {listen: '127.0.0.1:0'}}")
+	p := startPipeline(t, config)
 	here := strings.NewReplacer("nats://127.0.0.1:4222", server.URL(), "127.0.0.1:4222", "127.0.0.1:0",
-		"./state", t.TempDir(), "estimates.ndjson", filepath.Join(dir, "e.ndjson"), "log.ndjson.zst", filepath.Join(dir, "log.ndjson.zst"),
+		"./state", state, "estimates.ndjson", filepath.Join(dir, "e.ndjson"), "log.ndjson.zst", filepath.Join(dir, "log.ndjson.zst"),
 		"truth.csv", filepath.Join(dir, "truth.csv"), "--vertices 20000 --duration 5m", "--vertices 500 --duration 5s")
 	text = strings.ReplaceAll(text, "\\\n", " ")
 	for _, match := range regexp.MustCompile(`(?m)^((?:\.\./\.\./)?)bin/gqlstream (.*)$`).FindAllStringSubmatch(text, -1) {
@@ -62,11 +61,11 @@ func pasted(t *testing.T, root, text string) (ran int) {
 		args := strings.Fields(here.Replace(line))
 		switch args[0] {
 		case "explain":
-			continue // its positions are those of a longer log; TestEveryExampleRuns has it
+			untilFine(t, args)
 		case "run":
-			args = append(args, "--exit-when-drained")
+			args = append(args, "--exit-when-drained", "--state", t.TempDir())
 		case "watch":
-			args = append(args, "--url", page.URL())
+			args = append(args, "--url", p.page.URL())
 		}
 		mustRun(t, args...)
 		ran++
@@ -74,19 +73,13 @@ func pasted(t *testing.T, root, text string) (ran int) {
 	return ran
 }
 
-func makeStreams(t *testing.T, url string) {
+// untilFine repeats a command until what it asks for is published.
+func untilFine(t *testing.T, args []string) {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ingest.EnsureStreams(t.Context(), js, ingest.DefaultStreamNames()); err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(crashStartMax); time.Now().Before(deadline); pause(t.Context(), 50*time.Millisecond) {
+		if code, _, _ := runCommand(args...); code == exitFine {
+			return
+		}
 	}
 }
 

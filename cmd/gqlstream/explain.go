@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 
 	"gqlstream/ingest"
@@ -25,8 +26,8 @@ type explainCmd struct {
 	NATS  string `name:"nats" placeholder:"URL" help:"The log is on this NATS server, such as that of a running gqlstream run --listen."`
 
 	Community string `required:"" placeholder:"NAME" help:"The community whose estimate moved."`
-	From      string `required:"" placeholder:"POSITION|TIME" help:"The earlier place. A time is RFC 3339, as in the records."`
-	To        string `required:"" placeholder:"POSITION|TIME" help:"The later place."`
+	From      string `placeholder:"POSITION|TIME" help:"The earlier place. A time is RFC 3339, as in the records. [the estimate before --to]"`
+	To        string `placeholder:"POSITION|TIME" help:"The later place. [the newest estimate]"`
 	Named     int    `default:"10" placeholder:"N" help:"Name the N changes of each kind that moved it most; 0 names none."`
 
 	Format string `default:"text" enum:"text,json" help:"text for reading, json for everything."`
@@ -40,12 +41,14 @@ values and sum to the change. --method takes one method, by default the first th
 
 The graph at both places comes from the newest checkpoint before each and the log after it. Where the
 estimates stream is there too, the places are those of the records in force at --from and --to, and the
-change is that of the published shares. Nothing is published and nothing is changed.
+change is that of the published shares. Without them, it is the last change. Nothing is published and
+nothing is changed.
 
 While gqlstream run uses the state directory its embedded log is read through it: start it with
 --listen ADDRESS and give --nats nats://ADDRESS beside --state, or ask its page or its API.
 
 Examples:
+  gqlstream explain --config gqlstream.yaml --community berlin
   gqlstream explain --config gqlstream.yaml --community berlin --from 1200 --to 3400
   gqlstream explain --config gqlstream.yaml --community berlin --from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z --method sis-nacc
   gqlstream explain --config gqlstream.yaml --nats nats://127.0.0.1:4222 --community berlin --from 1200 --to 3400 --format json
@@ -102,11 +105,19 @@ func (c *explainCmd) query() (q explainQuery, err error) {
 			return q, usagef("explain: --method %s names %d methods; one is explained at a time", c.Method, len(methods))
 		}
 	}
-	if q.from, err = parsePlace("--from", c.From); err != nil {
-		return q, err
+	if (c.From == "" || c.To == "") && c.any() {
+		return q, usagef("explain: give --from and --to; there are no estimates beside files")
 	}
-	if q.to, err = parsePlace("--to", c.To); err != nil {
-		return q, err
+	q.to = logPlace{position: math.MaxUint64} // the newest, and for from the one before
+	if c.To != "" {
+		if q.to, err = parsePlace("--to", c.To); err != nil {
+			return q, err
+		}
+	}
+	if c.From != "" {
+		if q.from, err = parsePlace("--from", c.From); err != nil {
+			return q, err
+		}
 	}
 	return q, q.ordered()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,10 +39,10 @@ type explainer struct {
 // explainQuery is what is asked.
 type explainQuery struct {
 	community  string
-	method     string // "": the first that is published
-	from, to   logPlace
-	named      int // changes named for each cause
-	membersMin int // communities below it are not explained
+	method     string   // "": the first that is published
+	from, to   logPlace // from without a place: the estimate before that of to
+	named      int      // changes named for each cause
+	membersMin int      // communities below it are not explained
 }
 
 // explainError is a question that cannot be answered as it stands.
@@ -115,15 +116,27 @@ func (e *explainer) inForce(ctx context.Context, q *explainQuery, method string)
 		return found, err
 	}
 	config := sinks.NATSConfig{Stream: ingest.DefaultStreamNames().Estimates, Log: log.Created.Format(time.RFC3339Nano)}
-	for i, place := range []*logPlace{&q.from, &q.to} {
-		record, ok, err := sinks.InForce(ctx, e.js, config, q.community, method, place.reached)
+	for _, end := range []struct {
+		at    int
+		place *logPlace
+	}{{1, &q.to}, {0, &q.from}} {
+		byDefault := *end.place == logPlace{} || end.place.position == math.MaxUint64
+		if end.at == 0 && byDefault {
+			*end.place = logPlace{position: event.Position(found[1].Position) - 1}
+		}
+		record, ok, err := sinks.InForce(ctx, e.js, config, q.community, method, end.place.reached)
 		if err != nil {
 			return found, err
 		}
-		if !ok || record.Config != e.config.Digest() {
+		ok = ok && record.Config == e.config.Digest()
+		if !ok && byDefault {
+			return found, explainErrorf("fewer than two estimates of %s by %s were published under this configuration; "+
+				"give --from and --to", q.community, method)
+		}
+		if !ok {
 			return [2]*quant.Estimate{}, nil
 		}
-		found[i] = &record
+		found[end.at] = &record
 	}
 	if found[0].Position == found[1].Position {
 		return found, explainErrorf("%s has one estimate by %s from --from to --to, that of position %d; it did not move",

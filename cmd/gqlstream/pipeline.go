@@ -286,7 +286,21 @@ func (p *pipeline) greet(w io.Writer) {
 	if p.page != nil {
 		fmt.Fprintf(w, "  page       %s\n", p.page.URL())
 	}
-	fmt.Fprintf(w, "  refuses to stream %s (gqlstream quarantine list)\n", names.Quarantine)
+	fmt.Fprintf(w, "  refuses to stream %s (%s)\n", names.Quarantine, p.quarantineCommand())
+}
+
+// quarantineCommand is how to look at what was refused.
+func (p *pipeline) quarantineCommand() string {
+	const command = "gqlstream quarantine list"
+	switch url := p.settings.NATS.URL; {
+	case strings.Contains(url, "@"): // with a password
+		return command + " --nats URL"
+	case url != "":
+		return command + " --nats " + url
+	case p.broker.embedded.URL() != "":
+		return command + " --nats " + p.broker.embedded.URL()
+	}
+	return command + " --state " + p.settings.State + ", when this has ended"
 }
 
 // begins says where in the log the run begins.

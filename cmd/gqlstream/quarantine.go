@@ -41,14 +41,20 @@ Examples:
 type quarantineFlags struct {
 	NATS        string `name:"nats" placeholder:"URL" help:"The NATS server, such as the one that a run listens on."`
 	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
-	State       string `type:"existingdir" placeholder:"DIR" help:"State directory with an embedded server, which no process may be using."`
+	State       string `type:"existingdir" placeholder:"DIR" help:"State directory with an embedded server, which no process may be using. [gqlstream-state]"`
 }
 
 // with opens the quarantine, calls use and closes everything again.
 func (f quarantineFlags) with(
 	ctx context.Context, con console, use func(*ingest.Quarantine) error,
 ) (err error) {
-	if (f.NATS == "") == (f.State == "") {
+	if f.NATS == "" && f.State == "" {
+		if _, err := os.Stat(stateDefault); err != nil {
+			return usagef("quarantine: give --nats URL or --state DIR; there is no %s here", stateDefault)
+		}
+		f.State = stateDefault
+	}
+	if f.NATS != "" && f.State != "" {
 		return usagef("quarantine: give either --nats URL or --state DIR")
 	}
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
