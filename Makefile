@@ -15,7 +15,7 @@ DATA      := $(or $(GQLSTREAM_DATA),$(wildcard ../shared/data))
 CHROMIUM  := $(or $(CHROMIUM),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
 TAGS      ?= $(if $(DATA),data) $(if $(CHROMIUM),browser)
 
-.PHONY: build test race announce check tools demo bench fuzz faults soak cases clean
+.PHONY: build test race announce check tools demo bench fuzz faults load soak cases clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/gqlstream ./cmd/gqlstream
@@ -72,6 +72,10 @@ faults:
 	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) $(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
 		-run 'TestEveryFault|TestRandomDamage' ./checkpoint
+
+# Rubbish beside 1,000 event streams and 10,000 communities, behind docs/api.md.
+load:
+	GQLSTREAM_CAMPAIGN=5m $(GO) test -count 1 -timeout 30m -v -run TestServerOutlivesRubbish ./sinks/web
 
 soak:
 	GQLSTREAM_SOAK=$(SOAK) $(GO) test -count 1 -timeout 4h -v -run TestSoakDoesNotGrow ./incremental
