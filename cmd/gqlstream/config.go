@@ -107,7 +107,7 @@ func (l lambdaText) value() (float64, error) {
 		return quant.LambdaAuto, nil
 	}
 	x, err := strconv.ParseFloat(string(l), 64)
-	if err != nil || math.IsNaN(x) {
+	if err != nil || math.IsNaN(x) || x < 0 {
 		return 0, fmt.Errorf("lambda: %q is neither a number between 0 and 1 nor auto", string(l))
 	}
 	return x, nil

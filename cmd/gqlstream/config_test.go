@@ -27,6 +27,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nestimates: [{method: magic}]", `no method "magic"`},
 		{"classes: 2\nestimates: [{method: sis, lambda: 7}]", "lambda 7"},
 		{"classes: 2\nestimates: [{method: sis, lambda: lots}]", `"lots" is neither`},
+		{"classes: 2\nestimates: [{method: sis, lambda: -1}]", `"-1" is neither`},
 		{"classes: 2\nestimates: [{method: sis, preset: best}]", `no preset "best"`},
 		{"classes: 2\nestimates: [{method: sis, confidence: 2}]", "confidence 2"},
 		{"classes: 2\ncommunities: [{everyone: true}]", "has no name"},

@@ -21,10 +21,10 @@ import (
 type estimateCmd struct {
 	fileFlags
 	coreFlags
-	Rules        string  `type:"existingfile" placeholder:"FILE" help:"Communities in YAML, as in a configuration: by rule, ego network, attribute or everyone."`
-	Confidence   float64 `default:"0.9" help:"Of the intervals."`
-	Simultaneous bool    `help:"Intervals that hold together for all classes."`
-	Format       string  `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
+	Rules        string   `type:"existingfile" placeholder:"FILE" help:"Communities in YAML, as in a configuration: by rule, ego network, attribute or everyone."`
+	Confidence   *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
+	Simultaneous bool     `help:"Intervals that hold together for all classes."`
+	Format       string   `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
 }
 
 // Help is the long help of the command.
@@ -100,8 +100,11 @@ func (c *estimateCmd) settings() (fileConfig, error) {
 	}
 	settings.oneShot()
 	for i := range settings.Estimates {
-		settings.Estimates[i].Confidence = c.Confidence
-		settings.Estimates[i].Simultaneous = c.Simultaneous
+		e := &settings.Estimates[i]
+		if err := overrideNumber(&e.Confidence, "--confidence", c.Confidence); err != nil {
+			return settings, err
+		}
+		e.Simultaneous = e.Simultaneous || c.Simultaneous
 	}
 	return settings, nil
 }

@@ -46,3 +46,51 @@ func TestEstimateIsOfTheEndOfALog(t *testing.T) {
 		t.Errorf("estimates\n%s\nwant\n%s", strings.Join(rows, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// estimateFiles writes a small graph and returns the flags that name its files.
+func estimateFiles(t *testing.T) []string {
+	t.Helper()
+	var flags []string
+	for name, text := range map[string]string{
+		"edges":       "src,dst\n1,2\n2,3\n3,4\n4,5\n5,1\n",
+		"labels":      "vertex,label\n1,0\n2,1\n3,0\n",
+		"predictions": "vertex,p0,p1\n1,0.9,0.1\n2,0.3,0.7\n3,0.6,0.4\n4,0.5,0.5\n5,0.2,0.8\n",
+	} {
+		path := filepath.Join(t.TempDir(), name+".csv")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, "--"+name, path)
+	}
+	return append(flags, "--everyone")
+}
+
+// What a configuration says of intervals must hold where no flag says otherwise, and a
+// flag that cannot be meant must not pass for one that is left out.
+func TestFlagsOfEstimate(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "gqlstream.yaml")
+	text := "classes: 2\nestimates: [{method: pcc, confidence: 0.99, simultaneous: true}]\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files := append([]string{"estimate", "--format", "json"}, estimateFiles(t)...)
+	for _, test := range []struct {
+		flags []string
+		want  string
+	}{
+		{nil, `"confidence":0.9,"variance"`},
+		{[]string{"--config", config}, `"confidence":0.99,"simultaneous":true`},
+		{[]string{"--config", config, "--confidence", "0.5"}, `"confidence":0.5,"simultaneous":true`},
+		{[]string{"--simultaneous"}, `"confidence":0.9,"simultaneous":true`},
+	} {
+		if out, _ := mustRun(t, append(slices.Clone(files), test.flags...)...); !strings.Contains(out, test.want) {
+			t.Errorf("%q: %s, want %s", test.flags, out, test.want)
+		}
+	}
+	for _, flag := range []string{"--confidence=0", "--alpha=0", "--tolerance=0", "--lambda=-1", "--lambda=2"} {
+		code, out, diagnostics := runCommand(append(slices.Clone(files), flag)...)
+		if code != exitUsage || out != "" {
+			t.Errorf("%s: exit code %d, %s%s", flag, code, out, diagnostics)
+		}
+	}
+}

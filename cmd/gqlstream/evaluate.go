@@ -17,18 +17,18 @@ import (
 type evaluateCmd struct {
 	fileFlags
 	coreFlags
-	Protocol    string  `default:"pps,bfs,rw" placeholder:"LIST" help:"Shifts to draw communities under: pps, bfs, rw, members, group:ATTRIBUTE. [${default}]"`
-	Splits      int     `default:"5" help:"Random splits of the labels into calibration and hidden. [${default}]"`
-	PerClass    int     `default:"10" help:"Communities per class and split of pps, bfs and rw. [${default}]"`
-	Size        int     `default:"100" help:"Members of a community of pps, bfs and rw. [${default}]"`
-	MembersMin  int     `default:"11" help:"Different members that a community must have. [${default}]"`
-	Calibration float64 `default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
-	LabelSample string  `default:"uniform" placeholder:"NAME" help:"How the labels that calibrate are drawn: uniform, bfs, rw or degree. [${default}]"`
-	Seed        uint64  `default:"1" help:"Of splits and draws. [${default}]"`
-	Confidence  float64 `default:"0.9" help:"Of the intervals. [${default}]"`
-	Format      string  `default:"markdown" enum:"markdown,json,csv" help:"markdown, json or csv. [${default}]"`
-	Plots       string  `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error, coverage, estimate against truth."`
-	Outcomes    string  `placeholder:"FILE" help:"Write every estimate and its truth there, as CSV."`
+	Protocol    string   `default:"pps,bfs,rw" placeholder:"LIST" help:"Shifts to draw communities under: pps, bfs, rw, members, group:ATTRIBUTE. [${default}]"`
+	Splits      int      `default:"5" help:"Random splits of the labels into calibration and hidden. [${default}]"`
+	PerClass    int      `default:"10" help:"Communities per class and split of pps, bfs and rw. [${default}]"`
+	Size        int      `default:"100" help:"Members of a community of pps, bfs and rw. [${default}]"`
+	MembersMin  int      `default:"11" help:"Different members that a community must have. [${default}]"`
+	Calibration float64  `default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
+	LabelSample string   `default:"uniform" placeholder:"NAME" help:"How the labels that calibrate are drawn: uniform, bfs, rw or degree. [${default}]"`
+	Seed        uint64   `default:"1" help:"Of splits and draws. [${default}]"`
+	Confidence  *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
+	Format      string   `default:"markdown" enum:"markdown,json,csv" help:"markdown, json or csv. [${default}]"`
+	Plots       string   `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error, coverage, estimate against truth."`
+	Outcomes    string   `placeholder:"FILE" help:"Write every estimate and its truth there, as CSV."`
 }
 
 // Help is the long help of the command.
@@ -119,7 +119,10 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *ingest.FileSource, error) {
 	}
 	settings.Kernel = ""
 	for i := range settings.Estimates {
-		settings.Estimates[i].Confidence = c.Confidence
+		err := overrideNumber(&settings.Estimates[i].Confidence, "--confidence", c.Confidence)
+		if err != nil {
+			return evaluate.Config{}, nil, err
+		}
 	}
 	source, err := openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1})
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +24,8 @@ type coreFlags struct {
 	Density    string        `name:"label-density" placeholder:"NAME" help:"How the labels are spread: uniform (a sample of all), or ppr, measured by the kernel. [uniform]"`
 	HalfLife   time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half as much as a fresh one, such as 720h. [never]"`
 	Kernel     string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path or constant. [ppr]"`
-	Alpha      float64       `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
-	Tolerance  float64       `placeholder:"X" help:"Bound on the certificate of the kernel."`
+	Alpha      *float64      `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
+	Tolerance  *float64      `placeholder:"X" help:"Bound on the certificate of the kernel."`
 }
 
 // settings reads the configuration file and merges the flags over it.
@@ -58,13 +59,20 @@ func (f *coreFlags) settings() (fileConfig, error) {
 		c.HalfLife = f.HalfLife
 	}
 	override(&c.Kernel, f.Kernel)
-	if f.Alpha != 0 {
-		c.Alpha = f.Alpha
+	return c, errors.Join(overrideNumber(&c.Alpha, "--alpha", f.Alpha), overrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
+}
+
+// overrideNumber replaces a number of the configuration by that of a flag, if the flag is
+// given. Zero, which there stands for the default, is no value.
+func overrideNumber(dst *float64, flag string, value *float64) error {
+	if value == nil {
+		return nil
 	}
-	if f.Tolerance != 0 {
-		c.Tolerance = f.Tolerance
+	if *value == 0 {
+		return usagef("%s: 0 is out of range; leave it out for the default", flag)
 	}
-	return c, nil
+	*dst = *value
+	return nil
 }
 
 // mergeEstimates replaces the methods, if any are given, and the preset and
