@@ -11,7 +11,8 @@ import (
 // adds up, from one emission to the next, what the engine in use has cost and what the
 // other one would have cost, in neighbours visited by a push, and changes over once it
 // has lost as much as the change costs. It reads counters that the log alone decides, so
-// a replay changes at the same positions. Whether a field or the dual sweeps a batch or
+// a replay changes at the same positions. Products that are no whole numbers are rounded
+// before they are added, so that no architecture fuses them. Whether a field or the dual sweeps a batch or
 // iterates is decided inside, batch by batch; see package diffusion.
 type plan struct {
 	Edges, Rows float64 // changed since the last emission
@@ -112,22 +113,22 @@ func (c *Core) costs(view graphstore.View) (own, other, change float64) {
 	pushed, passes := c.work()
 	communities, sources := c.load(view)
 	pass := (2*float64(view.Edges()) + vertexCost*float64(view.Vertices())) / passGain
-	spent := pushed - p.Pushed + pass*(passes-p.Passes)
+	spent := pushed - p.Pushed + float64(pass*(passes-p.Passes))
 	functions := float64(c.tallies.Functions())
-	weight := dualFixed + dualEach*functions
+	weight := dualFixed + float64(dualEach*functions)
 	rows := rowCost * p.Rows * communities
 	beside := 0.0 // what a dual costs beside itself: refreshes and reading
 	if p.Edges+p.Rows > 0 {
 		earned := cmp.Or(c.config.refreshEarned, refreshEarned)
-		beside = min(earned/passGain, communities*solvePass*pass) + readCost*sources*functions
+		beside = min(earned/passGain, communities*solvePass*pass) + float64(readCost*sources*functions)
 	}
 	if c.dual != nil {
 		learn(&p.DualRate, spent, p.Edges+p.Rows)
-		other = cmp.Or(p.FieldRate, edgeVisits) * p.Edges * communities
-		return weight*spent + beside, other + rows, communities * solvePass * pass
+		other = float64(cmp.Or(p.FieldRate, edgeVisits) * p.Edges * communities)
+		return float64(weight*spent) + beside, other + rows, communities * solvePass * pass
 	}
 	learn(&p.FieldRate, spent, p.Edges*communities)
-	other = weight * cmp.Or(p.DualRate, edgeVisits) * (p.Edges + p.Rows)
+	other = float64(weight * cmp.Or(p.DualRate, edgeVisits) * (p.Edges + p.Rows))
 	return spent + rows, other + beside, weight * solvePass * pass
 }
 
@@ -138,7 +139,7 @@ func learn(rate *float64, spent, changes float64) {
 	case *rate == 0:
 		*rate = spent / changes
 	default:
-		*rate += (spent/changes - *rate) / 8
+		*rate += float64((spent/changes - *rate) / 8)
 	}
 }
 
