@@ -26,12 +26,12 @@ var EngineNames = []string{EngineAuto, EnginePrimal, EngineDual}
 
 // With a dual, the first moments A1 of every community are sums of its values over
 // the members, current at every emission. The second moments A2 are not linear in the
-// source: they are counted from a primal solve, a community at a time, as far as the
+// source: they are counted from a primal solve, some communities at a time, as far as the
 // work that emissions earn allows; see tally.Tallies.Refresh for what holds in between.
 const (
 	// refreshEarned is the work an emission earns, in neighbours visited by a pass over
-	// the graph: some five milliseconds of one core.
-	refreshEarned = 1 << 23
+	// the graph for one source: some four milliseconds of one core.
+	refreshEarned = 1 << 22
 	// refreshSaved is how many emissions can be saved up, so that a quiet log is
 	// not followed by a long stop.
 	refreshSaved = 4
@@ -115,49 +115,88 @@ func (c *Core) readyDual(view graphstore.View, cold bool) {
 		c.credit = refreshCold
 	}
 	due := c.dueRefreshes(view)
-	work := make([]float64, len(due))
-	for from := 0; from < len(due) && c.credit > 0; {
-		to := min(from+together(view), len(due))
-		c.share(to-from, func(i, _ int) { work[from+i] = c.refresh(due[from+i].id, view) })
-		for ; from < to; from++ {
-			if due[from].rank == rankFirst {
-				work[from] *= refreshFirst
-			}
-			c.credit -= work[from]
-		}
+	for len(due) > 0 && c.credit > 0 {
+		n := min(len(due), together(view))
+		c.credit -= c.refresh(due[:n], view)
+		due = due[n:]
 	}
 	c.credit = min(c.credit, refreshSaved*earned)
 }
 
-// refreshTogether is how many communities are solved for side by side, while that takes no
-// more than refreshBytesMax; a graph so large that it would is walked for one at a time.
+// A block of communities is solved for at once, and two blocks side by side, while that takes
+// no more than refreshBytesMax; on a graph so large that it would, a community is alone.
 const (
-	refreshTogether = 2
+	refreshBlocks   = 2
 	refreshBytesMax = 1 << 30
-	refreshBytes    = 80 // a vertex, of one solve
+	refreshBytes    = 136 // a vertex, of one block
+	refreshPass     = 2   // what a pass for a block costs, in passes for one source
 )
 
+// together returns how many communities are solved for at once.
 func together(view graphstore.View) int {
-	if refreshTogether*refreshBytes*view.Vertices() > refreshBytesMax {
-		return 1
+	switch block := refreshBytes * view.Vertices(); {
+	case refreshBlocks*block <= refreshBytesMax:
+		return refreshBlocks * diffusion.TogetherMax
+	case block <= refreshBytesMax:
+		return diffusion.TogetherMax
 	}
-	return refreshTogether
+	return 1
 }
 
-// refresh solves for one community and counts its second moments. It returns the work.
-func (c *Core) refresh(id graphstore.Community, view graphstore.View) float64 {
-	field, err := diffusion.NewField(c.config.diffusion())
-	if err != nil {
-		panic(err) // the configuration was validated
+// refresh solves for communities, a block at a time, and counts their second moments. It
+// returns the work to be charged.
+func (c *Core) refresh(due []dueRefresh, view graphstore.View) float64 {
+	const each = diffusion.TogetherMax
+	work := make([]float64, (len(due)+each-1)/each)
+	c.share(len(work), func(i, _ int) {
+		work[i] = c.refreshBlock(due[i*each:min((i+1)*each, len(due))], view)
+	})
+	sum := 0.0
+	for _, w := range work {
+		sum += w
 	}
-	field.Solve(view, c.sources(id, view), c.config.Tolerance)
-	k := kernel{field: field}
-	c.tallies.Refresh(id, view, c.sums, k.mass, c.position, c.time)
-	progress := c.tallies.Progress(id)
-	progress.Moved = true
-	c.tallies.SetProgress(id, progress)
-	passes := field.Work().Iterations + field.Work().Rebuilds
-	return float64(passes) * float64(2*view.Edges()+view.Vertices())
+	return sum
+}
+
+// refreshBlock is refresh for communities that are solved for together.
+func (c *Core) refreshBlock(due []dueRefresh, view graphstore.View) (work float64) {
+	mass, passes := c.masses(due, view)
+	each := passes * float64(2*view.Edges()+view.Vertices()) / float64(len(due))
+	for i, d := range due {
+		c.tallies.Refresh(d.id, view, c.sums, func(v graphstore.Vertex) float64 { return max(mass(i, v), 0) }, c.position, c.time)
+		progress := c.tallies.Progress(d.id)
+		progress.Moved = true
+		c.tallies.SetProgress(d.id, progress)
+		if d.rank == rankFirst {
+			work += refreshFirst * each
+		} else {
+			work += each
+		}
+	}
+	return work
+}
+
+// masses solves for the kernels of some communities, and returns their masses and what that
+// cost in passes for one source. One alone is a field, which takes half the memory.
+func (c *Core) masses(due []dueRefresh, view graphstore.View) (mass func(i int, v graphstore.Vertex) float64, passes float64) {
+	if len(due) == 1 {
+		field, err := diffusion.NewField(c.config.diffusion())
+		if err != nil {
+			panic(err) // the configuration was validated
+		}
+		field.Solve(view, c.sources(due[0].id, view), c.config.Tolerance)
+		work := field.Work()
+		return func(_ int, v graphstore.Vertex) float64 { return field.Mass(v) }, float64(work.Iterations + work.Rebuilds)
+	}
+	sources := make([][]diffusion.SourceChange, len(due))
+	for i := range due {
+		sources[i] = c.sources(due[i].id, view)
+	}
+	solved, err := diffusion.SolveTogether(view, c.config.diffusion(), sources)
+	if err != nil {
+		panic(err)
+	}
+	return solved.Mass, refreshPass * float64(solved.Passes())
 }
 
 func (c *Core) sources(id graphstore.Community, view graphstore.View) (list []diffusion.SourceChange) {

@@ -205,8 +205,10 @@ func (c *Core) change(view graphstore.View) {
 		return
 	}
 	c.forCommunities(func(id graphstore.Community, _ int) {
-		c.tallies.Refresh(id, view, c.sums, c.kernels[id].mass, c.position, c.time)
+		k := c.kernels[id]
+		c.tallies.Refresh(id, view, c.sums, k.mass, c.position, c.time)
 		c.tallies.DropKernel(id)
+		k.field = nil // before the dual takes its memory
 	})
 	c.startDual(view)
 	c.tallies.MarkMoved(view, c.dual.Touched())

@@ -19,8 +19,6 @@ type DualConfig struct {
 	Alpha     float64 // teleport probability, as in Config; 0 is AlphaDefault
 	Tolerance float64 // bound on the error of a value after an Update; 0 is DualToleranceDefault
 	Functions int     // L >= 1, how many functions
-
-	scratchBytesMax int // of conjugate gradients, in tests
 }
 
 // Validate reports every violation.

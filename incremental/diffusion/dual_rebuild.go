@@ -77,9 +77,8 @@ func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 	}
 }
 
-// iterate runs conjugate gradients on all functions side by side, each with its
-// own coefficients but one pass over the graph for all, until the certificate is
-// at most goal or a restart no longer halves the bound.
+// iterate runs conjugate gradients on all functions, a block at a time, until the
+// certificate is at most goal or a restart no longer halves the bound.
 func (g *Dual) iterate(view graphstore.View, goal float64) {
 	for v := range g.rows {
 		g.touch(Vertex(v))
@@ -88,20 +87,36 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 		return
 	}
 	g.work.Solves++
+	b := newBlock(len(g.rows), g.keep)
 	for range restartsMax {
-		before, passes := g.bound, g.work.Iterations
-		block := max(1, min(g.l, g.scratchMax()/(24*max(len(g.rows), 1))))
-		for from := 0; from < g.l; from += block {
-			g.conjugate(view, from, min(from+block, g.l), aimShort*goal)
+		before, passes := g.bound, uint64(0)
+		for first := 0; first < g.l; first += lanes {
+			passes = max(passes, g.conjugate(view, b, first, aimShort*goal))
 		}
+		g.work.Iterations += passes
 		g.rebuild(view)
 		if gained := math.Log10(before / g.bound); gained > 0.1 {
-			g.pace = max(1, min(paceMax, float64(g.work.Iterations-passes)/gained))
+			g.pace = max(1, min(paceMax, float64(passes)/gained))
 		}
 		if g.Certificate() <= goal || g.bound > before/2 {
 			return
 		}
 	}
+}
+
+// conjugate improves the functions of one block, from the first on, until all their
+// residuals are within goal, and returns in how many passes.
+func (g *Dual) conjugate(view graphstore.View, b *block, first int, goal float64) uint64 {
+	width := min(lanes, g.l-first)
+	for v := range g.rows {
+		d, r := g.residuals(Vertex(v))
+		b.diagonal[v] = d - g.keep
+		b.r[v] = lane{}
+		copy(b.r[v][:], r[first:first+width])
+	}
+	unbounded := math.Inf(1)
+	sums := lane{unbounded, unbounded, unbounded, unbounded}
+	return b.run(view, g.y[first:], g.l, width, sums, goal*g.alpha)
 }
 
 // Check recomputes everything that the dual keeps from y, f and view, and reports
