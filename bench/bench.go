@@ -155,6 +155,16 @@ func Run(ctx context.Context, c Config, measures []Measure, report func(Row)) (e
 // Say writes a line of progress.
 func (w *World) Say(format string, args ...any) { fmt.Fprintf(w.Progress, format+"\n", args...) }
 
+// SayMemory is Say for a stage of long work, with the memory that is held after it.
+func (w *World) SayMemory(format string, args ...any) {
+	now, err := resident()
+	if err != nil {
+		w.Say("        "+format, args...)
+		return
+	}
+	w.Say("        %s: %.2f GB resident", fmt.Sprintf(format, args...), now/1e9)
+}
+
 // TempDir returns a new directory that is gone after the run.
 func (w *World) TempDir() (string, error) { return os.MkdirTemp(w.dir, "") }
 

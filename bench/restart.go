@@ -93,16 +93,23 @@ func (w *World) grownCore(ctx context.Context, config incremental.Config, edges 
 			step()
 		}
 	}
-	for core.View().Edges() < edges && ctx.Err() == nil {
+	w.SayMemory("%d vertices", g.n)
+	for next := edges / 10; core.View().Edges() < edges && ctx.Err() == nil; {
 		for range min(edges-core.View().Edges(), buildBatch) {
 			b.Edges = append(b.Edges, g.Edge())
 		}
 		step()
+		if core.View().Edges() >= next {
+			w.SayMemory("%d edges", core.View().Edges())
+			next += edges / 10
+		}
 	}
 	b.Emit = true
 	step()
+	w.SayMemory("first estimates")
 	b.Checkpoint = true
 	step()
+	w.SayMemory("vacuum")
 	if err := ctx.Err(); err != nil {
 		core.Close()
 		return nil, nil, err

@@ -39,6 +39,7 @@ func measureScale(ctx context.Context, w *World) ([]Row, error) {
 	defer core.Close()
 	grown := time.Since(begun).Seconds()
 	events, emissions, wall := streamInto(core, g, w.pick(50, 10))
+	w.SayMemory("%d events in %d batches", events, events/updateBatch)
 	vacuum := time.Now()
 	core.Step(&event.Batch{First: core.Position() + 1, Last: core.Position() + 1, Checkpoint: true})
 	paused := time.Since(vacuum).Seconds()
