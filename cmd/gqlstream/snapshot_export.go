@@ -20,17 +20,20 @@ const scoresTable = "scores"
 
 type snapshotExportCmd struct {
 	snapshotFlags
-	Position uint64 `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
-	Table    string `required:"" placeholder:"NAME" help:"edges, scores, vertices, adjacency, attributes, communities, members, versions, expiry or meta."`
-	Format   string `placeholder:"FORM" help:"parquet, csv or arrow. [by the extension of --out]"`
-	Out      string `short:"o" required:"" placeholder:"FILE" help:"File to write; it appears whole or not at all."`
+	Position uint64  `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
+	Table    string  `required:"" placeholder:"NAME" help:"edges, scores, vertices, adjacency, attributes, communities, members, versions, expiry or meta."`
+	Format   string  `placeholder:"FORM" help:"parquet, csv or arrow. [by the extension of --out]"`
+	Out      string  `short:"o" required:"" placeholder:"FILE" help:"File to write; it appears whole or not at all."`
+	Alpha    float64 `default:"0.1" placeholder:"A" help:"Teleport probability of the kernel, where scores must be computed."`
 }
 
 // Help is the long help of the command.
 func (*snapshotExportCmd) Help() string {
 	return `Writes one table of a checkpoint, after verifying all of it. The table edges has the columns src, dst
 and weight. The table scores has the columns community, vertex and score: how likely a walk from the
-community ends at the vertex, where that is not zero; kernels other than ppr are not kept. Numbers in columns named vertex, u and v are rows of the table vertices.
+community ends at the vertex, where that is not zero. The engine dual keeps no kernels, so they are
+computed for it here, with --alpha; kernels other than ppr have no scores. Numbers in columns named
+vertex, u and v are rows of the table vertices.
 
 Examples:
   gqlstream snapshot export --table edges --out edges.parquet
@@ -71,55 +74,13 @@ func (c *snapshotExportCmd) export(format string, view graphstore.View, sections
 	case edgesTable:
 		return sinks.Export(c.Out, format, sinks.EdgeRecords(edgesOf(view)))
 	case scoresTable:
-		fields, err := fieldsOf(view, sections)
+		k, err := c.kernels(view, sections)
 		if err != nil {
 			return 0, err
 		}
-		return sinks.Export(c.Out, format, sinks.ScoreRecords(scoresOf(view, fields)))
+		return sinks.Export(c.Out, format, sinks.ScoreRecords(k.scores()))
 	}
 	return sinks.Export(c.Out, format, slices.Values(view.Records(graphstore.Table(c.Table))))
-}
-
-// fieldsOf reads the fields of the communities that have one.
-func fieldsOf(view graphstore.View, sections map[string][]byte) (map[graphstore.Community][]float64, error) {
-	fields := map[graphstore.Community][]float64{}
-	for id := range graphstore.Community(view.Communities()) {
-		name := fmt.Sprintf("field-%05d.arrow", id)
-		data, ok := sections[name]
-		if !ok {
-			continue
-		}
-		columns, err := graphstore.ReadFloats(data, "z", "r")
-		if err != nil {
-			return nil, fmt.Errorf("section %s: %w", name, err)
-		}
-		fields[id] = columns[0].Values
-	}
-	return fields, nil
-}
-
-// scoresOf visits the kernel of every community that has members without a label:
-// the share of its walks that end at a vertex, d z over its sum, where that is
-// positive.
-func scoresOf(view graphstore.View, fields map[graphstore.Community][]float64) iter.Seq[sinks.Score] {
-	return func(yield func(sinks.Score) bool) {
-		for id := range graphstore.Community(view.Communities()) {
-			name, sum := view.CommunityName(id), 0.0
-			for v, z := range fields[id] {
-				sum += (view.Degree(graphstore.Vertex(v)) + 1) * max(z, 0)
-			}
-			for v, z := range fields[id] {
-				vertex := graphstore.Vertex(v)
-				if z <= 0 || view.Erased(vertex) {
-					continue
-				}
-				mass := (view.Degree(vertex) + 1) * z
-				if !yield(sinks.Score{Community: name, Vertex: view.ID(vertex).String(), Score: mass / sum}) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // edgesOf visits every undirected edge once, by the number of its lower end.
