@@ -59,16 +59,17 @@ fuzz:
 	done
 
 # The long campaigns behind docs/reliability.md. KILLS of the real process; broken
-# HISTORIES of each kind; SOURCEFAULTS are runs of a broker that does what it may;
-# events of the soak.
+# HISTORIES of each kind; FULLDISKS under a live run; SOURCEFAULTS are runs of a broker
+# that does what it may; events of the soak.
 KILLS     ?= 300
 HISTORIES ?= 100
+FULLDISKS ?= 100
 SOURCEFAULTS ?= 100000
 SOAK      ?= 10000000
 
 faults:
-	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_HISTORIES=$(HISTORIES) $(GO) test -count 1 -timeout 2h -v \
-		-run 'TestKilledRuns|TestBrokenHistories|TestMissingMiddle' ./cmd/gqlstream ./ingest
+	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 3h -v \
+		-run 'TestKilledRuns|TestBrokenHistories|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
 	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) $(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
 		-run 'TestEveryFault|TestRandomDamage' ./checkpoint

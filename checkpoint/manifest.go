@@ -51,7 +51,8 @@ type Stream struct {
 // than they were would leave them out for good.
 type Output struct {
 	Stream string `json:"stream"`
-	Last   uint64 `json:"last"` // sequence
+	Last   uint64 `json:"last"`           // sequence
+	Keys   uint64 `json:"keys,omitempty"` // of a bucket: how many have a value
 }
 
 // Entry is one section of a checkpoint.

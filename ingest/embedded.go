@@ -17,6 +17,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
+// storeDir is where the server keeps its streams, in the state directory.
+const storeDir = "nats"
+
 // embeddedReadyWaitMax bounds how long a starting server may take to recover its
 // store (measured: 0.2 s for 270 MB).
 const embeddedReadyWaitMax = 2 * time.Minute
@@ -35,6 +38,8 @@ type EmbeddedConfig struct {
 	MessageBytesMax int          // of a payload; 0: 1 MiB, at most 8 MiB
 	StoreBytesMax   int64        // of all streams together; 0: three quarters of what is free
 	Log             *slog.Logger // warnings and errors of the server; nil: nowhere
+
+	lookEvery time.Duration // tests; 0: embeddedLookEvery
 }
 
 // Validate reports every violation at once.
@@ -58,11 +63,13 @@ func (c EmbeddedConfig) Validate() error {
 }
 
 // Embedded is a NATS server with JetStream inside this process. Every message of
-// the log is on the disk before it is acknowledged.
+// the log is on the disk before it is acknowledged. A server that could not write,
+// because its disk was full, say, takes nothing any more: see Again.
 type Embedded struct {
 	server *server.Server
 	lock   *Lock
 	log    *slog.Logger
+	watched
 }
 
 // StartEmbedded locks the state directory and starts a server in it. A second
@@ -79,6 +86,7 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 	if err := e.start(c); err != nil {
 		return nil, errors.Join(fmt.Errorf("ingest: embedded server in %s: %w", c.Dir, err), e.Close())
 	}
+	e.startWatch(c)
 	return e, nil
 }
 
@@ -132,6 +140,7 @@ func (e *Embedded) URL() string {
 // Close stops the server, waits until it has written everything, and gives the
 // directory up. Close connections first. A second Close does nothing.
 func (e *Embedded) Close() error {
+	e.stopWatch()
 	if e.server != nil {
 		e.server.Shutdown()
 		e.server.WaitForShutdown()
@@ -147,7 +156,7 @@ func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 		ServerName: c.Name,
 		DontListen: c.Listen == "",
 		JetStream:  true,
-		StoreDir:   filepath.Join(c.Dir, "nats"),
+		StoreDir:   filepath.Join(c.Dir, storeDir),
 		SyncAlways: true,
 		// Only streams in AsyncPersistMode wait for this; the log does not.
 		SyncInterval: time.Second,

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,6 +50,31 @@ func (s *Stored) Latest(ctx context.Context, until uint64) (list []quant.Estimat
 		}
 	})
 	return list, err
+}
+
+// Newest visits, in the order of their names, the newest records of each community
+// that the stream holds, all of one position that is at most until.
+func (s *Stored) Newest(ctx context.Context, until uint64, visit func(context.Context, []quant.Estimate) error) error {
+	newest := map[string][]quant.Estimate{}
+	err := s.read(ctx, s.config.Stream, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}, func(e quant.Estimate) {
+		list := newest[e.Community]
+		switch {
+		case e.Position > until:
+			return
+		case len(list) > 0 && list[0].Position != e.Position:
+			list = nil
+		}
+		newest[e.Community] = append(list, e)
+	})
+	if err != nil {
+		return err
+	}
+	for _, community := range slices.Sorted(maps.Keys(newest)) {
+		if err := visit(ctx, newest[community]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Between returns the records of a community by a method with a log time in

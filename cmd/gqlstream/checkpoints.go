@@ -27,8 +27,9 @@ type checkpoints struct {
 	failed  uint64
 	err     error // of the newest one
 
-	found  bool   // there was one at the start
-	alerts []byte // its section of alerts; nil: it had none
+	found   bool                // there was one at the start
+	outputs []checkpoint.Output // then
+	alerts  []byte              // its section of alerts; nil: it had none
 }
 
 // saved is what became of one checkpoint.
@@ -63,6 +64,7 @@ func (p *pipeline) restore(ctx context.Context) (ingest.Resume, *ingest.Identity
 		for _, damage := range c.Damaged {
 			p.log.Warn("a damaged checkpoint was set aside", "reason", damage)
 		}
+		p.checkpoints.outputs = c.Manifest.Outputs
 		if c, err = p.withOutputs(ctx, c); err != nil {
 			return ingest.Resume{}, nil, err
 		}

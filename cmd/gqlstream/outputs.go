@@ -6,6 +6,7 @@ import (
 
 	"gqlstream/checkpoint"
 	"gqlstream/ingest"
+	"gqlstream/sinks"
 )
 
 // outputs returns how far the streams and queues are that the pipeline writes to.
@@ -17,7 +18,12 @@ func (p *pipeline) outputs(ctx context.Context) ([]checkpoint.Output, error) {
 		if err != nil {
 			return nil, fmt.Errorf("stream %s: %w", name, err)
 		}
-		out = append(out, checkpoint.Output{Stream: name, Last: s.CachedInfo().State.LastSeq})
+		state := s.CachedInfo().State
+		o := checkpoint.Output{Stream: name, Last: state.LastSeq}
+		if name == "KV_"+names.Latest {
+			o.Keys = state.NumSubjects
+		}
+		out = append(out, o)
 	}
 	for _, q := range p.queues {
 		out = append(out, checkpoint.Output{Stream: "queue " + q.name, Last: q.Last()})
@@ -61,6 +67,33 @@ func (p *pipeline) withOutputs(ctx context.Context, newest *checkpoint.Checkpoin
 	p.log.Warn("what was published before is not there any more, and no checkpoint is older; going on without it",
 		"lost", lost, "position", newest.Manifest.Position)
 	return newest, nil
+}
+
+// mendLatest writes into the bucket what it has lost, from the stream of estimates: a
+// broker whose disk was full can have dropped the values before those that it could not
+// write any more.
+func (p *pipeline) mendLatest(ctx context.Context, stored *sinks.Stored, latest *sinks.Latest) error {
+	had := keys(p.checkpoints.outputs)
+	now, err := p.outputs(ctx)
+	if err != nil || keys(now) >= had {
+		return err
+	}
+	if err := stored.Newest(ctx, p.through, latest.Write); err != nil {
+		return err
+	}
+	if now, err = p.outputs(ctx); err != nil {
+		return err
+	}
+	p.log.Warn("the bucket of latest estimates had lost some; they are there again, but for those that the stream of "+
+		"estimates does not hold any more, which come with their next change", "missing", had-min(had, keys(now)))
+	return nil
+}
+
+func keys(outputs []checkpoint.Output) (n uint64) {
+	for _, o := range outputs {
+		n += o.Keys
+	}
+	return n
 }
 
 // behind says which output has not got as far as it had when a checkpoint was

@@ -199,6 +199,13 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 		return err
 	}
 	p.closers = append(p.closers, latest.Close)
+	stored, err := sinks.NewStored(p.broker.nc, config)
+	if err != nil {
+		return err
+	}
+	if err := p.mendLatest(ctx, stored, latest); err != nil {
+		return err
+	}
 	p.sinks = append(p.sinks, published, latest)
 	if err := p.startQueues(); err != nil {
 		return err
@@ -208,10 +215,6 @@ func (p *pipeline) openSinks(ctx context.Context, o pipelineOptions) (err error)
 	}
 	p.sinks = append(p.sinks, o.extra...)
 	if err := p.openAlertSinks(ctx, config.Log); err != nil {
-		return err
-	}
-	stored, err := sinks.NewStored(p.broker.nc, config)
-	if err != nil {
 		return err
 	}
 	p.watch() // the page asks them as soon as it is open

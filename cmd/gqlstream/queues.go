@@ -179,10 +179,20 @@ func (p *pipeline) sinkStates() (states []sinks.State) {
 	}
 	names := ingest.DefaultStreamNames()
 	states = append(states, stateOfStream(names.Quarantine, p.quarantine.Waiting()))
+	return append(states, stateOfStream(names.Log, p.logWaiting()))
+}
+
+// logWaiting says why the log takes nothing, if that is known.
+func (p *pipeline) logWaiting() (w ingest.Waiting) {
 	if ticker := p.ticker.Load(); ticker != nil {
-		states = append(states, stateOfStream(names.Log, ticker.Waiting()))
+		w = ticker.Waiting()
 	}
-	return states
+	if p.broker.embedded != nil {
+		if own := p.broker.embedded.Waiting(); own.Reason != "" { // the ticker cannot know as much
+			w.Reason, w.Since = own.Reason, own.Since
+		}
+	}
+	return w
 }
 
 // stateOfStream tells of a stream as of a sink: of the quarantine, and of the log,

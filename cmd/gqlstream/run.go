@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"gqlstream/ingest/event"
@@ -48,17 +49,54 @@ func (c *runCmd) Run(ctx context.Context, con console) error {
 	reload := newReloader(c.settings)
 	defer reload.stop()
 	log := slog.New(slog.NewTextHandler(con.Err, nil))
-	p, err := openPipeline(ctx, settings, pipelineOptions{drain: c.ExitWhenDrained, out: con.Out, log: log})
-	if err != nil {
-		return err
+	for {
+		p, err := openPipeline(ctx, settings, pipelineOptions{drain: c.ExitWhenDrained, out: con.Out, log: log})
+		if err != nil {
+			return err
+		}
+		p.reload = reload
+		p.greet(con.Err)
+		err = p.follow(ctx)
+		if errors.Is(err, errAgain) && ctx.Err() == nil {
+			settings = p.settings // a reload may have changed them
+			log.Warn("starting again from the newest checkpoint", "reason", err)
+			if err := p.close(); err != nil {
+				log.Warn("before starting again", "error", err) // of the full disk, which is behind us
+			}
+			continue
+		}
+		if ctx.Err() != nil {
+			err = nil // interrupted: everything up to the last step is out
+		}
+		return errors.Join(err, p.close())
 	}
-	p.reload = reload
-	p.greet(con.Err)
-	err = p.run(ctx)
-	if ctx.Err() != nil {
-		err = nil // interrupted: everything up to the last step is out
+}
+
+// errAgain ends a run whose embedded server must be started again. What the server had
+// acknowledged and not written is lost, and is published again as after a crash.
+var errAgain = errors.New("the embedded server could not write, and there is room again")
+
+// follow is run, until the embedded server must be started again.
+func (p *pipeline) follow(ctx context.Context) error {
+	if p.broker.embedded == nil {
+		return p.run(ctx)
 	}
-	return errors.Join(err, p.close())
+	running, cancel := context.WithCancelCause(ctx)
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		select {
+		case <-p.broker.embedded.Again():
+			cancel(errAgain)
+		case <-running.Done():
+		}
+	})
+	err := p.run(running)
+	if errors.Is(context.Cause(running), errAgain) {
+		err = errAgain
+	}
+	cancel(nil)
+	waits.Wait()
+	return err
 }
 
 // settings merges the flags over the configuration file.
