@@ -64,9 +64,8 @@ func (c *Core) startDual(view graphstore.View) {
 	if err != nil {
 		panic(err) // the configuration was validated
 	}
-	c.changes = c.tallies.AppendAll(c.changes[:0], view, c.sums)
-	c.dual.Solve(view, c.changes, c.dual.Tolerance()/settleShort)
-	c.changes = nil // as large as all rows: the next ones are small
+	// The list is as large as all rows: nothing holds it while the dual is solved for.
+	c.dual.Solve(view, c.tallies.AppendAll(nil, view, c.sums), c.dual.Tolerance()/settleShort)
 	for _, k := range c.kernels {
 		k.field = nil
 	}
