@@ -95,32 +95,25 @@ func EnsureLog(ctx context.Context, js jetstream.JetStream, name string) error {
 	return AuditStream(log.CachedInfo().Config)
 }
 
-func logConfig(name string) jetstream.StreamConfig {
+// streamConfig is what all streams of ours have in common: they are on the disk, are read
+// directly, and drop repeats within a window.
+func streamConfig(name, description, subjects string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name:        name,
-		Description: "gqlstream: the log of all events",
-		Subjects:    []string{event.SubjectPrefix + ">"},
-		Storage:     jetstream.FileStorage,
-		Retention:   jetstream.LimitsPolicy,
-		Discard:     jetstream.DiscardNew,
-		DenyDelete:  true,
-		Duplicates:  dedupeWindow,
-		AllowDirect: true,
+		Name: name, Description: "gqlstream: " + description, Subjects: []string{subjects},
+		Storage: jetstream.FileStorage, Duplicates: dedupeWindow, AllowDirect: true,
 	}
 }
 
+func logConfig(name string) jetstream.StreamConfig {
+	c := streamConfig(name, "the log of all events", event.SubjectPrefix+">")
+	c.Retention, c.Discard, c.DenyDelete = jetstream.LimitsPolicy, jetstream.DiscardNew, true
+	return c
+}
+
 func quarantineConfig(name string) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name:        name,
-		Description: "gqlstream: copies of what was refused, with the reasons",
-		Subjects:    []string{QuarantineSubjects},
-		Storage:     jetstream.FileStorage,
-		Discard:     jetstream.DiscardNew,
-		MaxBytes:    quarantineBytesMax,
-		MaxAge:      quarantineAgeMax,
-		Duplicates:  dedupeWindow,
-		AllowDirect: true,
-	}
+	c := streamConfig(name, "copies of what was refused, with the reasons", QuarantineSubjects)
+	c.Discard, c.MaxBytes, c.MaxAge = jetstream.DiscardNew, quarantineBytesMax, quarantineAgeMax
+	return c
 }
 
 // estimatesConfig lets the broker acknowledge estimates before they are on the
@@ -129,32 +122,18 @@ func quarantineConfig(name string) jetstream.StreamConfig {
 // loses power what it had not synced; a pipeline that starts from an earlier
 // checkpoint writes them again, and a replay has them in any case.
 func estimatesConfig(name string) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name:        name,
-		Description: "gqlstream: published estimates",
-		Subjects:    []string{EstimateSubjects},
-		Storage:     jetstream.FileStorage,
-		PersistMode: jetstream.AsyncPersistMode,
-		Discard:     jetstream.DiscardOld,
-		MaxBytes:    estimatesBytesMax,
-		Duplicates:  dedupeWindow,
-		AllowDirect: true,
-	}
+	c := streamConfig(name, "published estimates", EstimateSubjects)
+	c.PersistMode = jetstream.AsyncPersistMode
+	c.Discard, c.MaxBytes = jetstream.DiscardOld, estimatesBytesMax
+	return c
 }
 
 // alertsConfig is durable as the log is: alerts are few, and delivery reads them
 // from here.
 func alertsConfig(name string) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name:        name,
-		Description: "gqlstream: beginnings and ends of alerts",
-		Subjects:    []string{AlertSubjects},
-		Storage:     jetstream.FileStorage,
-		Discard:     jetstream.DiscardOld,
-		MaxBytes:    alertsBytesMax,
-		Duplicates:  dedupeWindow,
-		AllowDirect: true,
-	}
+	c := streamConfig(name, "beginnings and ends of alerts", AlertSubjects)
+	c.Discard, c.MaxBytes = jetstream.DiscardOld, alertsBytesMax
+	return c
 }
 
 // ensureStream creates a stream, or returns the one of that name as it is. The
@@ -185,17 +164,8 @@ func noSpace(err error) bool { return errors.Is(explainPublish(err), ErrNoSpace)
 // latestConfig is the stream behind a key-value bucket, as every client makes it,
 // but for PersistMode, which buckets cannot set.
 func latestConfig(bucket string) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name:              "KV_" + bucket,
-		Description:       "gqlstream: the latest estimates",
-		Subjects:          []string{"$KV." + bucket + ".>"},
-		Storage:           jetstream.FileStorage,
-		PersistMode:       jetstream.AsyncPersistMode,
-		Discard:           jetstream.DiscardNew,
-		MaxMsgsPerSubject: 1,
-		Duplicates:        dedupeWindow,
-		AllowRollup:       true,
-		DenyDelete:        true,
-		AllowDirect:       true,
-	}
+	c := streamConfig("KV_"+bucket, "the latest estimates", "$KV."+bucket+".>")
+	c.PersistMode, c.Discard = jetstream.AsyncPersistMode, jetstream.DiscardNew
+	c.MaxMsgsPerSubject, c.AllowRollup, c.DenyDelete = 1, true, true
+	return c
 }
