@@ -54,12 +54,13 @@ var mayImport = map[string][]string{
 	},
 
 	"ingest/event/eventtest": {"ingest/event"}, // makes events for tests, which alone import it
+	"campaign":               {},               // how large a test shall be
 	"sinks/web/browser":      {},               // tests only
 	"examples/producer":      {},               // to be copied: only its tests use ours
 }
 
 // testSupport are the packages that only tests may import.
-var testSupport = []string{"ingest/event/eventtest"}
+var testSupport = []string{"ingest/event/eventtest", "campaign"}
 
 // arrowFiles are the only files that may import Arrow, so that a change of its
 // major version touches no others. Tests may read what these write.

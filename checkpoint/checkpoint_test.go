@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gqlstream/campaign"
 )
 
 // content is what the section of a position holds.
@@ -46,7 +48,7 @@ func checkIntact(c *Checkpoint) error {
 // entries, Load gives the checkpoint before or the new one, whole, and the next
 // Save works. GQLSTREAM_DISKFAULTS sets the seeds (make faults: 2000).
 func TestEveryFaultLeavesAWholeCheckpoint(t *testing.T) {
-	seeds, runs := uint64(countOf(t, "GQLSTREAM_DISKFAULTS", 60)), 0
+	seeds, runs := uint64(campaign.Size(t, "GQLSTREAM_DISKFAULTS", 60)), 0
 	for _, crash := range []bool{false, true} {
 		for seed := range seeds {
 			for failAt := 1; ; failAt++ {

@@ -4,25 +4,12 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
-)
 
-// countOf reads the size of a campaign from the environment.
-func countOf(t *testing.T, variable string, or int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return or
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%q is not a positive number", variable, text)
-	}
-	return n
-}
+	"gqlstream/campaign"
+)
 
 // corrupt damages data as disks, copies and editors do.
 func corrupt(r *rand.Rand, data []byte) []byte {
@@ -55,7 +42,7 @@ func corrupt(r *rand.Rand, data []byte) []byte {
 // Random damage to a larger checkpoint must be found every time, before anything
 // is decoded. GQLSTREAM_CORRUPTIONS sets how often (make faults: 100000).
 func TestRandomDamageIsFound(t *testing.T) {
-	count, seed := countOf(t, "GQLSTREAM_CORRUPTIONS", 3000), uint64(7)
+	count, seed := campaign.Size(t, "GQLSTREAM_CORRUPTIONS", 3000), uint64(7)
 	r := rand.New(rand.NewPCG(seed, 0))
 	disk := newFaultyFS(seed)
 	dir, err := Open(disk, "state")

@@ -3,10 +3,9 @@ package ingest
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 
+	"gqlstream/campaign"
 	"gqlstream/ingest/event"
 )
 
@@ -14,13 +13,7 @@ import (
 // begins. A log of ours cannot get one, since it denies deletion; these come from a
 // stream that does not. GQLSTREAM_HISTORIES sets how many (make faults: 100).
 func TestMissingMiddleStopsTheSource(t *testing.T) {
-	count := 20
-	if text := os.Getenv("GQLSTREAM_HISTORIES"); text != "" {
-		var err error
-		if count, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("GQLSTREAM_HISTORIES: %v", err)
-		}
-	}
+	count := campaign.Size(t, "GQLSTREAM_HISTORIES", 20)
 	b := bareBroker(t, EmbeddedConfig{})
 	const length = 12
 	log := b.unsafeLog()

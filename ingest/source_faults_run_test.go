@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/campaign"
 	"gqlstream/checkpoint"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
@@ -246,25 +246,11 @@ func (o *outcome) add(t *testing.T, b *event.Batch, result *incremental.Result) 
 	}
 }
 
-// countOf reads a number of a campaign from the environment.
-func countOf(t *testing.T, variable string, or int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return or
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 {
-		t.Fatalf("%s=%q is not a number", variable, text)
-	}
-	return n
-}
-
 // Whatever the broker, the network and the disk do, and however often the process
 // dies, the published sequence and the final state must be those of a run that
 // nothing disturbed. GQLSTREAM_SOURCEFAULTS sets the runs (make faults: 100000).
 func TestSourceFaultsChangeNothing(t *testing.T) {
-	runs, first := uint64(countOf(t, "GQLSTREAM_SOURCEFAULTS", 200)), uint64(countOf(t, "GQLSTREAM_SEED", 0))
+	runs, first := uint64(campaign.Size(t, "GQLSTREAM_SOURCEFAULTS", 200)), campaign.Seed(t, 0)
 	const runsOfLog = 20
 	decoder := testDecoder(t)
 	var total [faultKinds]int64

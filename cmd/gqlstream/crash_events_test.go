@@ -3,29 +3,12 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 )
-
-// countFrom reads the size of a campaign from the environment.
-func countFrom(t *testing.T, variable string, or int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return or
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s=%q is not a positive number", variable, text)
-	}
-	return n
-}
 
 // crashEvents makes messages of every kind over a small graph: hubs, removals,
 // times to live, erasures, labels that change, and events that are refused.

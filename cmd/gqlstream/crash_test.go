@@ -16,6 +16,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"gqlstream/campaign"
 	"gqlstream/ingest"
 )
 
@@ -64,8 +65,8 @@ const (
 // be those of a run over the same log that nothing disturbed.
 // GQLSTREAM_KILLS sets how many kills there are (make faults: 300).
 func TestKilledRunsLoseAndRepeatNothing(t *testing.T) {
-	kills := countFrom(t, "GQLSTREAM_KILLS", 10)
-	seed := uint64(countFrom(t, "GQLSTREAM_SEED", 1))
+	kills := campaign.Size(t, "GQLSTREAM_KILLS", 10)
+	seed := campaign.Seed(t, 1)
 	total := crashReport{}
 	for ; kills > 0; kills -= crashKillsOfLog {
 		r := newCrashRun(t, seed)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/campaign"
 	"gqlstream/ingest"
 )
 
@@ -39,7 +40,7 @@ var historyFaults = []historyFault{
 // is wrong and what to do, and publish nothing. GQLSTREAM_HISTORIES sets how many
 // there are of each kind (make faults: 100).
 func TestBrokenHistoriesStopTheRun(t *testing.T) {
-	count := countFrom(t, "GQLSTREAM_HISTORIES", 2)
+	count := campaign.Size(t, "GQLSTREAM_HISTORIES", 2)
 	for _, fault := range historyFaults {
 		t.Run(fault.name, func(t *testing.T) {
 			message := ""

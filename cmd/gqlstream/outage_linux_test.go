@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"gqlstream/campaign"
 )
 
 // fileBytesMax lets no file of the process grow beyond n bytes, as on a disk that is
@@ -26,7 +28,7 @@ func (r *crashRun) fileBytesMax(n uint64) {
 // out, now and then killed on the way, must be that of an undisturbed run.
 // GQLSTREAM_FULLDISKS sets how often it is full (make faults: 100).
 func TestRunOutlivesAFullDisk(t *testing.T) {
-	rounds := countFrom(t, "GQLSTREAM_FULLDISKS", 1)
+	rounds := campaign.Size(t, "GQLSTREAM_FULLDISKS", 1)
 	for seed := uint64(70); rounds > 0; seed++ {
 		r := newCrashRun(t, seed)
 		n := min(rounds, 10)
