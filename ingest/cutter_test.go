@@ -55,79 +55,81 @@ func cut(t *testing.T, config StepConfig, from Resume, units []unit, finite bool
 
 func at(ms int) event.Time { return event.Time(1_700_000_000_000_000_000 + ms*int(time.Millisecond)) }
 
+// stepCases are messages and the steps that they are cut into.
+var stepCases = []struct {
+	name  string
+	units []unit
+	want  []step
+}{
+	{
+		"count",
+		[]unit{{Position: 1, Time: at(0), Events: 6}, {Position: 2, Time: at(1), Events: 6}},
+		[]step{{1, 2, at(1), false, false, 12}, {3, 2, at(1), true, false, 0}},
+	},
+	{
+		"a message is never split",
+		[]unit{{Position: 1, Time: at(0), Events: 50}},
+		[]step{{1, 1, at(0), false, false, 50}, {2, 1, at(0), true, false, 0}},
+	},
+	{
+		"time without emission",
+		[]unit{{Position: 1, Time: at(50), Events: 1}, {Position: 2, Time: at(150), Events: 1}},
+		[]step{{1, 1, at(50), false, false, 1}, {2, 2, at(150), true, false, 1}},
+	},
+	{
+		"time with emission",
+		[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(210), Events: 1}},
+		[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
+	},
+	{
+		"an emission that is due needs no events",
+		[]unit{{Position: 1, Time: at(150), Events: 10}, {Position: 2, Time: at(210), Events: 1}},
+		[]step{{1, 1, at(150), false, false, 10}, {2, 1, at(150), true, false, 0}, {2, 2, at(210), true, false, 1}},
+	},
+	{
+		"no second emission without events",
+		[]unit{{Position: 1, Time: at(150), Events: 1, Flush: true}, {Position: 2, Time: at(210), Events: 1}},
+		[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
+	},
+	{
+		"an erasure is alone",
+		[]unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Alone: true}, {Position: 3, Time: at(2), Events: 1}},
+		[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), false, false, 1}, {3, 3, at(2), true, false, 1}},
+	},
+	{
+		"an erasure after a boundary",
+		[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(350), Events: 1, Alone: true}},
+		[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(350), false, false, 1}, {3, 2, at(350), true, false, 0}},
+	},
+	{
+		"checkpoint",
+		[]unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Checkpoint: true}},
+		[]step{{1, 2, at(1), false, true, 2}, {3, 2, at(1), true, false, 0}},
+	},
+	{
+		"configure",
+		[]unit{{Position: 1, Time: at(0), Events: 1, Configure: true}, {Position: 2, Time: at(1), Events: 1}},
+		[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), true, false, 1}},
+	},
+	{
+		"log time never decreases",
+		[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(20), Events: 1}, {Position: 3, Time: at(160), Events: 1}},
+		[]step{{1, 3, at(160), true, false, 3}},
+	},
+	{
+		"a message of refusals counts", slices.Repeat([]unit{{Position: 1, Time: at(0)}}, 10),
+		[]step{{1, 1, at(0), false, false, 10}, {2, 1, at(0), true, false, 0}},
+	},
+	{"nothing", nil, nil},
+}
+
 // A step must end where the contract says: by count, before a later multiple of
 // every, around erasures, after control events, at the end; and only time, flush
 // and the end emit.
 func TestStepsEndByTheRule(t *testing.T) {
 	const ms = time.Millisecond
 	config := StepConfig{EventsMax: 10, Every: 100 * ms, EmitEvery: 200 * ms}
-	cases := []struct {
-		name  string
-		units []unit
-		want  []step
-	}{
-		{
-			"count",
-			[]unit{{Position: 1, Time: at(0), Events: 6}, {Position: 2, Time: at(1), Events: 6}},
-			[]step{{1, 2, at(1), false, false, 12}, {3, 2, at(1), true, false, 0}},
-		},
-		{
-			"a message is never split",
-			[]unit{{Position: 1, Time: at(0), Events: 50}},
-			[]step{{1, 1, at(0), false, false, 50}, {2, 1, at(0), true, false, 0}},
-		},
-		{
-			"time without emission",
-			[]unit{{Position: 1, Time: at(50), Events: 1}, {Position: 2, Time: at(150), Events: 1}},
-			[]step{{1, 1, at(50), false, false, 1}, {2, 2, at(150), true, false, 1}},
-		},
-		{
-			"time with emission",
-			[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(210), Events: 1}},
-			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
-		},
-		{
-			"an emission that is due needs no events",
-			[]unit{{Position: 1, Time: at(150), Events: 10}, {Position: 2, Time: at(210), Events: 1}},
-			[]step{{1, 1, at(150), false, false, 10}, {2, 1, at(150), true, false, 0}, {2, 2, at(210), true, false, 1}},
-		},
-		{
-			"no second emission without events",
-			[]unit{{Position: 1, Time: at(150), Events: 1, Flush: true}, {Position: 2, Time: at(210), Events: 1}},
-			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
-		},
-		{
-			"an erasure is alone",
-			[]unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Alone: true}, {Position: 3, Time: at(2), Events: 1}},
-			[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), false, false, 1}, {3, 3, at(2), true, false, 1}},
-		},
-		{
-			"an erasure after a boundary",
-			[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(350), Events: 1, Alone: true}},
-			[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(350), false, false, 1}, {3, 2, at(350), true, false, 0}},
-		},
-		{
-			"checkpoint",
-			[]unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Checkpoint: true}},
-			[]step{{1, 2, at(1), false, true, 2}, {3, 2, at(1), true, false, 0}},
-		},
-		{
-			"configure",
-			[]unit{{Position: 1, Time: at(0), Events: 1, Configure: true}, {Position: 2, Time: at(1), Events: 1}},
-			[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), true, false, 1}},
-		},
-		{
-			"log time never decreases",
-			[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(20), Events: 1}, {Position: 3, Time: at(160), Events: 1}},
-			[]step{{1, 3, at(160), true, false, 3}},
-		},
-		{
-			"a message of refusals counts", slices.Repeat([]unit{{Position: 1, Time: at(0)}}, 10),
-			[]step{{1, 1, at(0), false, false, 10}, {2, 1, at(0), true, false, 0}},
-		},
-		{"nothing", nil, nil},
-	}
-	for _, c := range cases {
+	for _, c := range stepCases {
 		if got := cut(t, config, Resume{}, c.units, true); !slices.Equal(got, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.name, got, c.want)
 		}

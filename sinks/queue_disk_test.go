@@ -169,55 +169,67 @@ func TestDamagedSpoolEndsBeforeTheDamage(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 4))
 	for range 50 {
-		copied := t.TempDir()
-		if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
-		for name, g := range names {
-			if rng.IntN(2) > 0 || g.size == 0 {
-				continue
-			}
-			file := filepath.Join(copied, filepath.Base(name))
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
-			if err := os.WriteFile(file, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		again, err := openSpool(copied, "log", 4096)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var at cursor
-		last := uint64(0)
-		for {
-			r, ok, err := again.next(&at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !ok {
-				break
-			}
-			if r.position != last+1 || string(r.payload) != strings.Repeat("x", 50+int(last)) {
-				t.Fatalf("record %d follows %d, or has changed", r.position, last)
-			}
-			last = r.position
-		}
-		if last != again.last.through() || again.rows != int(last) {
-			t.Fatalf("%d records to %d, the spool says %d to %d", last, last, again.rows, again.last)
-		}
-		if err := again.append(spoolRecord{position: last + 1, at: time.Now(), payload: []byte("more")}); err != nil {
-			t.Fatal(err)
-		}
-		if err := again.close(); err != nil {
-			t.Fatal(err)
-		}
+		readDamaged(t, damaged(t, rng, dir, names))
 	}
 	if _, err := openSpool(dir, "other", 4096); err == nil || !strings.Contains(err.Error(), "another log") {
 		t.Errorf("the spool of another log: %v", err)
+	}
+}
+
+// damaged returns a copy of a spool in which a bit of half of the segments is wrong.
+func damaged(t *testing.T, rng *rand.Rand, dir string, segments map[string]*segment) string {
+	t.Helper()
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for name, g := range segments {
+		if rng.IntN(2) > 0 || g.size == 0 {
+			continue
+		}
+		file := filepath.Join(copied, filepath.Base(name))
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[rng.IntN(len(data))] ^= 1 << rng.IntN(8)
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return copied
+}
+
+// readDamaged reads a spool to where it ends, checks every record, and appends another.
+func readDamaged(t *testing.T, dir string) {
+	t.Helper()
+	s, err := openSpool(dir, "log", 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at cursor
+	last := uint64(0)
+	for {
+		r, ok, err := s.next(&at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			break
+		}
+		if r.position != last+1 || string(r.payload) != strings.Repeat("x", 50+int(last)) {
+			t.Fatalf("record %d follows %d, or has changed", r.position, last)
+		}
+		last = r.position
+	}
+	if last != s.last.through() || s.rows != int(last) {
+		t.Fatalf("%d records to %d, the spool says %d to %d", last, last, s.rows, s.last)
+	}
+	if err := s.append(spoolRecord{position: last + 1, at: time.Now(), payload: []byte("more")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

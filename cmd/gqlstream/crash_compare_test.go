@@ -112,76 +112,74 @@ func (r *crashRun) compareLog(js jetstream.JetStream, name string) {
 // undisturbed runs the whole log through one core.
 func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	settings, err := loadConfig(r.config)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	config, err := settings.core()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	steps, err := settings.steps()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	decoder, err := event.NewDecoder(event.Config{Classes: settings.Classes.set()})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	source, err := ingest.OpenJetStream(r.t.Context(), js, decoder, ingest.JetStreamConfig{Step: steps, UntilLast: true})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	r.must(err)
+	source := r.wholeLog(js, settings)
 	defer source.Close()
+	config, err := settings.core()
+	r.must(err)
 	core, err := incremental.New(config)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	r.must(err)
 	defer core.Close()
-	rules, err := settings.alerts()
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	out := twin{records: map[string][]string{}, parts: filepath.Join(r.t.TempDir(), "parts")}
 	parts := r.twinParts(js, out.parts, settings.Output.Every)
 	defer parts.Close()
-	if out.engine, err = alerts.New(rules); err != nil {
-		r.t.Fatal(err)
-	}
+	rules, err := settings.alerts()
+	r.must(err)
+	out.engine, err = alerts.New(rules)
+	r.must(err)
 	var batch event.Batch
 	for {
 		err := source.Next(r.t.Context(), &batch)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		r.must(err)
 		result := core.Step(&batch)
-		if err := parts.Write(r.t.Context(), result.Estimates); err != nil {
-			r.t.Fatal(err)
-		}
+		r.must(parts.Write(r.t.Context(), result.Estimates))
 		if batch.Checkpoint {
-			if err := parts.Cut(uint64(batch.Last)); err != nil {
-				r.t.Fatal(err)
-			}
+			r.must(parts.Cut(uint64(batch.Last)))
 		}
-		for _, e := range result.Estimates {
-			data, err := json.Marshal(e)
-			if err != nil {
-				r.t.Fatal(err)
-			}
-			out.records[e.Community] = append(out.records[e.Community], string(data))
-		}
-		out.evaluate(&batch, result.Estimates)
-		for _, x := range slices.Concat(batch.Refused, result.Refused) {
-			out.refused = append(out.refused, fmt.Sprintf("%d/%d %s", x.Position, x.Index, x.Reason))
-		}
+		r.must(out.keep(&batch, result))
 	}
 	out.last = batch.Last
-	if out.sections, err = core.Save(); err != nil {
+	out.sections, err = core.Save()
+	r.must(err)
+	return out
+}
+
+func (r *crashRun) must(err error) {
+	r.t.Helper()
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	return out
+}
+
+// wholeLog opens the log from its beginning to its end, cut as the run cuts it.
+func (r *crashRun) wholeLog(js jetstream.JetStream, settings fileConfig) *ingest.JetStreamSource {
+	r.t.Helper()
+	steps, err := settings.steps()
+	r.must(err)
+	decoder, err := event.NewDecoder(event.Config{Classes: settings.Classes.set()})
+	r.must(err)
+	source, err := ingest.OpenJetStream(r.t.Context(), js, decoder, ingest.JetStreamConfig{Step: steps, UntilLast: true})
+	r.must(err)
+	return source
+}
+
+// keep notes what one step gave.
+func (w *twin) keep(batch *event.Batch, result incremental.Result) error {
+	for _, e := range result.Estimates {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		w.records[e.Community] = append(w.records[e.Community], string(data))
+	}
+	w.evaluate(batch, result.Estimates)
+	for _, x := range slices.Concat(batch.Refused, result.Refused) {
+		w.refused = append(w.refused, fmt.Sprintf("%d/%d %s", x.Position, x.Index, x.Reason))
+	}
+	return nil
 }
 
 // compareRecords compares what was published with what should have been, byte for
