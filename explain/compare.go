@@ -20,13 +20,6 @@ type cause struct {
 	groups []group
 }
 
-func (c *cause) facts() (n int) {
-	for _, g := range c.groups {
-		n += len(g)
-	}
-	return n
-}
-
 // comparison sorts what differs between two states into causes.
 type comparison struct {
 	a, b   state

@@ -61,9 +61,6 @@ func (c *column[T]) append(x T) {
 	c.data[n] = x
 }
 
-// bytes returns the memory that the column holds.
-func (c *column[T]) bytes() int { return c.buf.Cap() }
-
 func (c *column[T]) release() {
 	if c.buf != nil {
 		c.buf.Release()

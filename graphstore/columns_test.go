@@ -37,3 +37,6 @@ func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 		}
 	}
 }
+
+// bytes returns the memory that the column holds.
+func (c *column[T]) bytes() int { return c.buf.Cap() }

@@ -87,11 +87,6 @@ type Resume struct {
 	Emitted  bool           // that step ended in an emission
 }
 
-// ResumeAfter returns how to go on after the step b.
-func ResumeAfter(b *event.Batch) Resume {
-	return Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit}
-}
-
 // unit is what the cutter needs to know of one message, or of one row of a file.
 type unit struct {
 	Position   event.Position

@@ -242,3 +242,8 @@ func TestStepConfigReportsEveryViolation(t *testing.T) {
 		t.Errorf("the defaults are refused: %v", err)
 	}
 }
+
+// resumeAfter returns how to go on after the step b.
+func resumeAfter(b *event.Batch) Resume {
+	return Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit}
+}

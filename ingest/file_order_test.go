@@ -154,7 +154,7 @@ func TestAFileSourceGoesOnAfterAnyStep(t *testing.T) {
 		t.Error("the last step does not emit")
 	}
 	for i, b := range all {
-		config.From = ResumeAfter(b)
+		config.From = resumeAfter(b)
 		if diff := diffSteps(all[i+1:], readAll(t, config)); diff != "" {
 			t.Fatalf("seed %d: after step %d:\n%s", seed, i, diff[:min(len(diff), 2000)])
 		}

@@ -100,7 +100,7 @@ func TestStepsDoNotDependOnDelivery(t *testing.T) {
 				}
 				s.Close()
 				s = b.open(JetStreamConfig{
-					Step: config, UntilLast: true, From: ResumeAfter(&batch), Identity: &id,
+					Step: config, UntilLast: true, From: resumeAfter(&batch), Identity: &id,
 				})
 			}
 			if !slices.Equal(got, want) {

@@ -89,7 +89,7 @@ func TestTheLogDecidesWhatIsLate(t *testing.T) {
 			var parts []string
 			for end := 1; end <= 120; end += 1 + rng.IntN(40) {
 				s := b.open(JetStreamConfig{UntilLast: true, Step: step, From: at})
-				part, _ := lateOf(t, s, func(b *event.Batch) bool { at = ResumeAfter(b); return int(b.Last) >= end })
+				part, _ := lateOf(t, s, func(b *event.Batch) bool { at = resumeAfter(b); return int(b.Last) >= end })
 				s.Close()
 				parts = append(parts, part...)
 			}
@@ -129,7 +129,7 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 		if err := w.Write(testContext(t), batch.Refused); err != nil {
 			t.Fatal(err)
 		}
-		return len(batch.Labels), ResumeAfter(&batch)
+		return len(batch.Labels), resumeAfter(&batch)
 	}
 	n, at := labels(Resume{})
 	entries := b.quarantined(QuarantineFilter{Reason: event.Late})

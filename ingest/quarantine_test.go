@@ -24,7 +24,7 @@ func (b *testBroker) follow(from Resume) (edges int, at Resume) {
 	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{EventsMax: 3, Every: -1}, From: from})
 	defer s.Close()
 	var batch event.Batch
-	for at = from; ; at = ResumeAfter(&batch) {
+	for at = from; ; at = resumeAfter(&batch) {
 		err := s.Next(testContext(b.t), &batch)
 		if errors.Is(err, io.EOF) {
 			return edges, at

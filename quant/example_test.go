@@ -127,12 +127,6 @@ func ExampleParseMethods() {
 	// true
 }
 
-func ExampleParsePreset() {
-	p, err := quant.ParsePreset("Reference")
-	fmt.Println(p, err)
-	// Output: reference <nil>
-}
-
 func ExampleDefaultOptions() {
 	fmt.Printf("%+v\n", quant.DefaultOptions())
 	// Output: {Method:auto Preset:density Lambda:0.9 Confidence:0.9 Simultaneous:false}

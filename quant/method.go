@@ -140,16 +140,6 @@ const (
 	Paper     Preset = "paper"     // w = lambda a / M + 1 - lambda: as printed
 )
 
-// ParsePreset reads the name of a preset.
-func ParsePreset(name string) (Preset, error) {
-	p := Preset(strings.ToLower(strings.TrimSpace(name)))
-	switch p {
-	case Density, Reference, Paper:
-		return p, nil
-	}
-	return "", fmt.Errorf("quant: no preset %q; there are density, reference, paper", name)
-}
-
 const (
 	// LambdaDefault is the lambda of the methods that do not choose their own.
 	LambdaDefault = 0.9

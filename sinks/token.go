@@ -23,32 +23,6 @@ func Token(name string) string {
 	return b.String()
 }
 
-// Name is the inverse of Token; ok is false when the token is not one of Token's.
-func Name(token string) (name string, ok bool) {
-	if token == "=" {
-		return "", true
-	}
-	var b strings.Builder
-	for i := 0; i < len(token); i++ {
-		c := token[i]
-		if c == '=' {
-			if i+2 >= len(token) {
-				return "", false
-			}
-			high := strings.IndexByte(hexDigits, token[i+1])
-			low := strings.IndexByte(hexDigits, token[i+2])
-			c, i = byte(high<<4|low), i+2
-			if high < 0 || low < 0 || plain(c) {
-				return "", false
-			}
-		} else if !plain(c) {
-			return "", false
-		}
-		b.WriteByte(c)
-	}
-	return b.String(), token != ""
-}
-
 func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }
