@@ -51,6 +51,7 @@ func detectionRules(t testing.TB) []Rule {
 		rule(t, "point > 0.3", nil),
 		rule(t, "low > 0.3", nil),
 		rule(t, "low > 0.3", func(r *Rule) { r.For, r.Recover = 5*time.Minute, &back }),
+		rule(t, "high < 0.2", nil),
 		rule(t, "point > 0.3", func(r *Rule) { r.AtLeast, r.Of, r.Every = 8, 10, time.Minute }),
 		rule(t, "change > 0.08", func(r *Rule) { r.Over, r.Every = time.Hour, time.Minute }),
 		rule(t, "cusum", nil),
@@ -68,6 +69,9 @@ func describe(r Rule) string {
 	}
 	if r.Over > 0 {
 		text += fmt.Sprintf(" over %v", short60(r.Over))
+	}
+	if r.When.Quantity == High {
+		text += " (jumps down)"
 	}
 	if r.Of > 0 {
 		text += fmt.Sprintf(", %d of %d", r.AtLeast, r.Of)
@@ -114,8 +118,12 @@ func falsePerDay(t testing.TB, r Rule, lasts time.Duration) string {
 	return fmt.Sprintf("%.2f", float64(len(alarms))/quietDays)
 }
 
-// delay is the share of jumps that were found, and their median delay.
+// delay is the share of jumps that were found, and their median delay. A rule that waits
+// for something to fall gets jumps down.
 func delay(t testing.TB, r Rule, by float64, lasts time.Duration) string {
+	if r.When.Quantity != CUSUM && !r.When.Above {
+		by = -by
+	}
 	const jump = 2 * 3600 * second
 	var delays []int64
 	for run := range uint64(jumpRuns) {
