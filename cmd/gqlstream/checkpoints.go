@@ -72,7 +72,9 @@ func (p *pipeline) restore(ctx context.Context) (ingest.Resume, *ingest.Identity
 		if c.Manifest.Config == p.config.Digest() {
 			p.core, err = incremental.Restore(p.config, c.Sections)
 			if err != nil {
-				return ingest.Resume{}, nil, err
+				return ingest.Resume{}, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
+					"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
+					c.Manifest.Position, err, filepath.Join(p.settings.State, "checkpoints"))
 			}
 			p.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
 			at, identity := resumeOf(c.Manifest)

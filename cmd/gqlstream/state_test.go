@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/checkpoint"
 	"gqlstream/ingest"
 )
 
@@ -274,6 +276,44 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	if !strings.Contains(said, "damaged checkpoint was set aside") || !strings.Contains(said, "msg=restored") {
 		t.Errorf("a start beside a damaged checkpoint says\n%s", said)
 	}
+}
+
+// A checkpoint that is whole, but not as this version writes it, must end the start with
+// what to do, and doing it must help.
+func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
+	state, config, _ := savedState(t, 3)
+	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := dir.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sections []checkpoint.Section
+	for name, data := range c.Sections {
+		if name == "kernels.arrow" {
+			continue // as a version would that keeps them elsewhere
+		}
+		sections = append(sections, checkpoint.Section{Name: name, Write: func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		}})
+	}
+	c.Manifest.Position++ // the newest
+	if _, err := dir.Save(c.Manifest, sections); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", "--config", config, "--state", state, "--exit-when-drained"}
+	code, _, said := runCommand(args...)
+	away := filepath.Join(state, "checkpoints")
+	if code != exitFailed || !strings.Contains(said, "of another version") || !strings.Contains(said, "Move "+away+" away") {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	if err := os.Rename(away, filepath.Join(t.TempDir(), "old")); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, args...)
 }
 
 // checkScores holds that the scores of a community sum to one.
