@@ -77,6 +77,10 @@ func (p *pipeline) takeOver(ctx context.Context, settings fileConfig, position e
 	if err != nil {
 		return nil, err
 	}
+	useSecrets, err := p.readSecrets()
+	if err != nil {
+		return nil, err
+	}
 	targets, err := p.startTargets(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -94,6 +98,7 @@ func (p *pipeline) takeOver(ctx context.Context, settings fileConfig, position e
 		targets.Stop()
 		return nil, err
 	}
+	useSecrets()
 	p.dropQueues(ctx, settings.Output)
 	p.watch()
 	p.alerts.targets.Stop()
@@ -102,6 +107,15 @@ func (p *pipeline) takeOver(ctx context.Context, settings fileConfig, position e
 		p.log.Warn("reloaded, but", "error", err)
 	}
 	return changed, nil
+}
+
+// readSecrets reads the token and the certificate of the page again.
+func (p *pipeline) readSecrets() (use func(), err error) {
+	if p.page == nil {
+		return func() {}, nil
+	}
+	secrets, err := p.page.ReadSecrets()
+	return func() { p.page.UseSecrets(secrets) }, err
 }
 
 // refuseKeys names what has changed and must not.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -120,8 +121,19 @@ func TestOutputsAreReloaded(t *testing.T) {
 	withBroker(t, first.State, func(js jetstream.JetStream) {
 		c := &crashRun{t: t}
 		var estimates, alerts []string
-		c.eachMessage(js, ingest.DefaultStreamNames().Estimates, func(m *jetstream.RawStreamMsg) { estimates = append(estimates, string(m.Data)) })
-		c.eachMessage(js, ingest.DefaultStreamNames().Alerts, func(m *jetstream.RawStreamMsg) { alerts = append(alerts, string(m.Data)) })
+		keep := func(list *[]string) func(*jetstream.RawStreamMsg) {
+			return func(m *jetstream.RawStreamMsg) {
+				var record struct{ Position uint64 }
+				if err := json.Unmarshal(m.Data, &record); err != nil {
+					t.Error(err)
+				}
+				if record.Position <= r.p.through { // a step that the end cut short comes again
+					*list = append(*list, string(m.Data))
+				}
+			}
+		}
+		c.eachMessage(js, ingest.DefaultStreamNames().Estimates, keep(&estimates))
+		c.eachMessage(js, ingest.DefaultStreamNames().Alerts, keep(&alerts))
 		const tail = "_tail.ndjson"
 		sameRecords(t, "arrow", estimates, in("arrow1/"+tail), in("arrow2/"+tail), in("arrow3/"+tail))
 		sameRecords(t, "alerts", alerts, in("alerts1"), in("alerts2"))

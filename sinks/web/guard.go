@@ -163,7 +163,8 @@ func plainPath(escaped string) bool {
 // authorized checks the token, if there is one: as a bearer token, or as the
 // password of any user, which is what a browser can send for a page.
 func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
-	if s.token == nil {
+	token := s.secrets.Load().token
+	if token == nil {
 		return true
 	}
 	given := ""
@@ -173,7 +174,7 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 		given = rest
 	}
 	digest := sha256.Sum256([]byte(given))
-	if subtle.ConstantTimeCompare(digest[:], s.token[:]) == 1 {
+	if subtle.ConstantTimeCompare(digest[:], token[:]) == 1 {
 		return true
 	}
 	w.Header().Set("WWW-Authenticate", `Basic realm="gqlstream: any name, the token as the password", charset="UTF-8"`)

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,8 +33,8 @@ type Server struct {
 	config   Config
 	instance string // differs after a restart, so that pages know to read anew
 	hosts    map[string]bool
-	token    *[sha256.Size]byte // nil: no token is asked for
-	tls      *tls.Config        // nil: plain
+	secrets  atomic.Pointer[Secrets]
+	tls      *tls.Config // nil: plain
 	started  time.Time
 
 	store    *store
@@ -75,21 +75,12 @@ func prepare(c Config) (*Server, error) {
 		store: newStore(c), turns: newTurns(), served: make(chan error, 1),
 	}
 	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
-	if c.TokenFile != "" {
-		token, err := readToken(c.TokenFile)
-		if err != nil {
-			return nil, err
-		}
-		digest := sha256.Sum256([]byte(token))
-		s.token = &digest
+	secrets, err := s.ReadSecrets()
+	if err != nil {
+		return nil, err
 	}
-	if c.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("web: certificate: %w", err)
-		}
-		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	}
+	s.UseSecrets(secrets)
+	s.tls = s.tlsConfig()
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
