@@ -36,7 +36,7 @@ type checkpoints struct {
 type saved struct {
 	position event.Position
 	bytes    int64
-	pause    time.Duration // of the loop, for vacuum and copy
+	pause    time.Duration // of the loop, for the step with its vacuum and the copy
 	took     time.Duration // altogether
 	at       time.Time     // when it was done
 	err      error
@@ -96,8 +96,9 @@ func resumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
 }
 
 // save starts a checkpoint of the step just taken, unless one is being written; for
-// one that must be, because the log or an erasure asks for it, it waits.
-func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool) error {
+// one that must be, because the log or an erasure asks for it, it waits. step is how
+// long the step took.
+func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {
 	k := p.checkpoints
 	if k.collect(p, must); k.writing != nil {
 		return nil
@@ -129,7 +130,7 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool) error {
 			return err
 		}}
 	}
-	pause := time.Since(begun)
+	pause := step + time.Since(begun)
 	k.writing = make(chan saved, 1)
 	position := b.Last // b is reused
 	go func(done chan<- saved) {

@@ -169,7 +169,7 @@ func (p *pipeline) run(ctx context.Context) error {
 		p.define()
 		p.tell(&result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 		if result.Vacuumed {
-			if err := p.save(ctx, &batch, batch.Checkpoint || result.Owed); err != nil {
+			if err := p.save(ctx, &batch, batch.Checkpoint || result.Owed, stepped.Sub(begun)); err != nil {
 				return err
 			}
 		}
