@@ -57,6 +57,43 @@ func (o openAPI) at(node any, keys ...string) map[string]any {
 	return o.at(m[keys[0]], keys[1:]...)
 }
 
+// A text with a comma that nobody quoted becomes a key, and the file one that generators of
+// clients refuse; they want a name for every operation as well.
+func TestOpenAPIIsWellFormed(t *testing.T) {
+	operations := map[string]bool{}
+	var walk func(where string, node any)
+	walk = func(where string, node any) {
+		if list, ok := node.([]any); ok {
+			for i, x := range list {
+				walk(fmt.Sprintf("%s/%d", where, i), x)
+			}
+		}
+		m, _ := node.(map[string]any)
+		for key, x := range m {
+			if strings.ContainsAny(key, " .,") && !strings.HasPrefix(key, "/") {
+				t.Errorf("%s has the key %q", where, key)
+			}
+			if kind, ok := m["type"]; ok && key == "type" && !strings.HasSuffix(where, "/properties") && where != "/info" {
+				if _, text := kind.(string); !text {
+					t.Errorf("%s has the type %v, which is none of OpenAPI 3.0", where, kind)
+				}
+			}
+			if key == "get" {
+				name, _ := x.(map[string]any)["operationId"].(string)
+				if name == "" || operations[name] {
+					t.Errorf("%s has the operationId %q", where, name)
+				}
+				operations[name] = true
+			}
+			walk(where+"/"+key, x)
+		}
+	}
+	walk("", map[string]any(readOpenAPI(t)))
+	if len(operations) < 11 {
+		t.Errorf("operations %v", operations)
+	}
+}
+
 // The file and the handlers must know the same addresses and parameters.
 func TestOpenAPIListsTheRoutes(t *testing.T) {
 	o := readOpenAPI(t)

@@ -33,8 +33,8 @@ export function communities(info) {
   const choice = h("select", { "aria-label": "Class shown" }, info.classes.map((name, k) => h("option", { value: k, selected: k === kept.class }, name)));
   const summary = h("span", { class: "summary", role: "status" });
   const head = h("div", { class: "row head", role: "row" });
-  const body = h("div", { class: "rows", role: "rowgroup" });
-  const viewport = h("div", { class: "viewport", tabindex: "-1" }, body);
+  const body = h("div", { class: "rows", role: "presentation" });
+  const viewport = h("div", { class: "viewport", tabindex: "-1", role: "rowgroup" }, body);
   const empty = h("p", { class: "note", hidden: true });
   const table = h("div", { class: "table", role: "table", "aria-label": "Communities" }, h("div", { role: "rowgroup" }, head), viewport);
   const el = h("section", { class: "communities" },

@@ -46,8 +46,8 @@ export function pipeline(info) {
       card("Lag, messages", lag.el), card("Largest certificate", certificate.el)),
     h("div", { class: "masonry" },
       card("Quarantine", ...table("refused", ["Reason", "Count"], "Nothing was refused.")),
-      card("Stages of the last step", ...table("stages", ["Stage", "Time", ""], "No step yet.")),
-      card("Sinks", ...table("sinks", ["Sink", "State", "Waiting", ""], "No sinks reported.")),
+      card("Stages of the last step", ...table("stages", ["Stage", "Time", "Of the longest"], "No step yet.")),
+      card("Sinks", ...table("sinks", ["Sink", "State", "Waiting", "Queue filled"], "No sinks reported.")),
       card("Checkpoint", checkpoint),
       card("Events by kind", ...table("events", ["Kind", "Total", "Per second"], "No events yet.")),
       card("Graph", graph)));
