@@ -59,9 +59,13 @@ func benchmarkUpdate(b *testing.B, tolerance float64, batch, members int) {
 	g := benchmarkGraph(b)
 	f := newField(b, 0.1, tolerance)
 	f.Solve(g.store.View(), benchmarkSources(g, members), tolerance/3)
-	for range 20_000/batch + 1 { // into the steady state
+	fill := int(tolerance * f.degreeSum) // events, and more than it takes
+	for left := fill; left > 0; left -= batch { // into the steady state: full, and then some
 		view, delta := g.change(batch)
 		f.Update(view, delta, nil)
+		if f.Certificate() > 0.95*tolerance {
+			left = min(left, 20_000)
+		}
 	}
 	spent, certificates, touched, before := time.Duration(0), 0.0, 0, f.Work()
 	n := 0
