@@ -59,6 +59,7 @@ type cli struct {
 }
 
 func main() {
+	tuneCollector()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := execute(ctx, os.Args[1:], console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()

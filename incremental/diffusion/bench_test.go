@@ -59,7 +59,7 @@ func benchmarkUpdate(b *testing.B, tolerance float64, batch, members int) {
 	g := benchmarkGraph(b)
 	f := newField(b, 0.1, tolerance)
 	f.Solve(g.store.View(), benchmarkSources(g, members), tolerance/3)
-	fill := int(tolerance * f.degreeSum) // events, and more than it takes
+	fill := int(tolerance * f.degreeSum)        // events, and more than it takes
 	for left := fill; left > 0; left -= batch { // into the steady state: full, and then some
 		view, delta := g.change(batch)
 		f.Update(view, delta, nil)
