@@ -343,7 +343,7 @@ func TestPublishExitCodes(t *testing.T) {
 		{[]string{"--edges", good, "--state", state, "--batch", "0"}, exitUsage, "--batch 0"},
 		{[]string{"--edges", good, "--state", state, "--map", "sorce=x"}, exitUsage, "sorce"},
 		{[]string{"--edges", good, "--state", state, "--classes", "0"}, exitUsage, "classes"},
-		{[]string{"--edges", good, "--nats", "nats://localhost:1"}, exitFailed, "connect"},
+		{[]string{"--edges", good, "--nats", "nats://localhost:99999"}, exitFailed, "connect"},
 		{[]string{"--edges", good, "--state", filepath.Join(state, "locked")}, exitFailed, "in use by another gqlstream"},
 		{[]string{"--edges", bad, "--state", state}, exitFailed, "every row was refused"},
 		{[]string{"--edges", none, "--state", state}, exitFailed, "no rows"},

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"gqlstream/ingest"
+)
+
+// A server that nobody has started is waited for, which is said once, until whoever
+// waits has had enough; an address that is none is not.
+func TestServersAreWaitedFor(t *testing.T) {
+	for url, want := range map[string]string{
+		"nats://localhost:1":     "waiting for a server at nats://localhost:1\n",
+		"nats://localhost:99999": "",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*serverLookEvery)
+		defer cancel()
+		var said strings.Builder
+		begun := time.Now()
+		awaitServer(ctx, &said, ingest.ConnectConfig{URL: url})
+		if said.String() != want || (ctx.Err() != nil) != (want != "") {
+			t.Errorf("%s: waited %v (%v) and said %q, want %q", url, time.Since(begun), ctx.Err(), said.String(), want)
+		}
+	}
+}
