@@ -30,6 +30,16 @@ func (a *answer) reset(k int) {
 	}
 }
 
+// supported returns how many classes have labels of any weight.
+func (a *answer) supported() (n int) {
+	for _, x := range a.nEff {
+		if x > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // spread is the total variance that auto weighs by: the trace of the covariance,
 // with the members as a sample of others like them.
 func (a *answer) spread() float64 { return trace(a.v, a.k) + a.excess }

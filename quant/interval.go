@@ -27,7 +27,7 @@ func clamp(x float64) float64 { return min(max(x, 0), 1) }
 // publish turns w.ans into prevalence, interval and standard errors: the interval
 // centres on the solution without bounds, is cut to [0, 1] and widened to hold the
 // share, and shrinks with the share of members whose label is known. What has no
-// support is unknown from 0 to 1.
+// support is unknown from 0 to 1, and so is everything where one class alone has support.
 func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
 	k := s.K
 	e.Prevalence, e.SE = resize(e.Prevalence, k), resize(e.SE, k)
@@ -49,10 +49,11 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	if solved {
 		z = w.quantile(o)
 	}
+	contrast := k == 1 || w.ans.supported() > 1
 	for i := range k {
 		q := w.ans.q[i]
 		se, low, high := worstDeviation, 0.0, 1.0
-		if solved && (r.family == familyCount || w.ans.nEff[i] > 0) {
+		if solved && (r.family == familyCount || contrast && w.ans.nEff[i] > 0) {
 			se = math.Sqrt(max(w.ans.v[i*k+i], 0))
 			low = min(clamp(w.ans.free[i]-z*se), q)
 			high = max(clamp(w.ans.free[i]+z*se), q)

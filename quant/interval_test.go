@@ -252,6 +252,33 @@ func TestSimultaneousIntervalsAreBetween(t *testing.T) {
 	}
 }
 
+// Labels of one class alone say nothing of the others, so of no share at all: whatever
+// the method, the class that has them must not pass for certain.
+func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
+	s := &quant.Statistics{
+		K: 2, Members: 50, Labelled: 10, Profiled: 40, Squares: 40, KernelSum: 40,
+		Anchored: []float64{10, 0}, ClassN: []float64{40, 0}, ClassA1: []float64{20, 0}, ClassA2: []float64{12, 0},
+	}
+	s.Soft = &quant.Cells{Z: 2, P: []float64{.4, .6}, N: []float64{30, 0, 10, 0}, A1: []float64{15, 0, 5, 0}, A2: []float64{9, 0, 3, 0}}
+	s.SoftPair = &quant.Cells{
+		Z: 4, P: []float64{.2, .2, .2, .4}, N: []float64{20, 0, 10, 0, 5, 0, 5, 0},
+		A1: []float64{10, 0, 5, 0, 3, 0, 2, 0}, A2: []float64{6, 0, 3, 0, 2, 0, 1, 0},
+	}
+	s.Hard, s.HardPair = s.Soft, s.SoftPair
+	for _, method := range quant.Methods() {
+		e, err := quant.Quantify(s, quant.Options{Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if method == quant.CC || method == quant.PCC {
+			continue // they read no label
+		}
+		if e.Low[0] != .2 || e.High[0] != 1 || e.Low[1] != 0 || e.High[1] != .8 || e.SE[0] != .4 || e.SE[1] != .4 {
+			t.Errorf("%s: low %v, high %v, errors %v of shares %v", method, e.Low, e.High, e.SE, e.Prevalence)
+		}
+	}
+}
+
 // A vertex counted ten times is one observation: what counting alone says of a community
 // whose members all have one multiplicity must not depend on it.
 func TestMultiplicitiesAreNoObservations(t *testing.T) {
