@@ -69,9 +69,9 @@ func (f Families) turned(before, after *state) uint64 {
 		}
 	}
 	if f.SoftPair { // the distance of two products is at most the sum
-		var was, is [64]float64
-		b.neighborMean(is[:0])
-		for i, n := range a.neighborMean(was[:0]) {
+		var room [2][64]float64
+		was, is := a.neighborMean(room[0][:0]), b.neighborMean(room[1][:0])
+		for i, n := range was {
 			moved += math.Abs(n-is[i]) / 2
 		}
 	}

@@ -52,6 +52,27 @@ func TestMembersCountAsOthersByWhatMovesOfThem(t *testing.T) {
 	}
 }
 
+// However many classes there are, only what moves counts.
+func TestManyClassesTurnAlike(t *testing.T) {
+	const k = 200
+	even := func(sum uint64) *state {
+		s := &state{profile: profile{own: make([]uint32, k), votes: neighborhood.Votes{Count: 2, Sum: make([]uint64, k)}}}
+		for i := range k {
+			s.profile.own[i], s.profile.votes.Sum[i] = event.One/k, 2*event.One/k
+		}
+		s.profile.votes.Sum[k-1] += sum // of the neighbours' means, a half of it in each
+		s.profile.votes.Sum[0] += 2*event.One/k - sum
+		return s
+	}
+	pair := Families{SoftPair: true}
+	if got := pair.turned(even(0), even(0)); got != 0 {
+		t.Errorf("nothing turned %d", got)
+	}
+	if got := pair.turned(even(0), even(2*event.One/k)); got == 0 || got > turnedWhole/1000 {
+		t.Errorf("a 200th turned %d of %d", got, uint64(turnedWhole))
+	}
+}
+
 func TestTurnoverStopsAtItsLargest(t *testing.T) {
 	var p Progress
 	p.turn(0, math.MaxUint64, 1)
