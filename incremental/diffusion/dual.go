@@ -70,18 +70,15 @@ type Dual struct {
 	peak  float64   // largest |f| so far: bounds |y|
 	most  []float64 // n: largest d(v) since R(v) was last computed from nothing
 
-	degreeSum float64
+	following         // the graph, and what was touched
 	bound     float64 // on |R(v)| / (alpha d(v)), rounding aside
 	rounding  float64 // on the rounding error of the same, in units of 2^-53
 	floor     float64 // rounding after the last rebuild
 	pace      float64
-	stale     bool
 	scan      bool
 
 	queue, next []Vertex
 	queued      bitmap
-	touched     []Vertex
-	touchedSet  bitmap
 	step        []float64 // l: scratch of push
 
 	work Work

@@ -7,22 +7,10 @@ import (
 	"gqlstream/graphstore"
 )
 
-// begin forgets what was touched, grows to the view's vertices, and compares the
-// sums to see whether a delta was missed.
+// begin forgets what was touched and grows to the view's vertices.
 func (g *Dual) begin(view graphstore.View, delta *graphstore.Delta) {
-	for _, v := range g.touched {
-		g.touchedSet.drop(v)
-	}
-	g.touched = g.touched[:0]
-	seen, degreeSum := len(g.rows), g.degreeSum
+	g.follow(view, delta, len(g.rows))
 	g.grow(view.Vertices())
-	if delta != nil {
-		degreeSum += degreeChange(delta)
-		g.stale = g.stale || int(delta.FirstVertex) != seen
-	}
-	degreeSum += float64(len(g.rows) - seen)
-	g.degreeSum = view.WeightSum() + float64(len(g.rows))
-	g.stale = g.stale || degreeSum != g.degreeSum
 }
 
 // grow makes room for n vertices. A new one is isolated: f = y = R = 0, d = 1.
@@ -39,7 +27,6 @@ func (g *Dual) grow(n int) {
 		g.cells[v*g.stride], g.most[v] = 1, 1
 	}
 	g.queued.grow(n)
-	g.touchedSet.grow(n)
 }
 
 // residuals returns d(v) and the residuals of v.
@@ -135,11 +122,5 @@ func (g *Dual) mark(v Vertex) {
 			}
 			return
 		}
-	}
-}
-
-func (g *Dual) touch(v Vertex) {
-	if g.touchedSet.add(v) {
-		g.touched = append(g.touched, v)
 	}
 }

@@ -18,9 +18,7 @@ func (g *Dual) rebuildDue(view graphstore.View) bool {
 
 // restart computes R from nothing and iterates from where y stands.
 func (g *Dual) restart(view graphstore.View, certificate float64) {
-	for v := range g.rows {
-		g.touch(Vertex(v))
-	}
+	g.touchAll(len(g.rows))
 	g.rebuild(view)
 	g.iterate(view, certificate)
 }
@@ -80,9 +78,7 @@ func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 // iterate runs conjugate gradients on all functions, a block at a time, until the
 // certificate is at most goal or a restart no longer halves the bound.
 func (g *Dual) iterate(view graphstore.View, goal float64) {
-	for v := range g.rows {
-		g.touch(Vertex(v))
-	}
+	g.touchAll(len(g.rows))
 	if g.Certificate() <= goal {
 		return
 	}

@@ -13,12 +13,7 @@ import (
 // bytes a vertex, and 4 + 8 L for every vertex with a value. The error is always nil.
 func (g *Dual) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, stateVersion, asByte(g.stale), 1, 0) // scan: see RestoreDual
-	for _, x := range g.scalars() {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
-	}
-	for _, x := range g.work.counters() {
-		b = binary.LittleEndian.AppendUint64(b, *x)
-	}
+	b = appendNumbers(b, g.scalars(), &g.work)
 	for _, n := range []int{len(g.rows), g.l, len(g.f) / g.l} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
@@ -75,12 +70,7 @@ func (g *Dual) decode(view graphstore.View, data []byte) error {
 		return fmt.Errorf("version %d, want %d", head[0], stateVersion)
 	}
 	g.stale = head[1] == 1
-	for _, x := range g.scalars() {
-		*x = d.float()
-	}
-	for _, x := range g.work.counters() {
-		*x = d.uint64()
-	}
+	d.numbers(g.scalars(), &g.work)
 	n, functions, rows := d.uint64(), d.uint64(), d.uint64()
 	if d.short {
 		return errTruncated

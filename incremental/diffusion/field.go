@@ -20,27 +20,23 @@ type Field struct {
 	alpha  float64 // 1 - keep, exactly, so that rounding cannot part the two
 	keep   float64
 
-	z         []float64 // n
-	cells     []cell    // n
-	source    []float64 // n: m
-	sourceSum float64   // M
-	sources   int       // vertices with a source
+	following // the graph, and what was touched
+	members   // the source
 
-	degreeSum float64 // of d; exact
-	residual  float64 // running sum of |R|
-	signed    float64 // running sum of R
-	rounding  float64 // bound on the rounding error in R and residual, L1, in units of 2^-53
-	floor     float64 // rounding after the last rebuild
-	lift      float64 // where the bar of the last sweep stood, 1 or more; see settle
+	z     []float64 // n
+	cells []cell    // n
+
+	residual float64 // running sum of |R|
+	signed   float64 // running sum of R
+	rounding float64 // bound on the rounding error in R and residual, L1, in units of 2^-53
+	floor    float64 // rounding after the last rebuild
+	lift     float64 // where the bar of the last sweep stood, 1 or more; see settle
 
 	pace  float64 // passes of iteration a decimal digit, as last seen
 	blank bool    // z is zero everywhere
-	stale bool    // the graph may have moved since R was right
 
 	queue, next []Vertex // vertices to push, this round and the next
 	queued      bitmap
-	touched     []Vertex
-	touchedSet  bitmap
 	reach       reach
 
 	work Work
@@ -129,7 +125,7 @@ func (f *Field) Skip(view graphstore.View, sources []SourceChange) {
 // restart computes R from nothing and iterates from where z stands.
 func (f *Field) restart(view graphstore.View, certificate float64) {
 	f.reach.known = false
-	f.touchAll()
+	f.touchAll(len(f.z))
 	f.rebuild(view)
 	if f.sources == 0 {
 		f.vanish()

@@ -1,7 +1,6 @@
 package diffusion
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -12,19 +11,10 @@ import (
 // take in by one pass over the graph than edge by edge, which misses the cache.
 const bulkShare = 32
 
-// begin forgets what was touched, grows to the view's vertices, and compares the
-// sums to see whether a delta was missed.
+// begin forgets what was touched and grows to the view's vertices.
 func (f *Field) begin(view graphstore.View, delta *graphstore.Delta) {
-	f.clearTouched()
-	seen, degreeSum := len(f.z), f.degreeSum
+	f.follow(view, delta, len(f.z))
 	f.grow(view.Vertices())
-	if delta != nil {
-		degreeSum += degreeChange(delta)
-		f.stale = f.stale || int(delta.FirstVertex) != seen
-	}
-	degreeSum += float64(len(f.z) - seen)
-	f.degreeSum = view.WeightSum() + float64(len(f.z))
-	f.stale = f.stale || degreeSum != f.degreeSum
 }
 
 // grow makes room for n vertices. A new one is isolated: z = R = 0, d = 1.
@@ -40,7 +30,6 @@ func (f *Field) grow(n int) {
 		f.cells[i].d = 1
 	}
 	f.queued.grow(n)
-	f.touchedSet.grow(n)
 	f.reach.set.grow(n)
 }
 
@@ -55,19 +44,7 @@ func lengthen[T any](s []T, n int) []T {
 // addSources changes the source and, unless a rebuild will, the residual.
 func (f *Field) addSources(view graphstore.View, changes []SourceChange) {
 	for _, c := range changes {
-		before := f.source[c.V]
-		after := before + c.Change
-		if !(after >= 0) || math.IsInf(after, 1) {
-			panic(fmt.Sprintf("diffusion: multiplicity of vertex %d would be %v", c.V, after))
-		}
-		f.source[c.V] = after
-		f.sourceSum += c.Change
-		switch {
-		case before == 0 && after != 0:
-			f.sources++
-		case before != 0 && after == 0:
-			f.sources--
-		}
+		before, after := f.changeSource(c)
 		if !f.stale {
 			f.add(c.V, f.alpha*c.Change, f.alpha*(before+after))
 			f.reach.include(view, c.V)
@@ -76,15 +53,6 @@ func (f *Field) addSources(view graphstore.View, changes []SourceChange) {
 	if f.sources == 0 {
 		f.sourceSum = 0
 	}
-}
-
-// degreeChange returns by how much a delta moves the sum of all degrees; exact.
-func degreeChange(delta *graphstore.Delta) float64 {
-	sum := 0.0
-	for i := range delta.Edges {
-		sum += 2 * (delta.Edges[i].After - delta.Edges[i].Before)
-	}
-	return sum
 }
 
 func bulky(view graphstore.View, delta *graphstore.Delta) bool {
@@ -121,25 +89,6 @@ func (f *Field) add(v Vertex, x, size float64) {
 	f.signed += x
 	f.rounding += 4*size + 2*math.Abs(r) + 2*math.Abs(f.residual)
 	c.r = r
-}
-
-func (f *Field) touch(v Vertex) {
-	if f.touchedSet.add(v) {
-		f.touched = append(f.touched, v)
-	}
-}
-
-func (f *Field) touchAll() {
-	for v := range f.z {
-		f.touch(Vertex(v))
-	}
-}
-
-func (f *Field) clearTouched() {
-	for _, v := range f.touched {
-		f.touchedSet.drop(v)
-	}
-	f.touched = f.touched[:0]
 }
 
 // vanish makes the field of no sources exactly zero, which it then is.

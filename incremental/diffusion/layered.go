@@ -66,21 +66,16 @@ type Layered struct {
 	lazy   bool      //
 	gains  []float64 // S: g^(S-k)
 
-	layers    []layer   // S
-	last      []float64 // n: x_S
-	source    []float64 // n: m
-	sourceSum float64   // M
-	sources   int       // vertices with a source
+	following // the graph, and what was touched
+	members   // the source
 
-	degreeSum float64 // at least the sum of d
-	residual  float64 // running sum over k of gains[k] |R_k|
-	rounding  float64 // bound on our rounding errors, L1, in units of 2^-53
-	floor     float64 // rounding after the last rebuild or solve
-	lift      float64 // where the bar of the last sweep stood, 1 or more, as in Field
-	stale     bool    // the graph may have moved since R was right
+	layers []layer   // S
+	last   []float64 // n: x_S
 
-	touched    []Vertex
-	touchedSet bitmap
+	residual float64 // running sum over k of gains[k] |R_k|
+	rounding float64 // bound on our rounding errors, L1, in units of 2^-53
+	floor    float64 // rounding after the last rebuild or solve
+	lift     float64 // where the bar of the last sweep stood, 1 or more, as in Field
 
 	work Work
 }
@@ -201,10 +196,4 @@ func (l *Layered) restarts() float64 {
 		return 0
 	}
 	return l.alpha
-}
-
-func (l *Layered) touch(v Vertex) {
-	if l.touchedSet.add(v) {
-		l.touched = append(l.touched, v)
-	}
 }

@@ -1,28 +1,15 @@
 package diffusion
 
 import (
-	"fmt"
 	"math"
 
 	"gqlstream/graphstore"
 )
 
-// begin forgets what was touched, grows to the view's vertices, and compares the
-// sums to see whether a delta was missed.
+// begin forgets what was touched and grows to the view's vertices.
 func (l *Layered) begin(view graphstore.View, delta *graphstore.Delta) {
-	for _, v := range l.touched {
-		l.touchedSet.drop(v)
-	}
-	l.touched = l.touched[:0]
-	seen, degreeSum := len(l.last), l.degreeSum
+	l.follow(view, delta, len(l.last))
 	l.grow(view.Vertices())
-	if delta != nil {
-		degreeSum += degreeChange(delta)
-		l.stale = l.stale || int(delta.FirstVertex) != seen
-	}
-	degreeSum += float64(len(l.last) - seen)
-	l.degreeSum = view.WeightSum() + float64(len(l.last))
-	l.stale = l.stale || degreeSum != l.degreeSum
 }
 
 // grow makes room for n vertices. A new one is isolated: y = R = 0, d = 1.
@@ -33,7 +20,6 @@ func (l *Layered) grow(n int) {
 	}
 	l.last = lengthen(l.last, n)
 	l.source = lengthen(l.source, n)
-	l.touchedSet.grow(n)
 	for k := range l.layers {
 		of := &l.layers[k]
 		of.y = lengthen(of.y, n)
@@ -48,19 +34,7 @@ func (l *Layered) grow(n int) {
 // addSources changes the source and, unless a walk will, the residuals.
 func (l *Layered) addSources(changes []SourceChange) {
 	for _, c := range changes {
-		before := l.source[c.V]
-		after := before + c.Change
-		if !(after >= 0) || math.IsInf(after, 1) {
-			panic(fmt.Sprintf("diffusion: multiplicity of vertex %d would be %v", c.V, after))
-		}
-		l.source[c.V] = after
-		l.sourceSum += c.Change
-		switch {
-		case before == 0 && after != 0:
-			l.sources++
-		case before != 0 && after == 0:
-			l.sources--
-		}
+		before, after := l.changeSource(c)
 		if l.stale {
 			continue
 		}

@@ -1,7 +1,6 @@
 package diffusion
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -23,19 +22,8 @@ func (l *Layered) State() State {
 	}
 	s.Z = append(s.Z, l.last...)
 	b := []byte{stateVersion, asByte(l.stale), 0, 0}
-	for _, x := range l.scalars() {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
-	}
-	for _, x := range l.work.counters() {
-		b = binary.LittleEndian.AppendUint64(b, *x)
-	}
-	b = binary.LittleEndian.AppendUint64(b, uint64(l.sources))
-	for v, m := range l.source {
-		if m != 0 {
-			b = binary.LittleEndian.AppendUint32(b, uint32(v))
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(m))
-		}
-	}
+	b = appendNumbers(b, l.scalars(), &l.work)
+	b = l.appendSources(b)
 	s.Rest = b
 	return s
 }
@@ -72,12 +60,7 @@ func (l *Layered) decode(view graphstore.View, state State) error {
 		return fmt.Errorf("version %d, want %d", head[0], stateVersion)
 	}
 	l.stale = head[1] == 1
-	for _, x := range l.scalars() {
-		*x = d.float()
-	}
-	for _, x := range l.work.counters() {
-		*x = d.uint64()
-	}
+	d.numbers(l.scalars(), &l.work)
 	sources, n := d.uint64(), view.Vertices()
 	if want := (len(l.layers) + 1) * n; len(state.Z) != want || len(state.R) != want {
 		return fmt.Errorf("%d values and %d residuals, the graph's %d vertices want %d",
@@ -97,15 +80,7 @@ func (l *Layered) decode(view graphstore.View, state State) error {
 		}
 	}
 	copy(l.last, state.Z[len(l.layers)*n:])
-	for range sources {
-		v := d.uint32()
-		if int(v) >= n || l.source[v] != 0 {
-			return fmt.Errorf("source at vertex %d of %d", v, n)
-		}
-		l.source[v] = d.float()
-	}
-	l.sources = int(sources)
-	return nil
+	return l.decodeSources(&d, sources)
 }
 
 // Check recomputes everything that the kernel keeps from y, the source and view, and

@@ -28,19 +28,8 @@ func (f *Field) State() State {
 		s.R[v] = f.cells[v].r
 	}
 	b := []byte{stateVersion, asByte(f.stale), asByte(f.reach.known), 0}
-	for _, x := range f.scalars() {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
-	}
-	for _, x := range f.work.counters() {
-		b = binary.LittleEndian.AppendUint64(b, *x)
-	}
-	b = binary.LittleEndian.AppendUint64(b, uint64(f.sources))
-	for v, m := range f.source {
-		if m != 0 {
-			b = binary.LittleEndian.AppendUint32(b, uint32(v))
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(m))
-		}
-	}
+	b = appendNumbers(b, f.scalars(), &f.work)
+	b = f.appendSources(b)
 	if f.reach.known {
 		for _, word := range f.reach.set {
 			b = binary.LittleEndian.AppendUint64(b, word)
@@ -62,6 +51,17 @@ func (w *Work) counters() []*uint64 {
 		&w.Pushes, &w.Traversals, &w.Iterations, &w.Solves, &w.Rebuilds, &w.Shifts,
 		&w.injected, &w.shiftedAt, &w.rebuiltAt,
 	}
+}
+
+// appendNumbers appends running sums and counters.
+func appendNumbers(b []byte, scalars []*float64, work *Work) []byte {
+	for _, x := range scalars {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
+	}
+	for _, x := range work.counters() {
+		b = binary.LittleEndian.AppendUint64(b, *x)
+	}
+	return b
 }
 
 func asByte(on bool) byte {
@@ -101,12 +101,7 @@ func (f *Field) decode(view graphstore.View, state State) error {
 		return fmt.Errorf("version %d, want %d", head[0], stateVersion)
 	}
 	f.stale, f.reach.known = head[1] == 1, head[2] == 1
-	for _, x := range f.scalars() {
-		*x = d.float()
-	}
-	for _, x := range f.work.counters() {
-		*x = d.uint64()
-	}
+	d.numbers(f.scalars(), &f.work)
 	n, sources := uint64(len(state.Z)), d.uint64()
 	if d.short {
 		return errTruncated
@@ -130,14 +125,9 @@ func (f *Field) decode(view graphstore.View, state State) error {
 	for v, r := range state.R {
 		f.cells[v] = cell{r: r, d: view.Degree(Vertex(v)) + 1}
 	}
-	for range sources {
-		v := d.uint32()
-		if uint64(v) >= n || f.source[v] != 0 {
-			return fmt.Errorf("source at vertex %d of %d", v, n)
-		}
-		f.source[v] = d.float()
+	if err := f.decodeSources(&d, sources); err != nil {
+		return err
 	}
-	f.sources = int(sources)
 	for i := range f.reach.set[:reach] {
 		f.reach.set[i] = d.uint64()
 	}
@@ -172,6 +162,16 @@ func (d *decoder) uint32() uint32 {
 		return binary.LittleEndian.Uint32(b)
 	}
 	return 0
+}
+
+// numbers reads what appendNumbers appends.
+func (d *decoder) numbers(scalars []*float64, work *Work) {
+	for _, x := range scalars {
+		*x = d.float()
+	}
+	for _, x := range work.counters() {
+		*x = d.uint64()
+	}
 }
 
 func (d *decoder) float() float64 { return math.Float64frombits(d.uint64()) }

@@ -59,7 +59,7 @@ func (f *Field) settle(view graphstore.View) {
 		f.queueAbove(limit)
 		if budget = f.sweep(view, limit, budget); budget < 0 {
 			f.iterate(view, f.config.Tolerance/settleShort)
-			f.touchAll()
+			f.touchAll(len(f.z))
 			return
 		}
 		f.shiftIfDue(view)
