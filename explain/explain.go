@@ -18,7 +18,7 @@ type Place struct {
 
 // end describes the state that the copy is in; its predictions have no version.
 func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
-	end := quant.ExplanationEnd{Position: uint64(p.Position), Estimate: w.last}
+	end := quant.ExplanationEnd{Position: uint64(p.Position), Estimate: w.last, Vertices: w.members()}
 	end.Estimate.ModelVersion = cmp.Or(w.last.ModelVersion, version)
 	if p.Time != 0 {
 		end.Time = p.Time.String()
@@ -26,6 +26,17 @@ func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
 	end.Estimate.Position, end.Estimate.Time = end.Position, end.Time
 	end.Estimate.Config, end.Estimate.SEChange = "", nil // of the copy, and of one step of it
 	return end
+}
+
+// members returns how many vertices are in the community now.
+func (w *Walk) members() int {
+	view := w.core.View()
+	community, known := view.FindCommunity(w.options.Community)
+	if !known {
+		return 0
+	}
+	vertices, _ := view.Members(community)
+	return len(vertices)
 }
 
 // To walks to the state of a view and returns what moved the estimate on the way.

@@ -87,6 +87,9 @@ func TestContributionsSumToTheChange(t *testing.T) {
 			}
 		}
 		for i, end := range []quant.ExplanationEnd{x.From, x.To} {
+			if n := float64(end.Vertices); n > end.Estimate.Members || (n == 0) != (end.Estimate.Members == 0) {
+				t.Errorf("seed %d %s end %d: %v members of %v", seed, x.Community, i, end.Vertices, end.Estimate.Members)
+			}
 			if slices.Contains(want[i].Flags, quant.FlagUnreachable) {
 				continue // no label is reachable: what is left of a kernel below its certificate decides
 			}

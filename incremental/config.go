@@ -31,7 +31,7 @@ type Config struct {
 	Alpha       float64           // teleport probability, 0 is 0.1
 	Tolerance   float64           // eta of section 6, 0 is 1e-2
 	Engine      string            `json:",omitempty"` // how ppr kernels are kept: "", primal or dual; "" lets the planner choose
-	MembersMin  int               // smaller communities are suppressed; 0 suppresses none
+	MembersMin  int               // communities of fewer vertices are suppressed; 0 suppresses none
 	VacuumEvery time.Duration     // of log time; 0 is a minute, < 0 never
 	Models      Models            `json:",omitzero"`
 	Limits      Limits

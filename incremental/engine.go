@@ -225,7 +225,7 @@ func (c *Core) dueRefreshes(view graphstore.View) (due []dueRefresh) {
 		spread := c.tallies.Spread(id)
 		sources := c.tallies.KernelSum(id)
 		switch {
-		case sources == 0 || view.Retired(id) || c.tallies.Members(id) < float64(c.config.MembersMin):
+		case sources == 0 || view.Retired(id) || c.belowFloor(id, view):
 		case spread == nil:
 			due = append(due, dueRefresh{id, rankFirst})
 		case !c.tallies.Progress(id).Moved:

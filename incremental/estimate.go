@@ -37,7 +37,7 @@ func (c *Core) estimate(view graphstore.View) []quant.Estimate {
 // solve reads every configured estimate of one community.
 func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quant.Solver) []quant.Estimate {
 	record := c.header(id, view)
-	if record.Members < float64(c.config.MembersMin) {
+	if c.belowFloor(id, view) {
 		return []quant.Estimate{suppressed(record)}
 	}
 	statistics := c.statistics(id, view)
@@ -132,6 +132,12 @@ func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estim
 		}
 	}
 	return record
+}
+
+// belowFloor reports whether a community has fewer members than may be published. They
+// are counted as vertices: one that counts a hundred times is no crowd.
+func (c *Core) belowFloor(id graphstore.Community, view graphstore.View) bool {
+	return c.tallies.Vertices(id, view) < c.config.MembersMin
 }
 
 // suppressed returns the record of a community below the privacy floor: that it

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/quant"
 )
@@ -56,6 +57,31 @@ func TestMultiplicitiesHaveNoUnit(t *testing.T) {
 	}
 	if compared < 1000 {
 		t.Fatalf("only %d estimates compared", compared)
+	}
+}
+
+// The privacy floor counts vertices: one that counts a hundred times is one person. A
+// community on the floor is published.
+func TestPrivacyFloorCountsVertices(t *testing.T) {
+	const floor = 5
+	for _, engine := range []string{EnginePrimal, EngineDual} {
+		core := newCore(t, Config{Classes: 2, Engine: engine, MembersMin: floor})
+		defer core.Close()
+		var batch event.Batch
+		for v := range uint64(floor) {
+			units := batch.Units(2)
+			units[0] = event.One
+			batch.Predictions = append(batch.Predictions, event.Prediction{Vertex: event.NumberID(v), Units: units})
+			batch.Members = append(batch.Members, event.Member{Community: "enough", Vertex: event.NumberID(v), Multiplicity: 1})
+			if v < floor-1 {
+				batch.Members = append(batch.Members, event.Member{Community: "few", Vertex: event.NumberID(v), Multiplicity: 100})
+			}
+		}
+		for _, e := range feed(core, batch, true) {
+			if e.Suppressed != (e.Community == "few") {
+				t.Errorf("%s: %s of %v members: suppressed %t", engine, e.Community, e.Members, e.Suppressed)
+			}
+		}
 	}
 }
 

@@ -23,6 +23,9 @@ type ExplanationEnd struct {
 	// certificate far below that of a running pipeline.
 	Estimate Estimate `json:"estimate"`
 
+	// Vertices is how many different members the community had.
+	Vertices int `json:"-"`
+
 	// Published holds the shares of the record of Position, when there is one that
 	// could be read. Change is then between published shares.
 	Published   []float64 `json:"published,omitempty"`

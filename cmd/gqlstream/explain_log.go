@@ -80,7 +80,7 @@ func (e *explainer) explain(ctx context.Context, q explainQuery) (*quant.Explana
 		return nil, log.unknown(err, q)
 	}
 	for i, end := range []*quant.ExplanationEnd{&x.From, &x.To} {
-		if end.Estimate.Members < float64(q.membersMin) {
+		if end.Vertices < q.membersMin {
 			return nil, explainErrorf("%s has fewer than %d members at position %d, so nothing is published of it",
 				q.community, q.membersMin, end.Position)
 		}

@@ -232,6 +232,12 @@ func TestExplainForThePage(t *testing.T) {
 			t.Errorf("%+v: %v, want code %d", q, err, code)
 		}
 	}
+	p.config.MembersMin = max(x.From.Vertices, x.To.Vertices) + 1
+	var refusal *web.Refusal
+	if _, err := p.explain(t.Context(), asked); !errors.As(err, &refusal) || refusal.Code != http.StatusConflict {
+		t.Errorf("below the privacy floor: %v", err)
+	}
+	p.config.MembersMin = 0
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := p.explain(ctx, asked); !errors.Is(err, context.Canceled) {
