@@ -169,3 +169,14 @@ func TestWatchFramesFitTheTerminal(t *testing.T) {
 		t.Error("q or Ctrl-C does not end")
 	}
 }
+
+// A class that is a digit must read as one over the figures, and a name stay a name.
+func TestWatchHeadsNameTheClass(t *testing.T) {
+	for name, want := range map[string]string{"0": "members class 0 interval", "left": "members    left interval", "12": "members      12 interval"} {
+		var f watchFrame
+		f.info.Classes = []string{name}
+		if got := f.heads(12, 0, 100, palette{}); !strings.Contains(got, want) {
+			t.Errorf("class %s: %q", name, got)
+		}
+	}
+}

@@ -95,6 +95,9 @@ func (f *watchFrame) state(width int, p palette) string {
 
 func (f *watchFrame) heads(name, trend, width int, p palette) string {
 	class := cut(f.className(), 7)
+	if len(class) == 1 && class >= "0" && class <= "9" { // a digit says nothing over figures
+		class = "class " + class
+	}
 	text := fmt.Sprintf("%-*s%9s %7s %-15s", name, "community", "members", class, "interval")
 	if trend > 0 {
 		text += fmt.Sprintf("%-*s ", trend, "trend")
