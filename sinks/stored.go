@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,29 +53,54 @@ func (s *Stored) Latest(ctx context.Context, until uint64) (list []quant.Estimat
 	return list, err
 }
 
-// Newest visits, in the order of their names, the newest records of each community
-// that the stream holds, all of one position that is at most until.
+// emitted is what one emission had of one community.
+type emitted struct {
+	position uint64
+	records  []quant.Estimate
+}
+
+// Newest visits, of each community that the stream holds, the emissions up to a position
+// that have its newest record of some method, newest first: what Latest keeps.
 func (s *Stored) Newest(ctx context.Context, until uint64, visit func(context.Context, []quant.Estimate) error) error {
-	newest := map[string][]quant.Estimate{}
+	now := map[string]*emitted{}               // by community
+	newest := map[string]map[string]*emitted{} // by community and key
 	err := s.read(ctx, s.config.Stream, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}, func(e quant.Estimate) {
-		list := newest[e.Community]
-		switch {
-		case e.Position > until:
+		if e.Position > until {
 			return
-		case len(list) > 0 && list[0].Position != e.Position:
-			list = nil
 		}
-		newest[e.Community] = append(list, e)
+		at := now[e.Community]
+		if at == nil || at.position != e.Position {
+			at = &emitted{position: e.Position}
+			now[e.Community] = at
+		}
+		if newest[e.Community] == nil {
+			newest[e.Community] = map[string]*emitted{}
+		}
+		newest[e.Community][LatestKey(e.Community, e.Method, at.count(e.Method))] = at
+		at.records = append(at.records, e)
 	})
 	if err != nil {
 		return err
 	}
 	for _, community := range slices.Sorted(maps.Keys(newest)) {
-		if err := visit(ctx, newest[community]); err != nil {
-			return err
+		list := slices.SortedFunc(maps.Values(newest[community]), func(a, b *emitted) int { return cmp.Compare(b.position, a.position) })
+		for _, at := range slices.Compact(list) {
+			if err := visit(ctx, at.records); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// count returns how many records of a method there are.
+func (e *emitted) count(method string) (n int) {
+	for i := range e.records {
+		if e.records[i].Method == method {
+			n++
+		}
+	}
+	return n
 }
 
 // Between returns the records of a community by a method with a log time in
