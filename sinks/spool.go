@@ -103,17 +103,17 @@ func (s *spool) take(base spoolPlace) error {
 
 // dropDamaged removes what was set aside, but for the newest: nothing reads it.
 func (s *spool) dropDamaged() error {
-	names, err := filepath.Glob(filepath.Join(s.dir, "*"+spoolSuffix+spoolDamagedSuffix))
-	if err != nil {
-		return err
-	}
-	slices.Sort(names) // as the places
-	for _, name := range names[:max(0, len(names)-spoolDamagedMax)] {
-		if err := os.Remove(name); err != nil {
-			return err
+	entries, err := os.ReadDir(s.dir) // sorted, as the places are
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), spoolSuffix+spoolDamagedSuffix) {
+			names = append(names, filepath.Join(s.dir, e.Name()))
 		}
 	}
-	return nil
+	for _, name := range names[:max(0, len(names)-spoolDamagedMax)] {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
 }
 
 func (s *spool) fileName(base spoolPlace) string {
