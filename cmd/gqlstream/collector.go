@@ -26,17 +26,22 @@ func collectorPercent(live uint64) int {
 // say how much memory to take.
 func tuneCollector() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		afterCollection(&collection{set: percentMax})
+		afterCollection(&collection{
+			set: percentMax, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}},
+		})
 	}
 }
 
-// collection is garbage on purpose: its finalizer runs after every collection.
-type collection struct{ set int }
+// collection is garbage on purpose: its finalizer runs after every collection. It holds a
+// pointer, for what is small and has none may share its block with what lives on.
+type collection struct {
+	set  int
+	live []metrics.Sample
+}
 
 func afterCollection(c *collection) {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	if want := collectorPercent(sample[0].Value.Uint64()); want != c.set {
+	metrics.Read(c.live)
+	if want := collectorPercent(c.live[0].Value.Uint64()); want != c.set {
 		debug.SetGCPercent(want)
 		c.set = want
 	}
