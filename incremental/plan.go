@@ -31,7 +31,7 @@ const (
 	passGain   = 4    // a pass of iteration visits so many neighbours in that time
 	vertexCost = 6    // a pass spends as much on a vertex as on so many neighbours
 	solvePass  = 9    // passes of a solve
-	edgeVisits = 200  // of a field, after a change of an edge
+	edgeVisits = 100  // of a field or a dual, after a change of an edge
 	rowCost    = 30   // of a changed row in the tallies of one community
 	readCost   = 0.25 // of one value of the dual, read for a member
 
