@@ -38,11 +38,7 @@ func TestDerivedPredictionsEqualRecount(t *testing.T) {
 		outside := map[event.ID]says{}
 		for i := range 14 {
 			batch := stream.Next()
-			result := core.Step(batch)
-			checkEstimates(t, seed, i, result.Estimates)
-			if err := checkCore(core); err != nil {
-				t.Fatalf("seed %d batch %d %s: %v", seed, i, name, err)
-			}
+			checkedStep(t, seed, i, core, batch)
 			if core.enq != nil {
 				if err := core.enq.Check(core.View()); err != nil {
 					t.Fatalf("seed %d batch %d: %v", seed, i, err)

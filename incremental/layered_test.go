@@ -20,10 +20,7 @@ func TestLayeredKernelsFollow(t *testing.T) {
 		config.Kernel = []string{diffusion.Truncated, diffusion.Lazy}[seed%2]
 		core := newCore(t, config)
 		for i := range 12 {
-			core.Step(stream.Next())
-			if err := checkCore(core); err != nil {
-				t.Fatalf("seed %d batch %d: %v", seed, i, err)
-			}
+			checkedStep(t, seed, i, core, stream.Next())
 			followed += checkLayered(t, seed, i, core)
 		}
 		core.Close()

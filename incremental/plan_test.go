@@ -96,11 +96,7 @@ func TestChangesOfEngineLeaveNoTrace(t *testing.T) {
 			if i%3 == 2 && core.warm && batch.Emit {
 				core.change(core.View()) // also back, which takes longer by itself
 			}
-			result := core.Step(batch)
-			checkEstimates(t, seed, i, result.Estimates)
-			if err := checkCore(core); err != nil {
-				t.Fatalf("seed %d batch %d: %v", seed, i, err)
-			}
+			result := checkedStep(t, seed, i, core, batch)
 			checkKernels(t, seed, i, core)
 			if !result.Vacuumed {
 				continue

@@ -29,11 +29,7 @@ func TestDensityWeightsEqualTheirDefinition(t *testing.T) {
 		for i := range 10 {
 			batch := stream.Next()
 			batch.Emit = batch.Emit || i == 4
-			result := core.Step(batch)
-			checkEstimates(t, seed, i, result.Estimates)
-			if err := checkCore(core); err != nil {
-				t.Fatalf("seed %d batch %d: %v", seed, i, err)
-			}
+			checkedStep(t, seed, i, core, batch)
 			if core.warm && core.View().Vertices() > 0 {
 				weights += checkWeights(t, seed, i, core)
 			}

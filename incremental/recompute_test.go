@@ -73,13 +73,9 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 		core := newCore(t, config)
 		for i := range 12 {
 			batch := stream.Next()
-			result := core.Step(batch)
+			result := checkedStep(t, seed, i, core, batch)
 			checkRefused(t, seed, i, batch, result.Refused)
 			emitted += len(result.Estimates)
-			checkEstimates(t, seed, i, result.Estimates)
-			if err := checkCore(core); err != nil {
-				t.Fatalf("seed %d batch %d: %v", seed, i, err)
-			}
 			checkKernels(t, seed, i, core)
 		}
 		core.Close()
@@ -87,6 +83,18 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 	if emitted < histories {
 		t.Fatalf("only %d estimates were emitted over %d histories", emitted, histories)
 	}
+}
+
+// checkedStep takes a step, after which estimates must be sane and the state that of a
+// recount.
+func checkedStep(t *testing.T, seed uint64, i int, core *Core, batch *event.Batch) Result {
+	t.Helper()
+	result := core.Step(batch)
+	checkEstimates(t, seed, i, result.Estimates)
+	if err := checkCore(core); err != nil {
+		t.Fatalf("seed %d batch %d: %v", seed, i, err)
+	}
+	return result
 }
 
 // checkRefused holds that self-loops were refused and, besides stray predictions of
