@@ -18,7 +18,8 @@
 //
 //	NATS, Latest  wait for the broker for as long as it takes, and the loop with them.
 //	              The same broker holds the log, so that nothing comes in either. An
-//	              error that cannot pass, such as ErrOtherWriter, ends the run.
+//	              error that cannot pass, such as ErrOtherWriter, ends the run;
+//	              ErrLost makes it go on from a checkpoint.
 //	behind Queue  Lines in a file, also of alerts, Parts, and whatever is not on that
 //	              broker: emissions wait in a spool on the disk, of bounded bytes, and
 //	              a goroutine delivers them. When the spool, or its disk, is full, the

@@ -79,6 +79,10 @@ func (s *NATS) Write(ctx context.Context, estimates []quant.Estimate) error {
 	return s.subjects.write(ctx, records)
 }
 
+// Kept returns ErrLost if the broker has lost the newest records that it acknowledged.
+// Write asks as well, when the broker has been away.
+func (s *NATS) Kept(ctx context.Context) error { return s.subjects.kept(ctx) }
+
 // State says whether the broker takes estimates.
 func (s *NATS) State() State { return s.subjects.tracker.State(s.subjects.config.stream) }
 
@@ -137,6 +141,9 @@ func (s *Latest) Write(ctx context.Context, estimates []quant.Estimate) error {
 	}
 	return s.subjects.write(ctx, records)
 }
+
+// Kept is as that of NATS.
+func (s *Latest) Kept(ctx context.Context) error { return s.subjects.kept(ctx) }
 
 // State says whether the broker takes estimates.
 func (s *Latest) State() State { return s.subjects.tracker.State(s.subjects.config.stream) }

@@ -71,9 +71,13 @@ type subjectsConfig struct {
 // message. What is stored already is left out.
 type subjects struct {
 	config subjectsConfig
+	nc     *nats.Conn
 	js     jetstream.JetStream
 	stream jetstream.Stream
 	known  map[string]newest
+
+	acked      ackedRecord // the newest
+	reconnects uint64      // of nc, when the broker was known to have that
 
 	tracker Tracker
 }
@@ -84,7 +88,7 @@ func newSubjects(nc *nats.Conn, c subjectsConfig) (*subjects, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sinks: stream %s: %w", c.stream, err)
 	}
-	return &subjects{config: c, js: js, known: map[string]newest{}}, nil
+	return &subjects{config: c, nc: nc, js: js, known: map[string]newest{}, reconnects: nc.Stats().Reconnects}, nil
 }
 
 func (s *subjects) close() { s.js.CleanupPublisher() }
@@ -96,7 +100,10 @@ func (s *subjects) write(ctx context.Context, records []record) error {
 	defer s.tracker.Release()
 	begun := time.Now()
 	for wait := writeRetryWaitMin; ; wait = min(2*wait, writeRetryWaitMax) {
-		left, err := s.round(ctx, records)
+		left, err := records, s.kept(ctx)
+		if err == nil {
+			left, err = s.round(ctx, records)
+		}
 		if err == nil {
 			s.tracker.Works()
 			if len(left) == 0 {
@@ -187,6 +194,7 @@ func (s *subjects) answer(ctx context.Context, p pendingRecord) error {
 	select {
 	case ack := <-p.future.Ok():
 		s.known[p.subject] = newest{sequence: ack.Sequence, place: p.place}
+		s.noteAcked(p.record, ack.Sequence)
 		return nil
 	case err := <-p.future.Err():
 		if wrongSequence(err) {

@@ -12,6 +12,7 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/sinks"
 )
 
 // checkpoints saves the core beside the loop: the copy is made in the loop, the
@@ -108,6 +109,8 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool, step tim
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err() // interrupted, which is no failure
+	case errors.Is(err, sinks.ErrLost):
+		return err
 	case err != nil:
 		k.fail(p, err)
 		return nil
@@ -143,7 +146,7 @@ func (p *pipeline) save(ctx context.Context, b *event.Batch, must bool, step tim
 // manifest makes what was put out durable and says how far that is, and where in
 // the log.
 func (p *pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Manifest, error) {
-	if err := p.syncQueues(); err != nil {
+	if err := errors.Join(p.syncQueues(), p.kept(ctx)); err != nil {
 		return checkpoint.Manifest{}, err
 	}
 	id, err := p.source.Identity(ctx)

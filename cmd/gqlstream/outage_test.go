@@ -121,6 +121,75 @@ func TestRunOutlivesItsBroker(t *testing.T) {
 	t.Logf("%d outages: %v", outages, r.report)
 }
 
+// An outside broker that was killed and comes back without the newest estimates that it
+// had acknowledged must end the run, which the command then takes up from before them;
+// none may be left out.
+func TestBrokerThatForgetsIsNoticed(t *testing.T) {
+	b := &outsideBroker{t: t, dir: t.TempDir(), port: server.RANDOM_PORT}
+	b.start()
+	defer func() { b.stop() }()
+	r := outageRun(t, 8)
+	if err := os.WriteFile(r.config, []byte(oneCheckpointARun), 0o600); err != nil { // and none while it runs
+		t.Fatal(err)
+	}
+	settings, err := loadConfig(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings.State, settings.NATS.URL = r.dir, b.ClientURL()
+	r.output = ""
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	said := &logged{}
+	p, err := openPipeline(ctx, settings, pipelineOptions{log: slog.New(slog.NewTextHandler(said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.follow(ctx) }()
+	r.address = b.Addr().String()
+	producer := startProducer(ctx, r)
+	published := func() uint64 {
+		s, err := p.broker.js.Stream(ctx, ingest.DefaultStreamNames().Estimates)
+		if err != nil {
+			return 0
+		}
+		return s.CachedInfo().State.LastSeq
+	}
+	awaitMore := func() {
+		for before := published(); published() < before+20 && ctx.Err() == nil; {
+			pause(ctx, time.Millisecond)
+		}
+	}
+	awaitMore()
+	stream, old := filepath.Join(b.dir, "jetstream", "$G", "streams", "GQL_ESTIMATES"), filepath.Join(t.TempDir(), "old")
+	if err := os.CopyFS(old, os.DirFS(stream)); err != nil { // as a crash leaves it
+		t.Fatal(err)
+	}
+	awaitMore()
+	b.stop()
+	if err := errors.Join(os.RemoveAll(stream), os.Rename(old, stream)); err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	r.report.messages = producer.finish(r)
+	if err := <-ended; !errors.Is(err, sinks.ErrLost) {
+		t.Fatalf("the run ended with %v\n%s", err, said)
+	}
+	if err := p.close(); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "run", "--config", r.config, "--state", r.dir, "--nats", b.ClientURL(), "--exit-when-drained")
+	outside, err := openBroker(settings, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outside.close()
+	r.compareLog(outside.js, ingest.DefaultStreamNames().Log)
+	r.compareWithTwin(outside.js)
+	t.Logf("%v", r.report)
+}
+
 func outageRun(t *testing.T, seed uint64) *crashRun {
 	t.Helper()
 	r := &crashRun{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 31)), dir: t.TempDir()}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gqlstream/checkpoint"
@@ -29,6 +30,16 @@ func (p *pipeline) outputs(ctx context.Context) ([]checkpoint.Output, error) {
 		out = append(out, checkpoint.Output{Stream: "queue " + q.name, Last: q.Last()})
 	}
 	return out, nil
+}
+
+// kept checks that the broker has what it acknowledged, before a checkpoint counts on it.
+func (p *pipeline) kept(ctx context.Context) (err error) {
+	for _, sink := range p.sinks {
+		if s, ok := sink.(interface{ Kept(context.Context) error }); ok {
+			err = errors.Join(err, s.Kept(ctx))
+		}
+	}
+	return err
 }
 
 // withOutputs returns the newest intact checkpoint that is not newer than the

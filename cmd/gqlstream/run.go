@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/event"
+	"gqlstream/sinks"
 )
 
 type runCmd struct {
@@ -57,11 +58,11 @@ func (c *runCmd) Run(ctx context.Context, con console) error {
 		p.reload = reload
 		p.greet(con.Err)
 		err = p.follow(ctx)
-		if errors.Is(err, errAgain) && ctx.Err() == nil {
+		if (errors.Is(err, errAgain) || errors.Is(err, sinks.ErrLost)) && ctx.Err() == nil {
 			settings = p.settings // a reload may have changed them
 			log.Warn("starting again from the newest checkpoint", "reason", err)
 			if err := p.close(); err != nil {
-				log.Warn("before starting again", "error", err) // of the full disk, which is behind us
+				log.Warn("before starting again", "error", err) // of what is behind us
 			}
 			continue
 		}
