@@ -73,8 +73,8 @@ func (c *classList) UnmarshalYAML(data []byte) error {
 // classesFromFlag reads "3" or "left,right".
 func classesFromFlag(text string) (classList, error) {
 	if n, err := strconv.Atoi(text); err == nil {
-		if n < 1 || n > event.ClassesMax {
-			return nil, fmt.Errorf("classes: %d is not between 1 and %d", n, event.ClassesMax)
+		if n < 1 || n > graphstore.ClassesMax {
+			return nil, fmt.Errorf("classes: %d is not between 1 and %d", n, graphstore.ClassesMax)
 		}
 		names := make(classList, n)
 		for i := range names {

@@ -47,10 +47,15 @@ func (f snapshotFlags) read(position uint64) (*checkpoint.Checkpoint, error) {
 		return nil, err
 	}
 	if len(positions) == 0 {
-		return nil, usagef("snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
-			"and at the end of --exit-when-drained", cmp.Or(f.State, stateDefault))
+		return nil, f.none()
 	}
 	return dir.Read(cmp.Or(position, positions[0]))
+}
+
+// none is the error of a state directory without checkpoints.
+func (f snapshotFlags) none() error {
+	return usagef("snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
+		"and at the end of --exit-when-drained", cmp.Or(f.State, stateDefault))
 }
 
 type snapshotListCmd struct {
@@ -73,6 +78,16 @@ func (c *snapshotListCmd) Run(con console) error {
 	if err != nil {
 		return err
 	}
+	aside, err := dir.SetAside()
+	if err != nil {
+		return err
+	}
+	for _, name := range aside {
+		fmt.Fprintf(con.Err, "%s was damaged and set aside by an earlier start; it may be removed\n", name)
+	}
+	if len(positions) == 0 {
+		return c.none()
+	}
 	damaged := 0
 	table := tabwriter.NewWriter(con.Out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "POSITION\tLOG TIME\tWRITTEN\tBYTES\tCONFIG\tSTATE\tINTACT")
@@ -89,13 +104,6 @@ func (c *snapshotListCmd) Run(con console) error {
 	}
 	if err := table.Flush(); err != nil {
 		return err
-	}
-	aside, err := dir.SetAside()
-	if err != nil {
-		return err
-	}
-	for _, name := range aside {
-		fmt.Fprintf(con.Err, "%s was damaged and set aside by an earlier start; it may be removed\n", name)
 	}
 	if damaged > 0 {
 		return fmt.Errorf("snapshot: %d of %d checkpoints are damaged; a start sets them aside and takes the "+

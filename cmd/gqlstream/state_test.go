@@ -212,6 +212,17 @@ func TestDigestsOfAReplayAreThoseOfTheCheckpoints(t *testing.T) {
 
 // What snapshot exports must be what the graph holds, in every form and table;
 // damage must be found before anything is read.
+// A state directory without checkpoints, or a wrong one, must be said, not shown as an empty table.
+func TestSnapshotOfNothingSaysSo(t *testing.T) {
+	for _, verb := range []string{"list", "inspect"} {
+		dir := filepath.Join(t.TempDir(), "nowhere")
+		code, out, complaint := runCommand("snapshot", verb, "--state", dir)
+		if code != exitUsage || out != "" || !strings.Contains(complaint, "no checkpoint in "+dir) {
+			t.Errorf("snapshot %s ends with %d: %s%s", verb, code, out, complaint)
+		}
+	}
+}
+
 func TestSnapshotsCanBeRead(t *testing.T) {
 	const seed = 5
 	state, config, _ := savedState(t, seed)
