@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"gqlstream/ingest/event"
@@ -54,6 +55,26 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 		if g.arena.idle != len(g.arena.data.data) || g.heavy != 0 || len(g.hubs.free) != len(g.hubs.list) {
 			t.Fatalf("seed %d: an empty graph holds %d of %d elements", seed, len(g.arena.data.data)-g.arena.idle, len(g.arena.data.data))
 		}
+	}
+}
+
+// A vacuum must do with half of the graph beside it, or the largest graph that fits
+// could not be checkpointed.
+func TestVacuumTakesHalfAGraph(t *testing.T) {
+	g := newBenchGraph(HubDegreeDefault)
+	defer g.release()
+	insertAll(g, arrivals(benchArrivals/4))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	g.vacuum()
+	runtime.ReadMemStats(&after)
+	half := uint64(4 * g.edges)
+	beside := uint64(12*benchVertices) + uint64(g.hubs.arena.data.bytes()+g.runs.bytes()) // places, and the hubs anew
+	if took := after.TotalAlloc - before.TotalAlloc; took > half+beside+1<<20 {
+		t.Errorf("the vacuum of %d edges took %d bytes beside the graph, want %d at most", g.edges, took, half+beside)
+	}
+	if err := g.check(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -16,6 +16,19 @@ type arena struct {
 
 func newArena(a Allocator) arena { return arena{data: newColumn[uint32](a)} }
 
+// blank makes the arena n zeros, all in use. It keeps its memory unless a third of that
+// would be spare.
+func (a *arena) blank(n int) {
+	if spare := cap(a.data.data) - n; spare < 0 || spare > n/2+growFreely {
+		a.data.release()
+		a.data = newColumn[uint32](a.data.allocator)
+		a.data.reserve(n)
+	}
+	a.data.data = a.data.data[:0]
+	a.data.resize(n)
+	a.free, a.idle = [33]uint32{}, 0
+}
+
 // classOf returns the class of the smallest block that holds n elements.
 func classOf(n int) uint8 {
 	return uint8(max(smallestClass, bits.Len(uint(n-1))))

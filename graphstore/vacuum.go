@@ -10,7 +10,7 @@ import (
 // hold the same bytes and behave alike for ever, whatever their histories; this
 // is the form that a snapshot saves and loads. It ends every View.
 //
-// Cost: one pass over the adjacency, and memory for a second copy of it.
+// Cost: two passes over the adjacency, and memory for half a copy of it.
 func (s *Store) Vacuum() {
 	s.adj.vacuum()
 	s.ids.vacuum()
@@ -37,34 +37,69 @@ func (s *Store) compact() {
 	}
 }
 
-// vacuum writes the runs anew. Because the graph is symmetric, walking the
-// vertices in order and appending each to the runs of its neighbours yields
-// every run sorted.
+// vacuum writes the runs anew, from a copy of every edge at its lower end: half the
+// graph is enough, because it is symmetric. Every run comes out sorted, since it is
+// given its lower neighbours as the walk passes them, then its upper ones.
 func (g *adjacency) vacuum() {
+	ends, upper, weights := g.uppers()
 	starts, size := g.layout()
-	fill := slices.Clone(starts)
-	arena, weights := newArena(g.arena.data.allocator), newColumn[float64](g.arena.data.allocator)
-	arena.data.reserve(size)
-	arena.data.resize(size)
+	g.hubs.arena.data.release()
+	g.arena.blank(size)
+	g.weights.release()
+	g.weights = newColumn[float64](g.arena.data.allocator)
 	if g.heavy > 0 {
-		weights.reserve(size)
-		weights.resize(size)
+		g.weights.reserve(size)
+		g.weights.resize(size)
+	}
+	fill, entries, from := slices.Clone(starts), g.arena.data.data, uint32(0)
+	for v, end := range ends {
+		for i := from; i < end; i++ {
+			u := upper[i]
+			here, there := fill[v], fill[u]
+			entries[here], entries[there] = u, uint32(v)
+			if g.heavy > 0 {
+				g.weights.data[here], g.weights.data[there] = weights[i], weights[i]
+			}
+			fill[v]++
+			fill[u]++
+		}
+		from = end
+	}
+	g.settle(starts)
+}
+
+// uppers returns the neighbours of each vertex that come after it, sorted, those of v
+// before ends[v], with the weights of these edges where one is not 1.
+func (g *adjacency) uppers() (ends []uint32, upper []uint32, weights []float64) {
+	ends = make([]uint32, len(g.runs.data))
+	total := uint32(0)
+	for v := range g.runs.data {
+		ends[v] = total // where those of v begin: filling them moves it to their end
+		for _, u := range g.entries(&g.runs.data[v]) {
+			if u > uint32(v) {
+				total++
+			}
+		}
+	}
+	upper = make([]uint32, total)
+	if g.heavy > 0 {
+		weights = make([]float64, total)
 	}
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
 		for i, u := range g.entries(r) {
-			at := fill[u]
-			fill[u]++
-			arena.data.data[at] = uint32(v)
+			if u > uint32(v) {
+				continue
+			}
+			at := ends[u]
+			ends[u]++
+			upper[at] = uint32(v)
 			if g.heavy > 0 {
-				weights.data[at] = g.weights.data[r.at+uint32(i)]
+				weights[at] = g.weights.data[r.at+uint32(i)]
 			}
 		}
 	}
-	g.arena.data.release()
-	g.weights.release()
-	g.arena, g.weights = arena, weights
-	g.settle(starts)
+	return ends, upper, weights
 }
 
 // layout returns where the run of each vertex starts in canonical form, and the
@@ -91,7 +126,6 @@ func (g *adjacency) settle(starts []uint32) {
 		}
 	}
 	hubArena.data.reserve(size)
-	g.hubs.arena.data.release()
 	g.hubs = hubs{arena: hubArena}
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
