@@ -13,11 +13,15 @@ import (
 // until its standard input ends.
 const holderVariable = "GQLSTREAM_TEST_LOCK_HOLDER"
 
+// startedTooLate is a goroutine of the library that waits for ever on no channel when a
+// publisher is cleaned up before it was scheduled for the first time.
+const startedTooLate = "github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect"
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(holderVariable); dir != "" {
 		os.Exit(holdLock(dir))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(startedTooLate))
 }
 
 func holdLock(dir string) int {
