@@ -42,6 +42,7 @@ Measures:
 ` + strings.Join(names, "\n") + `
 
 Examples:
+  gqlstream bench --only solve
   gqlstream bench --quick
   gqlstream bench --only update,recompute,rule
   gqlstream bench --json > bench.ndjson`
