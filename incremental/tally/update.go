@@ -109,8 +109,12 @@ func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes [
 // changeMember moves v from its state before to its state after in every
 // community that it is, or was, a member of. shifts are v's, by community.
 func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *state, shifts []shift) {
+	members := view.MemberOf(v)
+	if len(members)+len(shifts)+len(t.everyone) == 0 {
+		return // as most vertices of a large graph
+	}
 	turned := t.keep.turned(before, after)
-	for _, m := range view.MemberOf(v) {
+	for _, m := range members {
 		for len(shifts) > 0 && shifts[0].community < m.Community {
 			t.recount(shifts[0], before, after, turned)
 			shifts = shifts[1:]
