@@ -27,9 +27,6 @@ type plan struct {
 
 // Costs in neighbours visited by a push, measured; see package diffusion.
 const (
-	pushCost   = 8
-	passGain   = 4    // a pass of iteration visits so many neighbours in that time
-	vertexCost = 6    // a pass spends as much on a vertex as on so many neighbours
 	solvePass  = 9    // passes of a solve
 	edgeVisits = 100  // of a field or a dual, after a change of an edge
 	rowCost    = 30   // of a changed row in the tallies of one community
@@ -60,9 +57,8 @@ func (c *Core) coldDual(view graphstore.View) bool {
 	if !c.planned() {
 		return c.config.Engine == EngineDual
 	}
-	n := float64(view.Vertices())
-	fields := float64(view.Communities()) * n * fieldBytes
-	return fields > fieldsBytesMax && c.dualBytes(n) < fields
+	fields := fieldsBytes(view.Communities(), view)
+	return fields > fieldsBytesMax && c.dualBytes(view) < fields
 }
 
 // crowded reports whether fields for the new communities of a step would stop the log for long,
@@ -73,17 +69,24 @@ func (c *Core) crowded(view graphstore.View) bool {
 	if fresh == 0 {
 		return false
 	}
-	n := float64(view.Vertices())
-	pass := (2*float64(view.Edges()) + vertexCost*n) / passGain
-	fields := float64(view.Communities()) * n * fieldBytes
-	crowd := float64(fresh)*solvePass*pass > cmp.Or(c.config.stallMax, stallMax) || fields > fieldsBytesMax
-	return crowd && c.dualBytes(n) < max(fields, fieldsBytesMax)
+	fields := fieldsBytes(view.Communities(), view)
+	stall := float64(fresh) * solvePass * diffusion.PassCost(view)
+	crowd := stall > cmp.Or(c.config.stallMax, stallMax) || fields > fieldsBytesMax
+	return crowd && c.dualBytes(view) < max(fields, fieldsBytesMax)
+}
+
+// fieldsBytes returns what the fields of so many communities take.
+func fieldsBytes(communities int, view graphstore.View) float64 {
+	return float64(communities) * float64(view.Vertices()) * fieldBytes
 }
 
 // dualBytes returns what a dual of the tallies takes.
-func (c *Core) dualBytes(vertices float64) float64 {
-	return vertices * (16*float64(c.tallies.Functions()) + 20)
+func (c *Core) dualBytes(view graphstore.View) float64 {
+	return float64(view.Vertices()) * (16*float64(c.tallies.Functions()) + 20)
 }
+
+// bound keeps the patience within its bounds.
+func (p *plan) bound() { p.Patience = min(max(p.Patience, patienceMin), patienceMax) }
 
 // note counts what a step changed.
 func (p *plan) note(edges, rows int) {
@@ -96,7 +99,7 @@ func (c *Core) plan(view graphstore.View) {
 	p := &c.planner
 	own, other, change := c.costs(view)
 	change = max(change, cmp.Or(c.config.changeMin, changeMin))
-	p.Patience = min(max(p.Patience, patienceMin), patienceMax)
+	p.bound()
 	p.Regret = max(0, p.Regret+own-other)
 	outgrown := c.dual == nil && !c.fits(view, false)
 	if outgrown || p.Regret > p.Patience*change && c.fits(view, c.dual == nil) {
@@ -112,7 +115,7 @@ func (c *Core) costs(view graphstore.View) (own, other, change float64) {
 	p := &c.planner
 	pushed, passes := c.work()
 	communities, sources := c.load(view)
-	pass := (2*float64(view.Edges()) + vertexCost*float64(view.Vertices())) / passGain
+	pass := diffusion.PassCost(view)
 	spent := pushed - p.Pushed + float64(pass*(passes-p.Passes))
 	functions := float64(c.tallies.Functions())
 	weight := dualFixed + float64(dualEach*functions)
@@ -120,7 +123,7 @@ func (c *Core) costs(view graphstore.View) (own, other, change float64) {
 	beside := 0.0 // what a dual costs beside itself: refreshes and reading
 	if p.Edges+p.Rows > 0 {
 		earned := cmp.Or(c.config.refreshEarned, refreshEarned)
-		beside = min(earned/passGain, communities*solvePass*pass) + float64(readCost*sources*functions)
+		beside = min(earned/diffusion.PassGain, communities*solvePass*pass) + float64(readCost*sources*functions)
 	}
 	if c.dual != nil {
 		learn(&p.DualRate, spent, p.Edges+p.Rows)
@@ -146,8 +149,7 @@ func learn(rate *float64, spent, changes float64) {
 // fits reports whether the memory of an engine is within bounds, or no more than that of
 // the other.
 func (c *Core) fits(view graphstore.View, dual bool) bool {
-	n := float64(view.Vertices())
-	fields, shared := float64(len(c.kernels))*n*fieldBytes, c.dualBytes(n)
+	fields, shared := fieldsBytes(len(c.kernels), view), c.dualBytes(view)
 	if dual {
 		return shared < max(fields, fieldsBytesMax)
 	}
@@ -157,7 +159,7 @@ func (c *Core) fits(view graphstore.View, dual bool) bool {
 // work returns what the engine in use has done since it began.
 func (c *Core) work() (pushed, passes float64) {
 	add := func(w diffusion.Work) {
-		pushed += float64(w.Traversals) + pushCost*float64(w.Pushes)
+		pushed += float64(w.Traversals) + diffusion.PushCost*float64(w.Pushes)
 		passes += float64(w.Iterations + w.Rebuilds)
 	}
 	if c.dual != nil {
@@ -187,7 +189,8 @@ func (c *Core) load(view graphstore.View) (communities, sources float64) {
 // present graph.
 func (c *Core) change(view graphstore.View) {
 	p := &c.planner
-	p.Patience, p.Regret = 2*min(max(p.Patience, patienceMin), patienceMax), 0
+	p.bound()
+	p.Patience, p.Regret = 2*p.Patience, 0
 	p.Changes++
 	if c.dual != nil {
 		c.dual = nil

@@ -10,8 +10,8 @@ import (
 // cost is the work between two counts, in neighbours visited.
 func cost(view graphstore.View, before, after Work) float64 {
 	passes := after.Iterations + after.Rebuilds - before.Iterations - before.Rebuilds
-	return float64(after.Traversals-before.Traversals) + pushCost*float64(after.Pushes-before.Pushes) +
-		float64(passes)*passCost(view)
+	return float64(after.Traversals-before.Traversals) + PushCost*float64(after.Pushes-before.Pushes) +
+		float64(passes)*PassCost(view)
 }
 
 // No batch, however large, may cost much more than a recompute to the same

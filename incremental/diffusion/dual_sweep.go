@@ -21,7 +21,7 @@ func (g *Dual) rescan() {
 // out of a sweep that costs too much, as Field.settle does.
 func (g *Dual) settle(view graphstore.View) {
 	passes := g.pace * math.Log10(4/g.config.Tolerance)
-	budget := max(sweepMin, int(sweepShare*passes*passCost(view)))
+	budget := max(sweepMin, int(sweepShare*passes*PassCost(view)))
 	for goal := g.config.Tolerance / settleShort; !g.sweep(view, budget); goal /= 16 {
 		g.iterate(view, goal)
 		g.rescan()
@@ -93,7 +93,7 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	g.rounding += 8 * g.scale()
 	g.work.Pushes++
 	g.work.Traversals += uint64(len(neighbors))
-	return len(neighbors) + pushCost
+	return len(neighbors) + PushCost
 }
 
 // spread adds step to the residuals of every neighbour and queues those it takes

@@ -14,7 +14,7 @@ func (l *Layered) settle(view graphstore.View) {
 	goal := settleShare * l.config.Tolerance
 	excess := min(l.Certificate()/goal, excessMax)
 	least := leastShare * l.config.Tolerance * l.sourceSum / (float64(len(l.layers)) * l.degreeSum)
-	budget := max(sweepMin, int(sweepShare*float64(len(l.layers))*passCost(view)))
+	budget := max(sweepMin, int(sweepShare*float64(len(l.layers))*PassCost(view)))
 	for lift := l.lift * excess * excess; l.Certificate() > goal; lift *= liftCut {
 		l.lift = max(1, min(lift, liftMax))
 		if budget = l.sweep(view, l.lift*least, budget); budget < 0 {
@@ -90,7 +90,7 @@ func (l *Layered) push(view graphstore.View, k int, v Vertex, next float64) int 
 		2*c.d*(math.Abs(y)+2*math.Abs(step)) + 8*math.Abs(r) + 4*math.Abs(l.residual)
 	l.work.Pushes++
 	l.work.Traversals += uint64(len(neighbors))
-	return len(neighbors) + pushCost
+	return len(neighbors) + PushCost
 }
 
 // spread adds x, times the weights if there are any, to the residuals of the

@@ -21,8 +21,9 @@ const (
 
 // Costs in units of one neighbour visited by a push, measured.
 const (
-	pushCost   = 8 // a push, besides its neighbours
-	passGain   = 4 // a pass of iteration visits so many neighbours in that time
+	PushCost = 8 // a push, besides its neighbours
+	PassGain = 4 // a pass of iteration visits so many neighbours in that time
+
 	vertexCost = 6 // a pass of iteration spends as much on a vertex as on so many neighbours
 )
 
@@ -88,11 +89,12 @@ func (f *Field) queueAbove(limit float64) {
 // what a recompute would cost at the pace of the last iteration on this graph.
 func (f *Field) sweepBudget(view graphstore.View) int {
 	passes := f.pace * math.Log10(4/f.config.Tolerance)
-	return max(sweepMin, int(sweepShare*passes*passCost(view)))
+	return max(sweepMin, int(sweepShare*passes*PassCost(view)))
 }
 
-func passCost(view graphstore.View) float64 {
-	return float64(2*view.Edges()+vertexCost*view.Vertices()) / passGain
+// PassCost returns what a pass over the graph costs, in neighbours visited by a push.
+func PassCost(view graphstore.View) float64 {
+	return float64(2*view.Edges()+vertexCost*view.Vertices()) / PassGain
 }
 
 // sweep pushes first in, first out until no queued vertex is above the limit, and
@@ -150,7 +152,7 @@ func (f *Field) push(view graphstore.View, v Vertex, limit float64) int {
 		2*c.d*(math.Abs(z)+2*math.Abs(step)) + 8*math.Abs(r) + 4*math.Abs(f.residual)
 	f.work.Pushes++
 	f.work.Traversals += uint64(len(neighbors))
-	return len(neighbors) + pushCost
+	return len(neighbors) + PushCost
 }
 
 // spread adds x to the residual of every neighbour and queues those it takes
