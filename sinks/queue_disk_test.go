@@ -58,14 +58,7 @@ func TestFullDiskUnderTheSpool(t *testing.T) {
 			}
 			done <- nil
 		}()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if s := q.State(); s.Condition != Holding || !strings.Contains(s.Reason, "no space left") {
-			t.Errorf("on a full disk the state is %+v", s)
-		}
-		q.mu.Lock()
-		room = 1 << 30
-		q.mu.Unlock()
+		outlast(t, q, &room, Holding)
 		if err := errors.Join(<-done, q.Flush(t.Context()), q.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -73,6 +66,19 @@ func TestFullDiskUnderTheSpool(t *testing.T) {
 			t.Errorf("the sink has %v", k.kept)
 		}
 	})
+}
+
+// outlast sees what a queue says of a full disk after a minute, and makes room.
+func outlast(t *testing.T, q *Queue, room *int64, want string) {
+	t.Helper()
+	time.Sleep(time.Minute)
+	synctest.Wait()
+	if s := q.State(); s.Condition != want || !strings.Contains(s.Reason, "no space left") {
+		t.Errorf("on a full disk the state is %+v", s)
+	}
+	q.mu.Lock()
+	*room = 1 << 30
+	q.mu.Unlock()
 }
 
 // A file of estimates whose disk is full for a while must hold every record once,
@@ -95,14 +101,7 @@ func TestFullDiskUnderTheFile(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if s := q.State(); s.Condition != Retrying || !strings.Contains(s.Reason, "no space left") {
-			t.Errorf("on a full disk the state is %+v", s)
-		}
-		q.mu.Lock()
-		room = 1 << 30
-		q.mu.Unlock()
+		outlast(t, q, &room, Retrying)
 		time.Sleep(time.Minute)
 		if err := errors.Join(q.Flush(t.Context()), q.Close()); err != nil {
 			t.Fatal(err)

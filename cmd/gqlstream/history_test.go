@@ -56,12 +56,7 @@ func TestBrokenHistoriesStopTheRun(t *testing.T) {
 // returns the message of the second run.
 func breakHistory(t *testing.T, seed uint64, fault historyFault) string {
 	t.Helper()
-	h := &history{t: t, rand: rand.New(rand.NewPCG(seed, 21)), dir: t.TempDir()}
-	h.events = &crashEvents{rand: h.rand}
-	h.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
-	if err := os.WriteFile(h.config, []byte(crashConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	h := newHistory(t, rand.NewPCG(seed, 21), crashConfig)
 	h.publish(h.dir, 1+h.rand.IntN(20))
 	h.run(h.dir)
 	fault.make(h)
@@ -91,6 +86,15 @@ type history struct {
 	dir     string
 	config  string
 	release func() // ends what stands in the way of a start
+}
+
+// newHistory returns an empty state directory and a configuration for it.
+func newHistory(t *testing.T, source rand.Source, config string) *history {
+	t.Helper()
+	h := &history{t: t, rand: rand.New(source), dir: t.TempDir(), config: filepath.Join(t.TempDir(), "gqlstream.yaml")}
+	h.events = &crashEvents{rand: h.rand}
+	writeConfig(t, h.config, config)
+	return h
 }
 
 func (h *history) publish(state string, messages int) {

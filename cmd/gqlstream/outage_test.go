@@ -83,11 +83,7 @@ func TestRunOutlivesItsBroker(t *testing.T) {
 	settings.State, settings.NATS.URL, settings.Output.File = r.dir, b.ClientURL(), r.output
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	said := &logged{}
-	p, err := openPipeline(ctx, settings, pipelineOptions{log: slog.New(slog.NewTextHandler(said, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, said := openLogged(ctx, t, settings)
 	running, end := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(running) }()
@@ -111,13 +107,7 @@ func TestRunOutlivesItsBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, "run", "--config", r.config, "--state", r.dir, "--nats", b.ClientURL(), "--output", r.output, "--exit-when-drained")
-	outside, err := openBroker(settings, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer outside.close()
-	r.compareLog(outside.js, ingest.DefaultStreamNames().Log)
-	r.compareWithTwin(outside.js)
+	compareOutside(t, r, settings)
 	t.Logf("%d outages: %v", outages, r.report)
 }
 
@@ -129,9 +119,7 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 	b.start()
 	defer func() { b.stop() }()
 	r := outageRun(t, 8)
-	if err := os.WriteFile(r.config, []byte(oneCheckpointARun), 0o600); err != nil { // and none while it runs
-		t.Fatal(err)
-	}
+	writeConfig(t, r.config, oneCheckpointARun) // and none while it runs
 	settings, err := loadConfig(r.config)
 	if err != nil {
 		t.Fatal(err)
@@ -140,11 +128,7 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 	r.output = ""
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	said := &logged{}
-	p, err := openPipeline(ctx, settings, pipelineOptions{log: slog.New(slog.NewTextHandler(said, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, said := openLogged(ctx, t, settings)
 	ended := make(chan error, 1)
 	go func() { ended <- p.follow(ctx) }()
 	r.address = b.Addr().String()
@@ -180,6 +164,24 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, "run", "--config", r.config, "--state", r.dir, "--nats", b.ClientURL(), "--exit-when-drained")
+	compareOutside(t, r, settings)
+	t.Logf("%v", r.report)
+}
+
+// openLogged opens a pipeline and returns what it says.
+func openLogged(ctx context.Context, t *testing.T, settings fileConfig) (*pipeline, *logged) {
+	t.Helper()
+	said := &logged{}
+	p, err := openPipeline(ctx, settings, pipelineOptions{log: slog.New(slog.NewTextHandler(said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, said
+}
+
+// compareOutside holds what an outside broker has against an undisturbed run.
+func compareOutside(t *testing.T, r *crashRun, settings fileConfig) {
+	t.Helper()
 	outside, err := openBroker(settings, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +189,6 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 	defer outside.close()
 	r.compareLog(outside.js, ingest.DefaultStreamNames().Log)
 	r.compareWithTwin(outside.js)
-	t.Logf("%v", r.report)
 }
 
 func outageRun(t *testing.T, seed uint64) *crashRun {
@@ -195,9 +196,7 @@ func outageRun(t *testing.T, seed uint64) *crashRun {
 	r := &crashRun{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 31)), dir: t.TempDir()}
 	r.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
 	r.output = filepath.Join(t.TempDir(), "estimates.ndjson")
-	if err := os.WriteFile(r.config, []byte(crashConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeConfig(t, r.config, crashConfig)
 	return r
 }
 

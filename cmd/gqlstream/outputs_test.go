@@ -23,12 +23,8 @@ var oneCheckpointARun = strings.Replace(crashConfig, "checkpoint: {every: 200ms}
 // same bytes, and no other twice.
 func TestLostOutputsArePublishedAgain(t *testing.T) {
 	for seed := range uint64(3) {
-		h := &history{t: t, rand: rand.New(rand.NewPCG(seed, 22)), dir: t.TempDir()}
-		h.events = &crashEvents{rand: h.rand, nobodyErased: true} // an erasure drops the checkpoint to go back to
-		h.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
-		if err := os.WriteFile(h.config, []byte(oneCheckpointARun), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		h := newHistory(t, rand.NewPCG(seed, 22), oneCheckpointARun)
+		h.events.nobodyErased = true // an erasure drops the checkpoint to go back to
 		streams := filepath.Join(h.dir, "nats", "jetstream", "$G", "streams")
 		old := filepath.Join(t.TempDir(), "streams")
 		lost := []string{"GQL_ESTIMATES", "GQL_QUARANTINE"}[:1+seed%2]
@@ -60,12 +56,7 @@ func TestLostOutputsArePublishedAgain(t *testing.T) {
 // A stream of estimates that somebody has removed must not keep a run from going
 // on, since its log may be purged by then.
 func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
-	h := &history{t: t, rand: rand.New(rand.NewPCG(1, 23)), dir: t.TempDir()}
-	h.events = &crashEvents{rand: h.rand}
-	h.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
-	if err := os.WriteFile(h.config, []byte(crashConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	h := newHistory(t, rand.NewPCG(1, 23), crashConfig)
 	h.publish(h.dir, 30)
 	h.run(h.dir)
 	if err := os.RemoveAll(filepath.Join(h.dir, "nats", "jetstream", "$G", "streams", "GQL_ESTIMATES")); err != nil {
@@ -81,12 +72,8 @@ func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
 // after the next start.
 func TestLostLatestAreMended(t *testing.T) {
 	for seed := range uint64(2) {
-		h := &history{t: t, rand: rand.New(rand.NewPCG(seed, 24)), dir: t.TempDir()}
-		h.events = &crashEvents{rand: h.rand, nobodyErased: true}
-		h.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
-		if err := os.WriteFile(h.config, []byte(oneCheckpointARun), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		h := newHistory(t, rand.NewPCG(seed, 24), oneCheckpointARun)
+		h.events.nobodyErased = true
 		for range 3 { // at first too few are German to be published
 			h.publish(h.dir, 10)
 			h.run(h.dir)

@@ -26,9 +26,7 @@ import (
 func savedState(t *testing.T, seed uint64) (state, config string, records []string) {
 	t.Helper()
 	state, config = t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	if err := os.WriteFile(config, []byte(crashConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeConfig(t, config, crashConfig)
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
 	for run := range 2 {
 		events.nobodyErased = run == 1 // so that three checkpoints are there
