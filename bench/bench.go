@@ -176,15 +176,6 @@ func (w *World) pick(full, quick int) int {
 	return full
 }
 
-// mean returns the mean: of what comes in portions, a median says little.
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, x := range values {
-		sum += x
-	}
-	return sum / float64(len(values))
-}
-
 // median returns the middle of the values, which it sorts.
 func median(values []float64) float64 {
 	slices.Sort(values)

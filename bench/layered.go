@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"gonum.org/v1/gonum/stat"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
 )
@@ -68,7 +70,7 @@ func measureLayers(ctx context.Context, w *World, g *Graph, name string) (Row, e
 		}
 		anew = append(anew, micros(watch.take(), 1))
 	}
-	a, b := mean(kept), mean(anew)
+	a, b := stat.Mean(kept, nil), stat.Mean(anew, nil)
 	return Row{
 		Value: b / a, Unit: "x", Reference: "the ten steps from nothing",
 		Note: fmt.Sprintf("%s, batch %d: %.0f us kept current to %.2g (certificate), %.0f us walked anew (cpu), %d fallbacks",

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
 )
@@ -93,7 +95,7 @@ func measureUpdate(ctx context.Context, w *World) ([]Row, error) {
 	rows := make([]Row, 0, len(fields)+1)
 	for i, name := range names {
 		rows = append(rows, Row{
-			Name: name, Value: mean(spent[i]), Unit: "us cpu/event",
+			Name: name, Value: stat.Mean(spent[i], nil), Unit: "us cpu/event",
 			Reference: "DynamicPPE (KDD 2021): 74 us, insertions only",
 			Note: fmt.Sprintf("%d vertices, %d edges, %d sources, batch %d (%d net changes), 20 %% deletions, tolerance %g",
 				g.n, g.store.View().Edges(), int(fields[i].SourceSum()), updateBatch, net/(rounds*batches), tolerance),
@@ -146,7 +148,7 @@ func measureRecompute(ctx context.Context, w *World) ([]Row, error) {
 		watch.time(func() { passes = iteration.solve(view, source, certificate) })
 		theirs = append(theirs, micros(watch.take(), 1))
 	}
-	a, b, c := mean(kept), mean(ours), mean(theirs)
+	a, b, c := stat.Mean(kept, nil), stat.Mean(ours, nil), stat.Mean(theirs, nil)
 	return []Row{
 		Row{
 			Name: "recompute", Value: b / a, Unit: "x", Reference: "our own conjugate gradients from nothing, to the same certificate",
@@ -209,7 +211,7 @@ func measureRule(ctx context.Context, w *World) ([]Row, error) {
 			a, b, c = append(a, t), append(b, u), append(c, v)
 		}
 	}
-	ma, mb, mc := mean(a), mean(b), mean(c)
+	ma, mb, mc := stat.Mean(a, nil), stat.Mean(b, nil), stat.Mean(c, nil)
 	note := fmt.Sprintf("one source, batch %d; L1 bounds left: ours %.2g, the rule's %.2g and %.2g",
 		updateBatch, f.Certificate(), r.single.bound(), r.batched.bound())
 	const paper = "Zhang, Lofgren, Goel (KDD 2016), straightforward, its bar such that it leaves our bound"
