@@ -3,7 +3,8 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /gqlstream ./cmd/gqlstream
+ARG VERSION=devel
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.stampedVersion=$VERSION" -o /gqlstream ./cmd/gqlstream
 RUN mkdir /state
 
 FROM scratch

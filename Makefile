@@ -8,40 +8,72 @@ FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
 CASES     := coraml citeseer musae_twitch icwsm_political
 
-# Tests that need the real graphs (GQLSTREAM_DATA, or ../shared/data) and tests
-# that need Chromium run where these are; a line says so where they are not. Name
-# the TAGS to insist: make test TAGS="data browser" fails without them.
+# Tests that need the real graphs (GQLSTREAM_DATA, or ../shared/data), Chromium, or
+# Python with the packages of its examples run where these are; a line says so where
+# they are not. Name the TAGS to insist: make test TAGS="data browser python" fails without them.
 DATA      := $(or $(GQLSTREAM_DATA),$(wildcard ../shared/data))
 CHROMIUM  := $(or $(CHROMIUM),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
-TAGS      ?= $(if $(DATA),data) $(if $(CHROMIUM),browser)
+PYTHON    ?= python3
+export PYTHON
+PYTHONS   := $(shell $(PYTHON) -c 'import importlib.util as u; all(map(u.find_spec, "nats pyarrow pandas nbclient ipykernel".split())) and print("yes")' 2>/dev/null)
+TAGS      ?= $(if $(DATA),data) $(if $(CHROMIUM),browser) $(if $(PYTHONS),python)
 
-.PHONY: build test race announce check tools demo bench fuzz faults load soak cases clean
+.PHONY: build install dist test race announce check tools demo bench fuzz faults load soak cases clean
+
+# The version is the tag of the checkout, or its commit.
+VERSION   ?= $(or $(shell git describe --tags --always --dirty 2>/dev/null),devel)
+STAMP     := -X main.stampedVersion=$(VERSION)
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+PREFIX    ?= /usr/local
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/gqlstream ./cmd/gqlstream
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(STAMP)" -o bin/gqlstream ./cmd/gqlstream
+
+install: build
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 bin/gqlstream "$(DESTDIR)$(PREFIX)/bin/gqlstream"
+
+# One archive a platform, with the licences of what is linked in, and their checksums.
+# The same checkout and release of Go give the same bytes.
+dist:
+	GO="$(GO)" VERSION="$(VERSION)" .ci/dist $(PLATFORMS)
+
+# RERUN=1 runs up to three failed tests once more by themselves and says which: for
+# machines that stall. A data race fails at once.
+GOTESTSUM := 1.13.0
+run_tests = $(if $(RERUN),$(TOOLS)/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-max-failures=3 \
+	--rerun-fails-abort-on-data-race --packages="$(1)" -- $(2),$(GO) test $(2) $(1))
 
 test: announce
-	$(GO) test -tags "$(TAGS)" -timeout 10m ./...
+	$(call run_tests,./...,-tags "$(TAGS)" -timeout 10m)
 
-race: announce
-	$(GO) test -tags "$(TAGS)" -race -timeout 45m ./...
+# The race detector makes everything ten times slower. It runs the packages that start
+# goroutines, without the tests on real graphs, in a browser and of Python, which would
+# wait for numbers and other programs.
+RACED     := ./cmd/... ./examples/bluesky ./group ./incremental ./ingest ./ingest/broker ./pipeline ./sinks/...
+
+race:
+	$(call run_tests,$(RACED),-race -timeout 45m)
 
 announce:
 	@$(if $(filter data,$(TAGS)),,echo "without the tests on real graphs: set GQLSTREAM_DATA to their folder")
 	@$(if $(filter browser,$(TAGS)),,echo "without the tests in a browser: install Chromium")
+	@$(if $(filter python,$(TAGS)),,echo "without the tests of the Python examples: pip install nats-py pyarrow pandas nbclient ipykernel; PYTHON names the interpreter")
 
 # Formatting, vet and staticcheck; fails on the first thing found.
 check: tools
 	@files="$$($(TOOLS)/gofumpt -l .)"; \
 	if [ -n "$$files" ]; then echo "not gofumpt-formatted:"; echo "$$files"; exit 1; fi
-	$(GO) vet -tags "data browser" ./...
-	$(TOOLS)/staticcheck -tags "data browser" ./...
+	$(GO) vet -tags "data browser python" ./...
+	$(TOOLS)/staticcheck -tags "data browser python" ./...
 
 tools:
 	@$(TOOLS)/gofumpt --version 2>/dev/null | grep -q '$(GOFUMPT)' || \
 		$(GO) install mvdan.cc/gofumpt@v$(GOFUMPT)
 	@$(TOOLS)/staticcheck -version 2>/dev/null | grep -q '$(STATIC)' || \
 		$(GO) install honnef.co/go/tools/cmd/staticcheck@v$(STATIC)
+	@$(TOOLS)/gotestsum --version 2>/dev/null | grep -q '$(GOTESTSUM)' || \
+		$(GO) install gotest.tools/gotestsum@v$(GOTESTSUM)
 
 demo: build
 	bin/gqlstream demo $(DEMO)
@@ -58,18 +90,22 @@ fuzz:
 		done; \
 	done
 
-# The long campaigns behind docs/reliability.md. KILLS of the real process; broken
+# The long campaigns behind docs/reliability.md. KILLS of the real process; FAULTS of a
+# cluster of three servers and a run on it; broken
 # HISTORIES of each kind; FULLDISKS under a live run; SOURCEFAULTS are runs of a broker
-# that does what it may; events of the soak.
+# that does what it may; events of the soak
+# of the core, and seconds of that of a run.
 KILLS     ?= 300
+FAULTS    ?= 300
 HISTORIES ?= 100
 FULLDISKS ?= 100
 SOURCEFAULTS ?= 100000
 SOAK      ?= 10000000
+SOAKSECONDS ?= 7200
 
 faults:
-	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 3h -v \
-		-run 'TestKilledRuns|TestBrokenHistories|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
+	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_FAULTS=$(FAULTS) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
+		-run 'TestKilledRuns|TestClusterFaults|TestBrokenHistories|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
 	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) $(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
 		-run 'TestEveryFault|TestRandomDamage' ./checkpoint
@@ -79,7 +115,9 @@ load:
 	GQLSTREAM_CAMPAIGN=5m $(GO) test -count 1 -timeout 30m -v -run TestServerOutlivesRubbish ./sinks/web
 
 soak:
+	GQLSTREAM_SOAK_SECONDS=$(SOAKSECONDS) $(GO) test -count 1 -timeout 4h -v -run TestSoakOfARun ./cmd/gqlstream
 	GQLSTREAM_SOAK=$(SOAK) $(GO) test -count 1 -timeout 4h -v -run TestSoakDoesNotGrow ./incremental
+	GQLSTREAM_POSTERIORS=1000 $(GO) test -count 1 -timeout 1h -v -run TestPosteriorsAndEstimates ./incremental
 
 # The reference cases, where they lie beside the project.
 cases: build
@@ -89,4 +127,4 @@ cases: build
 	done
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

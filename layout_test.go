@@ -20,14 +20,19 @@ const module = "gqlstream/"
 // mayImport is which packages of ours a package may import: upstream only, from
 // events to estimates. A new package adds its line here.
 var mayImport = map[string][]string{
-	"ingest/event": {},
-	"ingest":       {"ingest/event"},
-	"graphstore":   {"ingest/event", "graphstore/rule"},
-	"quant":        {},
-	"alerts":       {"quant"},
-	"sinks":        {"quant", "alerts"},
-	"sinks/notify": {"alerts", "sinks"},
-	"sinks/web":    {"quant", "sinks", "alerts"},
+	"ingest/event":  {},
+	"ingest/wire":   {"ingest/event"},
+	"ingest/broker": {"ingest/event"},
+	"simulate":      {"ingest/event"},
+	"ingest":        {"ingest/event", "ingest/wire", "ingest/broker"},
+	"ingest/files":  {"ingest/event", "ingest/wire", "ingest"},
+	"graphstore":    {"ingest/event", "ingest/wire", "graphstore/rule"}, // refused events are kept as JSON
+	"quant":         {},
+	"alerts":        {"quant"},
+	"tables":        {},
+	"sinks":         {"quant", "alerts", "tables"},
+	"sinks/notify":  {"alerts", "sinks"},
+	"sinks/web":     {"quant", "sinks", "alerts"},
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore"},
@@ -36,27 +41,45 @@ var mayImport = map[string][]string{
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "quant",
 	},
 	"incremental/prequential": {"ingest/event"},
+	"incremental/audit":       {"ingest/event", "graphstore", "incremental/tally", "quant"},
+	"incremental/posterior":   {"ingest/event", "graphstore", "incremental/neighborhood"},
 	"incremental/classifier":  {"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood"},
 	"incremental": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "incremental/classifier", "incremental/prequential", "quant",
+		"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "quant",
 	},
+	"group":      {},
 	"checkpoint": {}, // knows files, not what is in them
-	"evaluate":   {"ingest/event", "graphstore", "incremental/diffusion", "incremental", "quant"},
+	"evaluate":   {"ask", "ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "incremental", "quant"},
 	"explain":    {"ingest/event", "graphstore", "incremental", "quant"},
+	"config": {
+		"ingest/event", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental", "quant",
+		"sinks", "alerts", "sinks/notify",
+	},
+	"pipeline": {
+		"config", "group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/prequential", "incremental",
+		"quant", "sinks", "sinks/web", "checkpoint", "explain", "alerts", "sinks/notify",
+	},
 	"cmd/gqlstream": {
-		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "sinks", "sinks/web", "checkpoint", "evaluate", "explain", "bench",
+		"config", "pipeline", "group",
+		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "simulate", "graphstore", "incremental/diffusion", "incremental/neighborhood",
+		"ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "tables", "sinks", "sinks/web", "checkpoint", "evaluate", "explain", "bench",
 		"alerts", "sinks/notify",
+		"communities",
 	},
 	"bench": {
-		"ingest/event", "ingest", "graphstore", "incremental/diffusion", "incremental", "quant", "checkpoint",
+		"simulate", "sinks", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/diffusion", "incremental", "quant", "checkpoint",
 	},
 
 	"ingest/event/eventtest": {"ingest/event"}, // makes events for tests, which alone import it
 	"campaign":               {},               // how large a test shall be
 	"sinks/web/browser":      {},               // tests only
-	"examples/producer":      {},               // to be copied: only its tests use ours
+	"communities":            {"graphstore"},
+	"ask":                    {"ingest/event", "graphstore", "quant"},
+	"examples/python":        {}, // tests only
+	"examples/cluster":       {}, // tests only
+	"examples/bluesky":       {}, // to be copied: only its tests use ours
+	"examples/producer":      {}, // to be copied: only its tests use ours
 }
 
 // testSupport are the packages that only tests may import.
@@ -66,14 +89,15 @@ var testSupport = []string{"ingest/event/eventtest", "campaign"}
 // major version touches no others. Tests may read what these write.
 var arrowFiles = []string{
 	"graphstore/columns.go", "graphstore/snapshot.go",
-	"ingest/event/arrow_*.go", "ingest/file_arrow.go", "ingest/file_parquet.go",
-	"sinks/*_file*.go", "examples/producer/*.go",
+	"ingest/wire/arrow_*.go", "ingest/files/arrow.go", "ingest/files/parquet.go",
+	"sinks/part_file.go", "sinks/part_file_test.go", "tables/*.go", "examples/producer/*.go",
 }
 
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
-	"incremental/tally", "incremental/classifier", "incremental/prequential", "quant", "explain", "alerts",
+	"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "quant", "explain", "alerts",
+	"communities", "ask",
 }
 
 // outside are the imports that the core does without. Snapshots are written by
@@ -86,6 +110,7 @@ var outside = []string{
 type source struct {
 	name, dir string // slash-separated, from the root
 	file      *ast.File
+	set       *token.FileSet
 	test      bool
 }
 
@@ -101,9 +126,10 @@ func sources(t *testing.T) (all []source) {
 		case entry.IsDir() || !strings.HasSuffix(base, ".go"):
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
 		name = filepath.ToSlash(name)
-		all = append(all, source{name, path.Dir(name), file, strings.HasSuffix(name, "_test.go")})
+		all = append(all, source{name, path.Dir(name), file, set, strings.HasSuffix(name, "_test.go")})
 		return err
 	})
 	if err != nil {
@@ -169,6 +195,16 @@ func TestArrowStaysInItsFiles(t *testing.T) {
 		})
 		if inArrow && !allowed && !s.test {
 			t.Errorf("%s imports Arrow; only %v may", s.name, arrowFiles)
+		}
+	}
+}
+
+// Only the example that reads a websocket may know its library, so that the binary does
+// without it.
+func TestWebsocketStaysInItsExample(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.dir != "examples/bluesky" && slices.Contains(s.imports(), "github.com/coder/websocket") {
+			t.Errorf("%s imports a websocket library; only examples/bluesky may", s.name)
 		}
 	}
 }

@@ -44,7 +44,7 @@ type Transition struct {
 // Alert is one that is pending or firing.
 type Alert struct {
 	Transition        // the one into firing; of a pending one, what is known now
-	Now        string // the condition as it stands
+	Now        string `json:"now"` // the condition as it stands
 }
 
 // alert is one rule on one class of one community.
@@ -98,7 +98,7 @@ func (a *alert) step(fresh bool, now int64) State {
 func (a *alert) enter(v verdict, now int64) State {
 	missing := v == verdictMissing
 	if missing {
-		v = map[NoData]verdict{NoDataKeep: verdictUnknown, NoDataAlert: verdictYes, NoDataOK: verdictNo}[a.rule.NoData]
+		v = map[NoData]verdict{noDataKeep: verdictUnknown, noDataAlert: verdictYes, noDataOK: verdictNo}[a.rule.NoData]
 	}
 	switch {
 	case v == verdictYes && a.State == Inactive:

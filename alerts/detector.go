@@ -33,6 +33,7 @@ const (
 // detector is what one alert keeps of the estimates. All of it is saved.
 type detector struct {
 	Standing standing `json:"standing"`
+	Flag     string   `json:"flag,omitempty"`    // of Rule.Suppress that the newest estimate has
 	Version  string   `json:"version,omitempty"` // of the model
 	Point    float64  `json:"point"`             // of the newest estimate, like the next four
 	Low      float64  `json:"low"`
@@ -73,7 +74,7 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 		*d = detector{Version: e.ModelVersion, Window: d.Window} // what came before is of another model
 	}
 	d.At = now
-	d.Standing = standingOf(r, e, class)
+	d.Standing, d.Flag = standingOf(r, e, class)
 	if d.Standing == standingNone {
 		d.Linked = false
 		if e.Suppressed { // no alert may tell what the estimates do not
@@ -85,6 +86,11 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	d.Point, d.Low, d.High, d.SE = e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]
 	if d.Standing == standingSuppressed {
 		d.Linked = false
+		if slices.Contains(r.Suppress, quant.FlagNewPosterior) && slices.Contains(e.Flags, quant.FlagNewPosterior) {
+			for i := range d.Past { // what new coefficients moved is no change of the community
+				d.Past[i].Point += d.Point - before
+			}
+		}
 		return
 	}
 	switch r.When.Quantity {
@@ -99,27 +105,27 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	}
 }
 
-// standingOf reports how much an estimate can be believed.
-func standingOf(r *Rule, e *quant.Estimate, class int) standing {
+// standingOf reports how much an estimate can be believed, and the first flag that suppresses it.
+func standingOf(r *Rule, e *quant.Estimate, class int) (out standing, suppressedBy string) {
 	if e.Suppressed || len(e.Prevalence) <= class || len(e.Low) <= class || len(e.High) <= class || len(e.SE) <= class {
-		return standingNone
+		return standingNone, ""
 	}
 	for _, x := range []float64{e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]} {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return standingNone
+			return standingNone, ""
 		}
 	}
-	out := standingGood
+	out = standingGood
 	for _, flag := range e.Flags {
 		name := quant.FlagName(flag)
 		if slices.Contains(standInFlags, name) {
-			return standingNone
+			return standingNone, ""
 		}
-		if slices.Contains(r.Suppress, name) {
-			out = standingSuppressed
+		if out == standingGood && slices.Contains(r.Suppress, name) {
+			out, suppressedBy = standingSuppressed, name
 		}
 	}
-	return out
+	return out, suppressedBy
 }
 
 // remember keeps the last point of each cell, and no more than reach back.

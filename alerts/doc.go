@@ -26,7 +26,7 @@
 //
 // Units: shares are between 0 and 1, times are nanoseconds of log time. Cost of an
 // emission: O(rules) for each estimate, and one pass over all alerts when one of
-// them is due by time alone. There are at most AlertsMax; what is beyond is counted.
+// them is due by time alone. There are at most alertsMax; what is beyond is counted.
 //
 // It reads no clock, does no I/O and delivers nothing. One goroutine owns an Engine.
 package alerts

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ type Engine struct {
 	there   map[string][]*alert // by community, of list, where not matched yet
 	due     int64               // the earliest of all
 	fresh   bool                // rules were set, and not evaluated yet
-	dropped uint64              // alerts beyond AlertsMax
+	dropped uint64              // alerts beyond alertsMax
 }
 
 // Moment is an emission of the log.
@@ -158,7 +157,7 @@ func (e *Engine) known(community string) []*alert {
 			switch {
 			case i >= 0:
 				list = append(list, there[i])
-			case len(e.list) >= AlertsMax:
+			case len(e.list) >= alertsMax:
 				e.dropped++
 			default:
 				a := &alert{Community: community, Class: class, Rule: r.Name, State: Inactive, rule: r, at: at}
@@ -245,17 +244,35 @@ func (e *Engine) Active() []Alert {
 
 // Counts are how many alerts of one rule are in each state.
 type Counts struct {
-	Rule                      string
-	Inactive, Pending, Firing int
-	Suppressed, NoData        int // of all, those whose newest estimate decides nothing
+	Rule       string    `json:"rule"`
+	Inactive   int       `json:"inactive"`
+	Pending    int       `json:"pending"`
+	Firing     int       `json:"firing"`
+	Suppressed int       `json:"suppressed"` // of all, those whose newest estimate decides nothing
+	NoData     int       `json:"no_data"`
+	Silent     []Silence `json:"silent"` // why these two decide nothing, most alerts first
 }
+
+// Silence is one reason why alerts of a rule decide nothing.
+type Silence struct {
+	Why         string   `json:"why"` // a flag of Rule.Suppress, or WhyNoData
+	Alerts      int      `json:"alerts"`
+	Communities int      `json:"communities"`
+	Examples    []string `json:"examples"` // the first communities
+}
+
+// WhyNoData is the reason of a silence in which the newest estimate holds no data.
+const WhyNoData = "no-data"
+
+const silenceExamplesMax = 5
 
 // Counts returns those of every rule, in the order of the rules.
 func (e *Engine) Counts() []Counts {
 	out := make([]Counts, len(e.config.Rules))
 	for i, r := range e.config.Rules {
-		out[i].Rule = r.Name
+		out[i].Rule, out[i].Silent = r.Name, []Silence{}
 	}
+	last := map[[2]string]string{} // the community counted last, by rule and reason
 	for _, a := range e.list {
 		if a.rule == nil {
 			continue
@@ -269,23 +286,39 @@ func (e *Engine) Counts() []Counts {
 		default:
 			c.Inactive++
 		}
-		switch a.Detector.Standing {
+		switch why := a.Detector.Flag; a.Detector.Standing {
 		case standingSuppressed:
 			c.Suppressed++
+			c.silence(why, a.Community, last)
 		case standingNone, "":
 			c.NoData++
+			c.silence(WhyNoData, a.Community, last)
 		}
+	}
+	for i := range out {
+		slices.SortStableFunc(out[i].Silent, func(a, b Silence) int { return cmp.Compare(b.Alerts, a.Alerts) })
 	}
 	return out
 }
 
+// silence counts an alert that decides nothing. Alerts of one rule come with those of one
+// community together, so a community that differs from the last one is another.
+func (c *Counts) silence(why, community string, last map[[2]string]string) {
+	at := slices.IndexFunc(c.Silent, func(s Silence) bool { return s.Why == why })
+	if at < 0 {
+		at = len(c.Silent)
+		c.Silent = append(c.Silent, Silence{Why: why})
+	}
+	s, key := &c.Silent[at], [2]string{c.Rule, why}
+	s.Alerts++
+	if before, counted := last[key]; counted && before == community {
+		return
+	}
+	last[key] = community
+	if s.Communities++; len(s.Examples) < silenceExamplesMax {
+		s.Examples = append(s.Examples, community)
+	}
+}
+
 // Dropped returns how many alerts there were no room for.
 func (e *Engine) Dropped() uint64 { return e.dropped }
-
-// Rules returns the rules in force, defaults filled in. They stay the engine's.
-func (e *Engine) Rules() []Rule { return e.config.Rules }
-
-// String describes an engine in a few words.
-func (e *Engine) String() string {
-	return fmt.Sprintf("%d rules, %d alerts", len(e.config.Rules), len(e.list))
-}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gqlstream/quant"
 )
 
@@ -43,7 +45,7 @@ func TestConditionMustHoldForItsTime(t *testing.T) {
 }
 
 func TestSuppressedEstimatesDecideNothing(t *testing.T) {
-	for _, flag := range []string{"thin:1", "mixed-model", "model-switching"} {
+	for _, flag := range []string{"thin:1", "mixed-model", "model-switching", "new-posterior"} {
 		s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.For = 4 * time.Second }))
 		s.want(0, one(record("x", 0.9, 0.01, 0, flag)))
 		s.want(5, nil)
@@ -63,7 +65,7 @@ func TestNoDataFollowsItsPolicy(t *testing.T) {
 	below := quant.Estimate{Community: "x", Suppressed: true, Flags: []string{quant.FlagBelowFloor}}
 	empty := record("x", 0.1, 0.01, 0, quant.FlagNoMembers)
 	for policy, want := range map[NoData][2]string{
-		NoDataKeep: {"", ends}, NoDataAlert: {"", ends}, NoDataOK: {ends, ""},
+		noDataKeep: {"", ends}, noDataAlert: {"", ends}, noDataOK: {ends, ""},
 	} {
 		for _, missing := range []quant.Estimate{below, empty} {
 			s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = policy }))
@@ -72,7 +74,7 @@ func TestNoDataFollowsItsPolicy(t *testing.T) {
 			_ = s
 		}
 	}
-	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = NoDataAlert }))
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = noDataAlert }))
 	s.want(0, one(below), fires)
 	if s.all[0].Reason != "no data" {
 		t.Errorf("reason %q", s.all[0].Reason)
@@ -81,7 +83,7 @@ func TestNoDataFollowsItsPolicy(t *testing.T) {
 }
 
 func TestSilenceIsNoData(t *testing.T) {
-	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData, r.NoDataAfter = NoDataAlert, 10*time.Second }))
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData, r.NoDataAfter = noDataAlert, 10*time.Second }))
 	s.want(0, one(record("x", 0.1, 0.01, 0)))
 	s.want(9, nil)
 	s.want(10, nil, fires)
@@ -93,7 +95,7 @@ func TestSilenceIsNoData(t *testing.T) {
 
 // What is said of a community below the privacy floor must hold no figures.
 func TestNothingIsToldOfASuppressedCommunity(t *testing.T) {
-	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = NoDataAlert }))
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.NoData = noDataAlert }))
 	s.want(0, one(record("x", 0.123, 0.01, 0)))
 	s.want(1, one(quant.Estimate{Community: "x", Suppressed: true}), fires)
 	active := s.engine.Active()
@@ -109,7 +111,7 @@ func TestNothingIsToldOfASuppressedCommunity(t *testing.T) {
 
 // A community that a rule names is watched before it has an estimate.
 func TestNamedCommunityWithoutEstimateHasNoData(t *testing.T) {
-	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Communities, r.NoData = []string{"x", "y-*"}, NoDataAlert }))
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Communities, r.NoData = []string{"x", "y-*"}, noDataAlert }))
 	s.want(0, nil, fires)
 }
 
@@ -225,6 +227,28 @@ func TestNewModelVersionBeginsDetectorsAgain(t *testing.T) {
 	}
 }
 
+// Nor are new coefficients of the posterior, however far they move an estimate; what moves
+// afterwards is news.
+func TestNewCoefficientsAreNoChange(t *testing.T) {
+	change := rule(t, "change > 0.1", func(r *Rule) { r.Name, r.Over = "change", 10*time.Second })
+	down := rule(t, "change < -0.1", func(r *Rule) { r.Name, r.Over = "down", 10*time.Second })
+	sum := rule(t, "cusum", func(r *Rule) { r.Name, r.Every = "sum", time.Second })
+	s := begin(t, change, down, sum)
+	p := 0.2
+	for i := range int64(60) {
+		var flags []string
+		if i%20 == 19 {
+			p += 0.2
+			flags = []string{"low-coverage", quant.FlagNewPosterior}
+		}
+		s.want(i, one(record("x", p, 0.01, 0.001, flags...)))
+	}
+	news := append(s.at(60, record("x", p, 0.01, 0.001)), s.at(61, record("x", p+0.15, 0.01, 0.001))...)
+	if len(news) != 2 || !strings.HasPrefix(news[0], "change x left firing") || !strings.HasPrefix(news[1], "sum x left firing") {
+		t.Errorf("of a real change after new coefficients: %q", news)
+	}
+}
+
 func TestRulesThatChangeKeepWhatTheyCan(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
 	s.want(0, []quant.Estimate{record("x", 0.9, 0.01, 0), record("y", 0.9, 0.01, 0)}, fires, "r y left firing")
@@ -271,6 +295,29 @@ func TestTransitionsOfOneEmissionAreInOrder(t *testing.T) {
 	}
 	if c := s.engine.Counts(); c[0].Firing != 2 || c[1].Firing != 4 || c[0].Rule != "b" {
 		t.Errorf("counts %+v", c)
+	}
+}
+
+// A rule whose alerts cannot fire must say why, and of which communities.
+func TestSilentAlertsSayWhy(t *testing.T) {
+	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.Classes = nil }))
+	below := quant.Estimate{Community: "hidden", Suppressed: true}
+	estimates := []quant.Estimate{below, record("mixed", 0.9, 0.01, 0, "mixed-model", "thin:0"), record("sound", 0.4, 0.01, 0)}
+	for i := range 7 {
+		estimates = append(estimates, record(fmt.Sprint("thin-", i), 0.9, 0.01, 0, "low-coverage", "thin:0"))
+	}
+	s.want(0, estimates, "r sound right firing")
+	want := []Silence{
+		{Why: quant.FlagThin, Alerts: 14, Communities: 7, Examples: []string{"thin-0", "thin-1", "thin-2", "thin-3", "thin-4"}},
+		{Why: WhyNoData, Alerts: 2, Communities: 1, Examples: []string{"hidden"}},
+		{Why: quant.FlagMixedModel, Alerts: 2, Communities: 1, Examples: []string{"mixed"}},
+	}
+	if diff := cmp.Diff(want, s.engine.Counts()[0].Silent); diff != "" {
+		t.Errorf("silent (-want +got):\n%s", diff)
+	}
+	s.want(1, one(record("thin-0", 0.9, 0.01, 0)), "r thin-0 left firing")
+	if got := s.engine.Counts()[0].Silent[0]; got.Communities != 6 || got.Examples[0] != "thin-1" {
+		t.Errorf("after one of them has labels: %+v", got)
 	}
 }
 
@@ -354,7 +401,7 @@ func TestAlertsWithoutRoomAreCountedOnce(t *testing.T) {
 	r := rule(t, "point > 0.5", func(r *Rule) { r.Communities = nil })
 	s := begin(t, r)
 	var list []quant.Estimate
-	for i := range AlertsMax + over {
+	for i := range alertsMax + over {
 		list = append(list, record(fmt.Sprintf("c%06d", i), 0.1, 0.01, 0))
 	}
 	for second := range int64(2) { // the first time all of them, then those without room

@@ -32,9 +32,9 @@ type NoData string
 
 // What can become of an alert without data.
 const (
-	NoDataKeep  NoData = "keep"  // firing stays firing, nothing begins to fire
-	NoDataAlert NoData = "alert" // as if the condition held
-	NoDataOK    NoData = "ok"    // as if it did not
+	noDataKeep  NoData = "keep"  // firing stays firing, nothing begins to fire
+	noDataAlert NoData = "alert" // as if the condition held
+	noDataOK    NoData = "ok"    // as if it did not
 )
 
 // Defaults of a Rule.
@@ -45,7 +45,7 @@ const (
 )
 
 // suppressDefault are the flags under which values decide nothing.
-var suppressDefault = []string{quant.FlagThin, quant.FlagMixedModel, quant.FlagModelSwitching}
+var suppressDefault = []string{quant.FlagThin, quant.FlagMixedModel, quant.FlagModelSwitching, quant.FlagNewPosterior}
 
 // Condition is a comparison with a number; a CUSUM has neither.
 type Condition struct {
@@ -119,7 +119,7 @@ type Rule struct {
 	Of          int               `json:"of,omitempty"`
 	NoData      NoData            `json:"no_data"`                 // empty: keep
 	NoDataAfter time.Duration     `json:"no_data_after,omitempty"` // 0: an old estimate is as good as a new one
-	Suppress    []string          `json:"suppress"`                // flags; nil: thin, mixed-model, model-switching
+	Suppress    []string          `json:"suppress"`                // flags; nil: thin, mixed-model, model-switching, new-posterior
 	Labels      map[string]string `json:"labels,omitempty"`        // passed on
 }
 
@@ -132,7 +132,7 @@ func (r Rule) WithDefaults() Rule {
 		r.Classes = []string{"*"}
 	}
 	if r.NoData == "" {
-		r.NoData = NoDataKeep
+		r.NoData = noDataKeep
 	}
 	if r.Suppress == nil {
 		r.Suppress = suppressDefault

@@ -15,8 +15,8 @@ func everyRule(t testing.TB) []Rule {
 	back := 0.45
 	return []Rule{
 		rule(t, "low > 0.5", func(r *Rule) { r.Name, r.Recover, r.For = "low", &back, 3*time.Second }),
-		rule(t, "high < 0.4", func(r *Rule) { r.Name, r.NoData, r.NoDataAfter = "high", NoDataAlert, 5*time.Second }),
-		rule(t, "point > 0.6", func(r *Rule) { r.Name, r.AtLeast, r.Of, r.NoData = "point", 2, 4, NoDataOK }),
+		rule(t, "high < 0.4", func(r *Rule) { r.Name, r.NoData, r.NoDataAfter = "high", noDataAlert, 5*time.Second }),
+		rule(t, "point > 0.6", func(r *Rule) { r.Name, r.AtLeast, r.Of, r.NoData = "point", 2, 4, noDataOK }),
 		rule(t, "change < -0.2", func(r *Rule) { r.Name, r.Over, r.Communities = "change", 10*time.Second, []string{"c*"} }),
 		rule(t, "cusum", func(r *Rule) { r.Name, r.Every, r.Classes = "cusum", 2*time.Second, nil }),
 		rule(t, "point > 0.7", func(r *Rule) {

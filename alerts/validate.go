@@ -12,11 +12,11 @@ import (
 
 // Limits of a configuration.
 const (
-	RulesMax    = 1000
+	rulesMax    = 1000
 	nameMax     = 128     // bytes of a rule's name
 	windowMax   = 64      // evaluations that AtLeast counts among
 	changeCells = 60      // cells of the grid on which a change remembers the past
-	AlertsMax   = 100_000 // rule, community and class together
+	alertsMax   = 100_000 // rule, community and class together
 )
 
 // labelName is what Prometheus takes as the name of a label.
@@ -36,8 +36,8 @@ type Config struct {
 // Validate reports every violation at once.
 func (c Config) Validate() error {
 	var errs []error
-	if len(c.Rules) > RulesMax {
-		errs = append(errs, fmt.Errorf("alerts: %d rules, at most %d", len(c.Rules), RulesMax))
+	if len(c.Rules) > rulesMax {
+		errs = append(errs, fmt.Errorf("alerts: %d rules, at most %d", len(c.Rules), rulesMax))
 	}
 	seen := map[string]bool{}
 	for i, r := range c.Rules {
@@ -79,7 +79,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 	if (r.AtLeast != 0 || r.Of != 0) && (r.AtLeast < 1 || r.Of < r.AtLeast || r.Of > windowMax) {
 		bad("at_least %d of %d: want both, 1 <= at_least <= of <= %d", r.AtLeast, r.Of, windowMax)
 	}
-	if !slices.Contains([]NoData{NoDataKeep, NoDataAlert, NoDataOK}, r.NoData) {
+	if !slices.Contains([]NoData{noDataKeep, noDataAlert, noDataOK}, r.NoData) {
 		bad("no_data: %q is none of keep, alert, ok", r.NoData)
 	}
 	for _, flag := range r.Suppress {

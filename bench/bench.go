@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -75,10 +74,7 @@ func (r Row) atSize(w *World) Row {
 	return r
 }
 
-// AtMost is atMost for measures of other packages.
-func AtMost(r Row, most float64) Row { return r.atMost(most) }
-
-// Measure is what makes some rows. The name of each is that of the measure, or
+// Measure makes some rows. The name of each is that of the measure, or
 // begins with it and a slash.
 type Measure struct {
 	Name string
@@ -89,23 +85,19 @@ type Measure struct {
 // Measures returns those of this package in the order in which they should run:
 // the last one spoils the graph for the others.
 func Measures() []Measure {
-	return []Measure{
-		{"scale", "a whole core: the memory it takes, and its cost", measureScale},
+	return append(liveMeasures(), []Measure{
 		{"memory", "bytes of the store", measureMemory},
 		{"update", "one field kept current", measureUpdate},
 		{"recompute", "keeping current against computing anew", measureRecompute},
-		{"layered", "kernels of ten steps, kept current against walked anew", measureLayered},
-		{"rule", "ours against the published update rule", measureRule},
-		{"dual", "all communities at once", measureDual},
 		{"solve", "one estimate from current statistics", measureSolve},
 		{"ingest", "Arrow batches from a durable stream into the core", measureIngest},
 		{"json", "single JSON events from a durable stream into the core", measureJSON},
 		{"restart", "from a checkpoint on disk to a core that goes on", measureRestart},
 		{"certificate", "true error against certificate after a long stream", measureCertificate},
-	}
+	}...)
 }
 
-// World is what measures share: the configuration and the graph.
+// World is shared by the measures: the configuration and the graph.
 type World struct {
 	Config
 	dir   string
@@ -137,36 +129,26 @@ func Run(ctx context.Context, c Config, measures []Measure, report func(Row)) (e
 			return errors.Join(append(errs, err)...)
 		}
 		begun := time.Now()
-		w.Say("[%d/%d] %s: %s", i+1, len(measures), m.Name, m.What)
+		w.say("[%d/%d] %s: %s", i+1, len(measures), m.Name, m.What)
 		rows, err := m.Run(ctx, w)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("bench: %s: %w", m.Name, err))
-			w.Say("        failed: %v", err)
+			w.say("        failed: %v", err)
 			continue
 		}
 		for _, r := range rows {
 			report(r)
 		}
-		w.Say("        %.1f s", time.Since(begun).Seconds())
+		w.say("        %.1f s", time.Since(begun).Seconds())
 	}
 	return errors.Join(errs...)
 }
 
-// Say writes a line of progress.
-func (w *World) Say(format string, args ...any) { fmt.Fprintf(w.Progress, format+"\n", args...) }
+// say writes a line of progress.
+func (w *World) say(format string, args ...any) { fmt.Fprintf(w.Progress, format+"\n", args...) }
 
-// SayMemory is Say for a stage of long work, with the memory that is held after it.
-func (w *World) SayMemory(format string, args ...any) {
-	now, err := resident()
-	if err != nil {
-		w.Say("        "+format, args...)
-		return
-	}
-	w.Say("        %s: %.2f GB resident", fmt.Sprintf(format, args...), now/1e9)
-}
-
-// TempDir returns a new directory that is gone after the run.
-func (w *World) TempDir() (string, error) { return os.MkdirTemp(w.dir, "") }
+// tempDir returns a new directory that is gone after the run.
+func (w *World) tempDir() (string, error) { return os.MkdirTemp(w.dir, "") }
 
 // pick returns one of two sizes.
 func (w *World) pick(full, quick int) int {
@@ -181,11 +163,4 @@ func median(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)
 	return (values[(n-1)/2] + values[n/2]) / 2
-}
-
-// Quantile returns the value below which that share of the values lies, which it
-// sorts; the largest where there are too few to tell.
-func Quantile(values []float64, share float64) float64 {
-	slices.Sort(values)
-	return values[min(len(values)-1, int(math.Ceil(share*float64(len(values)))))]
 }

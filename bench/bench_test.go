@@ -52,6 +52,18 @@ func TestEveryMeasureGivesItsRows(t *testing.T) {
 	}
 }
 
+// smallGraph returns a grown graph, released after the test.
+func smallGraph(t *testing.T, seed uint64, n, edges int) *Graph {
+	t.Helper()
+	w := &World{Config: Config{Vertices: n, Edges: edges, Seed: seed, Progress: t.Output()}}
+	g, err := w.shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.release)
+	return g
+}
+
 // The graph must be a function of the seed.
 func TestGraphIsAFunctionOfTheSeed(t *testing.T) {
 	a, b, c := smallGraph(t, 5, 500, 3000), smallGraph(t, 5, 500, 3000), smallGraph(t, 6, 500, 3000)

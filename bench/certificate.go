@@ -36,7 +36,7 @@ func measureCertificate(ctx context.Context, w *World) ([]Row, error) {
 		}
 		bound := f.Certificate()
 		truth := trueError(f, &iteration, g.store.View(), bound*1e-3)
-		w.Say("        look %d of %d: error %.3g, certificate %.3g", look+1, looks, truth, bound)
+		w.say("        look %d of %d: error %.3g, certificate %.3g", look+1, looks, truth, bound)
 		if math.IsNaN(truth) || truth/bound > worst {
 			worst, atError, atBound = truth/bound, truth, bound
 		}
@@ -74,7 +74,7 @@ func (g *Graph) reweigh(n int) {
 	}
 }
 
-// movesEach is how many members join or leave with a batch.
+// movesEach is the number of members that join or leave with a batch.
 const movesEach = 2
 
 // mover remembers who joined, so that they can leave.

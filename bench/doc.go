@@ -10,9 +10,10 @@
 // time on the wall (caches are still shared); figures of the whole pipeline are
 // time on the wall. Units say which: "us cpu", "ms wall".
 //
-// Two things to compare with live here and nowhere else: the update rule of Zhang,
-// Lofgren and Goel (KDD 2016), see rule.go, and plain iteration, see plain.go.
+// The rows live/K/C take a whole run, from encoded messages to records that the
+// broker has stored, for K classes and C communities; see live.go. One thing to
+// compare with lives here and nowhere else: plain iteration, see plain.go.
 //
 // The package times nothing in tests and asserts no time. It does not know the
-// command line; the measure of a running pipeline is with the command.
+// command line.
 package bench

@@ -104,7 +104,7 @@ func (w *World) shared() (*Graph, error) {
 		return w.graph, nil
 	}
 	g := newGraph(w.Vertices, w.Seed)
-	w.Say("        making a graph of %d vertices and %d edges", w.Vertices, w.Edges)
+	w.say("        making a graph of %d vertices and %d edges", w.Vertices, w.Edges)
 	before := heap()
 	store, err := graphstore.New(graphstore.Config{Classes: 2})
 	if err != nil {

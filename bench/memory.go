@@ -18,8 +18,8 @@ func measureMemory(_ context.Context, w *World) ([]Row, error) {
 	edges := g.store.View().Edges()
 	grown := w.heap
 	without := heap() - min(w.heap, heap())
-	g.store.Vacuum()
-	vacuumed := heap() - without
+	g.store.Compact()
+	compacted := heap() - without
 	runtime.KeepAlive(g)
 	row := func(name string, bytes uint64, note string) Row {
 		return Row{
@@ -29,6 +29,6 @@ func measureMemory(_ context.Context, w *World) ([]Row, error) {
 	}
 	return []Row{
 		row("memory", grown, "as it grew"),
-		row("memory/vacuumed", vacuumed, "after a vacuum"),
+		row("memory/compacted", compacted, "after a compaction"),
 	}, nil
 }

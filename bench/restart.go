@@ -17,23 +17,24 @@ const (
 	restartEdges       = 10_000_000 // at the default size; in proportion at others
 	restartCommunities = 10
 	restartMembers     = 1000
+	labelledShare      = 0.1
 )
 
 // measureRestart saves a core and times the way back: read and verify the
 // checkpoint, load the graph, count what is not saved.
 func measureRestart(ctx context.Context, w *World) ([]Row, error) {
-	config := incremental.Config{Classes: 2, VacuumEvery: -1}
+	config := incremental.Config{Classes: 2, CompactEvery: -1}
 	for c := range restartCommunities {
 		config.Communities = append(config.Communities, graphstore.Rule{Name: fmt.Sprint("group", c)})
 	}
 	edges := int(float64(w.Edges) * restartEdges / EdgesDefault)
-	w.Say("        making a core of %d edges", edges)
+	w.say("        making a core of %d edges", edges)
 	core, _, err := w.grownCore(ctx, config, edges)
 	if err != nil {
 		return nil, err
 	}
 	made := core.View().Edges()
-	root, err := w.TempDir()
+	root, err := w.tempDir()
 	if err != nil {
 		core.Close()
 		return nil, err
@@ -61,7 +62,21 @@ func measureRestart(ctx context.Context, w *World) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var times []float64
+	times, err := restore(dir, config)
+	if err != nil {
+		return nil, err
+	}
+	note := fmt.Sprintf("%d edges, %d communities with their fields, %.0f MB, files in the page cache", made, restartCommunities, float64(size)/1e6)
+	return []Row{
+		Row{Name: "restart", Value: median(times), Unit: "s wall", Note: "load, verify, restore; " + note}.atMost(10),
+		{Name: "restart/order", Value: ordered, Unit: "s wall", Note: "a step that puts the store in order; the loop stands still for this and the copy; " + note},
+		{Name: "restart/copy", Value: copied, Unit: "s wall", Note: note},
+		{Name: "restart/save", Value: saved, Unit: "s wall", Note: "copy, write, sync, read back; " + note},
+	}, nil
+}
+
+// restore reads the newest checkpoint three times and returns how long each took.
+func restore(dir *checkpoint.Dir, config incremental.Config) (times []float64, err error) {
 	for range 3 {
 		begun := time.Now()
 		c, err := dir.Load()
@@ -75,16 +90,10 @@ func measureRestart(ctx context.Context, w *World) ([]Row, error) {
 		times = append(times, time.Since(begun).Seconds())
 		restored.Close()
 	}
-	note := fmt.Sprintf("%d edges, %d communities with their fields, %.0f MB, files in the page cache", made, restartCommunities, float64(size)/1e6)
-	return []Row{
-		Row{Name: "restart", Value: median(times), Unit: "s wall", Note: "load, verify, restore; " + note}.atMost(10),
-		{Name: "restart/order", Value: ordered, Unit: "s wall", Note: "a step that puts the store in order; the loop stands still for this and the copy; " + note},
-		{Name: "restart/copy", Value: copied, Unit: "s wall", Note: note},
-		{Name: "restart/save", Value: saved, Unit: "s wall", Note: "copy, write, sync, read back; " + note},
-	}, nil
+	return times, nil
 }
 
-// grownCore returns a warm, vacuumed core of a graph with predictions everywhere,
+// grownCore returns a warm, compacted core of a graph with predictions everywhere,
 // labels at a tenth of the vertices, and communities from the planted groups, and
 // the graph that draws more of the same.
 func (w *World) grownCore(ctx context.Context, config incremental.Config, edges int) (*incremental.Core, *Graph, error) {
@@ -106,23 +115,16 @@ func (w *World) grownCore(ctx context.Context, config incremental.Config, edges 
 			step()
 		}
 	}
-	w.SayMemory("%d vertices", g.n)
-	for next := edges / 10; core.View().Edges() < edges && ctx.Err() == nil; {
+	for core.View().Edges() < edges && ctx.Err() == nil {
 		for range min(edges-core.View().Edges(), buildBatch) {
 			b.Edges = append(b.Edges, g.Edge())
 		}
 		step()
-		if core.View().Edges() >= next {
-			w.SayMemory("%d edges", core.View().Edges())
-			next += edges / 10
-		}
 	}
 	b.Emit = true
 	step()
-	w.SayMemory("first estimates")
 	b.Checkpoint = true
 	step()
-	w.SayMemory("vacuum")
 	if err := ctx.Err(); err != nil {
 		core.Close()
 		return nil, nil, err

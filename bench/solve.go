@@ -66,6 +66,7 @@ func drawStatistics(rng *rand.Rand) *quant.Statistics {
 		Anchored: make([]float64, k), ClassN: make([]float64, k), ClassA1: make([]float64, k), ClassA2: make([]float64, k),
 		Soft: cells(k), SoftPair: cells(k * k),
 	}
+	var last []float64
 	visit := func(class int, add func(c *quant.Cells, z int, phi float64)) {
 		own, neighbors := guess(rng, class), make([]float64, k)
 		for range 3 {
@@ -77,6 +78,7 @@ func drawStatistics(rng *rand.Rand) *quant.Statistics {
 				neighbors[j] += x / 3
 			}
 		}
+		last = own
 		for j, x := range own {
 			add(s.Soft, j, x)
 			for l, y := range neighbors {
@@ -84,8 +86,10 @@ func drawStatistics(rng *rand.Rand) *quant.Statistics {
 			}
 		}
 	}
+	residuals, members := quant.NewResiduals(k, 0), [][]float64(nil)
 	for range solveMembers {
 		visit(min(rng.IntN(k), rng.IntN(k)), func(c *quant.Cells, z int, phi float64) { c.P[z] += phi / solveMembers })
+		members = append(members, last)
 	}
 	for i := range solveLabels {
 		class, a := i%k, rng.ExpFloat64()
@@ -97,8 +101,30 @@ func drawStatistics(rng *rand.Rand) *quant.Statistics {
 			c.A1[z*k+class] += a * phi
 			c.A2[z*k+class] += a * a * phi
 		})
+		residuals.Add(class, a, 1, last)
 	}
+	s.Posterior = drawnPosterior(residuals, members)
 	return s
+}
+
+// drawnPosterior makes the posterior of a community of these members, a quarter of
+// whose edges are expected if it were drawn at random within its classes.
+func drawnPosterior(residuals *quant.Residuals, members [][]float64) *quant.Posterior {
+	const k = solveClasses
+	p := &quant.Posterior{
+		Version: 1, Prior: make([]float64, k), LabelGate: 1, Residuals: residuals, Within: make([]float64, k*k*k),
+		Inside: solveMembers, Distinct: solveMembers, Vertices: 100 * solveMembers,
+		Expected: func(distinct float64, _ []float64) float64 { return distinct / 4 },
+		Members: func(visit func(uint32, float64, []float64)) {
+			for v, pi := range members {
+				visit(uint32(v), 1, pi)
+			}
+		},
+	}
+	for i := range p.Prior {
+		p.Prior[i] = 1. / k
+	}
+	return p
 }
 
 // guess is a prediction around the true class.

@@ -11,19 +11,21 @@ import (
 
 	"gqlstream/incremental"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
-// messageEvents is how many edges an Arrow message holds: one step.
+// messageEvents is the number of edges in an Arrow message: one step.
 const messageEvents = 4096
 
-// publishPending is how many messages may wait for the disk: the server syncs them
+// publishPending bounds the messages that may wait for the disk: the server syncs them
 // together.
 const publishPending = 1 << 14
 
 // stream is an embedded server with the log.
 type stream struct {
-	server    *ingest.Embedded
+	server    *broker.Embedded
 	nc        *nats.Conn
 	js        jetstream.JetStream
 	publisher *ingest.Publisher
@@ -37,11 +39,11 @@ func (w *World) openStream(ctx context.Context) (s *stream, err error) {
 			s.close()
 		}
 	}()
-	dir, err := w.TempDir()
+	dir, err := w.tempDir()
 	if err != nil {
 		return s, err
 	}
-	if s.server, err = ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: dir}); err != nil {
+	if s.server, err = broker.StartEmbedded(broker.EmbeddedConfig{Dir: dir}); err != nil {
 		return s, err
 	}
 	if s.nc, err = s.server.Connect(); err != nil {
@@ -50,7 +52,7 @@ func (w *World) openStream(ctx context.Context) (s *stream, err error) {
 	if s.js, err = jetstream.New(s.nc); err != nil {
 		return s, err
 	}
-	if err = ingest.EnsureStreams(ctx, s.js, ingest.DefaultStreamNames()); err != nil {
+	if err = broker.EnsureStreams(ctx, s.js, broker.DefaultStreamNames()); err != nil {
 		return s, err
 	}
 	s.publisher, err = ingest.NewPublisher(s.nc, ingest.PublisherConfig{Pending: publishPending})
@@ -88,11 +90,11 @@ func (w *World) arrowMessages(events int) (messages []ingest.Outgoing, err error
 		for range messageEvents {
 			b.Edges = append(b.Edges, g.Edge())
 		}
-		payload, err := event.EncodeArrow(event.KindEdge, &b, 0, messageEvents)
+		payload, err := wire.EncodeArrow(event.KindEdge, &b, 0, messageEvents)
 		if err != nil {
 			return nil, err
 		}
-		messages = append(messages, ingest.Outgoing{Kind: event.KindEdge, ContentType: event.Arrow, Payload: payload})
+		messages = append(messages, ingest.Outgoing{Kind: event.KindEdge, ContentType: wire.Arrow, Payload: payload})
 	}
 	return messages, nil
 }
@@ -101,8 +103,9 @@ func (w *World) arrowMessages(events int) (messages []ingest.Outgoing, err error
 func (w *World) jsonMessages(events int) (messages []ingest.Outgoing) {
 	g := w.NewGraph(w.Vertices)
 	for range events {
-		e := g.Edge()
-		messages = append(messages, ingest.Outgoing{Kind: event.KindEdge, ContentType: event.JSON, Payload: e.AppendJSON(nil)})
+		b := event.Batch{Edges: []event.Edge{g.Edge()}}
+		payload := wire.AppendJSON(nil, &b, event.KindEdge, 0)
+		messages = append(messages, ingest.Outgoing{Kind: event.KindEdge, ContentType: wire.JSON, Payload: payload})
 	}
 	return messages
 }
@@ -117,7 +120,7 @@ func (s *stream) consume(ctx context.Context, events int, stored bool) (time.Dur
 		return 0, err
 	}
 	defer core.Close()
-	decoder, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Count: 2}})
+	decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: 2}})
 	if err != nil {
 		return 0, err
 	}

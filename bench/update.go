@@ -161,12 +161,6 @@ func measureRecompute(ctx context.Context, w *World) ([]Row, error) {
 	}, nil
 }
 
-// changeView is change with the arguments of an Update without source changes.
-func (g *Graph) changeView(events int) (graphstore.View, *graphstore.Delta, []diffusion.SourceChange) {
-	view, delta := g.change(events)
-	return view, delta, nil
-}
-
 // sourceOf returns the source of a field in both forms.
 func sourceOf(f *diffusion.Field, view graphstore.View) (changes []diffusion.SourceChange, source []float64) {
 	source = make([]float64, view.Vertices())
@@ -176,92 +170,4 @@ func sourceOf(f *diffusion.Field, view graphstore.View) (changes []diffusion.Sou
 		}
 	}
 	return changes, source
-}
-
-// measureRule takes turns on the same stream: a batch of ours, the same net changes
-// one at a time by the published rule, and by the rule with one push a batch. All
-// have one source and leave the same bound.
-func measureRule(ctx context.Context, w *World) ([]Row, error) {
-	g, err := w.shared()
-	if err != nil {
-		return nil, err
-	}
-	defer lockThread()()
-	f, err := newField(g, 1)
-	if err != nil {
-		return nil, err
-	}
-	if err := steady(ctx, g, updateBatch, f); err != nil {
-		return nil, err
-	}
-	r := newRules(g.store.View(), f)
-	ours, single, batched := newStopwatch(), newStopwatch(), newStopwatch()
-	var a, b, c []float64
-	rounds, warm := w.pick(40, 5), w.pick(80, 10)
-	for round := range warm + rounds {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		view, delta := g.change(updateBatch)
-		ours.time(func() { f.Update(view, delta, nil) })
-		r.follow(delta.Edges, single, batched)
-		r.match(f.Certificate())
-		t, u, v := micros(ours.take(), updateBatch), micros(single.take(), updateBatch), micros(batched.take(), updateBatch)
-		if round >= warm {
-			a, b, c = append(a, t), append(b, u), append(c, v)
-		}
-	}
-	ma, mb, mc := stat.Mean(a, nil), stat.Mean(b, nil), stat.Mean(c, nil)
-	note := fmt.Sprintf("one source, batch %d; L1 bounds left: ours %.2g, the rule's %.2g and %.2g",
-		updateBatch, f.Certificate(), r.single.bound(), r.batched.bound())
-	const paper = "Zhang, Lofgren, Goel (KDD 2016), straightforward, its bar such that it leaves our bound"
-	return []Row{
-		Row{Name: "rule", Value: mb / ma, Unit: "x", Reference: paper + "; push after every event", Note: note}.atLeast(1),
-		Row{Name: "rule/batched", Value: mc / ma, Unit: "x", Reference: paper + "; one push a batch (Guo et al., VLDB 2017)", Note: note}.atLeast(1),
-		{Name: "rule/ours", Value: ma, Unit: "us cpu/event", Note: "the other side of these ratios"},
-		{Name: "rule/theirs", Value: mb, Unit: "us cpu/event", Reference: paper},
-	}, nil
-}
-
-// rules are two instances of the published rule over one graph.
-type rules struct {
-	g               *ruleGraph
-	single, batched *rule
-}
-
-// newRules starts both from where a field with one source stands.
-func newRules(view graphstore.View, f *diffusion.Field) *rules {
-	g := newRuleGraph(view)
-	var source graphstore.Vertex
-	p := [2][]float64{make([]float64, view.Vertices()), make([]float64, view.Vertices())}
-	degrees := 0.0
-	for i := range view.Vertices() {
-		v := graphstore.Vertex(i)
-		if f.Source(v) > 0 {
-			source = v
-		}
-		p[0][i] = f.Mass(v) / f.SourceSum()
-		p[1][i] = p[0][i]
-		degrees += g.degree(v)
-	}
-	epsilon := tolerance / degrees // then sum |r| <= tolerance, as ours
-	return &rules{g, newRule(g, source, alpha, epsilon, p[0]), newRule(g, source, alpha, epsilon, p[1])}
-}
-
-// match moves the bars of both so that the bounds they leave approach the one given.
-// Who runs the rule has no such hint and would take the bar that guarantees it.
-func (r *rules) match(bound float64) {
-	r.single.match(bound)
-	r.batched.match(bound)
-}
-
-// follow brings both through net changes, without the time that the graph takes.
-func (r *rules) follow(edges []graphstore.EdgeChange, single, batched *stopwatch) {
-	for _, e := range edges {
-		present := e.After != 0
-		r.g.set(e.U, e.V, present)
-		single.time(func() { r.single.repair(e.U, e.V, present); r.single.push() })
-		batched.time(func() { r.batched.repair(e.U, e.V, present) })
-	}
-	batched.time(r.batched.push)
 }

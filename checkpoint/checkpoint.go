@@ -20,9 +20,9 @@ const (
 	damagedMark   = ".damaged"
 )
 
-// Keep is how many checkpoints a directory holds: the newest, and two to fall
+// kept is how many checkpoints a directory holds: the newest, and two to fall
 // back on.
-const Keep = 3
+const kept = 3
 
 // manifestBytesMax bounds what is read of a manifest.
 const manifestBytesMax = 1 << 20

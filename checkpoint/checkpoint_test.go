@@ -187,7 +187,7 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":1000,"shards":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.Load(); !errors.Is(err, ErrNewer) {
+	if _, err := dir.Load(); !errors.Is(err, errNewer) {
 		t.Errorf("load beside a newer format: %v, want ErrNewer", err)
 	}
 }
@@ -215,7 +215,7 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = dir.Load()
-	if !errors.Is(err, ErrOlder) {
+	if !errors.Is(err, errOlder) {
 		t.Fatalf("load of an older format: %v, want ErrOlder", err)
 	}
 	for _, part := range []string{root, "v0.1", fmt.Sprint("format ", Format-1), "Move the directory", "from the log"} {

@@ -21,22 +21,29 @@ import (
 //	5  core.arrow knows of the last erasure
 //	6  a core has a planner
 //	7  two model versions may wait and be in use; judged.arrow
-const Format = 7
+//	8  no planner; fields.arrow and shared.arrow beside the vectors
+//	9  labels have a probability of having been drawn
+//	10 sections of communities are those of a shard
+//	11 core.arrow knows how communities are declared to be selected
+//	12 kernels.arrow and published.arrow say what the next records wait for
+const Format = 12
 
 // Manifest says what a checkpoint holds and where in which history it stands.
 type Manifest struct {
-	Format   int       `json:"format"`
-	Position uint64    `json:"position"` // last position applied
-	LogTime  int64     `json:"log_time"` // the log's time there, nanoseconds since 1970
-	Emitted  bool      `json:"emitted"`  // the step that ended there emitted
-	Stream   Stream    `json:"stream"`
-	Outputs  []Output  `json:"outputs,omitempty"`
-	Erased   uint64    `json:"erased,omitempty"` // position of the last erasure up to Position
-	Config   string    `json:"config"`           // digest of the core's configuration
-	Version  string    `json:"version"`          // of the program that wrote it
-	Written  time.Time `json:"written"`
-	Sections []Entry   `json:"sections"`
-	Checksum string    `json:"checksum"` // xxhash64 of the manifest with this field empty
+	Format    int    `json:"format"`
+	Position  uint64 `json:"position"` // last position applied
+	LogTime   int64  `json:"log_time"` // the log's time there, nanoseconds since 1970
+	Emitted   bool   `json:"emitted"`  // the step that ended there emitted
+	Stream    Stream `json:"stream"`
+	Published uint64 `json:"published,omitempty"` // the log out was complete up to this position
+	// Watermarks say of a worker of a group the same of each shard that is in the state.
+	Watermarks map[int]uint64 `json:"watermarks,omitempty"`
+	Erased     uint64         `json:"erased,omitempty"` // position of the last erasure up to Position
+	Config     string         `json:"config"`           // digest of the core's configuration
+	Version    string         `json:"version"`          // of the program that wrote it
+	Written    time.Time      `json:"written"`
+	Sections   []Entry        `json:"sections"`
+	Checksum   string         `json:"checksum"` // xxhash64 of the manifest with this field empty
 }
 
 // Stream identifies the history that the state was folded over.
@@ -46,15 +53,6 @@ type Stream struct {
 	Digest  string    `json:"digest"`  // of the message at Position
 }
 
-// Output is how far a stream had got that the pipeline writes to. A broker may
-// lose the newest messages of such a stream in a crash; a checkpoint that is newer
-// than they were would leave them out for good.
-type Output struct {
-	Stream string `json:"stream"`
-	Last   uint64 `json:"last"`           // sequence
-	Keys   uint64 `json:"keys,omitempty"` // of a bucket: how many have a value
-}
-
 // Entry is one section of a checkpoint.
 type Entry struct {
 	Name     string `json:"name"` // also the file's name
@@ -62,12 +60,12 @@ type Entry struct {
 	Checksum string `json:"checksum"` // xxhash64, 16 hexadecimal digits
 }
 
-// ErrNewer is matched when a checkpoint was written by a later release.
-var ErrNewer = errors.New("checkpoint: written by a newer release")
+// errNewer is matched when a checkpoint was written by a later release.
+var errNewer = errors.New("checkpoint: written by a newer release")
 
-// ErrOlder is matched when a checkpoint was written by an earlier release, whose
+// errOlder is matched when a checkpoint was written by an earlier release, whose
 // state this one does not read.
-var ErrOlder = errors.New("checkpoint: written by an older release")
+var errOlder = errors.New("checkpoint: written by an older release")
 
 // encode returns the manifest as it is written, its checksum filled in.
 func (m Manifest) encode() ([]byte, error) {
@@ -93,12 +91,12 @@ func decodeManifest(data []byte) (Manifest, error) {
 	case err != nil:
 		return m, err
 	case m.Format > Format:
-		return m, fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, m.Format, Format)
+		return m, fmt.Errorf("%w: format %d, this one reads %d", errNewer, m.Format, Format)
 	case !bytes.Equal(again, data):
 		return m, errors.New("manifest does not match its checksum")
 	case m.Format < Format:
 		return m, fmt.Errorf("%w (%s): format %d, this one reads %d. Move the directory of checkpoints away"+
-			" to build the state anew from the log, or go on with that release", ErrOlder, m.Version, m.Format, Format)
+			" to build the state anew from the log, or go on with that release", errOlder, m.Version, m.Format, Format)
 	}
 	return m, nil
 }
@@ -109,7 +107,7 @@ func newerOr(data []byte, err error) error {
 		Format int `json:"format"`
 	}
 	if json.Unmarshal(data, &probe) == nil && probe.Format > Format {
-		return fmt.Errorf("%w: format %d, this one reads %d", ErrNewer, probe.Format, Format)
+		return fmt.Errorf("%w: format %d, this one reads %d", errNewer, probe.Format, Format)
 	}
 	return fmt.Errorf("manifest: %w", err)
 }

@@ -11,7 +11,7 @@ import (
 // before it to go.
 const keepErased = 2
 
-// prune drops all but the newest Keep checkpoints, and every one that still holds
+// prune drops all but the newest kept checkpoints, and every one that still holds
 // what was erased, as soon as the two newest are from after the erasure and intact.
 // What was set aside as damaged goes by the same rule.
 func (d *Dir) prune() error {
@@ -25,7 +25,7 @@ func (d *Dir) prune() error {
 			return err
 		}
 	}
-	keep := min(Keep, len(positions))
+	keep := min(kept, len(positions))
 	for keep > keepErased && positions[keep-1] < erased {
 		keep--
 	}

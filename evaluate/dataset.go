@@ -81,6 +81,7 @@ type bag struct {
 	truth    []float64
 
 	estimates []quant.Estimate
+	promised  float64 // half-width that asking was said to buy
 }
 
 // calibrating returns how many of the labelled vertices keep their labels in a
@@ -139,17 +140,21 @@ func (d *dataset) bag(protocol string, one drawn) *bag {
 
 // estimate fills in the estimates of all communities of a split, those of one core
 // at a time, so that the memory for kernels stays bounded.
-func (d *dataset) estimate(ctx context.Context, runs []incremental.Config, bags []*bag,
+func (d *dataset) estimate(ctx context.Context, config Config, runs []incremental.Config, bags []*bag,
 	calibration []graphstore.Vertex, progress func(done int),
 ) error {
 	most := max(8, fieldsMax/max(d.view.Vertices(), 1))
 	done := 0
-	for _, run := range runs {
+	for at, run := range runs {
+		asking := config
+		if at > 0 {
+			asking.Ask = 0 // with the first kernel alone
+		}
 		for chunk := range slices.Chunk(bags, most) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := d.estimateChunk(run, chunk, calibration); err != nil {
+			if err := d.estimateChunk(asking, run, chunk, calibration); err != nil {
 				return err
 			}
 			done += len(chunk)
@@ -161,7 +166,7 @@ func (d *dataset) estimate(ctx context.Context, runs []incremental.Config, bags 
 
 // estimateChunk runs one core over the graph with the labels of the split and the
 // members of some of its communities.
-func (d *dataset) estimateChunk(run incremental.Config, bags []*bag, calibration []graphstore.Vertex) error {
+func (d *dataset) estimateChunk(config Config, run incremental.Config, bags []*bag, calibration []graphstore.Vertex) error {
 	core, err := incremental.New(run)
 	if err != nil {
 		return err
@@ -181,7 +186,12 @@ func (d *dataset) estimateChunk(run incremental.Config, bags []*bag, calibration
 			e.Kernel = ""
 		}
 		e.Community = bags[i].name
-		bags[i].estimates = append(bags[i].estimates, e)
+		if e.Method != string(quant.Audits) { // nobody is audited yet
+			bags[i].estimates = append(bags[i].estimates, e)
+		}
+	}
+	if config.Ask > 0 {
+		return d.simulateAsking(core, bags, config)
 	}
 	return nil
 }

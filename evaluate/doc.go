@@ -6,7 +6,9 @@
 // each with the same core that serves live streams, and compares with the truth.
 // The protocols are those of Damke and Hüllermeier (NeurIPS 2025, section 5.1):
 // prior shift with Zipf targets (pps), breadth-first balls (bfs) and random walks
-// (rw); and the user's own shifts: groups by the value of a vertex attribute
+// (rw). Beside them stand shifts that assumptions break on: members picked by what the
+// classifier says (cov), by their degree (degree), of one class alone (one); and the
+// user's own shifts: groups by the value of a vertex attribute
 // (group:KEY) and the tracked communities of the data (members). Labels with the
 // role train stay known throughout and are never drawn.
 //

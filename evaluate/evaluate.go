@@ -17,13 +17,14 @@ import (
 type Config struct {
 	Core       incremental.Config // its kernel is not used; its communities are for the protocol members
 	Kernels    []string           // [ppr] of diffusion.KernelNames: one run each
-	Protocols  []string           // [pps, bfs, rw]; also members and group:KEY
+	Protocols  []string           // [pps, bfs, rw]; also cov, degree, one, members and group:KEY
 	Splits     int                // [5] random splits into calibration and hidden labels
 	PerClass   int                // [10] communities per class, protocol and split
 	Size       int                // [100] members of a community
 	MembersMin int                // [11] different vertices that a community must have
 	Share      float64            // [0.15] of the labelled vertices that stay calibration labels
-	Labels     string             // [uniform] how these are drawn, one of LabelSamples
+	Labels     string             // [uniform] how these are drawn, one of labelSamples
+	Ask        int                // members of each community that are drawn and labelled then; 0: none
 	Seed       uint64
 }
 
@@ -39,7 +40,7 @@ func (c Config) WithDefaults() Config {
 		c.Kernels = []string{diffusion.PPR}
 	}
 	if len(c.Protocols) == 0 {
-		c.Protocols = []string{PPS, BFS, RW}
+		c.Protocols = []string{pps, bfs, rw}
 	}
 	for field, value := range map[*int]int{&c.Splits: 5, &c.PerClass: 10, &c.Size: 100, &c.MembersMin: 11} {
 		if *field == 0 {
@@ -49,7 +50,7 @@ func (c Config) WithDefaults() Config {
 	if c.Share == 0 {
 		c.Share = 0.15
 	}
-	c.Labels = cmp.Or(c.Labels, UniformLabels)
+	c.Labels = cmp.Or(c.Labels, uniformLabels)
 	c.Core.MembersMin = 0
 	c.Core = c.Core.WithDefaults()
 	return c
@@ -83,6 +84,9 @@ func (c Config) Validate() error {
 		}
 	}
 	errs = append(errs, checkSample(c.Labels))
+	if c.Ask < 0 || c.Ask > sizeMax {
+		errs = append(errs, fmt.Errorf("ask: %d is not between 0 and %d", c.Ask, sizeMax))
+	}
 	if !(c.Share > 0 && c.Share < 1) {
 		errs = append(errs, fmt.Errorf("calibration: %v is not between 0 and 1", c.Share))
 	}
@@ -143,7 +147,7 @@ func Run(ctx context.Context, config Config, load Load, progress func(done, all 
 				progress(split*each+n, config.Splits*each)
 			}
 		}
-		if err := data.estimate(ctx, runs, bags, calibration, done); err != nil {
+		if err := data.estimate(ctx, config, runs, bags, calibration, done); err != nil {
 			return nil, fmt.Errorf("evaluate: split %d: %w", split, err)
 		}
 		report.add(split, bags)

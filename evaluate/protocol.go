@@ -1,23 +1,29 @@
 package evaluate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
 )
 
 // The protocols by name; groups are written "group:KEY".
 const (
-	PPS         = "pps"     // prior shift: class shares from a Zipf distribution
-	BFS         = "bfs"     // structural shift: breadth-first balls
-	RW          = "rw"      // structural shift: random walks with restart
-	Members     = "members" // the tracked communities of the data
+	pps         = "pps"     // prior shift: class shares from a Zipf distribution
+	cov         = "cov"     // covariate shift: the same shares, of what the classifier says
+	byDegree    = "degree"  // covariate shift: in proportion to the degree
+	one         = "one"     // the extreme prior shift: members of one class
+	bfs         = "bfs"     // structural shift: breadth-first balls
+	rw          = "rw"      // structural shift: random walks with restart
+	members     = "members" // the tracked communities of the data
 	groupPrefix = "group:"  // and KEY: vertices with the same value of an attribute
 )
 
@@ -44,19 +50,25 @@ type protocol func(p *pool, config Config, r *rand.Rand) []drawn
 
 func newProtocol(name string) (protocol, error) {
 	switch {
-	case name == PPS:
+	case name == pps:
 		return (*pool).priorShift, nil
-	case name == BFS:
+	case name == cov:
+		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byGuess()) }, nil
+	case name == byDegree:
+		return (*pool).popular, nil
+	case name == one:
+		return (*pool).pure, nil
+	case name == bfs:
 		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.ball) }, nil
-	case name == RW:
+	case name == rw:
 		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.walks) }, nil
-	case name == Members:
+	case name == members:
 		return func(p *pool, c Config, _ *rand.Rand) []drawn { return p.communities(c.MembersMin) }, nil
 	case strings.HasPrefix(name, groupPrefix) && len(name) > len(groupPrefix):
 		attribute := name[len(groupPrefix):]
 		return func(p *pool, c Config, _ *rand.Rand) []drawn { return p.groups(attribute, c.MembersMin) }, nil
 	}
-	return nil, fmt.Errorf("protocols: there is no %q; there are pps, bfs, rw, members and group:ATTRIBUTE", name)
+	return nil, fmt.Errorf("protocols: there is no %q; there are pps, cov, degree, one, bfs, rw, members and group:ATTRIBUTE", name)
 }
 
 // pool is the hidden labelled vertices of one split.
@@ -84,17 +96,20 @@ func newPool(d *dataset, vertices []graphstore.Vertex) *pool {
 // priorShift draws communities whose class shares are Zipf-distributed, 1/rank
 // over a random order of the classes that have hidden vertices, each class
 // uniformly and without replacement as far as it goes round.
-func (p *pool) priorShift(config Config, r *rand.Rand) []drawn {
-	classes := make([]int, 0, len(p.byClass))
+func (p *pool) priorShift(config Config, r *rand.Rand) []drawn { return p.zipf(config, r, p.byClass) }
+
+// zipf draws as priorShift does from vertices that are sorted into classes by something.
+func (p *pool) zipf(config Config, r *rand.Rand, byClass [][]graphstore.Vertex) []drawn {
+	classes := make([]int, 0, len(byClass))
 	var total float64
-	for class, vertices := range p.byClass {
+	for class, vertices := range byClass {
 		if len(vertices) > 0 {
 			classes = append(classes, class)
 			total += 1 / float64(len(classes))
 		}
 	}
 	var out []drawn
-	shares := make([]float64, len(p.byClass))
+	shares := make([]float64, len(byClass))
 	for i := range config.PerClass * len(classes) {
 		clear(shares)
 		for rank, at := range r.Perm(len(classes)) {
@@ -102,10 +117,64 @@ func (p *pool) priorShift(config Config, r *rand.Rand) []drawn {
 		}
 		one := drawn{name: strconv.Itoa(i), members: map[graphstore.Vertex]uint32{}}
 		for class, n := range apportion(shares, config.Size) {
-			fromClass(one.members, p.byClass[class], n, r)
+			fromClass(one.members, byClass[class], n, r)
 		}
 		if len(one.members) >= config.MembersMin {
 			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// byGuess sorts the hidden vertices with a prediction by the class that it finds the most
+// likely.
+func (p *pool) byGuess() [][]graphstore.Vertex {
+	out := make([][]graphstore.Vertex, len(p.byClass))
+	for v, hidden := range p.hidden {
+		if units := p.view.Prediction(graphstore.Vertex(v)); hidden && units != nil {
+			class := neighborhood.HardClass(units)
+			out[class] = append(out[class], graphstore.Vertex(v))
+		}
+	}
+	return out
+}
+
+// popular draws PerClass communities a class, each of Size hidden vertices in proportion
+// to one more than their degree, without replacement (Efraimidis and Spirakis, 2006).
+func (p *pool) popular(config Config, r *rand.Rand) (out []drawn) {
+	type keyed struct {
+		v   graphstore.Vertex
+		key float64
+	}
+	for i := range config.PerClass * len(p.byClass) {
+		var all []keyed
+		for v, hidden := range p.hidden {
+			if hidden {
+				vertex := graphstore.Vertex(v)
+				all = append(all, keyed{vertex, math.Log(1-r.Float64()) / (p.view.Degree(vertex) + 1)})
+			}
+		}
+		slices.SortFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(b.key, a.key), cmp.Compare(a.v, b.v)) })
+		one := drawn{strconv.Itoa(i), map[graphstore.Vertex]uint32{}}
+		for _, k := range all[:min(config.Size, len(all))] {
+			one.members[k.v] = 1
+		}
+		if len(one.members) >= config.MembersMin {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// pure draws PerClass communities of every class that have members of no other.
+func (p *pool) pure(config Config, r *rand.Rand) (out []drawn) {
+	for class, vertices := range p.byClass {
+		for i := range config.PerClass {
+			one := drawn{strconv.Itoa(class*config.PerClass + i), map[graphstore.Vertex]uint32{}}
+			fromClass(one.members, vertices, min(config.Size, len(vertices)), r)
+			if len(one.members) >= config.MembersMin {
+				out = append(out, one)
+			}
 		}
 	}
 	return out

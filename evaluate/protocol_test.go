@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestSplitsAreDisjoint(t *testing.T) {
 	w := &world{seed: 1, n: 400, k: 3, train: 50}
 	c := w.config("auto").WithDefaults()
-	c.Protocols = []string{PPS, BFS, RW, "group:parity"}
+	c.Protocols = []string{pps, bfs, rw, "group:parity"}
 	d := w.data(t, c)
 	if len(d.labelled) != 350 {
 		t.Fatalf("%d vertices to split, want the 350 without the role train", len(d.labelled))
@@ -52,7 +53,7 @@ func TestSplitsAreDisjoint(t *testing.T) {
 func TestPriorShiftHasZipfShares(t *testing.T) {
 	w := &world{seed: 2, n: 600, k: 3}
 	c := w.config("auto").WithDefaults()
-	c.Protocols, c.Size, c.PerClass = []string{PPS}, 110, 20
+	c.Protocols, c.Size, c.PerClass = []string{pps}, 110, 20
 	d := w.data(t, c)
 	bags, _, err := d.draw(c, 0)
 	if err != nil {
@@ -246,7 +247,7 @@ func TestSmallCommunitiesAreDrawnAgain(t *testing.T) {
 	w := &world{seed: 6, n: 400, k: 2, islands: 200}
 	for _, least := range []int{11, 1} {
 		c := w.config("auto").WithDefaults()
-		c.Protocols, c.PerClass, c.MembersMin = []string{BFS, RW}, 30, least
+		c.Protocols, c.PerClass, c.MembersMin = []string{bfs, rw}, 30, least
 		d := w.data(t, c)
 		bags, _, err := d.draw(c, 0)
 		if err != nil {
@@ -306,7 +307,7 @@ func TestMembersAreTheCommunitiesOfTheData(t *testing.T) {
 		more.Members = append(more.Members, event.Member{Community: "mine", Vertex: w.id(v), Multiplicity: uint32(1 + v%3)})
 	}
 	c := w.config("auto").WithDefaults()
-	c.Protocols = []string{Members}
+	c.Protocols = []string{members}
 	d := w.data(t, c, more)
 	bags, calibration, err := d.draw(c, 0)
 	if err != nil {
@@ -335,7 +336,7 @@ func TestMembersAreTheCommunitiesOfTheData(t *testing.T) {
 func TestMembersAreAlsoThoseOfRules(t *testing.T) {
 	w := &world{seed: 10, n: 200, k: 2}
 	c := w.config("auto").WithDefaults()
-	c.Protocols = []string{Members}
+	c.Protocols = []string{members}
 	c.Core.Communities = []graphstore.Rule{
 		{Name: "all", Kind: graphstore.Everyone},
 		{Name: "odd", Kind: graphstore.ByAttribute, Key: "parity", Value: event.Value{Kind: event.StringValue, Text: "odd"}},
@@ -367,8 +368,49 @@ func TestTruthCountsMultiplicities(t *testing.T) {
 		v, _ := d.view.Lookup(w.id(i))
 		members[v] = m
 	}
-	b := d.bag(PPS, drawn{"0", members})
+	b := d.bag(pps, drawn{"0", members})
 	if want := []float64{0.5, 0.3, 0.2}; !slices.Equal(b.truth, want) || b.size != 10 {
 		t.Errorf("truth %v of %d, want %v of 10", b.truth, b.size, want)
+	}
+}
+
+// The shifts on which assumptions break must be what they are called: cov has Zipf
+// shares of what the classifier says, one has one class, degree more edges than all.
+func TestBreakingShiftsAreWhatTheyAreCalled(t *testing.T) {
+	w := &world{seed: 6, n: 600, k: 3}
+	c := w.config("auto").WithDefaults()
+	c.Protocols, c.Size, c.PerClass = []string{cov, byDegree, one}, 55, 10
+	d := w.data(t, c)
+	bags, _, err := d.draw(c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := 2 * float64(d.view.Edges()) / float64(d.view.Vertices())
+	counts, popular := map[string]int{}, 0.0
+	for _, b := range bags {
+		counts[b.protocol]++
+		says, degree := make([]float64, 3), 0.0
+		for _, m := range b.members {
+			says[neighborhood.HardClass(d.view.Prediction(m.vertex))]++
+			degree += float64(len(d.view.Neighbors(m.vertex))) / float64(len(b.members))
+		}
+		switch b.protocol {
+		case cov:
+			if slices.Sort(says); !slices.Equal(says, []float64{10, 15, 30}) {
+				t.Errorf("%s: the classifier says %v, want 10, 15 and 30", b.name, says)
+			}
+		case one:
+			if slices.Max(b.truth) != 1 {
+				t.Errorf("%s: shares %v", b.name, b.truth)
+			}
+		case byDegree:
+			popular += degree / 30
+		}
+	}
+	if counts[cov] != 30 || counts[byDegree] != 30 || counts[one] != 30 {
+		t.Errorf("%v communities, want 30 of each", counts)
+	}
+	if popular < 1.1*all {
+		t.Errorf("members drawn by degree have %.2f edges on average, all vertices %.2f", popular, all)
 	}
 }

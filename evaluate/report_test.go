@@ -32,7 +32,7 @@ func sample() *Report {
 	}
 	r.add(0, []*bag{
 		{
-			name: "pps/0", protocol: PPS, size: 100, truth: []float64{0.5, 0.5},
+			name: "pps/0", protocol: pps, size: 100, truth: []float64{0.5, 0.5},
 			estimates: []quant.Estimate{
 				estimate("auto", "ppr", 0.52, 0.45, 0.59),      // error .02, inside, width .14
 				estimate("auto", "constant", 0.54, 0.51, 0.57), // error .04
@@ -40,7 +40,7 @@ func sample() *Report {
 			},
 		},
 		{
-			name: "pps/1", protocol: PPS, size: 100, truth: []float64{0.2, 0.8},
+			name: "pps/1", protocol: pps, size: 100, truth: []float64{0.2, 0.8},
 			estimates: []quant.Estimate{
 				estimate("auto", "ppr", 0.24, 0.20, 0.28), // the truth is the bound: inside
 				estimate("auto", "constant", 0.23, 0.15, 0.31),
@@ -48,7 +48,7 @@ func sample() *Report {
 			},
 		},
 		{
-			name: "bfs/0", protocol: BFS, size: 50, truth: []float64{1, 0},
+			name: "bfs/0", protocol: bfs, size: 50, truth: []float64{1, 0},
 			estimates: []quant.Estimate{
 				estimate("auto", "ppr", 0.9, 0.85, 0.95),
 				estimate("auto", "constant", 0.8, 0.7, 0.9),
@@ -64,15 +64,15 @@ func sample() *Report {
 // be what one works out by hand.
 func TestRowsAreTheMeansOfTheirOutcomes(t *testing.T) {
 	want := []Row{
-		{Protocol: PPS, Method: "auto", Kernel: "ppr", Communities: 2, AE: 0.03, AEError: 0.01, Rank: 1.5, Coverage: 1, Width: 0.11},
+		{Protocol: pps, Method: "auto", Kernel: "ppr", Communities: 2, AE: 0.03, AEError: 0.01, Rank: 1.5, Coverage: 1, Width: 0.11},
 		{
-			Protocol: PPS, Method: "auto", Kernel: "constant", Communities: 2, AE: 0.035, AEError: 0.005, Rank: 1.75,
+			Protocol: pps, Method: "auto", Kernel: "constant", Communities: 2, AE: 0.035, AEError: 0.005, Rank: 1.75,
 			Coverage: 0.5, CoverageError: 0.5, Width: 0.11,
 		},
-		{Protocol: PPS, Method: "mlpe", Communities: 2, AE: 0.19, AEError: 0.15, Rank: 2.75, Width: 0.02},
-		{Protocol: BFS, Method: "auto", Kernel: "ppr", Communities: 1, AE: 0.1, Rank: 1, Width: 0.1},
-		{Protocol: BFS, Method: "auto", Kernel: "constant", Communities: 1, AE: 0.2, Rank: 2, Width: 0.2},
-		{Protocol: BFS, Method: "mlpe", Communities: 1, AE: 0.46, Rank: 3, Width: 0.02},
+		{Protocol: pps, Method: "mlpe", Communities: 2, AE: 0.19, AEError: 0.15, Rank: 2.75, Width: 0.02},
+		{Protocol: bfs, Method: "auto", Kernel: "ppr", Communities: 1, AE: 0.1, Rank: 1, Width: 0.1},
+		{Protocol: bfs, Method: "auto", Kernel: "constant", Communities: 1, AE: 0.2, Rank: 2, Width: 0.2},
+		{Protocol: bfs, Method: "mlpe", Communities: 1, AE: 0.46, Rank: 3, Width: 0.02},
 	}
 	rows := sample().Rows
 	if len(rows) != len(want) {

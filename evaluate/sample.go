@@ -12,18 +12,18 @@ import (
 
 // The samples of vertices that keep their labels, by name.
 const (
-	UniformLabels = "uniform" // each as likely as any other
-	BFSLabels     = "bfs"     // balls around a few vertices: whoever is near is asked
-	RWLabels      = "rw"      // who a random walk meets: snowball sampling
-	DegreeLabels  = "degree"  // in proportion to the degree: whoever is seen is asked
+	uniformLabels = "uniform" // each as likely as any other
+	bfsLabels     = "bfs"     // balls around a few vertices: whoever is near is asked
+	rwLabels      = "rw"      // who a random walk meets: snowball sampling
+	degreeLabels  = "degree"  // in proportion to the degree: whoever is seen is asked
 )
 
-// LabelSamples lists them.
-var LabelSamples = []string{UniformLabels, BFSLabels, RWLabels, DegreeLabels}
+// labelSamples lists them.
+var labelSamples = []string{uniformLabels, bfsLabels, rwLabels, degreeLabels}
 
 const (
-	labelBalls = 5 // that the labels of BFSLabels fill
-	labelSteps = 4 // of a walk of RWLabels at most, times the labels that are wanted
+	labelBalls = 5 // that the labels of bfsLabels fill
+	labelSteps = 4 // of a walk of rwLabels at most, times the labels that are wanted
 )
 
 // sample returns n of the labelled vertices and the others, in the order in which
@@ -32,13 +32,13 @@ func (d *dataset) sample(name string, n int, r *rand.Rand) (drawn, others []grap
 	shuffled := slices.Clone(d.labelled)
 	r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	switch name {
-	case BFSLabels:
+	case bfsLabels:
 		for i := range labelBalls {
 			drawn = d.spread(drawn, shuffled, n*(i+1)/labelBalls, nil)
 		}
-	case RWLabels:
+	case rwLabels:
 		drawn = d.spread(nil, shuffled, n, r)
-	case DegreeLabels:
+	case degreeLabels:
 		d.byDegree(shuffled, r)
 	}
 	taken := map[graphstore.Vertex]bool{}
@@ -116,10 +116,10 @@ func (d *dataset) byDegree(vertices []graphstore.Vertex, r *rand.Rand) {
 	})
 }
 
-// checkSample reports a name that is none of LabelSamples.
+// checkSample reports a name that is none of labelSamples.
 func checkSample(name string) error {
-	if slices.Contains(LabelSamples, name) {
+	if slices.Contains(labelSamples, name) {
 		return nil
 	}
-	return fmt.Errorf("labels: there is no sample %q; there are %v", name, LabelSamples)
+	return fmt.Errorf("labels: there is no sample %q; there are %v", name, labelSamples)
 }

@@ -14,7 +14,7 @@ func TestLabelSamples(t *testing.T) {
 	data := w.data(t, config)
 	const n = 150
 	degrees, inside := map[string]float64{}, map[string]int{}
-	for _, name := range LabelSamples {
+	for _, name := range labelSamples {
 		drawn, others := data.sample(name, n, rand.New(rand.NewPCG(1, 2)))
 		again, _ := data.sample(name, n, rand.New(rand.NewPCG(1, 2)))
 		if !slices.Equal(drawn, again) {
@@ -33,10 +33,10 @@ func TestLabelSamples(t *testing.T) {
 			}
 		}
 	}
-	if degrees[DegreeLabels] < 1.1*degrees[UniformLabels] {
+	if degrees[degreeLabels] < 1.1*degrees[uniformLabels] {
 		t.Errorf("degrees sum to %v", degrees)
 	}
-	if inside[BFSLabels] < 2*inside[UniformLabels] || inside[RWLabels] < 2*inside[UniformLabels] {
+	if inside[bfsLabels] < 2*inside[uniformLabels] || inside[rwLabels] < 2*inside[uniformLabels] {
 		t.Errorf("edges within the sample: %v", inside)
 	}
 	config.Labels = "snowball"

@@ -70,7 +70,7 @@ func (c *comparison) add(kind string, g group) {
 func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 	times := [2]event.Time{c.a.asserted(u), c.b.asserted(v)}
 	if was, is := c.a.label(u), c.b.label(v); was != is || times[before] != times[after] {
-		label := [2]graphstore.Label{was, is}
+		label := [2]known{was, is}
 		c.add(quant.CauseLabels, group{{kind: event.KindLabel, u: id, label: label, asserted: times}})
 	}
 	var moved group

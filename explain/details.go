@@ -26,7 +26,7 @@ func (w *Walk) details(c *cause, here, there *state) []quant.Detail {
 		case quant.CausePredictions:
 			t.add(where(here, there, f.u))
 		case quant.CauseLabels:
-			t.add(appeared(f.label[before].Class != event.NoClass, f.label[after].Class != event.NoClass))
+			t.add(appeared(f.label[before] != nothingKnown, f.label[after] != nothingKnown))
 			t.add(where(here, there, f.u))
 		case quant.CauseEdges:
 			t.add(appeared(f.weight[before] > 0, f.weight[after] > 0))

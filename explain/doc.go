@@ -15,7 +15,9 @@
 // when it is put in place, averaged over every order in which the causes can be put
 // in place. No order is preferred, causes that act only together share evenly, one
 // that changes nothing gets nothing, and the values sum to the change. At most
-// five causes occur together, so the average is taken over all 32 combinations,
+// five causes are facts, and auto adds two of its own: the coefficients of its posterior,
+// where they were fitted anew, and gamma, which are those of either end in a combination,
+// whatever its facts. The average is taken over all combinations, 128 at most,
 // visited in the order of a Gray code: one cause changes at a time, the cheap ones
 // most often.
 //

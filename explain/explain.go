@@ -3,9 +3,11 @@ package explain
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -39,6 +41,58 @@ func (w *Walk) members() int {
 	return len(vertices)
 }
 
+// reading is a cause that is no fact: what auto decided otherwise at the second state.
+type reading struct {
+	cause  cause
+	detail quant.Detail
+}
+
+// arrive puts every cause in place and returns what auto decides otherwise there. From here
+// on it decides what the combinations say, not what the log would.
+func (w *Walk) arrive(ctx context.Context, causes []cause) (list []reading, err error) {
+	for i := range causes {
+		if err := w.put(ctx, causes[i].groups, after, false); err != nil {
+			return nil, err
+		}
+	}
+	if w.options.Estimate.Method != quant.Auto {
+		return nil, w.step(ctx, true)
+	}
+	was, gammas := w.core.Coefficients(), [2]float64{w.last.Gamma, 0}
+	if w.options.SameFit {
+		w.core.Hold(incremental.Reading{Epoch: was})
+	} else {
+		w.core.Hold(incremental.Reading{})
+	}
+	if err := w.step(ctx, true); err != nil {
+		return nil, err
+	}
+	is := w.core.Coefficients()
+	gammas[after] = w.last.Gamma
+	if was == nil || is == nil {
+		w.refit = true // a state without labels has nothing that another could be read with
+		return nil, nil
+	}
+	if was.Same(is) {
+		was = is
+	} else {
+		list = append(list, reading{
+			cause{kind: quant.CauseCoefficients},
+			quant.Detail{What: fmt.Sprintf("fitted on %d labels, before on %d", is.Count, was.Count)},
+		})
+	}
+	if gammas[before] != gammas[after] {
+		list = append(list, reading{
+			cause{kind: quant.CauseGamma},
+			quant.Detail{What: fmt.Sprintf("%.2f, before %.2f", gammas[after], gammas[before])},
+		})
+	}
+	w.ends = [2]incremental.Reading{{Epoch: was, Gamma: &gammas[before]}, {Epoch: is, Gamma: &gammas[after]}}
+	w.reading = w.ends[after]
+	w.core.Hold(w.reading)
+	return list, w.step(ctx, true)
+}
+
 // To walks to the state of a view and returns what moved the estimate on the way.
 // Afterwards the copy is in that state.
 func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Explanation, error) {
@@ -53,6 +107,13 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 	details := make([][]quant.Detail, len(causes))
 	for i := range causes { // before the walk, which changes the copy's view
 		details[i] = w.details(&causes[i], &here, &there)
+	}
+	readings, err := w.arrive(ctx, causes)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range readings {
+		causes, details = append(causes, r.cause), append(details, []quant.Detail{r.detail})
 	}
 	w.most = 1<<len(causes) + 1
 	for i := range causes {
@@ -93,6 +154,9 @@ func (w *Walk) largest(ctx context.Context, x *quant.Explanation, causes []cause
 		return nil
 	}
 	end := x.To.Estimate.Prevalence
+	if w.reading.Gamma != nil { // a change of its own begins no epoch, but moves gamma
+		w.core.Hold(incremental.Reading{Epoch: w.reading.Epoch})
+	}
 	for j := range causes {
 		candidates := w.candidates(&causes[j], there, end)
 		effects := make([]quant.Effect, 0, len(candidates))

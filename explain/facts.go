@@ -12,11 +12,20 @@ type fact struct {
 	u, v event.ID   // v: the other end of an edge
 
 	weight       [2]float64 // 0: no edge
-	label        [2]graphstore.Label
+	label        [2]known
 	asserted     [2]event.Time // of the label, where labels age
 	units        [2][]uint32   // nil: no prediction
 	multiplicity [2]uint32
 }
+
+// known is the label of a vertex, of whatever role.
+type known struct {
+	graphstore.Label
+	drawn graphstore.Audit // when it is an audit label
+}
+
+// nothingKnown is what is known of most vertices.
+var nothingKnown = known{graphstore.Label{Class: event.NoClass}, graphstore.Audit{Class: event.NoClass}}
 
 // The two sides of a fact.
 const (
@@ -32,8 +41,11 @@ func (f *fact) assert(b *event.Batch, community string, side int) {
 		w := f.weight[side]
 		b.Edges = append(b.Edges, event.Edge{Src: f.u, Dst: f.v, Weight: w, Remove: w == 0})
 	case event.KindLabel:
-		l := f.label[side]
-		b.Labels = append(b.Labels, event.Label{Vertex: f.u, Class: l.Class, Role: l.Role, Time: f.asserted[side]})
+		l := event.Label{Vertex: f.u, Class: f.label[side].Class, Role: f.label[side].Role, Time: f.asserted[side]}
+		if drawn := f.label[side].drawn; drawn.Class != event.NoClass {
+			l.Class, l.Role, l.Pi = drawn.Class, event.Audit, drawn.Pi
+		}
+		b.Labels = append(b.Labels, l)
 	case event.KindPrediction:
 		b.Predictions = append(b.Predictions, event.Prediction{Vertex: f.u, Units: f.units[side]})
 	case event.KindMember:
@@ -86,11 +98,11 @@ func (s *state) find(id event.ID) graphstore.Vertex {
 	return nobody
 }
 
-func (s *state) label(v graphstore.Vertex) graphstore.Label {
+func (s *state) label(v graphstore.Vertex) known {
 	if v == nobody {
-		return graphstore.Label{Class: event.NoClass}
+		return nothingKnown
 	}
-	return s.view.Label(v)
+	return known{s.view.Label(v), s.view.Audit(v)}
 }
 
 // asserted returns when the label of v was asserted last, where labels age.

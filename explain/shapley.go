@@ -3,41 +3,45 @@ package explain
 import (
 	"cmp"
 	"context"
+	"math"
 	"math/bits"
 	"slices"
+
+	"gqlstream/quant"
 )
 
 // values visits every combination of causes and returns the shares of each, by the
-// set of causes that are in place, bit by bit. The copy ends with all in place.
+// set of causes that are in place, bit by bit. The copy begins and ends with all in place.
 func (w *Walk) values(ctx context.Context, causes []cause) ([][]float64, error) {
 	n := len(causes)
 	order := cheapestFirst(causes)
 	values := make([][]float64, 1<<n)
-	values[0] = slices.Clone(w.last.Prevalence)
-	set := uint(0)
-	for i := uint(1); i < 1<<n; i++ {
-		// In a Gray code the i-th change is of bit number "trailing zeros of i".
-		j := order[bits.TrailingZeros(i)]
+	set := uint(1)<<n - 1
+	values[set] = slices.Clone(w.last.Prevalence)
+	for i := uint(1); n > 0 && i <= 1<<n; i++ {
+		// In a Gray code the i-th change is of bit number "trailing zeros of i". It ends with
+		// one bit off where it began, which the last round turns back.
+		j := order[min(bits.TrailingZeros(i), n-1)]
 		set ^= 1 << j
-		if err := w.put(ctx, causes[j].groups, int(set>>j&1), true); err != nil {
+		if err := w.turn(ctx, &causes[j], int(set>>j&1)); err != nil {
 			return nil, err
 		}
-		values[set] = slices.Clone(w.last.Prevalence)
-	}
-	for j := range causes {
-		if set>>j&1 == 0 {
-			if err := w.put(ctx, causes[j].groups, after, false); err != nil {
-				return nil, err
-			}
+		if i < 1<<n {
+			values[set] = slices.Clone(w.last.Prevalence)
 		}
 	}
-	return values, w.step(ctx, true)
+	values[0] = w.from.Estimate.Prevalence // what the copy had there at first, to the last bit
+	return values, nil
 }
 
-// cheapestFirst orders causes by how dear they are to put in place: a prediction or
-// a label concerns all neighbours, an edge moves the kernel.
+// cheapestFirst orders causes by how dear they are to put in place: gamma concerns no
+// vertex, a prediction or a label all neighbours, an edge moves the kernel, and coefficients
+// all posteriors.
 func cheapestFirst(causes []cause) []int {
 	cost := func(j int) (sum int) {
+		if causes[j].kind == quant.CauseCoefficients {
+			return math.MaxInt
+		}
 		for _, g := range causes[j].groups {
 			for i := range g {
 				sum += 1 + 7*btoi(g[i].multiplicity == [2]uint32{})

@@ -12,8 +12,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Tolerance bounds the certificates of the estimates that are compared.
-const Tolerance = 1e-8
+// tolerance bounds the certificates of the estimates that are compared.
+const tolerance = 1e-8
 
 // copyEventsMax is how many facts a batch of the copy holds.
 const copyEventsMax = 1 << 14
@@ -29,6 +29,9 @@ type Options struct {
 	Estimate  quant.Options
 	Classes   []string // names for the details; nil: none
 
+	// SameFit says that the pipeline did not fit the coefficients of auto anew in between.
+	SameFit bool
+
 	Named      int                  // changes named for each cause; 0 names none
 	Candidates int                  // changes looked at alone for each cause; 0 is 32
 	Progress   func(done, most int) // called now and then; nil: nobody listens
@@ -42,9 +45,10 @@ func (o *Options) config() incremental.Config {
 	c := o.Config
 	c.Communities = []graphstore.Rule{{Name: o.Community}}
 	c.Estimates = []quant.Options{o.Estimate}
-	c.Tolerance, c.MembersMin, c.VacuumEvery = Tolerance, 0, -1
-	c.Limits, c.Windows = incremental.Limits{}, graphstore.Windows{} // nothing ends on the way
-	c.Engine = incremental.EnginePrimal                              // no second moments that are old
+	c.Tolerance, c.MembersMin, c.CompactEvery = tolerance, 0, -1
+	c.Emit = incremental.Emit{}                                // the second state is estimated however little has moved
+	c.Limits, c.Windows = event.Limits{}, graphstore.Windows{} // nothing ends on the way
+	c.Engine = incremental.EnginePrimal                        // no second moments that are old
 	return c
 }
 
@@ -58,6 +62,12 @@ type Walk struct {
 	last    quant.Estimate // of the state that the copy is in
 	done    int            // estimates
 	most    int
+
+	// Of auto: what it decided at both ends, what it is to decide now, and whether it
+	// decides anew for every combination instead.
+	ends    [2]incremental.Reading
+	reading incremental.Reading
+	refit   bool
 }
 
 // Begin copies the state of a view, which stands at p, for one community. The view
@@ -118,9 +128,9 @@ func (s *state) each(v graphstore.Vertex, visit func(fact) error) error {
 	if m := s.member(v); m > 0 {
 		put(fact{kind: event.KindMember, u: id, multiplicity: [2]uint32{after: m}})
 	}
-	if l := s.label(v); l.Class != event.NoClass {
+	if l := s.label(v); l != nothingKnown {
 		at := [2]event.Time{after: s.asserted(v)}
-		put(fact{kind: event.KindLabel, u: id, label: [2]graphstore.Label{after: l}, asserted: at})
+		put(fact{kind: event.KindLabel, u: id, label: [2]known{after: l}, asserted: at})
 	}
 	if units := s.prediction(v); units != nil {
 		put(fact{kind: event.KindPrediction, u: id, units: [2][]uint32{after: units}})
@@ -142,6 +152,9 @@ const endOfTime event.Time = math.MaxInt64 / 2
 func (w *Walk) step(ctx context.Context, emit bool) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("explain: %w", err)
+	}
+	if emit && w.refit {
+		w.core.Hold(incremental.Reading{})
 	}
 	at := w.core.Position() + 1
 	w.batch.First, w.batch.Last, w.batch.Emit = at, at, emit
@@ -166,7 +179,7 @@ func (w *Walk) step(ctx context.Context, emit bool) error {
 	return nil
 }
 
-// put puts a cause in place or takes it back, and estimates.
+// put asserts one side of facts, and estimates when told to.
 func (w *Walk) put(ctx context.Context, groups []group, side int, emit bool) error {
 	for _, g := range groups {
 		for i := range g {
@@ -174,4 +187,17 @@ func (w *Walk) put(ctx context.Context, groups []group, side int, emit bool) err
 		}
 	}
 	return w.step(ctx, emit)
+}
+
+// turn puts a cause in place or takes it back, and estimates.
+func (w *Walk) turn(ctx context.Context, c *cause, side int) error {
+	switch c.kind {
+	case quant.CauseCoefficients:
+		w.reading.Epoch = w.ends[side].Epoch
+		w.core.Hold(w.reading)
+	case quant.CauseGamma:
+		w.reading.Gamma = w.ends[side].Gamma
+		w.core.Hold(w.reading)
+	}
+	return w.put(ctx, c.groups, side, true)
 }

@@ -17,6 +17,9 @@ const (
 	classMask = 1<<classBits - 1
 )
 
+// class is the capacity class of the block that the run stands in, and hub the number of its index
+// plus one, or 0. They share a word so that a run is 24 bytes and an insertion reads one
+// cache line of it.
 func (r *run) class() uint8         { return uint8(r.meta & classMask) }
 func (r *run) hub() uint32          { return r.meta >> classBits }
 func (r *run) setClass(class uint8) { r.meta = r.meta&^classMask | uint32(class) }
@@ -26,48 +29,61 @@ func (r *run) setHub(hub uint32)    { r.meta = r.meta&classMask | hub<<classBits
 //
 // Invariant: u stands once in the run of v exactly if v stands once in the run of
 // u, with the same weight; a run without neighbours has no block; a run longer
-// than hubDegree has an index; weights, when not empty, is as long as the arena.
+// than hubDegree has an index; weights, when not empty, has the spans of the arena.
 type adjacency struct {
 	runs      column[run]
 	arena     arena
-	weights   column[float64] // parallel to the arena once a weight differs from 1, else empty
-	heavy     int             // directed entries whose weight differs from 1
-	weightSum float64         // sum of all degrees
+	weights   pages[float64] // parallel to the arena once a weight differs from 1, else empty
+	heavy     int            // directed entries whose weight differs from 1
+	weightSum float64        // sum of all degrees
 	edges     int
 	hubs      hubs
 	hubDegree int
 }
 
-func newAdjacency(a Allocator, hubDegree int) adjacency {
+// newAdjacency returns a graph without vertices.
+func newAdjacency(a Allocator, hubDegree int, seed uint64) adjacency {
 	return adjacency{
-		runs: newColumn[run](a), arena: newArena(a), weights: newColumn[float64](a),
-		hubs: hubs{arena: newArena(a)}, hubDegree: hubDegree,
+		runs: newColumn[run](a), arena: newArena(a), weights: pages[float64]{alloc: a},
+		hubs: hubs{arena: newArena(a), seed: seed}, hubDegree: hubDegree,
 	}
 }
 
 func (g *adjacency) release() {
 	g.runs.release()
-	g.arena.data.release()
+	g.arena.release()
 	g.weights.release()
-	g.hubs.arena.data.release()
+	g.hubs.arena.release()
 }
 
+// neighbors returns the neighbours of v in the order of the run. The slice is the arena's
+// own and holds until the next change.
 func (g *adjacency) neighbors(v Vertex) []Vertex {
 	r := &g.runs.data[v]
 	if r.len == 0 {
 		return nil
 	}
-	return unsafe.Slice((*Vertex)(&g.arena.data.data[r.at]), int(r.len))[:r.len:r.len]
+	return unsafe.Slice((*Vertex)(&g.arena.from(r.at)[0]), r.len)
 }
 
-func (g *adjacency) entries(r *run) []uint32 { return g.arena.data.data[r.at : r.at+r.len] }
+// entries returns the neighbours of a run that has some.
+func (g *adjacency) entries(r *run) []uint32 {
+	if r.len == 0 {
+		return nil
+	}
+	return g.arena.from(r.at)[:r.len]
+}
 
+// weightsOf returns the weights parallel to neighbors, nil when all edges weigh one.
 func (g *adjacency) weightsOf(v Vertex) []float64 {
 	if g.heavy == 0 {
 		return nil
 	}
 	r := &g.runs.data[v]
-	return g.weights.data[r.at : r.at+r.len : r.at+r.len]
+	if r.len == 0 {
+		return nil
+	}
+	return g.weights.from(r.at)[:r.len:r.len]
 }
 
 // position returns where u stands in a run.
@@ -81,6 +97,34 @@ func (g *adjacency) position(r *run, u Vertex) (uint32, bool) {
 		}
 	}
 	return 0, false
+}
+
+// warm reads what setting these edges will read and returns a number made of it, which
+// means nothing; see interner.glance.
+func (g *adjacency) warm(edges []entry) (sum uint64) {
+	for _, e := range edges {
+		u, v := unpair(e.key)
+		sum += uint64(g.runs.data[u].len + g.runs.data[v].len)
+	}
+	for _, e := range edges {
+		u, v := unpair(e.key)
+		sum += g.warmRun(&g.runs.data[u], v) + g.warmRun(&g.runs.data[v], u)
+	}
+	return sum
+}
+
+// warmRun reads the end of a run, where an insert writes, and where a search for u in
+// it begins.
+func (g *adjacency) warmRun(r *run, u uint32) uint64 {
+	if r.len == 0 {
+		return 0
+	}
+	block := g.arena.from(r.at)
+	if hub := r.hub(); hub != 0 {
+		slots, b := g.hubs.slots(hub)
+		return uint64(block[r.len-1] + slots[g.hubs.hash(u)>>(32-b)])
+	}
+	return uint64(block[r.len-1] + block[0])
 }
 
 // weight returns the weight of the edge {u, v}, 0 when there is none. It reads
@@ -97,11 +141,15 @@ func (g *adjacency) weight(u, v Vertex) float64 {
 	return g.weightAt(r.at + i)
 }
 
+// weighted reports whether weights are kept at all.
+func (g *adjacency) weighted() bool { return len(g.weights.list) > 0 }
+
+// weightAt returns the weight of the entry at an offset of the arena.
 func (g *adjacency) weightAt(at uint32) float64 {
-	if len(g.weights.data) == 0 {
+	if !g.weighted() {
 		return 1
 	}
-	return g.weights.data[at]
+	return g.weights.from(at)[0]
 }
 
 // set brings the weight of the edge {u, v}, which is before, to after.
@@ -128,15 +176,15 @@ func (g *adjacency) set(u, v Vertex, before, after float64) {
 func (g *adjacency) insert(v, u Vertex, weight float64) {
 	r := &g.runs.data[v]
 	if r.len == 0 {
-		r.at = g.arena.alloc(smallestClass)
+		r.at = g.arena.take(smallestClass)
 		r.setClass(smallestClass)
 		g.fitWeights()
 	} else if r.len == 1<<r.class() {
 		g.move(r, r.class()+1)
 	}
 	at := r.at + r.len
-	g.arena.data.data[at] = uint32(u)
-	if weight != 1 || len(g.weights.data) > 0 {
+	g.arena.from(at)[0] = uint32(u)
+	if weight != 1 || g.weighted() {
 		g.setWeight(at, 1, weight)
 	}
 	r.len++
@@ -155,31 +203,42 @@ func (g *adjacency) setWeight(at uint32, before, after float64) {
 	if after != 1 {
 		g.heavy++
 	}
-	if len(g.weights.data) == 0 {
-		g.weights.resize(len(g.arena.data.data))
-		for i := range g.weights.data {
-			g.weights.data[i] = 1
+	if !g.weighted() {
+		g.addWeights()
+		for i := range g.weights.spans {
+			weights := g.weights.spans[i].data
+			for j := range weights {
+				weights[j] = 1
+			}
 		}
 	}
-	g.weights.data[at] = after
+	g.weights.from(at)[0] = after
 }
 
-// fitWeights keeps the weights as long as the arena, if there are any.
+// fitWeights gives the weights the spans of the arena, if there are any.
 func (g *adjacency) fitWeights() {
-	if len(g.weights.data) > 0 {
-		g.weights.resize(len(g.arena.data.data))
+	if g.weighted() {
+		g.addWeights()
+	}
+}
+
+// addWeights makes the weights as long as the arena, span by span, so that an entry and its
+// weight have the same offset.
+func (g *adjacency) addWeights() {
+	for n := len(g.weights.list); n < len(g.arena.list); n = len(g.weights.list) {
+		g.weights.extend(len(g.arena.list[n]))
 	}
 }
 
 // move takes a run to a block of another class, which must hold it.
 func (g *adjacency) move(r *run, class uint8) {
-	at := g.arena.alloc(class)
+	at := g.arena.take(class)
 	g.fitWeights()
-	copy(g.arena.data.data[at:], g.entries(r))
-	if len(g.weights.data) > 0 {
-		copy(g.weights.data[at:], g.weights.data[r.at:r.at+r.len])
+	copy(g.arena.from(at), g.entries(r))
+	if g.weighted() {
+		copy(g.weights.from(at), g.weights.from(r.at)[:r.len])
 	}
-	g.arena.release(r.at, r.class())
+	g.arena.give(r.at, r.class())
 	r.at = at
 	r.setClass(class)
 }
@@ -197,10 +256,12 @@ func (g *adjacency) remove(v, u Vertex) {
 	if hub := r.hub(); hub != 0 {
 		g.hubs.remove(hub, g.entries(r), i)
 	}
-	g.arena.data.data[r.at+i] = g.arena.data.data[r.at+last]
-	if len(g.weights.data) > 0 {
-		g.setWeight(r.at+i, g.weights.data[r.at+i], 1)
-		g.weights.data[r.at+i] = g.weights.data[r.at+last]
+	block := g.arena.from(r.at)
+	block[i] = block[last]
+	if g.weighted() {
+		weights := g.weights.from(r.at)
+		g.setWeight(r.at+i, weights[i], 1)
+		weights[i] = weights[last]
 	}
 	r.len--
 	if hub := r.hub(); hub != 0 && int(r.len) <= g.hubDegree/2 {
@@ -209,13 +270,14 @@ func (g *adjacency) remove(v, u Vertex) {
 	}
 	switch {
 	case r.len == 0:
-		g.arena.release(r.at, r.class())
+		g.arena.give(r.at, r.class())
 		r.at, r.meta = 0, 0
 	case r.class() > smallestClass && r.len <= 1<<r.class()/4:
 		g.move(r, r.class()-1)
 	}
 }
 
+// reweigh changes the weight of the entry of u in the run of v.
 func (g *adjacency) reweigh(v, u Vertex, before, after float64) {
 	r := &g.runs.data[v]
 	if i, ok := g.position(r, u); ok {

@@ -13,7 +13,7 @@ import (
 func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		g := newAdjacency(defaultAllocator, []int{4, 16, 128, 256}[seed])
+		g := newAdjacency(defaultAllocator, []int{4, 16, 128, 256}[seed], 0)
 		defer g.release()
 		const n = 4000
 		g.runs.resize(n + 2)
@@ -52,26 +52,26 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 		if err := g.check(); err != nil {
 			t.Fatal(err)
 		}
-		if g.arena.idle != len(g.arena.data.data) || g.heavy != 0 || len(g.hubs.free) != len(g.hubs.list) {
-			t.Fatalf("seed %d: an empty graph holds %d of %d elements", seed, len(g.arena.data.data)-g.arena.idle, len(g.arena.data.data))
+		if g.arena.idle != g.arena.used || g.heavy != 0 || len(g.hubs.free) != len(g.hubs.list) {
+			t.Fatalf("seed %d: an empty graph holds %d of %d elements", seed, g.arena.used-g.arena.idle, g.arena.used)
 		}
 	}
 }
 
-// A vacuum must do with half of the graph beside it, or the largest graph that fits
+// A compaction must do with half of the graph beside it, or the largest graph that fits
 // could not be checkpointed.
-func TestVacuumTakesHalfAGraph(t *testing.T) {
+func TestCompactionTakesHalfAGraph(t *testing.T) {
 	g := newBenchGraph(HubDegreeDefault)
 	defer g.release()
 	insertAll(g, arrivals(benchArrivals/4))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	g.vacuum()
+	g.compact()
 	runtime.ReadMemStats(&after)
 	half := uint64(4 * g.edges)
-	beside := uint64(12*benchVertices) + uint64(g.hubs.arena.data.bytes()+g.runs.bytes()) // places, and the hubs anew
+	beside := uint64(12*benchVertices) + uint64(g.hubs.arena.bytes()+g.runs.bytes()) // places, and the hubs anew
 	if took := after.TotalAlloc - before.TotalAlloc; took > half+beside+1<<20 {
-		t.Errorf("the vacuum of %d edges took %d bytes beside the graph, want %d at most", g.edges, took, half+beside)
+		t.Errorf("the compaction of %d edges took %d bytes beside the graph, want %d at most", g.edges, took, half+beside)
 	}
 	if err := g.check(); err != nil {
 		t.Fatal(err)
@@ -95,16 +95,16 @@ func TestIdleMemoryIsCompacted(t *testing.T) {
 		}
 	}
 	s.Apply(&event.Batch{})
-	if n := len(s.adj.arena.data.data); n > idleSlack {
+	if n := s.edges.arena.used; n > idleSlack {
 		t.Fatalf("an empty graph still holds %d elements", n)
 	}
-	if err := s.adj.check(); err != nil {
+	if err := s.edges.adjacency.check(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Weights that all return to one must stop costing memory after a vacuum.
-func TestVacuumDropsWeightsThatAreAllOne(t *testing.T) {
+// Weights that all return to one must stop costing memory after a compaction.
+func TestCompactionDropsWeightsThatAreAllOne(t *testing.T) {
 	s := newTestStore(t, Config{})
 	edge := event.Edge{Src: event.NumberID(1), Dst: event.NumberID(2), Weight: 2.5}
 	s.Apply(&event.Batch{Edges: []event.Edge{edge}})
@@ -116,8 +116,8 @@ func TestVacuumDropsWeightsThatAreAllOne(t *testing.T) {
 	if s.View().Weights(0) != nil {
 		t.Fatal("weights are not nil though all are one")
 	}
-	s.Vacuum()
-	if n := len(s.adj.weights.data); n != 0 {
+	s.Compact()
+	if n := len(s.edges.weights.list); n != 0 {
 		t.Fatalf("%d weights are kept", n)
 	}
 }

@@ -1,28 +1,11 @@
 package graphstore
 
 import (
+	"math"
 	"slices"
 
 	"gqlstream/ingest/event"
 )
-
-// fromErasure marks an assertion that is not in the batch: an erasure or an
-// expiry, which sets its subject to nothing.
-const fromErasure = ^uint32(0)
-
-// work is the scratch memory of Apply, kept between calls.
-type work struct {
-	edges, labels, predictions, pending, members, scratch []entry
-
-	multiplicities []uint32 // what entry.at of members points to
-	joining        uint64   // what the batch's member events assert together
-	touched        []entry  // vertices with a changed degree, in order of change
-	degrees        []DegreeChange
-	units          []uint32 // backing of PredictionChange.Before
-	listed         []PredictionChange
-	refused        []event.Refusal
-	originals      []byte // backing of Refusal.Original
-}
 
 // Apply applies the events of a batch and returns what changed, and what was
 // refused. Order: vertices, edges, labels, predictions, members; edges, labels and
@@ -36,46 +19,41 @@ type work struct {
 // communities they name. An erased vertex loses its edges, label, prediction,
 // attributes, memberships and name; its index is free from the next Apply on.
 func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
-	s.compact()
-	s.begin(b.Last, b.Time)
-	s.applyVertices(b)
-	s.applyEdges(b)
-	s.applyLabels(b)
-	s.applyPredictions(b)
-	s.applyMembers(b)
-	for _, v := range s.delta.Erased {
+	s.compactIfIdle()
+	s.begin(b)
+	s.assertVertices(b)
+	s.assertEdges(b)
+	s.edges.apply(&s.step)
+	s.assertLabels(b)
+	s.labelling.applyLabels(&s.step)
+	s.assertPredictions(b)
+	s.labelling.applyPredictions(&s.step)
+	s.assertMembers(b)
+	s.members.applyEgos(s.graph(), &s.step.delta)
+	s.members.apply(&s.step)
+	d := &s.step.delta
+	for _, v := range d.Erased {
 		s.ids.recycle(v)
 	}
-	slices.Sort(s.delta.Erased)
-	slices.Sort(s.delta.Reused)
-	return &s.delta, s.work.refused
+	slices.Sort(d.Erased)
+	slices.Sort(d.Reused)
+	return d, s.step.refused
 }
 
-// begin empties the delta and the scratch memory.
-func (s *Store) begin(position event.Position, time event.Time) {
-	s.time = max(s.time, time)
-	d, w := &s.delta, &s.work
-	*d = Delta{
-		Position: position, Time: s.time,
-		FirstVertex:    Vertex(len(s.classes.data)),
-		FirstCommunity: Community(len(s.members.communities)),
-		Erased:         d.Erased[:0], Reused: d.Reused[:0],
-		Edges: d.Edges[:0], Degrees: d.Degrees[:0], Labels: d.Labels[:0],
-		Predictions: d.Predictions[:0], Members: d.Members[:0],
-	}
-	w.edges, w.labels = w.edges[:0], w.labels[:0]
-	w.predictions, w.pending, w.members = w.predictions[:0], w.pending[:0], w.members[:0]
-	w.multiplicities, w.touched, w.degrees = w.multiplicities[:0], w.touched[:0], w.degrees[:0]
-	w.joining = 0
-	w.units = w.units[:0]
-	clear(w.refused)
-	w.refused, w.originals = w.refused[:0], w.originals[:0]
+// begin empties the step and what the parts keep of a batch.
+func (s *Store) begin(b *event.Batch) {
+	s.step.begin(b)
+	s.step.delta.FirstVertex = Vertex(s.ids.len())
+	s.step.delta.FirstCommunity = Community(len(s.members.communities))
+	s.edges.begin()
+	s.labelling.begin(s.step.now)
+	s.members.begin()
 }
 
 // vertex returns the index of id, given one now if need be, or why it gets none.
-func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
-	full := len(s.classes.data) >= s.config.VerticesMax && len(s.ids.free) == 0
-	if full || !s.roomForMatchNone(1) {
+func (s *Store) vertex(id event.ID, hash uint32) (Vertex, event.Reason) {
+	n, free := s.ids.len(), len(s.ids.free)
+	if n >= s.config.VerticesMax && free == 0 || !s.roomForMatchNone(1) {
 		if v, known := s.ids.lookup(id); known {
 			return v, ""
 		}
@@ -84,58 +62,105 @@ func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
 	if len(id.Name) > IDBytesMax {
 		return 0, event.BadID
 	}
-	free := len(s.ids.free)
-	v := s.ids.intern(id)
+	v := s.ids.intern(id, hash)
 	switch {
-	case int(v) == len(s.classes.data):
-		s.grow(int(v) + 1)
+	case int(v) == n:
+		s.grow(n + 1)
 	case len(s.ids.free) < free:
-		s.delta.Reused = append(s.delta.Reused, v)
+		s.step.delta.Reused = append(s.step.delta.Reused, v)
 	default:
 		return v, ""
 	}
-	for _, c := range s.members.rules.matchNone {
-		s.assertMember(c, v, 1)
-	}
+	s.members.assertEach(s.members.rules.matchNone, v, 1)
 	return v, ""
+}
+
+// grow makes room for n vertices in every part, of which only the last is new.
+func (s *Store) grow(n int) {
+	s.edges.runs.resize(n)
+	s.members.runs.resize(n)
+	s.labelling.grow(n)
 }
 
 // roomForMatchNone reports whether n new vertices may become members of the
 // communities that hold a vertex without attributes.
 func (s *Store) roomForMatchNone(n int) bool {
 	joins := len(s.members.rules.matchNone)
-	return joins == 0 || s.roomForMembers(n*joins)
-}
-
-// grow makes room for n vertices in every column.
-func (s *Store) grow(n int) {
-	s.adj.runs.resize(n)
-	s.members.runs.resize(n)
-	s.classes.resize(n)
-	s.classes.data[n-1] = int32(event.NoClass)
-	s.roles.resize(n)
-	if s.config.LabelTimes {
-		s.times.resize(n)
-	}
-	s.units.resize(n * s.config.Classes)
-	s.version.resize(n)
-	s.version.data[n-1] = noVersion
-	if s.models.incoming != noVersion {
-		s.models.pending.resize(n * s.config.Classes)
-	}
+	return joins == 0 || s.members.room(n*joins)
 }
 
 // subject returns the vertex that an event is about. It creates the vertex when
 // the event asserts something present, and refuses the event when it cannot.
-func (s *Store) subject(
-	b *event.Batch, kind event.Kind, i int, id event.ID, present bool,
-) (Vertex, bool) {
+func (s *Store) subject(kind event.Kind, i int, id event.ID, present bool) (Vertex, bool) {
 	if !present {
 		return s.ids.lookup(id)
 	}
-	v, reason := s.vertex(id)
+	v, reason := s.vertex(id, s.ids.hash(id))
 	if reason != "" {
-		s.refuse(b, kind, i, reason, "vertex")
+		s.step.refuse(kind, i, reason, "vertex")
 	}
 	return v, reason == ""
+}
+
+// assertVertices sets attributes and starts erasures: what an erasure takes away
+// is asserted absent and goes with the other assertions of the batch.
+func (s *Store) assertVertices(b *event.Batch) {
+	for i := range b.Vertices {
+		e := &b.Vertices[i]
+		if e.Erase {
+			if v, ok := s.ids.lookup(e.Vertex); ok {
+				s.erase(v)
+			}
+			continue
+		}
+		if reason, detail := s.refuseAttributes(e.Attributes); reason != "" {
+			s.step.refuse(event.KindVertex, i, reason, detail)
+			continue
+		}
+		v, ok := s.subject(event.KindVertex, i, e.Vertex, true)
+		if !ok {
+			continue
+		}
+		for j := range e.Attributes {
+			key, value := e.Attributes[j].Key, e.Attributes[j].Value
+			if before := s.attributes.set(v, s.attributes.addKey(key), value); before != value {
+				s.members.attributeChanges(v, key, before, value)
+			}
+		}
+		s.members.applyRules(&s.attributes, v)
+	}
+}
+
+// refuseAttributes returns why attributes cannot be set, nothing when they can.
+func (s *Store) refuseAttributes(list []event.Attribute) (event.Reason, string) {
+	room, joins := s.config.AttributesMax-len(s.attributes.keys), 0
+	for i := range list {
+		key, value := list[i].Key, list[i].Value
+		if value.Kind > event.BoolValue || math.IsNaN(value.Number) || math.IsInf(value.Number, 0) {
+			return event.BadValue, "attribute value"
+		}
+		if _, known := s.attributes.index[key]; !known {
+			room--
+		}
+		joins += s.members.joinsBy(key, value)
+	}
+	switch {
+	case room < 0:
+		return event.LimitExceeded, "attribute keys"
+	case !s.members.room(joins):
+		return event.LimitExceeded, "memberships"
+	}
+	return "", ""
+}
+
+// erase asserts that v has nothing and forgets its attributes and its name.
+func (s *Store) erase(v Vertex) {
+	s.edges.leave(v)
+	s.labelling.forget(v)
+	s.members.leave(&s.attributes, v)
+	for key := range s.attributes.keys {
+		s.attributes.set(v, key, event.Value{})
+	}
+	s.ids.erase(v)
+	s.step.delta.Erased = append(s.step.delta.Erased, v)
 }

@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 func number(n uint64) event.ID { return event.NumberID(n) }
@@ -157,7 +159,7 @@ func TestMultiplicitiesOfACommunityAreBounded(t *testing.T) {
 		_, list := s.Apply(&b)
 		return len(list)
 	}
-	const most = MultiplicitiesMax / math.MaxUint32
+	const most = multiplicitiesMax / math.MaxUint32
 	if refused := join(0, most+1, math.MaxUint32); refused != 1 {
 		t.Fatalf("%d were refused in one batch, want 1", refused)
 	}
@@ -283,6 +285,19 @@ func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
 	}
 	for range 10 {
 		round()
+	}
+	for i := range batches { // what is refused is encoded as JSON, which allocates
+		_, refused := s.Apply(&batches[i])
+		keep := batches[i].Predictions[:0]
+		for j, p := range batches[i].Predictions {
+			is := func(r event.Refusal) bool {
+				return r.Kind == event.KindPrediction && bytes.Equal(r.Original, wire.AppendJSON(nil, &batches[i], event.KindPrediction, j))
+			}
+			if !slices.ContainsFunc(refused, is) {
+				keep = append(keep, p)
+			}
+		}
+		batches[i].Predictions = keep
 	}
 	if n := testing.AllocsPerRun(20, round); n > 0 {
 		t.Fatalf("%v allocations in %d batches", n, len(batches))

@@ -2,31 +2,91 @@ package graphstore
 
 import "math/bits"
 
+// A page holds this many elements, 256 KiB of them when they have four bytes.
+const (
+	pageBits = 16
+	pageSize = 1 << pageBits
+	pageMask = pageSize - 1
+)
+
 // smallestClass is the capacity class of the smallest block, of two elements.
 const smallestClass = 1
 
-// arena hands out blocks of powers of two from one column. Freed blocks wait in
-// a list for each class, linked through their first element, and a large free
-// block is halved before the column grows.
+// pages is a vector that grows without ever copying what it holds: each span of memory
+// stays where it is. A span is one page, or as many as one large block needs.
+//
+// One Arrow buffer that doubles would be simpler, and was used before; but then every
+// growth leaves a copy of the whole behind, so a graph of 23 bytes an edge took 59.
+type pages[T fixed] struct {
+	list  [][]T       // by number of the page: its elements, to the end of its span
+	spans []column[T] // the memory behind them
+	spare []column[T] // cleared pages that the next spans take
+	alloc Allocator
+}
+
+// from returns the elements from index at on, to the end of the span.
+func (p *pages[T]) from(at uint32) []T { return p.list[at>>pageBits][at&pageMask:] }
+
+// extend adds a span of n elements, a multiple of the page size, all zero.
+func (p *pages[T]) extend(n int) {
+	var span column[T]
+	if last := len(p.spare) - 1; n == pageSize && last >= 0 {
+		span, p.spare = p.spare[last], p.spare[:last]
+	} else {
+		span = newColumn[T](p.alloc)
+		span.reserve(n)
+		span.resize(n)
+	}
+	p.spans = append(p.spans, span)
+	for from := 0; from < n; from += pageSize {
+		p.list = append(p.list, span.data[from:n:n])
+	}
+}
+
+// reset empties the vector and keeps single pages for what it will hold next.
+func (p *pages[T]) reset() {
+	for i := range p.spans {
+		if span := &p.spans[i]; len(span.data) == pageSize {
+			clear(span.data)
+			p.spare = append(p.spare, *span)
+		} else {
+			span.release()
+		}
+	}
+	p.list, p.spans = nil, nil
+}
+
+// release gives all memory back.
+func (p *pages[T]) release() {
+	p.reset()
+	p.trim()
+}
+
+// trim gives the pages back that no span has taken.
+func (p *pages[T]) trim() {
+	for i := range p.spare {
+		p.spare[i].release()
+	}
+	p.spare = nil
+}
+
+// arena hands out blocks of powers of two elements, addressed by 32-bit offsets. Freed
+// blocks wait in a list for each class, linked through their first element, and a
+// large free block is halved before the arena grows.
 type arena struct {
-	data column[uint32]
+	pages[uint32]
+	used int        // elements in blocks, those in free blocks included
 	free [33]uint32 // by class: offset plus one of the first free block, or 0
 	idle int        // elements in free blocks
 }
 
-func newArena(a Allocator) arena { return arena{data: newColumn[uint32](a)} }
+// newArena returns an arena that holds nothing and takes its pages from the allocator.
+func newArena(a Allocator) arena { return arena{pages: pages[uint32]{alloc: a}} }
 
-// blank makes the arena n zeros, all in use. It keeps its memory unless a third of that
-// would be spare.
-func (a *arena) blank(n int) {
-	if spare := cap(a.data.data) - n; spare < 0 || spare > n/2+growFreely {
-		a.data.release()
-		a.data = newColumn[uint32](a.data.allocator)
-		a.data.reserve(n)
-	}
-	a.data.data = a.data.data[:0]
-	a.data.resize(n)
-	a.free, a.idle = [33]uint32{}, 0
+// reset takes all blocks back at once.
+func (a *arena) reset() {
+	a.pages.reset()
+	a.used, a.idle, a.free = 0, 0, [33]uint32{}
 }
 
 // classOf returns the class of the smallest block that holds n elements.
@@ -34,31 +94,58 @@ func classOf(n int) uint8 {
 	return uint8(max(smallestClass, bits.Len(uint(n-1))))
 }
 
-// alloc returns the offset of a block of 1<<class elements.
-func (a *arena) alloc(class uint8) uint32 {
+// take returns the offset of a block of 1<<class elements.
+func (a *arena) take(class uint8) uint32 {
 	for larger := class; int(larger) < len(a.free); larger++ {
 		if a.free[larger] == 0 {
 			continue
 		}
 		at := a.free[larger] - 1
-		a.free[larger] = a.data.data[at]
+		a.free[larger] = a.from(at)[0]
 		a.idle -= 1 << class
 		for larger > class {
 			larger--
-			half := at + 1<<larger
-			a.data.data[half] = a.free[larger]
-			a.free[larger] = half + 1
+			a.link(at+1<<larger, larger)
 		}
 		return at
 	}
-	at := len(a.data.data)
-	a.data.resize(at + 1<<class)
-	return uint32(at)
+	return a.append(class)
 }
 
-// release gives a block back.
-func (a *arena) release(at uint32, class uint8) {
-	a.data.data[at] = a.free[class]
-	a.free[class] = at + 1
+// append returns a block behind the last one. When the last page has less room than
+// that, its rest becomes free blocks, because a block never crosses into another span.
+func (a *arena) append(class uint8) uint32 {
+	size := 1 << class
+	if rest := -a.used & pageMask; rest < size {
+		for rest > 0 {
+			half := uint8(bits.Len(uint(rest)) - 1)
+			a.give(uint32(a.used), half)
+			a.used += 1 << half
+			rest -= 1 << half
+		}
+		a.extend(max(size, pageSize))
+	}
+	at := uint32(a.used)
+	a.used += size
+	return at
+}
+
+// give takes a block back.
+func (a *arena) give(at uint32, class uint8) {
+	a.link(at, class)
 	a.idle += 1 << class
 }
+
+// link puts a block at the head of the list of its class.
+func (a *arena) link(at uint32, class uint8) {
+	a.from(at)[0] = a.free[class]
+	a.free[class] = at + 1
+}
+
+// idleSlack bounds the elements that may lie in free blocks besides half as many as
+// are in use.
+const idleSlack = 1 << 20
+
+// idleTooMuch reports whether an arena should be rewritten. It bounds memory and
+// keeps offsets within 32 bits; random arrival stays below it.
+func (a *arena) idleTooMuch() bool { return 3*a.idle > a.used+2*idleSlack }

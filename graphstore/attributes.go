@@ -1,6 +1,8 @@
 package graphstore
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"gqlstream/ingest/event"
@@ -18,6 +20,7 @@ type attributes struct {
 	free      freeIndices // unused values, lowest on top
 }
 
+// newAttributes returns attributes without keys.
 func newAttributes(a Allocator) attributes {
 	return attributes{allocator: a, index: map[string]int{}, byValue: map[event.Value]uint32{}}
 }
@@ -28,6 +31,7 @@ func (a *attributes) release() {
 	}
 }
 
+// value returns the value that v has of a key by its name, null for none.
 func (a *attributes) value(v Vertex, key string) event.Value {
 	i, ok := a.index[key]
 	if !ok {
@@ -36,11 +40,22 @@ func (a *attributes) value(v Vertex, key string) event.Value {
 	return a.at(v, i)
 }
 
+// at returns the value that v has of a key by its column, null for none. A column may be
+// shorter than there are vertices, because it grows only when a vertex gets a value.
 func (a *attributes) at(v Vertex, key int) event.Value {
 	if data := a.columns[key].data; int(v) < len(data) && data[v] != 0 {
 		return a.values[data[v]-1]
 	}
 	return event.Value{}
+}
+
+// list returns the values that v has of some keys, in the memory of values.
+func (a *attributes) list(v Vertex, keys []string, values []event.Value) []event.Value {
+	values = values[:0]
+	for _, key := range keys {
+		values = append(values, a.value(v, key))
+	}
+	return values
 }
 
 // addKey returns the column of a key, new if need be. It keeps a copy of key.
@@ -56,20 +71,22 @@ func (a *attributes) addKey(key string) int {
 	return i
 }
 
-// set gives v a value of a key, null for none.
-func (a *attributes) set(v Vertex, key int, value event.Value) {
+// set gives v a value of a key, null for none, and returns the one before.
+func (a *attributes) set(v Vertex, key int, value event.Value) (before event.Value) {
 	c := &a.columns[key]
 	if int(v) >= len(c.data) {
 		if value.Kind == event.NullValue {
-			return
+			return before
 		}
 		c.resize(int(v) + 1)
 	}
-	before := c.data[v]
+	was := c.data[v]
 	c.data[v] = a.use(value)
-	if before != 0 {
-		a.drop(before - 1)
+	if was != 0 {
+		before = a.values[was-1]
+		a.drop(was - 1)
 	}
+	return before
 }
 
 // use counts one more use of value and returns its index plus one, 0 for null.
@@ -101,4 +118,61 @@ func (a *attributes) drop(i uint32) {
 		a.values[i] = event.Value{}
 		a.free.push(i)
 	}
+}
+
+// compact sorts the keys, drops those that no vertex has, and numbers the values
+// in order of first use.
+func (a *attributes) compact() {
+	next := newAttributes(a.allocator)
+	for _, key := range slices.Sorted(slices.Values(a.keys)) {
+		old := &a.columns[a.index[key]]
+		n := len(old.data)
+		for n > 0 && old.data[n-1] == 0 {
+			n--
+		}
+		if n == 0 {
+			continue
+		}
+		column := next.addKey(key)
+		next.columns[column].reserve(n)
+		for v := range Vertex(n) {
+			if x := old.data[v]; x != 0 {
+				next.set(v, column, a.values[x-1])
+			}
+		}
+	}
+	a.release()
+	*a = next
+}
+
+// check counts the uses of every value.
+func (a *attributes) check() error {
+	uses := make([]uint32, len(a.values))
+	for _, column := range a.columns {
+		for v, x := range column.data {
+			if int(x) > len(a.values) {
+				return fmt.Errorf("vertex %d has value %d of %d", v, x, len(a.values))
+			}
+			if x != 0 {
+				uses[x-1]++
+			}
+		}
+	}
+	var unused []uint32
+	for i, value := range a.values {
+		at, known := a.byValue[value]
+		if uses[i] != a.uses[i] || (uses[i] > 0) != (known && at == uint32(i)) {
+			return fmt.Errorf("value %v has %d uses, counted %d", value, uses[i], a.uses[i])
+		}
+		if uses[i] == 0 {
+			unused = append(unused, uint32(i))
+		}
+	}
+	if free := slices.Sorted(slices.Values(a.free)); !slices.Equal(free, unused) {
+		return fmt.Errorf("free values %v, unused %v", free, unused)
+	}
+	if len(a.byValue) != len(a.values)-len(unused) || len(a.index) != len(a.keys) {
+		return fmt.Errorf("%d values by value, %d keys by name", len(a.byValue), len(a.index))
+	}
+	return nil
 }

@@ -24,6 +24,7 @@ type column[T fixed] struct {
 	allocator Allocator
 }
 
+// newColumn returns an empty column.
 func newColumn[T fixed](allocator Allocator) column[T] {
 	return column[T]{buf: memory.NewResizableBuffer(allocator), allocator: allocator}
 }
@@ -55,6 +56,7 @@ func (c *column[T]) reserve(n int) {
 	c.data = unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(raw))), len(raw)/width)[:have]
 }
 
+// append adds an element at the end.
 func (c *column[T]) append(x T) {
 	n := len(c.data)
 	c.resize(n + 1)

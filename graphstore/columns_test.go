@@ -28,7 +28,7 @@ func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 	if int(record.NumRows()) != w.Vertices() {
 		t.Fatalf("%d rows for %d vertices", record.NumRows(), w.Vertices())
 	}
-	if &class.Int32Values()[0] != &s.classes.data[0] || &role.Uint8Values()[0] != &s.roles.data[0] {
+	if &class.Int32Values()[0] != &s.labelling.classes.data[0] || &role.Uint8Values()[0] != &s.labelling.roles.data[0] {
 		t.Error("a column is a copy")
 	}
 	for v := range Vertex(w.Vertices()) {
@@ -40,3 +40,13 @@ func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 
 // bytes returns the memory that the column holds.
 func (c *column[T]) bytes() int { return c.buf.Cap() }
+
+// bytes returns the memory that the spans and the spare pages hold.
+func (p *pages[T]) bytes() (n int) {
+	for _, list := range [][]column[T]{p.spans, p.spare} {
+		for i := range list {
+			n += list[i].bytes()
+		}
+	}
+	return n
+}

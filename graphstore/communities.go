@@ -2,6 +2,10 @@ package graphstore
 
 import (
 	"fmt"
+	"slices"
+
+	"gqlstream/graphstore/rule"
+	"gqlstream/ingest/event"
 )
 
 // SetCommunities replaces the configured communities by rules and returns what
@@ -31,59 +35,118 @@ func (s *Store) SetCommunities(rules []Rule) (*Delta, error) {
 		return nil, fmt.Errorf("graphstore: set communities: %d with the retired ones, above the limit of %d",
 			n, s.config.CommunitiesMax)
 	}
-	if !s.roomForRules(fresh) {
-		return nil, fmt.Errorf("graphstore: set communities: more memberships than %d", MembershipsMax)
+	room := s.config.MembershipsMax - s.members.total - s.members.egoMembers + s.leaving(wanted)
+	joins, ok := s.findMembers(fresh, room)
+	if !ok {
+		return nil, fmt.Errorf("graphstore: set communities: more memberships than %d", s.config.MembershipsMax)
 	}
-	s.begin(s.delta.Position, s.time)
+	s.begin(&event.Batch{Last: s.step.delta.Position, Time: s.step.now})
 	for i := range m.communities {
-		c := &m.communities[i]
-		if rule, ok := wanted[c.rule.Name]; !c.retired && (c.configured || ok) && rule != c.rule {
+		if s.retires(&m.communities[i], wanted) {
 			s.retire(Community(i))
 		}
 	}
-	s.addRules(rules)
-	s.settleMembers()
-	return &s.delta, nil
+	s.members.apply(&s.step)
+	s.addRules(rules, joins)
+	return &s.step.delta, nil
 }
 
-// roomForRules reports whether the memberships that new rules bring are sure to fit:
-// every vertex may be a member of each, but for the bound of an ego network.
-func (s *Store) roomForRules(rules []Rule) bool {
-	n := s.members.total + s.members.egoMembers
-	for _, r := range rules {
-		switch r.Kind {
-		case ByAttribute, ByExpression:
-			n += len(s.classes.data)
-		case Ego:
-			n += min(len(s.classes.data), r.egoMembersMax())
+// retires reports whether the rules wanted leave no place for a community as it is.
+func (s *Store) retires(c *community, wanted map[string]Rule) bool {
+	rule, ok := wanted[c.rule.Name]
+	return !c.retired && (c.configured || ok) && rule != c.rule
+}
+
+// leaving returns how many memberships end when the rules wanted hold.
+func (s *Store) leaving(wanted map[string]Rule) (n int) {
+	for i := range s.members.communities {
+		if c := &s.members.communities[i]; s.retires(c, wanted) {
+			n += len(c.vertices) + c.rule.egoMembersMax()
 		}
 	}
-	return n <= MembershipsMax
+	return n
+}
+
+// joining are the members that a rule to be added finds.
+type joining struct {
+	vertices   []Vertex
+	mismatches uint64
+}
+
+// findMembers returns the members that new rules have by attributes, by name, and
+// whether they fit into the room with all that the ego networks among them may have. It
+// stops as soon as they do not, so a rule of millions of members costs no memory first.
+func (s *Store) findMembers(rules []Rule, room int) (map[string]joining, bool) {
+	found := make(map[string]joining, len(rules))
+	for _, r := range rules {
+		if room -= r.egoMembersMax(); room < 0 {
+			return nil, false
+		}
+		if r.Kind != ByAttribute && r.Kind != ByExpression {
+			continue
+		}
+		j := s.searchMembers(r, room)
+		if room -= len(j.vertices); room < 0 {
+			return nil, false
+		}
+		found[r.Name] = j
+	}
+	return found, true
+}
+
+// searchMembers returns the vertices for which a rule by attribute or expression holds,
+// until they are more than the most wanted.
+func (s *Store) searchMembers(r Rule, most int) (j joining) {
+	var program *rule.Program
+	if r.Kind == ByExpression {
+		program = mustCompile(r)
+	}
+	var values []event.Value
+	for v := range Vertex(s.ids.len()) {
+		if s.ids.erased(v) || len(j.vertices) > most {
+			continue
+		}
+		is := s.attributes.value(v, r.Key) == r.Value
+		if program != nil {
+			values = s.attributes.list(v, program.Keys(), values)
+			outcome := program.Match(values)
+			if is = outcome == rule.Yes; outcome == rule.Mismatch {
+				j.mismatches++
+			}
+		}
+		if is {
+			j.vertices = append(j.vertices, v)
+		}
+	}
+	return j
 }
 
 // retire asserts that every member leaves and frees the name of a community.
 func (s *Store) retire(id Community) {
-	s.assertMembers(id, s.members.communities[id].vertices, 0)
+	s.members.assertAll(id, s.members.communities[id].vertices, 0)
 	s.members.retire(id)
 }
 
-// addRules gives new rules the next community indices and asserts the members
-// that they have by attributes or edges.
-func (s *Store) addRules(rules []Rule) {
-	for _, rule := range rules {
-		if c, known := s.members.byName[rule.Name]; known {
+// addRules gives new rules the next community indices. The members that they have by
+// attributes were found before; those of ego networks are searched now.
+func (s *Store) addRules(rules []Rule, found map[string]joining) {
+	joins := 0
+	for _, j := range found {
+		joins += len(j.vertices)
+	}
+	s.step.delta.Members = slices.Grow(s.step.delta.Members, joins)
+	for _, r := range rules {
+		if c, known := s.members.byName[r.Name]; known {
 			s.members.communities[c].configured = true
 			continue
 		}
-		switch c := s.members.add(rule, true); rule.Kind {
-		case ByAttribute, ByExpression:
-			for v := range Vertex(len(s.classes.data)) {
-				if s.matches(c, v) {
-					s.assertMember(c, v, 1)
-				}
-			}
-		case Ego:
-			s.rebuildEgo(c)
+		id := s.members.add(r, true)
+		if r.Kind == Ego {
+			s.members.rebuildEgo(s.graph(), id)
+			s.members.apply(&s.step)
+			continue
 		}
+		s.members.communities[id].mismatches = found[r.Name].mismatches
+		s.members.join(&s.step, id, found[r.Name].vertices)
 	}
 }

@@ -35,10 +35,16 @@ type Config struct {
 	EdgesMax       int // undirected; 0 is EdgesMaxDefault
 	CommunitiesMax int // 0 is NamesMaxDefault
 	VersionsMax    int // model versions; 0 is NamesMaxDefault
+	MembershipsMax int // of all communities together, those of everyone apart; 0 is membershipsMaxDefault
 	AttributesMax  int // attribute keys, each of which costs 4 bytes a vertex; 0 is KeysMaxDefault
 
 	SwitchAt   float64       // share that an incoming model version must cover to become active; 0 is SwitchAtDefault
 	LapseAfter time.Duration // of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, < 0 never
+
+	// HashSeed makes the places in hash tables unpredictable for whoever chooses names;
+	// the caller draws it at random. It decides nothing that can be seen, so another one
+	// may be used after every Load. With 0 anyone can work out names that collide.
+	HashSeed uint64
 
 	Allocator Allocator // of the Arrow buffers; nil is Go's heap
 }
@@ -58,6 +64,7 @@ func (c *Config) Validate() error {
 	between("vertices max", c.VerticesMax, 0, VerticesMaxDefault)
 	between("edges max", c.EdgesMax, 0, EdgesMaxDefault)
 	between("communities max", c.CommunitiesMax, 0, NamesMaxLimit)
+	between("memberships max", c.MembershipsMax, 0, membershipsMaxLimit)
 	between("versions max", c.VersionsMax, 0, NamesMaxLimit)
 	between("attributes max", c.AttributesMax, 0, NamesMaxDefault)
 	for _, w := range [...]struct {
@@ -76,12 +83,20 @@ func (c *Config) Validate() error {
 	if err := validateRules(c.Communities); err != nil {
 		errs = append(errs, err)
 	}
+	egos := 0
+	for _, r := range c.Communities {
+		egos += r.egoMembersMax()
+	}
+	if most := c.withDefaults().MembershipsMax; egos > most {
+		errs = append(errs, fmt.Errorf("ego networks may have %d members, above the limit of %d memberships", egos, most))
+	}
 	if limit := c.withDefaults().CommunitiesMax; len(c.Communities) > limit {
 		errs = append(errs, fmt.Errorf("%d communities, above the limit of %d", len(c.Communities), limit))
 	}
 	return errors.Join(errs...)
 }
 
+// withDefaults returns the configuration with every limit that is not set at its default.
 func (c *Config) withDefaults() Config {
 	d := *c
 	set := func(field *int, value int) {
@@ -93,6 +108,7 @@ func (c *Config) withDefaults() Config {
 	set(&d.VerticesMax, VerticesMaxDefault)
 	set(&d.EdgesMax, EdgesMaxDefault)
 	set(&d.CommunitiesMax, NamesMaxDefault)
+	set(&d.MembershipsMax, membershipsMaxDefault)
 	set(&d.VersionsMax, NamesMaxDefault)
 	set(&d.AttributesMax, KeysMaxDefault)
 	d.SwitchAt = cmp.Or(d.SwitchAt, SwitchAtDefault)

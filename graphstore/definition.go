@@ -14,7 +14,7 @@ import (
 type RuleKind uint8
 
 const (
-	// Explicit communities are what member events say. The default.
+	// Explicit communities have the members that events name. The default.
 	Explicit RuleKind = iota
 	// ByAttribute communities hold the vertices whose attribute Key equals Value.
 	ByAttribute
@@ -70,8 +70,12 @@ func (r Rule) String() string {
 const (
 	EgoHopsMax           = 3
 	EgoMembersMaxDefault = 100_000
-	EgoMembersLimit      = MembershipsMax / 2
+	EgoMembersLimit      = membershipsMaxLimit / 2
 )
+
+// ruleStepsMax bounds the steps, of about ten nanoseconds, that evaluating all rules
+// together may take, and with them the time that one vertex event may take.
+const ruleStepsMax = 4 << 20
 
 // egoMembersMax returns how many members an ego network may have.
 func (r Rule) egoMembersMax() int {
@@ -81,10 +85,11 @@ func (r Rule) egoMembersMax() int {
 	return cmp.Or(r.MembersMax, EgoMembersMaxDefault)
 }
 
+// validateRules reports every violation of the rules, each by itself and all together.
 func validateRules(rules []Rule) error {
 	var errs []error
 	seen := make(map[string]bool, len(rules))
-	members := 0
+	members, steps := 0, 0
 	for i, r := range rules {
 		if r.Name == "" {
 			errs = append(errs, fmt.Errorf("community %d has no name", i))
@@ -92,7 +97,12 @@ func validateRules(rules []Rule) error {
 			errs = append(errs, fmt.Errorf("community %q is defined twice", r.Name))
 		}
 		seen[r.Name] = true
-		if err := r.validate(); err != nil {
+		cost, err := r.validate()
+		if steps += cost; steps > ruleStepsMax && steps-cost <= ruleStepsMax {
+			errs = append(errs, fmt.Errorf("community %q brings the steps that evaluating all rules may take to %d, at most %d are allowed",
+				r.Name, steps, ruleStepsMax))
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("community %q %w", r.Name, err))
 		} else if members += r.egoMembersMax(); members > EgoMembersLimit {
 			errs = append(errs, fmt.Errorf("community %q brings the members that ego networks may have to %d, at most %d are allowed",
@@ -103,31 +113,35 @@ func validateRules(rules []Rule) error {
 	return errors.Join(errs...)
 }
 
-// validate returns what is wrong with a rule, to be said after its name.
-func (r Rule) validate() error {
+// validate returns what is wrong with a rule, to be said after its name, and how many
+// steps evaluating its expression takes at most.
+func (r Rule) validate() (steps int, err error) {
 	switch {
 	case r.Kind > Ego:
-		return fmt.Errorf("has the unknown rule %d", r.Kind)
+		return 0, fmt.Errorf("has the unknown rule %d", r.Kind)
 	case r.Kind != ByAttribute && (r.Key != "" || r.Value != event.Value{}):
-		return errors.New("has an attribute and is not defined by it")
+		return 0, errors.New("has an attribute and is not defined by it")
 	case math.IsNaN(r.Value.Number) || math.IsInf(r.Value.Number, 0):
-		return errors.New("asks for a number that is not finite")
+		return 0, errors.New("asks for a number that is not finite")
 	case r.Kind == ByAttribute && (r.Key == "" || r.Value.Kind == event.NullValue):
-		return errors.New("needs an attribute key and a value")
+		return 0, errors.New("needs an attribute key and a value")
 	case r.Kind != ByExpression && r.Expression != "":
-		return errors.New("has an expression and is not defined by it")
+		return 0, errors.New("has an expression and is not defined by it")
 	case r.Kind != Ego && (r.Root != "" || r.Hops != 0 || r.MembersMax != 0):
-		return errors.New("has a root and is no ego network")
+		return 0, errors.New("has a root and is no ego network")
 	case r.Kind == Ego:
-		return r.validateEgo()
+		return 0, r.validateEgo()
 	case r.Kind == ByExpression:
-		if _, err := rule.Compile(r.Expression); err != nil {
-			return fmt.Errorf("has a rule that cannot be used: %w", err)
+		program, err := rule.Compile(r.Expression)
+		if err != nil {
+			return 0, fmt.Errorf("has a rule that cannot be used: %w", err)
 		}
+		return program.Steps(), nil
 	}
-	return nil
+	return 0, nil
 }
 
+// validateEgo returns what is wrong with the bounds of an ego network.
 func (r Rule) validateEgo() error {
 	switch {
 	case r.Root == "":

@@ -9,10 +9,18 @@ type Vertex uint32
 // configuration, then of first mention.
 type Community uint32
 
-// Label is what the store knows of a vertex's true class.
+// Label is a vertex's true class, where it is known.
 type Label struct {
 	Class event.Class // NoClass when unknown
 	Role  event.Role
+}
+
+// Audit is an audit label: the class of a vertex that was drawn at random. It is no Label,
+// so that whoever reads labels to calibrate, to train or to count members that are known
+// does not see it.
+type Audit struct {
+	Class event.Class // NoClass when there is none
+	Pi    uint32      // the probability of having been drawn, in units of 2^-30; 0 when there is none
 }
 
 // Delta says exactly what a batch changed: net (what a batch did and undid is
@@ -30,6 +38,7 @@ type Delta struct {
 	Edges       []EdgeChange       // by (U, V), U < V
 	Degrees     []DegreeChange     // by V; every endpoint of Edges
 	Labels      []LabelChange      // by V
+	Audits      []AuditChange      // by V
 	Predictions []PredictionChange // by V
 	Members     []MemberChange     // by (Community, V); rule-based memberships included
 }
@@ -55,6 +64,12 @@ type LabelChange struct {
 	V             Vertex
 	Before, After Label
 	TimeBefore    event.Time // as View.LabelTime would have it
+}
+
+// AuditChange is a change of the audit label of V.
+type AuditChange struct {
+	V             Vertex
+	Before, After Audit
 }
 
 // PredictionChange is a change of the prediction of V or of its model version.

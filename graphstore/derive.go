@@ -3,15 +3,13 @@ package graphstore
 import (
 	"fmt"
 	"strings"
-
-	"gqlstream/ingest/event"
 )
 
 // DerivedPrefix begins the model versions of the predictions that gqlstream makes
 // itself. No event may use it, so the version of a prediction says who made it.
 const DerivedPrefix = "gqlstream/"
 
-// Derived is what a built-in classifier says about V: K units that sum to
+// Derived is the prediction of a built-in classifier for V: K units that sum to
 // event.One, or nothing when Units is nil.
 type Derived struct {
 	V     Vertex
@@ -25,42 +23,51 @@ type Derived struct {
 // an erased vertex. The result is valid until the next Derive or Apply; the Delta
 // of the last Apply stays valid beside it.
 func (s *Store) Derive(list []Derived, name string) *Delta {
-	version, known := s.versions.index[DerivedPrefix+name]
+	version, known := s.labelling.versions.index[DerivedPrefix+name]
 	if !known && len(list) > 0 { // not counted against VersionsMax: there are few
-		version = uint32(len(s.versions.names))
-		s.versions.add(DerivedPrefix + name)
+		version = uint32(len(s.labelling.versions.names))
+		s.labelling.versions.add(DerivedPrefix + name)
 	}
 	s.derived = Delta{
-		Position: s.delta.Position, Time: s.delta.Time,
-		FirstVertex: Vertex(len(s.classes.data)), FirstCommunity: Community(len(s.members.communities)),
+		Position: s.step.delta.Position, Time: s.step.delta.Time,
+		FirstVertex: Vertex(s.ids.len()), FirstCommunity: Community(len(s.members.communities)),
 		Predictions: s.derived.Predictions[:0],
 	}
 	s.derivedUnits = s.derivedUnits[:0]
 	for _, d := range list {
-		if held := s.version.data[d.V]; held != noVersion && held != version || s.ids.erased(d.V) {
+		if held := s.labelling.version.data[d.V]; held != noVersion && held != version || s.ids.erased(d.V) {
 			panic(fmt.Sprintf("graphstore: vertex %d is not a built-in classifier's to predict", d.V))
 		}
 		of := version
 		if d.Units == nil {
 			of = noVersion
 		}
-		s.setPrediction(&s.derived, &s.derivedUnits, d.V, d.Units, of)
+		s.labelling.setPrediction(&s.derived, &s.derivedUnits, d.V, d.Units, of)
 	}
 	return &s.derived
+}
+
+// RollOut returns how far the incoming model version has come, and whether there is
+// one. Its predictions are in no other answer of the view.
+func (w View) RollOut() (RollOut, bool) {
+	m := &w.s.labelling.models
+	return m.counts, m.incoming != noVersion
+}
+
+// ActiveVersion returns the index in Versions of the predictions that events
+// asserted, and whether there ever was one.
+func (w View) ActiveVersion() (uint32, bool) {
+	active := w.s.labelling.models.active
+	return active, active != noVersion
 }
 
 // DerivedVersion returns the index in Versions of the predictions that the built-in
 // classifier of that name made, and whether it has made any.
 func (w View) DerivedVersion(name string) (uint32, bool) {
-	version, known := w.s.versions.index[DerivedPrefix+name]
+	version, known := w.s.labelling.versions.index[DerivedPrefix+name]
 	return version, known
 }
 
 // IsDerived reports whether a model version is that of a built-in classifier, which
 // no event may use.
 func IsDerived(version string) bool { return strings.HasPrefix(version, DerivedPrefix) }
-
-// refuseReserved is why it may not.
-func (s *Store) refuseReserved(b *event.Batch, i int) {
-	s.refuse(b, event.KindPrediction, i, event.BadValue, "model versions that begin with "+DerivedPrefix+" are reserved")
-}

@@ -5,7 +5,7 @@ import "gqlstream/ingest/event"
 // unreached is the number of hops of a vertex beyond an ego network.
 const unreached = 255
 
-// reach is what an ego network knows of a vertex. Its hops follow from via: one
+// reach places a vertex in an ego network. Its hops follow from via: one
 // more than the least number with a neighbour.
 type reach struct {
 	hops  uint8
@@ -48,36 +48,42 @@ type ego struct {
 	list         []Vertex // scratch of a search
 }
 
+// newEgo returns the state of an ego network that has not been searched yet.
 func newEgo(r Rule) *ego {
 	return &ego{
 		root: event.ParseID(r.Root), hops: r.Hops, membersMax: r.egoMembersMax(), reach: map[Vertex]reach{},
 	}
 }
 
-// settleEgos asserts the memberships in ego networks that follow from what the
-// batch did to edges and roots.
-func (s *Store) settleEgos() {
-	m := &s.members
+// graph gives the search of an ego network the names and the edges.
+type graph struct {
+	ids   *interner
+	edges *adjacency
+}
+
+// applyEgos asserts the memberships in ego networks that follow from what the batch
+// did to edges and to the vertices that are roots.
+func (m *members) applyEgos(g graph, d *Delta) {
 	if len(m.egos) == 0 {
 		return
 	}
-	for _, change := range s.delta.Edges {
+	for _, change := range d.Edges {
 		if (change.Before == 0) != (change.After == 0) {
-			s.touchEgos(change.U, change.V, change.After != 0)
-			s.touchEgos(change.V, change.U, change.After != 0)
+			m.touchEgos(change.U, change.V, change.After != 0)
+			m.touchEgos(change.V, change.U, change.After != 0)
 		}
 	}
-	fresh := int(s.delta.FirstVertex) < len(s.classes.data) || len(s.delta.Reused) > 0
+	fresh := int(d.FirstVertex) < g.ids.len() || len(d.Reused) > 0
 	for _, c := range m.egos {
 		e := m.communities[c].ego
 		switch {
-		case e.known && s.ids.erased(e.vertex):
+		case e.known && g.ids.erased(e.vertex):
 			e.known = false
-			s.rebuildEgo(c)
+			m.rebuildEgo(g, c)
 		case e.known && e.touched:
-			s.repairEgo(c)
+			m.repairEgo(g, c)
 		case !e.known && fresh:
-			s.rebuildEgo(c)
+			m.rebuildEgo(g, c)
 		}
 		e.touched = false
 	}
@@ -85,9 +91,9 @@ func (s *Store) settleEgos() {
 
 // touchEgos puts the counts of v right in the ego networks of u, after an edge
 // between them came or went.
-func (s *Store) touchEgos(u, v Vertex, came bool) {
-	for _, m := range s.members.of(u) {
-		e := s.members.communities[m.Community].ego
+func (m *members) touchEgos(u, v Vertex, came bool) {
+	for _, membership := range m.of(u) {
+		e := m.communities[membership.Community].ego
 		if e == nil {
 			continue
 		}
@@ -121,8 +127,8 @@ func (e *ego) count(v Vertex, hops uint8, more bool) {
 
 // repairEgo follows the changed counts level by level and asserts who joins and
 // who leaves.
-func (s *Store) repairEgo(c Community) {
-	e := s.members.communities[c].ego
+func (m *members) repairEgo(g graph, c Community) {
+	e := m.communities[c].ego
 	for level := uint8(1); int(level) < e.radius; level++ {
 		for i := 0; i < len(e.dirty); i++ { // grows by vertices of higher levels
 			v := e.dirty[i]
@@ -131,7 +137,7 @@ func (s *Store) repairEgo(c Community) {
 			if v == e.vertex || is == (r.hops == level) {
 				continue
 			}
-			for _, u := range s.adj.neighbors(v) {
+			for _, u := range g.edges.neighbors(v) {
 				e.count(u, level, is)
 			}
 		}
@@ -143,11 +149,11 @@ func (s *Store) repairEgo(c Community) {
 	}
 	e.finish()
 	if len(e.reach) > e.membersMax || e.radius < e.hops && (receded || e.slack < 0) {
-		s.rebuildEgo(c)
+		m.rebuildEgo(g, c)
 		return
 	}
-	s.assertMembers(c, e.joined, 1)
-	s.assertMembers(c, e.left, 0)
+	m.assertAll(c, e.joined, 1)
+	m.assertAll(c, e.left, 0)
 }
 
 // finish gives the dirty vertices their new hops and notes who joins and leaves.
@@ -175,27 +181,21 @@ func (e *ego) finish() {
 }
 
 // rebuildEgo computes an ego network from nothing and asserts its members.
-func (s *Store) rebuildEgo(c Community) {
-	community := &s.members.communities[c]
-	s.assertMembers(c, community.vertices, 0)
-	s.assertMembers(c, community.ego.joined, 0)
-	s.assertMembers(c, s.searchEgo(community.ego), 1)
+func (m *members) rebuildEgo(g graph, c Community) {
+	community := &m.communities[c]
+	m.assertAll(c, community.vertices, 0)
+	m.assertAll(c, community.ego.joined, 0)
+	m.assertAll(c, community.ego.search(g), 1)
 }
 
-func (s *Store) assertMembers(c Community, list []Vertex, multiplicity uint32) {
-	for _, v := range list {
-		s.assertMember(c, v, multiplicity)
-	}
-}
-
-// searchEgo searches an ego network from its root and returns its members. It looks
+// search finds an ego network from its root and returns its members. It looks
 // a quarter beyond the most members that it may have, to know how many edges must go
 // before a further hop can fit.
-func (s *Store) searchEgo(e *ego) []Vertex {
+func (e *ego) search(g graph) []Vertex {
 	clear(e.reach)
 	e.radius, e.slack = 0, 0
 	e.dirty, e.joined, e.left = e.dirty[:0], e.joined[:0], e.left[:0]
-	if e.vertex, e.known = s.ids.lookup(e.root); !e.known {
+	if e.vertex, e.known = g.ids.lookup(e.root); !e.known {
 		return nil
 	}
 	e.reach[e.vertex] = reach{}
@@ -203,7 +203,7 @@ func (s *Store) searchEgo(e *ego) []Vertex {
 	for from := 0; e.radius < e.hops; e.radius++ {
 		until := len(list)
 		for i := from; i < until; i++ {
-			list = s.searchNeighbors(e, list, i)
+			list = e.searchNeighbors(g, list, i)
 		}
 		if len(list) > e.membersMax {
 			e.slack = len(list) - e.membersMax - 1
@@ -218,7 +218,7 @@ func (s *Store) searchEgo(e *ego) []Vertex {
 	e.list = list
 	for _, v := range list {
 		if hops := e.reach[v].hops; int(hops) < e.radius {
-			for _, u := range s.adj.neighbors(v) {
+			for _, u := range g.edges.neighbors(v) {
 				r := e.reach[u]
 				r.via[hops]++
 				e.reach[u] = r
@@ -229,8 +229,8 @@ func (s *Store) searchEgo(e *ego) []Vertex {
 }
 
 // searchNeighbors appends the neighbours of the i-th vertex that are not in the list.
-func (s *Store) searchNeighbors(e *ego, list []Vertex, i int) []Vertex {
-	for _, u := range s.adj.neighbors(list[i]) {
+func (e *ego) searchNeighbors(g graph, list []Vertex, i int) []Vertex {
+	for _, u := range g.edges.neighbors(list[i]) {
 		if len(list) > e.membersMax+e.membersMax/4 {
 			break
 		}

@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Windows are how long an assertion of a kind holds that has no time to live of
+// Windows say how long an assertion of a kind holds that has no time to live of
 // its own, from its own time on. Zero is for ever.
 type Windows struct {
 	Edges, Labels, Predictions time.Duration
@@ -17,14 +18,6 @@ type Windows struct {
 
 // forever is the end of what does not end.
 const forever = event.Time(math.MaxInt64)
-
-// expiry knows when assertions end, kind by kind. It is empty when none does.
-type expiry struct {
-	edges       ends // by edgeKeyOf
-	labels      ends // by vertex
-	predictions ends // by vertex; never those of Derive
-	waiting     ends // by vertex: predictions of the incoming model version
-}
 
 // ends knows when some things end. An end that is put off stays in the heap where
 // it was and is looked up when it comes to the top, so that asserting a thing
@@ -34,7 +27,7 @@ type expiry struct {
 // due returns depends on at alone, so the order within the heap never shows.
 type ends struct {
 	at   map[uint64]event.Time // nil until something ends
-	heap []ending              // lowest first
+	heap endings               // lowest first
 }
 
 // ending is the thing to look at when a time has come.
@@ -43,11 +36,24 @@ type ending struct {
 	key uint64
 }
 
+// compareEndings orders by time. Keys break ties, so that the order is total.
 func compareEndings(a, b ending) int {
 	return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.key, b.key))
 }
 
-func earlier(a, b ending) bool { return compareEndings(a, b) < 0 }
+// endings are a heap with the lowest on top. Under a total order, what is taken out
+// depends on what is held, not on how it came there.
+type endings []ending
+
+func (h *endings) push(e ending) { heapPush(h, (*[]ending)(h), e) }
+func (h *endings) pop() ending   { return heapPop(h, (*[]ending)(h)) }
+
+// Len and the methods below are those of heap.Interface; heap.Fix calls the first three.
+func (h endings) Len() int           { return len(h) }
+func (h endings) Less(i, j int) bool { return compareEndings(h[i], h[j]) < 0 }
+func (h endings) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h endings) Push(any)           { panic("graphstore: heapPush is to be used") }
+func (h endings) Pop() any           { panic("graphstore: heapPop is to be used") }
 
 // endOf returns when an assertion ends that was made at t, or now if it does not
 // say, with a time to live or else the window of its kind.
@@ -79,7 +85,7 @@ func (x *ends) set(key uint64, end event.Time) {
 	}
 	x.at[key] = end
 	if !known || end < before {
-		heapPush(&x.heap, ending{end, key}, earlier)
+		x.heap.push(ending{end, key})
 	}
 }
 
@@ -90,7 +96,7 @@ func (x *ends) clear(key uint64) {
 	}
 }
 
-// heapSlack is how many entries of no use the heap may hold besides as many as
+// heapSlack bounds the entries of no use that the heap may hold besides as many as
 // there are things with an end.
 const heapSlack = 1024
 
@@ -100,14 +106,14 @@ func (x *ends) due(now event.Time, keys []entry) []entry {
 		x.rebuild()
 	}
 	for len(x.heap) > 0 && x.heap[0].end <= now {
-		e := heapPop(&x.heap, earlier)
+		e := x.heap.pop()
 		switch end, known := x.at[e.key]; {
 		case !known:
 		case end <= now:
 			delete(x.at, e.key)
 			keys = append(keys, entry{key: e.key, at: fromErasure})
 		default:
-			heapPush(&x.heap, ending{end, e.key}, earlier)
+			x.heap.push(ending{end, e.key})
 		}
 	}
 	slices.SortFunc(keys, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
@@ -136,4 +142,28 @@ func (x *ends) sorted() []ending {
 		all[i] = ending{ends[e.at], e.key}
 	}
 	return all
+}
+
+// check checks that everything that ends is there, will end, and will be looked at
+// in time.
+func (x *ends) check(now event.Time, there func(key uint64) bool) error {
+	earliest := make(map[uint64]event.Time, len(x.heap))
+	for i, e := range x.heap {
+		if i > 0 && x.heap.Less(i, (i-1)/2) {
+			return fmt.Errorf("the heap is out of order at %d", i)
+		}
+		if end, ok := earliest[e.key]; !ok || e.end < end {
+			earliest[e.key] = e.end
+		}
+	}
+	for _, e := range x.sorted() {
+		high, low := unpair(e.key)
+		if look, ok := earliest[e.key]; !ok || look > e.end || e.end <= now {
+			return fmt.Errorf("%d-%d ends at %d, looked at: %t at %d, now %d", high, low, e.end, ok, look, now)
+		}
+		if !there(e.key) {
+			return fmt.Errorf("%d-%d ends but is not there", high, low)
+		}
+	}
+	return nil
 }

@@ -69,7 +69,7 @@ func TestDerivedPredictionsDoNotEnd(t *testing.T) {
 	if w := s.View(); w.Prediction(0) != nil || w.Prediction(1) == nil {
 		t.Fatalf("predictions %v and %v, want the derived one alone", w.Prediction(0), w.Prediction(1))
 	}
-	if x := s.expiry.predictions; len(x.at)+len(x.heap) > 0 {
+	if x := s.labelling.predictionEnds; len(x.at)+len(x.heap) > 0 {
 		t.Fatalf("something is to end: %+v", x)
 	}
 }

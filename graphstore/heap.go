@@ -1,47 +1,33 @@
 package graphstore
 
-// The functions below keep a binary heap with the lowest element at 0. Under a
-// total order, what is popped depends on what is held, not on how it came there.
+import "container/heap"
 
-func heapPush[T any](heap *[]T, x T, less func(a, b T) bool) {
-	*heap = append(*heap, x)
-	h := *heap
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !less(h[i], h[parent]) {
-			return
-		}
-		h[parent], h[i] = h[i], h[parent]
-		i = parent
-	}
+// heapPush and heapPop work on h, whose elements are *s. They do what heap.Push and
+// heap.Pop do, which are not used because each of those allocates for passing an element
+// as any: with windows, two to three times an event.
+func heapPush[T any](h heap.Interface, s *[]T, x T) {
+	*s = append(*s, x)
+	heap.Fix(h, len(*s)-1)
 }
 
-func heapPop[T any](heap *[]T, less func(a, b T) bool) T {
-	h := *heap
-	lowest := h[0]
-	h[0] = h[len(h)-1]
-	h = h[:len(h)-1]
-	*heap = h
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= len(h) {
-			return lowest
-		}
-		if child+1 < len(h) && less(h[child+1], h[child]) {
-			child++
-		}
-		if !less(h[child], h[i]) {
-			return lowest
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
+func heapPop[T any](h heap.Interface, s *[]T) T {
+	lowest, last := (*s)[0], len(*s)-1
+	(*s)[0] = (*s)[last]
+	if *s = (*s)[:last]; last > 0 {
+		heap.Fix(h, 0)
 	}
+	return lowest
 }
 
-func lowerIndex(a, b uint32) bool { return a < b }
-
-// freeIndices are indices that may be given away again, the lowest first.
+// freeIndices are indices that may be given away again, a heap with the lowest on top.
 type freeIndices []uint32
 
-func (f *freeIndices) push(x uint32) { heapPush((*[]uint32)(f), x, lowerIndex) }
-func (f *freeIndices) pop() uint32   { return heapPop((*[]uint32)(f), lowerIndex) }
+func (f *freeIndices) push(x uint32) { heapPush(f, (*[]uint32)(f), x) }
+func (f *freeIndices) pop() uint32   { return heapPop(f, (*[]uint32)(f)) }
+
+// Len and the methods below are those of heap.Interface; heap.Fix calls the first three.
+func (f freeIndices) Len() int           { return len(f) }
+func (f freeIndices) Less(i, j int) bool { return f[i] < f[j] }
+func (f freeIndices) Swap(i, j int)      { f[i], f[j] = f[j], f[i] }
+func (f freeIndices) Push(any)           { panic("graphstore: heapPush is to be used") }
+func (f freeIndices) Pop() any           { panic("graphstore: heapPop is to be used") }

@@ -139,7 +139,10 @@ func (h *history) lifetime() (event.Time, time.Duration) {
 func (h *history) label() event.Label {
 	l := event.Label{
 		Vertex: h.id(), Class: event.Class(h.rng.IntN(h.classes+1) - 1),
-		Role: event.Role(h.rng.IntN(2)), Position: h.position,
+		Role: event.Role(h.rng.IntN(3)), Position: h.position,
+	}
+	if l.Role == event.Audit {
+		l.Pi = event.PiMin + h.rng.Uint32N(event.One-event.PiMin+1)
 	}
 	l.Time, l.TTL = h.lifetime()
 	return l

@@ -5,8 +5,8 @@ import "math/bits"
 // hubs holds an index from neighbour to position for every vertex with many
 // neighbours: open addressing with linear probing, load at most three quarters.
 //
-// The hash of a neighbour is a product with an odd constant, 32 bits. In a table
-// of 1<<b slots its leading b bits are the home slot; a slot holds the other bits
+// The hash of a neighbour has 32 bits and depends on the seed, because whoever sends
+// vertices chooses their indices. In a table of 1<<b slots its leading b bits are the home slot; a slot holds the other bits
 // above the position plus one, which fits in b bits because the table is larger
 // than the run; zero is empty. The upper bits tell nearly all strangers apart
 // without a look at the run, and 4 bytes a slot cost less than the run itself.
@@ -14,6 +14,7 @@ type hubs struct {
 	list  []hubTable
 	free  freeIndices // unused places in list, lowest on top
 	arena arena       // of the tables
+	seed  uint64
 }
 
 type hubTable struct {
@@ -21,7 +22,12 @@ type hubTable struct {
 	bits uint8 // 0: unused
 }
 
-func hashNeighbor(u uint32) uint32 { return u * 0x9e3779b1 }
+// hash mixes a neighbour with both halves of the seed; it is a bijection. The seed is a
+// part of the second factor, because what is only added moves a cluster as a whole.
+func (h *hubs) hash(u uint32) uint32 {
+	u = (u ^ uint32(h.seed)) * 0x9e3779b1
+	return (u ^ u>>15) * (0x85ebca6b + uint32(h.seed>>32)<<1)
+}
 
 // tableBits returns the size of the smallest table for n neighbours.
 func tableBits(n int) uint8 { return uint8(bits.Len(uint(n + n/3))) }
@@ -29,7 +35,7 @@ func tableBits(n int) uint8 { return uint8(bits.Len(uint(n + n/3))) }
 // slots returns the table of a hub, given as index plus one.
 func (h *hubs) slots(hub uint32) ([]uint32, uint8) {
 	t := h.list[hub-1]
-	return h.arena.data.data[t.at:][: 1<<t.bits : 1<<t.bits], t.bits
+	return h.arena.from(t.at)[: 1<<t.bits : 1<<t.bits], t.bits
 }
 
 // add indexes a run and returns its index plus one.
@@ -46,18 +52,17 @@ func (h *hubs) add(run []uint32) (hub uint32) {
 
 // build makes a table of 1<<b slots for the run.
 func (h *hubs) build(hub uint32, run []uint32, b uint8) {
-	at := h.arena.alloc(b)
+	at := h.arena.take(b)
 	h.list[hub-1] = hubTable{at: at, bits: b}
 	slots, _ := h.slots(hub)
 	clear(slots)
 	for i, u := range run {
-		place(slots, b, u, uint32(i))
+		place(slots, b, h.hash(u), uint32(i))
 	}
 }
 
-// place puts neighbour u at position i into a table with room.
-func place(slots []uint32, b uint8, u, i uint32) {
-	hash := hashNeighbor(u)
+// place puts the neighbour of that hash at position i into a table with room.
+func place(slots []uint32, b uint8, hash, i uint32) {
 	mask := uint32(len(slots) - 1)
 	slot := hash >> (32 - b)
 	for slots[slot&mask] != 0 {
@@ -69,7 +74,7 @@ func place(slots []uint32, b uint8, u, i uint32) {
 // find returns the position of u in the run.
 func (h *hubs) find(hub uint32, run []uint32, u uint32) (uint32, bool) {
 	slots, b := h.slots(hub)
-	hash := hashNeighbor(u)
+	hash := h.hash(u)
 	mask := uint32(len(slots) - 1)
 	for slot := hash >> (32 - b); ; slot++ {
 		x := slots[slot&mask]
@@ -88,11 +93,11 @@ func (h *hubs) find(hub uint32, run []uint32, u uint32) (uint32, bool) {
 func (h *hubs) insert(hub uint32, run []uint32, i uint32) {
 	slots, b := h.slots(hub)
 	if 4*len(run) > 3*len(slots) {
-		h.arena.release(h.list[hub-1].at, b)
+		h.arena.give(h.list[hub-1].at, b)
 		h.build(hub, run, b+1)
 		return
 	}
-	place(slots, b, run[i], i)
+	place(slots, b, h.hash(run[i]), i)
 }
 
 // remove takes position i out of the index and gives it to the last entry of
@@ -100,23 +105,23 @@ func (h *hubs) insert(hub uint32, run []uint32, i uint32) {
 func (h *hubs) remove(hub uint32, run []uint32, i uint32) {
 	slots, b := h.slots(hub)
 	last := uint32(len(run) - 1)
-	gap := slotOf(slots, b, run[i], i)
+	gap := h.slotOf(slots, b, run[i], i)
 	if i != last {
-		moved := slotOf(slots, b, run[last], last)
+		moved := h.slotOf(slots, b, run[last], last)
 		slots[moved] = slots[moved]&^uint32(len(slots)-1) | (i + 1)
 		run[i] = run[last]
 	}
-	closeGap(slots, b, run, gap)
+	h.closeGap(slots, b, run, gap)
 	if b > 2 && 8*len(run) < len(slots) {
-		h.arena.release(h.list[hub-1].at, b)
+		h.arena.give(h.list[hub-1].at, b)
 		h.build(hub, run[:last], b-2)
 	}
 }
 
 // slotOf returns the slot of u, which stands at position i.
-func slotOf(slots []uint32, b uint8, u, i uint32) uint32 {
+func (h *hubs) slotOf(slots []uint32, b uint8, u, i uint32) uint32 {
 	mask := uint32(len(slots) - 1)
-	slot := hashNeighbor(u) >> (32 - b)
+	slot := h.hash(u) >> (32 - b)
 	for slots[slot&mask]&mask != i+1 {
 		slot++
 	}
@@ -125,10 +130,10 @@ func slotOf(slots []uint32, b uint8, u, i uint32) uint32 {
 
 // closeGap empties a slot; entries further on move back unless that would put
 // them before their home (Knuth, 6.4, algorithm R).
-func closeGap(slots []uint32, b uint8, run []uint32, gap uint32) {
+func (h *hubs) closeGap(slots []uint32, b uint8, run []uint32, gap uint32) {
 	mask := uint32(len(slots) - 1)
 	for next := (gap + 1) & mask; slots[next] != 0; next = (next + 1) & mask {
-		home := hashNeighbor(run[slots[next]&mask-1]) >> (32 - b)
+		home := h.hash(run[slots[next]&mask-1]) >> (32 - b)
 		if (next-home)&mask >= (next-gap)&mask {
 			slots[gap] = slots[next]
 			gap = next
@@ -140,7 +145,7 @@ func closeGap(slots []uint32, b uint8, run []uint32, gap uint32) {
 // drop forgets the index of a hub.
 func (h *hubs) drop(hub uint32) {
 	t := h.list[hub-1]
-	h.arena.release(t.at, t.bits)
+	h.arena.give(t.at, t.bits)
 	h.list[hub-1] = hubTable{}
 	h.free.push(hub - 1)
 }

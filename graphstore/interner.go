@@ -23,6 +23,9 @@ const slotsMin = 1 << 8
 
 const erasedID = ^uint32(0)
 
+// noVertex is no vertex: there are fewer.
+const noVertex = ^uint32(0)
+
 // interner maps identities to dense indices, both ways, through one
 // open-addressing table with linear probing. A slot holds the upper half of the
 // hash and the index plus one; zero is empty. The upper half's leading bits are
@@ -38,10 +41,13 @@ type interner struct {
 	bytes   column[uint8] // the names
 	free    freeIndices
 	dead    int // bytes of erased names
+	seed    uint64
 }
 
-func newInterner(a Allocator) interner {
+// newInterner returns a table of no identities.
+func newInterner(a Allocator, seed uint64) interner {
 	t := interner{
+		seed:    seed,
 		entries: newColumn[idEntry](a), slots: newColumn[uint64](a), bytes: newColumn[uint8](a),
 	}
 	t.slots.resize(slotsMin)
@@ -54,22 +60,65 @@ func (t *interner) release() {
 	t.bytes.release()
 }
 
-// hashID returns the upper half of the hash of id. Numbers go through the
-// finaliser of SplitMix64, names through xxhash.
-func hashID(id event.ID) uint32 {
+// hash returns the upper half of the hash of id, which depends on the seed so that
+// nobody who does not know it can choose identities whose hashes are alike. Numbers go
+// through the finaliser of SplitMix64, names through xxhash.
+func (t *interner) hash(id event.ID) uint32 {
 	if id.Name != "" {
-		return uint32(xxhash.Sum64String(id.Name) >> 32)
+		var d xxhash.Digest
+		d.ResetWithSeed(t.seed)
+		_, _ = d.WriteString(id.Name) // cannot fail
+		return uint32(d.Sum64() >> 32)
 	}
-	x := id.Number + 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x := id.Number ^ t.seed + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * (0xbf58476d1ce4e5b9 + t.seed<<1) // odd, so nothing is lost
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return uint32((x ^ x>>31) >> 32)
 }
 
+// mixSeed spreads a seed over all bits, and leaves 0 as it is.
+func mixSeed(seed uint64) uint64 {
+	seed = (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+	seed = (seed ^ seed>>27) * 0x94d049bb133111eb
+	return seed ^ seed>>31
+}
+
 // lookup returns the vertex of id.
 func (t *interner) lookup(id event.ID) (Vertex, bool) {
-	_, v, found := t.find(id, hashID(id))
+	_, v, found := t.find(id, t.hash(id))
 	return v, found
+}
+
+// glance looks many identities up at once by their hashes alone and writes to guesses
+// which vertex each probably is, noVertex for none. It returns a number that means
+// nothing, but whose computation reads the entries that same will compare.
+//
+// A look-up waits twice for memory, first for its slot and then for the entry that the
+// slot names, and the processor cannot begin the next look-up meanwhile. It can begin
+// the next turn of a loop that does little but read, so here the waits overlap.
+func (t *interner) glance(hashes, guesses []uint32) (sum uint64) {
+	for _, hash := range hashes {
+		sum += t.slots.data[t.home(hash)]
+	}
+	mask := uint64(len(t.slots.data) - 1)
+	for i, hash := range hashes {
+		slot := t.home(hash)
+		for t.slots.data[slot] != 0 && uint32(t.slots.data[slot]>>32) != hash {
+			slot = (slot + 1) & mask
+		}
+		guesses[i] = uint32(t.slots.data[slot]) - 1 // an empty slot gives noVertex
+	}
+	for _, v := range guesses[:len(hashes)] {
+		if v == noVertex {
+			continue
+		}
+		e := &t.entries.data[v]
+		sum += e.word
+		if e.size > 0 && e.size != erasedID {
+			sum += uint64(t.bytes.data[e.word])
+		}
+	}
+	return sum
 }
 
 // find returns the slot that holds id, or the empty one where it would go.
@@ -86,10 +135,12 @@ func (t *interner) find(id event.ID, hash uint32) (slot uint64, v Vertex, found 
 	}
 }
 
+// home returns the slot in which a hash is looked for first.
 func (t *interner) home(hash uint32) uint64 {
 	return uint64(hash) >> (32 - bits.Len32(uint32(len(t.slots.data)-1)))
 }
 
+// same reports whether v has the identity, and is false for an erased vertex.
 func (t *interner) same(v uint32, id event.ID) bool {
 	e := &t.entries.data[v]
 	if id.Name == "" {
@@ -105,8 +156,7 @@ func (t *interner) name(e *idEntry) string {
 
 // intern returns the vertex of id, given an index now if it had none: the lowest
 // erased one, else the next.
-func (t *interner) intern(id event.ID) Vertex {
-	hash := hashID(id)
+func (t *interner) intern(id event.ID, hash uint32) Vertex {
 	slot, v, found := t.find(id, hash)
 	if found {
 		return v
@@ -126,6 +176,8 @@ func (t *interner) intern(id event.ID) Vertex {
 	return v
 }
 
+// newEntry returns the entry of a new identity. Bytes of a name are copied, because those of
+// an event belong to its batch.
 func (t *interner) newEntry(id event.ID, hash uint32) idEntry {
 	if id.Name == "" {
 		return idEntry{word: id.Number, hash: hash}
@@ -186,8 +238,10 @@ func (t *interner) removeSlot(v Vertex, hash uint32) {
 // recycle lets the index of the erased v be given to a new vertex.
 func (t *interner) recycle(v Vertex) { t.free.push(uint32(v)) }
 
+// erased reports whether v has been erased and its index not yet given to another.
 func (t *interner) erased(v Vertex) bool { return t.entries.data[v].size == erasedID }
 
+// id returns the identity of v, the zero ID when v is erased.
 func (t *interner) id(v Vertex) event.ID {
 	e := &t.entries.data[v]
 	switch e.size {
@@ -208,12 +262,15 @@ func (t *interner) restore(text string, live bool) Vertex {
 		t.free.push(uint32(v))
 		return v
 	}
-	free := t.free
+	id, free := event.ParseID(text), t.free
 	t.free = nil
-	v = t.intern(event.ParseID(text))
+	v = t.intern(id, t.hash(id))
 	t.free = free
 	return v
 }
+
+// len returns how many vertices there are, those erased included.
+func (t *interner) len() int { return len(t.entries.data) }
 
 // names are strings by index in order of first mention.
 type names struct {

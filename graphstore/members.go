@@ -8,13 +8,16 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// MembershipsMax bounds the memberships of all communities together, those of
-// everyone apart: the arena of the reverse index has 32-bit offsets.
-const MembershipsMax = 1 << 28
+// Bounds of the memberships of all communities together, those of everyone apart, by
+// default and at most: the arena of the reverse index has 32-bit offsets.
+const (
+	membershipsMaxDefault = 1 << 26
+	membershipsMaxLimit   = 1 << 28
+)
 
-// MultiplicitiesMax bounds the multiplicities of a community together: statistics are
+// multiplicitiesMax bounds the multiplicities of a community together: statistics are
 // sums in so many bits.
-const MultiplicitiesMax = 1 << 47
+const multiplicitiesMax = 1 << 47
 
 // community is one tracked community and its members, sorted.
 type community struct {
@@ -30,13 +33,13 @@ type community struct {
 	ego        *ego          // Ego only
 }
 
-// attributeIs is what a rule by attribute asks for.
+// attributeIs is the condition of a rule by attribute.
 type attributeIs struct {
 	key   string
 	value event.Value
 }
 
-// memberRun is where the communities of one vertex stand in the arena.
+// memberRun locates the communities of one vertex in the arena.
 type memberRun struct {
 	at  uint32
 	len uint32 // in memberships
@@ -55,19 +58,25 @@ type members struct {
 
 	runs  column[memberRun]
 	arena arena // two elements a membership
+
+	most     int            // memberships
+	asserted []entry        // of the batch: community and vertex, and the multiplicity
+	joining  uint64         // what the member events of the batch assert together
+	loading  []MemberChange // of one community, while a snapshot is loaded
 }
 
-func newMembers(a Allocator) members {
+// newMembers returns no communities, which may have so many memberships at most.
+func newMembers(a Allocator, most int) members {
 	return members{
 		byName: map[string]Community{}, byAttribute: map[attributeIs][]Community{},
 		rules: rules{byKey: map[string][]Community{}},
-		runs:  newColumn[memberRun](a), arena: newArena(a),
+		runs:  newColumn[memberRun](a), arena: newArena(a), most: most,
 	}
 }
 
 func (m *members) release() {
 	m.runs.release()
-	m.arena.data.release()
+	m.arena.release()
 }
 
 // of returns the memberships of v.
@@ -76,7 +85,7 @@ func (m *members) of(v Vertex) []Membership {
 	if r.len == 0 {
 		return nil
 	}
-	return unsafe.Slice((*Membership)(unsafe.Pointer(&m.arena.data.data[r.at])), int(r.len))[:r.len:r.len]
+	return unsafe.Slice((*Membership)(unsafe.Pointer(&m.arena.from(r.at)[0])), r.len)
 }
 
 // add gives a rule the next community index.
@@ -129,131 +138,33 @@ func (m *members) multiplicity(c Community, v Vertex) uint32 {
 	return 0
 }
 
+// findMembership returns where c stands in the list, or where it would. A community
+// with a new index, as most that are searched for when members join, comes last.
 func findMembership(list []Membership, c Community) (int, bool) {
+	if n := len(list); n == 0 || list[n-1].Community < c {
+		return n, false
+	}
 	return slices.BinarySearchFunc(list, c, func(m Membership, c Community) int {
 		return int(m.Community) - int(c)
 	})
 }
 
-// apply makes the changes of one community, sorted by vertex, true both ways.
-func (m *members) apply(changes []MemberChange) {
-	if len(changes) == 0 {
-		return
-	}
-	joins, leaves := 0, 0
-	for i := range changes {
-		change := &changes[i]
-		m.setReverse(change)
-		switch {
-		case change.Before == 0:
-			joins++
-		case change.After == 0:
-			leaves++
+// compact writes the runs of memberships in order of vertices.
+func (m *members) compact() {
+	arena := newArena(m.arena.alloc)
+	for v := range m.runs.data {
+		r := &m.runs.data[v]
+		if r.len == 0 {
+			continue
 		}
-	}
-	m.total += joins - leaves
-	c := &m.communities[changes[0].Community]
-	c.leave(changes, leaves)
-	c.join(changes, joins)
-}
-
-// setReverse brings the membership of one vertex to what a change says.
-func (m *members) setReverse(change *MemberChange) {
-	list := m.of(change.V)
-	i, _ := findMembership(list, change.Community)
-	switch {
-	case change.Before == 0:
-		list = m.resizeRun(change.V, len(list)+1)
-		copy(list[i+1:], list[i:])
-		list[i] = Membership{change.Community, change.After}
-	case change.After == 0:
-		copy(list[i:], list[i+1:])
-		m.resizeRun(change.V, len(list)-1)
-	default:
-		list[i].Multiplicity = change.After
-	}
-}
-
-// resizeRun gives the run of v room for n memberships, and no more than the
-// smallest block that holds them, and returns it.
-func (m *members) resizeRun(v Vertex, n int) []Membership {
-	r := &m.runs.data[v]
-	var before, after uint8 // classes, 0 for no block
-	if r.len > 0 {
-		before = classOf(2 * int(r.len))
-	}
-	if n > 0 {
-		after = classOf(2 * n)
-	}
-	if before != after {
-		at := uint32(0)
-		if after > 0 {
-			at = m.arena.alloc(after)
-			copy(m.arena.data.data[at:][:2*n], m.arena.data.data[r.at:][:2*r.len])
-		}
-		if before > 0 {
-			m.arena.release(r.at, before)
-		}
+		at := arena.take(classOf(2 * int(r.len)))
+		copy(arena.from(at), m.arena.from(r.at)[:2*r.len])
 		r.at = at
 	}
-	r.len = uint32(n)
-	return m.of(v)
-}
-
-// leave takes out who left and updates who stays, moving the lists from the
-// first that left on.
-func (c *community) leave(changes []MemberChange, leaves int) {
-	from, to := 0, 0
-	for i := range changes {
-		change := &changes[i]
-		c.sum += uint64(change.After) - uint64(change.Before)
-		if change.Before == 0 {
-			continue
-		}
-		offset, _ := slices.BinarySearch(c.vertices[from:], change.V)
-		next := from + offset
-		if change.After > 0 {
-			c.multiplicities[next] = change.After
-			continue
-		}
-		to = c.shift(from, next, to)
-		from = next + 1
-	}
-	if leaves > 0 {
-		to = c.shift(from, len(c.vertices), to)
-		c.vertices, c.multiplicities = c.vertices[:to], c.multiplicities[:to]
-	}
-}
-
-// shift moves the members from <= i < until down to index to, and returns the
-// index after them.
-func (c *community) shift(from, until, to int) int {
-	if from != to {
-		copy(c.vertices[to:], c.vertices[from:until])
-		copy(c.multiplicities[to:], c.multiplicities[from:until])
-	}
-	return to + until - from
-}
-
-// join puts in who joined, from the last to the first, moving each stretch of
-// the lists once.
-func (c *community) join(changes []MemberChange, joins int) {
-	if joins == 0 {
-		return
-	}
-	until := len(c.vertices)
-	c.vertices = slices.Grow(c.vertices, joins)[:until+joins]
-	c.multiplicities = slices.Grow(c.multiplicities, joins)[:until+joins]
-	for i := len(changes) - 1; joins > 0; i-- {
-		change := &changes[i]
-		if change.Before != 0 {
-			continue
-		}
-		at, _ := slices.BinarySearch(c.vertices[:until], change.V)
-		copy(c.vertices[at+joins:], c.vertices[at:until])
-		copy(c.multiplicities[at+joins:], c.multiplicities[at:until])
-		joins--
-		c.vertices[at+joins], c.multiplicities[at+joins] = change.V, change.After
-		until = at
+	m.arena.release()
+	m.arena = arena
+	for i := range m.communities {
+		c := &m.communities[i]
+		c.vertices, c.multiplicities = slices.Clip(c.vertices), slices.Clip(c.multiplicities)
 	}
 }

@@ -15,6 +15,7 @@ type model struct {
 	windows     Windows
 	edges       map[edgeID]modelEdge
 	labels      map[event.ID]timedLabel
+	audits      map[event.ID]Audit
 	labelTimes  bool                    // are kept
 	labelEnds   map[event.ID]event.Time // of labels and predictions that end
 	endings     map[event.ID]event.Time
@@ -57,7 +58,7 @@ type memberID struct {
 func newModel(rules []Rule) *model {
 	m := &model{
 		labelEnds: map[event.ID]event.Time{}, endings: map[event.ID]event.Time{},
-		edges: map[edgeID]modelEdge{}, labels: map[event.ID]timedLabel{},
+		edges: map[edgeID]modelEdge{}, labels: map[event.ID]timedLabel{}, audits: map[event.ID]Audit{},
 		predictions: map[event.ID]modelPrediction{}, attributes: map[event.ID]map[string]event.Value{},
 		members: map[memberID]uint32{}, rules: rules, index: map[event.ID]Vertex{},
 		models: newModelVersions(),
@@ -71,6 +72,7 @@ func newModel(rules []Rule) *model {
 func (m *model) clone() *model {
 	c := *m
 	c.edges, c.labels = maps.Clone(m.edges), maps.Clone(m.labels)
+	c.audits = maps.Clone(m.audits)
 	c.labelEnds, c.endings = maps.Clone(m.labelEnds), maps.Clone(m.endings)
 	c.predictions, c.members = maps.Clone(m.predictions), maps.Clone(m.members)
 	c.models.waiting, c.models.ends = maps.Clone(m.models.waiting), maps.Clone(m.models.ends)
@@ -128,21 +130,27 @@ func (m *model) apply(b *event.Batch) {
 	}
 	for _, l := range b.Labels {
 		delete(m.labels, l.Vertex)
+		delete(m.audits, l.Vertex)
 		delete(m.labelEnds, l.Vertex)
 		if l.Class == event.NoClass {
 			continue
 		}
 		m.mention(l.Vertex)
+		m.ends(m.labelEnds, l.Vertex, l.Time, l.TTL, m.windows.Labels)
+		if l.Role == event.Audit {
+			m.audits[cloneID(l.Vertex)] = Audit{l.Class, l.Pi}
+			continue
+		}
 		label := timedLabel{Label: Label{Class: l.Class, Role: l.Role}}
 		if m.labelTimes {
 			label.at = cmp.Or(l.Time, m.time)
 		}
 		m.labels[cloneID(l.Vertex)] = label
-		m.ends(m.labelEnds, l.Vertex, l.Time, l.TTL, m.windows.Labels)
 	}
 	for id, end := range m.labelEnds {
 		if end <= m.time {
 			delete(m.labels, id)
+			delete(m.audits, id)
 			delete(m.labelEnds, id)
 		}
 	}
@@ -230,6 +238,7 @@ func (m *model) setAttribute(id event.ID, key string, value event.Value) {
 func (m *model) erase(id event.ID) Vertex {
 	maps.DeleteFunc(m.edges, func(k edgeID, _ modelEdge) bool { return k.a == id || k.b == id })
 	maps.DeleteFunc(m.members, func(k memberID, _ uint32) bool { return k.vertex == id })
+	delete(m.audits, id)
 	delete(m.labels, id)
 	delete(m.labelEnds, id)
 	delete(m.predictions, id)

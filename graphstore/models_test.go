@@ -177,7 +177,7 @@ func compareModels(w View, m *model) error {
 		return fmt.Errorf("rolling out %+v (%t), want %+v", counts, rolling, m.coverage())
 	}
 	for v := range Vertex(w.Vertices()) {
-		if got := unitsKey(w.s.waiting(v)); got != m.models.waiting[m.order[v]] {
+		if got := unitsKey(w.s.labelling.waiting(v)); got != m.models.waiting[m.order[v]] {
 			return fmt.Errorf("vertex %d waits with %q, want %q", v, got, m.models.waiting[m.order[v]])
 		}
 	}
@@ -255,11 +255,11 @@ func TestModelVersionsCostNothingAtRest(t *testing.T) {
 	s := newTestStore(t, Config{})
 	s.Apply(roll("one", 0, 1000, 1))
 	s.Apply(roll("two", 0, 500, 1))
-	if got := s.models.pending.bytes(); got < 4*3*1000 {
+	if got := s.labelling.models.pending.bytes(); got < 4*3*1000 {
 		t.Fatalf("%d bytes during a roll-out", got)
 	}
 	s.Apply(roll("two", 500, 1000, 1))
-	if s.models.pending.data != nil || s.models.pending.buf != nil {
+	if s.labelling.models.pending.data != nil || s.labelling.models.pending.buf != nil {
 		t.Fatal("memory of a roll-out that is over")
 	}
 }

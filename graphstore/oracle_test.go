@@ -78,9 +78,9 @@ func TestApplyAgreesWithMapTwin(t *testing.T) {
 				t.Fatalf("seed %d batch %d: check: %v", seed, i, err)
 			}
 			if h.rng.IntN(15) == 0 {
-				s.Vacuum()
+				s.Compact()
 				if err := compareView(s.View(), twin); err != nil {
-					t.Fatalf("seed %d batch %d: view after vacuum: %v", seed, i, err)
+					t.Fatalf("seed %d batch %d: view after compaction: %v", seed, i, err)
 				}
 			}
 		}
@@ -224,7 +224,35 @@ func compareLabelChanges(w View, d *Delta, name func(Vertex) event.ID, before, a
 			old[id] = none
 		}
 	}
-	return sameDifference("labels", got, difference(old, now))
+	return firstOf(sameDifference("labels", got, difference(old, now)), compareAuditChanges(d, name, before, after))
+}
+
+func compareAuditChanges(d *Delta, name func(Vertex) event.ID, before, after *model) error {
+	got, want := map[event.ID][2]Audit{}, map[event.ID][2]Audit{}
+	for i, a := range d.Audits {
+		if i > 0 && d.Audits[i-1].V >= a.V {
+			return fmt.Errorf("audit labels are out of order: %v", d.Audits)
+		}
+		got[name(a.V)] = [2]Audit{a.Before, a.After}
+	}
+	for _, audits := range []map[event.ID]Audit{before.audits, after.audits} {
+		for id := range audits {
+			was, is := noAudit, noAudit
+			if a, ok := before.audits[id]; ok {
+				was = a
+			}
+			if a, ok := after.audits[id]; ok {
+				is = a
+			}
+			if was != is {
+				want[id] = [2]Audit{was, is}
+			}
+		}
+	}
+	if !maps.Equal(got, want) {
+		return fmt.Errorf("audit labels changed by %v, want %v", got, want)
+	}
+	return nil
 }
 
 func comparePredictionChanges(w View, d *Delta, name func(Vertex) event.ID, before, after *model) error {
@@ -318,6 +346,13 @@ func compareColumns(w View, m *model, v Vertex) error {
 	}
 	if got := (timedLabel{w.Label(v), w.LabelTime(v)}); got != label {
 		return fmt.Errorf("label %v, want %v", got, label)
+	}
+	audit, ok := m.audits[id]
+	if !ok || w.Erased(v) {
+		audit = noAudit
+	}
+	if got := w.Audit(v); got != audit || slices.Contains(w.Audits(), v) != (audit != noAudit) {
+		return fmt.Errorf("audit label %v, want %v", got, audit)
 	}
 	prediction := m.predictions[id]
 	if w.Erased(v) {

@@ -1,108 +1,81 @@
 package graphstore
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
+	"slices"
 	"strings"
+	"unsafe"
 
 	"gqlstream/ingest/event"
 )
 
-// rowsChunkBytesMax is how much of the variable columns goes into one chunk, far
-// from the 2 GiB that the offsets of a chunk can count.
-const rowsChunkBytesMax = 256 << 20
+// Rows of a record batch at most, and bytes of texts and lists in it before it is
+// closed: Arrow's offsets have 32 bits.
+const (
+	chunkRowsMax  = 1 << 16
+	chunkBytesMax = 256 << 20
+)
 
-// WriteRows writes structs as an uncompressed Arrow IPC file with a column for
-// each field, those of embedded structs included, named as the field in lower
-// case. A field is a bool, uint32, uint64, float64, event.Time, string, []byte,
-// []uint32 or []float64, or of a type made of one of these; it panics on another.
-// Empty slices come back as nil.
-func WriteRows[T any](w io.Writer, rows []T) error {
-	columns := rowColumns[T]()
-	_, err := writeTable(w, func(visit func([]vector) error) error {
-		for from := 0; ; {
-			to := rowsInChunk(columns, reflect.ValueOf(rows), from)
-			vectors := make([]vector, len(columns))
-			for i, c := range columns {
-				vectors[i] = c.gather(reflect.ValueOf(rows[from:to]))
-			}
-			if err := visit(vectors); err != nil || to == len(rows) {
-				return err
-			}
-			from = to
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("graphstore: write rows: %w", err)
-	}
-	return nil
+// nullable is a field of a row that need not have a value.
+type nullable[T any] struct {
+	Value T
+	Valid bool
 }
 
-// ReadRows reads what WriteRows wrote of the same struct, in bytes whose checksum
-// the caller has verified: damaged ones can end the process.
-func ReadRows[T any](data []byte) ([]T, error) {
-	columns := rowColumns[T]()
-	var out []T
-	err := readTable("rows", data, func(vectors []vector) error {
-		if len(vectors) != len(columns) {
-			return fmt.Errorf("%d columns, want %d", len(vectors), len(columns))
-		}
-		rows := make([]T, vectors[0].rows)
-		for i, c := range columns {
-			v := &vectors[i]
-			if v.name != c.name || v.kind != c.kind || v.rows != len(rows) || v.nulls > 0 {
-				return fmt.Errorf("column %d is %q, want %q of its kind without nulls", i, v.name, c.name)
-			}
-			c.scatter(v, reflect.ValueOf(rows))
-		}
-		out = append(out, rows...)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("graphstore: %w", err)
-	}
-	return out, nil
-}
-
-// CountRows returns how many rows an Arrow IPC file of ours has, whose checksum
-// the caller has verified.
-func CountRows(data []byte) (rows int64, err error) {
-	err = readTable("rows", data, func(vectors []vector) error {
-		rows += int64(vectors[0].rows)
-		return nil
-	})
-	return rows, err
-}
-
-// rowColumn is one field of a struct as a column.
+// rowColumn is one field of a struct as a column of a table.
 type rowColumn struct {
 	name  string
 	kind  vectorKind
-	field []int // as reflect.Value.FieldByIndex takes it
+	width int
+	at    uintptr // of the value in the struct
+	valid uintptr // of the truth value that says whether there is one; 0 where there always is
 }
 
-func rowColumns[T any]() (columns []rowColumn) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+// columnsOf returns the columns that the fields of a struct make, those of embedded
+// structs included. A column is named as its field in lower case, or as the field's tag
+// column says; with the tag fixed, its lists have that width. It panics on a field of a
+// type that no column has.
+func columnsOf[T any](width int) (columns []rowColumn) {
+	row := reflect.TypeFor[T]()
+	for _, f := range reflect.VisibleFields(row) {
 		if f.Anonymous {
 			continue
 		}
-		kind, ok := rowKind(f.Type)
-		if !ok || !f.IsExported() {
-			panic(fmt.Sprintf("graphstore: field %s of %v is no column", f.Name, reflect.TypeFor[T]()))
+		c := rowColumn{name: cmp.Or(f.Tag.Get("column"), strings.ToLower(f.Name))}
+		for i := range f.Index {
+			c.at += row.FieldByIndex(f.Index[:i+1]).Offset
 		}
-		columns = append(columns, rowColumn{strings.ToLower(f.Name), kind, f.Index})
+		typ := f.Type
+		if typ.Kind() == reflect.Struct {
+			c.valid = c.at + typ.Field(1).Offset
+			typ = typ.Field(0).Type
+		}
+		var ok bool
+		if c.kind, ok = kindOf(typ); !ok || !f.IsExported() {
+			panic(fmt.Sprintf("graphstore: field %s of %v is no column", f.Name, row))
+		}
+		if f.Tag.Get("list") == "fixed" {
+			c.kind, c.width = f64FixedVector, width
+		}
+		columns = append(columns, c)
 	}
 	return columns
 }
 
-func rowKind(t reflect.Type) (vectorKind, bool) {
+// kindOf returns the kind of column that holds a Go type, and whether there is one.
+func kindOf(t reflect.Type) (vectorKind, bool) {
 	if t == reflect.TypeFor[event.Time]() {
 		return timeVector, true
 	}
 	switch t.Kind() {
-	case reflect.Bool:
+	case reflect.Bool, reflect.Uint8:
 		return u8Vector, true
+	case reflect.Int32:
+		return i32Vector, true
 	case reflect.Uint32:
 		return u32Vector, true
 	case reflect.Uint64:
@@ -124,91 +97,121 @@ func rowKind(t reflect.Type) (vectorKind, bool) {
 	return 0, false
 }
 
-// rowsInChunk returns where the chunk that begins at a row ends.
-func rowsInChunk(columns []rowColumn, rows reflect.Value, from int) (to int) {
-	size := 0
-	for to = from; to < rows.Len() && to-from < chunkRowsMax && size < rowsChunkBytesMax; to++ {
-		for _, c := range columns {
-			if c.kind.hasOffsets() {
-				size += c.kind.sizeOf() * rows.Index(to).FieldByIndex(c.field).Len()
+// inChunks visits rows as vectors, chunk by chunk, at least one chunk, which may be
+// empty: a table without rows still has its columns. The vectors are copies.
+func inChunks[T any](columns []rowColumn, rows iter.Seq[T], visit func([]vector) error) error {
+	row, chunk, size := new(T), newChunk(columns, nil), 0
+	for *row = range rows {
+		if chunk[0].rows == chunkRowsMax || size >= chunkBytesMax {
+			if err := visit(finished(chunk)); err != nil {
+				return err
+			}
+			chunk, size = newChunk(columns, chunk), 0
+		}
+		for i := range columns {
+			c, v := &columns[i], &chunk[i]
+			if c.valid != 0 {
+				v.appendValid(*(*bool)(unsafe.Add(unsafe.Pointer(row), c.valid)))
+			}
+			before := len(v.data)
+			if v.append(unsafe.Add(unsafe.Pointer(row), c.at)); c.kind.hasOffsets() {
+				size += len(v.data) - before
 			}
 		}
 	}
-	return to
+	return visit(finished(chunk))
 }
 
-// gather returns the column of rows, a slice of structs, as a vector.
-func (c rowColumn) gather(rows reflect.Value) vector {
-	v := vector{name: c.name, kind: c.kind, rows: rows.Len(), data: []byte{}}
-	if c.kind.hasOffsets() {
-		v.offsets = []int32{0}
-	}
-	for i := range rows.Len() {
-		value := rows.Index(i).FieldByIndex(c.field)
-		switch c.kind {
-		case u8Vector:
-			v.data = append(v.data, asByte(value.Bool()))
-		case u32Vector:
-			v.data = append(v.data, rawBytes([]uint32{uint32(value.Uint())})...)
-		case u64Vector:
-			v.data = append(v.data, rawBytes([]uint64{value.Uint()})...)
-		case timeVector:
-			v.data = append(v.data, rawBytes([]event.Time{event.Time(value.Int())})...)
-		case f64Vector:
-			v.data = append(v.data, rawBytes([]float64{value.Float()})...)
-		case textVector:
-			v.data = append(v.data, value.String()...)
-		case bytesVector:
-			v.data = append(v.data, value.Bytes()...)
-		case u32ListVector:
-			v.data = append(v.data, rawBytes(value.Convert(reflect.TypeFor[[]uint32]()).Interface().([]uint32))...)
-		case f64ListVector:
-			v.data = append(v.data, rawBytes(value.Convert(reflect.TypeFor[[]float64]()).Interface().([]float64))...)
+// newChunk returns vectors without rows, with room for what the chunk before had.
+func newChunk(columns []rowColumn, before []vector) []vector {
+	chunk := make([]vector, len(columns))
+	for i, c := range columns {
+		chunk[i] = vector{name: c.name, kind: c.kind, width: c.width, data: []byte{}}
+		if before != nil {
+			chunk[i].data = make([]byte, 0, len(before[i].data)*9/8)
 		}
 		if c.kind.hasOffsets() {
-			v.offsets = append(v.offsets, int32(len(v.data)/c.kind.sizeOf()))
+			chunk[i].offsets = []int32{0}
 		}
 	}
-	return v
+	return chunk
 }
 
-// scatter copies a vector, which was checked, into the field of rows.
-func (c rowColumn) scatter(v *vector, rows reflect.Value) {
-	for i := range rows.Len() {
-		field := rows.Index(i).FieldByIndex(c.field)
-		switch c.kind {
-		case u8Vector:
-			field.SetBool(v.data[i] != 0)
-		case u32Vector:
-			field.SetUint(uint64(elements[uint32](v.data)[i]))
-		case u64Vector:
-			field.SetUint(elements[uint64](v.data)[i])
-		case timeVector:
-			field.SetInt(int64(elements[event.Time](v.data)[i]))
-		case f64Vector:
-			field.SetFloat(elements[float64](v.data)[i])
-		case textVector:
-			field.SetString(string(append([]byte(nil), v.text(i)...)))
-		case bytesVector:
-			field.SetBytes(append([]byte(nil), v.data[v.offsets[i]:v.offsets[i+1]]...))
-		case u32ListVector:
-			setList(field, listOf[uint32](v, i))
-		case f64ListVector:
-			setList(field, listOf[float64](v, i))
+// finished returns a chunk without bits that say that nothing is null.
+func finished(chunk []vector) []vector {
+	for i := range chunk {
+		if chunk[i].nulls == 0 {
+			chunk[i].valid = nil
 		}
 	}
+	return chunk
 }
 
-// setList copies a list into a field; an empty one becomes nil.
-func setList[N uint32 | float64](field reflect.Value, list []N) {
-	if len(list) > 0 {
-		field.Set(reflect.ValueOf(append([]N(nil), list...)).Convert(field.Type()))
-	}
+// eachRow visits the rows of a table, which must have these columns. Texts and lists are
+// copies, or else hold only during the visit.
+func eachRow[T any](t Table, columns []rowColumn, data []byte, copied bool, visit func(*T) error) error {
+	row := new(T)
+	return readTable(t, data, func(chunk []vector) error {
+		same := func(v vector, c rowColumn) bool {
+			return v.name == c.name && v.kind == c.kind && v.width == c.width && v.rows == chunk[0].rows && (v.nulls == 0 || c.valid != 0)
+		}
+		if !slices.EqualFunc(chunk, columns, same) {
+			return fmt.Errorf("table %s has not the columns of this version and configuration", t)
+		}
+		for i := range chunk[0].rows {
+			*row = *new(T)
+			for j := range chunk {
+				v, c := &chunk[j], &columns[j]
+				if c.valid != 0 {
+					if !v.has(i) {
+						continue
+					}
+					*(*bool)(unsafe.Add(unsafe.Pointer(row), c.valid)) = true
+				}
+				v.read(i, unsafe.Add(unsafe.Pointer(row), c.at), copied)
+			}
+			if err := visit(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func asByte(on bool) byte {
-	if on {
-		return 1
+// WriteRows writes structs as an uncompressed Arrow IPC file with a column for
+// each field, those of embedded structs included, named as the field in lower
+// case. A field is a bool, uint32, uint64, float64, event.Time, string, []byte,
+// []uint32 or []float64, or of a type made of one of these; it panics on another.
+// Empty slices come back as nil.
+func WriteRows[T any](w io.Writer, rows []T) error {
+	_, err := writeTable(w, func(visit func([]vector) error) error {
+		return inChunks(columnsOf[T](0), slices.Values(rows), visit)
+	})
+	if err != nil {
+		return fmt.Errorf("graphstore: write rows: %w", err)
 	}
-	return 0
+	return nil
+}
+
+// ReadRows reads what WriteRows wrote of the same struct, in bytes whose checksum
+// the caller has verified: damaged ones can end the process.
+func ReadRows[T any](data []byte) (rows []T, err error) {
+	err = eachRow("rows", columnsOf[T](0), data, true, func(row *T) error {
+		rows = append(rows, *row)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("graphstore: %w", err)
+	}
+	return rows, nil
+}
+
+// CountRows returns how many rows an Arrow IPC file of ours has, whose checksum
+// the caller has verified.
+func CountRows(data []byte) (rows int64, err error) {
+	err = readTable("rows", data, func(vectors []vector) error {
+		rows += int64(vectors[0].rows)
+		return nil
+	})
+	return rows, err
 }

@@ -17,17 +17,22 @@ type rules struct {
 	values  []event.Value // scratch: what an evaluation reads
 }
 
+// mustCompile compiles the expression of a rule that was validated.
+func mustCompile(r Rule) *rule.Program {
+	program, err := rule.Compile(r.Expression)
+	if err != nil {
+		panic(fmt.Sprintf("graphstore: rule of %q: %v", r.Name, err))
+	}
+	return program
+}
+
 // add compiles the expression of a community.
 func (r *rules) add(id Community, c *community) {
-	program, err := rule.Compile(c.rule.Expression)
-	if err != nil {
-		panic(fmt.Sprintf("graphstore: rule of %q: %v", c.rule.Name, err)) // it was validated
-	}
-	c.program = program
-	for _, key := range program.Keys() {
+	c.program = mustCompile(c.rule)
+	for _, key := range c.program.Keys() {
 		r.byKey[key] = append(r.byKey[key], id)
 	}
-	if program.Match(make([]event.Value, len(program.Keys()))) == rule.Yes {
+	if c.program.Match(make([]event.Value, len(c.program.Keys()))) == rule.Yes {
 		r.matchNone = append(r.matchNone, id)
 	}
 }
@@ -45,12 +50,9 @@ func (r *rules) remove(id Community, c *community) {
 }
 
 // evaluate applies the expression of a community to a vertex as it stands.
-func (s *Store) evaluate(id Community, v Vertex) rule.Outcome {
-	r, c := &s.members.rules, &s.members.communities[id]
-	r.values = r.values[:0]
-	for _, key := range c.program.Keys() {
-		r.values = append(r.values, s.attributes.value(v, key))
-	}
+func (m *members) evaluate(id Community, attributes *attributes, v Vertex) rule.Outcome {
+	r, c := &m.rules, &m.communities[id]
+	r.values = attributes.list(v, c.program.Keys(), r.values)
 	outcome := c.program.Match(r.values)
 	clear(r.values) // no text outlives its vertex
 	if outcome == rule.Mismatch {
@@ -59,46 +61,56 @@ func (s *Store) evaluate(id Community, v Vertex) rule.Outcome {
 	return outcome
 }
 
-// settleRules asserts the memberships that follow from the changed attributes of v.
-func (s *Store) settleRules(v Vertex) {
-	r := &s.members.rules
+// attributeChanges asserts the memberships by attribute that follow when v gets another
+// value of a key, and remembers the rules that read it.
+func (m *members) attributeChanges(v Vertex, key string, before, after event.Value) {
+	m.assertEach(m.byAttribute[attributeIs{key, before}], v, 0)
+	m.assertEach(m.byAttribute[attributeIs{key, after}], v, 1)
+	if r := &m.rules; len(r.byKey) > 0 {
+		r.touched = append(r.touched, r.byKey[key]...)
+	}
+}
+
+// joinsBy returns how many communities a vertex may join when it gets a value of a key.
+func (m *members) joinsBy(key string, value event.Value) (n int) {
+	if len(m.byAttribute) > 0 {
+		n = len(m.byAttribute[attributeIs{key, value}])
+	}
+	if len(m.rules.byKey) > 0 {
+		n += len(m.rules.byKey[key])
+	}
+	return n
+}
+
+// assertEach says how often v is a member of each community of a list.
+func (m *members) assertEach(list []Community, v Vertex, multiplicity uint32) {
+	for _, c := range list {
+		m.assert(c, v, multiplicity)
+	}
+}
+
+// applyRules asserts the memberships that follow from the changed attributes of v.
+func (m *members) applyRules(attributes *attributes, v Vertex) {
+	r := &m.rules
 	slices.Sort(r.touched)
 	for _, c := range slices.Compact(r.touched) {
-		if s.evaluate(c, v) == rule.Yes {
-			s.assertMember(c, v, 1)
-		} else {
-			s.assertMember(c, v, 0)
+		multiplicity := uint32(0)
+		if m.evaluate(c, attributes, v) == rule.Yes {
+			multiplicity = 1
 		}
+		m.assert(c, v, multiplicity)
 	}
 	r.touched = r.touched[:0]
 }
 
-// matches reports whether v is a member by its attributes of the community of a
-// rule that is by attribute or expression.
-func (s *Store) matches(id Community, v Vertex) bool {
-	switch c := &s.members.communities[id]; c.rule.Kind {
-	case ByAttribute:
-		return s.attributes.value(v, c.rule.Key) == c.rule.Value
-	case ByExpression:
-		return !s.ids.erased(v) && s.evaluate(id, v) == rule.Yes
-	}
-	return false
-}
-
 // leaveRules asserts that v, whose attributes are about to be forgotten, is a
 // member by none of them, whatever the batch asserted before.
-func (s *Store) leaveRules(v Vertex) {
-	m := &s.members
-	leave := func(list []Community) {
-		for _, c := range list {
-			s.assertMember(c, v, 0)
+func (m *members) leaveRules(attributes *attributes, v Vertex) {
+	for column, key := range attributes.keys {
+		if value := attributes.at(v, column); value.Kind != event.NullValue {
+			m.assertEach(m.byAttribute[attributeIs{key, value}], v, 0)
+			m.assertEach(m.rules.byKey[key], v, 0)
 		}
 	}
-	for column, key := range s.attributes.keys {
-		if value := s.attributes.at(v, column); value.Kind != event.NullValue {
-			leave(m.byAttribute[attributeIs{key, value}])
-			leave(m.rules.byKey[key])
-		}
-	}
-	leave(m.rules.matchNone)
+	m.assertEach(m.rules.matchNone, v, 0)
 }

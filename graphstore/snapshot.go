@@ -2,8 +2,10 @@ package graphstore
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -15,11 +17,27 @@ import (
 // as it is whatever becomes of the store. The caller releases each.
 func (w View) Records(t Table) []arrow.Record {
 	var records []arrow.Record
-	_ = w.s.table(t, func(rows []vector) error { // visit cannot fail
+	_ = w.s.table(t, nil).save(func(rows []vector) error { // visit cannot fail
 		records = append(records, recordOf(rows))
 		return nil
 	})
 	return records
+}
+
+// errEnough ends a table that nobody wants the rest of.
+var errEnough = errors.New("enough")
+
+// RowRecords returns structs as Arrow records, at least one, with the columns that WriteRows
+// gives them. Whoever takes a record releases it.
+func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
+	return func(yield func(arrow.Record) bool) {
+		_ = inChunks(columnsOf[T](0), rows, func(chunk []vector) error { // it ends early at most
+			if !yield(recordOf(chunk)) {
+				return errEnough
+			}
+			return nil
+		})
+	}
 }
 
 // Columns returns vertex columns of the store as one Arrow record without copying
@@ -28,9 +46,11 @@ func (w View) Records(t Table) []arrow.Record {
 // store's own memory and so is valid only until the next Apply; what must last
 // longer is in Records. The caller releases it.
 func (w View) Columns() arrow.Record {
+	l, n := &w.s.labelling, w.Vertices()
 	return recordOf([]vector{
-		vectorOf("class", w.s.classes.data), vectorOf("role", w.s.roles.data),
-		vectorOf("version", w.s.version.data),
+		{name: "class", kind: i32Vector, rows: n, data: rawBytes(l.classes.data)},
+		{name: "role", kind: u8Vector, rows: n, data: rawBytes(l.roles.data)},
+		{name: "version", kind: u32Vector, rows: n, data: rawBytes(l.version.data)},
 	})
 }
 
@@ -38,13 +58,6 @@ func (w View) Columns() arrow.Record {
 type Section struct {
 	Table Table
 	store *Store
-}
-
-// Sections vacuums the store and returns the tables of its snapshot, which must
-// be written before the next Apply.
-func (s *Store) Sections() []Section {
-	s.Vacuum()
-	return s.View().Sections()
 }
 
 // Sections returns the tables as they stand, to compare them with those of a
@@ -61,7 +74,7 @@ func (w View) Sections() []Section {
 // WriteTo writes the table as an uncompressed Arrow IPC file and returns how many
 // bytes that took. The bytes depend on the content of the store alone.
 func (s Section) WriteTo(w io.Writer) (int64, error) {
-	n, err := writeTable(w, func(visit func([]vector) error) error { return s.store.table(s.Table, visit) })
+	n, err := writeTable(w, s.store.table(s.Table, nil).save)
 	if err != nil {
 		return n, fmt.Errorf("graphstore: write table %s: %w", s.Table, err)
 	}
@@ -96,12 +109,14 @@ type countingWriter struct {
 	n int64
 }
 
+// Write passes the bytes on and counts them.
 func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.n += int64(n)
 	return n, err
 }
 
+// Seek tells the position and moves nowhere.
 func (c *countingWriter) Seek(offset int64, whence int) (int64, error) {
 	if offset != 0 || whence != io.SeekCurrent {
 		return 0, fmt.Errorf("seek to %d from %d in a stream", offset, whence)
@@ -126,6 +141,7 @@ func readTable(t Table, data []byte, visit func([]vector) error) error {
 	return nil
 }
 
+// readRecord visits the rows of one record batch.
 func readRecord(file *ipc.FileReader, i int, visit func([]vector) error) error {
 	record, err := file.RecordAt(i)
 	if err != nil {
@@ -187,6 +203,7 @@ func recordOf(rows []vector) arrow.Record {
 	return record
 }
 
+// arrowData returns a vector as Arrow has it, aliasing its memory.
 func (v *vector) arrowData(typ arrow.DataType) arrow.ArrayData {
 	var valid *memory.Buffer
 	if v.valid != nil {
@@ -247,6 +264,7 @@ func vectorFrom(name string, data arrow.ArrayData) (vector, error) {
 	return v, v.check()
 }
 
+// bytesOf returns the memory of a buffer that may be missing.
 func bytesOf(b *memory.Buffer) []byte {
 	if b == nil {
 		return nil

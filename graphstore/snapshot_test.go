@@ -17,24 +17,24 @@ import (
 // dump is every byte of a store that can decide anything.
 func dump(s *Store) map[string]any {
 	d := map[string]any{
-		"time": s.time, "position": s.delta.Position,
+		"time": s.step.now, "position": s.step.delta.Position,
 		"entries": s.ids.entries.data, "slots": s.ids.slots.data, "names": s.ids.bytes.data,
 		"free": []uint32(s.ids.free), "dead": s.ids.dead,
-		"runs": s.adj.runs.data, "arena": s.adj.arena.data.data, "arena free": s.adj.arena.free,
-		"idle": s.adj.arena.idle, "weights": s.adj.weights.data, "heavy": s.adj.heavy,
-		"weight sum": s.adj.weightSum, "edges": s.adj.edges,
-		"hubs": s.adj.hubs.list, "hub free": []uint32(s.adj.hubs.free),
-		"hub arena": s.adj.hubs.arena.data.data, "hub arena free": s.adj.hubs.arena.free,
-		"classes": s.classes.data, "roles": s.roles.data, "times": s.times.data, "units": s.units.data, "version": s.version.data,
-		"versions": s.versions, "keys": s.attributes.keys, "index": s.attributes.index,
+		"runs": s.edges.runs.data, "arena": s.edges.arena.list, "arena free": s.edges.arena.free,
+		"idle": s.edges.arena.idle, "used": s.edges.arena.used, "weights": s.edges.weights.list, "heavy": s.edges.heavy,
+		"weight sum": s.edges.weightSum, "edges": s.edges.edges,
+		"hubs": s.edges.hubs.list, "hub free": []uint32(s.edges.hubs.free),
+		"hub arena": s.edges.hubs.arena.list, "hub arena free": s.edges.hubs.arena.free,
+		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data, "times": s.labelling.times.data, "units": s.labelling.units.data, "version": s.labelling.version.data,
+		"versions": s.labelling.versions, "keys": s.attributes.keys, "index": s.attributes.index,
 		"values": s.attributes.values, "uses": s.attributes.uses, "by value": s.attributes.byValue,
 		"value free": []uint32(s.attributes.free), "by name": s.members.byName,
 		"by attribute": s.members.byAttribute, "total": s.members.total,
-		"member runs": s.members.runs.data, "member arena": s.members.arena.data.data,
-		"member free": s.members.arena.free, "edges end": s.expiry.edges.sorted(),
-		"labels end": s.expiry.labels.sorted(), "predictions end": s.expiry.predictions.sorted(),
-		"waiting end": s.expiry.waiting.sorted(), "active": s.models.active, "incoming": s.models.incoming,
-		"seen": s.models.seen, "counts": s.models.counts, "pending": s.models.pending.data,
+		"member runs": s.members.runs.data, "member arena": s.members.arena.list,
+		"member free": s.members.arena.free, "edges end": s.edges.ends.sorted(),
+		"labels end": s.labelling.labelEnds.sorted(), "predictions end": s.labelling.predictionEnds.sorted(),
+		"waiting end": s.labelling.models.waiting.sorted(), "active": s.labelling.models.active, "incoming": s.labelling.models.incoming,
+		"seen": s.labelling.models.seen, "counts": s.labelling.models.counts, "pending": s.labelling.models.pending.data,
 		"rules by key": s.members.rules.byKey, "rules of all": s.members.rules.matchNone,
 		"egos": s.members.egos, "ego members": s.members.egoMembers,
 	}
@@ -150,7 +150,7 @@ func TestLoadedStoreGoesOnIdentically(t *testing.T) {
 }
 
 // Batches that are split, and edges within them that are permuted, must leave the
-// same bytes after a vacuum.
+// same bytes after a compaction.
 func TestSplitAndPermutedBatchesLeaveTheSameBytes(t *testing.T) {
 	for seed := range uint64(12) {
 		config := Config{
@@ -166,8 +166,8 @@ func TestSplitAndPermutedBatchesLeaveTheSameBytes(t *testing.T) {
 			whole.Apply(&b)
 			applySplit(h, split, &b)
 		}
-		whole.Vacuum()
-		split.Vacuum()
+		whole.Compact()
+		split.Compact()
 		if part := differ(whole, split); part != "" {
 			t.Fatalf("seed %d: %s", seed, part)
 		}
@@ -262,7 +262,7 @@ func TestRecordsAreImmutableCopies(t *testing.T) {
 		h.batch(&b, 200)
 		s.Apply(&b)
 	}
-	s.Vacuum()
+	s.Compact()
 	if after := fmt.Sprint(records[0], edges[0]); after != before {
 		t.Fatal("records changed with the store")
 	}
@@ -276,7 +276,7 @@ func TestRecordsAreImmutableCopies(t *testing.T) {
 }
 
 // The name of an erased vertex and its attributes must be in no byte of the
-// store nor of its snapshot, even before a vacuum.
+// store nor of its snapshot, even before a compaction.
 func TestErasureLeavesNoTrace(t *testing.T) {
 	const name, secret = "maria-the-secret-name", "her-secret-town"
 	s := newTestStore(t, Config{Communities: testRules})
@@ -318,8 +318,8 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 }
 
 // The order in which a store learned of attributes, lost vertices and lost edges
-// must not show after a vacuum.
-func TestVacuumForgetsTheOrderOfEvents(t *testing.T) {
+// must not show after a compaction.
+func TestCompactionForgetsTheOrderOfEvents(t *testing.T) {
 	const n = 40
 	mentioned := event.Batch{}
 	var attributes, erasures, removals []event.Batch
@@ -347,7 +347,7 @@ func TestVacuumForgetsTheOrderOfEvents(t *testing.T) {
 				s.Apply(&part[i])
 			}
 		}
-		s.Vacuum()
+		s.Compact()
 	}
 	forth, back := newTestStore(t, Config{HubDegree: 8}), newTestStore(t, Config{HubDegree: 8})
 	apply(forth, false)

@@ -12,6 +12,7 @@ type entry struct {
 // pair packs two 32-bit numbers so that keys sort by (high, low).
 func pair(high, low uint32) uint64 { return uint64(high)<<32 | uint64(low) }
 
+// unpair undoes pair.
 func unpair(key uint64) (high, low uint32) { return uint32(key >> 32), uint32(key) }
 
 // radixShifts cut a key into digits of at most 11 bits that do not straddle its

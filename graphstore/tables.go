@@ -1,7 +1,9 @@
 package graphstore
 
 import (
-	"slices"
+	"errors"
+	"fmt"
+	"iter"
 
 	"gqlstream/ingest/event"
 )
@@ -21,193 +23,257 @@ const (
 	MembersTable     Table = "members"     // one row for each membership
 	ExpiryTable      Table = "expiry"      // what ends, and when: kind 0 edges, 1 labels, 2 predictions
 	PendingTable     Table = "pending"     // predictions of the incoming model version, and when they end
+	AuditsTable      Table = "audits"      // audit labels, and the units of the probability of having been drawn
 )
 
 // Tables returns every table in order.
 func Tables() []Table {
 	return []Table{
 		MetaTable, VersionsTable, VerticesTable, AdjacencyTable,
-		AttributesTable, CommunitiesTable, MembersTable, ExpiryTable, PendingTable,
+		AttributesTable, CommunitiesTable, MembersTable, ExpiryTable, PendingTable, AuditsTable,
 	}
 }
 
 // snapshotFormat is the version of the tables' meaning.
 const snapshotFormat = 2
 
-// Rows of a record batch at most, and bytes of text in it before it is closed:
-// Arrow's offsets have 32 bits.
-const (
-	chunkRowsMax  = 1 << 16
-	chunkBytesMax = 1 << 26
-)
+// errTable says that values of a table do not belong together.
+var errTable = errors.New("the table contradicts itself or another one")
 
-// table visits the rows of a table in chunks, at least one. The vectors are
-// copies: nothing of the store is aliased.
-func (s *Store) table(t Table, visit func([]vector) error) error {
+// table saves and loads one part of a store.
+type table struct {
+	save   func(visit func([]vector) error) error // visits chunks of rows, at least one
+	load   func(data []byte) error                // adds rows to a store that has none
+	finish func() error                           // completes what load began; may be nil
+}
+
+// tableOf returns a table whose rows are structs, which load takes one by one: what it
+// keeps of their texts and lists it must copy.
+func tableOf[T any](t Table, columns []rowColumn, rows iter.Seq[T], load func(*T) error, finish func() error) table {
+	return table{
+		func(visit func([]vector) error) error { return inChunks(columns, rows, visit) },
+		func(data []byte) error { return eachRow(t, columns, data, false, load) },
+		finish,
+	}
+}
+
+// table returns one table of the store. A load compares what the tables hold with meta,
+// which that of the first one fills.
+func (s *Store) table(t Table, meta *metaRow) table {
+	k, l, m := s.config.Classes, &s.labelling, &s.members
 	switch t {
 	case MetaTable:
-		return visit(s.metaRows())
+		return tableOf(t, columnsOf[metaRow](k), s.metaRows(), func(r *metaRow) error { *meta = *r; return nil },
+			func() error { return s.loadMeta(meta) })
 	case VersionsTable:
-		return s.versionRows(visit)
+		return tableOf(t, columnsOf[versionRow](k), l.versionRows(), l.loadVersion, nil)
 	case VerticesTable:
-		return inChunks(len(s.classes.data), func(from, to int) error {
-			return visit(s.vertexRows(from, to))
+		columns := columnsOf[vertexRow](k)
+		if !s.config.LabelTimes {
+			columns = columns[:len(columns)-1]
+		}
+		return tableOf(t, columns, s.vertexRows(), s.loadVertex, func() error {
+			return firstOf(agree(s.ids.len(), meta.Vertices), l.checkColumns(s.ids.len()))
 		})
 	case AdjacencyTable:
-		return inChunks(len(s.classes.data), func(from, to int) error {
-			return visit(s.adjacencyRows(from, to))
-		})
+		return tableOf(t, columnsOf[adjacencyRow](k), s.edges.rows(), s.edges.load,
+			func() error { return s.edges.finishLoad(meta.Edges) })
 	case AttributesTable:
-		return s.attributeRows(visit)
+		load := func(r *attributeRow) error { return s.attributes.load(r, s.ids.len()) }
+		return tableOf(t, columnsOf[attributeRow](k), s.attributes.rows(), load, nil)
 	case CommunitiesTable:
-		return s.communityRows(visit)
+		return tableOf(t, columnsOf[communityRow](k), m.communityRows(), m.loadCommunity,
+			func() error { return agree(len(m.communities), meta.Communities) })
 	case MembersTable:
-		return s.memberRows(visit)
+		return tableOf(t, columnsOf[memberRow](k), m.rows(), m.load,
+			func() error { m.finishLoad(); return agree(m.total, meta.Memberships) })
+	case ExpiryTable:
+		return tableOf(t, columnsOf[expiryRow](k), s.expiryRows(), s.loadExpiry, nil)
 	case PendingTable:
-		return s.pendingRows(visit)
-	default:
-		return s.expiryRows(visit)
+		return tableOf(t, columnsOf[pendingRow](k), l.pendingRows(), l.loadPending,
+			func() error { l.recountModels(); return l.checkModels() })
 	}
+	return tableOf(t, columnsOf[auditRow](k), l.auditRows(), l.loadAudit, l.checkAudits)
 }
 
-func inChunks(n int, visit func(from, to int) error) error {
-	for from := 0; ; from += chunkRowsMax {
-		to := min(n, from+chunkRowsMax)
-		if err := visit(from, to); err != nil || to == n {
-			return err
+// agree returns an error when a table holds another number of things than the meta table
+// says.
+func agree(have int, want uint64) error {
+	if uint64(have) != want {
+		return fmt.Errorf("%d rows, want %d: %w", have, want, errTable)
+	}
+	return nil
+}
+
+// Load returns the store that Sections described. section gives the bytes of each
+// table, whose checksum the caller has verified: damaged bytes can end the
+// process. config must have the same number of classes; its Communities are not
+// used, see View.Rule and SetCommunities. With the same HubDegree the loaded store
+// holds the same bytes as the one saved.
+func Load(config Config, section func(Table) ([]byte, error)) (*Store, error) {
+	config.Communities = nil
+	s, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	meta := new(metaRow)
+	for _, t := range Tables() {
+		if err = s.loadTable(t, meta, section); err != nil {
+			break
 		}
 	}
+	if err == nil {
+		s.ids.compact()
+		err = s.members.loadEgos(s.graph())
+	}
+	if err != nil {
+		s.Release()
+		return nil, fmt.Errorf("graphstore: load: %w", err)
+	}
+	return s, nil
 }
 
-func (s *Store) metaRows() []vector {
-	return []vector{
-		vectorOf("format", []uint32{snapshotFormat}),
-		vectorOf("classes", []uint32{uint32(s.config.Classes)}),
-		vectorOf("vertices", []uint64{uint64(len(s.classes.data))}),
-		vectorOf("edges", []uint64{uint64(s.adj.edges)}),
-		vectorOf("communities", []uint64{uint64(len(s.members.communities))}),
-		vectorOf("memberships", []uint64{uint64(s.members.total)}),
-		vectorOf("position", []event.Position{s.delta.Position}),
-		vectorOf("time", []event.Time{s.time}),
+func (s *Store) loadTable(t Table, meta *metaRow, section func(Table) ([]byte, error)) error {
+	data, err := section(t)
+	if err != nil {
+		return err
 	}
+	table := s.table(t, meta)
+	if err = table.load(data); err == nil && table.finish != nil {
+		err = table.finish()
+	}
+	if err != nil {
+		return fmt.Errorf("table %s: %w", t, err)
+	}
+	return nil
 }
 
-func sequence(from, to int) []uint32 {
-	numbers := make([]uint32, to-from)
-	for i := range numbers {
-		numbers[i] = uint32(from + i)
-	}
-	return numbers
+// metaRow is the one row of the meta table.
+type metaRow struct {
+	Format, Classes                           uint32
+	Vertices, Edges, Communities, Memberships uint64
+	Position                                  event.Position
+	Time                                      event.Time
 }
 
-func (s *Store) vertexRows(from, to int) []vector {
-	k := s.config.Classes
-	var ids, roles texts
-	var labelled, predicted validity
-	degrees, probabilities := make([]float64, to-from), make([]float64, (to-from)*k)
-	labels, versions := make([]int32, to-from), make([]uint32, to-from)
-	w := s.View()
-	for v := Vertex(from); int(v) < to; v++ {
-		i := int(v) - from
-		ids.append(w.ID(v).String(), !w.Erased(v))
-		label := w.Label(v)
-		labels[i] = int32(max(0, label.Class))
-		labelled.append(label.Class != event.NoClass)
-		roles.append(label.Role.String(), label.Class != event.NoClass)
-		degrees[i], versions[i] = w.Degree(v), w.Version(v)
-		units := w.Prediction(v)
-		predicted.append(units != nil)
-		for j, unit := range units {
-			probabilities[i*k+j] = float64(unit) / event.One
-		}
-	}
-	fixed := vectorOf("probabilities", probabilities)
-	fixed.kind, fixed.width, fixed.rows = f64FixedVector, k, to-from
-	rows := []vector{
-		vectorOf("vertex", sequence(from, to)), ids.vector("id"),
-		vectorOf("label", labels).with(labelled), roles.vector("role"),
-		vectorOf("version", versions).with(predicted), vectorOf("degree", degrees), fixed.with(predicted),
-	}
-	if s.config.LabelTimes {
-		rows = append(rows, vectorOf("label_time", slices.Clone(s.times.data[from:to])).with(labelled))
-	}
-	return rows
-}
-
-func (s *Store) adjacencyRows(from, to int) []vector {
-	size := 0
-	for v := from; v < to; v++ {
-		size += int(s.adj.runs.data[v].len)
-	}
-	offsets, neighbors := make([]int32, 1, to-from+1), make([]uint32, 0, size)
-	weights, weighted, heavy := []float64(nil), validity{}, s.adj.heavy > 0
-	weightOffsets := make([]int32, 1, to-from+1)
-	for v := from; v < to; v++ {
-		r := &s.adj.runs.data[v]
-		neighbors = append(neighbors, s.adj.entries(r)...)
-		weights = append(weights, s.adj.weightsOf(Vertex(v))...)
-		offsets = append(offsets, int32(len(neighbors)))
-		weightOffsets = append(weightOffsets, int32(len(weights)))
-		weighted.append(heavy)
-	}
-	return []vector{
-		vectorOf("vertex", sequence(from, to)), listsOf("neighbors", offsets, neighbors),
-		listsOf("weights", weightOffsets, weights).with(weighted),
-	}
-}
-
-func (s *Store) versionRows(visit func([]vector) error) error {
-	var names, roles texts
-	var incoming validity
-	var seen []event.Time
-	first := 0
-	flush := func(end int) error {
-		rows := []vector{
-			vectorOf("version", sequence(first, end)), names.vector("name"),
-			roles.vector("role"), vectorOf("seen", seen).with(incoming),
-		}
-		first, names, roles, incoming, seen = end, texts{}, texts{}, validity{}, nil
-		return visit(rows)
-	}
-	for i, name := range s.versions.names {
-		names.append(name, true)
-		role := s.models.role(uint32(i))
-		roles.append(role, role != "")
-		incoming.append(role == incomingRole)
-		seen = append(seen, s.models.seen)
-		if len(names.bytes) >= chunkBytesMax || i+1-first == chunkRowsMax {
-			if err := flush(i + 1); err != nil {
-				return err
-			}
-		}
-	}
-	return flush(len(s.versions.names))
-}
-
-// expiryRows visits what ends by kind, then edge or vertex; v is null for vertices.
-func (s *Store) expiryRows(visit func([]vector) error) error {
-	all := s.expiry.edges.sorted()
-	labels := len(all)
-	all = append(all, s.expiry.labels.sorted()...)
-	predictions := len(all)
-	all = append(all, s.expiry.predictions.sorted()...)
-	return inChunks(len(all), func(from, to int) error {
-		kinds, ends := make([]uint8, to-from), make([]event.Time, to-from)
-		us, vs := make([]uint32, to-from), make([]uint32, to-from)
-		var isEdge validity
-		for i, e := range all[from:to] {
-			ends[i] = e.end
-			us[i], vs[i] = unpair(e.key)
-			isEdge.append(from+i < labels)
-			switch {
-			case from+i >= predictions:
-				kinds[i], us[i], vs[i] = uint8(event.KindPrediction), uint32(e.key), 0
-			case from+i >= labels:
-				kinds[i], us[i], vs[i] = uint8(event.KindLabel), uint32(e.key), 0
-			}
-		}
-		return visit([]vector{
-			vectorOf("kind", kinds), vectorOf("u", us), vectorOf("v", vs).with(isEdge), vectorOf("end", ends),
+func (s *Store) metaRows() iter.Seq[metaRow] {
+	return func(yield func(metaRow) bool) {
+		yield(metaRow{
+			Format: snapshotFormat, Classes: uint32(s.config.Classes),
+			Vertices: uint64(s.ids.len()), Edges: uint64(s.edges.edges),
+			Communities: uint64(len(s.members.communities)), Memberships: uint64(s.members.total),
+			Position: s.step.delta.Position, Time: s.step.now,
 		})
+	}
+}
+
+// loadMeta takes over what the meta table says of the store as a whole.
+func (s *Store) loadMeta(r *metaRow) error {
+	if r.Format != snapshotFormat {
+		return fmt.Errorf("a snapshot of another format than %d", snapshotFormat)
+	}
+	if int(r.Classes) != s.config.Classes {
+		return fmt.Errorf("a snapshot of %d classes, want %d", r.Classes, s.config.Classes)
+	}
+	s.begin(&event.Batch{Last: r.Position, Time: r.Time})
+	return nil
+}
+
+// ClassesOf returns the number of classes of a snapshot, from the verified bytes
+// of its meta table: what the Config of Load must say.
+func ClassesOf(meta []byte) (classes int, err error) {
+	err = eachRow(MetaTable, columnsOf[metaRow](0), meta, false, func(r *metaRow) error {
+		classes = int(r.Classes)
+		return nil
 	})
+	if err == nil && classes == 0 {
+		err = errTable
+	}
+	return classes, err
+}
+
+// vertexRow holds everything about a vertex but its edges, attributes and communities.
+type vertexRow struct {
+	Vertex        Vertex
+	ID            nullable[string]
+	Label         nullable[int32]
+	Role          nullable[string]
+	Version       nullable[uint32]
+	Degree        float64
+	Probabilities nullable[[]float64]  `list:"fixed"`
+	LabelTime     nullable[event.Time] `column:"label_time"` // only where times are kept
+}
+
+func (s *Store) vertexRows() iter.Seq[vertexRow] {
+	return func(yield func(vertexRow) bool) {
+		probabilities := make([]float64, s.config.Classes)
+		for v := range Vertex(s.ids.len()) {
+			r := vertexRow{
+				Vertex: v, ID: nullable[string]{s.ids.id(v).String(), !s.ids.erased(v)},
+				Degree: s.edges.runs.data[v].degree,
+			}
+			if s.labelling.save(&r, probabilities); !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// loadVertex gives the next vertex its name and what is known of it. Its degree follows
+// from its edges.
+func (s *Store) loadVertex(r *vertexRow) error {
+	n := s.ids.len()
+	if v := s.ids.restore(r.ID.Value, r.ID.Valid); int(v) != n {
+		return fmt.Errorf("vertex %d stands twice", v)
+	}
+	s.grow(n + 1)
+	s.labelling.load(r)
+	return nil
+}
+
+// expiryRow is something that ends: an edge, or what is said of a vertex.
+type expiryRow struct {
+	Kind uint8
+	U    Vertex
+	V    nullable[Vertex] // null for vertices
+	End  event.Time
+}
+
+// expiring returns the things of each kind that end, in the order of their rows.
+func (s *Store) expiring() []*ends {
+	return []*ends{
+		event.KindEdge: &s.edges.ends, event.KindLabel: &s.labelling.labelEnds,
+		event.KindPrediction: &s.labelling.predictionEnds,
+	}
+}
+
+func (s *Store) expiryRows() iter.Seq[expiryRow] {
+	return func(yield func(expiryRow) bool) {
+		for kind, ends := range s.expiring() {
+			for _, e := range ends.sorted() {
+				high, low := unpair(e.key)
+				r := expiryRow{Kind: uint8(kind), U: Vertex(low), End: e.end}
+				if event.Kind(kind) == event.KindEdge {
+					r.U, r.V = Vertex(high), nullable[Vertex]{Vertex(low), true}
+				}
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// loadExpiry tells a part when something ends.
+func (s *Store) loadExpiry(r *expiryRow) error {
+	n, all := s.ids.len(), s.expiring()
+	if int(r.U) >= n || int(r.V.Value) >= n || int(r.Kind) >= len(all) {
+		return fmt.Errorf("expiry of %d-%d of kind %d: %w", r.U, r.V.Value, r.Kind, errTable)
+	}
+	key := uint64(r.U)
+	if r.V.Valid {
+		key = pair(uint32(r.U), uint32(r.V.Value))
+	}
+	all[r.Kind].set(key, r.End)
+	return nil
 }

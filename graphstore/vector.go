@@ -2,9 +2,8 @@ package graphstore
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
-
-	"gqlstream/ingest/event"
 )
 
 // vectorKind is the type of a vector's elements.
@@ -42,34 +41,13 @@ type numbers interface {
 	~uint8 | ~int32 | ~uint32 | ~uint64 | ~float64 | ~int64
 }
 
-func kindOf[T numbers]() vectorKind {
-	var zero T
-	switch any(zero).(type) {
-	case uint8:
-		return u8Vector
-	case int32:
-		return i32Vector
-	case uint32, Vertex, Community:
-		return u32Vector
-	case uint64, event.Position:
-		return u64Vector
-	case event.Time:
-		return timeVector
-	}
-	return f64Vector
-}
-
 // rawBytes returns the memory of values.
 func rawBytes[T numbers](values []T) []byte {
-	if len(values) == 0 {
-		return []byte{}
-	}
 	var zero T
-	return unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), len(values)*int(unsafe.Sizeof(zero)))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(zero)))
 }
 
-// elements returns the memory of a vector as numbers, of which it holds as many
-// as fit.
+// elements returns memory as numbers, as many as fit.
 func elements[T numbers](data []byte) []T {
 	var zero T
 	n := len(data) / int(unsafe.Sizeof(zero))
@@ -79,87 +57,73 @@ func elements[T numbers](data []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&data[0])), n)
 }
 
-// vectorOf returns values, which it keeps, as a vector.
-func vectorOf[T numbers](name string, values []T) vector {
-	return vector{name: name, kind: kindOf[T](), rows: len(values), data: rawBytes(values)}
-}
-
-// listsOf returns a vector of lists, which keeps both slices.
-func listsOf[T numbers](name string, offsets []int32, values []T) vector {
-	kind := u32ListVector
-	if kindOf[T]() == f64Vector {
-		kind = f64ListVector
+// append adds the value at a place in memory, which is of the vector's kind, as a row.
+func (v *vector) append(at unsafe.Pointer) {
+	switch v.kind {
+	case textVector:
+		v.data = append(v.data, *(*string)(at)...)
+	case bytesVector:
+		v.data = append(v.data, *(*[]byte)(at)...)
+	case u32ListVector:
+		v.data = append(v.data, rawBytes(*(*[]uint32)(at))...)
+	case f64ListVector, f64FixedVector:
+		v.data = append(v.data, rawBytes(*(*[]float64)(at))...)
+	default:
+		v.data = append(v.data, unsafe.Slice((*byte)(at), v.kind.sizeOf())...)
 	}
-	return vector{name: name, kind: kind, rows: len(offsets) - 1, offsets: offsets, data: rawBytes(values)}
-}
-
-// texts collects the rows of a text vector.
-type texts struct {
-	offsets []int32
-	bytes   []byte
-	valid   validity
-}
-
-func (t *texts) append(text string, valid bool) {
-	if len(t.offsets) == 0 {
-		t.offsets = append(t.offsets, 0)
+	if v.kind.hasOffsets() {
+		v.offsets = append(v.offsets, int32(len(v.data)/v.kind.sizeOf()))
 	}
-	t.bytes = append(t.bytes, text...)
-	t.offsets = append(t.offsets, int32(len(t.bytes)))
-	t.valid.append(valid)
+	v.rows++
 }
 
-func (t *texts) vector(name string) vector {
-	if len(t.offsets) == 0 {
-		t.offsets = []int32{0}
-	}
-	v := vector{name: name, kind: textVector, rows: len(t.offsets) - 1, offsets: t.offsets, data: t.bytes}
-	return v.with(t.valid)
-}
-
-// validity collects which rows are not null.
-type validity struct {
-	bits  []byte
-	rows  int
-	nulls int
-}
-
-func (b *validity) append(valid bool) {
-	if b.rows%8 == 0 {
-		b.bits = append(b.bits, 0)
+// appendValid says whether the next row to be appended is not null.
+func (v *vector) appendValid(valid bool) {
+	if v.rows%8 == 0 {
+		v.valid = append(v.valid, 0)
 	}
 	if valid {
-		b.bits[b.rows/8] |= 1 << (b.rows % 8)
+		v.valid[v.rows/8] |= 1 << (v.rows % 8)
 	} else {
-		b.nulls++
+		v.nulls++
 	}
-	b.rows++
 }
 
-// with returns the vector with nulls, if there are any.
-func (v vector) with(b validity) vector {
-	if b.nulls > 0 {
-		v.valid, v.nulls = b.bits, b.nulls
+// read writes row i to a place in memory, which is of the vector's kind. Texts and lists
+// are copied, or else alias the vector.
+func (v *vector) read(i int, at unsafe.Pointer, copied bool) {
+	from, to := i*max(1, v.width), (i+1)*max(1, v.width)
+	if v.kind.hasOffsets() {
+		from, to = int(v.offsets[i]), int(v.offsets[i+1])
 	}
-	return v
+	data := v.data[from*v.kind.sizeOf() : to*v.kind.sizeOf()]
+	switch v.kind {
+	case textVector:
+		if *(*string)(at) = unsafe.String(unsafe.SliceData(data), len(data)); copied {
+			*(*string)(at) = string(data)
+		}
+	case bytesVector:
+		readList[byte](data, at, copied)
+	case u32ListVector:
+		readList[uint32](data, at, copied)
+	case f64ListVector, f64FixedVector:
+		readList[float64](data, at, copied)
+	default:
+		copy(unsafe.Slice((*byte)(at), len(data)), data)
+	}
+}
+
+// readList writes a list to a place in memory, an empty one as nil.
+func readList[T numbers](data []byte, at unsafe.Pointer, copied bool) {
+	list := elements[T](data)
+	if copied {
+		list = slices.Clone(list)
+	}
+	*(*[]T)(at) = list
 }
 
 // has reports whether row i is not null.
 func (v *vector) has(i int) bool { return v.valid == nil || v.valid[i/8]>>(i%8)&1 == 1 }
-
-// text returns row i of a text vector. It aliases the vector.
-func (v *vector) text(i int) string {
-	from, to := v.offsets[i], v.offsets[i+1]
-	if from == to {
-		return ""
-	}
-	return unsafe.String(&v.data[from], int(to-from))
-}
-
-// listOf returns row i of a vector of lists. It aliases the vector.
-func listOf[T numbers](v *vector, i int) []T {
-	return elements[T](v.data)[v.offsets[i]:v.offsets[i+1]]
-}
 
 // sizeOf returns the bytes of an element, or of an element of a list.
 func (k vectorKind) sizeOf() int {
@@ -172,6 +136,7 @@ func (k vectorKind) sizeOf() int {
 	return 8
 }
 
+// hasOffsets reports whether rows are of various lengths, so that offsets say where each is.
 func (k vectorKind) hasOffsets() bool {
 	return k == textVector || k == bytesVector || k == u32ListVector || k == f64ListVector
 }
@@ -184,10 +149,8 @@ func (v *vector) check() error {
 		if len(v.offsets) != v.rows+1 || v.offsets[0] < 0 {
 			return fmt.Errorf("column %q has %d offsets for %d rows", v.name, len(v.offsets), v.rows)
 		}
-		for i := range v.rows {
-			if v.offsets[i] > v.offsets[i+1] {
-				return fmt.Errorf("column %q has decreasing offsets at row %d", v.name, i)
-			}
+		if !slices.IsSorted(v.offsets) {
+			return fmt.Errorf("column %q has decreasing offsets", v.name)
 		}
 		need = int(v.offsets[v.rows])
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // View reads the store as it stands. It stays valid, and its answers unchanged,
-// until the next Apply, SetCommunities, Vacuum or Release; slices it returns are
+// until the next Apply, SetCommunities, Compact or Release; slices it returns are
 // the store's own and read-only. Any number of goroutines may read one view at a
 // time. Methods panic on a vertex or community that the store does not have.
 type View struct{ s *Store }
@@ -13,59 +13,48 @@ type View struct{ s *Store }
 // Vertices returns how many vertices there are. Every index below it is valid:
 // an erased vertex keeps its index, isolated and unknown in every column, until
 // the next new vertex takes it.
-func (w View) Vertices() int { return len(w.s.classes.data) }
+func (w View) Vertices() int { return w.s.ids.len() }
 
 // Edges returns how many undirected edges there are.
-func (w View) Edges() int { return w.s.adj.edges }
+func (w View) Edges() int { return w.s.edges.edges }
 
 // Neighbors returns the neighbours of v in the store's order, without v. The
-// order is a function of the history since the last Vacuum.
-func (w View) Neighbors(v Vertex) []Vertex { return w.s.adj.neighbors(v) }
+// order is a function of the history since the last Compact.
+func (w View) Neighbors(v Vertex) []Vertex { return w.s.edges.neighbors(v) }
 
 // Weights returns the edge weights parallel to Neighbors, or nil when every edge
 // of the graph weighs one.
-func (w View) Weights(v Vertex) []float64 { return w.s.adj.weightsOf(v) }
+func (w View) Weights(v Vertex) []float64 { return w.s.edges.weightsOf(v) }
 
 // Degree returns the sum of the weights at v, without a self-loop. It is exact.
-func (w View) Degree(v Vertex) float64 { return w.s.adj.runs.data[v].degree }
+func (w View) Degree(v Vertex) float64 { return w.s.edges.runs.data[v].degree }
 
 // WeightSum returns the sum of Degree over all vertices. It is exact.
-func (w View) WeightSum() float64 { return w.s.adj.weightSum }
+func (w View) WeightSum() float64 { return w.s.edges.weightSum }
 
 // Label returns what is known of the true class of v.
-func (w View) Label(v Vertex) Label {
-	return Label{Class: event.Class(w.s.classes.data[v]), Role: event.Role(w.s.roles.data[v])}
-}
+func (w View) Label(v Vertex) Label { return w.s.labelling.label(v) }
+
+// Audit returns the audit label of v.
+func (w View) Audit(v Vertex) Audit { return w.s.labelling.audit(v) }
+
+// Audits returns the vertices with an audit label, sorted.
+func (w View) Audits() []Vertex { return w.s.labelling.audited() }
 
 // LabelTime returns when the label of v was last asserted: 0 without a label, and in a
 // store whose LabelTimes is not set.
-func (w View) LabelTime(v Vertex) event.Time {
-	if !w.s.config.LabelTimes {
-		return 0
-	}
-	return w.s.times.data[v]
-}
+func (w View) LabelTime(v Vertex) event.Time { return w.s.labelling.labelTime(v) }
 
 // Prediction returns the K units of v's prediction, nil when there is none.
-func (w View) Prediction(v Vertex) []uint32 {
-	if w.s.version.data[v] == noVersion {
-		return nil
-	}
-	return w.s.units.data[int(v)*w.s.config.Classes:][:w.s.config.Classes:w.s.config.Classes]
-}
+func (w View) Prediction(v Vertex) []uint32 { return w.s.labelling.prediction(v) }
 
 // Version returns the index in Versions of the model that made v's prediction.
 // It means nothing without a prediction.
-func (w View) Version(v Vertex) uint32 {
-	if version := w.s.version.data[v]; version != noVersion {
-		return version
-	}
-	return 0
-}
+func (w View) Version(v Vertex) uint32 { return w.s.labelling.versionOf(v) }
 
 // Versions returns the names of the model versions, by index, in order of first
 // mention. They are never forgotten.
-func (w View) Versions() []string { return w.s.versions.names }
+func (w View) Versions() []string { return w.s.labelling.versions.names }
 
 // ID returns the name of v: a copy, and the zero ID when v is erased, see Erased.
 func (w View) ID(v Vertex) event.ID { return w.s.ids.id(v) }
@@ -77,7 +66,7 @@ func (w View) Lookup(id event.ID) (Vertex, bool) { return w.s.ids.lookup(id) }
 func (w View) Erased(v Vertex) bool { return w.s.ids.erased(v) }
 
 // Present returns how many vertices there are: those of Vertices without the erased.
-func (w View) Present() int { return len(w.s.ids.entries.data) - len(w.s.ids.free) }
+func (w View) Present() int { return w.s.ids.len() - len(w.s.ids.free) }
 
 // Attribute returns an attribute of v, null when it has none of that key.
 func (w View) Attribute(v Vertex, key string) event.Value { return w.s.attributes.value(v, key) }
@@ -145,4 +134,20 @@ func (w View) MemberSum(c Community) uint64 {
 		return uint64(w.Vertices() - len(w.s.ids.free))
 	}
 	return w.s.members.communities[c].sum
+}
+
+// ForMembers visits the members of a community by vertex, with their multiplicities.
+func (w View) ForMembers(c Community, visit func(Vertex, uint32)) {
+	if w.Everyone(c) {
+		for v := range Vertex(w.Vertices()) {
+			if !w.Erased(v) {
+				visit(v, 1)
+			}
+		}
+		return
+	}
+	vertices, multiplicities := w.Members(c)
+	for i, v := range vertices {
+		visit(v, multiplicities[i])
+	}
 }

@@ -9,12 +9,15 @@ import (
 	"gqlstream/quant"
 )
 
-// With more classes than a dual has room for, the planner must stay with fields,
-// however much it would rather have a dual.
+// With more classes than a dual has room for, a core must stay with fields, however many
+// communities there are.
 func TestManyClassesStayWithFields(t *testing.T) {
 	const classes = 50
-	config := Config{Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}}
-	config.changeMin, config.stallMax = 1, 1 // one new community is a crowd, and any regret enough
+	config := Config{
+		Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+		Estimates: []quant.Options{{Method: quant.SISNACC}},
+	}
+	config.fieldsMax = 1
 	core := newCore(t, config)
 	defer core.Close()
 	units := make([]uint32, classes)
@@ -41,14 +44,17 @@ func TestTooManyClassesAreRefused(t *testing.T) {
 		method  quant.Method
 		want    string // in the error; "" is none
 	}{
-		{40, EngineDual, quant.Auto, ""},
-		{50, EngineDual, quant.Auto, "engine: dual"},
+		{40, EngineDual, quant.SISNACC, ""},
+		{50, EngineDual, quant.SISNACC, "engine: dual"},
+		{50, EngineDual, quant.NACC, ""},
+		{256, EngineDual, quant.Auto, ""},
+		{50, EngineDual, quant.Auto, ""},
 		{50, EngineDual, quant.PACC, ""},
-		{50, EngineAuto, quant.Auto, ""},
+		{50, "", quant.Auto, ""},
 		{256, EnginePrimal, quant.Auto, ""},
 		{257, EnginePrimal, quant.Auto, "estimates: auto"},
-		{257, EngineAuto, "nacc-hard", "estimates: nacc-hard"},
-		{1024, EngineAuto, quant.Diff, ""},
+		{257, "", "nacc-hard", "estimates: nacc-hard"},
+		{1024, "", quant.Diff, ""},
 	} {
 		config := Config{Classes: test.classes, Engine: test.engine, Estimates: []quant.Options{{Method: test.method}}}
 		err := config.Validate()

@@ -9,60 +9,51 @@ import (
 	"gqlstream/incremental/neighborhood"
 )
 
-// classify lets the configured classifier follow a step and puts the predictions
-// that it changes into the store, as a second change of the same step. Like the
-// rest of a cold core it waits for the first emission.
+// hearings visits what vertices hear from neighbours beside their predictions.
+type hearings = iter.Seq[neighborhood.Hearing]
+
+// classify lets the built-in classifier of a warm core follow a step, and counts the
+// predictions that it changes as a second change of the same step. Enq follows every step;
+// what Diffusion predicts is read at emissions only.
 func (c *Core) classify(view graphstore.View, delta *graphstore.Delta, emit bool) {
-	if !c.warm && !emit {
-		return
-	}
-	switch c.config.Classifier {
-	case classifier.EnqName:
-		if c.warm {
-			list := c.enq.Update(view, delta)
-			c.derive(view, list, c.enq.Heard(view, delta))
-			return
-		}
-		c.enq = classifier.NewEnq(c.config.Classes)
-		c.derive(view, c.enq.Recount(view), c.enq.HeardByAll(view))
-	case classifier.DiffusionName:
-		if c.warm {
-			c.walks.Update(view, delta)
-		} else {
-			c.walks = classifier.NewDiffusion(c.config.Classes)
-			c.walks.Solve(view)
-		}
+	switch {
+	case c.enq != nil:
+		list := c.enq.Update(view, delta)
+		c.derive(view, list, c.enq.Heard(view, delta))
+	case c.walks != nil:
+		c.walks.Update(view, delta)
 		if emit {
 			c.derive(view, c.walks.Derive(view))
 		}
 	}
 }
 
-// derive changes predictions in the store, and all that follows them. The kernels
-// do not: they know sources and edges only.
-func (c *Core) derive(view graphstore.View, list []graphstore.Derived, heard ...iter.Seq[neighborhood.Hearing]) {
-	delta := c.store.Derive(list, c.config.Classifier)
-	votes := c.sums.Update(view, delta, heard...)
-	if !c.warm {
-		return
+// startClassifier lets the configured classifier predict a graph that it sees for the
+// first time. The core is still cold.
+func (c *Core) startClassifier(view graphstore.View) {
+	switch c.config.Classifier {
+	case classifier.EnqName:
+		c.enq = classifier.NewEnq(c.config.Classes)
+		c.derive(view, c.enq.Recount(view), c.enq.HeardByAll(view))
+	case classifier.DiffusionName:
+		c.walks = classifier.NewDiffusion(c.config.Classes)
+		c.walks.Solve(view)
+		c.derive(view, c.walks.Derive(view))
 	}
-	c.tallies.Update(view, delta, c.sums, votes)
-	if c.dual != nil {
-		return // it follows at the end of the step
-	}
-	c.forCommunities(func(id graphstore.Community, _ int) {
-		if k := c.kernels[id]; k.field != nil {
-			c.tallies.UpdateKernel(id, view, c.sums, k.mass)
-		}
-	})
+}
+
+// derive puts predictions into the store and counts what that changes. The masses need
+// not know: they follow sources and edges only.
+func (c *Core) derive(view graphstore.View, list []graphstore.Derived, heard ...hearings) {
+	c.count(view, c.store.Derive(list, c.config.Classifier), heard...)
 }
 
 // heard returns what the sums hold beside the graph: nothing without Enq.
-func (c *Core) heard(view graphstore.View) []iter.Seq[neighborhood.Hearing] {
+func (c *Core) heard(view graphstore.View) []hearings {
 	if c.enq == nil {
 		return nil
 	}
-	return []iter.Seq[neighborhood.Hearing]{c.enq.HeardByAll(view)}
+	return []hearings{c.enq.HeardByAll(view)}
 }
 
 // restoreClassifier counts Enq anew, which gives the same bits, or restores the

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -26,34 +28,50 @@ type Config struct {
 	Classes     int               // K >= 1
 	Communities []graphstore.Rule // tracked from the start; member events may add more
 	Estimates   []quant.Options   // what is published of each community; none is auto alone
-	Classifier  string            `json:",omitempty"` // "", enq or diffusion; see package classifier
-	Kernel      string            // "" is ppr; see diffusion.KernelNames
-	Alpha       float64           // teleport probability, 0 is 0.1
-	Tolerance   float64           // eta of section 6, 0 is 1e-2
-	Engine      string            `json:",omitempty"` // how ppr kernels are kept: "", primal or dual; "" lets the planner choose
-	MembersMin  int               // communities of fewer vertices are suppressed; 0 suppresses none
-	VacuumEvery time.Duration     // of log time; 0 is a minute, < 0 never
-	Models      Models            `json:",omitzero"`
-	Limits      Limits
 
-	Windows graphstore.Windows `json:",omitzero"`  // how long assertions hold; zero is for ever
-	Density string             `json:",omitempty"` // of labels: "", uniform or ppr
+	// SelectedBy declares how the members of communities were selected, by name; the edges
+	// say so of the others.
+	SelectedBy map[string]quant.Selection `json:",omitempty"`
+
+	Classifier   string        `json:",omitempty"` // "", enq or diffusion; see package classifier
+	Kernel       string        // "" is ppr; see diffusion.KernelNames
+	Alpha        float64       // teleport probability, 0 is 0.1
+	Tolerance    float64       // eta of section 6, 0 is 1e-2
+	Engine       string        `json:",omitempty"` // how ppr kernels are kept: "", primal or dual; "" lets the planner choose
+	MembersMin   int           // communities of fewer vertices are suppressed; 0 suppresses none
+	Emit         Emit          `json:",omitzero"`
+	CompactEvery time.Duration // of log time; 0 is a minute, < 0 never
+	Models       Models        `json:",omitzero"`
+	Limits       event.Limits  // of what events make the core hold; see Core.Limit
+
+	Windows graphstore.Windows `json:",omitzero"` // how long assertions hold; zero is for ever
 	// HalfLife is the age at which a calibration label counts half as much as a fresh
 	// one; 0: they do not age.
 	HalfLife time.Duration    `json:",omitempty"`
 	Late     event.LatePolicy `json:",omitzero"` // carried out by the source, which has the messages
 
+	DenyConfigure bool `json:",omitempty"` // refuse configure events: whoever may publish must not change what is tracked
+	// Shards is how many parts the communities are divided into; see ShardOf. It decides
+	// results, because each part has a budget of its own; 0 is one.
+	Shards int `json:",omitempty"`
+	// Owned are the shards that this core estimates, of others it keeps no more than who the
+	// members are; nil: all. It decides no result.
+	Owned []int `json:"-"`
+
+	HashSeed  uint64               `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 
-	refreshEarned, changeMin, stallMax float64 // for tests; 0 is the constant
+	refreshEarned float64 // for tests, as the next two; 0 is the constant
+	refreshAge    time.Duration
+	fieldsMax     int
+	hubs          posterior.Hubs
 }
 
-// Limits bound what events may make the core hold. Zero is the default of the
-// store, which is the capacity of its index types.
-type Limits struct {
-	Vertices    int
-	Edges       int
-	Communities int
+// Emit says how much an estimate must have moved to be published again. Its zero value
+// publishes whatever moved at all.
+type Emit struct {
+	Threshold    float64       // in standard errors of the last record; 0 is none
+	AtLeastEvery time.Duration // of log time, after which anything that moved is published; 0 is ten seconds
 }
 
 // Models says when a new model version takes the place of the old one. Zero is the
@@ -63,30 +81,32 @@ type Models struct {
 	LapseAfter time.Duration // of log time without a prediction of it; < 0 never
 }
 
-// vacuumEveryDefault is how often the store is put into its canonical order.
-const vacuumEveryDefault = time.Minute
+// compactEveryDefault is how often the store is put into its canonical order.
+const compactEveryDefault = time.Minute
 
 // WithDefaults returns the configuration with every zero replaced.
 func (c Config) WithDefaults() Config {
 	c.Kernel = cmp.Or(c.Kernel, diffusion.PPR)
 	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
 	c.Tolerance = cmp.Or(c.Tolerance, diffusion.ToleranceDefault)
-	if c.Engine == EngineDefault {
-		c.Engine = "" // configurations from before there was a choice keep their digest
+	c.CompactEvery = cmp.Or(c.CompactEvery, compactEveryDefault)
+	clearDefault(&c.Models.SwitchAt, graphstore.SwitchAtDefault)
+	clearDefault(&c.Models.LapseAfter, graphstore.LapseAfterDefault)
+	clearDefault(&c.Shards, 1)
+	if c.Emit.Threshold != 0 {
+		c.Emit.AtLeastEvery = cmp.Or(c.Emit.AtLeastEvery, emitAtLeastEvery)
+	} else {
+		c.Emit.AtLeastEvery = 0
 	}
-	c.VacuumEvery = cmp.Or(c.VacuumEvery, vacuumEveryDefault)
-	// What came later than digests did is zero where it is the default.
-	zero(&c.Density, DensityUniform)
-	zero(&c.Models.SwitchAt, graphstore.SwitchAtDefault)
-	zero(&c.Models.LapseAfter, graphstore.LapseAfterDefault)
 	if len(c.Estimates) == 0 {
 		c.Estimates = []quant.Options{quant.DefaultOptions()}
 	}
 	return c
 }
 
-// zero makes a field that says the default say nothing.
-func zero[T comparable](field *T, fallback T) {
+// clearDefault resets a field that holds its default, so that digests from before the field
+// existed stay valid.
+func clearDefault[T comparable](field *T, fallback T) {
 	if *field == fallback {
 		var nothing T
 		*field = nothing
@@ -112,15 +132,25 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.Late.Validate())
 	switch {
-	case c.Engine != "" && !slices.Contains(EngineNames, c.Engine):
-		errs = append(errs, fmt.Errorf("engine: there is no %q; there are %v", c.Engine, EngineNames))
+	case c.Engine != "" && !slices.Contains(engineNames, c.Engine):
+		errs = append(errs, fmt.Errorf("engine: there is no %q; there are %v", c.Engine, engineNames))
 	case c.Engine == EngineDual && c.Kernel != diffusion.PPR:
 		errs = append(errs, fmt.Errorf("engine: dual keeps the kernel %s only, not %s", diffusion.PPR, c.Kernel))
 	case c.Engine == EngineDual && !c.dualHolds():
 		errs = append(errs, fmt.Errorf("engine: dual has no room for %d classes with these estimates; choose %s, or %s",
 			c.Classes, EnginePrimal, "methods that do not look at neighbours"))
 	}
-	errs = append(errs, c.checkPairs(), c.checkDensity(), c.checkHalfLife())
+	errs = append(errs, c.checkPairs(), c.checkHalfLife())
+	errs = append(errs, checkSelections(c.SelectedBy))
+	if c.Shards < 0 || c.Shards > shardsMax {
+		errs = append(errs, fmt.Errorf("group.shards: %d, want 1 to %d", c.Shards, shardsMax))
+	}
+	if !(c.Emit.Threshold >= 0 && c.Emit.Threshold <= emitThresholdMax) {
+		errs = append(errs, fmt.Errorf("emit.threshold: %v is not between 0 and %v standard errors", c.Emit.Threshold, emitThresholdMax))
+	}
+	if c.Emit.AtLeastEvery < 0 {
+		errs = append(errs, fmt.Errorf("emit.at_least_every: %v is negative", c.Emit.AtLeastEvery))
+	}
 	if c.MembersMin < 0 {
 		errs = append(errs, fmt.Errorf("members_min: %d is negative", c.MembersMin))
 	}
@@ -146,17 +176,13 @@ func (c Config) store() graphstore.Config {
 		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities, Windows: c.Windows,
 		LabelTimes: c.HalfLife > 0,
 		SwitchAt:   c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter, Allocator: c.Allocator,
+		HashSeed: c.HashSeed, MembershipsMax: c.Limits.Memberships,
 	}
 }
 
 // diffusion returns the part that decides the kernels.
 func (c Config) diffusion() diffusion.Config {
 	return diffusion.Config{Alpha: c.Alpha, Tolerance: c.Tolerance}
-}
-
-// layered returns the part that decides the kernels of a fixed number of steps.
-func (c Config) layered() diffusion.LayeredConfig {
-	return diffusion.LayeredConfig{Kernel: c.Kernel, Alpha: c.Alpha, Tolerance: c.Tolerance}
 }
 
 // kernelParams returns the parameters of the kernels that are recomputed.
@@ -167,24 +193,28 @@ func (c Config) kernelParams() diffusion.KernelParams {
 // families returns the cells that the configured methods read, and what else is kept.
 func (c Config) families() tally.Families {
 	f := c.cells()
-	f.Dual = c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && !c.primalOnly()
+	f.Dual = c.mayShare()
 	f.HalfLife = c.HalfLife
 	return f
 }
 
 // cells returns the cells that the configured methods read.
 func (c Config) cells() (f tally.Families) {
+	f.ClassMasses = true
 	for _, o := range c.Estimates {
 		pair, hard, hardPair := o.Method.Needs()
 		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
+		f.ClassMasses = f.ClassMasses && !o.Method.WeighsCells()
 	}
 	return f
 }
 
-// primalOnly reports whether there can be no dual: densities of labels divide each mass
-// by another one, the ages of labels need second moments that a dual has not, and so many
+// mayShare reports whether one dual may come to serve all communities: it keeps the kernel
+// ppr only, since the others are no solutions of a linear system of the labels, and so many
 // classes have more cells than it holds.
-func (c Config) primalOnly() bool { return c.Density == DensityPPR || c.HalfLife > 0 || !c.dualHolds() }
+func (c Config) mayShare() bool {
+	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && c.dualHolds()
+}
 
 // dualHolds reports whether a dual has room for the cells of the configured methods.
 func (c Config) dualHolds() bool {
@@ -202,7 +232,7 @@ func (c Config) checkPairs() error {
 	}
 	var errs []error
 	for _, o := range c.Estimates {
-		if pair, _, hardPair := o.Method.Needs(); pair || hardPair {
+		if pair, _, hardPair := o.Method.Needs(); pair || hardPair || o.Method == quant.Auto {
 			errs = append(errs, fmt.Errorf("estimates: %s looks at pairs of classes, of which %d are too many; it takes up to %d "+
 				"classes (pacc, sis and diff take more)", o.Method, c.Classes, pairClassesMax))
 		}
@@ -210,17 +240,21 @@ func (c Config) checkPairs() error {
 	return errors.Join(errs...)
 }
 
-// checkHalfLife reports a half-life that is none, or that goes with other settings.
-func (c Config) checkHalfLife() error {
+// checkSelections reports declarations that are none.
+func checkSelections(by map[string]quant.Selection) error {
 	var errs []error
-	if c.HalfLife < 0 || c.HalfLife > tally.HalfLifeMax {
-		errs = append(errs, fmt.Errorf("label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax))
-	}
-	if c.HalfLife > 0 && c.Engine == EngineDual {
-		errs = append(errs, fmt.Errorf("label_half_life: goes with the engine %s, not %s", EnginePrimal, EngineDual))
-	}
-	if c.HalfLife > 0 && c.Density == DensityPPR {
-		errs = append(errs, fmt.Errorf("label_half_life: goes with label_density %s, not %s", DensityUniform, DensityPPR))
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		if !slices.Contains(quant.Selections, by[name]) {
+			errs = append(errs, fmt.Errorf("communities: %q is selected_by %q; there are %v", name, by[name], quant.Selections))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkHalfLife reports a half-life that is none.
+func (c Config) checkHalfLife() error {
+	if c.HalfLife < 0 || c.HalfLife > tally.HalfLifeMax {
+		return fmt.Errorf("label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax)
+	}
+	return nil
 }

@@ -4,26 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
+	"gqlstream/quant"
 )
 
-// configure carries out the configure events of a batch, at the end of its step:
+// carryOut carries out the configure events of a batch, at the end of its step:
 // each replaces the communities that the configuration, or the one before it,
 // defines. The core is cold afterwards and computes everything anew at the next
 // emission. What cannot be carried out changes nothing and is refused.
-func (c *Core) configure(controls []event.Control) (refused []event.Refusal) {
+func (c *Core) carryOut(controls []event.Control, result *Result) {
+	var refused []event.Refusal
 	for _, control := range controls {
 		if control.Op != event.Configure {
 			continue
 		}
-		rules, err := parseCommunities(control.Config)
-		if err == nil {
-			_, err = c.store.SetCommunities(rules)
-		}
-		if err != nil {
+		if err := c.configure(control.Config); err != nil {
 			refused = append(refused, event.Refusal{
 				Position: control.Position, Kind: event.KindControl, Reason: event.BadConfig,
 				Detail: err.Error(), Original: bytes.Clone(control.Config),
@@ -31,36 +29,57 @@ func (c *Core) configure(controls []event.Control) (refused []event.Refusal) {
 			continue
 		}
 		c.cool()
+		result.Redefined = result.Redefined[:0]
+		for id := range graphstore.Community(c.View().Communities()) {
+			result.Redefined = append(result.Redefined, id)
+		}
 	}
-	return refused
+	if len(refused) > 0 {
+		result.Refused = append(slices.Clone(result.Refused), refused...) // they are the store's own
+	}
 }
 
-// cool makes the core cold: it forgets everything that the store does not hold.
-func (c *Core) cool() {
-	c.warm, c.kernels, c.enq, c.walks, c.dual, c.density = false, nil, nil, nil, nil, nil
-	c.planner, c.credit = plan{}, 0
-	c.sums = neighborhood.Recount(c.store.View(), c.config.Classes, c.config.families().NeedsHardVotes())
+// errConfigureDenied refuses a configure event, whatever it says.
+var errConfigureDenied = errors.New("control.configure is deny: only the configuration says what is tracked")
+
+// configure replaces the configured communities.
+func (c *Core) configure(config json.RawMessage) error {
+	if c.config.DenyConfigure {
+		return errConfigureDenied
+	}
+	rules, selected, err := parseCommunities(config)
+	if err == nil {
+		_, err = c.store.SetCommunities(rules)
+	}
+	if err == nil {
+		c.selectedBy = selected
+	}
+	return err
 }
 
 // parseCommunities reads {"communities": [...]} strictly.
-func parseCommunities(config json.RawMessage) ([]graphstore.Rule, error) {
+func parseCommunities(config json.RawMessage) ([]graphstore.Rule, map[string]quant.Selection, error) {
 	var wanted struct {
 		Communities *[]CommunityDefinition `json:"communities"`
 	}
 	decoder := json.NewDecoder(bytes.NewReader(config))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&wanted); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if wanted.Communities == nil {
-		return nil, errors.New(`want {"communities": [...]}; nothing else can be configured in the log`)
+		return nil, nil, errors.New(`want {"communities": [...]}; nothing else can be configured in the log`)
 	}
-	rules := make([]graphstore.Rule, len(*wanted.Communities))
+	rules, selected := make([]graphstore.Rule, len(*wanted.Communities)), map[string]quant.Selection{}
 	var errs []error
 	for i, definition := range *wanted.Communities {
 		rule, err := definition.Rule()
+		if by := definition.SelectedBy; by != "" {
+			selected[definition.Name] = by
+		}
 		rules[i] = rule
 		errs = append(errs, err)
 	}
-	return rules, errors.Join(errs...)
+	errs = append(errs, checkSelections(selected))
+	return rules, selected, errors.Join(errs...)
 }

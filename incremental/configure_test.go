@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
+	"gqlstream/quant"
 )
 
 // configureAll configures a community of every kind.
@@ -28,7 +30,7 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 		core := newCore(t, config)
 		straight := config
 		var err error
-		if straight.Communities, err = parseCommunities(json.RawMessage(configureAll)); err != nil {
+		if straight.Communities, _, err = parseCommunities(json.RawMessage(configureAll)); err != nil {
 			t.Fatal(err)
 		}
 		twin := newCore(t, straight)
@@ -98,5 +100,77 @@ func TestBadConfigureIsRefused(t *testing.T) {
 			t.Errorf("%s: %d communities, were %d", config, got, before)
 		}
 		core.Close()
+	}
+}
+
+// Where the configuration denies it, a configure event that is well formed must be refused
+// too, with the key that decides so, and the other controls beside it must work.
+func TestConfigureCanBeDenied(t *testing.T) {
+	config := allMethods(2)
+	config.DenyConfigure = true
+	core := newCore(t, config)
+	defer core.Close()
+	before := core.View().Communities()
+	result := core.Step(&event.Batch{First: 1, Last: 1, Controls: []event.Control{
+		{Op: event.Tick, Position: 1}, {Op: event.Configure, Config: json.RawMessage(configureAll), Position: 1},
+	}})
+	if len(result.Refused) != 1 || result.Refused[0].Reason != event.BadConfig ||
+		!strings.Contains(result.Refused[0].Detail, "control.configure") {
+		t.Errorf("refused %v", result.Refused)
+	}
+	if got := core.View().Communities(); got != before {
+		t.Errorf("%d communities, were %d", got, before)
+	}
+	if config.Digest() == allMethods(2).Digest() {
+		t.Error("the digest does not say so, though it decides results")
+	}
+}
+
+// A declaration of how a community was selected must decide gamma, and one that is none
+// must be refused, in the log too.
+func TestSelectionIsDeclared(t *testing.T) {
+	for selection, want := range map[quant.Selection]float64{quant.ByClass: 0.9, quant.ByPlace: 0, quant.ByAttribute: 0} {
+		core := newCore(t, Config{Classes: 2, SelectedBy: map[string]quant.Selection{"c1": selection}})
+		defer core.Close()
+		for _, e := range core.Step(crowd(1, 2)).Estimates {
+			if e.Community == "c1" && e.Gamma != want {
+				t.Errorf("selected by %s: gamma %v, want %v", selection, e.Gamma, want)
+			}
+		}
+	}
+	if err := (Config{Classes: 2, SelectedBy: map[string]quant.Selection{"c1": "chance"}}).Validate(); err == nil {
+		t.Error("a community is selected by chance")
+	}
+	if _, _, err := parseCommunities([]byte(`{"communities": [{"name": "a", "everyone": true, "selected_by": "chance"}]}`)); err == nil {
+		t.Error("a community of the log is selected by chance")
+	}
+}
+
+// What a configure event declares must hold instead of the configuration, and survive a
+// restart.
+func TestSelectionIsDeclaredInTheLog(t *testing.T) {
+	config := Config{Classes: 2, SelectedBy: map[string]quant.Selection{"c1": quant.ByClass}}
+	core := newCore(t, config)
+	defer core.Close()
+	core.Step(crowd(1, 2))
+	core.Step(&event.Batch{First: 2, Last: 2, Checkpoint: true, Controls: []event.Control{{
+		Op: event.Configure, Position: 2,
+		Config: json.RawMessage(`{"communities": [{"name": "c1", "selected_by": "place"}, {"name": "all", "everyone": true, "selected_by": "class"}]}`),
+	}}})
+	twin := restored(t, 1, core, config)
+	defer twin.Close()
+	want, seen := map[string]float64{"c1": 0, "all": 0.9}, 0
+	for _, c := range []*Core{core, twin} {
+		for _, e := range c.Step(&event.Batch{First: 3, Last: 3, Emit: true}).Estimates {
+			if gamma, is := want[e.Community]; is {
+				seen++
+				if e.Gamma != gamma {
+					t.Errorf("%s: gamma %v, want %v", e.Community, e.Gamma, gamma)
+				}
+			}
+		}
+	}
+	if seen != 4 {
+		t.Errorf("%d estimates, want 4", seen)
 	}
 }

@@ -6,40 +6,28 @@ import (
 	"time"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/classifier"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/prequential"
-	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
 // Core is the state that is folded over the log. One goroutine owns it.
 type Core struct {
-	config  Config
-	digest  string
-	store   *graphstore.Store
-	sums    *neighborhood.Sums
-	tallies *tally.Tallies
-	kernels []*kernel // by community
-	warm    bool      // tallies and kernels follow every step
-
-	dual    *diffusion.Dual // of a warm core that serves all communities from one; see engine.go
-	credit  float64         // work that refreshes of second moments may do, in neighbours visited
-	changes []diffusion.ValueChange
-	planner plan
-	density *propensity // of a warm core whose Density is ppr
-
-	judged *prequential.Monitor // which needs no warm core
-
-	enq   *classifier.Enq       // of a warm core whose Classifier is enq
-	walks *classifier.Diffusion // of one whose Classifier is diffusion
+	config Config
+	digest string
+	store  *graphstore.Store
+	sums   *neighborhood.Sums
+	scores *prequential.Monitor // how right each model version has been
+	live                        // what a warm core keeps beside the graph; see warm.go
 
 	position event.Position
 	time     event.Time
 	erasures erasures
-	solvers  []quant.Solver // one for each goroutine of an emission
+
+	// selectedBy is what the configuration, or the last configure event, declares.
+	selectedBy map[string]quant.Selection
+	solvers    []quant.Solver // one for each goroutine of an emission
 }
 
 // Result is what one step gave.
@@ -50,8 +38,12 @@ type Result struct {
 	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate // by community, then in the order of the configuration
 	Engine    string           // that keeps ppr kernels after the step: EnginePrimal or EngineDual
-	Vacuumed  bool             // the store is in its canonical order: Save now or never
-	Owed      bool             // Vacuumed, and an erasure waits for this checkpoint: save it
+	Compacted bool             // the store is in its canonical order: Save is valid until the next Step
+	Owed      bool             // Compacted, and an erasure waits for this checkpoint: save it
+
+	// Redefined lists the communities that are new or whose members changed, in order: what
+	// can be said of their definition may be another text now.
+	Redefined []graphstore.Community
 }
 
 // New returns a cold core that has seen nothing.
@@ -64,11 +56,9 @@ func New(config Config) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("incremental: %w", err)
 	}
-	families := config.families()
 	return &Core{
-		config: config, digest: config.Digest(), store: store, judged: prequential.New(config.Classes),
-		sums:    neighborhood.New(config.Classes, families.NeedsHardVotes()),
-		tallies: tally.New(config.Classes, families),
+		config: config, digest: config.Digest(), store: store, selectedBy: config.SelectedBy, scores: prequential.New(config.Classes),
+		sums: neighborhood.New(config.Classes, config.families().NeedsHardVotes()),
 	}, nil
 }
 
@@ -76,56 +66,67 @@ func New(config Config) (*Core, error) {
 // an emission boundary, the estimates that moved. The batches of a core must be
 // consecutive.
 func (c *Core) Step(b *event.Batch) Result {
-	view := c.store.View()
-	coming := coming(view)
-	delta, refused := c.store.Apply(b)
-	c.announce(view, coming)
-	c.judge(view, delta)
-	votes := c.sums.Update(view, delta)
-	crowded := false
-	if c.warm {
-		c.tallies.Update(view, delta, c.sums, votes)
-		crowded = c.diffuse(view, delta)
-	}
-	c.classify(view, delta, b.Emit)
-	switch {
-	case crowded:
-		c.change(view)
-		c.addKernels(view)
-	case c.dual != nil:
-		c.followDual(view, delta)
-	case c.warm:
-		c.planner.note(len(delta.Edges), c.tallies.DropChanges())
-	}
-	before := c.time
-	c.position, c.time = b.Last, b.Time
+	view, before := c.store.View(), c.time
+	delta, refused := c.apply(b, view)
 	result := Result{Position: b.Last, Time: b.Time, Events: b.Events(), Refused: refused}
+	result.Redefined = redefined(delta, view)
+	c.openStep(view)
+	c.count(view, delta)
+	c.classify(view, delta, b.Emit)
+	c.followMasses(view, delta)
 	if b.Emit {
-		c.warmUp(view)
-		result.Estimates = c.estimate(view)
+		c.prepareEmission(view)
+		result.Estimates = c.estimate(view, b.EmitAll)
 	}
-	if refused := c.configure(b.Controls); len(refused) > 0 {
-		result.Refused = append(slices.Clone(result.Refused), refused...)
+	c.carryOut(b.Controls, &result)
+	c.compact(b, before, &result)
+	result.Engine = c.engine()
+	return result
+}
+
+// apply stores a batch and returns what that changed. The labels in it score the
+// predictions that it found; and where it began or ended the roll-out of a model version,
+// every record says so.
+func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, []event.Refusal) {
+	incoming := incomingVersion(view)
+	delta, refused := c.store.Apply(b)
+	c.position, c.time = b.Last, b.Time
+	degraded := c.scorePredictions(view, delta)
+	if degraded || incomingVersion(view) != incoming {
+		c.republishAll()
 	}
-	if b.Checkpoint || c.vacuumDue(before) {
-		c.store.Vacuum()
-		result.Vacuumed = true
+	return delta, refused
+}
+
+// redefined lists the communities that a delta brought or whose members it changed.
+func redefined(delta *graphstore.Delta, view graphstore.View) (list []graphstore.Community) {
+	for i := range delta.Members {
+		if id := delta.Members[i].Community; len(list) == 0 || list[len(list)-1] != id {
+			list = append(list, id)
+		}
+	}
+	for id := delta.FirstCommunity; int(id) < view.Communities(); id++ {
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// compact puts the store into its canonical order where the batch or the log's time says
+// so. The log decides when, because the order that a compaction leaves shows in the last
+// bits of the kernels.
+func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
+	every := c.config.CompactEvery
+	if b.Checkpoint || crosses(before, c.time, every) || c.erasures.due(before, c.time, every) {
+		c.store.Compact()
+		c.posteriors.flush(c.store.View())
+		result.Compacted = true
 		if c.erasures.owed > 0 {
 			c.erasures.owed--
 			result.Owed = true
 		}
 	}
-	c.erasures.note(b)
-	result.Engine = c.engine()
-	return result
-}
-
-// vacuumDue reports whether the log's time has crossed a multiple of VacuumEvery, or of
-// erasureEvery after an erasure.
-// The log decides when, because the order that a vacuum leaves shows in the last
-// bits of the kernels.
-func (c *Core) vacuumDue(before event.Time) bool {
-	return crosses(before, c.time, c.config.VacuumEvery) || c.erasures.due(before, c.time, c.config.VacuumEvery)
+	c.erasures.record(b)
 }
 
 // crosses reports whether a multiple of every, if it is positive, lies between two
@@ -134,8 +135,15 @@ func crosses(before, now event.Time, every time.Duration) bool {
 	return every > 0 && before > 0 && now/event.Time(every) > before/event.Time(every)
 }
 
+// Limit sets the limits that the configuration leaves open. They decide what is refused, so
+// a log has them in its settings; see ingest.RecordLimits.
+func (c *Core) Limit(l event.Limits) { c.store.Limit(c.config.Limits.Or(l)) }
+
 // Position returns the last position applied.
 func (c *Core) Position() event.Position { return c.position }
+
+// SelectedBy returns how communities are declared to be selected, by name; see Config.
+func (c *Core) SelectedBy() map[string]quant.Selection { return c.selectedBy }
 
 // View reads the graph as the last step left it.
 func (c *Core) View() graphstore.View { return c.store.View() }

@@ -9,6 +9,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
+	"gqlstream/quant"
 )
 
 // CommunityDefinition is a tracked community as configurations write it, in the
@@ -19,6 +20,9 @@ type CommunityDefinition struct {
 	Where      map[string]any `json:"where" yaml:"where,omitempty"` // one attribute and the value it must have
 	Expression string         `json:"rule" yaml:"rule,omitempty"`   // over attributes; see package graphstore/rule
 	Ego        *EgoDefinition `json:"ego" yaml:"ego,omitempty"`
+
+	// SelectedBy declares how the members were selected, for auto; see quant.Selection.
+	SelectedBy quant.Selection `json:"selected_by" yaml:"selected_by,omitempty"`
 }
 
 // EgoDefinition is an ego network: the vertices within hops of a root.

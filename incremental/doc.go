@@ -1,17 +1,32 @@
 // Package incremental is the core of gqlstream: one batch in, estimates out.
 //
-// Read Step first. Its order of calls is the design: the store says exactly what
-// the batch changed, the neighbourhood sums, the kernels and the tallies follow
-// that change, and at an emission boundary the communities whose statistics moved
-// are solved and published.
+// Read Step first. Its order of calls is the design: apply the batch to the store, which
+// says exactly what that changed; count the neighbours' sums and the tallies; let a built-in
+// classifier predict, and count again; bring the kernel masses along; solve, if the batch
+// ends an emission; and keep house (configure events, compaction, checkpoints after an
+// erasure).
+//
+// A core is in one of three states, and four functions change it.
+//
+//   - Cold: it stores events and keeps the neighbours' sums, and nothing else. New and
+//     RestoreGraph return a cold core. A one-shot estimate and a long backfill want this.
+//   - Warm, with fields: everything follows every step. prepareEmission warms a core up at
+//     its first emission: it counts from nothing what lives beside the graph, and solves for
+//     one field a community (or evaluates another kernel, at every emission).
+//   - Warm, with a dual: one structure serves all communities. prepareEmission changes from
+//     fields to it, at an emission, where there are too many communities for fields; see
+//     outgrown. There is no way back but through cold.
+//
+// A configure event that is carried out makes the core cold (cool), since it replaces the
+// communities. Restore goes straight to the state that was saved. Step does not know which
+// structure keeps the masses: both are behind the interface masses.
 //
 // The core is a pure function of the batches it was given: it does no I/O, reads
 // no clock, logs nothing, and starts no goroutine that outlives a call. The same
 // batches give the same estimates bit for bit, whatever GOMAXPROCS: inside a step
-// communities are shared out among goroutines, and each is computed by one.
+// communities are handed to goroutines one by one, and each is computed by one.
 //
-// A core starts cold: it stores events without following them, and computes
-// everything from nothing at the first emission, which is how a one-shot estimate
-// works and what a long backfill wants. From then on it is warm and every step
-// costs what it changed.
+// A warm step costs what it changed. With fields that includes a visit to every community
+// for every edge, because every edge touches every field; with a dual it does not. An
+// emission reads one byte a community to find those that moved.
 package incremental

@@ -10,7 +10,7 @@ import (
 // fall back on needs another beside it: so two checkpoints are owed, soon.
 const (
 	erasureCheckpoints = 2
-	erasureEvery       = time.Minute // of log time between them at most, whatever VacuumEvery says
+	erasureEvery       = time.Minute // of log time between them at most, whatever CompactEvery says
 )
 
 // erasures is what a core remembers of them.
@@ -19,9 +19,9 @@ type erasures struct {
 	owed int            // checkpoints after it that are still to come
 }
 
-// note takes an erasure into account, also of a vertex that is not there: the log
+// record takes an erasure into account, also of a vertex that is not there: the log
 // names it.
-func (e *erasures) note(b *event.Batch) {
+func (e *erasures) record(b *event.Batch) {
 	for i := range b.Vertices {
 		if b.Vertices[i].Erase {
 			e.last, e.owed = b.Last, erasureCheckpoints

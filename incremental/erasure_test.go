@@ -24,7 +24,7 @@ func TestErasuresBringTwoCheckpoints(t *testing.T) {
 		{50 * time.Second, "[50 100 150 200 250 300 350 400 450 500 550 600 650 700 750 800 850 900]"},
 	} {
 		config := allMethods(2)
-		config.VacuumEvery = c.every
+		config.CompactEvery = c.every
 		core := newCore(t, config)
 		var got []int
 		for second := range 901 {
@@ -37,7 +37,7 @@ func TestErasuresBringTwoCheckpoints(t *testing.T) {
 			if want := event.Position(131); second >= 500 && core.Erased() != 501 || second >= 130 && second < 500 && core.Erased() != want {
 				t.Fatalf("every %v: the last erasure at %d s is %d", c.every, second, core.Erased())
 			}
-			if !result.Vacuumed {
+			if !result.Compacted {
 				continue
 			}
 			got = append(got, second)

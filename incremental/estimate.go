@@ -4,113 +4,110 @@ import (
 	"cmp"
 	"runtime"
 	"slices"
-	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/tally"
+	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
-// exactTermsMax bounds the terms of the passes over calibration labels and members
-// that exact variances take, summed over one community; above it the diagonal
-// stand-in from the tallies is used, and the record says so.
-const exactTermsMax = 50_000_000
-
-// estimate solves the communities whose statistics moved since they were last
-// solved and returns their records by community name.
-func (c *Core) estimate(view graphstore.View) []quant.Estimate {
+// estimate solves the communities whose records are due, all that moved or those that
+// moved by enough, and returns their records by community name.
+func (c *Core) estimate(view graphstore.View, all bool) []quant.Estimate {
 	for len(c.solvers) < runtime.GOMAXPROCS(0) {
 		c.solvers = append(c.solvers, quant.Solver{})
 	}
-	each := make([][]quant.Estimate, len(c.kernels))
-	c.forCommunities(func(id graphstore.Community, worker int) {
-		if c.tallies.Progress(id).Moved && !view.Retired(id) {
-			each[id] = c.solve(id, view, &c.solvers[worker])
-			c.tallies.SetProgress(id, tally.Progress{})
-		}
+	due := c.due(view, all)
+	each := make([][]quant.Estimate, len(due))
+	parallel(len(due), func(i, worker int) {
+		each[i] = c.solve(due[i], view, &c.solvers[worker])
+		c.tallies.SetProgress(due[i], tally.Progress{})
 	})
-	all := slices.Concat(each...)
-	slices.SortStableFunc(all, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
-	return all
+	records := slices.Concat(each...)
+	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
+	return records
+}
+
+// due lists the communities whose records are due at an emission, in order: all that
+// moved, or those that moved by enough.
+func (c *Core) due(view graphstore.View, all bool) []graphstore.Community {
+	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), view.Retired)
+	if all || c.republish || c.config.Emit.Threshold == 0 {
+		c.republish = false
+		return moved
+	}
+	matters := make([]bool, len(moved))
+	parallel(len(moved), func(i, worker int) { matters[i] = c.matters(moved[i], view, &c.solvers[worker]) })
+	due := moved[:0]
+	for i, id := range moved {
+		if matters[i] {
+			due = append(due, id)
+		}
+	}
+	return due
+}
+
+// matters reports whether a community that moved is to be solved and published.
+func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *quant.Solver) bool {
+	last := &c.published[id]
+	now := c.saysBeside(id, view)
+	if len(last.snapshots) == 0 && !last.Suppressed || !last.says(now) ||
+		c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery) {
+		return true
+	}
+	if last.Suppressed {
+		return false
+	}
+	audit := c.audits.Read(id)
+	read := c.masses.Statistics(id, view, audit != nil)
+	read.Posterior, read.Audit = c.posteriors.of(id, view, read.Statistics, audit != nil), audit
+	for i, options := range c.config.Estimates {
+		if solver.Movement(read.Statistics, options, last.snapshots[i]) > c.config.Emit.Threshold {
+			return true
+		}
+	}
+	return false
+}
+
+// saysBeside returns what a record of now would say beside its shares.
+func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
+	g := gate{Suppressed: c.belowFloor(id, view), Switching: incomingVersion(view) != noVersion, CutShort: view.CutShort(id)}
+	g.Version, g.Mixed = c.modelVersion(id, view)
+	g.Drift = c.scores.Degraded(g.Version)
+	return g
 }
 
 // solve reads every configured estimate of one community.
 func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quant.Solver) []quant.Estimate {
 	record := c.header(id, view)
-	if c.belowFloor(id, view) {
+	last := &c.published[id]
+	before := last.pass(c, id, view)
+	if last.Suppressed {
 		return []quant.Estimate{suppressed(record)}
 	}
-	statistics := c.statistics(id, view)
+	read := c.masses.Statistics(id, view, true)
+	read.Posterior = c.posteriors.of(id, view, read.Statistics, true)
+	read.Audit = c.audits.Read(id)
 	records := make([]quant.Estimate, len(c.config.Estimates))
-	k := c.kernels[id]
-	version, mixed := c.modelVersion(id, view)
 	turnover := c.tallies.Turnover(id)
-	turnover.Reset = version != k.version
-	switching := coming(view) != noVersion || turnover.Reset && len(k.published) > 0
+	turnover.Reset = last.Version != before.Version
+	last.Switching = last.Switching || turnover.Reset && len(last.snapshots) > 0
 	for i, options := range c.config.Estimates {
 		records[i] = record
-		if err := solver.Estimate(&records[i], statistics, options); err != nil {
+		if err := solver.Estimate(&records[i], read.Statistics, options); err != nil {
 			panic(err) // the configuration was validated and the tallies have its cells
 		}
-		if mixed {
-			records[i].Flags = append(records[i].Flags, quant.FlagMixedModel)
+		records[i].Flags = last.flags(records[i].Flags)
+		if read.KernelSum > 0 && options.Method.UsesKernel() {
+			read.varianceAge(c.time, &records[i])
 		}
-		if switching {
-			records[i].Flags = append(records[i].Flags, quant.FlagModelSwitching)
+		var refitted bool
+		if records[i].SEChange, refitted = last.replace(i, solver, turnover); refitted {
+			records[i].Flags = append(records[i].Flags, quant.FlagNewPosterior)
+			last.Refitted = true
 		}
-		if view.CutShort(id) {
-			records[i].Flags = append(records[i].Flags, quant.FlagCutShort)
-		}
-		if c.judged.Degraded(version) {
-			records[i].Flags = append(records[i].Flags, quant.FlagDrift)
-		}
-		if c.dual != nil && statistics.KernelSum > 0 && options.Method.UsesKernel() {
-			c.age(&records[i], id)
-		}
-		records[i].SEChange = k.publish(i, solver, turnover)
 	}
-	k.version = version
 	return records
-}
-
-// age says how old the second moments are that an estimate with a dual rests on.
-func (c *Core) age(record *quant.Estimate, id graphstore.Community) {
-	record.Engine = EngineDual
-	if spread := c.tallies.Spread(id); spread == nil {
-		record.Flags = append(record.Flags, quant.FlagVarianceBound)
-	} else {
-		record.VarianceAge = time.Duration(c.time - spread.Time).Seconds()
-	}
-}
-
-// statistics reads all that the methods need of one community.
-func (c *Core) statistics(id graphstore.Community, view graphstore.View) *quant.Statistics {
-	if c.dual != nil {
-		exact := float64(c.tallies.Vertices(id, view)*c.config.Classes) <= exactTermsMax
-		return c.tallies.DualStatistics(id, view, c.sums, c.dual, exact)
-	}
-	s := c.tallies.Statistics(id, view, c.sums, c.exact(id, view))
-	// A field that once reached labels never forgets them quite. Of its error, as small
-	// against M as the certificate says, an even share may lie on each label.
-	s.MassMin = c.certificate(id) * s.KernelSum / float64(max(view.Vertices(), 1))
-	return s
-}
-
-// publish remembers what the error of the next change needs of the solver's last
-// estimate, the i-th of the community, and returns the error of this one: nil for
-// a first estimate.
-func (k *kernel) publish(i int, solver *quant.Solver, turnover quant.Turnover) []float64 {
-	for len(k.published) <= i {
-		k.published = append(k.published, nil)
-	}
-	now := &quant.Snapshot{}
-	solver.Snapshot(now)
-	before := k.published[i]
-	k.published[i] = now
-	if before == nil {
-		return nil
-	}
-	return quant.SEChange(make([]float64, len(now.SE)), before, now, turnover)
 }
 
 // header fills what does not depend on the method.
@@ -118,7 +115,7 @@ func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estim
 	record := quant.Estimate{
 		Pipeline: c.config.Pipeline, Community: view.CommunityName(id),
 		Position: uint64(c.position), Kernel: c.config.Kernel,
-		Members: c.tallies.Members(id), Certificate: c.certificate(id), Config: c.digest,
+		Members: c.tallies.Members(id), Certificate: c.masses.Certificate(id), Config: c.digest,
 	}
 	if c.time != 0 {
 		record.Time = c.time.String()
@@ -126,7 +123,7 @@ func (c *Core) header(id graphstore.Community, view graphstore.View) quant.Estim
 	if versions := view.Versions(); len(versions) > 0 {
 		version, _ := c.modelVersion(id, view)
 		record.ModelVersion = versions[version]
-		if version := coming(view); version != noVersion {
+		if version := incomingVersion(view); version != noVersion {
 			rollOut, _ := view.RollOut()
 			record.ModelComing, record.ModelArrived = versions[version], rollOut.Coverage()
 		}
@@ -147,30 +144,4 @@ func suppressed(r quant.Estimate) quant.Estimate {
 		Pipeline: r.Pipeline, Community: r.Community, Position: r.Position, Time: r.Time,
 		Config: r.Config, Suppressed: true, Flags: []string{quant.FlagBelowFloor},
 	}
-}
-
-// exact reports whether the exact variances of one community are affordable. It
-// depends on the state alone, so a replay decides the same.
-func (c *Core) exact(id graphstore.Community, view graphstore.View) bool {
-	k := c.config.Classes
-	vertices := c.tallies.Rows() + c.tallies.Vertices(id, view)
-	return float64(vertices)*float64(k*k*k) <= exactTermsMax
-}
-
-// certificate returns a bound on the error of a tally of one community, A1 over M. The
-// one of a field bounds the sum of the errors of all masses, that of a dual the error of each
-// tally.
-func (c *Core) certificate(id graphstore.Community) float64 {
-	if c.dual != nil {
-		return c.dual.Certificate()
-	}
-	return c.kernels[id].bound()
-}
-
-// bound returns the certificate of the kernel.
-func (k *kernel) bound() float64 {
-	if k.field != nil {
-		return k.field.Certificate()
-	}
-	return k.certificate
 }

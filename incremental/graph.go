@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"gqlstream/graphstore"
@@ -17,7 +18,11 @@ func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.restoreStore(sections); err != nil {
+	state, err := readRow[coreRow](sections, coreSection)
+	if err == nil {
+		err = c.restoreStore(state, sections)
+	}
+	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("incremental: restore: %w", err)
 	}
@@ -25,8 +30,13 @@ func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
 	return c, nil
 }
 
-// restoreStore takes the graph over from the sections.
-func (c *Core) restoreStore(sections map[string][]byte) error {
+// restoreStore takes the graph, and what was declared of its communities, over from the
+// sections.
+func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
+	c.selectedBy = nil // Unmarshal would add to the map of the configuration
+	if err := json.Unmarshal([]byte(state.Selected), &c.selectedBy); err != nil {
+		return fmt.Errorf("section %s: %w", coreSection, err)
+	}
 	store, err := graphstore.Load(c.config.store(), func(t graphstore.Table) ([]byte, error) {
 		data, ok := sections[string(t)+tableSuffix]
 		if !ok {

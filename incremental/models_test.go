@@ -44,7 +44,7 @@ func TestEstimatesReadOneModelVersion(t *testing.T) {
 				}
 				active = now
 			}
-			if coming(view) != noVersion {
+			if incomingVersion(view) != noVersion {
 				rolling++
 			}
 			if len(result.Estimates) > 0 {
@@ -109,13 +109,16 @@ func compareWithAlone(t *testing.T, seed uint64, batch int, config Config, log [
 		bare.Predictions = nil
 		if i == len(log)-1 {
 			bare.Predictions = published
-			alone.tallies.MoveAll()
+			alone.republishAll()
 		}
 		want = alone.Step(&bare).Estimates
 	}
 	want = slices.DeleteFunc(want, func(e quant.Estimate) bool {
 		return !slices.ContainsFunc(got, func(g quant.Estimate) bool { return g.Community == e.Community })
 	})
+	// When coefficients were fitted is part of the log, and another one has predictions later.
+	isAuto := func(e quant.Estimate) bool { return e.Method == string(quant.Auto) }
+	got, want = slices.DeleteFunc(slices.Clone(got), isAuto), slices.DeleteFunc(want, isAuto)
 	for _, list := range [][]quant.Estimate{got, want} {
 		for i := range list {
 			list[i].Flags = slices.DeleteFunc(list[i].Flags, func(f string) bool { return f == quant.FlagModelSwitching })

@@ -14,7 +14,7 @@ import (
 // followed it as by one that begins now: what its kernel leaves there is an error, not
 // a weight.
 func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
-	for _, engine := range EngineNames {
+	for _, engine := range engineNames {
 		config := Config{
 			Classes: 2, Engine: engine, Communities: []graphstore.Rule{{Name: "left"}},
 		}

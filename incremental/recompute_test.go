@@ -65,7 +65,7 @@ func TestIncrementalEqualsRecompute(t *testing.T) {
 	for seed := range uint64(histories) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true,
-			Withdraw: seed%4 == 0, RollOuts: seed%4 == 1,
+			Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
 		})
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Windows = windowsOf(seed / 5)
@@ -127,10 +127,27 @@ func checkCore(c *Core) error {
 	if err := c.sums.Check(view, c.heard(view)...); err != nil {
 		return err
 	}
-	if !c.warm {
+	if !c.warm() {
 		return nil
 	}
-	return c.tallies.Check(view, c.sums, func(id tally.CommunityID) tally.Mass { return c.kernels[id].mass })
+	if err := c.audits.Check(view); err != nil {
+		return err
+	}
+	if c.posteriors != nil {
+		if err := c.posteriors.state.Check(view, c.sums); err != nil {
+			return err
+		}
+	}
+	return c.tallies.Check(view, c.sums, func(id tally.CommunityID) tally.Mass { return massOf(c, id) })
+}
+
+// massOf reads the masses of a community: none where a dual serves it, or before its
+// first emission.
+func massOf(c *Core, id graphstore.Community) tally.Mass {
+	if f, are := c.masses.(*fields); are && int(id) < len(f.each) {
+		return f.each[id].mass
+	}
+	return func(tally.Vertex) float64 { return 0 }
 }
 
 // checkKernels holds every field against a dense solve of
@@ -139,11 +156,11 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 	t.Helper()
 	view := c.store.View()
 	n := view.Vertices()
-	if !c.warm || n == 0 {
+	if !c.warm() || n == 0 {
 		return
 	}
-	if c.dual != nil {
-		if err := c.dual.Check(view); err != nil {
+	if d, is := c.masses.(*sharedDual); is {
+		if err := d.dual.Check(view); err != nil {
 			t.Fatalf("seed %d batch %d: %v", seed, batch, err)
 		}
 		return
@@ -161,13 +178,15 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 	}
 	var lu mat.LU
 	lu.Factorize(system)
-	for id, k := range c.kernels {
+	each := c.masses.(*fields).each
+	for id := range each {
+		k := &each[id]
 		source := mat.NewVecDense(n, nil)
 		var total float64
-		c.forUnlabelled(graphstore.Community(id), view, func(v graphstore.Vertex, m float64) {
-			source.SetVec(int(v), c.config.Alpha*m)
-			total += m
-		})
+		for _, s := range c.sources(graphstore.Community(id), view) {
+			source.SetVec(int(s.V), c.config.Alpha*s.Change)
+			total += s.Change
+		}
 		var z mat.VecDense
 		if err := lu.SolveVecTo(&z, false, source); err != nil {
 			t.Fatalf("seed %d batch %d: dense solve: %v", seed, batch, err)

@@ -102,7 +102,7 @@ func TestSoakDoesNotGrow(t *testing.T) {
 		growthMax = 1.10 // the heap settles slowly
 	}
 	config := Config{Classes: soakClasses, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}}
-	config.VacuumEvery = 5 * time.Second
+	config.CompactEvery = 5 * time.Second
 	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	config.Allocator = checked
 	core := newCore(t, config)
@@ -114,7 +114,7 @@ func TestSoakDoesNotGrow(t *testing.T) {
 		log.fill(&batch)
 		result := core.Step(&batch)
 		estimates += len(result.Estimates)
-		if !result.Vacuumed {
+		if !result.Compacted {
 			continue
 		}
 		if _, err := core.Save(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 )
 
@@ -18,12 +19,15 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 	kernels := []string{"ppr", "ppr", "ppr", "truncated", "constant", "lazy"}
 	for seed := range uint64(60) {
 		stream := eventtest.New(seed, eventtest.Config{
-			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0, Times: 1 << (seed / 6 % 2 * 24),
+			Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 > 0, Audits: seed%2 == 0, Times: 1 << (seed / 6 % 2 * 24),
 		})
 		config := withRules(seed, allMethods(stream.Config.Classes))
 		config.Kernel = kernels[seed%uint64(len(kernels))]
 		config.Windows = windowsOf(seed)
 		config.HalfLife = halfLifeOf(seed)
+		if seed/6%2 == 1 {
+			config.Emit.Threshold = 0.1
+		}
 		restarts{batches: 20, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}
 }
@@ -32,9 +36,12 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 // checkpoint, after every few of them.
 type restarts struct{ batches, every int }
 
+// history makes the batches of a log.
+type history interface{ Next() *event.Batch }
+
 // leaveNoTrace holds a core that never stops against one that is restored, from what
 // it saved, at every checkpoint: estimates, predictions and saved bytes must be the same.
-func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream *eventtest.Stream, config Config) {
+func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream history, config Config) {
 	t.Helper()
 	core, twin := newCore(t, config), newCore(t, config)
 	for i := range r.batches {
@@ -46,7 +53,7 @@ func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream *eventtest.Stre
 				seed, i, a.Engine, b.Engine, cmp.Diff(a.Estimates, b.Estimates))
 		}
 		samePredictions(t, seed, core, twin)
-		if a.Vacuumed {
+		if a.Compacted {
 			state := saved(t, seed, core)
 			sameState(t, seed, state, saved(t, seed, twin))
 			twin.Close()

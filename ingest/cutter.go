@@ -12,10 +12,11 @@ import (
 type TimeMode uint8
 
 const (
-	// ReceivedTime is the broker's timestamp of a message, made non-decreasing.
+	// ReceivedTime is the broker's timestamp of a message; where that goes back, log time
+	// stands still, and goes on by the differences from there.
 	ReceivedTime TimeMode = iota
 	// EventTime is the largest event time so far; events that give no time do not
-	// move it. One event with a time far in the future moves it there for good.
+	// move it, and none moves it further than StepConfig.Ahead beyond its message's.
 	EventTime
 )
 
@@ -24,6 +25,7 @@ const (
 	stepEventsMaxDefault = 4096
 	stepEveryDefault     = 100 * time.Millisecond
 	stepBytesMaxDefault  = 64 << 20
+	stepAheadDefault     = time.Hour
 )
 
 // StepConfig says how a log is cut into steps. The zero value is the default.
@@ -35,6 +37,11 @@ type StepConfig struct {
 	Time      TimeMode      // the zero value is ReceivedTime
 
 	Late event.LatePolicy // of events whose own time is far behind the log's
+
+	// Ahead is how far an event's own time may be ahead of when its message was received,
+	// in a log that is cut by event time: there one event from the next century would end
+	// every estimate until then. 0: an hour; < 0: as far as it likes.
+	Ahead time.Duration
 }
 
 // Validate reports every violation at once.
@@ -76,6 +83,9 @@ func (c StepConfig) WithDefaults() StepConfig {
 	if c.EmitEvery == 0 {
 		c.EmitEvery = c.Every
 	}
+	if c.Ahead == 0 {
+		c.Ahead = stepAheadDefault
+	}
 	return c
 }
 
@@ -87,8 +97,8 @@ type Resume struct {
 	Emitted  bool           // that step ended in an emission
 }
 
-// unit is what the cutter needs to know of one message, or of one row of a file.
-type unit struct {
+// Unit is what the cutter needs to know of one message, or of one row of a file.
+type Unit struct {
 	Position   event.Position
 	Time       event.Time // received, or the largest of its events; 0: none
 	Events     int        // accepted and refused; a unit without any counts as one
@@ -99,7 +109,7 @@ type unit struct {
 	Configure  bool
 }
 
-// cutter decides where steps end. It is a function of the sequence of units and
+// Cutter decides where steps end. It is a function of the sequence of units and
 // of nothing else: not of how they were fetched, nor of any clock. A step ends
 //
 //   - before a unit whose log time lies in a later multiple of Every; this emits
@@ -114,10 +124,10 @@ type unit struct {
 // (First = Last+1) whose Emit is set. So nothing waits for later events, and a
 // record at position p holds exactly the events up to p.
 //
-// Use: begin, then offer units until one of them completes the step, then begin
+// Use: Begin, then Offer units until one of them completes the step, then Begin
 // again; a unit that was not taken is offered again first. The batch is filled
 // by the caller and stamped by the cutter.
-type cutter struct {
+type Cutter struct {
 	config StepConfig
 
 	last    event.Position // of the last unit taken
@@ -131,25 +141,26 @@ type cutter struct {
 	events, bytes int
 }
 
-func newCutter(config StepConfig, from Resume) *cutter {
-	return &cutter{
+// NewCutter returns a cutter of a log that is taken up after from.
+func NewCutter(config StepConfig, from Resume) *Cutter {
+	return &Cutter{
 		config: config.WithDefaults(), last: from.Position, time: from.Time, clock: from.Time,
 		started: from.Time != 0, emitted: from.Emitted || from.Position == 0,
 	}
 }
 
-// begin resets b and starts the next step in it.
-func (c *cutter) begin(b *event.Batch) {
+// Begin resets b and starts the next step in it.
+func (c *Cutter) Begin(b *event.Batch) {
 	b.Reset()
 	b.First, b.Last, b.Time = c.last+1, c.last, c.time
 	c.batch, c.units, c.events, c.bytes = b, 0, 0, 0
 }
 
-// now returns the log's time when a message comes that was received at t: by it,
+// Now returns the log's time when a message comes that was received at t: by it,
 // events are late. In a log cut by event time, where t is 0, it is the largest time
 // before the message, so that no event is late for one beside it. It does not
 // depend on where steps end.
-func (c *cutter) now(t event.Time) event.Time {
+func (c *Cutter) Now(t event.Time) event.Time {
 	if !c.started {
 		return t
 	}
@@ -161,22 +172,22 @@ func (c *cutter) now(t event.Time) event.Time {
 
 // crosses reports whether a unit of time t would end the step before itself by
 // time alone. With it, ReceivedTime sources need not decode a message in vain.
-func (c *cutter) crosses(t event.Time) bool {
+func (c *Cutter) crosses(t event.Time) bool {
 	return c.started && t > c.clock && later(c.clock, t, c.config.Every) &&
 		(c.units > 0 || c.owes(t))
 }
 
 // owes reports whether a boundary of EmitEvery lies between now and t and the
 // last step did not emit.
-func (c *cutter) owes(t event.Time) bool {
+func (c *Cutter) owes(t event.Time) bool {
 	return !c.emitted && later(c.clock, t, c.config.EmitEvery)
 }
 
-// offer reports whether u belongs to the step being filled, and whether the
+// Offer reports whether u belongs to the step being filled, and whether the
 // step is complete. If it is complete and u was not taken, u is the first to be
 // offered to the next step, and what the caller has put of it into the batch must
 // be taken out again.
-func (c *cutter) offer(u unit) (taken, complete bool) {
+func (c *Cutter) Offer(u Unit) (taken, complete bool) {
 	if c.crosses(u.Time) {
 		emit := later(c.clock, u.Time, c.config.EmitEvery)
 		c.clock = u.Time
@@ -190,16 +201,16 @@ func (c *cutter) offer(u unit) (taken, complete bool) {
 	c.take(u)
 	if u.Alone || u.Flush || u.Checkpoint || u.Configure ||
 		c.events >= c.config.EventsMax || c.bytes >= c.config.BytesMax {
-		c.batch.Checkpoint = u.Checkpoint
+		c.batch.Checkpoint, c.batch.EmitAll = u.Checkpoint, u.Flush
 		c.end(u.Flush)
 		return true, true
 	}
 	return true, false
 }
 
-// finish ends the step at the end of a finite source. It reports whether there
+// Finish ends the step at the end of a finite source. It reports whether there
 // is a step to deliver; if not, the source is exhausted.
-func (c *cutter) finish() bool {
+func (c *Cutter) Finish() bool {
 	if c.units == 0 && c.emitted {
 		return false
 	}
@@ -207,7 +218,7 @@ func (c *cutter) finish() bool {
 	return true
 }
 
-func (c *cutter) take(u unit) {
+func (c *Cutter) take(u Unit) {
 	if u.Time != 0 {
 		if !c.started || u.Time > c.clock {
 			c.clock = u.Time
@@ -222,7 +233,7 @@ func (c *cutter) take(u unit) {
 	c.batch.Last, c.batch.Time = c.last, c.time
 }
 
-func (c *cutter) end(emit bool) {
+func (c *Cutter) end(emit bool) {
 	c.batch.Emit = emit
 	c.emitted = emit
 }
@@ -238,4 +249,39 @@ func floorDiv(a, b int64) int64 {
 		q--
 	}
 	return q
+}
+
+// unitSince sums up what was added to b since the mark. Its Time is the largest
+// event time; in received mode the caller sets it to the message's time instead.
+func unitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
+	u := Unit{Events: len(b.Refused) - m.Refused}
+	for k, from := range m.Count {
+		u.Events += b.Count(event.Kind(k)) - from
+		for i := from; mode == EventTime && i < b.Count(event.Kind(k)); i++ {
+			if _, t := b.Stamp(event.Kind(k), i); t != 0 && (u.Time == 0 || t > u.Time) {
+				u.Time = t
+			}
+		}
+	}
+	for _, v := range b.Vertices[m.Count[event.KindVertex]:] {
+		u.Alone = u.Alone || v.Erase
+	}
+	for _, c := range b.Controls[m.Count[event.KindControl]:] {
+		u.Flush = u.Flush || c.Op == event.Flush || c.Op == event.Note
+		u.Checkpoint = u.Checkpoint || c.Op == event.Checkpoint
+		u.Configure = u.Configure || c.Op == event.Configure
+	}
+	return u
+}
+
+// holdsMoreThanTicks reports whether something that can change an estimate was
+// added to b since the mark.
+func holdsMoreThanTicks(m event.Mark, b *event.Batch) bool {
+	for _, c := range b.Controls[m.Count[event.KindControl]:] {
+		if c.Op != event.Tick {
+			return true
+		}
+	}
+	m.Count[event.KindControl] = len(b.Controls)
+	return b.Mark().Count != m.Count
 }

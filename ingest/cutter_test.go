@@ -20,22 +20,22 @@ type step struct {
 }
 
 // cut runs units through a cutter as a source does.
-func cut(t *testing.T, config StepConfig, from Resume, units []unit, finite bool) []step {
+func cut(t *testing.T, config StepConfig, from Resume, units []Unit, finite bool) []step {
 	t.Helper()
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	var steps []step
 	var b event.Batch
-	c := newCutter(config, from)
+	c := NewCutter(config, from)
 	deliver := func() {
 		steps = append(steps, step{b.First, b.Last, b.Time, b.Emit, b.Checkpoint, c.events})
-		c.begin(&b)
+		c.Begin(&b)
 	}
-	c.begin(&b)
+	c.Begin(&b)
 	for _, u := range units {
 		for offers := 0; ; offers++ {
-			taken, complete := c.offer(u)
+			taken, complete := c.Offer(u)
 			if complete {
 				deliver()
 			}
@@ -47,7 +47,7 @@ func cut(t *testing.T, config StepConfig, from Resume, units []unit, finite bool
 			}
 		}
 	}
-	for finite && c.finish() {
+	for finite && c.Finish() {
 		deliver()
 	}
 	return steps
@@ -58,66 +58,66 @@ func at(ms int) event.Time { return event.Time(1_700_000_000_000_000_000 + ms*in
 // stepCases are messages and the steps that they are cut into.
 var stepCases = []struct {
 	name  string
-	units []unit
+	units []Unit
 	want  []step
 }{
 	{
 		"count",
-		[]unit{{Position: 1, Time: at(0), Events: 6}, {Position: 2, Time: at(1), Events: 6}},
+		[]Unit{{Position: 1, Time: at(0), Events: 6}, {Position: 2, Time: at(1), Events: 6}},
 		[]step{{1, 2, at(1), false, false, 12}, {3, 2, at(1), true, false, 0}},
 	},
 	{
 		"a message is never split",
-		[]unit{{Position: 1, Time: at(0), Events: 50}},
+		[]Unit{{Position: 1, Time: at(0), Events: 50}},
 		[]step{{1, 1, at(0), false, false, 50}, {2, 1, at(0), true, false, 0}},
 	},
 	{
 		"time without emission",
-		[]unit{{Position: 1, Time: at(50), Events: 1}, {Position: 2, Time: at(150), Events: 1}},
+		[]Unit{{Position: 1, Time: at(50), Events: 1}, {Position: 2, Time: at(150), Events: 1}},
 		[]step{{1, 1, at(50), false, false, 1}, {2, 2, at(150), true, false, 1}},
 	},
 	{
 		"time with emission",
-		[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(210), Events: 1}},
+		[]Unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(210), Events: 1}},
 		[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
 	},
 	{
 		"an emission that is due needs no events",
-		[]unit{{Position: 1, Time: at(150), Events: 10}, {Position: 2, Time: at(210), Events: 1}},
+		[]Unit{{Position: 1, Time: at(150), Events: 10}, {Position: 2, Time: at(210), Events: 1}},
 		[]step{{1, 1, at(150), false, false, 10}, {2, 1, at(150), true, false, 0}, {2, 2, at(210), true, false, 1}},
 	},
 	{
 		"no second emission without events",
-		[]unit{{Position: 1, Time: at(150), Events: 1, Flush: true}, {Position: 2, Time: at(210), Events: 1}},
+		[]Unit{{Position: 1, Time: at(150), Events: 1, Flush: true}, {Position: 2, Time: at(210), Events: 1}},
 		[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(210), true, false, 1}},
 	},
 	{
 		"an erasure is alone",
-		[]unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Alone: true}, {Position: 3, Time: at(2), Events: 1}},
+		[]Unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Alone: true}, {Position: 3, Time: at(2), Events: 1}},
 		[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), false, false, 1}, {3, 3, at(2), true, false, 1}},
 	},
 	{
 		"an erasure after a boundary",
-		[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(350), Events: 1, Alone: true}},
+		[]Unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(350), Events: 1, Alone: true}},
 		[]step{{1, 1, at(150), true, false, 1}, {2, 2, at(350), false, false, 1}, {3, 2, at(350), true, false, 0}},
 	},
 	{
 		"checkpoint",
-		[]unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Checkpoint: true}},
+		[]Unit{{Position: 1, Time: at(0), Events: 1}, {Position: 2, Time: at(1), Events: 1, Checkpoint: true}},
 		[]step{{1, 2, at(1), false, true, 2}, {3, 2, at(1), true, false, 0}},
 	},
 	{
 		"configure",
-		[]unit{{Position: 1, Time: at(0), Events: 1, Configure: true}, {Position: 2, Time: at(1), Events: 1}},
+		[]Unit{{Position: 1, Time: at(0), Events: 1, Configure: true}, {Position: 2, Time: at(1), Events: 1}},
 		[]step{{1, 1, at(0), false, false, 1}, {2, 2, at(1), true, false, 1}},
 	},
 	{
 		"log time never decreases",
-		[]unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(20), Events: 1}, {Position: 3, Time: at(160), Events: 1}},
+		[]Unit{{Position: 1, Time: at(150), Events: 1}, {Position: 2, Time: at(20), Events: 1}, {Position: 3, Time: at(160), Events: 1}},
 		[]step{{1, 3, at(160), true, false, 3}},
 	},
 	{
-		"a message of refusals counts", slices.Repeat([]unit{{Position: 1, Time: at(0)}}, 10),
+		"a message of refusals counts", slices.Repeat([]Unit{{Position: 1, Time: at(0)}}, 10),
 		[]step{{1, 1, at(0), false, false, 10}, {2, 1, at(0), true, false, 0}},
 	},
 	{"nothing", nil, nil},
@@ -138,9 +138,9 @@ func TestStepsEndByTheRule(t *testing.T) {
 
 // Events without any time must be cut by count alone, and bytes end a step too.
 func TestStepsWithoutTimesAndByBytes(t *testing.T) {
-	var units []unit
+	var units []Unit
 	for i := range 10 {
-		units = append(units, unit{Position: event.Position(i + 1), Events: 1, Bytes: 30})
+		units = append(units, Unit{Position: event.Position(i + 1), Events: 1, Bytes: 30})
 	}
 	got := cut(t, StepConfig{EventsMax: 4}, Resume{}, units, true)
 	want := []step{{1, 4, 0, false, false, 4}, {5, 8, 0, false, false, 4}, {9, 10, 0, true, false, 2}}
@@ -155,12 +155,12 @@ func TestStepsWithoutTimesAndByBytes(t *testing.T) {
 }
 
 // randomUnits is a log of every kind of unit, with clocks that go back.
-func randomUnits(rng *rand.Rand, n int) []unit {
-	var units []unit
+func randomUnits(rng *rand.Rand, n int) []Unit {
+	var units []Unit
 	clock := rng.IntN(1000)
 	for i := range n {
 		clock += rng.IntN(60) - 10
-		u := unit{Position: event.Position(i + 1), Time: at(clock), Events: rng.IntN(5), Bytes: rng.IntN(50)}
+		u := Unit{Position: event.Position(i + 1), Time: at(clock), Events: rng.IntN(5), Bytes: rng.IntN(50)}
 		switch rng.IntN(20) {
 		case 0:
 			u.Alone = true

@@ -1,5 +1,5 @@
 // Package ingest delivers a log as steps: batches of whole messages in log order,
-// from a JetStream stream, from files, or from a simulated network.
+// from a JetStream stream or from another source of steps, such as files.
 //
 // A step ends where the cutter says, which looks at the log and at nothing else:
 // not at timers, nor at how messages happened to be fetched. The same log
@@ -20,11 +20,10 @@
 // decode is in Batch.Refused with its original bytes; a QuarantineWriter keeps a
 // copy of each, once.
 //
-// Around the source: StartEmbedded runs a NATS server inside the process, behind a
-// lock on its directory; EnsureStreams makes the streams and AuditStream refuses a
-// log whose settings could drop or rewrite events; Publisher sends messages with a
-// bounded window and repeats what the broker had no room for; Ticker puts time into
-// the log, so that the last events before a pause are not left waiting.
+// Around the source: Publisher sends messages with a bounded window and repeats what
+// the broker had no room for; Ticker puts time into the log, so that the last events
+// before a pause are not left waiting. The server, the connection and the streams are
+// package broker's.
 //
 // Cost, on one core with embedded server and decoding: 3 to 4 microseconds a message
 // to consume, whatever it holds, so a single JSON event costs that and an event in an Arrow

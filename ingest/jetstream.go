@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // JetStreamConfig says what to read of a stream, and how to cut it.
@@ -30,21 +33,26 @@ type JetStreamConfig struct {
 	// UntilLast ends the source after the last position that the stream holds when
 	// the source is opened. Until, when given too, wins if it is smaller.
 	UntilLast bool
+
+	heartbeat time.Duration // tests; see tail
 }
 
 // JetStreamSource delivers a stream as steps. It has one owner, except for the
 // methods that say otherwise.
 type JetStreamSource struct {
-	decoder *event.Decoder
+	decoder *wire.Decoder
 	tail    *tail
-	cutter  *cutter
+	cutter  *Cutter
 	mode    TimeMode
 	until   event.Position // 0: never
-	held    *stored        // did not fit into the last step
-	err     error          // final
+	skipped map[event.Position]bool
+	limits  event.Limits
+	held    *stored // did not fit into the last step
+	err     error   // final
 
 	pending atomic.Bool
 	behind  atomic.Uint64
+	ahead   atomic.Int64
 	refused atomic.Uint64
 	events  atomic.Uint64
 }
@@ -53,13 +61,13 @@ type JetStreamSource struct {
 // configuration says, and begins to. The decoder belongs to the source from then
 // on. Close the source to free what it holds on the broker.
 func OpenJetStream(
-	ctx context.Context, js jetstream.JetStream, decoder *event.Decoder, c JetStreamConfig,
+	ctx context.Context, js jetstream.JetStream, decoder *wire.Decoder, c JetStreamConfig,
 ) (*JetStreamSource, error) {
 	if err := c.Step.Validate(); err != nil {
 		return nil, err
 	}
 	if c.Stream == "" {
-		c.Stream = DefaultStreamNames().Log
+		c.Stream = broker.DefaultStreamNames().Log
 	}
 	id := Identity{Stream: c.Stream, Position: c.From.Position}
 	if c.Identity != nil {
@@ -68,16 +76,29 @@ func OpenJetStream(
 				id.Stream, id.Position, c.Stream, c.From.Position)
 		}
 	}
-	until, err := lastWanted(ctx, js, c)
+	stream, err := js.Stream(ctx, c.Stream)
+	if err != nil {
+		return nil, fmt.Errorf("ingest: stream %s: %w", c.Stream, err)
+	}
+	until, err := lastWanted(stream, c)
 	if err != nil {
 		return nil, err
 	}
-	t, err := openTail(ctx, js, id)
+	limits, err := recordedLimits(stream.CachedInfo().Config)
+	if err != nil {
+		return nil, err
+	}
+	skipped, err := skippedMessages(ctx, js, c.Stream)
+	if err != nil {
+		return nil, err
+	}
+	t, err := openTail(ctx, js, id, c.From.Time, c.heartbeat)
 	if err != nil {
 		return nil, err
 	}
 	s := &JetStreamSource{
-		decoder: decoder, tail: t, cutter: newCutter(c.Step, c.From), mode: c.Step.Time, until: until,
+		decoder: decoder, tail: t, cutter: NewCutter(c.Step, c.From), mode: c.Step.Time, until: until,
+		skipped: skipped, limits: limits,
 	}
 	if (c.Until > 0 || c.UntilLast) && (until == 0 || until < c.From.Position) {
 		s.err = io.EOF // all of it is behind us; at the very end an emission can still be owed
@@ -86,13 +107,9 @@ func OpenJetStream(
 }
 
 // lastWanted returns the position after which a finite source ends, or 0.
-func lastWanted(ctx context.Context, js jetstream.JetStream, c JetStreamConfig) (event.Position, error) {
+func lastWanted(stream jetstream.Stream, c JetStreamConfig) (event.Position, error) {
 	if c.Until == 0 && !c.UntilLast {
 		return 0, nil
-	}
-	stream, err := js.Stream(ctx, c.Stream)
-	if err != nil {
-		return 0, fmt.Errorf("ingest: stream %s: %w", c.Stream, err)
 	}
 	last := event.Position(stream.CachedInfo().State.LastSeq)
 	switch {
@@ -108,14 +125,14 @@ func lastWanted(ctx context.Context, js jetstream.JetStream, c JetStreamConfig) 
 // Next implements Source. On a live stream it waits until the log itself ends the
 // step, so something must put ticks into it (see Ticker).
 func (s *JetStreamSource) Next(ctx context.Context, b *event.Batch) error {
-	s.cutter.begin(b)
+	s.cutter.Begin(b)
 	if s.err != nil {
 		return s.err
 	}
 	for {
 		m, err := s.take(ctx)
 		if errors.Is(err, io.EOF) {
-			if s.cutter.finish() {
+			if s.cutter.Finish() {
 				s.stepped(b)
 				return nil
 			}
@@ -153,22 +170,28 @@ func (s *JetStreamSource) Identity(ctx context.Context) (Identity, error) {
 	return IdentityAt(ctx, s.tail.js, id.Stream, s.cutter.last)
 }
 
+// Limits returns what the log's events may make a core hold; see RecordLimits.
+func (s *JetStreamSource) Limits() event.Limits { return s.limits }
+
 // Pending reports whether events wait for the log to pass a boundary. Any
 // goroutine may call it; a Ticker does.
 func (s *JetStreamSource) Pending() bool { return s.pending.Load() }
 
 // JetStreamStats are running totals of a source.
 type JetStreamStats struct {
-	Events, Refused uint64 // delivered
-	Behind          uint64 // messages in the stream after the last one read, when it was read
-	Reopened        uint64 // times the consumer was set up again
-	Troubles        uint64 // errors of the client and the broker that were survived
+	Events, Refused uint64        // delivered
+	Behind          uint64        // messages in the stream after the last one read, when it was read
+	Ahead           time.Duration // the log's time before the broker's clock or ours: one of them leapt
+	Leaps           uint64        // times the broker's clock leapt, by more than ten seconds
+	Reopened        uint64        // times the consumer was set up again
+	Troubles        uint64        // errors of the client and the broker that were survived
 }
 
 // Stats returns the totals. Any goroutine may call it.
 func (s *JetStreamSource) Stats() JetStreamStats {
 	return JetStreamStats{
-		Events: s.events.Load(), Refused: s.refused.Load(), Behind: s.behind.Load(),
+		Events: s.events.Load(), Refused: s.refused.Load(), Behind: s.behind.Load(), Ahead: time.Duration(s.ahead.Load()),
+		Leaps:    s.tail.leaps.Load(),
 		Reopened: s.tail.reopened.Load(), Troubles: s.tail.troubles.Load(),
 	}
 }
@@ -188,29 +211,34 @@ func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
 
 // add decodes m into the step being filled, or holds it for the next one.
 func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err error) {
-	received := event.Time(m.Time.UnixNano())
+	received := m.Log
 	if s.mode == ReceivedTime && s.cutter.crosses(received) {
 		s.held = &m
-		_, complete = s.cutter.offer(unit{Time: received})
+		_, complete = s.cutter.Offer(Unit{Time: received})
 		return complete, nil
 	}
-	at := markOf(b)
+	at := b.Mark()
 	if err := s.decode(m, received, b); err != nil {
 		return false, err
 	}
-	u := at.unit(b, s.mode)
+	u := unitSince(at, b, s.mode)
 	u.Position, u.Bytes = m.Position, len(m.Data())
 	if s.mode == ReceivedTime {
 		u.Time = received
+	} else if most := s.timeMax(m); most != 0 {
+		u.Time = min(u.Time, most)
 	}
-	taken, complete := s.cutter.offer(u)
+	taken, complete := s.cutter.Offer(u)
 	if !taken {
-		at.rollback(b)
+		b.Rollback(at)
 		s.held = &m
 		return complete, nil
 	}
 	s.behind.Store(m.Behind)
-	if at.holdsMoreThanTicks(b) {
+	if s.mode == ReceivedTime {
+		s.ahead.Store(int64(s.tail.clock.ahead(time.Now())))
+	}
+	if holdsMoreThanTicks(at, b) {
 		s.pending.Store(true)
 	}
 	return complete, nil
@@ -219,28 +247,32 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 // decode appends what m holds to b: its events, its refusals, or the refusal of
 // all of it.
 func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) error {
-	kind, ok := event.SubjectKind(m.Subject())
+	kind, ok := broker.SubjectKind(s.tail.identity.Stream, m.Subject())
 	if !ok {
 		kind = event.Kind(event.Kinds)
+	}
+	if s.passOver(m, kind, b) {
+		return nil
 	}
 	if s.mode == EventTime {
 		received = 0 // an event that gives no time must not move the log's, as in files
 	}
 	header := m.Headers()
-	message := event.Message{
+	message := wire.Message{
 		Kind:        kind,
-		ContentType: header.Get(event.HeaderContentType),
-		Schema:      header.Get(event.HeaderSchema),
-		Checksum:    header.Get(event.HeaderChecksum),
+		ContentType: header.Get(wire.HeaderContentType),
+		Schema:      header.Get(wire.HeaderSchema),
+		Checksum:    header.Get(wire.HeaderChecksum),
 		Payload:     m.Data(),
 		Position:    m.Position,
 		Received:    received,
 	}
-	if header.Get(HeaderRetry) == "" { // somebody has looked at that one
-		message.Late, message.Now = s.cutter.config.Late, s.cutter.now(received)
+	if header.Get(headerRetry) == "" { // somebody has looked at that one
+		message.Late, message.Now = s.cutter.config.Late, s.cutter.Now(received)
 	}
+	message.TimeMax = s.timeMax(m)
 	err := s.decoder.Decode(message, b)
-	if errors.Is(err, event.ErrMalformed) {
+	if errors.Is(err, wire.ErrMalformed) {
 		refusal := &b.Refused[len(b.Refused)-1]
 		refusal.ContentType = message.ContentType
 		if !ok {
@@ -249,6 +281,14 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 		return nil
 	}
 	return err
+}
+
+// timeMax returns the latest time that an event of a message may have; 0: any.
+func (s *JetStreamSource) timeMax(m stored) event.Time {
+	if ahead := s.cutter.config.Ahead; s.mode == EventTime && ahead > 0 {
+		return event.Time(m.Time.Add(ahead).UnixNano())
+	}
+	return 0
 }
 
 // stepped keeps the totals after a step.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/ingest/broker"
+
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -50,17 +52,17 @@ func TestAuditRefusesUnsafeStreams(t *testing.T) {
 		{"persist_mode", func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }},
 		{"no_ack", func(c *jetstream.StreamConfig) { c.NoAck = true }},
 	}
-	b := bareBroker(t, EmbeddedConfig{})
+	b := bareBroker(t, broker.EmbeddedConfig{})
 	ctx := testContext(t)
 	b.keepStore()
 	for i, c := range cases {
 		name := fmt.Sprint("LOG", i)
-		config := logConfig(name)
+		config := broker.LogConfig(name)
 		c.change(&config)
 		if _, err := b.js.CreateStream(ctx, config); err != nil {
 			t.Fatalf("%s: the broker itself refuses it: %v", c.setting, err)
 		}
-		err := EnsureLog(ctx, b.js, name)
+		err := broker.EnsureLog(ctx, b.js, name)
 		if err == nil || !strings.Contains(err.Error(), "\n"+c.setting+": ") ||
 			!strings.Contains(err.Error(), "stream "+name) {
 			t.Errorf("%s: error %v", c.setting, err)
@@ -84,14 +86,14 @@ func (b *testBroker) keepStore() {
 // Mirrors and sealed streams cannot be made by changing our settings; they must be
 // refused as well.
 func TestAuditRefusesMirrorsAndSealedStreams(t *testing.T) {
-	mirror := logConfig("GQL")
+	mirror := broker.LogConfig("GQL")
 	mirror.Subjects, mirror.Mirror = nil, &jetstream.StreamSource{Name: "OTHER"}
-	if err := AuditStream(mirror); err == nil || !strings.Contains(err.Error(), "mirror: ") {
+	if err := broker.AuditStream(mirror); err == nil || !strings.Contains(err.Error(), "mirror: ") {
 		t.Errorf("mirror: %v", err)
 	}
-	sealed := logConfig("GQL")
+	sealed := broker.LogConfig("GQL")
 	sealed.Sealed = true
-	if err := AuditStream(sealed); err == nil || !strings.Contains(err.Error(), "sealed: ") {
+	if err := broker.AuditStream(sealed); err == nil || !strings.Contains(err.Error(), "sealed: ") {
 		t.Errorf("sealed: %v", err)
 	}
 }
@@ -99,53 +101,30 @@ func TestAuditRefusesMirrorsAndSealedStreams(t *testing.T) {
 // Settings that refuse producers, or do not concern the log, must pass; so must
 // what EnsureStreams makes, a second time.
 func TestAuditAcceptsSafeStreams(t *testing.T) {
-	b := bareBroker(t, EmbeddedConfig{})
+	b := bareBroker(t, broker.EmbeddedConfig{})
 	ctx := testContext(t)
 	b.keepStore()
-	names := DefaultStreamNames()
+	names := broker.DefaultStreamNames()
 	for name, change := range map[string]func(c *jetstream.StreamConfig){
 		"byte limit":      func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
 		"message limit":   func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 },
-		"single subjects": func(c *jetstream.StreamConfig) { c.Subjects = []string{"gql.*"} },
+		"single subjects": func(c *jetstream.StreamConfig) { c.Subjects = []string{"single-subjects.*"} },
 		"no direct get":   func(c *jetstream.StreamConfig) { c.AllowDirect = false },
 		"compression":     func(c *jetstream.StreamConfig) { c.Compression = jetstream.S2Compression },
 		"deny purge":      func(c *jetstream.StreamConfig) { c.DenyPurge = true },
 		"atomic publish":  func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = true },
 	} {
 		names.Log = strings.ReplaceAll(name, " ", "-")
-		config := logConfig(names.Log)
+		config := broker.LogConfig(names.Log)
 		change(&config)
 		if _, err := b.js.CreateStream(ctx, config); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := EnsureStreams(ctx, b.js, names); err != nil {
+		if err := broker.EnsureStreams(ctx, b.js, names); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := b.js.DeleteStream(ctx, names.Log); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// The bucket that EnsureStreams makes must be one to every client.
-func TestBucketIsOneToAnyClient(t *testing.T) {
-	b := startBroker(t, "")
-	bucket, err := b.js.KeyValue(testContext(t), DefaultStreamNames().Latest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	revision, err := bucket.Create(testContext(t), "a.b", []byte("1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bucket.Update(testContext(t), "a.b", []byte("2"), revision); err != nil {
-		t.Fatal(err)
-	}
-	entry, err := bucket.Get(testContext(t), "a.b")
-	if err != nil || string(entry.Value()) != "2" {
-		t.Errorf("%v, %v", entry, err)
-	}
-	if err := bucket.Purge(testContext(t), "a.b"); err != nil {
-		t.Error(err)
 	}
 }

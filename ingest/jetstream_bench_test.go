@@ -9,7 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // benchLog makes a log whose messages hold perMessage edges each, and returns what
@@ -17,7 +19,7 @@ import (
 func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 	b.Helper()
 	ctx := context.Background()
-	e, err := StartEmbedded(EmbeddedConfig{Dir: b.TempDir()})
+	e, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: b.TempDir()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := EnsureLog(ctx, js, "GQL"); err != nil {
+	if err := broker.EnsureLog(ctx, js, "GQL"); err != nil {
 		b.Fatal(err)
 	}
 	p, err := NewPublisher(nc, PublisherConfig{Pending: 1024})
@@ -41,7 +43,7 @@ func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 	defer p.Close()
 	var batch event.Batch
 	for i := range messages {
-		o := Outgoing{Kind: event.KindEdge, ContentType: event.JSON, Payload: fmt.Appendf(nil,
+		o := Outgoing{Kind: event.KindEdge, ContentType: wire.JSON, Payload: fmt.Appendf(nil,
 			`{"src":%d,"dst":%d,"time":%d}`, i%170_000, (i*7919)%170_000+200_000, 1_700_000_000+i)}
 		if perMessage > 1 {
 			batch.Reset()
@@ -52,8 +54,8 @@ func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 					Time: event.Time(n+1) * 1e9,
 				})
 			}
-			o.ContentType = event.Arrow
-			if o.Payload, err = event.EncodeArrow(event.KindEdge, &batch, 0, perMessage); err != nil {
+			o.ContentType = wire.Arrow
+			if o.Payload, err = wire.EncodeArrow(event.KindEdge, &batch, 0, perMessage); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -65,7 +67,7 @@ func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 		b.Fatal(err)
 	}
 	return func() *JetStreamSource {
-		decoder, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Count: 2}})
+		decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: 2}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
-func testDecoder(t *testing.T) *event.Decoder {
+func testDecoder(t *testing.T) *wire.Decoder {
 	t.Helper()
-	d, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Count: 2}})
+	d, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}

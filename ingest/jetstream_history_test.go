@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 )
 
@@ -59,7 +60,7 @@ func wantWrongHistory(t *testing.T, s *JetStreamSource, last event.Position, tex
 // unsafeLog makes a log from which single messages can be deleted.
 func (b *testBroker) unsafeLog() jetstream.Stream {
 	b.t.Helper()
-	config := logConfig("GQL")
+	config := broker.LogConfig("GQL")
 	config.DenyDelete = false
 	s, err := b.js.CreateStream(testContext(b.t), config)
 	if err != nil {
@@ -73,7 +74,7 @@ func (b *testBroker) unsafeLog() jetstream.Stream {
 func TestDeletedMessageStopsTheSource(t *testing.T) {
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		b := bareBroker(t, EmbeddedConfig{})
+		b := bareBroker(t, broker.EmbeddedConfig{})
 		log := b.unsafeLog()
 		b.edges(1, 30)
 		first := uint64(2 + rng.IntN(20))
@@ -152,7 +153,7 @@ func TestRecreatedStreamStopsTheSource(t *testing.T) {
 		}
 		want := "does not exist any more"
 		if again > 0 {
-			if err := EnsureLog(testContext(t), b.js, "GQL"); err != nil {
+			if err := broker.EnsureLog(testContext(t), b.js, "GQL"); err != nil {
 				t.Fatal(err)
 			}
 			b.edges(1, again)
@@ -173,8 +174,8 @@ func TestRecreatedStreamStopsTheSource(t *testing.T) {
 // messages have taken the place of those that were read.
 func TestRestoredOldStoreIsNoticed(t *testing.T) {
 	for _, more := range []int{0, 10} {
-		b := bareBroker(t, EmbeddedConfig{Listen: "127.0.0.1:0"})
-		if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
+		b := bareBroker(t, broker.EmbeddedConfig{Listen: "127.0.0.1:0"})
+		if err := broker.EnsureStreams(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
 			t.Fatal(err)
 		}
 		address := strings.TrimPrefix(b.URL(), "nats://")
@@ -184,7 +185,7 @@ func TestRestoredOldStoreIsNoticed(t *testing.T) {
 		if err := os.CopyFS(old, os.DirFS(filepath.Join(b.dir, "nats"))); err != nil {
 			t.Fatal(err)
 		}
-		b = bareBroker(t, EmbeddedConfig{Dir: b.dir, Listen: address})
+		b = bareBroker(t, broker.EmbeddedConfig{Dir: b.dir, Listen: address})
 		b.edges(11, 5)
 		s := outside(t, b.URL(), singles)
 		positions(t, s, 15)
@@ -199,7 +200,7 @@ func TestRestoredOldStoreIsNoticed(t *testing.T) {
 		if err := os.Rename(old, filepath.Join(b.dir, "nats")); err != nil {
 			t.Fatal(err)
 		}
-		b = bareBroker(t, EmbeddedConfig{Dir: b.dir})
+		b = bareBroker(t, broker.EmbeddedConfig{Dir: b.dir})
 		b.edges(100, more)
 		want := "ends at 10"
 		if more > 5 {
@@ -210,7 +211,7 @@ func TestRestoredOldStoreIsNoticed(t *testing.T) {
 			t.Errorf("%d more: identity: %v", more, err)
 		}
 		b.stop()
-		b = bareBroker(t, EmbeddedConfig{Dir: b.dir, Listen: address})
+		b = bareBroker(t, broker.EmbeddedConfig{Dir: b.dir, Listen: address})
 		wantWrongHistory(t, s, 15, want)
 		b.stop()
 	}
@@ -219,7 +220,7 @@ func TestRestoredOldStoreIsNoticed(t *testing.T) {
 // outside opens a source on a connection through the network.
 func outside(t *testing.T, url string, steps StepConfig) *JetStreamSource {
 	t.Helper()
-	nc, err := Connect(ConnectConfig{URL: url})
+	nc, err := broker.Connect(broker.ConnectConfig{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,8 +241,8 @@ func outside(t *testing.T, url string, steps StepConfig) *JetStreamSource {
 // event nor a second delivery.
 func TestBrokerRestartsLoseNothing(t *testing.T) {
 	const restarts, each = 4, 40
-	b := bareBroker(t, EmbeddedConfig{Listen: "127.0.0.1:0"})
-	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
+	b := bareBroker(t, broker.EmbeddedConfig{Listen: "127.0.0.1:0"})
+	if err := broker.EnsureStreams(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
 	address := strings.TrimPrefix(b.URL(), "nats://")
@@ -250,7 +251,7 @@ func TestBrokerRestartsLoseNothing(t *testing.T) {
 		b.edges(1+i*each, each)
 		positions(t, s, each/2) // the rest is in buffers, or not yet sent
 		b.stop()
-		b = bareBroker(t, EmbeddedConfig{Dir: b.dir, Listen: address})
+		b = bareBroker(t, broker.EmbeddedConfig{Dir: b.dir, Listen: address})
 		if p := positions(t, s, each/2); int(p) != (i+1)*each {
 			t.Fatalf("restart %d: at %d, want %d", i, p, (i+1)*each)
 		}

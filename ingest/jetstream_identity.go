@@ -63,38 +63,40 @@ func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", id.Stream, err)
 	}
-	return id.check(ctx, s)
+	_, err = id.check(ctx, s)
+	return err
 }
 
-// check does Check on a stream whose information was just read.
-func (id Identity) check(ctx context.Context, s jetstream.Stream) error {
+// check does Check on a stream whose information was just read, and returns when the
+// message at the position was received; zero for the beginning.
+func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time.Time, err error) {
 	info := s.CachedInfo()
 	first, last := event.Position(info.State.FirstSeq), event.Position(info.State.LastSeq)
 	switch {
 	case !info.Created.Equal(id.Created):
-		return id.wrong("it was created again at %s, the one that was read at %s",
+		return received, id.wrong("it was created again at %s, the one that was read at %s",
 			info.Created.Format(time.RFC3339Nano), id.Created.Format(time.RFC3339Nano))
 	case last < id.Position:
-		return id.wrong("it ends at %d, but was read to %d: the broker lost messages, or an older"+
+		return received, id.wrong("it ends at %d, but was read to %d: the broker lost messages, or an older"+
 			" copy of its store was restored", last, id.Position)
 	case id.Position > 0 && first > id.Position:
-		return id.wrong("it begins at %d, so message %d, to which it was read, is gone", first, id.Position)
+		return received, id.wrong("it begins at %d, so message %d, to which it was read, is gone", first, id.Position)
 	case id.Position == 0 && first > 1:
-		return id.wrong("it begins at %d: messages 1 to %d are gone", first, first-1)
+		return received, id.wrong("it begins at %d: messages 1 to %d are gone", first, first-1)
 	case id.Position == 0:
-		return nil
+		return received, nil
 	}
 	m, err := s.GetMsg(ctx, uint64(id.Position))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return id.wrong("message %d, to which it was read, was deleted", id.Position)
+		return received, id.wrong("message %d, to which it was read, was deleted", id.Position)
 	}
 	if err != nil {
-		return fmt.Errorf("ingest: stream %s: message %d: %w", id.Stream, id.Position, err)
+		return received, fmt.Errorf("ingest: stream %s: message %d: %w", id.Stream, id.Position, err)
 	}
 	if got := messageDigest(m.Subject, m.Time, m.Data); got != id.Digest {
-		return id.wrong("message %d is another one now (digest %s, was %s)", id.Position, got, id.Digest)
+		return received, id.wrong("message %d is another one now (digest %s, was %s)", id.Position, got, id.Digest)
 	}
-	return nil
+	return m.Time, nil
 }
 
 func (id Identity) wrong(format string, args ...any) error {

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,15 +22,18 @@ const (
 	tailReopenWaitMin = 50 * time.Millisecond
 	tailReopenWaitMax = 2 * time.Second
 	tailStopWaitMax   = time.Second
-	tailRequestMax    = 10 * time.Second // for one request to the broker
+	tailRequestMax    = 3 * time.Second // for one request to the broker
+	tailPullExpiry    = 30 * time.Second
+	tailHeartbeat     = 5 * time.Second // asked of the broker; twice this without a word is silence
 )
 
 // stored is a message as the broker stored it.
 type stored struct {
 	jetstream.Msg
 	Position event.Position
-	Time     time.Time // the broker's
-	Behind   uint64    // messages that were after it in the stream when it was delivered
+	Time     time.Time  // the broker's
+	Log      event.Time // of the log, by received times; see logClock
+	Behind   uint64     // messages that were after it in the stream when it was delivered
 }
 
 // tail reads a stream in order from a position, without acknowledgements, and
@@ -43,13 +47,16 @@ type tail struct {
 	identity Identity // of the last message delivered; Digest "" stands for last
 	last     stored
 
+	heartbeat time.Duration // tests; 0: tailHeartbeat
+	clock     logClock
+
 	run    *tailRun
 	status chan nats.Status
 	gapAt  event.Position // what was missing when a gap made the tail reopen; 0: none
 	barren int            // times reopened since the last message
 	closed bool
 
-	reopened, troubles atomic.Uint64
+	reopened, troubles, leaps atomic.Uint64
 }
 
 // tailRun is one consumer on the broker and the goroutines that feed from it.
@@ -61,10 +68,10 @@ type tailRun struct {
 	stop     chan struct{}
 }
 
-// openTail begins after the identity's position. An identity without Created is
+// openTail begins after the identity's position, where the log's time was at. An identity without Created is
 // taken from the stream as it is.
-func openTail(ctx context.Context, js jetstream.JetStream, id Identity) (*tail, error) {
-	t := &tail{js: js, identity: id}
+func openTail(ctx context.Context, js jetstream.JetStream, id Identity, at event.Time, heartbeat time.Duration) (*tail, error) {
+	t := &tail{js: js, identity: id, heartbeat: heartbeat, clock: logClock{time: at}}
 	t.status = js.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
 	if err := t.open(ctx); err != nil {
 		t.close()
@@ -119,7 +126,12 @@ func (t *tail) accept(ctx context.Context, m jetstream.Msg) (bool, error) {
 		return false, t.reopen(ctx, fmt.Errorf("message %d came after %d", at, want-1))
 	}
 	t.identity.Position, t.identity.Digest, t.barren = at, "", 0
-	t.last = stored{Msg: m, Position: at, Time: meta.Timestamp, Behind: meta.NumPending}
+	if t.clock.leaps(meta.Timestamp, time.Now()) {
+		t.leaps.Add(1)
+	}
+	t.last = stored{
+		Msg: m, Position: at, Time: meta.Timestamp, Log: t.clock.advance(meta.Timestamp), Behind: meta.NumPending,
+	}
 	return true, nil
 }
 
@@ -133,9 +145,14 @@ func (t *tail) whoAmI() Identity {
 }
 
 // reopen starts over after the last message, however long the broker is away. A
-// stream that is not the same any more ends it.
+// stream that is not the same any more ends it. After silence the connection is made
+// anew: the server at its other end may be gone without a word, and another be there.
 func (t *tail) reopen(ctx context.Context, cause error) error {
 	t.reopened.Add(1)
+	if errors.Is(cause, jetstream.ErrNoHeartbeat) {
+		t.troubles.Add(1)
+		_ = t.js.Conn().ForceReconnect() // an error says that it is closed, which open finds
+	}
 	t.stop()
 	for ; ; t.barren++ {
 		if err := t.pause(ctx); err != nil {
@@ -199,6 +216,7 @@ func (t *tail) open(ctx context.Context) error {
 		trouble: make(chan error, 1), stop: make(chan struct{}),
 	}
 	if run.context, err = consumer.Consume(run.deliver, jetstream.PullMaxBytes(tailPullBytesMax),
+		jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(cmp.Or(t.heartbeat, tailHeartbeat)),
 		jetstream.ConsumeErrHandler(run.report)); err != nil {
 		t.remove(name)
 		return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
@@ -220,7 +238,56 @@ func (t *tail) verify(ctx context.Context) error {
 		}
 		t.identity = id
 	}
-	return t.whoAmI().check(ctx, s)
+	received, err := t.whoAmI().check(ctx, s)
+	if err == nil {
+		t.clock.begin(received)
+	}
+	return err
+}
+
+// logClock is the log's time by the broker's. It advances by the differences between the
+// times at which messages were received, and stands still where the broker's clock goes
+// back: a clock that leapt an hour ahead and is set right again leaves the log's an hour
+// ahead for good, and stops nothing. Where the broker's never goes back both are equal.
+type logClock struct {
+	received time.Time // of the last message; zero: none is known
+	time     event.Time
+}
+
+// begin says when the last message was received, unless that is known.
+func (c *logClock) begin(received time.Time) {
+	if c.received.IsZero() {
+		c.received = received
+	}
+}
+
+func (c *logClock) advance(received time.Time) event.Time {
+	if c.received.IsZero() || c.time == 0 {
+		c.time = max(c.time, event.Time(received.UnixNano()))
+	} else {
+		c.time += event.Time(max(received.Sub(c.received), 0))
+	}
+	c.received = received
+	return c.time
+}
+
+// ahead returns how far the log's time is ahead of the broker's clock, or of ours, which is
+// now: the broker's own may still be wrong.
+func (c *logClock) ahead(now time.Time) time.Duration {
+	if c.received.IsZero() {
+		return 0
+	}
+	return time.Duration(c.time - event.Time(min(c.received.UnixNano(), now.UnixNano())))
+}
+
+// leapMin is how far a clock moves at once that leaps. Between two messages of a log that
+// was idle any time may lie, so forward only a leap into our own future counts.
+const leapMin = 10 * time.Second
+
+// leaps reports whether the broker's clock leapt before a message was received.
+func (c *logClock) leaps(received, now time.Time) bool {
+	step := received.Sub(c.received)
+	return !c.received.IsZero() && (step < -leapMin || step > leapMin && received.Sub(now) > leapMin)
 }
 
 // stop ends the goroutines of the present consumer.

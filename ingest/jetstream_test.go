@@ -14,7 +14,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // What is published must come out as steps in order: events, refusals with their
@@ -151,7 +153,7 @@ func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 2)
 	m := nats.NewMsg(event.Subject(event.KindEdge))
-	m.Header.Set(event.HeaderSchema, "7")
+	m.Header.Set(wire.HeaderSchema, "7")
 	m.Data = []byte(`{"src":1,"dst":2}`)
 	if _, err := b.js.PublishMsg(testContext(t), m); err != nil {
 		t.Fatal(err)
@@ -160,7 +162,7 @@ func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
 	var batch event.Batch
 	for range 2 { // the error is final
 		err := s.Next(testContext(t), &batch)
-		if !errors.Is(err, event.ErrUnknownVersion) || !strings.Contains(err.Error(), "position 3") {
+		if !errors.Is(err, wire.ErrUnknownVersion) || !strings.Contains(err.Error(), "position 3") {
 			t.Fatalf("error %v", err)
 		}
 	}
@@ -186,7 +188,7 @@ func TestTicksMoveAnIdleStream(t *testing.T) {
 	if s.Pending() {
 		t.Error("events are pending after an emission")
 	}
-	if w := ticker.Waiting(); w != (Waiting{}) {
+	if w := ticker.Waiting(); w != (broker.Waiting{}) {
 		t.Errorf("ticks failed: %+v", w)
 	}
 }
@@ -225,8 +227,8 @@ func TestBatchKeepsItsBytes(t *testing.T) {
 // Large messages, more than any buffer holds, must all arrive in order: the
 // client drops what it cannot buffer without saying so.
 func TestLargeMessagesAreNotLost(t *testing.T) {
-	b := bareBroker(t, EmbeddedConfig{MessageBytesMax: event.MessageBytesLimit})
-	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
+	b := bareBroker(t, broker.EmbeddedConfig{MessageBytesMax: event.MessageBytesLimit})
+	if err := broker.EnsureStreams(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
 	const messages, padding = 66, 1 << 20
@@ -244,7 +246,7 @@ func TestLargeMessagesAreNotLost(t *testing.T) {
 	if err := p.Flush(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	d, err := event.NewDecoder(event.Config{
+	d, err := wire.NewDecoder(wire.Config{
 		Classes: event.ClassSet{Count: 2}, MessageBytesMax: event.MessageBytesLimit,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,7 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // tickIdleDefault is how often an idle stream gets a tick.
@@ -17,8 +20,11 @@ const tickIdleDefault = time.Second
 
 // TickerConfig says how often ticks are published.
 type TickerConfig struct {
+	Stream string // the log; empty: the default name
+
 	Every   time.Duration // while events are pending; 0: the default of StepConfig.Every
 	Idle    time.Duration // otherwise; 0: 1 s
+	Shared  bool          // several processes put ticks into the log: one in each span of Every is enough
 	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending; nil: always
 }
 
@@ -34,13 +40,17 @@ type Ticker struct {
 	done   chan struct{}
 
 	mu      sync.Mutex
-	waiting Waiting
+	waiting broker.Waiting
 }
 
 // StartTicker publishes ticks until ctx ends or Stop is called.
 func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) (*Ticker, error) {
 	return startTicker(ctx, c, func(ctx context.Context) error {
-		_, err := js.PublishMsg(ctx, tickMessage())
+		m := tickMessage(c.Stream)
+		if c.Shared {
+			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("tick/", time.Now().UnixNano()/int64(cmp.Or(c.Every, stepEveryDefault))))
+		}
+		_, err := js.PublishMsg(ctx, m)
 		return err
 	})
 }
@@ -111,7 +121,7 @@ func (t *Ticker) note(err error) {
 }
 
 // Waiting reports since when no tick could be published. Any goroutine may call it.
-func (t *Ticker) Waiting() Waiting {
+func (t *Ticker) Waiting() broker.Waiting {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting
@@ -124,9 +134,9 @@ func (t *Ticker) tick(ctx context.Context) error {
 	return t.send(ctx)
 }
 
-func tickMessage() *nats.Msg {
-	m := nats.NewMsg(event.Subject(event.KindControl))
-	m.Header.Set(event.HeaderContentType, event.JSON)
+func tickMessage(stream string) *nats.Msg {
+	m := nats.NewMsg(broker.Subject(cmp.Or(stream, broker.DefaultStreamNames().Log), event.KindControl))
+	m.Header.Set(wire.HeaderContentType, wire.JSON)
 	m.Data = []byte(`{"op":"tick"}`)
 	return m
 }

@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 )
 
@@ -107,14 +106,14 @@ func TestTheLogDecidesWhatIsLate(t *testing.T) {
 // what is published again from the quarantine must not be.
 func TestRetriedEventsAreNotLate(t *testing.T) {
 	b := startBroker(t, "")
-	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
+	if err := broker.EnsureStreams(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
 	ago := func(d time.Duration) int64 { return time.Now().Add(-d).Unix() }
 	b.publish(event.KindLabel, fmt.Sprintf(`[{"vertex":1,"class":1,"time":%d},{"vertex":2,"class":1,"time":%d},{"vertex":3,"class":1}]`,
 		ago(time.Hour), ago(10*time.Second)))
 	step := StepConfig{Every: -1, Late: event.LatePolicy{After: 5 * time.Minute, Labels: true}}
-	w, err := NewQuarantineWriter(testContext(t), b.nc, DefaultStreamNames())
+	w, err := NewQuarantineWriter(testContext(t), b.nc, broker.DefaultStreamNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +135,7 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 	if n != 2 || len(entries) != 1 || entries[0].Index != 0 {
 		t.Fatalf("%d labels applied, quarantined %+v", n, entries)
 	}
-	q, err := OpenQuarantine(testContext(t), b.js, DefaultStreamNames())
+	q, err := OpenQuarantine(testContext(t), b.js, broker.DefaultStreamNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,43 +144,5 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 	}
 	if n, _ := labels(at); n != 1 || len(b.quarantined(QuarantineFilter{})) != 0 {
 		t.Errorf("%d labels applied after the retry, quarantined %+v", n, b.quarantined(QuarantineFilter{}))
-	}
-}
-
-// A log in a file must be judged as the same log in a stream.
-func TestLateRowsOfALogFile(t *testing.T) {
-	b := startBroker(t, "")
-	want := b.lateLog(rand.New(rand.NewPCG(3, 9)), 100, 1)
-	policy := event.LatePolicy{After: time.Minute, Labels: true}
-	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Every: -1, Time: EventTime}})
-	defer s.Close()
-	path := filepath.Join(t.TempDir(), "log.ndjson")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := NewLogWriter(file)
-	var batch event.Batch
-	for s.Next(testContext(t), &batch) == nil {
-		if err := log.Write(&batch); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := errors.Join(log.Close(), file.Close()); err != nil {
-		t.Fatal(err)
-	}
-	for _, late := range []event.LatePolicy{policy, {After: policy.After}} {
-		source, err := NewFileSource(FileConfig{
-			Inputs: []FileInput{{Path: path, Log: true}}, Classes: event.ClassSet{Count: 2},
-			Steps: StepConfig{Every: 30 * time.Second, Late: late},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, counted := lateOf(t, source, never)
-		if late.Labels != slices.Equal(got, want) || counted != len(want) || !late.Labels && len(got) > 0 {
-			t.Errorf("policy %+v: %v late (%d counted), want %v", late, got, counted, want)
-		}
-		source.Close()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gqlstream/campaign"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 )
 
@@ -14,7 +15,7 @@ import (
 // stream that does not. GQLSTREAM_HISTORIES sets how many (make faults: 100).
 func TestMissingMiddleStopsTheSource(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_HISTORIES", 20)
-	b := bareBroker(t, EmbeddedConfig{})
+	b := bareBroker(t, broker.EmbeddedConfig{})
 	const length = 12
 	log := b.unsafeLog()
 	for seed := range uint64(count) {

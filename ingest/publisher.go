@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -10,11 +11,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // PublisherConfig describes a producer. The zero value is usable.
 type PublisherConfig struct {
+	Stream string // the log; empty: the default name
+
 	// Producer names this producer. With the number of a message it makes the id
 	// by which the broker drops repeats, so a name must not be used again for other
 	// messages within the broker's window (2 minutes). Empty: a random one.
@@ -47,6 +52,7 @@ type Outgoing struct {
 // It has one owner.
 type Publisher struct {
 	producer string
+	stream   string
 	sender   *sender
 }
 
@@ -62,7 +68,7 @@ func NewPublisher(nc *nats.Conn, c PublisherConfig) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{producer: c.Producer, sender: s}, nil
+	return &Publisher{producer: c.Producer, stream: cmp.Or(c.Stream, broker.DefaultStreamNames().Log), sender: s}, nil
 }
 
 // Publish sends a message, after waiting for older ones if too many are pending.
@@ -71,14 +77,14 @@ func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 	if int(o.Kind) >= event.Kinds {
 		return fmt.Errorf("ingest: publish: no such kind of event as %v", o.Kind)
 	}
-	m := nats.NewMsg(event.Subject(o.Kind))
+	m := nats.NewMsg(broker.Subject(p.stream, o.Kind))
 	for key, values := range o.Header {
 		m.Header[key] = values
 	}
 	if o.ContentType != "" {
-		m.Header.Set(event.HeaderContentType, o.ContentType)
+		m.Header.Set(wire.HeaderContentType, o.ContentType)
 	}
-	m.Header.Set(event.HeaderChecksum, event.Checksum(o.Payload))
+	m.Header.Set(wire.HeaderChecksum, wire.Checksum(o.Payload))
 	number := strconv.FormatUint(p.sender.next, 10)
 	m.Header.Set(jetstream.MsgIDHeader, p.producer+"/"+number)
 	m.Data = o.Payload

@@ -4,40 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
+
+	"gqlstream/ingest/broker"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrNoSpace is what an error matches when the broker refused a message because
-// the log, or the broker's whole store, is full. Nothing that was stored is lost.
-var ErrNoSpace = errors.New("the stream is full and refuses new messages: raise its max_bytes," +
-	" or free space for the broker")
-
-// Error codes of the broker that mean "no space".
-const (
-	codeInsufficientResources jetstream.ErrorCode = 10023
-	codeStorageExceeded       jetstream.ErrorCode = 10047
-	codeStoreFailed           jetstream.ErrorCode = 10077
-)
-
-// explainPublish adds to an error of the broker what it means here.
-func explainPublish(err error) error {
-	var api *jetstream.APIError
-	if errors.Is(err, ErrNoSpace) || !errors.As(err, &api) {
-		return err
-	}
-	switch api.ErrorCode {
-	case codeInsufficientResources, codeStorageExceeded, codeStoreFailed:
-		return fmt.Errorf("%w (%w)", ErrNoSpace, err)
-	}
-	return err
-}
+// codeDuplicateInProcess is a cluster's answer to a message that comes again while it has
+// not yet decided about the first one.
+const codeDuplicateInProcess jetstream.ErrorCode = 10158
 
 // retryable reports whether an error can pass by itself.
 func retryable(err error) bool {
-	return errors.Is(err, ErrNoSpace) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+	var api *jetstream.APIError
+	if errors.As(err, &api) && (api.ErrorCode == codeDuplicateInProcess || api.Code >= http.StatusInternalServerError) {
+		return true
+	}
+	return errors.Is(err, broker.ErrNoSpace) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrAsyncPublishTimeout) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, context.DeadlineExceeded)
@@ -48,7 +34,7 @@ func retryable(err error) bool {
 func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
 	deadline := time.Now().Add(s.config.retryFor)
 	for wait := sendRetryWaitMin; ; {
-		err = explainPublish(err)
+		err = broker.ExplainError(err)
 		if !retryable(err) || s.config.retryFor < 0 {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ const (
 	sendPendingDefault  = 256
 	sendRetryForDefault = time.Minute
 	sendPendingBytesMax = 64 << 20
-	sendAckWaitMax      = 15 * time.Second
+	sendAckWaitMax      = 3 * time.Second // a repeat of what was stored is dropped by its id
 	sendRetryWaitMin    = 50 * time.Millisecond
 	sendRetryWaitMax    = 2 * time.Second
 )

@@ -12,7 +12,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 func (b *testBroker) publisher(c PublisherConfig) *Publisher {
@@ -27,7 +29,7 @@ func (b *testBroker) publisher(c PublisherConfig) *Publisher {
 
 func edgeMessage(i int) Outgoing {
 	return Outgoing{
-		Kind: event.KindEdge, ContentType: event.JSON,
+		Kind: event.KindEdge, ContentType: wire.JSON,
 		Payload: fmt.Appendf(nil, `{"src":%d,"dst":%d}`, i, i+1),
 	}
 }
@@ -59,8 +61,8 @@ func TestPublisherKeepsOrderAndStampsMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := edgeMessage(i)
-		if string(m.Data) != string(want.Payload) || m.Header.Get(event.HeaderContentType) != event.JSON ||
-			m.Header.Get(event.HeaderChecksum) != event.Checksum(want.Payload) ||
+		if string(m.Data) != string(want.Payload) || m.Header.Get(wire.HeaderContentType) != wire.JSON ||
+			m.Header.Get(wire.HeaderChecksum) != wire.Checksum(want.Payload) ||
 			m.Header.Get(jetstream.MsgIDHeader) != fmt.Sprintf("me/%d", i+1) {
 			t.Fatalf("message %d: %q %v", i+1, m.Data, m.Header)
 		}
@@ -70,8 +72,8 @@ func TestPublisherKeepsOrderAndStampsMessages(t *testing.T) {
 // A full stream must refuse new messages with an error that says what to do, and
 // take them once there is room; nothing that was stored is lost.
 func TestPublisherWaitsForRoom(t *testing.T) {
-	b := bareBroker(t, EmbeddedConfig{})
-	config := logConfig("GQL")
+	b := bareBroker(t, broker.EmbeddedConfig{})
+	config := broker.LogConfig("GQL")
 	config.MaxBytes = 4096
 	if _, err := b.js.CreateStream(testContext(t), config); err != nil {
 		t.Fatal(err)
@@ -87,11 +89,11 @@ func TestPublisherWaitsForRoom(t *testing.T) {
 	p := b.publisher(PublisherConfig{RetryFor: -1})
 	err := publish(p, 200)
 	stored, _ := p.Stored()
-	if !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "raise its max_bytes") ||
+	if !errors.Is(err, broker.ErrNoSpace) || !strings.Contains(err.Error(), "raise its max_bytes") ||
 		!strings.Contains(err.Error(), fmt.Sprintf("message %d (%d are stored)", stored+1, stored)) {
 		t.Fatalf("%d stored, error %v", stored, err)
 	}
-	if again := p.Publish(testContext(t), edgeMessage(1)); !errors.Is(again, ErrNoSpace) {
+	if again := p.Publish(testContext(t), edgeMessage(1)); !errors.Is(again, broker.ErrNoSpace) {
 		t.Errorf("the error is not final: %v", again)
 	}
 	log, err := b.js.Stream(testContext(t), "GQL")
@@ -103,7 +105,7 @@ func TestPublisherWaitsForRoom(t *testing.T) {
 	}
 	var waits atomic.Int32
 	p = b.publisher(PublisherConfig{Producer: "patient", Report: func(err error) {
-		if !errors.Is(err, ErrNoSpace) {
+		if !errors.Is(err, broker.ErrNoSpace) {
 			t.Errorf("waits because of %v", err)
 		}
 		if waits.Add(1) == 1 {
@@ -156,12 +158,12 @@ func TestPublisherErrorsAreFinal(t *testing.T) {
 // A broker that restarts while messages are under way must end up with each of
 // them once.
 func TestPublisherSurvivesRestart(t *testing.T) {
-	b := bareBroker(t, EmbeddedConfig{Listen: "127.0.0.1:0"})
-	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
+	b := bareBroker(t, broker.EmbeddedConfig{Listen: "127.0.0.1:0"})
+	if err := broker.EnsureStreams(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
 	address := strings.TrimPrefix(b.URL(), "nats://")
-	nc, err := Connect(ConnectConfig{URL: b.URL()})
+	nc, err := broker.Connect(broker.ConnectConfig{URL: b.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func TestPublisherSurvivesRestart(t *testing.T) {
 	for i := range n {
 		if i == n/2 {
 			b.stop()
-			b = bareBroker(t, EmbeddedConfig{Dir: b.dir, Listen: address})
+			b = bareBroker(t, broker.EmbeddedConfig{Dir: b.dir, Listen: address})
 		}
 		if err := p.Publish(testContext(t), edgeMessage(i)); err != nil {
 			t.Fatal(err)
@@ -247,5 +249,21 @@ func TestTickerFollowsPendingEvents(t *testing.T) {
 	})
 	if _, err := StartTicker(t.Context(), nil, TickerConfig{Every: time.Minute, Idle: time.Second}); err == nil {
 		t.Error("ticks rarer when pending than when idle were accepted")
+	}
+}
+
+// A cluster's answers that can be others a moment later must make a sender try again, and
+// those that never will must not.
+func TestWhatPassesIsTriedAgain(t *testing.T) {
+	for code, want := range map[jetstream.APIError]bool{
+		{Code: 409, ErrorCode: 10158}: true,  // a duplicate is in process
+		{Code: 503, ErrorCode: 10008}: true,  // the cluster elects
+		{Code: 500, ErrorCode: 10047}: true,  // no space
+		{Code: 400, ErrorCode: 10054}: false, // the message is too large
+		{Code: 403, ErrorCode: 10026}: false, // not permitted
+	} {
+		if got := retryable(fmt.Errorf("publish: %w", &code)); got != want {
+			t.Errorf("%+v is tried again: %t", code, got)
+		}
 	}
 }

@@ -15,22 +15,32 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
-// Subjects and headers of the quarantine, besides Content-Type, which is that of
+// Ends of subjects, and headers, of the quarantine, besides Content-Type, which is that of
 // the original, and Nats-Msg-Id.
 const (
-	quarantinePrefix  = "gqlq."
-	quarantineRetried = quarantinePrefix + "retried" // marks: an entry was published again
-	quarantineUnknown = "unknown"                    // the kind of a message without one
+	quarantineRetried = "retried" // marks: an entry was published again
+	quarantineUnknown = "unknown" // the kind of a message without one
 
 	headerReason   = "Gqlstream-Reason"
 	headerDetail   = "Gqlstream-Detail"
 	headerPosition = "Gqlstream-Position" // in the log
 	headerIndex    = "Gqlstream-Index"    // of the event in its message, -1: all of it
 	headerLog      = "Gqlstream-Log"      // creation time of the log, Unix nanoseconds
+	headerMore     = "Gqlstream-More"     // refusals after this one that have no entry
 	headerEntry    = "Gqlstream-Entry"    // of a mark: the sequence of its entry
+)
+
+// Whoever may publish decides how much is refused, and each entry is synced to the disk
+// by itself. So a message and a step have at most so many entries; further refusals are
+// counted in the entry before them, and their originals are in the log.
+const (
+	messageEntriesMax = 100
+	stepEntriesMax    = 1000
 )
 
 // QuarantineWriter keeps copies of what was refused, each once, even when a
@@ -40,27 +50,22 @@ const (
 type QuarantineWriter struct {
 	nc     *nats.Conn
 	sender *sender
-	names  StreamNames
+	names  broker.StreamNames
 	log    string
 	newest map[string]place // by subject, at the start
 	stored uint64           // by senders before
 	last   uint64           // sequence, up to which entries are of steps before
 	have   map[string]bool  // ids that are stored of the step being written
 
+	leftOut uint64 // refusals without an entry of their own, as the steps were written
+
 	mu      sync.Mutex
-	waiting Waiting
+	waiting broker.Waiting
 }
 
 // quarantineRetryFor bounds how long one sender repeats a message, well inside the
 // broker's window for repeats.
-const quarantineRetryFor = dedupeWindow / 4
-
-// Waiting says that a writer, or a ticker, waits for the broker; the zero Reason, that it does not.
-type Waiting struct {
-	Reason  string
-	Since   time.Time
-	Retries uint64 // failed attempts since the beginning
-}
+const quarantineRetryFor = broker.DedupeWindow / 4
 
 // place orders refusals.
 type place struct {
@@ -74,7 +79,7 @@ func (p place) compare(q place) int {
 
 // NewQuarantineWriter returns a writer for refusals of the log in names.
 func NewQuarantineWriter(
-	ctx context.Context, nc *nats.Conn, names StreamNames,
+	ctx context.Context, nc *nats.Conn, names broker.StreamNames,
 ) (*QuarantineWriter, error) {
 	w := &QuarantineWriter{nc: nc, names: names, newest: map[string]place{}}
 	if err := w.begin(); err != nil {
@@ -91,7 +96,7 @@ func NewQuarantineWriter(
 	}
 	w.last = stream.CachedInfo().State.LastSeq
 	for kind := range event.Kinds + 1 {
-		if err := w.lookUp(ctx, stream, quarantineSubject(event.Kind(kind))); err != nil {
+		if err := w.lookUp(ctx, stream, w.subject(event.Kind(kind))); err != nil {
 			return nil, err
 		}
 	}
@@ -157,7 +162,7 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subje
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
 	defer w.works()
 	err := w.write(ctx, refusals)
-	for err != nil && retryable(explainPublish(err)) && ctx.Err() == nil {
+	for err != nil && retryable(broker.ExplainError(err)) && ctx.Err() == nil {
 		w.note(err)
 		if given := pause(ctx, sendRetryWaitMax); given != nil {
 			return given
@@ -173,6 +178,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	}
 	if err == nil {
 		w.last, w.have = max(w.last, w.sender.last), nil
+		w.leftOut += uint64(len(refusals) - len(boundEntries(refusals)))
 	}
 	return err
 }
@@ -195,23 +201,22 @@ func (w *QuarantineWriter) works() {
 }
 
 // Waiting reports whether Write waits for the broker. Any goroutine may call it.
-func (w *QuarantineWriter) Waiting() Waiting {
+func (w *QuarantineWriter) Waiting() broker.Waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.waiting
 }
 
 func (w *QuarantineWriter) write(ctx context.Context, refusals []event.Refusal) error {
-	refusals = slices.Clone(refusals)
-	slices.SortStableFunc(refusals, func(a, b event.Refusal) int {
-		return place{a.Position, a.Index}.compare(place{b.Position, b.Index})
-	})
-	for _, r := range refusals {
-		newest, ok := w.newest[quarantineSubject(r.Kind)]
-		if ok && (place{r.Position, r.Index}).compare(newest) <= 0 {
+	for _, e := range boundEntries(refusals) {
+		newest, ok := w.newest[w.subject(e.Kind)]
+		if ok && (place{e.Position, e.Index}).compare(newest) <= 0 {
 			continue
 		}
-		m := w.message(r)
+		m := w.message(e.Refusal)
+		if e.more > 0 {
+			m.Header.Set(headerMore, strconv.Itoa(e.more))
+		}
 		if w.have[m.Header.Get(jetstream.MsgIDHeader)] {
 			continue
 		}
@@ -222,9 +227,38 @@ func (w *QuarantineWriter) write(ctx context.Context, refusals []event.Refusal) 
 	return w.sender.flush(ctx)
 }
 
+// boundedEntry is a refusal that gets an entry, and how many after it get none.
+type boundedEntry struct {
+	event.Refusal
+	more int
+}
+
+// boundEntries returns the refusals of a step that get entries, in the order of the log.
+func boundEntries(refusals []event.Refusal) (kept []boundedEntry) {
+	refusals = slices.Clone(refusals)
+	slices.SortStableFunc(refusals, func(a, b event.Refusal) int {
+		return place{a.Position, a.Index}.compare(place{b.Position, b.Index})
+	})
+	ofMessage := 0
+	for i, r := range refusals {
+		if i > 0 && r.Position != refusals[i-1].Position {
+			ofMessage = 0
+		}
+		if ofMessage++; ofMessage <= messageEntriesMax && len(kept) < stepEntriesMax {
+			kept = append(kept, boundedEntry{Refusal: r})
+		} else {
+			kept[len(kept)-1].more++
+		}
+	}
+	return kept
+}
+
 // Stored returns how many entries this writer has stored. Any entry that another
 // run had stored before counts as well, if it was sent to the broker again.
 func (w *QuarantineWriter) Stored() uint64 { return w.stored + w.sender.stored }
+
+// LeftOut returns how many refusals have no entry of their own: another one counts them.
+func (w *QuarantineWriter) LeftOut() uint64 { return w.leftOut }
 
 // Close frees what the writer holds of the connection.
 func (w *QuarantineWriter) Close() { w.sender.close() }
@@ -232,29 +266,30 @@ func (w *QuarantineWriter) Close() { w.sender.close() }
 func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
 	contentType := r.ContentType
 	if r.Index >= 0 {
-		contentType = event.JSON
+		contentType = wire.JSON
 	}
 	position := strconv.FormatUint(uint64(r.Position), 10)
 	index := strconv.Itoa(r.Index)
-	m := nats.NewMsg(quarantineSubject(r.Kind))
+	m := nats.NewMsg(w.subject(r.Kind))
 	m.Header.Set(headerReason, string(r.Reason))
 	m.Header.Set(headerDetail, headerText(r.Detail))
 	m.Header.Set(headerPosition, position)
 	m.Header.Set(headerIndex, index)
 	m.Header.Set(headerLog, w.log)
 	if contentType != "" {
-		m.Header.Set(event.HeaderContentType, headerText(contentType))
+		m.Header.Set(wire.HeaderContentType, headerText(contentType))
 	}
 	m.Header.Set(jetstream.MsgIDHeader, w.log+"/"+position+"/"+index)
 	m.Data = r.Original
 	return m
 }
 
-func quarantineSubject(k event.Kind) string {
+func (w *QuarantineWriter) subject(k event.Kind) string {
+	prefix := broker.QuarantineSubjects(w.names.Quarantine)
 	if int(k) >= event.Kinds {
-		return quarantinePrefix + quarantineUnknown
+		return prefix + quarantineUnknown
 	}
-	return quarantinePrefix + k.String()
+	return prefix + k.String()
 }
 
 // headerText makes text fit for a header: valid, one line, not long.
@@ -280,6 +315,7 @@ type QuarantineEntry struct {
 	ContentType string         `json:"content_type,omitempty"`
 	Time        time.Time      `json:"time"` // when it was quarantined
 	Retried     bool           `json:"retried,omitempty"`
+	More        int            `json:"more,omitempty"` // refusals after it that have no entry
 	Bytes       int            `json:"bytes"`
 	Log         string         `json:"log"` // creation time of the log, Unix nanoseconds
 	Original    []byte         `json:"-"`
@@ -290,14 +326,19 @@ func quarantineEntry(
 ) (QuarantineEntry, error) {
 	position, err1 := strconv.ParseUint(h.Get(headerPosition), 10, 64)
 	index, err2 := strconv.Atoi(h.Get(headerIndex))
+	more := 0
+	if text := h.Get(headerMore); text != "" {
+		n, err := strconv.Atoi(text)
+		more, err2 = n, errors.Join(err2, err)
+	}
 	if err := errors.Join(err1, err2); err != nil {
 		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)
 	}
 	return QuarantineEntry{
-		Sequence: sequence, Kind: strings.TrimPrefix(subject, quarantinePrefix),
+		Sequence: sequence, Kind: subject[strings.LastIndexByte(subject, '.')+1:],
 		Reason: event.Reason(h.Get(headerReason)), Detail: h.Get(headerDetail),
 		Position: event.Position(position), Index: index, Log: h.Get(headerLog),
-		ContentType: h.Get(event.HeaderContentType), Time: at.UTC(), Bytes: len(original),
-		Original: original,
+		ContentType: h.Get(wire.HeaderContentType), Time: at.UTC(), Bytes: len(original),
+		Original: original, More: more,
 	}, nil
 }

@@ -10,21 +10,24 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
-// HeaderRetry is the header of a message that was published again from the
+// headerRetry is the header of a message that was published again from the
 // quarantine: position and index of what was refused.
-const HeaderRetry = "Gqlstream-Retry"
+const headerRetry = "Gqlstream-Retry"
 
-// ErrNoEntry is what an error matches when the quarantine has no such entry.
-var ErrNoEntry = errors.New("ingest: no such entry in the quarantine")
+// errNoEntry is what an error matches when the quarantine has no such entry.
+var errNoEntry = errors.New("ingest: no such entry in the quarantine")
 
 // QuarantineFilter selects entries; its zero value selects those not retried.
 type QuarantineFilter struct {
 	Reason  event.Reason // empty: any
 	Kind    string       // empty: any
 	Retried bool         // also entries that were published again
+	Newest  uint64       // of the stream's messages only so many are looked at; 0: all
 }
 
 func (f QuarantineFilter) selects(e QuarantineEntry) bool {
@@ -35,13 +38,13 @@ func (f QuarantineFilter) selects(e QuarantineEntry) bool {
 // Quarantine reads what was refused, and publishes it again.
 type Quarantine struct {
 	js     jetstream.JetStream
-	names  StreamNames
+	names  broker.StreamNames
 	stream jetstream.Stream
 }
 
 // OpenQuarantine returns the quarantine in names.
 func OpenQuarantine(
-	ctx context.Context, js jetstream.JetStream, names StreamNames,
+	ctx context.Context, js jetstream.JetStream, names broker.StreamNames,
 ) (*Quarantine, error) {
 	stream, err := js.Stream(ctx, names.Quarantine)
 	if err != nil {
@@ -49,6 +52,13 @@ func OpenQuarantine(
 	}
 	return &Quarantine{js: js, names: names, stream: stream}, nil
 }
+
+// subjects returns what the subjects of the entries begin with.
+func (q *Quarantine) subjects() string { return broker.QuarantineSubjects(q.names.Quarantine) }
+
+// Discarded returns how many entries there were that are gone: the oldest make room for
+// new ones, and a purge deletes them.
+func (q *Quarantine) Discarded() uint64 { return max(q.stream.CachedInfo().State.FirstSeq, 1) - 1 }
 
 // List visits the entries that the filter selects, oldest first.
 func (q *Quarantine) List(
@@ -58,8 +68,12 @@ func (q *Quarantine) List(
 	if err != nil {
 		return err
 	}
-	return q.each(ctx, QuarantineSubjects, func(m jetstream.Msg, sequence uint64) error {
-		if m.Subject() == quarantineRetried {
+	from := uint64(0)
+	if last := q.stream.CachedInfo().State.LastSeq; f.Newest > 0 && last > f.Newest {
+		from = last - f.Newest + 1
+	}
+	return q.each(ctx, q.subjects()+">", from, func(m jetstream.Msg, sequence uint64) error {
+		if m.Subject() == q.subjects()+quarantineRetried {
 			return nil
 		}
 		meta, err := m.Metadata()
@@ -81,8 +95,8 @@ func (q *Quarantine) List(
 // Entry returns the entry with a sequence of the quarantine.
 func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntry, error) {
 	m, err := q.stream.GetMsg(ctx, sequence)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || (err == nil && m.Subject == quarantineRetried) {
-		return QuarantineEntry{}, fmt.Errorf("%w: %d", ErrNoEntry, sequence)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || (err == nil && m.Subject == q.subjects()+quarantineRetried) {
+		return QuarantineEntry{}, fmt.Errorf("%w: %d", errNoEntry, sequence)
 	}
 	if err != nil {
 		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)
@@ -120,17 +134,17 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 		return 0, fmt.Errorf("ingest: retry entry %d: %q is no kind of event", e.Sequence, c.Kind)
 	}
 	place := fmt.Sprintf("%d/%d", e.Position, e.Index)
-	m := nats.NewMsg(event.Subject(kind))
+	m := nats.NewMsg(broker.Subject(q.names.Log, kind))
 	if contentType != "" {
-		m.Header.Set(event.HeaderContentType, contentType)
+		m.Header.Set(wire.HeaderContentType, contentType)
 	}
-	m.Header.Set(event.HeaderChecksum, event.Checksum(payload))
-	m.Header.Set(HeaderRetry, place)
+	m.Header.Set(wire.HeaderChecksum, wire.Checksum(payload))
+	m.Header.Set(headerRetry, place)
 	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("retry/%s/%s/%016x", e.Log, place, xxhash.Sum64(payload)))
 	m.Data = payload
 	ack, err := q.js.PublishMsg(ctx, m)
 	if err != nil {
-		return 0, fmt.Errorf("ingest: retry entry %d: %w", e.Sequence, explainPublish(err))
+		return 0, fmt.Errorf("ingest: retry entry %d: %w", e.Sequence, broker.ExplainError(err))
 	}
 	return event.Position(ack.Sequence), q.mark(ctx, e, ack.Sequence)
 }
@@ -167,11 +181,11 @@ func (q *Quarantine) DropBefore(ctx context.Context, position event.Position, dr
 // entry as not retried; retrying it again is harmless, because events are
 // assertions.
 func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) error {
-	m := nats.NewMsg(quarantineRetried)
+	m := nats.NewMsg(q.subjects() + quarantineRetried)
 	m.Header.Set(headerEntry, strconv.FormatUint(e.Sequence, 10))
 	m.Header.Set(headerPosition, strconv.FormatUint(again, 10))
 	if _, err := q.js.PublishMsg(ctx, m); err != nil {
-		return fmt.Errorf("ingest: mark entry %d as retried: %w", e.Sequence, explainPublish(err))
+		return fmt.Errorf("ingest: mark entry %d as retried: %w", e.Sequence, broker.ExplainError(err))
 	}
 	return nil
 }
@@ -179,7 +193,7 @@ func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) 
 // retried returns the sequences of the entries that were published again.
 func (q *Quarantine) retried(ctx context.Context) (map[uint64]bool, error) {
 	set := map[uint64]bool{}
-	err := q.each(ctx, quarantineRetried, func(m jetstream.Msg, _ uint64) error {
+	err := q.each(ctx, q.subjects()+quarantineRetried, 0, func(m jetstream.Msg, _ uint64) error {
 		sequence, err := strconv.ParseUint(m.Headers().Get(headerEntry), 10, 64)
 		set[sequence] = true
 		return err
@@ -187,14 +201,18 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]bool, error) {
 	return set, err
 }
 
-// each visits what the quarantine holds now of some subjects, in order.
+// each visits what the quarantine holds now of some subjects, in order, from a sequence on.
 func (q *Quarantine) each(
-	ctx context.Context, subjects string, visit func(m jetstream.Msg, sequence uint64) error,
+	ctx context.Context, subjects string, from uint64, visit func(m jetstream.Msg, sequence uint64) error,
 ) error {
-	consumer, err := q.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+	config := jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, FilterSubject: subjects, MemoryStorage: true,
 		InactiveThreshold: tailInactiveMax, Replicas: 1,
-	})
+	}
+	if from > 0 {
+		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, from
+	}
+	consumer, err := q.stream.CreateConsumer(ctx, config)
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 )
 
@@ -16,7 +17,7 @@ import (
 // what is refused, and returns the number of edges applied.
 func (b *testBroker) follow(from Resume) (edges int, at Resume) {
 	b.t.Helper()
-	w, err := NewQuarantineWriter(testContext(b.t), b.nc, DefaultStreamNames())
+	w, err := NewQuarantineWriter(testContext(b.t), b.nc, broker.DefaultStreamNames())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func (b *testBroker) follow(from Resume) (edges int, at Resume) {
 
 func (b *testBroker) quarantined(f QuarantineFilter) []QuarantineEntry {
 	b.t.Helper()
-	q, err := OpenQuarantine(testContext(b.t), b.js, DefaultStreamNames())
+	q, err := OpenQuarantine(testContext(b.t), b.js, broker.DefaultStreamNames())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestPoisonIsQuarantinedOnceAndTheRestApplied(t *testing.T) {
 // does after its window, by making the window short.
 func (b *testBroker) forgetIDs() {
 	b.t.Helper()
-	config := quarantineConfig(DefaultStreamNames().Quarantine)
+	config := broker.QuarantineConfig(broker.DefaultStreamNames().Quarantine)
 	config.Duplicates = 100 * 1e6
 	if _, err := b.js.UpdateStream(testContext(b.t), config); err != nil {
 		b.t.Fatal(err)
@@ -114,7 +115,7 @@ func (b *testBroker) forgetIDs() {
 // A crash between two entries of a step must neither lose nor double one.
 func TestQuarantineOfAnInterruptedStepIsCompleted(t *testing.T) {
 	b := startBroker(t, "")
-	w, err := NewQuarantineWriter(testContext(t), b.nc, DefaultStreamNames())
+	w, err := NewQuarantineWriter(testContext(t), b.nc, broker.DefaultStreamNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +130,7 @@ func TestQuarantineOfAnInterruptedStepIsCompleted(t *testing.T) {
 	}
 	w.Close()
 	b.forgetIDs()
-	if w, err = NewQuarantineWriter(testContext(t), b.nc, DefaultStreamNames()); err != nil {
+	if w, err = NewQuarantineWriter(testContext(t), b.nc, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
@@ -155,7 +156,7 @@ func TestQuarantineOfANewLogIsNotTakenForRepeats(t *testing.T) {
 	if err := b.js.DeleteStream(testContext(t), "GQL"); err != nil {
 		t.Fatal(err)
 	}
-	if err := EnsureLog(testContext(t), b.js, "GQL"); err != nil {
+	if err := broker.EnsureLog(testContext(t), b.js, "GQL"); err != nil {
 		t.Fatal(err)
 	}
 	b.publish(event.KindEdge, "bad again")
@@ -179,7 +180,7 @@ func TestRetriedEntriesComeBackIntoTheLog(t *testing.T) {
 	if edges != 0 || len(entries) != 2 {
 		t.Fatalf("%d edges, %d entries", edges, len(entries))
 	}
-	q, err := OpenQuarantine(testContext(t), b.js, DefaultStreamNames())
+	q, err := OpenQuarantine(testContext(t), b.js, broker.DefaultStreamNames())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,11 +213,11 @@ func TestRetriedEntriesComeBackIntoTheLog(t *testing.T) {
 	if err != nil || !e.Retried || string(e.Original) != `{"src":1,"dst":1}` {
 		t.Errorf("entry: %+v, %v", e, err)
 	}
-	if _, err := q.Entry(testContext(t), 999); !errors.Is(err, ErrNoEntry) {
+	if _, err := q.Entry(testContext(t), 999); !errors.Is(err, errNoEntry) {
 		t.Errorf("entry 999: %v", err)
 	}
 	m, err := b.lastOfLog("gql.edge")
-	if err != nil || m.Header.Get(HeaderRetry) != "2/-1" {
+	if err != nil || m.Header.Get(headerRetry) != "2/-1" {
 		t.Errorf("retried message: %v, %v", m, err)
 	}
 }

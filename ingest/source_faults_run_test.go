@@ -23,6 +23,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 	"gqlstream/quant"
 )
 
@@ -108,12 +109,12 @@ type outcome struct {
 
 // faultyCore is cheap to solve: what is tried is how steps come about and are kept.
 var faultyCore = incremental.Config{
-	Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}, VacuumEvery: 500 * time.Millisecond,
+	Classes: 2, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}, CompactEvery: 500 * time.Millisecond,
 	Estimates: []quant.Options{{Method: "pcc"}},
 }
 
 // run reads the log to its end, in as many lives as it takes.
-func (b *faultyBroker) run(t *testing.T, decoder *event.Decoder) (out outcome) {
+func (b *faultyBroker) run(t *testing.T, decoder *wire.Decoder) (out outcome) {
 	disk := &shelf{files: map[string][]byte{}, fail: func() error {
 		if b.faulty && b.rand.IntN(60) == 0 {
 			b.count[faultDisk].Add(1)
@@ -132,7 +133,7 @@ func (b *faultyBroker) run(t *testing.T, decoder *event.Decoder) (out outcome) {
 }
 
 // live runs until the end of the log, or until the process dies; it reports which.
-func (b *faultyBroker) live(t *testing.T, decoder *event.Decoder, disk *shelf, out *outcome) (done bool) {
+func (b *faultyBroker) live(t *testing.T, decoder *wire.Decoder, disk *shelf, out *outcome) (done bool) {
 	dir, err := checkpoint.Open(disk, "state")
 	if err != nil {
 		return false
@@ -178,7 +179,7 @@ func (b *faultyBroker) live(t *testing.T, decoder *event.Decoder, disk *shelf, o
 		}
 		result := core.Step(&batch)
 		out.add(t, &batch, &result)
-		if result.Vacuumed {
+		if result.Compacted {
 			b.save(t, dir, source, core, &batch)
 		}
 		if b.faulty && b.rand.IntN(10) == 0 {

@@ -80,6 +80,10 @@ func (s faultyStream) CachedInfo() *jetstream.StreamInfo {
 	}
 }
 
+func (s faultyStream) Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	return s.CachedInfo(), s.b.request()
+}
+
 func (s faultyStream) GetMsg(_ context.Context, sequence uint64, _ ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
 	return s.b.messages[sequence-1], s.b.request()
 }

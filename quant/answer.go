@@ -12,12 +12,16 @@ type answer struct {
 	member []float64 // variance of share k from one member
 	nEff   []float64
 	lambda float64
-	excess float64 // what to add to the total variance for the weights of auto
 	unseen float64 // share of the members' profiles that no label shows
 	exact  bool    // variances from the profiles themselves, not from the stand-in
 
-	logLikelihood float64 // of the members' profiles, where the method has one
-	share         float64 // of ml in auto
+	logLikelihood float64   // of the members' profiles, where the method has one
+	influence     []float64 // of auto: (column, k), errors of the coefficients times their effect on share k
+
+	gamma     float64 // of auto: how far the community was selected by class
+	posterior uint64  // of auto: version of the coefficients
+	clustered bool    // of auto: the labels are in few places
+	audited   bool    // audit labels decide, in part at least, so that every class is supported
 }
 
 // reset makes room for k classes and sets everything to zero.
@@ -26,7 +30,7 @@ func (a *answer) reset(k int) {
 		k: k,
 		q: zeroed(a.q, k), free: zeroed(a.free, k), v: zeroed(a.v, k*k),
 		class: zeroed(a.class, k*k), label: zeroed(a.label, k*k),
-		member: zeroed(a.member, k), nEff: zeroed(a.nEff, k),
+		member: zeroed(a.member, k), nEff: zeroed(a.nEff, k), influence: a.influence[:0],
 	}
 }
 
@@ -40,10 +44,6 @@ func (a *answer) supported() (n int) {
 	return n
 }
 
-// spread is the total variance that auto weighs by: the trace of the covariance,
-// with the members as a sample of others like them.
-func (a *answer) spread() float64 { return trace(a.v, a.k) + a.excess }
-
 // blend adds x to a with the given weight. Variances of different answers from
 // the same data are averaged, never summed.
 func (a *answer) blend(weight float64, x *answer) {
@@ -55,7 +55,6 @@ func (a *answer) blend(weight float64, x *answer) {
 	axpy(a.member, weight, x.member)
 	axpy(a.nEff, weight, x.nEff)
 	a.lambda += weight * x.lambda
-	a.excess += weight * x.excess
 	a.unseen += weight * x.unseen
 	a.exact = x.exact
 }

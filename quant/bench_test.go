@@ -53,7 +53,7 @@ func BenchmarkMaximumLikelihood(b *testing.B) {
 func BenchmarkEstimate(b *testing.B) {
 	for _, k := range []int{2, 10, 50} {
 		s := syntheticStatistics(k, 100*k, 1000, 1)
-		s.Rows, s.MemberRows = nil, nil
+		s.Rows = nil
 		for _, m := range []quant.Method{quant.PACC, quant.NACC, quant.SISNACC, quant.Diff, quant.ML, quant.Auto} {
 			b.Run(fmt.Sprintf("K=%d/%s", k, m), func(b *testing.B) { benchmark(b, s, m) })
 		}

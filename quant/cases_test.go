@@ -16,8 +16,7 @@ import (
 const (
 	// shareTolerance is how far a share may be from the reference.
 	shareTolerance = 2e-4
-	// accuracyTolerance is by how much the mean error of ml and auto may exceed the
-	// reference's.
+	// accuracyTolerance is by how much the mean error of ml may exceed the reference's.
 	accuracyTolerance = 5e-4
 )
 
@@ -66,8 +65,8 @@ var variants = []struct {
 }
 
 // Every estimate must agree with references that dense linear algebra and SciPy
-// computed elsewhere, ml and auto must be as accurate on average, and the 90 %
-// intervals of auto must hold the truth. Statistics come from world_test.go.
+// computed elsewhere, and ml must be as accurate on average. What auto gives is held
+// where its posteriors are computed. Statistics come from world_test.go.
 func TestReferenceCases(t *testing.T) {
 	dir := sharedDir(t)
 	if dir == "" {
@@ -185,14 +184,14 @@ func (c *comparison) note(community, key string, got, want []float64) {
 	}
 }
 
-// average adds a community to the mean errors and the coverage of ml and auto.
+// average adds a community to the mean error and the coverage of ml.
 func (c *comparison) average(community string, s *quant.Statistics) {
 	expected := c.Expected[community]
 	shift, _, found := strings.Cut(community, "-")
 	if !found {
 		shift = "all"
 	}
-	for _, m := range []quant.Method{quant.ML, quant.Auto} {
+	for _, m := range []quant.Method{quant.ML} {
 		e := c.estimate(s, quant.Options{Method: m})
 		key := fmt.Sprintf("%s %s", m, shift)
 		x := c.accuracy[key]
@@ -230,9 +229,6 @@ func (c *comparison) report() {
 		}
 		if !(ours <= reference+accuracyTolerance) {
 			c.t.Errorf("%s: mean error %.5f, reference %.5f", key, ours, reference)
-		}
-		if strings.HasPrefix(key, "auto") && x.hits < 0.85*x.classes {
-			c.t.Errorf("%s: 90 %% intervals hold %.3f", key, x.hits/x.classes)
 		}
 	}
 }

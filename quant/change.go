@@ -18,6 +18,13 @@ type Snapshot struct {
 	Class    []float64 // (i, k) at i*K+k: variance of share k from the labels of class i, were its share one
 	Label    []float64 // (i, k) at i*K+k: variance of share k from the labels of class i
 	Member   []float64 // K: variance of share k from one member
+
+	Posterior uint64 // version of the coefficients, of auto
+	Audits    uint64 // audit labels that it rests on
+
+	Prevalence []float64 // K: the shares of all members
+	Coverage   float64   // of the unlabelled members by predictions
+	Tangent              // of auto
 }
 
 // Turnover says how the unlabelled members with a prediction of one community
@@ -33,13 +40,18 @@ type Turnover struct {
 
 // Snapshot copies to dst what SEChange needs of the last Estimate, reusing dst.
 func (w *Solver) Snapshot(dst *Snapshot) {
-	dst.Solved, dst.Open, dst.Profiled = w.solved, w.open, w.profiled
+	dst.Solved, dst.Open, dst.Profiled, dst.Posterior = w.solved, w.open, w.profiled, w.ans.posterior
+	if dst.Audits = 0; w.ans.audited {
+		dst.Audits = w.check.labels
+	}
 	dst.Share = append(dst.Share[:0], w.ans.q...)
 	dst.SE = append(dst.SE[:0], w.se...)
 	dst.NEff = append(dst.NEff[:0], w.ans.nEff...)
 	dst.Class = append(dst.Class[:0], w.ans.class...)
 	dst.Label = append(dst.Label[:0], w.ans.label...)
 	dst.Member = append(dst.Member[:0], w.ans.member...)
+	dst.Prevalence, dst.Coverage = append(dst.Prevalence[:0], w.prevalence...), w.coverage
+	w.tangent(&dst.Tangent)
 }
 
 // SEChange writes to dst, of length K, the standard errors of the change of the
@@ -60,7 +72,8 @@ func SEChange(dst []float64, prev, cur *Snapshot, t Turnover) []float64 {
 	if len(prev.SE) != k || len(dst) != k {
 		panic(fmt.Sprintf("quant: change from %d to %d classes into %d", len(prev.SE), k, len(dst)))
 	}
-	if t.Reset || !prev.Solved || !cur.Solved {
+	if t.Reset || !prev.Solved || !cur.Solved || prev.Posterior != cur.Posterior ||
+		prev.Audits != cur.Audits {
 		for i := range dst {
 			dst[i] = math.Hypot(prev.SE[i], cur.SE[i])
 		}
@@ -97,4 +110,159 @@ func relabelled(prev, cur float64) float64 {
 		return 1
 	}
 	return math.Abs(1 - cur/prev)
+}
+
+const (
+	// labelsMoved is the share by which an effective number of labels must differ from that
+	// of a record for the record to be renewed: its standard errors are off by half as much.
+	labelsMoved = 0.1
+	// logarithmMin bounds the shares that a logarithm is taken of.
+	logarithmMin = 1e-12
+)
+
+// Tangent is an estimate of auto to first order: where it was made, and how it changes with
+// what it was made of. It is empty for other methods.
+type Tangent struct {
+	Gamma    float64
+	Lean     float64   // weight of the labels' own shares
+	Tempered []float64 // K: q(gamma)
+	Response []float64 // K: mean responsibility of the members: q(gamma), but for what a summary loses
+	Likely   []float64 // K: q(1)
+	Residual []float64 // K: d
+	Labels   []float64 // K: shares of the labels
+	Inverse  []float64 // K x K: what multiplies a change of the mean responsibility
+	ByGamma  []float64 // K: derivative of q(gamma) by gamma
+}
+
+// tangent copies to dst what the last estimate says of changes to come.
+func (w *Solver) tangent(dst *Tangent) {
+	if w.ans.posterior == 0 {
+		*dst = Tangent{}
+		return
+	}
+	x, k := &w.posterior, w.ans.k
+	dst.Gamma, dst.Lean = w.ans.gamma, x.lean
+	dst.Tempered = append(dst.Tempered[:0], x.tempered...)
+	dst.Response = append(dst.Response[:0], x.response...)
+	dst.Likely = append(dst.Likely[:0], x.likely...)
+	dst.Residual = append(dst.Residual[:0], x.d...)
+	dst.Labels = append(dst.Labels[:0], w.shares...)
+	dst.Inverse = append(dst.Inverse[:0], x.j[:k*k]...)
+	dst.ByGamma = resize(dst.ByGamma, k)
+	w.row = resize(w.row, k)
+	for i, q := range x.tempered {
+		w.row[i] = math.Log(max(q, logarithmMin) / x.prior[i])
+	}
+	w.y = resize(w.y, k)
+	for i, q := range x.tempered {
+		w.y[i] = q*w.row[i] - dot(x.s[i*k:(i+1)*k], w.row)
+	}
+	products(dst.ByGamma, dst.Inverse, w.y)
+}
+
+// Movement returns by how many of its standard errors the prevalence that last is of has
+// moved, in the class where it has most, if s were estimated now. It is infinite where the
+// record is to be renewed whatever its shares are: its effective labels of a class have
+// changed by labelsMoved, or what it is flagged for by number.
+//
+// auto is extrapolated: with R the members' responsibilities under the factors of last,
+//
+//	change = J⁺ (mean R - q(gamma)) + (1 - gamma) (d now - d) + (dq/dgamma - d) (gamma now - gamma),
+//
+// which takes one pass over the members and no iteration. Of other methods the shares are
+// solved for, and no variance, but for auto with audit labels, which weighs by variances.
+// Without those the statistics need hold nothing that only variances read.
+func (w *Solver) Movement(s *Statistics, o Options, last *Snapshot) float64 {
+	r, _ := o.Method.recipe()
+	if o.Preset == "" || r.family == familyML || r.family == familyAuto {
+		o.Preset = Density
+	}
+	var e Estimate
+	w.header(&e, s, o)
+	ok := w.solvable(&e, s, r)
+	if ok != last.Solved || (e.Coverage < coverageLow) != (last.Coverage < coverageLow) {
+		return math.Inf(1)
+	}
+	switch {
+	case ok && r.family == familyAuto && s.Audit == nil:
+		if s.Posterior == nil || uint64(s.Posterior.Version) != last.Posterior {
+			return math.Inf(1)
+		}
+		w.extrapolate(s, last)
+	case ok:
+		w.sketching = true
+		w.dispatch(s, r, o)
+		w.sketching = false
+	}
+	if labelsChanged(w.ans.nEff, last.NEff) {
+		return math.Inf(1)
+	}
+	return w.distance(s, last)
+}
+
+// labelsChanged reports whether the effective labels of a class are other than they were.
+func labelsChanged(now, then []float64) bool {
+	for i, n := range now {
+		if math.Abs(n-then[i]) > labelsMoved*then[i] || (n < thinBelow) != (then[i] < thinBelow) {
+			return true
+		}
+	}
+	return false
+}
+
+// distance returns how far the prevalence with the shares of w.ans is from that of last, in
+// standard errors of last.
+func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
+	open := 1.0
+	if s.Members > 0 {
+		open = clamp((s.Members - s.Labelled) / s.Members)
+	}
+	for i, q := range w.ans.q {
+		known := 0.0
+		if open < 1 {
+			known = s.Anchored[i] / s.Members
+		}
+		if change := math.Abs(clamp(known+open*q) - last.Prevalence[i]); change > 0 {
+			most = max(most, change/last.SE[i])
+		}
+	}
+	return most
+}
+
+// extrapolate writes the shares that auto would about have, and its effective labels, to
+// w.ans.
+func (w *Solver) extrapolate(s *Statistics, last *Snapshot) {
+	p, t, x, k := s.Posterior, &last.Tangent, &w.posterior, s.K
+	weights := s.reach().weigh(Density, LambdaDefault, s.KernelSum)
+	s.effectiveLabels(w.ans.nEff, weights)
+	x.d = resize(x.d, k)
+	p.Residuals.mean(x.d, weights)
+	u := &x.members
+	u.r, x.response = resize(u.r, k), resize(x.response, k)
+	u.meanResponse(x.response, p, t.Tempered, t.Gamma)
+	axpy(x.response, -1, t.Response)
+	products(u.r, t.Inverse, x.response)
+	gamma := p.gamma(t.Likely)
+	for i := range k {
+		change := u.r[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
+		change += t.Lean * (w.shares[i] - t.Labels[i] - change)
+		w.ans.q[i] = last.Share[i] + change
+	}
+}
+
+// meanResponse writes to dst the mean tempered responsibility of all members under the
+// factors of q and gamma.
+func (u *members) meanResponse(dst []float64, p *Posterior, q []float64, gamma float64) {
+	u.factor = resize(u.factor, len(q))
+	u.temper(q, p.Prior, gamma)
+	clear(dst)
+	all := 0.0
+	p.Members(func(_ uint32, m float64, pi []float64) {
+		total := dot(pi, u.factor)
+		for i, x := range pi {
+			dst[i] += m / total * x * u.factor[i]
+		}
+		all += m
+	})
+	scaleTo(dst, 1/max(all, 1), dst) // a multiplicity is at least one
 }

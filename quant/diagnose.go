@@ -12,25 +12,31 @@ const powerRoundsMax = 100
 // diagnose appends the flags that the statistics and the answer call for.
 func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	at := s.reach()
-	if r.family != familyCount {
+	e.Flags = w.check.flags(e.Flags, s.K)
+	if r.family != familyCount && !w.ans.audited {
 		nEff := w.ans.nEff
 		e.Flags = flagged(e.Flags, FlagThin, s.K, func(i int) bool { return nEff[i] > 0 && nEff[i] < thinBelow })
 		e.Flags = flagged(e.Flags, FlagUnsupported, s.K, func(i int) bool { return nEff[i] == 0 })
 	}
-	if r.weighted && at.mean == 0 {
+	if r.weighted && at.mean == 0 && !w.ans.audited {
 		e.Flags = append(e.Flags, FlagUnreachable)
 	}
 	if e.Coverage < coverageLow {
 		e.Flags = append(e.Flags, FlagLowCoverage)
 	}
 	switch r.family {
-	case familySolve, familyML, familyAuto:
+	case familySolve, familyML:
 		if w.ans.unseen > unseenHigh {
 			e.Flags = append(e.Flags, FlagUnseen)
 		}
 		e.Flags = w.conditioning(e.Flags, s, r, o, at)
 	}
-	if r.weighted && s.Soft != nil && at.mean > 0 {
+	if w.ans.clustered {
+		e.Flags = append(e.Flags, FlagClustered)
+	}
+	if r.family == familyAuto {
+		e.Flags = w.ambiguous(e.Flags, s.K)
+	} else if r.weighted && s.Soft != nil && at.mean > 0 {
 		e.Flags = w.disagreement(e.Flags, s, at)
 	}
 }
@@ -114,5 +120,16 @@ func (w *Solver) disagreement(flags []string, s *Statistics, at reach) []string 
 	return flagged(flags, FlagShift, s.K, func(i int) bool {
 		variance := w.one.v[i*s.K+i] + w.other.v[i*s.K+i]
 		return w.other.nEff[i] > 0 && math.Abs(w.one.free[i]-w.other.free[i]) > z*math.Sqrt(max(variance, 0))
+	})
+}
+
+// ambiguous flags the classes in which both readings of auto, selected by class and
+// selected by place, differ beyond their errors.
+func (w *Solver) ambiguous(flags []string, k int) []string {
+	x := &w.posterior
+	z := bonferroni(shiftConfidence, k)
+	return flagged(flags, FlagShift, k, func(i int) bool {
+		away := x.likely[i] - x.members.mean[i] - x.d[i]
+		return w.ans.nEff[i] > 0 && math.Abs(away) > z*math.Sqrt(x.noise[i])
 	})
 }

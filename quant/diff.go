@@ -1,17 +1,5 @@
 package quant
 
-const (
-	// biasAllowance is tau, the standard deviation per direction granted to the bias
-	// of diff when it is weighed against another answer.
-	biasAllowance = 0.05
-	// biasFloor is the same in the interval, besides the bias by prior shift.
-	biasFloor = 0.025
-	// priorSpread is the variance of the class shares of communities around those of
-	// their neighbourhoods, as a share of pi (1 - pi): that of a Dirichlet distribution
-	// with eleven observations.
-	priorSpread = 1. / 12
-)
-
 // difference fills ans with the difference estimator p + d, where d is the
 // weighted mean over the calibration labels of (label - prediction): consistent
 // when the label given the vertex is stable, and in need of no inverse.
@@ -36,6 +24,8 @@ func (w *Solver) difference(ans *answer, s *Statistics, weights weighting) {
 		ans.nEff[i] = m.nEff[a]
 	}
 	switch {
+	case w.sketching:
+		w.unit = zeroed(w.unit, s.K*s.K)
 	case s.Moments != nil:
 		w.residualsMoments(ans, s, weights, total)
 		ans.exact = true
@@ -110,17 +100,12 @@ func (w *Solver) residual(v, d []float64, i int, mass, scale float64, s []float6
 	v[i*k+i] += mass
 }
 
-// memberResiduals adds the residuals of the members, w.unit/n_U, sets the variance
-// of one member, and the excess of the variance of their mean prediction over it.
+// memberResiduals adds the residuals of the members, w.unit/n_U, and sets the variance
+// of one member.
 func (w *Solver) memberResiduals(ans *answer, s *Statistics) {
-	k, p := s.K, s.Soft.P
+	k := s.K
 	for a := range k {
-		own := p[a] * (1 - p[a]) // of hard predictions, which is no smaller
-		if s.OwnCovariance != nil {
-			own = s.OwnCovariance[a*k+a]
-		}
 		ans.member[a] = max(w.unit[a*k+a], 0)
-		ans.excess += (own - w.unit[a*k+a]) / s.sample()
 	}
 	axpy(ans.v, 1/s.sample(), w.unit)
 }

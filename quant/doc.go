@@ -11,9 +11,9 @@
 // so method, preset and lambda are choices of the reader. A method finds the
 // shares q on the simplex for which Cq is nearest to p, by least squares or by
 // likelihood, and their covariance by the delta method; diff adds the mean
-// weighted residual of the labels to p; ml averages likelihood answers over
-// lambda, and auto averages ml and diff by their variances. Adjusted counts:
-// Gart and Buck (1966), Forman (2008). Weights and neighbourhood cells: Damke and
+// weighted residual of the labels to p; ml averages likelihood answers over lambda.
+// auto reads posteriors of the single members in place of cells; see Posterior.
+// Adjusted counts: Gart and Buck (1966), Forman (2008). Weights and neighbourhood cells: Damke and
 // Hüllermeier (2025). Intervals, ml, diff in this form and auto are ours; every
 // formula is in docs/methods.md.
 //
@@ -23,8 +23,8 @@
 // from 0. A poor answer is no error: it carries flags (FlagDocs).
 //
 // Cost at K = 10 on K^2 cells: about 40 us for an adjusted count with interval and
-// flags, 0.3 ms for auto, which is seven of them; a pass over the labels for exact
-// variances adds some 0.3 us per label and lambda. Solvers reuse their memory.
+// flags, 0.3 ms for ml, which is seven of them, some 2 us a member for auto; a pass
+// over the labels for exact variances adds some 0.3 us per label and lambda. Solvers reuse their memory.
 //
 // The package does not gather statistics, knows no graph, and reads no clock; its
 // interval is statistical and says nothing of the kernel's certificate.

@@ -1,6 +1,6 @@
 package quant
 
-// Estimate is the record that leaves the pipeline (DESIGN section 10). Its JSON
+// Estimate is the record that leaves the pipeline. Its JSON
 // form is the wire form of the NATS and JSON-lines sinks. Shares are between 0
 // and 1 and sum to one; slices have length K.
 type Estimate struct {
@@ -29,7 +29,14 @@ type Estimate struct {
 	Variance     string    `json:"variance,omitempty"`     // VarianceExact or VarianceDiagonal
 	Engine       string    `json:"engine,omitempty"`       // dual when one structure served the kernels of all communities
 	VarianceAge  float64   `json:"variance_age,omitempty"` // seconds of log time since the kernel's second moments were computed
-	Share        float64   `json:"share_ml,omitempty"`     // auto: the weight of ml; diff has the rest
+	Gamma        float64   `json:"gamma,omitempty"`        // auto: how far the community was selected by class, 0 for a place
+	Posterior    uint64    `json:"posterior,omitempty"`    // auto: version of the coefficients of the posterior, from 1
+	Influence    []float64 `json:"influence,omitempty"`    // auto: what Difference reads, by coefficient, then class
+	AuditLabels  uint64    `json:"audit_labels,omitempty"` // members with an audit label
+	AuditReach   float64   `json:"audit_reach,omitempty"`  // share of the members that they stand for
+	AuditWeight  float64   `json:"audit_weight,omitempty"` // auto: weight of the estimate from them alone
+	AuditPoints  float64   `json:"audit_points,omitempty"` // auto: what they say less what auto says without them, where it is most errors, in points
+	AuditErrors  float64   `json:"audit_errors,omitempty"` // auto: the same in standard errors of the difference
 	Certificate  float64   `json:"certificate"`            // bound on the kernel's L1 error; numerical, not statistical
 	Flags        []string  `json:"flags"`
 	Config       string    `json:"config,omitempty"` // digest of the configuration

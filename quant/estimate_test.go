@@ -44,9 +44,9 @@ func checkSane(t *testing.T, where string, e quant.Estimate) {
 			t.Fatalf("%s: class %d: se %v, n_eff %v", where, k, e.SE[k], e.NEff[k])
 		}
 	}
-	for _, x := range []float64{e.Lambda, e.Coverage, e.Share} {
+	for _, x := range []float64{e.Lambda, e.Coverage, e.Gamma} {
 		if !(x >= 0 && x <= 1) {
-			t.Fatalf("%s: lambda %v, coverage %v, share %v", where, e.Lambda, e.Coverage, e.Share)
+			t.Fatalf("%s: lambda %v, coverage %v, gamma %v", where, e.Lambda, e.Coverage, e.Gamma)
 		}
 	}
 	for _, f := range e.Flags {
@@ -122,7 +122,7 @@ func poor(rng *rand.Rand) *quant.Statistics {
 	}
 	s := w.statistics(c, a)
 	if rng.IntN(2) == 0 {
-		s.Rows, s.MemberRows, s.OwnCovariance = nil, nil, nil
+		s.Rows, s.OwnCovariance = nil, nil
 	}
 	return s
 }
@@ -148,11 +148,18 @@ func TestReusedSolverGivesTheSameBits(t *testing.T) {
 	}
 }
 
-// After the first estimate of a size, the next allocates nothing.
+// After the first estimate of a size, the next allocates nothing, but for the singular
+// values that auto takes.
 func TestEstimateDoesNotAllocate(t *testing.T) {
 	s := syntheticStatistics(4, 400, 300, 1)
-	s.Rows, s.MemberRows = nil, nil
+	s.Rows = nil
 	for _, m := range quant.Methods() {
+		if m == quant.Auto {
+			continue
+		}
+		if s.Audit = nil; m == quant.Audits {
+			s.Audit = auditOf(s, 40)
+		}
 		var w quant.Solver
 		var e quant.Estimate
 		run := func() {
@@ -271,10 +278,32 @@ func times(c *quant.Cells, n, f float64) *quant.Cells {
 	return out
 }
 
+// scaledResiduals returns the sums of labels that count n times each, with masses
+// scaled by f.
+func scaledResiduals(r *quant.Residuals, n, f float64) *quant.Residuals {
+	out := quant.NewResiduals(r.K, 0)
+	out.Sum, out.Mass = n*r.Sum, n*f*r.Mass
+	scale := func(dst, src []float64, x float64) {
+		for i, v := range src {
+			dst[i] = x * v
+		}
+	}
+	for p := range 3 {
+		x := n * math.Pow(f, float64(p))
+		out.Squares[p] = x * r.Squares[p]
+		scale(out.FirstSquare[p], r.FirstSquare[p], x)
+		scale(out.Second[p], r.Second[p], x)
+		if p < 2 {
+			scale(out.First[p], r.First[p], x)
+		}
+	}
+	return out
+}
+
 // scaled returns statistics with every label n times and every mass times f.
 func scaled(s *quant.Statistics, n, f float64) *quant.Statistics {
 	out := *s
-	out.Rows, out.MemberRows = nil, nil
+	out.Rows = nil
 	out.Soft, out.SoftPair = times(s.Soft, n, f), times(s.SoftPair, n, f)
 	out.Hard, out.HardPair = times(s.Hard, n, f), times(s.HardPair, n, f)
 	out.ClassN, out.ClassA1, out.ClassA2 = nil, nil, nil
@@ -282,6 +311,11 @@ func scaled(s *quant.Statistics, n, f float64) *quant.Statistics {
 		out.ClassN = append(out.ClassN, n*s.ClassN[i])
 		out.ClassA1 = append(out.ClassA1, n*f*s.ClassA1[i])
 		out.ClassA2 = append(out.ClassA2, n*f*f*s.ClassA2[i])
+	}
+	if p := s.Posterior; p != nil {
+		out.Posterior = &quant.Posterior{}
+		*out.Posterior = *p
+		out.Posterior.Residuals = scaledResiduals(p.Residuals, n, f)
 	}
 	return &out
 }
@@ -331,12 +365,13 @@ func TestMethodsMeetWhereTheyShould(t *testing.T) {
 // Statistics that lack what a method reads, or are of several shapes, are refused.
 func TestIncompleteStatisticsAreRefused(t *testing.T) {
 	damage := map[string]func(*quant.Statistics){
-		"no classes":  func(s *quant.Statistics) { s.K = 0 },
-		"no pair":     func(s *quant.Statistics) { s.SoftPair = nil },
-		"short P":     func(s *quant.Statistics) { s.SoftPair.P = s.SoftPair.P[1:] },
-		"short A2":    func(s *quant.Statistics) { s.Soft.A2 = nil },
-		"anchors":     func(s *quant.Statistics) { s.Anchored = nil },
-		"covariances": func(s *quant.Statistics) { s.OwnCovariance = s.OwnCovariance[1:] },
+		"no classes":   func(s *quant.Statistics) { s.K = 0 },
+		"no cells":     func(s *quant.Statistics) { s.Soft = nil },
+		"no posterior": func(s *quant.Statistics) { s.Posterior = nil },
+		"short P":      func(s *quant.Statistics) { s.Soft.P = s.Soft.P[1:] },
+		"short A2":     func(s *quant.Statistics) { s.Soft.A2 = nil },
+		"anchors":      func(s *quant.Statistics) { s.Anchored = nil },
+		"covariances":  func(s *quant.Statistics) { s.OwnCovariance = s.OwnCovariance[1:] },
 	}
 	for name, harm := range damage {
 		s := syntheticStatistics(3, 30, 30, 6)

@@ -53,20 +53,3 @@ func (w *Solver) labelNoiseExact(ans *answer, in *input, m *confusion) {
 		}
 	})
 }
-
-// profileCovariance sets w.unit to H Cov_U(phi) H' over the unlabelled members.
-func (w *Solver) profileCovariance(in *input, m *confusion) {
-	w.y = resize(w.y, m.k)
-	var weight float64
-	in.members(func(v Member) {
-		w.project(m, v.Own, v.Neighbors)
-		for a := range w.y {
-			w.y[a] -= w.hp[a]
-		}
-		addOuter(w.unit, v.Multiplicity, w.y)
-		weight += v.Multiplicity
-	})
-	if weight > 0 {
-		scaleTo(w.unit, 1/weight, w.unit)
-	}
-}

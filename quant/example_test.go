@@ -108,12 +108,17 @@ func ExampleRelativeAbsoluteError() {
 
 func ExampleMethods() {
 	fmt.Println(len(quant.Methods()), quant.Methods()[0], quant.Methods()[len(quant.Methods())-1])
-	// Output: 22 mlpe auto
+	// Output: 23 mlpe audit
 }
 
 func ExampleMethod_Needs() {
-	softPair, hard, hardPair := quant.Auto.Needs()
+	softPair, hard, hardPair := quant.SISNACC.Needs()
 	fmt.Println(softPair, hard, hardPair)
+	// Output: true false false
+}
+
+func ExampleMethod_WeighsCells() {
+	fmt.Println(quant.SIS.WeighsCells(), quant.PACC.WeighsCells(), quant.Auto.WeighsCells())
 	// Output: true false false
 }
 

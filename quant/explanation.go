@@ -48,6 +48,10 @@ const (
 	CauseModel       = "model"       // all predictions, when the pipeline switched to another model version
 	CauseLabels      = "labels"
 	CauseEdges       = "edges" // edges and their weights, those that expired included
+
+	// What auto decides about all that is above.
+	CauseCoefficients = "coefficients" // of the posterior, where they were fitted anew
+	CauseGamma        = "gamma"        // how far the community was selected by class
 )
 
 // Cause is one kind of change between the two places.

@@ -16,11 +16,16 @@ const (
 	FlagLowCoverage    = "low-coverage"
 	FlagUnseen         = "unseen-profile"
 	FlagShift          = "shift-disagreement"
+	FlagClustered      = "clustered-labels"
+	FlagAssumption     = "assumption-failed"
+	FlagFewAudits      = "few-audits"
+	FlagAuditReach     = "audit-reach"
 	FlagNoMembers      = "no-members"
 	FlagNoCoverage     = "no-coverage"
 	FlagNoLabels       = "no-labels"
 	FlagMixedModel     = "mixed-model"
 	FlagModelSwitching = "model-switching"
+	FlagNewPosterior   = "new-posterior"
 	FlagVarianceBound  = "variance-bound"
 	FlagDrift          = "classifier-drift"
 	FlagCutShort       = "cut-short"
@@ -45,7 +50,7 @@ var flagDocs = []FlagDoc{
 		"label more vertices of these classes near the community, or lower lambda",
 	},
 	{
-		FlagUnsupported, "no calibration label, or none with weight, in the classes named: they get no share and the interval 0..1",
+		FlagUnsupported, "no calibration label, or none with weight, in the classes named: they get no share, or next to none, and the interval 0..1",
 		"label vertices of these classes; the other shares assume that these do not occur",
 	},
 	{
@@ -65,8 +70,24 @@ var flagDocs = []FlagDoc{
 		"label some of these members, or use diff or a method that does not look at neighbours (pacc, sis)",
 	},
 	{
-		FlagShift, "sis and diff differ beyond their errors in the classes named: the classifier's confusion or its calibration is different in this community",
+		FlagShift, "reading the community as selected by class and as selected by place gives answers that differ beyond their errors in the classes named (sis and diff, or both ends of auto): the classifier's confusion or its calibration is different in this community",
 		"trust neither alone; label some members and compare",
+	},
+	{
+		FlagClustered, "the calibration labels have many more edges among them than a sample within their classes would: they come from few places",
+		"spread the labels over the graph; auto reads every community as a place until then, and its intervals may be too short",
+	},
+	{
+		FlagAssumption, "members drawn at random and labelled show other shares in the classes named than auto expected of them: an assumption of auto does not hold in this community",
+		"believe the record, which leans on the audit labels now; audit_points says how far auto was off; ask for more labels here",
+	},
+	{
+		FlagFewAudits, "the method audit has fewer than 10 audit labels among the members, or such that do not stand for all of them",
+		"label what gqlstream ask draws",
+	},
+	{
+		FlagAuditReach, "the audit labels stand for fewer than 80 % of the members, or for more than there are, so they are not used: they were drawn from another community, many were not answered, or the community has changed",
+		"ask again; the labels that are there are taken over",
 	},
 	{
 		FlagNoMembers, "the community has no members; the shares are those of the calibration labels",
@@ -87,6 +108,10 @@ var flagDocs = []FlagDoc{
 	{
 		FlagModelSwitching, "predictions of another model version are arriving, or have replaced those of the last estimate",
 		"wait until the new version has covered the labels; changes around the switch are the model's, not the community's",
+	},
+	{
+		FlagNewPosterior, "auto has fitted the coefficients of its posterior anew since the last estimate",
+		"nothing: a change at this estimate is in part that of the fit, and its standard error says so",
 	},
 	{
 		FlagDrift, "labels that arrive now show more than the errors that the first labels of this model version showed",

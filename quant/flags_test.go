@@ -27,7 +27,14 @@ func TestFlagsSayWhatIsWrong(t *testing.T) {
 		{quant.FlagUnsupported + ":1", quant.MLPE, func(s *quant.Statistics) { without(s, 1) }},
 		{quant.FlagThin + ":0,1,2", quant.NACC, func(s *quant.Statistics) { *s = *scaled(s, .1, 1) }},
 		{quant.FlagIllConditioned + ":0~2", quant.PACC, func(s *quant.Statistics) { alike(s.Soft, 0, 2) }},
-		{quant.FlagIllConditioned + ":0~2", quant.Auto, func(s *quant.Statistics) { alike(s.SoftPair, 0, 2) }},
+		{quant.FlagIllConditioned + ":0~2", quant.ML, func(s *quant.Statistics) { alike(s.SoftPair, 0, 2) }},
+		{quant.FlagShift + ":0,1,2", quant.Auto, func(s *quant.Statistics) {
+			s.Posterior.Residuals = quant.NewResiduals(3, 0)
+			for i := range 300 { // whatever they are taken for, they are of class 0
+				s.Posterior.Residuals.Add(0, 1+float64(i%2), 1, []float64{.2, .4, .4})
+			}
+		}},
+		{quant.FlagClustered, quant.Auto, func(s *quant.Statistics) { s.Posterior.LabelGate = .4 }},
 	} {
 		s := scaled(good, 1, 1)
 		c.change(s)
@@ -82,7 +89,7 @@ func TestShiftDisagreementIsFlagged(t *testing.T) {
 				w.describe()
 			}
 			a := w.masses(personalised, w.communities[:1])
-			if hasFlag(estimate(t, w.statistics(w.communities[0], a[0]), quant.DefaultOptions()), quant.FlagShift) {
+			if hasFlag(estimate(t, w.statistics(w.communities[0], a[0]), quant.Options{Method: quant.SIS, Lambda: .9}), quant.FlagShift) {
 				n++
 			}
 		}

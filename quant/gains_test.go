@@ -44,7 +44,7 @@ func TestGainsAreWeights(t *testing.T) {
 		k := 2 + int(seed%4)
 		s := syntheticStatistics(k, 60*k, 40, seed)
 		if seed%2 == 0 {
-			s.Rows, s.MemberRows = nil, nil
+			s.Rows = nil
 		}
 		for _, m := range []quant.Method{quant.Diff, quant.SIS} {
 			want := estimate(t, s, quant.Options{Method: m, Preset: quant.Reference, Lambda: 1})

@@ -33,7 +33,8 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	e.Prevalence, e.SE = resize(e.Prevalence, k), resize(e.SE, k)
 	e.Low, e.High, e.SEChange = resize(e.Low, k), resize(e.High, k), e.SEChange[:0]
 	e.NEff = append(e.NEff[:0], w.ans.nEff...)
-	e.Lambda, e.Share, e.Variance = w.ans.lambda, w.ans.share, ""
+	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, w.ans.gamma, w.ans.posterior, ""
+	w.publishAudit(e, s)
 	switch {
 	case solved && w.ans.exact:
 		e.Variance = VarianceExact
@@ -45,6 +46,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		open = clamp((s.Members - s.Labelled) / s.Members)
 	}
 	w.solved, w.open, w.profiled = solved, open, s.Profiled
+	w.publishInfluence(e, open)
 	z := 0.0
 	if solved {
 		z = w.quantile(o)
@@ -53,7 +55,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	for i := range k {
 		q := w.ans.q[i]
 		se, low, high := worstDeviation, 0.0, 1.0
-		if solved && (r.family == familyCount || contrast && w.ans.nEff[i] > 0) {
+		if solved && (r.family == familyCount || w.ans.audited || contrast && w.ans.nEff[i] > 0) {
 			se = math.Sqrt(max(w.ans.v[i*k+i], 0))
 			low = min(clamp(w.ans.free[i]-z*se), q)
 			high = max(clamp(w.ans.free[i]+z*se), q)
@@ -67,7 +69,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		e.Low[i], e.High[i] = clamp(min(known+open*low, share)), clamp(max(known+open*high, share))
 		e.SE[i] = open * se
 	}
-	w.se = append(w.se[:0], e.SE...)
+	w.se, w.prevalence, w.coverage = append(w.se[:0], e.SE...), append(w.prevalence[:0], e.Prevalence...), e.Coverage
 }
 
 // quantile is how many standard errors the interval reaches to each side.

@@ -201,6 +201,9 @@ func TestChangeErrorsAtTheEnds(t *testing.T) {
 	a := world.masses(personalised, world.communities)
 	s, other := world.statistics(world.communities[0], a[0]), world.statistics(world.communities[1], a[1])
 	for _, m := range quant.Methods() {
+		if m == quant.Audits {
+			s.Audit, other.Audit = auditOf(s, 40), auditOf(other, 40)
+		}
 		var e, f quant.Estimate
 		var before, after quant.Snapshot
 		for _, step := range []struct {
@@ -265,6 +268,12 @@ func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 		A1: []float64{10, 0, 5, 0, 3, 0, 2, 0}, A2: []float64{6, 0, 3, 0, 2, 0, 1, 0},
 	}
 	s.Hard, s.HardPair = s.Soft, s.SoftPair
+	s.Posterior = &quant.Posterior{
+		Prior: []float64{.9, .1}, LabelGate: 1, Within: make([]float64, 8), Residuals: quant.NewResiduals(2, 0), Vertices: 100,
+		Expected: func(float64, []float64) float64 { return 1 },
+		Members:  func(visit func(uint32, float64, []float64)) { visit(1, 40, []float64{.8, .2}) },
+	}
+	s.Posterior.Residuals.Add(0, 1, 1, []float64{.8, .2})
 	for _, method := range quant.Methods() {
 		e, err := quant.Quantify(s, quant.Options{Method: method})
 		if err != nil {

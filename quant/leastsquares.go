@@ -1,29 +1,9 @@
 package quant
 
-import "fmt"
-
 // ridgeShare scales the Tikhonov pull of the least-squares solver: it decides
 // between solutions that fit equally well and moves no other by more than
 // ridgeShare / sigma_min^2.
 const ridgeShare = 1e-9
-
-// LeastSquares writes to dst the q that minimises |Cq - p|^2 + e |q - shares|^2
-// over the simplex, and returns the residual of its optimality conditions, which
-// is at most 1e-12 for a confusion matrix. c is Z x K, entry (z, i) at z*K+i, with
-// K = len(dst) and Z = len(p); e is 1e-9 times the mean diagonal of C'C. A class
-// whose column is zero gets no share; if all are zero the answer is shares.
-// It panics on lengths that do not match. Primal active set with Cholesky,
-// O(Z K^2 + K^3) a round; closed form for K = 2.
-func (w *Solver) LeastSquares(dst, c, p, shares []float64) (residual float64) {
-	m := &w.scratch
-	if !m.load(dst, c, p, shares) {
-		copy(dst, shares)
-		return 0
-	}
-	w.leastSquares(m, p, shares)
-	scatter(dst, m.class, w.qp.q)
-	return w.qp.residual()
-}
 
 // leastSquares solves for the classes of m and leaves the shares in w.qp.q.
 // shares has an entry for every class, supported or not.
@@ -72,37 +52,4 @@ func trace(a []float64, n int) float64 {
 		t += a[i*n+i]
 	}
 	return t
-}
-
-// scatter writes the values of the supported classes to their places in dst and
-// zero elsewhere.
-func scatter(dst []float64, class []int, values []float64) {
-	clear(dst)
-	for a, i := range class {
-		dst[i] = values[a]
-	}
-}
-
-// load takes a matrix handed in by a caller: it keeps the columns that are not
-// zero and reports whether there is one.
-func (m *confusion) load(dst, c, p, shares []float64) bool {
-	k, z := len(dst), len(p)
-	if k == 0 || z == 0 || len(c) != z*k || len(shares) != k {
-		panic(fmt.Sprintf("quant: %d entries of C for %d cells and %d classes, %d shares",
-			len(c), z, k, len(shares)))
-	}
-	m.reserve(z, k)
-	for i := range k {
-		column := m.c[m.k*z : (m.k+1)*z]
-		var weight float64
-		for j := range z {
-			column[j] = c[j*k+i]
-			weight += column[j]
-		}
-		if weight > 0 {
-			m.class = append(m.class, i)
-			m.k++
-		}
-	}
-	return m.k > 0
 }

@@ -24,46 +24,6 @@ const (
 	valueNoise = 1e-14
 )
 
-// MaximumLikelihood writes to dst the q that maximises sum over z of
-// p_z log (Cq)_z over the simplex, where C is c with 1e-9 added to every entry
-// and its columns divided by their sums. It returns the maximum and the duality
-// gap max_i sum_z p_z C_zi/(Cq)_z - sum p, at most 1e-10: no other q is better by more.
-// Shapes, zero columns and panics are those of LeastSquares; among equally good
-// answers it takes one near shares.
-// Sequential quadratic programming with the same active set (Kim, Carbonetto,
-// Stephens and Anitescu, 2020), started by one step of expectation maximisation.
-// About 5 rounds of O(Z K^2).
-func (w *Solver) MaximumLikelihood(dst, c, p, shares []float64) (logLikelihood, gap float64) {
-	m := &w.scratch
-	if !m.load(dst, c, p, shares) {
-		copy(dst, shares)
-		return math.Inf(-1), 0
-	}
-	m.smooth()
-	w.qp.reserve(m.k)
-	for a, i := range m.class {
-		w.qp.q[a] = (shares[i] + 1/float64(m.k)) / 2
-	}
-	logLikelihood, gap = w.likelihood(m, p, false)
-	scatter(dst, m.class, w.qp.q)
-	return logLikelihood, gap
-}
-
-// smooth adds smoothing to every entry and divides every column by its sum.
-func (m *confusion) smooth() {
-	for a := range m.k {
-		column := m.column(a)
-		var total float64
-		for z := range column {
-			column[z] += smoothing
-			total += column[z]
-		}
-		for z := range column {
-			column[z] /= total
-		}
-	}
-}
-
 // likelihood maximises from the start in w.qp.q, whose entries need not sum to
 // one, and leaves the shares there. A start that is near takes no step of expectation
 // maximisation first.

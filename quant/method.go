@@ -24,7 +24,8 @@ const (
 	SISNACC Method = "sis-nacc" // both
 	Diff    Method = "diff"     // pcc plus the mean weighted residual of the labels
 	ML      Method = "ml"       // likelihood on nacc cells, averaged over lambda
-	Auto    Method = "auto"     // ml and diff, averaged by their variances
+	Auto    Method = "auto"     // tempered mean of the posteriors plus the labels' residual
+	Audits  Method = "audit"    // audit labels alone, by the way they were drawn
 )
 
 // family is what kind of computation a method is.
@@ -37,6 +38,7 @@ const (
 	familyDiff
 	familyML
 	familyAuto
+	familyAudit
 )
 
 // recipe is a method taken apart.
@@ -77,7 +79,8 @@ var methods = []method{
 	{"sis-nacc-hard-ml", recipe{family: familySolve, hard: true, pair: true, weighted: true, likelihood: true}},
 	{Diff, recipe{family: familyDiff, weighted: true}},
 	{ML, recipe{family: familyML, pair: true, weighted: true, likelihood: true}},
-	{Auto, recipe{family: familyAuto, pair: true, weighted: true, likelihood: true}},
+	{Auto, recipe{family: familyAuto, weighted: true}},
+	{Audits, recipe{family: familyAudit}},
 }
 
 // recipe returns the method taken apart; false when it names none.

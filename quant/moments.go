@@ -1,13 +1,12 @@
 package quant
 
 // Moments are the second moments of soft profiles over Z cells: all that the exact
-// variances need of the calibration labels and the members, at a cost that does not
-// depend on how many there are. They say the same as Statistics.Rows and MemberRows.
+// variances need of the calibration labels, at a cost that does not depend on how many
+// there are. They say the same as Statistics.Rows.
 type Moments struct {
-	Z       int       // K, or K^2: then those over K cells are sums of them
-	N       []float64 // K blocks of Z x Z: sum of phi phi' over calibration labels of class i
-	A1, A2  []float64 // the same of a phi phi' and of a^2 phi phi'
-	Members []float64 // Z x Z: mean of phi phi' over the unlabelled members, by multiplicity
+	Z      int       // K, or K^2: then those over K cells are sums of them
+	N      []float64 // K blocks of Z x Z: sum of phi phi' over calibration labels of class i
+	A1, A2 []float64 // the same of a phi phi' and of a^2 phi phi'
 }
 
 // momentWeights are what a sum of second moments takes of A2, A1 and N.
@@ -37,18 +36,6 @@ func (m *Moments) ofClass(dst []float64, i, z int, c momentWeights) {
 			to[column/z] += c.a2*m.A2[at] + c.a1*m.A1[at] + c.n*m.N[at]
 			at++
 		}
-	}
-}
-
-// ofMembers writes those of the members over z cells to dst.
-func (m *Moments) ofMembers(dst []float64, z int) {
-	if z == m.Z {
-		copy(dst, m.Members)
-		return
-	}
-	clear(dst)
-	for i, x := range m.Members {
-		dst[i/m.Z/z*z+i%m.Z/z] += x
 	}
 }
 
@@ -86,16 +73,6 @@ func (w *Solver) labelNoiseMoments(ans *answer, in *input, m *confusion) {
 			axpy(w.local[b*k:b*k+b+1], w.qp.q[a]*w.qp.q[a], w.gram[b*k:b*k+b+1])
 			class[j] += max(w.gram[b*k+b], 0)
 		}
-	}
-}
-
-// profileCovarianceMoments is profileCovariance from the second moments.
-func (w *Solver) profileCovarianceMoments(in *input, m *confusion) {
-	w.second = resize(w.second, m.z*m.z)
-	in.moments.ofMembers(w.second, m.z)
-	w.between(w.unit, 1, w.h, m.k, m.z)
-	for a := range m.k {
-		axpy(w.unit[a*m.k:a*m.k+a+1], -w.hp[a], w.hp[:a+1])
 	}
 }
 

@@ -19,7 +19,6 @@ func withMoments(s *quant.Statistics, pair bool) *quant.Statistics {
 	}
 	m := &quant.Moments{
 		Z: z, N: make([]float64, k*z*z), A1: make([]float64, k*z*z), A2: make([]float64, k*z*z),
-		Members: make([]float64, z*z),
 	}
 	outer := func(dst []float64, weight float64, own, neighbors []float64) {
 		phi := own
@@ -43,14 +42,13 @@ func withMoments(s *quant.Statistics, pair bool) *quant.Statistics {
 		outer(m.A1[at:], r.A, r.Own, r.Neighbors)
 		outer(m.A2[at:], r.A*r.A, r.Own, r.Neighbors)
 	})
-	s.MemberRows(func(v quant.Member) { outer(m.Members, v.Multiplicity/s.Profiled, v.Own, v.Neighbors) })
 	out := *s
-	out.Rows, out.MemberRows, out.Moments = nil, nil, m
+	out.Rows, out.Moments = nil, m
 	return &out
 }
 
 // Second moments must give the estimates, errors and effective labels that visits to
-// every label and member give, to rounding.
+// every label give, to rounding.
 func TestMomentsEqualVisits(t *testing.T) {
 	for seed := range uint64(60 / stride) {
 		k := 2 + int(seed%4)

@@ -188,24 +188,3 @@ func (m *quadratic) release(nu float64) int {
 	}
 	return best
 }
-
-// residual returns the largest violation of the optimality conditions of q: the
-// gradient is one value on the support, no smaller elsewhere, and q sums to one.
-func (m *quadratic) residual() float64 {
-	var level, weight float64
-	for i := range m.n {
-		m.r[i] = dot(m.g[i*m.n:i*m.n+m.n], m.q) - m.b[i]
-		level += m.q[i] * m.r[i]
-		weight += m.q[i]
-	}
-	level /= weight
-	worst := math.Abs(weight - 1)
-	for i, g := range m.r {
-		if m.q[i] > 0 {
-			worst = max(worst, math.Abs(g-level))
-		} else {
-			worst = max(worst, level-g)
-		}
-	}
-	return worst
-}

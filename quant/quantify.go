@@ -66,7 +66,16 @@ func (s *Statistics) check(name Method, r recipe) error {
 	if r.pair {
 		z *= k
 	}
-	if s.cells(r) == nil || r.family == familyAuto && s.Soft == nil {
+	if a := s.Audit; a != nil && !a.fits(k) {
+		return fmt.Errorf("quant: sums of %d audit labels are not those of %d classes", a.Labels, k)
+	}
+	if r.family == familyAudit {
+		return nil
+	}
+	if r.family == familyAuto && sum(s.ClassN) > 0 && s.Posterior == nil {
+		return fmt.Errorf("quant: %s needs posteriors, which the statistics do not hold", name)
+	}
+	if s.cells(r) == nil {
 		return fmt.Errorf("quant: %s needs cells that the statistics do not hold", name)
 	}
 	if err := s.cells(r).check(z, k); err != nil || s.Soft == nil {
@@ -100,6 +109,7 @@ func (w *Solver) header(e *Estimate, s *Statistics, o Options) {
 		e.Flags = []string{}
 	}
 	e.Flags = e.Flags[:0]
+	w.check = auditCheck{errors: w.check.errors[:0]}
 	w.ans.reset(s.K)
 	w.columns.of = nil // the statistics may have moved since the last estimate
 	w.shares = resize(w.shares, s.K)
@@ -129,6 +139,11 @@ func (w *Solver) solvable(e *Estimate, s *Statistics, r recipe) bool {
 		e.Flags = append(e.Flags, FlagNoMembers)
 	case !(s.Members > s.Labelled):
 		return false // every member is labelled: the answer is a count
+	case (r.family == familyAudit || r.family == familyAuto) && s.auditable():
+		return true
+	case r.family == familyAudit:
+		e.Flags = append(e.Flags, FlagFewAudits)
+		return false
 	case r.family != familyShares && !(s.Profiled > 0):
 		e.Flags = append(e.Flags, FlagNoCoverage)
 	case r.family == familyCount || labels:
@@ -157,9 +172,9 @@ func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
 	case familyML:
 		w.mixture(&w.ans, s, r, at)
 	case familyAuto:
-		w.mixture(&w.ans, s, r, at)
-		w.difference(&w.one, s, at.weigh(Density, LambdaDefault, s.KernelSum))
-		w.automatic(&w.ans, &w.one)
+		w.auto(s, at.weigh(Density, LambdaDefault, s.KernelSum))
+	case familyAudit:
+		w.audited(&w.ans, s)
 	}
 }
 

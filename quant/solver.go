@@ -6,10 +6,9 @@ package quant
 // one goroutine at a time and carries nothing from one call to the next except
 // what Snapshot reads: results do not depend on what was solved before.
 type Solver struct {
-	qp      quadratic
-	scratch confusion // of the calls that bring their own matrix
-	soft    confusion // of diff and the diagnosis, K cells
-	main    confusion // of the method
+	qp   quadratic
+	soft confusion // of diff and the diagnosis, K cells
+	main confusion // of the method
 
 	fit, ratio, curve []float64 // z: Cq, p/(Cq), weights
 	last, step        []float64 // k: start of a Newton step, gradient and target
@@ -34,15 +33,23 @@ type Solver struct {
 	columns columns   // of the likelihoods of one estimate
 	shares  []float64 // class shares of the calibration labels
 	grid    [len(lambdaGrid) + 1]answer
-	one     answer // of diff, of sis in the diagnosis
-	other   answer
-	ans     answer // of the method
-	draws   []float64
+	one     answer // of diff in the diagnosis
+	other   answer // of sis in the diagnosis
+
+	posterior posteriorScratch // of auto
+	audit     auditScratch     // of the audit labels
+	check     auditCheck       // of auto against them
+
+	ans   answer // of the method
+	draws []float64
 
 	// What Snapshot reads besides ans.
 	solved         bool
 	open, profiled float64
-	se             []float64
+	coverage       float64
+	se, prevalence []float64
+
+	sketching bool // shares and effective labels are wanted, and nothing else; see Movement
 }
 
 // input is what one solve reads.
@@ -55,8 +62,7 @@ type input struct {
 	likelihood, hard bool
 
 	rows    func(func(Row)) // nil: stand-in variances
-	members func(func(Member))
-	moments *Moments // instead of both
+	moments *Moments        // instead
 }
 
 // input picks the statistics that a recipe reads.
@@ -65,7 +71,7 @@ func (s *Statistics) input(r recipe, w weighting) input {
 	in.cells = s.cells(r)
 	in.p = in.cells.P
 	if !r.hard {
-		in.rows, in.members, in.moments = s.Rows, s.MemberRows, s.Moments
+		in.rows, in.moments = s.Rows, s.Moments
 	}
 	return in
 }

@@ -25,13 +25,6 @@ type Row struct {
 	Neighbors []float64 // K: mean prediction of its voting neighbours, or Own without any
 }
 
-// Member is one unlabelled member with a profile, as exact variances need it.
-type Member struct {
-	Multiplicity float64
-	Own          []float64 // K
-	Neighbors    []float64 // K
-}
-
 // Statistics is all that a quantifier reads of one community. The tallies fill
 // it; nothing here depends on the method, on lambda or on the scaling, which are
 // chosen when an estimate is read.
@@ -66,14 +59,17 @@ type Statistics struct {
 	// unlabelled members with one, weighted by multiplicity: Cov_U(p).
 	OwnCovariance []float64
 
-	// Rows and MemberRows, when not nil, let the intervals use the exact weighted
-	// covariances; without them the diagonal stand-in from A2 is used, which is wider
-	// and, because ml and auto weigh by variances, moves auto a little. The callbacks
-	// visit in a fixed order, every calibration label and every unlabelled member with
-	// a prediction; the slices passed are valid during the call only.
-	Rows       func(visit func(Row))
-	MemberRows func(visit func(Member))
+	// Rows, when not nil, lets the intervals use the exact weighted covariances; without
+	// it the diagonal stand-in from A2 is used, which is wider. It visits every
+	// calibration label in a fixed order; the slices passed are valid during the call only.
+	Rows func(visit func(Row))
 
-	// Moments, when not nil, say what Rows and MemberRows would, and are read instead.
+	// Moments, when not nil, say what Rows would, and are read instead.
 	Moments *Moments
+
+	// Audit holds the audit labels among the members; nil: there are none.
+	Audit *Audit
+
+	// Posterior is read by auto alone, which needs it where there is a calibration label.
+	Posterior *Posterior
 }

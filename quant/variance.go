@@ -16,6 +16,12 @@ const (
 func (w *Solver) variances(ans *answer, in *input, m *confusion) {
 	k := m.k
 	q := w.qp.q[:k]
+	for a, i := range m.class {
+		ans.nEff[i] = m.nEff[a]
+	}
+	if w.sketching {
+		return
+	}
 	w.fit = resize(w.fit, m.z)
 	m.mix(w.fit, q)
 	var weights []float64
@@ -42,7 +48,7 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion) {
 		ans.exact = true
 	case in.rows != nil:
 		w.labelNoiseExact(ans, in, m)
-		ans.exact = in.members != nil || !in.likelihood
+		ans.exact = true
 	default:
 		w.labelNoise(ans, m)
 		ans.exact = in.hard
@@ -52,7 +58,6 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion) {
 		for b, j := range m.class {
 			ans.v[i*ans.k+j] = w.local[max(a, b)*k+min(a, b)]
 		}
-		ans.nEff[i] = m.nEff[a]
 		scaleTo(ans.label[i*ans.k:(i+1)*ans.k], q[a]*q[a], ans.class[i*ans.k:(i+1)*ans.k])
 	}
 	w.addUnseen(ans, m, in.p)
@@ -107,8 +112,7 @@ func (w *Solver) invertOnSimplex(k int) {
 
 // memberNoise puts H S_p H' into w.local, but for its part H diag(Cq) H'/n_U, which
 // w.total keeps for the sandwich at the end, in the form that keeps to the share of
-// these very members. For likelihood it also sets the excess of the members as a
-// sample of others, Cov_U(phi)/n_U, over that.
+// these very members.
 func (w *Solver) memberNoise(ans *answer, in *input, m *confusion) {
 	k := m.k
 	w.total = resize(w.total, m.z)
@@ -123,9 +127,6 @@ func (w *Solver) memberNoise(ans *answer, in *input, m *confusion) {
 	for a, i := range m.class {
 		ans.member[i] = max(w.rowSquare[a], 0)
 	}
-	if in.likelihood {
-		ans.excess = (w.sampleNoise(in, m) - sum(w.rowSquare[:k])) / in.sample
-	}
 }
 
 // axpyColumn adds alpha times every stride-th entry of x to y.
@@ -135,24 +136,6 @@ func axpyColumn(y []float64, alpha float64, x []float64, stride int) {
 		y[i] += alpha * x[at]
 		at += stride
 	}
-}
-
-// sampleNoise returns the trace of H Cov_U(phi) H', from the members if they can be
-// visited, else as if their profiles were hard.
-func (w *Solver) sampleNoise(in *input, m *confusion) (total float64) {
-	if in.moments != nil || in.members != nil {
-		w.unit = zeroed(w.unit, m.k*m.k)
-		if in.moments != nil {
-			w.profileCovarianceMoments(in, m)
-		} else {
-			w.profileCovariance(in, m)
-		}
-		return trace(w.unit, m.k)
-	}
-	for a, mean := range w.hp[:m.k] {
-		total += w.hpSquare[a] - mean*mean
-	}
-	return total
 }
 
 // sandwich adds H diag(t) H' to the lower triangle of dst.

@@ -194,6 +194,7 @@ func (w *world) statistics(c community, a []float64) *quant.Statistics {
 		})
 	}
 	w.rows(s, c, a)
+	s.Posterior = w.posterior(c, a)
 	return s
 }
 
@@ -239,13 +240,6 @@ func (w *world) rows(s *quant.Statistics, c community, a []float64) {
 		for v, l := range w.labels {
 			if l >= 0 && w.predictions[v] != nil {
 				visit(quant.Row{Class: l, A: a[v], Own: w.predictions[v], Neighbors: w.profiles[v].neighbors})
-			}
-		}
-	}
-	s.MemberRows = func(visit func(quant.Member)) {
-		for i, v := range c.members {
-			if w.labels[v] < 0 && w.predictions[v] != nil {
-				visit(quant.Member{Multiplicity: c.weights[i], Own: w.predictions[v], Neighbors: w.profiles[v].neighbors})
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package sinks
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,11 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
-	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/cespare/xxhash/v2"
 
 	"gqlstream/quant"
+	"gqlstream/tables"
 )
 
 // partColumn is a column of a part, which is a field of the JSON record.
@@ -128,7 +126,7 @@ func appendCell(b array.Builder, value reflect.Value) {
 func (t *partTable) release() { t.builder.Release() }
 
 // write moves the rows into a file, puts that on the disk and reads it back.
-func (t *partTable) write(path string, c *PartsConfig) error {
+func (t *partTable) write(path, format string, d *disk) error {
 	record := t.builder.NewRecord()
 	t.rows = 0
 	defer record.Release()
@@ -137,29 +135,14 @@ func (t *partTable) write(path string, c *PartsConfig) error {
 		return err
 	}
 	sum := xxhash.New()
-	err = writePart(io.MultiWriter(c.disk(f), sum), c.Format, record)
+	err = tables.Write(io.MultiWriter(d.writer(f), sum), format, record)
 	if err == nil {
-		err = c.flush(f)
+		err = d.sync(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return verifyPart(path, c.Format, sum.Sum64(), record.NumRows())
-}
-
-func writePart(w io.Writer, format string, record arrow.Record) error {
-	buffered := bufio.NewWriterSize(w, 1<<20)
-	out, err := newRecordWriter(buffered, format, record.Schema())
-	if err == nil {
-		err = out.Write(record)
-	}
-	if err == nil {
-		err = out.Close()
-	}
-	if err != nil {
-		return err
-	}
-	return buffered.Flush()
+	return verifyPart(path, format, sum.Sum64(), record.NumRows())
 }
 
 // verifyPart checks that the file holds what was written and that it is a table of
@@ -177,33 +160,9 @@ func verifyPart(path, format string, want uint64, rows int64) (err error) {
 	if sum.Sum64() != want {
 		return errors.New("read back, it is not what was written; the disk may be failing")
 	}
-	n, err := partRows(f, format)
+	n, err := tables.Rows(f, format)
 	if err == nil && n != rows {
 		err = fmt.Errorf("read back, it has %d rows, not %d", n, rows)
 	}
 	return err
-}
-
-// partRows counts the rows of a part by its own directory of contents.
-func partRows(f *os.File, format string) (n int64, err error) {
-	if format == "parquet" {
-		r, err := file.NewParquetReader(f)
-		if err != nil {
-			return 0, err
-		}
-		return r.NumRows(), nil // f is the caller's to close
-	}
-	r, err := ipc.NewFileReader(f)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for i := range r.NumRecords() {
-		record, err := r.Record(i)
-		if err != nil {
-			return 0, err
-		}
-		n += record.NumRows()
-	}
-	return n, nil
 }

@@ -57,7 +57,7 @@ func full() quant.Estimate {
 		Preset: "density", Kernel: "ppr", Lambda: 0.9, ModelVersion: "v3", Members: 12, Labelled: 2, Coverage: 0.5,
 		Prevalence: []float64{0.1, 0.9}, Low: []float64{0, 0.8}, High: []float64{0.2, math.Nextafter(1, 0)},
 		SE: []float64{0.01, 0.02}, SEChange: []float64{0.001, 5e-324}, NEff: []float64{3, 4.5}, Confidence: 0.9,
-		Simultaneous: true, Variance: "exact", Share: 0.3, Certificate: 1e-3, Flags: []string{"thin", "x"}, Config: "c0",
+		Simultaneous: true, Variance: "exact", Gamma: 0.3, Certificate: 1e-3, Flags: []string{"thin", "x"}, Config: "c0",
 	}
 }
 
@@ -69,21 +69,16 @@ func TestPartsHoldTheRecords(t *testing.T) {
 		Flags: []string{quant.FlagBelowFloor},
 	}
 	list := []quant.Estimate{full(), estimate("bare", "pcc", 1<<63), suppressed}
-	for _, format := range PartFormats {
+	for _, format := range partFormats {
 		dir := t.TempDir()
-		s, err := OpenParts(PartsConfig{Dir: dir, Format: format})
-		if err != nil {
+		table := newPartTable()
+		for i := range list {
+			table.append(&list[i])
+		}
+		if err := table.write(filepath.Join(dir, partName(1, 1<<63, format)), format, &disk{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Write(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Cut(1 << 63); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		table.release()
 		got := readPart(t, filepath.Join(dir, partName(1, 1<<63, format)))
 		if int(got.NumRows()) != len(list) {
 			t.Fatalf("%s: %d rows", format, got.NumRows())

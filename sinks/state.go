@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Conditions of a sink.
+// Conditions of a writer or a follower.
 const (
 	Delivering = "delivering" // everything it got is delivered or on its way
-	Retrying   = "retrying"   // it fails, and what comes waits in its queue
+	Retrying   = "retrying"   // it fails and is tried again, and what comes waits in the stream
 	Holding    = "holding"    // the loop waits for it
 )
 
-// State is how a sink does, for people and metrics.
+// State is how a writer or a follower does, for people and metrics.
 type State struct {
 	Name      string
 	Condition string    // Delivering, Retrying or Holding
@@ -20,15 +20,13 @@ type State struct {
 	Reason    string    // why it is not Delivering
 	Retries   uint64    // failed attempts since the process began
 
-	// Of a sink behind a Queue:
-	Emissions int       // waiting
-	Bytes     int64     // they take on the disk
-	BytesMax  int64     // the disk that the queue may take; 0: the sink has no queue
-	Oldest    time.Time // when the oldest of them came; zero: none waits
+	Follows  bool   // it is a follower, and the next two are of it
+	Behind   uint64 // messages of the log out that it has not taken
+	Position uint64 // up to which its output is durable
 }
 
-// Tracker keeps the condition of one sink. Any goroutine may use it.
-type Tracker struct {
+// tracker keeps the condition of a writer or a follower. Any goroutine may use it.
+type tracker struct {
 	mu      sync.Mutex
 	failing string // reason; empty: it works
 	holding string // reason; empty: the loop goes on
@@ -38,7 +36,7 @@ type Tracker struct {
 
 // Failed notes a failed attempt that is going to be repeated. holds says whether
 // the loop waits for it.
-func (t *Tracker) Failed(err error, holds bool) {
+func (t *tracker) Failed(err error, holds bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.retries++
@@ -49,35 +47,35 @@ func (t *Tracker) Failed(err error, holds bool) {
 }
 
 // Hold notes that the loop waits for the sink, which need not have failed.
-func (t *Tracker) Hold(reason string) {
+func (t *tracker) Hold(reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begin()
 	t.holding = reason
 }
 
-func (t *Tracker) begin() {
+func (t *tracker) begin() {
 	if t.failing == "" && t.holding == "" {
 		t.since = time.Now()
 	}
 }
 
 // Release notes that the loop goes on.
-func (t *Tracker) Release() {
+func (t *tracker) Release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.holding = ""
 }
 
 // Works notes a delivery.
-func (t *Tracker) Works() {
+func (t *tracker) Works() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failing = ""
 }
 
 // State returns the condition under a name.
-func (t *Tracker) State(name string) State {
+func (t *tracker) State(name string) State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := State{Name: name, Condition: Delivering, Retries: t.retries}

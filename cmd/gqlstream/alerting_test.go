@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -15,9 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/alerts"
-	"gqlstream/ingest"
-	"gqlstream/ingest/event"
-	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // alertsOf returns the transitions of GQL_ALERTS as JSON.
@@ -25,7 +22,7 @@ func alertsOf(t *testing.T, state string) (out []string) {
 	t.Helper()
 	r := &crashRun{t: t, dir: state}
 	withBroker(t, state, func(js jetstream.JetStream) {
-		r.eachMessage(js, ingest.DefaultStreamNames().Alerts, func(m *jetstream.RawStreamMsg) {
+		r.eachMessage(js, sinks.DefaultNames().Alerts, func(m *jetstream.RawStreamMsg) {
 			out = append(out, string(m.Data))
 		})
 	})
@@ -46,8 +43,7 @@ func writeConfig(t *testing.T, path, text string) {
 	}
 }
 
-// A replay must give the alerts that run gave, from the beginning and from a
-// checkpoint, and a webhook must have got every one of them, once and in order.
+// A replay must give the alerts that run gave, and a webhook must have got every one of them, once and in order.
 func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 	const seed = 3
 	var mu sync.Mutex
@@ -76,20 +72,10 @@ func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 	}
 	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state, "--alerts", "-")
 	sameLines(t, "replay", replayed, published)
-	file := filepath.Join(t.TempDir(), "alerts.ndjson")
-	mustRun(t, "replay", "--config", config, "--state", state, "--alerts", file, "--use-checkpoint", "--from", "90")
-	late, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	code, _, said := runCommand("replay", "--config", config, "--state", state, "--alerts", "-", "--use-checkpoint")
+	if code != exitUsage || !strings.Contains(said, "leave --use-checkpoint out") {
+		t.Errorf("alerts from a checkpoint: exit %d\n%s", code, said)
 	}
-	var after []string
-	for _, line := range published {
-		var x alerts.Transition
-		if err := json.Unmarshal([]byte(line), &x); err == nil && x.Position > 90 {
-			after = append(after, line)
-		}
-	}
-	sameLines(t, "replay from a checkpoint", string(late), after)
 }
 
 func sameLines(t *testing.T, what, got string, want []string) {
@@ -199,89 +185,4 @@ func TestAlertsGoOnWhenTheLogIsReadAgain(t *testing.T) {
 	if len(all) == len(first) {
 		t.Errorf("seed %d: nothing happened afterwards", seed)
 	}
-}
-
-// A start that goes through more sets of rules than are remembered must keep what fires
-// under the rules that it knows, and give the rules in force their say.
-func TestAlertsOutliveRulesThatAreForgotten(t *testing.T) {
-	rule := func(value float64) alerts.Config {
-		when := alerts.Condition{Quantity: alerts.Point, Above: true, Value: value}
-		return alerts.Config{
-			Classes: []string{"a", "b"}, Methods: []string{"auto"},
-			Rules: []alerts.Rule{{Name: "r", Communities: []string{"*"}, Classes: []string{"a"}, When: when}},
-		}
-	}
-	state := t.TempDir()
-	var h ruleHistory
-	for i := range 2*generationsMax + 1 {
-		h.add(uint64(10*i), "digest", rule(0.1+float64(i)/10_000))
-	}
-	if err := h.commit(state); err != nil {
-		t.Fatal(err)
-	}
-	h, err := readRules(state)
-	if err != nil || len(h.Generations) != 2*generationsMax+1 {
-		t.Fatalf("%d sets of rules: %v", len(h.Generations), err)
-	}
-	engine, err := alerts.New(rule(0.1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &alerting{engine: engine, history: h, at: 0, digest: "digest", log: slog.New(slog.DiscardHandler), fired: map[string]uint64{}}
-	emit := func(position uint64, share float64) []alerts.Transition {
-		b := &event.Batch{Emit: true, Last: event.Position(position), Time: event.Time(position)}
-		return a.evaluate(b, []quant.Estimate{{
-			Community: "c", Method: "auto", Prevalence: []float64{share, 1 - share}, Low: []float64{0, 0}, High: []float64{1, 1}, SE: []float64{1, 1},
-		}})
-	}
-	if got := emit(5, 0.5); len(got) != 1 || got[0].State != alerts.Firing {
-		t.Fatalf("at first %+v", got)
-	}
-	if got := emit(10*generationsMax-1, 0.5); len(got) != 0 {
-		t.Errorf("under forgotten rules %+v", got)
-	}
-	if got := emit(20*generationsMax+5, 0.12); len(got) != 1 || got[0].State != alerts.Resolved {
-		t.Errorf("under the newest rules, above 0.1512, %+v", got)
-	}
-}
-
-// A state directory from before there were alerts has a stream of estimates that
-// holds every subject; it must make room and keep its estimates.
-func TestStreamOfEstimatesMakesRoomForAlerts(t *testing.T) {
-	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, config, crashConfig)
-	withBroker(t, state, func(js jetstream.JetStream) {
-		names := ingest.DefaultStreamNames()
-		if err := ingest.EnsureStreams(t.Context(), js, names); err != nil {
-			t.Fatal(err)
-		}
-		if err := js.DeleteStream(t.Context(), names.Alerts); err != nil {
-			t.Fatal(err)
-		}
-		stream, err := js.Stream(t.Context(), names.Estimates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := stream.CachedInfo().Config
-		before.Subjects = []string{"gqlest.>"}
-		if _, err := js.UpdateStream(t.Context(), before); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := js.Publish(t.Context(), "gqlest.estimate.old", []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
-	})
-	runAlerts(t, state, config, &crashEvents{rand: rand.New(rand.NewPCG(1, 12))})
-	if len(alertsOf(t, state)) == 0 {
-		t.Error("no alert")
-	}
-	withBroker(t, state, func(js jetstream.JetStream) {
-		stream, err := js.Stream(t.Context(), ingest.DefaultStreamNames().Estimates)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m, err := stream.GetMsg(t.Context(), 1); err != nil || m.Subject != "gqlest.estimate.old" {
-			t.Errorf("the old estimate: %v", err)
-		}
-	})
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"gqlstream/ingest"
 )
 
 // A server that nobody has started is waited for, which is said once, until whoever
@@ -20,7 +18,7 @@ func TestServersAreWaitedFor(t *testing.T) {
 		defer cancel()
 		var said strings.Builder
 		begun := time.Now()
-		awaitServer(ctx, &said, ingest.ConnectConfig{URL: url})
+		(&serverFlags{NATS: url}).await(ctx, &said)
 		if said.String() != want || (ctx.Err() != nil) != (want != "") {
 			t.Errorf("%s: waited %v (%v) and said %q, want %q", url, time.Since(begun), ctx.Err(), said.String(), want)
 		}

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"gqlstream/bench"
+	"gqlstream/config"
 )
 
 type benchCmd struct {
@@ -27,11 +28,11 @@ type benchCmd struct {
 // Help is the long help of the command.
 func (*benchCmd) Help() string {
 	var names []string
-	for _, m := range benchMeasures() {
-		names = append(names, fmt.Sprintf("  %-12s %s", m.Name, m.What))
+	for _, m := range bench.Measures() {
+		names = append(names, fmt.Sprintf("  %-14s %s", m.Name, m.What))
 	}
-	return `Measures this build on this machine against the goals of its design: cost of an edge, rates,
-memory, restart, latency, and the true error beside its certificate. The graph is random, with degrees
+	return `Measures this build on this machine against the goals of its design: the whole live run by classes
+and communities, cost of an edge, rates, memory, restart, and the true error beside its certificate. The graph is random, with degrees
 from a power law and planted groups. Both sides of a ratio take turns within the run. A unit says
 whether it is processor time (cpu) or time on the wall; on a busy machine the latter suffers. Goals
 are those for the default sizes; where one depends on them, a smaller run leaves open whether it is
@@ -44,16 +45,9 @@ Measures:
 Examples:
   gqlstream bench --only solve
   gqlstream bench --quick
-  gqlstream bench --only update,recompute,rule
+  gqlstream bench --only update,recompute
+  gqlstream bench --quick --only live/10
   gqlstream bench --json > bench.ndjson`
-}
-
-// benchMeasures returns every measure. The one of the running pipeline comes
-// first, while memory is fresh.
-func benchMeasures() []bench.Measure {
-	return append([]bench.Measure{{
-		Name: "latency", What: "message stored to estimate published, in the running pipeline", Run: measureLatency,
-	}}, bench.Measures()...)
 }
 
 // Run measures and prints.
@@ -62,20 +56,20 @@ func (c *benchCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	config := bench.Config{
+	conf := bench.Config{
 		Vertices: c.Vertices, Edges: c.Edges, Seed: c.Seed, Quick: c.Quick, Dir: c.Dir, Progress: con.Err,
 	}
 	if c.Quick {
-		config.Vertices, config.Edges = min(c.Vertices, bench.VerticesQuick), min(c.Edges, bench.EdgesQuick)
+		conf.Vertices, conf.Edges = min(c.Vertices, bench.VerticesQuick), min(c.Edges, bench.EdgesQuick)
 	}
-	if err := config.Validate(); err != nil {
-		return usageError{err}
+	if err := conf.Validate(); err != nil {
+		return config.Usage(err)
 	}
 	var rows []bench.Row
 	encoder := json.NewEncoder(con.Out)
 	encoder.SetEscapeHTML(false)
 	var writing error
-	err = bench.Run(ctx, config, measures, func(r bench.Row) {
+	err = bench.Run(ctx, conf, measures, func(r bench.Row) {
 		rows = append(rows, r)
 		if c.JSON && writing == nil {
 			writing = encoder.Encode(r)
@@ -92,7 +86,7 @@ func (c *benchCmd) Run(ctx context.Context, con console) error {
 
 // chosen returns the measures that --only names, in our order.
 func (c *benchCmd) chosen() ([]bench.Measure, error) {
-	all := benchMeasures()
+	all := bench.Measures()
 	if len(c.Only) == 0 {
 		return all, nil
 	}
@@ -101,11 +95,18 @@ func (c *benchCmd) chosen() ([]bench.Measure, error) {
 		names = append(names, m.Name)
 	}
 	for _, name := range c.Only {
-		if !slices.Contains(names, name) {
-			return nil, usagef("bench: --only %s: there is no such measure; there are %s", name, strings.Join(names, ", "))
+		if !slices.ContainsFunc(names, func(n string) bool { return belongs(n, name) }) {
+			return nil, config.Usagef("bench: --only %s: there is no such measure; there are %s", name, strings.Join(names, ", "))
 		}
 	}
-	return slices.DeleteFunc(all, func(m bench.Measure) bool { return !slices.Contains(c.Only, m.Name) }), nil
+	return slices.DeleteFunc(all, func(m bench.Measure) bool {
+		return !slices.ContainsFunc(c.Only, func(name string) bool { return belongs(m.Name, name) })
+	}), nil
+}
+
+// belongs reports whether a measure is the one named, or one of a group of that name.
+func belongs(measure, name string) bool {
+	return measure == name || strings.HasPrefix(measure, name+"/")
 }
 
 // writeBench prints the rows as a table, and what belongs to them below.

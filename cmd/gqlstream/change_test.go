@@ -20,7 +20,7 @@ func TestErrorsOfAChangeAreThoseOfANetworkThatStandsStill(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	mustRun(t, "simulate", "--seed", "5", "--vertices", "1500", "--communities", "4", "--activity", "300", "--label-share", "0.15",
 		"--drift", "0", "--jump-every", jumpAt.String(), "--duration", "70s", "--out", log)
-	writeConfig(t, config, "{classes: 2, communities: [{name: everyone, everyone: true}], step: {emit_every: 1s}}")
+	writeConfig(t, config, "{classes: 2, communities: [{name: everyone, everyone: true}], step: {emit_every: 1s}, emit: {threshold: 0}}")
 	out, _ := mustRun(t, "replay", "--config", config, "--log", log)
 	before := map[string]quant.Estimate{}
 	var still, n, most float64

@@ -3,7 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"gqlstream/config"
+	"gqlstream/ingest/broker"
+	"gqlstream/quant"
 
 	"github.com/goccy/go-yaml"
 )
@@ -23,29 +28,36 @@ Example:
 
 // Run checks one file.
 func (c *checkCmd) Run(con console) error {
-	settings, err := loadConfig(c.File)
+	settings, err := config.Load(c.File)
 	if err != nil {
 		return err
 	}
-	config, err := settings.core()
-	rules, alertsErr := settings.alerts()
-	_, notifyErr := settings.notify()
+	conf, err := settings.Core()
+	rules, alertsErr := settings.AlertRules()
+	targets, notifyErr := settings.NotifyTargets()
 	if err = errors.Join(err, alertsErr, notifyErr); err != nil {
-		return usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
+		return config.Usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
-	steps, err := settings.steps()
+	steps, err := settings.Steps()
 	if err == nil {
 		err = steps.Validate()
 	}
 	if err != nil {
-		return usagef("%s: %w", c.File, err)
+		return config.Usagef("%s: %w", c.File, err)
 	}
-	settings.effective(config, steps)
-	settings.effectiveAlerts(rules.Rules)
+	settings.FillDefaults(conf, steps)
+	settings.FillAlertDefaults(rules.Rules, targets)
+	settings.NATS.URL = broker.Redacted(settings.NATS.URL)
 	data, err := yaml.Marshal(settings)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(con.Out, "# %s is fine; this is the configuration in effect. Digest %s\n%s", c.File, config.Digest(), data)
+	for _, a := range settings.Alerts {
+		if slices.Contains(a.Suppress, quant.FlagThin) {
+			fmt.Fprintf(con.Err, "note: alert %s is silent where a class has fewer than 30 effective labels (flag %s), as every class does\n"+
+				"  while there are fewer than %d labels; suppress: [] hears it all the same\n", a.Name, quant.FlagThin, 30*len(settings.Classes))
+		}
+	}
+	_, err = fmt.Fprintf(con.Out, "# %s is fine; this is the configuration in effect. Digest %s\n%s", c.File, conf.Digest(), data)
 	return err
 }

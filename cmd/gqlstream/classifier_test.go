@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gqlstream/config"
 )
 
 // The method enq is acc on the predictions of the built-in classifier of that name,
@@ -16,8 +18,8 @@ func TestMethodEnqIsAClassifier(t *testing.T) {
 		{"auto", "diffusion", "auto", "diffusion"},
 		{"auto", "", "auto", ""},
 	} {
-		f := coreFlags{Method: c.list, Classifier: c.classifier}
-		settings, err := f.settings()
+		f := config.CoreFlags{Method: c.list, Classifier: c.classifier}
+		settings, err := f.Settings()
 		if err != nil {
 			t.Fatalf("%q: %v", c.list, err)
 		}
@@ -29,12 +31,12 @@ func TestMethodEnqIsAClassifier(t *testing.T) {
 			t.Errorf("%q, %q: methods %v, classifier %q", c.list, c.classifier, methods, settings.Classifier)
 		}
 	}
-	f := coreFlags{Method: "enq", Classifier: "diffusion"}
-	if _, err := f.settings(); err == nil {
+	f := config.CoreFlags{Method: "enq", Classifier: "diffusion"}
+	if _, err := f.Settings(); err == nil {
 		t.Error("enq beside the classifier diffusion was accepted")
 	}
-	settings := fileConfig{Classes: classList{"a", "b"}, Classifier: "oracle"}
-	if _, err := settings.core(); err == nil || !strings.Contains(err.Error(), "oracle") {
+	settings := config.Settings{Classes: config.Classes{"a", "b"}, Classifier: "oracle"}
+	if _, err := settings.Core(); err == nil || !strings.Contains(err.Error(), "oracle") {
 		t.Errorf("a classifier that does not exist: %v", err)
 	}
 }

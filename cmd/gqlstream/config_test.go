@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"gqlstream/config"
 )
 
 // Every mistake in a configuration must stop check with exit code 2 and a message
@@ -39,8 +42,9 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nstep: {every: 100ms, emit_every: 150ms}", "not a multiple"},
 		{"classes: 2\nwindows: {labels: -1h}", "windows.labels: -1h0m0s is negative"},
 		{"classes: 2\nwindows: {lables: 1h}", `did you mean "labels"?`},
-		{"classes: 2\nlate: {after: 5m, edges: drop}", `late.edges: "drop" is neither apply nor divert`},
-		{"classes: 2\nlate: {labels: divert}", "late.after: missing"},
+		{"classes: 2\nlate: {after: 5m, divert: [vertices]}", `late.divert: "vertices" is none of edges, labels, predictions, members`},
+		{"classes: 2\ncontrol: {configure: no}", `control.configure: "no" is neither allow nor deny`},
+		{"classes: 2\nlate: {divert: [labels]}", "late.after: missing"},
 		{"classes: 2\nlate: {after: -5m}", "late.after: -5m0s must be positive"},
 		{"classes: 2\nprivacy: {min_members: -3}", "negative"},
 		{"classes: [", "classes"},
@@ -54,7 +58,11 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "when: missing"},
 		{"classes: 2\nnotify: {webhooks: [{name: a, url: example.com}]}", "notify.webhooks[0].url: scheme"},
 		{"classes: 2\nnotify: {webhooks: [{name: a, url: https://x.org, rules: none}]}", `no alert is named "none"`},
-		{"classes: 2\nnotify: {alertmanagers: [{name: a, url: https://x.org, resend_evry: 1s}]}", `did you mean "resend_every"?`},
+		{"classes: 2\nnotify: {alertmanagers: [{name: a, url: https://x.org, token_fil: x}]}", `did you mean "token_file"?`},
+		{"classes: 2\nalerts: [{name: a, when: cusum, threshold: 3}]", "write when: cusum > 5"},
+		{"classes: 2\nalerts: [{name: a, when: low > 1, at_least: 3}]", "write for: 3 of 5"},
+		{"classes: 2\nalerts: [{name: a, when: point > 0.1, for: 3 off 5}]", `for: "3 off 5": want a duration such as 10m`},
+		{"classes: 2\nmodels: {lapse_after: 1h}", "silent for 24 hours"},
 	} {
 		path := filepath.Join(t.TempDir(), "gqlstream.yaml")
 		if err := os.WriteFile(path, []byte(c.yaml), 0o600); err != nil {
@@ -73,7 +81,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	first := filepath.Join(dir, "first.yaml")
 	text := "alerts: [{name: a, when: low > 0.2, suppress: []}, {name: b, communities: x*, when: cusum, drift: 0}]\n" +
 		"classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
-		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, labels: divert}\n"
+		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, divert: [labels]}\ncontrol: {configure: deny}\n"
 	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +136,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	keys := configPaths("", reflect.TypeOf(fileConfig{}))
+	keys := configPaths("", reflect.TypeOf(config.Settings{}))
 	for _, key := range keys {
 		if !slices.Contains(documented, key) {
 			t.Errorf("%s is not in docs/configuration.md", key)
@@ -157,4 +165,32 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 		paths = append(paths, configPaths(prefix+key+".", t.Field(i).Type)...)
 	}
 	return paths
+}
+
+// check must name every unknown key, say what a rule will be silent about, refuse a
+// receiver that would be refused later, and print the defaults that hold.
+func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
+	conf := filepath.Join(t.TempDir(), "gqlstream.yaml")
+	writeConfig(t, conf, "classes: [a, b]\nclassifer: diffusion\nestimatess:\n  - {method: auto}\nhttp:\n  listn: x\n")
+	code, _, said := runCommand("check", conf)
+	for _, want := range []string{`"classifer"`, `did you mean "classifier"?`, `"estimatess"`, `"listn"`} {
+		if code != 2 || !strings.Contains(said, want) {
+			t.Errorf("exit %d, without %s:\n%s", code, want, said)
+		}
+	}
+	const rest = "classes: [a, b]\nalerts:\n  - {name: rise, when: point > 0.3}\n  - {name: loud, when: point > 0.3, suppress: []}\nnotify:\n  webhooks:\n    - {name: w, url: %q%s}\n"
+	writeConfig(t, conf, fmt.Sprintf(rest, "http://127.0.0.1:9999/x", ""))
+	if code, _, said := runCommand("check", conf); code != 2 || !strings.Contains(said, "allow_private") {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	writeConfig(t, conf, fmt.Sprintf(rest, "http://127.0.0.1:9999/x", ", allow_private: true"))
+	printed, said := mustRun(t, "check", conf)
+	if !strings.Contains(said, "alert rise is silent") || !strings.Contains(said, "fewer than 60 labels") || strings.Contains(said, "loud") {
+		t.Errorf("check foresees %q", said)
+	}
+	for _, want := range []string{"retry_for: 24h0m0s", "listen: 127.0.0.1:8090"} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("without %q:\n%s", want, printed)
+		}
+	}
 }

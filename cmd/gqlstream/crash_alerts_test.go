@@ -9,16 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/alerts"
-	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
 // evaluate keeps the transitions of a step.
 func (w *twin) evaluate(b *event.Batch, estimates []quant.Estimate) {
-	if !b.Emit {
-		return
-	}
 	for _, t := range w.engine.Evaluate(alerts.Moment{Position: uint64(b.Last), Time: int64(b.Time)}, estimates) {
 		w.alerts = append(w.alerts, string(t.JSON()))
 	}
@@ -61,16 +57,5 @@ func (r *crashRun) compareLists(what string, got, want []string) {
 			r.differ("entry %d of the %s is\n%s, want\n%s", i, what, got[i], want[i])
 			return
 		}
-	}
-}
-
-// compareEngine compares the state of the alerts in a checkpoint.
-func (r *crashRun) compareEngine(section []byte, want twin) {
-	rows, err := graphstore.ReadRows[alertsState](section)
-	if err != nil || len(rows) != 1 {
-		r.t.Fatalf("seed %d: section %s: %d rows, %v", r.seed, alertsSection, len(rows), err)
-	}
-	if string(rows[0].Engine) != string(want.engine.Save()) {
-		r.differ("the state of the alerts is\n%s, want\n%s", rows[0].Engine, want.engine.Save())
 	}
 }

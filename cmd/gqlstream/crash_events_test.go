@@ -8,6 +8,7 @@ import (
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // crashEvents makes messages of every kind over a small graph: hubs, removals,
@@ -28,7 +29,7 @@ func (e *crashEvents) vertex() int {
 func (e *crashEvents) next() ingest.Outgoing {
 	e.made++
 	var line func() string
-	o := ingest.Outgoing{ContentType: event.NDJSON}
+	o := ingest.Outgoing{ContentType: wire.NDJSON}
 	n := 1 + e.rand.IntN(20)
 	switch x := e.rand.IntN(20); {
 	case x < 9:

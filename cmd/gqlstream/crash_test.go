@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"gqlstream/campaign"
@@ -24,11 +27,34 @@ import (
 const mainVariable = "GQLSTREAM_TEST_MAIN"
 
 func TestMain(m *testing.M) {
+	if config := os.Getenv(serverVariable); config != "" {
+		serveNATS(config)
+		return
+	}
 	if os.Getenv(mainVariable) != "" {
 		main()
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// serverVariable makes the test binary a NATS server with the configuration file that it names.
+const serverVariable = "GQLSTREAM_TEST_SERVER"
+
+// serveNATS runs a server until the process ends.
+func serveNATS(config string) {
+	options, err := server.ProcessConfigFile(config)
+	if err == nil {
+		var s *server.Server
+		if s, err = server.NewServer(options); err == nil {
+			s.ConfigureLogger()
+			s.Start()
+			s.WaitForShutdown()
+			return
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
 }
 
 // crashConfig has short steps and checkpoints, so that a kill finds everything
@@ -42,7 +68,7 @@ estimates: [{method: auto}, {method: pcc}, {method: sis-nacc}]
 step: {every: 20ms}
 checkpoint: {every: 200ms}
 windows: {edges: 5s, labels: 3s, predictions: 2s}
-late: {after: 1s, members: divert}
+late: {after: 1s, divert: [members]}
 output: {every: 300ms}
 privacy: {min_members: 3}
 http: {listen: "off"}
@@ -50,8 +76,8 @@ alerts:
   - {name: high, when: point > 0.5, recover: 0.48, suppress: []}
   - {name: held, when: low > 0.3, for: 150ms, suppress: []}
   - {name: jump, when: change > 0.05, over: 500ms, every: 100ms, suppress: []}
-  - {name: sum, when: cusum, every: 200ms, threshold: 2, suppress: [], no_data: alert}
-  - {name: some, communities: "g*", classes: left, when: high < 0.6, at_least: 2, of: 3, suppress: [thin], no_data: ok}
+  - {name: sum, when: cusum > 2, every: 200ms, suppress: [], no_data: alert}
+  - {name: some, communities: "g*", classes: left, when: high < 0.6, for: 2 of 3, suppress: [thin], no_data: ok}
 `
 
 const (
@@ -117,6 +143,7 @@ type crashRun struct {
 	parts   string // directory of parts, or empty
 	alerts  string // file of alerts, or empty
 	address string
+	pace    time.Duration // between two messages at most; 0: 4 ms
 	process *exec.Cmd
 	stderr  *os.File
 	done    chan error
@@ -286,22 +313,26 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// pendingOfProducer is how many messages may be sent and not yet acknowledged.
+const pendingOfProducer = 32
+
 // producer publishes random messages until it is told to finish, through every
 // death of the server.
 type producer struct {
-	stop chan struct{}
-	sent chan int
+	stop   chan struct{}
+	sent   chan int
+	stored atomic.Uint64 // messages that are acknowledged
 }
 
 func startProducer(ctx context.Context, r *crashRun) *producer {
 	r.t.Helper()
 	nc, err := nats.Connect("nats://"+r.address, nats.MaxReconnects(-1),
 		nats.ReconnectWait(5*time.Millisecond), nats.ReconnectJitter(0, 0), // so that it is there at every kill
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+		nats.PingInterval(time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	publisher, err := ingest.NewPublisher(nc, ingest.PublisherConfig{Producer: "crash", RetryFor: crashStartMax, Pending: 32})
+	publisher, err := ingest.NewPublisher(nc, ingest.PublisherConfig{Producer: "crash", RetryFor: crashStartMax, Pending: pendingOfProducer})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -328,7 +359,9 @@ func startProducer(ctx context.Context, r *crashRun) *producer {
 				return
 			}
 			sent++
-			pause(ctx, time.Duration(events.rand.Int64N(int64(4*time.Millisecond))))
+			stored, _ := publisher.Stored()
+			p.stored.Store(stored)
+			pause(ctx, time.Duration(events.rand.Int64N(int64(cmp.Or(r.pace, 4*time.Millisecond)))))
 		}
 	}()
 	return p

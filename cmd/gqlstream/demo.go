@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -13,9 +12,11 @@ import (
 	"syscall"
 	"time"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
+	"gqlstream/pipeline"
+	"gqlstream/simulate"
 	"gqlstream/sinks"
 )
 
@@ -46,7 +47,6 @@ const (
 	demoReportEvery  = 10 * time.Second // where there is no terminal
 	demoWarmUp       = 10 * time.Second // simulated: the first labels and predictions arrive
 	demoSettleMax    = 5 * time.Second  // wall time for the pipeline to catch up at the end
-	demoRateWindow   = 2 * time.Second
 	demoActivity     = 1000
 	demoJumpEvery    = 30 * time.Second
 	demoEmitEvery    = 500 * time.Millisecond
@@ -58,7 +58,7 @@ const (
 // demo is the state that the simulation, the pipeline and the view share.
 type demo struct {
 	cmd        *demoCmd
-	simulation *ingest.Simulation
+	simulation *simulate.Network
 	due        time.Duration // simulated time of the next truth
 	view       io.Writer
 	page       string // address of the page with charts; empty without one
@@ -69,23 +69,16 @@ type demo struct {
 	vertices int
 	elapsed  time.Duration
 	events   int
-	paces    []demoPace // the latest, for the rate
-}
-
-// demoPace is how many events had been published at a time.
-type demoPace struct {
-	at     time.Time
-	events int
 }
 
 // Run shows the demo until its end or an interrupt.
 func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	if c.Speed <= 0 {
-		return usagef("demo: --speed must be more than 0")
+		return config.Usagef("demo: --speed must be more than 0")
 	}
-	simulation, err := ingest.NewSimulation(c.simulation())
+	simulation, err := simulate.New(c.simulation())
 	if err != nil {
-		return usageError{err}
+		return config.Usage(err)
 	}
 	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error, so that state is removed
 	state, err := os.MkdirTemp("", "gqlstream-demo-")
@@ -94,46 +87,46 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
 	d := &demo{cmd: c, simulation: simulation, view: con.Out, board: newDemoBoard(demoWarmUp)}
-	p, err := openPipeline(ctx, c.settings(state), pipelineOptions{
-		out: con.Out, log: slog.New(slog.DiscardHandler), extra: []sinks.Sink{d}, freePort: true,
+	p, err := pipeline.Open(ctx, c.settings(state), pipeline.Options{
+		Out: con.Out, Log: slog.New(slog.DiscardHandler), Follow: map[string]pipeline.Take{"screen": d.take}, FreePort: true,
 	})
 	if err != nil {
 		return err
 	}
-	if p.page != nil {
-		d.page = p.page.URL()
-		if p.taken != "" {
-			d.page += " (" + p.taken + " is taken)"
+	if url := p.Page.URL(); url != "" {
+		d.page = url
+		if p.Taken != "" {
+			d.page += " (" + p.Taken + " is taken)"
 		}
 	}
-	return errors.Join(d.show(ctx, p), p.close())
+	return errors.Join(d.show(ctx, p), p.Close())
 }
 
-func (c *demoCmd) simulation() ingest.SimulationConfig {
-	s := ingest.DefaultSimulation()
+func (c *demoCmd) simulation() simulate.Config {
+	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Duration = c.Seed, c.Vertices, c.Communities, c.Duration
 	s.Activity, s.JumpEvery = demoActivity, demoJumpEvery
 	return s
 }
 
 // settings are those of run with both methods, and everyone as a community.
-func (c *demoCmd) settings(state string) fileConfig {
-	return fileConfig{
-		Pipeline: "demo", State: state, Classes: classList{"0", "1"},
-		Communities: []communityConfig{{Name: ingest.Everyone, Everyone: true}},
-		Estimates:   []estimateConfig{{Method: demoOurs}, {Method: demoPlain}},
-		Step:        stepConfig{EmitEvery: demoEmitEvery},
-		HTTP:        httpConfig{Listen: c.HTTP},
-		Alerts: []alertConfig{
-			{Name: "rise", Classes: nameList{"0"}, When: "change > 0.1", Over: demoAlertOver, Every: demoAlertEvery},
-			{Name: "fall", Classes: nameList{"0"}, When: "change < -0.1", Over: demoAlertOver, Every: demoAlertEvery},
+func (c *demoCmd) settings(state string) config.Settings {
+	return config.Settings{
+		Pipeline: "demo", State: state, Classes: config.Classes{"0", "1"},
+		Communities: []config.Community{{Name: simulate.Everyone, Everyone: true}},
+		Estimates:   []config.Estimate{{Method: demoOurs}, {Method: demoPlain}},
+		Step:        config.Step{EmitEvery: demoEmitEvery},
+		HTTP:        config.HTTP{Listen: c.HTTP},
+		Alerts: []config.Alert{
+			{Name: "rise", Classes: config.NameList{"0"}, When: "change > 0.1", Over: demoAlertOver, Every: demoAlertEvery},
+			{Name: "fall", Classes: config.NameList{"0"}, When: "change < -0.1", Over: demoAlertOver, Every: demoAlertEvery},
 		},
 	}
 }
 
 // show runs pipeline, simulation and view together until the simulation ends or
 // the user has seen enough, then prints the summary.
-func (d *demo) show(ctx context.Context, p *pipeline) error {
+func (d *demo) show(ctx context.Context, p *pipeline.Pipeline) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wait sync.WaitGroup
@@ -147,9 +140,9 @@ func (d *demo) show(ctx context.Context, p *pipeline) error {
 			ended <- err
 		})
 	}
-	start(p.run)
+	start(p.Run)
 	start(func(ctx context.Context) error { return d.simulate(ctx, p) })
-	err := d.watch(ctx, ended)
+	err := showUntil(ctx, d.view, demoPaintEvery, demoReportEvery, ended, func() (picture, bool) { return d.frame(), true })
 	cancel()
 	wait.Wait()
 	return errors.Join(err, d.frame().summarise(d.view))
@@ -157,8 +150,8 @@ func (d *demo) show(ctx context.Context, p *pipeline) error {
 
 // simulate publishes the simulation's events at its speed, and returns when the
 // pipeline has caught up with the last one.
-func (d *demo) simulate(ctx context.Context, p *pipeline) error {
-	publisher, err := ingest.NewPublisher(p.broker.nc, ingest.PublisherConfig{Pending: demoPublishedMax})
+func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
+	publisher, err := ingest.NewPublisher(p.Broker.NC, ingest.PublisherConfig{Pending: demoPublishedMax})
 	if err != nil {
 		return err
 	}
@@ -217,11 +210,6 @@ func (d *demo) count(b *event.Batch) {
 	d.vertices += len(b.Vertices)
 	d.events += b.Events()
 	d.elapsed = d.simulation.Elapsed()
-	now := time.Now()
-	d.paces = append(d.paces, demoPace{now, d.events})
-	for len(d.paces) > 1 && now.Sub(d.paces[0].at) > demoRateWindow {
-		d.paces = d.paces[1:]
-	}
 }
 
 // settle waits until the pipeline has passed everything that was published.
@@ -240,64 +228,25 @@ func (d *demo) settle(ctx context.Context) error {
 	return nil
 }
 
-// Write takes estimates over from the pipeline. It makes a demo a sink.
-func (d *demo) Write(_ context.Context, estimates []quant.Estimate) error {
-	if len(estimates) == 0 {
-		return nil
+// take takes published estimates over from the log out.
+func (d *demo) take(_ context.Context, e *sinks.Stored) error {
+	estimates, err := e.Estimates()
+	if err != nil || len(estimates) == 0 {
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.board.publish(event.Position(estimates[0].Position), estimates)
+	d.board.publish(event.Position(e.Position), estimates)
 	return nil
 }
-
-// Close does nothing: a demo holds nothing of its own.
-func (d *demo) Close() error { return nil }
 
 // frame returns the picture of this moment.
 func (d *demo) frame() demoFrame {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := demoFrame{
-		elapsed: d.elapsed, total: d.cmd.Duration, vertices: d.vertices, events: d.events,
-		lag: int(d.stored) - int(min(d.board.position, d.stored)), score: d.board.score, page: d.page,
-	}
-	for _, row := range d.board.rows { // their histories move on while the frame is painted
-		row.history = slices.Clone(row.history)
-		f.rows = append(f.rows, row)
-	}
-	if n := len(d.paces); n > 1 {
-		span := d.paces[n-1].at.Sub(d.paces[0].at).Seconds()
-		f.rate = float64(d.paces[n-1].events-d.paces[0].events) / max(span, 1e-3)
-	}
-	return f
-}
-
-// watch shows one frame after another until something ends or ctx does. On a
-// terminal it takes the whole screen, and gives it back.
-func (d *demo) watch(ctx context.Context, ended <-chan error) error {
-	_, _, terminal := terminalSize(d.view)
-	every := demoReportEvery
-	if terminal {
-		every = demoPaintEvery
-		fmt.Fprint(d.view, enterScreen)
-		defer fmt.Fprint(d.view, leaveScreen)
-	}
-	if err := d.frame().show(d.view); err != nil {
-		return err
-	}
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case err := <-ended:
-			return err
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			if err := d.frame().show(d.view); err != nil {
-				return err
-			}
-		}
+	return demoFrame{
+		elapsed: d.elapsed, total: d.cmd.Duration, vertices: d.vertices, events: d.events, page: d.page,
+		lag:  int(d.stored) - int(min(d.board.position, d.stored)),
+		rows: slices.Clone(d.board.rows), score: d.board.score,
 	}
 }

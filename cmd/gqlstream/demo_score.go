@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/simulate"
 )
 
 // The demo compares two methods: ours, and plain counting of the predictions.
@@ -16,7 +16,7 @@ const (
 	demoPlain = "pcc"
 )
 
-// jumpWindow is how long after a jump a community counts as jumping.
+// jumpWindow is the time after a jump for which a community counts as jumping.
 const jumpWindow = 10 * time.Second
 
 // truthsKept bounds the truths that wait for the pipeline to reach their position.
@@ -26,7 +26,7 @@ const truthsKept = 1 << 12
 type demoTruth struct {
 	position event.Position
 	elapsed  time.Duration // simulated
-	records  []ingest.TruthRecord
+	records  []simulate.TruthRecord
 }
 
 // demoRow is one community as the demo shows it. Shares are of class 0.
@@ -38,8 +38,7 @@ type demoRow struct {
 	low, high float64
 	plain     float64
 	jumping   bool
-	known     bool      // there is an estimate of both methods
-	history   []float64 // ours, the latest last
+	known     bool // there is an estimate of both methods
 }
 
 // errorMean is a mean of absolute errors.
@@ -52,7 +51,7 @@ func (m *errorMean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
 
 func (m errorMean) mean() float64 { return m.sum / float64(max(m.n, 1)) }
 
-// demoScore is what the demo counts over calm and jumping periods.
+// demoScore holds the mean errors over calm and jumping periods.
 type demoScore struct {
 	ours, plain [2]errorMean // by period
 	covered     [2]errorMean // of the classes, how many lie in our interval
@@ -79,8 +78,6 @@ type demoBoard struct {
 	position event.Position // of the pipeline
 	warmUp   time.Duration  // simulated time that is not scored
 }
-
-const historyKept = 24
 
 func newDemoBoard(warmUp time.Duration) *demoBoard {
 	return &demoBoard{latest: map[string]map[string]quant.Estimate{}, warmUp: warmUp}
@@ -117,14 +114,10 @@ func (b *demoBoard) publish(position event.Position, estimates []quant.Estimate)
 
 // refresh holds the latest estimates against the truth that is shown.
 func (b *demoBoard) refresh() {
-	old := b.rows
 	b.rows = nil
-	for i, truth := range b.shown.records {
+	for _, truth := range b.shown.records {
 		row := demoRow{name: truth.Community, members: truth.Members, truth: truth.Prevalence[0]}
 		row.jumping = truth.Jumped != 0 && time.Duration(truth.Time-truth.Jumped) < jumpWindow
-		if i < len(old) {
-			row.history = old[i].history
-		}
 		ours, okOurs := b.latest[truth.Community][demoOurs]
 		plain, okPlain := b.latest[truth.Community][demoPlain]
 		if row.known = okOurs && okPlain && !ours.Suppressed; row.known {
@@ -133,8 +126,6 @@ func (b *demoBoard) refresh() {
 			if len(ours.Low) > 0 {
 				row.low, row.high = ours.Low[0], ours.High[0]
 			}
-			row.history = append(row.history, row.ours)
-			row.history = row.history[max(0, len(row.history)-historyKept):]
 			if b.shown.elapsed >= b.warmUp {
 				b.score.add(row, truth.Prevalence, ours, plain)
 			}

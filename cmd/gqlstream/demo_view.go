@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"slices"
 	"strings"
 	"time"
 )
@@ -15,43 +12,19 @@ import (
 type demoFrame struct {
 	elapsed, total time.Duration // simulated; total 0 has no end
 	vertices       int
-	events         int     // applied by the pipeline
-	rate           float64 // of them a second of wall time
-	lag            int     // messages published and not yet applied
+	events         int // applied by the pipeline
+	lag            int // messages published and not yet applied
 	rows           []demoRow
 	score          demoScore
 	page           string // address of the page with charts; empty without one
-}
-
-// palette holds the escape sequences of the view, or nothing where colour is not
-// wanted.
-type palette struct{ bold, dim, ours, plain, truth, alarm, reset string }
-
-var colours = palette{
-	bold: "\x1b[1m", dim: "\x1b[2m", ours: "\x1b[36m", plain: "\x1b[33m", truth: "\x1b[1m",
-	alarm: "\x1b[31m", reset: "\x1b[0m",
 }
 
 // Widths of the columns of a row, in characters.
 const (
 	trackWidthMin = 20
 	trackWidthMax = 51
-	rowTextWidth  = 57 // all but track and trend
-	trendGap      = 2
+	rowTextWidth  = 57 // all but the track
 )
-
-// show paints the frame on a terminal, or reports it elsewhere.
-func (f demoFrame) show(w io.Writer) error {
-	width, height, terminal := terminalSize(w)
-	if !terminal {
-		return f.report(w)
-	}
-	p := colours
-	if os.Getenv("NO_COLOR") != "" {
-		p = palette{}
-	}
-	return f.paint(w, width, height, p)
-}
 
 // summarise writes what the demo came to.
 func (f demoFrame) summarise(w io.Writer) error {
@@ -61,22 +34,17 @@ func (f demoFrame) summarise(w io.Writer) error {
 	return err
 }
 
-// paint writes the frame over the whole terminal of the given size.
-func (f demoFrame) paint(w io.Writer, width, height int, p palette) error {
-	return paintScreen(w, f.lines(width, height, p))
-}
-
 // lines lays the frame out; there are at most height of them.
 func (f demoFrame) lines(width, height int, p palette) []string {
-	track, trend := trackWidths(width)
+	track := min(max(width-rowTextWidth, trackWidthMin), trackWidthMax)
 	lines := []string{
 		f.title(p), f.status(p), "",
 		p.dim + fmt.Sprintf("%-11s %8s  %6s  %-14s  %6s  %s", "community", "members", "truth", "ours ± 90 %",
 			"plain", "0"+strings.Repeat(" ", max(track-2, 0))+"1") + p.reset,
 	}
-	rows := f.shown(max(1, height-len(lines)-len(f.footer(p))-1))
+	rows := f.rows[:min(len(f.rows), max(1, height-len(lines)-len(f.footer(p))-1))]
 	for _, row := range rows {
-		lines = append(lines, row.line(track, trend, p))
+		lines = append(lines, row.line(track, p))
 	}
 	if hidden := len(f.rows) - len(rows); hidden > 0 {
 		lines = append(lines, p.dim+fmt.Sprintf("… and %d more", hidden)+p.reset)
@@ -85,14 +53,6 @@ func (f demoFrame) lines(width, height int, p palette) []string {
 	}
 	lines = append(lines, f.footer(p)...)
 	return lines[:min(len(lines), max(height, 1))]
-}
-
-func trackWidths(width int) (track, trend int) {
-	track = min(max(width-rowTextWidth, trackWidthMin), trackWidthMax)
-	if width-rowTextWidth-track >= historyKept+trendGap {
-		trend = historyKept
-	}
-	return track, trend
 }
 
 func (f demoFrame) title(p palette) string {
@@ -108,32 +68,13 @@ func (f demoFrame) title(p palette) string {
 }
 
 func (f demoFrame) status(p palette) string {
-	return fmt.Sprintf("%s%s vertices, %s events, %s a second, %d messages behind%s",
-		p.dim, grouped(f.vertices), grouped(f.events), grouped(int(f.rate)), f.lag, p.reset)
-}
-
-// shown returns at most n rows: the largest communities, in their order.
-func (f demoFrame) shown(n int) []demoRow {
-	if len(f.rows) <= n {
-		return f.rows
-	}
-	order := make([]int, len(f.rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(f.rows[j].members, f.rows[i].members) })
-	order = order[:n]
-	slices.Sort(order)
-	rows := make([]demoRow, n)
-	for i, at := range order {
-		rows[i] = f.rows[at]
-	}
-	return rows
+	return fmt.Sprintf("%s%s vertices, %s events, %d messages behind%s",
+		p.dim, grouped(f.vertices), grouped(f.events), f.lag, p.reset)
 }
 
 // line renders one community: figures, then a track from 0 to 1 with the truth,
-// our estimate with its interval, and plain counting, then the trend of ours.
-func (r demoRow) line(track, trend int, p palette) string {
+// our estimate with its interval, and plain counting.
+func (r demoRow) line(track int, p palette) string {
 	name := fmt.Sprintf("%-11.11s", r.name)
 	if r.jumping {
 		name = p.alarm + name + p.reset
@@ -144,11 +85,7 @@ func (r demoRow) line(track, trend int, p palette) string {
 	}
 	figures += fmt.Sprintf("  %s%6.3f%s ±%-6.3f  %s%6.3f%s  ", p.ours, r.ours, p.reset, (r.high-r.low)/2,
 		p.plain, r.plain, p.reset)
-	line := figures + r.track(track, p)
-	if trend > 0 {
-		line += strings.Repeat(" ", trendGap) + p.ours + sparkline(r.history) + p.reset
-	}
-	return line
+	return figures + r.track(track, p)
 }
 
 // track draws the row's shares on a line of the given width from 0 to 1.
@@ -169,17 +106,6 @@ func (r demoRow) track(width int, p palette) string {
 	cells[at(r.ours)] = p.ours + "●" + p.reset
 	cells[at(r.truth)] = p.truth + "┃" + p.reset
 	return strings.Join(cells, "")
-}
-
-// sparkline draws shares between 0 and 1 as blocks of eight heights.
-func sparkline(shares []float64) string {
-	const blocks = "▁▂▃▄▅▆▇█"
-	var b strings.Builder
-	for _, x := range shares {
-		level := min(max(int(x*8), 0), 7)
-		b.WriteString(blocks[3*level : 3*level+3])
-	}
-	return b.String()
 }
 
 // footer is the legend and the running errors.
@@ -219,7 +145,7 @@ func (s demoScore) table(p palette) []string {
 // report writes the frame as plain lines, for what is not a terminal.
 func (f demoFrame) report(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n  events %d rate %.0f behind %d\n", f.title(palette{}), f.events, f.rate, f.lag)
+	fmt.Fprintf(&b, "%s\n  events %d behind %d\n", f.title(palette{}), f.events, f.lag)
 	for _, r := range f.rows {
 		if r.known {
 			fmt.Fprintf(&b, "  %s members %d truth %.3f ours %.3f [%.3f %.3f] plain %.3f%s\n",

@@ -9,20 +9,20 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/simulate"
 )
 
 func truthAt(position event.Position, elapsed time.Duration, share float64, jumped time.Duration) demoTruth {
-	record := ingest.TruthRecord{
+	record := simulate.TruthRecord{
 		Time: event.Time(time.Hour + elapsed), Community: "a", Members: 100,
 		Prevalence: []float64{share, 1 - share},
 	}
 	if jumped > 0 {
 		record.Jumped = event.Time(time.Hour + jumped)
 	}
-	return demoTruth{position: position, elapsed: elapsed, records: []ingest.TruthRecord{record}}
+	return demoTruth{position: position, elapsed: elapsed, records: []simulate.TruthRecord{record}}
 }
 
 func estimatesOf(ours, plain float64) []quant.Estimate {
@@ -70,11 +70,11 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]")
 
 // A frame must fit the terminal, whatever its size, and name every row it shows.
 func TestDemoFrameFitsTheTerminal(t *testing.T) {
-	frame := demoFrame{elapsed: time.Minute, total: 5 * time.Minute, vertices: 20_000, events: 1_234_567, rate: 1100}
+	frame := demoFrame{elapsed: time.Minute, total: 5 * time.Minute, vertices: 20_000, events: 1_234_567}
 	for i := range 13 {
 		frame.rows = append(frame.rows, demoRow{
 			name: fmt.Sprintf("group-%02d", i), members: 100 * i, truth: 0.5, ours: 0.48, low: 0.4, high: 0.6,
-			plain: 0.55, known: i != 3, history: make([]float64, historyKept),
+			plain: 0.55, known: i != 3,
 		})
 	}
 	for _, size := range [][2]int{{80, 24}, {100, 30}, {160, 50}, {200, 12}, {90, 1}} {

@@ -29,8 +29,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/pipeline"
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // fromRoot reads a file of the project.
@@ -229,24 +232,24 @@ func TestCompositionRuns(t *testing.T) {
 	}
 	options.Host, options.Port, options.HTTPPort, options.StoreDir = "127.0.0.1", -1, 0, filepath.Join(dir, "nats")
 	options.NoSigs, options.NoLog = true, true
-	broker, err := server.NewServer(options)
+	server, err := server.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker.Start()
-	t.Cleanup(func() { broker.Shutdown(); broker.WaitForShutdown() })
-	if !broker.ReadyForConnections(10 * time.Second) {
+	server.Start()
+	t.Cleanup(func() { server.Shutdown(); server.WaitForShutdown() })
+	if !server.ReadyForConnections(10 * time.Second) {
 		t.Fatal("the server does not start")
 	}
 	client, token := secrets(t, dir)
-	config := strings.NewReplacer("/secrets/", dir+"/", "nats://nats:4222", broker.ClientURL(), "state: /state", "state: "+dir,
+	conf := strings.NewReplacer("/secrets/", dir+"/", "nats://nats:4222", server.ClientURL(), "state: /state", "state: "+dir,
 		"listen: 0.0.0.0:8090", "listen: 127.0.0.1:0").Replace(fromRoot(t, "examples", "compose", "gqlstream.yaml"))
 	path := filepath.Join(dir, "gqlstream.yaml")
-	writeConfig(t, path, config)
+	writeConfig(t, path, conf)
 	mustRun(t, "check", path)
 	p := startPipeline(t, path)
 	events := &crashEvents{rand: mrand.New(mrand.NewPCG(1, 1))}
-	publisher, err := ingest.NewPublisher(p.broker.nc, ingest.PublisherConfig{})
+	publisher, err := ingest.NewPublisher(p.Broker.NC, ingest.PublisherConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,18 +268,18 @@ func TestCompositionRuns(t *testing.T) {
 			t.Fatalf("no alerts in\n%s", text)
 		}
 		pause(t.Context(), 50*time.Millisecond)
-		text = scrapeAs(t, client, p.page.URL()+"metrics", token)
+		text = scrapeAs(t, client, p.Page.URL()+"metrics", token)
 	}
 	for _, want := range []string{"gqlstream_ready 1", `gqlstream_estimate_low{`, `pipeline="compose"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in the metrics", want)
 		}
 	}
-	js, err := jetstream.New(p.broker.nc)
+	js, err := jetstream.New(p.Broker.NC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Stream(t.Context(), ingest.DefaultStreamNames().Alerts); err != nil {
+	if _, err := js.Stream(t.Context(), sinks.DefaultNames().Alerts); err != nil {
 		t.Error(err)
 	}
 }
@@ -352,25 +355,25 @@ func parseOnly(t *testing.T, args []string) error {
 }
 
 // startPipeline runs a configuration until the test ends.
-func startPipeline(t *testing.T, path string) *pipeline {
+func startPipeline(t *testing.T, path string) *pipeline.Pipeline {
 	t.Helper()
-	settings, err := (&runCmd{coreFlags: coreFlags{Config: path}}).settings()
+	settings, err := (&runCmd{CoreFlags: config.CoreFlags{Config: path}}).settings()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := openPipeline(t.Context(), settings, pipelineOptions{out: io.Discard, log: slog.New(slog.DiscardHandler)})
+	p, err := pipeline.Open(t.Context(), settings, pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- p.run(ctx) }()
+	go func() { ended <- p.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the run ended: %v", err)
 		}
-		if err := p.close(); err != nil {
+		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	})

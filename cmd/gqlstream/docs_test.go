@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // The commands of the README and of the first pages must work as they stand there, pasted
@@ -38,7 +39,7 @@ func TestFirstPagesWork(t *testing.T) {
 // pasted runs the commands of a page beside a live run, and returns how many there were.
 func pasted(t *testing.T, root, text string) (ran int) {
 	t.Helper()
-	server, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func pasted(t *testing.T, root, text string) (ran int) {
 		case "run":
 			args = append(args, "--exit-when-drained", "--state", t.TempDir())
 		case "watch":
-			args = append(args, "--url", p.page.URL())
+			args = append(args, "--url", p.Page.URL())
 		}
 		mustRun(t, args...)
 		ran++
@@ -85,7 +86,7 @@ func untilFine(t *testing.T, args []string) {
 
 // Every event that the quickstart shows must be taken as it stands there.
 func TestQuickstartEventsAreTaken(t *testing.T) {
-	decoder, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
+	decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestQuickstartEventsAreTaken(t *testing.T) {
 
 // takes fails the test unless a message with this payload decodes to events none of
 // which is refused.
-func takes(t *testing.T, decoder *event.Decoder, subject, payload string) {
+func takes(t *testing.T, decoder *wire.Decoder, subject, payload string) {
 	t.Helper()
 	kind, ok := event.SubjectKind(subject)
 	if !ok {
@@ -116,7 +117,7 @@ func takes(t *testing.T, decoder *event.Decoder, subject, payload string) {
 		return
 	}
 	var b event.Batch
-	err := decoder.Decode(event.Message{Kind: kind, Payload: []byte(payload), Position: 1}, &b)
+	err := decoder.Decode(wire.Message{Kind: kind, Payload: []byte(payload), Position: 1}, &b)
 	if err != nil || len(b.Refused) > 0 || b.Events() != 1 {
 		t.Errorf("%s %s: %v, refused %v", subject, payload, err, b.Refused)
 	}

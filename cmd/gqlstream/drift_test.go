@@ -13,9 +13,9 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/incremental/prequential"
-	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
+	"gqlstream/simulate"
 )
 
 // followDrift runs a simulated network whose classifier says something wrong of a
@@ -23,11 +23,11 @@ import (
 // raised, zero if never, and how many labels had been judged by half and at the end.
 func followDrift(t *testing.T, seed uint64, share float64) (raised time.Duration, half, all uint64) {
 	t.Helper()
-	c := ingest.DefaultSimulation()
+	c := simulate.DefaultConfig()
 	c.Seed, c.Vertices, c.Duration, c.LabelShare, c.LabelDelay = seed, 6_000, 4*time.Minute, 1, 8*time.Second
 	c.InitialShare, c.Activity, c.PredictionDelay = 0.1, 50, time.Second
 	c.DegradeAt, c.DegradeShare = 2*time.Minute, share
-	source, err := ingest.NewSimulation(c)
+	source, err := simulate.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

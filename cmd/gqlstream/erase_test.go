@@ -16,8 +16,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"gqlstream/ingest"
+	"gqlstream/config"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline"
+	"gqlstream/sinks"
 )
 
 // What must not be found of an erased person.
@@ -33,7 +36,7 @@ communities: [{name: all, everyone: true}]
 estimates: [{method: auto}]
 step: {every: 1s, time: event}
 checkpoint: {every: -1s}
-late: {after: 1h, labels: divert}
+late: {after: 1h, divert: [labels]}
 privacy: {min_members: 0}
 http: {listen: "off"}
 `
@@ -60,29 +63,29 @@ type eraseRun struct {
 	t      *testing.T
 	state  string
 	js     jetstream.JetStream
-	p      *pipeline
+	p      *pipeline.Pipeline
 	cancel context.CancelFunc
 	done   chan error
 }
 
-func startErase(t *testing.T, state, url, config string) *eraseRun {
+func startErase(t *testing.T, state, url, conf string) *eraseRun {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "erase.yaml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	settings, err := loadConfig(path)
+	settings, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	settings.State, settings.NATS.URL = state, url
 	ctx, cancel := context.WithCancel(t.Context())
-	p, err := openPipeline(ctx, settings, pipelineOptions{out: io.Discard, log: slog.New(slog.DiscardHandler)})
+	p, err := pipeline.Open(ctx, settings, pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &eraseRun{t: t, state: state, js: p.broker.js, p: p, cancel: cancel, done: make(chan error, 1)}
-	go func() { r.done <- p.run(ctx) }()
+	r := &eraseRun{t: t, state: state, js: p.Broker.JS, p: p, cancel: cancel, done: make(chan error, 1)}
+	go func() { r.done <- p.Run(ctx) }()
 	return r
 }
 
@@ -91,7 +94,7 @@ func (r *eraseRun) stop() {
 	r.t.Helper()
 	r.cancel()
 	<-r.done
-	if err := r.p.close(); err != nil {
+	if err := r.p.Close(); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -107,7 +110,7 @@ func (r *eraseRun) publish(kind event.Kind, payload string) {
 func (r *eraseRun) waitFor(what string, is func(positions []uint64) bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(crashStartMax); ; pause(r.t.Context(), 2*time.Millisecond) {
-		positions, err := r.p.checkpoints.dir.List()
+		positions, err := r.p.Checkpoints.Dir.List()
 		if err == nil && is(positions) {
 			return
 		}
@@ -158,7 +161,7 @@ func messageHolds(t *testing.T, js jetstream.JetStream, stream, text string) uin
 // time has passed two multiples of a minute, and after a purge from every message of
 // the log and of the quarantine: with the real pipeline and a server on a port.
 func TestErasedPersonIsGone(t *testing.T) {
-	server, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +211,7 @@ func TestErasedPersonIsGone(t *testing.T) {
 	r.waitFor("after the purge", func(p []uint64) bool { return len(p) == 3 })
 	r.stop()
 	again := startErase(t, state, url, eraseConfig) // goes on with what is left
-	if at := again.p.core.Position(); at != 25 {
+	if at := again.p.Core.Position(); at != 25 {
 		t.Errorf("restored at %d", at)
 	}
 	again.stop()
@@ -217,7 +220,7 @@ func TestErasedPersonIsGone(t *testing.T) {
 // checkPurged purges the log and the quarantine and looks for the name in them.
 func checkPurged(r *eraseRun, purge func(...string) (int, string)) {
 	r.t.Helper()
-	names := ingest.DefaultStreamNames()
+	names := broker.DefaultStreamNames()
 	for _, stream := range []string{names.Log, names.Quarantine} {
 		if messageHolds(r.t, r.js, stream, erasedName) == 0 {
 			r.t.Fatalf("stream %s does not hold what is to be erased", stream)
@@ -228,7 +231,7 @@ func checkPurged(r *eraseRun, purge func(...string) (int, string)) {
 		!strings.Contains(said, "holds nothing any more from before the erasure at 19") {
 		r.t.Errorf("the purge: exit %d, %s", code, said)
 	}
-	for _, stream := range []string{names.Log, names.Quarantine, names.Estimates, "KV_" + names.Latest} {
+	for _, stream := range []string{names.Log, names.Quarantine, sinks.DefaultNames().Estimates, "KV_" + sinks.DefaultNames().Latest} {
 		for _, text := range []string{erasedName, erasedSecret} {
 			if sequence := messageHolds(r.t, r.js, stream, text); sequence != 0 {
 				r.t.Errorf("message %d of stream %s holds %s", sequence, stream, text)
@@ -241,7 +244,7 @@ func checkPurged(r *eraseRun, purge func(...string) (int, string)) {
 // the file in which it stood and is purged.
 func TestErasedPersonIsGoneFromTheBrokersFiles(t *testing.T) {
 	dir := t.TempDir()
-	server, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: dir, Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: dir, Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

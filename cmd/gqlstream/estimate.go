@@ -11,16 +11,19 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"gqlstream/config"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/files"
 	"gqlstream/quant"
 )
 
 type estimateCmd struct {
 	fileFlags
-	coreFlags
+	refusedFlags
+	config.CoreFlags
 	Rules        string   `type:"existingfile" placeholder:"FILE" help:"Communities in YAML, as in a configuration: by rule, ego network, attribute or everyone."`
 	Confidence   *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
 	Simultaneous bool     `help:"Intervals that hold together for all classes."`
@@ -30,7 +33,9 @@ type estimateCmd struct {
 // Help is the long help of the command.
 func (*estimateCmd) Help() string {
 	return `Reads files, runs them through the core that serves live streams, and prints one estimate for each
-community and method. Without --classes the number of classes is that of the prediction columns. The
+community and method. Without --classes the classes are those that the predictions' columns name,
+p_left,p_right, or 0 to K-1 with the columns p0 to p{K-1}. A row that is refused is an error, unless
+--max-refused or --skip-refused allow it; self-loops are left out and counted. The
 presets reference and paper bring their own kernels, truncated and lazy. No privacy floor applies.
 Without predictions a built-in classifier makes them from labels and edges: --classifier enq or
 diffusion. Predictions that are given win.
@@ -41,7 +46,7 @@ key communities alone. Rules read the attributes of --vertices; see docs/communi
 Examples:
   gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
   gqlstream estimate --edges e.parquet --labels l.csv --predictions p.csv --everyone --method all --format json
-  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes 2 --classifier enq
+  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes left,right --classifier enq
   gqlstream estimate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv --rules rules.yaml`
 }
 
@@ -51,37 +56,37 @@ const toleranceOneShot = 1e-6
 // Run estimates once.
 func (c *estimateCmd) Run(ctx context.Context, con console) (err error) {
 	if !c.any() {
-		return usagef("estimate: no files; give --edges, --labels, --predictions and --members, or --log")
+		return config.Usagef("estimate: no files; give --edges, --labels, --predictions and --members, or --log")
 	}
 	settings, err := c.settings()
 	if err != nil {
 		return err
 	}
-	late, err := settings.Late.policy()
+	late, err := settings.Late.Policy()
 	if err != nil {
-		return usageError{err}
+		return config.Usage(err)
 	}
 	source, err := openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1, Late: late})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	config, err := settings.core()
+	conf, err := settings.Core()
 	if err != nil {
 		return err
 	}
-	core, err := incremental.New(config)
+	core, err := incremental.New(conf)
 	if err != nil {
-		return usageError{err}
+		return config.Usage(err)
 	}
 	defer core.Close()
-	estimates, err := drain(ctx, source, core, con.Err)
+	estimates, err := drain(ctx, source, core, &c.refusedFlags, con.Err)
 	if err != nil {
 		return err
 	}
 	warnOfRules(con.Err, core.View())
 	if len(estimates) == 0 {
-		return usagef("estimate: no community; give --members FILE, --rules FILE, --everyone or --community NAME=KEY:VALUE")
+		return config.Usagef("estimate: no community; give --members FILE, --rules FILE, --everyone or --community NAME=KEY:VALUE")
 	}
 	if c.Format == "json" {
 		return writeLines(con.Out, estimates)
@@ -90,18 +95,18 @@ func (c *estimateCmd) Run(ctx context.Context, con console) (err error) {
 }
 
 // settings merges the flags over the defaults of a one-shot estimate.
-func (c *estimateCmd) settings() (fileConfig, error) {
-	settings, err := c.coreFlags.settings()
+func (c *estimateCmd) settings() (config.Settings, error) {
+	settings, err := c.CoreFlags.Settings()
 	if err != nil {
 		return settings, err
 	}
-	if settings.Communities, err = addRules(settings.Communities, c.Rules); err != nil {
+	if settings.Communities, err = config.AddRules(settings.Communities, c.Rules); err != nil {
 		return settings, err
 	}
-	settings.oneShot()
+	setOneShotDefaults(&settings)
 	for i := range settings.Estimates {
 		e := &settings.Estimates[i]
-		if err := overrideNumber(&e.Confidence, "--confidence", c.Confidence); err != nil {
+		if err := config.OverrideNumber(&e.Confidence, "--confidence", c.Confidence); err != nil {
 			return settings, err
 		}
 		e.Simultaneous = e.Simultaneous || c.Simultaneous
@@ -109,9 +114,9 @@ func (c *estimateCmd) settings() (fileConfig, error) {
 	return settings, nil
 }
 
-// oneShot fills in what differs where everything is computed once, on the user's
+// setOneShotDefaults fills in what differs where everything is computed once, on the user's
 // own files: a tight certificate, no privacy floor, and the kernel of the preset.
-func (c *fileConfig) oneShot() {
+func setOneShotDefaults(c *config.Settings) {
 	none := 0
 	c.Privacy.MembersMin = &none
 	if c.Tolerance == 0 {
@@ -127,54 +132,24 @@ func (c *fileConfig) oneShot() {
 	}
 }
 
-// openFiles opens the files as a source and settles the classes: those of the
-// settings, or what the files speak of.
-func openFiles(files *fileFlags, settings *fileConfig, steps ingest.StepConfig) (*ingest.FileSource, error) {
-	config := ingest.FileConfig{Inputs: files.inputs(), Columns: files.columns(), Steps: steps}
-	if len(settings.Classes) > 0 {
-		config.Classes = settings.Classes.set()
-	}
-	source, err := ingest.NewFileSource(config)
-	if err != nil {
-		return nil, usageError{err}
-	}
-	settings.Classes = classNames(source.Log().Classes())
-	return source, nil
-}
-
-func classNames(set event.ClassSet) classList {
-	var names classList
-	for k := range set.K() {
-		names = append(names, set.Name(event.Class(k)))
-	}
-	return names
-}
-
 // drain runs a finite source through the core and returns the last estimates of every
-// community that there is at its end.
-func drain(ctx context.Context, source *ingest.FileSource, core *incremental.Core, diagnostics io.Writer) ([]quant.Estimate, error) {
-	var batch event.Batch
-	var examples []event.Refusal
+// community that there is at its end, or an error if too many rows were refused.
+func drain(
+	ctx context.Context, source *files.Source, core *incremental.Core, limit *refusedFlags, diagnostics io.Writer,
+) ([]quant.Estimate, error) {
 	latest := map[string][]quant.Estimate{}
-	for {
-		err := source.Next(ctx, &batch)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		result := core.Step(&batch)
-		for _, refused := range [][]event.Refusal{batch.Refused, result.Refused} {
-			examples = append(examples, refused[:min(len(refused), examplesMax-len(examples))]...)
-		}
+	err := limit.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) {
+		result := core.Step(b)
 		emitted := map[string][]quant.Estimate{}
 		for _, e := range result.Estimates {
 			emitted[e.Community] = append(emitted[e.Community], e)
 		}
 		maps.Copy(latest, emitted)
+		return result.Refused, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	reportFiles(diagnostics, source.Log(), examples)
 	return ofPresent(core.View(), latest), nil
 }
 
@@ -194,10 +169,10 @@ func ofPresent(view graphstore.View, latest map[string][]quant.Estimate) []quant
 	return estimates
 }
 
-func writeLines(w io.Writer, estimates []quant.Estimate) error {
+func writeLines[T any](w io.Writer, list []T) error {
 	encoder := json.NewEncoder(w)
-	for i := range estimates {
-		if err := encoder.Encode(&estimates[i]); err != nil {
+	for i := range list {
+		if err := encoder.Encode(&list[i]); err != nil {
 			return err
 		}
 	}

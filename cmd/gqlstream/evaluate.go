@@ -7,23 +7,26 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
+	"gqlstream/config"
 	"gqlstream/evaluate"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/files"
 )
 
 type evaluateCmd struct {
 	fileFlags
-	coreFlags
-	Protocol    string   `default:"pps,bfs,rw" placeholder:"LIST" help:"Shifts to draw communities under: pps, bfs, rw, members, group:ATTRIBUTE. [${default}]"`
+	refusedFlags
+	config.CoreFlags
+	Protocol    string   `default:"pps,bfs,rw" placeholder:"LIST" help:"Shifts to draw communities under: pps, cov, degree, one, bfs, rw, members, group:ATTRIBUTE. [${default}]"`
 	Splits      int      `default:"5" help:"Random splits of the labels into calibration and hidden. [${default}]"`
-	PerClass    int      `default:"10" help:"Communities per class and split of pps, bfs and rw. [${default}]"`
-	Size        int      `default:"100" help:"Members of a community of pps, bfs and rw. [${default}]"`
+	PerClass    int      `default:"10" help:"Communities per class and split, of all but members and groups. [${default}]"`
+	Size        int      `default:"100" help:"Members of a community, of all but members and groups. [${default}]"`
 	MembersMin  int      `default:"11" help:"Different members that a community must have. [${default}]"`
 	Calibration float64  `default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
 	LabelSample string   `default:"uniform" placeholder:"NAME" help:"How the labels that calibrate are drawn: uniform, bfs, rw or degree. [${default}]"`
+	Ask         int      `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
 	Seed        uint64   `default:"1" help:"Of splits and draws. [${default}]"`
 	Confidence  *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
 	Format      string   `default:"markdown" enum:"markdown,json,csv" help:"markdown, json or csv. [${default}]"`
@@ -38,6 +41,9 @@ Most labels are hidden, communities are drawn from the vertices behind them unde
 every method estimates them, and the estimates are held against the truth:
 
   pps          prior shift: class shares 1, 1/2, 1/3, ... over the classes in a random order
+  cov          the same shares of what the classifier says, whatever they are
+  degree       in proportion to the degree
+  one          members of one class alone
   bfs          the vertices nearest to a random one
   rw           where random walks of 10 steps from a random vertex end
   members      the communities of --members, --community and the configuration
@@ -64,23 +70,24 @@ const toleranceEvaluate = 1e-4
 // Run evaluates.
 func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
-		return usagef("evaluate: no files; give --edges, --labels and --predictions, or --log")
+		return config.Usagef("evaluate: no files; give --edges, --labels and --predictions, or --log")
 	}
-	config, open, err := c.prepare()
+	conf, open, err := c.prepare()
 	if err != nil {
 		return err
 	}
 	if c.Plots != "" { // before the work, not after
 		if err := os.MkdirAll(c.Plots, 0o755); err != nil {
-			return usageError{err}
+			return config.Usage(err)
 		}
 	}
-	progress := evaluateProgress{w: con.Err, begun: time.Now()}
-	_, _, progress.terminal = terminalSize(con.Err)
+	progress := newMeter(con.Err, "communities estimated")
 	load := func(ctx context.Context, visit func(*event.Batch) error) error {
 		return c.load(ctx, open, con.Err, visit)
 	}
-	report, err := evaluate.Run(ctx, config, load, progress.show)
+	report, err := evaluate.Run(ctx, conf, load, func(done, all int) {
+		progress.add(done-progress.count, float64(done)/float64(all))
+	})
 	if err != nil {
 		return err
 	}
@@ -99,14 +106,14 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 
 // prepare settles the configuration. The files are opened because they may say the
 // classes.
-func (c *evaluateCmd) prepare() (evaluate.Config, *ingest.FileSource, error) {
+func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
 	kernels := splitList(c.Kernel)
-	flags := c.coreFlags
+	flags := c.CoreFlags
 	flags.Kernel = ""
 	if flags.Method == "" && flags.Config == "" {
 		flags.Method = methodsEvaluate
 	}
-	settings, err := flags.settings()
+	settings, err := flags.Settings()
 	if err != nil {
 		return evaluate.Config{}, nil, err
 	}
@@ -114,12 +121,12 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *ingest.FileSource, error) {
 		settings.Tolerance = toleranceEvaluate
 	}
 	if len(kernels) == 0 {
-		settings.oneShot() // the kernel of the configuration or of the preset
+		setOneShotDefaults(&settings) // the kernel of the configuration or of the preset
 		kernels = splitList(settings.Kernel)
 	}
 	settings.Kernel = ""
 	for i := range settings.Estimates {
-		err := overrideNumber(&settings.Estimates[i].Confidence, "--confidence", c.Confidence)
+		err := config.OverrideNumber(&settings.Estimates[i].Confidence, "--confidence", c.Confidence)
 		if err != nil {
 			return evaluate.Config{}, nil, err
 		}
@@ -128,24 +135,24 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *ingest.FileSource, error) {
 	if err != nil {
 		return evaluate.Config{}, nil, err
 	}
-	config := evaluate.Config{
+	conf := evaluate.Config{
 		Kernels: kernels, Protocols: splitList(c.Protocol), Splits: c.Splits, PerClass: c.PerClass,
-		Size: c.Size, MembersMin: c.MembersMin, Share: c.Calibration, Labels: c.LabelSample, Seed: c.Seed,
+		Size: c.Size, MembersMin: c.MembersMin, Share: c.Calibration, Labels: c.LabelSample, Seed: c.Seed, Ask: c.Ask,
 	}
-	if config.Core, err = settings.core(); err == nil {
-		if err = c.required(config); err == nil {
-			err = config.Validate()
+	if conf.Core, err = settings.Core(); err == nil {
+		if err = c.required(conf); err == nil {
+			err = conf.Validate()
 		}
 	}
 	if err != nil {
 		source.Close()
-		return config, nil, usageError{err}
+		return conf, nil, config.Usage(err)
 	}
-	return config, source, nil
+	return conf, source, nil
 }
 
 // required reports flags that would be read as their default if they were zero.
-func (c *evaluateCmd) required(config evaluate.Config) error {
+func (c *evaluateCmd) required(conf evaluate.Config) error {
 	var errs []error
 	for _, flag := range []struct {
 		name string
@@ -156,7 +163,7 @@ func (c *evaluateCmd) required(config evaluate.Config) error {
 		{"--size", c.Size == 0},
 		{"--members-min", c.MembersMin == 0},
 		{"--calibration", c.Calibration == 0},
-		{"--protocol", len(config.Protocols) == 0},
+		{"--protocol", len(conf.Protocols) == 0},
 	} {
 		if flag.zero {
 			errs = append(errs, fmt.Errorf("%s: nothing would be evaluated", flag.name))
@@ -166,27 +173,9 @@ func (c *evaluateCmd) required(config evaluate.Config) error {
 }
 
 // load reads the files once and closes them.
-func (*evaluateCmd) load(ctx context.Context, source *ingest.FileSource, diagnostics io.Writer,
-	visit func(*event.Batch) error,
-) (err error) {
-	defer func() { err = errors.Join(err, source.Close()) }()
-	var batch event.Batch
-	var examples []event.Refusal
-	for {
-		err := source.Next(ctx, &batch)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		examples = append(examples, batch.Refused[:min(len(batch.Refused), examplesMax-len(examples))]...)
-		if err := visit(&batch); err != nil {
-			return err
-		}
-	}
-	reportFiles(diagnostics, source.Log(), examples)
-	return nil
+func (c *evaluateCmd) load(ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) error) error {
+	err := c.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) { return nil, visit(b) })
+	return errors.Join(err, source.Close())
 }
 
 func (c *evaluateCmd) writeFiles(report *evaluate.Report, diagnostics io.Writer) error {
@@ -218,40 +207,4 @@ func splitList(list string) []string {
 		}
 	}
 	return out
-}
-
-// evaluateProgress says how far an evaluation has come.
-type evaluateProgress struct {
-	w            io.Writer
-	terminal     bool
-	begun, shown time.Time
-	all          int
-}
-
-func (p *evaluateProgress) show(done, all int) {
-	p.all = all
-	now := time.Now()
-	every := meterPlainEvery
-	if p.terminal {
-		every = meterTerminalEvery
-	}
-	if now.Sub(p.shown) < every {
-		return
-	}
-	p.shown = now
-	left := time.Duration(float64(now.Sub(p.begun)) * (1/(float64(done)/float64(all)) - 1)).Round(time.Second)
-	line := fmt.Sprintf("%s of %s communities estimated, %v left", grouped(done), grouped(all), left)
-	if p.terminal {
-		fmt.Fprintf(p.w, "\r%s%s", line, clearLine)
-		return
-	}
-	fmt.Fprintln(p.w, line)
-}
-
-func (p *evaluateProgress) finish() {
-	start := ""
-	if p.terminal {
-		start = "\r" + clearLine
-	}
-	fmt.Fprintf(p.w, "%s%s communities estimated in %v\n", start, grouped(p.all), time.Since(p.begun).Round(10*time.Millisecond))
 }

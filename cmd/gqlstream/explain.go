@@ -9,8 +9,11 @@ import (
 	"math"
 	"os"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline"
 	"gqlstream/quant"
 )
 
@@ -57,24 +60,24 @@ Examples:
 
 // Run explains one estimate.
 func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
-	core := coreFlags{Config: c.Config, Classes: c.Classes, Everyone: c.Everyone, Classifier: c.Classifier}
-	settings, err := core.settings()
+	core := config.CoreFlags{Config: c.Config, Classes: c.Classes, Everyone: c.Everyone, Classifier: c.Classifier}
+	settings, err := core.Settings()
 	if err != nil {
 		return err
 	}
-	override(&settings.NATS.URL, c.NATS)
-	override(&settings.State, c.State)
+	config.Override(&settings.NATS.URL, c.NATS)
+	config.Override(&settings.State, c.State)
 	q, err := c.query()
 	if err != nil {
 		return err
 	}
-	e := &explainer{tell: func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) }}
+	e := &pipeline.Explainer{Tell: func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) }}
 	closeLog, err := c.prepare(e, &settings, con)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeLog()) }()
-	x, err := e.explain(ctx, q)
+	x, err := e.Explain(ctx, q)
 	if err != nil {
 		return asUsage(err)
 	}
@@ -86,94 +89,78 @@ func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
 
 // asUsage makes a question that cannot be answered one to be asked otherwise.
 func asUsage(err error) error {
-	var question explainError
+	var question pipeline.QuestionError
 	if errors.As(err, &question) {
-		return usageError{err}
+		return config.Usage(err)
 	}
 	return err
 }
 
-func (c *explainCmd) query() (q explainQuery, err error) {
-	q = explainQuery{community: c.Community, method: c.Method, named: c.Named}
+func (c *explainCmd) query() (q pipeline.Query, err error) {
+	q = pipeline.Query{Community: c.Community, Method: c.Method, Named: c.Named}
 	if c.Named < 0 {
-		return q, usagef("explain: --named %d is negative", c.Named)
+		return q, config.Usagef("explain: --named %d is negative", c.Named)
 	}
 	if c.Method != "" {
 		if methods, err := quant.ParseMethods(c.Method); err != nil {
-			return q, usageError{err}
+			return q, config.Usage(err)
 		} else if len(methods) != 1 {
-			return q, usagef("explain: --method %s names %d methods; one is explained at a time", c.Method, len(methods))
+			return q, config.Usagef("explain: --method %s names %d methods; one is explained at a time", c.Method, len(methods))
 		}
 	}
 	if (c.From == "" || c.To == "") && c.any() {
-		return q, usagef("explain: give --from and --to; there are no estimates beside files")
+		return q, config.Usagef("explain: give --from and --to; there are no estimates beside files")
 	}
-	q.to = logPlace{position: math.MaxUint64} // the newest, and for from the one before
+	q.To = pipeline.Place{Position: math.MaxUint64} // the newest, and for from the one before
 	if c.To != "" {
-		if q.to, err = parsePlace("--to", c.To); err != nil {
+		if q.To, err = pipeline.ParsePlace("--to", c.To); err != nil {
 			return q, err
 		}
 	}
 	if c.From != "" {
-		if q.from, err = parsePlace("--from", c.From); err != nil {
+		if q.From, err = pipeline.ParsePlace("--from", c.From); err != nil {
 			return q, err
 		}
 	}
-	return q, q.ordered()
-}
-
-// ordered reports places that are the wrong way round.
-func (q *explainQuery) ordered() error {
-	if q.from.position > 0 && q.to.position > 0 && q.from.position >= q.to.position ||
-		q.from.time != 0 && q.to.time != 0 && q.from.time >= q.to.time {
-		return usagef("explain: --from must lie before --to")
-	}
-	return nil
+	return q, q.Ordered()
 }
 
 // prepare lets the explainer read the one log that the flags name.
-func (c *explainCmd) prepare(e *explainer, settings *fileConfig, con console) (closeLog func() error, err error) {
+func (c *explainCmd) prepare(e *pipeline.Explainer, settings *config.Settings, con console) (closeLog func() error, err error) {
 	if c.any() {
 		if c.NATS != "" || c.State != "" {
-			return nil, usagef("explain: files and a stream are given; choose one")
+			return nil, config.Usagef("explain: files and a stream are given; choose one")
 		}
 		return nothing, c.prepareFiles(e, settings)
 	}
 	if settings.State == "" {
-		settings.State = stateDefault
+		settings.State = config.StateDefault
 	}
-	if err := e.configure(settings); err != nil {
+	if err := e.Configure(settings); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(settings.State); err != nil && settings.NATS.URL == "" {
-		return nil, usagef("explain: no log; give --state DIR, --nats URL or files (%w)", err)
+		return nil, config.Usagef("explain: no log; give --state DIR, --nats URL or files (%w)", err)
 	}
-	e.checkpoints = settings.State
-	b, err := openBroker(*settings, slog.New(slog.NewTextHandler(con.Err, nil)))
+	e.Checkpoints = settings.State
+	b, err := config.OpenBroker(*settings, slog.New(slog.NewTextHandler(con.Err, nil)))
 	if err != nil {
-		var locked *ingest.LockedError
+		var locked *broker.LockedError
 		if errors.As(err, &locked) {
 			err = fmt.Errorf("%w\nIf that is gqlstream run: start it with --listen 127.0.0.1:4222 and give "+
 				"--nats nats://127.0.0.1:4222 here, or ask its page", err)
 		}
 		return nil, err
 	}
-	return b.close, e.readStream(b, settings)
+	return b.Close, e.ReadStream(b, settings)
 }
 
 func nothing() error { return nil }
 
-// configure takes over what the settings say.
-func (e *explainer) configure(settings *fileConfig) (err error) {
-	e.classes = settings.Classes
-	e.config, err = settings.core()
-	return err
-}
-
 // prepareFiles reads files: their rows are the positions. They are opened once to
 // learn the classes.
-func (c *explainCmd) prepareFiles(e *explainer, settings *fileConfig) error {
-	steps, err := settings.steps()
+func (c *explainCmd) prepareFiles(e *pipeline.Explainer, settings *config.Settings) error {
+	steps, err := settings.Steps()
 	if err != nil {
 		return err
 	}
@@ -182,35 +169,11 @@ func (c *explainCmd) prepareFiles(e *explainer, settings *fileConfig) error {
 	if err != nil {
 		return err
 	}
-	e.open = func(context.Context, resume, event.Position) (ingest.Source, func() error, error) {
+	e.Open = func(context.Context, pipeline.Resume, event.Position) (ingest.Source, func() error, error) {
 		return first, first.Close, nil
 	}
-	if err := e.configure(settings); err != nil {
+	if err := e.Configure(settings); err != nil {
 		return errors.Join(err, first.Close())
-	}
-	return nil
-}
-
-// readStream reads the stream of a broker in the steps of run, so that what a step
-// decides, a switch of the model version say, is decided alike.
-func (e *explainer) readStream(b *broker, settings *fileConfig) error {
-	steps, err := settings.steps()
-	if err != nil {
-		return err
-	}
-	e.js = b.js
-	e.open = func(ctx context.Context, at resume, until event.Position) (ingest.Source, func() error, error) {
-		decoder, err := event.NewDecoder(event.Config{Classes: settings.Classes.set()})
-		if err != nil {
-			return nil, nil, usageError{err}
-		}
-		source, err := ingest.OpenJetStream(ctx, b.js, decoder, ingest.JetStreamConfig{
-			Step: steps, Until: until, UntilLast: until == 0, From: at.place, Identity: at.identity,
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		return source, source.Close, nil
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ var causeWords = map[string]string{
 	quant.CauseModel:       "model version",
 	quant.CauseLabels:      "labels",
 	quant.CauseEdges:       "edges",
+
+	quant.CauseCoefficients: "coefficients",
+	quant.CauseGamma:        "gamma",
 }
 
 // writeExplanation writes an explanation for people: shares in percent, changes in
@@ -94,6 +97,9 @@ func endText(e *quant.ExplanationEnd) string {
 func detailText(c *quant.Cause) string {
 	list := slices.Clone(c.Details)
 	slices.SortStableFunc(list, func(a, b quant.Detail) int { return cmp.Compare(b.Count, a.Count) })
+	if c.Changes == 0 { // it is no change of facts
+		return c.Details[0].What
+	}
 	parts := []string{fmt.Sprintf("%d:", c.Changes)}
 	for i, d := range list {
 		parts = append(parts, fmt.Sprintf("%d %s", d.Count, d.What)+strings.Repeat(",", min(1, len(list)-1-i)))

@@ -1,12 +1,20 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/files"
 )
 
 // fileFlags name the files that make a log. The extension decides the form: .csv,
@@ -14,7 +22,7 @@ import (
 type fileFlags struct {
 	Edges       []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
 	Labels      []string          `type:"existingfile" placeholder:"FILE" help:"Labels: vertex,label[,role][,time][,ttl]."`
-	Predictions []string          `type:"existingfile" placeholder:"FILE" help:"Predictions: vertex,p0,p1,... or vertex,class."`
+	Predictions []string          `type:"existingfile" placeholder:"FILE" help:"Predictions: vertex,p_left,p_right,... or vertex,p0,p1,... or vertex,class."`
 	Members     []string          `type:"existingfile" placeholder:"FILE" help:"Members: community,vertex[,weight]."`
 	Vertices    []string          `type:"existingfile" placeholder:"FILE" help:"Vertices: vertex, and a column for each attribute."`
 	Log         []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events, as gqlstream simulate writes them."`
@@ -24,8 +32,8 @@ type fileFlags struct {
 // any reports whether a file was given.
 func (f *fileFlags) any() bool { return len(f.inputs()) > 0 }
 
-func (f *fileFlags) inputs() []ingest.FileInput {
-	var inputs []ingest.FileInput
+func (f *fileFlags) inputs() []files.Input {
+	var inputs []files.Input
 	for _, table := range []struct {
 		kind  event.Kind
 		paths []string
@@ -37,11 +45,11 @@ func (f *fileFlags) inputs() []ingest.FileInput {
 		{event.KindVertex, f.Vertices},
 	} {
 		for _, path := range table.paths {
-			inputs = append(inputs, ingest.FileInput{Path: path, Kind: table.kind})
+			inputs = append(inputs, files.Input{Path: path, Kind: table.kind})
 		}
 	}
 	for _, path := range f.Log {
-		inputs = append(inputs, ingest.FileInput{Path: path, Log: true})
+		inputs = append(inputs, files.Input{Path: path, Log: true})
 	}
 	return inputs
 }
@@ -55,14 +63,19 @@ func (f *fileFlags) columns() map[string]string {
 	return out
 }
 
-// reportFiles says what the files held that was not used: warnings, and refused
-// rows by reason with the first examples.
-func reportFiles(w io.Writer, log *ingest.FileLog, examples []event.Refusal) {
+// reportFiles says what the files held that was not used: warnings, self-loops, and
+// refused rows by reason with the first examples.
+func reportFiles(w io.Writer, log *files.Log, examples []event.Refusal) {
 	for _, warning := range log.Warnings() {
 		fmt.Fprintln(w, "warning:", warning)
 	}
-	for reason, n := range log.Refused() {
-		fmt.Fprintf(w, "refused: %d rows, %s\n", n, reason)
+	reasons := log.Refused()
+	if n := reasons[event.SelfLoop]; n > 0 {
+		fmt.Fprintf(w, "left out: %d self-loops, which mean nothing here\n", n)
+		delete(reasons, event.SelfLoop)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(w, "refused: %d rows, %s\n", reasons[reason], reason)
 	}
 	for _, r := range examples {
 		fmt.Fprintf(w, "  row %d, %s: %s\n", r.Position, r.Kind, strings.TrimSpace(r.Detail))
@@ -71,3 +84,95 @@ func reportFiles(w io.Writer, log *ingest.FileLog, examples []event.Refusal) {
 
 // examplesMax bounds how many refused rows are shown.
 const examplesMax = 5
+
+// openFiles opens the files as a source and settles the classes: those of the
+// settings, or those that the files speak of.
+func openFiles(flags *fileFlags, settings *config.Settings, steps ingest.StepConfig) (*files.Source, error) {
+	conf := files.Config{Inputs: flags.inputs(), Columns: flags.columns(), Steps: steps}
+	if len(settings.Classes) > 0 {
+		conf.Classes = settings.Classes.ClassSet()
+	}
+	source, err := files.NewSource(conf)
+	if err != nil {
+		return nil, config.Usage(err)
+	}
+	set := source.Log().Classes()
+	settings.Classes = nil
+	for k := range set.K() {
+		settings.Classes = append(settings.Classes, set.Name(event.Class(k)))
+	}
+	return source, nil
+}
+
+// readFiles hands every batch of files to visit, which returns the events that it refuses.
+// Then it says what was refused, and fails if that is more than the flags allow.
+func (f *refusedFlags) readFiles(
+	ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) ([]event.Refusal, error),
+) error {
+	var batch event.Batch
+	var examples []event.Refusal
+	further := 0
+	for {
+		err := source.Next(ctx, &batch)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		refused, err := visit(&batch)
+		if err != nil {
+			return err
+		}
+		further += len(refused)
+		for _, r := range slices.Concat(batch.Refused, refused) {
+			if len(examples) < examplesMax && r.Reason != event.SelfLoop {
+				examples = append(examples, r)
+			}
+		}
+	}
+	reportFiles(diagnostics, source.Log(), examples)
+	return f.check(source.Log(), further)
+}
+
+// refusedFlags say how many rows of files may be refused.
+type refusedFlags struct {
+	MaxRefused  string `placeholder:"N|P%" help:"Go on if at most N rows, or P percent of the rows, are refused. By default one refused row is an error."`
+	SkipRefused bool   `help:"Go on however many rows are refused, unless all of a file are."`
+}
+
+// allowed returns how many of so many rows may be refused.
+func (f *refusedFlags) allowed(rows int) (int, error) {
+	if f.SkipRefused {
+		return rows, nil
+	}
+	if f.MaxRefused == "" {
+		return 0, nil
+	}
+	text, percent := strings.CutSuffix(f.MaxRefused, "%")
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x >= 0) || percent && x > 100 || !percent && x != math.Trunc(x) {
+		return 0, config.Usagef("--max-refused: %q is neither a number of rows nor a share like 1%%", f.MaxRefused)
+	}
+	if percent {
+		x = math.Floor(x / 100 * float64(rows))
+	}
+	return int(min(x, float64(rows))), nil
+}
+
+// check returns the error of files of which too many rows were refused; further is how
+// many of them a later stage refused.
+func (f *refusedFlags) check(log *files.Log, further int) error {
+	rows, refused := 0, further
+	for _, t := range log.Tallies() {
+		if t.Refused > 0 && t.Refused+t.LeftOut == t.Rows {
+			return fmt.Errorf("every row of %s was refused (%d)", t.Path, t.Refused)
+		}
+		rows, refused = rows+t.Rows, refused+t.Refused
+	}
+	allowed, err := f.allowed(rows)
+	if err == nil && refused > allowed {
+		err = fmt.Errorf("%d of %d rows were refused; to go on without them, --max-refused N|P%% or --skip-refused", refused, rows)
+	}
+	return err
+}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +18,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"gqlstream/ingest"
+	"gqlstream/config"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 )
 
@@ -32,8 +35,9 @@ var endless = map[string]string{
 	"gqlstream watch --flagged --sort": "berlin",
 }
 
-// onlyParsed are examples that take minutes; what they do has tests of its own.
-var onlyParsed = []string{"gqlstream bench --quick", "gqlstream bench --json", "gqlstream bench --only update"}
+// onlyParsed are examples that take minutes, or that a group of workers must live for; what
+// they do has tests of its own.
+var onlyParsed = []string{"gqlstream bench --quick", "gqlstream bench --json", "gqlstream bench --only update", "gqlstream group"}
 
 // Every command must have an example in its help, and every example must run, in a
 // folder with the files that it names.
@@ -114,21 +118,21 @@ func exampleFolder(t *testing.T) string {
 	}
 	t.Chdir(dir)
 	mustRun(t, "simulate", "--vertices", "300", "--duration", "3s", "--out", "events.ndjson.zst")
-	mustRun(t, "publish", "--state", stateDefault, "--edges", "edges.csv.gz", "--labels", "labels.csv",
+	mustRun(t, "publish", "--state", config.StateDefault, "--edges", "edges.csv.gz", "--labels", "labels.csv",
 		"--predictions", "predictions.csv", "--members", "members.csv", "--vertices", "v.csv")
-	b, err := openBroker(fileConfig{State: stateDefault}, nil)
+	b, err := config.OpenBroker(config.Settings{State: config.StateDefault}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{`{"src":1,"dst":1}`, `{`, `{"src":1,"dst":2,"weight":-1}`} {
-		if _, err := b.js.Publish(t.Context(), event.Subject(event.KindEdge), []byte(bad)); err != nil {
+		if _, err := b.JS.Publish(t.Context(), event.Subject(event.KindEdge), []byte(bad)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.js.Publish(t.Context(), event.Subject(event.KindLabel), []byte(`{"vertex":1,"class":"centre"}`)); err != nil {
+	if _, err := b.JS.Publish(t.Context(), event.Subject(event.KindLabel), []byte(`{"vertex":1,"class":"centre"}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.close(); err != nil {
+	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 { // purge keeps what two checkpoints need, and explain has changes to explain
@@ -136,7 +140,7 @@ func exampleFolder(t *testing.T) string {
 		if err := os.WriteFile(path, fmt.Appendf(nil, "vertex,p0,p1\n%d,0.9,0.1\n%d,0.8,0.2\n", 3*i, 3*i+30), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		mustRun(t, "publish", "--state", stateDefault, "--predictions", path)
+		mustRun(t, "publish", "--state", config.StateDefault, "--predictions", path)
 		mustRun(t, "run", "--config", "gqlstream.yaml", "--exit-when-drained")
 	}
 	mustRun(t, "snapshot", "export", "--table", "edges", "--out", "e.parquet")
@@ -148,7 +152,7 @@ func exampleFolder(t *testing.T) string {
 func exampleFiles() map[string]string {
 	const vertices = 120
 	random := rand.New(rand.NewPCG(1, 1))
-	edges, labels, predictions := "src,dst\n", "vertex,label\n", "vertex,p0,p1\n"
+	edges, labels, predictions := "src,dst\n", "vertex,label\n", "vertex,p_left,p_right\n"
 	members, attributes := "community,vertex\n", "vertex,language\n"
 	camps := []string{"left", "right"}
 	for v := range vertices {
@@ -158,7 +162,7 @@ func exampleFiles() map[string]string {
 				edges += fmt.Sprintf("%d,%d\n", v, u)
 			}
 		}
-		if v%2 == 0 || v%3 == 0 {
+		if v%2 == 0 || v%5 == 0 { // every community has members without a label, whom ask can draw
 			labels += fmt.Sprintf("%d,%s\n", v, camps[camp])
 		}
 		p := 0.2 + 0.3*random.Float64() + 0.3*float64(1-camp)
@@ -231,10 +235,10 @@ func exampleHere(t *testing.T, command string) string {
 		// The server has the log and the refusals of the folder; the folder keeps the
 		// checkpoints.
 		server := t.TempDir()
-		if err := os.Rename(filepath.Join(stateDefault, "nats"), filepath.Join(server, "nats")); err != nil {
+		if err := os.Rename(filepath.Join(config.StateDefault, "nats"), filepath.Join(server, "nats")); err != nil {
 			t.Fatal(err)
 		}
-		b, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: server, Listen: "127.0.0.1:0"})
+		b, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: server, Listen: "127.0.0.1:0"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,6 +248,18 @@ func exampleHere(t *testing.T, command string) string {
 	if strings.HasPrefix(command, "gqlstream watch") {
 		page := watchedPage(t, "127.0.0.1:0", 1, "berlin", "berlin-mitte")
 		command = strings.ReplaceAll(command, " --url http://127.0.0.1:8090", "") + " --url " + page.URL()
+	}
+	if strings.HasPrefix(command, "gqlstream notify") {
+		target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		t.Cleanup(target.Close)
+		file, err := os.OpenFile("gqlstream.yaml", os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(file, "notify: {webhooks: [{name: ops, url: %q, allow_private: true}]}\n", target.URL)
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if strings.HasPrefix(command, "gqlstream run --classes") || strings.HasPrefix(command, "gqlstream demo") {
 		command += " --http 127.0.0.1:0"

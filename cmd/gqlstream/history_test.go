@@ -10,7 +10,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/campaign"
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
+	"gqlstream/sinks"
 )
 
 // historyFault makes the log of a state directory another one than its
@@ -89,30 +92,30 @@ type history struct {
 }
 
 // newHistory returns an empty state directory and a configuration for it.
-func newHistory(t *testing.T, source rand.Source, config string) *history {
+func newHistory(t *testing.T, source rand.Source, conf string) *history {
 	t.Helper()
 	h := &history{t: t, rand: rand.New(source), dir: t.TempDir(), config: filepath.Join(t.TempDir(), "gqlstream.yaml")}
 	h.events = &crashEvents{rand: h.rand}
-	writeConfig(t, h.config, config)
+	writeConfig(t, h.config, conf)
 	return h
 }
 
 func (h *history) publish(state string, messages int) {
 	h.t.Helper()
-	b, err := openBroker(fileConfig{State: state}, nil)
+	b, err := config.OpenBroker(config.Settings{State: state}, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	defer b.close()
-	if err := ingest.EnsureStreams(h.t.Context(), b.js, ingest.DefaultStreamNames()); err != nil {
+	defer b.Close()
+	if err := broker.EnsureStreams(h.t.Context(), b.JS, broker.DefaultStreamNames()); err != nil {
 		h.t.Fatal(err)
 	}
 	h.send(b, messages)
 }
 
-func (h *history) send(b *broker, messages int) {
+func (h *history) send(b *broker.Broker, messages int) {
 	h.t.Helper()
-	p, err := ingest.NewPublisher(b.nc, ingest.PublisherConfig{})
+	p, err := ingest.NewPublisher(b.NC, ingest.PublisherConfig{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -136,7 +139,7 @@ func (h *history) run(state string) {
 func (h *history) log(use func(jetstream.JetStream, jetstream.Stream)) {
 	h.t.Helper()
 	withBroker(h.t, h.dir, func(js jetstream.JetStream) {
-		s, err := js.Stream(h.t.Context(), ingest.DefaultStreamNames().Log)
+		s, err := js.Stream(h.t.Context(), broker.DefaultStreamNames().Log)
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -150,7 +153,7 @@ func (h *history) estimates() (n uint64) {
 		return 0
 	}
 	withBroker(h.t, h.dir, func(js jetstream.JetStream) {
-		if s, err := js.Stream(h.t.Context(), ingest.DefaultStreamNames().Estimates); err == nil {
+		if s, err := js.Stream(h.t.Context(), sinks.DefaultNames().Estimates); err == nil {
 			n = s.CachedInfo().State.Msgs
 		}
 	})
@@ -234,16 +237,16 @@ func (h *history) replace(part string) {
 // unsafe makes the log a stream from which single events can be deleted. The
 // server restarts in between, because it is slow to forget a name.
 func (h *history) unsafe() {
-	var config jetstream.StreamConfig
+	var conf jetstream.StreamConfig
 	h.log(func(js jetstream.JetStream, s jetstream.Stream) {
-		config = s.CachedInfo().Config
-		if err := js.DeleteStream(h.t.Context(), config.Name); err != nil {
+		conf = s.CachedInfo().Config
+		if err := js.DeleteStream(h.t.Context(), conf.Name); err != nil {
 			h.t.Fatal(err)
 		}
 	})
 	withBroker(h.t, h.dir, func(js jetstream.JetStream) {
-		config.DenyDelete = false
-		if _, err := js.CreateStream(h.t.Context(), config); err != nil {
+		conf.DenyDelete = false
+		if _, err := js.CreateStream(h.t.Context(), conf); err != nil {
 			h.t.Fatal(err)
 		}
 	})
@@ -251,7 +254,7 @@ func (h *history) unsafe() {
 
 // occupy is another owner of the directory.
 func (h *history) occupy() {
-	lock, err := ingest.AcquireLock(h.dir)
+	lock, err := broker.AcquireLock(h.dir)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestLateEventsOfARun(t *testing.T) {
 		return path
 	}
 	config := write("c.yaml", "classes: 2\ncommunities: [{name: all, everyone: true}]\nprivacy: {min_members: 0}\n"+
-		"late: {after: 5m, labels: divert}\nestimates: [{method: mlpe}]\nstate: "+state+"\n")
+		"late: {after: 5m, divert: [labels]}\nestimates: [{method: mlpe}]\nstate: "+state+"\n")
 	old, now := time.Now().Add(-time.Hour).Unix(), time.Now().Unix()
 	labels := write("labels.csv", fmt.Sprintf("vertex,label,time\n1,0,%d\n2,1,%d\n3,1,\n", old, now))
 	edges := write("edges.csv", fmt.Sprintf("src,dst,time\n1,2,%d\n2,3,%d\n", old, now))

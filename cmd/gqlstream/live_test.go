@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/ingest"
+	"gqlstream/config"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )
@@ -129,17 +129,17 @@ func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 // its community and method in the stream of estimates.
 func checkPublished(t *testing.T, state string, once map[[2]string]quant.Estimate) {
 	t.Helper()
-	b, err := openBroker(fileConfig{State: state}, slog.New(slog.DiscardHandler))
+	b, err := config.OpenBroker(config.Settings{State: state}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	names := ingest.DefaultStreamNames()
-	bucket, err := b.js.KeyValue(t.Context(), names.Latest)
+	defer b.Close()
+	names := sinks.DefaultNames()
+	bucket, err := b.JS.KeyValue(t.Context(), names.Latest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := b.js.Stream(t.Context(), names.Estimates)
+	stream, err := b.JS.Stream(t.Context(), names.Estimates)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func checkPublished(t *testing.T, state string, once map[[2]string]quant.Estimat
 			t.Fatalf("bucket: %v: %v", key, err)
 		}
 		live[key] = e
-		if _, err := stream.GetLastMsgForSubject(t.Context(), sinks.EstimateSubject(key[0])); err != nil {
+		if _, err := stream.GetLastMsgForSubject(t.Context(), names.EstimateSubject(key[0], key[1], 0)); err != nil {
 			t.Fatalf("stream: %v: %v", key, err)
 		}
 	}

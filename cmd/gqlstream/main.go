@@ -2,7 +2,7 @@
 // current while the graph, the labels and the predictions change. GQL is graph
 // quantification learning.
 //
-// Reading the source: run.go holds the only loop (next, step, write, record);
+// Reading the source: package pipeline holds the only loop (next, step, refuse, publish, checkpoint);
 // incremental.Core.Step is one batch through the core; estimate.go and replay.go
 // drive the same core from files.
 package main
@@ -15,6 +15,10 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
+
+	"gqlstream/config"
+	"gqlstream/pipeline"
 
 	"github.com/alecthomas/kong"
 )
@@ -26,44 +30,54 @@ const (
 	exitUsage  = 2 // wrong arguments or configuration
 )
 
-// usageError marks an error that the user mends by changing arguments or
-// configuration; it decides the exit code.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// console is where a command talks to its user: results to Out, all else to Err.
+// console connects a command with its user: results go to Out, all else to Err.
 type console struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
 type cli struct {
-	Run        runCmd        `cmd:"" help:"Follow the stream and keep the estimates of every community current."`
-	Publish    publishCmd    `cmd:"" help:"Publish files to the stream."`
-	Watch      watchCmd      `cmd:"" help:"Show the communities of a running pipeline in the terminal."`
-	Estimate   estimateCmd   `cmd:"" help:"Estimate once, from files."`
-	Evaluate   evaluateCmd   `cmd:"" help:"Say which method to use on your labelled graph, and whether its interval can be believed."`
-	Replay     replayCmd     `cmd:"" help:"Run a stream or files from the beginning through a fresh core."`
-	Explain    explainCmd    `cmd:"" help:"Say why an estimate moved between two places of the log."`
-	Check      checkCmd      `cmd:"" help:"Check a configuration and print it as it takes effect."`
-	Demo       demoCmd       `cmd:"" help:"Show truth, plain counting and our estimate, live, on a simulated network."`
-	Simulate   simulateCmd   `cmd:"" help:"Make an evolving social network with known truth, into a file or a stream."`
-	Snapshot   snapshotCmd   `cmd:"" help:"List, show and export checkpoints."`
-	Purge      purgeCmd      `cmd:"" help:"Delete the beginning of the log that no checkpoint needs any more."`
-	Bench      benchCmd      `cmd:"" help:"Measure this build on this machine against the goals of its design."`
-	Quarantine quarantineCmd `cmd:"" help:"List, show and retry what was refused."`
-	Version    versionCmd    `cmd:"" help:"Print the version, the Go release and the event schema version."`
+	Run         runCmd         `cmd:"" help:"Follow the stream and keep the estimates of every community current."`
+	Publish     publishCmd     `cmd:"" help:"Publish files to the stream."`
+	Watch       watchCmd       `cmd:"" help:"Show the communities of a running pipeline in the terminal."`
+	Estimate    estimateCmd    `cmd:"" help:"Estimate once, from files."`
+	Communities communitiesCmd `cmd:"" help:"Find communities in a graph, by its edges."`
+	Ask         askCmd         `cmd:"" help:"Say which members of a community to label, and what that will buy."`
+	Evaluate    evaluateCmd    `cmd:"" help:"Say which method to use on your labelled graph, and whether its interval can be believed."`
+	Replay      replayCmd      `cmd:"" help:"Run a stream or files from the beginning through a fresh core."`
+	Explain     explainCmd     `cmd:"" help:"Say why an estimate moved between two places of the log."`
+	Check       checkCmd       `cmd:"" help:"Check a configuration and print it as it takes effect."`
+	Demo        demoCmd        `cmd:"" help:"Show truth, plain counting and our estimate, live, on a simulated network."`
+	Simulate    simulateCmd    `cmd:"" help:"Make an evolving social network with known truth, into a file or a stream."`
+	Snapshot    snapshotCmd    `cmd:"" help:"List, show and export checkpoints."`
+	Purge       purgeCmd       `cmd:"" help:"Delete the beginning of the log that no checkpoint needs any more."`
+	Bench       benchCmd       `cmd:"" help:"Measure this build on this machine against the goals of its design."`
+	Quarantine  quarantineCmd  `cmd:"" help:"List, show and retry what was refused."`
+	Group       groupCmd       `cmd:"" help:"List the workers of a group, or let one hand its shards over."`
+	Notify      notifyCmd      `cmd:"" help:"Tell the targets of a configuration one sample alert."`
+	Version     versionCmd     `cmd:"" help:"Print the version, the Go release and the event schema version."`
 }
 
 func main() {
-	tuneCollector()
+	pipeline.TuneCollector()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go endWithin(ctx, stopWaitMax)
 	code := execute(ctx, os.Args[1:], console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()
 	os.Exit(code)
+}
+
+// stopWaitMax bounds how long a command may take to end after a signal.
+const stopWaitMax = 10 * time.Second
+
+// endWithin ends the process some time after ctx, if that is in the middle of something
+// long: a step takes what its events ask for. Nothing is lost: a run goes on from its last
+// checkpoint, as after a crash.
+func endWithin(ctx context.Context, wait time.Duration) {
+	<-ctx.Done()
+	time.Sleep(wait)
+	fmt.Fprintf(os.Stderr, "gqlstream: ends in the middle of its work, %v after it was told to end\n", wait)
+	os.Exit(exitFailed)
 }
 
 // execute runs one command line and returns the exit code. Tests call it too.
@@ -91,8 +105,7 @@ func execute(ctx context.Context, args []string, con console) int {
 	}
 	if err := kctx.Run(); err != nil {
 		fmt.Fprintln(con.Err, "gqlstream:", err)
-		var usage usageError
-		if errors.As(err, &usage) {
+		if errors.As(err, new(config.UsageError)) {
 			return exitUsage
 		}
 		return exitFailed

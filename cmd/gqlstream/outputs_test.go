@@ -1,17 +1,11 @@
 package main
 
 import (
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
-
-	"gqlstream/quant"
-	"gqlstream/sinks"
 )
 
 // oneCheckpointARun is crashConfig with the checkpoint at the end of a run alone:
@@ -68,8 +62,8 @@ func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
 	}
 }
 
-// Values that the bucket has lost, and that no checkpoint brings again, must be there
-// after the next start.
+// Values that the bucket has lost must be there after the next start: the broker copies
+// them from the log out.
 func TestLostLatestAreMended(t *testing.T) {
 	for seed := range uint64(2) {
 		h := newHistory(t, rand.NewPCG(seed, 24), oneCheckpointARun)
@@ -81,38 +75,8 @@ func TestLostLatestAreMended(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(h.dir, "nats", "jetstream", "$G", "streams", "KV_gql_estimates")); err != nil {
 			t.Fatal(err)
 		}
-		_, said := mustRun(t, "run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
-		if !strings.Contains(said, "had lost some") || !strings.Contains(said, "missing=0") {
-			t.Errorf("seed %d: the run says\n%s", seed, said)
-		}
+		mustRun(t, "run", "--config", h.config, "--state", h.dir, "--exit-when-drained")
 		r := &crashRun{t: t, seed: seed, dir: h.dir, config: h.config}
 		r.compareOutputs()
 	}
-}
-
-// A run whose standard output nobody reads must say that it waits for it, and no run
-// whose output is read.
-func TestUnreadOutputIsNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		in, out := io.Pipe()
-		p := &printed{lines: sinks.NewLines(out)}
-		done := make(chan error)
-		go func() { done <- p.Write(t.Context(), []quant.Estimate{{Community: "a", Position: 1}}) }()
-		synctest.Wait()
-		if s := p.State(); s.Condition != sinks.Delivering {
-			t.Errorf("at once the state is %+v", s)
-		}
-		time.Sleep(time.Minute)
-		if s := p.State(); s.Condition != sinks.Holding || s.Name != "stdout" || time.Since(s.Since) != time.Minute {
-			t.Errorf("after a minute the state is %+v", s)
-		}
-		go func() { _, _ = io.Copy(io.Discard, in) }()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if s := p.State(); s.Condition != sinks.Delivering {
-			t.Errorf("when it is read the state is %+v", s)
-		}
-		out.Close()
-	})
 }

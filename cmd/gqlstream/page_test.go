@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -9,36 +10,40 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gqlstream/alerts"
+	"gqlstream/config"
+	"gqlstream/pipeline"
 	"gqlstream/quant"
+	"gqlstream/sinks/web"
 )
 
 // restarted opens the pipeline of a state directory with a page, as run does.
-func restarted(t *testing.T, state, config, listen string) *pipeline {
+func restarted(t *testing.T, state, conf, listen string) *pipeline.Pipeline {
 	t.Helper()
-	settings, err := loadConfig(config)
+	settings, err := config.Load(conf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	settings.State, settings.HTTP.Listen = state, listen
-	p, err := openPipeline(t.Context(), settings, pipelineOptions{
-		out: io.Discard, log: slog.New(slog.DiscardHandler), freePort: true,
+	p, err := pipeline.Open(t.Context(), settings, pipeline.Options{
+		Out: io.Discard, Log: slog.New(slog.DiscardHandler), FreePort: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.close(); err != nil {
+		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return p
 }
 
-func fetch(t *testing.T, p *pipeline, path string, into any) {
+func fetch(t *testing.T, p *pipeline.Pipeline, path string, into any) {
 	t.Helper()
-	response, err := http.Get(strings.TrimSuffix(p.page.URL(), "/") + path)
+	response, err := http.Get(strings.TrimSuffix(p.Page.URL(), "/") + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +56,7 @@ func fetch(t *testing.T, p *pipeline, path string, into any) {
 // After a restart the page must show the latest estimate of every community and, of
 // each, the whole series that was published before.
 func TestThePageHasItsPastAfterARestart(t *testing.T) {
-	state, config, records := savedState(t, 7)
+	state, conf, records := savedState(t, 7)
 	published := map[[2]string][]uint64{}
 	var times []string
 	for _, text := range records {
@@ -65,7 +70,7 @@ func TestThePageHasItsPastAfterARestart(t *testing.T) {
 			times = append(times, e.Time)
 		}
 	}
-	p := restarted(t, state, config, "127.0.0.1:0")
+	p := restarted(t, state, conf, "127.0.0.1:0")
 	var list struct{ Total int }
 	fetch(t, p, "/api/v1/communities", &list)
 	names := map[string]bool{}
@@ -99,19 +104,19 @@ func TestAPageFindsAFreePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	state, config, _ := savedState(t, 8)
-	code, _, said := runCommand("run", "--config", config, "--state", state, "--http", taken.Addr().String(), "--exit-when-drained")
+	state, conf, _ := savedState(t, 8)
+	code, _, said := runCommand("run", "--config", conf, "--state", state, "--http", taken.Addr().String(), "--exit-when-drained")
 	if code != exitFailed || !strings.Contains(said, "choose another address with --http") {
 		t.Errorf("run: exit %d\n%s", code, said)
 	}
-	p := restarted(t, state, config, taken.Addr().String())
-	if p.taken != taken.Addr().String() || p.page.Addr().String() == p.taken {
-		t.Errorf("the page is at %v, taken is %q", p.page.Addr(), p.taken)
+	p := restarted(t, state, conf, taken.Addr().String())
+	if p.Taken != taken.Addr().String() || p.Page.Addr().String() == p.Taken {
+		t.Errorf("the page is at %v, taken is %q", p.Page.Addr(), p.Taken)
 	}
 }
 
-// A run that begins before its last alerts comes to them again: until then the page
-// must not have them.
+// The page must have the alerts that are stored, each once, also in a run that begins before
+// the last of them.
 func TestThePageHasAlertsOnce(t *testing.T) {
 	state, config, _ := savedState(t, 7)
 	stored := len(alertsOf(t, state))
@@ -119,8 +124,46 @@ func TestThePageHasAlertsOnce(t *testing.T) {
 	p := restarted(t, state, config, "127.0.0.1:0")
 	var answer struct{ Transitions []alerts.Transition }
 	fetch(t, p, "/api/v1/alerts", &answer)
-	n := len(answer.Transitions)
-	if n == 0 || n == stored || answer.Transitions[0].Position > uint64(p.core.Position()) {
-		t.Errorf("the run begins after %d, the page has %d alerts of %d", p.core.Position(), n, stored)
+	if n := len(answer.Transitions); n == 0 || n != stored {
+		t.Errorf("the run begins after %d, the page has %d alerts of %d", p.Core.Position(), n, stored)
+	}
+}
+
+// The page must show the newest refusals with what was refused, of one reason if asked.
+func TestThePageShowsWhatWasRefused(t *testing.T) {
+	state := t.TempDir()
+	settings := config.Settings{Classes: config.Classes{"a", "b"}, State: state, HTTP: config.HTTP{Listen: "127.0.0.1:0"}}
+	p, err := pipeline.Open(t.Context(), settings, pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	var at []uint64
+	for _, text := range []string{`{"src": 1, "dst": 1}`, `{"src": 1, "dst": 2, "weight": "ü"}`, `{"src": 1, "dst": 2, "weight": -1}`} {
+		ack, err := p.Broker.JS.Publish(ctx, "gql.edge", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, ack.Sequence)
+	}
+	type answer struct{ Entries []web.QuarantineEntry }
+	var all, loops answer
+	for deadline := time.Now().Add(20 * time.Second); len(all.Entries) < 3 && time.Now().Before(deadline); {
+		all = answer{}
+		fetch(t, p, "/api/v1/quarantine", &all)
+	}
+	if len(all.Entries) != 3 || all.Entries[0].Position != at[2] || all.Entries[1].Original != `{"src": 1, "dst": 2, "weight": "ü"}` {
+		t.Errorf("the page has %+v", all.Entries)
+	}
+	fetch(t, p, "/api/v1/quarantine?reason=self-loop&limit=1", &loops)
+	if len(loops.Entries) != 1 || loops.Entries[0].Reason != "self-loop" || loops.Entries[0].Position != at[0] {
+		t.Errorf("of self-loops the page has %+v", loops.Entries)
+	}
+	cancel()
+	<-ended
+	if err := p.Close(); err != nil {
+		t.Error(err)
 	}
 }

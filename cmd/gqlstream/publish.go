@@ -2,23 +2,25 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/files"
 )
 
 type publishCmd struct {
 	fileFlags
-	NATS         string  `name:"nats" placeholder:"URL" help:"Publish to this NATS server, such as the one that a run listens on."`
-	Credentials  string  `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
+	serverFlags
 	State        string  `placeholder:"DIR" help:"Publish into the embedded stream of this state directory, which no process may be using."`
 	Format       string  `default:"arrow" enum:"arrow,json,ndjson" help:"Form of the messages: arrow (fast), ndjson, or json (an array)."`
 	Batch        int     `default:"2048" help:"Events of a message, at most."`
@@ -28,6 +30,7 @@ type publishCmd struct {
 	Remove       bool    `help:"Remove the edges of the files instead of adding them."`
 	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions that name none."`
 	Producer     string  `placeholder:"ID" help:"Name of this producer: within two minutes, the same files published again under it are dropped as repeats."`
+	Note         string  `placeholder:"TEXT" help:"Publish this note, a line in every chart, after the files or without any."`
 	Rejects      string  `placeholder:"FILE" help:"Write the refused rows to this file, as lines of JSON."`
 	Strict       bool    `help:"Unknown columns, and at the end refused rows, are an error."`
 }
@@ -39,7 +42,8 @@ kind: vertices, labels, predictions, members, edges; rows with one follow in its
 refused, counted and shown; the others are published.
 
 Examples:
-  gqlstream publish --nats nats://localhost:4222 --edges edges.csv.gz --labels labels.csv --predictions p.parquet
+  gqlstream publish --nats nats://localhost:4222 --note debate
+  gqlstream publish --nats nats://localhost:4222 --edges edges.csv.gz --labels labels.csv --predictions p.parquet --classes left,right
   gqlstream publish --state gqlstream-state --edges follows.csv --map src=follower,dst=followee --rejects bad.ndjson`
 }
 
@@ -51,14 +55,17 @@ const publishFlushMax = 10 * time.Second
 
 // Run publishes the files.
 func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
-	config, err := c.fileConfig()
+	conf, err := c.fileConfig()
 	if err != nil {
 		return err
 	}
-	if err := config.Validate(); err != nil {
-		return usageError{err}
+	if !c.any() {
+		return c.onlyNote(ctx, con)
 	}
-	files, err := ingest.NewFileLog(config)
+	if err := conf.Validate(); err != nil {
+		return config.Usage(err)
+	}
+	files, err := files.NewLog(conf)
 	if err != nil {
 		return err
 	}
@@ -67,28 +74,24 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		printClasses(con.Err, files.Classes())
 	}
 	if c.NATS != "" {
-		awaitServer(ctx, con.Err, ingest.ConnectConfig{URL: c.NATS, Credentials: c.Credentials})
+		c.await(ctx, con.Err)
 	}
-	b, err := openBroker(fileConfig{
-		State: c.State, NATS: natsConfig{URL: c.NATS, Credentials: c.Credentials},
-	}, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	b, err := c.openBroker(ctx, con)
 	if err != nil {
-		return explainLocked(err)
+		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
+	defer func() { err = errors.Join(err, b.Close()) }()
 	rejects, err := createRejects(c.Rejects)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rejects.close()) }()
 	p := &publishing{
-		files: files, format: c.Format, batchMax: c.Batch, bytesMax: int(b.nc.MaxPayload()), rejects: rejects,
-		pace: streamWriter{rate: c.Rate}, meter: newMeter(con.Err, "events"),
+		files: files, format: c.Format, batchMax: c.Batch, bytesMax: int(b.NC.MaxPayload()), rejects: rejects,
+		stream: c.names().Log, pace: streamWriter{rate: c.Rate}, meter: newMeter(con.Err, "events"),
 	}
-	if err := ingest.EnsureLog(ctx, b.js, ingest.DefaultStreamNames().Log); err != nil {
-		return err
-	}
-	p.publisher, err = ingest.NewPublisher(b.nc, ingest.PublisherConfig{
+	p.publisher, err = ingest.NewPublisher(b.NC, ingest.PublisherConfig{
+		Stream:   c.names().Log,
 		Producer: c.Producer, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
 	})
 	if err != nil {
@@ -97,9 +100,12 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	defer p.publisher.Close()
 	err = errors.Join(p.run(ctx), p.flushLate(ctx))
 	p.meter.finish()
-	p.summary(con, b.where)
+	p.summary(con, b.Where)
 	if ctx.Err() != nil {
 		return fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
+	}
+	if err == nil && c.Note != "" {
+		err = c.publishNote(ctx, con, b)
 	}
 	if err != nil {
 		return err
@@ -107,42 +113,69 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	return p.verdict(c.Strict)
 }
 
+// openBroker connects, and makes the log where it is missing.
+func (c *publishCmd) openBroker(ctx context.Context, con console) (*broker.Broker, error) {
+	b, err := c.open(c.State, con)
+	if err != nil {
+		return nil, err
+	}
+	if err := broker.EnsureLog(ctx, b.JS, c.names().Log); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// onlyNote publishes a note and no files.
+func (c *publishCmd) onlyNote(ctx context.Context, con console) error {
+	b, err := c.openBroker(ctx, con)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.publishNote(ctx, con, b), b.Close())
+}
+
+func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Broker) error {
+	payload, err := json.Marshal(map[string]string{"op": event.Note.String(), "text": c.Note})
+	if err != nil {
+		return err
+	}
+	ack, err := b.JS.Publish(ctx, broker.Subject(c.names().Log, event.KindControl), payload)
+	if err != nil {
+		return fmt.Errorf("publish the note: %w", err)
+	}
+	fmt.Fprintf(con.Out, "published the note at position %d\n", ack.Sequence)
+	return nil
+}
+
 // fileConfig checks the flags and says what to read.
-func (c *publishCmd) fileConfig() (ingest.FileConfig, error) {
-	config := ingest.FileConfig{
+func (c *publishCmd) fileConfig() (files.Config, error) {
+	conf := files.Config{
 		Inputs: c.inputs(), Columns: c.columns(), ByKind: !c.InTimeOrder, Strict: c.Strict,
 		Remove: c.Remove, Version: c.ModelVersion,
 	}
 	switch {
-	case !c.any():
-		return config, usagef("publish: no files; give --edges, --labels, --predictions, --members, " +
-			"--vertices or --log")
+	case len(c.Note) > event.IDBytesLimit:
+		return conf, config.Usagef("publish: --note has %d bytes, at most %d", len(c.Note), event.IDBytesLimit)
+	case !c.any() && c.Note == "":
+		return conf, config.Usagef("publish: no files; give --edges, --labels, --predictions, --members, " +
+			"--vertices or --log, or --note")
 	case c.NATS == "" && c.State == "":
-		return config, usagef("publish: no stream; give --nats URL or --state DIR")
+		return conf, config.Usagef("publish: no stream; give --nats URL or --state DIR")
 	case c.NATS != "" && c.State != "":
-		return config, usagef("publish: --nats and --state are given; choose one")
+		return conf, config.Usagef("publish: --nats and --state are given; choose one")
 	case c.Batch < 1 || c.Batch > maxPublishBatch:
-		return config, usagef("publish: --batch %d: want 1 to %d", c.Batch, maxPublishBatch)
+		return conf, config.Usagef("publish: --batch %d: want 1 to %d", c.Batch, maxPublishBatch)
 	case !(c.Rate >= 0):
-		return config, usagef("publish: --rate %v is negative", c.Rate)
+		return conf, config.Usagef("publish: --rate %v is negative", c.Rate)
 	}
 	if c.Classes != "" {
-		classes, err := classesFromFlag(c.Classes)
+		classes, err := config.ParseClasses(c.Classes)
 		if err != nil {
-			return config, usageError{err}
+			return conf, config.Usage(err)
 		}
-		config.Classes = classes.set()
+		conf.Classes = classes.ClassSet()
 	}
-	return config, nil
-}
-
-// explainLocked adds what to do while a run owns the state directory.
-func explainLocked(err error) error {
-	var locked *ingest.LockedError
-	if errors.As(err, &locked) {
-		return fmt.Errorf("%w; a run that listens can be reached with --nats", err)
-	}
-	return err
+	return conf, nil
 }
 
 // printClasses says how the classes of the files were read.
@@ -163,7 +196,8 @@ func printClasses(w io.Writer, classes event.ClassSet) {
 
 // publishing is one run of publish.
 type publishing struct {
-	files     *ingest.FileLog
+	stream    string // the log
+	files     *files.Log
 	publisher *ingest.Publisher
 	format    string
 	batchMax  int
@@ -285,7 +319,7 @@ func (p *publishing) summary(con console, where string) {
 	}
 	messages, last := p.publisher.Stored()
 	fmt.Fprintf(con.Out, "published %s events in %s messages to stream %s at %s, now at position %d; "+
-		"refused %s rows\n", grouped(p.events), grouped(int(messages)), ingest.DefaultStreamNames().Log,
+		"refused %s rows\n", grouped(p.events), grouped(int(messages)), p.stream,
 		where, last, grouped(p.refused))
 }
 

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 
+	"gqlstream/config"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // encodeEvents returns the events [from, to) of a kind as the payload of one
@@ -16,43 +18,24 @@ import (
 func encodeEvents(format string, kind event.Kind, b *event.Batch, from, to int) ([]byte, string, error) {
 	switch format {
 	case "json":
-		return append(appendEvents([]byte{'['}, kind, b, from, to, ','), ']'), event.JSON, nil
+		return append(appendEvents([]byte{'['}, kind, b, from, to, ','), ']'), wire.JSON, nil
 	case "ndjson":
-		return appendEvents(nil, kind, b, from, to, '\n'), event.NDJSON, nil
+		return appendEvents(nil, kind, b, from, to, '\n'), wire.NDJSON, nil
 	}
-	payload, err := event.EncodeArrow(kind, b, from, to)
+	payload, err := wire.EncodeArrow(kind, b, from, to)
 	if err != nil {
-		return appendEvents(nil, kind, b, from, to, '\n'), event.NDJSON, nil
+		return appendEvents(nil, kind, b, from, to, '\n'), wire.NDJSON, nil
 	}
-	return payload, event.Arrow, nil
+	return payload, wire.Arrow, nil
 }
 
 // appendEvents appends events as JSON with a separator between them.
 func appendEvents(dst []byte, kind event.Kind, b *event.Batch, from, to int, separator byte) []byte {
-	switch kind {
-	case event.KindEdge:
-		return appendJSON(dst, b.Edges[from:to], separator)
-	case event.KindLabel:
-		return appendJSON(dst, b.Labels[from:to], separator)
-	case event.KindPrediction:
-		return appendJSON(dst, b.Predictions[from:to], separator)
-	case event.KindMember:
-		return appendJSON(dst, b.Members[from:to], separator)
-	case event.KindVertex:
-		return appendJSON(dst, b.Vertices[from:to], separator)
-	}
-	return appendJSON(dst, b.Controls[from:to], separator)
-}
-
-func appendJSON[E any, P interface {
-	*E
-	AppendJSON(dst []byte) []byte
-}](dst []byte, events []E, separator byte) []byte {
-	for i := range events {
-		if i > 0 {
+	for i := from; i < to; i++ {
+		if i > from {
 			dst = append(dst, separator)
 		}
-		dst = P(&events[i]).AppendJSON(dst)
+		dst = wire.AppendJSON(dst, b, kind, i)
 	}
 	return dst
 }
@@ -70,7 +53,7 @@ func createRejects(path string) (*rejectsFile, error) {
 	}
 	file, err := os.Create(path)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, config.Usage(err)
 	}
 	return &rejectsFile{file: file, w: bufio.NewWriter(file)}, nil
 }

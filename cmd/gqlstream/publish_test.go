@@ -16,8 +16,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/files"
+	"gqlstream/ingest/wire"
 )
 
 // publishFiles writes the files of a small graph with times and returns the flags
@@ -34,7 +38,7 @@ func publishFiles(t *testing.T) []string {
 	files := map[string]string{
 		"edges.csv":          edges.String(),
 		"labels.csv":         "vertex,label,role\n1,right,train\n2,left,\nu3,,\n",
-		"predictions.ndjson": `{"vertex":1,"probabilities":[0.25,0.75],"time":1700000100}` + "\n" + `{"vertex":"u3","class":"left","time":1700000500}`,
+		"predictions.ndjson": `{"vertex":1,"p_left":0.25,"p_right":0.75,"time":1700000100}` + "\n" + `{"vertex":"u3","class":"left","time":1700000500}`,
 		"members.csv":        "community,vertex,weight\nall,1,2\nall,u3,\n",
 		"vertices.csv":       "id,language,views\n1,de,5\nu3,,7\n",
 	}
@@ -70,16 +74,16 @@ func mustRun(t *testing.T, args ...string) (stdout, stderr string) {
 // storedEvents reads the log of a state directory as lines of JSON.
 func storedEvents(t *testing.T, state string) []string {
 	t.Helper()
-	b, err := openBroker(fileConfig{State: state}, nil)
+	b, err := config.OpenBroker(config.Settings{State: state}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	decoder, err := event.NewDecoder(event.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
+	defer b.Close()
+	decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := ingest.OpenJetStream(t.Context(), b.js, decoder, ingest.JetStreamConfig{UntilLast: true})
+	source, err := ingest.OpenJetStream(t.Context(), b.JS, decoder, ingest.JetStreamConfig{UntilLast: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +93,10 @@ func storedEvents(t *testing.T, state string) []string {
 
 // sourceLines reads a source to its end. The received time of events without one
 // is taken out again.
-func sourceLines(t *testing.T, source ingest.Source, files bool) []string {
+func sourceLines(t *testing.T, source ingest.Source, ofFiles bool) []string {
 	t.Helper()
 	var out bytes.Buffer
-	log := ingest.NewLogWriter(&out)
+	log := files.NewLogWriter(&out)
 	for {
 		var b event.Batch
 		err := source.Next(t.Context(), &b)
@@ -102,7 +106,7 @@ func sourceLines(t *testing.T, source ingest.Source, files bool) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !files && len(b.Refused) > 0 {
+		if !ofFiles && len(b.Refused) > 0 {
 			t.Fatalf("the stream holds what is refused: %+v", b.Refused[0])
 		}
 		dropLateTimes(&b)
@@ -165,7 +169,7 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 	for _, mode := range [][]string{
 		{"--format=arrow"}, {"--format=json", "--batch=100"}, {"--format=ndjson", "--batch=7", "--no-in-time-order"},
 	} {
-		source, err := ingest.NewFileSource(ingest.FileConfig{
+		source, err := files.NewSource(files.Config{
 			Inputs: command.inputs(), ByKind: len(mode) > 2,
 		})
 		if err != nil {
@@ -257,7 +261,7 @@ func TestPublishRemoves(t *testing.T) {
 // A run that listens takes files from another process, at the rate asked for.
 func TestPublishToAListeningServer(t *testing.T) {
 	state := t.TempDir()
-	server, err := ingest.StartEmbedded(ingest.EmbeddedConfig{Dir: state, Listen: "127.0.0.1:0"})
+	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: state, Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,12 +298,12 @@ func TestPublishSplitsLargeMessages(t *testing.T) {
 	if got := storedEvents(t, state); len(got) != 1500 {
 		t.Errorf("%d events in the stream, want 1500", len(got))
 	}
-	b, err := openBroker(fileConfig{State: state}, nil)
+	b, err := config.OpenBroker(config.Settings{State: state}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	stream, err := b.js.Stream(t.Context(), ingest.DefaultStreamNames().Log)
+	defer b.Close()
+	stream, err := b.JS.Stream(t.Context(), broker.DefaultStreamNames().Log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +331,7 @@ func TestPublishExitCodes(t *testing.T) {
 	good, extra := write("e.csv", "src,dst\n1,2\n"), write("x.csv", "src,dst,x\n1,2,3\n")
 	bad, none, half := write("b.csv", "src,dst\n1,1\n"), write("n.csv", "src,dst\n"), write("h.csv", "src,dst\n1,2\n3,3\n")
 	state := t.TempDir()
-	lock, err := ingest.AcquireLock(filepath.Join(state, "locked"))
+	lock, err := broker.AcquireLock(filepath.Join(state, "locked"))
 	if err != nil {
 		t.Fatal(err)
 	}

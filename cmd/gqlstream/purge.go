@@ -5,22 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/checkpoint"
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline"
 )
 
 type purgeCmd struct {
-	State       string `placeholder:"DIR" help:"State directory with the checkpoints. Without --nats no process may be using it. [gqlstream-state]"`
-	NATS        string `name:"nats" placeholder:"URL" help:"The log is on this NATS server."`
-	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
-	Quarantine  bool   `help:"Also delete what was refused in the part of the log that goes."`
-	DryRun      bool   `help:"Say what would be deleted, and delete nothing."`
+	State string `placeholder:"DIR" help:"State directory with the checkpoints. Without --nats no process may be using it. [gqlstream-state]"`
+	serverFlags
+	Quarantine bool `help:"Also delete what was refused in the part of the log that goes."`
+	DryRun     bool `help:"Say what would be deleted, and delete nothing."`
 }
 
 // Help is the long help of the command.
@@ -42,26 +43,23 @@ type purge struct {
 	con     console
 	dir     *checkpoint.Dir
 	kept    [2]checkpoint.Manifest // the newest first
-	broker  *broker
+	broker  *broker.Broker
 }
 
 // Run deletes what no checkpoint needs.
 func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
-	state := cmp.Or(c.State, stateDefault)
+	state := cmp.Or(c.State, config.StateDefault)
 	p := purge{command: c, con: con, dir: checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))}
 	if p.kept, err = newestTwo(p.dir, state); err != nil {
 		return err
 	}
-	p.broker, err = openBroker(fileConfig{
-		State: state, NATS: natsConfig{URL: c.NATS, Credentials: c.Credentials},
-	}, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	if err != nil {
-		return explainLocked(err)
+	if p.broker, err = c.open(state, con); err != nil {
+		return err
 	}
-	defer func() { err = errors.Join(err, p.broker.close()) }()
+	defer func() { err = errors.Join(err, p.broker.Close()) }()
 	for _, k := range p.kept {
-		_, id := resumeOf(k)
-		if err := id.Check(ctx, p.broker.js); err != nil {
+		_, id := pipeline.ResumeOf(k)
+		if err := id.Check(ctx, p.broker.JS); err != nil {
 			return err
 		}
 	}
@@ -83,7 +81,7 @@ func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 
 // log deletes the messages before the second-newest checkpoint's.
 func (p *purge) log(ctx context.Context) error {
-	log, err := p.broker.js.Stream(ctx, ingest.DefaultStreamNames().Log)
+	log, err := p.broker.JS.Stream(ctx, p.command.names().Log)
 	if err != nil {
 		return err
 	}
@@ -103,7 +101,7 @@ func (p *purge) log(ctx context.Context) error {
 
 // quarantine deletes what was refused before the second-newest checkpoint.
 func (p *purge) quarantine(ctx context.Context) error {
-	q, err := ingest.OpenQuarantine(ctx, p.broker.js, ingest.DefaultStreamNames())
+	q, err := ingest.OpenQuarantine(ctx, p.broker.JS, p.command.names())
 	if err != nil {
 		return err
 	}

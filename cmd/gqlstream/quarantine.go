@@ -1,22 +1,24 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 type quarantineCmd struct {
@@ -39,9 +41,8 @@ Examples:
 
 // quarantineFlags say where the quarantine is.
 type quarantineFlags struct {
-	NATS        string `name:"nats" placeholder:"URL" help:"The NATS server, such as the one that a run listens on."`
-	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
-	State       string `type:"existingdir" placeholder:"DIR" help:"State directory with an embedded server, which no process may be using. [gqlstream-state]"`
+	serverFlags
+	State string `type:"existingdir" placeholder:"DIR" help:"State directory with an embedded server, which no process may be using. [gqlstream-state]"`
 }
 
 // with opens the quarantine, calls use and closes everything again.
@@ -49,23 +50,20 @@ func (f quarantineFlags) with(
 	ctx context.Context, con console, use func(*ingest.Quarantine) error,
 ) (err error) {
 	if f.NATS == "" && f.State == "" {
-		if _, err := os.Stat(stateDefault); err != nil {
-			return usagef("quarantine: give --nats URL or --state DIR; there is no %s here", stateDefault)
+		if _, err := os.Stat(config.StateDefault); err != nil {
+			return config.Usagef("quarantine: give --nats URL or --state DIR; there is no %s here", config.StateDefault)
 		}
-		f.State = stateDefault
+		f.State = config.StateDefault
 	}
 	if f.NATS != "" && f.State != "" {
-		return usagef("quarantine: give either --nats URL or --state DIR")
+		return config.Usagef("quarantine: give either --nats URL or --state DIR")
 	}
-	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b, err := openBroker(fileConfig{
-		State: f.State, NATS: natsConfig{URL: f.NATS, Credentials: f.Credentials},
-	}, log)
+	b, err := f.open(f.State, con)
 	if err != nil {
-		return explainLocked(err)
+		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	q, err := ingest.OpenQuarantine(ctx, b.js, ingest.DefaultStreamNames())
+	defer func() { err = errors.Join(err, b.Close()) }()
+	q, err := ingest.OpenQuarantine(ctx, b.JS, f.names())
 	if err != nil {
 		return err
 	}
@@ -96,15 +94,21 @@ func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 		}
 		table := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "ENTRY\tTIME\tKIND\tREASON\tPOSITION\tEVENT\tRETRIED\tDETAIL")
-		n := 0
+		n, more := 0, 0
 		err := q.List(ctx, filter, func(e ingest.QuarantineEntry) error {
 			n++
-			_, err := fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", e.Sequence,
-				e.Time.Format(time.DateTime), e.Kind, e.Reason, e.Position, eventText(e), retriedText(e),
-				e.Detail)
+			more += e.More
+			_, err := fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%t\t%s\n", e.Sequence,
+				e.Time.Format(time.DateTime), e.Kind, e.Reason, e.Position, eventText(e), e.Retried, e.Detail)
 			return err
 		})
 		fmt.Fprintf(con.Err, "%d entries\n", n)
+		if more > 0 {
+			fmt.Fprintf(con.Err, "%d more were refused beside them and have no entry; the log has them\n", more)
+		}
+		if gone := q.Discarded(); gone > 0 {
+			fmt.Fprintf(con.Err, "%d older entries were deleted or discarded\n", gone)
+		}
 		return errors.Join(err, table.Flush())
 	})
 }
@@ -117,18 +121,10 @@ func eventText(e ingest.QuarantineEntry) string {
 	return fmt.Sprint(e.Index)
 }
 
-func retriedText(e ingest.QuarantineEntry) string {
-	if e.Retried {
-		return "yes"
-	}
-	return "no"
-}
-
 type quarantineShowCmd struct {
 	quarantineFlags
 	Entry    uint64 `arg:"" help:"Number of the entry, from the list."`
 	Original bool   `help:"Only the original bytes, as they are."`
-	JSON     bool   `name:"json" help:"One JSON object; the original is in base64."`
 }
 
 // Help is the long help of the command.
@@ -144,67 +140,50 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case c.Original:
+		if c.Original {
 			_, err = con.Out.Write(e.Original)
-		case c.JSON:
-			err = json.NewEncoder(con.Out).Encode(struct {
-				ingest.QuarantineEntry
-				Original []byte `json:"original"`
-			}{e, e.Original})
-		default:
-			_, err = con.Out.Write(describeEntry(e))
+			return err
 		}
-		return err
+		return describeEntry(con.Out, e)
 	})
 }
 
-// describeEntry returns an entry as lines of text.
-func describeEntry(e ingest.QuarantineEntry) []byte {
-	const shownBytesMax = 4096
-	var out bytes.Buffer
-	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	for _, line := range [][2]string{
-		{"entry", fmt.Sprint(e.Sequence)},
+// originalShownMax bounds the bytes of an original that are shown.
+const originalShownMax = 4096
+
+// describeEntry writes an entry as text. Bytes that could steer a terminal, and what is
+// not text, are shown as numbers.
+func describeEntry(out io.Writer, e ingest.QuarantineEntry) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, line := range [][2]any{
+		{"entry", e.Sequence},
 		{"time", e.Time.Format(time.RFC3339)},
 		{"kind", e.Kind},
-		{"reason", string(e.Reason)},
+		{"reason", e.Reason},
 		{"detail", e.Detail},
-		{"position", fmt.Sprint(e.Position)},
+		{"position", e.Position},
 		{"event", eventText(e)},
 		{"content type", e.ContentType},
-		{"retried", retriedText(e)},
-		{"bytes", fmt.Sprint(e.Bytes)},
+		{"retried", e.Retried},
+		{"more refused", e.More},
+		{"bytes", e.Bytes},
 	} {
-		fmt.Fprintf(table, "%s\t%s\n", line[0], line[1])
+		fmt.Fprintf(table, "%s\t%v\n", line[0], line[1])
 	}
-	table.Flush()
-	shown := e.Original[:min(len(e.Original), shownBytesMax)]
-	if printable(shown) {
-		fmt.Fprintf(&out, "\n%s\n", shown)
+	shown := e.Original[:min(len(e.Original), originalShownMax)]
+	for i := 0; i < utf8.UTFMax && len(shown) < len(e.Original) && !utf8.RuneStart(e.Original[len(shown)]); i++ {
+		shown = shown[:len(shown)-1] // the cut goes through a character
+	}
+	strange := func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\n\r\t", r) }
+	if text := string(shown); utf8.ValidString(text) && !strings.ContainsFunc(text, strange) {
+		fmt.Fprintf(table, "\n%s\n", text)
 	} else {
-		fmt.Fprintf(&out, "\n%s", hex.Dump(shown))
+		fmt.Fprintf(table, "\n%s", hex.Dump(shown))
 	}
 	if len(shown) < len(e.Original) {
-		fmt.Fprintf(&out, "... (%d bytes in all; --original writes them)\n", len(e.Original))
+		fmt.Fprintf(table, "... (%d bytes in all; --original writes them)\n", len(e.Original))
 	}
-	return out.Bytes()
-}
-
-// printable reports whether bytes may be written to a terminal as they are. The
-// cut at the end may go through a character.
-func printable(text []byte) bool {
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		if r == utf8.RuneError && n == 1 && len(text) >= utf8.UTFMax {
-			return false
-		}
-		if (r < ' ' && r != '\n' && r != '\r' && r != '\t') || (r >= 0x7f && r < 0xa0) {
-			return false
-		}
-		text = text[n:]
-	}
-	return true
+	return table.Flush()
 }
 
 type quarantineRetryCmd struct {
@@ -234,11 +213,11 @@ Examples:
 func (c *quarantineRetryCmd) Run(ctx context.Context, con console) error {
 	switch {
 	case len(c.Entries) == 0 && c.Reason == "":
-		return usagef("quarantine retry: which entries? Give their numbers, or --reason")
+		return config.Usagef("quarantine retry: which entries? Give their numbers, or --reason")
 	case len(c.Entries) > 0 && c.Reason != "":
-		return usagef("quarantine retry: numbers and --reason are given; choose one")
+		return config.Usagef("quarantine retry: numbers and --reason are given; choose one")
 	case c.File != "" && len(c.Entries) != 1:
-		return usagef("quarantine retry: --file goes with one entry")
+		return config.Usagef("quarantine retry: --file goes with one entry")
 	}
 	correction, err := c.correction()
 	if err != nil {
@@ -267,7 +246,7 @@ func (c *quarantineRetryCmd) correction() (ingest.Correction, error) {
 	correction := ingest.Correction{Kind: c.Kind}
 	if c.Kind != "" {
 		if _, ok := event.ParseKind(c.Kind); !ok {
-			return correction, usagef("quarantine retry: --kind %q is no kind of event", c.Kind)
+			return correction, config.Usagef("quarantine retry: --kind %q is no kind of event", c.Kind)
 		}
 	}
 	if c.File == "" {
@@ -275,16 +254,16 @@ func (c *quarantineRetryCmd) correction() (ingest.Correction, error) {
 	}
 	data, err := os.ReadFile(c.File)
 	if err != nil {
-		return correction, usageError{err}
+		return correction, config.Usage(err)
 	}
 	correction.Payload = data
 	switch strings.ToLower(filepath.Ext(c.File)) {
 	case ".json":
-		correction.ContentType = event.JSON
+		correction.ContentType = wire.JSON
 	case ".ndjson", ".jsonl":
-		correction.ContentType = event.NDJSON
+		correction.ContentType = wire.NDJSON
 	case ".arrow", ".arrows":
-		correction.ContentType = event.Arrow
+		correction.ContentType = wire.Arrow
 	}
 	return correction, nil
 }

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 )
 
@@ -15,16 +16,16 @@ import (
 func fillQuarantine(t *testing.T) (state string) {
 	t.Helper()
 	state = t.TempDir()
-	b, err := openBroker(fileConfig{State: state}, nil)
+	b, err := config.OpenBroker(config.Settings{State: state}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	ctx, names := t.Context(), ingest.DefaultStreamNames()
-	if err := ingest.EnsureStreams(ctx, b.js, names); err != nil {
+	defer b.Close()
+	ctx, names := t.Context(), broker.DefaultStreamNames()
+	if err := broker.EnsureStreams(ctx, b.JS, names); err != nil {
 		t.Fatal(err)
 	}
-	w, err := ingest.NewQuarantineWriter(ctx, b.nc, names)
+	w, err := ingest.NewQuarantineWriter(ctx, b.NC, names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +90,8 @@ func TestQuarantineCommands(t *testing.T) {
 			}
 		}
 	}
-	_, out, _ := runCommand("quarantine", "show", "1", "--json", "--state", state)
-	var shown struct{ Original []byte }
-	if err := json.Unmarshal([]byte(out), &shown); err != nil || string(shown.Original) != "\x1b[31mred\xff" {
-		t.Errorf("show --json: %q, %v", shown.Original, err)
+	if _, out, _ := runCommand("quarantine", "show", "1", "--original", "--state", state); out != "\x1b[31mred\xff" {
+		t.Errorf("show --original: %q", out)
 	}
 }
 
@@ -102,11 +101,11 @@ func TestQuarantineCommandNeedsAPlace(t *testing.T) {
 		t.Errorf("no place: exit code %d", code)
 	}
 	state := fillQuarantine(t)
-	b, err := openBroker(fileConfig{State: state}, nil)
+	b, err := config.OpenBroker(config.Settings{State: state}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
+	defer b.Close()
 	code, _, diagnostics := runCommand("quarantine", "list", "--state", state)
 	if code != exitFailed || !strings.Contains(diagnostics, "--nats") {
 		t.Errorf("directory in use: exit code %d, %s", code, diagnostics)

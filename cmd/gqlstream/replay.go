@@ -3,15 +3,20 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 
+	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
+	"gqlstream/pipeline"
 )
 
 type replayCmd struct {
 	fileFlags
-	coreFlags
+	refusedFlags
+	config.CoreFlags
 	State         string `placeholder:"DIR" help:"Replay the embedded stream of this state directory, which no process may be using."`
 	NATS          string `name:"nats" placeholder:"URL" help:"Replay the stream of this NATS server."`
 	From          string `placeholder:"POSITION|TIME" help:"Print only what comes after this place."`
@@ -30,6 +35,9 @@ a stream (--state or --nats) or files. Nothing is published and nothing is chang
 With --to a stream ends after exactly that position, whatever the steps; with --to TIME, and in files,
 it ends with the last whole step. The record that run published at position P is the last of --to P.
 
+A row of a file that is refused is an error before anything is printed, unless --max-refused or
+--skip-refused allow it. What is refused in a stream was refused live: it is counted at the end.
+
 --alerts evaluates the alert rules of the configuration over the whole log, whatever rules held when it
 was live: for rules that did not change these are the transitions that run gave, and for others it says
 what they would have done.
@@ -46,21 +54,21 @@ Examples:
 
 // Run replays to the end of the log, or to the place asked for.
 func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
-	settings, err := c.settings()
+	settings, err := c.Settings()
 	if err != nil {
 		return err
 	}
-	override(&settings.NATS.URL, c.NATS)
-	override(&settings.State, c.State)
+	config.Override(&settings.NATS.URL, c.NATS)
+	config.Override(&settings.State, c.State)
 	r, err := c.newReplay(con)
 	if err != nil {
 		return err
 	}
-	config, err := settings.core()
+	conf, err := settings.Core()
 	if err != nil {
 		return err
 	}
-	at, err := c.begin(r, settings.State, config)
+	at, err := c.begin(r, settings.State, conf)
 	if err != nil {
 		return err
 	}
@@ -69,25 +77,30 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.closeAlerts()) }()
 	defer func() { r.core.Close() }()
-	source, closeSource, err := c.open(ctx, &settings, con, r.to.position, at)
+	source, closeSource, err := c.open(ctx, &settings, con, r.to.Position, at)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
+	pipeline.LimitFrom(source, r.core)
+	defer r.reportRefused()
 	return r.run(ctx, source)
 }
 
 // open opens the one log that the flags name.
 func (c *replayCmd) open(
-	ctx context.Context, settings *fileConfig, con console, to event.Position, at resume,
+	ctx context.Context, settings *config.Settings, con console, to event.Position, at pipeline.Resume,
 ) (ingest.Source, func() error, error) {
-	steps, err := settings.steps()
+	steps, err := settings.Steps()
 	if err != nil {
 		return nil, nil, err
 	}
 	if c.any() {
 		if c.NATS != "" || c.State != "" {
-			return nil, nil, usagef("replay: files and a stream are given; choose one")
+			return nil, nil, config.Usagef("replay: files and a stream are given; choose one")
+		}
+		if err := c.checkRows(ctx, settings, con.Err); err != nil {
+			return nil, nil, err
 		}
 		source, err := openFiles(&c.fileFlags, settings, steps)
 		if err != nil {
@@ -96,28 +109,45 @@ func (c *replayCmd) open(
 		return source, source.Close, nil
 	}
 	if settings.NATS.URL == "" && settings.State == "" {
-		return nil, nil, usagef("replay: no log; give --state DIR, --nats URL or files")
+		return nil, nil, config.Usagef("replay: no log; give --state DIR, --nats URL or files")
 	}
 	stream := ingest.JetStreamConfig{
-		Step: steps, Until: to, UntilLast: to == 0, From: at.place, Identity: at.identity,
+		Step: steps, Until: to, UntilLast: to == 0, From: at.Place, Identity: at.Identity,
 	}
 	return openStream(ctx, settings, stream, slog.New(slog.NewTextHandler(con.Err, nil)))
 }
 
-func openStream(
-	ctx context.Context, settings *fileConfig, stream ingest.JetStreamConfig, log *slog.Logger,
-) (ingest.Source, func() error, error) {
-	decoder, err := event.NewDecoder(event.Config{Classes: settings.Classes.set()})
+// checkRows reads the files once before anything is printed, and returns an error if
+// too many of their rows are refused.
+func (c *replayCmd) checkRows(ctx context.Context, settings *config.Settings, diagnostics io.Writer) (err error) {
+	again := *settings
+	source, err := openFiles(&c.fileFlags, &again, ingest.StepConfig{Every: -1})
 	if err != nil {
-		return nil, nil, usageError{err}
+		return err
 	}
-	b, err := openBroker(*settings, log)
+	defer func() { err = errors.Join(err, source.Close()) }()
+	return c.readFiles(ctx, source, diagnostics, func(*event.Batch) ([]event.Refusal, error) { return nil, nil })
+}
+
+func openStream(
+	ctx context.Context, settings *config.Settings, stream ingest.JetStreamConfig, log *slog.Logger,
+) (ingest.Source, func() error, error) {
+	decoder, err := wire.NewDecoder(wire.Config{Classes: settings.Classes.ClassSet()})
+	if err != nil {
+		return nil, nil, config.Usage(err)
+	}
+	in, _, err := settings.Names()
 	if err != nil {
 		return nil, nil, err
 	}
-	source, err := ingest.OpenJetStream(ctx, b.js, decoder, stream)
+	stream.Stream = in.Log
+	b, err := config.OpenBroker(*settings, log)
 	if err != nil {
-		return nil, nil, errors.Join(err, b.close())
+		return nil, nil, err
 	}
-	return source, func() error { return errors.Join(source.Close(), b.close()) }, nil
+	source, err := ingest.OpenJetStream(ctx, b.JS, decoder, stream)
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Close())
+	}
+	return source, func() error { return errors.Join(source.Close(), b.Close()) }, nil
 }

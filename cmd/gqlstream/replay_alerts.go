@@ -1,12 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"gqlstream/alerts"
-	"gqlstream/graphstore"
+	"gqlstream/config"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 	"gqlstream/sinks"
@@ -14,15 +15,15 @@ import (
 
 // replayAlerts are the alerts of a replay; without an engine there are none.
 type replayAlerts struct {
-	section []byte // of the checkpoint at which the replay begins; nil: none
 	engine  *alerts.Engine
-	lines   *sinks.Lines
+	beats   sinks.Heartbeats // alerts are evaluated where something is published
+	out     io.Writer
 	file    io.Closer // nil for standard output
 	instead bool      // of the estimates, on standard output
 }
 
 // openAlerts makes the engine and the file of --alerts.
-func (c *replayCmd) openAlerts(r *replay, settings fileConfig) error {
+func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
 	if r.alerts == nil {
 		r.alerts = &replayAlerts{}
 	}
@@ -30,63 +31,57 @@ func (c *replayCmd) openAlerts(r *replay, settings fileConfig) error {
 	if c.Alerts == "" {
 		return nil
 	}
-	config, err := settings.alerts()
+	if c.UseCheckpoint {
+		return config.Usagef("replay: --alerts needs the log from its beginning, since checkpoints hold no alerts; leave --use-checkpoint out")
+	}
+	conf, err := settings.AlertRules()
 	if err != nil {
-		return usageError{err}
+		return config.Usage(err)
 	}
-	if len(config.Rules) == 0 {
-		return usagef("replay: --alerts is given, and the configuration has no alerts")
+	if len(conf.Rules) == 0 {
+		return config.Usagef("replay: --alerts is given, and the configuration has no alerts")
 	}
-	if a.engine, err = a.begin(config); err != nil {
+	if a.engine, err = alerts.New(conf); err != nil {
 		return err
 	}
 	if c.Alerts == "-" {
-		a.instead, a.lines = true, sinks.NewLines(r.con.Out)
+		a.instead, a.out = true, r.con.Out
 		return nil
 	}
 	file, err := os.Create(c.Alerts)
 	if err != nil {
 		return err
 	}
-	a.file, a.lines = file, sinks.NewLines(file)
+	a.file, a.out = file, file
 	return nil
-}
-
-// begin returns the engine as the checkpoint has it, under the rules given.
-func (a *replayAlerts) begin(c alerts.Config) (*alerts.Engine, error) {
-	if a.section == nil {
-		return alerts.New(c)
-	}
-	rows, err := graphstore.ReadRows[alertsState](a.section)
-	if err != nil || len(rows) != 1 {
-		return nil, fmt.Errorf("replay: section %s: %d rows: %w", alertsSection, len(rows), err)
-	}
-	engine, err := alerts.Restore(c, rows[0].Engine)
-	if err != nil {
-		return nil, err
-	}
-	return engine, engine.Configure(c)
 }
 
 // evaluate takes what a step published, and writes what began and ended if it is
 // asked for.
 func (a *replayAlerts) evaluate(b *event.Batch, estimates []quant.Estimate, shown bool) error {
-	if a.engine == nil || !b.Emit {
+	e := sinks.Emission{Position: uint64(b.Last), Time: int64(b.Time), Estimates: estimates, Cut: b.Checkpoint, Notes: b.Notes()}
+	if a.engine == nil || !b.Emit || !a.beats.Publishes(&e) {
 		return nil
 	}
 	out := a.engine.Evaluate(alerts.Moment{Position: uint64(b.Last), Time: int64(b.Time)}, estimates)
 	if !shown {
 		return nil
 	}
-	return a.lines.WriteAlerts(out)
+	for i := range out {
+		if _, err := fmt.Fprintf(a.out, "%s\n", out[i].JSON()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// writeEstimates prints estimates, unless alerts are printed in their place.
-func (r *replay) writeEstimates(estimates []quant.Estimate) error {
+// writeEstimates prints estimates and notes, unless alerts are printed in their place.
+func (r *replay) writeEstimates(b *event.Batch, estimates []quant.Estimate) error {
 	if r.alerts.instead {
 		return nil
 	}
-	return writeLines(r.con.Out, estimates)
+	notes := sinks.NotesOf(uint64(b.Last), int64(b.Time), b.Notes())
+	return errors.Join(writeLines(r.con.Out, estimates), writeLines(r.con.Out, notes))
 }
 
 func (r *replay) closeAlerts() error {

@@ -6,88 +6,59 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"time"
 
 	"gqlstream/checkpoint"
+	"gqlstream/config"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline"
 )
-
-// logPlace is a position or a time of a log; the zero value is none.
-type logPlace struct {
-	position event.Position
-	time     event.Time
-}
-
-// parsePlace reads the value of --from or --to.
-func parsePlace(flag, text string) (logPlace, error) {
-	if text == "" {
-		return logPlace{}, nil
-	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n > 0 {
-		return logPlace{position: event.Position(n)}, nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || t.UnixNano() == 0 {
-		return logPlace{}, usagef("%s %q is neither a position, 1 or more, nor a time such as "+
-			"2026-05-01T12:00:00Z", flag, text)
-	}
-	return logPlace{time: event.Time(t.UnixNano())}, nil
-}
-
-// passed reports whether b goes beyond the place.
-func (p logPlace) passed(b *event.Batch) bool {
-	return p.position > 0 && b.Last > p.position || p.time != 0 && b.Time > p.time
-}
 
 // replay is one core on its way through a log.
 type replay struct {
 	core     *incremental.Core
-	from, to logPlace
+	from, to pipeline.Place
 	digest   string // when; see replayCmd
 	alerts   *replayAlerts
 	con      console
 
 	begun, told time.Time // for the progress
 	events      int
+	refused     map[event.Reason]int
 }
 
-// progressEvery is how often a replay says where it is.
+// progressEvery is the time between two reports of a replay.
 const progressEvery = 2 * time.Second
 
 func (c *replayCmd) newReplay(con console) (*replay, error) {
-	from, err := parsePlace("--from", c.From)
+	from, err := pipeline.ParsePlace("--from", c.From)
 	if err != nil {
 		return nil, err
 	}
-	to, err := parsePlace("--to", c.To)
+	to, err := pipeline.ParsePlace("--to", c.To)
 	if err != nil {
 		return nil, err
 	}
-	if to.position > 0 && from.position >= to.position || to.time != 0 && from.time >= to.time && from.time != 0 {
-		return nil, usagef("replay: nothing lies between --from %s and --to %s", c.From, c.To)
+	if to.Position > 0 && from.Position >= to.Position || to.Time != 0 && from.Time >= to.Time && from.Time != 0 {
+		return nil, config.Usagef("replay: nothing lies between --from %s and --to %s", c.From, c.To)
 	}
 	if c.UseCheckpoint && (c.any() || c.State == "") {
-		return nil, usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
+		return nil, config.Usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
 	}
 	now := time.Now()
 	return &replay{from: from, to: to, digest: c.Digest, con: con, begun: now, told: now}, nil
 }
 
-// resume is where the source begins.
-type resume struct {
-	place    ingest.Resume
-	identity *ingest.Identity
-}
-
 // begin makes the core: a fresh one, or that of a checkpoint.
-func (c *replayCmd) begin(r *replay, state string, config incremental.Config) (at resume, err error) {
+func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (at pipeline.Resume, err error) {
 	if !c.UseCheckpoint {
-		if r.core, err = incremental.New(config); err != nil {
-			err = usageError{err}
+		if r.core, err = incremental.New(conf); err != nil {
+			err = config.Usage(err)
 		}
 		return at, err
 	}
@@ -97,21 +68,20 @@ func (c *replayCmd) begin(r *replay, state string, config incremental.Config) (a
 		return at, err
 	}
 	for _, p := range positions {
-		if most := max(r.from.position, r.to.position); r.from.position > 0 && p > uint64(r.from.position) ||
+		if most := max(r.from.Position, r.to.Position); r.from.Position > 0 && p > uint64(r.from.Position) ||
 			most > 0 && p > uint64(most) {
 			continue
 		}
 		saved, err := dir.Read(p)
-		if err != nil || saved.Manifest.Config != config.Digest() {
+		if err != nil || saved.Manifest.Config != conf.Digest() {
 			fmt.Fprintf(r.con.Err, "replay: checkpoint %d is passed over: damaged, or of another configuration\n", p)
 			continue
 		}
-		if r.core, err = incremental.Restore(config, saved.Sections); err != nil {
+		if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
 			return at, err
 		}
-		r.alerts = &replayAlerts{section: saved.Sections[alertsSection]}
 		fmt.Fprintf(r.con.Err, "replay: begins at checkpoint %d\n", p)
-		at.place, at.identity = resumeOf(saved.Manifest)
+		at.Place, at.Identity = pipeline.ResumeOf(saved.Manifest)
 		return at, nil
 	}
 	return at, fmt.Errorf("replay: no checkpoint in %s is intact, of this configuration and early enough; "+
@@ -129,19 +99,21 @@ func (r *replay) run(ctx context.Context, source ingest.Source) error {
 		if err != nil {
 			return err
 		}
-		if r.to.passed(&batch) {
+		if r.to.Passed(&batch) {
 			return nil
 		}
 		result := r.core.Step(&batch)
-		shown := r.from == (logPlace{}) || r.from.passed(&batch)
+		r.countRefused(batch.Refused)
+		r.countRefused(result.Refused)
+		shown := r.from == (pipeline.Place{}) || r.from.Passed(&batch)
 		if err := r.alerts.evaluate(&batch, result.Estimates, shown); err != nil {
 			return err
 		}
 		if shown {
-			if err := r.writeEstimates(result.Estimates); err != nil {
+			if err := r.writeEstimates(&batch, result.Estimates); err != nil {
 				return err
 			}
-			if err := r.tellDigest(&batch, result.Vacuumed); err != nil {
+			if err := r.tellDigest(&batch, result.Compacted); err != nil {
 				return err
 			}
 		}
@@ -150,9 +122,25 @@ func (r *replay) run(ctx context.Context, source ingest.Source) error {
 	}
 }
 
+func (r *replay) countRefused(refused []event.Refusal) {
+	if r.refused == nil {
+		r.refused = map[event.Reason]int{}
+	}
+	for i := range refused {
+		r.refused[refused[i].Reason]++
+	}
+}
+
+// reportRefused says at the end what was refused on the way, by reason.
+func (r *replay) reportRefused() {
+	for _, reason := range slices.Sorted(maps.Keys(r.refused)) {
+		fmt.Fprintf(r.con.Err, "replay: refused %d, %s\n", r.refused[reason], reason)
+	}
+}
+
 // tellDigest names the state after a step as a line of JSON.
-func (r *replay) tellDigest(b *event.Batch, vacuumed bool) error {
-	wanted := map[string]bool{"step": true, "emission": b.Emit, "checkpoint": vacuumed}
+func (r *replay) tellDigest(b *event.Batch, compacted bool) error {
+	wanted := map[string]bool{"step": true, "emission": b.Emit, "checkpoint": compacted}
 	if !wanted[r.digest] {
 		return nil
 	}
@@ -165,7 +153,7 @@ func (r *replay) tellDigest(b *event.Batch, vacuumed bool) error {
 		entries[i] = checkpoint.EntryOf(s.Name, s.Data)
 	}
 	return json.NewEncoder(r.con.Err).Encode(stateDigest{
-		Position: b.Last, Time: b.Time.String(), Emission: b.Emit, Checkpoint: vacuumed,
+		Position: b.Last, Time: b.Time.String(), Emission: b.Emit, Checkpoint: compacted,
 		State: checkpoint.Digest(entries),
 	})
 }
@@ -189,8 +177,8 @@ func (r *replay) tellProgress(source ingest.Source, b *event.Batch) {
 	end := ""
 	if stream, ok := source.(*ingest.JetStreamSource); ok {
 		end = fmt.Sprintf(" of %d", uint64(b.Last)+stream.Stats().Behind)
-		if r.to.position > 0 {
-			end = fmt.Sprintf(" of %d", r.to.position)
+		if r.to.Position > 0 {
+			end = fmt.Sprintf(" of %d", r.to.Position)
 		}
 	}
 	fmt.Fprintf(r.con.Err, "replay: position %d%s, log time %s, %.0f events a second\n",

@@ -7,26 +7,6 @@ import (
 	"gqlstream/graphstore"
 )
 
-// rulesFile is a file of communities alone.
-type rulesFile struct {
-	Communities []communityConfig `yaml:"communities"`
-}
-
-// addRules appends the communities of a file, none when the path is empty.
-func addRules(to []communityConfig, path string) ([]communityConfig, error) {
-	if path == "" {
-		return to, nil
-	}
-	var file rulesFile
-	if err := readStrictly(path, &file); err != nil {
-		return to, err
-	}
-	if len(file.Communities) == 0 {
-		return to, usagef("%s: no communities", path)
-	}
-	return append(to, file.Communities...), nil
-}
-
 // warnOfRules says where communities are not what their definitions may be thought
 // to say: values that a rule cannot compare, and ego networks cut short or without
 // a root.

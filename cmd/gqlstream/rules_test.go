@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"gqlstream/graphstore"
-	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
@@ -134,35 +132,5 @@ func TestEgoNetworkThatIsCutShortIsFlagged(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("%d estimates: %s", n, out)
-	}
-}
-
-// The page must say who is a member of each kind of community as things stand.
-func TestDefinitionsInWords(t *testing.T) {
-	text := func(s string) event.Value { return event.Value{Kind: event.StringValue, Text: s} }
-	store, err := graphstore.New(graphstore.Config{Classes: 2, Communities: []graphstore.Rule{
-		{Name: "panel"},
-		{Name: "all", Kind: graphstore.Everyone},
-		{Name: "german", Kind: graphstore.ByAttribute, Key: "language", Value: text("de")},
-		{Name: "adults", Kind: graphstore.ByExpression, Expression: "age >= 18"},
-		{Name: "ego", Kind: graphstore.Ego, Root: "1", Hops: 1},
-		{Name: "none", Kind: graphstore.Ego, Root: "zoe", Hops: 2},
-		{Name: "cut", Kind: graphstore.Ego, Root: "1", Hops: 2, MembersMax: 2},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Release()
-	edge := func(u, v uint64) event.Edge {
-		return event.Edge{Src: event.NumberID(u), Dst: event.NumberID(v), Weight: 1}
-	}
-	store.Apply(&event.Batch{Edges: []event.Edge{edge(1, 2), edge(2, 3)}})
-	for c, want := range []string{
-		"", "every vertex", `language == "de"`, "age >= 18", "within 1 hop of 1",
-		"within 2 hops of zoe, which is no vertex now", "within 2 hops of 1; within 1 now, for more would be too many",
-	} {
-		if got := inWords(store.View(), graphstore.Community(c)); got != want {
-			t.Errorf("community %d: %q, want %q", c, got, want)
-		}
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/files"
+	"gqlstream/simulate"
 )
 
 type simulateCmd struct {
@@ -34,10 +36,11 @@ type simulateCmd struct {
 	DegradeAt      time.Duration `help:"When the classifier becomes worse, in simulated time."`
 	DegradeShare   float64       `help:"Share of the vertices of which it then says something wrong, as sure as ever, besides its usual errors."`
 
-	Out        string        `xor:"to" placeholder:"FILE" help:"Write the events to this file: .ndjson, .ndjson.gz or .ndjson.zst; - is standard output."`
-	NATS       string        `name:"nats" xor:"to" placeholder:"URL" help:"Publish the events to this server instead."`
+	serverFlags
+	Out        string        `placeholder:"FILE" help:"Write the events to this file: .ndjson, .ndjson.gz or .ndjson.zst; - is standard output."`
 	Rate       float64       `placeholder:"N" help:"With --nats, at most this many events a second; 0 is as fast as the server takes them."`
 	Truth      string        `placeholder:"FILE" help:"Write the true prevalences to this CSV file."`
+	Answers    string        `placeholder:"FILE" help:"Write the class that every vertex has at the end to this CSV file, as answers to gqlstream ask."`
 	TruthEvery time.Duration `default:"1s" help:"Simulated time between two truths of a community."`
 }
 
@@ -54,8 +57,8 @@ Examples:
   gqlstream simulate --nats nats://localhost:4222 --rate 2000 --duration 0 --truth truth.csv`
 }
 
-func (c *simulateCmd) config() ingest.SimulationConfig {
-	s := ingest.DefaultSimulation()
+func (c *simulateCmd) config() simulate.Config {
+	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Classes = c.Seed, c.Vertices, c.Communities, c.Classes
 	s.EdgesPerVertex, s.Activity, s.Duration = c.EdgesPerVertex, c.Activity, c.Duration
 	s.Drift, s.DriftPeriod, s.JumpEvery, s.JumpSize = c.Drift, c.DriftPeriod, c.JumpEvery, c.JumpSize
@@ -72,24 +75,24 @@ func (c *simulateCmd) config() ingest.SimulationConfig {
 
 // Run simulates into a file or a stream.
 func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
-	if c.Out == "" && c.NATS == "" {
-		return usagef("simulate: --out FILE or --nats URL is needed")
+	if (c.Out == "") == (c.NATS == "") {
+		return config.Usagef("simulate: want either --out FILE or --nats URL")
 	}
 	if c.Duration == 0 && c.NATS == "" {
-		return usagef("simulate: --duration 0 never ends; give --out a duration")
+		return config.Usagef("simulate: --duration 0 never ends; give --out a duration")
 	}
 	if c.TruthEvery <= 0 || c.Rate < 0 {
-		return usagef("simulate: --truth-every must be more than 0 and --rate not below 0")
+		return config.Usagef("simulate: --truth-every must be more than 0 and --rate not below 0")
 	}
-	simulation, err := ingest.NewSimulation(c.config())
+	simulation, err := simulate.New(c.config())
 	if err != nil {
-		return usageError{err}
+		return config.Usage(err)
 	}
 	truth, err := newTruthLog(c.Truth, c.Classes)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, truth.Close()) }()
+	defer func() { err = errors.Join(err, truth.Close(), c.answer(simulation)) }()
 	if c.NATS != "" {
 		return c.publish(ctx, con, simulation, truth)
 	}
@@ -97,11 +100,11 @@ func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
 }
 
 // store writes the events to the file.
-func (c *simulateCmd) store(ctx context.Context, con console, s *ingest.Simulation, truth *truthLog) (err error) {
-	log := ingest.NewLogWriter(con.Out)
+func (c *simulateCmd) store(ctx context.Context, con console, s *simulate.Network, truth *truthLog) (err error) {
+	log := files.NewLogWriter(con.Out)
 	if c.Out != "-" {
-		if log, err = ingest.CreateLog(c.Out); err != nil {
-			return usageError{err}
+		if log, err = files.CreateLog(c.Out); err != nil {
+			return config.Usage(err)
 		}
 	}
 	write := func(b *event.Batch) error { return log.Write(b) }
@@ -109,28 +112,24 @@ func (c *simulateCmd) store(ctx context.Context, con console, s *ingest.Simulati
 }
 
 // publish sends the events to the server. An interrupt is a fine way to end it.
-func (c *simulateCmd) publish(ctx context.Context, con console, s *ingest.Simulation, truth *truthLog) error {
-	awaitServer(ctx, con.Err, ingest.ConnectConfig{URL: c.NATS})
-	nc, err := ingest.Connect(ingest.ConnectConfig{URL: c.NATS})
+func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Network, truth *truthLog) (err error) {
+	c.await(ctx, con.Err)
+	b, err := c.open("", con)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := broker.EnsureStreams(ctx, b.JS, c.names()); err != nil {
 		return err
 	}
-	if err := ingest.EnsureStreams(ctx, js, ingest.DefaultStreamNames()); err != nil {
-		return err
-	}
-	publisher, err := ingest.NewPublisher(nc, ingest.PublisherConfig{
-		Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
+	publisher, err := ingest.NewPublisher(b.NC, ingest.PublisherConfig{
+		Stream: c.names().Log, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
 	})
 	if err != nil {
 		return err
 	}
 	defer publisher.Close()
-	fmt.Fprintf(con.Err, "publishes to stream %s until %s\n", ingest.DefaultStreamNames().Log, c.end())
+	fmt.Fprintf(con.Err, "publishes to stream %s until %s\n", c.names().Log, c.end())
 	writer := streamWriter{publisher: publisher, rate: c.Rate}
 	err = c.follow(ctx, con, s, truth, func(b *event.Batch) error { return writer.write(ctx, b) })
 	if ctx.Err() != nil {
@@ -150,7 +149,7 @@ func (c *simulateCmd) end() string {
 // follow hands every step of the simulation to write, and writes the truth that
 // belongs to it.
 func (c *simulateCmd) follow(
-	ctx context.Context, con console, s *ingest.Simulation, truth *truthLog, write func(*event.Batch) error,
+	ctx context.Context, con console, s *simulate.Network, truth *truthLog, write func(*event.Batch) error,
 ) error {
 	meter := newMeter(con.Err, "events")
 	defer meter.finish()
@@ -179,13 +178,23 @@ func (c *simulateCmd) follow(
 	}
 }
 
+// answer writes the class of every vertex, if that is wanted.
+func (c *simulateCmd) answer(s *simulate.Network) error {
+	if c.Answers == "" {
+		return nil
+	}
+	text := []byte("vertex,label\n")
+	s.VisitClasses(func(v event.ID, class event.Class) { text = fmt.Appendf(text, "%v,%d\n", v, class) })
+	return os.WriteFile(c.Answers, text, 0o644)
+}
+
 // truthLog writes true prevalences as CSV.
 type truthLog struct {
 	w    *bufio.Writer
 	file io.Closer
 	next event.Time
 	row  []byte
-	rows []ingest.TruthRecord
+	rows []simulate.TruthRecord
 }
 
 // newTruthLog creates the file at path; an empty path gives a log that writes
@@ -208,7 +217,7 @@ func newTruthLog(path string, classes int) (*truthLog, error) {
 }
 
 // follow writes the truth if it is due at the simulation's time.
-func (t *truthLog) follow(s *ingest.Simulation, every time.Duration) error {
+func (t *truthLog) follow(s *simulate.Network, every time.Duration) error {
 	if t == nil || s.Now() < t.next {
 		return nil
 	}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"gqlstream/checkpoint"
+	"gqlstream/config"
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 )
@@ -36,7 +36,7 @@ type snapshotFlags struct {
 }
 
 func (f snapshotFlags) dir() *checkpoint.Dir {
-	return checkpoint.Look(checkpoint.Disk{}, filepath.Join(cmp.Or(f.State, stateDefault), "checkpoints"))
+	return checkpoint.Look(checkpoint.Disk{}, filepath.Join(cmp.Or(f.State, config.StateDefault), "checkpoints"))
 }
 
 // read returns the checkpoint at a position, the newest for 0.
@@ -54,8 +54,8 @@ func (f snapshotFlags) read(position uint64) (*checkpoint.Checkpoint, error) {
 
 // none is the error of a state directory without checkpoints.
 func (f snapshotFlags) none() error {
-	return usagef("snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
-		"and at the end of --exit-when-drained", cmp.Or(f.State, stateDefault))
+	return config.Usagef("snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
+		"and at the end of --exit-when-drained", cmp.Or(f.State, config.StateDefault))
 }
 
 type snapshotListCmd struct {
@@ -114,9 +114,7 @@ func (c *snapshotListCmd) Run(con console) error {
 
 // stateOf is the digest of the core's state, as a replay prints it.
 func stateOf(m checkpoint.Manifest) string {
-	return checkpoint.Digest(slices.DeleteFunc(slices.Clone(m.Sections), func(e checkpoint.Entry) bool {
-		return e.Name == alertsSection
-	}))
+	return checkpoint.Digest(m.Sections)
 }
 
 func bytesOf(m checkpoint.Manifest) (n int64) {

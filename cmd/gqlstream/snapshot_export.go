@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"gqlstream/config"
 	"gqlstream/graphstore"
-	"gqlstream/sinks"
+	"gqlstream/tables"
 )
 
 // edgesTable is the table of edges by the names of their ends; the store itself
@@ -24,16 +25,15 @@ type snapshotExportCmd struct {
 	Table    string  `required:"" placeholder:"NAME" help:"edges, scores, vertices, adjacency, attributes, communities, members, versions, expiry or meta."`
 	Format   string  `placeholder:"FORM" help:"parquet, csv or arrow. [by the extension of --out]"`
 	Out      string  `short:"o" required:"" placeholder:"FILE" help:"File to write; it appears whole or not at all."`
-	Alpha    float64 `default:"0.1" placeholder:"A" help:"Teleport probability of the kernel, where scores must be computed."`
+	Alpha    float64 `default:"0.1" placeholder:"A" help:"Teleport probability of the kernel of scores."`
 }
 
 // Help is the long help of the command.
 func (*snapshotExportCmd) Help() string {
 	return `Writes one table of a checkpoint, after verifying all of it. The table edges has the columns src, dst
 and weight. The table scores has the columns community, vertex and score: how likely a walk from the
-community ends at the vertex, where that is not zero. The engine dual keeps no kernels, so they are
-computed for it here, with --alpha; kernels other than ppr have no scores. Numbers in columns named
-vertex, u and v are rows of the table vertices.
+community ends at the vertex, where that is not zero, by the kernel ppr with --alpha. Numbers in columns
+named vertex, u and v are rows of the table vertices.
 
 Examples:
   gqlstream snapshot export --table edges --out edges.parquet
@@ -43,13 +43,13 @@ Examples:
 
 // Run exports one table.
 func (c *snapshotExportCmd) Run(con console) error {
-	format := cmp.Or(c.Format, sinks.ExportFormat(c.Out))
-	if !slices.Contains(sinks.ExportFormats, format) {
-		return usagef("snapshot export: %q is none of %s; name one with --format", format, strings.Join(sinks.ExportFormats, ", "))
+	format := cmp.Or(c.Format, tables.FormatOf(c.Out))
+	if !slices.Contains(tables.Formats, format) {
+		return config.Usagef("snapshot export: %q is none of %s; name one with --format", format, strings.Join(tables.Formats, ", "))
 	}
 	table := graphstore.Table(c.Table)
 	if c.Table != edgesTable && c.Table != scoresTable && !slices.Contains(graphstore.Tables(), table) {
-		return usagef("snapshot export: there is no table %q; there are %s, %s and %v", c.Table, edgesTable, scoresTable, graphstore.Tables())
+		return config.Usagef("snapshot export: there is no table %q; there are %s, %s and %v", c.Table, edgesTable, scoresTable, graphstore.Tables())
 	}
 	read, err := c.read(c.Position)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *snapshotExportCmd) Run(con console) error {
 	}
 	defer store.Release()
 	view := store.View()
-	rows, err := c.export(format, view, read.Sections)
+	rows, err := c.export(format, view)
 	if err != nil {
 		return err
 	}
@@ -69,30 +69,36 @@ func (c *snapshotExportCmd) Run(con console) error {
 	return nil
 }
 
-func (c *snapshotExportCmd) export(format string, view graphstore.View, sections map[string][]byte) (int64, error) {
+func (c *snapshotExportCmd) export(format string, view graphstore.View) (int64, error) {
 	switch c.Table {
 	case edgesTable:
-		return sinks.Export(c.Out, format, sinks.EdgeRecords(edgesOf(view)))
+		return tables.Export(c.Out, format, graphstore.RowRecords(edgesOf(view)))
 	case scoresTable:
-		k, err := c.kernels(view, sections)
+		scores, err := scoresOf(view, c.Alpha)
 		if err != nil {
 			return 0, err
 		}
-		return sinks.Export(c.Out, format, sinks.ScoreRecords(k.scores()))
+		return tables.Export(c.Out, format, graphstore.RowRecords(scores))
 	}
-	return sinks.Export(c.Out, format, slices.Values(view.Records(graphstore.Table(c.Table))))
+	return tables.Export(c.Out, format, slices.Values(view.Records(graphstore.Table(c.Table))))
+}
+
+// namedEdge is one undirected edge with the names of its ends.
+type namedEdge struct {
+	Src, Dst string
+	Weight   float64
 }
 
 // edgesOf visits every undirected edge once, by the number of its lower end.
-func edgesOf(view graphstore.View) iter.Seq[sinks.Edge] {
-	return func(yield func(sinks.Edge) bool) {
+func edgesOf(view graphstore.View) iter.Seq[namedEdge] {
+	return func(yield func(namedEdge) bool) {
 		for v := range graphstore.Vertex(view.Vertices()) {
 			weights := view.Weights(v)
 			for i, u := range view.Neighbors(v) {
 				if u < v {
 					continue
 				}
-				e := sinks.Edge{Src: view.ID(v).String(), Dst: view.ID(u).String(), Weight: 1}
+				e := namedEdge{Src: view.ID(v).String(), Dst: view.ID(u).String(), Weight: 1}
 				if weights != nil {
 					e.Weight = weights[i]
 				}

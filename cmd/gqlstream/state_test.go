@@ -18,39 +18,42 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/checkpoint"
+	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
+	"gqlstream/sinks"
 )
 
 // savedState makes a state directory by two runs over random events and returns
 // it with its configuration and the records of GQL_ESTIMATES.
-func savedState(t *testing.T, seed uint64) (state, config string, records []string) {
+func savedState(t *testing.T, seed uint64) (state, conf string, records []string) {
 	t.Helper()
-	state, config = t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, config, crashConfig)
+	state, conf = t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
+	writeConfig(t, conf, crashConfig)
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
 	for run := range 2 {
 		events.nobodyErased = run == 1 // so that three checkpoints are there
 		publishRandom(t, state, events, 60)
-		mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
+		mustRun(t, "run", "--config", conf, "--state", state, "--exit-when-drained")
 	}
 	r := &crashRun{t: t, dir: state}
 	withBroker(t, state, func(js jetstream.JetStream) {
-		r.eachMessage(js, ingest.DefaultStreamNames().Estimates, func(m *jetstream.RawStreamMsg) {
+		r.eachMessage(js, sinks.DefaultNames().Estimates, func(m *jetstream.RawStreamMsg) {
 			records = append(records, string(m.Data))
 		})
 	})
-	return state, config, records
+	return state, conf, records
 }
 
 // withBroker calls use with the embedded server of a state directory.
 func withBroker(t *testing.T, state string, use func(jetstream.JetStream)) {
 	t.Helper()
-	b, err := openBroker(fileConfig{State: state}, nil)
+	b, err := config.OpenBroker(config.Settings{State: state}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	use(b.js)
-	if err := b.close(); err != nil {
+	use(b.JS)
+	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -58,15 +61,15 @@ func withBroker(t *testing.T, state string, use func(jetstream.JetStream)) {
 // publishRandom publishes messages one by one, so that they get times of their own.
 func publishRandom(t *testing.T, state string, events *crashEvents, messages int) {
 	t.Helper()
-	b, err := openBroker(fileConfig{State: state}, nil)
+	b, err := config.OpenBroker(config.Settings{State: state}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	if err := ingest.EnsureStreams(t.Context(), b.js, ingest.DefaultStreamNames()); err != nil {
+	defer b.Close()
+	if err := broker.EnsureStreams(t.Context(), b.JS, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
-	p, err := ingest.NewPublisher(b.nc, ingest.PublisherConfig{})
+	p, err := ingest.NewPublisher(b.NC, ingest.PublisherConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +90,7 @@ func publishRandom(t *testing.T, state string, events *crashEvents, messages int
 // checkpoint.
 func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 	const seed = 3
-	state, config, records := savedState(t, seed)
+	state, conf, records := savedState(t, seed)
 	type published struct {
 		Position uint64
 		Time     string
@@ -109,7 +112,7 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 	}
 	replay := func(position uint64, args ...string) string {
 		t.Helper()
-		out, _ := mustRun(t, append([]string{"replay", "--config", config, "--state", state}, args...)...)
+		out, _ := mustRun(t, append([]string{"replay", "--config", conf, "--state", state}, args...)...)
 		var kept strings.Builder
 		for line := range strings.Lines(out) {
 			var p published
@@ -145,11 +148,11 @@ func TestReplayGivesBackWhatWasPublished(t *testing.T) {
 		t.Errorf("seed %d: from a checkpoint to %d:\n%s, published was\n%s", seed, last, got, at[last])
 	}
 	t.Logf("%d replays, estimates at %d positions", checked, len(order))
-	if code, _, text := runCommand("replay", "--config", config, "--state", state, "--to", "99999999"); code != exitFailed || !strings.Contains(text, "there is no 99999999") {
+	if code, _, text := runCommand("replay", "--config", conf, "--state", state, "--to", "99999999"); code != exitFailed || !strings.Contains(text, "there is no 99999999") {
 		t.Errorf("to a position that is not there: exit %d, %s", code, text)
 	}
 	for _, args := range [][]string{{"--from", "x"}, {"--to", "0"}, {"--from", "5", "--to", "5"}, {"--digest", "never"}} {
-		if code, _, text := runCommand(append([]string{"replay", "--config", config, "--state", state}, args...)...); code != exitUsage {
+		if code, _, text := runCommand(append([]string{"replay", "--config", conf, "--state", state}, args...)...); code != exitUsage {
 			t.Errorf("%v: exit %d, %s", args, code, text)
 		}
 	}
@@ -168,11 +171,11 @@ func byRecord(t *testing.T, lines string) string {
 // has, and a digest must change no result.
 func TestDigestsOfAReplayAreThoseOfTheCheckpoints(t *testing.T) {
 	const seed = 4
-	state, config, _ := savedState(t, seed)
-	plain, _ := mustRun(t, "replay", "--config", config, "--state", state)
+	state, conf, _ := savedState(t, seed)
+	plain, _ := mustRun(t, "replay", "--config", conf, "--state", state)
 	digests := map[string]string{}
 	for _, when := range []string{"checkpoint", "emission", "step"} {
-		out, lines := mustRun(t, "replay", "--config", config, "--state", state, "--digest", when)
+		out, lines := mustRun(t, "replay", "--config", conf, "--state", state, "--digest", when)
 		if out != plain {
 			t.Errorf("seed %d: --digest %s changes the estimates", seed, when)
 		}
@@ -223,9 +226,9 @@ func TestSnapshotOfNothingSaysSo(t *testing.T) {
 
 func TestSnapshotsCanBeRead(t *testing.T) {
 	const seed = 5
-	state, config, _ := savedState(t, seed)
+	state, conf, _ := savedState(t, seed)
 	inspected, _ := mustRun(t, "snapshot", "inspect", "--state", state)
-	for _, text := range []string{"position", "vertices.arrow", "field-00000.arrow", "core.arrow", "published.arrow"} {
+	for _, text := range []string{"position", "vertices.arrow", "shard-0-field-00000.arrow", "core.arrow", "shard-0-published.arrow"} {
 		if !strings.Contains(inspected, text) {
 			t.Errorf("inspect does not show %s:\n%s", text, inspected)
 		}
@@ -281,7 +284,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "x.csv")); err == nil {
 		t.Error("a damaged checkpoint was exported")
 	}
-	_, said := mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
+	_, said := mustRun(t, "run", "--config", conf, "--state", state, "--exit-when-drained")
 	if !strings.Contains(said, "damaged checkpoint was set aside") || !strings.Contains(said, "msg=restored") {
 		t.Errorf("a start beside a damaged checkpoint says\n%s", said)
 	}
@@ -290,7 +293,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 // A checkpoint that is whole, but not as this version writes it, must end the start with
 // what to do, and doing it must help.
 func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
-	state, config, _ := savedState(t, 3)
+	state, conf, _ := savedState(t, 3)
 	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +304,7 @@ func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
 	}
 	var sections []checkpoint.Section
 	for name, data := range c.Sections {
-		if name == "kernels.arrow" {
+		if name == "shard-0-kernels.arrow" {
 			continue // as a version would that keeps them elsewhere
 		}
 		sections = append(sections, checkpoint.Section{Name: name, Write: func(w io.Writer) error {
@@ -313,7 +316,7 @@ func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
 	if _, err := dir.Save(c.Manifest, sections); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"run", "--config", config, "--state", state, "--exit-when-drained"}
+	args := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}
 	code, _, said := runCommand(args...)
 	away := filepath.Join(state, "checkpoints")
 	if code != exitFailed || !strings.Contains(said, "of another version") || !strings.Contains(said, "Move "+away+" away") {

@@ -1,13 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
-// version is the release; builds from a checkout add the revision.
-const version = "0.1.0"
+// stampedVersion is set through the linker by `make build` and `make dist`: the tag of the
+// checkout, or its commit.
+var stampedVersion string
+
+// version is the release, as checkpoints, the page and the greeting say it.
+var version = cmp.Or(strings.TrimPrefix(stampedVersion, "v"), recordedVersion())
 
 type versionCmd struct{}
 
@@ -15,15 +21,24 @@ func (versionCmd) Help() string { return "Example:\n  gqlstream version" }
 
 // Run prints the version in one line.
 func (versionCmd) Run(con console) error {
-	revision := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				revision = " " + s.Value[:12]
-			}
+	_, err := fmt.Fprintf(con.Out, "gqlstream %s %s %s/%s event schema %d\n",
+		version, runtime.Version(), runtime.GOOS, runtime.GOARCH, 1)
+	return err
+}
+
+// recordedVersion returns what Go recorded of the checkout, for builds that no Makefile made.
+func recordedVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return strings.TrimPrefix(v, "v")
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
 		}
 	}
-	_, err := fmt.Fprintf(con.Out, "gqlstream %s%s %s event schema %d\n",
-		version, revision, runtime.Version(), 1)
-	return err
+	return "devel"
 }

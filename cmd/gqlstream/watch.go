@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
+	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
-	"golang.org/x/term"
+	"gqlstream/config"
 )
 
 type watchCmd struct {
@@ -24,18 +24,16 @@ type watchCmd struct {
 	Class     string        `placeholder:"NAME" help:"The class whose share is shown. [the first]"`
 	Method    string        `placeholder:"NAME" help:"The method that is shown. [the first configured]"`
 	Every     time.Duration `default:"1s" help:"Time between two looks."`
-	Count     int           `placeholder:"N" help:"End after N looks; 0 goes on until q or Ctrl-C."`
+	Count     int           `placeholder:"N" help:"End after N looks; 0 goes on until Ctrl-C."`
 }
 
 // Help is the long help of the command.
 func (*watchCmd) Help() string {
 	return `Shows the communities of a running gqlstream run or demo in the terminal: share of one class with its
 interval, trend, members, time since the last estimate, and flags. It reads the HTTP API of the page, so
-it works as soon as run does. When run restarts it goes on by itself.
-
-Keys: q or Ctrl-C ends; s sorts by the next column, r turns the order round, f shows flagged communities
-only, c the next class; arrows, Page Up and Page Down scroll. Where standard output is no terminal, every
-new estimate is a line.
+it works as soon as run does. When run restarts it goes on by itself. As many communities are shown as the
+terminal has lines; --filter, --sort and --flagged choose them. Where standard output is no terminal,
+every new estimate is a line.
 
 Examples:
   gqlstream watch
@@ -44,203 +42,215 @@ Examples:
 }
 
 const (
-	watchEveryMin   = 100 * time.Millisecond
-	watchPaintEvery = 250 * time.Millisecond // so soon a new size of the window shows
-	watchTrend      = 24
+	watchEveryMin = 100 * time.Millisecond
+	watchTrend    = 24
 )
 
-// watch is one run of the command. The loop that runs it owns it.
+// watch is one run of the command. Its loop owns it.
 type watch struct {
-	cmd    watchCmd
-	client *watchClient
-	con    console
-	seen   map[string]uint64 // position of the estimate printed, by community
-
-	frame  watchFrame
-	looked int
+	watchData
+	cmd     watchCmd
+	client  *watchClient
+	con     console
+	class   int
+	problem error             // of the last look
+	seen    map[string]uint64 // position of the estimate printed, by community
 }
 
 // Run watches until it is told to stop.
 func (c *watchCmd) Run(ctx context.Context, con console) error {
 	if c.Every < watchEveryMin {
-		return usagef("watch: --every %v is less than %v", c.Every, watchEveryMin)
+		return config.Usagef("watch: --every %v is less than %v", c.Every, watchEveryMin)
 	}
 	client, err := newWatchClient(c)
 	if err != nil {
 		return err
 	}
 	w := &watch{cmd: *c, client: client, con: con, seen: map[string]uint64{}}
-	w.frame = watchFrame{url: client.base, sort: c.Sort, reverse: c.Reverse, flagged: c.Flagged}
-	if err := w.look(ctx); err != nil { // later a page that is away is waited for
-		return fmt.Errorf("watch: %w", err)
-	}
-	if w.frame.class, err = classIndex(w.frame.info.Classes, c.Class); err != nil {
-		return err
-	}
-	if w.frame.class > 0 {
-		if err := w.look(ctx); err != nil {
-			return fmt.Errorf("watch: %w", err)
+	if w.look(ctx); w.problem == nil && c.Class != "" {
+		if w.class = slices.Index(w.info.Classes, c.Class); w.class < 0 {
+			return config.Usagef("watch: there is no class %q; there are %s", c.Class, strings.Join(w.info.Classes, ", "))
 		}
+		w.look(ctx) // the order of the rows may depend on the class
 	}
-	w.looked = 1
-	if _, _, terminal := terminalSize(con.Out); terminal {
-		return w.onTerminal(ctx)
+	if w.problem != nil { // later a page that is away is waited for
+		return fmt.Errorf("watch: %w", w.problem)
 	}
-	return w.asLines(ctx)
+	return w.follow(ctx)
 }
 
-func classIndex(names []string, name string) (int, error) {
-	if name == "" {
-		return 0, nil
+// look reads the pipeline once more. After a problem the rows are those of before.
+func (w *watch) look(ctx context.Context) {
+	seen, err := w.client.look(ctx, &w.cmd, w.class)
+	if w.problem = err; err == nil {
+		w.watchData = seen
+		w.class = min(w.class, max(len(seen.info.Classes)-1, 0)) // of another pipeline, perhaps
 	}
-	if i := slices.Index(names, name); i >= 0 {
-		return i, nil
-	}
-	return 0, usagef("watch: there is no class %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// look reads the pipeline once more. After an error the frame is as it was.
-func (w *watch) look(ctx context.Context) error {
-	q := watchQuery{
-		filter: w.cmd.Filter, method: w.cmd.Method, sort: w.frame.sort, reverse: w.frame.reverse,
-		class: w.frame.class, flagged: w.frame.flagged,
-	}
-	seen, err := w.client.look(ctx, q)
-	if err == nil {
-		w.frame.watchData = seen
-		w.frame.class = min(w.frame.class, max(len(seen.info.Classes)-1, 0)) // of another pipeline, perhaps
-	}
-	w.frame.problem = err
-	return err
-}
-
-// asLines prints what is new after every look.
-func (w *watch) asLines(ctx context.Context) error {
-	ticker := time.NewTicker(w.cmd.Every)
-	defer ticker.Stop()
-	away := false
-	for {
-		if err := w.printNew(); err != nil {
-			return err
-		}
-		if w.cmd.Count > 0 && w.looked >= w.cmd.Count {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		err := w.look(ctx)
-		if (err != nil) != away && ctx.Err() == nil {
-			if away = err != nil; away {
-				fmt.Fprintf(w.con.Err, "watch: %v; trying again\n", err)
-			} else {
+// follow shows one look after the other. Elsewhere than on a terminal it says when the page
+// goes away and comes back.
+func (w *watch) follow(ctx context.Context) error {
+	_, _, terminal := terminalSize(w.con.Out)
+	looked := 0
+	return showUntil(ctx, w.con.Out, w.cmd.Every, w.cmd.Every, nil, func() (picture, bool) {
+		if looked > 0 {
+			was := w.problem
+			w.look(ctx)
+			switch {
+			case terminal || ctx.Err() != nil || (was == nil) == (w.problem == nil):
+			case w.problem != nil:
+				fmt.Fprintf(w.con.Err, "watch: %v; trying again\n", w.problem)
+			default:
 				fmt.Fprintln(w.con.Err, "watch: connected again")
 			}
 		}
-		w.looked++
-	}
+		looked++
+		return w, w.cmd.Count == 0 || looked < w.cmd.Count
+	})
 }
 
-func (w *watch) printNew() error {
-	var b strings.Builder
-	for _, row := range w.frame.rows {
+// report prints the estimates that are new.
+func (w *watch) report(out io.Writer) error {
+	for _, row := range w.rows {
 		if w.seen[row.Name] == row.Estimate.Position {
 			continue
 		}
 		w.seen[row.Name] = row.Estimate.Position
-		b.WriteString(row.text(w.frame.class, w.frame.className()) + "\n")
-	}
-	_, err := io.WriteString(w.con.Out, b.String())
-	return err
-}
-
-// onTerminal takes the whole screen, and gives it back whatever happens.
-func (w *watch) onTerminal(ctx context.Context) error {
-	keys := make(chan string, 16)
-	if in, ok := w.con.In.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
-		before, err := term.MakeRaw(int(in.Fd()))
-		if err != nil {
-			return fmt.Errorf("watch: %w", err)
-		}
-		defer term.Restore(int(in.Fd()), before) //nolint:errcheck // nothing else can be done
-		go readKeys(in, keys)                    // it waits for a key until the process ends
-	}
-	fmt.Fprint(w.con.Out, enterScreen)
-	defer fmt.Fprint(w.con.Out, leaveScreen)
-	looks, paints := time.NewTicker(w.cmd.Every), time.NewTicker(watchPaintEvery)
-	defer looks.Stop()
-	defer paints.Stop()
-	p := colours
-	if os.Getenv("NO_COLOR") != "" {
-		p = palette{}
-	}
-	for w.cmd.Count == 0 || w.looked <= w.cmd.Count {
-		width, height, _ := terminalSize(w.con.Out)
-		if err := paintScreen(w.con.Out, w.frame.lines(width, height, time.Now(), p)); err != nil {
+		if _, err := fmt.Fprintln(out, row.text(w.class, w.className())); err != nil {
 			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case key := <-keys:
-			if w.frame.press(key, height) {
-				return nil
-			}
-			w.look(ctx) //nolint:errcheck // shown in the frame
-		case <-looks.C:
-			w.look(ctx) //nolint:errcheck // shown in the frame
-			w.looked++
-		case <-paints.C:
 		}
 	}
 	return nil
 }
 
-// readKeys sends what is typed, a key at a time: a sequence of the terminal comes
-// in one read.
-func readKeys(in io.Reader, keys chan<- string) {
-	var b [32]byte
-	for {
-		n, err := in.Read(b[:])
-		if n > 0 {
-			select {
-			case keys <- string(b[:n]):
-			default: // more than anybody types while a page is being read
-			}
-		}
-		if err != nil {
-			return
-		}
+func (w *watch) className() string {
+	if w.class < len(w.info.Classes) {
+		return harmless(w.info.Classes[w.class])
 	}
+	return ""
 }
 
-// press does what a key says, and reports whether it says to end.
-func (f *watchFrame) press(key string, height int) (end bool) {
-	page := max(1, height-watchLinesAround)
-	switch key {
-	case "q", "Q", "\x03", "\x04":
-		return true
-	case "s":
-		f.sort = watchSorts[(slices.Index(watchSorts, f.sort)+1)%len(watchSorts)]
-	case "r":
-		f.reverse = !f.reverse
-	case "f":
-		f.flagged, f.top = !f.flagged, 0
-	case "c":
-		f.class = (f.class + 1) % max(1, len(f.info.Classes))
-	case "\x1b[A", "k":
-		f.top--
-	case "\x1b[B", "j":
-		f.top++
-	case "\x1b[5~":
-		f.top -= page
-	case "\x1b[6~", " ":
-		f.top += page
+// Shape of the table, in characters and lines.
+const (
+	watchNameMin     = 9 // "community"
+	watchNameMax     = 32
+	watchFigures     = 9 + 7 + 15 + 6 + 4 // members, share, interval, age, gaps
+	watchLinesAround = 5                  // title, state, blank, heads, and what is not shown
+	watchSpanMin     = 0.05               // a trend of less than this is drawn flat
+)
+
+// lines lays a look out; there are at most height of them, none wider than width.
+func (w *watch) lines(width, height int, p palette) []string {
+	now := time.Now()
+	name := watchNameMin
+	for _, r := range w.rows {
+		name = max(name, min(utf8.RuneCountInString(r.Name), watchNameMax))
 	}
-	f.top = max(0, min(f.top, len(f.rows)-page))
-	return false
+	trend := max(0, min(watchTrend, width-name-watchFigures-12)) // and some room for flags
+	title := "gqlstream watch"
+	lines := []string{
+		p.bold + title + p.reset + cut("  "+harmless(w.info.Pipeline)+"  "+w.client.base, max(0, width-len(title))),
+		w.state(width, p), "", w.heads(name, trend, width, p),
+	}
+	shown := w.rows[:min(len(w.rows), max(1, height-watchLinesAround))]
+	for _, r := range shown {
+		lines = append(lines, r.line(w.class, name, trend, width, now, p))
+	}
+	if hidden := w.matched - len(shown); hidden > 0 {
+		lines = append(lines, p.dim+cut(fmt.Sprintf("… and %s more", grouped(hidden)), width)+p.reset)
+	}
+	return lines[:min(len(lines), max(height, 1))]
 }
 
-var errNoToken = errors.New("the page asks for a token; give it with --token-file")
+// state says how the pipeline does, or why that is not known.
+func (w *watch) state(width int, p palette) string {
+	if w.problem != nil {
+		return p.alarm + cut("trying again: "+w.problem.Error(), width) + p.reset
+	}
+	rate := 0.0
+	for _, r := range w.status.Rates {
+		rate += r
+	}
+	text := fmt.Sprintf("%s, position %s, %s behind, %s events a second, %s communities, by %s",
+		harmless(w.status.State), grouped(int(w.status.Position)), grouped(int(w.status.Lag)),
+		grouped(int(rate)), grouped(w.total), w.cmd.Sort)
+	return p.dim + cut(text, width) + p.reset
+}
+
+func (w *watch) heads(name, trend, width int, p palette) string {
+	class := cut(w.className(), 7)
+	if len(class) == 1 && class >= "0" && class <= "9" { // a digit says nothing over figures
+		class = "class " + class
+	}
+	text := fmt.Sprintf("%-*s%9s %7s %-15s", name, "community", "members", class, "interval")
+	if trend > 0 {
+		text += fmt.Sprintf("%-*s ", trend, "trend")
+	}
+	return p.dim + cut(text+fmt.Sprintf("%6s  %s", "age", "flags"), width) + p.reset
+}
+
+// line renders one community.
+func (r *watchRow) line(class, name, trend, width int, now time.Time, p palette) string {
+	e := &r.Estimate
+	title := fmt.Sprintf("%-*s", name, cut(harmless(r.Name), name))
+	if e.Suppressed || class >= len(e.Prevalence) {
+		return p.dim + cut(title+"  suppressed: fewer members than privacy.min_members", width) + p.reset
+	}
+	interval := ""
+	if class < len(e.Low) && class < len(e.High) {
+		interval = fmt.Sprintf("[%.3f %.3f]", e.Low[class], e.High[class])
+	}
+	text := title + fmt.Sprintf("%9s %s%7.3f%s %-15s", grouped(int(e.Members)), p.ours, e.Prevalence[class], p.reset, interval)
+	if trend > 0 {
+		drawn := sparkline(scaled(r.Trend[max(0, len(r.Trend)-trend):]))
+		text += p.ours + drawn + p.reset + strings.Repeat(" ", trend+1-utf8.RuneCountInString(drawn))
+	}
+	used := name + 34 + trend + min(trend, 1) + 8
+	flags := cut(harmless(strings.Join(e.Flags, " ")), max(0, width-used))
+	return text + fmt.Sprintf("%6s  ", ageText(now.Sub(r.Updated))) + p.alarm + flags + p.reset
+}
+
+// scaled stretches shares over the height of a line, so that what moves is seen.
+func scaled(shares []float64) []float64 {
+	if len(shares) == 0 {
+		return nil
+	}
+	low, high := slices.Min(shares), slices.Max(shares)
+	span := math.Max(high-low, watchSpanMin)
+	out := make([]float64, len(shares))
+	for i, x := range shares {
+		out[i] = (x-(low+high)/2)/span + 0.5
+	}
+	return out
+}
+
+func ageText(age time.Duration) string {
+	switch age = max(age, 0); {
+	case age < time.Minute:
+		return fmt.Sprintf("%ds", int(age.Seconds()))
+	case age < time.Hour:
+		return fmt.Sprintf("%dm", int(age.Minutes()))
+	case age < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(age.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(age.Hours()/24))
+}
+
+// text is one community as a line for what is not a terminal.
+func (r *watchRow) text(class int, className string) string {
+	e := &r.Estimate
+	line := fmt.Sprintf("%s %s", e.Time, harmless(r.Name))
+	if e.Suppressed || class >= len(e.Prevalence) {
+		return line + " suppressed"
+	}
+	line += fmt.Sprintf(" %s %.4f", className, e.Prevalence[class])
+	if class < len(e.Low) && class < len(e.High) {
+		line += fmt.Sprintf(" [%.4f %.4f]", e.Low[class], e.High[class])
+	}
+	line += fmt.Sprintf(" members %.0f", e.Members)
+	if len(e.Flags) > 0 {
+		line += " flags " + harmless(strings.Join(e.Flags, ","))
+	}
+	return line
+}

@@ -5,16 +5,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"gqlstream/config"
 	"gqlstream/quant"
 )
 
@@ -34,7 +35,7 @@ type watchClient struct {
 func newWatchClient(c *watchCmd) (*watchClient, error) {
 	at, err := url.Parse(c.URL)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, usagef("watch: --url %q: want the address of a page, such as http://127.0.0.1:8090", c.URL)
+		return nil, config.Usagef("watch: --url %q: want the address of a page, such as http://127.0.0.1:8090", c.URL)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	w := &watchClient{
@@ -44,35 +45,28 @@ func newWatchClient(c *watchCmd) (*watchClient, error) {
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, config.Usage(err)
 		}
 		pool, err := x509.SystemCertPool()
 		if err != nil {
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, usagef("watch: there is no certificate in %s", c.CAFile)
+			return nil, config.Usagef("watch: there is no certificate in %s", c.CAFile)
 		}
 		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
 	}
 	if c.TokenFile != "" {
 		token, err := os.ReadFile(c.TokenFile)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, config.Usage(err)
 		}
 		w.token = strings.TrimSpace(string(token))
 	}
 	return w, nil
 }
 
-// watchQuery is what is looked for.
-type watchQuery struct {
-	filter, method, sort string
-	reverse, flagged     bool
-	class                int
-}
-
-// watchData is what one look has found.
+// watchData is the answer of the page to one look.
 type watchData struct {
 	info struct {
 		Pipeline string   `json:"pipeline"`
@@ -99,7 +93,7 @@ type watchRow struct {
 }
 
 // look asks for what the pipeline is, how it does, and its communities.
-func (w *watchClient) look(ctx context.Context, q watchQuery) (d watchData, err error) {
+func (w *watchClient) look(ctx context.Context, c *watchCmd, class int) (d watchData, err error) {
 	if err := w.get(ctx, "/api/v1/info", nil, &d.info); err != nil {
 		return d, err
 	}
@@ -107,22 +101,18 @@ func (w *watchClient) look(ctx context.Context, q watchQuery) (d watchData, err 
 		return d, err
 	}
 	query := url.Values{
-		"sort": {q.sort}, "limit": {strconv.Itoa(watchRowsMax)}, "trend": {strconv.Itoa(watchTrend)},
-		"class": {strconv.Itoa(min(q.class, len(d.info.Classes)-1))}, "order": {"asc"},
+		"sort": {c.Sort}, "limit": {strconv.Itoa(watchRowsMax)}, "trend": {strconv.Itoa(watchTrend)},
+		"class": {strconv.Itoa(min(class, len(d.info.Classes)-1))}, "order": {"asc"},
 	}
-	if q.reverse {
-		query.Set("order", "desc")
+	set := func(key, value string, given bool) {
+		if given {
+			query.Set(key, value)
+		}
 	}
-	if q.filter != "" {
-		query.Set("q", q.filter)
-	}
-	if q.method != "" {
-		query.Set("method", q.method)
-	}
-	if q.flagged && q.sort == "name" { // so that those with flags are among the rows
-		query.Set("sort", "flags")
-		query.Set("order", "desc")
-	}
+	set("order", "desc", c.Reverse)
+	set("q", c.Filter, c.Filter != "")
+	set("method", c.Method, c.Method != "")
+	set("flag", "any", c.Flagged)
 	var list struct {
 		Total       int        `json:"total"`
 		Matched     int        `json:"matched"`
@@ -132,10 +122,6 @@ func (w *watchClient) look(ctx context.Context, q watchQuery) (d watchData, err 
 		return d, err
 	}
 	d.rows, d.total, d.matched = list.Communities, list.Total, list.Matched
-	if q.flagged {
-		d.rows = slices.DeleteFunc(d.rows, func(r watchRow) bool { return len(r.Estimate.Flags) == 0 })
-		d.matched = len(d.rows)
-	}
 	return d, nil
 }
 
@@ -159,7 +145,7 @@ func (w *watchClient) get(ctx context.Context, path string, query url.Values, in
 	}
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
-		return errNoToken
+		return errors.New("the page asks for a token; give it with --token-file")
 	case response.StatusCode != http.StatusOK:
 		return fmt.Errorf("%s answers %s to %s: %.200s", w.base, response.Status, path, harmless(string(body)))
 	}

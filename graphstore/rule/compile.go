@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -15,10 +16,10 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// TextBytesMax bounds the text of a rule, and with it the time that one takes.
-const TextBytesMax = 4096
+// textBytesMax bounds the text of a rule, and with it the time that one takes.
+const textBytesMax = 4096
 
-// Outcome is what an evaluation gave.
+// Outcome is the result of an evaluation.
 type Outcome uint8
 
 // The outcomes of an evaluation.
@@ -31,8 +32,9 @@ const (
 // Program is a compiled rule. It does not change, and any number of goroutines may
 // evaluate it.
 type Program struct {
-	keys []string
-	run  eval
+	keys  []string
+	run   eval
+	steps int
 }
 
 // Keys returns the attributes that the rule reads, in order of first mention. The
@@ -51,14 +53,14 @@ func (p *Program) Match(values []event.Value) Outcome {
 	return No
 }
 
-// Error says what is wrong with a rule, and where.
-type Error struct {
+// compileError says what is wrong with a rule, and where.
+type compileError struct {
 	Line, Column int // from 1, in characters
 	Message      string
 }
 
 // Error returns the place and the message.
-func (e *Error) Error() string {
+func (e *compileError) Error() string {
 	if e.Line > 1 {
 		return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 	}
@@ -69,18 +71,18 @@ func (e *Error) Error() string {
 const allowed = `a rule has attributes, attribute("name"), text, numbers, true, false, nil, ` +
 	`== != < <= > >=, in [..], contains, startsWith, endsWith, matches, + - * / %, ??, and, or, not`
 
-// Compile returns the program of a rule. Its errors are *Error.
+// Compile returns the program of a rule. Its errors are *compileError.
 func Compile(text string) (*Program, error) {
-	if len(text) > TextBytesMax {
-		return nil, &Error{1, 1, fmt.Sprintf("the rule has %d bytes, at most %d are allowed", len(text), TextBytesMax)}
+	if len(text) > textBytesMax {
+		return nil, &compileError{1, 1, fmt.Sprintf("the rule has %d bytes, at most %d are allowed", len(text), textBytesMax)}
 	}
 	tree, err := parser.Parse(text)
 	if err != nil {
 		var at *file.Error
 		if !errors.As(err, &at) {
-			return nil, &Error{1, 1, err.Error()}
+			return nil, &compileError{1, 1, err.Error()}
 		}
-		return nil, &Error{max(1, at.Line), at.Column + 1, at.Message}
+		return nil, &compileError{max(1, at.Line), at.Column + 1, at.Message}
 	}
 	c := compiler{source: tree.Source}
 	o := c.compile(tree.Node)
@@ -88,7 +90,7 @@ func Compile(text string) (*Program, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	return &Program{c.keys, o.run}, nil
+	return &Program{c.keys, o.run, c.steps}, nil
 }
 
 // kinds is a set of the types that a value may have. Nil is in every set.
@@ -101,6 +103,7 @@ const (
 	anything = texts | numbers | truths
 )
 
+// String names the types in the words of messages.
 func (k kinds) String() string {
 	switch k {
 	case texts:
@@ -126,13 +129,16 @@ type operand struct {
 type compiler struct {
 	source file.Source
 	keys   []string
+	steps  int // that an evaluation takes at most
 	err    error
 }
 
+// fail keeps an error and its place, if it is the first, and returns an operand that goes
+// with everything, so that one mistake is reported once.
 func (c *compiler) fail(node ast.Node, format string, args ...any) operand {
 	if c.err == nil {
 		at := (&file.Error{Location: node.Location()}).Bind(c.source)
-		c.err = &Error{max(1, at.Line), at.Column + 1, fmt.Sprintf(format, args...)}
+		c.err = &compileError{max(1, at.Line), at.Column + 1, fmt.Sprintf(format, args...)}
 	}
 	return operand{node: node, kinds: anything, run: func([]event.Value) event.Value { return null }}
 }
@@ -151,7 +157,11 @@ func (c *compiler) together(left, right operand) {
 	}
 }
 
+// compile returns the program of a node of the tree, or of nothing when the language does
+// not have it. What is not listed here is refused, so a new version of the parser cannot
+// bring in what was never meant to be there.
 func (c *compiler) compile(node ast.Node) operand {
+	c.steps += stepsOfNode
 	constant := func(k kinds, v event.Value) operand {
 		return operand{node, k, func([]event.Value) event.Value { return v }}
 	}
@@ -196,6 +206,7 @@ func literal(node ast.Node) (event.Value, kinds) {
 	return null, 0
 }
 
+// attribute compiles the reading of an attribute.
 func (c *compiler) attribute(node ast.Node, key string) operand {
 	if len(key) > event.AttributeTextBytesMax || key == "" {
 		return c.fail(node, "an attribute's name has 1 to %d bytes", event.AttributeTextBytesMax)
@@ -211,6 +222,7 @@ func (c *compiler) attribute(node ast.Node, key string) operand {
 	return operand{node, anything, func(values []event.Value) event.Value { return values[i] }}
 }
 
+// call compiles attribute("name"), the only call that there is.
 func (c *compiler) call(n *ast.CallNode) operand {
 	callee, named := n.Callee.(*ast.IdentifierNode)
 	if !named || callee.Value != "attribute" {
@@ -224,6 +236,7 @@ func (c *compiler) call(n *ast.CallNode) operand {
 	return c.fail(n, `want the name of an attribute as text, such as attribute("home town")`)
 }
 
+// unary compiles an operator of one operand.
 func (c *compiler) unary(n *ast.UnaryNode) operand {
 	o := c.compile(n.Node)
 	switch n.Operator {
@@ -237,6 +250,7 @@ func (c *compiler) unary(n *ast.UnaryNode) operand {
 	return c.fail(n, "there is no operator %s of one value; %s", n.Operator, allowed)
 }
 
+// binary compiles an operator of two operands.
 func (c *compiler) binary(n *ast.BinaryNode) operand {
 	switch n.Operator {
 	case "in":
@@ -262,6 +276,7 @@ func (c *compiler) binary(n *ast.BinaryNode) operand {
 		return operand{n, truths, order(left.run, right.run, orders[op])}
 	case "contains", "startsWith", "endsWith":
 		both(texts)
+		c.steps += stepsOfSearch
 		return operand{n, truths, textual(left.run, right.run, textuals[op])}
 	case "+", "-", "*", "/", "%":
 		both(numbers)
@@ -288,13 +303,15 @@ func (c *compiler) in(n *ast.BinaryNode) operand {
 		}
 		values, of = append(values, v), of|k
 	}
+	c.steps += len(values)
 	if left.kinds != 0 && left.kinds&of == 0 {
 		return c.fail(n, "no value of the list can be compared with %v", left.kinds)
 	}
 	return operand{n, truths, isIn(left.run, values)}
 }
 
-// matches compiles a match against a constant pattern: linear in the text.
+// matches compiles a match against a constant pattern. It takes time in proportion to
+// the text times the pattern, so both are bounded.
 func (c *compiler) matches(n *ast.BinaryNode) operand {
 	left := c.compile(n.Left)
 	c.want(left, texts, "matches takes text")
@@ -302,12 +319,22 @@ func (c *compiler) matches(n *ast.BinaryNode) operand {
 	if !ok {
 		return c.fail(n.Right, "matches takes a pattern in quotes")
 	}
+	parsed, err := syntax.Parse(pattern.Value, syntax.Perl)
+	if err != nil {
+		return c.fail(pattern, "%s", err)
+	}
+	size := patternSize(parsed)
+	if size > patternSizeMax {
+		return c.fail(pattern, "the pattern has %d instructions, at most %d are allowed; a repetition counts as often as it repeats",
+			size, patternSizeMax)
+	}
+	c.steps += size * matchTextBytesMax
 	compiled, err := regexp.Compile(pattern.Value)
 	if err != nil {
 		return c.fail(pattern, "%s", err)
 	}
 	match := func(text, _ string) bool { return compiled.MatchString(text) }
-	return operand{n, truths, textual(left.run, empty, match)}
+	return operand{n, truths, short(left.run, textual(left.run, empty, match))}
 }
 
 var arithmetics = map[string]func(a, b float64) float64{

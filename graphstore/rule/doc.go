@@ -9,14 +9,16 @@
 // false, nil, comparisons, in [a, b], contains, startsWith, endsWith, matches with
 // a constant pattern, + - * / %, ?? for a default, and, or, not. There are no
 // variables, loops, functions, clock or random numbers: a result depends on the
-// attributes alone, takes time proportional to the rule and the texts it reads, and
-// does not allocate, patterns apart.
+// attributes alone, takes at most the Steps that compiling counts, and does not
+// allocate, patterns apart. A pattern is bounded by patternSizeMax and the text that it
+// is matched against by matchTextBytesMax, since their product is the time it takes.
 //
 // An evaluation cannot fail. An attribute that is missing is nil: nil equals only
 // nil, no order or text comparison with it holds, arithmetic with it gives nil, and
 // where a truth value is wanted it counts as false. So != is always the opposite of
 // ==, and language != "de" holds for a vertex without a language. Values whose types
-// do not go together (age >= 18 where age is the text "old") end the evaluation with
+// do not go together (age >= 18 where age is the text "old"), and texts too
+// long to match, end the evaluation with
 // Mismatch: the vertex is no member, and whoever evaluates counts it. Arithmetic that
 // gives no finite number gives nil.
 //

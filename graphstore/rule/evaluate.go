@@ -19,6 +19,7 @@ var (
 	mismatch = event.Value{Kind: mismatched}
 )
 
+// boolean returns a truth value.
 func boolean(b bool) event.Value {
 	if b {
 		return event.Value{Kind: event.BoolValue, Number: 1}
@@ -34,6 +35,7 @@ func number(x float64) event.Value {
 	return event.Value{Kind: event.NumberValue, Number: x + 0}
 }
 
+// zero and empty are programs of a constant each.
 func zero([]event.Value) event.Value  { return number(0) }
 func empty([]event.Value) event.Value { return event.Value{Kind: event.StringValue} }
 
@@ -42,6 +44,7 @@ func truth(v event.Value) (value, ok bool) {
 	return v.Kind == event.BoolValue && v.Number != 0, v.Kind == event.BoolValue || v.Kind == event.NullValue
 }
 
+// not turns a truth value round; nil counts as false.
 func not(of eval) eval {
 	return func(values []event.Value) event.Value {
 		value, ok := truth(of(values))
@@ -67,6 +70,8 @@ func junction(left, right eval, or bool) eval {
 	}
 }
 
+// equality compares values of one type. Nil equals only nil, so that != is always the opposite
+// of ==.
 func equality(left, right eval, equal bool) eval {
 	return func(values []event.Value) event.Value {
 		a, b := left(values), right(values)
@@ -82,7 +87,7 @@ func equality(left, right eval, equal bool) eval {
 	}
 }
 
-// orders is what each operator makes of the sign of a comparison.
+// orders says for each operator which signs of a comparison make it true.
 var orders = map[string]func(sign int) bool{
 	"<":  func(sign int) bool { return sign < 0 },
 	"<=": func(sign int) bool { return sign <= 0 },
@@ -90,6 +95,7 @@ var orders = map[string]func(sign int) bool{
 	">=": func(sign int) bool { return sign >= 0 },
 }
 
+// order compares numbers by size and texts byte by byte.
 func order(left, right eval, holds func(sign int) bool) eval {
 	return func(values []event.Value) event.Value {
 		a, b := left(values), right(values)
@@ -107,6 +113,7 @@ func order(left, right eval, holds func(sign int) bool) eval {
 	}
 }
 
+// textual applies a question about two texts. It is not true of nil.
 func textual(left, right eval, holds func(a, b string) bool) eval {
 	return func(values []event.Value) event.Value {
 		a, b := left(values), right(values)
@@ -122,6 +129,17 @@ func textual(left, right eval, holds func(a, b string) bool) eval {
 	}
 }
 
+// short keeps texts that are too long from a match.
+func short(of, match eval) eval {
+	return func(values []event.Value) event.Value {
+		if len(of(values).Text) > matchTextBytesMax {
+			return mismatch
+		}
+		return match(values)
+	}
+}
+
+// arithmetic computes with two numbers. Nil makes nil, as whatever is not finite does.
 func arithmetic(do func(a, b float64) float64, left, right eval) eval {
 	return func(values []event.Value) event.Value {
 		a, b := left(values), right(values)
@@ -137,6 +155,7 @@ func arithmetic(do func(a, b float64) float64, left, right eval) eval {
 	}
 }
 
+// otherwise gives the right value where the left is nil.
 func otherwise(left, right eval) eval {
 	return func(values []event.Value) event.Value {
 		if v := left(values); v.Kind != event.NullValue {

@@ -110,10 +110,10 @@ func TestBadRulesAreRefusedWithTheirPlace(t *testing.T) {
 		`let x = 3; x > age`:                  "this is not a part of a rule",
 		`$env == 3`:                           "column 1: there is no $env",
 		`attribute(language) == 3`:            "column 1: want the name of an attribute",
-		strings.Repeat("(", TextBytesMax+1):   "the rule has 4097 bytes, at most 4096 are allowed",
+		strings.Repeat("(", textBytesMax+1):   "the rule has 4097 bytes, at most 4096 are allowed",
 	} {
 		_, err := Compile(source)
-		var at *Error
+		var at *compileError
 		if !errors.As(err, &at) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", source, err, want)
 		}

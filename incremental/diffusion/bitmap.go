@@ -1,5 +1,8 @@
 package diffusion
 
+// A vertex is in a queue once, however often it is raised above the bar meanwhile. A list of
+// flags by vertex would say so as well, eight times as large.
+
 // bitmap is a set of vertices. At one bit a vertex it stays in the cache where
 // the vectors do not, so it is looked at only after a cheaper test.
 type bitmap []uint64

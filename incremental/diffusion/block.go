@@ -34,6 +34,9 @@ func newBlock(n int, keep float64) *block {
 // left to gain; going on with numbers that small would end in zero by zero.
 const doneShare = 1e-34
 
+// Each lane keeps step and direction to itself, so its result does not depend on who else is
+// in the block, but for the pass at which all stop.
+
 // run improves the solutions x, of which width lie side by side every stride numbers,
 // until every lane has a sum of |r| within sum and all |r|/d within top, and returns
 // how many passes that took. It leaves what the recurrence knows of the residual in r.

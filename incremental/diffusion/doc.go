@@ -21,7 +21,7 @@
 // batch at a time (Guo, Li, Sha and Tan, VLDB 2017). Four things are ours. In the
 // form above R is affine in the graph, so that a batch of insertions, deletions
 // and new weights is one order-free sum. Residuals are left where they are while
-// the live certificate allows it, and then only the largest are pushed, see settle.
+// the live certificate allows it, and then only the largest are pushed, see reachTolerance.
 // The constant vector, the one mode of the system that push can only wear down by a
 // factor of 1-a a step, is an eigenvector ((D - (1-a) A) 1 = a d), so a growing
 // graph's even sink is repaired in O(n) by a shift, see shift.go. And what push would
@@ -32,6 +32,24 @@
 // the worst case (Jayaram et al., 2024), so Update falls back on iteration when a
 // sweep has cost a quarter of a recompute. Memory: 32 to 44 bytes a vertex and
 // field.
+//
+// Where there are many communities, a Dual takes the place of their fields. It solves the
+// transposed system for L functions on the vertices, once for all sources: y(u) is the mean
+// of a function over where a walk from u stops, so that the sum over a field of a function is
+// the sum of y over the source. The price is that it answers for those functions only: there
+// is no mass of a single vertex, and nothing that is not linear in the source.
+//
+//	            field                             dual
+//	unknowns    mass by vertex, one source        L values by vertex, all sources
+//	an edge     O(1) and pushes, for every field  O(L) and pushes, once
+//	a member    a push                            nothing
+//	a label     nothing                           pushes
+//	error       sum over vertices, over M         of each value, largest
+//	bar         moves with the live certificate   stands at the tolerance
+//
+// The bars differ because the certificates do. That of a field is a sum, which is kept live:
+// as long as it has room no residual need move. That of a dual is a maximum, and no vertex can
+// make up for another one that exceeds it.
 //
 // A field is owned by one goroutine at a time and shares nothing with others, so
 // fields of one View may be updated side by side. Equal calls give equal bits. A

@@ -3,13 +3,14 @@ package diffusion
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"gqlstream/graphstore"
 )
 
 // Values that stand in for zero in a DualConfig, and what is accepted.
 const (
-	DualToleranceDefault = 1e-3
+	dualToleranceDefault = 1e-3
 
 	functionsMax = 1 << 16
 )
@@ -17,7 +18,7 @@ const (
 // DualConfig says how many functions a Dual holds and how well it is maintained.
 type DualConfig struct {
 	Alpha     float64 // teleport probability, as in Config; 0 is AlphaDefault
-	Tolerance float64 // bound on the error of a value after an Update; 0 is DualToleranceDefault
+	Tolerance float64 // bound on the error of a value after an Update; 0 is dualToleranceDefault
 	Functions int     // L >= 1, how many functions
 }
 
@@ -36,7 +37,7 @@ func (c DualConfig) withDefaults() DualConfig {
 		c.Alpha = AlphaDefault
 	}
 	if c.Tolerance == 0 {
-		c.Tolerance = DualToleranceDefault
+		c.Tolerance = dualToleranceDefault
 	}
 	return c
 }
@@ -114,7 +115,7 @@ func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []Va
 	g.addValues(values)
 	switch {
 	case g.stale:
-		g.restart(view, g.config.Tolerance/settleShort)
+		g.restart(view, g.config.Tolerance/iterateShort)
 	case delta != nil:
 		g.inject(view, delta)
 	}
@@ -122,7 +123,7 @@ func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []Va
 		g.rebuild(view)
 	}
 	g.rescan()
-	g.settle(view)
+	g.reachTolerance(view)
 }
 
 // Solve brings the dual to view by iteration until the certificate is at most the
@@ -166,18 +167,23 @@ func (g *Dual) Retune(tolerance float64) {
 	g.scan = true
 }
 
-// AddSum adds to dst, of length L, the sum of multiplicity times y over the
-// members of a source: M times the sum of f q. Its error is at most the sum of
-// the multiplicities times the certificate. O(members x L).
-func (g *Dual) AddSum(dst []float64, members []Vertex, multiplicities []uint32) {
-	if len(dst) != g.l || len(members) != len(multiplicities) {
-		panic(fmt.Sprintf("diffusion: %d sums of %d functions, %d members with %d multiplicities",
-			len(dst), g.l, len(members), len(multiplicities)))
+// Halve divides the functions, and with them all values, by 2^times; times is not negative.
+// Every number is divided exactly, or underflows, so the invariant and its bounds stay.
+func (g *Dual) Halve(times int64) {
+	if times == 0 {
+		return
 	}
-	for i, v := range members {
-		m := float64(multiplicities[i])
-		for j, y := range g.Values(v) {
-			dst[j] += m * y
+	factor := math.Ldexp(1, -int(min(times, 1<<12)))
+	for i := range g.y {
+		g.y[i] *= factor
+	}
+	for i := range g.f {
+		g.f[i] *= factor
+	}
+	for v := range g.rows {
+		_, r := g.residuals(Vertex(v))
+		for i := range r {
+			r[i] *= factor
 		}
 	}
 }

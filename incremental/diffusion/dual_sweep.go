@@ -17,12 +17,14 @@ func (g *Dual) rescan() {
 	}
 }
 
-// settle sweeps until no vertex is above the threshold, with iteration as the way
-// out of a sweep that costs too much, as Field.settle does.
-func (g *Dual) settle(view graphstore.View) {
+// reachTolerance sweeps until no vertex is above the threshold, with iteration as the way
+// out of a sweep that costs too much, as Field.reachTolerance does. A sweep after an
+// iteration has but few vertices left, those that the iteration's own stop left above the
+// bar; it gets a larger budget each time, and a lower goal, so that the loop ends.
+func (g *Dual) reachTolerance(view graphstore.View) {
 	passes := g.pace * math.Log10(4/g.config.Tolerance)
-	budget := max(sweepMin, int(sweepShare*passes*PassCost(view)))
-	for goal := g.config.Tolerance / settleShort; !g.sweep(view, budget); goal /= 16 {
+	budget := max(sweepMin, int(sweepShare*passes*passCost(view)))
+	for goal := g.config.Tolerance / iterateShort; !g.sweep(view, budget); goal /= 16 {
 		g.iterate(view, goal)
 		g.rescan()
 		budget *= 4
@@ -80,12 +82,9 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	}
 	g.touch(v)
 	neighbors := view.Neighbors(v)
-	switch weights := view.Weights(v); {
-	case weights != nil:
+	if weights := view.Weights(v); weights != nil {
 		g.spreadWeighted(neighbors, weights, step, limit)
-	case g.l == 4:
-		g.spread4(neighbors, (*[4]float64)(step), limit)
-	default:
+	} else {
 		g.spread(neighbors, step, limit)
 	}
 	// A push rounds the residuals of any one vertex a few times; its rounding of
@@ -93,7 +92,7 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	g.rounding += 8 * g.scale()
 	g.work.Pushes++
 	g.work.Traversals += uint64(len(neighbors))
-	return len(neighbors) + PushCost
+	return len(neighbors) + pushCost
 }
 
 // spread adds step to the residuals of every neighbour and queues those it takes
@@ -111,21 +110,6 @@ func (g *Dual) spread(neighbors []Vertex, step []float64, limit float64) {
 			}
 		}
 		if over {
-			g.enqueue(u)
-		}
-	}
-}
-
-// spread4 is spread for four functions, two classes seen through two cells.
-func (g *Dual) spread4(neighbors []Vertex, step *[4]float64, limit float64) {
-	cells := g.cells
-	s0, s1, s2, s3 := step[0], step[1], step[2], step[3]
-	for _, u := range neighbors {
-		c := (*[5]float64)(cells[int(u)*5:])
-		x0, x1, x2, x3 := c[1]+s0, c[2]+s1, c[3]+s2, c[4]+s3
-		c[1], c[2], c[3], c[4] = x0, x1, x2, x3
-		bar := limit * c[0]
-		if math.Abs(x0) > bar || math.Abs(x1) > bar || math.Abs(x2) > bar || math.Abs(x3) > bar {
 			g.enqueue(u)
 		}
 	}

@@ -2,7 +2,6 @@ package diffusion
 
 import (
 	"fmt"
-	"math"
 
 	"gqlstream/graphstore"
 )
@@ -30,7 +29,7 @@ type Field struct {
 	signed   float64 // running sum of R
 	rounding float64 // bound on the rounding error in R and residual, L1, in units of 2^-53
 	floor    float64 // rounding after the last rebuild
-	lift     float64 // where the bar of the last sweep stood, 1 or more; see settle
+	lift     float64 // where the bar of the last sweep stood, 1 or more; see reachTolerance
 
 	pace  float64 // passes of iteration a decimal digit, as last seen
 	blank bool    // z is zero everywhere
@@ -77,8 +76,8 @@ func NewField(config Config) (*Field, error) {
 
 // Update brings the field to view, which delta led to, with the source changes
 // added, and pushes until the certificate is at most the tolerance. Either may be
-// nil. A field that has missed a delta, known from Skip or seen in the sums of
-// vertices and degrees, recomputes its residual first.
+// nil. A field that has missed a delta, seen in the sums of vertices and degrees,
+// recomputes its residual first.
 // It panics if a multiplicity would become negative or is not a number.
 // Steady updates do not allocate.
 func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []SourceChange) {
@@ -86,7 +85,7 @@ func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []
 	f.addSources(view, sources)
 	switch {
 	case f.stale || bulky(view, delta):
-		f.restart(view, f.config.Tolerance/settleShort)
+		f.restart(view, f.config.Tolerance/iterateShort)
 	case delta != nil:
 		f.inject(view, delta)
 	}
@@ -96,13 +95,13 @@ func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []
 	if f.sources == 0 {
 		f.vanish()
 	}
-	f.settle(view)
+	f.reachTolerance(view)
 }
 
 // Solve brings the field to view by iteration, from where it stands, until the
 // certificate is at most the given bound (0: the tolerance) or rounding forbids,
-// and returns the certificate. It needs no delta: use it to start a field, after
-// Skip, or for a better certificate than Update keeps. Every vertex is touched.
+// and returns the certificate. It needs no delta: use it to start a field, or
+// for a better certificate than Update keeps. Every vertex is touched.
 func (f *Field) Solve(view graphstore.View, sources []SourceChange, certificate float64) float64 {
 	if certificate <= 0 {
 		certificate = f.config.Tolerance
@@ -112,14 +111,6 @@ func (f *Field) Solve(view graphstore.View, sources []SourceChange, certificate 
 	f.addSources(view, sources)
 	f.restart(view, certificate)
 	return f.Certificate()
-}
-
-// Skip notes source changes and that the graph moves while nobody looks at the
-// field. Certificate is infinite until the next Update or Solve.
-func (f *Field) Skip(view graphstore.View, sources []SourceChange) {
-	f.begin(view, nil)
-	f.stale = true
-	f.addSources(view, sources)
 }
 
 // restart computes R from nothing and iterates from where z stands.
@@ -143,8 +134,8 @@ func (f *Field) Mass(v Vertex) float64 {
 	return f.cells[v].d * f.z[v]
 }
 
-// Touched returns the vertices whose Mass may have changed in the last Update,
-// Solve or Skip, degrees included, each once, in an order that equal calls
+// Touched returns the vertices whose Mass may have changed in the last Update
+// or Solve, degrees included, each once, in an order that equal calls
 // repeat. The slice is the field's own and valid until the next of these calls.
 func (f *Field) Touched() []Vertex { return f.touched }
 
@@ -167,13 +158,10 @@ func (f *Field) Work() Work { return f.work }
 
 // Certificate returns a bound on the L1 distance between the normalised field
 // Mass/M and the exact one: sum |R| / (a M), with the rounding of R and of the sum
-// itself added. It is 0 without sources and infinite after Skip.
+// itself added. It is 0 without sources.
 func (f *Field) Certificate() float64 {
-	switch {
-	case f.sources == 0:
+	if f.sources == 0 {
 		return 0
-	case f.stale:
-		return math.Inf(1)
 	}
 	return f.bound() / (f.alpha * f.sourceSum)
 }

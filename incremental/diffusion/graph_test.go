@@ -43,7 +43,7 @@ func newRandomGraph(t testing.TB, r *rand.Rand, n, edges int) *randomGraph {
 		g.batch.Vertices = append(g.batch.Vertices, event.Vertex{Vertex: event.NumberID(uint64(i))})
 	}
 	g.apply()
-	g.store.Vacuum()
+	g.store.Compact()
 	return g
 }
 

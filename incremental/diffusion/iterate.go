@@ -20,6 +20,10 @@ const (
 
 // iterate improves z until the certificate is at most goal, or until rounding
 // keeps a restart from halving the residual. R must be right; it is again after.
+//
+// Conjugate gradients keep a residual by recurrence, which drifts from the one by
+// definition. So a run aims somewhat below the goal, the residual is then computed from
+// nothing, and what it says decides: a certificate never rests on the recurrence.
 func (f *Field) iterate(view graphstore.View, goal float64) {
 	bar := goal * f.alpha * f.sourceSum
 	if f.sources == 0 || f.bound() <= bar {

@@ -27,11 +27,11 @@ type KernelParams struct {
 	Steps       int     // of truncated and lazy; 0 is 10
 	Decay       float64 // gamma of shortest-path, per hop; 0 is 1
 	HopsMax     int     // of shortest-path; 0 is 10
-	Certificate float64 // of ppr; 0 is CertificateDefault
+	Certificate float64 // of ppr; 0 is certificateDefault
 }
 
-// CertificateDefault is the certificate of a one-shot ppr kernel.
-const CertificateDefault = 1e-6
+// certificateDefault is the certificate of a one-shot ppr kernel.
+const certificateDefault = 1e-6
 
 const stepsMax = 1 << 20 // bounds the time a mistyped parameter can take
 
@@ -65,7 +65,7 @@ func (p KernelParams) withDefaults() KernelParams {
 	}
 	set(&p.Alpha, AlphaDefault)
 	set(&p.Decay, 1)
-	set(&p.Certificate, CertificateDefault)
+	set(&p.Certificate, certificateDefault)
 	if p.Steps == 0 {
 		p.Steps = 10
 	}

@@ -34,7 +34,7 @@ func walkMatrix(view graphstore.View, loop float64) *mat.Dense {
 	return p
 }
 
-// oracleKernel evaluates the definitions of DESIGN section 6 with dense matrices.
+// oracleKernel evaluates the definitions of the kernels with dense matrices.
 func oracleKernel(
 	t *testing.T, view graphstore.View, name string, source []float64, p KernelParams,
 ) []float64 {

@@ -35,7 +35,7 @@ type reach struct {
 
 // effort measures work in neighbours visited, so that shifts and tries at it, at
 // O(n) each, stay a small part of the whole.
-func (w *Work) effort() uint64 { return w.Traversals + PushCost*w.Pushes + 16*w.injected }
+func (w *Work) effort() uint64 { return w.Traversals + pushCost*w.Pushes + 16*w.injected }
 
 // shiftIfDue adds the constant that makes R sum to zero, if that lowers sum |R| enough.
 func (f *Field) shiftIfDue(view graphstore.View) {

@@ -13,6 +13,11 @@ import (
 // stateVersion is the first byte of a field's binary form.
 const stateVersion = 2
 
+// Residuals could be computed anew from z and the graph at a restart, at half the bytes. But
+// the residual by definition differs from the one that was kept by what was rounded on the
+// way, and with it the vertex that is pushed next: the restored field would be as good as
+// the other and not the same.
+
 // State is all of a field that a later Update depends on, residuals included, so
 // that a restored field goes on with the same bits. Degrees are not in it, the
 // graph has them; nor is what the last call touched.

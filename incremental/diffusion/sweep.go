@@ -11,18 +11,18 @@ import (
 // that all stand at it keep the tolerance. They never do, they have both signs and all
 // sizes, so the bar stands at lift times that, as high as the certificate allows.
 const (
-	settleShare = 0.9  // of the tolerance: a sweep brings the certificate below it
-	leastShare  = 0.95 // of the tolerance: the certificate that the least bar guarantees
-	liftStart   = 3    // of a new field; it soon finds its own
-	liftMax     = 1 << 10
-	liftCut     = 0.8 // the bar is cut by this until the certificate is low enough
-	excessMax   = 8   // a bar begins at most this squared above where the last one ended
+	sweepGoal  = 0.9  // of the tolerance: a sweep brings the certificate below it
+	leastShare = 0.95 // of the tolerance: the certificate that the least bar guarantees
+	liftStart  = 3    // of a new field; it soon finds its own
+	liftMax    = 1 << 10
+	liftCut    = 0.8 // the bar is cut by this until the certificate is low enough
+	excessMax  = 8   // a bar begins at most this squared above where the last one ended
 )
 
 // Costs in units of one neighbour visited by a push, measured.
 const (
-	PushCost = 8 // a push, besides its neighbours
-	PassGain = 4 // a pass of iteration visits so many neighbours in that time
+	pushCost = 8 // a push, besides its neighbours
+	passGain = 4 // a pass of iteration visits so many neighbours in that time
 
 	vertexCost = 6 // a pass of iteration spends as much on a vertex as on so many neighbours
 )
@@ -33,24 +33,24 @@ const (
 	sweepMin   = 1 << 10
 )
 
-// settleShort is how far below the tolerance iteration takes the certificate, so
+// iterateShort is how far below the tolerance iteration takes the certificate, so
 // that the next batches have room.
-const settleShort = 4
+const iterateShort = 4
 
-// settle leaves residuals where they are while the certificate allows it: some will
+// reachTolerance leaves residuals where they are while the certificate allows it: some will
 // meet others of the opposite sign. Once it exceeds the tolerance, a shift and a sweep
-// take it to settleShare of that, with the highest bar that will do, because a push
+// take it to sweepGoal of that, with the highest bar that will do, because a push
 // gains most where the residual is largest for its degree. The bar begins at that of
 // the sweep before, and higher the more there is to lose: what one vertex holds must
 // first be spread. So work comes in portions, one for as many events as fill up the
 // rest of the tolerance. A sweep that outgrows its budget is work that iteration does
 // better.
-func (f *Field) settle(view graphstore.View) {
+func (f *Field) reachTolerance(view graphstore.View) {
 	if f.bound() <= f.allowed(1) {
 		return
 	}
 	f.shiftIfDue(view)
-	goal := f.allowed(settleShare)
+	goal := f.allowed(sweepGoal)
 	excess := min(f.bound()/goal, excessMax)
 	least := leastShare * f.config.Tolerance * f.sourceSum / f.degreeSum
 	budget := f.sweepBudget(view)
@@ -59,7 +59,7 @@ func (f *Field) settle(view graphstore.View) {
 		limit := f.alpha * f.lift * least
 		f.queueAbove(limit)
 		if budget = f.sweep(view, limit, budget); budget < 0 {
-			f.iterate(view, f.config.Tolerance/settleShort)
+			f.iterate(view, f.config.Tolerance/iterateShort)
 			f.touchAll(len(f.z))
 			return
 		}
@@ -89,12 +89,12 @@ func (f *Field) queueAbove(limit float64) {
 // what a recompute would cost at the pace of the last iteration on this graph.
 func (f *Field) sweepBudget(view graphstore.View) int {
 	passes := f.pace * math.Log10(4/f.config.Tolerance)
-	return max(sweepMin, int(sweepShare*passes*PassCost(view)))
+	return max(sweepMin, int(sweepShare*passes*passCost(view)))
 }
 
-// PassCost returns what a pass over the graph costs, in neighbours visited by a push.
-func PassCost(view graphstore.View) float64 {
-	return float64(2*view.Edges()+vertexCost*view.Vertices()) / PassGain
+// passCost returns what a pass over the graph costs, in neighbours visited by a push.
+func passCost(view graphstore.View) float64 {
+	return float64(2*view.Edges()+vertexCost*view.Vertices()) / passGain
 }
 
 // sweep pushes first in, first out until no queued vertex is above the limit, and
@@ -152,7 +152,7 @@ func (f *Field) push(view graphstore.View, v Vertex, limit float64) int {
 		2*c.d*(math.Abs(z)+2*math.Abs(step)) + 8*math.Abs(r) + 4*math.Abs(f.residual)
 	f.work.Pushes++
 	f.work.Traversals += uint64(len(neighbors))
-	return len(neighbors) + PushCost
+	return len(neighbors) + pushCost
 }
 
 // spread adds x to the residual of every neighbour and queues those it takes

@@ -9,7 +9,7 @@
 // enough. A label that is corrected or asserted again is no new judgement.
 //
 // Degradation is sought by the risk-adjusted CUSUM of Steiner, Cook, Farewell and
-// Treasure (2000), over all classes of a version together. The first ReferenceLabels
+// Treasure (2000), over all classes of a version together. The first referenceLabels
 // judgements of a class give its error rate e, raised by one standard error because
 // it is an estimate; from then on every judgement of that class moves
 //
@@ -23,6 +23,6 @@
 // simulation, and a loss of a fifth of the accuracy is found after 150 to 400.
 //
 // The state is a function of the judgements in their order, and of nothing else. It
-// is bounded: at most VersionsMax versions are kept, those judged last. O(K) a
+// is bounded: at most versionsMax versions are kept, those judged last. O(K) a
 // judgement. It knows neither the graph nor the estimates.
 package prequential

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// VersionsMax bounds the model versions that are kept.
-	VersionsMax = 8
-	// FadeLabels is how many judgements of a class its means look back.
-	FadeLabels = 200
-	// ReferenceLabels are the first judgements of a class, which the later ones are held
+	// versionsMax bounds the model versions that are kept.
+	versionsMax = 8
+	// fadeLabels is how many judgements of a class its means look back.
+	fadeLabels = 200
+	// referenceLabels are the first judgements of a class, which the later ones are held
 	// against.
-	ReferenceLabels = 100
+	referenceLabels = 100
 	// oddsRatio is the factor on the odds of an error that is looked for.
 	oddsRatio = 2
 	// scoreFloor bounds the log score of a class that had no probability.
@@ -33,7 +33,7 @@ type Class struct {
 	Brier    float64 // faded mean of the squared error, 0 to 2
 	LogScore float64 // faded mean of -log of the label's probability
 
-	ReferenceHits uint64 // among the first ReferenceLabels
+	ReferenceHits uint64 // among the first referenceLabels
 }
 
 // Version is how one model version does.
@@ -87,7 +87,7 @@ func (m *Monitor) Judge(version uint32, units []uint32, label event.Class) bool 
 	c := &v.Classes[label]
 	c.Judged++
 	c.fade(hit, units, label)
-	if c.Judged <= ReferenceLabels {
+	if c.Judged <= referenceLabels {
 		if hit {
 			c.ReferenceHits++
 		}
@@ -105,7 +105,7 @@ func (m *Monitor) version(version uint32) *Version {
 	if known {
 		return &m.versions[i]
 	}
-	if len(m.versions) == VersionsMax {
+	if len(m.versions) == versionsMax {
 		oldest := 0
 		for j := range m.versions {
 			if m.versions[j].Last < m.versions[oldest].Last {
@@ -121,7 +121,7 @@ func (m *Monitor) version(version uint32) *Version {
 
 // fade moves the means of a class.
 func (c *Class) fade(hit bool, units []uint32, label event.Class) {
-	rate := 1 / float64(min(c.Judged, FadeLabels))
+	rate := 1 / float64(min(c.Judged, fadeLabels))
 	right := 0.0
 	if hit {
 		right = 1
@@ -143,13 +143,13 @@ func (c *Class) fade(hit bool, units []uint32, label event.Class) {
 // Reference returns the accuracy on the first labels of the class, and whether there
 // have been enough.
 func (c *Class) Reference() (float64, bool) {
-	return float64(c.ReferenceHits) / ReferenceLabels, c.Judged >= ReferenceLabels
+	return float64(c.ReferenceHits) / referenceLabels, c.Judged >= referenceLabels
 }
 
 // step returns what a judgement adds to the CUSUM.
 func (c *Class) step(hit bool) float64 {
-	e := (float64(ReferenceLabels-c.ReferenceHits) + 1) / (ReferenceLabels + 2) // Laplace
-	e = min(e+math.Sqrt(e*(1-e)/ReferenceLabels), 0.99)
+	e := (float64(referenceLabels-c.ReferenceHits) + 1) / (referenceLabels + 2) // Laplace
+	e = min(e+math.Sqrt(e*(1-e)/referenceLabels), 0.99)
 	x := -math.Log(1 - e + float64(oddsRatio*e))
 	if !hit {
 		x += math.Log(oddsRatio)

@@ -150,8 +150,8 @@ func TestRowsGoOn(t *testing.T) {
 			t.Fatalf("after %d judgements: %s", i, diff)
 		}
 	}
-	if n := len(m.Versions()); n != VersionsMax {
-		t.Errorf("%d versions are kept, want %d", n, VersionsMax)
+	if n := len(m.Versions()); n != versionsMax {
+		t.Errorf("%d versions are kept, want %d", n, versionsMax)
 	}
 	for _, bad := range [][]Row{{{}}, append(m.Rows(), m.Rows()[:3]...), append(m.Rows()[3:6], m.Rows()[:3]...)} {
 		if _, err := Restore(3, bad); err == nil {

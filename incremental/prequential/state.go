@@ -24,7 +24,7 @@ func (m *Monitor) Rows() (rows []Row) {
 // Restore returns the monitor whose rows these are.
 func Restore(classes int, rows []Row) (*Monitor, error) {
 	m := New(classes)
-	if len(rows)%classes != 0 || len(rows) > VersionsMax*classes {
+	if len(rows)%classes != 0 || len(rows) > versionsMax*classes {
 		return nil, fmt.Errorf("prequential: %d rows of %d classes", len(rows), classes)
 	}
 	for ; len(rows) > 0; rows = rows[classes:] {

@@ -27,14 +27,20 @@ const (
 	HalfLifeMax = 20 * 365 * 24 * time.Hour
 )
 
+// Why not weigh labels by their age at each emission, as one would on paper? Then all rows
+// of all communities would be counted anew at each emission, however little had happened.
+// Why not drop the old ones at a bound? A label that leaves at once moves an estimate by
+// more than its weight is worth, and the record would speak of a change that nobody made.
+
 // decay is what a half-life adds to the statistics that all communities share.
 type decay struct {
 	epochs   []epochRows // of the rows, ascending; none is empty
 	landmark uint64      // end of the last one, or 0
-	moved    bool        // in the last Update
+	moved    bool        // in this step
+	before   uint64      // the landmark when the step began
 
-	classG, classG2 []Sum           // K: sums of g and g² over calibration labels
-	n2              [families][]Sum // K x Z: sum of g² phi; n is that of g phi
+	classG []Sum           // K: sum of g over calibration labels, n of whole classes
+	n2     [families][]Sum // K x Z: sum of g² phi; n is that of g phi
 }
 
 // epochRows says how many rows have labels of one epoch.
@@ -46,8 +52,8 @@ type epochRows struct {
 // gains are the weight g of a label and its square; {1, 1} without a half-life.
 type gains struct{ one, square float64 }
 
-func newDecay(classes int, keep Families) *decay {
-	d := &decay{classG: make([]Sum, classes), classG2: make([]Sum, classes)}
+func newDecay(classes int, keep Families, classG []Sum) *decay {
+	d := &decay{classG: classG}
 	for kind := range family(families) {
 		if keep.has(kind) {
 			d.n2[kind] = make([]Sum, classes*kind.cells(classes))
@@ -101,8 +107,8 @@ func (t *Tallies) epochOf(at event.Time) uint64 {
 	return uint64(max(at, 0)) / (epochHalfLives * uint64(t.keep.HalfLife))
 }
 
-// note adds a row of the given time to its epoch, or takes it back.
-func (t *Tallies) note(at event.Time, change int) {
+// countEpoch adds a row of the given time to its epoch, or takes it back.
+func (t *Tallies) countEpoch(at event.Time, change int) {
 	d := t.decay
 	if d == nil {
 		return
@@ -125,8 +131,8 @@ func (t *Tallies) note(at event.Time, change int) {
 	}
 }
 
-// settle moves the landmark to where the rows want it and reports whether it moved.
-func (t *Tallies) settle() bool {
+// moveLandmark moves the landmark to where the rows want it and reports whether it moved.
+func (t *Tallies) moveLandmark() bool {
 	if t.decay == nil {
 		return false
 	}
@@ -134,16 +140,15 @@ func (t *Tallies) settle() bool {
 	if last := len(t.decay.epochs) - 1; last >= 0 {
 		want = (t.decay.epochs[last].epoch + 1) * epochHalfLives * uint64(t.keep.HalfLife)
 	}
-	t.decay.moved = want != t.decay.landmark
+	moved := want != t.decay.landmark
 	t.decay.landmark = want
-	return t.decay.moved
+	t.decay.moved = t.decay.moved || moved
+	return moved
 }
 
 // recountRows counts the rows' shared sums from nothing.
 func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
 	clear(t.classN)
-	clear(t.decay.classG)
-	clear(t.decay.classG2)
 	for kind := range t.n {
 		clear(t.n[kind])
 		clear(t.decay.n2[kind])
@@ -162,7 +167,7 @@ func (d *decay) scale() float64 {
 	var one, square float64
 	for i := range d.classG {
 		one += d.classG[i].Float()
-		square += d.classG2[i].Float()
+		square += d.n2[whole][i].Float()
 	}
 	if !(square > 0) {
 		return 0
@@ -179,12 +184,50 @@ func scaled(src []Sum, x float64) []float64 {
 	return dst
 }
 
+// ageLabels brings the sums by class that need no kernel to the weights of the labels.
+func (t *Tallies) ageLabels(s *quant.Statistics) {
+	x := t.decay.scale()
+	s.ClassN, s.ClassG2 = scaled(t.decay.classG, x), scaled(t.decay.n2[whole], x*x)
+}
+
+// ageMoments does the same to the moments that a dual and a Refresh gave.
+func (d *decay) ageMoments(m kernelMoments) {
+	x := d.scale()
+	for at := range m.a1 {
+		m.a1[at] *= x
+		m.a2[at] *= x * x
+		m.g2a[at] *= x * x
+	}
+}
+
+// Halvings returns by how many powers of two the landmark moved in this step: what the
+// weight of every label was divided by. It is negative where the youngest labels went.
+func (t *Tallies) Halvings() int64 {
+	if t.decay == nil {
+		return 0
+	}
+	halfLife := int64(t.keep.HalfLife)
+	return int64(t.decay.landmark)/halfLife - int64(t.decay.before)/halfLife
+}
+
+// LabelMass returns how many calibration labels there are, each as its age weighs.
+func (t *Tallies) LabelMass() float64 {
+	if t.decay == nil {
+		return float64(t.Rows())
+	}
+	sum := 0.0
+	for i := range t.decay.classG {
+		sum += t.decay.classG[i].Float()
+	}
+	return sum
+}
+
 // age brings the sums by class to the weights of the labels.
 func (t *Tallies) age(s *quant.Statistics, c *community) {
+	t.ageLabels(s)
 	x, unit := t.decay.scale(), 1/c.scale
-	s.ClassN, s.ClassG2 = scaled(t.decay.classG, x), scaled(t.decay.classG2, x*x)
-	s.ClassA1, s.ClassG2A = scaled(c.classA1, x*unit), scaled(c.classG2A, x*x*unit)
-	s.ClassA2 = scaled(c.classA2, x*x*unit*unit)
+	s.ClassA1, s.ClassG2A = scaled(c.a1[whole], x*unit), scaled(c.g2a[whole], x*x*unit)
+	s.ClassA2 = scaled(c.a2[whole], x*x*unit*unit)
 }
 
 // ageCells does the same to one family's cells.

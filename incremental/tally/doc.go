@@ -1,5 +1,5 @@
 // Package tally keeps, per tracked community, the additive statistics that every
-// quantifier reads (DESIGN section 8).
+// quantifier reads; docs/methods.md has the formulas that read them.
 //
 // With phi(v) the profile of vertex v over Z cells, a(v) the kernel mass of v for
 // the community and m(v) the multiplicity of a member:
@@ -15,13 +15,45 @@
 // labels of role calibrate enter N, A1 and A2. So no vertex is ever weighed by
 // its own mass.
 //
+// There are four kinds of cells (Families): the own prediction, the own prediction
+// times the mean of the neighbours', and both again with the most likely class in the
+// place of the vector. Only the kinds that the configured methods read are kept, and each
+// is kept for itself although the coarse ones are marginals of the fine ones: a sum of
+// rounded terms is not the rounded sum, and quantifiers that read one kind must not
+// depend on whether another one is configured.
+//
 // Invariant: every sum equals the sum of its terms counted from nothing, bit for
 // bit, because each term is a fixed function of integers and of a(v), is cut to
-// the unit of Sum once, and enters or leaves by integer addition.
+// the unit of Sum once, and enters or leaves by integer addition. Floats would be
+// faster and smaller. But a float that a term has entered and left is not the float it
+// was, so that a core that was restored, which counts anew, would differ from one that
+// never stopped, and a community that is followed for a year would drift.
 //
-// Two passes a step. Update, single-threaded, follows labels, profiles and
-// members and reports who joined or left each community's kernel; UpdateKernel,
-// one call per community and free to run side by side, follows the kernel masses.
-// Cost: O(Z) per changed profile and community it belongs to, and O(Z) per
-// labelled vertex whose mass moved, per community.
+// A step has two parts. Between Begin and the kernels, Update follows labels, profiles and
+// members, once for what the batch changed and once more for what a built-in classifier made
+// of it, and notes who joined or left each community's kernel. Then whoever keeps the masses
+// brings them in:
+//
+//   - with a field for each community, UpdateKernel, one call per community and free to run
+//     side by side, follows the masses that moved. A1 and A2 are sums, as exact as the rest;
+//   - with one dual for all communities there are no masses by label. AppendChanges tells the
+//     dual how its functions changed, and DualStatistics reads A1 as sums of its values over
+//     the members. A2 is not linear in the members. Refresh counts it from a solve of the
+//     community's own kernel, now and then, and in between its ratio to A1 stands still.
+//     With ClassMasses both are kept of whole classes alone.
+//
+// With a half-life (decay.go) a label counts less the older it is, by a factor g that time
+// alone does not change: all ages are measured from a landmark, and only when that moves is
+// everything counted anew. A1 then sums g a phi, A2 sums g² a² phi, and one more sum, of
+// g² a phi, is kept for the variance of a mixture of both weights.
+//
+// Units: masses are multiplied by a power of two (scaleOf) before they are summed, so
+// that sums of squares keep their range; quantifiers see them divided by it again.
+//
+// Cost: O(Z) per changed profile and community it belongs to, and O(Z) per labelled vertex
+// whose mass moved, per community. Begin and Update visit no community that nothing
+// happened to. A change of a calibration row moves N, which all communities share; MoveAll
+// notes that in one place, and Moved spreads it at the next emission.
+//
+// It solves nothing, knows nothing of methods, and reads kernels only through Mass or a dual.
 package tally

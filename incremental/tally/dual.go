@@ -1,7 +1,6 @@
 package tally
 
 import (
-	"math"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -11,12 +10,19 @@ import (
 	"gqlstream/quant"
 )
 
-// The functions of a dual are f_zi(v) = phi_z(v) at calibration labels of class i and
-// zero elsewhere, over two sides: the finest soft cells that are kept, and the finest
-// hard ones, if any. All coarser cells and the sums by class are marginals of a side.
-// Class i of a side of Z cells has the functions at + i Z to at + (i+1) Z.
+// The functions of a dual are f_zi(v) = g phi_z(v) at calibration labels of class i, where g
+// is the weight of the label's age (one without a half-life), and zero elsewhere, over two
+// sides: the finest soft cells that are kept, and the finest hard ones, if any. All coarser
+// cells are marginals of a side. Class i of a side of Z cells has the functions at + i Z to
+// at + (i+1) Z. Behind both sides there are K more, one at all calibration labels of a class:
+// a class is the sum of many cells, whose errors may all have one sign, but the error of this
+// one value is within the tolerance. It says whether the class is reached at all, and the
+// cells are scaled to it.
+//
+// Where nobody reads masses by cell, these K are all that there is: the only side is then the
+// class itself, a single cell.
 
-// side is one of the two.
+// side is one of them.
 type side struct {
 	kind family
 	z    int // cells
@@ -24,7 +30,7 @@ type side struct {
 	cell int // first of its cells in what cells returns
 }
 
-// sidesOf returns the soft side and, if hard cells are kept, the hard one.
+// sidesOf returns the soft side and, if hard cells are kept, the hard one; or whole classes.
 func sidesOf(classes int, keep Families) (sides []side) {
 	cells, functions := 0, 0
 	for kind := range family(families) {
@@ -34,6 +40,9 @@ func sidesOf(classes int, keep Families) (sides []side) {
 		z := kind.cells(classes)
 		s := side{kind: kind, z: z, cell: cells}
 		cells += z
+		if keep.ClassMasses != (kind == whole) {
+			continue
+		}
 		if last := len(sides) - 1; last >= 0 && sides[last].kind == s.coarse() {
 			s.at = sides[last].at // the finer one takes its place
 			sides[last] = s
@@ -60,12 +69,24 @@ func (s side) coarse() family {
 // Functions returns L, how many functions a dual of these tallies has.
 func (t *Tallies) Functions() int { return functionsOf(t.classes, t.sides) }
 
+// cellFunctions returns how many of them are cells. Those of whole classes are the last K:
+// they follow, or they are the cells.
+func (t *Tallies) cellFunctions() int {
+	if t.keep.ClassMasses {
+		return t.Functions()
+	}
+	return t.Functions() - t.classes
+}
+
 // Functions returns how many functions a dual of such tallies has.
 func (f Families) Functions(classes int) int { return functionsOf(classes, sidesOf(classes, f)) }
 
 func functionsOf(classes int, sides []side) int {
 	last := sides[len(sides)-1]
-	return last.at + classes*last.z
+	if last.kind == whole {
+		return classes
+	}
+	return last.at + classes*last.z + classes
 }
 
 // AppendChanges appends what the Updates since the last call changed in the functions;
@@ -74,27 +95,20 @@ func functionsOf(classes int, sides []side) int {
 func (t *Tallies) AppendChanges(dst []diffusion.ValueChange, view graphstore.View, sums *neighborhood.Sums,
 	held func(Vertex) []float64,
 ) []diffusion.ValueChange {
-	slices.Sort(t.restless)
-	for _, v := range slices.Compact(t.restless) {
+	slices.Sort(t.changedSinceDual)
+	for _, v := range slices.Compact(t.changedSinceDual) {
 		dst = t.appendRow(dst, view, sums, v, held(v))
 	}
-	t.restless = t.restless[:0]
+	t.changedSinceDual = t.changedSinceDual[:0]
 	return dst
 }
 
-// Restless returns how many rows the next AppendChanges looks at.
-func (t *Tallies) Restless() int { return len(t.restless) }
-
-// DropChanges forgets them, where there is no dual, and returns how many they were.
-func (t *Tallies) DropChanges() int {
-	n := len(t.restless)
-	t.restless = t.restless[:0]
-	return n
-}
+// DropChanges forgets what AppendChanges would look at, where there is no dual.
+func (t *Tallies) DropChanges() { t.changedSinceDual = t.changedSinceDual[:0] }
 
 // AppendAll appends the functions of all calibration rows, for a dual that holds none.
 func (t *Tallies) AppendAll(dst []diffusion.ValueChange, view graphstore.View, sums *neighborhood.Sums) []diffusion.ValueChange {
-	t.restless = t.restless[:0]
+	t.changedSinceDual = t.changedSinceDual[:0]
 	for _, v := range t.rows.order {
 		dst = t.appendRow(dst, view, sums, v, nil)
 	}
@@ -105,24 +119,36 @@ func (t *Tallies) AppendAll(dst []diffusion.ValueChange, view graphstore.View, s
 // change is taken from what is held, so that rounding does not add up.
 func (t *Tallies) appendRow(dst []diffusion.ValueChange, view graphstore.View, sums *neighborhood.Sums, v Vertex, held []float64) []diffusion.ValueChange {
 	state, class := stateOf(view, sums, v), event.NoClass
+	weight := 0.0
 	if state.calibrates() {
-		class = state.label.Class
+		class, weight = state.label.Class, t.gains(state.time).one
 		t.row = t.cells(t.row, state.profile)
 	}
-	for _, s := range t.sides {
-		for i := range t.classes {
+	change := func(f int, want float64) {
+		have := 0.0
+		if held != nil {
+			have = held[f]
+		}
+		if want != have {
+			dst = append(dst, diffusion.ValueChange{V: v, Function: f, Change: want - have})
+		}
+	}
+	for i := range t.classes {
+		g := 0.0
+		if event.Class(i) == class {
+			g = weight
+		}
+		for _, s := range t.sides {
 			for z := range s.z {
-				f, want, have := s.at+i*s.z+z, 0.0, 0.0
-				if event.Class(i) == class {
-					want = t.row[s.cell+z]
+				want := 0.0
+				if g > 0 {
+					want = float64(g * t.row[s.cell+z])
 				}
-				if held != nil {
-					have = held[f]
-				}
-				if want != have {
-					dst = append(dst, diffusion.ValueChange{V: v, Function: f, Change: want - have})
-				}
+				change(s.at+i*s.z+z, want)
 			}
+		}
+		if !t.keep.ClassMasses { // else that was the side
+			change(t.cellFunctions()+i, g)
 		}
 	}
 	return dst
@@ -136,10 +162,10 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex) {
 			continue // no source
 		}
 		for _, m := range view.MemberOf(v) {
-			t.each[m.Community].progress.Moved = true
+			t.moved[m.Community] = true
 		}
 		for _, id := range t.everyone {
-			t.each[id].progress.Moved = true
+			t.moved[id] = true
 		}
 	}
 }
@@ -149,37 +175,38 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex) {
 // the last Refresh, brought to the level of the first; see secondMoments.
 func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool) *quant.Statistics {
 	s := t.base(id)
-	a1 := t.firstMoments(id, view, dual)
-	a2 := t.secondMoments(t.each[id].spread, a1)
-	cells := [families]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair}
+	first := t.firstMoments(id, view, dual)
+	t.markStale(t.each[id].spread, first)
+	m := t.secondMoments(t.each[id].spread, first)
+	if t.decay != nil {
+		t.ageLabels(s)
+	}
+	t.readCells(s, t.each[id])
+	cells := cellsOf(s)
 	for _, side := range t.sides {
-		*cells[side.kind] = t.sideCells(t.each[id], side, side.kind, a1, a2)
-		if coarse := side.coarse(); coarse != side.kind && t.keep.has(coarse) {
-			*cells[coarse] = t.sideCells(t.each[id], side, coarse, a1, a2)
+		for _, kind := range []family{side.kind, side.coarse()} {
+			if kind != whole && t.keep.has(kind) {
+				t.coarsen(*cells[kind], side, m)
+			}
 		}
 	}
-	k, z := t.classes, t.sides[0].z
-	s.ClassA1, s.ClassA2 = make([]float64, k), make([]float64, k)
-	for i := range k {
-		for at := i * z; at < (i+1)*z; at++ {
-			s.ClassA1[i] += a1[at]
-			s.ClassA2[i] += a2[at]
-		}
+	s.ClassA1, s.ClassA2 = t.byClass(m.a1), t.byClass(m.a2)
+	if t.decay != nil {
+		s.ClassG2A = t.byClass(m.g2a)
 	}
 	s.OwnCovariance = covariance(t.each[id], s.Soft.P)
-	if spread := t.each[id].spread; exact && spread != nil && t.outer != nil {
-		s.Moments = t.moments(id, view, sums, a1, a2)
+	if spread := t.each[id].spread; exact && t.outer != nil && (spread != nil || t.keep.ClassMasses) {
+		s.Moments = t.moments(id, m.a1, m.a2)
 	}
 	return s
 }
 
-// firstMoments returns A1 by function: the sum of m y over the sources. What an
-// error of the dual leaves below zero, or where there is no label, is zero; and so is a
-// class of which the community reaches no more than the errors of its cells can make,
-// which do not all point one way.
+// firstMoments returns A1 by cell: the sum of m y over the sources. What an error of the
+// dual leaves below zero, or where there is no label, is zero, the cells of a class sum to its
+// mass, and a class that the community hardly reaches fades out.
 func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffusion.Dual) []float64 {
 	a1 := make([]float64, t.Functions())
-	t.ForMembers(id, view, func(v Vertex, multiplicity uint32) {
+	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 		if view.Label(v).Class != event.NoClass {
 			return
 		}
@@ -188,36 +215,82 @@ func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffu
 			a1[i] += float64(m * y)
 		}
 	})
-	bar := t.KernelSum(id) * dual.Certificate()
-	for _, s := range t.sides {
-		for i := range t.classes {
-			part, all := a1[s.at+i*s.z:s.at+(i+1)*s.z], 0.0
-			for z, n := range t.n[s.kind][i*s.z : (i+1)*s.z] {
-				if part[z] = max(part[z], 0); n == (Sum{}) {
-					part[z] = 0
-				}
-				all += part[z]
-			}
-			if all <= bar*math.Sqrt(float64(s.z)) {
-				clear(part)
-			}
+	error := t.KernelSum(id) * dual.Certificate()
+	if t.keep.ClassMasses {
+		error *= errorShare
+	}
+	for i, mass := range a1[t.Functions()-t.classes:] {
+		mass *= fade(mass, error)
+		for _, s := range t.sides {
+			scaleClass(a1[s.at+i*s.z:s.at+(i+1)*s.z], t.n[s.kind][i*s.z:(i+1)*s.z], mass)
 		}
 	}
-	return a1
+	return a1[:t.cellFunctions()]
 }
 
-// sideCells reads one kind of cells from the finest of its side.
-func (t *Tallies) sideCells(c *community, s side, kind family, a1, a2 []float64) *quant.Cells {
-	cells := t.read(c, kind)
-	k, z := t.classes, kind.cells(t.classes)
-	clear(cells.A1)
-	clear(cells.A2)
-	for i := range k {
-		for fine := range s.z {
-			at := fine / (s.z / z) * k
-			cells.A1[at+i] += a1[s.at+i*s.z+fine]
-			cells.A2[at+i] += a2[s.at+i*s.z+fine]
+// errorShare is how much of the bound the error of a class comes to at most in random
+// histories: members have errors of both signs.
+const errorShare = 0.5
+
+// fade returns by how much a class counts that seems to be reached with a mass of which
+// error may be the error: what an error alone can make counts for nothing, and twice as much
+// counts in full. In between the confusion of the class passes smoothly from that of all
+// labels to that of the labels near the community.
+func fade(mass, error float64) float64 {
+	if mass >= 2*error {
+		return 1
+	}
+	return max(0, mass/error-1)
+}
+
+// scaleClass scales the cells of one class to its mass: those without a label to nothing,
+// and where the errors of the cells have left none of them, in proportion to the labels.
+func scaleClass(cells []float64, labels []Sum, mass float64) {
+	all := 0.0
+	for z, n := range labels {
+		if cells[z] = max(cells[z], 0); n == (Sum{}) {
+			cells[z] = 0
+		}
+		all += cells[z]
+	}
+	if !(all > 0) && mass > 0 {
+		for z, n := range labels {
+			cells[z] = n.Float()
+			all += cells[z]
 		}
 	}
-	return cells
+	for z := range cells {
+		if all > 0 {
+			cells[z] *= mass / all
+		}
+	}
+}
+
+// byClass sums the cells of the first side by class.
+func (t *Tallies) byClass(cells []float64) []float64 {
+	sums, z := make([]float64, t.classes), t.sides[0].z
+	for i := range sums {
+		for _, x := range cells[i*z : (i+1)*z] {
+			sums[i] += x
+		}
+	}
+	return sums
+}
+
+// coarsen sets the moments of one kind of cells from the finest of its side.
+func (t *Tallies) coarsen(cells *quant.Cells, s side, m kernelMoments) {
+	k, z := t.classes, cells.Z
+	coarsen := func(dst, fine []float64) {
+		clear(dst)
+		for i := range k {
+			for at := range s.z {
+				dst[at/(s.z/z)*k+i] += fine[s.at+i*s.z+at]
+			}
+		}
+	}
+	coarsen(cells.A1, m.a1)
+	coarsen(cells.A2, m.a2)
+	if t.decay != nil {
+		coarsen(cells.G2A, m.g2a)
+	}
 }

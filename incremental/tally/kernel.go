@@ -13,7 +13,7 @@ type Mass func(v Vertex) float64
 // the kernel as it is now, and touched holds at least the vertices whose mass
 // changed. It may run for several communities side by side.
 func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neighborhood.Sums,
-	mass Mass, touched ...[]Vertex,
+	mass Mass, touched []Vertex,
 ) {
 	c := t.each[id]
 	if len(c.a) == 0 { // nothing is summed yet
@@ -27,25 +27,23 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 	for i := range t.changed {
 		t.moveRow(c, &t.changed[i], mass)
 	}
-	scratch := make([]float64, 0, t.classes*(2+2*t.classes))
-	for _, list := range touched {
-		for _, v := range list {
-			slot := t.rows.slot[v]
-			if slot == noRow {
-				continue
-			}
-			before, after := c.a[slot], mass(v)*c.scale
-			if before == after {
-				continue
-			}
-			s := stateOf(view, sums, v)
-			scratch = t.cells(scratch, s.profile)
-			g := t.gains(s.time)
-			t.weigh(c, s.label.Class, scratch, before, g, -1)
-			t.weigh(c, s.label.Class, scratch, after, g, 1)
-			c.a[slot] = after
-			c.progress.Moved = true
+	scratch := make([]float64, 0, t.classes*(2+2*t.classes)+1)
+	for _, v := range touched {
+		slot := t.rows.slot[v]
+		if slot == noRow {
+			continue
 		}
+		before, after := c.a[slot], mass(v)*c.scale
+		if before == after {
+			continue
+		}
+		s := stateOf(view, sums, v)
+		scratch = t.cells(scratch, s.profile)
+		g := t.gains(s.time)
+		t.weigh(c, s.label.Class, scratch, before, g, -1)
+		t.weigh(c, s.label.Class, scratch, after, g, 1)
+		c.a[slot] = after
+		t.moved[id] = true
 	}
 }
 
@@ -56,7 +54,8 @@ func (c *community) growRows(n int) {
 }
 
 // moveRow follows a row whose class or cells changed, at its mass before and
-// after.
+// after. A row that two Updates of one step changed is moved twice, by way of its mass after
+// the step: integers take the detour back without a trace.
 func (t *Tallies) moveRow(c *community, change *rowChange, mass Mass) {
 	if change.slotBefore != noRow {
 		t.weigh(c, change.classBefore, change.before, c.a[change.slotBefore], change.gainsBefore, -1)
@@ -100,12 +99,6 @@ func (t *Tallies) weigh(c *community, class event.Class, cells []float64, a floa
 			cells = cells[z:]
 		}
 	}
-	one := [1]float64{1}
-	accumulate(c.classA1[class:class+1], one[:], linear, sign)
-	accumulate(c.classA2[class:class+1], one[:], square, sign)
-	if t.decay != nil {
-		accumulate(c.classG2A[class:class+1], one[:], mixed, sign)
-	}
 }
 
 // RebuildKernel counts A1 and A2 of one community from nothing. It may run for
@@ -124,7 +117,7 @@ func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neig
 		t.weigh(c, s.label.Class, cells, a, t.gains(s.time), 1)
 		c.a[t.rows.slot[v]] = a
 	}
-	c.progress.Moved = true
+	t.moved[id] = true
 }
 
 // DropKernel forgets A1 and A2 of one community, which a dual serves from now on.
@@ -140,9 +133,6 @@ func (c *community) clearKernel() {
 		clear(c.a2[kind])
 		clear(c.g2a[kind])
 	}
-	clear(c.classA1)
-	clear(c.classA2)
-	clear(c.classG2A)
 }
 
 // Rebuild counts everything but the kernels' masses from nothing: the start of a
@@ -150,16 +140,16 @@ func (c *community) clearKernel() {
 // Sources then lists its whole kernel, and RebuildKernel must follow.
 func (t *Tallies) Rebuild(view graphstore.View, sums *neighborhood.Sums) {
 	*t = *New(t.classes, t.keep)
-	t.begin(view)
+	t.Begin(view)
 	var cells []float64
 	for v := range Vertex(view.Vertices()) {
 		if s := stateOf(view, sums, v); s.calibrates() {
 			t.rows.take(v)
 			t.rows.order = append(t.rows.order, v)
-			t.note(s.time, 1)
+			t.countEpoch(s.time, 1)
 		}
 	}
-	t.settle()
+	t.moveLandmark()
 	for _, v := range t.rows.order {
 		s := stateOf(view, sums, v)
 		cells = t.cells(cells, s.profile)

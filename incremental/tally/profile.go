@@ -19,14 +19,18 @@ type Families struct {
 	Hard     bool // K cells: own class
 	HardPair bool // K^2 cells: own class, majority class of the neighbours
 
+	// ClassMasses says that nobody reads kernel masses by cell: a dual then keeps those of
+	// whole classes alone, and DualStatistics returns zero for A1 and A2 of cells.
+	ClassMasses bool
+
 	// Dual keeps what a core with a dual needs beside: which rows changed, and the second
 	// moments of the finest soft cells over them, for exact variances.
 	Dual bool
 
-	HalfLife time.Duration // of calibration labels, at most HalfLifeMax; 0: they do not age. Not with Dual
+	HalfLife time.Duration // of calibration labels, at most HalfLifeMax; 0: they do not age
 }
 
-// family is one kind of cells; the soft own prediction (K cells) is always kept.
+// family is one kind of cells; the soft own prediction (K cells) and the class itself are always kept.
 type family uint8
 
 const (
@@ -34,26 +38,30 @@ const (
 	softPair
 	hard
 	hardPair
+	whole    // one cell, the class itself
 	families = iota
 )
 
 func (f Families) has(kind family) bool {
-	return [families]bool{true, f.SoftPair, f.Hard, f.HardPair}[kind]
+	return [families]bool{true, f.SoftPair, f.Hard, f.HardPair, true}[kind]
 }
 
 // NeedsHardVotes reports whether the neighbourhood must keep hard votes.
 func (f Families) NeedsHardVotes() bool { return f.HardPair }
 
 func (kind family) cells(classes int) int {
-	if kind == softPair || kind == hardPair {
+	switch kind {
+	case softPair, hardPair:
 		return classes * classes
+	case whole:
+		return 1
 	}
 	return classes
 }
 
 // phi writes the profile's cells of the given kind to dst, which has the
 // family's length, and returns dst. Values are a fixed function of the profile's
-// integers, so that a term can be taken back exactly (DESIGN section 7).
+// integers, so that a term can be taken back exactly.
 func (p profile) phi(dst []float64, kind family) []float64 {
 	k := len(p.own)
 	switch kind {
@@ -79,6 +87,8 @@ func (p profile) phi(dst []float64, kind family) []float64 {
 			majority = own
 		}
 		dst[int(own)*k+int(majority)] = 1
+	case whole:
+		dst[0] = 1
 	}
 	return dst
 }

@@ -8,6 +8,11 @@ import (
 
 // rows numbers the calibration rows: labelled vertices of role calibrate that
 // have a prediction. A row keeps its number while it lives; numbers are reused.
+//
+// Two orders are kept because two things are asked of them. Masses are stored by number, so
+// that a label that comes or goes moves no other label's mass, in any community. Rows are
+// read by vertex, so that a core that was restored, and numbers its rows anew, adds them up
+// in the order of one that never stopped.
 type rows struct {
 	slot  []int32  // n: row of a vertex, -1 when it has none
 	order []Vertex // vertices with a row, sorted: the order in which rows are read
@@ -62,7 +67,9 @@ func (r *rows) merge(added []Vertex, released bool) {
 }
 
 // rowChange is a calibration row that a step changed: its class and cells before
-// and after. phi holds the cells of all kept families, one after the other.
+// and after. phi holds the cells of all kept families, one after the other. The cells
+// before must be kept, since neither the view nor the sums have them any more, and every
+// community that keeps masses has to take them out at the mass that it last gave the row.
 type rowChange struct {
 	v                       Vertex
 	slotBefore, slotAfter   int32 // noRow when there was none, or is none
@@ -78,7 +85,7 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 		return false, false
 	}
 	if t.keep.Dual {
-		t.restless = append(t.restless, v)
+		t.changedSinceDual = append(t.changedSinceDual, v)
 	}
 	change := t.nextRowChange()
 	change.v, change.slotBefore, change.slotAfter = v, noRow, noRow
@@ -87,7 +94,7 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 		change.before = t.cells(change.before, before.profile)
 		change.gainsBefore = t.gains(before.time)
 		t.countRow(change.classBefore, change.before, change.gainsBefore, -1)
-		t.note(before.time, -1)
+		t.countEpoch(before.time, -1)
 	}
 	switch {
 	case is && was:
@@ -102,7 +109,7 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 		change.after = t.cells(change.after, after.profile)
 		change.gainsAfter = t.gains(after.time)
 		t.countRow(change.classAfter, change.after, change.gainsAfter, 1)
-		t.note(after.time, 1)
+		t.countEpoch(after.time, 1)
 	}
 	return is && !was, was && !is
 }
@@ -130,11 +137,6 @@ func (t *Tallies) cells(dst []float64, p profile) []float64 {
 // countRow adds a row's cells to N, or takes them back.
 func (t *Tallies) countRow(class event.Class, cells []float64, g gains, sign int) {
 	t.classN[class] += uint64(sign)
-	if d := t.decay; d != nil {
-		one := [1]float64{1}
-		accumulate(d.classG[class:class+1], one[:], g.one, sign)
-		accumulate(d.classG2[class:class+1], one[:], g.square, sign)
-	}
 	t.countOuter(class, cells, sign)
 	for kind := range family(families) {
 		if t.keep.has(kind) {
@@ -154,8 +156,7 @@ func (t *Tallies) countOuter(class event.Class, cells []float64, sign int) {
 	if t.outer == nil {
 		return
 	}
-	soft := t.sides[0]
-	z, phi := soft.z, cells[soft.cell:soft.cell+soft.z]
+	z, phi := t.soft.z, cells[t.soft.cell:t.soft.cell+t.soft.z]
 	block := t.outer[int(class)*z*z:]
 	for i, x := range phi {
 		accumulate(block[i*z:i*z+i+1], phi[:i+1], x, sign)

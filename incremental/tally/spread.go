@@ -11,16 +11,19 @@ import (
 
 // momentsMax bounds the second moments by pairs of cells that exact variances take,
 // K Z^2 numbers a community: five classes through pairs of own and neighbours. Above
-// it the diagonal stand-in is used.
+// it, and where labels age, the diagonal stand-in is used.
 const momentsMax = 4096
 
 // Spread is how the kernel mass of a community was spread over the calibration
-// labels when it was last solved for.
+// labels when it was last solved for. What is kept are sums by cell and not masses by label:
+// a hundred thousand labels in ten thousand communities would be eight gigabytes.
 type Spread struct {
 	Position  event.Position
 	Time      event.Time
 	Churn     float64   // multiplicity of the sources that joined or left since
-	N, A1, A2 []float64 // by function, as they were
+	Stale     bool      // the labels, or the masses of their classes, are a tenth others; as last read
+	N, A1, A2 []float64 // by cell, as they were
+	N2, G2A   []float64 // likewise the sums of g² phi and of g² a phi; none without a half-life
 	B1, B2    []float64 // K x Z x Z over the soft side: sums of a phi phi' and a^2 phi phi'; or none
 }
 
@@ -30,9 +33,16 @@ func (t *Tallies) Spread(id CommunityID) *Spread { return t.each[id].spread }
 // SetSpread overwrites it, as at a restart; the tallies keep it. It reports whether s
 // is one of these tallies.
 func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
-	l := t.Functions()
-	if s != nil && (len(s.N) != l || len(s.A1) != l || len(s.A2) != l ||
-		len(s.B1) != len(t.outer) || len(s.B2) != len(t.outer)) {
+	l := t.cellFunctions()
+	aged, pairs := 0, len(t.outer)
+	if t.keep.ClassMasses {
+		pairs = 0
+	}
+	if t.decay != nil {
+		aged = l
+	}
+	if s != nil && (len(s.N) != l || len(s.A1) != l || len(s.A2) != l || len(s.N2) != aged || len(s.G2A) != aged ||
+		len(s.B1) != pairs || len(s.B2) != pairs) {
 		return false
 	}
 	t.each[id].spread = s
@@ -42,34 +52,47 @@ func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
 // Refresh counts the second moments of one community from the masses of a kernel that
 // was solved for the present graph. It may run for several communities side by side.
 func (t *Tallies) Refresh(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass, at event.Position, now event.Time) {
-	l := t.Functions()
+	l := t.cellFunctions()
 	block := make([]float64, 3*l)
 	s := &Spread{Position: at, Time: now, N: block[:l:l], A1: block[l : 2*l : 2*l], A2: block[2*l:]}
-	z := t.sides[0].z
-	if t.outer != nil {
-		size := t.classes * z * z
+	if t.decay != nil {
+		s.N2, s.G2A = make([]float64, l), make([]float64, l)
+	}
+	if size := len(t.outer); size > 0 && !t.keep.ClassMasses {
 		s.B1, s.B2 = make([]float64, size), make([]float64, size)
 	}
 	var cells []float64
 	for _, v := range t.rows.order {
 		state := stateOf(view, sums, v)
 		cells = t.cells(cells, state.profile)
-		class, a := int(state.label.Class), mass(v)
+		class, a, g := int(state.label.Class), mass(v), t.gains(state.time)
 		for _, side := range t.sides {
-			at := side.at + class*side.z
-			for i, phi := range cells[side.cell : side.cell+side.z] {
-				s.N[at+i] += phi
-				s.A1[at+i] += float64(a * phi)
-				s.A2[at+i] += float64(a * a * phi)
-			}
+			s.add(side.at+class*side.z, cells[side.cell:side.cell+side.z], a, g)
 		}
 		if s.B1 != nil {
-			phi := cells[t.sides[0].cell:][:z]
+			z := t.soft.z
+			phi := cells[t.soft.cell:][:z]
 			addOuter(s.B1[class*z*z:], a, phi)
 			addOuter(s.B2[class*z*z:], a*a, phi)
 		}
 	}
 	t.each[id].spread = s
+}
+
+// add counts one label of mass a whose cells begin at the given place.
+func (s *Spread) add(at int, cells []float64, a float64, g gains) {
+	for i, phi := range cells {
+		s.N[at+i] += float64(g.one * phi)
+		s.A1[at+i] += float64(g.one * float64(a*phi))
+		s.A2[at+i] += float64(g.square * float64(a*a*phi))
+	}
+	if s.N2 == nil {
+		return
+	}
+	for i, phi := range cells {
+		s.N2[at+i] += float64(g.square * phi)
+		s.G2A[at+i] += float64(g.square * float64(a*phi))
+	}
 }
 
 // addOuter adds weight x x' to the first len(x)^2 numbers of dst.
@@ -82,74 +105,144 @@ func addOuter(dst []float64, weight float64, x []float64) {
 	}
 }
 
-// secondMoments returns A2 by function for the first moments a1. What it keeps of the
-// last Refresh is the relative spread of the mass in a cell,
+// kernelMoments are what the kernel of one community makes of the labels, by cell.
+type kernelMoments struct {
+	a1, a2 []float64
+	g2a    []float64 // nil without a half-life
+}
+
+// staleShare is the share of the labels, and of their mass, that must lie elsewhere for the
+// spread to be counted anew.
+const staleShare = 0.1
+
+// markStale notes in the spread whether it is out of date for masses by cell of now.
+func (t *Tallies) markStale(s *Spread, a1 []float64) {
+	if s == nil || s.Stale {
+		return
+	}
+	var mass, moved, labels, renewed float64
+	side := t.sides[0]
+	for at, then := range s.A1[:t.classes*side.z] {
+		mass, moved = mass+then, moved+math.Abs(a1[at]-then)
+		labels, renewed = labels+s.N[at], renewed+math.Abs(t.n[side.kind][at].Float()-s.N[at])
+	}
+	s.Stale = moved > staleShare*mass || renewed > staleShare*labels
+}
+
+// secondMoments returns A1 with A2, and G2A where labels age. What it keeps of the last
+// Refresh is the relative spread of the mass in a cell,
 //
-//	A2 N / A1^2 = A2' N' / A1'^2,
+//	A2 N² / (A1² N2) = A2' N'² / (A1'² N2')      G2A N / (A1 N2) = G2A' N' / (A1' N2'),
 //
-// which is one where all labels weigh the same, so that no effective number of labels
-// exceeds the number of labels; level and support are those of now. What has never been
-// refreshed is taken as if one label had all the mass of its class, the most that A2 can be.
-func (t *Tallies) secondMoments(s *Spread, a1 []float64) []float64 {
-	a2 := make([]float64, len(a1))
+// N2 the sum of g² phi, which is N without a half-life. Both are one where all labels weigh
+// the same for the community, and a landmark that moves changes neither, for it multiplies g
+// by one factor. Level and support are those of now. What has never been refreshed is taken as
+// if one label had all the mass of its class, the most that A2 can be; and by Cauchy and
+// Schwarz G2A² is at most A2 N2.
+func (t *Tallies) secondMoments(s *Spread, a1 []float64) kernelMoments {
+	m := kernelMoments{a1: a1, a2: make([]float64, len(a1))}
+	if t.decay != nil {
+		m.g2a = make([]float64, len(a1))
+	}
 	for _, side := range t.sides {
 		for i := range t.classes {
-			from, to := side.at+i*side.z, side.at+(i+1)*side.z
-			all := 0.0
-			for _, x := range a1[from:to] {
-				all += x
+			c := classSpread{s: s, from: side.at + i*side.z, to: side.at + (i+1)*side.z}
+			for _, x := range a1[c.from:c.to] {
+				c.all += x
 			}
-			for at := from; at < to; at++ {
+			for at := c.from; at < c.to; at++ {
 				n := t.n[side.kind][at-side.at].Float()
-				a2[at] = s.second(at, from, to, a1[at], n, all)
+				n2, labels := n, n
+				if t.decay != nil {
+					n2, labels = t.decay.n2[side.kind][at-side.at].Float(), float64(t.classN[i])
+				}
+				m.a2[at] = c.second(at, a1[at], n, n2, labels)
+				if t.decay != nil {
+					m.g2a[at] = c.mixed(at, a1[at], m.a2[at], n, n2)
+				}
 			}
 		}
 	}
-	return a2
+	if t.decay != nil {
+		t.decay.ageMoments(m)
+	}
+	return m
 }
 
-// second returns A2 of one cell, of the class whose functions are from to to and whose
-// masses sum to all.
-func (s *Spread) second(at, from, to int, a1, n, all float64) float64 {
-	most := a1 * all
-	if s == nil || !(n > 0) || !(a1 > 0) {
+// classSpread is the spread of one class, whose cells are from to to.
+type classSpread struct {
+	s        *Spread // nil before the first Refresh
+	from, to int
+	all      float64 // the sum of A1 over the cells, now
+}
+
+// second returns A2 of one cell. No effective number of labels may exceed the number of labels.
+func (c *classSpread) second(at int, a1, n, n2, labels float64) float64 {
+	most := a1 * c.all
+	if c.s == nil || !(n > 0) || !(a1 > 0) {
 		return most
 	}
-	relative := relativeSpread(s.N[at:at+1], s.A1[at:at+1], s.A2[at:at+1])
+	relative := c.s.relativeSpread(at, at+1)
 	if !(relative > 0) { // nothing was there: as in the rest of the class
-		relative = relativeSpread(s.N[from:to], s.A1[from:to], s.A2[from:to])
+		relative = c.s.relativeSpread(c.from, c.to)
 	}
 	if !(relative > 0) {
 		return most
 	}
-	least := a1 * a1 / n
-	return max(least, min(most, least*relative))
+	level := a1 * a1 / n
+	if c.s.N2 != nil {
+		level *= n2 / n
+	}
+	return max(a1*a1/labels, min(most, level*relative))
 }
 
-// relativeSpread returns A2 N / A1^2 of some cells together, 0 where there is no mass.
-func relativeSpread(n, a1, a2 []float64) float64 {
-	var sumN, sum1, sum2 float64
-	for i := range n {
-		sumN, sum1, sum2 = sumN+n[i], sum1+a1[i], sum2+a2[i]
+// mixed returns G2A of one cell.
+func (c *classSpread) mixed(at int, a1, a2, n, n2 float64) float64 {
+	most := math.Sqrt(a2 * n2)
+	if c.s == nil || !(n > 0) || !(c.s.A1[at] > 0) || !(c.s.N2[at] > 0) {
+		return most
 	}
-	if !(sum1 > 0) || math.IsInf(sumN/sum1, 1) {
+	relative := c.s.G2A[at] / c.s.N2[at] * (c.s.N[at] / c.s.A1[at])
+	return min(most, a1*n2/n*relative)
+}
+
+// relativeSpread returns A2 N² / (A1² N2) of some cells together, 0 where there is no mass.
+func (s *Spread) relativeSpread(from, to int) float64 {
+	var n, n2, a1, a2 float64
+	for at := from; at < to; at++ {
+		n, a1, a2 = n+s.N[at], a1+s.A1[at], a2+s.A2[at]
+		if s.N2 != nil {
+			n2 += s.N2[at]
+		}
+	}
+	if !(a1 > 0) || math.IsInf(n/a1, 1) {
 		return 0
 	}
-	return sum2 / sum1 * (sumN / sum1)
+	relative := a2 / a1 * (n / a1)
+	if s.N2 != nil && n2 > 0 {
+		relative *= n / n2
+	}
+	return relative
 }
 
 // moments returns the second moments that exact variances need. Those by pairs of cells
 // of the last Refresh are brought to the level of A1 and A2 as their cells were: rows
-// and columns by the same factor, which keeps them covariances.
-func (t *Tallies) moments(id CommunityID, view graphstore.View, sums *neighborhood.Sums, a1, a2 []float64) *quant.Moments {
-	c, z := t.each[id], t.sides[0].z
+// and columns by the same factor, which keeps them covariances. Masses by class have none.
+func (t *Tallies) moments(id CommunityID, a1, a2 []float64) *quant.Moments {
+	c, z := t.each[id], t.soft.z
 	size := t.classes * z * z
-	block := make([]float64, 3*size+z*z+2*z)
+	block := make([]float64, 3*size+2*z)
 	m := &quant.Moments{
 		Z: z, N: block[:size], A1: block[size : 2*size], A2: block[2*size : 3*size],
-		Members: block[3*size : 3*size+z*z],
 	}
-	f1, f2 := block[3*size+z*z:][:z], block[3*size+z*z+z:]
+	for at := range m.N {
+		of, a, b := at/(z*z), at/z%z, at%z
+		m.N[at] = t.outer[(of*z+max(a, b))*z+min(a, b)].Float()
+	}
+	if t.keep.ClassMasses {
+		return m
+	}
+	f1, f2 := block[3*size:][:z], block[3*size+z:]
 	for i := range t.classes {
 		for j := range z {
 			at := i*z + j
@@ -158,13 +251,11 @@ func (t *Tallies) moments(id CommunityID, view graphstore.View, sums *neighborho
 		for a := range z {
 			for b := range z {
 				at := (i*z+a)*z + b
-				m.N[at] = t.outer[(i*z+max(a, b))*z+min(a, b)].Float()
 				m.A1[at] = f1[a] * f1[b] * c.spread.B1[at]
 				m.A2[at] = f2[a] * f2[b] * c.spread.B2[at]
 			}
 		}
 	}
-	t.memberMoments(m.Members, id, view, sums)
 	return m
 }
 
@@ -173,23 +264,4 @@ func rootRatio(now, then float64) float64 {
 		return 0
 	}
 	return math.Sqrt(now / then)
-}
-
-// memberMoments writes the mean of phi phi' over the profiled members to dst.
-func (t *Tallies) memberMoments(dst []float64, id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
-	profiled := float64(t.each[id].profiled)
-	if profiled == 0 {
-		return
-	}
-	side := t.sides[0]
-	phi := make([]float64, side.z)
-	t.ForMembers(id, view, func(v Vertex, multiplicity uint32) {
-		s := stateOf(view, sums, v)
-		if !s.labelled() && s.profile.own != nil {
-			addOuter(dst, float64(multiplicity), s.profile.phi(phi, side.kind))
-		}
-	})
-	for i := range dst {
-		dst[i] /= profiled
-	}
 }

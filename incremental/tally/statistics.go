@@ -11,26 +11,10 @@ import (
 // then list the whole kernel.
 func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
 	empty := state{label: graphstore.Label{Class: event.NoClass}}
-	t.ForMembers(id, view, func(v Vertex, multiplicity uint32) {
+	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 		s := stateOf(view, sums, v)
 		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, turnedWhole)
 	})
-}
-
-// ForMembers visits the members of a community by vertex.
-func (t *Tallies) ForMembers(id CommunityID, view graphstore.View, visit func(Vertex, uint32)) {
-	if view.Everyone(id) {
-		for v := range Vertex(view.Vertices()) {
-			if !view.Erased(v) {
-				visit(v, 1)
-			}
-		}
-		return
-	}
-	vertices, multiplicities := view.Members(id)
-	for i, v := range vertices {
-		visit(v, multiplicities[i])
-	}
 }
 
 // Members returns the total multiplicity of the community.
@@ -51,26 +35,35 @@ func (t *Tallies) KernelSum(id CommunityID) float64 {
 }
 
 // Statistics returns the statistics of one community, the caller's to keep.
-// exact adds the passes over calibration rows and members that exact variances
-// need; they read view and sums when called, which must be as in the last Update.
+// exact adds the pass over calibration rows that exact variances need; it reads view
+// and sums when called, which must be as in the last Update.
 func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, exact bool) *quant.Statistics {
 	c := t.each[id]
 	s := t.base(id)
-	s.ClassA1, s.ClassA2 = scaled(c.classA1, 1/c.scale), scaled(c.classA2, 1/(c.scale*c.scale))
+	s.ClassA1, s.ClassA2 = scaled(c.a1[whole], 1/c.scale), scaled(c.a2[whole], 1/(c.scale*c.scale))
 	if t.decay != nil {
 		t.age(s, c)
 	}
-	for kind, cells := range [families]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair} {
+	t.readCells(s, c)
+	s.OwnCovariance = covariance(c, s.Soft.P)
+	if exact {
+		s.Rows = func(visit func(quant.Row)) { t.visitRows(c, view, sums, visit) }
+	}
+	return s
+}
+
+// readCells reads all kinds of cells that are kept, with A1 and A2 from the sums.
+func (t *Tallies) readCells(s *quant.Statistics, c *community) {
+	for kind, cells := range cellsOf(s) {
 		if t.keep.has(family(kind)) {
 			*cells = t.read(c, family(kind))
 		}
 	}
-	s.OwnCovariance = covariance(c, s.Soft.P)
-	if exact {
-		s.Rows = func(visit func(quant.Row)) { t.visitRows(c, view, sums, visit) }
-		s.MemberRows = func(visit func(quant.Member)) { t.visitMembers(id, view, sums, visit) }
-	}
-	return s
+}
+
+// cellsOf returns where the statistics have the cells of each kind.
+func cellsOf(s *quant.Statistics) [whole]**quant.Cells {
+	return [whole]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair}
 }
 
 // base returns what does not depend on kernels.
@@ -151,17 +144,21 @@ func (t *Tallies) visitRows(c *community, view graphstore.View, sums *neighborho
 	}
 }
 
-func (t *Tallies) visitMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums, visit func(quant.Member)) {
-	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
-	t.ForMembers(id, view, func(v Vertex, multiplicity uint32) {
-		s := stateOf(view, sums, v)
-		if s.labelled() || s.profile.own == nil {
-			return
-		}
-		ownMean(own, s.profile.own)
-		neighbors = s.profile.neighborMean(neighbors[:0])
-		visit(quant.Member{Multiplicity: float64(multiplicity), Own: own, Neighbors: neighbors})
-	})
+// LabelGains reads the factor g of a calibration row's age, and returns by what the factors
+// are scaled so that they sum to the effective number of labels. Without a half-life both
+// are one.
+func (t *Tallies) LabelGains(view graphstore.View) (gain func(Vertex) float64, scale float64) {
+	if t.decay == nil {
+		return func(Vertex) float64 { return 1 }, 1
+	}
+	return func(v Vertex) float64 { return t.gains(view.LabelTime(v)).one }, t.decay.scale()
+}
+
+// LabelWeights reads what a calibration row counts for by its age: one without a
+// half-life.
+func (t *Tallies) LabelWeights(view graphstore.View) func(Vertex) float64 {
+	gain, scale := t.LabelGains(view)
+	return func(v Vertex) float64 { return float64(scale * gain(v)) }
 }
 
 // ModelVersion returns the model version that most of the profiled members have

@@ -37,8 +37,7 @@ func (s *Sum) Sub(x float64) {
 
 // Float returns the sum, rounded.
 func (s Sum) Float() float64 {
-	return float64(math.Ldexp(float64(s.hi), 64-sumUnitBits)) +
-		float64(math.Ldexp(float64(s.lo), -sumUnitBits))
+	return float64(float64(s.hi)*0x1p-16) + float64(float64(s.lo)*0x1p-80) // both products are exact
 }
 
 // fixed returns x in units of 2^-80, cut towards zero. NaN and negative numbers

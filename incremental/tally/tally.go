@@ -21,24 +21,28 @@ type (
 type Tallies struct {
 	classes int
 	keep    Families
-	sides   []side // see dual.go
+	sides   []side // of a dual; see dual.go
+	soft    side   // the finest soft cells
 	rows    rows
 	n       [families][]Sum // K x Z, class-major: sum of phi over calibration labels
 	classN  []uint64        // K
 	outer   []Sum           // K x Z x Z: sum of phi phi' of the soft side; nil unless kept
 	decay   *decay          // nil without a half-life
 	each    []*community
+	moved   []bool // by community: a statistic of its own may have changed since it was estimated
+	all     bool   // likewise a statistic that all communities share
 
-	everyone []CommunityID // communities that every vertex is a member of, once
-	firstNew Vertex        // vertices from here on are new in the last Update
-	reused   []Vertex      // and these
-	erased   []Vertex      // erased in the last Update
-	changed  []rowChange   // calibration rows that the last Update changed
-	restless []Vertex      // that any Update changed since AppendChanges, if there may be a dual
-	touched  []Vertex      // scratch: vertices with a changed profile, label or membership
-	shifts   []shift       // scratch: membership changes by vertex
-	row      []float64     // scratch: cells of one row
-	phi      [2][]float64
+	everyone         []CommunityID // communities that every vertex is a member of, once
+	firstNew         Vertex        // vertices from here on are new in the last Update
+	reused           []Vertex      // and these
+	erased           []Vertex      // erased in the last Update
+	resourced        []CommunityID // communities whose sources this step changed
+	changed          []rowChange   // calibration rows that this step changed
+	changedSinceDual []Vertex      // that any Update changed since AppendChanges, if there may be a dual
+	touched          []Vertex      // scratch: vertices with a changed profile, label or membership
+	shifts           []shift       // scratch: membership changes by vertex
+	row              []float64     // scratch: cells of one row
+	phi              [2][]float64
 }
 
 // community is the part of the statistics that belongs to one community.
@@ -52,9 +56,7 @@ type community struct {
 	scale                       float64         // of a, A1 and A2: see scaleOf
 	a                           []float64       // scaled mass by row, as last accounted
 	a1, a2                      [families][]Sum // K x Z, class-major
-	classA1, classA2            []Sum           // K
 	g2a                         [families][]Sum // K x Z: sum of g² a phi; nil without a half-life
-	classG2A                    []Sum           // K
 	sources                     []diffusion.SourceChange
 	progress                    Progress
 	spread                      *Spread // of the last Refresh; nil before and without a dual
@@ -66,16 +68,18 @@ func New(classes int, keep Families) *Tallies {
 		panic(fmt.Sprintf("tally: %d classes, want at least 1", classes))
 	}
 	t := &Tallies{classes: classes, keep: keep, sides: sidesOf(classes, keep), classN: make([]uint64, classes)}
+	keep.ClassMasses = false
+	t.soft = sidesOf(classes, keep)[0]
 	for kind := range family(families) {
 		if keep.has(kind) {
 			t.n[kind] = make([]Sum, classes*kind.cells(classes))
 		}
 	}
-	if z := t.sides[0].z; keep.Dual && classes*z*z <= momentsMax {
+	if z := t.soft.z; keep.Dual && keep.HalfLife == 0 && classes*z*z <= momentsMax {
 		t.outer = make([]Sum, classes*z*z)
 	}
 	if keep.HalfLife > 0 {
-		t.decay = newDecay(classes, keep)
+		t.decay = newDecay(classes, keep, t.n[whole])
 	}
 	for i := range t.phi {
 		t.phi[i] = make([]float64, classes*classes)
@@ -87,7 +91,6 @@ func (t *Tallies) newCommunity() *community {
 	k := t.classes
 	c := &community{
 		anchored: make([]uint64, k), ownSquare: make([]Sum, k*k), scale: 1,
-		classA1: make([]Sum, k), classA2: make([]Sum, k), progress: Progress{Moved: true},
 	}
 	for kind := range family(families) {
 		if t.keep.has(kind) {
@@ -100,28 +103,55 @@ func (t *Tallies) newCommunity() *community {
 			}
 		}
 	}
-	if t.decay != nil {
-		c.classG2A = make([]Sum, k)
-	}
 	return c
 }
 
-// Sources returns who joined and left the community's kernel in the last Update:
-// its unlabelled members, by signed multiplicity, sorted by vertex.
+// Sources returns who joined and left the community's kernel since Begin: its unlabelled
+// members, by signed multiplicity, sorted by vertex within each Update.
 func (t *Tallies) Sources(c CommunityID) []diffusion.SourceChange { return t.each[c].sources }
 
 // Progress returns what happened to the community since SetProgress.
-func (t *Tallies) Progress(c CommunityID) Progress { return t.each[c].progress }
+func (t *Tallies) Progress(c CommunityID) Progress {
+	p := t.each[c].progress
+	p.Moved = t.all || t.moved[c]
+	return p
+}
 
 // SetProgress overwrites it: with the zero Progress when the community has been
 // estimated.
-func (t *Tallies) SetProgress(c CommunityID, p Progress) { t.each[c].progress = p }
+func (t *Tallies) SetProgress(c CommunityID, p Progress) {
+	t.spreadMoved()
+	t.each[c].progress, t.moved[c] = p, p.Moved
+}
 
-// MoveAll says that every record changes, whatever the statistics do.
-func (t *Tallies) MoveAll() {
-	for _, c := range t.each {
-		c.progress.Moved = true
+// MoveAll says that every record changes, whatever the statistics do. It costs the same
+// however many communities there are; Moved spreads the word.
+func (t *Tallies) MoveAll() { t.all = true }
+
+// Move says it of one community.
+func (t *Tallies) Move(c CommunityID) { t.moved[c] = true }
+
+// Moved appends the communities with a statistic that may have changed since SetProgress,
+// in order. It reads one byte a community, so it is for emissions, not for steps.
+func (t *Tallies) Moved(dst []CommunityID) []CommunityID {
+	t.spreadMoved()
+	for id, moved := range t.moved {
+		if moved {
+			dst = append(dst, CommunityID(id))
+		}
 	}
+	return dst
+}
+
+// spreadMoved marks every community where all of them moved.
+func (t *Tallies) spreadMoved() {
+	if !t.all {
+		return
+	}
+	for id := range t.moved {
+		t.moved[id] = true
+	}
+	t.all = false
 }
 
 // Rows returns how many calibration labels have a prediction.
@@ -177,7 +207,6 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 		}
 		t.countSquare(c, s.profile.own, float64(multiplicity), sign)
 	}
-	c.progress.Moved = true
 }
 
 // squareScale brings the square of the largest multiplicity to 2^32; that of one is

@@ -10,7 +10,9 @@ import (
 	"gqlstream/incremental/neighborhood"
 )
 
-// shift is a change of one vertex's multiplicity in one community.
+// shift is a change of one vertex's multiplicity in one community. A member whose profile or
+// label changes is a shift as well, with the same multiplicity before and after: it is taken
+// out as it was and put in as it is, which is one way to follow every kind of change.
 type shift struct {
 	v             Vertex
 	community     CommunityID
@@ -18,16 +20,16 @@ type shift struct {
 }
 
 // Update follows labels, profiles and members from the graph before delta to the
-// graph of view; sums has been updated for the same delta. Afterwards Sources
-// tells what it did to the kernels, and UpdateKernel must be called for every
-// community before the next Update.
+// graph of view; sums has been updated for the same delta. A step may bring several
+// deltas, one after the other, between Begin and the kernels: afterwards Sources tells
+// what all of them did to a kernel, and UpdateKernel must be called for every community
+// that keeps one before the next Begin.
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []neighborhood.Change,
 ) {
-	t.begin(view)
 	t.firstNew, t.reused, t.erased = delta.FirstVertex, delta.Reused, delta.Erased
 	t.collect(view, delta, votes)
-	added, released := []Vertex(nil), false
+	added, released, changed := []Vertex(nil), false, len(t.changed)
 	labels, predictions, shifts := delta.Labels, delta.Predictions, t.shifts
 	for _, v := range t.touched {
 		after := stateOf(view, sums, v)
@@ -53,26 +55,35 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 		shifts = shifts[end:]
 	}
 	t.rows.merge(added, released)
-	if t.settle() {
+	if t.moveLandmark() {
 		t.recountRows(view, sums)
+		if t.keep.Dual { // some of them may be too old now, or no longer
+			t.changedSinceDual = append(t.changedSinceDual, t.rows.order...)
+		}
 	}
-	if len(t.changed) > 0 {
+	if len(t.changed) > changed {
 		t.MoveAll() // N is shared by all
 	}
 }
 
-// begin makes room for new vertices and communities and forgets the last step.
-func (t *Tallies) begin(view graphstore.View) {
+// Begin opens a step: it makes room for new vertices and communities and forgets what the
+// last step changed. It visits only the communities that the last step touched.
+func (t *Tallies) Begin(view graphstore.View) {
 	t.rows.grow(view.Vertices())
 	for id := len(t.each); id < view.Communities(); id++ {
 		t.each = append(t.each, t.newCommunity())
+		t.moved = append(t.moved, true)
 		if view.Everyone(CommunityID(id)) {
 			t.everyone = append(t.everyone, CommunityID(id))
 		}
 	}
 	t.changed = t.changed[:0]
-	for _, c := range t.each {
-		c.sources = c.sources[:0]
+	for _, id := range t.resourced {
+		t.each[id].sources = t.each[id].sources[:0]
+	}
+	t.resourced = t.resourced[:0]
+	if t.decay != nil {
+		t.decay.moved, t.decay.before = false, t.decay.landmark
 	}
 }
 
@@ -135,7 +146,8 @@ func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *st
 }
 
 // existed and exists give the multiplicity of v in a community of everyone before
-// and after the last Update.
+// and after the last Update. Such a community has no list of members, which would be as
+// long as the graph: new, erased and reused vertices say how it changes.
 func (t *Tallies) existed(view graphstore.View, v Vertex) uint32 {
 	if v >= t.firstNew {
 		return 0
@@ -162,10 +174,16 @@ func exists(view graphstore.View, v Vertex) uint32 {
 // community's kernel. turned is how much of the member is another one now.
 func (t *Tallies) recount(s shift, before, after *state, turned uint64) {
 	c := t.each[s.community]
+	if s.before > 0 || s.after > 0 {
+		t.moved[s.community] = true
+	}
 	t.count(c, before, s.before, -1)
 	t.count(c, after, s.after, 1)
 	c.progress.turn(before.square(s.before), after.square(s.after), turned)
 	if change := source(after, s.after) - source(before, s.before); change != 0 {
+		if len(c.sources) == 0 {
+			t.resourced = append(t.resourced, s.community)
+		}
 		c.sources = append(c.sources, diffusion.SourceChange{V: s.v, Change: change})
 		if c.spread != nil {
 			c.spread.Churn += math.Abs(change)

@@ -1,6 +1,9 @@
 package event
 
-import "unsafe"
+import (
+	"strings"
+	"unsafe"
+)
 
 // Units returns a fresh slice of k units for a Prediction of this batch, all
 // zero. It is owned by the batch and valid until the next Reset.
@@ -16,19 +19,24 @@ func (b *Batch) Units(k int) []uint32 {
 	return units
 }
 
-// keep copies s into the batch's own memory.
-func (b *Batch) keep(s []byte) string {
+// Keep copies s into the batch's own memory and returns the copy, which is valid
+// until the next Reset.
+func (b *Batch) Keep(s string) string {
+	if s == "" {
+		return ""
+	}
 	n := len(b.text)
 	if n+len(s) > cap(b.text) {
 		b.text = make([]byte, 0, max(2*cap(b.text), len(s), 4096))
 		n = 0
 	}
 	b.text = append(b.text, s...)
-	return alias(b.text[n:])
+	return unsafe.String(unsafe.SliceData(b.text[n:]), len(s))
 }
 
-// keepAttributes copies a into the batch's own memory; none is nil.
-func (b *Batch) keepAttributes(a []Attribute) []Attribute {
+// KeepAttributes copies a into the batch's own memory and returns the copy, which
+// is nil without attributes and valid until the next Reset.
+func (b *Batch) KeepAttributes(a []Attribute) []Attribute {
 	if len(a) == 0 {
 		return nil
 	}
@@ -41,37 +49,112 @@ func (b *Batch) keepAttributes(a []Attribute) []Attribute {
 	return b.attributes[n : n+len(a) : n+len(a)]
 }
 
-// alias returns b as a string that shares its memory.
-func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+// list holds the events of one kind.
+type list[T any] []T
 
-// mark is a place in a batch to fall back to.
-type mark struct {
-	edges, labels, predictions, members, vertices, controls, refused int
-	late                                                             [Kinds]int
+// events is a list of events of whatever kind.
+type events interface {
+	count() int
+	extend(n int)
+	move(to, from int)
+	copyFrom(other events, i int)
+	cut(n int)
 }
 
-func (b *Batch) mark() mark {
-	return mark{
-		len(b.Edges), len(b.Labels), len(b.Predictions), len(b.Members),
-		len(b.Vertices), len(b.Controls), len(b.Refused), b.Late,
+func (l *list[T]) count() int                   { return len(*l) }
+func (l *list[T]) extend(n int)                 { *l = append(*l, make([]T, n)...) } // the compiler makes no copy
+func (l *list[T]) move(to, from int)            { (*l)[to] = (*l)[from] }
+func (l *list[T]) copyFrom(other events, i int) { *l = append(*l, (*other.(*list[T]))[i]) }
+func (l *list[T]) cut(n int)                    { clear((*l)[n:]); *l = (*l)[:n] } // they may hold pointers
+
+// of returns the events of a kind.
+func (b *Batch) of(k Kind) events {
+	switch k {
+	case KindEdge:
+		return (*list[Edge])(&b.Edges)
+	case KindLabel:
+		return (*list[Label])(&b.Labels)
+	case KindPrediction:
+		return (*list[Prediction])(&b.Predictions)
+	case KindMember:
+		return (*list[Member])(&b.Members)
+	case KindVertex:
+		return (*list[Vertex])(&b.Vertices)
 	}
+	return (*list[Control])(&b.Controls)
 }
 
-// rollback takes out everything that was appended since m. The backing memory of
+// Count returns how many events of a kind the batch holds.
+func (b *Batch) Count(k Kind) int { return b.of(k).count() }
+
+// Extend appends n empty events of a kind.
+func (b *Batch) Extend(k Kind, n int) { b.of(k).extend(n) }
+
+// Move puts event from of a kind in place of event to.
+func (b *Batch) Move(k Kind, to, from int) { b.of(k).move(to, from) }
+
+// Copy appends event i of a kind in other, which shares its memory with the copy.
+func (b *Batch) Copy(k Kind, other *Batch, i int) { b.of(k).copyFrom(other.of(k), i) }
+
+// Cut takes out the events of a kind from the nth on.
+func (b *Batch) Cut(k Kind, n int) { b.of(k).cut(n) }
+
+// At returns where event i of a kind has its position and its time.
+func (b *Batch) At(k Kind, i int) (*Position, *Time) {
+	switch k {
+	case KindEdge:
+		return &b.Edges[i].Position, &b.Edges[i].Time
+	case KindLabel:
+		return &b.Labels[i].Position, &b.Labels[i].Time
+	case KindPrediction:
+		return &b.Predictions[i].Position, &b.Predictions[i].Time
+	case KindMember:
+		return &b.Members[i].Position, &b.Members[i].Time
+	case KindVertex:
+		return &b.Vertices[i].Position, &b.Vertices[i].Time
+	}
+	return &b.Controls[i].Position, &b.Controls[i].Time
+}
+
+// Stamp returns the position and the time of event i of a kind.
+func (b *Batch) Stamp(k Kind, i int) (Position, Time) {
+	position, at := b.At(k, i)
+	return *position, *at
+}
+
+// Mark says how far a batch is filled: how many events of each kind it holds, how many
+// refusals, and how many events of each kind came late.
+type Mark struct {
+	Count   [Kinds]int
+	Refused int
+	Late    [Kinds]int
+}
+
+// Mark returns how far the batch is filled now.
+func (b *Batch) Mark() Mark {
+	m := Mark{Refused: len(b.Refused), Late: b.Late}
+	for k := range m.Count {
+		m.Count[k] = b.Count(Kind(k))
+	}
+	return m
+}
+
+// Rollback takes out everything that was appended since m. The backing memory of
 // what is taken out stays with the batch until the next Reset.
-func (b *Batch) rollback(m mark) {
-	b.Edges = cut(b.Edges, m.edges)
-	b.Labels = cut(b.Labels, m.labels)
-	b.Predictions = cut(b.Predictions, m.predictions)
-	b.Members = cut(b.Members, m.members)
-	b.Vertices = cut(b.Vertices, m.vertices)
-	b.Controls = cut(b.Controls, m.controls)
-	b.Refused = cut(b.Refused, m.refused)
-	b.Late = m.late
+func (b *Batch) Rollback(m Mark) {
+	for k, n := range m.Count {
+		b.Cut(Kind(k), n)
+	}
+	(*list[Refusal])(&b.Refused).cut(m.Refused)
+	b.Late = m.Late
 }
 
-// cut returns s[:n] and clears the rest, which may hold pointers.
-func cut[T any](s []T, n int) []T {
-	clear(s[n:])
-	return s[:n]
+// Notes returns the texts of the notes, which stay valid.
+func (b *Batch) Notes() (texts []string) {
+	for i := range b.Controls {
+		if b.Controls[i].Op == Note {
+			texts = append(texts, strings.Clone(b.Controls[i].Text))
+		}
+	}
+	return texts
 }

@@ -35,7 +35,7 @@ const One = 1 << 30
 // Kind is what an event is about. The subject of a message names it.
 type Kind uint8
 
-// The six kinds of event (DESIGN section 3).
+// The six kinds of event.
 const (
 	KindEdge Kind = iota
 	KindLabel
@@ -104,15 +104,26 @@ const (
 	Calibrate Role = iota
 	// Train labels made the classifier: they never enter the confusion estimate.
 	Train
+	// Audit labels are of members drawn at random with a known probability. They estimate
+	// the shares of a community with no assumption about classifier or graph, and so neither
+	// make the classifier nor calibrate it.
+	Audit
 )
 
 // String returns the role as it is written in events.
 func (r Role) String() string {
-	if r == Train {
+	switch r {
+	case Train:
 		return "train"
+	case Audit:
+		return "audit"
 	}
 	return "calibrate"
 }
+
+// PiMin bounds the probability that an audit label was drawn with, in units of 2^-30, so
+// that the square of its inverse still fits the sums: about one in a million.
+const PiMin = One >> 20
 
 // WeightUnit is the grain of edge weights: weights are rounded to multiples of
 // 2^-20, so that sums of weights are exact in float64 in whatever order they
@@ -140,6 +151,7 @@ type Label struct {
 	Vertex   ID
 	Class    Class
 	Role     Role
+	Pi       uint32        // of Audit: the probability of having been drawn, in units of 2^-30, at least PiMin; else 0
 	TTL      time.Duration // > 0: the label is withdrawn at Time + TTL, unless asserted again; 0 with NoClass
 	Time     Time
 	Position Position
@@ -202,18 +214,30 @@ type Value struct {
 type Op uint8
 
 // Control operations. Each takes effect at the end of the step that holds it,
-// and Flush, Checkpoint and Configure end their step.
+// and Flush, Checkpoint, Configure and Note end their step.
 const (
 	Tick       Op = iota // puts time into the log
 	Flush                // ends the step and emits every changed estimate
 	Checkpoint           // asks for a checkpoint at this position
 	Configure            // replaces the core's configuration
+	Note                 // flushes, and is shown to people: a line in every chart
 )
+
+var opNames = [...]string{"tick", "flush", "checkpoint", "configure", "note"}
+
+// String returns the operation as it is written in events.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return "unknown"
+}
 
 // Control steers the pipeline from inside the log.
 type Control struct {
 	Op       Op
 	Config   json.RawMessage // Configure only
+	Text     string          // Note only
 	Time     Time
 	Position Position
 }
@@ -227,6 +251,7 @@ type Batch struct {
 	First, Last Position // of its messages; First > Last when it holds none
 	Time        Time     // the log's time at the end of the batch, never decreasing
 	Emit        bool     // an emission boundary follows this batch
+	EmitAll     bool     // with Emit: all that moved is published, however little: the log asks for it, or ends
 	Checkpoint  bool     // a checkpoint is asked for after this batch
 
 	Edges       []Edge
@@ -246,18 +271,12 @@ type Batch struct {
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	clear(b.Edges)
-	clear(b.Labels)
-	clear(b.Predictions)
-	clear(b.Members)
-	clear(b.Vertices)
-	clear(b.Controls)
-	clear(b.Refused)
+	b.Rollback(Mark{})
 	clear(b.attributes)
 	*b = Batch{
-		Edges: b.Edges[:0], Labels: b.Labels[:0], Predictions: b.Predictions[:0],
-		Members: b.Members[:0], Vertices: b.Vertices[:0], Controls: b.Controls[:0],
-		Refused: b.Refused[:0], units: b.units[:0], attributes: b.attributes[:0],
+		Edges: b.Edges, Labels: b.Labels, Predictions: b.Predictions,
+		Members: b.Members, Vertices: b.Vertices, Controls: b.Controls,
+		Refused: b.Refused, units: b.units[:0], attributes: b.attributes[:0],
 		text: b.text[:0],
 	}
 }
@@ -291,6 +310,8 @@ const (
 	BadConfig     Reason = "bad-config"     // a configure event the core cannot accept
 	LimitExceeded Reason = "limit-exceeded" // a vertex, edge or community beyond the configured limit
 	Late          Reason = "late"           // older than the policy for its kind allows
+	Skipped       Reason = "skipped"        // an operator has recorded in the log that it is passed over
+	Ahead         Reason = "ahead"          // further ahead of its message's time than is allowed
 )
 
 // Refusal is one message (Index < 0) or one event of a message that was not

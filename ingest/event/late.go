@@ -58,21 +58,6 @@ func (p LatePolicy) Problem(b *Batch, k Kind, t, now Time) *Problem {
 	if !p.Refuses(k) {
 		return nil
 	}
-	return problemf(Late, "its time, %v, is %v behind the log's, more than %v",
+	return Problemf(Late, "its time, %v, is %v behind the log's, more than %v",
 		t, time.Duration(now-t).Round(time.Millisecond), p.After)
-}
-
-// isLate reports whether an event of the message with a time t is late. The time
-// that the message gave it is not its own.
-func (m *Message) isLate(t Time) bool {
-	return m.Late.After > 0 && t != m.Received && m.Late.IsLate(m.Kind, t, m.Now)
-}
-
-// late counts an event of the message if it is late, and returns why it is refused
-// if it is.
-func (b *Batch) late(m *Message, t Time) *Problem {
-	if !m.isLate(t) {
-		return nil
-	}
-	return m.Late.Problem(b, m.Kind, t, m.Now)
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 )
 
+// sumTolerance is how far the sum of probabilities may be from one.
+const sumTolerance = 1e-3
+
 // Quantise writes to dst the probabilities p in units of 2^-30: K integers that
 // sum to exactly One. dst and p have length K >= 1. The probabilities may sum to
 // anything within 1e-3 of one and are normalised first. Every unit is the share
@@ -18,7 +21,12 @@ import (
 // dst then holds nothing of use. It panics if the lengths differ or K is above
 // ClassesMax: up to there the roundings of all shares together stay far below one
 // unit, so what is left to give out is never negative.
-func Quantise(dst []uint32, p []float64) error { return asError(quantise(dst, p)) }
+func Quantise(dst []uint32, p []float64) error {
+	if problem := quantise(dst, p); problem != nil {
+		return problem
+	}
+	return nil
+}
 
 func quantise(dst []uint32, p []float64) *Problem {
 	if len(dst) != len(p) || len(p) > ClassesMax {
@@ -27,15 +35,15 @@ func quantise(dst []uint32, p []float64) *Problem {
 	sum := 0.0
 	for k, x := range p {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return problemf(NotFinite, "probability of class %d is %v", k, x)
+			return Problemf(NotFinite, "probability of class %d is %v", k, x)
 		}
 		if x < 0 {
-			return problemf(NotNormal, "probability of class %d is %v", k, x)
+			return Problemf(NotNormal, "probability of class %d is %v", k, x)
 		}
 		sum += x
 	}
 	if !(math.Abs(sum-1) <= sumTolerance) {
-		return problemf(NotNormal, "probabilities sum to %v, must be within %v of one",
+		return Problemf(NotNormal, "probabilities sum to %v, must be within %v of one",
 			sum, sumTolerance)
 	}
 	scale := One / sum

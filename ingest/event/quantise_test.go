@@ -136,3 +136,20 @@ func ExampleQuantise() {
 	fmt.Println(units, units[0]+units[1]+units[2] == One)
 	// Output: [751619277 214748365 107374182] true
 }
+
+func BenchmarkQuantise(b *testing.B) {
+	for _, k := range []int{2, 10, 100} {
+		b.Run(fmt.Sprintf("k%d", k), func(b *testing.B) {
+			p, units := make([]float64, k), make([]uint32, k)
+			for i := range p {
+				p[i] = float64(i+1) * 2 / float64(k*(k+1))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := Quantise(units, p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

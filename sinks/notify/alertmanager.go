@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -56,7 +55,7 @@ type manager struct {
 }
 
 func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error) {
-	m = m.withDefaults()
+	m = m.WithDefaults()
 	out := &manager{
 		config: m, link: link, client: newClient(m.Timeout, m.Private), log: log,
 		wake: make(chan struct{}, 1), firing: map[string]alerts.Alert{}, ended: map[string]ended{},
@@ -162,7 +161,7 @@ func (m *manager) describe(t *alerts.Transition, now string, at, ends time.Time)
 		out.StartsAt = ends
 	}
 	if m.link != "" {
-		out.GeneratorURL = strings.TrimSuffix(m.link, "/") + "/#/c/" + url.PathEscape(t.Community)
+		out.GeneratorURL = pageOf(m.link, t.Community)
 	}
 	return out
 }
@@ -208,7 +207,7 @@ func (m *manager) post(ctx context.Context) error {
 		n := min(len(list), batchMax)
 		body, err := json.Marshal(list[:n])
 		if err == nil {
-			header := http.Header{}
+			header := http.Header{"Content-Type": {"application/json"}}
 			if m.token != "" {
 				header.Set("Authorization", "Bearer "+m.token)
 			}

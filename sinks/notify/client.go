@@ -28,8 +28,8 @@ const (
 	idleConnWait   = 90 * time.Second
 )
 
-// ErrAddress is matched when a name leads to an address that is not public.
-var ErrAddress = errors.New("the address is not a public one; set allow_private if it is meant")
+// errAddress is matched when a name leads to an address that is not public.
+var errAddress = errors.New("the address is not a public one; set allow_private if it is meant")
 
 // special are the ranges beyond those that net/netip knows which are not public.
 var special = []netip.Prefix{
@@ -55,15 +55,25 @@ func public(a netip.Addr) bool {
 	return true
 }
 
+// knownPrivate reports whether a URL says by itself that it leads to no public address.
+func knownPrivate(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	at, err := netip.ParseAddr(u.Hostname())
+	return err == nil && !public(at) || strings.EqualFold(u.Hostname(), "localhost")
+}
+
 // checkAddress is called with the address that is about to be dialled, after its
 // name was resolved: a name that leads elsewhere the second time gains nothing.
 func checkAddress(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("%s: %w", address, ErrAddress)
+		return fmt.Errorf("%s: %w", address, errAddress)
 	}
 	if !public(at.Addr()) {
-		return fmt.Errorf("%v: %w", at.Addr(), ErrAddress)
+		return fmt.Errorf("%v: %w", at.Addr(), errAddress)
 	}
 	return nil
 }
@@ -92,7 +102,6 @@ func post(ctx context.Context, client *http.Client, to string, header http.Heade
 		return err
 	}
 	request.Header = header
-	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "gqlstream")
 	answer, err := client.Do(request)
 	if err != nil {

@@ -18,6 +18,7 @@ type Webhook struct {
 	Name       string
 	URL        string
 	SecretFile string                 // file of mode 0600 with the key; empty: not signed
+	Template   string                 // of the body (text/template), "slack" or "teams"; empty: the transition's JSON
 	Wants      func(rule string) bool // nil: every rule
 	Timeout    time.Duration          // of an attempt; 0: 10 s
 	RetryFor   time.Duration          // since the transition was stored; 0: a day
@@ -43,7 +44,8 @@ const (
 	targetsMax         = 64
 )
 
-func (w Webhook) withDefaults() Webhook {
+// WithDefaults returns the webhook with every default filled in.
+func (w Webhook) WithDefaults() Webhook {
 	if w.Timeout == 0 {
 		w.Timeout = timeoutDefault
 	}
@@ -56,7 +58,8 @@ func (w Webhook) withDefaults() Webhook {
 	return w
 }
 
-func (m Alertmanager) withDefaults() Alertmanager {
+// WithDefaults returns the target with every default filled in.
+func (m Alertmanager) WithDefaults() Alertmanager {
 	if m.Timeout == 0 {
 		m.Timeout = timeoutDefault
 	}
@@ -80,13 +83,15 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("notify.link: %w", err))
 		}
 	}
-	check := func(where, name, address string, seen map[string]bool, times ...time.Duration) {
+	check := func(where, name, address string, private bool, seen map[string]bool, times ...time.Duration) {
 		if name == "" || seen[name] || len(name) > 64 {
 			errs = append(errs, fmt.Errorf("%s.name: %q is empty, longer than 64 bytes, or given twice", where, name))
 		}
 		seen[name] = true
 		if err := checkURL(address); err != nil {
 			errs = append(errs, fmt.Errorf("%s.url: %w", where, err))
+		} else if !private && knownPrivate(address) {
+			errs = append(errs, fmt.Errorf("%s.url: %w", where, errAddress))
 		}
 		for _, d := range times {
 			if d < 0 {
@@ -96,12 +101,16 @@ func (c Config) Validate() error {
 	}
 	seen := map[string]bool{}
 	for i, w := range c.Webhooks {
-		check(fmt.Sprintf("notify.webhooks[%d]", i), w.Name, w.URL, seen, w.Timeout, w.RetryFor, w.MaxAge)
+		where := fmt.Sprintf("notify.webhooks[%d]", i)
+		check(where, w.Name, w.URL, w.Private, seen, w.Timeout, w.RetryFor, w.MaxAge)
+		if _, err := parseTemplate(w.Template); err != nil {
+			errs = append(errs, fmt.Errorf("%s.template: %w", where, err))
+		}
 	}
 	seen = map[string]bool{}
 	for i, m := range c.Alertmanagers {
 		where := fmt.Sprintf("notify.alertmanagers[%d]", i)
-		check(where, m.Name, m.URL, seen, m.Timeout, m.ResendEvery)
+		check(where, m.Name, m.URL, m.Private, seen, m.Timeout, m.ResendEvery)
 		if m.ResendEvery > 0 && m.ResendEvery < resendEveryMin {
 			errs = append(errs, fmt.Errorf("%s.resend_every: %v is less than %v", where, m.ResendEvery, resendEveryMin))
 		}

@@ -111,16 +111,15 @@ func transition(n int, state alerts.State) alerts.Transition {
 	}
 }
 
-// publish stores transitions as the run loop does.
+// publish stores transitions as the alerts do.
 func publish(t *testing.T, nc *nats.Conn, list ...alerts.Transition) {
 	t.Helper()
-	s, err := sinks.NewAlerts(nc, sinks.NATSConfig{})
+	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
 	for _, x := range list {
-		if err := s.Write(t.Context(), []alerts.Transition{x}); err != nil {
+		if _, err := js.Publish(t.Context(), sinks.DefaultNames().AlertSubject(x.Rule, x.Community), x.JSON()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,15 +158,15 @@ func TestWebhookDeliversInOrderSignedAndAgain(t *testing.T) {
 	publish(t, nc, transition(1, alerts.Firing), transition(2, alerts.Resolved), transition(3, alerts.Firing))
 	for i, want := range []string{"id-1", "id-2", "id-2", "id-3"} {
 		got := r.next(t)
-		if got.header.Get(HeaderID) != want || got.path != "/hook" {
-			t.Fatalf("request %d is %s, want %s", i, got.header.Get(HeaderID), want)
+		if got.header.Get(headerID) != want || got.path != "/hook" {
+			t.Fatalf("request %d is %s, want %s", i, got.header.Get(headerID), want)
 		}
-		seconds, err := strconv.ParseInt(got.header.Get(HeaderTimestamp), 10, 64)
+		seconds, err := strconv.ParseInt(got.header.Get(headerTimestamp), 10, 64)
 		if err != nil || got.at.Sub(time.Unix(seconds, 0)).Abs() > time.Minute {
-			t.Errorf("time %q", got.header.Get(HeaderTimestamp))
+			t.Errorf("time %q", got.header.Get(headerTimestamp))
 		}
-		if sign := Sign([]byte(secret), want, time.Unix(seconds, 0), got.body); got.header.Get(HeaderSignature) != sign {
-			t.Errorf("signature %q, want %q", got.header.Get(HeaderSignature), sign)
+		if sign := signature([]byte(secret), want, time.Unix(seconds, 0), got.body); got.header.Get(headerSignature) != sign {
+			t.Errorf("signature %q, want %q", got.header.Get(headerSignature), sign)
 		}
 		var x alerts.Transition
 		if err := json.Unmarshal(got.body, &x); err != nil || x.ID != want || x.Labels["severity"] != "page" {
@@ -184,7 +183,7 @@ func TestWebhookDeliversInOrderSignedAndAgain(t *testing.T) {
 // The signature must be the one that the Standard Webhooks specification defines:
 // printf 'id.1700000000.{"a":1}' | openssl dgst -sha256 -hmac key -binary | base64
 func TestSignatureIsTheStandardOne(t *testing.T) {
-	got := Sign([]byte("key"), "id", time.Unix(1700000000, 0), []byte(`{"a":1}`))
+	got := signature([]byte("key"), "id", time.Unix(1700000000, 0), []byte(`{"a":1}`))
 	if want := "v1,71H6m+lN5Gu6QnmWnatHF7iPfAlwQepZU+jrXQV2kN0="; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -207,7 +206,7 @@ func TestQueueSurvivesARestart(t *testing.T) {
 	c := Config{Webhooks: []Webhook{{Name: "ops", URL: r.URL, Private: true}}}
 	first := start(t, js, c)
 	publish(t, nc, transition(2, alerts.Resolved), transition(3, alerts.Firing))
-	if id := r.next(t).header.Get(HeaderID); id != "id-2" {
+	if id := r.next(t).header.Get(headerID); id != "id-2" {
 		t.Fatalf("%s came first", id)
 	}
 	first.Close()
@@ -216,7 +215,7 @@ func TestQueueSurvivesARestart(t *testing.T) {
 	down.Unlock()
 	start(t, js, c)
 	for want := 2; want <= 3; {
-		if r.next(t).header.Get(HeaderID) == fmt.Sprintf("id-%d", want) {
+		if r.next(t).header.Get(headerID) == fmt.Sprintf("id-%d", want) {
 			want++
 		}
 	}
@@ -229,7 +228,7 @@ func TestWebhookGivesUpInTheEnd(t *testing.T) {
 	targets := start(t, js, Config{Webhooks: []Webhook{{Name: "ops", URL: r.URL, Private: true, RetryFor: time.Nanosecond}}})
 	publish(t, nc, transition(1, alerts.Firing), transition(2, alerts.Resolved))
 	r.next(t)
-	if id := r.next(t).header.Get(HeaderID); id != "id-2" {
+	if id := r.next(t).header.Get(headerID); id != "id-2" {
 		t.Errorf("then came %s", id)
 	}
 	targets.Close()
@@ -247,7 +246,7 @@ func TestWebhookWantsItsRulesAndNotTheOldOnes(t *testing.T) {
 	other, fresh := transition(2, alerts.Firing), transition(3, alerts.Firing)
 	other.Rule, fresh.Time = "other", time.Now().Format(time.RFC3339)
 	publish(t, nc, transition(1, alerts.Firing), other, fresh)
-	if id := r.next(t).header.Get(HeaderID); id != "id-3" {
+	if id := r.next(t).header.Get(headerID); id != "id-3" {
 		t.Errorf("%s came, want id-3", id)
 	}
 }
@@ -266,7 +265,7 @@ func TestADeletedQueueIsMadeAgain(t *testing.T) {
 	remove() // before there was any message
 	publish(t, nc, transition(1, alerts.Firing), transition(2, alerts.Resolved))
 	for want := 1; want <= 5; want++ {
-		if id := r.next(t).header.Get(HeaderID); id != fmt.Sprintf("id-%d", want) {
+		if id := r.next(t).header.Get(headerID); id != fmt.Sprintf("id-%d", want) {
 			t.Fatalf("%s came, want id-%d", id, want)
 		}
 		if want == 2 {
@@ -357,7 +356,7 @@ func TestOnlyPublicAddressesAreDialled(t *testing.T) {
 		}
 	}
 	err := post(t.Context(), newClient(time.Second, false), "http://localhost:"+port, http.Header{}, nil)
-	if !errors.Is(err, ErrAddress) {
+	if !errors.Is(err, errAddress) {
 		t.Errorf("localhost: %v", err)
 	}
 	away := listen(t, func(_ int, w http.ResponseWriter) {

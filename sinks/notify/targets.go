@@ -115,7 +115,7 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 		t.managers = append(t.managers, opened)
 	}
 	for _, w := range c.Webhooks {
-		opened, err := openHook(ctx, stream, w, log)
+		opened, err := openHook(ctx, stream, w, c.Link, log)
 		if err != nil {
 			return nil, err
 		}

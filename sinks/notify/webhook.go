@@ -21,9 +21,9 @@ import (
 
 // Headers of a webhook, as the Standard Webhooks specification names them.
 const (
-	HeaderID        = "Webhook-Id"
-	HeaderTimestamp = "Webhook-Timestamp"
-	HeaderSignature = "Webhook-Signature"
+	headerID        = "Webhook-Id"
+	headerTimestamp = "Webhook-Timestamp"
+	headerSignature = "Webhook-Signature"
 )
 
 // Pauses of a webhook.
@@ -40,6 +40,8 @@ const (
 type hook struct {
 	config   Webhook
 	secret   []byte
+	template *bodyTemplate // nil: the transition as it is stored
+	link     string
 	client   *http.Client
 	stream   jetstream.Stream
 	consumer jetstream.Consumer
@@ -48,26 +50,37 @@ type hook struct {
 	counters
 }
 
-// Sign returns the signature of a body: "v1," and the base64 form of HMAC-SHA256
+// signature returns the signature of a body: "v1," and the base64 form of HMAC-SHA256
 // over id, Unix seconds and body with dots between.
-func Sign(secret []byte, id string, at time.Time, body []byte) string {
+func signature(secret []byte, id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s.%d.", id, at.Unix())
 	mac.Write(body)
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// openHook makes the consumer, or takes up the one that is there.
-func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, log *slog.Logger) (*hook, error) {
-	w = w.withDefaults()
-	h := &hook{config: w, client: newClient(w.Timeout, w.Private), stream: stream, log: log}
+// newHook returns a hook that has no queue yet.
+func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
+	w = w.WithDefaults()
+	h = &hook{config: w, client: newClient(w.Timeout, w.Private), link: link, log: log}
 	if w.SecretFile != "" {
-		secret, err := readSecret(w.SecretFile)
-		if err != nil {
+		if h.secret, err = readSecret(w.SecretFile); err != nil {
 			return nil, fmt.Errorf("notify: webhook %s: secret: %w", w.Name, err)
 		}
-		h.secret = secret
 	}
+	if h.template, err = parseTemplate(w.Template); err != nil {
+		return nil, fmt.Errorf("notify: webhook %s: template: %w", w.Name, err)
+	}
+	return h, nil
+}
+
+// openHook makes the consumer, or takes up the one that is there.
+func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, link string, log *slog.Logger) (*hook, error) {
+	h, err := newHook(w, link, log)
+	if err != nil {
+		return nil, err
+	}
+	h.stream = stream
 	config := h.consumerConfig()
 	consumer, err := stream.Consumer(ctx, config.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -189,7 +202,7 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 		_ = m.Ack()
 		return
 	}
-	err = h.send(ctx, t.ID, now, m.Data())
+	err = h.send(ctx, &t, now, m.Data())
 	switch {
 	case err == nil:
 		h.count(outcomeDelivered, nil)
@@ -218,15 +231,21 @@ func (h *hook) acknowledge(ctx context.Context, m jetstream.Msg) {
 	_ = m.DoubleAck(ctx)
 }
 
-// send makes one signed request.
-func (h *hook) send(ctx context.Context, id string, at time.Time, body []byte) error {
-	header := http.Header{}
-	header.Set(HeaderID, id)
-	header.Set(HeaderTimestamp, strconv.FormatInt(at.Unix(), 10))
-	if h.secret != nil {
-		header.Set(HeaderSignature, Sign(h.secret, id, at, body))
+// send makes one signed request about a transition, of which data is the JSON.
+func (h *hook) send(ctx context.Context, t *alerts.Transition, at time.Time, data []byte) (err error) {
+	if h.template != nil {
+		if data, err = h.template.execute(t, h.link); err != nil {
+			return fmt.Errorf("template: %w", err)
+		}
 	}
-	return post(ctx, h.client, h.config.URL, header, body)
+	header := http.Header{}
+	header.Set("Content-Type", h.template.contentType())
+	header.Set(headerID, t.ID)
+	header.Set(headerTimestamp, strconv.FormatInt(at.Unix(), 10))
+	if h.secret != nil {
+		header.Set(headerSignature, signature(h.secret, t.ID, at, data))
+	}
+	return post(ctx, h.client, h.config.URL, header, data)
 }
 
 // drop gives a message up.

@@ -1,19 +1,18 @@
 package web
 
 import (
-	"net/http"
-	"net/url"
+	"context"
 	"slices"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"gqlstream/alerts"
+	"gqlstream/sinks"
 )
 
 // Bounds of what is kept and answered of alerts.
 const (
 	transitionsMax = 2_000 // the newest, for marks in the charts
+	NotesMax       = 1_000 // the same
 	alertsDefault  = 200
 	alertsMax      = 1_000
 )
@@ -40,18 +39,27 @@ type alertBoard struct {
 	mu     sync.RWMutex
 	now    Alerts
 	recent []alerts.Transition // oldest first
+	notes  []sinks.Note        // the same
+}
+
+// AddNotes adds what the log says to people, oldest first, for the charts.
+func (v *view) AddNotes(list []sinks.Note) {
+	v.alerts.mu.Lock()
+	defer v.alerts.mu.Unlock()
+	v.alerts.notes = append(v.alerts.notes, list...)
+	v.alerts.notes = v.alerts.notes[max(0, len(v.alerts.notes)-NotesMax):]
 }
 
 // SetAlerts replaces what is shown of alerts.
-func (s *Server) SetAlerts(a Alerts) {
-	s.alerts.mu.Lock()
-	defer s.alerts.mu.Unlock()
-	s.alerts.now = a
+func (v *view) SetAlerts(a Alerts) {
+	v.alerts.mu.Lock()
+	defer v.alerts.mu.Unlock()
+	v.alerts.now = a
 }
 
 // AddTransitions adds beginnings and ends of alerts, oldest first, for the charts.
-func (s *Server) AddTransitions(list []alerts.Transition) {
-	b := &s.alerts
+func (v *view) AddTransitions(list []alerts.Transition) {
+	b := &v.alerts
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.recent = append(b.recent, list...)
@@ -64,35 +72,17 @@ func (s *Server) AddTransitions(list []alerts.Transition) {
 type alertsAnswer struct {
 	Firing      int                 `json:"firing"` // altogether, of all communities
 	Pending     int                 `json:"pending"`
-	Active      []alertAnswer       `json:"active"`      // firing first
+	Active      []alerts.Alert      `json:"active"`      // firing first
 	Transitions []alerts.Transition `json:"transitions"` // newest first
-	Rules       []ruleAnswer        `json:"rules"`
+	Notes       []sinks.Note        `json:"notes"`       // what the log says to people, oldest first
+	Rules       []alerts.Counts     `json:"rules"`
 	Targets     []Target            `json:"targets"`
 	Dropped     uint64              `json:"dropped"`
 }
 
-// alertAnswer is one alert that is pending or firing.
-type alertAnswer struct {
-	alerts.Transition
-	Now string `json:"now"`
-}
-
-type ruleAnswer struct {
-	Rule       string `json:"rule"`
-	Inactive   int    `json:"inactive"`
-	Pending    int    `json:"pending"`
-	Firing     int    `json:"firing"`
-	Suppressed int    `json:"suppressed"`
-	NoData     int    `json:"no_data"`
-}
-
-func (s *Server) serveAlerts(w http.ResponseWriter, _ *http.Request, query url.Values) {
-	limit, err := readInt(query, "limit", alertsDefault, 1, alertsMax)
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	answer(w, s.alerts.answer(query.Get("community"), query.Has("community"), limit))
+func askAlerts(_ context.Context, v *view, q *asked) (any, error) {
+	limit := q.number("limit", alertsDefault, 1, alertsMax)
+	return v.alerts.answer(q.query.Get("community"), q.query.Has("community"), limit), nil
 }
 
 // answer describes the alerts of one community, or of all.
@@ -100,16 +90,15 @@ func (b *alertBoard) answer(community string, only bool, limit int) alertsAnswer
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	out := alertsAnswer{
-		Active: []alertAnswer{}, Transitions: []alerts.Transition{}, Rules: []ruleAnswer{},
-		Targets: []Target{}, Dropped: b.now.Dropped,
+		Active: []alerts.Alert{}, Transitions: []alerts.Transition{}, Rules: append([]alerts.Counts{}, b.now.Rules...), Notes: append([]sinks.Note{}, b.notes...),
+		Targets: append([]Target{}, b.now.Targets...), Dropped: b.now.Dropped,
 	}
 	for _, c := range b.now.Rules {
 		out.Firing, out.Pending = out.Firing+c.Firing, out.Pending+c.Pending
-		out.Rules = append(out.Rules, ruleAnswer(c))
 	}
 	for _, a := range b.now.Active {
 		if (!only || a.Community == community) && len(out.Active) < limit {
-			out.Active = append(out.Active, alertAnswer{a.Transition, a.Now})
+			out.Active = append(out.Active, a)
 		}
 	}
 	for _, t := range slices.Backward(b.recent) {
@@ -117,44 +106,5 @@ func (b *alertBoard) answer(community string, only bool, limit int) alertsAnswer
 			out.Transitions = append(out.Transitions, t)
 		}
 	}
-	out.Targets = append(out.Targets, b.now.Targets...)
 	return out
-}
-
-// alertDescs are the metrics of alerts.
-type alertDescs struct {
-	alerts, fired, suppressed, noData, dropped, told, queue *prometheus.Desc
-}
-
-func (m *metrics) describeAlerts(desc describe) {
-	m.alerts = alertDescs{
-		alerts:     desc("alerts", "Alerts by rule and state.", "rule", "state"),
-		fired:      desc("alerts_fired_total", "Alerts that began to fire.", "rule"),
-		suppressed: desc("alerts_suppressed", "Alerts whose estimate decides nothing because of a flag.", "rule"),
-		noData:     desc("alerts_no_data", "Alerts whose community has no data.", "rule"),
-		dropped:    desc("alerts_dropped", "Alerts that are not evaluated because there are too many."),
-		told:       desc("notify_attempts_total", "Attempts to tell a target of alerts.", "target", "outcome"),
-		queue:      desc("notify_queue", "Transitions that wait for a webhook; alerts that an Alertmanager is told.", "target"),
-	}
-}
-
-func (m *metrics) collectAlerts(ch chan<- prometheus.Metric) {
-	b, d := &m.server.alerts, &m.alerts
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	gauge(ch, d.dropped, float64(b.now.Dropped))
-	for _, c := range b.now.Rules {
-		gauge(ch, d.alerts, float64(c.Inactive), c.Rule, string(alerts.Inactive))
-		gauge(ch, d.alerts, float64(c.Pending), c.Rule, string(alerts.Pending))
-		gauge(ch, d.alerts, float64(c.Firing), c.Rule, string(alerts.Firing))
-		gauge(ch, d.suppressed, float64(c.Suppressed), c.Rule)
-		gauge(ch, d.noData, float64(c.NoData), c.Rule)
-		count(ch, d.fired, b.now.Fired[c.Rule], c.Rule)
-	}
-	for _, t := range b.now.Targets {
-		gauge(ch, d.queue, float64(t.Queue), t.Name)
-		for outcome, n := range t.Outcomes {
-			count(ch, d.told, n, t.Name, outcome)
-		}
-	}
 }

@@ -21,7 +21,7 @@ func sampleAlerts() Alerts {
 		Active: []alerts.Alert{
 			{Transition: transition(1, "x", alerts.Firing), Now: "low 0.4"}, {Transition: transition(2, "y/z", alerts.Pending), Now: "low 0.5"},
 		},
-		Rules:   []alerts.Counts{{Rule: "r", Inactive: 4, Pending: 1, Firing: 1, Suppressed: 2, NoData: 3}},
+		Rules:   []alerts.Counts{{Rule: "r", Inactive: 4, Pending: 1, Firing: 1, Suppressed: 2, NoData: 3, Silent: []alerts.Silence{{Why: "thin", Alerts: 2, Communities: 1, Examples: []string{"x"}}}}},
 		Fired:   map[string]uint64{"r": 7},
 		Dropped: 5,
 		Targets: []Target{{Name: "webhook/ops", Outcomes: map[string]uint64{"delivered": 8, "failed": 2}, Queue: 6, Error: "no"}},

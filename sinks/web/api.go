@@ -1,12 +1,10 @@
 package web
 
 import (
-	"errors"
-	"fmt"
+	"context"
+	"iter"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"gqlstream/quant"
@@ -14,13 +12,15 @@ import (
 
 // info is what does not change while the server runs.
 type info struct {
-	Pipeline string     `json:"pipeline"`
-	Version  string     `json:"version"`
-	Instance string     `json:"instance"`
-	Started  time.Time  `json:"started"`
-	Classes  []string   `json:"classes"`
-	Flags    []flagInfo `json:"flags"`
-	Explain  bool       `json:"explain"` // estimates can be explained
+	Pipeline   string     `json:"pipeline"`
+	Version    string     `json:"version"`
+	Instance   string     `json:"instance"`
+	Started    time.Time  `json:"started"`
+	Classes    []string   `json:"classes"`
+	Flags      []flagInfo `json:"flags"`
+	Explain    bool       `json:"explain"`    // estimates can be explained
+	Quarantine bool       `json:"quarantine"` // entries are shown
+	NATS       string     `json:"nats"`       // address of the server, for commands that the page shows
 }
 
 type flagInfo struct {
@@ -29,16 +29,16 @@ type flagInfo struct {
 	Action  string `json:"action"`
 }
 
-func (s *Server) serveInfo(w http.ResponseWriter, _ *http.Request, _ url.Values) {
+func askInfo(_ context.Context, v *view, _ *asked) (any, error) {
 	out := info{
-		Pipeline: s.config.Pipeline, Version: s.config.Version, Instance: s.instance,
-		Started: s.started.UTC(), Classes: s.config.Classes,
-		Explain: s.config.Explain != nil,
+		Pipeline: v.config.Pipeline, Version: v.config.Version, Instance: v.instance,
+		Started: v.started.UTC(), Classes: v.config.Classes,
+		Explain: v.config.Explain != nil, Quarantine: v.config.Quarantine != nil, NATS: v.config.NATS,
 	}
 	for _, d := range quant.FlagDocs() {
 		out.Flags = append(out.Flags, flagInfo{d.Name, d.Meaning, d.Action})
 	}
-	answer(w, out)
+	return out, nil
 }
 
 // detail is one community with the latest estimate of each method.
@@ -50,31 +50,27 @@ type detail struct {
 	Estimates  []quant.Estimate `json:"estimates"`
 }
 
-func (s *Server) serveCommunity(w http.ResponseWriter, r *http.Request, _ url.Values) {
-	s.store.mu.RLock()
-	c := s.store.byName[r.PathValue("name")]
-	var out detail
-	if c != nil {
-		main := c.main()
-		out = detail{
-			Name: c.name, Definition: s.store.definitions[c.name], Main: main.method, Updated: main.latest.received.UTC(),
-		}
-		for _, ser := range c.series {
-			out.Estimates = append(out.Estimates, ser.latest.estimate)
-		}
-	}
-	s.store.mu.RUnlock()
+func (d detail) rows() iter.Seq[row] { return estimateRows(slices.Values(d.Estimates)) }
+
+func askCommunity(_ context.Context, v *view, q *asked) (any, error) {
+	q.word("format", formats...)
+	v.store.mu.RLock()
+	defer v.store.mu.RUnlock()
+	c := v.store.byName[q.name]
 	if c == nil {
-		fail(w, http.StatusNotFound, "no such community")
-		return
+		return nil, refuse(http.StatusNotFound, "no such community")
 	}
-	answer(w, out)
+	main := c.main()
+	out := detail{Name: c.name, Definition: v.store.definitions[c.name], Main: main.method, Updated: main.latest.received.UTC()}
+	for _, ser := range c.series {
+		out.Estimates = append(out.Estimates, ser.latest.estimate)
+	}
+	return out, nil
 }
 
 const (
 	estimatesDefault = 1_000
 	estimatesMax     = 10_000
-	historyWaitMax   = 20 * time.Second
 )
 
 // historyAnswer is a part of a series.
@@ -86,47 +82,33 @@ type historyAnswer struct {
 	Estimates []quant.Estimate `json:"estimates"`
 }
 
-func (s *Server) serveEstimates(w http.ResponseWriter, r *http.Request, query url.Values) {
-	from, err := readTime(query, "from")
+func (a historyAnswer) rows() iter.Seq[row] { return estimateRows(slices.Values(a.Estimates)) }
+
+func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
+	from, to := q.time("from"), q.time("to")
+	limit := q.limit(estimatesDefault, 1, estimatesMax)
+	points := q.number("points", 0, 2, estimatesMax)
+	q.word("format", formats...)
+	if points > 0 && q.query.Has("limit") {
+		q.bad("points: not together with limit")
+	}
+	part, ok := v.memory(q.name, q.query.Get("method"), from, to)
+	switch {
+	case q.err != nil:
+		return nil, q.err
+	case !ok:
+		return nil, refuse(http.StatusNotFound, "no such community or method")
+	}
+	out, err := v.withHistory(ctx, part, from, to)
 	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	to, err := readTime(query, "to")
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	limit, err := readInt(query, "limit", estimatesDefault, 1, estimatesMax)
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	points, err := readInt(query, "points", 0, 2, estimatesMax)
-	if err == nil && points > 0 && query.Has("limit") {
-		err = errors.New("points: not together with limit")
-	}
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	part, ok := s.memory(r.PathValue("name"), query.Get("method"), from, to)
-	if !ok {
-		fail(w, http.StatusNotFound, "no such community or method")
-		return
-	}
-	out, err := s.withHistory(r, part, from, to)
-	if err != nil {
-		s.config.Logger.Warn("web: history", "error", err)
-		fail(w, http.StatusServiceUnavailable, "the stored history cannot be read now")
-		return
+		return nil, err
 	}
 	if n := len(out.Estimates); points > 0 {
 		out.Estimates = spread(out.Estimates, points)
 	} else if n > limit {
 		out.Estimates, out.Truncated = out.Estimates[n-limit:], true
 	}
-	answer(w, out)
+	return out, nil
 }
 
 // spread keeps at most n estimates, n > 1, evenly spaced, the first and the last
@@ -150,10 +132,10 @@ type memoryPart struct {
 	lossy             bool
 }
 
-func (s *Server) memory(name, method string, from, to time.Time) (memoryPart, bool) {
-	s.store.mu.RLock()
-	defer s.store.mu.RUnlock()
-	c := s.store.byName[name]
+func (v *view) memory(name, method string, from, to time.Time) (memoryPart, bool) {
+	v.store.mu.RLock()
+	defer v.store.mu.RUnlock()
+	c := v.store.byName[name]
 	if c == nil {
 		return memoryPart{}, false
 	}
@@ -162,95 +144,42 @@ func (s *Server) memory(name, method string, from, to time.Time) (memoryPart, bo
 		return memoryPart{}, false
 	}
 	p := memoryPart{community: c.name, method: ser.method, records: ser.between(from, to), lossy: ser.lossy}
-	p.whole = ser.history[0].at
+	p.whole = ser.history[0].at.UTC()
 	if ser.lossy {
-		p.whole = ser.thinned
+		p.whole = ser.thinned.UTC()
 	}
 	return p, true
 }
 
 // withHistory puts what Config.History has before the part that memory holds
 // whole; without a History the thinned records stand there.
-func (s *Server) withHistory(r *http.Request, p memoryPart, from, to time.Time) (historyAnswer, error) {
+func (v *view) withHistory(ctx context.Context, p memoryPart, from, to time.Time) (historyAnswer, error) {
 	out := historyAnswer{Community: p.community, Method: p.method, Estimates: []quant.Estimate{}}
-	older := s.config.History != nil && !p.whole.IsZero() && from.Before(p.whole)
+	older := v.config.History != nil && !p.whole.IsZero() && from.Before(p.whole)
 	switch {
 	case older:
 		until := p.whole.Add(-1)
 		if !to.IsZero() && to.Before(until) {
 			until = to
 		}
-		ctx, cancel := withTimeout(r, historyWaitMax)
-		defer cancel()
-		stored, complete, err := s.config.History(ctx, p.community, p.method, from, until)
+		stored, complete, err := v.config.History(ctx, p.community, p.method, from, until)
 		if err != nil {
 			return out, err
 		}
 		if !complete {
-			whole := p.whole.UTC()
-			out.WholeFrom = &whole
+			out.WholeFrom = &p.whole
 		}
 		for i := range stored {
-			if check(&stored[i], len(s.config.Classes)) == nil {
+			if check(&stored[i], len(v.config.Classes)) == nil {
 				out.Estimates = append(out.Estimates, newRecord(&stored[i], nil, time.Time{}).estimate)
 			}
 		}
 		p.records = slices.DeleteFunc(p.records, func(r *record) bool { return r.at.Before(p.whole) })
 	case p.lossy && from.Before(p.whole):
-		whole := p.whole.UTC()
-		out.WholeFrom = &whole
+		out.WholeFrom = &p.whole
 	}
 	for _, rec := range p.records {
 		out.Estimates = append(out.Estimates, rec.estimate)
 	}
 	return out, nil
-}
-
-// readTime reads a time of the query, RFC 3339 or Unix seconds; zero if absent.
-func readTime(query url.Values, name string) (time.Time, error) {
-	text := query.Get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return at, nil
-	}
-	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(seconds >= 0 && seconds < 1e11) {
-		return time.Time{}, fmt.Errorf("%s: want RFC 3339 or Unix seconds", name)
-	}
-	whole := int64(seconds)
-	return time.Unix(whole, int64((seconds-float64(whole))*1e9)), nil
-}
-
-// readInt reads a number of the query between low and high.
-func readInt(query url.Values, name string, absent, low, high int) (int, error) {
-	text := query.Get(name)
-	if text == "" {
-		return absent, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		return 0, fmt.Errorf("%s: want an integer from %d to %d", name, low, high)
-	}
-	return n, nil
-}
-
-func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ url.Values) {
-	text(w, http.StatusOK, "ok")
-}
-
-func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ url.Values) {
-	ready, why := s.ready(time.Now())
-	if !ready {
-		text(w, http.StatusServiceUnavailable, why)
-		return
-	}
-	text(w, http.StatusOK, why)
-}
-
-func text(w http.ResponseWriter, code int, body string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(code)
-	_, _ = w.Write([]byte(body + "\n"))
 }

@@ -2,10 +2,11 @@ package web
 
 import (
 	"cmp"
-	"fmt"
-	"net/http"
-	"net/url"
+	"context"
+	"iter"
+	"math"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -16,59 +17,45 @@ import (
 const (
 	searchBytesMax = 256
 	pageDefault    = 100
-	pageMax        = 1_000
+	pageMax        = 10_000
+	pageLarge      = 1_000 // a page with more rows needs a place
+	largePagesMax  = 2     // that are made at a time
 	trendMax       = 60
+	day            = 24 * time.Hour
 	orderKeepMax   = 250 * time.Millisecond // an order may be this old
 	ordersMax      = 64                     // orders kept at a time
+	flagAny        = "any"
+	limitAll       = 1 << 30
 )
 
-// sortKeys are what a list can be sorted by.
-var sortKeys = []string{"name", "members", "share", "width", "coverage", "certificate", "flags", "updated"}
+// sortKeys are what a list can be sorted by; the first is the default.
+var sortKeys = []string{"name", "members", "share", "width", "coverage", "certificate", "flags", "updated", "change"}
+
+// listOrder is what decides which communities are listed, and in which order.
+type listOrder struct {
+	search, flag, method, sort string
+	descending                 bool
+	class                      int
+}
 
 // listQuery is a request for a page of communities.
 type listQuery struct {
-	search, method, sort string
-	descending           bool
-	class                int
+	listOrder
 	offset, limit, trend int
 }
 
-func (s *Server) readListQuery(query url.Values) (listQuery, error) {
-	q := listQuery{
-		search: strings.ToLower(query.Get("q")), method: query.Get("method"), sort: query.Get("sort"),
-	}
+func readListQuery(v *view, p *asked) (q listQuery) {
+	query := p.query
+	q.search, q.flag, q.method = strings.ToLower(query.Get("q")), query.Get("flag"), query.Get("method")
 	if len(q.search) > searchBytesMax {
-		return q, fmt.Errorf("q: at most %d bytes", searchBytesMax)
+		p.bad("q: at most %d bytes", searchBytesMax)
 	}
-	if q.sort == "" {
-		q.sort = "name"
-	}
-	if !slices.Contains(sortKeys, q.sort) {
-		return q, fmt.Errorf("sort: want one of %s", strings.Join(sortKeys, ", "))
-	}
-	switch query.Get("order") {
-	case "", "asc":
-	case "desc":
-		q.descending = true
-	default:
-		return q, fmt.Errorf("order: want asc or desc")
-	}
-	for _, n := range []struct {
-		field             *int
-		name              string
-		absent, low, high int
-	}{
-		{&q.class, "class", 0, 0, len(s.config.Classes) - 1},
-		{&q.offset, "offset", 0, 0, 1 << 30},
-		{&q.limit, "limit", pageDefault, 0, pageMax},
-		{&q.trend, "trend", 0, 0, trendMax},
-	} {
-		var err error
-		if *n.field, err = readInt(query, n.name, n.absent, n.low, n.high); err != nil {
-			return q, err
-		}
-	}
-	return q, nil
+	q.sort, q.descending = p.word("sort", sortKeys...), p.word("order", "asc", "desc") == "desc"
+	q.class = p.number("class", 0, 0, len(v.config.Classes)-1)
+	q.offset, q.limit = p.number("offset", 0, 0, limitAll), p.limit(pageDefault, 0, pageMax)
+	q.trend = p.number("trend", 0, 0, trendMax)
+	p.word("format", formats...)
+	return q
 }
 
 // listAnswer is a page of communities.
@@ -87,18 +74,36 @@ type listRow struct {
 	Methods  []string       `json:"methods"`
 	Updated  time.Time      `json:"updated"`
 	Estimate quant.Estimate `json:"estimate"`
-	Plain    []float64      `json:"plain,omitempty"` // pcc's shares, if published
-	Trend    []float64      `json:"trend,omitempty"` // of the class, oldest first
+	Plain    []float64      `json:"plain,omitempty"`  // pcc's shares, if published
+	Trend    []float64      `json:"trend,omitempty"`  // of the class, oldest first
+	Change   *float64       `json:"change,omitempty"` // of the class since the time below
+	Since    *time.Time     `json:"since,omitempty"`  // log time of the record a day before, or of the oldest kept
 }
 
-func (s *Server) serveCommunities(w http.ResponseWriter, _ *http.Request, query url.Values) {
-	q, err := s.readListQuery(query)
-	if err != nil {
-		fail(w, http.StatusBadRequest, err.Error())
-		return
+func (a listAnswer) rows() iter.Seq[row] {
+	return estimateRows(func(yield func(quant.Estimate) bool) {
+		for i := range a.Communities {
+			if !yield(a.Communities[i].Estimate) {
+				return
+			}
+		}
+	})
+}
+
+func askList(_ context.Context, v *view, asked *asked) (any, error) {
+	q := readListQuery(v, asked)
+	if asked.err != nil {
+		return nil, asked.err
 	}
-	order := s.orders.get(s.store, q)
-	answer(w, s.store.page(order, q))
+	if q.limit > pageLarge {
+		select {
+		case v.pages <- struct{}{}:
+			defer func() { <-v.pages }()
+		default:
+			return nil, busy("other large pages are being made; try again")
+		}
+	}
+	return v.store.page(v.orders.get(v.store, q.listOrder), q), nil
 }
 
 // page reads the rows of one page.
@@ -120,6 +125,10 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 			row.Plain = plain.latest.estimate.Prevalence
 		}
 		row.Trend = ser.trend(q.class, q.trend)
+		if before, change, ok := ser.change(q.class); ok {
+			since := before.at.UTC()
+			row.Change, row.Since = &change, &since
+		}
 		out.Communities = append(out.Communities, row)
 	}
 	return out
@@ -145,35 +154,25 @@ func (s *series) trend(class, n int) []float64 {
 // moment, so that many pages that look at the same list cost one sort.
 type orderCache struct {
 	mu      sync.Mutex
-	entries map[orderKey]*orderEntry
-}
-
-type orderKey struct {
-	search, method, sort string
-	descending           bool
-	class                int
+	entries map[listOrder]orderEntry
 }
 
 type orderEntry struct {
-	once  sync.Once
-	at    time.Time
 	order []*community
+	at    time.Time
 }
 
-func (o *orderCache) get(s *store, q listQuery) []*community {
-	key := orderKey{q.search, q.method, q.sort, q.descending, q.class}
-	now := time.Now()
+func (o *orderCache) get(s *store, key listOrder) []*community {
 	o.mu.Lock()
-	e := o.entries[key]
-	if e == nil || now.Sub(e.at) > orderKeepMax {
+	defer o.mu.Unlock()
+	e, ok := o.entries[key]
+	if !ok || time.Since(e.at) > orderKeepMax {
 		if o.entries == nil || len(o.entries) >= ordersMax {
-			o.entries = map[orderKey]*orderEntry{}
+			o.entries = map[listOrder]orderEntry{}
 		}
-		e = &orderEntry{at: now}
+		e = orderEntry{s.ordered(key), time.Now()}
 		o.entries[key] = e
 	}
-	o.mu.Unlock()
-	e.once.Do(func() { e.order = s.ordered(q) })
 	return e.order
 }
 
@@ -185,15 +184,15 @@ type rank struct {
 }
 
 // ordered returns the communities that match, sorted. Ties are in order of name.
-func (s *store) ordered(q listQuery) []*community {
+func (s *store) ordered(q listOrder) []*community {
 	s.mu.RLock()
 	ranks := make([]rank, 0, len(s.order))
 	for _, c := range s.order {
 		if q.search != "" && !strings.Contains(c.folded, q.search) {
 			continue
 		}
-		if ser := c.find(q.method); ser != nil {
-			value, ok := ser.latest.sortValue(q)
+		if ser := c.find(q.method); ser != nil && ser.latest.flagged(q.flag) {
+			value, ok := ser.sortValue(q)
 			ranks = append(ranks, rank{c, value, !ok})
 		}
 	}
@@ -207,12 +206,12 @@ func (s *store) ordered(q listQuery) []*community {
 		}
 		by := cmp.Compare(a.value, b.value)
 		if q.sort == "name" {
-			by = strings.Compare(a.community.name, b.community.name)
+			by = compareNames(a.community, b.community)
 		}
 		if q.descending {
 			by = -by
 		}
-		return cmp.Or(by, strings.Compare(a.community.name, b.community.name))
+		return cmp.Or(by, compareNames(a.community, b.community))
 	})
 	order := make([]*community, len(ranks))
 	for i, r := range ranks {
@@ -221,22 +220,31 @@ func (s *store) ordered(q listQuery) []*community {
 	return order
 }
 
-// sortValue returns what a record is sorted by; false when it is not published.
-func (r *record) sortValue(q listQuery) (float64, bool) {
-	e := &r.estimate
+// flagged reports whether a record has the flag, or any; the empty flag asks for nothing.
+func (r *record) flagged(flag string) bool {
+	return flag == "" || slices.ContainsFunc(r.estimate.Flags, func(f string) bool {
+		return flag == flagAny || quant.FlagName(f) == flag
+	})
+}
+
+// change returns by how much the share of a class differs from that a day of log time
+// before, or from the oldest that is kept; false where there is nothing to compare.
+func (s *series) change(class int) (before *record, change float64, ok bool) {
+	now := s.latest
+	after := sort.Search(len(s.history), func(i int) bool { return s.history[i].at.After(now.at.Add(-day)) })
+	before = s.history[max(0, after-1)]
+	if before == now || class >= len(before.estimate.Prevalence) || class >= len(now.estimate.Prevalence) {
+		return nil, 0, false
+	}
+	return before, now.estimate.Prevalence[class] - before.estimate.Prevalence[class], true
+}
+
+// sortValue returns what a series is sorted by; false when it is not published.
+func (s *series) sortValue(q listOrder) (float64, bool) {
+	e := &s.latest.estimate
 	switch q.sort {
 	case "members":
 		return e.Members, !e.Suppressed
-	case "share":
-		if q.class < len(e.Prevalence) {
-			return e.Prevalence[q.class], true
-		}
-		return 0, false
-	case "width":
-		if q.class < len(e.Low) && q.class < len(e.High) {
-			return e.High[q.class] - e.Low[q.class], true
-		}
-		return 0, false
 	case "coverage":
 		return e.Coverage, !e.Suppressed
 	case "certificate":
@@ -244,7 +252,18 @@ func (r *record) sortValue(q listQuery) (float64, bool) {
 	case "flags":
 		return float64(len(e.Flags)), true
 	case "updated":
-		return float64(r.received.UnixNano()), true
+		return float64(s.latest.received.UnixNano()), true
+	case "change":
+		_, change, ok := s.change(q.class)
+		return math.Abs(change), ok
+	case "share":
+		if q.class < len(e.Prevalence) {
+			return e.Prevalence[q.class], true
+		}
+	case "width":
+		if q.class < len(e.Low) && q.class < len(e.High) {
+			return e.High[q.class] - e.Low[q.class], true
+		}
 	}
-	return 0, true
+	return 0, q.sort == sortKeys[0]
 }

@@ -41,9 +41,9 @@ func TestListIsSearchedSortedAndPaged(t *testing.T) {
 		query string
 		want  []string
 	}{
-		{"", []string{"Alpha", "Gamma/δ", "beta", "small"}},
-		{"?order=desc", []string{"small", "beta", "Gamma/δ", "Alpha"}},
-		{"?q=A", []string{"Alpha", "Gamma/δ", "beta", "small"}},
+		{"", []string{"Alpha", "beta", "Gamma/δ", "small"}},
+		{"?order=desc", []string{"small", "Gamma/δ", "beta", "Alpha"}},
+		{"?q=A", []string{"Alpha", "beta", "Gamma/δ", "small"}},
 		{"?q=ALPH", []string{"Alpha"}},
 		{"?q=" + url.QueryEscape("Δ"), []string{"Gamma/δ"}},
 		{"?q=nothing", []string{}},
@@ -54,10 +54,15 @@ func TestListIsSearchedSortedAndPaged(t *testing.T) {
 		{"?sort=share&class=1&order=desc", []string{"Gamma/δ", "Alpha", "beta", "small"}},
 		{"?sort=flags&order=desc", []string{"beta", "Gamma/δ", "small", "Alpha"}},
 		{"?sort=width&class=1", []string{"Alpha", "Gamma/δ", "beta", "small"}},
-		{"?sort=updated", []string{"Alpha", "Gamma/δ", "beta", "small"}},
-		{"?sort=certificate", []string{"Alpha", "Gamma/δ", "beta", "small"}},
-		{"?sort=coverage", []string{"Alpha", "Gamma/δ", "beta", "small"}},
-		{"?limit=2", []string{"Alpha", "Gamma/δ"}},
+		{"?sort=updated", []string{"Alpha", "beta", "Gamma/δ", "small"}},
+		{"?sort=certificate", []string{"Alpha", "beta", "Gamma/δ", "small"}},
+		{"?sort=coverage", []string{"Alpha", "beta", "Gamma/δ", "small"}},
+		{"?limit=2", []string{"Alpha", "beta"}},
+		{"?limit=all", []string{"Alpha", "beta", "Gamma/δ", "small"}},
+		{"?flag=any", []string{"beta", "Gamma/δ", "small"}},
+		{"?flag=thin", []string{"beta", "Gamma/δ"}},
+		{"?flag=low-coverage&q=a", []string{"beta"}},
+		{"?flag=none-such", []string{}},
 		{"?limit=2&offset=3", []string{"small"}},
 		{"?limit=2&offset=9", []string{}},
 		{"?limit=0", []string{}},
@@ -259,11 +264,14 @@ func TestMistakesInRequestsAreExplained(t *testing.T) {
 		{"/api/v1/communities/Alpha/estimates?limit=5&points=5", 400},
 		{"/api/v1/communities/Alpha/estimates?limit=10001", 400},
 		{"/api/v1/communities/Alpha/explain", 404},
+		{"/api/v1/communities/Alpha?format=xml", 400},
+		{"/api/v1/quarantine", 404},
+		{"/api/v1/quarantine?limit=101", 400},
 		{"/api/v1/communities?sort=colour", 400},
 		{"/api/v1/communities?order=up", 400},
 		{"/api/v1/communities?class=2", 400},
 		{"/api/v1/communities?class=-1", 400},
-		{"/api/v1/communities?limit=1001", 400},
+		{"/api/v1/communities?limit=10001", 400},
 		{"/api/v1/communities?limit=x", 400},
 		{"/api/v1/communities?offset=-1", 400},
 		{"/api/v1/communities?trend=61", 400},
@@ -308,6 +316,20 @@ func TestReadinessFollowsTheRunLoop(t *testing.T) {
 	check(503, "not running")
 	s.Status(runningStatus(1))
 	check(200, "ready")
+	warned := runningStatus(1)
+	warned.Warning, warned.LogAhead = "the log's time is 1h0m0s ahead, because a clock leapt", time.Hour
+	s.Status(warned)
+	check(200, "ready, but "+warned.Warning)
+	got := scrape(t, s)
+	for metric, want := range map[string]string{
+		"gqlstream_log_ahead_seconds": "3600", `gqlstream_fill{what="vertices"}`: "0.25", "gqlstream_quarantine_fill": "0.25",
+		"gqlstream_quarantine_removed_total": "5",
+	} {
+		if got[metric] != want {
+			t.Errorf("%s is %s, want %s", metric, got[metric], want)
+		}
+	}
+	s.Status(runningStatus(1))
 	s.journal.mu.Lock()
 	s.journal.at = s.journal.at.Add(-staleAfter - time.Second)
 	s.journal.mu.Unlock()
@@ -330,15 +352,11 @@ func TestRatesComeFromSamples(t *testing.T) {
 			func() float64 { return 0 })
 	}
 	_, _, samples := j.read()
-	if got := rates(samples, 10)["edge"]; got != 100 {
+	if got := samples[10].Rates["edge"]; got != 100 {
 		t.Errorf("rate %v, want 100", got)
 	}
-	if got, ok := rates(samples, 16)["edge"]; ok {
+	if got, ok := samples[16].Rates["edge"]; ok {
 		t.Errorf("rate %v over a restart of the counter, want none", got)
-	}
-	columns := columnsOf(samples)
-	if len(columns.Time) != 19 || len(columns.Rates["edge"]) != 19 || len(columns.Lag) != 19 {
-		t.Errorf("columns of %d, %d and %d, want 19", len(columns.Time), len(columns.Rates["edge"]), len(columns.Lag))
 	}
 	if j.push(Status{}, start.Add(19*time.Second+time.Millisecond), func() float64 { return 0 }) {
 		t.Error("a second sample within a second")

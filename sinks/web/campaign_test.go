@@ -20,7 +20,7 @@ import (
 )
 
 // campaign is who asks how much, for how long. GQLSTREAM_CAMPAIGN=5m makes it the long
-// one of docs/api.md (make load).
+// one of docs/notes/2026-11-22-first-edition-page-load.md (make load).
 type campaign struct {
 	lasts                         time.Duration
 	communities, streams, callers int

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 // Config says where and what to serve. The zero value of each field but Classes
 // has the meaning given.
 type Config struct {
-	Listen    string   // address; "" is 127.0.0.1:8090, port 0 any free one
+	Listen    string   // address; "" is 127.0.0.1:8090, port 0 any free one, listenOff none
 	Hosts     []string // further host names or addresses to accept in Host
 	TokenFile string   // file of mode 0600 with the access token; "" asks for none
 	CertFile  string   // PEM certificate chain; with KeyFile, serves TLS
@@ -42,10 +43,19 @@ type Config struct {
 	History func(ctx context.Context, community, method string, from, to time.Time) (
 		list []quant.Estimate, whole bool, err error)
 
+	// Rollups returns what was published by minute, hour or day. Nil: records only.
+	Rollups func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error)
+
 	// Explain says why an estimate moved; see ExplainQuery. It is called once at a
 	// time, and ends when its context does. An error that is a *Refusal is shown, any
 	// other is logged. Nil: nothing is explained.
 	Explain func(context.Context, ExplainQuery) (*quant.Explanation, error)
+
+	// Quarantine returns what was refused last, newest first, at most limit entries, and
+	// only those with the reason unless it is empty. Nil: the quarantine is not shown.
+	Quarantine func(ctx context.Context, reason string, limit int) ([]QuarantineEntry, error)
+
+	NATS string // address of the server, without secrets, for commands shown; "" is not known
 
 	// Sinks returns how the sinks do, for /readyz, the status and the metrics. Any
 	// goroutine calls it. Nil: nothing is known.
@@ -54,42 +64,41 @@ type Config struct {
 	Logger *slog.Logger // nil is silent
 }
 
-const (
-	listenDefault         = "127.0.0.1:8090"
-	historyDefault        = 512
-	historyBytesDefault   = 256 << 20
-	communitiesDefault    = 100_000
-	metricsDefault        = 1_000
-	connectionsMaxDefault = 256
-	streamsMaxDefault     = 1_000
-	streamEveryDefault    = 200 * time.Millisecond
+// listenOff listens nowhere: questions are answered on NATS alone.
+const listenOff = "off"
 
+const (
 	tokenBytesMin = 32
 	tokenBytesMax = 4096
 )
 
+// limit is a number of the configuration, and what zero stands for.
+type limit struct {
+	name   string
+	field  *int
+	absent int
+}
+
+func (c *Config) limits() []limit {
+	return []limit{
+		{"history", &c.HistoryMax, 512},
+		{"history bytes", &c.HistoryBytesMax, 256 << 20},
+		{"communities", &c.CommunitiesMax, 100_000},
+		{"metrics", &c.MetricsMax, 1_000},
+		{"connections", &c.ConnectionsMax, 256},
+		{"streams", &c.StreamsMax, 1_000},
+	}
+}
+
 // withDefaults returns c with every zero field set.
 func (c Config) withDefaults() Config {
-	if c.Listen == "" {
-		c.Listen = listenDefault
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
+	for _, l := range c.limits() {
+		*l.field = cmp.Or(*l.field, l.absent)
 	}
-	for _, d := range []struct {
-		field *int
-		value int
-	}{
-		{&c.HistoryMax, historyDefault},
-		{&c.HistoryBytesMax, historyBytesDefault},
-		{&c.CommunitiesMax, communitiesDefault},
-		{&c.MetricsMax, metricsDefault},
-		{&c.ConnectionsMax, connectionsMaxDefault},
-		{&c.StreamsMax, streamsMaxDefault},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if c.StreamEvery == 0 {
-		c.StreamEvery = streamEveryDefault
+	c.StreamEvery = cmp.Or(c.StreamEvery, 200*time.Millisecond)
+	if c.Sinks == nil {
+		c.Sinks = func() []sinks.State { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -115,21 +124,13 @@ func (c Config) Validate() error {
 		}
 		seen[name] = true
 	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{
-		{"history", c.HistoryMax},
-		{"history bytes", c.HistoryBytesMax},
-		{"communities", c.CommunitiesMax},
-		{"metrics", c.MetricsMax},
-		{"connections", c.ConnectionsMax},
-		{"streams", c.StreamsMax},
-		{"stream period", int(c.StreamEvery)},
-	} {
-		if n.value < 0 {
-			bad("%s limit %d is negative", n.name, n.value)
+	for _, l := range c.limits() {
+		if *l.field < 0 {
+			bad("%s limit %d is negative", l.name, *l.field)
 		}
+	}
+	if c.StreamEvery < 0 {
+		bad("stream period %v is negative", c.StreamEvery)
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		bad("TLS needs both a certificate file and a key file")
@@ -140,7 +141,10 @@ func (c Config) Validate() error {
 		}
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	switch {
+	case c.Listen == listenOff:
+		return errors.Join(errs...)
+	case err != nil:
 		bad("listen %q: want host:port: %w", c.Listen, err)
 		return errors.Join(errs...)
 	}

@@ -66,7 +66,8 @@ func TestExplainAnswers(t *testing.T) {
 
 func knownCause(kind string) bool {
 	switch kind {
-	case quant.CauseJoined, quant.CauseLeft, quant.CausePredictions, quant.CauseModel, quant.CauseLabels, quant.CauseEdges:
+	case quant.CauseJoined, quant.CauseLeft, quant.CausePredictions, quant.CauseModel, quant.CauseLabels, quant.CauseEdges,
+		quant.CauseCoefficients, quant.CauseGamma:
 		return true
 	}
 	return false

@@ -3,14 +3,15 @@ package web
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
+	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // contentPolicy allows our own files and nothing else: no inline code or style,
@@ -23,47 +24,55 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 type route struct {
 	pattern string
 	params  []string // of the query; any other is refused
-	handle  func(*Server, http.ResponseWriter, *http.Request, url.Values)
-	open    bool // no token is asked for
+
+	ask  question      // what is answered by both doors, or
+	name string        // its name on NATS; empty: HTTP only
+	wait time.Duration // that the answer may take; 0: questionWaitMax
+
+	handle func(*Server, http.ResponseWriter, *http.Request, url.Values) // what HTTP alone has
+	open   bool                                                          // no token is asked for
+	probe  bool                                                          // answered beside the bound of connections
 }
 
 func routes() []route {
+	const community = "/api/v1/communities/{name}"
 	return []route{
-		{pattern: "/api/v1/info", handle: (*Server).serveInfo},
-		{pattern: "/api/v1/status", params: []string{"history"}, handle: (*Server).serveStatus},
+		{pattern: "/api/v1/info", ask: askInfo, name: "info"},
+		{pattern: "/api/v1/status", params: []string{"history"}, ask: askStatus},
 		{
-			pattern: "/api/v1/communities",
-			params:  []string{"q", "method", "sort", "order", "class", "offset", "limit", "trend"},
-			handle:  (*Server).serveCommunities,
+			pattern: "/api/v1/communities", ask: askList, name: "list",
+			params: []string{"q", "flag", "method", "sort", "order", "class", "offset", "limit", "trend", "format"},
 		},
-		{pattern: "/api/v1/communities/{name}", handle: (*Server).serveCommunity},
-		{
-			pattern: "/api/v1/communities/{name}/estimates",
-			params:  []string{"method", "from", "to", "limit", "points"},
-			handle:  (*Server).serveEstimates,
-		},
-		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, handle: (*Server).serveAlerts},
-		{
-			pattern: "/api/v1/communities/{name}/explain",
-			params:  []string{"from", "to", "method"},
-			handle:  (*Server).serveExplain,
-		},
+		{pattern: community, params: []string{"format"}, ask: askCommunity, name: "latest"},
+		{pattern: community + "/estimates", params: []string{"method", "from", "to", "limit", "points", "format"}, ask: askEstimates},
+		{pattern: community + "/history", params: []string{"method", "from", "to", "points", "format"}, ask: askHistory, name: "history"},
+		{pattern: community + "/explain", params: []string{"from", "to", "method"}, ask: askExplain, name: "explain", wait: explainWaitMax},
+		{pattern: community + "/difference", params: []string{"other", "at", "method", "format"}, ask: askDifference},
+		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
+		{pattern: "/api/v1/quarantine", params: []string{"reason", "limit"}, ask: askQuarantine},
 		{pattern: "/api/v1/stream", params: []string{"community", "events"}, handle: (*Server).serveStream},
-		{pattern: "/metrics", handle: (*Server).serveMetrics},
-		{pattern: "/healthz", handle: (*Server).serveHealth, open: true},
-		{pattern: "/readyz", handle: (*Server).serveReady, open: true},
+		{pattern: "/metrics", handle: (*Server).serveMetrics, probe: true},
+		{pattern: "/healthz", handle: (*Server).serveHealth, open: true, probe: true},
+		{pattern: "/readyz", handle: (*Server).serveReady, open: true, probe: true},
 	}
 }
 
 // handler returns the routes behind the guard.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
+	probes := map[string]bool{}
 	for _, rt := range routes() {
+		probes[rt.pattern] = rt.probe
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			if !rt.open && !s.authorized(w, r) {
 				return
 			}
-			if query, ok := readQuery(w, r, rt.params); ok {
+			query, ok := readQuery(w, r, rt.params)
+			switch {
+			case !ok:
+			case rt.ask != nil:
+				s.serveQuestion(w, r, &rt, query)
+			default:
 				rt.handle(s, w, r, query)
 			}
 		})
@@ -74,6 +83,15 @@ func (s *Server) handler() http.Handler {
 		}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := connOf(r); c != nil {
+			all := c.begin()
+			defer c.end()
+			if !all && !probes[r.URL.Path] {
+				w.Header().Set("Connection", "close")
+				failBusy(w, "too many requests are being answered")
+				return
+			}
+		}
 		if s.admit(w, r) {
 			mux.ServeHTTP(w, r)
 		}
@@ -182,46 +200,60 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// readQuery parses the query and refuses parameters that the route does not have.
-func readQuery(w http.ResponseWriter, r *http.Request, params []string) (url.Values, bool) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		fail(w, http.StatusBadRequest, "the query is not well formed")
-		return nil, false
+func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ url.Values) {
+	http.Error(w, "ok", http.StatusOK)
+}
+
+func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ url.Values) {
+	code := http.StatusOK
+	ready, why := s.ready(time.Now())
+	if !ready {
+		code = http.StatusServiceUnavailable
 	}
-	for name, values := range query {
-		if !slices.Contains(params, name) {
-			fail(w, http.StatusBadRequest, "unknown parameter "+strconv.Quote(name))
-			return nil, false
+	http.Error(w, why, code) // plain text, whatever the code
+}
+
+// Secrets are what a server reads from files, as they were when it did.
+type Secrets struct {
+	token *[sha256.Size]byte // digest; nil: no token is asked for
+	pair  *tls.Certificate   // nil: plain
+}
+
+// ReadSecrets reads the files of the token and the certificate, which may have changed.
+// Nothing does with the server before UseSecrets.
+func (s *Server) ReadSecrets() (*Secrets, error) {
+	out := &Secrets{}
+	if s.config.TokenFile != "" {
+		token, err := readToken(s.config.TokenFile)
+		if err != nil {
+			return nil, err
 		}
-		if len(values) > 1 && name != "community" {
-			fail(w, http.StatusBadRequest, "parameter "+name+" is given more than once")
-			return nil, false
+		digest := sha256.Sum256([]byte(token))
+		out.token = &digest
+	}
+	if s.config.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(s.config.CertFile, s.config.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("web: certificate: %w", err)
 		}
+		out.pair = &pair
 	}
-	return query, true
+	return out, nil
 }
 
-// answer writes a value as JSON.
-func answer(w http.ResponseWriter, value any) { answerCode(w, http.StatusOK, value) }
+// UseSecrets lets requests and connections that come need other secrets of this server.
+// Streams of events that are open stay so.
+func (s *Server) UseSecrets(secrets *Secrets) { s.secrets.Store(secrets) }
 
-// problem is the body of every refusal.
-type problem struct {
-	Error string `json:"error"`
-}
-
-// fail writes a refusal.
-func fail(w http.ResponseWriter, code int, message string) {
-	answerCode(w, code, problem{message})
-}
-
-func answerCode(w http.ResponseWriter, code int, value any) {
-	data, err := json.Marshal(value)
-	if err != nil {
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
+// tlsConfig is nil for a plain server.
+func (s *Server) tlsConfig() *tls.Config {
+	if s.config.CertFile == "" {
+		return nil
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_, _ = w.Write(append(data, '\n'))
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return s.secrets.Load().pair, nil
+		},
+	}
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -9,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gqlstream/quant"
 )
 
 // clientMessagesMax is how many messages wait for one event stream. A client
@@ -33,26 +34,24 @@ type client struct {
 
 // hub sends what changed to the event streams, from one goroutine.
 type hub struct {
-	server *Server
-	every  time.Duration
+	view   *view
 	wake   chan struct{}
 	status atomic.Bool // a sample was taken
 	done   chan struct{}
 	ended  chan struct{}
-	once   sync.Once
+	end    func() // closes done, once
 
-	mu         sync.Mutex
-	clients    map[*client]struct{}
-	clientsMax int
-	dropped    uint64 // slow clients, ever
-	refused    uint64 // clients beyond clientsMax, ever
+	mu      sync.Mutex
+	clients map[*client]struct{}
+	dropped uint64 // slow clients, ever
+	refused uint64 // clients beyond Config.StreamsMax, ever
 }
 
-func newHub(s *Server) *hub {
+func newHub(v *view) *hub {
+	done := make(chan struct{})
 	return &hub{
-		server: s, every: s.config.StreamEvery, clientsMax: s.config.StreamsMax,
-		wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}),
-		clients: map[*client]struct{}{},
+		view: v, wake: make(chan struct{}, 1), done: done, ended: make(chan struct{}),
+		end: sync.OnceFunc(func() { close(done) }), clients: map[*client]struct{}{},
 	}
 }
 
@@ -71,7 +70,7 @@ func (h *hub) run() {
 		if h.status.Swap(false) {
 			h.sendStatus()
 		}
-		pause.Reset(h.every)
+		pause.Reset(h.view.config.StreamEvery)
 		select {
 		case <-pause.C:
 		case <-h.done:
@@ -82,7 +81,7 @@ func (h *hub) run() {
 
 // stop ends run and, through done, every event stream.
 func (h *hub) stop() {
-	h.once.Do(func() { close(h.done) })
+	h.end()
 	<-h.ended
 }
 
@@ -107,7 +106,7 @@ func (h *hub) join(c *client) bool {
 		return false
 	default:
 	}
-	if len(h.clients) >= h.clientsMax {
+	if len(h.clients) >= h.view.config.StreamsMax {
 		h.refused++
 		return false
 	}
@@ -158,7 +157,7 @@ func (h *hub) offer(c *client, f frame) {
 }
 
 func (h *hub) sendEstimates() {
-	list, position, writes := h.server.store.take()
+	list, position, writes := h.view.store.take()
 	clients := h.listeners(func(c *client) bool { return c.estimates })
 	if len(list) == 0 || len(clients) == 0 {
 		return
@@ -201,7 +200,7 @@ func (h *hub) sendStatus() {
 	if len(clients) == 0 {
 		return
 	}
-	f := frame{bytes: encodeFrame("status", "", h.server.statusNow(false))}
+	f := frame{bytes: encodeFrame("status", "", h.view.statusNow(false))}
 	for _, c := range clients {
 		h.offer(c, f)
 	}
@@ -209,35 +208,24 @@ func (h *hub) sendStatus() {
 
 // estimatesFrame encodes the message of one round.
 func estimatesFrame(list []changed, position uint64) []byte {
-	var b bytes.Buffer
-	id := strconv.FormatUint(position, 10)
-	b.WriteString("id: " + id + "\nevent: estimates\ndata: {\"position\":" + id + ",\"estimates\":[")
-	for i, c := range list {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		data, err := json.Marshal(&c.record.estimate)
-		if err != nil { // check let only finite numbers in
-			panic("web: " + err.Error())
-		}
-		b.Write(data)
+	out := struct {
+		Position  uint64            `json:"position"`
+		Estimates []*quant.Estimate `json:"estimates"`
+	}{Position: position}
+	for _, c := range list {
+		out.Estimates = append(out.Estimates, &c.record.estimate)
 	}
-	b.WriteString("]}\n\n")
-	return b.Bytes()
+	return encodeFrame("estimates", strconv.FormatUint(position, 10), out)
 }
 
 // encodeFrame encodes one event. JSON holds no newline, so one data line does.
 func encodeFrame(event, id string, value any) []byte {
 	data, err := json.Marshal(value)
-	if err != nil {
+	if err != nil { // check let only finite numbers in
 		panic("web: " + err.Error())
 	}
-	var b bytes.Buffer
 	if id != "" {
-		b.WriteString("id: " + id + "\n")
+		id = "id: " + id + "\n"
 	}
-	b.WriteString("event: " + event + "\ndata: ")
-	b.Write(data)
-	b.WriteString("\n\n")
-	return b.Bytes()
+	return slices.Concat([]byte(id+"event: "+event+"\ndata: "), data, []byte("\n\n"))
 }

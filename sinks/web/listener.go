@@ -5,21 +5,33 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
-// listener bounds the connections that are not event streams: Accept waits while
-// there are too many. A connection that turns into a stream gives its slot back,
-// because streams have their own bound.
+// probeSlots is how many connections are taken beyond the bound, for probes alone.
+const probeSlots = 8
+
+// listener bounds the connections that are not event streams, which have their own
+// bound. Above three quarters of it each new connection closes the one that has waited
+// longest for a whole request, so that silent connections and half requests cannot take
+// the place of those who ask. While as many requests as the bound are being answered,
+// the next connections are for probes only, and beyond these Accept waits.
 type listener struct {
 	net.Listener
+	most  int
 	slots chan struct{}
 	done  chan struct{}
 	once  sync.Once
+
+	mu      sync.Mutex
+	counted map[*conn]struct{} // those that hold a slot
 }
 
 func newListener(inner net.Listener, connectionsMax int) *listener {
+	most := max(connectionsMax, 1)
 	return &listener{
-		Listener: inner, slots: make(chan struct{}, max(connectionsMax, 1)), done: make(chan struct{}),
+		Listener: inner, most: most, slots: make(chan struct{}, most+probeSlots), done: make(chan struct{}),
+		counted: map[*conn]struct{}{},
 	}
 }
 
@@ -35,7 +47,29 @@ func (l *listener) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &conn{Conn: inner, listener: l, holds: true}, nil
+	c := &conn{Conn: inner, listener: l, since: time.Now()}
+	l.mu.Lock()
+	if longest := l.longestIdle(); longest != nil {
+		_ = longest.shut()
+	}
+	c.probesOnly = len(l.counted) >= l.most
+	l.counted[c] = struct{}{}
+	l.mu.Unlock()
+	return c, nil
+}
+
+// longestIdle returns the connection to close for a new one, nil when there is room
+// or none is idle. The caller holds mu.
+func (l *listener) longestIdle() (longest *conn) {
+	if 4*len(l.counted) < 3*l.most {
+		return nil
+	}
+	for c := range l.counted {
+		if c.requests == 0 && (longest == nil || c.since.Before(longest.since)) {
+			longest = c
+		}
+	}
+	return longest
 }
 
 // Close ends a waiting Accept too.
@@ -44,20 +78,37 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// conn is a connection that knows whether it holds a slot.
+// conn is a connection that knows what it is used for. The listener's mutex guards
+// all but Conn.
 type conn struct {
 	net.Conn
-	listener *listener
-	mu       sync.Mutex
-	holds    bool
-	closed   bool
-	streams  int // HTTP/2 may carry several
+	listener   *listener
+	requests   int       // being answered; HTTP/2 may carry several
+	streams    int       // of these, event streams
+	since      time.Time // when it was opened, or the last request was answered
+	closed     bool
+	probesOnly bool
+}
+
+// begin notes a request, and reports whether any but a probe may be answered.
+func (c *conn) begin() (all bool) {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.requests++
+	return !c.probesOnly
+}
+
+func (c *conn) end() {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.requests--
+	c.since = time.Now()
 }
 
 // beginStream gives the slot back while at least one event stream runs.
 func (c *conn) beginStream() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
 	c.streams++
 	c.release()
 }
@@ -65,32 +116,37 @@ func (c *conn) beginStream() {
 // endStream takes a slot again for whatever follows, and closes the connection
 // when there is none.
 func (c *conn) endStream() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
 	if c.streams--; c.streams > 0 || c.closed {
 		return
 	}
 	select {
 	case c.listener.slots <- struct{}{}:
-		c.holds = true
+		c.listener.counted[c] = struct{}{}
 	default:
-		c.closed = true
-		_ = c.Conn.Close()
+		_ = c.shut()
 	}
 }
 
 // Close closes the connection and gives its slot back, once.
 func (c *conn) Close() error {
-	c.mu.Lock()
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	return c.shut()
+}
+
+// shut is Close for a caller that holds mu.
+func (c *conn) shut() error {
 	c.closed = true
 	c.release()
-	c.mu.Unlock()
 	return c.Conn.Close()
 }
 
+// release gives the slot back, if the connection holds one. The caller holds mu.
 func (c *conn) release() {
-	if c.holds {
-		c.holds = false
+	if _, holds := c.listener.counted[c]; holds {
+		delete(c.listener.counted, c)
 		<-c.listener.slots
 	}
 }

@@ -156,8 +156,8 @@ func BenchmarkListTenThousand(b *testing.B) {
 	for _, sort := range []string{"name", "share"} {
 		b.Run(sort, func(b *testing.B) {
 			for b.Loop() {
-				q := listQuery{sort: sort, limit: pageDefault, trend: 24, search: "c0"}
-				if got := s.store.page(s.store.ordered(q), q); got.Matched != loadCommunities {
+				q := listQuery{listOrder: listOrder{sort: sort, search: "c0"}, limit: pageDefault, trend: 24}
+				if got := s.store.page(s.store.ordered(q.listOrder), q); got.Matched != loadCommunities {
 					b.Fatal(got.Matched)
 				}
 			}

@@ -64,9 +64,8 @@ func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
 		`gqlstream_sink_holding{sink="file"}`:                                                "0",
 		`gqlstream_sink_up{sink="GQL_ESTIMATES"}`:                                            "1",
 		`gqlstream_sink_retries_total{sink="file"}`:                                          "7",
-		`gqlstream_sink_queue_emissions{sink="file"}`:                                        "3",
-		`gqlstream_sink_queue_bytes{sink="file"}`:                                            "16",
-		`gqlstream_sink_queue_bytes_max{sink="file"}`:                                        "64",
+		`gqlstream_sink_behind{sink="file"}`:                                                 "3",
+		`gqlstream_sink_position{sink="file"}`:                                               "64",
 		`gqlstream_checkpoint_seconds`:                                                       "1",
 		`gqlstream_checkpoint_position`:                                                      "900",
 		`gqlstream_graph{what="edges"}`:                                                      "20",
@@ -125,7 +124,7 @@ func TestHostileNamesStayInTheirLabels(t *testing.T) {
 	status := runningStatus(1)
 	status.Refused["odd\xff\n\"reason"] = 1
 	s.Status(status)
-	line := regexp.MustCompile(`^gqlstream_[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)*\})? [0-9eE.+-]+$|^# (HELP|TYPE) `)
+	line := regexp.MustCompile(`^(?:gqlstream|go|process)_[a-z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)*\})? [0-9eE.+-]+$|^# (HELP|TYPE) `)
 	_, _, body := get(t, s, "/metrics")
 	for text := range strings.Lines(string(body)) {
 		text = strings.TrimSuffix(text, "\n")
@@ -158,6 +157,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 	s.Status(runningStatus(3))
 	s.SetAlerts(sampleAlerts())
 	_, _, body := get(t, s, "/metrics")
+	for _, name := range []string{"go_goroutines", "go_memstats_heap_inuse_bytes", "process_resident_memory_bytes", "process_open_fds"} {
+		if !strings.Contains(string(body), "\n"+name+" ") {
+			t.Errorf("%s is not exported", name)
+		}
+	}
 	exported := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (gqlstream_\w+) `).FindAllStringSubmatch(string(body), -1) {
 		exported[m[1]] = true
@@ -187,7 +191,7 @@ func twoSinks() []sinks.State {
 		{Name: "GQL_ESTIMATES", Condition: sinks.Delivering},
 		{
 			Name: "file", Condition: sinks.Retrying, Since: time.Now().Add(-time.Hour), Reason: "no space left", Retries: 7,
-			Emissions: 3, Bytes: 16, BytesMax: 64, Oldest: time.Now().Add(-time.Minute),
+			Follows: true, Behind: 3, Position: 64,
 		},
 	}
 }
@@ -195,7 +199,7 @@ func twoSinks() []sinks.State {
 // A pipeline that waits for a sink is not ready, and /readyz names the sink; the
 // status says why.
 func TestHeldPipelineSaysWhatItWaitsFor(t *testing.T) {
-	state := sinks.State{Name: "file", Condition: sinks.Holding, Since: time.Now(), Reason: "its queue is full"}
+	state := sinks.State{Name: "file", Condition: sinks.Holding, Since: time.Now(), Reason: "the stream is full"}
 	s := serve(t, func(c *Config) { c.Sinks = func() []sinks.State { return []sinks.State{state} } })
 	s.Status(runningStatus(1))
 	if code, _, body := get(t, s, "/readyz"); code != 200 {

@@ -141,12 +141,19 @@ func asList(v any) []any {
 // served, just beyond is refused.
 func TestOpenAPIHoldsTheLimits(t *testing.T) {
 	o := readOpenAPI(t)
-	s := serve(t, nil)
+	s := serve(t, func(c *Config) { c.Quarantine = someEntries })
 	write(t, s, estimate("x", "auto", 1, 0.5))
-	for _, path := range []string{"/api/v1/communities", "/api/v1/communities/{name}/estimates", "/api/v1/status", "/api/v1/alerts"} {
+	for _, path := range []string{"/api/v1/communities", "/api/v1/communities/{name}/estimates", "/api/v1/communities/{name}/history", "/api/v1/communities/{name}", "/api/v1/status", "/api/v1/alerts", "/api/v1/quarantine"} {
 		for _, p := range asList(o.at(map[string]any(o), "paths", path, "get")["parameters"]) {
 			parameter := o.at(p)
 			name, schema := parameter["name"].(string), o.at(parameter["schema"])
+			for _, one := range asList(schema["oneOf"]) { // a number, or a word
+				if choice := o.at(one); choice["enum"] == nil {
+					schema = choice
+				} else if code, _, body := get(t, s, strings.Replace(path, "{name}", "x", 1)+"?"+name+"="+asList(choice["enum"])[0].(string)); code != 200 {
+					t.Errorf("%s?%s=%v: code %d: %s", path, name, choice["enum"], code, body)
+				}
+			}
 			address := strings.Replace(path, "{name}", "x", 1) + "?" + name + "="
 			try := func(value string, want int) {
 				t.Helper()
@@ -184,7 +191,7 @@ func TestOpenAPIHoldsTheLimits(t *testing.T) {
 func TestAnswersFitTheirSchemas(t *testing.T) {
 	o := readOpenAPI(t)
 	empty := serve(t, nil)
-	full := serve(t, func(c *Config) { c.HistoryMax = 8 })
+	full := serve(t, func(c *Config) { c.HistoryMax, c.Quarantine = 8, someEntries })
 	for i := range uint64(40) {
 		write(t, full, estimate("x", "auto", i+1, 0.5), estimate("x", "pcc", i+1, 0.4))
 	}
@@ -194,7 +201,7 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 	full.AddTransitions([]alerts.Transition{transition(1, "x", alerts.Firing), transition(2, "x", alerts.Resolved)})
 	full.Status(runningStatus(1))
 	full.journal.mu.Lock()
-	full.journal.samples[0].at = full.journal.samples[0].at.Add(-3 * time.Second)
+	full.journal.samples[0].At = full.journal.samples[0].At.Add(-3 * time.Second)
 	full.journal.mu.Unlock()
 	full.Status(runningStatus(2))
 	for _, c := range []struct {
@@ -209,6 +216,8 @@ func TestAnswersFitTheirSchemas(t *testing.T) {
 		{full, "/api/v1/status?history=true", "/api/v1/status", "200"},
 		{empty, "/api/v1/alerts", "/api/v1/alerts", "200"},
 		{full, "/api/v1/alerts?community=x", "/api/v1/alerts", "200"},
+		{full, "/api/v1/quarantine", "/api/v1/quarantine", "200"},
+		{empty, "/api/v1/quarantine", "/api/v1/quarantine", "404"},
 		{full, "/api/v1/communities?trend=10", "/api/v1/communities", "200"},
 		{full, "/api/v1/communities?limit=x", "/api/v1/communities", "default"},
 		{full, "/api/v1/communities/x", "/api/v1/communities/{name}", "200"},

@@ -16,8 +16,8 @@ type record struct {
 	received time.Time // wall clock
 }
 
-// newRecord copies an estimate; its floats share one allocation, its flags those
-// of the previous record if they are equal.
+// newRecord copies an estimate; its flags are those of the previous record if they
+// are equal.
 func newRecord(e *quant.Estimate, previous *record, received time.Time) *record {
 	r := &record{estimate: *e, received: received}
 	if e.Suppressed { // whatever else it holds is not for the public
@@ -29,16 +29,9 @@ func newRecord(e *quant.Estimate, previous *record, received time.Time) *record 
 	if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
 		r.at = at
 	}
-	fields := r.floats()
-	total := 0
-	for _, f := range fields {
-		total += len(*f)
-	}
-	backing := make([]float64, 0, total)
-	for _, f := range fields {
-		start := len(backing)
-		backing = append(backing, *f...)
-		*f = backing[start:len(backing):len(backing)]
+	c := &r.estimate
+	for _, f := range []*[]float64{&c.Prevalence, &c.Low, &c.High, &c.SE, &c.SEChange, &c.NEff, &c.Influence} {
+		*f = append(make([]float64, 0, len(*f)), *f...)
 	}
 	switch {
 	case previous != nil && slices.Equal(previous.estimate.Flags, e.Flags):
@@ -51,14 +44,8 @@ func newRecord(e *quant.Estimate, previous *record, received time.Time) *record 
 	return r
 }
 
-// floats returns the slices of the record's estimate.
-func (r *record) floats() [6]*[]float64 {
-	e := &r.estimate
-	return [6]*[]float64{&e.Prevalence, &e.Low, &e.High, &e.SE, &e.SEChange, &e.NEff}
-}
-
 // recordBytes is about what a record of K classes takes in memory.
-func recordBytes(k int) int { return 480 + 6*8*k }
+func recordBytes(k int) int { return 760 + 6*8*k }
 
 // check reports what would make an estimate unfit for JSON or for a page of K
 // classes: both are mistakes of the pipeline, not of its input.
@@ -68,7 +55,7 @@ func check(e *quant.Estimate, k int) error {
 			e.Community, e.Method, len(e.Prevalence), k)
 	}
 	numbers := []float64{
-		e.Lambda, e.Members, e.Labelled, e.Coverage, e.Confidence, e.Share, e.Certificate,
+		e.Lambda, e.Members, e.Labelled, e.Coverage, e.Confidence, e.Gamma, e.Certificate,
 	}
 	for _, list := range [][]float64{numbers, e.Prevalence, e.Low, e.High, e.SE, e.SEChange, e.NEff} {
 		for _, x := range list {

@@ -8,14 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"gqlstream/quant"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
 const (
@@ -27,27 +25,17 @@ const (
 	shutdownWaitMax = 5 * time.Second
 )
 
-// Server serves the page and the API. Write, Status and Close may be called from
-// any goroutine.
+// Server serves the page, the API and the metrics, and answers on NATS. Write, Status and
+// Close may be called from any goroutine.
 type Server struct {
-	config   Config
-	instance string // differs after a restart, so that pages know to read anew
+	*view
 	hosts    map[string]bool
 	secrets  atomic.Pointer[Secrets]
 	tls      *tls.Config // nil: plain
-	started  time.Time
-
-	store    *store
-	journal  journal
-	orders   orderCache
-	alerts   alertBoard
-	hub      *hub
-	turns    turns // of explanations
-	metrics  *metrics
 	registry *prometheus.Registry
 
-	listener *listener
-	http     *http.Server
+	listener *listener    // nil: nothing is listened on
+	http     *http.Server // nil with it
 	served   chan error
 	close    sync.Once
 	closed   error
@@ -70,24 +58,21 @@ func prepare(c Config) (*Server, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	s := &Server{
-		config: c, hosts: c.allowedHosts(), started: time.Now(),
-		store: newStore(c), turns: newTurns(), served: make(chan error, 1),
-	}
-	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
+	s := &Server{view: newView(c), hosts: c.allowedHosts(), served: make(chan error, 1)}
 	secrets, err := s.ReadSecrets()
 	if err != nil {
 		return nil, err
 	}
 	s.UseSecrets(secrets)
+	if c.Listen == listenOff {
+		return s, nil
+	}
 	s.tls = s.tlsConfig()
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
-	s.metrics = newMetrics(s)
 	s.registry = prometheus.NewRegistry()
-	s.registry.MustRegister(s.metrics)
-	s.hub = newHub(s)
+	s.registry.MustRegister(s.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerWaitMax,
@@ -104,7 +89,9 @@ func prepare(c Config) (*Server, error) {
 
 func (s *Server) start() {
 	go s.hub.run()
-	go s.serve()
+	if s.http != nil {
+		go s.serve()
+	}
 }
 
 // listen opens the address, and refuses one that a name led astray.
@@ -141,8 +128,11 @@ func (s *Server) serve() {
 // Addr returns the address listened on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// URL returns the address of the dashboard.
+// URL returns the address of the dashboard, "" where there is none.
 func (s *Server) URL() string {
+	if s.http == nil {
+		return ""
+	}
 	scheme := "http://"
 	if s.config.CertFile != "" {
 		scheme = "https://"
@@ -150,56 +140,14 @@ func (s *Server) URL() string {
 	return scheme + s.listener.Addr().String() + "/"
 }
 
-// Write stores the estimates and wakes the event streams. It never waits for a
-// reader. The slice stays the caller's. Estimates that hold NaN or the wrong
-// number of classes are left out and named in the error.
-func (s *Server) Write(_ context.Context, estimates []quant.Estimate) error {
-	if len(estimates) == 0 {
-		return nil
-	}
-	err := s.store.write(estimates, time.Now())
-	s.hub.wakeUp()
-	return err
-}
-
-// Load stores estimates that were published before this server began, the latest of
-// each community say. They count as received at their log time. Call it before the
-// first Write.
-func (s *Server) Load(estimates []quant.Estimate) error {
-	var errs []error
-	for i := range estimates {
-		at, err := time.Parse(time.RFC3339Nano, estimates[i].Time)
-		if err != nil {
-			at = s.started
-		}
-		errs = append(errs, s.store.write(estimates[i:i+1], at))
-	}
-	return errors.Join(errs...)
-}
-
-// Status stores what the run loop says of itself. It is cheap: call it after
-// every step. Maps and slices stay the caller's.
-func (s *Server) Status(status Status) {
-	s.metrics.observe(status)
-	if s.journal.push(status, time.Now(), func() float64 { return s.store.totals().certificate }) {
-		s.hub.statusChanged()
-	}
-}
-
-// Define says how communities are defined, in words for people, instead of what an
-// earlier call said. Communities without a definition may be left out. The map
-// becomes the server's.
-func (s *Server) Define(definitions map[string]string) {
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	s.store.definitions = definitions
-}
-
 // Close tells the event streams to reconnect, lets the other requests finish for
 // up to five seconds, and frees the address. Later calls return the same.
 func (s *Server) Close() error {
 	s.close.Do(func() {
 		s.hub.stop()
+		if s.http == nil {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownWaitMax)
 		defer cancel()
 		err := s.http.Shutdown(ctx)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -12,34 +13,59 @@ import (
 // Status is what the run loop knows of itself after a step. Counters count since
 // the process began. Zero values are shown as unknown or nothing.
 type Status struct {
-	State   string // "starting", "replaying", "running", "stopping"; "running" is ready
-	Message string // one line for people, such as why it is not running
+	State    string `json:"state"`    // "starting", "replaying", "running", "stopping"; "running" is ready
+	Message  string `json:"message"`  // one line for people, such as why it is not running
+	Progress string `json:"progress"` // what a long step is doing now; see Server.Progress
 
-	Position uint64    // applied last
-	End      uint64    // last in the stream; 0 unknown. The lag is End - Position.
-	LogTime  time.Time // of Position
+	Position uint64    `json:"position"` // applied last
+	End      uint64    `json:"end"`      // last in the stream; 0 unknown. The lag is End - Position.
+	LogTime  time.Time `json:"-"`        // of Position
 
-	Steps  uint64
-	Step   time.Duration // the last step took
-	Stages []Stage       // of the last step, in order
+	Steps  uint64        `json:"steps"`
+	Step   time.Duration `json:"-"`      // the last step took
+	Stages []Stage       `json:"stages"` // of the last step, in order
 
-	Events  map[string]uint64 // applied, by kind
-	Refused map[string]uint64 // quarantined, by reason
-	Late    map[string]uint64 // came late, by kind: applied, or quarantined as late
+	Events  map[string]uint64 `json:"events"`  // applied, by kind
+	Refused map[string]uint64 `json:"refused"` // quarantined, by reason
+	Late    map[string]uint64 `json:"-"`       // came late, by kind: applied, or quarantined as late
 
-	Mismatches map[string]uint64 // values that the rule of a community cannot compare, by community
+	Mismatches map[string]uint64 `json:"-"` // values that the rule of a community cannot compare, by community
 
-	Engine string // that keeps the kernels: "primal" or "dual"; "": none yet
+	Engine string `json:"engine"` // that keeps the kernels: "primal" or "dual"; "": none yet
 
-	Checkpoint Checkpoint
-	Graph      Graph
-	Models     []Model // a new list for every Status
+	// What people must know of though it keeps nothing from running; /readyz repeats Warning.
+	Warning    string        `json:"-"`
+	LogAhead   time.Duration `json:"-"` // of the log's time before the clocks
+	ClockLeaps uint64        `json:"-"`
+	LeftOut    uint64        `json:"-"` // refusals without an entry of their own in the quarantine
+	Quarantine Quarantine    `json:"-"`
+	Fills      []Fill        `json:"-"` // a new list for every Status
+
+	Checkpoint Checkpoint `json:"-"`
+	Graph      Graph      `json:"graph"`
+	Models     []Model    `json:"models"` // a new list for every Status
 }
 
 // Stage is a named part of a step.
 type Stage struct {
 	Name string
 	Took time.Duration
+}
+
+// MarshalJSON writes the duration in seconds.
+func (s Stage) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"name": s.Name, "seconds": s.Took.Seconds()})
+}
+
+// Quarantine is how full it is, and how many entries have left it.
+type Quarantine struct {
+	Entries, Bytes, BytesMax, Removed uint64
+}
+
+// Fill is how many things of a kind the store holds, and how many it may.
+type Fill struct {
+	Kind      string
+	Used, Max int
 }
 
 // Checkpoint describes the newest one.
@@ -52,7 +78,10 @@ type Checkpoint struct {
 }
 
 // Graph counts what the store holds, without what was erased.
-type Graph struct{ Vertices, Edges uint64 }
+type Graph struct {
+	Vertices uint64 `json:"vertices"`
+	Edges    uint64 `json:"edges"`
+}
 
 const (
 	samplesMax  = 600              // ten minutes for the charts
@@ -64,11 +93,13 @@ const (
 
 // sample is the part of a status that the charts show.
 type sample struct {
-	at          time.Time
-	events      map[string]uint64
-	lag         uint64
-	certificate float64
-	step        time.Duration
+	At          time.Time          `json:"time"`
+	Rates       map[string]float64 `json:"rates"` // events per second by kind
+	Lag         uint64             `json:"lag"`
+	Certificate float64            `json:"certificate"`
+	StepSeconds float64            `json:"step_seconds"`
+
+	events map[string]uint64
 }
 
 // journal keeps the last status and a sample of each second.
@@ -86,16 +117,47 @@ func (j *journal) push(s Status, now time.Time, certificate func() float64) bool
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.status, j.at = s, now
-	if n := len(j.samples); n > 0 && now.Sub(j.samples[n-1].at) < sampleEvery {
+	if n := len(j.samples); n > 0 && now.Sub(j.samples[n-1].At) < sampleEvery {
 		return false
 	}
 	if len(j.samples) == samplesMax {
 		j.samples = append(j.samples[:0], j.samples[1:]...)
 	}
 	j.samples = append(j.samples, sample{
-		at: now, events: s.Events, lag: s.lag(), certificate: certificate(), step: s.Step,
+		At: now.UTC(), Rates: j.rates(s.Events, now), Lag: s.lag(), Certificate: certificate(), StepSeconds: s.Step.Seconds(),
+		events: s.Events,
 	})
 	return true
+}
+
+// rates returns events per second by kind since some samples ago. A counter that
+// fell, after a restart of the counting, gives no rate.
+func (j *journal) rates(events map[string]uint64, now time.Time) map[string]float64 {
+	out := map[string]float64{}
+	if len(j.samples) == 0 {
+		return out
+	}
+	from := j.samples[max(0, len(j.samples)-rateSamples)]
+	seconds := now.Sub(from.At).Seconds()
+	for kind, n := range events {
+		if before := from.events[kind]; n >= before && seconds > 0 {
+			out[kind] = float64(n-before) / seconds
+		}
+	}
+	return out
+}
+
+// progress replaces that part of the status. A step that reports it is not stalled. It
+// reports whether the text is another.
+func (j *journal) progress(text string, now time.Time) (changed bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	changed = j.status.Progress != text
+	j.status.Progress = text
+	if !j.at.IsZero() {
+		j.at = now
+	}
+	return changed
 }
 
 // lag is how many messages of the stream are not applied yet.
@@ -109,21 +171,13 @@ func (j *journal) read() (Status, time.Time, []sample) {
 }
 
 // ready reports whether the pipeline runs, and why not.
-func (s *Server) ready(now time.Time) (bool, string) {
-	for _, sink := range s.sinks() {
+func (v *view) ready(now time.Time) (bool, string) {
+	for _, sink := range v.config.Sinks() {
 		if sink.Condition == sinks.Holding && now.Sub(sink.Since) >= heldAfter {
 			return false, "waiting for " + sink.Name
 		}
 	}
-	return s.journal.ready(now)
-}
-
-// sinks returns how the sinks do, as Config.Sinks says.
-func (s *Server) sinks() []sinks.State {
-	if s.config.Sinks == nil {
-		return nil
-	}
-	return s.config.Sinks()
+	return v.journal.ready(now)
 }
 
 // ready reports whether the run loop runs, and why not.
@@ -137,26 +191,8 @@ func (j *journal) ready(now time.Time) (bool, string) {
 		return false, "stalled"
 	case j.status.State != "running":
 		return false, "not running"
+	case j.status.Warning != "":
+		return true, "ready, but " + j.status.Warning
 	}
 	return true, "ready"
-}
-
-// rates returns events per second by kind at sample i, over the samples before
-// it. A counter that fell, after a restart of the counting, gives no rate.
-func rates(samples []sample, i int) map[string]float64 {
-	out := map[string]float64{}
-	from := max(0, i-rateSamples)
-	if i <= 0 || i >= len(samples) {
-		return out
-	}
-	seconds := samples[i].at.Sub(samples[from].at).Seconds()
-	if seconds <= 0 {
-		return out
-	}
-	for kind, n := range samples[i].events {
-		if before := samples[from].events[kind]; n >= before {
-			out[kind] = float64(n-before) / seconds
-		}
-	}
-	return out
 }

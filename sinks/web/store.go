@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -12,9 +13,10 @@ import (
 
 // community is one tracked community. Its series are in order of first mention.
 type community struct {
-	name   string
-	folded string // lower case, for search
-	series []*series
+	name    string
+	folded  string // lower case, for search
+	natural string // key of its place in a list
+	series  []*series
 }
 
 // find returns the series of a method, nil when there is none. The empty method
@@ -32,20 +34,16 @@ func (c *community) find(method string) *series {
 }
 
 func (c *community) main() *series {
-	best := c.series[0]
-	for _, s := range c.series {
+	order := func(s *series) int {
 		switch quant.Method(s.method) {
 		case quant.Auto:
-			return s
+			return 0
 		case quant.PCC, quant.CC, quant.MLPE:
-		default:
-			switch quant.Method(best.method) {
-			case quant.PCC, quant.CC, quant.MLPE:
-				best = s
-			}
+			return 2
 		}
+		return 1
 	}
-	return best
+	return slices.MinFunc(c.series, func(a, b *series) int { return cmp.Compare(order(a), order(b)) })
 }
 
 // methods returns the names of the series.
@@ -124,14 +122,29 @@ func (s *store) community(name string) *community {
 		}
 		name = strings.Clone(name)
 		c = &community{name: name, folded: strings.ToLower(name)}
+		c.natural = naturalKey(c.folded)
 		s.byName[name] = c
 		s.order = append(s.order, c)
 	}
 	return c
 }
 
-// put adds one estimate to its series.
+// put adds one estimate to its series. A suppressed one that names no method is of all
+// methods that the community has; a community without one keeps it until there is one.
 func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
+	unnamed := len(c.series) > 0 && c.series[0].method == ""
+	switch {
+	case e.Method == "" && !unnamed && len(c.series) > 0:
+		for _, ser := range c.series {
+			one := *e
+			one.Method = ser.method
+			s.put(c, &one, now)
+		}
+		return
+	case e.Method != "" && unnamed:
+		c.series = nil
+		s.nSeries--
+	}
 	at := slices.IndexFunc(c.series, func(x *series) bool { return x.method == e.Method })
 	if at < 0 {
 		c.series = append(c.series, &series{method: strings.Clone(e.Method)})

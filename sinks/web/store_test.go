@@ -135,6 +135,41 @@ func TestWriteCopies(t *testing.T) {
 	}
 }
 
+// A community below the privacy floor has estimates that name no method. They must hide
+// what was published by every method, and leave no method without a name.
+func TestSuppressionIsOfEveryMethod(t *testing.T) {
+	s := serve(t, nil)
+	hidden := quant.Estimate{Community: "x", Position: 1, Suppressed: true, Flags: []string{"below-privacy-floor"}}
+	methods := func() (names []string, suppressed int) {
+		for _, e := range into[detail](t, s, "/api/v1/communities/x").Estimates {
+			names = append(names, e.Method)
+			if e.Suppressed {
+				suppressed++
+			}
+		}
+		return names, suppressed
+	}
+	write(t, s, hidden)
+	if names, n := methods(); len(names) != 1 || n != 1 {
+		t.Errorf("before any method: %q, %d suppressed", names, n)
+	}
+	write(t, s, estimate("x", "auto", 2, 0.5), estimate("x", "pcc", 2, 0.4))
+	if names, n := methods(); !slices.Equal(names, []string{"auto", "pcc"}) || n != 0 {
+		t.Errorf("after two methods: %q, %d suppressed", names, n)
+	}
+	hidden.Position = 3
+	write(t, s, hidden)
+	if names, n := methods(); !slices.Equal(names, []string{"auto", "pcc"}) || n != 2 {
+		t.Errorf("below the floor again: %q, %d suppressed", names, n)
+	}
+	if row := into[listAnswer](t, s, "/api/v1/communities").Communities[0]; !row.Estimate.Suppressed || row.Plain != nil || len(row.Trend) != 0 {
+		t.Errorf("the list shows %+v", row)
+	}
+	if got := s.store.totals(); got.series != 2 {
+		t.Errorf("%d series are counted", got.series)
+	}
+}
+
 // Of a suppressed community nothing is shown but that, whatever the record holds.
 func TestSuppressedEstimatesAreBlanked(t *testing.T) {
 	s := serve(t, nil)

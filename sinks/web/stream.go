@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,11 +24,6 @@ type hello struct {
 	Position uint64 `json:"position"`
 }
 
-// goodbye is the last event of a stream that the server ends.
-type goodbye struct {
-	Reason string `json:"reason"` // "slow" or "closing"
-}
-
 // serveStream answers /api/v1/stream until the client or the server leaves.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, query url.Values) {
 	c, problem := newClient(query)
@@ -36,8 +32,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, query url.V
 		return
 	}
 	if !s.hub.join(c) {
-		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-		fail(w, http.StatusServiceUnavailable, "too many event streams")
+		failBusy(w, "too many event streams")
 		return
 	}
 	defer s.hub.leave(c)
@@ -65,19 +60,14 @@ func newClient(query url.Values) (*client, string) {
 		return nil, "too many communities: name up to 64, or none for all"
 	}
 	c.key = strings.Join(c.names, "\x00")
-	switch events := query.Get("events"); events {
-	case "":
-		c.estimates, c.status = true, true
-	default:
-		for name := range strings.SplitSeq(events, ",") {
-			switch name {
-			case "estimates":
-				c.estimates = true
-			case "status":
-				c.status = true
-			default:
-				return nil, "events: want estimates, status or both"
-			}
+	for name := range strings.SplitSeq(cmp.Or(query.Get("events"), "estimates,status"), ",") {
+		switch name {
+		case "estimates":
+			c.estimates = true
+		case "status":
+			c.status = true
+		default:
+			return nil, "events: want estimates, status or both"
 		}
 	}
 	return c, ""
@@ -99,7 +89,7 @@ func (s *Server) pump(r *http.Request, c *client, out *stream) {
 	for out.err == nil {
 		select {
 		case <-c.slow:
-			out.send(encodeFrame("reconnect", "", goodbye{"slow"}))
+			out.send(goodbye("slow"))
 			return
 		default:
 		}
@@ -112,12 +102,17 @@ func (s *Server) pump(r *http.Request, c *client, out *stream) {
 		case <-heartbeat.C:
 			out.send([]byte(": keep-alive\n\n"))
 		case <-s.hub.done:
-			out.send(encodeFrame("reconnect", "", goodbye{"closing"}))
+			out.send(goodbye("closing"))
 			return
 		case <-r.Context().Done():
 			return
 		}
 	}
+}
+
+// goodbye is the last event of a stream that the server ends.
+func goodbye(reason string) []byte {
+	return encodeFrame("reconnect", "", map[string]string{"reason": reason})
 }
 
 // stream writes events until the first error.

@@ -58,7 +58,7 @@ func estimate(community, method string, position uint64, share float64) quant.Es
 		Prevalence: []float64{1 - share, share},
 		Low:        []float64{max(0, 0.9-share), max(0, share-0.1)}, High: []float64{min(1, 1.1-share), min(1, share+0.1)},
 		SE: []float64{0.05, 0.05}, SEChange: []float64{0.01, 0.01}, NEff: []float64{40, 50}, Confidence: 0.9,
-		Certificate: 0.003, Flags: []string{"thin:1"}, Config: "abc", Variance: "exact", Share: 0.5,
+		Certificate: 0.003, Flags: []string{"thin:1"}, Config: "abc", Variance: "exact", Gamma: 0.5,
 	}
 }
 
@@ -79,7 +79,8 @@ func runningStatus(steps uint64) Status {
 			{Class: "no", Judged: 120, Accuracy: 0.75, Brier: 0.3, LogScore: 0.5, Reference: new(0.8)}, {Class: "yes"},
 		}}},
 		Checkpoint: Checkpoint{Position: 900, At: time.Now().Add(-time.Minute), Took: time.Second, Bytes: 4096},
-		Graph:      Graph{Vertices: 10, Edges: 20},
+		Graph:      Graph{Vertices: 10, Edges: 20}, Fills: []Fill{{"vertices", 10, 40}, {"edges", 20, 40}},
+		Quarantine: Quarantine{Entries: 3, Bytes: 30, BytesMax: 120, Removed: 5},
 	}
 }
 

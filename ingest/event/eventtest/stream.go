@@ -23,6 +23,7 @@ type Config struct {
 	TTL         bool // some edges, labels and predictions expire
 	SelfLoops   bool // some edges lead from a vertex to itself, which must be refused
 	Withdraw    bool // some predictions are withdrawn, which no wire form can say
+	Audits      bool // some labels are of the role audit
 	RollOuts    bool // one model version replaces another now and then
 
 	Times uint32 // [1] every multiplicity, of 1 to 5, is so many times as large
@@ -161,6 +162,10 @@ func (s *Stream) label() event.Label {
 		l.Class = event.NoClass
 	case 1:
 		l.Role = event.Train
+	case 2:
+		if s.Config.Audits {
+			l.Role, l.Pi = event.Audit, event.PiMin+s.rand.Uint32N(event.One-event.PiMin+1)
+		}
 	}
 	if l.Class != event.NoClass {
 		l.TTL = s.ttl()

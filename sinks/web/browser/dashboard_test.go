@@ -43,13 +43,13 @@ func filled(t testing.TB, d *demo, rounds int) *web.Server {
 	return s
 }
 
-// someSinks are one with a queue, which is held up, and one without.
+// someSinks are a follower that is held up, and what is none.
 func someSinks() []sinks.State {
 	return []sinks.State{
-		{Name: "KV_gql_estimates", Condition: sinks.Delivering},
+		{Name: "GQL_ESTIMATES", Condition: sinks.Delivering},
 		{
 			Name: "parquet", Condition: sinks.Holding, Since: time.Now(), Reason: "no space left on device",
-			Emissions: 412, Bytes: 200 << 20, BytesMax: 256 << 20, Oldest: time.Now(),
+			Follows: true, Behind: 412, Position: 90_000,
 		},
 	}
 }

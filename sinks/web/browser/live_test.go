@@ -232,7 +232,7 @@ func TestHostileNamesStayInert(t *testing.T) {
 	s := serve(t, web.Config{
 		Classes: []string{`<img src=x onerror="window.hacked=1">`, "yes"}, Pipeline: `<script>window.hacked=1</script>`,
 		Sinks: func() []sinks.State {
-			return []sinks.State{{Name: hostile()[3], Condition: sinks.Retrying, Reason: hostile()[1], Emissions: 1, Bytes: 1, BytesMax: 2}}
+			return []sinks.State{{Name: hostile()[3], Condition: sinks.Retrying, Reason: hostile()[1], Follows: true, Behind: 1}}
 		},
 	})
 	for _, name := range hostile() {

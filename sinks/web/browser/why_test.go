@@ -76,7 +76,7 @@ func TestWhyItMoved(t *testing.T) {
 	}{{"light", "light", 1280}, {"dark", "dark", 1280}, {"phone", "light", 400}, {"phone-dark", "dark", 400}} {
 		t.Run(size.name, func(t *testing.T) {
 			p := open(t, size.width, 860, size.scheme)
-			p.visit(s.URL() + "#/c/Lyon%20cycling")
+			p.visit(s.URL() + "#/c/Lyon%20cycling?class=0")
 			p.until("the card", `document.querySelector(".why-card:not([hidden]) .ask") && document.querySelector(".u-wrap canvas")`)
 			before := eval[int](p, `Number(document.querySelectorAll(".end input")[0].value)`)
 			p.do(chromedp.Focus(chromedp.CSS(".end input")), chromedp.KeyEvent(kb.ArrowLeft))

@@ -3,12 +3,16 @@
 
 import { get } from "./api.js";
 import { h, setText, css } from "./dom.js";
-import { count, time, label as named, percent, interval } from "./format.js";
+import { community, link } from "./address.js";
+import { count, time, label as named, percent, points, interval } from "./format.js";
 
 const refreshEvery = 2000;
 const labelMost = 28;
 
-export function alertsPage() {
+// points turns the change of a reason into percentage points, as everywhere else.
+const reason = (text) => text.replace(/\bchange (-?\d*\.\d+)/, (_, x) => `change ${points(Number(x))} points`);
+
+export function alertsPage(info) {
   const active = h("tbody"), past = h("tbody"), rules = h("tbody"), targets = h("tbody");
   const notice = h("p", { class: "note", hidden: true });
   const table = (title, heads, body, empty, kind = "") => {
@@ -18,12 +22,27 @@ export function alertsPage() {
   };
   const now = table("Firing and pending", ["State", "Rule", "Community", "Class", "Since", "Share", "Now"], active, "Nothing fires.", "stack");
   const before = table("Began and ended", ["State", "Rule", "Community", "Class", "Log time", "Why"], past, "Nothing has happened since the start.", "stack");
-  const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "Suppressed", "No data"], rules, "No rules are configured.", "figures");
+  const counts = table("Rules", ["Rule", "Firing", "Pending", "Inactive", "Silent", "Why"], rules, "No rules are configured; see alerts in the configuration.", "rules stack");
   const told = table("Who is told", ["Target", "Queue", "Attempts", "Last error"], targets, "Nobody is told; see notify in the configuration.", "figures");
   const el = h("section", { class: "alerts-page" }, h("div", { class: "bar-tools" }, h("h1", {}, "Alerts")), notice,
-    now.card, before.card, h("div", { class: "two" }, counts.card, told.card));
+    now.card, counts.card, before.card, told.card);
 
-  const link = (name) => h("a", { href: `#/c/${encodeURIComponent(name)}` }, name);
+  // lead goes to a community at the moment of a transition, with its class.
+  function lead(x) {
+    const k = info.classes.indexOf(x.class);
+    return h("a", { href: community(x.community, { method: x.method, class: k < 0 ? "" : k, at: x.position || "" }) }, x.community);
+  }
+
+  // whySilent says which flag keeps how many alerts of a rule silent, and where.
+  function whySilent(rule) {
+    const all = rule.inactive + rule.pending + rule.firing;
+    return h("ul", { class: "silent" }, (rule.silent ?? []).map((s) => h("li", {},
+      s.why === "no-data" ? "no data in " : ["suppressed by ", h("a", { href: link("/", { flag: s.why }) }, s.why || "a flag"), " in "],
+      `${count(s.alerts)} of ${count(all)} (${count(s.communities)} ${s.communities === 1 ? "community" : "communities"}): `,
+      s.examples.map((name, i) => [i ? ", " : "", h("a", { href: community(name) }, name)]),
+      s.communities > s.examples.length ? " …" : "")));
+  }
+
   const chips = { firing: "chip grave", resolved: "chip more" };
   const state = (text) => h("span", { class: chips[text] || "chip" }, text);
   function fill(part, body, rows) {
@@ -33,10 +52,12 @@ export function alertsPage() {
   }
 
   function draw(a) {
-    fill(now, active, a.active.map((x) => [state(x.state), x.rule, link(x.community), named(x.class), x.since ? time(x.since) : "",
+    const silent = a.rules.reduce((n, r) => n + r.suppressed + r.no_data, 0), all = a.rules.reduce((n, r) => n + r.inactive + r.pending + r.firing, 0);
+    setText(now.note, `Nothing fires.${silent ? ` ${count(silent)} of ${count(all)} alerts cannot: their estimates are suppressed by a flag, or there is no data. The rules below say which.` : ""}`);
+    fill(now, active, a.active.map((x) => [state(x.state), x.rule, lead(x), named(x.class), x.since ? time(x.since) : "",
       `${percent(x.point)} (${interval(x.low, x.high)})`, x.now]));
-    fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, link(x.community), named(x.class), x.time ? time(x.time) : "", x.reason]));
-    fill(counts, rules, a.rules.map((r) => [r.rule, count(r.firing), count(r.pending), count(r.inactive), count(r.suppressed), count(r.no_data)]));
+    fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, lead(x), named(x.class), x.time ? time(x.time) : "", reason(x.reason)]));
+    fill(counts, rules, a.rules.map((r) => [r.rule, count(r.firing), count(r.pending), count(r.inactive), count(r.suppressed + r.no_data), whySilent(r)]));
     fill(told, targets, a.targets.map((t) => [t.name, count(t.queue),
       Object.entries(t.outcomes).map(([name, n]) => `${count(n)} ${name}`).join(", "), t.error]));
   }
@@ -67,47 +88,55 @@ export function alertsPage() {
 
 // marks keeps the beginnings and ends of a community's alerts and draws them.
 export function marks(name, redraw) {
-  let list = [], firing = [], timer = 0, gone = false;
+  let list = [], notes = [], firing = [], timer = 0, gone = false;
   const el = h("p", { class: "banner", role: "status", hidden: true });
   async function load() {
     clearTimeout(timer);
     try {
       const a = await get("/api/v1/alerts", { community: name, limit: 200 });
       const before = list.length ? list[0].id : "";
+      const told = notes.length;
       list = a.transitions;
+      notes = a.notes;
       firing = a.active.filter((x) => x.state === "firing");
       el.hidden = firing.length === 0;
-      setText(el, firing.map((x) => `${x.rule} fires for ${named(x.class)}: ${x.now}`).join(" · "));
-      if (list.length && list[0].id !== before) redraw();
+      setText(el, firing.map((x) => `${x.rule} fires for ${named(x.class)}: ${reason(x.now)}`).join(" · "));
+      if ((list.length && list[0].id !== before) || notes.length !== told) redraw();
     } catch { /* the chart does without */ }
     if (!gone) timer = setTimeout(load, refreshEvery);
   }
   load();
 
-  // draw puts a line at each transition of the classes shown; timed says what the
-  // axis counts.
+  // draw puts a line at each note, and at each transition of the classes shown; timed
+  // says what the axis counts.
   function draw(u, timed, classes) {
     const ratio = devicePixelRatio, { ctx } = u;
     ctx.save();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.lineWidth = ratio;
-    for (const x of list) {
+    const line = (x, colour, dash, label, height) => {
       const value = timed ? Date.parse(x.time) / 1000 : x.position;
-      if (!classes.includes(x.class) || !(value >= u.scales.x.min && value <= u.scales.x.max)) continue;
-      ctx.strokeStyle = ctx.fillStyle = css(x.state === "firing" ? "--bad" : "--muted");
+      if (!(value >= u.scales.x.min && value <= u.scales.x.max)) return;
+      ctx.strokeStyle = ctx.fillStyle = css(colour);
       const at = Math.round(u.valToPos(value, "x", true)) + 0.5;
-      ctx.setLineDash(x.state === "firing" ? [] : [4 * ratio, 3 * ratio]);
+      ctx.setLineDash(dash.map((d) => d * ratio));
       ctx.beginPath();
       ctx.moveTo(at, u.bbox.top);
       ctx.lineTo(at, u.bbox.top + u.bbox.height);
       ctx.stroke();
-      if (x.state !== "firing") continue;
-      const label = x.rule.slice(0, labelMost);
       const right = at + ctx.measureText(label).width + 8 * ratio > u.bbox.left + u.bbox.width;
       ctx.textAlign = right ? "right" : "left";
-      ctx.fillText(label, at + (right ? -4 : 4) * ratio, u.bbox.top + 24 * ratio);
+      ctx.fillText(label, at + (right ? -4 : 4) * ratio, u.bbox.top + height * ratio);
+    };
+    for (const x of notes) line(x, "--text", [1, 2], x.note.slice(0, labelMost), 37);
+    for (const x of list) {
+      if (!classes.includes(x.class)) continue;
+      if (x.state === "firing") line(x, "--bad", [], x.rule.slice(0, labelMost), 24);
+      else line(x, "--muted", [4, 3], "", 24);
     }
     ctx.restore();
   }
-  return { el, draw, refresh: load, unmount() { gone = true; clearTimeout(timer); } };
+  // firings returns where alerts of a class began.
+  const firings = (name) => list.filter((x) => x.state === "firing" && x.class === name).map((x) => x.position);
+  return { el, draw, firings, refresh: load, unmount() { gone = true; clearTimeout(timer); } };
 }

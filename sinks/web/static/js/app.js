@@ -2,14 +2,17 @@
 
 import { get, Live } from "./api.js";
 import { h, setAttr, setText } from "./dom.js";
-import { communities } from "./communities.js";
+import { read } from "./address.js";
+import { communities, listAddress } from "./communities.js";
 import { detail } from "./detail.js";
 import { pipeline } from "./pipeline.js";
 import { alertsPage } from "./alerts.js";
+import { slots } from "./palette.js";
 import { label } from "./format.js";
 
 const main = document.getElementById("main");
 const pill = document.getElementById("live");
+const progress = document.getElementById("progress");
 const live = new Live((state) => {
   pill.dataset.state = state;
   setText(pill, { live: "live", connecting: "reconnecting", paused: "paused" }[state]);
@@ -19,24 +22,22 @@ const live = new Live((state) => {
 let info = null;
 let view = null; // { el, stream, unmount, refresh, estimates, status }
 
-// address reads the hash: "#/", "#/pipeline" or "#/c/NAME".
-function address() {
-  const path = location.hash.slice(1) || "/";
-  if (path === "/pipeline") return { page: "pipeline" };
-  if (path === "/alerts") return { page: "alerts" };
-  if (path.startsWith("/c/")) {
-    try { return { page: "detail", name: decodeURIComponent(path.slice(3)) }; } catch { /* not ours */ }
-  }
-  return { page: "communities" };
+function unknown(at) {
+  return {
+    title: "Nothing here",
+    stream: { communities: [], events: ["status"] },
+    el: h("section", { class: "unknown" }, h("h1", {}, "There is no such page"),
+      h("p", {}, `Nothing is at ${at.path}. The address may be mistyped, or of another version.`),
+      h("p", {}, h("a", { href: "#/" }, "All communities"))),
+  };
 }
 
+const views = { communities, detail, pipeline, alerts: alertsPage, unknown: (_, at) => unknown(at) };
+
 function show() {
-  const at = address();
+  const at = read();
   view?.unmount?.();
-  if (at.page === "pipeline") view = pipeline(info);
-  else if (at.page === "alerts") view = alertsPage();
-  else if (at.page === "detail") view = detail(info, at.name);
-  else view = communities(info);
+  const current = view = views[at.page](info, at, () => { if (view === current) follow(current); });
   main.replaceChildren(view.el);
   view.mounted?.();
   document.title = `${view.title} · gqlstream`;
@@ -44,13 +45,25 @@ function show() {
     const here = link.dataset.page === at.page || (at.page === "detail" && link.dataset.page === "communities");
     if (here) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
+    if (link.dataset.page === "communities") link.href = listAddress();
   }
-  const current = view;
-  live.follow(current.stream.communities, current.stream.events, {
+  if (!current.follows) follow(current);
+}
+
+// follow opens the stream that a view asks for.
+function follow(current) {
+  current.follows = true;
+  live.follow(current.stream.communities, [...new Set([...current.stream.events, "status"])], {
     hello: (m) => hello(m, current),
     estimates: (m) => current.estimates?.(m),
-    status: (m) => current.status?.(m),
+    status: (m) => { report(m); current.status?.(m); },
   });
+}
+
+// report says what a long step is doing, on every page.
+function report(status) {
+  progress.hidden = !status.progress;
+  setText(progress, status.progress ? `Computing: ${status.progress}` : "");
 }
 
 // hello notices a server that was started anew: its classes may be others.
@@ -66,6 +79,11 @@ async function hello(message, current) {
 async function load() {
   info = await get("/api/v1/info");
   info.labels = info.classes.map(label);
+  info.slots = slots(info.classes.length, []);
+  if (info.slots.includes(-1)) { // too many classes: those of the largest communities have a colour
+    const list = await get("/api/v1/communities", { sort: "members", order: "desc", limit: 100 });
+    info.slots = slots(info.classes.length, list.communities.map((row) => row.estimate.prevalence));
+  }
   setText(document.getElementById("pipeline"), info.pipeline);
 }
 

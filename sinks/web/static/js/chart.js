@@ -4,8 +4,10 @@ import { h, css } from "./dom.js";
 
 // chart returns an element and set(data). options() is asked for series, bands,
 // scales and axes each time the chart is built: at first, when shape changes and
-// when the theme does. onHover gets the index under the pointer, or null.
-export function chart(options, { height = 260, onHover, label } = {}) {
+// when the theme does. onHover and onPick get a place on the x axis, under the pointer
+// (or null) and where it was clicked; onZoom, if given, gets the two ends of what was
+// dragged over, or null for all, in place of the chart's own zoom.
+export function chart(options, { height = 260, onHover, onPick, onZoom, label } = {}) {
   const el = h("div", { class: "chart", role: "img", "aria-label": label });
   let plot = null, data = null, shape = "", zoomed = false;
 
@@ -21,16 +23,35 @@ export function chart(options, { height = 260, onHover, label } = {}) {
       height: tall(),
       padding: [10, 26, 0, 0],
       legend: { show: false },
-      cursor: { points: { size: 7 }, drag: { x: true, y: false }, y: false },
+      cursor: { points: { size: 7 }, drag: { x: true, y: false, setScale: !onZoom }, y: false },
       ...o,
       axes: o.axes.map((a) => ({ stroke: text, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 }, ticks: { show: false }, gap: 6, ...a })),
       hooks: {
         ...(o.hooks || {}),
-        setCursor: [(u) => onHover?.(u.cursor.idx ?? null)],
-        setSelect: [(u) => { if (u.select.width > 0) zoomed = true; }],
+        setCursor: [(u) => onHover?.(u.cursor.left >= 0 ? u.posToVal(u.cursor.left, "x") : null)],
+        setSelect: [select],
       },
     }, data, el);
-    plot.over.addEventListener("dblclick", () => { zoomed = false; });
+    plot.over.addEventListener("dblclick", () => { zoomed = false; onZoom?.(null); });
+    if (onPick) picks(plot);
+  }
+
+  function select(u) {
+    if (!(u.select.width > 0)) return;
+    zoomed = !onZoom;
+    if (!onZoom) return;
+    const ends = [u.select.left, u.select.left + u.select.width].map((x) => u.posToVal(x, "x"));
+    u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    onZoom(ends);
+  }
+
+  // picks tells a click from the end of a drag.
+  function picks(u) {
+    let from = 0;
+    u.over.addEventListener("mousedown", (event) => { from = event.clientX; });
+    u.over.addEventListener("click", (event) => {
+      if (Math.abs(event.clientX - from) < 4 && event.detail < 2) onPick(u.posToVal(event.clientX - u.over.getBoundingClientRect().left, "x"));
+    });
   }
 
   const tall = () => Math.round(Math.min(height, Math.max(180, el.clientWidth * 0.62)));
@@ -49,6 +70,7 @@ export function chart(options, { height = 260, onHover, label } = {}) {
     },
     rebuild: build,
     redraw() { plot?.redraw(); },
+    canvas() { return plot?.ctx.canvas; },
     destroy() { observer.disconnect(); plot?.destroy(); plot = null; },
   };
 }

@@ -2,45 +2,75 @@
 // the pages around the visible rows and draws only those rows.
 
 import { get } from "./api.js";
-import { h, setText, setAttr } from "./dom.js";
-import { percent, interval, count, compact, age } from "./format.js";
-import { bar, whisker, trend, legend, chip } from "./marks.js";
+import { h, setText, setAttr, download } from "./dom.js";
+import { community, link as linkTo, replace, whole } from "./address.js";
+import { percent, points, interval, count, compact, age } from "./format.js";
+import { bar, whisker, trend, reach, legend, chip } from "./marks.js";
+import { distinct } from "./palette.js";
+import { emptyWords, noEvents } from "./empty.js";
 
 const pageSize = 100;
 const overscan = 6;
 const refreshEvery = 1000;
+const moversShown = 5;
+const moversLeast = 0.005; // a share that moved by less is no news
+const moversEvery = 10000;
 
 const columns = [
   { key: "name", label: "Community" },
   { key: "", label: "Prevalence", hide: "narrow" },
   { key: "share", label: "Share", down: true },
   { key: "width", label: "Interval", hide: "narrow", down: true },
-  { key: "", label: "Trend", hide: "medium" },
+  { key: "change", label: "Trend", hide: "medium", down: true },
   { key: "members", label: "Members", down: true, number: true },
   { key: "flags", label: "Flags", down: true },
   { key: "updated", label: "Updated", hide: "narrow", down: true, number: true },
 ];
 
-// What the user chose survives going to a community and back.
-const kept = { q: "", sort: "name", order: "asc", class: 0, top: 0 };
+// What the user chose survives going to a community and back; it is in the address.
+const kept = { q: "", flag: "", method: "", sort: "name", order: "asc", class: 0, top: 0 };
 
-export function communities(info) {
-  const state = { matched: 0, total: 0, pages: new Map(), active: 0, writes: -1, clock: 0, failed: "" };
-  if (kept.class >= info.classes.length) kept.class = 0;
+const chosen = () => ({ q: kept.q, flag: kept.flag, method: kept.method, sort: kept.sort === "name" ? "" : kept.sort, order: kept.order === "asc" ? "" : kept.order, class: kept.class || "" });
+
+// listAddress leads back to the list as it was left.
+export const listAddress = () => linkTo("/", chosen());
+
+// readAddress takes the choices from the address; what it does not name is as at first.
+function readAddress(query, info) {
+  const before = listAddress();
+  const sort = query.get("sort");
+  Object.assign(kept, {
+    q: query.get("q") ?? "", flag: query.get("flag") ?? "", method: query.get("method") ?? "",
+    sort: columns.some((c) => c.key && c.key === sort) ? sort : "name", order: query.get("order") === "desc" ? "desc" : "asc",
+    class: whole(query, "class", info.classes.length) ?? 0,
+  });
+  if (listAddress() !== before) kept.top = 0;
+}
+
+export function communities(info, at) {
+  const state = { matched: 0, total: 0, pages: new Map(), active: 0, writes: -1, clock: 0, failed: "", methods: [], status: null };
+  readAddress(at.query, info);
   const rows = new Map(); // index -> row on the page
 
   const search = h("input", { type: "search", placeholder: "Search communities", "aria-label": "Search communities", value: kept.q, maxlength: 100, spellcheck: "false", autocomplete: "off" });
-  const choice = h("select", { "aria-label": "Class shown" }, info.classes.map((name, k) => h("option", { value: k, selected: k === kept.class }, name)));
+  const choice = h("select", { "aria-label": "Class shown" }, info.labels.map((name, k) => h("option", { value: k, selected: k === kept.class }, name)));
+  const flags = h("select", { "aria-label": "Flag", onchange: () => { kept.flag = flags.value; restart(); } },
+    [["", "All"], ["any", "With a flag"], ...info.flags.map((f) => [f.name, f.name])].map(([value, text]) => h("option", { value, selected: value === kept.flag }, text)));
+  const methods = h("select", { "aria-label": "Method", onchange: () => { kept.method = methods.value; restart(); } });
+  const methodPick = h("label", { class: "pick", hidden: true }, h("span", {}, "Method"), methods);
+  const save = h("button", { type: "button", class: "plain", title: "Save the communities of this list as CSV", onclick: saveRows }, "CSV");
+  const movers = h("p", { class: "movers", hidden: true });
+  const hint = h("div", { class: "hint", hidden: true });
   const summary = h("span", { class: "summary", role: "status" });
   const head = h("div", { class: "row head", role: "row" });
   const body = h("div", { class: "rows", role: "presentation" });
   const viewport = h("div", { class: "viewport", tabindex: "-1", role: "rowgroup" }, body);
-  const empty = h("p", { class: "note", hidden: true });
+  const empty = h("div", { class: "note", hidden: true });
   const table = h("div", { class: "table", role: "table", "aria-label": "Communities" }, h("div", { role: "rowgroup" }, head), viewport);
   const el = h("section", { class: "communities" },
     h("div", { class: "bar-tools" }, h("h1", {}, "Communities"), summary,
-      h("div", { class: "tools" }, search, h("label", { class: "pick" }, h("span", {}, "Class"), choice))),
-    legend(info.labels), table, empty);
+      h("div", { class: "tools" }, search, h("label", { class: "pick" }, h("span", {}, "Flag"), flags), methodPick, h("label", { class: "pick" }, h("span", {}, "Class"), choice), save)),
+    hint, movers, legend(info), table, empty);
 
   const rowHeight = () => parseFloat(getComputedStyle(el).getPropertyValue("--row")) || 44;
 
@@ -64,6 +94,8 @@ export function communities(info) {
   }
 
   function restart() {
+    replace("/", chosen());
+    drawMovers();
     state.pages.clear();
     state.generation = (state.generation || 0) + 1;
     viewport.scrollTop = 0;
@@ -97,11 +129,12 @@ export function communities(info) {
     state.pages.set(p, page);
     try {
       const reply = await get("/api/v1/communities", {
-        q: kept.q, sort: kept.sort, order: kept.order, class: kept.class, offset: p * pageSize, limit: pageSize, trend: 24,
+        ...chosen(), offset: p * pageSize, limit: pageSize, trend: 24,
       });
       if (generation !== state.generation) return;
       Object.assign(state, { matched: reply.matched, total: reply.total, failed: "", clock: Date.parse(reply.now) - Date.now(), answered: true });
       page.list = reply.communities;
+      knowMethods(reply.communities);
     } catch (err) {
       if (generation !== state.generation) return;
       state.failed = err.message;
@@ -116,6 +149,7 @@ export function communities(info) {
     body.style.height = `${state.matched * height}px`;
     setAttr(table, "aria-rowcount", String(state.matched + 1));
     state.active = Math.min(state.active, Math.max(0, state.matched - 1));
+    const span = Math.max(...[...state.pages.values()].flatMap((page) => page.list || []).map((row) => reach(row.trend)), reach([]));
     for (const [i, row] of rows) if (i < first || i >= last) { row.el.remove(); rows.delete(i); }
     for (let i = first; i < last; i++) {
       let row = rows.get(i);
@@ -124,14 +158,52 @@ export function communities(info) {
       setAttr(row.el, "aria-rowindex", String(i + 2));
       row.link.dataset.index = i;
       row.link.tabIndex = i === state.active ? 0 : -1;
-      row.set(state.pages.get(Math.floor(i / pageSize))?.list?.[i % pageSize], kept.class, Date.now() + state.clock);
+      row.set(state.pages.get(Math.floor(i / pageSize))?.list?.[i % pageSize], kept.class, Date.now() + state.clock, span);
     }
-    setText(summary, kept.q ? `${count(state.matched)} of ${count(state.total)}` : count(state.total));
+    setText(summary, kept.q || kept.flag || kept.method ? `${count(state.matched)} of ${count(state.total)}` : count(state.total));
     summary.hidden = !state.answered;
     empty.hidden = state.matched > 0 || (!state.answered && !state.failed);
-    setText(empty, state.failed ? `No answer from the server: ${state.failed}` : kept.q ? "No community has this in its name." : "No estimates yet. They appear with the first emission of the pipeline.");
+    drawWords();
     table.hidden = !empty.hidden;
     if (!keepPages || state.matched) need(false);
+  }
+
+  let words = "";
+  function drawWords() {
+    const next = state.failed ? [`No answer from the server: ${state.failed}`] : emptyWords(kept, state, info);
+    const text = next.map((x) => x.textContent ?? x).join();
+    if (text !== words) { words = text; empty.replaceChildren(...next); }
+    const nothing = empty.hidden && noEvents(state.status);
+    if (nothing === hint.hidden) { hint.hidden = !nothing; hint.replaceChildren(...(nothing ? emptyWords({}, state, info) : [])); }
+  }
+
+  function knowMethods(list) {
+    const names = new Set([...state.methods, ...list.flatMap((row) => row.methods)]);
+    if (names.size === state.methods.length) return;
+    state.methods = [...names];
+    methodPick.hidden = names.size < 2;
+    methods.replaceChildren(h("option", { value: "" }, "main"), ...state.methods.map((m) => h("option", { value: m }, m)));
+    methods.value = kept.method;
+  }
+
+  // drawMovers names the communities whose share moved furthest within a day.
+  async function drawMovers() {
+    let list = [];
+    try {
+      list = (await get("/api/v1/communities", { sort: "change", order: "desc", class: kept.class, method: kept.method, limit: moversShown })).communities;
+    } catch { /* the list says it */ }
+    const moved = list.filter((row) => Math.abs(row.change ?? 0) >= moversLeast);
+    movers.hidden = moved.length === 0;
+    movers.replaceChildren(h("span", {}, `${info.labels[kept.class]} moved most in a day:`), ...moved.map((row) =>
+      h("a", { href: community(row.name, { class: kept.class || "", method: kept.method, from: row.since }), title: `since ${row.since}` }, row.name, h("b", {}, points(row.change)))));
+  }
+
+  async function saveRows() {
+    const url = new URL("/api/v1/communities", location.origin);
+    for (const [field, value] of Object.entries({ ...chosen(), limit: "all", format: "csv" })) if (value !== "") url.searchParams.set(field, value);
+    const reply = await fetch(url);
+    if (reply.ok) download("communities.csv", await reply.blob());
+    else setText(summary, `not saved: ${reply.status}`);
   }
 
   function move(index) {
@@ -177,7 +249,7 @@ export function communities(info) {
   };
   document.addEventListener("keydown", slash);
   const resize = new ResizeObserver(redraw);
-  const clock = setInterval(() => draw(true), 5000);
+  const clock = setInterval(() => draw(true), 5000), moving = setInterval(drawMovers, moversEvery);
   let stale = 0;
 
   return {
@@ -186,12 +258,16 @@ export function communities(info) {
     stream: { communities: [], events: ["status"] },
     async mounted() {
       drawHead();
+      drawMovers();
       await fetchPage(Math.floor(kept.top / rowHeight() / pageSize));
       viewport.scrollTop = kept.top;
       resize.observe(viewport);
     },
     refresh() { need(true); },
     status(status) {
+      state.status = status;
+      if (!state.matched) draw(true);
+      drawWords();
       if (status.writes === state.writes || stale) return;
       state.writes = status.writes;
       stale = setTimeout(() => { stale = 0; need(true); }, refreshEvery / 4);
@@ -200,6 +276,7 @@ export function communities(info) {
       clearTimeout(stale);
       clearTimeout(typing);
       clearInterval(clock);
+      clearInterval(moving);
       cancelAnimationFrame(frame);
       resize.disconnect();
       document.removeEventListener("keydown", slash);
@@ -211,17 +288,17 @@ export function communities(info) {
 // makeRow builds one row; set fills it, or empties it while it is not known.
 function makeRow(info) {
   const link = h("a", { class: "name" });
-  const shares = bar(info.labels), range = whisker(), line = trend();
+  const shares = bar(info), range = whisker(), line = trend(), change = h("small");
   const value = h("strong"), bounds = h("small"), members = h("span"), flags = h("span", { class: "chips" }), updated = h("span");
   const cell = (name, ...children) => h("div", { role: "cell", class: `c-${name}` }, children);
   const el = h("div", { class: "row", role: "row" },
     cell("community", link), cell("prevalence", shares.el), cell("share", value, bounds), cell("interval", range.el),
-    cell("trend", line.el), cell("members", members), cell("flags", flags), cell("updated", updated));
+    cell("trend", line.el, change), cell("members", members), cell("flags", flags), cell("updated", updated));
   let shownFlags = null;
   return {
     el,
     link,
-    set(row, k, now) {
+    set(row, k, now, span) {
       el.classList.toggle("loading", !row);
       if (!row) {
         setText(link, "");
@@ -231,13 +308,16 @@ function makeRow(info) {
       const e = row.estimate;
       el.classList.toggle("suppressed", Boolean(e.suppressed));
       setText(link, row.name);
-      setAttr(link, "href", `#/c/${encodeURIComponent(row.name)}`);
+      const slot = distinct(info.slots, [k]).get(k);
+      setAttr(link, "href", community(row.name, { class: k || "", method: kept.method }));
       setAttr(link, "title", row.name);
       shares.set(e.prevalence);
       setText(value, e.suppressed ? "suppressed" : percent(e.prevalence?.[k]));
       setText(bounds, interval(e.low?.[k], e.high?.[k]));
-      range.set(e.prevalence?.[k], e.low?.[k], e.high?.[k], k);
-      line.set(row.trend, k);
+      range.set(e.prevalence?.[k], e.low?.[k], e.high?.[k], slot);
+      line.set(row.trend, slot, span);
+      setText(change, row.change === undefined ? "" : points(row.change));
+      setAttr(change, "title", row.since ? `points since ${row.since}` : "");
       setText(members, e.suppressed ? "" : compact(e.members));
       setText(updated, age((now - Date.parse(row.updated)) / 1000));
       const key = (e.flags || []).join(" ");

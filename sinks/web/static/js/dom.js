@@ -9,7 +9,7 @@ function fill(node, attrs, children) {
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else node.setAttribute(key, value === true ? "" : String(value));
   }
-  node.append(...children.flat().filter((c) => c !== null && c !== undefined && c !== false));
+  node.append(...children.flat(2).filter((c) => c !== null && c !== undefined && c !== false));
   return node;
 }
 
@@ -35,6 +35,9 @@ export function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// colour is the CSS class of a label class; ten colours, then again.
-export const colour = (k) => `k${k % 10}`;
-export const colourValue = (k) => css(`--k${k % 10}`);
+// download hands a file to the browser.
+export function download(name, blob) {
+  const url = URL.createObjectURL(blob);
+  h("a", { href: url, download: name.replace(/[^\p{L}\p{N}._-]+/gu, "_").slice(0, 120) }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+}

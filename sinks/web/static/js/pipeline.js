@@ -1,12 +1,24 @@
 // The pipeline: what goes in, how far behind it is, what was refused.
 
 import { get } from "./api.js";
-import { h, setText, css, colour, colourValue } from "./dom.js";
+import { h, setText, css } from "./dom.js";
+import { colour, colourValue } from "./palette.js";
+import { quarantine } from "./quarantine.js";
 import { rate, count, compact, duration, age, small, tick, time, bytes, none } from "./format.js";
 import { chart, faded, timeAxis, wholeSteps } from "./chart.js";
 
 const kinds = ["edge", "label", "prediction", "member", "vertex", "control"];
 const samplesMax = 600;
+
+// columnsOf turns samples into what a chart takes; a kind that a sample lacks is zero there.
+function columnsOf(samples) {
+  const names = new Set(samples.flatMap((x) => Object.keys(x.rates)));
+  const column = (value) => samples.map(value);
+  return {
+    time: column((x) => Date.parse(x.time) / 1000), lag: column((x) => x.lag), certificate: column((x) => x.certificate),
+    rates: Object.fromEntries([...names].map((name) => [name, column((x) => x.rates[name] ?? 0)])),
+  };
+}
 
 export function pipeline(info) {
   const state = { history: null, status: null };
@@ -28,6 +40,7 @@ export function pipeline(info) {
     tables[name] = { body, note, grid, heads };
     return [grid, note];
   };
+  const refused = quarantine(info);
   const checkpoint = h("dl", { class: "facts" }), graph = h("dl", { class: "facts" });
   const card = (title, ...children) => h("div", { class: "card" }, h("h2", {}, title), children);
 
@@ -45,9 +58,9 @@ export function pipeline(info) {
     h("div", { class: "two" },
       card("Lag, messages", lag.el), card("Largest certificate", certificate.el)),
     h("div", { class: "masonry" },
-      card("Quarantine", ...table("refused", ["Reason", "Count"], "Nothing was refused.")),
+      card("Quarantine", ...table("refused", ["Reason", "Count"], "Nothing was refused."), refused.el),
       card("Stages of the last step", ...table("stages", ["Stage", "Time", "Of the longest"], "No step yet.")),
-      card("Sinks", ...table("sinks", ["Sink", "State", "Waiting", "Queue filled"], "No sinks reported.")),
+      card("Sinks", ...table("sinks", ["Sink", "State", "Behind", "Durable up to"], "No sinks reported.")),
       card("Checkpoint", checkpoint),
       card("Events by kind", ...table("events", ["Kind", "Total", "Per second"], "No events yet.")),
       card("Graph", graph)));
@@ -112,15 +125,16 @@ export function pipeline(info) {
     const s = state.status;
     if (!s) return;
     const sum = (o) => Object.values(o).reduce((a, b) => a + b, 0);
-    const refused = sum(s.refused);
+    const rejected = sum(s.refused);
+    refused.set(rejected);
     put("events", rate(sum(s.rates)), `${compact(sum(s.events))} in all`);
     put("lag", count(s.lag), s.log_age_seconds === null ? "messages" : s.log_age_seconds < 2 ? "log time is current" : `log time ${age(s.log_age_seconds)} ago`);
     put("step", s.steps ? duration(s.step_seconds) : none, `${count(s.steps)} steps`);
     put("communities", count(s.communities), `${count(s.streams)} streams open`);
     put("certificate", small(s.certificate), "of all estimates");
-    put("refused", count(refused), refused ? "see below" : "nothing refused");
+    put("refused", count(rejected), rejected ? "see below" : "nothing refused");
     put("checkpoint", s.checkpoint ? duration(s.checkpoint.age_seconds) : none, s.checkpoint ? `took ${duration(s.checkpoint.seconds)}` : "none yet");
-    tiles.get("refused").value.parentElement.classList.toggle("warn", refused > 0);
+    tiles.get("refused").value.parentElement.classList.toggle("warn", rejected > 0);
     banner.hidden = s.ready;
     const held = s.sinks.find((k) => k.condition === "holding");
     setText(banner, held ? `The pipeline waits for ${held.name}: ${held.reason}` : `The pipeline is ${s.pushed && s.state === "running" ? "stalled: its last report is old" : s.state}${s.message ? `: ${s.message}` : "."}`);
@@ -128,7 +142,7 @@ export function pipeline(info) {
     rows("refused", Object.entries(s.refused).sort((a, b) => b[1] - a[1]).map(([name, n]) => [name, count(n)]));
     rows("stages", s.stages.map((x) => [x.name, duration(x.seconds), { share: x.seconds / longest }]));
     rows("sinks", s.sinks.map((k) => [k.name, k.reason ? `${k.condition}: ${k.reason}` : k.condition,
-      k.queue_bytes_max ? `${count(k.queue_emissions)}, ${bytes(k.queue_bytes)}` : none, { share: k.queue_bytes_max ? k.queue_bytes / k.queue_bytes_max : null }]));
+      k.behind === null ? none : count(k.behind), k.position === null ? none : count(k.position)]));
     rows("events", kinds.filter((name) => name in s.events).map((name) => [name, count(s.events[name]), rate(s.rates[name] ?? NaN)]));
     const c = s.checkpoint;
     pairs(checkpoint, [["Position", c ? count(c.position) : none], ["Written", c ? time(c.at) : none],
@@ -156,7 +170,7 @@ export function pipeline(info) {
   async function load() {
     try {
       state.status = await get("/api/v1/status", { history: true });
-      state.history = state.status.history;
+      state.history = columnsOf(state.status.history);
       draw();
     } catch (err) {
       banner.hidden = false;

@@ -1,17 +1,22 @@
 // Why it moved: two points of a series, and what contributed to the difference.
 
 import { get } from "./api.js";
-import { h, setText, setAttr, css, colour } from "./dom.js";
+import { h, setText, setAttr, css } from "./dom.js";
+import { colour, distinct } from "./palette.js";
+import { largestChange } from "./series.js";
 import { percent, points, count, small, timeBeside, flag } from "./format.js";
 
 const words = {
   joined: "Members joined", left: "Members left", predictions: "Predictions", model: "Model version", labels: "Labels", edges: "Edges",
+  coefficients: "Coefficients", gamma: "Gamma",
 };
 
-// why returns a card; set(points, method) gives it the visible points, marks(u, timed)
-// draws the two chosen ones into the chart.
+// why returns a card about the class shown; set(points, method, k, ends, firings) gives
+// it the visible points, the two chosen ones if there are, and the positions of alerts;
+// pick(position) takes a point that was clicked; marks(u, timed) draws into the chart.
+// onChoice gets the two positions that someone chose, or null after the first click.
 export function why(info, name, onChoice) {
-  const state = { points: [], method: "", ends: [null, null], touched: false, answer: null, k: 0, asking: null };
+  const state = { points: [], method: "", k: 0, ends: [null, null], chosen: false, picked: null, answer: null, asking: null };
 
   const ends = ["From", "To"].map((label, i) => {
     const input = h("input", { type: "range", min: 0, max: 1, step: 1, oninput: () => choose(i, Number(input.value)) });
@@ -19,32 +24,48 @@ export function why(info, name, onChoice) {
     return { input, text, el: h("label", { class: "end" }, h("span", {}, label), input, text) };
   });
   const ask = h("button", { type: "button", class: "ask", onclick: load }, "Explain");
-  const classes = h("select", { "aria-label": "Class", onchange: () => { state.k = Number(classes.value); draw(); } },
-    info.classes.map((c, k) => h("option", { value: k }, c)));
-  const pick = h("label", { class: "pick", hidden: true }, h("span", {}, "Class"), classes);
   const note = h("p", { class: "quiet", role: "status" });
   const head = h("p", { class: "why-head", hidden: true });
   const body = h("tbody"), largest = h("tbody");
   const table = h("table", { class: "why", hidden: true }, h("thead", {}, h("tr", {},
-    ["Because of", "", "Points", "What happened"].map((t) => h("th", { scope: "col" }, t)))), body);
+    ["Because of", h("span", { class: "sr" }, "Bar"), "Points", "What happened"].map((t) => h("th", { scope: "col" }, t)))), body);
   const single = h("details", { hidden: true }, h("summary", {}, "Largest single changes"),
     h("p", { class: "quiet" }, "How the estimate at the end differs from what it would be without each of them alone. They need not sum to the contribution."),
-    h("table", { class: "why" }, h("tbody", {}, largest)));
-  single.querySelector("tbody").replaceWith(largest);
+    h("table", { class: "why" }, largest));
   const el = h("div", { class: "card why-card" }, h("h2", {}, "Why it moved"),
-    h("div", { class: "why-ends" }, ends.map((e) => e.el), h("div", { class: "why-go" }, pick, ask)), note, head,
+    h("div", { class: "why-ends" }, ends.map((e) => e.el), h("div", { class: "why-go" }, ask)), note, head,
     h("div", { class: "scroll" }, table), single);
+  const hint = "Two points: the last alert, or the largest change. Click two points of the chart, or move the sliders.";
 
   // choose takes a point for one end and keeps the ends in order.
   function choose(end, index) {
-    state.touched = true;
     const i = end === 0 ? Math.min(index, state.points.length - 2) : Math.max(index, 1);
-    state.ends[end] = state.points[i].position;
     const other = at(1 - end);
+    state.ends[end] = state.points[i].position;
     if (end === 0 && other <= i) state.ends[1] = state.points[i + 1].position;
     if (end === 1 && other >= i) state.ends[0] = state.points[i - 1].position;
+    chosen();
+  }
+
+  function chosen() {
+    state.chosen = true;
     drawEnds();
-    onChoice();
+    onChoice([...state.ends]);
+  }
+
+  // pick takes one of two points that are clicked; the second explains.
+  function pick(position) {
+    if (el.hidden) return;
+    if (state.picked === null || state.picked === position) {
+      state.picked = position;
+      setText(note, "Now click the other point.");
+      onChoice(null);
+      return;
+    }
+    state.ends = [state.picked, position].sort((a, b) => a - b);
+    state.picked = null;
+    chosen();
+    load();
   }
 
   // at returns the index of an end among the points: the last not beyond it.
@@ -54,14 +75,13 @@ export function why(info, name, onChoice) {
     return i;
   }
 
-  // byDefault chooses the last change: the newest point, and the one before it that
-  // differs.
-  function byDefault() {
-    const list = state.points, last = list.length - 1;
-    let i = last - 1;
-    const same = (a, b) => a.e.prevalence.every((x, k) => Math.abs(x - b.e.prevalence[k]) < 5e-4);
-    while (i > 0 && same(list[i], list[last])) i--;
-    state.ends = [list[i].position, list[last].position];
+  // byDefault chooses the change that ended in the last alert of what is shown, else the
+  // largest.
+  function byDefault(firings) {
+    const list = state.points, seen = firings.filter((x) => x > list[0].position && x <= list[list.length - 1].position);
+    const until = seen.length ? Math.max(1, list.findLastIndex((p) => p.position <= Math.max(...seen))) : null;
+    const [i, j] = largestChange(list, state.k, until);
+    state.ends = [list[i].position, list[j].position];
   }
 
   function drawEnds() {
@@ -75,29 +95,33 @@ export function why(info, name, onChoice) {
     });
   }
 
-  function set(list, method) {
-    if (method !== state.method) Object.assign(state, { method, touched: false, answer: null });
+  function set(list, method, k, wanted, firings) {
+    if (method !== state.method) Object.assign(state, { method, chosen: false, answer: null });
     state.points = list.filter((p) => p.e.prevalence?.length);
+    state.k = k;
     el.hidden = !info.explain || state.points.length < 2;
     if (el.hidden) return;
-    if (!state.touched) byDefault();
+    const named = wanted[0] !== null && wanted[1] !== null && wanted[0] < wanted[1];
+    const first = named && !state.chosen && !state.answer;
+    if (named) Object.assign(state, { ends: [...wanted], chosen: true });
+    else if (!state.chosen) byDefault(firings);
+    if (!note.textContent && !state.answer && !state.asking) setText(note, hint);
     drawEnds();
     draw();
+    if (first) load(); // someone shared an explanation
   }
 
   async function load() {
     state.asking?.abort();
     const asking = state.asking = new AbortController();
     const [from, to] = [at(0), at(1)].map((i) => state.points[i].position);
-    state.touched = true; // what is explained stays chosen
+    state.ends = [from, to];
+    chosen(); // what is explained stays so
     ask.disabled = true;
     setText(note, "Comparing the two states of the graph …");
     try {
       const answer = await get(`/api/v1/communities/${encodeURIComponent(name)}/explain`, { method: state.method, from, to }, asking.signal);
       state.answer = answer;
-      state.k = answer.change.map(Math.abs).reduce((best, x, k, all) => (x > all[best] + 1e-12 ? k : best), 0);
-      if (info.classes.length === 2) state.k = 0;
-      classes.value = String(state.k);
       setText(note, "");
     } catch (err) {
       if (asking.signal.aborted) return;
@@ -127,7 +151,6 @@ export function why(info, name, onChoice) {
   function draw() {
     const x = state.answer;
     for (const node of [head, table]) node.hidden = !x;
-    pick.hidden = !x || info.classes.length <= 2;
     single.hidden = !x?.causes.some((c) => c.largest?.length);
     if (!x || (x.shown === state.k && x === draw.last)) return;
     draw.last = x;
@@ -143,13 +166,14 @@ export function why(info, name, onChoice) {
       ...x.causes.map((c) => row(words[c.kind] || c.kind, c.contribution[k], widest, details(c))),
       row("Our own error", x.numerical[k], widest, x.from.published ? `certificates ${small(x.from.certificate)} and ${small(x.to.certificate)}` : "",
         "the numerical error of the two published estimates"));
-    setAttr(body, "class", colour(k));
+    setAttr(body, "class", colour(distinct(info.slots, [k]).get(k)));
     largest.replaceChildren(...x.causes.flatMap((c) => (c.largest || []).map((e, i) => h("tr", {},
       h("th", { scope: "row" }, i === 0 ? words[c.kind] || c.kind : ""),
       h("td", { class: "detail-text" }, e.other ? `${e.vertex} – ${e.other}` : e.vertex), h("td", {}, `${e.effect[k] < 0 ? "−" : "+"}${Math.abs(100 * e.effect[k]).toFixed(2)}`)))));
   }
 
   function details(c) {
+    if (!c.changes) return c.details.map((d) => d.what).join(", ");
     const list = [...c.details].sort((a, b) => b.count - a.count).slice(0, 5);
     return `${count(c.changes)}: ${list.map((d) => `${count(d.count)} ${d.what}`).join(", ")}`;
   }
@@ -163,6 +187,12 @@ export function why(info, name, onChoice) {
     ctx.lineWidth = 1.5 * ratio;
     ctx.setLineDash([]);
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    const picked = state.points.find((p) => p.position === state.picked);
+    if (picked) {
+      ctx.beginPath();
+      ctx.arc(u.valToPos(timed ? picked.at : picked.position, "x", true), u.valToPos(picked.e.prevalence[state.k], "y", true), 6 * ratio, 0, 2 * Math.PI);
+      ctx.stroke();
+    }
     [0, 1].forEach((end) => {
       const p = state.points[at(end)], value = timed ? p.at : p.position;
       if (value < u.scales.x.min || value > u.scales.x.max) return;
@@ -178,5 +208,5 @@ export function why(info, name, onChoice) {
     ctx.restore();
   }
 
-  return { el, set, marks, stop() { state.asking?.abort(); } };
+  return { el, set, pick, marks, stop() { state.asking?.abort(); } };
 }

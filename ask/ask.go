@@ -1,0 +1,113 @@
+package ask
+
+import (
+	"errors"
+	"fmt"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// Question says what to draw.
+type Question struct {
+	Communities []string
+	Count       int     // vertices to label now; 0: as many as TargetWidth needs
+	TargetWidth float64 // half-width of the widest interval of each community; 0: Count decides
+	Confidence  float64 // of the intervals; 0 is 0.9
+	Seed        uint64
+	Position    event.Position // of the log, so that a later question draws others
+}
+
+// validate reports a question that has no answer.
+func (q Question) validate() error {
+	switch {
+	case len(q.Communities) == 0:
+		return errors.New("ask: no community")
+	case q.Count < 0 || q.Count == 0 && q.TargetWidth == 0:
+		return fmt.Errorf("ask: %d labels; want at least 1, or a target width", q.Count)
+	case q.Count > 0 && q.TargetWidth != 0:
+		return errors.New("ask: a count and a target width exclude each other")
+	case q.TargetWidth < 0 || q.TargetWidth >= 1:
+		return fmt.Errorf("ask: the target width %v is not between 0 and 1", q.TargetWidth)
+	case q.Confidence < 0 || q.Confidence >= 1:
+		return fmt.Errorf("ask: the confidence %v is not between 0 and 1", q.Confidence)
+	}
+	return nil
+}
+
+// Drawn is a vertex to be labelled, or one that was audited before.
+type Drawn struct {
+	Vertex      graphstore.Vertex
+	ID          event.ID
+	Pi          float64
+	Class       event.Class // NoClass: to be labelled
+	Communities []string    // of those asked about
+}
+
+// Offer is what so many labels buy in one community.
+type Offer struct {
+	Community string    `json:"community"`
+	Labels    int       `json:"labels"`           // audit labels in it, those of before included
+	HalfWidth float64   `json:"half_width"`       // of the widest interval
+	Widths    []float64 `json:"widths,omitempty"` // by class, of this draw
+}
+
+// Answer is a draw and what it buys.
+type Answer struct {
+	Drawn  []Drawn
+	Offers []Offer // of this draw, by community in the order of the question
+	Others []Offer // of other numbers of labels, for comparison
+}
+
+// Ask draws from a graph.
+func Ask(view graphstore.View, classes int, q Question) (*Answer, error) {
+	if err := q.validate(); err != nil {
+		return nil, err
+	}
+	if q.Confidence == 0 {
+		q.Confidence = quant.DefaultOptions().Confidence
+	}
+	p, err := newPlan(view, classes, q)
+	if err != nil {
+		return nil, err
+	}
+	answer := &Answer{Others: p.compare()}
+	if q.Count > 0 {
+		p.spend(float64(q.Count + p.audited()))
+	} else {
+		p.reach(q.TargetWidth)
+	}
+	for i := range p.groups {
+		answer.Offers = append(answer.Offers, p.offer(i))
+	}
+	answer.Drawn = p.draw()
+	return answer, nil
+}
+
+// audited returns how many members were audited before.
+func (p *plan) audited() (n int) {
+	for i := range p.candidates {
+		if p.candidates[i].before.Class != event.NoClass {
+			n++
+		}
+	}
+	return n
+}
+
+// offersOf are the numbers of labels that are compared.
+var offersOf = []int{10, 25, 50, 100, 200, 400}
+
+// compare returns what other numbers of labels would buy in each community by itself.
+func (p *plan) compare() (offers []Offer) {
+	for g := range p.groups {
+		group := &p.groups[g]
+		for _, n := range offersOf {
+			if n >= len(group.members) {
+				break
+			}
+			offers = append(offers, Offer{Community: group.name, Labels: n, HalfWidth: p.halfWidth(g, float64(n))})
+		}
+	}
+	return offers
+}

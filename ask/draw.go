@@ -1,0 +1,107 @@
+package ask
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/ingest/event"
+)
+
+// cell is the candidates that lie in the same strata of the same groups.
+type cell struct {
+	members []int
+	before  int     // how many of them were audited before
+	pi      float64 // sum
+}
+
+// draw draws by the present division, and takes over who was audited before. Of a cell with
+// N members of which a were audited and n are wanted, n - a of the others are drawn, so that
+// every member's probability is that of its own over all, n or a of N.
+func (p *plan) draw() (list []Drawn) {
+	at := float64(p.hash("", 0)>>11) * 0x1p-53
+	for _, c := range p.cells() {
+		left := c.pi - float64(c.before)
+		open := 0.0
+		for _, i := range c.members {
+			if p.candidates[i].before.Class == event.NoClass {
+				open += p.candidates[i].pi
+			}
+		}
+		for _, i := range c.members {
+			one := &p.candidates[i]
+			pi := one.pi
+			if left < 0 { // more were audited than are wanted
+				pi = min(1, pi*float64(c.before)/c.pi)
+			}
+			if one.before.Class == event.NoClass {
+				if left <= 0 || open <= 0 {
+					continue
+				}
+				from := math.Floor(at)
+				at += min(1, one.pi*left/open)
+				if math.Floor(at) == from {
+					continue
+				}
+			}
+			list = append(list, p.drawn(one, pi))
+		}
+	}
+	slices.SortFunc(list, func(a, b Drawn) int { return compareIDs(a.ID, b.ID) })
+	return list
+}
+
+func (p *plan) drawn(c *candidate, pi float64) Drawn {
+	units := min(max(math.Round(pi*event.One), event.PiMin), event.One)
+	d := Drawn{Vertex: c.vertex, ID: p.view.ID(c.vertex), Pi: units / event.One, Class: c.before.Class}
+	for _, in := range c.in {
+		d.Communities = append(d.Communities, p.groups[in.group].name)
+	}
+	return d
+}
+
+// cells returns the cells in order, and their members in a random one.
+func (p *plan) cells() []cell {
+	keys := make([]uint64, len(p.candidates))
+	order := make([]int, len(p.candidates))
+	for i := range p.candidates {
+		order[i] = i
+		keys[i] = p.hash(p.view.ID(p.candidates[i].vertex).String(), 1)
+	}
+	strata := func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.stratum, b.stratum))
+	}
+	together := func(a, b int) int { return slices.CompareFunc(p.candidates[a].in, p.candidates[b].in, strata) }
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(together(a, b), cmp.Compare(keys[a], keys[b]), cmp.Compare(a, b))
+	})
+	var cells []cell
+	for n, i := range order {
+		if n == 0 || together(order[n-1], i) != 0 {
+			cells = append(cells, cell{})
+		}
+		c := &cells[len(cells)-1]
+		c.members = append(c.members, i)
+		c.pi += p.candidates[i].pi
+		if p.candidates[i].before.Class != event.NoClass {
+			c.before++
+		}
+	}
+	return cells
+}
+
+// hash returns the number that the seed and the position give a text.
+func (p *plan) hash(text string, salt byte) uint64 {
+	data := append([]byte{salt}, text...)
+	data = binary.LittleEndian.AppendUint64(data, p.question.Seed)
+	data = binary.LittleEndian.AppendUint64(data, uint64(p.question.Position))
+	return xxhash.Sum64(data)
+}
+
+// compareIDs orders numbers before names.
+func compareIDs(a, b event.ID) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Number, b.Number))
+}

@@ -1,0 +1,241 @@
+package ask
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// candidate is a member of a community that was asked about and whose class no label of
+// another role says.
+type candidate struct {
+	vertex graphstore.Vertex
+	p      []float64 // prediction; zero where there is none
+	before graphstore.Audit
+	in     []place
+	pi     float64 // of the present division
+}
+
+// place is a candidate in one community.
+type place struct {
+	group   int
+	times   float64 // multiplicity
+	stratum int
+	want    float64 // times the weight of the stratum
+}
+
+// group is a community that is asked about.
+type group struct {
+	name     string
+	members  []int // candidates
+	total    float64
+	strata   []stratum
+	labels   float64 // of the present division
+	wantSums float64
+}
+
+// plan divides labels among the members of communities.
+type plan struct {
+	question   Question
+	view       graphstore.View
+	classes    int
+	candidates []candidate
+	groups     []group
+	shown      *shown
+	solver     quant.Solver
+}
+
+// newPlan lists the members of the communities and their strata.
+func newPlan(view graphstore.View, classes int, q Question) (*plan, error) {
+	p := &plan{question: q, view: view, classes: classes, shown: newShown(view, classes)}
+	index := map[graphstore.Vertex]int{}
+	for i, name := range q.Communities {
+		id, known := view.FindCommunity(name)
+		if !known {
+			return nil, fmt.Errorf("ask: there is no community %q", name)
+		}
+		p.groups = append(p.groups, group{name: name})
+		view.ForMembers(id, func(v graphstore.Vertex, times uint32) {
+			if view.Label(v).Class != event.NoClass {
+				return // known
+			}
+			at, listed := index[v]
+			if !listed {
+				at = len(p.candidates)
+				index[v] = at
+				p.candidates = append(p.candidates, p.candidate(v))
+			}
+			p.candidates[at].in = append(p.candidates[at].in, place{group: i, times: float64(times)})
+			p.groups[i].members = append(p.groups[i].members, at)
+			p.groups[i].total += float64(times)
+		})
+		if len(p.groups[i].members) == 0 {
+			return nil, fmt.Errorf("ask: community %q has no member whose class is not known already", name)
+		}
+		p.stratify(i)
+	}
+	return p, nil
+}
+
+func (p *plan) candidate(v graphstore.Vertex) candidate {
+	c := candidate{vertex: v, p: make([]float64, p.classes), before: p.view.Audit(v)}
+	for k, unit := range p.view.Prediction(v) {
+		c.p[k] = float64(unit) / event.One
+	}
+	return c
+}
+
+// place returns where a candidate is in a group.
+func (c *candidate) place(g int) *place {
+	for i := range c.in {
+		if c.in[i].group == g {
+			return &c.in[i]
+		}
+	}
+	return nil
+}
+
+// spend divides so many labels, those of before included, so that the widest intervals of
+// all groups are equally wide.
+func (p *plan) spend(labels float64) {
+	labels = min(labels, float64(len(p.candidates)))
+	if len(p.groups) == 1 {
+		p.divide([]float64{labels})
+		return
+	}
+	narrow, wide := 0.0, 1.0
+	for range widthSteps {
+		width := (narrow + wide) / 2
+		p.reach(width)
+		if p.expected() > labels {
+			narrow = width
+		} else {
+			wide = width
+		}
+	}
+	p.reach(wide)
+	p.scale(labels)
+}
+
+const (
+	widthSteps = 24 // halvings of an interval of widths
+	countSteps = 20 // halvings of a number of labels
+)
+
+// reach divides as many labels as every group needs for a half-width.
+func (p *plan) reach(width float64) {
+	counts := make([]float64, len(p.groups))
+	for i := range p.groups {
+		low, high := float64(quant.AuditsMin), float64(len(p.groups[i].members))
+		for range countSteps {
+			middle := (low + high) / 2
+			if p.halfWidth(i, middle) > width {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		counts[i] = math.Ceil(min(high, float64(len(p.groups[i].members))))
+	}
+	p.divide(counts)
+}
+
+// halfWidth is what so many labels buy in a group alone.
+func (p *plan) halfWidth(g int, labels float64) float64 {
+	p.groups[g].labels = labels
+	pi := p.probabilities(g)
+	return slices.Max(p.widths(g, func(i int) float64 { return pi[i] }))
+}
+
+// divide gives every candidate the largest probability that one of its groups wants.
+func (p *plan) divide(counts []float64) {
+	for i := range p.candidates {
+		p.candidates[i].pi = 0
+	}
+	for g := range p.groups {
+		p.groups[g].labels = min(counts[g], float64(len(p.groups[g].members)))
+		for i, pi := range p.probabilities(g) {
+			c := &p.candidates[p.groups[g].members[i]]
+			c.pi = max(c.pi, pi)
+		}
+	}
+}
+
+// expected returns how many vertices the division draws.
+func (p *plan) expected() (sum float64) {
+	for i := range p.candidates {
+		sum += p.candidates[i].pi
+	}
+	return sum
+}
+
+// scale makes the probabilities sum to a number of labels, none above one.
+func (p *plan) scale(labels float64) {
+	for range len(p.groups) + 8 {
+		fixed, open := 0.0, 0.0
+		for i := range p.candidates {
+			if pi := p.candidates[i].pi; pi >= 1 {
+				fixed++
+			} else {
+				open += pi
+			}
+		}
+		if !(open > 0) {
+			return
+		}
+		factor := (labels - fixed) / open
+		for i := range p.candidates {
+			if c := &p.candidates[i]; c.pi < 1 {
+				c.pi = min(1, c.pi*factor)
+			}
+		}
+	}
+}
+
+// probabilities returns pi of the members of a group for its number of labels: in
+// proportion to what they want, and at most one.
+func (p *plan) probabilities(g int) []float64 {
+	group := &p.groups[g]
+	pi := make([]float64, len(group.members))
+	labels, want := group.labels, group.wantSums
+	for sure := true; sure; {
+		sure = false
+		for i, at := range group.members {
+			if pi[i] == 0 && p.candidates[at].place(g).want*labels >= want*(1-1e-12) {
+				pi[i], sure = 1, true
+			}
+		}
+		labels, want = group.labels, group.wantSums
+		for i, at := range group.members {
+			if pi[i] == 1 {
+				labels--
+				want -= p.candidates[at].place(g).want
+			}
+		}
+		if labels <= 0 || want <= 0 {
+			break
+		}
+	}
+	for i, at := range group.members {
+		if pi[i] == 0 && labels > 0 {
+			pi[i] = p.candidates[at].place(g).want * labels / want
+		}
+		pi[i] = max(min(pi[i], 1), float64(event.PiMin)/event.One)
+	}
+	return pi
+}
+
+// offer is what the present division buys in a group.
+func (p *plan) offer(g int) Offer {
+	group := &p.groups[g]
+	labels := 0.0
+	for _, at := range group.members {
+		labels += p.candidates[at].pi
+	}
+	widths := p.widths(g, func(i int) float64 { return p.candidates[group.members[i]].pi })
+	return Offer{group.name, int(math.Round(labels)), slices.Max(widths), widths}
+}

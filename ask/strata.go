@@ -1,0 +1,201 @@
+package ask
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+const (
+	terciles = 3
+	// strataMembersMin is how many members a stratum must have to be one of its own.
+	strataMembersMin = 3
+	// believed is the weight, in labels, of what the predictions themselves say of a stratum
+	// beside what the calibration labels in it show.
+	believed = 5
+)
+
+// stratum is a part of a group: one predicted class, one tercile of how sure that is.
+type stratum struct {
+	class int
+	upTo  float64   // the surest member
+	y     []float64 // K: mean of the labels that are expected
+	yp    []float64 // K x K: mean of y p'
+}
+
+// shown is what calibration labels show, by predicted class, the least sure first.
+type shown struct {
+	byClass [][]example
+}
+
+type example struct {
+	class int // the label
+	sure  float64
+	p     []float64
+}
+
+// newShown lists the calibration labels with a prediction.
+func newShown(view graphstore.View, classes int) *shown {
+	s := &shown{byClass: make([][]example, classes)}
+	for v := range graphstore.Vertex(view.Vertices()) {
+		label, units := view.Label(v), view.Prediction(v)
+		if label.Class == event.NoClass || label.Role != event.Calibrate || units == nil {
+			continue
+		}
+		e := example{class: int(label.Class), p: make([]float64, classes)}
+		for k, unit := range units {
+			e.p[k] = float64(unit) / event.One
+		}
+		at := likeliest(e.p)
+		e.sure = e.p[at]
+		s.byClass[at] = append(s.byClass[at], e)
+	}
+	for _, list := range s.byClass {
+		slices.SortStableFunc(list, func(a, b example) int { return cmp.Compare(a.sure, b.sure) })
+	}
+	return s
+}
+
+// likeliest returns the class of the largest probability, the first on ties.
+func likeliest(p []float64) int { return slices.Index(p, slices.Max(p)) }
+
+// stratify divides the members of a group into strata and says what each of them wants.
+func (p *plan) stratify(g int) {
+	group := &p.groups[g]
+	byClass := make([][]int, p.classes)
+	for _, at := range group.members {
+		class := likeliest(p.candidates[at].p)
+		byClass[class] = append(byClass[class], at)
+	}
+	for class, members := range byClass {
+		slices.SortStableFunc(members, func(a, b int) int {
+			return cmp.Compare(p.candidates[a].p[class], p.candidates[b].p[class])
+		})
+		parts := min(terciles, max(1, len(members)/strataMembersMin))
+		for part := range parts {
+			from, to := part*len(members)/parts, (part+1)*len(members)/parts
+			if from < to {
+				p.stratum(g, class, members[from:to])
+			}
+		}
+	}
+	p.wants(g)
+}
+
+// stratum adds a stratum of the members given.
+func (p *plan) stratum(g, class int, members []int) {
+	k := p.classes
+	low, high := p.candidates[members[0]].p[class], p.candidates[members[len(members)-1]].p[class]
+	s := stratum{class: class, upTo: high, y: make([]float64, k), yp: make([]float64, k*k)}
+	labels := 0.0
+	for _, e := range p.shown.byClass[class] {
+		if e.sure >= low && e.sure <= high {
+			labels++
+			s.y[e.class]++
+			for j, x := range e.p {
+				s.yp[e.class*k+j] += x
+			}
+		}
+	}
+	weight := believed / float64(len(members))
+	for _, at := range members {
+		q := p.candidates[at].p
+		for i, x := range q {
+			s.y[i] += weight * x
+			for j, z := range q {
+				s.yp[i*k+j] += weight * x * z
+			}
+		}
+		p.candidates[at].place(g).stratum = len(p.groups[g].strata)
+	}
+	all := 0.0
+	for _, x := range s.y {
+		all += x
+	}
+	if all > 0 { // nobody is predicted, or labelled: nothing is expected
+		for i := range s.y {
+			s.y[i] /= all
+		}
+		for i := range s.yp {
+			s.yp[i] /= all
+		}
+	}
+	p.groups[g].strata = append(p.groups[g].strata, s)
+}
+
+// wants sets what every member of a group wants: its multiplicity times 1/2 + S_h/2S.
+func (p *plan) wants(g int) {
+	group := &p.groups[g]
+	spread := make([]float64, len(group.strata))
+	mean := 0.0
+	for _, at := range group.members {
+		c := &p.candidates[at]
+		h := c.place(g).stratum
+		variance := 1.0
+		for i, x := range c.p { // of y - p, were y as expected in the stratum
+			variance += x*x - 2*x*group.strata[h].y[i]
+		}
+		spread[h] += max(variance, 0)
+	}
+	sizes := make([]float64, len(spread))
+	for _, at := range group.members {
+		sizes[p.candidates[at].place(g).stratum]++
+	}
+	for h := range spread {
+		spread[h] = math.Sqrt(spread[h] / sizes[h])
+		mean += spread[h] * sizes[h] / float64(len(group.members))
+	}
+	group.wantSums = 0
+	for _, at := range group.members {
+		place := p.candidates[at].place(g)
+		place.want = place.times
+		if mean > 0 {
+			place.want *= 0.5 + 0.5*spread[place.stratum]/mean
+		}
+		group.wantSums += place.want
+	}
+}
+
+// widths returns the half-widths by class of the interval that the labels of a division
+// give: those of the sums that such a draw has on average.
+func (p *plan) widths(g int, pi func(member int) float64) []float64 {
+	group, k := &p.groups[g], p.classes
+	a, mean := quant.NewAudit(k), make([]float64, k)
+	labels := 0.0
+	for i, at := range group.members {
+		c, x := &p.candidates[at], pi(i)
+		place := c.place(g)
+		s := &group.strata[place.stratum]
+		labels += x
+		a.Expect(s.y, c.p, s.yp, place.times, x, x)
+		for i := range k {
+			mean[i] += place.times / group.total * c.p[i]
+		}
+	}
+	a.Labels = max(int(math.Round(labels)), quant.AuditsMin)
+	return p.solve(group.total, mean, a)
+}
+
+// solve asks quant for the intervals.
+func (p *plan) solve(total float64, mean []float64, a *quant.Audit) []float64 {
+	k := p.classes
+	zeros := make([]float64, k*k)
+	s := &quant.Statistics{
+		K: k, Members: total, Profiled: total, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k], ClassA2: zeros[:k],
+		Soft: &quant.Cells{Z: k, P: mean, N: zeros, A1: zeros, A2: zeros}, Audit: a,
+	}
+	var e quant.Estimate
+	o := quant.Options{Method: quant.Audits, Confidence: p.question.Confidence}
+	if err := p.solver.Estimate(&e, s, o); err != nil {
+		panic(err) // the sums are of one shape
+	}
+	widths := make([]float64, k)
+	for i := range widths {
+		widths[i] = (e.High[i] - e.Low[i]) / 2
+	}
+	return widths
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ask"
+	"gqlstream/config"
+	"gqlstream/ingest/event"
+)
+
+// askedBytesMax bounds the stream of questions: the oldest go first.
+const askedBytesMax = 64 << 20
+
+// publish puts a message for each vertex to be labelled into the stream of questions. The
+// same draw published again adds nothing within two minutes.
+func (c *askCmd) publish(ctx context.Context, s *askSource, a *ask.Answer) (err error) {
+	if c.NATS == "" {
+		return config.Usagef("ask: --publish needs --nats URL")
+	}
+	b, err := config.OpenBroker(config.Settings{NATS: config.NATS{URL: c.NATS}}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	_, err = b.JS.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: "GQL_ASK", Subjects: []string{"gqlask"}, MaxBytes: askedBytesMax,
+	})
+	if err != nil {
+		return fmt.Errorf("ask: stream GQL_ASK: %w", err)
+	}
+	for i, row := range s.rows(a) {
+		if a.Drawn[i].Class != event.NoClass {
+			continue
+		}
+		data, err := json.Marshal(struct {
+			askRow
+			Communities []string `json:"communities"`
+		}{row, a.Drawn[i].Communities})
+		if err != nil {
+			return err
+		}
+		message := &nats.Msg{Subject: "gqlask", Data: data}
+		id := fmt.Sprintf("%d/%d/%s", s.position, c.Seed, row.Vertex)
+		if _, err := b.JS.PublishMsg(ctx, message, jetstream.WithMsgID(id)); err != nil {
+			return fmt.Errorf("ask: publish: %w", err)
+		}
+	}
+	return nil
+}

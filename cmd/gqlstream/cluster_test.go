@@ -1,0 +1,321 @@
+//go:build unix && !race
+
+// Every part of the campaigns below is a process, which the race detector does not see.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gqlstream/campaign"
+	"gqlstream/ingest/broker"
+	"gqlstream/sinks"
+)
+
+// A fault of the cluster or of the run. Each returns when what it did is undone, or will
+// be, and the campaign then waits until estimates are published of what was in the log.
+type fault struct {
+	name   string
+	strike func(*clusterRun)
+}
+
+// faults are in the order in which the short form of the campaign has them.
+var faults = []fault{
+	{"leader of the log killed", func(r *clusterRun) { r.killNode(r.nodes.leader(logName)) }},
+	{"run killed", (*clusterRun).killRun},
+	{"link cut without a word", (*clusterRun).cutLink},
+	{"a copy lags, then the leader is killed", (*clusterRun).lagCopy},
+	{"leader of the estimates stopped", func(r *clusterRun) { r.stopNode(r.nodes.leader(estimatesName)) }},
+	{"leader of the estimates killed", func(r *clusterRun) { r.killNode(r.nodes.leader(estimatesName)) }},
+	{"leader of the log stopped", func(r *clusterRun) { r.stopNode(r.nodes.leader(logName)) }},
+	{"run stopped", (*clusterRun).stopRun},
+	{"all three servers killed", (*clusterRun).killAll},
+	{"run and leader of the log killed", func(r *clusterRun) { r.killRun(); r.killNode(r.nodes.leader(logName)) }},
+}
+
+const (
+	logName, estimatesName = "GQL", "GQL_ESTIMATES"
+
+	faultsOfLog    = 30              // faults in the life of one log
+	faultRecovered = 2 * time.Minute // in which the run must publish again, whatever happened
+	faultLengthMax = 4 * time.Second // of what is stopped or lags
+)
+
+// Whatever fails in a cluster of three servers, every event that was acknowledged must be
+// in the log once, and all that is published must be that of a run that nothing disturbed.
+// GQLSTREAM_FAULTS sets how many faults there are (make faults: 300).
+func TestClusterFaultsLoseAndRepeatNothing(t *testing.T) {
+	count := campaign.Size(t, "GQLSTREAM_FAULTS", 3)
+	seed := campaign.Seed(t, 1)
+	times := recoveries{}
+	for done := 0; done < count; seed++ {
+		n := min(count-done, faultsOfLog)
+		r := newClusterRun(t, seed, times)
+		r.campaign(done, n)
+		r.compare()
+		done += n
+		t.Logf("seed %d, %d faults: %d messages, %d positions, %d estimates, %d refusals, %d starts, %d differences",
+			seed, n, r.report.messages, r.report.positions, r.report.records, r.report.refused, r.starts, r.report.different)
+		r.close()
+		t.Logf("%d faults so far, seconds until published again:\n%v", done, times)
+	}
+}
+
+// clusterRun is the life of one log on a cluster.
+type clusterRun struct {
+	*crashRun
+	nodes  *nodes
+	times  recoveries
+	starts int
+	tries  int // to start since the last fault
+}
+
+func newClusterRun(t *testing.T, seed uint64, times recoveries) *clusterRun {
+	t.Helper()
+	r := outageRun(t, seed)
+	r.rand, r.pace = rand.New(rand.NewPCG(seed, 41)), 40*time.Millisecond
+	writeConfig(t, r.config, strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 50ms}", 1))
+	c := &clusterRun{crashRun: r, nodes: startNodes(t), times: times}
+	c.nodes.open()
+	t.Cleanup(c.close)
+	return c
+}
+
+// close ends the processes that are left.
+func (r *clusterRun) close() {
+	if r.process != nil {
+		_ = r.process.Process.Kill()
+		<-r.done
+		r.process = nil
+	}
+	r.nodes.close()
+}
+
+// start starts the run, through the links.
+func (r *clusterRun) start(args ...string) {
+	r.t.Helper()
+	var err error
+	if r.stderr, err = os.OpenFile(filepath.Join(filepath.Dir(r.config), "stderr"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	process := exec.Command(os.Args[0], append([]string{
+		"run", "--config", r.config, "--state", r.dir, "--output", r.output,
+		"--nats", r.nodes.urls(func(n *node) string { return n.link.address() }),
+	}, args...)...)
+	process.Env = append(os.Environ(), mainVariable+"=1")
+	process.Stdout, process.Stderr = r.stderr, r.stderr
+	if err := process.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.stderr.Close()
+	r.starts++
+	r.process, r.done = process, make(chan error, 1)
+	go func(done chan<- error) { done <- process.Wait() }(r.done)
+}
+
+// startsMax is how often a run may be started after a fault: one that begins while the
+// cluster elects may end with a message, and a service manager starts it again.
+const startsMax = 5
+
+// revive starts the run again if it was killed or could not start.
+func (r *clusterRun) revive() {
+	r.t.Helper()
+	select {
+	case err := <-r.done:
+		r.process = nil
+		if r.tries++; r.tries > startsMax || !strings.Contains(lastLine(r.said()), "context deadline exceeded") && !strings.Contains(lastLine(r.said()), "10008") {
+			r.t.Fatalf("seed %d: the run ended by itself: %v\n%s", r.seed, err, r.said())
+		}
+		r.start()
+	default:
+	}
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// campaign strikes the faults from the one of a number on.
+func (r *clusterRun) campaign(first, n int) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Duration(n)*faultRecovered)
+	defer cancel()
+	r.start()
+	r.await(ctx, 1)
+	r.address = strings.TrimPrefix(r.nodes.urls(func(n *node) string { return n.address }), "nats://")
+	producer := startProducer(ctx, r.crashRun)
+	for i := range n {
+		pause(ctx, time.Duration(r.rand.Int64N(int64(time.Second))))
+		f := faults[(first+i)%len(faults)]
+		end := r.end(ctx)
+		begun := time.Now()
+		acknowledged := producer.stored.Load()
+		cluster := make(chan time.Duration, 1)
+		go func() { // how long the cluster itself needs
+			for producer.stored.Load() <= acknowledged+pendingOfProducer && ctx.Err() == nil { // one that was sent after the fault
+				pause(ctx, 10*time.Millisecond)
+			}
+			cluster <- time.Since(begun)
+		}()
+		r.tries = 0
+		f.strike(r)
+		r.await(ctx, end+1)
+		r.times.add(f.name, time.Since(begun), <-cluster)
+	}
+	r.report.messages = producer.finish(r.crashRun)
+	r.await(ctx, r.end(ctx))
+	_ = r.process.Process.Kill()
+	<-r.done
+	for tries := 0; ; tries++ {
+		r.start("--exit-when-drained")
+		if err := <-r.done; err == nil {
+			break
+		} else if tries == startsMax {
+			r.t.Fatalf("seed %d: draining: %v\n%s", r.seed, err, r.said())
+		}
+	}
+	r.process = nil
+}
+
+// end returns the last position of the log.
+func (r *clusterRun) end(ctx context.Context) uint64 {
+	r.t.Helper()
+	for ; ; pause(ctx, 20*time.Millisecond) {
+		if s, err := r.nodes.js.Stream(ctx, logName); err == nil {
+			return s.CachedInfo().State.LastSeq
+		} else if ctx.Err() != nil {
+			r.t.Fatalf("seed %d: the log does not answer: %v", r.seed, err)
+		}
+	}
+}
+
+// await waits until estimates are published of what the log held up to a position.
+func (r *clusterRun) await(ctx context.Context, position uint64) {
+	r.t.Helper()
+	for deadline := time.Now().Add(faultRecovered); ; pause(ctx, 20*time.Millisecond) {
+		if r.published(ctx) >= position {
+			return
+		}
+		r.revive()
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			r.t.Fatalf("seed %d: published up to %d, want %d\n%s", r.seed, r.published(ctx), position, r.said())
+		}
+	}
+}
+
+// published returns the position up to which everything is published; 0: nobody says.
+func (r *clusterRun) published(ctx context.Context) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	s, err := r.nodes.js.Stream(ctx, logName)
+	if err != nil {
+		return 0
+	}
+	created := s.CachedInfo().Created.Format(time.RFC3339Nano)
+	cursor, err := sinks.Newest(ctx, r.nodes.js, sinks.ReaderConfig{Names: sinks.DefaultNames(), Log: created})
+	if err != nil {
+		return 0
+	}
+	return cursor.Position
+}
+
+// length returns a random time for which something is away.
+func (r *clusterRun) length() time.Duration {
+	return 300*time.Millisecond + time.Duration(r.rand.Int64N(int64(faultLengthMax)))
+}
+
+func (r *clusterRun) killNode(i int) {
+	r.nodes.list[i].kill()
+	pause(r.t.Context(), r.length()/4)
+	r.nodes.list[i].start(r.t)
+}
+
+func (r *clusterRun) stopNode(i int) {
+	r.nodes.list[i].stop()
+	pause(r.t.Context(), r.length())
+	r.nodes.list[i].resume()
+}
+
+// lagCopy stops a server that leads nothing, and ends the leader when it wakes.
+func (r *clusterRun) lagCopy() {
+	leader := r.nodes.leader(logName)
+	r.stopNode((leader + 1 + r.rand.IntN(2)) % 3)
+	r.killNode(leader)
+}
+
+func (r *clusterRun) killAll() {
+	for _, n := range r.nodes.list {
+		n.kill()
+	}
+	pause(r.t.Context(), r.length()/4)
+	for _, n := range r.nodes.list {
+		n.start(r.t)
+	}
+}
+
+// cutLink makes the server silent that the run talks to, until it has found another.
+func (r *clusterRun) cutLink() {
+	i := slices.IndexFunc(r.nodes.list[:], func(n *node) bool { return n.link.carries() })
+	if i < 0 {
+		return // between two connections
+	}
+	cut, end := r.nodes.list[i].link, r.end(r.t.Context())
+	cut.cut()
+	r.await(r.t.Context(), end+1)
+	cut.mend()
+}
+
+func (r *clusterRun) killRun() {
+	_ = r.process.Process.Kill()
+	<-r.done
+	r.start()
+}
+
+func (r *clusterRun) stopRun() {
+	_ = r.process.Process.Signal(syscall.SIGSTOP)
+	pause(r.t.Context(), r.length())
+	_ = r.process.Process.Signal(syscall.SIGCONT)
+}
+
+// compare holds what the cluster has against an undisturbed run.
+func (r *clusterRun) compare() {
+	r.compareLog(r.nodes.js, broker.DefaultStreamNames().Log)
+	r.compareWithTwin(r.nodes.js)
+}
+
+// recoveries are, by fault, the times until estimates were published again and until the
+// cluster acknowledged again.
+type recoveries map[string]*[2][]time.Duration
+
+func (t recoveries) add(name string, published, cluster time.Duration) {
+	if t[name] == nil {
+		t[name] = &[2][]time.Duration{}
+	}
+	t[name][0], t[name][1] = append(t[name][0], published), append(t[name][1], cluster)
+}
+
+// String is the table of docs/reliability.md.
+func (t recoveries) String() string {
+	var s strings.Builder
+	for _, f := range faults {
+		if both := t[f.name]; both != nil {
+			fmt.Fprintf(&s, "| %s | %d |", f.name, len(both[0]))
+			for _, list := range both {
+				slices.Sort(list)
+				fmt.Fprintf(&s, " %.1f / %.1f |", list[len(list)/2].Seconds(), list[len(list)*99/100].Seconds())
+			}
+			s.WriteByte('\n')
+		}
+	}
+	return s.String()
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"gqlstream/communities"
+	"gqlstream/config"
+	"gqlstream/graphstore"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+type communitiesCmd struct {
+	Edges      []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
+	Log        []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
+	Map        map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee."`
+	Out        string            `short:"o" required:"" placeholder:"FILE" help:"CSV file of members to write, - for standard output; a file appears whole or not at all."`
+	MinSize    int               `default:"30" placeholder:"N" help:"Communities with fewer members are left out and counted."`
+	Resolution float64           `default:"1" placeholder:"X" help:"Above 1 makes more and smaller communities, below 1 fewer and larger ones."`
+	Seed       uint64            `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
+	Prefix     string            `default:"c" placeholder:"TEXT" help:"Names are this and a number, the largest community first."`
+	refusedFlags
+}
+
+// Help is the long help of the command.
+func (*communitiesCmd) Help() string {
+	return `Finds communities where nobody has named any: sets of vertices with more edges among themselves than
+chance would put there (the Leiden method). It writes a file of members for publish and estimate, and
+says how many communities there are, how large, how clearly divided (modularity), and what was too
+small. Communities are found by edges alone; labels and predictions play no part. See
+docs/communities.md.
+
+Examples:
+  gqlstream communities --edges edges.csv.gz --out members.csv
+  gqlstream communities --edges follows.csv --map src=follower,dst=followee --min-size 2 --out members.csv
+  gqlstream communities --log events.ndjson.zst --resolution 2 --prefix may- --out may.csv`
+}
+
+const (
+	// passesMax bounds the passes of a search. The second gains about a hundredth of the
+	// first and later ones less.
+	passesMax = 10
+	// passGainMin is the modularity that a pass must gain for another one to begin.
+	passGainMin = 1e-4
+	// largestShown bounds the communities in the printed table.
+	largestShown = 10
+)
+
+// Run finds communities and writes their members.
+func (c *communitiesCmd) Run(ctx context.Context, con console) error {
+	switch {
+	case len(c.Edges)+len(c.Log) == 0:
+		return config.Usagef("communities: no files; give --edges or --log")
+	case c.MinSize < 1:
+		return config.Usagef("communities: --min-size is %d, want 1 or more", c.MinSize)
+	case c.Out != "-" && filepath.Ext(c.Out) != ".csv":
+		return config.Usagef("communities: --out %s: members are written as CSV; name a file that ends in .csv, or -", c.Out)
+	}
+	store, err := c.load(ctx, con.Err)
+	if err != nil {
+		return err
+	}
+	defer store.Release()
+	search, err := communities.NewSearch(store.View(), c.Resolution, c.Seed)
+	if err != nil {
+		return config.Usage(err)
+	}
+	begun := time.Now()
+	for i, gain := 1, 1.0; i <= passesMax && gain > passGainMin; i++ {
+		if ctx.Err() != nil {
+			return fmt.Errorf("communities: interrupted; nothing is written: %w", context.Cause(ctx))
+		}
+		gain = search.Pass()
+		fmt.Fprintf(con.Err, "pass %d: %s communities, modularity %.4f, after %v\n",
+			i, grouped(search.Count()), search.Modularity(1), time.Since(begun).Round(10*time.Millisecond))
+	}
+	found := c.found(search)
+	if len(found) == 0 {
+		return fmt.Errorf("communities: none of the %s communities has %d members; lower --min-size or --resolution; nothing is written",
+			grouped(search.Count()), c.MinSize)
+	}
+	summary := con.Out
+	if c.Out == "-" {
+		err, summary = c.writeMembers(con.Out, store.View(), found), con.Err
+	} else {
+		err = c.writeFile(store.View(), found)
+	}
+	if err != nil {
+		return err
+	}
+	return c.summarise(summary, store.View(), search, found)
+}
+
+// load reads the graph. Rows that are refused fail the command unless flags allow them,
+// because communities of a part of the graph look no different.
+func (c *communitiesCmd) load(ctx context.Context, diagnostics io.Writer) (_ *graphstore.Store, err error) {
+	files, settings := fileFlags{Edges: c.Edges, Log: c.Log, Map: c.Map}, config.Settings{}
+	source, err := openFiles(&files, &settings, ingest.StepConfig{Every: -1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	store, err := graphstore.New(graphstore.Config{Classes: max(1, len(settings.Classes))})
+	if err != nil {
+		return nil, config.Usage(err)
+	}
+	meter := newMeter(diagnostics, "events")
+	err = c.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) {
+		_, refused := store.Apply(b)
+		done, total := source.Log().Progress()
+		meter.add(b.Events(), float64(done)/float64(max(total, 1)))
+		return refused, nil
+	})
+	meter.finish()
+	if err != nil {
+		store.Release()
+		return nil, fmt.Errorf("communities: nothing is written: %w", err)
+	}
+	return store, nil
+}
+
+// found returns the communities that are large enough, the largest first. Between
+// equals the one with the lower first vertex comes first.
+func (c *communitiesCmd) found(search *communities.Search) (found [][]graphstore.Vertex) {
+	for _, members := range search.Communities() {
+		if len(members) >= c.MinSize {
+			found = append(found, members)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b []graphstore.Vertex) int { return cmp.Compare(len(b), len(a)) })
+	return found
+}
+
+// name returns the name of the community i of n, with zeros that make the order of the
+// names that of the sizes.
+func (c *communitiesCmd) name(i, n int) string {
+	return fmt.Sprintf("%s%0*d", c.Prefix, len(fmt.Sprint(n)), i+1)
+}
+
+// writeFile writes the members to a file that appears whole or not at all.
+func (c *communitiesCmd) writeFile(view graphstore.View, found [][]graphstore.Vertex) error {
+	temporary := c.Out + ".tmp"
+	file, err := os.Create(temporary)
+	if err != nil {
+		return fmt.Errorf("communities: %w", err)
+	}
+	if err = errors.Join(c.writeMembers(file, view, found), file.Close()); err == nil {
+		err = os.Rename(temporary, c.Out)
+	}
+	if err != nil {
+		return fmt.Errorf("communities: %w", errors.Join(err, os.Remove(temporary)))
+	}
+	return nil
+}
+
+func (c *communitiesCmd) writeMembers(w io.Writer, view graphstore.View, found [][]graphstore.Vertex) error {
+	buffered := bufio.NewWriterSize(w, 1<<20)
+	rows := csv.NewWriter(buffered)
+	if err := rows.Write([]string{"community", "vertex"}); err != nil {
+		return err
+	}
+	for i, members := range found {
+		name := c.name(i, len(found))
+		for _, v := range members {
+			if err := rows.Write([]string{name, view.ID(v).String()}); err != nil {
+				return err
+			}
+		}
+	}
+	rows.Flush()
+	return errors.Join(rows.Error(), buffered.Flush())
+}
+
+// summarise prints what was found, and what was left out.
+func (c *communitiesCmd) summarise(w io.Writer, view graphstore.View, search *communities.Search, found [][]graphstore.Vertex) error {
+	kept := 0
+	for _, members := range found {
+		kept += len(members)
+	}
+	fmt.Fprintf(w, "%s vertices, %s edges, modularity %.4f\ncommunities of %d members or more: %s, with %s vertices\n",
+		grouped(view.Vertices()), grouped(view.Edges()), search.Modularity(1), c.MinSize, grouped(len(found)), grouped(kept))
+	if small := search.Count() - len(found); small > 0 {
+		left := view.Vertices() - kept
+		fmt.Fprintf(w, "left out: %s vertices (%.1f %%) in communities of fewer members, of which there are %s\n",
+			grouped(left), 100*float64(left)/float64(view.Vertices()), grouped(small))
+	}
+	fmt.Fprintf(w, "members: largest %s, median %s, smallest %s\n\n", grouped(len(found[0])),
+		grouped(len(found[len(found)/2])), grouped(len(found[len(found)-1])))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "community\tmembers\tweight inside\tmost connected")
+	for i, members := range found[:min(len(found), largestShown)] {
+		inside, hubs := insideOf(view, members)
+		fmt.Fprintf(t, "%s\t%s\t%.0f %%\t%s\n", c.name(i, len(found)), grouped(len(members)), 100*inside, hubs)
+	}
+	if more := len(found) - largestShown; more > 0 {
+		fmt.Fprintf(t, "and %s more\n", grouped(more))
+	}
+	return t.Flush()
+}
+
+// insideOf returns which share of the weight at the members is between them, and the
+// names of the three members of the highest degree, by which people recognise it.
+func insideOf(view graphstore.View, members []graphstore.Vertex) (share float64, hubs string) {
+	inside, all := 0.0, 0.0
+	for _, v := range members {
+		weights := view.Weights(v)
+		for i, u := range view.Neighbors(v) {
+			weight := 1.0
+			if weights != nil {
+				weight = weights[i]
+			}
+			all += weight
+			if _, found := slices.BinarySearch(members, u); found {
+				inside += weight
+			}
+		}
+	}
+	byDegree := slices.Clone(members)
+	slices.SortStableFunc(byDegree, func(a, b graphstore.Vertex) int { return cmp.Compare(view.Degree(b), view.Degree(a)) })
+	var names []string
+	for _, v := range byDegree[:min(3, len(byDegree))] {
+		names = append(names, view.ID(v).String())
+	}
+	return inside / max(all, 1e-300), strings.Join(names, ", ")
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/config"
+	"gqlstream/group"
+	"gqlstream/ingest/broker"
+	"gqlstream/sinks"
+)
+
+type groupCmd struct {
+	Name        string `arg:"" help:"Name of the group."`
+	Action      string `arg:"" optional:"" help:"drain, or nothing."`
+	Worker      string `arg:"" optional:"" help:"Of the worker that is drained."`
+	NATS        string `name:"nats" required:"" placeholder:"URL" help:"The NATS server or cluster of the group."`
+	Prefix      string `placeholder:"NAME" help:"Prefix of the names of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
+	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file."`
+}
+
+// Help is the long help of the command.
+func (*groupCmd) Help() string {
+	return `Lists the workers of a group that live (gqlstream run --group NAME): what they run, how far they
+are, and which shards they have; then up to where each shard is published, and by whom. With
+drain, a worker hands its shards over to the others and ends.
+
+Examples:
+  gqlstream group midterms --nats nats://a,nats://b,nats://c
+  gqlstream group midterms drain box-w2 --nats nats://a`
+}
+
+// Run lists the workers, or drains one.
+func (c *groupCmd) Run(ctx context.Context, con console) error {
+	settings := config.Settings{NATS: config.NATS{URL: c.NATS, Credentials: c.Credentials, Prefix: c.Prefix}}
+	_, out, err := settings.Names()
+	if err != nil {
+		return err
+	}
+	b, err := config.OpenBroker(settings, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	defer b.NC.Close()
+	bucket := group.Bucket(c.Prefix, c.Name)
+	switch {
+	case c.Action == "drain" && c.Worker != "":
+		if err := group.Drain(ctx, b.JS, bucket, c.Worker); err != nil {
+			return err
+		}
+		fmt.Fprintf(con.Out, "worker %s hands its shards over, and ends when the others have them\n", c.Worker)
+		return nil
+	case c.Action != "":
+		return config.Usagef("group: want gqlstream group NAME, or gqlstream group NAME drain WORKER")
+	}
+	return c.list(ctx, con.Out, b.JS, bucket, out, broker.NewStreamNames(c.Prefix))
+}
+
+// list writes the workers and the shards as two tables.
+func (c *groupCmd) list(ctx context.Context, w io.Writer, js jetstream.JetStream, bucket string, out sinks.Names, in broker.StreamNames) error {
+	workers, err := group.List(ctx, js, bucket)
+	if err != nil {
+		return err
+	}
+	stream, err := js.Stream(ctx, in.Log)
+	if err != nil {
+		return err
+	}
+	end := stream.CachedInfo().State.LastSeq
+	marks, err := sinks.Marks(ctx, js, out)
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "WORKER\tPOSITION\tBEHIND\tSHARDS\tCONFIGURATION\tBUILD\tARCHITECTURE\tPAGE")
+	for _, p := range workers {
+		shards := fmt.Sprint(p.Shards)
+		if p.Drains {
+			shards += " (hands over)"
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", p.Worker, p.Position, end-min(p.Position, end), shards, p.Config, p.Build, p.Arch, p.Page)
+	}
+	fmt.Fprintln(table, "\nSHARD\tWATERMARK\tBEHIND\tPUBLISHED BY")
+	for _, m := range marks {
+		fmt.Fprintf(table, "%d\t%d\t%d\t%s, process %d\n", m.Shard, m.Position, end-min(m.Position, end), m.Writer.Host, m.Writer.PID)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Escape sequences of the terminal (ECMA-48, and the alternate screen of xterm).
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J" // lines too long are cut, not wrapped
+	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	homeCursor  = "\x1b[H"
+	clearLine   = "\x1b[K"
+	clearBelow  = "\x1b[J"
+)
+
+// terminalSize returns the size of the terminal that w is; ok is false when it is
+// none.
+func terminalSize(w io.Writer) (width, height int, ok bool) {
+	file, isFile := w.(*os.File)
+	if !isFile || !term.IsTerminal(int(file.Fd())) {
+		return 0, 0, false
+	}
+	width, height, err := term.GetSize(int(file.Fd()))
+	return width, height, err == nil
+}
+
+// palette holds the escape sequences of the view, or nothing where colour is not
+// wanted.
+type palette struct{ bold, dim, ours, plain, truth, alarm, reset string }
+
+var colours = palette{
+	bold: "\x1b[1m", dim: "\x1b[2m", ours: "\x1b[36m", plain: "\x1b[33m", truth: "\x1b[1m",
+	alarm: "\x1b[31m", reset: "\x1b[0m",
+}
+
+// sparkline draws shares between 0 and 1 as blocks of eight heights.
+func sparkline(shares []float64) string {
+	const blocks = "▁▂▃▄▅▆▇█"
+	var b strings.Builder
+	for _, x := range shares {
+		level := min(max(int(x*8), 0), 7)
+		b.WriteString(blocks[3*level : 3*level+3])
+	}
+	return b.String()
+}
+
+// harmless replaces what could steer a terminal: names come from outside.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// cut shortens plain text to a number of characters.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	if most < 1 {
+		return ""
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+// picture is the content of a screen at one moment.
+type picture interface {
+	lines(width, height int, p palette) []string // for a terminal, at most height of them
+	report(w io.Writer) error                    // elsewhere
+}
+
+// show paints a picture over the whole terminal, or reports it elsewhere.
+func show(w io.Writer, f picture) error {
+	width, height, terminal := terminalSize(w)
+	if !terminal {
+		return f.report(w)
+	}
+	p := colours
+	if os.Getenv("NO_COLOR") != "" {
+		p = palette{}
+	}
+	lines := f.lines(width, height, p)
+	_, err := io.WriteString(w, homeCursor+strings.Join(lines, clearLine+"\r\n")+clearLine+clearBelow)
+	return err
+}
+
+// showUntil shows one picture after another until something ends, ctx does, or next says that
+// there are no more. It takes the whole screen of a terminal and gives it back whatever happens.
+func showUntil(ctx context.Context, w io.Writer, onTerminal, elsewhere time.Duration, ended <-chan error, next func() (f picture, more bool)) error {
+	every := elsewhere
+	if _, _, terminal := terminalSize(w); terminal {
+		every = onTerminal
+		fmt.Fprint(w, enterScreen)
+		defer fmt.Fprint(w, leaveScreen)
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		f, more := next()
+		if err := show(w, f); err != nil || !more {
+			return err
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// How often a meter speaks: on a terminal it repaints a line, elsewhere it adds
+// one now and then.
+const (
+	meterTerminalEvery = 200 * time.Millisecond
+	meterPlainEvery    = 10 * time.Second
+)
+
+// meter shows how far a long task has come, on a line of the terminal or as plain
+// lines elsewhere.
+type meter struct {
+	w        io.Writer
+	what     string // is counted, "events" say
+	terminal bool
+	begun    time.Time
+	shown    time.Time
+	count    int
+}
+
+func newMeter(w io.Writer, what string) *meter {
+	_, _, terminal := terminalSize(w)
+	now := time.Now()
+	return &meter{w: w, what: what, terminal: terminal, begun: now, shown: now}
+}
+
+// add counts n more, and shows the count if it is time; done is the share of the
+// task that is done, 0 when that is not known.
+func (m *meter) add(n int, done float64) {
+	m.count += n
+	every := meterPlainEvery
+	if m.terminal {
+		every = meterTerminalEvery
+	}
+	if now := time.Now(); now.Sub(m.shown) >= every {
+		m.shown = now
+		m.show(now, done)
+	}
+}
+
+func (m *meter) show(now time.Time, done float64) {
+	elapsed := now.Sub(m.begun)
+	line := fmt.Sprintf("%s %s, %s a second", grouped(m.count), m.what, grouped(m.rate(elapsed)))
+	if done > 0 {
+		left := time.Duration(float64(elapsed) * (1 - done) / done)
+		line += fmt.Sprintf(", %.0f %%, %v left", 100*done, left.Round(time.Second))
+	}
+	if m.terminal {
+		fmt.Fprintf(m.w, "\r%s%s", line, clearLine)
+		return
+	}
+	fmt.Fprintln(m.w, line)
+}
+
+func (m *meter) rate(elapsed time.Duration) int {
+	return int(float64(m.count) / max(elapsed.Seconds(), 1e-3))
+}
+
+// finish says what was counted in all.
+func (m *meter) finish() {
+	elapsed := time.Since(m.begun)
+	start := ""
+	if m.terminal {
+		start = "\r" + clearLine
+	}
+	fmt.Fprintf(m.w, "%s%s %s in %v, %s a second\n", start, grouped(m.count), m.what,
+		elapsed.Round(10*time.Millisecond), grouped(m.rate(elapsed)))
+}
+
+// grouped writes n with commas between the thousands.
+func grouped(n int) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"gqlstream/config"
+	"gqlstream/ingest/broker"
+)
+
+// serverFlags say on which server, and under which names, a command finds the streams.
+type serverFlags struct {
+	NATS        string `name:"nats" placeholder:"URL" help:"The NATS server, such as the one that a run listens on."`
+	Prefix      string `placeholder:"NAME" help:"Prefix of the names of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
+	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
+}
+
+// names returns the names of the streams.
+func (f *serverFlags) names() broker.StreamNames { return broker.NewStreamNames(f.Prefix) }
+
+// open connects to the server, or starts the embedded one of a state directory. A run on
+// that directory is named, with what can be done.
+func (f *serverFlags) open(state string, con console) (*broker.Broker, error) {
+	b, err := config.OpenBroker(config.Settings{
+		State: state, NATS: config.NATS{URL: f.NATS, Credentials: f.Credentials},
+	}, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if errors.As(err, new(*broker.LockedError)) {
+		err = fmt.Errorf("%w; a run that listens can be reached with --nats", err)
+	}
+	return b, err
+}
+
+// How long a producer waits for its server, which may have been started a moment
+// ago, and how often it looks.
+const (
+	serverWaitMax   = 10 * time.Second
+	serverLookEvery = 100 * time.Millisecond
+)
+
+// await returns when the server takes connections, or when it has waited long enough: what
+// is wrong then shows when it is connected to.
+func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
+	c := broker.ConnectConfig{URL: f.NATS, Credentials: f.Credentials}
+	told := false
+	for deadline := time.Now().Add(serverWaitMax); time.Now().Before(deadline); {
+		nc, err := broker.Connect(c)
+		if err == nil {
+			nc.Close()
+			return
+		}
+		if !errors.Is(err, nats.ErrNoServers) {
+			return
+		}
+		if !told {
+			told = true
+			fmt.Fprintf(diagnostics, "waiting for a server at %s\n", broker.Redacted(c.URL))
+		}
+		if sleepUntil(ctx, time.Now().Add(serverLookEvery)) != nil {
+			return
+		}
+	}
+}

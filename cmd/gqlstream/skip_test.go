@@ -1,0 +1,34 @@
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A message that ends every start must be passed over by run --skip, which the log
+// records: the replay passes over it too. What is applied already cannot be skipped.
+func TestASkippedMessageIsPassedOverByRunAndReplay(t *testing.T) {
+	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
+	output := filepath.Join(t.TempDir(), "estimates.ndjson")
+	writeConfig(t, config, crashConfig)
+	publishRandom(t, state, &crashEvents{rand: rand.New(rand.NewPCG(5, 12))}, 40)
+	run := []string{"run", "--config", config, "--state", state, "--exit-when-drained", "--output", output}
+	if code, _, said := runCommand(append(run, "--skip", "17")...); code != exitFine || !strings.Contains(said, "position=17") {
+		t.Fatalf("exit %d\n%s", code, said)
+	}
+	if code, _, said := runCommand(append(run, "--skip", "18")...); code != exitUsage || !strings.Contains(said, "has applied it") {
+		t.Errorf("a message that is applied: exit %d\n%s", code, said)
+	}
+	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "skipped"); !strings.Contains(list, " 17 ") {
+		t.Errorf("the quarantine has\n%s", list)
+	}
+	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state)
+	published, err := os.ReadFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameLines(t, "replay", replayed, strings.Split(strings.TrimSpace(string(published)), "\n"))
+}

@@ -1,0 +1,151 @@
+//go:build linux && !race
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gqlstream/campaign"
+)
+
+// soakMetrics are what must not grow: process_ and go_ metrics, and the bytes of checkpoints.
+var soakMetrics = []string{
+	"process_resident_memory_bytes", "go_memstats_heap_inuse_bytes", "go_goroutines", "process_open_fds", "checkpoints",
+}
+
+// soakGrowthMax is how much more of a thing the second half of a soak may have, in its
+// median. A soak shorter than soakJudgedMin is still filling what is bounded, the history
+// of the page say, and is only reported.
+const (
+	soakGrowthMax = 0.05
+	soakJudgedMin = time.Hour
+)
+
+// A run under steady load, with members that come and go, things that end by themselves,
+// alerts, erasures, refusals and a page open, must not grow: the second half is held
+// against the first. GQLSTREAM_SOAK_SECONDS sets how long it takes (make soak: two hours);
+// it is sampled a hundred times.
+func TestSoakOfARunDoesNotGrow(t *testing.T) {
+	length := time.Duration(campaign.Size(t, "GQLSTREAM_SOAK_SECONDS", 3)) * time.Second
+	r := newCrashRun(t, campaign.Seed(t, 1))
+	page := freeAddress(t)
+	writeConfig(t, r.config, strings.Replace(crashConfig, `listen: "off"`, "listen: "+page, 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r.start()
+	r.await(ctx)
+	producer := startProducer(ctx, r)
+	watchPage(ctx, t, page)
+	begun := time.Now()
+	samples := map[string][]float64{}
+	for every := length / 100; time.Since(begun) < length; pause(ctx, every) {
+		now := scrapeProcess(t, page)
+		now["checkpoints"] = bytesBelow(t, filepath.Join(r.dir, "checkpoints"))
+		for _, name := range soakMetrics {
+			samples[name] = append(samples[name], now[name])
+		}
+		if len(samples[soakMetrics[0]])%10 == 0 {
+			t.Logf("after %v: %v", time.Since(begun).Round(time.Second), now)
+		}
+	}
+	events := producer.finish(r)
+	cancel() // the page is closed before the run
+	r.kill()
+	for _, name := range soakMetrics {
+		list := samples[name]
+		first, second := median(list[:len(list)/2]), median(list[len(list)/2:])
+		t.Logf("%s: %.4g in the first half, %.4g in the second (%+.1f %%)", name, first, second, 100*(second/first-1))
+		if length >= soakJudgedMin && second > first*(1+soakGrowthMax) {
+			t.Errorf("%s grows by more than %.0f %%", name, 100*soakGrowthMax)
+		}
+	}
+	t.Logf("%v, %d messages", time.Since(begun).Round(time.Second), events)
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// watchPage reads the stream of events that an open page reads.
+func watchPage(ctx context.Context, t *testing.T, address string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/api/v1/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	for begun := time.Now(); err != nil && time.Since(begun) < crashStartMax; {
+		pause(ctx, 20*time.Millisecond) // the page opens last
+		response, err = http.DefaultClient.Do(request)
+	}
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response, err)
+	}
+	go func() {
+		defer response.Body.Close()
+		if _, err := io.Copy(io.Discard, response.Body); err != nil && ctx.Err() == nil {
+			t.Errorf("the page was cut off: %v", err)
+		}
+	}()
+}
+
+// scrapeProcess returns the metrics that have no labels.
+func scrapeProcess(t *testing.T, address string) map[string]float64 {
+	t.Helper()
+	response, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	values := map[string]float64{}
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		if slices.Contains(soakMetrics, name) {
+			if values[name], err = strconv.ParseFloat(text, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return values
+}
+
+// bytesBelow returns the size of the files in a directory, of which some may just go.
+func bytesBelow(t *testing.T, dir string) (bytes float64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // it is gone
+		}
+		if info, err := entry.Info(); err == nil && !entry.IsDir() {
+			bytes += float64(info.Size())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", dir, err))
+	}
+	return bytes
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
+}

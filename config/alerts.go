@@ -1,0 +1,197 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"gqlstream/alerts"
+	"gqlstream/sinks/notify"
+)
+
+// NameList is one name or pattern, or a list of them.
+type NameList []string
+
+// UnmarshalYAML reads one name, or a list.
+func (l *NameList) UnmarshalYAML(data []byte) error {
+	var one string
+	if err := yaml.Unmarshal(data, &one); err == nil {
+		*l = NameList{one}
+		return nil
+	}
+	var names []string
+	if err := yaml.Unmarshal(data, &names); err != nil {
+		return errors.New("want a name, or a list of names")
+	}
+	*l = names
+	return nil
+}
+
+// Alert is one alert rule; see alerts.Rule.
+type Alert struct {
+	Name        string            `yaml:"name"`
+	Communities NameList          `yaml:"communities"`
+	Classes     NameList          `yaml:"classes"`
+	Method      string            `yaml:"method"`
+	When        string            `yaml:"when"`
+	Recover     *float64          `yaml:"recover"`
+	Over        time.Duration     `yaml:"over"`
+	Drift       *float64          `yaml:"drift"`
+	Every       time.Duration     `yaml:"every"`
+	For         string            `yaml:"for"`     // a duration, or "3 of 5"
+	NoData      string            `yaml:"no_data"` // also "alert after 10m"
+	Suppress    []string          `yaml:"suppress"`
+	Labels      map[string]string `yaml:"labels"`
+}
+
+// Notify says who is told of alerts.
+type Notify struct {
+	Link          string         `yaml:"link"`
+	Webhooks      []Webhook      `yaml:"webhooks"`
+	Alertmanagers []Alertmanager `yaml:"alertmanagers"`
+}
+
+// Webhook is a receiver of every transition; see notify.Webhook.
+type Webhook struct {
+	Name         string        `yaml:"name"`
+	URL          string        `yaml:"url"`
+	SecretFile   string        `yaml:"secret_file"`
+	Template     string        `yaml:"template"`
+	Rules        NameList      `yaml:"rules"`
+	RetryFor     time.Duration `yaml:"retry_for"`
+	MaxAge       time.Duration `yaml:"max_age"`
+	AllowPrivate bool          `yaml:"allow_private"`
+}
+
+// Alertmanager is told what fires; see notify.Alertmanager.
+type Alertmanager struct {
+	Name         string   `yaml:"name"`
+	URL          string   `yaml:"url"`
+	TokenFile    string   `yaml:"token_file"`
+	Rules        NameList `yaml:"rules"`
+	AllowPrivate bool     `yaml:"allow_private"`
+}
+
+// rule returns the rule as the engine wants it.
+func (a Alert) rule() (alerts.Rule, error) {
+	r := alerts.Rule{
+		Name: a.Name, Communities: a.Communities, Classes: a.Classes, Method: a.Method, Recover: a.Recover,
+		Over: a.Over, Drift: -1, Every: a.Every, Suppress: a.Suppress, Labels: a.Labels,
+	}
+	var errs []error
+	if a.Drift != nil {
+		if r.Drift = *a.Drift; r.Drift < 0 {
+			errs = append(errs, fmt.Errorf("drift: %v is negative", r.Drift))
+		}
+	}
+	noData, after, _ := strings.Cut(a.NoData, " after ")
+	r.NoData = alerts.NoData(noData)
+	if n, _ := fmt.Sscanf(a.For, "%d of %d", &r.AtLeast, &r.Of); n < 2 {
+		r.AtLeast = 0
+		errs = append(errs, duration("for", a.For, &r.For))
+	}
+	return r, errors.Join(append(errs, a.when(&r), duration("no_data", after, &r.NoDataAfter))...)
+}
+
+// when reads a condition: a comparison, or cusum with its threshold.
+func (a Alert) when(r *alerts.Rule) (err error) {
+	if a.When == "" {
+		return nil
+	}
+	quantity, limit, limited := strings.Cut(a.When, ">")
+	if quantity = strings.TrimSpace(quantity); limited && quantity == string(alerts.CUSUM) {
+		r.When.Quantity = alerts.CUSUM
+		r.Threshold, err = strconv.ParseFloat(strings.TrimSpace(limit), 64)
+	} else {
+		r.When, err = alerts.ParseCondition(a.When)
+	}
+	if err != nil {
+		r.When = alerts.Condition{Quantity: alerts.Point} // the rest is checked all the same
+		return fmt.Errorf("when: %w", err)
+	}
+	return nil
+}
+
+// duration reads a duration, which may be missing.
+func duration(key, text string, to *time.Duration) (err error) {
+	if text == "" {
+		return nil
+	}
+	if *to, err = time.ParseDuration(text); err != nil {
+		return fmt.Errorf("%s: %q: want a duration such as 10m, or for: 3 of 5, no_data: alert after 10m", key, text)
+	}
+	return nil
+}
+
+// AlertRules returns the alert rules, with every violation reported.
+func (c Settings) AlertRules() (alerts.Config, error) {
+	out := alerts.Config{Pipeline: c.Pipeline, Classes: c.Classes}
+	for _, e := range c.Estimates {
+		options, _ := e.options() // core reports what is wrong with it
+		out.Methods = append(out.Methods, string(options.Method))
+	}
+	if len(out.Methods) == 0 {
+		options, _ := Estimate{}.options()
+		out.Methods = []string{string(options.Method)}
+	}
+	var errs []error
+	for i, a := range c.Alerts {
+		rule, err := a.rule()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("alerts[%d] %q: %w", i, a.Name, err))
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	return out, errors.Join(append(errs, out.Validate())...)
+}
+
+// NotifyTargets returns who is told, with every violation reported.
+func (c Settings) NotifyTargets() (notify.Config, error) {
+	out := notify.Config{Link: c.Notify.Link}
+	var errs []error
+	wants := func(where string, patterns NameList) func(string) bool {
+		for _, p := range patterns {
+			if !slices.ContainsFunc(c.Alerts, func(a Alert) bool { return alerts.Matches(p, a.Name) }) {
+				errs = append(errs, fmt.Errorf("%s.rules: no alert is named %q", where, p))
+			}
+		}
+		return func(rule string) bool {
+			return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return alerts.Matches(p, rule) })
+		}
+	}
+	for i, w := range c.Notify.Webhooks {
+		out.Webhooks = append(out.Webhooks, notify.Webhook{
+			Name: w.Name, URL: w.URL, SecretFile: w.SecretFile, Template: w.Template, RetryFor: w.RetryFor,
+			MaxAge: w.MaxAge, Private: w.AllowPrivate, Wants: wants(fmt.Sprintf("notify.webhooks[%d]", i), w.Rules),
+		})
+	}
+	for i, m := range c.Notify.Alertmanagers {
+		out.Alertmanagers = append(out.Alertmanagers, notify.Alertmanager{
+			Name: m.Name, URL: m.URL, TokenFile: m.TokenFile, Private: m.AllowPrivate, Wants: wants(fmt.Sprintf("notify.alertmanagers[%d]", i), m.Rules),
+		})
+	}
+	return out, errors.Join(append(errs, out.Validate())...)
+}
+
+// FillAlertDefaults fills in the defaults of rules and targets, as check prints them.
+func (c *Settings) FillAlertDefaults(rules []alerts.Rule, targets notify.Config) {
+	for i, w := range targets.Webhooks {
+		w = w.WithDefaults()
+		c.Notify.Webhooks[i].RetryFor = w.RetryFor
+	}
+	for i, r := range rules {
+		r = r.WithDefaults()
+		a := &c.Alerts[i]
+		a.When, a.Communities, a.Classes = r.When.String(), r.Communities, r.Classes
+		a.Every, a.NoData, a.Suppress = r.Every, cmp.Or(a.NoData, string(r.NoData)), r.Suppress
+		if r.When.Quantity == alerts.CUSUM {
+			a.When, a.Drift = fmt.Sprintf("%s > %g", a.When, r.Threshold), &r.Drift
+		}
+	}
+}

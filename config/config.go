@@ -1,0 +1,360 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+	"gqlstream/sinks"
+)
+
+// Settings is the YAML configuration of `run`, `replay` and `check`. Every
+// field has a default except classes. Flags of the same name win over the file.
+type Settings struct {
+	Pipeline    string        `yaml:"pipeline"`
+	Classes     Classes       `yaml:"classes"`
+	Communities []Community   `yaml:"communities"`
+	Estimates   []Estimate    `yaml:"estimates"`
+	Classifier  string        `yaml:"classifier"`
+	HalfLife    time.Duration `yaml:"label_half_life"`
+	Kernel      string        `yaml:"kernel"`
+	Alpha       float64       `yaml:"alpha"`
+	Tolerance   float64       `yaml:"tolerance"`
+	Models      Models        `yaml:"models"`
+	Step        Step          `yaml:"step"`
+	Emit        Emit          `yaml:"emit"`
+	Windows     Windows       `yaml:"windows"`
+	Late        Late          `yaml:"late"`
+	Control     Control       `yaml:"control"`
+	Privacy     Privacy       `yaml:"privacy"`
+	Limits      Limits        `yaml:"limits"`
+	State       string        `yaml:"state"`
+	Checkpoint  Checkpoint    `yaml:"checkpoint"`
+	NATS        NATS          `yaml:"nats"`
+	Group       Group         `yaml:"group"`
+	Output      Output        `yaml:"output"`
+	HTTP        HTTP          `yaml:"http"`
+	Alerts      []Alert       `yaml:"alerts"`
+	Notify      Notify        `yaml:"notify"`
+}
+
+// Classes is a list of class names, or a number of classes named 0, 1, ...
+type Classes []string
+
+// UnmarshalYAML reads a list of names, or a number.
+func (c *Classes) UnmarshalYAML(data []byte) error {
+	var n int
+	if err := yaml.Unmarshal(data, &n); err == nil {
+		names, err := ParseClasses(strconv.Itoa(n))
+		*c = names
+		return err
+	}
+	var names []string
+	if err := yaml.Unmarshal(data, &names); err != nil {
+		return errors.New("classes: want a list of names, or their number") // the library's error says less
+	}
+	*c = names
+	return nil
+}
+
+// ParseClasses reads "3" or "left,right".
+func ParseClasses(text string) (Classes, error) {
+	if n, err := strconv.Atoi(text); err == nil {
+		if n < 1 || n > graphstore.ClassesMax {
+			return nil, fmt.Errorf("classes: %d is not between 1 and %d", n, graphstore.ClassesMax)
+		}
+		names := make(Classes, n)
+		for i := range names {
+			names[i] = strconv.Itoa(i)
+		}
+		return names, nil
+	}
+	return strings.Split(text, ","), nil
+}
+
+// Community defines a tracked community.
+type Community = incremental.CommunityDefinition
+
+// Estimate is one method by which every community is estimated; see quant.Options.
+type Estimate struct {
+	Method       string  `yaml:"method"`
+	Preset       string  `yaml:"preset"`
+	Lambda       Lambda  `yaml:"lambda"`
+	Confidence   float64 `yaml:"confidence"`
+	Simultaneous bool    `yaml:"simultaneous"`
+}
+
+// Lambda is a number between 0 and 1, or auto; empty is the default.
+type Lambda string
+
+func (l Lambda) value() (float64, error) {
+	switch l {
+	case "":
+		return quant.LambdaDefault, nil
+	case "auto":
+		return quant.LambdaAuto, nil
+	}
+	x, err := strconv.ParseFloat(string(l), 64)
+	if err != nil || math.IsNaN(x) || x < 0 {
+		return 0, fmt.Errorf("lambda: %q is neither a number between 0 and 1 nor auto", string(l))
+	}
+	return x, nil
+}
+
+// Step says how the log is cut into steps; see ingest.StepConfig.
+type Step struct {
+	Every     time.Duration `yaml:"every"`
+	EventsMax int           `yaml:"events_max"`
+	EmitEvery time.Duration `yaml:"emit_every"`
+	Time      string        `yaml:"time"`
+}
+
+// Emit says how much an estimate must have moved to be published again; see incremental.Emit.
+type Emit struct {
+	Threshold    *float64      `yaml:"threshold"` // nil: thresholdDefault
+	AtLeastEvery time.Duration `yaml:"at_least_every"`
+}
+
+// thresholdDefault is the change, in standard errors, that is published.
+const thresholdDefault = 0.1
+
+// Models says how a new version of the classifier takes over; see incremental.Models.
+type Models struct {
+	SwitchAt float64 `yaml:"switch_at"`
+}
+
+// Privacy says of which communities nothing is published.
+type Privacy struct {
+	MembersMin *int `yaml:"min_members"`
+}
+
+// Limits bounds what events may make; see event.Limits.
+type Limits struct {
+	Vertices    int `yaml:"vertices"`
+	Edges       int `yaml:"edges"`
+	Communities int `yaml:"communities"`
+	Memberships int `yaml:"memberships"`
+}
+
+// Checkpoint says how often state is written. It counts in the log's time
+// and decides the last bits of results, so it is a part of the digest.
+type Checkpoint struct {
+	Every time.Duration `yaml:"every"` // 0: a minute; < 0: only where the log asks for one
+}
+
+// NATS says which server keeps the streams, and how they are named.
+type NATS struct {
+	URL         string `yaml:"url"`         // empty: the embedded server
+	Credentials string `yaml:"credentials"` // file, for an external server, as the next
+	CAFile      string `yaml:"ca_file"`     // who signed its certificate
+	CertFile    string `yaml:"cert_file"`   // client certificate
+	KeyFile     string `yaml:"key_file"`
+	NKeyFile    string `yaml:"nkey_file"`
+	Domain      string `yaml:"domain"`   // of JetStream
+	Replicas    int    `yaml:"replicas"` // 0: 3 on a cluster, else 1
+	Listen      string `yaml:"listen"`   // embedded: a port for producers on this host
+	Prefix      string `yaml:"prefix"`   // of streams, subjects and the bucket; empty: gql
+}
+
+// Group says how the workers of a group divide the communities.
+type Group struct {
+	Shards int `yaml:"shards"` // 0: 1; a part of the digest
+	Copies int `yaml:"copies"` // workers that estimate each shard; 0: 1
+}
+
+// HTTP says where the page, the API and the metrics are, and who may see them.
+type HTTP struct {
+	Listen    string   `yaml:"listen"`     // empty: 127.0.0.1:8090; off: no page
+	Hosts     []string `yaml:"hosts"`      // further host names that requests may name
+	TokenFile string   `yaml:"token_file"` // required beyond loopback, with TLS
+	CertFile  string   `yaml:"cert_file"`
+	KeyFile   string   `yaml:"key_file"`
+}
+
+// Output says what follows the log out besides the bucket, the alerts and the page.
+type Output struct {
+	File           string        `yaml:"file"`    // JSON lines, "-" is standard output
+	Parquet        string        `yaml:"parquet"` // directories of parts
+	Arrow          string        `yaml:"arrow"`
+	Every          time.Duration `yaml:"every"`            // log time of a part; 0: sinks.PartEveryDefault
+	Alerts         string        `yaml:"alerts"`           // JSON lines of the beginnings and ends of alerts
+	StreamBytesMax int           `yaml:"stream_bytes_max"` // of the stream of estimates; 0: sinks.EstimatesBytesDefault
+}
+
+// streamBytesMin is the least that the stream of estimates may be given: some emissions.
+const streamBytesMin = 1 << 20
+
+// membersMinDefault is the privacy floor of `run`.
+const membersMinDefault = 11
+
+// Load reads a configuration file strictly: an unknown key is an error that
+// names the line. An empty path gives the defaults.
+func Load(path string) (Settings, error) {
+	var c Settings
+	if path == "" {
+		return c, nil
+	}
+	return c, readStrictly(path, &c)
+}
+
+// AddRules appends the communities of a file of communities alone, none when the path is empty.
+func AddRules(to []Community, path string) ([]Community, error) {
+	if path == "" {
+		return to, nil
+	}
+	var file struct {
+		Communities []Community `yaml:"communities"`
+	}
+	if err := readStrictly(path, &file); err != nil {
+		return to, err
+	}
+	if len(file.Communities) == 0 {
+		return to, Usagef("%s: no communities", path)
+	}
+	return append(to, file.Communities...), nil
+}
+
+// goneKeys says what takes the place of keys that configurations once had.
+var goneKeys = map[string]string{
+	"lapse_after":   "models.lapse_after is gone: an incoming version that is silent for 24 hours of log time is dropped",
+	"metrics_max":   "http.metrics_max is gone: /metrics has the first 1,000 communities",
+	"threshold":     "alerts[].threshold is gone: write when: cusum > 5",
+	"at_least":      "alerts[].at_least and alerts[].of are gone: write for: 3 of 5",
+	"of":            "alerts[].at_least and alerts[].of are gone: write for: 3 of 5",
+	"no_data_after": "alerts[].no_data_after is gone: write no_data: alert after 1h",
+	"timeout":       "timeout of a target is gone: an attempt takes 10 seconds at most",
+	"resend_every":  "notify.alertmanagers[].resend_every is gone: it is a minute",
+}
+
+// configKeys returns every key that a configuration can have, at any depth.
+func configKeys(t reflect.Type) (keys []string) {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Pointer:
+		return configKeys(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "" {
+				keys = append(append(keys, key), configKeys(t.Field(i).Type)...)
+			}
+		}
+	}
+	return keys
+}
+
+// Core returns the configuration of the core, with every violation reported.
+func (c Settings) Core() (incremental.Config, error) {
+	out := incremental.Config{
+		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
+		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
+		Limits: event.Limits(c.Limits), CompactEvery: c.Checkpoint.Every,
+		Windows: graphstore.Windows(c.Windows), HalfLife: c.HalfLife,
+		Models: incremental.Models{SwitchAt: c.Models.SwitchAt}, Shards: c.Group.Shards,
+	}
+	var lateErr, controlErr error
+	out.Late, lateErr = c.Late.Policy()
+	out.DenyConfigure, controlErr = c.Control.denies()
+	if c.Privacy.MembersMin != nil {
+		out.MembersMin = *c.Privacy.MembersMin
+	}
+	out.Emit = incremental.Emit{Threshold: thresholdDefault, AtLeastEvery: c.Emit.AtLeastEvery}
+	if c.Emit.Threshold != nil {
+		out.Emit.Threshold = *c.Emit.Threshold
+	}
+	errs := []error{lateErr, controlErr}
+	if len(c.Classes) == 0 {
+		errs = append(errs, errors.New("classes: missing; give their names, or how many there are"))
+	}
+	for _, community := range c.Communities {
+		rule, err := community.Rule()
+		errs = append(errs, err)
+		out.Communities = append(out.Communities, rule)
+		if community.SelectedBy != "" {
+			if out.SelectedBy == nil {
+				out.SelectedBy = map[string]quant.Selection{}
+			}
+			out.SelectedBy[community.Name] = community.SelectedBy
+		}
+	}
+	for i, e := range c.Estimates {
+		options, err := e.options()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("estimates[%d]: %w", i, err))
+		}
+		out.Estimates = append(out.Estimates, options)
+	}
+	errs = append(errs, c.Output.validate())
+	if len(c.Classes) > 0 {
+		errs = append(errs, c.Classes.ClassSet().Validate(), out.Validate())
+	}
+	if n := c.Output.StreamBytesMax; n != 0 && n < streamBytesMin {
+		errs = append(errs, fmt.Errorf("output.stream_bytes_max: %d, want at least %d", n, streamBytesMin))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return out, Usage(err)
+	}
+	return out, nil
+}
+
+func (e Estimate) options() (quant.Options, error) {
+	o := quant.DefaultOptions()
+	o.Method, o.Preset = cmp.Or(quant.Method(e.Method), o.Method), cmp.Or(quant.Preset(e.Preset), o.Preset)
+	o.Confidence, o.Simultaneous = cmp.Or(e.Confidence, o.Confidence), e.Simultaneous
+	var err error
+	o.Lambda, err = e.Lambda.value()
+	return o, err
+}
+
+// FillDefaults fills in the defaults, as check prints them.
+func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig) {
+	core, steps = core.WithDefaults(), steps.WithDefaults()
+	c.Kernel, c.Alpha, c.Tolerance = core.Kernel, core.Alpha, core.Tolerance
+	c.Privacy.MembersMin = &core.MembersMin
+	c.Emit = Emit{&core.Emit.Threshold, core.Emit.AtLeastEvery}
+	c.Models.SwitchAt = cmp.Or(core.Models.SwitchAt, graphstore.SwitchAtDefault)
+	c.Step.Every, c.Step.EmitEvery, c.Step.EventsMax = steps.Every, steps.EmitEvery, steps.EventsMax
+	c.State = cmp.Or(c.State, StateDefault)
+	c.Group.Shards, c.Group.Copies = cmp.Or(c.Group.Shards, 1), cmp.Or(c.Group.Copies, 1)
+	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, "127.0.0.1:8090")
+	c.Checkpoint.Every = core.CompactEvery
+	c.Output.Every = cmp.Or(c.Output.Every, sinks.PartEveryDefault)
+	c.Step.Time = cmp.Or(c.Step.Time, "received")
+	c.Late.Ahead = steps.Ahead
+	c.Control.Configure = cmp.Or(c.Control.Configure, configureAllow)
+	c.Output.StreamBytesMax = cmp.Or(c.Output.StreamBytesMax, sinks.EstimatesBytesDefault)
+	c.Estimates = nil
+	for _, o := range core.Estimates {
+		lambda := Lambda(strconv.FormatFloat(o.Lambda, 'g', -1, 64))
+		if o.Lambda == quant.LambdaAuto {
+			lambda = "auto"
+		}
+		c.Estimates = append(c.Estimates, Estimate{
+			Method: string(o.Method), Preset: string(o.Preset), Lambda: lambda,
+			Confidence: o.Confidence, Simultaneous: o.Simultaneous,
+		})
+	}
+}
+
+// StateDefault is the state directory where none is given.
+const StateDefault = "gqlstream-state"
+
+// Override replaces a field by the value of a flag, if the flag is given.
+func Override(field *string, flag string) {
+	if flag != "" {
+		*field = flag
+	}
+}
+
+// HTTPOff turns the page off.
+const HTTPOff = "off"

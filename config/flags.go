@@ -1,0 +1,123 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"gqlstream/incremental/classifier"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// CoreFlags are the flags that decide results; they win over the file.
+type CoreFlags struct {
+	Config     string        `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	Classes    string        `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
+	Everyone   bool          `help:"Track the community of every vertex, named everyone."`
+	Community  []string      `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
+	Method     string        `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
+	Preset     string        `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
+	Lambda     string        `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
+	Classifier string        `placeholder:"NAME" help:"Predict from the labels, where no prediction is given: enq (votes of labelled neighbours) or diffusion."`
+	HalfLife   time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half as much as a fresh one, such as 720h. [never]"`
+	Kernel     string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path or constant. [ppr]"`
+	Alpha      *float64      `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
+	Tolerance  *float64      `placeholder:"X" help:"Bound on the certificate of the kernel."`
+}
+
+// Settings reads the configuration file and merges the flags over it.
+func (f *CoreFlags) Settings() (Settings, error) {
+	c, err := Load(f.Config)
+	if err != nil {
+		return c, err
+	}
+	if f.Classes != "" {
+		if c.Classes, err = ParseClasses(f.Classes); err != nil {
+			return c, Usage(err)
+		}
+	}
+	if f.Everyone {
+		c.Communities = append(c.Communities, Community{Name: "everyone", Everyone: true})
+	}
+	for _, text := range f.Community {
+		name, condition, ok := strings.Cut(text, "=")
+		key, value, ok2 := strings.Cut(condition, ":")
+		if !ok || !ok2 || name == "" || key == "" {
+			return c, Usagef("--community %q: want NAME=KEY:VALUE, such as german=language:de", text)
+		}
+		c.Communities = append(c.Communities, Community{Name: name, Where: map[string]any{key: value}})
+	}
+	if err := f.mergeEstimates(&c); err != nil {
+		return c, err
+	}
+	Override(&c.Classifier, f.Classifier)
+	if f.HalfLife != 0 {
+		c.HalfLife = f.HalfLife
+	}
+	Override(&c.Kernel, f.Kernel)
+	return c, errors.Join(OverrideNumber(&c.Alpha, "--alpha", f.Alpha), OverrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
+}
+
+// OverrideNumber replaces a number of the configuration by that of a flag, if the flag is
+// given. Zero, which there stands for the default, is no value.
+func OverrideNumber(dst *float64, flag string, value *float64) error {
+	if value == nil {
+		return nil
+	}
+	if *value == 0 {
+		return Usagef("%s: 0 is out of range; leave it out for the default", flag)
+	}
+	*dst = *value
+	return nil
+}
+
+// mergeEstimates replaces the methods, if any are given, and the preset and
+// lambda of each estimate.
+func (f *CoreFlags) mergeEstimates(c *Settings) error {
+	if f.Method != "" {
+		list, enq := withoutEnq(f.Method)
+		if enq && f.Classifier != "" && f.Classifier != classifier.EnqName {
+			return Usagef("--method enq is --classifier enq, and --classifier %s is another", f.Classifier)
+		}
+		if enq {
+			c.Classifier = classifier.EnqName
+		}
+		methods, err := quant.ParseMethods(list)
+		if err != nil {
+			return Usage(err)
+		}
+		c.Estimates = nil
+		for _, m := range methods {
+			c.Estimates = append(c.Estimates, Estimate{Method: string(m)})
+		}
+	}
+	if len(c.Estimates) == 0 {
+		c.Estimates = []Estimate{{Method: "auto"}}
+	}
+	for i := range c.Estimates {
+		Override(&c.Estimates[i].Preset, f.Preset)
+		Override((*string)(&c.Estimates[i].Lambda), f.Lambda)
+	}
+	return nil
+}
+
+// withoutEnq reads the method enq, which is acc on the predictions of the classifier
+// of that name.
+func withoutEnq(list string) (methods string, enq bool) {
+	names := strings.Split(list, ",")
+	at := slices.IndexFunc(names, func(name string) bool { return strings.TrimSpace(name) == classifier.EnqName })
+	if at < 0 {
+		return list, false
+	}
+	if slices.Contains(names, string(quant.ACC)) {
+		names = slices.Delete(names, at, at+1)
+	} else {
+		names[at] = string(quant.ACC)
+	}
+	return strings.Join(names, ","), true
+}
+
+// ClassSet returns the classes as the decoders want them.
+func (c Classes) ClassSet() event.ClassSet { return event.ClassSet{Names: c} }

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+	"gqlstream/sinks"
+)
+
+// Windows says how long assertions hold that have no ttl; 0 is for ever.
+type Windows struct {
+	Edges       time.Duration `yaml:"edges"`
+	Labels      time.Duration `yaml:"labels"`
+	Predictions time.Duration `yaml:"predictions"`
+}
+
+// Late says which events are late, and of which kinds late ones are refused: edges, labels,
+// predictions, members. Those of other kinds apply and are counted.
+type Late struct {
+	After  time.Duration `yaml:"after"` // 0: no event is late
+	Ahead  time.Duration `yaml:"ahead"` // of an event's time before its message's; 0: an hour; < 0: any
+	Divert []string      `yaml:"divert"`
+}
+
+// Policy returns the policy; whether it makes sense is the core's to say.
+func (c *Late) Policy() (event.LatePolicy, error) {
+	p := event.LatePolicy{After: c.After}
+	kinds := map[string]*bool{"edges": &p.Edges, "labels": &p.Labels, "predictions": &p.Predictions, "members": &p.Members}
+	for _, kind := range c.Divert {
+		refused, ok := kinds[kind]
+		if !ok {
+			return p, fmt.Errorf("late.divert: %q is none of edges, labels, predictions, members", kind)
+		}
+		*refused = true
+	}
+	return p, nil
+}
+
+// Control says what control events may do.
+type Control struct {
+	Configure string `yaml:"configure"` // allow, the default, or deny
+}
+
+// What configure events may do.
+const (
+	configureAllow = "allow"
+	configureDeny  = "deny"
+)
+
+// denies reports whether configure events are refused.
+func (c Control) denies() (bool, error) {
+	switch c.Configure {
+	case "", configureAllow, configureDeny:
+		return c.Configure == configureDeny, nil
+	}
+	return false, fmt.Errorf("control.configure: %q is neither %s nor %s", c.Configure, configureAllow, configureDeny)
+}
+
+// Steps returns how the log is cut into steps, and what of it comes late.
+func (c *Settings) Steps() (ingest.StepConfig, error) {
+	s := c.Step
+	out := ingest.StepConfig{EventsMax: s.EventsMax, Every: s.Every, EmitEvery: s.EmitEvery, Ahead: c.Late.Ahead}
+	var err error
+	if out.Late, err = c.Late.Policy(); err != nil {
+		return out, Usage(err)
+	}
+	switch s.Time {
+	case "", "received":
+		out.Time = ingest.ReceivedTime
+	case "event":
+		out.Time = ingest.EventTime
+	default:
+		return out, Usagef("step.time: %q is neither received nor event", s.Time)
+	}
+	return out, nil
+}
+
+// replicasMax is the largest number of servers that JetStream lets keep a stream.
+const replicasMax = 5
+
+// Names returns the streams, subjects and the bucket that the settings name.
+func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
+	if out, err = sinks.NewNames(c.NATS.Prefix); err != nil {
+		return in, out, Usagef("nats.prefix: %w", err)
+	}
+	in = broker.NewStreamNames(c.NATS.Prefix)
+	in.Replicas = c.NATS.Replicas
+	if n := c.NATS.Replicas; n < 0 || n > replicasMax {
+		err = Usagef("nats.replicas: %d, want 1 to %d", n, replicasMax)
+	}
+	return in, out, err
+}
+
+// OpenBroker connects to the server that the settings name, or starts one.
+func OpenBroker(settings Settings, log *slog.Logger) (*broker.Broker, error) {
+	n := &settings.NATS
+	return broker.Open(broker.Config{
+		ConnectConfig: broker.ConnectConfig{
+			URL: n.URL, Credentials: n.Credentials, CAFile: n.CAFile, CertFile: n.CertFile, KeyFile: n.KeyFile,
+			NKeyFile: n.NKeyFile, Domain: n.Domain, Log: log,
+		},
+		Dir: settings.State, Listen: n.Listen,
+	})
+}

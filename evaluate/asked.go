@@ -1,0 +1,134 @@
+package evaluate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"gqlstream/ask"
+	"gqlstream/graphstore"
+	"gqlstream/incremental"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// What an evaluation with Config.Ask holds beside the methods, as methods of a report: the
+// estimates after the community's own members have been drawn and labelled.
+const (
+	afterAsk     = "+ask"     // of auto and audit: those that package ask draws
+	afterUniform = "+uniform" // of both: as many, each as likely as any other
+	countUniform = "count"    // the shares among the latter, and nothing else
+)
+
+// simulateAsking labels members of each community, one community at a time, and keeps what is
+// estimated then.
+func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Config) error {
+	var labelled []event.ID
+	for i, b := range bags {
+		name := strconv.Itoa(i)
+		question := ask.Question{
+			Communities: []string{name}, Count: min(config.Ask, len(b.members)), Seed: config.Seed, Position: core.Position(),
+		}
+		// Those of the community before are withdrawn first: they were drawn elsewhere.
+		position := core.Position() + 1
+		batch := &event.Batch{First: position, Last: position}
+		for _, id := range labelled {
+			batch.Labels = append(batch.Labels, event.Label{Vertex: id, Class: event.NoClass, Position: position})
+		}
+		core.Step(batch)
+		answer, err := ask.Ask(core.View(), d.classes, question)
+		if err != nil {
+			return err
+		}
+		asked := map[event.ID]float64{}
+		for _, a := range answer.Drawn {
+			asked[a.ID] = a.Pi
+		}
+		b.promised = answer.Offers[0].HalfWidth
+		if err := d.label(core, b, name, asked, afterAsk); err != nil {
+			return err
+		}
+		uniform := d.uniformly(b, question.Count, rand.New(rand.NewPCG(config.Seed, uint64(i))))
+		for id := range asked {
+			if _, both := uniform[id]; !both {
+				uniform[id] = 0 // to be withdrawn
+			}
+		}
+		if err := d.label(core, b, name, uniform, afterUniform); err != nil {
+			return err
+		}
+		labelled = labelled[:0]
+		for id := range uniform {
+			labelled = append(labelled, id)
+		}
+	}
+	return nil
+}
+
+// uniformly draws n vertices of a community with equal probability.
+func (d *dataset) uniformly(b *bag, n int, r *rand.Rand) map[event.ID]float64 {
+	drawn := map[event.ID]float64{}
+	for _, at := range r.Perm(len(b.members))[:n] {
+		drawn[d.ids[b.members[at].vertex]] = float64(n) / float64(len(b.members))
+	}
+	return drawn
+}
+
+// label gives vertices their class as audit labels, or none where pi is 0, and keeps the
+// estimates of the community.
+func (d *dataset) label(core *incremental.Core, b *bag, name string, pi map[event.ID]float64, after string) error {
+	position := core.Position() + 1
+	batch := &event.Batch{First: position, Last: position, Emit: true}
+	var counted []graphstore.Vertex
+	for _, m := range b.members {
+		id := d.ids[m.vertex]
+		p, drawn := pi[id]
+		if !drawn {
+			continue
+		}
+		l := event.Label{Vertex: id, Class: event.NoClass, Position: position}
+		if p > 0 {
+			l.Class, l.Role, l.Pi = d.view.Label(m.vertex).Class, event.Audit, max(uint32(p*event.One), event.PiMin)
+			counted = append(counted, m.vertex)
+		}
+		batch.Labels = append(batch.Labels, l)
+	}
+	result := core.Step(batch)
+	if len(result.Refused) > 0 {
+		return fmt.Errorf("%s: %s", result.Refused[0].Reason, result.Refused[0].Detail)
+	}
+	for _, e := range result.Estimates {
+		if e.Community != name || e.Method != string(quant.Auto) && e.Method != string(quant.Audits) {
+			continue
+		}
+		e.Method += after
+		e.Community = b.name
+		b.estimates = append(b.estimates, e)
+	}
+	if after == afterUniform {
+		b.estimates = append(b.estimates, d.counted(b, counted))
+	}
+	return nil
+}
+
+// counted is the estimate from so many labels alone, all members being as likely as any
+// other to be among them: quant's own, of members of whom nothing is predicted.
+func (d *dataset) counted(b *bag, labels []graphstore.Vertex) quant.Estimate {
+	k := d.classes
+	s := &quant.Statistics{
+		K: k, Members: float64(b.size), Anchored: make([]float64, k), ClassN: make([]float64, k),
+		ClassA1: make([]float64, k), ClassA2: make([]float64, k), Audit: quant.NewAudit(k),
+	}
+	for _, v := range labels {
+		at, _ := slices.BinarySearchFunc(b.members, v, func(m member, v graphstore.Vertex) int { return int(m.vertex) - int(v) })
+		s.Audit.Add(int(d.view.Label(v).Class), make([]float64, k), float64(b.members[at].multiplicity),
+			float64(len(labels))/float64(len(b.members)))
+	}
+	e, err := quant.Quantify(s, quant.Options{Method: quant.Audits})
+	if err != nil {
+		panic(err) // the statistics are of one shape
+	}
+	e.Method, e.Community = countUniform, b.name
+	return e
+}

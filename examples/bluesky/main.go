@@ -1,0 +1,136 @@
+// Command bluesky publishes who likes, reposts and answers whom on Bluesky to a gqlstream
+// log. Copy what you need: it uses nothing of gqlstream, only a NATS and a websocket client.
+//
+//	gqlstream run --classes left,right --listen 127.0.0.1:4222
+//	go run ./examples/bluesky -url nats://127.0.0.1:4222
+//
+// It reads Jetstream, the JSON form of Bluesky's firehose, by its first wire format
+// (/subscribe, cursors in microseconds). A like, a repost or an answer becomes an edge with
+// a time to live; the first language of a post becomes the attribute lang of its author; an
+// account that is deleted is erased. A like that is taken back only runs out, because
+// Jetstream does not say whose it was.
+//
+// Names are behind an HMAC with a key of your own, so that the log and all that follows from
+// it holds no account that someone without the key could recognise; -plain turns that off.
+//
+// It is tested against a server that replays made frames, drops, stalls, repeats and rejects
+// cursors. It has not been run against the live network.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func main() {
+	from := flag.String("jetstream", "wss://jetstream2.us-east.bsky.network/subscribe", "the Jetstream server to read")
+	url := flag.String("url", "nats://127.0.0.1:4222", "the server that gqlstream run listens on, or its own --nats")
+	dir := flag.String("dir", "bluesky-state", "folder of the key and the cursor")
+	plain := flag.Bool("plain", false, "publish account identifiers as they are")
+	ttl := flag.Duration("ttl", 30*24*time.Hour, "how long a like, a repost or an answer counts")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *from, *url, *dir, *plain, *ttl); err != nil && ctx.Err() == nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, from, url, dir string, plain bool, ttl time.Duration) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	translator := translator{ttl: ttl}
+	if !plain {
+		key, err := readKey(filepath.Join(dir, "key"))
+		if err != nil {
+			return err
+		}
+		translator.key = key
+	}
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	cursor := filepath.Join(dir, "cursor")
+	f := follower{
+		url: from, translator: translator, stallMax: 30 * time.Second, pauseMin: time.Second,
+		publish: func(ctx context.Context, b *batch) error { return publish(ctx, js, b) },
+		save:    func(at int64) error { return writeFile(cursor, strconv.FormatInt(at, 10)) },
+		report:  log.Printf,
+	}
+	if f.cursor, err = readCursor(cursor); err != nil {
+		return err
+	}
+	return f.follow(ctx)
+}
+
+// publish stores a batch in the log and returns when it is there. Edges and vertices are
+// assertions, so a batch that is sent again after a crash changes nothing. Edges come first:
+// after the erasure of an account they would bring it back.
+func publish(ctx context.Context, js jetstream.JetStream, b *batch) error {
+	for _, m := range []*nats.Msg{{Subject: "gql.edge", Data: b.edges}, {Subject: "gql.vertex", Data: b.vertices}} {
+		if len(m.Data) == 0 {
+			continue
+		}
+		m.Header = nats.Header{"Content-Type": {"application/x-ndjson"}}
+		if _, err := js.PublishMsg(ctx, m); err != nil {
+			return fmt.Errorf("publish on %s: %w", m.Subject, err)
+		}
+	}
+	return nil
+}
+
+// readKey reads the key of the names, or makes one. Whoever loses it cannot follow the same
+// accounts any further; whoever has it can recognise them.
+func readKey(path string) ([]byte, error) {
+	key, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		key = []byte(rand.Text())
+		return key, writeFile(path, string(key))
+	}
+	if key = bytes.TrimSpace(key); err == nil && len(key) < 16 {
+		return nil, fmt.Errorf("%s: a key has at least 16 characters", path)
+	}
+	return key, err
+}
+
+// readCursor returns the time in microseconds up to which everything is published; 0 begins
+// with what happens now.
+func readCursor(path string) (int64, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+}
+
+// writeFile replaces a file so that a crash leaves the old or the new one.
+func writeFile(path, text string) error {
+	if err := os.WriteFile(path+".tmp", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}

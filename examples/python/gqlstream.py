@@ -1,0 +1,91 @@
+"""Estimates as pandas data frames, and predictions of your own model back into the stream.
+
+    pip install nats-py pyarrow pandas
+    gqlstream run --classes left,right --listen 127.0.0.1:4222
+    python examples/python/gqlstream.py nats://127.0.0.1:4222 http://127.0.0.1:8090
+
+notebook.ipynb goes through it step by step, docs/events.md is the reference of every field.
+"""
+
+import asyncio
+import json
+import sys
+import urllib.parse
+import urllib.request
+import uuid
+
+import nats
+import pandas as pd
+import pyarrow as pa
+
+
+def get(page, path, **query):
+    """One answer of the HTTP API; docs/api.md lists the paths."""
+    with urllib.request.urlopen(f"{page}{path}?{urllib.parse.urlencode(query)}") as reply:
+        return json.load(reply)
+
+
+def latest(page):
+    """The latest estimates over HTTP: a row for each community and class."""
+    classes, rows = get(page, "/api/v1/info")["classes"], []
+    while found := get(page, "/api/v1/communities", limit=1000, offset=len(rows))["communities"]:
+        rows += [row["estimate"] | {"class": classes} for row in found]
+    shown = ["community", "time", "members", "class", "prevalence", "low", "high", "model_version", "flags"]
+    return pd.DataFrame(rows, columns=shown).explode(["class", "prevalence", "low", "high"], ignore_index=True)
+
+
+async def read(nc, stream, subject):
+    """Everything on a subject of a stream, in order, as one frame with a row for each event."""
+    stored = (await nc.jetstream().stream_info(stream, subjects_filter=subject)).state.subjects
+    tail = await nc.jetstream().subscribe(subject, stream=stream, ordered_consumer=True)
+    frames = []
+    for _ in range(sum((stored or {}).values())):
+        data = (await tail.next_msg(timeout=10)).data
+        if data.startswith(b"\xff\xff\xff\xff"):  # an Arrow stream
+            frames.append(pa.ipc.open_stream(data).read_pandas())
+        else:  # one event, an array of them, or one a line
+            text = data.decode().strip()
+            frames.append(pd.DataFrame(json.loads(text) if text[0] == "[" else map(json.loads, text.split("\n"))))
+    await tail.unsubscribe()
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+async def publish(nc, kind, frame):
+    """Publishes a frame whose columns are the fields of the kind, 4,000 events a message."""
+    run, table = uuid.uuid4(), pa.Table.from_pandas(frame, preserve_index=False)
+    if "probabilities" in frame:
+        fixed = pa.list_(pa.float64(), len(frame["probabilities"].iloc[0]))
+        table = table.set_column(frame.columns.get_loc("probabilities"), "probabilities", table["probabilities"].cast(fixed))
+    for i in range(0, len(table), 4000):
+        with pa.ipc.new_stream(sink := pa.BufferOutputStream(), table.schema) as writer:
+            writer.write_table(table[i : i + 4000])
+        # Returns when the events are stored. The id makes a message that is sent again harmless.
+        headers = {"Content-Type": "application/vnd.apache.arrow.stream", "Nats-Msg-Id": f"{run}/{i}"}
+        await nc.jetstream().publish(f"gql.{kind}", sink.getvalue().to_pybytes(), headers=headers)
+
+
+def votes(edges, labels, classes):
+    """A small model to replace by yours: the labels of a vertex's neighbours, and half a vote for each class."""
+    edges = pd.concat([edges[["src", "dst"]], edges[["dst", "src"]].set_axis(["src", "dst"], axis=1)])
+    named = labels[["vertex", "class"]].replace({"class": dict(enumerate(classes))})  # an index may stand for a name
+    seen = edges.merge(named, left_on="dst", right_on="vertex")
+    p = pd.crosstab(seen["src"], seen["class"]).reindex(index=edges["src"].unique(), columns=classes, fill_value=0) + 0.5
+    p = p.div(p.sum(axis=1), axis=0)
+    return pd.DataFrame({"vertex": p.index, "probabilities": p.to_numpy().tolist(), "version": "votes-1"})
+
+
+async def main(server, page):
+    nc = await nats.connect(server)
+    print(latest(page).to_string())
+    edges, labels = await read(nc, "GQL", "gql.edge"), await read(nc, "GQL", "gql.label")
+    await publish(nc, "prediction", votes(edges, labels, get(page, "/api/v1/info")["classes"]))
+    while not (now := latest(page))["model_version"].eq("votes-1").all():
+        await asyncio.sleep(0.1)
+    print(now.to_string())
+    history = await read(nc, "GQL_ESTIMATES", "gqlest.estimate.>")
+    print(len(history), "records of", history["community"].nunique(), "communities")
+    await nc.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:3]))

@@ -1,0 +1,16 @@
+"""Runs the cells of a notebook from top to bottom and writes their outputs into it.
+
+    pip install nbclient ipykernel
+    python examples/python/run_notebook.py examples/python/notebook.ipynb result.ipynb
+"""
+
+import pathlib
+import sys
+
+import nbclient
+import nbformat
+
+source, result = map(pathlib.Path, sys.argv[1:3])
+notebook = nbformat.read(source, as_version=4)
+nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": source.parent}}).execute()
+nbformat.write(notebook, result)

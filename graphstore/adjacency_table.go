@@ -1,0 +1,70 @@
+package graphstore
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"unsafe"
+)
+
+// adjacencyRow is the run of a vertex.
+type adjacencyRow struct {
+	Vertex    Vertex
+	Neighbors []Vertex
+	Weights   nullable[[]float64] // null when all are one
+}
+
+func (g *adjacency) rows() iter.Seq[adjacencyRow] {
+	return func(yield func(adjacencyRow) bool) {
+		for v := range Vertex(len(g.runs.data)) {
+			if !yield(adjacencyRow{v, g.neighbors(v), nullable[[]float64]{g.weightsOf(v), g.heavy > 0}}) {
+				return
+			}
+		}
+	}
+}
+
+// load appends a run in the layout of compact. Its degree is summed anew, which is exact,
+// so that it need not be believed.
+func (g *adjacency) load(row *adjacencyRow) error {
+	v, list, weights := row.Vertex, row.Neighbors, row.Weights.Value
+	if int(v) >= len(g.runs.data) || g.runs.data[v].len > 0 || len(weights) > 0 && len(weights) != len(list) {
+		return fmt.Errorf("neighbours of vertex %d: %w", v, errTable)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	if most := slices.Max(list); int(most) >= len(g.runs.data) {
+		return fmt.Errorf("vertex %d has the neighbour %d: %w", v, most, errTable)
+	}
+	r := &g.runs.data[v]
+	r.len = uint32(len(list))
+	r.setClass(classOf(len(list)))
+	r.at = g.arena.take(r.class())
+	copy(unsafe.Slice((*Vertex)(&g.arena.from(r.at)[0]), len(list)), list)
+	r.degree = float64(len(list))
+	if len(weights) > 0 {
+		g.addWeights()
+		copy(g.weights.from(r.at), weights)
+		r.degree = 0
+		for _, weight := range weights {
+			r.degree += weight
+			if weight != 1 {
+				g.heavy++
+			}
+		}
+	}
+	g.weightSum += r.degree
+	g.edges += len(list) // halved by finishLoad
+	return nil
+}
+
+// finishLoad counts the edges and indexes the hubs.
+func (g *adjacency) finishLoad(edges uint64) error {
+	if uint64(g.edges) != 2*edges {
+		return fmt.Errorf("%d neighbours of %d edges: %w", g.edges, edges, errTable)
+	}
+	g.edges /= 2
+	g.index()
+	return nil
+}

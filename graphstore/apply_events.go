@@ -1,0 +1,115 @@
+package graphstore
+
+import "gqlstream/ingest/event"
+
+// assertEdges tells the edges what the batch says of them.
+func (s *Store) assertEdges(b *event.Batch) {
+	for i := range b.Edges {
+		if i%readAhead == 0 {
+			s.guessEnds(b.Edges[i:min(len(b.Edges), i+readAhead)])
+		}
+		if key, ok := s.edgeKey(b, i); ok {
+			s.edges.assert(key, uint32(i))
+		}
+	}
+}
+
+// guessEnds looks the ends of some edges up by their hashes.
+func (s *Store) guessEnds(edges []event.Edge) {
+	for i := range edges {
+		s.hashes[2*i], s.hashes[2*i+1] = s.ids.hash(edges[i].Src), s.ids.hash(edges[i].Dst)
+	}
+	s.edges.read += s.ids.glance(s.hashes[:2*len(edges)], s.guesses[:])
+}
+
+// end returns one end of an edge, whose place among the guesses is at.
+func (s *Store) end(id event.ID, at int) Vertex {
+	if guess := s.guesses[at]; guess != noVertex && s.ids.same(guess, id) {
+		return Vertex(guess)
+	}
+	v, _ := s.vertex(id, s.hashes[at])
+	return v
+}
+
+// edgeKey validates an edge event and returns what it is about.
+func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
+	e := &b.Edges[i]
+	var reason event.Reason
+	switch {
+	case e.Src == e.Dst:
+		reason = event.SelfLoop
+	case e.Remove:
+		u, known := s.ids.lookup(e.Src)
+		v, both := s.ids.lookup(e.Dst)
+		return edgeKeyOf(u, v), known && both
+	case !(e.Weight > 0 && e.Weight <= event.WeightMax && e.Weight == event.RoundWeight(e.Weight)):
+		reason = event.BadWeight
+	case len(e.Src.Name) > IDBytesMax || len(e.Dst.Name) > IDBytesMax:
+		reason = event.BadID
+	case (s.ids.len()+2 > s.config.VerticesMax || !s.roomForMatchNone(2)) && !s.roomFor(e.Src, e.Dst):
+		reason = event.LimitExceeded
+	default:
+		at := 2 * (i % readAhead)
+		return edgeKeyOf(s.end(e.Src, at), s.end(e.Dst, at+1)), true
+	}
+	s.step.refuse(event.KindEdge, i, reason, "")
+	return 0, false
+}
+
+// roomFor reports whether those of the two that are new still fit.
+func (s *Store) roomFor(src, dst event.ID) bool {
+	room := s.config.VerticesMax - s.ids.len() + len(s.ids.free)
+	if !s.roomForMatchNone(2) {
+		room = 0
+	}
+	for _, id := range [...]event.ID{src, dst} {
+		if _, known := s.ids.lookup(id); !known {
+			room--
+		}
+	}
+	return room >= 0
+}
+
+// assertLabels tells the labelling what the batch says of labels.
+func (s *Store) assertLabels(b *event.Batch) {
+	for i := range b.Labels {
+		e := &b.Labels[i]
+		if reason, detail := s.labelling.refuseLabel(e); reason != "" {
+			s.step.refuse(event.KindLabel, i, reason, detail)
+		} else if v, ok := s.subject(event.KindLabel, i, e.Vertex, e.Class != event.NoClass); ok {
+			s.labelling.assertLabel(v, i)
+		}
+	}
+}
+
+// assertPredictions tells the labelling what the batch says of predictions.
+func (s *Store) assertPredictions(b *event.Batch) {
+	for i := range b.Predictions {
+		e := &b.Predictions[i]
+		if reason, detail := s.labelling.refusePrediction(e); reason != "" {
+			s.step.refuse(event.KindPrediction, i, reason, detail)
+		} else if v, ok := s.subject(event.KindPrediction, i, e.Vertex, e.Units != nil); ok {
+			s.labelling.assertPrediction(&s.step, v, i)
+		}
+	}
+}
+
+// assertMembers tells the members what the batch says of communities without a rule.
+// Leaving a community that does not exist is no event.
+func (s *Store) assertMembers(b *event.Batch) {
+	for i := range b.Members {
+		e := &b.Members[i]
+		c, known, reason, detail := s.members.refuse(e, s.config.CommunitiesMax)
+		if reason != "" {
+			s.step.refuse(event.KindMember, i, reason, detail)
+			continue
+		}
+		present := e.Multiplicity > 0
+		if !known && !present {
+			continue
+		}
+		if v, ok := s.subject(event.KindMember, i, e.Vertex, present); ok {
+			s.members.assertEvent(e, c, known, v)
+		}
+	}
+}

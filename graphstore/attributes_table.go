@@ -1,0 +1,61 @@
+package graphstore
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"gqlstream/ingest/event"
+)
+
+// valueRow is an attribute's value as part of a row: a text for strings, a number for
+// numbers and truth values.
+type valueRow struct {
+	Kind   event.ValueKind
+	Text   nullable[string]
+	Number nullable[float64]
+}
+
+// rowOf returns a value as part of a row.
+func rowOf(value event.Value) valueRow {
+	return valueRow{
+		value.Kind,
+		nullable[string]{value.Text, value.Kind == event.StringValue},
+		nullable[float64]{value.Number, value.Kind == event.NumberValue || value.Kind == event.BoolValue},
+	}
+}
+
+// value returns the value of a row, with a text of its own.
+func (r *valueRow) value() event.Value {
+	return event.Value{Kind: r.Kind, Text: strings.Clone(r.Text.Value), Number: r.Number.Value}
+}
+
+// attributeRow is one attribute of one vertex.
+type attributeRow struct {
+	Vertex Vertex
+	Key    string
+	valueRow
+}
+
+// rows returns attributes by key, then vertex: in that order a load gives
+// keys and values the numbers that Compact gives them.
+func (a *attributes) rows() iter.Seq[attributeRow] {
+	return func(yield func(attributeRow) bool) {
+		for column, key := range a.keys {
+			for v, x := range a.columns[column].data {
+				if x != 0 && !yield(attributeRow{Vertex(v), key, rowOf(a.values[x-1])}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// load adds an attribute of one of so many vertices.
+func (a *attributes) load(r *attributeRow, n int) error {
+	if int(r.Vertex) >= n {
+		return fmt.Errorf("attribute of vertex %d: %w", r.Vertex, errTable)
+	}
+	a.set(r.Vertex, a.addKey(r.Key), r.value())
+	return nil
+}

@@ -1,0 +1,79 @@
+package graphstore
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"gqlstream/ingest/event"
+)
+
+// audit returns the audit label of v.
+func (l *labelling) audit(v Vertex) Audit {
+	if a, ok := l.audits[v]; ok {
+		return a
+	}
+	return noAudit
+}
+
+// audited returns the vertices with an audit label, sorted.
+func (l *labelling) audited() []Vertex { return slices.Sorted(maps.Keys(l.audits)) }
+
+// setAudit replaces the audit label of v and lists the change, if it is one.
+func (l *labelling) setAudit(p *step, v Vertex, after Audit) {
+	before := l.audit(v)
+	if before == after {
+		return
+	}
+	if after == noAudit {
+		delete(l.audits, v)
+	} else {
+		if l.audits == nil {
+			l.audits = map[Vertex]Audit{}
+		}
+		l.audits[v] = after
+	}
+	p.delta.Audits = append(p.delta.Audits, AuditChange{V: v, Before: before, After: after})
+}
+
+// auditRow is the audit label of a vertex.
+type auditRow struct {
+	Vertex Vertex
+	Class  int32
+	Pi     uint32
+}
+
+// auditRows visits the audit labels by vertex.
+func (l *labelling) auditRows() iter.Seq[auditRow] {
+	return func(yield func(auditRow) bool) {
+		for _, v := range l.audited() {
+			if !yield(auditRow{v, int32(l.audits[v].Class), l.audits[v].Pi}) {
+				return
+			}
+		}
+	}
+}
+
+// loadAudit adds an audit label.
+func (l *labelling) loadAudit(r *auditRow) error {
+	if l.audits == nil {
+		l.audits = map[Vertex]Audit{}
+	}
+	l.audits[r.Vertex] = Audit{Class: event.Class(r.Class), Pi: r.Pi}
+	return nil
+}
+
+// checkAudits checks every audit label by itself, and that its vertex has no other label.
+func (l *labelling) checkAudits() error {
+	for v, a := range l.audits {
+		if int(v) >= len(l.classes.data) || a.Class < 0 || int(a.Class) >= l.config.Classes ||
+			a.Pi < event.PiMin || a.Pi > event.One {
+			return fmt.Errorf("vertex %d has audit label %+v", v, a)
+		}
+		if l.classes.data[v] != int32(event.NoClass) {
+			return fmt.Errorf("vertex %d has an audit label and another one", v)
+		}
+	}
+	return nil
+}

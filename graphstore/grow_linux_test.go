@@ -1,0 +1,86 @@
+package graphstore
+
+import (
+	"bufio"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gqlstream/ingest/event"
+)
+
+// residentBytes returns VmRSS of this process, as Linux tells it.
+func residentBytes(tb testing.TB) int {
+	file, err := os.Open("/proc/self/status")
+	if err != nil {
+		tb.Skip("resident memory is read from /proc: ", err)
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if text, is := strings.CutPrefix(lines.Text(), "VmRSS:"); is {
+			kib := 0
+			if _, err := fmt.Sscan(text, &kib); err != nil {
+				tb.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	tb.Fatal("no VmRSS")
+	return 0
+}
+
+// processorTime returns what this process has used of all processors.
+func processorTime(tb testing.TB) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// BenchmarkGrow grows a graph from nothing and reports what an operator sees: edges a
+// second of processor time and resident bytes an edge, spare memory and garbage included.
+// Nothing but one batch is kept of the input. Run it alone and once, since what other
+// benchmarks leave behind is resident too:
+//
+//	go test -run '^$' -bench 'Grow$' -benchtime 1x ./graphstore
+func BenchmarkGrow(b *testing.B) {
+	const vertices, arrivals = 168_000, 6_800_000
+	rng := rand.New(rand.NewPCG(1, 2))
+	order := rng.Perm(vertices)
+	draw := func() event.ID {
+		return event.NumberID(uint64(order[int(vertices*math.Pow(rng.Float64(), 1/0.6))]) * 7919)
+	}
+	batch := event.Batch{Edges: make([]event.Edge, benchBatch)}
+	before := residentBytes(b)
+	for b.Loop() {
+		s := benchStore(b, nil)
+		applied := time.Duration(0)
+		for range arrivals / benchBatch {
+			for i := range batch.Edges {
+				e := event.Edge{Weight: 1}
+				for e.Src == e.Dst {
+					e.Src, e.Dst = draw(), draw()
+				}
+				batch.Edges[i] = e
+			}
+			start := processorTime(b)
+			s.Apply(&batch)
+			applied += processorTime(b) - start
+		}
+		edges := float64(s.View().Edges())
+		b.ReportMetric(float64(residentBytes(b)-before)/edges, "resident-B/edge")
+		b.ReportMetric(arrivals/applied.Seconds()/1e6, "Mevents/s-cpu")
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.HeapAlloc)/edges, "heap-B/edge")
+		s.Release()
+	}
+}

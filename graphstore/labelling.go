@@ -1,0 +1,172 @@
+package graphstore
+
+import (
+	"cmp"
+	"slices"
+
+	"gqlstream/ingest/event"
+)
+
+// noVersion marks a vertex without a prediction in the version column.
+const noVersion = ^uint32(0)
+
+// noLabel and noAudit stand for the labels of most vertices: none.
+var (
+	noLabel = Label{Class: event.NoClass}
+	noAudit = Audit{Class: event.NoClass}
+)
+
+// labelling holds all that says which class a vertex has: labels, predictions and the
+// model versions that made them. They are one part because how far a new model has come
+// is counted over both, see models.
+type labelling struct {
+	config  *Config
+	classes column[int32]      // n: true class, or -1
+	roles   column[uint8]      // n
+	times   column[event.Time] // n: when the label was asserted, or 0; empty unless LabelTimes
+	audits  map[Vertex]Audit   // audit labels, which are few and which the columns do not show
+
+	units    column[uint32] // n x K
+	version  column[uint32] // n: model version of the prediction, or noVersion
+	versions names
+	models   models
+
+	labelEnds, predictionEnds ends // by vertex; never those of Derive
+
+	labels, predictions, pending []entry  // asserted in the batch
+	before                       []uint32 // backing of PredictionChange.Before
+}
+
+// newLabelling returns columns of no vertices. The configuration is the store's own.
+func newLabelling(config *Config) labelling {
+	a := config.Allocator
+	return labelling{
+		config: config, classes: newColumn[int32](a), roles: newColumn[uint8](a), times: newColumn[event.Time](a),
+		units: newColumn[uint32](a), version: newColumn[uint32](a), versions: newNames(), models: newModels(),
+	}
+}
+
+func (l *labelling) release() {
+	l.classes.release()
+	l.roles.release()
+	l.times.release()
+	l.units.release()
+	l.version.release()
+	l.models.pending.release()
+}
+
+// begin empties what is kept of a batch and drops a roll-out that has been silent.
+func (l *labelling) begin(now event.Time) {
+	l.labels, l.predictions, l.pending = emptied(l.labels), emptied(l.predictions), emptied(l.pending)
+	l.before = emptied(l.before)
+	l.lapse(now)
+}
+
+// grow makes room for n vertices, of which only the last is new.
+func (l *labelling) grow(n int) {
+	l.classes.append(int32(event.NoClass))
+	l.roles.resize(n)
+	if l.config.LabelTimes {
+		l.times.resize(n)
+	}
+	l.units.resize(n * l.config.Classes)
+	l.version.append(noVersion)
+	if l.models.incoming != noVersion {
+		l.models.pending.resize(n * l.config.Classes)
+	}
+}
+
+// forget asserts that v has neither label nor prediction.
+func (l *labelling) forget(v Vertex) {
+	nothing := entry{uint64(v), fromErasure}
+	l.labels, l.predictions, l.pending = append(l.labels, nothing), append(l.predictions, nothing), append(l.pending, nothing)
+}
+
+// label returns what is known of the true class of v.
+func (l *labelling) label(v Vertex) Label {
+	return Label{Class: event.Class(l.classes.data[v]), Role: event.Role(l.roles.data[v])}
+}
+
+// labelTime returns when the label of v was asserted, 0 in a store that keeps no times.
+func (l *labelling) labelTime(v Vertex) event.Time {
+	if !l.config.LabelTimes {
+		return 0
+	}
+	return l.times.data[v]
+}
+
+// refuseLabel returns why a label cannot be asserted, nothing when it can.
+func (l *labelling) refuseLabel(e *event.Label) (event.Reason, string) {
+	switch {
+	case e.Class < event.NoClass || int(e.Class) >= l.config.Classes:
+		return event.UnknownClass, ""
+	case e.Role > event.Audit:
+		return event.BadValue, "role"
+	case e.Role == event.Audit && e.Class != event.NoClass && (e.Pi < event.PiMin || e.Pi > event.One):
+		return event.BadValue, "pi"
+	}
+	return "", ""
+}
+
+// assertLabel says that label event at, which was not refused, is about v.
+func (l *labelling) assertLabel(v Vertex, at int) {
+	l.labels = append(l.labels, entry{uint64(v), uint32(at)})
+}
+
+// applyLabels sets the labels that stand, withdraws those whose time has come, and
+// lists those that changed.
+func (l *labelling) applyLabels(p *step) {
+	l.labels = p.standing(l.labels)
+	for _, e := range l.labels {
+		after, drawn, at, end := noLabel, noAudit, event.Time(0), forever
+		if e.at != fromErasure {
+			after, drawn, at, end = l.asserts(&p.batch.Labels[e.at], p.now)
+		}
+		l.setLabel(p, Vertex(e.key), after, at)
+		l.setAudit(p, Vertex(e.key), drawn)
+		l.labelEnds.set(e.key, end)
+	}
+	if ended := l.labelEnds.due(p.now, l.labels[:0]); len(ended) > 0 {
+		for _, e := range ended {
+			l.setLabel(p, Vertex(e.key), noLabel, 0)
+			l.setAudit(p, Vertex(e.key), noAudit)
+		}
+		l.labels = ended
+		slices.SortFunc(p.delta.Labels, func(a, b LabelChange) int { return cmp.Compare(a.V, b.V) })
+		slices.SortFunc(p.delta.Audits, func(a, b AuditChange) int { return cmp.Compare(a.V, b.V) })
+	}
+}
+
+// asserts returns what an event says, since when, and when that ends. Nothing is younger
+// than the log. A vertex has one label: an audit label takes the place of another one.
+func (l *labelling) asserts(e *event.Label, now event.Time) (label Label, drawn Audit, at, end event.Time) {
+	end = endOf(e.Time, now, e.TTL, l.config.Windows.Labels)
+	if e.Class == event.NoClass || end <= now { // withdrawn, or it has ended already
+		return noLabel, noAudit, 0, forever
+	}
+	if e.Role == event.Audit {
+		return noLabel, Audit{Class: e.Class, Pi: e.Pi}, 0, end
+	}
+	if at = e.Time; at == 0 || at > now {
+		at = now
+	}
+	return Label{Class: e.Class, Role: e.Role}, noAudit, at, end
+}
+
+// setLabel replaces the label of v and lists the change, if it is one.
+func (l *labelling) setLabel(p *step, v Vertex, after Label, at event.Time) {
+	before, was := l.label(v), l.labelTime(v)
+	if !l.config.LabelTimes {
+		at = 0
+	}
+	if before == after && was == at {
+		return
+	}
+	l.count(v, -1)
+	l.classes.data[v], l.roles.data[v] = int32(after.Class), uint8(after.Role)
+	l.count(v, 1)
+	if l.config.LabelTimes {
+		l.times.data[v] = at
+	}
+	p.delta.Labels = append(p.delta.Labels, LabelChange{V: v, Before: before, After: after, TimeBefore: was})
+}

@@ -1,0 +1,94 @@
+package graphstore
+
+import (
+	"fmt"
+
+	"gqlstream/ingest/event"
+)
+
+// check recomputes what holds of n vertices at a log time.
+func (l *labelling) check(n int, now event.Time) error {
+	if len(l.classes.data) != n || len(l.roles.data) != n || len(l.version.data) != n ||
+		len(l.units.data) != n*l.config.Classes || l.config.LabelTimes && len(l.times.data) != n {
+		return fmt.Errorf("columns of %d classes, %d roles, %d versions, %d units and %d times for %d vertices",
+			len(l.classes.data), len(l.roles.data), len(l.version.data), len(l.units.data), len(l.times.data), n)
+	}
+	return firstOf(l.checkColumns(n), l.checkAudits(), l.checkModels(), l.checkEnds(now))
+}
+
+// checkEnds checks that every label and prediction that ends is there. Those that a
+// built-in classifier derived do not end.
+func (l *labelling) checkEnds(now event.Time) error {
+	label := func(key uint64) bool {
+		return l.label(Vertex(key)).Class != event.NoClass || l.audit(Vertex(key)) != noAudit
+	}
+	prediction := func(key uint64) bool {
+		version := l.version.data[key]
+		return version != noVersion && !IsDerived(l.versions.names[version])
+	}
+	waits := func(key uint64) bool { return l.waiting(Vertex(key)) != nil }
+	return firstOf(
+		l.labelEnds.check(now, label), l.predictionEnds.check(now, prediction), l.models.waiting.check(now, waits),
+	)
+}
+
+// checkColumns checks every label and prediction by itself.
+func (l *labelling) checkColumns(n int) error {
+	for v := range Vertex(n) {
+		label := l.label(v)
+		if label.Class < event.NoClass || int(label.Class) >= l.config.Classes || label.Role > event.Train {
+			return fmt.Errorf("vertex %d has label %+v", v, label)
+		}
+		if at := l.labelTime(v); at != 0 && label.Class == event.NoClass {
+			return fmt.Errorf("vertex %d has no label, of the time %d", v, at)
+		}
+		sum := uint64(0)
+		for _, unit := range l.units.data[int(v)*l.config.Classes:][:l.config.Classes] {
+			sum += uint64(unit)
+		}
+		switch version := l.version.data[v]; {
+		case version == noVersion && sum != 0, version != noVersion && sum != event.One:
+			return fmt.Errorf("units of vertex %d sum to %d", v, sum)
+		case version != noVersion && int(version) >= len(l.versions.names):
+			return fmt.Errorf("vertex %d has version %d of %d", v, version, len(l.versions.names))
+		}
+	}
+	return nil
+}
+
+// checkModels checks that one model version alone is read, and recounts how far the
+// incoming one has come.
+func (l *labelling) checkModels() error {
+	m, k := &l.models, l.config.Classes
+	for v := range Vertex(len(l.classes.data)) {
+		held := l.version.data[v]
+		if held != noVersion && held != m.active && !IsDerived(l.versions.names[held]) {
+			return fmt.Errorf("vertex %d has a prediction of version %d, active is %d", v, held, m.active)
+		}
+	}
+	if m.incoming == noVersion {
+		if len(m.pending.data) > 0 || m.counts != (RollOut{}) {
+			return fmt.Errorf("no version is incoming, %d units wait and the counts are %+v", len(m.pending.data), m.counts)
+		}
+		return nil
+	}
+	if int(m.incoming) >= len(l.versions.names) || m.incoming == m.active || len(m.pending.data) != len(l.units.data) {
+		return fmt.Errorf("version %d of %d is incoming beside %d, with %d units of %d",
+			m.incoming, len(l.versions.names), m.active, len(m.pending.data), len(l.units.data))
+	}
+	for v := range Vertex(len(l.classes.data)) {
+		sum := uint64(0)
+		for _, unit := range m.pending.data[int(v)*k:][:k] {
+			sum += uint64(unit)
+		}
+		if sum != 0 && (sum != event.One) {
+			return fmt.Errorf("waiting units of vertex %d sum to %d", v, sum)
+		}
+	}
+	counts := m.counts
+	l.recountModels()
+	if counts != m.counts {
+		return fmt.Errorf("the roll-out counts %+v, a recount gives %+v", counts, m.counts)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package graphstore
+
+import (
+	"slices"
+	"strings"
+
+	"gqlstream/ingest/event"
+)
+
+// begin empties what is kept of a batch.
+func (m *members) begin() { m.asserted, m.joining = emptied(m.asserted), 0 }
+
+// room reports whether n more joins fit, should every one asserted in this batch be
+// one, and every ego network come to have all that it may.
+func (m *members) room(n int) bool { return m.total+m.egoMembers+len(m.asserted)+n <= m.most }
+
+// assert says how often v is a member of c.
+func (m *members) assert(c Community, v Vertex, multiplicity uint32) {
+	m.asserted = append(m.asserted, entry{pair(uint32(c), uint32(v)), multiplicity})
+}
+
+// assertAll says how often each vertex of a list is a member of c.
+func (m *members) assertAll(c Community, list []Vertex, multiplicity uint32) {
+	for _, v := range list {
+		m.assert(c, v, multiplicity)
+	}
+}
+
+// leave asserts that v, whose attributes are about to be forgotten, is a member of
+// nothing, whatever the batch asserted before.
+func (m *members) leave(attributes *attributes, v Vertex) {
+	for _, membership := range m.of(v) {
+		m.assert(membership.Community, v, 0)
+	}
+	m.leaveRules(attributes, v)
+}
+
+// refuse returns the community of a member event, whether it exists yet, and why the
+// event cannot be asserted, nothing when it can.
+func (m *members) refuse(e *event.Member, communitiesMax int) (c Community, known bool, reason event.Reason, detail string) {
+	if e.Multiplicity > 0 && !m.room(1) {
+		return 0, false, event.LimitExceeded, "memberships"
+	}
+	sum := m.joining + uint64(e.Multiplicity)
+	if c, known = m.byName[e.Community]; known {
+		sum += m.communities[c].sum
+	}
+	switch {
+	case known && m.communities[c].rule.Kind != Explicit:
+		return c, known, event.BadValue, "the community is defined by a rule"
+	case e.Multiplicity == 0:
+	case !known && e.Community == "":
+		return c, known, event.MissingField, "community"
+	case !known && len(m.communities) >= communitiesMax:
+		return c, known, event.LimitExceeded, "communities"
+	case sum > multiplicitiesMax:
+		return c, known, event.LimitExceeded, "multiplicities of the community"
+	}
+	return c, known, "", ""
+}
+
+// assertEvent says what a member event says of v. Its community is created if it is new.
+func (m *members) assertEvent(e *event.Member, c Community, known bool, v Vertex) {
+	if !known {
+		c = m.add(Rule{Name: strings.Clone(e.Community)}, false)
+	}
+	m.joining += uint64(e.Multiplicity)
+	m.assert(c, v, e.Multiplicity)
+}
+
+// apply makes the asserted memberships true, community by community, and lists those
+// that changed. It may be called several times in a step, for communities in order.
+func (m *members) apply(p *step) {
+	d := &p.delta
+	m.asserted = p.standing(m.asserted)
+	first := len(d.Members) // change of the community at hand
+	for _, e := range m.asserted {
+		high, low := unpair(e.key)
+		c, v := Community(high), Vertex(low)
+		if first < len(d.Members) && d.Members[first].Community != c {
+			m.change(d.Members[first:])
+			first = len(d.Members)
+		}
+		if before, after := m.multiplicity(c, v), e.at; before != after {
+			d.Members = append(d.Members, MemberChange{Community: c, V: v, Before: before, After: after})
+		}
+	}
+	m.change(d.Members[first:])
+	m.asserted = m.asserted[:0]
+}
+
+// join makes a sorted list of vertices members of a new community, once each.
+func (m *members) join(p *step, c Community, list []Vertex) {
+	first := len(p.delta.Members)
+	for _, v := range list {
+		p.delta.Members = append(p.delta.Members, MemberChange{Community: c, V: v, After: 1})
+	}
+	m.change(p.delta.Members[first:])
+}
+
+// change makes the changes of one community, sorted by vertex, true both ways.
+func (m *members) change(changes []MemberChange) {
+	if len(changes) == 0 {
+		return
+	}
+	joins, leaves := 0, 0
+	for i := range changes {
+		change := &changes[i]
+		m.setReverse(change)
+		switch {
+		case change.Before == 0:
+			joins++
+		case change.After == 0:
+			leaves++
+		}
+	}
+	m.total += joins - leaves
+	c := &m.communities[changes[0].Community]
+	c.leave(changes, leaves)
+	c.join(changes, joins)
+}
+
+// setReverse brings the membership of one vertex to what a change says.
+func (m *members) setReverse(change *MemberChange) {
+	list := m.of(change.V)
+	i, _ := findMembership(list, change.Community)
+	switch {
+	case change.Before == 0:
+		list = m.resizeRun(change.V, len(list)+1)
+		copy(list[i+1:], list[i:])
+		list[i] = Membership{change.Community, change.After}
+	case change.After == 0:
+		copy(list[i:], list[i+1:])
+		m.resizeRun(change.V, len(list)-1)
+	default:
+		list[i].Multiplicity = change.After
+	}
+}
+
+// resizeRun gives the run of v room for n memberships, and no more than the
+// smallest block that holds them, and returns it.
+func (m *members) resizeRun(v Vertex, n int) []Membership {
+	r := &m.runs.data[v]
+	var before, after uint8 // classes, 0 for no block
+	if r.len > 0 {
+		before = classOf(2 * int(r.len))
+	}
+	if n > 0 {
+		after = classOf(2 * n)
+	}
+	if before != after {
+		at := uint32(0)
+		if after > 0 {
+			at = m.arena.take(after)
+			if before > 0 {
+				copy(m.arena.from(at)[:2*n], m.arena.from(r.at)[:2*r.len])
+			}
+		}
+		if before > 0 {
+			m.arena.give(r.at, before)
+		}
+		r.at = at
+	}
+	r.len = uint32(n)
+	return m.of(v)
+}
+
+// leave takes out who left and updates who stays, moving the lists from the
+// first that left on.
+func (c *community) leave(changes []MemberChange, leaves int) {
+	from, to := 0, 0
+	for i := range changes {
+		change := &changes[i]
+		c.sum += uint64(change.After) - uint64(change.Before)
+		if change.Before == 0 {
+			continue
+		}
+		offset, _ := slices.BinarySearch(c.vertices[from:], change.V)
+		next := from + offset
+		if change.After > 0 {
+			c.multiplicities[next] = change.After
+			continue
+		}
+		to = c.shift(from, next, to)
+		from = next + 1
+	}
+	if leaves > 0 {
+		to = c.shift(from, len(c.vertices), to)
+		c.vertices, c.multiplicities = c.vertices[:to], c.multiplicities[:to]
+	}
+}
+
+// shift moves the members from <= i < until down to index to, and returns the
+// index after them.
+func (c *community) shift(from, until, to int) int {
+	if from != to {
+		copy(c.vertices[to:], c.vertices[from:until])
+		copy(c.multiplicities[to:], c.multiplicities[from:until])
+	}
+	return to + until - from
+}
+
+// join puts in who joined, from the last to the first, moving each stretch of
+// the lists once.
+func (c *community) join(changes []MemberChange, joins int) {
+	if joins == 0 {
+		return
+	}
+	until := len(c.vertices)
+	c.vertices = slices.Grow(c.vertices, joins)[:until+joins]
+	c.multiplicities = slices.Grow(c.multiplicities, joins)[:until+joins]
+	for i := len(changes) - 1; joins > 0; i-- {
+		change := &changes[i]
+		if change.Before != 0 {
+			continue
+		}
+		at, _ := slices.BinarySearch(c.vertices[:until], change.V)
+		copy(c.vertices[at+joins:], c.vertices[at:until])
+		copy(c.multiplicities[at+joins:], c.multiplicities[at:until])
+		joins--
+		c.vertices[at+joins], c.multiplicities[at+joins] = change.V, change.After
+		until = at
+	}
+}

@@ -1,0 +1,115 @@
+package graphstore
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// communityRow is the definition of a community.
+type communityRow struct {
+	Community           Community
+	Name                string
+	Rule                RuleKind
+	Configured, Retired bool
+	Key                 nullable[string]
+	valueRow
+	Expression, Root nullable[string]
+	Hops             uint32
+	MembersMax       uint32 `column:"members_max"`
+}
+
+// communityRows visits the definitions by index.
+func (m *members) communityRows() iter.Seq[communityRow] {
+	return func(yield func(communityRow) bool) {
+		for i := range m.communities {
+			c := &m.communities[i]
+			r := &c.rule
+			if !yield(communityRow{
+				Community: Community(i), Name: r.Name, Rule: r.Kind, Configured: c.configured, Retired: c.retired,
+				Key: nullable[string]{r.Key, r.Kind == ByAttribute}, valueRow: rowOf(r.Value),
+				Expression: nullable[string]{r.Expression, r.Kind == ByExpression},
+				Root:       nullable[string]{r.Root, r.Kind == Ego},
+				Hops:       uint32(r.Hops), MembersMax: uint32(r.MembersMax),
+			}) {
+				return
+			}
+		}
+	}
+}
+
+// loadCommunity adds a definition, in order of the index.
+func (m *members) loadCommunity(r *communityRow) error {
+	rule := Rule{
+		Name: strings.Clone(r.Name), Kind: r.Rule, Key: strings.Clone(r.Key.Value), Value: r.value(),
+		Expression: strings.Clone(r.Expression.Value), Root: strings.Clone(r.Root.Value),
+		Hops: int(r.Hops), MembersMax: int(r.MembersMax),
+	}
+	if err := validateRules([]Rule{rule}); err != nil {
+		return err
+	}
+	if _, known := m.byName[rule.Name]; known {
+		return fmt.Errorf("community %q: %w", rule.Name, errTable)
+	}
+	c := m.add(rule, r.Configured)
+	if r.Retired {
+		m.retire(c)
+	}
+	return nil
+}
+
+// memberRow is a membership.
+type memberRow struct {
+	Community    Community
+	Vertex       Vertex
+	Multiplicity uint32
+}
+
+// rows visits memberships by community, then vertex.
+func (m *members) rows() iter.Seq[memberRow] {
+	return func(yield func(memberRow) bool) {
+		for i := range m.communities {
+			c := &m.communities[i]
+			for j, v := range c.vertices {
+				if !yield(memberRow{Community(i), v, c.multiplicities[j]}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// load adds a membership. They are sorted by community, and those of one are added
+// together.
+func (m *members) load(r *memberRow) error {
+	if int(r.Community) >= len(m.communities) || int(r.Vertex) >= len(m.runs.data) || r.Multiplicity == 0 {
+		return fmt.Errorf("member %d of community %d: %w", r.Vertex, r.Community, errTable)
+	}
+	if n := len(m.loading); n > 0 && m.loading[n-1].Community != r.Community || n == chunkRowsMax {
+		m.change(m.loading)
+		m.loading = m.loading[:0]
+	}
+	m.loading = append(m.loading, MemberChange{Community: r.Community, V: r.Vertex, After: r.Multiplicity})
+	return nil
+}
+
+// finishLoad adds the memberships that wait.
+func (m *members) finishLoad() {
+	m.change(m.loading)
+	m.loading = nil
+	m.compact()
+}
+
+// loadEgos searches the ego networks, whose members the tables told already.
+func (m *members) loadEgos(g graph) error {
+	for _, c := range m.egos {
+		community := &m.communities[c]
+		list := community.ego.search(g)
+		slices.Sort(list)
+		if !slices.Equal(list, community.vertices) {
+			return fmt.Errorf("members of %q: %w", community.rule.Name, errTable)
+		}
+	}
+	return nil
+}

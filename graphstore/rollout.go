@@ -1,0 +1,222 @@
+package graphstore
+
+import (
+	"slices"
+	"time"
+
+	"gqlstream/ingest/event"
+)
+
+// Defaults of Config.SwitchAt and Config.LapseAfter.
+const (
+	SwitchAtDefault   = 0.9
+	LapseAfterDefault = 24 * time.Hour
+)
+
+// models keeps the predictions of two model versions apart. Those of the active
+// version stand in the columns that everybody reads; those of an incoming one wait
+// here, unseen, until it covers enough of what the active one predicts. Then they
+// take its place at once (switchModel), so that at no time two versions are mixed.
+//
+// The first version that an event names is active. Another one is incoming from
+// its first prediction on, whether it is new or comes back; one mentioned later
+// than the incoming takes over and drops what had come of it, one mentioned
+// earlier is refused as late. A roll-out that gets no prediction for LapseAfter is
+// dropped.
+//
+// Invariant: every prediction in the columns that no built-in classifier made is
+// of the active version, and counts are those of a recount.
+type models struct {
+	active   uint32         // noVersion before the first prediction
+	incoming uint32         // noVersion without a roll-out
+	seen     event.Time     // log time of the last prediction of incoming
+	pending  column[uint32] // n x K units of incoming, all zero where there are none; empty without a roll-out
+	counts   RollOut
+	waiting  ends // by vertex: when predictions in pending end
+	came     bool // whether the batch asserted one of incoming
+}
+
+// RollOut says how far an incoming model version has come: how many of the
+// vertices that have a prediction of the active version have one of it as well,
+// over all and among those with a calibration label.
+type RollOut struct {
+	Version                   uint32 // index in View.Versions
+	Vertices, VerticesCovered uint64
+	Labels, LabelsCovered     uint64
+}
+
+// Coverage returns the smaller of the two shares; nothing is covered by anything.
+func (r RollOut) Coverage() float64 {
+	share := func(part, all uint64) float64 {
+		if all == 0 {
+			return 1
+		}
+		return float64(part) / float64(all)
+	}
+	return min(share(r.VerticesCovered, r.Vertices), share(r.LabelsCovered, r.Labels))
+}
+
+// newModels returns the state before the first prediction.
+func newModels() models { return models{active: noVersion, incoming: noVersion} }
+
+// late reports whether a version is older than the one that is being rolled out.
+func (m *models) late(version uint32) bool {
+	return m.incoming != noVersion && version != m.active && version < m.incoming
+}
+
+// admit says where a prediction of a version that is not late belongs: to the
+// columns, or to those of the incoming version, which it may become now.
+func (l *labelling) admit(version uint32) (incoming bool) {
+	m := &l.models
+	switch {
+	case m.active == noVersion:
+		m.active = version
+		return false
+	case version == m.active:
+		return false
+	case version != m.incoming:
+		l.drop()
+		m.incoming = version
+		m.pending = newColumn[uint32](l.config.Allocator)
+		m.pending.resize(len(l.units.data))
+		l.recountModels()
+		l.pending = l.pending[:0] // of a version that it takes over from
+	}
+	return true
+}
+
+// drop ends a roll-out and forgets what had come of it.
+func (l *labelling) drop() {
+	m := &l.models
+	m.pending.release()
+	m.incoming, m.seen, m.counts, m.waiting = noVersion, 0, RollOut{}, ends{}
+}
+
+// lapse drops a roll-out that has been silent for too long.
+func (l *labelling) lapse(now event.Time) {
+	l.models.came = false
+	m, after := &l.models, l.config.LapseAfter
+	if m.incoming != noVersion && after > 0 && now-m.seen >= event.Time(after) {
+		l.drop()
+	}
+}
+
+// waiting returns the prediction of the incoming version for v, nil when there is
+// none.
+func (l *labelling) waiting(v Vertex) []uint32 {
+	k := l.config.Classes
+	if l.models.incoming == noVersion {
+		return nil
+	}
+	row := l.models.pending.data[int(v)*k:][:k:k]
+	for _, unit := range row {
+		if unit > 0 {
+			return row
+		}
+	}
+	return nil
+}
+
+// count adds v to the counts of a roll-out, or takes it back: to be called on both
+// sides of a change of its prediction or label.
+func (l *labelling) count(v Vertex, sign int) {
+	m := &l.models
+	if m.incoming == noVersion || l.version.data[v] != m.active {
+		return
+	}
+	one, covered := uint64(sign), uint64(0) // two's complement
+	if l.waiting(v) != nil {
+		covered = one
+	}
+	c := &m.counts
+	c.Vertices += one
+	c.VerticesCovered += covered
+	if l.classes.data[v] != int32(event.NoClass) && event.Role(l.roles.data[v]) == event.Calibrate {
+		c.Labels += one
+		c.LabelsCovered += covered
+	}
+}
+
+// recountModels counts from nothing.
+func (l *labelling) recountModels() {
+	l.models.counts = RollOut{}
+	if l.models.incoming == noVersion {
+		return
+	}
+	l.models.counts.Version = l.models.incoming
+	for v := range Vertex(len(l.classes.data)) {
+		l.count(v, 1)
+	}
+}
+
+// applyPending sets the predictions of the incoming version that stand, removes those
+// whose time has come, and switches to that version once it covers enough.
+func (l *labelling) applyPending(p *step) {
+	m := &l.models
+	if m.incoming == noVersion {
+		return
+	}
+	l.pending = p.standing(l.pending)
+	for _, e := range l.pending {
+		units, end := []uint32(nil), forever
+		if e.at != fromErasure {
+			units, _, end = l.predicts(&p.batch.Predictions[e.at], p.now)
+		}
+		l.setWaiting(Vertex(e.key), units)
+		m.waiting.set(e.key, end)
+	}
+	l.pending = m.waiting.due(p.now, l.pending[:0])
+	for _, e := range l.pending {
+		l.setWaiting(Vertex(e.key), nil)
+	}
+	if m.came && m.counts.Coverage() >= l.config.SwitchAt {
+		l.switchModel(&p.delta)
+	}
+}
+
+// setWaiting replaces the prediction of the incoming version for v.
+func (l *labelling) setWaiting(v Vertex, units []uint32) {
+	k := l.config.Classes
+	row := l.models.pending.data[int(v)*k:][:k]
+	l.count(v, -1)
+	clear(row)
+	copy(row, units)
+	l.count(v, 1)
+}
+
+// switchModel makes the incoming version the active one. Its predictions replace
+// all of the active version: a vertex that has none of it has no prediction any
+// more, or the confusion would be read off one model and applied to another. The
+// changes join those that the batch has listed already, net.
+func (l *labelling) switchModel(d *Delta) {
+	m, k := &l.models, l.config.Classes
+	listed := slices.Clone(d.Predictions)
+	d.Predictions = d.Predictions[:0]
+	for v := range Vertex(len(l.classes.data)) {
+		row, after := l.units.data[int(v)*k:][:k:k], l.waiting(v)
+		change := PredictionChange{V: v}
+		if len(listed) > 0 && listed[0].V == v {
+			change, listed = listed[0], listed[1:]
+		} else if l.version.data[v] != noVersion {
+			change.Before, change.VersionBefore = keep(&l.before, row), l.version.data[v]
+		}
+		switch {
+		case after != nil:
+			copy(row, after)
+			l.version.data[v] = m.incoming
+			change.After, change.VersionAfter = row, m.incoming
+		case l.version.data[v] == m.active:
+			clear(row)
+			l.version.data[v] = noVersion
+			change.After, change.VersionAfter = nil, 0
+		case change.After == nil && l.version.data[v] != noVersion:
+			continue // a built-in classifier's, and untouched
+		}
+		if change.Before != nil || change.After != nil {
+			d.Predictions = append(d.Predictions, change)
+		}
+	}
+	m.active = m.incoming
+	l.predictionEnds = m.waiting
+	l.drop()
+}

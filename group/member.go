@@ -1,0 +1,368 @@
+package group
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// How often a member says that it lives, and when it is forgotten.
+const (
+	renewEvery  = 500 * time.Millisecond
+	renewalsMax = 4 // own renewals that come back without one of a worker that is dead then
+	presenceTTL = renewalsMax * renewEvery
+	requestMax  = 5 * time.Second // for one question to the broker, while it elects a leader
+	watchAgain  = 200 * time.Millisecond
+)
+
+// Presence is what a worker says of itself.
+type Presence struct {
+	Worker   string    `json:"worker"`
+	Since    time.Time `json:"since"`            // when its process began
+	Config   string    `json:"config"`           // digest of the configuration
+	Build    string    `json:"build"`            // version of the program
+	Arch     string    `json:"arch"`             // GOARCH, and the level of its instructions
+	Position uint64    `json:"position"`         // last position of the log that was applied
+	Page     string    `json:"page,omitempty"`   // address of its page
+	Shards   []int     `json:"shards"`           // that it estimates now
+	Drains   bool      `json:"drains,omitempty"` // it hands its shards over
+
+	// Needs and Taken name who needs most of the log out on this worker, and the sequence that
+	// he has taken: what he has not must not be discarded by others either.
+	Needs string `json:"needs,omitempty"`
+	Taken uint64 `json:"taken,omitempty"`
+}
+
+// Config says which group a worker belongs to.
+type Config struct {
+	JS       jetstream.JetStream
+	Bucket   string // of the group; Bucket returns its name
+	Replicas int
+	Log      *slog.Logger
+	Self     Presence
+}
+
+// Bucket returns the name of the bucket of a group in a pipeline with a prefix.
+func Bucket(prefix, name string) string {
+	return strings.ToLower(cmp.Or(prefix, "gql")) + "_group_" + name
+}
+
+// Member is a worker's place in its group. Any goroutine may use it.
+type Member struct {
+	config  Config
+	kv      jetstream.KeyValue
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	changed chan struct{} // capacity 1: who lives, or drains, has changed
+
+	mu       sync.Mutex
+	self     Presence
+	workers  map[string]*heard
+	renewals uint64 // own that came back
+}
+
+// heard is what was heard of a worker last, and when, in own renewals.
+type heard struct {
+	Presence
+	at uint64
+}
+
+// errOtherGroup is what an error matches when a worker cannot belong to a group, because its
+// records would be other ones.
+var errOtherGroup = errors.New("the workers of a group must have the same configuration and architecture")
+
+// Join takes part in a group, and returns when the workers that live are known. It refuses to
+// where one of them has another configuration or architecture, or for long this one's name;
+// where one has another build, it waits until that has ended.
+func Join(ctx context.Context, c Config) (*Member, error) {
+	kv, err := openBucket(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)
+	}
+	m := &Member{config: c, kv: kv, self: c.Self, changed: make(chan struct{}, 1), workers: map[string]*heard{}}
+	if err := m.admit(ctx); err != nil {
+		return nil, err
+	}
+	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	m.running.Go(func() { m.watch(ctx) })
+	m.running.Go(func() { m.renewAlways(ctx) })
+	return m, nil
+}
+
+func openBucket(ctx context.Context, c Config) (jetstream.KeyValue, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
+	defer cancel()
+	kv, err := c.JS.KeyValue(ctx, c.Bucket)
+	if !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return kv, err
+	}
+	return c.JS.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: c.Bucket, Description: "gqlstream: who lives in the group", TTL: presenceTTL, Storage: jetstream.MemoryStorage,
+		Replicas: max(c.Replicas, 1),
+	})
+}
+
+// admit compares this worker with those that live.
+func (m *Member) admit(ctx context.Context) error {
+	for begun, said := time.Now(), false; ; {
+		live, err := list(ctx, m.kv)
+		if err != nil {
+			return fmt.Errorf("group: bucket %s: %w", m.config.Bucket, err)
+		}
+		var other *Presence
+		m.mu.Lock()
+		clear(m.workers)
+		for i := range live {
+			p := &live[i]
+			namesake := p.Worker == m.self.Worker && time.Since(begun) < 2*presenceTTL // killed a moment ago, perhaps
+			if err := m.self.refuse(p); err != nil && !namesake {
+				m.mu.Unlock()
+				return err
+			}
+			if namesake || p.Build != m.self.Build {
+				other = p
+			}
+			m.workers[p.Worker] = &heard{Presence: *p}
+		}
+		m.workers[m.self.Worker] = &heard{Presence: m.self}
+		m.mu.Unlock()
+		if other == nil {
+			return nil
+		}
+		if !said && other.Build != m.self.Build {
+			m.config.Log.Warn("this worker waits until those of another build have ended: drain them", "worker", other.Worker,
+				"build", other.Build, "own", m.self.Build)
+			said = true
+		}
+		select {
+		case <-time.After(renewEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// refuse returns an error if a worker that lives cannot share a group with this one.
+func (p *Presence) refuse(o *Presence) error {
+	what := ""
+	switch {
+	case o.Config != p.Config:
+		what = fmt.Sprintf("configuration %s, and this one has %s", o.Config, p.Config)
+	case o.Arch != p.Arch:
+		what = fmt.Sprintf("architecture %s, and this one has %s", o.Arch, p.Arch)
+	case o.Worker == p.Worker && !o.Since.Equal(p.Since):
+		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker: %w", o.Worker,
+			o.Since.UTC().Format(time.RFC3339), errOtherGroup)
+	default:
+		return nil
+	}
+	return fmt.Errorf("group: worker %s has the %s: %w", o.Worker, what, errOtherGroup)
+}
+
+// list returns the workers that have said within presenceTTL that they live.
+func list(ctx context.Context, kv jetstream.KeyValue) (live []Presence, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
+	defer cancel()
+	watcher, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, watcher.Stop()) }()
+	for {
+		select {
+		case entry := <-watcher.Updates():
+			if entry == nil {
+				return live, nil
+			}
+			var p Presence
+			if json.Unmarshal(entry.Value(), &p) == nil && p.Worker != "" {
+				live = append(live, p)
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// renewAlways says that this worker lives, until ctx ends.
+func (m *Member) renewAlways(ctx context.Context) {
+	ticker := time.NewTicker(renewEvery)
+	defer ticker.Stop()
+	for {
+		if err := m.renew(ctx); err != nil && ctx.Err() == nil {
+			m.config.Log.Debug("group: a renewal was not stored", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (m *Member) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, presenceTTL)
+	defer cancel()
+	m.mu.Lock()
+	data, err := json.Marshal(m.self)
+	m.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = m.kv.Put(ctx, key(m.self.Worker), data)
+	return err
+}
+
+// watch follows what the workers say, until ctx ends.
+func (m *Member) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		watcher, err := m.kv.WatchAll(ctx)
+		if err == nil {
+			m.follow(ctx, watcher)
+			err = watcher.Stop()
+		}
+		if err != nil && ctx.Err() == nil {
+			m.config.Log.Debug("group: the workers cannot be watched", "error", err)
+		}
+		select {
+		case <-time.After(watchAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// follow takes in what one watcher hears. One that hears not even this worker is replaced.
+func (m *Member) follow(ctx context.Context, watcher jetstream.KeyWatcher) {
+	silence := time.NewTimer(2 * presenceTTL)
+	defer silence.Stop()
+	for {
+		select {
+		case entry, ok := <-watcher.Updates():
+			if !ok {
+				return
+			}
+			silence.Reset(2 * presenceTTL)
+			if entry != nil {
+				m.hear(entry)
+			}
+		case <-silence.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// hear takes one renewal in, or that a worker has left.
+func (m *Member) hear(entry jetstream.KeyValueEntry) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.live()
+	var p Presence
+	switch {
+	case entry.Key() == drainKey(m.self.Worker):
+		m.self.Drains = true
+	case entry.Operation() != jetstream.KeyValuePut:
+		maps.DeleteFunc(m.workers, func(name string, _ *heard) bool {
+			return key(name) == entry.Key() && name != m.self.Worker
+		})
+	case json.Unmarshal(entry.Value(), &p) != nil || p.Worker == "":
+		return
+	case p.Worker == m.self.Worker:
+		m.renewals++
+		maps.DeleteFunc(m.workers, func(name string, w *heard) bool {
+			return name != m.self.Worker && m.renewals >= w.at+renewalsMax
+		})
+	case p.Config == m.self.Config && p.Arch == m.self.Arch: // another one is refused where it starts
+		m.workers[p.Worker] = &heard{p, m.renewals}
+	}
+	if !slices.Equal(before, m.live()) {
+		m.signal()
+	}
+}
+
+func (m *Member) signal() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// live lists who takes shards, in order.
+func (m *Member) live() (names []string) {
+	for name, w := range m.workers {
+		if !w.Drains && (name != m.self.Worker || !m.self.Drains) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Changed says that Rank may give other answers than before.
+func (m *Member) Changed() <-chan struct{} { return m.changed }
+
+// Rank returns the place of this worker among those that live in the order for something, 0
+// for the first, and -1 where it hands its work over.
+func (m *Member) Rank(of string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Index(order(m.live(), of), m.self.Worker)
+}
+
+// order returns workers in the order in which they are to do something, highest random weight
+// first. Of a worker that goes, only what it was first for has another first.
+func order(workers []string, of string) []string {
+	weight := func(worker string) uint64 { return xxhash.Sum64String(worker + "\x00" + of) }
+	ordered := slices.Clone(workers)
+	slices.SortFunc(ordered, func(a, b string) int {
+		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
+	})
+	return ordered
+}
+
+// Say changes what this worker says of itself with its next renewal.
+func (m *Member) Say(change func(*Presence)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.self.Drains
+	change(&m.self)
+	if m.self.Drains != before {
+		m.signal()
+	}
+}
+
+// Slowest returns who of the other workers' followers has taken least of the log out.
+func (m *Member) Slowest() (name string, taken uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, w := range m.workers {
+		if w.Worker != m.self.Worker && w.Needs != "" && (name == "" || w.Taken < taken) {
+			name, taken = w.Needs+" of worker "+w.Worker, w.Taken
+		}
+	}
+	return name, taken
+}
+
+// Leave ends the membership: the others take this worker's shards over at once.
+func (m *Member) Leave() error {
+	m.cancel()
+	m.running.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), presenceTTL)
+	defer cancel()
+	if err := m.kv.Delete(ctx, key(m.self.Worker)); err != nil {
+		return fmt.Errorf("group: bucket %s: %w", m.config.Bucket, err)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+//go:build !race
+
+// The histories below compare numbers, for minutes, and start nothing that other tests do
+// not start: under the race detector, ten times slower, they would only cost time.
+
+package incremental
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"gqlstream/quant"
+)
+
+// agreeing lists what is compared: methods that are linear in the first moments, and with
+// few classes auto, which weighs answers by variances. With more than five classes a dual
+// has a stand-in for those, and auto differs by what that moves its weights.
+func agreeing(classes int) []quant.Method {
+	list := []quant.Method{quant.SIS, quant.SISNACC, quant.Diff, quant.ML}
+	if classes <= 5 {
+		list = append(list, quant.Auto)
+	}
+	return list
+}
+
+// However many classes there are, the shares of a core with a dual must be those of exact
+// fields within a twentieth of their standard error, but for one in a hundred.
+func TestDualErrorsAreBelowTheStandardErrors(t *testing.T) {
+	const most = 0.05
+	for _, size := range []struct {
+		classes, vertices, seeds int
+		methods                  []quant.Method
+	}{
+		{2, 2000, 2, agreeing(2)},
+		{5, 1500, 1, agreeing(5)},
+		{10, 1000, 1, agreeing(10)},
+		{20, 600, 1, agreeing(20)},
+		{2, 2000, 2, []quant.Method{quant.Auto}}, // alone, a dual keeps no cells
+		{5, 1500, 1, []quant.Method{quant.Auto}},
+		{10, 1000, 1, []quant.Method{quant.Auto}},
+		{20, 1200, 1, []quant.Method{quant.Auto}},
+	} {
+		apart := map[string][]float64{}
+		for seed := range uint64(size.seeds) {
+			errorsOfShares(t, apart, size.classes, size.methods, newTown(seed, size.classes, size.vertices, 12))
+		}
+		for _, m := range size.methods {
+			all := apart[string(m)]
+			slices.Sort(all)
+			n := len(all)
+			if n < 300 {
+				t.Fatalf("%d classes, %s: only %d shares were compared", size.classes, m, n)
+			}
+			t.Logf("%d classes, %s: %d shares, median %.4f, p99 %.4f, max %.4f", size.classes, m, n, all[n/2], all[n*99/100], all[n-1])
+			if p99 := all[n*99/100]; p99 > most {
+				t.Errorf("%d classes, %s: one share in a hundred is off by %.3f standard errors, want at most %v", size.classes, m, p99, most)
+			}
+		}
+	}
+}
+
+// errorsOfShares runs a history through a core with a dual and one with exact fields, and
+// appends the distances of their shares in standard errors by method.
+func errorsOfShares(t *testing.T, apart map[string][]float64, classes int, methods []quant.Method, log *town) {
+	t.Helper()
+	config := Config{Classes: classes, Engine: EngineDual}
+	for _, m := range methods {
+		o := quant.DefaultOptions()
+		o.Method = m
+		config.Estimates = append(config.Estimates, o)
+	}
+	dual := newCore(t, config)
+	defer dual.Close()
+	config.Engine, config.Tolerance = EnginePrimal, 1e-9
+	exact := newCore(t, config)
+	defer exact.Close()
+	latest := map[string]quant.Estimate{} // what the dual did not publish again still holds
+	for i := range 19 {
+		batch := log.step
+		if i == 0 {
+			batch = log.start
+		}
+		b := batch()
+		for _, e := range dual.Step(b).Estimates {
+			latest[e.Community+"/"+e.Method] = e
+		}
+		for _, e := range exact.Step(b).Estimates {
+			got, ok := latest[e.Community+"/"+e.Method]
+			if !ok {
+				t.Fatalf("%d classes: no estimate of %s by %s", classes, e.Community, e.Method)
+			}
+			for k, q := range e.Prevalence {
+				if e.SE[k] > 0 {
+					apart[e.Method] = append(apart[e.Method], math.Abs(got.Prevalence[k]-q)/e.SE[k])
+				}
+			}
+		}
+	}
+}

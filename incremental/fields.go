@@ -1,0 +1,205 @@
+package incremental
+
+import (
+	"bytes"
+	"fmt"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+)
+
+// fields keeps the masses of every community by itself: as a field that follows every
+// step where the kernel is ppr, else as values that are computed anew at each emission.
+// A community that is new since the last emission has none yet: nobody could read it.
+// Every edge touches every field, so a step costs as much as there are communities.
+type fields struct {
+	core *Core
+	each []kernel // by community, up to those that the last emission knew
+}
+
+// kernel holds the masses of one community.
+type kernel struct {
+	field       *diffusion.Field // of ppr
+	values      []float64        // of the other kernels
+	certificate float64          // of values
+}
+
+// mass returns the kernel mass of a vertex, at least 0.
+func (k *kernel) mass(v graphstore.Vertex) float64 {
+	switch {
+	case k.field != nil:
+		return max(k.field.Mass(v), 0)
+	case int(v) < len(k.values):
+		return k.values[v]
+	}
+	return 0
+}
+
+// bound returns the certificate of the masses.
+func (k *kernel) bound() float64 {
+	if k.field != nil {
+		return k.field.Certificate()
+	}
+	return k.certificate
+}
+
+// Follow implements masses.
+func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
+	c := f.core
+	c.tallies.DropChanges()
+	if c.config.Kernel != diffusion.PPR {
+		return // the values wait for Ready
+	}
+	parallel(len(f.each), func(i, _ int) {
+		id, k := graphstore.Community(i), &f.each[i]
+		if k.field == nil {
+			return // of another shard
+		}
+		k.field.Update(view, delta, c.tallies.Sources(id))
+		c.tallies.UpdateKernel(id, view, c.sums, k.mass, k.field.Touched())
+	})
+}
+
+// Ready implements masses.
+func (f *fields) Ready(view graphstore.View) {
+	f.each = append(f.each, make([]kernel, view.Communities()-len(f.each))...)
+	parallel(len(f.each), func(i, _ int) {
+		id := graphstore.Community(i)
+		if f.each[i].field != nil || !f.core.owns(id, view) {
+			return // it follows every step, or is of another shard
+		}
+		f.compute(id, view)
+		f.core.tallies.RebuildKernel(id, view, f.core.sums, f.each[id].mass)
+	})
+}
+
+// compute evaluates the kernel of one community from nothing.
+func (f *fields) compute(id graphstore.Community, view graphstore.View) {
+	c, k := f.core, &f.each[id]
+	sources := c.sources(id, view)
+	if c.config.Kernel == diffusion.PPR {
+		k.field = c.newField()
+		k.field.Solve(view, sources, c.config.Tolerance)
+		return
+	}
+	source := make([]float64, view.Vertices())
+	for _, s := range sources {
+		source[s.V] = s.Change
+	}
+	var err error
+	k.values, k.certificate, err = diffusion.Kernel(view, c.config.Kernel, source, c.config.kernelParams())
+	if err != nil {
+		panic(err) // the configuration was validated
+	}
+}
+
+// newField returns the field of an empty graph.
+func (c *Core) newField() *diffusion.Field {
+	field, err := diffusion.NewField(c.config.diffusion())
+	if err != nil {
+		panic(err) // the configuration was validated
+	}
+	return field
+}
+
+// Statistics implements masses.
+func (f *fields) Statistics(id graphstore.Community, view graphstore.View, variances bool) reading {
+	c := f.core
+	s := c.tallies.Statistics(id, view, c.sums, variances && c.affordsExact(id, view))
+	// A field that once reached labels keeps traces of mass on labels that it no longer
+	// reaches. Of its error, as small against M as the certificate says, an even share may
+	// lie on each label; a mean mass below that counts as none.
+	s.MassMin = f.Certificate(id) * s.KernelSum / float64(max(view.Vertices(), 1))
+	return reading{Statistics: s}
+}
+
+// exactTermsMax bounds the terms of the passes over calibration labels and members
+// that exact variances take, summed over one community; above it the diagonal
+// stand-in from the tallies is used, and the record says so.
+const exactTermsMax = 50_000_000
+
+// affordsExact reports whether the exact variances of one community are affordable. It
+// depends on the state alone, so a replay decides the same.
+func (c *Core) affordsExact(id graphstore.Community, view graphstore.View) bool {
+	k := c.config.Classes
+	vertices := c.tallies.Rows() + c.tallies.Vertices(id, view)
+	return float64(vertices)*float64(k*k*k) <= exactTermsMax
+}
+
+// Certificate implements masses: it bounds the sum of the errors of all masses.
+func (f *fields) Certificate(id graphstore.Community) float64 {
+	if int(id) >= len(f.each) {
+		return 0
+	}
+	return f.each[id].bound()
+}
+
+// fieldRow is a field, beside its vectors.
+type fieldRow struct {
+	Community uint32
+	Field     []byte
+}
+
+// vectorRow is the solution and the residual of a field at a vertex.
+type vectorRow struct{ Z, R float64 }
+
+func fieldCommunity(r *fieldRow) uint32 { return r.Community }
+
+const (
+	fieldsSection = "fields.arrow"     // fieldRow: one for each community
+	fieldPattern  = "field-%05d.arrow" // vectorRow: its vectors
+)
+
+// State implements masses. Values that are computed anew are no state.
+func (f *fields) State(add addSection) error {
+	var rows []fieldRow
+	for id := range f.each {
+		if f.each[id].field == nil {
+			continue
+		}
+		vectors := f.each[id].field.State()
+		rows = append(rows, fieldRow{uint32(id), vectors.Rest})
+		section := shardSection(f.core.shardOf(graphstore.Community(id), f.core.View()), fmt.Sprintf(fieldPattern, id))
+		err := add(section, func(w *bytes.Buffer) error {
+			vector := make([]vectorRow, len(vectors.Z))
+			for v := range vector {
+				vector[v] = vectorRow{vectors.Z[v], vectors.R[v]}
+			}
+			return graphstore.WriteRows(w, vector)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return addRows(f.core, add, fieldsSection, rows, fieldCommunity)
+}
+
+// restoreFields reads what State wrote; the tallies have been counted anew.
+func (c *Core) restoreFields(view graphstore.View, sections map[string][]byte) (*fields, error) {
+	rows, err := ownedRows(c, sections, fieldsSection, fieldCommunity)
+	if err != nil {
+		return nil, err
+	}
+	f := &fields{core: c}
+	for _, row := range rows {
+		i := row.Community
+		if more := int(i) + 1 - len(f.each); more > 0 {
+			f.each = append(f.each, make([]kernel, more)...)
+		}
+		section := shardSection(c.shardOf(graphstore.Community(i), view), fmt.Sprintf(fieldPattern, i))
+		vector, err := readRows[vectorRow](sections, section)
+		if err != nil {
+			return nil, err
+		}
+		vectors := diffusion.State{Z: make([]float64, len(vector)), R: make([]float64, len(vector)), Rest: row.Field}
+		for v, x := range vector {
+			vectors.Z[v], vectors.R[v] = x.Z, x.R
+		}
+		k := &f.each[i]
+		if k.field, err = diffusion.RestoreField(c.config.diffusion(), view, vectors); err != nil {
+			return nil, fmt.Errorf("community %d: %w", i, err)
+		}
+		c.tallies.RebuildKernel(graphstore.Community(i), view, c.sums, k.mass)
+	}
+	return f, nil
+}

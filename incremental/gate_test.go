@@ -1,0 +1,169 @@
+package incremental
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// What the gate leaves unpublished must be small against the standard error, must be a
+// large part of all records, and must be published when the log asks for everything.
+func TestUnpublishedChangesAreSmall(t *testing.T) {
+	for _, test := range []struct {
+		classes  int
+		engine   string
+		methods  []quant.Method
+		solvedAt float64 // at most this share of the records of a core without a gate
+	}{
+		{2, EnginePrimal, []quant.Method{quant.Auto}, 0.6},
+		{2, EngineDual, []quant.Method{quant.Auto}, 0.6},
+		{5, EngineDual, []quant.Method{quant.Auto}, 0.7},
+		{3, EnginePrimal, []quant.Method{quant.SISNACC, quant.Diff, quant.ML, quant.PCC}, 0.9},
+	} {
+		name := fmt.Sprintf("%d classes, %s, %v", test.classes, test.engine, test.methods)
+		config := Config{Classes: test.classes, Engine: test.engine, Estimates: optionsOf(test.methods...)}
+		log := newTown(3, test.classes, 1200, 12)
+		always := newCore(t, config)
+		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Minute}
+		gated := newCore(t, config)
+		latest, all, published := map[string]quant.Estimate{}, 0, 0
+		var apart []float64
+		for i := range 46 {
+			batch := log.step
+			if i == 0 {
+				batch = log.start
+			}
+			b := batch()
+			b.EmitAll = i == 45
+			records := gated.Step(b).Estimates
+			for _, e := range records {
+				latest[e.Community+e.Method] = e
+			}
+			truth := always.Step(b).Estimates
+			if i > 0 && i < 45 {
+				published, all = published+len(records), all+len(truth)
+			}
+			for _, e := range truth {
+				last := latest[e.Community+e.Method]
+				for k, q := range e.Prevalence {
+					if b.EmitAll && last.Prevalence[k] != q {
+						t.Errorf("%s: %s by %s was %v at the end, want %v", name, e.Community, e.Method, last.Prevalence, e.Prevalence)
+					}
+					apart = append(apart, math.Abs(last.Prevalence[k]-q)/last.SE[k])
+				}
+			}
+		}
+		gated.Close()
+		always.Close()
+		slices.Sort(apart)
+		n := len(apart)
+		t.Logf("%s: %d of %d records, unpublished median %.3f, p99 %.3f, max %.3f", name, published, all, apart[n/2], apart[n*99/100], apart[n-1])
+		if all == 0 || published == 0 || float64(published) > test.solvedAt*float64(all) {
+			t.Errorf("%s: %d of %d records were published", name, published, all)
+		}
+		if p99 := apart[n*99/100]; p99 > 0.12 {
+			t.Errorf("%s: one share in a hundred was %.3f standard errors from what was published", name, p99)
+		}
+	}
+}
+
+func optionsOf(methods ...quant.Method) (list []quant.Options) {
+	for _, m := range methods {
+		o := quant.DefaultOptions()
+		o.Method = m
+		list = append(list, o)
+	}
+	return list
+}
+
+// Whatever moved at all must be published once its last record is old enough, and a
+// community that nothing happens to must not.
+func TestOldRecordsAreRenewed(t *testing.T) {
+	log := newTown(5, 2, 600, 4)
+	config := Config{Classes: 2, Emit: Emit{Threshold: emitThresholdMax, AtLeastEvery: time.Second}}
+	core := newCore(t, config)
+	defer core.Close()
+	begun, last, renewed := map[string]event.Time{}, map[string]quant.Estimate{}, 0
+	for i := range 60 {
+		batch := log.step
+		if i == 0 {
+			batch = log.start
+		}
+		b := batch()
+		for _, e := range core.Step(b).Estimates {
+			if at, ok := begun[e.Community]; ok {
+				renewed++
+				before := last[e.Community]
+				same := e.Posterior == before.Posterior && slices.Equal(e.Flags, before.Flags)
+				for k, n := range e.NEff {
+					same = same && math.Abs(n/before.NEff[k]-1) <= 0.1
+				}
+				if same && b.Time-at < event.Time(time.Second) {
+					t.Errorf("%s was published after %v", e.Community, time.Duration(b.Time-at))
+				}
+			}
+			begun[e.Community], last[e.Community] = b.Time, e
+		}
+		if !b.Emit {
+			continue
+		}
+		for name, at := range begun {
+			if b.Time-at > event.Time(time.Second+300*time.Millisecond) {
+				t.Errorf("%s was not published for %v", name, time.Duration(b.Time-at))
+			}
+		}
+	}
+	if renewed < 10 {
+		t.Errorf("only %d records were renewed", renewed)
+	}
+	quiet := event.Batch{First: core.Position() + 1, Last: core.Position(), Time: core.time, Emit: true, EmitAll: true}
+	core.Step(&quiet)
+	quiet.Time, quiet.EmitAll = quiet.Time+event.Time(time.Minute), false
+	if list := core.Step(&quiet).Estimates; len(list) > 0 {
+		t.Errorf("%d records of communities that nothing happened to", len(list))
+	}
+}
+
+// With 5, 10 and 20 classes the same log must give the same records on one processor and
+// on two, and with a restart at every checkpoint.
+func TestGatedRecordsDependOnTheLogAlone(t *testing.T) {
+	for i, classes := range []int{5, 10, 20} {
+		config := Config{Classes: classes, Emit: Emit{Threshold: 0.1, AtLeastEvery: time.Second}}
+		config.fieldsMax = 8 * (i % 2) // fields of 5 and 20 classes, a dual for 10
+		config.Engine = []string{EnginePrimal, "", EngineDual}[i]
+		run := func(processors int, restart bool) (all []quant.Estimate) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+			core, log := newCore(t, config), newTown(uint64(classes), classes, 400, 10)
+			for i := range 25 {
+				batch := log.step
+				if i == 0 {
+					batch = log.start
+				}
+				b := batch()
+				b.Checkpoint = i%4 == 1
+				all = append(all, core.Step(b).Estimates...)
+				if b.Checkpoint && restart {
+					twin := restored(t, uint64(classes), core, config)
+					core.Close()
+					core = twin
+				}
+			}
+			core.Close()
+			return all
+		}
+		want := run(1, false)
+		if len(want) < 15 {
+			t.Fatalf("%d classes: only %d records", classes, len(want))
+		}
+		if got := run(2, true); !reflect.DeepEqual(want, got) {
+			t.Errorf("%d classes: other records on two processors and with restarts", classes)
+		}
+	}
+}

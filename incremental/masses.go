@@ -1,0 +1,107 @@
+package incremental
+
+import (
+	"bytes"
+	"cmp"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/tally"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// The structures that keep kernel masses, by name.
+const (
+	EnginePrimal = "primal" // fields: one for each community
+	EngineDual   = "dual"   // one dual for all of them
+)
+
+// engineNames lists them.
+var engineNames = []string{EnginePrimal, EngineDual}
+
+// masses keeps the kernel masses of all communities current and hands out the statistics
+// that rest on them. There are two: fields, one for each community, and sharedDual, one
+// structure for all of them. Neither knows what a step is beside what it is given, and
+// Step does not know which of them it has.
+type masses interface {
+	// Follow brings the masses to the graph of view, which delta led to. The tallies are
+	// at the end of the step already.
+	Follow(view graphstore.View, delta *graphstore.Delta)
+	// Ready makes current what an emission reads; what follows is valid until Follow.
+	Ready(view graphstore.View)
+	// Statistics returns all that the methods read of one community, or without variances
+	// what their shares alone do. It may be called for several communities side by side.
+	Statistics(id graphstore.Community, view graphstore.View, variances bool) reading
+	// Certificate bounds the error of a tally of the community, A1 over M.
+	Certificate(id graphstore.Community) float64
+	// State adds all that a restart needs of the masses as sections.
+	State(add addSection) error
+}
+
+// addSection adds a section of the state that write fills.
+type addSection func(name string, write func(*bytes.Buffer) error) error
+
+// reading is what masses say of one community.
+type reading struct {
+	*quant.Statistics
+	engine string        // EngineDual, or nothing
+	spread *tally.Spread // of a dual: the second moments that it rests on; nil: a bound stands for them
+}
+
+// Who keeps the masses: fields, until there are more than fieldsMax communities and
+// more than one for every functionsPerField functions of a dual, or until the fields would
+// take more than massesBytesMax; from then on the dual, if it has room for the cells of
+// the configured methods and takes less memory than the fields, or no more than
+// massesBytesMax.
+//
+// An edge costs one visit a community with fields, one a function with a dual. Measured, a
+// function costs an eighth of a field, so the counts say which is cheaper. The core never
+// goes back: a number of communities that hovers around the bar must not make it pay for
+// a change again and again.
+const (
+	fieldsMax         = 32
+	functionsPerField = 8
+	massesBytesMax    = 1 << 30
+	fieldBytes        = 44 // a vertex
+)
+
+// outgrown reports whether fields must make way for a dual.
+func (c *Core) outgrown(view graphstore.View) bool {
+	if _, are := c.masses.(*fields); !are || !c.config.mayShare() {
+		return false
+	}
+	if c.config.Engine == EngineDual {
+		return true
+	}
+	vertices, communities := float64(view.Vertices()), view.Communities()
+	functions := c.tallies.Functions()
+	if c.config.readsPosterior() {
+		functions += c.config.Classes // of the residuals' dual
+	}
+	own := float64(communities) * vertices * fieldBytes
+	shared := vertices * (16*float64(functions) + 20)
+	if shared > max(own, massesBytesMax) {
+		return false
+	}
+	most := cmp.Or(c.config.fieldsMax, max(fieldsMax, functions/functionsPerField))
+	return communities > most || own > massesBytesMax
+}
+
+// engine returns the name of what keeps ppr kernels.
+func (c *Core) engine() string {
+	if _, shared := c.masses.(*sharedDual); shared {
+		return EngineDual
+	}
+	return EnginePrimal
+}
+
+// sources lists the unlabelled members of a community, whose walks its kernel follows.
+func (c *Core) sources(id graphstore.Community, view graphstore.View) (list []diffusion.SourceChange) {
+	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
+		if view.Label(v).Class == event.NoClass {
+			list = append(list, diffusion.SourceChange{V: v, Change: float64(multiplicity)})
+		}
+	})
+	return list
+}

@@ -1,0 +1,246 @@
+package incremental
+
+import (
+	"fmt"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/classifier"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/posterior"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// slopeLabelsMax bounds the labels whose posteriors' derivatives by the coefficients are
+// computed; of more, every n-th stands for n.
+const slopeLabelsMax = 512
+
+// posteriors is what auto reads beside the tallies: the posteriors themselves and, where
+// a dual keeps the masses, the residuals of the labels. It is nil, and does nothing, where
+// no estimate reads it.
+type posteriors struct {
+	core  *Core
+	state *posterior.State
+
+	gamma *float64 // of every community, nil where edges decide; see Hold
+
+	residual *diffusion.Dual    // beside a shared dual; see residual.go
+	byClass  []*quant.Residuals // of the labels of each class, as of the last emission, beside residual
+}
+
+// readsPosterior reports whether an estimate reads posteriors.
+func (c Config) readsPosterior() bool {
+	for _, o := range c.Estimates {
+		if o.Method == quant.Auto {
+			return true
+		}
+	}
+	return false
+}
+
+// posteriors says how posteriors come about.
+func (c Config) posteriors() posterior.Options {
+	return posterior.Options{Hubs: c.hubs, Echo: c.Classifier == classifier.EnqName}
+}
+
+// newPosteriors computes those of a core that gets warm.
+func newPosteriors(c *Core, view graphstore.View) *posteriors {
+	if !c.config.readsPosterior() {
+		return nil
+	}
+	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.config.posteriors())}
+	p.state.Rebuild(view, c.sums, c.tallies.LabelWeights(view), c.time)
+	return p
+}
+
+// Reading is what auto decides about the graph as a whole and about one community, beside
+// the posteriors of single vertices.
+type Reading struct {
+	Epoch *posterior.Epoch // the coefficients; nil: fitted at the next emission
+	Gamma *float64         // how far the community was selected by class; nil: edges decide
+}
+
+// Hold has auto read the graph with these coefficients, and each community with this gamma,
+// whatever the log says, until the next call. The core must have emitted before.
+func (c *Core) Hold(r Reading) {
+	c.posteriors.gamma = r.Gamma
+	c.posteriors.state.Hold(c.View(), r.Epoch)
+	c.republishAll()
+}
+
+// Coefficients returns those of the last emission, nil where auto read none.
+func (c *Core) Coefficients() *posterior.Epoch {
+	if c.posteriors == nil {
+		return nil
+	}
+	return c.posteriors.state.Epoch()
+}
+
+// follow lets the posteriors follow a change of the graph, and has the communities solved
+// again whose members or labels it may touch.
+func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes []neighborhood.Change) {
+	if p == nil {
+		return
+	}
+	touched := p.state.Update(view, delta, p.core.sums, votes)
+	for _, v := range touched {
+		if l := view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate {
+			p.core.tallies.MoveAll() // the residual of every community reads this label
+			return
+		}
+	}
+	p.core.tallies.MarkMoved(view, touched)
+}
+
+// ready makes current what an emission reads, and marks who it moves: the masses, which
+// follow, refresh what moved.
+func (p *posteriors) ready(view graphstore.View) {
+	if p == nil {
+		return
+	}
+	if p.state.Ready(view, p.core.sums, p.core.tallies.LabelWeights(view), p.core.time) {
+		p.core.republishAll()
+	}
+	p.readyResidual(view)
+}
+
+// flush computes exactly what hubs have not told: a checkpoint that is made here holds no
+// posteriors, and a core that is restored from it computes them from the graph.
+func (p *posteriors) flush(view graphstore.View) {
+	if p != nil {
+		p.state.Flush(view, p.core.sums)
+		p.listAll(view)
+	}
+}
+
+// listAll has the next emission compare all functions of the residuals' dual with the
+// posteriors: a restored core does not know what changed since the last emission, and one
+// that goes on does the same, because even rounding that is taken back shows in the bits.
+func (p *posteriors) listAll(view graphstore.View) {
+	if p.residual == nil {
+		return
+	}
+	for v := range graphstore.Vertex(view.Vertices()) {
+		if p.residual.Function(v) != nil {
+			p.state.List(v)
+		}
+	}
+	for _, v := range p.state.Labels() {
+		p.state.List(v)
+	}
+}
+
+// of returns what auto reads of one community beside s, nil while there is no label, or
+// without variances what its shares alone do. It may be called for several communities
+// side by side.
+func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.Statistics, variances bool) *quant.Posterior {
+	if p == nil || p.state.Epoch() == nil {
+		return nil
+	}
+	e := p.state.Epoch()
+	reader := p.state.Reader(view, p.core.sums)
+	edges, distinct := p.state.Inside(id)
+	out := &quant.Posterior{
+		Selected: p.core.selectedBy[view.CommunityName(id)], Version: e.Version, Prior: e.Prior, LabelGate: e.LabelGate,
+		Gamma:  p.gamma,
+		Inside: float64(edges), Distinct: float64(distinct), Vertices: e.Vertices, Expected: e.Expected,
+		Within: p.state.Within(), Coefficients: e.Covariance, Shared: posterior.Views,
+		Views: func(dst []float64, v uint32) { reader.Views(dst, graphstore.Vertex(v)) },
+	}
+	out.Members = func(visit func(uint32, float64, []float64)) {
+		view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
+			if pi := p.state.Posterior(v); pi != nil && view.Label(v).Class == event.NoClass {
+				visit(uint32(v), float64(multiplicity), pi)
+			}
+		})
+	}
+	own, are := p.core.masses.(*fields)
+	switch {
+	case !variances:
+		out.Residuals = p.meanResiduals(id, view, s)
+	case are:
+		out.Residuals = quant.NewResiduals(p.core.config.Classes, posterior.Views)
+		p.sumResiduals(view, reader, own.each[id].mass, func(int) *quant.Residuals { return out.Residuals })
+	default:
+		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(id, view))
+	}
+	return out
+}
+
+// meanResiduals returns the sums of residuals that their mean alone takes.
+func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View, s *quant.Statistics) *quant.Residuals {
+	k := p.core.config.Classes
+	r := &quant.Residuals{K: k, First: [2][]float64{make([]float64, k), make([]float64, k)}}
+	own, are := p.core.masses.(*fields)
+	if !are {
+		for i, c := range p.byClass {
+			r.Sum, r.Mass = r.Sum+c.Sum, r.Mass+s.ClassA1[i]
+			for j, x := range c.First[0] {
+				r.First[0][j] += x
+			}
+		}
+		r.First[1] = p.firstResidual(id, view)
+		return r
+	}
+	weights := p.core.tallies.LabelWeights(view)
+	for _, v := range p.state.Labels() {
+		a, g, class := own.each[id].mass(v), weights(v), int(view.Label(v).Class)
+		r.Sum, r.Mass = r.Sum+g, r.Mass+g*a
+		for j, x := range p.state.Posterior(v) {
+			if j == class {
+				x--
+			}
+			r.First[0][j] -= g * x
+			r.First[1][j] -= g * a * x
+		}
+	}
+	return r
+}
+
+// sumResiduals adds the residual of every label, at its mass, to the sums that it
+// belongs to by its class.
+func (p *posteriors) sumResiduals(view graphstore.View, reader *posterior.Reader, mass func(graphstore.Vertex) float64,
+	sums func(class int) *quant.Residuals,
+) {
+	weights := p.core.tallies.LabelWeights(view)
+	views := make([]float64, posterior.Views*p.core.config.Classes)
+	labels := p.state.Labels()
+	every := (len(labels)-1)/slopeLabelsMax + 1
+	for i, v := range labels {
+		a, g, pi, class := mass(v), weights(v), p.state.Posterior(v), int(view.Label(v).Class)
+		sums(class).Add(class, a, g, pi)
+		if i%every == 0 && reader.Views(views, v) {
+			sums(class).AddSlope(a, g, float64(every), pi, views)
+		}
+	}
+}
+
+// restorePosteriors reads what save wrote and computes the posteriors of the epoch anew.
+func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byte) error {
+	if !c.config.readsPosterior() {
+		return nil
+	}
+	epoch, err := readRow[posterior.Epoch](sections, posteriorSection)
+	if err != nil {
+		return err
+	}
+	p := &posteriors{core: c}
+	c.posteriors = p
+	if p.state, err = posterior.Restore(c.config.Classes, c.config.posteriors(), epoch, view, c.sums); err != nil {
+		return fmt.Errorf("section %s: %w", posteriorSection, err)
+	}
+	rows, err := readRows[residualRow](sections, residualsSection)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	data, err := readParts(sections, residualSection)
+	if err != nil {
+		return err
+	}
+	if p.residual, err = diffusion.RestoreDual(p.residualConfig(rows[0].Tolerance), view, data); err != nil {
+		return fmt.Errorf("section %s: %w", residualSection, err)
+	}
+	p.listAll(view)
+	return nil
+}

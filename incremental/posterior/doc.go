@@ -1,0 +1,33 @@
+// Package posterior corrects the classifier: from predictions, neighbourhoods and
+// calibration labels it computes for every vertex v the probabilities pi(v) of the
+// classes, and what the edges say about how a community was selected.
+//
+// L is the calibration labels whose vertices have a prediction, Y their classes,
+// one-hot, and pi0 their shares. With f(v) the prediction, g the mean of f over the
+// neighbours, h the mean of g over them, c1(v) the labels among the neighbours by
+// class, and c2(v) the labels two steps away, each weighted by the walks that lead
+// there and without the label of v itself,
+//
+//	pi_i(v) = softmax_i( log pi0_i + b_i + sum_j theta_j x_ji(v) )
+//
+// over ten views x_j: the logarithms of f, g and h against pi0, those of the label
+// counts mixed with 1 and with 0.1 of pi0, and the first three once more, scaled by
+// how far the labels are (see views). No label enters the views of its own vertex.
+// The ten theta and K intercepts b maximise a penalised likelihood on L, which is
+// concave, so that a Newton iteration from zero finds the one maximum; see fit.
+//
+// An Epoch is the coefficients and what the whole graph says under them: sums of pi,
+// and of pi pi' over the edges, from which Expected tells how many edges a community
+// would have inside if its members had been drawn at random within their classes. A
+// community with many more is a place; see package quant for what follows from that.
+//
+// An edge counts once whatever its weight. Matrices are row-major, probabilities
+// float64, and a vertex without a prediction has no posterior. The package draws
+// nothing and iterates over sorted slices only: equal graphs give equal bits.
+//
+// At a hub one edge moves next to nothing of what all its neighbours read; Hubs says how far
+// their posteriors may lag.
+//
+// Cost: O(degree K) a vertex, O(K²) an edge and O(labels (K + 10)²) a Newton step
+// for an epoch. It knows no kernel and no estimator.
+package posterior

@@ -1,0 +1,186 @@
+package posterior
+
+import (
+	"math"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+const (
+	// priorObservations is what every class counts for in pi0 beside its labels.
+	priorObservations = 0.1
+	// fitLabelsMax bounds the labels that coefficients are fitted on; of more, every
+	// n-th by vertex is. Views + K numbers need no more.
+	fitLabelsMax = 20_000
+)
+
+// Epoch is the coefficients of the posterior, and what the whole graph says of the
+// classes under them. It is immutable once made.
+type Epoch struct {
+	Coefficients
+	Version    uint32     // from 1
+	Began      event.Time // when the coefficients were fitted
+	Model      uint32     // the model version that most labels had a prediction of
+	Count      uint64     // of the labels
+	Open       uint64     // how many vertices were open
+	Edges      uint64     // of the graph
+	Covariance []float64  // (Views+K)²: of theta, then b
+	Prior      []float64  // K: pi0
+	Labels     float64    // N: their number, or the sum of their weights
+
+	Mass      []float64 // K: sum of pi over the unlabelled vertices
+	Pairs     []float64 // K x K: M, the sum of pi(u) pi(v)' over the ordered pairs of unlabelled neighbours
+	Vertices  float64   // how many unlabelled vertices have a posterior
+	LabelGate float64   // how far the labels are scattered: 1 for a uniform sample, see Gate
+}
+
+// Same reports whether two epochs give every vertex the same posterior, bit for bit.
+func (e *Epoch) Same(other *Epoch) bool {
+	return slices.Equal(e.Theta, other.Theta) && slices.Equal(e.B, other.B) && slices.Equal(e.Prior, other.Prior)
+}
+
+// Weight reads what a calibration label counts for; nil is one for each.
+type Weight func(v Vertex) float64
+
+// countLabels counts c1 of every vertex from nothing.
+func countLabels(view graphstore.View, classes int) []uint32 {
+	counts := make([]uint32, view.Vertices()*classes)
+	for v := range Vertex(view.Vertices()) {
+		if class := calibrates(view, v); class != event.NoClass {
+			for _, u := range view.Neighbors(v) {
+				counts[int(u)*classes+int(class)]++
+			}
+		}
+	}
+	return counts
+}
+
+// fitted returns the epoch of the labels of view, without what the whole graph says, or
+// nil when no label has weight.
+func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weight) *Epoch {
+	classes, labels := s.classes, s.labels
+	if weight == nil {
+		weight = func(Vertex) float64 { return 1 }
+	}
+	e := &Epoch{Prior: make([]float64, classes), Count: uint64(len(labels))}
+	for _, v := range labels {
+		e.Prior[view.Label(v).Class] += weight(v)
+	}
+	if e.Labels = total(e.Prior); !(e.Labels > 0) {
+		return nil
+	}
+	for i, n := range e.Prior {
+		e.Prior[i] = (n + priorObservations) / (e.Labels + priorObservations*float64(classes))
+	}
+	in := newInputs(view, sums, s.counts, e.Prior, s.options.Echo)
+	l := &sample{classes: classes, prior: in.logPrior}
+	for at := 0; at < len(labels); at += (len(labels)-1)/fitLabelsMax + 1 {
+		v := labels[at]
+		in.read(v)
+		l.views = append(l.views, make([]float64, Views*classes)...)
+		in.views(l.views[len(l.views)-Views*classes:])
+		l.class = append(l.class, int(view.Label(v).Class))
+		l.weight = append(l.weight, weight(v))
+	}
+	e.Coefficients, e.Covariance = fit(l)
+	return e
+}
+
+// measure sets what the whole graph says under the coefficients, from the posteriors
+// of all vertices.
+func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) {
+	k := len(e.Prior)
+	e.Edges = uint64(view.Edges())
+	e.Mass, e.Pairs, e.Vertices = make([]float64, k), make([]float64, k*k), 0
+	all, allPairs, labels := make([]float64, k), make([]float64, k*k), make([]float64, k)
+	inside := 0.0
+	for v := range Vertex(view.Vertices()) {
+		p := posterior(v)
+		if p == nil {
+			continue
+		}
+		open := view.Label(v).Class == event.NoClass
+		class := calibrates(view, v)
+		add(all, p)
+		if open {
+			e.Vertices++
+			add(e.Mass, p)
+		} else if class != event.NoClass {
+			labels[class]++
+		}
+		for _, u := range view.Neighbors(v) {
+			q := posterior(u)
+			if q == nil {
+				continue
+			}
+			outer(allPairs, p, q)
+			if open && view.Label(u).Class == event.NoClass {
+				outer(e.Pairs, p, q)
+			}
+			if class != event.NoClass && u > v && calibrates(view, u) != event.NoClass {
+				inside++
+			}
+		}
+	}
+	for i := range labels {
+		labels[i] = ratio(labels[i], all[i])
+	}
+	e.LabelGate = gate(inside, expected(allPairs, labels))
+}
+
+// Expected returns how many edges a community of so many different members, with so
+// large shares of the classes, has inside if its members were drawn at random within
+// their classes.
+func (e *Epoch) Expected(distinct float64, shares []float64) float64 {
+	rates := make([]float64, len(shares))
+	for i, q := range shares {
+		rates[i] = ratio(distinct*q, e.Mass[i])
+	}
+	return expected(e.Pairs, rates)
+}
+
+// ratio returns a/b, or 0 where there is nothing to draw from.
+func ratio(a, b float64) float64 {
+	if !(b > 0) {
+		return 0
+	}
+	return a / b
+}
+
+// expected returns rates' pairs rates / 2.
+func expected(pairs, rates []float64) (edges float64) {
+	k := len(rates)
+	for i, r := range rates {
+		edges += float64(r * inner(pairs[i*k:(i+1)*k], rates))
+	}
+	return edges / 2
+}
+
+// gate returns how far so many edges inside go with members drawn at random within
+// their classes, of whom so many are expected: 1 if they are no more than that and two
+// standard deviations, and towards 0 for a place.
+func gate(inside, expected float64) float64 {
+	if !(inside > 0) {
+		return 1
+	}
+	return min(1, (expected+2*math.Sqrt(expected)+2)/inside)
+}
+
+func add(dst, x []float64) {
+	for i, v := range x {
+		dst[i] += v
+	}
+}
+
+// outer adds x y' to dst.
+func outer(dst, x, y []float64) {
+	for i, a := range x {
+		row := dst[i*len(y) : (i+1)*len(y)]
+		for j, b := range y {
+			row[j] += float64(a * b)
+		}
+	}
+}

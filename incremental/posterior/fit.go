@@ -1,0 +1,207 @@
+package posterior
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+const (
+	// farWeight is what a label counts once more as if no label were near it, which
+	// keeps the fit from extrapolating to places without labels.
+	farWeight = 0.03
+	// newtonRoundsMax bounds the Newton steps; seven are usual. When it is hit the
+	// coefficients are those of the last step, which are no worse than any before.
+	newtonRoundsMax = 50
+	// newtonTolerance is the largest entry of a Newton step that ends the iteration.
+	newtonTolerance = 1e-9
+	// halvingsMax bounds how often a step that does not raise the objective is halved.
+	halvingsMax = 30
+)
+
+// Coefficients are those of the posterior.
+type Coefficients struct {
+	Theta []float64 // Views
+	B     []float64 // K
+}
+
+// sample is the labels that coefficients are fitted on.
+type sample struct {
+	classes int
+	prior   []float64 // K: log pi0
+	class   []int     // of each label
+	weight  []float64
+	views   []float64 // Views x K each
+}
+
+// problem is one penalised likelihood under maximisation: its value, gradient and
+// negative Hessian at the present coefficients.
+type problem struct {
+	*sample
+	at       []float64 // Views + K: theta, then b
+	value    float64
+	gradient []float64
+	hessian  []float64 // lower triangle of (Views+K) x (Views+K)
+
+	scores, pi, means, far []float64 // scratch: K, K, Views, Views x K
+}
+
+// fit maximises
+//
+//	sum log pi_y(v) + farWeight sum log pi'_y(v) - (|theta|² + |b|²)/2,
+//
+// where pi' is the posterior of the same vertex far from every label, and returns the
+// coefficients with their covariance, the inverse of the negative Hessian (Laplace).
+func fit(s *sample) (Coefficients, []float64) {
+	k, n := s.classes, Views+s.classes
+	p := &problem{
+		sample: s, at: make([]float64, n), gradient: make([]float64, n), hessian: make([]float64, n*n),
+		scores: make([]float64, k), pi: make([]float64, k), means: make([]float64, Views), far: make([]float64, Views*k),
+	}
+	p.evaluate()
+	var factor mat.Cholesky
+	step := mat.NewVecDense(n, nil)
+	for range newtonRoundsMax {
+		factor.Factorize(p.curvature()) // the penalty keeps it positive definite
+		if err := factor.SolveVecTo(step, mat.NewVecDense(n, p.gradient)); err != nil {
+			panic(err) // its condition is bounded by the number of labels
+		}
+		if !p.advance(step.RawVector().Data) {
+			break
+		}
+	}
+	p.evaluate()
+	factor.Factorize(p.curvature())
+	inverse := mat.NewSymDense(n, nil)
+	if err := factor.InverseTo(inverse); err != nil {
+		panic(err)
+	}
+	covariance := make([]float64, n*n)
+	for a := range n {
+		for b := range n {
+			covariance[a*n+b] = inverse.At(a, b)
+		}
+	}
+	return Coefficients{Theta: p.at[:Views], B: p.at[Views:]}, covariance
+}
+
+// curvature returns the negative Hessian.
+func (p *problem) curvature() *mat.SymDense {
+	n := len(p.at)
+	for a := range n {
+		for b := range a {
+			p.hessian[b*n+a] = p.hessian[a*n+b]
+		}
+	}
+	return mat.NewSymDense(n, p.hessian)
+}
+
+// advance moves along step as far as that raises the objective, and reports whether
+// another step is worth taking.
+func (p *problem) advance(step []float64) bool {
+	from, before, largest := append([]float64(nil), p.at...), p.value, 0.0
+	for _, x := range step {
+		largest = max(largest, math.Abs(x))
+	}
+	for t, i := 1.0, 0; i < halvingsMax; t, i = t/2, i+1 {
+		for a := range p.at {
+			p.at[a] = from[a] + float64(t*step[a])
+		}
+		p.evaluate()
+		if p.value >= before-1e-12*math.Abs(before) {
+			return largest > newtonTolerance
+		}
+	}
+	copy(p.at, from)
+	return false
+}
+
+// evaluate computes the objective, its gradient and its negative Hessian.
+func (p *problem) evaluate() {
+	n, size := len(p.at), Views*p.classes
+	clear(p.gradient)
+	clear(p.hessian)
+	p.value = 0
+	for a, x := range p.at {
+		p.value -= x * x / 2
+		p.gradient[a] = -x
+		p.hessian[a*n+a] = 1
+	}
+	for l, class := range p.class {
+		views := p.views[l*size : (l+1)*size]
+		p.label(views, class, p.weight[l])
+		copy(p.far, views)
+		withoutLabels(p.far, p.classes)
+		p.label(p.far, class, farWeight*p.weight[l])
+	}
+}
+
+// label adds one label to value, gradient and the lower triangle of the Hessian.
+func (p *problem) label(views []float64, class int, weight float64) {
+	k, n := p.classes, len(p.at)
+	for i := range k {
+		p.scores[i] = p.prior[i] + p.at[Views+i]
+	}
+	addViews(p.scores, p.at[:Views], views)
+	p.value += weight * (p.scores[class] - softmax(p.pi, p.scores))
+	for j := range Views {
+		x := views[j*k : (j+1)*k]
+		m := inner(p.pi, x)
+		p.means[j] = m
+		p.gradient[j] += weight * (x[class] - m)
+		row := p.hessian[j*n:]
+		for l := range j + 1 {
+			y, square := views[l*k:(l+1)*k], 0.0
+			for i, q := range p.pi {
+				square += q * x[i] * y[i]
+			}
+			row[l] += weight * (square - m*p.means[l])
+		}
+	}
+	for i, q := range p.pi {
+		row := p.hessian[(Views+i)*n:]
+		p.gradient[Views+i] -= weight * q
+		for j := range Views {
+			row[j] += weight * q * (views[j*k+i] - p.means[j])
+		}
+		for l := range i + 1 {
+			row[Views+l] -= weight * q * p.pi[l]
+		}
+		row[Views+i] += weight * q
+	}
+	p.gradient[Views+class] += weight
+}
+
+// addViews adds the sum of theta_j x_j to scores.
+func addViews(scores, theta, views []float64) {
+	k := len(scores)
+	for j, t := range theta {
+		for i, x := range views[j*k : (j+1)*k] {
+			scores[i] += float64(t * x)
+		}
+	}
+}
+
+// softmax writes the distribution proportional to exp(scores) to dst, and returns the
+// logarithm of the sum.
+func softmax(dst, scores []float64) float64 {
+	most, sum := scores[0], 0.0
+	for _, x := range scores {
+		most = max(most, x)
+	}
+	for i, x := range scores {
+		dst[i] = math.Exp(x - most)
+		sum += dst[i]
+	}
+	for i := range dst {
+		dst[i] /= sum
+	}
+	return most + math.Log(sum)
+}
+
+func inner(x, y []float64) (sum float64) {
+	for i, v := range x {
+		sum += float64(v * y[i])
+	}
+	return sum
+}

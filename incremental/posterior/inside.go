@@ -1,0 +1,218 @@
+package posterior
+
+import (
+	"cmp"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
+
+// inside counts, for every community, its open members and the edges between them. An
+// open vertex has a prediction and no label: its class is estimated. The counts are
+// integers, so that after any history they equal a recount.
+type inside struct {
+	edges, distinct []int                  // by community
+	open            int                    // open vertices of the graph
+	everyone        []graphstore.Community // communities of every vertex
+
+	before map[Vertex][]graphstore.Community // of the vertices that the update changes
+	order  []Vertex                          // they, sorted
+
+	here, other []graphstore.Community // scratch
+	members     []graphstore.MemberChange
+	pool        []graphstore.Community // backing of before
+}
+
+// grow makes room for new communities.
+func (n *inside) grow(view graphstore.View) {
+	for id := len(n.edges); id < view.Communities(); id++ {
+		n.edges, n.distinct = append(n.edges, 0), append(n.distinct, 0)
+		if view.Everyone(graphstore.Community(id)) {
+			n.everyone = append(n.everyone, graphstore.Community(id))
+		}
+	}
+}
+
+// open reports whether the class of v is to be estimated from its posterior.
+func open(view graphstore.View, v Vertex) bool {
+	return view.Label(v).Class == event.NoClass && view.Prediction(v) != nil
+}
+
+// reads reports whether v is in a community.
+func (n *inside) reads(view graphstore.View, v Vertex) bool {
+	return len(n.everyone) > 0 || len(view.MemberOf(v)) > 0
+}
+
+// of appends the communities that v is an open member of now, sorted.
+func (n *inside) of(dst []graphstore.Community, view graphstore.View, v Vertex) []graphstore.Community {
+	if !open(view, v) {
+		return dst
+	}
+	for _, m := range view.MemberOf(v) {
+		dst = append(dst, m.Community)
+	}
+	dst = append(dst, n.everyone...)
+	slices.Sort(dst)
+	return dst
+}
+
+// ofBefore appends those that v was an open member of before the update.
+func (n *inside) ofBefore(dst []graphstore.Community, view graphstore.View, v Vertex) []graphstore.Community {
+	if list, changed := n.before[v]; changed {
+		return append(dst, list...)
+	}
+	return n.of(dst, view, v)
+}
+
+// update follows delta: first the edges, between the members as they were, then the
+// members one after the other, over the edges as they are.
+func (n *inside) update(view graphstore.View, delta *graphstore.Delta) {
+	n.grow(view)
+	n.collect(view, delta)
+	for _, e := range delta.Edges {
+		if sign := appeared(e); sign != 0 {
+			n.here, n.other = n.ofBefore(n.here[:0], view, e.U), n.ofBefore(n.other[:0], view, e.V)
+			n.countShared(n.here, n.other, sign)
+		}
+	}
+	for _, v := range n.order {
+		if label, predicted := before(view, delta, v); predicted && label.Class == event.NoClass {
+			n.open--
+		}
+		if open(view, v) {
+			n.open++
+		}
+		n.here = n.of(n.here[:0], view, v)
+		if was := n.before[v]; !slices.Equal(was, n.here) {
+			n.replace(view, v, was, n.here)
+		}
+		delete(n.before, v) // from here on it counts as it is now
+	}
+}
+
+// countShared counts an edge for every community that both sorted lists name.
+func (n *inside) countShared(a, b []graphstore.Community, sign int) {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			n.edges[a[0]] += sign
+			a, b = a[1:], b[1:]
+		}
+	}
+}
+
+// replace moves v from one list of communities to another.
+func (n *inside) replace(view graphstore.View, v Vertex, was, is []graphstore.Community) {
+	for _, id := range was {
+		n.distinct[id]--
+	}
+	for _, id := range is {
+		n.distinct[id]++
+	}
+	if len(was)+len(is) == 0 {
+		return
+	}
+	for _, u := range view.Neighbors(v) {
+		n.other = n.ofBefore(n.other[:0], view, u)
+		n.countShared(was, n.other, -1)
+		n.countShared(is, n.other, 1)
+	}
+}
+
+// collect notes what the vertices that delta changes were members of. Communities are
+// those of now, less what the changes of members say.
+func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
+	if n.before == nil {
+		n.before = map[Vertex][]graphstore.Community{}
+	}
+	n.order, n.pool = n.order[:0], n.pool[:0]
+	n.members = append(n.members[:0], delta.Members...)
+	members := n.members
+	slices.SortFunc(members, func(a, b graphstore.MemberChange) int {
+		return cmp.Or(cmp.Compare(a.V, b.V), cmp.Compare(a.Community, b.Community))
+	})
+	n.order = append(n.order, delta.Erased...)
+	n.order = append(n.order, delta.Reused...)
+	for _, l := range delta.Labels {
+		n.order = append(n.order, l.V)
+	}
+	for _, p := range delta.Predictions {
+		if (p.Before == nil) != (p.After == nil) {
+			n.order = append(n.order, p.V)
+		}
+	}
+	for _, m := range members {
+		n.order = append(n.order, m.V)
+	}
+	slices.Sort(n.order)
+	n.order = slices.Compact(n.order)
+	for _, v := range n.order {
+		end := 0
+		for end < len(members) && members[end].V == v {
+			end++
+		}
+		n.before[v] = n.wasIn(view, delta, v, members[:end])
+		members = members[end:]
+	}
+}
+
+// wasIn lists the communities that v was an open member of before delta.
+func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, changes []graphstore.MemberChange) []graphstore.Community {
+	label, predicted := before(view, delta, v)
+	if !predicted || label.Class != event.NoClass {
+		return nil
+	}
+	start := len(n.pool)
+	list := append(n.pool, n.everyone...)
+	for _, m := range view.MemberOf(v) {
+		changed := slices.ContainsFunc(changes, func(c graphstore.MemberChange) bool { return c.Community == m.Community })
+		if !changed {
+			list = append(list, m.Community)
+		}
+	}
+	for _, c := range changes {
+		if c.Before > 0 {
+			list = append(list, c.Community)
+		}
+	}
+	n.pool = list
+	list = list[start:len(list):len(list)]
+	slices.Sort(list)
+	return list
+}
+
+// recount counts everything from nothing.
+func (n *inside) recount(view graphstore.View) {
+	*n = inside{}
+	n.grow(view)
+	var here, other []graphstore.Community
+	for v := range Vertex(view.Vertices()) {
+		if open(view, v) {
+			n.open++
+		}
+		here = n.of(here[:0], view, v)
+		for _, id := range here {
+			n.distinct[id]++
+		}
+		if len(here) == 0 {
+			continue
+		}
+		for _, u := range view.Neighbors(v) {
+			if u > v {
+				other = n.of(other[:0], view, u)
+				n.countShared(here, other, 1)
+			}
+		}
+	}
+}
+
+// Inside returns how many edges lead between different open members of a community,
+// and how many such members there are.
+func (s *State) Inside(id graphstore.Community) (edges, distinct int) {
+	return s.inside.edges[id], s.inside.distinct[id]
+}

@@ -1,0 +1,46 @@
+package posterior
+
+import (
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+)
+
+// Reader computes posteriors and views of single vertices. It holds scratch memory of
+// one goroutine.
+type Reader struct {
+	in     *inputs
+	epoch  *Epoch
+	x      []float64 // Views x K
+	scores []float64 // K
+}
+
+// Reader returns a reader of the present epoch, which there must be.
+func (s *State) Reader(view graphstore.View, sums *neighborhood.Sums) *Reader {
+	return &Reader{
+		in: newInputs(view, sums, s.counts, s.epoch.Prior, s.options.Echo), epoch: s.epoch,
+		x: make([]float64, Views*s.classes), scores: make([]float64, s.classes),
+	}
+}
+
+// Views writes the Views x K views of v to dst, and reports whether it has a
+// prediction.
+func (r *Reader) Views(dst []float64, v Vertex) bool {
+	if !r.in.read(v) {
+		return false
+	}
+	r.in.views(dst)
+	return true
+}
+
+// posterior writes pi(v) to dst, and reports whether v has a prediction.
+func (r *Reader) posterior(dst []float64, v Vertex) bool {
+	if !r.Views(r.x, v) {
+		return false
+	}
+	for i, b := range r.epoch.B {
+		r.scores[i] = r.in.logPrior[i] + b
+	}
+	addViews(r.scores, r.epoch.Theta, r.x)
+	softmax(dst, r.scores)
+	return true
+}

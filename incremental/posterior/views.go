@@ -1,0 +1,216 @@
+package posterior
+
+import (
+	"math"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// Vertex is the store's dense vertex index.
+type Vertex = graphstore.Vertex
+
+// Views is how many views of a vertex the posterior combines.
+const Views = 10
+
+// The places of the views.
+const (
+	viewOwn = iota // f, then g and h
+	viewNear
+	viewNext
+	viewLabels         // c1 and c2 with one pi0, then with a tenth of it
+	viewFar    = 3 + 4 // f, g and h once more, scaled by how far the labels are
+)
+
+const (
+	// probabilityMin is the least probability that a logarithm is taken of: a
+	// classifier's own zeros say no more than that.
+	probabilityMin = 1e-4
+	// unit is what sums over neighbours count in: integers, because their sum must not
+	// depend on the order of the neighbours, which is not the same after a restart.
+	unit = 1 << 32
+
+	// mixingMost and mixingLeast are the observations of pi0 that label counts are
+	// mixed with. Two of them let the fit choose how fast labels outweigh the rest.
+	mixingMost, mixingLeast = 1.0, 0.1
+)
+
+// inputs reads the views of vertices. It holds scratch memory of one goroutine.
+type inputs struct {
+	view     graphstore.View
+	sums     *neighborhood.Sums
+	counts   []uint32 // n x K: c1
+	classes  int
+	echo     bool      // see Options
+	logPrior []float64 // K: log pi0
+	prior    []float64 // K: pi0
+
+	own, near, next []float64 // K: f, g, h
+	one, two        []float64 // K: c1, c2
+	heard, walks    []uint64  // K: sums behind h and c2
+}
+
+func newInputs(view graphstore.View, sums *neighborhood.Sums, counts []uint32, prior []float64, echo bool) *inputs {
+	k := len(prior)
+	block := make([]float64, 6*k)
+	in := &inputs{
+		view: view, sums: sums, counts: counts, classes: k, prior: prior, echo: echo, logPrior: block[:k],
+		own: block[k : 2*k], near: block[2*k : 3*k], next: block[3*k : 4*k], one: block[4*k : 5*k], two: block[5*k:],
+		heard: make([]uint64, k), walks: make([]uint64, k),
+	}
+	for i, p := range prior {
+		in.logPrior[i] = math.Log(p)
+	}
+	return in
+}
+
+// read gathers the inputs of v. It reports false when v has no prediction.
+func (in *inputs) read(v Vertex) bool {
+	units := in.view.Prediction(v)
+	if units == nil {
+		return false
+	}
+	mean(in.own, units, 1)
+	in.labels(v)
+	if !in.neighbours(v) {
+		copy(in.near, in.own)
+	}
+	in.twice(v)
+	floor(in.own)
+	floor(in.near)
+	floor(in.next)
+	return true
+}
+
+// neighbours writes g(v) before the floor: the mean prediction of the neighbours. It
+// reports whether one has a prediction.
+func (in *inputs) neighbours(v Vertex) bool {
+	votes := in.sums.Votes(v)
+	if votes.Count == 0 {
+		return false
+	}
+	mean(in.near, votes.Sum, float64(votes.Count))
+	return true
+}
+
+// twice writes h(v) and c2(v), which take a pass over the neighbours.
+func (in *inputs) twice(v Vertex) {
+	clear(in.heard)
+	clear(in.walks)
+	heard, own := 0.0, calibrates(in.view, v)
+	for _, u := range in.view.Neighbors(v) {
+		degree := uint64(len(in.view.Neighbors(u)))
+		for i, count := range in.counts[int(u)*in.classes:][:in.classes] {
+			if event.Class(i) == own {
+				count-- // u counts the label of v, which is not to enter its own view
+			}
+			if count > 0 {
+				in.walks[i] += uint64(count) * unit / degree
+			}
+		}
+		heard += in.hear(u)
+	}
+	for i, x := range in.walks {
+		in.two[i] = float64(x) / unit
+	}
+	if heard == 0 || in.echo {
+		copy(in.next, in.near)
+		return
+	}
+	for i, x := range in.heard {
+		in.next[i] = float64(x) / (heard * event.One)
+	}
+}
+
+// hear adds g(u), in units of 1/event.One, to the sum behind h. It returns 1, or 0 when
+// neither u nor a neighbour of u has a prediction.
+func (in *inputs) hear(u Vertex) float64 {
+	if votes := in.sums.Votes(u); votes.Count > 0 {
+		for i, x := range votes.Sum {
+			in.heard[i] += x / uint64(votes.Count)
+		}
+		return 1
+	}
+	units := in.view.Prediction(u)
+	if units == nil {
+		return 0
+	}
+	for i, x := range units {
+		in.heard[i] += uint64(x)
+	}
+	return 1
+}
+
+// labels writes c1(v).
+func (in *inputs) labels(v Vertex) {
+	for i, count := range in.counts[int(v)*in.classes:][:in.classes] {
+		in.one[i] = float64(count)
+	}
+}
+
+// calibrates returns the class of v if it is a calibration label with a prediction,
+// else NoClass.
+func calibrates(view graphstore.View, v Vertex) event.Class {
+	if l := view.Label(v); l.Role == event.Calibrate && view.Prediction(v) != nil {
+		return l.Class
+	}
+	return event.NoClass
+}
+
+// mean writes sum/n in probabilities to dst.
+func mean[T uint32 | uint64](dst []float64, sum []T, n float64) {
+	scale := 1 / (n * event.One)
+	for i, x := range sum {
+		dst[i] = float64(x) * scale
+	}
+}
+
+// floor raises every entry to probabilityMin and divides by the sum.
+func floor(p []float64) {
+	total := 0.0
+	for i, x := range p {
+		p[i] = max(x, probabilityMin)
+		total += p[i]
+	}
+	for i := range p {
+		p[i] /= total
+	}
+}
+
+// views writes the Views x K views of the vertex that was read last to dst.
+func (in *inputs) views(dst []float64) {
+	k := in.classes
+	labels1, labels2 := total(in.one), total(in.two)
+	far := 1 / (1 + labels1 + labels2)
+	for i, p := range in.prior {
+		prior := in.logPrior[i]
+		for j, x := range [...]float64{in.own[i], in.near[i], in.next[i]} {
+			x = math.Log(x) - prior
+			dst[(viewOwn+j)*k+i], dst[(viewFar+j)*k+i] = x, float64(far*x)
+		}
+		dst[viewLabels*k+i] = mixed(in.one[i], labels1, mixingMost, p) - prior
+		dst[(viewLabels+1)*k+i] = mixed(in.two[i], labels2, mixingMost, p) - prior
+		dst[(viewLabels+2)*k+i] = mixed(in.one[i], labels1, mixingLeast, p) - prior
+		dst[(viewLabels+3)*k+i] = mixed(in.two[i], labels2, mixingLeast, p) - prior
+	}
+}
+
+// mixed returns the logarithm of the share of count among all, mixed with m
+// observations of the share p.
+func mixed(count, all, m, p float64) float64 {
+	return math.Log((count + float64(m*p)) / (all + m))
+}
+
+// withoutLabels turns the views into those of the same vertex far from every label.
+func withoutLabels(views []float64, k int) {
+	clear(views[viewLabels*k : viewFar*k])
+	copy(views[viewFar*k:], views[:viewLabels*k])
+}
+
+func total(x []float64) (sum float64) {
+	for _, v := range x {
+		sum += v
+	}
+	return sum
+}

@@ -1,0 +1,149 @@
+package incremental
+
+import (
+	"bytes"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/posterior"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// Where a dual keeps the masses of all communities, a second one of K functions gives the
+// sums of the labels' residuals, weighted by the kernel of each community: function i is
+// g r_i = g (y_i - pi_i) at calibration labels, g the weight of the label's age, and zero
+// elsewhere. It follows the graph with every step, and the posteriors at emissions.
+
+// followResidual brings the residuals' dual to the graph of view, as sharedDual.Follow does.
+// Where the landmark of the labels' ages moved back, the next emission begins it anew.
+func (p *posteriors) followResidual(view graphstore.View, delta *graphstore.Delta) {
+	if p == nil || p.residual == nil {
+		return
+	}
+	halvings := p.core.tallies.Halvings()
+	if halvings < 0 {
+		p.residual = nil
+		return
+	}
+	if halvings > 0 {
+		p.residual.Halve(halvings)
+		for _, v := range p.state.Labels() {
+			p.state.List(v) // some may be too old now to count at all
+		}
+	}
+	p.residual.Update(view, delta, nil)
+	p.core.tallies.MarkMoved(view, p.residual.Touched())
+}
+
+// readyResidual brings the residuals to the posteriors of this emission.
+func (p *posteriors) readyResidual(view graphstore.View) {
+	c := p.core
+	if _, shared := c.masses.(*sharedDual); !shared {
+		return
+	}
+	if p.residual == nil {
+		var err error
+		if p.residual, err = diffusion.NewDual(p.residualConfig(c.dualTolerance(view))); err != nil {
+			panic(err) // the configuration was validated
+		}
+		p.residual.Solve(view, p.changes(view, p.state.Labels()), p.residual.Tolerance()/dualStartShare)
+		c.tallies.MoveAll()
+	} else {
+		if now, want := p.residual.Tolerance(), c.dualTolerance(view); now > 2*want || now < want/2 {
+			p.residual.Retune(want)
+		}
+		p.residual.Update(view, nil, p.changes(view, p.state.Renewed()))
+		c.tallies.MarkMoved(view, p.residual.Touched())
+	}
+	p.countByClass(view)
+}
+
+func (p *posteriors) residualConfig(tolerance float64) diffusion.DualConfig {
+	c := p.core
+	return diffusion.DualConfig{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.config.Classes}
+}
+
+// changes returns what takes the functions at some vertices to what they are.
+func (p *posteriors) changes(view graphstore.View, vertices []graphstore.Vertex) (list []diffusion.ValueChange) {
+	gain, _ := p.core.tallies.LabelGains(view)
+	for _, v := range vertices {
+		held, pi := p.residual.Function(v), p.state.Posterior(v)
+		label := view.Label(v)
+		calibrates := pi != nil && label.Class != event.NoClass && label.Role == event.Calibrate
+		for i := range p.core.config.Classes {
+			want, have := 0.0, 0.0
+			if calibrates {
+				want = -pi[i]
+				if event.Class(i) == label.Class {
+					want++
+				}
+				want = float64(want * gain(v))
+			}
+			if held != nil {
+				have = held[i]
+			}
+			if want != have {
+				list = append(list, diffusion.ValueChange{V: v, Function: i, Change: want - have})
+			}
+		}
+	}
+	return list
+}
+
+// countByClass sums the residuals of the labels of each class.
+func (p *posteriors) countByClass(view graphstore.View) {
+	if p.state.Epoch() == nil {
+		return
+	}
+	p.byClass = p.byClass[:0]
+	for range p.core.config.Classes {
+		p.byClass = append(p.byClass, quant.NewResiduals(p.core.config.Classes, posterior.Views))
+	}
+	p.sumResiduals(view, p.state.Reader(view, p.core.sums), func(graphstore.Vertex) float64 { return 0 },
+		func(class int) *quant.Residuals { return p.byClass[class] })
+}
+
+// firstResidual returns the sum of g a r over the labels for one community.
+func (p *posteriors) firstResidual(id graphstore.Community, view graphstore.View) []float64 {
+	sums := make([]float64, p.core.config.Classes)
+	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
+		if view.Label(v).Class != event.NoClass {
+			return
+		}
+		for i, y := range p.residual.Values(v) {
+			sums[i] += float64(float64(multiplicity) * y)
+		}
+	})
+	_, scale := p.core.tallies.LabelGains(view)
+	for i := range sums {
+		sums[i] *= scale
+	}
+	return sums
+}
+
+const (
+	posteriorSection = "posterior.arrow" // posterior.Epoch: one row
+	residualSection  = "residual.arrow"  // partRow: the binary form of the residuals' dual
+	residualsSection = "residuals.arrow" // residualRow: none without a dual
+)
+
+// residualRow is what a dual of residuals holds beside its binary form.
+type residualRow struct{ Tolerance float64 }
+
+// save adds the epoch and the dual of the residuals as sections.
+func (p *posteriors) save(add addSection) error {
+	if p == nil {
+		return nil
+	}
+	err := add(posteriorSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, p.state.Epochs()) })
+	var rows []residualRow
+	if err == nil && p.residual != nil {
+		rows = append(rows, residualRow{p.residual.Tolerance()})
+		err = add(residualSection, func(w *bytes.Buffer) error { return writeParts(w, p.residual) })
+	}
+	if err != nil {
+		return err
+	}
+	return add(residualsSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, rows) })
+}

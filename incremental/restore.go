@@ -1,0 +1,139 @@
+package incremental
+
+import (
+	"fmt"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/audit"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/tally"
+)
+
+// Restore returns the core whose state the sections are; their checksums have been
+// verified. The configuration must have the digest of the one that saved them.
+// From then on the core gives the same bits as one that never stopped.
+func Restore(config Config, sections map[string][]byte) (*Core, error) {
+	c, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.restore(sections); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("incremental: restore: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Core) restore(sections map[string][]byte) error {
+	state, err := readRow[coreRow](sections, coreSection)
+	if err != nil {
+		return err
+	}
+	if err := c.restoreStore(state, sections); err != nil {
+		return err
+	}
+	if err := c.restoreScores(sections); err != nil {
+		return err
+	}
+	c.position, c.time = state.Position, state.Time
+	c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
+	if state.Engine != "" {
+		err := c.restoreLive(state.Engine, sections)
+		c.republish = state.Republish
+		return err
+	}
+	c.cool()
+	return nil
+}
+
+// restoreLive makes the core warm: tallies and sums are counted anew, the rest is read.
+func (c *Core) restoreLive(engine string, sections map[string][]byte) error {
+	view, families := c.store.View(), c.config.families()
+	if err := c.restoreClassifier(view, sections); err != nil {
+		return err
+	}
+	c.sums = neighborhood.Recount(view, c.config.Classes, families.NeedsHardVotes(), c.heard(view)...)
+	c.tallies = tally.New(c.config.Classes, families)
+	c.tallies.Rebuild(view, c.sums)
+	c.audits = audit.New(c.config.Classes, view)
+	var err error
+	switch engine {
+	case EnginePrimal:
+		c.masses, err = c.restoreFields(view, sections)
+	case EngineDual:
+		c.masses, err = c.restoreShared(view, sections)
+	default:
+		err = fmt.Errorf("section %s: engine %q", coreSection, engine)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.restorePosteriors(view, sections); err != nil {
+		return err
+	}
+	return c.restoreCommunities(view, sections)
+}
+
+// restoreCommunities reads what communityRows returned. Counting anew is no progress.
+func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]byte) error {
+	rows, err := ownedRows(c, sections, communitiesSection, communityOf)
+	if err != nil {
+		return err
+	}
+	c.published = make([]publication, view.Communities())
+	missing := make([]bool, len(c.published))
+	for id := range missing {
+		missing[id] = c.owns(graphstore.Community(id), view)
+		c.tallies.SetProgress(graphstore.Community(id), tally.Progress{})
+	}
+	for _, row := range rows {
+		missing[row.Community] = false
+		c.published[row.Community].gate = row.gate
+		c.tallies.SetProgress(graphstore.Community(row.Community), row.Progress)
+	}
+	if id := slices.Index(missing, true); id >= 0 {
+		return fmt.Errorf("section %s: community %d is missing", communitiesSection, id)
+	}
+	published, err := ownedRows(c, sections, publishedSection, publishedCommunity)
+	if err != nil {
+		return err
+	}
+	for i := range published {
+		p := &published[i]
+		if int(p.Place) >= len(c.config.Estimates) {
+			return fmt.Errorf("section %s: estimate %d of community %d", publishedSection, p.Place, p.Community)
+		}
+		list := &c.published[p.Community].snapshots
+		for len(*list) <= int(p.Place) {
+			*list = append(*list, nil)
+		}
+		(*list)[p.Place] = &p.Snapshot
+	}
+	return nil
+}
+
+// readRow reads a section of one row.
+func readRow[T any](sections map[string][]byte, name string) (row T, err error) {
+	rows, err := readRows[T](sections, name)
+	if err == nil && len(rows) != 1 {
+		err = fmt.Errorf("section %s: %d rows, want one", name, len(rows))
+	}
+	if err != nil {
+		return row, err
+	}
+	return rows[0], nil
+}
+
+// readRows reads a section of rows.
+func readRows[T any](sections map[string][]byte, name string) ([]T, error) {
+	data, ok := sections[name]
+	if !ok {
+		return nil, fmt.Errorf("section %s is missing", name)
+	}
+	rows, err := graphstore.ReadRows[T](data)
+	if err != nil {
+		return nil, fmt.Errorf("section %s: %w", name, err)
+	}
+	return rows, nil
+}

@@ -1,0 +1,148 @@
+package incremental
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/tally"
+)
+
+// shardsMax bounds the shards of a group: each has a mark of its own in the log out.
+const shardsMax = 256
+
+// ShardOf returns which of some shards a community belongs to.
+func ShardOf(community string, shards int) int {
+	if shards <= 1 {
+		return 0
+	}
+	return int(xxhash.Sum64String(community) % uint64(shards))
+}
+
+// shardOf returns the shard of a community.
+func (c *Core) shardOf(id graphstore.Community, view graphstore.View) int {
+	if c.shards() == 1 {
+		return 0
+	}
+	return ShardOf(view.CommunityName(id), c.shards())
+}
+
+func (c *Core) shards() int { return max(c.config.Shards, 1) }
+
+// owns reports whether this core estimates a community.
+func (c *Core) owns(id graphstore.Community, view graphstore.View) bool {
+	return c.config.Owned == nil || slices.Contains(c.config.Owned, c.shardOf(id, view))
+}
+
+// ownedShards lists the shards that this core estimates, in order.
+func (c *Core) ownedShards() (list []int) {
+	for shard := range c.shards() {
+		if c.config.Owned == nil || slices.Contains(c.config.Owned, shard) {
+			list = append(list, shard)
+		}
+	}
+	return list
+}
+
+// Disown ends the estimating of a shard, which another worker has taken over, and forgets
+// what only its estimates need. The core cannot take it back; see Restore.
+func (c *Core) Disown(shard int) {
+	c.config.Owned = slices.DeleteFunc(c.ownedShards(), func(s int) bool { return s == shard })
+	if c.config.Owned == nil {
+		c.config.Owned = []int{}
+	}
+	if !c.warm() {
+		return
+	}
+	view := c.View()
+	for id := range graphstore.Community(view.Communities()) {
+		if c.shardOf(id, view) != shard {
+			continue
+		}
+		c.tallies.SetSpread(id, nil)
+		c.tallies.SetProgress(id, tally.Progress{})
+		if int(id) < len(c.published) {
+			c.published[id] = publication{}
+		}
+		if own, are := c.masses.(*fields); are && int(id) < len(own.each) {
+			own.each[id] = kernel{}
+		}
+	}
+}
+
+// disown drops from a list of communities that moved those of other shards. Nobody reads
+// what they came to.
+func (c *Core) disown(moved []graphstore.Community, view graphstore.View) []graphstore.Community {
+	if c.config.Owned == nil {
+		return moved
+	}
+	return slices.DeleteFunc(moved, func(id graphstore.Community) bool {
+		if c.owns(id, view) {
+			return false
+		}
+		c.tallies.SetProgress(id, tally.Progress{})
+		return true
+	})
+}
+
+// shardSection names a section of one shard: shard-3-published.arrow.
+func shardSection(shard int, name string) string {
+	return fmt.Sprintf("%s%d-%s", shardPrefix, shard, name)
+}
+
+const shardPrefix = "shard-"
+
+// SectionShard returns the shard of which a section of the state is, and false where it is
+// of the graph, which all workers of a group have alike.
+func SectionShard(name string) (shard int, ok bool) {
+	rest, ok := strings.CutPrefix(name, shardPrefix)
+	if !ok {
+		return 0, false
+	}
+	text, _, _ := strings.Cut(rest, "-")
+	shard, err := strconv.Atoi(text)
+	return shard, err == nil
+}
+
+// addRows adds, for each shard that the core estimates, a section of the rows of its
+// communities.
+func addRows[T any](c *Core, add addSection, name string, rows []T, community func(*T) uint32) error {
+	view := c.View()
+	byShard := make([][]T, c.shards())
+	for i := range rows {
+		shard := c.shardOf(graphstore.Community(community(&rows[i])), view)
+		byShard[shard] = append(byShard[shard], rows[i])
+	}
+	for _, shard := range c.ownedShards() {
+		err := add(shardSection(shard, name), func(w *bytes.Buffer) error { return graphstore.WriteRows(w, byShard[shard]) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownedRows reads what addRows wrote of the shards that this core estimates, by community.
+func ownedRows[T any](c *Core, sections map[string][]byte, name string, community func(*T) uint32) (all []T, err error) {
+	view := c.View()
+	for _, shard := range c.ownedShards() {
+		section := shardSection(shard, name)
+		rows, err := readRows[T](sections, section)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			id := graphstore.Community(community(&rows[i]))
+			if int(id) >= view.Communities() || c.shardOf(id, view) != shard {
+				return nil, fmt.Errorf("section %s: community %d is not one of shard %d", section, id, shard)
+			}
+		}
+		all = append(all, rows...)
+	}
+	return all, nil
+}

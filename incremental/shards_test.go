@@ -1,0 +1,162 @@
+package incremental
+
+import (
+	"bytes"
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/event/eventtest"
+	"gqlstream/quant"
+)
+
+// Workers that divide the shards among them must together give the records of one that has
+// all, and the same state, whoever takes over from whom at a checkpoint.
+func TestWorkersTogetherAreOne(t *testing.T) {
+	const shards = 5
+	for seed := range uint64(24) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true, RollOuts: seed%3 == 0})
+		config := withRules(seed, allMethods(stream.Config.Classes))
+		if seed%3 > 0 {
+			config = dualConfig(seed, stream.Config.Classes)
+			config.Engine = []string{"", EngineDual}[seed%2]
+			config.fieldsMax = 1 + int(seed%4)
+		}
+		config.Shards, config.HalfLife = shards, halfLifeOf(seed)
+		whole := newCore(t, config)
+		workers := divided(random, config)
+		cores := make([]*Core, len(workers))
+		for i := range workers {
+			cores[i] = newCore(t, workers[i])
+		}
+		for i := range 20 {
+			batch := stream.Next()
+			batch.Checkpoint = i%4 == 3
+			want, got := whole.Step(batch).Estimates, []quant.Estimate(nil)
+			for _, core := range cores {
+				got = append(got, core.Step(batch).Estimates...)
+			}
+			slices.SortStableFunc(got, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
+			if d := diff.Diff(want, got); d != "" {
+				t.Fatalf("seed %d batch %d: one (-) and %d workers (+):\n%s", seed, i, len(cores), d)
+			}
+			if !batch.Checkpoint {
+				continue
+			}
+			state := sameParts(t, seed, saved(t, seed, whole), cores)
+			for _, core := range cores {
+				core.Close()
+			}
+			workers = divided(random, config)
+			cores = make([]*Core, len(workers))
+			for i := range workers {
+				cores[i] = restore(t, seed, state, workers[i])
+			}
+		}
+		for _, core := range append(cores, whole) {
+			core.Close()
+		}
+	}
+}
+
+// divided gives each of one to four workers some of the shards, each shard to somebody and
+// some to two.
+func divided(random *rand.Rand, config Config) (workers []Config) {
+	for range 1 + random.IntN(4) {
+		config.Owned = []int{}
+		workers = append(workers, config)
+	}
+	for shard := range config.Shards {
+		i := random.IntN(len(workers))
+		workers[i].Owned = append(workers[i].Owned, shard)
+	}
+	return workers
+}
+
+// sameParts checks that what each of some cores saves is a part of the state of one that has
+// all, and returns that.
+func sameParts(t *testing.T, seed uint64, whole []Section, cores []*Core) []Section {
+	t.Helper()
+	all, parts := sectionsOf(whole, ""), map[string]int{}
+	for _, core := range cores {
+		for _, section := range saved(t, seed, core) {
+			parts[section.Name]++
+			if !bytes.Equal(all[section.Name], section.Data) {
+				t.Fatalf("seed %d: section %s of a worker with the shards %v is not that of one with all",
+					seed, section.Name, core.ownedShards())
+			}
+		}
+	}
+	for name := range all {
+		want := len(cores)
+		if _, ok := SectionShard(name); ok {
+			want = 1
+		}
+		if parts[name] != want {
+			t.Fatalf("seed %d: %d of %d workers save section %s, want %d", seed, parts[name], len(cores), name, want)
+		}
+	}
+	return whole
+}
+
+// A core that gives a shard up must go on with the others as if it never had it.
+func TestDisownedShardLeavesNoTrace(t *testing.T) {
+	for seed := range uint64(6) {
+		stream := eventtest.New(seed, eventtest.Config{Erase: true})
+		config := allMethods(stream.Config.Classes)
+		config.Shards = 3
+		core := newCore(t, config)
+		config.Owned = []int{0, 2}
+		twin := newCore(t, config)
+		for i := range 12 {
+			batch := stream.Next()
+			batch.Checkpoint = i%4 == 3
+			records, want := core.Step(batch).Estimates, twin.Step(batch).Estimates
+			if i < 5 {
+				records = slices.DeleteFunc(records, func(e quant.Estimate) bool { return ShardOf(e.Community, 3) == 1 })
+			}
+			if d := diff.Diff(want, records, cmpopts.EquateEmpty()); d != "" {
+				t.Fatalf("seed %d batch %d: never (-) and until now (+):\n%s", seed, i, d)
+			}
+			if i == 4 {
+				core.Disown(1)
+			}
+			if i > 4 && batch.Checkpoint {
+				sameState(t, seed, saved(t, seed, twin), saved(t, seed, core))
+			}
+		}
+		core.Close()
+		twin.Close()
+	}
+}
+
+// The number of shards must decide the digest, because it decides budgets, and one shard be
+// no other configuration than none.
+func TestShardsAreInTheDigest(t *testing.T) {
+	config := Config{Classes: 2}
+	none := config.Digest()
+	config.Shards = 1
+	one := config.Digest()
+	config.Shards, config.Owned = 2, []int{1}
+	two := config.Digest()
+	config.Owned = nil
+	if none != one || one == two || two != config.Digest() {
+		t.Errorf("digests %s, %s, %s", none, one, two)
+	}
+	if config.Shards = shardsMax + 1; config.Validate() == nil {
+		t.Error("too many shards are valid")
+	}
+	counts := [4]int{}
+	for i := range 4000 {
+		counts[ShardOf(event.NumberID(uint64(i)).String(), 4)]++
+	}
+	if slices.Min(counts[:]) < 900 {
+		t.Errorf("communities by shard: %v", counts)
+	}
+}

@@ -1,0 +1,80 @@
+package incremental
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/prequential"
+	"gqlstream/ingest/event"
+)
+
+// noVersion is the index of no model version.
+const noVersion = ^uint32(0)
+
+// noticeAt is the share of the vertices that an incoming model version must cover
+// before records speak of it: a few strays of an old one are no roll-out.
+const noticeAt = 0.01
+
+// incomingVersion returns the model version whose roll-out records speak of, or noVersion.
+func incomingVersion(view graphstore.View) uint32 {
+	r, ok := view.RollOut()
+	if !ok || float64(r.VerticesCovered) < noticeAt*float64(r.Vertices) {
+		return noVersion
+	}
+	return r.Version
+}
+
+// modelVersion returns the model version of most members of a community, and whether
+// there are others: a built-in classifier beside the version in use. A community
+// without predictions has the version in use.
+func (c *Core) modelVersion(id graphstore.Community, view graphstore.View) (version uint32, mixed bool) {
+	active, known := view.ActiveVersion()
+	if !known {
+		active = 0
+	}
+	return c.tallies.ModelVersion(id, active)
+}
+
+// scoredSection keeps how right each model version has been: prequential.Row.
+const scoredSection = "judged.arrow"
+
+// scorePredictions holds every calibration label that arrived in a step against the
+// prediction that its vertex had before the step, which it cannot have influenced. It
+// reports whether that shows that a model version has become worse, or is well again.
+func (c *Core) scorePredictions(view graphstore.View, delta *graphstore.Delta) (degraded bool) {
+	for _, l := range delta.Labels {
+		if l.Before.Class != event.NoClass || l.After.Class == event.NoClass || l.After.Role != event.Calibrate {
+			continue
+		}
+		units, version := view.Prediction(l.V), view.Version(l.V)
+		i, changed := slices.BinarySearchFunc(delta.Predictions, l.V,
+			func(p graphstore.PredictionChange, v graphstore.Vertex) int { return cmp.Compare(p.V, v) })
+		if changed {
+			units, version = delta.Predictions[i].Before, delta.Predictions[i].VersionBefore
+		}
+		if units != nil {
+			degraded = c.scores.Judge(version, units, l.After.Class) || degraded
+		}
+	}
+	return degraded
+}
+
+// Judged returns how right the model versions have been: the core's own, read-only,
+// until the next Step.
+func (c *Core) Judged() []prequential.Version { return c.scores.Versions() }
+
+func (c *Core) writeScores(w *bytes.Buffer) error { return graphstore.WriteRows(w, c.scores.Rows()) }
+
+func (c *Core) restoreScores(sections map[string][]byte) error {
+	rows, err := readRows[prequential.Row](sections, scoredSection)
+	if err != nil {
+		return err
+	}
+	if c.scores, err = prequential.Restore(c.config.Classes, rows); err != nil {
+		return fmt.Errorf("section %s: %w", scoredSection, err)
+	}
+	return nil
+}

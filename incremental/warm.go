@@ -1,0 +1,93 @@
+package incremental
+
+import (
+	"gqlstream/graphstore"
+	"gqlstream/incremental/audit"
+	"gqlstream/incremental/classifier"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/tally"
+)
+
+// live is what a warm core keeps current with every step; in a cold core all of it is nil.
+// A core gets warm in warmUp, at its first emission, or in restoreLive, and cold again in
+// cool. There are no other transitions.
+type live struct {
+	tallies    *tally.Tallies
+	audits     *audit.Tallies
+	masses     masses
+	enq        *classifier.Enq       // where the configured classifier is enq
+	walks      *classifier.Diffusion // where it is diffusion
+	posteriors *posteriors           // where an estimate reads them
+	published  []publication         // by community
+	republish  bool                  // every record is due at the next emission; see gate.go
+}
+
+// warm reports whether the core follows every step.
+func (l *live) warm() bool { return l.masses != nil }
+
+// openStep makes room for what the step brings and forgets what the last one changed.
+func (c *Core) openStep(view graphstore.View) {
+	if c.warm() {
+		c.tallies.Begin(view)
+	}
+}
+
+// count brings the neighbours' sums, and in a warm core the tallies, to the graph of view,
+// which delta led to. A step does so twice where a built-in classifier changes predictions.
+func (c *Core) count(view graphstore.View, delta *graphstore.Delta, heard ...hearings) {
+	votes := c.sums.Update(view, delta, heard...)
+	if c.warm() {
+		c.audits.Update(view, delta, c.tallies.Move)
+		c.tallies.Update(view, delta, c.sums, votes)
+		c.posteriors.follow(view, delta, votes)
+	}
+}
+
+// followMasses brings the kernel masses to the graph of view, once all predictions of the
+// step are known.
+func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
+	if c.warm() {
+		c.masses.Follow(view, delta)
+		c.posteriors.followResidual(view, delta)
+	}
+}
+
+// prepareEmission makes everything current that estimates read, and a cold core warm. Here
+// alone it is decided who keeps the masses.
+func (c *Core) prepareEmission(view graphstore.View) {
+	if !c.warm() {
+		c.warmUp(view)
+	}
+	if c.outgrown(view) {
+		c.masses = newSharedDual(c, view)
+	}
+	c.posteriors.ready(view)
+	c.masses.Ready(view)
+	for len(c.published) < view.Communities() {
+		c.published = append(c.published, publication{})
+	}
+}
+
+// warmUp counts from nothing what a warm core keeps.
+func (c *Core) warmUp(view graphstore.View) {
+	c.startClassifier(view)
+	c.tallies = tally.New(c.config.Classes, c.config.families())
+	c.tallies.Rebuild(view, c.sums)
+	c.audits = audit.New(c.config.Classes, view)
+	c.masses = &fields{core: c}
+	c.posteriors = newPosteriors(c, view)
+}
+
+// cool makes the core cold: it forgets everything that the store does not hold.
+func (c *Core) cool() {
+	c.live = live{}
+	c.sums = neighborhood.Recount(c.store.View(), c.config.Classes, c.config.families().NeedsHardVotes())
+}
+
+// republishAll has every community solved and published at the next emission.
+func (c *Core) republishAll() {
+	if c.warm() {
+		c.tallies.MoveAll()
+		c.republish = true
+	}
+}

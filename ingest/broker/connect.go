@@ -1,0 +1,129 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ConnectConfig describes a connection to a NATS server outside this process.
+type ConnectConfig struct {
+	URL         string       // nats://host:4222, or several separated by commas
+	Credentials string       // path of a credentials file; empty: none
+	CAFile      string       // who signed the server's certificate; empty: those that the system trusts
+	CertFile    string       // client certificate, with its key; empty: none
+	KeyFile     string       // of the client certificate
+	NKeyFile    string       // seed of an nkey; empty: none
+	Domain      string       // of JetStream, where a leaf node leads to it; empty: that of the server
+	Log         *slog.Logger // connection troubles; nil: nowhere
+}
+
+// options returns what the client library is told of who connects.
+func (c *ConnectConfig) options() ([]nats.Option, error) {
+	options := connectionOptions(c.Log)
+	if c.Credentials != "" {
+		options = append(options, nats.UserCredentials(c.Credentials))
+	}
+	if c.CAFile != "" {
+		options = append(options, nats.RootCAs(c.CAFile))
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return nil, errors.New("broker: a client certificate and its key go together, and one of them is missing")
+	}
+	if c.CertFile != "" {
+		options = append(options, nats.ClientCert(c.CertFile, c.KeyFile))
+	}
+	if c.NKeyFile != "" {
+		nkey, err := nats.NkeyOptionFromSeed(c.NKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("broker: nkey in %s: %w", c.NKeyFile, err)
+		}
+		options = append(options, nkey)
+	}
+	return options, nil
+}
+
+// Connect connects to an outside server. A server that cannot be reached now is an
+// error; a connection that breaks later is restored for as long as it takes.
+func Connect(c ConnectConfig) (*nats.Conn, error) {
+	options, err := c.options()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(c.URL, options...)
+	if err != nil {
+		return nil, fmt.Errorf("broker: connect to %s: %w", Redacted(c.URL), redactError(err, c.URL))
+	}
+	return nc, nil
+}
+
+// Redacted returns URLs, separated by commas, without the passwords and tokens in them.
+func Redacted(urls string) string {
+	list := strings.Split(urls, ",")
+	for i, text := range list {
+		at := strings.LastIndex(text, "@")
+		if at < 0 {
+			continue
+		}
+		scheme, user, found := strings.Cut(text[:at], "://")
+		if !found {
+			scheme, user = "", scheme
+		} else {
+			scheme += "://"
+		}
+		if name, _, both := strings.Cut(user, ":"); both {
+			user = name + ":xxxxx"
+		} else {
+			user = "xxxxx" // a token
+		}
+		list[i] = scheme + user + text[at:]
+	}
+	return strings.Join(list, ",")
+}
+
+// redactError returns an error without the URLs that its text repeats.
+func redactError(err error, urls string) error {
+	for text := range strings.SplitSeq(urls, ",") {
+		if secret := strings.TrimSpace(text); Redacted(secret) != secret && strings.Contains(err.Error(), secret) {
+			return errors.New(strings.ReplaceAll(err.Error(), secret, Redacted(secret)))
+		}
+	}
+	return err
+}
+
+// A link that is dead without a word, because a host died or a firewall drops, is given up
+// after pingEvery times one more than pingsUnansweredMax. The client's defaults take minutes.
+const (
+	pingEvery          = 5 * time.Second
+	pingsUnansweredMax = 2
+)
+
+// connectionOptions make the client reconnect for ever and report to log instead
+// of to standard error, which is its default.
+func connectionOptions(log *slog.Logger) []nats.Option {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return []nats.Option{
+		nats.Name("gqlstream"),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(200 * time.Millisecond),
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(pingsUnansweredMax),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			log.Warn("nats", "error", err)
+		}),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("nats: connection lost", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			log.Info("nats: connected again", "url", nc.ConnectedUrlRedacted())
+		}),
+	}
+}

@@ -1,0 +1,236 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"gqlstream/ingest/event"
+)
+
+// storeDir is where the server keeps its streams, in the state directory.
+const storeDir = "nats"
+
+// embeddedReadyWaitMax bounds how long a starting server may take to recover its
+// store (measured: 0.2 s for 270 MB).
+const embeddedReadyWaitMax = 2 * time.Minute
+
+// EmbeddedConfig describes the NATS server inside this process.
+type EmbeddedConfig struct {
+	// Dir is the state directory. The server locks it (see AcquireLock) and keeps
+	// its streams in Dir/nats.
+	Dir string
+
+	// Listen is a loopback address ("127.0.0.1:4222", "localhost:0") on which other
+	// processes of this host reach the server. Empty: no port at all.
+	Listen string
+
+	Name            string       // of the server; empty: "gqlstream"
+	MessageBytesMax int          // of a payload; 0: 1 MiB, at most 8 MiB
+	StoreBytesMax   int64        // of all streams together; 0: three quarters of what is free
+	Log             *slog.Logger // warnings and errors of the server; nil: nowhere
+
+	lookEvery time.Duration // tests; 0: embeddedLookEvery
+}
+
+// Validate reports every violation at once.
+func (c EmbeddedConfig) Validate() error {
+	var errs []error
+	if c.Dir == "" {
+		errs = append(errs, errors.New("broker: embedded server without a state directory"))
+	}
+	if c.MessageBytesMax < 0 || c.MessageBytesMax > event.MessageBytesLimit {
+		errs = append(errs, fmt.Errorf("broker: embedded server: %d bytes in a message, must be 0 to %d",
+			c.MessageBytesMax, event.MessageBytesLimit))
+	}
+	if c.StoreBytesMax < 0 {
+		errs = append(errs, fmt.Errorf("broker: embedded server: a store of %d bytes", c.StoreBytesMax))
+	}
+	if c.Listen != "" {
+		_, _, err := listenAddress(c.Listen)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Embedded is a NATS server with JetStream inside this process. Every message of
+// the log is on the disk before it is acknowledged. A server that could not write,
+// because its disk was full, say, takes nothing any more: see Again.
+type Embedded struct {
+	server *server.Server
+	lock   *Lock
+	log    *slog.Logger
+	watched
+}
+
+// StartEmbedded locks the state directory and starts a server in it. A second
+// process on the same directory gets a *LockedError at once.
+func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	lock, err := AcquireLock(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Embedded{lock: lock, log: c.Log}
+	if err := e.start(c); err != nil {
+		return nil, errors.Join(fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err), e.Close())
+	}
+	e.startWatch(c)
+	return e, nil
+}
+
+func (e *Embedded) start(c EmbeddedConfig) error {
+	options, err := serverOptions(c)
+	if err != nil {
+		return err
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		return err
+	}
+	log := &serverLog{log: c.Log}
+	s.SetLogger(log, false, false)
+	e.server = s
+	s.Start()
+	const look = 50 * time.Millisecond
+	for waited := time.Duration(0); !s.ReadyForConnections(look); waited += look {
+		if text := log.fatal.Load(); text != nil {
+			return errors.New(*text)
+		}
+		if waited >= embeddedReadyWaitMax {
+			return fmt.Errorf("not ready after %v", embeddedReadyWaitMax)
+		}
+	}
+	if text := log.fatal.Load(); text != nil {
+		return errors.New(*text)
+	}
+	return nil
+}
+
+// Connect returns a connection that does not go through the network.
+func (e *Embedded) Connect(options ...nats.Option) (*nats.Conn, error) {
+	options = append(connectionOptions(e.log), options...)
+	options = append(options, nats.InProcessServer(e.server))
+	nc, err := nats.Connect("", options...)
+	if err != nil {
+		return nil, fmt.Errorf("broker: connect to the embedded server: %w", err)
+	}
+	return nc, nil
+}
+
+// URL returns where other processes reach the server, or "" when it has no port.
+func (e *Embedded) URL() string {
+	if e.server.Addr() == nil {
+		return ""
+	}
+	return e.server.ClientURL()
+}
+
+// Close stops the server, waits until it has written everything, and gives the
+// directory up. Close connections first. A second Close does nothing.
+func (e *Embedded) Close() error {
+	e.stopWatch()
+	if e.server != nil {
+		e.server.Shutdown()
+		e.server.WaitForShutdown()
+		e.server = nil
+	}
+	lock := e.lock
+	e.lock = nil
+	return lock.Release()
+}
+
+func serverOptions(c EmbeddedConfig) (*server.Options, error) {
+	o := &server.Options{
+		ServerName: c.Name,
+		DontListen: c.Listen == "",
+		JetStream:  true,
+		StoreDir:   filepath.Join(c.Dir, storeDir),
+		SyncAlways: true,
+		// Only streams in AsyncPersistMode wait for this; the log does not.
+		SyncInterval: time.Second,
+		MaxPayload:   int32(c.MessageBytesMax),
+
+		JetStreamMaxStore:      c.StoreBytesMax,
+		DisableJetStreamBanner: true,
+		NoSigs:                 true,
+	}
+	if o.ServerName == "" {
+		o.ServerName = "gqlstream"
+	}
+	if o.MaxPayload == 0 {
+		o.MaxPayload = event.MessageBytesDefault
+	}
+	if c.Listen != "" {
+		host, port, err := listenAddress(c.Listen)
+		if err != nil {
+			return nil, err
+		}
+		o.Host, o.Port = host, port
+	}
+	return o, nil
+}
+
+// listenAddress splits a loopback address. Port 0 means a free one.
+func listenAddress(listen string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", 0, fmt.Errorf("broker: embedded server: listen address %q: want host:port, for"+
+			" example 127.0.0.1:4222: %w", listen, err)
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || port < 0 || port > math.MaxUint16 {
+		return "", 0, fmt.Errorf("broker: embedded server: listen address %q: the port must be 0 to"+
+			" %d", listen, math.MaxUint16)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return "", 0, fmt.Errorf("broker: embedded server: listen address %q can be reached from other"+
+			" hosts, and this server has neither users nor encryption: listen on 127.0.0.1, or run a"+
+			" nats-server with both and connect to it with --nats URL", listen)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	return host, port, nil
+}
+
+// serverLog passes what an operator must know to the program's log, if there is
+// one, and keeps the error that stops a server. Notices, debugging and traces of
+// the server are dropped.
+type serverLog struct {
+	log   *slog.Logger
+	fatal atomic.Pointer[string]
+}
+
+func (*serverLog) Noticef(string, ...any) {}
+func (*serverLog) Debugf(string, ...any)  {}
+func (*serverLog) Tracef(string, ...any)  {}
+
+func (l *serverLog) Warnf(format string, v ...any) {
+	if l.log != nil {
+		l.log.Warn("nats-server: " + fmt.Sprintf(format, v...))
+	}
+}
+
+func (l *serverLog) Errorf(format string, v ...any) {
+	if l.log != nil {
+		l.log.Error("nats-server: " + fmt.Sprintf(format, v...))
+	}
+}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	l.fatal.CompareAndSwap(nil, &text)
+	l.Errorf("%s", text)
+}

@@ -1,0 +1,124 @@
+//go:build unix
+
+package broker
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
+)
+
+// fileBytesMax lets no file of this process grow beyond n bytes, as on a disk that is
+// full, until it is called again; what it returns takes that back.
+func fileBytesMax(t *testing.T, n uint64) (undo func()) {
+	t.Helper()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	now := before
+	now.Cur = n
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &now); err != nil {
+		t.Fatal(err)
+	}
+	undo = func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(undo)
+	return undo
+}
+
+// A server whose disk is full must say so, and say when there is room again; started
+// again it must have every event in the log that it had acknowledged, and none twice.
+func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
+	ctx := testContext(t)
+	b := bareBroker(t, EmbeddedConfig{lookEvery: 20 * time.Millisecond})
+	if err := EnsureStreams(ctx, b.js, DefaultStreamNames()); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged, n := map[uint64]int{}, 0
+	publish := func() bool {
+		given, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		n++
+		m := nats.NewMsg(event.Subject(event.KindEdge))
+		m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint(n))
+		m.Data = fmt.Appendf(nil, `{"src":%d,"dst":0,"note":%q}`, n, strings.Repeat("x", 4000))
+		ack, err := b.js.PublishMsg(given, m)
+		if err == nil {
+			acknowledged[ack.Sequence] = n
+		}
+		return err == nil
+	}
+	room := fileBytesMax(t, 64<<10)
+	for publish() {
+	}
+	for range 10 {
+		if publish() {
+			t.Fatal("an event was taken on a full disk")
+		}
+	}
+	if w := b.Waiting(); !strings.Contains(w.Reason, "file too large") || time.Since(w.Since) > time.Minute {
+		t.Errorf("the server says %+v", w)
+	}
+	select {
+	case <-b.Again():
+		t.Error("it wants to be started again on a full disk")
+	default:
+	}
+	room()
+	select {
+	case <-b.Again():
+	case <-ctx.Done():
+		t.Fatalf("it does not say that there is room: %+v", b.Waiting())
+	}
+	b.stop()
+	b = bareBroker(t, EmbeddedConfig{Dir: b.dir})
+	if !publish() || b.Waiting().Reason != "" {
+		t.Errorf("when there is room: %+v", b.Waiting())
+	}
+	checkStored(t, b, acknowledged)
+	if entries, err := os.ReadDir(filepath.Join(b.dir, storeDir)); err != nil || len(entries) != 1 {
+		t.Errorf("beside the store there are %v, %v", entries, err)
+	}
+}
+
+// checkStored checks that the log holds what was acknowledged where it was, and no
+// event twice.
+func checkStored(t *testing.T, b *testBroker, acknowledged map[uint64]int) {
+	t.Helper()
+	s, err := b.js.Stream(testContext(t), "GQL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, seen := s.CachedInfo().State, map[string]bool{}
+	for i := state.FirstSeq; i <= state.LastSeq; i++ {
+		m, err := s.GetMsg(testContext(t), i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := m.Header.Get(jetstream.MsgIDHeader)
+		if want, ok := acknowledged[i]; ok && id != fmt.Sprint(want) || seen[id] {
+			t.Errorf("message %d has the id %s, want %d", i, id, want)
+		}
+		delete(acknowledged, i)
+		seen[id] = true
+	}
+	if len(acknowledged) > 0 || state.FirstSeq != 1 || state.LastSeq > math.MaxInt32 {
+		t.Errorf("of messages %d to %d %d are gone that were acknowledged", state.FirstSeq, state.LastSeq, len(acknowledged))
+	}
+	t.Logf("%d messages", len(seen))
+}

@@ -1,0 +1,206 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/event"
+)
+
+// StreamNames are the streams of a pipeline's log in and of what was refused of it; the
+// log out and what hangs on it are package sinks's.
+type StreamNames struct {
+	Log        string // all events; on the subjects gql.<kind>, if it is GQL
+	Quarantine string // what was refused; on the subjects gqlq.<kind>
+
+	// Replicas is how many servers shall keep each stream. 0: as many as keep the log, and
+	// a log that is made is kept by replicasDefault of a cluster.
+	Replicas int
+}
+
+// replicasDefault is the least number of which one can fail and the others still agree.
+const replicasDefault = 3
+
+// DefaultStreamNames returns the names that are used without configuration.
+func DefaultStreamNames() StreamNames { return NewStreamNames("") }
+
+// prefixDefault is the prefix of streams and subjects where none is configured.
+const prefixDefault = "gql"
+
+// NewStreamNames returns the names that hang on a prefix; the empty one is "gql". Several
+// pipelines share a server by different prefixes. sinks.NewNames says what a prefix may be.
+func NewStreamNames(prefix string) StreamNames {
+	log := strings.ToUpper(cmp.Or(prefix, prefixDefault))
+	return StreamNames{Log: log, Quarantine: log + quarantineSuffix}
+}
+
+// quarantineSuffix makes the name of the quarantine of that of the log.
+const quarantineSuffix = "_QUARANTINE"
+
+// Subjects returns what the subjects of a log begin with, and so of all that its name
+// decides: those of the stream GQL begin with "gql.".
+func Subjects(log string) string { return strings.ToLower(log) + "." }
+
+// Subject returns the subject that carries events of a kind to a log.
+func Subject(log string, kind event.Kind) string { return Subjects(log) + kind.String() }
+
+// SubjectKind returns the kind of event that a subject of a log carries.
+func SubjectKind(log, subject string) (event.Kind, bool) {
+	name, ok := strings.CutPrefix(subject, Subjects(log))
+	if !ok {
+		return 0, false
+	}
+	return event.ParseKind(name)
+}
+
+// QuarantineSubjects returns what the subjects of a quarantine begin with: "gqlq.".
+func QuarantineSubjects(quarantine string) string {
+	return strings.ToLower(strings.TrimSuffix(quarantine, quarantineSuffix)) + "q."
+}
+
+// Settings of the streams that EnsureStreams creates.
+const (
+	DedupeWindow       = 2 * time.Minute
+	quarantineBytesMax = 256 << 20
+	quarantineAgeMax   = 30 * 24 * time.Hour // its originals are in the log; people's data must not pile up
+	streamBytesMin     = 1 << 20
+)
+
+// EnsureStreams creates the log and the quarantine where they do not exist, and audits
+// the log if it does (see AuditStream). Streams that exist are left as they are, but are
+// refused where fewer servers keep them than shall.
+func EnsureStreams(ctx context.Context, js jetstream.JetStream, names StreamNames) error {
+	log, err := ensureLog(ctx, js, names)
+	if err != nil {
+		return err
+	}
+	quarantine := QuarantineConfig(names.Quarantine)
+	quarantine.Replicas = cmp.Or(names.Replicas, log.Replicas)
+	stream, err := ensureStream(ctx, js, quarantine)
+	if err != nil {
+		return err
+	}
+	return auditReplicas(stream.CachedInfo().Config, quarantine.Replicas)
+}
+
+// EnsureLog creates only the log, for commands that publish, and audits it.
+func EnsureLog(ctx context.Context, js jetstream.JetStream, name string) error {
+	_, err := ensureLog(ctx, js, StreamNames{Log: name})
+	return err
+}
+
+// ensureLog creates the log where it does not exist, and audits it. One server alone keeps
+// one copy; a cluster that cannot keep replicasDefault now is refused, because a log with
+// fewer copies would be lost with one machine, and nobody would have decided that.
+func ensureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (have jetstream.StreamConfig, err error) {
+	want := LogConfig(names.Log)
+	want.Replicas = cmp.Or(names.Replicas, replicasDefault)
+	stream, err := ensureStream(ctx, js, want)
+	var api *jetstream.APIError
+	if errors.As(err, &api) && names.Replicas == 0 {
+		switch api.ErrorCode {
+		case codeNoCluster:
+			want.Replicas = 1
+			stream, err = ensureStream(ctx, js, want)
+		case codeNoPeers:
+			err = fmt.Errorf("%w: start the other servers of the cluster, or say with nats.replicas how many shall keep each stream", err)
+		}
+	}
+	if err != nil {
+		return have, err
+	}
+	have = stream.CachedInfo().Config
+	return have, errors.Join(AuditStream(have), auditReplicas(have, names.Replicas))
+}
+
+// auditReplicas refuses a stream that fewer servers keep than shall. It does not add any,
+// because whom a cluster moves data to is an operator's decision.
+func auditReplicas(c jetstream.StreamConfig, least int) error {
+	if c.Replicas >= least {
+		return nil
+	}
+	return fmt.Errorf("broker: stream %s is kept by %d server, nats.replicas wants %d: nats stream edit %s --replicas %d",
+		c.Name, c.Replicas, least, c.Name, least)
+}
+
+// streamConfig is what all streams of ours have in common: they are on the disk, are read
+// directly, and drop repeats within a window.
+func streamConfig(name, description, subjects string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: name, Description: "gqlstream: " + description, Subjects: []string{subjects},
+		Storage: jetstream.FileStorage, Duplicates: DedupeWindow, AllowDirect: true,
+	}
+}
+
+// LogConfig keeps all that is published, and refuses it when there is no room.
+func LogConfig(name string) jetstream.StreamConfig {
+	c := streamConfig(name, "the log of all events", Subjects(name)+">")
+	c.Retention, c.Discard, c.DenyDelete = jetstream.LimitsPolicy, jetstream.DiscardNew, true
+	return c
+}
+
+// QuarantineConfig discards the oldest entries where there is no room: what is refused must
+// never stop what is not, and the originals are in the log.
+func QuarantineConfig(name string) jetstream.StreamConfig {
+	c := streamConfig(name, "copies of what was refused, with the reasons", QuarantineSubjects(name)+">")
+	c.Discard, c.MaxBytes, c.MaxAge = jetstream.DiscardOld, quarantineBytesMax, quarantineAgeMax
+	return c
+}
+
+// ensureStream creates a stream, or returns the one of that name as it is. The
+// broker reserves what a stream may grow to; where it has not that much, the limit
+// becomes smaller.
+func ensureStream(
+	ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig,
+) (jetstream.Stream, error) {
+	stream, err := js.Stream(ctx, config.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = js.CreateStream(ctx, config)
+		for noSpace(err) && config.MaxBytes >= 8*streamBytesMin {
+			config.MaxBytes /= 8 // not all that is left: the log needs room
+			stream, err = js.CreateStream(ctx, config)
+		}
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
+			stream, err = js.Stream(ctx, config.Name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("broker: stream %s: %w", config.Name, err)
+	}
+	return stream, nil
+}
+
+func noSpace(err error) bool { return errors.Is(ExplainError(err), ErrNoSpace) }
+
+// ErrNoSpace is what an error matches when the broker refused a message because
+// the log, or the broker's whole store, is full. Nothing that was stored is lost.
+var ErrNoSpace = errors.New("the stream is full and refuses new messages: raise its max_bytes," +
+	" or free space for the broker")
+
+// Error codes of the broker: of clusters, and of those that have no space.
+const (
+	codeNoPeers               jetstream.ErrorCode = 10005 // not as many servers as copies
+	codeNoCluster             jetstream.ErrorCode = 10074
+	codeInsufficientResources jetstream.ErrorCode = 10023
+	codeStorageExceeded       jetstream.ErrorCode = 10047
+	codeStoreFailed           jetstream.ErrorCode = 10077
+)
+
+// explainPublish adds to an error of the broker what it means here.
+func ExplainError(err error) error {
+	var api *jetstream.APIError
+	if errors.Is(err, ErrNoSpace) || !errors.As(err, &api) {
+		return err
+	}
+	switch api.ErrorCode {
+	case codeInsufficientResources, codeStorageExceeded, codeStoreFailed:
+		return fmt.Errorf("%w (%w)", ErrNoSpace, err)
+	}
+	return err
+}

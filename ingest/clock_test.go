@@ -1,0 +1,155 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"gqlstream/ingest/event"
+)
+
+// leapingClock returns when messages are received, one every 10 ms for 30 s, by a clock
+// that is an hour wrong from the 10th to the 20th second.
+func leapingClock(wrong time.Duration) (received []time.Time) {
+	begun := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for at := time.Duration(0); at < 30*time.Second; at += 10 * time.Millisecond {
+		shown := begun.Add(at)
+		if at >= 10*time.Second && at < 20*time.Second {
+			shown = shown.Add(wrong)
+		}
+		received = append(received, shown)
+	}
+	return received
+}
+
+// cutByClock returns the positions at which a log that was received so emits.
+func cutByClock(received []time.Time) (emitted []string) {
+	clock, cutter := logClock{}, NewCutter(StepConfig{}, Resume{})
+	var batch event.Batch
+	cutter.Begin(&batch)
+	for i, at := range received {
+		u := Unit{Position: event.Position(i + 1), Time: clock.advance(at), Events: 1}
+		for taken := false; !taken; {
+			var complete bool
+			if taken, complete = cutter.Offer(u); complete {
+				if batch.Emit {
+					emitted = append(emitted, fmt.Sprint(batch.Last, batch.Time))
+				}
+				cutter.Begin(&batch)
+			}
+		}
+	}
+	return emitted
+}
+
+// A clock of the broker that leaps an hour and is set right again, in either direction,
+// must hold no estimate up for more than a second.
+func TestALeapingClockDelaysNothing(t *testing.T) {
+	for _, wrong := range []time.Duration{time.Hour, -time.Hour, 0} {
+		received := leapingClock(wrong)
+		emitted := cutByClock(received)
+		last := 0
+		for _, text := range append(emitted, fmt.Sprint(len(received))) {
+			var position int
+			fmt.Sscan(text, &position)
+			if position-last > 100 { // a second
+				t.Errorf("clock wrong by %v: nothing is emitted from %d to %d", wrong, last, position)
+			}
+			last = position
+		}
+	}
+}
+
+// Where the broker's clock never goes back, log time must be the broker's; where it does,
+// the source must say by how much it is ahead.
+func TestLogTimeIsTheBrokersWhileThatGoesForward(t *testing.T) {
+	for wrong, want := range map[time.Duration]time.Duration{0: 0, time.Hour: time.Hour, -time.Hour: time.Hour} {
+		var clock logClock
+		before := event.Time(0)
+		for i, at := range leapingClock(wrong) {
+			now := clock.advance(at)
+			if now < before {
+				t.Fatalf("clock wrong by %v: log time goes back at message %d", wrong, i)
+			}
+			if before = now; wrong == 0 && now != event.Time(at.UnixNano()) {
+				t.Fatalf("message %d: log time %v, received %v", i, now, at)
+			}
+		}
+		if got := clock.ahead(time.Now()).Round(time.Second); got != want {
+			t.Errorf("clock wrong by %v: %v ahead, want %v", wrong, got, want)
+		}
+	}
+}
+
+// Each leap of the broker's clock must count once, in both directions, and an idle log none;
+// and while the clock is an hour ahead of ours, the log's time is said to be.
+func TestLeapsOfTheClockAreCounted(t *testing.T) {
+	for wrong, want := range map[time.Duration]int{time.Hour: 2, -time.Hour: 1, 0: 0} { // ours is not known to have gone back
+		var clock logClock
+		leaps, most := 0, time.Duration(0)
+		for i, at := range leapingClock(wrong) {
+			ours := leapingClock(0)[i]
+			if clock.leaps(at, ours) {
+				leaps++
+			}
+			clock.advance(at)
+			most = max(most, clock.ahead(ours))
+		}
+		if leaps != want || (most.Round(time.Minute) == time.Hour) != (wrong != 0) {
+			t.Errorf("clock wrong by %v: %d leaps, want %d; at most %v ahead", wrong, leaps, want, most)
+		}
+	}
+	idle := logClock{}
+	idle.advance(time.Now().Add(-time.Hour))
+	if idle.leaps(time.Now(), time.Now()) {
+		t.Error("an hour without messages is taken for a leap")
+	}
+}
+
+// A source that is opened again after any message must read the same log times from
+// there on.
+func TestLogTimeOutlivesRestarts(t *testing.T) {
+	received := leapingClock(time.Hour)
+	var whole logClock
+	var times []event.Time
+	for _, at := range received {
+		times = append(times, whole.advance(at))
+	}
+	for _, i := range []int{0, 500, 999, 1000, 1500, 1999, 2000, 2500} {
+		clock := logClock{time: times[i]}
+		clock.begin(received[i])
+		for k := i + 1; k < len(received); k++ {
+			if got := clock.advance(received[k]); got != times[k] {
+				t.Fatalf("after a restart at %d message %d is at %v, was %v", i, k, got, times[k])
+			}
+		}
+	}
+}
+
+// In event time an event from the next century must be refused by itself, and move
+// nothing.
+func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {
+	b := startBroker(t, "")
+	now := time.Now().Unix()
+	b.publish(event.KindEdge,
+		fmt.Sprintf(`[{"src":1,"dst":2,"time":%d},{"src":1,"dst":3,"time":4576000000},{"src":1,"dst":4,"time":%d}]`, now, now+1))
+	b.publish(event.KindVertex, `{"vertex":9,"attributes":{"a":1},"time":4576000000}`)
+	b.publish(event.KindControl, `{"op":"tick","time":4576000000}`)
+	b.publish(event.KindEdge, fmt.Sprintf(`{"src":2,"dst":3,"time":%d}`, now+2))
+	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Time: EventTime, Every: -1}})
+	var batch event.Batch
+	if err := s.Next(testContext(t), &batch); err != nil {
+		t.Fatal(err)
+	}
+	var refused []string
+	for _, r := range batch.Refused {
+		refused = append(refused, fmt.Sprintf("%d/%d %s", r.Position, r.Index, r.Reason))
+	}
+	if want := []string{"1/1 ahead", "2/0 ahead", "3/0 ahead"}; !slices.Equal(refused, want) {
+		t.Errorf("refused %v, want %v", refused, want)
+	}
+	if len(batch.Edges) != 3 || len(batch.Vertices) != 0 || batch.Time != event.Time(now+2)*1e9 {
+		t.Errorf("%d edges, %d vertices, log time %v", len(batch.Edges), len(batch.Vertices), batch.Time)
+	}
+}

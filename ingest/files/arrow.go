@@ -1,0 +1,278 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"gqlstream/ingest/wire"
+)
+
+// recordTable reads the rows of Arrow records, from Arrow or Parquet files. These
+// are the user's own files: a damaged one is an error, found by the readers or
+// by a panic of theirs, which does not get out of here.
+type recordTable struct {
+	load    func() (arrow.Record, error) // the next record, not retained; io.EOF
+	slots   []int                        // by column of the records
+	columns *columns
+
+	record arrow.Record
+	rows   int // of record
+	at     int // the next row of record
+	number int64
+	last   *fileRow
+}
+
+// next reads one row.
+func (t *recordTable) next(row *fileRow) (err error) {
+	defer recoverDamage(&err)
+	for t.at == t.rows {
+		if err := t.nextRecord(); err != nil {
+			return err
+		}
+	}
+	t.number++
+	t.last = row
+	row.reset(len(t.columns.names))
+	for i, slot := range t.slots {
+		if slot >= 0 && !readValue(t.record.Column(i), t.at, &row.cells[slot], row) {
+			return fmt.Errorf("column %s: values of type %v are not read", t.columns.slotName(slot),
+				t.record.Column(i).DataType())
+		}
+	}
+	t.at++
+	return nil
+}
+
+func (t *recordTable) nextRecord() error {
+	record, err := t.load()
+	if err != nil {
+		return err
+	}
+	t.record, t.rows, t.at = record, int(record.NumRows()), 0
+	for i, slot := range t.slots {
+		if n := record.Column(i).Len(); slot >= 0 && n != t.rows {
+			return fmt.Errorf("column %s has %d rows in a record of %d", t.columns.slotName(slot), n, t.rows)
+		}
+	}
+	return nil
+}
+
+func (t *recordTable) place() int64 { return t.number }
+
+// text renders the last row as JSON.
+func (t *recordTable) text() []byte {
+	return wire.AppendRow(nil, t.last.cells, t.columns.slotName)
+}
+
+// boundedAllocator refuses, by a panic, buffers larger than any real one: damaged
+// lengths would otherwise end the process, which no recover can prevent.
+type boundedAllocator struct{ memory.Allocator }
+
+// fileBufferBytesMax bounds one buffer of a column.
+const fileBufferBytesMax = 1 << 30
+
+func (a boundedAllocator) Allocate(size int) []byte {
+	checkBuffer(size)
+	return a.Allocator.Allocate(size)
+}
+
+func (a boundedAllocator) Reallocate(size int, b []byte) []byte {
+	checkBuffer(size)
+	return a.Allocator.Reallocate(size, b)
+}
+
+func checkBuffer(size int) {
+	if size < 0 || size > fileBufferBytesMax {
+		panic(fmt.Sprintf("a buffer of %d bytes, at most %d are read", size, fileBufferBytesMax))
+	}
+}
+
+// fileAllocator is what files are read with.
+var fileAllocator = boundedAllocator{memory.DefaultAllocator}
+
+// recoverDamage turns a panic about damaged bytes into an error.
+func recoverDamage(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("damaged: %v", p)
+	}
+}
+
+// newArrowTable reads an Arrow IPC file, or the stream format.
+func newArrowTable(f *openedFile, c *columns) (t *recordTable, stop func(), err error) {
+	defer recoverDamage(&err)
+	stop = func() {}
+	random, err := f.random()
+	if err != nil {
+		return nil, stop, err
+	}
+	magic := make([]byte, 6)
+	if n, err := random.ReadAt(magic, 0); n == 0 && err != nil {
+		return nil, stop, errors.New("empty, want an Arrow file")
+	}
+	t = &recordTable{columns: c}
+	var schema *arrow.Schema
+	if string(magic) == "ARROW1" {
+		schema, t.load, err = openArrowFile(random)
+	} else {
+		schema, t.load, stop, err = openArrowStream(random)
+	}
+	if err != nil {
+		return nil, stop, fmt.Errorf("not an Arrow file or stream: %w", err)
+	}
+	t.slots, err = c.setHeader(fieldNames(schema))
+	return t, stop, err
+}
+
+func openArrowFile(random randomFile) (*arrow.Schema, func() (arrow.Record, error), error) {
+	if err := checkArrowFile(random); err != nil {
+		return nil, nil, err
+	}
+	reader, err := ipc.NewFileReader(random, ipc.WithAllocator(fileAllocator))
+	if err != nil {
+		return nil, nil, err
+	}
+	next := 0
+	return reader.Schema(), func() (arrow.Record, error) {
+		if next == reader.NumRecords() {
+			return nil, io.EOF
+		}
+		next++
+		return reader.Record(next - 1) // the reader owns it until the next one
+	}, nil
+}
+
+func openArrowStream(r randomFile) (*arrow.Schema, func() (arrow.Record, error), func(), error) {
+	if err := checkArrowStream(r); err != nil {
+		return nil, nil, func() {}, err
+	}
+	reader, err := ipc.NewReader(r, ipc.WithAllocator(fileAllocator))
+	if err != nil {
+		return nil, nil, func() {}, err
+	}
+	return reader.Schema(), func() (arrow.Record, error) {
+		if reader.Next() {
+			return reader.Record(), nil
+		}
+		if err := reader.Err(); err != nil && err != io.EOF {
+			return nil, err
+		}
+		return nil, io.EOF
+	}, reader.Release, nil
+}
+
+func fieldNames(schema *arrow.Schema) []string {
+	names := make([]string, schema.NumFields())
+	for i, field := range schema.Fields() {
+		names[i] = field.Name
+	}
+	return names
+}
+
+// readValue makes c value i of an array, or returns false when values of its type are
+// not read. Lists lie in the memory of the row.
+func readValue(a arrow.Array, i int, c *wire.Cell, row *fileRow) bool {
+	if a.IsNull(i) {
+		c.Kind = wire.NullCell
+		return true
+	}
+	switch a := a.(type) {
+	case *array.Null:
+		c.Kind = wire.NullCell
+	case *array.Boolean:
+		if c.Kind = wire.BoolCell; a.Value(i) {
+			c.Integer = 1
+		}
+	case *array.String:
+		c.Kind, c.Text = wire.TextCell, a.Value(i)
+	case *array.LargeString:
+		c.Kind, c.Text = wire.TextCell, a.Value(i)
+	case *array.StringView:
+		c.Kind, c.Text = wire.TextCell, a.Value(i)
+	case *array.Binary:
+		c.Kind, c.Text = wire.TextCell, a.ValueString(i)
+	case *array.LargeBinary:
+		c.Kind, c.Text = wire.TextCell, a.ValueString(i)
+	case *array.Dictionary:
+		return readValue(a.Dictionary(), a.GetValueIndex(i), c, row)
+	case *array.Timestamp:
+		setTime(c, int64(a.Value(i)), int64(a.DataType().(*arrow.TimestampType).Unit.Multiplier()))
+	case *array.Date32:
+		setTime(c, int64(a.Value(i)), 24*3600*1e9)
+	case *array.Date64:
+		setTime(c, int64(a.Value(i)), 1e6)
+	case array.ListLike:
+		return readList(a, i, c, row)
+	default:
+		return readNumber(a, i, c)
+	}
+	return true
+}
+
+// readNumber makes c value i of an array of numbers.
+func readNumber(a arrow.Array, i int, c *wire.Cell) bool {
+	switch a := a.(type) {
+	case *array.Uint8:
+		c.Kind, c.Integer = wire.UintCell, uint64(a.Value(i))
+	case *array.Uint16:
+		c.Kind, c.Integer = wire.UintCell, uint64(a.Value(i))
+	case *array.Uint32:
+		c.Kind, c.Integer = wire.UintCell, uint64(a.Value(i))
+	case *array.Uint64:
+		c.Kind, c.Integer = wire.UintCell, a.Value(i)
+	case *array.Int8:
+		setInteger(c, int64(a.Value(i)))
+	case *array.Int16:
+		setInteger(c, int64(a.Value(i)))
+	case *array.Int32:
+		setInteger(c, int64(a.Value(i)))
+	case *array.Int64:
+		setInteger(c, a.Value(i))
+	case *array.Float32:
+		c.Kind, c.Number = wire.NumberCell, float64(a.Value(i))
+	case *array.Float64:
+		c.Kind, c.Number = wire.NumberCell, a.Value(i)
+	case *array.Decimal128:
+		c.Kind, c.Number = wire.NumberCell, a.Value(i).ToFloat64(a.DataType().(*arrow.Decimal128Type).Scale)
+	default:
+		return false
+	}
+	return true
+}
+
+func setInteger(c *wire.Cell, x int64) {
+	if c.Kind, c.Integer = wire.UintCell, uint64(x); x < 0 {
+		c.Kind, c.Integer, c.Number = wire.NumberCell, 0, float64(x)
+	}
+}
+
+// setTime makes c a time in units of so many nanoseconds. One that does not fit becomes
+// one that is refused.
+func setTime(c *wire.Cell, x, unit int64) {
+	c.Kind, c.Integer = wire.TimeCell, math.MaxInt64
+	if x <= math.MaxInt64/unit && x >= -math.MaxInt64/unit {
+		c.Integer = uint64(x * unit)
+	}
+}
+
+// readList makes c a list of numbers. A null in one becomes not a number.
+func readList(a array.ListLike, i int, c *wire.Cell, row *fileRow) bool {
+	from, to := a.ValueOffsets(i)
+	start := len(row.list)
+	for j := from; j < to; j++ {
+		var x wire.Cell
+		if !readValue(a.ListValues(), int(j), &x, row) {
+			return false
+		}
+		row.list = append(row.list, x.Float())
+	}
+	c.Kind, c.List = wire.ListCell, row.list[start:len(row.list):len(row.list)]
+	c.Count = len(c.List)
+	return true
+}

@@ -1,0 +1,285 @@
+package files
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
+)
+
+// Bounds of what one file may name.
+const (
+	fileSlotsMax   = 16 + event.ClassesMax // slots of a row
+	fileNamesMax   = 1 << 16               // names remembered
+	ignoredSlot    = -1
+	ignoredNameMax = 32 // columns that a warning lists
+)
+
+// columns says which slot each column of one file fills.
+type columns struct {
+	kind     event.Kind
+	known    []wire.Column     // those of the kind; their slots are their indices
+	rename   map[string]string // the file's name: ours
+	slots    map[string]int    // by the file's name
+	names    []string          // by slot, of the file; "" when the file has no such column
+	named    []string          // by slot, what we call it
+	header   bool              // the names were known before the first row
+	untyped  bool              // all values are text
+	highest  int               // 1 + the highest class of a column of probabilities
+	classes  []string          // names of the classes: those given, or else those of the columns p_NAME
+	given    bool              // the names were given
+	numbered bool              // some column of probabilities is p<k>
+	called   bool              // some column of probabilities is p_NAME
+	ignored  []string
+	overflow bool // more ignored columns than are listed
+}
+
+// newColumns returns the columns of a kind; classes are the names of the classes, if
+// they are known.
+func newColumns(kind event.Kind, rename map[string]string, classes []string) *columns {
+	known := wire.Columns(kind)
+	return &columns{
+		kind: kind, known: known, rename: rename, slots: map[string]int{},
+		classes: classes, given: len(classes) > 0,
+		names: make([]string, len(known)), named: make([]string, len(known)),
+	}
+}
+
+// setHeader takes the names of all columns of a file and returns their slots.
+// Where two columns fill one slot the renamed one wins, then our own name.
+func (c *columns) setHeader(names []string) ([]int, error) {
+	c.header = true
+	slots := make([]int, len(names))
+	owner := map[int]int{} // slot: the column that fills it
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, fmt.Errorf("two columns are named %q", name)
+		}
+		slots[i] = c.find(name)
+		before, taken := owner[slots[i]]
+		if slots[i] == ignoredSlot || !taken {
+			owner[slots[i]] = i
+			continue
+		}
+		loser := i
+		if c.rank(names[i], slots[i]) < c.rank(names[before], slots[i]) {
+			owner[slots[i]], loser = i, before
+		}
+		c.names[slots[i]] = names[owner[slots[i]]]
+		slots[loser] = ignoredSlot
+		c.ignore(names[loser])
+	}
+	return slots, c.check(names)
+}
+
+// rank orders the names of one slot: lower is stronger.
+func (c *columns) rank(name string, slot int) int {
+	if _, ok := c.rename[name]; ok {
+		return -1
+	}
+	if slot < len(c.known) {
+		return slices.Index(c.known[slot].Names, name)
+	}
+	return 0
+}
+
+// check refuses a header that lacks what its kind cannot do without.
+func (c *columns) check(names []string) error {
+	var missing []string
+	for slot, column := range c.known {
+		if column.Required && c.names[slot] == "" {
+			missing = append(missing, strconv.Quote(column.Names[0]))
+		}
+	}
+	if c.kind == event.KindPrediction && len(missing) == 0 {
+		if c.highest == 0 && !c.has(c.slot("class")) && !c.has(c.slot("probabilities")) {
+			missing = append(missing, `"p0", "p1", ... or "class"`)
+		}
+		if c.numbered && c.called {
+			return errors.New("some columns of probabilities are p0, p1, ... and some name their class")
+		}
+		for k := range max(c.highest, c.expected()) {
+			if !c.has(c.base()+k) && c.called {
+				return fmt.Errorf("column %s%s is missing: there is one for each class", classPrefix, c.classes[k])
+			}
+			if !c.has(c.base() + k) {
+				return fmt.Errorf("column p%d is missing: probability columns are p0 to p%d", k, c.highest-1)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("no column %s for %v rows: the file has %s; rename with --map %s=COLUMN",
+			strings.Join(missing, ", "), c.kind, strings.Join(names, ", "), strings.Trim(missing[0], `"`))
+	}
+	return nil
+}
+
+// expected is how many columns of probabilities that name their class there must be.
+func (c *columns) expected() int {
+	if c.called {
+		return len(c.classes)
+	}
+	return 0
+}
+
+// slot is the slot of a column of the kind, by our name.
+func (c *columns) slot(name string) int {
+	return slices.IndexFunc(c.known, func(k wire.Column) bool { return k.Names[0] == name })
+}
+
+// timeSlot is the slot of the time.
+func (c *columns) timeSlot() int {
+	return slices.IndexFunc(c.known, func(k wire.Column) bool { return k.Time })
+}
+
+// base is the first slot that is not that of a known column.
+func (c *columns) base() int { return len(c.known) }
+
+// find returns the slot of a column by the file's name for it.
+func (c *columns) find(name string) int {
+	if slot, ok := c.slots[name]; ok {
+		return slot
+	}
+	slot := c.resolve(name)
+	if slot == ignoredSlot {
+		c.ignore(name)
+	}
+	if len(c.slots) < fileNamesMax {
+		name = strings.Clone(name)
+		c.slots[name] = slot
+		if slot >= 0 && c.names[slot] == "" {
+			c.names[slot], c.named[slot] = name, c.ours(name)
+		}
+	}
+	return slot
+}
+
+func (c *columns) resolve(name string) int {
+	ours := c.ours(name)
+	for slot, column := range c.known {
+		if slices.Contains(column.Names, ours) {
+			return slot
+		}
+	}
+	switch c.kind {
+	case event.KindPrediction:
+		if k, ok := c.probability(ours); ok {
+			c.highest = max(c.highest, k+1)
+			return c.grow(c.base() + k)
+		}
+	case event.KindVertex:
+		if len(c.names) < fileSlotsMax {
+			return c.grow(len(c.names))
+		}
+	}
+	return ignoredSlot
+}
+
+// probability returns the class of a column of probabilities: k of p<k>, or the class
+// called NAME of p_NAME. Where the names are not known, these columns give them.
+func (c *columns) probability(name string) (int, bool) {
+	if k, ok := probabilityColumn(name); ok {
+		c.numbered = true
+		return k, true
+	}
+	class, ok := strings.CutPrefix(name, classPrefix)
+	if !ok || class == "" || len(c.classes) == event.ClassesMax {
+		return 0, false
+	}
+	c.called = true
+	k := slices.Index(c.classes, class)
+	if k < 0 && !c.given {
+		k = len(c.classes)
+		c.classes = append(c.classes, strings.Clone(class))
+	}
+	return k, k >= 0
+}
+
+// ours is our name of a column that the file calls by name.
+func (c *columns) ours(name string) string {
+	if to, ok := c.rename[name]; ok {
+		return to
+	}
+	return name
+}
+
+func (c *columns) grow(slot int) int {
+	for len(c.names) <= slot {
+		c.names, c.named = append(c.names, ""), append(c.named, "")
+	}
+	return slot
+}
+
+func (c *columns) ignore(name string) {
+	if len(c.ignored) == ignoredNameMax {
+		c.overflow = true
+		return
+	}
+	if !slices.Contains(c.ignored, name) {
+		c.ignored = append(c.ignored, strings.Clone(name))
+	}
+}
+
+// has reports whether the file has, as far as is known, a column for a slot.
+func (c *columns) has(slot int) bool { return slot < len(c.names) && c.names[slot] != "" }
+
+// slotName is the file's name of a slot, or ours when it has none.
+func (c *columns) slotName(slot int) string {
+	if c.has(slot) {
+		return c.names[slot]
+	}
+	if slot < c.base() {
+		return c.known[slot].Names[0]
+	}
+	return "p" + strconv.Itoa(slot-c.base())
+}
+
+// warning says which columns are not read, or is empty.
+func (c *columns) warning() string {
+	if len(c.ignored) == 0 {
+		return ""
+	}
+	more := ""
+	if c.overflow {
+		more = " and more"
+	}
+	return "ignored columns " + strings.Join(c.ignored, ", ") + more
+}
+
+// classPrefix begins the names of the columns of probabilities that name their class.
+const classPrefix = "p_"
+
+// probabilityColumn reads the k of a column name p<k>.
+func probabilityColumn(name string) (int, bool) {
+	digits, ok := strings.CutPrefix(name, "p")
+	if !ok || len(digits) == 0 || len(digits) > 4 || (digits[0] == '0' && len(digits) > 1) {
+		return 0, false
+	}
+	k, err := strconv.ParseUint(digits, 10, 16)
+	return int(k), err == nil && k < event.ClassesMax
+}
+
+// checkRename refuses a renaming to a column that no kind has.
+func checkRename(rename map[string]string, kinds []event.Kind) error {
+	for _, from := range slices.SortedFunc(maps.Keys(rename), cmp.Compare[string]) {
+		to := rename[from]
+		_, known := probabilityColumn(to)
+		known = known || strings.HasPrefix(to, classPrefix)
+		for _, kind := range kinds {
+			for _, column := range wire.Columns(kind) {
+				known = known || slices.Contains(column.Names, to)
+			}
+			known = known || kind == event.KindVertex
+		}
+		if !known {
+			return fmt.Errorf("ingest: column %q is renamed to %q, which none of the files has", from, to)
+		}
+	}
+	return nil
+}

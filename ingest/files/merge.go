@@ -1,0 +1,300 @@
+package files
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"maps"
+	"math"
+	"slices"
+
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
+)
+
+// Log merges the rows of files into one log (see Config for the order).
+type Log struct {
+	config   Config
+	inputs   []*fileStream // in the order of the log
+	position event.Position
+	refused  map[event.Reason]int
+	current  *fileStream // what peek found
+}
+
+// Tally is how the rows of one file fared so far.
+type Tally struct {
+	Path    string
+	Rows    int
+	Refused int // rows that are wrong
+	LeftOut int // self-loops, which every log of interactions has and which mean nothing here, and late rows
+}
+
+// Row describes one row of a Log.
+type Row struct {
+	Kind     event.Kind
+	Position event.Position // in the log, from 1
+	Refused  bool           // it is in Batch.Refused
+}
+
+// NewLog opens the files and, where rows must be sorted, reads them.
+func NewLog(config Config) (*Log, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if config.Classes.K() == 0 {
+		classes, err := inferClasses(config.Inputs, config.Columns)
+		if err != nil {
+			return nil, err
+		}
+		config.Classes = classes
+	}
+	l := &Log{config: config, refused: map[event.Reason]int{}}
+	for _, input := range inLogOrder(config.Inputs) {
+		in, err := l.open(input)
+		if err != nil {
+			l.Close()
+			return nil, err
+		}
+		l.inputs = append(l.inputs, in)
+	}
+	return l, nil
+}
+
+// inLogOrder sorts files by kind, logs last.
+func inLogOrder(inputs []Input) []Input {
+	rank := func(input Input) int {
+		if input.Log {
+			return len(tableKinds)
+		}
+		return slices.Index(tableKinds[:], input.Kind)
+	}
+	out := slices.Clone(inputs)
+	slices.SortStableFunc(out, func(a, b Input) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
+}
+
+func (l *Log) open(input Input) (*fileStream, error) {
+	// A decoder of its own: it has one owner, and its scratch memory is small.
+	classes := l.config.Classes
+	if classes.K() == 0 {
+		classes.Count = 1 // no file speaks of classes
+	}
+	decoder, err := wire.NewDecoder(wire.Config{Classes: classes})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := openRows(input, &l.config, decoder)
+	if err != nil {
+		return nil, err
+	}
+	in := &fileStream{rows: rows}
+	if l.config.ByKind || input.Log || !rows.mayHaveTimes() {
+		in.keepOrder, in.ignoreTime = true, l.config.ByKind
+		return in, nil
+	}
+	return l.openTimed(input, decoder, in)
+}
+
+// openTimed finds out whether a table is in the order of time, if it can be read
+// twice, and reads it into memory if not.
+func (l *Log) openTimed(
+	input Input, decoder *wire.Decoder, in *fileStream,
+) (*fileStream, error) {
+	inOrder := false
+	if !in.rows.file.once {
+		again, err := openRows(input, &l.config, decoder)
+		if err == nil {
+			inOrder, err = inTimeOrder(again)
+			err = errors.Join(err, again.file.Close())
+		}
+		if err != nil {
+			in.close()
+			return nil, err
+		}
+	}
+	if inOrder {
+		return in, nil
+	}
+	if err := in.loadSorted(); err != nil {
+		in.close()
+		return nil, err
+	}
+	return in, nil
+}
+
+// inTimeOrder reads all rows and reports whether no time is before an earlier
+// one. The times of refused rows do not count.
+func inTimeOrder(rows *fileRows) (bool, error) {
+	var b event.Batch
+	last := event.Time(math.MinInt64)
+	for {
+		b.Reset()
+		t, err := rows.next(&b)
+		if err == io.EOF {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if len(b.Refused) > 0 {
+			continue
+		}
+		if timeKey(t) < last {
+			return false, nil
+		}
+		last = timeKey(t)
+	}
+}
+
+// timeKey orders times: none is before all.
+func timeKey(t event.Time) event.Time {
+	if t == 0 {
+		return math.MinInt64
+	}
+	return t
+}
+
+// Close closes the files.
+func (l *Log) Close() error {
+	var errs []error
+	for _, in := range l.inputs {
+		errs = append(errs, in.close())
+	}
+	l.inputs = nil
+	return errors.Join(errs...)
+}
+
+// Next appends the next row of the log to b. It returns io.EOF after the last.
+// What it appends is not touched again before b is reset.
+func (l *Log) Next(b *event.Batch) (Row, error) {
+	row, err := l.Peek()
+	if err == nil {
+		l.take(l.current, b)
+	}
+	return row, err
+}
+
+// Peek returns what Next will deliver, or io.EOF.
+func (l *Log) Peek() (Row, error) {
+	in, err := l.peek()
+	if err != nil {
+		return Row{}, err
+	}
+	return Row{Kind: in.head().kind, Position: l.position + 1, Refused: in.head().index < 0}, nil
+}
+
+// peek returns the input whose head is the next row of the log.
+func (l *Log) peek() (*fileStream, error) {
+	if l.current != nil {
+		return l.current, nil
+	}
+	var first *fileStream
+	for _, in := range l.inputs {
+		if in.next == len(in.entries) {
+			if err := in.fill(); err == io.EOF {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+		}
+		if first == nil || in.head().key < first.head().key {
+			first = in
+		}
+	}
+	if first == nil {
+		return nil, io.EOF
+	}
+	l.current = first
+	return first, nil
+}
+
+// take moves the head of in to b.
+func (l *Log) take(in *fileStream, b *event.Batch) {
+	if e := in.head(); e.index < 0 {
+		l.refuse(in, in.ahead.Refused[-1-e.index].Reason)
+	}
+	l.skip(in)
+	in.moveTo(b, in.next-1, l.position)
+}
+
+// takeInTime does take, but for an event that comes late by a policy when the log's
+// time is now: that one is counted, and refused if the policy says so.
+func (l *Log) takeInTime(in *fileStream, b *event.Batch, late event.LatePolicy, now event.Time) {
+	e := *in.head()
+	var p *event.Problem
+	if late.After > 0 && e.index >= 0 {
+		if t := in.unit(0).Time; late.IsLate(e.kind, t, now) {
+			p = late.Problem(b, e.kind, t, now)
+		}
+	}
+	if p == nil {
+		l.take(in, b)
+		return
+	}
+	before := b.Mark()
+	l.take(in, b)
+	original := wire.AppendJSON(nil, b, e.kind, before.Count[e.kind])
+	b.Rollback(before)
+	l.refuse(in, p.Reason)
+	b.Refused = append(b.Refused, event.Refusal{
+		Position: l.position, Kind: e.kind, Reason: p.Reason, Detail: p.Detail, Original: original,
+	})
+}
+
+// refuse counts a refused row of in.
+func (l *Log) refuse(in *fileStream, reason event.Reason) {
+	l.refused[reason]++
+	if reason == event.SelfLoop || reason == event.Late {
+		in.tally.LeftOut++
+	} else {
+		in.tally.Refused++
+	}
+}
+
+// skip drops the head of in.
+func (l *Log) skip(in *fileStream) {
+	l.position++
+	in.tally.Rows++
+	in.next++
+	l.current = nil
+}
+
+// Classes returns the label classes, as configured or inferred.
+func (l *Log) Classes() event.ClassSet { return l.config.Classes }
+
+// Refused returns how many rows were refused so far, by reason.
+func (l *Log) Refused() map[event.Reason]int { return maps.Clone(l.refused) }
+
+// Tallies returns how the rows of each file fared so far.
+func (l *Log) Tallies() []Tally {
+	var all []Tally
+	for _, in := range l.inputs {
+		in.tally.Path = in.rows.input.Path
+		all = append(all, in.tally)
+	}
+	return all
+}
+
+// Rows returns how many rows were read so far.
+func (l *Log) Rows() event.Position { return l.position }
+
+// Warnings lists, so far, the columns of the files that are ignored.
+func (l *Log) Warnings() []string {
+	var out []string
+	for _, in := range l.inputs {
+		if w := in.rows.warning(); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// Progress returns how many bytes of the files have gone into the log, and how
+// many they have; about, and 0 for what is not a regular file.
+func (l *Log) Progress() (done, total int64) {
+	for _, in := range l.inputs {
+		d, t := in.progress()
+		done, total = done+d, total+t
+	}
+	return done, total
+}

@@ -1,0 +1,79 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+)
+
+// A message of which every event is refused must take no more of the quarantine than a
+// bound, say how many have no entry, and stop nothing that comes after it.
+func TestManyRefusalsOfAMessageAreBounded(t *testing.T) {
+	b := startBroker(t, "")
+	const refused = 20_000
+	b.publish(event.KindEdge, strings.Repeat("{}\n", refused))
+	b.edges(1, 3)
+	for range 2 { // what comes again is not stored again
+		if edges, _ := b.follow(Resume{}); edges != 3 {
+			t.Fatalf("%d edges, want 3", edges)
+		}
+		entries := b.quarantined(QuarantineFilter{})
+		if len(entries) != messageEntriesMax {
+			t.Fatalf("%d entries, want %d", len(entries), messageEntriesMax)
+		}
+		if e := entries[len(entries)-1]; e.More != refused-messageEntriesMax || e.Index != messageEntriesMax-1 {
+			t.Errorf("the last entry is of event %d and speaks of %d more", e.Index, e.More)
+		}
+	}
+}
+
+// A step of many refused messages must take no more of the quarantine than a bound, and
+// every refusal must be counted once.
+func TestManyRefusalsOfAStepAreBounded(t *testing.T) {
+	var refusals []event.Refusal
+	for position := range event.Position(50) {
+		for index := range 300 {
+			refusals = append(refusals, event.Refusal{Position: position + 1, Index: index})
+		}
+	}
+	kept, more := boundEntries(refusals), 0
+	for _, e := range kept {
+		more += e.more
+	}
+	if len(kept) != stepEntriesMax || len(kept)+more != len(refusals) {
+		t.Errorf("%d entries and %d more of %d refusals", len(kept), more, len(refusals))
+	}
+}
+
+// Where the quarantine is full, new entries must take the place of the oldest.
+func TestAFullQuarantineDiscardsItsOldest(t *testing.T) {
+	b := startBroker(t, "")
+	names := broker.DefaultStreamNames()
+	config := broker.QuarantineConfig(names.Quarantine)
+	config.MaxBytes = 64 << 10
+	if _, err := b.js.UpdateStream(testContext(t), config); err != nil {
+		t.Fatal(err)
+	}
+	const messages = 30
+	for i := range messages {
+		b.publish(event.KindEdge, fmt.Sprintf("bad %d %s", i, strings.Repeat("x", 8<<10)))
+	}
+	b.edges(1, 3)
+	if edges, _ := b.follow(Resume{}); edges != 3 {
+		t.Errorf("%d edges, want 3", edges)
+	}
+	entries := b.quarantined(QuarantineFilter{})
+	if n := len(entries); n == 0 || n > 8 || entries[n-1].Position != messages {
+		t.Errorf("%d entries: %v", n, brief(entries[:0]))
+	}
+	q, err := OpenQuarantine(testContext(t), b.js, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone := q.Discarded(); gone != messages-uint64(len(entries)) {
+		t.Errorf("%d entries are counted as gone, %d of %d are there", gone, len(entries), messages)
+	}
+}

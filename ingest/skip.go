@@ -1,0 +1,71 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+)
+
+// skipSubjects returns where a log records which of its messages are passed over, one
+// subject a message. A record may stand long after the message that it is about; every
+// source reads all of them before it begins.
+func skipSubjects(stream string) string { return broker.Subjects(stream) + "skip." }
+
+// Skip records in the log that a message is passed over from now on, by every run and
+// every replay: one that this version of the program cannot bear, say. The message stays
+// where it is, and becomes a refusal. What has applied it already does not change.
+func Skip(ctx context.Context, js jetstream.JetStream, stream string, position event.Position) error {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return fmt.Errorf("ingest: stream %s: %w", stream, err)
+	}
+	state := s.CachedInfo().State
+	if uint64(position) < state.FirstSeq || uint64(position) > state.LastSeq {
+		return fmt.Errorf("ingest: skip %d: stream %s has the messages %d to %d", position, stream, state.FirstSeq, state.LastSeq)
+	}
+	if _, err := js.Publish(ctx, skipSubjects(stream)+strconv.FormatUint(uint64(position), 10), nil); err != nil {
+		return fmt.Errorf("ingest: skip %d: %w", position, err)
+	}
+	return nil
+}
+
+// skippedMessages returns the positions that the log says are passed over.
+func skippedMessages(ctx context.Context, js jetstream.JetStream, stream string) (map[event.Position]bool, error) {
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return nil, fmt.Errorf("ingest: stream %s: %w", stream, err)
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(skipSubjects(stream)+">"))
+	if err != nil {
+		return nil, fmt.Errorf("ingest: stream %s: skipped messages: %w", stream, err)
+	}
+	skipped := map[event.Position]bool{}
+	for subject := range info.State.Subjects {
+		if n, err := strconv.ParseUint(strings.TrimPrefix(subject, skipSubjects(stream)), 10, 64); err == nil {
+			skipped[event.Position(n)] = true
+		}
+	}
+	return skipped, nil
+}
+
+// passOver takes a message in that is not decoded: a record of Skip, or a message that
+// one is about.
+func (s *JetStreamSource) passOver(m stored, kind event.Kind, b *event.Batch) bool {
+	if strings.HasPrefix(m.Subject(), skipSubjects(s.tail.identity.Stream)) {
+		return true
+	}
+	if !s.skipped[m.Position] {
+		return false
+	}
+	b.Refused = append(b.Refused, event.Refusal{
+		Position: m.Position, Index: -1, Kind: kind, Reason: event.Skipped,
+		Detail: "the log records that this message is passed over", Original: m.Data(),
+	})
+	return true
+}

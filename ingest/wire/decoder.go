@@ -1,0 +1,215 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/ingest/event"
+)
+
+// The content types of messages.
+const (
+	JSON   = "application/json"                    // one event, or an array of events
+	NDJSON = "application/x-ndjson"                // one event a line
+	Arrow  = "application/vnd.apache.arrow.stream" // one table of one kind
+)
+
+// The headers of messages, besides those of the broker.
+const (
+	HeaderContentType = "Content-Type"
+	HeaderSchema      = "Gqlstream-Schema"
+	HeaderChecksum    = "Gqlstream-Checksum"
+)
+
+// The schema of the wire forms in this package, and where Arrow tables say it.
+const (
+	schemaVersion    = "1"
+	schemaVersionKey = "gqlstream.schema"
+)
+
+// Message is one message as it comes from the stream.
+type Message struct {
+	Kind        event.Kind     // from the subject
+	ContentType string         // "" is looked up in the payload
+	Schema      string         // schema version; "" is version 1
+	Checksum    string         // see Checksum; "" is not verified
+	Payload     []byte         // not changed, and aliased by the batch
+	Position    event.Position // given to every event of the message
+	Received    event.Time     // the time of events that give none
+	SaysKind    bool           // events have a member "kind" besides, as the lines of a log do
+
+	Late event.LatePolicy // of events whose own time is far behind Now
+	Now  event.Time       // the log's time when the message comes; 0: there is none
+
+	TimeMax event.Time // events whose own time is later are refused as Ahead; 0: none is
+}
+
+// Decoder reads messages into batches. It keeps scratch memory, so it has one
+// owner at a time. Build with NewDecoder.
+type Decoder struct {
+	config  Config
+	k       int                    // number of classes
+	classes map[string]event.Class // by name
+
+	batch         *event.Batch // that events are appended to
+	json          jsonReader   // of the JSON message at hand
+	inner         jsonReader   // of an object inside of an event
+	cell, value   Cell         // of the event, and of an object inside of it
+	table         table        // the Arrow message at hand
+	records       []record     // the event at hand, or some rows of a table
+	probabilities []float64    // of these rows
+}
+
+// NewDecoder returns a decoder, or an error that lists all that is wrong with c.
+func NewDecoder(c Config) (*Decoder, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	d := &Decoder{config: c, k: c.Classes.Count, classes: map[string]event.Class{}}
+	for k, name := range c.Classes.Names {
+		d.classes[name] = event.Class(k)
+	}
+	d.records = make([]record, chunkRows)
+	d.inner.outer = 1
+	return d, nil
+}
+
+// Decode appends the events of a message to b, in their order, and to b.Refused
+// those that are refused, with the rest of the message applied. It returns
+//   - nil when the message was read, whether or not events of it were refused;
+//   - an error that matches ErrMalformed, a *messageError, when the message is
+//     refused whole: b has no event of it, and its refusal in b.Refused;
+//   - an error that matches ErrUnknownVersion when the message is in another
+//     schema version: b is as it was and the pipeline must stop.
+//
+// Decode leaves First, Last, Time, Emit and Checkpoint of b to the source. The
+// batch aliases m.Payload until it is reset.
+func (d *Decoder) Decode(m Message, b *event.Batch) error {
+	at := b.Mark()
+	d.batch = b
+	p, err := d.decode(&m, b)
+	if p == nil && err == nil {
+		return nil
+	}
+	b.Rollback(at)
+	if err != nil {
+		return err
+	}
+	r := event.Refusal{
+		Position: m.Position, Index: -1, Kind: m.Kind,
+		Reason: p.Reason, Detail: p.Detail, Original: m.Payload, ContentType: m.ContentType,
+	}
+	b.Refused = append(b.Refused, r)
+	return &messageError{Refusal: r}
+}
+
+// decode checks the envelope and hands the payload to the decoder of its form.
+func (d *Decoder) decode(m *Message, b *event.Batch) (*event.Problem, error) {
+	if p, err := checkVersion(m.Schema, m.Position); p != nil || err != nil {
+		return p, err
+	}
+	if int(m.Kind) >= event.Kinds {
+		return event.Problemf(event.UnknownKind, "no such event kind as %v", m.Kind), nil
+	}
+	if n := len(m.Payload); n > d.config.MessageBytesMax {
+		limit := d.config.MessageBytesMax
+		return event.Problemf(event.TooLarge, "%d bytes, at most %d are allowed", n, limit), nil
+	}
+	if m.Checksum != "" {
+		if p := verifyChecksum(m.Checksum, m.Payload); p != nil {
+			return p, nil
+		}
+	}
+	switch form := mediaType(m.ContentType); form {
+	case JSON:
+		return d.decodeJSON(m, b, false, false), nil
+	case NDJSON:
+		return d.decodeJSON(m, b, true, false), nil
+	case Arrow:
+		return d.decodeArrow(m, b)
+	case "":
+		if bytes.HasPrefix(m.Payload, continuation) {
+			return d.decodeArrow(m, b)
+		}
+		return d.decodeJSON(m, b, false, true), nil
+	default:
+		return event.Problemf(event.Malformed, "content type %s is none of %s, %s, %s",
+			Quote(m.ContentType), JSON, NDJSON, Arrow), nil
+	}
+}
+
+// eventsMax bounds the events of a message of a kind. A prediction can take far
+// more room decoded than encoded, so with many classes there may be fewer.
+func (d *Decoder) eventsMax(kind event.Kind) int {
+	if kind == event.KindPrediction {
+		return min(d.config.EventsPerMessageMax, event.UnitsPerMessageMax/d.k)
+	}
+	return d.config.EventsPerMessageMax
+}
+
+// mediaType returns a content type without its parameters, in lower case.
+func mediaType(s string) string {
+	switch s {
+	case "", JSON, NDJSON, Arrow:
+		return s
+	}
+	s, _, _ = strings.Cut(s, ";")
+	return strings.ToLower(strings.TrimSpace(s))
+}
+
+// Checksum returns the checksum of a payload as it stands in its header: its
+// xxhash64 in 16 hexadecimal digits.
+func Checksum(payload []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(payload)) }
+
+// verifyChecksum compares a payload with the checksum of its header.
+func verifyChecksum(header string, payload []byte) *event.Problem {
+	want, err := strconv.ParseUint(header, 16, 64)
+	if err != nil || len(header) != 16 {
+		return event.Problemf(event.Malformed, "checksum %s is not 16 hexadecimal digits", Quote(header))
+	}
+	if got := xxhash.Sum64(payload); got != want {
+		return event.Problemf(event.Malformed,
+			"checksum is %016x, the header says %016x: the payload was damaged", got, want)
+	}
+	return nil
+}
+
+// checkText refuses payloads that are plainly not JSON.
+func checkText(payload []byte) *event.Problem {
+	switch {
+	case len(payload) == 0:
+		return event.Problemf(event.Malformed, "empty message")
+	case bytes.HasPrefix(payload, []byte("\xef\xbb\xbf")):
+		return event.Problemf(event.Malformed, "byte 0: a byte order mark is not allowed")
+	case bytes.HasPrefix(payload, continuation):
+		return event.Problemf(event.Malformed, "byte 0: this is an Arrow stream, not JSON")
+	case bytes.HasPrefix(payload, []byte("ARROW1")):
+		return event.Problemf(event.Malformed, "byte 0: this is an Arrow file, send the stream format")
+	case bytes.HasPrefix(payload, []byte("PAR1")):
+		return event.Problemf(event.Malformed, "byte 0: this is Parquet, send JSON or an Arrow stream")
+	case bytes.HasPrefix(payload, []byte("\x1f\x8b")), // gzip
+		bytes.HasPrefix(payload, []byte("\x28\xb5\x2f\xfd")): // zstd
+		return event.Problemf(event.Malformed, "byte 0: compressed payloads are not read")
+	case !utf8.Valid(payload):
+		return event.Problemf(event.Malformed, "byte %d: not UTF-8", invalidAt(payload))
+	}
+	return nil
+}
+
+// invalidAt returns where p stops being UTF-8.
+func invalidAt(p []byte) int {
+	for i := 0; i < len(p); {
+		r, n := utf8.DecodeRune(p[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return len(p)
+}

@@ -1,0 +1,294 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+
+	"gqlstream/ingest/event"
+)
+
+// field is something that an event can say.
+type field uint8
+
+const (
+	fieldOp field = iota
+	fieldSrc
+	fieldDst
+	fieldWeight
+	fieldTTL
+	fieldTime
+	fieldVertex
+	fieldClass
+	fieldRole
+	fieldPi
+	fieldProbabilities
+	fieldVersion
+	fieldCommunity
+	fieldMultiplicity
+	fieldAttributes
+	fieldErase
+	fieldConfig
+	fieldText
+	fieldCount int = iota
+)
+
+// fieldSpec is one field of a kind of event. The decoders and encoders of every
+// form, the messages about unknown fields and docs/events.md share it.
+type fieldSpec struct {
+	field    field
+	name     string     // the canonical name
+	alias    string     // also accepted
+	columns  []string   // the names in files; none: name and alias
+	required bool       // in Arrow and files: the column must be there
+	holds    *fieldType // what it holds
+	words    []string   // of a word: what it may be; the first is the default
+
+	// Where event i of a batch has its value; nil for what an event does not have as such.
+	value func(b *event.Batch, i int) any
+}
+
+// The words of the fields op and role.
+var (
+	edgeOps    = []string{"add", "remove"}
+	memberOps  = []string{"join", "leave"}
+	controlOps = []string{
+		event.Tick.String(), event.Flush.String(), event.Checkpoint.String(), event.Configure.String(), event.Note.String(),
+	}
+	roles = []string{event.Calibrate.String(), event.Train.String(), event.Audit.String()}
+)
+
+// The names that files use besides those of messages. The first is ours.
+var (
+	timeColumns    = []string{"time", "ts"}
+	vertexColumns  = []string{"vertex", "id"}
+	labelColumns   = []string{"label", "class"}
+	versionColumns = []string{"version", "model", "model_version"}
+)
+
+// fields holds the fields of each kind in the order in which the encoders write
+// them. In tables, "probabilities" may also be the columns p0 to p{K-1}, and
+// "attributes" stands for every column that is not one of the others.
+var fields = [event.Kinds][]fieldSpec{
+	event.KindEdge: {
+		{fieldOp, "op", "", nil, false, &choiceType, edgeOps, func(b *event.Batch, i int) any { return &b.Edges[i].Remove }},
+		{fieldSrc, "src", "", nil, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Src }},
+		{fieldDst, "dst", "", nil, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Dst }},
+		{fieldWeight, "weight", "", nil, false, &weightType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Weight }},
+		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].TTL }},
+		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Time }},
+	},
+	event.KindLabel: {
+		{fieldVertex, "vertex", "", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Vertex }},
+		{fieldClass, "class", "label", labelColumns, true, &classType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Class }},
+		{fieldRole, "role", "", nil, false, &wordType, roles, func(b *event.Batch, i int) any { return &b.Labels[i].Role }},
+		{fieldPi, "pi", "", nil, false, &shareType, nil, func(b *event.Batch, i int) any { return (*share)(&b.Labels[i].Pi) }},
+		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].TTL }},
+		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Time }},
+	},
+	event.KindPrediction: {
+		{fieldVertex, "vertex", "", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Vertex }},
+		{fieldProbabilities, "probabilities", "p", nil, false, &unitsType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Units }},
+		{fieldClass, "class", "", nil, false, &classType, nil, func(*event.Batch, int) any { return nil }},
+		{fieldVersion, "version", "model", versionColumns, false, &nameType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Version }},
+		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].TTL }},
+		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Predictions[i].Time }},
+	},
+	event.KindMember: {
+		{fieldOp, "op", "", nil, false, &choiceType, memberOps, func(b *event.Batch, i int) any { return (*leaving)(&b.Members[i].Multiplicity) }},
+		{fieldCommunity, "community", "", nil, true, &nameType, nil, func(b *event.Batch, i int) any { return &b.Members[i].Community }},
+		{fieldVertex, "vertex", "", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Members[i].Vertex }},
+		{fieldMultiplicity, "multiplicity", "weight", nil, false, &countType, nil, func(b *event.Batch, i int) any { return &b.Members[i].Multiplicity }},
+		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Members[i].Time }},
+	},
+	event.KindVertex: {
+		{fieldVertex, "vertex", "id", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Vertex }},
+		{fieldAttributes, "attributes", "", nil, false, &attributesType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Attributes }},
+		{fieldErase, "erase", "", nil, false, &flagType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Erase }},
+		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Time }},
+	},
+	event.KindControl: {
+		{fieldOp, "op", "", nil, true, &wordType, controlOps, func(b *event.Batch, i int) any { return &b.Controls[i].Op }},
+		{fieldConfig, "config", "", nil, false, &configType, nil, func(b *event.Batch, i int) any { return &b.Controls[i].Config }},
+		{fieldText, "text", "", nil, false, &nameType, nil, func(b *event.Batch, i int) any { return &b.Controls[i].Text }},
+		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Controls[i].Time }},
+	},
+}
+
+// leaving is the multiplicity of a member as its operation says it: zero leaves.
+type leaving uint32
+
+// share is a probability in units of 2^-30; zero is none.
+type share uint32
+
+// findField returns the index in fields[kind] of the field with a name. from is
+// where to look first: producers keep an order.
+func findField(kind event.Kind, name string, from int) int {
+	specs := fields[kind]
+	for range specs {
+		if from >= len(specs) {
+			from = 0
+		}
+		if s := &specs[from]; s.name == name || (s.alias == name && name != "") {
+			return from
+		}
+		from++
+	}
+	return -1
+}
+
+// specOf returns the specification of a field of a kind.
+func specOf(kind event.Kind, f field) *fieldSpec {
+	return &fields[kind][slices.IndexFunc(fields[kind], func(s fieldSpec) bool { return s.field == f })]
+}
+
+// fieldNames returns the canonical names and the aliases of a kind's fields.
+func fieldNames(kind event.Kind) []string {
+	var names []string
+	for _, s := range fields[kind] {
+		names = append(names, s.name)
+		if s.alias != "" {
+			names = append(names, s.alias)
+		}
+	}
+	return names
+}
+
+// form is what a value comes from. Each accepts other cells for a field: a message
+// says what type it means, a file often cannot.
+type form uint8
+
+const (
+	jsonForm  form = iota // JSON messages
+	arrowForm             // Arrow messages
+	fileForm              // files with types: NDJSON, Parquet, Arrow
+	textForm              // files without: CSV and TSV, where every value is text
+	forms     = int(iota)
+)
+
+// cells is a set of kinds of cells.
+type cells uint16
+
+const (
+	ofText   cells = 1 << TextCell
+	ofUint   cells = 1 << UintCell
+	ofNumber cells = 1<<NumberCell | ofUint
+	ofBool   cells = 1 << BoolCell
+	ofTime   cells = 1 << TimeCell
+	ofList   cells = 1 << ListCell
+	ofObject cells = 1 << ObjectCell
+	ofNull   cells = 1 << NullCell
+	ofScalar       = ofText | ofNumber | ofBool
+)
+
+// holds reports whether the set has a kind.
+func (s cells) holds(k CellKind) bool { return s>>k&1 != 0 }
+
+// fieldType is what a field can hold: which cells of which form, and how to say so.
+type fieldType struct {
+	accepts [forms]cells
+	reason  event.Reason // for a cell of another kind
+	must    string       // what a message must hold
+	want    string       // the same in the words for files
+	arrow   string       // the types of an Arrow column, for docs/events.md
+}
+
+var (
+	idType = fieldType{
+		[forms]cells{ofText | ofUint, ofText | ofUint, ofText | ofNumber, ofText},
+		event.BadID,
+		"a string or an unsigned 64-bit integer", "text or a whole number", "any integer, utf8",
+	}
+	nameType = fieldType{
+		[forms]cells{ofText | ofNumber, ofText | ofUint, ofText | ofNumber, ofText},
+		event.BadID,
+		"a string or an unsigned integer", "a name", "utf8, any integer",
+	}
+	weightType = fieldType{
+		[forms]cells{ofNumber, ofNumber, ofText | ofNumber, ofText},
+		event.BadValue,
+		"a number", "a number", "float64, float32, any integer",
+	}
+	shareType = fieldType{
+		[forms]cells{ofNumber, ofNumber, ofText | ofNumber, ofText},
+		event.BadValue,
+		"a number", "a probability above 0 and at most 1", "float64, float32, any integer",
+	}
+	timeType = fieldType{
+		[forms]cells{ofText | ofNumber, ofText | ofNumber | ofTime, ofText | ofNumber | ofTime, ofText},
+		event.BadTime,
+		"RFC 3339 or Unix seconds", "RFC 3339 or Unix seconds, between 1823 and 2116",
+		"timestamp, float64 (s), any integer (s), utf8",
+	}
+	ttlType = fieldType{
+		[forms]cells{ofText | ofNumber, ofText | ofNumber, ofText | ofNumber, ofText},
+		event.BadValue,
+		"a number of seconds or a duration", `seconds or a duration like "36h"`, "float64 (s), any integer (s), utf8",
+	}
+	classType = fieldType{
+		[forms]cells{ofText | ofNumber | ofNull, ofText | ofUint | ofNull, ofText | ofNumber | ofNull, ofText | ofNull},
+		event.BadValue, "an index, a name or null", "a class", "any integer, utf8",
+	}
+	choiceType = fieldType{ // a word that tables may give as a number or a boolean
+		[forms]cells{ofText, ofText | ofUint | ofBool, ofScalar, ofText},
+		event.BadValue,
+		"a string", "", "utf8, any integer (0, 1), bool",
+	}
+	wordType = fieldType{
+		[forms]cells{ofText, ofText, ofScalar, ofText}, event.BadValue, "a string", "", "utf8",
+	}
+	countType = fieldType{
+		[forms]cells{ofNumber, ofUint, ofText | ofNumber, ofText},
+		event.BadValue,
+		"an integer", "a whole number from 0 to 2^32-1", "any integer",
+	}
+	flagType = fieldType{
+		[forms]cells{ofBool, ofBool, ofScalar, ofText}, event.BadValue, "true or false", "false or true", "bool",
+	}
+	unitsType = fieldType{
+		[forms]cells{ofList, ofNumber, ofList, 0},
+		event.BadValue,
+		"an array of numbers", "a list of numbers", "fixed_size_list of K float64 or float32",
+	}
+	attributesType = fieldType{
+		[forms]cells{ofObject, ofScalar, ofObject | ofText, ofText},
+		event.BadValue,
+		"an object", "a JSON object of attributes", "utf8, float64, float32, any integer, bool",
+	}
+	configType = fieldType{
+		[forms]cells{ofObject, ofText, 0, 0}, event.BadValue, "an object", "an object", "utf8",
+	}
+)
+
+// label is what messages call a field.
+func (s *fieldSpec) label() string {
+	if s.holds == &idType {
+		return "vertex id"
+	}
+	return s.name
+}
+
+// want is what a file should hold for a field.
+func (s *fieldSpec) want() string {
+	if s.words != nil {
+		last := len(s.words) - 1
+		return strings.Join(s.words[:last], ", ") + " or " + s.words[last]
+	}
+	return s.holds.want
+}
+
+// unfit is the problem of a value that the field cannot hold in a form.
+func (s *fieldSpec) unfit(f form, c *Cell) *event.Problem {
+	switch {
+	case f >= fileForm && c.Missing():
+		return event.Problemf(event.MissingField, "missing, want %s", s.want())
+	case f >= fileForm:
+		return event.Problemf(s.holds.reason, "%v: want %s", c, s.want())
+	case f == arrowForm && c.Kind == NumberCell && c.Text != "": // only negative integers have digits
+		reason := s.holds.reason
+		if s.holds == &classType {
+			reason = event.UnknownClass
+		}
+		return event.Problemf(reason, "%s %s is negative", s.label(), c.Text)
+	}
+	return event.Problemf(s.holds.reason, "%s must be %s, not %s", s.label(), s.holds.must, c.typeName())
+}

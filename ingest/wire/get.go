@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"gqlstream/ingest/event"
+)
+
+// get makes c the value of a field that an event has at v, or leaves it absent where
+// the event has the default. Probabilities and attributes, which are lists, have a way
+// of their own.
+func (s *fieldSpec) get(v any, c *Cell) {
+	switch v := v.(type) {
+	case *event.ID:
+		if c.setText(v.Name); v.Name == "" {
+			c.Kind, c.Integer = UintCell, v.Number
+		}
+	case *string:
+		c.setText(*v)
+	case *float64:
+		if *v != 0 && (*v != 1 || s.holds != &weightType) {
+			c.Kind, c.Number = NumberCell, *v
+		}
+	case *share:
+		if *v != 0 {
+			c.Kind, c.Number = NumberCell, float64(*v)/event.One
+		}
+	case *event.Time:
+		if *v != 0 {
+			c.Kind, c.Integer = TimeCell, uint64(*v)
+		}
+	case *time.Duration: // as text, because seconds in a float64 do not hold every duration
+		if *v != 0 {
+			c.setText(v.String())
+		}
+	case *event.Class:
+		if c.Kind = NullCell; *v != event.NoClass {
+			c.Kind, c.Integer = UintCell, uint64(*v)
+		}
+	case *event.Role:
+		if *v != 0 {
+			c.setText(v.String())
+		}
+	case *event.Op:
+		c.setText(v.String())
+	case *leaving:
+		if *v == 0 {
+			c.setText(s.words[1])
+		}
+	case *bool:
+		if *v && s.words != nil {
+			c.setText(s.words[1])
+		} else if *v {
+			c.Kind, c.Integer = BoolCell, 1
+		}
+	case *uint32:
+		if *v > 1 {
+			c.Kind, c.Integer = UintCell, uint64(*v)
+		}
+	case *json.RawMessage:
+		if *v != nil {
+			c.Kind, c.Text = ObjectCell, alias(*v)
+		}
+	}
+}
+
+// setText makes c a text, unless there is none.
+func (c *Cell) setText(s string) {
+	if s != "" {
+		c.Kind, c.Text = TextCell, s
+	}
+}
+
+// Copy appends event i of a kind in src to dst, with a copy of the text in it.
+func Copy(dst *event.Batch, src *event.Batch, kind event.Kind, i int) {
+	dst.Copy(kind, src, i)
+	keep(dst, kind, dst.Count(kind)-1)
+}
+
+// keep has the batch keep the text and the lists of event i of a kind.
+func keep(b *event.Batch, kind event.Kind, i int) {
+	for _, s := range fields[kind] {
+		switch v := s.value(b, i).(type) {
+		case *event.ID:
+			v.Name = b.Keep(v.Name)
+		case *string:
+			*v = b.Keep(*v)
+		case *[]uint32:
+			units := b.Units(len(*v))
+			copy(units, *v)
+			*v = units
+		case *[]event.Attribute:
+			*v = b.KeepAttributes(*v)
+			for j := range *v {
+				a := &(*v)[j]
+				a.Key, a.Value.Text = b.Keep(a.Key), b.Keep(a.Value.Text)
+			}
+		case *json.RawMessage:
+			if *v != nil {
+				*v = bytesOf(b.Keep(alias(*v)))
+			}
+		}
+	}
+}

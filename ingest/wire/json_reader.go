@@ -1,0 +1,224 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"gqlstream/ingest/event"
+)
+
+// jsonReader reads the values of a JSON text as cells. The grammar is the library's,
+// in its strict form: RFC 8259, UTF-8 without half surrogate pairs, and no key twice
+// in an object. The first error stays.
+type jsonReader struct {
+	text    []byte
+	buf     bytes.Buffer // the library reads from it in place
+	dec     jsontext.Decoder
+	batch   *event.Batch // owner of strings with escapes; nil: nobody
+	outer   int          // lists around the text
+	scratch []byte       // of a string with escapes
+	list    []float64    // backing of lists
+	problem error
+}
+
+// reset begins with another text.
+func (r *jsonReader) reset(text []byte, batch *event.Batch) {
+	r.text, r.batch, r.problem = text, batch, nil
+	r.buf = *bytes.NewBuffer(text)
+	r.dec.Reset(&r.buf)
+}
+
+// errDepth is the error of a text with too many objects and arrays inside each other.
+var errDepth = fmt.Errorf("more than %d objects and arrays inside each other", event.JSONDepthMax)
+
+// fail keeps the first error and returns false.
+func (r *jsonReader) fail(err error) bool {
+	if r.problem == nil {
+		r.problem = err
+	}
+	return false
+}
+
+// detail says where the error is, and what it is.
+func (r *jsonReader) detail() string {
+	var syntax *jsontext.SyntacticError
+	at, what := r.dec.InputOffset(), r.problem.Error()
+	switch {
+	case errors.Is(r.problem, jsontext.ErrDuplicateName) && errors.As(r.problem, &syntax):
+		at, what = syntax.ByteOffset, r.twice(syntax.JSONPointer)
+	case errors.Is(r.problem, io.ErrUnexpectedEOF), r.problem == io.EOF:
+		at, what = int64(len(r.text)), "the text ends too early"
+	case errors.As(r.problem, &syntax):
+		at, what = syntax.ByteOffset, syntax.Err.Error()
+	case r.problem == errDepth:
+		at-- // the bracket was read
+	}
+	return fmt.Sprintf("byte %d: %s", at, what)
+}
+
+// twice says which key an object has twice.
+func (r *jsonReader) twice(at jsontext.Pointer) string {
+	key, parent := at.LastToken(), at.Parent()
+	what := "key"
+	switch {
+	case strings.Trim(string(parent), "/0123456789") == "":
+		what = "field"
+	case parent.LastToken() == "attributes":
+		what = "attribute"
+	}
+	return fmt.Sprintf("%s %s given twice", what, Quote(key))
+}
+
+// open reads the { or [ of a list.
+func (r *jsonReader) open(bracket jsontext.Kind, wanted string) bool {
+	if kind := r.dec.PeekKind(); kind != bracket && kind != 0 {
+		return r.fail(fmt.Errorf("%s where %s should stand", kind, wanted))
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		return r.fail(err)
+	}
+	if r.dec.StackDepth()+r.outer > event.JSONDepthMax {
+		return r.fail(errDepth)
+	}
+	return true
+}
+
+// more reports whether another item follows in the list at hand; if not, it reads the
+// end of the list.
+func (r *jsonReader) more() bool {
+	if kind := r.dec.PeekKind(); kind != '}' && kind != ']' {
+		return r.problem == nil
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		r.fail(err)
+	}
+	return false
+}
+
+// str reads a string, which aliases the text unless it has escapes.
+func (r *jsonReader) str() (string, bool) {
+	raw, err := r.dec.ReadValue()
+	if err != nil {
+		return "", r.fail(err)
+	}
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return alias(raw[1 : len(raw)-1]), true
+	}
+	if r.scratch, err = jsontext.AppendUnquote(r.scratch[:0], raw); err != nil {
+		return "", r.fail(err)
+	}
+	if r.batch == nil {
+		return string(r.scratch), true
+	}
+	return r.batch.Keep(alias(r.scratch)), true
+}
+
+// cell reads any value.
+func (r *jsonReader) cell(c *Cell) (ok bool) {
+	switch kind := r.dec.PeekKind(); kind {
+	case '"':
+		c.Kind = TextCell
+		c.Text, ok = r.str()
+		return ok
+	case '0':
+		raw, err := r.dec.ReadValue()
+		if err != nil {
+			return r.fail(err)
+		}
+		c.number(alias(raw))
+		return true
+	case 't', 'f', 'n':
+		c.Kind = BoolCell
+		if kind == 'n' {
+			c.Kind = NullCell
+		} else if kind == 't' {
+			c.Integer = 1
+		}
+		if _, err := r.dec.ReadToken(); err != nil {
+			return r.fail(err)
+		}
+		return true
+	case '{':
+		c.Kind = ObjectCell
+		start := r.start('{')
+		ok = r.skip()
+		c.Text = alias(r.text[start:r.dec.InputOffset()])
+		return ok
+	case '[':
+		return r.numbers(c)
+	}
+	if _, err := r.dec.ReadToken(); err != nil { // a list that ends where a value should stand
+		return r.fail(err)
+	}
+	return r.fail(errors.New("no value"))
+}
+
+// start returns where the list that comes next begins.
+func (r *jsonReader) start(bracket byte) int {
+	at := int(r.dec.InputOffset())
+	return at + bytes.IndexByte(r.text[at:], bracket)
+}
+
+// number makes c the JSON number that text is.
+func (c *Cell) number(text string) {
+	c.Kind, c.Text = NumberCell, text
+	if areDigits(text) {
+		if v, err := strconv.ParseUint(text, 10, 64); err == nil {
+			c.Kind, c.Integer = UintCell, v
+			return
+		}
+	}
+	c.Number, _ = strconv.ParseFloat(text, 64) // overflow gives an infinity
+}
+
+// numbers reads an array. Values that are no numbers are looked at as JSON only.
+func (r *jsonReader) numbers(c *Cell) bool {
+	if !r.open('[', "an array") {
+		return false
+	}
+	c.Kind, c.List = ListCell, r.list[:0]
+	for r.more() {
+		if r.dec.PeekKind() == '0' {
+			raw, err := r.dec.ReadValue()
+			if err != nil {
+				return r.fail(err)
+			}
+			x, _ := strconv.ParseFloat(alias(raw), 64) // overflow gives an infinity
+			c.Append(x)
+			continue
+		}
+		if c.Count++; c.Wrong == 0 {
+			c.Wrong = c.Count
+		}
+		if !r.skip() {
+			return false
+		}
+	}
+	r.list = c.List
+	return r.problem == nil
+}
+
+// skip reads any value, for its syntax only.
+func (r *jsonReader) skip() bool {
+	for depth := r.dec.StackDepth(); ; {
+		if _, err := r.dec.ReadToken(); err != nil {
+			return r.fail(err)
+		}
+		if now := r.dec.StackDepth(); now+r.outer > event.JSONDepthMax {
+			return r.fail(errDepth)
+		} else if now <= depth {
+			return true
+		}
+	}
+}
+
+// end reports whether nothing but white space is left.
+func (r *jsonReader) end() bool {
+	return len(bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n")) == 0
+}

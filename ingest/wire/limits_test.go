@@ -1,0 +1,238 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"gqlstream/ingest/event"
+)
+
+// decodeText decodes JSON or NDJSON and returns the reason for the first refusal.
+func decodeText(t *testing.T, c Config, kind event.Kind, form, payload string) event.Reason {
+	t.Helper()
+	d, err := NewDecoder(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decodeReason(t, d, Message{Kind: kind, ContentType: form, Payload: []byte(payload)})
+}
+
+// decodeReason returns the reason for the first refusal, "" when there is none.
+func decodeReason(t *testing.T, d *Decoder, m Message) event.Reason {
+	t.Helper()
+	var b event.Batch
+	err := d.Decode(m, &b)
+	if (err != nil) != (len(b.Refused) > 0 && b.Refused[0].Index < 0) {
+		t.Fatalf("error %v with refusals %+v", err, b.Refused)
+	}
+	if len(b.Refused) > 0 {
+		return b.Refused[0].Reason
+	}
+	return ""
+}
+
+const oneEdge = `{"src":1,"dst":2}`
+
+var twoCount = event.ClassSet{Count: 2}
+
+func xs(n int) string { return strings.Repeat("x", n) }
+
+// limits are what bounds the input, and what to decode to see it at work.
+var limits = []struct {
+	name   string
+	limit  int
+	reason event.Reason
+	decode func(t *testing.T, n int) event.Reason
+}{
+	{"payload, default", event.MessageBytesDefault, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
+	}},
+	{"payload, configured", 100, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: 100}, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
+	}},
+	{"payload, most", event.MessageBytesLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: event.MessageBytesLimit}, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
+	}},
+	{"events of an array", 7, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount, EventsPerMessageMax: 7}, event.KindEdge, JSON, "["+strings.Repeat(oneEdge+",", n-1)+oneEdge+"]")
+	}},
+	{"events by line", 7, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount, EventsPerMessageMax: 7}, event.KindEdge, NDJSON, strings.Repeat(oneEdge+"\n\n", n))
+	}},
+	{"rows of a table", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeReason(t, newDecoder(t, 2), Message{Payload: manyEdges(t, n)})
+	}},
+	{"predictions of many classes", event.UnitsPerMessageMax / event.ClassesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		c := Config{Classes: event.ClassSet{Count: event.ClassesMax}}
+		return decodeText(t, c, event.KindPrediction, NDJSON, strings.Repeat("{\"vertex\":1,\"class\":0}\n", n))
+	}},
+	{"id", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindEdge, JSON, `{"src":1,"dst":"`+xs(n)+`"}`)
+	}},
+	{"id, configured", 10, event.BadID, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount, IDBytesMax: 10}, event.KindEdge, JSON, `{"src":1,"dst":"`+xs(n)+`"}`)
+	}},
+	{"community", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindMember, JSON, `{"vertex":1,"community":"`+xs(n)+`"}`)
+	}},
+	{"version", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindPrediction, JSON, `{"vertex":1,"class":0,"version":"`+xs(n)+`"}`)
+	}},
+	{"attribute name", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindVertex, JSON, `{"vertex":1,"attributes":{"`+xs(n)+`":1}}`)
+	}},
+	{"attribute text", event.AttributeTextBytesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindVertex, JSON, `{"vertex":1,"attributes":{"a":"`+xs(n)+`"}}`)
+	}},
+	{"attributes", event.AttributesPerEventMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindVertex, JSON, `{"vertex":1,"attributes":{`+manyAttributes(n)+`}}`)
+	}},
+	{"attribute columns", event.AttributesPerEventMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeReason(t, newDecoder(t, 2), Message{Kind: event.KindVertex, Payload: wideTable(t, n)})
+	}},
+	{"depth", event.JSONDepthMax, event.Malformed, func(t *testing.T, n int) event.Reason { // the event and its config are two of them
+		config := `{"a":` + strings.Repeat("[", n-2) + strings.Repeat("]", n-2) + `}`
+		return decodeText(t, Config{Classes: twoCount}, event.KindControl, JSON, `{"op":"configure","config":`+config+`}`)
+	}},
+	{"class", 1, event.UnknownClass, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindLabel, JSON, fmt.Sprintf(`{"vertex":1,"class":%d}`, n))
+	}},
+	{"multiplicity", 1<<32 - 1, event.BadValue, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindMember, JSON, fmt.Sprintf(`{"vertex":1,"community":"a","multiplicity":%d}`, n))
+	}},
+	{"weight", event.WeightMax, event.BadWeight, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount}, event.KindEdge, JSON, fmt.Sprintf(`{"src":1,"dst":2,"weight":%d}`, n))
+	}},
+}
+
+// Every limit lets through what is below it and at it, and refuses what is above.
+func TestLimits(t *testing.T) {
+	for _, c := range limits {
+		t.Run(c.name, func(t *testing.T) {
+			for n, want := range map[int]event.Reason{c.limit - 1: "", c.limit: "", c.limit + 1: c.reason} {
+				if got := c.decode(t, n); got != want {
+					t.Errorf("%d: %q, want %q", n, got, want)
+				}
+			}
+		})
+	}
+}
+
+// manyEdges returns a table of n edges, in small columns.
+func manyEdges(t *testing.T, n int) []byte {
+	t.Helper()
+	e := arrowEncoder{cells: make([]Cell, n)}
+	for i, name := range []string{"src", "dst"} {
+		column := array.NewUint8Builder(memory.DefaultAllocator)
+		column.AppendValues(bytes.Repeat([]byte{byte(i)}, n), nil)
+		e.fields = append(e.fields, arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Uint8})
+		e.columns = append(e.columns, column.NewArray())
+	}
+	payload, err := e.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
+// wideTable returns a table of one vertex with n attributes.
+func wideTable(t *testing.T, n int) []byte {
+	t.Helper()
+	e := arrowEncoder{cells: []Cell{{Kind: UintCell, Integer: 1}}}
+	e.add("vertex")
+	e.cells[0] = Cell{Kind: BoolCell, Integer: 1}
+	for i := range n {
+		e.add(fmt.Sprintf("a%d", i))
+	}
+	payload, err := e.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
+// One long text that a table says for every row through a dictionary costs a
+// bounded multiple of the message, not rows times text.
+func TestRepeatedTextIsBounded(t *testing.T) {
+	d, err := NewDecoder(Config{Classes: event.ClassSet{Count: 2}, MessageBytesMax: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := arrow.PrimitiveTypes
+	row := `{"src":1,"dst":"` + strings.Repeat("x", 4000) + `"}`
+	for rows, want := range map[int]event.Reason{3: event.BadID, 100: event.TooLarge} {
+		columns := []col{{"src", p.Int8}, {"dst", textDictionary(p.Int8)}}
+		payload := arrowStream(t, columns, nil, nil, "["+row+strings.Repeat(","+row, rows-1)+"]")
+		if got := decodeReason(t, d, Message{Payload: payload}); got != want {
+			t.Errorf("%d rows: %q, want %q", rows, got, want)
+		}
+	}
+}
+
+// Strings of events alias the message: nothing is copied.
+func TestStringsAliasTheMessage(t *testing.T) {
+	payload := []byte(`{"src":"alice","dst":"bob"}`)
+	var b event.Batch
+	mustDecode(t, newDecoder(t, 2), Message{ContentType: JSON, Payload: payload}, &b)
+	if got, want := unsafe.StringData(b.Edges[0].Src.Name), &payload[8]; got != want {
+		t.Errorf("the name lies at %p, its text at %p", got, want)
+	}
+}
+
+// A configuration with several mistakes names them all.
+func TestConfigNamesEveryMistake(t *testing.T) {
+	for _, c := range []struct {
+		config Config
+		want   []string
+	}{
+		{Config{Classes: event.ClassSet{Count: 2}}, nil},
+		{Config{Classes: event.ClassSet{Names: []string{"a", "b"}}}, nil},
+		{Config{Classes: event.ClassSet{Names: []string{"0", "1"}}}, nil},
+		{Config{}, []string{"0 classes"}},
+		{Config{Classes: event.ClassSet{Count: event.ClassesMax + 1}}, []string{"4097 classes"}},
+		{Config{Classes: event.ClassSet{Count: 3, Names: []string{"a", "a"}}}, []string{"2 class names for 3", `both named "a"`}},
+		{Config{Classes: event.ClassSet{Names: []string{"1", ""}}}, []string{`named "1", which is an index`, "name of class 1 must be"}},
+		{
+			Config{Classes: event.ClassSet{Count: 1}, MessageBytesMax: event.MessageBytesLimit + 1, EventsPerMessageMax: -1, IDBytesMax: 257},
+			[]string{"MessageBytesMax is 8388609", "EventsPerMessageMax is -1", "IDBytesMax is 257"},
+		},
+	} {
+		_, err := NewDecoder(c.config)
+		if (err != nil) != (len(c.want) > 0) {
+			t.Errorf("%+v: %v", c.config, err)
+		}
+		for _, want := range c.want {
+			if err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v, want %s", c.config, err, want)
+			}
+		}
+	}
+}
+
+// A class may be said by name or by index, and its name found again.
+func TestClasses(t *testing.T) {
+	d, err := NewDecoder(twoClasses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]event.Class{"left": 0, "right": 1, "0": 0, "1": 1} {
+		if got, err := d.parseClass(text); err != nil || got != want {
+			t.Errorf("%s: %d %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"2", "-1", "Left", "", "1.0", "1e0", "01"} {
+		if got, err := d.parseClass(text); err == nil {
+			t.Errorf("%q: class %d", text, got)
+		}
+	}
+	if twoClasses.Classes.Name(1) != "right" || (event.ClassSet{Count: 3}).Name(2) != "2" || twoClasses.Classes.K() != 2 {
+		t.Error("names")
+	}
+}

@@ -1,0 +1,215 @@
+package wire
+
+import (
+	"math"
+
+	"gqlstream/ingest/event"
+)
+
+// record is one event of a batch while it is read. The event holds the defaults and what
+// was read so far; a record that is refused takes its event out of the batch.
+type record struct {
+	kind    event.Kind
+	at      int            // which event of its kind
+	seen    uint32         // fields that were given, and not null unless null is a value
+	problem *event.Problem // the first one
+
+	leaves        bool        // the operation of a member
+	share         float64     // probability pi of having been drawn
+	class         event.Class // of a prediction
+	probabilities []float64
+	given         int // how many probabilities there were
+	attributes    []event.Attribute
+}
+
+// has reports whether a field was given.
+func (r *record) has(f field) bool { return r.seen&(1<<f) != 0 }
+
+// refuse keeps the first problem of the event.
+func (r *record) refuse(p *event.Problem) {
+	if r.problem == nil {
+		r.problem = p
+	}
+}
+
+// begin appends n events to the batch, which hold the defaults, and returns their
+// records.
+func (d *Decoder) begin(m *Message, n int) []record {
+	b, first := d.batch, d.batch.Count(m.Kind)
+	b.Extend(m.Kind, n)
+	records := d.records[:n]
+	for i := range records {
+		r := &records[i]
+		r.kind, r.at, r.seen, r.problem, r.leaves = m.Kind, first+i, 0, nil, false
+		r.given, r.attributes = 0, r.attributes[:0]
+		switch m.Kind {
+		case event.KindEdge:
+			b.Edges[first+i].Weight = 1
+		case event.KindMember:
+			b.Members[first+i].Multiplicity = 1
+		}
+	}
+	return records
+}
+
+// required are the fields that events of each kind cannot do without.
+var required = func() (all [event.Kinds]uint32) {
+	for kind, specs := range fields {
+		for _, s := range specs {
+			if s.required {
+				all[kind] |= 1 << s.field
+			}
+		}
+	}
+	return all
+}()
+
+// missing is the problem of a field that the event cannot do without.
+func missing(kind event.Kind, name string) *event.Problem {
+	return event.Problemf(event.MissingField, "%v event without %s", kind, name)
+}
+
+// finish completes the event of the record, or says why it is refused. An event that
+// gives no time takes that of its message; one that is late is counted, and refused if
+// the policy of its kind says so, unless something else is wrong with it.
+func (d *Decoder) finish(m *Message, r *record) *event.Problem {
+	if r.problem != nil {
+		return r.problem
+	}
+	position, at := d.batch.At(m.Kind, r.at)
+	if *position = m.Position; *at == 0 {
+		*at = m.Received
+	}
+	if m.isAhead(*at) {
+		return m.ahead(*at)
+	}
+	if p := d.complete(r); p != nil || !m.isLate(*at) {
+		return p
+	}
+	return m.Late.Problem(d.batch, m.Kind, *at, m.Now)
+}
+
+// complete makes the event of the record canonical, or says what is wrong with it.
+func (d *Decoder) complete(r *record) *event.Problem {
+	b := d.batch
+	if lacks := required[r.kind] &^ r.seen; lacks != 0 {
+		return r.lacks(lacks)
+	}
+	switch r.kind {
+	case event.KindEdge:
+		return checkEdge(&b.Edges[r.at])
+	case event.KindLabel:
+		return r.completeLabel(&b.Labels[r.at])
+	case event.KindPrediction:
+		return d.completePrediction(r, &b.Predictions[r.at])
+	case event.KindMember:
+		if r.leaves {
+			b.Members[r.at].Multiplicity = 0
+		}
+	case event.KindVertex:
+		e := &b.Vertices[r.at]
+		if e.Erase && len(r.attributes) > 0 {
+			return event.Problemf(event.BadValue, "erase and attributes exclude each other")
+		}
+		e.Attributes = b.KeepAttributes(r.attributes)
+	case event.KindControl:
+		switch op := b.Controls[r.at].Op; {
+		case op == event.Configure && !r.has(fieldConfig):
+			return missing(r.kind, "config, which configure needs")
+		case op != event.Configure && r.has(fieldConfig):
+			return event.Problemf(event.BadValue, "only configure has a config, not %v", op)
+		case op == event.Note && !r.has(fieldText):
+			return missing(r.kind, "text, which note needs")
+		case op != event.Note && r.has(fieldText):
+			return event.Problemf(event.BadValue, "only note has a text, not %v", op)
+		}
+	}
+	return nil
+}
+
+// lacks names the first of the fields that are not there.
+func (r *record) lacks(which uint32) *event.Problem {
+	for _, s := range fields[r.kind] {
+		switch {
+		case which>>s.field&1 == 0:
+		case s.field == fieldClass:
+			return missing(r.kind, "class (null withdraws a label)")
+		default:
+			return missing(r.kind, s.name)
+		}
+	}
+	return nil
+}
+
+// completeLabel gives an audit label the probability at which its vertex was drawn, which
+// no other label has, and takes from a withdrawal what it has no use for.
+func (r *record) completeLabel(l *event.Label) *event.Problem {
+	units := math.Round(r.share * event.One)
+	switch audit := l.Role == event.Audit; {
+	case !audit && r.has(fieldPi):
+		return event.Problemf(event.BadValue, "only the role audit has pi, not %v", l.Role)
+	case !audit:
+	case l.Class == event.NoClass: // a row of gqlstream ask that nobody has filled in
+		return missing(event.KindLabel, "class, which audit needs")
+	case !r.has(fieldPi):
+		return missing(event.KindLabel, "pi, the probability of having been drawn, which audit needs")
+	case r.share-r.share != 0:
+		return event.Problemf(event.NotFinite, "pi is %v", r.share)
+	case !(units >= event.PiMin && units <= event.One):
+		return event.Problemf(event.BadValue, "pi %v must be at least 2^-20 and at most 1", r.share)
+	default:
+		l.Pi = uint32(units)
+	}
+	if l.Class == event.NoClass {
+		l.TTL = 0 // nothing is left that could end
+	}
+	return nil
+}
+
+// completePrediction makes units of what is predicted.
+func (d *Decoder) completePrediction(r *record, e *event.Prediction) *event.Problem {
+	certain := r.has(fieldClass) && r.class != event.NoClass
+	switch {
+	case !r.has(fieldProbabilities) && !certain:
+		return missing(r.kind, "probabilities or class")
+	case r.has(fieldProbabilities) && certain:
+		return event.Problemf(event.BadValue, "probabilities and class exclude each other")
+	case !certain && r.given != d.k:
+		return event.Problemf(event.WrongClasses, "%d probabilities for %d classes", r.given, d.k)
+	}
+	e.Units = d.batch.Units(d.k)
+	if certain {
+		e.Units[r.class] = event.One
+	} else if err := event.Quantise(e.Units, r.probabilities[:d.k]); err != nil {
+		return asProblem(err)
+	}
+	return nil
+}
+
+// checkEdge makes e canonical (weight rounded to its grain; no weight and no time to
+// live on a removal) or returns what is wrong with it. Its ids are sound already.
+func checkEdge(e *event.Edge) *event.Problem {
+	if e.Weight == 1 && e.Src.Number != e.Dst.Number && !e.Remove {
+		return nil // as nearly every edge is
+	}
+	if e.Src.Number == e.Dst.Number && e.Src.Name == e.Dst.Name {
+		return event.Problemf(event.SelfLoop, "edge from %s to itself", Quote(e.Src.String()))
+	}
+	if e.Remove {
+		e.Weight, e.TTL = 0, 0
+		return nil
+	}
+	units := e.Weight / event.WeightUnit
+	if units >= 1 && units <= event.WeightMax/event.WeightUnit && float64(int64(units)) == units {
+		return nil // nearly every weight is canonical already
+	}
+	if e.Weight-e.Weight != 0 {
+		return event.Problemf(event.NotFinite, "weight is %v", e.Weight)
+	}
+	w := event.RoundWeight(e.Weight)
+	if !(w > 0 && w <= event.WeightMax) {
+		return event.Problemf(event.BadWeight, "weight %v must be at least 2^-21 and at most 2^24", e.Weight)
+	}
+	e.Weight = w
+	return nil
+}

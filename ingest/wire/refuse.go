@@ -1,0 +1,109 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"gqlstream/ingest/event"
+)
+
+// ErrMalformed is what the error of a message that was refused whole matches.
+// No event of the message is in the batch; the batch's last Refusal holds it.
+var ErrMalformed = errors.New("event: message refused")
+
+// ErrUnknownVersion is what the error of a message in a schema version that this
+// package does not read matches. The batch is as before. The pipeline must stop:
+// to go on without the message would be a wrong history.
+var ErrUnknownVersion = errors.New("event: unknown schema version")
+
+// messageError is the error of a message that was refused whole. It matches
+// ErrMalformed, whatever its Reason.
+type messageError struct{ Refusal event.Refusal }
+
+// Error names the message, the reason and the detail.
+func (e *messageError) Error() string {
+	r := e.Refusal
+	return fmt.Sprintf("event: message at position %d (%v) refused: %s: %s",
+		r.Position, r.Kind, r.Reason, r.Detail)
+}
+
+// Is reports whether target is ErrMalformed.
+func (e *messageError) Is(target error) bool { return target == ErrMalformed }
+
+// versionError is the error of a message in an unknown schema version.
+type versionError struct {
+	position event.Position
+	version  string
+}
+
+func (e *versionError) Error() string {
+	return fmt.Sprintf("event: message at position %d has schema version %s, this program reads "+
+		"version %s: continue with a release of gqlstream that reads version %s",
+		e.position, e.version, schemaVersion, e.version)
+}
+
+func (e *versionError) Is(target error) bool { return target == ErrUnknownVersion }
+
+// checkVersion returns what is wrong with a schema version, which is a positive
+// integer; absent is version 1.
+func checkVersion(version string, position event.Position) (*event.Problem, error) {
+	if version == "" || version == schemaVersion {
+		return nil, nil
+	}
+	n, err := strconv.ParseUint(version, 10, 31)
+	if err != nil || n == 0 || version[0] == '0' || version[0] == '+' {
+		p := event.Problemf(event.Malformed, "schema version %s is not a positive integer", Quote(version))
+		return p, nil
+	}
+	return nil, &versionError{position: position, version: version}
+}
+
+// detailTextBytesMax bounds the input that is quoted in a detail.
+const detailTextBytesMax = 48
+
+// Quote returns input as it may stand in a detail: quoted and not long.
+func Quote[T string | []byte](input T) string {
+	s := input[:min(len(input), detailTextBytesMax)]
+	q := strconv.Quote(string(s))
+	if len(input) > len(s) {
+		return q + fmt.Sprintf("... (%d bytes)", len(input))
+	}
+	return q
+}
+
+// isLate reports whether an event of the message with a time t is late. The time
+// that the message gave it is not its own.
+func (m *Message) isLate(t event.Time) bool {
+	return m.Late.After > 0 && t != m.Received && m.Late.IsLate(m.Kind, t, m.Now)
+}
+
+// isAhead reports whether a time is later than the events of the message may have.
+func (m *Message) isAhead(t event.Time) bool { return m.TimeMax != 0 && t > m.TimeMax }
+
+func (m *Message) ahead(t event.Time) *event.Problem {
+	return event.Problemf(event.Ahead, "its time, %v, is later than %v, which late.ahead allows for its message", t, m.TimeMax)
+}
+
+// refuse appends the refusal of one event.
+func (m *Message) refuse(b *event.Batch, index int, p *event.Problem, original []byte) {
+	b.Refused = append(b.Refused, event.Refusal{
+		Position: m.Position, Index: index, Kind: m.Kind,
+		Reason: p.Reason, Detail: p.Detail, Original: original,
+	})
+}
+
+// asProblem returns the problem that an error of the vocabulary is.
+func asProblem(err error) *event.Problem {
+	if p, ok := err.(*event.Problem); ok {
+		return p
+	}
+	return nil
+}
+
+// bytesOf returns s as bytes that share its memory and must not be changed.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// alias returns b as a string that shares its memory.
+func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

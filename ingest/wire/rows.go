@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"slices"
+
+	"gqlstream/ingest/event"
+)
+
+// Column is a column that a file of some kind may have. The first name is ours.
+type Column struct {
+	Names    []string
+	Required bool
+	Time     bool // it holds the time
+}
+
+// Columns returns the columns of a kind: one for each of its fields, in their order.
+// Predictions may have p0, p1, ... besides, and vertices any other column.
+func Columns(kind event.Kind) []Column {
+	all := make([]Column, len(fields[kind]))
+	for i, s := range fields[kind] {
+		all[i] = Column{Names: s.columns, Required: s.required, Time: s.field == fieldTime}
+		if all[i].Names == nil {
+			all[i].Names = slices.DeleteFunc([]string{s.name, s.alias}, func(s string) bool { return s == "" })
+		}
+	}
+	return all
+}
+
+// RowDefaults are what the rows of a file say that say nothing else.
+type RowDefaults struct {
+	Kind    event.Kind
+	Untyped bool   // every value is text
+	Remove  bool   // every edge is a removal
+	Version string // of predictions without one
+}
+
+// NoColumn blames no column in particular.
+const NoColumn = -1
+
+// DecodeRow appends the event that a row of a file holds to b and returns its time, or
+// the column to blame and what is wrong with it. The cells are those of Columns, and
+// of further columns with their names from there on. The batch keeps its own copy of
+// what the cells point to.
+func (d *Decoder) DecodeRow(
+	row RowDefaults, cells []Cell, names []string, b *event.Batch,
+) (event.Time, int, *event.Problem) {
+	d.batch = b
+	m := Message{Kind: row.Kind}
+	r := &d.begin(&m, 1)[0]
+	column, p := d.row(row, r, cells, names)
+	if p == nil {
+		p = d.finish(&m, r)
+	}
+	if p != nil {
+		b.Cut(row.Kind, r.at)
+		return 0, column, p
+	}
+	keep(b, row.Kind, r.at)
+	_, at := b.Stamp(row.Kind, r.at)
+	return at, NoColumn, nil
+}
+
+// row reads a row into the record, or returns the column to blame.
+func (d *Decoder) row(row RowDefaults, r *record, cells []Cell, names []string) (int, *event.Problem) {
+	f := fileForm
+	if row.Untyped {
+		f = textForm
+	}
+	if row.Remove && row.Kind == event.KindEdge {
+		d.batch.Edges[r.at].Remove = true
+	}
+	for i := range fields[row.Kind] {
+		if p := d.setCell(f, &fields[row.Kind][i], r, &cells[i]); p != nil {
+			return i, p
+		}
+	}
+	if at, p := d.setFurther(f, r, cells, names); p != nil || row.Kind != event.KindPrediction {
+		return at, p
+	}
+	if e := &d.batch.Predictions[r.at]; e.Version == "" {
+		e.Version = row.Version
+	}
+	if r.has(fieldProbabilities) {
+		r.seen &^= 1 << fieldClass // the probabilities say it better
+	} else if !r.has(fieldClass) {
+		class := slices.IndexFunc(fields[row.Kind], func(s fieldSpec) bool { return s.field == fieldClass })
+		return class, fields[row.Kind][class].unfit(f, &Cell{})
+	}
+	return NoColumn, nil
+}
+
+// setCell sets a field from the cell of its column. What is not there is refused if the
+// event cannot do without it; the weight of an edge that is removed does not count, nor
+// does an operation where the file says that all are.
+func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Problem {
+	removed := r.kind == event.KindEdge && d.batch.Edges[r.at].Remove
+	switch {
+	case removed && (s.field == fieldWeight || s.field == fieldOp):
+		return nil
+	case s.field == fieldClass && s.required && c.Kind != AbsentCell && c.unknown():
+		c = &Cell{Kind: NullCell}
+	case c.Missing() && s.required:
+		return s.unfit(f, c)
+	case c.unknown() && !s.required && s.holds != &weightType, c.Missing():
+		return nil
+	}
+	return d.set(f, s, r, c)
+}
+
+// setFurther sets the probabilities or the attributes that have columns of their own,
+// or returns the column to blame.
+func (d *Decoder) setFurther(f form, r *record, cells []Cell, names []string) (int, *event.Problem) {
+	base := len(fields[r.kind])
+	switch r.kind {
+	case event.KindPrediction:
+		if !slices.ContainsFunc(cells[base:], func(c Cell) bool { return !c.Missing() }) {
+			return NoColumn, nil
+		}
+		list := Cell{Kind: ListCell, List: d.probabilities[:0]}
+		for i := base; i < len(cells); i++ {
+			x, ok := cells[i].float()
+			if !ok {
+				return i, (&fieldSpec{holds: &weightType}).unfit(f, &cells[i])
+			}
+			list.Append(x)
+		}
+		d.probabilities = list.List
+		return NoColumn, d.set(fileForm, specOf(r.kind, fieldProbabilities), r, &list)
+	case event.KindVertex:
+		for i := base; i < len(cells) && !d.batch.Vertices[r.at].Erase; i++ {
+			if cells[i].Kind != AbsentCell {
+				if p := d.attribute(r, f, names[i], &cells[i]); p != nil {
+					return i, p
+				}
+			}
+		}
+	}
+	return NoColumn, nil
+}
+
+// AppendRow appends the cells of a row that hold something as a JSON object.
+func AppendRow(dst []byte, cells []Cell, name func(i int) string) []byte {
+	dst = append(dst, '{')
+	n := len(dst)
+	for i := range cells {
+		if c := &cells[i]; !c.Missing() {
+			dst = appendCell(appendKey(dst, n, name(i)), c)
+		}
+	}
+	return append(dst, '}')
+}

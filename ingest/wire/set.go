@@ -1,0 +1,351 @@
+package wire
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"gqlstream/ingest/event"
+)
+
+// set gives a field of the record's event the value of a cell, or says why it cannot
+// be. A null is no value, but for a class, which it takes away.
+func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Problem) {
+	if !s.holds.accepts[f].holds(c.Kind) {
+		return s.unfit(f, c)
+	}
+	r.seen |= 1 << s.field
+	switch v := s.value(d.batch, r.at).(type) {
+	case *event.ID:
+		*v, p = d.id(f, s, c)
+	case *string:
+		*v, p = d.name(f, s, c)
+	case *float64:
+		p = s.number(f, c, v)
+	case *share:
+		p = s.number(f, c, &r.share)
+	case *event.Time:
+		*v, p = c.moment()
+	case *time.Duration:
+		*v, p = c.lifetime()
+	case *event.Class:
+		*v, p = d.class(f, s, c)
+	case nil: // the class of a prediction
+		r.class, p = d.class(f, s, c)
+	case *event.Role:
+		var word int
+		word, p = s.word(f, c)
+		*v = event.Role(word)
+	case *event.Op:
+		var word int
+		word, p = s.word(f, c)
+		*v = event.Op(word)
+	case *leaving:
+		r.leaves, p = s.flag(f, c)
+	case *bool:
+		*v, p = s.flag(f, c)
+	case *uint32:
+		n, ok := c.Whole()
+		if *v = uint32(n); !ok || n > math.MaxUint32 {
+			p = s.badCount(f, c)
+		}
+	case *[]uint32:
+		r.probabilities, r.given = c.List, c.Count
+		if c.Wrong > 0 {
+			p = event.Problemf(event.BadValue, "probability of class %d is not a number", c.Wrong-1)
+		}
+	case *[]event.Attribute:
+		p = d.attributeObject(r, s, f, c)
+	case *json.RawMessage:
+		*v, p = d.configText(c)
+	}
+	return p
+}
+
+// id reads a vertex id.
+func (d *Decoder) id(f form, s *fieldSpec, c *Cell) (event.ID, *event.Problem) {
+	switch c.Kind {
+	case UintCell:
+		return event.NumberID(c.Integer), nil
+	case NumberCell:
+		if n, ok := c.Whole(); ok {
+			return event.NumberID(n), nil
+		}
+		return event.ID{}, s.unfit(f, c)
+	}
+	if p := d.checkName("vertex id", c.Text); p != nil {
+		return event.ID{}, p
+	}
+	id := event.ParseID(c.Text)
+	if f == textForm && id.Name != "" && looksLikeNumber(id.Name) {
+		return event.ID{}, event.Problemf(event.BadID,
+			"%v reads as a number, but an id is text or a whole number from 0 to 2^64-1", c)
+	}
+	return id, nil
+}
+
+// looksLikeNumber reports whether the text of a file without types must have been
+// meant as a number, though it is no id: negative, with a fraction, or too large.
+func looksLikeNumber(s string) bool {
+	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
+	return areDigits(whole) && (s[0] == '-' || point && areDigits(fraction) || !point && len(s) >= 20 && s[0] != '0')
+}
+
+// name reads the name of a community or a version.
+func (d *Decoder) name(f form, s *fieldSpec, c *Cell) (string, *event.Problem) {
+	text := c.Text
+	switch {
+	case c.Kind == UintCell && text == "":
+		text = strconv.FormatUint(c.Integer, 10)
+	case c.Kind == NumberCell && f == fileForm:
+		text = c.String()
+	case c.Kind == NumberCell && !areDigits(text):
+		return "", s.unfit(f, c)
+	}
+	return text, d.checkName(s.name, text)
+}
+
+// checkName refuses what cannot name a vertex, community, version or attribute.
+func (d *Decoder) checkName(what, s string) *event.Problem {
+	switch {
+	case len(s) == 0:
+		return event.Problemf(event.BadID, "%s is empty", what)
+	case len(s) > d.config.IDBytesMax:
+		return event.Problemf(event.BadID, "%s %s is longer than %d bytes", what, Quote(s), d.config.IDBytesMax)
+	case !utf8.ValidString(s):
+		return event.Problemf(event.BadID, "%s %s is not UTF-8", what, Quote(s))
+	}
+	return nil
+}
+
+// number reads a number into x.
+func (s *fieldSpec) number(f form, c *Cell, x *float64) (p *event.Problem) {
+	var ok bool
+	if *x, ok = c.float(); !ok {
+		p = s.unfit(f, c)
+	}
+	return p
+}
+
+// moment reads a time.
+func (c *Cell) moment() (event.Time, *event.Problem) {
+	if c.Kind == TimeCell {
+		if t := event.Time(c.Integer); t >= -event.TimeMax && t <= event.TimeMax {
+			return t, nil
+		}
+		return 0, event.Problemf(event.BadTime, "a timestamp is out of range, times lie between 1823 and 2116")
+	}
+	if c.Kind == TextCell {
+		return parseTime(c.Text)
+	}
+	if v, ok := c.nanos(); ok {
+		return event.Time(v), nil
+	}
+	return 0, event.Problemf(event.BadTime, "%q is out of range, give Unix seconds", c.String())
+}
+
+// lifetime reads a time to live.
+func (c *Cell) lifetime() (time.Duration, *event.Problem) {
+	if c.Kind == TextCell {
+		return parseTTL(c.Text)
+	}
+	if v, ok := c.nanos(); ok {
+		return time.Duration(v), checkTTL(time.Duration(v))
+	}
+	return 0, event.Problemf(event.BadValue, "ttl of %v s is out of range", c)
+}
+
+// nanos reads a number of seconds as nanoseconds, exactly where the form has its digits.
+func (c *Cell) nanos() (int64, bool) {
+	switch {
+	case c.Kind == UintCell:
+		return int64(c.Integer * 1e9), c.Integer <= uint64(event.TimeMax)/1e9
+	case c.Text != "":
+		return nanos(c.Text)
+	}
+	v := math.Round(c.Number * 1e9)
+	return int64(v), math.Abs(v) <= float64(event.TimeMax)
+}
+
+// class reads a class: an index, a name, or null for none. In files -1 is none as
+// well, and an index may be written with a fraction of zero, as pandas does to
+// columns with nulls.
+func (d *Decoder) class(f form, s *fieldSpec, c *Cell) (event.Class, *event.Problem) {
+	text := c.Text
+	switch c.Kind {
+	case NullCell:
+		return event.NoClass, nil
+	case UintCell:
+		return d.indexClass(c.Integer)
+	case NumberCell:
+		if f == jsonForm {
+			return 0, event.Problemf(event.UnknownClass, "class must be an index from 0 to %d or a name, not %s",
+				d.k-1, c.typeName())
+		}
+		text = strconv.FormatFloat(c.Number, 'f', -1, 64)
+	}
+	at, p := d.parseClass(text)
+	if p == nil || f < fileForm {
+		return at, p
+	}
+	whole, cut := strings.CutSuffix(text, ".0")
+	if whole == "-1" {
+		return event.NoClass, nil
+	}
+	if at, bad := d.parseClass(whole); cut && bad == nil {
+		return at, nil
+	}
+	return 0, p
+}
+
+// parseClass returns the class that s names or indexes.
+func (d *Decoder) parseClass(s string) (event.Class, *event.Problem) {
+	if c, ok := d.classes[s]; ok {
+		return c, nil
+	}
+	if id := event.ParseID(s); id.Name == "" && s != "" {
+		return d.indexClass(id.Number)
+	}
+	if len(d.config.Classes.Names) == 0 || len(s) > event.IDBytesLimit {
+		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d", Quote(s), d.k-1)
+	}
+	return 0, event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), event.Nearest(s, d.config.Classes.Names))
+}
+
+// indexClass returns the class with an index.
+func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
+	if v >= uint64(d.k) {
+		return 0, event.Problemf(event.UnknownClass, "class %d, there are classes 0 to %d", v, d.k-1)
+	}
+	return event.Class(v), nil
+}
+
+// word reads one of the words of a field. Where numbers and booleans are accepted, 0
+// and 1 stand for the first two.
+func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
+	switch {
+	case c.Kind == BoolCell:
+		return int(c.Integer), nil
+	case c.Kind == UintCell, c.Kind == NumberCell, f >= fileForm && (c.Text == "0" || c.Text == "1"):
+		if n, ok := c.Whole(); ok && n <= 1 {
+			return int(n), nil
+		} else if f == arrowForm {
+			return 0, event.Problemf(event.BadValue, "%s must be 0 or 1", s.name)
+		}
+	default:
+		if i := slices.Index(s.words, c.Text); i >= 0 {
+			return i, nil
+		}
+	}
+	switch {
+	case f >= fileForm:
+		return 0, s.unfit(f, c)
+	case c.Text == "":
+		return 0, event.Problemf(event.BadValue, "%s is empty", s.name)
+	}
+	return 0, event.Problemf(event.BadValue, "%s %s: %s", s.name, Quote(c.Text), event.Nearest(c.Text, s.words))
+}
+
+// flag reads true or false, or the second or the first of two words.
+func (s *fieldSpec) flag(f form, c *Cell) (bool, *event.Problem) {
+	if s.words != nil {
+		i, p := s.word(f, c)
+		return i == 1, p
+	}
+	switch {
+	case c.Kind == BoolCell:
+		return c.Integer != 0, nil
+	case c.Kind == TextCell && (c.Text == "true" || c.Text == "false"):
+		return c.Text == "true", nil
+	}
+	n, ok := c.Whole()
+	if !ok || n > 1 {
+		return false, s.unfit(f, c)
+	}
+	return n == 1, nil
+}
+
+// badCount is the problem of a multiplicity that is none.
+func (s *fieldSpec) badCount(f form, c *Cell) *event.Problem {
+	if f >= fileForm || c.Kind == NumberCell && f == arrowForm {
+		return s.unfit(f, c)
+	}
+	return event.Problemf(event.BadValue, "%s %q must be an integer from 0 to %d", s.name, c.String(), uint32(math.MaxUint32))
+}
+
+// attribute adds an attribute to the record, or says why it cannot be.
+func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Problem {
+	if len(r.attributes) == event.AttributesPerEventMax {
+		return event.Problemf(event.TooLarge, "more than %d attributes", event.AttributesPerEventMax)
+	}
+	v, ok := c.attribute(f)
+	r.attributes = append(r.attributes, event.Attribute{Key: key, Value: v})
+	switch {
+	case !ok && f >= fileForm:
+		return event.Problemf(event.BadValue, "%v: want text, a number or a boolean", c)
+	case !ok:
+		return event.Problemf(event.BadValue, "attribute %s must be a string, a number, a boolean or null, not %s",
+			Quote(key), c.typeName())
+	}
+	if p := d.checkName("attribute name", key); p != nil {
+		return p
+	}
+	switch n := len(v.Text); {
+	case n > event.AttributeTextBytesMax:
+		return event.Problemf(event.TooLarge, "attribute %s has %d bytes, at most %d are allowed",
+			Quote(key), n, event.AttributeTextBytesMax)
+	case !utf8.ValidString(v.Text):
+		return event.Problemf(event.BadValue, "attribute %s is not UTF-8", Quote(key))
+	case v.Number-v.Number != 0:
+		return event.Problemf(event.NotFinite, "attribute %s is %v", Quote(key), v.Number)
+	}
+	return nil
+}
+
+// attribute reads a cell as the value of an attribute. Text of a file without types
+// is a number or a boolean when it reads as one in JSON. In files, the NaN that
+// pandas writes for nothing is null.
+func (c *Cell) attribute(f form) (event.Value, bool) {
+	switch c.Kind {
+	case NullCell:
+		return event.Value{}, true
+	case UintCell:
+		return event.Value{Kind: event.NumberValue, Number: float64(c.Integer)}, true
+	case NumberCell:
+		if f >= fileForm && math.IsNaN(c.Number) {
+			return event.Value{}, true
+		}
+		return event.Value{Kind: event.NumberValue, Number: c.Number}, true
+	case BoolCell:
+		return event.Value{Kind: event.BoolValue, Number: float64(c.Integer)}, true
+	case TimeCell:
+		return event.Value{Kind: event.StringValue, Text: c.String()}, true
+	case TextCell:
+		if v, ok := typedText(c.Text); ok && f == textForm {
+			return v, true
+		}
+		return event.Value{Kind: event.StringValue, Text: c.Text}, true
+	}
+	return event.Value{}, false
+}
+
+// typedText reads text as a JSON number or boolean.
+func typedText(s string) (event.Value, bool) {
+	switch {
+	case s == "true":
+		return event.Value{Kind: event.BoolValue, Number: 1}, true
+	case s == "false":
+		return event.Value{Kind: event.BoolValue}, true
+	case s == "" || s[0] != '-' && s[0]-'0' > 9:
+		return event.Value{}, false
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || !json.Valid([]byte(s)) {
+		return event.Value{}, false
+	}
+	return event.Value{Kind: event.NumberValue, Number: x}, true
+}

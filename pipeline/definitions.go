@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"gqlstream/graphstore"
+)
+
+// definitionsEvery bounds how often the communities of which the definition can change
+// are looked at.
+const definitionsEvery = time.Second
+
+// definitions is what the page was told of the communities by rule.
+type definitions struct {
+	seen   int                           // communities that were looked at
+	live   []graphstore.Community        // of which the text can change, or a rule meet what it cannot compare
+	texts  map[string]string             // by name
+	warned map[graphstore.Community]bool // of values that a rule cannot compare
+	misses map[string]uint64             // how often each rule met such values, by community
+	due    time.Time
+}
+
+// showDefinitions tells the page who is a member of the communities by rule, when that has
+// changed, and warns once of each rule that met values of another type. It looks at new
+// communities, and now and then at those with a rule, never at those that members name.
+func (p *Pipeline) showDefinitions() {
+	d, view := &p.definitions, p.Core.View()
+	changed := false
+	for ; d.seen < view.Communities(); d.seen++ {
+		c := graphstore.Community(d.seen)
+		if text := inWords(view, c); text != "" {
+			d.live = append(d.live, c)
+		}
+	}
+	now := time.Now()
+	if now.Before(d.due) {
+		return
+	}
+	d.due = now.Add(definitionsEvery)
+	if d.texts == nil {
+		d.texts, d.warned, d.misses = map[string]string{}, map[graphstore.Community]bool{}, map[string]uint64{}
+	}
+	for _, c := range d.live {
+		name, text := view.CommunityName(c), ""
+		if !view.Retired(c) {
+			text = inWords(view, c)
+		}
+		if text != d.texts[name] {
+			changed = true
+			d.texts[name] = text
+		}
+		if n := view.Mismatches(c); n > 0 {
+			d.misses[name] = n
+			if !d.warned[c] {
+				d.warned[c] = true
+				p.log.Warn("a rule met a value of another type than it compares with", "community", name)
+			}
+		}
+	}
+	if changed {
+		maps.DeleteFunc(d.texts, func(_, text string) bool { return text == "" })
+		p.Page.Define(maps.Clone(d.texts))
+	}
+}
+
+// inWords says who is a member of a community now.
+func inWords(view graphstore.View, c graphstore.Community) string {
+	rule := view.Rule(c)
+	text := rule.String()
+	list, _ := view.Members(c)
+	switch {
+	case rule.Kind != graphstore.Ego:
+	case len(list) == 0:
+		text += ", which is no vertex now"
+	case view.CutShort(c):
+		text += fmt.Sprintf("; within %d now, for more would be too many", view.Hops(c))
+	}
+	return text
+}

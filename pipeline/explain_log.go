@@ -1,0 +1,364 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/checkpoint"
+	"gqlstream/config"
+	"gqlstream/explain"
+	"gqlstream/graphstore"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
+	"gqlstream/quant"
+	"gqlstream/sinks"
+)
+
+// Explainer explains estimates from a log and the checkpoints beside it. It keeps
+// graphs only, no kernels, so it costs what the graph costs.
+type Explainer struct {
+	config      incremental.Config
+	classes     []string
+	Checkpoints string              // directory of the state, "" when there is none
+	js          jetstream.JetStream // where the published records are; nil: nowhere
+	in          broker.StreamNames
+	out         sinks.Names
+	// open opens the log after a place, until a position or the end for 0.
+	Open func(ctx context.Context, at Resume, until event.Position) (ingest.Source, func() error, error)
+	Tell func(format string, args ...any)
+}
+
+// Query is what is asked.
+type Query struct {
+	Community  string
+	Method     string // "": the first that is published
+	From, To   Place  // from without a place: the estimate before that of to
+	Named      int    // changes named for each cause
+	membersMin int    // communities below it are not explained
+}
+
+// QuestionError is a question that cannot be answered as it stands.
+type QuestionError struct{ error }
+
+func explainErrorf(format string, args ...any) error {
+	return QuestionError{fmt.Errorf("explain: "+format, args...)}
+}
+
+// Explain answers a question.
+func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, error) {
+	options := e.options(q.Method)
+	published, err := e.inForce(ctx, &q, string(options.Method))
+	if err != nil {
+		return nil, err
+	}
+	log := &logCursor{Explainer: e}
+	defer log.close()
+	if err := log.reach(ctx, q.From, q.To); err != nil {
+		return nil, err
+	}
+	core := e.config
+	core.SelectedBy = log.core.SelectedBy()
+	walk, err := explain.Begin(ctx, log.core.View(), log.place, explain.Options{
+		Config: core, Community: q.Community, Estimate: options, Classes: e.classes, Named: q.Named,
+		SameFit:  published[0] != nil && published[1] != nil && published[0].Posterior == published[1].Posterior,
+		Progress: e.progress(),
+	})
+	if err != nil {
+		return nil, log.unknown(err, q)
+	}
+	defer walk.Close()
+	if err := log.reach(ctx, q.To, q.To); err != nil {
+		return nil, err
+	}
+	x, err := walk.To(ctx, log.core.View(), log.place)
+	if err != nil {
+		return nil, log.unknown(err, q)
+	}
+	for i, end := range []*quant.ExplanationEnd{&x.From, &x.To} {
+		if end.Vertices < q.membersMin {
+			return nil, explainErrorf("%s has fewer than %d members at position %d, so nothing is published of it",
+				q.Community, q.membersMin, end.Position)
+		}
+		if p := published[i]; p != nil && p.Position == end.Position {
+			end.Published, end.Certificate = p.Prevalence, p.Certificate
+		}
+	}
+	x.Settle()
+	return x, nil
+}
+
+// options returns how the estimate is made: as it is published, or by default.
+func (e *Explainer) options(method string) quant.Options {
+	for _, o := range e.config.WithDefaults().Estimates {
+		if method == "" || o.Method == quant.Method(method) {
+			return o
+		}
+	}
+	o := quant.DefaultOptions()
+	o.Method = quant.Method(method)
+	return o
+}
+
+// inForce looks up which records were in force at both places and moves the places
+// there: what is explained is why one record differs from another. Without records
+// the places stand.
+func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found [2]*quant.Estimate, err error) {
+	if e.js == nil {
+		return found, nil
+	}
+	log, err := ingest.IdentityAt(ctx, e.js, e.in.Log, 0)
+	if err != nil {
+		return found, err
+	}
+	conf := sinks.HistoryConfig{Names: e.out, Log: log.Created.Format(time.RFC3339Nano)}
+	for _, end := range []struct {
+		at    int
+		place *Place
+	}{{1, &q.To}, {0, &q.From}} {
+		byDefault := *end.place == Place{} || end.place.Position == math.MaxUint64
+		if end.at == 0 && byDefault {
+			*end.place = Place{Position: event.Position(found[1].Position) - 1}
+		}
+		record, ok, err := sinks.InForce(ctx, e.js, conf, q.Community, method, end.place.reached)
+		if err != nil {
+			return found, err
+		}
+		ok = ok && record.Config == e.config.Digest()
+		if !ok && byDefault {
+			return found, explainErrorf("fewer than two estimates of %s by %s were published under this configuration; "+
+				"give --from and --to", q.Community, method)
+		}
+		if !ok {
+			return [2]*quant.Estimate{}, nil
+		}
+		found[end.at] = &record
+	}
+	if found[0].Position == found[1].Position {
+		return found, explainErrorf("%s has one estimate by %s from --from to --to, that of position %d; it did not move",
+			q.Community, method, found[0].Position)
+	}
+	q.From, q.To = Place{Position: event.Position(found[0].Position)}, Place{Position: event.Position(found[1].Position)}
+	return found, nil
+}
+
+// reached reports whether a record is not beyond the place.
+func (p Place) reached(e *quant.Estimate) bool {
+	if p.Position > 0 {
+		return e.Position <= uint64(p.Position)
+	}
+	at, err := time.Parse(time.RFC3339Nano, e.Time)
+	return err == nil && event.Time(at.UnixNano()) <= p.Time
+}
+
+// progress says now and then how far the walk is.
+func (e *Explainer) progress() func(done, most int) {
+	told := time.Now()
+	return func(done, most int) {
+		if now := time.Now(); most > 0 && now.Sub(told) >= tellEvery {
+			told = now
+			e.Tell("estimate %d of %d", done, most)
+		}
+	}
+}
+
+// logCursor is a graph on its way along the log.
+type logCursor struct {
+	*Explainer
+	core        *incremental.Core
+	place       explain.Place
+	source      ingest.Source
+	closeSource func() error
+	batch       event.Batch
+	held        bool // batch is beyond the last place that was reached
+}
+
+func (l *logCursor) close() error {
+	if l.core == nil {
+		return nil
+	}
+	l.core.Close()
+	l.core = nil
+	return l.closeSource()
+}
+
+// reach goes on to a place, from where it is or from a checkpoint that is nearer.
+// No later place than last will be asked for.
+func (l *logCursor) reach(ctx context.Context, place, last Place) error {
+	saved, err := l.nearest(place)
+	if err != nil {
+		return err
+	}
+	if l.core == nil || saved != nil {
+		if err := l.start(ctx, saved, last); err != nil {
+			return err
+		}
+	}
+	told := time.Now()
+	for {
+		if !l.held {
+			err := l.source.Next(ctx, &l.batch)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("explain: %w", err)
+			}
+		}
+		if l.held = place.Passed(&l.batch); l.held {
+			return nil
+		}
+		l.batch.Emit = false // an estimate would need every kernel
+		l.core.Step(&l.batch)
+		l.place = explain.Place{Position: l.batch.Last, Time: l.batch.Time}
+		if now := time.Now(); now.Sub(told) >= tellEvery {
+			told = now
+			l.Tell("reading the log, position %d, log time %s", l.place.Position, l.place.Time)
+		}
+	}
+}
+
+// start begins at a checkpoint, or with the log when there is none.
+func (l *logCursor) start(ctx context.Context, saved *checkpoint.Checkpoint, last Place) (err error) {
+	if err := l.close(); err != nil {
+		return err
+	}
+	conf := l.config
+	conf.CompactEvery = -1
+	at := Resume{}
+	l.place, l.held = explain.Place{}, false
+	if saved == nil {
+		l.core, err = incremental.New(conf)
+	} else {
+		l.core, err = incremental.RestoreGraph(conf, saved.Sections)
+		at.Place, at.Identity = ResumeOf(saved.Manifest)
+		l.place = explain.Place{Position: at.Place.Position, Time: at.Place.Time}
+		l.Tell("begins at checkpoint %d", at.Place.Position)
+	}
+	if err != nil {
+		return config.Usage(err)
+	}
+	l.source, l.closeSource, err = l.Open(ctx, at, last.Position)
+	if err != nil {
+		l.core.Close()
+		l.core = nil
+		if saved == nil && errors.Is(err, ingest.ErrWrongHistory) {
+			return explainErrorf("the log cannot be read from its beginning, and no checkpoint of this configuration "+
+				"is early enough; choose a later --from: %w", err)
+		}
+		return err
+	}
+	LimitFrom(l.source, l.core)
+	return nil
+}
+
+// nearest returns the newest checkpoint that is not beyond a place and spares
+// reading, or nil.
+func (l *logCursor) nearest(place Place) (*checkpoint.Checkpoint, error) {
+	if l.Checkpoints == "" {
+		return nil, nil
+	}
+	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(l.Checkpoints, "checkpoints"))
+	positions, err := dir.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range positions {
+		switch {
+		case p <= uint64(l.place.Position):
+			return nil, nil
+		case place.Position > 0 && p > uint64(place.Position):
+			continue
+		}
+		saved, err := dir.Read(p)
+		if err != nil || saved.Manifest.Config != l.config.Digest() {
+			l.Tell("checkpoint %d is passed over: damaged, replaced, or of another configuration", p)
+			continue
+		}
+		if place.Time == 0 || event.Time(saved.Manifest.LogTime) <= place.Time {
+			return saved, nil
+		}
+	}
+	return nil, nil
+}
+
+// tellEvery is how often an explanation says how far it is.
+const tellEvery = 2 * time.Second
+
+// namesMax bounds how many communities an error names.
+const namesMax = 8
+
+// unknown says which communities there are where the one in question is not.
+func (l *logCursor) unknown(err error, q Query) error {
+	if !errors.Is(err, explain.ErrUnknown) {
+		return err
+	}
+	view := l.core.View()
+	var names []string
+	for c := range view.Communities() {
+		if !view.Retired(graphstore.Community(c)) {
+			names = append(names, view.CommunityName(graphstore.Community(c)))
+		}
+	}
+	slices.Sort(names)
+	if more := len(names) - namesMax; more > 0 {
+		names = append(names[:namesMax], fmt.Sprintf("and %d more", more))
+	}
+	return explainErrorf("%q is not known at position %d; known there: %s",
+		q.Community, l.place.Position, cmp.Or(strings.Join(names, ", "), "none"))
+}
+
+// Ordered reports places that are the wrong way round.
+func (q *Query) Ordered() error {
+	if q.From.Position > 0 && q.To.Position > 0 && q.From.Position >= q.To.Position ||
+		q.From.Time != 0 && q.To.Time != 0 && q.From.Time >= q.To.Time {
+		return config.Usagef("explain: --from must lie before --to")
+	}
+	return nil
+}
+
+// Configure takes over what the settings say.
+func (e *Explainer) Configure(settings *config.Settings) (err error) {
+	e.classes = settings.Classes
+	e.config, err = settings.Core()
+	return err
+}
+
+// ReadStream reads the stream of a broker in the steps of run, so that what a step
+// decides, a switch of the model version say, is decided alike.
+func (e *Explainer) ReadStream(b *broker.Broker, settings *config.Settings) error {
+	steps, err := settings.Steps()
+	if err != nil {
+		return err
+	}
+	if e.in, e.out, err = settings.Names(); err != nil {
+		return err
+	}
+	e.js = b.JS
+	e.Open = func(ctx context.Context, at Resume, until event.Position) (ingest.Source, func() error, error) {
+		decoder, err := wire.NewDecoder(wire.Config{Classes: settings.Classes.ClassSet()})
+		if err != nil {
+			return nil, nil, config.Usage(err)
+		}
+		source, err := ingest.OpenJetStream(ctx, b.JS, decoder, ingest.JetStreamConfig{
+			Stream: e.in.Log, Step: steps, Until: until, UntilLast: until == 0, From: at.Place, Identity: at.Identity,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return source, source.Close, nil
+	}
+	return nil
+}

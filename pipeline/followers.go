@@ -1,0 +1,247 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"gqlstream/config"
+	"gqlstream/sinks"
+)
+
+// alertingFile keeps, in the state directory, what the alerts have come to and up to
+// where in the log out that is.
+const alertingFile = "alerting.json"
+
+// historyFile is the same of the roll-ups.
+const historyFile = "history.json"
+
+// Names of followers, for people and metrics.
+const (
+	followerAlerts     = "alerts"
+	followerAlertsFile = "alerts file"
+	followerFile       = "file"
+	followerHistory    = "history"
+	followerPage       = "page"
+	followerStdout     = "stdout"
+)
+
+// followers are all who follow the log out in this process, each in a goroutine of its
+// own and with a position of its own. Any goroutine may use them.
+type followers struct {
+	base   sinks.FollowConfig // the log out
+	failed chan error         // the first final error of one; capacity 1
+
+	mu      sync.Mutex
+	running []*following
+}
+
+// following is one follower that runs.
+type following struct {
+	name   string
+	runner *sinks.Runner
+	needs  bool // the log out must keep what it has not taken
+	stop   context.CancelFunc
+	done   chan struct{}
+}
+
+// openFollower opens a follower as sinks.FollowConfig wants it.
+type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)
+
+// start begins to feed a follower until stop or ctx ends.
+func (f *followers) start(ctx context.Context, c sinks.FollowConfig, needs bool) {
+	c.JS, c.Reader.Names, c.Reader.Log, c.Reader.Report = f.base.JS, f.base.Reader.Names, f.base.Reader.Log, f.base.Reader.Report
+	c.Reader.Shards = f.base.Reader.Shards
+	if !c.Reader.Alerts {
+		c.End = f.base.End
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	one := &following{
+		name: c.Name, runner: sinks.NewRunner(c), needs: needs && !c.Reader.Alerts, stop: cancel, done: make(chan struct{}),
+	}
+	f.mu.Lock()
+	f.running = append(f.running, one)
+	f.mu.Unlock()
+	go func() {
+		defer close(one.done)
+		if err := one.runner.Run(ctx); err != nil {
+			select {
+			case f.failed <- err:
+			default:
+			}
+		}
+	}()
+}
+
+// end stops the followers of a name, or all where it is empty, and waits for them.
+func (f *followers) end(name string) {
+	f.mu.Lock()
+	var ended []*following
+	f.running = slices.DeleteFunc(f.running, func(one *following) bool {
+		if name != "" && one.name != name {
+			return false
+		}
+		ended = append(ended, one)
+		return true
+	})
+	f.mu.Unlock()
+	for _, one := range ended {
+		one.stop()
+	}
+	for _, one := range ended {
+		<-one.done
+	}
+}
+
+// list returns those that run.
+func (f *followers) list() []*following {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.running)
+}
+
+// slowest returns who has durably taken least of the log out: what it has not taken must
+// not be discarded.
+func (f *followers) slowest() (name string, taken uint64) {
+	var runners []*sinks.Runner
+	for _, one := range f.list() {
+		if one.needs {
+			runners = append(runners, one.runner)
+		}
+	}
+	return sinks.Slowest(runners)
+}
+
+// states says how each does.
+func (f *followers) states() (states []sinks.State) {
+	for _, one := range f.list() {
+		states = append(states, one.runner.State())
+	}
+	return states
+}
+
+// catchUpLookEvery is how often catchUp looks.
+const catchUpLookEvery = 20 * time.Millisecond
+
+// catchUp waits until every follower has taken what is published up to a position. Who
+// follows the alerts has taken all of them a moment after the alerts are evaluated.
+func (f *followers) catchUp(ctx context.Context, position uint64, alertsLast func(context.Context) (uint64, error)) error {
+	for _, one := range f.list() {
+		for one.needs && one.runner.Taken().Position < position {
+			select {
+			case err := <-f.failed:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(catchUpLookEvery):
+			}
+		}
+	}
+	last, err := alertsLast(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range f.list() {
+		if one.name == followerAlertsFile {
+			err = errors.Join(err, one.runner.CatchUp(ctx, last))
+		}
+	}
+	return err
+}
+
+// startFollowers begins to feed the outputs that the settings name.
+func (p *Pipeline) startFollowers(ctx context.Context, o Options) {
+	out := p.settings.Output
+	p.followers.start(ctx, sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, true)
+	if out.File == "-" {
+		p.followers.start(ctx, sinks.FollowConfig{Name: followerStdout, Open: p.fromNow(printer(o.Out))}, true)
+	} else if out.File != "" {
+		p.followers.start(ctx, sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File)}, true)
+	}
+	if out.Alerts != "" {
+		p.followers.start(ctx, sinks.FollowConfig{
+			Name: followerAlertsFile, Open: p.linesOf(out.Alerts), Reader: sinks.ReaderConfig{Alerts: true},
+		}, true)
+	}
+	for _, parts := range []struct{ format, dir string }{{"parquet", out.Parquet}, {"arrow", out.Arrow}} {
+		if parts.dir != "" {
+			p.followers.start(ctx, sinks.FollowConfig{Name: parts.format, Open: p.partsOf(parts.format, parts.dir, out)}, true)
+		}
+	}
+	p.followers.start(ctx, sinks.FollowConfig{Name: followerPage, Open: p.fromNow(p.showEstimates)}, true)
+	for name, take := range o.Follow {
+		p.followers.start(ctx, sinks.FollowConfig{Name: name, Open: p.fromNow(take)}, true)
+	}
+}
+
+func (p *Pipeline) linesOf(path string) openFollower {
+	return func(context.Context) (sinks.Follower, sinks.Cursor, error) { return sinks.OpenLinesFile(path, p.logID) }
+}
+
+func (p *Pipeline) partsOf(format, dir string, out config.Output) openFollower {
+	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {
+		return sinks.OpenPartsDir(sinks.PartsDirConfig{
+			Dir: dir, Format: format, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax),
+		})
+	}
+}
+
+// Take is a follower without a memory of its own: it gets what is published from now on.
+type Take func(context.Context, *sinks.Stored) error
+
+// memoryless is a Take as a sinks.Follower.
+type memoryless struct{ take Take }
+
+func (m memoryless) Take(ctx context.Context, e *sinks.Stored) error { return m.take(ctx, e) }
+
+func (m memoryless) Sync(_ context.Context, taken sinks.Cursor) (sinks.Cursor, error) {
+	return taken, nil
+}
+
+func (m memoryless) Close() error { return nil }
+
+// fromNow returns the open of a follower without a memory, which begins behind what is
+// published when it is opened for the first time; after a failure it goes on behind what
+// it took.
+func (p *Pipeline) fromNow(take Take) openFollower {
+	at := p.beginAt
+	var mu sync.Mutex
+	m := memoryless{}
+	m.take = func(ctx context.Context, e *sinks.Stored) error {
+		if err := take(ctx, e); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		at = e.Cursor
+		return nil
+	}
+	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return m, at, nil
+	}
+}
+
+// printer writes records to w, one JSON object a line.
+func printer(w io.Writer) Take {
+	return func(_ context.Context, e *sinks.Stored) error {
+		lines, err := e.Lines()
+		if err != nil {
+			return err
+		}
+		for _, record := range lines {
+			if _, err := fmt.Fprintf(w, "%s\n", record); err != nil {
+				return fmt.Errorf("standard output: %w: %w", err, sinks.ErrNotOurs)
+			}
+		}
+		return nil
+	}
+}
+
+func (p *Pipeline) alertingPath() string { return filepath.Join(p.settings.State, alertingFile) }

@@ -1,0 +1,381 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"gqlstream/checkpoint"
+	"gqlstream/config"
+	"gqlstream/group"
+	"gqlstream/incremental"
+	"gqlstream/ingest/broker"
+	"gqlstream/sinks"
+)
+
+// How quickly a worker acts on a change of its group.
+const (
+	regroupAfter = 200 * time.Millisecond // several workers often begin or end together
+	sayEvery     = 500 * time.Millisecond
+)
+
+// Reasons for a run to end that are no failures.
+var (
+	errRegroup = errors.New("shards of another worker are this one's now")
+	errDrained = errors.New("other workers have taken all shards over")
+)
+
+// membership is a worker's part in a group. It outlives the pipelines that Run opens one after
+// the other. It is nil, and does nothing, in a run alone.
+type membership struct {
+	name        string
+	member      *group.Member
+	store       *group.Store
+	self        sinks.Identity
+	digest      string
+	copies      int
+	checkpoints int
+	spare       []int // shards that the next pipeline keeps, although they are another worker's
+	close       func() error
+}
+
+// joinGroup takes part in the group that the options name, if they name one.
+func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *membership, err error) {
+	if o.Group == "" {
+		return nil, nil //nolint:nilnil // a run alone
+	}
+	if settings.NATS.URL == "" || o.Drain {
+		return nil, config.Usagef("run: --group needs an outside server (--nats), and does not end when drained")
+	}
+	core, err := settings.Core()
+	if err != nil {
+		return nil, err
+	}
+	in, _, err := settings.Names()
+	if err != nil {
+		return nil, err
+	}
+	b, err := config.OpenBroker(settings, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	if in.Replicas, err = openLog(ctx, b, in); err != nil {
+		return nil, err
+	}
+	host := hostName()
+	m = &membership{
+		name: o.Group, self: sinks.Identity{Host: host, PID: os.Getpid(), Since: time.Now().UTC()}, digest: core.Digest(),
+		copies: max(settings.Group.Copies, 1), close: b.Close,
+	}
+	worker := o.Worker
+	if worker == "" {
+		worker = host + "-" + filepath.Base(settings.State)
+	}
+	m.member, err = group.Join(ctx, group.Config{
+		JS: b.JS, Bucket: group.Bucket(settings.NATS.Prefix, o.Group), Replicas: in.Replicas, Log: o.Log,
+		Self: group.Presence{Worker: worker, Since: m.self.Since, Config: m.digest, Build: o.Version, Arch: architecture()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.store, err = m.member.OpenStore(ctx)
+	return m, err
+}
+
+// openLog makes the log in where it is missing, and returns how many servers keep it.
+func openLog(ctx context.Context, b *broker.Broker, in broker.StreamNames) (replicas int, err error) {
+	if err := broker.EnsureStreams(ctx, b.JS, in); err != nil {
+		return 0, err
+	}
+	stream, err := b.JS.Stream(ctx, in.Log)
+	if err != nil {
+		return 0, err
+	}
+	return stream.CachedInfo().Config.Replicas, nil
+}
+
+// architecture names what decides the last bits of floating-point numbers beside the program.
+func architecture() string {
+	arch := runtime.GOARCH
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return arch
+	}
+	for _, s := range info.Settings {
+		if s.Key == "GOAMD64" || s.Key == "GOARM64" {
+			arch += " " + s.Value
+		}
+	}
+	return arch
+}
+
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
+// leave ends the membership.
+func (m *membership) leave() error {
+	if m == nil {
+		return nil
+	}
+	return errors.Join(m.member.Leave(), m.close())
+}
+
+// rank returns this worker's place in the order for a shard, and whether it is one of those who
+// estimate it.
+func (m *membership) rank(shard int) (rank int, mine bool) {
+	rank = m.member.Rank("shard " + group.Part(shard))
+	if rank < 0 || rank >= m.copies {
+		return m.copies, false
+	}
+	return rank, true
+}
+
+// owned lists the shards that a pipeline that is opened now shall estimate; nil: all.
+func (m *membership) owned(shards int) []int {
+	if m == nil {
+		return nil
+	}
+	owned := []int{}
+	for shard := range max(shards, 1) {
+		if _, mine := m.rank(shard); mine || slices.Contains(m.spare, shard) {
+			owned = append(owned, shard)
+		}
+	}
+	return owned
+}
+
+// watchGroup follows who lives: it ends the run when shards of others are this worker's now, or
+// all of its own are others'.
+func (p *Pipeline) watchGroup(ctx context.Context) error {
+	if p.group == nil {
+		return nil
+	}
+	ticker := time.NewTicker(sayEvery)
+	defer ticker.Stop()
+	for {
+		if err := p.regroup(); err != nil {
+			return err
+		}
+		p.sayPresence()
+		select {
+		case <-p.group.member.Changed():
+			if err := pause(ctx, regroupAfter); err != nil {
+				return nil //nolint:nilerr // the run ends
+			}
+		case err := <-p.disagreed:
+			return err
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// regroup brings the outlets to what the order of the live workers says. Shards that are another
+// worker's now are kept until that one publishes, so that there is no gap.
+func (p *Pipeline) regroup() error {
+	live, m := p.outlets.live(), p.group
+	var missing bool
+	m.spare = m.spare[:0]
+	for shard := range p.outlets.shards {
+		rank, mine := m.rank(shard)
+		i := slices.IndexFunc(live, func(o *outlet) bool { return o.shard == shard })
+		if i < 0 {
+			missing = missing || mine
+			continue
+		}
+		if !mine {
+			m.spare = append(m.spare, shard)
+		}
+		live[i].rank.Store(int32(rank))
+		live[i].spare.Store(!mine)
+	}
+	var drains bool
+	m.member.Say(func(own *group.Presence) { drains = own.Drains })
+	switch {
+	case missing:
+		return errRegroup
+	case drains && len(live) == 0:
+		return errDrained
+	}
+	return nil
+}
+
+// sayPresence says with the next renewal how far this worker is.
+func (p *Pipeline) sayPresence() {
+	var shards []int
+	for _, one := range p.outlets.live() {
+		shards = append(shards, one.shard)
+	}
+	needs, taken := p.followers.slowest()
+	page := ""
+	if p.Page != nil {
+		page = p.Page.URL()
+	}
+	p.group.member.Say(func(own *group.Presence) {
+		own.Position, own.Page, own.Shards, own.Needs, own.Taken = p.applied.Load(), page, shards, needs, taken
+	})
+}
+
+// watchMarks follows up to where the shards are published by others, and gives up those that
+// another worker has taken over.
+func (p *Pipeline) watchMarks(ctx context.Context) error {
+	if p.group == nil {
+		return nil
+	}
+	for ctx.Err() == nil {
+		err := sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.heedMark)
+		if err != nil && ctx.Err() == nil {
+			p.log.Debug("the marks of the log out cannot be read", "error", err)
+		}
+		if pause(ctx, regroupAfter) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// watchDisagreements waits until another worker finds that its state is not this one's.
+func (p *Pipeline) watchDisagreements(ctx context.Context) error {
+	if p.group == nil {
+		return nil
+	}
+	return p.group.store.WatchDisagreements(ctx)
+}
+
+func (p *Pipeline) heedMark(m sinks.Mark) {
+	p.outlets.newest.Store(max(p.outlets.newest.Load(), m.Sequence))
+	for _, one := range p.outlets.live() {
+		if one.shard != m.Shard {
+			continue
+		}
+		one.seen.Store(max(one.seen.Load(), m.Position))
+		if one.spare.Load() && !m.Writer.Equal(p.group.self) && m.Sequence > one.writer.Sequence() {
+			one.gone.Store(true)
+		}
+	}
+}
+
+// disownGone lets the core forget the shards that others have taken over.
+func (p *Pipeline) disownGone() {
+	for _, one := range p.outlets.each {
+		if one.gone.Load() && !one.disowned {
+			one.disowned = true
+			p.Core.Disown(one.shard)
+			p.log.Info("another worker has taken a shard over", "shard", one.shard)
+		}
+	}
+}
+
+// slowest returns who has taken least of the log out, on this worker or another one.
+func (p *Pipeline) slowest() (name string, taken uint64) {
+	name, taken = p.followers.slowest()
+	if p.group == nil {
+		return name, taken
+	}
+	if other, at := p.group.member.Slowest(); other != "" && (name == "" || at < taken) {
+		return other, at
+	}
+	return name, taken
+}
+
+// graphEvery is how many checkpoints there are to one of which the graph is stored, which is as
+// large as a checkpoint on the disk. It is less than those of which shards are kept.
+const graphEvery = 8
+
+// storesGraph reports whether this worker stores the graph of a checkpoint.
+func (m *membership) storesGraph() bool {
+	m.checkpoints++
+	return m.checkpoints%graphEvery == 1 && m.member.Rank(group.GraphPart) == 0
+}
+
+// bundles divides a state into the parts that the group's store keeps.
+func (p *Pipeline) bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*group.Bundle, error) {
+	header, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	parts := map[string]*group.Bundle{group.GraphPart: {Header: header}}
+	for shard := range m.Watermarks {
+		parts[group.Part(shard)] = &group.Bundle{Header: header}
+	}
+	for _, s := range state {
+		part := group.GraphPart
+		if shard, ok := incremental.SectionShard(s.Name); ok {
+			part = group.Part(shard)
+		}
+		if parts[part] == nil {
+			continue // of a shard that another worker has taken over a moment ago
+		}
+		parts[part].Sections = append(parts[part].Sections, group.BundleSection{Name: s.Name, Data: s.Data})
+	}
+	return parts, nil
+}
+
+// groupWatermarks returns those of the shards that this worker of a group estimates.
+func (p *Pipeline) groupWatermarks() map[int]uint64 {
+	if p.group == nil {
+		return nil
+	}
+	return p.outlets.watermarks()
+}
+
+// share gives the state to the other workers of the group. What does not come about is made
+// good by the next checkpoint; a worker that disagrees ends the run.
+func (p *Pipeline) share(m checkpoint.Manifest, state []incremental.Section) {
+	if p.group == nil {
+		return
+	}
+	err := p.shareState(context.Background(), m, state)
+	switch {
+	case errors.Is(err, group.ErrDisagree):
+		select {
+		case p.disagreed <- err:
+		default:
+		}
+	case err != nil:
+		p.log.Warn("other workers do not have this checkpoint", "position", m.Position, "reason", err)
+	}
+}
+
+// shareState compares the state at a position with that of the other workers, and stores what
+// they would need to take a shard over. The graph is stored by one worker, for those that begin
+// with an empty disk.
+func (p *Pipeline) shareState(ctx context.Context, m checkpoint.Manifest, state []incremental.Section) error {
+	parts, err := p.bundles(m, state)
+	for name, part := range parts {
+		if err == nil {
+			err = p.group.store.Compare(ctx, m.Config, m.Position, name, part.Digest())
+		}
+		if err != nil {
+			return err
+		}
+		if name == group.GraphPart && !p.group.storesGraph() {
+			continue
+		}
+		data, err := part.Encode()
+		if err == nil {
+			err = p.group.store.Put(ctx, m.Config, m.Position, name, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+	"gqlstream/sinks/web"
+)
+
+// limitLog sees to it that the log has limits for what its events may make a run hold:
+// those that this machine's memory bears, where it has none and the configuration leaves
+// some open. It says which hold.
+func (p *Pipeline) limitLog(ctx context.Context) error {
+	configured, memory := p.Config.Limits, machineMemory("")
+	var derived event.Limits // with unknown memory: what the indices can count
+	if memory > 0 {
+		derived = graphstore.LimitsOf(memory, p.Config.Classes)
+	}
+	recorded, err := ingest.RecordLimits(ctx, p.Broker.JS, p.names.In.Log, derived)
+	if err != nil {
+		return err
+	}
+	now := configured.Or(recorded)
+	p.log.Info("events beyond these are refused", "vertices", now.Vertices, "edges", now.Edges,
+		"communities", now.Communities, "memberships", now.Memberships, "memory", memory)
+	if recorded != derived && configured.Or(derived).Edges < now.Edges {
+		p.log.Warn("the log's limits were derived from more memory than this machine has; limits.* in the configuration bound it",
+			"edges", now.Edges, "here", derived.Edges)
+	}
+	return nil
+}
+
+// fillWarned is the share of a limit from which on it is said.
+const fillWarned = 0.9
+
+// watchFill says once of each kind that it is nearly full.
+func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, args ...any)) {
+	for _, f := range fills {
+		if float64(f.Used) >= fillWarned*float64(f.Max) && !s.nearlyFull[f.Kind] {
+			s.nearlyFull[f.Kind] = true
+			warn("a limit is nearly reached; events beyond it are refused", "what", f.Kind, "used", f.Used, "limit", f.Max)
+		}
+	}
+}
+
+// quarantineLookEvery is how often the quarantine is looked at.
+const quarantineLookEvery = 10 * time.Second
+
+// watchQuarantine keeps how full the quarantine is, for the metrics.
+func (p *Pipeline) watchQuarantine(ctx context.Context) error {
+	ticker := time.NewTicker(quarantineLookEvery)
+	defer ticker.Stop()
+	for {
+		if stream, err := p.Broker.JS.Stream(ctx, p.names.In.Quarantine); err == nil { // else others say what is wrong
+			has, most := stream.CachedInfo().State, stream.CachedInfo().Config.MaxBytes
+			p.stats.quarantine.Store(&web.Quarantine{
+				Entries: has.Msgs, Bytes: has.Bytes, BytesMax: uint64(max(most, 0)), Removed: has.LastSeq - has.Msgs,
+			})
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// LimitFrom gives a core the limits that a log has, if its source is one.
+func LimitFrom(source ingest.Source, core *incremental.Core) {
+	if log, ok := source.(*ingest.JetStreamSource); ok {
+		core.Limit(log.Limits())
+	}
+}

@@ -1,0 +1,27 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// A start must wait for a cluster that elects, and for nothing else.
+func TestAStartWaitsForAnElection(t *testing.T) {
+	for err, want := range map[error]bool{
+		&jetstream.APIError{Code: 503, ErrorCode: 10008}: true,
+		context.DeadlineExceeded:                         true,
+		&jetstream.APIError{Code: 503, ErrorCode: 10039}: false, // JetStream is not enabled
+		errors.New("nats: no servers available"):         false,
+	} {
+		if got := elects(fmt.Errorf("broker: stream GQL: %w", err)); got != want {
+			t.Errorf("%v: waits %t", err, got)
+		}
+	}
+	if elects(nil) {
+		t.Error("a start that succeeds is taken for an election")
+	}
+}

@@ -1,0 +1,67 @@
+package pipeline
+
+import (
+	"bufio"
+	"math"
+	"os"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// machineMemory returns how many bytes of memory the process may take: those of the
+// machine, of its container, or of GOMEMLIMIT, whichever is least; 0 where nothing says so.
+func machineMemory(root string) uint64 {
+	least := uint64(math.MaxUint64)
+	for _, bytes := range append(containerMemory(root), meminfoTotal(root), uint64(debug.SetMemoryLimit(-1))) {
+		if bytes > 0 && bytes < math.MaxInt64 { // GOMEMLIMIT's largest value stands for none
+			least = min(least, bytes)
+		}
+	}
+	if least == math.MaxUint64 {
+		return 0
+	}
+	return least
+}
+
+// meminfoTotal returns what Linux says the machine has.
+func meminfoTotal(root string) uint64 {
+	f, err := os.Open(root + "/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "MemTotal:" {
+			kib, _ := strconv.ParseUint(fields[1], 10, 54)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// containerMemory returns the limits of the control groups that the process is in, of
+// either version; "max" is none.
+func containerMemory(root string) (limits []uint64) {
+	groups, _ := os.ReadFile(root + "/proc/self/cgroup")
+	for line := range strings.Lines(string(groups)) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
+		dir, name := "/sys/fs/cgroup", "memory.max"
+		if controllers == "memory" {
+			dir, name = dir+"/memory", "memory.limit_in_bytes"
+		} else if controllers != "" {
+			continue
+		}
+		for ; ; group = path.Dir(group) { // the groups above bind as well; in a container ours may be the root
+			text, _ := os.ReadFile(path.Join(root+dir, group, name))
+			bytes, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+			limits = append(limits, bytes)
+			if group == "/" || group == "." {
+				break
+			}
+		}
+	}
+	return limits
+}

@@ -1,0 +1,259 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gqlstream/incremental"
+	"gqlstream/sinks"
+)
+
+// How a worker stands in for another one.
+const (
+	standInAfter  = 500 * time.Millisecond // what the first of the order has not published by then, the second does
+	heldLookEvery = 50 * time.Millisecond
+	heldMax       = 4096 // emissions of a shard that wait for the first of the order
+)
+
+// outlet publishes the emissions of one shard. A worker that is the first of the order for it
+// publishes at once; the others hold back, and publish what the first has not after a while.
+type outlet struct {
+	shard int
+	seen  atomic.Uint64 // the shard's watermark, as the log out has it
+	rank  atomic.Int32  // of this worker in the order for the shard
+	spare atomic.Bool   // the shard is not this worker's any more; kept until another one publishes
+	gone  atomic.Bool   // another worker publishes it, and this one does not estimate it any more
+
+	disowned bool // the core has forgotten the shard; the loop's
+
+	mu     sync.Mutex // guards what follows, which the loop and the watches share
+	writer *sinks.Writer
+	held   []heldEmission
+}
+
+type heldEmission struct {
+	sinks.Emission
+	since time.Time
+}
+
+// outlets are those of the shards that a worker estimates. The list never changes.
+type outlets struct {
+	shards int // of the group
+	each   []*outlet
+	newest atomic.Uint64 // sequence of the newest mark that others have stored
+}
+
+// openOutlets opens the shards that the core shall estimate.
+func (p *Pipeline) openOutlets(ctx context.Context, c sinks.WriterConfig) error {
+	p.outlets.shards = max(p.Config.Shards, 1)
+	owned := p.Config.Owned
+	if owned == nil {
+		for shard := range p.outlets.shards {
+			owned = append(owned, shard)
+		}
+	}
+	for _, shard := range owned {
+		c.Shard, c.Shards = shard, p.outlets.shards
+		writer, err := sinks.NewWriter(ctx, p.Broker.JS, c)
+		if err != nil {
+			return err
+		}
+		p.outlets.each = append(p.outlets.each, &outlet{shard: shard, writer: writer})
+	}
+	return nil
+}
+
+// live lists the outlets of shards that no other worker has taken over.
+func (o *outlets) live() (list []*outlet) {
+	for _, one := range o.each {
+		if !one.gone.Load() {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// sequence returns that of the newest message of the log out that is known of.
+func (o *outlets) sequence() uint64 {
+	newest := o.newest.Load()
+	for _, one := range o.each {
+		newest = max(newest, one.writer.Sequence())
+	}
+	return newest
+}
+
+// publish stores an emission in the log out, each shard's part by itself and all at once.
+func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
+	parts := make([]sinks.Emission, o.shards)
+	for shard := range parts {
+		parts[shard] = sinks.Emission{Position: e.Position, Time: e.Time, Cut: e.Cut, Notes: e.Notes}
+	}
+	for _, record := range e.Estimates {
+		part := &parts[incremental.ShardOf(record.Community, o.shards)]
+		part.Estimates = append(part.Estimates, record)
+	}
+	live := o.live()
+	errs := make([]error, len(live))
+	var all sync.WaitGroup
+	for i, one := range live {
+		all.Go(func() { errs[i] = one.publish(ctx, parts[one.shard]) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("position %d: %w", e.Position, err)
+	}
+	return nil
+}
+
+// publish stores an emission, or keeps it for a while in case that the first of the order does
+// not.
+func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
+	for o.count() >= heldMax {
+		if err := pause(ctx, heldLookEvery); err != nil {
+			return err
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.writer.Due(&e) {
+		return nil
+	}
+	o.held = append(o.held, heldEmission{e, time.Now()})
+	return o.flush(ctx)
+}
+
+// count returns how many emissions are held.
+func (o *outlet) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.held)
+}
+
+// flush drops what others have stored, and stores what they should have.
+func (o *outlet) flush(ctx context.Context) error {
+	for len(o.held) > 0 && !o.gone.Load() {
+		e := &o.held[0]
+		if e.Position > max(o.seen.Load(), o.writer.Published()) {
+			if time.Since(e.since) < time.Duration(o.rank.Load())*standInAfter {
+				return nil
+			}
+			if err := o.writer.Store(ctx, e.Emission); err != nil {
+				return err
+			}
+		}
+		o.held[0] = heldEmission{}
+		o.held = o.held[1:]
+	}
+	return nil
+}
+
+// settle waits until nothing is held: everything that was estimated is in the log out.
+func (o *outlets) settle(ctx context.Context) error {
+	for _, one := range o.live() {
+		for !one.gone.Load() && one.count() > 0 {
+			if err := pause(ctx, heldLookEvery); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// watchHeld stores what the first of the order should have, also while no step is taken.
+func (p *Pipeline) watchHeld(ctx context.Context) error {
+	ticker := time.NewTicker(heldLookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+		for _, one := range p.outlets.live() {
+			one.mu.Lock()
+			err := one.flush(ctx)
+			one.mu.Unlock()
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// audit asks the broker whether it still has what it acknowledged. A worker that stands in
+// asks about nothing: others acknowledge and store.
+func (o *outlets) audit(ctx context.Context) error {
+	for _, one := range o.live() {
+		if one.rank.Load() > 0 {
+			continue
+		}
+		one.mu.Lock()
+		err := one.writer.Audit(ctx)
+		one.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watermarks returns up to where each shard that this worker estimates is published.
+func (o *outlets) watermarks() map[int]uint64 {
+	all := map[int]uint64{}
+	for _, one := range o.live() {
+		one.mu.Lock()
+		all[one.shard] = max(one.writer.Published(), one.seen.Load())
+		one.mu.Unlock()
+	}
+	return all
+}
+
+// published returns the least watermark, or 0 where this worker estimates nothing.
+func (o *outlets) published() uint64 {
+	all := slices.Sorted(maps.Values(o.watermarks()))
+	if len(all) == 0 {
+		return 0
+	}
+	return all[0]
+}
+
+// states says how the shards do; without any, the log out is well as far as this worker knows.
+func (o *outlets) states() (list []sinks.State) {
+	for _, one := range o.live() {
+		s := one.writer.State()
+		if o.shards > 1 {
+			s.Name = fmt.Sprintf("%s, shard %d", s.Name, one.shard)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// close says in the log out that this run has ended. A broker that is away is not told: the
+// marks of the run go stale by themselves.
+func (o *outlets) close(failed func(error)) {
+	for _, one := range o.live() {
+		if one.rank.Load() > 0 {
+			continue
+		}
+		if err := one.writer.Close(context.Background()); err != nil {
+			failed(err)
+		}
+	}
+}
+
+// pause waits for d, or for the end of ctx, whose error it returns then.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"gqlstream/quant"
+	"gqlstream/sinks/web"
+)
+
+// pageNamed is how many changes of each cause the page names, where it may.
+const pageNamed = 5
+
+// Explain answers the page: from the checkpoints and the log, beside the loop, with
+// a graph of its own. Vertices are named only where no privacy floor holds.
+func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.Explanation, error) {
+	e := &Explainer{
+		config: p.Config, classes: p.settings.Classes, Checkpoints: p.settings.State,
+		Tell: func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) },
+	}
+	if err := e.ReadStream(p.Broker, &p.settings); err != nil {
+		return nil, err
+	}
+	q := Query{Community: asked.Community, Method: asked.Method, membersMin: p.Config.MembersMin}
+	if p.Config.MembersMin <= 1 {
+		q.Named = pageNamed
+	}
+	var err error
+	if q.From, err = ParsePlace("from", asked.From); err == nil {
+		q.To, err = ParsePlace("to", asked.To)
+	}
+	if err == nil {
+		err = q.Ordered()
+	}
+	if err != nil {
+		return nil, &web.Refusal{Code: http.StatusBadRequest, Message: strings.TrimPrefix(err.Error(), "explain: ")}
+	}
+	x, err := e.Explain(ctx, q)
+	var question QuestionError
+	if errors.As(err, &question) {
+		err = &web.Refusal{Code: http.StatusConflict, Message: strings.TrimPrefix(question.Error(), "explain: ")}
+	}
+	return x, err
+}

@@ -1,0 +1,322 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/config"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
+	"gqlstream/sinks"
+	"gqlstream/sinks/web"
+)
+
+// Pipeline is one source, one core, the log out and who follows it. The loop's goroutine
+// owns the core, the checkpoints and what it counts.
+type Pipeline struct {
+	settings   config.Settings
+	Config     incremental.Config
+	log        *slog.Logger
+	names      names
+	Broker     *broker.Broker
+	source     *ingest.JetStreamSource
+	ticker     atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
+	Core       *incremental.Core
+	quarantine *ingest.QuarantineWriter
+
+	outlets   outlets
+	group     *membership   // nil for a run alone
+	applied   atomic.Uint64 // last position that the core has applied
+	disagreed chan error    // capacity 1: another worker has another state
+
+	logID       string       // of the log that positions count in
+	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
+	followers   followers
+	rollups     *sinks.Rollups
+	alerting    alerting
+	Page        *web.Server
+	version     string
+	Taken       string // address that the page was to have, and another program has
+	Checkpoints *checkpoints
+	reload      *reloader // nil: the configuration is not read again
+	idle        atomic.Bool
+	underWay    atomic.Pointer[stepUnderWay] // nil between two steps
+	closers     []func() error
+	stats       runStats
+	definitions definitions
+	status      shownStatus
+}
+
+// names are the streams, subjects and the bucket of a pipeline.
+type names struct {
+	In  broker.StreamNames
+	Out sinks.Names
+}
+
+// Options are what a caller decides besides the settings.
+type Options struct {
+	Version string         // of the program, for the page and the checkpoints
+	Skip    event.Position // a message to pass over from now on; 0: none
+	Drain   bool           // end after what the stream holds now
+	Out     io.Writer      // for estimates, where the settings say so
+	Err     io.Writer      // for the greeting
+	Log     *slog.Logger
+	Follow  map[string]Take // further followers, by name
+
+	Group  string // to take part in; empty: none
+	Worker string // name of this worker in it; empty: of the host and the state directory
+	member *membership
+
+	FreePort bool // for the page, where the one it should have is taken
+}
+
+// Open connects, checks the streams and builds everything that Run needs.
+func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
+	p = &Pipeline{
+		settings: settings, log: o.Log, version: o.Version, stats: runStats{byReason: map[event.Reason]uint64{}, nearlyFull: map[string]bool{}},
+		alerting: alerting{fired: map[string]uint64{}}, group: o.member, disagreed: make(chan error, 1),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+			p = nil
+		}
+	}()
+	if p.Config, err = settings.Core(); err != nil {
+		return p, err
+	}
+	if p.names.In, p.names.Out, err = settings.Names(); err != nil {
+		return p, err
+	}
+	p.Config.HashSeed = rand.Uint64() // another one at each start, since it decides nothing
+	p.Config.Owned = p.group.owned(p.Config.Shards)
+	steps, err := settings.Steps()
+	if err != nil {
+		return p, err
+	}
+	if err = p.openBroker(ctx); err != nil {
+		return p, err
+	}
+	if err = p.limitLog(ctx); err != nil {
+		return p, err
+	}
+	if err = p.openOutput(ctx); err != nil {
+		return p, err
+	}
+	at, identity, err := p.restore(ctx)
+	if err != nil {
+		return p, err
+	}
+	p.closers = append(p.closers, func() error { p.Core.Close(); return nil },
+		func() error { return p.Checkpoints.finish(p) })
+	if err = p.skip(ctx, o.Skip); err != nil {
+		return p, err
+	}
+	err = p.openSource(ctx, ingest.JetStreamConfig{Stream: p.names.In.Log, Step: steps, From: at, Identity: identity, UntilLast: o.Drain})
+	if err != nil {
+		return p, err
+	}
+	return p, p.openFollowers(ctx, o)
+}
+
+// openBroker connects, and makes the log in where it is missing.
+func (p *Pipeline) openBroker(ctx context.Context) (err error) {
+	if p.Broker, err = config.OpenBroker(p.settings, p.log); err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.Broker.Close)
+	if p.Broker.Embedded == nil { // which has a lock of its own
+		lock, err := broker.AcquireLock(p.settings.State)
+		if err != nil {
+			return err
+		}
+		p.closers = append(p.closers, lock.Release)
+	}
+	replicas, err := openLog(ctx, p.Broker, p.names.In)
+	if err != nil {
+		return err
+	}
+	p.names.In.Replicas = cmp.Or(p.names.In.Replicas, replicas)
+	p.logID, err = logIdentity(ctx, p.Broker.JS, p.names.In.Log)
+	return err
+}
+
+// openOutput opens the log out and the quarantine.
+func (p *Pipeline) openOutput(ctx context.Context) (err error) {
+	if p.Checkpoints, err = openCheckpoints(p.settings.State); err != nil {
+		return err
+	}
+	if p.quarantine, err = ingest.NewQuarantineWriter(ctx, p.Broker.NC, p.names.In); err != nil {
+		return err
+	}
+	p.closers = append(p.closers, func() error { p.quarantine.Close(); return nil })
+	self := sinks.Identity{Host: hostName(), PID: os.Getpid(), Since: time.Now().UTC()}
+	if p.group != nil {
+		self = p.group.self
+	}
+	p.followers.base = sinks.FollowConfig{
+		JS: p.Broker.JS, Reader: sinks.ReaderConfig{Names: p.names.Out, Shards: max(p.Config.Shards, 1), Log: p.logID, Report: p.log},
+	}
+	p.followers.failed = make(chan error, 1)
+	err = p.openOutlets(ctx, sinks.WriterConfig{
+		Streams: p.streams(), Writer: self, Config: p.Config.Digest(), Log: p.logID, Needed: p.slowest,
+	})
+	if err != nil {
+		return err
+	}
+	p.followers.base.End = p.outlets.sequence
+	p.rollups = sinks.NewRollups(sinks.RollupsConfig{
+		JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Path: filepath.Join(p.settings.State, historyFile),
+	})
+	p.closers = append(p.closers, p.closeOutlets)
+	p.beginAt, err = sinks.Newest(ctx, p.Broker.JS, p.followers.base.Reader)
+	return err
+}
+
+func (p *Pipeline) closeOutlets() error {
+	p.outlets.close(func(err error) { p.log.Debug("the end of the run is not in the log out", "error", err) })
+	return nil
+}
+
+// streams says what the log out is kept in.
+func (p *Pipeline) streams() sinks.StreamsConfig {
+	return sinks.StreamsConfig{Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas}
+}
+
+// openFollowers opens the page and starts who follows the log out.
+func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
+	if err := p.openPage(ctx, o.FreePort); err != nil {
+		return err
+	}
+	running := context.WithoutCancel(ctx) // until they are ended, in their order
+	p.closers = append(p.closers, p.closeAlerts, func() error { p.followers.end(""); return nil })
+	if err := p.startAlerts(running, p.settings); err != nil {
+		return err
+	}
+	p.startFollowers(running, o)
+	return nil
+}
+
+// auditLog checks that the log in can still be relied upon. A broker that does not answer
+// says nothing about it.
+func (p *Pipeline) auditLog(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, inputAuditEvery/10)
+	defer cancel()
+	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		return nil //nolint:nilerr // the source says what is wrong
+	}
+	return broker.AuditStream(stream.CachedInfo().Config)
+}
+
+// skip records that a message is passed over. One that is applied already cannot be.
+func (p *Pipeline) skip(ctx context.Context, position event.Position) error {
+	switch {
+	case position == 0:
+		return nil
+	case position <= p.Core.Position():
+		return config.Usagef("run: --skip %d: the checkpoint at position %d has applied it", position, p.Core.Position())
+	}
+	p.log.Warn("the message is passed over from now on, and the log records it", "position", position)
+	return ingest.Skip(ctx, p.Broker.JS, p.names.In.Log, position)
+}
+
+// openSource begins to read the log. A log that is drained gets a flush and a
+// checkpoint first, in one message, so that the end of the run stands in the log, a
+// replay ends the same way, and the next run starts here.
+func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) error {
+	decoder, err := wire.NewDecoder(wire.Config{Classes: p.settings.Classes.ClassSet()})
+	if err != nil {
+		return config.Usage(err)
+	}
+	if c.UntilLast {
+		if err := checkHistory(ctx, p.Broker.JS, c); err != nil {
+			return err // before anything is published to a log that is not ours
+		}
+		if c.Until, err = publishControl(ctx, p.Broker.JS, p.names.In.Log, "flush", "checkpoint"); err != nil {
+			return err
+		}
+	}
+	p.source, err = ingest.OpenJetStream(ctx, p.Broker.JS, decoder, c)
+	if err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.source.Close)
+	p.Core.Limit(p.source.Limits())
+	if c.UntilLast || c.Step.Time == ingest.EventTime {
+		return nil
+	}
+	ticker, err := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{
+		Stream: p.names.In.Log, Every: c.Step.Every, Pending: p.source.Pending, Shared: p.group != nil,
+	})
+	if err != nil {
+		return err
+	}
+	p.ticker.Store(ticker)
+	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
+	return nil
+}
+
+// checkHistory checks that the log is the one that was read, or whole if none was.
+func checkHistory(ctx context.Context, js jetstream.JetStream, c ingest.JetStreamConfig) error {
+	id := c.Identity
+	if id == nil {
+		beginning, err := ingest.IdentityAt(ctx, js, c.Stream, 0)
+		if err != nil {
+			return err
+		}
+		id = &beginning
+	}
+	return id.Check(ctx, js)
+}
+
+// publishControl publishes control events without further fields as one message
+// and returns its position.
+func publishControl(ctx context.Context, js jetstream.JetStream, log string, ops ...string) (event.Position, error) {
+	m := nats.NewMsg(broker.Subject(log, event.KindControl))
+	m.Header.Set(wire.HeaderContentType, wire.NDJSON)
+	for _, op := range ops {
+		m.Data = append(m.Data, `{"op":"`+op+"\"}\n"...)
+	}
+	ack, err := js.PublishMsg(ctx, m)
+	if err != nil {
+		return 0, fmt.Errorf("publish %s: %w", strings.Join(ops, " and "), err)
+	}
+	return event.Position(ack.Sequence), nil
+}
+
+// logIdentity names the log, for outputs that must not mix two.
+func logIdentity(ctx context.Context, js jetstream.JetStream, log string) (string, error) {
+	id, err := ingest.IdentityAt(ctx, js, log, 0)
+	return id.Created.Format(time.RFC3339Nano), err
+}
+
+// Close undoes openPipeline, last first, and reports what went wrong on the way.
+func (p *Pipeline) Close() error {
+	var errs []error
+	for i := len(p.closers) - 1; i >= 0; i-- {
+		errs = append(errs, p.closers[i]())
+	}
+	p.closers = nil
+	if p.stats.steps > 0 {
+		p.log.Info("stopped", "position", p.stats.position, "steps", p.stats.steps, "events", p.stats.events,
+			"refused", p.stats.refused, "estimates", p.stats.estimates, slog.Group("late", p.stats.lateByKind()...))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,43 @@
+package pipeline
+
+import (
+	"strconv"
+	"time"
+
+	"gqlstream/config"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+// Place is a position or a time of a log; the zero value is none.
+type Place struct {
+	Position event.Position
+	Time     event.Time
+}
+
+// ParsePlace reads the value of --from or --to.
+func ParsePlace(flag, text string) (Place, error) {
+	if text == "" {
+		return Place{}, nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n > 0 {
+		return Place{Position: event.Position(n)}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.UnixNano() == 0 {
+		return Place{}, config.Usagef("%s %q is neither a position, 1 or more, nor a time such as "+
+			"2026-05-01T12:00:00Z", flag, text)
+	}
+	return Place{Time: event.Time(t.UnixNano())}, nil
+}
+
+// Passed reports whether b goes beyond the place.
+func (p Place) Passed(b *event.Batch) bool {
+	return p.Position > 0 && b.Last > p.Position || p.Time != 0 && b.Time > p.Time
+}
+
+// Resume is where the source begins.
+type Resume struct {
+	Place    ingest.Resume
+	Identity *ingest.Identity
+}

@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+
+	"gqlstream/config"
+)
+
+// reloadable are the keys, or their beginnings, that may change while a pipeline runs.
+var reloadable = []string{"alerts", "notify"}
+
+// reloader reads the configuration again when the process gets SIGHUP.
+type reloader struct {
+	signals chan os.Signal // capacity 1: one more while one waits says nothing new
+	read    func() (config.Settings, error)
+}
+
+// newReloader begins to wait for SIGHUP, which would end the process otherwise. read
+// is what gives the settings.
+func newReloader(read func() (config.Settings, error)) *reloader {
+	r := &reloader{signals: make(chan os.Signal, 1), read: read}
+	signal.Notify(r.signals, syscall.SIGHUP)
+	return r
+}
+
+func (r *reloader) stop() { signal.Stop(r.signals) }
+
+// watchReload takes a new configuration over at a signal, whether events come or not.
+// What cannot be taken over changes nothing, and is said in the log.
+func (p *Pipeline) watchReload(ctx context.Context) error {
+	if p.reload == nil {
+		return nil
+	}
+	for {
+		select {
+		case <-p.reload.signals:
+		case <-ctx.Done():
+			return nil
+		}
+		settings, err := p.reload.read()
+		var changed []string
+		if err == nil {
+			changed, err = p.takeOver(ctx, settings)
+		}
+		if err != nil {
+			p.log.Error("the configuration is not reloaded, and goes on as it was", "error", err)
+			continue
+		}
+		p.log.Info("reloaded", "changed", strings.Join(changed, ", "))
+	}
+}
+
+// takeOver puts settings in force and returns the keys that have changed. The follower of
+// the alerts goes on from where it is under the new rules. Secrets are read again,
+// whether keys have changed or not.
+func (p *Pipeline) takeOver(ctx context.Context, settings config.Settings) ([]string, error) {
+	core, err := settings.Core()
+	if err != nil {
+		return nil, err
+	}
+	changed := changedKeys("", reflect.ValueOf(p.settings), reflect.ValueOf(settings))
+	if err := refuseKeys(changed, core.Digest() != p.Config.Digest()); err != nil {
+		return nil, err
+	}
+	if _, err := settings.AlertRules(); err != nil {
+		return nil, err
+	}
+	if _, err := settings.NotifyTargets(); err != nil {
+		return nil, err
+	}
+	useSecrets, err := p.readSecrets()
+	if err != nil {
+		return nil, err
+	}
+	before := p.settings
+	p.followers.end(followerAlerts)
+	running := context.WithoutCancel(ctx) // until it is ended with the others
+	if err := p.startAlerts(running, settings); err != nil {
+		if again := p.startAlerts(running, before); again != nil {
+			return nil, fmt.Errorf("%w; and the alerts before stand still until a restart: %w", err, again)
+		}
+		return nil, err
+	}
+	useSecrets()
+	p.settings.Alerts, p.settings.Notify = settings.Alerts, settings.Notify
+	return changed, nil
+}
+
+// readSecrets reads the token and the certificate of the page again.
+func (p *Pipeline) readSecrets() (use func(), err error) {
+	secrets, err := p.Page.ReadSecrets()
+	return func() { p.Page.UseSecrets(secrets) }, err
+}
+
+// refuseKeys names what has changed and must not.
+func refuseKeys(changed []string, digest bool) error {
+	refused := slices.DeleteFunc(slices.Clone(changed), func(key string) bool {
+		return slices.ContainsFunc(reloadable, func(r string) bool {
+			return key == r || strings.HasPrefix(key, r+".") || strings.HasPrefix(key, r+"[")
+		})
+	})
+	switch {
+	case len(refused) == 0:
+		return nil
+	case digest:
+		return fmt.Errorf("%s: decides results, so that the log must be read again: restart", strings.Join(refused, ", "))
+	}
+	return fmt.Errorf("%s: takes effect at a restart; only %s can be reloaded", strings.Join(refused, ", "), strings.Join(reloadable, ", "))
+}
+
+// changedKeys returns the keys whose values differ, lists as a whole.
+func changedKeys(prefix string, a, b reflect.Value) (keys []string) {
+	if a.Kind() != reflect.Struct {
+		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			return []string{strings.TrimSuffix(prefix, ".")}
+		}
+		return nil
+	}
+	for i := range a.NumField() {
+		key := a.Type().Field(i).Tag.Get("yaml")
+		keys = append(keys, changedKeys(prefix+key+".", a.Field(i), b.Field(i))...)
+	}
+	return keys
+}

@@ -1,0 +1,235 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gqlstream/incremental"
+	"gqlstream/incremental/prequential"
+	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
+	"gqlstream/sinks"
+	"gqlstream/sinks/web"
+)
+
+// runStats are what run counts for its closing line.
+type runStats struct {
+	steps, events, refused, estimates uint64
+	position                          event.Position
+	byKind, late                      [event.Kinds]uint64
+	byReason                          map[event.Reason]uint64
+	nearlyFull                        map[string]bool                // by kind
+	quarantine                        atomic.Pointer[web.Quarantine] // nil until it is known
+}
+
+// record keeps count after a step.
+func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
+	s := &p.stats
+	s.steps++
+	s.events += uint64(b.Events())
+	s.estimates += uint64(len(result.Estimates))
+	s.position = result.Position
+	for kind, n := range [event.Kinds]int{
+		event.KindEdge: len(b.Edges), event.KindLabel: len(b.Labels), event.KindPrediction: len(b.Predictions),
+		event.KindMember: len(b.Members), event.KindVertex: len(b.Vertices), event.KindControl: len(b.Controls),
+	} {
+		s.byKind[kind] += uint64(n)
+		s.late[kind] += uint64(b.Late[kind])
+	}
+	for _, refused := range [][]event.Refusal{b.Refused, result.Refused} {
+		s.refused += uint64(len(refused))
+		for _, r := range refused {
+			s.byReason[r.Reason]++
+		}
+	}
+}
+
+// lateByKind lists how many events came late, kind by kind, for the log line.
+func (s *runStats) lateByKind() (list []any) {
+	for kind, n := range s.late {
+		if n > 0 {
+			list = append(list, event.Kind(kind).String(), n)
+		}
+	}
+	return list
+}
+
+// showStatus shows on the page where the pipeline stands after a step.
+func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration) {
+	now := p.source.Stats()
+	s := web.Status{
+		State: "running", Position: uint64(result.Position), End: uint64(result.Position) + now.Behind,
+		Engine: result.Engine, Steps: p.stats.steps, Step: took[0] + took[1],
+		Stages: []web.Stage{{Name: "core", Took: took[0]}, {Name: "publish", Took: took[1]}},
+		Events: map[string]uint64{}, Refused: map[string]uint64{}, Late: map[string]uint64{},
+		Checkpoint: web.Checkpoint{
+			Position: uint64(p.Checkpoints.last.position), At: p.Checkpoints.last.at,
+			Took: p.Checkpoints.last.took, Bytes: p.Checkpoints.last.bytes, Failed: p.Checkpoints.failed,
+		},
+		Graph: web.Graph{
+			Vertices: uint64(p.Core.View().Present()), Edges: uint64(p.Core.View().Edges()),
+		},
+	}
+	s.Mismatches, s.Models = p.definitions.misses, p.models()
+	if now.Behind > catchingUp {
+		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", now.Behind)
+	}
+	if result.Time != 0 {
+		s.LogTime = time.Unix(0, int64(result.Time)).UTC()
+	}
+	for kind, n := range p.stats.byKind {
+		s.Events[event.Kind(kind).String()] = n
+	}
+	for kind, n := range p.stats.late {
+		if n > 0 {
+			s.Late[event.Kind(kind).String()] = n
+		}
+	}
+	for reason, n := range p.stats.byReason {
+		s.Refused[string(reason)] = n
+	}
+	s.LogAhead, s.ClockLeaps, s.LeftOut = now.Ahead, now.Leaps, p.quarantine.LeftOut()
+	if q := p.stats.quarantine.Load(); q != nil {
+		s.Quarantine = *q
+	}
+	for _, f := range p.Core.View().Fills() {
+		s.Fills = append(s.Fills, web.Fill(f))
+	}
+	if ahead := now.Ahead; ahead > aheadWarned {
+		s.Warning = fmt.Sprintf("the log's time is %v ahead, because a clock leapt", ahead.Round(time.Second))
+		s.Message = strings.TrimPrefix(s.Message+"; "+s.Warning, "; ")
+	}
+	p.status.mu.Lock()
+	defer p.status.mu.Unlock()
+	p.status.last = s
+	p.Page.Status(s)
+}
+
+// aheadWarned is how far the log's time may be ahead of the broker's before it is said.
+const aheadWarned = 10 * time.Second
+
+// shownStatus is the status that was shown last.
+type shownStatus struct {
+	mu   sync.Mutex
+	last web.Status
+}
+
+// statusEvery is how often watchStatus looks.
+const statusEvery = time.Second
+
+// watchStatus logs when something that is written to begins and ceases to be in trouble,
+// shows what fires, and says that an idle pipeline is well.
+func (p *Pipeline) watchStatus(ctx context.Context) error {
+	ticker := time.NewTicker(statusEvery)
+	defer ticker.Stop()
+	before := map[string]sinks.State{}
+	var alertsDue time.Time
+	ahead := false
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+		p.logStates(before)
+		p.showIdle()
+		if now := time.Now(); now.After(alertsDue) {
+			took := p.showAlerts()
+			alertsDue = now.Add(max(alertsShownEvery, alertsShownShare*took))
+		}
+		if by := p.source.Stats().Ahead; (by > aheadWarned) != ahead {
+			ahead = by > aheadWarned
+			p.log.Warn("a clock leapt; the log's time goes on from where it was", "ahead", by.Round(time.Second))
+		}
+	}
+}
+
+// showIdle says that a pipeline is well that waits for events and has nobody who puts ticks
+// into its log: one that is cut by event time. Any other stands still without ticks.
+func (p *Pipeline) showIdle() {
+	if p.ticker.Load() != nil || !p.idle.Load() || !p.Broker.NC.IsConnected() {
+		return
+	}
+	p.status.mu.Lock()
+	defer p.status.mu.Unlock()
+	if p.status.last.State != "" {
+		p.Page.Status(p.status.last)
+	}
+}
+
+// states returns how the log in, the log out, the quarantine and the followers do. Any
+// goroutine may call it.
+func (p *Pipeline) states() (states []sinks.State) {
+	states = append(p.followers.states(), p.outlets.states()...)
+	states = append(states, stateOfStream(p.names.In.Quarantine, p.quarantine.Waiting()))
+	return append(states, stateOfStream(p.names.In.Log, p.logWaiting()))
+}
+
+// logWaiting says why the log takes nothing, if that is known.
+func (p *Pipeline) logWaiting() (w broker.Waiting) {
+	if ticker := p.ticker.Load(); ticker != nil {
+		w = ticker.Waiting()
+	}
+	if p.Broker.Embedded != nil {
+		if own := p.Broker.Embedded.Waiting(); own.Reason != "" { // the ticker cannot know as much
+			w.Reason, w.Since = own.Reason, own.Since
+		}
+	}
+	return w
+}
+
+// stateOfStream tells of a stream as of a follower: of the quarantine, and of the log,
+// which the loop waits for while the broker takes no ticks.
+func stateOfStream(name string, waiting broker.Waiting) sinks.State {
+	s := sinks.State{Name: name, Condition: sinks.Delivering, Retries: waiting.Retries}
+	if waiting.Reason != "" {
+		s.Condition, s.Reason, s.Since = sinks.Holding, waiting.Reason, waiting.Since
+	}
+	return s
+}
+
+// logStates logs what has changed since before, and brings that up to date.
+func (p *Pipeline) logStates(before map[string]sinks.State) {
+	for _, s := range p.states() {
+		was := before[s.Name]
+		before[s.Name] = s
+		switch {
+		case s.Condition == was.Condition || was.Condition == "" && s.Condition == sinks.Delivering:
+		case s.Condition == sinks.Delivering:
+			p.log.Info("it goes on", "output", s.Name, "behind", s.Behind, "after", time.Since(was.Since).Round(time.Second))
+		case s.Condition == sinks.Holding:
+			p.log.Warn("the run waits", "for", s.Name, "reason", s.Reason)
+		default:
+			p.log.Warn("a follower fails and is tried again; the log out keeps what it has not taken",
+				"output", s.Name, "reason", s.Reason, "behind", s.Behind)
+		}
+	}
+}
+
+// models returns how right the model versions have been.
+func (p *Pipeline) models() (models []web.Model) {
+	names := p.Core.View().Versions()
+	for _, v := range p.Core.Judged() {
+		m := web.Model{Version: names[v.Version], Degraded: v.Degraded, Drift: v.Drift / prequential.Threshold}
+		for i := range v.Classes {
+			c := &v.Classes[i]
+			one := web.ModelClass{
+				Class: p.settings.Classes[i], Judged: c.Judged, Accuracy: c.Accuracy, Brier: c.Brier, LogScore: c.LogScore,
+			}
+			if reference, ok := c.Reference(); ok {
+				one.Reference = &reference
+			}
+			m.Classes = append(m.Classes, one)
+		}
+		models = append(models, m)
+	}
+	return models
+}
+
+// catchingUp is how many messages behind the end of the stream a pipeline may be
+// and still call itself running.
+const catchingUp = 1000

@@ -1,0 +1,291 @@
+package quant
+
+import "math"
+
+const (
+	// AuditsMin is how many audit labels an estimate from them alone needs.
+	AuditsMin = 10
+	// auditPrior is the weight, in labels, of the variance that the tosses of a coin of these
+	// shares have, beside that of the residuals: ten labels that all agree are no proof.
+	auditPrior = 1
+	// auditReachLow bounds how much of the members the audit labels must stand for.
+	auditReachLow = 0.8
+	// tauMax bounds the slope of the regression.
+	tauMax = 2
+	// auditConfidence is how sure the disagreement of auto and the audit labels must be, over
+	// all classes together, before it is flagged.
+	auditConfidence = 0.98
+)
+
+// Audit is what the audit labels among the members of a community add up to. With p the
+// prediction of such a member (zero where it has none), y its class as a vector, m its
+// multiplicity and pi the probability of having been drawn, each of the two moments sums
+// over them
+//
+//	Weights: w = m / pi            Noise: c = m² (1 - pi) / pi²
+//
+// and the products that are named.
+type Audit struct {
+	Labels   int // vertices
+	Weights  AuditSums
+	Noise    AuditSums
+	NoiseYP  []float64 // K x K: sum of c y_i p_j
+	NoisePP  []float64 // K x K: sum of c p_i p_j
+	SquaredW float64   // sum of w²
+}
+
+// AuditSums are sums of a weight, of its product with y, and of that with p.
+type AuditSums struct {
+	Sum  float64
+	Y, P []float64 // K
+}
+
+// reach returns how many of the open members the labels stand for, as a share, and the
+// standard deviation of that by the draw alone.
+func (a *Audit) reach(open float64) (share, deviation float64) {
+	if !(open > 0) {
+		return 0, 0
+	}
+	return a.Weights.Sum / open, math.Sqrt(max(a.Noise.Sum, 0)) / open
+}
+
+// usable reports whether an estimate may rest on the labels: there are enough of them, and
+// they stand for all members that are not labelled otherwise, not for a part of them.
+func (a *Audit) usable(open float64) bool {
+	if a == nil || a.Labels < AuditsMin {
+		return false
+	}
+	share, deviation := a.reach(open)
+	return share+2*deviation >= auditReachLow && share-2*deviation <= 1/auditReachLow
+}
+
+// audited fills ans with the generalised regression estimate from the audit labels alone,
+//
+//	q = tau mean_U(p) + sum w (y - tau p) / sum w,
+//
+// tau by least squares, and its covariance by Hájek, both over the design: it assumes
+// nothing about shift, kernel or classifier. Systematic draws within strata vary less.
+func (w *Solver) audited(ans *answer, s *Statistics) {
+	a, k := s.Audit, s.K
+	ans.reset(k)
+	x := &w.audit
+	x.reset(k)
+	x.moments(a)
+	tau := x.slope(a.Noise.Sum)
+	covered := 0.0
+	if open := s.Members - s.Labelled; open > 0 {
+		covered = s.Profiled / open // who has no prediction counts as zero everywhere
+	}
+	for i := range k {
+		p := 0.0
+		if s.Soft != nil && s.Profiled > 0 {
+			p = covered * s.Soft.P[i]
+		}
+		ans.free[i] = x.y[i] + tau*(p-x.p[i])
+	}
+	ProjectSimplex(ans.q, ans.free)
+	n := a.Weights.Sum * a.Weights.Sum / a.SquaredW // as many labels of equal weight
+	scale := a.Noise.Sum / (a.Weights.Sum * a.Weights.Sum)
+	for i := range k {
+		for j := range k {
+			residual := x.yy[i*k+j] - tau*(x.yp[i*k+j]+x.yp[j*k+i]) + tau*tau*x.pp[i*k+j]
+			coin := (ans.q[i]+auditCoin(k, n))*delta(i, j) - ans.q[i]*ans.q[j]
+			ans.v[i*k+j] = scale * (n*residual + auditPrior*coin) / max(n-2, 1)
+		}
+		ans.member[i] = max(ans.v[i*k+i], 0) * n
+		ans.nEff[i] = n * x.y[i]
+	}
+	ans.exact, ans.audited = true, true
+}
+
+// auditCoin is the share that a class keeps though no label shows it.
+func auditCoin(k int, n float64) float64 { return 1 / (float64(k) * (n + 1)) }
+
+// auditScratch holds the moments of the audit labels: weighted means of y and p, and the
+// moments about them with the weights of the noise.
+type auditScratch struct {
+	y, p       []float64 // K
+	yy, yp, pp []float64 // K x K
+}
+
+func (x *auditScratch) reset(k int) {
+	x.y, x.p = resize(x.y, k), resize(x.p, k)
+	x.yy, x.yp, x.pp = resize(x.yy, k*k), resize(x.yp, k*k), resize(x.pp, k*k)
+}
+
+// moments sets the means and the moments about them; the latter are zero where every
+// member was drawn for sure.
+func (x *auditScratch) moments(a *Audit) {
+	k, mass, c := len(x.y), a.Weights.Sum, max(a.Noise.Sum, math.SmallestNonzeroFloat64)
+	for i := range k {
+		x.y[i], x.p[i] = a.Weights.Y[i]/mass, a.Weights.P[i]/mass
+	}
+	for i := range k {
+		for j := range k {
+			at := i*k + j
+			yi, yj, pi, pj := a.Noise.Y[i]/c, a.Noise.Y[j]/c, a.Noise.P[i]/c, a.Noise.P[j]/c
+			x.yy[at] = delta(i, j)*yi - yi*x.y[j] - x.y[i]*yj + x.y[i]*x.y[j]
+			x.yp[at] = a.NoiseYP[at]/c - yi*x.p[j] - x.y[i]*pj + x.y[i]*x.p[j]
+			x.pp[at] = a.NoisePP[at]/c - pi*x.p[j] - x.p[i]*pj + x.p[i]*x.p[j]
+		}
+	}
+	if !(a.Noise.Sum > 0) {
+		clear(x.yy)
+		clear(x.yp)
+		clear(x.pp)
+	}
+}
+
+// slope returns tau, which makes the noise least; one where that cannot be told.
+func (x *auditScratch) slope(noise float64) float64 {
+	k := len(x.y)
+	along, all := 0.0, 0.0
+	for i := range k {
+		along, all = along+x.yp[i*k+i], all+x.pp[i*k+i]
+	}
+	if !(noise > 0) || !(all > 0) {
+		return 1
+	}
+	return min(max(along/all, 0), tauMax)
+}
+
+// fits reports whether the sums are those of k classes.
+func (a *Audit) fits(k int) bool {
+	for _, m := range []AuditSums{a.Weights, a.Noise} {
+		if len(m.Y) != k || len(m.P) != k {
+			return false
+		}
+	}
+	return len(a.NoiseYP) == k*k && len(a.NoisePP) == k*k
+}
+
+// NewAudit returns the sums of no label.
+func NewAudit(k int) *Audit {
+	sums := func() AuditSums { return AuditSums{Y: make([]float64, k), P: make([]float64, k)} }
+	return &Audit{Weights: sums(), Noise: sums(), NoiseYP: make([]float64, k*k), NoisePP: make([]float64, k*k)}
+}
+
+// Add counts a member with its class, its prediction, its multiplicity and the probability
+// that it was drawn with.
+func (a *Audit) Add(class int, p []float64, multiplicity, pi float64) {
+	y := make([]float64, len(p))
+	y[class] = 1
+	yp := make([]float64, len(p)*len(p))
+	copy(yp[class*len(p):], p)
+	a.Labels++
+	a.Expect(y, p, yp, multiplicity, pi, 1)
+}
+
+// Expect counts a member that is drawn so often, of whom the means of y and of y p' are known.
+func (a *Audit) Expect(y, p, yp []float64, multiplicity, pi, times float64) {
+	w := multiplicity / pi
+	c := w * w * (1 - pi) * times
+	a.SquaredW += w * w * times
+	a.Weights.add(w*times, y, p)
+	a.Noise.add(c, y, p)
+	axpy(a.NoiseYP, c, yp)
+	for i, x := range p {
+		axpy(a.NoisePP[i*len(p):(i+1)*len(p)], c*x, p)
+	}
+}
+
+func (s *AuditSums) add(weight float64, y, p []float64) {
+	s.Sum += weight
+	axpy(s.Y, weight, y)
+	axpy(s.P, weight, p)
+}
+
+// auditCheck is what the audit labels say of an estimate of auto without them.
+type auditCheck struct {
+	labels  uint64
+	reach   float64
+	refused bool      // they are enough but do not stand for the members
+	weight  float64   // of the estimate from them alone
+	errors  []float64 // K: difference in its own standard errors; empty: not compared
+	points  float64   // difference of the class where that is largest, in points
+	largest float64
+}
+
+// auditable reports whether an estimate may rest on the audit labels.
+func (s *Statistics) auditable() bool { return s.Audit.usable(s.Members - s.Labelled) }
+
+// auto fills w.ans with auto, combined with the audit labels where there are enough.
+func (w *Solver) auto(s *Statistics, weights weighting) {
+	switch labels := sum(s.ClassN) > 0 && s.Profiled > 0; {
+	case labels && s.auditable():
+		w.automatic(&w.ans, s, weights)
+		w.audited(&w.other, s)
+		w.combine(&w.ans, &w.other)
+	case labels:
+		w.automatic(&w.ans, s, weights)
+	default:
+		w.audited(&w.ans, s)
+		w.check.weight = 1
+	}
+}
+
+// combine mixes the audit labels' answer x into a by inverse variance. Both are of the same
+// members and hardly share an error, so what their difference d has beyond its own variance
+// is bias of a, whose assumptions can fail as those of x cannot:
+//
+//	b² = max(0, d'd - tr V_a - tr V_x),   weight of x = (tr V_a + b²) / (tr V_a + b² + tr V_x).
+func (w *Solver) combine(a, x *answer) {
+	k := a.k
+	away, va, vx := 0.0, 0.0, 0.0
+	w.check.errors = resize(w.check.errors, k)
+	for i := range k {
+		d, v := x.free[i]-a.free[i], a.v[i*k+i]+x.v[i*k+i]
+		away, va, vx = away+d*d, va+a.v[i*k+i], vx+x.v[i*k+i]
+		errors := math.Abs(d) / math.Sqrt(max(v, modelError*modelError))
+		if w.check.errors[i] = errors; errors > w.check.largest {
+			w.check.largest, w.check.points = errors, 100*d
+		}
+	}
+	bias := max(0, away-va-vx)
+	weight := (va + bias) / (va + bias + vx)
+	rest := 1 - weight
+	for i := range k {
+		for j := range k {
+			v := rest*rest*a.v[i*k+j] + weight*weight*x.v[i*k+j]
+			if away > 0 {
+				v += rest * rest * bias / away * (x.free[i] - a.free[i]) * (x.free[j] - a.free[j])
+			}
+			a.v[i*k+j] = v
+		}
+	}
+	for i := range k {
+		a.q[i] += weight * (x.q[i] - a.q[i])
+		a.free[i] += weight * (x.free[i] - a.free[i])
+		a.member[i] = rest*rest*a.member[i] + weight*weight*x.member[i]
+		a.nEff[i] += weight * (x.nEff[i] - a.nEff[i])
+	}
+	scaleTo(a.influence, rest, a.influence)
+	scaleTo(a.class, rest*rest, a.class)
+	scaleTo(a.label, rest*rest, a.label)
+	a.audited = true
+	w.check.weight = weight
+}
+
+// publishAudit says what the audit labels are and what they say.
+func (w *Solver) publishAudit(e *Estimate, s *Statistics) {
+	x := &w.check
+	if s.Audit != nil {
+		x.labels = uint64(s.Audit.Labels)
+		x.reach, _ = s.Audit.reach(s.Members - s.Labelled)
+		x.refused = s.Audit.Labels >= AuditsMin && !s.auditable()
+	}
+	e.AuditLabels, e.AuditReach, e.AuditWeight = x.labels, x.reach, x.weight
+	e.AuditPoints, e.AuditErrors = x.points, x.largest
+}
+
+// flags appends the classes in which auto and the audit labels differ beyond their errors.
+func (x *auditCheck) flags(flags []string, k int) []string {
+	if x.refused {
+		flags = append(flags, FlagAuditReach)
+	}
+	if len(x.errors) == 0 {
+		return flags
+	}
+	z := bonferroni(auditConfidence, k)
+	return flagged(flags, FlagAssumption, k, func(i int) bool { return x.errors[i] > z })
+}

@@ -1,0 +1,277 @@
+package quant
+
+import "math"
+
+const (
+	// gammaMax bounds gamma where edges decide: even members that look like a sample
+	// within their classes may have been selected in part by something else.
+	gammaMax = 0.9
+	// clusteredBelow is the gate of the labels below which they are flagged.
+	clusteredBelow = 0.5
+	// modelError is the standard deviation per direction of what no other term knows.
+	modelError = 0.01
+	// ambiguity is how much of the squared distance between both readings is doubtful:
+	// gamma (1 - ambiguity gamma) of it.
+	ambiguity = 0.75
+	// spreadOfChange is how much more the estimate moves with a member's prediction than the
+	// noise of one member: neighbours read it too.
+	spreadOfChange = 2
+	// slopeMembersMax bounds the members whose derivatives by the coefficients are
+	// computed; of more, every n-th is.
+	slopeMembersMax = 256
+)
+
+// posteriorScratch is the memory of auto.
+type posteriorScratch struct {
+	members        members
+	d, likely      []float64 // K: mean residual, q(1)
+	a, s, j, label []float64 // K x K
+	middle, slope  []float64
+	root           []float64 // of the covariance of the coefficients
+	noise          []float64 // K: variance of the distance between both readings
+	views          []float64
+
+	// What a Tangent keeps besides.
+	tempered, prior []float64 // K: q(gamma), pi0
+	response        []float64 // K: mean responsibility of all members
+	lean            float64
+}
+
+// automatic fills ans with auto: the tempered mean of the posteriors plus the part of
+// the labels' weighted residual that goes with a place,
+//
+//	q(gamma) + (1 - gamma) d,
+//
+// where gamma, from the edges inside, says how far the community was selected by class.
+func (w *Solver) automatic(ans *answer, s *Statistics, weights weighting) {
+	ans.reset(s.K)
+	ans.lambda = weights.lambda
+	p, x, k := s.Posterior, &w.posterior, s.K
+	x.d, x.likely = resize(x.d, k), resize(x.likely, k)
+	p.Residuals.mean(x.d, weights)
+	gamma, lost := x.read(ans.q, p, p.Distinct > summaryMembersMin)
+	if lost > summaryErrorMax {
+		gamma, _ = x.read(ans.q, p, false)
+	}
+	x.tempered, x.prior = append(x.tempered[:0], ans.q...), p.Prior
+	x.response = resize(x.response, k)
+	x.members.meanResponse(x.response, p, ans.q, gamma)
+	w.automaticNoise(ans, s, weights, gamma)
+	copy(ans.free, ans.q)
+	axpy(ans.free, 1-gamma, x.d)
+	ProjectSimplex(ans.q, ans.free)
+	x.lean = w.leanOnLabels(ans, s)
+	copy(ans.free, ans.q) // intervals centre on the shares themselves
+	s.effectiveLabels(ans.nEff, weights)
+	ans.gamma, ans.posterior, ans.exact = gamma, uint64(p.Version), true
+	ans.clustered = p.LabelGate < clusteredBelow
+}
+
+// effectiveLabels writes the effective number of labels of each class to dst.
+func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
+	for i := range dst {
+		dst[i] = 0
+		if m := w.r*s.ClassA1[i] + w.s*s.ClassN[i]; m > 0 {
+			g2, g2a := s.ClassN[i], s.ClassA1[i]
+			if s.ClassG2 != nil {
+				g2, g2a = s.ClassG2[i], s.ClassG2A[i]
+			}
+			dst[i] = m * m / (w.r*w.r*s.ClassA2[i] + 2*w.r*w.s*g2a + w.s*w.s*g2)
+		}
+	}
+}
+
+// read writes q(gamma) and the derivatives that go with it, from a summary of the members
+// or from all, and returns gamma and by how much a share is off at most.
+func (x *posteriorScratch) read(q []float64, p *Posterior, summary bool) (gamma, lost float64) {
+	u, k := &x.members, len(q)
+	u.load(p, summary)
+	u.tempered(x.likely, p.Prior, 1)
+	gamma = p.gamma(x.likely)
+	u.tempered(q, p.Prior, gamma)
+	x.a, x.s, x.j, x.middle = resize(x.a, k*k), resize(x.s, k*k), resize(x.j, k*k), resize(x.middle, k)
+	u.temper(q, p.Prior, gamma)
+	u.noise(x.a, x.s)
+	pseudoInverse(x.j, q, x.s, gamma)
+	return gamma, u.lost(x.middle, x.j)
+}
+
+// gamma returns how far the community was selected by class: 0 for a place.
+func (p *Posterior) gamma(likely []float64) float64 {
+	if p.Gamma != nil {
+		return *p.Gamma
+	}
+	switch p.Selected {
+	case ByClass:
+		return gammaMax
+	case ByPlace, ByAttribute:
+		return 0
+	}
+	return min(gammaMax, gate(p.Inside, p.Expected(p.Distinct, likely)), p.LabelGate)
+}
+
+// gate returns how far so many edges inside go with members drawn at random within
+// their classes: 1 if they are no more than expected and two standard deviations.
+func gate(inside, expected float64) float64 {
+	if !(inside > 0) {
+		return 1
+	}
+	return min(1, (expected+2*math.Sqrt(expected)+2)/inside)
+}
+
+// automaticNoise sets the covariance of ans, whose q are q(gamma):
+//
+//	V = J⁺ (A + gamma² B) J⁺' + 2 (1 - gamma)² C + modelError² (I - 11'/K)
+//	  + gamma (1 - ambiguity gamma) x x' + G Cov(theta, b) G'
+//
+// with A the noise of the members, B that of the posteriors within each class of
+// labels, C that of the residual, x the distance between both readings and G the
+// derivative of the estimate by the coefficients of the posterior.
+func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
+	p, x, k := s.Posterior, &w.posterior, s.K
+	u := &x.members
+	x.label = resize(x.label, k*k)
+	p.Residuals.covariance(x.label, x.d, weights)
+	scaleTo(x.label, p.inflation(sum(s.ClassN), weights), x.label)
+	w.memberShares(ans, u)
+	for i, q := range ans.q {
+		within := p.Within[i*k*k : (i+1)*k*k]
+		for a := range k {
+			for b := range a + 1 {
+				term := gamma * gamma * q * q * within[a*k+b]
+				x.a[a*k+b] += term
+				if a != b {
+					x.a[b*k+a] += term
+				}
+			}
+			for b := range k {
+				ans.class[i*k+a] += gamma * gamma * x.j[a*k+b] * x.j[a*k+b] * within[b*k+b]
+			}
+		}
+	}
+	w.surround(ans.v, x.j, x.a, k)
+	x.noise = resize(x.noise, k)
+	for a := range k {
+		x.noise[a] = max(ans.v[a*k+a]+2*x.label[a*k+a], 0) + modelError*modelError
+	}
+	rest := 2 * (1 - gamma) * (1 - gamma)
+	apart := gamma * (1 - ambiguity*gamma)
+	x.middle = resize(x.middle, k)
+	u.lost(x.middle, x.j)
+	for a := range k {
+		ans.v[a*k+a] += x.middle[a] * x.middle[a]
+		for b := range k {
+			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
+			ans.v[a*k+b] += rest*x.label[a*k+b] + modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away
+		}
+	}
+	w.labelShares(ans, s, rest)
+	if p.Coefficients != nil {
+		w.coefficientNoise(ans, s, weights, gamma)
+	}
+}
+
+// inflation is by how much the covariance of the mean residual is larger than the spread of
+// the residuals says. They are spread around their own mean, which takes one label of n_eff;
+// and around posteriors that were fitted on the same labels, which takes as many as the
+// penalised fit has degrees of freedom, tr(1 - Cov) with the penalty 1: of few labels a good
+// part. No more than half of either is taken.
+func (p *Posterior) inflation(labels float64, w weighting) float64 {
+	factor := smallSample(max(p.Residuals.effective(w), 2))
+	if size := p.Shared + len(p.Prior); p.Coefficients != nil {
+		fitted := float64(size) - trace(p.Coefficients, size)
+		factor *= labels / max(labels-fitted, labels/2)
+	}
+	return factor
+}
+
+// memberShares sets the variance that a change of each share takes from one member.
+func (w *Solver) memberShares(ans *answer, u *members) {
+	x, k := &w.posterior, u.k
+	scale := u.all * u.all / u.squares
+	x.middle = resize(x.middle, k)
+	for a := range k {
+		row := x.j[a*k : (a+1)*k]
+		products(x.middle, x.a, row)
+		ans.member[a] = spreadOfChange * max(dot(x.middle, row)*scale, 0)
+	}
+}
+
+// labelShares divides the variance from the residual among the classes of the labels,
+// in proportion to their weights.
+func (w *Solver) labelShares(ans *answer, s *Statistics, scale float64) {
+	k, labels := s.K, sum(s.ClassN)
+	for i, n := range s.ClassN {
+		for a := range k {
+			ans.label[i*k+a] = ans.class[i*k+a]*ans.q[i]*ans.q[i] + scale*max(w.posterior.label[a*k+a], 0)*n/labels
+		}
+	}
+}
+
+// surround writes j a j' to dst.
+func (w *Solver) surround(dst, j, a []float64, k int) {
+	x := &w.posterior
+	x.middle = resize(x.middle, k)
+	for r := range k {
+		products(x.middle, a, j[r*k:(r+1)*k]) // a is symmetric
+		products(dst[r*k:(r+1)*k], j, x.middle)
+	}
+}
+
+// coefficientNoise adds G Cov(theta, b) G' to the covariance of ans. The derivative of
+// a mean over the members is that of every n-th of them.
+func (w *Solver) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
+	p, x, k := s.Posterior, &w.posterior, s.K
+	u, size := &x.members, p.Shared+k
+	x.slope, x.views = zeroed(x.slope, 2*k*size), resize(x.views, p.Shared*k)
+	moved, g := x.slope[:k*size], x.slope[k*size:]
+	weight := 0.0
+	step := (len(u.m)-1)/slopeMembersMax + 1
+	for l := 0; l < len(u.m); l += step {
+		p.Views(x.views, u.vertex[l])
+		u.respond(u.r, l)
+		addSlope(moved, u.m[l], u.r, x.views)
+		weight += u.m[l]
+	}
+	for a := range k {
+		for b := range k {
+			axpy(g[a*size:(a+1)*size], x.j[a*k+b]/weight, moved[b*size:(b+1)*size])
+		}
+	}
+	p.Residuals.slope(g, gamma-1, weights)
+	x.middle = resize(x.middle, size)
+	for a := range k {
+		products(x.middle, p.Coefficients, g[a*size:(a+1)*size])
+		for b := range k {
+			ans.v[a*k+b] += dot(x.middle, g[b*size:(b+1)*size])
+		}
+	}
+	w.influence(ans, p.Coefficients, g)
+}
+
+// leanOnLabels mixes the shares of the calibration labels into ans where the community
+// is more than half of the vertices that the labels were drawn from. Of a share c of
+// them, the labels' own shares miss what makes the rest different, which has the weight
+// 1 - c; they rest on no model. It returns the weight of the labels' own shares.
+func (w *Solver) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
+	p, k := s.Posterior, s.K
+	if p.Selected != ByEdges || !(2*p.Distinct > p.Vertices) {
+		return 0
+	}
+	odds := (p.Vertices - p.Distinct) / p.Distinct
+	lean = p.LabelGate * (1 - odds*odds)
+	labels := sum(s.ClassN)
+	for a := range k {
+		for b := range k {
+			sampling := w.shares[a] * (delta(a, b) - w.shares[b]) / labels
+			apart := (ans.q[a] - w.shares[a]) * (ans.q[b] - w.shares[b])
+			v := &ans.v[a*k+b]
+			*v = (1-lean)*(1-lean)**v + lean*lean*sampling + lean*(1-lean)*apart
+		}
+	}
+	for a := range k {
+		ans.q[a] += lean * (w.shares[a] - ans.q[a])
+	}
+	scaleTo(ans.influence, 1-lean, ans.influence)
+	return lean
+}

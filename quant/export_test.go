@@ -1,0 +1,120 @@
+package quant
+
+import (
+	"fmt"
+	"math"
+)
+
+// What the tests hold the solvers to with matrices of their own.
+
+// LeastSquares writes to dst the q that minimises |Cq - p|^2 + e |q - shares|^2
+// over the simplex, and returns the residual of its optimality conditions, which
+// is at most 1e-12 for a confusion matrix. c is Z x K, entry (z, i) at z*K+i, with
+// K = len(dst) and Z = len(p); e is 1e-9 times the mean diagonal of C'C. A class
+// whose column is zero gets no share; if all are zero the answer is shares.
+// It panics on lengths that do not match. Primal active set with Cholesky,
+// O(Z K^2 + K^3) a round; closed form for K = 2.
+func (w *Solver) LeastSquares(dst, c, p, shares []float64) (residual float64) {
+	m := &confusion{}
+	if !m.load(dst, c, p, shares) {
+		copy(dst, shares)
+		return 0
+	}
+	w.leastSquares(m, p, shares)
+	scatter(dst, m.class, w.qp.q)
+	return w.qp.residual()
+}
+
+// scatter writes the values of the supported classes to their places in dst and
+// zero elsewhere.
+func scatter(dst []float64, class []int, values []float64) {
+	clear(dst)
+	for a, i := range class {
+		dst[i] = values[a]
+	}
+}
+
+// load takes a matrix handed in by a caller: it keeps the columns that are not
+// zero and reports whether there is one.
+func (m *confusion) load(dst, c, p, shares []float64) bool {
+	k, z := len(dst), len(p)
+	if k == 0 || z == 0 || len(c) != z*k || len(shares) != k {
+		panic(fmt.Sprintf("quant: %d entries of C for %d cells and %d classes, %d shares",
+			len(c), z, k, len(shares)))
+	}
+	m.reserve(z, k)
+	for i := range k {
+		column := m.c[m.k*z : (m.k+1)*z]
+		var weight float64
+		for j := range z {
+			column[j] = c[j*k+i]
+			weight += column[j]
+		}
+		if weight > 0 {
+			m.class = append(m.class, i)
+			m.k++
+		}
+	}
+	return m.k > 0
+}
+
+// MaximumLikelihood writes to dst the q that maximises sum over z of
+// p_z log (Cq)_z over the simplex, where C is c with 1e-9 added to every entry
+// and its columns divided by their sums. It returns the maximum and the duality
+// gap max_i sum_z p_z C_zi/(Cq)_z - sum p, at most 1e-10: no other q is better by more.
+// Shapes, zero columns and panics are those of LeastSquares; among equally good
+// answers it takes one near shares.
+// Sequential quadratic programming with the same active set (Kim, Carbonetto,
+// Stephens and Anitescu, 2020), started by one step of expectation maximisation.
+// About 5 rounds of O(Z K^2).
+func (w *Solver) MaximumLikelihood(dst, c, p, shares []float64) (logLikelihood, gap float64) {
+	m := &confusion{}
+	if !m.load(dst, c, p, shares) {
+		copy(dst, shares)
+		return math.Inf(-1), 0
+	}
+	m.smooth()
+	w.qp.reserve(m.k)
+	for a, i := range m.class {
+		w.qp.q[a] = (shares[i] + 1/float64(m.k)) / 2
+	}
+	logLikelihood, gap = w.likelihood(m, p, false)
+	scatter(dst, m.class, w.qp.q)
+	return logLikelihood, gap
+}
+
+// smooth adds smoothing to every entry and divides every column by its sum.
+func (m *confusion) smooth() {
+	for a := range m.k {
+		column := m.column(a)
+		var total float64
+		for z := range column {
+			column[z] += smoothing
+			total += column[z]
+		}
+		for z := range column {
+			column[z] /= total
+		}
+	}
+}
+
+// residual returns the largest violation of the optimality conditions of q: the
+// gradient is one value on the support, no smaller elsewhere, and q sums to one.
+func (m *quadratic) residual() float64 {
+	var level, weight float64
+	for i := range m.n {
+		m.r[i] = dot(m.g[i*m.n:i*m.n+m.n], m.q) - m.b[i]
+		level += m.q[i] * m.r[i]
+		weight += m.q[i]
+	}
+	level /= weight
+	worst := math.Abs(weight - 1)
+	for i, g := range m.r {
+		if m.q[i] > 0 {
+			worst = max(worst, math.Abs(g-level))
+		} else {
+			worst = max(worst, level-g)
+		}
+	}
+	return worst
+}

@@ -1,0 +1,201 @@
+package quant
+
+// Selection says how the members of a community came to be selected, where a user
+// knows it. The edges say so where nobody does.
+type Selection string
+
+// The selections that can be declared.
+const (
+	ByEdges     Selection = ""          // not declared: the edges inside decide
+	ByClass     Selection = "class"     // by what they are: class shares differ, each class is typical
+	ByPlace     Selection = "place"     // by where they are in the graph
+	ByAttribute Selection = "attribute" // by something seen of them, the prediction included
+)
+
+// Selections lists what can be declared.
+var Selections = []Selection{ByClass, ByPlace, ByAttribute}
+
+// Posterior is what auto reads of one community. Package incremental/posterior says
+// how posteriors come about; here they are distributions over the classes, one for
+// each vertex with a prediction.
+type Posterior struct {
+	Version   uint32    // of the coefficients, from 1
+	Prior     []float64 // K: pi0, the shares of the calibration labels, none of them 0
+	LabelGate float64   // how far the calibration labels are scattered, see the gate
+	Selected  Selection
+	Gamma     *float64 // what gamma is; nil: the selection and the edges inside decide
+
+	Inside   float64 // edges between different unlabelled members with a posterior
+	Distinct float64 // how many such members there are
+	Vertices float64 // how many such vertices the graph has
+	// Expected returns how many edges would be inside if so many members had been drawn
+	// at random within classes of these shares.
+	Expected func(distinct float64, shares []float64) float64
+
+	// Members visits the unlabelled members with a posterior, in a fixed order; pi is
+	// valid during the call only.
+	Members func(visit func(vertex uint32, multiplicity float64, pi []float64))
+
+	Residuals *Residuals
+	// Within holds for each class the covariance of the posteriors of its labels, over
+	// their number less one: K blocks of K x K, of which lower triangles are read.
+	Within []float64
+
+	// Coefficients is the covariance of the coefficients behind the posteriors: Shared of
+	// them that all classes share, then K intercepts. Nil leaves their uncertainty out.
+	Coefficients []float64
+	Shared       int
+	// Views writes the Shared x K views of a vertex to dst: what the shared coefficients
+	// multiply in the logarithm of the posterior of each class.
+	Views func(dst []float64, vertex uint32)
+}
+
+// Residuals are sums over the calibration labels of r = y - pi, label less posterior,
+// times powers of the kernel mass a of the label's vertex and of the weight g of the
+// label itself. The weighted mean and its covariance follow from them for every
+// weighting, as from the tallies.
+type Residuals struct {
+	K           int
+	Sum, Mass   float64      // sums of g and g a
+	First       [2][]float64 // K: sums of g r and g a r
+	Squares     [3]float64   // sums of g², g² a, g² a²
+	FirstSquare [3][]float64 // K: sums of the same times r
+	Second      [3][]float64 // K x K, lower triangle: times r r'
+
+	// Slope holds sums of g and g a times the derivative of pi by the coefficients,
+	// K x (Shared + K).
+	Slope [2][]float64
+
+	row []float64
+}
+
+// NewResiduals returns the sums of no label, for posteriors with so many shared
+// coefficients.
+func NewResiduals(k, shared int) *Residuals {
+	r := &Residuals{K: k, row: make([]float64, k)}
+	for p := range 3 {
+		r.FirstSquare[p], r.Second[p] = make([]float64, k), make([]float64, k*k)
+	}
+	for p := range 2 {
+		r.First[p], r.Slope[p] = make([]float64, k), make([]float64, k*(shared+k))
+	}
+	return r
+}
+
+// Add counts one label.
+func (r *Residuals) Add(class int, a, g float64, pi []float64) {
+	for i, p := range pi {
+		r.row[i] = -p
+	}
+	r.row[class]++
+	r.Sum += g
+	r.Mass += g * a
+	axpy(r.First[0], g, r.row)
+	axpy(r.First[1], g*a, r.row)
+	weight := g * g
+	for p := range 3 {
+		r.Squares[p] += weight
+		axpy(r.FirstSquare[p], weight, r.row)
+		addOuter(r.Second[p], weight, r.row)
+		weight *= a
+	}
+}
+
+// AddSlope counts the derivative of the posterior of a label, given its views, which
+// stands for so many labels like it.
+func (r *Residuals) AddSlope(a, g, labels float64, pi, views []float64) {
+	addSlope(r.Slope[0], labels*g, pi, views)
+	addSlope(r.Slope[1], labels*g*a, pi, views)
+}
+
+// addSlope adds weight times the derivative of the distribution p by the coefficients
+// to dst, K x (Shared + K): for p_i proportional to exp(sum_j theta_j x_ji + b_i),
+//
+//	dp_i/dtheta_j = p_i (x_ji - sum_k p_k x_jk),   dp_i/db_l = p_i ([i = l] - p_l).
+func addSlope(dst []float64, weight float64, p, views []float64) {
+	k := len(p)
+	shared := len(views) / k
+	size := shared + k
+	for j := range shared {
+		x := views[j*k : (j+1)*k]
+		mean := dot(p, x)
+		for i, q := range p {
+			dst[i*size+j] += weight * q * (x[i] - mean)
+		}
+	}
+	for i, q := range p {
+		row := dst[i*size+shared : (i+1)*size]
+		axpy(row, -weight*q, p)
+		row[i] += weight * q
+	}
+}
+
+// SpreadResiduals returns the sums for one community where single masses are not known:
+// from the residuals of the labels of each class, counted with the mass 0, the sums of a
+// and a² by class and that of a r, taking the labels of one class for alike otherwise.
+func SpreadResiduals(classes []*Residuals, a1, a2, first []float64) *Residuals {
+	k := len(classes)
+	r := NewResiduals(k, len(classes[0].Slope[0])/k-k)
+	for i, c := range classes {
+		if !(c.Sum > 0) {
+			continue
+		}
+		r.Sum += c.Sum
+		r.Mass += a1[i]
+		axpy(r.First[0], 1, c.First[0])
+		shares := [3]float64{1, a1[i] / c.Sum, a2[i] / c.Sum}
+		for p, share := range shares {
+			r.Squares[p] += share * c.Squares[0]
+			axpy(r.FirstSquare[p], share, c.FirstSquare[0])
+			axpy(r.Second[p], share, c.Second[0])
+		}
+		for p := range 2 {
+			axpy(r.Slope[p], shares[p], c.Slope[0])
+		}
+	}
+	copy(r.First[1], first)
+	return r
+}
+
+// sum returns the sum of the weights w = r a + s over the labels.
+func (r *Residuals) sum(w weighting) float64 { return w.r*r.Mass + w.s*r.Sum }
+
+// effective returns how many labels of one weight would say as much, (sum w)²/sum w².
+func (r *Residuals) effective(w weighting) float64 {
+	squares := w.s*w.s*r.Squares[0] + 2*w.r*w.s*r.Squares[1] + w.r*w.r*r.Squares[2]
+	return r.sum(w) * r.sum(w) / squares
+}
+
+// mean writes the weighted mean residual to d.
+func (r *Residuals) mean(d []float64, w weighting) {
+	mass := r.sum(w)
+	for i := range d {
+		d[i] = (w.r*r.First[1][i] + w.s*r.First[0][i]) / mass
+	}
+}
+
+// covariance writes sum (w/sum w)² (r - d)(r - d)' to dst, both triangles.
+func (r *Residuals) covariance(dst, d []float64, w weighting) {
+	mass := r.sum(w)
+	c := [3]float64{w.s * w.s, 2 * w.r * w.s, w.r * w.r}
+	square := c[0]*r.Squares[0] + c[1]*r.Squares[1] + c[2]*r.Squares[2]
+	first := func(i int) float64 {
+		return c[0]*r.FirstSquare[0][i] + c[1]*r.FirstSquare[1][i] + c[2]*r.FirstSquare[2][i]
+	}
+	for i := range r.K {
+		for j := range i + 1 {
+			at := i*r.K + j
+			x := c[0]*r.Second[0][at] + c[1]*r.Second[1][at] + c[2]*r.Second[2][at]
+			x += square*d[i]*d[j] - first(i)*d[j] - d[i]*first(j)
+			dst[at] = x / (mass * mass)
+			dst[j*r.K+i] = dst[at]
+		}
+	}
+}
+
+// slope adds scale times the weighted mean derivative of the labels' posteriors to dst.
+func (r *Residuals) slope(dst []float64, scale float64, w weighting) {
+	mass := r.sum(w)
+	axpy(dst, scale*w.s/mass, r.Slope[0])
+	axpy(dst, scale*w.r/mass, r.Slope[1])
+}

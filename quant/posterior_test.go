@@ -1,0 +1,252 @@
+package quant_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"gqlstream/quant"
+)
+
+// floored returns a prediction as a posterior: no entry below 1e-4.
+func floored(p []float64) []float64 {
+	out := slices.Clone(p)
+	for i, x := range out {
+		out[i] = max(x, 1e-4)
+	}
+	normalise(out)
+	return out
+}
+
+// posterior makes the predictions of a world the posteriors of its vertices, nil without
+// a label that has one.
+func (w *world) posterior(c community, a []float64) *quant.Posterior {
+	k := w.classes
+	p := &quant.Posterior{Version: 1, Prior: make([]float64, k), LabelGate: 1, Residuals: quant.NewResiduals(k, 0)}
+	var byClass matrix = newMatrix(k, 0)
+	n, means, counts := 0.0, newMatrix(k, k), make([]float64, k)
+	for v, l := range w.labels {
+		if l < 0 || w.predictions[v] == nil {
+			continue
+		}
+		pi := floored(w.predictions[v])
+		n++
+		counts[l]++
+		byClass[l] = append(byClass[l], float64(v))
+		p.Residuals.Add(l, a[v], 1, pi)
+		for i, x := range pi {
+			means[l][i] += x
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	for i := range k {
+		p.Prior[i] = (counts[i] + .1) / (n + .1*float64(k))
+		cov := newMatrix(k, k)
+		for _, v := range byClass[i] {
+			off := floored(w.predictions[int(v)])
+			for j := range off {
+				off[j] -= means[i][j] / counts[i]
+			}
+			cov.add(1/(counts[i]*max(counts[i]-1, 1)), off, off)
+		}
+		p.Within = append(p.Within, slices.Concat(cov...)...)
+	}
+	p.Members = func(visit func(uint32, float64, []float64)) {
+		for i, v := range c.members {
+			if w.labels[v] < 0 && w.predictions[v] != nil {
+				visit(uint32(v), c.weights[i], floored(w.predictions[v]))
+			}
+		}
+	}
+	p.Inside, p.Distinct, p.Vertices = 12, float64(len(c.members)), 1e6
+	p.Expected = func(distinct float64, shares []float64) float64 { return distinct / 50 }
+	return p
+}
+
+// reading is auto written out from its formulas, member by member.
+type reading struct {
+	q, likely, mean, d []float64
+	gamma              float64
+	r                  matrix // responsibilities at q
+	m                  []float64
+}
+
+func read(p *quant.Posterior, weigh func(r *quant.Residuals) []float64) *reading {
+	out := &reading{d: weigh(p.Residuals)}
+	k := len(p.Prior)
+	var pi matrix
+	n := 0.0
+	p.Members(func(_ uint32, m float64, x []float64) {
+		pi, out.m, n = append(pi, slices.Clone(x)), append(out.m, m), n+m
+	})
+	solve := func(gamma float64) []float64 {
+		q := make([]float64, k)
+		out.r = newMatrix(len(pi), k)
+		for l := range pi {
+			for i, x := range pi[l] {
+				q[i] += out.m[l] * x / n
+			}
+		}
+		for range 5000 {
+			next := make([]float64, k)
+			for l := range pi {
+				for i, x := range pi[l] {
+					out.r[l][i] = x * math.Pow(q[i]/p.Prior[i], gamma)
+				}
+				normalise(out.r[l])
+				for i, x := range out.r[l] {
+					next[i] += out.m[l] * x / n
+				}
+			}
+			q = next
+		}
+		return q
+	}
+	out.mean, out.likely = solve(0), solve(1)
+	e0 := p.Expected(p.Distinct, out.likely)
+	out.gamma = min(.9, (e0+2*math.Sqrt(e0)+2)/p.Inside, p.LabelGate)
+	out.q = solve(out.gamma)
+	return out
+}
+
+// variance returns V, whose residual part is given.
+func (r *reading) variance(p *quant.Posterior, label matrix) matrix {
+	k := len(r.q)
+	a, j, n := newMatrix(k, k), newMatrix(k, k), 0.0
+	for _, m := range r.m {
+		n += m
+	}
+	s := newMatrix(k, k)
+	for l, m := range r.m {
+		s.add(m/n, r.r[l], r.r[l])
+		a.add(-m*m/(n*n), r.r[l], r.r[l])
+		for i, x := range r.r[l] {
+			a[i][i] += m * m / (n * n) * x
+		}
+	}
+	for i := range k {
+		for l := range k {
+			same := 0.0
+			if i == l {
+				same = 1
+			}
+			j[i][l] = same - r.gamma*(same*r.q[i]-s[i][l])/max(r.q[l], 1e-3)
+			for c := range k {
+				a[i][l] += r.gamma * r.gamma * r.q[c] * r.q[c] * p.Within[(c*k+max(i, l))*k+min(i, l)]
+			}
+		}
+	}
+	inverse := j.inverse()
+	v := inverse.times(a).times(inverse.transposed())
+	for i := range k {
+		for l := range k {
+			x := func(i int) float64 { return r.likely[i] - r.mean[i] - r.d[i] }
+			v[i][l] += 2*(1-r.gamma)*(1-r.gamma)*label[i][l] + r.gamma*(1-.75*r.gamma)*x(i)*x(l)
+		}
+		v[i][i] += 1e-4 * (1 - 1/float64(k))
+	}
+	return v
+}
+
+// auto must be what its formulas say, written out with dense loops.
+func TestAutoIsItsDefinition(t *testing.T) {
+	for seed := range uint64(12) {
+		k := 2 + int(seed%4)
+		w := syntheticWorld(k, 60*k, 80, seed)
+		c, a := w.communities[0], w.masses(personalised, w.communities[:1])[0]
+		s := w.statistics(c, a)
+		mean, weights, total := 0.0, []float64{}, 0.0
+		var residuals matrix
+		for v, l := range w.labels {
+			if l >= 0 {
+				r := floored(w.predictions[v])
+				for i := range r {
+					r[i] = -r[i]
+				}
+				r[l]++
+				residuals, weights, mean = append(residuals, r), append(weights, a[v]), mean+a[v]
+			}
+		}
+		mean /= float64(len(weights))
+		d, label := make([]float64, k), newMatrix(k, k)
+		squares := 0.0
+		for l := range weights {
+			weights[l] = .9*weights[l]/mean + .1
+			total += weights[l]
+			squares += weights[l] * weights[l]
+		}
+		effective := total * total / squares
+		for l, r := range residuals {
+			for i, x := range r {
+				d[i] += weights[l] / total * x
+			}
+		}
+		for l, r := range residuals {
+			off := slices.Clone(r)
+			for i := range off {
+				off[i] -= d[i]
+			}
+			label.add(effective/(effective-1)*weights[l]*weights[l]/(total*total), off, off)
+		}
+		s.Posterior.Inside = float64(1 + 5*seed)
+		want := read(s.Posterior, func(*quant.Residuals) []float64 { return d })
+		free := make([]float64, k)
+		for i := range free {
+			free[i] = want.q[i] + (1-want.gamma)*d[i]
+		}
+		quant.ProjectSimplex(free, free)
+		v := want.variance(s.Posterior, label)
+		e := estimate(t, s, quant.Options{Method: quant.Auto})
+		if math.Abs(e.Gamma-want.gamma) > 1e-5 {
+			t.Errorf("seed %d: gamma %v, want %v", seed, e.Gamma, want.gamma)
+		}
+		near(t, "synthetic", "auto", "shares", e.Prevalence, free, 1e-5)
+		for i := range v {
+			if se := math.Sqrt(v[i][i]); math.Abs(e.SE[i]-se) > 1e-3*se {
+				t.Errorf("seed %d: error of class %d is %v, want %v", seed, i, e.SE[i], se)
+			}
+		}
+	}
+}
+
+// A declaration must take the place of what the edges say.
+func TestSelectionIsDeclared(t *testing.T) {
+	s := syntheticStatistics(3, 120, 100, 3)
+	for selection, want := range map[quant.Selection]float64{quant.ByClass: .9, quant.ByPlace: 0, quant.ByAttribute: 0} {
+		s.Posterior.Selected = selection
+		if e := estimate(t, s, quant.Options{Method: quant.Auto}); e.Gamma != want {
+			t.Errorf("selected by %s: gamma %v, want %v", selection, e.Gamma, want)
+		}
+	}
+}
+
+// A community that is everyone must have the shares of the labels, whatever the
+// posteriors say, and one that is less than half of everyone nothing of them.
+func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
+	s := syntheticStatistics(3, 120, 100, 3)
+	s.Posterior.Vertices = 2 * s.Posterior.Distinct
+	alone := estimate(t, s, quant.Options{Method: quant.Auto})
+	s.Posterior.Vertices = s.Posterior.Distinct
+	all := estimate(t, s, quant.Options{Method: quant.Auto})
+	labels := estimate(t, s, quant.Options{Method: quant.MLPE})
+	near(t, "everyone", "auto", "shares", all.Prevalence, labels.Prevalence, 1e-12)
+	if slices.Equal(alone.Prevalence, all.Prevalence) {
+		t.Errorf("half of the graph has the shares of everyone, %v", alone.Prevalence)
+	}
+}
+
+// No interval may have no width where the standard error is positive.
+func TestIntervalsOfAutoHaveAWidth(t *testing.T) {
+	for seed := range uint64(40) {
+		w := syntheticWorld(2+int(seed%5), 40, 10, seed)
+		c, a := w.communities[0], w.masses(personalised, w.communities[:1])[0]
+		e := estimate(t, w.statistics(c, a), quant.Options{Method: quant.Auto})
+		for i := range e.SE {
+			if e.SE[i] > 0 && !(e.High[i]-e.Low[i] >= e.SE[i]) {
+				t.Errorf("seed %d class %d: %v to %v with a standard error of %v", seed, i, e.Low[i], e.High[i], e.SE[i])
+			}
+		}
+	}
+}

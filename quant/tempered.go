@@ -1,0 +1,219 @@
+package quant
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+const (
+	// temperedTolerance is the largest change of a share that ends the iteration.
+	temperedTolerance = 1e-7
+	// temperedRoundsMax bounds its rounds. When it is hit, the shares are still those of
+	// a step of expectation maximisation, near the answer.
+	temperedRoundsMax = 2000
+	// shareMin bounds the shares that the Jacobian divides by.
+	shareMin = 1e-3
+	// singularMin is the smallest singular value of the Jacobian that is inverted, as a
+	// share of the largest.
+	singularMin = 1e-2
+)
+
+// members is the posteriors of a community's unlabelled members, and what an estimate
+// makes of them.
+type members struct {
+	k       int
+	vertex  []uint32
+	m       []float64 // multiplicities
+	m2      []float64 // their squares
+	pi      []float64 // n x K
+	all     float64   // sum of the multiplicities
+	squares float64   // sum of their squares
+
+	mean   []float64 // K: of pi
+	factor []float64 // K: what pi is multiplied by
+	r      []float64 // K: one responsibility
+	next   []float64 // K
+	last   [2][]float64
+
+	summary summary // of a large community, whose entries are groups of members
+}
+
+// load copies the posteriors of the members, or those of groups of them.
+func (u *members) load(p *Posterior, summary bool) {
+	u.k = len(p.Prior)
+	if summary {
+		u.summarise(p)
+	} else {
+		u.reset()
+		p.Members(func(vertex uint32, m float64, pi []float64) {
+			u.vertex, u.m, u.m2, u.pi = append(u.vertex, vertex), append(u.m, m), append(u.m2, m*m), append(u.pi, pi...)
+			u.all += m
+			u.squares += m * m
+			axpy(u.mean, m, pi)
+		})
+	}
+	scaleTo(u.mean, 1/u.all, u.mean)
+}
+
+// reset forgets all members.
+func (u *members) reset() {
+	u.vertex, u.m, u.m2, u.pi = u.vertex[:0], u.m[:0], u.m2[:0], u.pi[:0]
+	u.summary.spread, u.summary.least = u.summary.spread[:0], u.summary.least[:0]
+	u.all, u.squares = 0, 0
+	u.mean, u.factor = zeroed(u.mean, u.k), resize(u.factor, u.k)
+	u.r, u.next = resize(u.r, u.k), resize(u.next, u.k)
+}
+
+// temper sets the factors (q_i/pi0_i)^gamma.
+func (u *members) temper(q, prior []float64, gamma float64) {
+	for i, x := range q {
+		switch {
+		case gamma == 0:
+			u.factor[i] = 1
+		case gamma == 1:
+			u.factor[i] = x / prior[i]
+		default:
+			u.factor[i] = math.Pow(x/prior[i], gamma)
+		}
+	}
+}
+
+// respond writes the tempered responsibility of the l-th member, R proportional to pi
+// times the factors, to r.
+func (u *members) respond(r []float64, l int) {
+	total := 0.0
+	for i, p := range u.pi[l*u.k : (l+1)*u.k] {
+		r[i] = p * u.factor[i]
+		total += r[i]
+	}
+	scaleTo(r, 1/total, r)
+}
+
+// tempered writes to q the fixed point of q = mean of R(q), R_i proportional to
+// pi_i (q_i/pi0_i)^gamma, reached from the mean of pi: that mean for gamma 0, and the
+// shares of largest likelihood under prior shift for gamma 1 (Saerens, Latinne and
+// Decaestecker, 2002).
+func (u *members) tempered(q, prior []float64, gamma float64) {
+	copy(q, u.mean)
+	if gamma == 0 {
+		return
+	}
+	u.last[0], u.last[1] = resize(u.last[0], u.k), resize(u.last[1], u.k)
+	for round := range temperedRoundsMax {
+		copy(u.last[round%2], q)
+		if u.step(q, prior, gamma) <= temperedTolerance {
+			return
+		}
+		if round%3 == 2 { // last has the shares of two rounds ago, then of one
+			extrapolate(q, u.last[1-round%2], u.last[round%2])
+		}
+	}
+}
+
+// step replaces q by the mean of R(q), and returns the largest change.
+func (u *members) step(q, prior []float64, gamma float64) (change float64) {
+	u.temper(q, prior, gamma)
+	clear(u.next)
+	for l, m := range u.m {
+		total := 0.0
+		pi := u.pi[l*u.k : (l+1)*u.k]
+		for i, p := range pi {
+			u.r[i] = p * u.factor[i]
+			total += u.r[i]
+		}
+		axpy(u.next, m/total, u.r)
+	}
+	for i, x := range u.next {
+		x /= u.all
+		change = max(change, math.Abs(x-q[i]))
+		q[i] = x
+	}
+	return change
+}
+
+// extrapolate moves q from where the last three steps have led to where their geometric
+// series leads, if that is inside the simplex (Varadhan and Roland, 2008): far fewer rounds
+// where classes are hard to tell apart, to the same fixed point.
+func extrapolate(q, first, second []float64) {
+	var rr, vv float64
+	for i, x := range q {
+		r := second[i] - first[i]
+		v := x - second[i] - r
+		rr += r * r
+		vv += v * v
+	}
+	if !(vv > 0) {
+		return
+	}
+	a := max(math.Sqrt(rr/vv), 1)
+	for i, x := range q {
+		r := second[i] - first[i]
+		if !(first[i]+2*a*r+a*a*(x-second[i]-r) > 0) {
+			return
+		}
+	}
+	for i, x := range q {
+		r := second[i] - first[i]
+		q[i] = first[i] + 2*a*r + a*a*(x-second[i]-r)
+	}
+	scaleTo(q, 1/sum(q), q)
+}
+
+// noise writes to a the covariance of the mean of the classes that R draws,
+// sum m² (diag R - R R')/n², and to s the mean of R R'. The factors are those of q.
+func (u *members) noise(a, s []float64) {
+	clear(a)
+	clear(s)
+	k := u.k
+	for l, m := range u.m {
+		u.respond(u.r, l)
+		addOuter(s, m, u.r)
+		for i, x := range u.r {
+			a[i*k+i] += u.m2[l] * x
+		}
+		addOuter(a, -u.m2[l], u.r)
+	}
+	for i := range k {
+		for j := range i + 1 {
+			a[i*k+j] /= u.all * u.all
+			s[i*k+j] /= u.all
+			a[j*k+i], s[j*k+i] = a[i*k+j], s[i*k+j]
+		}
+	}
+}
+
+// pseudoInverse writes to dst the pseudo-inverse of
+//
+//	J = I - gamma (diag q - S) diag(1/max(q, shareMin)),
+//
+// by which an error of the mean of R is multiplied when q follows it.
+func pseudoInverse(dst, q, s []float64, gamma float64) {
+	k := len(q)
+	j := mat.NewDense(k, k, nil)
+	for a := range k {
+		for b := range k {
+			x := delta(a, b)*q[a] - s[a*k+b]
+			j.Set(a, b, delta(a, b)-gamma*x/max(q[b], shareMin))
+		}
+	}
+	var svd mat.SVD
+	if !svd.Factorize(j, mat.SVDThin) {
+		panic("quant: a singular value decomposition of finite numbers has not converged")
+	}
+	var left, right mat.Dense
+	svd.UTo(&left)
+	svd.VTo(&right)
+	values := svd.Values(nil)
+	clear(dst)
+	for l, x := range values {
+		if x < singularMin*values[0] {
+			break // they are sorted
+		}
+		for a := range k {
+			for b := range k {
+				dst[a*k+b] += right.At(a, l) * left.At(b, l) / x
+			}
+		}
+	}
+}

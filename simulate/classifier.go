@@ -1,0 +1,203 @@
+package simulate
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"gqlstream/ingest/event"
+)
+
+// simulatedVersion is the model version of simulated predictions.
+const simulatedVersion = "simulated-1"
+
+// classifier is fallible in a way that resembles a graph network. For a vertex of
+// class y it draws a confidence c whose mean is the accuracy of y, says y with
+// probability c, else another class, and gives what it says the probability c:
+// confidences are calibrated, up to the shift between communities. A vertex whose
+// contacts agree with it is judged better than average, one among strangers worse,
+// and errors tend towards what the contacts think. The draw depends on the seed,
+// the vertex and its class alone, so a vertex that did not change is not judged
+// differently the next time for no reason.
+type classifier struct {
+	config   Config
+	accuracy []float64 // by class
+	agree    []float64 // by class: sum over judgements of the share of contacts that agreed
+	judged   []float64 // by class: judgements with contacts
+	nearby   []float64 // scratch, K: shares of the contacts by class
+	shares   []float64 // scratch, K
+	worse    bool      // DegradeAt has come
+	source   *rand.PCG // of draw, seeded anew for every judgement
+	draw     *rand.Rand
+}
+
+func newClassifier(config Config) classifier {
+	source := new(rand.PCG)
+	c := classifier{
+		config: config, source: source, draw: rand.New(source),
+		accuracy: make([]float64, config.Classes),
+		agree:    make([]float64, config.Classes), judged: make([]float64, config.Classes),
+		nearby: make([]float64, config.Classes), shares: make([]float64, config.Classes),
+	}
+	for k := range c.accuracy {
+		c.accuracy[k] = config.Accuracy[k%len(config.Accuracy)]
+	}
+	return c
+}
+
+// confidenceMin is the lowest confidence among K classes. The other classes get
+// shares of the rest that differ by a factor of two at most, so above it what the
+// classifier says is also the class of the highest probability.
+func confidenceMin(classes int) float64 { return 2 / float64(classes+2) }
+
+// judge writes the probabilities of v to units and returns them.
+func (c *classifier) judge(n *network, v uint32, units []uint32) []uint32 {
+	class := int(n.vertices[v].class)
+	contacts := c.look(n, v)
+	accuracy := c.accuracy[class]
+	if contacts > 0 {
+		c.agree[class] += c.nearby[class]
+		c.judged[class]++
+		accuracy += c.config.Neighborly * (c.nearby[class] - c.agree[class]/c.judged[class])
+	}
+	c.source.Seed(c.config.Seed^0x636c617373, uint64(v)<<16|uint64(class))
+	lowest := confidenceMin(c.config.Classes)
+	mean := min(max((accuracy-lowest)/(1-lowest), 0.02), 0.98)
+	// u^((1-m)/m) has mean m for u uniform on (0, 1).
+	confidence := lowest + (1-lowest)*math.Pow(c.draw.Float64(), (1-mean)/mean)
+	said := class
+	if c.draw.Float64() >= confidence || c.worse && c.draw.Float64() < c.config.DegradeShare {
+		said = c.mistake(class)
+	}
+	c.spread(said, confidence, units)
+	return units
+}
+
+// look fills nearby with the opinions of the contacts of v and returns their
+// number.
+func (c *classifier) look(n *network, v uint32) int {
+	clear(c.nearby)
+	p := &n.vertices[v]
+	contacts := min(int(p.met), partnersKept)
+	for _, u := range p.partners[:contacts] {
+		c.nearby[n.vertices[u].class] += 1 / float64(contacts)
+	}
+	return contacts
+}
+
+// mistake draws a class other than the true one: half of the time what a contact
+// thinks, where that is another class, else any.
+func (c *classifier) mistake(class int) int {
+	if other := 1 - c.nearby[class]; c.draw.Uint32()&1 == 0 && other > 0.1 {
+		r := c.draw.Float64() * other
+		for k, share := range c.nearby {
+			if k == class {
+				continue
+			}
+			if r < share {
+				return k
+			}
+			r -= share
+		}
+	}
+	return (class + 1 + c.draw.IntN(len(c.nearby)-1)) % len(c.nearby)
+}
+
+// spread gives the class said its confidence, and the others the rest, up to twice
+// as much to those that the contacts hold; what rounding leaves over goes to said.
+func (c *classifier) spread(said int, confidence float64, units []uint32) {
+	sum := 0.0
+	for k := range c.shares {
+		c.shares[k] = 1 + c.nearby[k]
+		if k != said {
+			sum += c.shares[k]
+		}
+	}
+	units[said] = event.One
+	for k := range units {
+		if k != said {
+			units[k] = uint32((1 - confidence) * event.One * c.shares[k] / sum)
+			units[said] -= units[k]
+		}
+	}
+}
+
+// due is a vertex and what is to be reported of it.
+type due uint32
+
+// What can fall due.
+const (
+	dueLabel      = 0
+	duePrediction = 1
+)
+
+// queue holds what falls due in the ticks to come: a ring with one slot a tick.
+type queue struct {
+	slots [][]due
+	at    int // slot of this tick
+	done  int // entries of it that have been reported
+	tick  time.Duration
+}
+
+func newQueue(config Config) queue {
+	longest := 2 * max(config.LabelDelay, config.PredictionDelay)
+	return queue{slots: make([][]due, int(longest/config.StepEvery)+3), tick: config.StepEvery}
+}
+
+// open turns to the next tick.
+func (q *queue) open() {
+	q.slots[q.at] = q.slots[q.at][:0]
+	q.at = (q.at + 1) % len(q.slots)
+	q.done = 0
+}
+
+// now makes v due in this tick.
+func (q *queue) now(v uint32, what due) {
+	q.slots[q.at] = append(q.slots[q.at], due(v)<<1|what)
+}
+
+// add makes v due after a delay that is uniform from zero to twice the mean.
+func (q *queue) add(v uint32, what due, mean time.Duration, rng *rand.Rand) {
+	ticks := 0
+	if mean > 0 {
+		ticks = int(time.Duration(rng.Int64N(int64(2*mean))+1) / q.tick)
+	}
+	slot := (q.at + ticks) % len(q.slots)
+	q.slots[slot] = append(q.slots[slot], due(v)<<1|what)
+}
+
+// repredict lets the classifier look at v again after its delay, unless it is
+// about to.
+func (s *Network) repredict(v uint32) {
+	if p := &s.network.vertices[v]; p.state&isQueued == 0 {
+		p.state |= isQueued
+		s.queue.add(v, duePrediction, s.config.PredictionDelay, s.rng)
+	}
+}
+
+// report emits the next event that is due in this tick, if there is one.
+func (s *Network) report() bool {
+	q := &s.queue
+	if q.done >= len(q.slots[q.at]) {
+		return false
+	}
+	item := q.slots[q.at][q.done]
+	q.done++
+	v := uint32(item >> 1)
+	p := &s.network.vertices[v]
+	s.position++
+	if item&1 == dueLabel {
+		p.state |= isLabelled
+		s.batch.Labels = append(s.batch.Labels, event.Label{
+			Vertex: event.NumberID(uint64(v)), Class: event.Class(p.class),
+			Time: s.now, Position: s.position,
+		})
+		return true
+	}
+	p.state &^= isQueued
+	s.batch.Predictions = append(s.batch.Predictions, event.Prediction{
+		Vertex: event.NumberID(uint64(v)), Units: s.expert.judge(&s.network, v, s.batch.Units(s.config.Classes)),
+		Version: simulatedVersion, Time: s.now, Position: s.position,
+	})
+	return true
+}

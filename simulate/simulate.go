@@ -1,0 +1,287 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"gqlstream/ingest/event"
+)
+
+// SimulationConfig describes a simulated social network. Every field is taken
+// literally, zero included; start from DefaultSimulation.
+type Config struct {
+	Seed           uint64        // same seed and configuration, same events byte for byte
+	Vertices       int           // at the end; >= 2
+	InitialShare   float64       // share of them there from the start; the others arrive evenly
+	Communities    int           // planted groups, each an explicit community; >= 1
+	Classes        int           // K, opinions a vertex can hold; >= 2
+	EdgesPerVertex float64       // edges of the network by vertices, kept as it grows; > 0
+	Activity       float64       // edges made or dropped a simulated second (labels and predictions add to it)
+	Start          time.Time     // of simulated time
+	Duration       time.Duration // simulated; 0 never ends, and arrivals spread over an hour
+	StepEvery      time.Duration // simulated time of a tick, which ends a step; >= 1ms
+	StepEventsMax  int           // events of a step; >= 1
+
+	GroupHomophily   float64 // share of contacts sought inside the own group, 0..1
+	OpinionHomophily float64 // share of contacts sought among those of the same opinion, 0..1
+	MoveShare        float64 // share of the activity that is a vertex changing its community, 0..1
+
+	Drift       float64       // amplitude of the smooth drift of a class, in log odds; 0 is none
+	DriftPeriod time.Duration // of the drift, varied by community; > 0
+	Churn       float64       // share of the members that swap opinions an hour, leaving the prevalence
+	JumpEvery   time.Duration // at its multiples a quarter of the communities jump; 0 is never
+	JumpSize    float64       // share of the members that a jump moves to another class, 0..0.9
+	Jumps       []Jump        // further jumps, by time
+
+	LabelShare      float64       // share of the vertices whose opinion is known, 0..1
+	LabelDelay      time.Duration // mean, from arrival to the label; changes of mind are known at once
+	Accuracy        []float64     // of the classifier by true class, or one for all; above 2/(K+2), below 1
+	Neighborly      float64       // how far agreeing neighbours raise the accuracy of a vertex, 0..1
+	PredictionDelay time.Duration // mean, from a change to the new prediction
+	DegradeAt       time.Duration // after Start: from then on the classifier is worse
+	DegradeShare    float64       // and says something wrong, as sure as ever, of so many vertices more, 0..1
+}
+
+// Jump moves the prevalence of one community at once.
+type Jump struct {
+	At         time.Duration // after Start
+	Community  int           // its number, from 0
+	Prevalence []float64     // K, the new mean of its drift
+}
+
+// arrivalSpan is the time over which vertices arrive when there is no end.
+const arrivalSpan = time.Hour
+
+// delayMax bounds the mean delays, and with them the queue of things to come.
+const delayMax = time.Hour
+
+// DefaultSimulation returns a network of 20,000 vertices and 12 communities that
+// evolves for ten minutes.
+func DefaultConfig() Config {
+	return Config{
+		Seed: 1, Vertices: 20_000, InitialShare: 0.8, Communities: 12, Classes: 2,
+		EdgesPerVertex: 5, Activity: 1000, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Duration: 10 * time.Minute, StepEvery: 100 * time.Millisecond, StepEventsMax: 4096,
+		GroupHomophily: 0.8, OpinionHomophily: 0.5, MoveShare: 0.002,
+		Drift: 0.4, DriftPeriod: 5 * time.Minute, Churn: 0.2,
+		JumpEvery: time.Minute, JumpSize: 0.3,
+		LabelShare: 0.03, LabelDelay: 2 * time.Second,
+		Accuracy: []float64{0.75}, Neighborly: 0.2, PredictionDelay: 2 * time.Second,
+	}
+}
+
+// Validate reports every violation at once.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Vertices >= 2 && c.Vertices < 1<<31, "vertices: %d, want 2 to 2^31", c.Vertices)
+	check(c.Communities >= 1 && c.Communities <= c.Vertices,
+		"communities: %d, want 1 to the number of vertices", c.Communities)
+	check(c.Classes >= 2 && c.Classes <= 1000, "classes: %d, want 2 to 1000", c.Classes)
+	check(c.EdgesPerVertex > 0 && c.EdgesPerVertex < float64(c.Vertices)/4,
+		"edges per vertex: %v, want more than 0 and less than a quarter of the vertices", c.EdgesPerVertex)
+	check(c.Activity >= 0 && c.Activity <= 1e9, "activity: %v a second, want 0 to 1e9", c.Activity)
+	check(c.Duration >= 0, "duration: %v is negative", c.Duration)
+	check(c.StepEvery >= time.Millisecond, "step every: %v, want at least 1ms", c.StepEvery)
+	check(c.StepEventsMax >= 1, "step events: %d, want at least 1", c.StepEventsMax)
+	check(c.Drift >= 0 && c.Drift <= 10, "drift: %v, want 0 to 10", c.Drift)
+	check(c.DriftPeriod > 0, "drift period: %v, want more than 0", c.DriftPeriod)
+	check(c.Churn >= 0 && c.Churn <= 1000, "churn: %v, want 0 to 1000", c.Churn)
+	check(c.JumpEvery >= 0, "jump every: %v is negative", c.JumpEvery)
+	check(c.JumpSize >= 0 && c.JumpSize <= 0.9, "jump size: %v, want 0 to 0.9", c.JumpSize)
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{
+		{"initial share", c.InitialShare},
+		{"group homophily", c.GroupHomophily},
+		{"opinion homophily", c.OpinionHomophily},
+		{"move share", c.MoveShare},
+		{"label share", c.LabelShare},
+		{"neighborly", c.Neighborly},
+		{"degrade share", c.DegradeShare},
+	} {
+		check(share.value >= 0 && share.value <= 1, "%s: %v, want 0 to 1", share.name, share.value)
+	}
+	for _, delay := range []time.Duration{c.LabelDelay, c.PredictionDelay} {
+		check(delay >= 0 && delay <= delayMax, "delay: %v, want 0 to %v", delay, delayMax)
+	}
+	errs = append(errs, c.validateClasses()...)
+	return errors.Join(errs...)
+}
+
+func (c Config) validateClasses() (errs []error) {
+	if len(c.Accuracy) != 1 && len(c.Accuracy) != c.Classes {
+		errs = append(errs, fmt.Errorf("accuracy: %d values, want 1 or %d", len(c.Accuracy), c.Classes))
+	}
+	for _, a := range c.Accuracy {
+		if lowest := confidenceMin(c.Classes); !(a > lowest && a < 1) {
+			errs = append(errs, fmt.Errorf("accuracy: %v, want more than %.3g and less than 1", a, lowest))
+		}
+	}
+	for i, jump := range c.Jumps {
+		sum, least := 0.0, 0.0
+		for _, p := range jump.Prevalence {
+			sum, least = sum+p, min(least, p)
+		}
+		if jump.Community < 0 || jump.Community >= c.Communities || len(jump.Prevalence) != c.Classes ||
+			!(sum > 0.999 && sum < 1.001 && least >= 0) || i > 0 && jump.At < c.Jumps[i-1].At {
+			errs = append(errs, fmt.Errorf("jump %d: want a community, %d shares with sum one, and jumps by time", i, c.Classes))
+		}
+	}
+	return errs
+}
+
+// Simulation is a Source: an evolving social network whose true prevalences are
+// known. See simulate_network.go for who meets whom, simulate_opinion.go for what
+// they think, and simulate_classifier.go for what a classifier makes of it.
+//
+// Time advances in ticks. A tick moves opinions, lets vertices arrive, makes and
+// drops edges, and reports what falls due: labels and predictions. Nothing in a
+// tick costs the size of the network. One goroutine owns it.
+//
+// Labels are a panel: a panel member's label comes some time after its arrival,
+// and is asserted again in the very tick in which it changes its mind, so that at
+// the end of a tick every label is true. Predictions lag behind.
+type Network struct {
+	config  Config
+	rng     *rand.Rand
+	network network
+	opinion opinions
+	expert  classifier
+	queue   queue
+
+	batch    *event.Batch // being filled
+	position event.Position
+	now      event.Time
+	tick     int64
+	begun    bool    // the current tick is under way
+	arriving int     // vertices still to come in this tick
+	acting   int     // edges still to change in this tick
+	owed     float64 // changes of edges, the fraction that is left over from earlier ticks
+}
+
+// NewSimulation returns a simulation that has done nothing yet.
+func New(config Config) (*Network, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("simulate: simulation: %w", err)
+	}
+	s := &Network{
+		config: config,
+		rng:    rand.New(rand.NewPCG(config.Seed, 0x67716c73747265)),
+		now:    event.Time(config.Start.UnixNano()),
+	}
+	s.network = newNetwork(config, s.rng)
+	s.opinion = newOpinions(config, s.rng)
+	s.expert = newClassifier(config)
+	s.queue = newQueue(config)
+	return s, nil
+}
+
+// initial is the number of vertices that are there from the start.
+func (s *Network) initial() int {
+	return min(s.config.Vertices, max(2, int(s.config.InitialShare*float64(s.config.Vertices))))
+}
+
+// population is the number of vertices that have arrived by the end of this tick.
+func (s *Network) population() int {
+	span := s.config.Duration
+	if span == 0 {
+		span = arrivalSpan
+	}
+	last := max(1, int64((span-1)/s.config.StepEvery))
+	later := int64(s.config.Vertices - s.initial())
+	return s.initial() + int(later*min(s.tick, last)/last)
+}
+
+// Next resets b and fills it with the next step: a tick, or as much of one as
+// StepEventsMax allows. A batch that ends a tick has Emit set. It returns io.EOF
+// after the last tick. Every event is a position of its own. What b holds stays
+// valid until the next call.
+func (s *Network) Next(ctx context.Context, b *event.Batch) error {
+	b.Reset()
+	b.First, b.Last, b.Time = s.position+1, s.position, s.now
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !s.begun && s.config.Duration > 0 && s.elapsed() >= s.config.Duration {
+		return io.EOF
+	}
+	s.batch = b
+	if !s.begun {
+		s.begin()
+	}
+	b.Time = s.now
+	for b.Events() < s.config.StepEventsMax {
+		if !s.act() {
+			s.end()
+			break
+		}
+	}
+	b.Last = s.position
+	return nil
+}
+
+// Close does nothing: a simulation holds no resources.
+func (s *Network) Close() error { return nil }
+
+// Now returns the simulated time of the current tick.
+func (s *Network) Now() event.Time { return s.now }
+
+// Elapsed returns the simulated time since the start, as of Now.
+func (s *Network) Elapsed() time.Duration {
+	return time.Duration(s.now - event.Time(s.config.Start.UnixNano()))
+}
+
+// elapsed is the simulated time at which tick begins.
+func (s *Network) elapsed() time.Duration {
+	return time.Duration(s.tick) * s.config.StepEvery
+}
+
+// begin opens a tick: opinions move, and the tick's work is counted out.
+func (s *Network) begin() {
+	s.begun = true
+	s.now = event.Time(s.config.Start.UnixNano()) + event.Time(s.elapsed())
+	s.expert.worse = s.elapsed() >= s.config.DegradeAt
+	s.queue.open()
+	if s.tick == 0 {
+		s.arriving = s.initial()
+		s.acting = int(s.config.EdgesPerVertex * float64(s.arriving))
+		return
+	}
+	s.moveOpinions()
+	s.arriving = s.population() - len(s.network.vertices)
+	s.owed += s.config.Activity * s.config.StepEvery.Seconds()
+	s.acting = int(s.owed)
+	s.owed -= float64(s.acting)
+}
+
+// act does one thing of the tick and reports whether there was one to do.
+func (s *Network) act() bool {
+	switch {
+	case s.arriving > 0:
+		s.arriving--
+		s.arrive()
+	case s.acting > 0:
+		s.acting--
+		s.change()
+	default:
+		return s.report()
+	}
+	return true
+}
+
+// end closes the tick.
+func (s *Network) end() {
+	s.batch.Emit = true
+	s.begun = false
+	s.tick++
+}

@@ -1,0 +1,221 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/alerts"
+)
+
+// alertSaveShare bounds the time that saving the state of the alerts may take: one part
+// in so many.
+const alertSaveShare = 20
+
+// AlertingConfig says what alerts are made of the log out.
+type AlertingConfig struct {
+	JS      jetstream.JetStream
+	Streams StreamsConfig
+	Shards  int
+	Log     string // identity of the log in
+	Path    string // of the file that keeps the state
+	Rules   alerts.Config
+
+	// Told is called with what has begun or ended, once it is stored, at a position;
+	// nil: nobody is told.
+	Told func(position uint64, transitions []alerts.Transition)
+
+	disk disk
+}
+
+// Alerting is a follower that evaluates the rules and stores what begins and ends in
+// the stream of alerts, each exactly once: its state is a function of the log out and is
+// saved with the cursor, and what a restart evaluates again is left out of the stream.
+// Rules that have changed hold from behind the newest alert that is stored. Active,
+// Counts and Rules may be called by anyone at any time.
+type Alerting struct {
+	config AlertingConfig
+	begin  Cursor // where there is no state
+
+	mu     sync.Mutex
+	engine *alerts.Engine
+	rules  *alerts.Config // to be set when old ground is over; nil: they are
+
+	stored placedStream
+	taken  Cursor // of the last emission that was evaluated
+	saved  Cursor
+	saveAt time.Time
+}
+
+// NewAlerting returns alerts that go on from their state. Those without a state begin
+// with what is published from now on.
+func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
+	a := &Alerting{config: c, stored: placedStream{js: c.JS, name: c.Streams.Names.Alerts, log: c.Log}}
+	engine, err := alerts.New(c.Rules)
+	if err != nil {
+		return nil, err
+	}
+	a.engine = engine
+	if _, err := readProgress(c.Path); errors.Is(err, os.ErrNotExist) {
+		a.begin, err = Newest(ctx, c.JS, ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
+		if err != nil {
+			return nil, fmt.Errorf("sinks: alerts: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// Open is that of a FollowConfig.
+func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
+	after, err := a.open(ctx)
+	if err != nil {
+		return nil, Cursor{}, fmt.Errorf("sinks: alerts: %w", err)
+	}
+	return a, after, nil
+}
+
+func (a *Alerting) open(ctx context.Context) (Cursor, error) {
+	if err := ensureStream(ctx, a.config.JS, a.config.Streams.alerts()); err != nil {
+		return Cursor{}, err
+	}
+	if err := a.stored.open(ctx); err != nil {
+		return Cursor{}, err
+	}
+	p, err := readProgress(a.config.Path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		p = progress{Log: a.config.Log, Cursor: a.begin}
+	case err != nil:
+		return Cursor{}, err
+	case p.Log != a.config.Log:
+		return Cursor{}, fmt.Errorf("%s is of another log: %w", a.config.Path, ErrNotOurs)
+	}
+	if err := a.restore(p); err != nil {
+		return Cursor{}, err
+	}
+	a.taken, a.saved = p.Cursor, p.Cursor
+	return p.Cursor, a.save(p.Cursor)
+}
+
+// restore makes the engine that the state describes, under the rules that held then.
+func (a *Alerting) restore(p progress) (err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rules = nil
+	if p.State == nil {
+		a.engine, err = alerts.New(a.config.Rules)
+		return err
+	}
+	if a.engine, err = alerts.Restore(a.config.Rules, p.State); err != nil {
+		return fmt.Errorf("%s: %w: %w", a.config.Path, err, ErrNotOurs)
+	}
+	a.rules = &a.config.Rules
+	return nil
+}
+
+// Take implements Follower.
+func (a *Alerting) Take(ctx context.Context, e *Stored) error {
+	transitions, err := a.evaluate(e)
+	if err == nil && len(transitions) > 0 {
+		transitions, err = a.store(ctx, transitions)
+	}
+	if err != nil {
+		return fmt.Errorf("sinks: alerts at position %d: %w", e.Position, err)
+	}
+	a.taken = e.Cursor
+	if len(transitions) > 0 && a.config.Told != nil {
+		a.config.Told(e.Position, transitions)
+	}
+	return nil
+}
+
+// store appends the transitions of one position and returns those that were not there.
+func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) ([]alerts.Transition, error) {
+	messages := make([]message, len(transitions))
+	for i := range transitions {
+		t := &transitions[i]
+		messages[i] = message{subject: a.config.Streams.Names.AlertSubject(t.Rule, t.Community), data: t.JSON()}
+	}
+	there, err := a.stored.append(ctx, transitions[0].Position, messages)
+	return transitions[there:], err
+}
+
+func (a *Alerting) evaluate(e *Stored) ([]alerts.Transition, error) {
+	estimates, err := e.Estimates()
+	if err == nil && a.rules != nil && e.Position > a.stored.last.position {
+		err = a.configure()
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.engine.Evaluate(alerts.Moment{Position: e.Position, Time: e.Time}, estimates), nil
+}
+
+// configure puts the new rules in force and saves the state at once. A restart must find
+// them in force from the same emission on, for what is stored by then was made by them.
+func (a *Alerting) configure() error {
+	a.mu.Lock()
+	err := a.engine.Configure(*a.rules)
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := a.save(a.taken); err != nil {
+		return err
+	}
+	a.rules, a.saved = nil, a.taken
+	return nil
+}
+
+// Sync implements Follower. A large state is saved less often than it is asked for.
+func (a *Alerting) Sync(_ context.Context, taken Cursor) (Cursor, error) {
+	if time.Now().Before(a.saveAt) {
+		return a.saved, nil
+	}
+	begun := time.Now()
+	if err := a.save(taken); err != nil {
+		return Cursor{}, fmt.Errorf("sinks: alerts: %w", err)
+	}
+	a.saved, a.saveAt = taken, time.Now().Add(alertSaveShare*time.Since(begun))
+	return taken, nil
+}
+
+// save writes the state as it is after the cursor.
+func (a *Alerting) save(after Cursor) error {
+	a.mu.Lock()
+	state := a.engine.Save()
+	a.mu.Unlock()
+	return a.config.disk.replaceProgress(a.config.Path, progress{Log: a.config.Log, Cursor: after, State: state})
+}
+
+// Close implements Follower. Alerts can be opened again.
+func (a *Alerting) Close() error { return nil }
+
+// Active returns the alerts that are pending or firing; see alerts.Engine.
+func (a *Alerting) Active() []alerts.Alert {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.engine.Active()
+}
+
+// Counts returns how many alerts of each rule are in which state, and why others are
+// silent.
+func (a *Alerting) Counts() []alerts.Counts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.engine.Counts()
+}
+
+// Dropped returns how many alerts there were no room for.
+func (a *Alerting) Dropped() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.engine.Dropped()
+}

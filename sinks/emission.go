@@ -1,0 +1,118 @@
+package sinks
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gqlstream/quant"
+)
+
+// Emission is what a worker publishes at a position of the log in.
+type Emission struct {
+	Position  uint64
+	Time      int64            // log time, nanoseconds since 1970; 0: the log has none
+	Estimates []quant.Estimate // sorted by community and then in the order of the methods
+	Cut       bool             // the log asks here for what is held back to be written
+	Notes     []string         // what the log says to people here
+}
+
+// heartbeatEvery is the log time between two marks of a shard without records.
+const heartbeatEvery = int64(time.Second)
+
+// Heartbeats decides which emissions without records are in the log out. Whoever folds
+// a log without a broker uses it too, so that alerts are evaluated at the same
+// positions.
+type Heartbeats struct{ last int64 }
+
+// Publishes reports whether an emission is published: one with records or notes, one that
+// cuts, or the first since a second of log time. It must be asked about each, in order.
+func (h *Heartbeats) Publishes(e *Emission) bool {
+	if len(e.Estimates) == 0 && len(e.Notes) == 0 && !e.Cut && e.Time < h.last+heartbeatEvery {
+		return false
+	}
+	h.last = e.Time
+	return true
+}
+
+// Cursor is how far the log out was read: every emission up to (Position, Shard) in the
+// order of readers. Sequence is from where on the stream must be read again, and Stamp
+// the broker's time of that message, by which a stream that has lost its end, or was
+// made anew, is recognised. Of the stream of alerts, Shard is the number of the alert
+// among those of the position, from 1.
+type Cursor struct {
+	Position uint64 `json:"position"`
+	Shard    int    `json:"shard"`
+	Sequence uint64 `json:"sequence"`
+	Stamp    int64  `json:"stamp"`
+}
+
+// Stored is an emission of one shard as a reader found it in the log out.
+type Stored struct {
+	Position uint64
+	Time     int64 // log time, nanoseconds since 1970; 0: the log has none
+	Shard    int
+	Cursor   Cursor   // of a reader that has taken this emission
+	Records  [][]byte // JSON of the estimates, in their order
+	Cut      bool     // as Emission has it
+	Notes    []string // the same
+	Missed   bool     // what came before it was discarded before it was read
+	Behind   uint64   // messages that were in the stream after it
+
+	decoded []quant.Estimate
+}
+
+// Note is what the log says to people at a place: "debate tonight".
+type Note struct {
+	Text     string `json:"note"`
+	Position uint64 `json:"position"`
+	Time     string `json:"time,omitempty"` // log time, RFC 3339
+}
+
+// NotesOf returns the notes of an emission as they are published.
+func NotesOf(position uint64, at int64, texts []string) (list []Note) {
+	for _, text := range texts {
+		list = append(list, Note{text, position, timeText(at)})
+	}
+	return list
+}
+
+// Lines returns the records and the notes as lines of JSON.
+func (e *Stored) Lines() ([][]byte, error) {
+	lines := e.Records
+	for _, n := range NotesOf(e.Position, e.Time, e.Notes) {
+		data, err := json.Marshal(n)
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines[:len(lines):len(lines)], data)
+	}
+	return lines, nil
+}
+
+// Estimates decodes the records; the first call does the work.
+func (e *Stored) Estimates() ([]quant.Estimate, error) {
+	if e.decoded != nil || len(e.Records) == 0 {
+		return e.decoded, nil
+	}
+	decoded := make([]quant.Estimate, len(e.Records))
+	for i, data := range e.Records {
+		if err := json.Unmarshal(data, &decoded[i]); err != nil {
+			return nil, fmt.Errorf("sinks: record %d at position %d: %w", i, e.Position, err)
+		}
+	}
+	e.decoded = decoded
+	return decoded, nil
+}
+
+// encodeRecord returns the JSON of an estimate, in which names are as people read them.
+func encodeRecord(e *quant.Estimate) ([]byte, error) {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(data.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,174 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Limits of a feed.
+const (
+	feedPullBytesMax = 4 << 20 // asked of the broker at once
+	feedExpiry       = 10 * time.Second
+	feedHeartbeat    = 2 * time.Second // twice this without a word, and the feed begins anew
+	feedInactiveMax  = time.Minute     // then the broker forgets a reader that died
+	feedRetryWaitMin = 50 * time.Millisecond
+	feedRetryWaitMax = 2 * time.Second
+	feedRequestMax   = 10 * time.Second
+)
+
+// feed delivers every message of a stream in order from a cursor on, for as long as it
+// takes, over lost connections and restarts of the broker. The library's ordered
+// consumer would jump over discarded messages without saying so. A stream that has
+// another message at the cursor than was read there is read from its beginning: its
+// reader leaves out the positions that it knows. It has one owner.
+type feed struct {
+	js     jetstream.JetStream
+	stream string
+	last   feedMessage // the newest that was delivered; where it begins, what the cursor says
+
+	run     jetstream.MessagesContext
+	name    string // of the consumer
+	gapAt   uint64 // what was missing when a gap made the feed begin anew; 0: nothing
+	missed  bool   // the next message follows a gap
+	barren  int    // attempts since the last message
+	trouble func(error)
+}
+
+// feedMessage is one message of the stream, and what is needed to recognise it.
+type feedMessage struct {
+	jetstream.Msg
+	sequence uint64
+	stamp    int64
+	behind   uint64
+}
+
+// next returns the next message; it waits for it. missed says that messages before it
+// were discarded unread.
+func (f *feed) next(ctx context.Context) (m feedMessage, missed bool, err error) {
+	for {
+		if f.run == nil {
+			if err := f.reopen(ctx); err != nil {
+				return m, false, err
+			}
+		}
+		got, err := f.run.Next(jetstream.NextContext(ctx))
+		if ctx.Err() != nil {
+			return m, false, ctx.Err()
+		}
+		if err == nil {
+			m, ok := f.accept(got)
+			if ok {
+				missed, f.missed = f.missed, false
+				return m, missed, nil
+			}
+			continue
+		}
+		f.trouble(fmt.Errorf("sinks: stream %s: %w", f.stream, err))
+		f.stop()
+	}
+}
+
+// accept checks that a message is the next one. Messages that the client dropped are
+// fetched again; what is missing even then was discarded.
+func (f *feed) accept(got jetstream.Msg) (m feedMessage, ok bool) {
+	meta, err := got.Metadata()
+	if err != nil {
+		return m, false // not a message of a consumer
+	}
+	at := meta.Sequence.Stream
+	switch want := f.last.sequence + 1; {
+	case at < want: // delivered twice
+		return m, false
+	case at > want && f.gapAt != want:
+		f.gapAt = want
+		f.stop()
+		return m, false
+	case at > want:
+		f.missed = true
+	}
+	f.last = feedMessage{Msg: got, sequence: at, stamp: meta.Timestamp.UnixNano(), behind: meta.NumPending}
+	f.barren = 0
+	return f.last, true
+}
+
+// reopen begins anew after the last message, however long the broker is away.
+func (f *feed) reopen(ctx context.Context) error {
+	for {
+		if f.barren > 0 {
+			if err := sleep(ctx, min(feedRetryWaitMin<<min(f.barren, 10), feedRetryWaitMax)); err != nil {
+				return err
+			}
+		}
+		f.barren++
+		err := f.open(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f.stop()
+		f.trouble(fmt.Errorf("sinks: stream %s: %w", f.stream, err))
+	}
+}
+
+func (f *feed) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, feedRequestMax)
+	defer cancel()
+	if err := f.verify(ctx); err != nil {
+		return err
+	}
+	consumer, err := f.js.CreateConsumer(ctx, f.stream, jetstream.ConsumerConfig{
+		AckPolicy: jetstream.AckNonePolicy, DeliverPolicy: jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq: f.last.sequence + 1, InactiveThreshold: feedInactiveMax, MemoryStorage: true, Replicas: 1,
+	})
+	if err != nil {
+		return err
+	}
+	f.name = consumer.CachedInfo().Name
+	f.run, err = consumer.Messages(jetstream.PullMaxBytes(feedPullBytesMax), jetstream.PullExpiry(feedExpiry),
+		jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
+	return err
+}
+
+// verify compares the stream with what was read of it, and goes back to its beginning
+// where the two differ.
+func (f *feed) verify(ctx context.Context) error {
+	if f.last.sequence == 0 {
+		return nil
+	}
+	stream, err := f.js.Stream(ctx, f.stream)
+	if err != nil {
+		return err
+	}
+	info := stream.CachedInfo()
+	info.Config.AllowDirect = false // only the leader knows what is there
+	if f.last.sequence < info.State.FirstSeq {
+		return nil // what is missing shows as a gap
+	}
+	m, err := stream.GetMsg(ctx, f.last.sequence)
+	switch {
+	case err == nil && m.Time.UnixNano() == f.last.stamp:
+		return nil
+	case err != nil && !errors.Is(err, jetstream.ErrMsgNotFound):
+		return err
+	}
+	f.last.sequence = max(info.State.FirstSeq, 1) - 1
+	return nil
+}
+
+// stop ends the present consumer. If the broker cannot be told, it forgets it after
+// feedInactiveMax.
+func (f *feed) stop() {
+	if f.run != nil {
+		f.run.Stop()
+		f.run = nil
+	}
+	if f.name != "" && f.js.Conn().IsConnected() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = f.js.DeleteConsumer(ctx, f.stream, f.name)
+	}
+	f.name = ""
+}

@@ -1,0 +1,254 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Limits of a follower's life.
+const (
+	followSyncEvery    = time.Second
+	followRetryWaitMin = 50 * time.Millisecond
+	followRetryWaitMax = 5 * time.Second
+	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
+)
+
+// ErrNotOurs is what the error of an Open matches when trying again cannot help: the
+// output belongs to something else, or the configuration is wrong.
+var ErrNotOurs = errors.New("choose another place for the output, or move what is there away")
+
+// Follower folds the log out into something people use. After an error it is
+// closed, opened anew behind what was durable, and gets what follows again: a disk that
+// was full, or a receiver that was away, has lost nothing.
+type Follower interface {
+	// Take takes the next emission. It need not be durable yet.
+	Take(ctx context.Context, e *Stored) error
+
+	// Sync makes durable what was taken, and that it was taken up to the cursor. It
+	// returns up to where that is so, which can be earlier: a follower may put off
+	// what is dear.
+	Sync(ctx context.Context, taken Cursor) (durable Cursor, err error)
+
+	Close() error
+}
+
+// FollowConfig says what follows what.
+type FollowConfig struct {
+	Name   string // for people and metrics
+	JS     jetstream.JetStream
+	Reader ReaderConfig // After is not used
+
+	// Open returns the follower and how far it is. An error that matches ErrNotOurs
+	// is final; every other one is tried again.
+	Open func(ctx context.Context) (Follower, Cursor, error)
+
+	// End returns the sequence of the newest message that there is to take, for State;
+	// nil: what the broker said last.
+	End func() uint64
+}
+
+// Runner is the life of one follower. Run has one caller; any goroutine may ask State,
+// After, Taken and CatchUp.
+type Runner struct {
+	config  FollowConfig
+	tracker tracker
+
+	mu      sync.Mutex
+	durable Cursor
+	taken   Cursor
+	behind  uint64
+	changed chan struct{} // closed and replaced when taken moves
+}
+
+// NewRunner returns a runner whose follower is not open yet.
+func NewRunner(c FollowConfig) *Runner {
+	if c.Reader.Report == nil {
+		c.Reader.Report = slog.New(slog.DiscardHandler)
+	}
+	return &Runner{config: c, changed: make(chan struct{})}
+}
+
+// Run opens the follower and feeds it until ctx ends, which is no error. An error is
+// final, and matches ErrNotOurs.
+func (r *Runner) Run(ctx context.Context) error {
+	for wait := followRetryWaitMin; ctx.Err() == nil; {
+		before := r.After()
+		err := r.follow(ctx)
+		if errors.Is(err, ErrNotOurs) {
+			return fmt.Errorf("sinks: %s: %w", r.config.Name, err)
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		r.tracker.Failed(err, false)
+		if r.After() != before {
+			wait = followRetryWaitMin
+		}
+		if sleep(ctx, wait) == nil {
+			wait = min(2*wait, followRetryWaitMax)
+		}
+	}
+	return nil
+}
+
+// follow feeds one opening of the follower until it fails or ctx ends.
+func (r *Runner) follow(ctx context.Context) (err error) {
+	f, after, err := r.config.Open(ctx)
+	if err != nil {
+		return err
+	}
+	r.note(after, true, 0)
+	config := r.config.Reader
+	config.After = after
+	reader := newLogReader(r.config.JS, config)
+	defer func() {
+		reader.Close()
+		err = errors.Join(err, f.Close())
+	}()
+	var torn *tornError
+	if err := r.feed(ctx, reader, f, after); ctx.Err() == nil || errors.As(err, &torn) {
+		return err
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), followLastSyncMax)
+	defer cancel()
+	return r.sync(last, f, r.Taken())
+}
+
+// tornError says that a follower has taken a part of an emission, or remembers one that it
+// has not stored. What it is now must not be saved: it is opened again as it was.
+type tornError struct{ error }
+
+func (e *tornError) Unwrap() error { return e.error }
+
+// feed takes emissions, and has them made durable when a while has passed, whether or
+// not more come.
+func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last Cursor) error {
+	durable, syncAt := last, time.Time{}
+	for {
+		e, err := await(ctx, reader, last != durable, syncAt)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			if last == durable {
+				syncAt = time.Now().Add(followSyncEvery)
+			}
+			if err := f.Take(ctx, e); err != nil {
+				return &tornError{err}
+			}
+			last = e.Cursor
+			r.note(last, false, e.Behind)
+		}
+		if last != durable && !time.Now().Before(syncAt) {
+			if err := r.sync(ctx, f, last); err != nil {
+				return err
+			}
+			// A follower may save less often than it is asked to. It is asked again though
+			// nothing comes: the worker may be waiting for it.
+			durable, syncAt = r.After(), time.Now().Add(followSyncEvery)
+		}
+	}
+}
+
+// await returns the next emission; where something is to be made durable, it waits no
+// longer than until then, and returns the error of the time that has passed.
+func await(ctx context.Context, reader *logReader, unsynced bool, syncAt time.Time) (*Stored, error) {
+	if !unsynced {
+		return reader.Next(ctx)
+	}
+	ctx, cancel := context.WithDeadline(ctx, syncAt)
+	defer cancel()
+	return reader.Next(ctx)
+}
+
+func (r *Runner) sync(ctx context.Context, f Follower, taken Cursor) error {
+	if taken == r.After() {
+		return nil
+	}
+	durable, err := f.Sync(ctx, taken)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.durable = durable
+	r.mu.Unlock()
+	r.tracker.Works()
+	return nil
+}
+
+// note remembers how far the follower is.
+func (r *Runner) note(c Cursor, durable bool, behind uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken, r.behind = c, behind
+	if durable {
+		r.durable = c
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// After returns how far the follower durably is.
+func (r *Runner) After() Cursor {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.durable
+}
+
+// Taken returns how far the follower is, durably or not.
+func (r *Runner) Taken() Cursor {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.taken
+}
+
+// CatchUp waits until the follower has taken the message with a sequence, and those
+// before it.
+func (r *Runner) CatchUp(ctx context.Context, sequence uint64) error {
+	for {
+		r.mu.Lock()
+		there, changed := r.taken.Sequence >= sequence, r.changed
+		r.mu.Unlock()
+		if there {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// State says how the follower does.
+func (r *Runner) State() State {
+	s := r.tracker.State(r.config.Name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Follows, s.Behind, s.Position = true, r.behind, r.durable.Position
+	if r.config.End != nil {
+		s.Behind = max(r.config.End(), r.taken.Sequence) - r.taken.Sequence
+	}
+	return s
+}
+
+// Slowest returns the name of the runner that has durably taken least, and the sequence
+// that it has taken: what WriterConfig.Needed asks for. One that has never been open
+// yet needs everything. Of several alike, the one that has read least is named: the
+// others have only not saved what they took.
+func Slowest(runners []*Runner) (name string, taken uint64) {
+	var read uint64
+	for _, r := range runners {
+		at, now := r.After().Sequence, r.Taken().Sequence
+		if name == "" || at < taken || at == taken && now < read {
+			name, taken, read = r.config.Name, at, now
+		}
+	}
+	return name, taken
+}

@@ -1,0 +1,210 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shaky is a follower in memory that fails at random, and forgets then what it had not
+// made durable.
+type shaky struct {
+	mu      sync.Mutex
+	random  *rand.Rand
+	durable []uint64
+	cursor  Cursor
+	taken   []uint64
+	opens   int
+	foreign bool
+}
+
+func (s *shaky) open(context.Context) (Follower, Cursor, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.foreign {
+		return nil, Cursor{}, ErrNotOurs
+	}
+	s.opens++
+	s.taken = nil
+	return s, s.cursor, nil
+}
+
+func (s *shaky) Take(_ context.Context, e *Stored) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.random.IntN(8) == 0 {
+		return errors.New("disk full")
+	}
+	s.taken = append(s.taken, e.Position)
+	return nil
+}
+
+func (s *shaky) Sync(_ context.Context, c Cursor) (Cursor, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.random.IntN(3) == 0 {
+		return s.cursor, errors.New("disk full")
+	}
+	if s.random.IntN(3) > 0 {
+		s.durable, s.taken, s.cursor = append(s.durable, s.taken...), nil, c
+	}
+	return s.cursor, nil
+}
+
+func (s *shaky) Close() error { return nil }
+
+// A follower that fails again and again has everything once when it catches up, and
+// says meanwhile why it does not.
+func TestFollowerThatFailsCatchesUp(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	var want []uint64
+	s := &shaky{random: rand.New(rand.NewPCG(3, 4))}
+	r := NewRunner(FollowConfig{
+		Name: "shaky", JS: l.js, Reader: ReaderConfig{Names: DefaultNames(), Log: "log"}, Open: s.open,
+	})
+	for p := range uint64(30) {
+		l.publish(w, emissionAt(p+1, 2))
+		want = append(want, p+1)
+	}
+	complained := false
+	for done := false; !done; {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		_ = r.CatchUp(ctx, w.Sequence())
+		if state := r.State(); state.Condition == Retrying && strings.Contains(state.Reason, "disk full") {
+			complained = true
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		done = r.After().Position == 30
+	}
+	if diff := cmp.Diff(want, s.durable); diff != "" || s.opens < 3 || !complained {
+		t.Errorf("opened %d times, complained %v; -want +got:\n%s", s.opens, complained, diff)
+	}
+	if name, taken := Slowest([]*Runner{r, NewRunner(FollowConfig{Name: "new"})}); name != "new" || taken != 0 {
+		t.Errorf("the slowest is %s at %d", name, taken)
+	}
+	s.foreign = true
+	if err := r.Run(t.Context()); !errors.Is(err, ErrNotOurs) || !strings.Contains(err.Error(), "shaky") {
+		t.Errorf("an output that is not ours: %v", err)
+	}
+}
+
+// half is a follower that counts an emission and is then ended before it has stored it.
+type half struct {
+	end           context.CancelFunc
+	counted       int
+	saved, stored int
+}
+
+func (h *half) Take(ctx context.Context, _ *Stored) error {
+	if h.counted++; h.counted == 3 {
+		h.end()
+		<-ctx.Done() // as an append to a broker that is away
+		return ctx.Err()
+	}
+	h.stored++
+	return nil
+}
+
+func (h *half) Sync(_ context.Context, c Cursor) (Cursor, error) {
+	h.saved = h.counted
+	return c, nil
+}
+
+func (h *half) Close() error { return nil }
+
+// A follower that is ended in the middle of an emission must not save what it then
+// remembers: after a restart it would take the emission for one that it has stored.
+func TestHalfAnEmissionIsNotSaved(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	for p := range uint64(5) {
+		l.publish(w, emissionAt(p+1, 2))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h := &half{end: cancel}
+	r := NewRunner(FollowConfig{
+		Name: "half", JS: l.js, Reader: ReaderConfig{Names: DefaultNames(), Log: "log"},
+		Open: func(context.Context) (Follower, Cursor, error) { return h, Cursor{}, nil },
+	})
+	if err := r.Run(ctx); err != nil || h.counted != 3 || h.saved > h.stored {
+		t.Errorf("%v; counted %d, stored %d, saved as if %d were", err, h.counted, h.stored, h.saved)
+	}
+}
+
+// Shards are merged in the order of position and shard whatever the order in which they
+// were published, and from every cursor the rest follows, once.
+func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
+	const shards = 3
+	var want []string
+	for seed := range uint64(4) {
+		l := startLogOut(t)
+		random := rand.New(rand.NewPCG(seed, 9))
+		var writers [shards]*Writer
+		var at [shards]uint64
+		for k := range writers {
+			c := run("w")
+			c.Shard = k
+			writers[k] = l.writer(c)
+		}
+		for at[0]+at[1]+at[2] < 30 {
+			k := random.IntN(shards)
+			if at[k] < 10 {
+				at[k]++
+				e := emissionAt(at[k], 2)
+				e.Time = int64(k+1) * int64(time.Hour)
+				l.publish(writers[k], e)
+			}
+		}
+		config := ReaderConfig{Names: DefaultNames(), Shards: shards, Log: "log"}
+		all := l.stored(config, 30)
+		var got []string
+		for _, e := range all {
+			got = append(got, timeText(int64(e.Position))+timeText(e.Time))
+		}
+		if want == nil {
+			want = got
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("seed %d: -want +got:\n%s", seed, diff)
+		}
+		for i, e := range all {
+			config.After = e.Cursor
+			for j, rest := range l.stored(config, 29-i) {
+				if again := all[i+1+j]; rest.Position != again.Position || rest.Shard != again.Shard || rest.Missed {
+					t.Fatalf("seed %d: from %d: emission %d is %d of shard %d", seed, i, j, rest.Position, rest.Shard)
+				}
+			}
+		}
+		l.stop()
+	}
+}
+
+// stored reads so many emissions.
+func (l *logOut) stored(c ReaderConfig, n int) (all []*Stored) {
+	l.t.Helper()
+	r := newLogReader(l.js, c)
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
+	defer cancel()
+	for range n {
+		e, err := r.Next(ctx)
+		if err != nil {
+			l.t.Fatalf("after %d emissions: %v", len(all), err)
+		}
+		all = append(all, e)
+	}
+	return all
+}

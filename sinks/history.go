@@ -1,0 +1,152 @@
+package sinks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/quant"
+)
+
+// Bounds of one reading of what is stored.
+const (
+	storedReadMax  = 50_000 // records of a community; of more the newest are read
+	storedKeepMax  = 10_000 // records returned; of more every second is left out
+	storedFetchMax = 500
+	storedIdleMax  = 30 * time.Second // then the server forgets a reader that died
+)
+
+// HistoryConfig says which log out is read.
+type HistoryConfig struct {
+	Names Names
+	Log   string // identity of the log in; what was published of another one is left out
+}
+
+// History reads back what was published. Any number of goroutines may use it.
+type History struct {
+	js     jetstream.JetStream
+	config HistoryConfig
+}
+
+// NewHistory returns a reader of what is published.
+func NewHistory(js jetstream.JetStream, c HistoryConfig) *History { return &History{js: js, config: c} }
+
+// Latest returns the newest record of each community and method, where its position
+// is at most until.
+func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estimate, err error) {
+	err = s.read(ctx, "KV_"+s.config.Names.Latest, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: "$KV." + s.config.Names.Latest + ".>",
+	}, func(e quant.Estimate) {
+		if e.Position <= until {
+			list = append(list, e)
+		}
+	})
+	return list, err
+}
+
+// Between returns the records of a community by a method with a log time in
+// [from, to], oldest first; a zero time is unbounded. Unless whole is set, some are
+// left out, because there are too many.
+func (s *History) Between(ctx context.Context, community, method string, from, to time.Time) (
+	list []quant.Estimate, whole bool, err error,
+) {
+	subject := s.config.Names.CommunitySubjects(community)
+	c := jetstream.ConsumerConfig{FilterSubject: subject, DeliverPolicy: jetstream.DeliverAllPolicy}
+	start, err := s.startOf(ctx, subject)
+	if err != nil {
+		return nil, false, err
+	}
+	if whole = start == 0; !whole {
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, start
+	}
+	err = s.read(ctx, s.config.Names.Estimates, c, func(e quant.Estimate) {
+		at, err := time.Parse(time.RFC3339Nano, e.Time)
+		if e.Method != method || err != nil && (!from.IsZero() || !to.IsZero()) ||
+			!from.IsZero() && at.Before(from) || !to.IsZero() && at.After(to) {
+			return
+		}
+		if list = append(list, e); len(list) > storedKeepMax {
+			list, whole = everySecond(list), false
+		}
+	})
+	return list, whole, err
+}
+
+// startOf returns from which sequence on about the newest storedReadMax records of
+// a subject lie, and 0 when all of them may be read.
+func (s *History) startOf(ctx context.Context, subject string) (uint64, error) {
+	stream, err := s.js.Stream(ctx, s.config.Names.Estimates)
+	if err != nil {
+		return 0, fmt.Errorf("sinks: stream %s: %w", s.config.Names.Estimates, err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
+	if err != nil {
+		return 0, fmt.Errorf("sinks: stream %s: %w", s.config.Names.Estimates, err)
+	}
+	n, state := uint64(0), info.State
+	for _, count := range state.Subjects {
+		n += count
+	}
+	if n <= storedReadMax {
+		return 0, nil
+	}
+	span := float64(state.LastSeq - state.FirstSeq + 1)
+	return state.LastSeq - uint64(span*storedReadMax/float64(n)) + 1, nil
+}
+
+// everySecond halves a list, in place.
+func everySecond(list []quant.Estimate) []quant.Estimate {
+	kept := list[:0]
+	for i := range list {
+		if i%2 == 0 {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
+}
+
+// read visits the records of this log that a consumer finds now.
+func (s *History) read(ctx context.Context, stream string, c jetstream.ConsumerConfig, visit func(quant.Estimate)) (err error) {
+	c.AckPolicy, c.MemoryStorage, c.InactiveThreshold = jetstream.AckNonePolicy, true, storedIdleMax
+	consumer, err := s.js.CreateConsumer(ctx, stream, c)
+	if err != nil {
+		return fmt.Errorf("sinks: read stream %s: %w", stream, err)
+	}
+	defer func() {
+		name := consumer.CachedInfo().Name
+		if e := s.js.DeleteConsumer(context.WithoutCancel(ctx), stream, name); e != nil && err == nil {
+			err = fmt.Errorf("sinks: read stream %s: %w", stream, e)
+		}
+	}()
+	for left := consumer.CachedInfo().NumPending; left > 0; {
+		n, err := s.fetch(ctx, consumer, visit)
+		if err != nil {
+			return fmt.Errorf("sinks: read stream %s: %w", stream, err)
+		}
+		if n == 0 {
+			return nil // removed meanwhile
+		}
+		left -= min(left, n)
+	}
+	return nil
+}
+
+func (s *History) fetch(ctx context.Context, consumer jetstream.Consumer, visit func(quant.Estimate)) (n uint64, err error) {
+	messages, err := consumer.FetchNoWait(storedFetchMax)
+	if err != nil {
+		return 0, err
+	}
+	for m := range messages.Messages() {
+		n++
+		var e quant.Estimate
+		if m.Headers().Get(headerLog) != s.config.Log || json.Unmarshal(m.Data(), &e) != nil {
+			continue // of another log, or not a record of ours
+		}
+		visit(e)
+	}
+	return n, errors.Join(messages.Error(), ctx.Err())
+}

@@ -1,0 +1,271 @@
+package sinks
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// killable is a server in a process of its own.
+type killable struct {
+	t    *testing.T
+	dir  string
+	port string
+	cmd  *exec.Cmd
+}
+
+func (k *killable) start() (url string) {
+	k.t.Helper()
+	k.cmd = exec.Command(os.Args[0])
+	k.cmd.Env = append(os.Environ(), serverEnv+"="+k.dir, serverPortEnv+"="+k.port)
+	out, err := k.cmd.StdoutPipe()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if err := k.cmd.Start(); err != nil {
+		k.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	url = strings.TrimSpace(line)
+	if err != nil || !strings.HasPrefix(url, "nats://") {
+		k.t.Fatalf("the server says %q, %v", line, err)
+	}
+	k.port = url[strings.LastIndex(url, ":")+1:]
+	return url
+}
+
+// kill ends the server with SIGKILL.
+func (k *killable) kill() {
+	_ = k.cmd.Process.Kill()
+	_ = k.cmd.Wait()
+}
+
+// connect returns a connection that outlives the server.
+func connect(t *testing.T, url string) *logOut {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &logOut{t: t, nc: nc, js: js}
+}
+
+// A broker that is killed under load, in the middle of batches, has every emission once
+// when it is back, the bucket has the newest of every subject byte for byte, and
+// followers have missed nothing.
+func TestKilledBrokerLosesNothing(t *testing.T) {
+	const kills, perKill = 4, 20
+	k := &killable{t: t, dir: t.TempDir()}
+	l := connect(t, k.start())
+	defer func() { k.kill() }()
+	w := l.writer(run("a"))
+	random := rand.New(rand.NewPCG(11, 12))
+	file := filepath.Join(t.TempDir(), "lines")
+	r := NewRunner(FollowConfig{
+		Name: "file", JS: l.js, Reader: ReaderConfig{Names: DefaultNames(), Log: "log"},
+		Open: func(context.Context) (Follower, Cursor, error) { return OpenLinesFile(file, "log") },
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	var want []Emission
+	for p := range uint64(kills * perKill) {
+		want = append(want, emissionAt(p+1, 1+random.IntN(1500)*int(p%5)/4))
+	}
+	newest := map[string]uint64{}
+	for i, e := range want {
+		for _, record := range e.Estimates {
+			newest[record.Community] = e.Position
+		}
+		if i%perKill == perKill/2 {
+			after := time.Duration(random.IntN(60)) * time.Millisecond
+			go func() {
+				time.Sleep(after)
+				k.kill()
+				k.start()
+			}()
+			time.Sleep(after / 2)
+		}
+		if err := w.Publish(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.CatchUp(ctx, w.Sequence()); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	l.mustRead(want...)
+	l.mustHaveLatest(newest)
+	lines := 0
+	for _, e := range want {
+		lines += len(e.Estimates)
+	}
+	if got := strings.Count(contents(t, filepath.Dir(file))["lines"], "\n"); got != lines {
+		t.Errorf("the file has %d lines, want %d", got, lines)
+	}
+}
+
+// A broker that comes back without what it had acknowledged is noticed by the next
+// emission and, where nothing is published, by the next audit; what a run then publishes
+// from a checkpoint is read once, also by who had read what was lost.
+func TestLostEndOfTheLogOutIsNoticed(t *testing.T) {
+	for name, ask := range map[string]func(w *Writer) error{
+		"publish": func(w *Writer) error { return w.Publish(context.Background(), emissionAt(8, 2)) },
+		"audit":   func(w *Writer) error { w.audited = time.Time{}; return w.Audit(context.Background()) },
+	} {
+		k := &killable{t: t, dir: t.TempDir()}
+		l := connect(t, k.start())
+		w := l.writer(run("a"))
+		for p := range uint64(4) {
+			l.publish(w, emissionAt(p+1, 2))
+		}
+		k.kill()
+		before := t.TempDir()
+		if err := os.CopyFS(before, os.DirFS(k.dir)); err != nil {
+			t.Fatal(err)
+		}
+		k.start()
+		for p := range uint64(3) {
+			l.publish(w, emissionAt(p+5, 3))
+		}
+		had := l.stored(ReaderConfig{Names: DefaultNames(), Log: "log"}, 7)
+		k.kill()
+		if err := errors.Join(os.RemoveAll(k.dir), os.CopyFS(k.dir, os.DirFS(before))); err != nil {
+			t.Fatal(err)
+		}
+		k.start()
+		if err := l.nc.FlushTimeout(10 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(w); !errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", name, err)
+		}
+		w = l.writer(run("b"))
+		if w.Published() != 4 {
+			t.Errorf("%s: published %d", name, w.Published())
+		}
+		var want []Emission
+		for p := range uint64(9) {
+			e := emissionAt(p+1, 2)
+			if p >= 4 && p < 7 {
+				e = emissionAt(p+1, 3)
+			}
+			l.publish(w, e)
+			want = append(want, e)
+		}
+		l.mustRead(want...)
+		rest := l.stored(ReaderConfig{Names: DefaultNames(), Log: "log", After: had[6].Cursor}, 2)
+		if rest[0].Position != 8 || rest[1].Position != 9 || rest[0].Missed {
+			t.Errorf("%s: who had read 7 reads %d and %d", name, rest[0].Position, rest[1].Position)
+		}
+		l.nc.Close()
+		k.kill()
+	}
+}
+
+// A batch whose end is missing, as after a loss of power on a broker that does not sync,
+// is published again, and is read once.
+func TestTornBatchIsPublishedAgain(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	l.publish(w, emissionAt(1, 3))
+	records, err := w.records(emissionAt(2, 3).Estimates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := w.known.mark
+	mark.Position, mark.Time, mark.Records = 2, timeText(2*int64(time.Second)), 3
+	if err := w.store(t.Context(), mark, records[:2]); err != nil { // one record less than it says
+		t.Fatal(err)
+	}
+	w = l.writer(run("b"))
+	if w.Published() != 1 {
+		t.Errorf("published %d", w.Published())
+	}
+	l.publish(w, emissionAt(1, 3), emissionAt(2, 3), emissionAt(3, 1))
+	l.mustRead(emissionAt(1, 3), emissionAt(2, 3), emissionAt(3, 1))
+}
+
+// What was published is asked of the leader alone, even where the stream allows
+// replicas to answer.
+func TestReplicasAreNotAsked(t *testing.T) {
+	l := startLogOut(t)
+	l.publish(l.writer(run("a")), emissionAt(1, 3))
+	stream, err := l.js.Stream(t.Context(), "GQL_ESTIMATES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	config.AllowDirect = true
+	if _, err := l.js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	asked, err := l.nc.SubscribeSync("$JS.API.DIRECT.GET.GQL_ESTIMATES.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := l.writer(run("b"))
+	l.publish(w, emissionAt(1, 3), emissionAt(2, 3))
+	all := l.stored(ReaderConfig{Names: DefaultNames(), Log: "log"}, 2)
+	if got := l.stored(ReaderConfig{Names: DefaultNames(), Log: "log", After: all[0].Cursor}, 1); got[0].Position != 2 {
+		t.Errorf("read %d", got[0].Position)
+	}
+	if n, _, err := asked.Pending(); n != 0 || err != nil {
+		t.Errorf("replicas were asked %d times, %v", n, err)
+	}
+}
+
+// Three servers of which the one that leads the stream ends, again and again: what is
+// acknowledged stays, and each emission is read once.
+func TestClusterLosesNothingWithItsLeader(t *testing.T) {
+	c := startCluster(t)
+	l := c.connect()
+	config := run("a")
+	config.Streams.Replicas = 3
+	w := l.writer(config)
+	var want []Emission
+	for p := range uint64(30) {
+		e := emissionAt(p+1, 40)
+		want = append(want, e)
+		if p%10 == 5 {
+			c.restartLeader(l, "GQL_ESTIMATES")
+		}
+		if err := w.Publish(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := l.stored(ReaderConfig{Names: DefaultNames(), Log: "log"}, len(want))
+	for i, e := range got {
+		estimates, err := e.Estimates()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[i], Emission{Position: e.Position, Time: e.Time, Estimates: estimates}); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+	if _, err := NewWriter(t.Context(), l.js, config); err != nil {
+		t.Fatal(fmt.Errorf("a standby: %w", err))
+	}
+}

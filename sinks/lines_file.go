@@ -1,0 +1,129 @@
+package sinks
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// positionSuffix names the file beside the lines that says what they hold.
+const positionSuffix = ".position"
+
+// linesFile is a follower that appends records to a file, one JSON object a line, each
+// once whatever happens to the process and the disk. It serves estimates and alerts.
+type linesFile struct {
+	path   string
+	log    string
+	disk   disk
+	file   *os.File
+	buffer *bufio.Writer
+	bytes  int64 // of the file, once the buffer is flushed
+}
+
+// OpenLinesFile continues a file, which it makes if need be, after what is durable in
+// it. A file that was moved away or emptied since, as rotation does, begins anew and
+// goes on. One with records of another log matches ErrNotOurs.
+func OpenLinesFile(path, log string) (Follower, Cursor, error) {
+	return openLinesFile(path, log, disk{})
+}
+
+func openLinesFile(path, log string, d disk) (Follower, Cursor, error) {
+	s := &linesFile{path: path, log: log, disk: d}
+	after, err := s.open()
+	if err != nil {
+		if s.file != nil {
+			err = errors.Join(err, s.file.Close())
+		}
+		return nil, Cursor{}, fmt.Errorf("sinks: open %s: %w", path, err)
+	}
+	return s, after, nil
+}
+
+func (s *linesFile) open() (after Cursor, err error) {
+	if err := s.disk.before("open lines"); err != nil {
+		return after, err
+	}
+	if info, err := os.Stat(s.path); err == nil && !info.Mode().IsRegular() {
+		return after, fmt.Errorf("it is no regular file: %w", ErrNotOurs)
+	}
+	p, err := readProgress(s.path + positionSuffix)
+	none := errors.Is(err, os.ErrNotExist)
+	if err != nil && !none {
+		return after, err
+	}
+	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+		return after, err
+	}
+	end, err := s.file.Seek(0, io.SeekEnd)
+	switch {
+	case err != nil:
+		return after, err
+	case end > 0 && (none || p.Log != s.log):
+		return after, fmt.Errorf("it holds records of another log: %w", ErrNotOurs)
+	case p.Log != s.log: // nothing there, so nothing to be mixed with
+		p = progress{Log: s.log}
+	case end == 0:
+		p.Bytes = 0 // rotated
+	case end < p.Bytes:
+		return after, fmt.Errorf("it has %d bytes, and had %d: %w", end, p.Bytes, ErrNotOurs)
+	}
+	if err := s.file.Truncate(p.Bytes); err != nil {
+		return after, err
+	}
+	if _, err := s.file.Seek(p.Bytes, io.SeekStart); err != nil {
+		return after, err
+	}
+	s.bytes = p.Bytes
+	s.buffer = bufio.NewWriterSize(s.disk.writer(s.file), 64<<10)
+	if none || p.Cursor == (Cursor{}) { // whose the file is must stand before its first record
+		return p.Cursor, s.disk.replaceProgress(s.path+positionSuffix, p)
+	}
+	return p.Cursor, nil
+}
+
+// Take implements Follower. The lines are with the operating system when it returns.
+func (s *linesFile) Take(_ context.Context, e *Stored) error {
+	lines, err := e.Lines()
+	if err != nil || len(lines) == 0 {
+		return err
+	}
+	for _, record := range lines {
+		s.bytes += int64(len(record)) + 1
+		if _, err := s.buffer.Write(record); err != nil {
+			return fmt.Errorf("sinks: write %s: %w", s.path, err)
+		}
+		if err := s.buffer.WriteByte('\n'); err != nil {
+			return fmt.Errorf("sinks: write %s: %w", s.path, err)
+		}
+	}
+	err = s.disk.before("write lines")
+	if err == nil {
+		err = s.buffer.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("sinks: write %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// Sync implements Follower.
+func (s *linesFile) Sync(_ context.Context, taken Cursor) (Cursor, error) {
+	err := s.disk.before("sync lines")
+	if err == nil {
+		err = s.disk.sync(s.file)
+	}
+	if err == nil {
+		err = s.disk.replaceProgress(s.path+positionSuffix, progress{Log: s.log, Cursor: taken, Bytes: s.bytes})
+	}
+	if err != nil {
+		return Cursor{}, fmt.Errorf("sinks: sync %s: %w", filepath.Base(s.path), err)
+	}
+	return taken, nil
+}
+
+// Close implements Follower.
+func (s *linesFile) Close() error { return s.file.Close() }

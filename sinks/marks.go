@@ -1,0 +1,77 @@
+package sinks
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Mark is what the log out says of a shard.
+type Mark struct {
+	Shard    int
+	Position uint64 // the shard is complete up to here
+	Writer   Identity
+	Sequence uint64
+}
+
+// Marks returns the newest mark of every shard, in order.
+func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mark, err error) {
+	stream, err := js.Stream(ctx, names.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(names.markSubjects()))
+	if err != nil {
+		return nil, err
+	}
+	stream.CachedInfo().Config.AllowDirect = false // only the leader knows
+	for subject := range info.State.Subjects {
+		m, err := stream.GetLastMsgForSubject(ctx, subject)
+		if err != nil {
+			return nil, err
+		}
+		shard, isShard := shardOfMark(subject)
+		if mark, err := parseMark(m.Data); err == nil && isShard {
+			list = append(list, Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Sequence: m.Sequence})
+		}
+	}
+	slices.SortFunc(list, func(a, b Mark) int { return cmp.Compare(a.Shard, b.Shard) })
+	return list, nil
+}
+
+// shardOfMark returns the shard that a subject of a mark names.
+func shardOfMark(subject string) (shard int, ok bool) {
+	shard, err := strconv.Atoi(subject[strings.LastIndexByte(subject, '.')+1:])
+	return shard, err == nil
+}
+
+// WatchMarks calls take for the newest mark of every shard, and for each that is stored
+// afterwards, until ctx ends. Of emissions in several parts only the last one counts, and
+// only marks of a log.
+func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log string, take func(Mark)) error {
+	consumer, err := js.OrderedConsumer(ctx, names.Estimates, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{names.markSubjects()}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+	})
+	if err != nil {
+		return err
+	}
+	consuming, err := consumer.Consume(func(m jetstream.Msg) {
+		at, err := m.Metadata()
+		mark, markErr := parseMark(m.Data())
+		shard, isShard := shardOfMark(m.Subject())
+		if err != nil || markErr != nil || !isShard || mark.Log != log || mark.Part < mark.Parts {
+			return
+		}
+		take(Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Sequence: at.Sequence.Stream})
+	})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	consuming.Stop()
+	return nil
+}

@@ -1,0 +1,97 @@
+package sinks
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// prefixDefault is the prefix of streams and subjects where none is configured.
+const prefixDefault = "gql"
+
+// prefixBytesMax keeps the names of streams and buckets within what brokers allow.
+const prefixBytesMax = 64
+
+// Names are the streams, the bucket and the subjects of one pipeline's log out. All of
+// them hang on one prefix, so that several pipelines share a server.
+type Names struct {
+	Estimates string // stream: marks and records
+	Alerts    string // stream: beginnings and ends of alerts
+	History   string // stream: roll-ups
+	Latest    string // bucket: the newest record of each community and method
+	subjects  string // what the subjects of the log out begin with
+}
+
+// NewNames returns the names that hang on a prefix of letters, digits, "-" and "_";
+// the empty one is prefixDefault.
+func NewNames(prefix string) (Names, error) {
+	if prefix == "" {
+		prefix = prefixDefault
+	}
+	if len(prefix) > prefixBytesMax || strings.ContainsFunc(prefix, func(r rune) bool { return r > 127 || !plain(byte(r)) }) {
+		return Names{}, fmt.Errorf("sinks: prefix %q: want at most %d letters, digits, \"-\" and \"_\"", prefix, prefixBytesMax)
+	}
+	upper, lower := strings.ToUpper(prefix), strings.ToLower(prefix)
+	return Names{
+		Estimates: upper + "_ESTIMATES", Alerts: upper + "_ALERTS", History: upper + "_HISTORY",
+		Latest: lower + "_estimates", subjects: lower + "est",
+	}, nil
+}
+
+// DefaultNames returns the names that hang on prefixDefault.
+func DefaultNames() Names {
+	n, err := NewNames("")
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// MarkSubject returns the subject of the marks of a shard.
+func (n Names) MarkSubject(shard int) string { return n.subjects + ".shard." + strconv.Itoa(shard) }
+
+// EstimateSubject returns the subject of the records of a community by a method. A
+// method that is configured several times has the subjects n = 0, 1, ... in the order of
+// the configuration.
+func (n Names) EstimateSubject(community, method string, ordinal int) string {
+	return n.subjects + ".estimate." + LatestKey(community, method, ordinal)
+}
+
+// LatestKey returns the key of a community and a method in the bucket. A method
+// that is configured several times has the keys n = 0, 1, ... in the order of the
+// configuration.
+func LatestKey(community, method string, n int) string {
+	key := Token(community) + "." + Token(method)
+	if n > 0 {
+		key += "." + strconv.Itoa(n)
+	}
+	return key
+}
+
+// historySubject returns the subject of the roll-ups of a resolution. The last two are as
+// in EstimateSubject.
+func (n Names) historySubject(r Resolution, community, method string, ordinal int) string {
+	return n.subjects + ".history." + string(r) + "." + LatestKey(community, method, ordinal)
+}
+
+// noteSubject returns the subject of the notes in the stream of history.
+func (n Names) noteSubject() string { return n.subjects + ".history.note" }
+
+// CommunitySubjects returns the pattern of all subjects of a community's records.
+func (n Names) CommunitySubjects(community string) string {
+	return n.subjects + ".estimate." + Token(community) + ".>"
+}
+
+// AlertSubject returns the subject of the alerts of a rule on a community.
+func (n Names) AlertSubject(rule, community string) string {
+	return n.subjects + ".alert." + Token(rule) + "." + Token(community)
+}
+
+// Queries returns what the subjects of questions begin with.
+func (n Names) Queries() string { return n.subjects + ".query" }
+
+// The patterns of all marks, all records, all alerts and all roll-ups.
+func (n Names) markSubjects() string     { return n.subjects + ".shard.*" }
+func (n Names) estimateSubjects() string { return n.subjects + ".estimate.>" }
+func (n Names) alertSubjects() string    { return n.subjects + ".alert.>" }
+func (n Names) historySubjects() string  { return n.subjects + ".history.>" }

@@ -1,0 +1,116 @@
+package notify
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The bodies for Slack and Teams are the JSON that these take, whatever a community is
+// named, and other templates are what they say.
+func TestTemplatesWriteBodies(t *testing.T) {
+	sample := sampleAlert(time.Unix(1_700_000_000, 0))
+	sample.Community = `a "b" \ <c>` + "\n"
+	for text, want := range map[string]string{
+		"slack": `🔔 *gqlstream-trial* firing: trial of a "b" \ <c>` + "\n" + ` is 50.0 % (40.0 % to 60.0 %)`,
+		"teams": `trial of a "b" \ <c>` + "\n" + ` is 50.0 % (40.0 % to 60.0 %). this is a trial`,
+		`{"n": {{json .Community}}, "p": {{.Point}}}`: `a "b" \ <c>`,
+	} {
+		b, err := parseTemplate(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := b.execute(&sample, "https://page.example/")
+		var decoded any
+		if err != nil || json.Unmarshal(body, &decoded) != nil || b.contentType() != "application/json" {
+			t.Fatalf("%s: %s, %v", text, body, err)
+		}
+		if found := false; !contains(decoded, want, &found) {
+			t.Errorf("%s: no %q in %s", text, want, body)
+		}
+		if found := false; strings.HasPrefix(text, "s") && !contains(decoded, "https://page.example/#/c/a%20%22b%22", &found) {
+			t.Errorf("%s: no link in %s", text, body)
+		}
+	}
+	plain, err := parseTemplate("{{.Rule}} {{.State}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := plain.execute(&sample, ""); string(body) != "gqlstream-trial firing" || err != nil || plain.contentType() != "text/plain; charset=utf-8" {
+		t.Errorf("%q, %v", body, err)
+	}
+	for text, want := range map[string]string{
+		"{{.Nothing}}": "Nothing", "{{": "unclosed", `{"text": "{{.Community}}"}`: "write {{json .Community}}",
+	} {
+		if _, err := parseTemplate(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+		c := Config{Webhooks: []Webhook{{Name: "a", URL: "https://example.org", Template: text}}}
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "notify.webhooks[0].template") {
+			t.Errorf("%s is configured: %v", text, err)
+		}
+	}
+}
+
+// contains reports whether a text is in a value of JSON.
+func contains(value any, text string, found *bool) bool {
+	switch value := value.(type) {
+	case string:
+		*found = *found || strings.Contains(value, text)
+	case []any:
+		for _, v := range value {
+			contains(v, text, found)
+		}
+	case map[string]any:
+		for _, v := range value {
+			contains(v, text, found)
+		}
+	}
+	return *found
+}
+
+// A trial reaches each target once, signed and as its template says, and tells how each
+// took it.
+func TestTrialTellsEveryTargetOnce(t *testing.T) {
+	got := map[string]string{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got[r.URL.Path] += r.Header.Get(headerSignature) + string(body)
+		if r.URL.Path == "/refuses" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
+	defer s.Close()
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte(strings.Repeat("k", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := Trial(t.Context(), Config{
+		Webhooks: []Webhook{
+			{Name: "slack", URL: s.URL + "/slack", Template: "slack", SecretFile: key, Private: true, Wants: func(string) bool { return false }},
+			{Name: "refuses", URL: s.URL + "/refuses", Private: true},
+			{Name: "away", URL: "http://127.0.0.1:1/", Private: true},
+			{Name: "unreadable", URL: s.URL, SecretFile: key + "x", Private: true},
+		},
+		Alertmanagers: []Alertmanager{{Name: "am", URL: s.URL, Private: true, Wants: func(string) bool { return false }}},
+	})
+	if err != nil || len(outcomes) != 5 {
+		t.Fatal(outcomes, err)
+	}
+	for i, want := range []string{"", "418", "connection refused", "secret", ""} {
+		o := outcomes[i]
+		if (o.Err == nil) != (want == "") || o.Err != nil && !strings.Contains(o.Err.Error(), want) {
+			t.Errorf("%s: %v, want %q", o.Name, o.Err, want)
+		}
+	}
+	if !strings.HasPrefix(got["/slack"], "v1,") || !strings.Contains(got["/slack"], `{"text": "🔔 *gqlstream-trial*`) ||
+		!strings.Contains(got["/api/v2/alerts"], `"alertname":"gqlstream-trial"`) || !strings.Contains(got["/refuses"], `"id":"trial-`) {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,201 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	partsPositionName = "_position.json"
+
+	// partBytesMax ends a part before its time: what is in no part yet must stand in the
+	// stream.
+	partBytesMax = 128 << 20
+
+	// partsQuietMax is after how many messages without a record the position is written
+	// although there is no part.
+	partsQuietMax = 1000
+)
+
+// PartsDirConfig says where parts go.
+type PartsDirConfig struct {
+	Dir         string
+	Format      string        // one of partFormats
+	Every       time.Duration // of log time; 0: PartEveryDefault
+	Log         string        // identity of the log; a directory of another log is refused
+	StreamBytes int64         // that the stream of estimates may take; 0: EstimatesBytesDefault
+
+	rowsMax int // tests; 0: PartRowsMax
+	disk    disk
+}
+
+// partsDir is a follower that writes estimates as a series of Parquet or Arrow files,
+// each of a range of positions: estimates-FIRST-LAST.parquet holds all records with a
+// position from FIRST to LAST, and FIRST is one more than the LAST before it. A part is
+// there whole or not at all, is never changed, and ends where the log says, so that any
+// two runs over one log make the same files, byte by byte:
+//
+//   - when the log's time crosses a multiple of Every,
+//   - after the emission that brings it to PartRowsMax rows, to 128 MiB of JSON, or to a
+//     quarter of what the stream takes,
+//   - where the log asks for a checkpoint.
+//
+// What is in no part yet stands in the stream, and is read again after a restart.
+type partsDir struct {
+	config  PartsDirConfig
+	table   *partTable // rows of the next part
+	bytes   int64      // of JSON, of the rows
+	window  int64      // of log time, of the rows
+	after   uint64     // the next part begins after this position
+	until   uint64     // position of the newest row
+	taken   Cursor
+	durable Cursor
+}
+
+// OpenPartsDir continues the directory, which it makes if need be, after its last part.
+// One with parts of another log matches ErrNotOurs.
+func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
+	if !slices.Contains(partFormats, c.Format) {
+		return nil, Cursor{}, fmt.Errorf("sinks: parts: there is no format %q; there are %v: %w", c.Format, partFormats, ErrNotOurs)
+	}
+	if c.Every == 0 {
+		c.Every = PartEveryDefault
+	}
+	if c.rowsMax == 0 {
+		c.rowsMax = PartRowsMax
+	}
+	if c.StreamBytes == 0 {
+		c.StreamBytes = EstimatesBytesDefault
+	}
+	s := &partsDir{config: c}
+	if err := s.open(); err != nil {
+		return nil, Cursor{}, fmt.Errorf("sinks: parts in %s: %w", c.Dir, err)
+	}
+	s.table = newPartTable()
+	return s, s.durable, nil
+}
+
+func (s *partsDir) open() error {
+	if err := os.MkdirAll(s.config.Dir, 0o755); err != nil {
+		return err
+	}
+	last, err := sweepParts(s.config.Dir, s.config.Format)
+	if err != nil {
+		return err
+	}
+	p, err := readProgress(s.position())
+	switch {
+	case errors.Is(err, os.ErrNotExist) && last > 0:
+		return fmt.Errorf("there are parts but no %s, which says of which log they are: %w", partsPositionName, ErrNotOurs)
+	case errors.Is(err, os.ErrNotExist):
+		return s.config.disk.replaceProgress(s.position(), progress{Log: s.config.Log})
+	case err != nil:
+		return err
+	case p.Log != s.config.Log:
+		return fmt.Errorf("it holds estimates of another log: %w", ErrNotOurs)
+	}
+	s.durable, s.taken = p.Cursor, p.Cursor
+	s.after = max(last, p.From)
+	s.until = s.after
+	return nil
+}
+
+func (s *partsDir) position() string { return filepath.Join(s.config.Dir, partsPositionName) }
+
+// Take implements Follower.
+func (s *partsDir) Take(_ context.Context, e *Stored) error {
+	if err := s.take(e); err != nil {
+		return fmt.Errorf("sinks: parts in %s: %w", s.config.Dir, err)
+	}
+	s.taken = e.Cursor
+	return nil
+}
+
+func (s *partsDir) take(e *Stored) error {
+	if e.Position <= s.after {
+		return nil // in a part whose position was not written any more
+	}
+	window := e.Time / int64(s.config.Every)
+	if window != s.window || e.Missed {
+		if err := s.cut(); err != nil {
+			return err
+		}
+	}
+	s.window = window
+	if e.Missed { // must show: no part holds the positions before it
+		s.after = e.Position - 1
+	}
+	estimates, err := e.Estimates()
+	if err != nil {
+		return err
+	}
+	for i := range estimates {
+		s.table.append(&estimates[i])
+		s.bytes += int64(len(e.Records[i]))
+	}
+	if len(estimates) > 0 {
+		s.until = e.Position
+	}
+	if s.table.rows < s.config.rowsMax && s.bytes < min(partBytesMax, s.config.StreamBytes/4) && !e.Cut {
+		return nil
+	}
+	s.taken = e.Cursor
+	return s.cut()
+}
+
+// cut makes a part of the rows, if there are any.
+func (s *partsDir) cut() error {
+	if s.table.rows == 0 {
+		return nil
+	}
+	d := &s.config.disk
+	name := filepath.Join(s.config.Dir, partName(s.after+1, s.until, s.config.Format))
+	temporary := name + temporarySuffix
+	err := d.before("write part")
+	if err == nil {
+		err = s.table.write(temporary, s.config.Format, d)
+	}
+	if err == nil {
+		err = d.before("rename part")
+	}
+	if err == nil {
+		err = os.Rename(temporary, name)
+	}
+	if err == nil {
+		err = d.syncDir(s.config.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(name), errors.Join(err, discard(temporary)))
+	}
+	s.after, s.bytes = s.until, 0
+	return s.writePosition()
+}
+
+func (s *partsDir) writePosition() error {
+	if err := s.config.disk.replaceProgress(s.position(), progress{Log: s.config.Log, Cursor: s.taken, From: s.after}); err != nil {
+		return err
+	}
+	s.durable = s.taken
+	return nil
+}
+
+// Sync implements Follower: what is in no part yet is not durable here.
+func (s *partsDir) Sync(context.Context, Cursor) (Cursor, error) {
+	if s.table.rows == 0 && s.taken.Sequence >= s.durable.Sequence+partsQuietMax {
+		if err := s.writePosition(); err != nil {
+			return Cursor{}, fmt.Errorf("sinks: parts in %s: %w", s.config.Dir, err)
+		}
+	}
+	return s.durable, nil
+}
+
+// Close implements Follower.
+func (s *partsDir) Close() error {
+	s.table.release()
+	return nil
+}

@@ -1,0 +1,99 @@
+package sinks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// place orders the messages that follow from the log out: the number is that among the
+// messages of the position, from 1.
+type place struct {
+	position uint64
+	ordinal  int
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.position, q.position), cmp.Compare(p.ordinal, q.ordinal))
+}
+
+func (p place) String() string { return fmt.Sprintf("%d.%d", p.position, p.ordinal) }
+
+// parsePlace is the inverse of String.
+func parsePlace(text string) (p place, ok bool) {
+	_, err := fmt.Sscanf(text, "%d.%d", &p.position, &p.ordinal)
+	return p, err == nil && p.String() == text
+}
+
+// placedBytesMax bounds what placedStream sends at once.
+const placedBytesMax = 4 << 20
+
+// placedStream appends what a follower makes of the log out. What the stream has already,
+// from this writer or an equal one, is left out; a batch is stored only directly after the
+// message that is known as the last one.
+type placedStream struct {
+	js       jetstream.JetStream
+	name     string
+	log      string
+	last     place  // the newest that is stored
+	sequence uint64 // of the newest message
+}
+
+// open reads where the stream ends.
+func (s *placedStream) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writerRequestMax)
+	defer cancel()
+	stream, err := s.js.Stream(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	info := stream.CachedInfo()
+	info.Config.AllowDirect = false // only the leader knows
+	s.sequence, s.last = info.State.LastSeq, place{}
+	for at := info.State.LastSeq; at >= max(info.State.FirstSeq, 1) && s.last.position == 0; at-- {
+		m, err := stream.GetMsg(ctx, at)
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+		case err != nil:
+			return err
+		case m.Header.Get(headerLog) == s.log:
+			s.last, _ = parsePlace(m.Header.Get(headerPlace))
+		}
+	}
+	return nil
+}
+
+// append stores the messages of one position, and returns how many of them, at the
+// beginning, were there already.
+func (s *placedStream) append(ctx context.Context, position uint64, messages []message) (there int, err error) {
+	for i := range messages {
+		at := place{position, i + 1}
+		messages[i].place = at.String()
+		if at.compare(s.last) <= 0 {
+			there = i + 1
+		}
+	}
+	for next := there; next < len(messages); {
+		n, bytes := next+1, len(messages[next].data)
+		for n < len(messages) && n-next < batchMessagesMax && bytes+len(messages[n].data) <= placedBytesMax {
+			bytes += len(messages[n].data)
+			n++
+		}
+		b := &batch{log: s.log, fence: jetstream.ExpectedLastSeqHeader, after: s.sequence, messages: messages[next:n]}
+		sequence, err := b.publish(ctx, s.js.Conn(), 0)
+		if wrongSequence(err) { // an earlier attempt, or an equal run, was first
+			if err := s.open(ctx); err != nil {
+				return there, err
+			}
+			return s.append(ctx, position, messages)
+		}
+		if err != nil {
+			return there, err
+		}
+		s.sequence, s.last, next = sequence, place{position, n}, n
+	}
+	return there, nil
+}

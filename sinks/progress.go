@@ -1,0 +1,113 @@
+package sinks
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// progress is how far an output in files is, as a small file beside it says. The output
+// is synced before it and cut back to it when it is opened, so that the output holds
+// each record once.
+type progress struct {
+	Log    string          `json:"log"` // identity of the log in
+	Cursor Cursor          `json:"cursor"`
+	Bytes  int64           `json:"bytes,omitempty"` // of the file that is appended to
+	From   uint64          `json:"from,omitempty"`  // the next part begins after this position
+	State  json.RawMessage `json:"state,omitempty"` // of who writes it
+}
+
+// readProgress returns what a file says; none is os.ErrNotExist.
+func readProgress(name string) (p progress, err error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, fmt.Errorf("%s is damaged (%w); it says what the output beside it holds: %w", name, err, ErrNotOurs)
+	}
+	return p, nil
+}
+
+// disk is how files are written; tests let it fail.
+type disk struct {
+	fault func(step string) error         // called before every step that a crash can precede; nil: nothing
+	write func(w io.Writer) io.Writer     // what writes to a file; nil: the file
+	flush func(f *os.File) (failed error) // nil: fsync
+}
+
+func (d *disk) before(step string) error {
+	if d.fault == nil {
+		return nil
+	}
+	return d.fault(step)
+}
+
+func (d *disk) writer(w io.Writer) io.Writer {
+	if d.write == nil {
+		return w
+	}
+	return d.write(w)
+}
+
+func (d *disk) sync(f *os.File) error {
+	if d.flush == nil {
+		return f.Sync()
+	}
+	return d.flush(f)
+}
+
+// replace writes a file that appears whole or not at all, and is on the disk when it
+// returns.
+func (d *disk) replace(name string, data []byte) error {
+	temporary := name + temporarySuffix
+	err := d.create(temporary, data)
+	if err == nil {
+		err = d.before("rename " + filepath.Base(name))
+	}
+	if err == nil {
+		err = os.Rename(temporary, name)
+	}
+	if err != nil {
+		return errors.Join(err, discard(temporary))
+	}
+	return d.syncDir(filepath.Dir(name))
+}
+
+func (d *disk) create(name string, data []byte) error {
+	if err := d.before("create " + filepath.Base(name)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = d.writer(f).Write(data)
+	if err == nil {
+		err = d.sync(f)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncDir makes the names in a directory durable.
+func (d *disk) syncDir(dir string) error {
+	if err := d.before("sync directory"); err != nil {
+		return err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.sync(f), f.Close())
+}
+
+func (d *disk) replaceProgress(name string, p progress) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return d.replace(name, append(data, '\n'))
+}

@@ -1,0 +1,211 @@
+package sinks
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/quant"
+)
+
+// Saving the state of the roll-ups: at most so often, and one part in so many of the time.
+const (
+	rollupSaveEvery = 5 * time.Second
+	rollupSaveShare = 50
+)
+
+// RollupsConfig says of which log out roll-ups are made.
+type RollupsConfig struct {
+	JS      jetstream.JetStream
+	Streams StreamsConfig
+	Log     string // identity of the log in
+	Path    string // of the file that keeps what is under way
+
+	saveOften bool // tests: at every Sync
+	disk      disk
+}
+
+// Rollups is a follower that describes what was published by minute, hour and day of log
+// time, and stores that in the stream of history, each roll-up once: what is under way is
+// a function of the log out and is saved with the cursor, and what a restart makes again
+// is left out of the stream. Without a state it begins with what the log out has. Read may
+// be called by anyone at any time.
+type Rollups struct {
+	config RollupsConfig
+
+	mu     sync.Mutex
+	series []*rolled // sorted by community, method and ordinal
+	minute int64     // of log time, of the newest emission
+
+	stored placedStream
+	saved  Cursor
+	saveAt time.Time
+}
+
+// NewRollups returns a follower that is not open yet.
+func NewRollups(c RollupsConfig) *Rollups {
+	return &Rollups{config: c, stored: placedStream{js: c.JS, name: c.Streams.Names.History, log: c.Log}}
+}
+
+// Open is that of a FollowConfig.
+func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
+	err := ensureStream(ctx, r.config.JS, r.config.Streams.history())
+	if err == nil {
+		err = r.stored.open(ctx)
+	}
+	if err != nil {
+		return nil, Cursor{}, fmt.Errorf("sinks: history: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.series, r.minute = nil, 0
+	p, err := readProgress(r.config.Path)
+	if err != nil || p.Log != r.config.Log || json.Unmarshal(p.State, &r.series) != nil {
+		p, r.series = progress{}, nil // what the log out still has is rolled up again
+	}
+	r.saved, r.saveAt = p.Cursor, time.Time{}
+	return r, p.Cursor, nil
+}
+
+// Take implements Follower.
+func (r *Rollups) Take(ctx context.Context, e *Stored) error {
+	if e.Time == 0 {
+		return nil // a log without times has no minutes
+	}
+	estimates, err := e.Estimates()
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	before := r.minute
+	messages, err := r.advance(e.Time)
+	r.add(estimates, e.Time)
+	r.mu.Unlock()
+	for _, n := range NotesOf(e.Position, e.Time, e.Notes) {
+		data, failed := json.Marshal(n)
+		messages, err = append(messages, message{subject: r.config.Streams.Names.noteSubject(), data: data}), errors.Join(err, failed)
+	}
+	if err == nil && len(messages) > 0 {
+		_, err = r.stored.append(ctx, e.Position, messages)
+	}
+	if day := begin(e.Time, 24*time.Hour); err == nil && before > 0 && before < day {
+		err = r.removeOld(ctx, day)
+	}
+	if err != nil {
+		return fmt.Errorf("sinks: history at position %d: %w", e.Position, err)
+	}
+	return nil
+}
+
+// add takes in the records of an emission. What is suppressed has no shares.
+func (r *Rollups) add(estimates []quant.Estimate, at int64) {
+	same := 0
+	for i := range estimates {
+		e := &estimates[i]
+		if same++; i == 0 || e.Community != estimates[i-1].Community || e.Method != estimates[i-1].Method {
+			same = 0
+		}
+		if !e.Suppressed {
+			r.of(e.Community, e.Method, same).add(e, at)
+		}
+	}
+}
+
+// advance ends the periods that are over, and returns the chunks that are complete, in
+// the order of resolution, community and method.
+func (r *Rollups) advance(now int64) (messages []message, err error) {
+	minute := begin(now, resolutions[0].period)
+	if minute <= r.minute {
+		return nil, nil
+	}
+	r.minute = minute
+	for _, s := range r.series {
+		s.advance(now)
+	}
+	for i, row := range resolutions {
+		for _, s := range r.series {
+			chunk, ok := s.complete(i, now)
+			if !ok {
+				continue
+			}
+			data, err := json.Marshal(chunk)
+			if err != nil {
+				return nil, err
+			}
+			subject := r.config.Streams.Names.historySubject(row.name, s.Community, s.Method, s.Ordinal)
+			messages = append(messages, message{subject: subject, data: data})
+		}
+	}
+	return messages, nil
+}
+
+// of returns the series of a community and a method, new if need be.
+func (r *Rollups) of(community, method string, ordinal int) *rolled {
+	at, found := r.find(community, method, ordinal)
+	if !found {
+		s := &rolled{Community: strings.Clone(community), Method: strings.Clone(method), Ordinal: ordinal}
+		r.series = slices.Insert(r.series, at, s)
+	}
+	return r.series[at]
+}
+
+func (r *Rollups) find(community, method string, ordinal int) (at int, found bool) {
+	wanted := &rolled{Community: community, Method: method, Ordinal: ordinal}
+	return slices.BinarySearchFunc(r.series, wanted, func(a, b *rolled) int {
+		return cmp.Or(strings.Compare(a.Community, b.Community), strings.Compare(a.Method, b.Method), a.Ordinal-b.Ordinal)
+	})
+}
+
+// removeOld removes the chunks that ended longer ago than their resolution is kept.
+func (r *Rollups) removeOld(ctx context.Context, now int64) error {
+	for _, row := range resolutions {
+		if row.keep == 0 {
+			continue
+		}
+		name := r.config.Streams.Names.History
+		subject := r.config.Streams.Names.subjects + ".history." + string(row.name) + ".>"
+		l, err := openLookup[rollupChunk](ctx, r.config.JS, name, subject, r.config.Log)
+		if err != nil {
+			return err
+		}
+		old := time.Unix(0, now).Add(-row.keep - row.chunk)
+		last, ok, err := l.lastWhere(ctx, func(c *rollupChunk) bool { return c.Rollups[0].Time.Before(old) })
+		if err == nil && ok {
+			err = l.stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(last.sequence+1))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sync implements Follower. The state is saved less often than it is asked for.
+func (r *Rollups) Sync(_ context.Context, taken Cursor) (Cursor, error) {
+	if time.Now().Before(r.saveAt) && !r.config.saveOften {
+		return r.saved, nil
+	}
+	begun := time.Now()
+	r.mu.Lock()
+	state, err := json.Marshal(r.series)
+	r.mu.Unlock()
+	if err == nil {
+		err = r.config.disk.replaceProgress(r.config.Path, progress{Log: r.config.Log, Cursor: taken, State: state})
+	}
+	if err != nil {
+		return Cursor{}, fmt.Errorf("sinks: history: %w", err)
+	}
+	r.saved, r.saveAt = taken, begun.Add(max(rollupSaveEvery, rollupSaveShare*time.Since(begun)))
+	return taken, nil
+}
+
+// Close implements Follower. Roll-ups can be opened again.
+func (r *Rollups) Close() error { return nil }

@@ -1,0 +1,137 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// RollupQuery asks for roll-ups of a community by a method.
+type RollupQuery struct {
+	Community, Method string
+	From, To          time.Time // of log time; zero: the first or the last that there is
+	Points            int       // at most so many, unless days are more
+}
+
+// RollupAnswer is what was found, oldest first; the resolution is empty where nothing was.
+type RollupAnswer struct {
+	Resolution Resolution
+	Rollups    []Rollup
+}
+
+// Read returns the roll-ups of the finest resolution that has no more than what is asked
+// for, and is kept so long. Anyone may call it at any time. It reads a few messages for
+// every hour, day or month that it returns.
+func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer, err error) {
+	for i := range resolutions {
+		list, fits, err := r.read(ctx, i, q)
+		if err != nil {
+			return answer, err
+		}
+		if fits && len(list) > 0 {
+			return RollupAnswer{resolutions[i].name, list}, nil
+		}
+	}
+	return answer, nil
+}
+
+// read returns what there is of one resolution, unless a coarser one fits better.
+func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup, fits bool, err error) {
+	under, now := r.underWay(i, q)
+	fitting := func(from time.Time) bool {
+		end := q.To
+		if end.IsZero() || end.After(now) {
+			end = now
+		}
+		row := resolutions[i]
+		return row.keep == 0 || end.Sub(from) <= time.Duration(q.Points)*row.period && now.Sub(from) < row.keep
+	}
+	if !q.From.IsZero() && !fitting(q.From) {
+		return nil, false, nil
+	}
+	subject := r.config.Streams.Names.historySubject(resolutions[i].name, q.Community, q.Method, 0)
+	if list, fits, err = r.stored.chunks(ctx, subject, q, fitting); !fits || err != nil {
+		return nil, fits, err
+	}
+	if len(under) > 0 { // a chunk may have been published meanwhile
+		list = slices.DeleteFunc(list, func(one Rollup) bool { return !one.Time.Before(under[0].Time) })
+	}
+	list = slices.DeleteFunc(append(list, under...), func(one Rollup) bool {
+		return !q.From.IsZero() && one.Until.Before(q.From) || !q.To.IsZero() && one.Time.After(q.To)
+	})
+	return list, true, nil
+}
+
+// underWay returns what is in no chunk yet, and the log time.
+func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at, found := r.find(q.Community, q.Method, 0); found {
+		list = r.series[at].unpublished(i)
+	}
+	if r.minute == 0 { // the follower runs elsewhere
+		return list, time.Now()
+	}
+	return list, time.Unix(0, r.minute)
+}
+
+// chunks reads the roll-ups of a subject that a question is about, if the first of them
+// is one that fits.
+func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery, fitting func(time.Time) bool) (
+	list []Rollup, fits bool, err error,
+) {
+	l, err := openLookup[rollupChunk](ctx, s.js, s.name, subject, s.log)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	at := uint64(0)
+	if !q.From.IsZero() {
+		before, _, err := l.lastWhere(ctx, func(c *rollupChunk) bool { return c.Rollups[len(c.Rollups)-1].Until.Before(q.From) })
+		if err != nil {
+			return nil, false, err
+		}
+		at = before.sequence
+	}
+	for {
+		m, ok, err := l.next(ctx, at+1)
+		switch at = m.sequence; {
+		case err != nil:
+			return nil, false, err
+		case !ok || !m.foreign && !q.To.IsZero() && m.value.Rollups[0].Time.After(q.To):
+			return list, true, nil
+		case m.foreign:
+		case q.From.IsZero() && !fitting(m.value.Rollups[0].Time):
+			return nil, false, nil
+		default:
+			list = append(list, m.value.Rollups...)
+		}
+	}
+}
+
+// Notes returns the newest notes that are stored, oldest first, at most so many.
+func (r *Rollups) Notes(ctx context.Context, most int) (list []Note, err error) {
+	name := r.config.Streams.Names.History
+	l, err := openLookup[Note](ctx, r.config.JS, name, r.config.Streams.Names.noteSubject(), r.config.Log)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for at := uint64(0); ; {
+		m, ok, err := l.next(ctx, at+1)
+		if err != nil || !ok {
+			return list, err
+		}
+		if at = m.sequence; !m.foreign {
+			list = append(list, m.value)
+			list = list[max(0, len(list)-most):]
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package sinks
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/quant"
+)
+
+// longLog is a log out over days, with nights in which nothing is published, of three
+// communities, one of which has no intervals and one a method twice.
+func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 3))
+	at := time.Date(2026, 1, 30, 22, 17, 5, 0, time.UTC)
+	for until := at.AddDate(0, 0, days); at.Before(until); {
+		at = at.Add(time.Duration(1+random.IntN([]int{40, 40, 40, 14000}[random.IntN(4)])) * time.Second)
+		if random.IntN(25) == 0 {
+			at = at.Add(14 * time.Hour)
+		}
+		position := uint64(len(log) + 1)
+		e := &Stored{Position: position, Time: at.UnixNano(), Cursor: Cursor{Position: position, Sequence: position}}
+		for _, name := range []string{"a", "b", "b", "c"} {
+			if random.IntN(3) == 0 {
+				continue
+			}
+			share := random.Float64()
+			one := estimate(name, "auto", position)
+			one.Time, one.Prevalence, one.Suppressed = timeText(e.Time), []float64{share, 1 - share}, random.IntN(9) == 0
+			one.Low, one.High = []float64{share / 2, (1 - share) / 2}, []float64{(1 + share) / 2, 1 - share/2}
+			if name == "c" {
+				one.Low, one.High = nil, nil
+			}
+			one.Flags = [][]string{nil, {"thin"}, {"shift", "thin"}}[random.IntN(3)]
+			e.decoded = append(e.decoded, one)
+		}
+		e.Records = make([][]byte, len(e.decoded))
+		log = append(log, e)
+	}
+	return log
+}
+
+// recount is what roll-ups of a community must be, period by period from nothing.
+func recount(log []*Stored, community string, length time.Duration) (list []Rollup) {
+	byPeriod := map[int64][]quant.Estimate{}
+	var starts []int64
+	for _, e := range log {
+		for i, one := range e.decoded {
+			if one.Community != community || one.Suppressed || i > 0 && e.decoded[i-1].Community == community {
+				continue
+			}
+			start := time.Unix(0, e.Time).UTC().Truncate(length).UnixNano()
+			if byPeriod[start] == nil {
+				starts = append(starts, start)
+			}
+			byPeriod[start] = append(byPeriod[start], one)
+		}
+	}
+	round := func(x float64) float32 { return float32(math.Round(x*1e6) / 1e6) }
+	for _, start := range starts {
+		all := byPeriod[start]
+		last := all[len(all)-1]
+		until, _ := time.Parse(time.RFC3339Nano, last.Time)
+		r := Rollup{Time: time.Unix(0, start).UTC(), Until: until, Position: last.Position, Count: uint64(len(all))}
+		for k := range 2 {
+			sum, low, high := 0.0, 1.0, 0.0
+			for _, e := range all {
+				sum += e.Prevalence[k]
+				if len(e.Low) > 0 {
+					low, high = min(low, e.Low[k]), max(high, e.High[k])
+				}
+			}
+			r.Last, r.Mean = append(r.Last, round(last.Prevalence[k])), append(r.Mean, round(sum/float64(len(all))))
+			if len(last.Low) > 0 {
+				r.Low, r.High = append(r.Low, round(low)), append(r.High, round(high))
+			}
+		}
+		for _, e := range all {
+			r.Flags = append(r.Flags, e.Flags...)
+		}
+		slices.Sort(r.Flags)
+		r.Flags = slices.Compact(r.Flags)
+		list = append(list, r)
+	}
+	return list
+}
+
+func (l *logOut) rollups(path string, saveOften bool, d disk) *Rollups {
+	return NewRollups(RollupsConfig{
+		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Path: path, disk: d, saveOften: saveOften,
+	})
+}
+
+// near allows for sums that were added in another order: hours are sums of minutes.
+var near = cmp.Comparer(func(x, y float32) bool { return math.Abs(float64(x-y)) < 1.5e-6 })
+
+// Roll-ups of every resolution equal a recount of the log out, whatever step the follower
+// dies before, and although an equal one writes beside it: the stream has each once.
+func TestRollupsEqualARecountAfterACrashAnywhere(t *testing.T) {
+	l := startLogOut(t)
+	log := longLog(t, 1, 40)
+	dir := t.TempDir()
+	random, deaths := rand.New(rand.NewPCG(2, 2)), 0
+	d := disk{fault: func(string) error {
+		if random.IntN(40) == 0 {
+			deaths++
+			return errCrash
+		}
+		return nil
+	}}
+	r := l.rollups(filepath.Join(dir, "history.json"), true, d)
+	open := func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }
+	for err := errCrash; err != nil; {
+		err = fold(log[:len(log)/2], open, d)
+	}
+	other := l.rollups(filepath.Join(dir, "other.json"), false, disk{})
+	if err := fold(log[:len(log)*3/4], func(disk) (Follower, Cursor, error) { return other.Open(t.Context()) }, d); err != nil {
+		t.Fatal(err)
+	}
+	for err := errCrash; err != nil; {
+		if err = fold(log, open, d); err != nil && !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+	}
+	if deaths < 5 {
+		t.Fatalf("%d deaths", deaths)
+	}
+	end := time.Unix(0, log[len(log)-1].Time)
+	for i, row := range resolutions {
+		for _, name := range []string{"a", "b", "c"} {
+			q := RollupQuery{Community: name, Method: "auto", Points: 1 << 20}
+			want := recount(log, name, row.period)
+			if i == 0 {
+				q.From = end.Add(-34 * 24 * time.Hour)
+				want = slices.DeleteFunc(want, func(r Rollup) bool { return r.Until.Before(q.From) })
+			}
+			list, fits, err := r.read(t.Context(), i, q)
+			if err != nil || !fits {
+				t.Fatal(fits, err)
+			}
+			if diff := cmp.Diff(want, list, near); diff != "" || len(want) == 0 {
+				t.Errorf("%s by %s, %d of %d: -want +got:\n%.1500s", name, row.name, len(list), len(want), diff)
+			}
+		}
+	}
+	mustHaveChunksOnce(t, l, end.Add(-37*24*time.Hour))
+}
+
+// mustHaveChunksOnce fails if a message is there twice, or minutes from before a time.
+func mustHaveChunksOnce(t *testing.T, l *logOut, kept time.Time) {
+	t.Helper()
+	stream, err := l.js.Stream(t.Context(), "GQL_HISTORY")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, seen := stream.CachedInfo().State, map[string]bool{}
+	for at := state.FirstSeq; at <= state.LastSeq; at++ {
+		m, err := stream.GetMsg(t.Context(), at)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue // too old
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var chunk rollupChunk
+		if err := json.Unmarshal(m.Data, &chunk); err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprint(m.Subject, chunk.Rollups[0].Time)
+		if chunk.Resolution == minutes && chunk.Rollups[0].Time.Before(kept) {
+			t.Errorf("%s is too old", key)
+		}
+		if seen[key] {
+			t.Errorf("stored twice: %s", key)
+		}
+		seen[key] = true
+	}
+	if len(seen) < 100 {
+		t.Errorf("%d messages", len(seen))
+	}
+}
+
+// A question is answered in the finest resolution that has no more points than asked for,
+// and is kept so long.
+func TestRollupsAreReadInTheResolutionThatFits(t *testing.T) {
+	l := startLogOut(t)
+	log := longLog(t, 3, 80)
+	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), false, disk{})
+	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }, disk{}); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Unix(0, log[len(log)-1].Time).UTC()
+	for _, test := range []struct {
+		name     string
+		from, to time.Time
+		points   int
+		want     Resolution
+	}{
+		{"a day", end.Add(-24 * time.Hour), time.Time{}, 1500, minutes},
+		{"a month", end.AddDate(0, -1, 0), time.Time{}, 1500, hours},
+		{"a day months ago, when minutes are gone", end.AddDate(0, 0, -60), end.AddDate(0, 0, -59), 1500, hours},
+		{"all", time.Time{}, time.Time{}, 1500, days},
+		{"all, many points", time.Time{}, time.Time{}, 5000, hours},
+		{"the beginning", time.Time{}, end.AddDate(0, 0, -70), 1500, hours},
+	} {
+		got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: test.from, To: test.to, Points: test.points})
+		if err != nil || got.Resolution != test.want || len(got.Rollups) == 0 {
+			t.Errorf("%s: %q, %d roll-ups, %v; want %q", test.name, got.Resolution, len(got.Rollups), err, test.want)
+			continue
+		}
+		for _, one := range got.Rollups {
+			if !test.from.IsZero() && one.Until.Before(test.from) || !test.to.IsZero() && one.Time.After(test.to) {
+				t.Errorf("%s: %v to %v", test.name, one.Time, one.Until)
+			}
+		}
+	}
+	if got, err := r.Read(t.Context(), RollupQuery{Community: "nobody", Method: "auto", Points: 10}); err != nil || got.Resolution != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,185 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Settings of the streams that ensureStreams creates.
+const (
+	EstimatesBytesDefault = 1 << 30
+	alertsBytesMax        = 64 << 20
+	streamBytesMin        = 1 << 20
+)
+
+// serverVersionMin is the first version of a broker that stores atomic batches.
+var serverVersionMin = [3]int{2, 12, 0}
+
+// Codes of a broker that cannot reserve what a stream may grow to.
+const (
+	codeInsufficientResources jetstream.ErrorCode = 10023
+	codeStorageExceeded       jetstream.ErrorCode = 10047
+)
+
+// StreamsConfig says what the log out and what hangs on it are kept in.
+type StreamsConfig struct {
+	Names    Names
+	Bytes    int64 // of the estimates; oldest are discarded; 0: EstimatesBytesDefault
+	Replicas int   // of every stream; 0: 1
+}
+
+// checkServer returns an error if the broker is too old for the log out.
+func checkServer(nc *nats.Conn) error {
+	text := nc.ConnectedServerVersion()
+	if !versionAtLeast(text, serverVersionMin) {
+		return fmt.Errorf("sinks: the NATS server has version %q, and estimates need atomic batches, which"+
+			" begin with %d.%d.%d: upgrade the server", text, serverVersionMin[0], serverVersionMin[1], serverVersionMin[2])
+	}
+	return nil
+}
+
+// versionAtLeast compares "2.12.1-beta.3" with what is needed; what is no version is
+// too old.
+func versionAtLeast(text string, least [3]int) bool {
+	text, _, _ = strings.Cut(text, "-")
+	var have []int
+	for _, field := range strings.Split(text, ".") {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return false
+		}
+		have = append(have, n)
+	}
+	return len(have) == len(least) && slices.Compare(have, least[:]) >= 0
+}
+
+// ensureStreams creates the stream of estimates, that of alerts and the bucket of
+// latest values where they do not exist, and brings the settings on which the log out
+// depends up to date where they do. The bucket is a copy that the broker keeps of the
+// newest message of each subject; nobody else writes it.
+func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig) error {
+	if err := checkServer(js.Conn()); err != nil {
+		return err
+	}
+	_, err := js.Stream(ctx, c.Names.Estimates)
+	anew := errors.Is(err, jetstream.ErrStreamNotFound)
+	if err := ensureStream(ctx, js, c.estimates()); err != nil {
+		return err
+	}
+	if err := ensureStream(ctx, js, c.alerts()); err != nil {
+		return err
+	}
+	if anew { // a copy of an earlier stream would wait for sequences that are far away
+		if err := js.DeleteStream(ctx, c.latest().Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("sinks: bucket %s: %w", c.Names.Latest, err)
+		}
+	}
+	return ensureStream(ctx, js, c.latest())
+}
+
+// estimates are acknowledged when they are on the disk, as far as the broker promises
+// that at all. Gets are answered by the leader alone: a replica that lags must not
+// decide what was published.
+func (c *StreamsConfig) estimates() jetstream.StreamConfig {
+	s := c.stream(c.Names.Estimates, "published estimates")
+	s.Subjects = []string{c.Names.markSubjects(), c.Names.estimateSubjects()}
+	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, c.Bytes
+	if s.MaxBytes == 0 {
+		s.MaxBytes = EstimatesBytesDefault
+	}
+	return s
+}
+
+func (c *StreamsConfig) alerts() jetstream.StreamConfig {
+	s := c.stream(c.Names.Alerts, "beginnings and ends of alerts")
+	s.Subjects = []string{c.Names.alertSubjects()}
+	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, alertsBytesMax
+	return s
+}
+
+// history is compressed: roll-ups are much alike. Nothing is discarded by the broker; the
+// follower that writes it removes what is too old.
+func (c *StreamsConfig) history() jetstream.StreamConfig {
+	s := c.stream(c.Names.History, "roll-ups of the estimates")
+	s.Subjects = []string{c.Names.historySubjects()}
+	s.AllowAtomicPublish, s.Compression = true, jetstream.S2Compression
+	return s
+}
+
+// latest is the stream behind a key-value bucket, as every client makes it, but that it
+// sources the estimates. It may lose its end when a broker with one replica is killed:
+// the broker then copies on from what it has.
+func (c *StreamsConfig) latest() jetstream.StreamConfig {
+	s := c.stream("KV_"+c.Names.Latest, "the latest estimates")
+	s.Sources = []*jetstream.StreamSource{{
+		Name: c.Names.Estimates,
+		SubjectTransforms: []jetstream.SubjectTransformConfig{{
+			Source: c.Names.estimateSubjects(), Destination: "$KV." + c.Names.Latest + ".>",
+		}},
+	}}
+	s.Discard, s.MaxMsgsPerSubject = jetstream.DiscardNew, 1
+	s.AllowRollup, s.DenyDelete, s.AllowDirect = true, true, true
+	if s.Replicas <= 1 {
+		s.PersistMode = jetstream.AsyncPersistMode
+	}
+	return s
+}
+
+func (c *StreamsConfig) stream(name, description string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: name, Description: "gqlstream: " + description, Storage: jetstream.FileStorage, Replicas: max(c.Replicas, 1),
+	}
+}
+
+// ensureStream creates a stream, or changes the settings that matter of one that is
+// there. The broker reserves what a stream may grow to; where it has not that much, the
+// limit becomes smaller.
+func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) error {
+	stream, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = createStream(ctx, js, want)
+	}
+	if err != nil {
+		return fmt.Errorf("sinks: stream %s: %w", want.Name, err)
+	}
+	have := stream.CachedInfo().Config
+	if have.Replicas < want.Replicas {
+		return fmt.Errorf("sinks: stream %s is kept by %d server, and %d shall keep it: nats stream edit %s --replicas %d",
+			want.Name, have.Replicas, want.Replicas, want.Name, want.Replicas)
+	}
+	if have.AllowAtomicPublish == want.AllowAtomicPublish && slices.Equal(have.Subjects, want.Subjects) &&
+		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
+		return nil
+	}
+	have.AllowAtomicPublish, have.Subjects = want.AllowAtomicPublish, want.Subjects
+	have.PersistMode, have.Sources = want.PersistMode, want.Sources
+	if _, err := js.UpdateStream(ctx, have); err != nil {
+		return fmt.Errorf("sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
+			" delete the stream, or choose another prefix; it is made from the log again", want.Name, err)
+	}
+	return nil
+}
+
+func createStream(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := js.CreateStream(ctx, c)
+	for noStorage(err) && c.MaxBytes >= 8*streamBytesMin {
+		c.MaxBytes /= 8 // not all that is left: the log needs room
+		stream, err = js.CreateStream(ctx, c)
+	}
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
+		return js.Stream(ctx, c.Name)
+	}
+	return stream, err
+}
+
+func noStorage(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == codeInsufficientResources || api.ErrorCode == codeStorageExceeded)
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"context"
+	"iter"
+	"math"
+	"net/http"
+	"time"
+
+	"gqlstream/quant"
+	"gqlstream/sinks"
+)
+
+const (
+	pointsDefault = 1_500
+	recordsSpan   = 2 * time.Hour // so short a time is answered by records, not by roll-ups
+	records       = "record"      // the resolution, then
+)
+
+// rollupAnswer is the series of a community by a method as a chart draws it.
+type rollupAnswer struct {
+	historyAnswer
+	Resolution string         `json:"resolution"` // of Rollups: minute, hour or day; record: of Estimates
+	Rollups    []sinks.Rollup `json:"rollups"`
+}
+
+func (a rollupAnswer) rows() iter.Seq[row] {
+	if a.Resolution == records {
+		return a.historyAnswer.rows()
+	}
+	return func(yield func(row) bool) {
+		for i := range a.Rollups {
+			r := &a.Rollups[i]
+			one := row{r.Time.Format(time.RFC3339), a.Community, a.Method, wide(r.Mean), wide(r.Low), wide(r.High)}
+			if !yield(one) {
+				return
+			}
+		}
+	}
+}
+
+func wide(list []float32) []float64 {
+	out := make([]float64, len(list))
+	for i, x := range list {
+		out[i] = math.Round(float64(x)*1e6) / 1e6
+	}
+	return out
+}
+
+// askHistory answers with records where a short time is asked for, and with roll-ups of
+// the resolution that fits elsewhere.
+func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
+	from, to, points := q.time("from"), q.time("to"), q.number("points", pointsDefault, 2, estimatesMax)
+	q.word("format", formats...)
+	part, ok := v.memory(q.name, q.query.Get("method"), from, to)
+	switch {
+	case q.err != nil:
+		return nil, q.err
+	case !ok:
+		return nil, refuse(http.StatusNotFound, "no such community or method")
+	}
+	out := rollupAnswer{Resolution: records, Rollups: []sinks.Rollup{}}
+	if v.config.Rollups != nil {
+		found, err := v.config.Rollups(ctx, sinks.RollupQuery{Community: part.community, Method: part.method, From: from, To: to, Points: points})
+		if err != nil {
+			return nil, err
+		}
+		if n := len(found.Rollups); n > 0 && found.Rollups[n-1].Until.Sub(found.Rollups[0].Time) > recordsSpan {
+			out.Resolution, out.Rollups = string(found.Resolution), found.Rollups
+			out.Community, out.Method, out.Estimates = part.community, part.method, []quant.Estimate{}
+			return out, nil
+		}
+	}
+	list, err := v.withHistory(ctx, part, from, to)
+	if out.historyAnswer = list; len(list.Estimates) > points {
+		out.Estimates = spread(list.Estimates, points)
+	}
+	return out, err
+}

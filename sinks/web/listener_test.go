@@ -1,0 +1,129 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"gqlstream/quant"
+)
+
+// dial opens a connection and sends a text on it.
+func dial(t testing.TB, s *Server, text string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// firstLine returns the beginning of an answer, or the error in its place.
+func firstLine(c net.Conn) string {
+	text, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+func asking(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n" }
+
+// Probes and pages must be answered beside a thousand connections that send nothing,
+// half a request, or nothing after a request.
+func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
+	s := serve(t, nil)
+	s.Status(runningStatus(1))
+	for i := range 1000 {
+		dial(t, s, []string{"", "GET /api/v1/info HTTP/1.1\r\nHost: loc", asking("/healthz")}[i%3])
+		if i%50 != 49 {
+			continue
+		}
+		for _, path := range []string{"/healthz", "/readyz", "/metrics", "/api/v1/info", "/"} {
+			c := dial(t, s, asking(path))
+			_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+			if got := firstLine(c); !strings.Contains(got, "200") {
+				t.Errorf("beside %d connections %s gave %q", i+1, path, got)
+			}
+			c.Close()
+		}
+	}
+	s.listener.mu.Lock()
+	defer s.listener.mu.Unlock()
+	if n := len(s.listener.counted); n > 256+probeSlots {
+		t.Errorf("%d connections are held", n)
+	}
+}
+
+// Event streams do not count; above three quarters of the bound the connection that has
+// been idle for longest makes room for a new one.
+func TestLongestIdleConnectionMakesRoom(t *testing.T) {
+	s := serve(t, func(c *Config) { c.ConnectionsMax = 4 })
+	for range 6 {
+		if got := firstLine(dial(t, s, asking("/api/v1/stream"))); !strings.Contains(got, "200") {
+			t.Fatalf("stream: %q", got)
+		}
+	}
+	var idle []net.Conn
+	for range 4 {
+		c := dial(t, s, asking("/healthz"))
+		if got := firstLine(c); !strings.Contains(got, "200") {
+			t.Fatalf("connection: %q", got)
+		}
+		idle = append(idle, c)
+	}
+	for i, c := range idle {
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		_, err := io.Copy(io.Discard, c)
+		var waits net.Error
+		open := errors.As(err, &waits) && waits.Timeout()
+		if open != (i > 0) {
+			t.Errorf("connection %d: open %v, %v", i, open, err)
+		}
+	}
+}
+
+// While every place has a request that is being answered, probes are answered beside
+// them and others are told to come again.
+func TestProbesAreAnsweredWhenAllPlacesAreTaken(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := serve(t, func(c *Config) {
+		c.ConnectionsMax = 3
+		c.HistoryMax = 1
+		c.History = func(context.Context, string, string, time.Time, time.Time) ([]quant.Estimate, bool, error) {
+			entered <- struct{}{}
+			<-leave
+			return nil, true, nil
+		}
+	})
+	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.5))
+	s.Status(runningStatus(1))
+	var busy []net.Conn
+	for range 3 {
+		busy = append(busy, dial(t, s, asking("/api/v1/communities/x/estimates")))
+		<-entered
+	}
+	for path, want := range map[string]string{"/healthz": "200", "/readyz": "200", "/metrics": "200", "/api/v1/info": "503", "/": "503"} {
+		c := dial(t, s, asking(path))
+		if got := firstLine(c); !strings.Contains(got, want) {
+			t.Errorf("%s gave %q, want %s", path, got, want)
+		}
+		c.Close()
+	}
+	close(leave)
+	for _, c := range busy {
+		if got := firstLine(c); !strings.Contains(got, "200") {
+			t.Errorf("a request that was being answered got %q", got)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"gqlstream/quant"
+	"gqlstream/sinks"
+)
+
+// startNATS returns connections to a server of the test's own.
+func startNATS(t *testing.T) (connect func() *nats.Conn) {
+	t.Helper()
+	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	if !ns.ReadyForConnections(time.Minute) {
+		t.Fatal("the server is not ready")
+	}
+	return func() *nats.Conn {
+		nc, err := nats.Connect(ns.ClientURL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		return nc
+	}
+}
+
+// answerOn returns when the NATS server knows that s answers: a subscription is written
+// to the server after the call that made it.
+func answerOn(t *testing.T, s *Server, nc *nats.Conn) (stop func() error) {
+	t.Helper()
+	stop, err := s.AnswerOn(nc, "gqlest.query")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return stop
+}
+
+// someRollups answers with two hours.
+func someRollups(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, error) {
+	answer := sinks.RollupAnswer{Resolution: "hour"}
+	for i := range 3 {
+		begin := logStart.Add(time.Duration(i) * time.Hour)
+		answer.Rollups = append(answer.Rollups, sinks.Rollup{
+			Time: begin, Until: begin.Add(time.Minute), Position: uint64(i + 1), Count: 2,
+			Last: []float32{0.3, 0.7}, Mean: []float32{0.2, 0.8}, Low: []float32{0.1, 0.6}, High: []float32{0.4, 0.9}, Flags: []string{"thin:1"},
+		})
+	}
+	return answer, nil
+}
+
+// Both doors answer alike: what HTTP says, a request on NATS gets byte for byte, whichever
+// of two processes takes it.
+func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
+	connect := startNATS(t)
+	explain := func(context.Context, ExplainQuery) (*quant.Explanation, error) {
+		return nil, &Refusal{Code: http.StatusConflict, Message: "it did not move"}
+	}
+	s := serve(t, func(c *Config) { c.Rollups, c.Explain = someRollups, explain })
+	write(t, s, estimate("Lyon cycling", "auto", 1, 0.5), estimate("Lyon cycling", "auto", 2, 0.6), estimate("b", "auto", 2, 0.1))
+	stop := answerOn(t, s, connect())
+	client := connect()
+	for _, test := range []struct{ subject, request, path string }{
+		{"info", "", "/api/v1/info"},
+		{"list", `{"sort":"share","class":1,"order":"desc","limit":"all"}`, "/api/v1/communities?sort=share&class=1&order=desc&limit=all"},
+		{"latest", `{"community":"Lyon cycling"}`, "/api/v1/communities/Lyon%20cycling"},
+		{"history", `{"community":"Lyon cycling","from":"2026-01-01T00:00:00Z"}`, "/api/v1/communities/Lyon%20cycling/history?from=2026-01-01T00:00:00Z"},
+		{"latest", `{"community":"nobody"}`, "/api/v1/communities/nobody"},
+		{"latest", ``, "/api/v1/communities/%20"},
+		{"history", `{"community":"b","points":1}`, "/api/v1/communities/b/history?points=1"},
+		{"list", `{"colour":"red"}`, "/api/v1/communities?colour=red"},
+		{"explain", `{"community":"b","from":1,"to":2}`, "/api/v1/communities/b/explain?from=1&to=2"},
+	} {
+		reply, err := client.Request("gqlest.query."+test.subject, []byte(test.request), 10*time.Second)
+		if err != nil {
+			t.Fatalf("%s %s: %v", test.subject, test.request, err)
+		}
+		code, _, body := get(t, s, test.path)
+		want, got := strings.TrimSpace(string(body)), string(reply.Data)
+		if test.subject == "list" {
+			want, got = withoutNow(t, want), withoutNow(t, got)
+		}
+		if got != want {
+			t.Errorf("%s %s: %s, want %s", test.subject, test.request, got, want)
+		}
+		if said := reply.Header.Get(micro.ErrorCodeHeader); code == 200 && said != "" || code != 200 && said != fmt.Sprint(code) {
+			t.Errorf("%s %s: code %q, HTTP says %d", test.subject, test.request, said, code)
+		}
+	}
+	for _, request := range []string{"[1]", `{"community":["b"]}`, `{"community":"b","format":"csv"}`} {
+		reply, err := client.Request("gqlest.query.latest", []byte(request), 10*time.Second)
+		if err != nil || reply.Header.Get(micro.ErrorCodeHeader) != "400" {
+			t.Errorf("%s: %v, %v", request, reply.Header, err)
+		}
+	}
+	reply, err := client.Request("$SRV.INFO.gqlstream", nil, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info micro.Info
+	if err := json.Unmarshal(reply.Data, &info); err != nil || len(info.Endpoints) != 5 {
+		t.Errorf("%d endpoints, %v: %s", len(info.Endpoints), err, reply.Data)
+	}
+	other := serve(t, func(c *Config) { c.Listen = listenOff })
+	write(t, other, estimate("b", "auto", 2, 0.1))
+	stopOther := answerOn(t, other, connect())
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := client.Request("gqlest.query.latest", []byte(`{"community":"b"}`), 10*time.Second); err != nil || !strings.Contains(string(reply.Data), `"name":"b"`) {
+		t.Errorf("the other process says %v", err)
+	}
+	if err := stopOther(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func withoutNow(t *testing.T, text string) string {
+	t.Helper()
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	delete(fields, "now")
+	data, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// A long time is answered with roll-ups, a short one with records, in JSON and CSV.
+func TestHistoryIsRollupsWhereItIsLong(t *testing.T) {
+	s := serve(t, func(c *Config) { c.Rollups = someRollups })
+	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.25))
+	long := into[rollupAnswer](t, s, "/api/v1/communities/x/history")
+	if long.Resolution != "hour" || len(long.Rollups) != 3 || len(long.Estimates) != 0 || long.Community != "x" || long.Method != "auto" {
+		t.Errorf("%+v", long)
+	}
+	_, _, body := get(t, s, "/api/v1/communities/x/history?format=csv")
+	if lines := strings.Split(strings.TrimSpace(string(body)), "\n"); len(lines) != 7 || !slices.Contains(lines, "2026-03-01T12:00:00Z,x,no,0.2,0.1,0.4,auto") {
+		t.Errorf("%q", lines)
+	}
+	s = serve(t, nil)
+	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.25))
+	if short := into[rollupAnswer](t, s, "/api/v1/communities/x/history?points=2"); short.Resolution != "record" || len(short.Estimates) != 2 || len(short.Rollups) != 0 {
+		t.Errorf("%+v", short)
+	}
+}

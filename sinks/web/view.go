@@ -1,0 +1,91 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"gqlstream/quant"
+)
+
+// view is what this process knows of the pipeline. Questions are asked of it through two
+// doors, HTTP and NATS, and any goroutine may ask and tell it.
+type view struct {
+	config   Config
+	instance string // differs after a restart, so that pages know to read anew
+	started  time.Time
+
+	store   *store
+	journal journal
+	orders  orderCache
+	pages   chan struct{} // large ones that are being made
+	alerts  alertBoard
+	hub     *hub
+	turns   turns // of explanations
+	metrics *metrics
+}
+
+func newView(c Config) *view {
+	v := &view{
+		config: c, started: time.Now(), store: newStore(c), pages: make(chan struct{}, largePagesMax),
+		turns: turns{make(chan struct{}, 1+explainQueueMax), make(chan struct{}, 1)},
+	}
+	v.instance = strconv.FormatInt(v.started.UnixNano(), 36)
+	v.metrics = newMetrics(v)
+	v.hub = newHub(v)
+	return v
+}
+
+// Write stores the estimates and wakes the event streams. It never waits for a
+// reader. The slice stays the caller's. Estimates that hold NaN or the wrong
+// number of classes are left out and named in the error.
+func (v *view) Write(_ context.Context, estimates []quant.Estimate) error {
+	if len(estimates) == 0 {
+		return nil
+	}
+	err := v.store.write(estimates, time.Now())
+	v.hub.wakeUp()
+	return err
+}
+
+// Load stores estimates that were published before this server began, the latest of
+// each community say. They count as received at their log time. Call it before the
+// first Write.
+func (v *view) Load(estimates []quant.Estimate) error {
+	var errs []error
+	for i := range estimates {
+		at, err := time.Parse(time.RFC3339Nano, estimates[i].Time)
+		if err != nil {
+			at = v.started
+		}
+		errs = append(errs, v.store.write(estimates[i:i+1], at))
+	}
+	return errors.Join(errs...)
+}
+
+// Status stores what the run loop says of itself. It is cheap: call it after
+// every step. Maps and slices stay the caller's.
+func (v *view) Status(status Status) {
+	v.metrics.observe(status)
+	if v.journal.push(status, time.Now(), func() float64 { return v.store.totals().certificate }) {
+		v.hub.statusChanged()
+	}
+}
+
+// Progress says in one line what a long step is doing, "" when it has ended. Any
+// goroutine calls it, once a second say, while the run loop cannot report.
+func (v *view) Progress(text string) {
+	if v.journal.progress(text, time.Now()) {
+		v.hub.statusChanged()
+	}
+}
+
+// Define says how communities are defined, in words for people, instead of what an
+// earlier call said. Communities without a definition may be left out. The map
+// becomes the server's.
+func (v *view) Define(definitions map[string]string) {
+	v.store.mu.Lock()
+	defer v.store.mu.Unlock()
+	v.store.definitions = definitions
+}

@@ -1,0 +1,332 @@
+package sinks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/quant"
+)
+
+// Limits of a writer.
+const (
+	writerRequestMax   = 10 * time.Second // for one question to the broker
+	writerRetryWaitMin = 50 * time.Millisecond
+	writerRetryWaitMax = 2 * time.Second
+)
+
+// WriterConfig says what a writer publishes and who it is.
+type WriterConfig struct {
+	Streams StreamsConfig
+	Shard   int
+	Shards  int // of the group; 0: 1
+	Writer  Identity
+	Config  string // digest of the configuration
+	Log     string // identity of the log in
+
+	// Needed returns the follower that has taken least and the sequence that it has
+	// taken. Nothing is published that would make the broker discard what it has not
+	// taken; nil: nobody is waited for.
+	Needed func() (follower string, taken uint64)
+
+	ackWait time.Duration // tests; 0: batchAckWaitMax
+}
+
+// Writer publishes the emissions of one shard to the log out, each once and in order,
+// whoever else does. A second writer with the same configuration and the same log is a
+// standby: one of the two stores each emission. It has one owner; State may be called
+// by anyone.
+type Writer struct {
+	config WriterConfig
+	nc     *nats.Conn
+	js     jetstream.JetStream
+
+	known   known
+	beats   Heartbeats
+	passed  uint64    // the newest position that Due was asked about
+	lastEnd uint64    // the last sequence that the broker is known to have had; 0: none
+	free    int64     // bytes that the stream takes, before anything is discarded; at least
+	renewed time.Time // when a mark was last stored or found
+	audited time.Time // when the broker was last asked what it has
+	ensured time.Time // when the streams were last looked after
+	tracker tracker
+	end     atomic.Uint64 // as lastEnd
+}
+
+// known is what is known of the shard's last mark.
+type known struct {
+	sequence uint64 // 0: there is none
+	mark     shardMark
+	place    markPlace // up to where everything is stored; the mark's, where that and its records can be counted on
+}
+
+// NewWriter returns a writer that goes on behind the last mark of its shard. It makes
+// the streams where they are missing, and refuses to begin while another configuration
+// is being published there.
+func NewWriter(ctx context.Context, js jetstream.JetStream, c WriterConfig) (*Writer, error) {
+	w := &Writer{config: c, nc: js.Conn(), js: js}
+	if err := w.open(ctx); err != nil {
+		return nil, fmt.Errorf("sinks: stream %s: %w", c.Streams.Names.Estimates, err)
+	}
+	return w, nil
+}
+
+func (w *Writer) open(ctx context.Context) error {
+	if err := ensureStreams(ctx, w.js, w.config.Streams); err != nil {
+		return err
+	}
+	w.ensured = time.Now()
+	found, err := w.lastMark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.refuse(&found); err != nil {
+		return err
+	}
+	w.adopt(found)
+	return nil
+}
+
+// refuse returns an error if the last mark is that of another configuration, or of
+// another log, whose writer has shown that it lives less than a minute ago.
+func (w *Writer) refuse(found *foundMark) error {
+	m := &found.shardMark
+	if found.sequence == 0 || m.Closed || w.sameWork(m) || found.age > markFreshMax {
+		return nil
+	}
+	return w.otherWriter(m, found.age)
+}
+
+// sameWork reports whether a mark is of the same configuration and log.
+func (w *Writer) sameWork(m *shardMark) bool {
+	return m.Config == w.config.Config && m.Log == w.config.Log
+}
+
+func (w *Writer) otherWriter(m *shardMark, age time.Duration) error {
+	what := "configuration " + m.Config
+	if m.Config == w.config.Config {
+		what = "log " + m.Log
+	}
+	return fmt.Errorf("another run publishes here: host %s, process %d, with the %s since %s; its last sign of life"+
+		" was %v ago: %w", m.Writer.Host, m.Writer.PID, what, m.Writer.Since.UTC().Format(time.RFC3339),
+		age.Round(time.Second), errOtherWriter)
+}
+
+// adopt takes over what was found as the last mark. Of another log only the sequence
+// counts, and parts of another configuration cannot be completed.
+func (w *Writer) adopt(found foundMark) {
+	w.known = known{sequence: found.sequence}
+	w.renewed = time.Now().Add(-found.age)
+	if found.Log != w.config.Log {
+		return
+	}
+	w.known.mark, w.known.place = found.shardMark, found.place()
+	w.beats.last = found.nanoseconds()
+	switch {
+	case found.torn:
+		w.known.place.part--
+	case found.Config != w.config.Config && found.Part < found.Parts:
+		w.known.place.part = 0
+	default:
+		w.lastEnd = max(w.lastEnd, found.sequence+uint64(found.Records))
+		w.end.Store(w.lastEnd)
+	}
+}
+
+// Published returns the watermark: emissions at or before it are stored, and Publish
+// leaves them out.
+func (w *Writer) Published() uint64 {
+	k := &w.known
+	if k.place.part < k.mark.Parts {
+		return max(k.place.position, 1) - 1
+	}
+	return k.place.position
+}
+
+// Sequence returns that of the newest message of the log out that this writer knows
+// of: who has taken it has taken all that was published. Any goroutine may ask.
+func (w *Writer) Sequence() uint64 { return w.end.Load() }
+
+// Due reports whether an emission belongs into the log out: what is stored already does
+// not, nor do emissions without records that come less than a second of log time after a
+// mark. It must be asked once about each position, in order.
+func (w *Writer) Due(e *Emission) bool {
+	w.passed = e.Position
+	return e.Position > w.Published() && w.beats.Publishes(e)
+}
+
+// Publish stores an emission, if it is due, and returns when the broker has acknowledged all
+// of it. It must be called once for each position, in order. While the broker is away it
+// waits. An error that matches ErrLost means that the broker has lost what it had
+// acknowledged: the run must go on from a checkpoint, with a new writer.
+func (w *Writer) Publish(ctx context.Context, e Emission) error {
+	if !w.Due(&e) {
+		return nil
+	}
+	return w.Store(ctx, e)
+}
+
+// Store is Publish of an emission that was found due, perhaps a while ago.
+func (w *Writer) Store(ctx context.Context, e Emission) error {
+	defer w.tracker.Release()
+	if e.Position <= w.Published() {
+		return nil
+	}
+	records, err := w.records(e.Estimates)
+	if err != nil {
+		return err
+	}
+	mark := shardMark{
+		Writer: w.config.Writer, Position: e.Position, Time: timeText(e.Time),
+		Parts:  max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
+		Config: w.config.Config, Log: w.config.Log, Cut: e.Cut,
+	}
+	for mark.Part = 1; mark.Part <= mark.Parts; mark.Part++ {
+		from := (mark.Part - 1) * partRecordsMax
+		part := records[from:min(from+partRecordsMax, len(records))]
+		mark.Records, mark.Notes = len(part), nil
+		if mark.Part == 1 && w.config.Shard == 0 {
+			mark.Notes = e.Notes
+		}
+		if err := w.store(ctx, mark, part); err != nil {
+			return fmt.Errorf("sinks: stream %s: position %d: %w", w.config.Streams.Names.Estimates, e.Position, err)
+		}
+	}
+	return nil
+}
+
+// records encodes the estimates of an emission.
+func (w *Writer) records(estimates []quant.Estimate) ([]message, error) {
+	records := make([]message, len(estimates))
+	same := 0
+	for i := range estimates {
+		e := &estimates[i]
+		if same++; i == 0 || e.Community != estimates[i-1].Community || e.Method != estimates[i-1].Method {
+			same = 0
+		}
+		data, err := encodeRecord(e)
+		if err != nil {
+			return nil, fmt.Errorf("sinks: estimate of %q at %d: %w", e.Community, e.Position, err)
+		}
+		records[i] = message{subject: w.config.Streams.Names.EstimateSubject(e.Community, e.Method, same), data: data}
+	}
+	return records, nil
+}
+
+// store sends one part until the broker has it, from this writer or another one.
+func (w *Writer) store(ctx context.Context, m shardMark, records []message) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	b := w.batch(data, records)
+	for wait := writerRetryWaitMin; ; {
+		done, err := w.attempt(ctx, &m, b)
+		switch {
+		case err == nil && done:
+			w.tracker.Works()
+			return nil
+		case err == nil:
+			continue // the fence is another one than was known, which is known now
+		case !passes(err):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err() // who ended the run while the broker was away has seen no failure
+		}
+		w.tracker.Failed(err, true)
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+		wait = min(2*wait, writerRetryWaitMax)
+	}
+}
+
+// batch returns a mark and its records as they are sent.
+func (w *Writer) batch(mark []byte, records []message) *batch {
+	first := message{subject: w.config.Streams.Names.MarkSubject(w.config.Shard), data: mark}
+	return &batch{
+		log: w.config.Log, fence: jetstream.ExpectedLastSubjSeqHeader, messages: append([]message{first}, records...),
+	}
+}
+
+// attempt sends a part once.
+func (w *Writer) attempt(ctx context.Context, m *shardMark, b *batch) (done bool, err error) {
+	if w.known.place.compare(m.place()) >= 0 {
+		return true, nil // a standby, or an earlier attempt, was first
+	}
+	if err := w.awaitRoom(ctx, b); err != nil {
+		return false, err
+	}
+	b.after = w.known.sequence
+	last, err := b.publish(ctx, w.nc, w.config.ackWait)
+	switch {
+	case err == nil:
+		return true, w.accept(m, last, len(b.messages))
+	case wrongSequence(err):
+		return w.resolve(ctx, m)
+	case missing(err):
+		return false, w.restore(ctx, err)
+	}
+	return false, err
+}
+
+// accept notes a part that the broker has acknowledged. A mark at or before what was
+// acknowledged earlier means that the broker has lost the end of the stream.
+func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
+	first := last - uint64(messages) + 1
+	if first <= w.lastEnd {
+		return fmt.Errorf("message %d: %w", w.lastEnd, ErrLost)
+	}
+	w.known = known{sequence: first, mark: *m, place: m.place()}
+	w.lastEnd, w.renewed, w.beats.last = last, time.Now(), m.nanoseconds()
+	w.end.Store(last)
+	return nil
+}
+
+// Close says in the log out that this writer has ended, so that another configuration
+// may begin at once. It leaves the connection open.
+func (w *Writer) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, batchAckWaitMax)
+	defer cancel()
+	m := w.known.mark
+	m.Closed = true
+	return w.renew(ctx, m)
+}
+
+// renew repeats the last mark, or what was made of it, if it is ours.
+func (w *Writer) renew(ctx context.Context, m shardMark) error {
+	if w.known.sequence == 0 || !m.Writer.Equal(w.config.Writer) || m.Part < m.Parts {
+		return nil
+	}
+	return w.storeMark(ctx, m)
+}
+
+// storeMark stores a mark without records.
+func (w *Writer) storeMark(ctx context.Context, m shardMark) error {
+	m.Records = 0
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	b := w.batch(data, nil)
+	b.after = w.known.sequence
+	last, err := b.publish(ctx, w.nc, w.config.ackWait)
+	if err == nil {
+		err = w.accept(&m, last, 1)
+	}
+	if wrongSequence(err) {
+		_, err = w.resolve(ctx, &m)
+	}
+	if err != nil {
+		return fmt.Errorf("sinks: stream %s: %w", w.config.Streams.Names.Estimates, err)
+	}
+	return nil
+}
+
+// State says whether the broker takes estimates.
+func (w *Writer) State() State { return w.tracker.State(w.config.Streams.Names.Estimates) }

@@ -1,0 +1,473 @@
+package sinks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/quant"
+)
+
+// logOut is a broker of a test that syncs every message.
+type logOut struct {
+	t  *testing.T
+	s  *server.Server
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+func startLogOut(t testing.TB) *logOut { return startLogOutIn(t, t.TempDir()) }
+
+func startLogOutIn(tb testing.TB, dir string) *logOut {
+	tb.Helper()
+	s, err := server.NewServer(&server.Options{
+		ServerName: "test", DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, SyncAlways: true,
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.Start()
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l := &logOut{s: s, nc: nc, js: js}
+	l.t, _ = tb.(*testing.T)
+	tb.Cleanup(l.stop)
+	return l
+}
+
+func (l *logOut) stop() {
+	l.nc.Close()
+	l.s.Shutdown()
+	l.s.WaitForShutdown()
+}
+
+// run is the configuration of a writer of a test by its name.
+func run(name string) WriterConfig {
+	return WriterConfig{
+		Streams: StreamsConfig{Names: DefaultNames()}, Config: "digest", Log: "log",
+		Writer: Identity{Host: name, PID: 7, Since: time.Unix(1_700_000_000, 0).UTC()},
+	}
+}
+
+func (l *logOut) writer(c WriterConfig) *Writer {
+	l.t.Helper()
+	w, err := NewWriter(l.t.Context(), l.js, c)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return w
+}
+
+// emissionAt has records of so many communities at a position; log time is as many
+// seconds.
+func emissionAt(position uint64, communities int) Emission {
+	e := Emission{Position: position, Time: int64(position) * int64(time.Second)}
+	for c := range communities {
+		record := estimate(fmt.Sprintf("c%04d", c), "auto", position)
+		record.Time = timeText(e.Time)
+		e.Estimates = append(e.Estimates, record)
+	}
+	return e
+}
+
+func (l *logOut) publish(w *Writer, emissions ...Emission) {
+	l.t.Helper()
+	for _, e := range emissions {
+		if err := w.Publish(l.t.Context(), e); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// readAll reads the emissions that are there; a position twice, or not in order, is a
+// failure.
+func (l *logOut) readAll(c ReaderConfig) (all []Emission) {
+	l.t.Helper()
+	c.Names = cmpOr(c.Names, DefaultNames())
+	if c.Log == "" {
+		c.Log = "log"
+	}
+	r := newLogReader(l.js, c)
+	defer r.Close()
+	for {
+		ctx, cancel := context.WithTimeout(l.t.Context(), 300*time.Millisecond)
+		e, err := r.Next(ctx)
+		cancel()
+		if err != nil {
+			return all
+		}
+		estimates, err := e.Estimates()
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if n := len(all); n > 0 && all[n-1].Position >= e.Position && c.Shards <= 1 {
+			l.t.Fatalf("position %d after %d", e.Position, all[n-1].Position)
+		}
+		all = append(all, Emission{Position: e.Position, Time: e.Time, Estimates: estimates, Cut: e.Cut})
+	}
+}
+
+func cmpOr(a, b Names) Names {
+	if a == (Names{}) {
+		return b
+	}
+	return a
+}
+
+func (l *logOut) mustRead(want ...Emission) {
+	l.t.Helper()
+	if diff := cmp.Diff(want, l.readAll(ReaderConfig{})); diff != "" {
+		l.t.Fatalf("read, -want +got:\n%.2000s", diff)
+	}
+}
+
+// An emission is read as it was published, whether it has no records, one, or more than
+// a batch takes.
+func TestEmissionsAreReadAsPublished(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	want := []Emission{emissionAt(1, 3), emissionAt(5, 2*partRecordsMax+1), emissionAt(7, 0), emissionAt(8, partRecordsMax), emissionAt(9, 1), {Position: 10, Time: 9 * int64(time.Second), Cut: true}}
+	want[4].Estimates = append(want[4].Estimates, want[4].Estimates[0]) // a method that is configured twice
+	l.publish(w, want...)
+	l.mustRead(want...)
+	if w.Published() != 10 {
+		t.Errorf("published %d", w.Published())
+	}
+	stream, err := l.js.Stream(t.Context(), "GQL_ESTIMATES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := stream.GetLastMsgForSubject(t.Context(), "gqlest.estimate.c0000.auto.1")
+	if err != nil || !strings.HasPrefix(string(m.Data), `{"community":"c0000","position":9,`) {
+		t.Errorf("the record of the second of two equal methods: %v, %v", m, err)
+	}
+}
+
+// A shard without records says at most once a second of log time how far it is.
+func TestHeartbeatsAreASecondApart(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	var want []Emission
+	for i := range uint64(50) {
+		e := Emission{Position: i + 1, Time: int64(i) * int64(time.Second) / 4}
+		if i == 18 {
+			e.Estimates = emissionAt(i+1, 1).Estimates
+		}
+		if i%4 == 0 && i > 0 && i < 18 || i == 18 || i > 18 && (i-18)%4 == 0 {
+			want = append(want, e)
+		}
+		if i == 30 {
+			w = l.writer(run("b")) // who goes on keeps the rhythm
+		}
+		l.publish(w, e)
+	}
+	l.mustRead(want...)
+}
+
+// A run that is killed anywhere, between the parts of an emission too, and begins again
+// before what it has published, leaves each emission in the log out once.
+func TestRestartedWriterNeitherRepeatsNorOmits(t *testing.T) {
+	want := []Emission{emissionAt(1, 2), emissionAt(2, 2*partRecordsMax+5), emissionAt(4, 1)}
+	for parts := range 6 {
+		l := startLogOut(t)
+		first := l.writer(run("a"))
+		batches := 0
+		for _, e := range want {
+			records, err := first.records(e.Estimates)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := shardMark{Position: e.Position, Time: timeText(e.Time), Parts: (len(records) + partRecordsMax - 1) / partRecordsMax, Config: "digest", Log: "log"}
+			for m.Part = 1; m.Part <= m.Parts && batches < parts; m.Part, batches = m.Part+1, batches+1 {
+				part := records[(m.Part-1)*partRecordsMax : min(m.Part*partRecordsMax, len(records))]
+				m.Records = len(part)
+				if err := first.store(t.Context(), m, part); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		second := l.writer(run("b"))
+		if want := []uint64{0, 1, 1, 1, 2, 4}[parts]; second.Published() != want {
+			t.Errorf("after %d parts: published %d, want %d", parts, second.Published(), want)
+		}
+		l.publish(second, want...)
+		l.mustRead(want...)
+		l.stop()
+	}
+}
+
+// A batch that was stored although its acknowledgement was lost is not stored twice.
+func TestLostAcknowledgementIsAskedFor(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	l.publish(w, emissionAt(1, 3))
+	known, end := w.known, w.lastEnd
+	l.publish(w, emissionAt(2, 3))
+	w.known, w.lastEnd = known, end // as if nothing had been heard of it
+	l.publish(w, emissionAt(2, 3), emissionAt(3, 1))
+	l.mustRead(emissionAt(1, 3), emissionAt(2, 3), emissionAt(3, 1))
+}
+
+// Two runs of one configuration publish each emission once between them, whoever is
+// first, and neither ends; one that begins in between as well.
+func TestEqualRunsStandInForOneAnother(t *testing.T) {
+	for seed := range uint64(5) {
+		l := startLogOut(t)
+		random := rand.New(rand.NewPCG(seed, 1))
+		var want []Emission
+		for p := range uint64(40) {
+			want = append(want, emissionAt(p+1, random.IntN(3)))
+		}
+		names := 2
+		runs, at := []*Writer{l.writer(run("1")), l.writer(run("2"))}, []int{0, 0}
+		for slices.Min(at) < len(want) {
+			i := random.IntN(len(runs))
+			if at[i] < len(want) {
+				l.publish(runs[i], want[at[i]])
+				at[i]++
+			}
+			if random.IntN(20) == 0 { // killed, and begins from a checkpoint
+				names++
+				runs[i], at[i] = l.writer(run(fmt.Sprint(names))), random.IntN(at[i]+1)
+			}
+		}
+		l.mustRead(want...)
+		l.stop()
+	}
+}
+
+// A run with another configuration, or of another log, is refused at its start by the
+// name of the one that is there, which goes on; and may begin when that has ended or
+// has been silent for a minute.
+func TestOtherConfigurationIsRefused(t *testing.T) {
+	for _, other := range []func(*WriterConfig){
+		func(c *WriterConfig) { c.Config = "other" }, func(c *WriterConfig) { c.Log = "other" },
+	} {
+		l := startLogOut(t)
+		w := l.writer(run("first"))
+		l.publish(w, emissionAt(1, 1))
+		c := run("second")
+		other(&c)
+		_, err := NewWriter(t.Context(), l.js, c)
+		if !errors.Is(err, errOtherWriter) || !strings.Contains(err.Error(), "host first, process 7") ||
+			!strings.Contains(err.Error(), "since 2023-11-14T22:13:20Z") || !strings.Contains(err.Error(), w.config.Config) && !strings.Contains(err.Error(), w.config.Log) {
+			t.Fatalf("refused with %v", err)
+		}
+		l.publish(w, emissionAt(2, 1))
+		found, err := w.lastMark(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.age = markFreshMax + time.Second
+		if err := (&Writer{config: c}).refuse(&found); err != nil {
+			t.Errorf("after a minute of silence: %v", err)
+		}
+		if err := w.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after := l.writer(c)
+		l.publish(after, emissionAt(3, 1))
+		if err := w.Publish(t.Context(), emissionAt(4, 1)); !errors.Is(err, errOtherWriter) || !strings.Contains(err.Error(), "host second") {
+			t.Errorf("the run that has ended goes on: %v", err)
+		}
+		l.publish(after, emissionAt(4, 1))
+	}
+}
+
+// A writer that has a mark of an older one before it, of another process with the same
+// configuration, takes the fence over.
+func TestFenceBehindIsTakenOver(t *testing.T) {
+	l := startLogOut(t)
+	ahead, behind := l.writer(run("a")), l.writer(run("b"))
+	l.publish(behind, emissionAt(1, 1), emissionAt(2, 1))
+	l.publish(ahead, emissionAt(5, 1))
+	l.mustRead(emissionAt(1, 1), emissionAt(2, 1), emissionAt(5, 1))
+}
+
+// What others write on our subjects is neither read as ours nor ends the run.
+func TestForeignMessagesArePassedOver(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	foreign := func() {
+		t.Helper()
+		for _, subject := range []string{"gqlest.estimate.c0000.auto", "gqlest.shard.0", "gqlest.shard.x", "gqlest.shard.7"} {
+			if _, err := l.js.Publish(t.Context(), subject, []byte(`{"position":3,"community":"c0000"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	foreign()
+	l.publish(w, emissionAt(1, 2))
+	foreign()
+	l.publish(w, emissionAt(2, 2))
+	foreign()
+	w = l.writer(run("b"))
+	if w.Published() != 2 {
+		t.Errorf("published %d", w.Published())
+	}
+	l.publish(w, emissionAt(2, 2), emissionAt(3, 2))
+	l.mustRead(emissionAt(1, 2), emissionAt(2, 2), emissionAt(3, 2))
+}
+
+// A stream that is deleted or emptied under a run is noticed by the next audit and by
+// the next emission, and a new writer begins from nothing.
+func TestStreamDeletedUnderARunIsMadeAgain(t *testing.T) {
+	for name, ask := range map[string]func(*Writer) error{
+		"audit":   func(w *Writer) error { return w.Audit(t.Context()) },
+		"publish": func(w *Writer) error { return w.Publish(t.Context(), emissionAt(3, 1)) },
+	} {
+		for _, remove := range []func(*logOut) error{
+			func(l *logOut) error { return l.js.DeleteStream(t.Context(), "GQL_ESTIMATES") },
+			func(l *logOut) error {
+				stream, err := l.js.Stream(t.Context(), "GQL_ESTIMATES")
+				return errors.Join(err, stream.Purge(t.Context()))
+			},
+		} {
+			l := startLogOut(t)
+			w := l.writer(run("a"))
+			l.publish(w, emissionAt(1, 1), emissionAt(2, 1))
+			if err := remove(l); err != nil {
+				t.Fatal(err)
+			}
+			if err := ask(w); !errors.Is(err, ErrLost) {
+				t.Errorf("%s: %v", name, err)
+			}
+			w = l.writer(run("b"))
+			l.publish(w, emissionAt(1, 1), emissionAt(2, 1), emissionAt(3, 1))
+			l.mustRead(emissionAt(1, 1), emissionAt(2, 1), emissionAt(3, 1))
+		}
+	}
+}
+
+// Nothing is published that would discard what the slowest follower has not taken.
+func TestWriterWaitsForTheSlowestFollower(t *testing.T) {
+	l := startLogOut(t)
+	c := run("a")
+	c.Streams.Bytes = 2 << 20
+	taken := uint64(1)
+	c.Needed = func() (string, uint64) { return "file", taken }
+	w := l.writer(c)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var err error
+	position := uint64(1)
+	for ; err == nil; position++ {
+		go func() {
+			if s := w.State(); s.Condition == Holding && strings.Contains(s.Reason, "file has not taken message 2") {
+				cancel()
+			}
+		}()
+		err = w.Publish(ctx, emissionAt(position, 100))
+	}
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	stream, err := l.js.Stream(t.Context(), "GQL_ESTIMATES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := stream.CachedInfo().State; s.FirstSeq > 2 || s.Bytes < 1<<20 {
+		t.Errorf("%d bytes, the first is %d", s.Bytes, s.FirstSeq)
+	}
+	taken = 1 << 40
+	l.publish(w, emissionAt(position-1, 100))
+}
+
+func TestServerVersions(t *testing.T) {
+	for text, want := range map[string]bool{
+		"2.12.0": true, "2.15.2": true, "3.0.0": true, "2.12.0-RC.1": true, "2.11.9": false, "1.99.99": false, "": false, "dev": false,
+	} {
+		if got := versionAtLeast(text, serverVersionMin); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestPrefixNamesEverything(t *testing.T) {
+	n, err := NewNames("Mid-terms")
+	if err != nil || n.Estimates != "MID-TERMS_ESTIMATES" || n.Latest != "mid-terms_estimates" || n.Alerts != "MID-TERMS_ALERTS" ||
+		n.MarkSubject(3) != "mid-termsest.shard.3" || n.EstimateSubject("a b", "auto", 1) != "mid-termsest.estimate.a=20b.auto.1" {
+		t.Errorf("%+v, %v", n, err)
+	}
+	for _, bad := range []string{"a.b", "a b", "é", "*", strings.Repeat("x", 65)} {
+		if _, err := NewNames(bad); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	l := startLogOut(t)
+	c := run("a")
+	c.Streams.Names, c.Config = n, "other"
+	l.publish(l.writer(run("b")), emissionAt(1, 1))
+	l.publish(l.writer(c), emissionAt(2, 1))
+	l.mustRead(emissionAt(1, 1))
+	if got := l.readAll(ReaderConfig{Names: n}); len(got) != 1 || got[0].Position != 2 {
+		t.Errorf("read %v", got)
+	}
+}
+
+// BenchmarkPublish stores emissions of 1,000 records, one in 100 ms, in a stream that
+// syncs every batch before it acknowledges it, beside a bucket that copies them.
+func BenchmarkPublish(b *testing.B) {
+	for _, records := range []int{1, 100, 999, 1000} {
+		b.Run(fmt.Sprint("records=", records), func(b *testing.B) { benchmarkPublish(b, records) })
+	}
+}
+
+func benchmarkPublish(b *testing.B, records int) {
+	l := startLogOut(b)
+	w, err := NewWriter(b.Context(), l.js, run("a"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	position := uint64(0)
+	var took []time.Duration
+	beat := time.NewTicker(100 * time.Millisecond)
+	defer beat.Stop()
+	for b.Loop() {
+		position++
+		e := emissionAt(position, records)
+		for i := range e.Estimates {
+			e.Estimates[i] = wide(e.Estimates[i])
+		}
+		<-beat.C
+		begun := time.Now()
+		if err := w.Publish(b.Context(), e); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	b.ReportMetric(0, "ns/op") // it waits between emissions
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-median")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms-p99")
+}
+
+// wide fills an estimate to about 900 bytes of JSON, as ten classes have.
+func wide(e quant.Estimate) quant.Estimate {
+	numbers := make([]float64, 10)
+	for k := range numbers {
+		numbers[k] = 0.1234567 + float64(k)*0.0111
+	}
+	e.Prevalence, e.Low, e.High, e.SE, e.NEff = numbers, numbers, numbers, numbers, numbers
+	if data, err := json.Marshal(e); err != nil || len(data) < 800 || len(data) > 1300 {
+		panic(fmt.Sprint(len(data), err))
+	}
+	return e
+}
