@@ -113,27 +113,50 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// startRun runs a configuration until the test ends, and returns the address of its page.
-func startRun(t *testing.T, config string, env ...string) (page string) {
+// process is a gqlstream that runs, and the file of what it says.
+type process struct {
+	*exec.Cmd
+	said string
+}
+
+// startProgram runs gqlstream. ended collects it and must be called once.
+func startProgram(t *testing.T, args ...string) process {
 	t.Helper()
 	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(program, "run", "--config", config)
-	command.Stderr, command.Env = said, append(os.Environ(), env...)
+	defer said.Close() // the process has its own
+	command := exec.Command(program, args...)
+	command.Stderr = said
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = command.Process.Kill() }) // where the test failed before it ended
+	return process{command, said.Name()}
+}
+
+// ended waits until the process ends, which must be without an error.
+func (p process) ended(t *testing.T) {
+	t.Helper()
+	if err := p.Wait(); err != nil || t.Failed() {
+		t.Errorf("%v: %v\n%s", p.Args[1:], err, text(t, p.said))
+	}
+}
+
+// startRun runs a configuration until the test ends, and returns the address of its page.
+func startRun(t *testing.T, config string) (page string) {
+	t.Helper()
+	p := startProgram(t, "run", "--config", config)
 	t.Cleanup(func() {
-		err := command.Process.Signal(os.Interrupt)
-		if ended := command.Wait(); err != nil || ended != nil || t.Failed() {
-			t.Errorf("the run: %v, %v\n%s", err, ended, text(t, said.Name()))
+		if err := p.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
 		}
+		p.ended(t)
 	})
 	address := regexp.MustCompile(`https?://127\.0\.0\.1:\d+`)
 	await(t, "the page of the run", func() bool {
-		page = address.FindString(text(t, said.Name()))
+		page = address.FindString(text(t, p.said))
 		return page != ""
 	})
 	return page

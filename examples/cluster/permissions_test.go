@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,16 +23,9 @@ func TestPageLeadsToThePermissions(t *testing.T) {
 
 // With the permissions a server must let every role do its work, and nothing else.
 func TestRolesMayDoTheirWorkAndNothingElse(t *testing.T) {
-	setPasswords(t)
+	url := startWithPermissions(t)
+	as := func(role string) string { return urlOf(url, role) }
 	dir := t.TempDir()
-	permissions, err := filepath.Abs("permissions.conf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, write(t, filepath.Join(dir, "nats.conf"),
-		"listen: \"127.0.0.1:-1\"\njetstream: {store_dir: \""+dir+"\"}\ninclude \""+relative(t, dir, permissions)+"\"\n"))
-	url := s.ClientURL()
-	as := func(role string) string { return strings.Replace(url, "://", "://"+role+":"+role+"@", 1) }
 	startRun(t, write(t, filepath.Join(dir, "gqlstream.yaml"),
 		"{classes: [left, right], state: "+dir+", nats: {url: '"+as("worker")+"'}, http: {listen: '127.0.0.1:0'}}"))
 	data := filepath.Join("..", "data")
@@ -46,6 +40,84 @@ func TestRolesMayDoTheirWorkAndNothingElse(t *testing.T) {
 	producers(t, url)
 	readers(t, url)
 	operators(t, url)
+}
+
+// startWithPermissions starts a server with the permissions and returns its address.
+func startWithPermissions(t *testing.T) (url string) {
+	t.Helper()
+	setPasswords(t)
+	dir := t.TempDir()
+	permissions, err := filepath.Abs("permissions.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, write(t, filepath.Join(dir, "nats.conf"),
+		"listen: \"127.0.0.1:-1\"\njetstream: {store_dir: \""+dir+"\"}\ninclude \""+relative(t, dir, permissions)+"\"\n")).ClientURL()
+}
+
+// urlOf returns an address with the name and password of a role.
+func urlOf(url, role string) string {
+	return strings.Replace(url, "://", "://"+role+":"+role+"@", 1)
+}
+
+// Two workers of a group must be able to divide the shards, store and compare their
+// checkpoints and publish with the role of workers, and an operator to list and drain them.
+func TestGroupMayDoItsWork(t *testing.T) {
+	url := startWithPermissions(t)
+	dir := t.TempDir()
+	config := write(t, filepath.Join(dir, "gqlstream.yaml"),
+		"{classes: [left, right], communities: [{name: everyone, everyone: true}, {name: berlin}], group: {shards: 4}, http: {listen: off}}")
+	var workers []process
+	for _, name := range []string{"a", "b"} {
+		workers = append(workers, startProgram(t, "run", "--config", config, "--state", filepath.Join(dir, name),
+			"--nats", urlOf(url, "worker"), "--group", "team", "--worker", name))
+	}
+	c := connect(t, url, "operator")
+	list := func() string {
+		out, _ := exec.Command(program, "group", "team", "--nats", urlOf(url, "operator")).CombinedOutput()
+		return string(out)
+	}
+	await(t, "both workers to have shards", func() bool {
+		out := list()
+		return strings.Count(out, "amd64")+strings.Count(out, "arm64") == 2 && !strings.Contains(out, "[]")
+	})
+	publish(t, c.js, 1)
+	publishControl(t, c.js, "flush", "checkpoint")
+	for _, name := range []string{"OBJ_gql_group_team_state", "KV_gql_group_team_digests", "GQL_ESTIMATES"} {
+		await(t, "messages in "+name, func() bool {
+			stream, err := c.js.Stream(t.Context(), name)
+			return err == nil && stream.CachedInfo().State.Msgs > 0
+		})
+	}
+	if out, err := exec.Command(program, "group", "team", "drain", "a", "--nats", urlOf(url, "operator")).CombinedOutput(); err != nil {
+		t.Errorf("operators cannot drain a worker: %v\n%s", err, out)
+	}
+	workers[0].ended(t)
+	for _, subject := range []string{"$KV.gql_group_team.worker.x", "$O.gql_group_team_state.M.x", "$KV.gql_estimates.drain.auto"} {
+		c.refused(t, "an operator's "+subject, func() error { return errors.Join(c.Publish(subject, nil), c.Flush()) })
+	}
+	if err := workers[1].Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	workers[1].ended(t)
+	for _, w := range workers {
+		if said := text(t, w.said); strings.Contains(strings.ToLower(said), "permission") {
+			t.Errorf("a worker was refused something:\n%s", said)
+		}
+	}
+}
+
+// publishControl publishes control events as one message.
+func publishControl(t *testing.T, js jetstream.JetStream, ops ...string) {
+	t.Helper()
+	m := nats.NewMsg("gql.control")
+	m.Header.Set("Content-Type", "application/x-ndjson")
+	for _, op := range ops {
+		m.Data = append(m.Data, `{"op":"`+op+"\"}\n"...)
+	}
+	if _, err := js.PublishMsg(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // relative returns a path as seen from a folder, because an include is resolved from there.
