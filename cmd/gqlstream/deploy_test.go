@@ -18,7 +18,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,50 +45,6 @@ func fromRoot(t *testing.T, path ...string) string {
 	return string(data)
 }
 
-// metricNames are the metrics that docs/metrics.md lists, which a test of sinks/web
-// holds against what is exported, with their labels.
-func metricNames(t *testing.T) map[string][]string {
-	t.Helper()
-	names := map[string][]string{}
-	rows := regexp.MustCompile("(?m)^\\| `(gqlstream_\\w+)(?:\\{([^}]*)\\})?` \\| (histogram)?").FindAllStringSubmatch(fromRoot(t, "docs", "metrics.md"), -1)
-	for _, m := range rows {
-		labels := append(strings.Split(m[2], ","), "community", "method")
-		names[m[1]] = labels
-		if m[3] != "" {
-			names[m[1]+"_sum"], names[m[1]+"_count"], names[m[1]+"_bucket"] = labels, labels, append(labels, "le")
-		}
-	}
-	if len(names) < 40 {
-		t.Fatalf("only %d metrics are documented", len(names))
-	}
-	return names
-}
-
-// Every metric and label in the rules and in the dashboard must exist.
-func TestExamplesUseMetricsThatExist(t *testing.T) {
-	names := metricNames(t)
-	for _, path := range []string{"prometheus/gqlstream-rules.yml", "grafana/dashboards/gqlstream.json"} {
-		text := fromRoot(t, "examples", filepath.FromSlash(path))
-		used := regexp.MustCompile(`gqlstream_\w+`).FindAllString(text, -1)
-		for _, name := range used {
-			if names[name] == nil {
-				t.Errorf("%s: there is no %s", path, name)
-			}
-		}
-		selectors := regexp.MustCompile(`(gqlstream_\w+)\{([^}]*)\}`).FindAllStringSubmatch(text, -1)
-		for _, m := range selectors {
-			for _, label := range regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)`).FindAllStringSubmatch(m[2], -1) {
-				if !slices.Contains(names[m[1]], label[1]) {
-					t.Errorf("%s: %s has no label %s", path, m[1], label[1])
-				}
-			}
-		}
-		if len(used) < 10 || len(selectors) < 2 {
-			t.Errorf("%s: only %d metrics and %d selectors", path, len(used), len(selectors))
-		}
-	}
-}
-
 // promRules is what a file of Prometheus rules may hold.
 type promRules struct {
 	Groups []struct {
@@ -112,19 +67,13 @@ func strict(t *testing.T, text string, into any) {
 	}
 }
 
-// The handbook must have a section for every rule, and a row for every flag.
+// Every rule must say what to do, and the handbook must have a row for every flag.
 func TestHandbookKnowsRulesAndFlags(t *testing.T) {
 	var rules promRules
 	strict(t, fromRoot(t, "examples", "prometheus", "gqlstream-rules.yml"), &rules)
-	handbook := fromRoot(t, "docs", "operations.md")
-	n := 0
 	for _, group := range rules.Groups {
 		for _, r := range group.Rules {
-			n++
-			if !strings.Contains(handbook, "\n### "+r.Alert+"\n") {
-				t.Errorf("docs/operations.md does not say what to do about %s", r.Alert)
-			}
-			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
+			if r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" || strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
 				t.Errorf("rule %s: %q, labels %v, annotations %v", r.Alert, r.Expr, r.Labels, r.Annotations)
 			}
 			if _, err := time.ParseDuration(r.For); r.For != "" && err != nil {
@@ -132,9 +81,7 @@ func TestHandbookKnowsRulesAndFlags(t *testing.T) {
 			}
 		}
 	}
-	if sections := strings.Count(handbook, "\n### Gqlstream"); sections != n {
-		t.Errorf("docs/operations.md has %d sections, there are %d rules", sections, n)
-	}
+	handbook := fromRoot(t, "docs", "operations.md")
 	for _, d := range quant.FlagDocs() {
 		if row := fmt.Sprintf("| `%s` | %s | %s |", d.Name, d.Meaning, d.Action); !strings.Contains(handbook, row) {
 			t.Errorf("docs/operations.md lacks\n%s", row)

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -150,8 +151,8 @@ func TestFreshnessGrows(t *testing.T) {
 	}
 }
 
-// docs/metrics.md lists every metric and no other.
-func TestMetricsAreDocumented(t *testing.T) {
+// Every metric in the table must be exported with its help, and none besides.
+func TestMetricsAreThoseOfTheTable(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Sinks = twoSinks })
 	write(t, s, estimate("x", "auto", 5, 0.25))
 	s.Status(runningStatus(3))
@@ -162,26 +163,55 @@ func TestMetricsAreDocumented(t *testing.T) {
 			t.Errorf("%s is not exported", name)
 		}
 	}
-	exported := map[string]bool{}
+	names := metricLabels()
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (gqlstream_\w+) `).FindAllStringSubmatch(string(body), -1) {
-		exported[m[1]] = true
-	}
-	text, err := os.ReadFile("../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(gqlstream_\\w+)").FindAllStringSubmatch(string(text), -1) {
-		documented[m[1]] = true
-	}
-	for name := range exported {
-		if !documented[name] {
-			t.Errorf("%s is not in docs/metrics.md", name)
+		if names[m[1]] == nil {
+			t.Errorf("%s is exported and not in the table", m[1])
 		}
 	}
-	for name := range documented {
-		if !exported[name] {
-			t.Errorf("%s is in docs/metrics.md and not exported", name)
+	for _, d := range metricDocs {
+		if !strings.Contains(string(body), "\n# HELP gqlstream_"+d.name+" "+d.help+"\n") {
+			t.Errorf("%s is not exported", d.name)
+		}
+	}
+}
+
+// metricLabels returns the labels of every metric, also of what a histogram consists of.
+func metricLabels() map[string][]string {
+	names := map[string][]string{}
+	for _, d := range metricDocs {
+		names["gqlstream_"+d.name] = append([]string{}, d.labels...)
+	}
+	for name, labels := range map[string][]string{"gqlstream_step_seconds": {}, "gqlstream_stage_seconds": {"stage"}} {
+		names[name], names[name+"_sum"], names[name+"_count"], names[name+"_bucket"] = labels, labels, labels, append(labels, "le")
+	}
+	return names
+}
+
+// Every metric and label in the rules and in the dashboard must exist.
+func TestExamplesUseMetricsThatExist(t *testing.T) {
+	names := metricLabels()
+	for _, path := range []string{"prometheus/gqlstream-rules.yml", "grafana/dashboards/gqlstream.json"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "examples", filepath.FromSlash(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := regexp.MustCompile(`gqlstream_\w+`).FindAllString(string(data), -1)
+		for _, name := range used {
+			if names[name] == nil {
+				t.Errorf("%s: there is no %s", path, name)
+			}
+		}
+		selectors := regexp.MustCompile(`(gqlstream_\w+)\{([^}]*)\}`).FindAllStringSubmatch(string(data), -1)
+		for _, m := range selectors {
+			for _, label := range regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)`).FindAllStringSubmatch(m[2], -1) {
+				if !slices.Contains(names[m[1]], label[1]) {
+					t.Errorf("%s: %s has no label %s", path, m[1], label[1])
+				}
+			}
+		}
+		if len(used) < 10 || len(selectors) < 2 {
+			t.Errorf("%s: only %d metrics and %d selectors", path, len(used), len(selectors))
 		}
 	}
 }
