@@ -67,7 +67,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		share := clamp(known + open*q) // rounding may take it past the ends
 		e.Prevalence[i] = share
 		e.Low[i], e.High[i] = clamp(min(known+open*low, share)), clamp(max(known+open*high, share))
-		e.SE[i] = open * se
+		e.SE[i] = open * min(se, worstDeviation)
 	}
 	w.se, w.prevalence, w.coverage = append(w.se[:0], e.SE...), append(w.prevalence[:0], e.Prevalence...), e.Coverage
 }
