@@ -15,6 +15,8 @@ const (
 	// auditConfidence is how sure the disagreement of auto and the audit labels must be, over
 	// all classes together, before it is flagged.
 	auditConfidence = 0.98
+	// biasErrors is how many of its own errors the disagreement must exceed to count as bias.
+	biasErrors = 2
 )
 
 // Audit is what the audit labels among the members of a community add up to. With p the
@@ -49,16 +51,6 @@ func (a *Audit) reach(open float64) (share, deviation float64) {
 	return a.Weights.Sum / open, math.Sqrt(max(a.Noise.Sum, 0)) / open
 }
 
-// usable reports whether an estimate may rest on the labels: there are enough of them, and
-// they stand for all members that are not labelled otherwise, not for a part of them.
-func (a *Audit) usable(open float64) bool {
-	if a == nil || a.Labels < AuditsMin {
-		return false
-	}
-	share, deviation := a.reach(open)
-	return share+2*deviation >= auditReachLow && share-2*deviation <= 1/auditReachLow
-}
-
 // audited fills ans with the generalised regression estimate from the audit labels alone,
 //
 //	q = tau mean_U(p) + sum w (y - tau p) / sum w,
@@ -89,7 +81,8 @@ func (w *Solver) audited(ans *answer, s *Statistics) {
 	for i := range k {
 		for j := range k {
 			residual := x.yy[i*k+j] - tau*(x.yp[i*k+j]+x.yp[j*k+i]) + tau*tau*x.pp[i*k+j]
-			coin := (ans.q[i]+auditCoin(k, n))*delta(i, j) - ans.q[i]*ans.q[j]
+			// A class keeps the share 1/(K (n+1)) though no label shows it.
+			coin := (ans.q[i]+1/(float64(k)*(n+1)))*delta(i, j) - ans.q[i]*ans.q[j]
 			ans.v[i*k+j] = scale * (n*residual + auditPrior*coin) / max(n-2, 1)
 		}
 		ans.member[i] = max(ans.v[i*k+i], 0) * n
@@ -97,9 +90,6 @@ func (w *Solver) audited(ans *answer, s *Statistics) {
 	}
 	ans.exact, ans.audited = true, true
 }
-
-// auditCoin is the share that a class keeps though no label shows it.
-func auditCoin(k int, n float64) float64 { return 1 / (float64(k) * (n + 1)) }
 
 // auditScratch holds the moments of the audit labels: weighted means of y and p, and the
 // moments about them with the weights of the noise.
@@ -206,8 +196,15 @@ type auditCheck struct {
 	largest float64
 }
 
-// auditable reports whether an estimate may rest on the audit labels.
-func (s *Statistics) auditable() bool { return s.Audit.usable(s.Members - s.Labelled) }
+// auditable reports whether an estimate may rest on the audit labels: there are enough of them,
+// and they stand for all members that are not labelled otherwise, not for a part of them.
+func (s *Statistics) auditable() bool {
+	if s.Audit == nil || s.Audit.Labels < AuditsMin {
+		return false
+	}
+	share, deviation := s.Audit.reach(s.Members - s.Labelled)
+	return share+2*deviation >= auditReachLow && share-2*deviation <= 1/auditReachLow
+}
 
 // auto fills w.ans with auto, combined with the audit labels where there are enough.
 func (w *Solver) auto(s *Statistics, weights weighting) {
@@ -225,10 +222,12 @@ func (w *Solver) auto(s *Statistics, weights weighting) {
 }
 
 // combine mixes the audit labels' answer x into a by inverse variance. Both are of the same
-// members and hardly share an error, so what their difference d has beyond its own variance
-// is bias of a, whose assumptions can fail as those of x cannot:
+// members and hardly share an error, so what their difference d has beyond two of its own
+// errors is bias of a, whose assumptions can fail as those of x cannot:
 //
-//	b² = max(0, d'd - tr V_a - tr V_x),   weight of x = (tr V_a + b²) / (tr V_a + b² + tr V_x).
+//	b² = max(0, d'd - 4 (tr V_a + tr V_x)),   weight of x = (tr V_a + b²) / (tr V_a + b² + tr V_x).
+//
+// One error instead of two would take half of the noise of few labels for bias.
 func (w *Solver) combine(a, x *answer) {
 	k := a.k
 	away, va, vx := 0.0, 0.0, 0.0
@@ -241,7 +240,7 @@ func (w *Solver) combine(a, x *answer) {
 			w.check.largest, w.check.points = errors, 100*d
 		}
 	}
-	bias := max(0, away-va-vx)
+	bias := max(0, away-biasErrors*biasErrors*(va+vx))
 	weight := (va + bias) / (va + bias + vx)
 	rest := 1 - weight
 	for i := range k {

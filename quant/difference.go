@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -83,13 +84,10 @@ func Difference(a, b *Estimate) (Estimate, error) {
 	}
 	d := Estimate{
 		Pipeline: a.Pipeline, Community: "difference(" + a.Community + ", " + b.Community + ")", Method: a.Method, Kernel: a.Kernel,
-		Position: max(a.Position, b.Position), Time: max(a.Time, b.Time), Confidence: a.Confidence, Config: a.Config,
-		Members: min(a.Members, b.Members), Flags: []string{},
+		Position: max(a.Position, b.Position), Time: max(a.Time, b.Time), Confidence: a.Confidence, Config: a.Config, ModelVersion: a.ModelVersion,
+		Members: min(a.Members, b.Members), Flags: append([]string{}, a.Flags...),
 	}
-	z := normalQuantile(a.Confidence)
-	if !(a.Confidence > 0) {
-		z = normalQuantile(confidenceDefault)
-	}
+	z := normalQuantile(cmp.Or(a.Confidence, confidenceDefault))
 	shared := 0
 	if a.Posterior == b.Posterior && a.Posterior > 0 {
 		shared = min(len(a.Influence), len(b.Influence)) / k
@@ -104,11 +102,9 @@ func Difference(a, b *Estimate) (Estimate, error) {
 		d.Prevalence, d.SE = append(d.Prevalence, x), append(d.SE, se)
 		d.Low, d.High = append(d.Low, max(x-z*se, -1)), append(d.High, min(x+z*se, 1))
 	}
-	for _, e := range []*Estimate{a, b} {
-		for _, flag := range e.Flags {
-			if !slices.Contains(d.Flags, flag) {
-				d.Flags = append(d.Flags, flag)
-			}
+	for _, flag := range b.Flags {
+		if !slices.Contains(a.Flags, flag) {
+			d.Flags = append(d.Flags, flag)
 		}
 	}
 	return d, nil

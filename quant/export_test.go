@@ -118,3 +118,20 @@ func (m *quadratic) residual() float64 {
 	}
 	return worst
 }
+
+// Combine mixes an estimate by audit labels alone into one of auto.
+func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []string) {
+	w, k := &Solver{}, len(q)
+	fill := func(a *answer, q, v []float64) {
+		a.reset(k)
+		copy(a.q, q)
+		a.free = append(a.free[:0], q...)
+		for i := range k {
+			a.v[i*k+i] = v[i]
+		}
+	}
+	fill(&w.ans, q, v)
+	fill(&w.other, x, vx)
+	w.combine(&w.ans, &w.other)
+	return w.ans.q, w.check.weight, w.check.flags(nil, k)
+}
