@@ -42,8 +42,8 @@ func (*askCmd) Help() string {
 random, each with the probability pi in its row, so that the estimate from their labels rests on no
 assumption. It reads the newest checkpoint of --state, or files as estimate does.
 
-Fill in the column label and publish the file: gqlstream publish --labels FILE. Rows without a label are
-refused and do nothing. Members that were labelled by an earlier draw are in the file with their label
+Fill in the column label and publish the file: gqlstream publish --labels FILE (--skip-refused
+passes over rows without a label). Members that were labelled by an earlier draw are in the file with their label
 and a new pi; publish them too. See docs/labels.md.
 
 Examples:

@@ -1,13 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 
 type publishCmd struct {
 	fileFlags
+	refusedFlags
 	serverFlags
 	State        string  `placeholder:"DIR" help:"Publish into the embedded stream of this state directory, which no process may be using."`
 	Format       string  `default:"arrow" enum:"arrow,json,ndjson" help:"Form of the messages: arrow (fast), ndjson, or json (an array)."`
@@ -32,14 +32,15 @@ type publishCmd struct {
 	Producer     string  `placeholder:"ID" help:"Name of this producer: within two minutes, the same files published again under it are dropped as repeats."`
 	Note         string  `placeholder:"TEXT" help:"Publish this note, a line in every chart, after the files or without any."`
 	Rejects      string  `placeholder:"FILE" help:"Write the refused rows to this file, as lines of JSON."`
-	Strict       bool    `help:"Unknown columns, and at the end refused rows, are an error."`
+	Strict       bool    `help:"Unknown columns are an error."`
 }
 
 // Help is the long help of the command.
 func (*publishCmd) Help() string {
 	return `Reads files and publishes their rows to the stream, in which they stay. Rows without a time go first, by
 kind: vertices, labels, predictions, members, edges; rows with one follow in its order. Bad rows are
-refused, counted and shown; the others are published.
+refused, counted and shown, and the others published; then the exit code is 1, unless --max-refused or
+--skip-refused allow it.
 
 Examples:
   gqlstream publish --nats nats://localhost:4222 --note debate
@@ -100,7 +101,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	defer p.publisher.Close()
 	err = errors.Join(p.run(ctx), p.flushLate(ctx))
 	p.meter.finish()
-	p.summary(con, b.Where)
+	p.summary(con, cmp.Or(broker.Redacted(c.NATS), b.Where))
 	if ctx.Err() != nil {
 		return fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
 	}
@@ -110,7 +111,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	return p.verdict(c.Strict)
+	return p.verdict(&c.refusedFlags)
 }
 
 // openBroker connects, and makes the log where it is missing.
@@ -209,7 +210,6 @@ type publishing struct {
 	pending  event.Batch // of one kind, and refused rows
 	kind     event.Kind
 	events   int // published
-	refused  int
 	examples []event.Refusal
 }
 
@@ -248,8 +248,7 @@ func (p *publishing) run(ctx context.Context) error {
 func (p *publishing) reject() error {
 	r := p.pending.Refused[0]
 	p.pending.Refused = p.pending.Refused[:0]
-	p.refused++
-	if len(p.examples) < examplesMax {
+	if len(p.examples) < examplesMax && r.Reason != event.SelfLoop {
 		p.examples = append(p.examples, r)
 	}
 	return p.rejects.write(&r)
@@ -300,39 +299,26 @@ func (p *publishing) flushLate(ctx context.Context) error {
 
 // summary prints what was published, and to the diagnostics what was not.
 func (p *publishing) summary(con console, where string) {
-	for _, warning := range p.files.Warnings() {
-		fmt.Fprintln(con.Err, "warning:", warning)
-	}
-	if p.refused > 0 {
-		reasons := p.files.Refused()
-		var list []string
-		for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-			list = append(list, fmt.Sprintf("%s %s", reason, grouped(reasons[reason])))
-		}
-		fmt.Fprintf(con.Err, "refused %s rows: %s\n", grouped(p.refused), strings.Join(list, ", "))
-		for _, r := range p.examples {
-			fmt.Fprintf(con.Err, "  %s: %s\n", r.Reason, r.Detail)
-		}
-		if more := p.refused - len(p.examples); more > 0 && p.rejects == nil {
-			fmt.Fprintf(con.Err, "  and %s more; --rejects FILE keeps them all\n", grouped(more))
-		}
+	reportFiles(con.Err, p.files, p.examples)
+	refused := 0
+	for _, t := range p.files.Tallies() {
+		refused += t.Refused
 	}
 	messages, last := p.publisher.Stored()
 	fmt.Fprintf(con.Out, "published %s events in %s messages to stream %s at %s, now at position %d; "+
 		"refused %s rows\n", grouped(p.events), grouped(int(messages)), p.stream,
-		where, last, grouped(p.refused))
+		where, last, grouped(refused))
 }
 
-// verdict is the error of a run that published nothing, or with refusals that
-// must not be.
-func (p *publishing) verdict(strict bool) error {
+// verdict is the error of a run that published nothing, or of files of which more rows were
+// refused than may be.
+func (p *publishing) verdict(limit *refusedFlags) error {
+	err := limit.check(p.files, 0)
 	switch {
-	case p.events == 0 && p.refused == 0:
-		return errors.New("publish: nothing was published: the files have no rows")
-	case p.events == 0:
-		return errors.New("publish: nothing was published: every row was refused")
-	case strict && p.refused > 0:
-		return fmt.Errorf("publish: %s rows were refused (strict)", grouped(p.refused))
+	case p.events == 0 && err == nil:
+		return errors.New("publish: nothing was published: the files have no rows that say something")
+	case p.events > 0 && err != nil:
+		return fmt.Errorf("publish: the other rows are published, but %w", err)
 	}
-	return nil
+	return err
 }

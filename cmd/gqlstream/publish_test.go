@@ -178,13 +178,13 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 		want := sourceLines(t, source, true)
 		source.Close()
 		state, rejects := t.TempDir(), filepath.Join(t.TempDir(), "rejects.ndjson")
-		args := slices.Concat([]string{"publish", "--state", state, "--rejects", rejects}, mode, flags)
+		args := slices.Concat([]string{"publish", "--state", state, "--rejects", rejects, "--skip-refused"}, mode, flags)
 		code, out, diagnostics := runCommand(args...)
 		if code != exitFine || !strings.Contains(out, "published 3,009 events") {
 			t.Fatalf("%v: exit %d\n%s%s", mode, code, out, diagnostics)
 		}
 		for _, text := range []string{
-			"refused 2 rows: bad-weight 1, self-loop 1", "edges.csv:3002: ", "0 = left, 1 = right",
+			"left out: 1 self-loops", "refused: 1 rows, bad-weight", "edges.csv:3003: ", "0 = left, 1 = right",
 			"ignored columns type",
 		} {
 			if !strings.Contains(diagnostics, text) {
@@ -265,7 +265,7 @@ func TestPublishToAListeningServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"publish", "--nats", server.URL(), "--rate", "1e6", "--producer", "test"}, publishFiles(t)...)
+	args := append([]string{"publish", "--nats", server.URL(), "--rate", "1e6", "--producer", "test", "--max-refused", "1"}, publishFiles(t)...)
 	for range 2 { // the second time the broker drops the repeats
 		if code, out, diagnostics := runCommand(args...); code != exitFine {
 			t.Errorf("exit %d:\n%s%s", code, out, diagnostics)
@@ -329,7 +329,8 @@ func TestPublishExitCodes(t *testing.T) {
 		return path
 	}
 	good, extra := write("e.csv", "src,dst\n1,2\n"), write("x.csv", "src,dst,x\n1,2,3\n")
-	bad, none, half := write("b.csv", "src,dst\n1,1\n"), write("n.csv", "src,dst\n"), write("h.csv", "src,dst\n1,2\n3,3\n")
+	bad, none, half := write("b.csv", "src,dst\n1,\n"), write("n.csv", "src,dst\n"), write("h.csv", "src,dst\n1,2\n3,\n")
+	loops := write("l.csv", "src,dst\n1,2\n3,3\n")
 	state := t.TempDir()
 	lock, err := broker.AcquireLock(filepath.Join(state, "locked"))
 	if err != nil {
@@ -349,10 +350,12 @@ func TestPublishExitCodes(t *testing.T) {
 		{[]string{"--edges", good, "--state", state, "--classes", "0"}, exitUsage, "classes"},
 		{[]string{"--edges", good, "--nats", "nats://localhost:99999"}, exitFailed, "connect"},
 		{[]string{"--edges", good, "--state", filepath.Join(state, "locked")}, exitFailed, "in use by another gqlstream"},
-		{[]string{"--edges", bad, "--state", state}, exitFailed, "every row was refused"},
+		{[]string{"--edges", bad, "--state", state}, exitFailed, "every row of"},
 		{[]string{"--edges", none, "--state", state}, exitFailed, "no rows"},
-		{[]string{"--edges", half, "--state", state}, exitFine, "refused 1 rows"},
-		{[]string{"--edges", half, "--state", state, "--strict"}, exitFailed, "were refused (strict)"},
+		{[]string{"--edges", half, "--state", state}, exitFailed, "the other rows are published, but 1 of 2 rows were refused"},
+		{[]string{"--edges", half, "--state", state, "--max-refused", "50%"}, exitFine, "refused 1 rows"},
+		{[]string{"--edges", bad, "--edges", good, "--state", state, "--skip-refused"}, exitFailed, "the other rows are published, but every row of"},
+		{[]string{"--edges", loops, "--state", state}, exitFine, "left out: 1 self-loops"},
 		{[]string{"--edges", extra, "--state", state, "--strict"}, exitFailed, "ignored columns x"},
 		{[]string{"--edges", extra, "--state", state}, exitFine, "warning: "},
 	} {
