@@ -45,7 +45,7 @@ run_tests = $(if $(RERUN),$(TOOLS)/gotestsum --format pkgname --rerun-fails=1 --
 	--rerun-fails-abort-on-data-race --packages="$(1)" -- $(2),$(GO) test $(2) $(1))
 
 test: announce
-	$(call run_tests,./...,-tags "$(TAGS)" -timeout 10m)
+	$(call run_tests,./...,-tags "$(TAGS)" -timeout 20m)
 
 # The race detector makes everything ten times slower. It runs the packages that start
 # goroutines, without the tests on real graphs, in a browser and of Python, which would

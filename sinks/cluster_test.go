@@ -83,7 +83,7 @@ func (c *cluster) connect() *logOut {
 		c.t.Fatal(err)
 	}
 	l := &logOut{t: c.t, nc: nc, js: js}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		ctx, cancel := context.WithTimeout(c.t.Context(), time.Second)
 		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "PROBE", Replicas: 3})

@@ -83,7 +83,7 @@ func TestKilledBrokerLosesNothing(t *testing.T) {
 		Name: "file", JS: l.js, Reader: ReaderConfig{Names: DefaultNames(), Log: "log"},
 		Open: func(context.Context) (Follower, Cursor, error) { return OpenLinesFile(file, "log") },
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	var want []Emission
