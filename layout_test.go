@@ -28,7 +28,8 @@ var mayImport = map[string][]string{
 	"ingest/files":  {"ingest/event", "ingest/wire", "ingest"},
 	"graphstore":    {"ingest/event", "ingest/wire", "graphstore/rule"}, // refused events are kept as JSON
 	"quant":         {},
-	"alerts":        {"quant"},
+	"difference":    {"quant"},
+	"alerts":        {"quant", "difference"},
 	"tables":        {},
 	"sinks":         {"quant", "alerts", "tables"},
 	"sinks/notify":  {"alerts", "sinks"},

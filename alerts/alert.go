@@ -5,8 +5,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"gqlstream/difference"
 )
 
 // State is that of an alert.
@@ -212,35 +216,25 @@ func timeText(t int64) string {
 	return time.Unix(0, t).UTC().Format(time.RFC3339Nano)
 }
 
-// about reports whether the rule is about a community.
+// about reports whether the rule is about a community. A difference is meant by its name alone.
 func (r *Rule) about(community string) bool {
-	for _, pattern := range r.Communities {
-		if Matches(pattern, community) {
-			return true
-		}
+	if difference.Is(community) {
+		return slices.Contains(r.Communities, community)
 	}
-	return false
+	return slices.ContainsFunc(r.Communities, func(pattern string) bool { return Matches(pattern, community) })
 }
 
 // classes returns the classes that the rule is about, by index.
 func (r *Rule) classes(names []string) (out []int) {
 	for i, name := range names {
-		for _, pattern := range r.Classes {
-			if Matches(pattern, name) {
-				out = append(out, i)
-				break
-			}
+		if slices.ContainsFunc(r.Classes, func(pattern string) bool { return Matches(pattern, name) }) {
+			out = append(out, i)
 		}
 	}
 	return out
 }
 
 // literals are the communities that the rule names without a wildcard.
-func (r *Rule) literals() (out []string) {
-	for _, pattern := range r.Communities {
-		if name, ok := literal(pattern); ok {
-			out = append(out, name)
-		}
-	}
-	return out
+func (r *Rule) literals() []string {
+	return slices.DeleteFunc(slices.Clone(r.Communities), func(name string) bool { return strings.ContainsAny(name, `*?\`) })
 }

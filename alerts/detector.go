@@ -110,10 +110,8 @@ func standingOf(r *Rule, e *quant.Estimate, class int) (out standing, suppressed
 	if e.Suppressed || len(e.Prevalence) <= class || len(e.Low) <= class || len(e.High) <= class || len(e.SE) <= class {
 		return standingNone, ""
 	}
-	for _, x := range []float64{e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]} {
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return standingNone, ""
-		}
+	if x := e.Prevalence[class] + e.Low[class] + e.High[class] + e.SE[class]; math.IsNaN(x) || math.IsInf(x, 0) {
+		return standingNone, ""
 	}
 	out = standingGood
 	for _, flag := range e.Flags {

@@ -8,14 +8,13 @@
 // Detectors. A threshold compares one end of the interval, or the point, with a
 // number, and may ask for m of the last n evaluations. A change compares the point
 // with the one that held a while ago, kept on a grid of changeCells cells. CUSUM is
-// the two-sided cumulative sum of Page, "Continuous inspection schemes", Biometrika
-// 41 (1954), over the changes in units of their standard error:
+// the two-sided cumulative sum of Page (Biometrika 41, 1954) over the changes z in units
+// of se_change, in which what two estimates share cancels:
 //
 //	S+ <- max(0, S+ + z - k),  S- <- max(0, S- - z - k),  alarm when either is above h
 //
-// where z is the change of the share between two evaluations over the root of the
-// sum of se_change squared, within bounds: what two estimates share cancels in
-// se_change. The sums stop at twice h, so that an alarm ends at a known time after things are quiet.
+// The sums stop at twice h, so that an alarm ends at a known time after things are quiet.
+// A rule about a difference gets the records of package difference.
 //
 // Evaluated is what the log says: "now" is the time in the log. The same estimates at
 // the same positions give the same transitions, and Save and Restore in between

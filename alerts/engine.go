@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gqlstream/difference"
 	"gqlstream/quant"
 )
 
@@ -17,6 +18,8 @@ type Engine struct {
 	due     int64               // the earliest of all
 	fresh   bool                // rules were set, and not evaluated yet
 	dropped uint64              // alerts beyond alertsMax
+
+	differences difference.Fold // that rules are about
 }
 
 // Moment is an emission of the log.
@@ -44,9 +47,14 @@ func (e *Engine) Configure(c Config) error {
 		return err
 	}
 	rules := make([]Rule, len(c.Rules))
+	wanted := difference.Fold{}
 	for i, r := range c.Rules {
 		rules[i] = r.WithDefaults()
+		for _, name := range rules[i].literals() {
+			wanted.Want(name, e.differences)
+		}
 	}
+	e.differences = wanted
 	c.Rules = rules
 	if !slices.Equal(e.config.Classes, c.Classes) {
 		e.list = nil // another pipeline altogether
@@ -108,6 +116,9 @@ func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
 				e.known(community)
 			}
 		}
+	}
+	if list := e.differences.Take(estimates); len(list) > 0 {
+		estimates = slices.Concat(estimates, list)
 	}
 	var out []Transition
 	for len(estimates) > 0 {

@@ -382,6 +382,7 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
+		"difference(a,b)>-0.1": "", "low difference(a, b) > 0": "", "difference(a) > 0": `there is no "difference(a)"`, "difference(a, a) > 0": "is not a condition",
 		"low>0.3": "", "cusum": "", " change < -0.1 ": "", "low": "is not a condition", "lo > 1": `there is no "lo"`,
 		"low > x": "not a number", "low > NaN": "not a number", "cusum > 3": "is not a condition", "low >= 1": "is not a condition",
 	} {

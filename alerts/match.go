@@ -42,11 +42,3 @@ func single(pattern string, c byte) int {
 	}
 	return 0
 }
-
-// literal returns the one name that a pattern stands for, if it has no wildcards.
-func literal(pattern string) (string, bool) {
-	if strings.ContainsAny(pattern, `*?\`) {
-		return "", false
-	}
-	return pattern, true
-}

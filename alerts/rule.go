@@ -1,12 +1,15 @@
 package alerts
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"gqlstream/difference"
 	"gqlstream/quant"
 )
 
@@ -52,23 +55,25 @@ type Condition struct {
 	Quantity Quantity `json:"quantity"`
 	Above    bool     `json:"above,omitempty"` // else below
 	Value    float64  `json:"value,omitempty"`
+	Of       string   `json:"of,omitempty"` // the difference that is compared; empty: a share of the rule's communities
 }
 
-// ParseCondition reads "low > 0.3", "change < -0.1" or "cusum".
+// ParseCondition reads "low > 0.3", "change < -0.1", "cusum", "difference(a, b) > 0.1", which is
+// the point of the difference of two communities, or "low difference(a, b) > 0".
 func ParseCondition(text string) (Condition, error) {
-	fields := strings.Fields(strings.NewReplacer("<", " < ", ">", " > ").Replace(text))
-	if len(fields) == 1 && fields[0] == string(CUSUM) {
+	before, of, after := difference.Cut(text)
+	if of != "" && before == "" {
+		before = string(Point)
+	}
+	fields := strings.Fields(strings.NewReplacer("<", " < ", ">", " > ").Replace(before + " " + after))
+	if len(fields) == 1 && fields[0] == string(CUSUM) && of == "" {
 		return Condition{Quantity: CUSUM}, nil
 	}
 	if len(fields) != 3 || fields[1] != "<" && fields[1] != ">" || fields[0] == string(CUSUM) {
 		return Condition{}, fmt.Errorf("%q is not a condition such as low > 0.3, high < 0.1, change > 0.05 or cusum", text)
 	}
-	c := Condition{Quantity: Quantity(fields[0]), Above: fields[1] == ">"}
-	known := false
-	for _, q := range quantities {
-		known = known || q == c.Quantity
-	}
-	if !known {
+	c := Condition{Quantity: Quantity(fields[0]), Above: fields[1] == ">", Of: of}
+	if !slices.Contains(quantities, c.Quantity) {
 		return c, fmt.Errorf("%q: there is no %q; there are %v", text, fields[0], quantities)
 	}
 	value, err := strconv.ParseFloat(fields[2], 64)
@@ -81,17 +86,15 @@ func ParseCondition(text string) (Condition, error) {
 
 // String is the form that ParseCondition reads.
 func (c Condition) String() string {
+	left := string(c.Quantity)
+	if c.Of != "" {
+		left += " " + c.Of
+	}
 	if c.Quantity == CUSUM {
-		return string(CUSUM)
+		return left
 	}
-	return fmt.Sprintf("%s %s %s", c.Quantity, c.sign(), strconv.FormatFloat(c.Value, 'g', -1, 64))
-}
-
-func (c Condition) sign() string {
-	if c.Above {
-		return ">"
-	}
-	return "<"
+	sign := map[bool]string{true: ">", false: "<"}[c.Above]
+	return left + " " + sign + " " + strconv.FormatFloat(c.Value, 'g', -1, 64)
 }
 
 // beyond reports whether x is on the alert's side of value.
@@ -126,7 +129,7 @@ type Rule struct {
 // WithDefaults returns the rule with every default filled in.
 func (r Rule) WithDefaults() Rule {
 	if len(r.Communities) == 0 {
-		r.Communities = []string{"*"}
+		r.Communities = []string{cmp.Or(r.When.Of, "*")}
 	}
 	if len(r.Classes) == 0 {
 		r.Classes = []string{"*"}

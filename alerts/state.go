@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"gqlstream/difference"
 )
 
 // format is the version of the saved state.
@@ -18,6 +20,8 @@ type saved struct {
 	Alerts  []*alert `json:"alerts"`
 	Dropped uint64   `json:"dropped,omitempty"`
 	Fresh   bool     `json:"fresh,omitempty"`
+
+	Differences difference.Fold `json:"differences,omitempty"`
 }
 
 // encode is how rules and state are written; plain fields cannot fail.
@@ -44,7 +48,7 @@ func (t *Transition) JSON() []byte {
 func (e *Engine) Save() []byte {
 	gone := func(a *alert) bool { return a.rule == nil && a.State != Firing }
 	return encode(saved{
-		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Dropped: e.dropped, Fresh: e.fresh,
+		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Dropped: e.dropped, Fresh: e.fresh, Differences: e.differences,
 		Alerts: slices.DeleteFunc(slices.Clone(e.list), gone),
 	})
 }
@@ -60,7 +64,7 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	if s.Format != format {
 		return nil, fmt.Errorf("alerts: restore: format %d, this one reads %d", s.Format, format)
 	}
-	e := &Engine{list: s.Alerts, dropped: s.Dropped, fresh: s.Fresh}
+	e := &Engine{list: s.Alerts, dropped: s.Dropped, fresh: s.Fresh, differences: s.Differences}
 	e.config = Config{Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules}
 	for _, a := range e.list {
 		if a.Class < 0 || a.Class >= len(s.Classes) {

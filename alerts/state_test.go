@@ -19,6 +19,8 @@ func everyRule(t testing.TB) []Rule {
 		rule(t, "point > 0.6", func(r *Rule) { r.Name, r.AtLeast, r.Of, r.NoData = "point", 2, 4, noDataOK }),
 		rule(t, "change < -0.2", func(r *Rule) { r.Name, r.Over, r.Communities = "change", 10*time.Second, []string{"c*"} }),
 		rule(t, "cusum", func(r *Rule) { r.Name, r.Every, r.Classes = "cusum", 2*time.Second, nil }),
+		rule(t, "low difference(a,c1) > 0.1", func(r *Rule) { r.Name = "apart" }),
+		rule(t, "high < 0.5", func(r *Rule) { r.Name, r.Communities = "one or apart", []string{"difference(b, c2)", "a"} }),
 		rule(t, "point > 0.7", func(r *Rule) {
 			r.Name, r.Every, r.AtLeast, r.Of, r.Communities = "grid", 3*time.Second, 2, 3, []string{"a", "nobody"}
 		}),

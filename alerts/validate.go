@@ -65,6 +65,9 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		if pattern == "" {
 			bad("communities: one is empty")
 		}
+		if r.When.Of != "" && pattern != r.When.Of {
+			bad("communities: %s is what is compared; leave %q out", r.When.Of, pattern)
+		}
 	}
 	for _, pattern := range r.Classes {
 		if !slices.ContainsFunc(c.Classes, func(name string) bool { return Matches(pattern, name) }) {
@@ -83,7 +86,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		bad("no_data: %q is none of keep, alert, ok", r.NoData)
 	}
 	for _, flag := range r.Suppress {
-		if !knownFlag(flag) {
+		if !slices.ContainsFunc(quant.FlagDocs(), func(d quant.FlagDoc) bool { return d.Name == flag }) {
 			bad("suppress: there is no flag %q", flag)
 		}
 	}
@@ -92,10 +95,6 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 			bad("labels: %q is not a free name of letters, digits and _", key)
 		}
 	}
-}
-
-func knownFlag(name string) bool {
-	return slices.ContainsFunc(quant.FlagDocs(), func(d quant.FlagDoc) bool { return d.Name == name })
 }
 
 // validateCondition checks what the detector of the rule needs, and that it gets
@@ -120,8 +119,8 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 			bad("when: a change is between -1 and 1")
 		}
 	default:
-		if !(value >= 0 && value <= 1) {
-			bad("when: a share is between 0 and 1")
+		if !(value >= 0 && value <= 1) && !(r.When.Of != "" && value >= -1 && value <= 1) {
+			bad("when: a share is between 0 and 1, a difference between -1 and 1")
 		}
 	}
 	if r.When.Quantity != CUSUM {

@@ -74,7 +74,12 @@ func Ask(view graphstore.View, classes int, q Question) (*Answer, error) {
 	}
 	answer := &Answer{Others: p.compare()}
 	if q.Count > 0 {
-		p.spend(float64(q.Count + p.audited()))
+		for i := range p.candidates {
+			if p.candidates[i].before.Class != event.NoClass {
+				q.Count++ // it is in the draw besides
+			}
+		}
+		p.spend(float64(q.Count))
 	} else {
 		p.reach(q.TargetWidth)
 	}
@@ -85,16 +90,6 @@ func Ask(view graphstore.View, classes int, q Question) (*Answer, error) {
 	return answer, nil
 }
 
-// audited returns how many members were audited before.
-func (p *plan) audited() (n int) {
-	for i := range p.candidates {
-		if p.candidates[i].before.Class != event.NoClass {
-			n++
-		}
-	}
-	return n
-}
-
 // offersOf are the numbers of labels that are compared.
 var offersOf = []int{10, 25, 50, 100, 200, 400}
 
@@ -103,10 +98,9 @@ func (p *plan) compare() (offers []Offer) {
 	for g := range p.groups {
 		group := &p.groups[g]
 		for _, n := range offersOf {
-			if n >= len(group.members) {
-				break
+			if n < len(group.members) {
+				offers = append(offers, Offer{Community: group.name, Labels: n, HalfWidth: p.halfWidth(g, float64(n))})
 			}
-			offers = append(offers, Offer{Community: group.name, Labels: n, HalfWidth: p.halfWidth(g, float64(n))})
 		}
 	}
 	return offers

@@ -53,7 +53,6 @@ type QuarantineWriter struct {
 	names  broker.StreamNames
 	log    string
 	newest map[string]place // by subject, at the start
-	stored uint64           // by senders before
 	last   uint64           // sequence, up to which entries are of steps before
 	have   map[string]bool  // ids that are stored of the step being written
 
@@ -167,7 +166,6 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 		if given := pause(ctx, sendRetryWaitMax); given != nil {
 			return given
 		}
-		w.stored += w.sender.stored
 		w.sender.close()
 		if err = w.begin(); err == nil {
 			err = w.lookBack(ctx)
@@ -252,10 +250,6 @@ func boundEntries(refusals []event.Refusal) (kept []boundedEntry) {
 	}
 	return kept
 }
-
-// Stored returns how many entries this writer has stored. Any entry that another
-// run had stored before counts as well, if it was sent to the broker again.
-func (w *QuarantineWriter) Stored() uint64 { return w.stored + w.sender.stored }
 
 // LeftOut returns how many refusals have no entry of their own: another one counts them.
 func (w *QuarantineWriter) LeftOut() uint64 { return w.leftOut }

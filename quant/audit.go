@@ -141,12 +141,8 @@ func (x *auditScratch) slope(noise float64) float64 {
 
 // fits reports whether the sums are those of k classes.
 func (a *Audit) fits(k int) bool {
-	for _, m := range []AuditSums{a.Weights, a.Noise} {
-		if len(m.Y) != k || len(m.P) != k {
-			return false
-		}
-	}
-	return len(a.NoiseYP) == k*k && len(a.NoisePP) == k*k
+	w, c := &a.Weights, &a.Noise
+	return len(w.Y) == k && len(w.P) == k && len(c.Y) == k && len(c.P) == k && len(a.NoiseYP) == k*k && len(a.NoisePP) == k*k
 }
 
 // NewAudit returns the sums of no label.
@@ -188,7 +184,6 @@ func (s *AuditSums) add(weight float64, y, p []float64) {
 // auditCheck is what the audit labels say of an estimate of auto without them.
 type auditCheck struct {
 	labels  uint64
-	reach   float64
 	refused bool      // they are enough but do not stand for the members
 	weight  float64   // of the estimate from them alone
 	errors  []float64 // K: difference in its own standard errors; empty: not compared
@@ -268,13 +263,13 @@ func (w *Solver) combine(a, x *answer) {
 // publishAudit says what the audit labels are and what they say.
 func (w *Solver) publishAudit(e *Estimate, s *Statistics) {
 	x := &w.check
+	e.AuditReach, e.AuditWeight, e.AuditPoints, e.AuditErrors = 0, x.weight, x.points, x.largest
 	if s.Audit != nil {
 		x.labels = uint64(s.Audit.Labels)
-		x.reach, _ = s.Audit.reach(s.Members - s.Labelled)
+		e.AuditReach, _ = s.Audit.reach(s.Members - s.Labelled)
 		x.refused = s.Audit.Labels >= AuditsMin && !s.auditable()
 	}
-	e.AuditLabels, e.AuditReach, e.AuditWeight = x.labels, x.reach, x.weight
-	e.AuditPoints, e.AuditErrors = x.points, x.largest
+	e.AuditLabels = x.labels
 }
 
 // flags appends the classes in which auto and the audit labels differ beyond their errors.

@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
 	"gqlstream/ask"
@@ -32,8 +30,8 @@ type askCmd struct {
 	Seed        uint64   `default:"1" help:"The same state and seed draw the same vertices. [${default}]"`
 	Out         string   `short:"o" default:"-" placeholder:"FILE" help:"Where the vertices go, - for standard output. [${default}]"`
 	Format      string   `default:"csv" enum:"csv,ndjson" help:"csv or ndjson. [${default}]"`
-	Publish     bool     `help:"Also publish the vertices to the stream GQL_ASK of --nats, where a labelling tool reads them."`
-	NATS        string   `name:"nats" placeholder:"URL" help:"The server of --publish."`
+	Publish     bool     `and:"publish" help:"Also publish the vertices to the stream GQL_ASK of --nats, where a labelling tool reads them."`
+	NATS        string   `name:"nats" and:"publish" placeholder:"URL" help:"The server of --publish."`
 }
 
 // Help is the long help of the command.
@@ -78,7 +76,10 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 			return err
 		}
 	}
-	return c.writeTo(con.Out, source, answer)
+	if c.Out == "-" {
+		return c.write(con.Out, source, answer)
+	}
+	return writeWhole(c.Out, func(w io.Writer) error { return c.write(w, source, answer) })
 }
 
 // askSource is a graph to draw from, and what was last said about its communities.
@@ -92,8 +93,7 @@ type askSource struct {
 
 // read reads files, or else the newest checkpoint.
 func (c *askCmd) read(ctx context.Context, diagnostics io.Writer) (*askSource, error) {
-	flags := config.CoreFlags{Config: c.Config, Classes: c.Classes}
-	settings, err := flags.Settings()
+	settings, err := (&config.CoreFlags{Config: c.Config, Classes: c.Classes}).Settings()
 	if err != nil {
 		return nil, err
 	}
@@ -116,58 +116,40 @@ func (c *askCmd) read(ctx context.Context, diagnostics io.Writer) (*askSource, e
 	if len(settings.Classes) == k {
 		classes = settings.Classes.ClassSet()
 	}
-	return &askSource{
-		store.View(), classes, event.Position(read.Manifest.Position), read.Sections, store.Release,
-	}, nil
+	return &askSource{store.View(), classes, event.Position(read.Manifest.Position), read.Sections, store.Release}, nil
 }
 
 // readFiles runs files through a core, whose estimates say which labels are missing.
 func (c *askCmd) readFiles(ctx context.Context, settings config.Settings, diagnostics io.Writer) (*askSource, error) {
 	setOneShotDefaults(&settings)
-	files, err := openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1})
+	core, _, err := c.drain(ctx, &settings, ingest.StepConfig{Every: -1}, &c.refusedFlags, diagnostics)
 	if err != nil {
 		return nil, err
 	}
-	conf, err := settings.Core()
+	sections, err := core.Sections()
 	if err != nil {
-		return nil, errors.Join(err, files.Close())
+		core.Close()
+		return nil, err
 	}
-	core, err := incremental.New(conf)
-	if err != nil {
-		return nil, errors.Join(config.Usage(err), files.Close())
+	s := &askSource{core.View(), settings.Classes.ClassSet(), core.Position(), map[string][]byte{}, core.Close}
+	for _, section := range sections {
+		s.sections[section.Name] = section.Data
 	}
-	_, err = drain(ctx, files, core, &c.refusedFlags, diagnostics)
-	s := &askSource{
-		core.View(), settings.Classes.ClassSet(), core.Position(), map[string][]byte{}, core.Close,
-	}
-	if err = errors.Join(err, files.Close()); err == nil {
-		var sections []incremental.Section
-		if sections, err = core.Sections(); err == nil {
-			for _, section := range sections {
-				s.sections[section.Name] = section.Data
-			}
-			return s, nil
-		}
-	}
-	core.Close()
-	return nil, err
+	return s, nil
 }
 
 // summarise prints what the labels buy, and which others would.
 func (c *askCmd) summarise(w io.Writer, s *askSource, a *ask.Answer) error {
 	out := bufio.NewWriter(w)
-	before := ""
-	for _, o := range a.Others {
-		if o.Community != before {
-			if before != "" {
-				fmt.Fprintln(out)
-			}
+	for i, o := range a.Others {
+		if i == 0 || o.Community != a.Others[i-1].Community {
 			fmt.Fprintf(out, "%s:", o.Community)
-			before = o.Community
 		}
 		fmt.Fprintf(out, " %d labels: ±%.2f;", o.Labels, o.HalfWidth)
+		if i+1 == len(a.Others) || o.Community != a.Others[i+1].Community {
+			fmt.Fprintln(out)
+		}
 	}
-	fmt.Fprintln(out)
 	fresh := 0
 	for _, d := range a.Drawn {
 		if d.Class == event.NoClass {
@@ -190,21 +172,6 @@ func (c *askCmd) summarise(w io.Writer, s *askSource, a *ask.Answer) error {
 		}
 	}
 	return out.Flush()
-}
-
-// writeTo writes the vertices to a file that appears whole or not at all, or to w.
-func (c *askCmd) writeTo(w io.Writer, s *askSource, a *ask.Answer) error {
-	if c.Out == "-" {
-		return c.write(w, s, a)
-	}
-	file, err := os.Create(c.Out + ".tmp")
-	if err != nil {
-		return fmt.Errorf("ask: %w", err)
-	}
-	if err = errors.Join(c.write(file, s, a), file.Close()); err == nil {
-		err = os.Rename(c.Out+".tmp", c.Out)
-	}
-	return err
 }
 
 // askRow is a vertex as publish reads it back.
@@ -238,13 +205,14 @@ func (c *askCmd) write(w io.Writer, s *askSource, a *ask.Answer) error {
 		return nil
 	}
 	out := csv.NewWriter(w)
-	lines := [][]string{{"vertex", "label", "role", "pi"}}
+	_ = out.Write([]string{"vertex", "label", "role", "pi"}) // Error has it
 	for _, row := range s.rows(a) {
 		label := ""
 		if row.Label != nil {
 			label = *row.Label
 		}
-		lines = append(lines, []string{row.Vertex, label, row.Role, strconv.FormatFloat(row.Pi, 'g', 6, 64)})
+		_ = out.Write([]string{row.Vertex, label, row.Role, strconv.FormatFloat(row.Pi, 'g', 6, 64)})
 	}
-	return out.WriteAll(lines)
+	out.Flush()
+	return out.Error()
 }

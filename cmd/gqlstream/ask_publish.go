@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ask"
@@ -22,9 +21,6 @@ const askedBytesMax = 64 << 20
 // publish puts a message for each vertex to be labelled into the stream of questions. The
 // same draw published again adds nothing within two minutes.
 func (c *askCmd) publish(ctx context.Context, s *askSource, a *ask.Answer) (err error) {
-	if c.NATS == "" {
-		return config.Usagef("ask: --publish needs --nats URL")
-	}
 	b, err := config.OpenBroker(config.Settings{NATS: config.NATS{URL: c.NATS}}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		return err
@@ -47,9 +43,8 @@ func (c *askCmd) publish(ctx context.Context, s *askSource, a *ask.Answer) (err 
 		if err != nil {
 			return err
 		}
-		message := &nats.Msg{Subject: "gqlask", Data: data}
 		id := fmt.Sprintf("%d/%d/%s", s.position, c.Seed, row.Vertex)
-		if _, err := b.JS.PublishMsg(ctx, message, jetstream.WithMsgID(id)); err != nil {
+		if _, err := b.JS.Publish(ctx, "gqlask", data, jetstream.WithMsgID(id)); err != nil {
 			return fmt.Errorf("ask: publish: %w", err)
 		}
 	}

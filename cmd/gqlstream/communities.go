@@ -95,7 +95,7 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 	if c.Out == "-" {
 		err, summary = c.writeMembers(con.Out, store.View(), found), con.Err
 	} else {
-		err = c.writeFile(store.View(), found)
+		err = writeWhole(c.Out, func(w io.Writer) error { return c.writeMembers(w, store.View(), found) })
 	}
 	if err != nil {
 		return err
@@ -149,18 +149,18 @@ func (c *communitiesCmd) name(i, n int) string {
 	return fmt.Sprintf("%s%0*d", c.Prefix, len(fmt.Sprint(n)), i+1)
 }
 
-// writeFile writes the members to a file that appears whole or not at all.
-func (c *communitiesCmd) writeFile(view graphstore.View, found [][]graphstore.Vertex) error {
-	temporary := c.Out + ".tmp"
+// writeWhole writes a file that appears whole or not at all.
+func writeWhole(path string, write func(io.Writer) error) error {
+	temporary := path + ".tmp"
 	file, err := os.Create(temporary)
 	if err != nil {
-		return fmt.Errorf("communities: %w", err)
+		return err
 	}
-	if err = errors.Join(c.writeMembers(file, view, found), file.Close()); err == nil {
-		err = os.Rename(temporary, c.Out)
+	if err = errors.Join(write(file), file.Close()); err == nil {
+		err = os.Rename(temporary, path)
 	}
 	if err != nil {
-		return fmt.Errorf("communities: %w", errors.Join(err, os.Remove(temporary)))
+		return errors.Join(err, os.Remove(temporary))
 	}
 	return nil
 }

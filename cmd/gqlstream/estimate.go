@@ -16,7 +16,6 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
-	"gqlstream/ingest/files"
 	"gqlstream/quant"
 )
 
@@ -54,7 +53,7 @@ Examples:
 const toleranceOneShot = 1e-6
 
 // Run estimates once.
-func (c *estimateCmd) Run(ctx context.Context, con console) (err error) {
+func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
 		return config.Usagef("estimate: no files; give --edges, --labels, --predictions and --members, or --log")
 	}
@@ -66,24 +65,11 @@ func (c *estimateCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return config.Usage(err)
 	}
-	source, err := openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1, Late: late})
+	core, estimates, err := c.drain(ctx, &settings, ingest.StepConfig{Every: -1, Late: late}, &c.refusedFlags, con.Err)
 	if err != nil {
 		return err
-	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	conf, err := settings.Core()
-	if err != nil {
-		return err
-	}
-	core, err := incremental.New(conf)
-	if err != nil {
-		return config.Usage(err)
 	}
 	defer core.Close()
-	estimates, err := drain(ctx, source, core, &c.refusedFlags, con.Err)
-	if err != nil {
-		return err
-	}
 	warnOfRules(con.Err, core.View())
 	if len(estimates) == 0 {
 		return config.Usagef("estimate: no community; give --members FILE, --rules FILE, --everyone or --community NAME=KEY:VALUE")
@@ -132,13 +118,25 @@ func setOneShotDefaults(c *config.Settings) {
 	}
 }
 
-// drain runs a finite source through the core and returns the last estimates of every
-// community that there is at its end, or an error if too many rows were refused.
-func drain(
-	ctx context.Context, source *files.Source, core *incremental.Core, limit *refusedFlags, diagnostics io.Writer,
-) ([]quant.Estimate, error) {
+// drain runs files through a core and returns it with the last estimates of every community
+// that there is at their end, or an error if too many rows were refused.
+func (f *fileFlags) drain(
+	ctx context.Context, settings *config.Settings, steps ingest.StepConfig, limit *refusedFlags, diagnostics io.Writer,
+) (core *incremental.Core, estimates []quant.Estimate, err error) {
+	source, err := openFiles(f, settings, steps)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	conf, err := settings.Core()
+	if err != nil {
+		return nil, nil, err
+	}
+	if core, err = incremental.New(conf); err != nil {
+		return nil, nil, config.Usage(err)
+	}
 	latest := map[string][]quant.Estimate{}
-	err := limit.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) {
+	err = limit.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) {
 		result := core.Step(b)
 		emitted := map[string][]quant.Estimate{}
 		for _, e := range result.Estimates {
@@ -148,9 +146,10 @@ func drain(
 		return result.Refused, nil
 	})
 	if err != nil {
-		return nil, err
+		core.Close()
+		return nil, nil, err
 	}
-	return ofPresent(core.View(), latest), nil
+	return core, ofPresent(core.View(), latest), nil
 }
 
 // ofPresent returns the estimates of the communities that there are, by name.

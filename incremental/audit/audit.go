@@ -31,19 +31,11 @@ type entry struct {
 	communities []graphstore.Membership
 }
 
-// sums belong to one community.
+// sums belong to one community: of w², then those of quant.AuditSums with w and with c, then
+// those of c times y p' and p p'.
 type sums struct {
-	labels  uint64
-	weights moments
-	noise   moments
-	squared tally.Sum   // of w²
-	yp, pp  []tally.Sum // K x K, of c
-}
-
-// moments are the sums of a weight, alone, by class, and times the prediction.
-type moments struct {
-	sum  tally.Sum
-	y, p []tally.Sum // K
+	labels uint64
+	of     []tally.Sum
 }
 
 // New returns the tallies of a graph as it stands.
@@ -65,13 +57,16 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, moved fu
 	for _, a := range delta.Audits {
 		touched = append(touched, a.V)
 	}
-	if len(t.counted) > 0 {
-		for i := range delta.Predictions {
-			touched = t.touch(touched, delta.Predictions[i].V)
+	touch := func(v graphstore.Vertex) {
+		if _, counted := t.counted[v]; counted {
+			touched = append(touched, v)
 		}
-		for _, m := range delta.Members {
-			touched = t.touch(touched, m.V)
-		}
+	}
+	for i := 0; len(t.counted) > 0 && i < len(delta.Predictions); i++ {
+		touch(delta.Predictions[i].V)
+	}
+	for i := 0; len(t.counted) > 0 && i < len(delta.Members); i++ {
+		touch(delta.Members[i].V)
 	}
 	if len(touched) == 0 {
 		return
@@ -81,14 +76,6 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, moved fu
 	for _, v := range slices.Compact(touched) {
 		t.recount(view, v, everyone, moved)
 	}
-}
-
-// touch appends a vertex that is counted.
-func (t *Tallies) touch(list []graphstore.Vertex, v graphstore.Vertex) []graphstore.Vertex {
-	if _, counted := t.counted[v]; counted {
-		return append(list, v)
-	}
-	return list
 }
 
 // everyoneOf lists the communities of every vertex, which the memberships leave out.
@@ -125,10 +112,10 @@ func (t *Tallies) add(e *entry, sign int, moved func(graphstore.Community)) {
 	for _, m := range e.communities {
 		s := t.each[m.Community]
 		if s == nil {
-			s = newSums(t.classes)
+			s = &sums{of: make([]tally.Sum, 3+4*t.classes+2*t.classes*t.classes)}
 			t.each[m.Community] = s
 		}
-		s.add(e, m.Multiplicity, sign)
+		s.add(e, t.classes, m.Multiplicity, sign)
 		if s.labels == 0 {
 			delete(t.each, m.Community) // a recount has none either
 		}
@@ -136,43 +123,34 @@ func (t *Tallies) add(e *entry, sign int, moved func(graphstore.Community)) {
 	}
 }
 
-func newSums(k int) *sums {
-	of := func() moments { return moments{y: make([]tally.Sum, k), p: make([]tally.Sum, k)} }
-	return &sums{weights: of(), noise: of(), yp: make([]tally.Sum, k*k), pp: make([]tally.Sum, k*k)}
-}
-
-func (s *sums) add(e *entry, multiplicity uint32, sign int) {
+func (s *sums) add(e *entry, k int, multiplicity uint32, sign int) {
 	pi := float64(e.audit.Pi) / event.One
 	w := float64(multiplicity) / pi
 	c := float64(w*w*squaredScale) * (1 - pi)
 	s.labels += uint64(sign) // two's complement: -1 subtracts
-	put(&s.squared, float64(w*w*squaredScale), sign)
-	s.weights.add(e, w*weightScale, sign)
-	s.noise.add(e, c, sign)
-	k, class := len(s.weights.y), int(e.audit.Class)
-	for i, unit := range e.units {
-		p := float64(c * (float64(unit) / event.One))
-		put(&s.yp[class*k+i], p, sign)
-		for j, other := range e.units {
-			put(&s.pp[i*k+j], float64(p*(float64(other)/event.One)), sign)
+	put := func(at int, x float64) {
+		if sign > 0 {
+			s.of[at].Add(x)
+		} else {
+			s.of[at].Sub(x)
 		}
 	}
-}
-
-func (m *moments) add(e *entry, weight float64, sign int) {
-	put(&m.sum, weight, sign)
-	put(&m.y[e.audit.Class], weight, sign)
-	for i, unit := range e.units {
-		put(&m.p[i], float64(weight*(float64(unit)/event.One)), sign)
+	put(0, float64(w*w*squaredScale))
+	class, outer := int(e.audit.Class), 3+4*k
+	for i, weight := range []float64{w * weightScale, c} {
+		at := 1 + i*(1+2*k)
+		put(at, weight)
+		put(at+1+class, weight)
+		for j, unit := range e.units {
+			put(at+1+k+j, float64(weight*(float64(unit)/event.One)))
+		}
 	}
-}
-
-// put adds a term or takes it back.
-func put(s *tally.Sum, x float64, sign int) {
-	if sign > 0 {
-		s.Add(x)
-	} else {
-		s.Sub(x)
+	for i, unit := range e.units {
+		p := float64(c * (float64(unit) / event.One))
+		put(outer+class*k+i, p)
+		for j, other := range e.units {
+			put(outer+k*k+i*k+j, float64(p*(float64(other)/event.One)))
+		}
 	}
 }
 
@@ -183,23 +161,22 @@ func (t *Tallies) Read(c graphstore.Community) *quant.Audit {
 	if s == nil {
 		return nil
 	}
+	from, k := 0, t.classes
+	read := func(n int, scale float64) []float64 {
+		out := make([]float64, n)
+		for i := range out {
+			out[i] = s.of[from].Float() / scale
+			from++
+		}
+		return out
+	}
+	moments := func(scale float64) quant.AuditSums {
+		return quant.AuditSums{Sum: read(1, scale)[0], Y: read(k, scale), P: read(k, scale)}
+	}
 	return &quant.Audit{
-		Labels: int(s.labels), SquaredW: s.squared.Float() / squaredScale,
-		Weights: s.weights.read(weightScale), Noise: s.noise.read(squaredScale),
-		NoiseYP: floats(s.yp, squaredScale), NoisePP: floats(s.pp, squaredScale),
+		Labels: int(s.labels), SquaredW: read(1, squaredScale)[0], Weights: moments(weightScale), Noise: moments(squaredScale),
+		NoiseYP: read(k*k, squaredScale), NoisePP: read(k*k, squaredScale),
 	}
-}
-
-func (m *moments) read(scale float64) quant.AuditSums {
-	return quant.AuditSums{Sum: m.sum.Float() / scale, Y: floats(m.y, scale), P: floats(m.p, scale)}
-}
-
-func floats(sums []tally.Sum, scale float64) []float64 {
-	out := make([]float64, len(sums))
-	for i, s := range sums {
-		out[i] = s.Float() / scale
-	}
-	return out
 }
 
 // Check counts everything from nothing and names the first community whose sums are not
@@ -218,11 +195,4 @@ func (t *Tallies) Check(view graphstore.View) error {
 	return nil
 }
 
-func (s *sums) equal(x *sums) bool {
-	return s.labels == x.labels && s.squared == x.squared && s.weights.equal(&x.weights) &&
-		s.noise.equal(&x.noise) && slices.Equal(s.yp, x.yp) && slices.Equal(s.pp, x.pp)
-}
-
-func (m *moments) equal(x *moments) bool {
-	return m.sum == x.sum && slices.Equal(m.y, x.y) && slices.Equal(m.p, x.p)
-}
+func (s *sums) equal(x *sums) bool { return s.labels == x.labels && slices.Equal(s.of, x.of) }

@@ -1,11 +1,15 @@
 package audit
 
 import (
+	"math"
+	"slices"
 	"testing"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/tally"
+	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
+	"gqlstream/quant"
 )
 
 // After every batch of a random history of joins, leaves, erasures, expiries, new labels and
@@ -27,7 +31,7 @@ func TestSumsEqualRecount(t *testing.T) {
 		for batch := range 80 {
 			before := map[graphstore.Community]tally.Sum{}
 			for c, s := range sums.each {
-				before[c] = s.weights.sum
+				before[c] = s.of[1]
 			}
 			moved := map[graphstore.Community]bool{}
 			delta, _ := store.Apply(stream.Next())
@@ -38,17 +42,51 @@ func TestSumsEqualRecount(t *testing.T) {
 			for c := range graphstore.Community(store.View().Communities()) {
 				var now tally.Sum
 				if s := sums.each[c]; s != nil {
-					now = s.weights.sum
+					now = s.of[1]
 				}
 				if now != before[c] && !moved[c] {
 					t.Fatalf("seed %d batch %d: community %d changed and was not named", seed, batch, c)
 				}
 			}
 			audited += len(sums.counted)
+			equalsPlainSums(t, sums, store.View())
 		}
 		if audited == 0 {
 			t.Errorf("seed %d: nobody was ever audited", seed)
 		}
 		store.Release()
+	}
+}
+
+// equalsPlainSums compares the sums with those of quant, in floating point.
+func equalsPlainSums(t *testing.T, sums *Tallies, view graphstore.View) {
+	t.Helper()
+	k := sums.classes
+	for c := range graphstore.Community(view.Communities()) {
+		want := quant.NewAudit(k)
+		for _, v := range view.Audits() {
+			p := make([]float64, k)
+			for i, unit := range view.Prediction(v) {
+				p[i] = float64(unit) / event.One
+			}
+			for _, m := range slices.Concat(everyoneOf(view), view.MemberOf(v)) {
+				if a := view.Audit(v); m.Community == c {
+					want.Add(int(a.Class), p, float64(m.Multiplicity), float64(a.Pi)/event.One)
+				}
+			}
+		}
+		got := sums.Read(c)
+		if got == nil {
+			got = quant.NewAudit(k)
+		}
+		list := func(a *quant.Audit) []float64 {
+			return slices.Concat([]float64{float64(a.Labels), a.SquaredW, a.Weights.Sum, a.Noise.Sum},
+				a.Weights.Y, a.Weights.P, a.Noise.Y, a.Noise.P, a.NoiseYP, a.NoisePP)
+		}
+		for i, x := range list(got) {
+			if y := list(want)[i]; math.Abs(x-y) > 1e-6*(1+math.Abs(y)) {
+				t.Fatalf("community %d: sum %d is %v, want %v", c, i, x, y)
+			}
+		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"sort"
+	"time"
 
 	"gqlstream/quant"
 )
@@ -31,34 +31,22 @@ func askDifference(_ context.Context, v *view, q *asked) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	v.store.mu.RLock()
-	defer v.store.mu.RUnlock()
-	inForce := func(name string, past bool) (*quant.Estimate, error) {
-		c := v.store.byName[name]
-		if c == nil {
-			return nil, refuse(http.StatusNotFound, "no such community: %s", name)
+	inForce := func(name string, until time.Time) (*quant.Estimate, error) {
+		part, ok := v.memory(name, method, time.Time{}, until)
+		if n := len(part.records); ok && n > 0 {
+			return &part.records[n-1].estimate, nil
 		}
-		s := c.find(method)
-		if s == nil {
-			return nil, refuse(http.StatusNotFound, "%s has no estimate by %s", name, method)
-		}
-		if !past {
-			return &s.latest.estimate, nil
-		}
-		after := sort.Search(len(s.history), func(i int) bool { return s.history[i].at.After(at) })
-		if after == 0 {
-			return nil, refuse(http.StatusNotFound, "%s has no estimate that is so old", name)
-		}
-		return &s.history[after-1].estimate, nil
+		return nil, refuse(http.StatusNotFound, "%s has no estimate by this method, or none that is so old", name)
 	}
-	a, err := inForce(q.name, other != "" && !at.IsZero())
+	since := at
+	if other == "" {
+		other, at = q.name, time.Time{} // with itself at an earlier time
+	}
+	a, err := inForce(q.name, at)
 	if err != nil {
 		return nil, err
 	}
-	if other == "" {
-		other = q.name
-	}
-	b, err := inForce(other, !at.IsZero())
+	b, err := inForce(other, since)
 	if err != nil {
 		return nil, err
 	}

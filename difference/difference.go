@@ -1,0 +1,100 @@
+// Package difference folds records into those of differences: by how much one community
+// exceeds another, under the name "difference(a, b)", with its own error and interval.
+//
+// A Fold keeps the newest records of the communities that it is about, and gives a difference
+// at each emission with a new record of either, by each method that both have. The records
+// are quant.Difference's, as are those of the page, the API and watch. Where one of both is
+// suppressed, so is the difference; there is no se_change.
+//
+// Cost: O(differences) for each record. A Fold is plain data, and its JSON its state. One
+// goroutine owns it.
+package difference
+
+import (
+	"slices"
+	"strings"
+
+	"gqlstream/quant"
+)
+
+const opening = "difference("
+
+// Cut returns what a text says before and after a difference, and the difference as its
+// records name it: nothing where there is none. The first comma ends the first name.
+func Cut(text string) (before, name, after string) {
+	from, to := strings.Index(text, opening), strings.LastIndexByte(text, ')')
+	if from >= 0 && to > from {
+		a, b, _ := strings.Cut(text[from+len(opening):to], ",")
+		if a, b = strings.TrimSpace(a), strings.TrimSpace(b); a != b && a != "" && b != "" {
+			return strings.TrimSpace(text[:from]), opening + a + ", " + b + ")", text[to+1:]
+		}
+	}
+	return text, "", ""
+}
+
+// Is reports whether a community is a difference.
+func Is(community string) bool {
+	_, name, _ := Cut(community)
+	return community != "" && name == community
+}
+
+// Fold is the state of some differences.
+type Fold []*Pair
+
+// Pair is one difference, and the newest records of its two communities, by method.
+type Pair struct {
+	Name   string              `json:"name"`
+	Newest [2][]quant.Estimate `json:"newest"`
+}
+
+// Want adds a difference, with what another fold knows of it, unless it is wanted already or
+// no difference.
+func (f *Fold) Want(name string, known Fold) {
+	is := func(p *Pair) bool { return p.Name == name }
+	if !Is(name) || slices.ContainsFunc(*f, is) {
+		return
+	}
+	if at := slices.IndexFunc(known, is); at >= 0 {
+		*f = append(*f, known[at])
+		return
+	}
+	*f = append(*f, &Pair{Name: name})
+}
+
+// Take returns the differences that the records of an emission change, in the order in which
+// they were wanted. The records stay the caller's.
+func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
+	for _, p := range f {
+		a, b, _ := strings.Cut(strings.TrimSuffix(p.Name, ")")[len(opening):], ", ")
+		fresh := false
+		for i := range records {
+			for side, name := range []string{a, b} {
+				if e := &records[i]; e.Community == name { // one that is suppressed has no method and stands for all
+					p.Newest[side] = append(slices.DeleteFunc(p.Newest[side], func(had quant.Estimate) bool {
+						return e.Suppressed || had.Suppressed || had.Method == e.Method
+					}), *e)
+					fresh = true
+				}
+			}
+		}
+		if fresh {
+			out = append(out, p.differences()...)
+		}
+	}
+	return out
+}
+
+func (p *Pair) differences() (out []quant.Estimate) {
+	for i := range p.Newest[0] {
+		for j := range p.Newest[1] {
+			a, b := &p.Newest[0][i], &p.Newest[1][j]
+			if a.Suppressed || b.Suppressed {
+				return []quant.Estimate{{Community: p.Name, Position: max(a.Position, b.Position), Time: max(a.Time, b.Time), Suppressed: true}}
+			}
+			if d, err := quant.Difference(a, b); err == nil {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
