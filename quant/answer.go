@@ -58,10 +58,3 @@ func (a *answer) blend(weight float64, x *answer) {
 	a.unseen += weight * x.unseen
 	a.exact = x.exact
 }
-
-// place copies the values of the supported classes to their places.
-func (a *answer) place(class []int, q []float64) {
-	for b, i := range class {
-		a.q[i] = q[b]
-	}
-}

@@ -26,6 +26,7 @@ type posteriorScratch struct {
 	members        members
 	d, likely      []float64 // K: mean residual, q(1)
 	a, s, j, label []float64 // K x K
+	all            []float64 // K x K: covariance of a residual among all labels
 	middle, slope  []float64
 	root           []float64 // of the covariance of the coefficients
 	noise          []float64 // K: variance of the distance between both readings
@@ -131,8 +132,8 @@ func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, g
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := &x.members
 	x.label = resize(x.label, k*k)
-	p.Residuals.covariance(x.label, x.d, weights)
-	scaleTo(x.label, p.inflation(sum(s.ClassN), weights), x.label)
+	x.all = resize(x.all, k*k)
+	p.residualNoise(x.label, x.all, x.d, sum(s.ClassN), weights)
 	w.memberShares(ans, u)
 	for i, q := range ans.q {
 		within := p.Within[i*k*k : (i+1)*k*k]
@@ -171,18 +172,33 @@ func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, g
 	}
 }
 
-// inflation is by how much the covariance of the mean residual is larger than the spread of
-// the residuals says. They are spread around their own mean, which takes one label of n_eff;
-// and around posteriors that were fitted on the same labels, which takes as many as the
-// penalised fit has degrees of freedom, tr(1 - Cov) with the penalty 1: of few labels a good
-// part. No more than half of either is taken.
-func (p *Posterior) inflation(labels float64, w weighting) float64 {
-	factor := smallSample(max(p.Residuals.effective(w), 2))
-	if size := p.Shared + len(p.Prior); p.Coefficients != nil {
+// residualNoise writes to dst the covariance of the mean residual d. With C what the weighted
+// residuals r say, sum (w/sum w)² (r - d)(r - d)', of n effective labels, and S the covariance
+// of a residual among all labels, which count alike, it is
+//
+//	(n² C + (K + 1) S)/(n + K) / n.
+//
+// Near a community there may be one label or two, which agree by chance: their spread
+// has n - 1 degrees of freedom and says nothing at n = 1. Therefore S stands in with K + 1
+// degrees, the fewest for which the covariance of K shares that sum to one has a mean
+// (inverse Wishart). All residuals are around posteriors that were fitted on the same labels,
+// which takes as many degrees as the penalised fit has, tr(1 - Cov) with the penalty 1: of few
+// labels a good part, of which no more than half is taken.
+func (p *Posterior) residualNoise(dst, all, d []float64, labels float64, w weighting) {
+	r, k := p.Residuals, len(d)
+	r.mean(all[:k], constantWeights)
+	r.covariance(dst, all[:k], constantWeights)
+	n, everywhere := r.effective(w), r.effective(constantWeights)
+	scaleTo(all, float64(k+1)*everywhere*smallSample(everywhere), dst)
+	r.covariance(dst, d, w)
+	scaleTo(dst, n*n, dst)
+	axpy(dst, 1, all)
+	scale := 1 / (n * (n + float64(k)))
+	if size := p.Shared + k; p.Coefficients != nil {
 		fitted := float64(size) - trace(p.Coefficients, size)
-		factor *= labels / max(labels-fitted, labels/2)
+		scale *= labels / max(labels-fitted, labels/2)
 	}
-	return factor
+	scaleTo(dst, scale, dst)
 }
 
 // memberShares sets the variance that a change of each share takes from one member.

@@ -51,13 +51,9 @@ func (c *columns) load(t *Cells, k int) {
 	}
 	c.of = t
 	c.n, c.a1, c.a2 = resize(c.n, t.Z*k), resize(c.a1, t.Z*k), resize(c.a2, t.Z*k)
-	for i := range k {
-		n, a1, a2 := c.n[i*t.Z:(i+1)*t.Z], c.a1[i*t.Z:(i+1)*t.Z], c.a2[i*t.Z:(i+1)*t.Z]
-		for z := range n {
-			at := z*k + i
-			n[z], a1[z], a2[z] = t.N[at], t.A1[at], t.A2[at]
-		}
-	}
+	transpose(c.n, t.N, k)
+	transpose(c.a1, t.A1, k)
+	transpose(c.a2, t.A2, k)
 	c.g2, c.g2a = c.n, c.a1
 	if t.G2 != nil {
 		c.own = resize(c.own, 2*t.Z*k)

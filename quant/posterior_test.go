@@ -177,7 +177,13 @@ func TestAutoIsItsDefinition(t *testing.T) {
 			total += weights[l]
 			squares += weights[l] * weights[l]
 		}
-		effective := total * total / squares
+		effective, n := total*total/squares, float64(len(residuals))
+		plain, freedom := make([]float64, k), float64(k+1)
+		for _, r := range residuals {
+			for i, x := range r {
+				plain[i] += x / n
+			}
+		}
 		for l, r := range residuals {
 			for i, x := range r {
 				d[i] += weights[l] / total * x
@@ -188,7 +194,12 @@ func TestAutoIsItsDefinition(t *testing.T) {
 			for i := range off {
 				off[i] -= d[i]
 			}
-			label.add(effective/(effective-1)*weights[l]*weights[l]/(total*total), off, off)
+			scale := 1 / (effective * (effective - 1 + freedom))
+			label.add(scale*effective*effective*weights[l]*weights[l]/(total*total), off, off)
+			for i, x := range r {
+				off[i] = x - plain[i]
+			}
+			label.add(scale*freedom/(n-1), off, off)
 		}
 		s.Posterior.Inside = float64(1 + 5*seed)
 		want := read(s.Posterior, func(*quant.Residuals) []float64 { return d })
@@ -247,6 +258,27 @@ func TestIntervalsOfAutoHaveAWidth(t *testing.T) {
 			if e.SE[i] > 0 && !(e.High[i]-e.Low[i] >= e.SE[i]) {
 				t.Errorf("seed %d class %d: %v to %v with a standard error of %v", seed, i, e.Low[i], e.High[i], e.SE[i])
 			}
+		}
+	}
+}
+
+// Two labels near the community that agree by chance are no proof: a place must have an
+// error like that of two draws, not like that of two equal residuals.
+func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
+	for seed := range uint64(20) {
+		w := syntheticWorld(2, 40, 50, seed)
+		a, near := make([]float64, len(w.labels)), 0
+		for v, l := range w.labels {
+			w.predictions[v] = []float64{.5, .5} // so that residuals are one half up or down
+			if l == int(seed%2) && near < 2 {
+				a[v], near = 1, near+1
+			}
+		}
+		s := w.statistics(w.communities[0], a)
+		s.Posterior.Selected = quant.ByPlace
+		e := estimate(t, s, quant.Options{Method: quant.Auto})
+		if want := math.Sqrt(.25/2) * 2 / 3; near == 2 && e.SE[0] < want {
+			t.Errorf("seed %d: error %v, want at least two thirds of that of two draws, %v", seed, e.SE[0], want)
 		}
 	}
 }

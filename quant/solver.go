@@ -119,7 +119,9 @@ func (w *Solver) adjusted(ans *answer, s *Statistics, r recipe, weights weightin
 	} else {
 		w.leastSquares(m, in.p, w.shares)
 	}
-	ans.place(m.class, w.qp.q)
+	for b, i := range m.class {
+		ans.q[i] = w.qp.q[b]
+	}
 	w.variances(ans, in, m)
 }
 

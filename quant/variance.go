@@ -121,20 +121,13 @@ func (w *Solver) memberNoise(ans *answer, in *input, m *confusion) {
 		for a := range k {
 			left := share * w.hc[a*k+i]
 			w.rowSquare[a] -= left * w.hc[a*k+i]
-			axpyColumn(w.local[a*k:a*k+a+1], -left/in.sample, w.hc[i:], k)
+			for b := range a + 1 {
+				w.local[a*k+b] += -left / in.sample * w.hc[b*k+i]
+			}
 		}
 	}
 	for a, i := range m.class {
 		ans.member[i] = max(w.rowSquare[a], 0)
-	}
-}
-
-// axpyColumn adds alpha times every stride-th entry of x to y.
-func axpyColumn(y []float64, alpha float64, x []float64, stride int) {
-	at := 0
-	for i := range y {
-		y[i] += alpha * x[at]
-		at += stride
 	}
 }
 
