@@ -183,6 +183,35 @@ func TestTenThousandRows(t *testing.T) {
 	p.quiet()
 }
 
+// Pages that were left, which the browser keeps for the way back, and pages out of sight
+// hold no stream: a browser opens six connections to a server, so with as many streams the
+// next page would show nothing. A page that is seen again is live again.
+func TestPagesOutOfSightHoldNoStream(t *testing.T) {
+	s := serve(t, web.Config{Classes: twoClasses})
+	put(t, s, one("alpha", 1, 0.25), one("beta", 1, 0.5))
+	p := open(t, 1000, 800, "light")
+	const live, streams = `document.getElementById("live").dataset.state === "live"`, `fetch("/api/v1/status").then((r) => r.json()).then((s) => s.streams)`
+	for i := range 8 {
+		p.visit(s.URL() + fmt.Sprintf("?%d#/c/alpha", i))
+		p.until("the figures", `document.querySelector(".share")?.innerText === "25.0 %"`)
+		p.until("the connection", live)
+	}
+	for eval[int](p, streams) != 1 { // the server hears of an end when it comes to its connection
+		p.until("an answer", `fetch("/healthz").then((r) => r.ok)`)
+	}
+	p.do(chromedp.Evaluate[chromedp.Void](`history.go(-2)`)) // the empty page between is passed over
+	p.until("the page as it was left", `location.search === "?6" && document.querySelector(".share")?.innerText === "25.0 %"`)
+	p.until("the connection again", live)
+	seen := func(hidden bool) {
+		p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %t, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`, hidden)))
+	}
+	seen(true)
+	p.until("no stream out of sight", `document.getElementById("live").dataset.state === "paused"`)
+	seen(false)
+	p.until("the stream in sight", live)
+	p.quiet()
+}
+
 // After a restart of the server the page comes back by itself, with what the new
 // server has.
 func TestPageSurvivesARestart(t *testing.T) {

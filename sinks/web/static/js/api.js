@@ -15,15 +15,19 @@ export async function get(path, params, signal) {
 
 const waitMin = 500;
 const waitMax = 8000;
-const hiddenMax = 60000; // a page out of sight keeps its stream this long
+const hiddenMax = 5000; // a page out of sight keeps its stream this long
 
 // Live holds at most one EventSource. onState gets "live", "connecting" or
-// "paused"; handlers gets hello, estimates and status.
+// "paused"; handlers gets hello, estimates and status. Browsers open six connections to a
+// server, whatever the number of tabs, and keep pages that were left: a stream that nobody
+// looks at would leave none for the others, so it is closed.
 export class Live {
   constructor(onState) {
     this.onState = onState;
     this.wait = waitMin;
     document.addEventListener("visibilitychange", () => this.#visibility());
+    addEventListener("pagehide", () => this.#pause());
+    addEventListener("pageshow", () => this.#visibility());
   }
 
   // follow replaces the stream: communities to name (none: no filter), events.
@@ -34,7 +38,9 @@ export class Live {
     this.url = url;
     this.handlers = handlers;
     this.wait = waitMin;
+    this.paused = false;
     this.#open();
+    this.#visibility();
   }
 
   #open() {
@@ -72,10 +78,17 @@ export class Live {
     this.source = null;
   }
 
+  #pause() {
+    if (!this.url) return;
+    this.#shut();
+    this.paused = true;
+    this.onState("paused");
+  }
+
   #visibility() {
     clearTimeout(this.hidden);
     if (document.hidden) {
-      this.hidden = setTimeout(() => { this.#shut(); this.onState("paused"); this.paused = true; }, hiddenMax);
+      this.hidden = setTimeout(() => this.#pause(), hiddenMax);
     } else if (this.paused) {
       this.paused = false;
       this.#open();
