@@ -159,16 +159,22 @@ func eval[T any](p *page, expression string) T {
 	return out
 }
 
-// until waits for a JavaScript expression to be true. The browser is another
-// process, so there is nothing to wait on but its answers.
+// until waits for a JavaScript expression to be true.
 func (p *page) until(claim, expression string) {
+	p.t.Helper()
+	p.await(claim+": "+expression, func() bool { return eval[bool](p, "Boolean("+expression+")") })
+}
+
+// await waits for a condition. The browser is another process, so there is nothing to
+// wait on but its answers.
+func (p *page) await(claim string, holds func() bool) {
 	p.t.Helper()
 	end := time.Now().Add(waitMax)
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for !eval[bool](p, "Boolean("+expression+")") {
+	for !holds() {
 		if time.Now().After(end) {
-			p.t.Fatalf("waited %v for %s: %s\nconsole: %q\npage: %s", waitMax, claim, expression, p.said(), p.text())
+			p.t.Fatalf("waited %v for %s\nconsole: %q\npage: %s", waitMax, claim, p.said(), p.text())
 		}
 		<-tick.C
 	}
@@ -185,6 +191,24 @@ func (p *page) fits() {
 	p.t.Helper()
 	if over := eval[int](p, `Math.max(document.documentElement.scrollWidth - innerWidth, ...[...document.querySelectorAll(".top, main, main > section")].map((e) => e.scrollWidth - e.clientWidth))`); over > 0 {
 		p.t.Errorf("the page is %d px too wide", over)
+	}
+}
+
+// axe fails the test for what the checker of accessibility finds, if AXE names the file
+// axe.min.js of the npm package axe-core.
+func (p *page) axe() {
+	p.t.Helper()
+	file := os.Getenv("AXE")
+	if file == "" {
+		return
+	}
+	code, err := os.ReadFile(file)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.until("what moves to have arrived", `document.getAnimations().length === 0`)
+	for _, problem := range eval[[]string](p, string(code)+`; axe.run().then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + " (" + v.impact + "): " + n.html.slice(0, 200) + " " + n.failureSummary)))`) {
+		p.t.Errorf("%s: axe: %s", eval[string](p, "location.hash"), problem)
 	}
 }
 
@@ -211,7 +235,8 @@ func (p *page) tallShot(name string, width int) {
 		return
 	}
 	height := eval[int64](p, `document.querySelector("main").scrollHeight + 60`)
-	p.do(chromedp.EmulateViewport(int64(width), height), chromedp.Sleep(300*time.Millisecond))
+	p.do(chromedp.EmulateViewport(int64(width), height))
+	eval[bool](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 	p.shot(name)
 	p.do(chromedp.EmulateViewport(int64(width), 860))
 }

@@ -18,17 +18,23 @@ func click(list string) chromedp.Action[chromedp.Void] {
 }
 
 // painted counts the pixels of the chart that are in the colour of a class between two
-// log times, in seconds; a pixel is in it where its colour is nearly that.
+// parts of its width.
 func painted(p *page, class int, from, to float64) int {
+	p.t.Helper()
+	return paintedIn(p, fmt.Sprintf("--k%d", class), from, to)
+}
+
+// paintedIn does so for a colour of the style sheet; a pixel is in it where its colour is
+// nearly that.
+func paintedIn(p *page, colour string, from, to float64) int {
 	p.t.Helper()
 	return eval[int](p, fmt.Sprintf(`(() => {
 		const canvas = document.querySelector(".u-wrap canvas"), over = document.querySelector(".u-over");
 		const ctx = canvas.getContext("2d"), ratio = devicePixelRatio;
 		const probe = document.createElement("i");
-		probe.className = "k%d";
-		probe.style.background = "var(--c)";
+		probe.style.color = "var(%s)";
 		document.body.append(probe);
-		const want = getComputedStyle(probe).backgroundColor.match(/\d+/g).map(Number);
+		const want = getComputedStyle(probe).color.match(/\d+/g).map(Number);
 		probe.remove();
 		const left = over.offsetLeft * ratio, width = over.offsetWidth * ratio;
 		const a = Math.round(left + %f * width), b = Math.round(left + %f * width);
@@ -36,7 +42,7 @@ func painted(p *page, class int, from, to float64) int {
 		let n = 0;
 		for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 140 && [0, 1, 2].every((c) => Math.abs(data[i + c] - want[c]) < 24)) n++;
 		return n;
-	})()`, class, from, to))
+	})()`, colour, from, to))
 }
 
 // A night without data must be a break in the chart, not a line across it; a short pause

@@ -74,16 +74,19 @@ func TestListFollowsTheStream(t *testing.T) {
 // anew when a status says that something was written.
 func (p *page) report(s *web.Server, there func() bool) {
 	p.t.Helper()
-	end := time.Now().Add(waitMax)
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for step := uint64(2); !there(); step++ {
-		if time.Now().After(end) {
-			p.t.Fatalf("the page does not follow; console %q, page %s", p.said(), p.text())
-		}
-		s.Status(running(step))
-		<-tick.C
-	}
+	p.reports(s, running, there)
+}
+
+// reports pushes statuses of the caller's, which count from 2, until the page is there: at
+// most one a second reaches it.
+func (p *page) reports(s *web.Server, status func(step uint64) web.Status, there func() bool) {
+	p.t.Helper()
+	step := uint64(1)
+	p.await("the page to follow", func() bool {
+		step++
+		s.Status(status(step))
+		return there()
+	})
 }
 
 // A community's page adds each new estimate to its figures and its chart.
@@ -196,9 +199,7 @@ func TestPagesOutOfSightHoldNoStream(t *testing.T) {
 		p.until("the figures", `document.querySelector(".share")?.innerText === "25.0 %"`)
 		p.until("the connection", live)
 	}
-	for eval[int](p, streams) != 1 { // the server hears of an end when it comes to its connection
-		p.until("an answer", `fetch("/healthz").then((r) => r.ok)`)
-	}
+	p.await("one stream", func() bool { return eval[int](p, streams) == 1 })
 	p.do(chromedp.Evaluate[chromedp.Void](`history.go(-2)`)) // the empty page between is passed over
 	p.until("the page as it was left", `location.search === "?6" && document.querySelector(".share")?.innerText === "25.0 %"`)
 	p.until("the connection again", live)

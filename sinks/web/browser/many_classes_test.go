@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
 
 	"gqlstream/quant"
 	"gqlstream/sinks/web"
@@ -85,7 +84,7 @@ type drawnBar struct {
 // checkBars holds every bar against the estimates that the API gives.
 func (p *page) checkBars(where string, n int) {
 	p.t.Helper()
-	time.Sleep(500 * time.Millisecond) // the parts move to their widths in 400 ms
+	p.until("the parts to have come to their widths", `document.getAnimations().length === 0`)
 	bars := eval[[]drawnBar](p, `(async () => {
 		const rows = (await (await fetch("/api/v1/communities?limit=100")).json()).communities;
 		return [...document.querySelectorAll(".bar")].map((bar) => {

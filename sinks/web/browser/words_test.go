@@ -96,18 +96,16 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	p.until("how to publish", `document.querySelector(".communities .note")?.innerText.includes("No events yet") && document.querySelector(".note pre").innerText.includes("gqlstream publish --nats nats://127.0.0.1:4222")`)
 	p.shot("empty-no-events")
 	put(t, s, quant.Estimate{Community: "everyone", Method: "auto", Position: 1, Suppressed: true, Flags: []string{"below-privacy-floor"}})
-	time.Sleep(1100 * time.Millisecond) // a sample a second
-	s.Status(web.Status{State: "running"})
-	p.until("the same beside a community without members", rowText("everyone")+`.includes("suppressed") && document.querySelector(".hint:not([hidden])").innerText.includes("No events yet")`)
+	p.reports(s, func(uint64) web.Status { return web.Status{State: "running"} }, func() bool { // the same beside a community without members
+		return eval[bool](p, rowText("everyone")+`.includes("suppressed") && Boolean(document.querySelector(".hint:not([hidden])")?.innerText.includes("No events yet"))`)
+	})
 	s.Progress("solving community 12 of 160")
 	for _, address := range []string{"#/", "#/alerts", "#/pipeline", "#/c/everyone"} {
 		p.visit(s.URL() + address)
 		p.until("the progress at "+address, `document.querySelector(".progress:not([hidden])")?.innerText.includes("solving community 12 of 160")`)
 	}
 	p.shot("progress")
-	time.Sleep(1100 * time.Millisecond)
-	s.Status(running(9))
-	p.until("no progress any more", `document.querySelector(".progress").hidden`)
+	p.report(s, func() bool { return eval[bool](p, `document.querySelector(".progress").hidden`) })
 	p.visit(s.URL())
 	p.until("no hint any more", `document.querySelector(".hint")?.hidden && document.querySelectorAll(".rows .name[href]").length === 1`)
 	p.quiet()
