@@ -32,7 +32,6 @@ type Config struct {
 	HistoryMax      int           // records per community and method; 0 is 512
 	HistoryBytesMax int           // all histories together, about; 0 is 256 MiB
 	CommunitiesMax  int           // further communities are counted, not kept; 0 is 100,000
-	MetricsMax      int           // communities in /metrics; 0 is 1,000
 	ConnectionsMax  int           // connections that are not event streams; 0 is 256
 	StreamsMax      int           // event streams; 0 is 1,000
 	StreamEvery     time.Duration // least time between two messages of estimates; 0 is 200 ms
@@ -84,7 +83,6 @@ func (c *Config) limits() []limit {
 		{"history", &c.HistoryMax, 512},
 		{"history bytes", &c.HistoryBytesMax, 256 << 20},
 		{"communities", &c.CommunitiesMax, 100_000},
-		{"metrics", &c.MetricsMax, 1_000},
 		{"connections", &c.ConnectionsMax, 256},
 		{"streams", &c.StreamsMax, 1_000},
 	}

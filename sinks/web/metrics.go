@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	scrapesMax    = 4 // at a time
-	scrapeWaitMax = 10 * time.Second
+	scrapesMax          = 4 // at a time
+	scrapeWaitMax       = 10 * time.Second
+	communitiesExported = 1_000 // at most
 )
 
 // metrics reads the store and the journal when Prometheus asks, so that the
@@ -97,7 +98,7 @@ func (m *metrics) exported() []*record {
 	s := m.view.store
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	n := min(len(s.order), m.view.config.MetricsMax)
+	n := min(len(s.order), communitiesExported)
 	var out []*record
 	for _, c := range s.order[:n] {
 		for _, ser := range c.series {

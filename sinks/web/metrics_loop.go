@@ -20,7 +20,7 @@ func (x *collection) collectLoop() {
 		x.count("late_total", n, kind)
 	}
 	names := slices.Sorted(maps.Keys(status.Mismatches))
-	for _, name := range names[:min(len(names), x.view.config.MetricsMax)] {
+	for _, name := range names[:min(len(names), communitiesExported)] {
 		x.count("rule_mismatches_total", status.Mismatches[name], name)
 	}
 	ready, _ := x.view.ready(x.now)
@@ -90,7 +90,7 @@ func (x *collection) collectWeb() {
 	totals := s.store.totals()
 	streams, dropped, refused := s.hub.counts()
 	x.gauge("communities", float64(totals.communities))
-	x.gauge("metrics_communities_dropped", float64(max(0, totals.communities-s.config.MetricsMax)))
+	x.gauge("metrics_communities_dropped", float64(max(0, totals.communities-communitiesExported)))
 	x.count("web_estimates_dropped_total", uint64(totals.dropped))
 	x.gauge("web_streams", float64(streams))
 	x.count("web_streams_slow_total", dropped)

@@ -90,8 +90,8 @@ func TestMetricsShowEstimatesAndTheLoop(t *testing.T) {
 // However many communities there are, /metrics has at most so many, always the
 // same ones, and says how many it left out.
 func TestMetricsAreBounded(t *testing.T) {
-	s := serve(t, func(c *Config) { c.MetricsMax = 10 })
-	for _, name := range names(35) {
+	s := serve(t, nil)
+	for _, name := range names(communitiesExported + 25) {
 		write(t, s, estimate(name, "auto", 1, 0.5))
 	}
 	exported := func() []string {
@@ -105,10 +105,10 @@ func TestMetricsAreBounded(t *testing.T) {
 		return out
 	}
 	first := exported()
-	if len(first) != 10 || scrape(t, s)["gqlstream_metrics_communities_dropped"] != "25" {
-		t.Errorf("%d exported, %s dropped, want 10 and 25", len(first), scrape(t, s)["gqlstream_metrics_communities_dropped"])
+	if len(first) != communitiesExported || scrape(t, s)["gqlstream_metrics_communities_dropped"] != "25" {
+		t.Errorf("%d exported, %s dropped, want 1,000 and 25", len(first), scrape(t, s)["gqlstream_metrics_communities_dropped"])
 	}
-	for _, name := range names(40) {
+	for _, name := range names(communitiesExported + 40) {
 		write(t, s, estimate(name, "auto", 2, 0.5))
 	}
 	if !slices.Equal(first, exported()) {
