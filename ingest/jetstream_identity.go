@@ -18,6 +18,9 @@ import (
 // histories, so the pipeline must stop.
 var ErrWrongHistory = errors.New("ingest: the stream is not the log that was read before")
 
+// ErrPastEnd says that a position was asked for that the stream does not have yet.
+var ErrPastEnd = errors.New("the stream does not go so far")
+
 // Identity says which log was read, and to where. A checkpoint keeps it; Check
 // compares it with a stream before anything is consumed. The zero Position stands
 // for the beginning of the log, where there is no message to compare.

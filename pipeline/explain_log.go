@@ -59,6 +59,9 @@ func explainErrorf(format string, args ...any) error {
 
 // Explain answers a question.
 func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, error) {
+	if q.Ordered() != nil {
+		return nil, explainErrorf("from must lie before to")
+	}
 	options := e.options(q.Method)
 	published, err := e.inForce(ctx, &q, string(options.Method))
 	if err != nil {

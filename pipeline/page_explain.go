@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"gqlstream/ingest"
 	"gqlstream/quant"
 	"gqlstream/sinks/web"
 )
@@ -24,24 +26,19 @@ func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.
 	if err := e.ReadStream(p.Broker, &p.settings); err != nil {
 		return nil, err
 	}
-	q := Query{Community: asked.Community, Method: asked.Method, membersMin: p.Config.MembersMin}
+	from, err1 := ParsePlace("from", asked.From)
+	to, err2 := ParsePlace("to", asked.To)
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, &web.Refusal{Code: http.StatusBadRequest, Message: err.Error()}
+	}
+	q := Query{Community: asked.Community, Method: asked.Method, From: from, To: to, membersMin: p.Config.MembersMin}
 	if p.Config.MembersMin <= 1 {
 		q.Named = pageNamed
 	}
-	var err error
-	if q.From, err = ParsePlace("from", asked.From); err == nil {
-		q.To, err = ParsePlace("to", asked.To)
-	}
-	if err == nil {
-		err = q.Ordered()
-	}
-	if err != nil {
-		return nil, &web.Refusal{Code: http.StatusBadRequest, Message: strings.TrimPrefix(err.Error(), "explain: ")}
-	}
 	x, err := e.Explain(ctx, q)
 	var question QuestionError
-	if errors.As(err, &question) {
-		err = &web.Refusal{Code: http.StatusConflict, Message: strings.TrimPrefix(question.Error(), "explain: ")}
+	if errors.As(err, &question) || errors.Is(err, ingest.ErrPastEnd) {
+		err = &web.Refusal{Code: http.StatusConflict, Message: strings.TrimPrefix(err.Error(), "explain: ")}
 	}
 	return x, err
 }

@@ -94,8 +94,7 @@ func (s *History) startOf(ctx context.Context, subject string) (uint64, error) {
 	if n <= storedReadMax {
 		return 0, nil
 	}
-	span := float64(state.LastSeq - state.FirstSeq + 1)
-	return state.LastSeq - uint64(span*storedReadMax/float64(n)) + 1, nil
+	return state.LastSeq - uint64(float64(state.LastSeq-state.FirstSeq+1)*storedReadMax/float64(n)) + 1, nil
 }
 
 // everySecond halves a list, in place.

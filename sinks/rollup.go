@@ -66,11 +66,10 @@ func begin(at int64, length time.Duration) int64 { return at - at%int64(length) 
 
 // add takes a record in. One with another number of classes begins the period anew.
 func (p *period) add(e *quant.Estimate, at int64) {
-	one := period{
+	p.merge(&period{
 		Start: begin(at, resolutions[0].period), Until: at, Position: e.Position, Count: 1,
 		Last: e.Prevalence, Sum: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
-	}
-	p.merge(&one)
+	})
 }
 
 // merge takes in what another period has, which comes later. It keeps nothing of it.
@@ -110,12 +109,11 @@ func choose(a, b []float64, better func(x, y float64) float64) []float64 {
 
 // rollup returns the period as it is published.
 func (p *period) rollup() Rollup {
-	r := Rollup{
+	return Rollup{
 		Time: time.Unix(0, p.Start).UTC(), Until: time.Unix(0, p.Until).UTC(), Position: p.Position, Count: p.Count,
 		Last: rounded(p.Last, 1), Mean: rounded(p.Sum, float64(p.Count)), Low: rounded(p.Low, 1), High: rounded(p.High, 1),
 		Flags: slices.Clone(p.Flags),
 	}
-	return r
 }
 
 func rounded(list []float64, divisor float64) []float32 {

@@ -158,8 +158,7 @@ func (r *Rollups) of(community, method string, ordinal int) *rolled {
 }
 
 func (r *Rollups) find(community, method string, ordinal int) (at int, found bool) {
-	wanted := &rolled{Community: community, Method: method, Ordinal: ordinal}
-	return slices.BinarySearchFunc(r.series, wanted, func(a, b *rolled) int {
+	return slices.BinarySearchFunc(r.series, &rolled{Community: community, Method: method, Ordinal: ordinal}, func(a, b *rolled) int {
 		return cmp.Or(strings.Compare(a.Community, b.Community), strings.Compare(a.Method, b.Method), a.Ordinal-b.Ordinal)
 	})
 }

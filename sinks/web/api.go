@@ -89,9 +89,6 @@ func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	limit := q.limit(estimatesDefault, 1, estimatesMax)
 	points := q.number("points", 0, 2, estimatesMax)
 	q.word("format", formats...)
-	if points > 0 && q.query.Has("limit") {
-		q.bad("points: not together with limit")
-	}
 	part, ok := v.memory(q.name, q.query.Get("method"), from, to)
 	switch {
 	case q.err != nil:
@@ -103,10 +100,14 @@ func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := len(out.Estimates); points > 0 {
-		out.Estimates = spread(out.Estimates, points)
-	} else if n > limit {
+	if points > 0 && !q.query.Has("limit") {
+		limit = limitAll
+	}
+	if n := len(out.Estimates); n > limit {
 		out.Estimates, out.Truncated = out.Estimates[n-limit:], true
+	}
+	if points > 0 {
+		out.Estimates = spread(out.Estimates, points)
 	}
 	return out, nil
 }

@@ -21,15 +21,16 @@ func (a differenceAnswer) rows() iter.Seq[row] {
 }
 
 // askDifference compares the latest records of two communities, or those in force at a log
-// time if one is given; without another community, the latest record with that one.
+// time if one is given; with a time alone, the latest record with the one then, and with
+// neither the community with everyone.
 func askDifference(_ context.Context, v *view, q *asked) (any, error) {
 	other, method, at := q.query.Get("other"), q.query.Get("method"), q.time("at")
 	q.word("format", formats...)
-	if q.err == nil && other == "" && at.IsZero() {
-		q.bad("other: name a community to compare with, or a time with at")
-	}
 	if q.err != nil {
 		return nil, q.err
+	}
+	if other == "" && at.IsZero() {
+		other = "everyone"
 	}
 	inForce := func(name string, until time.Time) (*quant.Estimate, error) {
 		part, ok := v.memory(name, method, time.Time{}, until)

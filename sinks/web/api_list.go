@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"net/http"
 	"slices"
 	"sort"
 	"strings"
@@ -51,7 +52,9 @@ func readListQuery(v *view, p *asked) (q listQuery) {
 		p.bad("q: at most %d bytes", searchBytesMax)
 	}
 	q.sort, q.descending = p.word("sort", sortKeys...), p.word("order", "asc", "desc") == "desc"
-	q.class = p.number("class", 0, 0, len(v.config.Classes)-1)
+	if q.class = p.number("class", 0, 0, limitAll); p.err == nil && q.class >= len(v.config.Classes) {
+		p.err = refuse(http.StatusNotFound, "there is no class %d", q.class)
+	}
 	q.offset, q.limit = p.number("offset", 0, 0, limitAll), p.limit(pageDefault, 0, pageMax)
 	q.trend = p.number("trend", 0, 0, trendMax)
 	p.word("format", formats...)

@@ -169,7 +169,11 @@ func TestOpenAPIHoldsTheLimits(t *testing.T) {
 			}
 			for key, step := range map[string]int{"minimum": -1, "maximum": 1} {
 				if limit, ok := schema[key].(float64); ok {
-					try(fmt.Sprint(int(limit)), 200)
+					within := 200
+					if name == "class" && key == "maximum" {
+						within = 404 // there are fewer classes
+					}
+					try(fmt.Sprint(int(limit)), within)
 					try(fmt.Sprint(int(limit)+step), 400)
 				}
 			}

@@ -67,10 +67,10 @@ func (p *params) bad(format string, args ...any) {
 
 // word reads one of the choices; the first is that of an absent parameter.
 func (p *params) word(name string, choices ...string) string {
-	text := p.query.Get(name)
-	if text == "" {
+	if !p.query.Has(name) {
 		return choices[0]
 	}
+	text := p.query.Get(name)
 	if !slices.Contains(choices, text) {
 		p.bad("%s: want one of %s", name, strings.Join(choices, ", "))
 	}
@@ -79,11 +79,10 @@ func (p *params) word(name string, choices ...string) string {
 
 // number reads an integer between low and high.
 func (p *params) number(name string, absent, low, high int) int {
-	text := p.query.Get(name)
-	if text == "" {
+	if !p.query.Has(name) {
 		return absent
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(p.query.Get(name))
 	if err != nil || n < low || n > high {
 		p.bad("%s: want an integer from %d to %d", name, low, high)
 	}
@@ -100,10 +99,10 @@ func (p *params) limit(absent, low, high int) int {
 
 // time reads RFC 3339 or Unix seconds; zero if absent.
 func (p *params) time(name string) time.Time {
-	text := p.query.Get(name)
-	if text == "" {
+	if !p.query.Has(name) {
 		return time.Time{}
 	}
+	text := p.query.Get(name)
 	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return at
 	}
