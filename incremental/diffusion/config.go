@@ -1,6 +1,7 @@
 package diffusion
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -40,11 +41,6 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Alpha == 0 {
-		c.Alpha = AlphaDefault
-	}
-	if c.Tolerance == 0 {
-		c.Tolerance = ToleranceDefault
-	}
+	c.Alpha, c.Tolerance = cmp.Or(c.Alpha, AlphaDefault), cmp.Or(c.Tolerance, ToleranceDefault)
 	return c
 }

@@ -1,6 +1,7 @@
 package diffusion
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -33,12 +34,7 @@ func (c DualConfig) Validate() error {
 }
 
 func (c DualConfig) withDefaults() DualConfig {
-	if c.Alpha == 0 {
-		c.Alpha = AlphaDefault
-	}
-	if c.Tolerance == 0 {
-		c.Tolerance = dualToleranceDefault
-	}
+	c.Alpha, c.Tolerance = cmp.Or(c.Alpha, AlphaDefault), cmp.Or(c.Tolerance, dualToleranceDefault)
 	return c
 }
 

@@ -133,21 +133,20 @@ func (s *State) List(v Vertex) {
 }
 
 func labelChange(delta *graphstore.Delta, v Vertex) (graphstore.LabelChange, bool) {
-	i, found := slices.BinarySearchFunc(delta.Labels, v,
-		func(l graphstore.LabelChange, v Vertex) int { return cmp.Compare(l.V, v) })
-	if !found {
-		return graphstore.LabelChange{}, false
-	}
-	return delta.Labels[i], true
+	return changeOf(delta.Labels, v, func(c graphstore.LabelChange) Vertex { return c.V })
 }
 
 func predictionChange(delta *graphstore.Delta, v Vertex) (graphstore.PredictionChange, bool) {
-	i, found := slices.BinarySearchFunc(delta.Predictions, v,
-		func(p graphstore.PredictionChange, v Vertex) int { return cmp.Compare(p.V, v) })
-	if !found {
-		return graphstore.PredictionChange{}, false
+	return changeOf(delta.Predictions, v, func(c graphstore.PredictionChange) Vertex { return c.V })
+}
+
+// changeOf looks v up in changes that are sorted by vertex.
+func changeOf[T any](changes []T, v Vertex, vertex func(T) Vertex) (change T, found bool) {
+	i, found := slices.BinarySearchFunc(changes, v, func(c T, v Vertex) int { return cmp.Compare(vertex(c), v) })
+	if found {
+		change = changes[i]
 	}
-	return delta.Predictions[i], true
+	return change, found
 }
 
 // before returns the label of v before delta, and whether it had a prediction.
