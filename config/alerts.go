@@ -189,6 +189,7 @@ func (c *Settings) FillAlertDefaults(rules []alerts.Rule, targets notify.Config)
 		r = r.WithDefaults()
 		a := &c.Alerts[i]
 		a.When, a.Communities, a.Classes = r.When.String(), r.Communities, r.Classes
+		a.Method, a.Recover = cmp.Or(a.Method, c.Estimates[0].Method), cmp.Or(a.Recover, &r.When.Value) // 0 of cusum
 		a.Every, a.NoData, a.Suppress = r.Every, cmp.Or(a.NoData, string(r.NoData)), r.Suppress
 		if r.When.Quantity == alerts.CUSUM {
 			a.When, a.Drift = fmt.Sprintf("%s > %g", a.When, r.Threshold), &r.Drift

@@ -324,6 +324,7 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 	c.Emit = Emit{&core.Emit.Threshold, core.Emit.AtLeastEvery}
 	c.Models.SwitchAt = cmp.Or(core.Models.SwitchAt, graphstore.SwitchAtDefault)
 	c.Step.Every, c.Step.EmitEvery, c.Step.EventsMax = steps.Every, steps.EmitEvery, steps.EventsMax
+	c.NATS.Prefix = cmp.Or(c.NATS.Prefix, "gql")
 	c.State = cmp.Or(c.State, StateDefault)
 	c.Group.Shards, c.Group.Copies = cmp.Or(c.Group.Shards, 1), cmp.Or(c.Group.Copies, 1)
 	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, "127.0.0.1:8090")

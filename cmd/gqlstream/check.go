@@ -20,7 +20,7 @@ type checkCmd struct {
 // Help is the long help of the command.
 func (*checkCmd) Help() string {
 	return `Reads a configuration strictly, reports every mistake with its place, and prints the configuration
-in effect, defaults filled in.
+in effect, defaults filled in. A key that is not printed is off, or is decided when the pipeline runs.
 
 Example:
   gqlstream check gqlstream.yaml`
@@ -48,7 +48,7 @@ func (c *checkCmd) Run(con console) error {
 	settings.FillDefaults(conf, steps)
 	settings.FillAlertDefaults(rules.Rules, targets)
 	settings.NATS.URL = broker.Redacted(settings.NATS.URL)
-	data, err := yaml.Marshal(settings)
+	data, err := yaml.MarshalWithOptions(settings, yaml.OmitZero())
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,10 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	if !strings.Contains(said, "alert rise is silent") || !strings.Contains(said, "fewer than 60 labels") || strings.Contains(said, "loud") {
 		t.Errorf("check foresees %q", said)
 	}
-	for _, want := range []string{"retry_for: 24h0m0s", "listen: 127.0.0.1:8090"} {
+	if strings.Contains(printed, " 0s") || strings.Contains(printed, "null") || strings.Contains(printed, `""`) {
+		t.Errorf("check prints what is off:\n%s", printed)
+	}
+	for _, want := range []string{"retry_for: 24h0m0s", "listen: 127.0.0.1:8090", "prefix: gql", "method: auto", "recover: 0.3", "suppress: []"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("without %q:\n%s", want, printed)
 		}
