@@ -27,7 +27,7 @@ type communitiesCmd struct {
 	Log        []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
 	Map        map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee."`
 	Out        string            `short:"o" required:"" placeholder:"FILE" help:"CSV file of members to write, - for standard output; a file appears whole or not at all."`
-	MinSize    int               `default:"30" placeholder:"N" help:"Communities with fewer members are left out and counted."`
+	MinSize    int               `default:"11" placeholder:"N" help:"Communities with fewer members are left out and counted. run publishes no estimate of fewer than 11."`
 	Resolution float64           `default:"1" placeholder:"X" help:"Above 1 makes more and smaller communities, below 1 fewer and larger ones."`
 	Seed       uint64            `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
 	Prefix     string            `default:"c" placeholder:"TEXT" help:"Names are this and a number, the largest community first."`
@@ -88,8 +88,12 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 	}
 	found := c.found(search)
 	if len(found) == 0 {
-		return fmt.Errorf("communities: none of the %s communities has %d members; lower --min-size or --resolution; nothing is written",
-			grouped(search.Count()), c.MinSize)
+		largest := 0
+		for _, members := range search.Communities() {
+			largest = max(largest, len(members))
+		}
+		return fmt.Errorf("communities: the largest of %s communities has %d members; nothing is written without --min-size %d or less",
+			grouped(search.Count()), largest, largest)
 	}
 	summary := con.Out
 	if c.Out == "-" {

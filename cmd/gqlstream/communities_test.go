@@ -45,9 +45,9 @@ func textFile(t *testing.T, name, text string) string {
 func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 	edges, dir := plantedEdges(t), t.TempDir()
 	members := filepath.Join(dir, "members.csv")
-	out, said := mustRun(t, "communities", "--edges", edges, "--out", members, "--min-size", "10", "--prefix", "may-")
+	out, said := mustRun(t, "communities", "--edges", edges, "--out", members, "--prefix", "may-")
 	for _, want := range []string{
-		"122 vertices, ", "modularity 0.5889", "communities of 10 members or more: 3, with 120 vertices",
+		"122 vertices, ", "modularity 0.5889", "communities of 11 members or more: 3, with 120 vertices",
 		"left out: 2 vertices (1.6 %) in communities of fewer members, of which there are 1", "largest 60, median 40, smallest 20",
 	} {
 		if !strings.Contains(out, want) {
@@ -97,7 +97,7 @@ func TestCommunitiesExplainsWhatItRefuses(t *testing.T) {
 		"no edges":         {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n")}},
 		"only itself":      {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n1,1\n")}},
 		"a refused row":    {exitFailed, "nothing is written: 1 of 2 rows were refused", []string{"--edges", textFile(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,-1\n")}},
-		"all are small":    {exitFailed, "none of the 4 communities has 61 members", []string{"--edges", edges, "--min-size", "61"}},
+		"all are small":    {exitFailed, "the largest of 4 communities has 60 members; nothing is written without --min-size 60 or less", []string{"--edges", edges, "--min-size", "61"}},
 		"no such folder":   {exitFailed, "no such file", []string{"--edges", edges, "--out", filepath.Join(t.TempDir(), "none", "m.csv")}},
 		"not comma values": {exitUsage, "ends in .csv", []string{"--edges", edges, "--out", "m.parquet"}},
 	} {
