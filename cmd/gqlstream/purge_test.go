@@ -21,7 +21,7 @@ func TestPurgedLogGoesOn(t *testing.T) {
 		t.Errorf("a second purge: %q, want a log that begins at %s", again, second)
 	}
 	code, _, text := runCommand("replay", "--config", config, "--state", state)
-	if code != exitFailed || !strings.Contains(text, "it begins at "+second) {
+	if code != exitFailed || !strings.Contains(text, "it begins at "+second+"; --use-checkpoint") {
 		t.Errorf("replay of a purged log: exit %d, %s", code, text)
 	}
 	_, said := mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -146,6 +147,12 @@ func openStream(
 		return nil, nil, err
 	}
 	source, err := ingest.OpenJetStream(ctx, b.JS, decoder, stream)
+	if errors.Is(err, ingest.ErrWrongHistory) && stream.From == (ingest.Resume{}) {
+		if log, e := b.JS.Stream(ctx, in.Log); e == nil {
+			err = fmt.Errorf("replay: the beginning of the log was purged: it begins at %d; --use-checkpoint begins at a checkpoint of --state",
+				log.CachedInfo().State.FirstSeq)
+		}
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, b.Close())
 	}
