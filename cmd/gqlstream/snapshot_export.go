@@ -26,18 +26,22 @@ type snapshotExportCmd struct {
 	Format   string  `placeholder:"FORM" help:"parquet, csv or arrow. [by the extension of --out]"`
 	Out      string  `short:"o" required:"" placeholder:"FILE" help:"File to write; it appears whole or not at all."`
 	Alpha    float64 `default:"0.1" placeholder:"A" help:"Teleport probability of the kernel of scores."`
+
+	Community []string `placeholder:"NAME" help:"Of scores: only those of this community (repeatable)."`
+	Top       int      `placeholder:"N" help:"Of scores: only the N largest of each community."`
 }
 
 // Help is the long help of the command.
 func (*snapshotExportCmd) Help() string {
 	return `Writes one table of a checkpoint, after verifying all of it. The table edges has the columns src, dst
 and weight. The table scores has the columns community, vertex and score: how likely a walk from the
-community ends at the vertex, where that is not zero, by the kernel ppr with --alpha. Numbers in columns
+community ends at the vertex, where that is not zero, by the kernel ppr with --alpha: up to a row for each pair
+of them, unless --community and --top say which. Numbers in columns
 named vertex, u and v are rows of the table vertices.
 
 Examples:
   gqlstream snapshot export --table edges --out edges.parquet
-  gqlstream snapshot export --table scores --out scores.csv
+  gqlstream snapshot export --table scores --top 100 --out scores.csv
   gqlstream snapshot export --state gqlstream-state 120000 --table vertices --out vertices.csv`
 }
 
@@ -46,6 +50,9 @@ func (c *snapshotExportCmd) Run(con console) error {
 	format := cmp.Or(c.Format, tables.FormatOf(c.Out))
 	if !slices.Contains(tables.Formats, format) {
 		return config.Usagef("snapshot export: %q is none of %s; name one with --format", format, strings.Join(tables.Formats, ", "))
+	}
+	if c.Table != scoresTable && len(c.Community)+c.Top != 0 || c.Top < 0 {
+		return config.Usagef("snapshot export: --community and --top N choose among the rows of --table %s", scoresTable)
 	}
 	table := graphstore.Table(c.Table)
 	if c.Table != edgesTable && c.Table != scoresTable && !slices.Contains(graphstore.Tables(), table) {
@@ -61,7 +68,7 @@ func (c *snapshotExportCmd) Run(con console) error {
 	}
 	defer store.Release()
 	view := store.View()
-	rows, err := c.export(format, view)
+	rows, err := c.export(format, view, newMeter(con.Err, "rows"))
 	if err != nil {
 		return err
 	}
@@ -69,12 +76,12 @@ func (c *snapshotExportCmd) Run(con console) error {
 	return nil
 }
 
-func (c *snapshotExportCmd) export(format string, view graphstore.View) (int64, error) {
+func (c *snapshotExportCmd) export(format string, view graphstore.View, progress *meter) (int64, error) {
 	switch c.Table {
 	case edgesTable:
 		return tables.Export(c.Out, format, graphstore.RowRecords(edgesOf(view)))
 	case scoresTable:
-		scores, err := scoresOf(view, c.Alpha)
+		scores, err := c.scoresOf(view, progress)
 		if err != nil {
 			return 0, err
 		}

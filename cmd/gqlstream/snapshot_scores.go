@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"gqlstream/config"
 	"gqlstream/graphstore"
@@ -21,15 +23,24 @@ type score struct {
 // scoresOf visits the kernel of every community that has members without a label: the
 // share of its walks that end at a vertex, where that is positive. Kernels are computed
 // here, because a checkpoint need not hold one for each community.
-func scoresOf(view graphstore.View, alpha float64) (iter.Seq[score], error) {
-	conf := diffusion.Config{Alpha: alpha, Tolerance: scoreTolerance}
+func (c *snapshotExportCmd) scoresOf(view graphstore.View, progress *meter) (iter.Seq[score], error) {
+	conf := diffusion.Config{Alpha: c.Alpha, Tolerance: scoreTolerance}
 	if _, err := diffusion.NewField(conf); err != nil {
 		return nil, config.Usagef("snapshot export: --alpha: %w", err)
+	}
+	byName := map[string]graphstore.Community{}
+	for id := range graphstore.Community(view.Communities()) {
+		byName[view.CommunityName(id)] = id
+	}
+	for _, name := range c.Community {
+		if id, ok := byName[name]; !ok || view.Retired(id) {
+			return nil, config.Usagef("snapshot export: there is no community %q in this checkpoint", name)
+		}
 	}
 	return func(yield func(score) bool) {
 		for id := range graphstore.Community(view.Communities()) {
 			sources := unlabelled(view, id)
-			if view.Retired(id) || len(sources) == 0 {
+			if view.Retired(id) || len(sources) == 0 || len(c.Community) > 0 && !slices.Contains(c.Community, view.CommunityName(id)) {
 				continue
 			}
 			field, _ := diffusion.NewField(conf) // it was validated
@@ -38,12 +49,22 @@ func scoresOf(view graphstore.View, alpha float64) (iter.Seq[score], error) {
 			for v := range graphstore.Vertex(view.Vertices()) {
 				sum += max(field.Mass(v), 0)
 			}
+			var list []graphstore.Vertex
 			for v := range graphstore.Vertex(view.Vertices()) {
-				mass := field.Mass(v)
-				if mass > 0 && !view.Erased(v) && !yield(score{view.CommunityName(id), view.ID(v).String(), mass / sum}) {
+				if field.Mass(v) > 0 && !view.Erased(v) {
+					list = append(list, v)
+				}
+			}
+			if c.Top > 0 {
+				slices.SortStableFunc(list, func(a, b graphstore.Vertex) int { return cmp.Compare(field.Mass(b), field.Mass(a)) })
+				list = list[:min(len(list), c.Top)]
+			}
+			for _, v := range list {
+				if !yield(score{view.CommunityName(id), view.ID(v).String(), field.Mass(v) / sum}) {
 					return
 				}
 			}
+			progress.add(len(list), float64(id+1)/float64(view.Communities()))
 		}
 	}, nil
 }

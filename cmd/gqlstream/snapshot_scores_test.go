@@ -24,9 +24,12 @@ func TestScoresDoNotDependOnTheEngine(t *testing.T) {
 	for i := range 40 {
 		crowd += fmt.Sprintf("crowd-%d,u%d\n", i, i)
 	}
+	var state, out, last string
 	for engine, members := range map[string]string{"primal": string(members), "dual": crowd} {
-		state, dir := t.TempDir(), t.TempDir()
-		config, out, list := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "scores.csv"), filepath.Join(dir, "members.csv")
+		dir := t.TempDir()
+		last = engine
+		state, out = t.TempDir(), filepath.Join(dir, "scores.csv")
+		config, list := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "members.csv")
 		writeConfig(t, config, "{classes: [left, right], communities: [{name: everyone, everyone: true}], alpha: 0.2}")
 		writeConfig(t, list, members)
 		mustRun(t, "publish", "--state", state, "--classes", "left,right", "--edges", filepath.Join(data, "edges.csv"), "--labels", filepath.Join(data, "labels.csv"),
@@ -46,6 +49,26 @@ func TestScoresDoNotDependOnTheEngine(t *testing.T) {
 		if apart > 2*(0.01+scoreTolerance) {
 			t.Errorf("the scores of %s are %v apart", community, apart)
 		}
+	}
+	flags := []string{"snapshot", "export", "--state", state, "--table", "scores", "--alpha", "0.2", "--out", out}
+	mustRun(t, append(flags, "--community", "berlin", "--top", "2")...)
+	few, all := scoresIn(t, out), each[last]["berlin"]
+	for vertex, score := range few["berlin"] {
+		above := 0
+		for _, other := range all {
+			if other > score {
+				above++
+			}
+		}
+		if above > 1 || score != all[vertex] {
+			t.Errorf("%s has %v, and %d vertices have more", vertex, score, above)
+		}
+	}
+	if len(few) != 1 || len(few["berlin"]) != 2 {
+		t.Errorf("the two largest of berlin are %v", few)
+	}
+	if code, _, said := runCommand(append(flags, "--community", "nowhere")...); code != exitUsage || !strings.Contains(said, "nowhere") {
+		t.Errorf("exit %d: %s", code, said)
 	}
 	code, _, said := runCommand("snapshot", "export", "--state", t.TempDir(), "--table", "scores", "--alpha", "2", "--out", "x.csv")
 	if code == exitFine || !strings.Contains(said, "no checkpoint") && !strings.Contains(said, "alpha") {

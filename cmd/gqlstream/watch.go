@@ -81,7 +81,8 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 
 // look reads the pipeline once more. After a problem the rows are those of before.
 func (w *watch) look(ctx context.Context) {
-	seen, err := w.client.look(ctx, &w.cmd, w.class)
+	_, _, terminal := terminalSize(w.con.Out)
+	seen, err := w.client.look(ctx, &w.cmd, w.class, !terminal)
 	if w.problem = err; err == nil {
 		w.watchData = seen
 		w.class = min(w.class, max(len(seen.info.Classes)-1, 0)) // of another pipeline, perhaps

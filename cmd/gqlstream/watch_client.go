@@ -92,8 +92,9 @@ type watchRow struct {
 	Trend    []float64      `json:"trend"`
 }
 
-// look asks for what the pipeline is, how it does, and its communities.
-func (w *watchClient) look(ctx context.Context, c *watchCmd, class int) (d watchData, err error) {
+// look asks for what the pipeline is, how it does, and its communities: all, or as many as
+// the API gives at once.
+func (w *watchClient) look(ctx context.Context, c *watchCmd, class int, all bool) (d watchData, err error) {
 	if err := w.get(ctx, "/api/v1/info", nil, &d.info); err != nil {
 		return d, err
 	}
@@ -113,16 +114,21 @@ func (w *watchClient) look(ctx context.Context, c *watchCmd, class int) (d watch
 	set("q", c.Filter, c.Filter != "")
 	set("method", c.Method, c.Method != "")
 	set("flag", "any", c.Flagged)
-	var list struct {
-		Total       int        `json:"total"`
-		Matched     int        `json:"matched"`
-		Communities []watchRow `json:"communities"`
+	for {
+		var list struct {
+			Total       int        `json:"total"`
+			Matched     int        `json:"matched"`
+			Communities []watchRow `json:"communities"`
+		}
+		query.Set("offset", strconv.Itoa(len(d.rows)))
+		if err := w.get(ctx, "/api/v1/communities", query, &list); err != nil {
+			return d, err
+		}
+		d.rows, d.total, d.matched = append(d.rows, list.Communities...), list.Total, list.Matched
+		if !all || len(d.rows) >= d.matched || len(list.Communities) == 0 {
+			return d, nil
+		}
 	}
-	if err := w.get(ctx, "/api/v1/communities", query, &list); err != nil {
-		return d, err
-	}
-	d.rows, d.total, d.matched = list.Communities, list.Total, list.Matched
-	return d, nil
 }
 
 // get reads one answer of the API.

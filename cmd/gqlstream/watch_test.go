@@ -135,6 +135,10 @@ func TestWatchFindsFlagsBeyondTheFirstThousand(t *testing.T) {
 	if n := strings.Count(out, "\n"); n != 3 {
 		t.Errorf("%d lines, want 3: %s", n, out)
 	}
+	out, _ = mustRun(t, "watch", "--url", page.URL(), "--count", "1") // where lines are printed, all of them
+	if n := strings.Count(out, "\n"); n < 2000 {
+		t.Errorf("%d lines of 2,000 communities", n)
+	}
 }
 
 // A page that is not there, is not ours, or asks for a token, must be an error that
