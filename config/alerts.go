@@ -132,13 +132,13 @@ func duration(key, text string, to *time.Duration) (err error) {
 // AlertRules returns the alert rules, with every violation reported.
 func (c Settings) AlertRules() (alerts.Config, error) {
 	out := alerts.Config{Pipeline: c.Pipeline, Classes: c.Classes}
-	for _, e := range c.Estimates {
+	estimates := c.Estimates
+	if len(estimates) == 0 {
+		estimates = []Estimate{{}}
+	}
+	for _, e := range estimates {
 		options, _ := e.options() // core reports what is wrong with it
 		out.Methods = append(out.Methods, string(options.Method))
-	}
-	if len(out.Methods) == 0 {
-		options, _ := Estimate{}.options()
-		out.Methods = []string{string(options.Method)}
 	}
 	var errs []error
 	for i, a := range c.Alerts {

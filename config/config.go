@@ -332,7 +332,7 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 	c.Output.Every = cmp.Or(c.Output.Every, sinks.PartEveryDefault)
 	c.Step.Time = cmp.Or(c.Step.Time, "received")
 	c.Late.Ahead = steps.Ahead
-	c.Control.Configure = cmp.Or(c.Control.Configure, configureAllow)
+	c.Control.Configure = cmp.Or(c.Control.Configure, "allow")
 	c.Output.StreamBytesMax = cmp.Or(c.Output.StreamBytesMax, sinks.EstimatesBytesDefault)
 	c.Estimates = nil
 	for _, o := range core.Estimates {

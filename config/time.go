@@ -45,19 +45,13 @@ type Control struct {
 	Configure string `yaml:"configure"` // allow, the default, or deny
 }
 
-// What configure events may do.
-const (
-	configureAllow = "allow"
-	configureDeny  = "deny"
-)
-
 // denies reports whether configure events are refused.
 func (c Control) denies() (bool, error) {
 	switch c.Configure {
-	case "", configureAllow, configureDeny:
-		return c.Configure == configureDeny, nil
+	case "", "allow", "deny":
+		return c.Configure == "deny", nil
 	}
-	return false, fmt.Errorf("control.configure: %q is neither %s nor %s", c.Configure, configureAllow, configureDeny)
+	return false, fmt.Errorf("control.configure: %q is neither allow nor deny", c.Configure)
 }
 
 // Steps returns how the log is cut into steps, and what of it comes late.

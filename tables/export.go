@@ -43,7 +43,7 @@ func Export(path, format string, records iter.Seq[arrow.Record]) (rows int64, er
 	if err != nil {
 		return 0, fmt.Errorf("tables: export: %w", err)
 	}
-	rows, err = exportTo(file, format, records)
+	rows, err = Encode(file, format, records)
 	if err == nil {
 		err = file.Sync()
 	}
@@ -68,7 +68,9 @@ func syncDir(dir string) error {
 // unclosed hides the file's Close from the Parquet writer, which would call it.
 type unclosed struct{ io.Writer }
 
-func exportTo(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows int64, err error) {
+// Encode writes records of one schema, at least one, and returns how many rows they have. It
+// releases every record.
+func Encode(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows int64, err error) {
 	buffered := bufio.NewWriterSize(w, 1<<20)
 	var out recordWriter
 	for record := range records {

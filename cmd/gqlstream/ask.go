@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 
 	"gqlstream/ask"
@@ -172,6 +173,22 @@ func (c *askCmd) summarise(w io.Writer, s *askSource, a *ask.Answer) error {
 		}
 	}
 	return out.Flush()
+}
+
+// writeWhole writes a file that appears whole or not at all.
+func writeWhole(path string, write func(io.Writer) error) error {
+	temporary := path + ".tmp"
+	file, err := os.Create(temporary)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(file), file.Close()); err == nil {
+		err = os.Rename(temporary, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return nil
 }
 
 // askRow is a vertex as publish reads it back.

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -20,13 +16,14 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/tables"
 )
 
 type communitiesCmd struct {
 	Edges      []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
 	Log        []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
 	Map        map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee."`
-	Out        string            `short:"o" required:"" placeholder:"FILE" help:"CSV file of members to write, - for standard output; a file appears whole or not at all."`
+	Out        string            `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv, parquet or arrow; - is standard output. It appears whole or not at all."`
 	MinSize    int               `default:"11" placeholder:"N" help:"Communities with fewer members are left out and counted. run publishes no estimate of fewer than 11."`
 	Resolution float64           `default:"1" placeholder:"X" help:"Above 1 makes more and smaller communities, below 1 fewer and larger ones."`
 	Seed       uint64            `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
@@ -65,8 +62,8 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 		return config.Usagef("communities: no files; give --edges or --log")
 	case c.MinSize < 1:
 		return config.Usagef("communities: --min-size is %d, want 1 or more", c.MinSize)
-	case c.Out != "-" && filepath.Ext(c.Out) != ".csv":
-		return config.Usagef("communities: --out %s: members are written as CSV; name a file that ends in .csv, or -", c.Out)
+	case c.Out != "-" && !slices.Contains(tables.Formats, tables.FormatOf(c.Out)):
+		return config.Usagef("communities: --out %s: want a file that ends in %s, or -", c.Out, strings.Join(tables.Formats, ", "))
 	}
 	store, err := c.load(ctx, con.Err)
 	if err != nil {
@@ -97,11 +94,9 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 	}
 	summary := con.Out
 	if c.Out == "-" {
-		err, summary = c.writeMembers(con.Out, store.View(), found), con.Err
-	} else {
-		err = writeWhole(c.Out, func(w io.Writer) error { return c.writeMembers(w, store.View(), found) })
+		summary = con.Err
 	}
-	if err != nil {
+	if err := c.write(con.Out, store.View(), found); err != nil {
 		return err
 	}
 	return c.summarise(summary, store.View(), search, found)
@@ -153,38 +148,27 @@ func (c *communitiesCmd) name(i, n int) string {
 	return fmt.Sprintf("%s%0*d", c.Prefix, len(fmt.Sprint(n)), i+1)
 }
 
-// writeWhole writes a file that appears whole or not at all.
-func writeWhole(path string, write func(io.Writer) error) error {
-	temporary := path + ".tmp"
-	file, err := os.Create(temporary)
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(write(file), file.Close()); err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return nil
-}
+// membership is a row of the file of members.
+type membership struct{ Community, Vertex string }
 
-func (c *communitiesCmd) writeMembers(w io.Writer, view graphstore.View, found [][]graphstore.Vertex) error {
-	buffered := bufio.NewWriterSize(w, 1<<20)
-	rows := csv.NewWriter(buffered)
-	if err := rows.Write([]string{"community", "vertex"}); err != nil {
-		return err
-	}
-	for i, members := range found {
-		name := c.name(i, len(found))
-		for _, v := range members {
-			if err := rows.Write([]string{name, view.ID(v).String()}); err != nil {
-				return err
+// write writes the members to a file that appears whole or not at all, or to standard output.
+func (c *communitiesCmd) write(out io.Writer, view graphstore.View, found [][]graphstore.Vertex) (err error) {
+	records := graphstore.RowRecords(func(yield func(membership) bool) {
+		for i, members := range found {
+			name := c.name(i, len(found))
+			for _, v := range members {
+				if !yield(membership{name, view.ID(v).String()}) {
+					return
+				}
 			}
 		}
+	})
+	if c.Out == "-" {
+		_, err = tables.Encode(out, "csv", records)
+	} else {
+		_, err = tables.Export(c.Out, tables.FormatOf(c.Out), records)
 	}
-	rows.Flush()
-	return errors.Join(rows.Error(), buffered.Flush())
+	return err
 }
 
 // summarise prints what was found, and what was left out.

@@ -90,16 +90,16 @@ func TestCommunitiesExplainsWhatItRefuses(t *testing.T) {
 		want string
 		args []string
 	}{
-		"no input":         {exitUsage, "give --edges or --log", nil},
-		"size below one":   {exitUsage, "--min-size is 0", []string{"--edges", edges, "--min-size", "0"}},
-		"no resolution":    {exitUsage, "resolution is 0", []string{"--edges", edges, "--resolution", "0"}},
-		"no column":        {exitUsage, `no column "src", "dst"`, []string{"--edges", textFile(t, "e.csv", "a,b\n1,2\n")}},
-		"no edges":         {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n")}},
-		"only itself":      {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n1,1\n")}},
-		"a refused row":    {exitFailed, "nothing is written: 1 of 2 rows were refused", []string{"--edges", textFile(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,-1\n")}},
-		"all are small":    {exitFailed, "the largest of 4 communities has 60 members; nothing is written without --min-size 60 or less", []string{"--edges", edges, "--min-size", "61"}},
-		"no such folder":   {exitFailed, "no such file", []string{"--edges", edges, "--out", filepath.Join(t.TempDir(), "none", "m.csv")}},
-		"not comma values": {exitUsage, "ends in .csv", []string{"--edges", edges, "--out", "m.parquet"}},
+		"no input":       {exitUsage, "give --edges or --log", nil},
+		"size below one": {exitUsage, "--min-size is 0", []string{"--edges", edges, "--min-size", "0"}},
+		"no resolution":  {exitUsage, "resolution is 0", []string{"--edges", edges, "--resolution", "0"}},
+		"no column":      {exitUsage, `no column "src", "dst"`, []string{"--edges", textFile(t, "e.csv", "a,b\n1,2\n")}},
+		"no edges":       {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n")}},
+		"only itself":    {exitUsage, "no edges", []string{"--edges", textFile(t, "e.csv", "src,dst\n1,1\n")}},
+		"a refused row":  {exitFailed, "nothing is written: 1 of 2 rows were refused", []string{"--edges", textFile(t, "e.csv", "src,dst,weight\n1,2,1\n2,3,-1\n")}},
+		"all are small":  {exitFailed, "the largest of 4 communities has 60 members; nothing is written without --min-size 60 or less", []string{"--edges", edges, "--min-size", "61"}},
+		"no such folder": {exitFailed, "no such file", []string{"--edges", edges, "--out", filepath.Join(t.TempDir(), "none", "m.csv")}},
+		"no such format": {exitUsage, "ends in parquet, csv, arrow", []string{"--edges", edges, "--out", "m.txt"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "members.csv")
