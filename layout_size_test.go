@@ -18,12 +18,12 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_641 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_619 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
 	configKeysMax  = 91     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 20_095 // of docs/*.md together, without dated notes; the goal is 15,000
+	manualWordsMax = 20_086 // of docs/*.md together, without dated notes; the goal is 15,000
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
@@ -39,8 +39,8 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {5_359, 3_500},
-	"config":        {923, 700},
+	"cmd/gqlstream": {5_301, 3_500},
+	"config":        {919, 700},
 	"group":         {730, 600},
 	"pipeline":      {3_281, 2_500},
 	"ingest/event":  {830, 800},

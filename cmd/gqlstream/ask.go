@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -101,11 +102,7 @@ func (c *askCmd) read(ctx context.Context, diagnostics io.Writer) (*askSource, e
 	if c.any() {
 		return c.readFiles(ctx, settings, diagnostics)
 	}
-	read, err := c.snapshotFlags.read(0)
-	if err != nil {
-		return nil, err
-	}
-	store, err := loadStore(read)
+	read, store, err := c.load(0)
 	if err != nil {
 		return nil, err
 	}

@@ -31,13 +31,9 @@ func (*benchCmd) Help() string {
 	for _, m := range bench.Measures() {
 		names = append(names, fmt.Sprintf("  %-14s %s", m.Name, m.What))
 	}
-	return `Measures this build on this machine against the goals of its design: the whole live run by classes
-and communities, cost of an edge, rates, memory, restart, and the true error beside its certificate. The graph is random, with degrees
-from a power law and planted groups. Both sides of a ratio take turns within the run. A unit says
-whether it is processor time (cpu) or time on the wall; on a busy machine the latter suffers. Goals
-are those for the default sizes; where one depends on them, a smaller run leaves open whether it is
-met (null, "size" in the table). Progress goes to standard error. A full run takes some minutes, 4 GB
-of memory and 2 GB of disk. docs/performance.md tells how to read it.
+	return `Measures this build on this machine against the goals of its design, on a random graph. Goals are those
+for the default sizes; where one depends on them, a smaller run leaves it open (null, "size" in the
+table). A full run takes some minutes, 4 GB of memory and 2 GB of disk. See docs/performance.md.
 
 Measures:
 ` + strings.Join(names, "\n") + `

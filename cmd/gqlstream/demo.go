@@ -151,12 +151,11 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline) error {
 // simulate publishes the simulation's events at its speed, and returns when the
 // pipeline has caught up with the last one.
 func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
-	publisher, err := ingest.NewPublisher(p.Broker.NC, ingest.PublisherConfig{Pending: demoPublishedMax})
+	writer, err := newStreamWriter(p.Broker.NC, 0, ingest.PublisherConfig{Pending: demoPublishedMax})
 	if err != nil {
 		return err
 	}
-	defer publisher.Close()
-	writer := streamWriter{publisher: publisher}
+	defer writer.publisher.Close()
 	var begun time.Time
 	for {
 		err := d.tick(ctx, &writer)

@@ -38,14 +38,8 @@ type explainCmd struct {
 
 // Help is the long help of the command.
 func (*explainCmd) Help() string {
-	return `Says why the estimate of a community moved between two places of the log: what members joining and
-leaving, predictions, a new model version, labels and edges contributed. The contributions are Shapley
-values and sum to the change. --method takes one method, by default the first that is published.
-
-The graph at both places comes from the newest checkpoint before each and the log after it. Where the
-estimates stream is there too, the places are those of the records in force at --from and --to, and the
-change is that of the published shares. Without them, it is the last change. Nothing is published and
-nothing is changed.
+	return `Says why the estimate of a community moved between two places of the log, or at the last change: what
+members, predictions, labels and edges contributed. Nothing is published. See docs/explain.md.
 
 While gqlstream run uses the state directory its embedded log is read through it: start it with
 --listen ADDRESS and give --nats nats://ADDRESS beside --state, or ask its page or its API.
@@ -78,22 +72,16 @@ func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeLog()) }()
 	x, err := e.Explain(ctx, q)
+	if errors.As(err, new(pipeline.QuestionError)) {
+		return config.Usage(err) // to be asked otherwise
+	}
 	if err != nil {
-		return asUsage(err)
+		return err
 	}
 	if c.Format == "json" {
 		return json.NewEncoder(con.Out).Encode(x)
 	}
 	return writeExplanation(con.Out, x)
-}
-
-// asUsage makes a question that cannot be answered one to be asked otherwise.
-func asUsage(err error) error {
-	var question pipeline.QuestionError
-	if errors.As(err, &question) {
-		return config.Usage(err)
-	}
-	return err
 }
 
 func (c *explainCmd) query() (q pipeline.Query, err error) {

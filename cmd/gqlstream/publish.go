@@ -22,8 +22,6 @@ type publishCmd struct {
 	refusedFlags
 	serverFlags
 	State        string  `placeholder:"DIR" help:"Publish into the embedded stream of this state directory, which no process may be using."`
-	Format       string  `default:"arrow" enum:"arrow,json,ndjson" help:"Form of the messages: arrow (fast), ndjson, or json (an array)."`
-	Batch        int     `default:"2048" help:"Events of a message, at most."`
 	Rate         float64 `help:"At most this many events a second; 0 is as fast as the server takes them."`
 	InTimeOrder  bool    `default:"true" negatable:"" help:"Merge the files by the times of their rows; without, kind after kind."`
 	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default what the files say."`
@@ -47,9 +45,6 @@ Examples:
   gqlstream publish --nats nats://localhost:4222 --edges edges.csv.gz --labels labels.csv --predictions p.parquet --classes left,right
   gqlstream publish --state gqlstream-state --edges follows.csv --map src=follower,dst=followee --rejects bad.ndjson`
 }
-
-// maxPublishBatch keeps messages within what decoders accept.
-const maxPublishBatch = event.EventsPerMessageLimit
 
 // publishFlushMax bounds the wait for the server after an interrupt.
 const publishFlushMax = 10 * time.Second
@@ -88,17 +83,16 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, rejects.close()) }()
 	p := &publishing{
-		files: files, format: c.Format, batchMax: c.Batch, bytesMax: int(b.NC.MaxPayload()), rejects: rejects,
-		stream: c.names().Log, pace: streamWriter{rate: c.Rate}, meter: newMeter(con.Err, "events"),
+		files: files, rejects: rejects, stream: c.names().Log, meter: newMeter(con.Err, "events"),
 	}
-	p.publisher, err = ingest.NewPublisher(b.NC, ingest.PublisherConfig{
+	p.out, err = newStreamWriter(b.NC, c.Rate, ingest.PublisherConfig{
 		Stream:   c.names().Log,
 		Producer: c.Producer, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
 	})
 	if err != nil {
 		return err
 	}
-	defer p.publisher.Close()
+	defer p.out.publisher.Close()
 	err = errors.Join(p.run(ctx), p.flushLate(ctx))
 	p.meter.finish()
 	p.summary(con, cmp.Or(broker.Redacted(c.NATS), b.Where))
@@ -164,8 +158,6 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 		return conf, config.Usagef("publish: no stream; give --nats URL or --state DIR")
 	case c.NATS != "" && c.State != "":
 		return conf, config.Usagef("publish: --nats and --state are given; choose one")
-	case c.Batch < 1 || c.Batch > maxPublishBatch:
-		return conf, config.Usagef("publish: --batch %d: want 1 to %d", c.Batch, maxPublishBatch)
 	case !(c.Rate >= 0):
 		return conf, config.Usagef("publish: --rate %v is negative", c.Rate)
 	}
@@ -197,15 +189,11 @@ func printClasses(w io.Writer, classes event.ClassSet) {
 
 // publishing is one run of publish.
 type publishing struct {
-	stream    string // the log
-	files     *files.Log
-	publisher *ingest.Publisher
-	format    string
-	batchMax  int
-	bytesMax  int // of a payload
-	rejects   *rejectsFile
-	pace      streamWriter
-	meter     *meter
+	stream  string // the log
+	files   *files.Log
+	out     streamWriter
+	rejects *rejectsFile
+	meter   *meter
 
 	pending  event.Batch // of one kind, and refused rows
 	kind     event.Kind
@@ -227,7 +215,7 @@ func (p *publishing) run(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, p.send(ctx))
 		}
-		if row.Kind != p.kind || p.pending.Events() >= p.batchMax {
+		if row.Kind != p.kind || p.pending.Events() >= messageEventsMax {
 			if err := p.send(ctx); err != nil {
 				return err
 			}
@@ -260,41 +248,24 @@ func (p *publishing) send(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	if err := p.sendRange(ctx, 0, n); err != nil {
+	if err := p.out.write(ctx, &p.pending); err != nil {
 		return err
 	}
 	p.pending.Reset()
 	p.events += n
 	done, total := p.files.Progress()
 	p.meter.add(n, float64(done)/float64(max(total, 1)))
-	return p.pace.wait(ctx, n)
-}
-
-// sendRange publishes the pending events [from, to), in halves if the message
-// would be too large.
-func (p *publishing) sendRange(ctx context.Context, from, to int) error {
-	payload, form, err := encodeEvents(p.format, p.kind, &p.pending, from, to)
-	if err != nil {
-		return err
-	}
-	if len(payload) > p.bytesMax && to-from > 1 {
-		middle := (from + to) / 2
-		if err := p.sendRange(ctx, from, middle); err != nil {
-			return err
-		}
-		return p.sendRange(ctx, middle, to)
-	}
-	return p.publisher.Publish(ctx, ingest.Outgoing{Kind: p.kind, ContentType: form, Payload: payload})
+	return nil
 }
 
 // flushLate waits until what was sent is stored, a moment longer than ctx.
 func (p *publishing) flushLate(ctx context.Context) error {
 	if ctx.Err() == nil {
-		return p.publisher.Flush(ctx)
+		return p.out.publisher.Flush(ctx)
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishFlushMax)
 	defer cancel()
-	return p.publisher.Flush(late)
+	return p.out.publisher.Flush(late)
 }
 
 // summary prints what was published, and to the diagnostics what was not.
@@ -304,7 +275,7 @@ func (p *publishing) summary(con console, where string) {
 	for _, t := range p.files.Tallies() {
 		refused += t.Refused
 	}
-	messages, last := p.publisher.Stored()
+	messages, last := p.out.publisher.Stored()
 	fmt.Fprintf(con.Out, "published %s events in %s messages to stream %s at %s, now at position %d; "+
 		"refused %s rows\n", grouped(p.events), grouped(int(messages)), p.stream,
 		where, last, grouped(refused))

@@ -144,8 +144,7 @@ func dropLateTimes(b *event.Batch) {
 	}
 }
 
-// The stream must hold the events of the files, in the order of a FileSource,
-// in whatever form they are sent.
+// The stream must hold the events of the files, in the order of a FileSource.
 func TestPublishedFilesAreTheStream(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
@@ -167,10 +166,10 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 		}
 	}
 	for _, mode := range [][]string{
-		{"--format=arrow"}, {"--format=json", "--batch=100"}, {"--format=ndjson", "--batch=7", "--no-in-time-order"},
+		{"--in-time-order"}, {"--no-in-time-order"},
 	} {
 		source, err := files.NewSource(files.Config{
-			Inputs: command.inputs(), ByKind: len(mode) > 2,
+			Inputs: command.inputs(), ByKind: mode[0] == "--no-in-time-order",
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +344,6 @@ func TestPublishExitCodes(t *testing.T) {
 		{[]string{"--state", state}, exitUsage, "no files"},
 		{[]string{"--edges", good}, exitUsage, "no stream"},
 		{[]string{"--edges", good, "--state", state, "--nats", "nats://localhost:1"}, exitUsage, "choose one"},
-		{[]string{"--edges", good, "--state", state, "--batch", "0"}, exitUsage, "--batch 0"},
 		{[]string{"--edges", good, "--state", state, "--map", "sorce=x"}, exitUsage, "sorce"},
 		{[]string{"--edges", good, "--state", state, "--classes", "0"}, exitUsage, "classes"},
 		{[]string{"--edges", good, "--nats", "nats://localhost:99999"}, exitFailed, "connect"},

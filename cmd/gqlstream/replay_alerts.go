@@ -24,10 +24,7 @@ type replayAlerts struct {
 
 // openAlerts makes the engine and the file of --alerts.
 func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
-	if r.alerts == nil {
-		r.alerts = &replayAlerts{}
-	}
-	a := r.alerts
+	a := &r.alerts
 	if c.Alerts == "" {
 		return nil
 	}
@@ -85,7 +82,7 @@ func (r *replay) writeEstimates(b *event.Batch, estimates []quant.Estimate) erro
 }
 
 func (r *replay) closeAlerts() error {
-	if r.alerts == nil || r.alerts.file == nil {
+	if r.alerts.file == nil {
 		return nil
 	}
 	return r.alerts.file.Close()

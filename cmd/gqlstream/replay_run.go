@@ -24,7 +24,7 @@ type replay struct {
 	core     *incremental.Core
 	from, to pipeline.Place
 	digest   string // when; see replayCmd
-	alerts   *replayAlerts
+	alerts   replayAlerts
 	con      console
 
 	begun, told time.Time // for the progress

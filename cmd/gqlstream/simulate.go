@@ -122,20 +122,19 @@ func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Netw
 	if err := broker.EnsureStreams(ctx, b.JS, c.names()); err != nil {
 		return err
 	}
-	publisher, err := ingest.NewPublisher(b.NC, ingest.PublisherConfig{
+	writer, err := newStreamWriter(b.NC, c.Rate, ingest.PublisherConfig{
 		Stream: c.names().Log, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
 	})
 	if err != nil {
 		return err
 	}
-	defer publisher.Close()
+	defer writer.publisher.Close()
 	fmt.Fprintf(con.Err, "publishes to stream %s until %s\n", c.names().Log, c.end())
-	writer := streamWriter{publisher: publisher, rate: c.Rate}
 	err = c.follow(ctx, con, s, truth, func(b *event.Batch) error { return writer.write(ctx, b) })
 	if ctx.Err() != nil {
 		return nil
 	}
-	return errors.Join(err, publisher.Flush(ctx))
+	return errors.Join(err, writer.publisher.Flush(ctx))
 }
 
 // end says when publishing ends.

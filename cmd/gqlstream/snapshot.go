@@ -39,17 +39,22 @@ func (f snapshotFlags) dir() *checkpoint.Dir {
 	return checkpoint.Look(checkpoint.Disk{}, filepath.Join(cmp.Or(f.State, config.StateDefault), "checkpoints"))
 }
 
-// read returns the checkpoint at a position, the newest for 0.
-func (f snapshotFlags) read(position uint64) (*checkpoint.Checkpoint, error) {
+// load reads the checkpoint at a position, the newest for 0, and its graph.
+func (f snapshotFlags) load(position uint64) (*checkpoint.Checkpoint, *graphstore.Store, error) {
 	dir := f.dir()
 	positions, err := dir.List()
+	if err == nil && len(positions) == 0 {
+		err = f.none()
+	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(positions) == 0 {
-		return nil, f.none()
+	read, err := dir.Read(cmp.Or(position, positions[0]))
+	if err != nil {
+		return nil, nil, err
 	}
-	return dir.Read(cmp.Or(position, positions[0]))
+	store, err := loadStore(read)
+	return read, store, err
 }
 
 // none is the error of a state directory without checkpoints.
@@ -140,11 +145,7 @@ Examples:
 
 // Run shows one checkpoint.
 func (c *snapshotInspectCmd) Run(con console) error {
-	read, err := c.read(c.Position)
-	if err != nil {
-		return err
-	}
-	store, err := loadStore(read)
+	read, store, err := c.load(c.Position)
 	if err != nil {
 		return err
 	}

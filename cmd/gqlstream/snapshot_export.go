@@ -58,11 +58,7 @@ func (c *snapshotExportCmd) Run(con console) error {
 	if c.Table != edgesTable && c.Table != scoresTable && !slices.Contains(graphstore.Tables(), table) {
 		return config.Usagef("snapshot export: there is no table %q; there are %s, %s and %v", c.Table, edgesTable, scoresTable, graphstore.Tables())
 	}
-	read, err := c.read(c.Position)
-	if err != nil {
-		return err
-	}
-	store, err := loadStore(read)
+	read, store, err := c.load(c.Position)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // messageEventsMax bounds the events of a message that streamWriter makes; a
@@ -15,36 +18,54 @@ const messageEventsMax = 2048
 // streamWriter publishes batches as messages that hold one kind of event each.
 type streamWriter struct {
 	publisher *ingest.Publisher
+	bytesMax  int64   // of a payload
 	rate      float64 // events a second; 0 is no limit
 	begun     time.Time
 	events    float64 // published
 }
 
+// newStreamWriter returns a writer to the server at nc. Its publisher is the caller's to close.
+func newStreamWriter(nc *nats.Conn, rate float64, conf ingest.PublisherConfig) (streamWriter, error) {
+	publisher, err := ingest.NewPublisher(nc, conf)
+	return streamWriter{publisher: publisher, bytesMax: nc.MaxPayload(), rate: rate}, err
+}
+
 // write publishes the events of b, kind by kind, and waits where the rate is ahead
 // of the clock.
 func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
-	for _, part := range []struct {
-		kind event.Kind
-		n    int
-	}{
-		{event.KindVertex, len(b.Vertices)},
-		{event.KindMember, len(b.Members)},
-		{event.KindEdge, len(b.Edges)},
-		{event.KindLabel, len(b.Labels)},
-		{event.KindPrediction, len(b.Predictions)},
+	for _, kind := range []event.Kind{
+		event.KindVertex, event.KindMember, event.KindEdge, event.KindLabel, event.KindPrediction, event.KindControl,
 	} {
-		for from := 0; from < part.n; from += messageEventsMax {
-			payload, form, err := encodeEvents("arrow", part.kind, b, from, min(from+messageEventsMax, part.n))
-			if err != nil {
-				return err
-			}
-			err = s.publisher.Publish(ctx, ingest.Outgoing{Kind: part.kind, ContentType: form, Payload: payload})
-			if err != nil {
+		n := b.Count(kind)
+		for from := 0; from < n; from += messageEventsMax {
+			if err := s.publish(ctx, kind, b, from, min(from+messageEventsMax, n)); err != nil {
 				return err
 			}
 		}
 	}
 	return s.wait(ctx, b.Events())
+}
+
+// publish publishes the events [from, to) of a kind, in halves if the message would be too
+// large. Events that an Arrow table cannot say, such as the removal of an attribute, go as
+// lines of JSON.
+func (s *streamWriter) publish(ctx context.Context, kind event.Kind, b *event.Batch, from, to int) error {
+	payload, err := wire.EncodeArrow(kind, b, from, to)
+	form := wire.Arrow
+	if err != nil {
+		payload, form = nil, wire.NDJSON
+		for i := from; i < to; i++ {
+			payload = append(wire.AppendJSON(payload, b, kind, i), '\n')
+		}
+	}
+	if int64(len(payload)) > s.bytesMax && to-from > 1 {
+		middle := (from + to) / 2
+		if err := s.publish(ctx, kind, b, from, middle); err != nil {
+			return err
+		}
+		return s.publish(ctx, kind, b, middle, to)
+	}
+	return s.publisher.Publish(ctx, ingest.Outgoing{Kind: kind, ContentType: form, Payload: payload})
 }
 
 // wait sleeps until n more events fit the rate.

@@ -9,36 +9,7 @@ import (
 
 	"gqlstream/config"
 	"gqlstream/ingest/event"
-	"gqlstream/ingest/wire"
 )
-
-// encodeEvents returns the events [from, to) of a kind as the payload of one
-// message, and its content type. Events that an Arrow table cannot say, such as
-// the removal of an attribute, go as lines of JSON.
-func encodeEvents(format string, kind event.Kind, b *event.Batch, from, to int) ([]byte, string, error) {
-	switch format {
-	case "json":
-		return append(appendEvents([]byte{'['}, kind, b, from, to, ','), ']'), wire.JSON, nil
-	case "ndjson":
-		return appendEvents(nil, kind, b, from, to, '\n'), wire.NDJSON, nil
-	}
-	payload, err := wire.EncodeArrow(kind, b, from, to)
-	if err != nil {
-		return appendEvents(nil, kind, b, from, to, '\n'), wire.NDJSON, nil
-	}
-	return payload, wire.Arrow, nil
-}
-
-// appendEvents appends events as JSON with a separator between them.
-func appendEvents(dst []byte, kind event.Kind, b *event.Batch, from, to int, separator byte) []byte {
-	for i := from; i < to; i++ {
-		if i > from {
-			dst = append(dst, separator)
-		}
-		dst = wire.AppendJSON(dst, b, kind, i)
-	}
-	return dst
-}
 
 // rejectsFile keeps refused rows as lines of JSON. A nil one keeps nothing.
 type rejectsFile struct {
@@ -71,12 +42,9 @@ func (f *rejectsFile) write(r *event.Refusal) error {
 	if f == nil {
 		return nil
 	}
-	line, err := json.Marshal(rejected{
+	err := json.NewEncoder(f.w).Encode(rejected{
 		Kind: r.Kind.String(), Row: r.Position, Reason: r.Reason, Detail: r.Detail, Original: string(r.Original),
 	})
-	if err == nil {
-		_, err = f.w.Write(append(line, '\n'))
-	}
 	if err != nil {
 		return fmt.Errorf("write rejects: %w", err)
 	}
