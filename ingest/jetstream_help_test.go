@@ -34,7 +34,7 @@ func (b *testBroker) open(c JetStreamConfig) *JetStreamSource {
 func (b *testBroker) publish(kind event.Kind, payloads ...string) {
 	b.t.Helper()
 	for _, p := range payloads {
-		if _, err := b.js.Publish(testContext(b.t), event.Subject(kind), []byte(p)); err != nil {
+		if _, err := b.js.Publish(testContext(b.t), "gql."+kind.String(), []byte(p)); err != nil {
 			b.t.Fatal(err)
 		}
 	}

@@ -152,7 +152,7 @@ func TestSourceEndsWhereItIsTold(t *testing.T) {
 func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 2)
-	m := nats.NewMsg(event.Subject(event.KindEdge))
+	m := nats.NewMsg("gql.edge")
 	m.Header.Set(wire.HeaderSchema, "7")
 	m.Data = []byte(`{"src":1,"dst":2}`)
 	if _, err := b.js.PublishMsg(testContext(t), m); err != nil {

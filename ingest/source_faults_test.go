@@ -227,7 +227,7 @@ func faultyLog(seed uint64) (log []*jetstream.RawStreamMsg) {
 			kind, text = event.KindMember, fmt.Sprintf(`{"community":"c%d","vertex":"v%d"}`, rng.IntN(2), rng.IntN(50))
 		}
 		log = append(log, &jetstream.RawStreamMsg{
-			Subject: event.Subject(kind), Sequence: uint64(i + 1), Data: []byte(text), Time: at, Header: nats.Header{},
+			Subject: "gql." + kind.String(), Sequence: uint64(i + 1), Data: []byte(text), Time: at, Header: nats.Header{},
 		})
 		at = at.Add(time.Duration(rng.IntN(80)) * time.Millisecond)
 	}

@@ -90,15 +90,7 @@ func (o *outlets) sequence() uint64 {
 
 // publish stores an emission in the log out, each shard's part by itself and all at once.
 func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
-	parts := make([]sinks.Emission, o.shards)
-	for shard := range parts {
-		parts[shard] = sinks.Emission{Position: e.Position, Time: e.Time, Cut: e.Cut, Notes: e.Notes}
-	}
-	for _, record := range e.Estimates {
-		part := &parts[incremental.ShardOf(record.Community, o.shards)]
-		part.Estimates = append(part.Estimates, record)
-	}
-	live := o.live()
+	parts, live := divide(&e, o.shards), o.live()
 	errs := make([]error, len(live))
 	var all sync.WaitGroup
 	for i, one := range live {
@@ -109,6 +101,32 @@ func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
 		return fmt.Errorf("position %d: %w", e.Position, err)
 	}
 	return nil
+}
+
+// divide returns the parts that the shards have of an emission.
+func divide(e *sinks.Emission, shards int) []sinks.Emission {
+	parts := make([]sinks.Emission, shards)
+	for shard := range parts {
+		parts[shard] = sinks.Emission{Position: e.Position, Time: e.Time, Cut: e.Cut, Notes: e.Notes}
+	}
+	for _, record := range e.Estimates {
+		part := &parts[incremental.ShardOf(record.Community, shards)]
+		part.Estimates = append(part.Estimates, record)
+	}
+	return parts
+}
+
+// Heartbeats decides for each shard which emissions are in the log out, for whoever folds a log
+// without a broker.
+type Heartbeats []sinks.Heartbeats
+
+// Publishes reports whether any shard publishes an emission. It must be asked about each, in
+// order.
+func (h Heartbeats) Publishes(e *sinks.Emission) (publishes bool) {
+	for shard, part := range divide(e, len(h)) {
+		publishes = h[shard].Publishes(&part) || publishes
+	}
+	return publishes
 }
 
 // publish stores an emission, or keeps it for a while in case that the first of the order does

@@ -2,8 +2,10 @@ package sinks
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"gqlstream/quant"
@@ -48,11 +50,10 @@ type Cursor struct {
 	Stamp    int64  `json:"stamp"`
 }
 
-// Stored is an emission of one shard as a reader found it in the log out.
+// Stored is an emission as a reader found it in the log out.
 type Stored struct {
 	Position uint64
-	Time     int64 // log time, nanoseconds since 1970; 0: the log has none
-	Shard    int
+	Time     int64    // log time, nanoseconds since 1970; 0: the log has none
 	Cursor   Cursor   // of a reader that has taken this emission
 	Records  [][]byte // JSON of the estimates, in their order
 	Cut      bool     // as Emission has it
@@ -76,6 +77,33 @@ func NotesOf(position uint64, at int64, texts []string) (list []Note) {
 		list = append(list, Note{text, position, timeText(at)})
 	}
 	return list
+}
+
+// joined returns the parts that the shards have of an emission as one, in the order of
+// communities, as a run without shards publishes it. It may keep the parts.
+func joined(parts []*Stored) *Stored {
+	e := parts[0]
+	for _, part := range parts[1:] {
+		e.Records, e.Notes, e.Cut = append(e.Records, part.Records...), append(e.Notes, part.Notes...), e.Cut || part.Cut
+	}
+	if len(parts) == 1 {
+		return e
+	}
+	estimates, err := e.Estimates()
+	if err != nil {
+		return e // whoever needs them is told
+	}
+	order := make([]int, len(estimates))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(estimates[i].Community, estimates[j].Community) })
+	records, decoded := e.Records, estimates
+	e.Records, e.decoded = make([][]byte, len(order)), make([]quant.Estimate, len(order))
+	for to, from := range order {
+		e.Records[to], e.decoded[to] = records[from], decoded[from]
+	}
+	return e
 }
 
 // Lines returns the records and the notes as lines of JSON.

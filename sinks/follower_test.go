@@ -3,7 +3,9 @@ package sinks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -144,8 +146,9 @@ func TestHalfAnEmissionIsNotSaved(t *testing.T) {
 	}
 }
 
-// Shards are merged in the order of position and shard whatever the order in which they
-// were published, and from every cursor the rest follows, once.
+// The parts that shards have of a position must become one emission, in the order of
+// communities and whatever the order in which they were published, and from every cursor the
+// rest must follow, once.
 func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 	const shards = 3
 	var want []string
@@ -164,15 +167,29 @@ func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 			if at[k] < 10 {
 				at[k]++
 				e := emissionAt(at[k], 2)
-				e.Time = int64(k+1) * int64(time.Hour)
+				for i := range e.Estimates {
+					e.Estimates[i].Community = fmt.Sprintf("c%d%d", i, k)
+				}
 				l.publish(writers[k], e)
 			}
 		}
 		config := ReaderConfig{Names: DefaultNames(), Shards: shards, Log: "log"}
-		all := l.stored(config, 30)
+		all := l.stored(config, 10)
 		var got []string
 		for _, e := range all {
-			got = append(got, timeText(int64(e.Position))+timeText(e.Time))
+			estimates, err := e.Estimates()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, one := range estimates {
+				got = append(got, fmt.Sprintf("%d%s", e.Position, one.Community))
+				if !strings.Contains(string(e.Records[i]), one.Community) {
+					t.Errorf("record %d is not that of %s", i, one.Community)
+				}
+			}
+		}
+		if len(got) != 2*30 || !slices.Equal(got[:6], []string{"1c00", "1c01", "1c02", "1c10", "1c11", "1c12"}) {
+			t.Fatalf("%d records, the first are %v", len(got), got[:6])
 		}
 		if want == nil {
 			want = got
@@ -182,9 +199,9 @@ func TestShardsAreMergedByTheLeastWatermark(t *testing.T) {
 		}
 		for i, e := range all {
 			config.After = e.Cursor
-			for j, rest := range l.stored(config, 29-i) {
-				if again := all[i+1+j]; rest.Position != again.Position || rest.Shard != again.Shard || rest.Missed {
-					t.Fatalf("seed %d: from %d: emission %d is %d of shard %d", seed, i, j, rest.Position, rest.Shard)
+			for j, rest := range l.stored(config, 9-i) {
+				if again := all[i+1+j]; rest.Position != again.Position || len(rest.Records) != len(again.Records) || rest.Missed {
+					t.Fatalf("seed %d: from %d: emission %d is %d with %d records", seed, i, j, rest.Position, len(rest.Records))
 				}
 			}
 		}

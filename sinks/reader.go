@@ -3,6 +3,7 @@ package sinks
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,8 +22,8 @@ type ReaderConfig struct {
 	Report *slog.Logger // of what is passed over; nil: nowhere
 }
 
-// logReader yields whole emissions of the log out, merged over the shards in the order
-// (position, shard): each once, none before all shards are complete up to it. What
+// logReader yields whole emissions of the log out, in the order of positions and with the
+// records of all shards: each once, none before all shards are complete up to it. What
 // is no emission, such as a message of somebody else on our subjects, or a batch of
 // which the end is missing, is passed over with a warning. It has one owner.
 type logReader struct {
@@ -210,7 +211,7 @@ func (r *logReader) complete(b *openBatch) {
 	}
 	if b.mark.Part == 1 {
 		s.partial = &readyOrPart{before: b.before, Stored: Stored{
-			Position: b.mark.Position, Time: b.mark.nanoseconds(), Shard: b.shard, Cut: b.mark.Cut, Notes: b.mark.Notes,
+			Position: b.mark.Position, Time: b.mark.nanoseconds(), Cut: b.mark.Cut, Notes: b.mark.Notes,
 		}}
 	}
 	p := s.partial
@@ -228,31 +229,36 @@ func (r *logReader) complete(b *openBatch) {
 	}
 }
 
-// take returns the next emission in the order of (position, shard), if all shards are
-// complete up to it.
+// take returns what is published at the next position, the parts of all shards as one
+// emission, if all shards are complete up to there.
 func (r *logReader) take() *Stored {
-	first := -1
+	next := uint64(math.MaxUint64)
 	for k := range r.shards {
-		if s := &r.shards[k]; len(s.ready) > 0 && (first < 0 || s.ready[0].Position < r.shards[first].ready[0].Position) {
-			first = k
+		if ready := r.shards[k].ready; len(ready) > 0 {
+			next = min(next, ready[0].Position)
 		}
 	}
-	if first < 0 {
-		return nil
-	}
-	e := r.shards[first].ready[0]
+	var parts []*Stored
 	for k := range r.shards {
-		if r.shards[k].watermark < e.Position {
+		s := &r.shards[k]
+		if s.watermark < next {
 			return nil
 		}
+		if len(s.ready) > 0 && s.ready[0].Position == next {
+			parts = append(parts, &s.ready[0].Stored)
+		}
 	}
-	r.shards[first].ready = r.shards[first].ready[1:]
-	again := r.again()
-	e.Cursor = Cursor{Position: e.Position, Shard: first, Sequence: again.sequence, Stamp: again.stamp}
+	for k := range r.shards {
+		if s := &r.shards[k]; len(s.ready) > 0 && s.ready[0].Position == next {
+			s.ready = s.ready[1:]
+		}
+	}
+	e, again := joined(parts), r.again()
+	e.Cursor = Cursor{Position: next, Shard: len(r.shards) - 1, Sequence: again.sequence, Stamp: again.stamp}
 	e.Missed, r.missed = r.missed, false
 	e.Behind = r.behind
 	r.cursor = e.Cursor
-	return &e.Stored
+	return e
 }
 
 // again returns the message after which everything that was not returned begins.

@@ -23,6 +23,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/pipeline"
 	"gqlstream/sinks"
 )
 
@@ -32,7 +33,7 @@ type twin struct {
 	refused  []string
 	alerts   []string // JSON
 	engine   *alerts.Engine
-	beats    sinks.Heartbeats      // alerts and parts follow what is published
+	beats    pipeline.Heartbeats   // alerts and parts follow what is published
 	sections []incremental.Section // after the last step
 	parts    string                // directory
 	last     event.Position
@@ -132,7 +133,7 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	core, err := incremental.New(conf)
 	r.must(err)
 	defer core.Close()
-	out := twin{records: map[string][]string{}, parts: filepath.Join(r.t.TempDir(), "parts")}
+	out := twin{records: map[string][]string{}, beats: make(pipeline.Heartbeats, max(settings.Group.Shards, 1)), parts: filepath.Join(r.t.TempDir(), "parts")}
 	parts := r.twinParts(js, out.parts, settings.Output.Every)
 	defer parts.Close()
 	rules, err := settings.AlertRules()

@@ -111,7 +111,7 @@ func TestQuickstartEventsAreTaken(t *testing.T) {
 // which is refused.
 func takes(t *testing.T, decoder *wire.Decoder, subject, payload string) {
 	t.Helper()
-	kind, ok := event.SubjectKind(subject)
+	kind, ok := event.ParseKind(strings.TrimPrefix(subject, "gql."))
 	if !ok {
 		t.Errorf("no kind has the subject %s", subject)
 		return

@@ -9,6 +9,7 @@ import (
 	"gqlstream/alerts"
 	"gqlstream/config"
 	"gqlstream/ingest/event"
+	"gqlstream/pipeline"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )
@@ -16,7 +17,7 @@ import (
 // replayAlerts are the alerts of a replay; without an engine there are none.
 type replayAlerts struct {
 	engine  *alerts.Engine
-	beats   sinks.Heartbeats // alerts are evaluated where something is published
+	beats   pipeline.Heartbeats // alerts are evaluated where something is published
 	out     io.Writer
 	file    io.Closer // nil for standard output
 	instead bool      // of the estimates, on standard output
@@ -41,6 +42,7 @@ func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
 	if a.engine, err = alerts.New(conf); err != nil {
 		return err
 	}
+	a.beats = make(pipeline.Heartbeats, max(settings.Group.Shards, 1))
 	if c.Alerts == "-" {
 		a.instead, a.out = true, r.con.Out
 		return nil

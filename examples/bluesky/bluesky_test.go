@@ -289,7 +289,7 @@ func stored(t *testing.T, js jetstream.JetStream) (edges, langs map[string]bool,
 		if err != nil {
 			t.Fatal(err)
 		}
-		kind, _ := event.SubjectKind(m.Subject)
+		kind, _ := event.ParseKind(strings.TrimPrefix(m.Subject, "gql."))
 		var b event.Batch
 		message := wire.Message{Kind: kind, ContentType: m.Header.Get("Content-Type"), Payload: m.Data, Position: event.Position(i)}
 		if err := decoder.Decode(message, &b); err != nil || len(b.Refused) > 0 {

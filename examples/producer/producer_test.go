@@ -92,7 +92,7 @@ func TestGoProducer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kind, _ := event.SubjectKind(m.Subject)
+		kind, _ := event.ParseKind(strings.TrimPrefix(m.Subject, "gql."))
 		text := said(t, wire.Message{Kind: kind, ContentType: m.Header.Get("Content-Type"), Payload: m.Data})
 		if first[kind] == "" {
 			first[kind] = text

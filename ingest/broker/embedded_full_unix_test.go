@@ -15,8 +15,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"gqlstream/ingest/event"
 )
 
 // fileBytesMax lets no file of this process grow beyond n bytes, as on a disk that is
@@ -54,7 +52,7 @@ func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
 		given, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		defer cancel()
 		n++
-		m := nats.NewMsg(event.Subject(event.KindEdge))
+		m := nats.NewMsg("gql.edge")
 		m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint(n))
 		m.Data = fmt.Appendf(nil, `{"src":%d,"dst":0,"note":%q}`, n, strings.Repeat("x", 4000))
 		ack, err := b.js.PublishMsg(given, m)

@@ -15,8 +15,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"gqlstream/ingest/event"
 )
 
 // testBroker is an embedded server and a connection to it.
@@ -83,7 +81,7 @@ func TestEmbeddedServerHasNoPortAndKeepsItsStore(t *testing.T) {
 	if url := b.URL(); url != "" {
 		t.Errorf("listens on %s", url)
 	}
-	if _, err := b.js.Publish(ctx, event.Subject(event.KindEdge), []byte(`{"src":1,"dst":2}`)); err != nil {
+	if _, err := b.js.Publish(ctx, "gql.edge", []byte(`{"src":1,"dst":2}`)); err != nil {
 		t.Fatal(err)
 	}
 	b.stop()
@@ -249,7 +247,7 @@ func TestSmallStoreGetsSmallStreams(t *testing.T) {
 	if reserved <= 0 || reserved > store {
 		t.Errorf("%d bytes reserved of %d", reserved, store)
 	}
-	if _, err := b.js.Publish(testContext(t), event.Subject(event.KindEdge), []byte(`{"src":1,"dst":2}`)); err != nil {
+	if _, err := b.js.Publish(testContext(t), "gql.edge", []byte(`{"src":1,"dst":2}`)); err != nil {
 		t.Error(err)
 	}
 }
