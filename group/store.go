@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,16 @@ const (
 	graphsKept    = 2
 	digestTTL     = time.Hour
 	transferMax   = 10 * time.Minute // for one object, however large
+	getWaitMin    = time.Second      // for the first attempt to read one
 )
+
+// transfer bounds the time of one object. It sets no deadline: with one the library waits until
+// then for an acknowledgement that was lost, and without one for a few seconds.
+func transfer(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(transferMax, cancel)
+	return ctx, func() { timer.Stop(); cancel() }
+}
 
 // GraphPart names what all workers have alike; a shard's part has the shard's number.
 const GraphPart = "graph"
@@ -109,6 +119,10 @@ func (s *Store) Compare(ctx context.Context, config string, position uint64, par
 		return err
 	}
 	entry, err := s.digests.Get(ctx, key)
+	for errors.Is(err, jetstream.ErrKeyNotFound) && ctx.Err() == nil { // a copy that lags was asked
+		time.Sleep(watchAgain / 10)
+		entry, err = s.digests.Get(ctx, key)
+	}
 	var first digestEntry
 	if err == nil {
 		err = json.Unmarshal(entry.Value(), &first)
@@ -170,7 +184,7 @@ func objectName(config string, position uint64, part string) string {
 // Put stores a part at a position, unless it is there already, and drops what is older than the
 // newest positions that have this part.
 func (s *Store) Put(ctx context.Context, config string, position uint64, part string, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, transferMax)
+	ctx, cancel := transfer(ctx)
 	defer cancel()
 	name := objectName(config, position, part)
 	if _, err := s.objects.GetInfo(ctx, name); err == nil {
@@ -220,15 +234,55 @@ func (s *Store) positions(ctx context.Context, config, part string) (list []uint
 
 // Get returns a part at a position.
 func (s *Store) Get(ctx context.Context, config string, position uint64, part string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, transferMax)
-	defer cancel()
-	name := objectName(config, position, part)
-	data, err := s.objects.GetBytes(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("group: object %s: %w", name, err)
-	}
-	return data, nil
+	return s.get(ctx, objectName(config, position, part))
 }
+
+// get returns an object. The library waits for ever for the rest of one that is replaced or
+// deleted while it reads; so it is given a while, and a longer one each time.
+func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := transfer(ctx)
+	defer cancel()
+	for wait := getWaitMin; ; wait *= 2 {
+		attempt, end := context.WithTimeout(ctx, wait)
+		data, err := s.objects.GetBytes(attempt, name)
+		again := attempt.Err() != nil && ctx.Err() == nil
+		if end(); err == nil {
+			return data, nil
+		}
+		if !again {
+			return nil, fmt.Errorf("group: object %s: %w", name, err)
+		}
+	}
+}
+
+// Shelf keeps what a follower of the log out has come to, for the worker that takes it over.
+type Shelf struct {
+	store *Store
+	name  string
+}
+
+// Shelf returns the shelf of a follower.
+func (s *Store) Shelf(follower string) Shelf { return Shelf{s, "follower/" + follower} }
+
+// Read returns what was written last; nothing is os.ErrNotExist.
+func (s Shelf) Read(ctx context.Context) ([]byte, error) {
+	data, err := s.store.get(ctx, s.name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil, os.ErrNotExist
+	}
+	return data, err
+}
+
+// Write replaces what is kept.
+func (s Shelf) Write(ctx context.Context, data []byte) error {
+	ctx, cancel := transfer(ctx)
+	defer cancel()
+	_, err := s.store.objects.PutBytes(ctx, s.name, data)
+	return err
+}
+
+// String names the shelf.
+func (s Shelf) String() string { return "object " + s.name + " of the group" }
 
 // Bundle is a part of a state: named sections, and what a taker must know beside them.
 type Bundle struct {

@@ -27,11 +27,12 @@ type alerting struct {
 	follower *sinks.Alerting
 	targets  *notify.Targets
 	fired    map[string]uint64 // transitions into firing since the process began, by rule
-	changed  bool              // something has begun or ended since the page was told
+	told     uint64            // position of the newest transitions that the page has
 }
 
-// startAlerts begins to evaluate the alerts of settings and to deliver what begins and ends.
-func (p *Pipeline) startAlerts(ctx context.Context, settings config.Settings) error {
+// startAlerts begins to evaluate the alerts of settings and, unless another worker of the group
+// does, to store and to deliver what begins and ends.
+func (p *Pipeline) startAlerts(ctx context.Context, settings config.Settings, leads bool) error {
 	rules, err := settings.AlertRules()
 	if err != nil {
 		return config.Usage(err)
@@ -40,12 +41,16 @@ func (p *Pipeline) startAlerts(ctx context.Context, settings config.Settings) er
 	if err != nil {
 		return config.Usage(err)
 	}
+	if !leads {
+		conf = notify.Config{}
+	}
 	targets, err := notify.Start(ctx, p.Broker.JS, p.names.Out.Alerts, conf, p.log)
 	if err != nil {
 		return err
 	}
 	follower, err := sinks.NewAlerting(ctx, sinks.AlertingConfig{
-		JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Path: p.alertingPath(), Rules: rules, Told: p.tellTransitions,
+		JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Rules: rules, Standby: !leads,
+		Shelf: p.shelf(followerAlerts, alertingFile), Told: p.tellTransitions,
 	})
 	if err != nil {
 		targets.Stop()
@@ -54,15 +59,17 @@ func (p *Pipeline) startAlerts(ctx context.Context, settings config.Settings) er
 	a := &p.alerting
 	a.mu.Lock()
 	former := a.targets
-	a.follower, a.targets, a.changed = follower, targets, true
+	a.follower, a.targets = follower, targets
 	a.mu.Unlock()
 	if former != nil {
 		former.Stop()
 	}
-	if err := targets.RemoveOthers(ctx); err != nil { // the next start tries again
-		p.log.Warn("alerts", "error", err)
+	if leads {
+		if err := targets.RemoveOthers(ctx); err != nil { // the next start tries again
+			p.log.Warn("alerts", "error", err)
+		}
 	}
-	p.followers.start(ctx, sinks.FollowConfig{Name: followerAlerts, Open: follower.Open}, true)
+	p.followers.start(ctx, sinks.FollowConfig{Name: followerAlerts, Open: follower.Open}, leads)
 	return nil
 }
 
@@ -76,25 +83,29 @@ func (p *Pipeline) closeAlerts() error {
 	return p.alerting.targets.Close()
 }
 
-// tellTransitions tells the log, the page and the Alertmanagers what has begun or ended.
-// The follower of the alerts calls it, once what it tells is stored.
+// tellTransitions tells the log, the page and the Alertmanagers what has begun or ended, each
+// once. The follower of the alerts calls it, once what it tells is stored.
 func (p *Pipeline) tellTransitions(position uint64, transitions []alerts.Transition) {
 	a := &p.alerting
 	a.mu.Lock()
+	news := position > a.told
+	a.told = max(a.told, position)
 	for _, t := range transitions {
-		if t.State == alerts.Firing {
+		if news && t.State == alerts.Firing {
 			a.fired[t.Rule]++
 		}
 	}
-	a.changed = true
 	targets := a.targets
 	a.mu.Unlock()
+	if targets != nil && targets.NeedsActive() && p.source.Stats().Behind <= catchingUp {
+		targets.Tell(transitions)
+	}
+	if !news {
+		return // another worker was first, or this one before it took over
+	}
 	for _, t := range transitions {
 		p.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
 			"position", position, "reason", t.Reason)
-	}
-	if targets != nil && targets.NeedsActive() && p.source.Stats().Behind <= catchingUp {
-		targets.Tell(transitions)
 	}
 	p.Page.AddTransitions(transitions)
 }
@@ -146,7 +157,7 @@ func (p *Pipeline) seedAlerts(ctx context.Context) error {
 		}
 		var t alerts.Transition
 		if json.Unmarshal(m.Data, &t) == nil {
-			list = append(list, t)
+			list, p.alerting.told = append(list, t), max(p.alerting.told, t.Position)
 		}
 	}
 	p.Page.AddTransitions(list)

@@ -14,12 +14,12 @@ import (
 	"gqlstream/sinks"
 )
 
-// alertingFile keeps, in the state directory, what the alerts have come to and up to
-// where in the log out that is.
-const alertingFile = "alerting.json"
-
-// historyFile is the same of the roll-ups.
-const historyFile = "history.json"
+// Files of the state directory that keep what the alerts and the roll-ups of a run alone have
+// come to, and up to where in the log out that is.
+const (
+	alertingFile = "alerting.json"
+	historyFile  = "history.json"
+)
 
 // Names of followers, for people and metrics.
 const (
@@ -154,29 +154,81 @@ func (f *followers) catchUp(ctx context.Context, position uint64, alertsLast fun
 	return err
 }
 
-// startFollowers begins to feed the outputs that the settings name.
+// single is a follower whose work one worker of a group does at a time.
+type single struct {
+	name  string
+	start func(ctx context.Context, leads bool) error // begins it, as the one who works or standing by
+	begun bool
+	leads bool
+}
+
+// startFollowers begins to feed the outputs that every worker has, and lists the others.
 func (p *Pipeline) startFollowers(ctx context.Context, o Options) {
 	out := p.settings.Output
-	p.followers.start(ctx, sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, true)
+	alone := func(c sinks.FollowConfig) {
+		p.singles = append(p.singles, single{name: c.Name, start: func(ctx context.Context, leads bool) error {
+			if leads {
+				p.followers.start(ctx, c, true)
+			}
+			return nil
+		}})
+	}
+	p.singles = []single{
+		{name: followerAlerts, start: func(ctx context.Context, leads bool) error { return p.startAlerts(ctx, p.settings, leads) }},
+		{name: followerHistory, start: func(ctx context.Context, leads bool) error {
+			p.rollups.StandBy(!leads)
+			p.followers.start(ctx, sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, leads)
+			return nil
+		}},
+	}
 	if out.File == "-" {
 		p.followers.start(ctx, sinks.FollowConfig{Name: followerStdout, Open: p.fromNow(printer(o.Out))}, true)
 	} else if out.File != "" {
-		p.followers.start(ctx, sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File)}, true)
+		alone(sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File)})
 	}
 	if out.Alerts != "" {
-		p.followers.start(ctx, sinks.FollowConfig{
-			Name: followerAlertsFile, Open: p.linesOf(out.Alerts), Reader: sinks.ReaderConfig{Alerts: true},
-		}, true)
+		alone(sinks.FollowConfig{Name: followerAlertsFile, Open: p.linesOf(out.Alerts), Reader: sinks.ReaderConfig{Alerts: true}})
 	}
 	for _, parts := range []struct{ format, dir string }{{"parquet", out.Parquet}, {"arrow", out.Arrow}} {
 		if parts.dir != "" {
-			p.followers.start(ctx, sinks.FollowConfig{Name: parts.format, Open: p.partsOf(parts.format, parts.dir, out)}, true)
+			alone(sinks.FollowConfig{Name: parts.format, Open: p.partsOf(parts.format, parts.dir, out)})
 		}
 	}
 	p.followers.start(ctx, sinks.FollowConfig{Name: followerPage, Open: p.fromNow(p.showEstimates)}, true)
 	for name, take := range o.Follow {
 		p.followers.start(ctx, sinks.FollowConfig{Name: name, Open: p.fromNow(take)}, true)
 	}
+}
+
+// assignFollowers begins what this worker is to do for the group now, and ends what another one
+// is to do. Who takes a follower over goes on behind what is durable.
+func (p *Pipeline) assignFollowers(ctx context.Context) error {
+	p.assigning.Lock()
+	defer p.assigning.Unlock()
+	for i := range p.singles {
+		one := &p.singles[i]
+		leads := p.group.leads(one.name)
+		if one.begun && leads == one.leads {
+			continue
+		}
+		if one.begun = false; p.group != nil {
+			p.log.Info("a follower is assigned", "follower", one.name, "here", leads)
+		}
+		p.followers.end(one.name)
+		if err := one.start(ctx, leads); err != nil {
+			return err
+		}
+		one.begun, one.leads = true, leads
+	}
+	return nil
+}
+
+// shelf returns where a follower keeps what it has come to.
+func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
+	if p.group != nil {
+		return p.group.store.Shelf(follower)
+	}
+	return sinks.FileShelf(filepath.Join(p.settings.State, file))
 }
 
 func (p *Pipeline) linesOf(path string) openFollower {
@@ -243,5 +295,3 @@ func printer(w io.Writer) Take {
 		return nil
 	}
 }
-
-func (p *Pipeline) alertingPath() string { return filepath.Join(p.settings.State, alertingFile) }

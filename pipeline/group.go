@@ -67,7 +67,10 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.Close())
+			if m != nil && m.member != nil {
+				err = errors.Join(err, m.member.Leave())
+			}
+			m, err = nil, errors.Join(err, b.Close())
 		}
 	}()
 	if in.Replicas, err = openLog(ctx, b, in); err != nil {
@@ -146,6 +149,11 @@ func (m *membership) rank(shard int) (rank int, mine bool) {
 	return rank, true
 }
 
+// leads reports whether this worker does what one of the group does at a time.
+func (m *membership) leads(follower string) bool {
+	return m == nil || m.member.Rank("follower "+follower) == 0
+}
+
 // owned lists the shards that a pipeline that is opened now shall estimate; nil: all.
 func (m *membership) owned(shards int) []int {
 	if m == nil {
@@ -171,6 +179,9 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 	for {
 		if err := p.regroup(); err != nil {
 			return err
+		}
+		if err := p.assignFollowers(context.WithoutCancel(ctx)); err != nil {
+			p.log.Warn("a follower is not taken over, and is tried again", "error", err)
 		}
 		p.sayPresence()
 		select {

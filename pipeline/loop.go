@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -24,7 +25,11 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 	}
 	reload := newReloader(read)
 	defer reload.stop()
-	if o.member, err = joinGroup(ctx, settings, o); err != nil {
+	err = onceElected(ctx, o.Log, func() error {
+		o.member, err = joinGroup(ctx, settings, o)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return errors.Join(runAgain(ctx, settings, reload, o), o.member.leave())
@@ -32,16 +37,12 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 
 // runAgain opens and runs a pipeline, again as long as what ended it is mended by that.
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
-	for begun := time.Now(); ; {
-		p, err := Open(ctx, settings, o)
-		if elects(err) && time.Since(begun) < electionWaitMax && ctx.Err() == nil {
-			o.Log.Warn("the broker is not ready; trying again", "reason", err)
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-			}
-			continue
-		}
+	for {
+		var p *Pipeline
+		err := onceElected(ctx, o.Log, func() (err error) {
+			p, err = Open(ctx, settings, o)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -49,7 +50,7 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 		p.greet(o.Err)
 		err = p.Run(ctx)
 		if ctx.Err() == nil && slices.ContainsFunc(startAgain, func(reason error) bool { return errors.Is(err, reason) }) {
-			settings, o.Skip, begun = p.settings, 0, time.Now()
+			settings, o.Skip = p.settings, 0
 			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
 			if err := p.Close(); err != nil {
 				o.Log.Warn("before starting again", "error", err) // of what is behind us
@@ -65,6 +66,17 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 
 // electionWaitMax is how long a start waits for a cluster that elects its leaders.
 const electionWaitMax = time.Minute
+
+// onceElected tries something again while a cluster elects its leaders.
+func onceElected(ctx context.Context, log *slog.Logger, try func() error) error {
+	for begun := time.Now(); ; {
+		err := try()
+		if !elects(err) || time.Since(begun) > electionWaitMax || pause(ctx, time.Second) != nil {
+			return err
+		}
+		log.Warn("the broker is not ready; trying again", "reason", err)
+	}
+}
 
 // codeNotReady is the answer of a cluster in which nobody can decide now.
 const codeNotReady jetstream.ErrorCode = 10008

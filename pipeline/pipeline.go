@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +48,8 @@ type Pipeline struct {
 	logID       string       // of the log that positions count in
 	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
 	followers   followers
+	assigning   sync.Mutex // guards singles
+	singles     []single
 	rollups     *sinks.Rollups
 	alerting    alerting
 	Page        *web.Server
@@ -182,7 +184,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	}
 	p.followers.base.End = p.outlets.sequence
 	p.rollups = sinks.NewRollups(sinks.RollupsConfig{
-		JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Path: filepath.Join(p.settings.State, historyFile),
+		JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf(followerHistory, historyFile),
 	})
 	p.closers = append(p.closers, p.closeOutlets)
 	p.beginAt, err = sinks.Newest(ctx, p.Broker.JS, p.followers.base.Reader)
@@ -206,11 +208,8 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	}
 	running := context.WithoutCancel(ctx) // until they are ended, in their order
 	p.closers = append(p.closers, p.closeAlerts, func() error { p.followers.end(""); return nil })
-	if err := p.startAlerts(running, p.settings); err != nil {
-		return err
-	}
 	p.startFollowers(running, o)
-	return nil
+	return p.assignFollowers(running)
 }
 
 // auditLog checks that the log in can still be relied upon. A broker that does not answer

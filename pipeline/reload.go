@@ -79,11 +79,13 @@ func (p *Pipeline) takeOver(ctx context.Context, settings config.Settings) ([]st
 	if err != nil {
 		return nil, err
 	}
-	before := p.settings
+	p.assigning.Lock()
+	defer p.assigning.Unlock()
+	before, leads := p.settings, p.group.leads(followerAlerts)
 	p.followers.end(followerAlerts)
 	running := context.WithoutCancel(ctx) // until it is ended with the others
-	if err := p.startAlerts(running, settings); err != nil {
-		if again := p.startAlerts(running, before); again != nil {
+	if err := p.startAlerts(running, settings, leads); err != nil {
+		if again := p.startAlerts(running, before, leads); again != nil {
 			return nil, fmt.Errorf("%w; and the alerts before stand still until a restart: %w", err, again)
 		}
 		return nil, err

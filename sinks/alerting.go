@@ -23,14 +23,16 @@ type AlertingConfig struct {
 	Streams StreamsConfig
 	Shards  int
 	Log     string // identity of the log in
-	Path    string // of the file that keeps the state
+	Shelf   Shelf  // keeps the state
 	Rules   alerts.Config
+
+	// Standby leaves storing and saving to another worker of a group. What begins and ends is
+	// known here, too.
+	Standby bool
 
 	// Told is called with what has begun or ended, once it is stored, at a position;
 	// nil: nobody is told.
 	Told func(position uint64, transitions []alerts.Transition)
-
-	disk disk
 }
 
 // Alerting is a follower that evaluates the rules and stores what begins and ends in
@@ -61,7 +63,7 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 		return nil, err
 	}
 	a.engine = engine
-	if _, err := readProgress(c.Path); errors.Is(err, os.ErrNotExist) {
+	if _, err := c.Shelf.Read(ctx); errors.Is(err, os.ErrNotExist) {
 		a.begin, err = Newest(ctx, c.JS, ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
 		if err != nil {
 			return nil, fmt.Errorf("sinks: alerts: %w", err)
@@ -86,20 +88,23 @@ func (a *Alerting) open(ctx context.Context) (Cursor, error) {
 	if err := a.stored.open(ctx); err != nil {
 		return Cursor{}, err
 	}
-	p, err := readProgress(a.config.Path)
+	p, err := readShelf(ctx, a.config.Shelf)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		p = progress{Log: a.config.Log, Cursor: a.begin}
 	case err != nil:
 		return Cursor{}, err
 	case p.Log != a.config.Log:
-		return Cursor{}, fmt.Errorf("%s is of another log: %w", a.config.Path, ErrNotOurs)
+		return Cursor{}, fmt.Errorf("%s is of another log: %w", a.config.Shelf, ErrNotOurs)
 	}
-	if err := a.restore(p); err != nil {
-		return Cursor{}, err
+	if failed := a.restore(p); failed != nil {
+		return Cursor{}, failed
 	}
 	a.taken, a.saved = p.Cursor, p.Cursor
-	return p.Cursor, a.save(p.Cursor)
+	if a.config.Standby && err == nil {
+		return p.Cursor, nil
+	}
+	return p.Cursor, a.save(ctx, p.Cursor) // also who stands by, so that all begin where the first one did
 }
 
 // restore makes the engine that the state describes, under the rules that held then.
@@ -112,7 +117,7 @@ func (a *Alerting) restore(p progress) (err error) {
 		return err
 	}
 	if a.engine, err = alerts.Restore(a.config.Rules, p.State); err != nil {
-		return fmt.Errorf("%s: %w: %w", a.config.Path, err, ErrNotOurs)
+		return fmt.Errorf("%s: %w: %w", a.config.Shelf, err, ErrNotOurs)
 	}
 	a.rules = &a.config.Rules
 	return nil
@@ -120,8 +125,8 @@ func (a *Alerting) restore(p progress) (err error) {
 
 // Take implements Follower.
 func (a *Alerting) Take(ctx context.Context, e *Stored) error {
-	transitions, err := a.evaluate(e)
-	if err == nil && len(transitions) > 0 {
+	transitions, err := a.evaluate(ctx, e)
+	if err == nil && len(transitions) > 0 && !a.config.Standby {
 		transitions, err = a.store(ctx, transitions)
 	}
 	if err != nil {
@@ -145,10 +150,10 @@ func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) (
 	return transitions[there:], err
 }
 
-func (a *Alerting) evaluate(e *Stored) ([]alerts.Transition, error) {
+func (a *Alerting) evaluate(ctx context.Context, e *Stored) ([]alerts.Transition, error) {
 	estimates, err := e.Estimates()
 	if err == nil && a.rules != nil && e.Position > a.stored.last.position {
-		err = a.configure()
+		err = a.configure(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -160,27 +165,32 @@ func (a *Alerting) evaluate(e *Stored) ([]alerts.Transition, error) {
 
 // configure puts the new rules in force and saves the state at once. A restart must find
 // them in force from the same emission on, for what is stored by then was made by them.
-func (a *Alerting) configure() error {
+func (a *Alerting) configure(ctx context.Context) error {
 	a.mu.Lock()
 	err := a.engine.Configure(*a.rules)
 	a.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if err := a.save(a.taken); err != nil {
-		return err
+	if !a.config.Standby {
+		if err := a.save(ctx, a.taken); err != nil {
+			return err
+		}
 	}
 	a.rules, a.saved = nil, a.taken
 	return nil
 }
 
 // Sync implements Follower. A large state is saved less often than it is asked for.
-func (a *Alerting) Sync(_ context.Context, taken Cursor) (Cursor, error) {
+func (a *Alerting) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
+	if a.config.Standby {
+		return taken, nil
+	}
 	if time.Now().Before(a.saveAt) {
 		return a.saved, nil
 	}
 	begun := time.Now()
-	if err := a.save(taken); err != nil {
+	if err := a.save(ctx, taken); err != nil {
 		return Cursor{}, fmt.Errorf("sinks: alerts: %w", err)
 	}
 	a.saved, a.saveAt = taken, time.Now().Add(alertSaveShare*time.Since(begun))
@@ -188,11 +198,11 @@ func (a *Alerting) Sync(_ context.Context, taken Cursor) (Cursor, error) {
 }
 
 // save writes the state as it is after the cursor.
-func (a *Alerting) save(after Cursor) error {
+func (a *Alerting) save(ctx context.Context, after Cursor) error {
 	a.mu.Lock()
 	state := a.engine.Save()
 	a.mu.Unlock()
-	return a.config.disk.replaceProgress(a.config.Path, progress{Log: a.config.Log, Cursor: after, State: state})
+	return writeShelf(ctx, a.config.Shelf, progress{Log: a.config.Log, Cursor: after, State: state})
 }
 
 // Close implements Follower. Alerts can be opened again.

@@ -49,7 +49,7 @@ func restless(seed uint64, n int) (list []Emission) {
 func (l *logOut) alerting(path string, rules alerts.Config, d disk) *Alerting {
 	l.t.Helper()
 	a, err := NewAlerting(l.t.Context(), AlertingConfig{
-		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Path: path, Rules: rules, disk: d,
+		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Shelf: fileShelf{path, d}, Rules: rules,
 	})
 	if err != nil {
 		l.t.Fatal(err)

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,16 +22,52 @@ type progress struct {
 }
 
 // readProgress returns what a file says; none is os.ErrNotExist.
-func readProgress(name string) (p progress, err error) {
-	data, err := os.ReadFile(name)
+func readProgress(name string) (progress, error) {
+	return readShelf(context.Background(), FileShelf(name))
+}
+
+// Shelf is where a follower keeps what it has come to. The workers of a group share one.
+type Shelf interface {
+	Read(ctx context.Context) ([]byte, error) // matches os.ErrNotExist where there is nothing
+	Write(ctx context.Context, data []byte) error
+	String() string // for people
+}
+
+// readShelf returns what is on a shelf; nothing is os.ErrNotExist.
+func readShelf(ctx context.Context, s Shelf) (p progress, err error) {
+	data, err := s.Read(ctx)
 	if err != nil {
 		return p, err
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
-		return p, fmt.Errorf("%s is damaged (%w); it says what the output beside it holds: %w", name, err, ErrNotOurs)
+		return p, fmt.Errorf("%s is damaged (%w); it says what the output beside it holds: %w", s, err, ErrNotOurs)
 	}
 	return p, nil
 }
+
+// writeShelf replaces what is on a shelf.
+func writeShelf(ctx context.Context, s Shelf, p progress) error {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return s.Write(ctx, append(data, '\n'))
+}
+
+// fileShelf is a file.
+type fileShelf struct {
+	path string
+	disk disk
+}
+
+// FileShelf returns a shelf that is a file.
+func FileShelf(path string) Shelf { return fileShelf{path: path} }
+
+func (f fileShelf) Read(context.Context) ([]byte, error) { return os.ReadFile(f.path) }
+
+func (f fileShelf) Write(_ context.Context, data []byte) error { return f.disk.replace(f.path, data) }
+
+func (f fileShelf) String() string { return f.path }
 
 // disk is how files are written; tests let it fail.
 type disk struct {
@@ -105,9 +142,5 @@ func (d *disk) syncDir(dir string) error {
 }
 
 func (d *disk) replaceProgress(name string, p progress) error {
-	data, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	return d.replace(name, append(data, '\n'))
+	return writeShelf(context.Background(), fileShelf{name, *d}, p)
 }

@@ -27,10 +27,9 @@ type RollupsConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig
 	Log     string // identity of the log in
-	Path    string // of the file that keeps what is under way
+	Shelf   Shelf  // keeps what is under way
 
 	saveOften bool // tests: at every Sync
-	disk      disk
 }
 
 // Rollups is a follower that describes what was published by minute, hour and day of log
@@ -45,10 +44,15 @@ type Rollups struct {
 	series []*rolled // sorted by community, method and ordinal
 	minute int64     // of log time, of the newest emission
 
-	stored placedStream
-	saved  Cursor
-	saveAt time.Time
+	standby bool // another worker of a group stores and saves
+	stored  placedStream
+	saved   Cursor
+	saveAt  time.Time
 }
+
+// StandBy leaves storing and saving to another worker of a group, or not. It must not be called
+// while the roll-ups follow.
+func (r *Rollups) StandBy(standby bool) { r.standby = standby }
 
 // NewRollups returns a follower that is not open yet.
 func NewRollups(c RollupsConfig) *Rollups {
@@ -67,7 +71,7 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.series, r.minute = nil, 0
-	p, err := readProgress(r.config.Path)
+	p, err := readShelf(ctx, r.config.Shelf)
 	if err != nil || p.Log != r.config.Log || json.Unmarshal(p.State, &r.series) != nil {
 		p, r.series = progress{}, nil // what the log out still has is rolled up again
 	}
@@ -89,6 +93,9 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	messages, err := r.advance(e.Time)
 	r.add(estimates, e.Time)
 	r.mu.Unlock()
+	if r.standby {
+		return err
+	}
 	for _, n := range NotesOf(e.Position, e.Time, e.Notes) {
 		data, failed := json.Marshal(n)
 		messages, err = append(messages, message{subject: r.config.Streams.Names.noteSubject(), data: data}), errors.Join(err, failed)
@@ -188,7 +195,10 @@ func (r *Rollups) removeOld(ctx context.Context, now int64) error {
 }
 
 // Sync implements Follower. The state is saved less often than it is asked for.
-func (r *Rollups) Sync(_ context.Context, taken Cursor) (Cursor, error) {
+func (r *Rollups) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
+	if r.standby {
+		return taken, nil
+	}
 	if time.Now().Before(r.saveAt) && !r.config.saveOften {
 		return r.saved, nil
 	}
@@ -197,7 +207,7 @@ func (r *Rollups) Sync(_ context.Context, taken Cursor) (Cursor, error) {
 	state, err := json.Marshal(r.series)
 	r.mu.Unlock()
 	if err == nil {
-		err = r.config.disk.replaceProgress(r.config.Path, progress{Log: r.config.Log, Cursor: taken, State: state})
+		err = writeShelf(ctx, r.config.Shelf, progress{Log: r.config.Log, Cursor: taken, State: state})
 	}
 	if err != nil {
 		return Cursor{}, fmt.Errorf("sinks: history: %w", err)

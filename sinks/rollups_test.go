@@ -97,7 +97,7 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 
 func (l *logOut) rollups(path string, saveOften bool, d disk) *Rollups {
 	return NewRollups(RollupsConfig{
-		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Path: path, disk: d, saveOften: saveOften,
+		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Shelf: fileShelf{path, d}, saveOften: saveOften,
 	})
 }
 

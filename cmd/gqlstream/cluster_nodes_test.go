@@ -1,14 +1,16 @@
-//go:build unix && !race
+//go:build unix
 
 package main
 
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -254,4 +256,29 @@ func (l *link) close() {
 	default:
 		close(l.open)
 	}
+}
+
+// recoveries are, by fault, the times until estimates were published again and until the
+// cluster acknowledged again.
+type recoveries map[string]*[2][]time.Duration
+
+func (t recoveries) add(name string, published, cluster time.Duration) {
+	if t[name] == nil {
+		t[name] = &[2][]time.Duration{}
+	}
+	t[name][0], t[name][1] = append(t[name][0], published), append(t[name][1], cluster)
+}
+
+// String is the table of docs/reliability.md.
+func (t recoveries) String() string {
+	var s strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		fmt.Fprintf(&s, "| %s | %d |", name, len(t[name][0]))
+		for _, list := range t[name] {
+			slices.Sort(list)
+			fmt.Fprintf(&s, " %.1f / %.1f |", list[len(list)/2].Seconds(), list[len(list)*99/100].Seconds())
+		}
+		s.WriteByte('\n')
+	}
+	return s.String()
 }

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -291,31 +290,4 @@ func (r *clusterRun) stopRun() {
 func (r *clusterRun) compare() {
 	r.compareLog(r.nodes.js, broker.DefaultStreamNames().Log)
 	r.compareWithTwin(r.nodes.js)
-}
-
-// recoveries are, by fault, the times until estimates were published again and until the
-// cluster acknowledged again.
-type recoveries map[string]*[2][]time.Duration
-
-func (t recoveries) add(name string, published, cluster time.Duration) {
-	if t[name] == nil {
-		t[name] = &[2][]time.Duration{}
-	}
-	t[name][0], t[name][1] = append(t[name][0], published), append(t[name][1], cluster)
-}
-
-// String is the table of docs/reliability.md.
-func (t recoveries) String() string {
-	var s strings.Builder
-	for _, f := range faults {
-		if both := t[f.name]; both != nil {
-			fmt.Fprintf(&s, "| %s | %d |", f.name, len(both[0]))
-			for _, list := range both {
-				slices.Sort(list)
-				fmt.Fprintf(&s, " %.1f / %.1f |", list[len(list)/2].Seconds(), list[len(list)*99/100].Seconds())
-			}
-			s.WriteByte('\n')
-		}
-	}
-	return s.String()
 }

@@ -125,11 +125,11 @@ func exampleFolder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{`{"src":1,"dst":1}`, `{`, `{"src":1,"dst":2,"weight":-1}`} {
-		if _, err := b.JS.Publish(t.Context(), event.Subject(event.KindEdge), []byte(bad)); err != nil {
+		if _, err := b.JS.Publish(t.Context(), "gql.edge", []byte(bad)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.JS.Publish(t.Context(), event.Subject(event.KindLabel), []byte(`{"vertex":1,"class":"centre"}`)); err != nil {
+	if _, err := b.JS.Publish(t.Context(), "gql." + event.KindLabel.String(), []byte(`{"vertex":1,"class":"centre"}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Close(); err != nil {
