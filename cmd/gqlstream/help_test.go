@@ -129,7 +129,7 @@ func exampleFolder(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.JS.Publish(t.Context(), "gql." + event.KindLabel.String(), []byte(`{"vertex":1,"class":"centre"}`)); err != nil {
+	if _, err := b.JS.Publish(t.Context(), "gql."+event.KindLabel.String(), []byte(`{"vertex":1,"class":"centre"}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Close(); err != nil {
