@@ -16,6 +16,9 @@ const (
 	// spreadOfChange is how much more the estimate moves with a member's prediction than the
 	// noise of one member: neighbours read it too.
 	spreadOfChange = 2
+	// sampleMembers is how many members, or up to twice as many, a solve starts from where
+	// there are more.
+	sampleMembers = 1000
 	// slopeMembersMax bounds the members whose derivatives by the coefficients are
 	// computed; of more, every n-th is.
 	slopeMembersMax = 256
@@ -24,6 +27,7 @@ const (
 // posteriorScratch is the memory of auto.
 type posteriorScratch struct {
 	members        members
+	few            members   // some of many
 	d, likely      []float64 // K: mean residual, q(1)
 	a, s, j, label []float64 // K x K
 	all            []float64 // K x K: covariance of a residual among all labels
@@ -50,13 +54,11 @@ func (w *Solver) automatic(ans *answer, s *Statistics, weights weighting) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	x.d, x.likely = resize(x.d, k), resize(x.likely, k)
 	p.Residuals.mean(x.d, weights)
-	gamma, lost := x.read(ans.q, p, p.Distinct > summaryMembersMin)
-	if lost > summaryErrorMax {
-		gamma, _ = x.read(ans.q, p, false)
-	}
+	x.members.load(p.Prior, p.Members)
+	gamma := x.read(ans.q, p)
 	x.tempered, x.prior = append(x.tempered[:0], ans.q...), p.Prior
 	x.response = resize(x.response, k)
-	x.members.meanResponse(x.response, p, ans.q, gamma)
+	x.members.meanResponse(x.response, p.Prior, x.members.each, ans.q, gamma)
 	w.automaticNoise(ans, s, weights, gamma)
 	copy(ans.free, ans.q)
 	axpy(ans.free, 1-gamma, x.d)
@@ -82,19 +84,38 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 	}
 }
 
-// read writes q(gamma) and the derivatives that go with it, from a summary of the members
-// or from all, and returns gamma and by how much a share is off at most.
-func (x *posteriorScratch) read(q []float64, p *Posterior, summary bool) (gamma, lost float64) {
+// read writes q(gamma) and the derivatives that go with it, and returns gamma. Of many
+// members, every n-th says where to start, how the shares follow, and what one member adds
+// to their noise.
+func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	u, k := &x.members, len(q)
-	u.load(p, summary)
-	u.tempered(x.likely, p.Prior, 1)
-	gamma = p.gamma(x.likely)
-	u.tempered(q, p.Prior, gamma)
+	few := u
+	if n := len(u.m) / sampleMembers; n > 1 {
+		few = &x.few
+		few.load(p.Prior, func(visit func(uint32, float64, []float64)) { u.every(n, visit) })
+	}
 	x.a, x.s, x.j, x.middle = resize(x.a, k*k), resize(x.s, k*k), resize(x.j, k*k), resize(x.middle, k)
-	u.temper(q, p.Prior, gamma)
-	u.noise(x.a, x.s)
-	pseudoInverse(x.j, q, x.s, gamma)
-	return gamma, u.lost(x.middle, x.j)
+	derive := func(q []float64, gamma float64) {
+		few.temper(q, p.Prior, gamma)
+		few.noise(x.a, x.s)
+		pseudoInverse(x.j, q, x.s, gamma)
+	}
+	solve := func(q []float64, gamma float64) {
+		few.tempered(q, p.Prior, gamma)
+		if few != u {
+			derive(q, gamma)
+			u.polish(q, p.Prior, gamma, x.j)
+		}
+	}
+	solve(x.likely, 1)
+	gamma = p.gamma(x.likely)
+	solve(q, gamma)
+	derive(q, gamma)
+	if few != u {
+		scaleTo(x.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, x.a)
+		u.temper(q, p.Prior, gamma)
+	}
+	return gamma
 }
 
 // gamma returns how far the community was selected by class: 0 for a place.
@@ -158,9 +179,7 @@ func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, g
 	rest := 2 * (1 - gamma) * (1 - gamma)
 	apart := gamma * (1 - ambiguity*gamma)
 	x.middle = resize(x.middle, k)
-	u.lost(x.middle, x.j)
 	for a := range k {
-		ans.v[a*k+a] += x.middle[a] * x.middle[a]
 		for b := range k {
 			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
 			ans.v[a*k+b] += rest*x.label[a*k+b] + modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away

@@ -126,7 +126,7 @@ type Tangent struct {
 	Gamma    float64
 	Lean     float64   // weight of the labels' own shares
 	Tempered []float64 // K: q(gamma)
-	Response []float64 // K: mean responsibility of the members: q(gamma), but for what a summary loses
+	Response []float64 // K: mean responsibility of the members: q(gamma), but for the tolerance
 	Likely   []float64 // K: q(1)
 	Residual []float64 // K: d
 	Labels   []float64 // K: shares of the labels
@@ -239,7 +239,7 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) {
 	p.Residuals.mean(x.d, weights)
 	u := &x.members
 	u.r, x.response = resize(u.r, k), resize(x.response, k)
-	u.meanResponse(x.response, p, t.Tempered, t.Gamma)
+	u.meanResponse(x.response, p.Prior, p.Members, t.Tempered, t.Gamma)
 	axpy(x.response, -1, t.Response)
 	products(u.r, t.Inverse, x.response)
 	gamma := p.gamma(t.Likely)
@@ -252,12 +252,12 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) {
 
 // meanResponse writes to dst the mean tempered responsibility of all members under the
 // factors of q and gamma.
-func (u *members) meanResponse(dst []float64, p *Posterior, q []float64, gamma float64) {
+func (u *members) meanResponse(dst, prior []float64, each func(func(uint32, float64, []float64)), q []float64, gamma float64) {
 	u.factor = resize(u.factor, len(q))
-	u.temper(q, p.Prior, gamma)
+	u.temper(q, prior, gamma)
 	clear(dst)
 	all := 0.0
-	p.Members(func(_ uint32, m float64, pi []float64) {
+	each(func(_ uint32, m float64, pi []float64) {
 		total := dot(pi, u.factor)
 		for i, x := range pi {
 			dst[i] += m / total * x * u.factor[i]

@@ -1,0 +1,95 @@
+package quant
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// crowd returns the posteriors of n members, most of them sure of one class, and their
+// multiplicities.
+func crowd(seed uint64, n, k int) *Posterior {
+	r := rand.New(rand.NewPCG(seed, 5))
+	pi, m := make([]float64, n*k), make([]float64, n)
+	noise := 0.1 + 0.4*r.Float64()
+	for l := range n {
+		m[l] = float64(1 + r.IntN(3)/2)
+		row := pi[l*k : (l+1)*k]
+		class := r.IntN(k)
+		for i := range row {
+			row[i] = math.Exp(noise * r.NormFloat64())
+		}
+		row[class] *= math.Exp(6 * r.Float64()) // some are sure of a class, some of none
+		scaleTo(row, 1/sum(row), row)
+	}
+	prior := make([]float64, k)
+	for i := range prior {
+		prior[i] = 0.2 + r.Float64()
+	}
+	scaleTo(prior, 1/sum(prior), prior)
+	return &Posterior{Prior: prior, Distinct: float64(n), Members: func(visit func(uint32, float64, []float64)) {
+		for l := range n {
+			visit(uint32(l), m[l], pi[l*k:(l+1)*k])
+		}
+	}}
+}
+
+// The shares of many members must be those that all of them have, however few are read to
+// begin with, and the noise that is computed of those few about that of all.
+func TestManyMembersAreSolvedLikeFew(t *testing.T) {
+	worst := 0.0
+	for seed := range uint64(40) {
+		k := []int{2, 3, 5, 10, 20}[seed%5]
+		p := crowd(seed, 8000, k)
+		gamma := []float64{0, 0.4, 0.9}[seed%3]
+		p.Gamma = &gamma
+		var x posteriorScratch
+		x.likely = make([]float64, k)
+		q, exact := make([]float64, k), make([]float64, k)
+		x.members.load(p.Prior, p.Members)
+		x.read(q, p)
+		if len(x.few.m) != 1000 {
+			t.Fatalf("seed %d: starts from %d members", seed, len(x.few.m))
+		}
+		var whole members
+		whole.load(p.Prior, p.Members)
+		for _, solved := range []struct {
+			q     []float64
+			gamma float64
+		}{{x.likely, 1}, {q, gamma}} {
+			whole.tempered(exact, p.Prior, solved.gamma)
+			for i := range k {
+				off := math.Abs(solved.q[i] - exact[i])
+				worst = max(worst, off)
+				if off > 1e-3 {
+					t.Errorf("seed %d, %d classes, class %d, gamma %v: %v, all members have %v", seed, k, i, solved.gamma, solved.q[i], exact[i])
+				}
+			}
+		}
+		a, s := make([]float64, k*k), make([]float64, k*k)
+		whole.temper(exact, p.Prior, gamma)
+		whole.noise(a, s)
+		if ratio := trace(x.a, k) / trace(a, k); ratio < 0.9 || ratio > 1.1 {
+			t.Errorf("seed %d, %d classes: the noise is %v of that of all members", seed, k, ratio)
+		}
+	}
+	t.Logf("the worst share is off by %g", worst)
+}
+
+func BenchmarkTempered(b *testing.B) {
+	for _, k := range []int{2, 10, 20} {
+		for _, n := range []int{100, 2000, 3000, 100_000} {
+			b.Run(fmt.Sprintf("K=%d/n=%d", k, n), func(b *testing.B) {
+				p, q, gamma := crowd(1, n, k), make([]float64, k), 0.9
+				p.Gamma = &gamma
+				var x posteriorScratch
+				x.likely = make([]float64, k)
+				for b.Loop() {
+					x.members.load(p.Prior, p.Members)
+					x.read(q, p)
+				}
+			})
+		}
+	}
+}
