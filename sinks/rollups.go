@@ -16,10 +16,11 @@ import (
 	"gqlstream/quant"
 )
 
-// Saving the state of the roll-ups: at most so often, and one part in so many of the time.
+// Saving the state: at most so often, one part in so many of the time. Removing a day: in so long.
 const (
 	rollupSaveEvery = 5 * time.Second
 	rollupSaveShare = 50
+	rollupRemoveMax = time.Minute
 )
 
 // RollupsConfig says of which log out roll-ups are made.
@@ -172,6 +173,8 @@ func (r *Rollups) find(community, method string, ordinal int) (at int, found boo
 
 // removeOld removes the chunks that ended longer ago than their resolution is kept.
 func (r *Rollups) removeOld(ctx context.Context, now int64) error {
+	ctx, cancel := context.WithTimeout(ctx, rollupRemoveMax) // the library's own 5 s are too short for a day of 1,000 communities
+	defer cancel()
 	for _, row := range resolutions {
 		if row.keep == 0 {
 			continue
