@@ -123,6 +123,7 @@ func TestFreeRange(t *testing.T) {
 		t.Error("no chart")
 	}
 	p.fits()
+	p.axe()
 	p.shot("free-range-phone")
 	before := eval[string](p, "location.hash")
 	p.do(set(`input[aria-label="To"]`, local(start)))
@@ -142,6 +143,7 @@ func TestUnknownAddressSaysSo(t *testing.T) {
 		p.until("a word about "+address, `document.querySelector(".unknown")?.innerText.includes("no such page")`)
 	}
 	p.fits()
+	p.axe()
 	p.visit(s.URL() + "#/c/alpha?method=none&class=99&range=x&a=1&b=x&with=bad")
 	p.until("a word about the method", `document.querySelector(".detail .note")?.innerText.includes("by the method none")`)
 	p.visit(s.URL() + "#/c/alpha?class=99&range=x&a=1&b=x&with=bad&from=never&show=8,x")

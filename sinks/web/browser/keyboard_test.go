@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"gqlstream/alerts"
 	"gqlstream/sinks/web"
 )
 
@@ -17,20 +18,26 @@ import (
 // around it.
 func TestKeyboardReachesEverything(t *testing.T) {
 	d := newDemo(12, fiveClasses, 15*time.Second)
-	s := serve(t, web.Config{Classes: d.classes, Explain: explained})
+	s := serve(t, web.Config{Classes: d.classes, Explain: explained, Quarantine: refusedEntries, NATS: "nats://127.0.0.1:4222"})
 	d.at = time.Now().Add(-60 * d.step)
 	for range 60 {
 		write(t, s, d)
 	}
 	s.Status(d.status())
+	s.SetAlerts(web.Alerts{Rules: []alerts.Counts{{Rule: "majority-lost", Inactive: 3, Suppressed: 3, Silent: []alerts.Silence{
+		{Why: "thin", Alerts: 3, Communities: 1, Examples: []string{"Lyon cycling"}},
+	}}}})
+	s.AddTransitions(alertAt("Porto cycling", 5))
 	p := open(t, 1280, 860, "light")
 	for address, want := range map[string][]string{
 		"#/":                          {"Search communities", "Flag", "Method", "Class shown", "CSV", "Berlin", "Community", "Trend", "Members"},
 		"#/c/Lyon%20cycling?class=0&": {"Communities", "Class", "Method", "More figures", "centre-left", "Compare", "CSV", "PNG", "1 h", "From–to", "From", "To", "Explain"},
+		"#/alerts":                    {"Alerts", "thin", "Lyon cycling", "Porto cycling"},
+		"#/pipeline":                  {"Pipeline", "17 · label", "16 · unknown"},
 	} {
 		p.visit(s.URL() + address)
-		p.until("the page", `document.querySelector(".rows .name[href], .u-wrap canvas")`)
-		p.until("the movers or the card", `document.querySelector(".movers a, .why-card:not([hidden]) .ask")`)
+		p.until("the page", `document.querySelector(".rows .name[href], .detail .u-wrap canvas, .silent a, .entries summary")`)
+		p.until("the last that comes", `document.querySelector(".movers a, .why-card:not([hidden]) .ask, .silent a, .entries summary")`)
 		var reached []string
 		for range 60 {
 			p.do(chromedp.KeyEvent(kb.Tab))

@@ -56,6 +56,7 @@ func TestBarsAreTheShares(t *testing.T) {
 			p.visit(s.URL())
 			p.until("rows", `document.querySelectorAll(".rows .name[href]").length === 6`)
 			p.checkBars("the list", 6)
+			p.axe()
 			p.shot(fmt.Sprintf("classes-%d-list", k))
 			p.visit(s.URL() + "#/c/c3")
 			p.until("the figures", fmt.Sprintf(`document.querySelectorAll(".figures tbody tr").length === %d`, k))
@@ -67,6 +68,7 @@ func TestBarsAreTheShares(t *testing.T) {
 			}
 			p.tallShot(fmt.Sprintf("classes-%d-detail", k), 1280)
 			p.fits()
+			p.axe()
 			p.quiet()
 		})
 	}

@@ -93,6 +93,7 @@ func TestWhyItMoved(t *testing.T) {
 			}
 			p.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".why-card details").open = true`))
 			p.fits()
+			p.axe()
 			p.tallShot("why-"+size.name, size.width)
 			p.quiet()
 		})

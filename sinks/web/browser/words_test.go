@@ -94,6 +94,7 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	p := open(t, 1000, 800, "light")
 	p.visit(s.URL())
 	p.until("how to publish", `document.querySelector(".communities .note")?.innerText.includes("No events yet") && document.querySelector(".note pre").innerText.includes("gqlstream publish --nats nats://127.0.0.1:4222")`)
+	p.axe()
 	p.shot("empty-no-events")
 	put(t, s, quant.Estimate{Community: "everyone", Method: "auto", Position: 1, Suppressed: true, Flags: []string{"below-privacy-floor"}})
 	p.reports(s, func(uint64) web.Status { return web.Status{State: "running"} }, func() bool { // the same beside a community without members
@@ -104,6 +105,7 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 		p.visit(s.URL() + address)
 		p.until("the progress at "+address, `document.querySelector(".progress:not([hidden])")?.innerText.includes("solving community 12 of 160")`)
 	}
+	p.axe()
 	p.shot("progress")
 	p.report(s, func() bool { return eval[bool](p, `document.querySelector(".progress").hidden`) })
 	p.visit(s.URL())
@@ -136,6 +138,7 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 	p.until("what is silent", `document.querySelector(".alerts-page")?.innerText.includes("36 of 36 alerts cannot")`)
 	p.until("why", `document.querySelector(".silent")?.innerText.includes("suppressed by thin in 27 of 36 (3 communities): gamma, delta, epsilon") && document.querySelector(".silent").innerText.includes("no data in 9 of 36 (9 communities): zeta …")`)
 	p.until("the change in points", `document.querySelector(".alerts-page").innerText.includes("change +10.5 points")`)
+	p.axe()
 	p.shot("alerts-silent")
 	p.do(chromedp.Click(chromedp.CSS(".silent a")))
 	p.until("those with the flag", `location.hash === "#/?flag=thin" && document.querySelectorAll(".rows .name[href]").length === 1`)
@@ -148,18 +151,22 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 		t.Errorf("the part of time is %s", eval[string](p, "location.hash"))
 	}
 	p.until("the card at the alert", `document.querySelectorAll(".end output")[0].innerText.includes("20.0 %") && document.querySelectorAll(".end output")[1].innerText.includes("60.0 %")`)
+	p.axe()
 	p.shot("alert-moment")
 	p.quiet()
 }
 
+// refusedEntries are what a quarantine holds: an event and a whole message.
+func refusedEntries(context.Context, string, int) ([]web.QuarantineEntry, error) {
+	return []web.QuarantineEntry{
+		{Entry: 17, Time: time.Now(), Kind: "label", Reason: "bad-class", Detail: `no class "<b>maybe</b>"`, Position: 1204, Index: 3, Bytes: 44, Original: `{"kind":"label","class":"<img src=x onerror=alert(1)>"}`},
+		{Entry: 16, Time: time.Now(), Kind: "unknown", Reason: "malformed", Detail: "unexpected end", Position: 1201, Index: -1, Bytes: 9, Retried: true},
+	}, nil
+}
+
 // The quarantine shows its entries, with the reason, the original and the commands.
 func TestQuarantineShowsEntriesAndCommands(t *testing.T) {
-	s := serve(t, web.Config{Classes: twoClasses, NATS: "nats://127.0.0.1:4222", Quarantine: func(context.Context, string, int) ([]web.QuarantineEntry, error) {
-		return []web.QuarantineEntry{
-			{Entry: 17, Time: time.Now(), Kind: "label", Reason: "bad-class", Detail: `no class "<b>maybe</b>"`, Position: 1204, Index: 3, Bytes: 44, Original: `{"kind":"label","class":"<img src=x onerror=alert(1)>"}`},
-			{Entry: 16, Time: time.Now(), Kind: "unknown", Reason: "malformed", Detail: "unexpected end", Position: 1201, Index: -1, Bytes: 9, Retried: true},
-		}, nil
-	}})
+	s := serve(t, web.Config{Classes: twoClasses, NATS: "nats://127.0.0.1:4222", Quarantine: refusedEntries})
 	status := running(1)
 	status.Refused = map[string]uint64{"bad-class": 1, "malformed": 1}
 	s.Status(status)
@@ -172,6 +179,7 @@ func TestQuarantineShowsEntriesAndCommands(t *testing.T) {
 		p.until("the original", `document.querySelector(".entries pre").innerText.includes("<img src=x")`)
 		p.inert("the quarantine")
 		p.fits()
+		p.axe()
 		p.tallShot(fmt.Sprintf("quarantine-%d", width), width)
 		p.quiet()
 	}
@@ -190,5 +198,6 @@ func TestTheShareIsInLargeType(t *testing.T) {
 	p.do(set(`select[aria-label="Class"]`, "1"))
 	p.until("another class", `document.querySelector(".share").innerText === "28.8 %" && document.querySelector(".of").innerText === "centre-left"`)
 	p.fits()
+	p.axe()
 	p.quiet()
 }
