@@ -23,7 +23,7 @@ func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
 		Explain: p.Explain, Sinks: p.states, History: stored.Between, Rollups: p.rollups.Read,
-		NATS: broker.Redacted(p.settings.NATS.URL), Quarantine: p.refusals,
+		NATS: broker.Redacted(p.settings.NATS.URL), Quarantine: p.refusals, Quiet: p.Config.Emit.AtLeastEvery,
 	}
 	page, err := web.New(conf)
 	if errors.Is(err, syscall.EADDRINUSE) && freePort {

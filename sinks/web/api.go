@@ -20,7 +20,8 @@ type info struct {
 	Flags      []flagInfo `json:"flags"`
 	Explain    bool       `json:"explain"`    // estimates can be explained
 	Quarantine bool       `json:"quarantine"` // entries are shown
-	NATS       string     `json:"nats"`       // address of the server, for commands that the page shows
+	Quiet      float64    `json:"quiet_seconds"`
+	NATS       string     `json:"nats"` // address of the server, for commands that the page shows
 }
 
 type flagInfo struct {
@@ -33,7 +34,7 @@ func askInfo(_ context.Context, v *view, _ *asked) (any, error) {
 	out := info{
 		Pipeline: v.config.Pipeline, Version: v.config.Version, Instance: v.instance,
 		Started: v.started.UTC(), Classes: v.config.Classes,
-		Explain: v.config.Explain != nil, Quarantine: v.config.Quarantine != nil, NATS: v.config.NATS,
+		Explain: v.config.Explain != nil, Quarantine: v.config.Quarantine != nil, Quiet: v.config.Quiet.Seconds(), NATS: v.config.NATS,
 	}
 	for _, d := range quant.FlagDocs() {
 		out.Flags = append(out.Flags, flagInfo{d.Name, d.Meaning, d.Action})

@@ -34,6 +34,7 @@ type Config struct {
 	CommunitiesMax  int           // further communities are counted, not kept; 0 is 100,000
 	ConnectionsMax  int           // connections that are not event streams; 0 is 256
 	StreamsMax      int           // event streams; 0 is 1,000
+	Quiet           time.Duration // of log time, after which what moved at all is published; 0: each emission has it
 	StreamEvery     time.Duration // least time between two messages of estimates; 0 is 200 ms
 
 	// History returns the estimates of a community and method with a log time in
@@ -148,8 +149,7 @@ func (c Config) Validate() error {
 	}
 	if !isLoopback(host) {
 		if c.TokenFile == "" || c.CertFile == "" {
-			bad("listen %q is not a loopback address: give a token file and a TLS certificate, "+
-				"or listen on 127.0.0.1", c.Listen)
+			bad("listen %q is not a loopback address: give a token file and a TLS certificate, or listen on 127.0.0.1", c.Listen)
 		}
 		if ip := net.ParseIP(host); len(c.Hosts) == 0 && (host == "" || ip != nil && ip.IsUnspecified()) {
 			bad("listen %q is every address: name in hosts what clients call this machine", c.Listen)
@@ -199,12 +199,10 @@ func readToken(path string) (string, error) {
 		return "", fmt.Errorf("web: token: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("web: token file %s has mode %#o, others can read it: chmod 600 it",
-			path, info.Mode().Perm())
+		return "", fmt.Errorf("web: token file %s has mode %#o, others can read it: chmod 600 it", path, info.Mode().Perm())
 	}
 	if info.Size() > tokenBytesMax {
-		return "", fmt.Errorf("web: token file %s has %d bytes, at most %d are read",
-			path, info.Size(), tokenBytesMax)
+		return "", fmt.Errorf("web: token file %s has %d bytes, at most %d are read", path, info.Size(), tokenBytesMax)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -212,8 +210,7 @@ func readToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if len(token) < tokenBytesMin || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("web: token in %s: want one word of at least %d characters, "+
-			"such as the output of 'openssl rand -hex 32'", path, tokenBytesMin)
+		return "", fmt.Errorf("web: token in %s: want one word of at least %d characters, such as the output of 'openssl rand -hex 32'", path, tokenBytesMin)
 	}
 	return token, nil
 }

@@ -102,8 +102,7 @@ func (s *Server) listen() error {
 	}
 	host, _, _ := net.SplitHostPort(s.config.Listen)
 	if tcp, ok := inner.Addr().(*net.TCPAddr); ok && isLoopback(host) && !tcp.IP.IsLoopback() {
-		return errors.Join(fmt.Errorf("web: %q leads to %v, which is not a loopback address", s.config.Listen, tcp),
-			inner.Close())
+		return errors.Join(fmt.Errorf("web: %q leads to %v, which is not a loopback address", s.config.Listen, tcp), inner.Close())
 	}
 	s.listener = newListener(inner, s.config.ConnectionsMax)
 	return nil

@@ -76,6 +76,8 @@ func TestAGapIsAGap(t *testing.T) {
 		`m.gaps([0, 10, 20, 30, 3630, 3640, 3650, 3660].map((at) => ({ at })), 3660)`:              "[false,false,false,false,true,false,false,false]",
 		`m.gaps([0, 3600, 7200, 10800, 14400].map((at) => ({ at })), 14400)`:                       "[false,false,false,false,false]",                                     // hourly
 		`m.gaps([0, 80, 160, 240, 320, 400, 405, 410, 415, 420, 425].map((at) => ({ at })), 425)`:  "[false,false,false,false,false,false,false,false,false,false,false]", // thinned
+		`m.gaps([0, 1, 2, 3, 13, 23, 24, 25].map((at) => ({ at })), 25, 10)`:                       "[false,false,false,false,false,false,false,false]",                   // gated
+		`m.gaps([0, 1, 2, 3, 33, 34, 35, 36].map((at) => ({ at })), 36, 10)`:                       "[false,false,false,false,true,false,false,false]",
 		`m.gaps([0, 500].map((at) => ({ at })), 500)`:                                              "[false,false]",
 		`m.largestChange([.1, .1, .5, .5, .52, .5].map((x) => ({ e: { prevalence: [x] } })), 0)`:   "[1,2]",
 		`m.largestChange([.1, .1, .5, .5, .9, .5].map((x) => ({ e: { prevalence: [x] } })), 0, 2)`: "[1,2]",
@@ -99,6 +101,7 @@ func TestASinglePointHasWhiskers(t *testing.T) {
 	if n := painted(p, 0, 0.499, 0.501); n < 80 {
 		t.Errorf("the interval is %d pixels", n)
 	}
+	p.axe()
 	p.shot("single")
 	p.quiet("willReadFrequently")
 }
@@ -132,6 +135,7 @@ func TestClickedPointsAreExplained(t *testing.T) {
 	if ends[0] < 20 || ends[0] > 40 || ends[1] < 80 || ends[1] > 100 {
 		t.Errorf("the ends are points %v of 120, want about 30 and 90", ends)
 	}
+	p.axe()
 	p.shot("clicked")
 	address := eval[string](p, "location.href")
 	p.visit(address)
@@ -198,6 +202,7 @@ func TestFiveLinesAreCompared(t *testing.T) {
 		}
 	}
 	p.fits()
+	p.axe()
 	p.shot("compare")
 	p.do(click(`document.querySelectorAll(".toggle.line .remove")[3]`))
 	p.until("four lines", `document.querySelectorAll(".toggle.line").length === 4`)

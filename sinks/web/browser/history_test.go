@@ -82,8 +82,7 @@ func TestChartsReachMonthsBack(t *testing.T) {
 			p.visit(s.URL() + "#/c/alpha?class=0")
 			p.until("the chart", `document.querySelector(".u-wrap canvas")`)
 			for day := 5; day < pastDays; day += 10 {
-				n := painted(p, 0, (float64(day)-2)/pastDays, (float64(day)+2)/pastDays)
-				if day != 35 && n < 5 {
+				if n := painted(p, 0, (float64(day)-2)/pastDays, (float64(day)+2)/pastDays); day != 35 && n < 5 {
 					t.Errorf("about day %d are %d pixels of the line", day, n)
 				}
 			}

@@ -38,6 +38,7 @@ export function detail(info, at, follow) {
   const alerts = marks(name, () => drawLater());
   const moved = why(info, name, (ends) => { if (ends) { state.ends = ends; address(); } plot.redraw(); });
   const plot = plotOf({
+    quiet: info.quiet_seconds,
     label: `Shares of ${name} over time; the table below holds the latest figures`,
     overlays: [(u, timed) => alerts.draw(u, timed, [...shownClasses()].map((i) => info.classes[i])), (u, timed) => moved.marks(u, timed)],
     onZoom: (range) => setRange({ range: 0, from: range && range[0], to: range && range[1] }),
@@ -141,6 +142,7 @@ export function detail(info, at, follow) {
     } catch (err) {
       state.missing = err.text || (err.status === 404 ? "There is no estimate of this community yet. It may not have members, or its name is another; names are case-sensitive." : `No answer from the server: ${err.message}`);
     }
+    state.loaded = true;
     draw();
   }
 
@@ -182,6 +184,7 @@ export function detail(info, at, follow) {
   }
 
   function draw() {
+    if (!state.loaded) return; // a record that came by the stream is no chart yet
     if (state.own.length !== methods.children.length) methods.replaceChildren(...state.own.map((m) => h("option", { value: m }, m)));
     methods.value = state.method;
     classes.value = String(state.k ?? 0);

@@ -11,7 +11,7 @@ const headHeight = 22; // of a line of words above a picture
 // plot returns a chart; set({lines, timed, from, to, marked}) draws. A line is {label,
 // value, stroke, points, k, plain}: points are its estimates, plain those of the plain
 // count. The first line's points are the ones that can be picked.
-export function plot({ label, overlays, onZoom, onPick }) {
+export function plot({ label, quiet, overlays, onZoom, onPick }) {
   const state = { lines: [], timed: true, from: null, to: null };
   let hovered = false;
   const hover = h("p", { class: "hover", "aria-hidden": "true" });
@@ -60,10 +60,11 @@ export function plot({ label, overlays, onZoom, onPick }) {
   function drawAlone(u) {
     const ratio = devicePixelRatio, { ctx } = u, width = span();
     ctx.save();
+    ctx.setLineDash([]); // the line drawn last may be dotted
     ctx.lineWidth = 1.5 * ratio;
     for (const line of state.lines) {
       ctx.strokeStyle = ctx.fillStyle = line.stroke;
-      for (const p of alone(line.points, state.timed, width)) {
+      for (const p of alone(line.points, state.timed, width, quiet)) {
         const share = p.e.prevalence?.[line.k], low = p.e.low?.[line.k], high = p.e.high?.[line.k];
         if (!Number.isFinite(share) || at(p) < u.scales.x.min || at(p) > u.scales.x.max) continue;
         const x = u.valToPos(at(p), "x", true), y = (v) => u.valToPos(v, "y", true);
@@ -109,8 +110,8 @@ export function plot({ label, overlays, onZoom, onPick }) {
     Object.assign(state, next);
     const width = span(), tables = [];
     for (const { points, k, plain } of state.lines) {
-      tables.push(table(points, state.timed, width, ["low", "high", "prevalence"].map((field) => (e) => e[field]?.[k])));
-      if (plain) tables.push(table(plain, state.timed, width, [(e) => e.prevalence?.[k]]));
+      tables.push(table(points, state.timed, width, quiet, ["low", "high", "prevalence"].map((field) => (e) => e[field]?.[k])));
+      if (plain) tables.push(table(plain, state.timed, width, quiet, [(e) => e.prevalence?.[k]]));
     }
     const data = tables.length ? window.uPlot.join(tables) : [[]];
     drawn.set(data, JSON.stringify([state.timed, state.lines.map((l) => [l.label, l.stroke, Boolean(l.plain)])]));

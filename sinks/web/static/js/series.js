@@ -2,6 +2,7 @@
 
 const pointsMax = 4000;
 const gapLeast = 5; // seconds
+const gapQuiet = 2.5; // times the quiet of a community that is published again
 const gapTimes = 8; // a gap is so many times the usual step between its neighbours
 const gapNear = 5; // steps on each side
 const gapPart = 100; // and at least this part of what is shown
@@ -52,10 +53,11 @@ export class Series {
 
 // gaps returns, for each point, whether there is no data between it and the one before.
 // Series are thinner where they are older, so a step is compared with those before it
-// and with those after it, and must be longer than both.
-export function gaps(points, span) {
+// and with those after it, and must be longer than both. A community that hardly moves is
+// published again after some quiet seconds, so no step of a few times that is a gap.
+export function gaps(points, span, quiet = 0) {
   const steps = points.map((p, i) => (i ? p.at - points[i - 1].at : 0));
-  const least = Math.max(gapLeast, span / gapPart);
+  const least = Math.max(gapLeast, gapQuiet * quiet, span / gapPart);
   const usual = (list) => (list.length < 2 ? 0 : list.sort((a, b) => a - b)[list.length >> 1]);
   return steps.map((step, i) => {
     const period = i && Math.min(points[i].period || 0, points[i - 1].period || 0);
@@ -67,8 +69,8 @@ export function gaps(points, span) {
 
 // table returns columns for a chart: where the points are, and what each field says
 // there. Where there is a gap, an empty row breaks the lines.
-export function table(points, timed, span, fields) {
-  const breaks = timed ? gaps(points, span) : [];
+export function table(points, timed, span, quiet, fields) {
+  const breaks = timed ? gaps(points, span, quiet) : [];
   const columns = [[], ...fields.map(() => [])];
   points.forEach((p, i) => {
     if (breaks[i]) {
@@ -82,8 +84,8 @@ export function table(points, timed, span, fields) {
 }
 
 // alone returns the points that no line leads to or from.
-export function alone(points, timed, span) {
-  const breaks = timed ? gaps(points, span) : [];
+export function alone(points, timed, span, quiet) {
+  const breaks = timed ? gaps(points, span, quiet) : [];
   const shut = (i) => i <= 0 || i >= points.length || breaks[i];
   return points.filter((_, i) => shut(i) && shut(i + 1));
 }
