@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -34,13 +35,9 @@ func (*estimateCmd) Help() string {
 	return `Reads files, runs them through the core that serves live streams, and prints one estimate for each
 community and method. Without --classes the classes are those that the predictions' columns name,
 p_left,p_right, or 0 to K-1 with the columns p0 to p{K-1}. A row that is refused is an error, unless
---max-refused or --skip-refused allow it; self-loops are left out and counted. The
-presets reference and paper bring their own kernels, truncated and lazy. No privacy floor applies.
-Without predictions a built-in classifier makes them from labels and edges: --classifier enq or
-diffusion. Predictions that are given win.
-
---rules tries definitions of communities on files before they go into a configuration: a file with the
-key communities alone. Rules read the attributes of --vertices; see docs/communities.md.
+--max-refused or --skip-refused allow it; self-loops are left out and counted. No privacy floor applies.
+Where predictions are missing, --classifier makes them from labels and edges. --rules tries definitions
+of communities before they go into a configuration; see docs/communities.md.
 
 Examples:
   gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
@@ -178,17 +175,28 @@ func writeLines[T any](w io.Writer, list []T) error {
 	return nil
 }
 
-// writeTable writes estimates for people: a column for each class, the interval
-// in brackets.
+// classesShown bounds the classes of one estimate in a table for people.
+const classesShown = 6
+
+// writeTable writes estimates for people: a column for each class, the interval in
+// brackets. Where there are too many for a line, those with the largest shares are named.
 func writeTable(w io.Writer, estimates []quant.Estimate, classes []string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "community\tmethod\tmembers\t%s\tflags\n", strings.Join(classes, "\t"))
+	heads := classes
+	if len(classes) > classesShown {
+		heads = []string{"largest of " + strconv.Itoa(len(classes)), "classes", "(--format json has all)"}
+	}
+	fmt.Fprintf(t, "community\tmethod\tmembers\t%s\tflags\n", strings.Join(heads, "\t"))
 	for _, e := range estimates {
 		fmt.Fprintf(t, "%s\t%s\t%g", e.Community, e.Method, e.Members)
-		for i, q := range e.Prevalence {
-			fmt.Fprintf(t, "\t%.3f", q)
-			if len(e.Low) > i {
-				fmt.Fprintf(t, " [%.3f, %.3f]", e.Low[i], e.High[i])
+		shown := mostMoved(e.Prevalence, len(heads))
+		for _, k := range shown {
+			if fmt.Fprint(t, "\t"); len(classes) > classesShown {
+				fmt.Fprint(t, classes[k], ": ")
+			}
+			fmt.Fprintf(t, "%.3f", e.Prevalence[k])
+			if len(e.Low) > k {
+				fmt.Fprintf(t, " [%.3f, %.3f]", e.Low[k], e.High[k])
 			}
 		}
 		fmt.Fprintf(t, "\t%s\n", strings.Join(e.Flags, " "))

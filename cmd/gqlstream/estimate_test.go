@@ -94,3 +94,19 @@ func TestFlagsOfEstimate(t *testing.T) {
 		}
 	}
 }
+
+// Of more classes than a line holds, the table must name those with the largest shares.
+func TestEstimateNamesTheLargestOfManyClasses(t *testing.T) {
+	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n3,1\n")
+	labels := textFile(t, "l.csv", "vertex,label\n1,7\n2,2\n")
+	flags := []string{"estimate", "--edges", edges, "--labels", labels, "--everyone", "--method", "pcc", "--classes", "9", "--classifier", "enq"}
+	out, _ := mustRun(t, flags...)
+	for _, want := range []string{"largest of 9", "2: 0.", "7: 0."} {
+		if !strings.Contains(out, want) {
+			t.Errorf("without %q:\n%s", want, out)
+		}
+	}
+	if widest := slices.MaxFunc(strings.Split(out, "\n"), func(a, b string) int { return len(a) - len(b) }); len(widest) > 160 {
+		t.Errorf("a line of %d characters:\n%s", len(widest), widest)
+	}
+}

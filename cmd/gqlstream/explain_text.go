@@ -12,9 +12,6 @@ import (
 	"gqlstream/quant"
 )
 
-// explainClassesMax bounds the columns of the table.
-const explainClassesMax = 6
-
 // causeWords are the causes as people call them.
 var causeWords = map[string]string{
 	quant.CauseJoined:      "members joined",
@@ -31,7 +28,7 @@ var causeWords = map[string]string{
 // writeExplanation writes an explanation for people: shares in percent, changes in
 // percentage points.
 func writeExplanation(w io.Writer, x *quant.Explanation) error {
-	shown := mostMoved(x.Change)
+	shown := mostMoved(x.Change, classesShown)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s by %s, position %d (%s) to %d (%s)\n\n", x.Community, x.Method,
 		x.From.Position, cmp.Or(x.From.Time, "-"), x.To.Position, cmp.Or(x.To.Time, "-"))
@@ -69,8 +66,8 @@ func rounded(x float64, digits int) float64 {
 	return math.Round(x*unit)/unit + 0
 }
 
-// mostMoved returns the classes to show, in order: those that moved most.
-func mostMoved(change []float64) []int {
+// mostMoved returns the classes to show, in order: those that moved most, at most so many.
+func mostMoved(change []float64, most int) []int {
 	order := make([]int, len(change))
 	for k := range order {
 		order[k] = k
@@ -78,7 +75,7 @@ func mostMoved(change []float64) []int {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(math.Abs(change[b]), math.Abs(change[a]))
 	})
-	order = order[:min(len(order), explainClassesMax)]
+	order = order[:min(len(order), most)]
 	slices.Sort(order)
 	return order
 }

@@ -129,20 +129,12 @@ func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Netw
 		return err
 	}
 	defer writer.publisher.Close()
-	fmt.Fprintf(con.Err, "publishes to stream %s until %s\n", c.names().Log, c.end())
+	fmt.Fprintf(con.Err, "publishes to stream %s; Ctrl-C ends it\n", c.names().Log)
 	err = c.follow(ctx, con, s, truth, func(b *event.Batch) error { return writer.write(ctx, b) })
 	if ctx.Err() != nil {
 		return nil
 	}
 	return errors.Join(err, writer.publisher.Flush(ctx))
-}
-
-// end says when publishing ends.
-func (c *simulateCmd) end() string {
-	if c.Duration == 0 {
-		return "Ctrl-C"
-	}
-	return fmt.Sprintf("%v are simulated, or Ctrl-C", c.Duration)
 }
 
 // follow hands every step of the simulation to write, and writes the truth that

@@ -93,6 +93,9 @@ func (w *watch) look(ctx context.Context) {
 // goes away and comes back.
 func (w *watch) follow(ctx context.Context) error {
 	_, _, terminal := terminalSize(w.con.Out)
+	if w.total == 0 {
+		fmt.Fprintln(w.con.Err, "watch: no estimates yet; publish edges, labels, predictions and members")
+	}
 	looked := 0
 	return showUntil(ctx, w.con.Out, w.cmd.Every, w.cmd.Every, nil, func() (picture, bool) {
 		if looked > 0 {

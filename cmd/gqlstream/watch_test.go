@@ -103,6 +103,18 @@ func TestWatchPrintsWhatIsNewAndConnectsAgain(t *testing.T) {
 	}
 }
 
+// A page without an estimate must not look like one that does not answer.
+func TestWatchSaysThatThereIsNothingYet(t *testing.T) {
+	page, err := web.New(web.Config{Listen: "127.0.0.1:0", Classes: []string{"left", "right"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { page.Close() })
+	if _, said := mustRun(t, "watch", "--url", page.URL(), "--count", "1"); !strings.Contains(said, "no estimates yet") {
+		t.Errorf("it says %q", said)
+	}
+}
+
 func TestWatchShowsFlaggedCommunitiesOnly(t *testing.T) {
 	page := watchedPage(t, "127.0.0.1:0", 1)
 	out, _ := mustRun(t, "watch", "--url", page.URL(), "--count", "1", "--flagged")
