@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"tables":        {},
 	"sinks":         {"quant", "alerts", "tables"},
 	"sinks/notify":  {"alerts", "sinks"},
-	"sinks/web":     {"quant", "sinks", "alerts"},
+	"sinks/web":     {"quant", "sinks", "alerts", "ask"},
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore"},
@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	},
 	"pipeline": {
 		"config", "group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/prequential", "incremental",
-		"quant", "sinks", "sinks/web", "checkpoint", "explain", "alerts", "sinks/notify",
+		"quant", "sinks", "sinks/web", "checkpoint", "explain", "alerts", "sinks/notify", "ask",
 	},
 	"cmd/gqlstream": {
 		"config", "pipeline", "group",
@@ -76,7 +76,7 @@ var mayImport = map[string][]string{
 	"campaign":               {},               // how large a test shall be
 	"sinks/web/browser":      {},               // tests only
 	"communities":            {"graphstore"},
-	"ask":                    {"ingest/event", "graphstore", "quant"},
+	"ask":                    {"ingest/event", "graphstore", "incremental", "checkpoint", "quant"},
 	"examples/python":        {}, // tests only
 	"examples/cluster":       {}, // tests only
 	"examples/bluesky":       {}, // to be copied: only its tests use ours

@@ -16,12 +16,10 @@
 // The sums stop at twice h, so that an alarm ends at a known time after things are quiet.
 // A rule about a difference gets the records of package difference.
 //
-// Evaluated is what the log says: "now" is the time in the log. The same estimates at
-// the same positions give the same transitions, and Save and Restore in between
-// change nothing. An estimate that is suppressed by a flag (thin, mixed-model) and
-// one below the privacy floor never begin or end an alert by their values; see Rule.
-// A new model version is a shift of the estimate that is no news of the community:
-// detectors that compare with the past begin again.
+// "Now" is the time in the log. The same estimates at the same positions give the same
+// transitions, and Save and Restore in between change nothing. Estimates with a flag that
+// suppresses and those below the privacy floor begin and end nothing; see Rule. After a new
+// model version, detectors that compare with the past begin again.
 //
 // Units: shares are between 0 and 1, times are nanoseconds of log time. Cost of an
 // emission: O(rules) for each estimate, and one pass over all alerts when one of

@@ -58,8 +58,7 @@ type Condition struct {
 	Of       string   `json:"of,omitempty"` // the difference that is compared; empty: a share of the rule's communities
 }
 
-// ParseCondition reads "low > 0.3", "change < -0.1", "cusum", "difference(a, b) > 0.1", which is
-// the point of the difference of two communities, or "low difference(a, b) > 0".
+// ParseCondition reads "low > 0.3", "cusum", "difference(a, b) > 0.1" or "low difference(a, b) > 0".
 func ParseCondition(text string) (Condition, error) {
 	before, of, after := difference.Cut(text)
 	if of != "" && before == "" {

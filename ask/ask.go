@@ -36,32 +36,35 @@ func (q Question) validate() error {
 	return nil
 }
 
-// Drawn is a vertex to be labelled, or one that was audited before.
+// Drawn is a vertex to be labelled, or one that was audited before, as publish reads it back.
 type Drawn struct {
-	Vertex      graphstore.Vertex
-	ID          event.ID
-	Pi          float64
-	Class       event.Class // NoClass: to be labelled
-	Communities []string    // of those asked about
+	ID          event.ID `json:"-"`
+	Vertex      string   `json:"vertex"`
+	Label       *string  `json:"label"` // nil: to be filled in
+	Role        string   `json:"role"`
+	Pi          float64  `json:"pi"`
+	Communities []string `json:"-"` // of those asked about
 }
 
 // Offer is what so many labels buy in one community.
 type Offer struct {
-	Community string    `json:"community"`
-	Labels    int       `json:"labels"`           // audit labels in it, those of before included
-	HalfWidth float64   `json:"half_width"`       // of the widest interval
-	Widths    []float64 `json:"widths,omitempty"` // by class, of this draw
+	Community string  `json:"community"`
+	Labels    int     `json:"labels"`     // audit labels in it, those of before included
+	HalfWidth float64 `json:"half_width"` // of the widest interval
 }
 
 // Answer is a draw and what it buys.
 type Answer struct {
-	Drawn  []Drawn
-	Offers []Offer // of this draw, by community in the order of the question
-	Others []Offer // of other numbers of labels, for comparison
+	Position event.Position `json:"position"`
+	Fresh    int            `json:"fresh"`  // vertices to be labelled; the others were before
+	Offers   []Offer        `json:"offers"` // of this draw, by community in the order of the question
+	Others   []Offer        `json:"others"` // of other numbers of labels, for comparison
+	Advice   []Advice       `json:"advice"` // which other labels would help; of a Source
+	Drawn    []Drawn        `json:"vertices"`
 }
 
 // Ask draws from a graph.
-func Ask(view graphstore.View, classes int, q Question) (*Answer, error) {
+func Ask(view graphstore.View, classes event.ClassSet, q Question) (*Answer, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
@@ -72,7 +75,7 @@ func Ask(view graphstore.View, classes int, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := &Answer{Others: p.compare()}
+	answer := &Answer{Position: q.Position, Others: p.compare(), Advice: []Advice{}}
 	if q.Count > 0 {
 		for i := range p.candidates {
 			if p.candidates[i].before.Class != event.NoClass {
@@ -86,7 +89,7 @@ func Ask(view graphstore.View, classes int, q Question) (*Answer, error) {
 	for i := range p.groups {
 		answer.Offers = append(answer.Offers, p.offer(i))
 	}
-	answer.Drawn = p.draw()
+	p.draw(answer)
 	return answer, nil
 }
 

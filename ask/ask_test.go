@@ -48,7 +48,7 @@ func world(t *testing.T, n int) *graphstore.Store {
 
 func answer(t *testing.T, view graphstore.View, q Question) *Answer {
 	t.Helper()
-	a, err := Ask(view, 3, q)
+	a, err := Ask(view, event.ClassSet{Count: 3}, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestMembersAreDrawnWithTheirProbability(t *testing.T) {
 		const seeds, count = 1500, 40
 		times, pi := map[event.ID]float64{}, map[event.ID]float64{}
 		for seed := range uint64(seeds) {
-			p, err := newPlan(view, 3, Question{Communities: communities, Count: count, Seed: seed})
+			p, err := newPlan(view, event.ClassSet{Count: 3}, Question{Communities: communities, Count: count, Seed: seed})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,9 @@ func TestMembersAreDrawnWithTheirProbability(t *testing.T) {
 					pi[p.view.ID(p.candidates[i].vertex)] = p.candidates[i].pi
 				}
 			}
-			drawn := p.draw()
+			var a Answer
+			p.draw(&a)
+			drawn := a.Drawn
 			if n := len(drawn); n != count {
 				t.Fatalf("seed %d: %d drawn of %v, want %d", seed, n, communities, count)
 			}
@@ -121,7 +123,8 @@ func TestDrawIsDeterministic(t *testing.T) {
 		}
 	}
 	for _, d := range first.Drawn {
-		if view.Label(d.Vertex).Class != event.NoClass {
+		v, _ := view.Lookup(d.ID)
+		if view.Label(v).Class != event.NoClass {
 			t.Errorf("%v is drawn, whose class is known", d.ID)
 		}
 	}
@@ -160,7 +163,7 @@ func TestAuditedMembersAreTakenOver(t *testing.T) {
 	second := answer(t, store.View(), Question{Communities: []string{"a"}, Count: 30, Seed: 1, Position: 9})
 	known, sum := 0, 0.0
 	for _, d := range second.Drawn {
-		if d.Class == 1 {
+		if d.Label != nil {
 			known++
 		}
 		sum += 1 / d.Pi
@@ -186,7 +189,7 @@ func TestQuestionsWithoutAnswer(t *testing.T) {
 		{Communities: []string{"a"}, Count: 3, TargetWidth: 0.1},
 		{Communities: []string{"a"}, Count: 3, Confidence: 1},
 	} {
-		if _, err := Ask(view, 3, q); err == nil {
+		if _, err := Ask(view, event.ClassSet{Count: 3}, q); err == nil {
 			t.Errorf("%+v has an answer", q)
 		}
 	}
@@ -200,7 +203,7 @@ func ExampleAsk() {
 		b.Members = append(b.Members, event.Member{Community: "berlin", Vertex: event.NumberID(uint64(v)), Multiplicity: 1})
 	}
 	store.Apply(&b)
-	a, _ := Ask(store.View(), 2, Question{Communities: []string{"berlin"}, Count: 20})
+	a, _ := Ask(store.View(), event.ClassSet{Count: 2}, Question{Communities: []string{"berlin"}, Count: 20})
 	fmt.Printf("%d members, each with pi %.2f\n", len(a.Drawn), a.Drawn[0].Pi)
 	// Output: 20 members, each with pi 0.20
 }

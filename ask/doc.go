@@ -9,8 +9,8 @@
 //
 // S_h the spread of label less prediction there, as the calibration labels show it, and S its
 // mean: half of the labels go to the members evenly, half to where they say more (Neyman).
-// Cleverer draws gain a few percent and can lose everything, because the spread is a guess.
-// The regression on the predictions, which quant.Audits does with the labels, is the gain.
+// Cleverer draws gain a few percent and can lose everything, because the spread is a guess: the
+// gain is the regression on the predictions in quant.Audits.
 //
 // Several communities are drawn from together: pi of a vertex is the largest that one of
 // them wants, so that every label counts for every community it lies in. How the labels are
@@ -18,11 +18,10 @@
 // Members that were audited before are taken over with the pi they would have had in this
 // draw, and only the others of their cell are drawn.
 //
-// Within a cell (the same strata of the same communities) the draw is systematic: the sums
-// of the probabilities in an order that the seed, the position of the log and the id decide
-// cross a whole number wherever a vertex is drawn. The same state and seed give the same
-// vertices.
+// Within a cell (the same strata of the same communities) the draw is systematic, in an order
+// that the seed, the position of the log and the id decide: the sums of the probabilities
+// cross a whole number wherever a vertex is drawn.
 //
-// What labels will buy is computed by quant itself from the sums that such a draw has on
-// average. The package does no I/O. Cost: O(n log n + n K) for n members, K² a stratum.
+// What labels will buy is quant's own answer to the sums that such a draw has on average. Only
+// OfState does I/O. Cost: O(n log n + n K) for n members, K² a stratum.
 package ask

@@ -21,7 +21,7 @@ type cell struct {
 // draw draws by the present division, and takes over who was audited before. Of a cell with
 // N members of which a were audited and n are wanted, n - a of the others are drawn, so that
 // every member's probability is that of its own over all, n or a of N.
-func (p *plan) draw() (list []Drawn) {
+func (p *plan) draw(a *Answer) {
 	at := float64(p.hash("", 0)>>11) * 0x1p-53
 	for _, c := range p.cells() {
 		left := c.pi - float64(c.before)
@@ -47,16 +47,27 @@ func (p *plan) draw() (list []Drawn) {
 					continue
 				}
 			}
-			list = append(list, p.drawn(one, pi))
+			a.Drawn = append(a.Drawn, p.drawn(one, pi))
 		}
 	}
-	slices.SortFunc(list, func(a, b Drawn) int { return compareIDs(a.ID, b.ID) })
-	return list
+	slices.SortFunc(a.Drawn, func(a, b Drawn) int { // numbers before names
+		return cmp.Or(cmp.Compare(a.ID.Name, b.ID.Name), cmp.Compare(a.ID.Number, b.ID.Number))
+	})
+	for i := range a.Drawn {
+		if a.Drawn[i].Label == nil {
+			a.Fresh++
+		}
+	}
 }
 
 func (p *plan) drawn(c *candidate, pi float64) Drawn {
 	units := min(max(math.Round(pi*event.One), event.PiMin), event.One)
-	d := Drawn{Vertex: c.vertex, ID: p.view.ID(c.vertex), Pi: units / event.One, Class: c.before.Class}
+	id := p.view.ID(c.vertex)
+	d := Drawn{ID: id, Vertex: id.String(), Role: event.Audit.String(), Pi: units / event.One}
+	if c.before.Class != event.NoClass {
+		name := p.names.Name(c.before.Class)
+		d.Label = &name
+	}
 	for _, in := range c.in {
 		d.Communities = append(d.Communities, p.groups[in.group].name)
 	}
@@ -99,9 +110,4 @@ func (p *plan) hash(text string, salt byte) uint64 {
 	data = binary.LittleEndian.AppendUint64(data, p.question.Seed)
 	data = binary.LittleEndian.AppendUint64(data, uint64(p.question.Position))
 	return xxhash.Sum64(data)
-}
-
-// compareIDs orders numbers before names.
-func compareIDs(a, b event.ID) int {
-	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Number, b.Number))
 }

@@ -30,18 +30,18 @@ type place struct {
 
 // group is a community that is asked about.
 type group struct {
-	name     string
-	members  []int // candidates
-	total    float64
-	strata   []stratum
-	labels   float64 // of the present division
-	wantSums float64
+	name    string
+	members []int // candidates
+	total   float64
+	strata  []stratum
+	labels  float64 // of the present division
 }
 
 // plan divides labels among the members of communities.
 type plan struct {
 	question   Question
 	view       graphstore.View
+	names      event.ClassSet
 	classes    int
 	candidates []candidate
 	groups     []group
@@ -50,8 +50,9 @@ type plan struct {
 }
 
 // newPlan lists the members of the communities and their strata.
-func newPlan(view graphstore.View, classes int, q Question) (*plan, error) {
-	p := &plan{question: q, view: view, classes: classes, shown: newShown(view, classes)}
+func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, error) {
+	k := names.K()
+	p := &plan{question: q, view: view, names: names, classes: k, shown: newShown(view, k)}
 	index := map[graphstore.Vertex]int{}
 	for i, name := range q.Communities {
 		id, known := view.FindCommunity(name)
@@ -175,56 +176,47 @@ func (p *plan) expected() (sum float64) {
 
 // scale makes the probabilities sum to a number of labels, none above one.
 func (p *plan) scale(labels float64) {
-	for range len(p.groups) + 8 {
-		fixed, open := 0.0, 0.0
-		for i := range p.candidates {
-			if pi := p.candidates[i].pi; pi >= 1 {
-				fixed++
-			} else {
-				open += pi
-			}
-		}
-		if !(open > 0) {
-			return
-		}
-		factor := (labels - fixed) / open
-		for i := range p.candidates {
-			if c := &p.candidates[i]; c.pi < 1 {
-				c.pi = min(1, c.pi*factor)
-			}
-		}
+	want := make([]float64, len(p.candidates))
+	for i := range want {
+		want[i] = p.candidates[i].pi
+	}
+	for i, pi := range shares(want, labels) {
+		p.candidates[i].pi = pi
 	}
 }
 
-// probabilities returns pi of the members of a group for its number of labels: in
-// proportion to what they want, and at most one.
+// probabilities returns pi of the members of a group for its number of labels.
 func (p *plan) probabilities(g int) []float64 {
 	group := &p.groups[g]
-	pi := make([]float64, len(group.members))
-	labels, want := group.labels, group.wantSums
+	want := make([]float64, len(group.members))
+	for i, at := range group.members {
+		want[i] = p.candidates[at].place(g).want
+	}
+	return shares(want, group.labels)
+}
+
+// shares divides labels in proportion to what is wanted, at most one for each.
+func shares(want []float64, labels float64) []float64 {
+	pi := make([]float64, len(want))
 	for sure := true; sure; {
-		sure = false
-		for i, at := range group.members {
-			if pi[i] == 0 && p.candidates[at].place(g).want*labels >= want*(1-1e-12) {
-				pi[i], sure = 1, true
-			}
-		}
-		labels, want = group.labels, group.wantSums
-		for i, at := range group.members {
+		left, sum := labels, 0.0
+		for i, x := range want {
 			if pi[i] == 1 {
-				labels--
-				want -= p.candidates[at].place(g).want
+				left--
+			} else {
+				sum += x
 			}
 		}
-		if labels <= 0 || want <= 0 {
-			break
+		sure = false
+		for i, x := range want {
+			if pi[i] < 1 && left > 0 {
+				pi[i] = min(x*left/max(sum, math.SmallestNonzeroFloat64), 1)
+				sure = sure || pi[i] == 1
+			}
 		}
 	}
-	for i, at := range group.members {
-		if pi[i] == 0 && labels > 0 {
-			pi[i] = p.candidates[at].place(g).want * labels / want
-		}
-		pi[i] = max(min(pi[i], 1), float64(event.PiMin)/event.One)
+	for i := range pi {
+		pi[i] = max(pi[i], float64(event.PiMin)/event.One)
 	}
 	return pi
 }
@@ -237,5 +229,5 @@ func (p *plan) offer(g int) Offer {
 		labels += p.candidates[at].pi
 	}
 	widths := p.widths(g, func(i int) float64 { return p.candidates[group.members[i]].pi })
-	return Offer{group.name, int(math.Round(labels)), slices.Max(widths), widths}
+	return Offer{group.name, int(math.Round(labels)), slices.Max(widths)}
 }

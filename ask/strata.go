@@ -149,14 +149,12 @@ func (p *plan) wants(g int) {
 		spread[h] = math.Sqrt(spread[h] / sizes[h])
 		mean += spread[h] * sizes[h] / float64(len(group.members))
 	}
-	group.wantSums = 0
 	for _, at := range group.members {
 		place := p.candidates[at].place(g)
 		place.want = place.times
 		if mean > 0 {
 			place.want *= 0.5 + 0.5*spread[place.stratum]/mean
 		}
-		group.wantSums += place.want
 	}
 }
 

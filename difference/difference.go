@@ -6,8 +6,7 @@
 // are quant.Difference's, as are those of the page, the API and watch. Where one of both is
 // suppressed, so is the difference; there is no se_change.
 //
-// Cost: O(differences) for each record. A Fold is plain data, and its JSON its state. One
-// goroutine owns it.
+// A Fold is plain data, and its JSON its state. Cost: O(differences) for each record.
 package difference
 
 import (
@@ -61,8 +60,7 @@ func (f *Fold) Want(name string, known Fold) {
 	*f = append(*f, &Pair{Name: name})
 }
 
-// Take returns the differences that the records of an emission change, in the order in which
-// they were wanted. The records stay the caller's.
+// Take returns the differences that the records of an emission change, as they were wanted.
 func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
 	for _, p := range f {
 		a, b, _ := strings.Cut(strings.TrimSuffix(p.Name, ")")[len(opening):], ", ")

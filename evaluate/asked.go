@@ -37,7 +37,7 @@ func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Con
 			batch.Labels = append(batch.Labels, event.Label{Vertex: id, Class: event.NoClass, Position: position})
 		}
 		core.Step(batch)
-		answer, err := ask.Ask(core.View(), d.classes, question)
+		answer, err := ask.Ask(core.View(), event.ClassSet{Count: d.classes}, question)
 		if err != nil {
 			return err
 		}

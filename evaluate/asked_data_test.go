@@ -184,7 +184,7 @@ func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 					batch.Members = append(batch.Members, event.Member{Community: b.name, Vertex: d.ids[m.vertex], Multiplicity: m.multiplicity})
 				}
 				store.Apply(&batch)
-				answer, err := ask.Ask(store.View(), d.classes, ask.Question{Communities: []string{b.name}, Count: labels, Seed: 7})
+				answer, err := ask.Ask(store.View(), event.ClassSet{Count: d.classes}, ask.Question{Communities: []string{b.name}, Count: labels, Seed: 7})
 				if err != nil {
 					t.Fatal(err)
 				}

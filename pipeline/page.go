@@ -8,14 +8,14 @@ import (
 	"syscall"
 	"time"
 
+	"gqlstream/ask"
 	"gqlstream/ingest/broker"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )
 
-// openPage begins to answer on NATS and, unless they are turned off, starts the page, the
-// API and the metrics. It shows what was published before, as far as it does not come
-// again.
+// openPage begins to answer on NATS and, unless they are turned off, starts page, API and
+// metrics. It shows what was published before, as far as it does not come again.
 func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 	http := p.settings.HTTP
 	stored := sinks.NewHistory(p.Broker.JS, sinks.HistoryConfig{Names: p.names.Out, Log: p.logID})
@@ -24,6 +24,9 @@ func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
 		Explain: p.Explain, Sinks: p.states, History: stored.Between, Rollups: p.rollups.Read,
 		NATS: broker.Redacted(p.settings.NATS.URL), Quarantine: p.refusals, Quiet: p.Config.Emit.AtLeastEvery,
+	}
+	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
+		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin <= 1, q)
 	}
 	page, err := web.New(conf)
 	if errors.Is(err, syscall.EADDRINUSE) && freePort {

@@ -13,9 +13,6 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// pageNamed is how many changes of each cause the page names, where it may.
-const pageNamed = 5
-
 // Explain answers the page: from the checkpoints and the log, beside the loop, with
 // a graph of its own. Vertices are named only where no privacy floor holds.
 func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.Explanation, error) {
@@ -33,7 +30,7 @@ func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.
 	}
 	q := Query{Community: asked.Community, Method: asked.Method, From: from, To: to, membersMin: p.Config.MembersMin}
 	if p.Config.MembersMin <= 1 {
-		q.Named = pageNamed
+		q.Named = 5 // changes of each cause
 	}
 	x, err := e.Explain(ctx, q)
 	var question QuestionError

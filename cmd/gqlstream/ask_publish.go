@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ask"
 	"gqlstream/config"
-	"gqlstream/ingest/event"
 )
 
 // askedBytesMax bounds the stream of questions: the oldest go first.
@@ -20,8 +18,8 @@ const askedBytesMax = 64 << 20
 
 // publish puts a message for each vertex to be labelled into the stream of questions. The
 // same draw published again adds nothing within two minutes.
-func (c *askCmd) publish(ctx context.Context, s *askSource, a *ask.Answer) (err error) {
-	b, err := config.OpenBroker(config.Settings{NATS: config.NATS{URL: c.NATS}}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+func (c *askCmd) publish(ctx context.Context, list *ask.Answer) (err error) {
+	b, err := config.OpenBroker(config.Settings{NATS: config.NATS{URL: c.NATS}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -32,18 +30,18 @@ func (c *askCmd) publish(ctx context.Context, s *askSource, a *ask.Answer) (err 
 	if err != nil {
 		return fmt.Errorf("ask: stream GQL_ASK: %w", err)
 	}
-	for i, row := range s.rows(a) {
-		if a.Drawn[i].Class != event.NoClass {
+	for _, row := range list.Drawn {
+		if row.Label != nil {
 			continue
 		}
 		data, err := json.Marshal(struct {
-			askRow
+			ask.Drawn
 			Communities []string `json:"communities"`
-		}{row, a.Drawn[i].Communities})
+		}{row, row.Communities})
 		if err != nil {
 			return err
 		}
-		id := fmt.Sprintf("%d/%d/%s", s.position, c.Seed, row.Vertex)
+		id := fmt.Sprintf("%d/%d/%s", list.Position, c.Seed, row.Vertex)
 		if _, err := b.JS.Publish(ctx, "gqlask", data, jetstream.WithMsgID(id)); err != nil {
 			return fmt.Errorf("ask: publish: %w", err)
 		}

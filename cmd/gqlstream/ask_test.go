@@ -2,11 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/ingest/broker"
 	"gqlstream/quant"
 )
 
@@ -117,5 +124,76 @@ func TestAskReadsFilesAndWritesNDJSON(t *testing.T) {
 		if code, _, _ := runCommand(wrong...); code != exitUsage {
 			t.Errorf("gqlstream %v: exit %d, want %d", wrong, code, exitUsage)
 		}
+	}
+}
+
+// The same with a server and a labelling tool that reads the questions from its stream: what
+// is published must be what is asked, and the answers make the interval less than half as wide.
+func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
+	t.Chdir(t.TempDir())
+	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	mustRun(t, "simulate", "--vertices", "2000", "--duration", "10s", "--seed", "3", "--out", "log.ndjson", "--answers", "answers.csv")
+	live := []string{"--nats", server.URL(), "--state", "state", "--classes", "2", "--http", "off", "--exit-when-drained"}
+	mustRun(t, "publish", "--nats", server.URL(), "--log", "log.ndjson")
+	mustRun(t, append([]string{"run", "--output", "before.ndjson"}, live...)...)
+	mustRun(t, "ask", "--state", "state", "--community", "group-03", "--count", "100", "--out", "questions.csv", "--publish", "--nats", server.URL())
+
+	nc, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), "GQL_ASK")
+	if err != nil {
+		t.Fatal(err)
+	}
+	questions := linesOf(t, "questions.csv")
+	info := stream.CachedInfo()
+	if int(info.State.Msgs) != len(questions)-1 {
+		t.Fatalf("%d questions in the stream, %d in the file", info.State.Msgs, len(questions)-1)
+	}
+	answered := questions[:1:1]
+	for sequence := info.State.FirstSeq; sequence <= info.State.LastSeq; sequence++ {
+		m, err := stream.GetMsg(t.Context(), sequence)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var question struct {
+			Vertex, Role string
+			Label        *string
+			Pi           float64
+			Communities  []string
+		}
+		if err := json.Unmarshal(m.Data, &question); err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprintf("%s,,%s,%s", question.Vertex, question.Role, strconv.FormatFloat(question.Pi, 'g', 6, 64))
+		if !slices.Contains(questions, line) || question.Label != nil || !slices.Equal(question.Communities, []string{"group-03"}) {
+			t.Fatalf("the stream asks %s, which the file does not", m.Data)
+		}
+		answered = append(answered, line)
+	}
+	if err := os.WriteFile("questions.csv", []byte(strings.Join(answered, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fillIn(t)
+	mustRun(t, "publish", "--nats", server.URL(), "--classes", "2", "--labels", "filled.csv")
+	mustRun(t, append([]string{"run", "--output", "after.ndjson"}, live...)...)
+	before, after := lastRecord(t, "before.ndjson"), lastRecord(t, "after.ndjson")
+	if after.AuditLabels != 100 || after.High[0]-after.Low[0] > (before.High[0]-before.Low[0])/2 {
+		t.Errorf("%d audit labels; the interval was [%v, %v] and is [%v, %v]",
+			after.AuditLabels, before.Low[0], before.High[0], after.Low[0], after.High[0])
 	}
 }

@@ -115,8 +115,7 @@ func setOneShotDefaults(c *config.Settings) {
 	}
 }
 
-// drain runs files through a core and returns it with the last estimates of every community
-// that there is at their end, or an error if too many rows were refused.
+// drain runs files through a core, which it returns with the last estimates of what there is.
 func (f *fileFlags) drain(
 	ctx context.Context, settings *config.Settings, steps ingest.StepConfig, limit *refusedFlags, diagnostics io.Writer,
 ) (core *incremental.Core, estimates []quant.Estimate, err error) {

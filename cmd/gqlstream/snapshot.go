@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"gqlstream/ask"
 	"gqlstream/checkpoint"
 	"gqlstream/config"
 	"gqlstream/graphstore"
@@ -53,7 +54,7 @@ func (f snapshotFlags) load(position uint64) (*checkpoint.Checkpoint, *graphstor
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := loadStore(read)
+	store, _, err := ask.Load(read)
 	return read, store, err
 }
 
@@ -176,24 +177,4 @@ func (c *snapshotInspectCmd) Run(con console) error {
 		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", s.Name, rows, s.Bytes, s.Checksum)
 	}
 	return table.Flush()
-}
-
-// loadStore reads the graph of a verified checkpoint.
-func loadStore(c *checkpoint.Checkpoint) (*graphstore.Store, error) {
-	section := func(t graphstore.Table) ([]byte, error) {
-		data, ok := c.Sections[string(t)+".arrow"]
-		if !ok {
-			return nil, fmt.Errorf("checkpoint %d: there is no section %s", c.Manifest.Position, t)
-		}
-		return data, nil
-	}
-	meta, err := section(graphstore.MetaTable)
-	if err != nil {
-		return nil, err
-	}
-	classes, err := graphstore.ClassesOf(meta)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint %d: %w", c.Manifest.Position, err)
-	}
-	return graphstore.Load(graphstore.Config{Classes: classes}, section)
 }

@@ -14,17 +14,17 @@ import (
 )
 
 type watchCmd struct {
-	URL       string        `name:"url" default:"http://127.0.0.1:8090" help:"Address of the page of a running pipeline."`
-	TokenFile string        `type:"existingfile" placeholder:"FILE" help:"Access token, where the page asks for one."`
-	CAFile    string        `type:"existingfile" placeholder:"FILE" help:"Certificates to trust for https, besides the system's."`
-	Filter    string        `placeholder:"TEXT" help:"Only communities with TEXT in their names."`
-	Flagged   bool          `help:"Only communities with a flag."`
-	Sort      string        `default:"name" enum:"name,members,share,width,coverage,certificate,flags,updated" help:"name, members, share, width, coverage, certificate, flags or updated."`
-	Reverse   bool          `help:"Largest first."`
-	Class     string        `placeholder:"NAME" help:"The class whose share is shown. [the first]"`
-	Method    string        `placeholder:"NAME" help:"The method that is shown. [the first configured]"`
-	Every     time.Duration `default:"1s" help:"Time between two looks."`
-	Count     int           `placeholder:"N" help:"End after N looks; 0 goes on until Ctrl-C."`
+	URL        string        `name:"url" default:"http://127.0.0.1:8090" help:"Address of the page of a running pipeline."`
+	TokenFile  string        `type:"existingfile" placeholder:"FILE" help:"Access token, where the page asks for one."`
+	Difference []string      `placeholder:"A,B" sep:"none" help:"Also by how much A exceeds B, with the error of the difference (repeatable)."`
+	Filter     string        `placeholder:"TEXT" help:"Only communities with TEXT in their names."`
+	Flagged    bool          `help:"Only communities with a flag."`
+	Sort       string        `default:"name" enum:"name,members,share,width,coverage,certificate,flags,updated" help:"name, members, share, width, coverage, certificate, flags or updated."`
+	Reverse    bool          `help:"Largest first."`
+	Class      string        `placeholder:"NAME" help:"The class whose share is shown. [the first]"`
+	Method     string        `placeholder:"NAME" help:"The method that is shown. [the first configured]"`
+	Every      time.Duration `default:"1s" help:"Time between two looks."`
+	Count      int           `placeholder:"N" help:"End after N looks; 0 goes on until Ctrl-C."`
 }
 
 // Help is the long help of the command.
@@ -38,7 +38,7 @@ every new estimate is a line.
 Examples:
   gqlstream watch
   gqlstream watch --flagged --sort width --reverse
-  gqlstream watch --url http://127.0.0.1:8090 --filter berlin --count 1`
+  gqlstream watch --difference berlin,everyone --filter berlin --count 1`
 }
 
 const (

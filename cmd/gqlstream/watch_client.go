@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,25 +35,7 @@ func newWatchClient(c *watchCmd) (*watchClient, error) {
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil, config.Usagef("watch: --url %q: want the address of a page, such as http://127.0.0.1:8090", c.URL)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	w := &watchClient{
-		base: strings.TrimRight(at.String(), "/"),
-		http: &http.Client{Transport: transport, Timeout: watchWaitMax},
-	}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, config.Usage(err)
-		}
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, config.Usagef("watch: there is no certificate in %s", c.CAFile)
-		}
-		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
-	}
+	w := &watchClient{base: strings.TrimRight(at.String(), "/"), http: &http.Client{Timeout: watchWaitMax}}
 	if c.TokenFile != "" {
 		token, err := os.ReadFile(c.TokenFile)
 		if err != nil {
@@ -114,18 +94,27 @@ func (w *watchClient) look(ctx context.Context, c *watchCmd, class int, all bool
 	set("q", c.Filter, c.Filter != "")
 	set("method", c.Method, c.Method != "")
 	set("flag", "any", c.Flagged)
+	for _, pair := range c.Difference {
+		a, b, _ := strings.Cut(pair, ",")
+		query, row := url.Values{"other": {strings.TrimSpace(b)}, "method": {c.Method}}, watchRow{Updated: time.Now()}
+		if err := w.get(ctx, "/api/v1/communities/"+url.PathEscape(strings.TrimSpace(a))+"/difference", query, &row); err != nil {
+			return d, err
+		}
+		row.Name = row.Estimate.Community
+		d.rows = append(d.rows, row)
+	}
 	for {
 		var list struct {
 			Total       int        `json:"total"`
 			Matched     int        `json:"matched"`
 			Communities []watchRow `json:"communities"`
 		}
-		query.Set("offset", strconv.Itoa(len(d.rows)))
+		query.Set("offset", strconv.Itoa(len(d.rows)-len(c.Difference)))
 		if err := w.get(ctx, "/api/v1/communities", query, &list); err != nil {
 			return d, err
 		}
 		d.rows, d.total, d.matched = append(d.rows, list.Communities...), list.Total, list.Matched
-		if !all || len(d.rows) >= d.matched || len(list.Communities) == 0 {
+		if !all || len(d.rows)-len(c.Difference) >= d.matched || len(list.Communities) == 0 {
 			return d, nil
 		}
 	}

@@ -10,8 +10,7 @@ import (
 	"gqlstream/quant"
 )
 
-// differenceAnswer is by how much a community exceeds another one, or itself at an earlier
-// time, as one record.
+// differenceAnswer is by how much a community exceeds another one, or itself before.
 type differenceAnswer struct {
 	Estimate quant.Estimate `json:"estimate"` // shares, ends of intervals and errors are those of the difference
 }
@@ -24,34 +23,24 @@ func (a differenceAnswer) rows() iter.Seq[row] {
 // time if one is given; with a time alone, the latest record with the one then, and with
 // neither the community with everyone.
 func askDifference(_ context.Context, v *view, q *asked) (any, error) {
-	other, method, at := q.query.Get("other"), q.query.Get("method"), q.time("at")
+	other, at := q.query.Get("other"), q.time("at")
 	q.word("format", formats...)
-	if q.err != nil {
-		return nil, q.err
-	}
 	if other == "" && at.IsZero() {
 		other = "everyone"
 	}
-	inForce := func(name string, until time.Time) (*quant.Estimate, error) {
-		part, ok := v.memory(name, method, time.Time{}, until)
-		if n := len(part.records); ok && n > 0 {
-			return &part.records[n-1].estimate, nil
-		}
-		return nil, refuse(http.StatusNotFound, "%s has no estimate by this method, or none that is so old", name)
-	}
-	since := at
+	names, times := [2]string{q.name, other}, [2]time.Time{at, at}
 	if other == "" {
-		other, at = q.name, time.Time{} // with itself at an earlier time
+		names[1], times[0] = q.name, time.Time{} // with itself at an earlier time
 	}
-	a, err := inForce(q.name, at)
-	if err != nil {
-		return nil, err
+	var of [2]*quant.Estimate
+	for i, name := range names {
+		part, ok := v.memory(name, q.query.Get("method"), time.Time{}, times[i])
+		if !ok || len(part.records) == 0 {
+			return nil, refuse(http.StatusNotFound, "%s has no estimate by this method, or none that is so old", name)
+		}
+		of[i] = &part.records[len(part.records)-1].estimate
 	}
-	b, err := inForce(other, since)
-	if err != nil {
-		return nil, err
-	}
-	d, err := quant.Difference(a, b)
+	d, err := quant.Difference(of[0], of[1])
 	if err != nil {
 		return nil, refuse(http.StatusConflict, "%v", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"gqlstream/quant"
+	"gqlstream/ask"
 )
 
 const (
@@ -23,20 +23,25 @@ type ExplainQuery struct {
 // turns lets one request at a time be answered, and few wait.
 type turns struct{ places, turn chan struct{} }
 
-// wait returns when it is the caller's turn, which ends when done is called.
-func (t *turns) wait(ctx context.Context) (done func(), err error) {
+// take answers when it is the caller's turn.
+func (t *turns) take(ctx context.Context, answer func() (any, error)) (value any, err error) {
 	select {
 	case t.places <- struct{}{}:
+		defer func() { <-t.places }()
 	default:
 		return nil, busy("other explanations are under way; try again")
 	}
 	select {
 	case t.turn <- struct{}{}:
-		return func() { <-t.turn; <-t.places }, nil
+		defer func() { <-t.turn }()
+		value, err = answer()
 	case <-ctx.Done():
-		<-t.places
-		return nil, ctx.Err()
+		err = ctx.Err()
 	}
+	if err != nil && ctx.Err() != nil {
+		return nil, busy("no answer within " + explainWaitMax.String() + "; choose places closer together, or use the command line")
+	}
+	return value, err
 }
 
 func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
@@ -52,16 +57,20 @@ func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
 		return nil, refuse(http.StatusNotFound, "no such community or method")
 	}
 	e.Community, e.Method = part.community, part.method
-	done, err := v.turns.wait(ctx)
-	if err == nil {
-		defer done()
-		var x *quant.Explanation
-		if x, err = v.config.Explain(ctx, e); err == nil {
-			return x, nil
+	return v.turns.take(ctx, func() (any, error) { return v.config.Explain(ctx, e) })
+}
+
+// askWhom answers whom to label, in turn with explanations: it too needs a graph of its own.
+func askWhom(ctx context.Context, v *view, q *asked) (any, error) {
+	question := ask.Question{Communities: []string{q.name}, Count: q.number("count", 50, 1, 100_000), Seed: 1}
+	if q.err != nil || v.config.Ask == nil {
+		return nil, refuse(http.StatusNotFound, "this server has no state to draw from")
+	}
+	return v.turns.take(ctx, func() (any, error) {
+		answer, err := v.config.Ask(question)
+		if err != nil {
+			err = refuse(http.StatusConflict, "%v", err)
 		}
-	}
-	if ctx.Err() != nil {
-		err = busy("no explanation within " + explainWaitMax.String() + "; choose places closer together, or use gqlstream explain")
-	}
-	return nil, err
+		return answer, err
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"gqlstream/ask"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )
@@ -50,7 +51,7 @@ type Config struct {
 	// time, and ends when its context does. An error that is a *Refusal is shown, any
 	// other is logged. Nil: nothing is explained.
 	Explain func(context.Context, ExplainQuery) (*quant.Explanation, error)
-
+	Ask     func(ask.Question) (*ask.Answer, error) // draws whom to label; nil: nobody
 	// Quarantine returns what was refused last, newest first, at most limit entries, and
 	// only those with the reason unless it is empty. Nil: the quarantine is not shown.
 	Quarantine func(ctx context.Context, reason string, limit int) ([]QuarantineEntry, error)

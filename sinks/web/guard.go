@@ -47,6 +47,7 @@ func routes() []route {
 		{pattern: community + "/estimates", params: []string{"method", "from", "to", "limit", "points", "format"}, ask: askEstimates},
 		{pattern: community + "/history", params: []string{"method", "from", "to", "points", "format"}, ask: askHistory, name: "history"},
 		{pattern: community + "/explain", params: []string{"from", "to", "method"}, ask: askExplain, name: "explain", wait: explainWaitMax},
+		{pattern: community + "/ask", params: []string{"count"}, ask: askWhom, wait: explainWaitMax},
 		{pattern: community + "/difference", params: []string{"other", "at", "method", "format"}, ask: askDifference},
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
 		{pattern: "/api/v1/quarantine", params: []string{"reason", "limit"}, ask: askQuarantine},

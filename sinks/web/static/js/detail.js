@@ -7,6 +7,8 @@ import { distinct, colour, colourValue } from "./palette.js";
 import { figures } from "./figures.js";
 import { plot as plotOf } from "./plot.js";
 import { rangeBox } from "./range.js";
+import { differences } from "./differences.js";
+import { whom } from "./whom.js";
 import { compare, linesMax, read as readLine, write as writeLine } from "./compare.js";
 import { replace, whole, moment, iso } from "./address.js";
 import { listAddress } from "./communities.js";
@@ -46,11 +48,12 @@ export function detail(info, at, follow) {
   });
   const range = rangeBox(setRange), parts = figures(info);
   const lines = compare(name, (others) => { state.others = others; changed(true); follow(); });
+  const gaps = differences(name);
   const save = ["CSV", "PNG"].map((kind) => h("button", { type: "button", class: "plain", title: `Save what the chart shows as ${kind}`, onclick: () => (kind === "CSV" ? saveRows() : savePicture()) }, kind));
   const content = h("div", { class: "detail-body", hidden: true }, parts.head,
     h("div", { class: "card plot" }, h("div", { class: "chart-tools" }, toggles, lines.chips, h("div", { class: "chart-right" }, lines.open, save, range.el)),
-      lines.form, range.fields, plot.el, plot.hover),
-    moved.el, parts.table, parts.flags);
+      lines.form, range.fields, plot.el, plot.hover, gaps.el),
+    moved.el, whom(name).el, parts.table, parts.flags);
   const el = h("section", { class: "detail" },
     h("p", { class: "crumb" }, h("a", { href: listAddress() }, "← Communities")),
     h("div", { class: "bar-tools" }, h("h1", {}, name), h("div", { class: "tools" },
@@ -179,6 +182,7 @@ export function detail(info, at, follow) {
     const drawn = state.others.length
       ? own.filter((l) => l.series).map((l, i) => ({ label: l.name === name ? l.method : `${l.name} ${l.method}`, value: value(l.series, state.k), stroke: colourValue(i), points: visible(l.series), k: state.k }))
       : [...state.shown].sort((a, b) => a - b).map((i) => ({ label: info.labels[i], value: value(current(), i), stroke: colourValue(tint.get(i)), points: main, k: i, plain: plain() && visible(plain()) }));
+    gaps.set(state.method, [...new Set(state.others.filter((l) => l.method === state.method && l.name !== name).map((l) => l.name))], state.from, state.k, Math.max(...own.map((l) => l.series?.last?.position ?? 0)));
     moved.set(main, state.method, state.k, state.ends, alerts.firings(info.classes[state.k]));
     plot.set({ lines: drawn, timed: current().timed, from: state.from, to: state.to });
   }
@@ -235,7 +239,7 @@ export function detail(info, at, follow) {
       else drawLater();
     },
     theme() { draw(); plot.rebuild(); },
-    unmount() { clearTimeout(timer); alerts.unmount(); moved.stop(); lines.stop(); plot.destroy(); },
+    unmount() { clearTimeout(timer); alerts.unmount(); moved.stop(); lines.stop(); gaps.stop(); plot.destroy(); },
   };
 }
 

@@ -1,0 +1,111 @@
+package ask
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+
+	"gqlstream/checkpoint"
+	"gqlstream/graphstore"
+	"gqlstream/incremental"
+	"gqlstream/ingest/event"
+)
+
+// Source is a graph to draw from, and the state of the core that estimates its communities.
+type Source struct {
+	View     graphstore.View
+	Classes  event.ClassSet
+	Position event.Position
+	Sections map[string][]byte
+}
+
+// Load reads the graph of a verified checkpoint.
+func Load(c *checkpoint.Checkpoint) (store *graphstore.Store, classes int, err error) {
+	section := func(t graphstore.Table) ([]byte, error) {
+		data, ok := c.Sections[string(t)+".arrow"]
+		if !ok {
+			return nil, fmt.Errorf("checkpoint %d: there is no section %s", c.Manifest.Position, t)
+		}
+		return data, nil
+	}
+	meta, err := section(graphstore.MetaTable)
+	if err != nil {
+		return nil, 0, err
+	}
+	if classes, err = graphstore.ClassesOf(meta); err != nil {
+		return nil, 0, fmt.Errorf("checkpoint %d: %w", c.Manifest.Position, err)
+	}
+	store, err = graphstore.Load(graphstore.Config{Classes: classes}, section)
+	return store, classes, err
+}
+
+// Ask draws from the source, and says which calibration labels would help besides.
+func (s *Source) Ask(q Question) (*Answer, error) {
+	q.Position = s.Position
+	answer, err := Ask(s.View, s.Classes, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range q.Communities {
+		id, _ := s.View.FindCommunity(name)
+		snapshots, err := incremental.Snapshots(s.Sections, id)
+		if err != nil {
+			return nil, err
+		}
+		if len(snapshots) > 0 {
+			if advice, ok := advise(&snapshots[0]); ok {
+				advice.Community, advice.Name = name, s.Classes.Name(event.Class(advice.Class))
+				answer.Advice = append(answer.Advice, advice)
+			}
+		}
+	}
+	return answer, nil
+}
+
+// OfState asks the newest checkpoint of a state directory. The names are those of the classes,
+// where there are as many. Unless named is set, no vertex is.
+func OfState(path string, names []string, named bool, q Question) (*Answer, error) {
+	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(path, "checkpoints"))
+	positions, err := dir.List()
+	if err == nil && len(positions) == 0 {
+		err = fmt.Errorf("ask: there is no checkpoint in %s; run writes one every checkpoint.every, and where it ends", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	read, err := dir.Read(positions[0])
+	if err != nil {
+		return nil, err
+	}
+	store, k, err := Load(read)
+	if err != nil {
+		return nil, err
+	}
+	defer store.Release()
+	s := &Source{store.View(), event.ClassSet{Count: k}, event.Position(positions[0]), read.Sections}
+	if len(names) == k {
+		s.Classes.Names = names
+	}
+	answer, err := s.Ask(q)
+	if err == nil && !named {
+		answer.Drawn = []Drawn{}
+	}
+	return answer, err
+}
+
+// WriteCSV writes the vertices as a file to fill in.
+func (a *Answer) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"vertex", "label", "role", "pi"}) // Error has it
+	for _, d := range a.Drawn {
+		label := ""
+		if d.Label != nil {
+			label = *d.Label
+		}
+		_ = out.Write([]string{d.Vertex, label, d.Role, strconv.FormatFloat(d.Pi, 'g', 6, 64)})
+	}
+	out.Flush()
+	return out.Error()
+}
