@@ -440,15 +440,23 @@ func (g *groupRun) drainWorker() func() {
 	return func() { g.start(w) }
 }
 
+// forAWhile undoes a fault when groupSilence is over, whether or not others have recovered.
+func (g *groupRun) forAWhile(undo func()) func() {
+	undone := make(chan struct{})
+	go func() {
+		defer close(undone)
+		pause(g.t.Context(), groupSilence)
+		undo()
+	}()
+	return func() { <-undone }
+}
+
 func (g *groupRun) stopWorker() func() {
 	w := g.any()
 	g.running(w)
-	g.must(w.process.Process.Signal(syscall.SIGSTOP))
-	begun := time.Now()
-	return func() {
-		pause(g.t.Context(), groupSilence-time.Since(begun))
-		g.must(w.process.Process.Signal(syscall.SIGCONT))
-	}
+	process := w.process.Process
+	g.must(process.Signal(syscall.SIGSTOP))
+	return g.forAWhile(func() { _ = process.Signal(syscall.SIGCONT) })
 }
 
 func (g *groupRun) cutWorker() func() {
@@ -456,13 +464,11 @@ func (g *groupRun) cutWorker() func() {
 	for _, l := range w.links {
 		l.cut()
 	}
-	begun := time.Now()
-	return func() {
-		pause(g.t.Context(), groupSilence-time.Since(begun))
+	return g.forAWhile(func() {
 		for _, l := range w.links {
 			l.mend()
 		}
-	}
+	})
 }
 
 func (g *groupRun) killLeader(stream string) func() {
@@ -474,9 +480,5 @@ func (g *groupRun) killLeader(stream string) func() {
 func (g *groupRun) stopLeader() func() {
 	n := g.nodes.list[g.nodes.leader(estimatesName)]
 	n.stop()
-	begun := time.Now()
-	return func() {
-		pause(g.t.Context(), groupSilence-time.Since(begun))
-		n.resume()
-	}
+	return g.forAWhile(n.resume)
 }

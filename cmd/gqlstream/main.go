@@ -61,7 +61,7 @@ type cli struct {
 func main() {
 	pipeline.TuneCollector()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	go endWithin(ctx, stopWaitMax)
+	go endWithin(ctx, stopWaitMax, os.Exit)
 	code := execute(ctx, os.Args[1:], console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	stop()
 	os.Exit(code)
@@ -73,11 +73,11 @@ const stopWaitMax = 10 * time.Second
 // endWithin ends the process some time after ctx, if that is in the middle of something
 // long: a step takes what its events ask for. Nothing is lost: a run goes on from its last
 // checkpoint, as after a crash.
-func endWithin(ctx context.Context, wait time.Duration) {
+func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 	<-ctx.Done()
 	time.Sleep(wait)
 	fmt.Fprintf(os.Stderr, "gqlstream: ends in the middle of its work, %v after it was told to end\n", wait)
-	os.Exit(exitFailed)
+	exit(exitFailed)
 }
 
 // execute runs one command line and returns the exit code. Tests call it too.

@@ -1,0 +1,47 @@
+package incremental
+
+import (
+	"slices"
+	"testing"
+
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+)
+
+// Ten thousand communities that appear in one batch must all have an estimate at once, with
+// bounds in the place of their variances where counting those would hold the step up: no
+// emission may do more of it than emissions have earned, and a few later nothing is owed.
+func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
+	const many, emissionsMax = 10_000, 12
+	core := newCore(t, Config{Classes: 2})
+	defer core.Close()
+	core.Step(crowd(1, 12)) // warm from here on
+	at := event.Position(2)
+	result := core.Step(crowd(at, many))
+	if len(result.Estimates) < many-12 {
+		t.Fatalf("%d of %d communities have an estimate", len(result.Estimates), many)
+	}
+	bounded := map[string]bool{}
+	for {
+		for i := range result.Estimates {
+			e := &result.Estimates[i]
+			if delete(bounded, e.Community); slices.Contains(e.Flags, quant.FlagVarianceBound) {
+				bounded[e.Community] = true
+			}
+		}
+		t.Logf("position %d: %d estimates, %d communities with bounds, credit %.0f", at, len(result.Estimates), len(bounded), core.masses.(*sharedDual).credit[0])
+		if credit := core.masses.(*sharedDual).credit[0]; credit < -refreshEarned {
+			t.Errorf("position %d: refreshes took %.0f more than there was", at, -credit)
+		}
+		if at == 2 && len(bounded) == 0 {
+			t.Error("all variances were counted in one step, so that nothing is tested")
+		}
+		if len(bounded) == 0 {
+			return
+		}
+		if at++; at > emissionsMax {
+			t.Fatalf("%d communities have bounds for variances after %d emissions", len(bounded), emissionsMax)
+		}
+		result = core.Step(crowd(at, many))
+	}
+}
