@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_685 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_684 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -33,7 +33,6 @@ var methodFiles = map[string]int{
 	"incremental/diffusion.Field": 7,
 	"incremental/tally.Tallies":   10,
 	"pipeline.Pipeline":           17,
-	"quant.Solver":                16,
 }
 
 // rooms says how many lines of Go outside tests a room may hold, with the packages
@@ -51,7 +50,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"simulate":      {1_200, 1_200},
 	"graphstore":    {6_721, 5_500},
 	"incremental":   {10_515, 8_000},
-	"quant":         {4_351, 3_500},
+	"quant":         {4_350, 3_500},
 	"sinks":         {8_993, 6_500},
 	"alerts":        {1_328, 1_300},
 	"checkpoint":    {700, 700},

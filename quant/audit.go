@@ -51,16 +51,15 @@ func (a *Audit) reach(open float64) (share, deviation float64) {
 	return a.Weights.Sum / open, math.Sqrt(max(a.Noise.Sum, 0)) / open
 }
 
-// audited fills ans with the generalised regression estimate from the audit labels alone,
+// estimate fills ans with the generalised regression estimate from the audit labels alone,
 //
 //	q = tau mean_U(p) + sum w (y - tau p) / sum w,
 //
 // tau by least squares, and its covariance by Hájek, both over the design: it assumes
 // nothing about shift, kernel or classifier. Systematic draws within strata vary less.
-func (w *Solver) audited(ans *answer, s *Statistics) {
+func (x *auditScratch) estimate(ans *answer, s *Statistics) {
 	a, k := s.Audit, s.K
 	ans.reset(k)
-	x := &w.audit
 	x.reset(k)
 	x.moments(a)
 	tau := x.slope(a.Noise.Sum)
@@ -206,12 +205,12 @@ func (w *Solver) auto(s *Statistics, weights weighting) {
 	switch labels := sum(s.ClassN) > 0 && s.Profiled > 0; {
 	case labels && s.auditable():
 		w.automatic(&w.ans, s, weights)
-		w.audited(&w.other, s)
+		w.audit.estimate(&w.other, s)
 		w.combine(&w.ans, &w.other)
 	case labels:
 		w.automatic(&w.ans, s, weights)
 	default:
-		w.audited(&w.ans, s)
+		w.audit.estimate(&w.ans, s)
 		w.check.weight = 1
 	}
 }

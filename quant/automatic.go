@@ -48,7 +48,7 @@ type posteriorScratch struct {
 //	q(gamma) + (1 - gamma) d,
 //
 // where gamma, from the edges inside, says how far the community was selected by class.
-func (w *Solver) automatic(ans *answer, s *Statistics, weights weighting) {
+func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
 	p, x, k := s.Posterior, &w.posterior, s.K
@@ -149,13 +149,13 @@ func gate(inside, expected float64) float64 {
 // with A the noise of the members, B that of the posteriors within each class of
 // labels, C that of the residual, x the distance between both readings and G the
 // derivative of the estimate by the coefficients of the posterior.
-func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
+func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := &x.members
 	x.label = resize(x.label, k*k)
 	x.all = resize(x.all, k*k)
 	p.residualNoise(x.label, x.all, x.d, sum(s.ClassN), weights)
-	w.memberShares(ans, u)
+	x.memberShares(ans)
 	for i, q := range ans.q {
 		within := p.Within[i*k*k : (i+1)*k*k]
 		for a := range k {
@@ -171,7 +171,7 @@ func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, g
 			}
 		}
 	}
-	w.surround(ans.v, x.j, x.a, k)
+	x.surround(ans.v, x.j, x.a, k)
 	x.noise = resize(x.noise, k)
 	for a := range k {
 		x.noise[a] = max(ans.v[a*k+a]+2*x.label[a*k+a], 0) + modelError*modelError
@@ -185,9 +185,9 @@ func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, g
 			ans.v[a*k+b] += rest*x.label[a*k+b] + modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away
 		}
 	}
-	w.labelShares(ans, s, rest)
+	x.labelShares(ans, s, rest)
 	if p.Coefficients != nil {
-		w.coefficientNoise(ans, s, weights, gamma)
+		x.coefficientNoise(ans, s, weights, gamma)
 	}
 }
 
@@ -221,8 +221,8 @@ func (p *Posterior) residualNoise(dst, all, d []float64, labels float64, w weigh
 }
 
 // memberShares sets the variance that a change of each share takes from one member.
-func (w *Solver) memberShares(ans *answer, u *members) {
-	x, k := &w.posterior, u.k
+func (x *posteriorScratch) memberShares(ans *answer) {
+	u, k := &x.members, x.members.k
 	scale := u.all * u.all / u.squares
 	x.middle = resize(x.middle, k)
 	for a := range k {
@@ -234,18 +234,17 @@ func (w *Solver) memberShares(ans *answer, u *members) {
 
 // labelShares divides the variance from the residual among the classes of the labels,
 // in proportion to their weights.
-func (w *Solver) labelShares(ans *answer, s *Statistics, scale float64) {
+func (x *posteriorScratch) labelShares(ans *answer, s *Statistics, scale float64) {
 	k, labels := s.K, sum(s.ClassN)
 	for i, n := range s.ClassN {
 		for a := range k {
-			ans.label[i*k+a] = ans.class[i*k+a]*ans.q[i]*ans.q[i] + scale*max(w.posterior.label[a*k+a], 0)*n/labels
+			ans.label[i*k+a] = ans.class[i*k+a]*ans.q[i]*ans.q[i] + scale*max(x.label[a*k+a], 0)*n/labels
 		}
 	}
 }
 
 // surround writes j a j' to dst.
-func (w *Solver) surround(dst, j, a []float64, k int) {
-	x := &w.posterior
+func (x *posteriorScratch) surround(dst, j, a []float64, k int) {
 	x.middle = resize(x.middle, k)
 	for r := range k {
 		products(x.middle, a, j[r*k:(r+1)*k]) // a is symmetric
@@ -255,8 +254,8 @@ func (w *Solver) surround(dst, j, a []float64, k int) {
 
 // coefficientNoise adds G Cov(theta, b) G' to the covariance of ans. The derivative of
 // a mean over the members is that of every n-th of them.
-func (w *Solver) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
-	p, x, k := s.Posterior, &w.posterior, s.K
+func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
+	p, k := s.Posterior, s.K
 	u, size := &x.members, p.Shared+k
 	x.slope, x.views = zeroed(x.slope, 2*k*size), resize(x.views, p.Shared*k)
 	moved, g := x.slope[:k*size], x.slope[k*size:]
@@ -281,14 +280,14 @@ func (w *Solver) coefficientNoise(ans *answer, s *Statistics, weights weighting,
 			ans.v[a*k+b] += dot(x.middle, g[b*size:(b+1)*size])
 		}
 	}
-	w.influence(ans, p.Coefficients, g)
+	x.influence(ans, p.Coefficients, g)
 }
 
 // leanOnLabels mixes the shares of the calibration labels into ans where the community
 // is more than half of the vertices that the labels were drawn from. Of a share c of
 // them, the labels' own shares miss what makes the rest different, which has the weight
 // 1 - c; they rest on no model. It returns the weight of the labels' own shares.
-func (w *Solver) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
+func (w *scratch) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
 	p, k := s.Posterior, s.K
 	if p.Selected != ByEdges || !(2*p.Distinct > p.Vertices) {
 		return 0

@@ -7,7 +7,7 @@ package quant
 //	V = sum (w/sum w)^2 (r - d)(r - d)' + E_w[(r - d)(r - d)']/n_U,  r = label - prediction,
 //
 // the second term because each member's own residual is unknown.
-func (w *Solver) difference(ans *answer, s *Statistics, weights weighting) {
+func (w *scratch) difference(ans *answer, s *Statistics, weights weighting) {
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
 	m := &w.soft
@@ -42,7 +42,7 @@ func (w *Solver) difference(ans *answer, s *Statistics, weights weighting) {
 
 // residualsExact adds the variance of d from the labels themselves, and sets w.unit
 // to the covariance of one residual.
-func (w *Solver) residualsExact(ans *answer, s *Statistics, weights weighting, total float64) {
+func (w *scratch) residualsExact(ans *answer, s *Statistics, weights weighting, total float64) {
 	k := s.K
 	w.y, w.local, w.gram = resize(w.y, k), zeroed(w.local, k*k), zeroed(w.gram, k*k)
 	s.Rows(func(row Row) {
@@ -65,7 +65,7 @@ func (w *Solver) residualsExact(ans *answer, s *Statistics, weights weighting, t
 
 // residuals does the same from the moments by cell, with the squares of the
 // predictions bounded by the predictions: never too small.
-func (w *Solver) residuals(ans *answer, m *confusion, total float64) {
+func (w *scratch) residuals(ans *answer, m *confusion, total float64) {
 	k, d := ans.k, ans.free
 	w.unit, w.row = zeroed(w.unit, k*k), resize(w.row, k)
 	for a, i := range m.class {
@@ -84,7 +84,7 @@ func (w *Solver) residuals(ans *answer, m *confusion, total float64) {
 // sum to mass and scale*s is the weighted sum of their predictions p:
 //
 //	w (r r' - r d' - d r' + d d'),  r = e_i - p,  r r' <= e_i e_i' - e_i p' - p e_i' + diag p.
-func (w *Solver) residual(v, d []float64, i int, mass, scale float64, s []float64) {
+func (w *scratch) residual(v, d []float64, i int, mass, scale float64, s []float64) {
 	k := len(d)
 	r := w.row
 	scaleTo(r, -scale, s)
@@ -102,7 +102,7 @@ func (w *Solver) residual(v, d []float64, i int, mass, scale float64, s []float6
 
 // memberResiduals adds the residuals of the members, w.unit/n_U, and sets the variance
 // of one member.
-func (w *Solver) memberResiduals(ans *answer, s *Statistics) {
+func (w *scratch) memberResiduals(ans *answer, s *Statistics) {
 	k := s.K
 	for a := range k {
 		ans.member[a] = max(w.unit[a*k+a], 0)

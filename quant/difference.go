@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 )
 
 // influenceNumbersMax bounds the numbers of an influence, which every record carries.
@@ -15,11 +14,10 @@ const influenceNumbersMax = 32
 // the covariance of the coefficients, by a Cholesky decomposition that takes the largest
 // variance that is left first. L is the same for every community, so the product of two rows
 // is what the errors of two communities have in common.
-func (w *Solver) influence(ans *answer, coefficients, g []float64) {
+func (x *posteriorScratch) influence(ans *answer, coefficients, g []float64) {
 	k := ans.k
 	size := len(g) / k
 	columns := min(size, influenceNumbersMax/k)
-	x := &w.posterior
 	x.root = resize(x.root, size*(size+1))
 	root, left := x.root[:size*size], x.root[size*size:]
 	for i := range left {
@@ -51,18 +49,6 @@ func (w *Solver) influence(ans *answer, coefficients, g []float64) {
 		for a := range k {
 			ans.influence = append(ans.influence, dot(root[c*size:(c+1)*size], g[a*size:(a+1)*size]))
 		}
-	}
-}
-
-// publishInfluence writes the influence of the shares shown, in four digits.
-func (w *Solver) publishInfluence(e *Estimate, open float64) {
-	e.Influence = e.Influence[:0]
-	for _, x := range w.ans.influence {
-		short, err := strconv.ParseFloat(strconv.FormatFloat(open*x, 'e', 3, 64), 64)
-		if err != nil {
-			panic(err) // it was formatted
-		}
-		e.Influence = append(e.Influence, short)
 	}
 }
 

@@ -3,6 +3,7 @@ package quant
 import (
 	"math"
 	"slices"
+	"strconv"
 )
 
 const (
@@ -70,6 +71,18 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		e.SE[i] = open * min(se, worstDeviation)
 	}
 	w.se, w.prevalence, w.coverage = append(w.se[:0], e.SE...), append(w.prevalence[:0], e.Prevalence...), e.Coverage
+}
+
+// publishInfluence writes the influence of the shares shown, in four digits.
+func (w *Solver) publishInfluence(e *Estimate, open float64) {
+	e.Influence = e.Influence[:0]
+	for _, x := range w.ans.influence {
+		short, err := strconv.ParseFloat(strconv.FormatFloat(open*x, 'e', 3, 64), 64)
+		if err != nil {
+			panic(err) // it was formatted
+		}
+		e.Influence = append(e.Influence, short)
+	}
 }
 
 // quantile is how many standard errors the interval reaches to each side.

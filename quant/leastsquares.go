@@ -7,7 +7,7 @@ const ridgeShare = 1e-9
 
 // leastSquares solves for the classes of m and leaves the shares in w.qp.q.
 // shares has an entry for every class, supported or not.
-func (w *Solver) leastSquares(m *confusion, p, shares []float64) {
+func (w *fitter) leastSquares(m *confusion, p, shares []float64) {
 	w.qp.reserve(m.k)
 	gram(w.qp.g, m, nil)
 	pull := ridgeShare * trace(w.qp.g, m.k) / float64(m.k)

@@ -24,10 +24,17 @@ const (
 	valueNoise = 1e-14
 )
 
+// fitter finds the shares that a confusion matrix says, by least squares or likelihood.
+type fitter struct {
+	qp                quadratic
+	fit, ratio, curve []float64 // z: Cq, p/(Cq), weights
+	last, step        []float64 // k: start of a Newton step, gradient and target
+}
+
 // likelihood maximises from the start in w.qp.q, whose entries need not sum to
 // one, and leaves the shares there. A start that is near takes no step of expectation
 // maximisation first.
-func (w *Solver) likelihood(m *confusion, p []float64, near bool) (logLikelihood, gap float64) {
+func (w *fitter) likelihood(m *confusion, p []float64, near bool) (logLikelihood, gap float64) {
 	q := &w.qp
 	w.fit, w.ratio, w.curve = resize(w.fit, m.z), resize(w.ratio, m.z), resize(w.curve, m.z)
 	w.last, w.step = resize(w.last, m.k), resize(w.step, m.k)
@@ -49,7 +56,7 @@ func (w *Solver) likelihood(m *confusion, p []float64, near bool) (logLikelihood
 }
 
 // value returns sum p log Cq, with Cq in w.fit.
-func (w *Solver) value(p []float64) (v float64) {
+func (w *fitter) value(p []float64) (v float64) {
 	for z, x := range p {
 		if x > 0 {
 			v += x * math.Log(w.fit[z])
@@ -60,7 +67,7 @@ func (w *Solver) value(p []float64) (v float64) {
 
 // gradient sets w.fit to Cq, w.ratio to p/(Cq), w.qp.r to its product with C', and
 // returns the duality gap at q.
-func (w *Solver) gradient(m *confusion, p []float64) (gap float64) {
+func (w *fitter) gradient(m *confusion, p []float64) (gap float64) {
 	m.mix(w.fit, w.qp.q)
 	for z, x := range p {
 		w.ratio[z] = x / w.fit[z]
@@ -72,7 +79,7 @@ func (w *Solver) gradient(m *confusion, p []float64) (gap float64) {
 // expectation takes one step of expectation maximisation, q_i <- q_i (C'p/(Cq))_i,
 // which never lowers the likelihood, and returns the duality gap there. The gradient
 // is current, before and after.
-func (w *Solver) expectation(m *confusion, p []float64) (gap float64) {
+func (w *fitter) expectation(m *confusion, p []float64) (gap float64) {
 	for a := range m.k {
 		w.qp.q[a] *= w.qp.r[a]
 	}
@@ -84,7 +91,7 @@ func (w *Solver) expectation(m *confusion, p []float64) (gap float64) {
 // the likelihood rises enough, and returns the duality gap there. It reports false,
 // with q as it was, when no step does. w.fit, w.ratio and the gradient in w.qp.r are
 // current, before and after.
-func (w *Solver) newton(m *confusion, p []float64) (gap float64, ok bool) {
+func (w *fitter) newton(m *confusion, p []float64) (gap float64, ok bool) {
 	q := &w.qp
 	for z := range w.curve {
 		w.curve[z] = w.ratio[z] / w.fit[z]
@@ -115,7 +122,7 @@ func (w *Solver) newton(m *confusion, p []float64) (gap float64, ok bool) {
 // has risen by enough of the gain that the model promised. The likelihood is concave,
 // so it has when its slope at the new point still says so; logarithms, which cost as
 // much as the rest, decide when that does not.
-func (w *Solver) search(m *confusion, p []float64, gain float64) (gap float64, ok bool) {
+func (w *fitter) search(m *confusion, p []float64, gain float64) (gap float64, ok bool) {
 	q := &w.qp
 	before, known := 0.0, false
 	for t, i := 1.0, 0; i < halvingsMax; t, i = t/2, i+1 {
@@ -142,7 +149,7 @@ func (w *Solver) search(m *confusion, p []float64, gain float64) (gap float64, o
 }
 
 // valueAt returns the value at other shares and leaves everything as it was.
-func (w *Solver) valueAt(m *confusion, p, q []float64) float64 {
+func (w *fitter) valueAt(m *confusion, p, q []float64) float64 {
 	fit := w.fit
 	w.fit = m.scaled[:m.z]
 	m.mix(w.fit, q)
@@ -152,7 +159,7 @@ func (w *Solver) valueAt(m *confusion, p, q []float64) float64 {
 }
 
 // restore puts q back where the Newton step started, and returns the gap there.
-func (w *Solver) restore(m *confusion, p []float64) float64 {
+func (w *fitter) restore(m *confusion, p []float64) float64 {
 	copy(w.qp.q, w.last)
 	return w.gradient(m, p)
 }

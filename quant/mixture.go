@@ -32,7 +32,7 @@ func lambdas(dst []float64, limit float64) []float64 {
 // averaged with weights proportional to its likelihood,
 //
 //	q = sum r_l q_l,   V = sum r_l (V_l + (q_l - q)(q_l - q)').
-func (w *Solver) mixture(ans *answer, s *Statistics, r recipe, at reach) {
+func (w *scratch) mixture(ans *answer, s *Statistics, r recipe, at reach) {
 	var memory [len(lambdaGrid) + 1]float64
 	var shares [len(lambdaGrid) + 1]float64
 	list := lambdas(memory[:0], at.lambdaMax(mixtureFloor))
@@ -54,14 +54,14 @@ func (w *Solver) mixture(ans *answer, s *Statistics, r recipe, at reach) {
 		ans.logLikelihood += shares[i] * w.grid[i].logLikelihood
 	}
 	for i := range list {
-		w.apart(ans, shares[i], &w.grid[i])
+		ans.apart(shares[i], &w.grid[i])
 	}
 }
 
 // guess returns where the likelihood of the i-th lambda is likely to have its maximum,
 // or nil for no guess: on the polynomial in lambda through the last maxima, three of
 // them at most.
-func (w *Solver) guess(list []float64, i int) []float64 {
+func (w *scratch) guess(list []float64, i int) []float64 {
 	if i == 0 {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (w *Solver) guess(list []float64, i int) []float64 {
 }
 
 // apart adds share (q_l - q)(q_l - q)' to the covariance of ans.
-func (w *Solver) apart(ans *answer, share float64, one *answer) {
+func (ans *answer) apart(share float64, one *answer) {
 	for a, x := range one.q {
 		for b, y := range one.q {
 			ans.v[a*ans.k+b] += share * (x - ans.q[a]) * (y - ans.q[b])

@@ -41,7 +41,7 @@ func (m *Moments) ofClass(dst []float64, i, z int, c momentWeights) {
 
 // between adds weight h M h' to the lower triangle of dst for the k rows of h, of
 // length z each, and the z x z matrix in w.second.
-func (w *Solver) between(dst []float64, weight float64, h []float64, k, z int) {
+func (w *scratch) between(dst []float64, weight float64, h []float64, k, z int) {
 	w.phi = resize(w.phi, z)
 	for a := range k {
 		products(w.phi, w.second, h[a*z:(a+1)*z])
@@ -54,7 +54,7 @@ func (w *Solver) between(dst []float64, weight float64, h []float64, k, z int) {
 // labelNoiseMoments is labelNoiseExact from the second moments: phi - c_i projected by H
 // is phi projected by the rows of H, each less its own share of c_i, because the cells
 // of a profile sum to one.
-func (w *Solver) labelNoiseMoments(ans *answer, in *input, m *confusion) {
+func (w *scratch) labelNoiseMoments(ans *answer, in *input, m *confusion) {
 	k := m.k
 	w.second, w.centred = resize(w.second, m.z*m.z), resize(w.centred, k*m.z)
 	w.gram = resize(w.gram, k*k)
@@ -78,7 +78,7 @@ func (w *Solver) labelNoiseMoments(ans *answer, in *input, m *confusion) {
 
 // residualsMoments is residualsExact from the second moments. The residual of a label of
 // class i less d is c - p with c = e_i - d.
-func (w *Solver) residualsMoments(ans *answer, s *Statistics, weights weighting, total float64) {
+func (w *scratch) residualsMoments(ans *answer, s *Statistics, weights weighting, total float64) {
 	k := s.K
 	w.y, w.row = resize(w.y, k), resize(w.row, k)
 	w.second = resize(w.second, k*k)
@@ -99,7 +99,7 @@ func (w *Solver) residualsMoments(ans *answer, s *Statistics, weights weighting,
 
 // addResiduals adds scale sum w (c - p)(c - p)' to the lower triangle of dst, with c
 // in w.y and sum w p p' in w.second, and its diagonal to diagonal if that is not nil.
-func (w *Solver) addResiduals(dst []float64, scale float64, diagonal []float64) {
+func (w *scratch) addResiduals(dst []float64, scale float64, diagonal []float64) {
 	k := len(w.y)
 	mass := 0.0
 	for a := range k {

@@ -174,7 +174,7 @@ func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
 	case familyAuto:
 		w.auto(s, at.weigh(Density, LambdaDefault, s.KernelSum))
 	case familyAudit:
-		w.audited(&w.ans, s)
+		w.audit.estimate(&w.ans, s)
 	}
 }
 

@@ -6,41 +6,9 @@ package quant
 // one goroutine at a time and carries nothing from one call to the next except
 // what Snapshot reads: results do not depend on what was solved before.
 type Solver struct {
-	qp   quadratic
-	soft confusion // of diff and the diagnosis, K cells
-	main confusion // of the method
-
-	fit, ratio, curve []float64 // z: Cq, p/(Cq), weights
-	last, step        []float64 // k: start of a Newton step, gradient and target
-
-	h            []float64 // k x z: sensitivity H
-	phi          []float64 // z: profile of one vertex
-	gram, factor []float64 // k x k
-	inverse      []float64 // k x k: A
-	ones         []float64 // k: G^-1 1
-	hp, hs, row  []float64 // k: Hp, H s_i, scratch
-	hpSquare     []float64 // k: with the squares of H
-	rowSquare    []float64 // k: likewise
-	hc           []float64 // k x k: HC
-	local, unit  []float64 // k x k: covariance in supported classes, of one member
-	total        []float64 // z: what a sandwich takes in the middle
-	y            []float64 // k: projected profile
-	second       []float64 // z x z: second moments of profiles
-	centred      []float64 // k x z: H less its share of c_i
-	place        []int     // class -> index among the supported, or -1
-
-	in      input
-	columns columns   // of the likelihoods of one estimate
-	shares  []float64 // class shares of the calibration labels
-	grid    [len(lambdaGrid) + 1]answer
-	one     answer // of diff in the diagnosis
-	other   answer // of sis in the diagnosis
-
-	posterior posteriorScratch // of auto
-	audit     auditScratch     // of the audit labels
-	check     auditCheck       // of auto against them
-
-	ans   answer // of the method
+	scratch
+	ans   answer     // of the method
+	check auditCheck // of auto against the audit labels
 	draws []float64
 
 	// What Snapshot reads besides ans.
@@ -48,8 +16,37 @@ type Solver struct {
 	open, profiled float64
 	coverage       float64
 	se, prevalence []float64
+}
 
-	sketching bool // shares and effective labels are wanted, and nothing else; see Movement
+// scratch is the workspace of the mathematics, which knows nothing of the record.
+type scratch struct {
+	fitter
+	soft confusion // of diff and the diagnosis, K cells
+	main confusion // of the method
+
+	h                     []float64 // k x z: sensitivity H
+	phi                   []float64 // z: profile of one vertex
+	gram, factor, inverse []float64 // k x k, the last is A
+	ones                  []float64 // k: G^-1 1
+	hp, hs, row           []float64 // k: Hp, H s_i, scratch
+	hpSquare, rowSquare   []float64 // k: with the squares of H
+	hc                    []float64 // k x k: HC
+	local, unit           []float64 // k x k: covariance in supported classes, of one member
+	total                 []float64 // z: what a sandwich takes in the middle
+	y                     []float64 // k: projected profile
+	second                []float64 // z x z: second moments of profiles
+	centred               []float64 // k x z: H less its share of c_i
+	place                 []int     // class -> index among the supported, or -1
+
+	in         input
+	columns    columns   // of the likelihoods of one estimate
+	shares     []float64 // class shares of the calibration labels
+	grid       [len(lambdaGrid) + 1]answer
+	one, other answer // of diff and of sis in the diagnosis
+
+	posterior posteriorScratch // of auto
+	audit     auditScratch     // of the audit labels
+	sketching bool             // shares and effective labels are wanted, and nothing else; see Movement
 }
 
 // input is what one solve reads.
@@ -93,7 +90,7 @@ func (s *Statistics) cells(r recipe) *Cells {
 // adjusted fills ans with the adjusted count of one recipe under one weighting:
 // least squares or likelihood, and the variances. start, if not nil, is a guess of
 // the shares of all classes that a likelihood starts from.
-func (w *Solver) adjusted(ans *answer, s *Statistics, r recipe, weights weighting, start []float64) {
+func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighting, start []float64) {
 	w.in = s.input(r, weights)
 	in := &w.in
 	m := &w.main
@@ -131,7 +128,7 @@ const startFloor = 1e-2
 
 // start puts the start of a likelihood into w.qp.q: halfway between the shares of
 // the labels and equal ones, or close to a guess.
-func (w *Solver) start(m *confusion, guess []float64) {
+func (w *scratch) start(m *confusion, guess []float64) {
 	equal := 1 / float64(m.k)
 	for a, i := range m.class {
 		if guess == nil {

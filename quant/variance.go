@@ -13,7 +13,7 @@ const (
 //
 //	G = C'DC + e I,  A = G^-1 - G^-1 11' G^-1 / (1' G^-1 1),  H = A C'D,
 //	V = H (S_p + sum_i q_i^2 S_ci) H'.
-func (w *Solver) variances(ans *answer, in *input, m *confusion) {
+func (w *scratch) variances(ans *answer, in *input, m *confusion) {
 	k := m.k
 	q := w.qp.q[:k]
 	for a, i := range m.class {
@@ -64,7 +64,7 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion) {
 }
 
 // sensitivity sets w.h to H, k x z, w.inverse to A and w.hc to HC, k x k.
-func (w *Solver) sensitivity(m *confusion, weights []float64) {
+func (w *scratch) sensitivity(m *confusion, weights []float64) {
 	k := m.k
 	w.gram, w.inverse = resize(w.gram, k*k), resize(w.inverse, k*k)
 	w.h, w.hc = resize(w.h, k*m.z), resize(w.hc, k*k)
@@ -93,7 +93,7 @@ func (w *Solver) sensitivity(m *confusion, weights []float64) {
 
 // invertOnSimplex sets w.inverse to the inverse of w.gram on vectors that sum to
 // zero, and w.ones to G^-1 1.
-func (w *Solver) invertOnSimplex(k int) {
+func (w *scratch) invertOnSimplex(k int) {
 	w.factor, w.ones = resize(w.factor, k*k), resize(w.ones, k)
 	copy(w.factor, w.gram)
 	cholesky(w.factor, k)
@@ -113,7 +113,7 @@ func (w *Solver) invertOnSimplex(k int) {
 // memberNoise puts H S_p H' into w.local, but for its part H diag(Cq) H'/n_U, which
 // w.total keeps for the sandwich at the end, in the form that keeps to the share of
 // these very members.
-func (w *Solver) memberNoise(ans *answer, in *input, m *confusion) {
+func (w *scratch) memberNoise(ans *answer, in *input, m *confusion) {
 	k := m.k
 	w.total = resize(w.total, m.z)
 	scaleTo(w.total, 1/in.sample, w.fit)
@@ -132,7 +132,7 @@ func (w *Solver) memberNoise(ans *answer, in *input, m *confusion) {
 }
 
 // sandwich adds H diag(t) H' to the lower triangle of dst.
-func (w *Solver) sandwich(dst []float64, m *confusion, t []float64) {
+func (w *scratch) sandwich(dst []float64, m *confusion, t []float64) {
 	k := m.k
 	w.row = resize(w.row, k)
 	for a := range k {
@@ -154,7 +154,7 @@ func smallSample(nEff float64) float64 { return nEff / max(nEff-1, excessFloor) 
 //	S_ci = f_i (diag s_i - s_i c_i' - c_i s_i' + (sum s_i) c_i c_i') / W_i^2,
 //
 // exact for hard cells and never too small for soft ones.
-func (w *Solver) labelNoise(ans *answer, m *confusion) {
+func (w *scratch) labelNoise(ans *answer, m *confusion) {
 	k := m.k
 	w.hs, w.row = resize(w.hs, k), resize(w.row, k)
 	w.y = resize(w.y, k)
@@ -175,6 +175,109 @@ func (w *Solver) labelNoise(ans *answer, m *confusion) {
 			for b := range local {
 				local[b] += w.y[a]*w.hc[b*k+i] + ca*w.hs[b]
 			}
+		}
+	}
+}
+
+// project writes H phi to w.y for the profile of a vertex: its own prediction on
+// K cells, or the outer product with the neighbours' mean on K^2.
+func (w *scratch) project(m *confusion, own, neighbors []float64) {
+	phi := own
+	if m.z != len(own) {
+		w.phi = resize(w.phi, m.z)
+		phi = w.phi
+		for j, x := range own {
+			scaleTo(phi[j*len(neighbors):], x, neighbors)
+		}
+	}
+	products(w.y, w.h, phi)
+}
+
+// addOuter adds weight y y' to the lower triangle of dst.
+func addOuter(dst []float64, weight float64, y []float64) {
+	k := len(y)
+	for a, x := range y {
+		axpy(dst[a*k:a*k+a+1], weight*x, y[:a+1])
+	}
+}
+
+// labelNoiseExact adds sum_i q_i^2 H S_ci H' to w.local with the covariances of
+// the profiles themselves, S_ci = f_i sum (w/W_i)^2 (phi - c_i)(phi - c_i)'. Each
+// vertex is projected by H first, so a pass costs O(labels Z K).
+func (w *scratch) labelNoiseExact(ans *answer, in *input, m *confusion) {
+	k := m.k
+	w.y = resize(w.y, k)
+	w.place = w.place[:0]
+	for range ans.k {
+		w.place = append(w.place, -1)
+	}
+	for a, i := range m.class {
+		w.place[i] = a
+	}
+	in.rows(func(row Row) {
+		i := w.place[row.Class]
+		if i < 0 {
+			return
+		}
+		w.project(m, row.Own, row.Neighbors)
+		for a := range w.y {
+			w.y[a] -= w.hc[a*k+i]
+		}
+		weight := in.weights.of(&row) / m.mass[i]
+		square := weight * weight * smallSample(m.nEff[i])
+		addOuter(w.local, square*w.qp.q[i]*w.qp.q[i], w.y)
+		class := ans.class[row.Class*ans.k:]
+		for a, j := range m.class {
+			class[j] += square * w.y[a] * w.y[a]
+		}
+	})
+}
+
+const (
+	// unseenFactor is how many times as large as in any class a cell of the members may
+	// be before the rest of it counts as unseen. In a mixture of the classes it is no
+	// larger than in one of them, but for noise.
+	unseenFactor = 100
+	// unseenSpread is the variance of shares of which nothing is known around those of
+	// the labels, as a share of pi (1 - pi): that of a Dirichlet distribution with one
+	// observation.
+	unseenSpread = 1. / 2
+	// unseenHigh is the share of unseen profiles that is flagged: as of members without
+	// a prediction.
+	unseenHigh = 1 - coverageLow
+)
+
+// unseen returns the share of the members' profiles that is in cells in which
+// calibration labels of no class are, or hardly are.
+func (m *confusion) unseen(p []float64) (share float64) {
+	for z, x := range p {
+		most := 0.0
+		for a := range m.k {
+			most = max(most, m.c[a*m.z+z])
+		}
+		share += max(0, x-unseenFactor*most)
+	}
+	return share
+}
+
+// addUnseen adds what the profiles that the labels do not show leave open to the
+// covariance of ans: they say nothing of the classes, so what the answer takes for the
+// shares there is that of the other members, and could be any other. Without this a
+// likelihood to which every member is equally unlikely in all classes would be sure of
+// whatever it began with.
+func (w *scratch) addUnseen(ans *answer, m *confusion, p []float64) {
+	ans.unseen = m.unseen(p)
+	if ans.unseen == 0 {
+		return
+	}
+	var total float64
+	for _, i := range m.class {
+		total += w.shares[i]
+	}
+	scale := unseenSpread * ans.unseen * ans.unseen
+	for _, i := range m.class {
+		for _, j := range m.class {
+			ans.v[i*ans.k+j] += scale * w.shares[i] / total * (delta(i, j) - w.shares[j]/total)
 		}
 	}
 }
