@@ -100,7 +100,7 @@ export function marks(name, redraw) {
       notes = a.notes;
       firing = a.active.filter((x) => x.state === "firing");
       el.hidden = firing.length === 0;
-      setText(el, firing.map((x) => `${x.rule} fires for ${named(x.class)}: ${reason(x.now)}`).join(" · "));
+      setText(el, firing.map((x) => `${x.rule} fires for ${named(x.class)}: ${reason(x.reason)}`).join(" · "));
       if ((list.length && list[0].id !== before) || notes.length !== told) redraw();
     } catch { /* the chart does without */ }
     if (!gone) timer = setTimeout(load, refreshEvery);
