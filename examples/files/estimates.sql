@@ -35,6 +35,25 @@ WINDOW series AS (PARTITION BY community ORDER BY position)
 ORDER BY abs(errors) DESC NULLS LAST
 LIMIT 10;
 
+-- The difference of two communities at the end, with the error that the page and alerts give
+-- it: what both records' influence has in common cancels. Where the posterior's versions
+-- differ nothing does.
+WITH latest AS (
+    SELECT * FROM estimates
+    WHERE method = 'auto' AND NOT suppressed
+    QUALIFY row_number() OVER (PARTITION BY community ORDER BY position DESC) = 1
+), pair AS (
+    SELECT a.prevalence[1] - b.prevalence[1] AS difference, a.se[1] AS se, b.se[1] AS other,
+           CASE WHEN a.posterior = b.posterior THEN list_sum([
+               a.influence[i] * b.influence[i]
+               FOR i IN range(1, least(len(a.influence), len(b.influence)) + 1, len(a.prevalence))]) ELSE 0 END AS shared
+    FROM latest a, latest b
+    WHERE a.community = 'berlin' AND b.community = 'everyone'
+)
+SELECT round(difference, 4) AS difference,
+       round(greatest(sqrt(greatest(se * se + other * other - 2 * coalesce(shared, 0), 0)), abs(se - other)), 4) AS error
+FROM pair;
+
 -- What is doubtful, and why.
 SELECT flag, count(*) AS records, count(DISTINCT community) AS communities
 FROM (SELECT community, unnest(flags) AS flag FROM estimates)
