@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,24 +22,36 @@ func List(ctx context.Context, js jetstream.JetStream, bucket string) ([]Presenc
 	return live, err
 }
 
-// Drain asks a worker that lives to hand its shards over and to end.
+// Drain asks a worker that lives to hand its shards over and to end, and returns when it has
+// heard that: what is asked is forgotten as soon as a worker that dies, so it is asked again.
 func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) error {
-	live, err := List(ctx, js, bucket)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(live, func(p Presence) bool { return p.Worker == worker }) {
-		return fmt.Errorf("group: no worker %s lives", worker)
-	}
 	kv, err := js.KeyValue(ctx, bucket)
-	if err == nil {
-		_, err = kv.Put(ctx, drainKey(worker), nil)
-	}
 	if err != nil {
 		return fmt.Errorf("group: bucket %s: %w", bucket, err)
 	}
-	return nil
+	for asked, begun := false, time.Now(); ; asked = true {
+		live, err := list(ctx, kv)
+		if err != nil {
+			return fmt.Errorf("group: bucket %s: %w", bucket, err)
+		}
+		i := slices.IndexFunc(live, func(p Presence) bool { return p.Worker == worker })
+		switch {
+		case i < 0 && !asked:
+			return fmt.Errorf("group: no worker %s lives", worker)
+		case i < 0 || live[i].Drains:
+			return nil
+		case time.Since(begun) > drainHeardMax:
+			return fmt.Errorf("group: worker %s has not answered for %v", worker, drainHeardMax)
+		}
+		if _, err := kv.Put(ctx, drainKey(worker), nil); err != nil {
+			return fmt.Errorf("group: bucket %s: %w", bucket, err)
+		}
+		time.Sleep(renewEvery)
+	}
 }
+
+// drainHeardMax is how long a worker may take to hear that it is to end.
+const drainHeardMax = time.Minute
 
 func drainKey(worker string) string { return "drain." + key(worker) }
 

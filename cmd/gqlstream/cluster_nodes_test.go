@@ -21,6 +21,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+const logName, estimatesName = "GQL", "GQL_ESTIMATES"
+
 // nodes are the servers of a cluster, each a process of its own, and a link to each that
 // can be cut.
 type nodes struct {

@@ -43,8 +43,6 @@ var faults = []fault{
 }
 
 const (
-	logName, estimatesName = "GQL", "GQL_ESTIMATES"
-
 	faultsOfLog    = 30              // faults in the life of one log
 	faultRecovered = 2 * time.Minute // in which the run must publish again, whatever happened
 	faultLengthMax = 4 * time.Second // of what is stopped or lags
