@@ -184,7 +184,7 @@ func (c *columns) resolve(name string) int {
 // probability returns the class of a column of probabilities: k of p<k>, or the class
 // called NAME of p_NAME. Where the names are not known, these columns give them.
 func (c *columns) probability(name string) (int, bool) {
-	if k, ok := probabilityColumn(name); ok {
+	if k, ok := wire.ProbabilityColumn(name); ok && k < event.ClassesMax {
 		c.numbered = true
 		return k, true
 	}
@@ -255,22 +255,12 @@ func (c *columns) warning() string {
 // classPrefix begins the names of the columns of probabilities that name their class.
 const classPrefix = "p_"
 
-// probabilityColumn reads the k of a column name p<k>.
-func probabilityColumn(name string) (int, bool) {
-	digits, ok := strings.CutPrefix(name, "p")
-	if !ok || len(digits) == 0 || len(digits) > 4 || (digits[0] == '0' && len(digits) > 1) {
-		return 0, false
-	}
-	k, err := strconv.ParseUint(digits, 10, 16)
-	return int(k), err == nil && k < event.ClassesMax
-}
-
 // checkRename refuses a renaming to a column that no kind has.
 func checkRename(rename map[string]string, kinds []event.Kind) error {
 	for _, from := range slices.SortedFunc(maps.Keys(rename), cmp.Compare[string]) {
 		to := rename[from]
-		_, known := probabilityColumn(to)
-		known = known || strings.HasPrefix(to, classPrefix)
+		k, known := wire.ProbabilityColumn(to)
+		known = known && k < event.ClassesMax || strings.HasPrefix(to, classPrefix)
 		for _, kind := range kinds {
 			for _, column := range wire.Columns(kind) {
 				known = known || slices.Contains(column.Names, to)

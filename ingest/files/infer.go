@@ -30,11 +30,13 @@ import (
 func inferClasses(inputs []Input, columns map[string]string) (event.ClassSet, error) {
 	found := classFinder{names: map[string]string{}}
 	for _, input := range inputs {
-		err := error(nil)
-		switch {
-		case input.Log:
+		if !input.Log && input.Kind != event.KindLabel && input.Kind != event.KindPrediction {
+			continue
+		}
+		err := readableTwice(input.Path)
+		if err == nil && input.Log {
 			err = found.readLog(input)
-		case input.Kind == event.KindLabel, input.Kind == event.KindPrediction:
+		} else if err == nil {
 			err = found.readTable(input, columns)
 		}
 		if err != nil {
@@ -64,9 +66,6 @@ type classFinder struct {
 }
 
 func (f *classFinder) readTable(input Input, rename map[string]string) error {
-	if err := readableTwice(input.Path); err != nil {
-		return err
-	}
 	rows, err := openRows(input, &Config{Columns: rename}, nil)
 	if err != nil {
 		return err
@@ -98,9 +97,6 @@ func (f *classFinder) readTable(input Input, rename map[string]string) error {
 
 // readLog reads the labels and predictions of a log.
 func (f *classFinder) readLog(input Input) error {
-	if err := readableTwice(input.Path); err != nil {
-		return err
-	}
 	file, err := openFile(input.Path)
 	if err != nil {
 		return err

@@ -44,6 +44,7 @@ func (t *table) bindColumn(i int, c *column) *event.Problem {
 	if at >= 0 {
 		c.bindTo(&fields[t.kind][at])
 	}
+	k, numbered := ProbabilityColumn(c.name)
 	switch {
 	case at >= 0 && !(c.field == fieldAttributes):
 		if t.by[c.field] != 0 {
@@ -52,9 +53,8 @@ func (t *table) bindColumn(i int, c *column) *event.Problem {
 		}
 		t.by[c.field] = i + 1
 		return nil
-	case t.kind == event.KindPrediction && isClassColumn(c.name):
-		k, err := strconv.Atoi(c.name[1:])
-		if err != nil || k >= t.k {
+	case t.kind == event.KindPrediction && numbered:
+		if k >= t.k {
 			return event.Problemf(event.WrongClasses, "column %s for %d classes", Quote(c.name), t.k)
 		}
 		c.bindTo(specOf(t.kind, fieldProbabilities))
@@ -77,12 +77,15 @@ func (t *table) bindColumn(i int, c *column) *event.Problem {
 	return event.Problemf(event.UnknownField, "%v events have no column %s: %s", t.kind, Quote(c.name), hint)
 }
 
-// isClassColumn reports whether a name is p0, p1 and so on.
-func isClassColumn(name string) bool {
-	if len(name) < 2 || name[0] != 'p' || (name[1] == '0' && len(name) > 2) {
-		return false
+// ProbabilityColumn reads the k of a column name p0, p1 and so on; one that is too large
+// for an int is the largest int.
+func ProbabilityColumn(name string) (k int, ok bool) {
+	digits, ok := strings.CutPrefix(name, "p")
+	if !ok || !areDigits(digits) || digits[0] == '0' && len(digits) > 1 {
+		return 0, false
 	}
-	return areDigits(name[1:])
+	k, _ = strconv.Atoi(digits)
+	return k, true
 }
 
 // checkProbabilities refuses tables that do not say what is predicted, and lists

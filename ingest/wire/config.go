@@ -1,55 +1,34 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"gqlstream/ingest/event"
 )
 
-// Config is what a Decoder must know of the pipeline. Limits of zero take their
-// defaults.
+// Config is what a Decoder must know of the pipeline.
 type Config struct {
 	Classes event.ClassSet
 
 	// MessageBytesMax bounds a payload; 0 is MessageBytesDefault, at most
 	// MessageBytesLimit.
 	MessageBytesMax int
-
-	// EventsPerMessageMax bounds the events of a message; 0 is the most,
-	// EventsPerMessageLimit.
-	EventsPerMessageMax int
-
-	// IDBytesMax bounds vertex ids and the names of communities, model versions
-	// and attributes; 0 is the most, IDBytesLimit.
-	IDBytesMax int
 }
 
 // Validate reports every violation at once.
 func (c Config) Validate() error {
-	errs := []error{c.Classes.Validate()}
-	check := func(name string, value, limit int) {
-		if value < 0 || value > limit {
-			errs = append(errs, fmt.Errorf("event: %s is %d, must be 0 to %d", name, value, limit))
-		}
+	err := c.Classes.Validate()
+	if c.MessageBytesMax < 0 || c.MessageBytesMax > event.MessageBytesLimit {
+		err = errors.Join(err, fmt.Errorf("event: MessageBytesMax is %d, must be 0 to %d", c.MessageBytesMax, event.MessageBytesLimit))
 	}
-	check("MessageBytesMax", c.MessageBytesMax, event.MessageBytesLimit)
-	check("EventsPerMessageMax", c.EventsPerMessageMax, event.EventsPerMessageLimit)
-	check("IDBytesMax", c.IDBytesMax, event.IDBytesLimit)
-	return errors.Join(errs...)
+	return err
 }
 
 // withDefaults returns c with its zeros replaced.
 func (c Config) withDefaults() Config {
-	if c.MessageBytesMax == 0 {
-		c.MessageBytesMax = event.MessageBytesDefault
-	}
-	if c.EventsPerMessageMax == 0 {
-		c.EventsPerMessageMax = event.EventsPerMessageLimit
-	}
-	if c.IDBytesMax == 0 {
-		c.IDBytesMax = event.IDBytesLimit
-	}
+	c.MessageBytesMax = cmp.Or(c.MessageBytesMax, event.MessageBytesDefault)
 	c.Classes.Count = c.Classes.K()
 	return c
 }

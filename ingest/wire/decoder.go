@@ -148,9 +148,9 @@ func (d *Decoder) decode(m *Message, b *event.Batch) (*event.Problem, error) {
 // more room decoded than encoded, so with many classes there may be fewer.
 func (d *Decoder) eventsMax(kind event.Kind) int {
 	if kind == event.KindPrediction {
-		return min(d.config.EventsPerMessageMax, event.UnitsPerMessageMax/d.k)
+		return min(event.EventsPerMessageLimit, event.UnitsPerMessageMax/d.k)
 	}
-	return d.config.EventsPerMessageMax
+	return event.EventsPerMessageLimit
 }
 
 // mediaType returns a content type without its parameters, in lower case.
@@ -204,12 +204,10 @@ func checkText(payload []byte) *event.Problem {
 
 // invalidAt returns where p stops being UTF-8.
 func invalidAt(p []byte) int {
-	for i := 0; i < len(p); {
-		r, n := utf8.DecodeRune(p[i:])
-		if r == utf8.RuneError && n == 1 {
+	for i, r := range alias(p) {
+		if r == utf8.RuneError && !bytes.HasPrefix(p[i:], []byte("\ufffd")) {
 			return i
 		}
-		i += n
 	}
 	return len(p)
 }

@@ -4,7 +4,8 @@ import (
 	"math"
 	"strconv"
 	"time"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"gqlstream/ingest/event"
 )
@@ -121,24 +122,6 @@ func appendFloat(dst []byte, f float64) []byte {
 
 // appendString appends a JSON string. What is not UTF-8 becomes U+FFFD.
 func appendString(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c == '"' || c == '\\':
-			dst = append(dst, '\\', c)
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		case c < utf8.RuneSelf:
-			dst = append(dst, c)
-		default:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += n
-			continue
-		}
-		i++
-	}
-	return append(dst, '"')
+	dst, _ = jsontext.AppendQuote(dst, s) // the error is about what is not UTF-8
+	return dst
 }

@@ -60,11 +60,11 @@ var limits = []struct {
 	{"payload, most", event.MessageBytesLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
 		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: event.MessageBytesLimit}, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
 	}},
-	{"events of an array", 7, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount, EventsPerMessageMax: 7}, event.KindEdge, JSON, "["+strings.Repeat(oneEdge+",", n-1)+oneEdge+"]")
+	{"events of an array", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: event.MessageBytesLimit}, event.KindEdge, JSON, "["+strings.Repeat(oneEdge+",", n-1)+oneEdge+"]")
 	}},
-	{"events by line", 7, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount, EventsPerMessageMax: 7}, event.KindEdge, NDJSON, strings.Repeat(oneEdge+"\n\n", n))
+	{"events by line", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: event.MessageBytesLimit}, event.KindEdge, NDJSON, strings.Repeat(oneEdge+"\n\n", n))
 	}},
 	{"rows of a table", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
 		return decodeReason(t, newDecoder(t, 2), Message{Payload: manyEdges(t, n)})
@@ -75,9 +75,6 @@ var limits = []struct {
 	}},
 	{"id", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
 		return decodeText(t, Config{Classes: twoCount}, event.KindEdge, JSON, `{"src":1,"dst":"`+xs(n)+`"}`)
-	}},
-	{"id, configured", 10, event.BadID, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount, IDBytesMax: 10}, event.KindEdge, JSON, `{"src":1,"dst":"`+xs(n)+`"}`)
 	}},
 	{"community", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
 		return decodeText(t, Config{Classes: twoCount}, event.KindMember, JSON, `{"vertex":1,"community":"`+xs(n)+`"}`)
@@ -200,8 +197,8 @@ func TestConfigNamesEveryMistake(t *testing.T) {
 		{Config{Classes: event.ClassSet{Count: 3, Names: []string{"a", "a"}}}, []string{"2 class names for 3", `both named "a"`}},
 		{Config{Classes: event.ClassSet{Names: []string{"1", ""}}}, []string{`named "1", which is an index`, "name of class 1 must be"}},
 		{
-			Config{Classes: event.ClassSet{Count: 1}, MessageBytesMax: event.MessageBytesLimit + 1, EventsPerMessageMax: -1, IDBytesMax: 257},
-			[]string{"MessageBytesMax is 8388609", "EventsPerMessageMax is -1", "IDBytesMax is 257"},
+			Config{Classes: event.ClassSet{Count: event.ClassesMax + 1}, MessageBytesMax: event.MessageBytesLimit + 1},
+			[]string{"4097 classes", "MessageBytesMax is 8388609"},
 		},
 	} {
 		_, err := NewDecoder(c.config)

@@ -180,8 +180,8 @@ func (d *Decoder) completePrediction(r *record, e *event.Prediction) *event.Prob
 	e.Units = d.batch.Units(d.k)
 	if certain {
 		e.Units[r.class] = event.One
-	} else if err := event.Quantise(e.Units, r.probabilities[:d.k]); err != nil {
-		return asProblem(err)
+	} else if p, bad := event.Quantise(e.Units, r.probabilities[:d.k]).(*event.Problem); bad {
+		return p
 	}
 	return nil
 }

@@ -94,14 +94,6 @@ func (m *Message) refuse(b *event.Batch, index int, p *event.Problem, original [
 	})
 }
 
-// asProblem returns the problem that an error of the vocabulary is.
-func asProblem(err error) *event.Problem {
-	if p, ok := err.(*event.Problem); ok {
-		return p
-	}
-	return nil
-}
-
 // bytesOf returns s as bytes that share its memory and must not be changed.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 

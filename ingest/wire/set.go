@@ -114,8 +114,8 @@ func (d *Decoder) checkName(what, s string) *event.Problem {
 	switch {
 	case len(s) == 0:
 		return event.Problemf(event.BadID, "%s is empty", what)
-	case len(s) > d.config.IDBytesMax:
-		return event.Problemf(event.BadID, "%s %s is longer than %d bytes", what, Quote(s), d.config.IDBytesMax)
+	case len(s) > event.IDBytesLimit:
+		return event.Problemf(event.BadID, "%s %s is longer than %d bytes", what, Quote(s), event.IDBytesLimit)
 	case !utf8.ValidString(s):
 		return event.Problemf(event.BadID, "%s %s is not UTF-8", what, Quote(s))
 	}
