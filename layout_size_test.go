@@ -18,12 +18,12 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_688 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_613 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
 	configKeysMax  = 91     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 20_086 // of docs/*.md together, without dated notes; the goal is 15,000
+	manualWordsMax = 20_049 // of docs/*.md together, without dated notes; the goal is 15,000
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
@@ -38,14 +38,14 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {5_303, 3_500},
+	"cmd/gqlstream": {5_172, 3_500},
 	"config":        {919, 700},
 	"group":         {797, 600},
 	"pipeline":      {3_384, 2_500},
 	"ingest/event":  {830, 800},
-	"ingest/wire":   {4_003, 3_000},
+	"ingest/wire":   {3_958, 3_000},
 	"ingest":        {2_300, 2_300},
-	"ingest/files":  {2_477, 1_600},
+	"ingest/files":  {2_463, 1_600},
 	"ingest/broker": {1_095, 700},
 	"simulate":      {1_200, 1_200},
 	"graphstore":    {6_721, 5_500},

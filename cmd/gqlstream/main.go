@@ -88,7 +88,7 @@ func execute(ctx context.Context, args []string, con console) int {
 		kong.Description("Keeps label-prevalence estimates of communities current while a graph changes."),
 		kong.UsageOnError(),
 		kong.Writers(con.Out, con.Err),
-		kong.Exit(func(code int) { exited = code; panic(exitPanic{}) }),
+		kong.Exit(func(code int) { exited = code }), // after --help
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(con),
 	)
@@ -99,9 +99,13 @@ func execute(ctx context.Context, args []string, con console) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	kctx, code := parse(parser, args, con, &exited)
-	if kctx == nil {
-		return code
+	kctx, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(con.Err, "gqlstream: %v\nTry 'gqlstream --help'.\n", err)
+		return exitUsage
 	}
 	if err := kctx.Run(); err != nil {
 		fmt.Fprintln(con.Err, "gqlstream:", err)
@@ -111,24 +115,4 @@ func execute(ctx context.Context, args []string, con console) int {
 		return exitFailed
 	}
 	return exitFine
-}
-
-// exitPanic carries kong's wish to exit (after --help) out of the parser.
-type exitPanic struct{}
-
-func parse(parser *kong.Kong, args []string, con console, exited *int) (kctx *kong.Context, code int) {
-	defer func() {
-		if p := recover(); p != nil {
-			if _, ok := p.(exitPanic); !ok {
-				panic(p)
-			}
-			kctx, code = nil, *exited
-		}
-	}()
-	kctx, err := parser.Parse(args)
-	if err != nil {
-		fmt.Fprintf(con.Err, "gqlstream: %v\nTry 'gqlstream --help'.\n", err)
-		return nil, exitUsage
-	}
-	return kctx, exitFine
 }
