@@ -59,7 +59,7 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		p.until("the chart", `document.querySelectorAll(".chart canvas").length > 0`)
 		p.fits()
 		p.axe()
-		p.quiet()
+		p.quiet("404") // no record is as old as the beginning of the chart, which a difference asks for
 		p.shot("alert-marks-" + look.name)
 	}
 }
