@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,16 +46,9 @@ func checkServer(nc *nats.Conn) error {
 // versionAtLeast compares "2.12.1-beta.3" with what is needed; what is no version is
 // too old.
 func versionAtLeast(text string, least [3]int) bool {
-	text, _, _ = strings.Cut(text, "-")
-	var have []int
-	for _, field := range strings.Split(text, ".") {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			return false
-		}
-		have = append(have, n)
-	}
-	return len(have) == len(least) && slices.Compare(have, least[:]) >= 0
+	var have [3]int
+	n, _ := fmt.Sscanf(text, "%d.%d.%d", &have[0], &have[1], &have[2])
+	return n == len(have) && slices.Compare(have[:], least[:]) >= 0
 }
 
 // ensureStreams creates the stream of estimates, that of alerts and the bucket of
