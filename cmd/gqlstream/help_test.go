@@ -246,7 +246,7 @@ func exampleHere(t *testing.T, command string) string {
 		command = outside.ReplaceAllString(command, b.URL())
 	}
 	if strings.HasPrefix(command, "gqlstream watch") {
-		page := watchedPage(t, "127.0.0.1:0", 1, "berlin", "berlin-mitte")
+		page := watchedPage(t, "127.0.0.1:0", 1, "berlin", "everyone")
 		command = strings.ReplaceAll(command, " --url http://127.0.0.1:8090", "") + " --url " + page.URL()
 	}
 	if strings.HasPrefix(command, "gqlstream notify") {
