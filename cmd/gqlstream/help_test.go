@@ -37,7 +37,7 @@ var endless = map[string]string{
 
 // onlyParsed are examples that take minutes, or that a group of workers must live for; what
 // they do has tests of its own.
-var onlyParsed = []string{"gqlstream bench --quick", "gqlstream bench --json", "gqlstream bench --only update", "gqlstream group"}
+var onlyParsed = []string{"gqlstream watch --difference", "gqlstream bench --quick", "gqlstream bench --json", "gqlstream bench --only update", "gqlstream group"}
 
 // Every command must have an example in its help, and every example must run, in a
 // folder with the files that it names.
@@ -246,7 +246,7 @@ func exampleHere(t *testing.T, command string) string {
 		command = outside.ReplaceAllString(command, b.URL())
 	}
 	if strings.HasPrefix(command, "gqlstream watch") {
-		page := watchedPage(t, "127.0.0.1:0", 1, "berlin", "everyone")
+		page := watchedPage(t, "127.0.0.1:0", 1, "berlin", "berlin-mitte")
 		command = strings.ReplaceAll(command, " --url http://127.0.0.1:8090", "") + " --url " + page.URL()
 	}
 	if strings.HasPrefix(command, "gqlstream notify") {
