@@ -4,6 +4,7 @@ package browser
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -97,7 +98,7 @@ func TestDifferencesAreShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(r.Body)
-		if err = r.Body.Close(); err != nil {
+		if err = errors.Join(err, r.Body.Close()); err != nil {
 			t.Fatal(err)
 		}
 		var answer struct{ Estimate quant.Estimate }
