@@ -22,7 +22,8 @@ const module = "gqlstream/"
 var mayImport = map[string][]string{
 	"ingest/event":  {},
 	"ingest/wire":   {"ingest/event"},
-	"ingest/broker": {"ingest/event"},
+	"filelock":      {},
+	"ingest/broker": {"ingest/event", "filelock"},
 	"simulate":      {"ingest/event"},
 	"ingest":        {"ingest/event", "ingest/wire", "ingest/broker"},
 	"ingest/files":  {"ingest/event", "ingest/wire", "ingest"},
@@ -31,7 +32,7 @@ var mayImport = map[string][]string{
 	"difference":    {"quant"},
 	"alerts":        {"quant", "difference"},
 	"tables":        {},
-	"sinks":         {"quant", "alerts", "tables"},
+	"sinks":         {"quant", "alerts", "tables", "filelock"},
 	"sinks/notify":  {"alerts", "sinks"},
 	"sinks/web":     {"quant", "sinks", "alerts", "ask"},
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/filelock"
 	"gqlstream/quant"
 )
 
@@ -350,5 +351,27 @@ func TestPartsShowWhatWasDiscarded(t *testing.T) {
 	}
 	if gaps != 1 {
 		t.Errorf("%d gaps", gaps)
+	}
+}
+
+// Who hands a file over may write until it has closed it: nobody else opens it before.
+func TestLinesHaveOneWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lines")
+	first, _, err := OpenLinesFile(path, "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := OpenLinesFile(path, "log"); !errors.Is(err, filelock.ErrHeld) || errors.Is(err, ErrNotOurs) {
+		t.Errorf("a second writer: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := OpenLinesFile(path, "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"gqlstream/filelock"
 )
 
 // positionSuffix names the file beside the lines that says what they hold.
@@ -50,12 +52,15 @@ func (s *linesFile) open() (after Cursor, err error) {
 	if info, err := os.Stat(s.path); err == nil && !info.Mode().IsRegular() {
 		return after, fmt.Errorf("it is no regular file: %w", ErrNotOurs)
 	}
+	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o644); err == nil {
+		err = filelock.Acquire(s.file) // a worker of a group that hands it over may still be writing
+	}
+	if err != nil {
+		return after, err
+	}
 	p, err := readProgress(s.path + positionSuffix)
 	none := errors.Is(err, os.ErrNotExist)
 	if err != nil && !none {
-		return after, err
-	}
-	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return after, err
 	}
 	end, err := s.file.Seek(0, io.SeekEnd)

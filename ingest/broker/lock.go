@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"gqlstream/filelock"
 )
 
 // lockName is the file in a state directory that its owner keeps locked.
@@ -41,9 +43,9 @@ func AcquireLock(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: lock: %w", err)
 	}
-	if err := lockFile(file); err != nil {
+	if err := filelock.Acquire(file); err != nil {
 		defer file.Close()
-		if errors.Is(err, errFileLocked) {
+		if errors.Is(err, filelock.ErrHeld) {
 			return nil, &LockedError{Dir: dir, Holder: readHolder(file)}
 		}
 		return nil, fmt.Errorf("broker: lock %s: %w", file.Name(), err)

@@ -1,4 +1,4 @@
-package broker
+package filelock
 
 import (
 	"errors"
@@ -7,18 +7,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// errFileLocked is returned by lockFile when another open file holds the lock.
-var errFileLocked = errors.New("file is locked")
-
-// lockFile takes an exclusive lock without waiting. It locks one byte far behind
+// Acquire takes an exclusive lock without waiting. It locks one byte far behind
 // the text, because on this system others cannot read what is locked.
-func lockFile(file *os.File) error {
+func Acquire(file *os.File) error {
 	const farAway = 1 << 30
 	at := windows.Overlapped{Offset: farAway}
 	err := windows.LockFileEx(windows.Handle(file.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
-		return errFileLocked
+		return ErrHeld
 	}
 	return err
 }
