@@ -12,14 +12,9 @@ import (
 // Acquire takes an exclusive lock without waiting. The lock belongs to the open
 // file, so it also excludes a second owner in the same process.
 func Acquire(file *os.File) error {
-	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EWOULDBLOCK):
-			return ErrHeld
-		}
-		return err
+	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrHeld
 	}
+	return err
 }

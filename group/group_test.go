@@ -125,6 +125,35 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 	}
 }
 
+// A worker that is started again where it was drained must not hear the old request, which
+// the bucket may still hold.
+func TestAWorkerThatBeginsAgainIsNotDrained(t *testing.T) {
+	js := startServer(t)
+	a := join(t, worker(js, "a"))
+	wait(t, "a to be seen", func() bool {
+		live, err := List(t.Context(), js, Bucket("", "test"))
+		return err == nil && len(live) == 1
+	})
+	if err := Drain(t.Context(), js, Bucket("", "test"), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	again := join(t, worker(js, "a"))
+	wait(t, "the new one to hear of itself", func() bool {
+		again.mu.Lock()
+		defer again.mu.Unlock()
+		return again.renewals > 0
+	})
+	if again.Rank("0") != 0 {
+		t.Errorf("rank %d of a worker that was started again", again.Rank("0"))
+	}
+	if err := again.Leave(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A worker with another configuration, architecture or a name that is taken must be refused
 // with what differs, and one of another build wait until the others have ended.
 func TestOthersAreRefusedByName(t *testing.T) {

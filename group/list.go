@@ -29,31 +29,35 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 	if err != nil {
 		return fmt.Errorf("group: bucket %s: %w", bucket, err)
 	}
-	for asked, begun := false, time.Now(); ; asked = true {
+	var since time.Time // when the process that is asked began: one that takes its place is not
+	for begun := time.Now(); ; {
 		live, err := list(ctx, kv)
 		if err != nil {
 			return fmt.Errorf("group: bucket %s: %w", bucket, err)
 		}
 		i := slices.IndexFunc(live, func(p Presence) bool { return p.Worker == worker })
 		switch {
-		case i < 0 && !asked:
+		case i < 0 && since.IsZero():
 			return fmt.Errorf("group: no worker %s lives", worker)
-		case i < 0 || live[i].Drains:
+		case i < 0 || live[i].Drains || !since.IsZero() && !live[i].Since.Equal(since):
 			return nil
 		case time.Since(begun) > drainHeardMax:
 			return fmt.Errorf("group: worker %s has not answered for %v", worker, drainHeardMax)
 		}
-		if _, err := kv.Put(ctx, drainKey(worker), nil); err != nil {
+		since = live[i].Since
+		if _, err := kv.Put(ctx, drainKey(worker), drainRequest(since)); err != nil {
 			return fmt.Errorf("group: bucket %s: %w", bucket, err)
 		}
 		time.Sleep(renewEvery)
 	}
 }
 
-// drainHeardMax is how long a worker may take to hear that it is to end.
-const drainHeardMax = time.Minute
+const drainHeardMax = time.Minute // that a worker may take to hear that it is to end
 
 func drainKey(worker string) string { return "drain." + key(worker) }
+
+// drainRequest is what the process of a worker that began then is asked with.
+func drainRequest(since time.Time) []byte { return []byte(since.UTC().Format(time.RFC3339Nano)) }
 
 // key returns the key of a worker: keys allow few characters, names any.
 func key(worker string) string { return fmt.Sprintf("worker.%016x", xxhash.Sum64String(worker)) }

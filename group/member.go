@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -272,7 +273,7 @@ func (m *Member) hear(entry jetstream.KeyValueEntry) {
 	var p Presence
 	switch {
 	case entry.Key() == drainKey(m.self.Worker):
-		m.self.Drains = true
+		m.self.Drains = m.self.Drains || bytes.Equal(entry.Value(), drainRequest(m.self.Since))
 	case entry.Operation() != jetstream.KeyValuePut:
 		maps.DeleteFunc(m.workers, func(name string, _ *heard) bool {
 			return key(name) == entry.Key() && name != m.self.Worker

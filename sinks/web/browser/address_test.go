@@ -68,6 +68,7 @@ func TestChartIsInTheAddress(t *testing.T) {
 	p.do(set(`select[aria-label="Method"]`, "pcc"), set(`select[aria-label="Class"]`, "2"), click(`document.querySelectorAll(".toggle")[4]`),
 		click(`[...document.querySelectorAll(".segments button")].filter((b) => b.innerText === "1 h")`))
 	p.until("the choices in the address", `location.hash.includes("method=pcc") && location.hash.includes("class=2") && location.hash.includes("show=") && location.hash.includes("range=3600")`)
+	p.until("the hour to be drawn", `[...document.querySelectorAll(".segments button")].some((b) => b.innerText === "1 h" && b.getAttribute("aria-pressed") === "true")`)
 	// A drag over the middle half of the chart is a zoom.
 	p.drag(".u-over", 0.25, 0.75)
 	p.until("the zoom in the address", `location.hash.includes("from=2026") && location.hash.includes("to=2026") && !location.hash.includes("range")`)
