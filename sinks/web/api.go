@@ -90,12 +90,9 @@ func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	limit := q.limit(estimatesDefault, 1, estimatesMax)
 	points := q.number("points", 0, 2, estimatesMax)
 	q.word("format", formats...)
-	part, ok := v.memory(q.name, q.query.Get("method"), from, to)
-	switch {
-	case q.err != nil:
-		return nil, q.err
-	case !ok:
-		return nil, refuse(http.StatusNotFound, "no such community or method")
+	part, err := v.asked(q, from, to)
+	if err != nil {
+		return nil, err
 	}
 	out, err := v.withHistory(ctx, part, from, to)
 	if err != nil {
@@ -132,6 +129,17 @@ type memoryPart struct {
 	records           []*record
 	whole             time.Time // from here on nothing is missing
 	lossy             bool
+}
+
+// asked returns what memory holds of the community and the method that a question names.
+func (v *view) asked(q *asked, from, to time.Time) (memoryPart, error) {
+	if q.err != nil {
+		return memoryPart{}, q.err
+	}
+	if part, ok := v.memory(q.name, q.query.Get("method"), from, to); ok {
+		return part, nil
+	}
+	return memoryPart{}, refuse(http.StatusNotFound, "no such community or method")
 }
 
 func (v *view) memory(name, method string, from, to time.Time) (memoryPart, bool) {

@@ -52,9 +52,9 @@ func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
 	if e.From == "" || e.To == "" {
 		return nil, refuse(http.StatusBadRequest, "from and to: want positions or RFC 3339 times")
 	}
-	part, ok := v.memory(q.name, q.query.Get("method"), time.Time{}, time.Time{})
-	if !ok {
-		return nil, refuse(http.StatusNotFound, "no such community or method")
+	part, err := v.asked(q, time.Time{}, time.Time{})
+	if err != nil {
+		return nil, err
 	}
 	e.Community, e.Method = part.community, part.method
 	return v.turns.take(ctx, func() (any, error) { return v.config.Explain(ctx, e) })

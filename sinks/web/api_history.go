@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"math"
-	"net/http"
 	"time"
 
 	"gqlstream/quant"
@@ -52,12 +51,9 @@ func wide(list []float32) []float64 {
 func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
 	from, to, points := q.time("from"), q.time("to"), q.number("points", pointsDefault, 2, estimatesMax)
 	q.word("format", formats...)
-	part, ok := v.memory(q.name, q.query.Get("method"), from, to)
-	switch {
-	case q.err != nil:
-		return nil, q.err
-	case !ok:
-		return nil, refuse(http.StatusNotFound, "no such community or method")
+	part, err := v.asked(q, from, to)
+	if err != nil {
+		return nil, err
 	}
 	out := rollupAnswer{Resolution: records, Rollups: []sinks.Rollup{}}
 	if v.config.Rollups != nil {
