@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_613 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_600 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -38,10 +38,10 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {5_172, 3_500},
+	"cmd/gqlstream": {5_161, 3_500},
 	"config":        {919, 700},
 	"group":         {802, 600},
-	"pipeline":      {3_384, 2_500},
+	"pipeline":      {3_377, 2_500},
 	"ingest/event":  {830, 800},
 	"ingest/wire":   {3_958, 3_000},
 	"ingest":        {2_300, 2_300},

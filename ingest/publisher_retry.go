@@ -43,7 +43,7 @@ func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstre
 				return nil, fmt.Errorf("gave up after %v: %w", s.config.retryFor, err)
 			}
 			s.config.report(fmt.Errorf("message %d is waiting: %w", o.number, err))
-			if again := pause(ctx, wait); again != nil {
+			if again := Pause(ctx, wait); again != nil {
 				return nil, fmt.Errorf("%w while waiting: %w", again, err)
 			}
 			wait = min(2*wait, sendRetryWaitMax)
@@ -56,7 +56,8 @@ func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstre
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d, or for the end of ctx, whose error it returns then.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -163,7 +163,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	err := w.write(ctx, refusals)
 	for err != nil && retryable(broker.ExplainError(err)) && ctx.Err() == nil {
 		w.note(err)
-		if given := pause(ctx, sendRetryWaitMax); given != nil {
+		if given := Pause(ctx, sendRetryWaitMax); given != nil {
 			return given
 		}
 		w.sender.close()

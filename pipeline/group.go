@@ -15,6 +15,7 @@ import (
 	"gqlstream/config"
 	"gqlstream/group"
 	"gqlstream/incremental"
+	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/sinks"
 )
@@ -186,7 +187,7 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 		p.sayPresence()
 		select {
 		case <-p.group.member.Changed():
-			if err := pause(ctx, regroupAfter); err != nil {
+			if err := ingest.Pause(ctx, regroupAfter); err != nil {
 				return nil //nolint:nilerr // the run ends
 			}
 		case err := <-p.disagreed:
@@ -255,7 +256,7 @@ func (p *Pipeline) watchMarks(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			p.log.Debug("the marks of the log out cannot be read", "error", err)
 		}
-		if pause(ctx, regroupAfter) != nil {
+		if ingest.Pause(ctx, regroupAfter) != nil {
 			break
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/config"
+	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/sinks"
 )
@@ -71,7 +72,7 @@ const electionWaitMax = time.Minute
 func onceElected(ctx context.Context, log *slog.Logger, try func() error) error {
 	for begun := time.Now(); ; {
 		err := try()
-		if !elects(err) || time.Since(begun) > electionWaitMax || pause(ctx, time.Second) != nil {
+		if !elects(err) || time.Since(begun) > electionWaitMax || ingest.Pause(ctx, time.Second) != nil {
 			return err
 		}
 		log.Warn("the broker is not ready; trying again", "reason", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gqlstream/incremental"
+	"gqlstream/ingest"
 	"gqlstream/sinks"
 )
 
@@ -133,7 +134,7 @@ func (h Heartbeats) Publishes(e *sinks.Emission) (publishes bool) {
 // not.
 func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
 	for o.count() >= heldMax {
-		if err := pause(ctx, heldLookEvery); err != nil {
+		if err := ingest.Pause(ctx, heldLookEvery); err != nil {
 			return err
 		}
 	}
@@ -175,7 +176,7 @@ func (o *outlet) flush(ctx context.Context) error {
 func (o *outlets) settle(ctx context.Context) error {
 	for _, one := range o.live() {
 		for !one.gone.Load() && one.count() > 0 {
-			if err := pause(ctx, heldLookEvery); err != nil {
+			if err := ingest.Pause(ctx, heldLookEvery); err != nil {
 				return err
 			}
 		}
@@ -263,15 +264,5 @@ func (o *outlets) close(failed func(error)) {
 		if err := one.writer.Close(context.Background()); err != nil {
 			failed(err)
 		}
-	}
-}
-
-// pause waits for d, or for the end of ctx, whose error it returns then.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

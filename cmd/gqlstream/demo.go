@@ -169,7 +169,7 @@ func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 			begun = time.Now()
 		}
 		at := begun.Add(time.Duration(float64(d.simulation.Elapsed()) / d.cmd.Speed))
-		if err := sleepUntil(ctx, at); err != nil {
+		if err := ingest.Pause(ctx, time.Until(at)); err != nil {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (d *demo) settle(ctx context.Context) error {
 		if passed {
 			return nil
 		}
-		if err := sleepUntil(ctx, time.Now().Add(demoPaintEvery)); err != nil {
+		if err := ingest.Pause(ctx, demoPaintEvery); err != nil {
 			return err
 		}
 	}

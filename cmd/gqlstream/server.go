@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"gqlstream/config"
+	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 )
 
@@ -61,7 +62,7 @@ func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
 			told = true
 			fmt.Fprintf(diagnostics, "waiting for a server at %s\n", broker.Redacted(c.URL))
 		}
-		if sleepUntil(ctx, time.Now().Add(serverLookEvery)) != nil {
+		if ingest.Pause(ctx, serverLookEvery) != nil {
 			return
 		}
 	}

@@ -77,17 +77,5 @@ func (s *streamWriter) wait(ctx context.Context, n int) error {
 		s.begun = time.Now()
 	}
 	s.events += float64(n)
-	return sleepUntil(ctx, s.begun.Add(time.Duration(s.events/s.rate*float64(time.Second))))
-}
-
-// sleepUntil waits for a time, or for the end of ctx, whose error it returns.
-func sleepUntil(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return ingest.Pause(ctx, time.Until(s.begun.Add(time.Duration(s.events/s.rate*float64(time.Second)))))
 }
