@@ -15,22 +15,14 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/sinks"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Two pipelines with different prefixes on one server, with logs of their own, must each
 // publish what a replay of its log gives, and nothing of the other's.
 func TestTwoPipelinesShareAServer(t *testing.T) {
-	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	nc, err := server.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	server, nc := connectedServer(t)
 	files := t.TempDir()
 	var published []string
 	for i, prefix := range []string{"", "test"} {
@@ -81,19 +73,26 @@ func TestTwoPipelinesShareAServer(t *testing.T) {
 	}
 }
 
-// A second question on the same edges has a log of its own that takes the edges of the
-// first by a source, as docs/operations.md says, and answers as if they were its own.
-func TestSecondQuestionSourcesTheEdges(t *testing.T) {
+// connectedServer starts a NATS server for the time of a test, and connects to it.
+func connectedServer(t *testing.T) (*broker.Embedded, *nats.Conn) {
+	t.Helper()
 	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(func() { server.Close() })
 	nc, err := server.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(nc.Close)
+	return server, nc
+}
+
+// A second question on the same edges has a log of its own that takes the edges of the
+// first by a source, as docs/operations.md says, and answers as if they were its own.
+func TestSecondQuestionSourcesTheEdges(t *testing.T) {
+	server, nc := connectedServer(t)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
