@@ -53,8 +53,6 @@ type JetStreamSource struct {
 	pending atomic.Bool
 	behind  atomic.Uint64
 	ahead   atomic.Int64
-	refused atomic.Uint64
-	events  atomic.Uint64
 }
 
 // OpenJetStream checks that the stream can be read on from where the
@@ -178,20 +176,15 @@ func (s *JetStreamSource) Pending() bool { return s.pending.Load() }
 
 // JetStreamStats are running totals of a source.
 type JetStreamStats struct {
-	Events, Refused uint64        // delivered
-	Behind          uint64        // messages in the stream after the last one read, when it was read
-	Ahead           time.Duration // the log's time before the broker's clock or ours: one of them leapt
-	Leaps           uint64        // times the broker's clock leapt, by more than ten seconds
-	Reopened        uint64        // times the consumer was set up again
-	Troubles        uint64        // errors of the client and the broker that were survived
+	Behind uint64        // messages in the stream after the last one read, when it was read
+	Ahead  time.Duration // the log's time before the broker's clock or ours: one of them leapt
+	Leaps  uint64        // times the broker's clock leapt, by more than ten seconds
 }
 
 // Stats returns the totals. Any goroutine may call it.
 func (s *JetStreamSource) Stats() JetStreamStats {
 	return JetStreamStats{
-		Events: s.events.Load(), Refused: s.refused.Load(), Behind: s.behind.Load(), Ahead: time.Duration(s.ahead.Load()),
-		Leaps:    s.tail.leaps.Load(),
-		Reopened: s.tail.reopened.Load(), Troubles: s.tail.troubles.Load(),
+		Behind: s.behind.Load(), Ahead: time.Duration(s.ahead.Load()), Leaps: s.tail.leaps.Load(),
 	}
 }
 
@@ -292,8 +285,6 @@ func (s *JetStreamSource) timeMax(m stored) event.Time {
 
 // stepped keeps the totals after a step.
 func (s *JetStreamSource) stepped(b *event.Batch) {
-	s.events.Add(uint64(b.Events()))
-	s.refused.Add(uint64(len(b.Refused)))
 	if b.Emit {
 		s.pending.Store(false)
 	}

@@ -256,7 +256,7 @@ func TestBrokerRestartsLoseNothing(t *testing.T) {
 			t.Fatalf("restart %d: at %d, want %d", i, p, (i+1)*each)
 		}
 	}
-	if n := s.Stats().Reopened; n < restarts {
+	if n := s.tail.reopened.Load(); n < restarts {
 		t.Errorf("opened again %d times in %d restarts", n, restarts)
 	}
 }

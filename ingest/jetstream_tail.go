@@ -56,7 +56,7 @@ type tail struct {
 	barren int            // times reopened since the last message
 	closed bool
 
-	reopened, troubles, leaps atomic.Uint64
+	reopened, leaps atomic.Uint64
 }
 
 // tailRun is one consumer on the broker and the goroutines that feed from it.
@@ -91,7 +91,6 @@ func (t *tail) next(ctx context.Context) (stored, error) {
 				return t.last, nil
 			}
 		case err := <-t.run.trouble:
-			t.troubles.Add(1)
 			if err := t.reopen(ctx, err); err != nil {
 				return stored{}, err
 			}
@@ -150,7 +149,6 @@ func (t *tail) whoAmI() Identity {
 func (t *tail) reopen(ctx context.Context, cause error) error {
 	t.reopened.Add(1)
 	if errors.Is(cause, jetstream.ErrNoHeartbeat) {
-		t.troubles.Add(1)
 		_ = t.js.Conn().ForceReconnect() // an error says that it is closed, which open finds
 	}
 	t.stop()
@@ -170,7 +168,6 @@ func (t *tail) reopen(ctx context.Context, cause error) error {
 		case t.js.Conn().IsClosed():
 			return fmt.Errorf("ingest: stream %s: %w, after: %w", t.identity.Stream, err, cause)
 		}
-		t.troubles.Add(1)
 	}
 }
 

@@ -62,9 +62,6 @@ func TestPublishedEventsComeOutAsSteps(t *testing.T) {
 			t.Errorf("after the end: %v", err)
 		}
 	}
-	if stats := s.Stats(); stats.Events != 7 || stats.Refused != 3 {
-		t.Errorf("stats %+v", stats)
-	}
 }
 
 // The steps of a log must not depend on how it was fetched, nor on whether it was

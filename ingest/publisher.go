@@ -43,7 +43,6 @@ type Outgoing struct {
 	Kind        event.Kind
 	ContentType string
 	Payload     []byte
-	Header      nats.Header // further headers, or nil; the publisher does not change it
 }
 
 // Publisher publishes messages to the log without waiting for each to be stored.
@@ -78,9 +77,6 @@ func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 		return fmt.Errorf("ingest: publish: no such kind of event as %v", o.Kind)
 	}
 	m := nats.NewMsg(broker.Subject(p.stream, o.Kind))
-	for key, values := range o.Header {
-		m.Header[key] = values
-	}
 	if o.ContentType != "" {
 		m.Header.Set(wire.HeaderContentType, o.ContentType)
 	}

@@ -28,7 +28,6 @@ type opinions struct {
 	period []float64    // of the drift in seconds, by community
 	owed   []float64    // swaps that are due, by community
 	jumped []event.Time // the latest jump of each community, 0 before any
-	jumps  []Jump       // still to come
 	target []float64    // scratch, K
 	rng    *rand.Rand   // chooses the jumps, apart from the rest
 	last   int64        // the latest multiple of JumpEvery that has been served
@@ -36,8 +35,8 @@ type opinions struct {
 
 func newOpinions(config Config, rng *rand.Rand) opinions {
 	o := opinions{
-		config: config, jumps: config.Jumps,
-		owed: make([]float64, config.Communities), jumped: make([]event.Time, config.Communities),
+		config: config,
+		owed:   make([]float64, config.Communities), jumped: make([]event.Time, config.Communities),
 		target: make([]float64, config.Classes),
 		rng:    rand.New(rand.NewPCG(config.Seed, 0x6a756d70)),
 	}
@@ -91,11 +90,6 @@ func (o *opinions) draw(g uint32, elapsed time.Duration, rng *rand.Rand) uint16 
 // it is follow their targets.
 func (s *Network) moveOpinions() {
 	o, elapsed := &s.opinion, s.elapsed()
-	for len(o.jumps) > 0 && o.jumps[0].At <= elapsed {
-		copy(o.base[o.jumps[0].Community], o.jumps[0].Prevalence)
-		s.jump(uint32(o.jumps[0].Community))
-		o.jumps = o.jumps[1:]
-	}
 	if every := o.config.JumpEvery; every > 0 && int64(elapsed/every) > o.last {
 		o.last = int64(elapsed / every)
 		for range (len(o.base) + 3) / 4 {

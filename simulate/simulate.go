@@ -35,7 +35,6 @@ type Config struct {
 	Churn       float64       // share of the members that swap opinions an hour, leaving the prevalence
 	JumpEvery   time.Duration // at its multiples a quarter of the communities jump; 0 is never
 	JumpSize    float64       // share of the members that a jump moves to another class, 0..0.9
-	Jumps       []Jump        // further jumps, by time
 
 	LabelShare      float64       // share of the vertices whose opinion is known, 0..1
 	LabelDelay      time.Duration // mean, from arrival to the label; changes of mind are known at once
@@ -44,13 +43,6 @@ type Config struct {
 	PredictionDelay time.Duration // mean, from a change to the new prediction
 	DegradeAt       time.Duration // after Start: from then on the classifier is worse
 	DegradeShare    float64       // and says something wrong, as sure as ever, of so many vertices more, 0..1
-}
-
-// Jump moves the prevalence of one community at once.
-type Jump struct {
-	At         time.Duration // after Start
-	Community  int           // its number, from 0
-	Prevalence []float64     // K, the new mean of its drift
 }
 
 // arrivalSpan is the time over which vertices arrive when there is no end.
@@ -125,16 +117,6 @@ func (c Config) validateClasses() (errs []error) {
 	for _, a := range c.Accuracy {
 		if lowest := confidenceMin(c.Classes); !(a > lowest && a < 1) {
 			errs = append(errs, fmt.Errorf("accuracy: %v, want more than %.3g and less than 1", a, lowest))
-		}
-	}
-	for i, jump := range c.Jumps {
-		sum, least := 0.0, 0.0
-		for _, p := range jump.Prevalence {
-			sum, least = sum+p, min(least, p)
-		}
-		if jump.Community < 0 || jump.Community >= c.Communities || len(jump.Prevalence) != c.Classes ||
-			!(sum > 0.999 && sum < 1.001 && least >= 0) || i > 0 && jump.At < c.Jumps[i-1].At {
-			errs = append(errs, fmt.Errorf("jump %d: want a community, %d shares with sum one, and jumps by time", i, c.Classes))
 		}
 	}
 	return errs

@@ -34,12 +34,11 @@ type EmbeddedConfig struct {
 	// processes of this host reach the server. Empty: no port at all.
 	Listen string
 
-	Name            string       // of the server; empty: "gqlstream"
 	MessageBytesMax int          // of a payload; 0: 1 MiB, at most 8 MiB
-	StoreBytesMax   int64        // of all streams together; 0: three quarters of what is free
 	Log             *slog.Logger // warnings and errors of the server; nil: nowhere
 
-	lookEvery time.Duration // tests; 0: embeddedLookEvery
+	lookEvery     time.Duration // tests; 0: embeddedLookEvery
+	storeBytesMax int64         // tests; 0: three quarters of what is free
 }
 
 // Validate reports every violation at once.
@@ -51,9 +50,6 @@ func (c EmbeddedConfig) Validate() error {
 	if c.MessageBytesMax < 0 || c.MessageBytesMax > event.MessageBytesLimit {
 		errs = append(errs, fmt.Errorf("broker: embedded server: %d bytes in a message, must be 0 to %d",
 			c.MessageBytesMax, event.MessageBytesLimit))
-	}
-	if c.StoreBytesMax < 0 {
-		errs = append(errs, fmt.Errorf("broker: embedded server: a store of %d bytes", c.StoreBytesMax))
 	}
 	if c.Listen != "" {
 		_, _, err := listenAddress(c.Listen)
@@ -153,7 +149,7 @@ func (e *Embedded) Close() error {
 
 func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 	o := &server.Options{
-		ServerName: c.Name,
+		ServerName: "gqlstream",
 		DontListen: c.Listen == "",
 		JetStream:  true,
 		StoreDir:   filepath.Join(c.Dir, storeDir),
@@ -162,12 +158,9 @@ func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 		SyncInterval: time.Second,
 		MaxPayload:   int32(c.MessageBytesMax),
 
-		JetStreamMaxStore:      c.StoreBytesMax,
+		JetStreamMaxStore:      c.storeBytesMax,
 		DisableJetStreamBanner: true,
 		NoSigs:                 true,
-	}
-	if o.ServerName == "" {
-		o.ServerName = "gqlstream"
 	}
 	if o.MaxPayload == 0 {
 		o.MaxPayload = event.MessageBytesDefault

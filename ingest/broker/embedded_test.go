@@ -221,8 +221,8 @@ func TestKilledOwnerLeavesNoLock(t *testing.T) {
 
 // Impossible configurations must be refused with all that is wrong.
 func TestEmbeddedConfigReportsEveryViolation(t *testing.T) {
-	err := EmbeddedConfig{MessageBytesMax: 9 << 20, StoreBytesMax: -1, Listen: "nowhere"}.Validate()
-	for _, want := range []string{"state directory", "message", "store", "nowhere"} {
+	err := EmbeddedConfig{MessageBytesMax: 9 << 20, Listen: "nowhere"}.Validate()
+	for _, want := range []string{"state directory", "message", "nowhere"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}
@@ -232,7 +232,7 @@ func TestEmbeddedConfigReportsEveryViolation(t *testing.T) {
 // A small disk must get smaller streams, not an error.
 func TestSmallStoreGetsSmallStreams(t *testing.T) {
 	const store = 64 << 20
-	b := bareBroker(t, EmbeddedConfig{StoreBytesMax: store})
+	b := bareBroker(t, EmbeddedConfig{storeBytesMax: store})
 	if err := EnsureStreams(testContext(t), b.js, DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}

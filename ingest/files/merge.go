@@ -31,9 +31,8 @@ type Tally struct {
 
 // Row describes one row of a Log.
 type Row struct {
-	Kind     event.Kind
-	Position event.Position // in the log, from 1
-	Refused  bool           // it is in Batch.Refused
+	Kind    event.Kind
+	Refused bool // it is in Batch.Refused
 }
 
 // NewLog opens the files and, where rows must be sorted, reads them.
@@ -180,7 +179,7 @@ func (l *Log) Peek() (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	return Row{Kind: in.head().kind, Position: l.position + 1, Refused: in.head().index < 0}, nil
+	return Row{Kind: in.head().kind, Refused: in.head().index < 0}, nil
 }
 
 // peek returns the input whose head is the next row of the log.

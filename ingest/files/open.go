@@ -57,7 +57,6 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 // openedFile is a file being read. It counts the bytes read from disk, before
 // they are unpacked.
 type openedFile struct {
-	path   string
 	format fileFormat
 	packed string
 	file   *os.File
@@ -78,7 +77,7 @@ func openFile(path string) (*openedFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ingest: %w", err)
 	}
-	f := &openedFile{path: path, format: format, packed: packed, file: file, close: func() {}, stop: func() {}, once: true}
+	f := &openedFile{format: format, packed: packed, file: file, close: func() {}, stop: func() {}, once: true}
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 		f.size, f.once = info.Size(), false
 	} else if err == nil && info.IsDir() {

@@ -136,32 +136,6 @@ func TestAnUnsortedFileGivesTheStepsOfASortedOne(t *testing.T) {
 	}
 }
 
-// A source that is taken up after any of its steps delivers the rest of them.
-func TestAFileSourceGoesOnAfterAnyStep(t *testing.T) {
-	leakCheck(t)
-	const seed = 11
-	var inputs []Input
-	for _, table := range randomTables(rand.New(rand.NewPCG(seed, 0)), 150) {
-		inputs = append(inputs, Input{
-			Path: writeFile(t, table.kind.String()+".csv", table.csv()), Kind: table.kind,
-		})
-	}
-	config := Config{
-		Inputs: inputs, Classes: event.ClassSet{Count: 3},
-		Steps: ingest.StepConfig{EventsMax: 40, Every: 10 * time.Second, EmitEvery: 20 * time.Second},
-	}
-	all := readAll(t, config)
-	if !all[len(all)-1].Emit {
-		t.Error("the last step does not emit")
-	}
-	for i, b := range all {
-		config.From = ingest.Resume{Position: b.Last, Time: b.Time, Emitted: b.Emit}
-		if diff := diffSteps(all[i+1:], readAll(t, config)); diff != "" {
-			t.Fatalf("seed %d: after step %d:\n%s", seed, i, diff[:min(len(diff), 2000)])
-		}
-	}
-}
-
 // What a batch holds must not change while later ones are read.
 func TestBatchesOfFilesDoNotShareMemory(t *testing.T) {
 	leakCheck(t)

@@ -47,7 +47,6 @@ type Config struct {
 	Columns map[string]string // renames columns: the file's name to ours
 	Classes event.ClassSet    // none: inferClasses
 	Steps   ingest.StepConfig // Time is always EventTime
-	From    ingest.Resume     // rows up to there are skipped
 
 	ByKind  bool   // ignore times for the order: all rows as if without
 	Strict  bool   // a column that would be ignored is an error
@@ -95,7 +94,6 @@ var tableKinds = [...]event.Kind{
 type Source struct {
 	log    *Log
 	cutter *ingest.Cutter
-	from   event.Position
 	err    error // final
 }
 
@@ -109,7 +107,7 @@ func NewSource(config Config) (*Source, error) {
 	}
 	steps := config.Steps
 	steps.Time = ingest.EventTime
-	return &Source{log: log, cutter: ingest.NewCutter(steps, config.From), from: config.From.Position}, nil
+	return &Source{log: log, cutter: ingest.NewCutter(steps, ingest.Resume{})}, nil
 }
 
 // Next implements Source.
@@ -146,10 +144,6 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 		}
 		if err != nil {
 			return err
-		}
-		if s.log.position < s.from {
-			s.log.skip(in)
-			continue
 		}
 		u, now := in.unit(s.log.position+1), s.cutter.Now(0)
 		taken, complete := s.cutter.Offer(u)
