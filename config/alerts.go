@@ -59,23 +59,21 @@ type Notify struct {
 
 // Webhook is a receiver of every transition; see notify.Webhook.
 type Webhook struct {
-	Name         string        `yaml:"name"`
-	URL          string        `yaml:"url"`
-	SecretFile   string        `yaml:"secret_file"`
-	Template     string        `yaml:"template"`
-	Rules        NameList      `yaml:"rules"`
-	RetryFor     time.Duration `yaml:"retry_for"`
-	MaxAge       time.Duration `yaml:"max_age"`
-	AllowPrivate bool          `yaml:"allow_private"`
+	Name       string        `yaml:"name"`
+	URL        string        `yaml:"url"`
+	SecretFile string        `yaml:"secret_file"`
+	Template   string        `yaml:"template"`
+	Rules      NameList      `yaml:"rules"`
+	RetryFor   time.Duration `yaml:"retry_for"`
+	MaxAge     time.Duration `yaml:"max_age"`
 }
 
 // Alertmanager is told what fires; see notify.Alertmanager.
 type Alertmanager struct {
-	Name         string   `yaml:"name"`
-	URL          string   `yaml:"url"`
-	TokenFile    string   `yaml:"token_file"`
-	Rules        NameList `yaml:"rules"`
-	AllowPrivate bool     `yaml:"allow_private"`
+	Name      string   `yaml:"name"`
+	URL       string   `yaml:"url"`
+	TokenFile string   `yaml:"token_file"`
+	Rules     NameList `yaml:"rules"`
 }
 
 // rule returns the rule as the engine wants it.
@@ -168,12 +166,12 @@ func (c Settings) NotifyTargets() (notify.Config, error) {
 	for i, w := range c.Notify.Webhooks {
 		out.Webhooks = append(out.Webhooks, notify.Webhook{
 			Name: w.Name, URL: w.URL, SecretFile: w.SecretFile, Template: w.Template, RetryFor: w.RetryFor,
-			MaxAge: w.MaxAge, Private: w.AllowPrivate, Wants: wants(fmt.Sprintf("notify.webhooks[%d]", i), w.Rules),
+			MaxAge: w.MaxAge, Wants: wants(fmt.Sprintf("notify.webhooks[%d]", i), w.Rules),
 		})
 	}
 	for i, m := range c.Notify.Alertmanagers {
 		out.Alertmanagers = append(out.Alertmanagers, notify.Alertmanager{
-			Name: m.Name, URL: m.URL, TokenFile: m.TokenFile, Private: m.AllowPrivate, Wants: wants(fmt.Sprintf("notify.alertmanagers[%d]", i), m.Rules),
+			Name: m.Name, URL: m.URL, TokenFile: m.TokenFile, Wants: wants(fmt.Sprintf("notify.alertmanagers[%d]", i), m.Rules),
 		})
 	}
 	return out, errors.Join(append(errs, out.Validate())...)
@@ -182,8 +180,7 @@ func (c Settings) NotifyTargets() (notify.Config, error) {
 // FillAlertDefaults fills in the defaults of rules and targets, as check prints them.
 func (c *Settings) FillAlertDefaults(rules []alerts.Rule, targets notify.Config) {
 	for i, w := range targets.Webhooks {
-		w = w.WithDefaults()
-		c.Notify.Webhooks[i].RetryFor = w.RetryFor
+		c.Notify.Webhooks[i].RetryFor = cmp.Or(w.RetryFor, notify.RetryForDefault)
 	}
 	for i, r := range rules {
 		r = r.WithDefaults()

@@ -16,8 +16,9 @@ import (
 // Rules of what an Alertmanager is told.
 const (
 	resolvedKept  = 15 * time.Minute // an end is told again so long
-	endsAfter     = 4                // times ResendEvery: when Alertmanager forgets by itself
-	batchMax      = 500              // alerts in a request
+	resendEvery   = time.Minute
+	endsAfter     = 4   // times resendEvery: when Alertmanager forgets by itself
+	batchMax      = 500 // alerts in a request
 	labelBytesMax = 1024
 	amRetryWait   = 5 * time.Second
 )
@@ -47,6 +48,8 @@ type manager struct {
 	log    *slog.Logger
 	wake   chan struct{} // capacity 1
 	away   bool          // the last attempt failed
+
+	resendEvery time.Duration
 	counters
 
 	mu     sync.Mutex
@@ -55,9 +58,8 @@ type manager struct {
 }
 
 func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error) {
-	m = m.WithDefaults()
 	out := &manager{
-		config: m, link: link, client: newClient(m.Timeout, m.Private), log: log,
+		config: m, link: link, client: newClient(), log: log, resendEvery: resendEvery,
 		wake: make(chan struct{}, 1), firing: map[string]alerts.Alert{}, ended: map[string]ended{},
 	}
 	if m.TokenFile != "" {
@@ -70,13 +72,15 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 	return out, nil
 }
 
+func (m *manager) wants(rule string) bool { return m.config.Wants == nil || m.config.Wants(rule) }
+
 // set replaces what fires.
 func (m *manager) set(active []alerts.Alert) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.firing)
 	for _, a := range active {
-		if a.State == alerts.Firing && m.config.Wants(a.Rule) {
+		if a.State == alerts.Firing && m.wants(a.Rule) {
 			m.firing[a.Alert] = a
 			delete(m.ended, a.Alert)
 		}
@@ -90,7 +94,7 @@ func (m *manager) tell(transitions []alerts.Transition, now time.Time) {
 	defer m.mu.Unlock()
 	changed := false
 	for _, t := range transitions {
-		if !m.config.Wants(t.Rule) {
+		if !m.wants(t.Rule) {
 			continue
 		}
 		changed = true
@@ -118,7 +122,7 @@ func (m *manager) take(now time.Time) (out []posted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.firing {
-		out = append(out, m.describe(&a.Transition, a.Now, now, now.Add(endsAfter*m.config.ResendEvery)))
+		out = append(out, m.describe(&a.Transition, a.Now, now, now.Add(endsAfter*m.resendEvery)))
 	}
 	for key, e := range m.ended {
 		if now.Sub(e.at) > resolvedKept {
@@ -177,7 +181,7 @@ func clean(text string) string {
 
 // run tells until ctx ends; once stop is closed, once more.
 func (m *manager) run(ctx context.Context, stop <-chan struct{}) {
-	wait := time.NewTimer(m.config.ResendEvery)
+	wait := time.NewTimer(m.resendEvery)
 	defer wait.Stop()
 	for ctx.Err() == nil {
 		closing := false
@@ -189,7 +193,7 @@ func (m *manager) run(ctx context.Context, stop <-chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
-		again := m.config.ResendEvery
+		again := m.resendEvery
 		if m.post(ctx) != nil {
 			again = min(again, amRetryWait)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"testing"
@@ -57,17 +58,25 @@ func active(n int) alerts.Alert {
 // What fires must be told again while it fires, with an end in the future, and its
 // end told when it comes.
 func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
-	_, js := broker(t)
 	r := listen(t, func(n int, w http.ResponseWriter) {
 		if n == 1 {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})
-	targets := start(t, js, Config{Link: "https://gql.example.com/", Alertmanagers: []Alertmanager{{
-		Name: "am", URL: r.URL + "/am/", ResendEvery: time.Second, Private: true, TokenFile: secretFile(t, "a token of some length"),
-	}}})
-	targets.Set([]alerts.Alert{active(1)})
-	targets.Tell([]alerts.Transition{transition(1, alerts.Firing)})
+	m, err := openManager(Alertmanager{
+		Name: "am", URL: r.URL + "/am/", TokenFile: secretFile(t, "a token of some length"),
+	}, "https://gql.example.com/", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.resendEvery = 100 * time.Millisecond
+	stop, done := make(chan struct{}), make(chan struct{})
+	m.set([]alerts.Alert{active(1)})
+	m.tell([]alerts.Transition{transition(1, alerts.Firing)}, time.Now())
+	go func() {
+		defer close(done)
+		m.run(t.Context(), stop)
+	}()
 	var first map[string]string
 	for range 3 { // the first answer was an error
 		got := r.next(t)
@@ -75,7 +84,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 			t.Errorf("authorization %q", got.header.Get("Authorization"))
 		}
 		list := alertsOf(t, got)
-		if len(list) != 1 || list[0].EndsAt.Before(time.Now()) || list[0].GeneratorURL != "https://gql.example.com/#/c/x%2Fy" {
+		if len(list) != 1 || !list[0].EndsAt.After(*list[0].StartsAt) || list[0].GeneratorURL != "https://gql.example.com/#/c/x%2Fy" {
 			t.Fatalf("%+v", list)
 		}
 		if first == nil {
@@ -85,7 +94,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 			t.Errorf("labels %v", list[0].Labels)
 		}
 	}
-	targets.Tell([]alerts.Transition{transition(9, alerts.Resolved)})
+	m.tell([]alerts.Transition{transition(9, alerts.Resolved)}, time.Now())
 	for {
 		list := alertsOf(t, r.next(t))
 		if len(list) == 1 && !list[0].EndsAt.After(time.Now()) {
@@ -95,8 +104,9 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 			break
 		}
 	}
-	targets.Close()
-	if s := targets.Stats()[0]; s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 3 {
+	close(stop)
+	<-done
+	if s := m.stats("am"); s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 3 {
 		t.Errorf("stats %+v", s)
 	}
 }
@@ -106,7 +116,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 func TestAnyAlertMakesAValidRequest(t *testing.T) {
 	_, js := broker(t)
 	r := listen(t, nil)
-	targets := start(t, js, Config{Alertmanagers: []Alertmanager{{Name: "am", URL: r.URL + "/am", Private: true}}})
+	targets := start(t, js, Config{Alertmanagers: []Alertmanager{{Name: "am", URL: r.URL + "/am"}}})
 	var list []alerts.Alert
 	for i := range batchMax + 1 {
 		a := active(i % 50)

@@ -9,17 +9,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // Limits of an attempt.
 const (
-	timeoutDefault = 10 * time.Second
+	attemptMax     = 10 * time.Second // for all of one
 	answerBytesMax = 64 << 10
 	answerShownMax = 200 // bytes of an answer in an error
 	secretBytesMin = 16
@@ -28,69 +26,15 @@ const (
 	idleConnWait   = 90 * time.Second
 )
 
-// errAddress is matched when a name leads to an address that is not public.
-var errAddress = errors.New("the address is not a public one; set allow_private if it is meant")
-
-// special are the ranges beyond those that net/netip knows which are not public.
-var special = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
-	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
-}
-
-// public reports whether an address belongs to the public internet.
-func public(a netip.Addr) bool {
-	a = a.Unmap().WithZone("") // a prefix contains no address with a zone
-	if !a.IsValid() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
-		return false
-	}
-	for _, p := range special {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
-}
-
-// knownPrivate reports whether a URL says by itself that it leads to no public address.
-func knownPrivate(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	at, err := netip.ParseAddr(u.Hostname())
-	return err == nil && !public(at) || strings.EqualFold(u.Hostname(), "localhost")
-}
-
-// checkAddress is called with the address that is about to be dialled, after its
-// name was resolved: a name that leads elsewhere the second time gains nothing.
-func checkAddress(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("%s: %w", address, errAddress)
-	}
-	if !public(at.Addr()) {
-		return fmt.Errorf("%v: %w", at.Addr(), errAddress)
-	}
-	return nil
-}
-
-// newClient returns a client that goes to public addresses only, unless private.
-func newClient(timeout time.Duration, private bool) *http.Client {
-	dialer := &net.Dialer{Timeout: timeout}
-	if !private {
-		dialer.Control = checkAddress
-	}
+// newClient returns the client of one target. It follows no redirect.
+func newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: attemptMax}
 	return &http.Client{
-		Timeout:       timeout,
+		Timeout:       attemptMax,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext: dialer.DialContext, TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout,
-			MaxResponseHeaderBytes: answerBytesMax, MaxIdleConns: idleConnsMax, IdleConnTimeout: idleConnWait,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+			DialContext: dialer.DialContext, MaxResponseHeaderBytes: answerBytesMax, MaxIdleConns: idleConnsMax,
+			IdleConnTimeout: idleConnWait, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -61,8 +62,8 @@ func signature(secret []byte, id string, at time.Time, body []byte) string {
 
 // newHook returns a hook that has no queue yet.
 func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
-	w = w.WithDefaults()
-	h = &hook{config: w, client: newClient(w.Timeout, w.Private), link: link, log: log}
+	w.RetryFor = cmp.Or(w.RetryFor, RetryForDefault)
+	h = &hook{config: w, client: newClient(), link: link, log: log}
 	if w.SecretFile != "" {
 		if h.secret, err = readSecret(w.SecretFile); err != nil {
 			return nil, fmt.Errorf("notify: webhook %s: secret: %w", w.Name, err)
@@ -102,7 +103,7 @@ func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, link stri
 func (h *hook) consumerConfig() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: consumerName(h.config.Name), Description: "gqlstream: webhook " + h.config.Name,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: h.config.Timeout + ackWaitExtra, MaxAckPending: 1,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: attemptMax + ackWaitExtra, MaxAckPending: 1,
 	}
 }
 
@@ -192,7 +193,7 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	case err != nil:
 		h.drop(m, "", err)
 		return
-	case !h.config.Wants(t.Rule):
+	case h.config.Wants != nil && !h.config.Wants(t.Rule):
 		h.settle(meta)
 		_ = m.Ack()
 		return
