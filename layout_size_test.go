@@ -18,12 +18,12 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_600 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_428 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
-	configKeysMax  = 91     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 20_049 // of docs/*.md together, without dated notes; the goal is 15,000
+	configKeysMax  = 89     // rows of docs/configuration.md; the goal is 85
+	manualWordsMax = 19_992 // of docs/*.md together, without dated notes; the goal is 15,000
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
@@ -38,23 +38,23 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {5_161, 3_500},
-	"config":        {919, 700},
+	"cmd/gqlstream": {5_157, 3_500},
+	"config":        {900, 700},
 	"group":         {802, 600},
 	"pipeline":      {3_377, 2_500},
-	"ingest/event":  {830, 800},
+	"ingest/event":  {810, 800},
 	"ingest/wire":   {3_958, 3_000},
-	"ingest":        {2_300, 2_300},
-	"ingest/files":  {2_463, 1_600},
-	"ingest/broker": {1_095, 700},
-	"simulate":      {1_200, 1_200},
+	"ingest":        {2_258, 2_300},
+	"ingest/files":  {2_455, 1_600},
+	"ingest/broker": {951, 700},
+	"simulate":      {1_114, 1_200},
 	"graphstore":    {6_721, 5_500},
 	"incremental":   {10_515, 8_000},
 	"quant":         {4_350, 3_500},
-	"sinks":         {8_993, 6_500},
-	"alerts":        {1_328, 1_300},
-	"checkpoint":    {700, 700},
-	"explain":       {1_300, 1_300},
+	"sinks":         {8_899, 6_500},
+	"alerts":        {1_325, 1_300},
+	"checkpoint":    {658, 700},
+	"explain":       {976, 1_300},
 	"evaluate":      {1_905, 1_500},
 	"bench":         {1_704, 1_500},
 }

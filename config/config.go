@@ -209,23 +209,6 @@ func Load(path string) (Settings, error) {
 	return c, readStrictly(path, &c)
 }
 
-// AddRules appends the communities of a file of communities alone, none when the path is empty.
-func AddRules(to []Community, path string) ([]Community, error) {
-	if path == "" {
-		return to, nil
-	}
-	var file struct {
-		Communities []Community `yaml:"communities"`
-	}
-	if err := readStrictly(path, &file); err != nil {
-		return to, err
-	}
-	if len(file.Communities) == 0 {
-		return to, Usagef("%s: no communities", path)
-	}
-	return append(to, file.Communities...), nil
-}
-
 // goneKeys says what takes the place of keys that configurations once had.
 var goneKeys = map[string]string{
 	"lapse_after":   "models.lapse_after is gone: an incoming version that is silent for 24 hours of log time is dropped",
@@ -236,6 +219,7 @@ var goneKeys = map[string]string{
 	"no_data_after": "alerts[].no_data_after is gone: write no_data: alert after 1h",
 	"timeout":       "timeout of a target is gone: an attempt takes 10 seconds at most",
 	"resend_every":  "notify.alertmanagers[].resend_every is gone: it is a minute",
+	"allow_private": "allow_private is gone: a target may have any address that this host reaches",
 }
 
 // configKeys returns every key that a configuration can have, at any depth.

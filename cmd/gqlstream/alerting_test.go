@@ -55,7 +55,7 @@ func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 	}))
 	defer server.Close()
 	state, config := t.TempDir(), filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, config, oneCheckpointARun+"notify: {webhooks: [{name: a, url: "+server.URL+", allow_private: true}]}\n")
+	writeConfig(t, config, oneCheckpointARun+"notify: {webhooks: [{name: a, url: "+server.URL+"}]}\n")
 	events := &crashEvents{rand: rand.New(rand.NewPCG(seed, 12))}
 	runAlerts(t, state, config, events)
 	events.nobodyErased = true // or the checkpoint that the replay begins with is dropped

@@ -178,12 +178,12 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 			t.Errorf("exit %d, without %s:\n%s", code, want, said)
 		}
 	}
-	const rest = "classes: [a, b]\nalerts:\n  - {name: rise, when: point > 0.3}\n  - {name: loud, when: point > 0.3, suppress: []}\nnotify:\n  webhooks:\n    - {name: w, url: %q%s}\n"
-	writeConfig(t, conf, fmt.Sprintf(rest, "http://127.0.0.1:9999/x", ""))
-	if code, _, said := runCommand("check", conf); code != 2 || !strings.Contains(said, "allow_private") {
+	const rest = "classes: [a, b]\nalerts:\n  - {name: rise, when: point > 0.3}\n  - {name: loud, when: point > 0.3, suppress: []}\nnotify:\n  webhooks:\n    - {name: w, url: %q}\n"
+	writeConfig(t, conf, fmt.Sprintf(rest, "ftp://127.0.0.1:9999/x"))
+	if code, _, said := runCommand("check", conf); code != 2 || !strings.Contains(said, "notify.webhooks[0].url") {
 		t.Errorf("exit %d: %s", code, said)
 	}
-	writeConfig(t, conf, fmt.Sprintf(rest, "http://127.0.0.1:9999/x", ", allow_private: true"))
+	writeConfig(t, conf, fmt.Sprintf(rest, "http://127.0.0.1:9999/x"))
 	printed, said := mustRun(t, "check", conf)
 	if !strings.Contains(said, "alert rise is silent") || !strings.Contains(said, "fewer than 60 labels") || strings.Contains(said, "loud") {
 		t.Errorf("check foresees %q", said)

@@ -24,7 +24,6 @@ type estimateCmd struct {
 	fileFlags
 	refusedFlags
 	config.CoreFlags
-	Rules        string   `type:"existingfile" placeholder:"FILE" help:"Communities in YAML, as in a configuration: by rule, ego network, attribute or everyone."`
 	Confidence   *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
 	Simultaneous bool     `help:"Intervals that hold together for all classes."`
 	Format       string   `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
@@ -36,14 +35,14 @@ func (*estimateCmd) Help() string {
 community and method. Without --classes the classes are those that the predictions' columns name,
 p_left,p_right, or 0 to K-1 with the columns p0 to p{K-1}. A row that is refused is an error, unless
 --max-refused or --skip-refused allow it; self-loops are left out and counted. No privacy floor applies.
-Where predictions are missing, --classifier makes them from labels and edges. --rules tries definitions
-of communities before they go into a configuration; see docs/communities.md.
+Where predictions are missing, --classifier makes them from labels and edges. --config tries definitions
+of communities before run does; see docs/communities.md.
 
 Examples:
   gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
   gqlstream estimate --edges e.parquet --labels l.csv --predictions p.csv --everyone --method all --format json
   gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes left,right --classifier enq
-  gqlstream estimate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv --rules rules.yaml`
+  gqlstream estimate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv --config rules.yaml`
 }
 
 // toleranceOneShot is the certificate of one-shot estimates.
@@ -69,7 +68,7 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	defer core.Close()
 	warnOfRules(con.Err, core.View())
 	if len(estimates) == 0 {
-		return config.Usagef("estimate: no community; give --members FILE, --rules FILE, --everyone or --community NAME=KEY:VALUE")
+		return config.Usagef("estimate: no community; give --members FILE, --config FILE, --everyone or --community NAME=KEY:VALUE")
 	}
 	if c.Format == "json" {
 		return writeLines(con.Out, estimates)
@@ -81,9 +80,6 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 func (c *estimateCmd) settings() (config.Settings, error) {
 	settings, err := c.CoreFlags.Settings()
 	if err != nil {
-		return settings, err
-	}
-	if settings.Communities, err = config.AddRules(settings.Communities, c.Rules); err != nil {
 		return settings, err
 	}
 	setOneShotDefaults(&settings)

@@ -256,7 +256,7 @@ func exampleHere(t *testing.T, command string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(file, "notify: {webhooks: [{name: ops, url: %q, allow_private: true}]}\n", target.URL)
+		fmt.Fprintf(file, "notify: {webhooks: [{name: ops, url: %q}]}\n", target.URL)
 		if err := file.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -23,8 +23,8 @@ func TestNotifyTellsEveryTarget(t *testing.T) {
 	defer s.Close()
 	path := filepath.Join(t.TempDir(), "c.yaml")
 	text := "classes: [left, right]\nnotify:\n  webhooks:\n" +
-		"    - {name: chat, url: \"" + s.URL + "/chat\", template: slack, allow_private: true}\n" +
-		"    - {name: other, url: \"" + s.URL + "/refuses\", allow_private: true}\n"
+		"    - {name: chat, url: \"" + s.URL + "/chat\", template: slack}\n" +
+		"    - {name: other, url: \"" + s.URL + "/refuses\"}\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	r.await(ctx)
 	producer := startProducer(ctx, r)
 	first := all +
-		"notify: {webhooks: [{name: a, url: " + server.URL + ", allow_private: true}]}\n"
+		"notify: {webhooks: [{name: a, url: " + server.URL + "}]}\n"
 	r.hangUp(ctx, first, "msg=reloaded")
 	if !strings.Contains(r.said(), `changed="alerts, notify.webhooks"`) {
 		t.Errorf("it says\n%s", r.said())

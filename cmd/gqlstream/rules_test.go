@@ -10,7 +10,7 @@ import (
 	"gqlstream/quant"
 )
 
-// ruleFiles are what the example of estimate --rules names, but for the rules, which
+// ruleFiles are what the example of estimate on rules names, but for the rules, which
 // docs/communities.md shows.
 var ruleFiles = map[string]string{
 	"e.csv": "src,dst\nalice,bob\nbob,carol\ncarol,dave\n",
@@ -19,15 +19,15 @@ var ruleFiles = map[string]string{
 	"v.csv": "vertex,language,age,posts,days,bot\nalice,de,30,300,10,false\nbob,de,17,5,,false\ncarol,de,old,90,3,false\ndave,fr,40,90,3,true\n",
 }
 
-// rulesExample returns the example in the help of estimate that has --rules.
+// rulesExample returns the example in the help of estimate on a file of rules.
 func rulesExample(t *testing.T) []string {
 	t.Helper()
 	for line := range strings.Lines((*estimateCmd)(nil).Help()) {
-		if strings.Contains(line, "gqlstream estimate") && strings.Contains(line, "--rules") {
+		if strings.Contains(line, "gqlstream estimate") && strings.Contains(line, "rules.yaml") {
 			return strings.Fields(line)[1:]
 		}
 	}
-	t.Fatal("the help of estimate has no example with --rules")
+	t.Fatal("the help of estimate has no example on a file of rules")
 	return nil
 }
 
@@ -89,7 +89,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 		"communities:\n  - {name: a, ego: {root: x, hopps: 1}}":        "hops",
 		"communities:\n  - {name: a, everyone: true, rule: 'age > 1'}": `"a" is defined by everyone and rule; choose one`,
 		"comunities: []": "communities",
-		"":               "no communities",
+		"":               "no community; give",
 		"communities:\n  - {name: a, ego: {root: zoe, hops: 1}}":                 `"a": there is no vertex zoe`,
 		"communities:\n  - {name: a, rule: 'age > 100'}":                         `"a": the rule holds for no vertex`,
 		"communities:\n  - {name: a, ego: {root: bob, hops: 2, members_max: 3}}": `"a" reaches 1 hops of 2`,
