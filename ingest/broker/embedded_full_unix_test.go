@@ -48,8 +48,8 @@ func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	acknowledged, n := map[uint64]int{}, 0
-	publish := func() bool {
-		given, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	publish := func(wait time.Duration) bool {
+		given, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		n++
 		m := nats.NewMsg("gql.edge")
@@ -62,10 +62,11 @@ func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
 		return err == nil
 	}
 	room := fileBytesMax(t, 64<<10)
-	for publish() {
+	for b.Waiting().Reason == "" {
+		publish(200 * time.Millisecond)
 	}
 	for range 10 {
-		if publish() {
+		if publish(200 * time.Millisecond) {
 			t.Fatal("an event was taken on a full disk")
 		}
 	}
@@ -85,7 +86,7 @@ func TestEmbeddedServerSaysWhenThereIsRoom(t *testing.T) {
 	}
 	b.stop()
 	b = bareBroker(t, EmbeddedConfig{Dir: b.dir})
-	if !publish() || b.Waiting().Reason != "" {
+	if !publish(time.Minute) || b.Waiting().Reason != "" {
 		t.Errorf("when there is room: %+v", b.Waiting())
 	}
 	checkStored(t, b, acknowledged)
