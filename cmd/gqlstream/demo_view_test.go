@@ -1,9 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"math"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,50 +65,36 @@ func TestDemoScoresEstimatesAgainstTheTruthAtTheirPosition(t *testing.T) {
 	}
 }
 
-var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]")
-
-// A frame must fit the terminal, whatever its size, and name every row it shows.
-func TestDemoFrameFitsTheTerminal(t *testing.T) {
-	frame := demoFrame{elapsed: time.Minute, total: 5 * time.Minute, vertices: 20_000, events: 1_234_567}
-	for i := range 13 {
-		frame.rows = append(frame.rows, demoRow{
-			name: fmt.Sprintf("group-%02d", i), members: 100 * i, truth: 0.5, ours: 0.48, low: 0.4, high: 0.6,
-			plain: 0.55, known: i != 3,
-		})
-	}
-	for _, size := range [][2]int{{80, 24}, {100, 30}, {160, 50}, {200, 12}, {90, 1}} {
-		width, height := size[0], size[1]
-		lines := frame.lines(width, height, colours)
-		if len(lines) > height {
-			t.Errorf("%dx%d: %d lines", width, height, len(lines))
+// A frame must name every community, and what is not known of it yet.
+func TestDemoFrameNamesEveryCommunity(t *testing.T) {
+	frame := demoFrame{elapsed: time.Minute, total: 5 * time.Minute, rows: []demoRow{
+		{name: "a", members: 1200, truth: 0.5, ours: 0.48, low: 0.4, high: 0.6, plain: 0.55, known: true, jumping: true}, {name: "b", truth: 0.3},
+	}}
+	text := strings.Join(strings.Fields(strings.Join(frame.lines(), " ")), " ")
+	for _, want := range []string{
+		"1:00 of 5:00", "a 1,200 0.500 0.480 [0.400 0.600] 0.550 jumped b 0 0.300 waiting", "truth in our interval - -",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
 		}
-		for _, line := range lines {
-			text := escapes.ReplaceAllString(line, "")
-			if n := utf8.RuneCountInString(text); n > width {
-				t.Errorf("%dx%d: a line of %d characters: %q", width, height, n, text)
-			}
-		}
-	}
-	all := strings.Join(frame.lines(160, 50, palette{}), "\n")
-	for _, row := range frame.rows {
-		if !strings.Contains(all, row.name) {
-			t.Errorf("%s is not shown", row.name)
-		}
-	}
-	if strings.Contains(all, "\x1b") {
-		t.Error("an empty palette leaves escape sequences")
 	}
 }
 
-// The marks of a row must stand at their shares.
-func TestDemoTrackPlacesItsMarks(t *testing.T) {
-	row := demoRow{truth: 1, ours: 0.5, low: 0.4, high: 0.6, plain: 0}
-	if got, want := row.track(11, palette{}), "○···━●━···┃"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	row = demoRow{truth: math.NaN(), ours: 2, low: -1, high: 3, plain: -0.1}
-	if n := utf8.RuneCountInString(row.track(11, palette{})); n != 11 {
-		t.Errorf("shares out of range give %d characters", n)
+// What is painted must fit the terminal, whatever its size, and say that there is more.
+func TestPicturesFitTheTerminal(t *testing.T) {
+	for _, size := range [][2]int{{200, 60}, {80, 24}, {20, 4}, {1, 1}, {0, 0}} {
+		lines := fitted(slices.Repeat([]string{strings.Repeat("né", 60)}, 40), size[0], size[1])
+		if len(lines) > max(size[1], 40) || size[1] > 0 && len(lines) > size[1] {
+			t.Fatalf("%v: %d lines", size, len(lines))
+		}
+		for _, line := range lines {
+			if n := utf8.RuneCountInString(line); n > size[0] {
+				t.Fatalf("%v: %d characters", size, n)
+			}
+		}
+		if size[1] == 24 && lines[23] != "… and 17 more" {
+			t.Errorf("the last line is %q", lines[23])
+		}
 	}
 }
 

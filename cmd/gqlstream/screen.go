@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -33,26 +34,6 @@ func terminalSize(w io.Writer) (width, height int, ok bool) {
 	return width, height, err == nil
 }
 
-// palette holds the escape sequences of the view, or nothing where colour is not
-// wanted.
-type palette struct{ bold, dim, ours, plain, truth, alarm, reset string }
-
-var colours = palette{
-	bold: "\x1b[1m", dim: "\x1b[2m", ours: "\x1b[36m", plain: "\x1b[33m", truth: "\x1b[1m",
-	alarm: "\x1b[31m", reset: "\x1b[0m",
-}
-
-// sparkline draws shares between 0 and 1 as blocks of eight heights.
-func sparkline(shares []float64) string {
-	const blocks = "▁▂▃▄▅▆▇█"
-	var b strings.Builder
-	for _, x := range shares {
-		level := min(max(int(x*8), 0), 7)
-		b.WriteString(blocks[3*level : 3*level+3])
-	}
-	return b.String()
-}
-
 // harmless replaces what could steer a terminal: names come from outside.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -76,8 +57,17 @@ func cut(text string, most int) string {
 
 // picture is the content of a screen at one moment.
 type picture interface {
-	lines(width, height int, p palette) []string // for a terminal, at most height of them
-	report(w io.Writer) error                    // elsewhere
+	lines() []string          // for a terminal
+	report(w io.Writer) error // elsewhere
+}
+
+// tabled returns the lines of a table, whose cells write separates by tabs.
+func tabled(write func(table io.Writer)) []string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	write(table)
+	_ = table.Flush() // to memory
+	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 }
 
 // show paints a picture over the whole terminal, or reports it elsewhere.
@@ -86,13 +76,19 @@ func show(w io.Writer, f picture) error {
 	if !terminal {
 		return f.report(w)
 	}
-	p := colours
-	if os.Getenv("NO_COLOR") != "" {
-		p = palette{}
-	}
-	lines := f.lines(width, height, p)
-	_, err := io.WriteString(w, homeCursor+strings.Join(lines, clearLine+"\r\n")+clearLine+clearBelow)
+	_, err := io.WriteString(w, homeCursor+strings.Join(fitted(f.lines(), width, height), clearLine+"\r\n")+clearLine+clearBelow)
 	return err
+}
+
+// fitted cuts lines to the size of a terminal, and says how many there are beyond it.
+func fitted(lines []string, width, height int) []string {
+	if more := len(lines) - height; more > 0 && height > 0 {
+		lines = append(lines[:height-1:height-1], fmt.Sprintf("… and %s more", grouped(more+1)))
+	}
+	for i, line := range lines {
+		lines[i] = cut(line, width)
+	}
+	return lines
 }
 
 // showUntil shows one picture after another until something ends, ctx does, or next says that

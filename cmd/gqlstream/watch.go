@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"gqlstream/config"
 )
@@ -30,7 +28,7 @@ type watchCmd struct {
 // Help is the long help of the command.
 func (*watchCmd) Help() string {
 	return `Shows the communities of a running gqlstream run or demo in the terminal: share of one class with its
-interval, trend, members, time since the last estimate, and flags. It reads the HTTP API of the page, so
+interval, members, time since the last estimate, and flags. It reads the HTTP API of the page, so
 it works as soon as run does. When run restarts it goes on by itself. As many communities are shown as the
 terminal has lines; --filter, --sort and --flagged choose them. Where standard output is no terminal,
 every new estimate is a line.
@@ -43,7 +41,7 @@ Examples:
 
 const (
 	watchEveryMin = 100 * time.Millisecond
-	watchTrend    = 24
+	watchNameMax  = 32 // characters of a name in the table
 )
 
 // watch is one run of the command. Its loop owns it.
@@ -135,110 +133,44 @@ func (w *watch) className() string {
 	return ""
 }
 
-// Shape of the table, in characters and lines.
-const (
-	watchNameMin     = 9 // "community"
-	watchNameMax     = 32
-	watchFigures     = 9 + 7 + 15 + 6 + 4 // members, share, interval, age, gaps
-	watchLinesAround = 5                  // title, state, blank, heads, and what is not shown
-	watchSpanMin     = 0.05               // a trend of less than this is drawn flat
-)
-
-// lines lays a look out; there are at most height of them, none wider than width.
-func (w *watch) lines(width, height int, p palette) []string {
-	now := time.Now()
-	name := watchNameMin
-	for _, r := range w.rows {
-		name = max(name, min(utf8.RuneCountInString(r.Name), watchNameMax))
-	}
-	trend := max(0, min(watchTrend, width-name-watchFigures-12)) // and some room for flags
-	title := "gqlstream watch"
-	lines := []string{
-		p.bold + title + p.reset + cut("  "+harmless(w.info.Pipeline)+"  "+w.client.base, max(0, width-len(title))),
-		w.state(width, p), "", w.heads(name, trend, width, p),
-	}
-	shown := w.rows[:min(len(w.rows), max(1, height-watchLinesAround))]
-	for _, r := range shown {
-		lines = append(lines, r.line(w.class, name, trend, width, now, p))
-	}
-	if hidden := w.matched - len(shown); hidden > 0 {
-		lines = append(lines, p.dim+cut(fmt.Sprintf("… and %s more", grouped(hidden)), width)+p.reset)
-	}
-	return lines[:min(len(lines), max(height, 1))]
+// lines lays a look out.
+func (w *watch) lines() []string {
+	lines := []string{"gqlstream watch  " + harmless(w.info.Pipeline) + "  " + w.client.base, w.state(), ""}
+	return append(lines, tabled(func(table io.Writer) {
+		fmt.Fprintf(table, "community\tmembers\tshare of %s\tinterval\tage\tflags\n", w.className())
+		for i := range w.rows {
+			fmt.Fprintln(table, w.rows[i].cells(w.class, time.Now()))
+		}
+	})...)
 }
 
 // state says how the pipeline does, or why that is not known.
-func (w *watch) state(width int, p palette) string {
+func (w *watch) state() string {
 	if w.problem != nil {
-		return p.alarm + cut("trying again: "+w.problem.Error(), width) + p.reset
+		return "trying again: " + w.problem.Error()
 	}
 	rate := 0.0
 	for _, r := range w.status.Rates {
 		rate += r
 	}
-	text := fmt.Sprintf("%s, position %s, %s behind, %s events a second, %s communities, by %s",
+	return fmt.Sprintf("%s, position %s, %s behind, %s events a second, %s communities, by %s",
 		harmless(w.status.State), grouped(int(w.status.Position)), grouped(int(w.status.Lag)),
 		grouped(int(rate)), grouped(w.total), w.cmd.Sort)
-	return p.dim + cut(text, width) + p.reset
 }
 
-func (w *watch) heads(name, trend, width int, p palette) string {
-	class := cut(w.className(), 7)
-	if len(class) == 1 && class >= "0" && class <= "9" { // a digit says nothing over figures
-		class = "class " + class
-	}
-	text := fmt.Sprintf("%-*s%9s %7s %-15s", name, "community", "members", class, "interval")
-	if trend > 0 {
-		text += fmt.Sprintf("%-*s ", trend, "trend")
-	}
-	return p.dim + cut(text+fmt.Sprintf("%6s  %s", "age", "flags"), width) + p.reset
-}
-
-// line renders one community.
-func (r *watchRow) line(class, name, trend, width int, now time.Time, p palette) string {
-	e := &r.Estimate
-	title := fmt.Sprintf("%-*s", name, cut(harmless(r.Name), name))
+// cells is the row of one community in the table.
+func (r *watchRow) cells(class int, now time.Time) string {
+	e, name := &r.Estimate, cut(harmless(r.Name), watchNameMax)
 	if e.Suppressed || class >= len(e.Prevalence) {
-		return p.dim + cut(title+"  suppressed: fewer members than privacy.min_members", width) + p.reset
+		return name + "\tsuppressed: fewer members than privacy.min_members"
 	}
 	interval := ""
 	if class < len(e.Low) && class < len(e.High) {
 		interval = fmt.Sprintf("[%.3f %.3f]", e.Low[class], e.High[class])
 	}
-	text := title + fmt.Sprintf("%9s %s%7.3f%s %-15s", grouped(int(e.Members)), p.ours, e.Prevalence[class], p.reset, interval)
-	if trend > 0 {
-		drawn := sparkline(scaled(r.Trend[max(0, len(r.Trend)-trend):]))
-		text += p.ours + drawn + p.reset + strings.Repeat(" ", trend+1-utf8.RuneCountInString(drawn))
-	}
-	used := name + 34 + trend + min(trend, 1) + 8
-	flags := cut(harmless(strings.Join(e.Flags, " ")), max(0, width-used))
-	return text + fmt.Sprintf("%6s  ", ageText(now.Sub(r.Updated))) + p.alarm + flags + p.reset
-}
-
-// scaled stretches shares over the height of a line, so that what moves is seen.
-func scaled(shares []float64) []float64 {
-	if len(shares) == 0 {
-		return nil
-	}
-	low, high := slices.Min(shares), slices.Max(shares)
-	span := math.Max(high-low, watchSpanMin)
-	out := make([]float64, len(shares))
-	for i, x := range shares {
-		out[i] = (x-(low+high)/2)/span + 0.5
-	}
-	return out
-}
-
-func ageText(age time.Duration) string {
-	switch age = max(age, 0); {
-	case age < time.Minute:
-		return fmt.Sprintf("%ds", int(age.Seconds()))
-	case age < time.Hour:
-		return fmt.Sprintf("%dm", int(age.Minutes()))
-	case age < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(age.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(age.Hours()/24))
+	age := max(now.Sub(r.Updated), 0).Truncate(time.Second)
+	return fmt.Sprintf("%s\t%s\t%.3f\t%s\t%v\t%s", name, grouped(int(e.Members)), e.Prevalence[class], interval, age,
+		harmless(strings.Join(e.Flags, " ")))
 }
 
 // text is one community as a line for what is not a terminal.

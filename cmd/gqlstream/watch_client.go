@@ -69,7 +69,6 @@ type watchRow struct {
 	Name     string         `json:"name"`
 	Updated  time.Time      `json:"updated"`
 	Estimate quant.Estimate `json:"estimate"`
-	Trend    []float64      `json:"trend"`
 }
 
 // look asks for what the pipeline is, how it does, and its communities: all, or as many as
@@ -82,8 +81,8 @@ func (w *watchClient) look(ctx context.Context, c *watchCmd, class int, all bool
 		return d, err
 	}
 	query := url.Values{
-		"sort": {c.Sort}, "limit": {strconv.Itoa(watchRowsMax)}, "trend": {strconv.Itoa(watchTrend)},
-		"class": {strconv.Itoa(min(class, len(d.info.Classes)-1))}, "order": {"asc"},
+		"sort": {c.Sort}, "limit": {strconv.Itoa(watchRowsMax)}, "order": {"asc"},
+		"class": {strconv.Itoa(min(class, len(d.info.Classes)-1))},
 	}
 	set := func(key, value string, given bool) {
 		if given {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"gqlstream/quant"
 	"gqlstream/sinks/web"
@@ -173,45 +172,18 @@ func TestWatchSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// On a terminal of any size no frame may be higher or, from 80 characters on,
-// wider, whatever the names.
-func TestWatchFramesFitTheTerminal(t *testing.T) {
+// The table must name class and communities, and no name may steer the terminal.
+func TestWatchTableNamesClassAndCommunities(t *testing.T) {
 	w := &watch{client: &watchClient{base: "http://127.0.0.1:8090"}, cmd: watchCmd{Sort: "name"}}
-	w.info.Classes = []string{"a class with a long name", "other"}
-	for i := range 40 {
-		w.rows = append(w.rows, watchRow{
-			Name: strings.Repeat("né\x1b", i) + fmt.Sprint(i), Trend: []float64{0.2, 0.3, 0.25},
-			Estimate: quant.Estimate{
-				Prevalence: []float64{0.2, 0.8}, Low: []float64{0, 0.7}, High: []float64{0.3, 1}, Members: 1e6,
-				Flags: []string{"thin:0", strings.Repeat("x", i)}, Suppressed: i%5 == 4,
-			},
-		})
+	w.info.Classes = []string{"left", "right"}
+	w.rows = []watchRow{
+		{Name: "a\x1b", Updated: time.Now().Add(time.Hour), Estimate: quant.Estimate{Prevalence: []float64{0.2, 0.8}, Low: []float64{0.1, 0.7}, High: []float64{0.3, 1}, Members: 1e6, Flags: []string{"thin:0"}}},
+		{Name: "small", Estimate: quant.Estimate{Suppressed: true}},
 	}
-	w.matched = 1000
-	for _, size := range [][2]int{{200, 60}, {80, 24}, {60, 10}, {20, 4}, {1, 1}} {
-		lines := w.lines(size[0], size[1], colours)
-		if len(lines) > size[1] {
-			t.Fatalf("%v: %d lines", size, len(lines))
-		}
-		for _, line := range lines {
-			plain := escapes.ReplaceAllString(line, "")
-			if n := utf8.RuneCountInString(plain); size[0] >= 80 && n > size[0] || strings.Contains(plain, "\x1b") {
-				t.Fatalf("%v: %d characters: %q", size, n, plain)
-			}
-		}
-		if more := "and 9"; size[1] >= 10 && !strings.Contains(strings.Join(lines, "\n"), more) {
-			t.Errorf("%v: nothing says that there are more:\n%s", size, strings.Join(lines, "\n"))
-		}
-	}
-}
-
-// A class that is a digit must read as one over the figures, and a name stay a name.
-func TestWatchHeadsNameTheClass(t *testing.T) {
-	for name, want := range map[string]string{"0": "members class 0 interval", "left": "members    left interval", "12": "members      12 interval"} {
-		var f watch
-		f.info.Classes = []string{name}
-		if got := f.heads(12, 0, 100, palette{}); !strings.Contains(got, want) {
-			t.Errorf("class %s: %q", name, got)
+	text := strings.Join(w.lines(), "\n")
+	for _, want := range []string{"share of left", "a?         1,000,000  0.200          [0.100 0.300]  0s", "thin:0", "small      suppressed"} {
+		if !strings.Contains(text, want) || strings.Contains(text, "\x1b") {
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 }
