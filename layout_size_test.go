@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_428 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_279 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -38,7 +38,7 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {5_157, 3_500},
+	"cmd/gqlstream": {5_008, 3_500},
 	"config":        {900, 700},
 	"group":         {802, 600},
 	"pipeline":      {3_377, 2_500},
