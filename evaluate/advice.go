@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -61,14 +62,6 @@ func (r *Report) ranking() []standing {
 			out[i].ae += row.AE / float64(len(out[i].rows))
 		}
 	}
-	slices.SortStableFunc(out, func(a, b standing) int {
-		switch {
-		case a.ae < b.ae:
-			return -1
-		case a.ae > b.ae:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(out, func(a, b standing) int { return cmp.Compare(a.ae, b.ae) })
 	return out
 }

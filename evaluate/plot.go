@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -42,7 +41,6 @@ var palette = []color.Color{
 var (
 	ink  = color.Gray{0x33}
 	rule = color.Gray{0xDD}
-	veil = color.Gray{0xF4}
 )
 
 // shapes go with the colours, so that a picture can be read in grey.
@@ -108,11 +106,6 @@ func (p *picture) save(dir string) ([]string, error) {
 		paths = append(paths, path)
 	}
 	return paths, nil
-}
-
-// fileName turns a method and kernel into part of a file name.
-func fileName(name string) string {
-	return strings.NewReplacer(" (", "-", ")", "").Replace(name)
 }
 
 // newPlot returns a plot in the one style of all pictures.

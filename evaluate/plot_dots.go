@@ -49,7 +49,7 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 	p.NominalY(names...)
 	p.Y.Tick.LineStyle.Width = 0
 	p.Y.Min, p.Y.Max = -0.5, float64(len(names))-0.5
-	p.Add(stripes(len(names)), vertical())
+	p.Add(vertical())
 	p.Add(under...)
 	protocols := r.protocols()
 	for i, protocol := range protocols {
@@ -101,22 +101,6 @@ func (r *Report) protocols() []string {
 		}
 	}
 	return out
-}
-
-// stripes shades every other row of n.
-type stripes int
-
-// Plot implements plot.Plotter.
-func (n stripes) Plot(c draw.Canvas, p *plot.Plot) {
-	_, y := p.Transforms(&c)
-	for i := 0; i < int(n); i += 2 {
-		c.FillPolygon(veil, []vg.Point{
-			{X: c.Min.X, Y: y(float64(i) - 0.5)},
-			{X: c.Max.X, Y: y(float64(i) - 0.5)},
-			{X: c.Max.X, Y: y(float64(i) + 0.5)},
-			{X: c.Min.X, Y: y(float64(i) + 0.5)},
-		})
-	}
 }
 
 // dotPicture puts the legend beside the plot, where it hides nothing.

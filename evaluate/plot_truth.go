@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -14,38 +15,26 @@ import (
 // intervalsMax is how many intervals a panel shows; of more, every n-th.
 const intervalsMax = 600
 
-// Equal truths are spread sideways a little, evenly, so that their intervals can
-// be told apart.
-const (
-	spread      = 0.02
-	goldenRatio = 0.6180339887498949
-)
-
 var white = color.White
 
 // truthPicture shows a method's estimates and intervals against the truth, a panel
 // for each protocol, a mark for each community and class.
 func (r *Report) truthPicture(s standing) picture {
 	panels := make([]*plot.Plot, len(s.rows))
-	out := picture{name: "truth-" + fileName(s.name)}
+	out := picture{name: "truth-" + strings.NewReplacer(" (", "-", ")", "").Replace(s.name)}
 	for i, row := range s.rows {
 		panels[i], out.err = r.truthPanel(row)
 		if out.err != nil {
 			return out
 		}
 	}
-	const key = 0.9 * vg.Centimeter
-	out.width, out.height = panelSide*vg.Length(len(panels)), panelSide+key
-	out.width = max(out.width, 1.4*panelSide)
+	out.width, out.height = panelSide*vg.Length(len(panels)), panelSide
 	out.draw = func(c draw.Canvas) {
 		fill(c)
-		tiles := draw.Tiles{
-			Rows: 1, Cols: len(panels), PadX: 10, PadTop: 6, PadBottom: key + 4, PadLeft: 6, PadRight: 12,
-		}
+		tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: 10, PadTop: 6, PadBottom: 4, PadLeft: 6, PadRight: 12}
 		for i, panel := range plot.Align([][]*plot.Plot{panels}, tiles, c)[0] {
 			panels[i].Draw(panel)
 		}
-		drawTruthKey(c, r.Confidence)
 	}
 	return out
 }
@@ -53,7 +42,7 @@ func (r *Report) truthPicture(s standing) picture {
 // truthPanel is the panel of one method under one protocol.
 func (r *Report) truthPanel(row Row) (*plot.Plot, error) {
 	title := fmt.Sprintf("%s, %s: %.1f %% held", row.Name(), row.Protocol, 100*row.Coverage)
-	p := newPlot(title, "true share", "estimated share")
+	p := newPlot(title, "true share (squares: the interval misses it)", "estimated share")
 	list := r.intervals(row)
 	end := list.end()
 	diagonal, err := plotter.NewLine(plotter.XYs{{}, {X: end, Y: end}})
@@ -80,15 +69,12 @@ func (r *Report) intervals(row Row) intervals {
 		}
 		for class := range o.Truth {
 			if n++; n%step == 0 {
-				at := clampShare(o.Truth[class] + spread*(math.Mod(float64(n)*goldenRatio, 1)-0.5))
-				out = append(out, interval{at, o.Estimate[class], o.Low[class], o.High[class], o.holds(class)})
+				out = append(out, interval{o.Truth[class], o.Estimate[class], o.Low[class], o.High[class], o.holds(class)})
 			}
 		}
 	}
 	return out
 }
-
-func clampShare(x float64) float64 { return min(max(x, 0), 1) }
 
 type interval struct {
 	truth, estimate, low, high float64
@@ -132,22 +118,4 @@ func intervalStyle(held bool) (draw.LineStyle, draw.GlyphStyle) {
 	line := color.NRGBAModel.Convert(shade).(color.NRGBA)
 	line.A = 0x60
 	return draw.LineStyle{Color: line, Width: 0.8}, draw.GlyphStyle{Color: shade, Radius: 1.5, Shape: shape}
-}
-
-// drawTruthKey explains the marks in the strip below the panels.
-func drawTruthKey(c draw.Canvas, confidence float64) {
-	style := newPlot("", "", "").Legend.TextStyle
-	at := vg.Point{X: c.Min.X + 0.9*vg.Centimeter, Y: c.Min.Y + 0.3*vg.Centimeter}
-	for _, held := range []bool{true, false} {
-		label := fmt.Sprintf("%.0f %% interval misses the truth", 100*confidence)
-		if held {
-			label = fmt.Sprintf("%.0f %% interval holds the truth", 100*confidence)
-		}
-		line, mark := intervalStyle(held)
-		mark.Radius = 2.5
-		c.StrokeLine2(line, at.X, at.Y-4, at.X, at.Y+10)
-		c.DrawGlyph(mark, vg.Point{X: at.X, Y: at.Y + 3})
-		c.FillText(style, vg.Point{X: at.X + 8, Y: at.Y}, label)
-		at.X += 8 + style.Width(label) + 0.9*vg.Centimeter
-	}
 }
