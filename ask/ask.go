@@ -6,7 +6,6 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
 )
 
 // Question says what to draw.
@@ -17,6 +16,8 @@ type Question struct {
 	Confidence  float64 // of the intervals; 0 is 0.9
 	Seed        uint64
 	Position    event.Position // of the log, so that a later question draws others
+
+	Shares map[string][]float64 // of the members without a label, as estimated now; nil: not known
 }
 
 // validate reports a question that has no answer.
@@ -67,9 +68,6 @@ type Answer struct {
 func Ask(view graphstore.View, classes event.ClassSet, q Question) (*Answer, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
-	}
-	if q.Confidence == 0 {
-		q.Confidence = quant.DefaultOptions().Confidence
 	}
 	p, err := newPlan(view, classes, q)
 	if err != nil {

@@ -43,24 +43,31 @@ func Load(c *checkpoint.Checkpoint) (store *graphstore.Store, classes int, err e
 
 // Ask draws from the source, and says which calibration labels would help besides.
 func (s *Source) Ask(q Question) (*Answer, error) {
-	q.Position = s.Position
-	answer, err := Ask(s.View, s.Classes, q)
-	if err != nil {
-		return nil, err
-	}
+	q.Position, q.Shares = s.Position, map[string][]float64{}
+	list := []Advice{}
 	for _, name := range q.Communities {
-		id, _ := s.View.FindCommunity(name)
+		id, known := s.View.FindCommunity(name)
+		if !known {
+			continue // Ask says so
+		}
 		snapshots, err := incremental.Snapshots(s.Sections, id)
 		if err != nil {
 			return nil, err
 		}
-		if len(snapshots) > 0 {
-			if advice, ok := advise(&snapshots[0]); ok {
-				advice.Community, advice.Name = name, s.Classes.Name(event.Class(advice.Class))
-				answer.Advice = append(answer.Advice, advice)
-			}
+		if len(snapshots) == 0 || !snapshots[0].Solved {
+			continue
+		}
+		q.Shares[name] = snapshots[0].Share
+		if advice, ok := advise(&snapshots[0]); ok {
+			advice.Community, advice.Name = name, s.Classes.Name(event.Class(advice.Class))
+			list = append(list, advice)
 		}
 	}
+	answer, err := Ask(s.View, s.Classes, q)
+	if err != nil {
+		return nil, err
+	}
+	answer.Advice = list
 	return answer, nil
 }
 

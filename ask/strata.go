@@ -83,7 +83,53 @@ func (p *plan) stratify(g int) {
 			}
 		}
 	}
+	if shares := p.question.Shares[group.name]; len(shares) == p.classes {
+		p.tilt(g, shares)
+	}
 	p.wants(g)
+}
+
+// tiltSteps is how often the weights of the classes are adapted.
+const tiltSteps = 30
+
+// tilt weighs what the labels elsewhere show of each stratum by class, so that the classes
+// that are expected of all members have the shares that are estimated now: where nine in ten
+// are of one class, surprises of another are rarer than elsewhere.
+func (p *plan) tilt(g int, shares []float64) {
+	group := &p.groups[g]
+	sizes := make([]float64, len(group.strata))
+	for _, at := range group.members {
+		place := p.candidates[at].place(g)
+		sizes[place.stratum] += place.times / group.total
+	}
+	floor := 0.5 / group.total
+	for range tiltSteps {
+		mean := make([]float64, p.classes)
+		for h := range group.strata {
+			for i, y := range group.strata[h].y {
+				mean[i] += sizes[h] * y
+			}
+		}
+		for h := range group.strata {
+			s, all := &group.strata[h], 0.0
+			for i := range s.y {
+				s.weigh(i, max(shares[i], floor)/max(mean[i], floor))
+				all += s.y[i]
+			}
+			for i := range s.y {
+				s.weigh(i, 1/max(all, math.SmallestNonzeroFloat64))
+			}
+		}
+	}
+}
+
+// weigh multiplies what is expected of a class.
+func (s *stratum) weigh(class int, weight float64) {
+	s.y[class] *= weight
+	k := len(s.y)
+	for j := range k {
+		s.yp[class*k+j] *= weight
+	}
 }
 
 // stratum adds a stratum of the members given.
@@ -159,7 +205,7 @@ func (p *plan) wants(g int) {
 }
 
 // widths returns the half-widths by class of the interval that the labels of a division
-// give: those of the sums that such a draw has on average.
+// give: quant's own for the sums that such a draw has on average.
 func (p *plan) widths(g int, pi func(member int) float64) []float64 {
 	group, k := &p.groups[g], p.classes
 	a, mean := quant.NewAudit(k), make([]float64, k)
@@ -175,20 +221,8 @@ func (p *plan) widths(g int, pi func(member int) float64) []float64 {
 		}
 	}
 	a.Labels = max(int(math.Round(labels)), quant.AuditsMin)
-	return p.solve(group.total, mean, a)
-}
-
-// solve asks quant for the intervals.
-func (p *plan) solve(total float64, mean []float64, a *quant.Audit) []float64 {
-	k := p.classes
-	zeros := make([]float64, k*k)
-	s := &quant.Statistics{
-		K: k, Members: total, Profiled: total, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k], ClassA2: zeros[:k],
-		Soft: &quant.Cells{Z: k, P: mean, N: zeros, A1: zeros, A2: zeros}, Audit: a,
-	}
 	var e quant.Estimate
-	o := quant.Options{Method: quant.Audits, Confidence: p.question.Confidence}
-	if err := p.solver.Estimate(&e, s, o); err != nil {
+	if err := p.solver.Estimate(&e, a.Of(group.total, mean), quant.Options{Method: quant.Audits, Confidence: p.question.Confidence}); err != nil {
 		panic(err) // the sums are of one shape
 	}
 	widths := make([]float64, k)

@@ -30,6 +30,11 @@ func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Con
 		question := ask.Question{
 			Communities: []string{name}, Count: min(config.Ask, len(b.members)), Seed: config.Seed, Position: core.Position(),
 		}
+		for _, e := range b.estimates {
+			if e.Method == string(quant.Auto) {
+				question.Shares = map[string][]float64{name: e.Prevalence}
+			}
+		}
 		// Those of the community before are withdrawn first: they were drawn elsewhere.
 		position := core.Position() + 1
 		batch := &event.Batch{First: position, Last: position}
@@ -45,7 +50,6 @@ func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Con
 		for _, a := range answer.Drawn {
 			asked[a.ID] = a.Pi
 		}
-		b.promised = answer.Offers[0].HalfWidth
 		if err := d.label(core, b, name, asked, afterAsk); err != nil {
 			return err
 		}
@@ -115,17 +119,12 @@ func (d *dataset) label(core *incremental.Core, b *bag, name string, pi map[even
 // counted is the estimate from so many labels alone, all members being as likely as any
 // other to be among them: quant's own, of members of whom nothing is predicted.
 func (d *dataset) counted(b *bag, labels []graphstore.Vertex) quant.Estimate {
-	k := d.classes
-	s := &quant.Statistics{
-		K: k, Members: float64(b.size), Anchored: make([]float64, k), ClassN: make([]float64, k),
-		ClassA1: make([]float64, k), ClassA2: make([]float64, k), Audit: quant.NewAudit(k),
-	}
+	a, nothing := quant.NewAudit(d.classes), make([]float64, d.classes)
 	for _, v := range labels {
 		at, _ := slices.BinarySearchFunc(b.members, v, func(m member, v graphstore.Vertex) int { return int(m.vertex) - int(v) })
-		s.Audit.Add(int(d.view.Label(v).Class), make([]float64, k), float64(b.members[at].multiplicity),
-			float64(len(labels))/float64(len(b.members)))
+		a.Add(int(d.view.Label(v).Class), nothing, float64(b.members[at].multiplicity), float64(len(labels))/float64(len(b.members)))
 	}
-	e, err := quant.Quantify(s, quant.Options{Method: quant.Audits})
+	e, err := quant.Quantify(a.Of(float64(b.size), nil), quant.Options{Method: quant.Audits})
 	if err != nil {
 		panic(err) // the statistics are of one shape
 	}

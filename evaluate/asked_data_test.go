@@ -8,10 +8,11 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -101,11 +102,23 @@ func (d *dataset) hiddenStore(t *testing.T, calibration []graphstore.Vertex) *gr
 	return store
 }
 
-// score counts how intervals fare.
+// score counts how the intervals of one graph, protocol and number of labels fare, by community:
+// the draws of one community are not independent.
 type score struct {
-	n                                float64
-	covered, width, promised, absent float64
-	seen                             float64
+	held                    []float64 // share of the intervals of a community that hold the truth
+	width, promised, labels float64
+}
+
+// mean returns the share of all intervals that hold the truth, and its standard error, both in percent.
+func (s *score) mean() (percent, deviation float64) {
+	n := float64(len(s.held))
+	for _, x := range s.held {
+		percent += 100 * x / n
+	}
+	for _, x := range s.held {
+		deviation += (100*x - percent) * (100*x - percent) / (n * (n - 1))
+	}
+	return percent, math.Sqrt(deviation)
 }
 
 // audited labels members of a community that was drawn and returns the estimate from that.
@@ -123,7 +136,6 @@ func (d *dataset) audited(t *testing.T, store *graphstore.Store, b *bag, pi map[
 	view := store.View()
 	id, _ := view.FindCommunity(b.name)
 	k := d.classes
-	zeros := make([]float64, k*k)
 	mean := make([]float64, k)
 	for _, m := range b.members {
 		v, _ := view.Lookup(d.ids[m.vertex])
@@ -131,12 +143,7 @@ func (d *dataset) audited(t *testing.T, store *graphstore.Store, b *bag, pi map[
 			mean[i] += float64(m.multiplicity) / float64(b.size) * float64(unit) / event.One
 		}
 	}
-	s := &quant.Statistics{
-		K: k, Members: float64(b.size), Profiled: float64(b.size), Anchored: zeros[:k], ClassN: zeros[:k],
-		ClassA1: zeros[:k], ClassA2: zeros[:k], Soft: &quant.Cells{Z: k, P: mean, N: zeros, A1: zeros, A2: zeros},
-		Audit: audit.New(k, view).Read(id),
-	}
-	e, err := quant.Quantify(s, quant.Options{Method: quant.Audits})
+	e, err := quant.Quantify(audit.New(k, view).Read(id).Of(float64(b.size), mean), quant.Options{Method: quant.Audits})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,92 +155,116 @@ func (d *dataset) audited(t *testing.T, store *graphstore.Store, b *bag, pi map[
 	return e
 }
 
-// The 90 % intervals from members that were drawn and labelled must hold the truth in 85 to
-// 96 % of the cases for every number of labels, and in at least 75 % for every graph and shift,
-// of which 70 communities of two classes have a standard error of 3.6 %. A community of one
-// class alone counts for nothing: its interval cannot miss.
+// The 90 % intervals from members that ask draws must hold the truth in 87 to 93 % for every
+// number of labels, and with 50 and 200 of them in every cell of graph and shift, as far as four
+// of its standard errors can tell; 10 labels hardly show what is rare. What was promised must be
+// within 20 % of the widest interval then, but for ICWSM's hubs and neighbours, who are of one
+// mind more often than the labels elsewhere promise.
 func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
-	held, cells := map[int]float64{}, map[int]float64{}
-	defer func() {
-		for labels, n := range cells {
-			if mean := held[labels] / n; mean < 0.85 || mean > 0.96 {
-				t.Errorf("%d labels: %.1f %% of the intervals hold the truth", labels, 100*mean)
-			}
-		}
-	}()
+	const draws, splits = 2, 1 // docs/notes/2026-11-22-audit-labels.md: 3, 2
+	all, cells := map[int]float64{}, map[int]float64{}
 	for _, name := range []string{"coraml", "citeseer", "icwsm_political", "musae_twitch"} {
 		d := sharedGraph(t, name)
-		config := Config{
-			Core: incremental.Config{Classes: d.classes}, Protocols: []string{pps, cov, byDegree, one, bfs, rw},
-			PerClass: 70 / d.classes, Size: 600, Seed: 3,
-		}.WithDefaults()
-		bags, calibration, err := d.draw(config, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		store := d.hiddenStore(t, calibration)
-		for _, labels := range []int{10, 50, 200} {
-			scores := map[string]*score{}
-			r := rand.New(rand.NewPCG(1, uint64(labels)))
-			for _, b := range bags {
-				if len(b.members) < 2*labels {
-					continue
-				}
+		scores := map[string]*score{}
+		for split := range splits {
+			config := Config{
+				Core:      incremental.Config{Classes: d.classes, Estimates: []quant.Options{{Method: quant.Auto}}},
+				Protocols: []string{pps, cov, byDegree, bfs}, PerClass: 70 / d.classes, Size: 600, Seed: askedSeed(t) + uint64(split),
+			}.WithDefaults()
+			bags, calibration, err := d.draw(config, split)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.estimate(t.Context(), config, config.runs(), bags, calibration, func(int) {}); err != nil {
+				t.Fatal(err)
+			}
+			store := d.hiddenStore(t, calibration)
+			for at, b := range bags {
 				var batch event.Batch
 				for _, m := range b.members {
 					batch.Members = append(batch.Members, event.Member{Community: b.name, Vertex: d.ids[m.vertex], Multiplicity: m.multiplicity})
 				}
 				store.Apply(&batch)
-				answer, err := ask.Ask(store.View(), event.ClassSet{Count: d.classes}, ask.Question{Communities: []string{b.name}, Count: labels, Seed: 7})
-				if err != nil {
-					t.Fatal(err)
-				}
-				asked := map[event.ID]float64{}
-				for _, a := range answer.Drawn {
-					asked[a.ID] = a.Pi
-				}
-				for kind, pi := range map[string]map[event.ID]float64{"ask": asked, "uniform": d.uniformly(b, labels, r)} {
-					e := d.audited(t, store, b, pi)
-					at := b.protocol + " " + kind
-					if scores[at] == nil {
-						scores[at] = &score{}
-					}
-					s := scores[at]
-					s.n++
-					s.promised += answer.Offers[0].HalfWidth
-					widest := 0.0
-					for i, truth := range b.truth {
-						half := (e.High[i] - e.Low[i]) / 2
-						widest = math.Max(widest, half)
-						if truth > 0 && truth < 1 {
-							s.seen++
-							if e.Low[i] <= truth && truth <= e.High[i] {
-								s.absent++
-							}
+				for _, labels := range []int{10, 50, 200} {
+					if len(b.members) >= 2*labels {
+						key := fmt.Sprintf("%-16s %3d %-7s", name, labels, b.protocol)
+						if scores[key] == nil {
+							scores[key] = &score{labels: float64(labels)}
 						}
-						if e.Low[i]-1e-12 <= truth && truth <= e.High[i]+1e-12 {
-							s.covered += 1 / float64(d.classes)
-						}
+						d.scoreDraws(t, store, b, labels, draws, uint64(1000*at), scores[key])
 					}
-					s.width += widest
 				}
 			}
-			for _, p := range config.Protocols {
-				if s := scores[p+" ask"]; s != nil && p != one && s.n >= 50 {
-					held[labels], cells[labels] = held[labels]+s.covered/s.n, cells[labels]+1
-					if s.covered/s.n < 0.75 {
-						t.Errorf("%s %s, %d labels: %.1f %% of the intervals hold the truth", name, p, labels, 100*s.covered/s.n)
-					}
-				}
-				line := fmt.Sprintf("%-16s %3d %-7s", name, labels, p)
-				for _, kind := range []string{"ask", "uniform"} {
-					if s := scores[p+" "+kind]; s != nil {
-						line += fmt.Sprintf(" | %-8s %3.0f: %5.1f %% (present %5.1f) half %.3f promised/obtained %.2f", kind, s.n,
-							100*s.covered/s.n, 100*s.absent/s.seen, s.width/s.n, s.promised/s.width)
-					}
-				}
-				t.Log(line)
+		}
+		for _, key := range slices.Sorted(maps.Keys(scores)) {
+			s := scores[key]
+			held, deviation := s.mean()
+			n := float64(draws * len(s.held))
+			ratio := s.promised / s.width
+			t.Logf("%s %3d communities: %5.1f ± %.1f %%, half-width %.3f, promised/obtained %.2f", key, len(s.held), held, deviation, s.width/n, ratio)
+			labels := int(s.labels)
+			all[labels], cells[labels] = all[labels]+held, cells[labels]+1
+			low, high := 87-4*deviation, 93+4*deviation
+			if labels == 10 {
+				low, high = 80, 98
+			}
+			if held < low || held > high {
+				t.Errorf("%s: %.1f ± %.1f %% of the intervals hold the truth", key, held, deviation)
+			}
+			if labels >= 50 && (ratio < 0.8 || ratio > 1.2) && name != "icwsm_political" {
+				t.Errorf("%s: the promised width is %.2f of that obtained", key, ratio)
 			}
 		}
 	}
+	for labels, sum := range all {
+		mean := sum / cells[labels]
+		t.Logf("%d labels: %.1f %%", labels, mean)
+		if mean < 87 || mean > 93 {
+			t.Errorf("%d labels: %.1f %% of the intervals hold the truth", labels, mean)
+		}
+	}
+}
+
+// askedSeed is GQLSTREAM_SEED, or 11.
+func askedSeed(t *testing.T) uint64 {
+	seed := uint64(11)
+	if text := os.Getenv("GQLSTREAM_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed = n
+	}
+	t.Logf("GQLSTREAM_SEED=%d", seed)
+	return seed
+}
+
+// scoreDraws asks for labels of a community several times, each time anew, and counts.
+func (d *dataset) scoreDraws(t *testing.T, store *graphstore.Store, b *bag, labels, draws int, seed uint64, s *score) {
+	t.Helper()
+	held := 0.0
+	for draw := range uint64(draws) {
+		answer, err := ask.Ask(store.View(), event.ClassSet{Count: d.classes}, ask.Question{
+			Communities: []string{b.name}, Count: labels, Seed: seed + draw,
+			Shares: map[string][]float64{b.name: b.estimates[0].Prevalence},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pi := map[event.ID]float64{}
+		for _, a := range answer.Drawn {
+			pi[a.ID] = a.Pi
+		}
+		e := d.audited(t, store, b, pi)
+		widest := 0.0
+		for i, truth := range b.truth {
+			widest = max(widest, (e.High[i]-e.Low[i])/2)
+			if e.Low[i]-1e-12 <= truth && truth <= e.High[i]+1e-12 {
+				held += 1 / float64(d.classes*draws)
+			}
+		}
+		s.width += widest
+		s.promised += answer.Offers[0].HalfWidth
+	}
+	s.held = append(s.held, held)
 }

@@ -81,7 +81,6 @@ type bag struct {
 	truth    []float64
 
 	estimates []quant.Estimate
-	promised  float64 // half-width that asking was said to buy
 }
 
 // calibrating returns how many of the labelled vertices keep their labels in a

@@ -5,9 +5,12 @@ import "math"
 const (
 	// AuditsMin is how many audit labels an estimate from them alone needs.
 	AuditsMin = 10
-	// auditPrior is the weight, in labels, of the variance that the tosses of a coin of these
-	// shares have, beside that of the residuals: ten labels that all agree are no proof.
-	auditPrior = 1
+	// auditPseudo is how many labels as the predictions expect them are added where the interval
+	// centres: z² of 90 %, as Agresti and Coull (1998) add them to a share.
+	auditPseudo = 2.7
+	// auditPrior is the weight, in labels, of the variance that the predictions themselves
+	// expect, beside that of the residuals: ten labels that all agree are no proof.
+	auditPrior = 0.4
 	// auditReachLow bounds how much of the members the audit labels must stand for.
 	auditReachLow = 0.8
 	// tauMax bounds the slope of the regression.
@@ -57,6 +60,10 @@ func (a *Audit) reach(open float64) (share, deviation float64) {
 //
 // tau by least squares, and its covariance by Hájek, both over the design: it assumes
 // nothing about shift, kernel or classifier. Systematic draws within strata vary less.
+//
+// Few labels have skew errors, and a spread that is hardly known. So the interval centres
+// where auditPseudo labels as predicted are added, and its variance is that whose normal
+// quantile is Student's, of n + auditPseudo - 2 degrees. Both go as labels come.
 func (x *auditScratch) estimate(ans *answer, s *Statistics) {
 	a, k := s.Audit, s.K
 	ans.reset(k)
@@ -64,25 +71,29 @@ func (x *auditScratch) estimate(ans *answer, s *Statistics) {
 	x.moments(a)
 	tau := x.slope(a.Noise.Sum)
 	covered := 0.0
-	if open := s.Members - s.Labelled; open > 0 {
+	if open := s.Members - s.Labelled; open > 0 && s.Soft != nil {
 		covered = s.Profiled / open // who has no prediction counts as zero everywhere
 	}
+	n := a.Weights.Sum * a.Weights.Sum / a.SquaredW // as many labels of equal weight
+	scale := a.Noise.Sum / (a.Weights.Sum * a.Weights.Sum)
+	added := auditPseudo * scale / (1 + auditPseudo*scale) // none where every member was drawn
 	for i := range k {
 		p := 0.0
-		if s.Soft != nil && s.Profiled > 0 {
+		if covered > 0 {
 			p = covered * s.Soft.P[i]
 		}
+		x.expected[i] = p + (1-covered)/float64(k)
 		ans.free[i] = x.y[i] + tau*(p-x.p[i])
 	}
 	ProjectSimplex(ans.q, ans.free)
-	n := a.Weights.Sum * a.Weights.Sum / a.SquaredW // as many labels of equal weight
-	scale := a.Noise.Sum / (a.Weights.Sum * a.Weights.Sum)
+	degrees := max(n+auditPseudo-2, 1)
+	scale *= (1 - added) * studentStretch(degrees) / degrees
 	for i := range k {
+		ans.free[i] += added * (x.expected[i] - ans.free[i])
 		for j := range k {
 			residual := x.yy[i*k+j] - tau*(x.yp[i*k+j]+x.yp[j*k+i]) + tau*tau*x.pp[i*k+j]
-			// A class keeps the share 1/(K (n+1)) though no label shows it.
-			coin := (ans.q[i]+1/(float64(k)*(n+1)))*delta(i, j) - ans.q[i]*ans.q[j]
-			ans.v[i*k+j] = scale * (n*residual + auditPrior*coin) / max(n-2, 1)
+			prior := x.own[i*k+j] + (1-covered)*(delta(i, j)-1/float64(k))/float64(k)
+			ans.v[i*k+j] = scale * (n*residual + auditPrior*prior)
 		}
 		ans.member[i] = max(ans.v[i*k+i], 0) * n
 		ans.nEff[i] = n * x.y[i]
@@ -90,19 +101,31 @@ func (x *auditScratch) estimate(ans *answer, s *Statistics) {
 	ans.exact, ans.audited = true, true
 }
 
+// studentStretch returns the variance of the normal whose 90 % quantile is that of Student's t
+// with so many degrees of freedom (the first terms of Cornish and Fisher's expansion).
+func studentStretch(degrees float64) float64 {
+	z := normalQuantile(confidenceDefault)
+	z2 := z * z
+	t := 1 + ((z2+1)/4+((5*z2+16)*z2+3)/(96*degrees))/degrees
+	return t * t
+}
+
 // auditScratch holds the moments of the audit labels: weighted means of y and p, and the
 // moments about them with the weights of the noise.
 type auditScratch struct {
 	y, p       []float64 // K
 	yy, yp, pp []float64 // K x K
+	own        []float64 // K x K: covariance of y were p right
+	expected   []float64 // K: mean of p over the members, equal shares where there is none
 }
 
 func (x *auditScratch) reset(k int) {
-	x.y, x.p = resize(x.y, k), resize(x.p, k)
+	x.y, x.p, x.expected = resize(x.y, k), resize(x.p, k), resize(x.expected, k)
+	x.own = resize(x.own, k*k)
 	x.yy, x.yp, x.pp = resize(x.yy, k*k), resize(x.yp, k*k), resize(x.pp, k*k)
 }
 
-// moments sets the means and the moments about them; the latter are zero where every
+// moments sets the means and the moments about them. The latter count for nothing where every
 // member was drawn for sure.
 func (x *auditScratch) moments(a *Audit) {
 	k, mass, c := len(x.y), a.Weights.Sum, max(a.Noise.Sum, math.SmallestNonzeroFloat64)
@@ -114,14 +137,10 @@ func (x *auditScratch) moments(a *Audit) {
 			at := i*k + j
 			yi, yj, pi, pj := a.Noise.Y[i]/c, a.Noise.Y[j]/c, a.Noise.P[i]/c, a.Noise.P[j]/c
 			x.yy[at] = delta(i, j)*yi - yi*x.y[j] - x.y[i]*yj + x.y[i]*x.y[j]
+			x.own[at] = delta(i, j)*pi - a.NoisePP[at]/c
 			x.yp[at] = a.NoiseYP[at]/c - yi*x.p[j] - x.y[i]*pj + x.y[i]*x.p[j]
 			x.pp[at] = a.NoisePP[at]/c - pi*x.p[j] - x.p[i]*pj + x.p[i]*x.p[j]
 		}
-	}
-	if !(a.Noise.Sum > 0) {
-		clear(x.yy)
-		clear(x.yp)
-		clear(x.pp)
 	}
 }
 
@@ -178,6 +197,18 @@ func (s *AuditSums) add(weight float64, y, p []float64) {
 	s.Sum += weight
 	axpy(s.Y, weight, y)
 	axpy(s.P, weight, p)
+}
+
+// Of returns the statistics of members of whom nothing is known but the audit labels and the
+// mean prediction, which may be nil: what method Audits reads.
+func (a *Audit) Of(members float64, mean []float64) *Statistics {
+	k := len(a.Weights.Y)
+	zeros := make([]float64, k*k)
+	s := &Statistics{K: k, Members: members, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k], ClassA2: zeros[:k], Audit: a}
+	if mean != nil {
+		s.Profiled, s.Soft = members, &Cells{Z: k, P: mean, N: zeros, A1: zeros, A2: zeros}
+	}
+	return s
 }
 
 // auditCheck is what the audit labels say of an estimate of auto without them.

@@ -179,7 +179,7 @@ func ExampleNewAudit() {
 		Soft: &quant.Cells{Z: 2, P: []float64{0.5, 0.5}, N: zeros, A1: zeros, A2: zeros},
 	}, quant.Options{Method: quant.Audits})
 	fmt.Printf("%.2f [%.2f, %.2f]\n", e.Prevalence[1], e.Low[1], e.High[1])
-	// Output: 0.20 [0.06, 0.34]
+	// Output: 0.20 [0.10, 0.36]
 }
 
 func ExampleDifference() {

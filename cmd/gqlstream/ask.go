@@ -2,9 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,7 +72,11 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	if c.Out == "-" {
 		return write(con.Out)
 	}
-	return writeWhole(c.Out, write)
+	var rows bytes.Buffer
+	if err := write(&rows); err != nil {
+		return err
+	}
+	return os.WriteFile(c.Out, rows.Bytes(), 0o644)
 }
 
 // draw asks the newest checkpoint, or files, which run through a core first.
@@ -131,20 +135,4 @@ func (c *askCmd) summarise(w io.Writer, list *ask.Answer) error {
 			a.Community, 100*a.Share, a.Name, a.Effective, a.More)
 	}
 	return out.Flush()
-}
-
-// writeWhole writes a file that appears whole or not at all.
-func writeWhole(path string, write func(io.Writer) error) error {
-	temporary := path + ".tmp"
-	file, err := os.Create(temporary)
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(write(file), file.Close()); err == nil {
-		err = os.Rename(temporary, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return nil
 }
