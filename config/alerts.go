@@ -41,8 +41,6 @@ type Alert struct {
 	Method      string            `yaml:"method"`
 	When        string            `yaml:"when"`
 	Recover     *float64          `yaml:"recover"`
-	Over        time.Duration     `yaml:"over"`
-	Drift       *float64          `yaml:"drift"`
 	Every       time.Duration     `yaml:"every"`
 	For         string            `yaml:"for"`     // a duration, or "3 of 5"
 	NoData      string            `yaml:"no_data"` // also "alert after 10m"
@@ -80,14 +78,9 @@ type Alertmanager struct {
 func (a Alert) rule() (alerts.Rule, error) {
 	r := alerts.Rule{
 		Name: a.Name, Communities: a.Communities, Classes: a.Classes, Method: a.Method, Recover: a.Recover,
-		Over: a.Over, Drift: -1, Every: a.Every, Suppress: a.Suppress, Labels: a.Labels,
+		Drift: -1, Every: a.Every, Suppress: a.Suppress, Labels: a.Labels,
 	}
 	var errs []error
-	if a.Drift != nil {
-		if r.Drift = *a.Drift; r.Drift < 0 {
-			errs = append(errs, fmt.Errorf("drift: %v is negative", r.Drift))
-		}
-	}
 	noData, after, _ := strings.Cut(a.NoData, " after ")
 	r.NoData = alerts.NoData(noData)
 	if n, _ := fmt.Sscanf(a.For, "%d of %d", &r.AtLeast, &r.Of); n < 2 {
@@ -97,23 +90,42 @@ func (a Alert) rule() (alerts.Rule, error) {
 	return r, errors.Join(append(errs, a.when(&r), duration("no_data", after, &r.NoDataAfter))...)
 }
 
-// when reads a condition: a comparison, or cusum with its threshold.
+// when reads a condition: a comparison, "change over 1h > 0.1", or cusum with its threshold,
+// "cusum drift 0.5 > 5".
 func (a Alert) when(r *alerts.Rule) (err error) {
 	if a.When == "" {
 		return nil
 	}
-	quantity, limit, limited := strings.Cut(a.When, ">")
+	text := a.When
+	errs := []error{duration("over", parameter(&text, "over"), &r.Over)}
+	if drift := parameter(&text, "drift"); drift != "" {
+		if r.Drift, err = strconv.ParseFloat(drift, 64); err != nil || !(r.Drift >= 0) {
+			errs = append(errs, fmt.Errorf("drift: %s is not a number of standard errors", drift))
+		}
+	}
+	quantity, limit, limited := strings.Cut(text, ">")
 	if quantity = strings.TrimSpace(quantity); limited && quantity == string(alerts.CUSUM) {
 		r.When.Quantity = alerts.CUSUM
 		r.Threshold, err = strconv.ParseFloat(strings.TrimSpace(limit), 64)
 	} else {
-		r.When, err = alerts.ParseCondition(a.When)
+		r.When, err = alerts.ParseCondition(text)
 	}
-	if err != nil {
+	if err = errors.Join(append(errs, err)...); err != nil {
 		r.When = alerts.Condition{Quantity: alerts.Point} // the rest is checked all the same
 		return fmt.Errorf("when: %w", err)
 	}
 	return nil
+}
+
+// parameter takes a word and its value out of a condition, and returns the value.
+func parameter(text *string, word string) string {
+	before, after, found := strings.Cut(*text, " "+word+" ")
+	if !found {
+		return ""
+	}
+	value, rest, _ := strings.Cut(strings.TrimSpace(after), " ")
+	*text = before + " " + rest
+	return value
 }
 
 // duration reads a duration, which may be missing.
@@ -189,7 +201,9 @@ func (c *Settings) FillAlertDefaults(rules []alerts.Rule, targets notify.Config)
 		a.Method, a.Recover = cmp.Or(a.Method, c.Estimates[0].Method), cmp.Or(a.Recover, &r.When.Value) // 0 of cusum
 		a.Every, a.NoData, a.Suppress = r.Every, cmp.Or(a.NoData, string(r.NoData)), r.Suppress
 		if r.When.Quantity == alerts.CUSUM {
-			a.When, a.Drift = fmt.Sprintf("%s > %g", a.When, r.Threshold), &r.Drift
+			a.When = fmt.Sprintf("%s drift %g > %g", a.When, r.Drift, r.Threshold)
+		} else if r.Over != 0 {
+			a.When = strings.Replace(a.When, " ", fmt.Sprintf(" over %v ", r.Over), 1)
 		}
 	}
 }

@@ -116,7 +116,6 @@ func (l Lambda) value() (float64, error) {
 // Step says how the log is cut into steps; see ingest.StepConfig.
 type Step struct {
 	Every     time.Duration `yaml:"every"`
-	EventsMax int           `yaml:"events_max"`
 	EmitEvery time.Duration `yaml:"emit_every"`
 	Time      string        `yaml:"time"`
 }
@@ -157,11 +156,10 @@ type Checkpoint struct {
 // NATS says which server keeps the streams, and how they are named.
 type NATS struct {
 	URL         string `yaml:"url"`         // empty: the embedded server
-	Credentials string `yaml:"credentials"` // file, for an external server, as the next
+	Credentials string `yaml:"credentials"` // file, or the seed of an nkey, for an outside server, as the next
 	CAFile      string `yaml:"ca_file"`     // who signed its certificate
 	CertFile    string `yaml:"cert_file"`   // client certificate
 	KeyFile     string `yaml:"key_file"`
-	NKeyFile    string `yaml:"nkey_file"`
 	Domain      string `yaml:"domain"`   // of JetStream
 	Replicas    int    `yaml:"replicas"` // 0: 3 on a cluster, else 1
 	Listen      string `yaml:"listen"`   // embedded: a port for producers on this host
@@ -219,6 +217,10 @@ var goneKeys = map[string]string{
 	"no_data_after": "alerts[].no_data_after is gone: write no_data: alert after 1h",
 	"timeout":       "timeout of a target is gone: an attempt takes 10 seconds at most",
 	"resend_every":  "notify.alertmanagers[].resend_every is gone: it is a minute",
+	"drift":         "alerts[].drift is gone: write when: cusum drift 0.5 > 5",
+	"over":          "alerts[].over is gone: write when: change over 1h > 0.1",
+	"events_max":    "step.events_max is gone: it is 4096",
+	"nkey_file":     "nats.nkey_file is gone: nats.credentials takes either",
 	"allow_private": "allow_private is gone: a target may have any address that this host reaches",
 }
 
@@ -307,7 +309,7 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 	c.Privacy.MembersMin = &core.MembersMin
 	c.Emit = Emit{&core.Emit.Threshold, core.Emit.AtLeastEvery}
 	c.Models.SwitchAt = cmp.Or(core.Models.SwitchAt, graphstore.SwitchAtDefault)
-	c.Step.Every, c.Step.EmitEvery, c.Step.EventsMax = steps.Every, steps.EmitEvery, steps.EventsMax
+	c.Step.Every, c.Step.EmitEvery = steps.Every, steps.EmitEvery
 	c.NATS.Prefix = cmp.Or(c.NATS.Prefix, "gql")
 	c.State = cmp.Or(c.State, StateDefault)
 	c.Group.Shards, c.Group.Copies = cmp.Or(c.Group.Shards, 1), cmp.Or(c.Group.Copies, 1)

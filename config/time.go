@@ -57,7 +57,7 @@ func (c Control) denies() (bool, error) {
 // Steps returns how the log is cut into steps, and what of it comes late.
 func (c *Settings) Steps() (ingest.StepConfig, error) {
 	s := c.Step
-	out := ingest.StepConfig{EventsMax: s.EventsMax, Every: s.Every, EmitEvery: s.EmitEvery, Ahead: c.Late.Ahead}
+	out := ingest.StepConfig{Every: s.Every, EmitEvery: s.EmitEvery, Ahead: c.Late.Ahead}
 	var err error
 	if out.Late, err = c.Late.Policy(); err != nil {
 		return out, Usage(err)
@@ -95,7 +95,7 @@ func OpenBroker(settings Settings, log *slog.Logger) (*broker.Broker, error) {
 	return broker.Open(broker.Config{
 		ConnectConfig: broker.ConnectConfig{
 			URL: n.URL, Credentials: n.Credentials, CAFile: n.CAFile, CertFile: n.CertFile, KeyFile: n.KeyFile,
-			NKeyFile: n.NKeyFile, Domain: n.Domain, Log: log,
+			Domain: n.Domain, Log: log,
 		},
 		Dir: settings.State, Listen: n.Listen,
 	})

@@ -53,7 +53,9 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nalerts: [{name: a, wen: low > 0.2}]", `did you mean "when"?`},
 		{"classes: 2\nalerts: [{name: a, when: low > 0.2, classes: [2]}]", `"2" is none of [0 1]`},
 		{"classes: 2\nalerts: [{name: a, when: low > 0.2, method: pcc}]", `"pcc" is not published; [auto] are`},
-		{"classes: 2\nalerts: [{name: a, when: cusum, drift: -1}]", "drift: -1 is negative"},
+		{"classes: 2\nalerts: [{name: a, when: cusum drift -1 > 5}]", "drift: -1 is not a number of standard errors"},
+		{"classes: 2\nalerts: [{name: a, when: change over soon > 0.1}]", `over: "soon": want a duration`},
+		{"classes: 2\nalerts: [{name: a, when: change > 0.1, over: 1h}]", "write when: change over 1h > 0.1"},
 		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "alpha is 3"},
 		{"classes: 2\nalpha: 3\nalerts: [{name: a}]", "when: missing"},
 		{"classes: 2\nnotify: {webhooks: [{name: a, url: example.com}]}", "notify.webhooks[0].url: scheme"},
@@ -79,7 +81,7 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 func TestEffectiveConfigurationReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	first := filepath.Join(dir, "first.yaml")
-	text := "alerts: [{name: a, when: low > 0.2, suppress: []}, {name: b, communities: x*, when: cusum, drift: 0}]\n" +
+	text := "alerts: [{name: a, when: low > 0.2, suppress: []}, {name: b, communities: x*, when: cusum drift 0 > 4}, {name: c, when: change over 1h < -0.1}]\n" +
 		"classes: [left, right]\ncommunities:\n  - {name: all, everyone: true}\n  - {name: german, where: {language: de}}\n" +
 		"estimates: [{method: sis, lambda: auto}, {method: pcc}]\nstep: {emit_every: 1s}\nwindows: {edges: 720h, predictions: 36h}\nlate: {after: 5m, divert: [labels]}\ncontrol: {configure: deny}\n"
 	if err := os.WriteFile(first, []byte(text), 0o600); err != nil {

@@ -75,7 +75,7 @@ http: {listen: "off"}
 alerts:
   - {name: high, when: point > 0.5, recover: 0.48, suppress: []}
   - {name: held, when: low > 0.3, for: 150ms, suppress: []}
-  - {name: jump, when: change > 0.05, over: 500ms, every: 100ms, suppress: []}
+  - {name: jump, when: change over 500ms > 0.05, every: 100ms, suppress: []}
   - {name: sum, when: cusum > 2, every: 200ms, suppress: [], no_data: alert}
   - {name: some, communities: "g*", classes: left, when: high < 0.6, for: 2 of 3, suppress: [thin], no_data: ok}
 `

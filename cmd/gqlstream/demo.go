@@ -50,7 +50,6 @@ const (
 	demoActivity     = 1000
 	demoJumpEvery    = 30 * time.Second
 	demoEmitEvery    = 500 * time.Millisecond
-	demoAlertOver    = 10 * time.Second // changes of the share of opinion 0 that the page marks
 	demoAlertEvery   = time.Second
 	demoPublishedMax = 64 // messages under way
 )
@@ -118,8 +117,8 @@ func (c *demoCmd) settings(state string) config.Settings {
 		Step:        config.Step{EmitEvery: demoEmitEvery},
 		HTTP:        config.HTTP{Listen: c.HTTP},
 		Alerts: []config.Alert{
-			{Name: "rise", Classes: config.NameList{"0"}, When: "change > 0.1", Over: demoAlertOver, Every: demoAlertEvery},
-			{Name: "fall", Classes: config.NameList{"0"}, When: "change < -0.1", Over: demoAlertOver, Every: demoAlertEvery},
+			{Name: "rise", Classes: config.NameList{"0"}, When: "change over 10s > 0.1", Every: demoAlertEvery},
+			{Name: "fall", Classes: config.NameList{"0"}, When: "change over 10s < -0.1", Every: demoAlertEvery},
 		},
 	}
 }

@@ -1,9 +1,11 @@
 package broker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -13,11 +15,10 @@ import (
 // ConnectConfig describes a connection to a NATS server outside this process.
 type ConnectConfig struct {
 	URL         string       // nats://host:4222, or several separated by commas
-	Credentials string       // path of a credentials file; empty: none
+	Credentials string       // path of a credentials file, or of the seed of an nkey; empty: none
 	CAFile      string       // who signed the server's certificate; empty: those that the system trusts
 	CertFile    string       // client certificate, with its key; empty: none
 	KeyFile     string       // of the client certificate
-	NKeyFile    string       // seed of an nkey; empty: none
 	Domain      string       // of JetStream, where a leaf node leads to it; empty: that of the server
 	Log         *slog.Logger // connection troubles; nil: nowhere
 }
@@ -26,7 +27,11 @@ type ConnectConfig struct {
 func (c *ConnectConfig) options() ([]nats.Option, error) {
 	options := connectionOptions(c.Log)
 	if c.Credentials != "" {
-		options = append(options, nats.UserCredentials(c.Credentials))
+		credentials, err := readCredentials(c.Credentials)
+		if err != nil {
+			return nil, fmt.Errorf("broker: %s: %w", c.Credentials, err)
+		}
+		options = append(options, credentials)
 	}
 	if c.CAFile != "" {
 		options = append(options, nats.RootCAs(c.CAFile))
@@ -37,14 +42,20 @@ func (c *ConnectConfig) options() ([]nats.Option, error) {
 	if c.CertFile != "" {
 		options = append(options, nats.ClientCert(c.CertFile, c.KeyFile))
 	}
-	if c.NKeyFile != "" {
-		nkey, err := nats.NkeyOptionFromSeed(c.NKeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("broker: nkey in %s: %w", c.NKeyFile, err)
-		}
-		options = append(options, nkey)
-	}
 	return options, nil
+}
+
+// readCredentials returns the option for a credentials file, which holds a JWT, or for a
+// file with the seed of an nkey alone.
+func readCredentials(path string) (nats.Option, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(text, []byte("NATS USER JWT")) {
+		return nats.UserCredentials(path), nil
+	}
+	return nats.NkeyOptionFromSeed(path)
 }
 
 // Connect connects to an outside server. A server that cannot be reached now is an

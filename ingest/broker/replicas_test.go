@@ -2,9 +2,13 @@ package broker
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -35,10 +39,37 @@ func replicasOf(ctx context.Context, t *testing.T, js jetstream.JetStream, name 
 func TestConnectOptionsThatDoNotFit(t *testing.T) {
 	for want, c := range map[string]ConnectConfig{
 		"go together": {URL: "nats://127.0.0.1:1", CertFile: "cert.pem"},
-		"nkey in":     {URL: "nats://127.0.0.1:1", NKeyFile: "none"},
+		"none: ":      {URL: "nats://127.0.0.1:1", Credentials: "none"},
 	} {
 		if _, err := Connect(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want %q", c, err, want)
 		}
+	}
+}
+
+// The file of the credentials may hold the seed of an nkey, by which a server knows who connects.
+func TestCredentialsMayBeAnNkey(t *testing.T) {
+	const seed, public = "SUAORCPZJKB3XWYQQKNC3DRYWX72MEBJRNEB3GZ7J6J25ES5IJCX5KJG5I", "UCEQW3KZLPRVLRZYXX7EJ5JV6NO7JBJEZESTCI7PBQUHRHQZJTTMF6VR"
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, Nkeys: []*server.NkeyUser{{Nkey: public}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the server does not start")
+	}
+	file := filepath.Join(t.TempDir(), "seed")
+	if err := os.WriteFile(file, []byte(seed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := Connect(ConnectConfig{URL: s.ClientURL(), Credentials: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc.Close()
+	if nc, err := Connect(ConnectConfig{URL: s.ClientURL()}); err == nil {
+		nc.Close()
+		t.Error("anybody may connect")
 	}
 }
