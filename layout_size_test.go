@@ -22,8 +22,8 @@ const (
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
-	configKeysMax  = 89     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 19_992 // of docs/*.md together, without dated notes; the goal is 15,000
+	configKeysMax  = 85     // rows of docs/configuration.md; the goal is 85
+	manualWordsMax = 19_963 // of docs/*.md together, without dated notes; the goal is 15,000
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
@@ -38,7 +38,7 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {5_008, 3_500},
+	"cmd/gqlstream": {5_007, 3_500},
 	"config":        {900, 700},
 	"group":         {802, 600},
 	"pipeline":      {3_377, 2_500},
