@@ -207,23 +207,6 @@ func Load(path string) (Settings, error) {
 	return c, readStrictly(path, &c)
 }
 
-// goneKeys says what takes the place of keys that configurations once had.
-var goneKeys = map[string]string{
-	"lapse_after":   "models.lapse_after is gone: an incoming version that is silent for 24 hours of log time is dropped",
-	"metrics_max":   "http.metrics_max is gone: /metrics has the first 1,000 communities",
-	"threshold":     "alerts[].threshold is gone: write when: cusum > 5",
-	"at_least":      "alerts[].at_least and alerts[].of are gone: write for: 3 of 5",
-	"of":            "alerts[].at_least and alerts[].of are gone: write for: 3 of 5",
-	"no_data_after": "alerts[].no_data_after is gone: write no_data: alert after 1h",
-	"timeout":       "timeout of a target is gone: an attempt takes 10 seconds at most",
-	"resend_every":  "notify.alertmanagers[].resend_every is gone: it is a minute",
-	"drift":         "alerts[].drift is gone: write when: cusum drift 0.5 > 5",
-	"over":          "alerts[].over is gone: write when: change over 1h > 0.1",
-	"events_max":    "step.events_max is gone: it is 4096",
-	"nkey_file":     "nats.nkey_file is gone: nats.credentials takes either",
-	"allow_private": "allow_private is gone: a target may have any address that this host reaches",
-}
-
 // configKeys returns every key that a configuration can have, at any depth.
 func configKeys(t reflect.Type) (keys []string) {
 	switch t.Kind() {

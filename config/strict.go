@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +29,7 @@ func readStrictly(path string, c any) error {
 			_, rest, unknown := strings.Cut(text, `unknown field "`)
 			if unknown {
 				key, _, _ := strings.Cut(rest, `"`)
-				text += "\n" + cmp.Or(goneKeys[key], event.Nearest(key, configKeys(reflect.TypeOf(c))))
+				text += "\n" + event.Nearest(key, configKeys(reflect.TypeOf(c)))
 			}
 			mistakes = append(mistakes, fmt.Sprintf("%s: %s", path, text))
 			if rest, ok := withoutKey(data, text); unknown && ok && len(mistakes) < mistakesMax {
