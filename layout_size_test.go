@@ -39,7 +39,7 @@ var methodFiles = map[string]int{
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
 	"cmd/gqlstream": {5_007, 3_500},
-	"config":        {900, 700},
+	"config":        {898, 700},
 	"group":         {802, 600},
 	"pipeline":      {3_377, 2_500},
 	"ingest/event":  {810, 800},
