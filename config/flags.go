@@ -2,11 +2,9 @@ package config
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
-	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -77,14 +75,7 @@ func OverrideNumber(dst *float64, flag string, value *float64) error {
 // lambda of each estimate.
 func (f *CoreFlags) mergeEstimates(c *Settings) error {
 	if f.Method != "" {
-		list, enq := withoutEnq(f.Method)
-		if enq && f.Classifier != "" && f.Classifier != classifier.EnqName {
-			return Usagef("--method enq is --classifier enq, and --classifier %s is another", f.Classifier)
-		}
-		if enq {
-			c.Classifier = classifier.EnqName
-		}
-		methods, err := quant.ParseMethods(list)
+		methods, err := quant.ParseMethods(f.Method)
 		if err != nil {
 			return Usage(err)
 		}
@@ -101,22 +92,6 @@ func (f *CoreFlags) mergeEstimates(c *Settings) error {
 		Override((*string)(&c.Estimates[i].Lambda), f.Lambda)
 	}
 	return nil
-}
-
-// withoutEnq reads the method enq, which is acc on the predictions of the classifier
-// of that name.
-func withoutEnq(list string) (methods string, enq bool) {
-	names := strings.Split(list, ",")
-	at := slices.IndexFunc(names, func(name string) bool { return strings.TrimSpace(name) == classifier.EnqName })
-	if at < 0 {
-		return list, false
-	}
-	if slices.Contains(names, string(quant.ACC)) {
-		names = slices.Delete(names, at, at+1)
-	} else {
-		names[at] = string(quant.ACC)
-	}
-	return strings.Join(names, ","), true
 }
 
 // ClassSet returns the classes as the decoders want them.
