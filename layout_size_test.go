@@ -18,12 +18,12 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_273 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_256 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
 	configKeysMax  = 85     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 19_963 // of docs/*.md together, without dated notes; the goal is 15,000
+	manualWordsMax = 19_954 // of docs/*.md together, without dated notes; the goal is 15,000
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
@@ -38,8 +38,8 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {5_007, 3_500},
-	"config":        {898, 700},
+	"cmd/gqlstream": {4_995, 3_500},
+	"config":        {873, 700},
 	"group":         {802, 600},
 	"pipeline":      {3_377, 2_500},
 	"ingest/event":  {810, 800},
