@@ -48,11 +48,7 @@ func (c *ConnectConfig) options() ([]nats.Option, error) {
 // readCredentials returns the option for a credentials file, which holds a JWT, or for a
 // file with the seed of an nkey alone.
 func readCredentials(path string) (nats.Option, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if bytes.Contains(text, []byte("NATS USER JWT")) {
+	if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte("NATS USER JWT")) {
 		return nats.UserCredentials(path), nil
 	}
 	return nats.NkeyOptionFromSeed(path)

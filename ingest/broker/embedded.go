@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -34,7 +35,7 @@ type EmbeddedConfig struct {
 	// processes of this host reach the server. Empty: no port at all.
 	Listen string
 
-	MessageBytesMax int          // of a payload; 0: 1 MiB, at most 8 MiB
+	MessageBytesMax int          // of a payload; 0: 1 MiB
 	Log             *slog.Logger // warnings and errors of the server; nil: nowhere
 
 	lookEvery     time.Duration // tests; 0: embeddedLookEvery
@@ -46,10 +47,6 @@ func (c EmbeddedConfig) Validate() error {
 	var errs []error
 	if c.Dir == "" {
 		errs = append(errs, errors.New("broker: embedded server without a state directory"))
-	}
-	if c.MessageBytesMax < 0 || c.MessageBytesMax > event.MessageBytesLimit {
-		errs = append(errs, fmt.Errorf("broker: embedded server: %d bytes in a message, must be 0 to %d",
-			c.MessageBytesMax, event.MessageBytesLimit))
 	}
 	if c.Listen != "" {
 		_, _, err := listenAddress(c.Listen)
@@ -100,18 +97,17 @@ func (e *Embedded) start(c EmbeddedConfig) error {
 	e.server = s
 	s.Start()
 	const look = 50 * time.Millisecond
-	for waited := time.Duration(0); !s.ReadyForConnections(look); waited += look {
-		if text := log.fatal.Load(); text != nil {
+	for waited := time.Duration(0); ; waited += look {
+		ready := s.ReadyForConnections(look)
+		switch text := log.fatal.Load(); {
+		case text != nil:
 			return errors.New(*text)
-		}
-		if waited >= embeddedReadyWaitMax {
+		case ready:
+			return nil
+		case waited >= embeddedReadyWaitMax:
 			return fmt.Errorf("not ready after %v", embeddedReadyWaitMax)
 		}
 	}
-	if text := log.fatal.Load(); text != nil {
-		return errors.New(*text)
-	}
-	return nil
 }
 
 // Connect returns a connection that does not go through the network.
@@ -156,14 +152,11 @@ func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 		SyncAlways: true,
 		// Only streams in AsyncPersistMode wait for this; the log does not.
 		SyncInterval: time.Second,
-		MaxPayload:   int32(c.MessageBytesMax),
+		MaxPayload:   int32(cmp.Or(c.MessageBytesMax, event.MessageBytesDefault)),
 
 		JetStreamMaxStore:      c.storeBytesMax,
 		DisableJetStreamBanner: true,
 		NoSigs:                 true,
-	}
-	if o.MaxPayload == 0 {
-		o.MaxPayload = event.MessageBytesDefault
 	}
 	if c.Listen != "" {
 		host, port, err := listenAddress(c.Listen)
