@@ -58,9 +58,7 @@ type JetStreamSource struct {
 // OpenJetStream checks that the stream can be read on from where the
 // configuration says, and begins to. The decoder belongs to the source from then
 // on. Close the source to free what it holds on the broker.
-func OpenJetStream(
-	ctx context.Context, js jetstream.JetStream, decoder *wire.Decoder, c JetStreamConfig,
-) (*JetStreamSource, error) {
+func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.Decoder, c JetStreamConfig) (*JetStreamSource, error) {
 	if err := c.Step.Validate(); err != nil {
 		return nil, err
 	}

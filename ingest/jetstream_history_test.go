@@ -347,6 +347,30 @@ func TestIdentityTellsStreamsApart(t *testing.T) {
 	}
 }
 
+// What is said about the history of a log must come from the leader of its stream: a copy that
+// lags answers a direct get with "message not found", which would read as a loss.
+func TestHistoryIsAskedOfTheLeader(t *testing.T) {
+	b := startBroker(t, "")
+	b.edges(1, 3)
+	direct, err := b.nc.SubscribeSync("$JS.API.DIRECT.GET.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := IdentityAt(testContext(t), b.js, "GQL", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Check(testContext(t), b.js); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := direct.Pending(); n > 0 || err != nil {
+		t.Errorf("%d questions could be answered by any copy: %v", n, err)
+	}
+}
+
 // An identity taken between steps must be that of the last position delivered,
 // even when the source has already read beyond it.
 func TestIdentityIsThatOfTheLastStep(t *testing.T) {

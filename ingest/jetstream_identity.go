@@ -32,9 +32,7 @@ type Identity struct {
 }
 
 // IdentityAt reads the identity of the log at a position it has.
-func IdentityAt(
-	ctx context.Context, js jetstream.JetStream, stream string, p event.Position,
-) (Identity, error) {
+func IdentityAt(ctx context.Context, js jetstream.JetStream, stream string, p event.Position) (Identity, error) {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		return Identity{}, fmt.Errorf("ingest: stream %s: %w", stream, err)
@@ -43,7 +41,7 @@ func IdentityAt(
 }
 
 func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Identity, error) {
-	info := s.CachedInfo()
+	info := leaderInfo(s)
 	id := Identity{Stream: info.Config.Name, Created: info.Created, Position: p}
 	if p == 0 {
 		return id, nil
@@ -54,6 +52,14 @@ func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Iden
 	}
 	id.Digest = messageDigest(m.Subject, m.Time, m.Data)
 	return id, nil
+}
+
+// leaderInfo returns what was read of a stream, of which only the leader is asked for messages
+// from now on: a copy that lags would say that the newest are not there.
+func leaderInfo(s jetstream.Stream) *jetstream.StreamInfo {
+	info := s.CachedInfo()
+	info.Config.AllowDirect = false // the library decides by this how it asks
+	return info
 }
 
 // Check compares the identity with what the broker has now. An error that matches
@@ -73,7 +79,7 @@ func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 // check does Check on a stream whose information was just read, and returns when the
 // message at the position was received; zero for the beginning.
 func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time.Time, err error) {
-	info := s.CachedInfo()
+	info := leaderInfo(s)
 	first, last := event.Position(info.State.FirstSeq), event.Position(info.State.LastSeq)
 	switch {
 	case !info.Created.Equal(id.Created):

@@ -24,7 +24,7 @@ const (
 	tailStopWaitMax   = time.Second
 	tailRequestMax    = 3 * time.Second // for one request to the broker
 	tailPullExpiry    = 30 * time.Second
-	tailHeartbeat     = 5 * time.Second // asked of the broker; twice this without a word is silence
+	tailHeartbeat     = 2 * time.Second // asked of the broker; twice this without a word is silence
 )
 
 // stored is a message as the broker stored it.

@@ -51,13 +51,14 @@ func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) (*
 			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("tick/", time.Now().UnixNano()/int64(cmp.Or(c.Every, stepEveryDefault))))
 		}
 		_, err := js.PublishMsg(ctx, m)
+		if c.Shared && duplicateInProcess(err) {
+			return nil // another worker's of this slot is being stored
+		}
 		return err
 	})
 }
 
-func startTicker(
-	ctx context.Context, c TickerConfig, send func(context.Context) error,
-) (*Ticker, error) {
+func startTicker(ctx context.Context, c TickerConfig, send func(context.Context) error) (*Ticker, error) {
 	if c.Every == 0 {
 		c.Every = stepEveryDefault
 	}
@@ -65,8 +66,7 @@ func startTicker(
 		c.Idle = max(tickIdleDefault, c.Every)
 	}
 	if c.Every < 0 || c.Idle < c.Every {
-		return nil, fmt.Errorf("ingest: ticks every %v, idle every %v: want"+
-			" 0 < every <= idle", c.Every, c.Idle)
+		return nil, fmt.Errorf("ingest: ticks every %v, idle every %v: want 0 < every <= idle", c.Every, c.Idle)
 	}
 	if c.Pending == nil {
 		c.Pending = func() bool { return true }

@@ -17,13 +17,18 @@ import (
 // not yet decided about the first one.
 const codeDuplicateInProcess jetstream.ErrorCode = 10158
 
+func duplicateInProcess(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeDuplicateInProcess
+}
+
 // retryable reports whether an error can pass by itself.
 func retryable(err error) bool {
 	var api *jetstream.APIError
-	if errors.As(err, &api) && (api.ErrorCode == codeDuplicateInProcess || api.Code >= http.StatusInternalServerError) {
+	if errors.As(err, &api) && api.Code >= http.StatusInternalServerError {
 		return true
 	}
-	return errors.Is(err, broker.ErrNoSpace) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+	return duplicateInProcess(err) || errors.Is(err, broker.ErrNoSpace) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrAsyncPublishTimeout) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, context.DeadlineExceeded)

@@ -77,9 +77,7 @@ func (p place) compare(q place) int {
 }
 
 // NewQuarantineWriter returns a writer for refusals of the log in names.
-func NewQuarantineWriter(
-	ctx context.Context, nc *nats.Conn, names broker.StreamNames,
-) (*QuarantineWriter, error) {
+func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.StreamNames) (*QuarantineWriter, error) {
 	w := &QuarantineWriter{nc: nc, names: names, newest: map[string]place{}}
 	if err := w.begin(); err != nil {
 		return nil, err
@@ -315,9 +313,7 @@ type QuarantineEntry struct {
 	Original    []byte         `json:"-"`
 }
 
-func quarantineEntry(
-	subject string, sequence uint64, at time.Time, h nats.Header, original []byte,
-) (QuarantineEntry, error) {
+func quarantineEntry(subject string, sequence uint64, at time.Time, h nats.Header, original []byte) (QuarantineEntry, error) {
 	position, err1 := strconv.ParseUint(h.Get(headerPosition), 10, 64)
 	index, err2 := strconv.Atoi(h.Get(headerIndex))
 	more := 0

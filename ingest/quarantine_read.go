@@ -43,9 +43,7 @@ type Quarantine struct {
 }
 
 // OpenQuarantine returns the quarantine in names.
-func OpenQuarantine(
-	ctx context.Context, js jetstream.JetStream, names broker.StreamNames,
-) (*Quarantine, error) {
+func OpenQuarantine(ctx context.Context, js jetstream.JetStream, names broker.StreamNames) (*Quarantine, error) {
 	stream, err := js.Stream(ctx, names.Quarantine)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
@@ -61,9 +59,7 @@ func (q *Quarantine) subjects() string { return broker.QuarantineSubjects(q.name
 func (q *Quarantine) Discarded() uint64 { return max(q.stream.CachedInfo().State.FirstSeq, 1) - 1 }
 
 // List visits the entries that the filter selects, oldest first.
-func (q *Quarantine) List(
-	ctx context.Context, f QuarantineFilter, visit func(QuarantineEntry) error,
-) error {
+func (q *Quarantine) List(ctx context.Context, f QuarantineFilter, visit func(QuarantineEntry) error) error {
 	retried, err := q.retried(ctx)
 	if err != nil {
 		return err
@@ -202,9 +198,7 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]bool, error) {
 }
 
 // each visits what the quarantine holds now of some subjects, in order, from a sequence on.
-func (q *Quarantine) each(
-	ctx context.Context, subjects string, from uint64, visit func(m jetstream.Msg, sequence uint64) error,
-) error {
+func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(m jetstream.Msg, sequence uint64) error) error {
 	config := jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, FilterSubject: subjects, MemoryStorage: true,
 		InactiveThreshold: tailInactiveMax, Replicas: 1,
