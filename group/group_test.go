@@ -249,7 +249,7 @@ func TestStoreKeepsTheNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for position := range uint64(positionsKept + 3) {
-		b := Bundle{Header: []byte(`{"at":1}`), Sections: []BundleSection{{"a", []byte(fmt.Sprint(position))}, {"b", nil}}}
+		b := Bundle{Header: []byte(`{"at":1}`), Sections: []BundleSection{{Name: "a", Data: []byte(fmt.Sprint(position))}, {Name: "b"}}}
 		data, err := b.Encode()
 		if err == nil {
 			err = s.Put(t.Context(), "digest", position, Part(3), data)

@@ -356,6 +356,19 @@ func (m *Member) Slowest() (name string, taken uint64) {
 	return name, taken
 }
 
+// Estimated returns the shards that other workers say that they estimate.
+func (m *Member) Estimated() map[int]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	shards := map[int]bool{}
+	for name, w := range m.workers {
+		for _, shard := range w.Shards {
+			shards[shard] = shards[shard] || name != m.self.Worker
+		}
+	}
+	return shards
+}
+
 // Leave ends the membership: the others take this worker's shards over at once.
 func (m *Member) Leave() error {
 	m.cancel()

@@ -193,7 +193,7 @@ func (s *Store) Put(ctx context.Context, config string, position uint64, part st
 	if _, err := s.objects.PutBytes(ctx, name, data); err != nil {
 		return fmt.Errorf("group: object %s: %w", name, err)
 	}
-	positions, err := s.positions(ctx, config, part)
+	positions, err := s.Positions(ctx, config, part)
 	kept := positionsKept
 	if part == GraphPart {
 		kept = graphsKept
@@ -210,13 +210,9 @@ func (s *Store) Put(ctx context.Context, config string, position uint64, part st
 }
 
 // Positions returns where a part is stored, newest first.
-func (s *Store) Positions(ctx context.Context, config, part string) ([]uint64, error) {
+func (s *Store) Positions(ctx context.Context, config, part string) (list []uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
-	return s.positions(ctx, config, part)
-}
-
-func (s *Store) positions(ctx context.Context, config, part string) (list []uint64, err error) {
 	infos, err := s.objects.List(ctx)
 	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
 		return nil, err
@@ -286,25 +282,15 @@ func (s Shelf) String() string { return "object " + s.name + " of the group" }
 
 // Bundle is a part of a state: named sections, and what a taker must know beside them.
 type Bundle struct {
-	Header   []byte // JSON of the caller's
-	Sections []BundleSection
+	Header   json.RawMessage `json:"header"` // the caller's
+	Sections []BundleSection `json:"sections"`
 }
 
 // BundleSection is one section of a bundle.
 type BundleSection struct {
-	Name string
-	Data []byte `json:"-"`
-}
-
-// bundleHeader precedes the data of the sections, as one line of JSON.
-type bundleHeader struct {
-	Header   json.RawMessage `json:"header"`
-	Sections []bundleEntry   `json:"sections"`
-}
-
-type bundleEntry struct {
 	Name  string `json:"name"`
-	Bytes int    `json:"bytes"`
+	Bytes int    `json:"bytes"` // of the data; Encode sets it
+	Data  []byte `json:"-"`
 }
 
 // Digest returns a digest of the sections, with their names.
@@ -317,13 +303,12 @@ func (b *Bundle) Digest() uint64 {
 	return sum.Sum64()
 }
 
-// Encode returns the bytes of a bundle.
+// Encode returns the bytes of a bundle: a line of JSON, and the data of the sections.
 func (b *Bundle) Encode() ([]byte, error) {
-	h := bundleHeader{Header: b.Header}
-	for _, s := range b.Sections {
-		h.Sections = append(h.Sections, bundleEntry{s.Name, len(s.Data)})
+	for i := range b.Sections {
+		b.Sections[i].Bytes = len(b.Sections[i].Data)
 	}
-	line, err := json.Marshal(h)
+	line, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
 	}
@@ -337,17 +322,16 @@ func (b *Bundle) Encode() ([]byte, error) {
 // DecodeBundle reads what Encode returned; the object store has verified its checksum.
 func DecodeBundle(data []byte) (*Bundle, error) {
 	line, rest, _ := bytes.Cut(data, []byte("\n"))
-	var h bundleHeader
-	if err := json.Unmarshal(line, &h); err != nil {
+	var b Bundle
+	if err := json.Unmarshal(line, &b); err != nil {
 		return nil, fmt.Errorf("group: bundle: %w", err)
 	}
-	b := &Bundle{Header: h.Header}
-	for _, entry := range h.Sections {
-		if entry.Bytes < 0 || entry.Bytes > len(rest) {
-			return nil, fmt.Errorf("group: bundle: section %s has %d bytes, there are %d", entry.Name, entry.Bytes, len(rest))
+	for i := range b.Sections {
+		s := &b.Sections[i]
+		if s.Bytes < 0 || s.Bytes > len(rest) {
+			return nil, fmt.Errorf("group: bundle: section %s has %d bytes, there are %d", s.Name, s.Bytes, len(rest))
 		}
-		b.Sections = append(b.Sections, BundleSection{entry.Name, rest[:entry.Bytes]})
-		rest = rest[entry.Bytes:]
+		s.Data, rest = rest[:s.Bytes], rest[s.Bytes:]
 	}
-	return b, nil
+	return &b, nil
 }

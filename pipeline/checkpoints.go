@@ -173,12 +173,16 @@ func (p *Pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Man
 	if err != nil {
 		return checkpoint.Manifest{}, err
 	}
-	return checkpoint.Manifest{
+	m := checkpoint.Manifest{
 		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.Config.Digest(),
 		Version: p.version, Written: time.Now().UTC(),
 		Stream:    checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
-		Published: p.outlets.published(), Watermarks: p.groupWatermarks(), Erased: uint64(p.Core.Erased()),
-	}, nil
+		Published: p.outlets.published(), Erased: uint64(p.Core.Erased()),
+	}
+	if p.group != nil {
+		m.Watermarks = p.outlets.watermarks()
+	}
+	return m, nil
 }
 
 // fail counts a checkpoint that did not come about.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,8 @@ import (
 const (
 	regroupAfter = 200 * time.Millisecond // several workers often begin or end together
 	sayEvery     = 500 * time.Millisecond
+	standInTurn  = 3 * sayEvery     // in which others hear that a worker starts again
+	standInMax   = 10 * time.Second // for a turn, while nobody could publish for this worker
 )
 
 // Reasons for a run to end that are no failures.
@@ -35,14 +38,13 @@ var (
 // membership is a worker's part in a group. It outlives the pipelines that Run opens one after
 // the other. It is nil, and does nothing, in a run alone.
 type membership struct {
-	name        string
 	member      *group.Member
 	store       *group.Store
 	self        sinks.Identity
-	digest      string
 	copies      int
 	checkpoints int
-	spare       []int // shards that the next pipeline keeps, although they are another worker's
+	spare       []int     // shards that the next pipeline keeps, although they are another worker's
+	missing     time.Time // since when shards of this worker are not estimated here; now, if all are
 	close       func() error
 }
 
@@ -79,16 +81,13 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	}
 	host := hostName()
 	m = &membership{
-		name: o.Group, self: sinks.Identity{Host: host, PID: os.Getpid(), Since: time.Now().UTC()}, digest: core.Digest(),
+		self:   sinks.Identity{Host: host, PID: os.Getpid(), Since: time.Now().UTC()},
 		copies: max(settings.Group.Copies, 1), close: b.Close,
 	}
-	worker := o.Worker
-	if worker == "" {
-		worker = host + "-" + filepath.Base(settings.State)
-	}
+	worker := cmp.Or(o.Worker, host+"-"+filepath.Base(settings.State))
 	m.member, err = group.Join(ctx, group.Config{
 		JS: b.JS, Bucket: group.Bucket(settings.NATS.Prefix, o.Group), Replicas: in.Replicas, Log: o.Log,
-		Self: group.Presence{Worker: worker, Since: m.self.Since, Config: m.digest, Build: o.Version, Arch: architecture()},
+		Self: group.Presence{Worker: worker, Since: m.self.Since, Config: core.Digest(), Build: o.Version, Arch: architecture()},
 	})
 	if err != nil {
 		return nil, err
@@ -172,9 +171,6 @@ func (m *membership) owned(shards int) []int {
 // watchGroup follows who lives: it ends the run when shards of others are this worker's now, or
 // all of its own are others'.
 func (p *Pipeline) watchGroup(ctx context.Context) error {
-	if p.group == nil {
-		return nil
-	}
 	ticker := time.NewTicker(sayEvery)
 	defer ticker.Stop()
 	for {
@@ -203,13 +199,13 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 // worker's now are kept until that one publishes, so that there is no gap.
 func (p *Pipeline) regroup() error {
 	live, m := p.outlets.live(), p.group
-	var missing bool
+	var missing, first bool
 	m.spare = m.spare[:0]
 	for shard := range p.outlets.shards {
 		rank, mine := m.rank(shard)
 		i := slices.IndexFunc(live, func(o *outlet) bool { return o.shard == shard })
 		if i < 0 {
-			missing = missing || mine
+			missing, first = missing || mine, first || rank == 0
 			continue
 		}
 		if !mine {
@@ -218,15 +214,32 @@ func (p *Pipeline) regroup() error {
 		live[i].rank.Store(int32(rank))
 		live[i].spare.Store(!mine)
 	}
-	var drains bool
+	drains := false
 	m.member.Say(func(own *group.Presence) { drains = own.Drains })
+	if !missing || m.missing.IsZero() {
+		m.missing = time.Now()
+	}
 	switch {
-	case missing:
+	case missing && mayStartAgain(first, m.member.Rank("stand-in"), m.replaceable(live), time.Since(m.missing)):
+		m.member.Say(func(own *group.Presence) { own.Shards = nil })
 		return errRegroup
 	case drains && len(live) == 0:
 		return errDrained
 	}
 	return nil
+}
+
+// mayStartAgain reports whether a worker may start again now, to estimate shards of which it is
+// the first of the order, or only one who stands in. Who stands in waits for its turn, and until
+// others can publish all that it publishes: workers that start again together leave a gap.
+func mayStartAgain(first bool, turn int, replaceable bool, waited time.Duration) bool {
+	return first || turn == 0 || replaceable && waited >= time.Duration(turn)*standInTurn || waited >= time.Duration(turn)*standInMax
+}
+
+// replaceable reports whether other workers estimate all shards that this one publishes.
+func (m *membership) replaceable(live []*outlet) bool {
+	others := m.member.Estimated()
+	return !slices.ContainsFunc(live, func(o *outlet) bool { return o.rank.Load() == 0 && !others[o.shard] })
 }
 
 // sayPresence says with the next renewal how far this worker is.
@@ -236,21 +249,14 @@ func (p *Pipeline) sayPresence() {
 		shards = append(shards, one.shard)
 	}
 	needs, taken := p.followers.slowest()
-	page := ""
-	if p.Page != nil {
-		page = p.Page.URL()
-	}
 	p.group.member.Say(func(own *group.Presence) {
-		own.Position, own.Page, own.Shards, own.Needs, own.Taken = p.applied.Load(), page, shards, needs, taken
+		own.Position, own.Page, own.Shards, own.Needs, own.Taken = p.applied.Load(), p.Page.URL(), shards, needs, taken
 	})
 }
 
 // watchMarks follows up to where the shards are published by others, and gives up those that
 // another worker has taken over.
 func (p *Pipeline) watchMarks(ctx context.Context) error {
-	if p.group == nil {
-		return nil
-	}
 	for ctx.Err() == nil {
 		err := sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.heedMark)
 		if err != nil && ctx.Err() == nil {
@@ -261,14 +267,6 @@ func (p *Pipeline) watchMarks(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// watchDisagreements waits until another worker finds that its state is not this one's.
-func (p *Pipeline) watchDisagreements(ctx context.Context) error {
-	if p.group == nil {
-		return nil
-	}
-	return p.group.store.WatchDisagreements(ctx)
 }
 
 func (p *Pipeline) heedMark(m sinks.Mark) {
@@ -338,14 +336,6 @@ func (p *Pipeline) bundles(m checkpoint.Manifest, state []incremental.Section) (
 		parts[part].Sections = append(parts[part].Sections, group.BundleSection{Name: s.Name, Data: s.Data})
 	}
 	return parts, nil
-}
-
-// groupWatermarks returns those of the shards that this worker of a group estimates.
-func (p *Pipeline) groupWatermarks() map[int]uint64 {
-	if p.group == nil {
-		return nil
-	}
-	return p.outlets.watermarks()
 }
 
 // share gives the state to the other workers of the group. What does not come about is made

@@ -40,6 +40,9 @@ func (p *Pipeline) restoreMember(ctx context.Context) (ingest.Resume, *ingest.Id
 		at, identity := ResumeOf(m)
 		return at, identity, nil
 	}
+	if len(positions) > 0 {
+		p.log.Warn("no position has the graph and all shards of this worker; reading the log from its beginning", "shards", p.Config.Owned)
+	}
 	p.Core, err = incremental.New(p.Config)
 	return ingest.Resume{}, nil, err
 }

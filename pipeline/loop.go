@@ -111,9 +111,11 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	watch(p.watchFollowers)
 	watch(p.watchOutput)
 	watch(p.watchHeld)
-	watch(p.watchMarks)
-	watch(p.watchGroup)
-	watch(p.watchDisagreements)
+	if p.group != nil {
+		watch(p.watchMarks)
+		watch(p.watchGroup)
+		watch(p.group.store.WatchDisagreements)
+	}
 	watch(p.watchReload)
 	watch(p.watchStatus)
 	watch(p.watchSteps)

@@ -54,7 +54,7 @@ func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 	}
 	notes, err := p.rollups.Notes(ctx, web.NotesMax)
 	if err != nil {
-		return err
+		p.log.Warn("the page begins without the notes before", "error", err)
 	}
 	page.AddNotes(notes)
 	p.awaitBucket(ctx)
