@@ -22,8 +22,8 @@ func alertsOf(t *testing.T, state string) (out []string) {
 	t.Helper()
 	r := &crashRun{t: t, dir: state}
 	withBroker(t, state, func(js jetstream.JetStream) {
-		r.eachMessage(js, sinks.DefaultNames().Alerts, func(m *jetstream.RawStreamMsg) {
-			out = append(out, string(m.Data))
+		r.eachMessage(js, sinks.DefaultNames().Alerts, func(m jetstream.Msg) {
+			out = append(out, string(m.Data()))
 		})
 	})
 	return out

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,20 +24,21 @@ import (
 
 const logName, estimatesName = "GQL", "GQL_ESTIMATES"
 
-// nodes are the servers of a cluster, each a process of its own, and a link to each that
-// can be cut.
+// nodes are the servers of a cluster, each a process of its own, with links that can be cut.
 type nodes struct {
-	t    *testing.T
-	list [3]*node
-	nc   *nats.Conn // of the test, which goes past the links
-	js   jetstream.JetStream
+	t     *testing.T
+	list  [3]*node
+	peers [3][3]*link // from one server to another
+	nc    *nats.Conn  // of the test, which goes through the doors
+	js    jetstream.JetStream
 }
 
 // node is one server.
 type node struct {
 	config  string // file
 	address string
-	link    *link
+	link    *link // for what is tested
+	door    *link // for the test and the producer, who are on the side of the majority
 	process *exec.Cmd
 	ended   chan struct{}
 }
@@ -55,13 +57,20 @@ func startNodes(t *testing.T) *nodes {
 		ports[i] = listener.Addr().String()
 	}
 	for i := range c.list {
+		var routes []string
+		for j := range c.list {
+			if i != j {
+				c.peers[i][j] = newLink(t, ports[3+j])
+				routes = append(routes, strconv.Quote("nats://"+c.peers[i][j].address()))
+			}
+		}
 		n := &node{config: filepath.Join(dir, fmt.Sprintf("n%d.conf", i)), address: ports[i]}
 		writeConfig(t, n.config, fmt.Sprintf(`server_name: n%d
 listen: %q
 log_file: %q
 jetstream { store_dir: %q, sync_interval: always }
-cluster { name: faults, listen: %q, no_advertise: true, routes: ["nats://%s", "nats://%s", "nats://%s"] }
-`, i, ports[i], filepath.Join(dir, fmt.Sprintf("n%d.log", i)), filepath.Join(dir, fmt.Sprint(i)), ports[3+i], ports[3], ports[4], ports[5]))
+cluster { name: faults, listen: %q, no_advertise: true, routes: [%s] }
+`, i, ports[i], filepath.Join(dir, fmt.Sprintf("n%d.log", i)), filepath.Join(dir, fmt.Sprint(i)), ports[3+i], strings.Join(routes, ", ")))
 		c.list[i] = n
 	}
 	t.Cleanup(c.close)
@@ -73,10 +82,10 @@ func (c *nodes) open() {
 	c.t.Helper()
 	for _, n := range c.list {
 		n.start(c.t)
-		n.link = newLink(c.t, n.address)
+		n.link, n.door = newLink(c.t, n.address), newLink(c.t, n.address)
 	}
 	var err error
-	c.nc, err = nats.Connect(c.urls(func(n *node) string { return n.address }), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+	c.nc, err = nats.Connect(c.urls((*node).doorAddress), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
 		nats.ReconnectWait(50*time.Millisecond), nats.PingInterval(time.Second),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
@@ -92,6 +101,27 @@ func (c *nodes) open() {
 		}
 		if time.Now().After(deadline) {
 			c.t.Fatal(err)
+		}
+	}
+}
+
+func (n *node) doorAddress() string { return n.door.address() }
+
+// isolate cuts a server off from the others, and from the test and the producer, but not from
+// those whom the link is for: they must find out by themselves that it decides nothing any more.
+func (c *nodes) isolate(i int) (undo func()) {
+	cut := []*link{c.list[i].door}
+	for j := range c.list {
+		if i != j {
+			cut = append(cut, c.peers[i][j], c.peers[j][i])
+		}
+	}
+	for _, l := range cut {
+		l.cut()
+	}
+	return func() {
+		for _, l := range cut {
+			l.mend()
 		}
 	}
 }
@@ -126,9 +156,17 @@ func (c *nodes) close() {
 	for _, n := range c.list {
 		if n.link != nil {
 			n.link.close()
+			n.door.close()
 		}
 		if n.process != nil {
 			n.kill()
+		}
+	}
+	for _, row := range c.peers {
+		for _, l := range row {
+			if l != nil {
+				l.close()
+			}
 		}
 	}
 }
@@ -192,13 +230,23 @@ func (l *link) address() string { return l.listener.Addr().String() }
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.reopen()
 	l.open = make(chan struct{})
 }
 
 func (l *link) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.open)
+	l.reopen()
+}
+
+// reopen lets through what waits.
+func (l *link) reopen() {
+	select {
+	case <-l.open:
+	default:
+		close(l.open)
+	}
 }
 
 // carries reports whether somebody is connected.
@@ -253,11 +301,7 @@ func (l *link) close() {
 	for c := range l.conns {
 		c.Close()
 	}
-	select {
-	case <-l.open:
-	default:
-		close(l.open)
-	}
+	l.reopen()
 }
 
 // recoveries are, by fault, the times until estimates were published again and until the

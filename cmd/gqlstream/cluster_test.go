@@ -149,7 +149,7 @@ func (r *clusterRun) campaign(first, n int) {
 	defer cancel()
 	r.start()
 	r.await(ctx, 1)
-	r.address = strings.TrimPrefix(r.nodes.urls(func(n *node) string { return n.address }), "nats://")
+	r.address = strings.TrimPrefix(r.nodes.urls((*node).doorAddress), "nats://")
 	producer := startProducer(ctx, r.crashRun)
 	for i := range n {
 		pause(ctx, time.Duration(r.rand.Int64N(int64(time.Second))))

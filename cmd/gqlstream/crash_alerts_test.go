@@ -26,10 +26,10 @@ func (w *twin) evaluate(b *event.Batch, estimates []quant.Estimate) {
 func (r *crashRun) compareAlerts(js jetstream.JetStream, name string, want twin) {
 	var got []string
 	ids := map[string]bool{}
-	r.eachMessage(js, name, func(m *jetstream.RawStreamMsg) {
-		got = append(got, string(m.Data))
+	r.eachMessage(js, name, func(m jetstream.Msg) {
+		got = append(got, string(m.Data()))
 		var t alerts.Transition
-		if err := json.Unmarshal(m.Data, &t); err != nil || ids[t.ID] {
+		if err := json.Unmarshal(m.Data(), &t); err != nil || ids[t.ID] {
 			r.differ("alert %s comes again, or not whole: %v", t.ID, err)
 		}
 		ids[t.ID] = true

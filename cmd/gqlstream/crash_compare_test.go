@@ -29,13 +29,15 @@ import (
 
 // twin is what a run over the whole log gives that nothing disturbs.
 type twin struct {
-	records  map[string][]string // JSON by subject
+	records  map[string][]string // JSON by community
+	lines    []string            // of a file of estimates, with the notes
 	refused  []string
 	alerts   []string // JSON
 	engine   *alerts.Engine
 	beats    pipeline.Heartbeats   // alerts and parts follow what is published
 	sections []incremental.Section // after the last step
 	parts    string                // directory
+	history  []string              // roll-ups, where they are compared
 	last     event.Position
 }
 
@@ -65,6 +67,7 @@ func (r *crashRun) compareWithTwin(js jetstream.JetStream) {
 	r.compareParts(want)
 	r.compareLatest(js, names, want)
 	r.compareAlerts(js, names.Alerts, want)
+	r.compareLists("stream of history", r.rolledUp(js, names.History, uint64(want.last)), want.history)
 	r.compareQuarantine(js, broker.DefaultStreamNames(), want)
 	r.compareState(want)
 	if r.report.different > 0 {
@@ -81,34 +84,66 @@ func (r *crashRun) differ(format string, args ...any) {
 }
 
 // eachMessage visits a stream in order, but for the marks of the log out.
-func (r *crashRun) eachMessage(js jetstream.JetStream, name string, visit func(*jetstream.RawStreamMsg)) {
+func (r *crashRun) eachMessage(js jetstream.JetStream, name string, visit func(jetstream.Msg)) {
 	r.t.Helper()
-	ctx := r.t.Context()
+	for read, begun := uint64(0), time.Now(); ; pause(r.t.Context(), 100*time.Millisecond) {
+		end, err := r.messagesAfter(js, name, &read, visit)
+		if err == nil && read >= end {
+			return
+		}
+		if time.Since(begun) > crashStartMax { // a cluster that elects answers in a moment
+			r.t.Fatalf("seed %d: stream %s was read up to %d of %d: %v", r.seed, name, read, end, err)
+		}
+	}
+}
+
+// messagesAfter visits what a stream has after a sequence, and moves that. A consumer may be
+// led by a copy that lags, so it can end before the end that is returned.
+func (r *crashRun) messagesAfter(js jetstream.JetStream, name string, read *uint64, visit func(jetstream.Msg)) (end uint64, err error) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), crashStartMax)
+	defer cancel()
 	stream, err := js.Stream(ctx, name)
 	if err != nil {
-		r.t.Fatal(err)
+		return 0, err
 	}
-	stream.CachedInfo().Config.AllowDirect = false // a copy that lags may answer a direct get
-	for i := range stream.CachedInfo().State.LastSeq {
-		m, err := stream.GetMsg(ctx, i+1)
-		for begun := time.Now(); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && time.Since(begun) < crashStartMax; {
-			pause(ctx, 100*time.Millisecond) // a cluster that elects answers in a moment
-			m, err = stream.GetMsg(ctx, i+1)
-		}
+	end = stream.CachedInfo().State.LastSeq
+	if end <= *read || stream.CachedInfo().State.Msgs == 0 {
+		*read = end
+		return end, nil
+	}
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *read + 1})
+	if err != nil {
+		return end, err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return end, err
+	}
+	defer messages.Stop()
+	quiet, stop := context.WithTimeout(ctx, crashStartMax/6)
+	defer stop()
+	for *read < end {
+		m, err := messages.Next(jetstream.NextContext(quiet))
 		if err != nil {
-			r.t.Fatalf("seed %d: stream %s, message %d: %v", r.seed, name, i+1, err)
+			return end, err
 		}
-		if !strings.HasPrefix(m.Subject, "gqlest.shard.") { // marks are no records
+		at, err := m.Metadata()
+		if err != nil {
+			return end, err
+		}
+		*read = at.Sequence.Stream
+		if !strings.HasPrefix(m.Subject(), "gqlest.shard.") { // marks are no records
 			visit(m)
 		}
 	}
+	return end, nil
 }
 
 // compareLog counts that every message of the producer is in the log once.
 func (r *crashRun) compareLog(js jetstream.JetStream, name string) {
 	ids := map[string]int{}
-	r.eachMessage(js, name, func(m *jetstream.RawStreamMsg) {
-		if id := m.Header.Get(jetstream.MsgIDHeader); strings.HasPrefix(id, "crash/") {
+	r.eachMessage(js, name, func(m jetstream.Msg) {
+		if id := m.Headers().Get(jetstream.MsgIDHeader); strings.HasPrefix(id, "crash/") {
 			ids[id]++
 		}
 	})
@@ -136,6 +171,7 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	out := twin{records: map[string][]string{}, beats: make(pipeline.Heartbeats, max(settings.Group.Shards, 1)), parts: filepath.Join(r.t.TempDir(), "parts")}
 	parts := r.twinParts(js, out.parts, settings.Output.Every)
 	defer parts.Close()
+	rollups := r.twinRollups(js)
 	rules, err := settings.AlertRules()
 	r.must(err)
 	out.engine, err = alerts.New(rules)
@@ -148,11 +184,12 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 		}
 		r.must(err)
 		result := core.Step(&batch)
-		r.must(out.keep(&batch, result, parts))
+		r.must(out.keep(&batch, result, parts, rollups))
 	}
 	out.last = batch.Last
 	out.sections, err = core.Save()
 	r.must(err)
+	out.history = r.rolledUp(js, twinNames.History, uint64(out.last))
 	return out
 }
 
@@ -176,8 +213,8 @@ func (r *crashRun) wholeLog(js jetstream.JetStream, settings config.Settings) *i
 }
 
 // keep notes what one step gave.
-func (w *twin) keep(batch *event.Batch, result incremental.Result, parts sinks.Follower) error {
-	stored := sinks.Stored{Position: uint64(batch.Last), Time: int64(batch.Time), Cut: batch.Checkpoint}
+func (w *twin) keep(batch *event.Batch, result incremental.Result, followers ...sinks.Follower) error {
+	stored := sinks.Stored{Position: uint64(batch.Last), Time: int64(batch.Time), Cut: batch.Checkpoint, Notes: batch.Notes()}
 	for _, e := range result.Estimates {
 		data, err := json.Marshal(e)
 		if err != nil {
@@ -186,11 +223,20 @@ func (w *twin) keep(batch *event.Batch, result incremental.Result, parts sinks.F
 		w.records[e.Community] = append(w.records[e.Community], string(data))
 		stored.Records = append(stored.Records, data)
 	}
-	published := sinks.Emission{Position: stored.Position, Time: stored.Time, Estimates: result.Estimates, Cut: stored.Cut}
+	published := sinks.Emission{Position: stored.Position, Time: stored.Time, Estimates: result.Estimates, Cut: stored.Cut, Notes: stored.Notes}
 	if batch.Emit && w.beats.Publishes(&published) {
 		w.evaluate(batch, result.Estimates)
-		if err := parts.Take(context.Background(), &stored); err != nil {
+		lines, err := stored.Lines()
+		if err != nil {
 			return err
+		}
+		for _, line := range lines {
+			w.lines = append(w.lines, string(line))
+		}
+		for _, f := range followers {
+			if err := f.Take(context.Background(), &stored); err != nil {
+				return err
+			}
 		}
 	}
 	for _, x := range slices.Concat(batch.Refused, result.Refused) {
@@ -204,19 +250,19 @@ func (w *twin) keep(batch *event.Batch, result incremental.Result, parts sinks.F
 func (r *crashRun) compareRecords(js jetstream.JetStream, name string, want twin) {
 	got := map[string][]string{}
 	last := uint64(0)
-	r.eachMessage(js, name, func(m *jetstream.RawStreamMsg) {
+	r.eachMessage(js, name, func(m jetstream.Msg) {
 		var e struct {
 			Community string
 			Position  uint64
 		}
-		if err := json.Unmarshal(m.Data, &e); err != nil {
+		if err := json.Unmarshal(m.Data(), &e); err != nil {
 			r.t.Fatal(err)
 		}
 		if e.Position < last {
 			r.differ("a record of position %d follows one of %d", e.Position, last)
 		}
 		last = e.Position
-		got[e.Community] = append(got[e.Community], string(m.Data))
+		got[e.Community] = append(got[e.Community], string(m.Data()))
 		r.report.records++
 	})
 	r.compareSequences(got, want)
@@ -343,6 +389,45 @@ func (r *crashRun) twinParts(js jetstream.JetStream, dir string, every time.Dura
 	})
 	r.must(err)
 	return parts
+}
+
+// twinNames are where the roll-ups of a twin are stored, on the server that is compared.
+var twinNames = func() sinks.Names {
+	n, err := sinks.NewNames("twin")
+	if err != nil {
+		panic(err)
+	}
+	return n
+}()
+
+// twinRollups begins roll-ups of what a twin makes.
+func (r *crashRun) twinRollups(js jetstream.JetStream) sinks.Follower {
+	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
+	r.must(err)
+	err = js.DeleteStream(r.t.Context(), twinNames.History)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		r.must(err)
+	}
+	follower, _, err := sinks.NewRollups(sinks.RollupsConfig{
+		JS: js, Streams: sinks.StreamsConfig{Names: twinNames}, Log: id.Created.Format(time.RFC3339Nano),
+		Shelf: sinks.FileShelf(filepath.Join(r.t.TempDir(), "history.json")),
+	}).Open(r.t.Context())
+	r.must(err)
+	return follower
+}
+
+// rolledUp returns the roll-ups and notes of a stream that belong to a position at the latest.
+func (r *crashRun) rolledUp(js jetstream.JetStream, stream string, until uint64) (list []string) {
+	r.eachMessage(js, stream, func(m jetstream.Msg) {
+		var position, number uint64
+		if _, err := fmt.Sscanf(m.Headers().Get("Gqlstream-Place"), "%d.%d", &position, &number); err != nil {
+			r.t.Fatalf("seed %d: stream %s: a message without its place: %v", r.seed, stream, err)
+		}
+		if _, subject, _ := strings.Cut(m.Subject(), "."); position <= until {
+			list = append(list, fmt.Sprintf("%d.%d %s %s", position, number, subject, m.Data()))
+		}
+	})
+	return list
 }
 
 // compareParts compares the directories of parts, byte for byte.

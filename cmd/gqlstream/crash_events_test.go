@@ -18,6 +18,9 @@ type crashEvents struct {
 	made int
 
 	nobodyErased bool // an erasure drops the checkpoints from before it
+
+	classes int       // 0: two
+	at      time.Time // of the events of the next message; zero: only some have a time
 }
 
 const crashVertices = 300
@@ -48,7 +51,7 @@ func (e *crashEvents) next() ingest.Outgoing {
 	}
 	var lines strings.Builder
 	for range n {
-		lines.WriteString(line())
+		lines.WriteString(e.timed(line()))
 		lines.WriteByte('\n')
 	}
 	if e.rand.IntN(30) == 0 {
@@ -56,6 +59,14 @@ func (e *crashEvents) next() ingest.Outgoing {
 	}
 	o.Payload = []byte(lines.String())
 	return o
+}
+
+// timed gives an event its time.
+func (e *crashEvents) timed(line string) string {
+	if e.at.IsZero() {
+		return line
+	}
+	return fmt.Sprintf(`%s,"time":%q}`, strings.TrimSuffix(line, "}"), e.at.Format(time.RFC3339Nano))
 }
 
 func (e *crashEvents) edge() string {
@@ -74,8 +85,19 @@ func (e *crashEvents) edge() string {
 }
 
 func (e *crashEvents) prediction() string {
-	p := e.rand.Float64()
-	return fmt.Sprintf(`{"vertex":%d,"probabilities":[%v,%v],"version":"m%d"%s}`, e.vertex(), p, 1-p, e.made/700, e.ttl())
+	return fmt.Sprintf(`{"vertex":%d,"probabilities":[%s],"version":"m%d"%s}`, e.vertex(), e.probabilities(), e.made/700, e.ttl())
+}
+
+// probabilities are those of the first class and the others, which share the rest but for
+// what the last one takes.
+func (e *crashEvents) probabilities() string {
+	left, list := 1.0, []string{}
+	for range max(e.classes, 2) - 1 {
+		p := left * e.rand.Float64()
+		left -= p
+		list = append(list, fmt.Sprint(p))
+	}
+	return strings.Join(append(list, fmt.Sprint(left)), ",")
 }
 
 func (e *crashEvents) label() string {
@@ -83,7 +105,7 @@ func (e *crashEvents) label() string {
 	if e.rand.IntN(5) == 0 {
 		return fmt.Sprintf(`{"vertex":%d,"label":null}`, e.vertex())
 	}
-	return fmt.Sprintf(`{"vertex":%d,"label":%d,"role":%q%s}`, e.vertex(), e.rand.IntN(2), role, e.ttl())
+	return fmt.Sprintf(`{"vertex":%d,"label":%d,"role":%q%s}`, e.vertex(), e.rand.IntN(max(e.classes, 2)), role, e.ttl())
 }
 
 // ttl is a time to live for one in four.
@@ -96,7 +118,7 @@ func (e *crashEvents) ttl() string {
 
 // when is an own time, late for some by crashConfig.
 func (e *crashEvents) when() string {
-	if e.rand.IntN(4) > 0 {
+	if e.rand.IntN(4) > 0 || !e.at.IsZero() {
 		return ""
 	}
 	ago := time.Duration(e.rand.IntN(2000)) * time.Millisecond

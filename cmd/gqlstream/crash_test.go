@@ -112,7 +112,7 @@ func TestKilledRunsLoseAndRepeatNothing(t *testing.T) {
 type crashReport struct {
 	kills, midCheckpoint, starting, restored         int
 	messages, positions, records, refused, different int
-	checkpoints, wentBack, parts, alerts             int
+	checkpoints, wentBack, parts, alerts, rollups    int
 }
 
 func (r *crashReport) add(o crashReport) {
@@ -121,14 +121,14 @@ func (r *crashReport) add(o crashReport) {
 	r.records, r.refused, r.different = r.records+o.records, r.refused+o.refused, r.different+o.different
 	r.checkpoints, r.wentBack = r.checkpoints+o.checkpoints, r.wentBack+o.wentBack
 	r.parts += o.parts
-	r.alerts += o.alerts
+	r.alerts, r.rollups = r.alerts+o.alerts, r.rollups+o.rollups
 }
 
 func (r crashReport) String() string {
 	return fmt.Sprintf("%d kills (%d while a checkpoint was being written, %d before the process was ready), "+
 		"%d starts from a checkpoint (%d from an older one, for lost outputs), %d checkpoints; %d messages published, %d positions, %d estimates, "+
-		"%d files of them, %d beginnings and ends of alerts, %d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.wentBack, r.checkpoints,
-		r.messages, r.positions, r.records, r.parts, r.alerts, r.refused, r.different)
+		"%d files of them, %d beginnings and ends of alerts, %d roll-ups and notes, %d refusals, %d differences", r.kills, r.midCheckpoint, r.starting, r.restored, r.wentBack, r.checkpoints,
+		r.messages, r.positions, r.records, r.parts, r.alerts, r.rollups, r.refused, r.different)
 }
 
 // crashRun is the life of one log: a process that is killed again and again

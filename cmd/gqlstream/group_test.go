@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,15 +31,16 @@ import (
 )
 
 const (
-	groupShards   = 5
+	groupShards   = 8
 	groupWaitMax  = 2 * time.Minute // for anything that a test of a group waits for; the machine may be busy
-	groupWorkers  = 2               // that live but for faults
-	groupLogFault = 40              // faults in the life of one log
+	groupWorkers  = 2               // that live but for faults, in the short form
+	groupLogFault = 54              // faults in the life of one log: two rounds of them
 )
 
 // groupConfig is crashConfig for a group.
-var groupConfig = strings.Replace(crashConfig, "checkpoint: {every: 200ms}", "checkpoint: {every: 1s}", 1) + `
-group: {shards: 5, copies: %d}
+var groupConfig = strings.NewReplacer("checkpoint: {every: 200ms}", "checkpoint: {every: 3s}", "step: {every: 20ms}", "step: {every: 100ms}").
+	Replace(crashConfig) + `
+group: {shards: 8, copies: %d}
 `
 
 // groupRun is the life of one log that a group of workers follows.
@@ -45,7 +49,12 @@ type groupRun struct {
 	nodes   *nodes
 	js      jetstream.JetStream
 	workers []*groupWorker
+	copies  int
 	times   recoveries
+	last    string         // what happened last
+	begun   time.Time      // when it did
+	pending sync.WaitGroup // faults that are not undone yet
+	ill     atomic.Int32   // servers that are silent or cut off
 }
 
 // groupWorker is a worker with links of its own to all servers.
@@ -54,6 +63,8 @@ type groupWorker struct {
 	links           []*link
 	process         *exec.Cmd
 	done            chan error
+	since           time.Time   // when its process was started
+	away            atomic.Bool // silent or cut off
 }
 
 // newGroupRun starts a cluster of three servers.
@@ -61,17 +72,19 @@ func newGroupRun(t *testing.T, seed uint64, copies int, times recoveries) *group
 	t.Helper()
 	g := &groupRun{
 		crashRun: crashRun{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 17)), pace: 40 * time.Millisecond},
-		nodes:    startNodes(t), times: times,
+		nodes:    startNodes(t), copies: copies, times: times,
 	}
 	g.config = filepath.Join(t.TempDir(), "gqlstream.yaml")
 	g.output, g.alerts = filepath.Join(t.TempDir(), "estimates.ndjson"), filepath.Join(t.TempDir(), "alerts.ndjson")
 	writeConfig(t, g.config, fmt.Sprintf(strings.Replace(groupConfig, "every: 300ms", "every: 300ms, alerts: "+g.alerts, 1), copies))
 	g.nodes.open()
 	g.js = g.nodes.js
-	g.address = strings.TrimPrefix(g.url(), "nats://")
+	g.address = strings.TrimPrefix(g.nodes.urls((*node).doorAddress), "nats://")
 	t.Cleanup(g.close)
 	return g
 }
+
+func (w *groupWorker) String() string { return w.name }
 
 // close ends the processes that are left.
 func (g *groupRun) close() {
@@ -131,6 +144,7 @@ func (g *groupRun) start(w *groupWorker) {
 	process := exec.Command(os.Args[0], "run", "--config", g.config, "--state", w.dir, "--nats", strings.Join(urls, ","), "--group", "g", "--worker", w.name, "--output", g.output)
 	process.Env = append(os.Environ(), mainVariable+"=1")
 	process.Stdout, process.Stderr = said, said
+	w.since = time.Now()
 	g.must(process.Start())
 	w.process, w.done = process, make(chan error, 1)
 	go func(done chan<- error) { done <- process.Wait() }(w.done)
@@ -152,6 +166,7 @@ func (g *groupRun) add() *groupWorker {
 func (g *groupRun) kill(w *groupWorker) {
 	g.t.Helper()
 	g.running(w)
+	g.begun = time.Now()
 	_ = w.process.Process.Kill()
 	<-w.done
 	w.process = nil
@@ -175,14 +190,16 @@ func (g *groupRun) alive() []*groupWorker {
 
 // watermarks returns up to where each shard is complete.
 func (g *groupRun) watermarks() []uint64 {
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Second) // a cluster that elects says nothing
+	defer cancel()
 	all := make([]uint64, groupShards)
-	stream, err := g.js.Stream(g.t.Context(), "GQL_ESTIMATES")
+	stream, err := g.js.Stream(ctx, "GQL_ESTIMATES")
 	if err != nil {
 		return all
 	}
 	stream.CachedInfo().Config.AllowDirect = false
 	for shard := range all {
-		m, err := stream.GetLastMsgForSubject(g.t.Context(), sinks.DefaultNames().MarkSubject(shard))
+		m, err := stream.GetLastMsgForSubject(ctx, sinks.DefaultNames().MarkSubject(shard))
 		var mark struct{ Position uint64 }
 		if err == nil && json.Unmarshal(m.Data, &mark) == nil {
 			all[shard] = mark.Position
@@ -203,15 +220,18 @@ func (g *groupRun) finish(producer *producer) {
 	g.must(err)
 	g.awaitShards(ack.Sequence)
 	want := g.undisturbed(g.js)
-	records := 0
 	for community, list := range want.records {
 		want.records[community] = g.until(ack.Sequence, list)
-		records += len(want.records[community])
 	}
+	want.lines = g.until(ack.Sequence, want.lines)
 	want.alerts = g.until(ack.Sequence, want.alerts)
-	for path, n := range map[string]int{g.output: records, g.alerts: len(want.alerts)} {
+	want.history = g.rolledUp(g.js, twinNames.History, ack.Sequence)
+	for path, n := range map[string]int{g.output: len(want.lines), g.alerts: len(want.alerts)} {
 		g.wait(fmt.Sprintf("%d lines in %s", n, path), func() bool { return len(g.until(ack.Sequence, g.lines(path))) >= n })
 	}
+	g.wait("the roll-ups", func() bool {
+		return len(g.rolledUp(g.js, sinks.DefaultNames().History, ack.Sequence)) >= len(want.history)
+	})
 	for _, w := range g.alive() {
 		g.running(w)
 		g.must(w.process.Process.Signal(syscall.SIGTERM))
@@ -220,6 +240,7 @@ func (g *groupRun) finish(producer *producer) {
 		}
 		w.process = nil
 	}
+	g.compareLog(g.js, broker.DefaultStreamNames().Log)
 	g.compareGroup(ack.Sequence, want)
 }
 
@@ -258,77 +279,87 @@ func (g *groupRun) lines(path string) (list []string) {
 // compareGroup holds records, alerts and refusals against those of a twin, up to a position.
 func (g *groupRun) compareGroup(until uint64, want twin) {
 	g.report.positions = int(until)
-	g.compareLog(g.js, broker.DefaultStreamNames().Log)
-	for _, list := range [][]string{g.stored("GQL_ESTIMATES", "gqlest.estimate.>"), g.lines(g.output)} {
-		got := map[string][]string{}
-		list = g.until(until, list)
-		for _, record := range list {
-			var e struct{ Community string }
-			g.must(json.Unmarshal([]byte(record), &e))
-			got[e.Community] = append(got[e.Community], record)
-		}
-		g.report.records = len(list)
-		g.compareSequences(got, want)
+	got := map[string][]string{}
+	list := g.until(until, g.stored("GQL_ESTIMATES", "gqlest.estimate."))
+	for _, record := range list {
+		var e struct{ Community string }
+		g.must(json.Unmarshal([]byte(record), &e))
+		got[e.Community] = append(got[e.Community], record)
 	}
-	for what, list := range map[string][]string{"stream of alerts": g.stored("GQL_ALERTS", "gqlest.alert.>"), "file of alerts": g.lines(g.alerts)} {
+	g.report.records = len(list)
+	g.compareSequences(got, want)
+	g.compareLists("file of estimates", g.until(until, g.lines(g.output)), g.until(until, want.lines))
+	for what, list := range map[string][]string{"stream of alerts": g.stored("GQL_ALERTS", "gqlest.alert."), "file of alerts": g.lines(g.alerts)} {
+		if g.alerts == "" {
+			break
+		}
 		list = g.until(until, list)
 		g.report.alerts = len(list)
 		g.compareLists(what, list, want.alerts)
 	}
+	history := g.rolledUp(g.js, sinks.DefaultNames().History, until)
+	g.report.rollups = len(history)
+	g.compareLists("stream of history", history, want.history)
 	g.compareQuarantine(g.js, broker.DefaultStreamNames(), want)
 	if g.report.different > 0 {
 		g.fail("seed %d: %d differences", g.seed, g.report.different)
 	}
 }
 
-// stored returns what is in a stream, in the order in which it was stored.
-func (g *groupRun) stored(name, subjects string) (all []string) {
-	ctx, cancel := context.WithTimeout(g.t.Context(), groupWaitMax)
-	defer cancel()
-	stream, err := g.js.Stream(ctx, name)
-	g.must(err)
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{subjects}})
-	g.must(err)
-	info, err := consumer.Info(ctx)
-	g.must(err)
-	messages, err := consumer.Messages()
-	g.must(err)
-	defer messages.Stop()
-	for range info.NumPending {
-		m, err := messages.Next(jetstream.NextContext(ctx))
-		g.must(err)
-		all = append(all, string(m.Data()))
-	}
+// stored returns what is in a stream below a subject, in the order in which it was stored.
+func (g *groupRun) stored(name, subject string) (all []string) {
+	g.eachMessage(g.js, name, func(m jetstream.Msg) {
+		if strings.HasPrefix(m.Subject(), subject) {
+			all = append(all, string(m.Data()))
+		}
+	})
 	return all
 }
 
-// groupFault is what happens to a group, and whether others must take its work over before
-// it is undone.
+// groupFault is something that happens to a group. What strike returns is done when the others
+// have recovered.
 type groupFault struct {
 	name   string
+	times  int  // in a round of the campaign
+	shaken bool // needs servers none of which is silent
 	strike func(*groupRun) (undo func())
 }
 
 // groupFaults are in the order in which the short form of the campaign has them.
 var groupFaults = []groupFault{
-	{"a worker killed", (*groupRun).killWorker},
-	{"a worker drained", (*groupRun).drainWorker},
-	{"a worker with an empty disk joins, another is killed", (*groupRun).replaceWorker},
-	{"a worker silent for 10 s", (*groupRun).stopWorker},
-	{"leader of the estimates killed", func(g *groupRun) func() { return g.killLeader(estimatesName) }},
-	{"a worker cut off", (*groupRun).cutWorker},
-	{"leader of the log killed", func(g *groupRun) func() { return g.killLeader(logName) }},
-	{"leader of the estimates silent for 10 s", (*groupRun).stopLeader},
+	{"a worker killed", 7, false, (*groupRun).killWorker},
+	{"a worker drained", 2, true, (*groupRun).drainWorker},
+	{"a worker with an empty disk joins, another is killed", 2, true, (*groupRun).replaceWorker},
+	{"two workers killed at once", 4, false, (*groupRun).killTwo},
+	{"a worker silent for 10 s", 5, false, (*groupRun).stopWorker},
+	{"a worker cut off for 10 s", 2, false, (*groupRun).cutWorker},
+	{"leader of the estimates killed", 2, true, func(g *groupRun) func() { return g.killLeader(estimatesName) }},
+	{"leader of the log killed", 1, true, func(g *groupRun) func() { return g.killLeader(logName) }},
+	{"leader of the estimates cut off for 10 s, with half of the workers", 1, true, (*groupRun).cutLeader},
+	{"leader of the estimates silent for 10 s", 1, true, (*groupRun).stopLeader},
 }
 
 const (
 	groupFaultsShort = 3
 	groupSilence     = 10 * time.Second
+	groupSlow        = 5 * time.Second // after which a recovery is looked at
 )
 
+// groupRound lists the faults of a round: one of each, and then the others at random.
+func groupRound(random *rand.Rand) (round []groupFault) {
+	var more []groupFault
+	for _, f := range groupFaults {
+		round = append(round, f)
+		more = append(more, slices.Repeat([]groupFault{f}, f.times-1)...)
+	}
+	random.Shuffle(len(more), func(i, j int) { more[i], more[j] = more[j], more[i] })
+	return append(round, more...)
+}
+
 // However many workers there are, and whatever happens to them and to the servers, a group
-// must publish the records and alerts that one core makes of the log, once.
-// GQLSTREAM_GROUP_FAULTS sets how many faults there are; every second log has copies: 2.
+// must publish the records and alerts that one core makes of the log, once. Faults that last
+// overlap with others. GQLSTREAM_GROUP_FAULTS sets how many there are; every second log has
+// copies: 2.
 func TestGroupPublishesWhatOneWorkerDoes(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_GROUP_FAULTS", groupFaultsShort)
 	seed := campaign.Seed(t, 1)
@@ -336,7 +367,11 @@ func TestGroupPublishesWhatOneWorkerDoes(t *testing.T) {
 	for done := 0; done < count; seed++ {
 		n := min(count-done, groupLogFault)
 		g := newGroupRun(t, seed, 1+int(seed%2), times)
-		g.campaign(done, n)
+		workers := groupWorkers
+		if count > groupFaultsShort {
+			workers *= 2
+		}
+		g.campaign(workers, n)
 		g.close()
 		done += n
 		t.Logf("seed %d, %d faults, %d workers: %v", seed, n, len(g.workers), g.report)
@@ -344,71 +379,129 @@ func TestGroupPublishesWhatOneWorkerDoes(t *testing.T) {
 	}
 }
 
-// campaign strikes the faults from the one of a number on.
-func (g *groupRun) campaign(first, n int) {
-	for range groupWorkers {
+// campaign strikes faults under a number of workers.
+func (g *groupRun) campaign(workers, n int) {
+	for range workers {
 		g.add()
 	}
 	g.wait("the first estimates", func() bool { return slices.Max(g.watermarks()) > 0 })
 	producer := startProducer(g.t.Context(), &g.crashRun)
+	var round []groupFault
 	for i := range n {
-		g.wait("all workers to have shards", func() bool { return g.shares() == len(g.alive()) })
-		pause(g.t.Context(), time.Duration(g.rand.Int64N(int64(time.Second))))
-		f := groupFaults[(first+i)%len(groupFaults)]
-		begun := time.Now()
-		undo := f.strike(g)
-		stored := producer.stored.Load()
-		g.wait("the producer to go on after: "+f.name, func() bool { return producer.stored.Load() > stored+pendingOfProducer })
-		acknowledged := time.Since(begun)
-		end := g.end()
-		g.awaitShards(end)
-		g.times.add(f.name, time.Since(begun), acknowledged)
-		undo()
+		if len(round) == 0 {
+			round = groupRound(g.rand)
+		}
+		g.suffer(round[0])
+		g.t.Logf("seed %d: fault %d of %d: %v", g.seed, i+1, n, g.last)
+		round = round[1:]
 	}
+	g.pending.Wait()
 	living := g.alive()[0].name
 	g.wait("the list of the group to name a worker and its shards", func() bool {
 		out, _ := mustRun(g.t, "group", "g", "--nats", g.url())
-		return strings.Contains(out, living) && strings.Contains(out, "\n4 ") && strings.Contains(out, "PUBLISHED BY")
+		return strings.Contains(out, living) && strings.Contains(out, "\n7 ") && strings.Contains(out, "PUBLISHED BY")
 	})
 	g.finish(producer)
 }
 
-// end returns the last position of the log.
-func (g *groupRun) end() (last uint64) {
-	g.wait("the log to answer", func() bool {
-		s, err := g.js.Stream(g.t.Context(), logName)
+// suffer strikes a fault and waits until everything is published that was in the log then.
+func (g *groupRun) suffer(f groupFault) {
+	g.wait("all shards to be estimated by as many as shall", func() bool { return g.covered() })
+	if f.shaken {
+		g.wait("servers that answer", func() bool { return g.ill.Load() == 0 })
+	}
+	pause(g.t.Context(), time.Duration(g.rand.Int64N(int64(500*time.Millisecond))))
+	g.begun = time.Now()
+	undo := f.strike(g)
+	position := g.note(f.name)
+	g.wait("the estimates to have a leader", func() bool {
+		ctx, cancel := context.WithTimeout(g.t.Context(), time.Second)
+		defer cancel()
+		_, err := g.js.Stream(ctx, estimatesName)
+		return err == nil
+	})
+	acknowledged := time.Since(g.begun)
+	g.awaitShards(position)
+	g.last = fmt.Sprintf("%s, copies %d: %.1f s, the cluster %.1f s", f.name, g.copies, time.Since(g.begun).Seconds(), acknowledged.Seconds())
+	g.times.add(fmt.Sprintf("%s, copies: %d", f.name, g.copies), time.Since(g.begun), acknowledged)
+	undo()
+}
+
+// note publishes what every shard answers with a mark, as soon as the cluster takes it.
+func (g *groupRun) note(text string) (position uint64) {
+	m := controlMessage("note")
+	m.Data = fmt.Appendf(nil, `{"op":"note","text":%q}`, text)
+	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("note ", g.begun))
+	g.wait("the log to take a note of: "+text, func() bool {
+		ctx, cancel := context.WithTimeout(g.t.Context(), time.Second)
+		defer cancel()
+		ack, err := g.js.PublishMsg(ctx, m)
 		if err == nil {
-			last = s.CachedInfo().State.LastSeq
+			position = ack.Sequence
 		}
 		return err == nil
 	})
-	return last
+	return position
 }
 
 // awaitShards waits until all shards are complete up to a position.
 func (g *groupRun) awaitShards(position uint64) {
 	g.t.Helper()
-	g.wait(fmt.Sprint("all shards up to ", position), func() bool { return slices.Min(g.watermarks()) >= position })
+	begun := time.Now()
+	said := begun
+	g.wait(fmt.Sprint("all shards up to ", position), func() bool {
+		marks := g.watermarks()
+		if time.Since(said) > groupSlow {
+			said = time.Now()
+			g.t.Logf("after %v up to %v of %d; shards by worker: %v", time.Since(begun).Round(time.Second), marks, position, g.serving())
+		}
+		return slices.Min(marks) >= position
+	})
 }
 
-// shares returns how many workers say that they estimate shards.
-func (g *groupRun) shares() (n int) {
-	live, err := group.List(g.t.Context(), g.js, group.Bucket("", "g"))
+// serving returns the shards of the workers that run, are heard of, and say that they have any.
+func (g *groupRun) serving() map[*groupWorker][]int {
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Second)
+	defer cancel()
+	live, err := group.List(ctx, g.js, group.Bucket("", "g"))
 	if err != nil {
-		return 0
+		return nil
 	}
-	for _, p := range live {
-		if len(p.Shards) > 0 && !p.Drains {
-			n++
+	list := map[*groupWorker][]int{}
+	for _, w := range g.alive() {
+		for _, p := range live {
+			if p.Worker == w.name && len(p.Shards) > 0 && !p.Drains && !w.away.Load() && p.Since.After(w.since) {
+				list[w] = p.Shards
+			}
 		}
 	}
-	return n
+	return list
 }
 
-// any returns one of the workers that run.
-func (g *groupRun) any() *groupWorker {
-	alive := g.alive()
-	return alive[g.rand.IntN(len(alive))]
+// covered reports whether each shard is estimated by as many workers as the configuration
+// says, and one of them can be missed.
+func (g *groupRun) covered() bool {
+	serving := g.serving()
+	times := make([]int, groupShards)
+	for _, shards := range serving {
+		for _, shard := range shards {
+			times[shard]++
+		}
+	}
+	return len(serving) > 1 && slices.Min(times) >= g.copies
+}
+
+// any returns one of the workers that have shards.
+func (g *groupRun) any() (w *groupWorker) {
+	g.wait("a worker with shards", func() bool {
+		serving := g.serving()
+		if len(serving) > 1 {
+			list := slices.SortedFunc(maps.Keys(serving), func(a, b *groupWorker) int { return strings.Compare(a.name, b.name) })
+			w = list[g.rand.IntN(len(list))]
+		}
+		return w != nil
+	})
+	return w
 }
 
 func (g *groupRun) killWorker() func() {
@@ -417,10 +510,28 @@ func (g *groupRun) killWorker() func() {
 	return func() { g.start(w) }
 }
 
+// killTwo ends two workers, if there are three.
+func (g *groupRun) killTwo() func() {
+	again := []func(){g.killWorker()}
+	for w := range g.serving() {
+		if begun := g.begun; len(again) == 1 && w.process != nil && len(g.alive()) > 1 {
+			g.kill(w)
+			again, g.begun = append(again, func() { g.start(w) }), begun
+		}
+	}
+	return func() {
+		for _, start := range again {
+			start()
+		}
+	}
+}
+
 func (g *groupRun) replaceWorker() func() {
-	w := g.any()
-	g.add()
-	g.wait("the new worker to have shards", func() bool { return g.shares() == len(g.alive()) })
+	w, added := g.any(), g.add()
+	g.wait("the new worker to follow the log", func() bool {
+		live, err := group.List(g.t.Context(), g.js, group.Bucket("", "g"))
+		return err == nil && slices.ContainsFunc(live, func(p group.Presence) bool { return p.Worker == added.name && p.Position > 0 })
+	})
 	g.kill(w)
 	return func() {}
 }
@@ -430,37 +541,40 @@ func (g *groupRun) drainWorker() func() {
 	mustRun(g.t, "group", "g", "drain", w.name, "--nats", g.url())
 	select {
 	case err := <-w.done:
+		w.process = nil
 		if err != nil {
 			g.fail("seed %d: worker %s that was drained: %v", g.seed, w.name, err)
 		}
-		w.process = nil
 	case <-time.After(groupWaitMax):
 		g.fail("seed %d: worker %s does not end", g.seed, w.name)
 	}
 	return func() { g.start(w) }
 }
 
-// forAWhile undoes a fault when groupSilence is over, whether or not others have recovered.
+// forAWhile undoes a fault when groupSilence is over, whether or not others have recovered, and
+// does not wait for that.
 func (g *groupRun) forAWhile(undo func()) func() {
-	undone := make(chan struct{})
-	go func() {
-		defer close(undone)
+	g.pending.Go(func() {
 		pause(g.t.Context(), groupSilence)
 		undo()
-	}()
-	return func() { <-undone }
+	})
+	return func() {}
 }
 
 func (g *groupRun) stopWorker() func() {
 	w := g.any()
-	g.running(w)
+	w.away.Store(true)
 	process := w.process.Process
 	g.must(process.Signal(syscall.SIGSTOP))
-	return g.forAWhile(func() { _ = process.Signal(syscall.SIGCONT) })
+	return g.forAWhile(func() {
+		_ = process.Signal(syscall.SIGCONT)
+		w.away.Store(false)
+	})
 }
 
 func (g *groupRun) cutWorker() func() {
 	w := g.any()
+	w.away.Store(true)
 	for _, l := range w.links {
 		l.cut()
 	}
@@ -468,6 +582,7 @@ func (g *groupRun) cutWorker() func() {
 		for _, l := range w.links {
 			l.mend()
 		}
+		w.away.Store(false)
 	})
 }
 
@@ -479,6 +594,29 @@ func (g *groupRun) killLeader(stream string) func() {
 
 func (g *groupRun) stopLeader() func() {
 	n := g.nodes.list[g.nodes.leader(estimatesName)]
+	g.ill.Add(1)
 	n.stop()
-	return g.forAWhile(n.resume)
+	return g.forAWhile(func() { n.resume(); g.ill.Add(-1) })
+}
+
+// cutLeader cuts the leader off from the other servers, and half of the workers from it: the
+// others can talk to it, and must find out that it decides nothing any more.
+func (g *groupRun) cutLeader() func() {
+	i := g.nodes.leader(estimatesName)
+	g.ill.Add(1)
+	mend := g.nodes.isolate(i)
+	var cut []*link
+	for j, w := range g.workers {
+		if j%2 == 0 && !w.away.Load() {
+			cut = append(cut, w.links[i])
+			w.links[i].cut()
+		}
+	}
+	return g.forAWhile(func() {
+		mend()
+		for _, l := range cut {
+			l.mend()
+		}
+		g.ill.Add(-1)
+	})
 }

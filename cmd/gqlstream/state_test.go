@@ -38,8 +38,8 @@ func savedState(t *testing.T, seed uint64) (state, conf string, records []string
 	}
 	r := &crashRun{t: t, dir: state}
 	withBroker(t, state, func(js jetstream.JetStream) {
-		r.eachMessage(js, sinks.DefaultNames().Estimates, func(m *jetstream.RawStreamMsg) {
-			records = append(records, string(m.Data))
+		r.eachMessage(js, sinks.DefaultNames().Estimates, func(m jetstream.Msg) {
+			records = append(records, string(m.Data()))
 		})
 	})
 	return state, conf, records

@@ -1,0 +1,230 @@
+//go:build unix && !race
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"gqlstream/campaign"
+	"gqlstream/config"
+	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
+	"gqlstream/pipeline"
+	"gqlstream/sinks"
+)
+
+// One worker, two and four must make the same of a log: records, alerts, roll-ups, files and
+// refusals are held against one core that nothing disturbs. Each log has a configuration of its
+// own. GQLSTREAM_WORKER_LOGS sets how many there are (make faults: 100).
+func TestAnyNumberOfWorkersMakesTheSame(t *testing.T) {
+	seed := campaign.Seed(t, 1)
+	total := crashReport{}
+	for range campaign.Size(t, "GQLSTREAM_WORKER_LOGS", 1) {
+		g, settings := newWorkersRun(t, seed)
+		want := g.undisturbed(g.js)
+		for _, workers := range []int{1, 2, 4} {
+			g.report = crashReport{}
+			g.work(settings, workers, want)
+			t.Logf("seed %d, %d workers, %s: %v", seed, workers, g.what, g.report)
+			total.add(g.report)
+			g.forget()
+		}
+		seed++
+	}
+	t.Logf("altogether: %v", total)
+}
+
+// workersRun is a log whose end is known.
+type workersRun struct {
+	groupRun
+	what string // its configuration, in short
+	end  uint64
+}
+
+// newWorkersRun starts a server with a random log and writes a random configuration.
+func newWorkersRun(t *testing.T, seed uint64) (*workersRun, config.Settings) {
+	t.Helper()
+	b := &outsideBroker{t: t, dir: t.TempDir(), port: server.RANDOM_PORT}
+	b.start()
+	t.Cleanup(b.stop)
+	random := rand.New(rand.NewPCG(seed, 23))
+	g := &workersRun{groupRun: groupRun{crashRun: crashRun{t: t, seed: seed, rand: random}}}
+	dir := t.TempDir()
+	g.config, g.output, g.alerts = filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "estimates.ndjson"), filepath.Join(dir, "alerts.ndjson")
+	g.parts = filepath.Join(dir, "parts")
+	classes := g.configure()
+	settings, err := config.Load(g.config)
+	g.must(err)
+	settings.NATS.URL = b.ClientURL()
+	client, err := config.OpenBroker(settings, nil)
+	g.must(err)
+	t.Cleanup(func() { client.Close() })
+	g.js = client.JS
+	g.must(broker.EnsureStreams(t.Context(), g.js, broker.DefaultStreamNames()))
+	publisher, err := ingest.NewPublisher(client.NC, ingest.PublisherConfig{})
+	g.must(err)
+	defer publisher.Close()
+	events := &crashEvents{rand: random, classes: classes}
+	if settings.Step.Time == "event" {
+		events.at = time.Now().Add(-20 * 24 * time.Hour)
+	}
+	for i := range 150 + random.IntN(150) {
+		if !events.at.IsZero() {
+			events.at = events.at.Add(time.Duration(random.ExpFloat64() * float64(20*time.Minute)))
+		}
+		g.must(publisher.Publish(t.Context(), events.next()))
+		if i%50 == 0 {
+			m := controlMessage("note")
+			m.Data = []byte(`{"op":"note","text":"a note"}`)
+			_, err := g.js.PublishMsg(t.Context(), m)
+			g.must(err)
+		}
+	}
+	g.must(publisher.Flush(t.Context()))
+	ack, err := g.js.PublishMsg(t.Context(), controlMessage("flush", "checkpoint"))
+	g.must(err)
+	g.end = ack.Sequence
+	return g, settings
+}
+
+// configure writes a random configuration and returns how many classes it has.
+func (g *workersRun) configure() (classes int) {
+	one := func(choices ...string) string { return choices[g.rand.IntN(len(choices))] }
+	classes = 2 + g.rand.IntN(4)
+	names := []string{"left", "right", "up", "down", "none"}[:classes]
+	methods := []string{"auto", "pcc", "sis-nacc", "nacc", "diff", "sis", "ml"}
+	g.rand.Shuffle(len(methods), func(i, j int) { methods[i], methods[j] = methods[j], methods[i] })
+	var text strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
+	line("classes: [%s]", strings.Join(names, ", "))
+	line("communities:\n  - {name: everyone, everyone: true}\n  - {name: german, where: {language: de}}")
+	if g.rand.IntN(2) == 0 {
+		line("  - {name: around, ego: {root: 1, hops: 2}}")
+	}
+	line("estimates:")
+	for _, m := range methods[:1+g.rand.IntN(3)] {
+		line("  - {method: %s}", m)
+	}
+	line("%s", one("", "classifier: enq", "classifier: diffusion", "label_half_life: 6h"))
+	line("%s", one("", "emit: {threshold: 0}"))
+	mode, unit := "event", "m"
+	if g.rand.IntN(4) == 0 {
+		mode, unit = "received", "ms"
+	}
+	line("step: {every: %d%s, time: %s}", 20+g.rand.IntN(60), unit, mode)
+	line("checkpoint: {every: %d%s}", 300+g.rand.IntN(600), unit)
+	line("%s", one("", fmt.Sprintf("windows: {edges: 900%s, labels: 700%s}", unit, unit)))
+	line("privacy: {min_members: 3}\nhttp: {listen: \"off\"}")
+	shards, copies := one("1", "2", "5", "16"), one("1", "2")
+	line("group: {shards: %s, copies: %s}", shards, copies)
+	if g.rand.IntN(4) > 0 {
+		line("%s", crashConfig[strings.Index(crashConfig, "alerts:"):])
+	} else {
+		g.alerts = ""
+	}
+	out := fmt.Sprintf("output: {every: %d%s, file: %s", 300+g.rand.IntN(600), unit, g.output)
+	if g.alerts != "" {
+		out += ", alerts: " + g.alerts
+	}
+	if mode == "event" && g.rand.IntN(2) == 0 { // else ticks begin further ones
+		out += ", arrow: " + g.parts
+	} else {
+		g.parts = ""
+	}
+	line("%s}", out)
+	writeConfig(g.t, g.config, text.String())
+	g.what = fmt.Sprintf("%d classes, %v, %s shards, copies %s, %s time", classes, methods, shards, copies, mode)
+	return classes
+}
+
+// work lets workers follow the log to its end, and compares what they have made.
+func (g *workersRun) work(settings config.Settings, workers int, want twin) {
+	g.t.Helper()
+	ctx, cancel := context.WithCancel(g.t.Context())
+	defer cancel()
+	ended := make(chan error, workers)
+	said := &logged{}
+	for i := range workers {
+		own := settings
+		own.State = g.t.TempDir()
+		go func() {
+			ended <- pipeline.Run(ctx, func() (config.Settings, error) { return own, nil }, pipeline.Options{
+				Group: "g", Worker: fmt.Sprint("w", i), Out: io.Discard, Err: io.Discard, Log: slog.New(slog.NewTextHandler(said, nil)),
+			})
+		}()
+	}
+	g.awaitAll(settings, want, ended, said)
+	cancel()
+	for range workers {
+		if err := <-ended; err != nil {
+			g.t.Fatalf("seed %d: a worker: %v\n%s", g.seed, err, said)
+		}
+	}
+	g.compareGroup(g.end, want)
+	g.compareParts(want)
+}
+
+// awaitAll waits until there is as much as there should be.
+func (g *workersRun) awaitAll(settings config.Settings, want twin, ended chan error, said *logged) {
+	g.t.Helper()
+	enough := func() bool {
+		marks, err := sinks.Marks(g.t.Context(), g.js, sinks.DefaultNames())
+		if err != nil || len(marks) < max(settings.Group.Shards, 1) ||
+			slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < g.end }) {
+			return false
+		}
+		parts, _ := filepath.Glob(filepath.Join(g.parts, "*.arrow"))
+		wanted, _ := filepath.Glob(filepath.Join(want.parts, "*.arrow"))
+		return len(g.until(g.end, g.lines(g.output))) >= len(want.lines) &&
+			(g.alerts == "" || len(g.until(g.end, g.lines(g.alerts))) >= len(want.alerts)) &&
+			len(g.rolledUp(g.js, sinks.DefaultNames().History, g.end)) >= len(want.history) &&
+			(g.parts == "" || len(parts) >= len(wanted))
+	}
+	for begun := time.Now(); !enough(); pause(g.t.Context(), 20*time.Millisecond) {
+		select {
+		case err := <-ended:
+			g.t.Fatalf("seed %d: a worker ended by itself: %v\n%s", g.seed, err, said)
+		default:
+		}
+		if time.Since(begun) > groupWaitMax {
+			g.t.Fatalf("seed %d: not everything is published after %v\n%s", g.seed, groupWaitMax, said)
+		}
+	}
+}
+
+// forget removes all that workers have made of the log.
+func (g *workersRun) forget() {
+	for name := range g.streams() {
+		if name != broker.DefaultStreamNames().Log && name != twinNames.History {
+			g.must(g.js.DeleteStream(g.t.Context(), name))
+		}
+	}
+	for _, path := range []string{g.output, g.alerts, g.parts} {
+		if path != "" {
+			g.must(errors.Join(os.RemoveAll(path), os.RemoveAll(path+".position")))
+		}
+	}
+}
+
+func (g *workersRun) streams() map[string]bool {
+	names := map[string]bool{}
+	list := g.js.StreamNames(g.t.Context())
+	for name := range list.Name() {
+		names[name] = true
+	}
+	g.must(list.Err())
+	return names
+}
