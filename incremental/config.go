@@ -14,7 +14,6 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
-	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -64,7 +63,7 @@ type Config struct {
 	refreshEarned float64 // for tests, as the next two; 0 is the constant
 	refreshAge    time.Duration
 	fieldsMax     int
-	hubs          posterior.Hubs
+	missed        float64 // see posterior.Options
 }
 
 // Emit says how much an estimate must have moved to be published again. Its zero value

@@ -41,7 +41,7 @@ func (c Config) readsPosterior() bool {
 
 // posteriors says how posteriors come about.
 func (c Config) posteriors() posterior.Options {
-	return posterior.Options{Hubs: c.hubs, Echo: c.Classifier == classifier.EnqName}
+	return posterior.Options{Missed: c.missed, Echo: c.Classifier == classifier.EnqName}
 }
 
 // newPosteriors computes those of a core that gets warm.
@@ -77,13 +77,29 @@ func (c *Core) Coefficients() *posterior.Epoch {
 	return c.posteriors.state.Epoch()
 }
 
-// follow lets the posteriors follow a change of the graph, and has the communities solved
-// again whose members or labels it may touch.
+// follow lets the posteriors follow a change of the graph.
 func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes []neighborhood.Change) {
+	if p != nil {
+		p.state.Update(view, delta, p.core.sums, votes)
+	}
+}
+
+// ready makes current what an emission reads, and marks who it moves: the masses, which
+// follow, refresh what moved.
+func (p *posteriors) ready(view graphstore.View) {
 	if p == nil {
 		return
 	}
-	touched := p.state.Update(view, delta, p.core.sums, votes)
+	touched, began := p.state.Ready(view, p.core.sums, p.core.tallies.LabelWeights(view), p.core.time)
+	if began {
+		p.core.republishAll()
+	}
+	p.markMoved(view, touched)
+	p.readyResidual(view)
+}
+
+// markMoved has the communities solved again whose members or labels these are.
+func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex) {
 	for _, v := range touched {
 		if l := view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate {
 			p.core.tallies.MoveAll() // the residual of every community reads this label
@@ -93,23 +109,11 @@ func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes
 	p.core.tallies.MarkMoved(view, touched)
 }
 
-// ready makes current what an emission reads, and marks who it moves: the masses, which
-// follow, refresh what moved.
-func (p *posteriors) ready(view graphstore.View) {
-	if p == nil {
-		return
-	}
-	if p.state.Ready(view, p.core.sums, p.core.tallies.LabelWeights(view), p.core.time) {
-		p.core.republishAll()
-	}
-	p.readyResidual(view)
-}
-
-// flush computes exactly what hubs have not told: a checkpoint that is made here holds no
+// flush computes exactly what was missed: a checkpoint that is made here holds no
 // posteriors, and a core that is restored from it computes them from the graph.
 func (p *posteriors) flush(view graphstore.View) {
 	if p != nil {
-		p.state.Flush(view, p.core.sums)
+		p.markMoved(view, p.state.Flush(view, p.core.sums))
 		p.listAll(view)
 	}
 }

@@ -2,11 +2,10 @@ package incremental
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"slices"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/prequential"
 	"gqlstream/ingest/event"
 )
@@ -49,12 +48,7 @@ func (c *Core) scorePredictions(view graphstore.View, delta *graphstore.Delta) (
 		if l.Before.Class != event.NoClass || l.After.Class == event.NoClass || l.After.Role != event.Calibrate {
 			continue
 		}
-		units, version := view.Prediction(l.V), view.Version(l.V)
-		i, changed := slices.BinarySearchFunc(delta.Predictions, l.V,
-			func(p graphstore.PredictionChange, v graphstore.Vertex) int { return cmp.Compare(p.V, v) })
-		if changed {
-			units, version = delta.Predictions[i].Before, delta.Predictions[i].VersionBefore
-		}
+		units, version := neighborhood.PredictionBefore(view, delta, l.V)
 		if units != nil {
 			degraded = c.scores.Judge(version, units, l.After.Class) || degraded
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
 )
 
@@ -74,17 +75,10 @@ func (e *Enq) Update(view graphstore.View, delta *graphstore.Delta) []graphstore
 	// First the edges, with the labels as they were; then the labels, over the
 	// edges as they are: together exactly the new counts.
 	for _, c := range delta.Edges {
-		sign := 0
-		switch {
-		case c.Before == 0:
-			sign = 1
-		case c.After == 0:
-			sign = -1
-		default:
-			continue
+		if sign := neighborhood.Appeared(c); sign != 0 {
+			e.count(c.U, neighborhood.LabelBefore(view, delta, c.V).Class, sign)
+			e.count(c.V, neighborhood.LabelBefore(view, delta, c.U).Class, sign)
 		}
-		e.count(c.U, labelBefore(view, delta, c.V), sign)
-		e.count(c.V, labelBefore(view, delta, c.U), sign)
 	}
 	for _, l := range delta.Labels {
 		if l.Before.Class == l.After.Class {
@@ -171,23 +165,8 @@ func (e *Enq) predicts(view graphstore.View, v Vertex) bool {
 
 // predictedBefore reports whether v had a prediction of Enq before delta.
 func (e *Enq) predictedBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) bool {
-	i, found := slices.BinarySearchFunc(delta.Predictions, v,
-		func(p graphstore.PredictionChange, v Vertex) int { return cmp.Compare(p.V, v) })
-	if found {
-		p := &delta.Predictions[i]
-		return p.Before != nil && e.made && p.VersionBefore == e.version
-	}
-	return view.Prediction(v) != nil && e.made && view.Version(v) == e.version
-}
-
-// labelBefore returns the class of v before delta.
-func labelBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) event.Class {
-	i, found := slices.BinarySearchFunc(delta.Labels, v,
-		func(l graphstore.LabelChange, v Vertex) int { return cmp.Compare(l.V, v) })
-	if found {
-		return delta.Labels[i].Before.Class
-	}
-	return view.Label(v).Class
+	units, version := neighborhood.PredictionBefore(view, delta, v)
+	return units != nil && e.made && version == e.version
 }
 
 // voice is scratch memory for K probabilities.

@@ -58,7 +58,7 @@ func (e *Enq) Heard(view graphstore.View, delta *graphstore.Delta) iter.Seq[neig
 			if c.was {
 				e.loo.set(e.before[c.before : c.before+e.classes])
 				for _, w := range view.Neighbors(c.v) {
-					class := labelBefore(view, delta, w)
+					class := neighborhood.LabelBefore(view, delta, w).Class
 					if class != event.NoClass && !isNew(delta, c.v, w) {
 						yield(neighborhood.Hearing{V: w, Out: e.loo.without(class), In: e.loo.said})
 					}
@@ -105,7 +105,7 @@ func (e *Enq) tell(view graphstore.View, u Vertex, yield func(neighborhood.Heari
 
 // part takes back what w heard from u over an edge that is no more.
 func (e *Enq) part(view graphstore.View, delta *graphstore.Delta, u, w Vertex, yield func(neighborhood.Hearing) bool) {
-	class := labelBefore(view, delta, w)
+	class := neighborhood.LabelBefore(view, delta, w).Class
 	if class == event.NoClass {
 		return
 	}

@@ -82,13 +82,11 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta, heard ...it
 	// First the edges, with the predictions as they were; then the predictions,
 	// over the edges as they are: together exactly the new sums.
 	for _, e := range delta.Edges {
-		switch {
-		case e.Before == 0:
-			s.vote(e.U, predictionBefore(view, delta, e.V), 1)
-			s.vote(e.V, predictionBefore(view, delta, e.U), 1)
-		case e.After == 0:
-			s.vote(e.U, predictionBefore(view, delta, e.V), -1)
-			s.vote(e.V, predictionBefore(view, delta, e.U), -1)
+		if sign := Appeared(e); sign != 0 {
+			ofU, _ := PredictionBefore(view, delta, e.U)
+			ofV, _ := PredictionBefore(view, delta, e.V)
+			s.vote(e.U, ofV, sign)
+			s.vote(e.V, ofU, sign)
 		}
 	}
 	for _, p := range delta.Predictions {
@@ -170,16 +168,6 @@ func (s *Sums) remember(v Vertex) {
 	}
 	s.changes = append(s.changes, Change{V: v, Before: before})
 	s.seen[v] = uint32(len(s.changes))
-}
-
-// predictionBefore returns the prediction of v before delta.
-func predictionBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) []uint32 {
-	i, found := slices.BinarySearchFunc(delta.Predictions, v,
-		func(p graphstore.PredictionChange, v Vertex) int { return int(p.V) - int(v) })
-	if found {
-		return delta.Predictions[i].Before
-	}
-	return view.Prediction(v)
 }
 
 // HardClass returns the class with the most units, the lowest on ties.

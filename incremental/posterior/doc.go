@@ -25,9 +25,9 @@
 // float64, and a vertex without a prediction has no posterior. The package draws
 // nothing and iterates over sorted slices only: equal graphs give equal bits.
 //
-// At a hub one edge moves next to nothing of what all its neighbours read; Hubs says how far
+// An edge moves next to nothing of what vertices two steps away read; Options says how far
 // their posteriors may lag.
 //
-// Cost: O(degree K) a vertex, O(K²) an edge and O(labels (K + 10)²) a Newton step
+// Cost: O(K) a vertex, O(degree K) a change beside it, O(K²) an edge and O(labels (K + 10)²) a Newton step
 // for an epoch. It knows no kernel and no estimator.
 package posterior

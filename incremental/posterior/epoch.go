@@ -45,19 +45,6 @@ func (e *Epoch) Same(other *Epoch) bool {
 // Weight reads what a calibration label counts for; nil is one for each.
 type Weight func(v Vertex) float64
 
-// countLabels counts c1 of every vertex from nothing.
-func countLabels(view graphstore.View, classes int) []uint32 {
-	counts := make([]uint32, view.Vertices()*classes)
-	for v := range Vertex(view.Vertices()) {
-		if class := calibrates(view, v); class != event.NoClass {
-			for _, u := range view.Neighbors(v) {
-				counts[int(u)*classes+int(class)]++
-			}
-		}
-	}
-	return counts
-}
-
 // fitted returns the epoch of the labels of view, without what the whole graph says, or
 // nil when no label has weight.
 func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weight) *Epoch {
@@ -75,7 +62,7 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 	for i, n := range e.Prior {
 		e.Prior[i] = (n + priorObservations) / (e.Labels + priorObservations*float64(classes))
 	}
-	in := newInputs(view, sums, s.counts, e.Prior, s.options.Echo)
+	in := newInputs(view, sums, &s.around, e.Prior, s.options.Echo)
 	l := &sample{classes: classes, prior: in.logPrior}
 	for at := 0; at < len(labels); at += (len(labels)-1)/fitLabelsMax + 1 {
 		v := labels[at]

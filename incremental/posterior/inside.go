@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
 )
 
@@ -71,7 +72,7 @@ func (n *inside) update(view graphstore.View, delta *graphstore.Delta) {
 	n.grow(view)
 	n.collect(view, delta)
 	for _, e := range delta.Edges {
-		if sign := appeared(e); sign != 0 {
+		if sign := neighborhood.Appeared(e); sign != 0 {
 			n.here, n.other = n.ofBefore(n.here[:0], view, e.U), n.ofBefore(n.other[:0], view, e.V)
 			n.countShared(n.here, n.other, sign)
 		}

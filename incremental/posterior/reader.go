@@ -17,7 +17,7 @@ type Reader struct {
 // Reader returns a reader of the present epoch, which there must be.
 func (s *State) Reader(view graphstore.View, sums *neighborhood.Sums) *Reader {
 	return &Reader{
-		in: newInputs(view, sums, s.counts, s.epoch.Prior, s.options.Echo), epoch: s.epoch,
+		in: newInputs(view, sums, &s.around, s.epoch.Prior, s.options.Echo), epoch: s.epoch,
 		x: make([]float64, Views*s.classes), scores: make([]float64, s.classes),
 	}
 }

@@ -22,13 +22,13 @@ const (
 // State holds the posteriors of all vertices and follows the graph. One goroutine owns
 // it; between two changes any number may read it.
 //
-// A posterior is a function of the graph and of the epoch alone, but for what hubs have not
-// told yet (see Hubs). Update marks the ones whose inputs changed, Ready computes those
-// again that are read, so that what is read equals what Rebuild would compute under the same
-// epoch: bit for bit away from hubs, and always after Flush.
+// A posterior is a function of the graph and of the epoch alone, but for what is missed (see
+// Options). Update notes what changed, Ready computes those posteriors again that are read, so
+// that what is read is what Rebuild would compute under the same epoch: within what is missed,
+// and after Flush bit for bit.
 type State struct {
 	classes int
-	counts  []uint32 // n x K: c1
+	around  around
 	labels  []Vertex // L, sorted
 	models  []int    // how many of L have a prediction of each model version
 	inside  inside
@@ -41,22 +41,21 @@ type State struct {
 	within  []float64 // see Within
 
 	dirty   []bool   // n: inputs changed since pi was computed
-	touched []Vertex // those that the Updates since Ready made dirty, or that are read now
+	touched []Vertex // those made dirty since the last Ready, or that are read now
 	listed  []bool   // n: in touched
 	renewed []Vertex // see Renewed
-	recent  []Vertex // touched in the last Update
-	now     []bool   // n: in recent
-	moved   []Vertex // scratch: whose g, c1 or degree changed
-	marked  []bool   // n: in moved
 
 	options Options
-	told    map[Vertex][]float64 // what each hub has told its neighbours, see outgoing
-	telling []float64            // scratch
 }
 
 // Options say how posteriors come about, besides coefficients.
 type Options struct {
-	Hubs Hubs
+	// Missed is by how much g or c1/d of a vertex may have moved, in every class, before its
+	// neighbours are told, and by how much what they told may have moved on average before a
+	// posterior is computed anew. So every h(v) is within twice Missed of what it is for the
+	// graph, and every c2(v) within twice Missed for each neighbour. 0 is 1/256, as the
+	// built-in classifier diffusion has it; below 0 nothing is missed.
+	Missed float64
 	// Echo says that predictions follow from the labels of neighbours. Then the predictions
 	// that neighbours of neighbours of v hear include those that v itself voted on, around a
 	// triangle, and h is g for every vertex: it would say no more than c2 and g do.
@@ -65,10 +64,7 @@ type Options struct {
 
 // New returns the state of an empty graph with K classes.
 func New(classes int, o Options) *State {
-	if o.Hubs == (Hubs{}) {
-		o.Hubs = hubsDefault
-	}
-	return &State{classes: classes, options: o, told: map[Vertex][]float64{}}
+	return &State{classes: classes, options: o, around: newAround(classes)}
 }
 
 // Rebuild computes everything from nothing, with coefficients fitted on the labels
@@ -77,14 +73,14 @@ func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight We
 	version := s.version
 	*s = *New(s.classes, s.options)
 	s.version = version
-	s.recount(view)
+	s.recount(view, sums)
 	s.begin(view, sums, weight, now)
 }
 
 // recount counts everything but the posteriors from nothing.
-func (s *State) recount(view graphstore.View) {
+func (s *State) recount(view graphstore.View, sums *neighborhood.Sums) {
 	s.grow(view.Vertices())
-	s.counts = countLabels(view, s.classes)
+	s.around.recount(view, sums)
 	for v := range Vertex(view.Vertices()) {
 		if calibrates(view, v) != event.NoClass {
 			s.labels = append(s.labels, v)
@@ -96,13 +92,11 @@ func (s *State) recount(view graphstore.View) {
 
 func (s *State) grow(n int) {
 	if have := len(s.has); n > have {
-		s.counts = append(s.counts, make([]uint32, (n-have)*s.classes)...)
+		s.around.grow(n)
 		s.pi = append(s.pi, make([]float64, (n-have)*s.classes)...)
 		s.has = append(s.has, make([]bool, n-have)...)
 		s.dirty = append(s.dirty, make([]bool, n-have)...)
 		s.listed = append(s.listed, make([]bool, n-have)...)
-		s.now = append(s.now, make([]bool, n-have)...)
-		s.marked = append(s.marked, make([]bool, n-have)...)
 	}
 }
 
@@ -126,6 +120,7 @@ func (s *State) model() (version uint32) {
 
 // begin starts an epoch: coefficients from the labels as they are, and all posteriors.
 func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
+	s.tellAll(view, sums)
 	s.renew(s.labels)
 	s.epoch = fitted(s, view, sums, weight)
 	s.compute(view, sums)
@@ -142,8 +137,8 @@ func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weig
 func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 	clear(s.has)
 	clear(s.dirty)
+	clear(s.around.owes)
 	s.unlist()
-	s.tellAll(view, sums)
 	if s.epoch == nil {
 		return
 	}
@@ -171,17 +166,93 @@ func moved(now int, then uint64) bool {
 	return math.Abs(float64(now)-float64(then)) > movedShare*float64(then)
 }
 
+// missed is Missed in units of 1/event.One.
+func (s *State) missed() uint64 {
+	if s.options.Missed == 0 {
+		return event.One / 256
+	}
+	return uint64(max(s.options.Missed, 0) * event.One)
+}
+
+// spread has vertices that moved tell their neighbours.
+func (s *State) spread(view graphstore.View, sums *neighborhood.Sums, missed uint64) {
+	for _, v := range s.around.moved {
+		s.around.marked[v] = false
+		s.around.spread(view, sums, v, missed, s.touch)
+	}
+	s.around.moved = s.around.moved[:0]
+}
+
+// tellAll has all vertices tell their neighbours how they moved, however little.
+func (s *State) tellAll(view graphstore.View, sums *neighborhood.Sums) {
+	s.spread(view, sums, 0)
+	for _, v := range s.around.late() {
+		s.around.spread(view, sums, v, 0, s.touch)
+	}
+}
+
 // Ready computes the posteriors of labels and of members of communities anew where
-// their inputs changed. It reports whether an epoch began, with which all changed.
-func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) (began bool) {
+// their inputs changed. It returns the vertices whose posteriors may have changed since the
+// last Ready, valid until the next Update, and whether an epoch began, with which all did.
+func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) (touched []Vertex, began bool) {
 	if s.due(view, now) {
 		s.begin(view, sums, weight, now)
-		return true
+		return s.renewed, true
 	}
+	s.spread(view, sums, s.missed())
 	s.renew(nil)
 	s.computeTouched(view, sums)
 	s.unlist()
-	return false
+	return s.renewed, false
+}
+
+// Flush computes all posteriors that are read for the graph as it is: what Restore computes.
+// A log that is read on from here gives the same bits as one that is read on after a restart.
+// It returns the vertices that Ready would, which Ready will return again.
+func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (touched []Vertex) {
+	s.tellAll(view, sums)
+	for v, owes := range s.around.owes {
+		if owes > 0 {
+			s.touch(Vertex(v))
+		}
+	}
+	s.computeTouched(view, sums)
+	return s.touched
+}
+
+// touch marks v to be computed anew when it is read next, which may be from now on.
+func (s *State) touch(v Vertex) {
+	s.dirty[v] = true
+	s.around.owes[v] = 0
+	s.List(v)
+}
+
+// List has the next Ready count v among the renewed, whatever its posterior.
+func (s *State) List(v Vertex) {
+	if !s.listed[v] {
+		s.listed[v] = true
+		s.touched = append(s.touched, v)
+	}
+}
+
+// computeTouched computes the posteriors that are read of what was touched.
+func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
+	if s.epoch == nil {
+		return
+	}
+	reader, labels := s.Reader(view, sums), false
+	for _, v := range s.touched {
+		label := calibrates(view, v) != event.NoClass
+		if !s.dirty[v] || !label && !s.inside.reads(view, v) {
+			continue // it is computed when it becomes a label or a member
+		}
+		s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
+		s.dirty[v] = false
+		labels = labels || label
+	}
+	if labels {
+		s.within = s.scatter(view)
+	}
 }
 
 // renew remembers what was touched, and other vertices.
@@ -208,7 +279,7 @@ func (s *State) Hold(view graphstore.View, e *Epoch) {
 	}
 	s.epoch = e
 	for v := range Vertex(view.Vertices()) {
-		s.Touch(v)
+		s.touch(v)
 	}
 }
 
@@ -273,21 +344,16 @@ func (s *State) scatter(view graphstore.View) []float64 {
 	return within
 }
 
-// insert and remove keep a sorted list.
-func insert(list []Vertex, v Vertex) []Vertex {
+// with returns a sorted list with v in it, or without it.
+func with(list []Vertex, v Vertex, in bool) []Vertex {
 	at, found := slices.BinarySearch(list, v)
-	if found {
-		return list
+	switch {
+	case in && !found:
+		return slices.Insert(list, at, v)
+	case found && !in:
+		return slices.Delete(list, at, at+1)
 	}
-	return slices.Insert(list, at, v)
-}
-
-func remove(list []Vertex, v Vertex) []Vertex {
-	at, found := slices.BinarySearch(list, v)
-	if !found {
-		return list
-	}
-	return slices.Delete(list, at, at+1)
+	return list
 }
 
 // Epochs returns the epoch as the one row of a table, one without a prior where there is
@@ -302,7 +368,7 @@ func (s *State) Epochs() []Epoch {
 // Restore returns the state of the graph of view under the epoch that Epochs returned.
 func Restore(classes int, o Options, e Epoch, view graphstore.View, sums *neighborhood.Sums) (*State, error) {
 	s := New(classes, o)
-	s.recount(view)
+	s.recount(view, sums)
 	s.version = e.Version
 	if len(e.Prior) == 0 {
 		return s, nil

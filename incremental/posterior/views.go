@@ -27,9 +27,7 @@ const (
 	// probabilityMin is the least probability that a logarithm is taken of: a
 	// classifier's own zeros say no more than that.
 	probabilityMin = 1e-4
-	// unit is what sums over neighbours count in: integers, because their sum must not
-	// depend on the order of the neighbours, which is not the same after a restart.
-	unit = 1 << 32
+	unit           = 1 << 32 // what sums of shares of neighbours count in
 
 	// mixingMost and mixingLeast are the observations of pi0 that label counts are
 	// mixed with. Two of them let the fit choose how fast labels outweigh the rest.
@@ -40,7 +38,7 @@ const (
 type inputs struct {
 	view     graphstore.View
 	sums     *neighborhood.Sums
-	counts   []uint32 // n x K: c1
+	around   *around
 	classes  int
 	echo     bool      // see Options
 	logPrior []float64 // K: log pi0
@@ -48,16 +46,14 @@ type inputs struct {
 
 	own, near, next []float64 // K: f, g, h
 	one, two        []float64 // K: c1, c2
-	heard, walks    []uint64  // K: sums behind h and c2
 }
 
-func newInputs(view graphstore.View, sums *neighborhood.Sums, counts []uint32, prior []float64, echo bool) *inputs {
+func newInputs(view graphstore.View, sums *neighborhood.Sums, around *around, prior []float64, echo bool) *inputs {
 	k := len(prior)
 	block := make([]float64, 6*k)
 	in := &inputs{
-		view: view, sums: sums, counts: counts, classes: k, prior: prior, echo: echo, logPrior: block[:k],
+		view: view, sums: sums, around: around, classes: k, prior: prior, echo: echo, logPrior: block[:k],
 		own: block[k : 2*k], near: block[2*k : 3*k], next: block[3*k : 4*k], one: block[4*k : 5*k], two: block[5*k:],
-		heard: make([]uint64, k), walks: make([]uint64, k),
 	}
 	for i, p := range prior {
 		in.logPrior[i] = math.Log(p)
@@ -72,81 +68,32 @@ func (in *inputs) read(v Vertex) bool {
 		return false
 	}
 	mean(in.own, units, 1)
-	in.labels(v)
-	if !in.neighbours(v) {
+	if votes := in.sums.Votes(v); votes.Count > 0 {
+		mean(in.near, votes.Sum, float64(votes.Count))
+	} else {
 		copy(in.near, in.own)
 	}
-	in.twice(v)
+	from, to := int(v)*in.classes, (int(v)+1)*in.classes
+	if heard := in.around.hears[v]; heard > 0 && !in.echo {
+		for i, x := range in.around.heard[from:to] {
+			in.next[i] = float64(x) / (float64(heard) * event.One)
+		}
+	} else {
+		copy(in.next, in.near)
+	}
+	own := calibrates(in.view, v)
+	for i, count := range in.around.counts[from:to] {
+		in.one[i] = float64(count)
+		walks := in.around.walks[from+i]
+		if event.Class(i) == own {
+			walks -= min(walks, in.around.own(in.view, v, own))
+		}
+		in.two[i] = float64(walks) / unit
+	}
 	floor(in.own)
 	floor(in.near)
 	floor(in.next)
 	return true
-}
-
-// neighbours writes g(v) before the floor: the mean prediction of the neighbours. It
-// reports whether one has a prediction.
-func (in *inputs) neighbours(v Vertex) bool {
-	votes := in.sums.Votes(v)
-	if votes.Count == 0 {
-		return false
-	}
-	mean(in.near, votes.Sum, float64(votes.Count))
-	return true
-}
-
-// twice writes h(v) and c2(v), which take a pass over the neighbours.
-func (in *inputs) twice(v Vertex) {
-	clear(in.heard)
-	clear(in.walks)
-	heard, own := 0.0, calibrates(in.view, v)
-	for _, u := range in.view.Neighbors(v) {
-		degree := uint64(len(in.view.Neighbors(u)))
-		for i, count := range in.counts[int(u)*in.classes:][:in.classes] {
-			if event.Class(i) == own {
-				count-- // u counts the label of v, which is not to enter its own view
-			}
-			if count > 0 {
-				in.walks[i] += uint64(count) * unit / degree
-			}
-		}
-		heard += in.hear(u)
-	}
-	for i, x := range in.walks {
-		in.two[i] = float64(x) / unit
-	}
-	if heard == 0 || in.echo {
-		copy(in.next, in.near)
-		return
-	}
-	for i, x := range in.heard {
-		in.next[i] = float64(x) / (heard * event.One)
-	}
-}
-
-// hear adds g(u), in units of 1/event.One, to the sum behind h. It returns 1, or 0 when
-// neither u nor a neighbour of u has a prediction.
-func (in *inputs) hear(u Vertex) float64 {
-	if votes := in.sums.Votes(u); votes.Count > 0 {
-		for i, x := range votes.Sum {
-			in.heard[i] += x / uint64(votes.Count)
-		}
-		return 1
-	}
-	units := in.view.Prediction(u)
-	if units == nil {
-		return 0
-	}
-	for i, x := range units {
-		in.heard[i] += uint64(x)
-	}
-	return 1
-}
-
-// labels writes c1(v).
-func (in *inputs) labels(v Vertex) {
-	for i, count := range in.counts[int(v)*in.classes:][:in.classes] {
-		in.one[i] = float64(count)
-	}
 }
 
 // calibrates returns the class of v if it is a calibration label with a prediction,

@@ -2,7 +2,7 @@ package tally
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
@@ -14,88 +14,59 @@ import (
 func (t *Tallies) Check(view graphstore.View, sums *neighborhood.Sums, masses func(CommunityID) Mass) error {
 	twin := New(t.classes, t.keep)
 	twin.Rebuild(view, sums)
-	if !slices.Equal(t.rows.order, twin.rows.order) {
-		return fmt.Errorf("tally: calibration rows %v, a recount gives %v", t.rows.order, twin.rows.order)
-	}
-	if !slices.Equal(t.classN, twin.classN) {
-		return fmt.Errorf("tally: labels by class %v, a recount gives %v", t.classN, twin.classN)
-	}
-	if !slices.Equal(t.outer, twin.outer) {
-		return fmt.Errorf("tally: second moments of the labels %v, a recount gives %v", t.outer, twin.outer)
-	}
-	if err := t.decay.equal(twin.decay); err != nil {
-		return err
-	}
-	for kind := range t.n {
-		if !slices.Equal(t.n[kind], twin.n[kind]) {
-			return fmt.Errorf("tally: N of family %d is %v, a recount gives %v", kind, t.n[kind], twin.n[kind])
-		}
+	err := different("the tallies", []sum{
+		{"calibration rows", t.rows.order, twin.rows.order},
+		{"labels by class", t.classN, twin.classN},
+		{"second moments of the labels", t.outer, twin.outer},
+		{"N", t.n, twin.n},
+	})
+	if err == nil && t.decay != nil && twin.decay != nil {
+		err = different("the labels' ages", []sum{
+			{"landmark", t.decay.landmark, twin.decay.landmark},
+			{"epochs", t.decay.epochs, twin.decay.epochs},
+			{"N of squared weights", t.decay.n2, twin.decay.n2},
+		})
 	}
 	for id, c := range t.each {
+		if err != nil {
+			return err
+		}
 		twin.RebuildKernel(CommunityID(id), view, sums, masses(CommunityID(id)))
-		if err := c.equal(twin.each[id]); err != nil {
-			return fmt.Errorf("tally: community %s: %w", view.CommunityName(CommunityID(id)), err)
-		}
+		want := twin.each[id]
+		err = different("community "+view.CommunityName(CommunityID(id)), []sum{
+			{"members", c.members, want.members},
+			{"labelled", c.labelled, want.labelled},
+			{"profiled", c.profiled, want.profiled},
+			{"squared multiplicities", c.squares, want.squares},
+			{"labelled members by class", c.anchored, want.anchored},
+			{"members by model version", trimmed(c.versions), trimmed(want.versions)},
+			{"second moment of the predictions", c.ownSquare, want.ownSquare},
+			{"P", c.p, want.p},
+			{"A1", c.a1, want.a1},
+			{"A2", c.a2, want.a2},
+			{"G2A", c.g2a, want.g2a},
+		})
 	}
-	return nil
+	return err
 }
 
-// equal names the first difference between two communities.
-func (c *community) equal(want *community) error {
-	if c.members != want.members || c.labelled != want.labelled || c.profiled != want.profiled {
-		return fmt.Errorf("members, labelled, profiled are %d, %d, %d, a recount gives %d, %d, %d",
-			c.members, c.labelled, c.profiled, want.members, want.labelled, want.profiled)
-	}
-	if c.squares != want.squares {
-		return fmt.Errorf("squared multiplicities sum to %v, a recount gives %v", c.squared(), want.squared())
-	}
-	if !slices.Equal(c.anchored, want.anchored) {
-		return fmt.Errorf("labelled members by class %v, a recount gives %v", c.anchored, want.anchored)
-	}
-	if !slices.Equal(trimmed(c.versions), trimmed(want.versions)) {
-		return fmt.Errorf("members by model version %v, a recount gives %v", c.versions, want.versions)
-	}
-	for _, pair := range c.matrices(want) {
-		if !slices.Equal(pair.got, pair.want) {
-			return fmt.Errorf("%s is %v, a recount gives %v", pair.name, pair.got, pair.want)
-		}
-	}
-	return nil
-}
-
-// equal names the first difference between what two tallies know of the labels' ages.
-func (d *decay) equal(want *decay) error {
-	if d == nil || want == nil {
-		return nil
-	}
-	if d.landmark != want.landmark || !slices.Equal(d.epochs, want.epochs) {
-		return fmt.Errorf("tally: landmark %d of epochs %v, a recount gives %d of %v", d.landmark, d.epochs, want.landmark, want.epochs)
-	}
-	for kind := range d.n2 {
-		if !slices.Equal(d.n2[kind], want.n2[kind]) {
-			return fmt.Errorf("tally: N of squared weights of family %d is %v, a recount gives %v", kind, d.n2[kind], want.n2[kind])
-		}
-	}
-	return nil
-}
-
-type pairOfSums struct {
+// sum is what was counted, and what a recount gives.
+type sum struct {
 	name      string
-	got, want []Sum
+	got, want any
 }
 
-func (c *community) matrices(want *community) []pairOfSums {
-	pairs := []pairOfSums{
-		{"second moment of the predictions", c.ownSquare, want.ownSquare},
+// different names the first sum of what that is another one in a recount.
+func different(what string, sums []sum) error {
+	for _, s := range sums {
+		if reflect.DeepEqual(s.got, s.want) {
+			continue
+		}
+		if got, want := fmt.Sprint(s.got), fmt.Sprint(s.want); got != want { // one may be nil, the other empty
+			return fmt.Errorf("tally: %s: %s: %s, a recount gives %s", what, s.name, got, want)
+		}
 	}
-	for kind := range c.p {
-		pairs = append(pairs,
-			pairOfSums{fmt.Sprintf("P of family %d", kind), c.p[kind], want.p[kind]},
-			pairOfSums{fmt.Sprintf("A1 of family %d", kind), c.a1[kind], want.a1[kind]},
-			pairOfSums{fmt.Sprintf("A2 of family %d", kind), c.a2[kind], want.a2[kind]},
-			pairOfSums{fmt.Sprintf("G2A of family %d", kind), c.g2a[kind], want.g2a[kind]})
-	}
-	return pairs
+	return nil
 }
 
 // trimmed cuts zeros at the end: a version nobody has any more.

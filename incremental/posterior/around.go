@@ -1,0 +1,218 @@
+package posterior
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// around keeps what posteriors read of the vertices one and two steps away as sums of
+// integers. A vertex that changes adds its difference at its neighbours, when there is enough
+// of it; see Options. Sums of integers, because the order of the neighbours must not show.
+type around struct {
+	classes int
+	counts  []uint32 // n x K: c1
+	degree  []uint32 // n
+	heard   []uint64 // n x K: sum of g over the neighbours that have one, in units of 1/event.One
+	hears   []uint32 // n: how many have one
+	walks   []uint64 // n x K: sum of c1/d over the neighbours, in units of 1/unit
+	owes    []uint64 // n: by how much neighbours have moved in all since v was touched, in units of 1/event.One
+
+	told   map[Vertex]*outgoing // what the neighbours know of those that have moved since
+	moved  []Vertex             // since the last spread
+	marked []bool               // n: in moved
+	now    outgoing             // scratch
+}
+
+// outgoing is what a vertex tells its neighbours.
+type outgoing struct {
+	has    bool     // whether there is a g
+	mean   []uint64 // K: g in units of 1/event.One
+	counts []uint32 // K: c1
+	degree uint32
+}
+
+func newAround(classes int) around {
+	return around{classes: classes, told: map[Vertex]*outgoing{}, now: newOutgoing(classes)}
+}
+
+func newOutgoing(classes int) outgoing {
+	return outgoing{mean: make([]uint64, classes), counts: make([]uint32, classes)}
+}
+
+func (a *around) grow(n int) {
+	have, k := len(a.degree), a.classes
+	if n <= have {
+		return
+	}
+	a.counts = append(a.counts, make([]uint32, (n-have)*k)...)
+	a.degree = append(a.degree, make([]uint32, n-have)...)
+	a.heard = append(a.heard, make([]uint64, (n-have)*k)...)
+	a.hears = append(a.hears, make([]uint32, n-have)...)
+	a.walks = append(a.walks, make([]uint64, (n-have)*k)...)
+	a.owes = append(a.owes, make([]uint64, n-have)...)
+	a.marked = append(a.marked, make([]bool, n-have)...)
+}
+
+// read sets o to what v tells with these votes and this prediction.
+func (a *around) read(o *outgoing, v Vertex, votes neighborhood.Votes, prediction []uint32) {
+	o.has, o.degree = votes.Count > 0 || prediction != nil, a.degree[v]
+	copy(o.counts, a.counts[int(v)*a.classes:])
+	clear(o.mean)
+	if votes.Count > 0 {
+		for i, x := range votes.Sum {
+			o.mean[i] = x / uint64(votes.Count)
+		}
+		return
+	}
+	for i, x := range prediction {
+		o.mean[i] = uint64(x)
+	}
+}
+
+// share returns the share of class i among the neighbours, in units of 1/unit.
+func (o *outgoing) share(i int) uint64 {
+	if o.degree == 0 {
+		return 0
+	}
+	return uint64(o.counts[i]) * unit / uint64(o.degree)
+}
+
+// apart returns by how much two tell other things at most, in units of 1/event.One, rounded
+// up: 0 if they are the same.
+func (o *outgoing) apart(p *outgoing) (most uint64) {
+	if o.has != p.has {
+		return math.MaxUint32
+	}
+	if o.degree != p.degree {
+		most = 1
+	}
+	for i, x := range o.mean {
+		most = max(most, distance(x, p.mean[i]), (distance(o.share(i), p.share(i))+unit/event.One-1)/(unit/event.One))
+	}
+	return most
+}
+
+func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
+
+// tell adds what o tells to the sums of a neighbour u, or takes it from them.
+func (a *around) tell(u Vertex, o *outgoing, sign int) {
+	at, times := int(u)*a.classes, uint64(sign) // two's complement: -1 subtracts
+	if o.has {
+		a.hears[u] += uint32(sign)
+	}
+	for i, x := range o.mean {
+		a.heard[at+i] += times * x
+		a.walks[at+i] += times * o.share(i)
+	}
+}
+
+// remember keeps what the neighbours know of v, before the first change of it.
+func (a *around) remember(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) {
+	if a.marked[v] {
+		return
+	}
+	a.marked[v] = true
+	a.moved = append(a.moved, v)
+	if a.told[v] != nil {
+		return
+	}
+	o := newOutgoing(a.classes)
+	units, _ := neighborhood.PredictionBefore(view, delta, v)
+	a.read(&o, v, sums.Before(v), units)
+	a.told[v] = &o
+}
+
+// link follows an edge that appeared or, with sign -1, is gone. Both ends are remembered.
+func (a *around) link(u, v Vertex, sign int) {
+	a.tell(u, a.told[v], sign)
+	a.tell(v, a.told[u], sign)
+	a.degree[u] += uint32(sign)
+	a.degree[v] += uint32(sign)
+}
+
+// count counts a neighbour of v that calibrates, at either end of an edge's life.
+func (a *around) count(v Vertex, class event.Class, sign int) {
+	if class != event.NoClass {
+		a.counts[int(v)*a.classes+int(class)] += uint32(sign)
+	}
+}
+
+// spread has v tell its neighbours how it has moved, unless that is no more than missed,
+// and calls touch for those that have heard of more than missed on average since they were
+// touched.
+func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, missed uint64, touch func(Vertex)) {
+	told := a.told[v]
+	a.read(&a.now, v, sums.Votes(v), view.Prediction(v))
+	apart := told.apart(&a.now)
+	if apart > 0 && apart <= missed {
+		return
+	}
+	for _, u := range view.Neighbors(v) {
+		a.tell(u, told, -1)
+		a.tell(u, &a.now, 1)
+		if a.owes[u] += apart; a.owes[u] > missed*uint64(a.hears[u]) {
+			touch(u)
+		}
+	}
+	delete(a.told, v)
+}
+
+// late lists the vertices whose neighbours do not know how they have moved, sorted.
+func (a *around) late() []Vertex { return slices.Sorted(maps.Keys(a.told)) }
+
+// own returns what the label of v, of this class, adds to c2 of v, in units of 1/unit. The
+// views of a vertex leave it out.
+func (a *around) own(view graphstore.View, v Vertex, class event.Class) (sum uint64) {
+	for _, u := range view.Neighbors(v) {
+		count, degree := uint64(a.counts[int(u)*a.classes+int(class)]), uint64(a.degree[u])
+		sum += count*unit/degree - (count-1)*unit/degree
+	}
+	return sum
+}
+
+// recount counts everything from nothing.
+func (a *around) recount(view graphstore.View, sums *neighborhood.Sums) {
+	*a = newAround(a.classes)
+	a.grow(view.Vertices())
+	for v := range Vertex(view.Vertices()) {
+		a.degree[v] = uint32(len(view.Neighbors(v)))
+		if class := calibrates(view, v); class != event.NoClass {
+			for _, u := range view.Neighbors(v) {
+				a.count(u, class, 1)
+			}
+		}
+	}
+	for v := range Vertex(view.Vertices()) {
+		a.read(&a.now, v, sums.Votes(v), view.Prediction(v))
+		for _, u := range view.Neighbors(v) {
+			a.tell(u, &a.now, 1)
+		}
+	}
+}
+
+// check compares the sums with a recount, but for what has not been told.
+func (a *around) check(view graphstore.View, sums *neighborhood.Sums) error {
+	twin := newAround(a.classes)
+	twin.recount(view, sums)
+	for _, v := range a.late() {
+		twin.read(&twin.now, v, sums.Votes(v), view.Prediction(v))
+		for _, u := range view.Neighbors(v) {
+			twin.tell(u, &twin.now, -1)
+			twin.tell(u, a.told[v], 1)
+		}
+	}
+	if !slices.Equal(a.counts, twin.counts) || !slices.Equal(a.degree, twin.degree) || !slices.Equal(a.hears, twin.hears) {
+		return fmt.Errorf("posterior: labelled neighbours %v, neighbours %v, of them %v with a mean; a recount gives %v, %v, %v",
+			a.counts, a.degree, a.hears, twin.counts, twin.degree, twin.hears)
+	}
+	if !slices.Equal(a.heard, twin.heard) || !slices.Equal(a.walks, twin.walks) {
+		return fmt.Errorf("posterior: sums over neighbours %v and %v, a recount gives %v and %v", a.heard, a.walks, twin.heard, twin.walks)
+	}
+	return nil
+}
