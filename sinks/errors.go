@@ -53,10 +53,8 @@ func passes(err error) bool {
 
 // sleep waits for d, or for the end of ctx, whose error it returns then.
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

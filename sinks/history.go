@@ -54,7 +54,7 @@ func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estima
 func (s *History) Between(ctx context.Context, community, method string, from, to time.Time) (
 	list []quant.Estimate, whole bool, err error,
 ) {
-	subject := s.config.Names.CommunitySubjects(community)
+	subject := s.config.Names.EstimateSubject(community, method, 0)
 	c := jetstream.ConsumerConfig{FilterSubject: subject, DeliverPolicy: jetstream.DeliverAllPolicy}
 	start, err := s.startOf(ctx, subject)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *History) Between(ctx context.Context, community, method string, from, t
 	}
 	err = s.read(ctx, s.config.Names.Estimates, c, func(e quant.Estimate) {
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
-		if e.Method != method || err != nil && (!from.IsZero() || !to.IsZero()) ||
+		if err != nil && (!from.IsZero() || !to.IsZero()) ||
 			!from.IsZero() && at.Before(from) || !to.IsZero() && at.After(to) {
 			return
 		}
@@ -87,10 +87,7 @@ func (s *History) startOf(ctx context.Context, subject string) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("sinks: stream %s: %w", s.config.Names.Estimates, err)
 	}
-	n, state := uint64(0), info.State
-	for _, count := range state.Subjects {
-		n += count
-	}
+	n, state := info.State.Subjects[subject], info.State
 	if n <= storedReadMax {
 		return 0, nil
 	}
@@ -122,30 +119,22 @@ func (s *History) read(ctx context.Context, stream string, c jetstream.ConsumerC
 		}
 	}()
 	for left := consumer.CachedInfo().NumPending; left > 0; {
-		n, err := s.fetch(ctx, consumer, visit)
+		messages, err := consumer.FetchNoWait(storedFetchMax)
 		if err != nil {
 			return fmt.Errorf("sinks: read stream %s: %w", stream, err)
 		}
-		if n == 0 {
-			return nil // removed meanwhile
+		n := uint64(0)
+		for m := range messages.Messages() {
+			n++
+			var e quant.Estimate
+			if m.Headers().Get(headerLog) == s.config.Log && json.Unmarshal(m.Data(), &e) == nil { // a record of this log
+				visit(e)
+			}
+		}
+		if err := errors.Join(messages.Error(), ctx.Err()); err != nil || n == 0 { // or removed meanwhile
+			return err
 		}
 		left -= min(left, n)
 	}
 	return nil
-}
-
-func (s *History) fetch(ctx context.Context, consumer jetstream.Consumer, visit func(quant.Estimate)) (n uint64, err error) {
-	messages, err := consumer.FetchNoWait(storedFetchMax)
-	if err != nil {
-		return 0, err
-	}
-	for m := range messages.Messages() {
-		n++
-		var e quant.Estimate
-		if m.Headers().Get(headerLog) != s.config.Log || json.Unmarshal(m.Data(), &e) != nil {
-			continue // of another log, or not a record of ours
-		}
-		visit(e)
-	}
-	return n, errors.Join(messages.Error(), ctx.Err())
 }

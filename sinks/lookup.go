@@ -1,17 +1,20 @@
 package sinks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/quant"
 )
 
-// lookup reads the messages of one subject of a stream, whose JSON is that of a T.
+// lookup reads the messages of one subject of a stream, whose JSON, packed or not, is that of a T.
 type lookup[T any] struct {
 	stream  jetstream.Stream
 	subject string
@@ -88,8 +91,18 @@ func (l *lookup[T]) next(ctx context.Context, from uint64) (s stored[T], ok bool
 	if s.foreign = l.log != "" && m.Header.Get(headerLog) != l.log; s.foreign {
 		return s, true, nil
 	}
-	if err := json.Unmarshal(m.Data, &s.value); err != nil {
+	var data io.Reader = bytes.NewReader(m.Data)
+	if bytes.HasPrefix(m.Data, gzipMagic) {
+		data, err = gzip.NewReader(data)
+	}
+	if err == nil {
+		err = json.NewDecoder(data).Decode(&s.value)
+	}
+	if err != nil {
 		return s, false, fmt.Errorf("sinks: message %d: %w", m.Sequence, err)
 	}
 	return s, true, nil
 }
+
+// gzipMagic begins what is packed. No JSON begins with it.
+var gzipMagic = []byte{0x1f, 0x8b}

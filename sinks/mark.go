@@ -1,7 +1,6 @@
 package sinks
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,17 +55,7 @@ type shardMark struct {
 	Quiet bool `json:"quiet,omitempty"`
 }
 
-// markPlace orders the parts of the emissions of a shard.
-type markPlace struct {
-	position uint64
-	part     int
-}
-
-func (p markPlace) compare(q markPlace) int {
-	return cmp.Or(cmp.Compare(p.position, q.position), cmp.Compare(p.part, q.part))
-}
-
-func (m *shardMark) place() markPlace { return markPlace{m.Position, m.Part} }
+func (m *shardMark) place() place { return place{m.Position, m.Part} }
 
 // nanoseconds returns the log time, 0 where the log has none.
 func (m *shardMark) nanoseconds() int64 {

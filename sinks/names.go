@@ -17,7 +17,7 @@ const prefixBytesMax = 64
 type Names struct {
 	Estimates string // stream: marks and records
 	Alerts    string // stream: beginnings and ends of alerts
-	History   string // stream: roll-ups
+	History   string // stream: roll-ups by day, and notes
 	Latest    string // bucket: the newest record of each community and method
 	subjects  string // what the subjects of the log out begin with
 }
@@ -74,13 +74,17 @@ func (n Names) historySubject(r Resolution, community, method string, ordinal in
 	return n.subjects + ".history." + string(r) + "." + LatestKey(community, method, ordinal)
 }
 
+// historyStream returns the stream of the roll-ups of a resolution. Each has its own, so that
+// who reads hours does not come past the minutes of everybody.
+func (n Names) historyStream(r Resolution) string {
+	if r == days {
+		return n.History
+	}
+	return n.History + "_" + strings.ToUpper(string(r)) + "S"
+}
+
 // noteSubject returns the subject of the notes in the stream of history.
 func (n Names) noteSubject() string { return n.subjects + ".history.note" }
-
-// CommunitySubjects returns the pattern of all subjects of a community's records.
-func (n Names) CommunitySubjects(community string) string {
-	return n.subjects + ".estimate." + Token(community) + ".>"
-}
 
 // AlertSubject returns the subject of the alerts of a rule on a community.
 func (n Names) AlertSubject(rule, community string) string {
@@ -90,8 +94,10 @@ func (n Names) AlertSubject(rule, community string) string {
 // Queries returns what the subjects of questions begin with.
 func (n Names) Queries() string { return n.subjects + ".query" }
 
-// The patterns of all marks, all records, all alerts and all roll-ups.
+// The patterns of all marks, all records, all alerts and all roll-ups of a resolution.
 func (n Names) markSubjects() string     { return n.subjects + ".shard.*" }
 func (n Names) estimateSubjects() string { return n.subjects + ".estimate.>" }
 func (n Names) alertSubjects() string    { return n.subjects + ".alert.>" }
-func (n Names) historySubjects() string  { return n.subjects + ".history.>" }
+func (n Names) historySubjects(r Resolution) string {
+	return n.subjects + ".history." + string(r) + ".>"
+}

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// place orders the messages that follow from the log out: the number is that among the
-// messages of the position, from 1.
+// place orders the parts of the emissions of a shard, and the messages that follow from the
+// log out: the number is that among those of the position, from 1.
 type place struct {
 	position uint64
 	ordinal  int

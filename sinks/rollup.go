@@ -31,8 +31,10 @@ type resolutionRow struct {
 var resolutions = [...]resolutionRow{
 	{minutes, time.Minute, time.Hour, 35 * 24 * time.Hour},
 	{hours, time.Hour, 24 * time.Hour, 2 * 366 * 24 * time.Hour},
-	{days, 24 * time.Hour, 24 * time.Hour, 0},
+	{days, 24 * time.Hour, 8 * 24 * time.Hour, 0},
 }
+
+const notes = len(resolutions) - 1 // index of the resolution whose stream has the notes, for good as well
 
 // rollupDecimals is how far shares in roll-ups are rounded.
 const rollupDecimals = 1e6
@@ -136,7 +138,7 @@ type rolled struct {
 	Closed            [len(resolutions)][]Rollup
 }
 
-// rollupChunk is a message of the stream of roll-ups.
+// rollupChunk is a message of a stream of roll-ups, packed with gzip.
 type rollupChunk struct {
 	Community  string     `json:"community"`
 	Method     string     `json:"method"`

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,16 +12,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/quant"
 )
 
-// Saving the state: at most so often, one part in so many of the time. Removing a day: in so long.
+// Saving the state: at most so often, one part in so many of the time.
 const (
 	rollupSaveEvery = 5 * time.Second
 	rollupSaveShare = 50
-	rollupRemoveMax = time.Minute
 )
 
 // RollupsConfig says of which log out roll-ups are made.
@@ -34,7 +35,7 @@ type RollupsConfig struct {
 }
 
 // Rollups is a follower that describes what was published by minute, hour and day of log
-// time, and stores that in the stream of history, each roll-up once: what is under way is
+// time, and stores that in a stream for each, every roll-up once: what is under way is
 // a function of the log out and is saved with the cursor, and what a restart makes again
 // is left out of the stream. Without a state it begins with what the log out has. Read may
 // be called by anyone at any time.
@@ -46,7 +47,8 @@ type Rollups struct {
 	minute int64     // of log time, of the newest emission
 
 	standby bool // another worker of a group stores and saves
-	stored  placedStream
+	stored  [len(resolutions)]placedStream
+	packer  *gzip.Writer
 	saved   Cursor
 	saveAt  time.Time
 }
@@ -57,17 +59,23 @@ func (r *Rollups) StandBy(standby bool) { r.standby = standby }
 
 // NewRollups returns a follower that is not open yet.
 func NewRollups(c RollupsConfig) *Rollups {
-	return &Rollups{config: c, stored: placedStream{js: c.JS, name: c.Streams.Names.History, log: c.Log}}
+	r := &Rollups{config: c, packer: gzip.NewWriter(nil)}
+	for i, row := range resolutions {
+		r.stored[i] = placedStream{js: c.JS, name: c.Streams.Names.historyStream(row.name), log: c.Log}
+	}
+	return r
 }
 
 // Open is that of a FollowConfig.
 func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
-	err := ensureStream(ctx, r.config.JS, r.config.Streams.history())
-	if err == nil {
-		err = r.stored.open(ctx)
-	}
-	if err != nil {
-		return nil, Cursor{}, fmt.Errorf("sinks: history: %w", err)
+	for i, row := range slices.Backward(resolutions[:]) {
+		err := ensureStream(ctx, r.config.JS, r.config.Streams.history(row.name))
+		if err == nil {
+			err = r.stored[i].open(ctx)
+		}
+		if err != nil {
+			return nil, Cursor{}, fmt.Errorf("sinks: history: %w", err)
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,10 +107,12 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	}
 	for _, n := range NotesOf(e.Position, e.Time, e.Notes) {
 		data, failed := json.Marshal(n)
-		messages, err = append(messages, message{subject: r.config.Streams.Names.noteSubject(), data: data}), errors.Join(err, failed)
+		messages[notes], err = append(messages[notes], message{subject: r.config.Streams.Names.noteSubject(), data: data}), errors.Join(err, failed)
 	}
-	if err == nil && len(messages) > 0 {
-		_, err = r.stored.append(ctx, e.Position, messages)
+	for i := range messages {
+		if err == nil && len(messages[i]) > 0 {
+			_, err = r.stored[i].append(ctx, e.Position, messages[i])
+		}
 	}
 	if day := begin(e.Time, 24*time.Hour); err == nil && before > 0 && before < day {
 		err = r.removeOld(ctx, day)
@@ -127,12 +137,12 @@ func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 	}
 }
 
-// advance ends the periods that are over, and returns the chunks that are complete, in
-// the order of resolution, community and method.
-func (r *Rollups) advance(now int64) (messages []message, err error) {
+// advance ends the periods that are over, and returns the chunks that are complete by
+// resolution, in the order of community and method.
+func (r *Rollups) advance(now int64) (messages [len(resolutions)][]message, err error) {
 	minute := begin(now, resolutions[0].period)
 	if minute <= r.minute {
-		return nil, nil
+		return messages, nil
 	}
 	r.minute = minute
 	for _, s := range r.series {
@@ -144,15 +154,24 @@ func (r *Rollups) advance(now int64) (messages []message, err error) {
 			if !ok {
 				continue
 			}
-			data, err := json.Marshal(chunk)
+			data, err := r.pack(chunk)
 			if err != nil {
-				return nil, err
+				return messages, err
 			}
 			subject := r.config.Streams.Names.historySubject(row.name, s.Community, s.Method, s.Ordinal)
-			messages = append(messages, message{subject: subject, data: data})
+			messages[i] = append(messages[i], message{subject: subject, data: data})
 		}
 	}
 	return messages, nil
+}
+
+// pack returns a chunk as JSON that is packed with gzip: a broker reads a whole block to find
+// a message, so what a chart costs is how much there is of all others.
+func (r *Rollups) pack(chunk rollupChunk) ([]byte, error) {
+	var packed bytes.Buffer
+	r.packer.Reset(&packed)
+	err := errors.Join(json.NewEncoder(r.packer).Encode(chunk), r.packer.Close())
+	return packed.Bytes(), err
 }
 
 // of returns the series of a community and a method, new if need be.
@@ -173,22 +192,19 @@ func (r *Rollups) find(community, method string, ordinal int) (at int, found boo
 
 // removeOld removes the chunks that ended longer ago than their resolution is kept.
 func (r *Rollups) removeOld(ctx context.Context, now int64) error {
-	ctx, cancel := context.WithTimeout(ctx, rollupRemoveMax) // the library's own 5 s are too short for a day of 1,000 communities
-	defer cancel()
 	for _, row := range resolutions {
 		if row.keep == 0 {
 			continue
 		}
-		name := r.config.Streams.Names.History
-		subject := r.config.Streams.Names.subjects + ".history." + string(row.name) + ".>"
-		l, err := openLookup[rollupChunk](ctx, r.config.JS, name, subject, r.config.Log)
+		name, subjects := r.config.Streams.Names.historyStream(row.name), r.config.Streams.Names.historySubjects(row.name)
+		l, err := openLookup[rollupChunk](ctx, r.config.JS, name, subjects, r.config.Log)
 		if err != nil {
 			return err
 		}
 		old := time.Unix(0, now).Add(-row.keep - row.chunk)
 		last, ok, err := l.lastWhere(ctx, func(c *rollupChunk) bool { return c.Rollups[0].Time.Before(old) })
 		if err == nil && ok {
-			err = l.stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(last.sequence+1))
+			err = l.stream.Purge(ctx, jetstream.WithPurgeSequence(last.sequence+1))
 		}
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 	if !q.From.IsZero() && !fitting(q.From) {
 		return nil, false, nil
 	}
-	if list, fits, err = r.stored.chunks(ctx, r.config.Streams.Names.historySubject(resolutions[i].name, q.Community, q.Method, 0), q, fitting); !fits || err != nil {
+	if list, fits, err = r.stored[i].chunks(ctx, r.config.Streams.Names.historySubject(resolutions[i].name, q.Community, q.Method, 0), q, fitting); !fits || err != nil {
 		return nil, fits, err
 	}
 	if len(under) > 0 { // a chunk may have been published meanwhile

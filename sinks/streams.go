@@ -95,12 +95,15 @@ func (c *StreamsConfig) alerts() jetstream.StreamConfig {
 	return s
 }
 
-// history is compressed: roll-ups are much alike. Nothing is discarded by the broker; the
-// follower that writes it removes what is too old.
-func (c *StreamsConfig) history() jetstream.StreamConfig {
-	s := c.stream(c.Names.History, "roll-ups of the estimates")
-	s.Subjects = []string{c.Names.historySubjects()}
-	s.AllowAtomicPublish, s.Compression = true, jetstream.S2Compression
+// history holds the roll-ups of a resolution. Nothing is discarded by the broker; the follower
+// that writes it removes what is too old.
+func (c *StreamsConfig) history(r Resolution) jetstream.StreamConfig {
+	s := c.stream(c.Names.historyStream(r), "roll-ups of the estimates by "+string(r))
+	s.Subjects = []string{c.Names.historySubjects(r)}
+	if r == days {
+		s.Subjects = append(s.Subjects, c.Names.noteSubject())
+	}
+	s.AllowAtomicPublish = true
 	return s
 }
 

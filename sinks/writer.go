@@ -62,7 +62,7 @@ type Writer struct {
 type known struct {
 	sequence uint64 // 0: there is none
 	mark     shardMark
-	place    markPlace // up to where everything is stored; the mark's, where that and its records can be counted on
+	place    place // up to where everything is stored; the mark's, where that and its records can be counted on
 }
 
 // NewWriter returns a writer that goes on behind the last mark of its shard. It makes
@@ -129,9 +129,9 @@ func (w *Writer) adopt(found foundMark) {
 	w.beats.last = found.nanoseconds()
 	switch {
 	case found.torn:
-		w.known.place.part--
+		w.known.place.ordinal--
 	case found.Config != w.config.Config && found.Part < found.Parts:
-		w.known.place.part = 0
+		w.known.place.ordinal = 0
 	default:
 		w.lastEnd = max(w.lastEnd, found.sequence+uint64(found.Records))
 		w.end.Store(w.lastEnd)
@@ -142,7 +142,7 @@ func (w *Writer) adopt(found foundMark) {
 // leaves them out.
 func (w *Writer) Published() uint64 {
 	k := &w.known
-	if k.place.part < k.mark.Parts {
+	if k.place.ordinal < k.mark.Parts {
 		return max(k.place.position, 1) - 1
 	}
 	return k.place.position

@@ -146,13 +146,10 @@ func (v *view) memory(name, method string, from, to time.Time) (memoryPart, bool
 	v.store.mu.RLock()
 	defer v.store.mu.RUnlock()
 	c := v.store.byName[name]
-	if c == nil {
+	if c == nil || c.find(method) == nil {
 		return memoryPart{}, false
 	}
 	ser := c.find(method)
-	if ser == nil {
-		return memoryPart{}, false
-	}
 	p := memoryPart{community: c.name, method: ser.method, records: ser.between(from, to), lossy: ser.lossy}
 	p.whole = ser.history[0].at.UTC()
 	if ser.lossy {
