@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -141,8 +139,7 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 		}
 		ok = ok && record.Config == e.config.Digest()
 		if !ok && byDefault {
-			return found, explainErrorf("fewer than two estimates of %s by %s were published under this configuration; "+
-				"give --from and --to", q.Community, method)
+			return found, e.tooFew(ctx, conf, q.Community, method)
 		}
 		if !ok {
 			return [2]*quant.Estimate{}, nil
@@ -201,13 +198,11 @@ func (l *logCursor) close() error {
 // No later place than last will be asked for.
 func (l *logCursor) reach(ctx context.Context, place, last Place) error {
 	saved, err := l.nearest(place)
+	if err == nil && (l.core == nil || saved != nil) {
+		err = l.start(ctx, saved, last)
+	}
 	if err != nil {
 		return err
-	}
-	if l.core == nil || saved != nil {
-		if err := l.start(ctx, saved, last); err != nil {
-			return err
-		}
 	}
 	told := time.Now()
 	for {
@@ -297,11 +292,21 @@ func (l *logCursor) nearest(place Place) (*checkpoint.Checkpoint, error) {
 	return nil, nil
 }
 
-// tellEvery is how often an explanation says how far it is.
-const tellEvery = 2 * time.Second
+// tooFew says what to ask instead of what changed last: another community, if nothing was
+// published of this one.
+func (e *Explainer) tooFew(ctx context.Context, conf sinks.HistoryConfig, community, method string) error {
+	latest, err := sinks.NewHistory(e.js, conf).Latest(ctx, math.MaxUint64)
+	var names []string
+	for i := range latest {
+		names = append(names, latest[i].Community)
+	}
+	if slices.Sort(names); err != nil || !slices.Contains(names, community) {
+		return errors.Join(err, explainErrorf("nothing was published of %q; %s", community, event.Nearest(community, slices.Compact(names))))
+	}
+	return explainErrorf("fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method)
+}
 
-// namesMax bounds how many communities an error names.
-const namesMax = 8
+const tellEvery = 2 * time.Second // how far an explanation is
 
 // unknown says which communities there are where the one in question is not.
 func (l *logCursor) unknown(err error, q Query) error {
@@ -316,11 +321,7 @@ func (l *logCursor) unknown(err error, q Query) error {
 		}
 	}
 	slices.Sort(names)
-	if more := len(names) - namesMax; more > 0 {
-		names = append(names[:namesMax], fmt.Sprintf("and %d more", more))
-	}
-	return explainErrorf("%q is not known at position %d; known there: %s",
-		q.Community, l.place.Position, cmp.Or(strings.Join(names, ", "), "none"))
+	return explainErrorf("%q is not known at position %d; %s", q.Community, l.place.Position, event.Nearest(q.Community, names))
 }
 
 // Ordered reports places that are the wrong way round.

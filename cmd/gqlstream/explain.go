@@ -119,7 +119,7 @@ func (c *explainCmd) prepare(e *pipeline.Explainer, settings *config.Settings, c
 		if c.NATS != "" || c.State != "" {
 			return nil, config.Usagef("explain: files and a stream are given; choose one")
 		}
-		return nothing, c.prepareFiles(e, settings)
+		return func() error { return nil }, c.prepareFiles(e, settings)
 	}
 	if settings.State == "" {
 		settings.State = config.StateDefault
@@ -142,8 +142,6 @@ func (c *explainCmd) prepare(e *pipeline.Explainer, settings *config.Settings, c
 	}
 	return b.Close, e.ReadStream(b, settings)
 }
-
-func nothing() error { return nil }
 
 // prepareFiles reads files: their rows are the positions. They are opened once to
 // learn the classes.

@@ -144,6 +144,8 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{[]string{"--community", "nowhere", "--from", "5", "--to", last}, `"nowhere" is not known at position `},
+		{[]string{"--community", "everyon"}, `nothing was published of "everyon"; did you mean "everyone"?`},
+		{[]string{"--community", "nowhere"}, `nothing was published of "nowhere"; known are `},
 		{[]string{"--community", "everyone", "--from", last, "--to", "5"}, "--from must lie before --to"},
 		{[]string{"--community", "everyone", "--from", "yesterday", "--to", last}, "neither a position"},
 		{[]string{"--community", "everyone", "--from", last, "--to", "99999999"}, "it did not move"},

@@ -32,17 +32,8 @@ func (p LatePolicy) Validate() error {
 
 // Refuses reports whether late events of a kind are refused.
 func (p LatePolicy) Refuses(k Kind) bool {
-	switch k {
-	case KindEdge:
-		return p.Edges
-	case KindLabel:
-		return p.Labels
-	case KindPrediction:
-		return p.Predictions
-	case KindMember:
-		return p.Members
-	}
-	return false
+	refused := [Kinds]bool{KindEdge: p.Edges, KindLabel: p.Labels, KindPrediction: p.Predictions, KindMember: p.Members}
+	return int(k) < Kinds && refused[k]
 }
 
 // IsLate reports whether an event of a kind with a time t is late when the log's

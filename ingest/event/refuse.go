@@ -1,7 +1,9 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -19,8 +21,11 @@ func Problemf(r Reason, format string, args ...any) *Problem {
 	return &Problem{Reason: r, Detail: fmt.Sprintf(format, args...)}
 }
 
+// namesMax bounds how many names an advice lists.
+const namesMax = 16
+
 // Nearest returns the advice to give when name is none of known: the one it
-// looks like, or all of them.
+// looks like, or those that there are.
 func Nearest(name string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
@@ -31,7 +36,10 @@ func Nearest(name string, known []string) string {
 	if best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
-	return "known are " + strings.Join(known, ", ")
+	if more := len(known) - namesMax; more > 0 {
+		known = append(slices.Clone(known[:namesMax]), fmt.Sprintf("and %d more", more))
+	}
+	return "known are " + cmp.Or(strings.Join(known, ", "), "none")
 }
 
 // editDistance returns the number of single-byte edits from a to b, or more than
