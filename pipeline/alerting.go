@@ -121,11 +121,11 @@ func (p *Pipeline) showAlerts() time.Duration {
 		return 0
 	}
 	begun := time.Now()
-	active := follower.Active()
+	active, rules, dropped := follower.Now()
 	if targets.NeedsActive() && p.source.Stats().Behind <= catchingUp {
 		targets.Set(active)
 	}
-	view := web.Alerts{Active: active, Rules: follower.Counts(), Fired: fired, Dropped: follower.Dropped()}
+	view := web.Alerts{Active: active, Rules: rules, Fired: fired, Dropped: dropped}
 	for _, t := range targets.Stats() {
 		view.Targets = append(view.Targets, web.Target{Name: t.Name, Outcomes: t.Outcomes, Queue: t.Depth, Error: t.Error})
 	}

@@ -25,7 +25,9 @@ type checkpoints struct {
 	writing chan saved // holds one result when the writer is done; nil when none runs
 	last    saved      // that succeeded
 	failed  uint64
-	err     error // of the newest one
+	said    time.Time // when the log told of one
+	unsaid  int       // since then
+	err     error     // of the newest one
 }
 
 // saved is what became of one checkpoint.
@@ -201,24 +203,22 @@ func (k *checkpoints) finish(p *Pipeline) error {
 
 // collect takes the result of the writer, if it is there or if wait is set.
 func (k *checkpoints) collect(p *Pipeline, wait bool) {
-	if k.writing == nil {
+	if k.writing == nil || !wait && len(k.writing) == 0 {
 		return
 	}
-	var now saved
-	select {
-	case now = <-k.writing:
-	default:
-		if !wait {
-			return
-		}
-		now = <-k.writing
-	}
+	now := <-k.writing
 	k.writing = nil
 	if now.err != nil {
 		k.fail(p, now.err)
 		return
 	}
 	k.last, k.err = now, nil
+	if k.unsaid++; now.at.Sub(k.said) < checkpointLineEvery {
+		return
+	}
 	p.log.Info("checkpoint", "position", k.last.position, "bytes", k.last.bytes,
-		"pause", k.last.pause.Round(time.Microsecond), "took", k.last.took.Round(time.Millisecond))
+		"pause", k.last.pause.Round(time.Microsecond), "took", k.last.took.Round(time.Millisecond), "written", k.unsaid)
+	k.said, k.unsaid = now.at, 0
 }
+
+const checkpointLineEvery = 30 * time.Second // while a history is read there are several a second

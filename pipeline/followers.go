@@ -125,7 +125,6 @@ func (f *followers) states() (states []sinks.State) {
 	return states
 }
 
-// catchUpLookEvery is how often catchUp looks.
 const catchUpLookEvery = 20 * time.Millisecond
 
 // catchUp waits until every follower has taken what is published up to a position. Who

@@ -38,8 +38,8 @@ type AlertingConfig struct {
 // Alerting is a follower that evaluates the rules and stores what begins and ends in
 // the stream of alerts, each exactly once: its state is a function of the log out and is
 // saved with the cursor, and what a restart evaluates again is left out of the stream.
-// Rules that have changed hold from behind the newest alert that is stored. Active,
-// Counts and Rules may be called by anyone at any time.
+// Rules that have changed hold from behind the newest alert that is stored. Now may be
+// called by anyone at any time.
 type Alerting struct {
 	config AlertingConfig
 	begin  Cursor // where there is no state
@@ -208,24 +208,10 @@ func (a *Alerting) save(ctx context.Context, after Cursor) error {
 // Close implements Follower. Alerts can be opened again.
 func (a *Alerting) Close() error { return nil }
 
-// Active returns the alerts that are pending or firing; see alerts.Engine.
-func (a *Alerting) Active() []alerts.Alert {
+// Now returns the alerts that are pending or firing, how many of each rule are in which state
+// and why others are silent, and how many there was no room for; see alerts.Engine.
+func (a *Alerting) Now() (active []alerts.Alert, counts []alerts.Counts, dropped uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.engine.Active()
-}
-
-// Counts returns how many alerts of each rule are in which state, and why others are
-// silent.
-func (a *Alerting) Counts() []alerts.Counts {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.engine.Counts()
-}
-
-// Dropped returns how many alerts there were no room for.
-func (a *Alerting) Dropped() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.engine.Dropped()
+	return a.engine.Active(), a.engine.Counts(), a.engine.Dropped()
 }

@@ -3,14 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+
+	"github.com/goccy/go-yaml"
 
 	"gqlstream/config"
 	"gqlstream/ingest/broker"
 	"gqlstream/quant"
-
-	"github.com/goccy/go-yaml"
 )
 
 type checkCmd struct {
@@ -52,12 +53,17 @@ func (c *checkCmd) Run(con console) error {
 	if err != nil {
 		return err
 	}
-	for _, a := range settings.Alerts {
-		if slices.Contains(a.Suppress, quant.FlagThin) {
-			fmt.Fprintf(con.Err, "note: alert %s is silent where a class has fewer than 30 effective labels (flag %s), as every class does\n"+
-				"  while there are fewer than %d labels; suppress: [] hears it all the same\n", a.Name, quant.FlagThin, 30*len(settings.Classes))
-		}
-	}
+	noteSilentAlerts(con.Err, &settings)
 	_, err = fmt.Fprintf(con.Out, "# %s is fine; this is the configuration in effect. Digest %s\n%s", c.File, conf.Digest(), data)
 	return err
+}
+
+// noteSilentAlerts says which alerts hear nothing while labels are few.
+func noteSilentAlerts(w io.Writer, settings *config.Settings) {
+	for _, a := range settings.Alerts {
+		if a.Suppress == nil || slices.Contains(a.Suppress, quant.FlagThin) {
+			fmt.Fprintf(w, "note: alert %s is silent where a class has fewer than 30 effective labels (flag %s), as every class does"+
+				" while there are fewer than %d labels; suppress: [] hears it all the same\n", a.Name, quant.FlagThin, 30*len(settings.Classes))
+		}
+	}
 }

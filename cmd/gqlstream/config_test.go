@@ -186,6 +186,9 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	if !strings.Contains(said, "alert rise is silent") || !strings.Contains(said, "fewer than 60 labels") || strings.Contains(said, "loud") {
 		t.Errorf("check foresees %q", said)
 	}
+	if _, heard := mustRun(t, "run", "--config", conf, "--state", t.TempDir(), "--exit-when-drained"); !strings.Contains(heard, "alert rise is silent") {
+		t.Errorf("run says %q", heard)
+	}
 	if strings.Contains(printed, " 0s") || strings.Contains(printed, "null") || strings.Contains(printed, `""`) {
 		t.Errorf("check prints what is off:\n%s", printed)
 	}

@@ -257,14 +257,9 @@ func (c *quarantineRetryCmd) correction() (ingest.Correction, error) {
 		return correction, config.Usage(err)
 	}
 	correction.Payload = data
-	switch strings.ToLower(filepath.Ext(c.File)) {
-	case ".json":
-		correction.ContentType = wire.JSON
-	case ".ndjson", ".jsonl":
-		correction.ContentType = wire.NDJSON
-	case ".arrow", ".arrows":
-		correction.ContentType = wire.Arrow
-	}
+	correction.ContentType = map[string]string{
+		".json": wire.JSON, ".ndjson": wire.NDJSON, ".jsonl": wire.NDJSON, ".arrow": wire.Arrow, ".arrows": wire.Arrow,
+	}[strings.ToLower(filepath.Ext(c.File))]
 	return correction, nil
 }
 

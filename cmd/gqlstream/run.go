@@ -41,6 +41,9 @@ Examples:
 
 // Run follows the stream until it is drained, if asked to, or interrupted.
 func (c *runCmd) Run(ctx context.Context, con console) error {
+	if settings, err := c.settings(); err == nil { // else the pipeline says what is wrong
+		noteSilentAlerts(con.Err, &settings)
+	}
 	return pipeline.Run(ctx, c.settings, pipeline.Options{
 		Version: version, Skip: event.Position(c.Skip), Drain: c.ExitWhenDrained, Out: con.Out, Err: con.Err, Log: slog.New(slog.NewTextHandler(con.Err, nil)),
 		Group: c.Group, Worker: c.Worker,

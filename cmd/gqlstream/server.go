@@ -53,7 +53,6 @@ func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
 		nc, err := broker.Connect(c)
 		if err == nil {
 			nc.Close()
-			return
 		}
 		if !errors.Is(err, nats.ErrNoServers) {
 			return

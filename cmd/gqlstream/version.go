@@ -21,8 +21,7 @@ func (versionCmd) Help() string { return "Example:\n  gqlstream version" }
 
 // Run prints the version in one line.
 func (versionCmd) Run(con console) error {
-	_, err := fmt.Fprintf(con.Out, "gqlstream %s %s %s/%s event schema %d\n",
-		version, runtime.Version(), runtime.GOOS, runtime.GOARCH, 1)
+	_, err := fmt.Fprintf(con.Out, "gqlstream %s %s %s/%s event schema 1\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 

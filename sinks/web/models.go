@@ -1,5 +1,7 @@
 package web
 
+import "slices"
+
 // Model is how right a model version has been, judged by labels as they arrive.
 type Model struct {
 	Version  string       `json:"version"`
@@ -22,13 +24,7 @@ type ModelClass struct {
 func judgedModels(models []Model) []Model {
 	out := []Model{}
 	for _, m := range models {
-		all := m.Classes
-		m.Classes = []ModelClass{}
-		for _, c := range all {
-			if c.Judged > 0 {
-				m.Classes = append(m.Classes, c)
-			}
-		}
+		m.Classes = slices.DeleteFunc(append([]ModelClass{}, m.Classes...), func(c ModelClass) bool { return c.Judged == 0 })
 		out = append(out, m)
 	}
 	return out

@@ -188,10 +188,7 @@ func (s *store) take() (list []changed, position, writes uint64) {
 	clear(s.owners)
 	s.pending, s.owners = s.pending[:0], s.owners[:0]
 	slices.SortFunc(list, func(a, b changed) int {
-		if c := strings.Compare(a.community, b.community); c != 0 {
-			return c
-		}
-		return strings.Compare(a.record.estimate.Method, b.record.estimate.Method)
+		return cmp.Or(strings.Compare(a.community, b.community), strings.Compare(a.record.estimate.Method, b.record.estimate.Method))
 	})
 	return list, s.position, s.writes
 }
