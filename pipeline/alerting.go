@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -23,6 +24,12 @@ const (
 // alerting is what follows from the log out about alerts: the follower that evaluates the
 // rules, and who is told. A reload replaces both. Any goroutine may use it.
 type alerting struct {
+	config    sinks.AlertingConfig // but for the rules
+	followers *followers
+	page      *web.Server
+	caughtUp  func() bool // the log in is read; before, no Alertmanager is told
+	log       *slog.Logger
+
 	mu       sync.Mutex
 	follower *sinks.Alerting
 	targets  *notify.Targets
@@ -30,9 +37,9 @@ type alerting struct {
 	told     uint64            // position of the newest transitions that the page has
 }
 
-// startAlerts begins to evaluate the alerts of settings and, unless another worker of the group
+// start begins to evaluate the alerts of settings and, unless another worker of the group
 // does, to store and to deliver what begins and ends.
-func (p *Pipeline) startAlerts(ctx context.Context, settings config.Settings, leads bool) error {
+func (a *alerting) start(ctx context.Context, settings config.Settings, leads bool) error {
 	rules, err := settings.AlertRules()
 	if err != nil {
 		return config.Usage(err)
@@ -44,19 +51,17 @@ func (p *Pipeline) startAlerts(ctx context.Context, settings config.Settings, le
 	if !leads {
 		conf = notify.Config{}
 	}
-	targets, err := notify.Start(ctx, p.Broker.JS, p.names.Out.Alerts, conf, p.log)
+	targets, err := notify.Start(ctx, a.config.JS, a.config.Streams.Names.Alerts, conf, a.log)
 	if err != nil {
 		return err
 	}
-	follower, err := sinks.NewAlerting(ctx, sinks.AlertingConfig{
-		JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Rules: rules, Standby: !leads,
-		Shelf: p.shelf(followerAlerts, alertingFile), Told: p.tellTransitions,
-	})
+	one := a.config
+	one.Rules, one.Standby, one.Told = rules, !leads, a.tell
+	follower, err := sinks.NewAlerting(ctx, one)
 	if err != nil {
 		targets.Stop()
 		return err
 	}
-	a := &p.alerting
 	a.mu.Lock()
 	former := a.targets
 	a.follower, a.targets = follower, targets
@@ -66,27 +71,26 @@ func (p *Pipeline) startAlerts(ctx context.Context, settings config.Settings, le
 	}
 	if leads {
 		if err := targets.RemoveOthers(ctx); err != nil { // the next start tries again
-			p.log.Warn("alerts", "error", err)
+			a.log.Warn("alerts", "error", err)
 		}
 	}
-	p.followers.start(ctx, sinks.FollowConfig{Name: followerAlerts, Open: follower.Open}, leads)
+	a.followers.start(ctx, sinks.FollowConfig{Name: followerAlerts, Open: follower.Open}, leads)
 	return nil
 }
 
-// closeAlerts lets the targets finish.
-func (p *Pipeline) closeAlerts() error {
-	p.alerting.mu.Lock()
-	defer p.alerting.mu.Unlock()
-	if p.alerting.targets == nil {
+// close lets the targets finish.
+func (a *alerting) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.targets == nil {
 		return nil
 	}
-	return p.alerting.targets.Close()
+	return a.targets.Close()
 }
 
-// tellTransitions tells the log, the page and the Alertmanagers what has begun or ended, each
+// tell tells the log, the page and the Alertmanagers what has begun or ended, each
 // once. The follower of the alerts calls it, once what it tells is stored.
-func (p *Pipeline) tellTransitions(position uint64, transitions []alerts.Transition) {
-	a := &p.alerting
+func (a *alerting) tell(position uint64, transitions []alerts.Transition) {
 	a.mu.Lock()
 	news := position > a.told
 	a.told = max(a.told, position)
@@ -97,23 +101,21 @@ func (p *Pipeline) tellTransitions(position uint64, transitions []alerts.Transit
 	}
 	targets := a.targets
 	a.mu.Unlock()
-	if targets != nil && targets.NeedsActive() && p.source.Stats().Behind <= catchingUp {
+	if targets != nil && targets.NeedsActive() && a.caughtUp() {
 		targets.Tell(transitions)
 	}
 	if !news {
 		return // another worker was first, or this one before it took over
 	}
 	for _, t := range transitions {
-		p.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
+		a.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
 			"position", position, "reason", t.Reason)
 	}
-	p.Page.AddTransitions(transitions)
+	a.page.AddTransitions(transitions)
 }
 
-// showAlerts tells the page and the Alertmanagers all that fires, and returns how long it
-// took. While the pipeline catches up with an old log no Alertmanager is told.
-func (p *Pipeline) showAlerts() time.Duration {
-	a := &p.alerting
+// show tells the page and the Alertmanagers all that fires, and returns how long it took.
+func (a *alerting) show() time.Duration {
 	a.mu.Lock()
 	follower, targets, fired := a.follower, a.targets, maps.Clone(a.fired)
 	a.mu.Unlock()
@@ -122,29 +124,29 @@ func (p *Pipeline) showAlerts() time.Duration {
 	}
 	begun := time.Now()
 	active, rules, dropped := follower.Now()
-	if targets.NeedsActive() && p.source.Stats().Behind <= catchingUp {
+	if targets.NeedsActive() && a.caughtUp() {
 		targets.Set(active)
 	}
 	view := web.Alerts{Active: active, Rules: rules, Fired: fired, Dropped: dropped}
 	for _, t := range targets.Stats() {
 		view.Targets = append(view.Targets, web.Target{Name: t.Name, Outcomes: t.Outcomes, Queue: t.Depth, Error: t.Error})
 	}
-	p.Page.SetAlerts(view)
+	a.page.SetAlerts(view)
 	return time.Since(begun)
 }
 
-// alertsLast returns the sequence of the newest alert that is stored.
-func (p *Pipeline) alertsLast(ctx context.Context) (uint64, error) {
-	stream, err := p.Broker.JS.Stream(ctx, p.names.Out.Alerts)
+// last returns the sequence of the newest alert that is stored.
+func (a *alerting) last(ctx context.Context) (uint64, error) {
+	stream, err := a.config.JS.Stream(ctx, a.config.Streams.Names.Alerts)
 	if err != nil {
 		return 0, err
 	}
 	return stream.CachedInfo().State.LastSeq, nil
 }
 
-// seedAlerts gives the page the last transitions that are stored.
-func (p *Pipeline) seedAlerts(ctx context.Context) error {
-	stream, err := p.Broker.JS.Stream(ctx, p.names.Out.Alerts)
+// seed gives the page the last transitions that are stored.
+func (a *alerting) seed(ctx context.Context) error {
+	stream, err := a.config.JS.Stream(ctx, a.config.Streams.Names.Alerts)
 	if err != nil {
 		return err
 	}
@@ -157,9 +159,9 @@ func (p *Pipeline) seedAlerts(ctx context.Context) error {
 		}
 		var t alerts.Transition
 		if json.Unmarshal(m.Data, &t) == nil {
-			list, p.alerting.told = append(list, t), max(p.alerting.told, t.Position)
+			list, a.told = append(list, t), max(a.told, t.Position)
 		}
 	}
-	p.Page.AddTransitions(list)
+	a.page.AddTransitions(list)
 	return nil
 }

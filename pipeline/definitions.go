@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
 
 	"gqlstream/graphstore"
+	"gqlstream/sinks/web"
 )
 
 // definitionsEvery bounds how often the communities of which the definition can change
@@ -22,11 +24,10 @@ type definitions struct {
 	due    time.Time
 }
 
-// showDefinitions tells the page who is a member of the communities by rule, when that has
+// show tells the page who is a member of the communities by rule, when that has
 // changed, and warns once of each rule that met values of another type. It looks at new
 // communities, and now and then at those with a rule, never at those that members name.
-func (p *Pipeline) showDefinitions() {
-	d, view := &p.definitions, p.Core.View()
+func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Logger) {
 	changed := false
 	for ; d.seen < view.Communities(); d.seen++ {
 		c := graphstore.Community(d.seen)
@@ -55,13 +56,13 @@ func (p *Pipeline) showDefinitions() {
 			d.misses[name] = n
 			if !d.warned[c] {
 				d.warned[c] = true
-				p.log.Warn("a rule met a value of another type than it compares with", "community", name)
+				log.Warn("a rule met a value of another type than it compares with", "community", name)
 			}
 		}
 	}
 	if changed {
 		maps.DeleteFunc(d.texts, func(_, text string) bool { return text == "" })
-		p.Page.Define(maps.Clone(d.texts))
+		page.Define(maps.Clone(d.texts))
 	}
 }
 

@@ -173,7 +173,7 @@ func (p *Pipeline) startFollowers(ctx context.Context, o Options) {
 		}})
 	}
 	p.singles = []single{
-		{name: followerAlerts, start: func(ctx context.Context, leads bool) error { return p.startAlerts(ctx, p.settings, leads) }},
+		{name: followerAlerts, start: func(ctx context.Context, leads bool) error { return p.alerting.start(ctx, p.settings, leads) }},
 		{name: followerHistory, start: func(ctx context.Context, leads bool) error {
 			p.rollups.StandBy(!leads)
 			p.followers.start(ctx, sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, leads)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -43,8 +44,10 @@ type membership struct {
 	self        sinks.Identity
 	copies      int
 	checkpoints int
-	spare       []int     // shards that the next pipeline keeps, although they are another worker's
-	missing     time.Time // since when shards of this worker are not estimated here; now, if all are
+	spare       []int      // shards that the next pipeline keeps, although they are another worker's
+	missing     time.Time  // since when shards of this worker are not estimated here; now, if all are
+	disagreed   chan error // capacity 1: another worker has another state
+	log         *slog.Logger
 	close       func() error
 }
 
@@ -79,12 +82,11 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	if in.Replicas, err = openLog(ctx, b, in); err != nil {
 		return nil, err
 	}
-	host := hostName()
 	m = &membership{
-		self:   sinks.Identity{Host: host, PID: os.Getpid(), Since: time.Now().UTC()},
-		copies: max(settings.Group.Copies, 1), close: b.Close,
+		self: identity(), copies: max(settings.Group.Copies, 1),
+		disagreed: make(chan error, 1), log: o.Log, close: b.Close,
 	}
-	worker := cmp.Or(o.Worker, host+"-"+filepath.Base(settings.State))
+	worker := cmp.Or(o.Worker, m.self.Host+"-"+filepath.Base(settings.State))
 	m.member, err = group.Join(ctx, group.Config{
 		JS: b.JS, Bucket: group.Bucket(settings.NATS.Prefix, o.Group), Replicas: in.Replicas, Log: o.Log,
 		Self: group.Presence{Worker: worker, Since: m.self.Since, Config: core.Digest(), Build: o.Version, Arch: architecture()},
@@ -123,12 +125,13 @@ func architecture() string {
 	return arch
 }
 
-func hostName() string {
+// identity says which process this is, for outputs that only one may write.
+func identity() sinks.Identity {
 	host, err := os.Hostname()
 	if err != nil {
-		return "unknown"
+		host = "unknown"
 	}
-	return host
+	return sinks.Identity{Host: host, PID: os.Getpid(), Since: time.Now().UTC()}
 }
 
 // leave ends the membership.
@@ -186,7 +189,7 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 			if err := ingest.Pause(ctx, regroupAfter); err != nil {
 				return nil //nolint:nilerr // the run ends
 			}
-		case err := <-p.disagreed:
+		case err := <-p.group.disagreed:
 			return err
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -254,45 +257,6 @@ func (p *Pipeline) sayPresence() {
 	})
 }
 
-// watchMarks follows up to where the shards are published by others, and gives up those that
-// another worker has taken over.
-func (p *Pipeline) watchMarks(ctx context.Context) error {
-	for ctx.Err() == nil {
-		err := sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.heedMark)
-		if err != nil && ctx.Err() == nil {
-			p.log.Debug("the marks of the log out cannot be read", "error", err)
-		}
-		if ingest.Pause(ctx, regroupAfter) != nil {
-			break
-		}
-	}
-	return nil
-}
-
-func (p *Pipeline) heedMark(m sinks.Mark) {
-	p.outlets.newest.Store(max(p.outlets.newest.Load(), m.Sequence))
-	for _, one := range p.outlets.live() {
-		if one.shard != m.Shard {
-			continue
-		}
-		one.seen.Store(max(one.seen.Load(), m.Position))
-		if one.spare.Load() && !m.Writer.Equal(p.group.self) && m.Sequence > one.writer.Sequence() {
-			one.gone.Store(true)
-		}
-	}
-}
-
-// disownGone lets the core forget the shards that others have taken over.
-func (p *Pipeline) disownGone() {
-	for _, one := range p.outlets.each {
-		if one.gone.Load() && !one.disowned {
-			one.disowned = true
-			p.Core.Disown(one.shard)
-			p.log.Info("another worker has taken a shard over", "shard", one.shard)
-		}
-	}
-}
-
 // slowest returns who has taken least of the log out, on this worker or another one.
 func (p *Pipeline) slowest() (name string, taken uint64) {
 	name, taken = p.followers.slowest()
@@ -316,7 +280,7 @@ func (m *membership) storesGraph() bool {
 }
 
 // bundles divides a state into the parts that the group's store keeps.
-func (p *Pipeline) bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*group.Bundle, error) {
+func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*group.Bundle, error) {
 	header, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
@@ -340,40 +304,37 @@ func (p *Pipeline) bundles(m checkpoint.Manifest, state []incremental.Section) (
 
 // share gives the state to the other workers of the group. What does not come about is made
 // good by the next checkpoint; a worker that disagrees ends the run.
-func (p *Pipeline) share(m checkpoint.Manifest, state []incremental.Section) {
-	if p.group == nil {
-		return
-	}
-	err := p.shareState(context.Background(), m, state)
+func (m *membership) share(at checkpoint.Manifest, state []incremental.Section) {
+	err := m.shareState(context.Background(), at, state)
 	switch {
 	case errors.Is(err, group.ErrDisagree):
 		select {
-		case p.disagreed <- err:
+		case m.disagreed <- err:
 		default:
 		}
 	case err != nil:
-		p.log.Warn("other workers do not have this checkpoint", "position", m.Position, "reason", err)
+		m.log.Warn("other workers do not have this checkpoint", "position", at.Position, "reason", err)
 	}
 }
 
 // shareState compares the state at a position with that of the other workers, and stores what
 // they would need to take a shard over. The graph is stored by one worker, for those that begin
 // with an empty disk.
-func (p *Pipeline) shareState(ctx context.Context, m checkpoint.Manifest, state []incremental.Section) error {
-	parts, err := p.bundles(m, state)
+func (m *membership) shareState(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) error {
+	parts, err := bundles(at, state)
 	for name, part := range parts {
 		if err == nil {
-			err = p.group.store.Compare(ctx, m.Config, m.Position, name, part.Digest())
+			err = m.store.Compare(ctx, at.Config, at.Position, name, part.Digest())
 		}
 		if err != nil {
 			return err
 		}
-		if name == group.GraphPart && !p.group.storesGraph() {
+		if name == group.GraphPart && !m.storesGraph() {
 			continue
 		}
 		data, err := part.Encode()
 		if err == nil {
-			err = p.group.store.Put(ctx, m.Config, m.Position, name, data)
+			err = m.store.Put(ctx, at.Config, at.Position, name, data)
 		}
 		if err != nil {
 			return err

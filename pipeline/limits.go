@@ -2,7 +2,11 @@ package pipeline
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
@@ -14,21 +18,21 @@ import (
 // limitLog sees to it that the log has limits for what its events may make a run hold:
 // those that this machine's memory bears, where it has none and the configuration leaves
 // some open. It says which hold.
-func (p *Pipeline) limitLog(ctx context.Context) error {
-	configured, memory := p.Config.Limits, machineMemory("")
+func limitLog(ctx context.Context, js jetstream.JetStream, log string, c incremental.Config, report *slog.Logger) error {
+	configured, memory := c.Limits, machineMemory("")
 	var derived event.Limits // with unknown memory: what the indices can count
 	if memory > 0 {
-		derived = graphstore.LimitsOf(memory, p.Config.Classes)
+		derived = graphstore.LimitsOf(memory, c.Classes)
 	}
-	recorded, err := ingest.RecordLimits(ctx, p.Broker.JS, p.names.In.Log, derived)
+	recorded, err := ingest.RecordLimits(ctx, js, log, derived)
 	if err != nil {
 		return err
 	}
 	now := configured.Or(recorded)
-	p.log.Info("events beyond these are refused", "vertices", now.Vertices, "edges", now.Edges,
+	report.Info("events beyond these are refused", "vertices", now.Vertices, "edges", now.Edges,
 		"communities", now.Communities, "memberships", now.Memberships, "memory", memory)
 	if recorded != derived && configured.Or(derived).Edges < now.Edges {
-		p.log.Warn("the log's limits were derived from more memory than this machine has; limits.* in the configuration bound it",
+		report.Warn("the log's limits were derived from more memory than this machine has; limits.* in the configuration bound it",
 			"edges", now.Edges, "here", derived.Edges)
 	}
 	return nil
@@ -50,23 +54,24 @@ func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, arg
 // quarantineLookEvery is how often the quarantine is looked at.
 const quarantineLookEvery = 10 * time.Second
 
-// watchQuarantine keeps how full the quarantine is, for the metrics.
-func (p *Pipeline) watchQuarantine(ctx context.Context) error {
-	ticker := time.NewTicker(quarantineLookEvery)
-	defer ticker.Stop()
-	for {
-		if stream, err := p.Broker.JS.Stream(ctx, p.names.In.Quarantine); err == nil { // else others say what is wrong
+// quarantineFill is how full the quarantine is, for the metrics.
+type quarantineFill struct {
+	js     jetstream.JetStream
+	stream string
+	last   atomic.Pointer[web.Quarantine] // nil until it is known
+}
+
+// watch looks at the quarantine until ctx ends.
+func (q *quarantineFill) watch(ctx context.Context) error {
+	return repeat(ctx, quarantineLookEvery, func() error {
+		if stream, err := q.js.Stream(ctx, q.stream); err == nil { // else others say what is wrong
 			has, most := stream.CachedInfo().State, stream.CachedInfo().Config.MaxBytes
-			p.stats.quarantine.Store(&web.Quarantine{
+			q.last.Store(&web.Quarantine{
 				Entries: has.Msgs, Bytes: has.Bytes, BytesMax: uint64(max(most, 0)), Removed: has.LastSeq - has.Msgs,
 			})
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // LimitFrom gives a core the limits that a log has, if its source is one.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/checkpoint"
 	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
@@ -48,7 +49,7 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 			return err
 		}
 		p.reload = reload
-		p.greet(o.Err)
+		greet(o.Err, p)
 		err = p.Run(ctx)
 		if ctx.Err() == nil && slices.ContainsFunc(startAgain, func(reason error) bool { return errors.Is(err, reason) }) {
 			settings, o.Skip = p.settings, 0
@@ -107,19 +108,22 @@ func (p *Pipeline) Run(ctx context.Context) error {
 			}
 		})
 	}
-	watch(p.watchServer)
-	watch(p.watchFollowers)
+	watch(p.watchEnds)
 	watch(p.watchOutput)
-	watch(p.watchHeld)
+	watch(p.outlets.watchHeld)
 	if p.group != nil {
-		watch(p.watchMarks)
+		watch(func(ctx context.Context) error {
+			return p.outlets.watchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.group.self)
+		})
 		watch(p.watchGroup)
 		watch(p.group.store.WatchDisagreements)
 	}
-	watch(p.watchReload)
+	if p.reload != nil {
+		watch(func(ctx context.Context) error { return p.reload.watch(ctx, p) })
+	}
 	watch(p.watchStatus)
-	watch(p.watchSteps)
-	watch(p.watchQuarantine)
+	watch(p.progress.watch)
+	watch(p.refused.watch)
 	err := p.loop(running)
 	if cause := context.Cause(running); cause != nil && ctx.Err() == nil {
 		err = cause
@@ -137,17 +141,20 @@ func (p *Pipeline) loop(ctx context.Context) error {
 		err := p.source.Next(ctx, &batch)
 		p.idle.Store(false)
 		if errors.Is(err, io.EOF) {
-			p.Checkpoints.collect(p, true) // said before a follower is waited for that may be away for long
-			return p.followers.catchUp(ctx, p.outlets.published(), p.alertsLast)
+			p.Checkpoints.collect(true) // said before a follower is waited for that may be away for long
+			return p.followers.catchUp(ctx, p.outlets.published(), p.alerting.last)
 		}
 		if err != nil {
 			return err
 		}
-		p.disownGone()
+		p.outlets.disown(func(shard int) {
+			p.Core.Disown(shard)
+			p.log.Info("another worker has taken a shard over", "shard", shard)
+		})
 		begun := time.Now()
-		p.underWay.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
+		p.progress.underWay.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
 		result := p.Core.Step(&batch)
-		p.underWay.Store(nil)
+		p.progress.underWay.Store(nil)
 		stepped := time.Now()
 		if refused := slices.Concat(batch.Refused, result.Refused); len(refused) > 0 {
 			if err := p.quarantine.Write(ctx, refused); err != nil {
@@ -166,7 +173,7 @@ func (p *Pipeline) loop(ctx context.Context) error {
 		p.applied.Store(uint64(batch.Last))
 		p.record(&batch, &result)
 		p.stats.watchFill(p.Core.View().Fills(), p.log.Warn)
-		p.showDefinitions()
+		p.definitions.show(p.Core.View(), p.Page, p.log)
 		p.showStatus(&result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 		if result.Compacted {
 			if err := p.save(ctx, &batch, batch.Checkpoint || result.Owed, stepped.Sub(begun)); err != nil {
@@ -174,6 +181,52 @@ func (p *Pipeline) loop(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// save starts a checkpoint of the step just taken, unless one is being written; for
+// one that must be, because the log or an erasure asks for it, it waits. step is how
+// long the step took.
+func (p *Pipeline) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {
+	k := p.Checkpoints
+	if k.collect(must || p.group != nil); k.writing != nil {
+		return nil
+	}
+	if err := p.outlets.settle(ctx); err != nil {
+		return err
+	}
+	begun := time.Now()
+	m, err := p.manifest(ctx, b)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err() // interrupted, which is no failure
+	case err != nil:
+		k.fail(err)
+		return nil
+	}
+	state, err := p.Core.Save()
+	if err != nil {
+		return err
+	}
+	k.write(m, state, begun, step)
+	return nil
+}
+
+// manifest says where in the log the state is, and how far the log out was.
+func (p *Pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Manifest, error) {
+	id, err := p.source.Identity(ctx)
+	if err != nil {
+		return checkpoint.Manifest{}, err
+	}
+	var watermarks map[int]uint64
+	if p.group != nil {
+		watermarks = p.outlets.watermarks()
+	}
+	return checkpoint.Manifest{
+		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.Config.Digest(),
+		Version: p.version, Written: time.Now().UTC(),
+		Stream:    checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+		Published: p.outlets.published(), Watermarks: watermarks, Erased: uint64(p.Core.Erased()),
+	}, nil
 }
 
 // auditEvery is how often the log out is compared with what was acknowledged, and the log
@@ -186,46 +239,39 @@ const (
 // watchOutput asks the broker whether it still has what it acknowledged, also while
 // nothing is published, and whether the log in can still be relied upon.
 func (p *Pipeline) watchOutput(ctx context.Context) error {
-	ticker := time.NewTicker(outputAuditEvery)
-	defer ticker.Stop()
 	audited := time.Now()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-		if err := p.outlets.audit(ctx); err != nil {
+	return repeat(ctx, outputAuditEvery, func() error {
+		if err := p.outlets.audit(ctx); err != nil || time.Since(audited) < inputAuditEvery {
 			return err
 		}
-		if time.Since(audited) >= inputAuditEvery {
-			audited = time.Now()
-			if err := p.auditLog(ctx); err != nil {
-				return err
-			}
-		}
-	}
+		audited = time.Now()
+		return p.auditLog(ctx)
+	})
 }
 
-// watchServer waits until the embedded server must be started again.
-func (p *Pipeline) watchServer(ctx context.Context) error {
-	if p.Broker.Embedded == nil {
-		return nil
+// watchEnds waits until the embedded server must be started again, or a follower cannot go
+// on, whatever is tried.
+func (p *Pipeline) watchEnds(ctx context.Context) error {
+	var again <-chan struct{}
+	if p.Broker.Embedded != nil {
+		again = p.Broker.Embedded.Again()
 	}
 	select {
-	case <-p.Broker.Embedded.Again():
+	case <-again:
 		return errAgain
-	case <-ctx.Done():
-		return nil
-	}
-}
-
-// watchFollowers waits until a follower cannot go on, whatever is tried.
-func (p *Pipeline) watchFollowers(ctx context.Context) error {
-	select {
 	case err := <-p.followers.failed:
 		return err
 	case <-ctx.Done():
 		return nil
+	}
+}
+
+// repeat calls do, with a pause after each time, until it fails or ctx ends, which is no
+// failure.
+func repeat(ctx context.Context, pause time.Duration, do func() error) error {
+	for {
+		if err := do(); err != nil || ingest.Pause(ctx, pause) != nil {
+			return err
+		}
 	}
 }

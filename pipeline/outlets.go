@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/sinks"
@@ -50,22 +52,20 @@ type outlets struct {
 	newest atomic.Uint64 // sequence of the newest mark that others have stored
 }
 
-// openOutlets opens the shards that the core shall estimate.
-func (p *Pipeline) openOutlets(ctx context.Context, c sinks.WriterConfig) error {
-	p.outlets.shards = max(p.Config.Shards, 1)
-	owned := p.Config.Owned
+// open opens the shards that a core shall estimate; nil: all.
+func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int) error {
 	if owned == nil {
-		for shard := range p.outlets.shards {
+		for shard := range o.shards {
 			owned = append(owned, shard)
 		}
 	}
 	for _, shard := range owned {
-		c.Shard, c.Shards = shard, p.outlets.shards
-		writer, err := sinks.NewWriter(ctx, p.Broker.JS, c)
+		c.Shard, c.Shards = shard, o.shards
+		writer, err := sinks.NewWriter(ctx, js, c)
 		if err != nil {
 			return err
 		}
-		p.outlets.each = append(p.outlets.each, &outlet{shard: shard, writer: writer})
+		o.each = append(o.each, &outlet{shard: shard, writer: writer})
 	}
 	return nil
 }
@@ -185,22 +185,48 @@ func (o *outlets) settle(ctx context.Context) error {
 }
 
 // watchHeld stores what the first of the order should have, also while no step is taken.
-func (p *Pipeline) watchHeld(ctx context.Context) error {
-	ticker := time.NewTicker(heldLookEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
-		for _, one := range p.outlets.live() {
+func (o *outlets) watchHeld(ctx context.Context) error {
+	return repeat(ctx, heldLookEvery, func() error {
+		for _, one := range o.live() {
 			one.mu.Lock()
 			err := one.flush(ctx)
 			one.mu.Unlock()
 			if err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+}
+
+// watchMarks follows up to where the shards are published by others, and gives up those that
+// another worker has taken over.
+func (o *outlets) watchMarks(ctx context.Context, js jetstream.JetStream, names sinks.Names, log string, self sinks.Identity) error {
+	return repeat(ctx, regroupAfter, func() error {
+		_ = sinks.WatchMarks(ctx, js, names, log, func(m sinks.Mark) { o.heed(m, self) }) // what they say comes again
+		return nil
+	})
+}
+
+func (o *outlets) heed(m sinks.Mark, self sinks.Identity) {
+	o.newest.Store(max(o.newest.Load(), m.Sequence))
+	for _, one := range o.live() {
+		if one.shard != m.Shard {
+			continue
+		}
+		one.seen.Store(max(one.seen.Load(), m.Position))
+		if one.spare.Load() && !m.Writer.Equal(self) && m.Sequence > one.writer.Sequence() {
+			one.gone.Store(true)
+		}
+	}
+}
+
+// disown calls disown once for each shard that another worker has taken over.
+func (o *outlets) disown(disown func(shard int)) {
+	for _, one := range o.each {
+		if one.gone.Load() && !one.disowned {
+			one.disowned = true
+			disown(one.shard)
 		}
 	}
 }

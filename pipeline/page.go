@@ -1,15 +1,22 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"gqlstream/ask"
+	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/quant"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )
@@ -23,7 +30,10 @@ func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
 		Explain: p.Explain, Sinks: p.states, History: stored.Between, Rollups: p.rollups.Read,
-		NATS: broker.Redacted(p.settings.NATS.URL), Quarantine: p.refusals, Quiet: p.Config.Emit.AtLeastEvery,
+		NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
+	}
+	conf.Quarantine = func(ctx context.Context, reason string, limit int) ([]web.QuarantineEntry, error) {
+		return newestRefusals(ctx, p.Broker.JS, p.names.In, reason, limit)
 	}
 	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
 		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin <= 1, q)
@@ -49,15 +59,12 @@ func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 		return err
 	}
 	p.closers = append(p.closers, stop)
-	if err := p.seedAlerts(ctx); err != nil {
-		return err
-	}
 	notes, err := p.rollups.Notes(ctx, web.NotesMax)
 	if err != nil {
 		p.log.Warn("the page begins without the notes before", "error", err)
 	}
 	page.AddNotes(notes)
-	p.awaitBucket(ctx)
+	awaitBucket(ctx, p.Broker.JS, p.names.Out.Latest)
 	latest, err := stored.Latest(ctx, p.beginAt.Position)
 	if err == nil {
 		err = page.Load(latest)
@@ -74,9 +81,9 @@ const bucketWaitMax = 2 * time.Second
 
 // awaitBucket waits until the bucket holds what was published before this run: the page
 // begins with it, and follows what comes after.
-func (p *Pipeline) awaitBucket(ctx context.Context) {
+func awaitBucket(ctx context.Context, js jetstream.JetStream, bucket string) {
 	for begun := time.Now(); time.Since(begun) < bucketWaitMax && ctx.Err() == nil; time.Sleep(catchUpLookEvery) {
-		stream, err := p.Broker.JS.Stream(ctx, "KV_"+p.names.Out.Latest)
+		stream, err := js.Stream(ctx, "KV_"+bucket)
 		if err != nil {
 			return
 		}
@@ -94,4 +101,32 @@ func (p *Pipeline) showEstimates(ctx context.Context, e *sinks.Stored) error {
 	}
 	p.Page.AddNotes(sinks.NotesOf(e.Position, e.Time, e.Notes))
 	return p.Page.Write(ctx, estimates)
+}
+
+// Explain answers a question of the page, from the checkpoints and the log, beside the loop,
+// with a graph of its own. Vertices are named only where no privacy floor holds. Any goroutine
+// may call it.
+func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.Explanation, error) {
+	e := &Explainer{
+		config: p.Config, classes: p.settings.Classes, Checkpoints: p.settings.State,
+		Tell: func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) },
+	}
+	if err := e.ReadStream(p.Broker, &p.settings); err != nil {
+		return nil, err
+	}
+	from, err1 := ParsePlace("from", asked.From)
+	to, err2 := ParsePlace("to", asked.To)
+	if err := cmp.Or(err1, err2); err != nil {
+		return nil, &web.Refusal{Code: http.StatusBadRequest, Message: err.Error()}
+	}
+	q := Query{Community: asked.Community, Method: asked.Method, From: from, To: to, membersMin: p.Config.MembersMin}
+	if p.Config.MembersMin <= 1 {
+		q.Named = 5 // changes of each cause
+	}
+	x, err := e.Explain(ctx, q)
+	var question QuestionError
+	if errors.As(err, &question) || errors.Is(err, ingest.ErrPastEnd) {
+		err = &web.Refusal{Code: http.StatusConflict, Message: strings.TrimPrefix(err.Error(), "explain: ")}
+	}
+	return x, err
 }

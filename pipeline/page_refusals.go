@@ -4,7 +4,10 @@ import (
 	"context"
 	"unicode/utf8"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/sinks/web"
 )
@@ -15,10 +18,10 @@ const (
 	refusalOriginalsMax = 500  // bytes of an original
 )
 
-// refusals returns the newest entries of the quarantine, of one reason unless that is
-// empty, newest first. Any goroutine may call it.
-func (p *Pipeline) refusals(ctx context.Context, reason string, limit int) (list []web.QuarantineEntry, err error) {
-	quarantine, err := ingest.OpenQuarantine(ctx, p.Broker.JS, p.names.In)
+// newestRefusals returns the newest entries of the quarantine, of one reason unless that is
+// empty, newest first.
+func newestRefusals(ctx context.Context, js jetstream.JetStream, in broker.StreamNames, reason string, limit int) (list []web.QuarantineEntry, err error) {
+	quarantine, err := ingest.OpenQuarantine(ctx, js, in)
 	if err != nil {
 		return nil, err
 	}

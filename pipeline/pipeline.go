@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,10 +39,9 @@ type Pipeline struct {
 	Core       *incremental.Core
 	quarantine *ingest.QuarantineWriter
 
-	outlets   outlets
-	group     *membership   // nil for a run alone
-	applied   atomic.Uint64 // last position that the core has applied
-	disagreed chan error    // capacity 1: another worker has another state
+	outlets outlets
+	group   *membership   // nil for a run alone
+	applied atomic.Uint64 // last position that the core has applied
 
 	logID       string       // of the log that positions count in
 	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
@@ -51,16 +49,17 @@ type Pipeline struct {
 	assigning   sync.Mutex // guards singles
 	singles     []single
 	rollups     *sinks.Rollups
-	alerting    alerting
+	alerting    *alerting
 	Page        *web.Server
 	version     string
 	Taken       string // address that the page was to have, and another program has
 	Checkpoints *checkpoints
 	reload      *reloader // nil: the configuration is not read again
 	idle        atomic.Bool
-	underWay    atomic.Pointer[stepUnderWay] // nil between two steps
+	progress    stepProgress
 	closers     []func() error
 	stats       runStats
+	refused     quarantineFill
 	definitions definitions
 	status      shownStatus
 }
@@ -92,7 +91,7 @@ type Options struct {
 func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
 	p = &Pipeline{
 		settings: settings, log: o.Log, version: o.Version, stats: runStats{byReason: map[event.Reason]uint64{}, nearlyFull: map[string]bool{}},
-		alerting: alerting{fired: map[string]uint64{}}, group: o.member, disagreed: make(chan error, 1),
+		group: o.member,
 	}
 	defer func() {
 		if err != nil {
@@ -115,18 +114,20 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openBroker(ctx); err != nil {
 		return p, err
 	}
-	if err = p.limitLog(ctx); err != nil {
+	p.refused.js, p.refused.stream = p.Broker.JS, p.names.In.Quarantine
+	if err = limitLog(ctx, p.Broker.JS, p.names.In.Log, p.Config, p.log); err != nil {
 		return p, err
 	}
 	if err = p.openOutput(ctx); err != nil {
 		return p, err
 	}
-	at, identity, err := p.restore(ctx)
-	if err != nil {
+	r := restorer{p.Config, settings.State, p.Checkpoints.Dir, p.Broker.JS, &p.outlets, p.group, p.log}
+	core, at, identity, err := r.restore(ctx)
+	if p.Core = core; err != nil {
 		return p, err
 	}
 	p.closers = append(p.closers, func() error { p.Core.Close(); return nil },
-		func() error { return p.Checkpoints.finish(p) })
+		p.Checkpoints.finish)
 	if err = p.skip(ctx, o.Skip); err != nil {
 		return p, err
 	}
@@ -161,24 +162,25 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 
 // openOutput opens the log out and the quarantine.
 func (p *Pipeline) openOutput(ctx context.Context) (err error) {
-	if p.Checkpoints, err = openCheckpoints(p.settings.State); err != nil {
+	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
 		return err
 	}
 	if p.quarantine, err = ingest.NewQuarantineWriter(ctx, p.Broker.NC, p.names.In); err != nil {
 		return err
 	}
 	p.closers = append(p.closers, func() error { p.quarantine.Close(); return nil })
-	self := sinks.Identity{Host: hostName(), PID: os.Getpid(), Since: time.Now().UTC()}
+	self := identity()
 	if p.group != nil {
-		self = p.group.self
+		self, p.Checkpoints.share = p.group.self, p.group.share
 	}
 	p.followers.base = sinks.FollowConfig{
 		JS: p.Broker.JS, Reader: sinks.ReaderConfig{Names: p.names.Out, Shards: max(p.Config.Shards, 1), Log: p.logID, Report: p.log},
 	}
 	p.followers.failed = make(chan error, 1)
-	err = p.openOutlets(ctx, sinks.WriterConfig{
+	p.outlets.shards = max(p.Config.Shards, 1)
+	err = p.outlets.open(ctx, p.Broker.JS, sinks.WriterConfig{
 		Streams: p.streams(), Writer: self, Config: p.Config.Digest(), Log: p.logID, Needed: p.slowest,
-	})
+	}, p.Config.Owned)
 	if err != nil {
 		return err
 	}
@@ -186,14 +188,12 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	p.rollups = sinks.NewRollups(sinks.RollupsConfig{
 		JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf(followerHistory, historyFile),
 	})
-	p.closers = append(p.closers, p.closeOutlets)
+	p.closers = append(p.closers, func() error {
+		p.outlets.close(func(err error) { p.log.Debug("the end of the run is not in the log out", "error", err) })
+		return nil
+	})
 	p.beginAt, err = sinks.Newest(ctx, p.Broker.JS, p.followers.base.Reader)
 	return err
-}
-
-func (p *Pipeline) closeOutlets() error {
-	p.outlets.close(func(err error) { p.log.Debug("the end of the run is not in the log out", "error", err) })
-	return nil
 }
 
 // streams says what the log out is kept in.
@@ -207,7 +207,18 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 		return err
 	}
 	running := context.WithoutCancel(ctx) // until they are ended, in their order
-	p.closers = append(p.closers, p.closeAlerts, func() error { p.followers.end(""); return nil })
+	p.progress.page, p.progress.log = p.Page, p.log
+	p.alerting = &alerting{
+		config: sinks.AlertingConfig{
+			JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile),
+		},
+		followers: &p.followers, page: p.Page, log: p.log, fired: map[string]uint64{},
+		caughtUp: func() bool { return p.source.Stats().Behind <= catchingUp },
+	}
+	if err := p.alerting.seed(ctx); err != nil {
+		return err
+	}
+	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(""); return nil })
 	p.startFollowers(running, o)
 	return p.assignFollowers(running)
 }

@@ -3,9 +3,12 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"gqlstream/ingest/event"
+	"gqlstream/sinks/web"
 )
 
 // A step that takes long says so: first to the page, then in the log as well.
@@ -32,28 +35,30 @@ func (s *stepUnderWay) text(now time.Time) string {
 	return fmt.Sprintf("%s %d events up to position %d, for %v so far", what, s.events, s.last, now.Sub(s.begun).Round(time.Second))
 }
 
-// watchSteps speaks of a step that takes long, while the loop cannot.
-func (p *Pipeline) watchSteps(ctx context.Context) error {
-	ticker := time.NewTicker(progressLookEvery)
-	defer ticker.Stop()
+// stepProgress knows the step that the loop takes, and speaks of one that takes long, while
+// the loop cannot.
+type stepProgress struct {
+	underWay atomic.Pointer[stepUnderWay] // nil between two steps
+	page     *web.Server                  // nil: the log alone
+	log      *slog.Logger
+}
+
+// watch looks at the step until ctx ends.
+func (p *stepProgress) watch(ctx context.Context) error {
 	var logged time.Time
-	for {
-		select {
-		case <-ctx.Done():
+	return repeat(ctx, progressLookEvery, func() error {
+		now, step := time.Now(), p.underWay.Load()
+		if step == nil || now.Sub(step.begun) < progressAfter {
 			return nil
-		case now := <-ticker.C:
-			step := p.underWay.Load()
-			if step == nil || now.Sub(step.begun) < progressAfter {
-				continue
-			}
-			text := step.text(now)
-			if p.Page != nil {
-				p.Page.Progress(text)
-			}
-			if now.Sub(logged) >= progressLogEvery {
-				logged = now
-				p.log.Info("a long step is under way", "what", text)
-			}
 		}
-	}
+		text := step.text(now)
+		if p.page != nil {
+			p.page.Progress(text)
+		}
+		if now.Sub(logged) >= progressLogEvery {
+			logged = now
+			p.log.Info("a long step is under way", "what", text)
+		}
+		return nil
+	})
 }

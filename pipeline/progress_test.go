@@ -32,10 +32,10 @@ func (s *sayings) String() string {
 func TestALongStepIsSpokenOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said sayings
-		p := &Pipeline{log: slog.New(slog.NewTextHandler(&said, nil))}
+		p := &stepProgress{log: slog.New(slog.NewTextHandler(&said, nil))}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- p.watchSteps(ctx) }()
+		go func() { ended <- p.watch(ctx) }()
 		p.underWay.Store(&stepUnderWay{begun: time.Now(), last: 7, events: 300, emits: true})
 		for _, c := range []struct {
 			after time.Duration

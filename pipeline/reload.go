@@ -32,22 +32,19 @@ func newReloader(read func() (config.Settings, error)) *reloader {
 
 func (r *reloader) stop() { signal.Stop(r.signals) }
 
-// watchReload takes a new configuration over at a signal, whether events come or not.
-// What cannot be taken over changes nothing, and is said in the log.
-func (p *Pipeline) watchReload(ctx context.Context) error {
-	if p.reload == nil {
-		return nil
-	}
+// watch takes a new configuration over at a signal, whether events come or not. What
+// cannot be taken over changes nothing, and is said in the log.
+func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 	for {
 		select {
-		case <-p.reload.signals:
+		case <-r.signals:
 		case <-ctx.Done():
 			return nil
 		}
-		settings, err := p.reload.read()
+		settings, err := r.read()
 		var changed []string
 		if err == nil {
-			changed, err = p.takeOver(ctx, settings)
+			changed, err = takeOver(ctx, p, settings)
 		}
 		if err != nil {
 			p.log.Error("the configuration is not reloaded, and goes on as it was", "error", err)
@@ -60,7 +57,7 @@ func (p *Pipeline) watchReload(ctx context.Context) error {
 // takeOver puts settings in force and returns the keys that have changed. The follower of
 // the alerts goes on from where it is under the new rules. Secrets are read again,
 // whether keys have changed or not.
-func (p *Pipeline) takeOver(ctx context.Context, settings config.Settings) ([]string, error) {
+func takeOver(ctx context.Context, p *Pipeline, settings config.Settings) ([]string, error) {
 	core, err := settings.Core()
 	if err != nil {
 		return nil, err
@@ -75,7 +72,7 @@ func (p *Pipeline) takeOver(ctx context.Context, settings config.Settings) ([]st
 	if _, err := settings.NotifyTargets(); err != nil {
 		return nil, err
 	}
-	useSecrets, err := p.readSecrets()
+	secrets, err := p.Page.ReadSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -84,21 +81,15 @@ func (p *Pipeline) takeOver(ctx context.Context, settings config.Settings) ([]st
 	before, leads := p.settings, p.group.leads(followerAlerts)
 	p.followers.end(followerAlerts)
 	running := context.WithoutCancel(ctx) // until it is ended with the others
-	if err := p.startAlerts(running, settings, leads); err != nil {
-		if again := p.startAlerts(running, before, leads); again != nil {
+	if err := p.alerting.start(running, settings, leads); err != nil {
+		if again := p.alerting.start(running, before, leads); again != nil {
 			return nil, fmt.Errorf("%w; and the alerts before stand still until a restart: %w", err, again)
 		}
 		return nil, err
 	}
-	useSecrets()
+	p.Page.UseSecrets(secrets)
 	p.settings.Alerts, p.settings.Notify = settings.Alerts, settings.Notify
 	return changed, nil
-}
-
-// readSecrets reads the token and the certificate of the page again.
-func (p *Pipeline) readSecrets() (use func(), err error) {
-	secrets, err := p.Page.ReadSecrets()
-	return func() { p.Page.UseSecrets(secrets) }, err
 }
 
 // refuseKeys names what has changed and must not.

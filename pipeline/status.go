@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gqlstream/incremental"
@@ -22,8 +21,7 @@ type runStats struct {
 	position                          event.Position
 	byKind, late                      [event.Kinds]uint64
 	byReason                          map[event.Reason]uint64
-	nearlyFull                        map[string]bool                // by kind
-	quarantine                        atomic.Pointer[web.Quarantine] // nil until it is known
+	nearlyFull                        map[string]bool // by kind
 }
 
 // record keeps count after a step.
@@ -93,7 +91,7 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 		s.Refused[string(reason)] = n
 	}
 	s.LogAhead, s.ClockLeaps, s.LeftOut = now.Ahead, now.Leaps, p.quarantine.LeftOut()
-	if q := p.stats.quarantine.Load(); q != nil {
+	if q := p.refused.last.Load(); q != nil {
 		s.Quarantine = *q
 	}
 	for _, f := range p.Core.View().Fills() {
@@ -124,28 +122,22 @@ const statusEvery = time.Second
 // watchStatus logs when something that is written to begins and ceases to be in trouble,
 // shows what fires, and says that an idle pipeline is well.
 func (p *Pipeline) watchStatus(ctx context.Context) error {
-	ticker := time.NewTicker(statusEvery)
-	defer ticker.Stop()
 	before := map[string]sinks.State{}
 	var alertsDue time.Time
 	ahead := false
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return nil
-		}
+	return repeat(ctx, statusEvery, func() error {
 		p.logStates(before)
 		p.showIdle()
 		if now := time.Now(); now.After(alertsDue) {
-			took := p.showAlerts()
+			took := p.alerting.show()
 			alertsDue = now.Add(max(alertsShownEvery, alertsShownShare*took))
 		}
 		if by := p.source.Stats().Ahead; (by > aheadWarned) != ahead {
 			ahead = by > aheadWarned
 			p.log.Warn("a clock leapt; the log's time goes on from where it was", "ahead", by.Round(time.Second))
 		}
-	}
+		return nil
+	})
 }
 
 // showIdle says that a pipeline is well that waits for events and has nobody who puts ticks

@@ -1,0 +1,204 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/checkpoint"
+	"gqlstream/group"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+)
+
+// restorer finds the state that a run begins with.
+type restorer struct {
+	config  incremental.Config
+	state   string // directory of the checkpoints, for messages
+	dir     *checkpoint.Dir
+	js      jetstream.JetStream
+	outlets *outlets
+	group   *membership // nil for a run alone
+	log     *slog.Logger
+}
+
+// restore returns the core of the newest intact checkpoint and where it stands,
+// or a fresh core at the beginning of the log when there is no checkpoint or the
+// configuration is another one: then the log is read again from its start.
+func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
+	if r.group != nil {
+		return r.restoreMember(ctx)
+	}
+	c, err := r.dir.Load()
+	if errors.Is(err, checkpoint.ErrAllDamaged) {
+		r.log.Warn("reading the log from its beginning", "reason", err)
+		c, err = nil, nil
+	}
+	if err != nil {
+		return nil, at, nil, err
+	}
+	if c != nil {
+		for _, damage := range c.Damaged {
+			r.log.Warn("a damaged checkpoint was set aside", "reason", damage)
+		}
+		if c, err = r.notBeyondOutput(ctx, c); err != nil {
+			return nil, at, nil, err
+		}
+		if c.Manifest.Config == r.config.Digest() {
+			if core, err = incremental.Restore(r.config, c.Sections); err != nil {
+				return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
+					"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
+					c.Manifest.Position, err, filepath.Join(r.state, "checkpoints"))
+			}
+			r.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
+			at, id = ResumeOf(c.Manifest)
+			return core, at, id, nil
+		}
+		r.log.Warn("the configuration has changed since the last checkpoint; reading the log from its beginning",
+			"checkpoint", c.Manifest.Config, "now", r.config.Digest())
+	}
+	core, err = incremental.New(r.config)
+	return core, at, nil, err
+}
+
+// notBeyondOutput returns the newest checkpoint that is not newer than the log out. A
+// broker can lose the end of that, although it had acknowledged it; going through the
+// log again from before it puts the same bytes back. If all checkpoints are newer, the
+// newest stands: then someone has removed the stream.
+func (r *restorer) notBeyondOutput(ctx context.Context, newest *checkpoint.Checkpoint) (*checkpoint.Checkpoint, error) {
+	now := r.outlets.published()
+	if newest.Manifest.Published <= now {
+		return newest, nil
+	}
+	// An older copy of the whole store is another matter: the log must be the one
+	// of the newest checkpoint.
+	_, id := ResumeOf(newest.Manifest)
+	if err := id.Check(ctx, r.js); err != nil {
+		return nil, err
+	}
+	positions, err := r.dir.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, position := range positions {
+		c, err := r.dir.Read(position)
+		if err != nil || position >= newest.Manifest.Position || c.Manifest.Published > now {
+			continue // a damaged one is set aside when it is the newest
+		}
+		r.log.Warn("going back to an older checkpoint, to publish again what the broker has lost",
+			"published", now, "was", newest.Manifest.Published, "from", newest.Manifest.Position, "to", position)
+		return c, nil
+	}
+	r.log.Warn("what was published before is not there any more, and no checkpoint is older; going on without it",
+		"published", now, "was", newest.Manifest.Published, "position", newest.Manifest.Position)
+	return newest, nil
+}
+
+// restoreMember returns the core of a worker of a group as restore does: of the newest position
+// of which there are the graph, here or in the group's store, and all shards of this worker, of
+// which the log out is not behind.
+func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
+	local, err := r.dir.List()
+	if err != nil {
+		return nil, at, nil, err
+	}
+	stored, err := r.group.store.Positions(ctx, r.config.Digest(), group.GraphPart)
+	if err != nil {
+		r.log.Warn("what other workers have stored cannot be listed", "error", err)
+	}
+	positions := slices.Concat(local, stored)
+	slices.Sort(positions)
+	positions = slices.Compact(positions)
+	for _, position := range slices.Backward(positions) {
+		m, sections, err := r.stateAt(ctx, position, slices.Contains(local, position))
+		if err != nil {
+			r.log.Info("another position is restored", "than", position, "because", err)
+			continue
+		}
+		if core, err = incremental.Restore(r.config, sections); err != nil {
+			return nil, at, nil, fmt.Errorf("the checkpoint at position %d: %w", position, err)
+		}
+		r.log.Info("restored", "position", position, "shards", r.config.Owned)
+		at, id = ResumeOf(m)
+		return core, at, id, nil
+	}
+	if len(positions) > 0 {
+		r.log.Warn("no position has the graph and all shards of this worker; reading the log from its beginning", "shards", r.config.Owned)
+	}
+	core, err = incremental.New(r.config)
+	return core, at, nil, err
+}
+
+// stateAt returns the graph at a position with the shards of this worker.
+func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (checkpoint.Manifest, map[string][]byte, error) {
+	m, sections, err := r.graphAt(ctx, position, local)
+	if err != nil {
+		return m, nil, err
+	}
+	if m.Config != r.config.Digest() {
+		return m, nil, fmt.Errorf("it is of the configuration %s", m.Config)
+	}
+	for _, one := range r.outlets.each {
+		watermark, have := m.Watermarks[one.shard]
+		if !have {
+			var header checkpoint.Manifest
+			if err := r.fetchPart(ctx, position, group.Part(one.shard), &header, sections); err != nil {
+				return m, nil, err
+			}
+			watermark = header.Watermarks[one.shard]
+		}
+		if now := one.writer.Published(); now < watermark {
+			return m, nil, fmt.Errorf("shard %d was published up to %d then, and is up to %d now", one.shard, watermark, now)
+		}
+	}
+	return m, sections, nil
+}
+
+// graphAt returns what this worker has at a position, or the graph that another one has stored.
+func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (m checkpoint.Manifest, sections map[string][]byte, err error) {
+	if local {
+		c, err := r.dir.Read(position)
+		if err == nil {
+			return c.Manifest, c.Sections, nil
+		}
+		r.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
+	}
+	sections = map[string][]byte{}
+	err = r.fetchPart(ctx, position, group.GraphPart, &m, sections)
+	m.Watermarks = nil // the shards are parts of their own
+	return m, sections, err
+}
+
+// fetchPart adds a part that a worker has stored to sections.
+func (r *restorer) fetchPart(ctx context.Context, position uint64, part string, header *checkpoint.Manifest, sections map[string][]byte) error {
+	data, err := r.group.store.Get(ctx, r.config.Digest(), position, part)
+	if err != nil {
+		return err
+	}
+	bundle, err := group.DecodeBundle(data)
+	if err == nil {
+		err = json.Unmarshal(bundle.Header, header)
+	}
+	if err != nil {
+		return err
+	}
+	for _, s := range bundle.Sections {
+		sections[s.Name] = s.Data
+	}
+	return nil
+}
+
+// ResumeOf returns where the log goes on after a checkpoint, and what it must be.
+func ResumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
+	at := ingest.Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
+	return at, &ingest.Identity{
+		Stream: m.Stream.Name, Created: m.Stream.Created, Position: at.Position, Digest: m.Stream.Digest,
+	}
+}
