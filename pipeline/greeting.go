@@ -8,14 +8,17 @@ import (
 	"gqlstream/config"
 	"gqlstream/graphstore"
 	"gqlstream/ingest/broker"
-	"gqlstream/ingest/event"
 )
 
 // greet says what a pipeline reads, where state is and where estimates go.
 func greet(w io.Writer, p *Pipeline) {
+	begins := "from the beginning of the log"
+	if at := p.Core.Position(); at > 0 {
+		begins = fmt.Sprintf("from the checkpoint at position %d", at)
+	}
 	fmt.Fprintf(w, "gqlstream %s\n", p.version)
 	fmt.Fprintf(w, "  reads      stream %s at %s\n", p.names.In.Log, p.Broker.Where)
-	fmt.Fprintf(w, "  state      %s, %s\n", p.settings.State, begins(p.Core.Position()))
+	fmt.Fprintf(w, "  state      %s, %s\n", p.settings.State, begins)
 	fmt.Fprintf(w, "  classes    %s\n", strings.Join(p.settings.Classes, ", "))
 	fmt.Fprintf(w, "  tracks     %s\n", tracked(p.Config.Communities))
 	fmt.Fprintf(w, "  publishes  stream %s, bucket %s%s\n", p.names.Out.Estimates, p.names.Out.Latest, p.settings.Output.AlsoTo())
@@ -37,14 +40,6 @@ func quarantineCommand(settings config.Settings, b *broker.Broker) string {
 		return command + " --nats " + b.Embedded.URL()
 	}
 	return command + " --state " + settings.State + ", when this has ended"
-}
-
-// begins says where in the log the run begins.
-func begins(at event.Position) string {
-	if at > 0 {
-		return fmt.Sprintf("from the checkpoint at position %d", at)
-	}
-	return "from the beginning of the log"
 }
 
 func tracked(rules []graphstore.Rule) string {

@@ -45,11 +45,7 @@ func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 		conf.Listen = net.JoinHostPort(host, "0")
 		page, err = web.New(conf)
 	}
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%w; another program, or another gqlstream, has it: choose another address with --http, "+
-			"or --http off for no page", err)
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%w; choose another address with --http, or --http off for no page", err)
 	}
 	p.Page = page

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,11 +49,7 @@ func shownRefusal(e ingest.QuarantineEntry) web.QuarantineEntry {
 		Position: uint64(e.Position), Index: e.Index, Retried: e.Retried, Bytes: e.Bytes,
 	}
 	if utf8.Valid(e.Original) {
-		text := e.Original[:min(len(e.Original), refusalOriginalsMax)]
-		for len(text) > 0 && !utf8.Valid(text) { // the cut went through a character
-			text = text[:len(text)-1]
-		}
-		shown.Original = string(text)
+		shown.Original = strings.ToValidUTF8(string(e.Original[:min(len(e.Original), refusalOriginalsMax)]), "")
 	}
 	return shown
 }

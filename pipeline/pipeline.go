@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,10 +187,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	p.rollups = sinks.NewRollups(sinks.RollupsConfig{
 		JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf(followerHistory, historyFile),
 	})
-	p.closers = append(p.closers, func() error {
-		p.outlets.close(func(err error) { p.log.Debug("the end of the run is not in the log out", "error", err) })
-		return nil
-	})
+	p.closers = append(p.closers, func() error { p.outlets.close(p.log); return nil })
 	p.beginAt, err = sinks.Newest(ctx, p.Broker.JS, p.followers.base.Reader)
 	return err
 }
@@ -259,7 +255,7 @@ func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) err
 		if err := checkHistory(ctx, p.Broker.JS, c); err != nil {
 			return err // before anything is published to a log that is not ours
 		}
-		if c.Until, err = publishControl(ctx, p.Broker.JS, p.names.In.Log, "flush", "checkpoint"); err != nil {
+		if c.Until, err = publishEnd(ctx, p.Broker.JS, p.names.In.Log); err != nil {
 			return err
 		}
 	}
@@ -296,17 +292,14 @@ func checkHistory(ctx context.Context, js jetstream.JetStream, c ingest.JetStrea
 	return id.Check(ctx, js)
 }
 
-// publishControl publishes control events without further fields as one message
-// and returns its position.
-func publishControl(ctx context.Context, js jetstream.JetStream, log string, ops ...string) (event.Position, error) {
+// publishEnd publishes a flush and a checkpoint as one message and returns its position.
+func publishEnd(ctx context.Context, js jetstream.JetStream, log string) (event.Position, error) {
 	m := nats.NewMsg(broker.Subject(log, event.KindControl))
 	m.Header.Set(wire.HeaderContentType, wire.NDJSON)
-	for _, op := range ops {
-		m.Data = append(m.Data, `{"op":"`+op+"\"}\n"...)
-	}
+	m.Data = []byte(`{"op":"flush"}` + "\n" + `{"op":"checkpoint"}` + "\n")
 	ack, err := js.PublishMsg(ctx, m)
 	if err != nil {
-		return 0, fmt.Errorf("publish %s: %w", strings.Join(ops, " and "), err)
+		return 0, fmt.Errorf("publish flush and checkpoint: %w", err)
 	}
 	return event.Position(ack.Sequence), nil
 }
