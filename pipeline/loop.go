@@ -266,8 +266,7 @@ func (p *Pipeline) watchEnds(ctx context.Context) error {
 	}
 }
 
-// repeat calls do, with a pause after each time, until it fails or ctx ends, which is no
-// failure.
+// repeat calls do, with a pause after each, until it fails or ctx ends, which is no failure.
 func repeat(ctx context.Context, pause time.Duration, do func() error) error {
 	for {
 		if err := do(); err != nil || ingest.Pause(ctx, pause) != nil {
