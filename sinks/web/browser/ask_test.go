@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"gqlstream/alerts"
 	"gqlstream/ask"
 	"gqlstream/quant"
 	"gqlstream/sinks/web"
@@ -116,5 +117,28 @@ func TestDifferencesAreShown(t *testing.T) {
 	}
 	p.fits()
 	p.shot("differences")
+	p.quiet("willReadFrequently")
+}
+
+// An alert about a difference links to the first community beside the second, with what fires
+// there.
+func TestAnAlertOfADifferenceShowsBoth(t *testing.T) {
+	d := newDemo(8, fiveClasses, 15*time.Second)
+	s := filled(t, d, 60)
+	name := "difference(Lyon cycling, " + d.names[2] + ")"
+	s.SetAlerts(web.Alerts{Active: []alerts.Alert{{Transition: alerts.Transition{
+		Rule: "apart", Community: name, Class: "centre", State: alerts.Firing, Method: "auto",
+		Point: 0.1, Low: 0.05, High: 0.15, Reason: "point " + name + " > 0.05 for 1 estimates",
+	}}}})
+	p := open(t, 1200, 900, "light")
+	p.visit(s.URL() + "#/alerts")
+	p.until("the alert", `document.querySelector(".alerts-page tbody a")`)
+	if text := eval[string](p, `document.querySelector(".alerts-page tbody").innerText`); !strings.Contains(text, "+10.0 points (+5.0 to +15.0)") {
+		t.Errorf("the row says %s", text)
+	}
+	p.do(click(`document.querySelector(".alerts-page tbody a")`))
+	p.until("the difference", `document.querySelectorAll(".gaps b").length === 1`)
+	p.until("the banner", `document.querySelector(".banner").innerText.includes("apart fires for")`)
+	p.shot("difference-alert")
 	p.quiet("willReadFrequently")
 }

@@ -8,7 +8,12 @@ export function read(hash = location.hash) {
   const pages = { "/": "communities", "/pipeline": "pipeline", "/alerts": "alerts" };
   if (pages[path]) return { page: pages[path], path, query };
   if (path.startsWith("/c/") && path.length > 3) {
-    try { return { page: "detail", path, query, name: decodeURIComponent(path.slice(3)) }; } catch { /* not ours */ }
+    try {
+      const name = decodeURIComponent(path.slice(3)), two = /^difference\((.+?), (.+)\)$/.exec(name);
+      if (!two) return { page: "detail", path, query, name };
+      query.append("with", `~${two[2]}`); // alerts link to differences: one community beside the other
+      return { page: "detail", path: `/c/${encodeURIComponent(two[1])}`, query, name: two[1], about: name };
+    } catch { /* not ours */ }
   }
   return { page: "unknown", path, query };
 }

@@ -55,7 +55,7 @@ export function alertsPage(info) {
     const silent = a.rules.reduce((n, r) => n + r.suppressed + r.no_data, 0), all = a.rules.reduce((n, r) => n + r.inactive + r.pending + r.firing, 0);
     setText(now.note, `Nothing fires.${silent ? ` ${count(silent)} of ${count(all)} alerts cannot: their estimates are suppressed by a flag, or there is no data. The rules below say which.` : ""}`);
     fill(now, active, a.active.map((x) => [state(x.state), x.rule, lead(x), named(x.class), x.since ? time(x.since) : "",
-      `${percent(x.point)} (${interval(x.low, x.high)})`, x.now]));
+      /^difference\(/.test(x.community) ? `${points(x.point)} points (${points(x.low)} to ${points(x.high)})` : `${percent(x.point)} (${interval(x.low, x.high)})`, x.now]));
     fill(before, past, a.transitions.map((x) => [state(x.state), x.rule, lead(x), named(x.class), x.time ? time(x.time) : "", reason(x.reason)]));
     fill(counts, rules, a.rules.map((r) => [r.rule, count(r.firing), count(r.pending), count(r.inactive), count(r.suppressed + r.no_data), whySilent(r)]));
     fill(told, targets, a.targets.map((t) => [t.name, count(t.queue),

@@ -37,7 +37,7 @@ export function detail(info, at, follow) {
     info.labels.map((label, i) => h("option", { value: i }, label)));
   const toggles = h("div", { class: "toggles", role: "group", "aria-label": "Classes in the chart" });
   const notice = h("p", { class: "note", hidden: true }), definition = h("p", { class: "definition", hidden: true });
-  const alerts = marks(name, () => drawLater());
+  const alerts = marks(at.about || name, () => drawLater());
   const moved = why(info, name, (ends) => { if (ends) { state.ends = ends; address(); } plot.redraw(); });
   const plot = plotOf({
     quiet: info.quiet_seconds,
@@ -129,6 +129,7 @@ export function detail(info, at, follow) {
       setText(definition, d.definition ? `Members: ${d.definition}` : "");
       definition.hidden = !d.definition;
       state.method ||= d.main;
+      for (const line of state.others) line.method ||= state.method;
       accept(d.estimates);
       const latest = d.estimates.find((e) => e.method === state.method);
       if (!latest) throw Object.assign(new Error(), { status: 404, text: `There is no estimate by the method ${state.method}; there are ${d.estimates.map((e) => e.method).join(", ")}.` });
