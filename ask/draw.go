@@ -46,6 +46,7 @@ func (p *plan) draw(a *Answer) {
 				if math.Floor(at) == from {
 					continue
 				}
+				a.Fresh++
 			}
 			a.Drawn = append(a.Drawn, p.drawn(one, pi))
 		}
@@ -53,11 +54,6 @@ func (p *plan) draw(a *Answer) {
 	slices.SortFunc(a.Drawn, func(a, b Drawn) int { // numbers before names
 		return cmp.Or(cmp.Compare(a.ID.Name, b.ID.Name), cmp.Compare(a.ID.Number, b.ID.Number))
 	})
-	for i := range a.Drawn {
-		if a.Drawn[i].Label == nil {
-			a.Fresh++
-		}
-	}
 }
 
 func (p *plan) drawn(c *candidate, pi float64) Drawn {

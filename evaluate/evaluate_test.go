@@ -50,12 +50,12 @@ func TestAskingForMoreChangesNothingElse(t *testing.T) {
 			return o.Split == want.Split && o.Community == want.Community && o.Method == want.Method && o.Kernel == want.Kernel
 		})
 		if i < 0 {
-			t.Fatalf("%s of %s is gone", want.Name(), want.Community)
+			t.Fatalf("%s of %s is gone", nameOf(want.Method, want.Kernel), want.Community)
 		}
 		got := many.Outcomes[i]
 		got.Rank = want.Rank // among more
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("%s of %s:\n%s", want.Name(), want.Community, diff)
+			t.Fatalf("%s of %s:\n%s", nameOf(want.Method, want.Kernel), want.Community, diff)
 		}
 	}
 }

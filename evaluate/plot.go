@@ -24,7 +24,6 @@ const (
 	rowHeight   = 0.62 * vg.Centimeter
 	frameHeight = 3.4 * vg.Centimeter // title and axis
 	plotWidth   = 20 * vg.Centimeter
-	panelSide   = 8.2 * vg.Centimeter
 )
 
 // palette tells colours apart for every common kind of colour vision (Okabe and
@@ -48,21 +47,11 @@ var shapes = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{},
 }
 
-// glyph is the mark of the i-th protocol.
-func glyph(i int) draw.GlyphStyle {
-	return draw.GlyphStyle{Color: palette[i%len(palette)], Radius: 3.2, Shape: shapes[i%len(shapes)]}
-}
-
 // Plot writes pictures of the report to a directory, each as PNG and SVG: error
-// and coverage by method, and for each method the estimates against the truth. It
-// returns the paths written.
+// and coverage by method. It returns the paths written.
 func (r *Report) Plot(dir string) ([]string, error) {
-	pictures := []picture{r.errorPicture(), r.coveragePicture()}
-	for _, s := range r.ranking() {
-		pictures = append(pictures, r.truthPicture(s))
-	}
 	var paths []string
-	for _, p := range pictures {
+	for _, p := range []picture{r.errorPicture(), r.coveragePicture()} {
 		if p.err != nil {
 			return paths, fmt.Errorf("evaluate: plot %s: %w", p.name, p.err)
 		}

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"image/color"
 	"math"
 	"slices"
 
@@ -63,7 +64,7 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 				marks.XErrors = append(marks.XErrors, struct{ Low, High float64 }{-2 * se, 2 * se})
 			}
 		}
-		if err := marks.add(p, protocol, glyph(i)); err != nil {
+		if err := marks.add(p, protocol, draw.GlyphStyle{Color: palette[i%len(palette)], Radius: 3.2, Shape: shapes[i%len(shapes)]}); err != nil {
 			return err
 		}
 	}
@@ -113,7 +114,8 @@ func (r *Report) dotPicture(name string, p *plot.Plot, err error) picture {
 	return picture{
 		name: name, err: err, width: plotWidth, height: frameHeight + rowHeight*vg.Length(rows)/2,
 		draw: func(c draw.Canvas) {
-			fill(c)
+			c.SetColor(color.White)
+			c.Fill(c.Rectangle.Path())
 			c = draw.Crop(c, 6, -10, 6, -8)
 			box := legend.Rectangle(c)
 			width := box.Max.X - box.Min.X
@@ -121,10 +123,4 @@ func (r *Report) dotPicture(name string, p *plot.Plot, err error) picture {
 			legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-width, 0, 0, -0.9*vg.Centimeter))
 		},
 	}
-}
-
-// fill paints the canvas white.
-func fill(c draw.Canvas) {
-	c.SetColor(white)
-	c.Fill(c.Rectangle.Path())
 }

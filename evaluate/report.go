@@ -73,9 +73,6 @@ type Outcome struct {
 	Flags     []string
 }
 
-// Name is the method, with its kernel where it uses one.
-func (o *Outcome) Name() string { return nameOf(o.Method, o.Kernel) }
-
 func newReport(config Config, d *dataset) *Report {
 	return &Report{
 		Classes: d.classes, Vertices: d.view.Vertices(), Edges: d.view.Edges(),
@@ -121,23 +118,17 @@ func rank(outcomes []Outcome) {
 	}
 }
 
-// within returns the share of classes whose truth lies in its interval, and the
-// mean width.
+// within returns the share of classes whose truth lies in its interval, and the mean width.
 func within(o *Outcome) (inside, width float64) {
-	for i := range o.Truth {
-		if o.holds(i) {
+	const slack = 1e-12 // a share that is exactly a bound is inside
+	for i, truth := range o.Truth {
+		if o.Low[i]-slack <= truth && truth <= o.High[i]+slack {
 			inside++
 		}
 		width += o.High[i] - o.Low[i]
 	}
 	k := float64(len(o.Truth))
 	return inside / k, width / k
-}
-
-// holds reports whether the interval of class i holds the truth.
-func (o *Outcome) holds(i int) bool {
-	const slack = 1e-12 // a share that is exactly a bound is inside
-	return o.Low[i]-slack <= o.Truth[i] && o.Truth[i] <= o.High[i]+slack
 }
 
 // sumUp makes the rows from the outcomes.

@@ -101,9 +101,9 @@ func TestRelativeErrorIsThatOfQuant(t *testing.T) {
 	mean := map[string]float64{}
 	for _, o := range r.Outcomes {
 		if want := quant.RelativeAbsoluteError(o.Estimate, o.Truth, float64(o.Size)); o.RAE != want {
-			t.Errorf("%s of %s: RAE %v, want %v", o.Name(), o.Community, o.RAE, want)
+			t.Errorf("%s of %s: RAE %v, want %v", nameOf(o.Method, o.Kernel), o.Community, o.RAE, want)
 		}
-		mean[o.Protocol+o.Name()] += o.RAE
+		mean[o.Protocol+nameOf(o.Method, o.Kernel)] += o.RAE
 	}
 	for _, row := range r.Rows {
 		if want := mean[row.Protocol+row.Name()] / float64(row.Communities); math.Abs(row.RAE-want) > 1e-12*want {

@@ -85,7 +85,7 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 	if !strings.Contains(diagnostics, "communities estimated in") {
 		t.Errorf("no progress in %q", diagnostics)
 	}
-	for _, name := range []string{"error.png", "coverage.svg", "truth-auto-constant.png"} {
+	for _, name := range []string{"error.png", "coverage.svg"} {
 		if _, err := os.Stat(filepath.Join(dir, "plots", name)); err != nil {
 			t.Error(err)
 		}
