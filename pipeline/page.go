@@ -25,7 +25,8 @@ import (
 // metrics. It shows what was published before, as far as it does not come again.
 func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 	http := p.settings.HTTP
-	stored := sinks.NewHistory(p.Broker.JS, sinks.HistoryConfig{Names: p.names.Out, Log: p.logID})
+	out := sinks.HistoryConfig{Names: p.names.Out, Log: p.logID}
+	stored := sinks.NewHistory(p.Broker.JS, out)
 	conf := web.Config{
 		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
@@ -34,6 +35,12 @@ func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 	}
 	conf.Quarantine = func(ctx context.Context, reason string, limit int) ([]web.QuarantineEntry, error) {
 		return newestRefusals(ctx, p.Broker.JS, p.names.In, reason, limit)
+	}
+	conf.InForce = func(ctx context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
+		return sinks.InForce(ctx, p.Broker.JS, out, community, method, func(e *quant.Estimate) bool {
+			t, err := time.Parse(time.RFC3339Nano, e.Time)
+			return err == nil && !t.After(at)
+		})
 	}
 	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
 		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin <= 1, q)

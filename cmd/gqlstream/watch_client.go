@@ -141,7 +141,7 @@ func (w *watchClient) get(ctx context.Context, path string, query url.Values, in
 	case response.StatusCode == http.StatusUnauthorized:
 		return errors.New("the page asks for a token; give it with --token-file")
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s answers %s to %s: %.200s", w.base, response.Status, path, harmless(string(body)))
+		return fmt.Errorf("%s answers %s to %s: %.200s", w.base, response.Status, path, harmless(strings.TrimSpace(string(body))))
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("%s is not the page of a gqlstream: %w", w.base, err)

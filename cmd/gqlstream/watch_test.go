@@ -65,7 +65,7 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 		list = append(list, quant.Estimate{
 			Community: name, Position: position, Time: "2026-03-01T12:00:00Z", Method: "auto", Members: 20,
 			Prevalence: []float64{0.25, 0.75}, Low: []float64{0.2, 0.7}, High: []float64{0.3, 0.8},
-			NEff: []float64{50, 60}, Flags: []string{"thin:0"}[:i],
+			SE: []float64{0.03, 0.04}, NEff: []float64{50, 60}, Flags: []string{"thin:0"}[:i],
 		})
 	}
 	if err := page.Write(t.Context(), list); err != nil {
@@ -111,6 +111,20 @@ func TestWatchSaysThatThereIsNothingYet(t *testing.T) {
 	t.Cleanup(func() { page.Close() })
 	if _, said := mustRun(t, "watch", "--url", page.URL(), "--count", "1"); !strings.Contains(said, "no estimates yet") {
 		t.Errorf("it says %q", said)
+	}
+}
+
+// A difference must be a line with its own interval, beside what --filter leaves, and one that
+// there is not must be said.
+func TestWatchShowsDifferences(t *testing.T) {
+	page := watchedPage(t, "127.0.0.1:0", 1, "a", "b")
+	out, _ := mustRun(t, "watch", "--url", page.URL(), "--count", "1", "--filter", "b", "--difference", "a, b", "--class", "right")
+	if want := "2026-03-01T12:00:00Z difference(a, b) right 0.0000 [-0.0930 0.0930] members 20 flags thin:0\n" +
+		"2026-03-01T12:00:00Z b right 0.7500 [0.7000 0.8000] members 20 flags thin:0\n"; out != want {
+		t.Errorf("got\n%swant\n%s", out, want)
+	}
+	if code, _, said := runCommand("watch", "--url", page.URL(), "--count", "1", "--difference", "a,nobody"); code == exitFine || !strings.Contains(said, "nobody has no estimate") {
+		t.Errorf("exit %d: %s", code, said)
 	}
 }
 

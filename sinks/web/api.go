@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
@@ -127,6 +128,7 @@ func spread(list []quant.Estimate, n int) []quant.Estimate {
 type memoryPart struct {
 	community, method string
 	records           []*record
+	confidence        float64   // of the latest record
 	whole             time.Time // from here on nothing is missing
 	lossy             bool
 }
@@ -151,6 +153,7 @@ func (v *view) memory(name, method string, from, to time.Time) (memoryPart, bool
 	}
 	ser := c.find(method)
 	p := memoryPart{community: c.name, method: ser.method, records: ser.between(from, to), lossy: ser.lossy}
+	p.confidence = cmp.Or(ser.latest.estimate.Confidence, quant.DefaultOptions().Confidence)
 	p.whole = ser.history[0].at.UTC()
 	if ser.lossy {
 		p.whole = ser.thinned.UTC()

@@ -44,6 +44,10 @@ type Config struct {
 	History func(ctx context.Context, community, method string, from, to time.Time) (
 		list []quant.Estimate, whole bool, err error)
 
+	// InForce returns the record of a community and method that was in force at a log time.
+	// Nil: memory only.
+	InForce func(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error)
+
 	// Rollups returns what was published by minute, hour or day. Nil: records only.
 	Rollups func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error)
 
