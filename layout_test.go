@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"difference":    {"quant"},
 	"alerts":        {"quant", "difference"},
 	"tables":        {},
-	"sinks":         {"quant", "alerts", "tables", "filelock"},
+	"sinks":         {"quant", "difference", "alerts", "tables", "filelock"},
 	"sinks/notify":  {"alerts", "sinks"},
 	"sinks/web":     {"quant", "sinks", "alerts", "ask"},
 

@@ -87,7 +87,7 @@ func (p *Pair) differences() (out []quant.Estimate) {
 		for j := range p.Newest[1] {
 			a, b := &p.Newest[0][i], &p.Newest[1][j]
 			if a.Suppressed || b.Suppressed {
-				return []quant.Estimate{{Community: p.Name, Position: max(a.Position, b.Position), Time: max(a.Time, b.Time), Suppressed: true}}
+				return []quant.Estimate{{Community: p.Name, Position: max(a.Position, b.Position), Time: max(a.Time, b.Time), Flags: []string{}, Suppressed: true}}
 			}
 			if d, err := quant.Difference(a, b); err == nil {
 				out = append(out, d)

@@ -71,7 +71,7 @@ func Difference(a, b *Estimate) (Estimate, error) {
 	d := Estimate{
 		Pipeline: a.Pipeline, Community: "difference(" + a.Community + ", " + b.Community + ")", Method: a.Method, Kernel: a.Kernel,
 		Position: max(a.Position, b.Position), Time: max(a.Time, b.Time), Confidence: a.Confidence, Config: a.Config, ModelVersion: a.ModelVersion,
-		Members: min(a.Members, b.Members), Flags: append([]string{}, a.Flags...),
+		Members: min(a.Members, b.Members), NEff: []float64{}, Flags: append([]string{}, a.Flags...),
 	}
 	z := normalQuantile(cmp.Or(a.Confidence, confidenceDefault))
 	shared := 0

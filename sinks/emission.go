@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"gqlstream/difference"
 	"gqlstream/quant"
 )
 
@@ -132,6 +133,54 @@ func (e *Stored) Estimates() ([]quant.Estimate, error) {
 	}
 	e.decoded = decoded
 	return decoded, nil
+}
+
+// differences of communities are records of their own in an output. Which records they are
+// made of goes with the position of the output.
+type differences difference.Fold
+
+// openDifferences returns those of the names given, with what an output's State says of them.
+func openDifferences(names []string, state json.RawMessage) (differences, error) {
+	var known, wanted difference.Fold
+	if len(state) > 0 {
+		if err := json.Unmarshal(state, &known); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names {
+		wanted.Want(name, known)
+	}
+	return differences(wanted), nil
+}
+
+// add appends to an emission the differences that it changes.
+func (d differences) add(e *Stored) error {
+	if len(d) == 0 {
+		return nil
+	}
+	estimates, err := e.Estimates()
+	if err != nil {
+		return err
+	}
+	list := difference.Fold(d).Take(estimates)
+	e.Records, e.decoded = slices.Clip(e.Records), slices.Concat(estimates, list)
+	for i := range list {
+		data, err := encodeRecord(&list[i])
+		if err != nil {
+			return err
+		}
+		e.Records = append(e.Records, data)
+	}
+	return nil
+}
+
+// state is what openDifferences reads; nothing where there is no difference.
+func (d differences) state() json.RawMessage {
+	if len(d) == 0 {
+		return nil
+	}
+	data, _ := json.Marshal(d) // records are fit for JSON
+	return data
 }
 
 // encodeRecord returns the JSON of an estimate, in which names are as people read them.

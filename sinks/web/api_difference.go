@@ -40,7 +40,7 @@ func askDifference(ctx context.Context, v *view, q *asked) (any, error) {
 	var of [2]quant.Estimate
 	for i, name := range names {
 		var err error
-		if of[i], err = v.inForce(ctx, name, q.query.Get("method"), times[i]); err != nil {
+		if of[i], err = inForce(ctx, v, name, q.query.Get("method"), times[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +57,7 @@ const rollupsBack = 7 * 24 * time.Hour
 // inForce returns the record of a community that was in force at a log time, or the latest one
 // at none: that of memory, of the log out, or what roll-ups say where the log out does not
 // reach back so far.
-func (v *view) inForce(ctx context.Context, name, method string, at time.Time) (e quant.Estimate, err error) {
+func inForce(ctx context.Context, v *view, name, method string, at time.Time) (e quant.Estimate, err error) {
 	part, ok := v.memory(name, method, time.Time{}, at)
 	n := len(part.records)
 	switch {
@@ -80,9 +80,6 @@ func (v *view) inForce(ctx context.Context, name, method string, at time.Time) (
 				return ofRollup(part, &r), nil
 			}
 		}
-	}
-	if n > 0 { // some of memory's records of that time are gone
-		return part.records[n-1].estimate, nil
 	}
 	return e, refuse(http.StatusNotFound, "%s has no estimate by this method, or none that is so old", name)
 }
