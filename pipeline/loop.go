@@ -83,10 +83,11 @@ func onceElected(ctx context.Context, log *slog.Logger, try func() error) error 
 // codeNotReady is the answer of a cluster in which nobody can decide now.
 const codeNotReady jetstream.ErrorCode = 10008
 
-// elects reports whether a start failed because a cluster elects: it says so, or nothing.
+// elects reports whether a start failed because a cluster elects: it says so, or nothing. A stream
+// that another worker is just making is in use and not found at once.
 func elects(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == codeNotReady || errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, &api) && (api.ErrorCode == codeNotReady || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // startAgain are the reasons to go on from a checkpoint.

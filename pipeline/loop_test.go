@@ -9,11 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A start must wait for a cluster that elects, and for nothing else.
+// A start must wait for a cluster that elects and for a stream that is being made, and for nothing
+// else.
 func TestAStartWaitsForAnElection(t *testing.T) {
 	for err, want := range map[error]bool{
 		&jetstream.APIError{Code: 503, ErrorCode: 10008}: true,
 		context.DeadlineExceeded:                         true,
+		jetstream.ErrStreamNotFound:                      true, // another worker is making it
 		&jetstream.APIError{Code: 503, ErrorCode: 10039}: false, // JetStream is not enabled
 		errors.New("nats: no servers available"):         false,
 	} {

@@ -22,6 +22,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+const serverSaidMax = 100_000 // bytes of a server's log that are shown where a test has failed
+
 const logName, estimatesName = "GQL", "GQL_ESTIMATES"
 
 // nodes are the servers of a cluster, each a process of its own, with links that can be cut.
@@ -154,6 +156,9 @@ func (c *nodes) close() {
 		c.nc.Close()
 	}
 	for _, n := range c.list {
+		if text, err := os.ReadFile(strings.TrimSuffix(n.config, ".conf") + ".log"); err == nil && c.t.Failed() {
+			c.t.Logf("%s said:\n%s", n.config, text[max(0, len(text)-serverSaidMax):])
+		}
 		if n.link != nil {
 			n.link.close()
 			n.door.close()
