@@ -15,7 +15,7 @@ func TestAStartWaitsForAnElection(t *testing.T) {
 	for err, want := range map[error]bool{
 		&jetstream.APIError{Code: 503, ErrorCode: 10008}: true,
 		context.DeadlineExceeded:                         true,
-		jetstream.ErrStreamNotFound:                      true, // another worker is making it
+		jetstream.ErrStreamNotFound:                      true,  // another worker is making it
 		&jetstream.APIError{Code: 503, ErrorCode: 10039}: false, // JetStream is not enabled
 		errors.New("nats: no servers available"):         false,
 	} {

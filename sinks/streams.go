@@ -103,7 +103,7 @@ func (c *StreamsConfig) history(r Resolution) jetstream.StreamConfig {
 	if r == days {
 		s.Subjects = append(s.Subjects, c.Names.noteSubject())
 	}
-	s.AllowAtomicPublish = true
+	s.AllowAtomicPublish = true // and no compression, which costs copies; see TestNoStreamIsCompressed
 	return s
 }
 
@@ -148,12 +148,12 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		return fmt.Errorf("sinks: stream %s is kept by %d server, and %d shall keep it: nats stream edit %s --replicas %d",
 			want.Name, have.Replicas, want.Replicas, want.Name, want.Replicas)
 	}
-	if have.AllowAtomicPublish == want.AllowAtomicPublish && slices.Equal(have.Subjects, want.Subjects) &&
+	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression && slices.Equal(have.Subjects, want.Subjects) &&
 		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
 		return nil
 	}
 	have.AllowAtomicPublish, have.Subjects = want.AllowAtomicPublish, want.Subjects
-	have.PersistMode, have.Sources = want.PersistMode, want.Sources
+	have.PersistMode, have.Sources, have.Compression = want.PersistMode, want.Sources, want.Compression
 	if _, err := js.UpdateStream(ctx, have); err != nil {
 		return fmt.Errorf("sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
 			" delete the stream, or choose another prefix; it is made from the log again", want.Name, err)
