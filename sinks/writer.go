@@ -126,7 +126,7 @@ func (w *Writer) adopt(found foundMark) {
 		return
 	}
 	w.known.mark, w.known.place = found.shardMark, found.place()
-	w.beats.last = found.nanoseconds()
+	w.beats.last = max(w.beats.last, found.nanoseconds()) // later emissions may have been found due already
 	switch {
 	case found.torn:
 		w.known.place.ordinal--
@@ -283,7 +283,7 @@ func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
 		return fmt.Errorf("message %d: %w", w.lastEnd, ErrLost)
 	}
 	w.known = known{sequence: first, mark: *m, place: m.place()}
-	w.lastEnd, w.renewed, w.beats.last = last, time.Now(), m.nanoseconds()
+	w.lastEnd, w.renewed, w.beats.last = last, time.Now(), max(w.beats.last, m.nanoseconds())
 	w.end.Store(last)
 	return nil
 }

@@ -478,3 +478,36 @@ func wide(e quant.Estimate) quant.Estimate {
 	}
 	return e
 }
+
+// What an emission without records is due after must not depend on when those before it are
+// stored: one who stands in finds emissions due long before it stores the first of them.
+func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	first, second, empty := emissionAt(1, 1), emissionAt(2, 1), emissionAt(3, 0)
+	second.Time, empty.Time = first.Time+heartbeatEvery/2, first.Time+heartbeatEvery+1
+	if !w.Due(&first) || !w.Due(&second) {
+		t.Fatal("emissions with records are not due")
+	}
+	if err := w.Store(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	if w.Due(&empty) {
+		t.Error("an emission without records is due half a second after one with records")
+	}
+	other := l.writer(run("b")) // has found the first mark only
+	if err := w.Store(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	third, later := emissionAt(4, 1), emissionAt(5, 0)
+	third.Time, later.Time = second.Time+heartbeatEvery, second.Time+heartbeatEvery+1
+	if !other.Due(&third) {
+		t.Fatal("an emission with records is not due")
+	}
+	if err := other.Store(t.Context(), second); err != nil { // is stored already, which is found out
+		t.Fatal(err)
+	}
+	if other.Due(&later) {
+		t.Error("an emission without records is due at once after one with records")
+	}
+}
