@@ -91,7 +91,7 @@ fuzz:
 	done
 
 # The long campaigns behind docs/reliability.md. KILLS of the real process; FAULTS of a
-# cluster of three servers and a run on it; GROUPFAULTS of such a cluster and a group; WORKERLOGS
+# cluster of three servers with clocks that can be bent and a run on it; GROUPFAULTS of such a cluster and a group; WORKERLOGS
 # that one, two and four workers follow; RUBBISH megabytes of it; broken
 # HISTORIES of each kind; FULLDISKS under a live run; SOURCEFAULTS are runs of a broker
 # that does what it may; events of the soak
@@ -108,8 +108,10 @@ SOAK      ?= 10000000
 SOAKSECONDS ?= 7200
 
 faults:
-	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_FAULTS=$(FAULTS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
-		-run 'TestKilledRuns|TestClusterFaults|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish|TestBrokenHistories|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
+	.ci/bent-clock bin/.clock
+	GQLSTREAM_FAULTS=$(FAULTS) GQLSTREAM_CLOCKS=1 $(GO) test -overlay bin/.clock/overlay.json -count 1 -timeout 6h -v -run TestClusterFaults ./cmd/gqlstream
+	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
+		-run 'TestKilledRuns|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish|TestBrokenHistories|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
 	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) $(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
 		-run 'TestEveryFault|TestRandomDamage' ./checkpoint

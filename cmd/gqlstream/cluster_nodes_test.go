@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -43,6 +45,25 @@ type node struct {
 	door    *link // for the test and the producer, who are on the side of the majority
 	process *exec.Cmd
 	ended   chan struct{}
+	clock   string // file of the seconds by which its clock is wrong
+}
+
+// clockVariable names a file of the seconds by which a process's clock is wrong, where the tests
+// were built with the overlay of .ci/bent-clock.
+const clockVariable = "GQLSTREAM_TEST_CLOCK"
+
+// bend makes a clock wrong by some seconds from now on. The file is mapped by processes, so it is
+// written in place.
+func bend(t *testing.T, clock string, seconds int) {
+	t.Helper()
+	file, err := os.OpenFile(clock, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(seconds)), 0)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // startNodes starts a cluster and waits until it keeps streams of three copies.
@@ -66,13 +87,14 @@ func startNodes(t *testing.T) *nodes {
 				routes = append(routes, strconv.Quote("nats://"+c.peers[i][j].address()))
 			}
 		}
-		n := &node{config: filepath.Join(dir, fmt.Sprintf("n%d.conf", i)), address: ports[i]}
+		n := &node{config: filepath.Join(dir, fmt.Sprintf("n%d.conf", i)), address: ports[i], clock: filepath.Join(dir, fmt.Sprintf("n%d.clock", i))}
 		writeConfig(t, n.config, fmt.Sprintf(`server_name: n%d
 listen: %q
 log_file: %q
 jetstream { store_dir: %q, sync_interval: always }
 cluster { name: faults, listen: %q, no_advertise: true, routes: [%s] }
 `, i, ports[i], filepath.Join(dir, fmt.Sprintf("n%d.log", i)), filepath.Join(dir, fmt.Sprint(i)), ports[3+i], strings.Join(routes, ", ")))
+		bend(t, n.clock, 0)
 		c.list[i] = n
 	}
 	t.Cleanup(c.close)
@@ -179,7 +201,7 @@ func (c *nodes) close() {
 func (n *node) start(t *testing.T) {
 	t.Helper()
 	n.process = exec.Command(os.Args[0])
-	n.process.Env = append(os.Environ(), serverVariable+"="+n.config)
+	n.process.Env = append(os.Environ(), serverVariable+"="+n.config, clockVariable+"="+n.clock)
 	n.process.Stderr = os.Stderr
 	if err := n.process.Start(); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,21 +41,43 @@ var faults = []fault{
 	{"run stopped", (*clusterRun).stopRun},
 	{"all three servers killed", (*clusterRun).killAll},
 	{"run and leader of the log killed", func(r *clusterRun) { r.killRun(); r.killNode(r.nodes.leader(logName)) }},
+	{"leader of the estimates cut off from the others", (*clusterRun).cutLeader},
+}
+
+// clockFaults need tests that were built with a clock that can be bent.
+var clockFaults = []fault{
+	{"clock of the log's leader an hour ahead", func(r *clusterRun) { r.bendServer(3600) }},
+	{"clock of the log's leader an hour behind", func(r *clusterRun) { r.bendServer(-3600) }},
+	{"clock of the run an hour ahead", func(r *clusterRun) { r.bendRun(3600) }},
+	{"clock of the run an hour behind", func(r *clusterRun) { r.bendRun(-3600) }},
+	{"clock of the log's leader an hour ahead, then it is killed", func(r *clusterRun) {
+		i := r.nodes.leader(logName)
+		bend(r.t, r.nodes.list[i].clock, 3600)
+		pause(r.t.Context(), r.length())
+		r.nodes.list[i].kill()
+		bend(r.t, r.nodes.list[i].clock, 0)
+		r.nodes.list[i].start(r.t)
+	}},
 }
 
 const (
-	faultsOfLog    = 30              // faults in the life of one log
+	faultsOfLog    = 32              // faults in the life of one log: two rounds of all kinds
 	faultRecovered = 2 * time.Minute // in which the run must publish again, whatever happened
 	faultLengthMax = 4 * time.Second // of what is stopped or lags
 )
 
 // Whatever fails in a cluster of three servers, every event that was acknowledged must be
 // in the log once, and all that is published must be that of a run that nothing disturbed.
-// GQLSTREAM_FAULTS sets how many faults there are (make faults: 300).
+// GQLSTREAM_FAULTS sets how many faults there are (make faults: 300), and GQLSTREAM_CLOCKS=1
+// bends clocks as well.
 func TestClusterFaultsLoseAndRepeatNothing(t *testing.T) {
 	count := campaign.Size(t, "GQLSTREAM_FAULTS", 3)
 	seed := campaign.Seed(t, 1)
 	times := recoveries{}
+	if campaign.Size(t, "GQLSTREAM_CLOCKS", 0) > 0 {
+		requireBentClock(t)
+		faults = append(faults, clockFaults...)
+	}
 	for done := 0; done < count; seed++ {
 		n := min(count-done, faultsOfLog)
 		r := newClusterRun(t, seed, times)
@@ -68,11 +91,28 @@ func TestClusterFaultsLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
+// requireBentClock fails a test whose binary has a clock that cannot be bent.
+func requireBentClock(t *testing.T) {
+	t.Helper()
+	clock := filepath.Join(t.TempDir(), "clock")
+	bend(t, clock, 3600)
+	process := exec.Command(os.Args[0])
+	process.Env = append(os.Environ(), nowVariable+"=1", clockVariable+"="+clock)
+	said, err := process.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := strconv.ParseInt(strings.TrimSpace(string(said)), 10, 64); err != nil || now < time.Now().Unix()+3000 {
+		t.Fatalf("the clock of this build cannot be bent (%s): go test -overlay, with what .ci/bent-clock makes", said)
+	}
+}
+
 // clusterRun is the life of one log on a cluster.
 type clusterRun struct {
 	*crashRun
 	nodes  *nodes
 	times  recoveries
+	clock  string // as that of a node
 	starts int
 	tries  int // to start since the last fault
 }
@@ -82,7 +122,8 @@ func newClusterRun(t *testing.T, seed uint64, times recoveries) *clusterRun {
 	r := outageRun(t, seed)
 	r.rand, r.pace = rand.New(rand.NewPCG(seed, 41)), 40*time.Millisecond
 	writeConfig(t, r.config, strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 50ms}", 1))
-	c := &clusterRun{crashRun: r, nodes: startNodes(t), times: times}
+	c := &clusterRun{crashRun: r, nodes: startNodes(t), times: times, clock: filepath.Join(t.TempDir(), "clock")}
+	bend(t, c.clock, 0)
 	c.nodes.open()
 	t.Cleanup(c.close)
 	return c
@@ -109,7 +150,7 @@ func (r *clusterRun) start(args ...string) {
 		"run", "--config", r.config, "--state", r.dir, "--output", r.output,
 		"--nats", r.nodes.urls(func(n *node) string { return n.link.address() }),
 	}, args...)...)
-	process.Env = append(os.Environ(), mainVariable+"=1")
+	process.Env = append(os.Environ(), mainVariable+"=1", clockVariable+"="+r.clock)
 	process.Stdout, process.Stderr = r.stderr, r.stderr
 	if err := process.Start(); err != nil {
 		r.t.Fatal(err)
@@ -168,6 +209,7 @@ func (r *clusterRun) campaign(first, n int) {
 		f.strike(r)
 		r.await(ctx, end+1)
 		r.times.add(f.name, time.Since(begun), <-cluster)
+		r.t.Logf("seed %d: fault %d of %d: %s: %.1f s", r.seed, i+1, n, f.name, time.Since(begun).Seconds())
 	}
 	r.report.messages = producer.finish(r.crashRun)
 	r.await(ctx, r.end(ctx))
@@ -282,6 +324,31 @@ func (r *clusterRun) stopRun() {
 	_ = r.process.Process.Signal(syscall.SIGSTOP)
 	pause(r.t.Context(), r.length())
 	_ = r.process.Process.Signal(syscall.SIGCONT)
+}
+
+// bendServer bends the clock of the server that leads the log for a while.
+func (r *clusterRun) bendServer(seconds int) {
+	clock := r.nodes.list[r.nodes.leader(logName)].clock
+	bend(r.t, clock, seconds)
+	pause(r.t.Context(), r.length())
+	bend(r.t, clock, 0)
+}
+
+func (r *clusterRun) bendRun(seconds int) {
+	bend(r.t, r.clock, seconds)
+	pause(r.t.Context(), r.length())
+	bend(r.t, r.clock, 0)
+}
+
+// cutLeader cuts a server off from the others, and not from the run, until the others have
+// elected another leader.
+func (r *clusterRun) cutLeader() {
+	i := r.nodes.leader(estimatesName)
+	mend := r.nodes.isolate(i)
+	for begun := time.Now(); r.nodes.leader(estimatesName) == i && time.Since(begun) < crashStartMax; {
+		pause(r.t.Context(), 50*time.Millisecond)
+	}
+	mend()
 }
 
 // compare holds what the cluster has against an undisturbed run.
