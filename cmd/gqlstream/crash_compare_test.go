@@ -67,7 +67,7 @@ func (r *crashRun) compareWithTwin(js jetstream.JetStream) {
 	r.compareParts(want)
 	r.compareLatest(js, names, want)
 	r.compareAlerts(js, names.Alerts, want)
-	r.compareLists("stream of history", r.rolledUp(js, names.History, uint64(want.last)), want.history)
+	r.compareLists("stream of history", r.rolledUp(js, names, uint64(want.last)), want.history)
 	r.compareQuarantine(js, broker.DefaultStreamNames(), want)
 	r.compareState(want)
 	if r.report.different > 0 {
@@ -189,7 +189,7 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	out.last = batch.Last
 	out.sections, err = core.Save()
 	r.must(err)
-	out.history = r.rolledUp(js, twinNames.History, uint64(out.last))
+	out.history = r.rolledUp(js, twinNames, uint64(out.last))
 	return out
 }
 
@@ -404,9 +404,10 @@ var twinNames = func() sinks.Names {
 func (r *crashRun) twinRollups(js jetstream.JetStream) sinks.Follower {
 	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
 	r.must(err)
-	err = js.DeleteStream(r.t.Context(), twinNames.History)
-	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		r.must(err)
+	for _, stream := range historyStreams(twinNames) {
+		if err := js.DeleteStream(r.t.Context(), stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			r.must(err)
+		}
 	}
 	follower, _, err := sinks.NewRollups(sinks.RollupsConfig{
 		JS: js, Streams: sinks.StreamsConfig{Names: twinNames}, Log: id.Created.Format(time.RFC3339Nano),
@@ -416,17 +417,24 @@ func (r *crashRun) twinRollups(js jetstream.JetStream) sinks.Follower {
 	return follower
 }
 
-// rolledUp returns the roll-ups and notes of a stream that belong to a position at the latest.
-func (r *crashRun) rolledUp(js jetstream.JetStream, stream string, until uint64) (list []string) {
-	r.eachMessage(js, stream, func(m jetstream.Msg) {
-		var position, number uint64
-		if _, err := fmt.Sscanf(m.Headers().Get("Gqlstream-Place"), "%d.%d", &position, &number); err != nil {
-			r.t.Fatalf("seed %d: stream %s: a message without its place: %v", r.seed, stream, err)
-		}
-		if _, subject, _ := strings.Cut(m.Subject(), "."); position <= until {
-			list = append(list, fmt.Sprintf("%d.%d %s %s", position, number, subject, m.Data()))
-		}
-	})
+// historyStreams are the streams of roll-ups, by resolution.
+func historyStreams(n sinks.Names) []string {
+	return []string{n.History + "_MINUTES", n.History + "_HOURS", n.History}
+}
+
+// rolledUp returns the roll-ups and notes that belong to a position at the latest.
+func (r *crashRun) rolledUp(js jetstream.JetStream, names sinks.Names, until uint64) (list []string) {
+	for _, stream := range historyStreams(names) {
+		r.eachMessage(js, stream, func(m jetstream.Msg) {
+			var position, number uint64
+			if _, err := fmt.Sscanf(m.Headers().Get("Gqlstream-Place"), "%d.%d", &position, &number); err != nil {
+				r.t.Fatalf("seed %d: stream %s: a message without its place: %v", r.seed, stream, err)
+			}
+			if _, subject, _ := strings.Cut(m.Subject(), "."); position <= until {
+				list = append(list, fmt.Sprintf("%d.%d %s %s", position, number, subject, m.Data()))
+			}
+		})
+	}
 	return list
 }
 

@@ -225,12 +225,12 @@ func (g *groupRun) finish(producer *producer) {
 	}
 	want.lines = g.until(ack.Sequence, want.lines)
 	want.alerts = g.until(ack.Sequence, want.alerts)
-	want.history = g.rolledUp(g.js, twinNames.History, ack.Sequence)
+	want.history = g.rolledUp(g.js, twinNames, ack.Sequence)
 	for path, n := range map[string]int{g.output: len(want.lines), g.alerts: len(want.alerts)} {
 		g.wait(fmt.Sprintf("%d lines in %s", n, path), func() bool { return len(g.until(ack.Sequence, g.lines(path))) >= n })
 	}
 	g.wait("the roll-ups", func() bool {
-		return len(g.rolledUp(g.js, sinks.DefaultNames().History, ack.Sequence)) >= len(want.history)
+		return len(g.rolledUp(g.js, sinks.DefaultNames(), ack.Sequence)) >= len(want.history)
 	})
 	for _, w := range g.alive() {
 		g.running(w)
@@ -297,7 +297,7 @@ func (g *groupRun) compareGroup(until uint64, want twin) {
 		g.report.alerts = len(list)
 		g.compareLists(what, list, want.alerts)
 	}
-	history := g.rolledUp(g.js, sinks.DefaultNames().History, until)
+	history := g.rolledUp(g.js, sinks.DefaultNames(), until)
 	g.report.rollups = len(history)
 	g.compareLists("stream of history", history, want.history)
 	g.compareQuarantine(g.js, broker.DefaultStreamNames(), want)

@@ -190,7 +190,7 @@ func (g *workersRun) awaitAll(settings config.Settings, want twin, ended chan er
 		wanted, _ := filepath.Glob(filepath.Join(want.parts, "*.arrow"))
 		return len(g.until(g.end, g.lines(g.output))) >= len(want.lines) &&
 			(g.alerts == "" || len(g.until(g.end, g.lines(g.alerts))) >= len(want.alerts)) &&
-			len(g.rolledUp(g.js, sinks.DefaultNames().History, g.end)) >= len(want.history) &&
+			len(g.rolledUp(g.js, sinks.DefaultNames(), g.end)) >= len(want.history) &&
 			(g.parts == "" || len(parts) >= len(wanted))
 	}
 	for begun := time.Now(); !enough(); pause(g.t.Context(), 20*time.Millisecond) {
@@ -208,7 +208,7 @@ func (g *workersRun) awaitAll(settings config.Settings, want twin, ended chan er
 // forget removes all that workers have made of the log.
 func (g *workersRun) forget() {
 	for name := range g.streams() {
-		if name != broker.DefaultStreamNames().Log && name != twinNames.History {
+		if name != broker.DefaultStreamNames().Log && !strings.HasPrefix(name, twinNames.History) {
 			g.must(g.js.DeleteStream(g.t.Context(), name))
 		}
 	}
