@@ -50,9 +50,7 @@ func DefaultNames() Names {
 // MarkSubject returns the subject of the marks of a shard.
 func (n Names) MarkSubject(shard int) string { return n.subjects + ".shard." + strconv.Itoa(shard) }
 
-// EstimateSubject returns the subject of the records of a community by a method. A
-// method that is configured several times has the subjects n = 0, 1, ... in the order of
-// the configuration.
+// EstimateSubject returns the subject of the records of a community by a method; see LatestKey.
 func (n Names) EstimateSubject(community, method string, ordinal int) string {
 	return n.subjects + ".estimate." + LatestKey(community, method, ordinal)
 }

@@ -28,8 +28,7 @@ func parsePlace(text string) (p place, ok bool) {
 	return p, err == nil && p.String() == text
 }
 
-// placedBytesMax bounds what placedStream sends at once.
-const placedBytesMax = 4 << 20
+const placedBytesMax = 4 << 20 // that a placedStream sends at once
 
 // placedStream appends what a follower makes of the log out. What the stream has already,
 // from this writer or an equal one, is left out; a batch is stored only directly after the

@@ -95,6 +95,9 @@ func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n := len(part.records); points == 0 && limit < n && part.records[n-limit].at.After(part.whole) {
+		from = part.whole // memory has all that is asked for
+	}
 	out, err := v.withHistory(ctx, part, from, to)
 	if err != nil {
 		return nil, err

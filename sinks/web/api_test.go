@@ -237,6 +237,10 @@ func TestHistoryJoinsTheStoredPart(t *testing.T) {
 	}
 	asked = [2]time.Time{}
 	into[historyAnswer](t, s, "/api/v1/communities/x/estimates?from="+fmt.Sprint(logStart.Unix()+39))
+	last := into[historyAnswer](t, s, "/api/v1/communities/x/estimates?limit=2")
+	if diff := cmp.Diff([]uint64{39, 40}, positions(last.Estimates)); diff != "" || !last.Truncated {
+		t.Errorf("the last two (-want +got):\n%s", diff)
+	}
 	if !asked[1].IsZero() {
 		t.Errorf("the store was asked for %v, though memory holds it all", asked)
 	}

@@ -136,11 +136,13 @@ export function detail(info, at, follow) {
       state.k ??= k === 2 || latest.suppressed ? 0 : latest.prevalence.reduce((best, x, i, all) => (x > all[best] ? i : best), 0);
       await around(d);
       state.at = null;
-      await history({ name, method: state.method }, latest);
-      const newest = (await get(`${path({ name })}/estimates`, { method: state.method, limit: 2 })).estimates;
+      const counted = state.method !== "pcc" && d.estimates.some((e) => e.method === "pcc");
+      const [{ estimates: newest }] = await Promise.all([
+        get(`${path({ name })}/estimates`, { method: state.method, limit: 2 }), history({ name, method: state.method }, latest),
+        counted && history({ name, method: "pcc" }, latest),
+      ]);
       state.before = newest.length > 1 ? newest[0] : null;
       accept(newest.slice(-1));
-      if (state.method !== "pcc" && d.estimates.some((e) => e.method === "pcc")) await history({ name, method: "pcc" }, latest);
       await Promise.all(state.others.map((line) => history(line, latest).then(() => state.failed.delete(key(line)), (err) => state.failed.set(key(line), err.message))));
       state.missing = "";
     } catch (err) {
