@@ -151,6 +151,7 @@ type crashRun struct {
 	alerts  string // file of alerts, or empty
 	address string
 	pace    time.Duration // between two messages at most; 0: 4 ms
+	logPace time.Duration // of log time, that the events of a message have; 0: they have none
 	process *exec.Cmd
 	stderr  *os.File
 	done    chan error
@@ -358,6 +359,9 @@ func startProducer(ctx context.Context, r *crashRun) *producer {
 				}
 				return
 			default:
+			}
+			if r.logPace > 0 {
+				events.at = crashEventsBegin.Add(time.Duration(sent) * r.logPace)
 			}
 			if err := publisher.Publish(ctx, events.next()); err != nil {
 				if ctx.Err() == nil {
