@@ -18,12 +18,12 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_230 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_229 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
 	configKeysMax  = 85     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 19_947 // of docs/*.md together, without dated notes; the goal is 15,000
+	manualWordsMax = 19_399 // of docs/*.md together, without dated notes; the goal is 15,000
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
@@ -40,7 +40,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"cmd/gqlstream": {4_995, 3_500},
 	"config":        {873, 700},
 	"group":         {799, 600},
-	"pipeline":      {3_396, 2_500},
+	"pipeline":      {3_395, 2_500},
 	"ingest/event":  {809, 800},
 	"ingest/wire":   {3_958, 3_000},
 	"ingest":        {2_257, 2_300},
@@ -54,7 +54,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"alerts":        {1_325, 1_300},
 	"checkpoint":    {658, 700},
 	"explain":       {976, 1_300},
-	"evaluate":      {1_699, 1_500},
+	"evaluate":      {1_696, 1_500},
 	"bench":         {1_704, 1_500},
 }
 
