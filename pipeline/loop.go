@@ -230,8 +230,7 @@ func (p *Pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Man
 	}, nil
 }
 
-// auditEvery is how often the log out is compared with what was acknowledged, and the log
-// in with what a log must be.
+// How often the log out is compared with what was acknowledged, and the log in is audited.
 const (
 	outputAuditEvery = time.Second
 	inputAuditEvery  = time.Minute
