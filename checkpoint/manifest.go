@@ -26,7 +26,8 @@ import (
 //	10 sections of communities are those of a shard
 //	11 core.arrow knows how communities are declared to be selected
 //	12 kernels.arrow and published.arrow say what the next records wait for
-const Format = 12
+//	13 published.arrow has the weight of own labels, posterior.arrow how far labels changed
+const Format = 13
 
 // Manifest says what a checkpoint holds and where in which history it stands.
 type Manifest struct {

@@ -171,10 +171,14 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 					want, got = withoutErrors(want), withoutErrors(got)
 				}
 				var spread cmp.Option
+				tolerance := 1e-4
 				if want.Method == string(quant.Auto) { // a dual knows masses by class, so it spreads them alike over its labels
 					spread = cmpopts.IgnoreFields(quant.Estimate{}, "Low", "High", "SE", "Influence")
+					if config.HalfLife > 0 {
+						tolerance = 5e-3 // second moments, which weigh the members' own labels, are a stand-in then
+					}
 				}
-				if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-4, 1e-4), spread); diff != "" {
+				if diff := cmp.Diff(want, got, cmpopts.EquateApprox(tolerance, tolerance), spread); diff != "" {
 					t.Fatalf("seed %d batch %d: %s: fields (-), dual (+):\n%s", seed, i, key, diff)
 				}
 			}

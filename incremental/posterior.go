@@ -159,6 +159,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 			}
 		})
 	}
+	out.Own = p.ownResiduals(id, view, reader, variances)
 	own, are := p.core.masses.(*fields)
 	switch {
 	case !variances:
@@ -197,6 +198,33 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 			}
 			r.First[0][j] -= g * x
 			r.First[1][j] -= g * a * x
+		}
+	}
+	return r
+}
+
+// ownResiduals returns the residuals of the calibration labels of members, nil if there are
+// none, without derivatives unless variances read them.
+func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View, reader *posterior.Reader, variances bool) *quant.Residuals {
+	r := quant.NewResiduals(p.core.config.Classes, posterior.Views)
+	weights := p.core.tallies.LabelWeights(view)
+	var labels []graphstore.Vertex
+	var gains []float64
+	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
+		pi, label := p.state.Posterior(v), view.Label(v)
+		if pi != nil && label.Class != event.NoClass && label.Role == event.Calibrate {
+			labels, gains = append(labels, v), append(gains, float64(weights(v)*float64(multiplicity)))
+			r.Add(int(label.Class), 0, gains[len(gains)-1], pi)
+		}
+	})
+	if !(r.Sum > 0) {
+		return nil
+	}
+	views := make([]float64, posterior.Views*r.K)
+	every := (len(labels)-1)/slopeLabelsMax + 1
+	for i := 0; variances && i < len(labels); i += every {
+		if v := labels[i]; reader.Views(views, v) {
+			r.AddSlope(0, gains[i], float64(every), p.state.Posterior(v), views)
 		}
 	}
 	return r

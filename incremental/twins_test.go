@@ -135,6 +135,7 @@ func TestOwnLabelNeverReachesOwnPosterior(t *testing.T) {
 			start.Predictions = nil
 		}
 		core.Step(start)
+		core.Hold(Reading{Epoch: core.Coefficients()}) // a label that changes is a reason to fit anew
 		labels, triangles := slices.Clone(core.posteriors.state.Labels()), 0
 		for _, v := range labels {
 			was := core.View().Label(v).Class

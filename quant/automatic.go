@@ -33,17 +33,18 @@ type posteriorScratch struct {
 	all            []float64 // K x K: covariance of a residual among all labels
 	middle, slope  []float64
 	root           []float64 // of the covariance of the coefficients
+	own, ownNoise  []float64 // K, K x K: mean residual of the members' own labels, and its covariance
 	noise          []float64 // K: variance of the distance between both readings
 	views          []float64
 
 	// What a Tangent keeps besides.
 	tempered, prior []float64 // K: q(gamma), pi0
 	response        []float64 // K: mean responsibility of all members
-	lean            float64
+	weight, lean    float64   // of the members' own labels in d, of the labels' own shares
 }
 
 // automatic fills ans with auto: the tempered mean of the posteriors plus the part of
-// the labels' weighted residual that goes with a place,
+// the labels' residual that goes with a place,
 //
 //	q(gamma) + (1 - gamma) d,
 //
@@ -53,7 +54,7 @@ func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
 	ans.lambda = weights.lambda
 	p, x, k := s.Posterior, &w.posterior, s.K
 	x.d, x.likely = resize(x.d, k), resize(x.likely, k)
-	p.Residuals.mean(x.d, weights)
+	x.meanResidual(p, sum(s.ClassN), weights)
 	x.members.load(p.Prior, p.Members)
 	gamma := x.read(ans.q, p)
 	x.tempered, x.prior = append(x.tempered[:0], ans.q...), p.Prior
@@ -152,9 +153,6 @@ func gate(inside, expected float64) float64 {
 func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := &x.members
-	x.label = resize(x.label, k*k)
-	x.all = resize(x.all, k*k)
-	p.residualNoise(x.label, x.all, x.d, sum(s.ClassN), weights)
 	x.memberShares(ans)
 	for i, q := range ans.q {
 		within := p.Within[i*k*k : (i+1)*k*k]
@@ -191,9 +189,46 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 	}
 }
 
-// residualNoise writes to dst the covariance of the mean residual d. With C what the weighted
-// residuals r say, sum (w/sum w)² (r - d)(r - d)', of n effective labels, and S the covariance
-// of a residual among all labels, which count alike, it is
+// meanResidual sets d and its covariance. Labels around a community say by their weighted mean
+// residual d what a place has in common, but for how the community differs from what is
+// around it: its own labels say that, o on average, if some are among the members. Both are
+// mixed by inverse variance, where what their distance has beyond the noise of both is bias
+// of d (cf. combine; clustered labels do not stand for the members):
+//
+//	b² = max(0, |o - d|² - v_d - v_o),   weight of o = (gate of the labels) (v_d + b²) / (v_d + b² + v_o),
+//
+// with v the variance of a residual among all labels over the effective number of these, v_d
+// twice, as in the covariance of the estimate. Own labels are among those of d, so that o and
+// d covary as d does with itself.
+func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights weighting) {
+	k := len(x.d)
+	x.label, x.all, x.weight = resize(x.label, k*k), resize(x.all, k*k), 0
+	p.Residuals.mean(x.d, weights)
+	p.residualNoise(p.Residuals, x.label, x.all, x.d, labels, weights)
+	if p.Own == nil {
+		return
+	}
+	x.own, x.ownNoise = resize(x.own, k), resize(x.ownNoise, k*k)
+	p.Own.mean(x.own, constantWeights)
+	p.residualNoise(p.Own, x.ownNoise, x.all, x.own, labels, constantWeights)
+	axpy(x.own, -1, x.d)
+	one, apart := trace(x.all, k), dot(x.own, x.own)
+	around, own := 2*one/p.Residuals.effective(weights), one/p.Own.effective(constantWeights)
+	bias := max(0, apart-around-own)
+	if around+bias+own > 0 {
+		x.weight = p.LabelGate * (around + bias) / (around + bias + own)
+	}
+	left := (1 - x.weight) * (1 - x.weight) * bias / max(apart, math.SmallestNonzeroFloat64)
+	scaleTo(x.label, 1-x.weight*x.weight, x.label)
+	axpy(x.label, x.weight*x.weight, x.ownNoise)
+	addOuter(x.label, left, x.own)
+	mirror(x.label, x.label, k)
+	axpy(x.d, x.weight, x.own)
+}
+
+// residualNoise writes to dst the covariance of d, the mean of the residuals r, and to all the
+// covariance S of a residual among all labels, which count alike. With C what the weighted
+// residuals say, sum (w/sum w)² (r - d)(r - d)', of n effective labels, the former is
 //
 //	(n² C + (K + 1) S)/(n + K) / n.
 //
@@ -203,15 +238,15 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 // (inverse Wishart). All residuals are around posteriors that were fitted on the same labels,
 // which takes as many degrees as the penalised fit has, tr(1 - Cov) with the penalty 1: of few
 // labels a good part, of which no more than half is taken.
-func (p *Posterior) residualNoise(dst, all, d []float64, labels float64, w weighting) {
-	r, k := p.Residuals, len(d)
-	r.mean(all[:k], constantWeights)
-	r.covariance(dst, all[:k], constantWeights)
-	n, everywhere := r.effective(w), r.effective(constantWeights)
-	scaleTo(all, float64(k+1)*everywhere*smallSample(everywhere), dst)
+func (p *Posterior) residualNoise(r *Residuals, dst, all, d []float64, labels float64, w weighting) {
+	k := len(d)
+	p.Residuals.mean(all[:k], constantWeights)
+	p.Residuals.covariance(dst, all[:k], constantWeights)
+	n, everywhere := r.effective(w), p.Residuals.effective(constantWeights)
+	scaleTo(all, everywhere*smallSample(everywhere), dst)
 	r.covariance(dst, d, w)
 	scaleTo(dst, n*n, dst)
-	axpy(dst, 1, all)
+	axpy(dst, float64(k+1), all)
 	scale := 1 / (n * (n + float64(k)))
 	if size := p.Shared + k; p.Coefficients != nil {
 		fitted := float64(size) - trace(p.Coefficients, size)
@@ -272,7 +307,10 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 			axpy(g[a*size:(a+1)*size], x.j[a*k+b]/weight, moved[b*size:(b+1)*size])
 		}
 	}
-	p.Residuals.slope(g, gamma-1, weights)
+	p.Residuals.slope(g, (gamma-1)*(1-x.weight), weights)
+	if p.Own != nil {
+		p.Own.slope(g, (gamma-1)*x.weight, constantWeights)
+	}
 	x.middle = resize(x.middle, size)
 	for a := range k {
 		products(x.middle, p.Coefficients, g[a*size:(a+1)*size])

@@ -125,6 +125,7 @@ const (
 type Tangent struct {
 	Gamma    float64
 	Lean     float64   // weight of the labels' own shares
+	Weight   float64   // of the members' own labels in d
 	Tempered []float64 // K: q(gamma)
 	Response []float64 // K: mean responsibility of the members: q(gamma), but for the tolerance
 	Likely   []float64 // K: q(1)
@@ -141,7 +142,7 @@ func (w *Solver) tangent(dst *Tangent) {
 		return
 	}
 	x, k := &w.posterior, w.ans.k
-	dst.Gamma, dst.Lean = w.ans.gamma, x.lean
+	dst.Gamma, dst.Lean, dst.Weight = w.ans.gamma, x.lean, x.weight
 	dst.Tempered = append(dst.Tempered[:0], x.tempered...)
 	dst.Response = append(dst.Response[:0], x.response...)
 	dst.Likely = append(dst.Likely[:0], x.likely...)
@@ -237,6 +238,12 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) {
 	s.effectiveLabels(w.ans.nEff, weights)
 	x.d = resize(x.d, k)
 	p.Residuals.mean(x.d, weights)
+	if p.Own != nil {
+		x.own = resize(x.own, k)
+		p.Own.mean(x.own, constantWeights)
+		axpy(x.own, -1, x.d)
+		axpy(x.d, t.Weight, x.own)
+	}
 	u := &x.members
 	u.r, x.response = resize(u.r, k), resize(x.response, k)
 	u.meanResponse(x.response, p.Prior, p.Members, t.Tempered, t.Gamma)

@@ -37,6 +37,7 @@ type Posterior struct {
 	Members func(visit func(vertex uint32, multiplicity float64, pi []float64))
 
 	Residuals *Residuals
+	Own       *Residuals // of the members' own labels, with the mass 0; nil: there are none
 	// Within holds for each class the covariance of the posteriors of its labels, over
 	// their number less one: K blocks of K x K, of which lower triangles are read.
 	Within []float64

@@ -25,6 +25,7 @@ type Epoch struct {
 	Began      event.Time // when the coefficients were fitted
 	Model      uint32     // the model version that most labels had a prediction of
 	Count      uint64     // of the labels
+	Changed    uint64     // in a checkpoint: how far they changed since
 	Open       uint64     // how many vertices were open
 	Edges      uint64     // of the graph
 	Covariance []float64  // (Views+K)²: of theta, then b

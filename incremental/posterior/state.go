@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// movedShare is the share by which the number of labels, of open vertices or of edges
-	// must differ from that at the last fit before coefficients are fitted anew.
+	// movedShare is the share of the labels that must have changed, they or their predictions,
+	// and by which the number of open vertices or of edges must differ from that at the last
+	// fit, before coefficients are fitted anew.
 	movedShare = 0.1
 	// epochMax is how long an epoch lasts at most, in log time.
 	epochMax = time.Hour
@@ -32,6 +33,7 @@ type State struct {
 	labels  []Vertex // L, sorted
 	models  []int    // how many of L have a prediction of each model version
 	inside  inside
+	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
 
 	epoch   *Epoch    // nil while there is no label
 	held    bool      // whether the epoch stays whatever the log says, see Hold
@@ -122,6 +124,7 @@ func (s *State) model() (version uint32) {
 func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	s.tellAll(view, sums)
 	s.renew(s.labels)
+	s.changed = 0
 	s.epoch = fitted(s, view, sums, weight)
 	s.compute(view, sums)
 	if s.epoch == nil {
@@ -149,15 +152,15 @@ func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 	s.within = s.scatter(view)
 }
 
-// due reports whether the log wants another epoch: labels, open vertices or edges are a
-// tenth more or fewer, most labels have a prediction of another model version, or an hour
+// due reports whether the log wants another epoch: a tenth of the labels, or of what is
+// predicted of them, is another, open vertices or edges are a tenth more or fewer, most labels have a prediction of another model version, or an hour
 // has passed.
 func (s *State) due(view graphstore.View, now event.Time) bool {
 	e := s.epoch
 	if s.held || e == nil {
 		return !s.held && len(s.labels) > 0
 	}
-	return moved(len(s.labels), e.Count) || moved(s.inside.open, e.Open) || moved(view.Edges(), e.Edges) ||
+	return float64(s.changed) > movedShare*event.One*float64(e.Count) || moved(s.inside.open, e.Open) || moved(view.Edges(), e.Edges) ||
 		s.model() != e.Model || now-e.Began >= event.Time(epochMax)
 }
 
@@ -362,7 +365,9 @@ func (s *State) Epochs() []Epoch {
 	if s.epoch == nil {
 		return []Epoch{{Version: s.version}}
 	}
-	return []Epoch{*s.epoch}
+	e := *s.epoch
+	e.Changed = s.changed
+	return []Epoch{e}
 }
 
 // Restore returns the state of the graph of view under the epoch that Epochs returned.
@@ -378,7 +383,7 @@ func Restore(classes int, o Options, e Epoch, view graphstore.View, sums *neighb
 		len(e.Mass) != classes || len(e.Pairs) != classes*classes {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}
-	s.epoch = &e
+	s.epoch, s.changed = &e, e.Changed
 	s.compute(view, sums)
 	return s, nil
 }

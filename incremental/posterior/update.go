@@ -42,6 +42,11 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 		if neighborhood.LabelChange(delta, p.V) == nil {
 			s.follow(view, delta, p.V, move)
 		}
+		if p.Before != nil && p.After != nil && calibrates(view, p.V) != event.NoClass {
+			for i, x := range p.After {
+				s.changed += uint64(max(x, p.Before[i])-min(x, p.Before[i])) / 2
+			}
+		}
 	}
 	for _, m := range delta.Members {
 		s.touch(m.V)
@@ -62,6 +67,7 @@ func (s *State) follow(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 	if before == after {
 		return
 	}
+	s.changed += event.One
 	s.labels = with(s.labels, v, after != event.NoClass)
 	for _, u := range view.Neighbors(v) {
 		move(u)
