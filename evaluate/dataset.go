@@ -10,6 +10,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -60,6 +61,12 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 		d.ids = append(d.ids, d.view.ID(v))
 		if l := d.view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate {
 			d.labelled = append(d.labelled, v)
+		}
+	}
+	if slices.Contains(config.Kernels, diffusion.Features) {
+		if err := diffusion.CheckFeatures(d.view); err != nil {
+			d.release()
+			return nil, err
 		}
 	}
 	if n := len(d.labelled); n < labelledMin {
@@ -171,7 +178,7 @@ func (d *dataset) estimateChunk(config Config, run incremental.Config, bags []*b
 		return err
 	}
 	defer core.Close()
-	last := d.feed(core)
+	last := d.feed(core, run.Kernel == diffusion.Features)
 	result := core.Step(d.splitBatch(last+1, bags, calibration))
 	if len(result.Refused) > 0 {
 		return fmt.Errorf("%s: %s", result.Refused[0].Reason, result.Refused[0].Detail)
@@ -216,8 +223,8 @@ func (d *dataset) splitBatch(position event.Position, bags []*bag, calibration [
 }
 
 // feed gives the core what every split has in common: predictions, train labels
-// and edges. It returns the last position.
-func (d *dataset) feed(core *incremental.Core) event.Position {
+// and edges, and attributes if the kernel reads them. It returns the last position.
+func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 	b := &event.Batch{First: 1}
 	next := event.Position(1)
 	flush := func(least int) {
@@ -228,7 +235,15 @@ func (d *dataset) feed(core *incremental.Core) event.Position {
 			b.First = next
 		}
 	}
+	var keys []string
+	if attributes {
+		keys = d.view.AttributeKeys()
+	}
 	for v := range graphstore.Vertex(d.view.Vertices()) {
+		if len(keys) > 0 {
+			b.Vertices = append(b.Vertices, event.Vertex{Vertex: d.ids[v], Attributes: d.attributes(v, keys), Position: next})
+			next++
+		}
 		if units := d.view.Prediction(v); units != nil {
 			b.Predictions = append(b.Predictions, event.Prediction{
 				Vertex: d.ids[v], Units: units, Version: d.view.Versions()[d.view.Version(v)], Position: next,
@@ -255,4 +270,13 @@ func (d *dataset) feed(core *incremental.Core) event.Position {
 	}
 	flush(1)
 	return next - 1
+}
+
+func (d *dataset) attributes(v graphstore.Vertex, keys []string) (list []event.Attribute) {
+	for _, key := range keys {
+		if value := d.view.Attribute(v, key); value.Kind != event.NullValue {
+			list = append(list, event.Attribute{Key: key, Value: value})
+		}
+	}
+	return list
 }

@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -47,6 +48,22 @@ func (a *attributes) at(v Vertex, key int) event.Value {
 		return a.values[data[v]-1]
 	}
 	return event.Value{}
+}
+
+// numbers visits the vertices that have a number or a boolean of a key, in order.
+func (a *attributes) numbers(key string) iter.Seq2[Vertex, float64] {
+	return func(yield func(Vertex, float64) bool) {
+		i, ok := a.index[key]
+		if !ok {
+			return
+		}
+		for v := range Vertex(len(a.columns[i].data)) {
+			x := a.at(v, i)
+			if (x.Kind == event.NumberValue || x.Kind == event.BoolValue) && !yield(v, x.Number) {
+				return
+			}
+		}
+	}
 }
 
 // list returns the values that v has of some keys, in the memory of values.

@@ -1,6 +1,9 @@
 package graphstore
 
 import (
+	"iter"
+	"slices"
+
 	"gqlstream/ingest/event"
 )
 
@@ -70,6 +73,12 @@ func (w View) Present() int { return w.s.ids.len() - len(w.s.ids.free) }
 
 // Attribute returns an attribute of v, null when it has none of that key.
 func (w View) Attribute(v Vertex, key string) event.Value { return w.s.attributes.value(v, key) }
+
+// AttributeKeys returns the keys of the attributes, sorted.
+func (w View) AttributeKeys() []string { return slices.Sorted(slices.Values(w.s.attributes.keys)) }
+
+// Numbers visits the vertices that have a number or a boolean as an attribute, in order.
+func (w View) Numbers(key string) iter.Seq2[Vertex, float64] { return w.s.attributes.numbers(key) }
 
 // Communities returns how many communities there are or ever were.
 func (w View) Communities() int { return len(w.s.members.communities) }

@@ -124,12 +124,7 @@ func (c Config) Validate() error {
 	if c.Classifier != "" && !slices.Contains(classifier.Names, c.Classifier) {
 		errs = append(errs, fmt.Errorf("classifier: there is no %q; there are %v", c.Classifier, classifier.Names))
 	}
-	if err := c.diffusion().Validate(); err != nil {
-		errs = append(errs, err)
-	} else {
-		errs = append(errs, c.kernelParams().Validate()) // which checks alpha as well
-	}
-	errs = append(errs, c.Late.Validate())
+	errs = append(errs, c.diffusion().Validate(), c.Late.Validate())
 	switch {
 	case c.Engine != "" && !slices.Contains(engineNames, c.Engine):
 		errs = append(errs, fmt.Errorf("engine: there is no %q; there are %v", c.Engine, engineNames))
@@ -182,11 +177,6 @@ func (c Config) store() graphstore.Config {
 // diffusion returns the part that decides the kernels.
 func (c Config) diffusion() diffusion.Config {
 	return diffusion.Config{Alpha: c.Alpha, Tolerance: c.Tolerance}
-}
-
-// kernelParams returns the parameters of the kernels that are recomputed.
-func (c Config) kernelParams() diffusion.KernelParams {
-	return diffusion.KernelParams{Alpha: c.Alpha, Certificate: c.Tolerance}
 }
 
 // families returns the cells that the configured methods read, and what else is kept.

@@ -87,7 +87,7 @@ func (f *fields) compute(id graphstore.Community, view graphstore.View) {
 		source[s.V] = s.Change
 	}
 	var err error
-	k.values, k.certificate, err = diffusion.Kernel(view, c.config.Kernel, source, c.config.kernelParams())
+	k.values, k.certificate, err = diffusion.Kernel(view, c.config.Kernel, source, c.config.diffusion())
 	if err != nil {
 		panic(err) // the configuration was validated
 	}

@@ -15,6 +15,7 @@ import (
 	"gqlstream/config"
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -66,6 +67,11 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	defer core.Close()
+	if settings.Kernel == diffusion.Features {
+		if err := diffusion.CheckFeatures(core.View()); err != nil {
+			return config.Usage(err)
+		}
+	}
 	warnOfRules(con.Err, core.View())
 	if len(estimates) == 0 {
 		return config.Usagef("estimate: no community; give --members FILE, --config FILE, --everyone or --community NAME=KEY:VALUE")

@@ -30,7 +30,7 @@ type evaluateCmd struct {
 	Seed        uint64   `default:"1" help:"Of splits and draws. [${default}]"`
 	Confidence  *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
 	Format      string   `default:"markdown" enum:"markdown,json,csv" help:"markdown, json or csv. [${default}]"`
-	Plots       string   `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error, coverage, estimate against truth."`
+	Plots       string   `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
 	Outcomes    string   `placeholder:"FILE" help:"Write every estimate and its truth there, as CSV."`
 }
 
@@ -50,8 +50,9 @@ every method estimates them, and the estimates are held against the truth:
   group:KEY    one community for each value of the vertex attribute KEY, of --vertices
 
 Labels with the role train are never hidden, never calibrate and are never drawn: give that role to those
-the classifier was trained on. --kernel takes a comma list too. Without --method and --config the methods
-are ` + methodsEvaluate + `. The same files, flags and seed give the same report.
+the classifier was trained on. --kernel takes a comma list too; features is the inner product of those
+attributes of --vertices that are numbers. Without --method and --config the methods are
+` + methodsEvaluate + `. The same files, flags and seed give the same report.
 
 Examples:
   gqlstream evaluate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv

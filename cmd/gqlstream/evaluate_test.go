@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,6 +140,36 @@ func TestEvaluateHelpHasExamples(t *testing.T) {
 	for _, want := range []string{"gqlstream evaluate --edges", "--protocol", "--plots", "group:KEY"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("help lacks %q:\n%s", want, out)
+		}
+	}
+}
+
+// The kernel of features weighs by attributes that are numbers, and is refused where there are none.
+func TestFeaturesAreAKernel(t *testing.T) {
+	files := evaluateFiles(t)
+	command := append([]string{"evaluate", "--kernel", "features", "--method", "sis,pacc", "--format", "json"}, files...)
+	code, out, diagnostics := runCommand(command...)
+	if code != exitUsage && code != exitFailed || out != "" || !strings.Contains(diagnostics, "--vertices") {
+		t.Fatalf("without features: exit %d: %s", code, diagnostics)
+	}
+	features := filepath.Join(t.TempDir(), "features.csv")
+	var table strings.Builder
+	table.WriteString("vertex,old\n")
+	for v := range 200 {
+		fmt.Fprintf(&table, "%d,%d\n", v, v/100) // the second hundred speaks fr
+	}
+	if err := os.WriteFile(features, []byte(table.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files[slices.Index(files, "--vertices")+1] = features
+	code, out, diagnostics = runCommand(append(command[:7:7], files...)...)
+	var report evaluate.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 {
+		t.Fatalf("exit %d, %v: %s", code, err, diagnostics)
+	}
+	for i := 0; i < len(report.Rows); i += 2 {
+		if a, b := report.Rows[i], report.Rows[i+1]; a.AE == b.AE {
+			t.Errorf("%s: %s and %s agree, as if features did not weigh", a.Protocol, a.Name(), b.Name())
 		}
 	}
 }

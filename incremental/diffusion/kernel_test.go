@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
 )
 
 // walkMatrix returns A D^-1 with a self-loop of the given weight on every vertex,
@@ -36,7 +37,7 @@ func walkMatrix(view graphstore.View, loop float64) *mat.Dense {
 
 // oracleKernel evaluates the definitions of the kernels with dense matrices.
 func oracleKernel(
-	t *testing.T, view graphstore.View, name string, source []float64, p KernelParams,
+	t *testing.T, view graphstore.View, name string, source []float64, p Config,
 ) []float64 {
 	n := len(source)
 	m := mat.NewVecDense(n, append([]float64(nil), source...))
@@ -46,14 +47,14 @@ func oracleKernel(
 		return dense(t, view, p.Alpha, source)
 	case Truncated:
 		walk := walkMatrix(view, 1)
-		for range p.Steps {
+		for range kernelSteps {
 			var y mat.VecDense
 			y.MulVec(walk, x)
 			x.AddScaledVec(scaled(1-p.Alpha, &y), p.Alpha, m)
 		}
 	case Lazy:
 		walk := walkMatrix(view, 0)
-		for range p.Steps {
+		for range kernelSteps {
 			var y mat.VecDense
 			y.MulVec(walk, x)
 			x.AddScaledVec(scaled(1-p.Alpha, &y), p.Alpha, x)
@@ -80,7 +81,7 @@ func TestWalkKernelsEqualDenseOracle(t *testing.T) {
 		for range 5 {
 			source[w.r.IntN(len(source))] += float64(1 + w.r.IntN(3))
 		}
-		params := KernelParams{Alpha: alpha, Steps: 1 + w.r.IntN(12), Certificate: 1e-6}
+		params := Config{Alpha: alpha, Tolerance: 1e-6}
 		for _, name := range []string{PPR, Truncated, Lazy} {
 			a, certificate, err := Kernel(view, name, source, params)
 			if err != nil {
@@ -108,7 +109,7 @@ func TestShortestPathCountsHops(t *testing.T) {
 	view, _ := w.apply()
 	source := make([]float64, view.Vertices())
 	source[0], source[2] = 1, 7
-	a, certificate, err := Kernel(view, ShortestPath, source, KernelParams{Decay: 0.5})
+	a, certificate, err := Kernel(view, ShortestPath, source, Config{})
 	if err != nil || certificate != 0 {
 		t.Fatal(certificate, err)
 	}
@@ -118,7 +119,7 @@ func TestShortestPathCountsHops(t *testing.T) {
 		if !ok {
 			h = float64(v - 2)
 		}
-		want := math.Exp(-0.5 * h)
+		want := math.Exp(-h)
 		if h > 10 || v > 13 {
 			want = 0
 		}
@@ -132,18 +133,69 @@ func TestKernelRefusesWhatItCannotDo(t *testing.T) {
 	w := newWorld(t, 1, 20, false)
 	view, _ := w.next()
 	m := make([]float64, view.Vertices())
-	for _, p := range []KernelParams{{Alpha: 2}, {Steps: -1}, {Decay: -1}, {HopsMax: -1}, {Certificate: 3}} {
+	for _, p := range []Config{{Alpha: 2}, {Tolerance: 3}} {
 		if _, _, err := Kernel(view, PPR, m, p); err == nil {
 			t.Errorf("%+v was accepted", p)
 		}
 	}
-	if _, _, err := Kernel(view, "heat", m, KernelParams{}); err == nil || !strings.Contains(err.Error(), "heat") {
+	if _, _, err := Kernel(view, "heat", m, Config{}); err == nil || !strings.Contains(err.Error(), "heat") {
 		t.Errorf("error %v for an unknown kernel", err)
 	}
 	for _, name := range KernelNames {
-		a, certificate, err := Kernel(view, name, m, KernelParams{})
+		a, certificate, err := Kernel(view, name, m, Config{})
 		if err != nil || certificate != 0 || (name != Constant && total(a) != 0) {
 			t.Errorf("%s of no source: %v, %v, %v", name, a, certificate, err)
+		}
+	}
+}
+
+// The kernel of features must equal its definition, X max(0, X' m) over all, with text that is
+// no feature and vertices that have none.
+func TestFeaturesAreInnerProducts(t *testing.T) {
+	for seed := range uint64(20) {
+		w := newWorld(t, seed, 60, false)
+		view, _ := w.next()
+		for range 10 {
+			view, _ = w.next()
+		}
+		const keys = 5
+		x := mat.NewDense(view.Vertices(), keys, nil)
+		for v := range view.Vertices() {
+			if view.Erased(Vertex(v)) || w.r.IntN(4) == 0 {
+				continue
+			}
+			text := event.Value{Kind: event.StringValue, Text: "7"}
+			attributes := []event.Attribute{{Key: "text", Value: text}}
+			for k := range keys {
+				number := event.Value{Kind: event.NumberValue, Number: w.r.NormFloat64()}
+				x.Set(v, k, number.Number)
+				attributes = append(attributes, event.Attribute{Key: string(rune('a' + k)), Value: number})
+			}
+			w.batch.Vertices = append(w.batch.Vertices, event.Vertex{Vertex: view.ID(Vertex(v)), Attributes: attributes})
+		}
+		view, _ = w.apply()
+		source := make([]float64, view.Vertices())
+		for range 5 {
+			source[w.r.IntN(x.RawMatrix().Rows)] += float64(1 + w.r.IntN(3))
+		}
+		a, _, err := Kernel(view, Features, source, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var center, want mat.VecDense
+		center.MulVec(x.T(), mat.NewVecDense(len(source), source))
+		want.MulVec(x, &center)
+		raw, all := want.RawVector().Data, 0.0
+		for v := range raw {
+			raw[v] = max(raw[v], 0)
+			all += raw[v]
+		}
+		if all == 0 {
+			continue
+		}
+		want.ScaleVec(total(source)/all, &want)
+		if e := distance(a, raw); e > 1e-12*total(source) {
+			t.Fatalf("seed %d: off by %v", seed, e)
 		}
 	}
 }
