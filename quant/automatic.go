@@ -203,6 +203,10 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights weighting) {
 	k := len(x.d)
 	x.label, x.all, x.weight = resize(x.label, k*k), resize(x.all, k*k), 0
+	everywhere := p.Residuals.effective(constantWeights)
+	p.Residuals.mean(x.d, constantWeights)
+	p.Residuals.covariance(x.label, x.d, constantWeights)
+	scaleTo(x.all, everywhere*smallSample(everywhere), x.label)
 	p.Residuals.mean(x.d, weights)
 	p.residualNoise(p.Residuals, x.label, x.all, x.d, labels, weights)
 	if p.Own == nil {
@@ -226,9 +230,9 @@ func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights we
 	axpy(x.d, x.weight, x.own)
 }
 
-// residualNoise writes to dst the covariance of d, the mean of the residuals r, and to all the
-// covariance S of a residual among all labels, which count alike. With C what the weighted
-// residuals say, sum (w/sum w)² (r - d)(r - d)', of n effective labels, the former is
+// residualNoise writes to dst the covariance of d, the mean of the residuals r. With C what the
+// weighted residuals say, sum (w/sum w)² (r - d)(r - d)', of n effective labels, and S = all
+// the covariance of a residual among all labels, which count alike, it is
 //
 //	(n² C + (K + 1) S)/(n + K) / n.
 //
@@ -239,11 +243,7 @@ func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights we
 // which takes as many degrees as the penalised fit has, tr(1 - Cov) with the penalty 1: of few
 // labels a good part, of which no more than half is taken.
 func (p *Posterior) residualNoise(r *Residuals, dst, all, d []float64, labels float64, w weighting) {
-	k := len(d)
-	p.Residuals.mean(all[:k], constantWeights)
-	p.Residuals.covariance(dst, all[:k], constantWeights)
-	n, everywhere := r.effective(w), p.Residuals.effective(constantWeights)
-	scaleTo(all, everywhere*smallSample(everywhere), dst)
+	k, n := len(d), r.effective(w)
 	r.covariance(dst, d, w)
 	scaleTo(dst, n*n, dst)
 	axpy(dst, float64(k+1), all)
