@@ -134,12 +134,14 @@ func identity() sinks.Identity {
 	return sinks.Identity{Host: host, PID: os.Getpid(), Since: time.Now().UTC()}
 }
 
-// leave ends the membership.
-func (m *membership) leave() error {
+// leave ends the membership. Others who do not hear of it find out by themselves.
+func (m *membership) leave() {
 	if m == nil {
-		return nil
+		return
 	}
-	return errors.Join(m.member.Leave(), m.close())
+	if err := errors.Join(m.member.Leave(), m.close()); err != nil {
+		m.log.Warn("the group may not have heard that this worker has left", "reason", err)
+	}
 }
 
 // rank returns this worker's place in the order for a shard, and whether it is one of those who

@@ -31,10 +31,14 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 		o.member, err = joinGroup(ctx, settings, o)
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = runAgain(ctx, settings, reload, o)
+		o.member.leave()
 	}
-	return errors.Join(runAgain(ctx, settings, reload, o), o.member.leave())
+	if errors.Is(err, errInterrupted) {
+		return nil
+	}
+	return err
 }
 
 // runAgain opens and runs a pipeline, again as long as what ended it is mended by that.
@@ -69,10 +73,17 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 // electionWaitMax is how long a start waits for a cluster that elects its leaders.
 const electionWaitMax = time.Minute
 
-// onceElected tries something again while a cluster elects its leaders.
+// errInterrupted is what a start ends with that was told to end.
+var errInterrupted = errors.New("interrupted before it followed the log")
+
+// onceElected begins something, and tries again while a cluster elects its leaders.
 func onceElected(ctx context.Context, log *slog.Logger, try func() error) error {
 	for begun := time.Now(); ; {
 		err := try()
+		if err != nil && ctx.Err() != nil {
+			log.Info(errInterrupted.Error(), "at", err)
+			return errInterrupted
+		}
 		if !elects(err) || time.Since(begun) > electionWaitMax || ingest.Pause(ctx, time.Second) != nil {
 			return err
 		}

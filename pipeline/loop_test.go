@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/config"
 )
 
 // A start must wait for a cluster that elects and for a stream that is being made, and for nothing
@@ -25,5 +29,19 @@ func TestAStartWaitsForAnElection(t *testing.T) {
 	}
 	if elects(nil) {
 		t.Error("a start that succeeds is taken for an election")
+	}
+}
+
+// Who interrupts a run that is only starting must not be told that it failed: of a group that is
+// stopped, workers are starting again, since shards of those that went first are theirs.
+func TestAStartThatIsInterruptedIsNoFailure(t *testing.T) {
+	settings := config.Settings{State: t.TempDir(), Classes: config.Classes{"a", "b"}}
+	ctx, interrupt := context.WithCancel(t.Context())
+	read := func() (config.Settings, error) {
+		interrupt()
+		return settings, nil
+	}
+	if err := Run(ctx, read, Options{Out: io.Discard, Err: io.Discard, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Error(err)
 	}
 }

@@ -158,7 +158,7 @@ func (r *clusterRun) start(args ...string) {
 	r.stderr.Close()
 	r.starts++
 	r.process, r.done = process, make(chan error, 1)
-	go func(done chan<- error) { done <- process.Wait() }(r.done)
+	go func(done chan<- error) { done <- process.Wait(); close(done) }(r.done)
 }
 
 // startsMax is how often a run may be started after a fault: one that begins while the

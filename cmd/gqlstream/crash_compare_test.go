@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,6 +158,8 @@ func (r *crashRun) compareLog(js jetstream.JetStream, name string) {
 	}
 }
 
+const twinMax = 5 * time.Minute // for the whole log
+
 // undisturbed runs the whole log through one core.
 func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	settings, err := config.Load(r.config)
@@ -176,13 +179,15 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 	r.must(err)
 	out.engine, err = alerts.New(rules)
 	r.must(err)
+	ctx, cancel := context.WithTimeoutCause(r.t.Context(), twinMax, fmt.Errorf("the whole log was not read in %v", twinMax))
+	defer cancel()
 	var batch event.Batch
 	for {
-		err := source.Next(r.t.Context(), &batch)
+		err := source.Next(ctx, &batch)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		r.must(err)
+		r.must(cmp.Or(context.Cause(ctx), err))
 		result := core.Step(&batch)
 		r.must(out.keep(&batch, result, parts, rollups))
 	}

@@ -202,7 +202,7 @@ func (r *crashRun) start(args ...string) {
 	}
 	r.process = process
 	r.stderr.Close() // the process has its own
-	go func(p *exec.Cmd, done chan<- error) { done <- p.Wait() }(process, r.done)
+	go func(p *exec.Cmd, done chan<- error) { done <- p.Wait(); close(done) }(process, r.done)
 }
 
 // kill ends the process as a power cut would end it, and checks that it did not

@@ -116,6 +116,26 @@ func (g *groupRun) wait(what string, is func() bool) {
 	}
 }
 
+// await returns what comes out of a channel.
+func await[T any](g *groupRun, what string, from <-chan T) (v T) {
+	g.t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(groupWaitMax):
+		g.fail("seed %d: waited %v for %s", g.seed, groupWaitMax, what)
+	}
+	return v
+}
+
+// ended waits until a worker has ended, without an error, after something.
+func (g *groupRun) ended(w *groupWorker, after string) {
+	g.t.Helper()
+	err := await(g, fmt.Sprintf("worker %s to end after %s", w.name, after), w.done)
+	if w.process = nil; err != nil {
+		g.fail("seed %d: worker %s ended after %s: %v", g.seed, w.name, after, err)
+	}
+}
+
 // fail ends the test with what the workers said, and where they stand.
 func (g *groupRun) fail(format string, args ...any) {
 	g.t.Helper()
@@ -147,7 +167,7 @@ func (g *groupRun) start(w *groupWorker) {
 	w.since = time.Now()
 	g.must(process.Start())
 	w.process, w.done = process, make(chan error, 1)
-	go func(done chan<- error) { done <- process.Wait() }(w.done)
+	go func(done chan<- error) { done <- process.Wait(); close(done) }(w.done)
 }
 
 // add starts a new worker, whose disk is empty.
@@ -214,7 +234,7 @@ func (g *groupRun) finish(producer *producer) {
 	g.t.Helper()
 	if producer != nil {
 		close(producer.stop)
-		g.report.messages = <-producer.sent
+		g.report.messages = await(g, "the producer to have stored everything", producer.sent)
 	}
 	ack, err := g.js.PublishMsg(g.t.Context(), controlMessage("flush", "checkpoint"))
 	g.must(err)
@@ -235,10 +255,7 @@ func (g *groupRun) finish(producer *producer) {
 	for _, w := range g.alive() {
 		g.running(w)
 		g.must(w.process.Process.Signal(syscall.SIGTERM))
-		if err := <-w.done; err != nil {
-			g.fail("seed %d: worker %s: %v", g.seed, w.name, err)
-		}
-		w.process = nil
+		g.ended(w, "SIGTERM")
 	}
 	g.compareLog(g.js, broker.DefaultStreamNames().Log)
 	g.compareGroup(ack.Sequence, want)
@@ -539,15 +556,7 @@ func (g *groupRun) replaceWorker() func() {
 func (g *groupRun) drainWorker() func() {
 	w := g.any()
 	mustRun(g.t, "group", "g", "drain", w.name, "--nats", g.url())
-	select {
-	case err := <-w.done:
-		w.process = nil
-		if err != nil {
-			g.fail("seed %d: worker %s that was drained: %v", g.seed, w.name, err)
-		}
-	case <-time.After(groupWaitMax):
-		g.fail("seed %d: worker %s does not end", g.seed, w.name)
-	}
+	g.ended(w, "a drain")
 	return func() { g.start(w) }
 }
 
