@@ -66,15 +66,15 @@ var flagDocs = []FlagDoc{
 		"predict the missing members",
 	},
 	{
-		FlagUnseen, "over a fifth of what the classifier says of the members, or of their neighbours, it says of hardly any calibration label; nothing can be learnt from it, and the interval allows for that",
+		FlagUnseen, "over a fifth of what the classifier says of the members, or of their neighbours, it says of hardly any calibration label; the interval allows for that",
 		"label some of these members, or use diff or a method that does not look at neighbours (pacc, sis)",
 	},
 	{
-		FlagShift, "reading the community as selected by class and as selected by place gives answers that differ beyond their errors in the classes named (sis and diff, or both ends of auto): the classifier's confusion or its calibration is different in this community",
+		FlagShift, "reading the community as selected by class and as selected by place (sis and diff, or both ends of auto) gives answers that differ beyond their errors in the classes named: the classifier errs differently in this community",
 		"trust neither alone; label some members and compare",
 	},
 	{
-		FlagClustered, "the calibration labels have many more edges among them than a sample within their classes would: they come from few places",
+		FlagClustered, "the calibration labels have many more edges among them than chance within their classes would give: they come from few places",
 		"spread the labels over the graph; auto reads every community as a place until then, and its intervals may be too short",
 	},
 	{
@@ -86,7 +86,7 @@ var flagDocs = []FlagDoc{
 		"label what gqlstream ask draws",
 	},
 	{
-		FlagAuditReach, "the audit labels stand for fewer than 80 % of the members, or for more than there are, so they are not used: they were drawn from another community, many were not answered, or the community has changed",
+		FlagAuditReach, "the audit labels stand for fewer than 80 % of the members, or for more than there are, and are not used: drawn elsewhere, left unanswered, or the community has changed",
 		"ask again; the labels that are there are taken over",
 	},
 	{
@@ -118,7 +118,7 @@ var flagDocs = []FlagDoc{
 		"look at the accuracy by class in the status; train anew, and label more until then: old labels understate the errors",
 	},
 	{
-		FlagVarianceBound, "the spread of the kernel over the labels has not been computed yet for this new community; its largest possible value stands in, so the weights are cautious and the interval is wide",
+		FlagVarianceBound, "the spread of the kernel over the labels is not yet known for this new community; its largest possible value makes the interval wide",
 		"wait: it is computed within the next emissions",
 	},
 	{
