@@ -50,7 +50,7 @@ var flagDocs = []FlagDoc{
 		"label more vertices of these classes near the community, or lower lambda",
 	},
 	{
-		FlagUnsupported, "no calibration label, or none with weight, in the classes named: they get no share, or next to none, and the interval 0..1",
+		FlagUnsupported, "no calibration label with weight in the classes named: they get no share, or next to none, and the interval 0..1",
 		"label vertices of these classes; the other shares assume that these do not occur",
 	},
 	{
@@ -58,7 +58,7 @@ var flagDocs = []FlagDoc{
 		"label vertices in or near the community",
 	},
 	{
-		FlagIllConditioned, "the classifier hardly tells the two classes named apart, so their shares trade against each other",
+		FlagIllConditioned, "the classifier hardly tells the two classes named apart: their shares trade against each other",
 		"use auto or diff, a neighbourhood-aware method, or a better classifier; read the sum of the two shares",
 	},
 	{
@@ -66,19 +66,19 @@ var flagDocs = []FlagDoc{
 		"predict the missing members",
 	},
 	{
-		FlagUnseen, "over a fifth of what the classifier says of the members, or of their neighbours, it says of hardly any calibration label; the interval allows for that",
-		"label some of these members, or use diff or a method that does not look at neighbours (pacc, sis)",
+		FlagUnseen, "over a fifth of what the classifier says of members or their neighbours it says of hardly any calibration label",
+		"label some of these members (nothing can be learnt from the others; the interval allows for that), or use diff, pacc or sis",
 	},
 	{
-		FlagShift, "reading the community as selected by class and as selected by place (sis and diff, or both ends of auto) gives answers that differ beyond their errors in the classes named: the classifier errs differently in this community",
+		FlagShift, "sis and diff, or both ends of auto, differ beyond their errors in the classes named: the classifier errs differently in this community",
 		"trust neither alone; label some members and compare",
 	},
 	{
-		FlagClustered, "the calibration labels have many more edges among them than chance within their classes would give: they come from few places",
+		FlagClustered, "the calibration labels have more edges among them than chance would give: they come from few places",
 		"spread the labels over the graph; auto reads every community as a place until then, and its intervals may be too short",
 	},
 	{
-		FlagAssumption, "members drawn at random and labelled show other shares in the classes named than auto expected of them: an assumption of auto does not hold in this community",
+		FlagAssumption, "audit labels show other shares in the classes named than auto expected: an assumption of auto does not hold in this community",
 		"believe the record, which leans on the audit labels now; audit_points says how far auto was off; ask for more labels here",
 	},
 	{
@@ -86,8 +86,8 @@ var flagDocs = []FlagDoc{
 		"label what gqlstream ask draws",
 	},
 	{
-		FlagAuditReach, "the audit labels stand for fewer than 80 % of the members, or for more than there are, and are not used: drawn elsewhere, left unanswered, or the community has changed",
-		"ask again; the labels that are there are taken over",
+		FlagAuditReach, "the audit labels stand for fewer than 80 % of the members, or for more than there are, and are not used",
+		"ask again: they were drawn from another community, many were not answered, or the community has changed; those that are there are taken over",
 	},
 	{
 		FlagNoMembers, "the community has no members; the shares are those of the calibration labels",
@@ -98,11 +98,11 @@ var flagDocs = []FlagDoc{
 		"predict the members",
 	},
 	{
-		FlagNoLabels, "there is no calibration label with a prediction; the shares are the mean prediction, or equal",
+		FlagNoLabels, "no calibration label has a prediction; the shares are the mean prediction, or equal",
 		"add labels with the role calibrate",
 	},
 	{
-		FlagMixedModel, "some members have a prediction of your model, others one of the built-in classifier, and both errors are read as one",
+		FlagMixedModel, "some members have a prediction of your model, others one of the built-in classifier; both errors are read as one",
 		"predict all vertices, or none",
 	},
 	{
@@ -114,15 +114,15 @@ var flagDocs = []FlagDoc{
 		"nothing: a change at this estimate is in part that of the fit, and its standard error says so",
 	},
 	{
-		FlagDrift, "labels that arrive now show more than the errors that the first labels of this model version showed",
+		FlagDrift, "labels that arrive now show more errors than the first labels of this model version",
 		"look at the accuracy by class in the status; train anew, and label more until then: old labels understate the errors",
 	},
 	{
-		FlagVarianceBound, "the spread of the kernel over the labels is not yet known for this new community; its largest possible value makes the interval wide",
+		FlagVarianceBound, "the spread of the kernel over the labels is not yet known for this new community, so the interval is wide",
 		"wait: it is computed within the next emissions",
 	},
 	{
-		FlagCutShort, "more vertices than members_max are within the hops of this ego network, so its members are those within fewer hops",
+		FlagCutShort, "more than members_max vertices are within the hops of this ego network, so its members are those within fewer hops",
 		"raise members_max, or ask for fewer hops; the page of the community says how many hops count now",
 	},
 	{
