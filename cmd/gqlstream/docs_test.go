@@ -92,17 +92,11 @@ func TestQuickstartEventsAreTaken(t *testing.T) {
 	}
 	text := fromRoot(t, "docs", "quickstart.md")
 	n := 0
-	for _, row := range regexp.MustCompile("(?m)^\\| `(gql\\.\\w+)` \\| (.*) \\|$").FindAllStringSubmatch(text, -1) {
-		for _, shown := range regexp.MustCompile("`(\\{[^`]*\\})`").FindAllStringSubmatch(row[2], -1) {
-			n++
-			takes(t, decoder, row[1], shown[1])
-		}
-	}
 	for _, call := range regexp.MustCompile(`publish\("(gql\.\w+)", json\.dumps\((\{.*\})\)`).FindAllStringSubmatch(text, -1) {
 		n++
 		takes(t, decoder, call[1], call[2])
 	}
-	if n < 9 {
+	if n < 2 {
 		t.Errorf("only %d events in the quickstart", n)
 	}
 }
