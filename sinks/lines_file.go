@@ -109,12 +109,8 @@ func (s *linesFile) Take(_ context.Context, e *Stored) error {
 	}
 	for _, record := range lines {
 		s.bytes += int64(len(record)) + 1
-		if _, err := s.buffer.Write(record); err != nil {
-			return fmt.Errorf("sinks: write %s: %w", s.path, err)
-		}
-		if err := s.buffer.WriteByte('\n'); err != nil {
-			return fmt.Errorf("sinks: write %s: %w", s.path, err)
-		}
+		_, _ = s.buffer.Write(record) // Flush repeats an error
+		_ = s.buffer.WriteByte('\n')
 	}
 	err = s.disk.before("write lines")
 	if err == nil {

@@ -28,10 +28,10 @@ type stored[T any] struct {
 	value    T
 }
 
-// openLookup returns a lookup in a stream as it is now.
+// openLookup returns a lookup in a stream as it is now. One that is not there has no messages.
 func openLookup[T any](ctx context.Context, js jetstream.JetStream, stream, subject, log string) (*lookup[T], error) {
 	s, err := js.Stream(ctx, stream)
-	if err != nil {
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("sinks: stream %s: %w", stream, err)
 	}
 	return &lookup[T]{stream: s, subject: subject, log: log}, nil
@@ -47,9 +47,6 @@ func InForce(
 ) (record quant.Estimate, ok bool, err error) {
 	subject := config.Names.EstimateSubject(community, method, 0)
 	l, err := openLookup[quant.Estimate](ctx, js, config.Names.Estimates, subject, config.Log)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return record, false, nil
-	}
 	if err != nil {
 		return record, false, err
 	}
@@ -60,6 +57,9 @@ func InForce(
 // lastWhere returns the last message for which holds is true; it is true up to some
 // message and false from there on.
 func (l *lookup[T]) lastWhere(ctx context.Context, holds func(*T) bool) (last stored[T], ok bool, err error) {
+	if l.stream == nil {
+		return last, false, nil
+	}
 	state := l.stream.CachedInfo().State
 	low, high := state.FirstSeq, state.LastSeq+1 // every message before low holds, none from high on
 	for low < high {
@@ -80,6 +80,9 @@ func (l *lookup[T]) lastWhere(ctx context.Context, holds func(*T) bool) (last st
 
 // next returns the first message of the subject from a sequence on.
 func (l *lookup[T]) next(ctx context.Context, from uint64) (s stored[T], ok bool, err error) {
+	if l.stream == nil {
+		return s, false, nil
+	}
 	m, err := l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return s, false, nil

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,15 +67,8 @@ func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
 	if !slices.Contains(partFormats, c.Format) {
 		return nil, Cursor{}, fmt.Errorf("sinks: parts: there is no format %q; there are %v: %w", c.Format, partFormats, ErrNotOurs)
 	}
-	if c.Every == 0 {
-		c.Every = PartEveryDefault
-	}
-	if c.rowsMax == 0 {
-		c.rowsMax = PartRowsMax
-	}
-	if c.StreamBytes == 0 {
-		c.StreamBytes = EstimatesBytesDefault
-	}
+	c.Every, c.rowsMax = cmp.Or(c.Every, PartEveryDefault), cmp.Or(c.rowsMax, PartRowsMax)
+	c.StreamBytes = cmp.Or(c.StreamBytes, EstimatesBytesDefault)
 	s := &partsDir{config: c}
 	if err := s.open(); err != nil {
 		return nil, Cursor{}, fmt.Errorf("sinks: parts in %s: %w", c.Dir, err)

@@ -2,11 +2,8 @@ package sinks
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // RollupQuery asks for roll-ups of a community by a method.
@@ -83,9 +80,6 @@ func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery
 	list []Rollup, fits bool, err error,
 ) {
 	l, err := openLookup[rollupChunk](ctx, s.js, s.name, subject, s.log)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, true, nil
-	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -117,9 +111,6 @@ func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery
 func (r *Rollups) Notes(ctx context.Context, most int) (list []Note, err error) {
 	name := r.config.Streams.Names.History
 	l, err := openLookup[Note](ctx, r.config.JS, name, r.config.Streams.Names.noteSubject(), r.config.Log)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,10 +82,7 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 func (c *StreamsConfig) estimates() jetstream.StreamConfig {
 	s := c.stream(c.Names.Estimates, "published estimates")
 	s.Subjects = []string{c.Names.markSubjects(), c.Names.estimateSubjects()}
-	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, c.Bytes
-	if s.MaxBytes == 0 {
-		s.MaxBytes = EstimatesBytesDefault
-	}
+	s.AllowAtomicPublish, s.Discard, s.MaxBytes = true, jetstream.DiscardOld, cmp.Or(c.Bytes, EstimatesBytesDefault)
 	return s
 }
 

@@ -1,6 +1,11 @@
 package sinks
 
-import "strings"
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+)
 
 const hexDigits = "0123456789ABCDEF"
 
@@ -25,4 +30,24 @@ func Token(name string) string {
 
 func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+}
+
+const secretBytesMax = 4096
+
+// ReadSecret returns what a file that nobody else may read holds, without the space around.
+func ReadSecret(path string, bytesMin int) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("%s has mode %#o, others can read it: chmod 600 it", path, info.Mode().Perm())
+	case info.Size() > secretBytesMax:
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", path, info.Size(), secretBytesMax)
+	}
+	data, err := os.ReadFile(path)
+	if data = bytes.TrimSpace(data); err == nil && len(data) < bytesMin {
+		err = fmt.Errorf("the secret in %s has %d bytes, want %d or more, such as the output of 'openssl rand -hex 32'", path, len(data), bytesMin)
+	}
+	return data, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gqlstream/alerts"
+	"gqlstream/sinks"
 )
 
 // Rules of what an Alertmanager is told.
@@ -63,7 +64,7 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 		wake: make(chan struct{}, 1), firing: map[string]alerts.Alert{}, ended: map[string]ended{},
 	}
 	if m.TokenFile != "" {
-		token, err := readSecret(m.TokenFile)
+		token, err := sinks.ReadSecret(m.TokenFile, secretBytesMin)
 		if err != nil {
 			return nil, fmt.Errorf("notify: alertmanager %s: token: %w", m.Name, err)
 		}

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"strings"
 	"time"
 )
 
@@ -21,7 +19,6 @@ const (
 	answerBytesMax = 64 << 10
 	answerShownMax = 200 // bytes of an answer in an error
 	secretBytesMin = 16
-	secretBytesMax = 4096
 	idleConnsMax   = 2
 	idleConnWait   = 90 * time.Second
 )
@@ -93,28 +90,4 @@ func checkURL(text string) error {
 		return errors.New("it has a fragment")
 	}
 	return nil
-}
-
-// readSecret reads a file that nobody else may read.
-func readSecret(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %#o, others can read it: chmod 600 it", path, info.Mode().Perm())
-	}
-	if info.Size() > secretBytesMax {
-		return nil, fmt.Errorf("%s has %d bytes, at most %d are read", path, info.Size(), secretBytesMax)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	secret := []byte(strings.TrimSpace(string(data)))
-	if len(secret) < secretBytesMin {
-		return nil, fmt.Errorf("the secret in %s has %d bytes, want %d or more, such as the output of 'openssl rand -hex 32'",
-			path, len(secret), secretBytesMin)
-	}
-	return secret, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/alerts"
+	"gqlstream/sinks"
 )
 
 // Headers of a webhook, as the Standard Webhooks specification names them.
@@ -65,7 +66,7 @@ func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
 	w.RetryFor = cmp.Or(w.RetryFor, RetryForDefault)
 	h = &hook{config: w, client: newClient(), link: link, log: log}
 	if w.SecretFile != "" {
-		if h.secret, err = readSecret(w.SecretFile); err != nil {
+		if h.secret, err = sinks.ReadSecret(w.SecretFile, secretBytesMin); err != nil {
 			return nil, fmt.Errorf("notify: webhook %s: secret: %w", w.Name, err)
 		}
 	}

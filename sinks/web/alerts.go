@@ -59,13 +59,10 @@ func (v *view) SetAlerts(a Alerts) {
 
 // AddTransitions adds beginnings and ends of alerts, oldest first, for the charts.
 func (v *view) AddTransitions(list []alerts.Transition) {
-	b := &v.alerts
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.recent = append(b.recent, list...)
-	if over := len(b.recent) - transitionsMax; over > 0 {
-		b.recent = slices.Delete(b.recent, 0, over)
-	}
+	v.alerts.mu.Lock()
+	defer v.alerts.mu.Unlock()
+	v.alerts.recent = append(v.alerts.recent, list...)
+	v.alerts.recent = v.alerts.recent[max(0, len(v.alerts.recent)-transitionsMax):]
 }
 
 // alertsAnswer is what fires, and what began and ended.

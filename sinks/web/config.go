@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -72,10 +71,7 @@ type Config struct {
 // listenOff listens nowhere: questions are answered on NATS alone.
 const listenOff = "off"
 
-const (
-	tokenBytesMin = 32
-	tokenBytesMax = 4096
-)
+const tokenBytesMin = 32
 
 // limit is a number of the configuration, and what zero stands for.
 type limit struct {
@@ -195,27 +191,4 @@ func bareHost(h string) string {
 		return ""
 	}
 	return strings.ToLower(h)
-}
-
-// readToken reads the token file, which nobody else may read.
-func readToken(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", fmt.Errorf("web: token: %w", err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("web: token file %s has mode %#o, others can read it: chmod 600 it", path, info.Mode().Perm())
-	}
-	if info.Size() > tokenBytesMax {
-		return "", fmt.Errorf("web: token file %s has %d bytes, at most %d are read", path, info.Size(), tokenBytesMax)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("web: token: %w", err)
-	}
-	token := strings.TrimSpace(string(data))
-	if len(token) < tokenBytesMin || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("web: token in %s: want one word of at least %d characters, such as the output of 'openssl rand -hex 32'", path, tokenBytesMin)
-	}
-	return token, nil
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gqlstream/sinks"
 )
 
 // contentPolicy allows our own files and nothing else: no inline code or style,
@@ -225,11 +228,14 @@ type Secrets struct {
 func (s *Server) ReadSecrets() (*Secrets, error) {
 	out := &Secrets{}
 	if s.config.TokenFile != "" {
-		token, err := readToken(s.config.TokenFile)
-		if err != nil {
-			return nil, err
+		token, err := sinks.ReadSecret(s.config.TokenFile, tokenBytesMin)
+		if err == nil && bytes.ContainsAny(token, " \t\r\n") {
+			err = fmt.Errorf("%s holds more than one word", s.config.TokenFile)
 		}
-		digest := sha256.Sum256([]byte(token))
+		if err != nil {
+			return nil, fmt.Errorf("web: token: %w", err)
+		}
+		digest := sha256.Sum256(token)
 		out.token = &digest
 	}
 	if s.config.CertFile != "" {

@@ -82,7 +82,7 @@ func TestUnsafeConfigurationsAreRefused(t *testing.T) {
 		{"a class twice", func(c *Config) { c.Classes = []string{"a", "a"} }, "twice"},
 		{"negative", func(c *Config) { c.HistoryMax = -1 }, "negative"},
 		{"open token", func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o644) }, "chmod 600"},
-		{"short token", func(c *Config) { c.TokenFile = tokenFile(t, "short", 0o600) }, "at least 32"},
+		{"short token", func(c *Config) { c.TokenFile = tokenFile(t, "short", 0o600) }, "32 or more"},
 		{"two words", func(c *Config) { c.TokenFile = tokenFile(t, testToken+" "+testToken, 0o600) }, "one word"},
 		{"long token", func(c *Config) { c.TokenFile = tokenFile(t, strings.Repeat("x", 5000), 0o600) }, "at most"},
 		{"no token file", func(c *Config) { c.TokenFile = "/nowhere/token" }, "no such file"},
