@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -98,7 +99,7 @@ func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	if n := len(part.records); points == 0 && limit < n && part.records[n-limit].at.After(part.whole) {
 		from = part.whole // memory has all that is asked for
 	}
-	out, err := v.withHistory(ctx, part, from, to)
+	out, err := v.withHistory(ctx, part, from, to, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +133,7 @@ type memoryPart struct {
 	community, method string
 	records           []*record
 	confidence        float64   // of the latest record
-	whole             time.Time // from here on nothing is missing
-	lossy             bool
+	since, whole      time.Time // it reaches back to here; from here on nothing is missing
 }
 
 // asked returns what memory holds of the community and the method that a question names.
@@ -155,20 +155,18 @@ func (v *view) memory(name, method string, from, to time.Time) (memoryPart, bool
 		return memoryPart{}, false
 	}
 	ser := c.find(method)
-	p := memoryPart{community: c.name, method: ser.method, records: ser.between(from, to), lossy: ser.lossy}
+	p := memoryPart{community: c.name, method: ser.method, records: ser.between(from, to), since: ser.since, whole: ser.whole.UTC()}
 	p.confidence = cmp.Or(ser.latest.estimate.Confidence, quant.DefaultOptions().Confidence)
-	p.whole = ser.history[0].at.UTC()
-	if ser.lossy {
-		p.whole = ser.thinned.UTC()
-	}
 	return p, true
 }
 
-// withHistory puts what Config.History has before the part that memory holds
-// whole; without a History the thinned records stand there.
-func (v *view) withHistory(ctx context.Context, p memoryPart, from, to time.Time) (historyAnswer, error) {
+// withHistory puts what Config.History has before the part that memory holds whole, unless
+// memory has enough records, thinned, of all that is asked for. Without a History the
+// thinned records stand there.
+func (v *view) withHistory(ctx context.Context, p memoryPart, from, to time.Time, enough int) (historyAnswer, error) {
 	out := historyAnswer{Community: p.community, Method: p.method, Estimates: []quant.Estimate{}}
-	older := v.config.History != nil && !p.whole.IsZero() && from.Before(p.whole)
+	reaches := !p.since.After(from)
+	older := v.config.History != nil && from.Before(p.whole) && !(reaches && len(p.records) >= enough)
 	switch {
 	case older:
 		until := p.whole.Add(-1)
@@ -182,13 +180,17 @@ func (v *view) withHistory(ctx context.Context, p memoryPart, from, to time.Time
 		if !complete {
 			out.WholeFrom = &p.whole
 		}
+		list := make([]*record, 0, len(stored))
 		for i := range stored {
 			if check(&stored[i], len(v.config.Classes)) == nil {
-				out.Estimates = append(out.Estimates, newRecord(&stored[i], nil, time.Time{}).estimate)
+				list = append(list, newRecord(&stored[i], nil, time.Time{}))
 			}
 		}
-		p.records = slices.DeleteFunc(p.records, func(r *record) bool { return r.at.Before(p.whole) })
-	case p.lossy && from.Before(p.whole):
+		if !reaches && (to.IsZero() || !to.Before(p.whole)) {
+			v.store.remember(p, list, from, complete)
+		}
+		p.records = append(list, slices.DeleteFunc(p.records, func(r *record) bool { return r.at.Before(p.whole) })...)
+	case from.Before(p.whole):
 		out.WholeFrom = &p.whole
 	}
 	for _, rec := range p.records {

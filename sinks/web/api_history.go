@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	pointsDefault = 1_500
-	recordsSpan   = 2 * time.Hour // so short a time is answered by records, not by roll-ups
-	records       = "record"      // the resolution, then
+	recordsSpan = 2 * time.Hour // so short a time is answered by records, not by roll-ups
+	records     = "record"      // the resolution, then
+
+	// chartRecordsMin thinned records in memory make a chart without a look at the log out.
+	chartRecordsMin = 100
 )
 
 // rollupAnswer is the series of a community by a method as a chart draws it.
@@ -49,7 +51,8 @@ func wide(list []float32) []float64 {
 // askHistory answers with records where a short time is asked for, and with roll-ups of
 // the resolution that fits elsewhere.
 func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
-	from, to, points := q.time("from"), q.time("to"), q.number("points", pointsDefault, 2, estimatesMax)
+	usual := max(2, 1_500/(len(v.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
+	from, to, points := q.time("from"), q.time("to"), q.number("points", usual, 2, estimatesMax)
 	q.word("format", formats...)
 	part, err := v.asked(q, from, to)
 	if err != nil {
@@ -67,7 +70,7 @@ func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
 			return out, nil
 		}
 	}
-	list, err := v.withHistory(ctx, part, from, to)
+	list, err := v.withHistory(ctx, part, from, to, chartRecordsMin)
 	if out.historyAnswer = list; len(list.Estimates) > points {
 		out.Estimates = spread(list.Estimates, points)
 	}

@@ -251,6 +251,60 @@ func TestHistoryJoinsTheStoredPart(t *testing.T) {
 	}
 }
 
+// A chart asks the log out only for what memory does not reach, and once; where memory has
+// few records of a time, such as an old one, the log out has all of them.
+func TestChartsReadTheLogOutOnce(t *testing.T) {
+	const published = 3000
+	at := func(i uint64) time.Time { return logStart.Add(time.Duration(i) * time.Second) }
+	asked := 0
+	stored := func(_ context.Context, community, method string, from, to time.Time) (list []quant.Estimate, whole bool, err error) {
+		asked++
+		for i := uint64(1); i <= published; i++ {
+			if !at(i).Before(from) && !at(i).After(to) {
+				list = append(list, estimate(community, method, i, 0.5))
+			}
+		}
+		return list, true, nil
+	}
+	for _, begun := range []uint64{0, 2990} { // how much was published before the page began
+		asked = 0
+		s := serve(t, func(c *Config) { c.History, c.Older = stored, begun > 0 })
+		if begun > 0 {
+			if err := s.Load([]quant.Estimate{estimate("x", "auto", begun, 0.5)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := begun + 1; i <= published; i++ {
+			write(t, s, estimate("x", "auto", i, 0.5))
+		}
+		for _, c := range []struct {
+			query       string
+			first       uint64 // at least so early
+			least, asks int    // records at least; questions to the log out, a fresh page's one less
+		}{
+			{"", 1, 2 * chartRecordsMin, 1},
+			{"", 1, 2 * chartRecordsMin, 1},
+			{"?from=" + fmt.Sprint(at(1).Unix()), 1, 2 * chartRecordsMin, 1},
+			{"?from=" + fmt.Sprint(at(2800).Unix()), 2800, 201, 1},
+			{"?from=" + fmt.Sprint(at(11).Unix()) + "&to=" + fmt.Sprint(at(300).Unix()), 11, 290, 2},
+		} {
+			got := into[rollupAnswer](t, s, "/api/v1/communities/x/history"+c.query)
+			want := c.asks
+			if begun == 0 {
+				want--
+			}
+			if n := len(got.Estimates); asked != want || n < c.least || got.Estimates[0].Position != c.first {
+				t.Errorf("%d published before, %q: the log out was asked %d times, want %d; %d records, want %d from %d on",
+					begun, c.query, asked, want, n, c.least, c.first)
+			}
+			list := positions(got.Estimates)
+			if !slices.IsSorted(list) || len(slices.Compact(list)) != len(got.Estimates) {
+				t.Errorf("%d published before, %q: %v", begun, c.query, list)
+			}
+		}
+	}
+}
+
 func TestMistakesInRequestsAreExplained(t *testing.T) {
 	s := serve(t, nil)
 	three(t, s)

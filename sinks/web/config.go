@@ -37,6 +37,8 @@ type Config struct {
 	Quiet           time.Duration // of log time, after which what moved at all is published; 0: each emission has it
 	StreamEvery     time.Duration // least time between two messages of estimates; 0 is 200 ms
 
+	Older bool // estimates were published before those that are written here
+
 	// History returns the estimates of a community and method with a log time in
 	// [from, to], oldest first; a zero time is unbounded. Unless whole is set, some
 	// are left out. Nil: memory only.

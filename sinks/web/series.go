@@ -73,8 +73,8 @@ type series struct {
 	method  string
 	latest  *record
 	history []*record // oldest first, the latest included
-	thinned time.Time // log time from which history is whole; zero: all of it is
-	lossy   bool      // some record was dropped
+	since   time.Time // log time to which history reaches back; zero: the first record
+	whole   time.Time // log time from which on it has every record; zero: all of it
 	pending bool      // the hub has not sent the latest
 }
 
@@ -105,7 +105,7 @@ func (s *series) thin() {
 		kept = append(s.history[:0], s.history[1:]...)
 	}
 	clear(s.history[len(kept):])
-	s.history, s.thinned, s.lossy = kept, whole, true
+	s.history, s.whole = kept, whole
 }
 
 // between returns the records with a log time in [from, to], oldest first; a zero

@@ -72,12 +72,13 @@ type store struct {
 
 	definitions map[string]string // of communities by rule, in words
 
+	older                                                bool // of Config
 	classes, historyMax, historyBytesMax, communitiesMax int
 }
 
 func newStore(c Config) *store {
 	return &store{
-		byName: map[string]*community{}, classes: len(c.Classes), historyMax: c.HistoryMax,
+		byName: map[string]*community{}, older: c.Older, classes: len(c.Classes), historyMax: c.HistoryMax,
 		historyBytesMax: c.HistoryBytesMax, communitiesMax: c.CommunitiesMax,
 	}
 }
@@ -153,6 +154,9 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 	}
 	ser := c.series[at]
 	r := newRecord(e, ser.latest, now)
+	if ser.latest == nil && s.older {
+		ser.since, ser.whole = r.at, r.at
+	}
 	r.estimate.Community, r.estimate.Method = c.name, ser.method
 	ser.add(r, s.limit())
 	if !ser.pending {
@@ -167,6 +171,25 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 func (s *store) limit() int {
 	fit := s.historyBytesMax / recordBytes(s.classes) / max(s.nSeries, 1)
 	return max(1, min(s.historyMax, fit))
+}
+
+// remember puts what was read of the log out, from a log time on, before what memory has
+// whole of a series, unless that has changed meanwhile.
+func (s *store) remember(p memoryPart, older []*record, from time.Time, whole bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ser := s.byName[p.community].find(p.method)
+	if ser == nil || !ser.since.Equal(p.since) || !ser.whole.Equal(p.whole) {
+		return
+	}
+	newer := slices.DeleteFunc(ser.history, func(r *record) bool { return r.at.Before(p.whole) })
+	ser.history, ser.since = slices.Concat(older, newer), from
+	if whole {
+		ser.whole = from
+	}
+	for len(ser.history) > s.limit() {
+		ser.thin()
+	}
 }
 
 // changed is the newest record of a series that moved.

@@ -39,8 +39,8 @@ func TestHistoryIsThinnedNotCut(t *testing.T) {
 			if before.estimate.Position >= r.estimate.Position {
 				t.Fatalf("limit %d: %d before %d", limit, before.estimate.Position, r.estimate.Position)
 			}
-			if !before.at.Before(s.thinned) && r.estimate.Position != before.estimate.Position+1 {
-				t.Errorf("limit %d: a gap at %d, though whole from %v", limit, r.estimate.Position, s.thinned)
+			if !before.at.Before(s.whole) && r.estimate.Position != before.estimate.Position+1 {
+				t.Errorf("limit %d: a gap at %d, though whole from %v", limit, r.estimate.Position, s.whole)
 			}
 		}
 		if limit < 8 {
