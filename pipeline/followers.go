@@ -98,6 +98,16 @@ func (f *followers) end(name string) {
 	}
 }
 
+// watch waits until a follower cannot go on, whatever is tried.
+func (f *followers) watch(ctx context.Context) error {
+	select {
+	case err := <-f.failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 // list returns those that run.
 func (f *followers) list() []*following {
 	f.mu.Lock()
@@ -257,38 +267,31 @@ func (p *Pipeline) partsOf(format, dir string, out config.Output) openFollower {
 // Take is a follower without a memory of its own: it gets what is published from now on.
 type Take func(context.Context, *sinks.Stored) error
 
-// memoryless is a Take as a sinks.Follower.
-type memoryless struct{ take Take }
+// memoryless is a Take as a sinks.Follower. One runner at a time has it.
+type memoryless struct {
+	take Take
+	at   sinks.Cursor // behind which it goes on after a failure
+}
 
-func (m memoryless) Take(ctx context.Context, e *sinks.Stored) error { return m.take(ctx, e) }
+func (m *memoryless) Take(ctx context.Context, e *sinks.Stored) error {
+	err := m.take(ctx, e)
+	if err == nil {
+		m.at = e.Cursor
+	}
+	return err
+}
 
-func (m memoryless) Sync(_ context.Context, taken sinks.Cursor) (sinks.Cursor, error) {
+func (m *memoryless) Sync(_ context.Context, taken sinks.Cursor) (sinks.Cursor, error) {
 	return taken, nil
 }
 
-func (m memoryless) Close() error { return nil }
+func (m *memoryless) Close() error { return nil }
 
-// fromNow returns the open of a follower without a memory, which begins behind what is
-// published when it is opened for the first time; after a failure it goes on behind what
-// it took.
+// fromNow returns the open of a follower without a memory, which begins behind what was
+// published when the pipeline was opened.
 func (p *Pipeline) fromNow(take Take) openFollower {
-	at := p.beginAt
-	var mu sync.Mutex
-	m := memoryless{}
-	m.take = func(ctx context.Context, e *sinks.Stored) error {
-		if err := take(ctx, e); err != nil {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		at = e.Cursor
-		return nil
-	}
-	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return m, at, nil
-	}
+	m := &memoryless{take, p.beginAt}
+	return func(context.Context) (sinks.Follower, sinks.Cursor, error) { return m, m.at, nil }
 }
 
 // printer writes records to w, one JSON object a line.

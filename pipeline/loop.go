@@ -14,6 +14,7 @@ import (
 	"gqlstream/checkpoint"
 	"gqlstream/config"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/sinks"
 )
@@ -120,7 +121,10 @@ func (p *Pipeline) Run(ctx context.Context) error {
 			}
 		})
 	}
-	watch(p.watchEnds)
+	watch(p.followers.watch)
+	if p.Broker.Embedded != nil {
+		watch(p.watchStore)
+	}
 	watch(p.watchOutput)
 	watch(p.outlets.watchHeld)
 	if p.group != nil {
@@ -241,8 +245,10 @@ func (p *Pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Man
 	}, nil
 }
 
-// How often the log out is compared with what was acknowledged, and the log in is audited.
+// How often the log out is compared with what was acknowledged, the log in is audited, and the
+// embedded server is asked whether it can write.
 const (
+	storeLookEvery   = time.Second
 	outputAuditEvery = time.Second
 	inputAuditEvery  = time.Minute
 )
@@ -260,21 +266,21 @@ func (p *Pipeline) watchOutput(ctx context.Context) error {
 	})
 }
 
-// watchEnds waits until the embedded server must be started again, or a follower cannot go
-// on, whatever is tried.
-func (p *Pipeline) watchEnds(ctx context.Context) error {
-	var again <-chan struct{}
-	if p.Broker.Embedded != nil {
-		again = p.Broker.Embedded.Again()
-	}
-	select {
-	case <-again:
+// watchStore waits until the embedded server could not write, and then until there is room.
+func (p *Pipeline) watchStore(ctx context.Context) error {
+	return repeat(ctx, storeLookEvery, func() error {
+		switch reason := p.Broker.Embedded.WriteError(); {
+		case reason == "":
+			return nil
+		case p.full.Load() == nil:
+			p.full.Store(&broker.Waiting{Reason: reason, Since: time.Now()})
+			p.log.Error("the embedded server cannot write, and takes nothing until there is room", "bytes", broker.RoomMin, "reason", reason)
+		}
+		if p.Broker.Embedded.Room() != nil {
+			return nil
+		}
 		return errAgain
-	case err := <-p.followers.failed:
-		return err
-	case <-ctx.Done():
-		return nil
-	}
+	})
 }
 
 // repeat calls do, with a pause after each, until it fails or ctx ends, which is no failure.

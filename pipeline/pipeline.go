@@ -34,7 +34,8 @@ type Pipeline struct {
 	names      names
 	Broker     *broker.Broker
 	source     *ingest.JetStreamSource
-	ticker     atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
+	ticker     atomic.Pointer[ingest.Ticker]  // nil until it is started, and where none is needed
+	full       atomic.Pointer[broker.Waiting] // since when the embedded server cannot write; nil: it can
 	Core       *incremental.Core
 	quarantine *ingest.QuarantineWriter
 

@@ -166,10 +166,8 @@ func (p *Pipeline) logWaiting() (w broker.Waiting) {
 	if ticker := p.ticker.Load(); ticker != nil {
 		w = ticker.Waiting()
 	}
-	if p.Broker.Embedded != nil {
-		if own := p.Broker.Embedded.Waiting(); own.Reason != "" { // the ticker cannot know as much
-			w.Reason, w.Since = own.Reason, own.Since
-		}
+	if full := p.full.Load(); full != nil { // the ticker cannot know as much
+		w.Reason, w.Since = full.Reason, full.Since
 	}
 	return w
 }

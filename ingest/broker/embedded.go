@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
@@ -38,8 +39,7 @@ type EmbeddedConfig struct {
 	MessageBytesMax int          // of a payload; 0: 1 MiB
 	Log             *slog.Logger // warnings and errors of the server; nil: nowhere
 
-	lookEvery     time.Duration // tests; 0: embeddedLookEvery
-	storeBytesMax int64         // tests; 0: three quarters of what is free
+	storeBytesMax int64 // tests; 0: three quarters of what is free
 }
 
 // Validate reports every violation at once.
@@ -57,12 +57,12 @@ func (c EmbeddedConfig) Validate() error {
 
 // Embedded is a NATS server with JetStream inside this process. Every message of
 // the log is on the disk before it is acknowledged. A server that could not write,
-// because its disk was full, say, takes nothing any more: see Again.
+// because its disk was full, say, takes nothing any more: see WriteError.
 type Embedded struct {
-	server *server.Server
-	lock   *Lock
-	log    *slog.Logger
-	watched
+	server  *server.Server
+	lock    *Lock
+	log     *slog.Logger
+	scratch string // file of Room
 }
 
 // StartEmbedded locks the state directory and starts a server in it. A second
@@ -75,11 +75,11 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Embedded{lock: lock, log: c.Log}
+	e := &Embedded{lock: lock, log: c.Log, scratch: filepath.Join(c.Dir, storeDir, "room.tmp")}
+	_ = os.Remove(e.scratch) // of a process that was killed
 	if err := e.start(c); err != nil {
 		return nil, errors.Join(fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err), e.Close())
 	}
-	e.startWatch(c)
 	return e, nil
 }
 
@@ -132,7 +132,6 @@ func (e *Embedded) URL() string {
 // Close stops the server, waits until it has written everything, and gives the
 // directory up. Close connections first. A second Close does nothing.
 func (e *Embedded) Close() error {
-	e.stopWatch()
 	if e.server != nil {
 		e.server.Shutdown()
 		e.server.WaitForShutdown()
