@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_366 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_180 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -37,15 +37,15 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {5_002, 3_500},
+	"cmd/gqlstream": {4_903, 3_500},
 	"config":        {873, 700},
 	"group":         {799, 600},
-	"pipeline":      {3_410, 2_500},
+	"pipeline":      {3_403, 2_500},
 	"ingest/event":  {809, 800},
 	"ingest/wire":   {3_958, 3_000},
 	"ingest":        {2_257, 2_300},
 	"ingest/files":  {2_455, 1_600},
-	"ingest/broker": {951, 700},
+	"ingest/broker": {869, 700},
 	"simulate":      {1_114, 1_200},
 	"graphstore":    {6_747, 5_500},
 	"incremental":   {10_546, 8_000},

@@ -16,11 +16,10 @@ const definitionsEvery = time.Second
 
 // definitions is what the page was told of the communities by rule.
 type definitions struct {
-	seen   int                           // communities that were looked at
-	live   []graphstore.Community        // of which the text can change, or a rule meet what it cannot compare
-	texts  map[string]string             // by name
-	warned map[graphstore.Community]bool // of values that a rule cannot compare
-	misses map[string]uint64             // how often each rule met such values, by community
+	seen   int                    // communities that were looked at
+	live   []graphstore.Community // of which the text can change, or a rule meet what it cannot compare
+	texts  map[string]string      // by name
+	misses map[string]uint64      // how often each rule met values that it cannot compare, by community
 	due    time.Time
 }
 
@@ -31,7 +30,7 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	changed := false
 	for ; d.seen < view.Communities(); d.seen++ {
 		c := graphstore.Community(d.seen)
-		if text := inWords(view, c); text != "" {
+		if inWords(view, c) != "" {
 			d.live = append(d.live, c)
 		}
 	}
@@ -41,7 +40,7 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	}
 	d.due = now.Add(definitionsEvery)
 	if d.texts == nil {
-		d.texts, d.warned, d.misses = map[string]string{}, map[graphstore.Community]bool{}, map[string]uint64{}
+		d.texts, d.misses = map[string]string{}, map[string]uint64{}
 	}
 	for _, c := range d.live {
 		name, text := view.CommunityName(c), ""
@@ -53,11 +52,10 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 			d.texts[name] = text
 		}
 		if n := view.Mismatches(c); n > 0 {
-			d.misses[name] = n
-			if !d.warned[c] {
-				d.warned[c] = true
+			if d.misses[name] == 0 {
 				log.Warn("a rule met a value of another type than it compares with", "community", name)
 			}
+			d.misses[name] = n
 		}
 	}
 	if changed {

@@ -20,7 +20,6 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
-	"gqlstream/ingest/wire"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )
@@ -197,7 +196,11 @@ func (l *logCursor) close() error {
 // reach goes on to a place, from where it is or from a checkpoint that is nearer.
 // No later place than last will be asked for.
 func (l *logCursor) reach(ctx context.Context, place, last Place) error {
-	saved, err := l.nearest(place)
+	var saved *checkpoint.Checkpoint
+	var err error
+	if l.Checkpoints != "" {
+		saved, err = NearestCheckpoint(l.Checkpoints, l.config.Digest(), l.place.Position, place, l.Tell)
+	}
 	if err == nil && (l.core == nil || saved != nil) {
 		err = l.start(ctx, saved, last)
 	}
@@ -262,27 +265,23 @@ func (l *logCursor) start(ctx context.Context, saved *checkpoint.Checkpoint, las
 	return nil
 }
 
-// nearest returns the newest checkpoint that is not beyond a place and spares
-// reading, or nil.
-func (l *logCursor) nearest(place Place) (*checkpoint.Checkpoint, error) {
-	if l.Checkpoints == "" {
-		return nil, nil
-	}
-	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(l.Checkpoints, "checkpoints"))
+// NearestCheckpoint returns the newest checkpoint of a state directory that is intact, of a
+// configuration, after a position and not beyond a place, or nil.
+func NearestCheckpoint(
+	state, digest string, after event.Position, place Place, tell func(format string, args ...any),
+) (*checkpoint.Checkpoint, error) {
+	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
 	positions, err := dir.List()
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range positions {
-		switch {
-		case p <= uint64(l.place.Position):
-			return nil, nil
-		case place.Position > 0 && p > uint64(place.Position):
+		if p <= uint64(after) || place.Position > 0 && p > uint64(place.Position) {
 			continue
 		}
 		saved, err := dir.Read(p)
-		if err != nil || saved.Manifest.Config != l.config.Digest() {
-			l.Tell("checkpoint %d is passed over: damaged, replaced, or of another configuration", p)
+		if err != nil || saved.Manifest.Config != digest {
+			tell("checkpoint %d is passed over: damaged, replaced, or of another configuration", p)
 			continue
 		}
 		if place.Time == 0 || event.Time(saved.Manifest.LogTime) <= place.Time {
@@ -352,12 +351,8 @@ func (e *Explainer) ReadStream(b *broker.Broker, settings *config.Settings) erro
 	}
 	e.js = b.JS
 	e.Open = func(ctx context.Context, at Resume, until event.Position) (ingest.Source, func() error, error) {
-		decoder, err := wire.NewDecoder(wire.Config{Classes: settings.Classes.ClassSet()})
-		if err != nil {
-			return nil, nil, config.Usage(err)
-		}
-		source, err := ingest.OpenJetStream(ctx, b.JS, decoder, ingest.JetStreamConfig{
-			Stream: e.in.Log, Step: steps, Until: until, UntilLast: until == 0, From: at.Place, Identity: at.Identity,
+		source, err := OpenLog(ctx, b.JS, settings, ingest.JetStreamConfig{
+			Step: steps, Until: until, UntilLast: until == 0, From: at.Place, Identity: at.Identity,
 		})
 		if err != nil {
 			return nil, nil, err

@@ -55,14 +55,14 @@ type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)
 
 // start begins to feed a follower until stop or ctx ends.
 func (f *followers) start(ctx context.Context, c sinks.FollowConfig, needs bool) {
-	c.JS, c.Reader.Names, c.Reader.Log, c.Reader.Report = f.base.JS, f.base.Reader.Names, f.base.Reader.Log, f.base.Reader.Report
-	c.Reader.Shards = f.base.Reader.Shards
-	if !c.Reader.Alerts {
+	alerts := c.Reader.Alerts
+	c.JS, c.Reader = f.base.JS, f.base.Reader
+	if c.Reader.Alerts = alerts; !alerts {
 		c.End = f.base.End
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	one := &following{
-		name: c.Name, runner: sinks.NewRunner(c), needs: needs && !c.Reader.Alerts, stop: cancel, done: make(chan struct{}),
+		name: c.Name, runner: sinks.NewRunner(c), needs: needs && !alerts, stop: cancel, done: make(chan struct{}),
 	}
 	f.mu.Lock()
 	f.running = append(f.running, one)

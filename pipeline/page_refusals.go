@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -26,18 +27,12 @@ func newestRefusals(ctx context.Context, js jetstream.JetStream, in broker.Strea
 	if err != nil {
 		return nil, err
 	}
-	newest := make([]ingest.QuarantineEntry, 0, limit)
 	filter := ingest.QuarantineFilter{Reason: event.Reason(reason), Retried: true, Newest: refusalsLookedAt}
 	err = quarantine.List(ctx, filter, func(e ingest.QuarantineEntry) error {
-		if len(newest) == limit {
-			newest = append(newest[:0], newest[1:]...)
-		}
-		newest = append(newest, e)
+		list = append(list[max(0, len(list)+1-limit):], shownRefusal(e))
 		return nil
 	})
-	for i := len(newest) - 1; i >= 0; i-- {
-		list = append(list, shownRefusal(newest[i]))
-	}
+	slices.Reverse(list)
 	return list, err
 }
 

@@ -90,8 +90,7 @@ type Options struct {
 // Open connects, checks the streams and builds everything that Run needs.
 func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
 	p = &Pipeline{
-		settings: settings, log: o.Log, version: o.Version, stats: runStats{byReason: map[event.Reason]uint64{}, nearlyFull: map[string]bool{}},
-		group: o.member,
+		settings: settings, log: o.Log, version: o.Version, stats: newRunStats(), group: o.member,
 	}
 	defer func() {
 		if err != nil {
@@ -247,11 +246,7 @@ func (p *Pipeline) skip(ctx context.Context, position event.Position) error {
 // openSource begins to read the log. A log that is drained gets a flush and a
 // checkpoint first, in one message, so that the end of the run stands in the log, a
 // replay ends the same way, and the next run starts here.
-func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) error {
-	decoder, err := wire.NewDecoder(wire.Config{Classes: p.settings.Classes.ClassSet()})
-	if err != nil {
-		return config.Usage(err)
-	}
+func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) (err error) {
 	if c.UntilLast {
 		if err := checkHistory(ctx, p.Broker.JS, c); err != nil {
 			return err // before anything is published to a log that is not ours
@@ -260,8 +255,7 @@ func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) err
 			return err
 		}
 	}
-	p.source, err = ingest.OpenJetStream(ctx, p.Broker.JS, decoder, c)
-	if err != nil {
+	if p.source, err = OpenLog(ctx, p.Broker.JS, &p.settings, c); err != nil {
 		return err
 	}
 	p.closers = append(p.closers, p.source.Close)
@@ -278,6 +272,20 @@ func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) err
 	p.ticker.Store(ticker)
 	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
 	return nil
+}
+
+// OpenLog opens the log that the settings name.
+func OpenLog(ctx context.Context, js jetstream.JetStream, settings *config.Settings, c ingest.JetStreamConfig) (*ingest.JetStreamSource, error) {
+	decoder, err := wire.NewDecoder(wire.Config{Classes: settings.Classes.ClassSet()})
+	if err != nil {
+		return nil, config.Usage(err)
+	}
+	in, _, err := settings.Names()
+	if err != nil {
+		return nil, err
+	}
+	c.Stream = in.Log
+	return ingest.OpenJetStream(ctx, js, decoder, c)
 }
 
 // checkHistory checks that the log is the one that was read, or whole if none was.

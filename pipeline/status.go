@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,9 +21,12 @@ import (
 type runStats struct {
 	steps, events, refused, estimates uint64
 	position                          event.Position
-	byKind, late                      [event.Kinds]uint64
-	byReason                          map[event.Reason]uint64
+	byKind, late, byReason            map[string]uint64
 	nearlyFull                        map[string]bool // by kind
+}
+
+func newRunStats() runStats {
+	return runStats{byKind: map[string]uint64{}, late: map[string]uint64{}, byReason: map[string]uint64{}, nearlyFull: map[string]bool{}}
 }
 
 // record keeps count after a step.
@@ -31,27 +36,24 @@ func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
 	s.events += uint64(b.Events())
 	s.estimates += uint64(len(result.Estimates))
 	s.position = result.Position
-	for kind, n := range [event.Kinds]int{
-		event.KindEdge: len(b.Edges), event.KindLabel: len(b.Labels), event.KindPrediction: len(b.Predictions),
-		event.KindMember: len(b.Members), event.KindVertex: len(b.Vertices), event.KindControl: len(b.Controls),
-	} {
-		s.byKind[kind] += uint64(n)
-		s.late[kind] += uint64(b.Late[kind])
+	for kind := range event.Kind(event.Kinds) {
+		s.byKind[kind.String()] += uint64(b.Count(kind))
+		if n := b.Late[kind]; n > 0 {
+			s.late[kind.String()] += uint64(n)
+		}
 	}
 	for _, refused := range [][]event.Refusal{b.Refused, result.Refused} {
 		s.refused += uint64(len(refused))
 		for _, r := range refused {
-			s.byReason[r.Reason]++
+			s.byReason[string(r.Reason)]++
 		}
 	}
 }
 
 // lateByKind lists how many events came late, kind by kind, for the log line.
 func (s *runStats) lateByKind() (list []any) {
-	for kind, n := range s.late {
-		if n > 0 {
-			list = append(list, event.Kind(kind).String(), n)
-		}
+	for _, kind := range slices.Sorted(maps.Keys(s.late)) {
+		list = append(list, kind, s.late[kind])
 	}
 	return list
 }
@@ -63,7 +65,7 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 		State: "running", Position: uint64(result.Position), End: uint64(result.Position) + now.Behind,
 		Engine: result.Engine, Steps: p.stats.steps, Step: took[0] + took[1],
 		Stages: []web.Stage{{Name: "core", Took: took[0]}, {Name: "publish", Took: took[1]}},
-		Events: map[string]uint64{}, Refused: map[string]uint64{}, Late: map[string]uint64{},
+		Events: maps.Clone(p.stats.byKind), Refused: maps.Clone(p.stats.byReason), Late: maps.Clone(p.stats.late),
 		Checkpoint: web.Checkpoint{
 			Position: uint64(p.Checkpoints.last.position), At: p.Checkpoints.last.at,
 			Took: p.Checkpoints.last.took, Bytes: p.Checkpoints.last.bytes, Failed: p.Checkpoints.failed,
@@ -78,17 +80,6 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 	}
 	if result.Time != 0 {
 		s.LogTime = time.Unix(0, int64(result.Time)).UTC()
-	}
-	for kind, n := range p.stats.byKind {
-		s.Events[event.Kind(kind).String()] = n
-	}
-	for kind, n := range p.stats.late {
-		if n > 0 {
-			s.Late[event.Kind(kind).String()] = n
-		}
-	}
-	for reason, n := range p.stats.byReason {
-		s.Refused[string(reason)] = n
 	}
 	s.LogAhead, s.ClockLeaps, s.LeftOut = now.Ahead, now.Leaps, p.quarantine.LeftOut()
 	if q := p.refused.last.Load(); q != nil {

@@ -31,7 +31,6 @@ type askCmd struct {
 	NATS        string   `name:"nats" and:"publish" placeholder:"URL" help:"The server of --publish."`
 }
 
-// Help is the long help of the command.
 func (*askCmd) Help() string {
 	return `Says what labels of a community's members will buy, and then which members to label. They are drawn at
 random, each with the probability pi in its row, so that the estimate from their labels rests on no

@@ -25,7 +25,6 @@ type benchCmd struct {
 	Dir      string   `type:"existingdir" placeholder:"DIR" help:"Where streams and checkpoints are written meanwhile. [the system's]"`
 }
 
-// Help is the long help of the command.
 func (*benchCmd) Help() string {
 	var names []string
 	for _, m := range bench.Measures() {

@@ -18,7 +18,6 @@ type checkCmd struct {
 	File string `arg:"" type:"existingfile" help:"The configuration to check."`
 }
 
-// Help is the long help of the command.
 func (*checkCmd) Help() string {
 	return `Reads a configuration strictly, reports every mistake with its place, and prints the configuration
 in effect, defaults filled in. A key that is not printed is off, or is decided when the pipeline runs.

@@ -31,7 +31,6 @@ type communitiesCmd struct {
 	refusedFlags
 }
 
-// Help is the long help of the command.
 func (*communitiesCmd) Help() string {
 	return `Finds communities where nobody has named any: sets of vertices with more edges among themselves than
 chance would put there (the Leiden method). It writes a file of members for publish and estimate, and

@@ -29,7 +29,6 @@ type demoCmd struct {
 	Communities int           `default:"12" help:"Tracked communities, besides everyone."`
 }
 
-// Help is the long help of the command.
 func (*demoCmd) Help() string {
 	return `Simulates an evolving social network whose opinions drift and jump, publishes its events to an embedded
 NATS server, runs the pipeline on them, and shows for every community the true share of opinion 0, our

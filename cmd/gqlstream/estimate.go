@@ -30,7 +30,6 @@ type estimateCmd struct {
 	Format       string   `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
 }
 
-// Help is the long help of the command.
 func (*estimateCmd) Help() string {
 	return `Reads files, runs them through the core that serves live streams, and prints one estimate for each
 community and method. Without --classes the classes are those that the predictions' columns name,

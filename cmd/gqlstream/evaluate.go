@@ -34,7 +34,6 @@ type evaluateCmd struct {
 	Outcomes    string   `placeholder:"FILE" help:"Write every estimate and its truth there, as CSV."`
 }
 
-// Help is the long help of the command.
 func (*evaluateCmd) Help() string {
 	return `Answers on your own labelled graph which method to use, and whether its interval can be believed.
 Most labels are hidden, communities are drawn from the vertices behind them under known kinds of shift,

@@ -36,7 +36,6 @@ type explainCmd struct {
 	Format string `default:"text" enum:"text,json" help:"text for reading, json for everything."`
 }
 
-// Help is the long help of the command.
 func (*explainCmd) Help() string {
 	return `Says why the estimate of a community moved between two places of the log, or at the last change: what
 members, predictions, labels and edges contributed. Nothing is published. See docs/explain.md.

@@ -24,7 +24,6 @@ type groupCmd struct {
 	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file."`
 }
 
-// Help is the long help of the command.
 func (*groupCmd) Help() string {
 	return `Lists the workers of a group that live (gqlstream run --group NAME): what they run, how far they
 are, and which shards they have; then up to where each shard is published, and by whom. With

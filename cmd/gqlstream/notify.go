@@ -14,7 +14,6 @@ type notifyCmd struct {
 	Test bool   `required:"" help:"Tell every webhook and Alertmanager one sample alert, once, and say how each took it."`
 }
 
-// Help is the long help of the command.
 func (*notifyCmd) Help() string {
 	return `Tells every target of a configuration one sample alert, named gqlstream-trial, whatever rules it wants, signed and
 with its template as an alert would be. No pipeline need run. Exit code 1 if one target did not take it.

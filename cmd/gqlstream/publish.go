@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -33,7 +34,6 @@ type publishCmd struct {
 	Strict       bool    `help:"Unknown columns are an error."`
 }
 
-// Help is the long help of the command.
 func (*publishCmd) Help() string {
 	return `Reads files and publishes their rows to the stream, in which they stay. Rows without a time go first, by
 kind: vertices, labels, predictions, members, edges; rows with one follow in its order. Bad rows are
@@ -77,13 +77,14 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	rejects, err := createRejects(c.Rejects)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rejects.close()) }()
-	p := &publishing{
-		files: files, rejects: rejects, stream: c.names().Log, meter: newMeter(con.Err, "events"),
+	p := &publishing{files: files, stream: c.names().Log, meter: newMeter(con.Err, "events")}
+	if c.Rejects != "" {
+		file, failed := os.Create(c.Rejects)
+		if failed != nil {
+			return config.Usage(failed)
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		p.rejects = json.NewEncoder(file)
 	}
 	p.out, err = newStreamWriter(b.NC, c.Rate, ingest.PublisherConfig{
 		Stream:   c.names().Log,
@@ -192,7 +193,7 @@ type publishing struct {
 	stream  string // the log
 	files   *files.Log
 	out     streamWriter
-	rejects *rejectsFile
+	rejects *json.Encoder // of refused rows, which the log and its quarantine never see; nil: nobody asks for them
 	meter   *meter
 
 	pending  event.Batch // of one kind, and refused rows
@@ -239,7 +240,19 @@ func (p *publishing) reject() error {
 	if len(p.examples) < examplesMax && r.Reason != event.SelfLoop {
 		p.examples = append(p.examples, r)
 	}
-	return p.rejects.write(&r)
+	if p.rejects == nil {
+		return nil
+	}
+	return p.rejects.Encode(rejected{r.Kind.String(), r.Position, r.Reason, r.Detail, string(r.Original)})
+}
+
+// rejected is a line of --rejects.
+type rejected struct {
+	Kind     string         `json:"kind"`
+	Row      event.Position `json:"row"` // line of its file
+	Reason   event.Reason   `json:"reason"`
+	Detail   string         `json:"detail"`
+	Original string         `json:"original"`
 }
 
 // send publishes what is pending.

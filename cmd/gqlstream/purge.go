@@ -24,7 +24,6 @@ type purgeCmd struct {
 	DryRun     bool `help:"Say what would be deleted, and delete nothing."`
 }
 
-// Help is the long help of the command.
 func (*purgeCmd) Help() string {
 	return `Deletes the beginning of the log, up to the second-newest checkpoint: a run goes on from the newest one,
 or from the one before it if that is damaged. Both are verified, and compared with the log, before
@@ -76,7 +75,8 @@ func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 			return err
 		}
 	}
-	return p.tellErased()
+	p.tellErased()
+	return nil
 }
 
 // log deletes the messages before the second-newest checkpoint's.
@@ -87,16 +87,16 @@ func (p *purge) log(ctx context.Context) error {
 	}
 	upTo, before := p.kept[1].Position, log.CachedInfo().State
 	if before.FirstSeq >= upTo {
-		_, err := fmt.Fprintf(p.con.Out, "nothing to delete: the log begins at %d\n", before.FirstSeq)
-		return err
+		fmt.Fprintf(p.con.Out, "nothing to delete: the log begins at %d\n", before.FirstSeq)
+		return nil
 	}
 	if !p.command.DryRun {
 		if err := log.Purge(ctx, jetstream.WithPurgeSequence(upTo)); err != nil {
 			return fmt.Errorf("purge: %w", err)
 		}
 	}
-	_, err = fmt.Fprintf(p.con.Out, "%s messages %d to %d of %d\n", p.deleted(), before.FirstSeq, upTo-1, before.LastSeq)
-	return err
+	fmt.Fprintf(p.con.Out, "%s messages %d to %d of %d\n", p.deleted(), before.FirstSeq, upTo-1, before.LastSeq)
+	return nil
 }
 
 // quarantine deletes what was refused before the second-newest checkpoint.
@@ -109,8 +109,8 @@ func (p *purge) quarantine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.con.Out, "%s %d entries of the quarantine\n", p.deleted(), n)
-	return err
+	fmt.Fprintf(p.con.Out, "%s %d entries of the quarantine\n", p.deleted(), n)
+	return nil
 }
 
 func (p *purge) deleted() string {
@@ -121,18 +121,15 @@ func (p *purge) deleted() string {
 }
 
 // tellErased says whether what was erased is gone from the log.
-func (p *purge) tellErased() error {
-	erased, upTo := p.kept[0].Erased, p.kept[1].Position
-	switch {
+func (p *purge) tellErased() {
+	switch erased := p.kept[0].Erased; {
 	case erased == 0:
-		return nil
-	case erased >= upTo:
-		_, err := fmt.Fprintf(p.con.Out, "the log still holds what was erased at %d: purge again when two checkpoints are newer "+
+	case erased >= p.kept[1].Position:
+		fmt.Fprintf(p.con.Out, "the log still holds what was erased at %d: purge again when two checkpoints are newer "+
 			"(gqlstream snapshot list)\n", erased)
-		return err
+	default:
+		fmt.Fprintf(p.con.Out, "the log holds nothing any more from before the erasure at %d\n", erased)
 	}
-	_, err := fmt.Fprintf(p.con.Out, "the log holds nothing any more from before the erasure at %d\n", erased)
-	return err
 }
 
 // newestTwo returns the manifests of the two newest checkpoints, which must be

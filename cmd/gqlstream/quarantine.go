@@ -27,7 +27,6 @@ type quarantineCmd struct {
 	Retry quarantineRetryCmd `cmd:"" help:"Publish entries again, as they were or corrected."`
 }
 
-// Help is the long help of the command.
 func (*quarantineCmd) Help() string {
 	return `Messages that do not decode, and events that are refused, are kept in the stream GQL_QUARANTINE with
 the reason, their position in the log and their original bytes. Entries are kept for 30 days; the
@@ -78,7 +77,6 @@ type quarantineListCmd struct {
 	JSON   bool   `name:"json" help:"One JSON object a line."`
 }
 
-// Help is the long help of the command.
 func (*quarantineListCmd) Help() string {
 	return `Example:
   gqlstream quarantine list --state gqlstream-state --reason malformed`
@@ -127,7 +125,6 @@ type quarantineShowCmd struct {
 	Original bool   `help:"Only the original bytes, as they are."`
 }
 
-// Help is the long help of the command.
 func (*quarantineShowCmd) Help() string {
 	return `Example:
   gqlstream quarantine show 17 --nats nats://localhost:4222 --original > message.json`
@@ -195,7 +192,6 @@ type quarantineRetryCmd struct {
 	Again   bool     `help:"Also entries that were retried before."`
 }
 
-// Help is the long help of the command.
 func (*quarantineRetryCmd) Help() string {
 	return `Publishes entries again at the end of the log and marks them as retried. An old event then follows
 newer ones: if it says something that has changed since, it takes it back. What is refused again

@@ -10,7 +10,6 @@ import (
 	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
-	"gqlstream/ingest/wire"
 	"gqlstream/pipeline"
 )
 
@@ -27,7 +26,6 @@ type replayCmd struct {
 	Digest        string `enum:",step,emission,checkpoint" default:"" placeholder:"WHEN" help:"Print a digest of the state on standard error, after every step, emission or checkpoint."`
 }
 
-// Help is the long help of the command.
 func (*replayCmd) Help() string {
 	return `Runs a log from its beginning through a fresh core and prints every estimate it emits, one JSON
 object a line: what gqlstream run published, bit for bit, if the configuration is the same. The log is
@@ -112,10 +110,24 @@ func (c *replayCmd) open(
 	if settings.NATS.URL == "" && settings.State == "" {
 		return nil, nil, config.Usagef("replay: no log; give --state DIR, --nats URL or files")
 	}
-	stream := ingest.JetStreamConfig{
-		Step: steps, Until: to, UntilLast: to == 0, From: at.Place, Identity: at.Identity,
+	b, err := config.OpenBroker(*settings, slog.New(slog.NewTextHandler(con.Err, nil)))
+	if err != nil {
+		return nil, nil, err
 	}
-	return openStream(ctx, settings, stream, slog.New(slog.NewTextHandler(con.Err, nil)))
+	source, err := pipeline.OpenLog(ctx, b.JS, settings, ingest.JetStreamConfig{
+		Step: steps, Until: to, UntilLast: to == 0, From: at.Place, Identity: at.Identity,
+	})
+	if errors.Is(err, ingest.ErrWrongHistory) && at.Identity == nil {
+		in, _, _ := settings.Names()
+		if log, e := b.JS.Stream(ctx, in.Log); e == nil {
+			err = fmt.Errorf("replay: the beginning of the log was purged: it begins at %d; --use-checkpoint begins at a checkpoint of --state",
+				log.CachedInfo().State.FirstSeq)
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Close())
+	}
+	return source, func() error { return errors.Join(source.Close(), b.Close()) }, nil
 }
 
 // checkRows reads the files once before anything is printed, and returns an error if
@@ -128,33 +140,4 @@ func (c *replayCmd) checkRows(ctx context.Context, settings *config.Settings, di
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	return c.readFiles(ctx, source, diagnostics, func(*event.Batch) ([]event.Refusal, error) { return nil, nil })
-}
-
-func openStream(
-	ctx context.Context, settings *config.Settings, stream ingest.JetStreamConfig, log *slog.Logger,
-) (ingest.Source, func() error, error) {
-	decoder, err := wire.NewDecoder(wire.Config{Classes: settings.Classes.ClassSet()})
-	if err != nil {
-		return nil, nil, config.Usage(err)
-	}
-	in, _, err := settings.Names()
-	if err != nil {
-		return nil, nil, err
-	}
-	stream.Stream = in.Log
-	b, err := config.OpenBroker(*settings, log)
-	if err != nil {
-		return nil, nil, err
-	}
-	source, err := ingest.OpenJetStream(ctx, b.JS, decoder, stream)
-	if errors.Is(err, ingest.ErrWrongHistory) && stream.From == (ingest.Resume{}) {
-		if log, e := b.JS.Stream(ctx, in.Log); e == nil {
-			err = fmt.Errorf("replay: the beginning of the log was purged: it begins at %d; --use-checkpoint begins at a checkpoint of --state",
-				log.CachedInfo().State.FirstSeq)
-		}
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, b.Close())
-	}
-	return source, func() error { return errors.Join(source.Close(), b.Close()) }, nil
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -62,30 +62,23 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (at 
 		}
 		return at, err
 	}
-	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
-	positions, err := dir.List()
-	if err != nil {
+	until := pipeline.Place{Position: cmp.Or(r.from.Position, r.to.Position)}
+	saved, err := pipeline.NearestCheckpoint(state, conf.Digest(), 0, until, func(format string, args ...any) {
+		fmt.Fprintf(r.con.Err, "replay: "+format+"\n", args...)
+	})
+	switch {
+	case err != nil:
+		return at, err
+	case saved == nil:
+		return at, fmt.Errorf("replay: no checkpoint in %s is intact, of this configuration and early enough; "+
+			"leave --use-checkpoint out to begin with the log", state)
+	}
+	if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
 		return at, err
 	}
-	for _, p := range positions {
-		if most := max(r.from.Position, r.to.Position); r.from.Position > 0 && p > uint64(r.from.Position) ||
-			most > 0 && p > uint64(most) {
-			continue
-		}
-		saved, err := dir.Read(p)
-		if err != nil || saved.Manifest.Config != conf.Digest() {
-			fmt.Fprintf(r.con.Err, "replay: checkpoint %d is passed over: damaged, or of another configuration\n", p)
-			continue
-		}
-		if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
-			return at, err
-		}
-		fmt.Fprintf(r.con.Err, "replay: begins at checkpoint %d\n", p)
-		at.Place, at.Identity = pipeline.ResumeOf(saved.Manifest)
-		return at, nil
-	}
-	return at, fmt.Errorf("replay: no checkpoint in %s is intact, of this configuration and early enough; "+
-		"leave --use-checkpoint out to begin with the log", state)
+	fmt.Fprintf(r.con.Err, "replay: begins at checkpoint %d\n", saved.Manifest.Position)
+	at.Place, at.Identity = pipeline.ResumeOf(saved.Manifest)
+	return at, nil
 }
 
 // run takes every step up to the place where the replay ends.

@@ -24,7 +24,6 @@ type runCmd struct {
 	ExitWhenDrained bool   `help:"End when everything that is in the stream now has been applied and published."`
 }
 
-// Help is the long help of the command.
 func (*runCmd) Help() string {
 	return `Follows the stream GQL and keeps the estimates of every tracked community current: on
 gqlest.estimate.<community> in the stream GQL_ESTIMATES, the latest in the bucket gql_estimates, and

@@ -44,7 +44,6 @@ type simulateCmd struct {
 	TruthEvery time.Duration `default:"1s" help:"Simulated time between two truths of a community."`
 }
 
-// Help is the long help of the command.
 func (*simulateCmd) Help() string {
 	return `Makes an evolving social network: vertices arrive, edges come and go, opinions drift and jump, a
 fallible classifier predicts them, and of a small share they are known. Deterministic, with the truth known.

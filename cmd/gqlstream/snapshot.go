@@ -20,7 +20,6 @@ type snapshotCmd struct {
 	Export  snapshotExportCmd  `cmd:"" help:"Write the tables of a checkpoint as Parquet, CSV or Arrow."`
 }
 
-// Help is the long help of the group.
 func (*snapshotCmd) Help() string {
 	return `A checkpoint is the whole state at one position of the log. Reading one changes nothing, and may be done
 while run goes on.
@@ -68,7 +67,6 @@ type snapshotListCmd struct {
 	snapshotFlags
 }
 
-// Help is the long help of the command.
 func (*snapshotListCmd) Help() string {
 	return `Lists the checkpoints, newest first. Each is read in full and verified. STATE is the digest of the
 state, which gqlstream replay --digest prints too.
@@ -106,7 +104,7 @@ func (c *snapshotListCmd) Run(con console) error {
 		}
 		m := read.Manifest
 		fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%s\t%s\tyes\n", m.Position, event.Time(m.LogTime),
-			m.Written.Format("2006-01-02T15:04:05Z"), bytesOf(m), m.Config, stateOf(m))
+			m.Written.Format("2006-01-02T15:04:05Z"), bytesOf(m), m.Config, checkpoint.Digest(m.Sections))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -116,11 +114,6 @@ func (c *snapshotListCmd) Run(con console) error {
 			"newest intact one", damaged, len(positions))
 	}
 	return nil
-}
-
-// stateOf is the digest of the core's state, as a replay prints it.
-func stateOf(m checkpoint.Manifest) string {
-	return checkpoint.Digest(m.Sections)
 }
 
 func bytesOf(m checkpoint.Manifest) (n int64) {
@@ -135,7 +128,6 @@ type snapshotInspectCmd struct {
 	Position uint64 `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
 }
 
-// Help is the long help of the command.
 func (*snapshotInspectCmd) Help() string {
 	return `Shows the manifest of one checkpoint, its sections with their rows, and what the graph holds.
 
@@ -159,7 +151,7 @@ func (c *snapshotInspectCmd) Run(con console) error {
 		{"stream", fmt.Sprintf("%s, created %s", m.Stream.Name, m.Stream.Created.Format("2006-01-02T15:04:05.999999999Z"))},
 		{"message", m.Stream.Digest},
 		{"configuration", m.Config},
-		{"state", stateOf(m)},
+		{"state", checkpoint.Digest(m.Sections)},
 		{"written", fmt.Sprintf("%s by gqlstream %s, format %d", m.Written.Format("2006-01-02T15:04:05Z"), m.Version, m.Format)},
 		{"vertices", view.Vertices()},
 		{"edges", view.Edges()},

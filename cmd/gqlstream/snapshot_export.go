@@ -31,7 +31,6 @@ type snapshotExportCmd struct {
 	Top       int      `placeholder:"N" help:"Of scores: only the N largest of each community."`
 }
 
-// Help is the long help of the command.
 func (*snapshotExportCmd) Help() string {
 	return `Writes one table of a checkpoint, after verifying all of it. The table edges has the columns src, dst
 and weight. The table scores has the columns community, vertex and score: how likely a walk from the

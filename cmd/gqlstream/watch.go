@@ -25,7 +25,6 @@ type watchCmd struct {
 	Count      int           `placeholder:"N" help:"End after N looks; 0 goes on until Ctrl-C."`
 }
 
-// Help is the long help of the command.
 func (*watchCmd) Help() string {
 	return `Shows the communities of a running gqlstream run or demo in the terminal: share of one class with its
 interval, members, time since the last estimate, and flags. It reads the HTTP API of the page, so
