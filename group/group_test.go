@@ -1,7 +1,6 @@
 package group
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -200,80 +199,106 @@ func TestOthersAreRefusedByName(t *testing.T) {
 // Two workers with different states at a position must both come to know, with their names.
 func TestDisagreementIsToldToBoth(t *testing.T) {
 	js := startServer(t)
-	var stores [2]*Store
-	for i, name := range []string{"a", "b"} {
-		m := join(t, worker(js, name))
-		defer m.Leave()
-		var err error
-		if stores[i], err = m.OpenStore(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	var members [3]*Member
+	var stores [3]*Store
+	for i, name := range []string{"a", "b", "c"} {
+		members[i] = join(t, worker(js, name))
+		defer members[i].Leave()
+		stores[i] = openStore(t, members[i])
 	}
-	told := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), waitMax)
-	defer cancel()
-	go func() { told <- stores[0].WatchDisagreements(ctx) }()
 	good := Bundle{Sections: []BundleSection{{Name: "vertices", Data: []byte{1, 2, 3}}}}
 	bad := Bundle{Sections: []BundleSection{{Name: "vertices", Data: []byte{1, 2 ^ 16, 3}}}} // one bit
 	for _, s := range stores {
-		if err := s.Compare(ctx, "digest", 7, GraphPart, good.Digest()); err != nil {
+		if err := s.Compare(t.Context(), "digest", 7, GraphPart, good.Digest()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := stores[0].Compare(ctx, "digest", 8, GraphPart, good.Digest()); err != nil {
+	if err := stores[0].Compare(t.Context(), "digest", 8, GraphPart, good.Digest()); err != nil {
 		t.Fatal(err)
 	}
-	var err error
-	for said := error(nil); said == nil; { // again, in case that the watch has only begun now
-		err = stores[1].Compare(ctx, "digest", 8, GraphPart, bad.Digest())
-		select {
-		case said = <-told:
-			if !errors.Is(said, ErrDisagree) || said.Error() != err.Error() {
-				t.Fatalf("a is told %v, b %v", said, err)
-			}
-		case <-time.After(50 * time.Millisecond):
+	err := stores[1].Compare(t.Context(), "digest", 8, GraphPart, bad.Digest())
+	if err == nil || !strings.Contains(err.Error(), "at position 8 the workers a and b have different states of the graph") {
+		t.Fatalf("error %v", err)
+	}
+	for _, m := range members[:2] {
+		wait(t, "worker "+m.self.Worker+" to hear that it must end", func() bool { return len(m.Disagreed) > 0 })
+		if said := <-m.Disagreed; said.Error() != err.Error() {
+			t.Errorf("%s is told %v, want %v", m.self.Worker, said, err)
 		}
 	}
-	if !errors.Is(err, ErrDisagree) || !strings.Contains(err.Error(), "at position 8 the workers a and b") {
-		t.Errorf("error %v", err)
+	if len(members[2].Disagreed) > 0 {
+		t.Error("a worker ends whose state is that of the first")
 	}
 }
 
-// What is stored of a part must come back, once, and the oldest go.
-func TestStoreKeepsTheNewest(t *testing.T) {
-	js := startServer(t)
-	m := join(t, worker(js, "a"))
-	defer m.Leave()
-	s, err := m.OpenStore(t.Context())
+func openStore(t *testing.T, m *Member) *Store {
+	t.Helper()
+	s, err := m.OpenStore(t.Context(), testShards)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for position := range uint64(positionsKept + 3) {
-		b := Bundle{Header: []byte(`{"at":1}`), Sections: []BundleSection{{Name: "a", Data: []byte(fmt.Sprint(position))}, {Name: "b"}}}
-		data, err := b.Encode()
-		if err == nil {
-			err = s.Put(t.Context(), "digest", position, Part(3), data)
-		}
-		if err != nil {
+	return s
+}
+
+const testShards = 4
+
+// put stores parts at a position as a worker does after a checkpoint.
+func put(t *testing.T, s *Store, position uint64, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		b := Bundle{Header: []byte(part), Sections: []BundleSection{{Name: "a", Data: []byte(fmt.Sprint(position))}, {Name: "b"}}}
+		if err := s.Put(t.Context(), "digest", position, part, &b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	positions, err := s.Positions(t.Context(), "digest", Part(3))
-	if err != nil || len(positions) != positionsKept || positions[0] != positionsKept+2 {
-		t.Fatalf("positions %v: %v", positions, err)
+	if err := s.Drop(t.Context(), "digest"); err != nil {
+		t.Fatal(err)
 	}
-	data, err := s.Get(t.Context(), "digest", positions[0], Part(3))
+}
+
+// However many checkpoints the others make after a worker has died, the store must have a position
+// with the graph and all shards, from which another one goes on; and it must not grow meanwhile.
+func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
+	js := startServer(t)
+	m := join(t, worker(js, "a"))
+	defer m.Leave()
+	s := openStore(t, m)
+	position := uint64(0)
+	for range 20 {
+		position++
+		put(t, s, position, "0", "1", "2", "3")
+		if position%8 == 1 {
+			put(t, s, position, GraphPart)
+		}
+	}
+	for range 3 * positionsKept {
+		position++
+		put(t, s, position, GraphPart, "0", "1") // shards 2 and 3 are nobody's
+	}
+	graphs, err := s.Graphs(t.Context(), "digest")
+	if want := []uint64{position, position - 1, 17, 9}; err != nil || !slices.Equal(graphs, want) {
+		t.Fatalf("the graph is kept at %v, want %v: %v", graphs, want, err)
+	}
+	for shard := range testShards {
+		b, err := s.Get(t.Context(), "digest", 17, Part(shard))
+		if err != nil || string(b.Header) != Part(shard) || len(b.Sections) != 2 || string(b.Sections[0].Data) != "17" {
+			t.Errorf("shard %d: %+v: %v", shard, b, err)
+		}
+	}
+	if _, err := s.Get(t.Context(), "digest", 1, GraphPart); err == nil {
+		t.Error("the oldest is still there")
+	}
+	for next := uint64(18); next <= position; next++ { // a worker takes them over
+		put(t, s, next, "2", "3")
+	}
+	if graphs, err = s.Graphs(t.Context(), "digest"); err != nil || !slices.Equal(graphs, []uint64{position, position - 1}) {
+		t.Errorf("the graph is kept at %v, of which there are all shards now: %v", graphs, err)
+	}
+	stream, err := js.Stream(t.Context(), "OBJ_gql_group_test_state")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := DecodeBundle(data)
-	if err != nil || string(b.Header) != `{"at":1}` || len(b.Sections) != 2 || string(b.Sections[0].Data) != fmt.Sprint(positions[0]) {
-		t.Errorf("%+v: %v", b, err)
-	}
-	if _, err := DecodeBundle(data[:len(data)-1]); err == nil {
-		t.Error("a bundle that is cut is read")
-	}
-	if _, err := s.Get(t.Context(), "digest", 0, Part(3)); err == nil {
-		t.Error("the oldest is still there")
+	if messages, most := stream.CachedInfo().State.Msgs, 2*uint64(testShards*(positionsKept+completeKept)+graphsKept+completeKept); messages > most {
+		t.Errorf("%d messages, at most %d of what is kept", messages, most)
 	}
 }

@@ -65,7 +65,9 @@ type Member struct {
 	kv      jetstream.KeyValue
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	changed chan struct{} // capacity 1: who lives, or drains, has changed
+
+	Changed   chan struct{} // capacity 1: Rank may give other answers than before
+	Disagreed chan error    // capacity 1: why this worker must end: another one has another state
 
 	mu       sync.Mutex
 	self     Presence
@@ -91,7 +93,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)
 	}
-	m := &Member{config: c, kv: kv, self: c.Self, changed: make(chan struct{}, 1), workers: map[string]*heard{}}
+	m := &Member{config: c, kv: kv, self: c.Self, Changed: make(chan struct{}, 1), Disagreed: make(chan error, 1), workers: map[string]*heard{}}
 	if err := m.admit(ctx); err != nil {
 		return nil, err
 	}
@@ -272,6 +274,8 @@ func (m *Member) hear(entry jetstream.KeyValueEntry) {
 	before := m.live()
 	var p Presence
 	switch {
+	case entry.Key() == disagreementKey:
+		m.hearDisagreement(entry.Value())
 	case entry.Key() == drainKey(m.self.Worker):
 		m.self.Drains = m.self.Drains || bytes.Equal(entry.Value(), drainRequest(m.self.Since))
 	case entry.Operation() != jetstream.KeyValuePut:
@@ -295,7 +299,7 @@ func (m *Member) hear(entry jetstream.KeyValueEntry) {
 
 func (m *Member) signal() {
 	select {
-	case m.changed <- struct{}{}:
+	case m.Changed <- struct{}{}:
 	default:
 	}
 }
@@ -310,9 +314,6 @@ func (m *Member) live() (names []string) {
 	slices.Sort(names)
 	return names
 }
-
-// Changed says that Rank may give other answers than before.
-func (m *Member) Changed() <-chan struct{} { return m.changed }
 
 // Rank returns the place of this worker among those that live in the order for something, 0
 // for the first, and -1 where it hands its work over.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/gob"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,8 +21,9 @@ import (
 
 // What a store keeps.
 const (
-	positionsKept = 16 // of each part of a shard; older ones go
-	graphsKept    = 2
+	completeKept  = 2  // positions of which there are the graph and all shards
+	positionsKept = 16 // newest ones of each shard, for workers that have the graph on their own disk
+	graphsKept    = 2  // newest ones, of which there may yet be all shards
 	digestTTL     = time.Hour
 	transferMax   = 10 * time.Minute // for one object, however large
 	getWaitMin    = time.Second      // for the first attempt to read one
@@ -43,31 +46,33 @@ func Part(shard int) string { return strconv.Itoa(shard) }
 // Store keeps parts of the state by position of the log, for workers that take shards over, and
 // compares what two workers have of the same part. Any goroutine may use it.
 type Store struct {
-	self    string
+	member  *Member
+	shards  int
+	bucket  string // of the objects
 	objects jetstream.ObjectStore
+	stream  jetstream.Stream // of the objects
 	digests jetstream.KeyValue
 }
 
-// ErrDisagree is what an error matches when two workers have different states at one position:
-// one of them has bad memory, or the program does not do the same twice.
-var ErrDisagree = errors.New("they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream")
-
-// OpenStore opens the store of a group.
-func (m *Member) OpenStore(ctx context.Context) (*Store, error) {
-	s := &Store{self: m.self.Worker}
+// OpenStore opens the store of a group that divides so many shards.
+func (m *Member) OpenStore(ctx context.Context, shards int) (*Store, error) {
+	s := &Store{member: m, shards: shards, bucket: m.config.Bucket + "_state"}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
-	js, name, replicas := m.config.JS, m.config.Bucket+"_state", max(m.config.Replicas, 1)
+	js, replicas := m.config.JS, max(m.config.Replicas, 1)
 	var err error
-	if s.objects, err = js.ObjectStore(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
+	if s.objects, err = js.ObjectStore(ctx, s.bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
 		s.objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
-			Bucket: name, Description: "gqlstream: what takes a shard over", Replicas: replicas,
+			Bucket: s.bucket, Description: "gqlstream: what takes a shard over", Replicas: replicas,
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("group: object bucket %s: %w", name, err)
+	if err == nil {
+		s.stream, err = js.Stream(ctx, "OBJ_"+s.bucket)
 	}
-	name = m.config.Bucket + "_digests"
+	if err != nil {
+		return nil, fmt.Errorf("group: object bucket %s: %w", s.bucket, err)
+	}
+	name := m.config.Bucket + "_digests"
 	if s.digests, err = js.KeyValue(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
 		s.digests, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: name, Description: "gqlstream: digests of states", TTL: digestTTL, Replicas: replicas,
@@ -85,7 +90,8 @@ type digestEntry struct {
 	Worker string `json:"worker"`
 }
 
-// disagreementKey holds the newest disagreement, which all workers that it names heed.
+// disagreementKey is that of the newest disagreement in the bucket of the group: the workers that
+// it names end.
 const disagreementKey = "disagreement"
 
 type disagreement struct {
@@ -99,16 +105,28 @@ func (d *disagreement) err() error {
 	if d.Part != GraphPart {
 		part = "shard " + d.Part
 	}
-	return fmt.Errorf("group: at position %d the workers %s and %s have different states of %s (%s, %s): %w",
-		d.Position, d.Has[0].Worker, d.Has[1].Worker, part, d.Has[0].Digest, d.Has[1].Digest, ErrDisagree)
+	return fmt.Errorf("group: at position %d the workers %s and %s have different states of %s (%s, %s): "+
+		"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
+		d.Position, d.Has[0].Worker, d.Has[1].Worker, part, d.Has[0].Digest, d.Has[1].Digest)
+}
+
+// hearDisagreement ends a worker that has another state than another one.
+func (m *Member) hearDisagreement(data []byte) {
+	var d disagreement
+	if json.Unmarshal(data, &d) == nil && (d.Has[0].Worker == m.self.Worker || d.Has[1].Worker == m.self.Worker) {
+		select {
+		case m.Disagreed <- d.err():
+		default:
+		}
+	}
 }
 
 // Compare publishes the digest of a part at a position, or compares it with that of the worker
-// which was first. An error that matches ErrDisagree is told to the other one, too.
+// which was first. Where they differ both end: see Disagreed.
 func (s *Store) Compare(ctx context.Context, config string, position uint64, part string, digest uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
-	own := digestEntry{Digest: fmt.Sprintf("%016x", digest), Worker: s.self}
+	own := digestEntry{Digest: fmt.Sprintf("%016x", digest), Worker: s.member.self.Worker}
 	data, err := json.Marshal(own)
 	if err != nil {
 		return err
@@ -132,48 +150,10 @@ func (s *Store) Compare(ctx context.Context, config string, position uint64, par
 	}
 	found := disagreement{Position: position, Part: part, Has: [2]digestEntry{first, own}}
 	if data, err = json.Marshal(found); err == nil {
-		_, err = s.digests.Put(ctx, disagreementKey, data)
+		s.member.hearDisagreement(data)
+		_, err = s.member.kv.Put(ctx, disagreementKey, data)
 	}
 	return errors.Join(found.err(), err)
-}
-
-// WatchDisagreements returns an error that matches ErrDisagree as soon as another worker has
-// found that its state and this one's are not the same, and nil when ctx ends.
-func (s *Store) WatchDisagreements(ctx context.Context) error {
-	for ctx.Err() == nil {
-		watcher, err := s.digests.Watch(ctx, disagreementKey, jetstream.UpdatesOnly())
-		if err == nil {
-			err = s.heed(ctx, watcher)
-			if stop := watcher.Stop(); errors.Is(err, ErrDisagree) || ctx.Err() != nil {
-				return errors.Join(err, stop)
-			}
-		}
-		select {
-		case <-time.After(watchAgain):
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
-func (s *Store) heed(ctx context.Context, watcher jetstream.KeyWatcher) error {
-	for {
-		select {
-		case entry, ok := <-watcher.Updates():
-			if !ok {
-				return nil
-			}
-			var found disagreement
-			if entry == nil || json.Unmarshal(entry.Value(), &found) != nil {
-				continue
-			}
-			if found.Has[0].Worker == s.self || found.Has[1].Worker == s.self {
-				return found.err()
-			}
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // objectName begins with the digest of the configuration, which decides the bytes.
@@ -181,56 +161,107 @@ func objectName(config string, position uint64, part string) string {
 	return fmt.Sprintf("%s/%020d/%s", config, position, part)
 }
 
-// Put stores a part at a position, unless it is there already, and drops what is older than the
-// newest positions that have this part.
-func (s *Store) Put(ctx context.Context, config string, position uint64, part string, data []byte) error {
+// Put stores a part at a position, unless it is there already.
+func (s *Store) Put(ctx context.Context, config string, position uint64, part string, b *Bundle) error {
 	ctx, cancel := transfer(ctx)
 	defer cancel()
 	name := objectName(config, position, part)
 	if _, err := s.objects.GetInfo(ctx, name); err == nil {
 		return nil
 	}
-	if _, err := s.objects.PutBytes(ctx, name, data); err != nil {
-		return fmt.Errorf("group: object %s: %w", name, err)
+	var data bytes.Buffer
+	err := gob.NewEncoder(&data).Encode(b)
+	if err == nil {
+		_, err = s.objects.PutBytes(ctx, name, data.Bytes())
 	}
-	positions, err := s.Positions(ctx, config, part)
-	kept := positionsKept
-	if part == GraphPart {
-		kept = graphsKept
-	}
-	for _, old := range positions[min(kept, len(positions)):] {
-		if err == nil {
-			err = s.objects.Delete(ctx, objectName(config, old, part))
-		}
-	}
-	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+	if err != nil {
 		return fmt.Errorf("group: object %s: %w", name, err)
 	}
 	return nil
 }
 
-// Positions returns where a part is stored, newest first.
-func (s *Store) Positions(ctx context.Context, config, part string) (list []uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
-	defer cancel()
-	infos, err := s.objects.List(ctx)
-	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return nil, err
-	}
-	for _, info := range infos {
-		rest, ours := strings.CutPrefix(info.Name, config+"/")
-		at, name, _ := strings.Cut(rest, "/")
-		if position, err := strconv.ParseUint(at, 10, 64); ours && err == nil && name == part && !info.Deleted {
-			list = append(list, position)
+// Drop drops what no worker can need any more, and what the library leaves of a deleted object.
+func (s *Store) Drop(ctx context.Context, config string) error {
+	infos, all, err := s.list(ctx, config)
+	needed := map[string]bool{}
+	for part, positions := range all.needed(s.shards) {
+		for _, position := range positions {
+			needed[objectName(config, position, part)] = true
 		}
 	}
-	slices.SortFunc(list, func(a, b uint64) int { return cmp.Compare(b, a) })
-	return list, nil
+	for _, info := range infos {
+		if needed[info.Name] || !info.Deleted && !strings.HasPrefix(info.Name, config+"/") {
+			continue
+		}
+		for _, subject := range []string{"M." + base64.URLEncoding.EncodeToString([]byte(info.Name)), "C." + info.NUID} {
+			if err == nil {
+				err = s.stream.Purge(ctx, jetstream.WithPurgeSubject("$O."+s.bucket+"."+subject))
+			}
+		}
+	}
+	return err
+}
+
+// stored says at which positions there is a part, newest first.
+type stored map[string][]uint64
+
+// needed leaves out what no worker can need any more. One that takes shards over goes on from a
+// position of which there are the graph and all shards: the newest ones stay until there are
+// newer ones, however far the shards of others are meanwhile.
+func (all stored) needed(shards int) stored {
+	var complete []uint64
+	for _, position := range all[GraphPart] {
+		whole := len(complete) < completeKept
+		for shard := range shards {
+			whole = whole && slices.Contains(all[Part(shard)], position)
+		}
+		if whole {
+			complete = append(complete, position)
+		}
+	}
+	needed, kept := stored{}, map[string]int{GraphPart: graphsKept}
+	for part, positions := range all {
+		needed[part] = slices.Concat(positions[:min(cmp.Or(kept[part], positionsKept), len(positions))], complete)
+	}
+	return needed
+}
+
+// Graphs returns where the graph is stored, newest first.
+func (s *Store) Graphs(ctx context.Context, config string) ([]uint64, error) {
+	_, all, err := s.list(ctx, config)
+	return all[GraphPart], err
+}
+
+// list returns what is stored, also what was deleted, and where parts of a configuration are.
+func (s *Store) list(ctx context.Context, config string) (infos []*jetstream.ObjectInfo, all stored, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
+	defer cancel()
+	infos, err = s.objects.List(ctx, jetstream.ListObjectsShowDeleted())
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil, nil, fmt.Errorf("group: bucket %s: %w", s.bucket, err)
+	}
+	all = stored{}
+	for _, info := range infos {
+		rest, ours := strings.CutPrefix(info.Name, config+"/")
+		at, part, _ := strings.Cut(rest, "/")
+		if position, err := strconv.ParseUint(at, 10, 64); ours && err == nil && !info.Deleted {
+			all[part] = append(all[part], position)
+		}
+	}
+	for _, positions := range all {
+		slices.SortFunc(positions, func(a, b uint64) int { return cmp.Compare(b, a) })
+	}
+	return infos, all, nil
 }
 
 // Get returns a part at a position.
-func (s *Store) Get(ctx context.Context, config string, position uint64, part string) ([]byte, error) {
-	return s.get(ctx, objectName(config, position, part))
+func (s *Store) Get(ctx context.Context, config string, position uint64, part string) (*Bundle, error) {
+	data, err := s.get(ctx, objectName(config, position, part))
+	b := &Bundle{}
+	if err == nil {
+		err = gob.NewDecoder(bytes.NewReader(data)).Decode(b)
+	}
+	return b, err
 }
 
 // get returns an object. The library waits for ever for the rest of one that is replaced or
@@ -282,15 +313,14 @@ func (s Shelf) String() string { return "object " + s.name + " of the group" }
 
 // Bundle is a part of a state: named sections, and what a taker must know beside them.
 type Bundle struct {
-	Header   json.RawMessage `json:"header"` // the caller's
-	Sections []BundleSection `json:"sections"`
+	Header   []byte // the caller's
+	Sections []BundleSection
 }
 
 // BundleSection is one section of a bundle.
 type BundleSection struct {
-	Name  string `json:"name"`
-	Bytes int    `json:"bytes"` // of the data; Encode sets it
-	Data  []byte `json:"-"`
+	Name string
+	Data []byte
 }
 
 // Digest returns a digest of the sections, with their names.
@@ -301,37 +331,4 @@ func (b *Bundle) Digest() uint64 {
 		sum.Write(s.Data) //nolint:errcheck // a hash takes everything
 	}
 	return sum.Sum64()
-}
-
-// Encode returns the bytes of a bundle: a line of JSON, and the data of the sections.
-func (b *Bundle) Encode() ([]byte, error) {
-	for i := range b.Sections {
-		b.Sections[i].Bytes = len(b.Sections[i].Data)
-	}
-	line, err := json.Marshal(b)
-	if err != nil {
-		return nil, err
-	}
-	data := append(line, '\n')
-	for _, s := range b.Sections {
-		data = append(data, s.Data...)
-	}
-	return data, nil
-}
-
-// DecodeBundle reads what Encode returned; the object store has verified its checksum.
-func DecodeBundle(data []byte) (*Bundle, error) {
-	line, rest, _ := bytes.Cut(data, []byte("\n"))
-	var b Bundle
-	if err := json.Unmarshal(line, &b); err != nil {
-		return nil, fmt.Errorf("group: bundle: %w", err)
-	}
-	for i := range b.Sections {
-		s := &b.Sections[i]
-		if s.Bytes < 0 || s.Bytes > len(rest) {
-			return nil, fmt.Errorf("group: bundle: section %s has %d bytes, there are %d", s.Name, s.Bytes, len(rest))
-		}
-		s.Data, rest = rest[:s.Bytes], rest[s.Bytes:]
-	}
-	return &b, nil
 }

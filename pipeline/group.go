@@ -44,9 +44,8 @@ type membership struct {
 	self        sinks.Identity
 	copies      int
 	checkpoints int
-	spare       []int      // shards that the next pipeline keeps, although they are another worker's
-	missing     time.Time  // since when shards of this worker are not estimated here; now, if all are
-	disagreed   chan error // capacity 1: another worker has another state
+	spare       []int     // shards that the next pipeline keeps, although they are another worker's
+	missing     time.Time // since when shards of this worker are not estimated here; now, if all are
 	log         *slog.Logger
 	close       func() error
 }
@@ -84,7 +83,7 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	}
 	m = &membership{
 		self: identity(), copies: max(settings.Group.Copies, 1),
-		disagreed: make(chan error, 1), log: o.Log, close: b.Close,
+		log: o.Log, close: b.Close,
 	}
 	worker := cmp.Or(o.Worker, m.self.Host+"-"+filepath.Base(settings.State))
 	m.member, err = group.Join(ctx, group.Config{
@@ -94,7 +93,7 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	if err != nil {
 		return nil, err
 	}
-	m.store, err = m.member.OpenStore(ctx)
+	m.store, err = m.member.OpenStore(ctx, max(core.Shards, 1))
 	return m, err
 }
 
@@ -187,11 +186,11 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 		}
 		p.sayPresence()
 		select {
-		case <-p.group.member.Changed():
+		case <-p.group.member.Changed:
 			if err := ingest.Pause(ctx, regroupAfter); err != nil {
 				return nil //nolint:nilerr // the run ends
 			}
-		case err := <-p.group.disagreed:
+		case err := <-p.group.member.Disagreed:
 			return err
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -271,8 +270,8 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// graphEvery is how many checkpoints there are to one of which the graph is stored, which is as
-// large as a checkpoint on the disk. It is less than those of which shards are kept.
+// graphEvery is how many checkpoints there are to one of which the graph is stored, for workers
+// with an empty disk, since it is large. It is less than those of which shards are kept.
 const graphEvery = 8
 
 // storesGraph reports whether this worker stores the graph of a checkpoint.
@@ -304,43 +303,23 @@ func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*gr
 	return parts, nil
 }
 
-// share gives the state to the other workers of the group. What does not come about is made
-// good by the next checkpoint; a worker that disagrees ends the run.
+// share compares a state with those of the other workers, and stores what they would need to take
+// a shard over. What does not come about is made good by the next checkpoint.
 func (m *membership) share(at checkpoint.Manifest, state []incremental.Section) {
-	err := m.shareState(context.Background(), at, state)
-	switch {
-	case errors.Is(err, group.ErrDisagree):
-		select {
-		case m.disagreed <- err:
-		default:
-		}
-	case err != nil:
+	if err := m.shareState(context.Background(), at, state); err != nil {
 		m.log.Warn("other workers do not have this checkpoint", "position", at.Position, "reason", err)
 	}
 }
 
-// shareState compares the state at a position with that of the other workers, and stores what
-// they would need to take a shard over. The graph is stored by one worker, for those that begin
-// with an empty disk.
 func (m *membership) shareState(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) error {
 	parts, err := bundles(at, state)
 	for name, part := range parts {
 		if err == nil {
 			err = m.store.Compare(ctx, at.Config, at.Position, name, part.Digest())
 		}
-		if err != nil {
-			return err
-		}
-		if name == group.GraphPart && !m.storesGraph() {
-			continue
-		}
-		data, err := part.Encode()
-		if err == nil {
-			err = m.store.Put(ctx, at.Config, at.Position, name, data)
-		}
-		if err != nil {
-			return err
+		if err == nil && (name != group.GraphPart || m.storesGraph()) {
+			err = m.store.Put(ctx, at.Config, at.Position, name, part)
 		}
 	}
-	return err
+	return cmp.Or(err, m.store.Drop(ctx, at.Config))
 }

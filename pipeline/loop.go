@@ -132,7 +132,6 @@ func (p *Pipeline) Run(ctx context.Context) error {
 			return p.outlets.watchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.group.self)
 		})
 		watch(p.watchGroup)
-		watch(p.group.store.WatchDisagreements)
 	}
 	if p.reload != nil {
 		watch(func(ctx context.Context) error { return p.reload.watch(ctx, p) })

@@ -103,20 +103,27 @@ func (r *restorer) notBeyondOutput(ctx context.Context, newest *checkpoint.Check
 
 // restoreMember returns the core of a worker of a group as restore does: of the newest position
 // of which there are the graph, here or in the group's store, and all shards of this worker, of
-// which the log out is not behind.
+// which the log out is not behind. Others store and drop meanwhile, so it looks again each time.
 func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
-	local, err := r.dir.List()
-	if err != nil {
-		return nil, at, nil, err
-	}
-	stored, err := r.group.store.Positions(ctx, r.config.Digest(), group.GraphPart)
-	if err != nil {
-		r.log.Warn("what other workers have stored cannot be listed", "error", err)
-	}
-	positions := slices.Concat(local, stored)
-	slices.Sort(positions)
-	positions = slices.Compact(positions)
-	for _, position := range slices.Backward(positions) {
+	for tried := map[uint64]bool{}; ; {
+		local, err := r.dir.List()
+		if err != nil {
+			return nil, at, nil, err
+		}
+		stored, err := r.group.store.Graphs(ctx, r.config.Digest())
+		if err != nil {
+			return nil, at, nil, err
+		}
+		positions := slices.DeleteFunc(slices.Concat(local, stored), func(position uint64) bool { return tried[position] })
+		if len(positions) == 0 {
+			if len(tried) > 0 {
+				r.log.Warn("no position has the graph and all shards of this worker; reading the log from its beginning", "shards", r.config.Owned)
+			}
+			core, err = incremental.New(r.config)
+			return core, at, nil, err
+		}
+		position := slices.Max(positions)
+		tried[position] = true
 		m, sections, err := r.stateAt(ctx, position, slices.Contains(local, position))
 		if err != nil {
 			r.log.Info("another position is restored", "than", position, "because", err)
@@ -129,11 +136,6 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 		at, id = ResumeOf(m)
 		return core, at, id, nil
 	}
-	if len(positions) > 0 {
-		r.log.Warn("no position has the graph and all shards of this worker; reading the log from its beginning", "shards", r.config.Owned)
-	}
-	core, err = incremental.New(r.config)
-	return core, at, nil, err
 }
 
 // stateAt returns the graph at a position with the shards of this worker.
@@ -178,11 +180,7 @@ func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (m 
 
 // fetchPart adds a part that a worker has stored to sections.
 func (r *restorer) fetchPart(ctx context.Context, position uint64, part string, header *checkpoint.Manifest, sections map[string][]byte) error {
-	data, err := r.group.store.Get(ctx, r.config.Digest(), position, part)
-	if err != nil {
-		return err
-	}
-	bundle, err := group.DecodeBundle(data)
+	bundle, err := r.group.store.Get(ctx, r.config.Digest(), position, part)
 	if err == nil {
 		err = json.Unmarshal(bundle.Header, header)
 	}
