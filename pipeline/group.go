@@ -313,13 +313,18 @@ func (m *membership) share(at checkpoint.Manifest, state []incremental.Section) 
 
 func (m *membership) shareState(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) error {
 	parts, err := bundles(at, state)
+	graph, errs := m.storesGraph(), make(chan error, len(parts))
 	for name, part := range parts {
-		if err == nil {
-			err = m.store.Compare(ctx, at.Config, at.Position, name, part.Digest())
-		}
-		if err == nil && (name != group.GraphPart || m.storesGraph()) {
-			err = m.store.Put(ctx, at.Config, at.Position, name, part)
-		}
+		go func() {
+			err := m.store.Compare(ctx, at.Config, at.Position, name, part.Digest())
+			if err == nil && (name != group.GraphPart || graph) {
+				err = m.store.Put(ctx, at.Config, at.Position, name, part)
+			}
+			errs <- err
+		}()
 	}
-	return cmp.Or(err, m.store.Drop(ctx, at.Config))
+	for range parts {
+		err = errors.Join(err, <-errs)
+	}
+	return errors.Join(err, m.store.Drop(ctx, at.Config))
 }

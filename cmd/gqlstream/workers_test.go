@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,14 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"gqlstream/campaign"
+	"gqlstream/checkpoint"
 	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
 	"gqlstream/sinks"
 )
@@ -158,13 +162,7 @@ func (g *workersRun) work(settings config.Settings, workers int, want twin) {
 	ended := make(chan error, workers)
 	said := &logged{}
 	for i := range workers {
-		own := settings
-		own.State = g.t.TempDir()
-		go func() {
-			ended <- pipeline.Run(ctx, func() (config.Settings, error) { return own, nil }, pipeline.Options{
-				Group: "g", Worker: fmt.Sprint("w", i), Out: io.Discard, Err: io.Discard, Log: slog.New(slog.NewTextHandler(said, nil)),
-			})
-		}()
+		startWorker(ctx, settings, fmt.Sprint("w", i), g.t.TempDir(), said, ended)
 	}
 	g.awaitAll(settings, want, ended, said)
 	cancel()
@@ -175,6 +173,16 @@ func (g *workersRun) work(settings config.Settings, workers int, want twin) {
 	}
 	g.compareGroup(g.end, want)
 	g.compareParts(want)
+}
+
+// startWorker runs a worker in this process until ctx ends.
+func startWorker(ctx context.Context, settings config.Settings, name, state string, said *logged, ended chan<- error) {
+	settings.State = state
+	go func() {
+		ended <- pipeline.Run(ctx, func() (config.Settings, error) { return settings, nil }, pipeline.Options{
+			Group: "g", Worker: name, Out: io.Discard, Err: io.Discard, Log: slog.New(slog.NewTextHandler(said, nil)),
+		})
+	}()
 }
 
 // awaitAll waits until there is as much as there should be.
@@ -227,4 +235,90 @@ func (g *workersRun) streams() map[string]bool {
 	}
 	g.must(list.Err())
 	return names
+}
+
+// A worker of whose state one bit is wrong must be found at the next checkpoint by the digests of
+// the others: both end, with their names.
+func TestAWrongBitIsFoundByTheOtherWorkers(t *testing.T) {
+	g, settings := newWorkersRun(t, campaign.Seed(t, 3))
+	settings.Group.Copies = 2 // so that both have all shards
+	settings.Output = config.Output{Every: settings.Output.Every}
+	for _, m := range []*nats.Msg{
+		{Subject: broker.Subject("GQL", event.KindEdge), Data: fmt.Appendf(nil, `{"src":"somebody","dst":1,"time":%q}`, time.Now().Format(time.RFC3339Nano))},
+		controlMessage("flush", "checkpoint"),
+	} {
+		ack, err := g.js.PublishMsg(t.Context(), m)
+		g.must(err)
+		g.end = ack.Sequence
+	}
+	said, ended := &logged{}, [2]chan error{make(chan error, 1), make(chan error, 1)}
+	states := [2]string{t.TempDir(), t.TempDir()}
+	await := func(ended <-chan error) error {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(groupWaitMax):
+			t.Fatalf("seed %d: a worker has not ended after %v\n%s", g.seed, groupWaitMax, said)
+			return nil
+		}
+	}
+	startWorker(t.Context(), settings, "w0", states[0], said, ended[0])
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	startWorker(ctx, settings, "w1", states[1], said, ended[1])
+	for _, state := range states {
+		g.await("a checkpoint at the end of the log", said, func() bool {
+			_, err := os.Stat(filepath.Join(state, "checkpoints", fmt.Sprintf("%020d", g.end)))
+			return err == nil
+		})
+	}
+	cancel()
+	if err := await(ended[1]); err != nil {
+		t.Fatalf("seed %d: a worker: %v\n%s", g.seed, err, said)
+	}
+	g.flipBit(filepath.Join(states[1], "checkpoints"))
+	startWorker(t.Context(), settings, "w1", states[1], said, ended[1])
+	_, err := g.js.PublishMsg(t.Context(), controlMessage("flush", "checkpoint"))
+	g.must(err)
+	for _, one := range ended {
+		if err := await(one); err == nil || !strings.Contains(err.Error(), "the workers w") || !strings.Contains(err.Error(), "have different states of") {
+			t.Errorf("seed %d: one of the two has a wrong bit, and a worker ends with: %v", g.seed, err)
+		}
+	}
+}
+
+// await waits until something is true.
+func (g *workersRun) await(what string, said *logged, is func() bool) {
+	g.t.Helper()
+	for begun := time.Now(); !is(); pause(g.t.Context(), 20*time.Millisecond) {
+		if time.Since(begun) > groupWaitMax {
+			g.t.Fatalf("seed %d: waited %v for %s\n%s", g.seed, groupWaitMax, what, said)
+		}
+	}
+}
+
+// flipBit changes one bit of the newest checkpoint, in the name of a vertex, which then is another
+// one to this worker.
+func (g *workersRun) flipBit(path string) {
+	g.t.Helper()
+	dir, err := checkpoint.Open(checkpoint.Disk{}, path)
+	g.must(err)
+	c, err := dir.Load()
+	g.must(err)
+	at := bytes.Index(c.Sections["vertices.arrow"], []byte("somebody"))
+	if at < 0 {
+		g.t.Fatalf("seed %d: there is no vertex somebody", g.seed)
+	}
+	c.Sections["vertices.arrow"][at] ^= 's' ^ 'S'
+	var sections []checkpoint.Section
+	for name, data := range c.Sections {
+		sections = append(sections, checkpoint.Section{Name: name, Write: func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		}})
+	}
+	_, err = dir.DropBefore(c.Manifest.Position + 1)
+	g.must(err)
+	_, err = dir.Save(c.Manifest, sections)
+	g.must(err)
 }
