@@ -17,7 +17,7 @@ import (
 // in so many.
 const alertSaveShare = 20
 
-// AlertingConfig says what alerts are made of the log out.
+// AlertingConfig configures the follower that makes alerts from the log out.
 type AlertingConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig
@@ -72,7 +72,7 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	return a, nil
 }
 
-// Open is that of a FollowConfig.
+// Open opens the follower, as a FollowConfig wants it.
 func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
 	after, err := a.open(ctx)
 	if err != nil {

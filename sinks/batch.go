@@ -27,7 +27,7 @@ const (
 	headerBatchCommit   = "Nats-Batch-Commit"
 )
 
-// headerPlace is where in the log an alert began or ended: POSITION.NUMBER.
+// headerPlace names the header for the place at which an alert began or ended, POSITION.NUMBER.
 const headerPlace = "Gqlstream-Place"
 
 // message is one of a batch.

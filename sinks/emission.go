@@ -12,7 +12,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Emission is what a worker publishes at a position of the log in.
+// Emission holds everything that a worker publishes at one position of the log in.
 type Emission struct {
 	Position  uint64
 	Time      int64            // log time, nanoseconds since 1970; 0: the log has none
@@ -39,10 +39,10 @@ func (h *Heartbeats) Publishes(e *Emission) bool {
 	return true
 }
 
-// Cursor is how far the log out was read: every emission up to (Position, Shard) in the
-// order of readers. Sequence is from where on the stream must be read again, and Stamp
-// the broker's time of that message, by which a stream that has lost its end, or was
-// made anew, is recognised. Of the stream of alerts, Shard is the number of the alert
+// Cursor marks the place up to which the log out was read: every emission up to (Position,
+// Shard) in the order of readers. The stream must be read again from Sequence on. Stamp is
+// the broker's time of that message and tells whether the stream has lost its end or was
+// made anew. Of the stream of alerts, Shard is the number of the alert
 // among those of the position, from 1.
 type Cursor struct {
 	Position uint64 `json:"position"`
@@ -65,7 +65,7 @@ type Stored struct {
 	decoded []quant.Estimate
 }
 
-// Note is what the log says to people at a place: "debate tonight".
+// Note is a text for people at a place of the log, such as "debate tonight".
 type Note struct {
 	Text     string `json:"note"`
 	Position uint64 `json:"position"`
@@ -139,7 +139,7 @@ func (e *Stored) Estimates() ([]quant.Estimate, error) {
 // made of goes with the position of the output.
 type differences difference.Fold
 
-// openDifferences returns those of the names given, with what an output's State says of them.
+// openDifferences returns the differences of these names, restored from the State of an output.
 func openDifferences(names []string, state json.RawMessage) (differences, error) {
 	var known, wanted difference.Fold
 	if len(state) > 0 {
@@ -174,7 +174,7 @@ func (d differences) add(e *Stored) error {
 	return nil
 }
 
-// state is what openDifferences reads; nothing where there is no difference.
+// state encodes the differences for openDifferences; nil if there are none.
 func (d differences) state() json.RawMessage {
 	if len(d) == 0 {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// errOtherWriter is what an error matches when another run publishes to the same
-// streams with another configuration or of another log. Nothing of this run has been
+// errOtherWriter is matched by the error of a run that finds another run publishing to the same
+// streams, with another configuration or of another log. Nothing of this run has been
 // stored since.
 var errOtherWriter = errors.New("stop one of the two, or give this one a prefix of its own")
 
-// ErrLost is what an error matches when the broker has lost records that it had
+// ErrLost is matched by an error that says that the broker has lost records which it had
 // acknowledged, as it can when it is killed. They can be made again, from a checkpoint
 // before them.
 var ErrLost = errors.New("the broker has lost what it had acknowledged")

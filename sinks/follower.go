@@ -19,7 +19,7 @@ const (
 	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
 )
 
-// ErrNotOurs is what the error of an Open matches when trying again cannot help: the
+// ErrNotOurs is matched by the error of an Open that trying again cannot mend: the
 // output belongs to something else, or the configuration is wrong.
 var ErrNotOurs = errors.New("choose another place for the output, or move what is there away")
 
@@ -38,7 +38,7 @@ type Follower interface {
 	Close() error
 }
 
-// FollowConfig says what follows what.
+// FollowConfig configures a Runner: which follower reads which log out.
 type FollowConfig struct {
 	Name   string // for people and metrics
 	JS     jetstream.JetStream
@@ -194,14 +194,14 @@ func (r *Runner) note(c Cursor, durable bool, behind uint64) {
 	r.changed = make(chan struct{})
 }
 
-// After returns how far the follower durably is.
+// After returns the cursor up to which the follower's output is durable.
 func (r *Runner) After() Cursor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.durable
 }
 
-// Taken returns how far the follower is, durably or not.
+// Taken returns the cursor of the newest emission that the follower took, durably or not.
 func (r *Runner) Taken() Cursor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +226,7 @@ func (r *Runner) CatchUp(ctx context.Context, sequence uint64) error {
 	}
 }
 
-// State says how the follower does.
+// State returns the condition of the follower.
 func (r *Runner) State() State {
 	s := r.tracker.State(r.config.Name)
 	r.mu.Lock()

@@ -20,7 +20,7 @@ const (
 	storedIdleMax  = 30 * time.Second // then the server forgets a reader that died
 )
 
-// HistoryConfig says which log out is read.
+// HistoryConfig names the log out that a history is read from.
 type HistoryConfig struct {
 	Names Names
 	Log   string // identity of the log in; what was published of another one is left out

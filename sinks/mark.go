@@ -20,7 +20,7 @@ const (
 	markFreshMax = time.Minute
 )
 
-// Identity says which process publishes.
+// Identity names a process that publishes.
 type Identity struct {
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Mark is what the log out says of a shard.
+// Mark is the newest mark of a shard in the log out.
 type Mark struct {
 	Shard    int
 	Position uint64 // the shard is complete up to here

@@ -89,7 +89,7 @@ func (n Names) AlertSubject(rule, community string) string {
 	return n.subjects + ".alert." + Token(rule) + "." + Token(community)
 }
 
-// Queries returns what the subjects of questions begin with.
+// Queries returns the prefix of the subjects of questions.
 func (n Names) Queries() string { return n.subjects + ".query" }
 
 // The patterns of all marks, all records, all alerts and all roll-ups of a resolution.

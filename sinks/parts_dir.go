@@ -23,7 +23,7 @@ const (
 	partsQuietMax = 1000
 )
 
-// PartsDirConfig says where parts go.
+// PartsDirConfig configures the directory that parts are written to.
 type PartsDirConfig struct {
 	Dir         string
 	Format      string        // one of partFormats

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// progress is how far an output in files is, as a small file beside it says. The output
-// is synced before it and cut back to it when it is opened, so that the output holds
-// each record once.
+// progress is the content of a small file beside an output in files: the place up to which the
+// output is durable. The output is synced before it and cut back to it when it is opened, so
+// that the output holds each record once.
 type progress struct {
 	Log    string          `json:"log"` // identity of the log in
 	Cursor Cursor          `json:"cursor"`
@@ -21,19 +21,19 @@ type progress struct {
 	State  json.RawMessage `json:"state,omitempty"` // of who writes it
 }
 
-// readProgress returns what a file says; none is os.ErrNotExist.
+// readProgress reads the progress in a file; without a file the error is os.ErrNotExist.
 func readProgress(name string) (progress, error) {
 	return readShelf(context.Background(), FileShelf(name))
 }
 
-// Shelf is where a follower keeps what it has come to. The workers of a group share one.
+// Shelf stores the state of a follower. The workers of a group share one.
 type Shelf interface {
 	Read(ctx context.Context) ([]byte, error) // matches os.ErrNotExist where there is nothing
 	Write(ctx context.Context, data []byte) error
 	String() string // for people
 }
 
-// readShelf returns what is on a shelf; nothing is os.ErrNotExist.
+// readShelf reads the progress on a shelf; if it is empty the error is os.ErrNotExist.
 func readShelf(ctx context.Context, s Shelf) (p progress, err error) {
 	data, err := s.Read(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (f fileShelf) Write(_ context.Context, data []byte) error { return f.disk.r
 
 func (f fileShelf) String() string { return f.path }
 
-// disk is how files are written; tests let it fail.
+// disk writes files; tests let its steps fail.
 type disk struct {
 	fault func(step string) error         // called before every step that a crash can precede; nil: nothing
 	write func(w io.Writer) io.Writer     // what writes to a file; nil: the file

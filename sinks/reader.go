@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ReaderConfig says what a reader reads.
+// ReaderConfig configures a reader: the log out, its shards and where to begin.
 type ReaderConfig struct {
 	Names  Names
 	Shards int          // of the group; 0: 1
@@ -42,7 +42,7 @@ type logReader struct {
 // passedReportEvery bounds how often a reader reports what it passes over.
 const passedReportEvery = time.Minute
 
-// shardFeed is what was read of one shard and not returned yet.
+// shardFeed holds the emissions of one shard that were read and not returned yet.
 type shardFeed struct {
 	watermark uint64       // the shard is complete up to here, as far as was read
 	partial   *readyOrPart // parts of an emission that is not complete
@@ -229,8 +229,8 @@ func (r *logReader) complete(b *openBatch) {
 	}
 }
 
-// take returns what is published at the next position, the parts of all shards as one
-// emission, if all shards are complete up to there.
+// take returns the emission at the next position, with the parts of all shards, or nil
+// while a shard is not complete up to there.
 func (r *logReader) take() *Stored {
 	next := uint64(math.MaxUint64)
 	for k := range r.shards {

@@ -8,7 +8,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Resolution is how long the periods are that roll-ups describe.
+// Resolution names the length of the periods of roll-ups.
 type Resolution string
 
 // Resolutions of roll-ups.
@@ -18,7 +18,7 @@ const (
 	days    Resolution = "day"
 )
 
-// resolutionRow says how roll-ups of a resolution are made and kept. Every period is a
+// resolutionRow describes how roll-ups of a resolution are made and kept. Every period is a
 // whole number of those of the row before.
 type resolutionRow struct {
 	name   Resolution
@@ -36,7 +36,7 @@ var resolutions = [...]resolutionRow{
 
 const notes = len(resolutions) - 1 // index of the resolution whose stream has the notes, for good as well
 
-// rollupDecimals is how far shares in roll-ups are rounded.
+// rollupDecimals is one over the unit to which shares in roll-ups are rounded.
 const rollupDecimals = 1e6
 
 // Rollup describes what was published of a community by a method in a period of log time.

@@ -66,7 +66,7 @@ func NewRollups(c RollupsConfig) *Rollups {
 	return r
 }
 
-// Open is that of a FollowConfig.
+// Open opens the follower, as a FollowConfig wants it.
 func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	for i, row := range slices.Backward(resolutions[:]) {
 		err := ensureStream(ctx, r.config.JS, r.config.Streams.history(row.name))

@@ -13,7 +13,7 @@ type RollupQuery struct {
 	Points            int       // at most so many, unless days are more
 }
 
-// RollupAnswer is what was found, oldest first; the resolution is empty where nothing was.
+// RollupAnswer holds the roll-ups found, oldest first; Resolution is empty if there are none.
 type RollupAnswer struct {
 	Resolution Resolution
 	Rollups    []Rollup
@@ -35,7 +35,7 @@ func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer,
 	return answer, nil
 }
 
-// read returns what there is of one resolution, unless a coarser one fits better.
+// read returns the roll-ups of one resolution; fits is false if a coarser one is wanted.
 func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup, fits bool, err error) {
 	under, now := r.underWay(i, q)
 	fitting := func(from time.Time) bool {
@@ -61,7 +61,7 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 	return list, true, nil
 }
 
-// underWay returns what is in no chunk yet, and the log time.
+// underWay returns the roll-ups that no chunk holds yet, and the log time.
 func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ const (
 	Holding    = "holding"    // the loop waits for it
 )
 
-// State is how a writer or a follower does, for people and metrics.
+// State describes the condition of a writer or a follower, for people and metrics.
 type State struct {
 	Name      string
 	Condition string    // Delivering, Retrying or Holding

@@ -27,7 +27,7 @@ const (
 	codeStorageExceeded       jetstream.ErrorCode = 10047
 )
 
-// StreamsConfig says what the log out and what hangs on it are kept in.
+// StreamsConfig configures the streams of the log out and of its followers.
 type StreamsConfig struct {
 	Names    Names
 	Bytes    int64 // of the estimates; oldest are discarded; 0: EstimatesBytesDefault

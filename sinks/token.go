@@ -34,7 +34,7 @@ func plain(c byte) bool {
 
 const secretBytesMax = 4096
 
-// ReadSecret returns what a file that nobody else may read holds, without the space around.
+// ReadSecret reads a file that nobody else may read, and returns its text without outer space.
 func ReadSecret(path string, bytesMin int) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

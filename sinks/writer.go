@@ -20,7 +20,7 @@ const (
 	writerRetryWaitMax = 2 * time.Second
 )
 
-// WriterConfig says what a writer publishes and who it is.
+// WriterConfig names the shard, the log and the process of a writer.
 type WriterConfig struct {
 	Streams StreamsConfig
 	Shard   int
@@ -58,7 +58,7 @@ type Writer struct {
 	end     atomic.Uint64 // as lastEnd
 }
 
-// known is what is known of the shard's last mark.
+// known describes the last mark of the shard as far as this writer knows.
 type known struct {
 	sequence uint64 // 0: there is none
 	mark     shardMark
@@ -148,8 +148,8 @@ func (w *Writer) Published() uint64 {
 	return k.place.position
 }
 
-// Sequence returns that of the newest message of the log out that this writer knows
-// of: who has taken it has taken all that was published. Any goroutine may ask.
+// Sequence returns the sequence of the newest message of the log out that this writer knows.
+// A follower that has taken it has taken everything published. Any goroutine may ask.
 func (w *Writer) Sequence() uint64 { return w.end.Load() }
 
 // Due reports whether an emission belongs into the log out: what is stored already does

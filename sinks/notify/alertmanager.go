@@ -118,7 +118,7 @@ func (m *manager) tell(transitions []alerts.Transition, now time.Time) {
 
 func (m *manager) measure() { m.depth.Store(uint64(len(m.firing) + len(m.ended))) }
 
-// take returns what there is to post, and forgets what ended long ago.
+// take returns the alerts to post, and forgets those that ended long ago.
 func (m *manager) take(now time.Time) (out []posted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Config says who is told. Names are unique among targets of one kind.
+// Config lists the targets that are told of alerts. Names are unique among those of one kind.
 type Config struct {
 	Link          string // where the page is, for links; empty: none
 	Webhooks      []Webhook
@@ -32,7 +32,7 @@ type Alertmanager struct {
 	Wants     func(rule string) bool // nil: every rule
 }
 
-// RetryForDefault is how long a webhook is tried before a transition is given up.
+// RetryForDefault is the time after which a transition that a webhook refuses is given up.
 const RetryForDefault = 24 * time.Hour
 
 const targetsMax = 64

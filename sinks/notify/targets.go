@@ -25,13 +25,13 @@ const (
 	outcomeSkipped   = "skipped" // older than Webhook.MaxAge
 )
 
-// closeWaitMax is how long Close lets the targets finish.
+// closeWaitMax bounds the time that Close waits for the targets to finish.
 const closeWaitMax = 5 * time.Second
 
 // consumerPrefix begins the names of the consumers of webhooks.
 const consumerPrefix = "webhook-"
 
-// counters are what a target says of itself to other goroutines.
+// counters hold the state of a target that other goroutines may read.
 type counters struct {
 	mu       sync.Mutex
 	outcomes map[string]uint64
@@ -165,15 +165,15 @@ func removeOthers(ctx context.Context, stream jetstream.Stream, kept map[string]
 	return nil
 }
 
-// Set says what fires, with its figures as they stand. It never waits for anyone.
+// Set replaces the list of firing alerts, with their present figures. It never blocks.
 func (t *Targets) Set(active []alerts.Alert) {
 	for _, m := range t.managers {
 		m.set(active)
 	}
 }
 
-// Tell says what has just begun or ended, which is told at once. What began, and is in
-// no later Set, counts as ended. It never waits for anyone.
+// Tell hands over transitions that have just happened, which are sent at once. An alert that
+// began and is in no later Set counts as ended. It never blocks.
 func (t *Targets) Tell(transitions []alerts.Transition) {
 	now := time.Now()
 	for _, m := range t.managers {

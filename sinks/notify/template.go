@@ -28,14 +28,14 @@ var templates = map[string]string{
 		`{{if .Link}}, "actions": [{"type": "Action.OpenUrl", "title": "Open", "url": {{json .Link}}}]{{end}}}}]}`,
 }
 
-// content is what a template sees: the fields of the transition and two more.
+// content is the data of a template: the fields of the transition and two more.
 type content struct {
 	alerts.Transition
 	Link string // of the community's page; empty where Config.Link is
 	Mark string // a sign for firing or resolved
 }
 
-// bodyTemplate is how the body of a webhook is written; nil: as the transition's JSON.
+// bodyTemplate writes the body of a webhook; nil writes the transition's JSON.
 type bodyTemplate struct {
 	parsed *template.Template
 	json   bool // what it makes is JSON
@@ -101,7 +101,7 @@ func pageOf(link, community string) string {
 	return strings.TrimSuffix(link, "/") + "/#/c/" + url.PathEscape(community)
 }
 
-// contentType is that of what the template makes.
+// contentType returns the content type of the body that the template makes.
 func (b *bodyTemplate) contentType() string {
 	if b == nil || b.json {
 		return "application/json"

@@ -20,7 +20,7 @@ func sampleAlert(at time.Time) alerts.Transition {
 	}
 }
 
-// Outcome is how one target took a trial.
+// Outcome is the answer of one target to a trial.
 type Outcome struct {
 	Name string // webhook/NAME or alertmanager/NAME
 	Err  error  // nil: it was taken

@@ -100,7 +100,7 @@ func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, link stri
 	return h, nil
 }
 
-// consumerConfig is that of the queue but for where it begins.
+// consumerConfig returns the consumer of the queue, without the place where it begins.
 func (h *hook) consumerConfig() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: consumerName(h.config.Name), Description: "gqlstream: webhook " + h.config.Name,

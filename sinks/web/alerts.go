@@ -17,7 +17,7 @@ const (
 	alertsMax      = 1_000
 )
 
-// Alerts is what the run loop knows of alerts. Its slices become the server's.
+// Alerts lists the alerts for the page and the API. The server takes over its slices.
 type Alerts struct {
 	Active  []alerts.Alert  // pending and firing, firing first
 	Rules   []alerts.Counts // in the order of the rules
@@ -65,7 +65,7 @@ func (v *view) AddTransitions(list []alerts.Transition) {
 	v.alerts.recent = v.alerts.recent[max(0, len(v.alerts.recent)-transitionsMax):]
 }
 
-// alertsAnswer is what fires, and what began and ended.
+// alertsAnswer lists the firing alerts and the newest transitions.
 type alertsAnswer struct {
 	Firing      int                 `json:"firing"` // altogether, of all communities
 	Pending     int                 `json:"pending"`

@@ -12,7 +12,7 @@ import (
 	"gqlstream/quant"
 )
 
-// info is what does not change while the server runs.
+// info holds the part of the answers that does not change while the server runs.
 type info struct {
 	Pipeline   string     `json:"pipeline"`
 	Version    string     `json:"version"`
@@ -128,7 +128,7 @@ func spread(list []quant.Estimate, n int) []quant.Estimate {
 	return out
 }
 
-// memoryPart is what the memory holds of a series in a range of time.
+// memoryPart holds the records in memory of a series in a range of time.
 type memoryPart struct {
 	community, method string
 	records           []*record
@@ -136,7 +136,7 @@ type memoryPart struct {
 	since, whole      time.Time // it reaches back to here; from here on nothing is missing
 }
 
-// asked returns what memory holds of the community and the method that a question names.
+// asked returns the records in memory of the community and method that a question names.
 func (v *view) asked(q *asked, from, to time.Time) (memoryPart, error) {
 	if q.err != nil {
 		return memoryPart{}, q.err

@@ -51,7 +51,7 @@ func askDifference(ctx context.Context, v *view, q *asked) (any, error) {
 	return differenceAnswer{d}, nil
 }
 
-// rollupsBack is how old a roll-up may be that stands for a time.
+// rollupsBack bounds the age of a roll-up that stands for a time.
 const rollupsBack = 7 * 24 * time.Hour
 
 // inForce returns the record of a community that was in force at a log time, or the latest one

@@ -29,10 +29,10 @@ const (
 	limitAll       = 1 << 30
 )
 
-// sortKeys are what a list can be sorted by; the first is the default.
+// sortKeys name the columns that a list can be sorted by; the first is the default.
 var sortKeys = []string{"name", "members", "share", "width", "coverage", "certificate", "flags", "updated", "change"}
 
-// listOrder is what decides which communities are listed, and in which order.
+// listOrder selects the communities of a list, and their order.
 type listOrder struct {
 	search, flag, method, sort string
 	descending                 bool
@@ -242,7 +242,7 @@ func (s *series) change(class int) (before *record, change float64, ok bool) {
 	return before, now.estimate.Prevalence[class] - before.estimate.Prevalence[class], true
 }
 
-// sortValue returns what a series is sorted by; false when it is not published.
+// sortValue returns the value that a series is sorted by; false if it is not published.
 func (s *series) sortValue(q listOrder) (float64, bool) {
 	e := &s.latest.estimate
 	switch q.sort {

@@ -19,7 +19,7 @@ type asked struct {
 // what the client can mend.
 type question func(ctx context.Context, v *view, q *asked) (any, error)
 
-// questionWaitMax is how long an answer may take; an explanation reads the log.
+// questionWaitMax bounds the time of an answer; an explanation, which reads the log, has more.
 const questionWaitMax = 20 * time.Second
 
 // Refusal is an error that the client can mend: a place that is none, a community that is

@@ -16,8 +16,8 @@ import (
 	"gqlstream/sinks"
 )
 
-// Config says where and what to serve. The zero value of each field but Classes
-// has the meaning given.
+// Config configures a Server. The comment of a field says what its zero value means;
+// Classes has none.
 type Config struct {
 	Listen    string   // address; "" is 127.0.0.1:8090, port 0 any free one, listenOff none
 	Hosts     []string // further host names or addresses to accept in Host
@@ -49,7 +49,7 @@ type Config struct {
 	// Nil: memory only.
 	InForce func(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error)
 
-	// Rollups returns what was published by minute, hour or day. Nil: records only.
+	// Rollups returns roll-ups of records by minute, hour or day. Nil: records only.
 	Rollups func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error)
 
 	// Explain says why an estimate moved; see ExplainQuery. It is called once at a
@@ -57,13 +57,13 @@ type Config struct {
 	// other is logged. Nil: nothing is explained.
 	Explain func(context.Context, ExplainQuery) (*quant.Explanation, error)
 	Ask     func(ask.Question) (*ask.Answer, error) // draws whom to label; nil: nobody
-	// Quarantine returns what was refused last, newest first, at most limit entries, and
+	// Quarantine returns the newest entries of the quarantine, newest first, at most limit, and
 	// only those with the reason unless it is empty. Nil: the quarantine is not shown.
 	Quarantine func(ctx context.Context, reason string, limit int) ([]QuarantineEntry, error)
 
 	NATS string // address of the server, without secrets, for commands shown; "" is not known
 
-	// Sinks returns how the sinks do, for /readyz, the status and the metrics. Any
+	// Sinks returns the states of the sinks, for /readyz, the status and the metrics. Any
 	// goroutine calls it. Nil: nothing is known.
 	Sinks func() []sinks.State
 

@@ -36,7 +36,7 @@ func writeCSV(w http.ResponseWriter, classes []string, t table) {
 	out.Flush() // an error means that the client has gone
 }
 
-// estimateRows are those of a list of estimates.
+// estimateRows yields the rows of a list of estimates.
 func estimateRows(list iter.Seq[quant.Estimate]) iter.Seq[row] {
 	return func(yield func(row) bool) {
 		for e := range list {

@@ -217,7 +217,7 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ url.Values
 	http.Error(w, why, code) // plain text, whatever the code
 }
 
-// Secrets are what a server reads from files, as they were when it did.
+// Secrets are the contents of the server's secret files when they were last read.
 type Secrets struct {
 	token *[sha256.Size]byte // digest; nil: no token is asked for
 	pair  *tls.Certificate   // nil: plain

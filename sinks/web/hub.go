@@ -12,7 +12,7 @@ import (
 	"gqlstream/quant"
 )
 
-// clientMessagesMax is how many messages wait for one event stream. A client
+// clientMessagesMax bounds the messages that wait for one event stream. A client
 // with one more is slow: it is told to reconnect, and dropped.
 const clientMessagesMax = 16
 

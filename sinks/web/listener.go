@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// probeSlots is how many connections are taken beyond the bound, for probes alone.
+// probeSlots is the number of connections beyond the bound that only probes may use.
 const probeSlots = 8
 
 // listener bounds the connections that are not event streams, which have their own

@@ -2,7 +2,7 @@ package web
 
 import "slices"
 
-// Model is how right a model version has been, judged by labels as they arrive.
+// Model holds the accuracy of a model version, judged by labels as they arrive.
 type Model struct {
 	Version  string       `json:"version"`
 	Degraded bool         `json:"degraded"`

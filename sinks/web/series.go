@@ -68,7 +68,7 @@ func check(e *quant.Estimate, k int) error {
 	return nil
 }
 
-// series is what is known of one community by one method.
+// series holds the records in memory of one community by one method.
 type series struct {
 	method  string
 	latest  *record

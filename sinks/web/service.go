@@ -84,7 +84,7 @@ func (s *Server) answerRequest(ctx context.Context, rt *route, r micro.Request, 
 	_ = r.Error(strconv.Itoa(refusal.Code), refusal.Message, data)
 }
 
-// read returns what a request asks: a JSON object with the parameters, or nothing.
+// read parses a request: a JSON object with the parameters, or nothing.
 func (rt *route) read(data []byte) (name string, query url.Values, refusal *Refusal) {
 	query = url.Values{}
 	if len(bytes.TrimSpace(data)) == 0 {

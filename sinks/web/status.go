@@ -10,7 +10,7 @@ import (
 	"gqlstream/sinks"
 )
 
-// Status is what the run loop knows of itself after a step. Counters count since
+// Status describes the run loop after a step. Counters count since
 // the process began. Zero values are shown as unknown or nothing.
 type Status struct {
 	State    string `json:"state"`    // "starting", "replaying", "running", "stopping"; "running" is ready
@@ -57,12 +57,12 @@ func (s Stage) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{"name": s.Name, "seconds": s.Took.Seconds()})
 }
 
-// Quarantine is how full it is, and how many entries have left it.
+// Quarantine counts the entries and bytes of the quarantine, and the entries that have left it.
 type Quarantine struct {
 	Entries, Bytes, BytesMax, Removed uint64
 }
 
-// Fill is how many things of a kind the store holds, and how many it may.
+// Fill counts the things of one kind that the store holds, and its limit of them.
 type Fill struct {
 	Kind      string
 	Used, Max int
@@ -160,7 +160,7 @@ func (j *journal) progress(text string, now time.Time) (changed bool) {
 	return changed
 }
 
-// lag is how many messages of the stream are not applied yet.
+// lag returns the number of messages of the stream that are not applied yet.
 func (s Status) lag() uint64 { return max(s.End, s.Position) - s.Position }
 
 // read returns the last status, when it came, and the samples.

@@ -166,7 +166,7 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 	}
 }
 
-// limit returns how many records one series may keep, so that all stay within
+// limit returns the number of records that one series may keep, so that all stay within
 // historyBytesMax.
 func (s *store) limit() int {
 	fit := s.historyBytesMax / recordBytes(s.classes) / max(s.nSeries, 1)
@@ -198,7 +198,7 @@ type changed struct {
 	record    *record
 }
 
-// take returns what changed since the last call, sorted by community and method.
+// take returns the series that changed since the last call, by community and method.
 func (s *store) take() (list []changed, position, writes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"gqlstream/quant"
 )
 
-// view is what this process knows of the pipeline. Questions are asked of it through two
-// doors, HTTP and NATS, and any goroutine may ask and tell it.
+// view holds all that the page and the API show of the pipeline. Questions come over HTTP or
+// NATS. Any goroutine may ask a view and tell it news.
 type view struct {
 	config   Config
 	instance string // differs after a restart, so that pages know to read anew
@@ -81,8 +81,8 @@ func (v *view) Progress(text string) {
 	}
 }
 
-// Define says how communities are defined, in words for people, instead of what an
-// earlier call said. Communities without a definition may be left out. The map
+// Define sets how communities are defined, in words for people, in place of all earlier
+// definitions. Communities without a definition may be left out. The map
 // becomes the server's.
 func (v *view) Define(definitions map[string]string) {
 	v.store.mu.Lock()
