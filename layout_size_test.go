@@ -18,12 +18,12 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_159 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_014 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
 	configKeysMax  = 85     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 15_000 // of docs/*.md together, without dated notes
+	manualWordsMax = 14_977 // of docs/*.md together, without dated notes
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
@@ -42,20 +42,20 @@ var rooms = map[string]struct{ most, goal int }{
 	"group":         {797, 600},
 	"pipeline":      {3_384, 2_500},
 	"ingest/event":  {809, 800},
-	"ingest/wire":   {3_958, 3_000},
+	"ingest/wire":   {3_931, 3_000},
 	"ingest":        {2_257, 2_300},
-	"ingest/files":  {2_455, 1_600},
+	"ingest/files":  {2_430, 1_600},
 	"ingest/broker": {869, 700},
 	"simulate":      {1_114, 1_200},
 	"graphstore":    {6_747, 5_500},
 	"incremental":   {10_546, 8_000},
 	"quant":         {4_427, 3_500},
-	"sinks":         {9_008, 6_500},
+	"sinks":         {8_999, 6_500},
 	"alerts":        {1_325, 1_300},
 	"checkpoint":    {659, 700},
 	"explain":       {976, 1_300},
-	"evaluate":      {1_720, 1_500},
-	"bench":         {1_704, 1_500},
+	"evaluate":      {1_690, 1_500},
+	"bench":         {1_650, 1_500},
 }
 
 // text returns what a source file holds.

@@ -87,12 +87,6 @@ func (g *Graph) Edge() event.Edge {
 // Group returns the planted group of the vertex with that name.
 func (g *Graph) Group(name int) int { return int(g.ranks[name]) % g.groups }
 
-// Groups returns how many planted groups there are.
-func (g *Graph) Groups() int { return g.groups }
-
-// Rand returns what the graph draws from.
-func (g *Graph) Rand() *rand.Rand { return g.rand }
-
 func number(v uint32) event.ID { return event.NumberID(uint64(v)) }
 
 // NewGraph returns the graph of n vertices without a store, to draw events from.

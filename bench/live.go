@@ -10,7 +10,6 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/quant"
 	"gqlstream/simulate"
 	"gqlstream/sinks"
 )
@@ -176,31 +175,19 @@ func (r *liveRun) step(ctx context.Context) error {
 	r.edges += len(r.batch.Edges)
 	r.records += len(result.Estimates)
 	r.steps++
-	r.note(result.Estimates)
-	return nil
-}
-
-// note remembers which communities have an estimate.
-func (r *liveRun) note(estimates []quant.Estimate) {
-	for i := range estimates {
-		if e := &estimates[i]; !r.published[e.Community] {
-			r.published[e.Community] = true
-		}
+	for i := range result.Estimates {
+		r.published[result.Estimates[i].Community] = true
 	}
+	return nil
 }
 
 // encode turns what the network made into messages of livePerMessage events.
 func (r *liveRun) encode() error {
 	r.messages = r.messages[:0]
 	b := &r.made
-	counts := [event.Kinds]int{
-		event.KindVertex: len(b.Vertices), event.KindMember: len(b.Members), event.KindEdge: len(b.Edges),
-		event.KindPrediction: len(b.Predictions), event.KindLabel: len(b.Labels),
-	}
-	for i, n := range counts {
-		kind := event.Kind(i)
-		for from := 0; from < n; from += livePerMessage {
-			payload, err := wire.EncodeArrow(kind, b, from, min(from+livePerMessage, n))
+	for kind := range event.Kind(event.Kinds) {
+		for from := 0; from < b.Count(kind); from += livePerMessage {
+			payload, err := wire.EncodeArrow(kind, b, from, min(from+livePerMessage, b.Count(kind)))
 			if err != nil {
 				return err
 			}

@@ -29,21 +29,19 @@ func measureRestart(ctx context.Context, w *World) ([]Row, error) {
 	}
 	edges := int(float64(w.Edges) * restartEdges / EdgesDefault)
 	w.say("        making a core of %d edges", edges)
+	root, err := w.tempDir()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(root, "checkpoints"))
+	if err != nil {
+		return nil, err
+	}
 	core, _, err := w.grownCore(ctx, config, edges)
 	if err != nil {
 		return nil, err
 	}
 	made := core.View().Edges()
-	root, err := w.tempDir()
-	if err != nil {
-		core.Close()
-		return nil, err
-	}
-	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(root, "checkpoints"))
-	if err != nil {
-		core.Close()
-		return nil, err
-	}
 	begun := time.Now()
 	at := core.Position() + 1
 	core.Step(&event.Batch{First: at, Last: at, Checkpoint: true}) // puts the store in order

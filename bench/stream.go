@@ -111,10 +111,8 @@ func (w *World) jsonMessages(events int) (messages []ingest.Outgoing) {
 }
 
 // consume applies that many events of the log to a new core without communities
-// and returns how long it took, from the opening of the source on. The log holds
-// them all when stored is set; else they come in messages of a whole step, for
-// nothing but a full step ends where no ticks are.
-func (s *stream) consume(ctx context.Context, events int, stored bool) (time.Duration, error) {
+// and returns how long it took, from the opening of the source on.
+func (s *stream) consume(ctx context.Context, events int) (time.Duration, error) {
 	core, err := incremental.New(incremental.Config{Classes: 2})
 	if err != nil {
 		return 0, err
@@ -125,7 +123,7 @@ func (s *stream) consume(ctx context.Context, events int, stored bool) (time.Dur
 		return 0, err
 	}
 	begun := time.Now()
-	source, err := ingest.OpenJetStream(ctx, s.js, decoder, ingest.JetStreamConfig{UntilLast: stored})
+	source, err := ingest.OpenJetStream(ctx, s.js, decoder, ingest.JetStreamConfig{UntilLast: true})
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +146,7 @@ func (s *stream) consume(ctx context.Context, events int, stored bool) (time.Dur
 func (s *stream) consumed(ctx context.Context, events, times int) (float64, error) {
 	var rates []float64
 	for range times {
-		took, err := s.consume(ctx, events, true)
+		took, err := s.consume(ctx, events)
 		if err != nil {
 			return 0, err
 		}
@@ -157,8 +155,7 @@ func (s *stream) consumed(ctx context.Context, events, times int) (float64, erro
 	return median(rates), nil
 }
 
-// measureIngest stores Arrow messages and applies them: from a log that is there,
-// then while it is being written.
+// measureIngest stores Arrow messages and applies them from the log.
 func measureIngest(ctx context.Context, w *World) ([]Row, error) {
 	messages, err := w.arrowMessages(min(w.Edges, w.pick(w.Edges, 400_000)))
 	if err != nil {
@@ -180,10 +177,6 @@ func measureIngest(ctx context.Context, w *World) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	through, err := w.through(ctx, messages)
-	if err != nil {
-		return nil, err
-	}
 	note := fmt.Sprintf("%d edges over %d vertices in messages of %d; streams on disk", events, w.Vertices, messageEvents)
 	return []Row{
 		Row{
@@ -191,33 +184,7 @@ func measureIngest(ctx context.Context, w *World) ([]Row, error) {
 			Note: "stored log to core, no communities; " + note,
 		}.atLeast(1e6),
 		{Name: "ingest/publish", Value: stored, Unit: "events/s wall", Note: "producer to stored; " + note},
-		{Name: "ingest/through", Value: through, Unit: "events/s wall", Note: "producer, server and core in one process at once; " + note},
 	}, nil
-}
-
-// through returns the rate of a producer and a consumer at the same time.
-func (w *World) through(ctx context.Context, messages []ingest.Outgoing) (float64, error) {
-	s, err := w.openStream(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer s.close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	published := make(chan error, 1)
-	events := len(messages) * messageEvents
-	go func() {
-		err := s.publish(ctx, messages)
-		if err != nil {
-			cancel() // what the consumer waits for will not come
-		}
-		published <- err
-	}()
-	took, err := s.consume(ctx, events, false)
-	if err != nil {
-		cancel()
-	}
-	return float64(events) / took.Seconds(), errors.Join(<-published, err)
 }
 
 // measureJSON does the same for messages of one event.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -121,13 +122,11 @@ func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []gra
 	return bags, calibration, nil
 }
 
-// hash32 numbers a protocol by its name, never zero (FNV-1a).
+// hash32 numbers a protocol by its name, never zero.
 func hash32(name string) uint64 {
-	h := uint32(2166136261)
-	for i := range len(name) {
-		h = (h ^ uint32(name[i])) * 16777619
-	}
-	return uint64(max(h, 1))
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // cannot fail
+	return uint64(max(h.Sum32(), 1))
 }
 
 func (d *dataset) bag(protocol string, one drawn) *bag {

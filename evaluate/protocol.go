@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -51,7 +50,7 @@ type protocol func(p *pool, config Config, r *rand.Rand) []drawn
 func newProtocol(name string) (protocol, error) {
 	switch {
 	case name == pps:
-		return (*pool).priorShift, nil
+		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byClass) }, nil
 	case name == cov:
 		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byGuess()) }, nil
 	case name == byDegree:
@@ -93,12 +92,9 @@ func newPool(d *dataset, vertices []graphstore.Vertex) *pool {
 	return p
 }
 
-// priorShift draws communities whose class shares are Zipf-distributed, 1/rank
-// over a random order of the classes that have hidden vertices, each class
-// uniformly and without replacement as far as it goes round.
-func (p *pool) priorShift(config Config, r *rand.Rand) []drawn { return p.zipf(config, r, p.byClass) }
-
-// zipf draws as priorShift does from vertices that are sorted into classes by something.
+// zipf draws communities from vertices that are sorted into classes by something. The shares
+// of the classes are Zipf-distributed, 1/rank over a random order of those that have vertices,
+// each class uniformly and without replacement as far as it goes round.
 func (p *pool) zipf(config Config, r *rand.Rand, byClass [][]graphstore.Vertex) []drawn {
 	classes := make([]int, 0, len(byClass))
 	var total float64
@@ -140,24 +136,15 @@ func (p *pool) byGuess() [][]graphstore.Vertex {
 }
 
 // popular draws PerClass communities a class, each of Size hidden vertices in proportion
-// to one more than their degree, without replacement (Efraimidis and Spirakis, 2006).
+// to one more than their degree, without replacement.
 func (p *pool) popular(config Config, r *rand.Rand) (out []drawn) {
-	type keyed struct {
-		v   graphstore.Vertex
-		key float64
-	}
+	hidden := slices.Sorted(slices.Values(slices.Concat(p.byClass...)))
 	for i := range config.PerClass * len(p.byClass) {
-		var all []keyed
-		for v, hidden := range p.hidden {
-			if hidden {
-				vertex := graphstore.Vertex(v)
-				all = append(all, keyed{vertex, math.Log(1-r.Float64()) / (p.view.Degree(vertex) + 1)})
-			}
-		}
-		slices.SortFunc(all, func(a, b keyed) int { return cmp.Or(cmp.Compare(b.key, a.key), cmp.Compare(a.v, b.v)) })
+		all := slices.Clone(hidden)
+		sortByDegree(p.view, all, r)
 		one := drawn{strconv.Itoa(i), map[graphstore.Vertex]uint32{}}
-		for _, k := range all[:min(config.Size, len(all))] {
-			one.members[k.v] = 1
+		for _, v := range all[:min(config.Size, len(all))] {
+			one.members[v] = 1
 		}
 		if len(one.members) >= config.MembersMin {
 			out = append(out, one)
@@ -204,14 +191,7 @@ func apportion(shares []float64, n int) []int {
 		left -= out[i]
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		ra, rb := shares[a]*float64(n)-float64(out[a]), shares[b]*float64(n)-float64(out[b])
-		switch {
-		case ra > rb:
-			return -1
-		case ra < rb:
-			return 1
-		}
-		return 0
+		return cmp.Compare(shares[b]*float64(n)-float64(out[b]), shares[a]*float64(n)-float64(out[a]))
 	})
 	for i := range left {
 		out[order[i%len(order)]]++

@@ -87,7 +87,7 @@ func TestPriorShiftHasZipfShares(t *testing.T) {
 // none must leave its place in the order to others.
 func TestPriorShiftRepeatsScarceClasses(t *testing.T) {
 	p := &pool{byClass: [][]graphstore.Vertex{{1, 2, 3}, nil, {4, 5, 6, 7, 8, 9}}}
-	drawn := p.priorShift(Config{PerClass: 5, Size: 30, MembersMin: 1}, rand.New(rand.NewPCG(1, 1)))
+	drawn := p.zipf(Config{PerClass: 5, Size: 30, MembersMin: 1}, rand.New(rand.NewPCG(1, 1)), p.byClass)
 	if len(drawn) != 10 {
 		t.Fatalf("%d communities, want 5 for each class that has vertices", len(drawn))
 	}

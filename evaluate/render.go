@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -41,11 +42,7 @@ func (r *Report) markdown(w io.Writer) error {
 				100*r.Confidence)
 			fmt.Fprintln(out, "|---|---|---:|---:|---:|---:|---:|---:|---:|")
 		}
-		kernel := row.Kernel
-		if kernel == "" {
-			kernel = "-"
-		}
-		fmt.Fprintf(out, "| `%s` | %s | %.4f | %.4f | %.3f | %.1f | %.1f %% | %.1f | %.3f |\n", row.Method, kernel,
+		fmt.Fprintf(out, "| `%s` | %s | %.4f | %.4f | %.3f | %.1f | %.1f %% | %.1f | %.3f |\n", row.Method, cmp.Or(row.Kernel, "-"),
 			row.AE, row.AEError, row.RAE, row.Rank, 100*row.Coverage, 100*row.CoverageError, row.Width)
 	}
 	fmt.Fprintf(out, "\n%s\n", r.Advice)

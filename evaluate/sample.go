@@ -39,7 +39,7 @@ func (d *dataset) sample(name string, n int, r *rand.Rand) (drawn, others []grap
 	case rwLabels:
 		drawn = d.spread(nil, shuffled, n, r)
 	case degreeLabels:
-		d.byDegree(shuffled, r)
+		sortByDegree(d.view, shuffled, r)
 	}
 	taken := map[graphstore.Vertex]bool{}
 	for _, v := range drawn {
@@ -83,7 +83,12 @@ func (d *dataset) spread(drawn, order []graphstore.Vertex, n int, r *rand.Rand) 
 			}
 			neighbors := d.view.Neighbors(v)
 			if r == nil {
-				queue = appendNew(queue, neighbors, visited)
+				for _, u := range neighbors {
+					if !visited[u] {
+						visited[u] = true
+						queue = append(queue, u)
+					}
+				}
 			} else if len(neighbors) > 0 && steps < labelSteps*n {
 				queue = append(queue, neighbors[r.IntN(len(neighbors))])
 			}
@@ -92,24 +97,13 @@ func (d *dataset) spread(drawn, order []graphstore.Vertex, n int, r *rand.Rand) 
 	return drawn
 }
 
-// appendNew appends the vertices that are not in visited, and puts them there.
-func appendNew(queue, vertices []graphstore.Vertex, visited map[graphstore.Vertex]bool) []graphstore.Vertex {
-	for _, v := range vertices {
-		if !visited[v] {
-			visited[v] = true
-			queue = append(queue, v)
-		}
-	}
-	return queue
-}
-
-// byDegree sorts by u^(1/degree), u uniform, the largest first: the first n are a
+// sortByDegree sorts by u^(1/degree), u uniform, the largest first: the first n are a
 // sample without replacement in proportion to the degree (Efraimidis and Spirakis
 // 2006).
-func (d *dataset) byDegree(vertices []graphstore.Vertex, r *rand.Rand) {
+func sortByDegree(view graphstore.View, vertices []graphstore.Vertex, r *rand.Rand) {
 	key := map[graphstore.Vertex]float64{}
 	for _, v := range vertices {
-		key[v] = math.Log(1-r.Float64()) / (d.view.Degree(v) + 1)
+		key[v] = math.Log(1-r.Float64()) / (view.Degree(v) + 1)
 	}
 	slices.SortFunc(vertices, func(a, b graphstore.Vertex) int {
 		return cmp.Or(cmp.Compare(key[b], key[a]), cmp.Compare(a, b))

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -34,19 +32,13 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 		if err != nil {
 			return nil, err
 		}
-		shard, isShard := shardOfMark(subject)
+		shard, isShard := names.shardOf(subject)
 		if mark, err := parseMark(m.Data); err == nil && isShard {
 			list = append(list, Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Sequence: m.Sequence})
 		}
 	}
 	slices.SortFunc(list, func(a, b Mark) int { return cmp.Compare(a.Shard, b.Shard) })
 	return list, nil
-}
-
-// shardOfMark returns the shard that a subject of a mark names.
-func shardOfMark(subject string) (shard int, ok bool) {
-	shard, err := strconv.Atoi(subject[strings.LastIndexByte(subject, '.')+1:])
-	return shard, err == nil
 }
 
 // WatchMarks calls take for the newest mark of every shard, and for each that is stored
@@ -62,7 +54,7 @@ func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log st
 	consuming, err := consumer.Consume(func(m jetstream.Msg) {
 		at, err := m.Metadata()
 		mark, markErr := parseMark(m.Data())
-		shard, isShard := shardOfMark(m.Subject())
+		shard, isShard := names.shardOf(m.Subject())
 		if err != nil || markErr != nil || !isShard || mark.Log != log || mark.Part < mark.Parts {
 			return
 		}

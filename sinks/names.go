@@ -50,6 +50,13 @@ func DefaultNames() Names {
 // MarkSubject returns the subject of the marks of a shard.
 func (n Names) MarkSubject(shard int) string { return n.subjects + ".shard." + strconv.Itoa(shard) }
 
+// shardOf returns the shard of a mark's subject.
+func (n Names) shardOf(subject string) (shard int, ok bool) {
+	text, ok := strings.CutPrefix(subject, strings.TrimSuffix(n.markSubjects(), "*"))
+	shard, err := strconv.Atoi(text)
+	return shard, ok && err == nil && shard >= 0
+}
+
 // EstimateSubject returns the subject of the records of a community by a method; see LatestKey.
 func (n Names) EstimateSubject(community, method string, ordinal int) string {
 	return n.subjects + ".estimate." + LatestKey(community, method, ordinal)

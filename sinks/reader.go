@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -144,7 +143,7 @@ func (r *logReader) read(m feedMessage, before feedMessage) {
 		r.passOver(m, "a batch is not whole")
 		r.batch = nil
 	}
-	shard, isMark := r.shardOf(m.Subject())
+	shard, isMark := r.config.Names.shardOf(m.Subject())
 	mark, err := parseMark(m.Data())
 	if !isMark || err != nil || shard >= r.config.Shards {
 		r.passOver(m, "not part of an emission")
@@ -193,13 +192,6 @@ func (r *logReader) alert(m feedMessage) *Stored {
 func (r *logReader) isRecord(m feedMessage, b *openBatch) bool {
 	return m.sequence <= b.end && m.Headers().Get(headerBatchID) == b.id &&
 		strings.HasPrefix(m.Subject(), strings.TrimSuffix(r.config.Names.estimateSubjects(), ">"))
-}
-
-// shardOf returns the shard of a mark's subject.
-func (r *logReader) shardOf(subject string) (shard int, ok bool) {
-	text, ok := strings.CutPrefix(subject, strings.TrimSuffix(r.config.Names.markSubjects(), "*"))
-	shard, err := strconv.Atoi(text)
-	return shard, ok && err == nil && shard >= 0
 }
 
 // complete adds a part to its emission. Repeated marks, and what was returned already,

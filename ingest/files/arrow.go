@@ -105,29 +105,28 @@ func recoverDamage(err *error) {
 }
 
 // newArrowTable reads an Arrow IPC file, or the stream format.
-func newArrowTable(f *openedFile, c *columns) (t *recordTable, stop func(), err error) {
+func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
-	stop = func() {}
 	random, err := f.random()
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	magic := make([]byte, 6)
 	if n, err := random.ReadAt(magic, 0); n == 0 && err != nil {
-		return nil, stop, errors.New("empty, want an Arrow file")
+		return nil, errors.New("empty, want an Arrow file")
 	}
 	t = &recordTable{columns: c}
 	var schema *arrow.Schema
 	if string(magic) == "ARROW1" {
 		schema, t.load, err = openArrowFile(random)
 	} else {
-		schema, t.load, stop, err = openArrowStream(random)
+		schema, t.load, err = f.openArrowStream(random)
 	}
 	if err != nil {
-		return nil, stop, fmt.Errorf("not an Arrow file or stream: %w", err)
+		return nil, fmt.Errorf("not an Arrow file or stream: %w", err)
 	}
 	t.slots, err = c.setHeader(fieldNames(schema))
-	return t, stop, err
+	return t, err
 }
 
 func openArrowFile(random randomFile) (*arrow.Schema, func() (arrow.Record, error), error) {
@@ -148,14 +147,15 @@ func openArrowFile(random randomFile) (*arrow.Schema, func() (arrow.Record, erro
 	}, nil
 }
 
-func openArrowStream(r randomFile) (*arrow.Schema, func() (arrow.Record, error), func(), error) {
+func (f *openedFile) openArrowStream(r randomFile) (*arrow.Schema, func() (arrow.Record, error), error) {
 	if err := checkArrowStream(r); err != nil {
-		return nil, nil, func() {}, err
+		return nil, nil, err
 	}
 	reader, err := ipc.NewReader(r, ipc.WithAllocator(fileAllocator))
 	if err != nil {
-		return nil, nil, func() {}, err
+		return nil, nil, err
 	}
+	f.stop = reader.Release
 	return reader.Schema(), func() (arrow.Record, error) {
 		if reader.Next() {
 			return reader.Record(), nil
@@ -164,7 +164,7 @@ func openArrowStream(r randomFile) (*arrow.Schema, func() (arrow.Record, error),
 			return nil, err
 		}
 		return nil, io.EOF
-	}, reader.Release, nil
+	}, nil
 }
 
 func fieldNames(schema *arrow.Schema) []string {

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -104,7 +103,11 @@ func (c *columns) check(names []string) error {
 		if c.numbered && c.called {
 			return errors.New("some columns of probabilities are p0, p1, ... and some name their class")
 		}
-		for k := range max(c.highest, c.expected()) {
+		most := c.highest
+		if c.called {
+			most = max(most, len(c.classes))
+		}
+		for k := range most {
 			if !c.has(c.base()+k) && c.called {
 				return fmt.Errorf("column %s%s is missing: there is one for each class", classPrefix, c.classes[k])
 			}
@@ -118,14 +121,6 @@ func (c *columns) check(names []string) error {
 			strings.Join(missing, ", "), c.kind, strings.Join(names, ", "), strings.Trim(missing[0], `"`))
 	}
 	return nil
-}
-
-// expected is how many columns of probabilities that name their class there must be.
-func (c *columns) expected() int {
-	if c.called {
-		return len(c.classes)
-	}
-	return 0
 }
 
 // slot is the slot of a column of the kind, by our name.
@@ -257,7 +252,7 @@ const classPrefix = "p_"
 
 // checkRename refuses a renaming to a column that no kind has.
 func checkRename(rename map[string]string, kinds []event.Kind) error {
-	for _, from := range slices.SortedFunc(maps.Keys(rename), cmp.Compare[string]) {
+	for _, from := range slices.Sorted(maps.Keys(rename)) {
 		to := rename[from]
 		k, known := wire.ProbabilityColumn(to)
 		known = known && k < event.ClassesMax || strings.HasPrefix(to, classPrefix)

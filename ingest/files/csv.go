@@ -62,9 +62,12 @@ func (l *lineReader) next() ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\r")), nil
 }
 
+// spaces may stand around a value.
+const spaces = " \t"
+
 // notBlank returns the next line with more than spaces and tabs.
 func (l *lineReader) notBlank() (line []byte, err error) {
-	for err == nil && len(trimSpaces(line)) == 0 {
+	for err == nil && len(bytes.Trim(line, spaces)) == 0 {
 		line, err = l.next()
 	}
 	return line, err
@@ -101,7 +104,7 @@ func newCSVTable(f *openedFile, c *columns) (*csvTable, error) {
 	}
 	names := make([]string, len(header))
 	for i, name := range header {
-		names[i] = string(trimSpaces(name))
+		names[i] = string(bytes.Trim(name, spaces))
 	}
 	t.slots, err = c.setHeader(names)
 	return t, err
@@ -116,7 +119,7 @@ func (t *csvTable) next(row *fileRow) error {
 	row.reset(len(t.columns.names))
 	for column, value := range values[:min(len(values), len(t.slots))] {
 		if slot := t.slots[column]; slot >= 0 {
-			c, value := &row.cells[slot], trimSpaces(value)
+			c, value := &row.cells[slot], bytes.Trim(value, spaces)
 			if c.Kind = wire.NullCell; len(value) > 0 {
 				c.Kind, c.Text = wire.TextCell, aliasString(value)
 			}
@@ -226,15 +229,4 @@ func (f *csvFeed) Read(p []byte) (int, error) {
 	n := copy(p, f.text[f.sent:])
 	f.sent += n
 	return n, nil
-}
-
-// trimSpaces returns p without spaces and tabs at its ends.
-func trimSpaces(p []byte) []byte {
-	for len(p) > 0 && (p[0] == ' ' || p[0] == '\t') {
-		p = p[1:]
-	}
-	for len(p) > 0 && (p[len(p)-1] == ' ' || p[len(p)-1] == '\t') {
-		p = p[:len(p)-1]
-	}
-	return p
 }

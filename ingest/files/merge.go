@@ -212,7 +212,10 @@ func (l *Log) take(in *fileStream, b *event.Batch) {
 	if e := in.head(); e.index < 0 {
 		l.refuse(in, in.ahead.Refused[-1-e.index].Reason)
 	}
-	l.skip(in)
+	l.position++
+	in.tally.Rows++
+	in.next++
+	l.current = nil
 	in.moveTo(b, in.next-1, l.position)
 }
 
@@ -250,14 +253,6 @@ func (l *Log) refuse(in *fileStream, reason event.Reason) {
 	}
 }
 
-// skip drops the head of in.
-func (l *Log) skip(in *fileStream) {
-	l.position++
-	in.tally.Rows++
-	in.next++
-	l.current = nil
-}
-
 // Classes returns the label classes, as configured or inferred.
 func (l *Log) Classes() event.ClassSet { return l.config.Classes }
 
@@ -273,9 +268,6 @@ func (l *Log) Tallies() []Tally {
 	}
 	return all
 }
-
-// Rows returns how many rows were read so far.
-func (l *Log) Rows() event.Position { return l.position }
 
 // Warnings lists, so far, the columns of the files that are ignored.
 func (l *Log) Warnings() []string {

@@ -15,32 +15,28 @@ import (
 
 // newParquetTable reads a Parquet file: only the columns that are wanted, a batch
 // of rows at a time.
-func newParquetTable(f *openedFile, c *columns) (t *recordTable, stop func(), err error) {
+func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
-	stop = func() {}
 	random, err := f.random()
 	if err != nil {
-		return nil, stop, err
+		return nil, err
 	}
 	source, err := file.NewParquetReader(random,
 		file.WithReadProps(parquet.NewReaderProperties(fileAllocator)))
 	if err != nil {
-		return nil, stop, fmt.Errorf("not a Parquet file: %w", err)
+		return nil, fmt.Errorf("not a Parquet file: %w", err)
 	}
 	reader, err := pqarrow.NewFileReader(source,
 		pqarrow.ArrowReadProperties{BatchSize: fileBatchRows}, fileAllocator)
 	if err != nil {
-		return nil, stop, fmt.Errorf("not a Parquet file: %w", err)
+		return nil, fmt.Errorf("not a Parquet file: %w", err)
 	}
 	t = &recordTable{columns: c}
 	batches, err := t.choose(reader)
-	if err != nil {
-		batches.release()
-		return nil, stop, err
-	}
+	f.stop = batches.release
 	batches.left = source.NumRows()
 	t.load = batches.next
-	return t, batches.release, nil
+	return t, err
 }
 
 // choose opens the columns that are wanted.

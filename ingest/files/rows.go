@@ -82,9 +82,9 @@ func (r *fileRows) openTable() (err error) {
 	case ndjsonFile:
 		r.table = &jsonTable{lines: newLineReader(r.file), columns: r.columns}
 	case parquetFile:
-		r.table, r.file.stop, err = newParquetTable(r.file, r.columns)
+		r.table, err = newParquetTable(r.file, r.columns)
 	case arrowFile:
-		r.table, r.file.stop, err = newArrowTable(r.file, r.columns)
+		r.table, err = newArrowTable(r.file, r.columns)
 	}
 	return err
 }

@@ -83,7 +83,7 @@ func NewDecoder(c Config) (*Decoder, error) {
 // Decode appends the events of a message to b, in their order, and to b.Refused
 // those that are refused, with the rest of the message applied. It returns
 //   - nil when the message was read, whether or not events of it were refused;
-//   - an error that matches ErrMalformed, a *messageError, when the message is
+//   - an error that matches ErrMalformed when the message is
 //     refused whole: b has no event of it, and its refusal in b.Refused;
 //   - an error that matches ErrUnknownVersion when the message is in another
 //     schema version: b is as it was and the pipeline must stop.
@@ -106,7 +106,7 @@ func (d *Decoder) Decode(m Message, b *event.Batch) error {
 		Reason: p.Reason, Detail: p.Detail, Original: m.Payload, ContentType: m.ContentType,
 	}
 	b.Refused = append(b.Refused, r)
-	return &messageError{Refusal: r}
+	return fmt.Errorf("%w: at position %d (%v): %s: %s", ErrMalformed, r.Position, r.Kind, r.Reason, r.Detail)
 }
 
 // decode checks the envelope and hands the payload to the decoder of its form.

@@ -18,34 +18,6 @@ var ErrMalformed = errors.New("event: message refused")
 // to go on without the message would be a wrong history.
 var ErrUnknownVersion = errors.New("event: unknown schema version")
 
-// messageError is the error of a message that was refused whole. It matches
-// ErrMalformed, whatever its Reason.
-type messageError struct{ Refusal event.Refusal }
-
-// Error names the message, the reason and the detail.
-func (e *messageError) Error() string {
-	r := e.Refusal
-	return fmt.Sprintf("event: message at position %d (%v) refused: %s: %s",
-		r.Position, r.Kind, r.Reason, r.Detail)
-}
-
-// Is reports whether target is ErrMalformed.
-func (e *messageError) Is(target error) bool { return target == ErrMalformed }
-
-// versionError is the error of a message in an unknown schema version.
-type versionError struct {
-	position event.Position
-	version  string
-}
-
-func (e *versionError) Error() string {
-	return fmt.Sprintf("event: message at position %d has schema version %s, this program reads "+
-		"version %s: continue with a release of gqlstream that reads version %s",
-		e.position, e.version, schemaVersion, e.version)
-}
-
-func (e *versionError) Is(target error) bool { return target == ErrUnknownVersion }
-
 // checkVersion returns what is wrong with a schema version, which is a positive
 // integer; absent is version 1.
 func checkVersion(version string, position event.Position) (*event.Problem, error) {
@@ -57,7 +29,8 @@ func checkVersion(version string, position event.Position) (*event.Problem, erro
 		p := event.Problemf(event.Malformed, "schema version %s is not a positive integer", Quote(version))
 		return p, nil
 	}
-	return nil, &versionError{position: position, version: version}
+	return nil, fmt.Errorf("%w: message at position %d has schema version %s, this program reads version %s: continue with a release "+
+		"of gqlstream that reads version %s", ErrUnknownVersion, position, version, schemaVersion, version)
 }
 
 // detailTextBytesMax bounds the input that is quoted in a detail.
