@@ -274,12 +274,6 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 // with an empty disk, since it is large. It is less than those of which shards are kept.
 const graphEvery = 8
 
-// storesGraph reports whether this worker stores the graph of a checkpoint.
-func (m *membership) storesGraph() bool {
-	m.checkpoints++
-	return m.checkpoints%graphEvery == 1 && m.member.Rank(group.GraphPart) == 0
-}
-
 // bundles divides a state into the parts that the group's store keeps.
 func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*group.Bundle, error) {
 	header, err := json.Marshal(m)
@@ -313,7 +307,9 @@ func (m *membership) share(at checkpoint.Manifest, state []incremental.Section) 
 
 func (m *membership) shareState(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) error {
 	parts, err := bundles(at, state)
-	graph, errs := m.storesGraph(), make(chan error, len(parts))
+	m.checkpoints++
+	graph := m.checkpoints%graphEvery == 1 && m.member.Rank(group.GraphPart) == 0
+	errs := make(chan error, len(parts))
 	for name, part := range parts {
 		go func() {
 			err := m.store.Compare(ctx, at.Config, at.Position, name, part.Digest())
@@ -326,5 +322,8 @@ func (m *membership) shareState(ctx context.Context, at checkpoint.Manifest, sta
 	for range parts {
 		err = errors.Join(err, <-errs)
 	}
-	return errors.Join(err, m.store.Drop(ctx, at.Config))
+	if graph && err == nil {
+		err = m.store.Drop(ctx, at.Config)
+	}
+	return err
 }
