@@ -21,8 +21,8 @@ const (
 	alertsSeedMax    = 200         // transitions of earlier processes that the page gets
 )
 
-// alerting is what follows from the log out about alerts: the follower that evaluates the
-// rules, and who is told. A reload replaces both. Any goroutine may use it.
+// alerting holds the follower that evaluates the rules of alerts, and the targets that are told
+// of them. A reload replaces both. Any goroutine may use it.
 type alerting struct {
 	config    sinks.AlertingConfig // but for the rules
 	followers *followers

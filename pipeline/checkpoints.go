@@ -30,7 +30,7 @@ type checkpoints struct {
 	err     error     // of the newest one
 }
 
-// saved is what became of one checkpoint.
+// saved is the outcome of writing one checkpoint.
 type saved struct {
 	position event.Position
 	bytes    int64

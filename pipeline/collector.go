@@ -17,7 +17,7 @@ const (
 	percentMax   = 100
 )
 
-// collectorPercent returns what to let pile up beside so many live bytes, as GOGC does.
+// collectorPercent returns the value of GOGC for so many live bytes.
 func collectorPercent(live uint64) int {
 	return int(min(percentMax, max(percentMin, 100*garbageBytes/max(live, 1))))
 }

@@ -14,7 +14,7 @@ import (
 // are looked at.
 const definitionsEvery = time.Second
 
-// definitions is what the page was told of the communities by rule.
+// definitions remembers the definitions of communities that the page has.
 type definitions struct {
 	seen   int                    // communities that were looked at
 	live   []graphstore.Community // of which the text can change, or a rule meet what it cannot compare
@@ -64,7 +64,7 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	}
 }
 
-// inWords says who is a member of a community now.
+// inWords describes in words who is a member of a community now.
 func inWords(view graphstore.View, c graphstore.Community) string {
 	rule := view.Rule(c)
 	text := rule.String()

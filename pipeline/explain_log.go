@@ -38,7 +38,7 @@ type Explainer struct {
 	Tell func(format string, args ...any)
 }
 
-// Query is what is asked.
+// Query is a question to an Explainer.
 type Query struct {
 	Community  string
 	Method     string // "": the first that is published
@@ -100,7 +100,7 @@ func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, e
 	return x, nil
 }
 
-// options returns how the estimate is made: as it is published, or by default.
+// options returns the options of the estimate: those that it is published with, or defaults.
 func (e *Explainer) options(method string) quant.Options {
 	for _, o := range e.config.WithDefaults().Estimates {
 		if method == "" || o.Method == quant.Method(method) {
@@ -291,8 +291,8 @@ func NearestCheckpoint(
 	return nil, nil
 }
 
-// tooFew says what to ask instead of what changed last: another community, if nothing was
-// published of this one.
+// tooFew returns the error of a question about the last change of a community without two
+// estimates. Where it has none, the error names a similar community.
 func (e *Explainer) tooFew(ctx context.Context, conf sinks.HistoryConfig, community, method string) error {
 	latest, err := sinks.NewHistory(e.js, conf).Latest(ctx, math.MaxUint64)
 	var names []string
@@ -307,7 +307,7 @@ func (e *Explainer) tooFew(ctx context.Context, conf sinks.HistoryConfig, commun
 
 const tellEvery = 2 * time.Second // how far an explanation is
 
-// unknown says which communities there are where the one in question is not.
+// unknown replaces explain.ErrUnknown by an error that names communities with a similar name.
 func (l *logCursor) unknown(err error, q Query) error {
 	if !errors.Is(err, explain.ErrUnknown) {
 		return err

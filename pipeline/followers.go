@@ -108,15 +108,15 @@ func (f *followers) watch(ctx context.Context) error {
 	}
 }
 
-// list returns those that run.
+// list returns the followers that run.
 func (f *followers) list() []*following {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.running)
 }
 
-// slowest returns who has durably taken least of the log out: what it has not taken must
-// not be discarded.
+// slowest returns the follower that has durably taken least of the log out. Records that it has
+// not taken must not be discarded.
 func (f *followers) slowest() (name string, taken uint64) {
 	var runners []*sinks.Runner
 	for _, one := range f.list() {
@@ -127,7 +127,7 @@ func (f *followers) slowest() (name string, taken uint64) {
 	return sinks.Slowest(runners)
 }
 
-// states says how each does.
+// states returns the condition of each follower.
 func (f *followers) states() (states []sinks.State) {
 	for _, one := range f.list() {
 		states = append(states, one.runner.State())
@@ -232,7 +232,7 @@ func (p *Pipeline) assignFollowers(ctx context.Context) error {
 	return nil
 }
 
-// shelf returns where a follower keeps what it has come to.
+// shelf returns the shelf that stores the state of a follower.
 func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 	if p.group != nil {
 		return p.group.store.Shelf(follower)
@@ -246,7 +246,7 @@ func (p *Pipeline) linesOf(path string, differences ...string) openFollower {
 	}
 }
 
-// differences are those that alerts are about: files have records of them.
+// differences names the differences that alerts are about: files have records of them.
 func (p *Pipeline) differences() (names []string) {
 	rules, _ := p.settings.AlertRules() // they were checked
 	for _, rule := range rules.Rules {

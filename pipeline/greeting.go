@@ -10,7 +10,7 @@ import (
 	"gqlstream/ingest/broker"
 )
 
-// greet says what a pipeline reads, where state is and where estimates go.
+// greet writes what a pipeline reads, where its state is and where estimates go.
 func greet(w io.Writer, p *Pipeline) {
 	begins := "from the beginning of the log"
 	if at := p.Core.Position(); at > 0 {
@@ -28,7 +28,7 @@ func greet(w io.Writer, p *Pipeline) {
 	fmt.Fprintf(w, "  refuses to stream %s (%s)\n", p.names.In.Quarantine, quarantineCommand(p.settings, p.Broker))
 }
 
-// quarantineCommand is how to look at what was refused.
+// quarantineCommand returns the command line that lists the quarantine.
 func quarantineCommand(settings config.Settings, b *broker.Broker) string {
 	const command = "gqlstream quarantine list"
 	switch url := settings.NATS.URL; {

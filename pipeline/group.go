@@ -124,7 +124,7 @@ func architecture() string {
 	return arch
 }
 
-// identity says which process this is, for outputs that only one may write.
+// identity names this process, for outputs that only one process may write.
 func identity() sinks.Identity {
 	host, err := os.Hostname()
 	if err != nil {
@@ -258,7 +258,7 @@ func (p *Pipeline) sayPresence() {
 	})
 }
 
-// slowest returns who has taken least of the log out, on this worker or another one.
+// slowest returns the follower that has taken least of the log out, on any worker of the group.
 func (p *Pipeline) slowest() (name string, taken uint64) {
 	name, taken = p.followers.slowest()
 	if p.group == nil {
@@ -270,8 +270,8 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// graphEvery is how many checkpoints there are to one of which the graph is stored, for workers
-// with an empty disk, since it is large. It is less than those of which shards are kept.
+// graphEvery is the number of checkpoints to one of which the graph, which is large, is stored
+// for workers with an empty disk. It is less than the number of which shards are kept.
 const graphEvery = 8
 
 // bundles divides a state into the parts that the group's store keeps.

@@ -51,10 +51,10 @@ func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, arg
 	}
 }
 
-// quarantineLookEvery is how often the quarantine is looked at.
+// quarantineLookEvery is the time between two looks at the quarantine.
 const quarantineLookEvery = 10 * time.Second
 
-// quarantineFill is how full the quarantine is, for the metrics.
+// quarantineFill counts entries and bytes of the quarantine, for the metrics.
 type quarantineFill struct {
 	js     jetstream.JetStream
 	stream string

@@ -71,10 +71,10 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 	}
 }
 
-// electionWaitMax is how long a start waits for a cluster that elects its leaders.
+// electionWaitMax bounds the time that a start waits for a cluster to elect its leaders.
 const electionWaitMax = time.Minute
 
-// errInterrupted is what a start ends with that was told to end.
+// errInterrupted is the error of a start that was told to end.
 var errInterrupted = errors.New("interrupted before it followed the log")
 
 // onceElected begins something, and tries again while a cluster elects its leaders.
@@ -226,7 +226,7 @@ func (p *Pipeline) save(ctx context.Context, b *event.Batch, must bool, step tim
 	return nil
 }
 
-// manifest says where in the log the state is, and how far the log out was.
+// manifest describes the state: its place in the log, and the end of the log out then.
 func (p *Pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Manifest, error) {
 	id, err := p.source.Identity(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// machineMemory returns how many bytes of memory the process may take: those of the
-// machine, of its container, or of GOMEMLIMIT, whichever is least; 0 where nothing says so.
+// machineMemory returns the bytes of memory that the process may take: those of the machine,
+// of its container, or of GOMEMLIMIT, whichever is least; 0 if none is known.
 func machineMemory(root string) uint64 {
 	least := uint64(math.MaxUint64)
 	for _, bytes := range append(containerMemory(root), meminfoTotal(root), uint64(debug.SetMemoryLimit(-1))) {
@@ -25,7 +25,7 @@ func machineMemory(root string) uint64 {
 	return least
 }
 
-// meminfoTotal returns what Linux says the machine has.
+// meminfoTotal returns the memory of the machine by Linux's meminfo.
 func meminfoTotal(root string) uint64 {
 	f, err := os.Open(root + "/proc/meminfo")
 	if err != nil {

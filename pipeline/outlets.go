@@ -46,7 +46,7 @@ type heldEmission struct {
 	since time.Time
 }
 
-// outlets are those of the shards that a worker estimates. The list never changes.
+// outlets holds one outlet for each shard that a worker estimates. The list never changes.
 type outlets struct {
 	shards int // of the group
 	each   []*outlet
@@ -81,7 +81,7 @@ func (o *outlets) live() (list []*outlet) {
 	return list
 }
 
-// sequence returns that of the newest message of the log out that is known of.
+// sequence returns the sequence of the newest known message of the log out.
 func (o *outlets) sequence() uint64 {
 	newest := o.newest.Load()
 	for _, one := range o.each {
@@ -148,7 +148,7 @@ func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
 	return o.flush(ctx)
 }
 
-// count returns how many emissions are held.
+// count returns the number of emissions held.
 func (o *outlet) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -269,7 +269,7 @@ func (o *outlets) published() uint64 {
 	return all[0]
 }
 
-// states says how the shards do; without any, the log out is well as far as this worker knows.
+// states returns the condition of each shard; without shards the log out counts as well.
 func (o *outlets) states() (list []sinks.State) {
 	for _, one := range o.live() {
 		s := one.writer.State()

@@ -70,7 +70,7 @@ type names struct {
 	Out sinks.Names
 }
 
-// Options are what a caller decides besides the settings.
+// Options are decisions of the caller besides the settings.
 type Options struct {
 	Version string         // of the program, for the page and the checkpoints
 	Skip    event.Position // a message to pass over from now on; 0: none
@@ -192,7 +192,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	return err
 }
 
-// streams says what the log out is kept in.
+// streams returns the configuration of the streams of the log out.
 func (p *Pipeline) streams() sinks.StreamsConfig {
 	return sinks.StreamsConfig{Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas}
 }

@@ -36,7 +36,7 @@ func (p Place) Passed(b *event.Batch) bool {
 	return p.Position > 0 && b.Last > p.Position || p.Time != 0 && b.Time > p.Time
 }
 
-// Resume is where the source begins.
+// Resume is the place at which the source begins.
 type Resume struct {
 	Place    ingest.Resume
 	Identity *ingest.Identity

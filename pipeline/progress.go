@@ -18,7 +18,7 @@ const (
 	progressLogEvery  = 10 * time.Second
 )
 
-// stepUnderWay is what is known of a step before it is done.
+// stepUnderWay describes a step that is not done yet.
 type stepUnderWay struct {
 	begun  time.Time
 	last   event.Position
@@ -26,7 +26,7 @@ type stepUnderWay struct {
 	emits  bool
 }
 
-// text says what the step is doing.
+// text describes what the step is doing.
 func (s *stepUnderWay) text(now time.Time) string {
 	what := "applying"
 	if s.emits {

@@ -163,7 +163,7 @@ func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (ch
 	return m, sections, nil
 }
 
-// graphAt returns what this worker has at a position, or the graph that another one has stored.
+// graphAt returns this worker's state at a position, or the graph that another one has stored.
 func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (m checkpoint.Manifest, sections map[string][]byte, err error) {
 	if local {
 		c, err := r.dir.Read(position)
@@ -193,7 +193,7 @@ func (r *restorer) fetchPart(ctx context.Context, position uint64, part string, 
 	return nil
 }
 
-// ResumeOf returns where the log goes on after a checkpoint, and what it must be.
+// ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.
 func ResumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
 	at := ingest.Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
 	return at, &ingest.Identity{

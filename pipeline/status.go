@@ -17,7 +17,7 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// runStats are what run counts for its closing line.
+// runStats are the counts in the closing line of run.
 type runStats struct {
 	steps, events, refused, estimates uint64
 	position                          event.Position
@@ -98,7 +98,7 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 	p.Page.Status(s)
 }
 
-// aheadWarned is how far the log's time may be ahead of the broker's before it is said.
+// aheadWarned is the lead of the log's time over the broker's that is warned of.
 const aheadWarned = 10 * time.Second
 
 // shownStatus is the status that was shown last.
@@ -107,7 +107,7 @@ type shownStatus struct {
 	last web.Status
 }
 
-// statusEvery is how often watchStatus looks.
+// statusEvery is the time between two looks of watchStatus.
 const statusEvery = time.Second
 
 // watchStatus logs when something that is written to begins and ceases to be in trouble,
@@ -144,7 +144,7 @@ func (p *Pipeline) showIdle() {
 	}
 }
 
-// states returns how the log in, the log out, the quarantine and the followers do. Any
+// states returns the conditions of the log in, the log out, the quarantine and followers. Any
 // goroutine may call it.
 func (p *Pipeline) states() (states []sinks.State) {
 	states = append(p.followers.states(), p.outlets.states()...)
@@ -191,7 +191,7 @@ func (p *Pipeline) logStates(before map[string]sinks.State) {
 	}
 }
 
-// models returns how right the model versions have been.
+// models returns the accuracy of the model versions.
 func (p *Pipeline) models() (models []web.Model) {
 	names := p.Core.View().Versions()
 	for _, v := range p.Core.Judged() {
@@ -211,6 +211,6 @@ func (p *Pipeline) models() (models []web.Model) {
 	return models
 }
 
-// catchingUp is how many messages behind the end of the stream a pipeline may be
-// and still call itself running.
+// catchingUp bounds the messages between a pipeline and the end of the stream for it to call
+// itself running.
 const catchingUp = 1000
