@@ -48,7 +48,7 @@ func (c *Core) derive(view graphstore.View, list []graphstore.Derived, heard ...
 	c.count(view, c.store.Derive(list, c.config.Classifier), heard...)
 }
 
-// heard returns what the sums hold beside the graph: nothing without Enq.
+// heard returns the predictions that Enq passes to labelled neighbours; without Enq none.
 func (c *Core) heard(view graphstore.View) []hearings {
 	if c.enq == nil {
 		return nil

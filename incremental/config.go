@@ -19,7 +19,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Config says what the core tracks and how it reads it. It decides results, so
+// Config lists what the core tracks and which estimates it makes. It decides results, so
 // its digest is part of every estimate; what does not decide results (where to
 // write, how often to checkpoint) has no place here.
 type Config struct {
@@ -50,7 +50,7 @@ type Config struct {
 	Late     event.LatePolicy `json:",omitzero"` // carried out by the source, which has the messages
 
 	DenyConfigure bool `json:",omitempty"` // refuse configure events: whoever may publish must not change what is tracked
-	// Shards is how many parts the communities are divided into; see ShardOf. It decides
+	// Shards is the number of parts of the communities; see ShardOf. It decides
 	// results, because each part has a budget of its own; 0 is one.
 	Shards int `json:",omitempty"`
 	// Owned are the shards that this core estimates, of others it keeps no more than who the
@@ -66,21 +66,21 @@ type Config struct {
 	missed        float64 // see posterior.Options
 }
 
-// Emit says how much an estimate must have moved to be published again. Its zero value
+// Emit bounds the movement of an estimate that is not published again. Its zero value
 // publishes whatever moved at all.
 type Emit struct {
 	Threshold    float64       // in standard errors of the last record; 0 is none
 	AtLeastEvery time.Duration // of log time, after which anything that moved is published; 0 is ten seconds
 }
 
-// Models says when a new model version takes the place of the old one. Zero is the
+// Models decides when a new model version takes the place of the old one. Zero is the
 // default of the store.
 type Models struct {
 	SwitchAt   float64       // share of the old version's predictions, and of those with a calibration label, that it must cover
 	LapseAfter time.Duration // of log time without a prediction of it; < 0 never
 }
 
-// compactEveryDefault is how often the store is put into its canonical order.
+// compactEveryDefault is the log time after which the store is put into canonical order.
 const compactEveryDefault = time.Minute
 
 // WithDefaults returns the configuration with every zero replaced.

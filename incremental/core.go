@@ -25,12 +25,12 @@ type Core struct {
 	time     event.Time
 	erasures erasures
 
-	// selectedBy is what the configuration, or the last configure event, declares.
+	// selectedBy holds the selections that the configuration, or the last configure event, declares.
 	selectedBy map[string]quant.Selection
 	solvers    []quant.Solver // one for each goroutine of an emission
 }
 
-// Result is what one step gave.
+// Result is the output of one step.
 type Result struct {
 	Position  event.Position
 	Time      event.Time
@@ -142,7 +142,7 @@ func (c *Core) Limit(l event.Limits) { c.store.Limit(c.config.Limits.Or(l)) }
 // Position returns the last position applied.
 func (c *Core) Position() event.Position { return c.position }
 
-// SelectedBy returns how communities are declared to be selected, by name; see Config.
+// SelectedBy returns the declared selections of communities, by name; see Config.
 func (c *Core) SelectedBy() map[string]quant.Selection { return c.selectedBy }
 
 // View reads the graph as the last step left it.

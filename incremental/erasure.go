@@ -13,7 +13,7 @@ const (
 	erasureEvery       = time.Minute // of log time between them at most, whatever CompactEvery says
 )
 
-// erasures is what a core remembers of them.
+// erasures counts the checkpoints that the last erasure still needs.
 type erasures struct {
 	last event.Position // of the last one; 0: there was none
 	owed int            // checkpoints after it that are still to come

@@ -69,7 +69,7 @@ func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *qu
 	return false
 }
 
-// saysBeside returns what a record of now would say beside its shares.
+// saysBeside returns the flags and the model version that a record would have now.
 func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
 	g := gate{Suppressed: c.belowFloor(id, view), Switching: incomingVersion(view) != noVersion, CutShort: view.CutShort(id)}
 	g.Version, g.Mixed = c.modelVersion(id, view)

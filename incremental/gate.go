@@ -18,7 +18,7 @@ const (
 	emitThresholdMax = 10.0
 )
 
-// gate is what decides when the next record of a community is due.
+// gate holds all that decides when the next record of a community is due.
 type gate struct {
 	Version uint32 // model version of the last record
 	Solved  event.Time
@@ -27,7 +27,7 @@ type gate struct {
 	Suppressed, Mixed, Switching, CutShort, Drift, Refitted bool
 }
 
-// publication is what the next records of a community need of its last ones.
+// publication keeps the parts of a community's last records that its next ones need.
 type publication struct {
 	gate
 	snapshots []*quant.Snapshot // by the estimate's place in the configuration

@@ -30,8 +30,8 @@ type masses interface {
 	Follow(view graphstore.View, delta *graphstore.Delta)
 	// Ready makes current what an emission reads; what follows is valid until Follow.
 	Ready(view graphstore.View)
-	// Statistics returns all that the methods read of one community, or without variances
-	// what their shares alone do. It may be called for several communities side by side.
+	// Statistics returns the statistics of one community, without variances only those that
+	// shares are computed from. It may be called for several communities side by side.
 	Statistics(id graphstore.Community, view graphstore.View, variances bool) reading
 	// Certificate bounds the error of a tally of the community, A1 over M.
 	Certificate(id graphstore.Community) float64
@@ -42,7 +42,7 @@ type masses interface {
 // addSection adds a section of the state that write fills.
 type addSection func(name string, write func(*bytes.Buffer) error) error
 
-// reading is what masses say of one community.
+// reading is the answer of masses about one community.
 type reading struct {
 	*quant.Statistics
 	engine string        // EngineDual, or nothing

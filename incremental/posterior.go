@@ -16,9 +16,9 @@ import (
 // computed; of more, every n-th stands for n.
 const slopeLabelsMax = 512
 
-// posteriors is what auto reads beside the tallies: the posteriors themselves and, where
-// a dual keeps the masses, the residuals of the labels. It is nil, and does nothing, where
-// no estimate reads it.
+// posteriors keeps the posteriors, and where a dual keeps the masses the residuals of the
+// labels: all that auto reads beside the tallies. It is nil, and does nothing, if no estimate
+// reads it.
 type posteriors struct {
 	core  *Core
 	state *posterior.State
@@ -39,7 +39,7 @@ func (c Config) readsPosterior() bool {
 	return false
 }
 
-// posteriors says how posteriors come about.
+// posteriors returns the options of the posteriors.
 func (c Config) posteriors() posterior.Options {
 	return posterior.Options{Missed: c.missed, Echo: c.Classifier == classifier.EnqName}
 }
@@ -54,8 +54,8 @@ func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	return p
 }
 
-// Reading is what auto decides about the graph as a whole and about one community, beside
-// the posteriors of single vertices.
+// Reading holds the choices of auto about the graph as a whole and about one community,
+// beside the posteriors of single vertices.
 type Reading struct {
 	Epoch *posterior.Epoch // the coefficients; nil: fitted at the next emission
 	Gamma *float64         // how far the community was selected by class; nil: edges decide
@@ -69,7 +69,7 @@ func (c *Core) Hold(r Reading) {
 	c.republishAll()
 }
 
-// Coefficients returns those of the last emission, nil where auto read none.
+// Coefficients returns the epoch of the last emission, nil if auto read none.
 func (c *Core) Coefficients() *posterior.Epoch {
 	if c.posteriors == nil {
 		return nil
@@ -135,8 +135,8 @@ func (p *posteriors) listAll(view graphstore.View) {
 	}
 }
 
-// of returns what auto reads of one community beside s, nil while there is no label, or
-// without variances what its shares alone do. It may be called for several communities
+// of returns the input of auto for one community beside s, nil while there is no label.
+// Without variances it is only what shares are computed from. It may be called for several communities
 // side by side.
 func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.Statistics, variances bool) *quant.Posterior {
 	if p == nil || p.state.Epoch() == nil {

@@ -22,7 +22,7 @@ const (
 	// refreshEarned is the work an emission earns, in neighbours visited by a pass over
 	// the graph for one source: about a millisecond of one core.
 	refreshEarned = 1 << 20
-	// refreshSaved is how many emissions can be saved up, so that a quiet log is
+	// refreshSaved bounds the emissions whose work can be saved up, so that a quiet log is
 	// not followed by a long stop.
 	refreshSaved = 4
 	// refreshFirst is the share at which the first solve of a community is charged: until
@@ -74,7 +74,7 @@ func (c *Core) refreshShard(due []dueRefresh, credit float64, view graphstore.Vi
 	return min(credit, refreshSaved*earned)
 }
 
-// refreshedTogether returns how many communities are solved for at once.
+// refreshedTogether returns the number of communities that are solved for at once.
 func refreshedTogether(view graphstore.View) int {
 	switch block := refreshBytes * view.Vertices(); {
 	case refreshBlocks*block <= refreshBytesMax:

@@ -64,7 +64,7 @@ func (p *posteriors) residualConfig(tolerance float64) diffusion.DualConfig {
 	return diffusion.DualConfig{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.config.Classes}
 }
 
-// changes returns what takes the functions at some vertices to what they are.
+// changes returns the changes of the functions at these vertices since the dual had them.
 func (p *posteriors) changes(view graphstore.View, vertices []graphstore.Vertex) (list []diffusion.ValueChange) {
 	gain, _ := p.core.tallies.LabelGains(view)
 	for _, v := range vertices {
@@ -128,7 +128,7 @@ const (
 	residualsSection = "residuals.arrow" // residualRow: none without a dual
 )
 
-// residualRow is what a dual of residuals holds beside its binary form.
+// residualRow is the part of a dual of residuals that its binary form lacks.
 type residualRow struct{ Tolerance float64 }
 
 // save adds the epoch and the dual of the residuals as sections.

@@ -16,7 +16,7 @@ import (
 // shardsMax bounds the shards of a group: each has a mark of its own in the log out.
 const shardsMax = 256
 
-// ShardOf returns which of some shards a community belongs to.
+// ShardOf returns the shard, of so many, that a community belongs to.
 func ShardOf(community string, shards int) int {
 	if shards <= 1 {
 		return 0

@@ -26,12 +26,12 @@ type sharedDual struct {
 }
 
 const (
-	// dualStartShare is how far below its tolerance a dual starts, so that the first
+	// dualStartShare divides the tolerance with which a dual starts, so that the first
 	// batches have room.
 	dualStartShare = 4
-	// classTolerance is how many times eta of its share a value of a whole class may be off.
+	// classTolerance bounds the error of a value of a whole class, in eta of its share.
 	classTolerance = 32
-	// dualToleranceMin is where rounding begins to decide.
+	// dualToleranceMin is the tolerance below which rounding decides.
 	dualToleranceMin = 1e-11
 )
 
@@ -145,12 +145,12 @@ func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View, v
 // Certificate implements masses: it bounds the error of every tally, whatever the community.
 func (d *sharedDual) Certificate(graphstore.Community) float64 { return d.dual.Certificate() }
 
-// sharedRow is what a shared dual holds beside the dual and the second moments.
+// sharedRow is the state of a shared dual beside the dual and the second moments.
 type sharedRow struct {
 	Tolerance float64 // of the dual
 }
 
-// creditRow is what a shard has of the work that refreshes may do.
+// creditRow is the work that a shard may still spend on refreshes.
 type creditRow struct{ Credit float64 }
 
 type spreadRow struct {

@@ -9,8 +9,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Snapshots returns what saved sections, of whatever shard, say of the last estimates of a
-// community, in the order of the configuration; nothing where none was published.
+// Snapshots returns the last estimates of a community from saved sections of any shard, in the
+// order of the configuration; none if none was published.
 func Snapshots(sections map[string][]byte, id graphstore.Community) ([]quant.Snapshot, error) {
 	var list []quant.Snapshot
 	for _, name := range slices.Sorted(maps.Keys(sections)) {

@@ -37,7 +37,7 @@ func (c *Core) modelVersion(id graphstore.Community, view graphstore.View) (vers
 	return c.tallies.ModelVersion(id, active)
 }
 
-// scoredSection keeps how right each model version has been: prequential.Row.
+// scoredSection keeps the accuracy of each model version: prequential.Row.
 const scoredSection = "judged.arrow"
 
 // scorePredictions holds every calibration label that arrived in a step against the
@@ -56,7 +56,7 @@ func (c *Core) scorePredictions(view graphstore.View, delta *graphstore.Delta) (
 	return degraded
 }
 
-// Judged returns how right the model versions have been: the core's own, read-only,
+// Judged returns the accuracy of the model versions: the core's own, read-only,
 // until the next Step.
 func (c *Core) Judged() []prequential.Version { return c.scores.Versions() }
 

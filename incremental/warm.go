@@ -8,7 +8,7 @@ import (
 	"gqlstream/incremental/tally"
 )
 
-// live is what a warm core keeps current with every step; in a cold core all of it is nil.
+// live holds the parts that a warm core keeps current with every step; a cold core has none.
 // A core gets warm in warmUp, at its first emission, or in restoreLive, and cold again in
 // cool. There are no other transitions.
 type live struct {

@@ -22,7 +22,7 @@ const (
 	// so that a vertex whose walks meet hardly any source has a prediction that says
 	// hardly anything, and the error of a share is below 2 % however few they meet.
 	Prior = 64 * Tolerance
-	// Lag is how far a share of a class may move before the prediction follows.
+	// Lag bounds the movement of a share of a class that a prediction does not follow.
 	Lag = 1.0 / (1 << 8)
 )
 

@@ -132,7 +132,7 @@ func (e *Enq) touch(v Vertex) {
 
 func (e *Enq) row(v Vertex) []uint32 { return e.counts[int(v)*e.classes : (int(v)+1)*e.classes] }
 
-// decide says what becomes of the predictions of the changed vertices.
+// decide gives predictions to the changed vertices, or takes them back.
 func (e *Enq) decide(view graphstore.View, delta *graphstore.Delta) {
 	e.version, e.made = view.DerivedVersion(EnqName)
 	e.list, e.units = e.list[:0], slices.Grow(e.units[:0], len(e.changed)*e.classes)

@@ -11,8 +11,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// loo holds what one vertex says to labelled neighbours: by the class of each, its
-// prediction without that neighbour's vote.
+// loo holds the predictions that one vertex passes to labelled neighbours: by the class of
+// each, its prediction without that neighbour's vote.
 type loo struct {
 	counts []uint32 // K
 	said   []uint32 // K: to everyone else
@@ -35,7 +35,7 @@ func (l *loo) set(counts []uint32) {
 	clear(l.known)
 }
 
-// without returns what the vertex says to a neighbour of a class.
+// without returns the prediction that the vertex passes to a neighbour of a class.
 func (l *loo) without(class event.Class) []uint32 {
 	k := len(l.counts)
 	to := l.to[int(class)*k : (int(class)+1)*k]

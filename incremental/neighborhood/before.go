@@ -24,7 +24,7 @@ func LabelBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) graphs
 	return view.Label(v)
 }
 
-// LabelChange returns how the label of v changed, nil if it did not.
+// LabelChange returns the change of the label of v, nil if there is none.
 func LabelChange(delta *graphstore.Delta, v Vertex) *graphstore.LabelChange {
 	return changeOf(delta.Labels, v, func(c graphstore.LabelChange) Vertex { return c.V })
 }

@@ -12,7 +12,7 @@ import (
 // Vertex is the store's dense vertex index.
 type Vertex = graphstore.Vertex
 
-// Votes is what the neighbours of one vertex say.
+// Votes are the predictions of the neighbours of one vertex, counted.
 type Votes struct {
 	Count uint32   // neighbours that have a prediction
 	Sum   []uint64 // K: sum of their units of 2^-30
@@ -56,7 +56,7 @@ func New(classes int, keepHard bool) *Sums {
 	return &Sums{classes: classes, keepHard: keepHard}
 }
 
-// Votes returns what the neighbours of v say. The slices are the sums' own and
+// Votes returns the votes of the neighbours of v. The slices are the sums' own and
 // valid until the next Update.
 func (s *Sums) Votes(v Vertex) Votes {
 	k, at := s.classes, int(v)*s.classes

@@ -11,9 +11,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// around keeps what posteriors read of the vertices one and two steps away as sums of
-// integers. A vertex that changes adds its difference at its neighbours, when there is enough
-// of it; see Options. Sums of integers, because the order of the neighbours must not show.
+// around keeps sums over the vertices one and two steps away, which posteriors read. A vertex
+// that changes adds its difference at its neighbours once it is large enough; see Options. The
+// sums are of integers, because the order of the neighbours must not show.
 type around struct {
 	classes int
 	counts  []uint32 // n x K: c1
@@ -29,7 +29,7 @@ type around struct {
 	now    outgoing             // scratch
 }
 
-// outgoing is what a vertex tells its neighbours.
+// outgoing is the contribution of a vertex to the sums of its neighbours.
 type outgoing struct {
 	has    bool     // whether there is a g
 	mean   []uint64 // K: g in units of 1/event.One
@@ -112,7 +112,7 @@ func (a *around) tell(u Vertex, o *outgoing, sign int) {
 	}
 }
 
-// remember keeps what the neighbours know of v, before the first change of it.
+// remember keeps the contribution of v at its neighbours, before its first change.
 func (a *around) remember(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) {
 	if a.marked[v] {
 		return
@@ -166,7 +166,7 @@ func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex,
 // late lists the vertices whose neighbours do not know how they have moved, sorted.
 func (a *around) late() []Vertex { return slices.Sorted(maps.Keys(a.told)) }
 
-// own returns what the label of v, of this class, adds to c2 of v, in units of 1/unit. The
+// own returns the contribution of the label of v to c2 of v itself, in units of 1/unit. The
 // views of a vertex leave it out.
 func (a *around) own(view graphstore.View, v Vertex, class event.Class) (sum uint64) {
 	for _, u := range view.Neighbors(v) {

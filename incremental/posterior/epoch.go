@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// priorObservations is what every class counts for in pi0 beside its labels.
+	// priorObservations is added to the labels of every class in pi0.
 	priorObservations = 0.1
 	// fitLabelsMax bounds the labels that coefficients are fitted on; of more, every
 	// n-th by vertex is. Views + K numbers need no more.
@@ -119,8 +119,8 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 	e.LabelGate = gate(inside, expected(allPairs, labels))
 }
 
-// Expected returns how many edges a community of so many different members, with so
-// large shares of the classes, has inside if its members were drawn at random within
+// Expected returns the number of edges inside a community of so many different members with
+// these shares of the classes, if its members were drawn at random within
 // their classes.
 func (e *Epoch) Expected(distinct float64, shares []float64) float64 {
 	rates := make([]float64, len(shares))
@@ -147,9 +147,9 @@ func expected(pairs, rates []float64) (edges float64) {
 	return edges / 2
 }
 
-// gate returns how far so many edges inside go with members drawn at random within
-// their classes, of whom so many are expected: 1 if they are no more than that and two
-// standard deviations, and towards 0 for a place.
+// gate compares the edges inside with those expected of members drawn at random within their
+// classes: 1 if they are no more than expected and two standard deviations, and towards 0 for
+// a place.
 func gate(inside, expected float64) float64 {
 	if !(inside > 0) {
 		return 1

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// farWeight is what a label counts once more as if no label were near it, which
+	// farWeight is the weight of a second copy of each label without labels near it, which
 	// keeps the fit from extrapolating to places without labels.
 	farWeight = 0.03
 	// newtonRoundsMax bounds the Newton steps; seven are usual. When it is hit the
@@ -19,7 +19,7 @@ const (
 	halvingsMax = 30
 )
 
-// Coefficients are those of the posterior.
+// Coefficients are the fitted parameters of the posterior.
 type Coefficients struct {
 	Theta []float64 // Views
 	B     []float64 // K

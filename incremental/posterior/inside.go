@@ -212,8 +212,8 @@ func (n *inside) recount(view graphstore.View) {
 	}
 }
 
-// Inside returns how many edges lead between different open members of a community,
-// and how many such members there are.
+// Inside returns the number of edges between different open members of a community, and the
+// number of such members.
 func (s *State) Inside(id graphstore.Community) (edges, distinct int) {
 	return s.inside.edges[id], s.inside.distinct[id]
 }

@@ -16,7 +16,7 @@ const (
 	// and by which the number of open vertices or of edges must differ from that at the last
 	// fit, before coefficients are fitted anew.
 	movedShare = 0.1
-	// epochMax is how long an epoch lasts at most, in log time.
+	// epochMax bounds the log time of an epoch.
 	epochMax = time.Hour
 )
 

@@ -11,7 +11,7 @@ import (
 // Vertex is the store's dense vertex index.
 type Vertex = graphstore.Vertex
 
-// Views is how many views of a vertex the posterior combines.
+// Views is the number of views of a vertex that the posterior combines.
 const Views = 10
 
 // The places of the views.

@@ -12,7 +12,7 @@ import (
 const (
 	// versionsMax bounds the model versions that are kept.
 	versionsMax = 8
-	// fadeLabels is how many judgements of a class its means look back.
+	// fadeLabels is the number of judgements of a class that its means look back on.
 	fadeLabels = 200
 	// referenceLabels are the first judgements of a class, which the later ones are held
 	// against.
@@ -23,10 +23,10 @@ const (
 	scoreFloor = 1.0 / (1 << 30)
 )
 
-// Threshold is where degradation is told: log 1,000.
+// Threshold is the CUSUM from which a version counts as degraded: log 1,000.
 var Threshold = math.Log(1_000)
 
-// Class is how a version does on the labels of one true class.
+// Class holds the accuracy of a version on the labels of one true class.
 type Class struct {
 	Judged   uint64  // labels
 	Accuracy float64 // faded share of hits: the largest probability was the label's
@@ -36,7 +36,7 @@ type Class struct {
 	ReferenceHits uint64 // among the first referenceLabels
 }
 
-// Version is how one model version does.
+// Version holds the accuracy of one model version.
 type Version struct {
 	Version  uint32 // index in graphstore.View.Versions
 	Last     uint64 // number of its last judgement, of all versions together
@@ -98,8 +98,8 @@ func (m *Monitor) Judge(version uint32, units []uint32, label event.Class) bool 
 	return v.Degraded != before
 }
 
-// version returns what is kept of a version, begun now if need be: in the place of the
-// one that was judged longest ago when there are too many.
+// version returns the entry of a version, and begins one if need be, in the place of the
+// version that was judged longest ago if there are too many.
 func (m *Monitor) version(version uint32) *Version {
 	i, known := m.find(version)
 	if known {
@@ -146,7 +146,7 @@ func (c *Class) Reference() (float64, bool) {
 	return float64(c.ReferenceHits) / referenceLabels, c.Judged >= referenceLabels
 }
 
-// step returns what a judgement adds to the CUSUM.
+// step returns the increment of the CUSUM by a judgement.
 func (c *Class) step(hit bool) float64 {
 	e := (float64(referenceLabels-c.ReferenceHits) + 1) / (referenceLabels + 2) // Laplace
 	e = min(e+math.Sqrt(e*(1-e)/referenceLabels), 0.99)

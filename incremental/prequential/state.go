@@ -11,7 +11,7 @@ type Row struct {
 	Class
 }
 
-// Rows returns all that a restored monitor needs, by version and class.
+// Rows returns the state for a restored monitor, by version and class.
 func (m *Monitor) Rows() (rows []Row) {
 	for _, v := range m.versions {
 		for _, c := range v.Classes {
