@@ -1,6 +1,6 @@
 package quant
 
-// answer is what a method says of the unlabelled members, before the labelled
+// answer holds the estimate of a method for the unlabelled members, before the labelled
 // ones are counted in. Vectors have K entries, matrices K x K.
 type answer struct {
 	k      int
@@ -34,7 +34,7 @@ func (a *answer) reset(k int) {
 	}
 }
 
-// supported returns how many classes have labels of any weight.
+// supported returns the number of classes that have labels of any weight.
 func (a *answer) supported() (n int) {
 	for _, x := range a.nEff {
 		if x > 0 {

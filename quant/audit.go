@@ -3,10 +3,10 @@ package quant
 import "math"
 
 const (
-	// AuditsMin is how many audit labels an estimate from them alone needs.
+	// AuditsMin is the number of audit labels that an estimate from them alone needs.
 	AuditsMin = 10
-	// auditPseudo is how many labels as the predictions expect them are added where the interval
-	// centres: z² of 90 %, as Agresti and Coull (1998) add them to a share.
+	// auditPseudo is the number of labels, in the predicted proportions, that are added to
+	// centre the interval: z² of 90 %, as Agresti and Coull (1998) add them to a share.
 	auditPseudo = 2.7
 	// auditPrior is the weight, in labels, of the variance that the predictions themselves
 	// expect, beside that of the residuals: ten labels that all agree are no proof.
@@ -15,14 +15,14 @@ const (
 	auditReachLow = 0.8
 	// tauMax bounds the slope of the regression.
 	tauMax = 2
-	// auditConfidence is how sure the disagreement of auto and the audit labels must be, over
-	// all classes together, before it is flagged.
+	// auditConfidence is the confidence that auto and the audit labels disagree, over
+	// all classes together, from which on it is flagged.
 	auditConfidence = 0.98
-	// biasErrors is how many of its own errors the disagreement must exceed to count as bias.
+	// biasErrors is the number of its own errors beyond which the disagreement counts as bias.
 	biasErrors = 2
 )
 
-// Audit is what the audit labels among the members of a community add up to. With p the
+// Audit holds the sums over the audit labels among the members of a community. With p the
 // prediction of such a member (zero where it has none), y its class as a vector, m its
 // multiplicity and pi the probability of having been drawn, each of the two moments sums
 // over them
@@ -45,7 +45,7 @@ type AuditSums struct {
 	Y, P []float64 // K
 }
 
-// reach returns how many of the open members the labels stand for, as a share, and the
+// reach returns the share of the open members that the labels stand for, and the
 // standard deviation of that by the draw alone.
 func (a *Audit) reach(open float64) (share, deviation float64) {
 	if !(open > 0) {
@@ -211,7 +211,7 @@ func (a *Audit) Of(members float64, mean []float64) *Statistics {
 	return s
 }
 
-// auditCheck is what the audit labels say of an estimate of auto without them.
+// auditCheck compares the audit labels with an estimate of auto without them.
 type auditCheck struct {
 	labels  uint64
 	refused bool      // they are enough but do not stand for the members
@@ -290,7 +290,7 @@ func (w *Solver) combine(a, x *answer) {
 	w.check.weight = weight
 }
 
-// publishAudit says what the audit labels are and what they say.
+// publishAudit writes the number, the reach and the weight of the audit labels to a record.
 func (w *Solver) publishAudit(e *Estimate, s *Statistics) {
 	x := &w.check
 	e.AuditReach, e.AuditWeight, e.AuditPoints, e.AuditErrors = 0, x.weight, x.points, x.largest

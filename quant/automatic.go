@@ -10,13 +10,13 @@ const (
 	clusteredBelow = 0.5
 	// modelError is the standard deviation per direction of what no other term knows.
 	modelError = 0.01
-	// ambiguity is how much of the squared distance between both readings is doubtful:
+	// ambiguity sets the part of the squared distance between both readings that is doubtful:
 	// gamma (1 - ambiguity gamma) of it.
 	ambiguity = 0.75
-	// spreadOfChange is how much more the estimate moves with a member's prediction than the
+	// spreadOfChange is the movement of the estimate with a member's prediction over the
 	// noise of one member: neighbours read it too.
 	spreadOfChange = 2
-	// sampleMembers is how many members, or up to twice as many, a solve starts from where
+	// sampleMembers is the number of members, or up to twice as many, that a solve starts from if
 	// there are more.
 	sampleMembers = 1000
 	// slopeMembersMax bounds the members whose derivatives by the coefficients are
@@ -119,7 +119,7 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	return gamma
 }
 
-// gamma returns how far the community was selected by class: 0 for a place.
+// gamma returns the part of selection by class: 0 for a place, at most gammaMax.
 func (p *Posterior) gamma(likely []float64) float64 {
 	if p.Gamma != nil {
 		return *p.Gamma
@@ -133,7 +133,7 @@ func (p *Posterior) gamma(likely []float64) float64 {
 	return min(gammaMax, gate(p.Inside, p.Expected(p.Distinct, likely)), p.LabelGate)
 }
 
-// gate returns how far so many edges inside go with members drawn at random within
+// gate compares the edges inside with those expected of members drawn at random within
 // their classes: 1 if they are no more than expected and two standard deviations.
 func gate(inside, expected float64) float64 {
 	if !(inside > 0) {

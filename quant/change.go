@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Snapshot is what the error of a change needs of an estimate. It holds no
+// Snapshot holds the parts of an estimate from which the error of a change follows. It holds no
 // reference to the Solver or the Statistics, so it can be kept between emissions
 // and written to a checkpoint.
 type Snapshot struct {
@@ -27,7 +27,7 @@ type Snapshot struct {
 	Tangent              // of auto
 }
 
-// Turnover says how the unlabelled members with a prediction of one community
+// Turnover counts how the unlabelled members with a prediction of one community
 // differ between two estimates, as sums of squared multiplicities: plain counts
 // where all multiplicities are one. A member whose profile changed has left and
 // joined by the square of the share of the profile that is another one now: whole, if
@@ -95,7 +95,7 @@ func SEChange(dst []float64, prev, cur *Snapshot, t Turnover) []float64 {
 	return dst
 }
 
-// perMember is what one member adds to the prevalence, o/n.
+// perMember returns the contribution of one member to the prevalence, o/n.
 func perMember(s *Snapshot) float64 {
 	if s.Profiled <= 0 {
 		return 0
@@ -103,7 +103,7 @@ func perMember(s *Snapshot) float64 {
 	return s.Open / s.Profiled
 }
 
-// relabelled is how much of the variance of a class's profile is new when its
+// relabelled returns the share of the variance of a class's profile that is new when its
 // effective labels go from prev to cur, one set being part of the other.
 func relabelled(prev, cur float64) float64 {
 	if prev <= 0 {
@@ -211,7 +211,7 @@ func labelsChanged(now, then []float64) bool {
 	return false
 }
 
-// distance returns how far the prevalence with the shares of w.ans is from that of last, in
+// distance returns the distance of the prevalence with the shares of w.ans from that of last, in
 // standard errors of last.
 func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
 	open := 1.0

@@ -14,8 +14,8 @@
 // weighted residual of the labels to p; ml averages likelihood answers over lambda.
 // auto reads posteriors of the single members in place of cells; see Posterior.
 // Adjusted counts: Gart and Buck (1966), Forman (2008). Weights and neighbourhood cells: Damke and
-// Hüllermeier (2025). Intervals, ml, diff in this form and auto are ours; every
-// formula is in docs/methods.md.
+// Hüllermeier (2025). Intervals, ml, diff in this form and auto are ours;
+// docs/methods.md has the formulas with their sources.
 //
 // Invariants: shares are a distribution, each interval holds its share, nothing
 // is NaN, and equal statistics give equal bits whatever the Solver did before.

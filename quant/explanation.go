@@ -23,7 +23,7 @@ type ExplanationEnd struct {
 	// certificate far below that of a running pipeline.
 	Estimate Estimate `json:"estimate"`
 
-	// Vertices is how many different members the community had.
+	// Vertices is the number of different members of the community.
 	Vertices int `json:"-"`
 
 	// Published holds the shares of the record of Position, when there is one that
@@ -32,7 +32,7 @@ type ExplanationEnd struct {
 	Certificate float64   `json:"certificate,omitempty"` // of the published record
 }
 
-// Shares returns what was published, else what was computed.
+// Shares returns the published shares if there are any, else the computed ones.
 func (e *ExplanationEnd) Shares() []float64 {
 	if e.Published != nil {
 		return e.Published
@@ -70,7 +70,7 @@ type Detail struct {
 	Count int    `json:"count"`
 }
 
-// Effect is what one change does alone: the estimate at the end less the estimate
+// Effect is the effect of one change alone: the estimate at the end less the estimate
 // there had it not happened. Effects of one cause need not sum to its contribution.
 type Effect struct {
 	Vertex string    `json:"vertex"`

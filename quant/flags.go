@@ -36,12 +36,12 @@ const (
 	thinBelow    = 30.0 // effective labels per class
 	coverageLow  = 0.8  // share of unlabelled members with a prediction
 	blurredBelow = 0.1  // smallest singular value of C on vectors that sum to zero
-	// shiftConfidence is how sure the disagreement of sis and diff must be, over all
-	// classes together, before it is flagged.
+	// shiftConfidence is the confidence that sis and diff disagree, over all
+	// classes together, from which on it is flagged.
 	shiftConfidence = 0.99
 )
 
-// FlagDoc says what a flag means and what to do about it.
+// FlagDoc explains a flag: its meaning, and the action that it asks for.
 type FlagDoc struct{ Name, Meaning, Action string }
 
 var flagDocs = []FlagDoc{

@@ -12,7 +12,7 @@ const (
 	// worstDeviation is the largest standard deviation a share can have: published
 	// where nothing is known.
 	worstDeviation = 0.5
-	// drawsMax is how many points estimate the quantile of simultaneous intervals.
+	// drawsMax is the number of points that estimate the quantile of simultaneous intervals.
 	drawsMax = 1 << 10
 )
 
@@ -85,7 +85,7 @@ func (w *Solver) publishInfluence(e *Estimate, open float64) {
 	}
 }
 
-// quantile is how many standard errors the interval reaches to each side.
+// quantile returns the number of standard errors from the centre to an end of the interval.
 func (w *Solver) quantile(o Options) float64 {
 	if o.Simultaneous {
 		return w.largest(o.Confidence)

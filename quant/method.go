@@ -28,7 +28,7 @@ const (
 	Audits  Method = "audit"    // audit labels alone, by the way they were drawn
 )
 
-// family is what kind of computation a method is.
+// family names the kind of computation of a method.
 type family uint8
 
 const (
@@ -133,7 +133,7 @@ func joined[T ~string](names []T) string {
 	return b.String()
 }
 
-// Preset says how kernel mass a becomes the weight of a label.
+// Preset names a rule by which kernel mass a becomes the weight of a label.
 type Preset string
 
 // The presets. Each goes with a kernel that the caller chooses: ppr, truncated, lazy.

@@ -9,7 +9,7 @@ type Moments struct {
 	A1, A2 []float64 // the same of a phi phi' and of a^2 phi phi'
 }
 
-// momentWeights are what a sum of second moments takes of A2, A1 and N.
+// momentWeights are the factors of A2, A1 and N in a sum of second moments.
 type momentWeights struct{ a2, a1, n float64 }
 
 // squared are the weights of sum w^2 phi phi' for w = r a + s, and plain those of

@@ -1,6 +1,6 @@
 package quant
 
-// Needs says which cells, beyond the soft ones of the own prediction, the
+// Needs reports the cells, beyond the soft ones of the own prediction, that the
 // statistics must hold for the method.
 func (m Method) Needs() (softPair, hard, hardPair bool) {
 	r, ok := m.recipe()

@@ -1,7 +1,7 @@
 package quant
 
-// Selection says how the members of a community came to be selected, where a user
-// knows it. The edges say so where nobody does.
+// Selection names the way in which the members of a community were selected, if a user
+// knows it. Otherwise the edges inside decide.
 type Selection string
 
 // The selections that can be declared.
@@ -15,8 +15,8 @@ const (
 // Selections lists what can be declared.
 var Selections = []Selection{ByClass, ByPlace, ByAttribute}
 
-// Posterior is what auto reads of one community. Package incremental/posterior says
-// how posteriors come about; here they are distributions over the classes, one for
+// Posterior is the input of auto for one community. Package incremental/posterior
+// computes posteriors; here they are distributions over the classes, one for
 // each vertex with a prediction.
 type Posterior struct {
 	Version   uint32    // of the coefficients, from 1
@@ -28,7 +28,7 @@ type Posterior struct {
 	Inside   float64 // edges between different unlabelled members with a posterior
 	Distinct float64 // how many such members there are
 	Vertices float64 // how many such vertices the graph has
-	// Expected returns how many edges would be inside if so many members had been drawn
+	// Expected returns the number of edges inside if so many members had been drawn
 	// at random within classes of these shares.
 	Expected func(distinct float64, shares []float64) float64
 
@@ -161,7 +161,7 @@ func SpreadResiduals(classes []*Residuals, a1, a2, first []float64) *Residuals {
 // sum returns the sum of the weights w = r a + s over the labels.
 func (r *Residuals) sum(w weighting) float64 { return w.r*r.Mass + w.s*r.Sum }
 
-// effective returns how many labels of one weight would say as much, (sum w)²/sum w².
+// effective returns the effective number of labels, (sum w)²/sum w².
 func (r *Residuals) effective(w weighting) float64 {
 	squares := w.s*w.s*r.Squares[0] + 2*w.r*w.s*r.Squares[1] + w.r*w.r*r.Squares[2]
 	return r.sum(w) * r.sum(w) / squares

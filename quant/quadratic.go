@@ -3,8 +3,8 @@ package quant
 import "math"
 
 const (
-	// multiplierTolerance is how far below zero a multiplier must be, relative to
-	// the scale of the problem, for its bound to be released.
+	// multiplierTolerance is the distance below zero, relative to the scale of the problem,
+	// from which on a multiplier releases its bound.
 	multiplierTolerance = 1e-15
 	// activeSetRoundsPerClass bounds the rounds of the active set. When it is hit
 	// the feasible point reached is returned; its residual tells.

@@ -178,7 +178,7 @@ func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
 	}
 }
 
-// weights are those of the options, or constant where the method takes none.
+// weights returns the weighting of the options, or the constant one if the method takes none.
 func (w *Solver) weights(s *Statistics, r recipe, o Options, at reach) weighting {
 	if !r.weighted {
 		return constantWeights

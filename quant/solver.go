@@ -49,7 +49,7 @@ type scratch struct {
 	sketching bool             // shares and effective labels are wanted, and nothing else; see Movement
 }
 
-// input is what one solve reads.
+// input is the input of one solve.
 type input struct {
 	cells   *Cells
 	p       []float64

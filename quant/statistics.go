@@ -25,7 +25,7 @@ type Row struct {
 	Neighbors []float64 // K: mean prediction of its voting neighbours, or Own without any
 }
 
-// Statistics is all that a quantifier reads of one community. The tallies fill
+// Statistics is the whole input of a quantifier for one community. The tallies fill
 // it; nothing here depends on the method, on lambda or on the scaling, which are
 // chosen when an estimate is read.
 type Statistics struct {

@@ -234,8 +234,8 @@ func (w *scratch) labelNoiseExact(ans *answer, in *input, m *confusion) {
 }
 
 const (
-	// unseenFactor is how many times as large as in any class a cell of the members may
-	// be before the rest of it counts as unseen. In a mixture of the classes it is no
+	// unseenFactor bounds the share of a cell among the members, in multiples of its largest
+	// share in a class; the rest counts as unseen. In a mixture of the classes it is no
 	// larger than in one of them, but for noise.
 	unseenFactor = 100
 	// unseenSpread is the variance of shares of which nothing is known around those of

@@ -9,7 +9,7 @@ type weighting struct{ lambda, r, s float64 }
 // constantWeights counts every label once.
 var constantWeights = weighting{s: 1}
 
-// reach is how the kernel mass is spread over the calibration labels.
+// reach describes the spread of the kernel mass over the calibration labels.
 type reach struct {
 	n    float64 // labels with a prediction
 	mean float64 // a-bar: mean kernel mass
@@ -69,7 +69,7 @@ func (r reach) weigh(p Preset, lambda, kernelSum float64) weighting {
 	return weighting{lambda: lambda, r: lambda * r.unit(p, kernelSum), s: 1 - lambda}
 }
 
-// unit is what a preset multiplies lambda a by.
+// unit returns the factor of lambda a by a preset.
 func (r reach) unit(p Preset, kernelSum float64) float64 {
 	switch p {
 	case Reference:
