@@ -6,7 +6,7 @@ import (
 	"gqlstream/graphstore"
 )
 
-// lanes is how many systems a block solves side by side: their four numbers of a vertex lie
+// lanes is the number of systems that a block solves together: their numbers of a vertex lie
 // in half a cache line, so that a pass over the graph fetches a neighbour once for all.
 const lanes = 4
 

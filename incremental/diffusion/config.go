@@ -21,7 +21,7 @@ const (
 	toleranceMin = 1e-12 // below it rounding decides
 )
 
-// Config says what a field solves and how well it is maintained.
+// Config holds the teleport probability and the accuracy of a field.
 type Config struct {
 	Alpha     float64 // teleport probability, 1e-4 to 0.99; 0 is AlphaDefault
 	Tolerance float64 // bound on the certificate after an Update, 1e-12 to 1; 0 is ToleranceDefault

@@ -16,7 +16,7 @@ const (
 	functionsMax = 1 << 16
 )
 
-// DualConfig says how many functions a Dual holds and how well it is maintained.
+// DualConfig holds the number of functions of a Dual, and its accuracy.
 type DualConfig struct {
 	Alpha     float64 // teleport probability, as in Config; 0 is AlphaDefault
 	Tolerance float64 // bound on the error of a value after an Update; 0 is dualToleranceDefault
@@ -188,10 +188,10 @@ func (g *Dual) Halve(times int64) {
 // or Solve, each once, in an order that equal calls repeat; valid until the next.
 func (g *Dual) Touched() []Vertex { return g.touched }
 
-// Vertices returns how many vertices the dual has seen.
+// Vertices returns the number of vertices that the dual has seen.
 func (g *Dual) Vertices() int { return len(g.rows) }
 
-// Work returns what the dual has done so far.
+// Work returns the work of the dual so far.
 func (g *Dual) Work() Work { return g.work }
 
 // Certificate returns a bound on the error of every value of every function.

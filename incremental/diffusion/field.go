@@ -6,7 +6,7 @@ import (
 	"gqlstream/graphstore"
 )
 
-// cell is what a push reads and writes of each neighbour: one cache line holds
+// cell holds the numbers that a push reads and writes of each neighbour: one cache line holds
 // four. The solution is kept apart, because a push needs one entry of it.
 type cell struct {
 	r float64 // residual
@@ -150,10 +150,10 @@ func (f *Field) Source(v Vertex) float64 {
 	return f.source[v]
 }
 
-// Vertices returns how many vertices the field has seen.
+// Vertices returns the number of vertices that the field has seen.
 func (f *Field) Vertices() int { return len(f.z) }
 
-// Work returns what the field has done so far.
+// Work returns the work of the field so far.
 func (f *Field) Work() Work { return f.work }
 
 // Certificate returns a bound on the L1 distance between the normalised field

@@ -8,8 +8,8 @@ import (
 	"gqlstream/graphstore"
 )
 
-// following is what a structure keeps of the graph that it follows. Nobody tells it whether
-// it has seen every delta: it compares two sums instead, which are exact in floats because
+// following detects that a structure has missed a delta of the graph that it follows. Nobody
+// tells it: it compares two sums instead, which are exact in floats because
 // weights are multiples of a power of two, and computes its residuals anew where they differ.
 // A missed delta that leaves both sums as they were would go unseen; the core misses none, and
 // Check finds it.

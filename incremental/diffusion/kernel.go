@@ -86,7 +86,7 @@ func solved(view graphstore.View, m []float64, c Config) ([]float64, float64, er
 	return a, certificate, nil
 }
 
-// truncated is what the code of Damke and Huellermeier runs.
+// truncated is the kernel in the code of Damke and Hüllermeier.
 func truncated(view graphstore.View, m []float64, alpha float64, steps int) []float64 {
 	x, y := append([]float64(nil), m...), make([]float64, len(m))
 	for range steps {
@@ -100,7 +100,7 @@ func truncated(view graphstore.View, m []float64, alpha float64, steps int) []fl
 	return x
 }
 
-// lazy is what their paper prints. A vertex without edges keeps what it has.
+// lazy is the kernel printed in their paper. A vertex without edges keeps its mass.
 func lazy(view graphstore.View, m []float64, alpha float64) []float64 {
 	x, y := append([]float64(nil), m...), make([]float64, len(m))
 	for range kernelSteps {
@@ -185,8 +185,8 @@ func features(view graphstore.View, m []float64) []float64 {
 	return a
 }
 
-// featureKeys returns which attributes may be features. One named label is none: where a file
-// serves as vertices and as labels, it is what is to be estimated.
+// featureKeys returns the attributes that are features. One named label is none: in a file that
+// serves as vertices and as labels, it is the class to be estimated.
 func featureKeys(view graphstore.View) []string {
 	return slices.DeleteFunc(view.AttributeKeys(), func(key string) bool { return key == "label" })
 }

@@ -33,7 +33,7 @@ const (
 	sweepMin   = 1 << 10
 )
 
-// iterateShort is how far below the tolerance iteration takes the certificate, so
+// iterateShort divides the tolerance: iteration takes the certificate that far down, so
 // that the next batches have room.
 const iterateShort = 4
 
@@ -85,14 +85,14 @@ func (f *Field) queueAbove(limit float64) {
 	}
 }
 
-// sweepBudget returns what a sweep may cost before iteration is tried: a share of
-// what a recompute would cost at the pace of the last iteration on this graph.
+// sweepBudget bounds the cost of a sweep before iteration is tried: a share of
+// the cost of a recompute at the pace of the last iteration on this graph.
 func (f *Field) sweepBudget(view graphstore.View) int {
 	passes := f.pace * math.Log10(4/f.config.Tolerance)
 	return max(sweepMin, int(sweepShare*passes*passCost(view)))
 }
 
-// passCost returns what a pass over the graph costs, in neighbours visited by a push.
+// passCost returns the cost of a pass over the graph, in neighbours visited by a push.
 func passCost(view graphstore.View) float64 {
 	return float64(2*view.Edges()+vertexCost*view.Vertices()) / passGain
 }

@@ -7,7 +7,7 @@ import (
 	"gqlstream/graphstore"
 )
 
-// TogetherMax is how many sources SolveTogether takes.
+// TogetherMax bounds the sources of SolveTogether.
 const TogetherMax = lanes
 
 // Solved holds the masses of up to four sources, each solved from nothing for
@@ -53,5 +53,5 @@ func (s *Solved) Mass(i int, v Vertex) float64 {
 	return (s.diagonal[v] + s.keep) * s.z[int(v)*lanes+i]
 }
 
-// Passes returns how many passes over the graph it took, each for all sources.
+// Passes returns the number of passes over the graph, each for all sources.
 func (s *Solved) Passes() uint64 { return s.passes }

@@ -50,7 +50,7 @@ func (t *Tallies) Check(view graphstore.View, sums *neighborhood.Sums, masses fu
 	return err
 }
 
-// sum is what was counted, and what a recount gives.
+// sum is a sum as it was kept, and as a recount gives it.
 type sum struct {
 	name      string
 	got, want any

@@ -32,7 +32,7 @@ const (
 // Why not drop the old ones at a bound? A label that leaves at once moves an estimate by
 // more than its weight is worth, and the record would speak of a change that nobody made.
 
-// decay is what a half-life adds to the statistics that all communities share.
+// decay is the part of the statistics of all communities that a half-life adds.
 type decay struct {
 	epochs   []epochRows // of the rows, ascending; none is empty
 	landmark uint64      // end of the last one, or 0
@@ -43,7 +43,7 @@ type decay struct {
 	n2     [families][]Sum // K x Z: sum of g² phi; n is that of g phi
 }
 
-// epochRows says how many rows have labels of one epoch.
+// epochRows counts the rows that have labels of one epoch.
 type epochRows struct {
 	epoch uint64
 	rows  int
@@ -161,7 +161,7 @@ func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
 	}
 }
 
-// scale is what makes the weights sum to the effective number of labels,
+// scale returns the factor by which weights sum to the effective number of labels,
 // (sum g)²/(sum g²): labels of one age count one each, whatever the landmark.
 func (d *decay) scale() float64 {
 	var one, square float64
@@ -210,7 +210,7 @@ func (t *Tallies) Halvings() int64 {
 	return int64(t.decay.landmark)/halfLife - int64(t.decay.before)/halfLife
 }
 
-// LabelMass returns how many calibration labels there are, each as its age weighs.
+// LabelMass returns the number of calibration labels, each weighted by its age.
 func (t *Tallies) LabelMass() float64 {
 	if t.decay == nil {
 		return float64(t.Rows())

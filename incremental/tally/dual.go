@@ -69,7 +69,7 @@ func (s side) coarse() family {
 // Functions returns L, how many functions a dual of these tallies has.
 func (t *Tallies) Functions() int { return functionsOf(t.classes, t.sides) }
 
-// cellFunctions returns how many of them are cells. Those of whole classes are the last K:
+// cellFunctions returns the number of functions of cells. Those of whole classes are the last K:
 // they follow, or they are the cells.
 func (t *Tallies) cellFunctions() int {
 	if t.keep.ClassMasses {
@@ -78,7 +78,7 @@ func (t *Tallies) cellFunctions() int {
 	return t.Functions() - t.classes
 }
 
-// Functions returns how many functions a dual of such tallies has.
+// Functions returns the number of functions of a dual of such tallies.
 func (f Families) Functions(classes int) int { return functionsOf(classes, sidesOf(classes, f)) }
 
 func functionsOf(classes int, sides []side) int {
@@ -228,7 +228,7 @@ func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffu
 	return a1[:t.cellFunctions()]
 }
 
-// errorShare is how much of the bound the error of a class comes to at most in random
+// errorShare is the largest share of the bound that the error of a class reached in random
 // histories: members have errors of both signs.
 const errorShare = 0.5
 

@@ -7,13 +7,13 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Profile is what an estimator sees of one vertex.
+// profile is the view of an estimator on one vertex.
 type profile struct {
 	own   []uint32           // K units, nil when the vertex has no prediction
 	votes neighborhood.Votes // of the neighbours
 }
 
-// Families says which kinds of cells a tally keeps.
+// Families selects the kinds of cells that a tally keeps.
 type Families struct {
 	SoftPair bool // K^2 cells: own prediction times mean of the neighbours'
 	Hard     bool // K cells: own class
@@ -23,7 +23,7 @@ type Families struct {
 	// whole classes alone, and DualStatistics returns zero for A1 and A2 of cells.
 	ClassMasses bool
 
-	// Dual keeps what a core with a dual needs beside: which rows changed, and the second
+	// Dual adds the parts that a core with a dual needs: the rows that changed, and the second
 	// moments of the finest soft cells over them, for exact variances.
 	Dual bool
 

@@ -14,9 +14,9 @@ import (
 // it, and where labels age, the diagonal stand-in is used.
 const momentsMax = 4096
 
-// Spread is how the kernel mass of a community was spread over the calibration
-// labels when it was last solved for. What is kept are sums by cell and not masses by label:
-// a hundred thousand labels in ten thousand communities would be eight gigabytes.
+// Spread describes the kernel mass of a community over the calibration labels when it was last
+// solved for. It keeps sums by cell: the masses of a hundred thousand labels in ten thousand
+// communities would be eight gigabytes.
 type Spread struct {
 	Position  event.Position
 	Time      event.Time
@@ -27,7 +27,7 @@ type Spread struct {
 	B1, B2    []float64 // K x Z x Z over the soft side: sums of a phi phi' and a^2 phi phi'; or none
 }
 
-// Spread returns that of a community, nil before its first Refresh. It is read-only.
+// Spread returns the spread of a community, nil before its first Refresh. It is read-only.
 func (t *Tallies) Spread(id CommunityID) *Spread { return t.each[id].spread }
 
 // SetSpread overwrites it, as at a restart; the tallies keep it. It reports whether s
@@ -105,7 +105,7 @@ func addOuter(dst []float64, weight float64, x []float64) {
 	}
 }
 
-// kernelMoments are what the kernel of one community makes of the labels, by cell.
+// kernelMoments are the sums over the labels, weighted by the kernel of a community, by cell.
 type kernelMoments struct {
 	a1, a2 []float64
 	g2a    []float64 // nil without a half-life

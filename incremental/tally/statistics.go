@@ -20,7 +20,7 @@ func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *nei
 // Members returns the total multiplicity of the community.
 func (t *Tallies) Members(id CommunityID) float64 { return float64(t.each[id].members) }
 
-// Vertices returns how many vertices are a member of the community, however often.
+// Vertices returns the number of different members of the community.
 func (t *Tallies) Vertices(id CommunityID, view graphstore.View) int {
 	if view.Everyone(id) {
 		return int(t.each[id].members)
@@ -61,12 +61,12 @@ func (t *Tallies) readCells(s *quant.Statistics, c *community) {
 	}
 }
 
-// cellsOf returns where the statistics have the cells of each kind.
+// cellsOf returns the fields of the statistics for the cells of each kind.
 func cellsOf(s *quant.Statistics) [whole]**quant.Cells {
 	return [whole]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair}
 }
 
-// base returns what does not depend on kernels.
+// base returns the statistics that do not depend on kernels.
 func (t *Tallies) base(id CommunityID) *quant.Statistics {
 	c := t.each[id]
 	return &quant.Statistics{

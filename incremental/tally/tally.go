@@ -106,11 +106,11 @@ func (t *Tallies) newCommunity() *community {
 	return c
 }
 
-// Sources returns who joined and left the community's kernel since Begin: its unlabelled
-// members, by signed multiplicity, sorted by vertex within each Update.
+// Sources returns the changes of the community's kernel sources since Begin: unlabelled
+// members that joined and left, by signed multiplicity, sorted by vertex within each Update.
 func (t *Tallies) Sources(c CommunityID) []diffusion.SourceChange { return t.each[c].sources }
 
-// Progress returns what happened to the community since SetProgress.
+// Progress returns the changes of the community since SetProgress.
 func (t *Tallies) Progress(c CommunityID) Progress {
 	p := t.each[c].progress
 	p.Moved = t.all || t.moved[c]
@@ -154,10 +154,10 @@ func (t *Tallies) spreadMoved() {
 	t.all = false
 }
 
-// Rows returns how many calibration labels have a prediction.
+// Rows returns the number of calibration labels with a prediction.
 func (t *Tallies) Rows() int { return len(t.rows.order) }
 
-// state is all that the tallies read of one vertex at one time.
+// state is the input of the tallies about one vertex at one time.
 type state struct {
 	label   graphstore.Label
 	profile profile

@@ -13,7 +13,7 @@ import (
 // nothing in common with the one before. Parts of a member are counted in 1/turnedWhole.
 const turnedWhole = 1 << 12
 
-// Progress is what happened to a community since it was last estimated.
+// Progress counts the changes of a community since it was last estimated.
 type Progress struct {
 	Moved  bool   `json:"moved"`  // some statistic of it may have changed
 	Joined uint64 `json:"joined"` // squared multiplicities of profiled members that came or changed, times turnedWhole
@@ -40,7 +40,7 @@ func add(total *uint64, square, turned uint64) {
 	*total = sum
 }
 
-// turned returns how much of a member is another one when its profile goes from one
+// turned returns the part of a member that counts as replaced when its profile goes from one
 // state to the other, in 1/turnedWhole, rounded up: the square of the distance in
 // variation of the two profiles, that is of the share of a profile that moves.
 //
@@ -79,8 +79,8 @@ func (f Families) turned(before, after *state) uint64 {
 	return uint64(math.Ceil(moved * moved * turnedWhole))
 }
 
-// Turnover returns how the profiled members of the community differ from those of
-// its last estimate, as quant.SEChange wants it.
+// Turnover counts the differences between the profiled members of the community and those of
+// its last estimate, for quant.SEChange.
 func (t *Tallies) Turnover(id CommunityID) quant.Turnover {
 	c := t.each[id]
 	all := c.squared()
