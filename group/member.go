@@ -38,7 +38,6 @@ type Presence struct {
 	Page     string    `json:"page,omitempty"`   // address of its page
 	Shards   []int     `json:"shards"`           // that it estimates now
 	Drains   bool      `json:"drains,omitempty"` // it hands its shards over
-
 	// Needs and Taken name who needs most of the log out on this worker, and the sequence that
 	// he has taken: what he has not must not be discarded by others either.
 	Needs string `json:"needs,omitempty"`
@@ -81,8 +80,7 @@ type heard struct {
 	at uint64
 }
 
-// errOtherGroup is what an error matches when a worker cannot belong to a group, because its
-// records would be other ones.
+// errOtherGroup is why a worker cannot belong to a group: its records would be other ones.
 var errOtherGroup = errors.New("the workers of a group must have the same configuration and architecture")
 
 // Join takes part in a group, and returns when the workers that live are known. It refuses to

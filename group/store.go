@@ -23,7 +23,7 @@ import (
 const (
 	completeKept  = 2  // positions of which there are the graph and all shards
 	positionsKept = 16 // newest ones of each shard, for workers that have the graph on their own disk
-	graphsKept    = 2  // newest ones, of which there may yet be all shards
+	comingMax     = 2  // later ones that may yet become such
 	digestTTL     = time.Hour
 	transferMax   = 10 * time.Minute // for one object, however large
 	getWaitMin    = time.Second      // for the first attempt to read one
@@ -90,8 +90,7 @@ type digestEntry struct {
 	Worker string `json:"worker"`
 }
 
-// disagreementKey is that of the newest disagreement in the bucket of the group: the workers that
-// it names end.
+// disagreementKey is that of the newest disagreement: the workers that it names end.
 const disagreementKey = "disagreement"
 
 type disagreement struct {
@@ -123,16 +122,12 @@ func (m *Member) hearDisagreement(data []byte) {
 
 // Compare publishes the digest of a part at a position, or compares it with that of the worker
 // which was first. Where they differ both end: see Disagreed.
-func (s *Store) Compare(ctx context.Context, config string, position uint64, part string, digest uint64) error {
+func (s *Store) Compare(ctx context.Context, config string, position uint64, part string, sum uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
-	own := digestEntry{Digest: fmt.Sprintf("%016x", digest), Worker: s.member.self.Worker}
-	data, err := json.Marshal(own)
-	if err != nil {
-		return err
-	}
+	own := digestEntry{Digest: fmt.Sprintf("%016x", sum), Worker: s.member.self.Worker}
 	key := fmt.Sprintf("%s.%d.%s", config, position, part)
-	_, err = s.digests.Create(ctx, key, data)
+	_, err := s.digests.Create(ctx, key, []byte(own.Digest+" "+own.Worker))
 	if !errors.Is(err, jetstream.ErrKeyExists) {
 		return err
 	}
@@ -141,15 +136,16 @@ func (s *Store) Compare(ctx context.Context, config string, position uint64, par
 		time.Sleep(watchAgain / 10)
 		entry, err = s.digests.Get(ctx, key)
 	}
-	var first digestEntry
-	if err == nil {
-		err = json.Unmarshal(entry.Value(), &first)
-	}
-	if err != nil || first.Digest == own.Digest || first.Worker == own.Worker {
+	if err != nil {
 		return err
 	}
-	found := disagreement{Position: position, Part: part, Has: [2]digestEntry{first, own}}
-	if data, err = json.Marshal(found); err == nil {
+	digest, worker, _ := strings.Cut(string(entry.Value()), " ")
+	if digest == own.Digest || worker == own.Worker {
+		return nil
+	}
+	found := disagreement{Position: position, Part: part, Has: [2]digestEntry{{digest, worker}, own}}
+	data, err := json.Marshal(found)
+	if err == nil {
 		s.member.hearDisagreement(data)
 		_, err = s.member.kv.Put(ctx, disagreementKey, data)
 	}
@@ -206,23 +202,29 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 type stored map[string][]uint64
 
 // needed leaves out what no worker can need any more. One that takes shards over goes on from a
-// position of which there are the graph and all shards: the newest ones stay until there are
-// newer ones, however far the shards of others are meanwhile.
+// position of which there are the graph and all shards: the newest ones stay until there are newer
+// ones, and so do the first after them that all shards can still reach, however far others are.
 func (all stored) needed(shards int) stored {
-	var complete []uint64
+	var complete, coming []uint64
 	for _, position := range all[GraphPart] {
-		whole := len(complete) < completeKept
+		whole, passed := true, false
 		for shard := range shards {
-			whole = whole && slices.Contains(all[Part(shard)], position)
+			if list := all[Part(shard)]; !slices.Contains(list, position) {
+				whole, passed = false, passed || len(list) > 0 && list[0] > position
+			}
 		}
 		if whole {
 			complete = append(complete, position)
+		} else if !passed && len(complete) == 0 {
+			coming = append(coming, position)
 		}
 	}
-	needed, kept := stored{}, map[string]int{GraphPart: graphsKept}
+	common := slices.Concat(coming[max(0, len(coming)-comingMax):], complete[:min(completeKept, len(complete))])
+	needed := stored{}
 	for part, positions := range all {
-		needed[part] = slices.Concat(positions[:min(cmp.Or(kept[part], positionsKept), len(positions))], complete)
+		needed[part] = slices.Concat(positions[:min(positionsKept, len(positions))], common)
 	}
+	needed[GraphPart] = common
 	return needed
 }
 
