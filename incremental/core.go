@@ -145,7 +145,7 @@ func (c *Core) Position() event.Position { return c.position }
 // SelectedBy returns the declared selections of communities, by name; see Config.
 func (c *Core) SelectedBy() map[string]quant.Selection { return c.selectedBy }
 
-// View reads the graph as the last step left it.
+// View returns the graph after the last step.
 func (c *Core) View() graphstore.View { return c.store.View() }
 
 // Close releases the store's memory.

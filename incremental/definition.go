@@ -32,8 +32,8 @@ type EgoDefinition struct {
 	MembersMax int `json:"members_max" yaml:"members_max,omitempty"`
 }
 
-// Rule returns the definition as the store wants it. Whether the rule itself is
-// sound is the store's to say.
+// Rule returns the definition in the store's form. The store decides whether the rule itself is
+// sound.
 func (c CommunityDefinition) Rule() (graphstore.Rule, error) {
 	rule := graphstore.Rule{Name: c.Name}
 	if c.Name == "" {

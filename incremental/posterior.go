@@ -61,7 +61,7 @@ type Reading struct {
 	Gamma *float64         // how far the community was selected by class; nil: edges decide
 }
 
-// Hold has auto read the graph with these coefficients, and each community with this gamma,
+// Hold makes auto use these coefficients for the graph, and this gamma for each community,
 // whatever the log says, until the next call. The core must have emitted before.
 func (c *Core) Hold(r Reading) {
 	c.posteriors.gamma = r.Gamma

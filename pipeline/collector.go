@@ -22,8 +22,8 @@ func collectorPercent(live uint64) int {
 	return int(min(percentMax, max(percentMin, 100*garbageBytes/max(live, 1))))
 }
 
-// TuneCollector sets that after every collection from now on, unless GOGC or GOMEMLIMIT
-// say how much memory to take.
+// TuneCollector applies collectorPercent after every collection from now on, unless GOGC or
+// GOMEMLIMIT is set.
 func TuneCollector() {
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
 		afterCollection(&collection{

@@ -265,8 +265,8 @@ func (l *logCursor) start(ctx context.Context, saved *checkpoint.Checkpoint, las
 	return nil
 }
 
-// NearestCheckpoint returns the newest checkpoint of a state directory that is intact, of a
-// configuration, after a position and not beyond a place, or nil.
+// NearestCheckpoint returns the newest intact checkpoint of a configuration in a state directory
+// that lies after a position and not beyond a place, or nil.
 func NearestCheckpoint(
 	state, digest string, after event.Position, place Place, tell func(format string, args ...any),
 ) (*checkpoint.Checkpoint, error) {
@@ -332,7 +332,7 @@ func (q *Query) Ordered() error {
 	return nil
 }
 
-// Configure takes over what the settings say.
+// Configure applies the settings of the configuration.
 func (e *Explainer) Configure(settings *config.Settings) (err error) {
 	e.classes = settings.Classes
 	e.config, err = settings.Core()

@@ -264,7 +264,7 @@ func (p *Pipeline) partsOf(format, dir string, out config.Output) openFollower {
 	}
 }
 
-// Take is a follower without a memory of its own: it gets what is published from now on.
+// Take is a follower without memory: it gets everything published from now on.
 type Take func(context.Context, *sinks.Stored) error
 
 // memoryless is a Take as a sinks.Follower. One runner at a time has it.

@@ -74,7 +74,7 @@ func (q *quarantineFill) watch(ctx context.Context) error {
 	})
 }
 
-// LimitFrom gives a core the limits that a log has, if its source is one.
+// LimitFrom gives a core the limits in the settings of a log, if its source is one.
 func LimitFrom(source ingest.Source, core *incremental.Core) {
 	if log, ok := source.(*ingest.JetStreamSource); ok {
 		core.Limit(log.Limits())

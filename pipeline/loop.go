@@ -109,8 +109,8 @@ var startAgain = []error{errAgain, errRegroup, sinks.ErrLost}
 // write, it takes nothing any more, also when there is room again.
 var errAgain = errors.New("the embedded server could not write, and there is room again")
 
-// Run runs the loop and, beside it, what watches over it, until the log is drained, ctx
-// ends, or something cannot go on.
+// Run runs the loop and the goroutines that watch it, until the log is drained, ctx ends, or
+// something cannot go on.
 func (p *Pipeline) Run(ctx context.Context) error {
 	running, cancel := context.WithCancelCause(ctx)
 	var watches sync.WaitGroup

@@ -118,8 +118,8 @@ func divide(e *sinks.Emission, shards int) []sinks.Emission {
 	return parts
 }
 
-// Heartbeats decides for each shard which emissions are in the log out, for whoever folds a log
-// without a broker.
+// Heartbeats decides for each shard which emissions are in the log out, for a replay without a
+// broker.
 type Heartbeats []sinks.Heartbeats
 
 // Publishes reports whether any shard publishes an emission. It must be asked about each, in

@@ -25,8 +25,8 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// Pipeline is one source, one core, the log out and who follows it. The loop's goroutine
-// owns the core, the checkpoints and what it counts.
+// Pipeline joins one source, one core, the log out and its followers. The loop's goroutine owns
+// the core, the checkpoints and their counts.
 type Pipeline struct {
 	settings   config.Settings
 	Config     incremental.Config

@@ -120,8 +120,8 @@ const (
 	logarithmMin = 1e-12
 )
 
-// Tangent is an estimate of auto to first order: where it was made, and how it changes with
-// what it was made of. It is empty for other methods.
+// Tangent describes an estimate of auto to first order: its inputs, and its derivatives by them.
+// It is empty for other methods.
 type Tangent struct {
 	Gamma    float64
 	Lean     float64   // weight of the labels' own shares

@@ -14,7 +14,7 @@ type Explanation struct {
 	States    int            `json:"states"`    // estimates that were compared
 }
 
-// ExplanationEnd is one of the two places.
+// ExplanationEnd describes the estimate at one of the two places.
 type ExplanationEnd struct {
 	Position uint64 `json:"position"`
 	Time     string `json:"time,omitempty"` // log time, RFC 3339

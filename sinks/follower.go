@@ -53,8 +53,8 @@ type FollowConfig struct {
 	End func() uint64
 }
 
-// Runner is the life of one follower. Run has one caller; any goroutine may ask State,
-// After, Taken and CatchUp.
+// Runner opens a follower, feeds it, and opens it again after an error. Run has one caller; any
+// goroutine may ask State, After, Taken and CatchUp.
 type Runner struct {
 	config  FollowConfig
 	tracker tracker

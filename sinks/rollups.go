@@ -24,7 +24,7 @@ const (
 	rollupSaveShare = 50
 )
 
-// RollupsConfig says of which log out roll-ups are made.
+// RollupsConfig configures the follower that makes roll-ups of a log out.
 type RollupsConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig

@@ -328,5 +328,5 @@ func (w *Writer) storeMark(ctx context.Context, m shardMark) error {
 	return nil
 }
 
-// State says whether the broker takes estimates.
+// State returns the condition of the writer: whether the broker takes estimates.
 func (w *Writer) State() State { return w.tracker.State(w.config.Streams.Names.Estimates) }

@@ -154,7 +154,7 @@ func (g *Dual) Function(v Vertex) []float64 {
 // Tolerance returns the bound on the error of a value that Update keeps.
 func (g *Dual) Tolerance() float64 { return g.config.Tolerance }
 
-// Retune changes it from the next Update on; it panics if it is out of range.
+// Retune changes the tolerance from the next Update on; it panics if it is out of range.
 func (g *Dual) Retune(tolerance float64) {
 	g.config.Tolerance = tolerance
 	if err := g.config.Validate(); err != nil {

@@ -10,8 +10,8 @@ import (
 // TogetherMax bounds the sources of SolveTogether.
 const TogetherMax = lanes
 
-// Solved holds the masses of up to four sources, each solved from nothing for
-// one view and not kept current: what a Field would give, for less than half the time.
+// Solved holds the masses of up to four sources, each solved from nothing for one view and not
+// kept current: those of a Field for less than half the time.
 type Solved struct {
 	keep     float64
 	diagonal []float64 // n

@@ -26,8 +26,8 @@ type Change struct {
 	Before Votes
 }
 
-// Hearing says that V hears a neighbour's prediction as In, where Out was counted:
-// a labelled vertex must not hear what a built-in classifier made of its own label.
+// Hearing replaces a neighbour's prediction Out by In in the votes of V: a labelled vertex must
+// not count what a built-in classifier made of its own label.
 type Hearing struct {
 	V       Vertex
 	Out, In []uint32 // K units each; valid while it is visited

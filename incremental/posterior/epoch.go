@@ -43,7 +43,7 @@ func (e *Epoch) Same(other *Epoch) bool {
 	return slices.Equal(e.Theta, other.Theta) && slices.Equal(e.B, other.B) && slices.Equal(e.Prior, other.Prior)
 }
 
-// Weight reads what a calibration label counts for; nil is one for each.
+// Weight returns the weight of a calibration label; nil is one for each.
 type Weight func(v Vertex) float64
 
 // fitted returns the epoch of the labels of view, without what the whole graph says, or

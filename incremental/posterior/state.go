@@ -50,7 +50,7 @@ type State struct {
 	options Options
 }
 
-// Options say how posteriors come about, besides coefficients.
+// Options configure the posteriors, besides their coefficients.
 type Options struct {
 	// Missed is by how much g or c1/d of a vertex may have moved, in every class, before its
 	// neighbours are told, and by how much what they told may have moved on average before a
@@ -230,7 +230,7 @@ func (s *State) touch(v Vertex) {
 	s.List(v)
 }
 
-// List has the next Ready count v among the renewed, whatever its posterior.
+// List makes the next Ready count v among the renewed, whatever its posterior.
 func (s *State) List(v Vertex) {
 	if !s.listed[v] {
 		s.listed[v] = true
@@ -292,8 +292,8 @@ func (s *State) Epoch() *Epoch { return s.epoch }
 // Labels returns L by vertex. It is read-only.
 func (s *State) Labels() []Vertex { return s.labels }
 
-// Renewed lists the vertices, sorted, that were touched before the last Ready, and with
-// a new epoch all labels: no other label has another posterior since.
+// Renewed lists the vertices, sorted, whose posteriors the last Ready may have changed: those
+// touched before it, and with a new epoch all labels.
 func (s *State) Renewed() []Vertex { return s.renewed }
 
 // Within returns for each class the covariance of the posteriors of its labels, over

@@ -154,8 +154,7 @@ func (t *Tallies) LabelGains(view graphstore.View) (gain func(Vertex) float64, s
 	return func(v Vertex) float64 { return t.gains(view.LabelTime(v)).one }, t.decay.scale()
 }
 
-// LabelWeights reads what a calibration row counts for by its age: one without a
-// half-life.
+// LabelWeights returns the weight of a calibration row by its age: one without a half-life.
 func (t *Tallies) LabelWeights(view graphstore.View) func(Vertex) float64 {
 	gain, scale := t.LabelGains(view)
 	return func(v Vertex) float64 { return float64(scale * gain(v)) }

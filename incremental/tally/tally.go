@@ -117,18 +117,17 @@ func (t *Tallies) Progress(c CommunityID) Progress {
 	return p
 }
 
-// SetProgress overwrites it: with the zero Progress when the community has been
-// estimated.
+// SetProgress overwrites the progress: with the zero Progress once the community was estimated.
 func (t *Tallies) SetProgress(c CommunityID, p Progress) {
 	t.spreadMoved()
 	t.each[c].progress, t.moved[c] = p, p.Moved
 }
 
-// MoveAll says that every record changes, whatever the statistics do. It costs the same
-// however many communities there are; Moved spreads the word.
+// MoveAll marks every community as moved, whatever its statistics do. It costs the same however
+// many communities there are.
 func (t *Tallies) MoveAll() { t.all = true }
 
-// Move says it of one community.
+// Move marks one community as moved.
 func (t *Tallies) Move(c CommunityID) { t.moved[c] = true }
 
 // Moved appends the communities with a statistic that may have changed since SetProgress,

@@ -84,8 +84,8 @@ func (c *counters) stats(name string) Stats {
 	return s
 }
 
-// Targets are all who are told. Set, Tell, Stats and Close may be called from one
-// goroutine, which need not be the one that called Start.
+// Targets delivers alerts to all configured targets. Set, Tell, Stats and Close may be called from
+// one goroutine, which need not be the one that called Start.
 type Targets struct {
 	hooks    []*hook
 	managers []*manager
@@ -96,8 +96,8 @@ type Targets struct {
 	once     sync.Once
 }
 
-// Start begins to deliver what is in the stream of alerts, from where each webhook
-// was, and what Set and Tell say.
+// Start begins to deliver the stream of alerts, from the place where each webhook was, and the
+// news of Set and Tell.
 func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Config, log *slog.Logger) (*Targets, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 	return t, nil
 }
 
-// RemoveOthers removes the queues of webhooks that are not configured any more, with
-// what they had not delivered: once it is sure that these targets are the ones.
+// RemoveOthers removes the queues of webhooks that are no longer configured, with all that they
+// had not delivered. Call it once these targets are certain to run.
 func (t *Targets) RemoveOthers(ctx context.Context) error {
 	kept := map[string]bool{}
 	for _, h := range t.hooks {

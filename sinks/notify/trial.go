@@ -26,8 +26,8 @@ type Outcome struct {
 	Err  error  // nil: it was taken
 }
 
-// Trial tells every target one sample, once, whatever rules it wants, and returns how each
-// took it. Alertmanager gets an alert that ends by itself.
+// Trial sends every target one sample, whatever rules it wants, and returns the outcomes.
+// Alertmanager gets an alert that ends by itself.
 func Trial(ctx context.Context, c Config) ([]Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type Alerts struct {
 	Targets []Target
 }
 
-// Target is someone who is told of alerts.
+// Target is one receiver of alerts.
 type Target struct {
 	Name     string            `json:"name"`
 	Outcomes map[string]uint64 `json:"outcomes"` // of attempts
@@ -42,7 +42,7 @@ type alertBoard struct {
 	notes  []sinks.Note        // the same
 }
 
-// AddNotes adds what the log says to people, oldest first, for the charts.
+// AddNotes adds notes of the log, oldest first, for the charts.
 func (v *view) AddNotes(list []sinks.Note) {
 	v.alerts.mu.Lock()
 	defer v.alerts.mu.Unlock()
@@ -50,7 +50,7 @@ func (v *view) AddNotes(list []sinks.Note) {
 	v.alerts.notes = v.alerts.notes[max(0, len(v.alerts.notes)-NotesMax):]
 }
 
-// SetAlerts replaces what is shown of alerts.
+// SetAlerts replaces the alerts that are shown.
 func (v *view) SetAlerts(a Alerts) {
 	v.alerts.mu.Lock()
 	defer v.alerts.mu.Unlock()

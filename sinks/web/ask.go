@@ -22,8 +22,7 @@ type question func(ctx context.Context, v *view, q *asked) (any, error)
 // questionWaitMax bounds the time of an answer; an explanation, which reads the log, has more.
 const questionWaitMax = 20 * time.Second
 
-// Refusal is an error that the client can mend: a place that is none, a community that is
-// not there.
+// Refusal is an error that the client can mend, such as an unknown community.
 type Refusal struct {
 	Code    int // of HTTP
 	Message string

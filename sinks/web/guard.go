@@ -248,8 +248,7 @@ func (s *Server) ReadSecrets() (*Secrets, error) {
 	return out, nil
 }
 
-// UseSecrets lets requests and connections that come need other secrets of this server.
-// Streams of events that are open stay so.
+// UseSecrets makes new requests and connections need these secrets. Open event streams stay open.
 func (s *Server) UseSecrets(secrets *Secrets) { s.secrets.Store(secrets) }
 
 // tlsConfig is nil for a plain server.
