@@ -172,7 +172,7 @@ func (w *Walk) step(ctx context.Context, emit bool) error {
 	}
 	if emit {
 		w.done++
-		if w.options.Progress != nil {
+		if w.options.Progress != nil && w.most > 0 {
 			w.options.Progress(w.done, w.most)
 		}
 	}

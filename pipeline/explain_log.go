@@ -31,6 +31,7 @@ type Explainer struct {
 	classes     []string
 	Checkpoints string              // directory of the state, "" when there is none
 	js          jetstream.JetStream // where the published records are; nil: nowhere
+	live        bool                // a worker may be publishing
 	in          broker.StreamNames
 	out         sinks.Names
 	// open opens the log after a place, until a position or the end for 0.
@@ -71,10 +72,11 @@ func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, e
 	}
 	core := e.config
 	core.SelectedBy = log.core.SelectedBy()
+	tell := e.seldom()
 	walk, err := explain.Begin(ctx, log.core.View(), log.place, explain.Options{
 		Config: core, Community: q.Community, Estimate: options, Classes: e.classes, Named: q.Named,
 		SameFit:  published[0] != nil && published[1] != nil && published[0].Posterior == published[1].Posterior,
-		Progress: e.progress(),
+		Progress: func(done, most int) { tell("estimate %d of %d", done, most) },
 	})
 	if err != nil {
 		return nil, log.unknown(err, q)
@@ -124,15 +126,15 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 		return found, err
 	}
 	conf := sinks.HistoryConfig{Names: e.out, Log: log.Created.Format(time.RFC3339Nano)}
-	for _, end := range []struct {
-		at    int
-		place *Place
-	}{{1, &q.To}, {0, &q.From}} {
-		byDefault := *end.place == Place{} || end.place.Position == math.MaxUint64
-		if end.at == 0 && byDefault {
-			*end.place = Place{Position: event.Position(found[1].Position) - 1}
+	for at, place := range slices.Backward([]*Place{&q.From, &q.To}) {
+		byDefault := *place == Place{} || place.Position == math.MaxUint64
+		switch {
+		case byDefault && at == 0:
+			*place = Place{Position: event.Position(found[1].Position) - 1}
+		case byDefault && e.live:
+			e.awaitPublished(ctx)
 		}
-		record, ok, err := sinks.InForce(ctx, e.js, conf, q.Community, method, end.place.reached)
+		record, ok, err := sinks.InForce(ctx, e.js, conf, q.Community, method, place.reached)
 		if err != nil {
 			return found, err
 		}
@@ -143,7 +145,7 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 		if !ok {
 			return [2]*quant.Estimate{}, nil
 		}
-		found[end.at] = &record
+		found[at] = &record
 	}
 	if found[0].Position == found[1].Position {
 		return found, explainErrorf("%s has one estimate by %s from --from to --to, that of position %d; it did not move",
@@ -151,6 +153,19 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 	}
 	q.From, q.To = Place{Position: event.Position(found[0].Position)}, Place{Position: event.Position(found[1].Position)}
 	return found, nil
+}
+
+// awaitPublished gives a worker some time to publish what the log has now.
+func (e *Explainer) awaitPublished(ctx context.Context) {
+	log, err := e.js.Stream(ctx, e.in.Log)
+	tell := e.seldom()
+	for begun := time.Now(); err == nil && time.Since(begun) < publishedWaitMax; time.Sleep(catchUpLookEvery) {
+		marks, _ := sinks.Marks(ctx, e.js, e.out)
+		if !slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
+			return
+		}
+		tell("what the log has now is not published yet")
+	}
 }
 
 // reached reports whether a record is not beyond the place.
@@ -162,13 +177,13 @@ func (p Place) reached(e *quant.Estimate) bool {
 	return err == nil && event.Time(at.UnixNano()) <= p.Time
 }
 
-// progress says now and then how far the walk is.
-func (e *Explainer) progress() func(done, most int) {
+// seldom returns a Tell that says something now and then.
+func (e *Explainer) seldom() func(format string, args ...any) {
 	told := time.Now()
-	return func(done, most int) {
-		if now := time.Now(); most > 0 && now.Sub(told) >= tellEvery {
+	return func(format string, args ...any) {
+		if now := time.Now(); now.Sub(told) >= tellEvery {
 			told = now
-			e.Tell("estimate %d of %d", done, most)
+			e.Tell(format, args...)
 		}
 	}
 }
@@ -207,7 +222,7 @@ func (l *logCursor) reach(ctx context.Context, place, last Place) error {
 	if err != nil {
 		return err
 	}
-	told := time.Now()
+	tell := l.seldom()
 	for {
 		if !l.held {
 			err := l.source.Next(ctx, &l.batch)
@@ -224,10 +239,7 @@ func (l *logCursor) reach(ctx context.Context, place, last Place) error {
 		l.batch.Emit = false // an estimate would need every kernel
 		l.core.Step(&l.batch)
 		l.place = explain.Place{Position: l.batch.Last, Time: l.batch.Time}
-		if now := time.Now(); now.Sub(told) >= tellEvery {
-			told = now
-			l.Tell("reading the log, position %d, log time %s", l.place.Position, l.place.Time)
-		}
+		tell("reading the log, position %d, log time %s", l.place.Position, l.place.Time)
 	}
 }
 
@@ -305,7 +317,7 @@ func (e *Explainer) tooFew(ctx context.Context, conf sinks.HistoryConfig, commun
 	return explainErrorf("fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method)
 }
 
-const tellEvery = 2 * time.Second // how far an explanation is
+const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second
 
 // unknown replaces explain.ErrUnknown by an error that names communities with a similar name.
 func (l *logCursor) unknown(err error, q Query) error {
@@ -349,7 +361,7 @@ func (e *Explainer) ReadStream(b *broker.Broker, settings *config.Settings) erro
 	if e.in, e.out, err = settings.Names(); err != nil {
 		return err
 	}
-	e.js = b.JS
+	e.js, e.live = b.JS, settings.NATS.URL != ""
 	e.Open = func(ctx context.Context, at Resume, until event.Position) (ingest.Source, func() error, error) {
 		source, err := OpenLog(ctx, b.JS, settings, ingest.JetStreamConfig{
 			Step: steps, Until: until, UntilLast: until == 0, From: at.Place, Identity: at.Identity,

@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"bufio"
+	"fmt"
 	"math"
 	"os"
 	"path"
@@ -26,19 +26,11 @@ func machineMemory(root string) uint64 {
 }
 
 // meminfoTotal returns the memory of the machine by Linux's meminfo.
-func meminfoTotal(root string) uint64 {
-	f, err := os.Open(root + "/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "MemTotal:" {
-			kib, _ := strconv.ParseUint(fields[1], 10, 54)
-			return kib << 10
-		}
-	}
-	return 0
+func meminfoTotal(root string) (kib uint64) {
+	text, _ := os.ReadFile(root + "/proc/meminfo")
+	_, rest, _ := strings.Cut(string(text), "MemTotal:")
+	_, _ = fmt.Sscanf(rest, "%d kB", &kib)
+	return kib << 10
 }
 
 // containerMemory returns the limits of the control groups that the process is in, of

@@ -28,10 +28,7 @@ type stepUnderWay struct {
 
 // text describes what the step is doing.
 func (s *stepUnderWay) text(now time.Time) string {
-	what := "applying"
-	if s.emits {
-		what = "applying and estimating"
-	}
+	what := map[bool]string{false: "applying", true: "applying and estimating"}[s.emits]
 	return fmt.Sprintf("%s %d events up to position %d, for %v so far", what, s.events, s.last, now.Sub(s.begun).Round(time.Second))
 }
 

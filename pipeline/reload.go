@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -66,14 +67,10 @@ func takeOver(ctx context.Context, p *Pipeline, settings config.Settings) ([]str
 	if err := refuseKeys(changed, core.Digest() != p.Config.Digest()); err != nil {
 		return nil, err
 	}
-	if _, err := settings.AlertRules(); err != nil {
-		return nil, err
-	}
-	if _, err := settings.NotifyTargets(); err != nil {
-		return nil, err
-	}
+	_, err1 := settings.AlertRules()
+	_, err2 := settings.NotifyTargets()
 	secrets, err := p.Page.ReadSecrets()
-	if err != nil {
+	if err := cmp.Or(err1, err2, err); err != nil {
 		return nil, err
 	}
 	p.assigning.Lock()

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
@@ -61,8 +60,6 @@ func pasted(t *testing.T, root, text string) (ran int) {
 		line, _, _ := strings.Cut(strings.TrimSuffix(match[2], " &"), " > ")
 		args := strings.Fields(here.Replace(line))
 		switch args[0] {
-		case "explain":
-			untilFine(t, args)
 		case "run":
 			args = append(args, "--exit-when-drained", "--state", t.TempDir())
 		case "watch":
@@ -72,16 +69,6 @@ func pasted(t *testing.T, root, text string) (ran int) {
 		ran++
 	}
 	return ran
-}
-
-// untilFine repeats a command until what it asks for is published.
-func untilFine(t *testing.T, args []string) {
-	t.Helper()
-	for deadline := time.Now().Add(crashStartMax); time.Now().Before(deadline); pause(t.Context(), 50*time.Millisecond) {
-		if code, _, _ := runCommand(args...); code == exitFine {
-			return
-		}
-	}
 }
 
 // Every event that the quickstart shows must be taken as it stands there.
