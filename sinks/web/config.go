@@ -25,8 +25,8 @@ type Config struct {
 	CertFile  string   // PEM certificate chain; with KeyFile, serves TLS
 	KeyFile   string
 
-	Pipeline string   // shown in the dashboard
-	Version  string   // of the program, shown in the dashboard
+	Pipeline string   // shown on the page
+	Version  string   // of the program, shown on the page
 	Classes  []string // K names; required
 
 	HistoryMax      int           // records per community and method; 0 is 512

@@ -1,4 +1,4 @@
-// Package web shows a running pipeline: a dashboard, an HTTP API, server-sent
+// Package web shows a running pipeline: a page, an HTTP API, server-sent
 // events and Prometheus metrics, all on one address.
 //
 // It keeps, per community and method, the latest estimate and a bounded history,

@@ -160,7 +160,7 @@ func hostName(header string) string {
 }
 
 // foreign reports whether a browser says that another site's page asks. A link
-// to the dashboard is not foreign; reading anything from another page is.
+// to the page is not foreign; reading anything from another page is.
 func foreign(r *http.Request, host string) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)

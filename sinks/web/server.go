@@ -127,7 +127,7 @@ func (s *Server) serve() {
 // Addr returns the address listened on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// URL returns the address of the dashboard, "" where there is none.
+// URL returns the address of the page, "" where there is none.
 func (s *Server) URL() string {
 	if s.http == nil {
 		return ""

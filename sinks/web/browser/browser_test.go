@@ -1,6 +1,6 @@
 //go:build browser
 
-// Package browser tests the dashboard in a real Chromium. There is no code to
+// Package browser tests the page in a real Chromium. There is no code to
 // import; CI installs Debian's chromium package, and without one the tests fail.
 package browser
 
