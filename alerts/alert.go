@@ -13,7 +13,7 @@ import (
 	"gqlstream/difference"
 )
 
-// State is that of an alert.
+// State is the state of an alert.
 type State string
 
 // The states of an alert, and the transition that ends one.
@@ -128,7 +128,7 @@ func (a *alert) fire(missing bool, now int64) State {
 	return Firing
 }
 
-// due returns when the alert must be evaluated although no estimate comes.
+// due returns the time at which the alert must be evaluated although no estimate comes.
 func (a *alert) due(now int64) int64 {
 	r, due := a.rule, int64(dueNever)
 	if r.Every > 0 {

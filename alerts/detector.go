@@ -8,7 +8,7 @@ import (
 	"gqlstream/quant"
 )
 
-// standing is how much the newest estimate can be believed.
+// standing rates how far the newest estimate can be believed.
 type standing string
 
 const (
@@ -20,7 +20,7 @@ const (
 // standInFlags mark estimates that say nothing of the community.
 var standInFlags = []string{quant.FlagNoMembers, quant.FlagNoCoverage, quant.FlagNoLabels}
 
-// verdict is what an evaluation finds.
+// verdict is the result of an evaluation.
 type verdict uint8
 
 const (
@@ -30,7 +30,7 @@ const (
 	verdictMissing // no data
 )
 
-// detector is what one alert keeps of the estimates. All of it is saved.
+// detector holds all that one alert keeps of the estimates. All of it is saved.
 type detector struct {
 	Standing standing `json:"standing"`
 	Flag     string   `json:"flag,omitempty"`    // of Rule.Suppress that the newest estimate has
@@ -146,7 +146,7 @@ func (d *detector) forget(r *Rule, now int64) {
 	}
 }
 
-// width is that of a cell of the grid of a change.
+// width returns the width of a cell of the grid of a change.
 func width(r *Rule) int64 { return int64(r.Over) / changeCells }
 
 // change returns the change of the point since Over ago, if it is known.
@@ -159,7 +159,7 @@ func (d *detector) change(r *Rule, now int64) (float64, bool) {
 	return d.Point - d.Past[0].Point, true
 }
 
-// changesAt returns when the past that a change is compared with becomes another.
+// changesAt returns the time from which on a change is compared with another past.
 func (d *detector) changesAt(r *Rule, now int64) int64 {
 	for _, s := range d.Past[:min(2, len(d.Past))] {
 		if at := (s.Cell+1)*width(r) + int64(r.Over); at > now {

@@ -253,7 +253,7 @@ func (e *Engine) Active() []Alert {
 	return out
 }
 
-// Counts are how many alerts of one rule are in each state.
+// Counts are the numbers of alerts of one rule in each state.
 type Counts struct {
 	Rule       string    `json:"rule"`
 	Inactive   int       `json:"inactive"`
@@ -277,7 +277,7 @@ const WhyNoData = "no-data"
 
 const silenceExamplesMax = 5
 
-// Counts returns those of every rule, in the order of the rules.
+// Counts returns the counts of every rule, in the order of the rules.
 func (e *Engine) Counts() []Counts {
 	out := make([]Counts, len(e.config.Rules))
 	for i, r := range e.config.Rules {
@@ -331,5 +331,5 @@ func (c *Counts) silence(why, community string, last map[[2]string]string) {
 	}
 }
 
-// Dropped returns how many alerts there were no room for.
+// Dropped returns the number of alerts that there was no room for.
 func (e *Engine) Dropped() uint64 { return e.dropped }

@@ -26,7 +26,7 @@ func Matches(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// single returns how much of the pattern's beginning stands for the byte c, 0 if it
+// single returns the length of the beginning of the pattern that stands for the byte c, 0 if it
 // does not.
 func single(pattern string, c byte) int {
 	switch {

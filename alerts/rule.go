@@ -13,7 +13,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Quantity is what a rule looks at.
+// Quantity names the quantity that a rule looks at.
 type Quantity string
 
 // The quantities of a rule.
@@ -28,9 +28,8 @@ const (
 // quantities in the order in which messages name them.
 var quantities = []Quantity{Low, High, Point, Change, CUSUM}
 
-// NoData says what becomes of an alert without data: its community has no
-// estimate, is below the privacy floor, has no members, labels or predictions, or
-// published nothing for Rule.NoDataAfter.
+// NoData decides the state of an alert without data: its community has no estimate, is below the
+// privacy floor, has no members, labels or predictions, or published nothing for Rule.NoDataAfter.
 type NoData string
 
 // What can become of an alert without data.
@@ -104,7 +103,7 @@ func (c Condition) beyond(x, value float64) bool {
 	return x < value
 }
 
-// Rule says when alerts of some communities and classes fire. Times are of the log.
+// Rule describes when alerts of some communities and classes fire. Times are of the log.
 type Rule struct {
 	Name        string            `json:"name"`
 	Communities []string          `json:"communities"`      // names or patterns with * and ?; none is every one

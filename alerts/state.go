@@ -24,7 +24,7 @@ type saved struct {
 	Differences difference.Fold `json:"differences,omitempty"`
 }
 
-// encode is how rules and state are written; plain fields cannot fail.
+// encode writes rules and state as JSON; plain fields cannot fail.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

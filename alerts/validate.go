@@ -19,13 +19,13 @@ const (
 	alertsMax   = 100_000 // rule, community and class together
 )
 
-// labelName is what Prometheus takes as the name of a label.
+// labelName matches the label names that Prometheus takes.
 var labelName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]*$`)
 
-// reservedLabels are those that delivery sets.
+// reservedLabels are the labels that delivery sets.
 var reservedLabels = []string{"alertname", "rule", "community", "class", "method", "pipeline"}
 
-// Config is what an Engine evaluates.
+// Config is the configuration of an Engine.
 type Config struct {
 	Pipeline string
 	Classes  []string // names, in the order of the estimates

@@ -20,8 +20,7 @@ const (
 	damagedMark   = ".damaged"
 )
 
-// kept is how many checkpoints a directory holds: the newest, and two to fall
-// back on.
+// kept is the number of checkpoints in a directory: the newest, and two to fall back on.
 const kept = 3
 
 // manifestBytesMax bounds what is read of a manifest.

@@ -7,7 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// EntryOf returns how a manifest names a section.
+// EntryOf returns the entry of a section in a manifest.
 func EntryOf(name string, data []byte) Entry {
 	return Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))}
 }

@@ -29,7 +29,7 @@ import (
 //	13 published.arrow has the weight of own labels, posterior.arrow how far labels changed
 const Format = 13
 
-// Manifest says what a checkpoint holds and where in which history it stands.
+// Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {
 	Format    int    `json:"format"`
 	Position  uint64 `json:"position"` // last position applied

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// keepErased is how many checkpoints from after an erasure it takes for those from
+// keepErased is the number of checkpoints from after an erasure that it takes for those from
 // before it to go.
 const keepErased = 2
 

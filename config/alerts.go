@@ -48,7 +48,7 @@ type Alert struct {
 	Labels      map[string]string `yaml:"labels"`
 }
 
-// Notify says who is told of alerts.
+// Notify lists the receivers of alerts.
 type Notify struct {
 	Link          string         `yaml:"link"`
 	Webhooks      []Webhook      `yaml:"webhooks"`
@@ -161,7 +161,7 @@ func (c Settings) AlertRules() (alerts.Config, error) {
 	return out, errors.Join(append(errs, out.Validate())...)
 }
 
-// NotifyTargets returns who is told, with every violation reported.
+// NotifyTargets returns the receivers of alerts, with every violation reported.
 func (c Settings) NotifyTargets() (notify.Config, error) {
 	out := notify.Config{Link: c.Notify.Link}
 	var errs []error

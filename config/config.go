@@ -113,14 +113,14 @@ func (l Lambda) value() (float64, error) {
 	return x, nil
 }
 
-// Step says how the log is cut into steps; see ingest.StepConfig.
+// Step configures how the log is cut into steps; see ingest.StepConfig.
 type Step struct {
 	Every     time.Duration `yaml:"every"`
 	EmitEvery time.Duration `yaml:"emit_every"`
 	Time      string        `yaml:"time"`
 }
 
-// Emit says how much an estimate must have moved to be published again; see incremental.Emit.
+// Emit bounds the movement of an estimate that is not published again; see incremental.Emit.
 type Emit struct {
 	Threshold    *float64      `yaml:"threshold"` // nil: thresholdDefault
 	AtLeastEvery time.Duration `yaml:"at_least_every"`
@@ -129,7 +129,7 @@ type Emit struct {
 // thresholdDefault is the change, in standard errors, that is published.
 const thresholdDefault = 0.1
 
-// Models says how a new version of the classifier takes over; see incremental.Models.
+// Models configures how a new model version takes over; see incremental.Models.
 type Models struct {
 	SwitchAt float64 `yaml:"switch_at"`
 }
@@ -147,13 +147,13 @@ type Limits struct {
 	Memberships int `yaml:"memberships"`
 }
 
-// Checkpoint says how often state is written. It counts in the log's time
-// and decides the last bits of results, so it is a part of the digest.
+// Checkpoint configures how often state is written. It counts in the log's time and decides the
+// last bits of results, so it is a part of the digest.
 type Checkpoint struct {
 	Every time.Duration `yaml:"every"` // 0: a minute; < 0: only where the log asks for one
 }
 
-// NATS says which server keeps the streams, and how they are named.
+// NATS names the server that keeps the streams, and the prefix of their names.
 type NATS struct {
 	URL         string `yaml:"url"`         // empty: the embedded server
 	Credentials string `yaml:"credentials"` // file, or the seed of an nkey, for an outside server, as the next
@@ -166,13 +166,13 @@ type NATS struct {
 	Prefix      string `yaml:"prefix"`   // of streams, subjects and the bucket; empty: gql
 }
 
-// Group says how the workers of a group divide the communities.
+// Group configures how the workers of a group divide the communities.
 type Group struct {
 	Shards int `yaml:"shards"` // 0: 1; a part of the digest
 	Copies int `yaml:"copies"` // workers that estimate each shard; 0: 1
 }
 
-// HTTP says where the page, the API and the metrics are, and who may see them.
+// HTTP configures the address of the page, the API and the metrics, and the access to them.
 type HTTP struct {
 	Listen    string   `yaml:"listen"`     // empty: 127.0.0.1:8090; off: no page
 	Hosts     []string `yaml:"hosts"`      // further host names that requests may name
@@ -181,7 +181,7 @@ type HTTP struct {
 	KeyFile   string   `yaml:"key_file"`
 }
 
-// Output says what follows the log out besides the bucket, the alerts and the page.
+// Output lists the followers of the log out besides the bucket, the alerts and the page.
 type Output struct {
 	File           string        `yaml:"file"`    // JSON lines, "-" is standard output
 	Parquet        string        `yaml:"parquet"` // directories of parts

@@ -11,14 +11,14 @@ import (
 	"gqlstream/sinks"
 )
 
-// Windows says how long assertions hold that have no ttl; 0 is for ever.
+// Windows holds the validity of assertions that have no ttl; 0 is for ever.
 type Windows struct {
 	Edges       time.Duration `yaml:"edges"`
 	Labels      time.Duration `yaml:"labels"`
 	Predictions time.Duration `yaml:"predictions"`
 }
 
-// Late says which events are late, and of which kinds late ones are refused: edges, labels,
+// Late decides which events are late, and the kinds of which late ones are refused: edges, labels,
 // predictions, members. Those of other kinds apply and are counted.
 type Late struct {
 	After  time.Duration `yaml:"after"` // 0: no event is late
@@ -40,7 +40,7 @@ func (c *Late) Policy() (event.LatePolicy, error) {
 	return p, nil
 }
 
-// Control says what control events may do.
+// Control lists the control events that are allowed.
 type Control struct {
 	Configure string `yaml:"configure"` // allow, the default, or deny
 }
@@ -54,7 +54,7 @@ func (c Control) denies() (bool, error) {
 	return false, fmt.Errorf("control.configure: %q is neither allow nor deny", c.Configure)
 }
 
-// Steps returns how the log is cut into steps, and what of it comes late.
+// Steps returns the cutting of the log into steps, and the policy for late events.
 func (c *Settings) Steps() (ingest.StepConfig, error) {
 	s := c.Step
 	out := ingest.StepConfig{Every: s.Every, EmitEvery: s.EmitEvery, Ahead: c.Late.Ahead}

@@ -27,7 +27,7 @@ const (
 	watchAgain  = 200 * time.Millisecond
 )
 
-// Presence is what a worker says of itself.
+// Presence is the entry of a worker about itself.
 type Presence struct {
 	Worker   string    `json:"worker"`
 	Since    time.Time `json:"since"`            // when its process began
@@ -44,7 +44,7 @@ type Presence struct {
 	Taken uint64 `json:"taken,omitempty"`
 }
 
-// Config says which group a worker belongs to.
+// Config configures a worker of a group.
 type Config struct {
 	JS       jetstream.JetStream
 	Bucket   string // of the group; Bucket returns its name
@@ -74,7 +74,7 @@ type Member struct {
 	renewals uint64 // own that came back
 }
 
-// heard is what was heard of a worker last, and when, in own renewals.
+// heard is the newest entry of a worker, and the own renewal at which it came.
 type heard struct {
 	Presence
 	at uint64
@@ -343,7 +343,7 @@ func (m *Member) Say(change func(*Presence)) {
 	}
 }
 
-// Slowest returns who of the other workers' followers has taken least of the log out.
+// Slowest returns the follower of another worker that has taken least of the log out.
 func (m *Member) Slowest() (name string, taken uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

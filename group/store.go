@@ -84,13 +84,13 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (*Store, error) {
 	return s, nil
 }
 
-// digestEntry is what a worker has of a part.
+// digestEntry is the digest that a worker has of a part.
 type digestEntry struct {
 	Digest string `json:"digest"`
 	Worker string `json:"worker"`
 }
 
-// disagreementKey is that of the newest disagreement: the workers that it names end.
+// disagreementKey is the key of the newest disagreement: the workers that it names end.
 const disagreementKey = "disagreement"
 
 type disagreement struct {
@@ -228,13 +228,13 @@ func (all stored) needed(shards int) stored {
 	return needed
 }
 
-// Graphs returns where the graph is stored, newest first.
+// Graphs returns the positions at which the graph is stored, newest first.
 func (s *Store) Graphs(ctx context.Context, config string) ([]uint64, error) {
 	_, all, err := s.list(ctx, config)
 	return all[GraphPart], err
 }
 
-// list returns what is stored, also what was deleted, and where parts of a configuration are.
+// list returns all objects, deleted ones too, and the positions of the parts of a configuration.
 func (s *Store) list(ctx context.Context, config string) (infos []*jetstream.ObjectInfo, all stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
@@ -284,7 +284,7 @@ func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	}
 }
 
-// Shelf keeps what a follower of the log out has come to, for the worker that takes it over.
+// Shelf stores the state of a follower of the log out for the worker that takes it over.
 type Shelf struct {
 	store *Store
 	name  string
@@ -293,7 +293,7 @@ type Shelf struct {
 // Shelf returns the shelf of a follower.
 func (s *Store) Shelf(follower string) Shelf { return Shelf{s, "follower/" + follower} }
 
-// Read returns what was written last; nothing is os.ErrNotExist.
+// Read returns the newest contents; if there are none the error is os.ErrNotExist.
 func (s Shelf) Read(ctx context.Context) ([]byte, error) {
 	data, err := s.store.get(ctx, s.name)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
