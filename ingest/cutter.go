@@ -8,7 +8,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// TimeMode says where the log's time comes from.
+// TimeMode names the source of the log's time.
 type TimeMode uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	stepAheadDefault     = time.Hour
 )
 
-// StepConfig says how a log is cut into steps. The zero value is the default.
+// StepConfig configures how a log is cut into steps. The zero value is the default.
 type StepConfig struct {
 	EventsMax int           // a step ends after the message that brings it here; 0: 4096
 	BytesMax  int           // the same for bytes of message payload; 0: 64 MiB
@@ -38,9 +38,9 @@ type StepConfig struct {
 
 	Late event.LatePolicy // of events whose own time is far behind the log's
 
-	// Ahead is how far an event's own time may be ahead of when its message was received,
-	// in a log that is cut by event time: there one event from the next century would end
-	// every estimate until then. 0: an hour; < 0: as far as it likes.
+	// Ahead bounds the lead of an event's own time over the receipt of its message, in a log that
+	// is cut by event time: there one event from the next century would end every estimate until
+	// then. 0: an hour; < 0: no bound.
 	Ahead time.Duration
 }
 
@@ -89,7 +89,7 @@ func (c StepConfig) WithDefaults() StepConfig {
 	return c
 }
 
-// Resume says where a log is taken up again: right after the step that a batch
+// Resume is the place at which a log is taken up again: right after the step that a batch
 // described by its Last, Time and Emit. The zero value is the beginning.
 type Resume struct {
 	Position event.Position // the last position that was applied
@@ -97,7 +97,7 @@ type Resume struct {
 	Emitted  bool           // that step ended in an emission
 }
 
-// Unit is what the cutter needs to know of one message, or of one row of a file.
+// Unit is the part of one message, or of one row of a file, that the cutter needs.
 type Unit struct {
 	Position   event.Position
 	Time       event.Time // received, or the largest of its events; 0: none

@@ -15,7 +15,7 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// JetStreamConfig says what to read of a stream, and how to cut it.
+// JetStreamConfig configures what to read of a stream, and how to cut it.
 type JetStreamConfig struct {
 	Stream string // empty: the default name of the log
 	Step   StepConfig
@@ -154,8 +154,8 @@ func (s *JetStreamSource) Close() error {
 	return nil
 }
 
-// Identity returns what a checkpoint at the last position delivered by Next must
-// keep. The owner calls it between two calls of Next.
+// Identity returns the identity for a checkpoint at the last position delivered by Next. The owner
+// calls it between two calls of Next.
 func (s *JetStreamSource) Identity(ctx context.Context) (Identity, error) {
 	id := s.tail.whoAmI()
 	if s.cutter.last == id.Position {
@@ -165,7 +165,7 @@ func (s *JetStreamSource) Identity(ctx context.Context) (Identity, error) {
 	return IdentityAt(ctx, s.tail.js, id.Stream, s.cutter.last)
 }
 
-// Limits returns what the log's events may make a core hold; see RecordLimits.
+// Limits returns the log's bounds on what its events may make a core hold; see RecordLimits.
 func (s *JetStreamSource) Limits() event.Limits { return s.limits }
 
 // Pending reports whether events wait for the log to pass a boundary. Any

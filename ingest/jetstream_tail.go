@@ -251,7 +251,7 @@ type logClock struct {
 	time     event.Time
 }
 
-// begin says when the last message was received, unless that is known.
+// begin sets the receipt of the last message, unless that is known.
 func (c *logClock) begin(received time.Time) {
 	if c.received.IsZero() {
 		c.received = received
@@ -268,8 +268,8 @@ func (c *logClock) advance(received time.Time) event.Time {
 	return c.time
 }
 
-// ahead returns how far the log's time is ahead of the broker's clock, or of ours, which is
-// now: the broker's own may still be wrong.
+// ahead returns the lead of the log's time over the broker's clock, or over ours, which is now:
+// the broker's own may still be wrong.
 func (c *logClock) ahead(now time.Time) time.Duration {
 	if c.received.IsZero() {
 		return 0
@@ -277,8 +277,8 @@ func (c *logClock) ahead(now time.Time) time.Duration {
 	return time.Duration(c.time - event.Time(min(c.received.UnixNano(), now.UnixNano())))
 }
 
-// leapMin is how far a clock moves at once that leaps. Between two messages of a log that
-// was idle any time may lie, so forward only a leap into our own future counts.
+// leapMin is the movement from which on a clock leaps. Between two messages of a log that was idle
+// any time may lie, so forward only a leap into our own future counts.
 const leapMin = 10 * time.Second
 
 // leaps reports whether the broker's clock leapt before a message was received.

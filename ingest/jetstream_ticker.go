@@ -15,10 +15,10 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// tickIdleDefault is how often an idle stream gets a tick.
+// tickIdleDefault is the time between two ticks of an idle stream.
 const tickIdleDefault = time.Second
 
-// TickerConfig says how often ticks are published.
+// TickerConfig configures how often ticks are published.
 type TickerConfig struct {
 	Stream string // the log; empty: the default name
 
@@ -104,7 +104,7 @@ func (t *Ticker) run(ctx context.Context) {
 	}
 }
 
-// note keeps what Waiting returns.
+// note keeps the error that Waiting returns.
 func (t *Ticker) note(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

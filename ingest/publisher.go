@@ -94,8 +94,8 @@ func (p *Publisher) Flush(ctx context.Context) error { return p.sender.flush(ctx
 // messages: call Flush first.
 func (p *Publisher) Close() { p.sender.close() }
 
-// Stored returns how many messages the broker has confirmed, and the position of
-// the newest of them.
+// Stored returns the number of messages that the broker has confirmed, and the position of the
+// newest of them.
 func (p *Publisher) Stored() (messages uint64, last event.Position) {
 	return p.sender.stored, event.Position(p.sender.last)
 }

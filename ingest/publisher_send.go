@@ -19,7 +19,7 @@ const (
 	sendRetryWaitMax    = 2 * time.Second
 )
 
-// senderConfig says what a sender is for; see PublisherConfig.
+// senderConfig configures a sender; see PublisherConfig.
 type senderConfig struct {
 	who      string // begins its errors
 	pending  int

@@ -249,7 +249,7 @@ func boundEntries(refusals []event.Refusal) (kept []boundedEntry) {
 	return kept
 }
 
-// LeftOut returns how many refusals have no entry of their own: another one counts them.
+// LeftOut returns the number of refusals without an entry of their own, which another one counts.
 func (w *QuarantineWriter) LeftOut() uint64 { return w.leftOut }
 
 // Close frees what the writer holds of the connection.

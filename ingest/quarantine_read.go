@@ -19,7 +19,7 @@ import (
 // quarantine: position and index of what was refused.
 const headerRetry = "Gqlstream-Retry"
 
-// errNoEntry is what an error matches when the quarantine has no such entry.
+// errNoEntry is matched by the error of a question for an entry that the quarantine lacks.
 var errNoEntry = errors.New("ingest: no such entry in the quarantine")
 
 // QuarantineFilter selects entries; its zero value selects those not retried.
@@ -51,11 +51,11 @@ func OpenQuarantine(ctx context.Context, js jetstream.JetStream, names broker.St
 	return &Quarantine{js: js, names: names, stream: stream}, nil
 }
 
-// subjects returns what the subjects of the entries begin with.
+// subjects returns the prefix of the subjects of the entries.
 func (q *Quarantine) subjects() string { return broker.QuarantineSubjects(q.names.Quarantine) }
 
-// Discarded returns how many entries there were that are gone: the oldest make room for
-// new ones, and a purge deletes them.
+// Discarded returns the number of entries that are gone: the oldest make room for new ones, and a
+// purge deletes them.
 func (q *Quarantine) Discarded() uint64 { return max(q.stream.CachedInfo().State.FirstSeq, 1) - 1 }
 
 // List visits the entries that the filter selects, oldest first.

@@ -12,9 +12,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// skipSubjects returns where a log records which of its messages are passed over, one
-// subject a message. A record may stand long after the message that it is about; every
-// source reads all of them before it begins.
+// skipSubjects returns the prefix of the subjects on which a log records the messages that are
+// passed over, one subject a message. A record may stand long after its message; every source
+// reads all of them before it begins.
 func skipSubjects(stream string) string { return broker.Subjects(stream) + "skip." }
 
 // Skip records in the log that a message is passed over from now on, by every run and

@@ -23,7 +23,7 @@ type ConnectConfig struct {
 	Log         *slog.Logger // connection troubles; nil: nowhere
 }
 
-// options returns what the client library is told of who connects.
+// options returns the options of the client library for this configuration.
 func (c *ConnectConfig) options() ([]nats.Option, error) {
 	options := connectionOptions(c.Log)
 	if c.Credentials != "" {

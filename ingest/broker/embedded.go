@@ -19,7 +19,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// storeDir is where the server keeps its streams, in the state directory.
+// storeDir is the directory of the server's streams in the state directory.
 const storeDir = "nats"
 
 // embeddedReadyWaitMax bounds how long a starting server may take to recover its
@@ -121,7 +121,7 @@ func (e *Embedded) Connect(options ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// URL returns where other processes reach the server, or "" when it has no port.
+// URL returns the address of the server for other processes, or "" if it has no port.
 func (e *Embedded) URL() string {
 	if e.server.Addr() == nil {
 		return ""

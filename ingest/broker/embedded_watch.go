@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// RoomMin is how many bytes can be written where Room has no error.
+// RoomMin is the number of bytes that can be written while Room has no error.
 const RoomMin = 16 << 20
 
 // Waiting says that a writer, or a ticker, waits for the broker; the zero Reason, that it does not.

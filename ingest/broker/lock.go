@@ -84,8 +84,8 @@ func writeHolder(file *os.File) error {
 	return err
 }
 
-// readHolder returns what the owner wrote. The owner may be between taking the
-// lock and writing; then all that is known is that it exists.
+// readHolder returns the text that the owner wrote. The owner may be between taking the lock and
+// writing; then all that is known is that it exists.
 func readHolder(file *os.File) string {
 	const holderBytesMax = 512
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, holderBytesMax))

@@ -19,8 +19,8 @@ type StreamNames struct {
 	Log        string // all events; on the subjects gql.<kind>, if it is GQL
 	Quarantine string // what was refused; on the subjects gqlq.<kind>
 
-	// Replicas is how many servers shall keep each stream. 0: as many as keep the log, and
-	// a log that is made is kept by replicasDefault of a cluster.
+	// Replicas is the number of servers that shall keep each stream. 0: as many as keep the log,
+	// and a log that is made is kept by replicasDefault of a cluster.
 	Replicas int
 }
 
@@ -43,8 +43,8 @@ func NewStreamNames(prefix string) StreamNames {
 // quarantineSuffix makes the name of the quarantine of that of the log.
 const quarantineSuffix = "_QUARANTINE"
 
-// Subjects returns what the subjects of a log begin with, and so of all that its name
-// decides: those of the stream GQL begin with "gql.".
+// Subjects returns the prefix of the subjects of a log, and of all that its name decides: that of
+// the stream GQL is "gql.".
 func Subjects(log string) string { return strings.ToLower(log) + "." }
 
 // Subject returns the subject that carries events of a kind to a log.
@@ -59,7 +59,7 @@ func SubjectKind(log, subject string) (event.Kind, bool) {
 	return event.ParseKind(name)
 }
 
-// QuarantineSubjects returns what the subjects of a quarantine begin with: "gqlq.".
+// QuarantineSubjects returns the prefix of the subjects of a quarantine: "gqlq.".
 func QuarantineSubjects(quarantine string) string {
 	return strings.ToLower(strings.TrimSuffix(quarantine, quarantineSuffix)) + "q."
 }
@@ -129,8 +129,8 @@ func auditReplicas(c jetstream.StreamConfig, least int) error {
 		c.Name, c.Replicas, least, c.Name, least)
 }
 
-// streamConfig is what all streams of ours have in common: they are on the disk, are read
-// directly, and drop repeats within a window.
+// streamConfig returns the settings that all our streams have in common: they are on the disk, are
+// read directly, and drop repeats within a window.
 func streamConfig(name, description, subjects string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: name, Description: "gqlstream: " + description, Subjects: []string{subjects},
@@ -178,8 +178,8 @@ func ensureStream(
 
 func noSpace(err error) bool { return errors.Is(ExplainError(err), ErrNoSpace) }
 
-// ErrNoSpace is what an error matches when the broker refused a message because
-// the log, or the broker's whole store, is full. Nothing that was stored is lost.
+// ErrNoSpace is matched by the error of a broker that refused a message because the log, or the
+// whole store, is full. Nothing that was stored is lost.
 var ErrNoSpace = errors.New("the stream is full and refuses new messages: raise its max_bytes," +
 	" or free space for the broker")
 

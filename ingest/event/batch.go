@@ -84,7 +84,7 @@ func (b *Batch) of(k Kind) events {
 	return (*list[Control])(&b.Controls)
 }
 
-// Count returns how many events of a kind the batch holds.
+// Count returns the number of events of a kind in the batch.
 func (b *Batch) Count(k Kind) int { return b.of(k).count() }
 
 // Extend appends n empty events of a kind.
@@ -99,7 +99,7 @@ func (b *Batch) Copy(k Kind, other *Batch, i int) { b.of(k).copyFrom(other.of(k)
 // Cut takes out the events of a kind from the nth on.
 func (b *Batch) Cut(k Kind, n int) { b.of(k).cut(n) }
 
-// At returns where event i of a kind has its position and its time.
+// At returns the fields for the position and the time of event i of a kind.
 func (b *Batch) At(k Kind, i int) (*Position, *Time) {
 	switch k {
 	case KindEdge:
@@ -122,15 +122,15 @@ func (b *Batch) Stamp(k Kind, i int) (Position, Time) {
 	return *position, *at
 }
 
-// Mark says how far a batch is filled: how many events of each kind it holds, how many
-// refusals, and how many events of each kind came late.
+// Mark counts the contents of a batch: the events of each kind, the refusals, and the late events
+// of each kind.
 type Mark struct {
 	Count   [Kinds]int
 	Refused int
 	Late    [Kinds]int
 }
 
-// Mark returns how far the batch is filled now.
+// Mark returns the present counts of the batch.
 func (b *Batch) Mark() Mark {
 	m := Mark{Refused: len(b.Refused), Late: b.Late}
 	for k := range m.Count {

@@ -32,7 +32,7 @@ const NoClass Class = -1
 // in units of 2^-30 and the K units of a prediction sum to exactly One.
 const One = 1 << 30
 
-// Kind is what an event is about. The subject of a message names it.
+// Kind names the subject matter of an event. The subject of a message names it.
 type Kind uint8
 
 // The six kinds of event.
@@ -96,7 +96,7 @@ func (id ID) String() string {
 	return strconv.FormatUint(id.Number, 10)
 }
 
-// Role says what a label may be used for.
+// Role names the use of a label.
 type Role uint8
 
 const (
@@ -210,7 +210,7 @@ type Value struct {
 	Kind   ValueKind
 }
 
-// Op is what a control event asks for.
+// Op names the operation that a control event asks for.
 type Op uint8
 
 // Control operations. Each takes effect at the end of the step that holds it,
@@ -281,7 +281,7 @@ func (b *Batch) Reset() {
 	}
 }
 
-// Events returns how many events the batch holds.
+// Events returns the number of events in the batch.
 func (b *Batch) Events() int {
 	return len(b.Edges) + len(b.Labels) + len(b.Predictions) + len(b.Members) +
 		len(b.Vertices) + len(b.Controls)

@@ -40,8 +40,8 @@ func (l Limits) Or(fallback Limits) Limits {
 	}
 }
 
-// ClassSet is what label classes there are. On the wire and in files a class is
-// its index, or its name when there are names.
+// ClassSet lists the label classes. On the wire and in files a class is its index, or its name
+// when there are names.
 type ClassSet struct {
 	Count int      // K; zero takes the number of names
 	Names []string // none, or Count distinct names

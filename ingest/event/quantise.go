@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// sumTolerance is how far the sum of probabilities may be from one.
+// sumTolerance bounds the distance of a sum of probabilities from one.
 const sumTolerance = 1e-3
 
 // Quantise writes to dst the probabilities p in units of 2^-30: K integers that

@@ -94,7 +94,7 @@ func checkBuffer(size int) {
 	}
 }
 
-// fileAllocator is what files are read with.
+// fileAllocator allocates the memory for reading files.
 var fileAllocator = boundedAllocator{memory.DefaultAllocator}
 
 // recoverDamage turns a panic about damaged bytes into an error.

@@ -20,7 +20,7 @@ const (
 	ignoredNameMax = 32 // columns that a warning lists
 )
 
-// columns says which slot each column of one file fills.
+// columns assigns each column of one file to the slot that it fills.
 type columns struct {
 	kind     event.Kind
 	known    []wire.Column     // those of the kind; their slots are their indices
@@ -235,7 +235,7 @@ func (c *columns) slotName(slot int) string {
 	return "p" + strconv.Itoa(slot-c.base())
 }
 
-// warning says which columns are not read, or is empty.
+// warning names the columns that are not read, or is empty.
 func (c *columns) warning() string {
 	if len(c.ignored) == 0 {
 		return ""

@@ -219,7 +219,7 @@ func (f *classFinder) classes() (event.ClassSet, error) {
 	return set, set.Validate()
 }
 
-// twoWays says how to tell which column of probabilities is which class.
+// twoWays explains two ways to say which column of probabilities is which class.
 func twoWays(names []string) string {
 	const shown = 8
 	columns := classPrefix + strings.Join(names[:min(len(names), shown)], ","+classPrefix)

@@ -48,7 +48,7 @@ func (r *fileRows) decodeLine(t *logTable, b *event.Batch) (event.Time, error) {
 	return at, nil
 }
 
-// kindPrefix is how the lines of LogWriter begin.
+// kindPrefix is the beginning of the lines of LogWriter.
 var kindPrefix = []byte(`{"kind":"`)
 
 const wantKind = "want edge, label, prediction, member, vertex or control"

@@ -21,7 +21,7 @@ type Log struct {
 	current  *fileStream // what peek found
 }
 
-// Tally is how the rows of one file fared so far.
+// Tally counts the rows of one file that were read and refused so far.
 type Tally struct {
 	Path    string
 	Rows    int
@@ -173,7 +173,7 @@ func (l *Log) Next(b *event.Batch) (Row, error) {
 	return row, err
 }
 
-// Peek returns what Next will deliver, or io.EOF.
+// Peek returns the row that Next will deliver, or io.EOF.
 func (l *Log) Peek() (Row, error) {
 	in, err := l.peek()
 	if err != nil {
@@ -256,10 +256,10 @@ func (l *Log) refuse(in *fileStream, reason event.Reason) {
 // Classes returns the label classes, as configured or inferred.
 func (l *Log) Classes() event.ClassSet { return l.config.Classes }
 
-// Refused returns how many rows were refused so far, by reason.
+// Refused returns the number of rows refused so far, by reason.
 func (l *Log) Refused() map[event.Reason]int { return maps.Clone(l.refused) }
 
-// Tallies returns how the rows of each file fared so far.
+// Tallies returns the tally of each file.
 func (l *Log) Tallies() []Tally {
 	var all []Tally
 	for _, in := range l.inputs {
@@ -280,8 +280,8 @@ func (l *Log) Warnings() []string {
 	return out
 }
 
-// Progress returns how many bytes of the files have gone into the log, and how
-// many they have; about, and 0 for what is not a regular file.
+// Progress returns the bytes of the files that have gone into the log, and all their bytes; about,
+// and 0 for what is not a regular file.
 func (l *Log) Progress() (done, total int64) {
 	for _, in := range l.inputs {
 		d, t := in.progress()

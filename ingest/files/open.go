@@ -147,7 +147,7 @@ func aliasString(b []byte) string { return unsafe.String(unsafe.SliceData(b), le
 // bytesOf returns s as bytes that share its memory.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// randomFile is what the readers of Parquet and Arrow files want.
+// randomFile is the interface that the readers of Parquet and Arrow files need.
 type randomFile interface {
 	io.Reader
 	io.ReaderAt

@@ -107,7 +107,7 @@ func (r *fileRows) mayHaveTimes() bool {
 	return !r.columns.header || r.columns.has(r.columns.timeSlot())
 }
 
-// warning says which columns were ignored so far, or is empty.
+// warning names the columns that were ignored so far, or is empty.
 func (r *fileRows) warning() string {
 	if r.columns == nil || r.columns.warning() == "" {
 		return ""

@@ -119,14 +119,14 @@ func (s *Source) Next(ctx context.Context, b *event.Batch) error {
 	return s.err
 }
 
-// Log returns what the source reads from. It is for looking: at the classes, the
-// warnings, the progress and the refusals.
+// Log returns the log that the source reads, for looking: at the classes, the warnings, the
+// progress and the refusals.
 func (s *Source) Log() *Log { return s.log }
 
 // Close implements Source.
 func (s *Source) Close() error { return s.log.Close() }
 
-// ctxEvery is how many rows pass between two looks at the context.
+// ctxEvery is the number of rows between two looks at the context.
 const ctxEvery = 1024
 
 func (s *Source) fill(ctx context.Context, b *event.Batch) error {

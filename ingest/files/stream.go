@@ -11,7 +11,7 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// aheadRows is how many rows of a file are read ahead.
+// aheadRows is the number of rows of a file that are read ahead.
 const aheadRows = 1024
 
 // fileEntry is one row of a fileStream.
