@@ -33,8 +33,6 @@ type JetStreamConfig struct {
 	// UntilLast ends the source after the last position that the stream holds when
 	// the source is opened. Until, when given too, wins if it is smaller.
 	UntilLast bool
-
-	heartbeat time.Duration // tests; see tail
 }
 
 // JetStreamSource delivers a stream as steps. It has one owner, except for the
@@ -88,7 +86,7 @@ func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.De
 	if err != nil {
 		return nil, err
 	}
-	t, err := openTail(ctx, js, id, c.From.Time, c.heartbeat)
+	t, err := openTail(ctx, js, id, c.From.Time)
 	if err != nil {
 		return nil, err
 	}
@@ -156,13 +154,11 @@ func (s *JetStreamSource) Close() error {
 
 // Identity returns the identity for a checkpoint at the last position delivered by Next. The owner
 // calls it between two calls of Next.
-func (s *JetStreamSource) Identity(ctx context.Context) (Identity, error) {
-	id := s.tail.whoAmI()
-	if s.cutter.last == id.Position {
-		return id, nil
+func (s *JetStreamSource) Identity() Identity {
+	if s.held != nil {
+		return s.tail.before() // the message that is held belongs to the next step
 	}
-	// The message held for the next step is already past; look the one before it up.
-	return IdentityAt(ctx, s.tail.js, id.Stream, s.cutter.last)
+	return s.tail.whoAmI()
 }
 
 // Limits returns the log's bounds on what its events may make a core hold; see RecordLimits.

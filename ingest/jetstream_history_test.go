@@ -99,10 +99,7 @@ func TestTrimmedHistoryIsRefused(t *testing.T) {
 	if p := positions(t, s, 5); p != 5 {
 		t.Fatalf("at %d, want 5", p)
 	}
-	id, err := s.Identity(testContext(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := s.Identity()
 	log, err := b.js.Stream(testContext(t), "GQL")
 	if err != nil {
 		t.Fatal(err)
@@ -144,10 +141,7 @@ func TestRecreatedStreamStopsTheSource(t *testing.T) {
 		b.edges(1, 10)
 		s := b.open(JetStreamConfig{Step: singles})
 		positions(t, s, 10)
-		id, err := s.Identity(testContext(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := s.Identity()
 		if err := b.js.DeleteStream(testContext(t), "GQL"); err != nil {
 			t.Fatal(err)
 		}
@@ -189,10 +183,7 @@ func TestRestoredOldStoreIsNoticed(t *testing.T) {
 		b.edges(11, 5)
 		s := outside(t, b.URL(), singles)
 		positions(t, s, 15)
-		id, err := s.Identity(testContext(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := s.Identity()
 		b.stop()
 		if err := os.RemoveAll(filepath.Join(b.dir, "nats")); err != nil {
 			t.Fatal(err)
@@ -389,10 +380,7 @@ func TestIdentityIsThatOfTheLastStep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.Identity(testContext(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := s.Identity()
 		want, err := IdentityAt(testContext(t), b.js, "GQL", batch.Last)
 		if err != nil || got != want {
 			t.Errorf("after %d: identity %+v, want %+v, %v", batch.Last, got, want, err)

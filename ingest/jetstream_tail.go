@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/event"
+	"gqlstream/request"
 )
 
 // Limits of a tail.
@@ -22,7 +22,6 @@ const (
 	tailReopenWaitMin = 50 * time.Millisecond
 	tailReopenWaitMax = 2 * time.Second
 	tailStopWaitMax   = time.Second
-	tailRequestMax    = 3 * time.Second // for one request to the broker
 	tailPullExpiry    = 30 * time.Second
 	tailHeartbeat     = 2 * time.Second // asked of the broker; twice this without a word is silence
 )
@@ -46,9 +45,8 @@ type tail struct {
 	js       jetstream.JetStream
 	identity Identity // of the last message delivered; Digest "" stands for last
 	last     stored
-
-	heartbeat time.Duration // tests; 0: tailHeartbeat
-	clock     logClock
+	before   func() Identity // of the log before the last message delivered; nil: none is
+	clock    logClock
 
 	run    *tailRun
 	status chan nats.Status
@@ -70,8 +68,8 @@ type tailRun struct {
 
 // openTail begins after the identity's position, where the log's time was at. An identity without Created is
 // taken from the stream as it is.
-func openTail(ctx context.Context, js jetstream.JetStream, id Identity, at event.Time, heartbeat time.Duration) (*tail, error) {
-	t := &tail{js: js, identity: id, heartbeat: heartbeat, clock: logClock{time: at}}
+func openTail(ctx context.Context, js jetstream.JetStream, id Identity, at event.Time) (*tail, error) {
+	t := &tail{js: js, identity: id, clock: logClock{time: at}}
 	t.status = js.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
 	if err := t.open(ctx); err != nil {
 		t.close()
@@ -124,6 +122,8 @@ func (t *tail) accept(ctx context.Context, m jetstream.Msg) (bool, error) {
 		t.gapAt = want
 		return false, t.reopen(ctx, fmt.Errorf("message %d came after %d", at, want-1))
 	}
+	id, last := t.identity, t.last
+	t.before = func() Identity { return id.after(&last) }
 	t.identity.Position, t.identity.Digest, t.barren = at, "", 0
 	if t.clock.leaps(meta.Timestamp, time.Now()) {
 		t.leaps.Add(1)
@@ -135,10 +135,12 @@ func (t *tail) accept(ctx context.Context, m jetstream.Msg) (bool, error) {
 }
 
 // whoAmI returns the identity of the log at the last message delivered.
-func (t *tail) whoAmI() Identity {
-	id := t.identity
+func (t *tail) whoAmI() Identity { return t.identity.after(&t.last) }
+
+// after returns an identity with its digest, which is that of the last message unless it is known.
+func (id Identity) after(last *stored) Identity {
 	if id.Position > 0 && id.Digest == "" {
-		id.Digest = messageDigest(t.last.Subject(), t.last.Time, t.last.Data())
+		id.Digest = messageDigest(last.Subject(), last.Time, last.Data())
 	}
 	return id
 }
@@ -152,11 +154,13 @@ func (t *tail) reopen(ctx context.Context, cause error) error {
 		_ = t.js.Conn().ForceReconnect() // an error says that it is closed, which open finds
 	}
 	t.stop()
+	var silence request.Silence
 	for ; ; t.barren++ {
 		if err := t.pause(ctx); err != nil {
 			return err
 		}
 		err := t.open(ctx)
+		silence.After(t.js.Conn(), err)
 		switch {
 		case err == nil:
 			t.barren++
@@ -177,10 +181,8 @@ func (t *tail) pause(ctx context.Context) error {
 	if t.barren == 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(min(tailReopenWaitMin<<min(t.barren, 10), tailReopenWaitMax))
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(min(tailReopenWaitMin<<min(t.barren, 10), tailReopenWaitMax)):
 	case <-t.status:
 	case <-ctx.Done():
 	}
@@ -190,7 +192,7 @@ func (t *tail) pause(ctx context.Context) error {
 // open creates a consumer and only then looks at the stream, so that no other
 // stream can take its place unseen in between.
 func (t *tail) open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, tailRequestMax)
+	ctx, cancel := request.Context(ctx, t.js.Conn())
 	defer cancel()
 	consumer, err := t.js.CreateConsumer(ctx, t.identity.Stream, jetstream.ConsumerConfig{
 		AckPolicy:         jetstream.AckNonePolicy,
@@ -213,7 +215,7 @@ func (t *tail) open(ctx context.Context) error {
 		trouble: make(chan error, 1), stop: make(chan struct{}),
 	}
 	if run.context, err = consumer.Consume(run.deliver, jetstream.PullMaxBytes(tailPullBytesMax),
-		jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(cmp.Or(t.heartbeat, tailHeartbeat)),
+		jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat),
 		jetstream.ConsumeErrHandler(run.report)); err != nil {
 		t.remove(name)
 		return fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, err)
@@ -294,11 +296,9 @@ func (t *tail) stop() {
 	}
 	close(t.run.stop)
 	t.run.context.Stop()
-	timer := time.NewTimer(tailStopWaitMax)
-	defer timer.Stop()
 	select {
 	case <-t.run.context.Closed():
-	case <-timer.C: // the client does not say so when the connection closes meanwhile
+	case <-time.After(tailStopWaitMax): // the client does not say so when the connection closes meanwhile
 	}
 	if t.js.Conn().IsConnected() {
 		t.remove(t.run.name)

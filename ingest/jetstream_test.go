@@ -93,10 +93,7 @@ func TestStepsDoNotDependOnDelivery(t *testing.T) {
 				if rng.IntN(4) > 0 {
 					continue
 				}
-				id, err := s.Identity(testContext(t))
-				if err != nil {
-					t.Fatal(err)
-				}
+				id := s.Identity()
 				s.Close()
 				s = b.open(JetStreamConfig{
 					Step: config, UntilLast: true, From: resumeAfter(&batch), Identity: &id,
@@ -170,10 +167,7 @@ func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
 func TestTicksMoveAnIdleStream(t *testing.T) {
 	b := startBroker(t, "")
 	s := b.open(JetStreamConfig{Step: StepConfig{Every: 20 * time.Millisecond}})
-	ticker, err := StartTicker(testContext(t), b.js, TickerConfig{Every: 20 * time.Millisecond, Pending: s.Pending})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ticker := StartTicker(testContext(t), b.js, TickerConfig{Every: 20 * time.Millisecond, Pending: s.Pending})
 	defer ticker.Stop()
 	b.edges(1, 1)
 	var batch event.Batch

@@ -13,17 +13,17 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/request"
 )
 
-// tickIdleDefault is the time between two ticks of an idle stream.
-const tickIdleDefault = time.Second
+// tickIdle is the time between two ticks of an idle stream, if a step is not longer.
+const tickIdle = time.Second
 
 // TickerConfig configures how often ticks are published.
 type TickerConfig struct {
 	Stream string // the log; empty: the default name
 
 	Every   time.Duration // while events are pending; 0: the default of StepConfig.Every
-	Idle    time.Duration // otherwise; 0: 1 s
 	Shared  bool          // several processes put ticks into the log: one in each span of Every is enough
 	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending; nil: always
 }
@@ -44,8 +44,10 @@ type Ticker struct {
 }
 
 // StartTicker publishes ticks until ctx ends or Stop is called.
-func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) (*Ticker, error) {
+func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *Ticker {
 	return startTicker(ctx, c, func(ctx context.Context) error {
+		ctx, cancel := request.Context(ctx, js.Conn())
+		defer cancel()
 		m := tickMessage(c.Stream)
 		if c.Shared {
 			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("tick/", time.Now().UnixNano()/int64(cmp.Or(c.Every, stepEveryDefault))))
@@ -58,23 +60,15 @@ func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) (*
 	})
 }
 
-func startTicker(ctx context.Context, c TickerConfig, send func(context.Context) error) (*Ticker, error) {
-	if c.Every == 0 {
-		c.Every = stepEveryDefault
-	}
-	if c.Idle == 0 {
-		c.Idle = max(tickIdleDefault, c.Every)
-	}
-	if c.Every < 0 || c.Idle < c.Every {
-		return nil, fmt.Errorf("ingest: ticks every %v, idle every %v: want 0 < every <= idle", c.Every, c.Idle)
-	}
+func startTicker(ctx context.Context, c TickerConfig, send func(context.Context) error) *Ticker {
+	c.Every = cmp.Or(c.Every, stepEveryDefault)
 	if c.Pending == nil {
 		c.Pending = func() bool { return true }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Ticker{config: c, send: send, cancel: cancel, done: make(chan struct{})}
 	go t.run(ctx)
-	return t, nil
+	return t
 }
 
 // Stop ends the ticker and waits for it.
@@ -87,15 +81,16 @@ func (t *Ticker) run(ctx context.Context) {
 	defer close(t.done)
 	ticker := time.NewTicker(t.config.Every)
 	defer ticker.Stop()
-	last := time.Now().Add(-t.config.Idle) // the first tick is due at once
+	idle := max(tickIdle, t.config.Every)
+	last := time.Now().Add(-idle) // the first tick is due at once
 	for {
 		select {
 		case now := <-ticker.C:
-			if !t.config.Pending() && now.Sub(last) < t.config.Idle {
+			if !t.config.Pending() && now.Sub(last) < idle {
 				continue
 			}
 			last = now
-			if err := t.tick(ctx); ctx.Err() == nil {
+			if err := t.send(ctx); ctx.Err() == nil {
 				t.note(err)
 			}
 		case <-ctx.Done():
@@ -125,13 +120,6 @@ func (t *Ticker) Waiting() broker.Waiting {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting
-}
-
-func (t *Ticker) tick(ctx context.Context) error {
-	const tickWaitMax = 5 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, tickWaitMax)
-	defer cancel()
-	return t.send(ctx)
 }
 
 func tickMessage(stream string) *nats.Msg {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gqlstream/ingest/broker"
+	"gqlstream/request"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,13 +32,13 @@ func retryable(err error) bool {
 	return duplicateInProcess(err) || errors.Is(err, broker.ErrNoSpace) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrAsyncPublishTimeout) || errors.Is(err, nats.ErrDisconnected) ||
-		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, context.DeadlineExceeded)
+		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) // of a request; see request.Context
 }
 
 // repeat publishes a message until it is stored, or its error is final, or time
 // is up. Once one message could be repeated, the next is tried without a pause.
 func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
-	deadline := time.Now().Add(s.config.retryFor)
+	deadline, silence := time.Now().Add(s.config.retryFor), request.Silence(1) // err is the first
 	for wait := sendRetryWaitMin; ; {
 		err = broker.ExplainError(err)
 		if !retryable(err) || s.config.retryFor < 0 {
@@ -57,16 +58,15 @@ func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstre
 		if s.mended = again == nil; s.mended {
 			return ack, nil
 		}
+		silence.After(s.js.Conn(), again)
 		err = again
 	}
 }
 
 // Pause waits for d, or for the end of ctx, whose error it returns then.
 func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -74,7 +74,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 }
 
 func (s *sender) attempt(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
-	ctx, cancel := context.WithTimeout(ctx, sendAckWaitMax)
+	ctx, cancel := request.Context(ctx, s.js.Conn())
 	defer cancel()
 	m.Reply = ""
 	return s.js.PublishMsg(ctx, m)

@@ -1,12 +1,15 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // Defaults and limits of a sender.
@@ -14,7 +17,6 @@ const (
 	sendPendingDefault  = 256
 	sendRetryForDefault = time.Minute
 	sendPendingBytesMax = 64 << 20
-	sendAckWaitMax      = 3 * time.Second // a repeat of what was stored is dropped by its id
 	sendRetryWaitMin    = 50 * time.Millisecond
 	sendRetryWaitMax    = 2 * time.Second
 )
@@ -52,17 +54,12 @@ func newSender(nc *nats.Conn, c senderConfig) (*sender, error) {
 	if c.pending < 0 {
 		return nil, fmt.Errorf("ingest: %d pending messages", c.pending)
 	}
-	if c.pending == 0 {
-		c.pending = sendPendingDefault
-	}
-	if c.retryFor == 0 {
-		c.retryFor = sendRetryForDefault
-	}
+	c.pending, c.retryFor = cmp.Or(c.pending, sendPendingDefault), cmp.Or(c.retryFor, sendRetryForDefault)
 	if c.report == nil {
 		c.report = func(error) {}
 	}
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(c.pending+1),
-		jetstream.WithPublishAsyncTimeout(sendAckWaitMax))
+		jetstream.WithPublishAsyncTimeout(request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
 	if err != nil {
 		return nil, fmt.Errorf("ingest: publish: %w", err)
 	}

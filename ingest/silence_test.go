@@ -13,6 +13,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/request"
 )
 
 // silentLink forwards connections to a server, and can stop doing so for those that are
@@ -91,7 +92,7 @@ func TestASilentLinkIsGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	source, err := OpenJetStream(testContext(t), js, testDecoder(t), JetStreamConfig{
-		Step: singles, heartbeat: 500 * time.Millisecond,
+		Step: singles,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +105,7 @@ func TestASilentLinkIsGivenUp(t *testing.T) {
 		if err := source.Next(testContext(t), &batch); err != nil || len(batch.Edges) != 1 {
 			t.Fatalf("edge %d: %d edges, %v", i, len(batch.Edges), err)
 		}
-		if took := time.Since(begun); took > 20*tailRequestMax {
+		if took := time.Since(begun); took > 20*request.AnswerWaitMax {
 			t.Errorf("edge %d came after %v", i, took)
 		}
 		link.silent.Store(link.made.Load())

@@ -67,13 +67,6 @@ func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, 
 	}(k.writing)
 }
 
-// fail counts a checkpoint that did not come about.
-func (k *checkpoints) fail(err error) {
-	k.failed++
-	k.err = fmt.Errorf("checkpoint: %w", err)
-	k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.position, "reason", err)
-}
-
 // finish waits for the writer at the end of a run and returns what became of the
 // newest checkpoint.
 func (k *checkpoints) finish() error {
@@ -89,7 +82,9 @@ func (k *checkpoints) collect(wait bool) {
 	now := <-k.writing
 	k.writing = nil
 	if now.err != nil {
-		k.fail(now.err)
+		k.failed++
+		k.err = fmt.Errorf("checkpoint: %w", now.err)
+		k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.position, "reason", now.err)
 		return
 	}
 	k.last, k.err = now, nil

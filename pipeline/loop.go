@@ -210,28 +210,17 @@ func (p *Pipeline) save(ctx context.Context, b *event.Batch, must bool, step tim
 		return err
 	}
 	begun := time.Now()
-	m, err := p.manifest(ctx, b)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err() // interrupted, which is no failure
-	case err != nil:
-		k.fail(err)
-		return nil
-	}
 	state, err := p.Core.Save()
 	if err != nil {
 		return err
 	}
-	k.write(m, state, begun, step)
+	k.write(p.manifest(b), state, begun, step)
 	return nil
 }
 
 // manifest describes the state: its place in the log, and the end of the log out then.
-func (p *Pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Manifest, error) {
-	id, err := p.source.Identity(ctx)
-	if err != nil {
-		return checkpoint.Manifest{}, err
-	}
+func (p *Pipeline) manifest(b *event.Batch) checkpoint.Manifest {
+	id := p.source.Identity()
 	var watermarks map[int]uint64
 	if p.group != nil {
 		watermarks = p.outlets.watermarks()
@@ -241,7 +230,7 @@ func (p *Pipeline) manifest(ctx context.Context, b *event.Batch) (checkpoint.Man
 		Version: p.version, Written: time.Now().UTC(),
 		Stream:    checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
 		Published: p.outlets.published(), Watermarks: watermarks, Erased: uint64(p.Core.Erased()),
-	}, nil
+	}
 }
 
 // How often the log out is compared with what was acknowledged, the log in is audited, and the

@@ -263,12 +263,9 @@ func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) (er
 	if c.UntilLast || c.Step.Time == ingest.EventTime {
 		return nil
 	}
-	ticker, err := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{
+	ticker := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{
 		Stream: p.names.In.Log, Every: c.Step.Every, Pending: p.source.Pending, Shared: p.group != nil,
 	})
-	if err != nil {
-		return err
-	}
 	p.ticker.Store(ticker)
 	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
 	return nil

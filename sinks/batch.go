@@ -6,18 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"gqlstream/request"
 )
 
 // Limits of a batch.
 const (
 	batchMessagesMax = 1000 // what brokers allow
 	partRecordsMax   = batchMessagesMax - 1
-	batchAckWaitMax  = 3 * time.Second
 )
 
 // Headers of an atomic batch. The client library has no call for one yet.
@@ -63,11 +63,8 @@ type batchAck struct {
 
 // publish sends the batch and waits for the answer. Only the last message asks for one:
 // what is wrong with any of them, the answer to the last one says.
-func (b *batch) publish(ctx context.Context, nc *nats.Conn, wait time.Duration) (last uint64, err error) {
-	if wait == 0 {
-		wait = batchAckWaitMax
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
+func (b *batch) publish(ctx context.Context, nc *nats.Conn) (last uint64, err error) {
+	ctx, cancel := request.Context(ctx, nc)
 	defer cancel()
 	id := nuid.Next()
 	for i := range len(b.messages) - 1 {

@@ -39,6 +39,7 @@ var passingCodes = []jetstream.ErrorCode{10002, 10176, 10210}
 var passingErrors = []error{
 	jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected,
 	nats.ErrReconnectBufExceeded, context.DeadlineExceeded, jetstream.ErrJetStreamNotEnabled,
+	context.Canceled, // of a request; see request.Context
 }
 
 // passes reports whether an error can pass by itself: the broker is away, or cannot

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // Limits of a feed.
@@ -17,7 +19,6 @@ const (
 	feedInactiveMax  = time.Minute     // then the broker forgets a reader that died
 	feedRetryWaitMin = 50 * time.Millisecond
 	feedRetryWaitMax = 2 * time.Second
-	feedRequestMax   = 10 * time.Second
 )
 
 // feed delivers every message of a stream in order from a cursor on, for as long as it
@@ -114,7 +115,7 @@ func (f *feed) reopen(ctx context.Context) error {
 }
 
 func (f *feed) open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, feedRequestMax)
+	ctx, cancel := request.Context(ctx, f.js.Conn())
 	defer cancel()
 	if err := f.verify(ctx); err != nil {
 		return err

@@ -43,8 +43,6 @@ type placedStream struct {
 
 // open reads where the stream ends.
 func (s *placedStream) open(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, writerRequestMax)
-	defer cancel()
 	stream, err := s.js.Stream(ctx, s.name)
 	if err != nil {
 		return err
@@ -82,7 +80,7 @@ func (s *placedStream) append(ctx context.Context, position uint64, messages []m
 			n++
 		}
 		b := &batch{log: s.log, fence: jetstream.ExpectedLastSeqHeader, after: s.sequence, messages: messages[next:n]}
-		sequence, err := b.publish(ctx, s.js.Conn(), 0)
+		sequence, err := b.publish(ctx, s.js.Conn())
 		if wrongSequence(err) { // an earlier attempt, or an equal run, was first
 			if err := s.open(ctx); err != nil {
 				return there, err

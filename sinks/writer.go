@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/quant"
+	"gqlstream/request"
 )
 
 // Limits of a writer.
 const (
-	writerRequestMax   = 10 * time.Second // for one question to the broker
 	writerRetryWaitMin = 50 * time.Millisecond
 	writerRetryWaitMax = 2 * time.Second
 )
@@ -33,8 +33,6 @@ type WriterConfig struct {
 	// taken. Nothing is published that would make the broker discard what it has not
 	// taken; nil: nobody is waited for.
 	Needed func() (follower string, taken uint64)
-
-	ackWait time.Duration // tests; 0: batchAckWaitMax
 }
 
 // Writer publishes the emissions of one shard to the log out, each once and in order,
@@ -225,8 +223,10 @@ func (w *Writer) store(ctx context.Context, m shardMark, records []message) erro
 		return err
 	}
 	b := w.batch(data, records)
+	var silence request.Silence
 	for wait := writerRetryWaitMin; ; {
 		done, err := w.attempt(ctx, &m, b)
+		silence.After(w.nc, err)
 		switch {
 		case err == nil && done:
 			w.tracker.Works()
@@ -263,7 +263,7 @@ func (w *Writer) attempt(ctx context.Context, m *shardMark, b *batch) (done bool
 		return false, err
 	}
 	b.after = w.known.sequence
-	last, err := b.publish(ctx, w.nc, w.config.ackWait)
+	last, err := b.publish(ctx, w.nc)
 	switch {
 	case err == nil:
 		return true, w.accept(m, last, len(b.messages))
@@ -291,8 +291,6 @@ func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
 // Close says in the log out that this writer has ended, so that another configuration
 // may begin at once. It leaves the connection open.
 func (w *Writer) Close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, batchAckWaitMax)
-	defer cancel()
 	m := w.known.mark
 	m.Closed = true
 	return w.renew(ctx, m)
@@ -315,7 +313,7 @@ func (w *Writer) storeMark(ctx context.Context, m shardMark) error {
 	}
 	b := w.batch(data, nil)
 	b.after = w.known.sequence
-	last, err := b.publish(ctx, w.nc, w.config.ackWait)
+	last, err := b.publish(ctx, w.nc)
 	if err == nil {
 		err = w.accept(&m, last, 1)
 	}

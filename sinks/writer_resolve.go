@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 const (
@@ -27,6 +29,8 @@ type foundMark struct {
 // leader returns the stream, of which only the leader is asked: a replica that lags
 // must not decide what was published.
 func (w *Writer) leader(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
+	ctx, cancel := request.Context(ctx, w.js.Conn())
+	defer cancel()
 	stream, err := w.js.Stream(ctx, w.config.Streams.Names.Estimates)
 	if err != nil {
 		return nil, nil, err
@@ -39,8 +43,6 @@ func (w *Writer) leader(ctx context.Context) (jetstream.Stream, *jetstream.Strea
 // lastMark reads the last mark of the shard. What is on its subject and no mark is
 // passed over with its sequence.
 func (w *Writer) lastMark(ctx context.Context) (found foundMark, err error) {
-	ctx, cancel := context.WithTimeout(ctx, writerRequestMax)
-	defer cancel()
 	stream, info, err := w.leader(ctx)
 	if err != nil {
 		return found, err
@@ -127,9 +129,7 @@ func missing(err error) bool {
 // restore makes a stream that was deleted under the run again. What it held is lost,
 // so that the run must publish it again.
 func (w *Writer) restore(ctx context.Context, cause error) error {
-	ctx, cancel := context.WithTimeout(ctx, writerRequestMax)
-	defer cancel()
-	_, err := w.js.Stream(ctx, w.config.Streams.Names.Estimates)
+	_, _, err := w.leader(ctx)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return cause // the stream is there, its leader is not
 	}
@@ -167,8 +167,6 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 	}
 	m.Writer, m.Config, m.Log, m.Closed, m.Cut = w.config.Writer, w.config.Config, w.config.Log, false, false
 	m.Position, m.Part, m.Parts, m.Quiet = w.passed, 1, 1, true
-	ctx, cancel := context.WithTimeout(ctx, batchAckWaitMax)
-	defer cancel()
 	err := w.storeMark(ctx, m)
 	if err == nil || passes(err) {
 		return nil
@@ -177,8 +175,6 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 }
 
 func (w *Writer) audit(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, batchAckWaitMax)
-	defer cancel()
 	_, info, err := w.leader(ctx)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):

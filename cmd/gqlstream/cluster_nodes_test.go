@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -171,6 +172,14 @@ func (c *nodes) leader(stream string) int {
 			c.t.Fatalf("stream %s has no leader: %v", stream, err)
 		}
 	}
+}
+
+// leads reports whether a stream has a leader that answers.
+func (c *nodes) leads(ctx context.Context, stream string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	s, err := c.js.Stream(ctx, stream)
+	return err == nil && s.CachedInfo().Cluster != nil && s.CachedInfo().Cluster.Leader != ""
 }
 
 func (c *nodes) close() {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -105,16 +106,14 @@ func redactError(err error, urls string) error {
 // A link that is dead without a word, because a host died or a firewall drops, is given up
 // after pingEvery times one more than pingsUnansweredMax. The client's defaults take minutes.
 const (
-	pingEvery          = 5 * time.Second
+	pingEvery          = 2 * time.Second
 	pingsUnansweredMax = 2
 )
 
 // connectionOptions make the client reconnect for ever and report to log instead
 // of to standard error, which is its default.
 func connectionOptions(log *slog.Logger) []nats.Option {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return []nats.Option{
 		nats.Name("gqlstream"),
 		nats.MaxReconnects(-1),

@@ -1,0 +1,48 @@
+// Package request bounds how long the answer to a request to a NATS server is waited for. The
+// client library waits until a deadline, whatever happens to the connection; on a cluster, whose
+// servers die or are cut off while the others go on, that is too long. Whoever sends a request
+// that can be sent again takes its context from here, and sends it again when that ends.
+package request
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// AnswerWaitMax is how long to wait for the answer to one request.
+const AnswerWaitMax = 3 * time.Second
+
+// Context returns the context for one request. It ends after AnswerWaitMax, or when the
+// connection has been made anew, since the answer would have come on the old one.
+func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.CancelFunc) {
+	asking, cancel := context.WithTimeout(ctx, AnswerWaitMax)
+	again := nc.StatusChanged(nats.CONNECTED)
+	go func() {
+		defer nc.RemoveStatusListener(again)
+		select {
+		case <-again:
+			cancel()
+		case <-asking.Done():
+		}
+	}()
+	return asking, cancel
+}
+
+// Silence counts the requests in a row that were left without an answer.
+type Silence int
+
+// After is told how a request ended. After two of them another server is asked: one that is cut
+// off from the others of its cluster answers the client's pings, and says late or never that it
+// cannot decide. An error of the connection is found by the next request.
+func (s *Silence) After(nc *nats.Conn, err error) {
+	if *s++; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
+		*s = 0
+	}
+	if *s == 2 {
+		*s = 0
+		_ = nc.ForceReconnect()
+	}
+}

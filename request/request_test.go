@@ -1,0 +1,110 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+const testWaitMax = time.Minute // for what must come, on a busy machine
+
+// startServer returns the address of a server of its own, and a connection to it.
+func startServer(t *testing.T) (string, *nats.Conn) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(testWaitMax) {
+		t.Fatal("the server does not start")
+	}
+	nc, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return s.ClientURL(), nc
+}
+
+// answer subscribes to questions at a server, and answers them if it shall.
+func answer(t *testing.T, nc *nats.Conn, answers bool) {
+	t.Helper()
+	_, err := nc.Subscribe("question", func(m *nats.Msg) {
+		if answers {
+			_ = m.Respond([]byte("answer"))
+		}
+	})
+	if err = errors.Join(err, nc.FlushTimeout(testWaitMax)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request that a server leaves without an answer must be asked of another one.
+func TestAnotherServerIsAskedAfterSilence(t *testing.T) {
+	silent, first := startServer(t)
+	good, second := startServer(t)
+	answer(t, first, false)
+	answer(t, second, true)
+	nc, err := nats.Connect(silent+","+good, nats.DontRandomize(), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	var silence Silence
+	for begun := time.Now(); ; {
+		ctx, cancel := Context(t.Context(), nc)
+		_, err := nc.RequestWithContext(ctx, "question", nil)
+		cancel()
+		silence.After(nc, err)
+		if err == nil {
+			break
+		}
+		if time.Since(begun) > testWaitMax {
+			t.Fatalf("no server has answered: %v", err)
+		}
+	}
+	if got := nc.ConnectedUrl(); got != good {
+		t.Errorf("connected to %s, want %s", got, good)
+	}
+}
+
+// A request that is under way when the connection is made anew must end at once, because its
+// answer is lost; one whose caller gives up, or that was answered, leaves the connection alone.
+func TestRequestsEndWithTheirConnection(t *testing.T) {
+	url, responder := startServer(t)
+	answer(t, responder, true)
+	other, _ := startServer(t)
+	nc, err := nats.Connect(url+","+other, nats.DontRandomize(), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	answered, cancel := Context(t.Context(), nc)
+	if _, err := nc.RequestWithContext(answered, "question", nil); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	impatient, giveUp := context.WithCancel(t.Context())
+	given, cancel := Context(impatient, nc)
+	giveUp()
+	<-given.Done()
+	cancel()
+	if n := nc.Stats().Reconnects; n != 0 {
+		t.Errorf("%d reconnections without cause", n)
+	}
+	asking, cancel := Context(t.Context(), nc)
+	defer cancel()
+	if err := nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	<-asking.Done()
+	if !errors.Is(asking.Err(), context.Canceled) {
+		t.Errorf("the request ended with %v, not with its connection", asking.Err())
+	}
+}
