@@ -82,7 +82,7 @@ func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.De
 	if err != nil {
 		return nil, err
 	}
-	skipped, err := skippedMessages(ctx, js, c.Stream)
+	skipped, err := skippedMessages(ctx, stream)
 	if err != nil {
 		return nil, err
 	}

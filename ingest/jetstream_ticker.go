@@ -90,7 +90,11 @@ func (t *Ticker) run(ctx context.Context) {
 				continue
 			}
 			last = now
-			if err := t.send(ctx); ctx.Err() == nil {
+			err := t.send(ctx)
+			if err != nil {
+				err = fmt.Errorf("ticks cannot be published: %w", err)
+			}
+			if ctx.Err() == nil {
 				t.note(err)
 			}
 		case <-ctx.Done():
@@ -103,15 +107,19 @@ func (t *Ticker) run(ctx context.Context) {
 func (t *Ticker) note(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w := &t.waiting
-	switch {
-	case err == nil:
+	noteWaiting(&t.waiting, err)
+}
+
+// noteWaiting takes the outcome of an attempt in.
+func noteWaiting(w *broker.Waiting, err error) {
+	if err == nil {
 		w.Reason = ""
 		return
-	case w.Reason == "":
+	}
+	if w.Reason == "" {
 		w.Since = time.Now()
 	}
-	w.Reason = fmt.Sprintf("ticks cannot be published: %v", err)
+	w.Reason = err.Error()
 	w.Retries++
 }
 

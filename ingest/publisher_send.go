@@ -51,9 +51,6 @@ type outstanding struct {
 }
 
 func newSender(nc *nats.Conn, c senderConfig) (*sender, error) {
-	if c.pending < 0 {
-		return nil, fmt.Errorf("ingest: %d pending messages", c.pending)
-	}
 	c.pending, c.retryFor = cmp.Or(c.pending, sendPendingDefault), cmp.Or(c.retryFor, sendRetryForDefault)
 	if c.report == nil {
 		c.report = func(error) {}

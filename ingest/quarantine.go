@@ -63,8 +63,8 @@ type QuarantineWriter struct {
 }
 
 // quarantineRetryFor bounds how long one sender repeats a message, well inside the
-// broker's window for repeats.
-const quarantineRetryFor = broker.DedupeWindow / 4
+// broker's window for repeats. Then the quarantine is looked at, and made again if it is gone.
+const quarantineRetryFor = 5 * time.Second
 
 // place orders refusals.
 type place struct {
@@ -87,6 +87,7 @@ func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.Stream
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Log, err)
 	}
 	w.log = logName(log.CachedInfo().Created)
+	w.names.Replicas = cmp.Or(names.Replicas, log.CachedInfo().Config.Replicas)
 	stream, err := w.sender.js.Stream(ctx, names.Quarantine)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
@@ -117,11 +118,15 @@ func (w *QuarantineWriter) begin() error {
 // lookBack finds what is stored of the step being written, since the broker does
 // not know repeats any more after a while.
 func (w *QuarantineWriter) lookBack(ctx context.Context) error {
+	w.have = map[string]bool{}
 	stream, err := w.sender.js.Stream(ctx, w.names.Quarantine)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		w.last = 0
+		return broker.EnsureStreams(ctx, w.sender.js, w.names)
+	}
 	if err != nil {
 		return err
 	}
-	w.have = map[string]bool{}
 	for i := w.last + 1; i <= stream.CachedInfo().State.LastSeq; i++ {
 		m, err := stream.GetMsg(ctx, i)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -157,7 +162,7 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subje
 // room for as long as it takes; see Waiting. An error leaves some stored; write all
 // again.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
-	defer w.works()
+	defer w.note(nil)
 	err := w.write(ctx, refusals)
 	for err != nil && retryable(broker.ExplainError(err)) && ctx.Err() == nil {
 		w.note(err)
@@ -179,21 +184,11 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	return err
 }
 
-// note and works keep what Waiting returns.
+// note keeps what Waiting returns.
 func (w *QuarantineWriter) note(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting.Reason == "" {
-		w.waiting.Since = time.Now()
-	}
-	w.waiting.Reason = err.Error()
-	w.waiting.Retries++
-}
-
-func (w *QuarantineWriter) works() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting.Reason = ""
+	noteWaiting(&w.waiting, err)
 }
 
 // Waiting reports whether Write waits for the broker. Any goroutine may call it.

@@ -77,3 +77,29 @@ func TestAFullQuarantineDiscardsItsOldest(t *testing.T) {
 		t.Errorf("%d entries are counted as gone, %d of %d are there", gone, len(entries), messages)
 	}
 }
+
+// A quarantine that is deleted under a run must be made again, and hold what is refused then.
+func TestADeletedQuarantineIsMadeAgain(t *testing.T) {
+	b := startBroker(t, "")
+	names := broker.DefaultStreamNames()
+	writer, err := NewQuarantineWriter(testContext(t), b.nc, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { writer.Close() }()
+	refuse := func(position event.Position) {
+		t.Helper()
+		if err := writer.Write(testContext(t), []event.Refusal{{Position: position, Index: -1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuse(1)
+	if err := b.js.DeleteStream(testContext(t), names.Quarantine); err != nil {
+		t.Fatal(err)
+	}
+	refuse(2)
+	refuse(3)
+	if entries := b.quarantined(QuarantineFilter{}); len(entries) != 2 || entries[0].Position != 2 {
+		t.Errorf("the quarantine holds %s, want the refusals of 2 and 3", brief(entries))
+	}
+}

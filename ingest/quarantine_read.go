@@ -19,9 +19,6 @@ import (
 // quarantine: position and index of what was refused.
 const headerRetry = "Gqlstream-Retry"
 
-// errNoEntry is matched by the error of a question for an entry that the quarantine lacks.
-var errNoEntry = errors.New("ingest: no such entry in the quarantine")
-
 // QuarantineFilter selects entries; its zero value selects those not retried.
 type QuarantineFilter struct {
 	Reason  event.Reason // empty: any
@@ -92,7 +89,7 @@ func (q *Quarantine) List(ctx context.Context, f QuarantineFilter, visit func(Qu
 func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntry, error) {
 	m, err := q.stream.GetMsg(ctx, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || (err == nil && m.Subject == q.subjects()+quarantineRetried) {
-		return QuarantineEntry{}, fmt.Errorf("%w: %d", errNoEntry, sequence)
+		return QuarantineEntry{}, fmt.Errorf("ingest: no such entry in the quarantine: %d", sequence)
 	}
 	if err != nil {
 		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)

@@ -36,11 +36,8 @@ func Skip(ctx context.Context, js jetstream.JetStream, stream string, position e
 }
 
 // skippedMessages returns the positions that the log says are passed over.
-func skippedMessages(ctx context.Context, js jetstream.JetStream, stream string) (map[event.Position]bool, error) {
-	s, err := js.Stream(ctx, stream)
-	if err != nil {
-		return nil, fmt.Errorf("ingest: stream %s: %w", stream, err)
-	}
+func skippedMessages(ctx context.Context, s jetstream.Stream) (map[event.Position]bool, error) {
+	stream := s.CachedInfo().Config.Name
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(skipSubjects(stream)+">"))
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: skipped messages: %w", stream, err)

@@ -34,14 +34,14 @@ func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.Cance
 // Silence counts the requests in a row that were left without an answer.
 type Silence int
 
-// After is told how a request ended. After two of them another server is asked: one that is cut
-// off from the others of its cluster answers the client's pings, and says late or never that it
-// cannot decide. An error of the connection is found by the next request.
+// After is told how a request ended. After two silences in a row another server is asked, if
+// there is one: a server that is cut off from its cluster answers the client's pings, and says
+// late or never that it cannot decide. What is wrong with the connection the next request finds.
 func (s *Silence) After(nc *nats.Conn, err error) {
 	if *s++; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
 		*s = 0
 	}
-	if *s == 2 {
+	if *s > 1 && len(nc.Servers()) > 1 {
 		*s = 0
 		_ = nc.ForceReconnect()
 	}
