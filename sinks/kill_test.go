@@ -265,7 +265,13 @@ func TestClusterLosesNothingWithItsLeader(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}
-	if _, err := NewWriter(t.Context(), l.js, config); err != nil {
-		t.Fatal(fmt.Errorf("a standby: %w", err))
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) { // a server may still be catching up
+		_, err := NewWriter(t.Context(), l.js, config)
+		if err == nil {
+			break
+		}
+		if time.Since(begun) > 2*time.Minute {
+			t.Fatal(fmt.Errorf("a standby: %w", err))
+		}
 	}
 }

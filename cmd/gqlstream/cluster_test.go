@@ -201,8 +201,11 @@ func (r *clusterRun) campaign(first, n int) {
 		go func() { cluster <- r.watchCluster(ctx, producer, over).Sub(begun) }()
 		r.tries = 0
 		f.strike(r)
+		breath := time.AfterFunc(recoveryPatience, func() { producer.held.Store(true) })
 		r.await(ctx, end+1)
 		published := time.Since(begun)
+		breath.Stop()
+		producer.held.Store(false)
 		close(over)
 		ready := <-cluster
 		r.times.add(f.name, published, ready)
@@ -243,6 +246,10 @@ func (r *clusterRun) watchCluster(ctx context.Context, p *producer, over <-chan 
 		}
 	}
 }
+
+// recoveryPatience is how long a run that recovers gets new events all the while. A machine that
+// is busy with other work might never catch up with them.
+const recoveryPatience = 20 * time.Second
 
 // clusterSilentMin is how long a cluster that stores 50 messages a second is silent that does not.
 const clusterSilentMin = 500 * time.Millisecond

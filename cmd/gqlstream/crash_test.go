@@ -330,6 +330,7 @@ type producer struct {
 	stop   chan struct{}
 	sent   chan int
 	stored atomic.Uint64 // messages that are acknowledged
+	held   atomic.Bool   // nothing is sent for now
 }
 
 func startProducer(ctx context.Context, r *crashRun) *producer {
@@ -373,6 +374,9 @@ func startProducer(ctx context.Context, r *crashRun) *producer {
 			stored, _ := publisher.Stored()
 			p.stored.Store(stored)
 			pause(ctx, time.Duration(events.rand.Int64N(int64(cmp.Or(r.pace, 4*time.Millisecond)))))
+			for p.held.Load() && ctx.Err() == nil {
+				pause(ctx, 20*time.Millisecond)
+			}
 		}
 	}()
 	return p
