@@ -66,7 +66,7 @@ func QuarantineSubjects(quarantine string) string {
 
 // Settings of the streams that EnsureStreams creates.
 const (
-	DedupeWindow       = 2 * time.Minute
+	dedupeWindow       = 2 * time.Minute
 	quarantineBytesMax = 256 << 20
 	quarantineAgeMax   = 30 * 24 * time.Hour // its originals are in the log; people's data must not pile up
 	streamBytesMin     = 1 << 20
@@ -134,7 +134,7 @@ func auditReplicas(c jetstream.StreamConfig, least int) error {
 func streamConfig(name, description, subjects string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: name, Description: "gqlstream: " + description, Subjects: []string{subjects},
-		Storage: jetstream.FileStorage, Duplicates: DedupeWindow, AllowDirect: true,
+		Storage: jetstream.FileStorage, Duplicates: dedupeWindow, AllowDirect: true,
 	}
 }
 
