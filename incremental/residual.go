@@ -56,6 +56,7 @@ func (p *posteriors) readyResidual(view graphstore.View) {
 		p.residual.Update(view, nil, p.changes(view, p.state.Renewed()))
 		c.tallies.MarkMoved(view, p.residual.Touched())
 	}
+	p.residual.SumResiduals()
 	p.countByClass(view)
 }
 
@@ -111,9 +112,7 @@ func (p *posteriors) firstResidual(id graphstore.Community, view graphstore.View
 		if view.Label(v).Class != event.NoClass {
 			return
 		}
-		for i, y := range p.residual.Values(v) {
-			sums[i] += float64(float64(multiplicity) * y)
-		}
+		p.residual.AddEstimate(sums, v, float64(multiplicity))
 	})
 	_, scale := p.core.tallies.LabelGains(view)
 	for i := range sums {

@@ -1,7 +1,6 @@
 package diffusion
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -9,33 +8,22 @@ import (
 	"gqlstream/graphstore"
 )
 
-// Values that stand in for zero in a DualConfig, and what is accepted.
-const (
-	dualToleranceDefault = 1e-3
-
-	functionsMax = 1 << 16
-)
+const functionsMax = 1 << 16
 
 // DualConfig holds the number of functions of a Dual, and its accuracy.
 type DualConfig struct {
-	Alpha     float64 // teleport probability, as in Config; 0 is AlphaDefault
-	Tolerance float64 // bound on the error of a value after an Update; 0 is dualToleranceDefault
+	Alpha     float64 // teleport probability, as in Config
+	Tolerance float64 // bound on the error of a value after an Update
 	Functions int     // L >= 1, how many functions
 }
 
 // Validate reports every violation.
 func (c DualConfig) Validate() error {
-	c = c.withDefaults()
 	err := Config{Alpha: c.Alpha, Tolerance: c.Tolerance}.Validate()
 	if c.Functions < 1 || c.Functions > functionsMax {
 		err = errors.Join(err, fmt.Errorf("functions is %d, want 1 to %d", c.Functions, functionsMax))
 	}
 	return err
-}
-
-func (c DualConfig) withDefaults() DualConfig {
-	c.Alpha, c.Tolerance = cmp.Or(c.Alpha, AlphaDefault), cmp.Or(c.Tolerance, dualToleranceDefault)
-	return c
 }
 
 // Dual keeps, for L functions f on the vertices, the mean y(u) of f over where a
@@ -77,6 +65,7 @@ type Dual struct {
 	queue, next []Vertex
 	queued      bitmap
 	step        []float64 // l: scratch of push
+	sums        []float64 // l: of R over all vertices; see SumResiduals
 
 	work Work
 }
@@ -93,11 +82,10 @@ func NewDual(config DualConfig) (*Dual, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("diffusion: %w", err)
 	}
-	config = config.withDefaults()
 	keep := 1 - config.Alpha
 	return &Dual{
 		config: config, keep: keep, alpha: 1 - keep, l: config.Functions, stride: config.Functions + 1,
-		pace: paceStart, step: make([]float64, config.Functions),
+		pace: paceStart, step: make([]float64, config.Functions), sums: make([]float64, config.Functions),
 	}, nil
 }
 
@@ -140,6 +128,34 @@ func (g *Dual) Solve(view graphstore.View, values []ValueChange, certificate flo
 // next Update or Solve.
 func (g *Dual) Values(v Vertex) []float64 {
 	return g.y[int(v)*g.l : (int(v)+1)*g.l : (int(v)+1)*g.l]
+}
+
+// nearShare is how much of what the residual at a vertex moves, beyond what all do, is taken
+// to stay near. Shares from 0.2 to 0.4 do alike.
+const nearShare = 0.3
+
+// AddEstimate adds m times what y(v) would be without residuals, to first order, to dst. Summed
+// over many vertices it is several times nearer to the truth than Values, whose errors have one
+// sign around a label. A constant c added to y takes a c d(v) from every R(v), so what residuals
+// have in common moves y by c = sum R / (a sum d); of the rest, R(v) / (a d(v)) - c, walks from
+// v keep nearShare. The error of one value is at most twice the certificate.
+func (g *Dual) AddEstimate(dst []float64, v Vertex, m float64) {
+	d, r := g.residuals(v)
+	near, common := nearShare/(g.alpha*d), (1-nearShare)/(g.alpha*g.degreeSum)
+	for i, y := range g.Values(v) {
+		dst[i] += float64(m * (y + float64(near*r[i]) + float64(common*g.sums[i])))
+	}
+}
+
+// SumResiduals readies AddEstimate, until the next Update or Solve.
+func (g *Dual) SumResiduals() {
+	clear(g.sums)
+	for v := range g.rows {
+		_, r := g.residuals(Vertex(v))
+		for i, x := range r {
+			g.sums[i] += x
+		}
+	}
 }
 
 // Function returns the values of the functions at v, nil where all have always been

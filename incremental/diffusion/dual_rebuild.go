@@ -62,15 +62,12 @@ func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 	l := len(dst)
 	weights := view.Weights(v)
 	for i, u := range view.Neighbors(v) {
-		row := x[int(u)*l:][:l]
-		if weights == nil {
-			for j, y := range row {
-				dst[j] += y
-			}
-			continue
+		w := 1.0
+		if weights != nil {
+			w = weights[i]
 		}
-		for j, y := range row {
-			dst[j] += weights[i] * y
+		for j, y := range x[int(u)*l:][:l] {
+			dst[j] += w * y
 		}
 	}
 }

@@ -40,9 +40,10 @@ func (g *Dual) sweep(view graphstore.View, budget int) bool {
 		for i, v := range g.queue {
 			g.queued.drop(v)
 			if budget < 0 {
-				g.queue = g.queue[:copy(g.queue, g.queue[i:])]
-				g.unqueue()
-				g.scan = true
+				for _, v := range append(g.next, g.queue[i:]...) {
+					g.queued.drop(v)
+				}
+				g.queue, g.next, g.scan = g.queue[:0], g.next[:0], true
 				return false
 			}
 			budget -= g.push(view, v)
@@ -50,15 +51,6 @@ func (g *Dual) sweep(view graphstore.View, budget int) bool {
 		g.queue, g.next = g.next, g.queue[:0]
 	}
 	return true
-}
-
-func (g *Dual) unqueue() {
-	for _, list := range [][]Vertex{g.queue, g.next} {
-		for _, v := range list {
-			g.queued.drop(v)
-		}
-	}
-	g.queue, g.next = g.queue[:0], g.next[:0]
 }
 
 // push moves all residuals of v into y(v) and over its neighbours, if one of them
@@ -82,11 +74,7 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	}
 	g.touch(v)
 	neighbors := view.Neighbors(v)
-	if weights := view.Weights(v); weights != nil {
-		g.spreadWeighted(neighbors, weights, step, limit)
-	} else {
-		g.spread(neighbors, step, limit)
-	}
+	g.spread(neighbors, view.Weights(v), step, limit)
 	// A push rounds the residuals of any one vertex a few times; its rounding of
 	// y(v) moves R(v) by d(v) and R(x) by w(v,x) times as much, which is less.
 	g.rounding += 8 * g.scale()
@@ -95,35 +83,20 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	return len(neighbors) + pushCost
 }
 
-// spread adds step to the residuals of every neighbour and queues those it takes
-// above the threshold.
-func (g *Dual) spread(neighbors []Vertex, step []float64, limit float64) {
-	cells, stride := g.cells, g.stride
-	for _, u := range neighbors {
+// spread adds step, times the weight of the edge, to the residuals of every neighbour and
+// queues those it takes above the threshold.
+func (g *Dual) spread(neighbors []Vertex, weights, step []float64, limit float64) {
+	cells, stride, w := g.cells, g.stride, 1.0
+	for i, u := range neighbors {
+		if weights != nil {
+			w = weights[i]
+		}
 		c := cells[int(u)*stride:][:len(step)+1]
 		bar, r, over := limit*c[0], c[1:], false
-		for i, x := range step {
-			x += r[i]
-			r[i] = x
-			if math.Abs(x) > bar {
-				over = true
-			}
-		}
-		if over {
-			g.enqueue(u)
-		}
-	}
-}
-
-// spreadWeighted is spread where edges have weights.
-func (g *Dual) spreadWeighted(neighbors []Vertex, weights, step []float64, limit float64) {
-	for i, u := range neighbors {
-		d, r := g.residuals(u)
-		over := false
 		for j, x := range step {
-			x = r[j] + weights[i]*x
+			x = r[j] + w*x
 			r[j] = x
-			if math.Abs(x) > limit*d {
+			if math.Abs(x) > bar {
 				over = true
 			}
 		}

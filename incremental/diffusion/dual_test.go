@@ -65,11 +65,18 @@ func checkDual(t *testing.T, g *Dual, view graphstore.View, seed uint64, step in
 	if err := y.Solve(system(view, g.config.Alpha), b); err != nil {
 		t.Fatal(err)
 	}
+	g.SumResiduals()
 	for v := range n {
+		estimates := make([]float64, g.l)
+		g.AddEstimate(estimates, Vertex(v), 1)
 		for i, have := range g.Values(Vertex(v)) {
 			if e := math.Abs(have - y.At(v, i)); e > g.Certificate()+1e-11 {
 				t.Fatalf("seed %d step %d: value %d of %d is %v, want %v, certificate %v",
 					seed, step, i, v, have, y.At(v, i), g.Certificate())
+			}
+			if e := math.Abs(estimates[i] - y.At(v, i)); e > 2*g.Certificate()+1e-11 {
+				t.Fatalf("seed %d step %d: value %d of %d is estimated as %v, want %v, certificate %v",
+					seed, step, i, v, estimates[i], y.At(v, i), g.Certificate())
 			}
 		}
 	}

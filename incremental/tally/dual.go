@@ -211,6 +211,10 @@ func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffu
 			return
 		}
 		m := float64(multiplicity)
+		if t.keep.ClassMasses {
+			dual.AddEstimate(a1, v, m)
+			return
+		}
 		for i, y := range dual.Values(v) {
 			a1[i] += float64(m * y)
 		}
