@@ -6,7 +6,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Advice says which calibration labels would make the present interval of a community
+// Advice names the calibration labels that would make the present interval of a community
 // narrower.
 type Advice struct {
 	Community string  `json:"community"`

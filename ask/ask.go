@@ -8,7 +8,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Question says what to draw.
+// Question configures what to draw.
 type Question struct {
 	Communities []string
 	Count       int     // vertices to label now; 0: as many as TargetWidth needs
@@ -47,7 +47,7 @@ type Drawn struct {
 	Communities []string `json:"-"` // of those asked about
 }
 
-// Offer is what so many labels buy in one community.
+// Offer is the gain of so many labels in one community.
 type Offer struct {
 	Community string  `json:"community"`
 	Labels    int     `json:"labels"`     // audit labels in it, those of before included
@@ -94,7 +94,7 @@ func Ask(view graphstore.View, classes event.ClassSet, q Question) (*Answer, err
 // offersOf are the numbers of labels that are compared.
 var offersOf = []int{10, 25, 50, 100, 200, 400}
 
-// compare returns what other numbers of labels would buy in each community by itself.
+// compare returns the offers of other numbers of labels in each community by itself.
 func (p *plan) compare() (offers []Offer) {
 	for g := range p.groups {
 		group := &p.groups[g]

@@ -166,7 +166,7 @@ func (p *plan) divide(counts []float64) {
 	}
 }
 
-// expected returns how many vertices the division draws.
+// expected returns the number of vertices that the division draws on average.
 func (p *plan) expected() (sum float64) {
 	for i := range p.candidates {
 		sum += p.candidates[i].pi

@@ -12,7 +12,7 @@ import (
 
 const (
 	terciles = 3
-	// strataMembersMin is how many members a stratum must have to be one of its own.
+	// strataMembersMin is the number of members that a stratum of its own must have.
 	strataMembersMin = 3
 	// believed is the weight, in labels, of what the predictions themselves say of a stratum
 	// beside what the calibration labels in it show.
@@ -89,7 +89,7 @@ func (p *plan) stratify(g int) {
 	p.wants(g)
 }
 
-// tiltSteps is how often the weights of the classes are adapted.
+// tiltSteps is the number of adaptations of the weights of the classes.
 const tiltSteps = 30
 
 // tilt weighs what the labels elsewhere show of each stratum by class, so that the classes

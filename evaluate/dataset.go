@@ -91,8 +91,7 @@ type bag struct {
 	estimates []quant.Estimate
 }
 
-// calibrating returns how many of the labelled vertices keep their labels in a
-// split.
+// calibrating returns the number of labelled vertices that keep their labels in a split.
 func (d *dataset) calibrating(share float64) int {
 	n := len(d.labelled)
 	return min(max(1, int(share*float64(n))), n-1)

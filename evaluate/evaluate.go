@@ -13,7 +13,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Config says what is drawn. Zero fields get the default in brackets.
+// Config configures an evaluation. Zero fields get the default in brackets.
 type Config struct {
 	Core       incremental.Config // its kernel is not used; its communities are for the protocol members
 	Kernels    []string           // [ppr] of diffusion.KernelNames: one run each

@@ -9,7 +9,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Report is what an evaluation found.
+// Report is the result of an evaluation.
 type Report struct {
 	Classes     int     `json:"classes"`
 	Vertices    int     `json:"vertices"`
@@ -193,7 +193,7 @@ func (s *sum) row() Row {
 	}
 }
 
-// standardError returns that of the mean of n values from their sum and the sum of
+// standardError returns the standard error of the mean of n values from their sum and the sum of
 // their squares; 0 for one value.
 func standardError(n, sum, squares float64) float64 {
 	if n < 2 {

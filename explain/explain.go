@@ -12,7 +12,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Place is where in the log a view stands.
+// Place is the place of a view in the log.
 type Place struct {
 	Position event.Position
 	Time     event.Time
@@ -30,7 +30,7 @@ func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
 	return end
 }
 
-// members returns how many vertices are in the community now.
+// members returns the number of vertices in the community now.
 func (w *Walk) members() int {
 	view := w.core.View()
 	community, known := view.FindCommunity(w.options.Community)

@@ -24,7 +24,7 @@ type known struct {
 	drawn graphstore.Audit // when it is an audit label
 }
 
-// nothingKnown is what is known of most vertices.
+// nothingKnown is the knowledge of most vertices: none.
 var nothingKnown = known{graphstore.Label{Class: event.NoClass}, graphstore.Audit{Class: event.NoClass}}
 
 // The two sides of a fact.

@@ -15,7 +15,7 @@ import (
 // tolerance bounds the certificates of the estimates that are compared.
 const tolerance = 1e-8
 
-// copyEventsMax is how many facts a batch of the copy holds.
+// copyEventsMax bounds the facts in a batch of the copy.
 const copyEventsMax = 1 << 14
 
 // ErrUnknown is matched when a state does not have the community.

@@ -86,7 +86,7 @@ func (g *adjacency) weightsOf(v Vertex) []float64 {
 	return g.weights.from(r.at)[:r.len:r.len]
 }
 
-// position returns where u stands in a run.
+// position returns the index of u in a run.
 func (g *adjacency) position(r *run, u Vertex) (uint32, bool) {
 	if hub := r.hub(); hub != 0 {
 		return g.hubs.find(hub, g.entries(r), uint32(u))

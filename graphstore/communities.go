@@ -57,7 +57,7 @@ func (s *Store) retires(c *community, wanted map[string]Rule) bool {
 	return !c.retired && (c.configured || ok) && rule != c.rule
 }
 
-// leaving returns how many memberships end when the rules wanted hold.
+// leaving returns the number of memberships that end when the wanted rules hold.
 func (s *Store) leaving(wanted map[string]Rule) (n int) {
 	for i := range s.members.communities {
 		if c := &s.members.communities[i]; s.retires(c, wanted) {

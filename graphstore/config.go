@@ -21,7 +21,7 @@ const (
 	KeysMaxDefault     = 1 << 10
 )
 
-// Config says what a store holds and how much of it at most.
+// Config configures a store, and bounds what it holds.
 type Config struct {
 	Classes     int    // K, the number of classes; 1 <= K <= ClassesMax
 	Communities []Rule // get the first community indices, in this order

@@ -10,7 +10,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// RuleKind says how the members of a community are found.
+// RuleKind names the way in which the members of a community are found.
 type RuleKind uint8
 
 const (
@@ -77,7 +77,7 @@ const (
 // together may take, and with them the time that one vertex event may take.
 const ruleStepsMax = 4 << 20
 
-// egoMembersMax returns how many members an ego network may have.
+// egoMembersMax returns the bound on the members of an ego network.
 func (r Rule) egoMembersMax() int {
 	if r.Kind != Ego {
 		return 0
@@ -113,8 +113,8 @@ func validateRules(rules []Rule) error {
 	return errors.Join(errs...)
 }
 
-// validate returns what is wrong with a rule, to be said after its name, and how many
-// steps evaluating its expression takes at most.
+// validate returns the error of a rule, to be said after its name, and a bound on the steps of
+// evaluating its expression.
 func (r Rule) validate() (steps int, err error) {
 	switch {
 	case r.Kind > Ego:
@@ -141,7 +141,7 @@ func (r Rule) validate() (steps int, err error) {
 	return 0, nil
 }
 
-// validateEgo returns what is wrong with the bounds of an ego network.
+// validateEgo returns the error in the bounds of an ego network.
 func (r Rule) validateEgo() error {
 	switch {
 	case r.Root == "":

@@ -47,8 +47,8 @@ func (s *Store) Derive(list []Derived, name string) *Delta {
 	return &s.derived
 }
 
-// RollOut returns how far the incoming model version has come, and whether there is
-// one. Its predictions are in no other answer of the view.
+// RollOut returns the progress of the incoming model version, and whether there is one. Its
+// predictions are in no other answer of the view.
 func (w View) RollOut() (RollOut, bool) {
 	m := &w.s.labelling.models
 	return m.counts, m.incoming != noVersion

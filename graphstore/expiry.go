@@ -55,8 +55,8 @@ func (h endings) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h endings) Push(any)           { panic("graphstore: heapPush is to be used") }
 func (h endings) Pop() any           { panic("graphstore: heapPop is to be used") }
 
-// endOf returns when an assertion ends that was made at t, or now if it does not
-// say, with a time to live or else the window of its kind.
+// endOf returns the end of an assertion that was made at t, or now if it does not say, with a time
+// to live or else the window of its kind.
 func endOf(t, now event.Time, ttl, window time.Duration) event.Time {
 	if ttl == 0 {
 		ttl = window

@@ -269,7 +269,7 @@ func (t *interner) restore(text string, live bool) Vertex {
 	return v
 }
 
-// len returns how many vertices there are, those erased included.
+// len returns the number of vertices, those erased included.
 func (t *interner) len() int { return len(t.entries.data) }
 
 // names are strings by index in order of first mention.

@@ -82,12 +82,12 @@ func (l *labelling) forget(v Vertex) {
 	l.labels, l.predictions, l.pending = append(l.labels, nothing), append(l.predictions, nothing), append(l.pending, nothing)
 }
 
-// label returns what is known of the true class of v.
+// label returns the true class of v as far as it is known.
 func (l *labelling) label(v Vertex) Label {
 	return Label{Class: event.Class(l.classes.data[v]), Role: event.Role(l.roles.data[v])}
 }
 
-// labelTime returns when the label of v was asserted, 0 in a store that keeps no times.
+// labelTime returns the time at which the label of v was asserted, 0 in a store without times.
 func (l *labelling) labelTime(v Vertex) event.Time {
 	if !l.config.LabelTimes {
 		return 0

@@ -32,8 +32,8 @@ type Fill struct {
 	Used, Max int
 }
 
-// Fills returns how full the store is, always the same kinds in the same order. Events
-// that would go beyond a limit are refused.
+// Fills returns the contents and limits of the store, always the same kinds in the same order.
+// Events that would go beyond a limit are refused.
 func (w View) Fills() []Fill {
 	s, c := w.s, &w.s.config
 	return []Fill{

@@ -129,7 +129,7 @@ func (m *members) retire(id Community) {
 	}
 }
 
-// multiplicity returns how often v is a member of c.
+// multiplicity returns the multiplicity of v in c.
 func (m *members) multiplicity(c Community, v Vertex) uint32 {
 	list := m.of(v)
 	if i, ok := findMembership(list, c); ok {

@@ -14,12 +14,12 @@ func (m *members) begin() { m.asserted, m.joining = emptied(m.asserted), 0 }
 // one, and every ego network come to have all that it may.
 func (m *members) room(n int) bool { return m.total+m.egoMembers+len(m.asserted)+n <= m.most }
 
-// assert says how often v is a member of c.
+// assert sets the multiplicity of v in c.
 func (m *members) assert(c Community, v Vertex, multiplicity uint32) {
 	m.asserted = append(m.asserted, entry{pair(uint32(c), uint32(v)), multiplicity})
 }
 
-// assertAll says how often each vertex of a list is a member of c.
+// assertAll sets the multiplicity in c of each vertex of a list.
 func (m *members) assertAll(c Community, list []Vertex, multiplicity uint32) {
 	for _, v := range list {
 		m.assert(c, v, multiplicity)
@@ -59,7 +59,7 @@ func (m *members) refuse(e *event.Member, communitiesMax int) (c Community, know
 	return c, known, "", ""
 }
 
-// assertEvent says what a member event says of v. Its community is created if it is new.
+// assertEvent applies a member event to v. Its community is created if it is new.
 func (m *members) assertEvent(e *event.Member, c Community, known bool, v Vertex) {
 	if !known {
 		c = m.add(Rule{Name: strings.Clone(e.Community)}, false)

@@ -94,7 +94,7 @@ func (l *labelling) applyPredictions(p *step) {
 	l.applyPending(p)
 }
 
-// predicts returns what an event asserts, and when that ends.
+// predicts returns the prediction that an event asserts, and its end.
 func (l *labelling) predicts(e *event.Prediction, now event.Time) (units []uint32, version uint32, end event.Time) {
 	end = endOf(e.Time, now, e.TTL, l.config.Windows.Predictions)
 	if e.Units == nil || end <= now { // withdrawn, or it has ended already

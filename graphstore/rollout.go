@@ -36,9 +36,9 @@ type models struct {
 	came     bool // whether the batch asserted one of incoming
 }
 
-// RollOut says how far an incoming model version has come: how many of the
-// vertices that have a prediction of the active version have one of it as well,
-// over all and among those with a calibration label.
+// RollOut counts the progress of an incoming model version: how many of the vertices that have a
+// prediction of the active version have one of it as well, over all and among those with a
+// calibration label.
 type RollOut struct {
 	Version                   uint32 // index in View.Versions
 	Vertices, VerticesCovered uint64

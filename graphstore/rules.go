@@ -71,7 +71,7 @@ func (m *members) attributeChanges(v Vertex, key string, before, after event.Val
 	}
 }
 
-// joinsBy returns how many communities a vertex may join when it gets a value of a key.
+// joinsBy returns the number of communities that a vertex may join by a value of a key.
 func (m *members) joinsBy(key string, value event.Value) (n int) {
 	if len(m.byAttribute) > 0 {
 		n = len(m.byAttribute[attributeIs{key, value}])
@@ -82,7 +82,7 @@ func (m *members) joinsBy(key string, value event.Value) (n int) {
 	return n
 }
 
-// assertEach says how often v is a member of each community of a list.
+// assertEach sets the multiplicity of v in each community of a list.
 func (m *members) assertEach(list []Community, v Vertex, multiplicity uint32) {
 	for _, c := range list {
 		m.assert(c, v, multiplicity)

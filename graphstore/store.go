@@ -59,7 +59,7 @@ func (s *Store) Limit(l event.Limits) {
 // View returns the store as it stands.
 func (s *Store) View() View { return View{s} }
 
-// graph returns what ego networks are searched in.
+// graph returns the graph in which ego networks are searched.
 func (s *Store) graph() graph { return graph{&s.ids, &s.edges.adjacency} }
 
 // Release gives the Arrow buffers back to their allocator. The store and its

@@ -13,12 +13,11 @@ import (
 // time. Methods panic on a vertex or community that the store does not have.
 type View struct{ s *Store }
 
-// Vertices returns how many vertices there are. Every index below it is valid:
-// an erased vertex keeps its index, isolated and unknown in every column, until
-// the next new vertex takes it.
+// Vertices returns the number of vertices. Every index below it is valid: an erased vertex keeps
+// its index, isolated and unknown in every column, until the next new vertex takes it.
 func (w View) Vertices() int { return w.s.ids.len() }
 
-// Edges returns how many undirected edges there are.
+// Edges returns the number of undirected edges.
 func (w View) Edges() int { return w.s.edges.edges }
 
 // Neighbors returns the neighbours of v in the store's order, without v. The
@@ -35,7 +34,7 @@ func (w View) Degree(v Vertex) float64 { return w.s.edges.runs.data[v].degree }
 // WeightSum returns the sum of Degree over all vertices. It is exact.
 func (w View) WeightSum() float64 { return w.s.edges.weightSum }
 
-// Label returns what is known of the true class of v.
+// Label returns the true class of v as far as it is known.
 func (w View) Label(v Vertex) Label { return w.s.labelling.label(v) }
 
 // Audit returns the audit label of v.
@@ -44,7 +43,7 @@ func (w View) Audit(v Vertex) Audit { return w.s.labelling.audit(v) }
 // Audits returns the vertices with an audit label, sorted.
 func (w View) Audits() []Vertex { return w.s.labelling.audited() }
 
-// LabelTime returns when the label of v was last asserted: 0 without a label, and in a
+// LabelTime returns the time of the last assertion of the label of v: 0 without a label, and in a
 // store whose LabelTimes is not set.
 func (w View) LabelTime(v Vertex) event.Time { return w.s.labelling.labelTime(v) }
 
@@ -68,7 +67,7 @@ func (w View) Lookup(id event.ID) (Vertex, bool) { return w.s.ids.lookup(id) }
 // Erased reports whether v was erased and its index not yet given to another.
 func (w View) Erased(v Vertex) bool { return w.s.ids.erased(v) }
 
-// Present returns how many vertices there are: those of Vertices without the erased.
+// Present returns the number of vertices without the erased ones.
 func (w View) Present() int { return w.s.ids.len() - len(w.s.ids.free) }
 
 // Attribute returns an attribute of v, null when it has none of that key.
@@ -80,7 +79,7 @@ func (w View) AttributeKeys() []string { return slices.Sorted(slices.Values(w.s.
 // Numbers visits the vertices that have a number or a boolean as an attribute, in order.
 func (w View) Numbers(key string) iter.Seq2[Vertex, float64] { return w.s.attributes.numbers(key) }
 
-// Communities returns how many communities there are or ever were.
+// Communities returns the number of communities that there are or ever were.
 func (w View) Communities() int { return len(w.s.members.communities) }
 
 // CommunityName returns the name of c.
@@ -89,8 +88,8 @@ func (w View) CommunityName(c Community) string { return w.s.members.communities
 // Rule returns the definition of c.
 func (w View) Rule(c Community) Rule { return w.s.members.communities[c].rule }
 
-// Hops returns how far the ego network c reaches: fewer hops than its rule says
-// while more would hold more than its MembersMax, and 0 for other communities.
+// Hops returns the reach of the ego network c: fewer hops than its rule says while more would hold
+// more than its MembersMax, and 0 for other communities.
 func (w View) Hops(c Community) int {
 	if e := w.s.members.communities[c].ego; e != nil {
 		return e.radius
@@ -105,8 +104,8 @@ func (w View) CutShort(c Community) bool {
 	return e != nil && len(e.reach) > 0 && e.radius < e.hops
 }
 
-// Mismatches returns how often, since the store was made or loaded, an evaluation
-// of the expression of c met types that do not go together.
+// Mismatches counts the evaluations of the expression of c, since the store was made or loaded,
+// that met types which do not go together.
 func (w View) Mismatches(c Community) uint64 { return w.s.members.communities[c].mismatches }
 
 // Retired reports whether SetCommunities took c out of the configuration. Its

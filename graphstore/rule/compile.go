@@ -53,7 +53,7 @@ func (p *Program) Match(values []event.Value) Outcome {
 	return No
 }
 
-// compileError says what is wrong with a rule, and where.
+// compileError is an error in a rule, with its place.
 type compileError struct {
 	Line, Column int // from 1, in characters
 	Message      string

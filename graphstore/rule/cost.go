@@ -19,7 +19,7 @@ const (
 	stepsOfSearch = event.AttributeTextBytesMax / 8 // of contains
 )
 
-// Steps returns how many steps an evaluation takes at most.
+// Steps returns a bound on the steps of an evaluation.
 func (p *Program) Steps() int { return p.steps }
 
 // patternSize returns about how many instructions a pattern compiles to. It counts them

@@ -6,7 +6,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// continuation is what every message inside an Arrow stream begins with.
+// continuation begins every message inside an Arrow stream.
 var continuation = []byte{0xff, 0xff, 0xff, 0xff}
 
 // The types of messages inside an Arrow stream (Message.fbs).

@@ -7,7 +7,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// chunkRows is how many rows are turned at a time, column by column: few enough that
+// chunkRows is the number of rows that are turned at a time, column by column: few enough that
 // their records stay in the caches.
 const chunkRows = 256
 

@@ -7,7 +7,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// CellKind is how a form gives a value.
+// CellKind names the kind of value that a form gives.
 type CellKind uint8
 
 // The kinds of cells.

@@ -8,7 +8,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Config is what a Decoder must know of the pipeline.
+// Config is the configuration of a Decoder.
 type Config struct {
 	Classes event.ClassSet
 

@@ -9,13 +9,13 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// ErrMalformed is what the error of a message that was refused whole matches.
-// No event of the message is in the batch; the batch's last Refusal holds it.
+// ErrMalformed is matched by the error of a message that was refused whole. No event of the
+// message is in the batch; the batch's last Refusal holds it.
 var ErrMalformed = errors.New("event: message refused")
 
-// ErrUnknownVersion is what the error of a message in a schema version that this
-// package does not read matches. The batch is as before. The pipeline must stop:
-// to go on without the message would be a wrong history.
+// ErrUnknownVersion is matched by the error of a message in a schema version that this package
+// does not read. The batch is as before. The pipeline must stop: to go on without the message
+// would be a wrong history.
 var ErrUnknownVersion = errors.New("event: unknown schema version")
 
 // checkVersion returns what is wrong with a schema version, which is a positive

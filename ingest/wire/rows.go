@@ -26,7 +26,7 @@ func Columns(kind event.Kind) []Column {
 	return all
 }
 
-// RowDefaults are what the rows of a file say that say nothing else.
+// RowDefaults are the values of rows of a file that do not say otherwise.
 type RowDefaults struct {
 	Kind    event.Kind
 	Untyped bool   // every value is text
