@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_001 // of Go outside tests; the goal is 42,000
+	linesMax       = 59_902 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -37,25 +37,25 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {4_903, 3_500},
+	"cmd/gqlstream": {4_858, 3_500},
 	"config":        {873, 700},
 	"group":         {797, 600},
-	"pipeline":      {3_382, 2_500},
+	"pipeline":      {3_354, 2_500},
 	"ingest/event":  {809, 800},
 	"ingest/wire":   {3_931, 3_000},
-	"ingest":        {2_257, 2_300},
+	"ingest":        {2_232, 2_300},
 	"ingest/files":  {2_430, 1_600},
-	"ingest/broker": {869, 700},
+	"ingest/broker": {868, 700},
 	"simulate":      {1_114, 1_200},
-	"graphstore":    {6_747, 5_500},
+	"graphstore":    {6_745, 5_500},
 	"incremental":   {10_540, 8_000},
 	"quant":         {4_427, 3_500},
-	"sinks":         {8_999, 6_500},
-	"alerts":        {1_325, 1_300},
-	"checkpoint":    {659, 700},
-	"explain":       {976, 1_300},
-	"evaluate":      {1_690, 1_500},
-	"bench":         {1_650, 1_500},
+	"sinks":         {8_988, 6_500},
+	"alerts":        {1_324, 1_300},
+	"checkpoint":    {658, 700},
+	"explain":       {960, 1_300},
+	"evaluate":      {1_678, 1_500},
+	"bench":         {1_645, 1_500},
 }
 
 // text returns what a source file holds.

@@ -51,13 +51,8 @@ func (p *plain) step(view graphstore.View, source []float64) (moved float64) {
 		}
 		share := (1 - p.alpha) * x / (view.Degree(v) + 1)
 		p.next[v] += share // the self-loop
-		weights := view.Weights(v)
-		for j, u := range view.Neighbors(v) {
-			if weights == nil {
-				p.next[u] += share
-			} else {
-				p.next[u] += share * weights[j]
-			}
+		for u, weight := range view.EdgesOf(v) {
+			p.next[u] += share * weight
 		}
 	}
 	for v, m := range source {

@@ -101,12 +101,7 @@ func newNetwork(view graphstore.View) *network {
 	n, entries := view.Vertices(), 2*view.Edges()
 	g := &network{make([]int, 1, n+1), make([]uint32, 0, entries), make([]float64, 0, entries), make([]float64, n), 0}
 	for v := range graphstore.Vertex(n) {
-		weights := view.Weights(v)
-		for i, u := range view.Neighbors(v) {
-			weight := 1.0
-			if weights != nil {
-				weight = weights[i]
-			}
+		for u, weight := range view.EdgesOf(v) {
 			g.ends, g.weights = append(g.ends, uint32(u)), append(g.weights, weight)
 			g.strength[v] += weight
 		}

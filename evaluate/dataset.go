@@ -252,17 +252,11 @@ func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 			b.Labels = append(b.Labels, event.Label{Vertex: d.ids[v], Class: l.Class, Role: l.Role, Position: next})
 			next++
 		}
-		weights := d.view.Weights(v)
-		for i, u := range d.view.Neighbors(v) {
-			if u < v {
-				continue // the other end asserts it
+		for u, weight := range d.view.EdgesOf(v) {
+			if u > v { // else the other end asserts it
+				b.Edges = append(b.Edges, event.Edge{Src: d.ids[v], Dst: d.ids[u], Weight: weight, Position: next})
+				next++
 			}
-			e := event.Edge{Src: d.ids[v], Dst: d.ids[u], Weight: 1, Position: next}
-			if weights != nil {
-				e.Weight = weights[i]
-			}
-			b.Edges = append(b.Edges, e)
-			next++
 		}
 		flush(feedEvents)
 	}

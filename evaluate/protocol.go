@@ -297,17 +297,11 @@ func (p *pool) communities(least int) []drawn {
 	var out []drawn
 	for c := range graphstore.Community(p.view.Communities()) {
 		one := drawn{p.view.CommunityName(c), map[graphstore.Vertex]uint32{}}
-		vertices, multiplicities := p.view.Members(c)
-		for i, v := range vertices {
+		p.view.ForMembers(c, func(v graphstore.Vertex, multiplicity uint32) {
 			if p.hidden[v] {
-				one.members[v] = multiplicities[i]
+				one.members[v] = multiplicity
 			}
-		}
-		for v, hidden := range p.hidden {
-			if hidden && p.view.Everyone(c) {
-				one.members[graphstore.Vertex(v)] = 1
-			}
-		}
+		})
 		if len(one.members) >= least {
 			out = append(out, one)
 		}

@@ -72,18 +72,7 @@ func read(view graphstore.View, community graphstore.Community) state {
 	if active, known := view.ActiveVersion(); known {
 		s.version = view.Versions()[active]
 	}
-	if view.Everyone(community) {
-		for v := range s.multiplicity {
-			if !view.Erased(graphstore.Vertex(v)) {
-				s.multiplicity[v] = 1
-			}
-		}
-		return s
-	}
-	members, multiplicities := view.Members(community)
-	for i, v := range members {
-		s.multiplicity[v] = multiplicities[i]
-	}
+	view.ForMembers(community, func(v graphstore.Vertex, multiplicity uint32) { s.multiplicity[v] = multiplicity })
 	return s
 }
 
@@ -138,12 +127,7 @@ func (s *state) neighbors(v graphstore.Vertex, visit func(graphstore.Vertex, flo
 	if v == nobody {
 		return
 	}
-	weights := s.view.Weights(v)
-	for i, u := range s.view.Neighbors(v) {
-		if weights == nil {
-			visit(u, 1)
-		} else {
-			visit(u, weights[i])
-		}
+	for u, weight := range s.view.EdgesOf(v) {
+		visit(u, weight)
 	}
 }

@@ -29,9 +29,6 @@ func (l *labelling) setAudit(p *step, v Vertex, after Audit) {
 	if after == noAudit {
 		delete(l.audits, v)
 	} else {
-		if l.audits == nil {
-			l.audits = map[Vertex]Audit{}
-		}
 		l.audits[v] = after
 	}
 	p.delta.Audits = append(p.delta.Audits, AuditChange{V: v, Before: before, After: after})
@@ -57,9 +54,6 @@ func (l *labelling) auditRows() iter.Seq[auditRow] {
 
 // loadAudit adds an audit label.
 func (l *labelling) loadAudit(r *auditRow) error {
-	if l.audits == nil {
-		l.audits = map[Vertex]Audit{}
-	}
 	l.audits[r.Vertex] = Audit{Class: event.Class(r.Class), Pi: r.Pi}
 	return nil
 }

@@ -43,7 +43,8 @@ func (s *Store) SetCommunities(rules []Rule) (*Delta, error) {
 	s.begin(&event.Batch{Last: s.step.delta.Position, Time: s.step.now})
 	for i := range m.communities {
 		if s.retires(&m.communities[i], wanted) {
-			s.retire(Community(i))
+			m.assertAll(Community(i), m.communities[i].vertices, 0)
+			m.retire(Community(i))
 		}
 	}
 	s.members.apply(&s.step)
@@ -119,12 +120,6 @@ func (s *Store) searchMembers(r Rule, most int) (j joining) {
 		}
 	}
 	return j
-}
-
-// retire asserts that every member leaves and frees the name of a community.
-func (s *Store) retire(id Community) {
-	s.members.assertAll(id, s.members.communities[id].vertices, 0)
-	s.members.retire(id)
 }
 
 // addRules gives new rules the next community indices. The members that they have by

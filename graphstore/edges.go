@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -72,10 +73,7 @@ func (g *edges) apply(p *step) {
 
 // compareEdges orders changes by their edges.
 func compareEdges(a, b EdgeChange) int {
-	if a.U != b.U {
-		return int(a.U) - int(b.U)
-	}
-	return int(a.V) - int(b.V)
+	return cmp.Or(cmp.Compare(a.U, b.U), cmp.Compare(a.V, b.V))
 }
 
 // applyEvent applies the edge event that stands for its key.

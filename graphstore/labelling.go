@@ -41,7 +41,7 @@ type labelling struct {
 func newLabelling(config *Config) labelling {
 	a := config.Allocator
 	return labelling{
-		config: config, classes: newColumn[int32](a), roles: newColumn[uint8](a), times: newColumn[event.Time](a),
+		config: config, audits: map[Vertex]Audit{}, classes: newColumn[int32](a), roles: newColumn[uint8](a), times: newColumn[event.Time](a),
 		units: newColumn[uint32](a), version: newColumn[uint32](a), versions: newNames(), models: newModels(),
 	}
 }

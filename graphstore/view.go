@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"gqlstream/ingest/event"
@@ -112,6 +113,25 @@ func (w View) Mismatches(c Community) uint64 { return w.s.members.communities[c]
 // index is never used again.
 func (w View) Retired(c Community) bool { return w.s.members.communities[c].retired }
 
+// CommunityNames returns the names of the communities that are not retired, sorted.
+func (w View) CommunityNames() []string { return slices.Sorted(maps.Keys(w.s.members.byName)) }
+
+// EdgesOf visits the neighbours of v with the weights of the edges to them.
+func (w View) EdgesOf(v Vertex) iter.Seq2[Vertex, float64] {
+	return func(yield func(Vertex, float64) bool) {
+		weights := w.Weights(v)
+		for i, u := range w.Neighbors(v) {
+			weight := 1.0
+			if weights != nil {
+				weight = weights[i]
+			}
+			if !yield(u, weight) {
+				return
+			}
+		}
+	}
+}
+
 // FindCommunity returns the community of that name that is not retired.
 func (w View) FindCommunity(name string) (Community, bool) {
 	c, ok := w.s.members.byName[name]
@@ -134,15 +154,6 @@ func (w View) Members(c Community) ([]Vertex, []uint32) {
 // MemberOf returns the communities of v by index, those by rule included and
 // those of everyone left out.
 func (w View) MemberOf(v Vertex) []Membership { return w.s.members.of(v) }
-
-// MemberSum returns the sum of the multiplicities of c: the number of vertices
-// that are not erased for a community of everyone.
-func (w View) MemberSum(c Community) uint64 {
-	if w.Everyone(c) {
-		return uint64(w.Vertices() - len(w.s.ids.free))
-	}
-	return w.s.members.communities[c].sum
-}
 
 // ForMembers visits the members of a community by vertex, with their multiplicities.
 func (w View) ForMembers(c Community, visit func(Vertex, uint32)) {

@@ -15,7 +15,6 @@ import (
 	"gqlstream/checkpoint"
 	"gqlstream/config"
 	"gqlstream/explain"
-	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
@@ -324,15 +323,8 @@ func (l *logCursor) unknown(err error, q Query) error {
 	if !errors.Is(err, explain.ErrUnknown) {
 		return err
 	}
-	view := l.core.View()
-	var names []string
-	for c := range view.Communities() {
-		if !view.Retired(graphstore.Community(c)) {
-			names = append(names, view.CommunityName(graphstore.Community(c)))
-		}
-	}
-	slices.Sort(names)
-	return explainErrorf("%q is not known at position %d; %s", q.Community, l.place.Position, event.Nearest(q.Community, names))
+	return explainErrorf("%q is not known at position %d; %s",
+		q.Community, l.place.Position, event.Nearest(q.Community, l.core.View().CommunityNames()))
 }
 
 // Ordered reports places that are the wrong way round.

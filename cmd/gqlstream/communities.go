@@ -202,12 +202,7 @@ func (c *communitiesCmd) summarise(w io.Writer, view graphstore.View, search *co
 func insideOf(view graphstore.View, members []graphstore.Vertex) (share float64, hubs string) {
 	inside, all := 0.0, 0.0
 	for _, v := range members {
-		weights := view.Weights(v)
-		for i, u := range view.Neighbors(v) {
-			weight := 1.0
-			if weights != nil {
-				weight = weights[i]
-			}
+		for u, weight := range view.EdgesOf(v) {
 			all += weight
 			if _, found := slices.BinarySearch(members, u); found {
 				inside += weight

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"gqlstream/config"
-	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest"
@@ -146,23 +144,10 @@ func (f *fileFlags) drain(
 		core.Close()
 		return nil, nil, err
 	}
-	return core, ofPresent(core.View(), latest), nil
-}
-
-// ofPresent returns the estimates of the communities that there are, by name.
-func ofPresent(view graphstore.View, latest map[string][]quant.Estimate) []quant.Estimate {
-	var names []string
-	for id := range graphstore.Community(view.Communities()) {
-		if !view.Retired(id) {
-			names = append(names, view.CommunityName(id))
-		}
-	}
-	slices.Sort(names)
-	var estimates []quant.Estimate
-	for _, name := range names {
+	for _, name := range core.View().CommunityNames() {
 		estimates = append(estimates, latest[name]...)
 	}
-	return estimates
+	return core, estimates, nil
 }
 
 func writeLines[T any](w io.Writer, list []T) error {

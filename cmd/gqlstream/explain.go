@@ -98,16 +98,14 @@ func (c *explainCmd) query() (q pipeline.Query, err error) {
 	if (c.From == "" || c.To == "") && c.any() {
 		return q, config.Usagef("explain: give --from and --to; there are no estimates beside files")
 	}
-	q.To = pipeline.Place{Position: math.MaxUint64} // the newest, and for from the one before
-	if c.To != "" {
-		if q.To, err = pipeline.ParsePlace("--to", c.To); err != nil {
-			return q, err
-		}
+	if q.To, err = pipeline.ParsePlace("--to", c.To); err != nil {
+		return q, err
 	}
-	if c.From != "" {
-		if q.From, err = pipeline.ParsePlace("--from", c.From); err != nil {
-			return q, err
-		}
+	if c.To == "" {
+		q.To = pipeline.Place{Position: math.MaxUint64} // the newest, and for from the one before
+	}
+	if q.From, err = pipeline.ParsePlace("--from", c.From); err != nil {
+		return q, err
 	}
 	return q, q.Ordered()
 }

@@ -106,8 +106,7 @@ func (c *simulateCmd) store(ctx context.Context, con console, s *simulate.Networ
 			return config.Usage(err)
 		}
 	}
-	write := func(b *event.Batch) error { return log.Write(b) }
-	return errors.Join(c.follow(ctx, con, s, truth, write), log.Close())
+	return errors.Join(c.follow(ctx, con, s, truth, log.Write), log.Close())
 }
 
 // publish sends the events to the server. An interrupt is a fine way to end it.

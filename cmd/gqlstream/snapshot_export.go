@@ -95,16 +95,8 @@ type namedEdge struct {
 func edgesOf(view graphstore.View) iter.Seq[namedEdge] {
 	return func(yield func(namedEdge) bool) {
 		for v := range graphstore.Vertex(view.Vertices()) {
-			weights := view.Weights(v)
-			for i, u := range view.Neighbors(v) {
-				if u < v {
-					continue
-				}
-				e := namedEdge{Src: view.ID(v).String(), Dst: view.ID(u).String(), Weight: 1}
-				if weights != nil {
-					e.Weight = weights[i]
-				}
-				if !yield(e) {
+			for u, weight := range view.EdgesOf(v) {
+				if u > v && !yield(namedEdge{Src: view.ID(v).String(), Dst: view.ID(u).String(), Weight: weight}) {
 					return
 				}
 			}

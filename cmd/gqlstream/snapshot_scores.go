@@ -28,12 +28,8 @@ func (c *snapshotExportCmd) scoresOf(view graphstore.View, progress *meter) (ite
 	if _, err := diffusion.NewField(conf); err != nil {
 		return nil, config.Usagef("snapshot export: --alpha: %w", err)
 	}
-	byName := map[string]graphstore.Community{}
-	for id := range graphstore.Community(view.Communities()) {
-		byName[view.CommunityName(id)] = id
-	}
 	for _, name := range c.Community {
-		if id, ok := byName[name]; !ok || view.Retired(id) {
+		if _, ok := view.FindCommunity(name); !ok {
 			return nil, config.Usagef("snapshot export: there is no community %q in this checkpoint", name)
 		}
 	}
@@ -71,20 +67,10 @@ func (c *snapshotExportCmd) scoresOf(view graphstore.View, progress *meter) (ite
 
 // unlabelled returns the sources of a community's kernel.
 func unlabelled(view graphstore.View, id graphstore.Community) (list []diffusion.SourceChange) {
-	add := func(v graphstore.Vertex, multiplicity uint32) {
-		if view.Label(v).Class == event.NoClass && !view.Erased(v) {
+	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
+		if view.Label(v).Class == event.NoClass {
 			list = append(list, diffusion.SourceChange{V: v, Change: float64(multiplicity)})
 		}
-	}
-	if view.Everyone(id) {
-		for v := range graphstore.Vertex(view.Vertices()) {
-			add(v, 1)
-		}
-		return list
-	}
-	vertices, multiplicities := view.Members(id)
-	for i, v := range vertices {
-		add(v, multiplicities[i])
-	}
+	})
 	return list
 }
