@@ -203,21 +203,23 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 	return r
 }
 
-// ownResiduals returns the residuals of the calibration labels of members, nil if there are
-// none, without derivatives unless variances read them.
+// ownResiduals returns those of the members' calibration labels, nil for none; only variances read derivatives.
 func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View, reader *posterior.Reader, variances bool) *quant.Residuals {
-	r := quant.NewResiduals(p.core.config.Classes, posterior.Views)
 	weights := p.core.tallies.LabelWeights(view)
-	var labels []graphstore.Vertex
-	var gains []float64
+	var r *quant.Residuals // made for the first label: most communities have none, and are asked at every emission
+	labels, gains := []graphstore.Vertex(nil), []float64(nil)
 	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
-		pi, label := p.state.Posterior(v), view.Label(v)
-		if pi != nil && label.Class != event.NoClass && label.Role == event.Calibrate {
-			labels, gains = append(labels, v), append(gains, float64(weights(v)*float64(multiplicity)))
-			r.Add(int(label.Class), 0, gains[len(gains)-1], pi)
+		label := view.Label(v)
+		if label.Class == event.NoClass || label.Role != event.Calibrate || p.state.Posterior(v) == nil {
+			return
 		}
+		if r == nil {
+			r = quant.NewResiduals(p.core.config.Classes, posterior.Views)
+		}
+		labels, gains = append(labels, v), append(gains, float64(weights(v)*float64(multiplicity)))
+		r.Add(int(label.Class), 0, gains[len(gains)-1], p.state.Posterior(v))
 	})
-	if !(r.Sum > 0) {
+	if r == nil || !(r.Sum > 0) {
 		return nil
 	}
 	views := make([]float64, posterior.Views*r.K)

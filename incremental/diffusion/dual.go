@@ -158,8 +158,7 @@ func (g *Dual) SumResiduals() {
 	}
 }
 
-// Function returns the values of the functions at v, nil where all have always been
-// zero: the dual's own, read-only, until the next Update or Solve.
+// Function returns f(v), nil where all have always been zero; read-only, as Values.
 func (g *Dual) Function(v Vertex) []float64 {
 	if int(v) >= len(g.rows) {
 		return nil

@@ -32,9 +32,8 @@ func (g *Dual) reachTolerance(view graphstore.View) {
 	g.bound = g.config.Tolerance
 }
 
-// sweep pushes first in, first out until no queued vertex is above the threshold,
-// and reports whether it got there within the budget. If not, the queue is empty
-// and scan is set.
+// sweep pushes first in, first out until no queued vertex is above the threshold, and reports
+// whether it got there within the budget. If not, the queue is empty and scan is set.
 func (g *Dual) sweep(view graphstore.View, budget int) bool {
 	for len(g.queue) > 0 {
 		for i, v := range g.queue {
