@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"gqlstream/quant"
 )
@@ -120,9 +121,11 @@ func drawnPosterior(residuals *quant.Residuals, members [][]float64) *quant.Post
 				visit(uint32(v), 1, pi)
 			}
 		},
+		Predicted: func(v uint32) int { return slices.Index(members[v], slices.Max(members[v])) },
 	}
 	for i := range p.Prior {
 		p.Prior[i] = 1. / k
+		p.Mass, p.Tops = append(p.Mass, p.Vertices/k), append(p.Tops, p.Vertices/k)
 	}
 	return p
 }

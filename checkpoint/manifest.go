@@ -27,7 +27,8 @@ import (
 //	11 core.arrow knows how communities are declared to be selected
 //	12 kernels.arrow and published.arrow say what the next records wait for
 //	13 published.arrow has the weight of own labels, posterior.arrow how far labels changed
-const Format = 13
+//	14 posterior.arrow knows what is predicted of the whole graph, published.arrow how likely a selection by class is
+const Format = 14
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {

@@ -6,6 +6,12 @@ const (
 	// gammaMax bounds gamma where edges decide: even members that look like a sample
 	// within their classes may have been selected in part by something else.
 	gammaMax = 0.9
+	// byClassOdds is how much more likely a selection by class is than one by the
+	// prediction, before the members are looked at.
+	byClassOdds = 30
+	// evidenceWeight is what a member counts for where it is judged how they were selected:
+	// members that are neighbours have much of their posteriors in common.
+	evidenceWeight = 0.5
 	// clusteredBelow is the gate of the labels below which they are flagged.
 	clusteredBelow = 0.5
 	// modelError is the standard deviation per direction of what no other term knows.
@@ -29,6 +35,7 @@ type posteriorScratch struct {
 	members        members
 	few            members   // some of many
 	d, likely      []float64 // K: mean residual, q(1)
+	tops           []float64 // K: members by the class that their prediction is for
 	a, s, j, label []float64 // K x K
 	all            []float64 // K x K: covariance of a residual among all labels
 	middle, slope  []float64
@@ -41,6 +48,7 @@ type posteriorScratch struct {
 	tempered, prior []float64 // K: q(gamma), pi0
 	response        []float64 // K: mean responsibility of all members
 	weight, lean    float64   // of the members' own labels in d, of the labels' own shares
+	byClass         float64   // most that gamma may be
 }
 
 // automatic fills ans with auto: the tempered mean of the posteriors plus the part of
@@ -109,7 +117,8 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 		}
 	}
 	solve(x.likely, 1)
-	gamma = p.gamma(x.likely)
+	x.byClass = x.selectedByClass(p, few)
+	gamma = p.gamma(x.likely, x.byClass)
 	solve(q, gamma)
 	derive(q, gamma)
 	if few != u {
@@ -119,8 +128,40 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	return gamma
 }
 
-// gamma returns the part of selection by class: 0 for a place, at most gammaMax.
-func (p *Posterior) gamma(likely []float64) float64 {
+// selectedByClass returns how likely it is that members were selected by their classes, and
+// not by their predictions f, but at most gammaMax. Both ways change the density of what is
+// known of a vertex u, by
+//
+//	sum_i q_i pi_i(u)/pi0_i, over the mean of that in the whole graph,  and  t_c/T_c  for c the class that f(u) is for,
+//
+// with q = q(1) and t and T the shares of these classes among the members and in the whole
+// graph: as many unknowns either way. The odds change by the ratio of both likelihoods, to
+// which a member counts evidenceWeight, and one that counts several times no more than once.
+func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
+	if p.Predicted == nil || !(p.Vertices > 0) {
+		return gammaMax
+	}
+	k := len(x.likely)
+	few.temper(x.likely, p.Prior, 1)
+	x.tops = zeroed(x.tops, k)
+	evidence := 0.0
+	for l, m := range few.m {
+		evidence += m / few.all * math.Log(dot(few.pi[l*k:(l+1)*k], few.factor))
+		x.tops[p.Predicted(few.vertex[l])] += m / few.all
+	}
+	evidence -= math.Log(dot(few.factor, p.Mass) / p.Vertices)
+	for c, share := range x.tops {
+		if share > 0 {
+			evidence -= share * math.Log(share*p.Vertices/max(p.Tops[c], 1))
+		}
+	}
+	evidence *= evidenceWeight * x.members.all * x.members.all / x.members.squares
+	return min(gammaMax, 1/(1+math.Exp(-evidence)/byClassOdds))
+}
+
+// gamma returns the part of selection by class: 0 for a place, and no more than most where
+// nobody says how the members were selected.
+func (p *Posterior) gamma(likely []float64, most float64) float64 {
 	if p.Gamma != nil {
 		return *p.Gamma
 	}
@@ -130,7 +171,7 @@ func (p *Posterior) gamma(likely []float64) float64 {
 	case ByPlace, ByAttribute:
 		return 0
 	}
-	return min(gammaMax, gate(p.Inside, p.Expected(p.Distinct, likely)), p.LabelGate)
+	return min(most, gate(p.Inside, p.Expected(p.Distinct, likely)), p.LabelGate)
 }
 
 // gate compares the edges inside with those expected of members drawn at random within

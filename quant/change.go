@@ -126,6 +126,7 @@ type Tangent struct {
 	Gamma    float64
 	Lean     float64   // weight of the labels' own shares
 	Weight   float64   // of the members' own labels in d
+	ByClass  float64   // most that gamma may be
 	Tempered []float64 // K: q(gamma)
 	Response []float64 // K: mean responsibility of the members: q(gamma), but for the tolerance
 	Likely   []float64 // K: q(1)
@@ -142,7 +143,7 @@ func (w *Solver) tangent(dst *Tangent) {
 		return
 	}
 	x, k := &w.posterior, w.ans.k
-	dst.Gamma, dst.Lean, dst.Weight = w.ans.gamma, x.lean, x.weight
+	dst.Gamma, dst.Lean, dst.Weight, dst.ByClass = w.ans.gamma, x.lean, x.weight, x.byClass
 	dst.Tempered = append(dst.Tempered[:0], x.tempered...)
 	dst.Response = append(dst.Response[:0], x.response...)
 	dst.Likely = append(dst.Likely[:0], x.likely...)
@@ -249,7 +250,7 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) {
 	u.meanResponse(x.response, p.Prior, p.Members, t.Tempered, t.Gamma)
 	axpy(x.response, -1, t.Response)
 	products(u.r, t.Inverse, x.response)
-	gamma := p.gamma(t.Likely)
+	gamma := p.gamma(t.Likely, t.ByClass)
 	for i := range k {
 		change := u.r[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
 		change += t.Lean * (w.shares[i] - t.Labels[i] - change)

@@ -25,9 +25,13 @@ type Posterior struct {
 	Selected  Selection
 	Gamma     *float64 // what gamma is; nil: the selection and the edges inside decide
 
-	Inside   float64 // edges between different unlabelled members with a posterior
-	Distinct float64 // how many such members there are
-	Vertices float64 // how many such vertices the graph has
+	Inside   float64   // edges between different unlabelled members with a posterior
+	Distinct float64   // how many such members there are
+	Vertices float64   // how many such vertices the graph has
+	Mass     []float64 // K: sums of their posteriors
+	Tops     []float64 // K: of how many of them the prediction is for each class
+	// Predicted returns the class that the prediction of a member is for; nil: not known.
+	Predicted func(vertex uint32) int
 	// Expected returns the number of edges inside if so many members had been drawn
 	// at random within classes of these shares.
 	Expected func(distinct float64, shares []float64) float64

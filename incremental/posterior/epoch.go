@@ -35,6 +35,7 @@ type Epoch struct {
 	Mass      []float64 // K: sum of pi over the unlabelled vertices
 	Pairs     []float64 // K x K: M, the sum of pi(u) pi(v)' over the ordered pairs of unlabelled neighbours
 	Vertices  float64   // how many unlabelled vertices have a posterior
+	Tops      []float64 // K: of how many of them the prediction is for each class
 	LabelGate float64   // how far the labels are scattered: 1 for a uniform sample, see Gate
 }
 
@@ -82,7 +83,7 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) {
 	k := len(e.Prior)
 	e.Edges = uint64(view.Edges())
-	e.Mass, e.Pairs, e.Vertices = make([]float64, k), make([]float64, k*k), 0
+	e.Mass, e.Pairs, e.Tops, e.Vertices = make([]float64, k), make([]float64, k*k), make([]float64, k), 0
 	all, allPairs, labels := make([]float64, k), make([]float64, k*k), make([]float64, k)
 	inside := 0.0
 	for v := range Vertex(view.Vertices()) {
@@ -96,6 +97,7 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 		if open {
 			e.Vertices++
 			add(e.Mass, p)
+			e.Tops[Top(view.Prediction(v))]++
 		} else if class != event.NoClass {
 			labels[class]++
 		}
@@ -117,6 +119,16 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 		labels[i] = ratio(labels[i], all[i])
 	}
 	e.LabelGate = gate(inside, expected(allPairs, labels))
+}
+
+// Top returns the class that a prediction is for: the first of the most likely.
+func Top(prediction []uint32) (class int) {
+	for i, x := range prediction {
+		if x > prediction[class] {
+			class = i
+		}
+	}
+	return class
 }
 
 // Expected returns the number of edges inside a community of so many different members with

@@ -380,7 +380,7 @@ func Restore(classes int, o Options, e Epoch, view graphstore.View, sums *neighb
 	}
 	side := Views + classes
 	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != Views || len(e.Covariance) != side*side ||
-		len(e.Mass) != classes || len(e.Pairs) != classes*classes {
+		len(e.Mass) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}
 	s.epoch, s.changed = &e, e.Changed
