@@ -75,6 +75,7 @@ type Options struct {
 	Version string         // of the program, for the page and the checkpoints
 	Skip    event.Position // a message to pass over from now on; 0: none
 	Drain   bool           // end after what the stream holds now
+	Same    bool           // refuse a state of another configuration
 	Out     io.Writer      // for estimates, where the settings say so
 	Err     io.Writer      // for the greeting
 	Log     *slog.Logger
@@ -120,7 +121,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openOutput(ctx); err != nil {
 		return p, err
 	}
-	r := restorer{p.Config, settings.State, p.Checkpoints.Dir, p.Broker.JS, &p.outlets, p.group, p.log}
+	r := restorer{p.Config, settings.State, p.Checkpoints.Dir, p.Broker.JS, &p.outlets, p.group, o.Same, p.log}
 	core, at, identity, err := r.restore(ctx)
 	if p.Core = core; err != nil {
 		return p, err

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/checkpoint"
+	"gqlstream/config"
 	"gqlstream/group"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
@@ -26,6 +27,7 @@ type restorer struct {
 	js      jetstream.JetStream
 	outlets *outlets
 	group   *membership // nil for a run alone
+	same    bool        // of Options
 	log     *slog.Logger
 }
 
@@ -60,6 +62,10 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 			r.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
 			at, id = ResumeOf(c.Manifest)
 			return core, at, id, nil
+		}
+		if r.same {
+			return nil, at, nil, config.Usagef("run: %s is the state of another configuration (%s, and this one is %s): correct the slip, "+
+				"or read and publish the whole log anew with --accept-new-config", r.state, c.Manifest.Config, r.config.Digest())
 		}
 		r.log.Warn("the configuration has changed since the last checkpoint; reading the log from its beginning",
 			"checkpoint", c.Manifest.Config, "now", r.config.Digest())

@@ -168,7 +168,7 @@ func TestAlertsGoOnWhenTheLogIsReadAgain(t *testing.T) {
 	runAlerts(t, state, config, events)
 	first := alertsOf(t, state)
 	writeConfig(t, config, strings.Replace(crashConfig, "{method: pcc}", "{method: cc}", 1))
-	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
+	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained", "--accept-new-config")
 	runAlerts(t, state, config, events)
 	all := alertsOf(t, state)
 	last := map[string]alerts.State{}

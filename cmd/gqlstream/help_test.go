@@ -264,6 +264,9 @@ func exampleHere(t *testing.T, command string) string {
 	if strings.HasPrefix(command, "gqlstream run --classes") || strings.HasPrefix(command, "gqlstream demo") {
 		command += " --http 127.0.0.1:0"
 	}
+	if strings.HasPrefix(command, "gqlstream run --classes") {
+		command += " --state " + t.TempDir() // the folder's is of another configuration
+	}
 	list, _ := mustRun(t, "snapshot", "list")
 	newest, oldest := strings.Fields(strings.Split(list, "\n")[1]), strings.Fields(strings.Split(list, "\n")[3])
 	command = strings.NewReplacer("120000", newest[0], "--to 3400", "--to "+newest[0], "--from 1200", "--from "+oldest[0],

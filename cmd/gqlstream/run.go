@@ -21,6 +21,7 @@ type runCmd struct {
 	Group           string `placeholder:"NAME" help:"Divide the work with the other workers of this group, on one NATS server or cluster (--nats)."`
 	Worker          string `placeholder:"NAME" help:"Name of this worker in its group. [the host's and the state directory's]"`
 	Skip            uint64 `placeholder:"POSITION" help:"Record in the log that the message at POSITION is passed over, by every run and replay, and go on: for one that ends every start."`
+	AcceptNewConfig bool   `help:"Read and publish the whole log anew where the state directory is of another configuration, which is refused otherwise."`
 	ExitWhenDrained bool   `help:"End when everything that is in the stream now has been applied and published."`
 }
 
@@ -45,7 +46,7 @@ func (c *runCmd) Run(ctx context.Context, con console) error {
 	}
 	return pipeline.Run(ctx, c.settings, pipeline.Options{
 		Version: version, Skip: event.Position(c.Skip), Drain: c.ExitWhenDrained, Out: con.Out, Err: con.Err, Log: slog.New(slog.NewTextHandler(con.Err, nil)),
-		Group: c.Group, Worker: c.Worker,
+		Group: c.Group, Worker: c.Worker, Same: !c.AcceptNewConfig,
 	})
 }
 
