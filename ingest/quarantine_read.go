@@ -194,6 +194,9 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]bool, error) {
 	return set, err
 }
 
+// silencesMax is how often a quarantine may be silent before it is given up.
+const silencesMax = 5
+
 // each visits what the quarantine holds now of some subjects, in order, from a sequence on.
 func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(m jetstream.Msg, sequence uint64) error) error {
 	config := jetstream.ConsumerConfig{
@@ -212,13 +215,16 @@ func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, vis
 	if info.NumPending == 0 {
 		return nil
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxBytes(tailPullBytesMax))
+	messages, err := consumer.Messages(jetstream.PullMaxBytes(tailPullBytesMax), jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat))
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}
 	defer messages.Stop()
-	for {
+	for silent := 0; ; silent = 0 {
 		m, err := messages.Next(jetstream.NextContext(ctx))
+		for ; errors.Is(err, jetstream.ErrNoHeartbeat) && silent < silencesMax; silent++ { // a request may be lost in a cluster
+			m, err = messages.Next(jetstream.NextContext(ctx))
+		}
 		if err != nil {
 			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 		}

@@ -116,7 +116,10 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 // Alerts that cannot fire must say why, in which communities, and lead there; one that
 // fired leads to its moment.
 func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
-	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
+	before := func(_ context.Context, community, _ string, at time.Time) (quant.Estimate, bool, error) {
+		return one(community, uint64(at.Unix()-1_780_000_000), 0.2), true, nil // memory is thinned there
+	}
+	s := serve(t, web.Config{Classes: twoClasses, Explain: explained, InForce: before})
 	for i := range uint64(1000) {
 		share := 0.2
 		if i >= 400 {
