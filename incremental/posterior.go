@@ -149,7 +149,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		Selected: p.core.selectedBy[view.CommunityName(id)], Version: e.Version, Prior: e.Prior, LabelGate: e.LabelGate,
 		Gamma:  p.gamma,
 		Inside: float64(edges), Distinct: float64(distinct), Vertices: e.Vertices, Expected: e.Expected,
-		Mass: e.Mass, Tops: e.Tops, Predicted: func(v uint32) int { return posterior.Top(view.Prediction(graphstore.Vertex(v))) },
+		Mass: e.Mass, Tops: e.Tops, Predicted: func(v uint32) int { return int(neighborhood.HardClass(view.Prediction(graphstore.Vertex(v)))) },
 		Within: p.state.Within(), Coefficients: e.Covariance, Shared: posterior.Views,
 		Views: func(dst []float64, v uint32) { reader.Views(dst, graphstore.Vertex(v)) },
 	}

@@ -220,12 +220,13 @@ func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, vis
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}
 	defer messages.Stop()
-	for silent := 0; ; silent = 0 {
+	for silences := 0; ; {
 		m, err := messages.Next(jetstream.NextContext(ctx))
-		for ; errors.Is(err, jetstream.ErrNoHeartbeat) && silent < silencesMax; silent++ { // a request may be lost in a cluster
-			m, err = messages.Next(jetstream.NextContext(ctx))
+		if errors.Is(err, jetstream.ErrNoHeartbeat) && silences < silencesMax {
+			silences++ // a request may be lost in a cluster: the next one asks again
+			continue
 		}
-		if err != nil {
+		if silences = 0; err != nil {
 			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 		}
 		meta, err := m.Metadata()

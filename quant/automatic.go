@@ -137,8 +137,9 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 // with q = q(1) and t and T the shares of these classes among the members and in the whole
 // graph: as many unknowns either way. The odds change by the ratio of both likelihoods, to
 // which a member counts evidenceWeight, and one that counts several times no more than once.
+// A declared selection is not judged.
 func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
-	if p.Predicted == nil || !(p.Vertices > 0) {
+	if p.Gamma != nil || p.Selected != ByEdges || p.Predicted == nil || !(p.Vertices > 0) {
 		return gammaMax
 	}
 	k := len(x.likely)

@@ -97,7 +97,7 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 		if open {
 			e.Vertices++
 			add(e.Mass, p)
-			e.Tops[Top(view.Prediction(v))]++
+			e.Tops[neighborhood.HardClass(view.Prediction(v))]++
 		} else if class != event.NoClass {
 			labels[class]++
 		}
@@ -119,16 +119,6 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 		labels[i] = ratio(labels[i], all[i])
 	}
 	e.LabelGate = gate(inside, expected(allPairs, labels))
-}
-
-// Top returns the class that a prediction is for: the first of the most likely.
-func Top(prediction []uint32) (class int) {
-	for i, x := range prediction {
-		if x > prediction[class] {
-			class = i
-		}
-	}
-	return class
 }
 
 // Expected returns the number of edges inside a community of so many different members with
