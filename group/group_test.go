@@ -82,6 +82,41 @@ func TestOrderMovesOnlyWhatIsLost(t *testing.T) {
 	}
 }
 
+// Whoever lives, each shard must have as many workers as it shall, or all that live, and none may be
+// the first of more than its part; when a worker goes, few shards may move that it was not first for.
+func TestShardsAreDividedEvenly(t *testing.T) {
+	further, sets := 0, 200
+	for set := range sets {
+		shards, copies := 1<<(set%7), 1+set%3
+		var workers []string
+		for i := range 2 + set%8 {
+			workers = append(workers, fmt.Sprint("set ", set, " worker ", i))
+		}
+		all, without := assign(workers, shards, copies), assign(workers[1:], shards, copies)
+		first := map[string]int{}
+		for shard, list := range all {
+			if want := min(copies, len(workers)); len(list) != want || len(slices.Compact(slices.Sorted(slices.Values(list)))) != want {
+				t.Fatalf("set %d, shard %d: workers %v, want %d", set, shard, list, want)
+			}
+			first[list[0]]++
+			if list[0] != workers[0] && list[0] != without[shard][0] {
+				further++
+			}
+		}
+		for worker, n := range first {
+			if most := (shards + len(workers) - 1) / len(workers); n > most {
+				t.Errorf("set %d: %s is the first of %d of %d shards, at most %d", set, worker, n, shards, most)
+			}
+		}
+	}
+	if further > 3*sets {
+		t.Errorf("%d shards moved in %d sets although their first was still there", further, sets)
+	}
+	if all := assign(nil, 3, 1); len(all) != 3 || all[0] != nil {
+		t.Errorf("%v without workers", all)
+	}
+}
+
 // Two members must divide the work, and one take it all when the other leaves, or drains, or
 // is not heard of any more.
 func TestMembersComeToOneAnswer(t *testing.T) {
@@ -275,9 +310,13 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 		position++
 		put(t, s, position, GraphPart, "0", "1") // shards 2 and 3 are nobody's
 	}
-	graphs, err := s.Graphs(t.Context(), "digest")
+	graphs, err := s.Positions(t.Context(), "digest", nil, []int{99})
 	if want := []uint64{22, 21, 17, 9}; err != nil || !slices.Equal(graphs, want) {
 		t.Fatalf("the graph is kept at %v, want %v: %v", graphs, want, err)
+	}
+	whole, err := s.Positions(t.Context(), "digest", []uint64{60, 15}, []int{2, 3})
+	if want := []uint64{17, 15, 9, 60, 22, 21, 17, 15, 9}; err != nil || !slices.Equal(whole, want) {
+		t.Errorf("shards 2 and 3 are looked for at %v, want %v: %v", whole, want, err)
 	}
 	for shard := range testShards {
 		b, err := s.Get(t.Context(), "digest", 17, Part(shard))
@@ -291,7 +330,7 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	for next := uint64(18); next <= 30; next++ { // a worker takes them over, far behind the others
 		put(t, s, next, "2", "3")
 	}
-	if graphs, err = s.Graphs(t.Context(), "digest"); err != nil || !slices.Equal(graphs, []uint64{22, 21}) {
+	if graphs, err = s.Positions(t.Context(), "digest", nil, []int{99}); err != nil || !slices.Equal(graphs, []uint64{22, 21}) {
 		t.Errorf("the graph is kept at %v, of which there are all shards now: %v", graphs, err)
 	}
 	stream, err := js.Stream(t.Context(), "OBJ_gql_group_test_state")

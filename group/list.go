@@ -56,7 +56,6 @@ const drainHeardMax = time.Minute // that a worker may take to hear that it is t
 
 func drainKey(worker string) string { return "drain." + key(worker) }
 
-// drainRequest returns the request that the worker which began then shall drain.
 func drainRequest(since time.Time) []byte { return []byte(since.UTC().Format(time.RFC3339Nano)) }
 
 // key returns the key of a worker: keys allow few characters, names any.

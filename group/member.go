@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -36,7 +35,7 @@ type Presence struct {
 	Arch     string    `json:"arch"`             // GOARCH, and the level of its instructions
 	Position uint64    `json:"position"`         // last position of the log that was applied
 	Page     string    `json:"page,omitempty"`   // address of its page
-	Shards   []int     `json:"shards"`           // that it estimates now
+	Shards   []int     `json:"shards"`           // that it estimates now; empty, not nil: it starts again with others
 	Drains   bool      `json:"drains,omitempty"` // it hands its shards over
 	// Needs and Taken name who needs most of the log out on this worker, and the sequence that
 	// he has taken: what he has not must not be discarded by others either.
@@ -114,7 +113,6 @@ func openBucket(ctx context.Context, c Config) (jetstream.KeyValue, error) {
 	})
 }
 
-// admit compares this worker with those that live.
 func (m *Member) admit(ctx context.Context) error {
 	for begun, said := time.Now(), false; ; {
 		live, err := list(ctx, m.kv)
@@ -154,7 +152,6 @@ func (m *Member) admit(ctx context.Context) error {
 	}
 }
 
-// refuse returns an error if a worker that lives cannot share a group with this one.
 func (p *Presence) refuse(o *Presence) error {
 	what := ""
 	switch {
@@ -196,7 +193,6 @@ func list(ctx context.Context, kv jetstream.KeyValue) (live []Presence, err erro
 	}
 }
 
-// renewAlways says that this worker lives, until ctx ends.
 func (m *Member) renewAlways(ctx context.Context) {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
@@ -225,7 +221,6 @@ func (m *Member) renew(ctx context.Context) error {
 	return err
 }
 
-// watch follows what the workers say, until ctx ends.
 func (m *Member) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		watcher, err := m.kv.WatchAll(ctx)
@@ -313,25 +308,6 @@ func (m *Member) live() (names []string) {
 	return names
 }
 
-// Rank returns the place of this worker among those that live in the order for something, 0
-// for the first, and -1 where it hands its work over.
-func (m *Member) Rank(of string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Index(order(m.live(), of), m.self.Worker)
-}
-
-// order returns workers in the order in which they are to do something, highest random weight
-// first. Of a worker that goes, only what it was first for has another first.
-func order(workers []string, of string) []string {
-	weight := func(worker string) uint64 { return xxhash.Sum64String(worker + "\x00" + of) }
-	ordered := slices.Clone(workers)
-	slices.SortFunc(ordered, func(a, b string) int {
-		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
-	})
-	return ordered
-}
-
 // Say changes what this worker says of itself with its next renewal.
 func (m *Member) Say(change func(*Presence)) {
 	m.mu.Lock()
@@ -355,17 +331,19 @@ func (m *Member) Slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// Estimated returns the shards that other workers say that they estimate.
-func (m *Member) Estimated() map[int]bool {
+// Estimated returns the shards that other workers say that they estimate, and whether one of them
+// is starting again and will estimate others in a moment.
+func (m *Member) Estimated() (shards map[int]bool, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	shards := map[int]bool{}
+	shards = map[int]bool{}
 	for name, w := range m.workers {
+		more = more || name != m.self.Worker && w.Shards != nil && len(w.Shards) == 0
 		for _, shard := range w.Shards {
 			shards[shard] = shards[shard] || name != m.self.Worker
 		}
 	}
-	return shards
+	return shards, more
 }
 
 // Leave ends the membership: the others take this worker's shards over at once.

@@ -84,13 +84,11 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (*Store, error) {
 	return s, nil
 }
 
-// digestEntry is the digest that a worker has of a part.
 type digestEntry struct {
 	Digest string `json:"digest"`
 	Worker string `json:"worker"`
 }
 
-// disagreementKey is the key of the newest disagreement: the workers that it names end.
 const disagreementKey = "disagreement"
 
 type disagreement struct {
@@ -228,10 +226,16 @@ func (all stored) needed(shards int) stored {
 	return needed
 }
 
-// Graphs returns the positions at which the graph is stored, newest first.
-func (s *Store) Graphs(ctx context.Context, config string) ([]uint64, error) {
+// Positions returns the positions at which there is a graph, in the store or in a list, newest first,
+// and before them again those of which the store has all of some shards.
+func (s *Store) Positions(ctx context.Context, config string, local []uint64, shards []int) ([]uint64, error) {
 	_, all, err := s.list(ctx, config)
-	return all[GraphPart], err
+	positions := slices.Concat(local, all[GraphPart])
+	slices.SortFunc(positions, func(a, b uint64) int { return cmp.Compare(b, a) })
+	whole := slices.DeleteFunc(slices.Clone(positions), func(position uint64) bool {
+		return slices.ContainsFunc(shards, func(shard int) bool { return !slices.Contains(all[Part(shard)], position) })
+	})
+	return slices.Concat(whole, positions), err
 }
 
 // list returns all objects, deleted ones too, and the positions of the parts of a configuration.

@@ -135,7 +135,6 @@ func (a *alerting) show() time.Duration {
 	return time.Since(begun)
 }
 
-// last returns the sequence of the newest alert that is stored.
 func (a *alerting) last(ctx context.Context) (uint64, error) {
 	stream, err := a.config.JS.Stream(ctx, a.config.Streams.Names.Alerts)
 	if err != nil {
@@ -144,7 +143,6 @@ func (a *alerting) last(ctx context.Context) (uint64, error) {
 	return stream.CachedInfo().State.LastSeq, nil
 }
 
-// seed gives the page the last transitions that are stored.
 func (a *alerting) seed(ctx context.Context) error {
 	stream, err := a.config.JS.Stream(ctx, a.config.Streams.Names.Alerts)
 	if err != nil {

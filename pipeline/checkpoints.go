@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -21,16 +22,17 @@ import (
 type checkpoints struct {
 	Dir     *checkpoint.Dir
 	log     *slog.Logger
-	share   func(checkpoint.Manifest, []incremental.Section) // gives a state to other workers; nil: there are none
-	writing chan saved                                       // holds one result when the writer is done; nil when none runs
-	last    saved                                            // that succeeded
+	share   func(context.Context, checkpoint.Manifest, []incremental.Section) // gives a state to other workers; nil: there are none
+	sharing context.Context                                                   // of share
+	hurry   context.CancelFunc                                                // ends what can be left out of sharing
+	writing chan saved                                                        // holds one result when the writer is done; nil when none runs
+	last    saved                                                             // that succeeded
 	failed  uint64
 	said    time.Time // when the log told of one
 	unsaid  int       // since then
 	err     error     // of the newest one
 }
 
-// saved is the outcome of writing one checkpoint.
 type saved struct {
 	position event.Position
 	bytes    int64
@@ -40,10 +42,11 @@ type saved struct {
 	err      error
 }
 
-// openCheckpoints opens the checkpoints of a state directory.
 func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
-	return &checkpoints{Dir: dir, log: log}, err
+	k := &checkpoints{Dir: dir, log: log}
+	k.sharing, k.hurry = context.WithCancel(context.Background())
+	return k, err
 }
 
 // write writes a state beside the loop. The loop has stood still for it since begun, and
@@ -61,7 +64,7 @@ func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, 
 	go func(done chan<- saved) {
 		n, err := k.Dir.Save(m, sections)
 		if k.share != nil {
-			k.share(m, state)
+			k.share(k.sharing, m, state)
 		}
 		done <- saved{position: event.Position(m.Position), bytes: n, pause: pause, took: time.Since(begun), at: time.Now(), err: err}
 	}(k.writing)

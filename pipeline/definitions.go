@@ -14,7 +14,6 @@ import (
 // are looked at.
 const definitionsEvery = time.Second
 
-// definitions remembers the definitions of communities that the page has.
 type definitions struct {
 	seen   int                    // communities that were looked at
 	live   []graphstore.Community // of which the text can change, or a rule meet what it cannot compare

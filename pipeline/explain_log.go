@@ -101,7 +101,6 @@ func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, e
 	return x, nil
 }
 
-// options returns the options of the estimate: those that it is published with, or defaults.
 func (e *Explainer) options(method string) quant.Options {
 	for _, o := range e.config.WithDefaults().Estimates {
 		if method == "" || o.Method == quant.Method(method) {
@@ -167,7 +166,6 @@ func (e *Explainer) awaitPublished(ctx context.Context) {
 	}
 }
 
-// reached reports whether a record is not beyond the place.
 func (p Place) reached(e *quant.Estimate) bool {
 	if p.Position > 0 {
 		return e.Position <= uint64(p.Position)
@@ -176,7 +174,6 @@ func (p Place) reached(e *quant.Estimate) bool {
 	return err == nil && event.Time(at.UnixNano()) <= p.Time
 }
 
-// seldom returns a Tell that says something now and then.
 func (e *Explainer) seldom() func(format string, args ...any) {
 	told := time.Now()
 	return func(format string, args ...any) {
@@ -187,7 +184,6 @@ func (e *Explainer) seldom() func(format string, args ...any) {
 	}
 }
 
-// logCursor is a graph on its way along the log.
 type logCursor struct {
 	*Explainer
 	core        *incremental.Core
@@ -242,7 +238,6 @@ func (l *logCursor) reach(ctx context.Context, place, last Place) error {
 	}
 }
 
-// start begins at a checkpoint, or with the log when there is none.
 func (l *logCursor) start(ctx context.Context, saved *checkpoint.Checkpoint, last Place) (err error) {
 	if err := l.close(); err != nil {
 		return err

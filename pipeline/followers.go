@@ -41,7 +41,6 @@ type followers struct {
 	running []*following
 }
 
-// following is one follower that runs.
 type following struct {
 	name   string
 	runner *sinks.Runner
@@ -50,10 +49,8 @@ type following struct {
 	done   chan struct{}
 }
 
-// openFollower opens a follower as sinks.FollowConfig wants it.
 type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)
 
-// start begins to feed a follower until stop or ctx ends.
 func (f *followers) start(ctx context.Context, c sinks.FollowConfig, needs bool) {
 	alerts := c.Reader.Alerts
 	c.JS, c.Reader = f.base.JS, f.base.Reader
@@ -108,7 +105,6 @@ func (f *followers) watch(ctx context.Context) error {
 	}
 }
 
-// list returns the followers that run.
 func (f *followers) list() []*following {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +123,6 @@ func (f *followers) slowest() (name string, taken uint64) {
 	return sinks.Slowest(runners)
 }
 
-// states returns the condition of each follower.
 func (f *followers) states() (states []sinks.State) {
 	for _, one := range f.list() {
 		states = append(states, one.runner.State())
@@ -163,7 +158,6 @@ func (f *followers) catchUp(ctx context.Context, position uint64, alertsLast fun
 	return err
 }
 
-// single is a follower whose work one worker of a group does at a time.
 type single struct {
 	name  string
 	start func(ctx context.Context, leads bool) error // begins it, as the one who works or standing by
@@ -203,7 +197,6 @@ func (p *Pipeline) startFollowers(ctx context.Context, o Options) {
 			alone(sinks.FollowConfig{Name: parts.format, Open: p.partsOf(parts.format, parts.dir, out)})
 		}
 	}
-	p.followers.start(ctx, sinks.FollowConfig{Name: followerPage, Open: p.fromNow(p.showEstimates)}, true)
 	for name, take := range o.Follow {
 		p.followers.start(ctx, sinks.FollowConfig{Name: name, Open: p.fromNow(take)}, true)
 	}
@@ -232,7 +225,6 @@ func (p *Pipeline) assignFollowers(ctx context.Context) error {
 	return nil
 }
 
-// shelf returns the shelf that stores the state of a follower.
 func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 	if p.group != nil {
 		return p.group.store.Shelf(follower)
@@ -294,7 +286,6 @@ func (p *Pipeline) fromNow(take Take) openFollower {
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) { return m, m.at, nil }
 }
 
-// printer writes records to w, one JSON object a line.
 func printer(w io.Writer) Take {
 	return func(_ context.Context, e *sinks.Stored) error {
 		lines, err := e.Lines()

@@ -10,7 +10,6 @@ import (
 	"gqlstream/ingest/broker"
 )
 
-// greet writes what a pipeline reads, where its state is and where estimates go.
 func greet(w io.Writer, p *Pipeline) {
 	begins := "from the beginning of the log"
 	if at := p.Core.Position(); at > 0 {
@@ -28,7 +27,6 @@ func greet(w io.Writer, p *Pipeline) {
 	fmt.Fprintf(w, "  refuses to stream %s (%s)\n", p.names.In.Quarantine, quarantineCommand(p.settings, p.Broker))
 }
 
-// quarantineCommand returns the command line that lists the quarantine.
 func quarantineCommand(settings config.Settings, b *broker.Broker) string {
 	const command = "gqlstream quarantine list"
 	switch url := settings.NATS.URL; {

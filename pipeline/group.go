@@ -50,7 +50,6 @@ type membership struct {
 	close       func() error
 }
 
-// joinGroup takes part in the group that the options name, if they name one.
 func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *membership, err error) {
 	if o.Group == "" {
 		return nil, nil //nolint:nilnil // a run alone
@@ -70,20 +69,14 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	if err != nil {
 		return nil, err
 	}
+	m = &membership{self: identity(), copies: max(settings.Group.Copies, 1), log: o.Log, close: b.Close}
 	defer func() {
 		if err != nil {
-			if m != nil && m.member != nil {
-				err = errors.Join(err, m.member.Leave())
-			}
-			m, err = nil, errors.Join(err, b.Close())
+			m.leave()
 		}
 	}()
 	if in.Replicas, err = openLog(ctx, b, in); err != nil {
-		return nil, err
-	}
-	m = &membership{
-		self: identity(), copies: max(settings.Group.Copies, 1),
-		log: o.Log, close: b.Close,
+		return m, err
 	}
 	worker := cmp.Or(o.Worker, m.self.Host+"-"+filepath.Base(settings.State))
 	m.member, err = group.Join(ctx, group.Config{
@@ -91,13 +84,12 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 		Self: group.Presence{Worker: worker, Since: m.self.Since, Config: core.Digest(), Build: o.Version, Arch: architecture()},
 	})
 	if err != nil {
-		return nil, err
+		return m, err
 	}
 	m.store, err = m.member.OpenStore(ctx, max(core.Shards, 1))
 	return m, err
 }
 
-// openLog makes the log in where it is missing, and returns how many servers keep it.
 func openLog(ctx context.Context, b *broker.Broker, in broker.StreamNames) (replicas int, err error) {
 	if err := broker.EnsureStreams(ctx, b.JS, in); err != nil {
 		return 0, err
@@ -124,7 +116,6 @@ func architecture() string {
 	return arch
 }
 
-// identity names this process, for outputs that only one process may write.
 func identity() sinks.Identity {
 	host, err := os.Hostname()
 	if err != nil {
@@ -138,19 +129,13 @@ func (m *membership) leave() {
 	if m == nil {
 		return
 	}
-	if err := errors.Join(m.member.Leave(), m.close()); err != nil {
+	var err error
+	if m.member != nil {
+		err = m.member.Leave()
+	}
+	if err = errors.Join(err, m.close()); err != nil {
 		m.log.Warn("the group may not have heard that this worker has left", "reason", err)
 	}
-}
-
-// rank returns this worker's place in the order for a shard, and whether it is one of those who
-// estimate it.
-func (m *membership) rank(shard int) (rank int, mine bool) {
-	rank = m.member.Rank("shard " + group.Part(shard))
-	if rank < 0 || rank >= m.copies {
-		return m.copies, false
-	}
-	return rank, true
 }
 
 // leads reports whether this worker does what one of the group does at a time.
@@ -164,8 +149,8 @@ func (m *membership) owned(shards int) []int {
 		return nil
 	}
 	owned := []int{}
-	for shard := range max(shards, 1) {
-		if _, mine := m.rank(shard); mine || slices.Contains(m.spare, shard) {
+	for shard, place := range m.member.Places(max(shards, 1), m.copies) {
+		if place >= 0 || slices.Contains(m.spare, shard) {
 			owned = append(owned, shard)
 		}
 	}
@@ -203,17 +188,18 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 // worker's now are kept until that one publishes, so that there is no gap.
 func (p *Pipeline) regroup() error {
 	live, m := p.outlets.live(), p.group
-	var missing, first bool
+	others, more := m.member.Estimated()
+	var missing, urgent bool
 	m.spare = m.spare[:0]
-	for shard := range p.outlets.shards {
-		rank, mine := m.rank(shard)
+	for shard, rank := range m.member.Places(p.outlets.shards, m.copies) {
+		mine := rank >= 0
 		i := slices.IndexFunc(live, func(o *outlet) bool { return o.shard == shard })
 		if i < 0 {
-			missing, first = missing || mine, first || rank == 0
+			missing, urgent = missing || mine, urgent || rank == 0 && (m.copies == 1 || !others[shard] && !more)
 			continue
 		}
 		if !mine {
-			m.spare = append(m.spare, shard)
+			m.spare, rank = append(m.spare, shard), m.copies
 		}
 		live[i].rank.Store(int32(rank))
 		live[i].spare.Store(!mine)
@@ -224,8 +210,9 @@ func (p *Pipeline) regroup() error {
 		m.missing = time.Now()
 	}
 	switch {
-	case missing && mayStartAgain(first, m.member.Rank("stand-in"), m.replaceable(live), time.Since(m.missing)):
-		m.member.Say(func(own *group.Presence) { own.Shards = nil })
+	case missing && mayStartAgain(urgent, m.member.Rank("stand-in"), replaceable(live, others), time.Since(m.missing)):
+		m.member.Say(func(own *group.Presence) { own.Shards = []int{} })
+		p.Checkpoints.hurry()
 		return errRegroup
 	case drains && len(live) == 0:
 		return errDrained
@@ -233,24 +220,25 @@ func (p *Pipeline) regroup() error {
 	return nil
 }
 
-// mayStartAgain reports whether a worker may start again now, to estimate shards of which it is
-// the first of the order, or only one who stands in. Who stands in waits for its turn, and until
+// mayStartAgain reports whether a worker may start again now, to estimate shards that nobody else
+// estimates, or that others do as well. In the second case it waits for its turn, and until
 // others can publish all that it publishes: workers that start again together leave a gap.
-func mayStartAgain(first bool, turn int, replaceable bool, waited time.Duration) bool {
-	return first || turn == 0 || replaceable && waited >= time.Duration(turn)*standInTurn || waited >= time.Duration(turn)*standInMax
+func mayStartAgain(urgent bool, turn int, replaceable bool, waited time.Duration) bool {
+	return urgent || turn == 0 || replaceable && waited >= time.Duration(turn)*standInTurn || waited >= time.Duration(turn)*standInMax
 }
 
 // replaceable reports whether other workers estimate all shards that this one publishes.
-func (m *membership) replaceable(live []*outlet) bool {
-	others := m.member.Estimated()
-	return !slices.ContainsFunc(live, func(o *outlet) bool { return o.rank.Load() == 0 && !others[o.shard] })
+func replaceable(live []*outlet, others map[int]bool) bool {
+	return !slices.ContainsFunc(live, func(o *outlet) bool { return (o.rank.Load() == 0 || o.leads.Load()) && !others[o.shard] })
 }
 
-// sayPresence says with the next renewal how far this worker is.
 func (p *Pipeline) sayPresence() {
-	var shards []int
-	for _, one := range p.outlets.live() {
-		shards = append(shards, one.shard)
+	shards := []int{}
+	if p.applied.Load() >= p.beginAt.Position { // else others have published all that comes next
+		shards = nil
+		for _, one := range p.outlets.live() {
+			shards = append(shards, one.shard)
+		}
 	}
 	needs, taken := p.followers.slowest()
 	p.group.member.Say(func(own *group.Presence) {
@@ -274,7 +262,6 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 // for workers with an empty disk. It is less than the number of which shards are kept.
 const graphEvery = 8
 
-// bundles divides a state into the parts that the group's store keeps.
 func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*group.Bundle, error) {
 	header, err := json.Marshal(m)
 	if err != nil {
@@ -298,23 +285,22 @@ func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*gr
 }
 
 // share compares a state with those of the other workers, and stores what they would need to take
-// a shard over. What does not come about is made good by the next checkpoint.
-func (m *membership) share(at checkpoint.Manifest, state []incremental.Section) {
-	if err := m.shareState(context.Background(), at, state); err != nil {
-		m.log.Warn("other workers do not have this checkpoint", "position", at.Position, "reason", err)
-	}
-}
-
-func (m *membership) shareState(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) error {
+// a shard over; ctx ends the storing of the graph, which is large. What does not come about is made
+// good by the next checkpoint.
+func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) {
 	parts, err := bundles(at, state)
 	m.checkpoints++
 	graph := m.checkpoints%graphEvery == 1 && m.member.Rank(group.GraphPart) == 0
 	errs := make(chan error, len(parts))
 	for name, part := range parts {
+		storing := context.Background()
+		if name == group.GraphPart {
+			storing = ctx
+		}
 		go func() {
-			err := m.store.Compare(ctx, at.Config, at.Position, name, part.Digest())
+			err := m.store.Compare(context.Background(), at.Config, at.Position, name, part.Digest())
 			if err == nil && (name != group.GraphPart || graph) {
-				err = m.store.Put(ctx, at.Config, at.Position, name, part)
+				err = m.store.Put(storing, at.Config, at.Position, name, part)
 			}
 			errs <- err
 		}()
@@ -325,5 +311,7 @@ func (m *membership) shareState(ctx context.Context, at checkpoint.Manifest, sta
 	if graph && err == nil {
 		err = m.store.Drop(ctx, at.Config)
 	}
-	return err
+	if err != nil && ctx.Err() == nil {
+		m.log.Warn("other workers do not have this checkpoint", "position", at.Position, "reason", err)
+	}
 }

@@ -38,10 +38,8 @@ func limitLog(ctx context.Context, js jetstream.JetStream, log string, c increme
 	return nil
 }
 
-// fillWarned is the share of a limit from which on it is said.
 const fillWarned = 0.9
 
-// watchFill says once of each kind that it is nearly full.
 func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, args ...any)) {
 	for _, f := range fills {
 		if float64(f.Used) >= fillWarned*float64(f.Max) && !s.nearlyFull[f.Kind] {
@@ -51,7 +49,6 @@ func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, arg
 	}
 }
 
-// quarantineLookEvery is the time between two looks at the quarantine.
 const quarantineLookEvery = 10 * time.Second
 
 // quarantineFill counts entries and bytes of the quarantine, for the metrics.
@@ -61,7 +58,6 @@ type quarantineFill struct {
 	last   atomic.Pointer[web.Quarantine] // nil until it is known
 }
 
-// watch looks at the quarantine until ctx ends.
 func (q *quarantineFill) watch(ctx context.Context) error {
 	return repeat(ctx, quarantineLookEvery, func() error {
 		if stream, err := q.js.Stream(ctx, q.stream); err == nil { // else others say what is wrong

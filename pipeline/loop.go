@@ -42,7 +42,6 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 	return err
 }
 
-// runAgain opens and runs a pipeline, again as long as what ended it is mended by that.
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
 	for {
 		var p *Pipeline
@@ -71,7 +70,6 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 	}
 }
 
-// electionWaitMax bounds the time that a start waits for a cluster to elect its leaders.
 const electionWaitMax = time.Minute
 
 // errInterrupted is the error of a start that was told to end.
@@ -102,7 +100,6 @@ func elects(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode == codeNotReady || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// startAgain are the reasons to go on from a checkpoint.
 var startAgain = []error{errAgain, errRegroup, sinks.ErrLost}
 
 // errAgain ends a run whose embedded server must be started again: once it could not
@@ -128,6 +125,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	watch(p.watchOutput)
 	watch(p.outlets.watchHeld)
 	if p.group != nil {
+		watches.Go(func() { p.fillPage(running) })
 		watch(func(ctx context.Context) error {
 			return p.outlets.watchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.group.self)
 		})

@@ -25,7 +25,6 @@ func machineMemory(root string) uint64 {
 	return least
 }
 
-// meminfoTotal returns the memory of the machine by Linux's meminfo.
 func meminfoTotal(root string) (kib uint64) {
 	text, _ := os.ReadFile(root + "/proc/meminfo")
 	_, rest, _ := strings.Cut(string(text), "MemTotal:")

@@ -26,11 +26,13 @@ const (
 )
 
 // outlet publishes the emissions of one shard. A worker that is the first of the order for it
-// publishes at once; the others hold back, and publish what the first has not after a while.
+// publishes at once; the others hold back, and publish what the first has not after a while, and
+// from then on at once, until the first is heard of.
 type outlet struct {
 	shard int
 	seen  atomic.Uint64 // the shard's watermark, as the log out has it
 	rank  atomic.Int32  // of this worker in the order for the shard
+	leads atomic.Bool   // the first of the order was silent, and has stored nothing since
 	spare atomic.Bool   // the shard is not this worker's any more; kept until another one publishes
 	gone  atomic.Bool   // another worker publishes it, and this one does not estimate it any more
 
@@ -53,7 +55,6 @@ type outlets struct {
 	newest atomic.Uint64 // sequence of the newest mark that others have stored
 }
 
-// open opens the shards that a core shall estimate; nil: all.
 func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int) error {
 	if owned == nil {
 		for shard := range o.shards {
@@ -71,7 +72,6 @@ func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.Writ
 	return nil
 }
 
-// live lists the outlets of shards that no other worker has taken over.
 func (o *outlets) live() (list []*outlet) {
 	for _, one := range o.each {
 		if !one.gone.Load() {
@@ -81,7 +81,6 @@ func (o *outlets) live() (list []*outlet) {
 	return list
 }
 
-// sequence returns the sequence of the newest known message of the log out.
 func (o *outlets) sequence() uint64 {
 	newest := o.newest.Load()
 	for _, one := range o.each {
@@ -90,7 +89,6 @@ func (o *outlets) sequence() uint64 {
 	return newest
 }
 
-// publish stores an emission in the log out, each shard's part by itself and all at once.
 func (o *outlets) publish(ctx context.Context, e sinks.Emission) error {
 	parts, live := divide(&e, o.shards), o.live()
 	errs := make([]error, len(live))
@@ -148,7 +146,6 @@ func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
 	return o.flush(ctx)
 }
 
-// count returns the number of emissions held.
 func (o *outlet) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,9 +157,10 @@ func (o *outlet) flush(ctx context.Context) error {
 	for len(o.held) > 0 && !o.gone.Load() {
 		e := &o.held[0]
 		if e.Position > max(o.seen.Load(), o.writer.Published()) {
-			if time.Since(e.since) < time.Duration(o.rank.Load())*standInAfter {
+			if !o.leads.Load() && time.Since(e.since) < time.Duration(o.rank.Load())*standInAfter {
 				return nil
 			}
+			o.leads.Store(true)
 			if err := o.writer.Store(ctx, e.Emission); err != nil {
 				return err
 			}
@@ -173,7 +171,6 @@ func (o *outlet) flush(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until nothing is held: everything that was estimated is in the log out.
 func (o *outlets) settle(ctx context.Context) error {
 	for _, one := range o.live() {
 		for !one.gone.Load() && one.count() > 0 {
@@ -216,6 +213,7 @@ func (o *outlets) heed(m sinks.Mark, self sinks.Identity) {
 			continue
 		}
 		one.seen.Store(max(one.seen.Load(), m.Position))
+		one.leads.Store(one.leads.Load() && m.Writer.Equal(self))
 		if one.spare.Load() && !m.Writer.Equal(self) && m.Sequence > one.writer.Sequence() {
 			one.gone.Store(true)
 		}

@@ -22,8 +22,8 @@ import (
 )
 
 // openPage begins to answer on NATS and, unless they are turned off, starts page, API and
-// metrics. It shows what was published before, as far as it does not come again.
-func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
+// metrics.
+func (p *Pipeline) openPage(freePort bool) error {
 	http := p.settings.HTTP
 	out := sinks.HistoryConfig{Names: p.names.Out, Log: p.logID}
 	stored := sinks.NewHistory(p.Broker.JS, out)
@@ -62,41 +62,51 @@ func (p *Pipeline) openPage(ctx context.Context, freePort bool) error {
 		return err
 	}
 	p.closers = append(p.closers, stop)
+	return nil
+}
+
+// fillPage shows what was published before on the page, as far as it does not come again, and
+// then follows what is.
+func (p *Pipeline) fillPage(ctx context.Context) {
 	notes, err := p.rollups.Notes(ctx, web.NotesMax)
 	if err != nil {
 		p.log.Warn("the page begins without the notes before", "error", err)
 	}
-	page.AddNotes(notes)
-	awaitBucket(ctx, p.Broker.JS, p.names.Out.Latest)
-	latest, err := stored.Latest(ctx, p.beginAt.Position)
+	p.Page.AddNotes(notes)
+	awaitBucket(ctx, p.Broker.JS, p.names.Out, p.beginAt.Sequence)
+	latest, err := sinks.NewHistory(p.Broker.JS, sinks.HistoryConfig{Names: p.names.Out, Log: p.logID}).Latest(ctx, p.beginAt.Position)
 	if err == nil {
-		err = page.Load(latest)
+		err = p.Page.Load(latest)
 	}
 	if err != nil {
 		p.log.Warn("the page begins without the estimates before", "error", err)
 	}
-	return nil
+	p.followers.start(context.WithoutCancel(ctx), sinks.FollowConfig{Name: followerPage, Open: p.fromNow(p.showEstimates)}, true)
 }
 
 // bucketWaitMax bounds how long a start waits for the broker's copy of the latest
 // estimates.
 const bucketWaitMax = 2 * time.Second
 
-// awaitBucket waits until the bucket holds what was published before this run: the page
-// begins with it, and follows what comes after.
-func awaitBucket(ctx context.Context, js jetstream.JetStream, bucket string) {
+// awaitBucket waits until the bucket holds what was published up to a sequence: the page
+// begins with it, and follows what comes after, which other workers may publish all the time.
+func awaitBucket(ctx context.Context, js jetstream.JetStream, names sinks.Names, sequence uint64) {
 	for begun := time.Now(); time.Since(begun) < bucketWaitMax && ctx.Err() == nil; time.Sleep(catchUpLookEvery) {
-		stream, err := js.Stream(ctx, "KV_"+bucket)
+		out, err := js.Stream(ctx, names.Estimates)
 		if err != nil {
 			return
 		}
-		if sources := stream.CachedInfo().Sources; len(sources) == 1 && sources[0].Lag == 0 && sources[0].Active >= 0 {
+		stream, err := js.Stream(ctx, "KV_"+names.Latest)
+		if err != nil {
+			return
+		}
+		sources := stream.CachedInfo().Sources
+		if len(sources) == 1 && sources[0].Active >= 0 && sequence+sources[0].Lag <= out.CachedInfo().State.LastSeq {
 			return
 		}
 	}
 }
 
-// showEstimates gives the page what is published.
 func (p *Pipeline) showEstimates(ctx context.Context, e *sinks.Stored) error {
 	estimates, err := e.Estimates()
 	if err != nil {

@@ -64,7 +64,6 @@ type Pipeline struct {
 	status      shownStatus
 }
 
-// names are the streams, subjects and the bucket of a pipeline.
 type names struct {
 	In  broker.StreamNames
 	Out sinks.Names
@@ -126,6 +125,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if p.Core = core; err != nil {
 		return p, err
 	}
+	p.applied.Store(uint64(at.Position))
 	p.closers = append(p.closers, func() error { p.Core.Close(); return nil },
 		p.Checkpoints.finish)
 	if err = p.skip(ctx, o.Skip); err != nil {
@@ -138,7 +138,6 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	return p, p.openFollowers(ctx, o)
 }
 
-// openBroker connects, and makes the log in where it is missing.
 func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 	if p.Broker, err = config.OpenBroker(p.settings, p.log); err != nil {
 		return err
@@ -160,7 +159,6 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 	return err
 }
 
-// openOutput opens the log out and the quarantine.
 func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
 		return err
@@ -193,17 +191,16 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	return err
 }
 
-// streams returns the configuration of the streams of the log out.
 func (p *Pipeline) streams() sinks.StreamsConfig {
 	return sinks.StreamsConfig{Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas}
 }
 
-// openFollowers opens the page and starts who follows the log out.
+// openFollowers opens the page and starts who follows the log out. In a group the page is filled
+// beside the loop: to read what others have published may take seconds, and a shard waits.
 func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
-	if err := p.openPage(ctx, o.FreePort); err != nil {
+	if err := p.openPage(o.FreePort); err != nil {
 		return err
 	}
-	running := context.WithoutCancel(ctx) // until they are ended, in their order
 	p.progress.page, p.progress.log = p.Page, p.log
 	p.alerting = &alerting{
 		config: sinks.AlertingConfig{
@@ -212,10 +209,14 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 		followers: &p.followers, page: p.Page, log: p.log, fired: map[string]uint64{},
 		caughtUp: func() bool { return p.source.Stats().Behind <= catchingUp },
 	}
+	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(""); return nil })
 	if err := p.alerting.seed(ctx); err != nil {
 		return err
 	}
-	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(""); return nil })
+	if p.group == nil {
+		p.fillPage(ctx)
+	}
+	running := context.WithoutCancel(ctx) // until they are ended, in their order
 	p.startFollowers(running, o)
 	return p.assignFollowers(running)
 }
@@ -299,7 +300,6 @@ func checkHistory(ctx context.Context, js jetstream.JetStream, c ingest.JetStrea
 	return id.Check(ctx, js)
 }
 
-// publishEnd publishes a flush and a checkpoint as one message and returns its position.
 func publishEnd(ctx context.Context, js jetstream.JetStream, log string) (event.Position, error) {
 	m := nats.NewMsg(broker.Subject(log, event.KindControl))
 	m.Header.Set(wire.HeaderContentType, wire.NDJSON)

@@ -18,7 +18,6 @@ const (
 	progressLogEvery  = 10 * time.Second
 )
 
-// stepUnderWay describes a step that is not done yet.
 type stepUnderWay struct {
 	begun  time.Time
 	last   event.Position
@@ -26,7 +25,6 @@ type stepUnderWay struct {
 	emits  bool
 }
 
-// text describes what the step is doing.
 func (s *stepUnderWay) text(now time.Time) string {
 	what := map[bool]string{false: "applying", true: "applying and estimating"}[s.emits]
 	return fmt.Sprintf("%s %d events up to position %d, for %v so far", what, s.events, s.last, now.Sub(s.begun).Round(time.Second))
@@ -40,7 +38,6 @@ type stepProgress struct {
 	log      *slog.Logger
 }
 
-// watch looks at the step until ctx ends.
 func (p *stepProgress) watch(ctx context.Context) error {
 	var logged time.Time
 	return repeat(ctx, progressLookEvery, func() error {

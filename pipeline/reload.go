@@ -17,7 +17,6 @@ import (
 // reloadable are the keys, or their beginnings, that may change while a pipeline runs.
 var reloadable = []string{"alerts", "notify"}
 
-// reloader reads the configuration again when the process gets SIGHUP.
 type reloader struct {
 	signals chan os.Signal // capacity 1: one more while one waits says nothing new
 	read    func() (config.Settings, error)
@@ -89,7 +88,6 @@ func takeOver(ctx context.Context, p *Pipeline, settings config.Settings) ([]str
 	return changed, nil
 }
 
-// refuseKeys names what has changed and must not.
 func refuseKeys(changed []string, digest bool) error {
 	refused := slices.DeleteFunc(slices.Clone(changed), func(key string) bool {
 		return slices.ContainsFunc(reloadable, func(r string) bool {

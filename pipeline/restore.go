@@ -19,7 +19,6 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// restorer finds the state that a run begins with.
 type restorer struct {
 	config  incremental.Config
 	state   string // directory of the checkpoints, for messages
@@ -116,11 +115,11 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 		if err != nil {
 			return nil, at, nil, err
 		}
-		stored, err := r.group.store.Graphs(ctx, r.config.Digest())
+		positions, err := r.group.store.Positions(ctx, r.config.Digest(), local, r.config.Owned)
 		if err != nil {
 			return nil, at, nil, err
 		}
-		positions := slices.DeleteFunc(slices.Concat(local, stored), func(position uint64) bool { return tried[position] })
+		positions = slices.DeleteFunc(positions, func(position uint64) bool { return tried[position] })
 		if len(positions) == 0 {
 			if len(tried) > 0 {
 				r.log.Warn("no position has the graph and all shards of this worker; reading the log from its beginning", "shards", r.config.Owned)
@@ -128,7 +127,7 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 			core, err = incremental.New(r.config)
 			return core, at, nil, err
 		}
-		position := slices.Max(positions)
+		position := positions[0]
 		tried[position] = true
 		m, sections, err := r.stateAt(ctx, position, slices.Contains(local, position))
 		if err != nil {

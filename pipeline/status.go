@@ -29,7 +29,6 @@ func newRunStats() runStats {
 	return runStats{byKind: map[string]uint64{}, late: map[string]uint64{}, byReason: map[string]uint64{}, nearlyFull: map[string]bool{}}
 }
 
-// record keeps count after a step.
 func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
 	s := &p.stats
 	s.steps++
@@ -50,7 +49,6 @@ func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
 	}
 }
 
-// lateByKind lists how many events came late, kind by kind, for the log line.
 func (s *runStats) lateByKind() (list []any) {
 	for _, kind := range slices.Sorted(maps.Keys(s.late)) {
 		list = append(list, kind, s.late[kind])
@@ -58,7 +56,6 @@ func (s *runStats) lateByKind() (list []any) {
 	return list
 }
 
-// showStatus shows on the page where the pipeline stands after a step.
 func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration) {
 	now := p.source.Stats()
 	s := web.Status{
@@ -101,13 +98,11 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 // aheadWarned is the lead of the log's time over the broker's that is warned of.
 const aheadWarned = 10 * time.Second
 
-// shownStatus is the status that was shown last.
 type shownStatus struct {
 	mu   sync.Mutex
 	last web.Status
 }
 
-// statusEvery is the time between two looks of watchStatus.
 const statusEvery = time.Second
 
 // watchStatus logs when something that is written to begins and ceases to be in trouble,
@@ -191,7 +186,6 @@ func (p *Pipeline) logStates(before map[string]sinks.State) {
 	}
 }
 
-// models returns the accuracy of the model versions.
 func (p *Pipeline) models() (models []web.Model) {
 	names := p.Core.View().Versions()
 	for _, v := range p.Core.Judged() {

@@ -24,7 +24,6 @@ type ConnectConfig struct {
 	Log         *slog.Logger // connection troubles; nil: nowhere
 }
 
-// options returns the options of the client library for this configuration.
 func (c *ConnectConfig) options() ([]nats.Option, error) {
 	options := connectionOptions(c.Log)
 	if c.Credentials != "" {

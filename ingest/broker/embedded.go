@@ -19,7 +19,6 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// storeDir is the directory of the server's streams in the state directory.
 const storeDir = "nats"
 
 // embeddedReadyWaitMax bounds how long a starting server may take to recover its

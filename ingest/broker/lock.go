@@ -12,7 +12,6 @@ import (
 	"gqlstream/filelock"
 )
 
-// lockName is the file in a state directory that its owner keeps locked.
 const lockName = "LOCK"
 
 // LockedError says that another process owns a directory.

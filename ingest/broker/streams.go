@@ -30,7 +30,6 @@ const replicasDefault = 3
 // DefaultStreamNames returns the names that are used without configuration.
 func DefaultStreamNames() StreamNames { return NewStreamNames("") }
 
-// prefixDefault is the prefix of streams and subjects where none is configured.
 const prefixDefault = "gql"
 
 // NewStreamNames returns the names that hang on a prefix; the empty one is "gql". Several
@@ -40,7 +39,6 @@ func NewStreamNames(prefix string) StreamNames {
 	return StreamNames{Log: log, Quarantine: log + quarantineSuffix}
 }
 
-// quarantineSuffix makes the name of the quarantine of that of the log.
 const quarantineSuffix = "_QUARANTINE"
 
 // Subjects returns the prefix of the subjects of a log, and of all that its name decides: that of
