@@ -63,8 +63,8 @@ func startCluster(t *testing.T) (servers []*server.Server, ca string) {
 	return servers, filepath.Join(tls, "ca.pem")
 }
 
-// A run on the three servers by TLS must keep its streams on all of them and publish
-// estimates, and go on when the server that leads the log out is gone.
+// A group of two workers on the three servers by TLS must keep its streams on all of them and
+// publish estimates, and go on when a worker is dead and the server gone that leads the log out.
 func TestRunOnThreeServers(t *testing.T) {
 	servers, ca := startCluster(t)
 	var urls []string
@@ -79,7 +79,10 @@ func TestRunOnThreeServers(t *testing.T) {
 		config = strings.ReplaceAll(config, fmt.Sprintf("tls://worker:WORKER_PASSWORD@nats-%d:4222", i+1), url)
 	}
 	config = strings.Replace(config, "nats:\n", "nats:\n  ca_file: "+ca+"\n", 1)
-	startRun(t, write(t, filepath.Join(dir, "gqlstream.yaml"), config))
+	path := write(t, filepath.Join(dir, "gqlstream.yaml"), config)
+	startRun(t, path, "--group", "cluster", "--worker", "worker-1", "--state", t.TempDir())
+	dies := startProgram(t, "run", "--config", path, "--group", "cluster", "--worker", "worker-2", "--state", t.TempDir())
+	dies.page(t)
 	addresses := strings.ReplaceAll(strings.Join(urls, ","), "worker:worker@", "")
 	connectTo := func(role string) jetstream.JetStream {
 		js, err := jetstream.New(dial(t, addresses, role, make(chan error, 16), nats.RootCAs(ca), nats.ReconnectWait(50*time.Millisecond)))
@@ -100,6 +103,10 @@ func TestRunOnThreeServers(t *testing.T) {
 			return len(info.Cluster.Replicas) == 2 && info.Cluster.Replicas[0].Current && info.Cluster.Replicas[1].Current
 		})
 	}
+	if err := dies.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = dies.Wait()
 	stopLeader(t, operator, "GQL_ESTIMATES", servers)
 	publish(t, producer, 2)
 	await(t, "the estimate after a server is gone", func() bool {

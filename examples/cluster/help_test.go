@@ -145,15 +145,21 @@ func (p process) ended(t *testing.T) {
 }
 
 // startRun runs a configuration until the test ends, and returns the address of its page.
-func startRun(t *testing.T, config string) (page string) {
+func startRun(t *testing.T, config string, flags ...string) (page string) {
 	t.Helper()
-	p := startProgram(t, "run", "--config", config)
+	p := startProgram(t, append([]string{"run", "--config", config}, flags...)...)
 	t.Cleanup(func() {
 		if err := p.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}
 		p.ended(t)
 	})
+	return p.page(t)
+}
+
+// page returns the address of the page of a run, once it has one.
+func (p process) page(t *testing.T) (page string) {
+	t.Helper()
 	address := regexp.MustCompile(`https?://127\.0\.0\.1:\d+`)
 	await(t, "the page of the run", func() bool {
 		page = address.FindString(text(t, p.said))
