@@ -229,6 +229,48 @@ func TestLostAcknowledgementIsAskedFor(t *testing.T) {
 	l.mustRead(emissionAt(1, 3), emissionAt(2, 3), emissionAt(3, 1))
 }
 
+// An acknowledgement that does not come must be given up within seconds and the emission be sent
+// again, and be in the log out once in the end.
+func TestAnUnansweredEmissionIsSentAgain(t *testing.T) {
+	const againMax = 12 * time.Second // the answer is waited for for three; the first edition waited for fifteen
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	l.publish(w, emissionAt(1, 1))
+	stream, err := l.js.Stream(t.Context(), "GQL_ESTIMATES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moveTo := func(subjects []string) {
+		c := stream.CachedInfo().Config
+		c.Subjects = subjects
+		if _, err := l.js.UpdateStream(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	}
+	sent := make(chan time.Time, 2)
+	somebody, err := l.nc.Subscribe("gqlest.estimate.>", func(m *nats.Msg) {
+		if sent <- time.Now(); len(sent) == 2 { // the first gets no answer, the second a refusal that passes
+			moveTo(stream.CachedInfo().Config.Subjects)
+			_ = m.Sub.Unsubscribe()
+			_ = m.Respond([]byte(`{"error": {"code": 503, "err_code": 10008, "description": "not ready"}}`))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer somebody.Unsubscribe()
+	moveTo([]string{"elsewhere"})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := w.Publish(ctx, emissionAt(2, 1)); err != nil {
+		t.Fatalf("the emission was sent %d times: %v", len(sent), err)
+	}
+	if first, second := <-sent, <-sent; second.Sub(first) > againMax {
+		t.Errorf("it was sent again after %v", second.Sub(first))
+	}
+	l.mustRead(emissionAt(1, 1), emissionAt(2, 1))
+}
+
 // Two runs of one configuration publish each emission once between them, whoever is
 // first, and neither ends; one that begins in between as well.
 func TestEqualRunsStandInForOneAnother(t *testing.T) {
