@@ -162,6 +162,7 @@ func (c Config) runs() []incremental.Config {
 	var runs []incremental.Config
 	for i, kernel := range c.Kernels {
 		run := c.Core
+		run.Patient = true
 		run.Kernel, run.Communities = kernel, nil
 		if i > 0 {
 			run.Estimates = slices.DeleteFunc(slices.Clone(run.Estimates), func(o quant.Options) bool {

@@ -45,3 +45,22 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 		result = core.Step(crowd(at, many))
 	}
 }
+
+// The first emission of a core must count no more variances than a run can wait for, however
+// many communities it finds, and all of them where nobody waits.
+func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
+	const many = 3000
+	for _, patient := range []bool{false, true} {
+		core := newCore(t, Config{Classes: 2, Patient: patient, refreshEarned: 1000})
+		bounded := 0
+		for _, e := range core.Step(crowd(1, many)).Estimates {
+			if slices.Contains(e.Flags, quant.FlagVarianceBound) {
+				bounded++
+			}
+		}
+		if (bounded == 0) != patient || bounded >= many {
+			t.Errorf("patient %v: %d of %d communities have bounds for variances", patient, bounded, many)
+		}
+		core.Close()
+	}
+}

@@ -57,6 +57,7 @@ type Config struct {
 	// members are; nil: all. It decides no result.
 	Owned []int `json:"-"`
 
+	Patient   bool                 `json:"-"` // all variances are counted at the first emission, however long that takes
 	HashSeed  uint64               `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 

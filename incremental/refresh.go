@@ -28,8 +28,9 @@ const (
 	// refreshFirst is the share at which the first solve of a community is charged: until
 	// then its intervals are those of a bound.
 	refreshFirst = 0.5
-	// refreshCold bounds the first emission of a cold core: some minutes of one core.
-	refreshCold = 1 << 36
+	// refreshCold is the work of so many emissions, and bounds the first one of a cold core: about
+	// half a second of one core, or some minutes where nobody waits for more than one emission.
+	refreshCold, refreshPatient = 1 << 7, 1 << 16
 	// churnedShare is the share of a community's sources that must have joined or left
 	// for its second moments to be counted anew.
 	churnedShare = 0.1
@@ -63,7 +64,7 @@ func (r *refreshes) refreshDue(c *Core, view graphstore.View) {
 // refreshShard refreshes who is due of one shard and returns the credit that is left.
 func (c *Core) refreshShard(due []dueRefresh, credit float64, view graphstore.View) float64 {
 	earned := cmp.Or(c.config.refreshEarned, refreshEarned)
-	if credit < refreshCold {
+	if credit < refreshSaved*earned {
 		credit = min(credit+earned, refreshSaved*earned)
 	}
 	for len(due) > 0 && credit > 0 {

@@ -2,8 +2,10 @@ package incremental
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gqlstream/graphstore"
@@ -40,10 +42,8 @@ const (
 func newSharedDual(c *Core, view graphstore.View) *sharedDual {
 	d := &sharedDual{core: c}
 	from := c.masses.(*fields)
-	d.credit = make([]float64, c.shards())
-	for shard := range d.credit {
-		d.credit[shard] = refreshCold
-	}
+	first := map[bool]float64{false: refreshCold, true: refreshPatient}[c.config.Patient] * cmp.Or(c.config.refreshEarned, refreshEarned)
+	d.credit = slices.Repeat([]float64{first}, c.shards())
 	for i := range from.each {
 		if from.each[i].field != nil {
 			d.credit[c.shardOf(graphstore.Community(i), view)] = 0

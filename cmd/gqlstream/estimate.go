@@ -127,6 +127,7 @@ func (f *fileFlags) drain(
 	if err != nil {
 		return nil, nil, err
 	}
+	conf.Patient = true
 	if core, err = incremental.New(conf); err != nil {
 		return nil, nil, config.Usage(err)
 	}
