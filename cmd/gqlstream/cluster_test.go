@@ -210,8 +210,8 @@ func (r *clusterRun) campaign(first, n int) {
 		ready := <-cluster
 		r.times.add(f.name, published, ready)
 		r.t.Logf("seed %d: fault %d of %d: %s: %.1f s, the cluster %.1f s, load %s", r.seed, i+1, n, f.name, published.Seconds(), ready.Seconds(), machineLoad())
-		if said := r.said(); published-ready > recoveryMax {
-			r.t.Logf("seed %d: the run came late; it said:\n%s", r.seed, said[max(0, len(said)-lateSaidMax):])
+		if published-ready > recoveryMax {
+			r.t.Logf("seed %d: the run came late; it said:\n%s", r.seed, lastLines(r.said(), "msg=alert"))
 		}
 	}
 	r.report.messages = producer.finish(r.crashRun)
@@ -233,8 +233,14 @@ func (r *clusterRun) campaign(first, n int) {
 // A busy machine breaks it, so the test shows what came later, and does not fail.
 const (
 	recoveryMax = 10 * time.Second
-	lateSaidMax = 4000 // bytes of what a run that came late said last
+	lateSaidMax = 30 // lines of what a run that came late said last
 )
+
+// lastLines returns the last lines of a log that do not hold a text.
+func lastLines(log, without string) string {
+	lines := slices.DeleteFunc(strings.Split(log, "\n"), func(line string) bool { return strings.Contains(line, without) })
+	return strings.Join(lines[max(0, len(lines)-lateSaidMax):], "\n")
+}
 
 // machineLoad returns the load averages of the machine, where they can be read.
 func machineLoad() string {
