@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"ingest/wire":   {"ingest/event"},
 	"filelock":      {},
 	"request":       {},
-	"ingest/broker": {"ingest/event", "filelock"},
+	"ingest/broker": {"ingest/event", "filelock", "request"},
 	"simulate":      {"ingest/event"},
 	"ingest":        {"ingest/event", "ingest/wire", "ingest/broker", "request"},
 	"ingest/files":  {"ingest/event", "ingest/wire", "ingest"},

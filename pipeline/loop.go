@@ -83,7 +83,7 @@ func onceElected(ctx context.Context, log *slog.Logger, try func() error) error 
 			log.Info(errInterrupted.Error(), "at", err)
 			return errInterrupted
 		}
-		if !elects(err) || time.Since(begun) > electionWaitMax || ingest.Pause(ctx, time.Second) != nil {
+		if !elects(err) || time.Since(begun) > electionWaitMax || ingest.Pause(ctx, 300*time.Millisecond) != nil {
 			return err
 		}
 		log.Warn("the broker is not ready; trying again", "reason", err)

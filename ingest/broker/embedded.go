@@ -41,19 +41,6 @@ type EmbeddedConfig struct {
 	storeBytesMax int64 // tests; 0: three quarters of what is free
 }
 
-// Validate reports every violation at once.
-func (c EmbeddedConfig) Validate() error {
-	var errs []error
-	if c.Dir == "" {
-		errs = append(errs, errors.New("broker: embedded server without a state directory"))
-	}
-	if c.Listen != "" {
-		_, _, err := listenAddress(c.Listen)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
 // Embedded is a NATS server with JetStream inside this process. Every message of
 // the log is on the disk before it is acknowledged. A server that could not write,
 // because its disk was full, say, takes nothing any more: see WriteError.
@@ -67,7 +54,8 @@ type Embedded struct {
 // StartEmbedded locks the state directory and starts a server in it. A second
 // process on the same directory gets a *LockedError at once.
 func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
-	if err := c.Validate(); err != nil {
+	options, err := serverOptions(c)
+	if err != nil {
 		return nil, err
 	}
 	lock, err := AcquireLock(c.Dir)
@@ -76,22 +64,18 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 	}
 	e := &Embedded{lock: lock, log: c.Log, scratch: filepath.Join(c.Dir, storeDir, "room.tmp")}
 	_ = os.Remove(e.scratch) // of a process that was killed
-	if err := e.start(c); err != nil {
+	if err := e.start(options); err != nil {
 		return nil, errors.Join(fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err), e.Close())
 	}
 	return e, nil
 }
 
-func (e *Embedded) start(c EmbeddedConfig) error {
-	options, err := serverOptions(c)
-	if err != nil {
-		return err
-	}
+func (e *Embedded) start(options *server.Options) error {
 	s, err := server.NewServer(options)
 	if err != nil {
 		return err
 	}
-	log := &serverLog{log: c.Log}
+	log := &serverLog{log: e.log}
 	s.SetLogger(log, false, false)
 	e.server = s
 	s.Start()
@@ -110,10 +94,8 @@ func (e *Embedded) start(c EmbeddedConfig) error {
 }
 
 // Connect returns a connection that does not go through the network.
-func (e *Embedded) Connect(options ...nats.Option) (*nats.Conn, error) {
-	options = append(connectionOptions(e.log), options...)
-	options = append(options, nats.InProcessServer(e.server))
-	nc, err := nats.Connect("", options...)
+func (e *Embedded) Connect() (*nats.Conn, error) {
+	nc, err := nats.Connect("", append(connectionOptions(e.log), nats.InProcessServer(e.server))...)
 	if err != nil {
 		return nil, fmt.Errorf("broker: connect to the embedded server: %w", err)
 	}
@@ -142,6 +124,9 @@ func (e *Embedded) Close() error {
 }
 
 func serverOptions(c EmbeddedConfig) (*server.Options, error) {
+	if c.Dir == "" {
+		return nil, errors.New("broker: embedded server without a state directory")
+	}
 	o := &server.Options{
 		ServerName: "gqlstream",
 		DontListen: c.Listen == "",

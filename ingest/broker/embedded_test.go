@@ -219,13 +219,16 @@ func TestKilledOwnerLeavesNoLock(t *testing.T) {
 	}
 }
 
-// Impossible configurations must be refused with all that is wrong.
-func TestEmbeddedConfigReportsEveryViolation(t *testing.T) {
-	err := EmbeddedConfig{Listen: "nowhere"}.Validate()
-	for _, want := range []string{"state directory", "nowhere"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+// Impossible configurations must be refused by what is wrong, and lock nothing.
+func TestImpossibleEmbeddedConfigsAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for want, c := range map[string]EmbeddedConfig{"state directory": {}, "nowhere": {Dir: dir, Listen: "nowhere"}} {
+		if _, err := StartEmbedded(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v does not name %s", err, want)
 		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("refused, and yet there is %v, %v", left, err)
 	}
 }
 

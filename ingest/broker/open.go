@@ -5,6 +5,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // Config names the NATS server of a pipeline: an outside one by its URL, or the one
@@ -50,10 +52,14 @@ func Open(c Config) (*Broker, error) {
 }
 
 func newJetStream(nc *nats.Conn, domain string) (jetstream.JetStream, error) {
-	if domain != "" {
-		return jetstream.NewWithDomain(nc, domain)
+	var options []jetstream.JetStreamOpt
+	if len(nc.Servers()) > 1 { // of a cluster; a stream that elects its leader says nothing, and is asked again
+		options = append(options, jetstream.WithDefaultTimeout(request.AnswerWaitMax))
 	}
-	return jetstream.New(nc)
+	if domain != "" {
+		return jetstream.NewWithDomain(nc, domain, options...)
+	}
+	return jetstream.New(nc, options...)
 }
 
 // Close closes the connection and stops the embedded server.
