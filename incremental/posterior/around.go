@@ -26,23 +26,24 @@ type around struct {
 	told   map[Vertex]*outgoing // what the neighbours know of those that have moved since
 	moved  []Vertex             // since the last spread
 	marked []bool               // n: in moved
-	now    outgoing             // scratch
+	now    outgoing             // scratch, as news
+	news   outgoing             // what a vertex tells now less what it told
 }
 
 // outgoing is the contribution of a vertex to the sums of its neighbours.
 type outgoing struct {
-	has    bool     // whether there is a g
+	has    uint32   // 1 if there is a g, else 0
 	mean   []uint64 // K: g in units of 1/event.One
-	counts []uint32 // K: c1
+	shares []uint64 // K: c1 over the number of neighbours, in units of 1/unit
 	degree uint32
 }
 
 func newAround(classes int) around {
-	return around{classes: classes, told: map[Vertex]*outgoing{}, now: newOutgoing(classes)}
+	return around{classes: classes, told: map[Vertex]*outgoing{}, now: newOutgoing(classes), news: newOutgoing(classes)}
 }
 
 func newOutgoing(classes int) outgoing {
-	return outgoing{mean: make([]uint64, classes), counts: make([]uint32, classes)}
+	return outgoing{mean: make([]uint64, classes), shares: make([]uint64, classes)}
 }
 
 func (a *around) grow(n int) {
@@ -61,8 +62,13 @@ func (a *around) grow(n int) {
 
 // read sets o to what v tells with these votes and this prediction.
 func (a *around) read(o *outgoing, v Vertex, votes neighborhood.Votes, prediction []uint32) {
-	o.has, o.degree = votes.Count > 0 || prediction != nil, a.degree[v]
-	copy(o.counts, a.counts[int(v)*a.classes:])
+	o.has, o.degree = 0, a.degree[v]
+	if votes.Count > 0 || prediction != nil {
+		o.has = 1
+	}
+	for i := range o.shares {
+		o.shares[i] = uint64(a.counts[int(v)*a.classes+i]) * unit / uint64(max(o.degree, 1))
+	}
 	clear(o.mean)
 	if votes.Count > 0 {
 		for i, x := range votes.Sum {
@@ -75,14 +81,6 @@ func (a *around) read(o *outgoing, v Vertex, votes neighborhood.Votes, predictio
 	}
 }
 
-// share returns the share of class i among the neighbours, in units of 1/unit.
-func (o *outgoing) share(i int) uint64 {
-	if o.degree == 0 {
-		return 0
-	}
-	return uint64(o.counts[i]) * unit / uint64(o.degree)
-}
-
 // apart returns by how much two tell other things at most, in units of 1/event.One, rounded
 // up: 0 if they are the same.
 func (o *outgoing) apart(p *outgoing) (most uint64) {
@@ -93,7 +91,7 @@ func (o *outgoing) apart(p *outgoing) (most uint64) {
 		most = 1
 	}
 	for i, x := range o.mean {
-		most = max(most, distance(x, p.mean[i]), (distance(o.share(i), p.share(i))+unit/event.One-1)/(unit/event.One))
+		most = max(most, distance(x, p.mean[i]), (distance(o.shares[i], p.shares[i])+unit/event.One-1)/(unit/event.One))
 	}
 	return most
 }
@@ -103,12 +101,11 @@ func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 // tell adds what o tells to the sums of a neighbour u, or takes it from them.
 func (a *around) tell(u Vertex, o *outgoing, sign int) {
 	at, times := int(u)*a.classes, uint64(sign) // two's complement: -1 subtracts
-	if o.has {
-		a.hears[u] += uint32(sign)
-	}
+	a.hears[u] += uint32(sign) * o.has
+	heard, walks, shares := a.heard[at:][:len(o.mean)], a.walks[at:][:len(o.mean)], o.shares[:len(o.mean)]
 	for i, x := range o.mean {
-		a.heard[at+i] += times * x
-		a.walks[at+i] += times * o.share(i)
+		heard[i] += times * x
+		walks[i] += times * shares[i]
 	}
 }
 
@@ -153,9 +150,12 @@ func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex,
 	if apart > 0 && apart <= missed {
 		return
 	}
+	a.news.has = a.now.has - told.has // two's complement
+	for i, x := range a.now.mean {
+		a.news.mean[i], a.news.shares[i] = x-told.mean[i], a.now.shares[i]-told.shares[i]
+	}
 	for _, u := range view.Neighbors(v) {
-		a.tell(u, told, -1)
-		a.tell(u, &a.now, 1)
+		a.tell(u, &a.news, 1)
 		if a.owes[u] += apart; a.owes[u] > missed*uint64(a.hears[u]) {
 			touch(u)
 		}
