@@ -85,6 +85,7 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 	e.Edges = uint64(view.Edges())
 	e.Mass, e.Pairs, e.Tops, e.Vertices = make([]float64, k), make([]float64, k*k), make([]float64, k), 0
 	all, allPairs, labels := make([]float64, k), make([]float64, k*k), make([]float64, k)
+	near, nearOpen := make([]float64, k), make([]float64, k) // sums over the neighbours
 	inside := 0.0
 	for v := range Vertex(view.Vertices()) {
 		p := posterior(v)
@@ -101,18 +102,24 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 		} else if class != event.NoClass {
 			labels[class]++
 		}
+		clear(near)
+		clear(nearOpen)
 		for _, u := range view.Neighbors(v) {
 			q := posterior(u)
 			if q == nil {
 				continue
 			}
-			outer(allPairs, p, q)
+			add(near, q)
 			if open && view.Label(u).Class == event.NoClass {
-				outer(e.Pairs, p, q)
+				add(nearOpen, q)
 			}
 			if class != event.NoClass && u > v && calibrates(view, u) != event.NoClass {
 				inside++
 			}
+		}
+		outer(allPairs, p, near)
+		if open {
+			outer(e.Pairs, p, nearOpen)
 		}
 	}
 	for i := range labels {
