@@ -190,11 +190,12 @@ func (c Config) families() tally.Families {
 
 // cells returns the cells that the configured methods read.
 func (c Config) cells() (f tally.Families) {
-	f.ClassMasses = true
+	f.ClassMasses, f.Means = true, true
 	for _, o := range c.Estimates {
 		pair, hard, hardPair := o.Method.Needs()
 		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
 		f.ClassMasses = f.ClassMasses && !o.Method.WeighsCells()
+		f.Means = f.Means && o.Method == quant.Auto
 	}
 	return f
 }

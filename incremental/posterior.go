@@ -177,7 +177,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 // meanResiduals returns the sums of residuals that their mean alone takes.
 func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View, s *quant.Statistics) *quant.Residuals {
 	k := p.core.config.Classes
-	r := &quant.Residuals{K: k, First: [2][]float64{make([]float64, k), make([]float64, k)}}
+	r := quant.NewMeanResiduals(k)
 	own, are := p.core.masses.(*fields)
 	if !are {
 		for i, c := range p.byClass {
@@ -191,22 +191,14 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 	}
 	weights := p.core.tallies.LabelWeights(view)
 	for _, v := range p.state.Labels() {
-		a, g, class := own.each[id].mass(v), weights(v), int(view.Label(v).Class)
-		r.Sum, r.Mass = r.Sum+g, r.Mass+g*a
-		for j, x := range p.state.Posterior(v) {
-			if j == class {
-				x--
-			}
-			r.First[0][j] -= g * x
-			r.First[1][j] -= g * a * x
-		}
+		r.Add(int(view.Label(v).Class), own.each[id].mass(v), weights(v), p.state.Posterior(v))
 	}
 	return r
 }
 
 // ownResiduals returns those of the members' calibration labels, nil for none; only variances read derivatives.
 func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View, reader *posterior.Reader, variances bool) *quant.Residuals {
-	weights := p.core.tallies.LabelWeights(view)
+	weights, k := p.core.tallies.LabelWeights(view), p.core.config.Classes
 	var r *quant.Residuals // made for the first label: most communities have none, and are asked at every emission
 	labels, gains := []graphstore.Vertex(nil), []float64(nil)
 	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
@@ -214,8 +206,11 @@ func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View,
 		if label.Class == event.NoClass || label.Role != event.Calibrate || p.state.Posterior(v) == nil {
 			return
 		}
-		if r == nil {
-			r = quant.NewResiduals(p.core.config.Classes, posterior.Views)
+		switch {
+		case r == nil && variances:
+			r = quant.NewResiduals(k, posterior.Views)
+		case r == nil:
+			r = quant.NewMeanResiduals(k)
 		}
 		labels, gains = append(labels, v), append(gains, float64(weights(v)*float64(multiplicity)))
 		r.Add(int(label.Class), 0, gains[len(gains)-1], p.state.Posterior(v))

@@ -64,25 +64,28 @@ type Residuals struct {
 	Sum, Mass   float64      // sums of g and g a
 	First       [2][]float64 // K: sums of g r and g a r
 	Squares     [3]float64   // sums of g², g² a, g² a²
-	FirstSquare [3][]float64 // K: sums of the same times r
-	Second      [3][]float64 // K x K, lower triangle: times r r'
+	FirstSquare [][]float64  // K: sums of the same times r
+	Second      [][]float64  // K x K, lower triangle: times r r'
 
 	// Slope holds sums of g and g a times the derivative of pi by the coefficients,
 	// K x (Shared + K).
 	Slope [2][]float64
-
-	row []float64
+	row   []float64
 }
 
-// NewResiduals returns the sums of no label, for posteriors with so many shared
-// coefficients.
+// NewMeanResiduals returns the sums of no label, of which only the mean can be read.
+func NewMeanResiduals(k int) *Residuals {
+	return &Residuals{K: k, First: [2][]float64{make([]float64, k), make([]float64, k)}, row: make([]float64, k)}
+}
+
+// NewResiduals returns the sums of no label, for posteriors with so many shared coefficients.
 func NewResiduals(k, shared int) *Residuals {
-	r := &Residuals{K: k, row: make([]float64, k)}
-	for p := range 3 {
-		r.FirstSquare[p], r.Second[p] = make([]float64, k), make([]float64, k*k)
+	r := NewMeanResiduals(k)
+	for range 3 {
+		r.FirstSquare, r.Second = append(r.FirstSquare, make([]float64, k)), append(r.Second, make([]float64, k*k))
 	}
 	for p := range 2 {
-		r.First[p], r.Slope[p] = make([]float64, k), make([]float64, k*(shared+k))
+		r.Slope[p] = make([]float64, k*(shared+k))
 	}
 	return r
 }
@@ -93,12 +96,11 @@ func (r *Residuals) Add(class int, a, g float64, pi []float64) {
 		r.row[i] = -p
 	}
 	r.row[class]++
-	r.Sum += g
-	r.Mass += g * a
+	r.Sum, r.Mass = r.Sum+g, r.Mass+g*a
 	axpy(r.First[0], g, r.row)
 	axpy(r.First[1], g*a, r.row)
 	weight := g * g
-	for p := range 3 {
+	for p := range r.Second {
 		r.Squares[p] += weight
 		axpy(r.FirstSquare[p], weight, r.row)
 		addOuter(r.Second[p], weight, r.row)
@@ -106,8 +108,7 @@ func (r *Residuals) Add(class int, a, g float64, pi []float64) {
 	}
 }
 
-// AddSlope counts the derivative of the posterior of a label, given its views, which
-// stands for so many labels like it.
+// AddSlope counts the derivative of the posterior of a label, which stands for so many like it.
 func (r *Residuals) AddSlope(a, g, labels float64, pi, views []float64) {
 	addSlope(r.Slope[0], labels*g, pi, views)
 	addSlope(r.Slope[1], labels*g*a, pi, views)

@@ -69,11 +69,11 @@ func (s *Statistics) check(name Method, r recipe) error {
 	if a := s.Audit; a != nil && !a.fits(k) {
 		return fmt.Errorf("quant: sums of %d audit labels are not those of %d classes", a.Labels, k)
 	}
-	if r.family == familyAudit {
-		return nil
-	}
 	if r.family == familyAuto && sum(s.ClassN) > 0 && s.Posterior == nil {
 		return fmt.Errorf("quant: %s needs posteriors, which the statistics do not hold", name)
+	}
+	if r.family == familyAudit || r.family == familyAuto {
+		return nil
 	}
 	if s.cells(r) == nil {
 		return fmt.Errorf("quant: %s needs cells that the statistics do not hold", name)

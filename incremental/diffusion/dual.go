@@ -203,9 +203,6 @@ func (g *Dual) Halve(times int64) {
 // or Solve, each once, in an order that equal calls repeat; valid until the next.
 func (g *Dual) Touched() []Vertex { return g.touched }
 
-// Vertices returns the number of vertices that the dual has seen.
-func (g *Dual) Vertices() int { return len(g.rows) }
-
 // Work returns the work of the dual so far.
 func (g *Dual) Work() Work { return g.work }
 

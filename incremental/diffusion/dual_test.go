@@ -33,7 +33,7 @@ func (w *world) values(g *Dual, view graphstore.View) []ValueChange {
 		v, i := Vertex(w.r.IntN(view.Vertices())), w.r.IntN(g.l)
 		key := [2]int{int(v), i}
 		have, ok := now[key]
-		if f := []float64(nil); !ok && int(v) < g.Vertices() {
+		if f := []float64(nil); !ok && int(v) < len(g.rows) {
 			if f = g.function(v); f != nil {
 				have = f[i]
 			}
@@ -92,7 +92,7 @@ func TestDualStaysWithinCertificate(t *testing.T) {
 		for step := range 25 {
 			view, delta := w.next()
 			before := slices.Clone(g.y)
-			seen := g.Vertices()
+			seen := len(g.rows)
 			values := w.values(g, view)
 			if w.r.IntN(10) == 0 {
 				if c := g.Solve(view, values, 1e-9); c > 1e-9 {

@@ -150,9 +150,6 @@ func (f *Field) Source(v Vertex) float64 {
 	return f.source[v]
 }
 
-// Vertices returns the number of vertices that the field has seen.
-func (f *Field) Vertices() int { return len(f.z) }
-
 // Work returns the work of the field so far.
 func (f *Field) Work() Work { return f.work }
 

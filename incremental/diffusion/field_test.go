@@ -72,7 +72,7 @@ func checkTouched(t *testing.T, f *Field, before []float64, seed uint64, step in
 		}
 		seen[v] = true
 	}
-	for v := range f.Vertices() {
+	for v := range len(f.z) {
 		was := 0.0
 		if v < len(before) {
 			was = before[v]
@@ -183,7 +183,7 @@ func unsigned(f *Field, changes []SourceChange) []SourceChange {
 // difference takes the source of both to the sum of those of f and g.
 func difference(both, f, g *Field) []SourceChange {
 	var changes []SourceChange
-	for v := range f.Vertices() {
+	for v := range len(f.z) {
 		if c := f.Source(Vertex(v)) + g.Source(Vertex(v)) - both.Source(Vertex(v)); c != 0 {
 			changes = append(changes, SourceChange{Vertex(v), c})
 		}

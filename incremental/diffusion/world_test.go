@@ -190,7 +190,7 @@ func iterated(view graphstore.View, alpha float64, source []float64) []float64 {
 }
 
 func masses(f *Field) []float64 {
-	a := make([]float64, f.Vertices())
+	a := make([]float64, len(f.z))
 	for v := range a {
 		a[v] = f.Mass(Vertex(v))
 	}

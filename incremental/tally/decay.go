@@ -177,9 +177,9 @@ func (d *decay) scale() float64 {
 
 // scaled returns the sums times x.
 func scaled(src []Sum, x float64) []float64 {
-	dst := floats(src)
-	for i := range dst {
-		dst[i] *= x
+	dst := make([]float64, len(src))
+	for i, sum := range src {
+		dst[i] = sum.Float() * x
 	}
 	return dst
 }

@@ -185,7 +185,7 @@ func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *nei
 	cells := cellsOf(s)
 	for _, side := range t.sides {
 		for _, kind := range []family{side.kind, side.coarse()} {
-			if kind != whole && t.keep.has(kind) {
+			if kind != whole && t.keep.has(kind) && !t.keep.Means {
 				t.coarsen(*cells[kind], side, m)
 			}
 		}
@@ -194,7 +194,6 @@ func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *nei
 	if t.decay != nil {
 		s.ClassG2A = t.byClass(m.g2a)
 	}
-	s.OwnCovariance = covariance(t.each[id], s.Soft.P)
 	if spread := t.each[id].spread; exact && t.outer != nil && (spread != nil || t.keep.ClassMasses) {
 		s.Moments = t.moments(id, m.a1, m.a2)
 	}

@@ -23,6 +23,10 @@ type Families struct {
 	// whole classes alone, and DualStatistics returns zero for A1 and A2 of cells.
 	ClassMasses bool
 
+	// Means says that nobody reads more of cells than the mean of the members' predictions: the
+	// statistics then have no other cells, and no second moments of cells.
+	Means bool
+
 	// Dual adds the parts that a core with a dual needs: the rows that changed, and the second
 	// moments of the finest soft cells over them, for exact variances.
 	Dual bool

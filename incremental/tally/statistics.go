@@ -45,19 +45,21 @@ func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighbo
 		t.age(s, c)
 	}
 	t.readCells(s, c)
-	s.OwnCovariance = covariance(c, s.Soft.P)
-	if exact {
+	if exact && !t.keep.Means {
 		s.Rows = func(visit func(quant.Row)) { t.visitRows(c, view, sums, visit) }
 	}
 	return s
 }
 
-// readCells reads all kinds of cells that are kept, with A1 and A2 from the sums.
+// readCells reads all kinds of cells that are kept, with A1 and A2 from the sums, or P alone.
 func (t *Tallies) readCells(s *quant.Statistics, c *community) {
 	for kind, cells := range cellsOf(s) {
 		if t.keep.has(family(kind)) {
 			*cells = t.read(c, family(kind))
 		}
+	}
+	if !t.keep.Means {
+		s.OwnCovariance = covariance(c, s.Soft.P)
 	}
 }
 
@@ -81,15 +83,16 @@ func (t *Tallies) base(id CommunityID) *quant.Statistics {
 // matrices of cells by classes.
 func (t *Tallies) read(c *community, kind family) *quant.Cells {
 	k, z := t.classes, kind.cells(t.classes)
-	block := make([]float64, z+3*z*k)
-	cells := &quant.Cells{Z: z, P: block[:z:z]}
-	block = block[z:]
+	cells := &quant.Cells{Z: z, P: make([]float64, z)}
 	if c.profiled > 0 {
 		for i := range cells.P {
 			cells.P[i] = c.p[kind][i].Float() / float64(c.profiled)
 		}
 	}
-	unit := 1 / c.scale
+	if t.keep.Means {
+		return cells
+	}
+	block, unit := make([]float64, 3*z*k), 1/c.scale
 	for _, matrix := range []struct {
 		dst  *[]float64
 		src  []Sum
@@ -179,14 +182,6 @@ func counts(src []uint64) []float64 {
 	dst := make([]float64, len(src))
 	for i, x := range src {
 		dst[i] = float64(x)
-	}
-	return dst
-}
-
-func floats(src []Sum) []float64 {
-	dst := make([]float64, len(src))
-	for i, x := range src {
-		dst[i] = x.Float()
 	}
 	return dst
 }

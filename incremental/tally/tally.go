@@ -52,7 +52,7 @@ type community struct {
 	anchored                    []uint64        // K
 	versions                    []uint64        // profiled multiplicity by model version
 	p                           [families][]Sum // Z
-	ownSquare                   []Sum           // K x K: sum of m own own'
+	ownSquare                   []Sum           // K x K: sum of m own own'; nil where means are all
 	scale                       float64         // of a, A1 and A2: see scaleOf
 	a                           []float64       // scaled mass by row, as last accounted
 	a1, a2                      [families][]Sum // K x Z, class-major
@@ -75,7 +75,7 @@ func New(classes int, keep Families) *Tallies {
 			t.n[kind] = make([]Sum, classes*kind.cells(classes))
 		}
 	}
-	if z := t.soft.z; keep.Dual && keep.HalfLife == 0 && classes*z*z <= momentsMax {
+	if z := t.soft.z; keep.Dual && !keep.Means && keep.HalfLife == 0 && classes*z*z <= momentsMax {
 		t.outer = make([]Sum, classes*z*z)
 	}
 	if keep.HalfLife > 0 {
@@ -90,7 +90,10 @@ func New(classes int, keep Families) *Tallies {
 func (t *Tallies) newCommunity() *community {
 	k := t.classes
 	c := &community{
-		anchored: make([]uint64, k), ownSquare: make([]Sum, k*k), scale: 1,
+		anchored: make([]uint64, k), scale: 1,
+	}
+	if !t.keep.Means {
+		c.ownSquare = make([]Sum, k*k)
 	}
 	for kind := range family(families) {
 		if t.keep.has(kind) {
@@ -204,7 +207,9 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 				accumulate(c.p[kind], s.profile.phi(t.phi[0][:z], kind), float64(multiplicity), sign)
 			}
 		}
-		t.countSquare(c, s.profile.own, float64(multiplicity), sign)
+		if !t.keep.Means {
+			t.countSquare(c, s.profile.own, float64(multiplicity), sign)
+		}
 	}
 }
 
