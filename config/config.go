@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -205,21 +204,6 @@ func Load(path string) (Settings, error) {
 		return c, nil
 	}
 	return c, readStrictly(path, &c)
-}
-
-// configKeys returns every key that a configuration can have, at any depth.
-func configKeys(t reflect.Type) (keys []string) {
-	switch t.Kind() {
-	case reflect.Slice, reflect.Pointer:
-		return configKeys(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "" {
-				keys = append(append(keys, key), configKeys(t.Field(i).Type)...)
-			}
-		}
-	}
-	return keys
 }
 
 // Core returns the configuration of the core, with every violation reported.

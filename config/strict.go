@@ -1,67 +1,83 @@
 package config
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"gqlstream/ingest/event"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
-// readStrictly reads a YAML file into what c points to. An unknown key is an error
-// that names the line and the nearest key.
+// UnknownKeysError names every key of a file that no configuration has. All other keys were read.
+type UnknownKeysError string
+
+func (e UnknownKeysError) Error() string { return string(e) }
+
+// readStrictly reads a YAML file into what c points to. The error names the line of a mistake,
+// and the nearest key where one is unknown.
 func readStrictly(path string, c any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Usage(err)
 	}
-	var mistakes []string
-	for {
-		err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(c)
-		if err != nil && !errors.Is(err, io.EOF) { // an empty file is one without keys
-			text := strings.TrimSpace(yaml.FormatError(err, false, true))
-			_, rest, unknown := strings.Cut(text, `unknown field "`)
-			if unknown {
-				key, _, _ := strings.Cut(rest, `"`)
-				text += "\n" + event.Nearest(key, configKeys(reflect.TypeOf(c)))
-			}
-			mistakes = append(mistakes, fmt.Sprintf("%s: %s", path, text))
-			if rest, ok := withoutKey(data, text); unknown && ok && len(mistakes) < mistakesMax {
-				data = rest // the others are said as well
-				continue
-			}
-		}
-		if len(mistakes) > 0 {
-			return Usagef("%s", strings.Join(mistakes, "\n"))
-		}
+	mistake := func(err error) string { return path + ": " + strings.TrimSpace(yaml.FormatError(err, false, true)) }
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return Usagef("%s", mistake(err))
+	}
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil
 	}
+	var unknown []string
+	refuseUnknown(file.Docs[0].Body, reflect.TypeOf(c), func(key ast.MapKeyNode, known []string) {
+		name := key.GetToken().Value
+		err := &yaml.UnknownFieldError{Message: fmt.Sprintf("unknown field %q", name), Token: key.GetToken()}
+		unknown = append(unknown, mistake(err)+"\n"+event.Nearest(name, known))
+	})
+	var options []yaml.DecodeOption
+	if len(unknown) == 0 {
+		options = append(options, yaml.Strict()) // knows what anchors stand for
+	}
+	err = yaml.NodeToValue(file.Docs[0].Body, c, options...)
+	if err != nil {
+		return Usagef("%s", strings.Join(append(unknown, mistake(err)), "\n"))
+	}
+	if len(unknown) > 0 {
+		return Usage(UnknownKeysError(strings.Join(unknown, "\n")))
+	}
+	return nil
 }
 
-// mistakesMax bounds how many unknown keys are named.
-const mistakesMax = 20
-
-// withoutKey returns a file without the key that the YAML library complains about, which
-// is where its message begins, "[line:column]", and without what is under it.
-func withoutKey(data []byte, complaint string) (rest []byte, ok bool) {
-	var line, column int
-	if _, err := fmt.Sscanf(complaint, "[%d:%d]", &line, &column); err != nil {
-		return nil, false
+// refuseUnknown refuses the keys below a node that are no fields of the type it is read into.
+func refuseUnknown(node ast.Node, t reflect.Type, refuse func(key ast.MapKeyNode, known []string)) {
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
 	}
-	lines := strings.Split(string(data), "\n")
-	if line > len(lines) || strings.TrimSpace(lines[line-1][:min(column-1, len(lines[line-1]))]) != "" {
-		return nil, false // the key is not alone in its line
+	if items, ok := node.(*ast.SequenceNode); ok {
+		for _, item := range items.Values {
+			refuseUnknown(item, t, refuse)
+		}
 	}
-	for end := line; ; end++ {
-		lines[end-1] = ""
-		if end == len(lines) || len(lines[end])-len(strings.TrimLeft(lines[end], " ")) < column && strings.TrimSpace(lines[end]) != "" {
-			return []byte(strings.Join(lines, "\n")), true
+	object, ok := node.(ast.MapNode)
+	if !ok || t.Kind() != reflect.Struct {
+		return
+	}
+	var known []string
+	for _, field := range reflect.VisibleFields(t) {
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		known = append(known, key)
+	}
+	for each := object.MapRange(); each.Next(); {
+		if at := slices.Index(known, each.Key().GetToken().Value); at >= 0 {
+			refuseUnknown(each.Value(), t.Field(at).Type, refuse)
+		} else if !each.Key().IsMergeKey() {
+			refuse(each.Key(), known)
 		}
 	}
 }

@@ -28,22 +28,22 @@ Example:
 
 // Run checks one file.
 func (c *checkCmd) Run(con console) error {
-	settings, err := config.Load(c.File)
-	if err != nil {
-		return err
+	settings, loadErr := config.Load(c.File)
+	if loadErr != nil && !errors.As(loadErr, new(config.UnknownKeysError)) {
+		return loadErr
 	}
 	conf, err := settings.Core()
 	rules, alertsErr := settings.AlertRules()
 	targets, notifyErr := settings.NotifyTargets()
-	if err = errors.Join(err, alertsErr, notifyErr); err != nil {
-		return config.Usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
+	steps, stepsErr := settings.Steps()
+	if stepsErr == nil {
+		stepsErr = steps.Validate()
 	}
-	steps, err := settings.Steps()
-	if err == nil {
-		err = steps.Validate()
+	if err = errors.Join(err, alertsErr, notifyErr, stepsErr); err != nil {
+		err = config.Usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
-	if err != nil {
-		return config.Usagef("%s: %w", c.File, err)
+	if err = errors.Join(loadErr, err); err != nil {
+		return err
 	}
 	settings.FillDefaults(conf, steps)
 	settings.FillAlertDefaults(rules.Rules, targets)

@@ -169,9 +169,10 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 // receiver that would be refused later, and print the defaults that hold.
 func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	conf := filepath.Join(t.TempDir(), "gqlstream.yaml")
-	writeConfig(t, conf, "classes: [a, b]\nclassifer: diffusion\nestimatess:\n  - {method: auto}\nhttp:\n  listn: x\n")
+	writeConfig(t, conf, "classes: [a, b]\nclassifer: diffusion\nestimatess:\n  - {method: auto}\nhttp:\n  listn: x\n"+
+		"estimates: [{method: atuo, lamda: 1}]\nalerts:\n  - {name: a, when: share > 0.3}\n")
 	code, _, said := runCommand("check", conf)
-	for _, want := range []string{`"classifer"`, `did you mean "classifier"?`, `"estimatess"`, `"listn"`} {
+	for _, want := range []string{`"classifer"`, `did you mean "classifier"?`, `"estimatess"`, `"listn"`, `"lamda"`, `no method "atuo"`, `no "share"`} {
 		if code != 2 || !strings.Contains(said, want) {
 			t.Errorf("exit %d, without %s:\n%s", code, want, said)
 		}
