@@ -36,7 +36,7 @@ func runAlerts(t *testing.T, state, config string, events *crashEvents) {
 	mustRun(t, "run", "--config", config, "--state", state, "--exit-when-drained")
 }
 
-func writeConfig(t *testing.T, path, text string) {
+func writeConfig(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	t.Logf("%v, %d messages", time.Since(begun).Round(time.Second), events)
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
