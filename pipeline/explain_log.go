@@ -159,7 +159,7 @@ func (e *Explainer) awaitPublished(ctx context.Context) {
 	tell := e.seldom()
 	for begun := time.Now(); err == nil && time.Since(begun) < publishedWaitMax; time.Sleep(catchUpLookEvery) {
 		marks, _ := sinks.Marks(ctx, e.js, e.out)
-		if !slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
+		if len(marks) > 0 && !slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
 			return
 		}
 		tell("what the log has now is not published yet")

@@ -36,10 +36,7 @@ func (c *checkCmd) Run(con console) error {
 	rules, alertsErr := settings.AlertRules()
 	targets, notifyErr := settings.NotifyTargets()
 	steps, stepsErr := settings.Steps()
-	if stepsErr == nil {
-		stepsErr = steps.Validate()
-	}
-	if err = errors.Join(err, alertsErr, notifyErr, stepsErr); err != nil {
+	if err = errors.Join(err, alertsErr, notifyErr, stepsErr, steps.Validate()); err != nil {
 		err = config.Usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
 	if err = errors.Join(loadErr, err); err != nil {

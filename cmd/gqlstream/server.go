@@ -37,8 +37,7 @@ func (f *serverFlags) open(state string, con console) (*broker.Broker, error) {
 	return b, err
 }
 
-// How long a producer waits for its server, which may have been started a moment
-// ago, and how often it looks.
+// How long a command waits for what may have been started a moment ago, and how often it looks.
 const (
 	serverWaitMax   = 10 * time.Second
 	serverLookEvery = 100 * time.Millisecond
@@ -47,22 +46,20 @@ const (
 // await returns when the server takes connections, or when it has waited long enough: what
 // is wrong then shows when it is connected to.
 func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
-	c := broker.ConnectConfig{URL: f.NATS, Credentials: f.Credentials}
-	told := false
-	for deadline := time.Now().Add(serverWaitMax); time.Now().Before(deadline); {
-		nc, err := broker.Connect(c)
+	awaitStart(ctx, diagnostics, "a server at "+broker.Redacted(f.NATS), func() (away bool) {
+		nc, err := broker.Connect(broker.ConnectConfig{URL: f.NATS, Credentials: f.Credentials})
 		if err == nil {
 			nc.Close()
 		}
-		if !errors.Is(err, nats.ErrNoServers) {
-			return
-		}
-		if !told {
-			told = true
-			fmt.Fprintf(diagnostics, "waiting for a server at %s\n", broker.Redacted(c.URL))
-		}
-		if ingest.Pause(ctx, serverLookEvery) != nil {
-			return
+		return errors.Is(err, nats.ErrNoServers)
+	})
+}
+
+// awaitStart returns when something is no longer away, or when it has waited long enough.
+func awaitStart(ctx context.Context, diagnostics io.Writer, what string, away func() bool) {
+	for looks := 0; away() && looks < int(serverWaitMax/serverLookEvery) && ingest.Pause(ctx, serverLookEvery) == nil; looks++ {
+		if looks == 0 {
+			fmt.Fprintf(diagnostics, "waiting for %s\n", what)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"gqlstream/config"
@@ -64,7 +66,11 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	w := &watch{cmd: *c, client: client, con: con, seen: map[string]uint64{}}
-	if w.look(ctx); w.problem == nil && c.Class != "" {
+	awaitStart(ctx, con.Err, "a page at "+client.base, func() bool { // run opens its page last
+		w.look(ctx)
+		return errors.Is(w.problem, syscall.ECONNREFUSED)
+	})
+	if w.problem == nil && c.Class != "" {
 		if w.class = slices.Index(w.info.Classes, c.Class); w.class < 0 {
 			return config.Usagef("watch: there is no class %q; there are %s", c.Class, strings.Join(w.info.Classes, ", "))
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -74,11 +75,12 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 	return page
 }
 
-// Where standard output is no terminal every new estimate is a line, once; a page
-// that goes away is waited for; and names cannot steer a terminal.
+// Where standard output is no terminal every new estimate is a line, once; a page that is
+// not there yet, or goes away, is waited for; and names cannot steer a terminal.
 func TestWatchPrintsWhatIsNewAndConnectsAgain(t *testing.T) {
 	page := watchedPage(t, "127.0.0.1:0", 1)
 	address := page.Addr().String()
+	page.Close()
 	out, diagnostics := newSpoken(), newSpoken()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
@@ -86,6 +88,8 @@ func TestWatchPrintsWhatIsNewAndConnectsAgain(t *testing.T) {
 		ended <- execute(ctx, []string{"watch", "--url", "http://" + address, "--every", "100ms", "--class", "right"},
 			console{Out: out, Err: diagnostics})
 	}()
+	diagnostics.await(t, "waiting for a page at http://"+address)
+	page = watchedPage(t, address, 1)
 	out.await(t, "2026-03-01T12:00:00Z b?[31m right 0.7500 [0.7000 0.8000] members 20 flags thin:0\n")
 	page.Close()
 	diagnostics.await(t, "trying again")
@@ -179,9 +183,14 @@ func TestWatchSaysWhatToDo(t *testing.T) {
 		{[]string{"--every", "1ms"}, exitUsage, "less than"},
 		{[]string{"--url", watchedPage(t, "127.0.0.1:0", 1).URL(), "--class", "rigth"}, exitUsage, "there are left, right"},
 	} {
-		code, _, said := runCommand(append([]string{"watch", "--count", "1"}, c.args...)...)
-		if code != c.code || !strings.Contains(said, c.want) {
-			t.Errorf("%v: exit %d, %q", c.args, code, said)
+		var said strings.Builder
+		ctx, cancel := context.WithCancel(t.Context())
+		if c.code == exitFailed { // is waited for
+			time.AfterFunc(3*serverLookEvery, cancel)
+		}
+		code := execute(ctx, append([]string{"watch", "--count", "1"}, c.args...), console{Out: io.Discard, Err: &said})
+		if cancel(); code != c.code || !strings.Contains(said.String(), c.want) {
+			t.Errorf("%v: exit %d, %q", c.args, code, said.String())
 		}
 	}
 }
