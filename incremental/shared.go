@@ -32,7 +32,7 @@ const (
 	// batches have room.
 	dualStartShare = 4
 	// classTolerance bounds the error of a value of a whole class, in eta of its share.
-	classTolerance = 16
+	classTolerance = 12
 	// dualToleranceMin is the tolerance below which rounding decides.
 	dualToleranceMin = 1e-11
 )

@@ -15,7 +15,7 @@ const (
 	// clusteredBelow is the gate of the labels below which they are flagged.
 	clusteredBelow = 0.5
 	// modelError is the standard deviation per direction of what no other term knows.
-	modelError = 0.01
+	modelError = 0.005
 	// ambiguity sets the part of the squared distance between both readings that is doubtful:
 	// gamma (1 - ambiguity gamma) of it.
 	ambiguity = 0.75
@@ -186,37 +186,32 @@ func gate(inside, expected float64) float64 {
 
 // automaticNoise sets the covariance of ans, whose q are q(gamma):
 //
-//	V = J⁺ (A + gamma² B) J⁺' + 2 (1 - gamma)² C + modelError² (I - 11'/K)
-//	  + gamma (1 - ambiguity gamma) x x' + G Cov(theta, b) G'
+//	V = J⁺ A J⁺' + (1 - gamma)² C + modelError² (I - 11'/K) + gamma (1 - ambiguity gamma) x x' + G Cov(theta, b) G'
 //
-// with A the noise of the members, B that of the posteriors within each class of
-// labels, C that of the residual, x the distance between both readings and G the
-// derivative of the estimate by the coefficients of the posterior.
+// with A the noise of the members, C that of the residual, x the distance between both readings
+// and G the derivative of the estimate by the coefficients of the posterior. What finitely many
+// labels leave open about the posteriors is in the last term. The spread of the posteriors within
+// each class of labels estimates the same by class, so it is no part of V, but divides it
+// among the labels.
 func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := &x.members
 	x.memberShares(ans)
-	for i, q := range ans.q {
+	x.noise = zeroed(x.noise, k)
+	for i := range k {
 		within := p.Within[i*k*k : (i+1)*k*k]
 		for a := range k {
-			for b := range a + 1 {
-				term := gamma * gamma * q * q * within[a*k+b]
-				x.a[a*k+b] += term
-				if a != b {
-					x.a[b*k+a] += term
-				}
-			}
 			for b := range k {
 				ans.class[i*k+a] += gamma * gamma * x.j[a*k+b] * x.j[a*k+b] * within[b*k+b]
 			}
+			x.noise[a] += ans.q[i] * ans.q[i] * ans.class[i*k+a]
 		}
 	}
 	x.surround(ans.v, x.j, x.a, k)
-	x.noise = resize(x.noise, k)
 	for a := range k {
-		x.noise[a] = max(ans.v[a*k+a]+2*x.label[a*k+a], 0) + modelError*modelError
+		x.noise[a] += max(ans.v[a*k+a]+x.label[a*k+a], 0) + modelError*modelError
 	}
-	rest := 2 * (1 - gamma) * (1 - gamma)
+	rest := (1 - gamma) * (1 - gamma)
 	apart := gamma * (1 - ambiguity*gamma)
 	x.middle = resize(x.middle, k)
 	for a := range k {
@@ -240,7 +235,7 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 //	b² = max(0, |o - d|² - v_d - v_o),   weight of o = (gate of the labels) (v_d + b²) / (v_d + b² + v_o),
 //
 // with v the variance of a residual among all labels over the effective number of these, v_d
-// twice, as in the covariance of the estimate. Own labels are among those of d, so that o and
+// twice, since d is of what is around. Own labels are among those of d, so that o and
 // d covary as d does with itself.
 func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights weighting) {
 	k := len(x.d)

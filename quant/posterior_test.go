@@ -112,7 +112,7 @@ func read(p *quant.Posterior, weigh func(r *quant.Residuals) []float64) *reading
 }
 
 // variance returns V, whose residual part is given.
-func (r *reading) variance(p *quant.Posterior, label matrix) matrix {
+func (r *reading) variance(label matrix) matrix {
 	k := len(r.q)
 	a, j, n := newMatrix(k, k), newMatrix(k, k), 0.0
 	for _, m := range r.m {
@@ -133,9 +133,6 @@ func (r *reading) variance(p *quant.Posterior, label matrix) matrix {
 				same = 1
 			}
 			j[i][l] = same - r.gamma*(same*r.q[i]-s[i][l])/max(r.q[l], 1e-3)
-			for c := range k {
-				a[i][l] += r.gamma * r.gamma * r.q[c] * r.q[c] * p.Within[(c*k+max(i, l))*k+min(i, l)]
-			}
 		}
 	}
 	inverse := j.inverse()
@@ -143,9 +140,9 @@ func (r *reading) variance(p *quant.Posterior, label matrix) matrix {
 	for i := range k {
 		for l := range k {
 			x := func(i int) float64 { return r.likely[i] - r.mean[i] - r.d[i] }
-			v[i][l] += 2*(1-r.gamma)*(1-r.gamma)*label[i][l] + r.gamma*(1-.75*r.gamma)*x(i)*x(l)
+			v[i][l] += (1-r.gamma)*(1-r.gamma)*label[i][l] + r.gamma*(1-.75*r.gamma)*x(i)*x(l)
 		}
-		v[i][i] += 1e-4 * (1 - 1/float64(k))
+		v[i][i] += .25e-4 * (1 - 1/float64(k))
 	}
 	return v
 }
@@ -208,7 +205,7 @@ func TestAutoIsItsDefinition(t *testing.T) {
 			free[i] = want.q[i] + (1-want.gamma)*d[i]
 		}
 		quant.ProjectSimplex(free, free)
-		v := want.variance(s.Posterior, label)
+		v := want.variance(label)
 		e := estimate(t, s, quant.Options{Method: quant.Auto})
 		if math.Abs(e.Gamma-want.gamma) > 1e-5 {
 			t.Errorf("seed %d: gamma %v, want %v", seed, e.Gamma, want.gamma)
