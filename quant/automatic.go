@@ -208,13 +208,10 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 		}
 	}
 	x.surround(ans.v, x.j, x.a, k)
-	for a := range k {
-		x.noise[a] += max(ans.v[a*k+a]+x.label[a*k+a], 0) + modelError*modelError
-	}
 	rest := (1 - gamma) * (1 - gamma)
 	apart := gamma * (1 - ambiguity*gamma)
-	x.middle = resize(x.middle, k)
 	for a := range k {
+		x.noise[a] += max(ans.v[a*k+a]+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
 			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
 			ans.v[a*k+b] += rest*x.label[a*k+b] + modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away
