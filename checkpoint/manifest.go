@@ -32,17 +32,17 @@ const Format = 14
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {
-	Format    int    `json:"format"`
-	Position  uint64 `json:"position"` // last position applied
-	LogTime   int64  `json:"log_time"` // the log's time there, nanoseconds since 1970
-	Emitted   bool   `json:"emitted"`  // the step that ended there emitted
-	Stream    Stream `json:"stream"`
-	Published uint64 `json:"published,omitempty"` // the log out was complete up to this position
-	// Watermarks say of a worker of a group the same of each shard that is in the state.
-	Watermarks map[int]uint64 `json:"watermarks,omitempty"`
-	Erased     uint64         `json:"erased,omitempty"` // position of the last erasure up to Position
-	Config     string         `json:"config"`           // digest of the core's configuration
-	Version    string         `json:"version"`          // of the program that wrote it
+	Format     int            `json:"format"`
+	Position   uint64         `json:"position"` // last position applied
+	LogTime    int64          `json:"log_time"` // the log's time there, nanoseconds since 1970
+	Emitted    bool           `json:"emitted"`  // the step that ended there emitted
+	Stream     Stream         `json:"stream"`
+	Published  uint64         `json:"published,omitempty"`  // the log out was complete up to this position
+	Watermarks map[int]uint64 `json:"watermarks,omitempty"` // the same of each shard in the state of a group's worker
+	Erased     uint64         `json:"erased,omitempty"`     // position of the last erasure up to Position
+	Config     string         `json:"config"`               // digest of the core's configuration
+	Classes    []string       `json:"classes,omitempty"`
+	Version    string         `json:"version"` // of the program that wrote it
 	Written    time.Time      `json:"written"`
 	Sections   []Entry        `json:"sections"`
 	Checksum   string         `json:"checksum"` // xxhash64 of the manifest with this field empty

@@ -224,7 +224,7 @@ func (p *Pipeline) manifest(b *event.Batch) checkpoint.Manifest {
 		watermarks = p.outlets.watermarks()
 	}
 	return checkpoint.Manifest{
-		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.Config.Digest(),
+		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: p.Config.Digest(), Classes: p.settings.Classes,
 		Version: p.version, Written: time.Now().UTC(),
 		Stream:    checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
 		Published: p.outlets.published(), Watermarks: watermarks, Erased: uint64(p.Core.Erased()),

@@ -120,7 +120,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openOutput(ctx); err != nil {
 		return p, err
 	}
-	r := restorer{p.Config, settings.State, p.Checkpoints.Dir, p.Broker.JS, &p.outlets, p.group, o.Same, p.log}
+	r := restorer{p.Config, settings.Classes, settings.State, p.Checkpoints.Dir, p.Broker.JS, &p.outlets, p.group, o.Same, p.log}
 	core, at, identity, err := r.restore(ctx)
 	if p.Core = core; err != nil {
 		return p, err

@@ -21,6 +21,7 @@ import (
 
 type restorer struct {
 	config  incremental.Config
+	classes []string
 	state   string // directory of the checkpoints, for messages
 	dir     *checkpoint.Dir
 	js      jetstream.JetStream
@@ -52,7 +53,7 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 		if c, err = r.notBeyondOutput(ctx, c); err != nil {
 			return nil, at, nil, err
 		}
-		if c.Manifest.Config == r.config.Digest() {
+		if c.Manifest.Config == r.config.Digest() && (len(c.Manifest.Classes) == 0 || slices.Equal(c.Manifest.Classes, r.classes)) {
 			if core, err = incremental.Restore(r.config, c.Sections); err != nil {
 				return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
 					"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
@@ -63,8 +64,8 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 			return core, at, id, nil
 		}
 		if r.same {
-			return nil, at, nil, config.Usagef("run: %s is the state of another configuration (%s, and this one is %s): correct the slip, "+
-				"or read and publish the whole log anew with --accept-new-config", r.state, c.Manifest.Config, r.config.Digest())
+			return nil, at, nil, config.Usagef("run: %s is the state of another configuration (%s with classes %q, and this one is %s with %q): correct the slip, "+
+				"or read and publish the whole log anew with --accept-new-config", r.state, c.Manifest.Config, c.Manifest.Classes, r.config.Digest(), r.classes)
 		}
 		r.log.Warn("the configuration has changed since the last checkpoint; reading the log from its beginning",
 			"checkpoint", c.Manifest.Config, "now", r.config.Digest())

@@ -356,14 +356,17 @@ func mustList(t *testing.T, state string) string {
 // is there.
 func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 	state, conf, _ := savedState(t, 7)
-	slip := []string{"run", "--config", conf, "--state", state, "--exit-when-drained", "--alpha", "0.2"}
-	if code, _, said := runCommand(slip...); code != exitUsage || !strings.Contains(said, "--accept-new-config") {
-		t.Fatalf("exit %d: %s", code, said)
-	}
-	if _, said := mustRun(t, append(slip, "--accept-new-config")...); !strings.Contains(said, "reading the log from its beginning") {
-		t.Errorf("the log is not read anew:\n%s", said)
-	}
-	if _, said := mustRun(t, slip...); !strings.Contains(said, "msg=restored") {
-		t.Errorf("what was accepted is not restored:\n%s", said)
+	slip := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}
+	for _, flags := range [][]string{{"--alpha", "0.2"}, {"--alpha", "0.2", "--classes", "left,rigth"}} {
+		slip := append(slip, flags...)
+		if code, _, said := runCommand(slip...); code != exitUsage || !strings.Contains(said, "--accept-new-config") {
+			t.Fatalf("exit %d: %s", code, said)
+		}
+		if _, said := mustRun(t, append(slip, "--accept-new-config")...); !strings.Contains(said, "reading the log from its beginning") {
+			t.Errorf("the log is not read anew:\n%s", said)
+		}
+		if _, said := mustRun(t, slip...); !strings.Contains(said, "msg=restored") {
+			t.Errorf("what was accepted is not restored:\n%s", said)
+		}
 	}
 }
