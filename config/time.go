@@ -82,7 +82,7 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 		return in, out, Usagef("nats.prefix: %w", err)
 	}
 	in = broker.NewStreamNames(c.NATS.Prefix)
-	in.Replicas = c.NATS.Replicas
+	in.Replicas, in.Domain = c.NATS.Replicas, c.NATS.Domain
 	if n := c.NATS.Replicas; n < 0 || n > replicasMax {
 		err = Usagef("nats.replicas: %d, want 1 to %d", n, replicasMax)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/ingest/broker"
 	"gqlstream/request"
 )
 
@@ -27,6 +28,7 @@ type senderConfig struct {
 	pending  int
 	retryFor time.Duration
 	report   func(error)
+	domain   string // of JetStream
 }
 
 // sender keeps a bounded window of messages that are sent and not yet stored. It
@@ -55,7 +57,7 @@ func newSender(nc *nats.Conn, c senderConfig) (*sender, error) {
 	if c.report == nil {
 		c.report = func(error) {}
 	}
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(c.pending+1),
+	js, err := broker.NewJetStream(nc, c.domain, jetstream.WithPublishAsyncMaxPending(c.pending+1),
 		jetstream.WithPublishAsyncTimeout(request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
 	if err != nil {
 		return nil, fmt.Errorf("ingest: publish: %w", err)

@@ -104,10 +104,9 @@ func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.Stream
 // logName tells a log from one that was there before, by its creation time.
 func logName(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
-// begin makes a sender. It may be called again after a sender has failed.
 func (w *QuarantineWriter) begin() error {
 	sender, err := newSender(w.nc, senderConfig{
-		who: "write to the quarantine", retryFor: quarantineRetryFor, report: w.note,
+		who: "write to the quarantine", retryFor: quarantineRetryFor, report: w.note, domain: w.names.Domain,
 	})
 	if err == nil {
 		w.sender = sender

@@ -43,7 +43,7 @@ func Open(c Config) (*Broker, error) {
 		}
 	}
 	if err == nil {
-		b.JS, err = newJetStream(b.NC, c.Domain)
+		b.JS, err = NewJetStream(b.NC, c.Domain)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -51,8 +51,8 @@ func Open(c Config) (*Broker, error) {
 	return b, nil
 }
 
-func newJetStream(nc *nats.Conn, domain string) (jetstream.JetStream, error) {
-	var options []jetstream.JetStreamOpt
+// NewJetStream returns the JetStream of a domain; empty: that of the server.
+func NewJetStream(nc *nats.Conn, domain string, options ...jetstream.JetStreamOpt) (jetstream.JetStream, error) {
 	if len(nc.Servers()) > 1 { // of a cluster; a stream that elects its leader says nothing, and is asked again
 		options = append(options, jetstream.WithDefaultTimeout(request.AnswerWaitMax))
 	}

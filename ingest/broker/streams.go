@@ -22,6 +22,7 @@ type StreamNames struct {
 	// Replicas is the number of servers that shall keep each stream. 0: as many as keep the log,
 	// and a log that is made is kept by replicasDefault of a cluster.
 	Replicas int
+	Domain   string // of JetStream, as ConnectConfig has it
 }
 
 // replicasDefault is the least number of which one can fail and the others still agree.
@@ -190,7 +191,7 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// explainPublish adds to an error of the broker what it means here.
+// ExplainError adds to an error of the broker what it means here.
 func ExplainError(err error) error {
 	var api *jetstream.APIError
 	if errors.Is(err, ErrNoSpace) || !errors.As(err, &api) {
