@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 59_967 // of Go outside tests; the goal is 42,000
+	linesMax       = 59_954 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -45,7 +45,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"ingest/wire":   {3_931, 3_000},
 	"ingest":        {2_240, 2_300},
 	"ingest/files":  {2_430, 1_600},
-	"ingest/broker": {865, 700},
+	"ingest/broker": {855, 700},
 	"simulate":      {1_114, 1_200},
 	"graphstore":    {6_745, 5_500},
 	"incremental":   {10_545, 8_000},
