@@ -78,7 +78,6 @@ func (a *alerting) start(ctx context.Context, settings config.Settings, leads bo
 	return nil
 }
 
-// close lets the targets finish.
 func (a *alerting) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -153,7 +153,6 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 	return found, nil
 }
 
-// awaitPublished gives a worker some time to publish what the log has now.
 func (e *Explainer) awaitPublished(ctx context.Context) {
 	log, err := e.js.Stream(ctx, e.in.Log)
 	tell := e.seldom()
@@ -313,7 +312,6 @@ func (e *Explainer) tooFew(ctx context.Context, conf sinks.HistoryConfig, commun
 
 const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second
 
-// unknown replaces explain.ErrUnknown by an error that names communities with a similar name.
 func (l *logCursor) unknown(err error, q Query) error {
 	if !errors.Is(err, explain.ErrUnknown) {
 		return err

@@ -95,7 +95,6 @@ func (f *followers) end(name string) {
 	}
 }
 
-// watch waits until a follower cannot go on, whatever is tried.
 func (f *followers) watch(ctx context.Context) error {
 	select {
 	case err := <-f.failed:

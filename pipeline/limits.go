@@ -51,7 +51,6 @@ func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, arg
 
 const quarantineLookEvery = 10 * time.Second
 
-// quarantineFill counts entries and bytes of the quarantine, for the metrics.
 type quarantineFill struct {
 	js     jetstream.JetStream
 	stream string

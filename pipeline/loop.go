@@ -72,7 +72,6 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 
 const electionWaitMax = time.Minute
 
-// errInterrupted is the error of a start that was told to end.
 var errInterrupted = errors.New("interrupted before it followed the log")
 
 // onceElected begins something, and tries again while a cluster elects its leaders.

@@ -258,7 +258,6 @@ func (o *outlets) watermarks() map[int]uint64 {
 	return all
 }
 
-// published returns the least watermark, or 0 where this worker estimates nothing.
 func (o *outlets) published() uint64 {
 	all := slices.Sorted(maps.Values(o.watermarks()))
 	if len(all) == 0 {
@@ -267,7 +266,6 @@ func (o *outlets) published() uint64 {
 	return all[0]
 }
 
-// states returns the condition of each shard; without shards the log out counts as well.
 func (o *outlets) states() (list []sinks.State) {
 	for _, one := range o.live() {
 		s := one.writer.State()

@@ -287,7 +287,6 @@ func OpenLog(ctx context.Context, js jetstream.JetStream, settings *config.Setti
 	return ingest.OpenJetStream(ctx, js, decoder, c)
 }
 
-// checkHistory checks that the log is the one that was read, or whole if none was.
 func checkHistory(ctx context.Context, js jetstream.JetStream, c ingest.JetStreamConfig) error {
 	id := c.Identity
 	if id == nil {

@@ -31,7 +31,6 @@ func ParsePlace(flag, text string) (Place, error) {
 	return Place{Time: event.Time(t.UnixNano())}, nil
 }
 
-// Passed reports whether b goes beyond the place.
 func (p Place) Passed(b *event.Batch) bool {
 	return p.Position > 0 && b.Last > p.Position || p.Time != 0 && b.Time > p.Time
 }

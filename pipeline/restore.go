@@ -144,7 +144,6 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 	}
 }
 
-// stateAt returns the graph at a position with the shards of this worker.
 func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (checkpoint.Manifest, map[string][]byte, error) {
 	m, sections, err := r.graphAt(ctx, position, local)
 	if err != nil {
@@ -184,7 +183,6 @@ func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (m 
 	return m, sections, err
 }
 
-// fetchPart adds a part that a worker has stored to sections.
 func (r *restorer) fetchPart(ctx context.Context, position uint64, part string, header *checkpoint.Manifest, sections map[string][]byte) error {
 	bundle, err := r.group.store.Get(ctx, r.config.Digest(), position, part)
 	if err == nil {

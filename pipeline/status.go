@@ -17,7 +17,6 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// runStats are the counts in the closing line of run.
 type runStats struct {
 	steps, events, refused, estimates uint64
 	position                          event.Position
@@ -147,7 +146,6 @@ func (p *Pipeline) states() (states []sinks.State) {
 	return append(states, stateOfStream(p.names.In.Log, p.logWaiting()))
 }
 
-// logWaiting says why the log takes nothing, if that is known.
 func (p *Pipeline) logWaiting() (w broker.Waiting) {
 	if ticker := p.ticker.Load(); ticker != nil {
 		w = ticker.Waiting()

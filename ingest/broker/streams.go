@@ -118,6 +118,15 @@ func ensureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (
 	return have, errors.Join(AuditStream(have), auditReplicas(have, names.Replicas))
 }
 
+// AuditReplicas refuses a stream that fewer servers keep than shall.
+func AuditReplicas(ctx context.Context, js jetstream.JetStream, name string, least int) error {
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return fmt.Errorf("broker: stream %s: %w", name, err)
+	}
+	return auditReplicas(stream.CachedInfo().Config, least)
+}
+
 // auditReplicas refuses a stream that fewer servers keep than shall. It does not add any,
 // because whom a cluster moves data to is an operator's decision.
 func auditReplicas(c jetstream.StreamConfig, least int) error {
