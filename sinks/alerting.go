@@ -58,16 +58,16 @@ type Alerting struct {
 // with what is published from now on.
 func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	a := &Alerting{config: c, stored: placedStream{js: c.JS, name: c.Streams.Names.Alerts, log: c.Log}}
-	engine, err := alerts.New(c.Rules)
-	if err != nil {
+	var err error
+	if a.engine, err = alerts.New(c.Rules); err != nil {
 		return nil, err
 	}
-	a.engine = engine
 	if _, err := c.Shelf.Read(ctx); errors.Is(err, os.ErrNotExist) {
 		a.begin, err = Newest(ctx, c.JS, ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
 		if err != nil {
 			return nil, fmt.Errorf("sinks: alerts: %w", err)
 		}
+		_ = a.save(ctx, a.begin) // Open tries again; a run may end before it, and the next one must begin here too
 	}
 	return a, nil
 }
