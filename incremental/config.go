@@ -164,7 +164,6 @@ func (c Config) Digest() string {
 	return fmt.Sprintf("%016x", xxhash.Sum64(data))
 }
 
-// store returns the part that the store needs.
 func (c Config) store() graphstore.Config {
 	return graphstore.Config{
 		Classes: c.Classes, Communities: c.Communities, VerticesMax: c.Limits.Vertices,
@@ -175,7 +174,6 @@ func (c Config) store() graphstore.Config {
 	}
 }
 
-// diffusion returns the part that decides the kernels.
 func (c Config) diffusion() diffusion.Config {
 	return diffusion.Config{Alpha: c.Alpha, Tolerance: c.Tolerance}
 }

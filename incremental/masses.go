@@ -17,7 +17,6 @@ const (
 	EngineDual   = "dual"   // one dual for all of them
 )
 
-// engineNames lists them.
 var engineNames = []string{EnginePrimal, EngineDual}
 
 // masses keeps the kernel masses of all communities current and hands out the statistics

@@ -39,7 +39,6 @@ func (c Config) readsPosterior() bool {
 	return false
 }
 
-// posteriors returns the options of the posteriors.
 func (c Config) posteriors() posterior.Options {
 	return posterior.Options{Missed: c.missed, Echo: c.Classifier == classifier.EnqName}
 }
@@ -54,8 +53,7 @@ func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	return p
 }
 
-// Reading holds the choices of auto about the graph as a whole and about one community,
-// beside the posteriors of single vertices.
+// Reading holds the choices of auto about the graph as a whole and about one community.
 type Reading struct {
 	Epoch *posterior.Epoch // the coefficients; nil: fitted at the next emission
 	Gamma *float64         // how far the community was selected by class; nil: edges decide

@@ -130,23 +130,28 @@ func (in *inputs) views(dst []float64) {
 	k := in.classes
 	labels1, labels2 := total(in.one), total(in.two)
 	far := 1 / (1 + labels1 + labels2)
-	for i, p := range in.prior {
-		prior := in.logPrior[i]
+	for i, prior := range in.logPrior {
 		for j, x := range [...]float64{in.own[i], in.near[i], in.next[i]} {
 			x = math.Log(x) - prior
 			dst[(viewOwn+j)*k+i], dst[(viewFar+j)*k+i] = x, float64(far*x)
 		}
-		dst[viewLabels*k+i] = mixed(in.one[i], labels1, mixingMost, p) - prior
-		dst[(viewLabels+1)*k+i] = mixed(in.two[i], labels2, mixingMost, p) - prior
-		dst[(viewLabels+2)*k+i] = mixed(in.one[i], labels1, mixingLeast, p) - prior
-		dst[(viewLabels+3)*k+i] = mixed(in.two[i], labels2, mixingLeast, p) - prior
 	}
+	in.mix(dst[viewLabels*k:], in.one, labels1, mixingMost)
+	in.mix(dst[(viewLabels+1)*k:], in.two, labels2, mixingMost)
+	in.mix(dst[(viewLabels+2)*k:], in.one, labels1, mixingLeast)
+	in.mix(dst[(viewLabels+3)*k:], in.two, labels2, mixingLeast)
 }
 
-// mixed returns the logarithm of the share of count among all, mixed with m
-// observations of the share p.
-func mixed(count, all, m, p float64) float64 {
-	return math.Log((count + float64(m*p)) / (all + m))
+// mix writes to dst the logarithms, against pi0, of the shares of the counts among all, mixed
+// with m observations of pi0. They are one number for all classes without a label.
+func (in *inputs) mix(dst, counts []float64, all, m float64) {
+	none := math.Log(m / (all + m))
+	for i, count := range counts {
+		dst[i] = none
+		if count > 0 {
+			dst[i] = math.Log((count+float64(m*in.prior[i]))/(all+m)) - in.logPrior[i]
+		}
+	}
 }
 
 // withoutLabels turns the views into those of the same vertex far from every label.
