@@ -75,29 +75,12 @@ const listenOff = "off"
 
 const tokenBytesMin = 32
 
-// limit is a number of the configuration, and what zero stands for.
-type limit struct {
-	name   string
-	field  *int
-	absent int
-}
-
-func (c *Config) limits() []limit {
-	return []limit{
-		{"history", &c.HistoryMax, 512},
-		{"history bytes", &c.HistoryBytesMax, 256 << 20},
-		{"communities", &c.CommunitiesMax, 100_000},
-		{"connections", &c.ConnectionsMax, 256},
-		{"streams", &c.StreamsMax, 1_000},
-	}
-}
-
 // withDefaults returns c with every zero field set.
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
-	for _, l := range c.limits() {
-		*l.field = cmp.Or(*l.field, l.absent)
-	}
+	c.HistoryMax, c.HistoryBytesMax = cmp.Or(c.HistoryMax, 512), cmp.Or(c.HistoryBytesMax, 256<<20)
+	c.CommunitiesMax, c.ConnectionsMax = cmp.Or(c.CommunitiesMax, 100_000), cmp.Or(c.ConnectionsMax, 256)
+	c.StreamsMax = cmp.Or(c.StreamsMax, 1_000)
 	c.StreamEvery = cmp.Or(c.StreamEvery, 200*time.Millisecond)
 	if c.Sinks == nil {
 		c.Sinks = func() []sinks.State { return nil }
@@ -125,14 +108,6 @@ func (c Config) Validate() error {
 			bad("class %q is empty, not UTF-8, or named twice", name)
 		}
 		seen[name] = true
-	}
-	for _, l := range c.limits() {
-		if *l.field < 0 {
-			bad("%s limit %d is negative", l.name, *l.field)
-		}
-	}
-	if c.StreamEvery < 0 {
-		bad("stream period %v is negative", c.StreamEvery)
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		bad("TLS needs both a certificate file and a key file")

@@ -80,7 +80,6 @@ func TestUnsafeConfigurationsAreRefused(t *testing.T) {
 		{"no port", func(c *Config) { c.Listen = "127.0.0.1" }, "host:port"},
 		{"no classes", func(c *Config) { c.Classes = nil }, "no classes"},
 		{"a class twice", func(c *Config) { c.Classes = []string{"a", "a"} }, "twice"},
-		{"negative", func(c *Config) { c.HistoryMax = -1 }, "negative"},
 		{"open token", func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o644) }, "chmod 600"},
 		{"short token", func(c *Config) { c.TokenFile = tokenFile(t, "short", 0o600) }, "32 or more"},
 		{"two words", func(c *Config) { c.TokenFile = tokenFile(t, testToken+" "+testToken, 0o600) }, "one word"},
