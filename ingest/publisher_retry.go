@@ -38,7 +38,7 @@ func retryable(err error) bool {
 // repeat publishes a message until it is stored, or its error is final, or time
 // is up. Once one message could be repeated, the next is tried without a pause.
 func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
-	deadline, silence := time.Now().Add(s.config.retryFor), request.Silence(1) // err is the first
+	deadline, silence := time.Now().Add(s.config.retryFor), request.Unanswered // err is the first
 	for wait := sendRetryWaitMin; ; {
 		err = broker.ExplainError(err)
 		if !retryable(err) || s.config.retryFor < 0 {

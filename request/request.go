@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // AnswerWaitMax is how long to wait for the answer to one request.
@@ -31,17 +32,29 @@ func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.Cance
 	return asking, cancel
 }
 
-// Silence counts the requests in a row that were left without an answer.
+// Silence counts the requests in a row that were left without an answer. The answer that nobody
+// can decide now counts as a third of one: its server is cut off from the others, or all of them elect.
 type Silence int
+
+// Unanswered is one request without an answer.
+const Unanswered Silence = 3
+
+const codeNotReady jetstream.ErrorCode = 10008
 
 // After is told how a request ended. After two silences in a row another server is asked, if
 // there is one: a server that is cut off from its cluster answers the client's pings, and says
 // late or never that it cannot decide. What is wrong with the connection the next request finds.
 func (s *Silence) After(nc *nats.Conn, err error) {
-	if *s++; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
+	var api *jetstream.APIError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		*s += Unanswered
+	case errors.As(err, &api) && api.ErrorCode == codeNotReady:
+		*s++
+	default:
 		*s = 0
 	}
-	if *s > 1 && len(nc.Servers()) > 1 {
+	if *s >= 2*Unanswered && len(nc.Servers()) > 1 {
 		*s = 0
 		_ = nc.ForceReconnect()
 	}

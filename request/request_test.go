@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 const testWaitMax = time.Minute // for what must come, on a busy machine
@@ -106,5 +107,34 @@ func TestRequestsEndWithTheirConnection(t *testing.T) {
 	<-asking.Done()
 	if !errors.Is(asking.Err(), context.Canceled) {
 		t.Errorf("the request ended with %v, not with its connection", asking.Err())
+	}
+}
+
+// A server that goes on saying that nobody can decide must be left for another one, and one that
+// says so a few times must not: clusters elect.
+func TestAServerThatCannotDecideIsLeft(t *testing.T) {
+	cut, _ := startServer(t)
+	good, _ := startServer(t)
+	nc, err := nats.Connect(cut+","+good, nats.DontRandomize(), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	again := nc.StatusChanged(nats.CONNECTED)
+	var silence Silence
+	for range 2*Unanswered - 1 {
+		silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: codeNotReady})
+	}
+	if got := nc.ConnectedUrl(); got != cut || nc.Stats().Reconnects > 0 {
+		t.Errorf("an election made it leave for %s", got)
+	}
+	silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: codeNotReady})
+	select {
+	case <-again:
+	case <-time.After(testWaitMax):
+		t.Fatal("no other server was asked")
+	}
+	if got := nc.ConnectedUrl(); got != good {
+		t.Errorf("connected to %s", got)
 	}
 }
