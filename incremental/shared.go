@@ -78,9 +78,8 @@ func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
 }
 
 // dualTolerance returns the tolerance of a value for the share of vertices that are
-// calibration labels now: a power of two below eta times what a class has of that share,
-// and less by the root of the classes, since a class spreads over the more cells. The values
-// of a class sum to about its share, so this keeps every class to eta of what it is. Where
+// calibration labels now: eta times what a class has of that share, and less by the root of
+// the classes, since a class spreads over the more cells. The values of a class sum to about its share, so this keeps every class to eta of what it is. Where
 // nobody reads cells, sums of a class and of residuals are read, whose errors Dual.AddEstimate
 // takes away but for a few hundredths, so classTolerance times as much will do. No share is off
 // by more than .05 standard errors at the 99th percentile, with 20 labels or with many.
@@ -95,8 +94,7 @@ func (c *Core) dualTolerance(view graphstore.View) float64 {
 	if share == 0 {
 		return c.config.Tolerance
 	}
-	_, exponent := math.Frexp(share) // share < 2^exponent
-	return max(math.Ldexp(c.config.Tolerance, exponent-1), min(dualToleranceMin, c.config.Tolerance))
+	return max(share*c.config.Tolerance, min(dualToleranceMin, c.config.Tolerance))
 }
 
 // Follow implements masses. It costs what the step changed, whatever the number of
