@@ -54,7 +54,7 @@ var flagDocs = []FlagDoc{
 		"label vertices of these classes; the other shares assume that these do not occur",
 	},
 	{
-		FlagUnreachable, "no walk from the community ends at a calibration label, so every label weighs the same (lambda 0)",
+		FlagUnreachable, "hardly a walk from the community ends at a calibration label, so every label weighs the same (lambda 0)",
 		"label vertices in or near the community",
 	},
 	{
