@@ -34,7 +34,7 @@ func TestListIsInTheAddress(t *testing.T) {
 	p.visit(s.URL())
 	p.until("rows", `document.querySelectorAll(".rows .name[href]").length > 5`)
 	p.search("lyon")
-	p.do(set(`select[aria-label="Flag"]`, "thin"), set(`select[aria-label="Class shown"]`, "3"), set(`select[aria-label="Method"]`, "auto"), chromedp.Click(chromedp.CSS(".c-members button")))
+	p.do(set(`select[aria-label="Flag"]`, "thin"), set(`select[aria-label="Class shown"]`, "3"), set(`select[aria-label="Method"]`, "auto"), click(`document.querySelector(".c-members button")`))
 	p.until("the address", `location.hash === "#/?q=lyon&flag=thin&method=auto&sort=members&order=desc&class=3"`)
 	list := `[...document.querySelectorAll(".rows .row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((r) => r.querySelector(".name").innerText).join("|")`
 	p.until("rows that match", `[...document.querySelectorAll(".rows .row")].every((r) => r.innerText.startsWith("Lyon") && r.innerText.includes("thin"))`)
@@ -47,7 +47,7 @@ func TestListIsInTheAddress(t *testing.T) {
 	if got := eval[string](p, `[...document.querySelectorAll("input[type=search], .tools select")].map((x) => x.value).join()`); got != "lyon,thin,auto,3" {
 		t.Errorf("the fields say %s", got)
 	}
-	p.do(chromedp.Focus(chromedp.CSS(".rows .name[tabindex='0']")), chromedp.KeyEvent(kb.Enter))
+	p.do(focus(".rows .name[tabindex='0']"), chromedp.KeyEvent(kb.Enter))
 	p.until("a community with the class", `location.hash.startsWith("#/c/Lyon") && document.querySelector('.tools select[aria-label="Class"]')?.value === "3"`)
 	p.until("the way back", `document.querySelector(".crumb a").getAttribute("href") === "#/?q=lyon&flag=thin&method=auto&sort=members&order=desc&class=3"`)
 	p.quiet()

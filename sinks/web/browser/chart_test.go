@@ -17,6 +17,11 @@ func click(list string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](`for (const node of [` + list + `].flat()) node.click()`)
 }
 
+// focus focuses the first element that a selector finds, which the page may draw anew meanwhile.
+func focus(selector string) chromedp.Action[chromedp.Void] {
+	return chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector(%q).focus()`, selector))
+}
+
 // painted counts the pixels of the chart that are in the colour of a class between two
 // parts of its width.
 func painted(p *page, class int, from, to float64) int {

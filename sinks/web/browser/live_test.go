@@ -130,7 +130,7 @@ func TestSearchSortAndDrillDown(t *testing.T) {
 	p.until("the list with the search kept", `document.querySelector("input[type=search]")?.value === "lyon c" && document.querySelectorAll(".rows .row").length === 4`)
 	p.search("")
 	p.until("all of them", `document.querySelector(".summary").textContent === "200"`)
-	p.do(chromedp.Click(chromedp.CSS(".c-members button")))
+	p.do(click(`document.querySelector(".c-members button")`))
 	p.until("the largest first", `(() => { const m = [...document.querySelectorAll(".rows .row")].slice(0, 8).map((r) => [r.style.transform, r.querySelector(".c-members").textContent.replace(",", "")]).map(([, x]) => Number(x)); return m.length === 8 && m.every((x, i) => x > 0 && (i === 0 || m[i - 1] >= x)); })()`)
 	if got := eval[string](p, `document.querySelector(".c-members").getAttribute("aria-sort")`); got != "descending" {
 		t.Errorf("aria-sort is %q", got)
@@ -160,7 +160,7 @@ func TestTenThousandRows(t *testing.T) {
 	if got := eval[string](p, `document.querySelector(".summary").textContent`); got != "10,000" {
 		t.Errorf("%s communities", got)
 	}
-	p.do(chromedp.Focus(chromedp.CSS(".rows .name")), chromedp.KeyEvent(kb.End))
+	p.do(focus(".rows .name"), chromedp.KeyEvent(kb.End))
 	p.until("the last row", `document.activeElement.dataset.index === "9999" && document.activeElement.href`)
 	p.do(chromedp.KeyEvent(kb.PageUp), chromedp.KeyEvent(kb.ArrowUp))
 	p.until("a row above", `Number(document.activeElement.dataset.index) < 9995`)

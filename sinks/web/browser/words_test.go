@@ -56,7 +56,7 @@ func TestMoversAndNaturalOrder(t *testing.T) {
 	if want := "bfs-1,bfs-2,bfs-3,bfs-4,bfs-5,bfs-6,bfs-7,bfs-8,bfs-9,bfs-10,bfs-11,bfs-12"; names != want {
 		t.Errorf("names in order %s", names)
 	}
-	p.do(chromedp.Click(chromedp.CSS(".c-trend button")))
+	p.do(click(`document.querySelector(".c-trend button")`))
 	p.until("the largest change first", `[...document.querySelectorAll(".rows .row")].find((r) => r.ariaRowIndex === "2").innerText.startsWith("bfs-12")`)
 	p.do(chromedp.Click(chromedp.CSS(".movers a")))
 	p.until("the mover", `document.querySelector(".detail h1")?.innerText === "bfs-12" && document.querySelector(".moved").innerText.includes("+11.0 points")`)
