@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/checkpoint"
@@ -70,7 +71,7 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 	}
 }
 
-const electionWaitMax = time.Minute
+const electionWaitMax = time.Minute // that a start waits for a cluster to elect its leaders
 
 var errInterrupted = errors.New("interrupted before it followed the log")
 
@@ -89,17 +90,14 @@ func onceElected(ctx context.Context, log *slog.Logger, try func() error) error 
 	}
 }
 
-// codeNotReady is the answer of a cluster in which nobody can decide now.
-const codeNotReady jetstream.ErrorCode = 10008
-
 // elects reports whether a start failed because a cluster elects: it says so, or nothing. A stream
 // that another worker is just making is in use and not found at once.
 func elects(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == codeNotReady || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) || errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) || errors.Is(err, context.DeadlineExceeded)
 }
 
-var startAgain = []error{errAgain, errRegroup, sinks.ErrLost}
+var startAgain = []error{errAgain, errRegroup, sinks.ErrLost} // reasons to go on from a checkpoint
 
 // errAgain ends a run whose embedded server must be started again: once it could not
 // write, it takes nothing any more, also when there is room again.

@@ -39,8 +39,6 @@ type Silence int
 // Unanswered is one request without an answer.
 const Unanswered Silence = 3
 
-const codeNotReady jetstream.ErrorCode = 10008
-
 // After is told how a request ended. After two silences in a row another server is asked, if
 // there is one: a server that is cut off from its cluster answers the client's pings, and says
 // late or never that it cannot decide. What is wrong with the connection the next request finds.
@@ -49,7 +47,7 @@ func (s *Silence) After(nc *nats.Conn, err error) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		*s += Unanswered
-	case errors.As(err, &api) && api.ErrorCode == codeNotReady:
+	case errors.As(err, &api) && api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable):
 		*s++
 	default:
 		*s = 0

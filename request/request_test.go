@@ -123,12 +123,12 @@ func TestAServerThatCannotDecideIsLeft(t *testing.T) {
 	again := nc.StatusChanged(nats.CONNECTED)
 	var silence Silence
 	for range 2*Unanswered - 1 {
-		silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: codeNotReady})
+		silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable)})
 	}
 	if got := nc.ConnectedUrl(); got != cut || nc.Stats().Reconnects > 0 {
 		t.Errorf("an election made it leave for %s", got)
 	}
-	silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: codeNotReady})
+	silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable)})
 	select {
 	case <-again:
 	case <-time.After(testWaitMax):
