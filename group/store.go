@@ -52,15 +52,16 @@ type Store struct {
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream // of the objects
 	digests jetstream.KeyValue
+	Streams []string // that keep the buckets of the group
 }
 
 // OpenStore opens the store of a group that divides so many shards.
-func (m *Member) OpenStore(ctx context.Context, shards int) (*Store, error) {
-	s := &Store{member: m, shards: shards, bucket: m.config.Bucket + "_state"}
+func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
+	name, state := m.config.Bucket+"_digests", m.config.Bucket+"_state"
+	s = &Store{member: m, shards: shards, bucket: state, Streams: []string{"KV_" + m.config.Bucket, "KV_" + name, "OBJ_" + state}}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
 	js, replicas := m.config.JS, max(m.config.Replicas, 1)
-	var err error
 	if s.objects, err = js.ObjectStore(ctx, s.bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
 		s.objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
 			Bucket: s.bucket, Description: "gqlstream: what takes a shard over", Replicas: replicas,
@@ -72,7 +73,6 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("group: object bucket %s: %w", s.bucket, err)
 	}
-	name := m.config.Bucket + "_digests"
 	if s.digests, err = js.KeyValue(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
 		s.digests, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: name, Description: "gqlstream: digests of states", TTL: digestTTL, Replicas: replicas,
@@ -89,7 +89,7 @@ type digestEntry struct {
 	Worker string `json:"worker"`
 }
 
-const disagreementKey = "disagreement"
+const disagreementKey = "disagreement" // of the newest one: the workers that it names end
 
 type disagreement struct {
 	Position uint64         `json:"position"`

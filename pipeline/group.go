@@ -79,19 +79,18 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 		return m, err
 	}
 	worker := cmp.Or(o.Worker, m.self.Host+"-"+filepath.Base(settings.State))
-	bucket := group.Bucket(settings.NATS.Prefix, o.Group)
 	m.member, err = group.Join(ctx, group.Config{
-		JS: b.JS, Bucket: bucket, Replicas: in.Replicas, Log: o.Log,
+		JS: b.JS, Bucket: group.Bucket(settings.NATS.Prefix, o.Group), Replicas: in.Replicas, Log: o.Log,
 		Self: group.Presence{Worker: worker, Since: m.self.Since, Config: core.Digest(), Build: o.Version, Arch: architecture()},
 	})
 	if err != nil {
 		return m, err
 	}
-	m.store, err = m.member.OpenStore(ctx, max(core.Shards, 1))
-	for _, stream := range []string{"KV_" + bucket, "KV_" + bucket + "_digests", "OBJ_" + bucket + "_state"} {
-		if err == nil {
-			err = broker.AuditReplicas(ctx, b.JS, stream, in.Replicas)
-		}
+	if m.store, err = m.member.OpenStore(ctx, max(core.Shards, 1)); err != nil {
+		return m, err
+	}
+	for _, stream := range m.store.Streams {
+		err = cmp.Or(err, broker.AuditReplicas(ctx, b.JS, stream, in.Replicas))
 	}
 	return m, err
 }
