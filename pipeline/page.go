@@ -26,11 +26,11 @@ import (
 func (p *Pipeline) openPage(freePort bool) error {
 	http := p.settings.HTTP
 	out := sinks.HistoryConfig{Names: p.names.Out, Log: p.logID}
-	stored := sinks.NewHistory(p.Broker.JS, out)
+	p.history = sinks.NewHistory(p.Broker.JS, out)
 	conf := web.Config{
 		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
-		Explain: p.Explain, Sinks: p.states, History: stored.Between, Rollups: p.rollups.Read,
+		Explain: p.Explain, Sinks: p.states, History: p.history.Between, Rollups: p.rollups.Read,
 		Older: p.beginAt.Position > 0, NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
 	}
 	conf.Quarantine = func(ctx context.Context, reason string, limit int) ([]web.QuarantineEntry, error) {
@@ -74,7 +74,7 @@ func (p *Pipeline) fillPage(ctx context.Context) {
 	}
 	p.Page.AddNotes(notes)
 	awaitBucket(ctx, p.Broker.JS, p.names.Out, p.beginAt.Sequence)
-	latest, err := sinks.NewHistory(p.Broker.JS, sinks.HistoryConfig{Names: p.names.Out, Log: p.logID}).Latest(ctx, p.beginAt.Position)
+	latest, err := p.history.Latest(ctx, p.beginAt.Position)
 	if err == nil {
 		err = p.Page.Load(latest)
 	}

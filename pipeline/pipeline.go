@@ -51,6 +51,7 @@ type Pipeline struct {
 	rollups     *sinks.Rollups
 	alerting    *alerting
 	Page        *web.Server
+	history     *sinks.History
 	version     string
 	Taken       string // address that the page was to have, and another program has
 	Checkpoints *checkpoints
