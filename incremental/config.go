@@ -90,6 +90,7 @@ func (c Config) WithDefaults() Config {
 	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
 	c.Tolerance = cmp.Or(c.Tolerance, diffusion.ToleranceDefault)
 	c.CompactEvery = cmp.Or(c.CompactEvery, compactEveryDefault)
+	c.refreshEarned = cmp.Or(c.refreshEarned, refreshEarned)
 	clearDefault(&c.Models.SwitchAt, graphstore.SwitchAtDefault)
 	clearDefault(&c.Models.LapseAfter, graphstore.LapseAfterDefault)
 	clearDefault(&c.Shards, 1)

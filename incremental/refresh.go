@@ -63,7 +63,7 @@ func (r *refreshes) refreshDue(c *Core, view graphstore.View) {
 
 // refreshShard refreshes who is due of one shard and returns the credit that is left.
 func (c *Core) refreshShard(due []dueRefresh, credit float64, view graphstore.View) float64 {
-	earned := cmp.Or(c.config.refreshEarned, refreshEarned)
+	earned := c.config.refreshEarned
 	if credit < refreshSaved*earned {
 		credit = min(credit+earned, refreshSaved*earned)
 	}

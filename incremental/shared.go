@@ -2,7 +2,6 @@ package incremental
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -42,7 +41,7 @@ const (
 func newSharedDual(c *Core, view graphstore.View) *sharedDual {
 	d := &sharedDual{core: c}
 	from := c.masses.(*fields)
-	first := map[bool]float64{false: refreshCold, true: refreshPatient}[c.config.Patient] * cmp.Or(c.config.refreshEarned, refreshEarned)
+	first := map[bool]float64{false: refreshCold, true: refreshPatient}[c.config.Patient] * c.config.refreshEarned
 	d.credit = slices.Repeat([]float64{first}, c.shards())
 	for i := range from.each {
 		if from.each[i].field != nil {
@@ -79,10 +78,11 @@ func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
 
 // dualTolerance returns the tolerance of a value for the share of vertices that are
 // calibration labels now: eta times what a class has of that share, and less by the root of
-// the classes, since a class spreads over the more cells. The values of a class sum to about its share, so this keeps every class to eta of what it is. Where
-// nobody reads cells, sums of a class and of residuals are read, whose errors Dual.AddEstimate
-// takes away but for a few hundredths, so classTolerance times as much will do. No share is off
-// by more than .05 standard errors at the 99th percentile, with 20 labels or with many.
+// the classes, since a class spreads over the more cells. The values of a class sum to about
+// its share, so this keeps every class to eta of what it is. Where nobody reads cells, sums of
+// a class and of residuals are read, whose errors Dual.AddEstimate takes away but for a few
+// hundredths, so classTolerance times as much will do. No share is off by more than .05
+// standard errors at the 99th percentile, with 20 labels or with many.
 func (c *Core) dualTolerance(view graphstore.View) float64 {
 	k := float64(c.config.Classes)
 	share := c.tallies.LabelMass() / float64(max(view.Vertices(), 1)) / k
