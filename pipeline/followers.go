@@ -157,6 +157,7 @@ func (f *followers) catchUp(ctx context.Context, position uint64, alertsLast fun
 	return err
 }
 
+// single is a follower whose work one worker of a group does at a time.
 type single struct {
 	name  string
 	start func(ctx context.Context, leads bool) error // begins it, as the one who works or standing by

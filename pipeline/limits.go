@@ -38,7 +38,7 @@ func limitLog(ctx context.Context, js jetstream.JetStream, log string, c increme
 	return nil
 }
 
-const fillWarned = 0.9
+const fillWarned = 0.9 // of a limit: from there on it is said
 
 func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, args ...any)) {
 	for _, f := range fills {

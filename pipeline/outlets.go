@@ -171,6 +171,7 @@ func (o *outlet) flush(ctx context.Context) error {
 	return nil
 }
 
+// settle waits until nothing is held: everything that was estimated is in the log out.
 func (o *outlets) settle(ctx context.Context) error {
 	for _, one := range o.live() {
 		for !one.gone.Load() && one.count() > 0 {

@@ -19,7 +19,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-const storeDir = "nats"
+const storeDir = "nats" // of the streams, in the state directory
 
 // embeddedReadyWaitMax bounds how long a starting server may take to recover its
 // store (measured: 0.2 s for 270 MB).

@@ -12,7 +12,7 @@ import (
 	"gqlstream/filelock"
 )
 
-const lockName = "LOCK"
+const lockName = "LOCK" // of the file that the owner of a state directory keeps locked
 
 // LockedError says that another process owns a directory.
 type LockedError struct {
