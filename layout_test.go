@@ -39,17 +39,18 @@ var mayImport = map[string][]string{
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore"},
-	"incremental/neighborhood": {"ingest/event", "graphstore"},
+	"incremental/neighborhood": {"ingest/event", "graphstore", "incremental/parallel"},
 	"incremental/tally": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "quant",
 	},
+	"incremental/parallel":    {},
 	"incremental/prequential": {"ingest/event"},
 	"incremental/audit":       {"ingest/event", "graphstore", "incremental/tally", "quant"},
-	"incremental/posterior":   {"ingest/event", "graphstore", "incremental/neighborhood"},
+	"incremental/posterior":   {"ingest/event", "graphstore", "incremental/neighborhood", "incremental/parallel"},
 	"incremental/classifier":  {"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood"},
 	"incremental": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "quant",
+		"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
 	},
 	"group":      {},
 	"checkpoint": {}, // knows files, not what is in them
@@ -99,7 +100,7 @@ var arrowFiles = []string{
 // core are the packages that do no I/O and read no clock.
 var core = []string{
 	"graphstore", "graphstore/rule", "incremental", "incremental/diffusion", "incremental/neighborhood",
-	"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "quant", "explain", "alerts",
+	"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant", "explain", "alerts",
 	"communities", "ask",
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/parallel"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -19,7 +20,7 @@ func (c *Core) estimate(view graphstore.View, all bool) []quant.Estimate {
 	}
 	due := c.due(view, all)
 	each := make([][]quant.Estimate, len(due))
-	parallel(len(due), func(i, worker int) {
+	parallel.Each(len(due), func(i, worker int) {
 		each[i] = c.solve(due[i], view, &c.solvers[worker])
 		c.tallies.SetProgress(due[i], tally.Progress{})
 	})
@@ -37,7 +38,7 @@ func (c *Core) due(view graphstore.View, all bool) []graphstore.Community {
 		return moved
 	}
 	matters := make([]bool, len(moved))
-	parallel(len(moved), func(i, worker int) { matters[i] = c.matters(moved[i], view, &c.solvers[worker]) })
+	parallel.Each(len(moved), func(i, worker int) { matters[i] = c.matters(moved[i], view, &c.solvers[worker]) })
 	due := moved[:0]
 	for i, id := range moved {
 		if matters[i] {
@@ -81,7 +82,8 @@ func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
 func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quant.Solver) []quant.Estimate {
 	record := c.header(id, view)
 	last := &c.published[id]
-	before := last.pass(c, id, view)
+	before := last.gate
+	last.gate, last.Solved = c.saysBeside(id, view), c.time
 	if last.Suppressed {
 		return []quant.Estimate{suppressed(record)}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/parallel"
 )
 
 // fields keeps the masses of every community by itself: as a field that follows every
@@ -50,7 +51,7 @@ func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 	if c.config.Kernel != diffusion.PPR {
 		return // the values wait for Ready
 	}
-	parallel(len(f.each), func(i, _ int) {
+	parallel.Each(len(f.each), func(i, _ int) {
 		id, k := graphstore.Community(i), &f.each[i]
 		if k.field == nil {
 			return // of another shard
@@ -63,7 +64,7 @@ func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 // Ready implements masses.
 func (f *fields) Ready(view graphstore.View) {
 	f.each = append(f.each, make([]kernel, view.Communities()-len(f.each))...)
-	parallel(len(f.each), func(i, _ int) {
+	parallel.Each(len(f.each), func(i, _ int) {
 		id := graphstore.Community(i)
 		if f.each[i].field != nil || !f.core.owns(id, view) {
 			return // it follows every step, or is of another shard

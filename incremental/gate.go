@@ -3,7 +3,6 @@ package incremental
 import (
 	"time"
 
-	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -37,13 +36,6 @@ type publication struct {
 func (g gate) says(now gate) bool {
 	now.Solved = g.Solved
 	return g == now || g.Suppressed && now.Suppressed
-}
-
-// pass begins a record, and returns the gate as it was.
-func (p *publication) pass(c *Core, id graphstore.Community, view graphstore.View) (before gate) {
-	before, p.gate = p.gate, c.saysBeside(id, view)
-	p.Solved = c.time
-	return before
 }
 
 // flags appends what a record says beside its shares.

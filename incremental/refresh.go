@@ -7,6 +7,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/parallel"
 	"gqlstream/ingest/event"
 )
 
@@ -91,7 +92,7 @@ func refreshedTogether(view graphstore.View) int {
 func (c *Core) refresh(due []dueRefresh, view graphstore.View) float64 {
 	const each = diffusion.TogetherMax
 	work := make([]float64, (len(due)+each-1)/each)
-	parallel(len(work), func(i, _ int) {
+	parallel.Each(len(work), func(i, _ int) {
 		work[i] = c.refreshBlock(due[i*each:min((i+1)*each, len(due))], view)
 	})
 	sum := 0.0

@@ -109,10 +109,9 @@ func (p *posteriors) countByClass(view graphstore.View) {
 func (p *posteriors) firstResidual(id graphstore.Community, view graphstore.View) []float64 {
 	sums := make([]float64, p.core.config.Classes)
 	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
-		if view.Label(v).Class != event.NoClass {
-			return
+		if view.Label(v).Class == event.NoClass {
+			p.residual.AddEstimate(sums, v, float64(multiplicity))
 		}
-		p.residual.AddEstimate(sums, v, float64(multiplicity))
 	})
 	_, scale := p.core.tallies.LabelGains(view)
 	for i := range sums {

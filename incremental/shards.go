@@ -26,9 +26,6 @@ func ShardOf(community string, shards int) int {
 
 // shardOf returns the shard of a community.
 func (c *Core) shardOf(id graphstore.Community, view graphstore.View) int {
-	if c.shards() == 1 {
-		return 0
-	}
 	return ShardOf(view.CommunityName(id), c.shards())
 }
 
@@ -39,8 +36,9 @@ func (c *Core) owns(id graphstore.Community, view graphstore.View) bool {
 	return c.config.Owned == nil || slices.Contains(c.config.Owned, c.shardOf(id, view))
 }
 
-// ownedShards lists the shards that this core estimates, in order.
-func (c *Core) ownedShards() (list []int) {
+// ownedShards lists the shards that this core estimates, in order; never nil, which is all.
+func (c *Core) ownedShards() []int {
+	list := []int{}
 	for shard := range c.shards() {
 		if c.config.Owned == nil || slices.Contains(c.config.Owned, shard) {
 			list = append(list, shard)
@@ -53,9 +51,6 @@ func (c *Core) ownedShards() (list []int) {
 // what only its estimates need. The core cannot take it back; see Restore.
 func (c *Core) Disown(shard int) {
 	c.config.Owned = slices.DeleteFunc(c.ownedShards(), func(s int) bool { return s == shard })
-	if c.config.Owned == nil {
-		c.config.Owned = []int{}
-	}
 	if !c.warm() {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/parallel"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -48,7 +49,7 @@ func newSharedDual(c *Core, view graphstore.View) *sharedDual {
 			d.credit[c.shardOf(graphstore.Community(i), view)] = 0
 		}
 	}
-	parallel(len(from.each), func(i, _ int) {
+	parallel.Each(len(from.each), func(i, _ int) {
 		if id := graphstore.Community(i); from.each[i].field != nil {
 			c.tallies.Refresh(id, view, c.sums, from.each[i].mass, c.position, c.time)
 			c.tallies.DropKernel(id)

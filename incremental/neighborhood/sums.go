@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/parallel"
 	"gqlstream/ingest/event"
 )
 
@@ -187,13 +188,7 @@ func (v Votes) Majority() (event.Class, bool) {
 	if v.Count == 0 {
 		return event.NoClass, false
 	}
-	best := 0
-	for j, votes := range v.Hard {
-		if votes > v.Hard[best] {
-			best = j
-		}
-	}
-	return event.Class(best), true
+	return HardClass(v.Hard), true
 }
 
 // Recount returns the sums of the graph of view counted from nothing: the twin
@@ -201,13 +196,15 @@ func (v Votes) Majority() (event.Class, bool) {
 func Recount(view graphstore.View, classes int, keepHard bool, heard ...iter.Seq[Hearing]) *Sums {
 	s := New(classes, keepHard)
 	s.grow(view.Vertices())
-	for v := range Vertex(view.Vertices()) {
-		for _, u := range view.Neighbors(v) {
-			if units := view.Prediction(u); units != nil {
-				s.add(v, units, 1)
+	parallel.Ranges(view.Vertices(), func(from, to int) {
+		for v := Vertex(from); v < Vertex(to); v++ {
+			for _, u := range view.Neighbors(v) {
+				if units := view.Prediction(u); units != nil {
+					s.add(v, units, 1)
+				}
 			}
 		}
-	}
+	})
 	for _, all := range heard {
 		for h := range all {
 			s.add(h.V, h.Out, -1)

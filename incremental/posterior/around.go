@@ -8,6 +8,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/parallel"
 	"gqlstream/ingest/event"
 )
 
@@ -188,12 +189,17 @@ func (a *around) recount(view graphstore.View, sums *neighborhood.Sums) {
 			}
 		}
 	}
-	for v := range Vertex(view.Vertices()) {
-		a.read(&a.now, v, sums.Votes(v), view.Prediction(v))
-		for _, u := range view.Neighbors(v) {
-			a.tell(u, &a.now, 1)
+	parallel.Ranges(view.Vertices(), func(from, to int) { // each is told at its neighbours in here
+		now := newOutgoing(a.classes)
+		for v := range Vertex(view.Vertices()) {
+			a.read(&now, v, sums.Votes(v), view.Prediction(v))
+			for _, u := range view.Neighbors(v) {
+				if int(u) >= from && int(u) < to {
+					a.tell(u, &now, 1)
+				}
+			}
 		}
-	}
+	})
 }
 
 // check compares the sums with a recount, but for what has not been told.

@@ -8,6 +8,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/parallel"
 	"gqlstream/ingest/event"
 )
 
@@ -145,10 +146,12 @@ func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 	if s.epoch == nil {
 		return
 	}
-	reader := s.Reader(view, sums)
-	for v := range Vertex(view.Vertices()) {
-		s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
-	}
+	parallel.Ranges(view.Vertices(), func(from, to int) {
+		reader := s.Reader(view, sums)
+		for v := from; v < to; v++ {
+			s.has[v] = reader.posterior(s.pi[v*s.classes:][:s.classes], Vertex(v))
+		}
+	})
 	s.within = s.scatter(view)
 }
 
