@@ -79,11 +79,12 @@ var errInterrupted = errors.New("interrupted before it followed the log")
 func onceElected(ctx context.Context, log *slog.Logger, try func() error) error {
 	for begun := time.Now(); ; {
 		err := try()
+		again := elects(err) && time.Since(begun) <= electionWaitMax && ingest.Pause(ctx, 300*time.Millisecond) == nil
 		if err != nil && ctx.Err() != nil {
 			log.Info(errInterrupted.Error(), "at", err)
 			return errInterrupted
 		}
-		if !elects(err) || time.Since(begun) > electionWaitMax || ingest.Pause(ctx, 300*time.Millisecond) != nil {
+		if !again {
 			return err
 		}
 		log.Warn("the broker is not ready; trying again", "reason", err)

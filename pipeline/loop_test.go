@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -44,4 +46,16 @@ func TestAStartThatIsInterruptedIsNoFailure(t *testing.T) {
 	if err := Run(ctx, read, Options{Out: io.Discard, Err: io.Discard, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Error(err)
 	}
+}
+
+// The same holds for one that waits for a cluster that elects, or for a stream that is being made.
+func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, interrupt)
+		err := onceElected(ctx, slog.New(slog.DiscardHandler), func() error { return jetstream.ErrStreamNotFound })
+		if !errors.Is(err, errInterrupted) {
+			t.Error(err)
+		}
+	})
 }
