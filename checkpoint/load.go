@@ -87,8 +87,8 @@ func (d *Dir) readDir(dir string) (*Checkpoint, error) {
 
 // section reads one section and verifies its length and checksum.
 func (d *Dir) section(dir string, entry Entry) ([]byte, error) {
-	var data bytes.Buffer
-	if err := d.read(filepath.Join(dir, entry.Name), &data, entry.Bytes); err != nil {
+	data := bytes.NewBuffer(make([]byte, 0, entry.Bytes+bytes.MinRead)) // which a manifest with its checksum says
+	if err := d.read(filepath.Join(dir, entry.Name), data, entry.Bytes); err != nil {
 		return nil, err
 	}
 	if got := hexSum(xxhash.Sum64(data.Bytes())); int64(data.Len()) != entry.Bytes || got != entry.Checksum {

@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"gqlstream/graphstore"
@@ -181,26 +182,27 @@ func (c *Core) restoreFields(view graphstore.View, sections map[string][]byte) (
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{core: c}
-	for _, row := range rows {
-		i := row.Community
-		if more := int(i) + 1 - len(f.each); more > 0 {
-			f.each = append(f.each, make([]kernel, more)...)
-		}
-		section := shardSection(c.shardOf(graphstore.Community(i), view), fmt.Sprintf(fieldPattern, i))
-		vector, err := readRows[vectorRow](sections, section)
-		if err != nil {
-			return nil, err
-		}
-		vectors := diffusion.State{Z: make([]float64, len(vector)), R: make([]float64, len(vector)), Rest: row.Field}
-		for v, x := range vector {
-			vectors.Z[v], vectors.R[v] = x.Z, x.R
-		}
-		k := &f.each[i]
-		if k.field, err = diffusion.RestoreField(c.config.diffusion(), view, vectors); err != nil {
-			return nil, fmt.Errorf("community %d: %w", i, err)
-		}
-		c.tallies.RebuildKernel(graphstore.Community(i), view, c.sums, k.mass)
+	f := &fields{core: c, each: make([]kernel, view.Communities())}
+	errs := make([]error, len(rows))
+	parallel.Each(len(rows), func(i, _ int) { errs[i] = f.restore(rows[i], view, sections) })
+	return f, errors.Join(errs...)
+}
+
+// restore reads the field of one community, beside others.
+func (f *fields) restore(row fieldRow, view graphstore.View, sections map[string][]byte) error {
+	c, i, k := f.core, row.Community, &f.each[row.Community]
+	section := shardSection(c.shardOf(graphstore.Community(i), view), fmt.Sprintf(fieldPattern, i))
+	vector, err := readRows[vectorRow](sections, section)
+	if err != nil {
+		return err
 	}
-	return f, nil
+	vectors := diffusion.State{Z: make([]float64, len(vector)), R: make([]float64, len(vector)), Rest: row.Field}
+	for v, x := range vector {
+		vectors.Z[v], vectors.R[v] = x.Z, x.R
+	}
+	if k.field, err = diffusion.RestoreField(c.config.diffusion(), view, vectors); err != nil {
+		return fmt.Errorf("community %d: %w", i, err)
+	}
+	c.tallies.RebuildKernel(graphstore.Community(i), view, c.sums, k.mass)
+	return nil
 }
