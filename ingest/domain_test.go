@@ -61,7 +61,6 @@ func TestLogAndQuarantineOfADomainBehindALeafNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
 	refusal := event.Refusal{Position: 1, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("a")}
 	if err := w.Write(testContext(t), []event.Refusal{refusal}); err != nil {
 		t.Fatal(err)

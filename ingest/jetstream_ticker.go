@@ -53,7 +53,7 @@ func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *T
 			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("tick/", time.Now().UnixNano()/int64(cmp.Or(c.Every, stepEveryDefault))))
 		}
 		_, err := js.PublishMsg(ctx, m)
-		if c.Shared && duplicateInProcess(err) {
+		if c.Shared && request.DuplicateInProcess(err) {
 			return nil // another worker's of this slot is being stored
 		}
 		return err

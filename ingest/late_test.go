@@ -117,7 +117,6 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
 	labels := func(from Resume) (int, Resume) {
 		s := b.open(JetStreamConfig{UntilLast: true, Step: step, From: from})
 		defer s.Close()

@@ -2,9 +2,7 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"gqlstream/ingest/broker"
@@ -14,34 +12,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// codeDuplicateInProcess is a cluster's answer to a message that comes again while it has
-// not yet decided about the first one.
-const codeDuplicateInProcess jetstream.ErrorCode = 10158
-
-func duplicateInProcess(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == codeDuplicateInProcess
-}
-
-// retryable reports whether an error can pass by itself.
-func retryable(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) && api.Code >= http.StatusInternalServerError {
-		return true
-	}
-	return duplicateInProcess(err) || errors.Is(err, broker.ErrNoSpace) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
-		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
-		errors.Is(err, jetstream.ErrAsyncPublishTimeout) || errors.Is(err, nats.ErrDisconnected) ||
-		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) // of a request; see request.Context
-}
-
 // repeat publishes a message until it is stored, or its error is final, or time
 // is up. Once one message could be repeated, the next is tried without a pause.
 func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
 	deadline, silence := time.Now().Add(s.config.retryFor), request.Unanswered // err is the first
 	for wait := sendRetryWaitMin; ; {
 		err = broker.ExplainError(err)
-		if !retryable(err) || s.config.retryFor < 0 {
+		if !request.Passes(err) || s.config.retryFor < 0 {
 			return nil, err
 		}
 		if !s.mended {

@@ -28,7 +28,6 @@ type senderConfig struct {
 	pending  int
 	retryFor time.Duration
 	report   func(error)
-	domain   string // of JetStream
 }
 
 // sender keeps a bounded window of messages that are sent and not yet stored. It
@@ -57,7 +56,7 @@ func newSender(nc *nats.Conn, c senderConfig) (*sender, error) {
 	if c.report == nil {
 		c.report = func(error) {}
 	}
-	js, err := broker.NewJetStream(nc, c.domain, jetstream.WithPublishAsyncMaxPending(c.pending+1),
+	js, err := broker.NewJetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.pending+1),
 		jetstream.WithPublishAsyncTimeout(request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
 	if err != nil {
 		return nil, fmt.Errorf("ingest: publish: %w", err)

@@ -245,19 +245,3 @@ func TestTickerFollowsPendingEvents(t *testing.T) {
 		expect("stopped", 0)
 	})
 }
-
-// A cluster's answers that can be others a moment later must make a sender try again, and
-// those that never will must not.
-func TestWhatPassesIsTriedAgain(t *testing.T) {
-	for code, want := range map[jetstream.APIError]bool{
-		{Code: 409, ErrorCode: 10158}: true,  // a duplicate is in process
-		{Code: 503, ErrorCode: 10008}: true,  // the cluster elects
-		{Code: 500, ErrorCode: 10047}: true,  // no space
-		{Code: 400, ErrorCode: 10054}: false, // the message is too large
-		{Code: 403, ErrorCode: 10026}: false, // not permitted
-	} {
-		if got := retryable(fmt.Errorf("publish: %w", &code)); got != want {
-			t.Errorf("%+v is tried again: %t", code, got)
-		}
-	}
-}

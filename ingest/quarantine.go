@@ -18,6 +18,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/request"
 )
 
 // Ends of subjects, and headers, of the quarantine, besides Content-Type, which is that of
@@ -35,12 +36,13 @@ const (
 	headerEntry    = "Gqlstream-Entry"    // of a mark: the sequence of its entry
 )
 
-// Whoever may publish decides how much is refused, and each entry is synced to the disk
-// by itself. So a message and a step have at most so many entries; further refusals are
-// counted in the entry before them, and their originals are in the log.
+// Whoever may publish decides how much is refused. So a message and a step have at most so
+// many entries; further refusals are counted in the entry before them, and their originals
+// are in the log. Entries are stored in batches, which a broker syncs to the disk as one.
 const (
 	messageEntriesMax = 100
-	stepEntriesMax    = 1000
+	stepEntriesMax    = 1000 // what brokers allow in a batch
+	batchBytesMax     = 8 << 20
 )
 
 // QuarantineWriter keeps copies of what was refused, each once, even when a
@@ -48,8 +50,7 @@ const (
 // are dropped by their id, and older ones because they are not after the newest
 // entry that was there at the start. It has one owner, but for Waiting.
 type QuarantineWriter struct {
-	nc     *nats.Conn
-	sender *sender
+	js     jetstream.JetStream
 	names  broker.StreamNames
 	log    string
 	newest map[string]place // by subject, at the start
@@ -61,10 +62,6 @@ type QuarantineWriter struct {
 	mu      sync.Mutex
 	waiting broker.Waiting
 }
-
-// quarantineRetryFor bounds how long one sender repeats a message, well inside the
-// broker's window for repeats. Then the quarantine is looked at, and made again if it is gone.
-const quarantineRetryFor = 5 * time.Second
 
 // place orders refusals.
 type place struct {
@@ -78,17 +75,23 @@ func (p place) compare(q place) int {
 
 // NewQuarantineWriter returns a writer for refusals of the log in names.
 func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.StreamNames) (*QuarantineWriter, error) {
-	w := &QuarantineWriter{nc: nc, names: names, newest: map[string]place{}}
-	if err := w.begin(); err != nil {
-		return nil, err
+	w := &QuarantineWriter{names: names, newest: map[string]place{}}
+	js, err := broker.NewJetStream(nc, names.Domain)
+	if err != nil {
+		return nil, fmt.Errorf("ingest: quarantine: %w", err)
 	}
-	log, err := w.sender.js.Stream(ctx, names.Log)
+	log, err := js.Stream(ctx, names.Log)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Log, err)
 	}
-	w.log = logName(log.CachedInfo().Created)
+	w.js, w.log = js, logName(log.CachedInfo().Created)
 	w.names.Replicas = cmp.Or(names.Replicas, log.CachedInfo().Config.Replicas)
-	stream, err := w.sender.js.Stream(ctx, names.Quarantine)
+	stream, err := js.Stream(ctx, names.Quarantine)
+	if err == nil && !stream.CachedInfo().Config.AllowAtomicPublish { // an earlier version made it
+		config := stream.CachedInfo().Config
+		config.AllowAtomicPublish = true
+		stream, err = js.UpdateStream(ctx, config)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
 	}
@@ -104,24 +107,14 @@ func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.Stream
 // logName tells a log from one that was there before, by its creation time.
 func logName(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
-func (w *QuarantineWriter) begin() error {
-	sender, err := newSender(w.nc, senderConfig{
-		who: "write to the quarantine", retryFor: quarantineRetryFor, report: w.note, domain: w.names.Domain,
-	})
-	if err == nil {
-		w.sender = sender
-	}
-	return err
-}
-
 // lookBack finds what is stored of the step being written, since the broker does
 // not know repeats any more after a while.
 func (w *QuarantineWriter) lookBack(ctx context.Context) error {
 	w.have = map[string]bool{}
-	stream, err := w.sender.js.Stream(ctx, w.names.Quarantine)
+	stream, err := w.js.Stream(ctx, w.names.Quarantine)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		w.last = 0
-		return broker.EnsureStreams(ctx, w.sender.js, w.names)
+		return broker.EnsureStreams(ctx, w.js, w.names)
 	}
 	if err != nil {
 		return err
@@ -162,25 +155,24 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subje
 // again.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
 	defer w.note(nil)
-	err := w.write(ctx, refusals)
-	for err != nil && retryable(broker.ExplainError(err)) && ctx.Err() == nil {
+	kept, silence := boundEntries(refusals), request.Silence(0)
+	last, err := w.write(ctx, kept, stepEntriesMax)
+	for wait := sendRetryWaitMin; err != nil && request.Passes(err) && ctx.Err() == nil; wait = min(2*wait, sendRetryWaitMax) {
 		w.note(err)
-		if given := Pause(ctx, sendRetryWaitMax); given != nil {
+		if given := Pause(ctx, wait); given != nil {
 			return given
 		}
-		w.sender.close()
-		if err = w.begin(); err == nil {
-			err = w.lookBack(ctx)
-		}
-		if err == nil {
-			err = w.write(ctx, refusals)
+		silence.After(w.js.Conn(), err)
+		if err = w.lookBack(ctx); err == nil {
+			last, err = w.write(ctx, kept, stepEntriesMax)
 		}
 	}
-	if err == nil {
-		w.last, w.have = max(w.last, w.sender.last), nil
-		w.leftOut += uint64(len(refusals) - len(boundEntries(refusals)))
+	if err != nil {
+		return fmt.Errorf("ingest: write to the quarantine: %w", err)
 	}
-	return err
+	w.last, w.have = max(w.last, last), nil
+	w.leftOut += uint64(len(refusals) - len(kept))
+	return nil
 }
 
 // note keeps what Waiting returns.
@@ -197,8 +189,11 @@ func (w *QuarantineWriter) Waiting() broker.Waiting {
 	return w.waiting
 }
 
-func (w *QuarantineWriter) write(ctx context.Context, refusals []event.Refusal) error {
-	for _, e := range boundEntries(refusals) {
+// write stores what is not stored yet of the entries of a step, at most so many at once,
+// and returns the sequence of the last.
+func (w *QuarantineWriter) write(ctx context.Context, kept []boundedEntry, most int) (last uint64, err error) {
+	var messages []*nats.Msg
+	for _, e := range kept {
 		newest, ok := w.newest[w.subject(e.Kind)]
 		if ok && (place{e.Position, e.Index}).compare(newest) <= 0 {
 			continue
@@ -207,14 +202,23 @@ func (w *QuarantineWriter) write(ctx context.Context, refusals []event.Refusal) 
 		if e.more > 0 {
 			m.Header.Set(headerMore, strconv.Itoa(e.more))
 		}
-		if w.have[m.Header.Get(jetstream.MsgIDHeader)] {
-			continue
-		}
-		if err := w.sender.send(ctx, m); err != nil {
-			return err
+		if !w.have[m.Header.Get(jetstream.MsgIDHeader)] {
+			messages = append(messages, m)
 		}
 	}
-	return w.sender.flush(ctx)
+	for len(messages) > 0 && err == nil {
+		n, bytes := 1, len(messages[0].Data)
+		for n < min(len(messages), most) && bytes+len(messages[n].Data) <= batchBytesMax {
+			bytes += len(messages[n].Data)
+			n++
+		}
+		last, err = request.Batch(ctx, w.js.Conn(), messages[:n])
+		if err != nil && n > 1 && !request.Passes(err) {
+			return w.write(ctx, kept, 1) // some are stored, by an equal run say, and the broker drops repeats one by one
+		}
+		messages = messages[n:]
+	}
+	return last, err
 }
 
 // boundedEntry is a refusal that gets an entry, and how many after it get none.
@@ -225,10 +229,11 @@ type boundedEntry struct {
 
 // boundEntries returns the refusals of a step that get entries, in the order of the log.
 func boundEntries(refusals []event.Refusal) (kept []boundedEntry) {
-	refusals = slices.Clone(refusals)
-	slices.SortStableFunc(refusals, func(a, b event.Refusal) int {
-		return place{a.Position, a.Index}.compare(place{b.Position, b.Index})
-	})
+	inOrder := func(a, b event.Refusal) int { return place{a.Position, a.Index}.compare(place{b.Position, b.Index}) }
+	if !slices.IsSortedFunc(refusals, inOrder) { // those of the decoder are, and can be many
+		refusals = slices.Clone(refusals)
+		slices.SortStableFunc(refusals, inOrder)
+	}
 	ofMessage := 0
 	for i, r := range refusals {
 		if i > 0 && r.Position != refusals[i-1].Position {
@@ -245,9 +250,6 @@ func boundEntries(refusals []event.Refusal) (kept []boundedEntry) {
 
 // LeftOut returns the number of refusals without an entry of their own, which another one counts.
 func (w *QuarantineWriter) LeftOut() uint64 { return w.leftOut }
-
-// Close frees what the writer holds of the connection.
-func (w *QuarantineWriter) Close() { w.sender.close() }
 
 func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
 	contentType := r.ContentType

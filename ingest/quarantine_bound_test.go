@@ -7,6 +7,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/request"
 )
 
 // A message of which every event is refused must take no more of the quarantine than a
@@ -86,7 +87,6 @@ func TestADeletedQuarantineIsMadeAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { writer.Close() }()
 	refuse := func(position event.Position) {
 		t.Helper()
 		if err := writer.Write(testContext(t), []event.Refusal{{Position: position, Index: -1}}); err != nil {
@@ -101,5 +101,72 @@ func TestADeletedQuarantineIsMadeAgain(t *testing.T) {
 	refuse(3)
 	if entries := b.quarantined(QuarantineFilter{}); len(entries) != 2 || entries[0].Position != 2 {
 		t.Errorf("the quarantine holds %s, want the refusals of 2 and 3", brief(entries))
+	}
+}
+
+// The refusals of a step must be stored as one batch, which the broker syncs once, and each once
+// where an equal run has stored some of them already.
+func TestRefusalsOfAStepAreOneBatch(t *testing.T) {
+	b := startBroker(t, "")
+	names := broker.DefaultStreamNames()
+	var writers [2]*QuarantineWriter
+	for i := range writers {
+		var err error
+		if writers[i], err = NewQuarantineWriter(testContext(t), b.nc, names); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusals := func(position event.Position) (all []event.Refusal) {
+		for i := range messageEntriesMax {
+			all = append(all, event.Refusal{Position: position, Index: i})
+		}
+		return all
+	}
+	write := func(w *QuarantineWriter, refusals []event.Refusal) {
+		t.Helper()
+		if err := w.Write(testContext(t), refusals); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(writers[0], refusals(1))
+	write(writers[0], refusals(2)[:10])
+	write(writers[1], refusals(1))
+	write(writers[1], refusals(2))
+	if entries := b.quarantined(QuarantineFilter{}); len(entries) != 2*messageEntriesMax {
+		t.Fatalf("%d entries, want %d", len(entries), 2*messageEntriesMax)
+	}
+	stream, err := b.js.Stream(testContext(t), names.Quarantine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batches := map[string]int{}
+	for i := range uint64(messageEntriesMax) {
+		m, err := stream.GetMsg(testContext(t), i+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batches[m.Header.Get(request.HeaderBatchID)]++
+	}
+	if len(batches) != 1 || batches[""] > 0 {
+		t.Errorf("the entries of a step are in %d batches: %v", len(batches), batches)
+	}
+}
+
+// A quarantine that an earlier version made takes no batches, and must take them now.
+func TestAQuarantineOfAnEarlierVersionTakesBatches(t *testing.T) {
+	b := startBroker(t, "")
+	config := broker.QuarantineConfig(broker.DefaultStreamNames().Quarantine)
+	config.AllowAtomicPublish = false
+	if _, err := b.js.UpdateStream(testContext(t), config); err != nil {
+		t.Fatal(err)
+	}
+	b.publish(event.KindEdge, "{}\n{}\n")
+	b.follow(Resume{})
+	stream, err := b.js.Stream(testContext(t), config.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !stream.CachedInfo().Config.AllowAtomicPublish || stream.CachedInfo().State.Msgs != 2 {
+		t.Errorf("the quarantine is %+v", stream.CachedInfo())
 	}
 }

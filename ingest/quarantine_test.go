@@ -21,7 +21,6 @@ func (b *testBroker) follow(from Resume) (edges int, at Resume) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer w.Close()
 	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{EventsMax: 3, Every: -1}, From: from})
 	defer s.Close()
 	var batch event.Batch
@@ -128,12 +127,10 @@ func TestQuarantineOfAnInterruptedStepIsCompleted(t *testing.T) {
 	if err := w.Write(testContext(t), refusals[2:3]); err != nil {
 		t.Fatal(err)
 	}
-	w.Close()
 	b.forgetIDs()
 	if w, err = NewQuarantineWriter(testContext(t), b.nc, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
 	if err := w.Write(testContext(t), refusals); err != nil {
 		t.Fatal(err)
 	}

@@ -167,7 +167,7 @@ func (p *Pipeline) loop(ctx context.Context) error {
 		result := p.Core.Step(&batch)
 		p.progress.underWay.Store(nil)
 		stepped := time.Now()
-		if refused := slices.Concat(batch.Refused, result.Refused); len(refused) > 0 {
+		if refused := append(batch.Refused, result.Refused...); len(refused) > 0 {
 			if err := p.quarantine.Write(ctx, refused); err != nil {
 				return err
 			}

@@ -167,7 +167,6 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	if p.quarantine, err = ingest.NewQuarantineWriter(ctx, p.Broker.NC, p.names.In); err != nil {
 		return err
 	}
-	p.closers = append(p.closers, func() error { p.quarantine.Close(); return nil })
 	self := identity()
 	if p.group != nil {
 		self, p.Checkpoints.share = p.group.self, p.group.share

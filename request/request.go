@@ -7,6 +7,7 @@ package request
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -56,4 +57,31 @@ func (s *Silence) After(nc *nats.Conn, err error) {
 		*s = 0
 		_ = nc.ForceReconnect()
 	}
+}
+
+const codeDuplicateInProcess jetstream.ErrorCode = 10158
+
+// DuplicateInProcess reports a cluster's answer to a message that comes again while it has not
+// yet decided about the first one.
+func DuplicateInProcess(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeDuplicateInProcess
+}
+
+// passingCodes are answers of a broker that can be others later: an account has used its
+// share, a batch did not arrive whole, too many batches are under way.
+var passingCodes = []jetstream.ErrorCode{10002, 10176, 10210, codeDuplicateInProcess}
+
+// passingErrors say that the broker is away, or not ready.
+var passingErrors = []error{
+	jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, jetstream.ErrAsyncPublishTimeout, nats.ErrDisconnected,
+	nats.ErrReconnectBufExceeded, context.DeadlineExceeded, jetstream.ErrJetStreamNotEnabled, context.Canceled, // of a request
+}
+
+// Passes reports whether an error can pass by itself: the broker is away, or cannot
+// store anything now, for want of space say.
+func Passes(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.Code >= 500 || slices.Contains(passingCodes, api.ErrorCode)) ||
+		slices.ContainsFunc(passingErrors, func(passing error) bool { return errors.Is(err, passing) })
 }

@@ -3,6 +3,7 @@ package request
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -136,5 +137,21 @@ func TestAServerThatCannotDecideIsLeft(t *testing.T) {
 	}
 	if got := nc.ConnectedUrl(); got != good {
 		t.Errorf("connected to %s", got)
+	}
+}
+
+// A cluster's answers that can be others a moment later must make a sender try again, and
+// those that never will must not.
+func TestWhatPassesIsTriedAgain(t *testing.T) {
+	for code, want := range map[jetstream.APIError]bool{
+		{Code: 409, ErrorCode: 10158}: true,  // a duplicate is in process
+		{Code: 503, ErrorCode: 10008}: true,  // the cluster elects
+		{Code: 500, ErrorCode: 10047}: true,  // no space
+		{Code: 400, ErrorCode: 10054}: false, // the message is too large
+		{Code: 403, ErrorCode: 10026}: false, // not permitted
+	} {
+		if got := Passes(fmt.Errorf("publish: %w", &code)); got != want {
+			t.Errorf("%+v is tried again: %t", code, got)
+		}
 	}
 }

@@ -2,14 +2,9 @@ package sinks
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"gqlstream/request"
 )
@@ -18,13 +13,6 @@ import (
 const (
 	batchMessagesMax = 1000 // what brokers allow
 	partRecordsMax   = batchMessagesMax - 1
-)
-
-// Headers of an atomic batch. The client library has no call for one yet.
-const (
-	headerBatchID       = "Nats-Batch-Id"
-	headerBatchSequence = "Nats-Batch-Sequence"
-	headerBatchCommit   = "Nats-Batch-Commit"
 )
 
 // headerPlace names the header for the place at which an alert began or ended, POSITION.NUMBER.
@@ -55,43 +43,17 @@ func (b *batch) bytes() (n uint64) {
 	return n
 }
 
-// batchAck is the broker's answer: the sequence of the last message.
-type batchAck struct {
-	Sequence uint64              `json:"seq"`
-	Error    *jetstream.APIError `json:"error"`
-}
-
-// publish sends the batch and waits for the answer. Only the last message asks for one:
-// what is wrong with any of them, the answer to the last one says.
+// publish sends the batch and waits for the answer.
 func (b *batch) publish(ctx context.Context, nc *nats.Conn) (last uint64, err error) {
-	ctx, cancel := request.Context(ctx, nc)
-	defer cancel()
-	id := nuid.Next()
-	for i := range len(b.messages) - 1 {
-		if err := nc.PublishMsg(b.message(i, id)); err != nil {
-			return 0, err
-		}
+	messages := make([]*nats.Msg, len(b.messages))
+	for i := range messages {
+		messages[i] = b.message(i)
 	}
-	response, err := nc.RequestMsgWithContext(ctx, b.message(len(b.messages)-1, id))
-	if err != nil {
-		return 0, err
-	}
-	var ack batchAck
-	if err := json.Unmarshal(response.Data, &ack); err != nil {
-		return 0, fmt.Errorf("answer of the broker: %w", err)
-	}
-	if ack.Error != nil {
-		return 0, ack.Error
-	}
-	if ack.Sequence < uint64(len(b.messages)) {
-		return 0, errors.New("answer of the broker: no sequence; something else answers on this subject")
-	}
-	return ack.Sequence, nil
+	return request.Batch(ctx, nc, messages)
 }
 
-// message returns the i-th message with the headers that make it one of the batch. A
-// mark alone needs none but the fence.
-func (b *batch) message(i int, id string) *nats.Msg {
+// message returns the i-th message, the first with the fence.
+func (b *batch) message(i int) *nats.Msg {
 	m := nats.NewMsg(b.messages[i].subject)
 	m.Data = b.messages[i].data
 	if i == 0 {
@@ -101,13 +63,5 @@ func (b *batch) message(i int, id string) *nats.Msg {
 		m.Header[headerPlace] = []string{b.messages[i].place}
 	}
 	m.Header[headerLog] = []string{b.log}
-	if len(b.messages) == 1 {
-		return m
-	}
-	m.Header[headerBatchID] = []string{id}
-	m.Header[headerBatchSequence] = []string{strconv.Itoa(i + 1)}
-	if i == len(b.messages)-1 {
-		m.Header[headerBatchCommit] = []string{"1"}
-	}
 	return m
 }

@@ -3,10 +3,8 @@ package sinks
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -29,27 +27,6 @@ func wrongSequence(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
-}
-
-// passingCodes are answers of a broker that can be others later: an account has used its
-// share, a batch did not arrive whole, too many batches are under way.
-var passingCodes = []jetstream.ErrorCode{10002, 10176, 10210}
-
-// passingErrors say that the broker is away, or not ready.
-var passingErrors = []error{
-	jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, nats.ErrDisconnected,
-	nats.ErrReconnectBufExceeded, context.DeadlineExceeded, jetstream.ErrJetStreamNotEnabled,
-	context.Canceled, // of a request; see request.Context
-}
-
-// passes reports whether an error can pass by itself: the broker is away, or cannot
-// store anything now, for want of space say.
-func passes(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) && (api.Code >= 500 || slices.Contains(passingCodes, api.ErrorCode)) {
-		return true
-	}
-	return slices.ContainsFunc(passingErrors, func(passing error) bool { return errors.Is(err, passing) })
 }
 
 // sleep waits for d, or for the end of ctx, whose error it returns then.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // ReaderConfig configures a reader: the log out, its shards and where to begin.
@@ -150,7 +152,7 @@ func (r *logReader) read(m feedMessage, before feedMessage) {
 		return
 	}
 	b := &openBatch{
-		mark: mark, shard: shard, id: m.Headers().Get(headerBatchID), ours: mark.Log == r.config.Log || r.config.Log == "",
+		mark: mark, shard: shard, id: m.Headers().Get(request.HeaderBatchID), ours: mark.Log == r.config.Log || r.config.Log == "",
 		end: m.sequence + uint64(mark.Records), before: before,
 	}
 	if mark.Records == 0 {
@@ -190,7 +192,7 @@ func (r *logReader) alert(m feedMessage) *Stored {
 
 // isRecord reports whether a message belongs to a batch.
 func (r *logReader) isRecord(m feedMessage, b *openBatch) bool {
-	return m.sequence <= b.end && m.Headers().Get(headerBatchID) == b.id &&
+	return m.sequence <= b.end && m.Headers().Get(request.HeaderBatchID) == b.id &&
 		strings.HasPrefix(m.Subject(), strings.TrimSuffix(r.config.Names.estimateSubjects(), ">"))
 }
 

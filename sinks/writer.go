@@ -233,7 +233,7 @@ func (w *Writer) store(ctx context.Context, m shardMark, records []message) erro
 			return nil
 		case err == nil:
 			continue // the fence is another one than was known, which is known now
-		case !passes(err):
+		case !request.Passes(err):
 			return err
 		case ctx.Err() != nil:
 			return ctx.Err() // who ended the run while the broker was away has seen no failure

@@ -99,7 +99,7 @@ func torn(ctx context.Context, stream jetstream.Stream, mark *jetstream.RawStrea
 	if err != nil {
 		return false, err
 	}
-	return last.Header.Get(headerBatchID) != mark.Header.Get(headerBatchID), nil
+	return last.Header.Get(request.HeaderBatchID) != mark.Header.Get(request.HeaderBatchID), nil
 }
 
 // resolve decides what to do about a part whose mark was refused, because the last
@@ -150,7 +150,7 @@ func (w *Writer) Audit(ctx context.Context) error {
 	}
 	w.audited = time.Now()
 	err := w.audit(ctx)
-	if err == nil || passes(err) {
+	if err == nil || request.Passes(err) {
 		return nil
 	}
 	return fmt.Errorf("sinks: stream %s: %w", w.config.Streams.Names.Estimates, err)
@@ -168,7 +168,7 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 	m.Writer, m.Config, m.Log, m.Closed, m.Cut = w.config.Writer, w.config.Config, w.config.Log, false, false
 	m.Position, m.Part, m.Parts, m.Quiet = w.passed, 1, 1, true
 	err := w.storeMark(ctx, m)
-	if err == nil || passes(err) {
+	if err == nil || request.Passes(err) {
 		return nil
 	}
 	return err

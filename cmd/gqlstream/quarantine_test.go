@@ -29,7 +29,6 @@ func fillQuarantine(t *testing.T) (state string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Close()
 	err = w.Write(ctx, []event.Refusal{
 		{Position: 3, Index: -1, Kind: event.KindEdge, Reason: event.Malformed, Detail: "byte 0", Original: []byte("\x1b[31mred\xff")},
 		{Position: 5, Index: 2, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte(`{"src":1,"dst":1}`)},

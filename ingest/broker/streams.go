@@ -157,7 +157,7 @@ func LogConfig(name string) jetstream.StreamConfig {
 // never stop what is not, and the originals are in the log.
 func QuarantineConfig(name string) jetstream.StreamConfig {
 	c := streamConfig(name, "copies of what was refused, with the reasons", QuarantineSubjects(name)+">")
-	c.Discard, c.MaxBytes, c.MaxAge = jetstream.DiscardOld, quarantineBytesMax, quarantineAgeMax
+	c.Discard, c.MaxBytes, c.MaxAge, c.AllowAtomicPublish = jetstream.DiscardOld, quarantineBytesMax, quarantineAgeMax, true
 	return c
 }
 

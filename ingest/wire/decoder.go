@@ -117,8 +117,7 @@ func (d *Decoder) decode(m *Message, b *event.Batch) (*event.Problem, error) {
 	if int(m.Kind) >= event.Kinds {
 		return event.Problemf(event.UnknownKind, "no such event kind as %v", m.Kind), nil
 	}
-	if n := len(m.Payload); n > d.config.MessageBytesMax {
-		limit := d.config.MessageBytesMax
+	if n, limit := len(m.Payload), d.config.MessageBytesMax; n > limit {
 		return event.Problemf(event.TooLarge, "%d bytes, at most %d are allowed", n, limit), nil
 	}
 	if m.Checksum != "" {
@@ -174,8 +173,7 @@ func verifyChecksum(header string, payload []byte) *event.Problem {
 		return event.Problemf(event.Malformed, "checksum %s is not 16 hexadecimal digits", Quote(header))
 	}
 	if got := xxhash.Sum64(payload); got != want {
-		return event.Problemf(event.Malformed,
-			"checksum is %016x, the header says %016x: the payload was damaged", got, want)
+		return event.Problemf(event.Malformed, "checksum is %016x, the header says %016x: the payload was damaged", got, want)
 	}
 	return nil
 }

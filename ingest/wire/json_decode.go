@@ -15,6 +15,9 @@ func (d *Decoder) decodeJSON(m *Message, b *event.Batch, lines, sniffed bool) *e
 	}
 	r := &d.json
 	r.reset(m.Payload, b)
+	if most := d.eventsMax(m.Kind); lines && bytes.Count(m.Payload, []byte("\n{")) > most { // not worth reading
+		return d.tooMany(m.Kind, most)
+	}
 	index, p := 0, (*event.Problem)(nil)
 	if !lines && r.dec.PeekKind() == '[' {
 		if index, p = d.jsonArray(m, b); p == nil && r.problem == nil && !r.end() {

@@ -26,8 +26,7 @@ func checkVersion(version string, position event.Position) (*event.Problem, erro
 	}
 	n, err := strconv.ParseUint(version, 10, 31)
 	if err != nil || n == 0 || version[0] == '0' || version[0] == '+' {
-		p := event.Problemf(event.Malformed, "schema version %s is not a positive integer", Quote(version))
-		return p, nil
+		return event.Problemf(event.Malformed, "schema version %s is not a positive integer", Quote(version)), nil
 	}
 	return nil, fmt.Errorf("%w: message at position %d has schema version %s, this program reads version %s: continue with a release "+
 		"of gqlstream that reads version %s", ErrUnknownVersion, position, version, schemaVersion, version)
