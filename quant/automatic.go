@@ -358,7 +358,8 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 // leanOnLabels mixes the shares of the calibration labels into ans where the community
 // is more than half of the vertices that the labels were drawn from. Of a share c of
 // them, the labels' own shares miss what makes the rest different, which has the weight
-// 1 - c; they rest on no model. It returns the weight of the labels' own shares.
+// 1 - c; they rest on no model. Labels and members are draws of the same, so that both are
+// noise of the distance between their shares. It returns the weight of the labels' own shares.
 func (w *scratch) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
 	p, k := s.Posterior, s.K
 	if p.Selected != ByEdges || !(2*p.Distinct > p.Vertices) {
@@ -369,7 +370,7 @@ func (w *scratch) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
 	labels := sum(s.ClassN)
 	for a := range k {
 		for b := range k {
-			sampling := w.shares[a] * (delta(a, b) - w.shares[b]) / labels
+			sampling := w.shares[a] * (delta(a, b) - w.shares[b]) * (1/labels + 1/p.Distinct)
 			apart := (ans.q[a] - w.shares[a]) * (ans.q[b] - w.shares[b])
 			v := &ans.v[a*k+b]
 			*v = (1-lean)*(1-lean)**v + lean*lean*sampling + lean*(1-lean)*apart

@@ -230,8 +230,9 @@ func TestSelectionIsDeclared(t *testing.T) {
 	}
 }
 
-// A community that is everyone must have the shares of the labels, whatever the
-// posteriors say, and one that is less than half of everyone nothing of them.
+// A community that is everyone must have the shares of the labels, whatever the posteriors
+// say, with the error of the distance between two samples of those sizes; one that is less
+// than half of everyone has nothing of them.
 func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
 	s := syntheticStatistics(3, 120, 100, 3)
 	s.Posterior.Vertices = 2 * s.Posterior.Distinct
@@ -240,6 +241,11 @@ func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
 	all := estimate(t, s, quant.Options{Method: quant.Auto})
 	labels := estimate(t, s, quant.Options{Method: quant.MLPE})
 	near(t, "everyone", "auto", "shares", all.Prevalence, labels.Prevalence, 1e-12)
+	for i, q := range all.Prevalence {
+		if want := math.Sqrt(q * (1 - q) * (1./120 + 1./100)); math.Abs(all.SE[i]-want) > 1e-9 {
+			t.Errorf("the error of class %d is %v, and that of labels less members %v", i, all.SE[i], want)
+		}
+	}
 	if slices.Equal(alone.Prevalence, all.Prevalence) {
 		t.Errorf("half of the graph has the shares of everyone, %v", alone.Prevalence)
 	}
