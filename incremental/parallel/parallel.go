@@ -9,8 +9,12 @@ import (
 )
 
 // Each calls f once for every number below n, on as many goroutines as there are
-// processors; worker numbers the goroutine. It returns when all calls have.
+// processors; worker numbers the goroutine. It returns when all have; one needs no goroutine.
 func Each(n int, f func(i, worker int)) {
+	if n == 1 {
+		f(0, 0)
+		return
+	}
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	for worker := range min(runtime.GOMAXPROCS(0), n) {

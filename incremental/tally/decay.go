@@ -1,6 +1,7 @@
 package tally
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -102,27 +103,14 @@ var roots = func() (roots [40]float64) {
 	return roots
 }()
 
-// epochOf returns the epoch of a time.
-func (t *Tallies) epochOf(at event.Time) uint64 {
-	return uint64(max(at, 0)) / (epochHalfLives * uint64(t.keep.HalfLife))
-}
-
 // countEpoch adds a row of the given time to its epoch, or takes it back.
 func (t *Tallies) countEpoch(at event.Time, change int) {
 	d := t.decay
 	if d == nil {
 		return
 	}
-	epoch := t.epochOf(at)
-	i, found := slices.BinarySearchFunc(d.epochs, epoch, func(e epochRows, epoch uint64) int {
-		switch {
-		case e.epoch < epoch:
-			return -1
-		case e.epoch > epoch:
-			return 1
-		}
-		return 0
-	})
+	epoch := uint64(max(at, 0)) / (epochHalfLives * uint64(t.keep.HalfLife))
+	i, found := slices.BinarySearchFunc(d.epochs, epoch, func(e epochRows, epoch uint64) int { return cmp.Compare(e.epoch, epoch) })
 	if !found {
 		d.epochs = slices.Insert(d.epochs, i, epochRows{epoch: epoch})
 	}

@@ -41,11 +41,6 @@ func (r *rows) take(v Vertex) int32 {
 	return r.slot[v]
 }
 
-func (r *rows) release(v Vertex) {
-	r.free = append(r.free, r.slot[v])
-	r.slot[v] = noRow
-}
-
 // merge mends order after rows were taken and released: added is sorted and
 // holds the vertices that have a row now and had none before.
 func (r *rows) merge(added []Vertex, released bool) {
@@ -102,7 +97,8 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 	case is:
 		change.slotAfter = t.rows.take(v)
 	default:
-		t.rows.release(v)
+		t.rows.free = append(t.rows.free, t.rows.slot[v])
+		t.rows.slot[v] = noRow
 	}
 	if is {
 		change.classAfter = after.label.Class
