@@ -201,7 +201,7 @@ func TestCUSUMCountsEvaluationsNotEstimates(t *testing.T) {
 	} {
 		s := begin(t, rule(t, "cusum", func(r *Rule) { r.Drift, r.Threshold, r.Every = 0.5, 40, 10*time.Second }))
 		p := 0.3
-		for i := int64(0); i < 100; i++ {
+		for i := range int64(100) {
 			p += 0.004
 			s.at(i, record("x", p, c.se, 0.01))
 		}

@@ -1,6 +1,9 @@
 package graphstore
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // entry is one assertion of a batch: what it is about, packed into a key that
 // sorts like the Delta, and where it stands in the batch.
@@ -30,15 +33,7 @@ const radixMin = 128
 // arguments holds the result varies. Cost: one pass for each digit that varies.
 func sortEntries(entries, scratch []entry) (sorted, spare []entry) {
 	if len(entries) < radixMin {
-		slices.SortStableFunc(entries, func(a, b entry) int {
-			if a.key < b.key {
-				return -1
-			}
-			if a.key > b.key {
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
 		return entries, scratch
 	}
 	scratch = slices.Grow(scratch[:0], len(entries))[:len(entries)]

@@ -281,7 +281,7 @@ const testShards = 4
 func put(t *testing.T, s *Store, position uint64, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		b := Bundle{Header: []byte(part), Sections: []BundleSection{{Name: "a", Data: []byte(fmt.Sprint(position))}, {Name: "b"}}}
+		b := Bundle{Header: []byte(part), Sections: []BundleSection{{Name: "a", Data: fmt.Append(nil, position)}, {Name: "b"}}}
 		if err := s.Put(t.Context(), "digest", position, part, &b); err != nil {
 			t.Fatal(err)
 		}

@@ -127,14 +127,14 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	var documented []string
 	for line := range strings.Lines(string(text)) {
 		if cells := strings.Split(line, "|"); len(cells) > 3 {
-			for _, cell := range strings.Split(cells[1], ",") {
+			for cell := range strings.SplitSeq(cells[1], ",") {
 				if key := strings.Trim(strings.TrimSpace(cell), "`"); strings.Contains(cell, "`") {
 					documented = append(documented, key)
 				}
 			}
 		}
 	}
-	keys := configPaths("", reflect.TypeOf(config.Settings{}))
+	keys := configPaths("", reflect.TypeFor[config.Settings]())
 	for _, key := range keys {
 		if !slices.Contains(documented, key) {
 			t.Errorf("%s is not in docs/configuration.md", key)
@@ -158,9 +158,9 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 	if t.Kind() != reflect.Struct {
 		return []string{strings.TrimSuffix(prefix, ".")}
 	}
-	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-		paths = append(paths, configPaths(prefix+key+".", t.Field(i).Type)...)
+	for field := range t.Fields() {
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		paths = append(paths, configPaths(prefix+key+".", field.Type)...)
 	}
 	return paths
 }

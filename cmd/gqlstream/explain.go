@@ -130,8 +130,7 @@ func (c *explainCmd) prepare(e *pipeline.Explainer, settings *config.Settings, c
 	e.Checkpoints = settings.State
 	b, err := config.OpenBroker(*settings, slog.New(slog.NewTextHandler(con.Err, nil)))
 	if err != nil {
-		var locked *broker.LockedError
-		if errors.As(err, &locked) {
+		if errors.As(err, new(*broker.LockedError)) {
 			err = fmt.Errorf("%w\nIf that is gqlstream run: start it with --listen 127.0.0.1:4222 and give "+
 				"--nats nats://127.0.0.1:4222 here, or ask its page", err)
 		}

@@ -82,8 +82,7 @@ func (f *classFinder) readTable(input Input, rename map[string]string) error {
 		if err == io.EOF {
 			return nil
 		}
-		var bad *badRow
-		if errors.As(err, &bad) {
+		if errors.As(err, new(*badRow)) {
 			continue // refused again when it counts
 		}
 		if err == nil {

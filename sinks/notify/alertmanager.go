@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -140,9 +141,7 @@ func (m *manager) take(now time.Time) (out []posted) {
 // it fires; figures are annotations.
 func (m *manager) describe(t *alerts.Transition, now string, at, ends time.Time) posted {
 	labels := map[string]string{}
-	for key, value := range t.Labels {
-		labels[key] = value
-	}
+	maps.Copy(labels, t.Labels)
 	for key, value := range map[string]string{
 		"alertname": t.Rule, "rule": t.Rule, "community": t.Community, "class": t.Class,
 		"method": t.Method, "pipeline": t.Pipeline,

@@ -67,8 +67,7 @@ func post(ctx context.Context, client *http.Client, to string, header http.Heade
 
 // hideURL takes the address out of an error: its path may hold a secret.
 func hideURL(err error) error {
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		return outer.Err
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,9 +79,7 @@ func (c *counters) stats(name string) Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := Stats{Name: name, Outcomes: map[string]uint64{}, Depth: c.depth.Load(), Error: cmp.Or(c.broken, c.last)}
-	for outcome, n := range c.outcomes {
-		s.Outcomes[outcome] = n
-	}
+	maps.Copy(s.Outcomes, c.outcomes)
 	return s
 }
 
