@@ -159,13 +159,13 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		})
 	}
 	out.Own = p.ownResiduals(id, view, reader, variances)
-	own, are := p.core.masses.(*fields)
+	_, are := p.core.masses.(*fields)
 	switch {
 	case !variances:
 		out.Residuals = p.meanResiduals(id, view, s)
 	case are:
 		out.Residuals = quant.NewResiduals(p.core.config.Classes, posterior.Views)
-		p.sumResiduals(view, reader, own.each[id].mass, func(int) *quant.Residuals { return out.Residuals })
+		p.sumResiduals(view, reader, func(v graphstore.Vertex) float64 { return p.core.tallies.Mass(id, v) }, func(int) *quant.Residuals { return out.Residuals })
 	default:
 		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(id, view))
 	}
@@ -176,8 +176,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View, s *quant.Statistics) *quant.Residuals {
 	k := p.core.config.Classes
 	r := quant.NewMeanResiduals(k)
-	own, are := p.core.masses.(*fields)
-	if !are {
+	if _, are := p.core.masses.(*fields); !are {
 		for i, c := range p.byClass {
 			r.Sum, r.Mass = r.Sum+c.Sum, r.Mass+s.ClassA1[i]
 			for j, x := range c.First[0] {
@@ -189,7 +188,7 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 	}
 	weights := p.core.tallies.LabelWeights(view)
 	for _, v := range p.state.Labels() {
-		r.Add(int(view.Label(v).Class), own.each[id].mass(v), weights(v), p.state.Posterior(v))
+		r.Add(int(view.Label(v).Class), p.core.tallies.Mass(id, v), weights(v), p.state.Posterior(v))
 	}
 	return r
 }

@@ -1,7 +1,9 @@
 package incremental
 
 import (
+	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
@@ -124,8 +127,11 @@ func checkCore(c *Core) error {
 	if err := c.store.Check(); err != nil {
 		return err
 	}
-	if err := c.sums.Check(view, c.heard(view)...); err != nil {
-		return err
+	anew := neighborhood.Recount(view, c.config.Classes, c.config.families().NeedsHardVotes(), c.heard(view)...)
+	for v := range graphstore.Vertex(view.Vertices()) {
+		if got, want := c.sums.Votes(v), anew.Votes(v); !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("vertex %d has votes %v, a recount gives %v", v, got, want)
+		}
 	}
 	if !c.warm() {
 		return nil

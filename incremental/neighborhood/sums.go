@@ -213,15 +213,3 @@ func Recount(view graphstore.View, classes int, keepHard bool, heard ...iter.Seq
 	}
 	return s
 }
-
-// Check compares the sums with a recount and names the first difference.
-func (s *Sums) Check(view graphstore.View, heard ...iter.Seq[Hearing]) error {
-	want := Recount(view, s.classes, s.keepHard, heard...)
-	for v := range Vertex(view.Vertices()) {
-		got, want := s.Votes(v), want.Votes(v)
-		if got.Count != want.Count || !slices.Equal(got.Sum, want.Sum) || !slices.Equal(got.Hard, want.Hard) {
-			return fmt.Errorf("neighborhood: vertex %d has votes %v, a recount gives %v", v, got, want)
-		}
-	}
-	return nil
-}

@@ -101,6 +101,15 @@ func (t *Tallies) weigh(c *community, class event.Class, cells []float64, a floa
 	}
 }
 
+// Mass returns the mass of a label's vertex that was last summed, exactly: the scale is a power
+// of two. Labels lie closer together here than where the kernel keeps all vertices.
+func (t *Tallies) Mass(id CommunityID, v Vertex) float64 {
+	if slot := t.rows.slot[v]; slot != noRow {
+		return t.each[id].a[slot] / t.each[id].scale
+	}
+	return 0
+}
+
 // RebuildKernel counts A1 and A2 of one community from nothing. It may run for
 // several communities side by side.
 func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass) {
