@@ -182,7 +182,11 @@ func (c *Core) restoreFields(view graphstore.View, sections map[string][]byte) (
 	if err != nil {
 		return nil, err
 	}
-	f := &fields{core: c, each: make([]kernel, view.Communities())}
+	known := 0 // to the last emission: communities that are new since have no field yet
+	for _, row := range rows {
+		known = max(known, int(row.Community)+1)
+	}
+	f := &fields{core: c, each: make([]kernel, known)}
 	errs := make([]error, len(rows))
 	parallel.Each(len(rows), func(i, _ int) { errs[i] = f.restore(rows[i], view, sections) })
 	return f, errors.Join(errs...)
