@@ -56,8 +56,7 @@ func (c *Core) heard(view graphstore.View) []hearings {
 	return []hearings{c.enq.HeardByAll(view)}
 }
 
-// restoreClassifier counts Enq anew, which gives the same bits, or restores the
-// field of Diffusion.
+// restoreClassifier counts Enq anew, which gives the same bits, or restores the field of Diffusion.
 func (c *Core) restoreClassifier(view graphstore.View, sections map[string][]byte) error {
 	switch c.config.Classifier {
 	case classifier.EnqName:

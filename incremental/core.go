@@ -62,9 +62,8 @@ func New(config Config) (*Core, error) {
 	}, nil
 }
 
-// Step applies one batch and returns what it refused and, when the batch ends at
-// an emission boundary, the estimates that moved. The batches of a core must be
-// consecutive.
+// Step applies one batch and returns what it refused and, when the batch ends at an emission
+// boundary, the estimates that moved. The batches of a core must be consecutive.
 func (c *Core) Step(b *event.Batch) Result {
 	view, before := c.store.View(), c.time
 	delta, refused := c.apply(b, view)
@@ -84,9 +83,8 @@ func (c *Core) Step(b *event.Batch) Result {
 	return result
 }
 
-// apply stores a batch and returns what that changed. The labels in it score the
-// predictions that it found; and where it began or ended the roll-out of a model version,
-// every record says so.
+// apply stores a batch and returns what that changed. The labels in it score the predictions that
+// it found; and where it began or ended the roll-out of a model version, every record says so.
 func (c *Core) apply(b *event.Batch, view graphstore.View) (*graphstore.Delta, []event.Refusal) {
 	incoming := incomingVersion(view)
 	delta, refused := c.store.Apply(b)

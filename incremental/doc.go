@@ -1,10 +1,9 @@
 // Package incremental is the core of gqlstream: one batch in, estimates out.
 //
-// Read Step first. Its order of calls is the design: apply the batch to the store, which
-// says exactly what that changed; count the neighbours' sums and the tallies; let a built-in
-// classifier predict, and count again; bring the kernel masses along; solve, if the batch
-// ends an emission; and keep house (configure events, compaction, checkpoints after an
-// erasure).
+// Read Step first. Its order of calls is the design: apply the batch to the store, which says
+// exactly what that changed; count the neighbours' sums and the tallies; let a built-in classifier
+// predict, and count again; bring the kernel masses along; solve, if the batch ends an emission;
+// and keep house (configure events, compaction, checkpoints after an erasure).
 //
 // A core is in one of three states, and four functions change it.
 //

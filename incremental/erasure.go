@@ -19,8 +19,7 @@ type erasures struct {
 	owed int            // checkpoints after it that are still to come
 }
 
-// record takes an erasure into account, also of a vertex that is not there: the log
-// names it.
+// record takes an erasure into account, also of a vertex that is not there: the log names it.
 func (e *erasures) record(b *event.Batch) {
 	for i := range b.Vertices {
 		if b.Vertices[i].Erase {

@@ -108,10 +108,9 @@ func (c *Core) newField() *diffusion.Field {
 func (f *fields) Statistics(id graphstore.Community, view graphstore.View, variances bool) reading {
 	c := f.core
 	s := c.tallies.Statistics(id, view, c.sums, variances && c.affordsExact(id, view))
-	// A field that once reached labels keeps traces of mass on labels that it no longer
-	// reaches. Of its error, as small against M as the certificate says, an even share may
-	// lie on each label; a mean mass below that counts as none.
-	s.MassMin = f.Certificate(id) * s.KernelSum / float64(max(view.Vertices(), 1))
+	// A field that once reached labels keeps traces of mass on labels that it no longer reaches. Of
+	// its error, as small against M as the certificate says, an even share may lie on each label.
+	s.MassMin = max(reachMin, f.Certificate(id)) * s.KernelSum / float64(max(view.Vertices(), 1))
 	return reading{Statistics: s}
 }
 

@@ -7,12 +7,11 @@ import (
 	"gqlstream/graphstore"
 )
 
-// RestoreGraph returns a cold core that holds the graph of a saved state and
-// nothing else of it: no kernels, no tallies. Batches that do not emit keep it
-// cold, so it costs what the graph costs however many communities it has. It is
-// for looking at the graph along the log, not for going on. The number of classes
-// must be that of the state; what else the configuration says about results may
-// differ.
+// RestoreGraph returns a cold core that holds the graph of a saved state and nothing else of it: no
+// kernels, no tallies. Batches that do not emit keep it cold, so it costs what the graph costs
+// however many communities it has. It is for looking at the graph along the log, not for going on.
+// The number of classes must be that of the state; what else the configuration says about results
+// may differ.
 func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
 	c, err := New(config)
 	if err != nil {
@@ -30,8 +29,7 @@ func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
 	return c, nil
 }
 
-// restoreStore takes the graph, and what was declared of its communities, over from the
-// sections.
+// restoreStore takes the graph, and what was declared of its communities, over from the sections.
 func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	c.selectedBy = nil // Unmarshal would add to the map of the configuration
 	if err := json.Unmarshal([]byte(state.Selected), &c.selectedBy); err != nil {

@@ -48,11 +48,10 @@ type reading struct {
 	spread *tally.Spread // of a dual: the second moments that it rests on; nil: a bound stands for them
 }
 
-// Who keeps the masses: fields, until there are more than fieldsMax communities and
-// more than one for every functionsPerField functions of a dual, or until the fields would
-// take more than massesBytesMax; from then on the dual, if it has room for the cells of
-// the configured methods and takes less memory than the fields, or no more than
-// massesBytesMax.
+// Who keeps the masses: fields, until there are more than fieldsMax communities and more than one
+// for every functionsPerField functions of a dual, or until the fields would take more than
+// massesBytesMax; from then on the dual, if it has room for the cells of the configured methods and
+// takes less memory than the fields, or no more than massesBytesMax.
 //
 // An edge costs one visit a community with fields, one a function with a dual. Measured, a
 // function costs an eighth of a field, so the counts say which is cheaper. The core never
@@ -64,6 +63,10 @@ const (
 	massesBytesMax    = 1 << 30
 	fieldBytes        = 44 // a vertex
 )
+
+// reachMin is the mean mass of a community's labels, in mean masses of all vertices, that counts
+// as none: hardly a walk ends there.
+const reachMin = 0.001
 
 // outgrown reports whether fields must make way for a dual.
 func (c *Core) outgrown(view graphstore.View) bool {

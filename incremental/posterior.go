@@ -16,9 +16,8 @@ import (
 // computed; of more, every n-th stands for n.
 const slopeLabelsMax = 512
 
-// posteriors keeps the posteriors, and where a dual keeps the masses the residuals of the
-// labels: all that auto reads beside the tallies. It is nil, and does nothing, if no estimate
-// reads it.
+// posteriors keeps the posteriors, and where a dual keeps the masses the residuals of the labels:
+// all that auto reads beside the tallies. It is nil, and does nothing, if no estimate reads it.
 type posteriors struct {
 	core  *Core
 	state *posterior.State
@@ -93,7 +92,6 @@ func (p *posteriors) ready(view graphstore.View) {
 		p.core.republishAll()
 	}
 	p.markMoved(view, touched)
-	p.readyResidual(view)
 }
 
 // markMoved has the communities solved again whose members or labels these are.

@@ -14,12 +14,12 @@ import (
 // followed it as by one that begins now: what its kernel leaves there is an error, not
 // a weight.
 func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
-	for _, engine := range engineNames {
+	for i, engine := range slices.Repeat(engineNames, 2) {
 		config := Config{
 			Classes: 2, Engine: engine, Communities: []graphstore.Rule{{Name: "left"}},
 		}
 		config.Estimates = []quant.Options{quant.DefaultOptions()}
-		config.Estimates[0].Method = quant.SISNACC
+		config.Estimates[0].Method = []quant.Method{quant.SISNACC, quant.Auto}[i/2]
 		warm, cold := newCore(t, config), newCore(t, config)
 		defer warm.Close()
 		defer cold.Close()
@@ -33,7 +33,8 @@ func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
 				t.Errorf("%s, %s: %+v, want one estimate with the flag %s", engine, name, records, quant.FlagUnreachable)
 			}
 		}
-		if len(last) == 1 && len(first) == 1 && !slices.Equal(last[0].Prevalence, first[0].Prevalence) {
+		// The coefficients of auto were fitted on the graph before the cut, or on the one after it.
+		if i < 2 && len(last) == 1 && len(first) == 1 && !slices.Equal(last[0].Prevalence, first[0].Prevalence) {
 			t.Errorf("%s: followed %v, begun %v", engine, last[0].Prevalence, first[0].Prevalence)
 		}
 	}

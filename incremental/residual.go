@@ -38,19 +38,23 @@ func (p *posteriors) followResidual(view graphstore.View, delta *graphstore.Delt
 
 // readyResidual brings the residuals to the posteriors of this emission.
 func (p *posteriors) readyResidual(view graphstore.View) {
+	if p == nil {
+		return
+	}
 	c := p.core
-	if _, shared := c.masses.(*sharedDual); !shared {
+	shared, are := c.masses.(*sharedDual)
+	if !are {
 		return
 	}
 	if p.residual == nil {
 		var err error
-		if p.residual, err = diffusion.NewDual(p.residualConfig(c.dualTolerance(view))); err != nil {
+		if p.residual, err = diffusion.NewDual(p.residualConfig(shared.tolerance(view))); err != nil {
 			panic(err) // the configuration was validated
 		}
 		p.residual.Solve(view, p.changes(view, p.state.Labels()), p.residual.Tolerance()/dualStartShare)
 		c.tallies.MoveAll()
 	} else {
-		if now, want := p.residual.Tolerance(), c.dualTolerance(view); now > 2*want || now < want/2 {
+		if now, want := p.residual.Tolerance(), shared.tolerance(view); now > 2*want || now < want/2 {
 			p.residual.Retune(want)
 		}
 		p.residual.Update(view, nil, p.changes(view, p.state.Renewed()))

@@ -104,8 +104,7 @@ func SectionShard(name string) (shard int, ok bool) {
 	return shard, err == nil
 }
 
-// addRows adds, for each shard that the core estimates, a section of the rows of its
-// communities.
+// addRows adds, for each shard that the core estimates, a section of the rows of its communities.
 func addRows[T any](c *Core, add addSection, name string, rows []T, community func(*T) uint32) error {
 	view := c.View()
 	byShard := make([][]T, c.shards())

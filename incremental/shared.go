@@ -25,6 +25,8 @@ type sharedDual struct {
 	dual    *diffusion.Dual
 	changes []diffusion.ValueChange // scratch
 	refreshes
+	reach    float64    // at most 1; see measureReach
+	measured event.Time // when it was
 }
 
 const (
@@ -33,6 +35,10 @@ const (
 	dualStartShare = 4
 	// classTolerance bounds the error of a value of a whole class, in eta of its share.
 	classTolerance = 12
+	// reachUsual is the mean value of a community, over the share of labels, below which the
+	// tolerance falls with the least, down to reachLeast of it. It is measured every reachAge.
+	reachUsual, reachLeast = 0.5, reachMin / 2
+	reachAge               = time.Second
 	// dualToleranceMin is the tolerance below which rounding decides.
 	dualToleranceMin = 1e-11
 )
@@ -40,7 +46,7 @@ const (
 // newSharedDual takes over from fields, of which those that were followed give the first
 // second moments for nothing. They are let go of before the dual takes its memory.
 func newSharedDual(c *Core, view graphstore.View) *sharedDual {
-	d := &sharedDual{core: c}
+	d := &sharedDual{core: c, reach: 1}
 	from := c.masses.(*fields)
 	first := map[bool]float64{false: refreshCold, true: refreshPatient}[c.config.Patient] * c.config.refreshEarned
 	d.credit = slices.Repeat([]float64{first}, c.shards())
@@ -65,7 +71,7 @@ func newSharedDual(c *Core, view graphstore.View) *sharedDual {
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
 	var err error
-	if d.dual, err = diffusion.NewDual(c.dualConfig(c.dualTolerance(view))); err != nil {
+	if d.dual, err = diffusion.NewDual(c.dualConfig(d.tolerance(view))); err != nil {
 		panic(err) // the configuration was validated
 	}
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
@@ -77,18 +83,19 @@ func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
 	return diffusion.DualConfig{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.tallies.Functions()}
 }
 
-// dualTolerance returns the tolerance of a value for the share of vertices that are
+// tolerance returns the tolerance of a value for the share of vertices that are
 // calibration labels now: eta times what a class has of that share, and less by the root of
 // the classes, since a class spreads over the more cells. The values of a class sum to about
 // its share, so this keeps every class to eta of what it is. Where nobody reads cells, sums of
 // a class and of residuals are read, whose errors Dual.AddEstimate takes away but for a few
 // hundredths, so classTolerance times as much will do. No share is off by more than .05
 // standard errors at the 99th percentile, with 20 labels or with many.
-func (c *Core) dualTolerance(view graphstore.View) float64 {
+func (d *sharedDual) tolerance(view graphstore.View) float64 {
+	c := d.core
 	k := float64(c.config.Classes)
 	share := c.tallies.LabelMass() / float64(max(view.Vertices(), 1)) / k
 	if c.config.cells().ClassMasses {
-		share *= classTolerance
+		share *= classTolerance * d.reach
 	} else {
 		share /= math.Sqrt(max(k, 2) / 2)
 	}
@@ -98,11 +105,10 @@ func (c *Core) dualTolerance(view graphstore.View) float64 {
 	return max(share*c.config.Tolerance, min(dualToleranceMin, c.config.Tolerance))
 }
 
-// Follow implements masses. It costs what the step changed, whatever the number of
-// communities: a push touches the communities of the vertex that it moves. Where labels age
-// and time has moved their landmark on, all weights are divided by one power of two, and so
-// is the dual, which is exact; where it moved back, which takes the youngest labels to go,
-// it begins anew.
+// Follow implements masses. It costs what the step changed, whatever the number of communities: a
+// push touches the communities of the vertex that it moves. Where labels age and time has moved
+// their landmark on, all weights are divided by one power of two, and so is the dual, which is
+// exact; where it moved back, which takes the youngest labels to go, it begins anew.
 func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	c := d.core
 	if halvings := c.tallies.Halvings(); halvings < 0 {
@@ -118,16 +124,35 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// Ready implements masses: the tolerance follows the share of labels, and some second
-// moments are refreshed.
+// measureReach notes how far the mean value of a community is below the usual one: where labels
+// are far from the members, their masses are small, and so must be their errors. It asks all
+// communities, also those of other shards, so that every worker has the same dual.
+func (d *sharedDual) measureReach(view graphstore.View) {
+	c := d.core
+	if !c.config.cells().ClassMasses || d.measured != 0 && c.time < d.measured+event.Time(reachAge) {
+		return
+	}
+	d.dual.SumResiduals()
+	d.measured, d.reach = c.time, 1
+	usual := reachUsual * c.tallies.LabelMass() / float64(max(view.Vertices(), 1))
+	for id := range graphstore.Community(view.Communities()) {
+		if reach := c.tallies.Reach(id, view, d.dual) / usual; reach > 0 {
+			d.reach = min(d.reach, max(reach, reachLeast))
+		}
+	}
+}
+
+// Ready implements masses: some second moments are refreshed, and the tolerance follows the
+// share of labels and their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
-	if now, want := d.dual.Tolerance(), c.dualTolerance(view); now > 2*want || now < want/2 {
+	d.refreshDue(c, view)
+	d.measureReach(view)
+	if now, want := d.dual.Tolerance(), d.tolerance(view); now > 2*want || now < want/2 {
 		d.dual.Retune(want)
 		d.dual.Update(view, nil, nil)
 		c.tallies.MarkMoved(view, d.dual.Touched())
 	}
-	d.refreshDue(c, view)
 	if c.config.cells().ClassMasses {
 		d.dual.SumResiduals()
 	}
@@ -137,10 +162,9 @@ func (d *sharedDual) Ready(view graphstore.View) {
 func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View, variances bool) reading {
 	c := d.core
 	exact := variances && float64(c.tallies.Vertices(id, view)*c.config.Classes) <= exactTermsMax
-	return reading{
-		Statistics: c.tallies.DualStatistics(id, view, c.sums, d.dual, exact),
-		engine:     EngineDual, spread: c.tallies.Spread(id),
-	}
+	s := c.tallies.DualStatistics(id, view, c.sums, d.dual, exact)
+	s.MassMin = max(s.MassMin, reachMin*s.KernelSum/float64(max(view.Vertices(), 1)))
+	return reading{Statistics: s, engine: EngineDual, spread: c.tallies.Spread(id)}
 }
 
 // Certificate implements masses: it bounds the error of every tally, whatever the community.
@@ -154,6 +178,8 @@ func (d *sharedDual) Certificate(graphstore.Community) float64 {
 // sharedRow is the state of a shared dual beside the dual and the second moments.
 type sharedRow struct {
 	Tolerance float64 // of the dual
+	Reach     float64
+	Measured  event.Time
 }
 
 // creditRow is the work that a shard may still spend on refreshes.
@@ -180,7 +206,7 @@ func (d *sharedDual) State(add addSection) error {
 		return err
 	}
 	err = add(sharedSection, func(w *bytes.Buffer) error {
-		return graphstore.WriteRows(w, []sharedRow{{d.dual.Tolerance()}})
+		return graphstore.WriteRows(w, []sharedRow{{d.dual.Tolerance(), d.reach, d.measured}})
 	})
 	for _, shard := range d.core.ownedShards() {
 		if err == nil {
@@ -211,7 +237,7 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 	if err != nil {
 		return nil, err
 	}
-	d := &sharedDual{core: c}
+	d := &sharedDual{core: c, reach: shared.Reach, measured: shared.Measured}
 	d.credit = make([]float64, c.shards())
 	for _, shard := range c.ownedShards() {
 		row, err := readRow[creditRow](sections, shardSection(shard, creditSection))

@@ -69,9 +69,8 @@ const partBytes = 64 << 20
 // sections are copies and may be written while the core goes on.
 func (c *Core) Save() ([]Section, error) { return c.sections(c.store.Sections()) }
 
-// Sections returns the state as it stands after any step, to compare it with
-// another. Unlike Save it leaves the core alone; where Save is allowed both return
-// the same bytes.
+// Sections returns the state as it stands after any step, to compare it with another. Unlike Save
+// it leaves the core alone; where Save is allowed both return the same bytes.
 func (c *Core) Sections() ([]Section, error) { return c.sections(c.store.View().Sections()) }
 
 func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {

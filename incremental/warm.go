@@ -63,6 +63,7 @@ func (c *Core) prepareEmission(view graphstore.View) {
 	}
 	c.posteriors.ready(view)
 	c.masses.Ready(view)
+	c.posteriors.readyResidual(view)
 	for len(c.published) < view.Communities() {
 		c.published = append(c.published, publication{})
 	}

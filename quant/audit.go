@@ -23,9 +23,8 @@ const (
 )
 
 // Audit holds the sums over the audit labels among the members of a community. With p the
-// prediction of such a member (zero where it has none), y its class as a vector, m its
-// multiplicity and pi the probability of having been drawn, each of the two moments sums
-// over them
+// prediction of such a member (zero where it has none), y its class as a vector, m its multiplicity
+// and pi the probability of having been drawn, each of the two moments sums over them
 //
 //	Weights: w = m / pi            Noise: c = m² (1 - pi) / pi²
 //

@@ -93,9 +93,8 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 	}
 }
 
-// read writes q(gamma) and the derivatives that go with it, and returns gamma. Of many
-// members, every n-th says where to start, how the shares follow, and what one member adds
-// to their noise.
+// read writes q(gamma) and the derivatives that go with it, and returns gamma. Of many members,
+// every n-th says where to start, how the shares follow, and what one member adds to their noise.
 func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	u, k := &x.members, len(q)
 	few := u

@@ -27,12 +27,11 @@ type Snapshot struct {
 	Tangent              // of auto
 }
 
-// Turnover counts how the unlabelled members with a prediction of one community
-// differ between two estimates, as sums of squared multiplicities: plain counts
-// where all multiplicities are one. A member whose profile changed has left and
-// joined by the square of the share of the profile that is another one now: whole, if
-// they have nothing in common. Where it is not known, Joined and Left over all members
-// are safe.
+// Turnover counts how the unlabelled members with a prediction of one community differ between two
+// estimates, as sums of squared multiplicities: plain counts where all multiplicities are one. A
+// member whose profile changed has left and joined by the square of the share of the profile that
+// is another one now: whole, if they have nothing in common. Where it is not known, Joined and Left
+// over all members are safe.
 type Turnover struct {
 	Stayed, Joined, Left float64
 	Reset                bool // another model's predictions, or another method: nothing cancels
@@ -62,11 +61,10 @@ func (w *Solver) Snapshot(dst *Snapshot) {
 //	  + sum_i |1 - n_eff,i/n_eff,i'| o^2 L_i      labels that one has
 //	  + v (Stayed (o/n - o'/n')^2 + Joined (o/n)^2 + Left (o'/n')^2)
 //
-// where L_i is the variance from the labels of class i (q_i^2 H S_ci H' for the
-// adjusted counts) and v that of one member. The second line takes the smaller
-// set of labels as part of the larger. The result is at most se + se', what errors
-// that go against each other would give; if nothing cancels, sqrt(se^2 + se'^2).
-// It panics if the numbers of classes differ.
+// where L_i is the variance from the labels of class i (q_i^2 H S_ci H' for the adjusted counts)
+// and v that of one member. The second line takes the smaller set of labels as part of the larger.
+// The result is at most se + se', what errors that go against each other would give; if nothing
+// cancels, sqrt(se^2 + se'^2). It panics if the numbers of classes differ.
 func SEChange(dst []float64, prev, cur *Snapshot, t Turnover) []float64 {
 	k := len(cur.SE)
 	if len(prev.SE) != k || len(dst) != k {
@@ -231,11 +229,10 @@ func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
 	return most
 }
 
-// extrapolate writes the shares that auto would about have, and its effective labels, to
-// w.ans.
+// extrapolate writes the shares that auto would about have, and its effective labels, to w.ans.
 func (w *Solver) extrapolate(s *Statistics, last *Snapshot) {
 	p, t, x, k := s.Posterior, &last.Tangent, &w.posterior, s.K
-	weights := s.reach().weigh(Density, LambdaDefault, s.KernelSum)
+	weights := s.autoWeights()
 	s.effectiveLabels(w.ans.nEff, weights)
 	x.d = resize(x.d, k)
 	p.Residuals.mean(x.d, weights)

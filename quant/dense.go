@@ -44,9 +44,8 @@ func products(dst, rows, x []float64) {
 	}
 }
 
-// moments writes to first the inner products of x with the rows of length len(x) in
-// rows, and to second those with their squares, three or two rows a pass: more do
-// not fit the registers.
+// moments writes to first the inner products of x with the rows of length len(x) in rows, and to
+// second those with their squares, three or two rows a pass: more do not fit the registers.
 func moments(first, second, rows, x []float64) {
 	n := len(x)
 	for b := 0; b < len(first); {
@@ -159,8 +158,7 @@ func sum(x []float64) float64 {
 	return s
 }
 
-// resize returns a slice of length n that reuses the memory of x. Its contents
-// are unspecified.
+// resize returns a slice of length n that reuses the memory of x. Its contents are unspecified.
 func resize(x []float64, n int) []float64 {
 	if cap(x) < n {
 		return make([]float64, n, n+n/4)

@@ -61,10 +61,9 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 	return append(flags, string(detail))
 }
 
-// weakest returns the smallest singular value of C on vectors that sum to zero
-// and the two classes, i < j, that its direction trades against each other. It
-// is the power method on the inverse of C'C there, started from a fixed vector
-// that no class is left out of.
+// weakest returns the smallest singular value of C on vectors that sum to zero and the two classes,
+// i < j, that its direction trades against each other. It is the power method on the inverse of C'C
+// there, started from a fixed vector that no class is left out of.
 func (w *Solver) weakest(m *confusion) (sigma float64, i, j int) {
 	k := m.k
 	w.gram, w.inverse = resize(w.gram, k*k), resize(w.inverse, k*k)

@@ -16,10 +16,9 @@ func AbsoluteError(estimate, truth []float64) float64 {
 	return s / float64(len(truth))
 }
 
-// RelativeAbsoluteError returns RAE, the mean over the classes of
-// |estimate - truth| / truth, both smoothed first: (x + e)/(1 + K e) with
-// e = 1/(2T), T the size of the community (Forman, 2008; as QuaPy does).
-// It panics if the lengths differ or are 0, or size is not positive.
+// RelativeAbsoluteError returns RAE, the mean over the classes of |estimate - truth| / truth, both
+// smoothed first: (x + e)/(1 + K e) with e = 1/(2T), T the size of the community (Forman, 2008; as
+// QuaPy does). It panics if the lengths differ or are 0, or size is not positive.
 func RelativeAbsoluteError(estimate, truth []float64, size float64) float64 {
 	mustMatch(estimate, truth)
 	if !(size > 0) {

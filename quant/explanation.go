@@ -78,8 +78,7 @@ type Effect struct {
 	Effect []float64 `json:"effect"`
 }
 
-// Settle sets Change and Numerical from the shares at both ends and the
-// contributions.
+// Settle sets Change and Numerical from the shares at both ends and the contributions.
 func (x *Explanation) Settle() {
 	from, to := x.From.Shares(), x.To.Shares()
 	x.Change, x.Numerical = make([]float64, len(to)), make([]float64, len(to))

@@ -98,16 +98,14 @@ func normalQuantile(confidence float64) float64 {
 	return math.Sqrt2 * math.Erfinv(confidence)
 }
 
-// bonferroni is the quantile that holds for n normals together, whatever their
-// correlation.
+// bonferroni is the quantile that holds for n normals together, whatever their correlation.
 func bonferroni(confidence float64, n int) float64 {
 	return normalQuantile(1 - (1-confidence)/float64(n))
 }
 
-// largest estimates the quantile of max over the classes of |t| for t normal with
-// the correlations of w.ans.v: drawsMax points of a Kronecker lattice mapped to
-// normals, the same points every time. Never below the marginal quantile, never
-// above Bonferroni's.
+// largest estimates the quantile of max over the classes of |t| for t normal with the correlations
+// of w.ans.v: drawsMax points of a Kronecker lattice mapped to normals, the same points every time.
+// Never below the marginal quantile, never above Bonferroni's.
 func (w *Solver) largest(confidence float64) float64 {
 	k := w.ans.k
 	w.factor = resize(w.factor, k*k)

@@ -1,8 +1,7 @@
 package quant
 
-// ridgeShare scales the Tikhonov pull of the least-squares solver: it decides
-// between solutions that fit equally well and moves no other by more than
-// ridgeShare / sigma_min^2.
+// ridgeShare scales the Tikhonov pull of the least-squares solver: it decides between solutions
+// that fit equally well and moves no other by more than ridgeShare / sigma_min^2.
 const ridgeShare = 1e-9
 
 // leastSquares solves for the classes of m and leaves the shares in w.qp.q.

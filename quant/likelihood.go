@@ -9,8 +9,7 @@ const (
 	// smoothing is added to every entry of C before a likelihood is taken, so that
 	// a cell no label has seen costs a lot instead of everything.
 	smoothing = 1e-9
-	// gapTolerance bounds how far the log-likelihood per member may stay below its
-	// maximum.
+	// gapTolerance bounds how far the log-likelihood per member may stay below its maximum.
 	gapTolerance = 1e-10
 	// newtonRoundsMax bounds the Newton rounds, 5 on average and 37 at most in 50,000
 	// random problems; when it is hit the gap returned says what is left.
@@ -31,9 +30,8 @@ type fitter struct {
 	last, step        []float64 // k: start of a Newton step, gradient and target
 }
 
-// likelihood maximises from the start in w.qp.q, whose entries need not sum to
-// one, and leaves the shares there. A start that is near takes no step of expectation
-// maximisation first.
+// likelihood maximises from the start in w.qp.q, whose entries need not sum to one, and leaves the
+// shares there. A start that is near takes no step of expectation maximisation first.
 func (w *fitter) likelihood(m *confusion, p []float64, near bool) (logLikelihood, gap float64) {
 	q := &w.qp
 	w.fit, w.ratio, w.curve = resize(w.fit, m.z), resize(w.ratio, m.z), resize(w.curve, m.z)
@@ -87,10 +85,9 @@ func (w *fitter) expectation(m *confusion, p []float64) (gap float64) {
 	return w.gradient(m, p)
 }
 
-// newton minimises the quadratic model at q over the simplex, moves there as far as
-// the likelihood rises enough, and returns the duality gap there. It reports false,
-// with q as it was, when no step does. w.fit, w.ratio and the gradient in w.qp.r are
-// current, before and after.
+// newton minimises the quadratic model at q over the simplex, moves there as far as the likelihood
+// rises enough, and returns the duality gap there. It reports false, with q as it was, when no step
+// does. w.fit, w.ratio and the gradient in w.qp.r are current, before and after.
 func (w *fitter) newton(m *confusion, p []float64) (gap float64, ok bool) {
 	q := &w.qp
 	for z := range w.curve {

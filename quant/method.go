@@ -146,9 +146,8 @@ const (
 const (
 	// LambdaDefault is the lambda of the methods that do not choose their own.
 	LambdaDefault = 0.9
-	// LambdaAuto asks for the largest lambda that keeps an effective sample of 0.3
-	// of the labels. It is a number, unlike NaN, so that options stay comparable and
-	// fit into JSON.
+	// LambdaAuto asks for the largest lambda that keeps an effective sample of 0.3 of the labels.
+	// It is a number, unlike NaN, so that options stay comparable and fit into JSON.
 	LambdaAuto = -1
 )
 

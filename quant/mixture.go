@@ -58,9 +58,8 @@ func (w *scratch) mixture(ans *answer, s *Statistics, r recipe, at reach) {
 	}
 }
 
-// guess returns a start for the maximum of the likelihood of the i-th lambda, or nil:
-// the value of the polynomial in lambda through the last maxima, three of
-// them at most.
+// guess returns a start for the maximum of the likelihood of the i-th lambda, or nil: the value of
+// the polynomial in lambda through the last maxima, three of them at most.
 func (w *scratch) guess(list []float64, i int) []float64 {
 	if i == 0 {
 		return nil

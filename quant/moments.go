@@ -12,8 +12,7 @@ type Moments struct {
 // momentWeights are the factors of A2, A1 and N in a sum of second moments.
 type momentWeights struct{ a2, a1, n float64 }
 
-// squared are the weights of sum w^2 phi phi' for w = r a + s, and plain those of
-// sum w phi phi'.
+// squared are the weights of sum w^2 phi phi' for w = r a + s, and plain those of sum w phi phi'.
 func (w weighting) squared() momentWeights {
 	return momentWeights{w.r * w.r, 2 * w.r * w.s, w.s * w.s}
 }

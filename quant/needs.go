@@ -10,9 +10,8 @@ func (m Method) Needs() (softPair, hard, hardPair bool) {
 	return r.pair && !r.hard, r.hard && !r.pair, r.hard && r.pair
 }
 
-// WeighsCells reports whether the method reads the sums of cells weighted by the kernel,
-// A1 and A2. The others read them of whole classes at most, as auto does, whatever kernel
-// there is.
+// WeighsCells reports whether the method reads the sums of cells weighted by the kernel, A1 and A2.
+// The others read them of whole classes at most, as auto does, whatever kernel there is.
 func (m Method) WeighsCells() bool {
 	r, ok := m.recipe()
 	return ok && r.weighted && r.family != familyAuto

@@ -15,9 +15,8 @@ const (
 // Selections lists what can be declared.
 var Selections = []Selection{ByClass, ByPlace, ByAttribute}
 
-// Posterior is the input of auto for one community. Package incremental/posterior
-// computes posteriors; here they are distributions over the classes, one for
-// each vertex with a prediction.
+// Posterior is the input of auto for one community. Package incremental/posterior computes
+// posteriors; here they are distributions over the classes, one for each vertex with a prediction.
 type Posterior struct {
 	Version   uint32    // of the coefficients, from 1
 	Prior     []float64 // K: pi0, the shares of the calibration labels, none of them 0
@@ -55,10 +54,9 @@ type Posterior struct {
 	Views func(dst []float64, vertex uint32)
 }
 
-// Residuals are sums over the calibration labels of r = y - pi, label less posterior,
-// times powers of the kernel mass a of the label's vertex and of the weight g of the
-// label itself. The weighted mean and its covariance follow from them for every
-// weighting, as from the tallies.
+// Residuals are sums over the calibration labels of r = y - pi, label less posterior, times powers
+// of the kernel mass a of the label's vertex and of the weight g of the label itself. The weighted
+// mean and its covariance follow from them for every weighting, as from the tallies.
 type Residuals struct {
 	K           int
 	Sum, Mass   float64      // sums of g and g a

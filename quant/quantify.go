@@ -2,16 +2,14 @@ package quant
 
 import "fmt"
 
-// Estimate fills the statistical part of e for one community: method, preset,
-// lambda, members, coverage, prevalence, interval, standard errors, effective
-// labels, flags. Who, where and when (pipeline, community, position, time, kernel,
-// model version, certificate, config) is left as the caller set it, and so is the
-// memory of e's slices, which it reuses. No output is ever NaN.
+// Estimate fills the statistical part of e for one community: method, preset, lambda, members,
+// coverage, prevalence, interval, standard errors, effective labels, flags. Who, where and when
+// (pipeline, community, position, time, kernel, model version, certificate, config) is left as the
+// caller set it, and so is the memory of e's slices, which it reuses. No output is ever NaN.
 //
-// Labelled members are counted, the others estimated: with A labelled members by
-// class and n members, prevalence = (A + (n - sum A) q) / n.
-// It returns an error when an option is out of range or the statistics lack what
-// the method reads; a poor answer is not an error but carries flags.
+// Labelled members are counted, the others estimated: with A labelled members by class and n
+// members, prevalence = (A + (n - sum A) q) / n. It returns an error when an option is out of range
+// or the statistics lack what the method reads; a poor answer is not an error but carries flags.
 func (w *Solver) Estimate(e *Estimate, s *Statistics, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -172,7 +170,7 @@ func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
 	case familyML:
 		w.mixture(&w.ans, s, r, at)
 	case familyAuto:
-		w.auto(s, at.weigh(Density, LambdaDefault, s.KernelSum))
+		w.auto(s, s.autoWeights())
 	case familyAudit:
 		w.audit.estimate(&w.ans, s)
 	}

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// ProjectSimplex writes to dst the point of the probability simplex
-// { x : x[k] >= 0, sum of x = 1 } nearest to v, and returns dst.
-// dst and v have length K >= 1 and may be the same slice; v is finite.
-// It panics if the lengths differ or K is 0: both are mistakes of the caller.
-// Method: sort and threshold (Held, Wolfe and Crowder, 1974). O(K log K).
+// ProjectSimplex writes to dst the point of the probability simplex { x : x[k] >= 0, sum of x = 1 }
+// nearest to v, and returns dst. dst and v have length K >= 1 and may be the same slice; v is
+// finite. It panics if the lengths differ or K is 0: both are mistakes of the caller. Method: sort
+// and threshold (Held, Wolfe and Crowder, 1974). O(K log K).
 func ProjectSimplex(dst, v []float64) []float64 {
 	if len(dst) != len(v) || len(v) == 0 {
 		panic(fmt.Sprintf("quant: project %d shares into %d", len(v), len(dst)))

@@ -1,10 +1,9 @@
 package quant
 
-// Solver holds the workspaces of the quantifiers. The zero value is ready; memory
-// grows to the largest problem seen and is reused, so that after the first
-// estimate of a size the numerical work allocates nothing. A Solver belongs to
-// one goroutine at a time and carries nothing from one call to the next except
-// what Snapshot reads: results do not depend on what was solved before.
+// Solver holds the workspaces of the quantifiers. The zero value is ready; memory grows to the
+// largest problem seen and is reused, so that after the first estimate of a size the numerical work
+// allocates nothing. A Solver belongs to one goroutine at a time and carries nothing from one call
+// to the next except what Snapshot reads: results do not depend on what was solved before.
 type Solver struct {
 	scratch
 	ans   answer     // of the method

@@ -38,7 +38,7 @@ type Statistics struct {
 	Squares   float64   // sum of their squared multiplicities; 0 means that all are one
 	KernelSum float64   // M: total multiplicity of the kernel's sources
 
-	// MassMin >= 0 is a mean mass of labels that the kernel's error alone can make.
+	// MassMin >= 0 is a mean mass of labels that counts as none.
 	MassMin float64
 
 	ClassN  []float64 // K: calibration labels with a prediction, by class

@@ -91,10 +91,9 @@ func (u *members) respond(r []float64, l int) {
 	scaleTo(r, 1/total, r)
 }
 
-// tempered writes to q the fixed point of q = mean of R(q), R_i proportional to
-// pi_i (q_i/pi0_i)^gamma, reached from the mean of pi: that mean for gamma 0, and the
-// shares of largest likelihood under prior shift for gamma 1 (Saerens, Latinne and
-// Decaestecker, 2002).
+// tempered writes to q the fixed point of q = mean of R(q), R_i proportional to pi_i
+// (q_i/pi0_i)^gamma, reached from the mean of pi: that mean for gamma 0, and the shares of largest
+// likelihood under prior shift for gamma 1 (Saerens, Latinne and Decaestecker, 2002).
 func (u *members) tempered(q, prior []float64, gamma float64) {
 	copy(q, u.mean)
 	if gamma == 0 {

@@ -110,9 +110,8 @@ func (w *scratch) invertOnSimplex(k int) {
 	}
 }
 
-// memberNoise puts H S_p H' into w.local, but for its part H diag(Cq) H'/n_U, which
-// w.total keeps for the sandwich at the end, in the form that keeps to the share of
-// these very members.
+// memberNoise puts H S_p H' into w.local, but for its part H diag(Cq) H'/n_U, which w.total keeps
+// for the sandwich at the end, in the form that keeps to the share of these very members.
 func (w *scratch) memberNoise(ans *answer, in *input, m *confusion) {
 	k := m.k
 	w.total = resize(w.total, m.z)
@@ -148,8 +147,7 @@ func (w *scratch) sandwich(dst []float64, m *confusion, t []float64) {
 // smallSample is n_eff/(n_eff - 1), bounded where a class has hardly any label.
 func smallSample(nEff float64) float64 { return nEff / max(nEff-1, excessFloor) }
 
-// labelNoise adds sum_i q_i^2 H S_ci H' to w.local and w.total from the second
-// moments, with
+// labelNoise adds sum_i q_i^2 H S_ci H' to w.local and w.total from the second moments, with
 //
 //	S_ci = f_i (diag s_i - s_i c_i' - c_i s_i' + (sum s_i) c_i c_i') / W_i^2,
 //
@@ -238,9 +236,8 @@ const (
 	// share in a class; the rest counts as unseen. In a mixture of the classes it is no
 	// larger than in one of them, but for noise.
 	unseenFactor = 100
-	// unseenSpread is the variance of shares of which nothing is known around those of
-	// the labels, as a share of pi (1 - pi): that of a Dirichlet distribution with one
-	// observation.
+	// unseenSpread is the variance of shares of which nothing is known around those of the labels,
+	// as a share of pi (1 - pi): that of a Dirichlet distribution with one observation.
 	unseenSpread = 1. / 2
 	// unseenHigh is the share of unseen profiles that is flagged: as of members without
 	// a prediction.
@@ -260,11 +257,10 @@ func (m *confusion) unseen(p []float64) (share float64) {
 	return share
 }
 
-// addUnseen adds what the profiles that the labels do not show leave open to the
-// covariance of ans: they say nothing of the classes, so what the answer takes for the
-// shares there is that of the other members, and could be any other. Without this a
-// likelihood to which every member is equally unlikely in all classes would be sure of
-// whatever it began with.
+// addUnseen adds what the profiles that the labels do not show leave open to the covariance of ans:
+// they say nothing of the classes, so what the answer takes for the shares there is that of the
+// other members, and could be any other. Without this a likelihood to which every member is equally
+// unlikely in all classes would be sure of whatever it began with.
 func (w *scratch) addUnseen(ans *answer, m *confusion, p []float64) {
 	ans.unseen = m.unseen(p)
 	if ans.unseen == 0 {

@@ -2,8 +2,7 @@ package quant
 
 import "math"
 
-// weighting is the weight w = r a + s of a calibration label whose vertex has
-// kernel mass a.
+// weighting is the weight w = r a + s of a calibration label whose vertex has kernel mass a.
 type weighting struct{ lambda, r, s float64 }
 
 // constantWeights counts every label once.
@@ -37,6 +36,17 @@ func (s *Statistics) classSquares() []float64 {
 		return s.ClassG2
 	}
 	return s.ClassN
+}
+
+// autoWeights returns the weights of auto, whose lambda fades out with the mass of the labels,
+// from twice MassMin on.
+func (s *Statistics) autoWeights() weighting {
+	at := s.reach()
+	lambda := LambdaDefault
+	if at.mean < 2*s.MassMin {
+		lambda *= max(0, at.mean/s.MassMin-1)
+	}
+	return at.weigh(Density, lambda, s.KernelSum)
 }
 
 // of returns the weight of one label, that of its age included.

@@ -26,12 +26,11 @@ const (
 	Lag = 1.0 / (1 << 8)
 )
 
-// Diffusion predicts a vertex by where walks from it stop: with y_i(v) the
-// probability that a walk from v stops at a source of class i, the share of class i
-// is (y_i(v) + Prior/K) / (sum y(v) + Prior). Sources are the labels of role train and half of the
-// others, by a hash of their name; sources have no prediction, for their class is
-// known and they would vouch for themselves and each other. It follows every step
-// and changes predictions at emissions. One goroutine owns it.
+// Diffusion predicts a vertex by where walks from it stop: with y_i(v) the probability that a walk
+// from v stops at a source of class i, the share of class i is (y_i(v) + Prior/K) / (sum y(v) +
+// Prior). Sources are the labels of role train and half of the others, by a hash of their name;
+// sources have no prediction, for their class is known and they would vouch for themselves and each
+// other. It follows every step and changes predictions at emissions. One goroutine owns it.
 type Diffusion struct {
 	classes int
 	dual    *diffusion.Dual

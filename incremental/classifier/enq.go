@@ -66,9 +66,8 @@ func (e *Enq) Recount(view graphstore.View) []graphstore.Derived {
 	return e.list
 }
 
-// Update follows the counts from the graph before delta to the graph of view and
-// returns the predictions that change, sorted by vertex. The result is valid until
-// the next call.
+// Update follows the counts from the graph before delta to the graph of view and returns the
+// predictions that change, sorted by vertex. The result is valid until the next call.
 func (e *Enq) Update(view graphstore.View, delta *graphstore.Delta) []graphstore.Derived {
 	e.grow(view.Vertices())
 	e.changed, e.before = e.changed[:0], e.before[:0]

@@ -12,10 +12,9 @@ const lanes = 4
 
 type lane = [lanes]float64
 
-// block runs conjugate gradients on up to four systems (D - (1-a) A) x = b, each with
-// coefficients of its own but one pass over the graph for all, which costs less than two
-// passes for one. The caller sets diagonal and r, 0 where a lane is idle. Memory: 104
-// bytes a vertex.
+// block runs conjugate gradients on up to four systems (D - (1-a) A) x = b, each with coefficients
+// of its own but one pass over the graph for all, which costs less than two passes for one. The
+// caller sets diagonal and r, 0 where a lane is idle. Memory: 104 bytes a vertex.
 type block struct {
 	keep     float64
 	diagonal []float64 // n: d - keep

@@ -15,23 +15,20 @@
 // I - (1-a) A D^-1 has an L1 norm of 1/a. The rounding errors of our own arithmetic are
 // bounded as they happen and are part of the certificate.
 //
-// The method is local push (Andersen, Chung and Lang, FOCS 2006), with signed
-// residuals tracked through changes of the graph (Ohsaka, Maehara and
-// Kawarabayashi, KDD 2015; Zhang, Lofgren and Goel, KDD 2016) and repaired a
-// batch at a time (Guo, Li, Sha and Tan, VLDB 2017). Four things are ours. In the
-// form above R is affine in the graph, so that a batch of insertions, deletions
-// and new weights is one order-free sum. Residuals are left where they are while
-// the live certificate allows it, and then only the largest are pushed, see reachTolerance.
-// The constant vector, the one mode of the system that push can only wear down by a
-// factor of 1-a a step, is an eigenvector ((D - (1-a) A) 1 = a d), so a growing
-// graph's even sink is repaired in O(n) by a shift, see shift.go. And what push would
-// do badly, a cold start or a batch that moves most of the graph, is iterated by
-// conjugate gradients.
+// The method is local push (Andersen, Chung and Lang, FOCS 2006), with signed residuals tracked
+// through changes of the graph (Ohsaka, Maehara and Kawarabayashi, KDD 2015; Zhang, Lofgren and
+// Goel, KDD 2016) and repaired a batch at a time (Guo, Li, Sha and Tan, VLDB 2017). Four things are
+// ours. In the form above R is affine in the graph, so that a batch of insertions, deletions and
+// new weights is one order-free sum. Residuals are left where they are while the live certificate
+// allows it, and then only the largest are pushed, see reachTolerance. The constant vector, the one
+// mode of the system that push can only wear down by a factor of 1-a a step, is an eigenvector ((D
+// - (1-a) A) 1 = a d), so a growing graph's even sink is repaired in O(n) by a shift, see shift.go.
+// And what push would do badly, a cold start or a batch that moves most of the graph, is iterated
+// by conjugate gradients.
 //
-// Cost of an edge: O(1) and the pushes it causes; no push method bounds that in
-// the worst case (Jayaram et al., 2024), so Update falls back on iteration when a
-// sweep has cost a quarter of a recompute. Memory: 32 to 44 bytes a vertex and
-// field.
+// Cost of an edge: O(1) and the pushes it causes; no push method bounds that in the worst case
+// (Jayaram et al., 2024), so Update falls back on iteration when a sweep has cost a quarter of a
+// recompute. Memory: 32 to 44 bytes a vertex and field.
 //
 // Where there are many communities, a Dual takes the place of their fields. It solves the
 // transposed system for L functions on the vertices, once for all sources: y(u) is the mean
@@ -46,10 +43,6 @@
 //	a label     nothing                           pushes
 //	error       sum over vertices, over M         of each value, largest
 //	bar         moves with the live certificate   stands at the tolerance
-//
-// The bars differ because the certificates do. That of a field is a sum, which is kept live:
-// as long as it has room no residual need move. That of a dual is a maximum, and no vertex can
-// make up for another one that exceeds it.
 //
 // A field is owned by one goroutine at a time and shares nothing with others, so
 // fields of one View may be updated side by side. Equal calls give equal bits. A

@@ -26,21 +26,19 @@ func (c DualConfig) Validate() error {
 	return err
 }
 
-// Dual keeps, for L functions f on the vertices, the mean y(u) of f over where a
-// walk from u stops: the solution of (D - (1-a) A) y = a D f. For the normalised
-// field q of any source m it gives sum f q = (1/M) sum m y, so that the cost of an
-// edge does not depend on how many sources there are.
+// Dual keeps, for L functions f on the vertices, the mean y(u) of f over where a walk from u stops:
+// the solution of (D - (1-a) A) y = a D f. For the normalised field q of any source m it gives sum
+// f q = (1/M) sum m y, so that the cost of an edge does not depend on how many sources there are.
 //
 // Invariant, after every call, for every vertex v and function:
 //
 //	R(v) = a d(v) f(v) - d(v) y(v) + (1-a) * sum over x of w(v,x) y(x)
 //	|R(v)| <= a Tolerance d(v) after an Update
 //
-// and max |R(v)| / (a d(v)), which Certificate bounds, bounds the error of every
-// value, because the rows of D^-1 A sum to one. The functions are interleaved,
-// vertex by vertex, and pushed together: an edge misses the cache once for all of
-// them. One goroutine owns a Dual. Memory: 16 L + 20 bytes a vertex, and 8 L for
-// every vertex with a value.
+// and max |R(v)| / (a d(v)), which Certificate bounds, bounds the error of every value, because the
+// rows of D^-1 A sum to one. The functions are interleaved, vertex by vertex, and pushed together:
+// an edge misses the cache once for all of them. One goroutine owns a Dual. Memory: 16 L + 20 bytes
+// a vertex, and 8 L for every vertex with a value.
 type Dual struct {
 	config DualConfig
 	alpha  float64
@@ -65,7 +63,7 @@ type Dual struct {
 	queue, next []Vertex
 	queued      bitmap
 	step        []float64 // l: scratch of push
-	sums        []float64 // l: of R over all vertices; see SumResiduals
+	common      []float64 // l: what AddEstimate adds where f has reached; see SumResiduals
 
 	work Work
 }
@@ -85,7 +83,7 @@ func NewDual(config DualConfig) (*Dual, error) {
 	keep := 1 - config.Alpha
 	return &Dual{
 		config: config, keep: keep, alpha: 1 - keep, l: config.Functions, stride: config.Functions + 1,
-		pace: paceStart, step: make([]float64, config.Functions), sums: make([]float64, config.Functions),
+		pace: paceStart, step: make([]float64, config.Functions), common: make([]float64, config.Functions),
 	}, nil
 }
 
@@ -137,23 +135,39 @@ const nearShare = 0.3
 // AddEstimate adds m times what y(v) would be without residuals, to first order, to dst. Summed
 // over many vertices it is several times nearer to the truth than Values, whose errors have one
 // sign around a label. A constant c added to y takes a c d(v) from every R(v), so what residuals
-// have in common moves y by c = sum R / (a sum d); of the rest, R(v) / (a d(v)) - c, walks from
-// v keep nearShare. The error of one value is at most twice the certificate.
-func (g *Dual) AddEstimate(dst []float64, v Vertex, m float64) {
+// have in common moves y by c = sum R / (a sum d), both over the vertices that f has reached: no
+// push leads anywhere else. Of the rest, R(v) / (a d(v)) - c, walks from v keep nearShare. The
+// error of one value is at most twice the certificate.
+// It reports whether any function has reached v.
+func (g *Dual) AddEstimate(dst []float64, v Vertex, m float64) (reached bool) {
 	d, r := g.residuals(v)
-	near, common := nearShare/(g.alpha*d), (1-nearShare)/(g.alpha*g.degreeSum)
+	near := nearShare / (g.alpha * d)
 	for i, y := range g.Values(v) {
-		dst[i] += float64(m * (y + float64(near*r[i]) + float64(common*g.sums[i])))
+		if y != 0 || r[i] != 0 {
+			dst[i] += float64(m * (y + float64(near*r[i]) + g.common[i]))
+			reached = true
+		}
 	}
+	return reached
 }
 
 // SumResiduals readies AddEstimate, until the next Update or Solve.
 func (g *Dual) SumResiduals() {
-	clear(g.sums)
+	degrees := g.step
+	clear(g.common)
+	clear(degrees)
 	for v := range g.rows {
-		_, r := g.residuals(Vertex(v))
-		for i, x := range r {
-			g.sums[i] += x
+		d, r := g.residuals(Vertex(v))
+		for i, y := range g.Values(Vertex(v)) {
+			if y != 0 || r[i] != 0 {
+				g.common[i] += r[i]
+				degrees[i] += d
+			}
+		}
+	}
+	for i, d := range degrees {
+		if d > 0 {
+			g.common[i] *= (1 - nearShare) / (g.alpha * d)
 		}
 	}
 }

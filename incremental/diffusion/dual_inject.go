@@ -73,10 +73,9 @@ func (g *Dual) addValues(changes []ValueChange) {
 	}
 }
 
-// shrinkMax bounds how far a degree falls before R is computed from nothing. The
-// rounding error of R(v) is bounded in units of d(v), so what was small beside a
-// large degree may not be beside what is left of it. Nor does it cost much: most
-// of the edges that would be visited are gone.
+// shrinkMax bounds how far a degree falls before R is computed from nothing. The rounding error of
+// R(v) is bounded in units of d(v), so what was small beside a large degree may not be beside what
+// is left of it. Nor does it cost much: most of the edges that would be visited are gone.
 const shrinkMax = 4
 
 // inject adds to R what the edges of a batch change in it while y stands still.

@@ -56,8 +56,7 @@ func (g *Dual) residualsAt(view graphstore.View, v Vertex, r []float64) {
 	}
 }
 
-// addNeighbors adds to dst the weighted sum of the neighbours' rows of x, which are as
-// long as dst.
+// addNeighbors adds to dst the weighted sum of the neighbours' rows of x, which are as long as dst.
 func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 	l := len(dst)
 	weights := view.Weights(v)

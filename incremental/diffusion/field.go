@@ -74,12 +74,10 @@ func NewField(config Config) (*Field, error) {
 	}, nil
 }
 
-// Update brings the field to view, which delta led to, with the source changes
-// added, and pushes until the certificate is at most the tolerance. Either may be
-// nil. A field that has missed a delta, seen in the sums of vertices and degrees,
-// recomputes its residual first.
-// It panics if a multiplicity would become negative or is not a number.
-// Steady updates do not allocate.
+// Update brings the field to view, which delta led to, with the source changes added, and pushes
+// until the certificate is at most the tolerance. Either may be nil. A field that has missed a
+// delta, seen in the sums of vertices and degrees, recomputes its residual first. It panics if a
+// multiplicity would become negative or is not a number. Steady updates do not allocate.
 func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []SourceChange) {
 	f.begin(view, delta)
 	f.addSources(view, sources)

@@ -30,13 +30,12 @@ const (
 	hopsMax     = 10
 )
 
-// Kernel computes a kernel once: the mass of every vertex for the source m, which
-// has one multiplicity >= 0 for every vertex of view. The values of the walks ppr,
-// truncated and lazy, and those of features, sum to M, the sum of m; the other two are
-// not scaled. The certificate bounds the L1 error of ppr over M, as far as its
-// bound could be reached; it is 0 for the others, which are exact to rounding.
-// Errors: an unknown name, or a configuration out of range. It panics if m does not
-// have the length of the graph.
+// Kernel computes a kernel once: the mass of every vertex for the source m, which has one
+// multiplicity >= 0 for every vertex of view. The values of the walks ppr, truncated and lazy, and
+// those of features, sum to M, the sum of m; the other two are not scaled. The certificate bounds
+// the L1 error of ppr over M, as far as its bound could be reached; it is 0 for the others, which
+// are exact to rounding. Errors: an unknown name, or a configuration out of range. It panics if m
+// does not have the length of the graph.
 func Kernel(view graphstore.View, name string, m []float64, c Config) (a []float64, certificate float64, err error) {
 	if len(m) != view.Vertices() {
 		panic(fmt.Sprintf("diffusion: source of length %d, graph of %d vertices", len(m), view.Vertices()))
@@ -127,8 +126,7 @@ func neighborSum(view graphstore.View, x []float64, v Vertex) float64 {
 	return gather(x, view.Neighbors(v))
 }
 
-// shortestPath searches breadth first from all sources at once; weights do not
-// count.
+// shortestPath searches breadth first from all sources at once; weights do not count.
 func shortestPath(view graphstore.View, m []float64) []float64 {
 	a := make([]float64, len(m))
 	seen := make(bitmap, (len(m)+63)/64)

@@ -45,8 +45,7 @@ func (f *Field) rebuild(view graphstore.View) {
 	f.work.rebuiltAt = f.work.Traversals
 }
 
-// residualAt returns R(v) by definition, and a bound on its rounding error in
-// units of 2^-53.
+// residualAt returns R(v) by definition, and a bound on its rounding error in units of 2^-53.
 func (f *Field) residualAt(view graphstore.View, v Vertex, d float64) (r, rounding float64) {
 	neighbors := view.Neighbors(v)
 	var sum, size float64

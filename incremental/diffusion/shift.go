@@ -6,14 +6,13 @@ import (
 	"gqlstream/graphstore"
 )
 
-// Every edge that a growing graph gains makes the field sink a little everywhere,
-// and that even sink is what push does worst: it is the mode that a push damps
-// least. But adding a constant c to z on a set of vertices without edges to the
-// rest changes R by exactly -a c d there. So once the sum of R over that set has
-// grown to shiftShare of what the tolerance allows, the c that makes it zero is
-// added, in O(n). On graphs that mix well this saves most of the pushes: they only
-// have to spread what a vertex holds, and the shift takes it all. Where it would not
-// lower the sum of |R| (what is left is local), the try is not taken.
+// Every edge that a growing graph gains makes the field sink a little everywhere, and that even
+// sink is what push does worst: it is the mode that a push damps least. But adding a constant c to
+// z on a set of vertices without edges to the rest changes R by exactly -a c d there. So once the
+// sum of R over that set has grown to shiftShare of what the tolerance allows, the c that makes it
+// zero is added, in O(n). On graphs that mix well this saves most of the pushes: they only have to
+// spread what a vertex holds, and the shift takes it all. Where it would not lower the sum of |R|
+// (what is left is local), the try is not taken.
 //
 // The graph's own vertices are not always such a set: a community may live in one
 // of several components. reach keeps one.
@@ -23,10 +22,9 @@ const (
 	shiftEvery = 4   // neighbours visited for each vertex, between two tries
 )
 
-// reach is a set of vertices that holds all sources and has no edge to the rest.
-// It is found at the first shift and then only grows, with edges and sources; a
-// component that loses its last source stays, which costs a little and harms
-// nothing.
+// reach is a set of vertices that holds all sources and has no edge to the rest. It is found at the
+// first shift and then only grows, with edges and sources; a component that loses its last source
+// stays, which costs a little and harms nothing.
 type reach struct {
 	set   bitmap
 	known bool

@@ -37,14 +37,13 @@ const (
 // that the next batches have room.
 const iterateShort = 4
 
-// reachTolerance leaves residuals where they are while the certificate allows it: some will
-// meet others of the opposite sign. Once it exceeds the tolerance, a shift and a sweep
-// take it to sweepGoal of that, with the highest bar that will do, because a push
-// gains most where the residual is largest for its degree. The bar begins at that of
-// the sweep before, and higher the more there is to lose: what one vertex holds must
-// first be spread. So work comes in portions, one for as many events as fill up the
-// rest of the tolerance. A sweep that outgrows its budget is work that iteration does
-// better.
+// reachTolerance leaves residuals where they are while the certificate allows it: some will meet
+// others of the opposite sign. Once it exceeds the tolerance, a shift and a sweep take it to
+// sweepGoal of that, with the highest bar that will do, because a push gains most where the
+// residual is largest for its degree. The bar begins at that of the sweep before, and higher the
+// more there is to lose: what one vertex holds must first be spread. So work comes in portions, one
+// for as many events as fill up the rest of the tolerance. A sweep that outgrows its budget is work
+// that iteration does better.
 func (f *Field) reachTolerance(view graphstore.View) {
 	if f.bound() <= f.allowed(1) {
 		return

@@ -141,9 +141,8 @@ func (a *around) count(v Vertex, class event.Class, sign int) {
 	}
 }
 
-// spread has v tell its neighbours how it has moved, unless that is no more than missed,
-// and calls touch for those that have heard of more than missed on average since they were
-// touched.
+// spread has v tell its neighbours how it has moved, unless that is no more than missed, and calls
+// touch for those that have heard of more than missed on average since they were touched.
 func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, missed uint64, touch func(Vertex)) {
 	told := a.told[v]
 	a.read(&a.now, v, sums.Votes(v), view.Prediction(v))

@@ -128,9 +128,8 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 	e.LabelGate = gate(inside, expected(allPairs, labels))
 }
 
-// Expected returns the number of edges inside a community of so many different members with
-// these shares of the classes, if its members were drawn at random within
-// their classes.
+// Expected returns the number of edges inside a community of so many different members with these
+// shares of the classes, if its members were drawn at random within their classes.
 func (e *Epoch) Expected(distinct float64, shares []float64) float64 {
 	rates := make([]float64, len(shares))
 	for i, q := range shares {

@@ -22,8 +22,7 @@ func (s *State) Reader(view graphstore.View, sums *neighborhood.Sums) *Reader {
 	}
 }
 
-// Views writes the Views x K views of v to dst, and reports whether it has a
-// prediction.
+// Views writes the Views x K views of v to dst, and reports whether it has a prediction.
 func (r *Reader) Views(dst []float64, v Vertex) bool {
 	if !r.in.read(v) {
 		return false

@@ -96,8 +96,7 @@ func (in *inputs) read(v Vertex) bool {
 	return true
 }
 
-// calibrates returns the class of v if it is a calibration label with a prediction,
-// else NoClass.
+// calibrates returns the class of v if it is a calibration label with a prediction, else NoClass.
 func calibrates(view graphstore.View, v Vertex) event.Class {
 	if l := view.Label(v); l.Role == event.Calibrate && view.Prediction(v) != nil {
 		return l.Class

@@ -14,8 +14,7 @@ const (
 	versionsMax = 8
 	// fadeLabels is the number of judgements of a class that its means look back on.
 	fadeLabels = 200
-	// referenceLabels are the first judgements of a class, which the later ones are held
-	// against.
+	// referenceLabels are the first judgements of a class, which the later ones are held against.
 	referenceLabels = 100
 	// oddsRatio is the factor on the odds of an error that is looked for.
 	oddsRatio = 2

@@ -8,9 +8,8 @@ import (
 	"gqlstream/incremental/neighborhood"
 )
 
-// Check counts everything from nothing and names the first sum that is not equal
-// bit for bit. masses reads the kernel of a community as last given to
-// UpdateKernel or RebuildKernel.
+// Check counts everything from nothing and names the first sum that is not equal bit for bit.
+// masses reads the kernel of a community as last given to UpdateKernel or RebuildKernel.
 func (t *Tallies) Check(view graphstore.View, sums *neighborhood.Sums, masses func(CommunityID) Mass) error {
 	twin := New(t.classes, t.keep)
 	twin.Rebuild(view, sums)

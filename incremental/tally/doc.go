@@ -9,30 +9,23 @@
 //	A1_zi = sum of a phi_z  over them
 //	A2_zi = sum of a² phi_z over them
 //
-// plus the same sums without phi, the second moments of the own prediction over
-// the members, and exact counts of the labelled members by class. A label of
-// either role takes a member out of P and out of the kernel's sources; only
-// labels of role calibrate enter N, A1 and A2. So no vertex is ever weighed by
-// its own mass.
+// plus the same sums without phi, the second moments of the own prediction over the members, and
+// exact counts of the labelled members by class. A label of either role takes a member out of P and
+// out of the kernel's sources; only labels of role calibrate enter N, A1 and A2. So no vertex is
+// ever weighed by its own mass.
 //
 // There are four kinds of cells (Families): the own prediction, the own prediction
 // times the mean of the neighbours', and both again with the most likely class in the
-// place of the vector. Only the kinds that the configured methods read are kept, and each
-// is kept for itself although the coarse ones are marginals of the fine ones: a sum of
-// rounded terms is not the rounded sum, and quantifiers that read one kind must not
-// depend on whether another one is configured.
+// place of the vector. Only kinds that the configured methods read are kept, each for itself:
+// quantifiers that read one must not depend on whether another one is configured.
 //
-// Invariant: every sum equals the sum of its terms counted from nothing, bit for
-// bit, because each term is a fixed function of integers and of a(v), is cut to
-// the unit of Sum once, and enters or leaves by integer addition. Floats would be
-// faster and smaller. But a float that a term has entered and left is not the float it
-// was, so that a core that was restored, which counts anew, would differ from one that
-// never stopped, and a community that is followed for a year would drift.
+// Invariant: every sum equals the sum of its terms counted from nothing, bit for bit, because each
+// term is a fixed function of integers and of a(v), is cut to the unit of Sum once, and enters or
+// leaves by integer addition. A float that a term has entered and left is not the float it was.
 //
-// A step has two parts. Between Begin and the kernels, Update follows labels, profiles and
-// members, once for what the batch changed and once more for what a built-in classifier made
-// of it, and notes who joined or left each community's kernel. Then whoever keeps the masses
-// brings them in:
+// A step has two parts. Between Begin and the kernels, Update follows labels, profiles and members,
+// once for what the batch changed and once more for what a built-in classifier made of it, and
+// notes who joined or left each community's kernel. Then whoever keeps the masses brings them in:
 //
 //   - with a field for each community, UpdateKernel, one call per community and free to run
 //     side by side, follows the masses that moved. A1 and A2 are sums, as exact as the rest;
@@ -46,9 +39,6 @@
 // alone does not change: all ages are measured from a landmark, and only when that moves is
 // everything counted anew. A1 then sums g a phi, A2 sums g² a² phi, and one more sum, of
 // g² a phi, is kept for the variance of a mixture of both weights.
-//
-// Units: masses are multiplied by a power of two (scaleOf) before they are summed, so
-// that sums of squares keep their range; quantifiers see them divided by it again.
 //
 // Cost: O(Z) per changed profile and community it belongs to, and O(Z) per labelled vertex
 // whose mass moved, per community. Begin and Update visit no community that nothing

@@ -10,14 +10,13 @@ import (
 	"gqlstream/quant"
 )
 
-// The functions of a dual are f_zi(v) = g phi_z(v) at calibration labels of class i, where g
-// is the weight of the label's age (one without a half-life), and zero elsewhere, over two
-// sides: the finest soft cells that are kept, and the finest hard ones, if any. All coarser
-// cells are marginals of a side. Class i of a side of Z cells has the functions at + i Z to
-// at + (i+1) Z. Behind both sides there are K more, one at all calibration labels of a class:
-// a class is the sum of many cells, whose errors may all have one sign, but the error of this
-// one value is within the tolerance. It says whether the class is reached at all, and the
-// cells are scaled to it.
+// The functions of a dual are f_zi(v) = g phi_z(v) at calibration labels of class i, where g is the
+// weight of the label's age (one without a half-life), and zero elsewhere, over two sides: the
+// finest soft cells that are kept, and the finest hard ones, if any. All coarser cells are
+// marginals of a side. Class i of a side of Z cells has the functions at + i Z to at + (i+1) Z.
+// Behind both sides there are K more, one at all calibration labels of a class: a class is the sum
+// of many cells, whose errors may all have one sign, but the error of this one value is within the
+// tolerance. It says whether the class is reached at all, and the cells are scaled to it.
 //
 // Where nobody reads masses by cell, these K are all that there is: the only side is then the
 // class itself, a single cell.
@@ -175,9 +174,13 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex) {
 // the last Refresh, brought to the level of the first; see secondMoments.
 func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool) *quant.Statistics {
 	s := t.base(id)
-	first := t.firstMoments(id, view, dual)
-	t.markStale(t.each[id].spread, first)
-	m := t.secondMoments(t.each[id].spread, first)
+	first, sources := t.firstMoments(id, view, dual)
+	spread := t.each[id].spread
+	t.markStale(spread, first)
+	if spread == nil || spread.Stale || total(spread.A1) == 0 { // else labels are known to be reached
+		s.MassMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(t.LabelMass(), 1)
+	}
+	m := t.secondMoments(spread, first)
 	if t.decay != nil {
 		t.ageLabels(s)
 	}
@@ -194,7 +197,7 @@ func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *nei
 	if t.decay != nil {
 		s.ClassG2A = t.byClass(m.g2a)
 	}
-	if spread := t.each[id].spread; exact && t.outer != nil && (spread != nil || t.keep.ClassMasses) {
+	if exact && t.outer != nil && (spread != nil || t.keep.ClassMasses) {
 		s.Moments = t.moments(id, m.a1, m.a2)
 	}
 	return s
@@ -202,16 +205,20 @@ func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *nei
 
 // firstMoments returns A1 by cell: the sum of m y over the sources. What an error of the
 // dual leaves below zero, or where there is no label, is zero, the cells of a class sum to its
-// mass, and a class that the community hardly reaches fades out.
-func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffusion.Dual) []float64 {
-	a1 := make([]float64, t.Functions())
+// mass, and a class that the community hardly reaches fades out; auto fades all classes alike.
+// Where nobody reads cells it counts the sources that a function has reached: the others are
+// exactly right, as no walk from there ends at a label.
+func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffusion.Dual) (a1 []float64, sources float64) {
+	a1 = make([]float64, t.Functions())
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 		if view.Label(v).Class != event.NoClass {
 			return
 		}
 		m := float64(multiplicity)
 		if t.keep.ClassMasses {
-			dual.AddEstimate(a1, v, m)
+			if dual.AddEstimate(a1, v, m) {
+				sources += m
+			}
 			return
 		}
 		for i, y := range dual.Values(v) {
@@ -219,21 +226,34 @@ func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffu
 		}
 	})
 	error := t.KernelSum(id) * dual.Certificate()
-	if t.keep.ClassMasses {
-		error *= errorShare
-	}
 	for i, mass := range a1[t.Functions()-t.classes:] {
-		mass *= fade(mass, error)
+		if !t.keep.ClassMasses {
+			mass *= fade(mass, error)
+		}
 		for _, s := range t.sides {
 			scaleClass(a1[s.at+i*s.z:s.at+(i+1)*s.z], t.n[s.kind][i*s.z:(i+1)*s.z], mass)
 		}
 	}
-	return a1[:t.cellFunctions()]
+	return a1[:t.cellFunctions()], sources
 }
 
 // errorShare is the largest share of the bound that the error of a class reached in random
 // histories: members have errors of both signs.
 const errorShare = 0.5
+
+// Reach returns the mean value of the dual over the sources that it has reached, 0 for none.
+func (t *Tallies) Reach(id CommunityID, view graphstore.View, dual *diffusion.Dual) float64 {
+	first, sources := t.firstMoments(id, view, dual)
+	return total(first) / max(sources, 1)
+}
+
+// total adds up numbers.
+func total(x []float64) (all float64) {
+	for _, x := range x {
+		all += x
+	}
+	return all
+}
 
 // fade returns by how much a class counts that seems to be reached with a mass of which
 // error may be the error: what an error alone can make counts for nothing, and twice as much

@@ -68,11 +68,10 @@ func (t *Tallies) moveRow(c *community, change *rowChange, mass Mass) {
 	}
 }
 
-// scaleOf returns the factor of the masses of a kernel that sums to M before
-// they are summed: a power of two that keeps M, and with it every sum of masses, below
-// 2^23, so that no sum of squares leaves the range of a Sum. It is one for all but
-// communities with huge multiplicities, and changes with every factor of 256 only, since
-// all rows are then counted anew.
+// scaleOf returns the factor of the masses of a kernel that sums to M before they are summed: a
+// power of two that keeps M, and with it every sum of masses, below 2^23, so that no sum of squares
+// leaves the range of a Sum. It is one for all but communities with huge multiplicities, and
+// changes with every factor of 256 only, since all rows are then counted anew.
 func scaleOf(kernelSum float64) float64 {
 	scale := 1.0
 	for kernelSum*scale >= 1<<23 {

@@ -146,8 +146,7 @@ func (t *Tallies) countRow(class event.Class, cells []float64, g gains, sign int
 	}
 }
 
-// countOuter adds a row's second moments to outer, or takes them back: the lower
-// triangle is kept.
+// countOuter adds a row's second moments to outer, or takes them back: the lower triangle is kept.
 func (t *Tallies) countOuter(class event.Class, cells []float64, sign int) {
 	if t.outer == nil {
 		return

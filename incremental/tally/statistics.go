@@ -112,8 +112,7 @@ func (t *Tallies) read(c *community, kind family) *quant.Cells {
 	return cells
 }
 
-// covariance returns the K x K covariance of the own predictions of the members,
-// whose mean is p.
+// covariance returns the K x K covariance of the own predictions of the members, whose mean is p.
 func covariance(c *community, p []float64) []float64 {
 	k := len(p)
 	cov := make([]float64, k*k)
@@ -147,9 +146,8 @@ func (t *Tallies) visitRows(c *community, view graphstore.View, sums *neighborho
 	}
 }
 
-// LabelGains reads the factor g of a calibration row's age, and returns by what the factors
-// are scaled so that they sum to the effective number of labels. Without a half-life both
-// are one.
+// LabelGains reads the factor g of a calibration row's age, and returns by what the factors are
+// scaled so that they sum to the effective number of labels. Without a half-life both are one.
 func (t *Tallies) LabelGains(view graphstore.View) (gain func(Vertex) float64, scale float64) {
 	if t.decay == nil {
 		return func(Vertex) float64 { return 1 }, 1
@@ -163,9 +161,8 @@ func (t *Tallies) LabelWeights(view graphstore.View) func(Vertex) float64 {
 	return func(v Vertex) float64 { return float64(scale * gain(v)) }
 }
 
-// ModelVersion returns the model version that most of the profiled members have
-// (the lowest index on ties), or none if there is no such member, and whether there
-// are others.
+// ModelVersion returns the model version that most of the profiled members have (the lowest index
+// on ties), or none if there is no such member, and whether there are others.
 func (t *Tallies) ModelVersion(id CommunityID, none uint32) (version uint32, mixed bool) {
 	var most, seen uint64
 	version = none

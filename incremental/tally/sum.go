@@ -5,11 +5,10 @@ import (
 	"math/bits"
 )
 
-// Sum is an exact sum of non-negative numbers: a 128-bit integer in units of
-// 2^-80. A term is cut to that unit once, when it is added or taken back, and
-// the rest is integer arithmetic: the order of the terms cannot show, and taking
-// a term back leaves no trace. Terms and the sum lie below 2^47; a kernel mass
-// of 1e-9 still has six digits in its square.
+// Sum is an exact sum of non-negative numbers: a 128-bit integer in units of 2^-80. A term is cut
+// to that unit once, when it is added or taken back, and the rest is integer arithmetic: the order
+// of the terms cannot show, and taking a term back leaves no trace. Terms and the sum lie below
+// 2^47; a kernel mass of 1e-9 still has six digits in its square.
 type Sum struct {
 	hi, lo uint64
 }
@@ -40,8 +39,7 @@ func (s Sum) Float() float64 {
 	return float64(float64(s.hi)*0x1p-16) + float64(float64(s.lo)*0x1p-80) // both products are exact
 }
 
-// fixed returns x in units of 2^-80, cut towards zero. NaN and negative numbers
-// give 0.
+// fixed returns x in units of 2^-80, cut towards zero. NaN and negative numbers give 0.
 func fixed(x float64) (hi, lo uint64) {
 	if !(x > 0) {
 		return 0, 0

@@ -15,9 +15,8 @@ type (
 	CommunityID = graphstore.Community
 )
 
-// Tallies holds the statistics of all communities. One goroutine owns it;
-// UpdateKernel and RebuildKernel may run side by side for different communities
-// between two Updates.
+// Tallies holds the statistics of all communities. One goroutine owns it; UpdateKernel and
+// RebuildKernel may run side by side for different communities between two Updates.
 type Tallies struct {
 	classes int
 	keep    Families
@@ -213,8 +212,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 	}
 }
 
-// squareScale brings the square of the largest multiplicity to 2^32; that of one is
-// still exact.
+// squareScale brings the square of the largest multiplicity to 2^32; that of one is still exact.
 const squareScale = 0x1p-32
 
 // countSquared counts the squared multiplicity of a profiled member.

@@ -19,11 +19,10 @@ type shift struct {
 	before, after uint32
 }
 
-// Update follows labels, profiles and members from the graph before delta to the
-// graph of view; sums has been updated for the same delta. A step may bring several
-// deltas, one after the other, between Begin and the kernels: afterwards Sources tells
-// what all of them did to a kernel, and UpdateKernel must be called for every community
-// that keeps one before the next Begin.
+// Update follows labels, profiles and members from the graph before delta to the graph of view;
+// sums has been updated for the same delta. A step may bring several deltas, one after the other,
+// between Begin and the kernels: afterwards Sources tells what all of them did to a kernel, and
+// UpdateKernel must be called for every community that keeps one before the next Begin.
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []neighborhood.Change,
 ) {
@@ -191,8 +190,7 @@ func (t *Tallies) recount(s shift, before, after *state, turned uint64) {
 	}
 }
 
-// square returns the squared multiplicity of a member that is estimated from its
-// profile, else 0.
+// square returns the squared multiplicity of a member that is estimated from its profile, else 0.
 func (s *state) square(multiplicity uint32) uint64 {
 	if s.labelled() || s.profile.own == nil {
 		return 0
