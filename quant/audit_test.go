@@ -168,6 +168,20 @@ func TestAuditLabelsHardlyMakeAGoodEstimateWorse(t *testing.T) {
 	}
 }
 
+// Where all of fifty audit labels are of one class, everybody may be, and the interval says so,
+// although auto has a little weight left.
+func TestAuditLabelsOfOneClassLeaveEverybodyPossible(t *testing.T) {
+	s := syntheticStatistics(3, 120, 400, 5)
+	s.Audit = quant.NewAudit(3)
+	for range 50 {
+		s.Audit.Add(2, []float64{.4, .3, .3}, 1, 50/(s.Members-s.Labelled))
+	}
+	e := estimate(t, s, quant.Options{Method: quant.Auto})
+	if !(e.Prevalence[2] < 1) || e.High[2] != 1 || e.Low[0] != 0 {
+		t.Errorf("shares %v, low %v, high %v", e.Prevalence, e.Low, e.High)
+	}
+}
+
 func ExampleNewAudit() {
 	a := quant.NewAudit(2)
 	for i := range 20 { // of 100 members, 8 of class 1, all predicted alike

@@ -27,8 +27,9 @@ func clamp(x float64) float64 { return min(max(x, 0), 1) }
 
 // publish turns w.ans into prevalence, interval and standard errors: the interval
 // centres on the solution without bounds, is cut to [0, 1] and widened to hold the
-// share, and shrinks with the share of members whose label is known. What has no
-// support is unknown from 0 to 1, and so is everything where one class alone has support.
+// share (what audit labels say alone too, if they weigh most), and shrinks with the share of
+// members whose label is known. What has no support is unknown from 0 to 1, and so is
+// everything where one class alone has support.
 func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
 	k := s.K
 	e.Prevalence, e.SE = resize(e.Prevalence, k), resize(e.SE, k)
@@ -60,6 +61,9 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 			se = math.Sqrt(max(w.ans.v[i*k+i], 0))
 			low = min(clamp(w.ans.free[i]-z*se), q)
 			high = max(clamp(w.ans.free[i]+z*se), q)
+			if w.check.weight >= 0.5 && len(w.check.errors) > 0 { // combined, and audit labels decide
+				low, high = min(low, w.other.q[i]), max(high, w.other.q[i])
+			}
 		}
 		known := 0.0
 		if open < 1 {
