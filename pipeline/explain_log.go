@@ -132,7 +132,7 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 		case byDefault && e.live:
 			e.awaitPublished(ctx)
 		}
-		record, ok, err := sinks.InForce(ctx, e.js, conf, q.Community, method, place.reached)
+		record, ok, err := sinks.InForce(ctx, e.js, conf, q.Community, method, uint64(place.Position), time.Unix(0, int64(place.Time)))
 		if err != nil {
 			return found, err
 		}
@@ -163,14 +163,6 @@ func (e *Explainer) awaitPublished(ctx context.Context) {
 		}
 		tell("what the log has now is not published yet")
 	}
-}
-
-func (p Place) reached(e *quant.Estimate) bool {
-	if p.Position > 0 {
-		return e.Position <= uint64(p.Position)
-	}
-	at, err := time.Parse(time.RFC3339Nano, e.Time)
-	return err == nil && event.Time(at.UnixNano()) <= p.Time
 }
 
 func (e *Explainer) seldom() func(format string, args ...any) {

@@ -37,10 +37,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 		return newestRefusals(ctx, p.Broker.JS, p.names.In, reason, limit)
 	}
 	conf.InForce = func(ctx context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
-		return sinks.InForce(ctx, p.Broker.JS, out, community, method, func(e *quant.Estimate) bool {
-			t, err := time.Parse(time.RFC3339Nano, e.Time)
-			return err == nil && !t.After(at)
-		})
+		return sinks.InForce(ctx, p.Broker.JS, out, community, method, 0, at)
 	}
 	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
 		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin <= 1, q)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -70,7 +71,8 @@ func (s *History) Between(ctx context.Context, community, method string, from, t
 			return
 		}
 		if list = append(list, e); len(list) > storedKeepMax {
-			list, whole = everySecond(list), false
+			i := 0
+			list, whole = slices.DeleteFunc(list, func(quant.Estimate) bool { i++; return i%2 == 0 }), false
 		}
 	})
 	return list, whole, err
@@ -92,17 +94,6 @@ func (s *History) startOf(ctx context.Context, subject string) (uint64, error) {
 		return 0, nil
 	}
 	return state.LastSeq - uint64(float64(state.LastSeq-state.FirstSeq+1)*storedReadMax/float64(n)) + 1, nil
-}
-
-// everySecond halves a list, in place.
-func everySecond(list []quant.Estimate) []quant.Estimate {
-	kept := list[:0]
-	for i := range list {
-		if i%2 == 0 {
-			kept = append(kept, list[i])
-		}
-	}
-	return kept
 }
 
 // read visits the records of this log that a consumer finds now.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/nats-io/nats.go/jetstream"
@@ -37,42 +39,62 @@ func openLookup[T any](ctx context.Context, js jetstream.JetStream, stream, subj
 	return &lookup[T]{stream: s, subject: subject, log: log}, nil
 }
 
-// InForce returns the record of a community and method that was in force at a
-// place of the log: the newest of those that reached says are not beyond it. ok is
-// false when there is none. Records of other logs than config.Log are not looked
-// at. It reads some 2 log2(n) messages of a stream of n.
+// InForce returns the record of a community and method that was in force at a position of the
+// log, or at a time where the position is 0. ok is false when there is none. Records of other
+// logs than config.Log are not looked at.
 func InForce(
-	ctx context.Context, js jetstream.JetStream, config HistoryConfig, community, method string,
-	reached func(*quant.Estimate) bool,
+	ctx context.Context, js jetstream.JetStream, config HistoryConfig, community, method string, position uint64, at time.Time,
 ) (record quant.Estimate, ok bool, err error) {
 	subject := config.Names.EstimateSubject(community, method, 0)
 	l, err := openLookup[quant.Estimate](ctx, js, config.Names.Estimates, subject, config.Log)
 	if err != nil {
 		return record, false, err
 	}
-	last, ok, err := l.lastWhere(ctx, reached)
+	key, bound := func(e *quant.Estimate) int64 { return int64(e.Position) }, int64(min(position, math.MaxInt64))
+	if position == 0 {
+		key, bound = func(e *quant.Estimate) int64 {
+			t, _ := time.Parse(time.RFC3339Nano, e.Time)
+			return t.UnixNano()
+		}, at.UnixNano()
+	}
+	last, ok, err := l.lastUpTo(ctx, key, bound)
 	return last.value, ok, err
 }
 
-// lastWhere returns the last message for which holds is true; it is true up to some
-// message and false from there on.
-func (l *lookup[T]) lastWhere(ctx context.Context, holds func(*T) bool) (last stored[T], ok bool, err error) {
+// lastUpTo returns the last message whose key is at most a bound; keys never fall. The broker reads
+// a whole block of the stream for a message, so it looks where the message would be if keys grew
+// evenly, some 5 times; every third guess is the middle, so that it takes at most 6 log2(n).
+func (l *lookup[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int64) (last stored[T], ok bool, err error) {
 	if l.stream == nil {
 		return last, false, nil
 	}
-	state := l.stream.CachedInfo().State
-	low, high := state.FirstSeq, state.LastSeq+1 // every message before low holds, none from high on
-	for low < high {
-		s, found, err := l.next(ctx, low+(high-low)/2)
+	newest, found, err := l.decode(l.stream.GetLastMsgForSubject(ctx, l.subject))
+	if err != nil || !found || newest.foreign || key(&newest.value) <= bound {
+		return newest, found && !newest.foreign, err
+	}
+	low, high := l.stream.CachedInfo().State.FirstSeq, newest.sequence // keys before low are within the bound, from high on beyond
+	lowKey, highKey := int64(0), key(&newest.value)
+	for successor, guesses := true, 0; low < high; {
+		at, first := low, successor // whether the first that is left is beyond already
+		if successor = false; !first {
+			if guesses++; ok && guesses%3 != 0 {
+				at = low + uint64(float64(high-low-1)*max(0, float64(bound-lowKey)/float64(highKey-lowKey)))
+			} else {
+				at = low + (high-low)/2
+			}
+		}
+		s, found, err := l.next(ctx, at)
 		switch {
 		case err != nil:
 			return last, false, err
 		case found && s.foreign && s.sequence < high: // those come first
 			low = s.sequence + 1
-		case found && s.sequence < high && holds(&s.value):
-			last, ok, low = s, true, s.sequence+1
-		default:
-			high = low + (high-low)/2
+		case found && s.sequence < high && key(&s.value) <= bound:
+			last, ok, low, lowKey, successor = s, true, s.sequence+1, key(&s.value), !first
+		default: // the key of what may lie further on is beyond the bound too
+			if high = at; found && !s.foreign {
+				highKey = key(&s.value)
+			}
 		}
 	}
 	return last, ok, nil
@@ -83,12 +105,15 @@ func (l *lookup[T]) next(ctx context.Context, from uint64) (s stored[T], ok bool
 	if l.stream == nil {
 		return s, false, nil
 	}
-	m, err := l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject))
+	return l.decode(l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject)))
+}
+
+func (l *lookup[T]) decode(m *jetstream.RawStreamMsg, err error) (s stored[T], ok bool, _ error) {
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return s, false, nil
 	}
 	if err != nil {
-		return s, false, fmt.Errorf("sinks: message %d: %w", from, err)
+		return s, false, fmt.Errorf("sinks: a message of %s: %w", l.subject, err)
 	}
 	s.sequence = m.Sequence
 	if s.foreign = l.log != "" && m.Header.Get(headerLog) != l.log; s.foreign {

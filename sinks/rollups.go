@@ -201,8 +201,8 @@ func (r *Rollups) removeOld(ctx context.Context, now int64) error {
 		if err != nil {
 			return err
 		}
-		old := time.Unix(0, now).Add(-row.keep - row.chunk)
-		last, ok, err := l.lastWhere(ctx, func(c *rollupChunk) bool { return c.Rollups[0].Time.Before(old) })
+		begins := func(c *rollupChunk) int64 { return c.Rollups[0].Time.UnixNano() }
+		last, ok, err := l.lastUpTo(ctx, begins, now-int64(row.keep+row.chunk)-1)
 		if err == nil && ok {
 			err = l.stream.Purge(ctx, jetstream.WithPurgeSequence(last.sequence+1))
 		}

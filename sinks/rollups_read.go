@@ -85,7 +85,8 @@ func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery
 	}
 	at := uint64(0)
 	if !q.From.IsZero() {
-		before, _, err := l.lastWhere(ctx, func(c *rollupChunk) bool { return c.Rollups[len(c.Rollups)-1].Until.Before(q.From) })
+		until := func(c *rollupChunk) int64 { return c.Rollups[len(c.Rollups)-1].Until.UnixNano() }
+		before, _, err := l.lastUpTo(ctx, until, q.From.UnixNano()-1)
 		if err != nil {
 			return nil, false, err
 		}
