@@ -67,7 +67,7 @@ func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 			}
 		}
 		t.Logf("%s: key was asked for %d times", subject, looks)
-		if subject == "even" && looks > 20*3*(each-18)/3 {
+		if subject == "even" && looks > 40*(each-18) {
 			t.Errorf("%d keys were looked at for %d questions", looks, 3*(each-18)/3)
 		}
 	}
