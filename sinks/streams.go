@@ -60,15 +60,17 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 	if err := checkServer(js.Conn()); err != nil {
 		return err
 	}
-	_, err := js.Stream(ctx, c.Names.Estimates)
-	anew := errors.Is(err, jetstream.ErrStreamNotFound)
-	if err := ensureStream(ctx, js, c.estimates()); err != nil {
-		return err
+	for _, s := range []jetstream.StreamConfig{c.estimates(), c.alerts()} {
+		if err := ensureStream(ctx, js, s); err != nil {
+			return err
+		}
 	}
-	if err := ensureStream(ctx, js, c.alerts()); err != nil {
-		return err
+	of, err := js.Stream(ctx, c.Names.Estimates)
+	if err != nil {
+		return fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
 	}
-	if anew { // a copy of an earlier stream would wait for sequences that are far away
+	have, err := js.Stream(ctx, c.latest().Name)
+	if err == nil && have.CachedInfo().Created.Before(of.CachedInfo().Created) { // it waits for sequences of another stream
 		if err := js.DeleteStream(ctx, c.latest().Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return fmt.Errorf("sinks: bucket %s: %w", c.Names.Latest, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -399,6 +400,46 @@ func TestStreamDeletedUnderARunIsMadeAgain(t *testing.T) {
 			l.publish(w, emissionAt(1, 1), emissionAt(2, 1), emissionAt(3, 1))
 			l.mustRead(emissionAt(1, 1), emissionAt(2, 1), emissionAt(3, 1))
 		}
+	}
+}
+
+// Runs that begin together on a new server must not take the bucket from one another, and a
+// bucket that copied an earlier stream must be made again.
+func TestBucketIsOfTheStreamThatIsThere(t *testing.T) {
+	l := startLogOut(t)
+	c := run("a").Streams
+	created := func(stream string) time.Time {
+		s, err := l.js.Stream(t.Context(), stream)
+		if err != nil {
+			t.Error(err)
+			return time.Time{}
+		}
+		return s.CachedInfo().Created
+	}
+	var begun sync.WaitGroup
+	var made [4]time.Time
+	for i := range made {
+		begun.Go(func() {
+			if err := ensureStreams(t.Context(), l.js, c); err != nil {
+				t.Error(err)
+			}
+			made[i] = created("KV_" + c.Names.Latest)
+		})
+	}
+	begun.Wait()
+	for _, at := range made {
+		if !at.Equal(made[0]) {
+			t.Errorf("the bucket was made again under a run that had begun: %v", made)
+		}
+	}
+	if err := l.js.DeleteStream(t.Context(), c.Names.Estimates); err != nil {
+		t.Fatal(err)
+	}
+	if err := ensureStreams(t.Context(), l.js, c); err != nil {
+		t.Fatal(err)
+	}
+	if now := created("KV_" + c.Names.Latest); !now.After(made[0]) || now.Before(created(c.Names.Estimates)) {
+		t.Errorf("the bucket of %v is of an earlier stream", now)
 	}
 }
 
