@@ -50,9 +50,8 @@ type Outgoing struct {
 // midst, for want of space, it comes after those that were under way behind it.
 // It has one owner.
 type Publisher struct {
-	producer string
-	stream   string
-	sender   *sender
+	stream string
+	sender *sender
 }
 
 // NewPublisher returns a publisher on nc.
@@ -60,14 +59,11 @@ func NewPublisher(nc *nats.Conn, c PublisherConfig) (*Publisher, error) {
 	if c.Producer == "" {
 		c.Producer = nuid.Next()
 	}
-	s, err := newSender(nc, senderConfig{
-		who: "publish as producer " + c.Producer, pending: c.Pending,
-		retryFor: c.RetryFor, report: c.Report,
-	})
+	s, err := newSender(nc, c)
 	if err != nil {
 		return nil, err
 	}
-	return &Publisher{producer: c.Producer, stream: cmp.Or(c.Stream, broker.DefaultStreamNames().Log), sender: s}, nil
+	return &Publisher{stream: cmp.Or(c.Stream, broker.DefaultStreamNames().Log), sender: s}, nil
 }
 
 // Publish sends a message, after waiting for older ones if too many are pending.
@@ -82,7 +78,7 @@ func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 	}
 	m.Header.Set(wire.HeaderChecksum, wire.Checksum(o.Payload))
 	number := strconv.FormatUint(p.sender.next, 10)
-	m.Header.Set(jetstream.MsgIDHeader, p.producer+"/"+number)
+	m.Header.Set(jetstream.MsgIDHeader, p.sender.config.Producer+"/"+number)
 	m.Data = o.Payload
 	return p.sender.send(ctx, m)
 }

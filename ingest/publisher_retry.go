@@ -15,17 +15,17 @@ import (
 // repeat publishes a message until it is stored, or its error is final, or time
 // is up. Once one message could be repeated, the next is tried without a pause.
 func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
-	deadline, silence := time.Now().Add(s.config.retryFor), request.Unanswered // err is the first
+	deadline, silence := time.Now().Add(s.config.RetryFor), request.Unanswered // err is the first
 	for wait := sendRetryWaitMin; ; {
 		err = broker.ExplainError(err)
-		if !request.Passes(err) || s.config.retryFor < 0 {
+		if !request.Passes(err) || s.config.RetryFor < 0 {
 			return nil, err
 		}
 		if !s.mended {
 			if !time.Now().Before(deadline) {
-				return nil, fmt.Errorf("gave up after %v: %w", s.config.retryFor, err)
+				return nil, fmt.Errorf("gave up after %v: %w", s.config.RetryFor, err)
 			}
-			s.config.report(fmt.Errorf("message %d is waiting: %w", o.number, err))
+			s.config.Report(fmt.Errorf("message %d is waiting: %w", o.number, err))
 			if again := Pause(ctx, wait); again != nil {
 				return nil, fmt.Errorf("%w while waiting: %w", again, err)
 			}

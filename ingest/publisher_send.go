@@ -22,18 +22,10 @@ const (
 	sendRetryWaitMax    = 2 * time.Second
 )
 
-// senderConfig configures a sender; see PublisherConfig.
-type senderConfig struct {
-	who      string // begins its errors
-	pending  int
-	retryFor time.Duration
-	report   func(error)
-}
-
 // sender keeps a bounded window of messages that are sent and not yet stored. It
 // settles them in order, and repeats those that the broker could not store.
 type sender struct {
-	config senderConfig
+	config PublisherConfig
 	js     jetstream.JetStream
 	window []outstanding
 	bytes  int
@@ -51,12 +43,12 @@ type outstanding struct {
 	unsent  error // not sent at all, so there is no future
 }
 
-func newSender(nc *nats.Conn, c senderConfig) (*sender, error) {
-	c.pending, c.retryFor = cmp.Or(c.pending, sendPendingDefault), cmp.Or(c.retryFor, sendRetryForDefault)
-	if c.report == nil {
-		c.report = func(error) {}
+func newSender(nc *nats.Conn, c PublisherConfig) (*sender, error) {
+	c.Pending, c.RetryFor = cmp.Or(c.Pending, sendPendingDefault), cmp.Or(c.RetryFor, sendRetryForDefault)
+	if c.Report == nil {
+		c.Report = func(error) {}
 	}
-	js, err := broker.NewJetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.pending+1),
+	js, err := broker.NewJetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.Pending+1),
 		jetstream.WithPublishAsyncTimeout(request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
 	if err != nil {
 		return nil, fmt.Errorf("ingest: publish: %w", err)
@@ -67,7 +59,7 @@ func newSender(nc *nats.Conn, c senderConfig) (*sender, error) {
 // send sends m, after waiting for older messages if the window is full.
 func (s *sender) send(ctx context.Context, m *nats.Msg) error {
 	for s.err == nil && len(s.window) > 0 &&
-		(len(s.window) >= s.config.pending || s.bytes+len(m.Data) > sendPendingBytesMax) {
+		(len(s.window) >= s.config.Pending || s.bytes+len(m.Data) > sendPendingBytesMax) {
 		s.settle(ctx)
 	}
 	if s.err != nil {
@@ -103,8 +95,8 @@ func (s *sender) settle(ctx context.Context) {
 		ack, err = s.repeat(ctx, oldest, err)
 	}
 	if err != nil {
-		s.err = fmt.Errorf("ingest: %s: message %d (%d are stored): %w",
-			s.config.who, oldest.number, s.stored, err)
+		s.err = fmt.Errorf("ingest: publish as producer %s: message %d (%d are stored): %w",
+			s.config.Producer, oldest.number, s.stored, err)
 		return
 	}
 	s.stored++
