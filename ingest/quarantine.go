@@ -41,7 +41,7 @@ const (
 // are in the log. Entries are stored in batches, which a broker syncs to the disk as one.
 const (
 	messageEntriesMax = 100
-	stepEntriesMax    = 1000 // what brokers allow in a batch
+	stepEntriesMax    = request.BatchMessagesMax
 	batchBytesMax     = 8 << 20
 )
 
@@ -158,7 +158,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	kept, silence := boundEntries(refusals), request.Silence(0)
 	last, err := w.write(ctx, kept, stepEntriesMax)
 	for wait := sendRetryWaitMin; err != nil && request.Passes(err) && ctx.Err() == nil; wait = min(2*wait, sendRetryWaitMax) {
-		w.note(err)
+		w.note(broker.ExplainError(err))
 		if given := Pause(ctx, wait); given != nil {
 			return given
 		}
@@ -168,7 +168,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("ingest: write to the quarantine: %w", err)
+		return fmt.Errorf("ingest: write to the quarantine: %w", broker.ExplainError(err))
 	}
 	w.last, w.have = max(w.last, last), nil
 	w.leftOut += uint64(len(refusals) - len(kept))

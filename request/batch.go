@@ -19,6 +19,9 @@ const (
 	headerBatchCommit   = "Nats-Batch-Commit"
 )
 
+// BatchMessagesMax is the number of messages that brokers allow in a batch.
+const BatchMessagesMax = 1000
+
 // Batch publishes messages of which a stream stores all or none, gives them headers for that, and
 // returns the sequence of the last. Only that one asks for an answer, which says also what is wrong
 // with the others. A message alone is published as any other.

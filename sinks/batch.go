@@ -9,11 +9,7 @@ import (
 	"gqlstream/request"
 )
 
-// Limits of a batch.
-const (
-	batchMessagesMax = 1000 // what brokers allow
-	partRecordsMax   = batchMessagesMax - 1
-)
+const batchMessagesMax, partRecordsMax = request.BatchMessagesMax, request.BatchMessagesMax - 1 // beside the mark
 
 // headerPlace names the header for the place at which an alert began or ended, POSITION.NUMBER.
 const headerPlace = "Gqlstream-Place"
