@@ -5,39 +5,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
-
-const proxyWaitMax = time.Minute // for what must come, on a busy machine
 
 // laggingCopy returns JetStream as seen through a copy of the log that has no message yet: it
 // passes every request on to the leader, but answers the direct ones itself, "not found".
 func laggingCopy(t *testing.T, leader *nats.Conn) jetstream.JetStream {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(proxyWaitMax) {
-		t.Fatal("the server does not start")
-	}
-	nc, err := nats.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	_, err = nc.Subscribe("$JS.API.>", func(m *nats.Msg) {
-		if strings.HasPrefix(m.Subject, "$JS.API.DIRECT.GET.") {
+	const prefix = "lagging"
+	_, err := leader.Subscribe(prefix+".>", func(m *nats.Msg) {
+		asked := strings.TrimPrefix(m.Subject, prefix)
+		if strings.HasPrefix(asked, ".DIRECT.GET.") {
 			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}, "Description": {"Message Not Found"}}})
 			return
 		}
-		answer, err := leader.Request(m.Subject, m.Data, proxyWaitMax)
+		answer, err := leader.Request("$JS.API"+asked, m.Data, time.Minute)
 		if err != nil {
-			t.Errorf("the leader does not answer %s: %v", m.Subject, err)
+			t.Errorf("the leader does not answer %s: %v", asked, err)
 			return
 		}
 		_ = m.Respond(answer.Data)
@@ -45,10 +30,7 @@ func laggingCopy(t *testing.T, leader *nats.Conn) jetstream.JetStream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.FlushTimeout(proxyWaitMax); err != nil {
-		t.Fatal(err)
-	}
-	js, err := jetstream.New(nc)
+	js, err := jetstream.NewWithAPIPrefix(leader, prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
