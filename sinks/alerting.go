@@ -82,7 +82,7 @@ func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
 }
 
 func (a *Alerting) open(ctx context.Context) (Cursor, error) {
-	if err := ensureStream(ctx, a.config.JS, a.config.Streams.alerts()); err != nil {
+	if _, err := ensureStream(ctx, a.config.JS, a.config.Streams.alerts()); err != nil {
 		return Cursor{}, err
 	}
 	if err := a.stored.open(ctx); err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -71,8 +70,11 @@ func (s *History) Between(ctx context.Context, community, method string, from, t
 			return
 		}
 		if list = append(list, e); len(list) > storedKeepMax {
-			i := 0
-			list, whole = slices.DeleteFunc(list, func(quant.Estimate) bool { i++; return i%2 == 0 }), false
+			half := list[:(len(list)+1)/2]
+			for i := range half {
+				half[i] = list[2*i] // every second one
+			}
+			list, whole = half, false
 		}
 	})
 	return list, whole, err

@@ -69,7 +69,7 @@ func NewRollups(c RollupsConfig) *Rollups {
 // Open opens the follower, as a FollowConfig wants it.
 func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	for i, row := range slices.Backward(resolutions[:]) {
-		err := ensureStream(ctx, r.config.JS, r.config.Streams.history(row.name))
+		_, err := ensureStream(ctx, r.config.JS, r.config.Streams.history(row.name))
 		if err == nil {
 			err = r.stored[i].open(ctx)
 		}

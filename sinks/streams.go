@@ -60,14 +60,12 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 	if err := checkServer(js.Conn()); err != nil {
 		return err
 	}
-	for _, s := range []jetstream.StreamConfig{c.estimates(), c.alerts()} {
-		if err := ensureStream(ctx, js, s); err != nil {
-			return err
-		}
-	}
-	of, err := js.Stream(ctx, c.Names.Estimates)
+	of, err := ensureStream(ctx, js, c.estimates())
 	if err != nil {
-		return fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
+		return err
+	}
+	if _, err := ensureStream(ctx, js, c.alerts()); err != nil {
+		return err
 	}
 	have, err := js.Stream(ctx, c.latest().Name)
 	if err == nil && have.CachedInfo().Created.Before(of.CachedInfo().Created) { // it waits for sequences of another stream
@@ -75,7 +73,8 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 			return fmt.Errorf("sinks: bucket %s: %w", c.Names.Latest, err)
 		}
 	}
-	return ensureStream(ctx, js, c.latest())
+	_, err = ensureStream(ctx, js, c.latest())
+	return err
 }
 
 // estimates are acknowledged when they are on the disk, as far as the broker promises
@@ -135,30 +134,30 @@ func (c *StreamsConfig) stream(name, description string) jetstream.StreamConfig 
 // ensureStream creates a stream, or changes the settings that matter of one that is
 // there. The broker reserves what a stream may grow to; where it has not that much, the
 // limit becomes smaller.
-func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) error {
-	stream, err := js.Stream(ctx, want.Name)
+func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+	stream, err = js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = createStream(ctx, js, want)
 	}
 	if err != nil {
-		return fmt.Errorf("sinks: stream %s: %w", want.Name, err)
+		return nil, fmt.Errorf("sinks: stream %s: %w", want.Name, err)
 	}
 	have := stream.CachedInfo().Config
 	if have.Replicas < want.Replicas {
-		return fmt.Errorf("sinks: stream %s is kept by %d server, and %d shall keep it: nats stream edit %s --replicas %d",
+		return nil, fmt.Errorf("sinks: stream %s is kept by %d server, and %d shall keep it: nats stream edit %s --replicas %d",
 			want.Name, have.Replicas, want.Replicas, want.Name, want.Replicas)
 	}
 	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression && slices.Equal(have.Subjects, want.Subjects) &&
 		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
-		return nil
+		return stream, nil
 	}
 	have.AllowAtomicPublish, have.Subjects = want.AllowAtomicPublish, want.Subjects
 	have.PersistMode, have.Sources, have.Compression = want.PersistMode, want.Sources, want.Compression
 	if _, err := js.UpdateStream(ctx, have); err != nil {
-		return fmt.Errorf("sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
+		return nil, fmt.Errorf("sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
 			" delete the stream, or choose another prefix; it is made from the log again", want.Name, err)
 	}
-	return nil
+	return stream, nil
 }
 
 func createStream(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {

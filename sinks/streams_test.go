@@ -18,7 +18,7 @@ func TestNoStreamIsCompressed(t *testing.T) {
 		if _, err := l.js.CreateStream(t.Context(), former); err != nil {
 			t.Fatal(err)
 		}
-		if err := ensureStream(t.Context(), l.js, want); err != nil {
+		if _, err := ensureStream(t.Context(), l.js, want); err != nil {
 			t.Fatal(err)
 		}
 		stream, err := l.js.Stream(t.Context(), want.Name)

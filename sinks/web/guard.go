@@ -162,9 +162,11 @@ func hostName(header string) string {
 // foreign reports whether a browser says that another site's page asks. A link
 // to the page is not foreign; reading anything from another page is.
 func foreign(r *http.Request, host string) bool {
-	origin := r.Header.Get("Origin")
-	if u, err := url.Parse(origin); origin != "" && (err != nil || hostName(u.Host) != host || u.Host != r.Host) {
-		return true
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || hostName(u.Host) != host || u.Host != r.Host {
+			return true
+		}
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
