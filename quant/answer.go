@@ -7,6 +7,7 @@ type answer struct {
 	q      []float64 // the shares
 	free   []float64 // the same without the bounds at zero: where intervals centre
 	v      []float64 // covariance of free
+	holds  []float64 // shares that intervals hold besides q; nil: none
 	class  []float64 // (i, k): variance of share k from the labels of class i, were q_i one
 	label  []float64 // (i, k): variance of share k from the labels of class i
 	member []float64 // variance of share k from one member

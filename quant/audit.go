@@ -285,6 +285,9 @@ func (w *Solver) combine(a, x *answer) {
 	scaleTo(a.influence, rest, a.influence)
 	scaleTo(a.class, rest*rest, a.class)
 	scaleTo(a.label, rest*rest, a.label)
+	if weight >= 0.5 {
+		a.holds = x.q
+	}
 	a.audited = true
 	w.check.weight = weight
 }

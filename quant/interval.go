@@ -61,8 +61,8 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 			se = math.Sqrt(max(w.ans.v[i*k+i], 0))
 			low = min(clamp(w.ans.free[i]-z*se), q)
 			high = max(clamp(w.ans.free[i]+z*se), q)
-			if w.check.weight >= 0.5 && len(w.check.errors) > 0 { // combined, and audit labels decide
-				low, high = min(low, w.other.q[i]), max(high, w.other.q[i])
+			if w.ans.holds != nil {
+				low, high = min(low, w.ans.holds[i]), max(high, w.ans.holds[i])
 			}
 		}
 		known := 0.0
