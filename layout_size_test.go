@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 59_900 // of Go outside tests; the goal is 42,000
+	linesMax       = 59_892 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -40,7 +40,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"cmd/gqlstream": {4_860, 3_500},
 	"config":        {873, 700},
 	"group":         {834, 600},
-	"pipeline":      {3_301, 2_500},
+	"pipeline":      {3_299, 2_500},
 	"ingest/event":  {809, 800},
 	"ingest/wire":   {3_931, 3_000},
 	"ingest":        {2_220, 2_300},
@@ -50,7 +50,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"graphstore":    {6_745, 5_500},
 	"incremental":   {10_531, 8_000},
 	"quant":         {4_475, 3_500},
-	"sinks":         {8_910, 6_500},
+	"sinks":         {8_909, 6_500},
 	"alerts":        {1_324, 1_300},
 	"checkpoint":    {659, 700},
 	"explain":       {960, 1_300},

@@ -298,7 +298,10 @@ func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []
 	graph := m.checkpoints%graphEvery == 1 && m.member.Rank(group.GraphPart) == 0
 	errs := make(chan error, len(parts))
 	for name, part := range parts {
-		storing := map[bool]context.Context{true: ctx, false: context.Background()}[name == group.GraphPart]
+		storing := context.Background()
+		if name == group.GraphPart {
+			storing = ctx
+		}
 		go func() {
 			err := m.store.Compare(context.Background(), at.Config, at.Position, name, part.Digest())
 			if err == nil && (name != group.GraphPart || graph) {

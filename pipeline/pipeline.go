@@ -156,7 +156,8 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 		return err
 	}
 	p.names.In.Replicas = cmp.Or(p.names.In.Replicas, replicas)
-	p.logID, err = logIdentity(ctx, p.Broker.JS, p.names.In.Log)
+	id, err := ingest.IdentityAt(ctx, p.Broker.JS, p.names.In.Log, 0)
+	p.logID = id.Created.Format(time.RFC3339Nano) // names the log, for outputs that must not mix two
 	return err
 }
 
@@ -308,12 +309,6 @@ func publishEnd(ctx context.Context, js jetstream.JetStream, log string) (event.
 		return 0, fmt.Errorf("publish flush and checkpoint: %w", err)
 	}
 	return event.Position(ack.Sequence), nil
-}
-
-// logIdentity names the log, for outputs that must not mix two.
-func logIdentity(ctx context.Context, js jetstream.JetStream, log string) (string, error) {
-	id, err := ingest.IdentityAt(ctx, js, log, 0)
-	return id.Created.Format(time.RFC3339Nano), err
 }
 
 // Close undoes openPipeline, last first, and reports what went wrong on the way.
