@@ -8,22 +8,26 @@ type run struct {
 	degree float64
 	at     uint32
 	len    uint32
-	meta   uint32 // class of the block in the low bits, 1 + index of its hub above
+	meta   uint32 // class of the block in the low bits, whether it changed, 1 + index of its hub above
 	mark   uint32 // 1 + index into work.degrees during Apply, else 0
 }
 
 const (
-	classBits = 5
-	classMask = 1<<classBits - 1
+	classBits  = 5
+	classMask  = 1<<classBits - 1
+	changedBit = 1 << classBits
+	hubShift   = classBits + 1
 )
 
-// class is the capacity class of the block that the run stands in, and hub the number of its index
-// plus one, or 0. They share a word so that a run is 24 bytes and an insertion reads one
-// cache line of it.
+// class is the capacity class of the block that the run stands in, changed whether its neighbours
+// are others, or in another order, than after the last compaction, and hub the number of its index
+// plus one, or 0. They share a word so that a run is 24 bytes and an insertion reads one cache
+// line of it.
 func (r *run) class() uint8         { return uint8(r.meta & classMask) }
-func (r *run) hub() uint32          { return r.meta >> classBits }
+func (r *run) changed() bool        { return r.meta&changedBit != 0 }
+func (r *run) hub() uint32          { return r.meta >> hubShift }
 func (r *run) setClass(class uint8) { r.meta = r.meta&^classMask | uint32(class) }
-func (r *run) setHub(hub uint32)    { r.meta = r.meta&classMask | hub<<classBits }
+func (r *run) setHub(hub uint32)    { r.meta = r.meta&(1<<hubShift-1) | hub<<hubShift }
 
 // adjacency holds the neighbours of every vertex as runs in one arena.
 //
@@ -188,6 +192,7 @@ func (g *adjacency) insert(v, u Vertex, weight float64) {
 		g.setWeight(at, 1, weight)
 	}
 	r.len++
+	r.meta |= changedBit
 	if hub := r.hub(); hub != 0 {
 		g.hubs.insert(hub, g.entries(r), r.len-1)
 	} else if int(r.len) > g.hubDegree {
@@ -222,13 +227,9 @@ func (g *adjacency) fitWeights() {
 	}
 }
 
-// addWeights makes the weights as long as the arena, span by span, so that an entry and its
-// weight have the same offset.
-func (g *adjacency) addWeights() {
-	for n := len(g.weights.list); n < len(g.arena.list); n = len(g.weights.list) {
-		g.weights.extend(len(g.arena.list[n]))
-	}
-}
+// addWeights makes the weights as long as the arena, so that an entry and its weight have the
+// same offset.
+func (g *adjacency) addWeights() { g.weights.fit(&g.arena.pages) }
 
 // move takes a run to a block of another class, which must hold it.
 func (g *adjacency) move(r *run, class uint8) {
@@ -264,6 +265,7 @@ func (g *adjacency) remove(v, u Vertex) {
 		weights[i] = weights[last]
 	}
 	r.len--
+	r.meta |= changedBit
 	if hub := r.hub(); hub != 0 && int(r.len) <= g.hubDegree/2 {
 		g.hubs.drop(hub)
 		r.setHub(0)

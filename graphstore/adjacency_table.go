@@ -41,7 +41,9 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	r.len = uint32(len(list))
 	r.setClass(classOf(len(list)))
 	r.at = g.arena.take(r.class())
-	copy(unsafe.Slice((*Vertex)(&g.arena.from(r.at)[0]), len(list)), list)
+	if copy(unsafe.Slice((*Vertex)(&g.arena.from(r.at)[0]), len(list)), list); !slices.IsSorted(list) {
+		r.meta |= changedBit
+	}
 	r.degree = float64(len(list))
 	if len(weights) > 0 {
 		g.addWeights()

@@ -20,54 +20,49 @@ const smallestClass = 1
 type pages[T fixed] struct {
 	list  [][]T       // by number of the page: its elements, to the end of its span
 	spans []column[T] // the memory behind them
-	spare []column[T] // cleared pages that the next spans take
 	alloc Allocator
 }
 
 // from returns the elements from index at on, to the end of the span.
 func (p *pages[T]) from(at uint32) []T { return p.list[at>>pageBits][at&pageMask:] }
 
+// clone returns a copy that nobody needs to release, to be read.
+func (p *pages[T]) clone() (copied pages[T]) {
+	for i := range p.spans {
+		copied.add(p.spans[i].clone())
+	}
+	return copied
+}
+
 // extend adds a span of n elements, a multiple of the page size, all zero.
 func (p *pages[T]) extend(n int) {
-	var span column[T]
-	if last := len(p.spare) - 1; n == pageSize && last >= 0 {
-		span, p.spare = p.spare[last], p.spare[:last]
-	} else {
-		span = newColumn[T](p.alloc)
-		span.reserve(n)
-		span.resize(n)
-	}
+	span := newColumn[T](p.alloc)
+	span.reserve(n)
+	span.resize(n)
+	p.add(span)
+}
+
+func (p *pages[T]) add(span column[T]) {
 	p.spans = append(p.spans, span)
+	n := len(span.data)
 	for from := 0; from < n; from += pageSize {
 		p.list = append(p.list, span.data[from:n:n])
 	}
 }
 
-// reset empties the vector and keeps single pages for what it will hold next.
-func (p *pages[T]) reset() {
-	for i := range p.spans {
-		if span := &p.spans[i]; len(span.data) == pageSize {
-			clear(span.data)
-			p.spare = append(p.spare, *span)
-		} else {
-			span.release()
-		}
+// fit makes the vector as long as another one, span by span.
+func (p *pages[T]) fit(other *pages[uint32]) {
+	for n := len(p.list); n < len(other.list); n = len(p.list) {
+		p.extend(len(other.list[n]))
 	}
-	p.list, p.spans = nil, nil
 }
 
 // release gives all memory back.
 func (p *pages[T]) release() {
-	p.reset()
-	p.trim()
-}
-
-// trim gives the pages back that no span has taken.
-func (p *pages[T]) trim() {
-	for i := range p.spare {
-		p.spare[i].release()
+	for i := range p.spans {
+		p.spans[i].release()
 	}
-	p.spare = nil
+	p.list, p.spans = nil, nil
 }
 
 // arena hands out blocks of powers of two elements, addressed by 32-bit offsets. Freed
@@ -78,16 +73,13 @@ type arena struct {
 	used int        // elements in blocks, those in free blocks included
 	free [33]uint32 // by class: offset plus one of the first free block, or 0
 	idle int        // elements in free blocks
+	// given counts the elements that were given back since the last compaction. It follows from what
+	// the blocks held then and from what was done since, and idle does not.
+	given int
 }
 
 // newArena returns an arena that holds nothing and takes its pages from the allocator.
 func newArena(a Allocator) arena { return arena{pages: pages[uint32]{alloc: a}} }
-
-// reset takes all blocks back at once.
-func (a *arena) reset() {
-	a.pages.reset()
-	a.used, a.idle, a.free = 0, 0, [33]uint32{}
-}
 
 // classOf returns the class of the smallest block that holds n elements.
 func classOf(n int) uint8 {
@@ -119,7 +111,8 @@ func (a *arena) append(class uint8) uint32 {
 	if rest := -a.used & pageMask; rest < size {
 		for rest > 0 {
 			half := uint8(bits.Len(uint(rest)) - 1)
-			a.give(uint32(a.used), half)
+			a.link(uint32(a.used), half)
+			a.idle += 1 << half
 			a.used += 1 << half
 			rest -= 1 << half
 		}
@@ -134,6 +127,7 @@ func (a *arena) append(class uint8) uint32 {
 func (a *arena) give(at uint32, class uint8) {
 	a.link(at, class)
 	a.idle += 1 << class
+	a.given += 1 << class
 }
 
 // link puts a block at the head of the list of its class.
@@ -142,10 +136,9 @@ func (a *arena) link(at uint32, class uint8) {
 	a.free[class] = at + 1
 }
 
-// idleSlack bounds the elements that may lie in free blocks besides half as many as
-// are in use.
+// idleSlack bounds the elements that may be given back besides half as many as are in use.
 const idleSlack = 1 << 20
 
-// idleTooMuch reports whether an arena should be rewritten. It bounds memory and
+// givenTooMuch reports whether an arena should be compacted. It bounds memory and
 // keeps offsets within 32 bits; random arrival stays below it.
-func (a *arena) idleTooMuch() bool { return 3*a.idle > a.used+2*idleSlack }
+func (a *arena) givenTooMuch() bool { return 2*a.given > a.used-a.idle+2*idleSlack }

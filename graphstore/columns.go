@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/apache/arrow/go/v17/arrow/memory"
@@ -62,6 +63,9 @@ func (c *column[T]) append(x T) {
 	c.resize(n + 1)
 	c.data[n] = x
 }
+
+// clone returns a copy that nobody needs to release, to be read.
+func (c *column[T]) clone() column[T] { return column[T]{data: slices.Clone(c.data)} }
 
 func (c *column[T]) release() {
 	if c.buf != nil {

@@ -41,12 +41,10 @@ func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 // bytes returns the memory that the column holds.
 func (c *column[T]) bytes() int { return c.buf.Cap() }
 
-// bytes returns the memory that the spans and the spare pages hold.
+// bytes returns the memory that the spans hold.
 func (p *pages[T]) bytes() (n int) {
-	for _, list := range [][]column[T]{p.spans, p.spare} {
-		for i := range list {
-			n += list[i].bytes()
-		}
+	for i := range p.spans {
+		n += p.spans[i].bytes()
 	}
 	return n
 }

@@ -12,7 +12,7 @@
 // contradict itself.
 //
 // A Store composes its parts and does little else. Each part is a type that is told what
-// a batch asserts, applies it, checks itself, compacts itself, and writes and reads its
+// a batch asserts, applies it, compacts itself, and writes and reads its
 // rows of a snapshot:
 //
 //	interner    vertex names to dense indices and back
@@ -31,14 +31,14 @@
 // that never move, so growing leaves no garbage behind; the columns, which grow with the
 // vertices, are one buffer each, because they are handed out as Arrow arrays.
 //
-// Invariants, proved from nothing by Check: every edge stands once in both runs
+// Invariants, which the tests prove from nothing: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below
 // 2^33 in all); a prediction's units sum to 2^30 or there is none; communities by
 // attribute, by expression and of ego networks hold exactly the vertices that their
 // rule says; used and free blocks tile the arenas; an erased vertex has nothing, and
 // no byte of its name is left.
 //
-// Determinism: the same batches give the same bytes. Compact makes them a function
+// Determinism: the same batches give the same answers. Compact makes those a function
 // of the content alone, and a snapshot holds that form, so a store that was saved
 // and loaded goes on exactly as the one that was not, provided that one compacted
 // at the same position. The seed of the hash tables, which the caller draws at random,
@@ -52,8 +52,8 @@
 // came in batches of 4,096, on one core of a busy machine: 2.0 to 2.6 million edge events
 // a second with the Delta, 21 live bytes an undirected edge with everything, and 20
 // resident. An edge, label or prediction that ends takes about 55 bytes more, and nothing
-// where none does. Compact takes 10 ns a directed entry.
+// where none does. Compact passes over the vertices and sorts what has changed.
 //
-// The package does no I/O, reads no clock and starts no goroutine. It knows
-// nothing of estimates. Arrow is imported by columns.go and snapshot.go alone.
+// The package does no I/O, reads no clock and starts no goroutine that outlives a call. It
+// knows nothing of estimates. Arrow is imported by columns.go and snapshot.go alone.
 package graphstore

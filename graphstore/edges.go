@@ -131,14 +131,3 @@ func (g *edges) listDegrees(p *step) {
 		p.delta.Degrees = append(p.delta.Degrees, change)
 	}
 }
-
-// check proves the adjacency and that every edge that ends is there.
-func (g *edges) check(now event.Time) error {
-	if err := g.adjacency.check(); err != nil {
-		return err
-	}
-	return g.ends.check(now, func(key uint64) bool {
-		u, v := unpair(key)
-		return g.weight(Vertex(u), Vertex(v)) > 0
-	})
-}

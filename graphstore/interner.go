@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -267,6 +268,29 @@ func (t *interner) restore(text string, live bool) Vertex {
 	v = t.intern(id, t.hash(id))
 	t.free = free
 	return v
+}
+
+// compact writes the names in order of vertices and makes the table as small as
+// its load allows.
+func (t *interner) compact() {
+	bytes := newColumn[uint8](t.bytes.allocator)
+	bytes.reserve(len(t.bytes.data) - t.dead)
+	for v := range t.entries.data {
+		if e := &t.entries.data[v]; e.size != 0 && e.size != erasedID {
+			at := len(bytes.data)
+			bytes.resize(at + int(e.size))
+			copy(bytes.data[at:], t.name(e))
+			e.word = uint64(at)
+		}
+	}
+	t.bytes.release()
+	t.bytes, t.dead = bytes, 0
+	slices.Sort(t.free)
+	n := slotsMin
+	for 4*len(t.entries.data) >= 3*n {
+		n *= 2
+	}
+	t.rehash(n)
 }
 
 // len returns the number of vertices, those erased included.

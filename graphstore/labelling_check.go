@@ -6,32 +6,6 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// check recomputes what holds of n vertices at a log time.
-func (l *labelling) check(n int, now event.Time) error {
-	if len(l.classes.data) != n || len(l.roles.data) != n || len(l.version.data) != n ||
-		len(l.units.data) != n*l.config.Classes || l.config.LabelTimes && len(l.times.data) != n {
-		return fmt.Errorf("columns of %d classes, %d roles, %d versions, %d units and %d times for %d vertices",
-			len(l.classes.data), len(l.roles.data), len(l.version.data), len(l.units.data), len(l.times.data), n)
-	}
-	return firstOf(l.checkColumns(n), l.checkAudits(), l.checkModels(), l.checkEnds(now))
-}
-
-// checkEnds checks that every label and prediction that ends is there. Those that a
-// built-in classifier derived do not end.
-func (l *labelling) checkEnds(now event.Time) error {
-	label := func(key uint64) bool {
-		return l.label(Vertex(key)).Class != event.NoClass || l.audit(Vertex(key)) != noAudit
-	}
-	prediction := func(key uint64) bool {
-		version := l.version.data[key]
-		return version != noVersion && !IsDerived(l.versions.names[version])
-	}
-	waits := func(key uint64) bool { return l.waiting(Vertex(key)) != nil }
-	return firstOf(
-		l.labelEnds.check(now, label), l.predictionEnds.check(now, prediction), l.models.waiting.check(now, waits),
-	)
-}
-
 // checkColumns checks every label and prediction by itself.
 func (l *labelling) checkColumns(n int) error {
 	for v := range Vertex(n) {

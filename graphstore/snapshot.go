@@ -60,6 +60,9 @@ type Section struct {
 	store *Store
 }
 
+// Lasts reports whether the section reads copies, so that it may be written at any time.
+func (s Section) Lasts() bool { return s.store.copied }
+
 // Sections returns the tables as they stand, to compare them with those of a
 // store that went through the same history. They must be written before the next
 // Apply.

@@ -20,11 +20,9 @@ func dump(s *Store) map[string]any {
 		"time": s.step.now, "position": s.step.delta.Position,
 		"entries": s.ids.entries.data, "slots": s.ids.slots.data, "names": s.ids.bytes.data,
 		"free": []uint32(s.ids.free), "dead": s.ids.dead,
-		"runs": s.edges.runs.data, "arena": s.edges.arena.list, "arena free": s.edges.arena.free,
-		"idle": s.edges.arena.idle, "used": s.edges.arena.used, "weights": s.edges.weights.list, "heavy": s.edges.heavy,
-		"weight sum": s.edges.weightSum, "edges": s.edges.edges,
-		"hubs": s.edges.hubs.list, "hub free": []uint32(s.edges.hubs.free),
-		"hub arena": s.edges.hubs.arena.list, "hub arena free": s.edges.hubs.arena.free,
+		"heavy": s.edges.heavy, "weight sum": s.edges.weightSum, "edges": s.edges.edges,
+		"given": s.edges.arena.given, "hub tables given": s.edges.hubs.arena.given,
+		"in use": s.edges.arena.used - s.edges.arena.idle, "hub tables in use": s.edges.hubs.arena.used - s.edges.hubs.arena.idle,
 		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data, "times": s.labelling.times.data, "units": s.labelling.units.data, "version": s.labelling.version.data,
 		"versions": s.labelling.versions, "keys": s.attributes.keys, "index": s.attributes.index,
 		"values": s.attributes.values, "uses": s.attributes.uses, "by value": s.attributes.byValue,
@@ -45,6 +43,14 @@ func dump(s *Store) map[string]any {
 			text += fmt.Sprint(e.root, e.vertex, e.known, e.radius, e.reach)
 		}
 		d[fmt.Sprint("community ", i)] = text
+	}
+	for v := range s.edges.runs.data { // where runs stand in their arenas does not show
+		r := &s.edges.runs.data[v]
+		text := fmt.Sprint(r.degree, r.class(), r.changed(), s.edges.neighbors(Vertex(v)), s.edges.weightsOf(Vertex(v)))
+		if r.hub() != 0 {
+			text += fmt.Sprint(s.edges.hubs.list[r.hub()-1].bits)
+		}
+		d[fmt.Sprint("vertex ", v)] = text
 	}
 	for i := range s.attributes.columns {
 		d[fmt.Sprint("attribute ", i)] = s.attributes.columns[i].data

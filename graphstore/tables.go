@@ -96,6 +96,16 @@ func (s *Store) table(t Table, meta *metaRow) table {
 	return tableOf(t, columnsOf[auditRow](k), l.auditRows(), l.loadAudit, l.checkAudits)
 }
 
+// firstOf returns the first of several results that is an error.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // agree returns an error when a table holds another number of things than the meta table
 // says.
 func agree(have int, want uint64) error {

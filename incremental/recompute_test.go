@@ -124,9 +124,6 @@ func checkRefused(t *testing.T, seed uint64, batch int, b *event.Batch, refused 
 // checkCore recomputes every operator from nothing.
 func checkCore(c *Core) error {
 	view := c.store.View()
-	if err := c.store.Check(); err != nil {
-		return err
-	}
 	anew := neighborhood.Recount(view, c.config.Classes, c.config.families().NeedsHardVotes(), c.heard(view)...)
 	for v := range graphstore.Vertex(view.Vertices()) {
 		if got, want := c.sums.Votes(v), anew.Votes(v); !reflect.DeepEqual(got, want) {

@@ -14,6 +14,9 @@ func (g *adjacency) check() error {
 		if r.mark != 0 || (r.len == 0) != (r.class() == 0) || int(r.len) > 1<<r.class() {
 			return fmt.Errorf("vertex %d has a run of %d in class %d, mark %d", v, r.len, r.class(), r.mark)
 		}
+		if !r.changed() && !slices.IsSorted(g.entries(r)) {
+			return fmt.Errorf("the neighbours of vertex %d are not in order, and it is not known", v)
+		}
 		degree := 0.0
 		for i, u := range g.entries(r) {
 			if int(u) >= len(g.runs.data) || int(u) == v {
@@ -39,16 +42,6 @@ func (g *adjacency) check() error {
 		return fmt.Errorf("%d pages of weights for an arena of %d", n, len(g.arena.list))
 	}
 	return firstOf(g.checkBlocks(), g.checkHubs(), g.checkSymmetry())
-}
-
-// firstOf returns the first of several results that is an error.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkSymmetry looks every entry up from both of its ends. One that stands twice in a

@@ -5,29 +5,6 @@ import (
 	"slices"
 )
 
-// compact writes the names in order of vertices and makes the table as small as
-// its load allows.
-func (t *interner) compact() {
-	bytes := newColumn[uint8](t.bytes.allocator)
-	bytes.reserve(len(t.bytes.data) - t.dead)
-	for v := range t.entries.data {
-		if e := &t.entries.data[v]; e.size != 0 && e.size != erasedID {
-			at := len(bytes.data)
-			bytes.resize(at + int(e.size))
-			copy(bytes.data[at:], t.name(e))
-			e.word = uint64(at)
-		}
-	}
-	t.bytes.release()
-	t.bytes, t.dead = bytes, 0
-	slices.Sort(t.free)
-	n := slotsMin
-	for 4*len(t.entries.data) >= 3*n {
-		n *= 2
-	}
-	t.rehash(n)
-}
-
 // check finds every vertex by its identity, and counts slots and bytes.
 func (t *interner) check() error {
 	filled, live, nameBytes, zeros := 0, 0, 0, 0

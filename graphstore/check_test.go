@@ -1,0 +1,112 @@
+package graphstore
+
+import (
+	"fmt"
+	"slices"
+
+	"gqlstream/ingest/event"
+)
+
+// Check recomputes every invariant from nothing and returns the first that does
+// not hold. It costs several passes over the store and a look-up of each edge.
+func (s *Store) Check() error {
+	n, now := s.ids.len(), s.step.now
+	for _, have := range [...]int{len(s.edges.runs.data), len(s.members.runs.data)} {
+		if have != n {
+			return fmt.Errorf("graphstore: columns of %d and %d vertices", have, n)
+		}
+	}
+	for _, part := range [...]struct {
+		name  string
+		check func() error
+	}{
+		{"interner", s.ids.check},
+		{"edges", func() error { return s.edges.check(now) }},
+		{"labelling", func() error { return s.labelling.check(n, now) }},
+		{"attributes", s.attributes.check},
+		{"members", s.members.check},
+		{"rules", s.checkRules},
+		{"erasures", s.checkErased},
+	} {
+		if err := part.check(); err != nil {
+			return fmt.Errorf("graphstore: %s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+// checkRules checks that exactly the vertices that a rule says are members.
+func (s *Store) checkRules() error {
+	for i := range s.members.communities {
+		c := &s.members.communities[i]
+		if c.retired || c.rule.Kind == Explicit || c.rule.Kind == Everyone {
+			continue
+		}
+		want, hops := s.searchMembers(c.rule, s.ids.len()).vertices, 0
+		if c.rule.Kind == Ego {
+			fresh := newEgo(c.rule)
+			want, hops = slices.Sorted(slices.Values(fresh.search(s.graph()))), fresh.radius
+		}
+		if err := c.checkMembers(want, hops); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkErased checks that erased vertices have nothing.
+func (s *Store) checkErased() error {
+	w := s.View()
+	for v := range Vertex(w.Vertices()) {
+		if !w.Erased(v) {
+			continue
+		}
+		if len(w.Neighbors(v)) > 0 || len(w.MemberOf(v)) > 0 ||
+			w.Label(v).Class != event.NoClass || w.Prediction(v) != nil || s.labelling.waiting(v) != nil {
+			return fmt.Errorf("vertex %d is erased and not empty", v)
+		}
+		for key := range s.attributes.keys {
+			if s.attributes.at(v, key).Kind != event.NullValue {
+				return fmt.Errorf("vertex %d is erased and has an attribute", v)
+			}
+		}
+	}
+	return nil
+}
+
+// check recomputes what holds of n vertices at a log time.
+func (l *labelling) check(n int, now event.Time) error {
+	if len(l.classes.data) != n || len(l.roles.data) != n || len(l.version.data) != n ||
+		len(l.units.data) != n*l.config.Classes || l.config.LabelTimes && len(l.times.data) != n {
+		return fmt.Errorf("columns of %d classes, %d roles, %d versions, %d units and %d times for %d vertices",
+			len(l.classes.data), len(l.roles.data), len(l.version.data), len(l.units.data), len(l.times.data), n)
+	}
+	return firstOf(l.checkColumns(n), l.checkAudits(), l.checkModels(), l.checkEnds(now))
+}
+
+// checkEnds checks that every label and prediction that ends is there. Those that a
+// built-in classifier derived do not end.
+func (l *labelling) checkEnds(now event.Time) error {
+	label := func(key uint64) bool {
+		return l.label(Vertex(key)).Class != event.NoClass || l.audit(Vertex(key)) != noAudit
+	}
+	prediction := func(key uint64) bool {
+		version := l.version.data[key]
+		return version != noVersion && !IsDerived(l.versions.names[version])
+	}
+	waits := func(key uint64) bool { return l.waiting(Vertex(key)) != nil }
+	return firstOf(
+		l.labelEnds.check(now, label), l.predictionEnds.check(now, prediction), l.models.waiting.check(now, waits),
+	)
+}
+
+// check proves the adjacency and that every edge that ends is there.
+func (g *edges) check(now event.Time) error {
+	if err := g.adjacency.check(); err != nil {
+		return err
+	}
+	return g.ends.check(now, func(key uint64) bool {
+		u, v := unpair(key)
+		return g.weight(Vertex(u), Vertex(v)) > 0
+	})
+}
