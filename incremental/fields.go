@@ -152,7 +152,7 @@ const (
 )
 
 // State implements masses. Values that are computed anew are no state.
-func (f *fields) State(add addSection) error {
+func (f *fields) State(add, later addSection) error {
 	var rows []fieldRow
 	for id := range f.each {
 		if f.each[id].field == nil {
@@ -161,7 +161,7 @@ func (f *fields) State(add addSection) error {
 		vectors := f.each[id].field.State()
 		rows = append(rows, fieldRow{uint32(id), vectors.Rest})
 		section := shardSection(f.core.shardOf(graphstore.Community(id), f.core.View()), fmt.Sprintf(fieldPattern, id))
-		err := add(section, func(w *bytes.Buffer) error {
+		err := later(section, func(w *bytes.Buffer) error {
 			vector := make([]vectorRow, len(vectors.Z))
 			for v := range vector {
 				vector[v] = vectorRow{vectors.Z[v], vectors.R[v]}

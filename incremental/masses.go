@@ -34,8 +34,8 @@ type masses interface {
 	Statistics(id graphstore.Community, view graphstore.View, variances bool) reading
 	// Certificate bounds the error of a tally of the community, A1 over M.
 	Certificate(id graphstore.Community) float64
-	// State adds all that a restart needs of the masses as sections.
-	State(add addSection) error
+	// State adds all that a restart needs of the masses as sections; later adds those that read copies.
+	State(add, later addSection) error
 }
 
 // addSection adds a section of the state that write fills.

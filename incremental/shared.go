@@ -200,7 +200,7 @@ const (
 )
 
 // State implements masses.
-func (d *sharedDual) State(add addSection) error {
+func (d *sharedDual) State(add, _ addSection) error {
 	err := add(dualSection, func(w *bytes.Buffer) error { return writeParts(w, d.dual) })
 	if err != nil {
 		return err

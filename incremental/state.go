@@ -15,8 +15,9 @@ import (
 
 // Section is a part of a core's state: an Arrow IPC file.
 type Section struct {
-	Name string
-	Data []byte
+	Name  string
+	Data  []byte
+	write func(*bytes.Buffer) error // writes it, from copies; nil when Data is there
 }
 
 const (
@@ -64,24 +65,67 @@ type partRow struct{ State []byte }
 
 const partBytes = 64 << 20
 
-// Save returns the state of the core as it is after a step whose Result.Compacted
-// is set: then a restored core and one that never stopped hold the same bytes. The
-// sections are copies and may be written while the core goes on.
-func (c *Core) Save() ([]Section, error) { return c.sections(c.store.Sections()) }
+// Copy returns the state of the core as it is after a step whose Result.Compacted is set: then a
+// restored core and one that never stopped hold the same bytes. What is large is copied and has
+// still to be written by Encode, which may be called while the core goes on.
+func (c *Core) Copy() ([]Section, error) { return c.sections(c.store.Sections()) }
+
+// Encode writes the sections of Copy that are copies only.
+func Encode(sections []Section) error {
+	for i := range sections {
+		if s := &sections[i]; s.write != nil {
+			if err := s.encode(s.write); err != nil {
+				return fmt.Errorf("incremental: section %s: %w", s.Name, err)
+			}
+			s.write = nil
+		}
+	}
+	return nil
+}
+
+func (s *Section) encode(write func(*bytes.Buffer) error) error {
+	var data bytes.Buffer
+	err := write(&data)
+	s.Data = data.Bytes()
+	return err
+}
+
+// Save returns what Copy does, encoded.
+func (c *Core) Save() ([]Section, error) {
+	sections, err := c.Copy()
+	if err == nil {
+		err = Encode(sections)
+	}
+	return sections, err
+}
 
 // Sections returns the state as it stands after any step, to compare it with another. Unlike Save
 // it leaves the core alone; where Save is allowed both return the same bytes.
-func (c *Core) Sections() ([]Section, error) { return c.sections(c.store.View().Sections()) }
+func (c *Core) Sections() ([]Section, error) {
+	sections, err := c.sections(c.store.View().Sections())
+	if err == nil {
+		err = Encode(sections)
+	}
+	return sections, err
+}
 
 func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 	var sections []Section
 	add := func(name string, write func(*bytes.Buffer) error) error {
-		var data bytes.Buffer
-		err := write(&data)
-		sections = append(sections, Section{name, data.Bytes()})
+		section := Section{Name: name}
+		err := section.encode(write)
+		sections = append(sections, section)
 		return err
 	}
+	later := func(name string, write func(*bytes.Buffer) error) error {
+		sections = append(sections, Section{Name: name, write: write})
+		return nil
+	}
 	for _, table := range tables {
+		add := add
+		if table.Lasts() {
+			add = later
+		}
 		err := add(string(table.Table)+tableSuffix, func(w *bytes.Buffer) error {
 			_, err := table.WriteTo(w)
 			return err
@@ -99,7 +143,7 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 	err := add(scoredSection, c.writeScores)
 	if err == nil && c.warm() {
 		row.Engine, row.Republish = c.engine(), c.republish
-		err = c.saveLive(add)
+		err = c.saveLive(add, later)
 	}
 	if err == nil {
 		err = add(coreSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, []coreRow{row}) })
@@ -111,14 +155,14 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 }
 
 // saveLive adds what a warm core holds.
-func (c *Core) saveLive(add addSection) error {
+func (c *Core) saveLive(add, later addSection) error {
 	if c.walks != nil {
 		err := add(classifierSection, func(w *bytes.Buffer) error { return writeParts(w, c.walks) })
 		if err != nil {
 			return err
 		}
 	}
-	if err := c.masses.State(add); err != nil {
+	if err := c.masses.State(add, later); err != nil {
 		return err
 	}
 	if err := c.posteriors.save(add); err != nil {

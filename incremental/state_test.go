@@ -40,10 +40,12 @@ type restarts struct{ batches, every int }
 type history interface{ Next() *event.Batch }
 
 // leaveNoTrace holds a core that never stops against one that is restored, from what
-// it saved, at every checkpoint: estimates, predictions and saved bytes must be the same.
+// it saved, at every checkpoint: estimates, predictions and saved bytes must be the same,
+// also of a copy that is encoded after the next step.
 func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream history, config Config) {
 	t.Helper()
 	core, twin := newCore(t, config), newCore(t, config)
+	var state, copied []Section
 	for i := range r.batches {
 		batch := stream.Next()
 		batch.Checkpoint = i%r.every == r.every-1
@@ -53,8 +55,17 @@ func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream history, config
 				seed, i, a.Engine, b.Engine, cmp.Diff(a.Estimates, b.Estimates))
 		}
 		samePredictions(t, seed, core, twin)
+		if err := Encode(copied); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		sameState(t, seed, state, copied)
+		state, copied = nil, nil
 		if a.Compacted {
-			state := saved(t, seed, core)
+			state = saved(t, seed, core)
+			var err error
+			if copied, err = core.Copy(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
 			sameState(t, seed, state, saved(t, seed, twin))
 			twin.Close()
 			twin = restore(t, seed, state, config)

@@ -52,6 +52,19 @@ func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 // write writes a state beside the loop. The loop has stood still for it since begun, and
 // before that for pause.
 func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, begun time.Time, pause time.Duration) {
+	pause += time.Since(begun)
+	k.writing = make(chan saved, 1)
+	go func(done chan<- saved) {
+		n, err := k.store(m, state)
+		done <- saved{position: event.Position(m.Position), bytes: n, pause: pause, took: time.Since(begun), at: time.Now(), err: err}
+	}(k.writing)
+}
+
+// store writes a state, and then gives it to other workers.
+func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) (bytes int64, err error) {
+	if err := incremental.Encode(state); err != nil {
+		return 0, err
+	}
 	sections := make([]checkpoint.Section, len(state))
 	for i, s := range state {
 		sections[i] = checkpoint.Section{Name: s.Name, Write: func(w io.Writer) error {
@@ -59,15 +72,11 @@ func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, 
 			return err
 		}}
 	}
-	pause += time.Since(begun)
-	k.writing = make(chan saved, 1)
-	go func(done chan<- saved) {
-		n, err := k.Dir.Save(m, sections)
-		if k.share != nil {
-			k.share(k.sharing, m, state)
-		}
-		done <- saved{position: event.Position(m.Position), bytes: n, pause: pause, took: time.Since(begun), at: time.Now(), err: err}
-	}(k.writing)
+	bytes, err = k.Dir.Save(m, sections)
+	if k.share != nil {
+		k.share(k.sharing, m, state)
+	}
+	return bytes, err
 }
 
 // finish waits for the writer at the end of a run and returns what became of the

@@ -206,7 +206,7 @@ func (p *Pipeline) save(ctx context.Context, b *event.Batch, must bool, step tim
 		return err
 	}
 	begun := time.Now()
-	state, err := p.Core.Save()
+	state, err := p.Core.Copy()
 	if err != nil {
 		return err
 	}
