@@ -278,7 +278,7 @@ func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	for wait := getWaitMin; ; wait *= 2 {
 		attempt, end := context.WithTimeout(ctx, wait)
 		data, err := s.objects.GetBytes(attempt, name)
-		again := attempt.Err() != nil && ctx.Err() == nil
+		again := (attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) && ctx.Err() == nil // the pipe may say it first
 		if end(); err == nil {
 			return data, nil
 		}
