@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -152,15 +154,21 @@ func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (ch
 	if m.Config != r.config.Digest() {
 		return m, nil, fmt.Errorf("it is of the configuration %s", m.Config)
 	}
-	for _, one := range r.outlets.each {
-		watermark, have := m.Watermarks[one.shard]
-		if !have {
-			var header checkpoint.Manifest
-			if err := r.fetchPart(ctx, position, group.Part(one.shard), &header, sections); err != nil {
-				return m, nil, err
-			}
-			watermark = header.Watermarks[one.shard]
+	each := r.outlets.each
+	parts, errs := make([]part, len(each)), make([]error, len(each))
+	var fetching sync.WaitGroup
+	for i, one := range each {
+		if _, have := m.Watermarks[one.shard]; !have {
+			fetching.Go(func() { parts[i], errs[i] = r.fetchPart(ctx, position, group.Part(one.shard)) })
 		}
+	}
+	fetching.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return m, nil, err
+	}
+	for i, one := range each {
+		maps.Copy(sections, parts[i].sections)
+		watermark := max(m.Watermarks[one.shard], parts[i].header.Watermarks[one.shard])
 		if now := one.writer.Published(); now < watermark {
 			return m, nil, fmt.Errorf("shard %d was published up to %d then, and is up to %d now", one.shard, watermark, now)
 		}
@@ -177,24 +185,30 @@ func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (m 
 		}
 		r.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
 	}
-	sections = map[string][]byte{}
-	err = r.fetchPart(ctx, position, group.GraphPart, &m, sections)
-	m.Watermarks = nil // the shards are parts of their own
-	return m, sections, err
+	graph, err := r.fetchPart(ctx, position, group.GraphPart)
+	graph.header.Watermarks = nil // the shards are parts of their own
+	return graph.header, graph.sections, err
 }
 
-func (r *restorer) fetchPart(ctx context.Context, position uint64, part string, header *checkpoint.Manifest, sections map[string][]byte) error {
-	bundle, err := r.group.store.Get(ctx, r.config.Digest(), position, part)
+// part is a part of a state that another worker has stored.
+type part struct {
+	header   checkpoint.Manifest
+	sections map[string][]byte
+}
+
+func (r *restorer) fetchPart(ctx context.Context, position uint64, name string) (p part, err error) {
+	bundle, err := r.group.store.Get(ctx, r.config.Digest(), position, name)
 	if err == nil {
-		err = json.Unmarshal(bundle.Header, header)
+		err = json.Unmarshal(bundle.Header, &p.header)
 	}
 	if err != nil {
-		return err
+		return p, err
 	}
+	p.sections = map[string][]byte{}
 	for _, s := range bundle.Sections {
-		sections[s.Name] = s.Data
+		p.sections[s.Name] = s.Data
 	}
-	return nil
+	return p, nil
 }
 
 // ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.
