@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"time"
 
@@ -159,10 +158,7 @@ func save(dir *checkpoint.Dir, core *incremental.Core, config incremental.Config
 	}
 	sections := make([]checkpoint.Section, len(state))
 	for i, s := range state {
-		sections[i] = checkpoint.Section{Name: s.Name, Write: func(out io.Writer) error {
-			_, err := out.Write(s.Data)
-			return err
-		}}
+		sections[i] = checkpoint.Section{Name: s.Name, Data: s.Data}
 	}
 	return dir.Save(checkpoint.Manifest{Position: uint64(core.Position()), Config: config.Digest()}, sections)
 }

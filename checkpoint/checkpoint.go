@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // Names in a directory of checkpoints.
@@ -26,11 +23,10 @@ const kept = 3
 // manifestBytesMax bounds what is read of a manifest.
 const manifestBytesMax = 1 << 20
 
-// Section is a part of the state. Write is called once, and may be called on
-// another goroutine than the one that owns the state: it must read a copy.
+// Section is a part of the state. Its name is a file name, such as vertices.arrow.
 type Section struct {
-	Name  string // a file name, such as vertices.arrow
-	Write func(io.Writer) error
+	Name string
+	Data []byte
 }
 
 // Dir is a directory of checkpoints. One goroutine uses it at a time.
@@ -106,53 +102,29 @@ func (d *Dir) commit(temporary, final string) error {
 func (d *Dir) write(dir string, m *Manifest, sections []Section) (size int64, err error) {
 	m.Format, m.Sections = Format, nil
 	for _, s := range sections {
-		entry, err := d.writeFile(filepath.Join(dir, s.Name), s.Write)
-		if err != nil {
+		if err := d.writeFile(filepath.Join(dir, s.Name), s.Data); err != nil {
 			return size, fmt.Errorf("section %s: %w", s.Name, err)
 		}
-		entry.Name = s.Name
-		m.Sections = append(m.Sections, entry)
-		size += entry.Bytes
+		m.Sections = append(m.Sections, EntryOf(s.Name, s.Data))
+		size += int64(len(s.Data))
 	}
 	data, err := m.encode()
 	if err != nil {
 		return size, err
 	}
-	_, err = d.writeFile(filepath.Join(dir, manifestFile), func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-	return size + int64(len(data)), err
+	return size + int64(len(data)), d.writeFile(filepath.Join(dir, manifestFile), data)
 }
 
-// writeFile writes and syncs one file and returns its length and checksum.
-func (d *Dir) writeFile(name string, write func(io.Writer) error) (entry Entry, err error) {
+// writeFile writes and syncs one file.
+func (d *Dir) writeFile(name string, data []byte) error {
 	f, err := d.fs.Create(name)
 	if err != nil {
-		return entry, err
+		return err
 	}
-	sum := &summed{hash: xxhash.New()}
-	buffered := bufio.NewWriterSize(io.MultiWriter(f, sum), 1<<16)
-	err = write(buffered)
-	if err == nil {
-		err = buffered.Flush()
-	}
-	if err == nil {
+	if _, err = f.Write(data); err == nil {
 		err = f.Sync()
 	}
-	err = errors.Join(err, f.Close())
-	return Entry{Bytes: sum.bytes, Checksum: hexSum(sum.hash.Sum64())}, err
-}
-
-// summed counts and hashes what is written to it.
-type summed struct {
-	hash  *xxhash.Digest
-	bytes int64
-}
-
-func (s *summed) Write(p []byte) (int, error) {
-	s.bytes += int64(len(p))
-	return s.hash.Write(p)
+	return errors.Join(err, f.Close())
 }
 
 func (d *Dir) manifest(dir string) (Manifest, error) {

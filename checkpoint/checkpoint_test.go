@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -27,10 +26,7 @@ func content(position uint64, section string) []byte {
 func sections(position uint64) []Section {
 	var out []Section
 	for _, name := range []string{"vertices.arrow", "edges.arrow"} {
-		out = append(out, Section{name, func(w io.Writer) error {
-			_, err := w.Write(content(position, name))
-			return err
-		}})
+		out = append(out, Section{name, content(position, name)})
 	}
 	return out
 }
@@ -187,7 +183,7 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":1000,"shards":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.Load(); !errors.Is(err, errNewer) {
+	if _, err := dir.Load(); !errors.Is(err, ErrFormat) {
 		t.Errorf("load beside a newer format: %v, want ErrNewer", err)
 	}
 }
@@ -215,8 +211,8 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = dir.Load()
-	if !errors.Is(err, errOlder) {
-		t.Fatalf("load of an older format: %v, want ErrOlder", err)
+	if !errors.Is(err, ErrFormat) {
+		t.Fatalf("load of an older format: %v, want ErrFormat", err)
 	}
 	for _, part := range []string{root, "v0.1", fmt.Sprint("format ", Format-1), "Move the directory", "from the log"} {
 		if !strings.Contains(err.Error(), part) {

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"bytes"
-	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"strconv"
@@ -55,10 +54,7 @@ func TestRandomDamageIsFound(t *testing.T) {
 		for j := range data {
 			data[j] = byte(r.Uint32() >> 28) // repetitive, as tables are
 		}
-		parts = append(parts, Section{"table-" + strconv.Itoa(i), func(w io.Writer) error {
-			_, err := w.Write(data)
-			return err
-		}})
+		parts = append(parts, Section{"table-" + strconv.Itoa(i), data})
 	}
 	size, err := dir.Save(Manifest{Position: 5}, parts)
 	if err != nil {

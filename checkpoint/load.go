@@ -39,7 +39,7 @@ func (d *Dir) Load() (*Checkpoint, error) {
 		case err == nil:
 			c.Damaged = damaged
 			return c, nil
-		case errors.Is(err, errNewer), errors.Is(err, errOlder):
+		case errors.Is(err, ErrFormat):
 			return nil, fmt.Errorf("%s: %w", d.path, err)
 		}
 		damaged = append(damaged, err.Error())

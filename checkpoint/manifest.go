@@ -28,7 +28,8 @@ import (
 //	12 kernels.arrow and published.arrow say what the next records wait for
 //	13 published.arrow has the weight of own labels, posterior.arrow how far labels changed
 //	14 posterior.arrow knows what is predicted of the whole graph, published.arrow how likely a selection by class is
-const Format = 14
+//	15 shared.arrow knows how far labels reach, and when that was measured
+const Format = 15
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {
@@ -62,12 +63,8 @@ type Entry struct {
 	Checksum string `json:"checksum"` // xxhash64, 16 hexadecimal digits
 }
 
-// errNewer is matched when a checkpoint was written by a later release.
-var errNewer = errors.New("checkpoint: written by a newer release")
-
-// errOlder is matched when a checkpoint was written by an earlier release, whose
-// state this one does not read.
-var errOlder = errors.New("checkpoint: written by an older release")
+// ErrFormat is matched when another release wrote a checkpoint, whose state this one does not read.
+var ErrFormat = errors.New("checkpoint: of another format")
 
 // encode returns the manifest as it is written, its checksum filled in.
 func (m Manifest) encode() ([]byte, error) {
@@ -93,12 +90,12 @@ func decodeManifest(data []byte) (Manifest, error) {
 	case err != nil:
 		return m, err
 	case m.Format > Format:
-		return m, fmt.Errorf("%w: format %d, this one reads %d", errNewer, m.Format, Format)
+		return m, fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", ErrFormat, m.Format, Format)
 	case !bytes.Equal(again, data):
 		return m, errors.New("manifest does not match its checksum")
 	case m.Format < Format:
-		return m, fmt.Errorf("%w (%s): format %d, this one reads %d. Move the directory of checkpoints away"+
-			" to build the state anew from the log, or go on with that release", errOlder, m.Version, m.Format, Format)
+		return m, fmt.Errorf("%w: written by an older release (%s): format %d, this one reads %d. Move the directory of"+
+			" checkpoints away to build the state anew from the log, or go on with that release", ErrFormat, m.Version, m.Format, Format)
 	}
 	return m, nil
 }
@@ -109,7 +106,7 @@ func newerOr(data []byte, err error) error {
 		Format int `json:"format"`
 	}
 	if json.Unmarshal(data, &probe) == nil && probe.Format > Format {
-		return fmt.Errorf("%w: format %d, this one reads %d", errNewer, probe.Format, Format)
+		return fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", ErrFormat, probe.Format, Format)
 	}
 	return fmt.Errorf("manifest: %w", err)
 }

@@ -209,7 +209,7 @@ func (g *adjacency) setWeight(at uint32, before, after float64) {
 		g.heavy++
 	}
 	if !g.weighted() {
-		g.addWeights()
+		g.weights.fit(&g.arena.pages)
 		for i := range g.weights.spans {
 			weights := g.weights.spans[i].data
 			for j := range weights {
@@ -220,16 +220,13 @@ func (g *adjacency) setWeight(at uint32, before, after float64) {
 	g.weights.from(at)[0] = after
 }
 
-// fitWeights gives the weights the spans of the arena, if there are any.
+// fitWeights gives the weights the spans of the arena, if there are any, so that an entry and its
+// weight have the same offset.
 func (g *adjacency) fitWeights() {
 	if g.weighted() {
-		g.addWeights()
+		g.weights.fit(&g.arena.pages)
 	}
 }
-
-// addWeights makes the weights as long as the arena, so that an entry and its weight have the
-// same offset.
-func (g *adjacency) addWeights() { g.weights.fit(&g.arena.pages) }
 
 // move takes a run to a block of another class, which must hold it.
 func (g *adjacency) move(r *run, class uint8) {

@@ -1,8 +1,8 @@
 package graphstore
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 )
 
 // compact sorts the neighbours of the vertices that have changed, and gives each the block that
@@ -35,24 +35,27 @@ func (g *adjacency) sort(r *run) {
 	if entries := g.entries(r); !g.weighted() {
 		slices.Sort(entries)
 	} else {
-		sort.Sort(weightedRun{entries, g.weights.from(r.at)})
+		sortWeighted(entries, g.weights.from(r.at))
 	}
 	if int(r.len) > g.hubDegree {
 		r.setHub(g.hubs.add(g.entries(r)))
 	}
 }
 
-// weightedRun sorts neighbours with the weights of the edges to them.
-type weightedRun struct {
-	entries []uint32
-	weights []float64
-}
-
-func (w weightedRun) Len() int           { return len(w.entries) }
-func (w weightedRun) Less(i, j int) bool { return w.entries[i] < w.entries[j] }
-func (w weightedRun) Swap(i, j int) {
-	w.entries[i], w.entries[j] = w.entries[j], w.entries[i]
-	w.weights[i], w.weights[j] = w.weights[j], w.weights[i]
+// sortWeighted sorts neighbours with the weights of the edges to them.
+func sortWeighted(entries []uint32, weights []float64) {
+	type pair struct {
+		entry  uint32
+		weight float64
+	}
+	pairs := make([]pair, len(entries))
+	for i, u := range entries {
+		pairs[i] = pair{u, weights[i]}
+	}
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.entry, b.entry) })
+	for i, p := range pairs {
+		entries[i], weights[i] = p.entry, p.weight
+	}
 }
 
 // rewrite gives the runs, in order of vertices, new blocks that fit. It takes memory for a copy of them.

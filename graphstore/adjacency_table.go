@@ -46,7 +46,7 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	}
 	r.degree = float64(len(list))
 	if len(weights) > 0 {
-		g.addWeights()
+		g.weights.fit(&g.arena.pages)
 		copy(g.weights.from(r.at), weights)
 		r.degree = 0
 		for _, weight := range weights {

@@ -340,4 +340,18 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	if messages, most := stream.CachedInfo().State.Msgs, 2*uint64(testShards*(positionsKept+completeKept)+comingMax+completeKept); messages > most {
 		t.Errorf("%d messages, at most %d of what is kept", messages, most)
 	}
+	bundle := Bundle{Sections: []BundleSection{{Name: "a"}}}
+	for _, name := range []string{"other", "digest.2"} { // of another configuration, and of another format
+		if err := s.Put(t.Context(), name, 31, GraphPart, &bundle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Drop(t.Context(), "digest.2"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]uint64{"other": {31}, "digest.2": {31}, "digest": nil} {
+		if graphs, err := s.Positions(t.Context(), name, nil, []int{99}); err != nil || !slices.Equal(graphs, want) {
+			t.Errorf("the graph of %s is kept at %v, want %v: %v", name, graphs, want, err)
+		}
+	}
 }

@@ -174,8 +174,10 @@ func (s *Store) Put(ctx context.Context, config string, position uint64, part st
 	return nil
 }
 
-// Drop drops what no worker can need any more, and what the library leaves of a deleted object.
+// Drop drops what no worker can need any more, and what the library leaves of a deleted object. What
+// has the same name before a point is of another format, and nobody reads it.
 func (s *Store) Drop(ctx context.Context, config string) error {
+	family, _, _ := strings.Cut(config, ".")
 	infos, all, err := s.list(ctx, config)
 	needed := map[string]bool{}
 	for part, positions := range all.needed(s.shards) {
@@ -184,7 +186,7 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 		}
 	}
 	for _, info := range infos {
-		if needed[info.Name] || !info.Deleted && !strings.HasPrefix(info.Name, config+"/") {
+		if needed[info.Name] || !info.Deleted && !strings.HasPrefix(info.Name, family) {
 			continue
 		}
 		for _, subject := range []string{"M." + base64.URLEncoding.EncodeToString([]byte(info.Name)), "C." + info.NUID} {

@@ -91,18 +91,13 @@ func (s *Section) encode(write func(*bytes.Buffer) error) error {
 }
 
 // Save returns what Copy does, encoded.
-func (c *Core) Save() ([]Section, error) {
-	sections, err := c.Copy()
-	if err == nil {
-		err = Encode(sections)
-	}
-	return sections, err
-}
+func (c *Core) Save() ([]Section, error) { return encoded(c.Copy()) }
 
 // Sections returns the state as it stands after any step, to compare it with another. Unlike Save
 // it leaves the core alone; where Save is allowed both return the same bytes.
-func (c *Core) Sections() ([]Section, error) {
-	sections, err := c.sections(c.store.View().Sections())
+func (c *Core) Sections() ([]Section, error) { return encoded(c.sections(c.store.View().Sections())) }
+
+func encoded(sections []Section, err error) ([]Section, error) {
 	if err == nil {
 		err = Encode(sections)
 	}

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -67,10 +66,7 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 	}
 	sections := make([]checkpoint.Section, len(state))
 	for i, s := range state {
-		sections[i] = checkpoint.Section{Name: s.Name, Write: func(w io.Writer) error {
-			_, err := w.Write(s.Data)
-			return err
-		}}
+		sections[i] = checkpoint.Section{Name: s.Name, Data: s.Data}
 	}
 	bytes, err = k.Dir.Save(m, sections)
 	if k.share != nil {

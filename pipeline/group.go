@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -289,10 +290,14 @@ func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*gr
 	return parts, nil
 }
 
+// sharedName begins the names of what workers share of a configuration: of another format they share nothing.
+func sharedName(config string) string { return fmt.Sprintf("%s.%d", config, checkpoint.Format) }
+
 // share compares a state with those of the other workers, and stores what they would need to take
 // a shard over; ctx ends the storing of the graph, which is large. What does not come about is made
 // good by the next checkpoint.
 func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) {
+	shared := sharedName(at.Config)
 	parts, err := bundles(at, state)
 	m.checkpoints++
 	graph := m.checkpoints%graphEvery == 1 && m.member.Rank(group.GraphPart) == 0
@@ -303,9 +308,9 @@ func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []
 			storing = ctx
 		}
 		go func() {
-			err := m.store.Compare(context.Background(), at.Config, at.Position, name, part.Digest())
+			err := m.store.Compare(context.Background(), shared, at.Position, name, part.Digest())
 			if err == nil && (name != group.GraphPart || graph) {
-				err = m.store.Put(storing, at.Config, at.Position, name, part)
+				err = m.store.Put(storing, shared, at.Position, name, part)
 			}
 			errs <- err
 		}()
@@ -314,7 +319,7 @@ func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []
 		err = errors.Join(err, <-errs)
 	}
 	if graph && err == nil {
-		err = m.store.Drop(ctx, at.Config)
+		err = m.store.Drop(ctx, shared)
 	}
 	if err != nil && ctx.Err() == nil {
 		m.log.Warn("other workers do not have this checkpoint", "position", at.Position, "reason", err)

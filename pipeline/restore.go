@@ -118,7 +118,7 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 		if err != nil {
 			return nil, at, nil, err
 		}
-		positions, err := r.group.store.Positions(ctx, r.config.Digest(), local, r.config.Owned)
+		positions, err := r.group.store.Positions(ctx, sharedName(r.config.Digest()), local, r.config.Owned)
 		if err != nil {
 			return nil, at, nil, err
 		}
@@ -132,83 +132,81 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 		}
 		position := positions[0]
 		tried[position] = true
-		m, sections, err := r.stateAt(ctx, position, slices.Contains(local, position))
+		c, err := r.stateAt(ctx, position, slices.Contains(local, position))
+		if errors.Is(err, checkpoint.ErrFormat) {
+			return nil, at, nil, fmt.Errorf("%s: %w", filepath.Join(r.state, "checkpoints"), err)
+		}
 		if err != nil {
 			r.log.Info("another position is restored", "than", position, "because", err)
 			continue
 		}
-		if core, err = incremental.Restore(r.config, sections); err != nil {
+		if core, err = incremental.Restore(r.config, c.Sections); err != nil {
 			return nil, at, nil, fmt.Errorf("the checkpoint at position %d: %w", position, err)
 		}
 		r.log.Info("restored", "position", position, "shards", r.config.Owned)
-		at, id = ResumeOf(m)
+		at, id = ResumeOf(c.Manifest)
 		return core, at, id, nil
 	}
 }
 
-func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (checkpoint.Manifest, map[string][]byte, error) {
-	m, sections, err := r.graphAt(ctx, position, local)
+func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (*checkpoint.Checkpoint, error) {
+	c, err := r.graphAt(ctx, position, local)
 	if err != nil {
-		return m, nil, err
+		return nil, err
 	}
-	if m.Config != r.config.Digest() {
-		return m, nil, fmt.Errorf("it is of the configuration %s", m.Config)
+	if c.Manifest.Config != r.config.Digest() {
+		return nil, fmt.Errorf("it is of the configuration %s", c.Manifest.Config)
 	}
 	each := r.outlets.each
-	parts, errs := make([]part, len(each)), make([]error, len(each))
+	parts, errs := make([]*checkpoint.Checkpoint, len(each)), make([]error, len(each))
 	var fetching sync.WaitGroup
 	for i, one := range each {
-		if _, have := m.Watermarks[one.shard]; !have {
+		if _, have := c.Manifest.Watermarks[one.shard]; have {
+			parts[i] = c
+		} else {
 			fetching.Go(func() { parts[i], errs[i] = r.fetchPart(ctx, position, group.Part(one.shard)) })
 		}
 	}
 	fetching.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return m, nil, err
+		return nil, err
 	}
 	for i, one := range each {
-		maps.Copy(sections, parts[i].sections)
-		watermark := max(m.Watermarks[one.shard], parts[i].header.Watermarks[one.shard])
-		if now := one.writer.Published(); now < watermark {
-			return m, nil, fmt.Errorf("shard %d was published up to %d then, and is up to %d now", one.shard, watermark, now)
+		maps.Copy(c.Sections, parts[i].Sections)
+		if now, then := one.writer.Published(), parts[i].Manifest.Watermarks[one.shard]; now < then {
+			return nil, fmt.Errorf("shard %d was published up to %d then, and is up to %d now", one.shard, then, now)
 		}
 	}
-	return m, sections, nil
+	return c, nil
 }
 
 // graphAt returns this worker's state at a position, or the graph that another one has stored.
-func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (m checkpoint.Manifest, sections map[string][]byte, err error) {
+func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (*checkpoint.Checkpoint, error) {
 	if local {
 		c, err := r.dir.Read(position)
-		if err == nil {
-			return c.Manifest, c.Sections, nil
+		if err == nil || errors.Is(err, checkpoint.ErrFormat) {
+			return c, err
 		}
 		r.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
 	}
-	graph, err := r.fetchPart(ctx, position, group.GraphPart)
-	graph.header.Watermarks = nil // the shards are parts of their own
-	return graph.header, graph.sections, err
-}
-
-// part is a part of a state that another worker has stored.
-type part struct {
-	header   checkpoint.Manifest
-	sections map[string][]byte
-}
-
-func (r *restorer) fetchPart(ctx context.Context, position uint64, name string) (p part, err error) {
-	bundle, err := r.group.store.Get(ctx, r.config.Digest(), position, name)
+	c, err := r.fetchPart(ctx, position, group.GraphPart)
 	if err == nil {
-		err = json.Unmarshal(bundle.Header, &p.header)
+		c.Manifest.Watermarks = nil // the shards are parts of their own
 	}
+	return c, err
+}
+
+// fetchPart returns a part of a state that another worker has stored.
+func (r *restorer) fetchPart(ctx context.Context, position uint64, part string) (*checkpoint.Checkpoint, error) {
+	bundle, err := r.group.store.Get(ctx, sharedName(r.config.Digest()), position, part)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	p.sections = map[string][]byte{}
+	c := &checkpoint.Checkpoint{Sections: map[string][]byte{}}
 	for _, s := range bundle.Sections {
-		p.sections[s.Name] = s.Data
+		c.Sections[s.Name] = s.Data
 	}
-	return p, nil
+	return c, json.Unmarshal(bundle.Header, &c.Manifest)
 }
 
 // ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.

@@ -312,10 +312,7 @@ func (g *workersRun) flipBit(path string) {
 	c.Sections["vertices.arrow"][at] ^= 's' ^ 'S'
 	var sections []checkpoint.Section
 	for name, data := range c.Sections {
-		sections = append(sections, checkpoint.Section{Name: name, Write: func(w io.Writer) error {
-			_, err := w.Write(data)
-			return err
-		}})
+		sections = append(sections, checkpoint.Section{Name: name, Data: data})
 	}
 	_, err = dir.DropBefore(c.Manifest.Position + 1)
 	g.must(err)
