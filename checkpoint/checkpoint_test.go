@@ -214,6 +214,9 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if !errors.Is(err, ErrFormat) {
 		t.Fatalf("load of an older format: %v, want ErrFormat", err)
 	}
+	if early := dir.CheckFormat(); early == nil || early.Error() != err.Error() {
+		t.Errorf("before it is needed the directory is said to be %v, want %v", early, err)
+	}
 	for _, part := range []string{root, "v0.1", fmt.Sprint("format ", Format-1), "Move the directory", "from the log"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the message lacks %q: %v", part, err)

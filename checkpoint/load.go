@@ -55,6 +55,18 @@ func (d *Dir) Load() (*Checkpoint, error) {
 	return nil, nil
 }
 
+// CheckFormat returns an error that matches ErrFormat where another release wrote the newest checkpoint.
+func (d *Dir) CheckFormat() error {
+	positions, err := d.List()
+	if err != nil || len(positions) == 0 {
+		return err
+	}
+	if _, err = d.manifest(filepath.Join(d.path, fileName(positions[0]))); errors.Is(err, ErrFormat) {
+		return fmt.Errorf("%s: checkpoint %d: %w", d.path, positions[0], err)
+	}
+	return nil // a damaged one is set aside
+}
+
 // Read returns the checkpoint of one position, verified in full before anything
 // of it is handed out.
 func (d *Dir) Read(position uint64) (*Checkpoint, error) {

@@ -212,10 +212,7 @@ func (b *faultyBroker) save(t *testing.T, dir *checkpoint.Dir, source *JetStream
 	}
 	var sections []checkpoint.Section
 	for _, s := range state {
-		sections = append(sections, checkpoint.Section{Name: s.Name, Write: func(w io.Writer) error {
-			_, err := w.Write(s.Data)
-			return err
-		}})
+		sections = append(sections, checkpoint.Section{Name: s.Name, Data: s.Data})
 	}
 	_, _ = dir.Save(checkpoint.Manifest{
 		Position: uint64(batch.Last), LogTime: int64(batch.Time), Emitted: batch.Emit, Config: faultyCore.Digest(),

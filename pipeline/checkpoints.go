@@ -41,8 +41,10 @@ type saved struct {
 	err      error
 }
 
+func checkpointsIn(state string) string { return filepath.Join(state, "checkpoints") }
+
 func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
-	dir, err := checkpoint.Open(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
+	dir, err := checkpoint.Open(checkpoint.Disk{}, checkpointsIn(state))
 	k := &checkpoints{Dir: dir, log: log}
 	k.sharing, k.hurry = context.WithCancel(context.Background())
 	return k, err

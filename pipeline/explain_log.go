@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -267,7 +266,7 @@ func (l *logCursor) start(ctx context.Context, saved *checkpoint.Checkpoint, las
 func NearestCheckpoint(
 	state, digest string, after event.Position, place Place, tell func(format string, args ...any),
 ) (*checkpoint.Checkpoint, error) {
-	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))
+	dir := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(state))
 	positions, err := dir.List()
 	if err != nil {
 		return nil, err

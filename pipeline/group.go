@@ -79,6 +79,10 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	if in.Replicas, err = openLog(ctx, b, in); err != nil {
 		return m, err
 	}
+	// Said before this worker waits for others of an older release to end, not after.
+	if err = checkpoint.Look(checkpoint.Disk{}, checkpointsIn(settings.State)).CheckFormat(); err != nil {
+		return m, err
+	}
 	worker := cmp.Or(o.Worker, m.self.Host+"-"+filepath.Base(settings.State))
 	m.member, err = group.Join(ctx, group.Config{
 		JS: b.JS, Bucket: group.Bucket(settings.NATS.Prefix, o.Group), Replicas: in.Replicas, Log: o.Log,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -59,7 +58,7 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 			if core, err = incremental.Restore(r.config, c.Sections); err != nil {
 				return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
 					"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
-					c.Manifest.Position, err, filepath.Join(r.state, "checkpoints"))
+					c.Manifest.Position, err, checkpointsIn(r.state))
 			}
 			r.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
 			at, id = ResumeOf(c.Manifest)
@@ -133,9 +132,6 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 		position := positions[0]
 		tried[position] = true
 		c, err := r.stateAt(ctx, position, slices.Contains(local, position))
-		if errors.Is(err, checkpoint.ErrFormat) {
-			return nil, at, nil, fmt.Errorf("%s: %w", filepath.Join(r.state, "checkpoints"), err)
-		}
 		if err != nil {
 			r.log.Info("another position is restored", "than", position, "because", err)
 			continue
@@ -184,7 +180,7 @@ func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (*c
 func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (*checkpoint.Checkpoint, error) {
 	if local {
 		c, err := r.dir.Read(position)
-		if err == nil || errors.Is(err, checkpoint.ErrFormat) {
+		if err == nil {
 			return c, err
 		}
 		r.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
