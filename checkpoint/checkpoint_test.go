@@ -183,7 +183,7 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":1000,"shards":[]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.Load(); !errors.Is(err, ErrFormat) {
+	if _, err := dir.Load(); !errors.Is(err, errFormat) {
 		t.Errorf("load beside a newer format: %v, want ErrNewer", err)
 	}
 }
@@ -211,8 +211,8 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = dir.Load()
-	if !errors.Is(err, ErrFormat) {
-		t.Fatalf("load of an older format: %v, want ErrFormat", err)
+	if !errors.Is(err, errFormat) {
+		t.Fatalf("load of an older format: %v, want errFormat", err)
 	}
 	if early := dir.CheckFormat(); early == nil || early.Error() != err.Error() {
 		t.Errorf("before it is needed the directory is said to be %v, want %v", early, err)

@@ -39,7 +39,7 @@ func (d *Dir) Load() (*Checkpoint, error) {
 		case err == nil:
 			c.Damaged = damaged
 			return c, nil
-		case errors.Is(err, ErrFormat):
+		case errors.Is(err, errFormat):
 			return nil, fmt.Errorf("%s: %w", d.path, err)
 		}
 		damaged = append(damaged, err.Error())
@@ -55,13 +55,13 @@ func (d *Dir) Load() (*Checkpoint, error) {
 	return nil, nil
 }
 
-// CheckFormat returns an error that matches ErrFormat where another release wrote the newest checkpoint.
+// CheckFormat returns an error that matches errFormat where another release wrote the newest checkpoint.
 func (d *Dir) CheckFormat() error {
 	positions, err := d.List()
 	if err != nil || len(positions) == 0 {
 		return err
 	}
-	if _, err = d.manifest(filepath.Join(d.path, fileName(positions[0]))); errors.Is(err, ErrFormat) {
+	if _, err = d.manifest(filepath.Join(d.path, fileName(positions[0]))); errors.Is(err, errFormat) {
 		return fmt.Errorf("%s: checkpoint %d: %w", d.path, positions[0], err)
 	}
 	return nil // a damaged one is set aside

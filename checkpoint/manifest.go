@@ -63,8 +63,8 @@ type Entry struct {
 	Checksum string `json:"checksum"` // xxhash64, 16 hexadecimal digits
 }
 
-// ErrFormat is matched when another release wrote a checkpoint, whose state this one does not read.
-var ErrFormat = errors.New("checkpoint: of another format")
+// errFormat is matched when another release wrote a checkpoint, whose state this one does not read.
+var errFormat = errors.New("checkpoint: of another format")
 
 // encode returns the manifest as it is written, its checksum filled in.
 func (m Manifest) encode() ([]byte, error) {
@@ -90,12 +90,12 @@ func decodeManifest(data []byte) (Manifest, error) {
 	case err != nil:
 		return m, err
 	case m.Format > Format:
-		return m, fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", ErrFormat, m.Format, Format)
+		return m, fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", errFormat, m.Format, Format)
 	case !bytes.Equal(again, data):
 		return m, errors.New("manifest does not match its checksum")
 	case m.Format < Format:
 		return m, fmt.Errorf("%w: written by an older release (%s): format %d, this one reads %d. Move the directory of"+
-			" checkpoints away to build the state anew from the log, or go on with that release", ErrFormat, m.Version, m.Format, Format)
+			" checkpoints away to build the state anew from the log, or go on with that release", errFormat, m.Version, m.Format, Format)
 	}
 	return m, nil
 }
@@ -106,7 +106,7 @@ func newerOr(data []byte, err error) error {
 		Format int `json:"format"`
 	}
 	if json.Unmarshal(data, &probe) == nil && probe.Format > Format {
-		return fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", ErrFormat, probe.Format, Format)
+		return fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", errFormat, probe.Format, Format)
 	}
 	return fmt.Errorf("manifest: %w", err)
 }
