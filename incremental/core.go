@@ -73,7 +73,7 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.count(view, delta)
 	c.classify(view, delta, b.Emit)
 	c.followMasses(view, delta)
-	if b.Emit {
+	if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
 		c.prepareEmission(view)
 		result.Estimates = c.estimate(view, b.EmitAll)
 	}
