@@ -2,7 +2,6 @@ package posterior
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -24,11 +23,13 @@ type around struct {
 	walks   []uint64 // n x K: sum of c1/d over the neighbours, in units of 1/unit
 	owes    []uint64 // n: by how much neighbours have moved in all since v was touched, in units of 1/event.One
 
-	told   map[Vertex]*outgoing // what the neighbours know of those that have moved since
-	moved  []Vertex             // since the last spread
-	marked []bool               // n: in moved
-	now    outgoing             // scratch, as news
-	news   outgoing             // what a vertex tells now less what it told
+	told   []uint32   // n: of one that has moved, 1 + the slot with what its neighbours know, else 0
+	slots  []outgoing // of told
+	free   []uint32   // those that nobody has
+	moved  []Vertex   // since the last spread
+	marked []bool     // n: in moved
+	now    outgoing   // scratch, as news
+	news   outgoing   // what a vertex tells now less what it told
 }
 
 // outgoing is the contribution of a vertex to the sums of its neighbours.
@@ -37,10 +38,11 @@ type outgoing struct {
 	mean   []uint64 // K: g in units of 1/event.One
 	shares []uint64 // K: c1 over the number of neighbours, in units of 1/unit
 	degree uint32
+	silent bool // has, mean and shares are 0: as long as nothing is predicted, most are
 }
 
 func newAround(classes int) around {
-	return around{classes: classes, told: map[Vertex]*outgoing{}, now: newOutgoing(classes), news: newOutgoing(classes)}
+	return around{classes: classes, now: newOutgoing(classes), news: newOutgoing(classes)}
 }
 
 func newOutgoing(classes int) outgoing {
@@ -58,6 +60,7 @@ func (a *around) grow(n int) {
 	a.hears = append(a.hears, make([]uint32, n-have)...)
 	a.walks = append(a.walks, make([]uint64, (n-have)*k)...)
 	a.owes = append(a.owes, make([]uint64, n-have)...)
+	a.told = append(a.told, make([]uint32, n-have)...)
 	a.marked = append(a.marked, make([]bool, n-have)...)
 }
 
@@ -67,8 +70,11 @@ func (a *around) read(o *outgoing, v Vertex, votes neighborhood.Votes, predictio
 	if votes.Count > 0 || prediction != nil {
 		o.has = 1
 	}
+	o.silent = o.has == 0
 	for i := range o.shares {
-		o.shares[i] = uint64(a.counts[int(v)*a.classes+i]) * unit / uint64(max(o.degree, 1))
+		count := a.counts[int(v)*a.classes+i]
+		o.shares[i] = uint64(count) * unit / uint64(max(o.degree, 1))
+		o.silent = o.silent && count == 0
 	}
 	clear(o.mean)
 	if votes.Count > 0 {
@@ -101,6 +107,9 @@ func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 // tell adds what o tells to the sums of a neighbour u, or takes it from them.
 func (a *around) tell(u Vertex, o *outgoing, sign int) {
+	if o.silent {
+		return
+	}
 	at, times := int(u)*a.classes, uint64(sign) // two's complement: -1 subtracts
 	a.hears[u] += uint32(sign) * o.has
 	heard, walks, shares := a.heard[at:][:len(o.mean)], a.walks[at:][:len(o.mean)], o.shares[:len(o.mean)]
@@ -117,19 +126,27 @@ func (a *around) remember(view graphstore.View, delta *graphstore.Delta, sums *n
 	}
 	a.marked[v] = true
 	a.moved = append(a.moved, v)
-	if a.told[v] != nil {
+	if a.told[v] > 0 {
 		return
 	}
-	o := newOutgoing(a.classes)
+	if len(a.free) == 0 {
+		a.free = append(a.free, uint32(len(a.slots)))
+		a.slots = append(a.slots, newOutgoing(a.classes))
+	}
+	slot := a.free[len(a.free)-1]
+	a.free = a.free[:len(a.free)-1]
 	units, _ := neighborhood.PredictionBefore(view, delta, v)
-	a.read(&o, v, sums.Before(v), units)
-	a.told[v] = &o
+	a.read(&a.slots[slot], v, sums.Before(v), units)
+	a.told[v] = slot + 1
 }
+
+// known returns what the neighbours of v, which is remembered, know of it.
+func (a *around) known(v Vertex) *outgoing { return &a.slots[a.told[v]-1] }
 
 // link follows an edge that appeared or, with sign -1, is gone. Both ends are remembered.
 func (a *around) link(u, v Vertex, sign int) {
-	a.tell(u, a.told[v], sign)
-	a.tell(v, a.told[u], sign)
+	a.tell(u, a.known(v), sign)
+	a.tell(v, a.known(u), sign)
 	a.degree[u] += uint32(sign)
 	a.degree[v] += uint32(sign)
 }
@@ -144,13 +161,13 @@ func (a *around) count(v Vertex, class event.Class, sign int) {
 // spread has v tell its neighbours how it has moved, unless that is no more than missed, and calls
 // touch for those that have heard of more than missed on average since they were touched.
 func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, missed uint64, touch func(Vertex)) {
-	told := a.told[v]
+	told := a.known(v)
 	a.read(&a.now, v, sums.Votes(v), view.Prediction(v))
 	apart := told.apart(&a.now)
 	if apart > 0 && apart <= missed {
 		return
 	}
-	a.news.has = a.now.has - told.has // two's complement
+	a.news.has, a.news.silent = a.now.has-told.has, a.now.silent && told.silent // two's complement
 	for i, x := range a.now.mean {
 		a.news.mean[i], a.news.shares[i] = x-told.mean[i], a.now.shares[i]-told.shares[i]
 	}
@@ -160,11 +177,19 @@ func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex,
 			touch(u)
 		}
 	}
-	delete(a.told, v)
+	a.free = append(a.free, a.told[v]-1)
+	a.told[v] = 0
 }
 
 // late lists the vertices whose neighbours do not know how they have moved, sorted.
-func (a *around) late() []Vertex { return slices.Sorted(maps.Keys(a.told)) }
+func (a *around) late() (list []Vertex) {
+	for v, slot := range a.told {
+		if slot > 0 {
+			list = append(list, Vertex(v))
+		}
+	}
+	return list
+}
 
 // own returns the contribution of the label of v to c2 of v itself, in units of 1/unit. The
 // views of a vertex leave it out.
@@ -209,7 +234,7 @@ func (a *around) check(view graphstore.View, sums *neighborhood.Sums) error {
 		twin.read(&twin.now, v, sums.Votes(v), view.Prediction(v))
 		for _, u := range view.Neighbors(v) {
 			twin.tell(u, &twin.now, -1)
-			twin.tell(u, a.told[v], 1)
+			twin.tell(u, a.known(v), 1)
 		}
 	}
 	if !slices.Equal(a.counts, twin.counts) || !slices.Equal(a.degree, twin.degree) || !slices.Equal(a.hears, twin.hears) {

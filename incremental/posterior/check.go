@@ -59,7 +59,7 @@ func (s *State) Check(view graphstore.View, sums *neighborhood.Sums) error {
 // may be off because of what is missed: 0 if nothing is.
 func (s *State) slack(view graphstore.View, in *inputs, v Vertex) float64 {
 	neighbours := view.Neighbors(v)
-	late := slices.ContainsFunc(neighbours, func(u Vertex) bool { return s.around.told[u] != nil })
+	late := slices.ContainsFunc(neighbours, func(u Vertex) bool { return s.around.told[u] > 0 })
 	if !late && s.around.owes[v] == 0 || !in.read(v) {
 		return 0
 	}

@@ -195,6 +195,7 @@ func (s *State) tellAll(view graphstore.View, sums *neighborhood.Sums) {
 	for _, v := range s.around.late() {
 		s.around.spread(view, sums, v, 0, s.touch)
 	}
+	s.around.slots, s.around.free = nil, nil // after much has moved they are more than is needed
 }
 
 // Ready computes the posteriors of labels and of members of communities anew where
