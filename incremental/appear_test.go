@@ -64,3 +64,17 @@ func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 		core.Close()
 	}
 }
+
+// An emission without communities has nothing to estimate: the core must not follow the
+// graph for it, and the first community makes it follow.
+func TestACoreStaysColdUntilThereIsACommunity(t *testing.T) {
+	core := newCore(t, Config{Classes: 2})
+	defer core.Close()
+	core.Step(crowd(1, 0))
+	if core.warm() {
+		t.Error("a core without communities follows the graph")
+	}
+	if result := core.Step(crowd(2, 1)); !core.warm() || len(result.Estimates) == 0 {
+		t.Errorf("warm %t, %d estimates after the first community", core.warm(), len(result.Estimates))
+	}
+}
