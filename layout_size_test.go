@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 59_611 // of Go outside tests; the goal is 42,000
+	linesMax       = 59_594 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -48,7 +48,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"ingest/broker": {864, 700},
 	"simulate":      {1_114, 1_200},
 	"graphstore":    {6_417, 5_500},
-	"incremental":   {10_570, 8_000},
+	"incremental":   {10_553, 8_000},
 	"quant":         {4_475, 3_500},
 	"sinks":         {8_909, 6_500},
 	"alerts":        {1_324, 1_300},

@@ -1,8 +1,6 @@
 package diffusion
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"gqlstream/graphstore"
@@ -60,45 +58,4 @@ func (f *Field) residualAt(view graphstore.View, v Vertex, d float64) (r, roundi
 	r = f.alpha*m - (d-f.keep)*z + f.keep*sum
 	terms := float64(len(neighbors)/4 + 8)
 	return r, terms * (f.alpha*m + d*math.Abs(z) + f.keep*size)
-}
-
-// Check recomputes everything that the field keeps from z, the source and view,
-// and reports what differs: R by more than the rounding accounted for, degrees or sums.
-func (f *Field) Check(view graphstore.View) error {
-	if f.stale {
-		return nil
-	}
-	if len(f.z) != view.Vertices() {
-		return fmt.Errorf("diffusion: field of %d vertices, graph of %d", len(f.z), view.Vertices())
-	}
-	var errs []error
-	var apart, allowed, residual, signed, sources float64
-	for i := range f.z {
-		v := Vertex(i)
-		c := f.cells[v]
-		if d := view.Degree(v) + 1; d != c.d {
-			errs = append(errs, fmt.Errorf("degree of %d is %v, graph says %v", v, c.d, d))
-		}
-		r, rounding := f.residualAt(view, v, c.d)
-		apart += math.Abs(r - c.r)
-		allowed += rounding * unitRoundoff
-		residual += math.Abs(c.r)
-		signed += c.r
-		sources += f.source[v]
-	}
-	allowed += f.rounding * unitRoundoff
-	differ := func(what string, have, want, bound float64) {
-		if !(math.Abs(have-want) <= bound) {
-			errs = append(errs, fmt.Errorf("%s is %v, recomputed %v, allowed difference %v", what, have, want, bound))
-		}
-	}
-	differ("distance of R from its definition", apart, 0, allowed)
-	differ("sum of |R|", f.residual, residual, allowed)
-	differ("sum of R", f.signed, signed, allowed)
-	differ("sum of sources", f.sourceSum, sources, sources*1e-12)
-	differ("sum of degrees", f.degreeSum, view.WeightSum()+float64(len(f.z)), 0)
-	if len(errs) > 0 {
-		return fmt.Errorf("diffusion: %w", errors.Join(errs...))
-	}
-	return nil
 }
