@@ -29,7 +29,7 @@ const (
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
 // how wide.
 var methodFiles = map[string]int{
-	"incremental.Core":            16,
+	"incremental.Core":            15,
 	"incremental/diffusion.Field": 7,
 	"incremental/tally.Tallies":   10,
 }

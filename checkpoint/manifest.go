@@ -14,8 +14,7 @@ import (
 // binary reads this one and refuses others. A field that the manifest gains is left
 // out of its JSON when it is zero, so that the checksum of an older one still fits.
 //
-//	1  core.json and classifier.bin beside Arrow files
-//	2  every section is an Arrow file
+//	1  core.json and classifier.bin beside Arrow files; from 2 on every section is one
 //	3  expiry.arrow holds labels and predictions as well
 //	4  a core may have a dual
 //	5  core.arrow knows of the last erasure
@@ -29,7 +28,8 @@ import (
 //	13 published.arrow has the weight of own labels, posterior.arrow how far labels changed
 //	14 posterior.arrow knows what is predicted of the whole graph, published.arrow how likely a selection by class is
 //	15 shared.arrow knows how far labels reach, and when that was measured
-const Format = 15
+//	16 fields.arrow has tolerances, shared.arrow who is asked next how far its labels are
+const Format = 16
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {

@@ -49,7 +49,7 @@ func TestDualErrorsAreBelowTheStandardErrors(t *testing.T) {
 		apart := map[string][]float64{}
 		for seed := range uint64(size.seeds) {
 			log := newTown(seed, size.classes, size.vertices, 12)
-			errorsOfShares(t, apart, size.classes, size.methods, 19, log.Next)
+			errorsOfShares(t, apart, EngineDual, size.classes, size.methods, 19, log.Next)
 		}
 		for _, m := range size.methods {
 			agreeWithin(t, fmt.Sprintf("%d classes, %s", size.classes, m), apart[string(m)], most)
@@ -92,30 +92,30 @@ func TestDualErrorsAreSmallWithFewLabels(t *testing.T) {
 			return b
 		}
 		apart := map[string][]float64{}
-		errorsOfShares(t, apart, size.classes, []quant.Method{quant.Auto}, 40, next)
+		errorsOfShares(t, apart, EngineDual, size.classes, []quant.Method{quant.Auto}, 40, next)
 		agreeWithin(t, fmt.Sprintf("%d classes, %d labels", size.classes, size.labels), apart[string(quant.Auto)], 0.05)
 	}
 }
 
-// errorsOfShares runs a history through a core with a dual and one with exact fields, and
+// errorsOfShares runs a history through a core with this engine and one with exact fields, and
 // appends the distances of their shares in standard errors by method.
-func errorsOfShares(t *testing.T, apart map[string][]float64, classes int, methods []quant.Method, steps int, next func() *event.Batch) {
+func errorsOfShares(t *testing.T, apart map[string][]float64, engine string, classes int, methods []quant.Method, steps int, next func() *event.Batch) {
 	t.Helper()
-	config := Config{Classes: classes, Engine: EngineDual}
+	config := Config{Classes: classes, Engine: engine}
 	for _, m := range methods {
 		o := quant.DefaultOptions()
 		o.Method = m
 		config.Estimates = append(config.Estimates, o)
 	}
-	dual := newCore(t, config)
-	defer dual.Close()
+	core := newCore(t, config)
+	defer core.Close()
 	config.Engine, config.Tolerance = EnginePrimal, 1e-9
 	exact := newCore(t, config)
 	defer exact.Close()
-	latest := map[string]quant.Estimate{} // what the dual did not publish again still holds
+	latest := map[string]quant.Estimate{} // what the core did not publish again still holds
 	for range steps {
 		b := next()
-		for _, e := range dual.Step(b).Estimates {
+		for _, e := range core.Step(b).Estimates {
 			latest[e.Community+"/"+e.Method] = e
 		}
 		for _, e := range exact.Step(b).Estimates {

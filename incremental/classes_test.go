@@ -45,7 +45,6 @@ func TestTooManyClassesAreRefused(t *testing.T) {
 		want    string // in the error; "" is none
 	}{
 		{40, EngineDual, quant.SISNACC, ""},
-		{50, EngineDual, quant.SISNACC, "engine: dual"},
 		{50, EngineDual, quant.NACC, ""},
 		{256, EngineDual, quant.Auto, ""},
 		{50, EngineDual, quant.Auto, ""},

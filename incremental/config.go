@@ -36,7 +36,7 @@ type Config struct {
 	Kernel       string        // "" is ppr; see diffusion.KernelNames
 	Alpha        float64       // teleport probability, 0 is 0.1
 	Tolerance    float64       // eta of section 6, 0 is 1e-2
-	Engine       string        `json:",omitempty"` // how ppr kernels are kept: "", primal or dual; "" lets the planner choose
+	Engine       string        `json:",omitempty"` // how ppr kernels are kept: "", primal or dual; "" is both; see outgrown
 	MembersMin   int           // communities of fewer vertices are suppressed; 0 suppresses none
 	Emit         Emit          `json:",omitzero"`
 	CompactEvery time.Duration // of log time; 0 is a minute, < 0 never
@@ -127,15 +127,6 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("classifier: there is no %q; there are %v", c.Classifier, classifier.Names))
 	}
 	errs = append(errs, c.diffusion().Validate(), c.Late.Validate())
-	switch {
-	case c.Engine != "" && !slices.Contains(engineNames, c.Engine):
-		errs = append(errs, fmt.Errorf("engine: there is no %q; there are %v", c.Engine, engineNames))
-	case c.Engine == EngineDual && c.Kernel != diffusion.PPR:
-		errs = append(errs, fmt.Errorf("engine: dual keeps the kernel %s only, not %s", diffusion.PPR, c.Kernel))
-	case c.Engine == EngineDual && !c.dualHolds():
-		errs = append(errs, fmt.Errorf("engine: dual has no room for %d classes with these estimates; choose %s, or %s",
-			c.Classes, EnginePrimal, "methods that do not look at neighbours"))
-	}
 	errs = append(errs, c.checkPairs(), c.checkHalfLife())
 	errs = append(errs, checkSelections(c.SelectedBy))
 	if c.Shards < 0 || c.Shards > shardsMax {
@@ -203,12 +194,8 @@ func (c Config) cells() (f tally.Families) {
 // ppr only, since the others are no solutions of a linear system of the labels, and so many
 // classes have more cells than it holds.
 func (c Config) mayShare() bool {
-	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && c.dualHolds()
-}
-
-// dualHolds reports whether a dual has room for the cells of the configured methods.
-func (c Config) dualHolds() bool {
-	return diffusion.DualConfig{Functions: c.cells().Functions(max(c.Classes, 1))}.Validate() == nil
+	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR &&
+		diffusion.DualConfig{Functions: c.cells().Functions(max(c.Classes, 1))}.Validate() == nil
 }
 
 // pairClassesMax bounds the classes of methods that look at pairs of classes: three

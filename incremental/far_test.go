@@ -94,13 +94,15 @@ func (w *farFromLabels) edge(b *event.Batch) {
 }
 
 // Where labels are far from the members, shares must be those of exact fields all the same.
-func TestDualErrorsAreSmallFarFromLabels(t *testing.T) {
-	for _, shape := range []string{"dust", "islands", "row"} {
-		for _, classes := range []int{2, 10} {
-			apart := map[string][]float64{}
-			w := &farFromLabels{rand: rand.New(rand.NewPCG(3, uint64(classes))), shape: shape, classes: classes, vertices: 2000}
-			errorsOfShares(t, apart, classes, []quant.Method{quant.Auto}, 26, w.Next)
-			agreeWithin(t, fmt.Sprintf("%s, %d classes", shape, classes), apart[string(quant.Auto)], 0.05)
+func TestErrorsAreSmallFarFromLabels(t *testing.T) {
+	for _, engine := range engineNames {
+		for _, shape := range []string{"dust", "islands", "row"} {
+			for _, classes := range []int{2, 10} {
+				apart := map[string][]float64{}
+				w := &farFromLabels{rand: rand.New(rand.NewPCG(3, uint64(classes))), shape: shape, classes: classes, vertices: 2000}
+				errorsOfShares(t, apart, engine, classes, []quant.Method{quant.Auto}, 26, w.Next)
+				agreeWithin(t, fmt.Sprintf("%s, %s, %d classes", engine, shape, classes), apart[string(quant.Auto)], 0.05)
+			}
 		}
 	}
 }

@@ -66,13 +66,30 @@ func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 func (f *fields) Ready(view graphstore.View) {
 	f.each = append(f.each, make([]kernel, view.Communities()-len(f.each))...)
 	parallel.Each(len(f.each), func(i, _ int) {
-		id := graphstore.Community(i)
-		if f.each[i].field != nil || !f.core.owns(id, view) {
-			return // it follows every step, or is of another shard
+		id, k := graphstore.Community(i), &f.each[i]
+		if !f.core.owns(id, view) {
+			return
 		}
-		f.compute(id, view)
-		f.core.tallies.RebuildKernel(id, view, f.core.sums, f.each[id].mass)
+		if k.field == nil { // else it follows every step
+			f.compute(id, view)
+			f.core.tallies.RebuildKernel(id, view, f.core.sums, k.mass)
+		}
+		if k.field != nil {
+			f.retune(id, view)
+		}
 	})
+}
+
+// retune brings the tolerance of a field to the mean mass of labels: where labels are far from the
+// members it is small, and so must be its error.
+func (f *fields) retune(id graphstore.Community, view graphstore.View) {
+	c, k := f.core, &f.each[id]
+	want := c.config.Tolerance * c.reach(c.tallies.LabelsReached(id)/max(c.tallies.KernelSum(id), 1), view)
+	if now := k.field.Tolerance(); now > 2*want || now < want/2 {
+		k.field.Retune(want)
+		k.field.Update(view, nil, nil)
+		c.tallies.RebuildKernel(id, view, c.sums, k.mass)
+	}
 }
 
 // compute evaluates the kernel of one community from nothing.
@@ -138,6 +155,7 @@ func (f *fields) Certificate(id graphstore.Community) float64 {
 // fieldRow is a field, beside its vectors.
 type fieldRow struct {
 	Community uint32
+	Tolerance float64
 	Field     []byte
 }
 
@@ -159,7 +177,7 @@ func (f *fields) State(add, later addSection) error {
 			continue
 		}
 		vectors := f.each[id].field.State()
-		rows = append(rows, fieldRow{uint32(id), vectors.Rest})
+		rows = append(rows, fieldRow{uint32(id), f.each[id].field.Tolerance(), vectors.Rest})
 		section := shardSection(f.core.shardOf(graphstore.Community(id), f.core.View()), fmt.Sprintf(fieldPattern, id))
 		err := later(section, func(w *bytes.Buffer) error {
 			vector := make([]vectorRow, len(vectors.Z))
@@ -203,7 +221,8 @@ func (f *fields) restore(row fieldRow, view graphstore.View, sections map[string
 	for v, x := range vector {
 		vectors.Z[v], vectors.R[v] = x.Z, x.R
 	}
-	if k.field, err = diffusion.RestoreField(c.config.diffusion(), view, vectors); err != nil {
+	config := diffusion.Config{Alpha: c.config.Alpha, Tolerance: row.Tolerance}
+	if k.field, err = diffusion.RestoreField(config, view, vectors); err != nil {
 		return fmt.Errorf("community %d: %w", i, err)
 	}
 	c.tallies.RebuildKernel(graphstore.Community(i), view, c.sums, k.mass)

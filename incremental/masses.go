@@ -48,15 +48,13 @@ type reading struct {
 	spread *tally.Spread // of a dual: the second moments that it rests on; nil: a bound stands for them
 }
 
-// Who keeps the masses: fields, until there are more than fieldsMax communities and more than one
-// for every functionsPerField functions of a dual, or until the fields would take more than
-// massesBytesMax; from then on the dual, if it has room for the cells of the configured methods and
-// takes less memory than the fields, or no more than massesBytesMax.
+// Fields keep the masses of up to fieldsMax communities, and where methods weigh cells of one for
+// every functionsPerField functions of a dual; a dual keeps those of more, and takes the place of
+// fields that take more than massesBytesMax, if it takes less.
 //
-// An edge costs one visit a community with fields, one a function with a dual. Measured, a
-// function costs an eighth of a field, so the counts say which is cheaper. The core never
-// goes back: a number of communities that hovers around the bar must not make it pay for
-// a change again and again.
+// A function costs an edge an eighth of what a field does. For a handful of communities fields are
+// cheaper and exact in what a dual estimates, how a class lies over its labels. A core never goes
+// back: a number that hovers around the bar must not make it pay for a change again and again.
 const (
 	fieldsMax         = 32
 	functionsPerField = 8

@@ -25,8 +25,14 @@ type sharedDual struct {
 	dual    *diffusion.Dual
 	changes []diffusion.ValueChange // scratch
 	refreshes
-	reach    float64    // at most 1; see measureReach
-	measured event.Time // when it was
+	measured
+}
+
+// measured says how far labels are from the members of communities; see measureReach.
+type measured struct {
+	Reach  float64              // the least of any community, at most 1
+	Lowest float64              // of those that were asked in this round
+	Next   graphstore.Community // to be asked
 }
 
 const (
@@ -36,9 +42,10 @@ const (
 	// classTolerance bounds the error of a value of a whole class, in eta of its share.
 	classTolerance = 12
 	// reachUsual is the mean value of a community, over the share of labels, below which the
-	// tolerance falls with the least, down to reachLeast of it. It is measured every reachAge.
+	// tolerance falls with the least, down to reachLeast of it. An emission asks communities of
+	// reachMembers.
 	reachUsual, reachLeast = 0.5, reachMin / 2
-	reachAge               = time.Second
+	reachMembers           = 2048
 	// dualToleranceMin is the tolerance below which rounding decides.
 	dualToleranceMin = 1e-11
 )
@@ -46,7 +53,7 @@ const (
 // newSharedDual takes over from fields, of which those that were followed give the first
 // second moments for nothing. They are let go of before the dual takes its memory.
 func newSharedDual(c *Core, view graphstore.View) *sharedDual {
-	d := &sharedDual{core: c, reach: 1}
+	d := &sharedDual{core: c, measured: measured{Reach: 1, Lowest: 1}}
 	from := c.masses.(*fields)
 	first := map[bool]float64{false: refreshCold, true: refreshPatient}[c.config.Patient] * c.config.refreshEarned
 	d.credit = slices.Repeat([]float64{first}, c.shards())
@@ -64,6 +71,7 @@ func newSharedDual(c *Core, view graphstore.View) *sharedDual {
 	from.each = nil
 	d.unrefreshed = c.withoutSpread(view)
 	d.begin(view)
+	d.measureReach(view, math.MaxInt)
 	return d
 }
 
@@ -95,7 +103,7 @@ func (d *sharedDual) tolerance(view graphstore.View) float64 {
 	k := float64(c.config.Classes)
 	share := c.tallies.LabelMass() / float64(max(view.Vertices(), 1)) / k
 	if c.config.cells().ClassMasses {
-		share *= classTolerance * d.reach
+		share *= classTolerance * d.Reach
 	} else {
 		share /= math.Sqrt(max(k, 2) / 2)
 	}
@@ -124,22 +132,36 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// measureReach notes how far the mean value of a community is below the usual one: where labels
-// are far from the members, their masses are small, and so must be their errors. It asks all
-// communities, also those of other shards, so that every worker has the same dual.
-func (d *sharedDual) measureReach(view graphstore.View) {
+// reach returns by how much the tolerance falls for a community whose sources find labels with this
+// mean mass: by nothing while that is near the share of labels.
+func (c *Core) reach(mean float64, view graphstore.View) float64 {
+	labels := c.tallies.LabelMass()
+	if labels == 0 {
+		return 1
+	}
+	usual := reachUsual * labels / float64(view.Vertices())
+	return min(1, max(mean/usual, reachLeast, dualToleranceMin/c.config.Tolerance))
+}
+
+// measureReach notes the least reach of a community. It asks communities of so many members, also
+// those of other shards, so that every worker has the same dual, and the next time those behind them.
+func (d *sharedDual) measureReach(view graphstore.View, most int) {
 	c := d.core
-	if !c.config.cells().ClassMasses || d.measured != 0 && c.time < d.measured+event.Time(reachAge) {
+	if !c.config.cells().ClassMasses {
 		return
 	}
 	d.dual.SumResiduals()
-	d.measured, d.reach = c.time, 1
-	usual := reachUsual * c.tallies.LabelMass() / float64(max(view.Vertices(), 1))
-	for id := range graphstore.Community(view.Communities()) {
-		if reach := c.tallies.Reach(id, view, d.dual) / usual; reach > 0 {
-			d.reach = min(d.reach, max(reach, reachLeast))
+	for end := graphstore.Community(view.Communities()); most > 0; d.Next++ {
+		if d.Next >= end {
+			d.measured = measured{d.Lowest, 1, 0}
+			return
 		}
+		if mean := c.tallies.Reach(d.Next, view, d.dual); mean > 0 {
+			d.Lowest = min(d.Lowest, c.reach(mean, view))
+		}
+		most -= 1 + c.tallies.Vertices(d.Next, view)
 	}
+	d.Reach = min(d.Reach, d.Lowest)
 }
 
 // Ready implements masses: some second moments are refreshed, and the tolerance follows the
@@ -147,13 +169,11 @@ func (d *sharedDual) measureReach(view graphstore.View) {
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
 	d.refreshDue(c, view)
-	d.measureReach(view)
+	d.measureReach(view, reachMembers)
 	if now, want := d.dual.Tolerance(), d.tolerance(view); now > 2*want || now < want/2 {
 		d.dual.Retune(want)
 		d.dual.Update(view, nil, nil)
 		c.tallies.MarkMoved(view, d.dual.Touched())
-	}
-	if c.config.cells().ClassMasses {
 		d.dual.SumResiduals()
 	}
 }
@@ -178,8 +198,7 @@ func (d *sharedDual) Certificate(graphstore.Community) float64 {
 // sharedRow is the state of a shared dual beside the dual and the second moments.
 type sharedRow struct {
 	Tolerance float64 // of the dual
-	Reach     float64
-	Measured  event.Time
+	measured
 }
 
 // creditRow is the work that a shard may still spend on refreshes.
@@ -206,7 +225,7 @@ func (d *sharedDual) State(add, _ addSection) error {
 		return err
 	}
 	err = add(sharedSection, func(w *bytes.Buffer) error {
-		return graphstore.WriteRows(w, []sharedRow{{d.dual.Tolerance(), d.reach, d.measured}})
+		return graphstore.WriteRows(w, []sharedRow{{d.dual.Tolerance(), d.measured}})
 	})
 	for _, shard := range d.core.ownedShards() {
 		if err == nil {
@@ -237,7 +256,7 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 	if err != nil {
 		return nil, err
 	}
-	d := &sharedDual{core: c, reach: shared.Reach, measured: shared.Measured}
+	d := &sharedDual{core: c, measured: shared.measured}
 	d.credit = make([]float64, c.shards())
 	for _, shard := range c.ownedShards() {
 		row, err := readRow[creditRow](sections, shardSection(shard, creditSection))

@@ -5,7 +5,9 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/tally"
@@ -213,4 +215,25 @@ func readParts(sections map[string][]byte, name string) ([]byte, error) {
 		data = append(data, row.State...)
 	}
 	return data, nil
+}
+
+// Snapshots returns the last estimates of a community from saved sections of any shard, in the
+// order of the configuration; none if none was published.
+func Snapshots(sections map[string][]byte, id graphstore.Community) ([]quant.Snapshot, error) {
+	var list []quant.Snapshot
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
+		if !strings.HasSuffix(name, publishedSection) {
+			continue
+		}
+		rows, err := readRows[publishedRow](sections, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if row.Community == uint32(id) {
+				list = append(list, row.Snapshot)
+			}
+		}
+	}
+	return list, nil
 }

@@ -19,7 +19,7 @@ type live struct {
 	walks      *classifier.Diffusion // where it is diffusion
 	posteriors *posteriors           // where an estimate reads them
 	published  []publication         // by community
-	republish  bool                  // every record is due at the next emission; see gate.go
+	republish  bool                  // every record is due at the next emission; see due
 }
 
 // warm reports whether the core follows every step.

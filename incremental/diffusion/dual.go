@@ -109,12 +109,9 @@ func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []Va
 }
 
 // Solve brings the dual to view by iteration until the certificate is at most the
-// given bound (0: the tolerance) or rounding forbids, and returns the certificate.
+// given bound or rounding forbids, and returns the certificate.
 // It needs no delta. Every vertex is touched.
 func (g *Dual) Solve(view graphstore.View, values []ValueChange, certificate float64) float64 {
-	if certificate <= 0 {
-		certificate = g.config.Tolerance
-	}
 	g.begin(view, nil)
 	g.stale = true
 	g.addValues(values)
@@ -172,25 +169,20 @@ func (g *Dual) SumResiduals() {
 	}
 }
 
-// Function returns f(v), nil where all have always been zero; read-only, as Values.
+// Function returns f(v), nil where it has always been zero; read-only, as Values.
 func (g *Dual) Function(v Vertex) []float64 {
-	if int(v) >= len(g.rows) {
+	if int(v) >= len(g.rows) || g.rows[v] == 0 {
 		return nil
 	}
-	return g.function(v)
+	row := int(g.rows[v])
+	return g.f[(row-1)*g.l : row*g.l : row*g.l]
 }
 
 // Tolerance returns the bound on the error of a value that Update keeps.
 func (g *Dual) Tolerance() float64 { return g.config.Tolerance }
 
-// Retune changes the tolerance from the next Update on; it panics if it is out of range.
-func (g *Dual) Retune(tolerance float64) {
-	g.config.Tolerance = tolerance
-	if err := g.config.Validate(); err != nil {
-		panic(fmt.Sprintf("diffusion: retune to %v: %v", tolerance, err))
-	}
-	g.scan = true
-}
+// Retune changes the tolerance, which must be positive, from the next Update on.
+func (g *Dual) Retune(tolerance float64) { g.config.Tolerance, g.scan = tolerance, true }
 
 // Halve divides the functions, and with them all values, by 2^times; times is not negative.
 // Every number is divided exactly, or underflows, so the invariant and its bounds stay.

@@ -36,15 +36,6 @@ func (g *Dual) residuals(v Vertex) (d float64, r []float64) {
 	return c[0], c[1:]
 }
 
-// function returns f at v, nil where it is zero.
-func (g *Dual) function(v Vertex) []float64 {
-	row := int(g.rows[v])
-	if row == 0 {
-		return nil
-	}
-	return g.f[(row-1)*g.l : row*g.l : row*g.l]
-}
-
 // addValues changes f and, unless a rebuild will, the residual: by a d(v) times
 // the change, with the degree before the batch, as inject adds what edges change.
 func (g *Dual) addValues(changes []ValueChange) {
@@ -56,7 +47,7 @@ func (g *Dual) addValues(changes []ValueChange) {
 			g.f = lengthen(g.f, len(g.f)+g.l)
 			g.rows[c.V] = uint32(len(g.f) / g.l)
 		}
-		f := g.function(c.V)
+		f := g.Function(c.V)
 		f[c.Function] += c.Change
 		size := math.Abs(f[c.Function])
 		if !(size <= math.MaxFloat64) {
@@ -106,7 +97,7 @@ func (g *Dual) injectEnd(u, v Vertex, w float64) {
 	for i := range r {
 		r[i] += w * (g.keep*yv[i] - yu[i])
 	}
-	for i, f := range g.function(u) {
+	for i, f := range g.Function(u) {
 		r[i] += w * g.alpha * f
 	}
 }

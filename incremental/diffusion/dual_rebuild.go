@@ -51,7 +51,7 @@ func (g *Dual) residualsAt(view graphstore.View, v Vertex, r []float64) {
 	for i, y := range g.Values(v) {
 		r[i] = g.keep*r[i] - (d-g.keep)*y
 	}
-	for i, f := range g.function(v) {
+	for i, f := range g.Function(v) {
 		r[i] += g.alpha * d * f
 	}
 }

@@ -30,7 +30,7 @@ func (g *Dual) AppendBinary(b []byte) ([]byte, error) {
 			continue
 		}
 		b = binary.LittleEndian.AppendUint32(b, uint32(v))
-		for _, x := range g.function(Vertex(v)) {
+		for _, x := range g.Function(Vertex(v)) {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
 		}
 	}
@@ -102,7 +102,7 @@ func (g *Dual) decodeFunctions(d *decoder, rows uint64) error {
 			return fmt.Errorf("value at vertex %d of %d", v, len(g.rows))
 		}
 		g.rows[v] = uint32(row) + 1
-		f := g.function(Vertex(v))
+		f := g.Function(Vertex(v))
 		for i := range f {
 			f[i] = d.float()
 		}

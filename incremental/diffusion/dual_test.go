@@ -34,7 +34,7 @@ func (w *world) values(g *Dual, view graphstore.View) []ValueChange {
 		key := [2]int{int(v), i}
 		have, ok := now[key]
 		if f := []float64(nil); !ok && int(v) < len(g.rows) {
-			if f = g.function(v); f != nil {
+			if f = g.Function(v); f != nil {
 				have = f[i]
 			}
 		}
@@ -57,7 +57,7 @@ func checkDual(t *testing.T, g *Dual, view graphstore.View, seed uint64, step in
 	}
 	b := mat.NewDense(n, g.l, nil)
 	for v := range n {
-		for i, f := range g.function(Vertex(v)) {
+		for i, f := range g.Function(Vertex(v)) {
 			b.Set(v, i, g.config.Alpha*(view.Degree(Vertex(v))+1)*f)
 		}
 	}
@@ -134,7 +134,7 @@ func TestDualAgreesWithField(t *testing.T) {
 				for i, y := range g.Values(Vertex(v)) {
 					have[i] += f.Source(Vertex(v)) * y
 				}
-				for i, x := range g.function(Vertex(v)) {
+				for i, x := range g.Function(Vertex(v)) {
 					want[i] += x * f.Mass(Vertex(v))
 				}
 			}
@@ -152,7 +152,7 @@ func TestDualAgreesWithField(t *testing.T) {
 func TestSteadyDualUpdatesDoNotAllocate(t *testing.T) {
 	r := newRandomGraph(t, rand.New(rand.NewPCG(6, 6)), 1000, 8000)
 	g := newDual(t, 0.1, 1e-2, 4)
-	g.Solve(r.store.View(), []ValueChange{{1, 0, 1}, {2, 1, 1}, {3, 2, 1}}, 0)
+	g.Solve(r.store.View(), []ValueChange{{1, 0, 1}, {2, 1, 1}, {3, 2, 1}}, 1e-2)
 	for range 200 {
 		view, delta := r.change(10)
 		g.Update(view, delta, nil)

@@ -148,6 +148,12 @@ func (f *Field) Source(v Vertex) float64 {
 	return f.source[v]
 }
 
+// Tolerance returns the bound on the certificate that Update keeps.
+func (f *Field) Tolerance() float64 { return f.config.Tolerance }
+
+// Retune changes the tolerance, which must be positive, from the next Update on.
+func (f *Field) Retune(tolerance float64) { f.config.Tolerance = tolerance }
+
 // Work returns the work of the field so far.
 func (f *Field) Work() Work { return f.work }
 

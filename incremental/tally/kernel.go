@@ -109,6 +109,15 @@ func (t *Tallies) Mass(id CommunityID, v Vertex) float64 {
 	return 0
 }
 
+// LabelsReached returns the mass of all labels that was last summed.
+func (t *Tallies) LabelsReached(id CommunityID) (mass float64) {
+	c := t.each[id]
+	for i := range c.a1[whole] {
+		mass += c.a1[whole][i].Float() / c.scale
+	}
+	return mass
+}
+
 // RebuildKernel counts A1 and A2 of one community from nothing. It may run for
 // several communities side by side.
 func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass) {
