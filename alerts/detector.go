@@ -251,11 +251,10 @@ func (d *detector) accumulate(r *Rule) {
 	d.Down = min(most, max(0, d.Down-z-r.Drift))
 }
 
-// movedError is the standard error of what has moved since the last evaluation. The
-// variances of many small changes add up to more than that of their sum where errors come
-// and go: it is no larger than that of two estimates that share nothing. And it is no
-// smaller than a part of SE, by which labels and the choice of weights move an estimate
-// while nothing happens.
+// movedError is the standard error of what has moved since the last evaluation. The variances of
+// many small changes add up to more than that of their sum where errors come and go: it is no
+// larger than that of two estimates that share nothing. And it is no smaller than a part of SE, by
+// which labels and the choice of weights move an estimate while nothing happens.
 func (d *detector) movedError() float64 {
 	v := d.Variance
 	if d.SEThen > 0 {

@@ -97,8 +97,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 	}
 }
 
-// validateCondition checks what the detector of the rule needs, and that it gets
-// nothing else.
+// validateCondition checks what the detector of the rule needs, and that it gets nothing else.
 func (r Rule) validateCondition(bad func(string, ...any)) {
 	value := r.When.Value
 	switch r.When.Quantity {

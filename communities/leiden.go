@@ -29,10 +29,9 @@ type Search struct {
 	count      int      // of communities
 }
 
-// NewSearch copies the graph of a view and begins with every vertex as a community of
-// its own. The seed decides the order of visits, and by it which of partitions that are
-// equally good is found. It fails on a graph without edges and on a resolution that is
-// not above 0.
+// NewSearch copies the graph of a view and begins with every vertex as a community of its own. The
+// seed decides the order of visits, and by it which of partitions that are equally good is found.
+// It fails on a graph without edges and on a resolution that is not above 0.
 func NewSearch(view graphstore.View, resolution float64, seed uint64) (*Search, error) {
 	switch {
 	case !(resolution > 0 && resolution <= resolutionMax):
@@ -85,9 +84,8 @@ func (s *Search) Modularity(resolution float64) (q float64) {
 	return q
 }
 
-// network is a weighted undirected graph whose vertices are those of the store, or
-// parts of the communities of a level below. The entries of v are those from
-// starts[v] to starts[v+1].
+// network is a weighted undirected graph whose vertices are those of the store, or parts of the
+// communities of a level below. The entries of v are those from starts[v] to starts[v+1].
 type network struct {
 	starts   []int
 	ends     []uint32

@@ -10,8 +10,7 @@ import (
 // below their confidence before the advice calls them too short.
 const coverageSlack = 0.05
 
-// advice answers which method to use on this graph and whether its interval can be
-// believed.
+// advice answers which method to use on this graph and whether its interval can be believed.
 func (r *Report) advice() string {
 	ranking := r.ranking()
 	if len(ranking) == 0 {

@@ -97,8 +97,7 @@ func (d *dataset) calibrating(share float64) int {
 	return min(max(1, int(share*float64(n))), n-1)
 }
 
-// draw splits the labels and draws the communities of one split from the hidden
-// ones.
+// draw splits the labels and draws the communities of one split from the hidden ones.
 func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []graphstore.Vertex, err error) {
 	r := rand.New(rand.NewPCG(config.Seed, uint64(split)))
 	calibration, hidden := d.sample(config.Labels, d.calibrating(config.Share), r)

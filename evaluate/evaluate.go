@@ -101,8 +101,7 @@ func once(list string, names []string, i int) error {
 	return nil
 }
 
-// checkMethods reports what would make two rows of the report one, or not
-// comparable.
+// checkMethods reports what would make two rows of the report one, or not comparable.
 func (c Config) checkMethods() error {
 	var errs []error
 	seen := map[quant.Method]bool{}
@@ -118,12 +117,10 @@ func (c Config) checkMethods() error {
 	return errors.Join(errs...)
 }
 
-// Load delivers the data from the beginning: every batch in order, each valid
-// during the visit.
+// Load delivers the data from the beginning: every batch in order, each valid during the visit.
 type Load func(ctx context.Context, visit func(*event.Batch) error) error
 
-// Run evaluates. progress, when not nil, is told how many of all the communities
-// are estimated.
+// Run evaluates. progress, when not nil, is told how many of all the communities are estimated.
 func Run(ctx context.Context, config Config, load Load, progress func(done, all int)) (*Report, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)

@@ -39,8 +39,7 @@ func (r *Report) coveragePicture() picture {
 	return r.dotPicture("coverage", p, err)
 }
 
-// dots adds a row of marks for each method, the best on top, over what lies under
-// them.
+// dots adds a row of marks for each method, the best on top, over what lies under them.
 func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64), under ...plot.Plotter) error {
 	ranking := r.ranking()
 	names := make([]string, len(ranking))

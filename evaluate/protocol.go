@@ -122,8 +122,7 @@ func (p *pool) zipf(config Config, r *rand.Rand, byClass [][]graphstore.Vertex) 
 	return out
 }
 
-// byGuess sorts the hidden vertices with a prediction by the class that it finds the most
-// likely.
+// byGuess sorts the hidden vertices with a prediction by the class that it finds the most likely.
 func (p *pool) byGuess() [][]graphstore.Vertex {
 	out := make([][]graphstore.Vertex, len(p.byClass))
 	for v, hidden := range p.hidden {
@@ -167,8 +166,7 @@ func (p *pool) pure(config Config, r *rand.Rand) (out []drawn) {
 	return out
 }
 
-// fromClass adds n vertices of a class; when it has fewer, all of them as often
-// as needed.
+// fromClass adds n vertices of a class; when it has fewer, all of them as often as needed.
 func fromClass(members map[graphstore.Vertex]uint32, vertices []graphstore.Vertex, n int, r *rand.Rand) {
 	for n > 0 {
 		order := r.Perm(len(vertices))
@@ -239,8 +237,7 @@ func (p *pool) ball(root graphstore.Vertex, config Config, _ *rand.Rand) map[gra
 	return members
 }
 
-// walks collects the hidden vertices that random walks from the root end at, with
-// repeats.
+// walks collects the hidden vertices that random walks from the root end at, with repeats.
 func (p *pool) walks(root graphstore.Vertex, config Config, r *rand.Rand) map[graphstore.Vertex]uint32 {
 	members := map[graphstore.Vertex]uint32{}
 	for count, walk := 0, 0; count < config.Size && walk < walksMax*config.Size; walk++ {

@@ -97,9 +97,8 @@ func (d *dataset) spread(drawn, order []graphstore.Vertex, n int, r *rand.Rand) 
 	return drawn
 }
 
-// sortByDegree sorts by u^(1/degree), u uniform, the largest first: the first n are a
-// sample without replacement in proportion to the degree (Efraimidis and Spirakis
-// 2006).
+// sortByDegree sorts by u^(1/degree), u uniform, the largest first: the first n are a sample
+// without replacement in proportion to the degree (Efraimidis and Spirakis 2006).
 func sortByDegree(view graphstore.View, vertices []graphstore.Vertex, r *rand.Rand) {
 	key := map[graphstore.Vertex]float64{}
 	for _, v := range vertices {

@@ -114,9 +114,8 @@ func (w *Walk) candidates(c *cause, there *state, shares []float64) []group {
 	return sorted[:w.named()]
 }
 
-// rough guesses how much a change may move the estimate, to choose candidates: by
-// what it does to the plain mean of the predictions, and for edges by how much of
-// the walks at members it turns.
+// rough guesses how much a change may move the estimate, to choose candidates: by what it does to
+// the plain mean of the predictions, and for edges by how much of the walks at members it turns.
 func rough(f *fact, there *state, shares []float64) float64 {
 	v := there.find(f.u)
 	members := float64(there.member(v))

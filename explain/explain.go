@@ -147,8 +147,7 @@ func (w *Walk) named() int {
 	return max(w.options.Candidates, w.options.Named)
 }
 
-// largest looks at changes alone: the copy, in the last state, takes each back, and
-// makes it again.
+// largest looks at changes alone: the copy, in the last state, takes each back, and makes it again.
 func (w *Walk) largest(ctx context.Context, x *quant.Explanation, causes []cause, there *state) error {
 	if w.options.Named == 0 {
 		return nil

@@ -34,9 +34,8 @@ func (w *Walk) values(ctx context.Context, causes []cause) ([][]float64, error) 
 	return values, nil
 }
 
-// cheapestFirst orders causes by how dear they are to put in place: gamma concerns no
-// vertex, a prediction or a label all neighbours, an edge moves the kernel, and coefficients
-// all posteriors.
+// cheapestFirst orders causes by how dear they are to put in place: gamma concerns no vertex, a
+// prediction or a label all neighbours, an edge moves the kernel, and coefficients all posteriors.
 func cheapestFirst(causes []cause) []int {
 	cost := func(j int) (sum int) {
 		if causes[j].kind == quant.CauseCoefficients {

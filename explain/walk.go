@@ -21,8 +21,7 @@ const copyEventsMax = 1 << 14
 // ErrUnknown is matched when a state does not have the community.
 var ErrUnknown = errors.New("the community is not known")
 
-// Options say what is explained. The zero value of each optional field has the
-// meaning given.
+// Options say what is explained. The zero value of each optional field has the meaning given.
 type Options struct {
 	Config    incremental.Config // of the pipeline; what it tracks and publishes is not read
 	Community string

@@ -11,10 +11,9 @@ import (
 // expiry, which sets its subject to nothing.
 const fromErasure = ^uint32(0)
 
-// step is shared by the parts of a store while they apply one batch. Each part is told
-// what the batch asserts, event by event; its apply then sorts the assertions, lets the
-// last about each key stand, writes what differs from what it holds, and lists the
-// difference in the delta.
+// step is shared by the parts of a store while they apply one batch. Each part is told what the
+// batch asserts, event by event; its apply then sorts the assertions, lets the last about each key
+// stand, writes what differs from what it holds, and lists the difference in the delta.
 type step struct {
 	batch   *event.Batch
 	now     event.Time // log time
@@ -22,6 +21,7 @@ type step struct {
 	refused []event.Refusal
 
 	originals []byte  // backing of Refusal.Original
+	before    []int   // how many events were refused before each refusal of the batch, once anybody asks
 	scratch   []entry // the other buffer of sortEntries
 }
 
@@ -36,7 +36,7 @@ func (p *step) begin(b *event.Batch) {
 		Predictions: emptied(d.Predictions), Members: emptied(d.Members),
 	}
 	clear(p.refused)
-	p.refused, p.originals, p.scratch = emptied(p.refused), emptied(p.originals), emptied(p.scratch)
+	p.refused, p.originals, p.scratch, p.before = emptied(p.refused), emptied(p.originals), emptied(p.scratch), emptied(p.before)
 }
 
 // scratchMax bounds the elements of scratch memory that are kept from one batch to the
@@ -64,42 +64,41 @@ func (p *step) standing(asserted []entry) []entry {
 	return kept
 }
 
-// refuse lists event i of a kind as not applied. Its original lasts until the next
-// batch.
+// refuse lists event i of a kind as not applied. Its original lasts until the next batch.
 func (p *step) refuse(kind event.Kind, i int, reason event.Reason, detail string) {
 	at := len(p.originals)
 	p.originals = wire.AppendJSON(p.originals, p.batch, kind, i)
 	p.refused = append(p.refused, event.Refusal{
-		Position: positionOf(p.batch, kind, i), Index: indexInMessage(p.batch, kind, i),
+		Position: p.positionOf(kind, i), Index: p.indexInMessage(kind, i),
 		Kind: kind, Reason: reason, Detail: detail, Original: p.originals[at:len(p.originals):len(p.originals)],
 	})
 }
 
-// positionOf returns the position of event i of a kind.
-func positionOf(b *event.Batch, kind event.Kind, i int) event.Position {
-	switch kind {
-	case event.KindEdge:
-		return b.Edges[i].Position
-	case event.KindLabel:
-		return b.Labels[i].Position
-	case event.KindPrediction:
-		return b.Predictions[i].Position
-	case event.KindMember:
-		return b.Members[i].Position
-	}
-	return b.Vertices[i].Position
+func (p *step) positionOf(kind event.Kind, i int) event.Position {
+	at, _ := p.batch.Stamp(kind, i)
+	return at
 }
 
 // indexInMessage returns which event of its message event i is: its rank among
 // the events of that message in the batch, with room for those that did not make
-// it into the batch. Positions do not decrease within a kind.
-func indexInMessage(b *event.Batch, kind event.Kind, i int) int {
-	at := positionOf(b, kind, i)
-	index := i - sort.Search(i, func(j int) bool { return positionOf(b, kind, j) >= at })
-	for j := range b.Refused { // in order of index
-		if r := &b.Refused[j]; r.Position == at && r.Kind == kind && r.Index >= 0 && r.Index <= index {
-			index++
+// it into the batch. Positions do not decrease, nor does the index within a message.
+func (p *step) indexInMessage(kind event.Kind, i int) int {
+	at, list := p.positionOf(kind, i), p.batch.Refused
+	if len(p.before) == 0 {
+		p.before = append(p.before, 0)
+		for _, r := range list {
+			p.before = append(p.before, p.before[len(p.before)-1]+1+r.More)
 		}
 	}
-	return index
+	first := sort.Search(len(list), func(j int) bool { return list[j].Position >= at })
+	end := sort.Search(len(list), func(j int) bool { return list[j].Position > at })
+	before := p.before[first : end+1]
+	rank := i - sort.Search(i, func(j int) bool { return p.positionOf(kind, j) >= at })
+	return rank + before[refusedAhead(rank, end-first, func(j int) int { return list[first+j].Index - (before[j] - before[0]) })] - before[0]
+}
+
+// refusedAhead returns how many of n refusals of a message lie before the event that is in
+// the batch and has a rank there. soundBefore returns how many such events refusal j has before it.
+func refusedAhead(rank, n int, soundBefore func(j int) int) int {
+	return sort.Search(n, func(j int) bool { return soundBefore(j) > rank })
 }

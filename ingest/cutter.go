@@ -156,10 +156,9 @@ func (c *Cutter) Begin(b *event.Batch) {
 	c.batch, c.units, c.events, c.bytes = b, 0, 0, 0
 }
 
-// Now returns the log's time when a message comes that was received at t: by it,
-// events are late. In a log cut by event time, where t is 0, it is the largest time
-// before the message, so that no event is late for one beside it. It does not
-// depend on where steps end.
+// Now returns the log's time when a message comes that was received at t: by it, events are late.
+// In a log cut by event time, where t is 0, it is the largest time before the message, so that no
+// event is late for one beside it. It does not depend on where steps end.
 func (c *Cutter) Now(t event.Time) event.Time {
 	if !c.started {
 		return t
@@ -183,10 +182,9 @@ func (c *Cutter) owes(t event.Time) bool {
 	return !c.emitted && later(c.clock, t, c.config.EmitEvery)
 }
 
-// Offer reports whether u belongs to the step being filled, and whether the
-// step is complete. If it is complete and u was not taken, u is the first to be
-// offered to the next step, and what the caller has put of it into the batch must
-// be taken out again.
+// Offer reports whether u belongs to the step being filled, and whether the step is complete. If it
+// is complete and u was not taken, u is the first to be offered to the next step, and what the
+// caller has put of it into the batch must be taken out again.
 func (c *Cutter) Offer(u Unit) (taken, complete bool) {
 	if c.crosses(u.Time) {
 		emit := later(c.clock, u.Time, c.config.EmitEvery)
@@ -254,7 +252,7 @@ func floorDiv(a, b int64) int64 {
 // unitSince sums up what was added to b since the mark. Its Time is the largest
 // event time; in received mode the caller sets it to the message's time instead.
 func unitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
-	u := Unit{Events: len(b.Refused) - m.Refused}
+	u := Unit{Events: event.CountRefused(b.Refused[m.Refused:])}
 	for k, from := range m.Count {
 		u.Events += b.Count(event.Kind(k)) - from
 		for i := from; mode == EventTime && i < b.Count(event.Kind(k)); i++ {

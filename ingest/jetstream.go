@@ -230,8 +230,7 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 	return complete, nil
 }
 
-// decode appends what m holds to b: its events, its refusals, or the refusal of
-// all of it.
+// decode appends what m holds to b: its events, its refusals, or the refusal of all of it.
 func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) error {
 	kind, ok := broker.SubjectKind(s.tail.identity.Stream, m.Subject())
 	if !ok {
@@ -250,6 +249,7 @@ func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) 
 		Schema:      header.Get(wire.HeaderSchema),
 		Checksum:    header.Get(wire.HeaderChecksum),
 		Payload:     m.Data(),
+		RefusalsMax: messageEntriesMax,
 		Position:    m.Position,
 		Received:    received,
 	}

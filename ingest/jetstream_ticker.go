@@ -28,11 +28,10 @@ type TickerConfig struct {
 	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending; nil: always
 }
 
-// Ticker puts time into the log while it runs, so that the last events before a
-// pause do not wait for the next ones. Ticks are messages like all others, so a
-// replay sees the same boundaries. A log cut by event time needs no ticker: a tick
-// has no event time. When a tick cannot be published the ticker goes on; meanwhile
-// the log's time stands still, and Waiting says so.
+// Ticker puts time into the log while it runs, so that the last events before a pause do not wait
+// for the next ones. Ticks are messages like all others, so a replay sees the same boundaries. A
+// log cut by event time needs no ticker: a tick has no event time. When a tick cannot be published
+// the ticker goes on; meanwhile the log's time stands still, and Waiting says so.
 type Ticker struct {
 	config TickerConfig
 	send   func(context.Context) error

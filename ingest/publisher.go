@@ -37,18 +37,16 @@ type PublisherConfig struct {
 	Report func(error)
 }
 
-// Outgoing is one message to publish. The publisher keeps Payload until the
-// message is stored.
+// Outgoing is one message to publish. The publisher keeps Payload until the message is stored.
 type Outgoing struct {
 	Kind        event.Kind
 	ContentType string
 	Payload     []byte
 }
 
-// Publisher publishes messages to the log without waiting for each to be stored.
-// Messages are stored in the order of the calls; if the broker refused one in the
-// midst, for want of space, it comes after those that were under way behind it.
-// It has one owner.
+// Publisher publishes messages to the log without waiting for each to be stored. Messages are
+// stored in the order of the calls; if the broker refused one in the midst, for want of space, it
+// comes after those that were under way behind it. It has one owner.
 type Publisher struct {
 	stream string
 	sender *sender

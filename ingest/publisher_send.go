@@ -85,9 +85,8 @@ func (s *sender) flush(ctx context.Context) error {
 
 func (s *sender) close() { s.js.CleanupPublisher() }
 
-// settle waits until the oldest pending message is stored, and publishes it again
-// if need be. A repeat of a message that was stored after all is dropped by the
-// broker, by its id.
+// settle waits until the oldest pending message is stored, and publishes it again if need be. A
+// repeat of a message that was stored after all is dropped by the broker, by its id.
 func (s *sender) settle(ctx context.Context) {
 	oldest := s.window[0]
 	ack, err := oldest.await(ctx)

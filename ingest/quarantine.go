@@ -34,14 +34,16 @@ const (
 	headerLog      = "Gqlstream-Log"      // creation time of the log, Unix nanoseconds
 	headerMore     = "Gqlstream-More"     // refusals after this one that have no entry
 	headerEntry    = "Gqlstream-Entry"    // of a mark: the sequence of its entry
+	headerBytes    = "Gqlstream-Bytes"    // of the original, where an entry has only its beginning
 )
 
 // Whoever may publish decides how much is refused. So a message and a step have at most so
-// many entries; further refusals are counted in the entry before them, and their originals
-// are in the log. Entries are stored in batches, which a broker syncs to the disk as one.
+// many entries, and an entry so many bytes; further refusals are counted in the entry before
+// them, and the log has all originals. Entries are stored in batches, which a broker syncs as one.
 const (
 	messageEntriesMax = 100
 	stepEntriesMax    = request.BatchMessagesMax
+	originalBytesMax  = 64 << 10
 	batchBytesMax     = 8 << 20
 )
 
@@ -148,11 +150,10 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subje
 	return nil
 }
 
-// Write stores all refusals of one step, in any order, and returns when they are
-// on the broker's disk. Call it once a step, before the step is recorded as done:
-// it relies on the order of steps. It waits for a broker that is away or has no
-// room for as long as it takes; see Waiting. An error leaves some stored; write all
-// again.
+// Write stores all refusals of one step, in any order, and returns when they are on the broker's
+// disk. Call it once a step, before the step is recorded as done: it relies on the order of steps.
+// It waits for a broker that is away or has no room for as long as it takes; see Waiting. An error
+// leaves some stored; write all again.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
 	defer w.note(nil)
 	kept, silence := boundEntries(refusals), request.Silence(0)
@@ -171,7 +172,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 		return fmt.Errorf("ingest: write to the quarantine: %w", broker.ExplainError(err))
 	}
 	w.last, w.have = max(w.last, last), nil
-	w.leftOut += uint64(len(refusals) - len(kept))
+	w.leftOut += uint64(event.CountRefused(refusals) - len(kept))
 	return nil
 }
 
@@ -191,16 +192,16 @@ func (w *QuarantineWriter) Waiting() broker.Waiting {
 
 // write stores what is not stored yet of the entries of a step, at most so many at once,
 // and returns the sequence of the last.
-func (w *QuarantineWriter) write(ctx context.Context, kept []boundedEntry, most int) (last uint64, err error) {
+func (w *QuarantineWriter) write(ctx context.Context, kept []event.Refusal, most int) (last uint64, err error) {
 	var messages []*nats.Msg
 	for _, e := range kept {
 		newest, ok := w.newest[w.subject(e.Kind)]
 		if ok && (place{e.Position, e.Index}).compare(newest) <= 0 {
 			continue
 		}
-		m := w.message(e.Refusal)
-		if e.more > 0 {
-			m.Header.Set(headerMore, strconv.Itoa(e.more))
+		m := w.message(e)
+		if e.More > 0 {
+			m.Header.Set(headerMore, strconv.Itoa(e.More))
 		}
 		if !w.have[m.Header.Get(jetstream.MsgIDHeader)] {
 			messages = append(messages, m)
@@ -221,14 +222,9 @@ func (w *QuarantineWriter) write(ctx context.Context, kept []boundedEntry, most 
 	return last, err
 }
 
-// boundedEntry is a refusal that gets an entry, and how many after it get none.
-type boundedEntry struct {
-	event.Refusal
-	more int
-}
-
-// boundEntries returns the refusals of a step that get entries, in the order of the log.
-func boundEntries(refusals []event.Refusal) (kept []boundedEntry) {
+// boundEntries returns the refusals of a step that get entries, in the order of the log, with
+// the number of those after each that get none.
+func boundEntries(refusals []event.Refusal) (kept []event.Refusal) {
 	inOrder := func(a, b event.Refusal) int { return place{a.Position, a.Index}.compare(place{b.Position, b.Index}) }
 	if !slices.IsSortedFunc(refusals, inOrder) { // those of the decoder are, and can be many
 		refusals = slices.Clone(refusals)
@@ -240,9 +236,9 @@ func boundEntries(refusals []event.Refusal) (kept []boundedEntry) {
 			ofMessage = 0
 		}
 		if ofMessage++; ofMessage <= messageEntriesMax && len(kept) < stepEntriesMax {
-			kept = append(kept, boundedEntry{Refusal: r})
+			kept = append(kept, r)
 		} else {
-			kept[len(kept)-1].more++
+			kept[len(kept)-1].More += 1 + r.More
 		}
 	}
 	return kept
@@ -268,7 +264,10 @@ func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
 		m.Header.Set(wire.HeaderContentType, headerText(contentType))
 	}
 	m.Header.Set(jetstream.MsgIDHeader, w.log+"/"+position+"/"+index)
-	m.Data = r.Original
+	if m.Data = r.Original; len(m.Data) > originalBytesMax {
+		m.Header.Set(headerBytes, strconv.Itoa(len(m.Data)))
+		m.Data = m.Data[:originalBytesMax]
+	}
 	return m
 }
 
@@ -304,27 +303,24 @@ type QuarantineEntry struct {
 	Time        time.Time      `json:"time"` // when it was quarantined
 	Retried     bool           `json:"retried,omitempty"`
 	More        int            `json:"more,omitempty"` // refusals after it that have no entry
-	Bytes       int            `json:"bytes"`
-	Log         string         `json:"log"` // creation time of the log, Unix nanoseconds
+	Bytes       int            `json:"bytes"`          // of the original, of which a long one is only in the log
+	Log         string         `json:"log"`            // creation time of the log, Unix nanoseconds
 	Original    []byte         `json:"-"`
 }
 
 func quarantineEntry(subject string, sequence uint64, at time.Time, h nats.Header, original []byte) (QuarantineEntry, error) {
 	position, err1 := strconv.ParseUint(h.Get(headerPosition), 10, 64)
 	index, err2 := strconv.Atoi(h.Get(headerIndex))
-	more := 0
-	if text := h.Get(headerMore); text != "" {
-		n, err := strconv.Atoi(text)
-		more, err2 = n, errors.Join(err2, err)
-	}
-	if err := errors.Join(err1, err2); err != nil {
+	more, err3 := strconv.Atoi(cmp.Or(h.Get(headerMore), "0"))
+	bytes, err4 := strconv.Atoi(cmp.Or(h.Get(headerBytes), strconv.Itoa(len(original))))
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return QuarantineEntry{}, fmt.Errorf("ingest: quarantine entry %d: %w", sequence, err)
 	}
 	return QuarantineEntry{
 		Sequence: sequence, Kind: subject[strings.LastIndexByte(subject, '.')+1:],
 		Reason: event.Reason(h.Get(headerReason)), Detail: h.Get(headerDetail),
 		Position: event.Position(position), Index: index, Log: h.Get(headerLog),
-		ContentType: h.Get(wire.HeaderContentType), Time: at.UTC(), Bytes: len(original),
+		ContentType: h.Get(wire.HeaderContentType), Time: at.UTC(), Bytes: bytes,
 		Original: original, More: more,
 	}, nil
 }

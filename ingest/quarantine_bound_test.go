@@ -40,12 +40,42 @@ func TestManyRefusalsOfAStepAreBounded(t *testing.T) {
 			refusals = append(refusals, event.Refusal{Position: position + 1, Index: index})
 		}
 	}
-	kept, more := boundEntries(refusals), 0
-	for _, e := range kept {
-		more += e.more
+	kept := boundEntries(refusals)
+	if n := event.CountRefused(kept); len(kept) != stepEntriesMax || n != len(refusals) {
+		t.Errorf("%d entries for %d of %d refusals", len(kept), n, len(refusals))
 	}
-	if len(kept) != stepEntriesMax || len(kept)+more != len(refusals) {
-		t.Errorf("%d entries and %d more of %d refusals", len(kept), more, len(refusals))
+}
+
+// A long message that is refused whole must take little of the quarantine, and be published
+// again as it was.
+func TestALongOriginalIsOnlyInTheLog(t *testing.T) {
+	b := startBroker(t, "")
+	original := strings.Repeat("no event ", 20_000)
+	b.publish(event.KindEdge, original)
+	b.follow(Resume{})
+	entries := b.quarantined(QuarantineFilter{})
+	if len(entries) != 1 || entries[0].Bytes != len(original) || len(entries[0].Original) != originalBytesMax {
+		t.Fatalf("%d entries: %v", len(entries), brief(entries))
+	}
+	q, err := OpenQuarantine(testContext(t), b.js, broker.DefaultStreamNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Retry(testContext(t), entries[0], Correction{}); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := b.lastOfLog("gql.edge"); err != nil || string(m.Data) != original {
+		t.Errorf("retried as other bytes: %v", err)
+	}
+	log, err := b.js.Stream(testContext(t), "GQL")
+	if err == nil {
+		err = log.Purge(testContext(t))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Retry(testContext(t), entries[0], Correction{}); err == nil {
+		t.Error("an original that is gone is retried")
 	}
 }
 

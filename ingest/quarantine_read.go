@@ -100,7 +100,18 @@ func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntr
 	}
 	e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, m.Data)
 	e.Retried = retried[sequence]
-	return e, err
+	return q.whole(ctx, e), err
+}
+
+// whole returns an entry with all of its original, of which a long one is in the log, while it is there.
+func (q *Quarantine) whole(ctx context.Context, e QuarantineEntry) QuarantineEntry {
+	log, err := q.js.Stream(ctx, q.names.Log)
+	if len(e.Original) < e.Bytes && err == nil && logName(log.CachedInfo().Created) == e.Log {
+		if m, err := log.GetMsg(ctx, uint64(e.Position)); err == nil {
+			e.Original = m.Data
+		}
+	}
+	return e
 }
 
 // Correction replaces parts of an entry that is published again. The zero value
@@ -115,9 +126,12 @@ type Correction struct {
 // An old event then follows newer ones: if it asserts something that has changed
 // since, it takes it back. What is refused again becomes a new entry.
 func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction) (event.Position, error) {
+	e = q.whole(ctx, e)
 	payload, contentType := e.Original, e.ContentType
 	if c.Payload != nil {
 		payload, contentType = c.Payload, c.ContentType
+	} else if len(payload) < e.Bytes {
+		return 0, fmt.Errorf("ingest: retry entry %d: its message of %d bytes is not in the log any more", e.Sequence, e.Bytes)
 	}
 	if c.Kind == "" {
 		c.Kind = e.Kind
@@ -170,9 +184,8 @@ func (q *Quarantine) DropBefore(ctx context.Context, position event.Position, dr
 	return len(older), nil
 }
 
-// mark records that an entry was published again. A crash before it leaves the
-// entry as not retried; retrying it again is harmless, because events are
-// assertions.
+// mark records that an entry was published again. A crash before it leaves the entry as not
+// retried; retrying it again is harmless, because events are assertions.
 func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) error {
 	m := nats.NewMsg(q.subjects() + quarantineRetried)
 	m.Header.Set(headerEntry, strconv.FormatUint(e.Sequence, 10))

@@ -77,8 +77,7 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 	return bytes, err
 }
 
-// finish waits for the writer at the end of a run and returns what became of the
-// newest checkpoint.
+// finish waits for the writer at the end of a run and returns what became of the newest checkpoint.
 func (k *checkpoints) finish() error {
 	k.collect(true)
 	return k.err

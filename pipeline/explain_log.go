@@ -111,9 +111,8 @@ func (e *Explainer) options(method string) quant.Options {
 	return o
 }
 
-// inForce looks up which records were in force at both places and moves the places
-// there: what is explained is why one record differs from another. Without records
-// the places stand.
+// inForce looks up which records were in force at both places and moves the places there: what is
+// explained is why one record differs from another. Without records the places stand.
 func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found [2]*quant.Estimate, err error) {
 	if e.js == nil {
 		return found, nil

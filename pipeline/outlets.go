@@ -120,8 +120,7 @@ func divide(e *sinks.Emission, shards int) []sinks.Emission {
 // broker.
 type Heartbeats []sinks.Heartbeats
 
-// Publishes reports whether any shard publishes an emission. It must be asked about each, in
-// order.
+// Publishes reports whether any shard publishes an emission. It must be asked about each, in order.
 func (h Heartbeats) Publishes(e *sinks.Emission) (publishes bool) {
 	for shard, part := range divide(e, len(h)) {
 		publishes = h[shard].Publishes(&part) || publishes
@@ -129,8 +128,7 @@ func (h Heartbeats) Publishes(e *sinks.Emission) (publishes bool) {
 	return publishes
 }
 
-// publish stores an emission, or keeps it for a while in case that the first of the order does
-// not.
+// publish stores an emission, or keeps it for a while in case that the first of the order does not.
 func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
 	for o.count() >= heldMax {
 		if err := ingest.Pause(ctx, heldLookEvery); err != nil {

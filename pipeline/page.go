@@ -21,8 +21,7 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// openPage begins to answer on NATS and, unless they are turned off, starts page, API and
-// metrics.
+// openPage begins to answer on NATS and, unless they are turned off, starts page, API and metrics.
 func (p *Pipeline) openPage(freePort bool) error {
 	http := p.settings.HTTP
 	out := sinks.HistoryConfig{Names: p.names.Out, Log: p.logID}
@@ -81,8 +80,7 @@ func (p *Pipeline) fillPage(ctx context.Context) {
 	p.followers.start(context.WithoutCancel(ctx), sinks.FollowConfig{Name: followerPage, Open: p.fromNow(p.showEstimates)}, true)
 }
 
-// bucketWaitMax bounds how long a start waits for the broker's copy of the latest
-// estimates.
+// bucketWaitMax bounds how long a start waits for the broker's copy of the latest estimates.
 const bucketWaitMax = 2 * time.Second
 
 // awaitBucket waits until the bucket holds what was published up to a sequence: the page

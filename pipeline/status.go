@@ -41,9 +41,9 @@ func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
 		}
 	}
 	for _, refused := range [][]event.Refusal{b.Refused, result.Refused} {
-		s.refused += uint64(len(refused))
+		s.refused += uint64(event.CountRefused(refused))
 		for _, r := range refused {
-			s.byReason[string(r.Reason)]++
+			s.byReason[string(r.Reason)] += uint64(1 + r.More)
 		}
 	}
 }

@@ -11,14 +11,13 @@ import (
 // simulatedVersion is the model version of simulated predictions.
 const simulatedVersion = "simulated-1"
 
-// classifier is fallible in a way that resembles a graph network. For a vertex of
-// class y it draws a confidence c whose mean is the accuracy of y, says y with
-// probability c, else another class, and gives what it says the probability c:
-// confidences are calibrated, up to the shift between communities. A vertex whose
-// contacts agree with it is judged better than average, one among strangers worse,
-// and errors tend towards what the contacts think. The draw depends on the seed,
-// the vertex and its class alone, so a vertex that did not change is not judged
-// differently the next time for no reason.
+// classifier is fallible in a way that resembles a graph network. For a vertex of class y it draws
+// a confidence c whose mean is the accuracy of y, says y with probability c, else another class,
+// and gives what it says the probability c: confidences are calibrated, up to the shift between
+// communities. A vertex whose contacts agree with it is judged better than average, one among
+// strangers worse, and errors tend towards what the contacts think. The draw depends on the seed,
+// the vertex and its class alone, so a vertex that did not change is not judged differently the
+// next time for no reason.
 type classifier struct {
 	config   Config
 	accuracy []float64 // by class
@@ -73,8 +72,7 @@ func (c *classifier) judge(n *network, v uint32, units []uint32) []uint32 {
 	return units
 }
 
-// look fills nearby with the opinions of the contacts of v and returns their
-// number.
+// look fills nearby with the opinions of the contacts of v and returns their number.
 func (c *classifier) look(n *network, v uint32) int {
 	clear(c.nearby)
 	p := &n.vertices[v]
@@ -166,8 +164,7 @@ func (q *queue) add(v uint32, what due, mean time.Duration, rng *rand.Rand) {
 	q.slots[slot] = append(q.slots[slot], due(v)<<1|what)
 }
 
-// repredict lets the classifier look at v again after its delay, unless it is
-// about to.
+// repredict lets the classifier look at v again after its delay, unless it is about to.
 func (s *Network) repredict(v uint32) {
 	if p := &s.network.vertices[v]; p.state&isQueued == 0 {
 		p.state |= isQueued

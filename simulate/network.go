@@ -120,8 +120,7 @@ func (n *network) active(rng *rand.Rand) uint32 {
 	return byActivity(n.byLevel[:], rng.Int64N(total))
 }
 
-// byActivity returns the vertex at r of buckets in which each vertex of level l
-// takes 2^l places.
+// byActivity returns the vertex at r of buckets in which each vertex of level l takes 2^l places.
 func byActivity(buckets [][]uint32, r int64) uint32 {
 	for l, bucket := range buckets {
 		if width := int64(len(bucket)) << l; r < width {

@@ -197,9 +197,8 @@ type TruthRecord struct {
 	Jumped     event.Time // its latest jump; zero before any
 }
 
-// AppendTruth appends the truth of every community and of Everyone, as it is at
-// the end of the latest finished tick, and returns the extended slice. It costs
-// communities times classes.
+// AppendTruth appends the truth of every community and of Everyone, as it is at the end of the
+// latest finished tick, and returns the extended slice. It costs communities times classes.
 func (s *Network) AppendTruth(dst []TruthRecord) []TruthRecord {
 	n := &s.network
 	all := TruthRecord{Time: s.now, Community: Everyone}
@@ -236,8 +235,7 @@ func (s *Network) VisitClasses(visit func(event.ID, event.Class)) {
 	}
 }
 
-// Communities returns the names of the communities, which the caller must not
-// change.
+// Communities returns the names of the communities, which the caller must not change.
 func (s *Network) Communities() []string { return s.network.names }
 
 func shares(counts []int) (prevalence []float64, total int) {

@@ -184,10 +184,9 @@ func (s *Network) population() int {
 	return s.initial() + int(later*min(s.tick, last)/last)
 }
 
-// Next resets b and fills it with the next step: a tick, or as much of one as
-// StepEventsMax allows. A batch that ends a tick has Emit set. It returns io.EOF
-// after the last tick. Every event is a position of its own. What b holds stays
-// valid until the next call.
+// Next resets b and fills it with the next step: a tick, or as much of one as StepEventsMax allows.
+// A batch that ends a tick has Emit set. It returns io.EOF after the last tick. Every event is a
+// position of its own. What b holds stays valid until the next call.
 func (s *Network) Next(ctx context.Context, b *event.Batch) error {
 	b.Reset()
 	b.First, b.Last, b.Time = s.position+1, s.position, s.now

@@ -120,7 +120,7 @@ func (r *replay) countRefused(refused []event.Refusal) {
 		r.refused = map[event.Reason]int{}
 	}
 	for i := range refused {
-		r.refused[refused[i].Reason]++
+		r.refused[refused[i].Reason] += 1 + refused[i].More
 	}
 }
 

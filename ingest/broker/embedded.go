@@ -174,9 +174,8 @@ func listenAddress(listen string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// serverLog passes what an operator must know to the program's log, if there is
-// one, and keeps the error that stops a server. Notices, debugging and traces of
-// the server are dropped.
+// serverLog passes what an operator must know to the program's log, if there is one, and keeps the
+// error that stops a server. Notices, debugging and traces of the server are dropped.
 type serverLog struct {
 	log   *slog.Logger
 	fatal atomic.Pointer[string]

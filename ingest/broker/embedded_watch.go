@@ -19,10 +19,9 @@ type Waiting struct {
 	Retries uint64 // failed attempts since the beginning
 }
 
-// WriteError returns the first error of writing of the server, which takes nothing any more
-// then: it must be closed, and started anew when there is Room. What it has acknowledged of
-// streams in AsyncPersistMode may be lost, so that who has published to those must see what
-// they hold.
+// WriteError returns the first error of writing of the server, which takes nothing any more then:
+// it must be closed, and started anew when there is Room. What it has acknowledged of streams in
+// AsyncPersistMode may be lost, so that who has published to those must see what they hold.
 func (e *Embedded) WriteError() string {
 	if !e.server.JetStreamEnabled() {
 		return "it has turned its store off"

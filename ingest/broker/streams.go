@@ -161,9 +161,8 @@ func QuarantineConfig(name string) jetstream.StreamConfig {
 	return c
 }
 
-// ensureStream creates a stream, or returns the one of that name as it is. The
-// broker reserves what a stream may grow to; where it has not that much, the limit
-// becomes smaller.
+// ensureStream creates a stream, or returns the one of that name as it is. The broker reserves what
+// a stream may grow to; where it has not that much, the limit becomes smaller.
 func ensureStream(
 	ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig,
 ) (jetstream.Stream, error) {

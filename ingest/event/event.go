@@ -125,9 +125,8 @@ func (r Role) String() string {
 // that the square of its inverse still fits the sums: about one in a million.
 const PiMin = One >> 20
 
-// WeightUnit is the grain of edge weights: weights are rounded to multiples of
-// 2^-20, so that sums of weights are exact in float64 in whatever order they
-// are taken (up to a total weight of 2^33).
+// WeightUnit is the grain of edge weights: weights are rounded to multiples of 2^-20, so that sums
+// of weights are exact in float64 in whatever order they are taken (up to a total weight of 2^33).
 const WeightUnit = 1.0 / (1 << 20)
 
 // WeightMax bounds an edge weight.
@@ -167,8 +166,7 @@ type Prediction struct {
 	Position Position
 }
 
-// Member asserts a vertex's multiplicity in an explicit community; zero means
-// it is not a member.
+// Member asserts a vertex's multiplicity in an explicit community; zero means it is not a member.
 type Member struct {
 	Community    string
 	Vertex       ID
@@ -242,11 +240,10 @@ type Control struct {
 	Position Position
 }
 
-// Batch is the input of one step: whole messages, in stream order. Events of a
-// kind keep their order; the kinds are separate because they touch separate
-// state. The one event whose order against other kinds matters, an erasure,
-// gets a batch of its own. A batch is reused: its slices and the strings in them
-// are valid until the next Reset.
+// Batch is the input of one step: whole messages, in stream order. Events of a kind keep their
+// order; the kinds are separate because they touch separate state. The one event whose order
+// against other kinds matters, an erasure, gets a batch of its own. A batch is reused: its slices
+// and the strings in them are valid until the next Reset.
 type Batch struct {
 	First, Last Position // of its messages; First > Last when it holds none
 	Time        Time     // the log's time at the end of the batch, never decreasing
@@ -326,4 +323,17 @@ type Refusal struct {
 
 	// ContentType is the header of a message refused whole; the source sets it.
 	ContentType string
+
+	// More is how many events were refused directly after it for the same reason.
+	// Of these nothing else is kept.
+	More int
+}
+
+// CountRefused returns how many events or messages were refused.
+func CountRefused(list []Refusal) int {
+	n := len(list)
+	for i := range list {
+		n += list[i].More
+	}
+	return n
 }

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// LatePolicy decides which events are late, and what becomes of them. An event is late when its
-// own time lies further than After behind the log's time at the receipt of its message. Vertex and
-// control events, and events without a time, are never late. The zero value lets every event
-// apply.
+// LatePolicy decides which events are late, and what becomes of them. An event is late when its own
+// time lies further than After behind the log's time at the receipt of its message. Vertex and
+// control events, and events without a time, are never late. The zero value lets every event apply.
 type LatePolicy struct {
 	After time.Duration // 0: no event is late
 

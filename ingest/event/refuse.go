@@ -10,15 +10,20 @@ import (
 // Problem is why one event, or a value of it, is refused.
 type Problem struct {
 	Reason Reason
-	Detail string
+	format string
+	args   []any
 }
 
 // Error returns the reason and the detail.
-func (p *Problem) Error() string { return string(p.Reason) + ": " + p.Detail }
+func (p *Problem) Error() string { return string(p.Reason) + ": " + p.Detail() }
 
-// Problemf returns a problem with a formatted detail.
+// Detail says what is wrong. What it quotes must still be there.
+func (p *Problem) Detail() string { return fmt.Sprintf(p.format, p.args...) }
+
+// Problemf returns a problem with a detail, which is only formatted when it is read: most
+// refusals of a message with many are only counted.
 func Problemf(r Reason, format string, args ...any) *Problem {
-	return &Problem{Reason: r, Detail: fmt.Sprintf(format, args...)}
+	return &Problem{r, format, args}
 }
 
 // namesMax bounds how many names an advice lists.

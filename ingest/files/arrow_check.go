@@ -9,10 +9,9 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// The Arrow readers believe every count and length in the metadata of a file, and
-// ask for memory accordingly: one flipped bit can ask for more than there is,
-// which ends the process. So the metadata is walked first, and its counts are checked
-// against the size of what holds them.
+// The Arrow readers believe every count and length in the metadata of a file, and ask for memory
+// accordingly: one flipped bit can ask for more than there is, which ends the process. So the
+// metadata is walked first, and its counts are checked against the size of what holds them.
 
 const arrowMagicBytes = 6
 

@@ -12,14 +12,13 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// badRow is the error of a table's next for a row that cannot be read. The rows
-// after it can.
+// badRow is the error of a table's next for a row that cannot be read. The rows after it can.
 type badRow struct{ problem event.Problem }
 
 func (e *badRow) Error() string { return e.problem.Error() }
 
 func badRowf(reason event.Reason, format string, args ...any) error {
-	return &badRow{event.Problem{Reason: reason, Detail: fmt.Sprintf(format, args...)}}
+	return &badRow{*event.Problemf(reason, format, args...)}
 }
 
 // lineReader reads lines without copying them.
@@ -32,9 +31,8 @@ func newLineReader(r io.Reader) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, fileRowBytesMax)}
 }
 
-// next returns the next line without its end, "\n" or "\r\n", nor the byte order mark
-// before the first. It is valid until the next call. A line that is too long is a
-// *badRow and skipped.
+// next returns the next line without its end, "\n" or "\r\n", nor the byte order mark before the
+// first. It is valid until the next call. A line that is too long is a *badRow and skipped.
 func (l *lineReader) next() ([]byte, error) {
 	if l.line == 0 {
 		if mark, _ := l.r.Peek(3); string(mark) == "\xef\xbb\xbf" {
@@ -73,9 +71,8 @@ func (l *lineReader) notBlank() (line []byte, err error) {
 	return line, err
 }
 
-// csvTable reads CSV (RFC 4180, as encoding/csv does). A line without quotes,
-// which is nearly every line, is split here; others go through encoding/csv.
-// Spaces around a value do not belong to it.
+// csvTable reads CSV (RFC 4180, as encoding/csv does). A line without quotes, which is nearly every
+// line, is split here; others go through encoding/csv. Spaces around a value do not belong to it.
 type csvTable struct {
 	lines   *lineReader
 	comma   byte

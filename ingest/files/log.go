@@ -24,9 +24,8 @@ func (t *logTable) next(*fileRow) (err error) {
 	return err
 }
 
-// decodeLine appends the event of the last line of a log to b, or its refusal, and
-// returns the event's time. The event is good for as long as anybody holds it, unless b is
-// reset.
+// decodeLine appends the event of the last line of a log to b, or its refusal, and returns the
+// event's time. The event is good for as long as anybody holds it, unless b is reset.
 func (r *fileRows) decodeLine(t *logTable, b *event.Batch) (event.Time, error) {
 	kind, problem := t.kindOf(t.raw)
 	if problem != nil {
@@ -38,7 +37,7 @@ func (r *fileRows) decodeLine(t *logTable, b *event.Batch) (event.Time, error) {
 	if len(b.Refused) > before.Refused {
 		refused := b.Refused[before.Refused]
 		b.Rollback(before)
-		r.refuse(b, kind, wire.NoColumn, &event.Problem{Reason: refused.Reason, Detail: refused.Detail})
+		r.refuse(b, kind, wire.NoColumn, event.Problemf(refused.Reason, "%s", refused.Detail))
 		return 0, nil
 	}
 	if err != nil {

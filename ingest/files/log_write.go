@@ -63,9 +63,8 @@ func CreateLog(path string) (*LogWriter, error) {
 	return l, nil
 }
 
-// Write writes the events of b in the order of their positions. Those of one
-// position stay in the order of their kind; kinds come in the order vertex, label,
-// prediction, member, edge, control.
+// Write writes the events of b in the order of their positions. Those of one position stay in the
+// order of their kind; kinds come in the order vertex, label, prediction, member, edge, control.
 func (l *LogWriter) Write(b *event.Batch) error {
 	next := event.Mark{}
 	for {
@@ -84,8 +83,7 @@ func (l *LogWriter) Write(b *event.Batch) error {
 	}
 }
 
-// logKinds are the kinds of events in the order in which a log holds those of one
-// position.
+// logKinds are the kinds of events in the order in which a log holds those of one position.
 var logKinds = append(tableKinds[:len(tableKinds):len(tableKinds)], event.KindControl)
 
 // firstKind returns the kind of the event with the lowest position after the mark.

@@ -239,7 +239,7 @@ func (l *Log) takeInTime(in *fileStream, b *event.Batch, late event.LatePolicy, 
 	b.Rollback(before)
 	l.refuse(in, p.Reason)
 	b.Refused = append(b.Refused, event.Refusal{
-		Position: l.position, Kind: e.kind, Reason: p.Reason, Detail: p.Detail, Original: original,
+		Position: l.position, Kind: e.kind, Reason: p.Reason, Detail: p.Detail(), Original: original,
 	})
 }
 

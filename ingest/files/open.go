@@ -37,8 +37,7 @@ var fileExtensions = map[string]fileFormat{
 	".arrow": arrowFile, ".feather": arrowFile, ".ipc": arrowFile, ".arrows": arrowFile,
 }
 
-// formatOf tells the format of a file and its compression (".gz", ".zst" or "")
-// from its name.
+// formatOf tells the format of a file and its compression (".gz", ".zst" or "") from its name.
 func formatOf(path string) (format fileFormat, packed string, err error) {
 	name := strings.ToLower(filepath.Base(path))
 	ext := filepath.Ext(name)
@@ -54,8 +53,7 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 	return format, packed, nil
 }
 
-// openedFile is a file being read. It counts the bytes read from disk, before
-// they are unpacked.
+// openedFile is a file being read. It counts the bytes read from disk, before they are unpacked.
 type openedFile struct {
 	format fileFormat
 	packed string

@@ -79,8 +79,7 @@ func (t *recordTable) choose(reader *pqarrow.FileReader) (*parquetBatches, error
 	return b, nil
 }
 
-// readableColumn reports whether values of a type fit in cells: scalars and lists
-// of scalars.
+// readableColumn reports whether values of a type fit in cells: scalars and lists of scalars.
 func readableColumn(t arrow.DataType) bool {
 	if list, ok := t.(arrow.ListLikeType); ok && t.ID() != arrow.MAP {
 		t = list.Elem()

@@ -10,9 +10,8 @@ import (
 
 // fileTable is a file as a table of rows.
 type fileTable interface {
-	// next reads the next row. It returns io.EOF after the last, a *badRow when
-	// this row cannot be read but the ones after it can, and any other error when
-	// the file cannot be read on.
+	// next reads the next row. It returns io.EOF after the last, a *badRow when this row cannot be
+	// read but the ones after it can, and any other error when the file cannot be read on.
 	next(row *fileRow) error
 	// text is the last row as it stands in the file.
 	text() []byte
@@ -49,8 +48,7 @@ type fileRows struct {
 	classes  int
 }
 
-// openRows opens one table. The classes may be unknown (zero) when only its
-// cells are looked at.
+// openRows opens one table. The classes may be unknown (zero) when only its cells are looked at.
 func openRows(input Input, config *Config, decoder *wire.Decoder) (*fileRows, error) {
 	file, err := openFile(input.Path)
 	if err != nil {
@@ -147,7 +145,7 @@ func (r *fileRows) refuse(b *event.Batch, kind event.Kind, slot int, p *event.Pr
 	place := r.table.place()
 	b.Refused = append(b.Refused, event.Refusal{
 		Position: event.Position(place), Kind: kind, Reason: p.Reason,
-		Detail:   fmt.Sprintf("%s:%d: %s%s", r.input.Path, place, column, p.Detail),
+		Detail:   fmt.Sprintf("%s:%d: %s%s", r.input.Path, place, column, p.Detail()),
 		Original: append([]byte(nil), r.table.text()...),
 	})
 }

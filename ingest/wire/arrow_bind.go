@@ -70,7 +70,7 @@ func (t *table) bindColumn(i int, c *column) *event.Problem {
 		}
 		return nil
 	}
-	hint := event.Nearest(c.name, fieldNames(t.kind))
+	hint := event.Nearest(c.name, fieldNames[t.kind])
 	if strings.HasPrefix(c.name, "__index_level_") {
 		hint = "it is the index of a pandas frame, write with preserve_index=False"
 	}

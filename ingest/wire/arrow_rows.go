@@ -135,11 +135,14 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 // message whose refused rows take too much room.
 func (d *Decoder) refuseRow(m *Message, b *event.Batch, row int, p *event.Problem) *event.Problem {
 	t := &d.table
-	original := t.appendRow(nil, row)
-	if t.originals += len(original); t.originals > originalsPerMessage*d.config.MessageBytesMax {
+	m.refuse(b, t.before+row, p, func() []byte {
+		original := t.appendRow(nil, row)
+		t.originals += len(original)
+		return original
+	})
+	if t.originals > originalsPerMessage*d.config.MessageBytesMax {
 		return event.Problemf(event.TooLarge, "row %d: the refused rows take too much room", t.before+row)
 	}
-	m.refuse(b, t.before+row, p, original)
 	return nil
 }
 

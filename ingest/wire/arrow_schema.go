@@ -99,8 +99,7 @@ func intOf(t flat) cell {
 	return cellNone
 }
 
-// readSchema reads the columns of a schema and returns the schema version that
-// its metadata names.
+// readSchema reads the columns of a schema and returns the schema version that its metadata names.
 func (t *table) readSchema(blk *block) (version string, p *event.Problem) {
 	if blk.kind != headerSchema {
 		return "", event.Problemf(event.Malformed, "byte %d: an Arrow stream begins with its schema", blk.at)

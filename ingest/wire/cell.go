@@ -118,7 +118,7 @@ func (c *Cell) String() string {
 	case ListCell:
 		return "a list of " + strconv.Itoa(c.Count) + " numbers"
 	}
-	return Quote(c.Text)
+	return Quote(c.Text).String()
 }
 
 // typeName returns the JSON type of the value.

@@ -12,8 +12,7 @@ import (
 type Config struct {
 	Classes event.ClassSet
 
-	// MessageBytesMax bounds a payload; 0 is MessageBytesDefault, at most
-	// MessageBytesLimit.
+	// MessageBytesMax bounds a payload; 0 is MessageBytesDefault, at most MessageBytesLimit.
 	MessageBytesMax int
 }
 

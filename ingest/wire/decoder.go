@@ -41,6 +41,7 @@ type Message struct {
 	Payload     []byte         // not changed, and aliased by the batch
 	Position    event.Position // given to every event of the message
 	Received    event.Time     // the time of events that give none
+	RefusalsMax int            // of its events that are kept, further ones are counted; 0: all
 	SaysKind    bool           // events have a member "kind" besides, as the lines of a log do
 
 	Late event.LatePolicy // of events whose own time is far behind Now
@@ -103,7 +104,7 @@ func (d *Decoder) Decode(m Message, b *event.Batch) error {
 	}
 	r := event.Refusal{
 		Position: m.Position, Index: -1, Kind: m.Kind,
-		Reason: p.Reason, Detail: p.Detail, Original: m.Payload, ContentType: m.ContentType,
+		Reason: p.Reason, Detail: p.Detail(), Original: m.Payload, ContentType: m.ContentType,
 	}
 	b.Refused = append(b.Refused, r)
 	return fmt.Errorf("%w: at position %d (%v): %s: %s", ErrMalformed, r.Position, r.Kind, r.Reason, r.Detail)
@@ -178,22 +179,26 @@ func verifyChecksum(header string, payload []byte) *event.Problem {
 	return nil
 }
 
+// notText is how payloads begin that are something else, and what they are.
+var notText = []struct{ begin, what string }{
+	{"\xef\xbb\xbf", "a byte order mark is not allowed"},
+	{string(continuation), "this is an Arrow stream, not JSON"},
+	{"ARROW1", "this is an Arrow file, send the stream format"},
+	{"PAR1", "this is Parquet, send JSON or an Arrow stream"},
+	{"\x1f\x8b", "compressed payloads are not read"},         // gzip
+	{"\x28\xb5\x2f\xfd", "compressed payloads are not read"}, // zstd
+}
+
 // checkText refuses payloads that are plainly not JSON.
 func checkText(payload []byte) *event.Problem {
+	for _, form := range notText {
+		if bytes.HasPrefix(payload, []byte(form.begin)) {
+			return event.Problemf(event.Malformed, "byte 0: %s", form.what)
+		}
+	}
 	switch {
 	case len(payload) == 0:
 		return event.Problemf(event.Malformed, "empty message")
-	case bytes.HasPrefix(payload, []byte("\xef\xbb\xbf")):
-		return event.Problemf(event.Malformed, "byte 0: a byte order mark is not allowed")
-	case bytes.HasPrefix(payload, continuation):
-		return event.Problemf(event.Malformed, "byte 0: this is an Arrow stream, not JSON")
-	case bytes.HasPrefix(payload, []byte("ARROW1")):
-		return event.Problemf(event.Malformed, "byte 0: this is an Arrow file, send the stream format")
-	case bytes.HasPrefix(payload, []byte("PAR1")):
-		return event.Problemf(event.Malformed, "byte 0: this is Parquet, send JSON or an Arrow stream")
-	case bytes.HasPrefix(payload, []byte("\x1f\x8b")), // gzip
-		bytes.HasPrefix(payload, []byte("\x28\xb5\x2f\xfd")): // zstd
-		return event.Problemf(event.Malformed, "byte 0: compressed payloads are not read")
 	case !utf8.Valid(payload):
 		return event.Problemf(event.Malformed, "byte %d: not UTF-8", invalidAt(payload))
 	}

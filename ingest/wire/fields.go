@@ -141,17 +141,18 @@ func specOf(kind event.Kind, f field) *fieldSpec {
 	return &fields[kind][slices.IndexFunc(fields[kind], func(s fieldSpec) bool { return s.field == f })]
 }
 
-// fieldNames returns the canonical names and the aliases of a kind's fields.
-func fieldNames(kind event.Kind) []string {
-	var names []string
-	for _, s := range fields[kind] {
-		names = append(names, s.name)
-		if s.alias != "" {
-			names = append(names, s.alias)
+// fieldNames are the canonical names and the aliases of the fields of each kind.
+var fieldNames = func() (names [event.Kinds][]string) {
+	for kind, specs := range fields {
+		for _, s := range specs {
+			names[kind] = append(names[kind], s.name)
+			if s.alias != "" {
+				names[kind] = append(names[kind], s.alias)
+			}
 		}
 	}
 	return names
-}
+}()
 
 // form is what a value comes from. Each accepts other cells for a field: a message
 // says what type it means, a file often cannot.
@@ -282,7 +283,7 @@ func (s *fieldSpec) unfit(f form, c *Cell) *event.Problem {
 	case f >= fileForm && c.Missing():
 		return event.Problemf(event.MissingField, "missing, want %s", s.want())
 	case f >= fileForm:
-		return event.Problemf(s.holds.reason, "%v: want %s", c, s.want())
+		return event.Problemf(s.holds.reason, "%s: want %s", c.String(), s.want())
 	case f == arrowForm && c.Kind == NumberCell && c.Text != "": // only negative integers have digits
 		reason := s.holds.reason
 		if s.holds == &classType {

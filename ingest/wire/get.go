@@ -7,9 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// get makes c the value of a field that an event has at v, or leaves it absent where
-// the event has the default. Probabilities and attributes, which are lists, have a way
-// of their own.
+// get makes c the value of a field that an event has at v, or leaves it absent where the event has
+// the default. Probabilities and attributes, which are lists, have a way of their own.
 func (s *fieldSpec) get(v any, c *Cell) {
 	switch v := v.(type) {
 	case *event.ID:

@@ -7,6 +7,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
+var newLine, newObject = []byte("\n"), []byte("\n{")
+
 // decodeJSON reads one event or an array of events. A sniffed message may also turn
 // out to be one event a line, and a message of lines is.
 func (d *Decoder) decodeJSON(m *Message, b *event.Batch, lines, sniffed bool) *event.Problem {
@@ -15,7 +17,8 @@ func (d *Decoder) decodeJSON(m *Message, b *event.Batch, lines, sniffed bool) *e
 	}
 	r := &d.json
 	r.reset(m.Payload, b)
-	if most := d.eventsMax(m.Kind); lines && bytes.Count(m.Payload, []byte("\n{")) > most { // not worth reading
+	if most := d.eventsMax(m.Kind); lines && bytes.Count(m.Payload, newLine) > most &&
+		len(bytes.SplitN(m.Payload, newObject, most+2)) > most+1 { // not worth reading
 		return d.tooMany(m.Kind, most)
 	}
 	index, p := 0, (*event.Problem)(nil)
@@ -99,7 +102,7 @@ func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) bool {
 	}
 	if p := d.finish(m, r); p != nil {
 		b.Cut(m.Kind, r.at)
-		m.refuse(b, index, p, reader.text[start:reader.dec.InputOffset()])
+		m.refuse(b, index, p, func() []byte { return reader.text[start:reader.dec.InputOffset()] })
 	}
 	return true
 }
@@ -116,7 +119,7 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 		if i < 0 {
 			if !m.SaysKind || key != "kind" {
 				r.refuse(event.Problemf(event.UnknownField, "%v events have no field %s: %s",
-					kind, Quote(key), event.Nearest(key, fieldNames(kind))))
+					kind, Quote(key), nearest{key, fieldNames[kind]}))
 			}
 			if !reader.skip() {
 				return false
@@ -125,7 +128,7 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 		}
 		s := &fields[kind][i]
 		if given&(1<<s.field) != 0 { // by its alias: of one name the library sees to it
-			return reader.fail(errors.New("field " + Quote(s.name) + " given twice"))
+			return reader.fail(errors.New("field " + Quote(s.name).String() + " given twice"))
 		}
 		given |= 1 << s.field
 		c := &d.cell

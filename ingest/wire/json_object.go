@@ -29,7 +29,7 @@ func (o *Object) Read(text []byte, member func(key string) *Cell) *event.Problem
 		case c == nil:
 			ok = r.skip()
 		case c.Kind != AbsentCell:
-			ok = r.fail(errors.New("field " + Quote(key) + " given twice"))
+			ok = r.fail(errors.New("field " + Quote(key).String() + " given twice"))
 		default:
 			ok = r.cell(c)
 		}

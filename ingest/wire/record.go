@@ -32,8 +32,7 @@ func (r *record) refuse(p *event.Problem) {
 	}
 }
 
-// begin appends n events to the batch, which hold the defaults, and returns their
-// records.
+// begin appends n events to the batch, which hold the defaults, and returns their records.
 func (d *Decoder) begin(m *Message, n int) []record {
 	b, first := d.batch, d.batch.Count(m.Kind)
 	b.Extend(m.Kind, n)

@@ -35,8 +35,10 @@ func checkVersion(version string, position event.Position) (*event.Problem, erro
 // detailTextBytesMax bounds the input that is quoted in a detail.
 const detailTextBytesMax = 48
 
-// Quote returns input as it may stand in a detail: quoted and not long.
-func Quote[T string | []byte](input T) string {
+// Quote is input that stands in a detail: quoted and not long.
+type Quote string
+
+func (input Quote) String() string {
 	s := input[:min(len(input), detailTextBytesMax)]
 	q := strconv.Quote(string(s))
 	if len(input) > len(s) {
@@ -44,6 +46,14 @@ func Quote[T string | []byte](input T) string {
 	}
 	return q
 }
+
+// nearest is advice that is only looked for when it is read.
+type nearest struct {
+	name  string
+	known []string
+}
+
+func (n nearest) String() string { return event.Nearest(n.name, n.known) }
 
 // isLate reports whether an event of the message with a time t is late. The time
 // that the message gave it is not its own.
@@ -58,12 +68,18 @@ func (m *Message) ahead(t event.Time) *event.Problem {
 	return event.Problemf(event.Ahead, "its time, %v, is later than %v, which late.ahead allows for its message", t, m.TimeMax)
 }
 
-// refuse appends the refusal of one event.
-func (m *Message) refuse(b *event.Batch, index int, p *event.Problem, original []byte) {
-	b.Refused = append(b.Refused, event.Refusal{
-		Position: m.Position, Index: index, Kind: m.Kind,
-		Reason: p.Reason, Detail: p.Detail, Original: original,
-	})
+// refuse appends the refusal of one event, or counts it where the message has RefusalsMax.
+// original returns the event as JSON.
+func (m *Message) refuse(b *event.Batch, index int, p *event.Problem, original func() []byte) {
+	r := event.Refusal{Position: m.Position, Index: index, Kind: m.Kind, Reason: p.Reason}
+	n := len(b.Refused)
+	if m.RefusalsMax == 0 || n < m.RefusalsMax || b.Refused[n-m.RefusalsMax].Position != m.Position {
+		r.Detail, r.Original = p.Detail(), original()
+	} else if last := &b.Refused[n-1]; last.Reason == p.Reason && last.Index+last.More+1 == index {
+		last.More++
+		return
+	}
+	b.Refused = append(b.Refused, r)
 }
 
 // bytesOf returns s as bytes that share its memory and must not be changed.

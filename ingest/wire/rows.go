@@ -37,10 +37,9 @@ type RowDefaults struct {
 // NoColumn blames no column in particular.
 const NoColumn = -1
 
-// DecodeRow appends the event that a row of a file holds to b and returns its time, or
-// the column to blame and what is wrong with it. The cells are those of Columns, and
-// of further columns with their names from there on. The batch keeps its own copy of
-// what the cells point to.
+// DecodeRow appends the event that a row of a file holds to b and returns its time, or the column
+// to blame and what is wrong with it. The cells are those of Columns, and of further columns with
+// their names from there on. The batch keeps its own copy of what the cells point to.
 func (d *Decoder) DecodeRow(
 	row RowDefaults, cells []Cell, names []string, b *event.Batch,
 ) (event.Time, int, *event.Problem) {

@@ -156,7 +156,7 @@ func (c *Cell) lifetime() (time.Duration, *event.Problem) {
 	if v, ok := c.nanos(); ok {
 		return time.Duration(v), checkTTL(time.Duration(v))
 	}
-	return 0, event.Problemf(event.BadValue, "ttl of %v s is out of range", c)
+	return 0, event.Problemf(event.BadValue, "ttl of %s s is out of range", c.String())
 }
 
 // nanos reads a number of seconds as nanoseconds, exactly where the form has its digits.
@@ -171,9 +171,8 @@ func (c *Cell) nanos() (int64, bool) {
 	return int64(v), math.Abs(v) <= float64(event.TimeMax)
 }
 
-// class reads a class: an index, a name, or null for none. In files -1 is none as
-// well, and an index may be written with a fraction of zero, as pandas does to
-// columns with nulls.
+// class reads a class: an index, a name, or null for none. In files -1 is none as well, and an
+// index may be written with a fraction of zero, as pandas does to columns with nulls.
 func (d *Decoder) class(f form, s *fieldSpec, c *Cell) (event.Class, *event.Problem) {
 	text := c.Text
 	switch c.Kind {
@@ -213,7 +212,7 @@ func (d *Decoder) parseClass(s string) (event.Class, *event.Problem) {
 	if len(d.config.Classes.Names) == 0 || len(s) > event.IDBytesLimit {
 		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d", Quote(s), d.k-1)
 	}
-	return 0, event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), event.Nearest(s, d.config.Classes.Names))
+	return 0, event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), nearest{s, d.config.Classes.Names})
 }
 
 // indexClass returns the class with an index.
@@ -247,7 +246,7 @@ func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 	case c.Text == "":
 		return 0, event.Problemf(event.BadValue, "%s is empty", s.name)
 	}
-	return 0, event.Problemf(event.BadValue, "%s %s: %s", s.name, Quote(c.Text), event.Nearest(c.Text, s.words))
+	return 0, event.Problemf(event.BadValue, "%s %s: %s", s.name, Quote(c.Text), nearest{c.Text, s.words})
 }
 
 // flag reads true or false, or the second or the first of two words.
@@ -286,7 +285,7 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 	r.attributes = append(r.attributes, event.Attribute{Key: key, Value: v})
 	switch {
 	case !ok && f >= fileForm:
-		return event.Problemf(event.BadValue, "%v: want text, a number or a boolean", c)
+		return event.Problemf(event.BadValue, "%s: want text, a number or a boolean", c.String())
 	case !ok:
 		return event.Problemf(event.BadValue, "attribute %s must be a string, a number, a boolean or null, not %s",
 			Quote(key), c.typeName())
@@ -306,9 +305,8 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 	return nil
 }
 
-// attribute reads a cell as the value of an attribute. Text of a file without types
-// is a number or a boolean when it reads as one in JSON. In files, the NaN that
-// pandas writes for nothing is null.
+// attribute reads a cell as the value of an attribute. Text of a file without types is a number or
+// a boolean when it reads as one in JSON. In files, the NaN that pandas writes for nothing is null.
 func (c *Cell) attribute(f form) (event.Value, bool) {
 	switch c.Kind {
 	case NullCell:

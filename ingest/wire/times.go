@@ -14,9 +14,8 @@ import (
 // numberTextMax bounds a time or a time to live that is given as text.
 const numberTextMax = 64
 
-// parseTime reads a time: RFC 3339, or Unix seconds in decimal with or without a
-// fraction (to the nanosecond). Times lie between 1823 and 2116. The Unix epoch
-// itself reads as "not given".
+// parseTime reads a time: RFC 3339, or Unix seconds in decimal with or without a fraction (to the
+// nanosecond). Times lie between 1823 and 2116. The Unix epoch itself reads as "not given".
 func parseTime(s string) (event.Time, *event.Problem) {
 	if len(s) > numberTextMax {
 		return 0, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", Quote(s))
