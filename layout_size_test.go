@@ -37,7 +37,7 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {4_860, 3_500},
+	"cmd/gqlstream": {4_858, 3_500},
 	"config":        {873, 700},
 	"group":         {836, 600},
 	"pipeline":      {3_315, 2_500},

@@ -1,7 +1,6 @@
 package graphstore
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -160,36 +159,4 @@ func (a *attributes) compact() {
 	}
 	a.release()
 	*a = next
-}
-
-// check counts the uses of every value.
-func (a *attributes) check() error {
-	uses := make([]uint32, len(a.values))
-	for _, column := range a.columns {
-		for v, x := range column.data {
-			if int(x) > len(a.values) {
-				return fmt.Errorf("vertex %d has value %d of %d", v, x, len(a.values))
-			}
-			if x != 0 {
-				uses[x-1]++
-			}
-		}
-	}
-	var unused []uint32
-	for i, value := range a.values {
-		at, known := a.byValue[value]
-		if uses[i] != a.uses[i] || (uses[i] > 0) != (known && at == uint32(i)) {
-			return fmt.Errorf("value %v has %d uses, counted %d", value, uses[i], a.uses[i])
-		}
-		if uses[i] == 0 {
-			unused = append(unused, uint32(i))
-		}
-	}
-	if free := slices.Sorted(slices.Values(a.free)); !slices.Equal(free, unused) {
-		return fmt.Errorf("free values %v, unused %v", free, unused)
-	}
-	if len(a.byValue) != len(a.values)-len(unused) || len(a.index) != len(a.keys) {
-		return fmt.Errorf("%d values by value, %d keys by name", len(a.byValue), len(a.index))
-	}
-	return nil
 }

@@ -110,3 +110,59 @@ func (g *edges) check(now event.Time) error {
 		return g.weight(Vertex(u), Vertex(v)) > 0
 	})
 }
+
+// check counts the uses of every value.
+func (a *attributes) check() error {
+	uses := make([]uint32, len(a.values))
+	for _, column := range a.columns {
+		for v, x := range column.data {
+			if int(x) > len(a.values) {
+				return fmt.Errorf("vertex %d has value %d of %d", v, x, len(a.values))
+			}
+			if x != 0 {
+				uses[x-1]++
+			}
+		}
+	}
+	var unused []uint32
+	for i, value := range a.values {
+		at, known := a.byValue[value]
+		if uses[i] != a.uses[i] || (uses[i] > 0) != (known && at == uint32(i)) {
+			return fmt.Errorf("value %v has %d uses, counted %d", value, uses[i], a.uses[i])
+		}
+		if uses[i] == 0 {
+			unused = append(unused, uint32(i))
+		}
+	}
+	if free := slices.Sorted(slices.Values(a.free)); !slices.Equal(free, unused) {
+		return fmt.Errorf("free values %v, unused %v", free, unused)
+	}
+	if len(a.byValue) != len(a.values)-len(unused) || len(a.index) != len(a.keys) {
+		return fmt.Errorf("%d values by value, %d keys by name", len(a.byValue), len(a.index))
+	}
+	return nil
+}
+
+// check checks that everything that ends is there, will end, and will be looked at
+// in time.
+func (x *ends) check(now event.Time, there func(key uint64) bool) error {
+	earliest := make(map[uint64]event.Time, len(x.heap))
+	for i, e := range x.heap {
+		if i > 0 && x.heap.Less(i, (i-1)/2) {
+			return fmt.Errorf("the heap is out of order at %d", i)
+		}
+		if end, ok := earliest[e.key]; !ok || e.end < end {
+			earliest[e.key] = e.end
+		}
+	}
+	for _, e := range x.sorted() {
+		high, low := unpair(e.key)
+		if look, ok := earliest[e.key]; !ok || look > e.end || e.end <= now {
+			return fmt.Errorf("%d-%d ends at %d, looked at: %t at %d, now %d", high, low, e.end, ok, look, now)
+		}
+		if !there(e.key) {
+			return fmt.Errorf("%d-%d ends but is not there", high, low)
+		}
+	}
+	return nil
+}

@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -142,28 +141,4 @@ func (x *ends) sorted() []ending {
 		all[i] = ending{ends[e.at], e.key}
 	}
 	return all
-}
-
-// check checks that everything that ends is there, will end, and will be looked at
-// in time.
-func (x *ends) check(now event.Time, there func(key uint64) bool) error {
-	earliest := make(map[uint64]event.Time, len(x.heap))
-	for i, e := range x.heap {
-		if i > 0 && x.heap.Less(i, (i-1)/2) {
-			return fmt.Errorf("the heap is out of order at %d", i)
-		}
-		if end, ok := earliest[e.key]; !ok || e.end < end {
-			earliest[e.key] = e.end
-		}
-	}
-	for _, e := range x.sorted() {
-		high, low := unpair(e.key)
-		if look, ok := earliest[e.key]; !ok || look > e.end || e.end <= now {
-			return fmt.Errorf("%d-%d ends at %d, looked at: %t at %d, now %d", high, low, e.end, ok, look, now)
-		}
-		if !there(e.key) {
-			return fmt.Errorf("%d-%d ends but is not there", high, low)
-		}
-	}
-	return nil
 }
