@@ -297,7 +297,14 @@ func (e *Explainer) tooFew(ctx context.Context, conf sinks.HistoryConfig, commun
 	if slices.Sort(names); err != nil || !slices.Contains(names, community) {
 		return errors.Join(err, explainErrorf("nothing was published of %q; %s", community, event.Nearest(community, slices.Compact(names))))
 	}
-	return explainErrorf("fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method)
+	marks, err := sinks.Marks(ctx, e.js, e.out)
+	for _, m := range marks {
+		if m.Config != e.config.Digest() || m.Classes != nil && !slices.Equal(m.Classes, e.classes) {
+			return explainErrorf("the newest estimates are of configuration %s with classes %q, and this one is %s with %q; give the --config of the run",
+				m.Config, m.Classes, e.config.Digest(), e.classes)
+		}
+	}
+	return errors.Join(err, explainErrorf("fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method))
 }
 
 const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second

@@ -178,7 +178,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	p.followers.failed = make(chan error, 1)
 	p.outlets.shards = max(p.Config.Shards, 1)
 	err = p.outlets.open(ctx, p.Broker.JS, sinks.WriterConfig{
-		Streams: p.streams(), Writer: self, Config: p.Config.Digest(), Log: p.logID, Needed: p.slowest,
+		Streams: p.streams(), Writer: self, Config: p.Config.Digest(), Classes: p.settings.Classes, Log: p.logID, Needed: p.slowest,
 	}, p.Config.Owned)
 	if err != nil {
 		return err

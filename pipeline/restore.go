@@ -47,6 +47,7 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 	if err != nil {
 		return nil, at, nil, err
 	}
+	was, classes := r.outlets.each[0].writer.Before() // counts where there is no checkpoint yet
 	if c != nil {
 		for _, damage := range c.Damaged {
 			r.log.Warn("a damaged checkpoint was set aside", "reason", damage)
@@ -54,22 +55,24 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 		if c, err = r.notBeyondOutput(ctx, c); err != nil {
 			return nil, at, nil, err
 		}
-		if c.Manifest.Config == r.config.Digest() && (len(c.Manifest.Classes) == 0 || slices.Equal(c.Manifest.Classes, r.classes)) {
-			if core, err = incremental.Restore(r.config, c.Sections); err != nil {
-				return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
-					"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
-					c.Manifest.Position, err, checkpointsIn(r.state))
-			}
-			r.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
-			at, id = ResumeOf(c.Manifest)
-			return core, at, id, nil
+		was, classes = c.Manifest.Config, c.Manifest.Classes
+	}
+	same := was == "" || was == r.config.Digest() && (len(classes) == 0 || slices.Equal(classes, r.classes))
+	switch {
+	case same && c != nil:
+		if core, err = incremental.Restore(r.config, c.Sections); err != nil {
+			return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
+				"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
+				c.Manifest.Position, err, checkpointsIn(r.state))
 		}
-		if r.same {
-			return nil, at, nil, config.Usagef("run: %s is the state of another configuration (%s with classes %q, and this one is %s with %q): correct the slip, "+
-				"or read and publish the whole log anew with --accept-new-config", r.state, c.Manifest.Config, c.Manifest.Classes, r.config.Digest(), r.classes)
-		}
-		r.log.Warn("the configuration has changed since the last checkpoint; reading the log from its beginning",
-			"checkpoint", c.Manifest.Config, "now", r.config.Digest())
+		r.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
+		at, id = ResumeOf(c.Manifest)
+		return core, at, id, nil
+	case !same && r.same:
+		return nil, at, nil, config.Usagef("run: %s is the state of another configuration (%s with classes %q, and this one is %s with %q): correct the slip, "+
+			"or read and publish the whole log anew with --accept-new-config", r.state, was, classes, r.config.Digest(), r.classes)
+	case !same:
+		r.log.Warn("the configuration has changed; reading the log from its beginning", "was", was, "now", r.config.Digest())
 	}
 	core, err = incremental.New(r.config)
 	return core, at, nil, err

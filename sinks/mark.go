@@ -33,25 +33,24 @@ func (i Identity) Equal(o Identity) bool {
 }
 
 // shardMark is the first message of every batch, on the subject of its shard. It is fence,
-// heartbeat and watermark at once: it is stored only directly after the mark that its
-// writer knew as the last one, and the last part of a position says that the shard is
-// complete up to there.
+// heartbeat and watermark at once: it is stored only directly after the mark that its writer knew
+// as the last one, and the last part of a position says that the shard is complete up to there.
 type shardMark struct {
 	Writer   Identity `json:"writer"`
 	Position uint64   `json:"position"`
 	Time     string   `json:"time,omitempty"` // log time, RFC 3339
 	Part     int      `json:"part"`           // 1 to Parts
 	Parts    int      `json:"parts"`
-	Records  int      `json:"records"`         // of this part, which follow the mark directly
-	Config   string   `json:"config"`          // digest of the configuration
+	Records  int      `json:"records"` // of this part, which follow the mark directly
+	Config   string   `json:"config"`  // digest of the configuration
+	Classes  []string `json:"classes,omitempty"`
 	Log      string   `json:"log"`             // identity of the log in
 	Cut      bool     `json:"cut,omitempty"`   // as Emission has it
 	Notes    []string `json:"notes,omitempty"` // as Emission has them; with the first part of shard 0
 	Closed   bool     `json:"closed,omitempty"`
 
-	// Quiet marks move the watermark of a shard that has nothing to say, and are no
-	// emission: readers of other shards wait for them. Their time is that of the newest mark
-	// that is one.
+	// Quiet marks move the watermark of a shard that has nothing to say, and are no emission:
+	// readers of other shards wait for them. Their time is that of the newest mark that is one.
 	Quiet bool `json:"quiet,omitempty"`
 }
 

@@ -13,6 +13,8 @@ type Mark struct {
 	Shard    int
 	Position uint64 // the shard is complete up to here
 	Writer   Identity
+	Config   string   // digest of the configuration
+	Classes  []string // nil: not said
 	Sequence uint64
 }
 
@@ -34,16 +36,15 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 		}
 		shard, isShard := names.shardOf(subject)
 		if mark, err := parseMark(m.Data); err == nil && isShard {
-			list = append(list, Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Sequence: m.Sequence})
+			list = append(list, Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Config: mark.Config, Classes: mark.Classes, Sequence: m.Sequence})
 		}
 	}
 	slices.SortFunc(list, func(a, b Mark) int { return cmp.Compare(a.Shard, b.Shard) })
 	return list, nil
 }
 
-// WatchMarks calls take for the newest mark of every shard, and for each that is stored
-// afterwards, until ctx ends. Of emissions in several parts only the last one counts, and
-// only marks of a log.
+// WatchMarks calls take for the newest mark of every shard, and for each that is stored afterwards,
+// until ctx ends. Of emissions in several parts only the last one counts, and only marks of a log.
 func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log string, take func(Mark)) error {
 	consumer, err := js.OrderedConsumer(ctx, names.Estimates, jetstream.OrderedConsumerConfig{
 		FilterSubjects: []string{names.markSubjects()}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type WriterConfig struct {
 	Shards  int // of the group; 0: 1
 	Writer  Identity
 	Config  string // digest of the configuration
+	Classes []string
 	Log     string // identity of the log in
 
 	// Needed returns the follower that has taken least and the sequence that it has
@@ -35,10 +37,9 @@ type WriterConfig struct {
 	Needed func() (follower string, taken uint64)
 }
 
-// Writer publishes the emissions of one shard to the log out, each once and in order,
-// whoever else does. A second writer with the same configuration and the same log is a
-// standby: one of the two stores each emission. It has one owner; State may be called
-// by anyone.
+// Writer publishes the emissions of one shard to the log out, each once and in order, whoever else
+// does. A second writer with the same configuration and the same log is a standby: one of the two
+// stores each emission. It has one owner; State may be called by anyone.
 type Writer struct {
 	config WriterConfig
 	nc     *nats.Conn
@@ -102,12 +103,17 @@ func (w *Writer) refuse(found *foundMark) error {
 
 // sameWork reports whether a mark is of the same configuration and log.
 func (w *Writer) sameWork(m *shardMark) bool {
-	return m.Config == w.config.Config && m.Log == w.config.Log
+	return m.Config == w.config.Config && m.Log == w.config.Log && (len(m.Classes) == 0 || slices.Equal(m.Classes, w.config.Classes))
+}
+
+// Before returns the configuration and the classes with which this log was published last, or nothing.
+func (w *Writer) Before() (config string, classes []string) {
+	return w.known.mark.Config, w.known.mark.Classes
 }
 
 func (w *Writer) otherWriter(m *shardMark, age time.Duration) error {
-	what := "configuration " + m.Config
-	if m.Config == w.config.Config {
+	what := fmt.Sprintf("configuration %s, classes %q", m.Config, m.Classes)
+	if m.Log != w.config.Log {
 		what = "log " + m.Log
 	}
 	return fmt.Errorf("another run publishes here: host %s, process %d, with the %s since %s; its last sign of life"+
@@ -182,7 +188,7 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 	mark := shardMark{
 		Writer: w.config.Writer, Position: e.Position, Time: timeText(e.Time),
 		Parts:  max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
-		Config: w.config.Config, Log: w.config.Log, Cut: e.Cut,
+		Config: w.config.Config, Classes: w.config.Classes, Log: w.config.Log, Cut: e.Cut,
 	}
 	for mark.Part = 1; mark.Part <= mark.Parts; mark.Part++ {
 		from := (mark.Part - 1) * partRecordsMax

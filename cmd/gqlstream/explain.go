@@ -45,7 +45,6 @@ While gqlstream run uses the state directory its embedded log is read through it
 
 Examples:
   gqlstream explain --config gqlstream.yaml --community berlin
-  gqlstream explain --config gqlstream.yaml --community berlin --from 1200 --to 3400
   gqlstream explain --config gqlstream.yaml --community berlin --from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z --method sis-nacc
   gqlstream explain --config gqlstream.yaml --nats nats://127.0.0.1:4222 --community berlin --from 1200 --to 3400 --format json
   gqlstream explain --classes 2 --log events.ndjson.zst --everyone --community everyone --from 1000 --to 2000`

@@ -365,4 +365,16 @@ func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 			t.Errorf("what was accepted is not restored:\n%s", said)
 		}
 	}
+	if err := os.RemoveAll(filepath.Join(state, "checkpoints")); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--alpha", "0.2", "--classes", "rigth,left"}, {"--classes", "left,rigth"}} {
+		if code, _, said := runCommand(append(slip, flags...)...); code != exitUsage || !strings.Contains(said, `"left" "rigth"`) {
+			t.Fatalf("without a checkpoint: exit %d: %s", code, said)
+		}
+	}
+	code, _, said := runCommand("explain", "--config", conf, "--state", state, "--community", "everyone")
+	if code == 0 || !strings.Contains(said, "the newest estimates are of configuration") {
+		t.Fatalf("explain: exit %d: %s", code, said)
+	}
 }
