@@ -62,9 +62,8 @@ func (n Names) EstimateSubject(community, method string, ordinal int) string {
 	return n.subjects + ".estimate." + LatestKey(community, method, ordinal)
 }
 
-// LatestKey returns the key of a community and a method in the bucket. A method
-// that is configured several times has the keys n = 0, 1, ... in the order of the
-// configuration.
+// LatestKey returns the key of a community and a method in the bucket. A method that is configured
+// several times has the keys n = 0, 1, ... in the order of the configuration.
 func LatestKey(community, method string, n int) string {
 	key := Token(community) + "." + Token(method)
 	if n > 0 {

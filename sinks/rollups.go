@@ -34,11 +34,10 @@ type RollupsConfig struct {
 	saveOften bool // tests: at every Sync
 }
 
-// Rollups is a follower that describes what was published by minute, hour and day of log
-// time, and stores that in a stream for each, every roll-up once: what is under way is
-// a function of the log out and is saved with the cursor, and what a restart makes again
-// is left out of the stream. Without a state it begins with what the log out has. Read may
-// be called by anyone at any time.
+// Rollups is a follower that describes what was published by minute, hour and day of log time, and
+// stores that in a stream for each, every roll-up once: what is under way is a function of the log
+// out and is saved with the cursor, and what a restart makes again is left out of the stream.
+// Without a state it begins with what the log out has. Read may be called by anyone at any time.
 type Rollups struct {
 	config RollupsConfig
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-const hexDigits = "0123456789ABCDEF"
-
 // Token returns a name as one token of a NATS subject, which is also a part of a
 // key in a bucket: letters, digits, "-" and "_" stand for themselves, any other
 // byte becomes "=" and two hexadecimal digits, and the empty name is "=".
@@ -21,9 +19,9 @@ func Token(name string) string {
 	for _, c := range []byte(name) {
 		if plain(c) {
 			b.WriteByte(c)
-			continue
+		} else {
+			fmt.Fprintf(&b, "=%02X", c)
 		}
-		b.Write([]byte{'=', hexDigits[c>>4], hexDigits[c&15]})
 	}
 	return b.String()
 }

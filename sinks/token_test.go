@@ -48,8 +48,8 @@ func nameOf(token string) (name string, ok bool) {
 			if i+2 >= len(token) {
 				return "", false
 			}
-			high := strings.IndexByte(hexDigits, token[i+1])
-			low := strings.IndexByte(hexDigits, token[i+2])
+			high := strings.IndexByte("0123456789ABCDEF", token[i+1])
+			low := strings.IndexByte("0123456789ABCDEF", token[i+2])
 			c, i = byte(high<<4|low), i+2
 			if high < 0 || low < 0 || plain(c) {
 				return "", false

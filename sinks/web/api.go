@@ -115,8 +115,7 @@ func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	return out, nil
 }
 
-// spread keeps at most n estimates, n > 1, evenly spaced, the first and the last
-// included.
+// spread keeps at most n estimates, n > 1, evenly spaced, the first and the last included.
 func spread(list []quant.Estimate, n int) []quant.Estimate {
 	if len(list) <= n {
 		return list

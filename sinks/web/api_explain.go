@@ -3,14 +3,17 @@ package web
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"gqlstream/ask"
 )
 
 const (
-	explainWaitMax  = 2 * time.Minute // for an explanation, waiting for its turn included
-	explainQueueMax = 4               // requests that wait while another is answered
+	explainWaitMax  = 2 * time.Minute      // for an explanation, waiting for its turn included
+	explainQueueMax = 4                    // that wait while another is made
+	explainKept     = 15 * time.Second     // how long an answer is given again
+	explainPatience = 5 * time.Millisecond // of who asks on NATS, and asks again
 )
 
 // ExplainQuery asks why an estimate moved. From and To are positions or RFC 3339
@@ -20,28 +23,70 @@ type ExplainQuery struct {
 	From, To          string
 }
 
-// turns lets one request at a time be answered, and few wait.
-type turns struct{ places, turn chan struct{} }
+// slowAnswers makes one answer at a time, beside who asks, lets few wait for their turn, and
+// keeps each for a while: who asks again has it at once.
+type slowAnswers struct {
+	mu     sync.Mutex
+	byWhat map[any]*slowAnswer
+	turn   sync.Mutex
+	makers sync.WaitGroup
+	life   context.Context //nolint:containedctx // of the makers
+	end    context.CancelFunc
+}
 
-// take answers when it is the caller's turn.
-func (t *turns) take(ctx context.Context, answer func() (any, error)) (value any, err error) {
-	select {
-	case t.places <- struct{}{}:
-		defer func() { <-t.places }()
-	default:
+type slowAnswer struct {
+	ready chan struct{} // closed when the answer stands
+	until time.Time     // when it is forgotten; zero: it does not stand
+	value any
+	err   error
+}
+
+// get returns the answer to a question, or says that it is being made when ctx ends before.
+func (s *slowAnswers) get(ctx context.Context, what any, answer func(context.Context) (any, error)) (any, error) {
+	a := s.begin(what, answer)
+	if a == nil {
 		return nil, busy("other explanations are under way; try again")
 	}
 	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-		value, err = answer()
+	case <-a.ready:
+		return a.value, a.err
 	case <-ctx.Done():
-		err = ctx.Err()
+		return nil, busy("the answer is being made; ask again")
 	}
-	if err != nil && ctx.Err() != nil {
-		return nil, busy("no answer within " + explainWaitMax.String() + "; choose places closer together, or use the command line")
+}
+
+// begin returns the answer that is kept or under way, or begins to make it; nil: too many are.
+func (s *slowAnswers) begin(what any, answer func(context.Context) (any, error)) *slowAnswer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := 0
+	for what, a := range s.byWhat {
+		if a.until.IsZero() {
+			waiting++
+		} else if time.Now().After(a.until) {
+			delete(s.byWhat, what)
+		}
 	}
-	return value, err
+	if a := s.byWhat[what]; a != nil || waiting > explainQueueMax {
+		return a
+	}
+	a := &slowAnswer{ready: make(chan struct{})}
+	s.byWhat[what] = a
+	s.makers.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life, explainWaitMax)
+		defer cancel()
+		s.turn.Lock()
+		a.value, a.err = answer(ctx)
+		s.turn.Unlock()
+		if a.err != nil && ctx.Err() != nil {
+			a.err = busy("no answer within " + explainWaitMax.String() + "; choose places closer together, or use the command line")
+		}
+		s.mu.Lock()
+		a.until = time.Now().Add(explainKept)
+		s.mu.Unlock()
+		close(a.ready)
+	})
+	return a
 }
 
 func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
@@ -57,7 +102,7 @@ func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
 		return nil, err
 	}
 	e.Community, e.Method = part.community, part.method
-	return v.turns.take(ctx, func() (any, error) { return v.config.Explain(ctx, e) })
+	return v.slow.get(ctx, e, func(ctx context.Context) (any, error) { return v.config.Explain(ctx, e) })
 }
 
 // askWhom answers whom to label, in turn with explanations: it too needs a graph of its own.
@@ -66,7 +111,7 @@ func askWhom(ctx context.Context, v *view, q *asked) (any, error) {
 	if q.err != nil || v.config.Ask == nil {
 		return nil, refuse(http.StatusNotFound, "this server has no state to draw from")
 	}
-	return v.turns.take(ctx, func() (any, error) {
+	return v.slow.get(ctx, [2]any{q.name, question.Count}, func(context.Context) (any, error) {
 		answer, err := v.config.Ask(question)
 		if err != nil {
 			err = refuse(http.StatusConflict, "%v", err)

@@ -37,9 +37,9 @@ func refuse(code int, format string, args ...any) *Refusal {
 // busy is a refusal that another try may not meet.
 func busy(message string) *Refusal { return &Refusal{http.StatusServiceUnavailable, message} }
 
-// ask answers a question, or says with a Refusal why not.
-func (v *view) ask(ctx context.Context, rt *route, name string, query url.Values) (any, *Refusal) {
-	ctx, cancel := context.WithTimeout(ctx, max(rt.wait, questionWaitMax))
+// ask answers a question within a time, or says with a Refusal why not.
+func (v *view) ask(ctx context.Context, wait time.Duration, rt *route, name string, query url.Values) (any, *Refusal) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	q := &asked{params{query: query}, name}
 	value, err := rt.ask(ctx, v, q)
@@ -61,8 +61,9 @@ func (v *view) ask(ctx context.Context, rt *route, name string, query url.Values
 // serveQuestion is the door of HTTP.
 func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, rt *route, query url.Values) {
 	// The server's own limit on the time to write is shorter than an explanation.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(max(rt.wait, questionWaitMax) + writeWaitMax))
-	value, refusal := s.ask(r.Context(), rt, r.PathValue("name"), query)
+	wait := max(rt.wait, questionWaitMax)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + writeWaitMax))
+	value, refusal := s.ask(r.Context(), wait, rt, r.PathValue("name"), query)
 	switch table, is := value.(table); {
 	case refusal != nil && refusal.Code == http.StatusServiceUnavailable:
 		failBusy(w, refusal.Message)

@@ -3,10 +3,15 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
 
 	"gqlstream/quant"
 )
@@ -90,9 +95,9 @@ func TestExplainRefuses(t *testing.T) {
 		{"/api/v1/communities/x/explain?from=3&to=9&named=5", nil, 400},
 		{"/api/v1/communities/y/explain?from=3&to=9", nil, 404},
 		{explainPath + "&method=cc", nil, 404},
-		{explainPath, &Refusal{404, "not there"}, 404},
-		{explainPath, &Refusal{400, "no place"}, 400},
-		{explainPath, errors.New("secret"), 503},
+		{explainPath + "4", &Refusal{404, "not there"}, 404},
+		{explainPath + "5", &Refusal{400, "no place"}, 400},
+		{explainPath + "6", errors.New("secret"), 503},
 	} {
 		result = c.result
 		code, _, body := get(t, s, c.path)
@@ -107,10 +112,11 @@ func TestExplainRefuses(t *testing.T) {
 	}
 }
 
-// One explanation at a time is made, few wait, the others are sent away; one whose
-// client has gone ends.
+// One explanation at a time is made, few wait, the others are sent away. Who asks what is
+// under way gets the same answer, also when the first who asked has gone; on NATS everybody
+// is answered at once, and the answer is kept.
 func TestExplainTakesTurns(t *testing.T) {
-	var running, most atomic.Int32
+	var running, most, made atomic.Int32
 	entered, release := make(chan struct{}, 100), make(chan struct{})
 	s := serve(t, func(c *Config) {
 		c.Explain = func(ctx context.Context, q ExplainQuery) (*quant.Explanation, error) {
@@ -118,6 +124,7 @@ func TestExplainTakesTurns(t *testing.T) {
 				most.Store(n)
 			}
 			defer running.Add(-1)
+			made.Add(1)
 			entered <- struct{}{}
 			select {
 			case <-release:
@@ -128,22 +135,24 @@ func TestExplainTakesTurns(t *testing.T) {
 		}
 	})
 	write(t, s, estimate("x", "auto", 1, 0.5))
-	ctx, leave := context.WithCancel(t.Context())
-	gone := make(chan struct{})
-	client := newHTTP(t)
-	go func() {
-		defer close(gone)
-		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+explainPath[1:], nil)
-		if reply, err := client.Do(request); err == nil {
-			reply.Body.Close()
-			t.Error("the client that left got an answer")
+	connect := startNATS(t)
+	answerOn(t, s, connect())
+	nc := connect()
+	request := func(to int) (code, body string) {
+		m, err := nc.Request("gqlest.query.explain", fmt.Appendf(nil, `{"community":"x","from":3,"to":%d}`, to), time.Minute)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}()
+		return m.Header.Get(micro.ErrorCodeHeader), string(m.Data)
+	}
+	if code, body := request(9); code != "503" || !strings.Contains(body, "ask again") {
+		t.Fatalf("code %q: %s", code, body)
+	}
 	<-entered
-	codes := make(chan int, 3*explainQueueMax)
-	for range cap(codes) {
+	codes := make(chan int, 2*explainQueueMax)
+	for i := range cap(codes) { // each is asked for twice
 		go func() {
-			reply, err := client.Get(s.URL() + explainPath[1:])
+			reply, err := newHTTP(t).Get(s.URL() + explainPath[1:] + strconv.Itoa(i/2))
 			if err != nil {
 				t.Error(err)
 				codes <- 0
@@ -153,18 +162,22 @@ func TestExplainTakesTurns(t *testing.T) {
 			codes <- reply.StatusCode
 		}()
 	}
-	for range cap(codes) - explainQueueMax { // those sent away answer at once
-		if code := <-codes; code != http.StatusServiceUnavailable {
-			t.Fatalf("code %d while another is answered", code)
+	for i := 0; ; i++ { // until all places are taken
+		_, body := request(1000 + i)
+		if strings.Contains(body, "under way") {
+			break
 		}
+		time.Sleep(time.Millisecond)
 	}
-	leave()
-	<-gone
 	close(release)
-	for range explainQueueMax {
-		if code := <-codes; code != http.StatusOK {
+	for range cap(codes) {
+		if code := <-codes; code != http.StatusOK && code != http.StatusServiceUnavailable {
 			t.Errorf("code %d for one that waited", code)
 		}
+	}
+	before := made.Load()
+	if code, body := request(9); code != "" || !strings.Contains(body, `"causes"`) || made.Load() != before {
+		t.Errorf("the answer was not kept: code %q, %s", code, body)
 	}
 	if most.Load() != 1 {
 		t.Errorf("%d explanations were made at a time", most.Load())

@@ -175,8 +175,7 @@ func foreign(r *http.Request, host string) bool {
 	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
-// plainPath reports whether an escaped path needs no cleaning, so that the mux
-// never redirects.
+// plainPath reports whether an escaped path needs no cleaning, so that the mux never redirects.
 func plainPath(escaped string) bool {
 	clean := escaped == "/" || path.Clean(escaped) == strings.TrimSuffix(escaped, "/")
 	return strings.HasPrefix(escaped, "/") && clean && !strings.ContainsAny(escaped, "\\\x00")

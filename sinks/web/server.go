@@ -144,6 +144,8 @@ func (s *Server) URL() string {
 func (s *Server) Close() error {
 	s.close.Do(func() {
 		s.hub.stop()
+		s.slow.end()
+		defer s.slow.makers.Wait()
 		if s.http == nil {
 			return
 		}

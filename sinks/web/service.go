@@ -64,8 +64,12 @@ func (rt *route) fields() (list []string) {
 func (s *Server) answerRequest(ctx context.Context, rt *route, r micro.Request, bytesMax int64) {
 	name, query, refusal := rt.read(r.Data())
 	var value any
+	wait := questionWaitMax
+	if rt.wait > 0 {
+		wait = explainPatience
+	}
 	if refusal == nil {
-		value, refusal = s.ask(ctx, rt, name, query)
+		value, refusal = s.ask(ctx, wait, rt, name, query)
 	}
 	var data []byte
 	if refusal == nil {

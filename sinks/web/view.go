@@ -22,15 +22,16 @@ type view struct {
 	pages   chan struct{} // large ones that are being made
 	alerts  alertBoard
 	hub     *hub
-	turns   turns // of explanations
+	slow    *slowAnswers // explanations, and whom to label
 	metrics *metrics
 }
 
 func newView(c Config) *view {
 	v := &view{
 		config: c, started: time.Now(), store: newStore(c), pages: make(chan struct{}, largePagesMax),
-		turns: turns{make(chan struct{}, 1+explainQueueMax), make(chan struct{}, 1)},
+		slow: &slowAnswers{byWhat: map[any]*slowAnswer{}},
 	}
+	v.slow.life, v.slow.end = context.WithCancel(context.Background())
 	v.instance = strconv.FormatInt(v.started.UnixNano(), 36)
 	v.metrics = newMetrics(v)
 	v.hub = newHub(v)
@@ -49,9 +50,8 @@ func (v *view) Write(_ context.Context, estimates []quant.Estimate) error {
 	return err
 }
 
-// Load stores estimates that were published before this server began, the latest of
-// each community say. They count as received at their log time. Call it before the
-// first Write.
+// Load stores estimates that were published before this server began, the latest of each community
+// say. They count as received at their log time. Call it before the first Write.
 func (v *view) Load(estimates []quant.Estimate) error {
 	var errs []error
 	for i := range estimates {
@@ -82,8 +82,7 @@ func (v *view) Progress(text string) {
 }
 
 // Define sets how communities are defined, in words for people, in place of all earlier
-// definitions. Communities without a definition may be left out. The map
-// becomes the server's.
+// definitions. Communities without a definition may be left out. The map becomes the server's.
 func (v *view) Define(definitions map[string]string) {
 	v.store.mu.Lock()
 	defer v.store.mu.Unlock()
