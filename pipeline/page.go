@@ -48,8 +48,11 @@ func (p *Pipeline) openPage(freePort bool) error {
 		conf.Listen = net.JoinHostPort(host, "0")
 		page, err = web.New(conf)
 	}
-	if err != nil {
+	if errors.As(err, new(*net.OpError)) {
 		return fmt.Errorf("%w; choose another address with --http, or --http off for no page", err)
+	}
+	if err != nil {
+		return err
 	}
 	p.Page = page
 	p.closers = append(p.closers, page.Close)
