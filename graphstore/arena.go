@@ -73,8 +73,7 @@ type arena struct {
 	used int        // elements in blocks, those in free blocks included
 	free [33]uint32 // by class: offset plus one of the first free block, or 0
 	idle int        // elements in free blocks
-	// given counts the elements that were given back since the last compaction. It follows from what
-	// the blocks held then and from what was done since, and idle does not.
+	// given counts what was given back since the last compaction; unlike idle, it follows from the events.
 	given int
 }
 

@@ -156,10 +156,9 @@ func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (*c
 	if c.Manifest.Config != r.config.Digest() {
 		return nil, fmt.Errorf("it is of the configuration %s", c.Manifest.Config)
 	}
-	each := r.outlets.each
-	parts, errs := make([]*checkpoint.Checkpoint, len(each)), make([]error, len(each))
+	parts, errs := make([]*checkpoint.Checkpoint, len(r.outlets.each)), make([]error, len(r.outlets.each))
 	var fetching sync.WaitGroup
-	for i, one := range each {
+	for i, one := range r.outlets.each {
 		if _, have := c.Manifest.Watermarks[one.shard]; have {
 			parts[i] = c
 		} else {
@@ -170,7 +169,7 @@ func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (*c
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	for i, one := range each {
+	for i, one := range r.outlets.each {
 		maps.Copy(c.Sections, parts[i].Sections)
 		if now, then := one.writer.Published(), parts[i].Manifest.Watermarks[one.shard]; now < then {
 			return nil, fmt.Errorf("shard %d was published up to %d then, and is up to %d now", one.shard, then, now)
