@@ -159,9 +159,8 @@ func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (*c
 	parts, errs := make([]*checkpoint.Checkpoint, len(r.outlets.each)), make([]error, len(r.outlets.each))
 	var fetching sync.WaitGroup
 	for i, one := range r.outlets.each {
-		if _, have := c.Manifest.Watermarks[one.shard]; have {
-			parts[i] = c
-		} else {
+		parts[i] = c
+		if _, have := c.Manifest.Watermarks[one.shard]; !have {
 			fetching.Go(func() { parts[i], errs[i] = r.fetchPart(ctx, position, group.Part(one.shard)) })
 		}
 	}
