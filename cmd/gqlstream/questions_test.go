@@ -70,11 +70,7 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 		b.Run(q.name, func(b *testing.B) {
 			var took, pings, late []time.Duration
 			bytes := 0
-			n := b.N
-			if q.subject == "explain" {
-				n = n/25 + 1 // it makes a copy of the graph, for a tenth of a second and more
-			}
-			for i := range n {
+			for i := range b.N {
 				begun := time.Now()
 				time.Sleep(5 * time.Millisecond)
 				late = append(late, time.Since(begun)-5*time.Millisecond)
@@ -90,7 +86,7 @@ func BenchmarkQuestionsBesideLoad(b *testing.B) {
 				begun = time.Now()
 				reply, err := nc.Request("gqlest.query."+q.subject, []byte(request), time.Minute)
 				took = append(took, time.Since(begun))
-				if err != nil || reply.Header.Get("Nats-Service-Error") != "" {
+				if err != nil || reply.Header.Get("Nats-Service-Error") != "" && !strings.Contains(string(reply.Data), "being made") {
 					b.Fatal(err, reply)
 				}
 				bytes = max(bytes, len(reply.Data))
