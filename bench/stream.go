@@ -21,7 +21,7 @@ const messageEvents = 4096
 
 // publishPending bounds the messages that may wait for the disk: the server syncs them
 // together.
-const publishPending = 1 << 14
+const publishPending = 1 << 11
 
 // stream is an embedded server with the log.
 type stream struct {
