@@ -45,8 +45,8 @@ type JetStreamSource struct {
 	until   event.Position // 0: never
 	skipped map[event.Position]bool
 	limits  event.Limits
-	held    *stored // did not fit into the last step
-	err     error   // final
+	held    stored // did not fit into the last step; without a message: none
+	err     error  // final
 
 	pending atomic.Bool
 	behind  atomic.Uint64
@@ -155,8 +155,8 @@ func (s *JetStreamSource) Close() error {
 // Identity returns the identity for a checkpoint at the last position delivered by Next. The owner
 // calls it between two calls of Next.
 func (s *JetStreamSource) Identity() Identity {
-	if s.held != nil {
-		return s.tail.before() // the message that is held belongs to the next step
+	if s.held.Msg != nil {
+		return s.tail.before.after(&s.tail.previous) // the message that is held belongs to the next step
 	}
 	return s.tail.whoAmI()
 }
@@ -184,9 +184,9 @@ func (s *JetStreamSource) Stats() JetStreamStats {
 
 // take returns the message that is next to be offered to the cutter.
 func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
-	if s.held != nil {
-		m := *s.held
-		s.held = nil
+	if s.held.Msg != nil {
+		m := s.held
+		s.held = stored{}
 		return m, nil
 	}
 	if s.until > 0 && max(s.tail.identity.Position, s.cutter.last) >= s.until {
@@ -199,7 +199,7 @@ func (s *JetStreamSource) take(ctx context.Context) (stored, error) {
 func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err error) {
 	received := m.Log
 	if s.mode == ReceivedTime && s.cutter.crosses(received) {
-		s.held = &m
+		s.held = m
 		_, complete = s.cutter.Offer(Unit{Time: received})
 		return complete, nil
 	}
@@ -217,7 +217,7 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 	taken, complete := s.cutter.Offer(u)
 	if !taken {
 		b.Rollback(at)
-		s.held = &m
+		s.held = m
 		return complete, nil
 	}
 	s.behind.Store(m.Behind)

@@ -44,7 +44,8 @@ type tail struct {
 	js       jetstream.JetStream
 	identity Identity // of the last message delivered; Digest "" stands for last
 	last     stored
-	before   func() Identity // of the log before the last message delivered; nil: none is
+	before   Identity // of the log before the last message delivered, for the message previous
+	previous stored
 	clock    logClock
 
 	run    *tailRun
@@ -121,8 +122,7 @@ func (t *tail) accept(ctx context.Context, m jetstream.Msg) (bool, error) {
 		t.gapAt = want
 		return false, t.reopen(ctx, fmt.Errorf("message %d came after %d", at, want-1))
 	}
-	id, last := t.identity, t.last
-	t.before = func() Identity { return id.after(&last) }
+	t.before, t.previous = t.identity, t.last
 	t.identity.Position, t.identity.Digest, t.barren = at, "", 0
 	if t.clock.leaps(meta.Timestamp, time.Now()) {
 		t.leaps.Add(1)
