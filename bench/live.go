@@ -118,7 +118,7 @@ func (w *World) openLive(ctx context.Context, c liveCase, lasts time.Duration) (
 		return r, err
 	}
 	r.writer, err = sinks.NewWriter(ctx, r.stream.js, sinks.WriterConfig{
-		Streams: sinks.StreamsConfig{Names: names}, Writer: sinks.Identity{Host: "bench", PID: 1, Since: time.Now()}, Config: "bench", Log: "bench",
+		Streams: sinks.StreamsConfig{Names: names, Embedded: true}, Writer: sinks.Identity{Host: "bench", PID: 1, Since: time.Now()}, Config: "bench", Log: "bench",
 	})
 	return r, err
 }

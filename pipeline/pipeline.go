@@ -193,7 +193,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 }
 
 func (p *Pipeline) streams() sinks.StreamsConfig {
-	return sinks.StreamsConfig{Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas}
+	return sinks.StreamsConfig{Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas, Embedded: p.Broker.Embedded != nil}
 }
 
 // openFollowers opens the page and starts who follows the log out. In a group the page is filled

@@ -32,6 +32,7 @@ type StreamsConfig struct {
 	Names    Names
 	Bytes    int64 // of the estimates; oldest are discarded; 0: EstimatesBytesDefault
 	Replicas int   // of every stream; 0: 1
+	Embedded bool  // the server ends with us: the bucket may be written behind its acknowledgement
 }
 
 // checkServer returns an error if the broker is too old for the log out.
@@ -44,8 +45,7 @@ func checkServer(nc *nats.Conn) error {
 	return nil
 }
 
-// versionAtLeast compares "2.12.1-beta.3" with what is needed; what is no version is
-// too old.
+// versionAtLeast compares "2.12.1-beta.3" with what is needed; what is no version is too old.
 func versionAtLeast(text string, least [3]int) bool {
 	var have [3]int
 	n, _ := fmt.Sscanf(text, "%d.%d.%d", &have[0], &have[1], &have[2])
@@ -68,7 +68,8 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 		return err
 	}
 	have, err := js.Stream(ctx, c.latest().Name)
-	if err == nil && have.CachedInfo().Created.Before(of.CachedInfo().Created) { // it waits for sequences of another stream
+	if err == nil && (have.CachedInfo().Created.Before(of.CachedInfo().Created) || // it waits for sequences of another stream
+		have.CachedInfo().Config.PersistMode != c.latest().PersistMode) { // which cannot be changed
 		if err := js.DeleteStream(ctx, c.latest().Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return fmt.Errorf("sinks: bucket %s: %w", c.Names.Latest, err)
 		}
@@ -77,9 +78,8 @@ func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig)
 	return err
 }
 
-// estimates are acknowledged when they are on the disk, as far as the broker promises
-// that at all. Gets are answered by the leader alone: a replica that lags must not
-// decide what was published.
+// estimates are acknowledged when they are on the disk, as far as the broker promises that at all.
+// Gets are answered by the leader alone: a replica that lags must not decide what was published.
 func (c *StreamsConfig) estimates() jetstream.StreamConfig {
 	s := c.stream(c.Names.Estimates, "published estimates")
 	s.Subjects = []string{c.Names.markSubjects(), c.Names.estimateSubjects()}
@@ -107,8 +107,8 @@ func (c *StreamsConfig) history(r Resolution) jetstream.StreamConfig {
 }
 
 // latest is the stream behind a key-value bucket, as every client makes it, but that it
-// sources the estimates. It may lose its end when a broker with one replica is killed:
-// the broker then copies on from what it has.
+// sources the estimates. Embedded it may lose its end when the process is killed: the broker
+// then copies on from what it has.
 func (c *StreamsConfig) latest() jetstream.StreamConfig {
 	s := c.stream("KV_"+c.Names.Latest, "the latest estimates")
 	s.Sources = []*jetstream.StreamSource{{
@@ -119,7 +119,7 @@ func (c *StreamsConfig) latest() jetstream.StreamConfig {
 	}}
 	s.Discard, s.MaxMsgsPerSubject = jetstream.DiscardNew, 1
 	s.AllowRollup, s.DenyDelete, s.AllowDirect = true, true, true
-	if s.Replicas <= 1 {
+	if s.Replicas <= 1 && c.Embedded {
 		s.PersistMode = jetstream.AsyncPersistMode
 	}
 	return s
@@ -131,9 +131,8 @@ func (c *StreamsConfig) stream(name, description string) jetstream.StreamConfig 
 	}
 }
 
-// ensureStream creates a stream, or changes the settings that matter of one that is
-// there. The broker reserves what a stream may grow to; where it has not that much, the
-// limit becomes smaller.
+// ensureStream creates a stream, or changes the settings that matter of one that is there. The
+// broker reserves what a stream may grow to; where it has not that much, the limit becomes smaller.
 func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	stream, err = js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

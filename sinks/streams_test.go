@@ -30,3 +30,22 @@ func TestNoStreamIsCompressed(t *testing.T) {
 		}
 	}
 }
+
+// Only a server that ends with us may write the bucket behind its acknowledgement: on another
+// one it is made anew, since that cannot be changed.
+func TestABucketOnAnotherServerIsWrittenAtOnce(t *testing.T) {
+	l := startLogOut(t)
+	for _, embedded := range []bool{true, false, false, true} {
+		c := StreamsConfig{Names: DefaultNames(), Embedded: embedded}
+		if err := ensureStreams(t.Context(), l.js, c); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := l.js.Stream(t.Context(), c.latest().Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if async := stream.CachedInfo().Config.PersistMode == jetstream.AsyncPersistMode; async != embedded {
+			t.Errorf("embedded %v: written behind the acknowledgement %v", embedded, async)
+		}
+	}
+}
