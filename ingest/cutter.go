@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -282,4 +283,13 @@ func holdsMoreThanTicks(m event.Mark, b *event.Batch) bool {
 	}
 	m.Count[event.KindControl] = len(b.Controls)
 	return b.Mark().Count != m.Count
+}
+
+// Source delivers a log as steps.
+type Source interface {
+	// Next resets b and fills it with the next step. It returns io.EOF, with an
+	// empty batch, after the last step of a finite source. b stays valid until the
+	// next call. An error that is not io.EOF names the position and is final.
+	Next(ctx context.Context, b *event.Batch) error
+	Close() error
 }

@@ -43,6 +43,8 @@ type JetStreamSource struct {
 	cutter  *Cutter
 	mode    TimeMode
 	until   event.Position // 0: never
+	prefix  string         // of the subjects of the log
+	skips   string         // of those of Skip
 	skipped map[event.Position]bool
 	limits  event.Limits
 	held    stored // did not fit into the last step; without a message: none
@@ -92,7 +94,7 @@ func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.De
 	}
 	s := &JetStreamSource{
 		decoder: decoder, tail: t, cutter: NewCutter(c.Step, c.From), mode: c.Step.Time, until: until,
-		skipped: skipped, limits: limits,
+		prefix: broker.Subjects(c.Stream), skips: skipSubjects(c.Stream), skipped: skipped, limits: limits,
 	}
 	if (c.Until > 0 || c.UntilLast) && (until == 0 || until < c.From.Position) {
 		s.err = io.EOF // all of it is behind us; at the very end an emission can still be owed
@@ -221,9 +223,6 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 		return complete, nil
 	}
 	s.behind.Store(m.Behind)
-	if s.mode == ReceivedTime {
-		s.ahead.Store(int64(s.tail.clock.ahead(time.Now())))
-	}
 	if holdsMoreThanTicks(at, b) {
 		s.pending.Store(true)
 	}
@@ -232,7 +231,7 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 
 // decode appends what m holds to b: its events, its refusals, or the refusal of all of it.
 func (s *JetStreamSource) decode(m stored, received event.Time, b *event.Batch) error {
-	kind, ok := broker.SubjectKind(s.tail.identity.Stream, m.Subject())
+	kind, ok := broker.SubjectKind(s.prefix, m.Subject())
 	if !ok {
 		kind = event.Kind(event.Kinds)
 	}
@@ -279,6 +278,9 @@ func (s *JetStreamSource) timeMax(m stored) event.Time {
 
 // stepped keeps the totals after a step.
 func (s *JetStreamSource) stepped(b *event.Batch) {
+	if s.mode == ReceivedTime {
+		s.ahead.Store(int64(s.tail.clock.ahead(time.Now())))
+	}
 	if b.Emit {
 		s.pending.Store(false)
 	}

@@ -81,27 +81,39 @@ func openTail(ctx context.Context, js jetstream.JetStream, id Identity, at event
 // next returns the next message of the log; it waits for it.
 func (t *tail) next(ctx context.Context) (stored, error) {
 	for {
-		select {
-		case m := <-t.run.messages:
-			if ok, err := t.accept(ctx, m); err != nil {
-				return stored{}, err
-			} else if ok {
-				return t.last, nil
-			}
-		case err := <-t.run.trouble:
-			if err := t.reopen(ctx, err); err != nil {
-				return stored{}, err
-			}
-		case status := <-t.status:
-			if status == nats.CLOSED {
-				return stored{}, fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, nats.ErrConnectionClosed)
-			}
-			if err := t.reopen(ctx, nats.ErrDisconnected); err != nil {
-				return stored{}, err
-			}
-		case <-ctx.Done():
-			return stored{}, ctx.Err()
+		ok, err := t.advance(ctx)
+		if err != nil {
+			return stored{}, err
 		}
+		if ok {
+			return t.last, nil
+		}
+	}
+}
+
+// advance waits for what comes next and reports whether it is the next message. While messages
+// are there nothing else is listened to: a select of four takes longer than a message.
+func (t *tail) advance(ctx context.Context) (bool, error) {
+	select {
+	case m := <-t.run.messages:
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		return t.accept(ctx, m)
+	default:
+	}
+	select {
+	case m := <-t.run.messages:
+		return t.accept(ctx, m)
+	case err := <-t.run.trouble:
+		return false, t.reopen(ctx, err)
+	case status := <-t.status:
+		if status == nats.CLOSED {
+			return false, fmt.Errorf("ingest: stream %s: %w", t.identity.Stream, nats.ErrConnectionClosed)
+		}
+		return false, t.reopen(ctx, nats.ErrDisconnected)
+	case <-ctx.Done():
+		return false, ctx.Err()
 	}
 }
 
@@ -124,7 +136,7 @@ func (t *tail) accept(ctx context.Context, m jetstream.Msg) (bool, error) {
 	}
 	t.before, t.previous = t.identity, t.last
 	t.identity.Position, t.identity.Digest, t.barren = at, "", 0
-	if t.clock.leaps(meta.Timestamp, time.Now()) {
+	if t.clock.leaps(meta.Timestamp, time.Now) {
 		t.leaps.Add(1)
 	}
 	t.last = stored{
@@ -283,9 +295,9 @@ func (c *logClock) ahead(now time.Time) time.Duration {
 const leapMin = 10 * time.Second
 
 // leaps reports whether the broker's clock leapt before a message was received.
-func (c *logClock) leaps(received, now time.Time) bool {
+func (c *logClock) leaps(received time.Time, now func() time.Time) bool {
 	step := received.Sub(c.received)
-	return !c.received.IsZero() && (step < -leapMin || step > leapMin && received.Sub(now) > leapMin)
+	return !c.received.IsZero() && (step < -leapMin || step > leapMin && received.Sub(now()) > leapMin)
 }
 
 // stop ends the goroutines of the present consumer.
@@ -323,6 +335,11 @@ func (t *tail) remove(name string) {
 
 // deliver runs in the client's goroutine.
 func (r *tailRun) deliver(m jetstream.Msg) {
+	select {
+	case r.messages <- m:
+		return
+	default: // it is full, and the owner may not come back
+	}
 	select {
 	case r.messages <- m:
 	case <-r.stop:

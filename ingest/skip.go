@@ -54,7 +54,7 @@ func skippedMessages(ctx context.Context, s jetstream.Stream) (map[event.Positio
 // passOver takes a message in that is not decoded: a record of Skip, or a message that
 // one is about.
 func (s *JetStreamSource) passOver(m stored, kind event.Kind, b *event.Batch) bool {
-	if strings.HasPrefix(m.Subject(), skipSubjects(s.tail.identity.Stream)) {
+	if strings.HasPrefix(m.Subject(), s.skips) {
 		return true
 	}
 	if !s.skipped[m.Position] {

@@ -52,7 +52,7 @@ func AuditStream(c jetstream.StreamConfig) error {
 func missesTransforms(c jetstream.StreamConfig) bool {
 	return slices.ContainsFunc(c.Sources, func(s *jetstream.StreamSource) bool {
 		return len(s.SubjectTransforms) == 0 || slices.ContainsFunc(s.SubjectTransforms, func(x jetstream.SubjectTransformConfig) bool {
-			_, ours := SubjectKind(c.Name, x.Destination)
+			_, ours := SubjectKind(Subjects(c.Name), x.Destination)
 			return !ours
 		})
 	})

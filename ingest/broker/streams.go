@@ -49,9 +49,9 @@ func Subjects(log string) string { return strings.ToLower(log) + "." }
 // Subject returns the subject that carries events of a kind to a log.
 func Subject(log string, kind event.Kind) string { return Subjects(log) + kind.String() }
 
-// SubjectKind returns the kind of event that a subject of a log carries.
-func SubjectKind(log, subject string) (event.Kind, bool) {
-	name, ok := strings.CutPrefix(subject, Subjects(log))
+// SubjectKind returns the kind of event that a subject of a log, which has the prefix, carries.
+func SubjectKind(prefix, subject string) (event.Kind, bool) {
+	name, ok := strings.CutPrefix(subject, prefix)
 	if !ok {
 		return 0, false
 	}
