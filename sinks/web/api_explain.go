@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	explainWaitMax  = 2 * time.Minute      // for an explanation, waiting for its turn included
-	explainQueueMax = 4                    // that wait while another is made
-	explainKept     = 15 * time.Second     // how long an answer is given again
-	explainPatience = 5 * time.Millisecond // of who asks on NATS, and asks again
+	explainWaitMax  = 2 * time.Minute        // for an explanation, waiting for its turn included
+	explainQueueMax = 4                      // that wait while another is made
+	explainKept     = 15 * time.Second       // how long an answer is given again
+	explainPatience = 500 * time.Millisecond // of who asks on NATS, whose request ends after seconds
 )
 
 // ExplainQuery asks why an estimate moved. From and To are positions or RFC 3339
