@@ -19,6 +19,7 @@ import { why } from "./why.js";
 const redrawEvery = 250;
 const classesFirst = 3; // lines shown at first when there are many classes
 const pointsWanted = 1500;
+const missedMax = 100; // records between the first reading and the stream
 const momentPoints = 30; // records before a moment that say how wide a part to show around it
 const day = 86400;
 
@@ -225,20 +226,29 @@ export function detail(info, at, follow) {
     download(`${name}.png`, await plot.picture(`${name} · ${state.others.length ? info.labels[state.k] : state.method}${info.pipeline ? ` · ${info.pipeline}` : ""}`));
   }
 
-  let timer = 0;
+  let timer = 0, begun = null;
   const drawLater = () => { if (!timer) timer = setTimeout(() => { timer = 0; draw(); }, redrawEvery); };
 
   return {
     el,
     title: name,
     get stream() { return { communities: [...new Set([name, ...state.others.map((o) => o.name)])], events: ["estimates"] }; },
-    mounted() { load(); },
-    refresh() { load(); alerts.refresh(); },
+    mounted() { begun = load(); },
+    async refresh() { // what was published between the first reading and the stream
+      alerts.refresh();
+      const first = !state.loaded;
+      if (first) await begun;
+      if (!first || state.missing) return load();
+      const { estimates } = await get(`${path({ name })}/estimates`, { method: state.method, limit: missedMax }).catch(() => ({ estimates: [] }));
+      const last = current()?.last?.position;
+      accept(estimates.filter((e) => e.position > last));
+      return drawLater();
+    },
     estimates(message) {
       const before = current()?.last?.e;
       accept(message.estimates);
       if (before && current().last.e !== before) state.before = before;
-      if (!state.method || state.missing) load();
+      if (state.missing || !state.method && state.loaded) load();
       else drawLater();
     },
     theme() { draw(); plot.rebuild(); },
