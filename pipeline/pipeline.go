@@ -127,6 +127,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 		return p, err
 	}
 	p.applied.Store(uint64(at.Position))
+	p.status.last = web.Status{State: "running", Position: uint64(at.Position)} // said if no step comes; see showIdle
 	p.closers = append(p.closers, func() error { p.Core.Close(); return nil },
 		p.Checkpoints.finish)
 	if err = p.skip(ctx, o.Skip); err != nil {

@@ -133,9 +133,7 @@ func (p *Pipeline) showIdle() {
 	}
 	p.status.mu.Lock()
 	defer p.status.mu.Unlock()
-	if p.status.last.State != "" {
-		p.Page.Status(p.status.last)
-	}
+	p.Page.Status(p.status.last)
 }
 
 // states returns the conditions of the log in, the log out, the quarantine and followers. Any

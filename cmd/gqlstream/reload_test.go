@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -93,19 +94,42 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	sameLines(t, "the file of alerts", string(file), alertsOf(t, r.dir))
 }
 
-// A configuration must be reloaded although nothing comes and no ticks do, as in a log that
-// is cut by event time.
-func TestConfigurationIsReloadedInAQuietStream(t *testing.T) {
+// A run must be ready, and its configuration be reloaded, although nothing has come and no ticks
+// do, as in a new log that is cut by event time.
+func TestARunOfAQuietStreamIsReadyAndReloads(t *testing.T) {
 	r := newCrashRun(t, 10)
-	quiet := strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 20ms, time: event}", 1)
+	page := freeAddress(t)
+	quiet := strings.NewReplacer("step: {every: 20ms}", "step: {every: 20ms, time: event}", `listen: "off"`, "listen: "+page).Replace(crashConfig)
 	if err := os.WriteFile(r.config, []byte(quiet), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r.start()
 	r.await(t.Context())
 	r.awaitSaid("publishes", 1)
+	for deadline := time.Now().Add(crashStartMax); ; pause(t.Context(), 50*time.Millisecond) {
+		reply, err := http.Get("http://" + page + "/readyz")
+		if err == nil {
+			reply.Body.Close()
+			if reply.StatusCode == http.StatusOK {
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not ready after %v: %v %v", crashStartMax, reply, err)
+		}
+	}
 	r.hangUp(t.Context(), strings.Replace(quiet, "name: high", "name: tall", 1), "changed=alerts")
 	r.kill()
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 // checkAlternating checks that beginnings and ends alternate and none comes again.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -72,16 +71,6 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 		}
 	}
 	t.Logf("%v, %d messages", time.Since(begun).Round(time.Second), events)
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // watchPage reads the stream of events that an open page reads.
