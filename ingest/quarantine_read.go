@@ -105,8 +105,11 @@ func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntr
 
 // whole returns an entry with all of its original, of which a long one is in the log, while it is there.
 func (q *Quarantine) whole(ctx context.Context, e QuarantineEntry) QuarantineEntry {
+	if len(e.Original) == e.Bytes {
+		return e
+	}
 	log, err := q.js.Stream(ctx, q.names.Log)
-	if len(e.Original) < e.Bytes && err == nil && logName(log.CachedInfo().Created) == e.Log {
+	if err == nil && logName(log.CachedInfo().Created) == e.Log {
 		if m, err := log.GetMsg(ctx, uint64(e.Position)); err == nil {
 			e.Original = m.Data
 		}
