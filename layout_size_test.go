@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 59_562 // of Go outside tests; the goal is 42,000
+	linesMax       = 59_556 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -37,20 +37,20 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {4_858, 3_500},
+	"cmd/gqlstream": {4_857, 3_500},
 	"config":        {873, 700},
 	"group":         {836, 600},
 	"pipeline":      {3_325, 2_500},
 	"ingest/event":  {823, 800},
 	"ingest/wire":   {3_935, 3_000},
-	"ingest":        {2_207, 2_300},
+	"ingest":        {2_200, 2_300},
 	"ingest/files":  {2_417, 1_600},
 	"ingest/broker": {861, 700},
 	"simulate":      {1_107, 1_200},
 	"graphstore":    {6_357, 5_500},
 	"incremental":   {10_552, 8_000},
 	"quant":         {4_453, 3_500},
-	"sinks":         {8_959, 6_500},
+	"sinks":         {8_950, 6_500},
 	"alerts":        {1_321, 1_300},
 	"checkpoint":    {640, 700},
 	"explain":       {956, 1_300},

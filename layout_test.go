@@ -61,11 +61,11 @@ var mayImport = map[string][]string{
 		"sinks", "alerts", "sinks/notify",
 	},
 	"pipeline": {
-		"config", "group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/prequential", "incremental",
+		"request", "config", "group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/prequential", "incremental",
 		"quant", "sinks", "sinks/web", "checkpoint", "explain", "alerts", "sinks/notify", "ask",
 	},
 	"cmd/gqlstream": {
-		"config", "pipeline", "group",
+		"request", "config", "pipeline", "group",
 		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "simulate", "graphstore", "incremental/diffusion", "incremental/neighborhood",
 		"ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "tables", "sinks", "sinks/web", "checkpoint", "evaluate", "explain", "bench",
 		"alerts", "sinks/notify",

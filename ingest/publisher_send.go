@@ -133,7 +133,7 @@ func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstre
 				return nil, fmt.Errorf("gave up after %v: %w", s.config.RetryFor, err)
 			}
 			s.config.Report(fmt.Errorf("message %d is waiting: %w", o.number, err))
-			if again := Pause(ctx, wait); again != nil {
+			if again := request.Pause(ctx, wait); again != nil {
 				return nil, fmt.Errorf("%w while waiting: %w", again, err)
 			}
 			wait = min(2*wait, sendRetryWaitMax)
@@ -144,16 +144,6 @@ func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstre
 		}
 		silence.After(s.js.Conn(), again)
 		err = again
-	}
-}
-
-// Pause waits for d, or for the end of ctx, whose error it returns then.
-func Pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

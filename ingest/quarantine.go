@@ -160,7 +160,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	last, err := w.write(ctx, kept, stepEntriesMax)
 	for wait := sendRetryWaitMin; err != nil && request.Passes(err) && ctx.Err() == nil; wait = min(2*wait, sendRetryWaitMax) {
 		w.note(broker.ExplainError(err))
-		if given := Pause(ctx, wait); given != nil {
+		if given := request.Pause(ctx, wait); given != nil {
 			return given
 		}
 		silence.After(w.js.Conn(), err)

@@ -18,8 +18,8 @@ import (
 	"gqlstream/config"
 	"gqlstream/group"
 	"gqlstream/incremental"
-	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/request"
 	"gqlstream/sinks"
 )
 
@@ -182,7 +182,7 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 		p.sayPresence()
 		select {
 		case <-p.group.member.Changed:
-			if err := ingest.Pause(ctx, regroupAfter); err != nil {
+			if err := request.Pause(ctx, regroupAfter); err != nil {
 				return nil //nolint:nilerr // the run ends
 			}
 		case err := <-p.group.member.Disagreed:

@@ -14,9 +14,9 @@ import (
 
 	"gqlstream/checkpoint"
 	"gqlstream/config"
-	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/request"
 	"gqlstream/sinks"
 )
 
@@ -79,7 +79,7 @@ var errInterrupted = errors.New("interrupted before it followed the log")
 func onceElected(ctx context.Context, log *slog.Logger, try func() error) error {
 	for begun := time.Now(); ; {
 		err := try()
-		again := elects(err) && time.Since(begun) <= electionWaitMax && ingest.Pause(ctx, 300*time.Millisecond) == nil
+		again := elects(err) && time.Since(begun) <= electionWaitMax && request.Pause(ctx, 300*time.Millisecond) == nil
 		if err != nil && ctx.Err() != nil {
 			log.Info(errInterrupted.Error(), "at", err)
 			return errInterrupted
@@ -269,7 +269,7 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 // repeat calls do, with a pause after each, until it fails or ctx ends, which is no failure.
 func repeat(ctx context.Context, pause time.Duration, do func() error) error {
 	for {
-		if err := do(); err != nil || ingest.Pause(ctx, pause) != nil {
+		if err := do(); err != nil || request.Pause(ctx, pause) != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/incremental"
-	"gqlstream/ingest"
+	"gqlstream/request"
 	"gqlstream/sinks"
 )
 
@@ -131,7 +131,7 @@ func (h Heartbeats) Publishes(e *sinks.Emission) (publishes bool) {
 // publish stores an emission, or keeps it for a while in case that the first of the order does not.
 func (o *outlet) publish(ctx context.Context, e sinks.Emission) error {
 	for o.count() >= heldMax {
-		if err := ingest.Pause(ctx, heldLookEvery); err != nil {
+		if err := request.Pause(ctx, heldLookEvery); err != nil {
 			return err
 		}
 	}
@@ -173,7 +173,7 @@ func (o *outlet) flush(ctx context.Context) error {
 func (o *outlets) settle(ctx context.Context) error {
 	for _, one := range o.live() {
 		for !one.gone.Load() && one.count() > 0 {
-			if err := ingest.Pause(ctx, heldLookEvery); err != nil {
+			if err := request.Pause(ctx, heldLookEvery); err != nil {
 				return err
 			}
 		}

@@ -33,6 +33,16 @@ func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.Cance
 	return asking, cancel
 }
 
+// Pause waits for d, or for the end of ctx, whose error it returns then.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Silence counts the requests in a row that were left without an answer. The answer that nobody
 // can decide now counts as a third of one: its server is cut off from the others, or all of them elect.
 type Silence int

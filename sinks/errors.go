@@ -1,9 +1,7 @@
 package sinks
 
 import (
-	"context"
 	"errors"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -27,14 +25,4 @@ func wrongSequence(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
-}
-
-// sleep waits for d, or for the end of ctx, whose error it returns then.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -100,7 +100,7 @@ func (f *feed) accept(got jetstream.Msg) (m feedMessage, ok bool) {
 func (f *feed) reopen(ctx context.Context) error {
 	for {
 		if f.barren > 0 {
-			if err := sleep(ctx, min(feedRetryWaitMin<<min(f.barren, 10), feedRetryWaitMax)); err != nil {
+			if err := request.Pause(ctx, min(feedRetryWaitMin<<min(f.barren, 10), feedRetryWaitMax)); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // Limits of a follower's life.
@@ -90,7 +92,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		if r.After() != before {
 			wait = followRetryWaitMin
 		}
-		if sleep(ctx, wait) == nil {
+		if request.Pause(ctx, wait) == nil {
 			wait = min(2*wait, followRetryWaitMax)
 		}
 	}

@@ -245,7 +245,7 @@ func (w *Writer) store(ctx context.Context, m shardMark, records []message) erro
 			return ctx.Err() // who ended the run while the broker was away has seen no failure
 		}
 		w.tracker.Failed(err, true)
-		if err := sleep(ctx, wait); err != nil {
+		if err := request.Pause(ctx, wait); err != nil {
 			return err
 		}
 		wait = min(2*wait, writerRetryWaitMax)

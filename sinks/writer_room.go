@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"gqlstream/request"
 )
 
 // roomLookEvery is how often a writer that waits for a follower looks again.
@@ -38,7 +40,7 @@ func (w *Writer) awaitRoom(ctx context.Context, b *batch) error {
 			return nil
 		}
 		w.tracker.Hold(fmt.Sprintf("the stream is full, and %s has not taken message %d and those after it", follower, taken+1))
-		if err := sleep(ctx, roomLookEvery); err != nil {
+		if err := request.Pause(ctx, roomLookEvery); err != nil {
 			return err
 		}
 	}

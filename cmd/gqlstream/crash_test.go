@@ -21,6 +21,7 @@ import (
 
 	"gqlstream/campaign"
 	"gqlstream/ingest"
+	"gqlstream/request"
 )
 
 // mainVariable makes the test binary the program itself.
@@ -169,12 +170,7 @@ func newCrashRun(t *testing.T, seed uint64) *crashRun {
 	if err := os.WriteFile(r.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.address = listener.Addr().String()
-	listener.Close()
+	r.address = freeAddress(t)
 	t.Cleanup(func() {
 		if r.process != nil {
 			_ = r.process.Process.Kill()
@@ -312,14 +308,7 @@ func (r *crashRun) awaitCheckpoint(ctx context.Context) {
 }
 
 // pause waits; a kill needs a moment, and this chooses it.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+func pause(ctx context.Context, d time.Duration) { _ = request.Pause(ctx, d) }
 
 // pendingOfProducer is how many messages may be sent and not yet acknowledged.
 const pendingOfProducer = 32

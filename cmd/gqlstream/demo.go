@@ -16,6 +16,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
+	"gqlstream/request"
 	"gqlstream/simulate"
 	"gqlstream/sinks"
 )
@@ -167,7 +168,7 @@ func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 			begun = time.Now()
 		}
 		at := begun.Add(time.Duration(float64(d.simulation.Elapsed()) / d.cmd.Speed))
-		if err := ingest.Pause(ctx, time.Until(at)); err != nil {
+		if err := request.Pause(ctx, time.Until(at)); err != nil {
 			return err
 		}
 	}
@@ -218,7 +219,7 @@ func (d *demo) settle(ctx context.Context) error {
 		if passed {
 			return nil
 		}
-		if err := ingest.Pause(ctx, demoPaintEvery); err != nil {
+		if err := request.Pause(ctx, demoPaintEvery); err != nil {
 			return err
 		}
 	}

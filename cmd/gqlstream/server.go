@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"gqlstream/config"
-	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
+	"gqlstream/request"
 )
 
 // serverFlags say on which server, and under which names, a command finds the streams.
@@ -38,10 +38,7 @@ func (f *serverFlags) open(state string, con console) (*broker.Broker, error) {
 }
 
 // How long a command waits for what may have been started a moment ago, and how often it looks.
-const (
-	serverWaitMax   = 10 * time.Second
-	serverLookEvery = 100 * time.Millisecond
-)
+const serverWaitMax, serverLookEvery = 10 * time.Second, 100 * time.Millisecond
 
 // await returns when the server takes connections, or when it has waited long enough: what
 // is wrong then shows when it is connected to.
@@ -57,7 +54,7 @@ func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
 
 // awaitStart returns when something is no longer away, or when it has waited long enough.
 func awaitStart(ctx context.Context, diagnostics io.Writer, what string, away func() bool) {
-	for looks := 0; away() && looks < int(serverWaitMax/serverLookEvery) && ingest.Pause(ctx, serverLookEvery) == nil; looks++ {
+	for looks := 0; away() && looks < int(serverWaitMax/serverLookEvery) && request.Pause(ctx, serverLookEvery) == nil; looks++ {
 		if looks == 0 {
 			fmt.Fprintf(diagnostics, "waiting for %s\n", what)
 		}

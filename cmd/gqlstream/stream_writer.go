@@ -9,6 +9,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/request"
 )
 
 // messageEventsMax bounds the events of a message that streamWriter makes; a
@@ -77,5 +78,5 @@ func (s *streamWriter) wait(ctx context.Context, n int) error {
 		s.begun = time.Now()
 	}
 	s.events += float64(n)
-	return ingest.Pause(ctx, time.Until(s.begun.Add(time.Duration(s.events/s.rate*float64(time.Second)))))
+	return request.Pause(ctx, time.Until(s.begun.Add(time.Duration(s.events/s.rate*float64(time.Second)))))
 }
