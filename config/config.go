@@ -215,9 +215,9 @@ func (c Settings) Core() (incremental.Config, error) {
 		Windows: graphstore.Windows(c.Windows), HalfLife: c.HalfLife,
 		Models: incremental.Models{SwitchAt: c.Models.SwitchAt}, Shards: c.Group.Shards,
 	}
-	var lateErr, controlErr error
-	out.Late, lateErr = c.Late.Policy()
-	out.DenyConfigure, controlErr = c.Control.denies()
+	steps, stepsErr := c.Steps()
+	denies, controlErr := c.Control.denies()
+	out.Late, out.Cut, out.DenyConfigure = steps.Late, steps.Cut(), denies
 	if c.Privacy.MembersMin != nil {
 		out.MembersMin = *c.Privacy.MembersMin
 	}
@@ -225,7 +225,7 @@ func (c Settings) Core() (incremental.Config, error) {
 	if c.Emit.Threshold != nil {
 		out.Emit.Threshold = *c.Emit.Threshold
 	}
-	errs := []error{lateErr, controlErr}
+	errs := []error{stepsErr, controlErr}
 	if len(c.Classes) == 0 {
 		errs = append(errs, errors.New("classes: missing; give their names, or how many there are"))
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -57,20 +58,19 @@ func (c Control) denies() (bool, error) {
 // Steps returns the cutting of the log into steps, and the policy for late events.
 func (c *Settings) Steps() (ingest.StepConfig, error) {
 	s := c.Step
-	out := ingest.StepConfig{Every: s.Every, EmitEvery: s.EmitEvery, Ahead: c.Late.Ahead}
-	var err error
-	if out.Late, err = c.Late.Policy(); err != nil {
-		return out, Usage(err)
-	}
+	late, err := c.Late.Policy()
+	out := ingest.StepConfig{Every: s.Every, EmitEvery: s.EmitEvery, Ahead: c.Late.Ahead, Late: late}
 	switch s.Time {
 	case "", "received":
-		out.Time = ingest.ReceivedTime
 	case "event":
 		out.Time = ingest.EventTime
 	default:
-		return out, Usagef("step.time: %q is neither received nor event", s.Time)
+		err = errors.Join(err, fmt.Errorf("step.time: %q is neither received nor event", s.Time))
 	}
-	return out, nil
+	if err != nil {
+		err = Usage(err)
+	}
+	return out, err
 }
 
 // replicasMax is the largest number of servers that JetStream lets keep a stream.

@@ -19,9 +19,8 @@ import (
 	"gqlstream/quant"
 )
 
-// Config lists what the core tracks and which estimates it makes. It decides results, so
-// its digest is part of every estimate; what does not decide results (where to
-// write, how often to checkpoint) has no place here.
+// Config lists what the core tracks and which estimates it makes. It decides results, so its digest
+// is part of every estimate; what does not decide results (where to write) has no place here.
 type Config struct {
 	Pipeline    string            // name in the records; may be empty
 	Classes     int               // K >= 1
@@ -49,7 +48,8 @@ type Config struct {
 	HalfLife time.Duration    `json:",omitempty"`
 	Late     event.LatePolicy `json:",omitzero"` // carried out by the source, which has the messages
 
-	DenyConfigure bool `json:",omitempty"` // refuse configure events: whoever may publish must not change what is tracked
+	Cut           string `json:",omitempty"` // how the source cuts the log into steps; see ingest.StepConfig.Cut
+	DenyConfigure bool   `json:",omitempty"` // refuse configure events: whoever may publish must not change what is tracked
 	// Shards is the number of parts of the communities; see ShardOf. It decides
 	// results, because each part has a budget of its own; 0 is one.
 	Shards int `json:",omitempty"`

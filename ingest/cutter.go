@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,8 @@ type StepConfig struct {
 
 	Late event.LatePolicy // of events whose own time is far behind the log's
 
-	// Ahead bounds the lead of an event's own time over the receipt of its message, in a log that
-	// is cut by event time: there one event from the next century would end every estimate until
-	// then. 0: an hour; < 0: no bound.
+	// Ahead bounds the lead of an event's own time over the receipt of its message in a log cut by event time,
+	// where one event of the next century would end every estimate until then. 0: an hour; < 0: no bound.
 	Ahead time.Duration
 }
 
@@ -72,22 +72,22 @@ func (c StepConfig) Validate() error {
 
 // WithDefaults returns the configuration with every zero replaced.
 func (c StepConfig) WithDefaults() StepConfig {
-	if c.EventsMax == 0 {
-		c.EventsMax = stepEventsMaxDefault
-	}
-	if c.BytesMax == 0 {
-		c.BytesMax = stepBytesMaxDefault
-	}
-	if c.Every == 0 {
-		c.Every = stepEveryDefault
-	}
-	if c.EmitEvery == 0 {
-		c.EmitEvery = c.Every
-	}
-	if c.Ahead == 0 {
-		c.Ahead = stepAheadDefault
-	}
+	c.EventsMax, c.BytesMax = cmp.Or(c.EventsMax, stepEventsMaxDefault), cmp.Or(c.BytesMax, stepBytesMaxDefault)
+	c.Every = cmp.Or(c.Every, stepEveryDefault)
+	c.EmitEvery, c.Ahead = cmp.Or(c.EmitEvery, c.Every), cmp.Or(c.Ahead, stepAheadDefault)
 	return c
+}
+
+// Cut names what decides a log's times and emissions, for the digest of a configuration; "" is the default.
+func (c StepConfig) Cut() string {
+	c = c.WithDefaults()
+	switch {
+	case c.Time == EventTime:
+		return fmt.Sprintf("%v %v of event time, %v ahead", c.Every, c.EmitEvery, c.Ahead)
+	case c.Every != stepEveryDefault || c.EmitEvery != stepEveryDefault:
+		return fmt.Sprintf("%v %v", c.Every, c.EmitEvery)
+	}
+	return ""
 }
 
 // Resume is the place at which a log is taken up again: right after the step that a batch

@@ -35,8 +35,8 @@ func (c *checkCmd) Run(con console) error {
 	conf, err := settings.Core()
 	rules, alertsErr := settings.AlertRules()
 	targets, notifyErr := settings.NotifyTargets()
-	steps, stepsErr := settings.Steps()
-	if err = errors.Join(err, alertsErr, notifyErr, stepsErr, steps.Validate()); err != nil {
+	steps, _ := settings.Steps() // whose error is one of the core's
+	if err = errors.Join(err, alertsErr, notifyErr, steps.Validate()); err != nil {
 		err = config.Usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
 	if err = errors.Join(loadErr, err); err != nil {

@@ -2,14 +2,18 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gqlstream/config"
+	"gqlstream/ingest/broker"
+	"gqlstream/pipeline"
 )
 
 // Every mistake in a configuration must stop check with exit code 2 and a message
@@ -196,6 +200,51 @@ func TestCheckForeseesWhatARunWouldMeet(t *testing.T) {
 	for _, want := range []string{"retry_for: 24h0m0s", "listen: 127.0.0.1:8090", "prefix: gql", "method: auto", "recover: 0.3", "suppress: []"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("without %q:\n%s", want, printed)
+		}
+	}
+}
+
+// A run that cuts the log otherwise would publish other estimates, so it is another configuration: beside a
+// run it is refused by name, and no standby. One that spells the same cut otherwise is a standby.
+func TestARunWithAnotherCutIsRefused(t *testing.T) {
+	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	with := func(cut string) string {
+		path := filepath.Join(t.TempDir(), "gqlstream.yaml")
+		writeConfig(t, path, "{classes: 2, communities: [{name: all, everyone: true}], state: "+t.TempDir()+
+			", nats: {url: '"+server.URL()+"'}, http: {listen: 'off'}, step: {"+cut+"}}")
+		return path
+	}
+	p := startPipeline(t, with("emit_every: 100ms"))
+	if _, err := p.Broker.JS.Publish(t.Context(), "gql.edge", []byte(`{"source":1,"target":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); ; pause(t.Context(), 10*time.Millisecond) {
+		stream, err := p.Broker.JS.Stream(t.Context(), "GQL_ESTIMATES")
+		if err == nil && stream.CachedInfo().State.Msgs > 0 {
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("nothing is published: %v", err)
+		}
+	}
+	for cut, refused := range map[string]bool{
+		"every: 100ms, time: received": false, "emit_every: 1s": true, "every: 50ms, emit_every: 100ms": true, "time: event": true,
+	} {
+		settings, err := config.Load(with(cut))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := pipeline.Open(t.Context(), settings, pipeline.Options{Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			err = other.Close()
+		}
+		if said := fmt.Sprint(err); refused != strings.Contains(said, "another run publishes here: host ") || refused != (err != nil) ||
+			refused != strings.Contains(said, "configuration "+p.Config.Digest()) {
+			t.Errorf("%s: %v", cut, err)
 		}
 	}
 }
