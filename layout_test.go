@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood",
 		"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
 	},
-	"group":      {},
+	"group":      {"request"},
 	"checkpoint": {}, // knows files, not what is in them
 	"evaluate":   {"ask", "ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "incremental", "quant"},
 	"explain":    {"ingest/event", "graphstore", "incremental", "quant"},

@@ -1,11 +1,16 @@
 package group
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,16 +24,27 @@ const waitMax = time.Minute
 // startServer starts a server of its own for a test.
 func startServer(t *testing.T) jetstream.JetStream {
 	t.Helper()
+	return connect(t, newServer(t))
+}
+
+func newServer(t *testing.T) *server.Server {
+	t.Helper()
 	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	return s
+}
+
+func connect(t *testing.T, s nats.InProcessConnProvider) jetstream.JetStream {
+	t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(s))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { nc.Close(); s.Shutdown(); s.WaitForShutdown() })
+	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -354,4 +370,104 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 			t.Errorf("the graph of %s is kept at %v, want %v: %v", name, graphs, want, err)
 		}
 	}
+}
+
+// A part must come whole although what carries it stands still in its middle for longer than an
+// attempt may take, or nobody answers for a while: a worker with an empty disk would read
+// the whole log instead.
+func TestAPartIsAskedForAgain(t *testing.T) {
+	s := newServer(t)
+	there := join(t, worker(connect(t, s), "a"))
+	defer there.Leave()
+	part := Bundle{Header: []byte("header"), Sections: []BundleSection{{Name: "edges", Data: make([]byte, 4<<20)}}}
+	for i := range part.Sections[0].Data {
+		part.Sections[0].Data[i] = byte(i * i >> 8)
+	}
+	if err := openStore(t, there).Put(t.Context(), "digest", 7, GraphPart, &part); err != nil {
+		t.Fatal(err)
+	}
+	slow := &standstill{server: s}
+	here := join(t, worker(connect(t, slow), "b"))
+	defer here.Leave()
+	store := openStore(t, here)
+	direct := func(is bool) error { // one that elects has nobody who answers either
+		stream, err := here.config.JS.Stream(t.Context(), "OBJ_"+store.bucket)
+		if err != nil {
+			return err
+		}
+		config := stream.CachedInfo().Config
+		config.AllowDirect = is
+		_, err = here.config.JS.UpdateStream(t.Context(), config)
+		return err
+	}
+	for _, c := range []struct {
+		name       string
+		begin, end func() error
+	}{
+		{"stands still after 1 MiB", func() error { slow.stop(1 << 20); return nil }, func() error { close(slow.goOn); return nil }},
+		{"comes from a stream without a leader", func() error { return direct(false) }, func() error { return direct(true) }},
+	} {
+		before := slow.asked.Load()
+		if err := c.begin(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			ctx, cancel := context.WithTimeout(t.Context(), waitMax)
+			defer cancel()
+			b, err := store.Get(ctx, "digest", 7, GraphPart)
+			if err == nil && (b.Digest() != part.Digest() || string(b.Header) != "header") {
+				err = errors.New("it is another one")
+			}
+			ended <- err
+		}()
+		wait(t, "the part to be asked for again, which "+c.name, func() bool {
+			return len(ended) > 0 || slow.asked.Load() > before+1
+		})
+		if err := errors.Join(c.end(), <-ended); err != nil {
+			t.Errorf("a part of 4 MiB %s: %v", c.name, err)
+		}
+	}
+}
+
+// standstill is a connection to a server that can stop to carry what the server says.
+type standstill struct {
+	server nats.InProcessConnProvider
+	asked  atomic.Int32 // times that something was read from the bucket of objects
+	mu     sync.Mutex
+	left   int // bytes until nothing comes any more
+	goOn   chan struct{}
+	net.Conn
+}
+
+func (s *standstill) InProcessConn() (c net.Conn, err error) {
+	s.Conn, err = s.server.InProcessConn()
+	return s, err
+}
+
+func (s *standstill) stop(after int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left, s.goOn = after, make(chan struct{})
+}
+
+func (s *standstill) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	s.mu.Lock()
+	s.left -= n
+	goOn := s.goOn
+	still := goOn != nil && s.left < 0
+	s.mu.Unlock()
+	if still {
+		select {
+		case <-goOn:
+		case <-time.After(waitMax):
+		}
+	}
+	return n, err
+}
+
+func (s *standstill) Write(p []byte) (int, error) {
+	s.asked.Add(int32(bytes.Count(p, []byte("DIRECT.GET.OBJ_"))))
+	return s.Conn.Write(p)
 }

@@ -108,8 +108,7 @@ func openBucket(ctx context.Context, c Config) (jetstream.KeyValue, error) {
 		return kv, err
 	}
 	return c.JS.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: c.Bucket, Description: "gqlstream: who lives in the group", TTL: presenceTTL, Storage: jetstream.MemoryStorage,
-		Replicas: max(c.Replicas, 1),
+		Bucket: c.Bucket, Description: "gqlstream: who lives in the group", TTL: presenceTTL, Storage: jetstream.MemoryStorage, Replicas: max(c.Replicas, 1),
 	})
 }
 
@@ -153,19 +152,16 @@ func (m *Member) admit(ctx context.Context) error {
 }
 
 func (p *Presence) refuse(o *Presence) error {
-	what := ""
 	switch {
 	case o.Config != p.Config:
-		what = fmt.Sprintf("configuration %s, and this one has %s", o.Config, p.Config)
+		return fmt.Errorf("group: worker %s has the configuration %s, and this one has %s: %w", o.Worker, o.Config, p.Config, errOtherGroup)
 	case o.Arch != p.Arch:
-		what = fmt.Sprintf("architecture %s, and this one has %s", o.Arch, p.Arch)
+		return fmt.Errorf("group: worker %s has the architecture %s, and this one has %s: %w", o.Worker, o.Arch, p.Arch, errOtherGroup)
 	case o.Worker == p.Worker && !o.Since.Equal(p.Since):
 		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker: %w", o.Worker,
 			o.Since.UTC().Format(time.RFC3339), errOtherGroup)
-	default:
-		return nil
 	}
-	return fmt.Errorf("group: worker %s has the %s: %w", o.Worker, what, errOtherGroup)
+	return nil
 }
 
 // list returns the workers that have said within presenceTTL that they live.

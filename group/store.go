@@ -17,6 +17,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // What a store keeps.
@@ -63,9 +65,7 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 	defer cancel()
 	js, replicas := m.config.JS, max(m.config.Replicas, 1)
 	if s.objects, err = js.ObjectStore(ctx, s.bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
-		s.objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
-			Bucket: s.bucket, Description: "gqlstream: what takes a shard over", Replicas: replicas,
-		})
+		s.objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: s.bucket, Description: "gqlstream: what takes a shard over", Replicas: replicas})
 	}
 	if err == nil {
 		s.stream, err = js.Stream(ctx, "OBJ_"+s.bucket)
@@ -273,18 +273,22 @@ func (s *Store) Get(ctx context.Context, config string, position uint64, part st
 }
 
 // get returns an object. The library waits for ever for the rest of one that is replaced or
-// deleted while it reads; so it is given a while, and a longer one each time.
+// deleted while it reads; so it is given a while, and a longer one each time. So is a broker
+// that cannot answer now: whoever gave up would read the whole log.
 func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	ctx, cancel := transfer(ctx)
 	defer cancel()
 	for wait := getWaitMin; ; wait *= 2 {
 		attempt, end := context.WithTimeout(ctx, wait)
 		data, err := s.objects.GetBytes(attempt, name)
-		again := (attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) && ctx.Err() == nil // the pipe may say it first
+		again := attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) || request.Passes(err) && wait < transferMax/10 // the pipe may say it first
+		if err != nil && again {
+			<-attempt.Done()
+		}
 		if end(); err == nil {
 			return data, nil
 		}
-		if !again {
+		if !again || ctx.Err() != nil {
 			return nil, fmt.Errorf("group: object %s: %w", name, err)
 		}
 	}
