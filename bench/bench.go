@@ -89,7 +89,6 @@ func Measures() []Measure {
 		{"memory", "bytes of the store", measureMemory},
 		{"update", "one field kept current", measureUpdate},
 		{"recompute", "keeping current against computing anew", measureRecompute},
-		{"solve", "one estimate from current statistics", measureSolve},
 		{"ingest", "Arrow batches from a durable stream into the core", measureIngest},
 		{"json", "single JSON events from a durable stream into the core", measureJSON},
 		{"restart", "from a checkpoint on disk to a core that goes on", measureRestart},

@@ -34,7 +34,7 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Minute}
 		gated := newCore(t, config)
 		latest, all, published := map[string]quant.Estimate{}, 0, 0
-		var apart []float64
+		var apart, grown []float64
 		for i := range 46 {
 			batch := log.step
 			if i == 0 {
@@ -57,19 +57,24 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 						t.Errorf("%s: %s by %s was %v at the end, want %v", name, e.Community, e.Method, last.Prevalence, e.Prevalence)
 					}
 					apart = append(apart, math.Abs(last.Prevalence[k]-q)/last.SE[k])
+					grown = append(grown, math.Abs(math.Log(e.SE[k]/last.SE[k])))
 				}
 			}
 		}
 		gated.Close()
 		always.Close()
 		slices.Sort(apart)
+		slices.Sort(grown)
 		n := len(apart)
-		t.Logf("%s: %d of %d records, unpublished median %.3f, p99 %.3f, max %.3f", name, published, all, apart[n/2], apart[n*99/100], apart[n-1])
+		t.Logf("%s: %d of %d records, unpublished median %.3f, p99 %.3f, max %.3f; logarithm of standard errors p99 %.3f, max %.3f", name, published, all, apart[n/2], apart[n*99/100], apart[n-1], grown[n*99/100], grown[n-1])
 		if all == 0 || published == 0 || float64(published) > test.solvedAt*float64(all) {
 			t.Errorf("%s: %d of %d records were published", name, published, all)
 		}
 		if p99 := apart[n*99/100]; p99 > 0.12 {
 			t.Errorf("%s: one share in a hundred was %.3f standard errors from what was published", name, p99)
+		}
+		if most := grown[n-1]; most > 0.2 {
+			t.Errorf("%s: a standard error was off by a factor of %.2f", name, math.Exp(most))
 		}
 	}
 }

@@ -46,6 +46,8 @@ type posteriorScratch struct {
 
 	// What a Tangent keeps besides.
 	tempered, prior []float64 // K: q(gamma), pi0
+	around, scatter []float64 // K: variance of the residual of the labels around, and of one among all
+	mixed           []float64 // K: the former with the members' own labels; see mixOwn
 	response        []float64 // K: mean responsibility of all members
 	weight, lean    float64   // of the members' own labels in d, of the labels' own shares
 	byClass         float64   // most that gamma may be
@@ -242,6 +244,8 @@ func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights we
 	scaleTo(x.all, everywhere*smallSample(everywhere), x.label)
 	p.Residuals.mean(x.d, weights)
 	p.residualNoise(p.Residuals, x.label, x.all, x.d, labels, weights)
+	x.around, x.scatter = diagonal(x.around, x.label, k), diagonal(x.scatter, x.all, k)
+	x.mixed = append(x.mixed[:0], x.around...)
 	if p.Own == nil {
 		return
 	}
@@ -249,18 +253,31 @@ func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights we
 	p.Own.mean(x.own, constantWeights)
 	p.residualNoise(p.Own, x.ownNoise, x.all, x.own, labels, constantWeights)
 	axpy(x.own, -1, x.d)
-	one, apart := trace(x.all, k), dot(x.own, x.own)
-	around, own := 2*one/p.Residuals.effective(weights), one/p.Own.effective(constantWeights)
-	bias := max(0, apart-around-own)
-	if around+bias+own > 0 {
-		x.weight = p.LabelGate * (around + bias) / (around + bias + own)
-	}
-	left := (1 - x.weight) * (1 - x.weight) * bias / max(apart, math.SmallestNonzeroFloat64)
+	bias := 0.0
+	x.weight, bias = p.mixOwn(x.mixed, x.scatter, x.own, p.Residuals.effective(weights))
+	left := (1 - x.weight) * (1 - x.weight) * bias
 	scaleTo(x.label, 1-x.weight*x.weight, x.label)
 	axpy(x.label, x.weight*x.weight, x.ownNoise)
 	addOuter(x.label, left, x.own)
 	mirror(x.label, x.label, k)
 	axpy(x.d, x.weight, x.own)
+}
+
+// mixOwn returns the weight of the mean residual of the members' own labels, and the share of
+// |o - d|² that is bias, for the variances of a residual, apart = o - d, and so many labels. It takes
+// noise from the variance of d alone to that of the mixture, as if own labels were spread like all.
+func (p *Posterior) mixOwn(noise, scatter, apart []float64, labels float64) (weight, bias float64) {
+	own := p.Own.effective(constantWeights)
+	squared, variance, ownVariance := dot(apart, apart), 2*sum(scatter)/labels, sum(scatter)/own
+	bias = max(0, squared-variance-ownVariance)
+	if variance+bias+ownVariance > 0 {
+		weight = p.LabelGate * (variance + bias) / (variance + bias + ownVariance)
+	}
+	bias /= max(squared, math.SmallestNonzeroFloat64)
+	for i, x := range apart {
+		noise[i] += weight*weight*(scatter[i]/own-noise[i]) + (1-weight)*(1-weight)*bias*x*x
+	}
+	return weight, bias
 }
 
 // residualNoise writes to dst the covariance of d, the mean of the residuals r. With C what the

@@ -123,12 +123,15 @@ const (
 type Tangent struct {
 	Gamma    float64
 	Lean     float64   // weight of the labels' own shares
-	Weight   float64   // of the members' own labels in d
 	ByClass  float64   // most that gamma may be
 	Tempered []float64 // K: q(gamma)
 	Response []float64 // K: mean responsibility of the members: q(gamma), but for the tolerance
 	Likely   []float64 // K: q(1)
 	Residual []float64 // K: d
+	Apart    []float64 // K: q(1) less the mean of the members
+	Scatter  []float64 // K: variance of a residual among all labels
+	Around   []float64 // K: variance of d without the members' own labels
+	Noise    []float64 // K: the same with them; see mixOwn
 	Labels   []float64 // K: shares of the labels
 	Inverse  []float64 // K x K: what multiplies a change of the mean responsibility
 	ByGamma  []float64 // K: derivative of q(gamma) by gamma
@@ -141,11 +144,14 @@ func (w *Solver) tangent(dst *Tangent) {
 		return
 	}
 	x, k := &w.posterior, w.ans.k
-	dst.Gamma, dst.Lean, dst.Weight, dst.ByClass = w.ans.gamma, x.lean, x.weight, x.byClass
+	dst.Gamma, dst.Lean, dst.ByClass = w.ans.gamma, x.lean, x.byClass
 	dst.Tempered = append(dst.Tempered[:0], x.tempered...)
 	dst.Response = append(dst.Response[:0], x.response...)
 	dst.Likely = append(dst.Likely[:0], x.likely...)
 	dst.Residual = append(dst.Residual[:0], x.d...)
+	dst.Apart = append(dst.Apart[:0], x.likely...)
+	axpy(dst.Apart, -1, x.members.mean)
+	dst.Scatter, dst.Around, dst.Noise = append(dst.Scatter[:0], x.scatter...), append(dst.Around[:0], x.around...), append(dst.Noise[:0], x.mixed...)
 	dst.Labels = append(dst.Labels[:0], w.shares...)
 	dst.Inverse = append(dst.Inverse[:0], x.j[:k*k]...)
 	dst.ByGamma = resize(dst.ByGamma, k)
@@ -161,7 +167,8 @@ func (w *Solver) tangent(dst *Tangent) {
 }
 
 // Movement returns by how many of its standard errors the prevalence that last is of has
-// moved, in the class where it has most, if s were estimated now. It is infinite where the
+// moved, in the class where it has most, if s were estimated now, or, if that is more, by what
+// part of itself its standard error has grown or was too large. It is infinite where the
 // record is to be renewed whatever its shares are: its effective labels of a class have
 // changed by labelsMoved, or what it is flagged for by number.
 //
@@ -183,12 +190,13 @@ func (w *Solver) Movement(s *Statistics, o Options, last *Snapshot) float64 {
 	if ok != last.Solved || (e.Coverage < coverageLow) != (last.Coverage < coverageLow) {
 		return math.Inf(1)
 	}
+	grown := 0.0
 	switch {
 	case ok && r.family == familyAuto && s.Audit == nil:
 		if s.Posterior == nil || uint64(s.Posterior.Version) != last.Posterior {
 			return math.Inf(1)
 		}
-		w.extrapolate(s, last)
+		grown = w.extrapolate(s, last)
 	case ok:
 		w.sketching = true
 		w.dispatch(s, r, o)
@@ -197,7 +205,7 @@ func (w *Solver) Movement(s *Statistics, o Options, last *Snapshot) float64 {
 	if labelsChanged(w.ans.nEff, last.NEff) {
 		return math.Inf(1)
 	}
-	return w.distance(s, last)
+	return max(grown, w.distance(s, last))
 }
 
 // labelsChanged reports whether the effective labels of a class are other than they were.
@@ -229,18 +237,21 @@ func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
 	return most
 }
 
-// extrapolate writes the shares that auto would about have, and its effective labels, to w.ans.
-func (w *Solver) extrapolate(s *Statistics, last *Snapshot) {
+// extrapolate writes the shares that auto would about have, and its effective labels, to w.ans, and
+// returns by what part of itself the standard error of a class would differ.
+func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 	p, t, x, k := s.Posterior, &last.Tangent, &w.posterior, s.K
 	weights := s.autoWeights()
 	s.effectiveLabels(w.ans.nEff, weights)
 	x.d = resize(x.d, k)
 	p.Residuals.mean(x.d, weights)
+	x.noise = append(x.noise[:0], t.Around...)
 	if p.Own != nil {
 		x.own = resize(x.own, k)
 		p.Own.mean(x.own, constantWeights)
 		axpy(x.own, -1, x.d)
-		axpy(x.d, t.Weight, x.own)
+		weight, _ := p.mixOwn(x.noise, t.Scatter, x.own, w.ans.effective(s, weights))
+		axpy(x.d, weight, x.own)
 	}
 	u := &x.members
 	u.r, x.response = resize(u.r, k), resize(x.response, k)
@@ -252,7 +263,32 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) {
 		change := u.r[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
 		change += t.Lean * (w.shares[i] - t.Labels[i] - change)
 		w.ans.q[i] = last.Share[i] + change
+		if se, most := last.SE[i], last.Open*worstDeviation; 0 < se && se < most {
+			se /= min(last.error(i, gamma, x.noise[i], x.d[i]), most)
+			grown = max(grown, se-1, 1/se-1)
+		}
 	}
+	return grown
+}
+
+// error returns about what the standard error of a share is with this gamma and residual d of the
+// variance noise: these of its terms leap, where labels among the members have come or gone.
+func (s *Snapshot) error(i int, gamma, noise, d float64) float64 {
+	t := &s.Tangent
+	change := square(1-gamma)*noise + gamma*(1-ambiguity*gamma)*square(t.Apart[i]-d) -
+		square(1-t.Gamma)*t.Noise[i] - t.Gamma*(1-ambiguity*t.Gamma)*square(t.Apart[i]-t.Residual[i])
+	return math.Sqrt(max(0, square(s.SE[i])+square(s.Open*(1-t.Lean))*change))
+}
+
+// effective returns the effective number of all labels from that of each class.
+func (a *answer) effective(s *Statistics, w weighting) float64 {
+	all, squares := 0.0, 0.0
+	for i, n := range a.nEff {
+		if m := w.r*s.ClassA1[i] + w.s*s.ClassN[i]; m > 0 {
+			all, squares = all+m, squares+m*m/n
+		}
+	}
+	return all * all / squares
 }
 
 // meanResponse writes to dst the mean tempered responsibility of all members under the

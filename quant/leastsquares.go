@@ -52,3 +52,12 @@ func trace(a []float64, n int) float64 {
 	}
 	return t
 }
+
+// diagonal writes the diagonal of an n x n matrix to dst, which it resizes, and returns dst.
+func diagonal(dst, a []float64, n int) []float64 {
+	dst = resize(dst, n)
+	for i := range dst {
+		dst[i] = a[i*n+i]
+	}
+	return dst
+}

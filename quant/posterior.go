@@ -98,8 +98,11 @@ func (r *Residuals) Add(class int, a, g float64, pi []float64) {
 	axpy(r.First[0], g, r.row)
 	axpy(r.First[1], g*a, r.row)
 	weight := g * g
-	for p := range r.Second {
-		r.Squares[p] += weight
+	for p := range r.Squares {
+		if r.Squares[p] += weight; r.Second == nil {
+			weight *= a
+			continue
+		}
 		axpy(r.FirstSquare[p], weight, r.row)
 		addOuter(r.Second[p], weight, r.row)
 		weight *= a

@@ -38,7 +38,7 @@ Measures:
 ` + strings.Join(names, "\n") + `
 
 Examples:
-  gqlstream bench --only solve
+  gqlstream bench --only certificate
   gqlstream bench --quick
   gqlstream bench --only update,recompute
   gqlstream bench --quick --only live/10

@@ -34,7 +34,7 @@ func TestBenchGivesARowForEveryGoal(t *testing.T) {
 		rows[fields["name"].(string)] = true
 	}
 	for _, name := range []string{
-		"update", "update/certificate", "recompute", "recompute/plain", "ingest", "json", "memory", "restart", "solve",
+		"update", "update/certificate", "recompute", "recompute/plain", "ingest", "json", "memory", "restart",
 		"certificate", "loading", "members/50", "live/2/12", "live/20/10000",
 	} {
 		if !rows[name] {
