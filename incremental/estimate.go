@@ -93,8 +93,7 @@ func (c *Core) estimate(view graphstore.View, all bool) []quant.Estimate {
 	return records
 }
 
-// due lists the communities whose records are due at an emission, in order: all that
-// moved, or those that moved by enough.
+// due lists the communities whose records are due at an emission, in order: all that moved, or moved by enough.
 func (c *Core) due(view graphstore.View, all bool) []graphstore.Community {
 	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), view.Retired)
 	if all || c.republish || c.config.Emit.Threshold == 0 {

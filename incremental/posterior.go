@@ -12,12 +12,11 @@ import (
 	"gqlstream/quant"
 )
 
-// slopeLabelsMax bounds the labels whose posteriors' derivatives by the coefficients are
-// computed; of more, every n-th stands for n.
+// slopeLabelsMax bounds the labels whose posteriors' derivatives are computed; of more, every n-th stands for n.
 const slopeLabelsMax = 512
 
-// posteriors keeps the posteriors, and where a dual keeps the masses the residuals of the labels:
-// all that auto reads beside the tallies. It is nil, and does nothing, if no estimate reads it.
+// posteriors keeps all that auto reads beside the tallies: posteriors, and beside a dual the residuals of the
+// labels. It is nil, and does nothing, if no estimate reads it.
 type posteriors struct {
 	core  *Core
 	state *posterior.State
@@ -131,15 +130,17 @@ func (p *posteriors) listAll(view graphstore.View) {
 	}
 }
 
-// of returns the input of auto for one community beside s, nil while there is no label.
-// Without variances it is only what shares are computed from. It may be called for several communities
-// side by side.
+// of returns the input of auto for one community beside s, nil while there is no label; without variances
+// only what shares are computed from. It may be called for several communities side by side.
 func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.Statistics, variances bool) *quant.Posterior {
 	if p == nil || p.state.Epoch() == nil {
 		return nil
 	}
 	e := p.state.Epoch()
-	reader := p.state.Reader(view, p.core.sums)
+	var reader *posterior.Reader // for variances: shares alone are read of every community, at every emission
+	if variances {
+		reader = p.state.Reader(view, p.core.sums)
+	}
 	edges, distinct := p.state.Inside(id)
 	out := &quant.Posterior{
 		Selected: p.core.selectedBy[view.CommunityName(id)], Version: e.Version, Prior: e.Prior, LabelGate: e.LabelGate,
@@ -165,7 +166,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		out.Residuals = quant.NewResiduals(p.core.config.Classes, posterior.Views)
 		p.sumResiduals(view, reader, func(v graphstore.Vertex) float64 { return p.core.tallies.Mass(id, v) }, func(int) *quant.Residuals { return out.Residuals })
 	default:
-		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(id, view))
+		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(make([]float64, p.core.config.Classes), id, view))
 	}
 	return out
 }
@@ -181,7 +182,7 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 				r.First[0][j] += x
 			}
 		}
-		r.First[1] = p.firstResidual(id, view)
+		p.firstResidual(r.First[1], id, view)
 		return r
 	}
 	weights := p.core.tallies.LabelWeights(view)
@@ -193,7 +194,7 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 
 // ownResiduals returns those of the members' calibration labels, nil for none; only variances read derivatives.
 func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View, reader *posterior.Reader, variances bool) *quant.Residuals {
-	weights, k := p.core.tallies.LabelWeights(view), p.core.config.Classes
+	k, weights := p.core.config.Classes, (func(graphstore.Vertex) float64)(nil)
 	var r *quant.Residuals // made for the first label: most communities have none, and are asked at every emission
 	labels, gains := []graphstore.Vertex(nil), []float64(nil)
 	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
@@ -201,11 +202,11 @@ func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View,
 		if label.Class == event.NoClass || label.Role != event.Calibrate || p.state.Posterior(v) == nil {
 			return
 		}
-		switch {
-		case r == nil && variances:
-			r = quant.NewResiduals(k, posterior.Views)
-		case r == nil:
-			r = quant.NewMeanResiduals(k)
+		if r == nil {
+			weights, r = p.core.tallies.LabelWeights(view), quant.NewMeanResiduals(k)
+			if variances {
+				r = quant.NewResiduals(k, posterior.Views)
+			}
 		}
 		labels, gains = append(labels, v), append(gains, float64(weights(v)*float64(multiplicity)))
 		r.Add(int(label.Class), 0, gains[len(gains)-1], p.state.Posterior(v))

@@ -87,8 +87,7 @@ func refreshedTogether(view graphstore.View) int {
 	return 1
 }
 
-// refresh solves for communities, a block at a time, and counts their second moments. It
-// returns the work to be charged.
+// refresh solves for communities, a block at a time, and counts their second moments. It returns its work.
 func (c *Core) refresh(due []dueRefresh, view graphstore.View) float64 {
 	const each = diffusion.TogetherMax
 	work := make([]float64, (len(due)+each-1)/each)

@@ -73,7 +73,8 @@ type Residuals struct {
 
 // NewMeanResiduals returns the sums of no label, of which only the mean can be read.
 func NewMeanResiduals(k int) *Residuals {
-	return &Residuals{K: k, First: [2][]float64{make([]float64, k), make([]float64, k)}, row: make([]float64, k)}
+	x := make([]float64, 3*k)
+	return &Residuals{K: k, First: [2][]float64{x[:k:k], x[k : 2*k : 2*k]}, row: x[2*k:]}
 }
 
 // NewResiduals returns the sums of no label, for posteriors with so many shared coefficients.
@@ -82,9 +83,7 @@ func NewResiduals(k, shared int) *Residuals {
 	for range 3 {
 		r.FirstSquare, r.Second = append(r.FirstSquare, make([]float64, k)), append(r.Second, make([]float64, k*k))
 	}
-	for p := range 2 {
-		r.Slope[p] = make([]float64, k*(shared+k))
-	}
+	r.Slope = [2][]float64{make([]float64, k*(shared+k)), make([]float64, k*(shared+k))}
 	return r
 }
 

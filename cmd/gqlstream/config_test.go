@@ -219,7 +219,7 @@ func TestARunWithAnotherCutIsRefused(t *testing.T) {
 		return path
 	}
 	p := startPipeline(t, with("emit_every: 100ms"))
-	if _, err := p.Broker.JS.Publish(t.Context(), "gql.edge", []byte(`{"source":1,"target":2}`)); err != nil {
+	if _, err := p.Broker.JS.Publish(t.Context(), "gql.edge", []byte(`{"src":1,"dst":2}`)); err != nil {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); ; pause(t.Context(), 10*time.Millisecond) {

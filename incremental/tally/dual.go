@@ -291,11 +291,13 @@ func scaleClass(cells []float64, labels []Sum, mass float64) {
 
 // byClass sums the cells of the first side by class.
 func (t *Tallies) byClass(cells []float64) []float64 {
-	sums, z := make([]float64, t.classes), t.sides[0].z
+	z := t.sides[0].z
+	if z == 1 {
+		return cells[:t.classes:t.classes]
+	}
+	sums := make([]float64, t.classes)
 	for i := range sums {
-		for _, x := range cells[i*z : (i+1)*z] {
-			sums[i] += x
-		}
+		sums[i] = total(cells[i*z : (i+1)*z])
 	}
 	return sums
 }

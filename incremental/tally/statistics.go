@@ -71,11 +71,12 @@ func cellsOf(s *quant.Statistics) [whole]**quant.Cells {
 // base returns the statistics that do not depend on kernels.
 func (t *Tallies) base(id CommunityID) *quant.Statistics {
 	c := t.each[id]
+	counts := appendCounts(appendCounts(make([]float64, 0, 2*t.classes), c.anchored), t.classN)
 	return &quant.Statistics{
 		K:       t.classes,
 		Members: float64(c.members), Labelled: float64(c.labelled),
 		Profiled: float64(c.profiled), Squares: c.squared(), KernelSum: t.KernelSum(id),
-		Anchored: counts(c.anchored), ClassN: counts(t.classN),
+		Anchored: counts[:t.classes:t.classes], ClassN: counts[t.classes:],
 	}
 }
 
@@ -175,10 +176,9 @@ func (t *Tallies) ModelVersion(id CommunityID, none uint32) (version uint32, mix
 	return version, seen > most
 }
 
-func counts(src []uint64) []float64 {
-	dst := make([]float64, len(src))
-	for i, x := range src {
-		dst[i] = float64(x)
+func appendCounts(dst []float64, src []uint64) []float64 {
+	for _, x := range src {
+		dst = append(dst, float64(x))
 	}
 	return dst
 }
