@@ -3,6 +3,7 @@ package group
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -243,6 +244,26 @@ func TestOthersAreRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := (<-joined).Leave(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The entry of a worker that was killed must not keep it from beginning again, even where a server
+// that elects does not remove it in time.
+func TestAWorkerBeginsAgainBesideItsOldEntry(t *testing.T) {
+	js := startServer(t)
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: Bucket("", "test"), TTL: waitMax})
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed, err := json.Marshal(worker(js, "a").Self)
+	if err == nil {
+		_, err = kv.Put(t.Context(), key("a"), killed)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := join(t, worker(js, "a")).Leave(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // How often a member says that it lives, and when it is forgotten.
@@ -39,8 +41,9 @@ type Presence struct {
 	Drains   bool      `json:"drains,omitempty"` // it hands its shards over
 	// Needs and Taken name who needs most of the log out on this worker, and the sequence that
 	// he has taken: what he has not must not be discarded by others either.
-	Needs string `json:"needs,omitempty"`
-	Taken uint64 `json:"taken,omitempty"`
+	Needs    string `json:"needs,omitempty"`
+	Taken    uint64 `json:"taken,omitempty"`
+	revision uint64 // of the entry
 }
 
 // Config configures a worker of a group.
@@ -83,8 +86,8 @@ type heard struct {
 var errOtherGroup = errors.New("the workers of a group must have the same configuration and architecture")
 
 // Join takes part in a group, and returns when the workers that live are known. It refuses to
-// where one of them has another configuration or architecture, or for long this one's name;
-// where one has another build, it waits until that has ended.
+// where one of them has another configuration or architecture, or renews an entry of this one's
+// name; where one has another build, it waits until that has ended.
 func Join(ctx context.Context, c Config) (*Member, error) {
 	kv, err := openBucket(ctx, c)
 	if err != nil {
@@ -112,29 +115,31 @@ func openBucket(ctx context.Context, c Config) (jetstream.KeyValue, error) {
 	})
 }
 
+// admit is called before other goroutines know of the member.
 func (m *Member) admit(ctx context.Context) error {
+	seen, renewals := uint64(0), 0 // of the name: the entry of a worker that was killed may stay while servers elect
 	for begun, said := time.Now(), false; ; {
 		live, err := list(ctx, m.kv)
 		if err != nil {
 			return fmt.Errorf("group: bucket %s: %w", m.config.Bucket, err)
 		}
 		var other *Presence
-		m.mu.Lock()
 		clear(m.workers)
 		for i := range live {
 			p := &live[i]
-			namesake := p.Worker == m.self.Worker && time.Since(begun) < 2*presenceTTL // killed a moment ago, perhaps
-			if err := m.self.refuse(p); err != nil && !namesake {
-				m.mu.Unlock()
+			namesake := p.Worker == m.self.Worker
+			if namesake && p.revision > seen {
+				seen, renewals = p.revision, renewals+1
+			}
+			if err := m.self.refuse(p); err != nil && (!namesake || renewals > 2) { // the second may have been under way
 				return err
 			}
-			if namesake || p.Build != m.self.Build {
+			if namesake && time.Since(begun) < 2*presenceTTL || p.Build != m.self.Build {
 				other = p
 			}
 			m.workers[p.Worker] = &heard{Presence: *p}
 		}
 		m.workers[m.self.Worker] = &heard{Presence: m.self}
-		m.mu.Unlock()
 		if other == nil {
 			return nil
 		}
@@ -143,10 +148,8 @@ func (m *Member) admit(ctx context.Context) error {
 				"build", other.Build, "own", m.self.Build)
 			said = true
 		}
-		select {
-		case <-time.After(renewEvery):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := request.Pause(ctx, renewEvery); err != nil {
+			return err
 		}
 	}
 }
@@ -158,8 +161,7 @@ func (p *Presence) refuse(o *Presence) error {
 	case o.Arch != p.Arch:
 		return fmt.Errorf("group: worker %s has the architecture %s, and this one has %s: %w", o.Worker, o.Arch, p.Arch, errOtherGroup)
 	case o.Worker == p.Worker && !o.Since.Equal(p.Since):
-		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker: %w", o.Worker,
-			o.Since.UTC().Format(time.RFC3339), errOtherGroup)
+		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker: %w", o.Worker, o.Since.UTC().Format(time.RFC3339), errOtherGroup)
 	}
 	return nil
 }
@@ -181,6 +183,7 @@ func list(ctx context.Context, kv jetstream.KeyValue) (live []Presence, err erro
 			}
 			var p Presence
 			if json.Unmarshal(entry.Value(), &p) == nil && p.Worker != "" {
+				p.revision = entry.Revision()
 				live = append(live, p)
 			}
 		case <-ctx.Done():
@@ -227,10 +230,7 @@ func (m *Member) watch(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			m.config.Log.Debug("group: the workers cannot be watched", "error", err)
 		}
-		select {
-		case <-time.After(watchAgain):
-		case <-ctx.Done():
-		}
+		_ = request.Pause(ctx, watchAgain)
 	}
 }
 
