@@ -12,12 +12,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// checkpoints saves the core beside the loop: the copy is made in the loop, the
-// writing is not. At most one is being written; a boundary that finds one under
-// way is passed over.
-//
-// A checkpoint that fails, for want of space say, loses nothing: the one before
-// stands, and the next boundary makes another.
+// checkpoints saves the core: the copy is made in the loop, the writing beside it. At most one is being
+// written; a boundary that finds one under way is passed over. One that fails, for want of space say,
+// loses nothing: the one before stands, and the next boundary makes another.
 type checkpoints struct {
 	Dir     *checkpoint.Dir
 	log     *slog.Logger

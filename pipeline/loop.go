@@ -228,24 +228,23 @@ func (p *Pipeline) manifest(b *event.Batch) checkpoint.Manifest {
 	}
 }
 
-// How often the log out is compared with what was acknowledged, the log in is audited, and the
-// embedded server is asked whether it can write.
+// How often the embedded server is asked whether it can write, the log out is compared with what was
+// acknowledged, and the settings of the streams are audited.
 const (
-	storeLookEvery   = time.Second
-	outputAuditEvery = time.Second
-	inputAuditEvery  = time.Minute
+	storeLookEvery    = time.Second
+	outputAuditEvery  = time.Second
+	streamsAuditEvery = time.Minute
 )
 
-// watchOutput asks the broker whether it still has what it acknowledged, also while
-// nothing is published, and whether the log in can still be relied upon.
+// watchOutput audits what the broker acknowledged, also while nothing is published, and the streams.
 func (p *Pipeline) watchOutput(ctx context.Context) error {
 	audited := time.Now()
 	return repeat(ctx, outputAuditEvery, func() error {
-		if err := p.outlets.audit(ctx); err != nil || time.Since(audited) < inputAuditEvery {
+		if err := p.outlets.audit(ctx); err != nil || time.Since(audited) < p.auditEvery {
 			return err
 		}
 		audited = time.Now()
-		return p.auditLog(ctx)
+		return p.auditStreams(ctx)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/config"
+	"gqlstream/ingest/broker"
+	"gqlstream/request"
 )
 
 // A start must wait for a cluster that elects and for a stream that is being made, and for nothing
@@ -59,4 +62,58 @@ func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A run must say that the log out has begun to drop records, and end with the name of a setting of the log in
+// that could drop events, also when either comes under the run.
+func TestStreamsAreAuditedUnderARun(t *testing.T) {
+	server, err := broker.StartEmbedded(broker.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
+	settings.NATS.URL, settings.HTTP.Listen = server.URL(), config.HTTPOff
+	said := &sayings{}
+	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.auditEvery = time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	defer func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	js := p.Broker.JS
+	if _, err := js.Publish(ctx, "gql.edge", []byte(`{"src":1,"dst":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	out, purged := p.names.Out.Estimates, false
+	for !strings.Contains(said.String(), "stream of estimates drops its oldest") {
+		stream, err := js.Stream(ctx, out)
+		if err == nil && !purged && stream.CachedInfo().State.Msgs > 1 {
+			purged = true
+			err = stream.Purge(ctx, jetstream.WithPurgeKeep(1))
+		}
+		if err != nil || request.Pause(ctx, 10*time.Millisecond) != nil {
+			t.Fatalf("%v: nothing is said of what is dropped (purged %t):\n%s", err, purged, said)
+		}
+	}
+	stream, err := js.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsafe := stream.CachedInfo().Config
+	unsafe.Discard, unsafe.MaxMsgs = jetstream.DiscardOld, 20
+	if _, err := js.UpdateStream(ctx, unsafe); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "discard") || ctx.Err() != nil {
+		t.Errorf("the run ended with %v\n%s", err, said)
+	}
 }

@@ -59,6 +59,8 @@ type Pipeline struct {
 	idle        atomic.Bool
 	progress    stepProgress
 	closers     []func() error
+	auditEvery  time.Duration // see auditStreams
+	dropped     bool          // and said so
 	stats       runStats
 	refused     quarantineFill
 	definitions definitions
@@ -91,7 +93,7 @@ type Options struct {
 // Open connects, checks the streams and builds everything that Run needs.
 func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
 	p = &Pipeline{
-		settings: settings, log: o.Log, version: o.Version, stats: newRunStats(), group: o.member,
+		settings: settings, log: o.Log, version: o.Version, stats: newRunStats(), group: o.member, auditEvery: streamsAuditEvery,
 	}
 	defer func() {
 		if err != nil {
@@ -128,8 +130,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	}
 	p.applied.Store(uint64(at.Position))
 	p.status.last = web.Status{State: "running", Position: uint64(at.Position)} // said if no step comes; see showIdle
-	p.closers = append(p.closers, func() error { p.Core.Close(); return nil },
-		p.Checkpoints.finish)
+	p.closers = append(p.closers, func() error { p.Core.Close(); return nil }, p.Checkpoints.finish)
 	if err = p.skip(ctx, o.Skip); err != nil {
 		return p, err
 	}
@@ -223,11 +224,16 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	return p.assignFollowers(running)
 }
 
-// auditLog checks that the log in can still be relied upon. A broker that does not answer
-// says nothing about it.
-func (p *Pipeline) auditLog(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, inputAuditEvery/10)
+// auditStreams checks that the log in can still be relied upon, and says once that the log out has begun to
+// drop records. A broker that does not answer says nothing about it.
+func (p *Pipeline) auditStreams(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, streamsAuditEvery/10)
 	defer cancel()
+	if out, err := p.Broker.JS.Stream(ctx, p.names.Out.Estimates); err == nil && out.CachedInfo().State.FirstSeq > 1 && !p.dropped {
+		p.dropped = true
+		p.log.Warn("the stream of estimates drops its oldest, and no explanation reaches further back; see output.stream_bytes_max",
+			"stream", p.names.Out.Estimates, "begins", out.CachedInfo().State.FirstTime)
+	}
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
 		return nil //nolint:nilerr // the source says what is wrong

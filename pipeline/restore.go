@@ -78,17 +78,15 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 	return core, at, nil, err
 }
 
-// notBeyondOutput returns the newest checkpoint that is not newer than the log out. A
-// broker can lose the end of that, although it had acknowledged it; going through the
-// log again from before it puts the same bytes back. If all checkpoints are newer, the
-// newest stands: then someone has removed the stream.
+// notBeyondOutput returns the newest checkpoint that is not newer than the log out. A broker can lose the end
+// of that, although it had acknowledged it; going through the log again from before it puts the same bytes
+// back. If all checkpoints are newer, the newest stands: then someone has removed the stream.
 func (r *restorer) notBeyondOutput(ctx context.Context, newest *checkpoint.Checkpoint) (*checkpoint.Checkpoint, error) {
 	now := r.outlets.published()
 	if newest.Manifest.Published <= now {
 		return newest, nil
 	}
-	// An older copy of the whole store is another matter: the log must be the one
-	// of the newest checkpoint.
+	// An older copy of the whole store is another matter: the log must be that of the newest checkpoint.
 	_, id := ResumeOf(newest.Manifest)
 	if err := id.Check(ctx, r.js); err != nil {
 		return nil, err
