@@ -73,7 +73,7 @@ func (d *Decoder) jsonLines(m *Message, b *event.Batch, lines, sniffed bool) (in
 			return index, nil
 		}
 		end = int(r.dec.InputOffset())
-		text := bytes.TrimLeft(m.Payload[begin:end], " \t\r\n")
+		text := m.Payload[begin+spaces(m.Payload[begin:end]) : end]
 		if (lines || sniffed && !r.end()) && bytes.IndexByte(text, '\n') >= 0 {
 			r.fail(errors.New("the event goes on after the end of its line"))
 			return index, nil
@@ -88,8 +88,7 @@ func (d *Decoder) tooMany(kind event.Kind, index int) *event.Problem {
 		index, d.json.dec.InputOffset(), d.eventsMax(kind))
 }
 
-// jsonEvent reads one event, and appends it to b or refuses it. It returns false on
-// text that is not JSON.
+// jsonEvent reads one event, and appends it to b or refuses it. It returns false on text that is not JSON.
 func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) bool {
 	reader := &d.json
 	if !reader.open('{', "the object of an event") {
@@ -145,8 +144,7 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 	return reader.problem == nil
 }
 
-// attributeObject reads attributes from the JSON of an object, which is sound unless
-// it is text of a file.
+// attributeObject reads attributes from the JSON of an object, which is sound unless it is text of a file.
 func (d *Decoder) attributeObject(r *record, s *fieldSpec, f form, c *Cell) *event.Problem {
 	reader := &d.inner
 	reader.reset(bytesOf(c.Text), d.batch)

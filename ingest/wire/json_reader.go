@@ -13,9 +13,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// jsonReader reads the values of a JSON text as cells. The grammar is the library's,
-// in its strict form: RFC 8259, UTF-8 without half surrogate pairs, and no key twice
-// in an object. The first error stays.
+// jsonReader reads the values of a JSON text as cells. The grammar is the library's, in its strict form: RFC 8259,
+// UTF-8 without half surrogate pairs, and no key twice in an object. The first error stays.
 type jsonReader struct {
 	text    []byte
 	buf     bytes.Buffer // the library reads from it in place
@@ -89,8 +88,7 @@ func (r *jsonReader) open(bracket jsontext.Kind, wanted string) bool {
 	return true
 }
 
-// more reports whether another item follows in the list at hand; if not, it reads the
-// end of the list.
+// more reports whether another item follows in the list at hand; if not, it reads the end of the list.
 func (r *jsonReader) more() bool {
 	if kind := r.dec.PeekKind(); kind != '}' && kind != ']' {
 		return r.problem == nil
@@ -220,7 +218,16 @@ func (r *jsonReader) skip() bool {
 
 // end reports whether nothing but white space is left.
 func (r *jsonReader) end() bool {
-	return len(bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n")) == 0
+	at := int(r.dec.InputOffset())
+	return at+spaces(r.text[at:]) == len(r.text)
+}
+
+// spaces counts the white space that a text begins with.
+func spaces(text []byte) (n int) {
+	for n < len(text) && (text[n] == ' ' || text[n] == '\t' || text[n] == '\r' || text[n] == '\n') {
+		n++
+	}
+	return n
 }
 
 // Object reads JSON objects that are the rows of a file. It keeps scratch memory, so it

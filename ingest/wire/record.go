@@ -51,16 +51,18 @@ func (d *Decoder) begin(m *Message, n int) []record {
 	return records
 }
 
-// required are the fields that events of each kind cannot do without.
-var required = func() (all [event.Kinds]uint32) {
+// required are the fields that events of each kind cannot do without, and lacking the problem of each that lacks.
+var required, lacking = func() (all [event.Kinds]uint32, lacking [event.Kinds][32]*event.Problem) {
 	for kind, specs := range fields {
 		for _, s := range specs {
 			if s.required {
 				all[kind] |= 1 << s.field
 			}
+			lacking[kind][s.field] = missing(event.Kind(kind), s.name)
 		}
 	}
-	return all
+	lacking[event.KindLabel][fieldClass] = missing(event.KindLabel, "class (null withdraws a label)")
+	return all, lacking
 }()
 
 // missing is the problem of a field that the event cannot do without.
@@ -68,9 +70,8 @@ func missing(kind event.Kind, name string) *event.Problem {
 	return event.Problemf(event.MissingField, "%v event without %s", kind, name)
 }
 
-// finish completes the event of the record, or says why it is refused. An event that
-// gives no time takes that of its message; one that is late is counted, and refused if
-// the policy of its kind says so, unless something else is wrong with it.
+// finish completes the event of the record, or says why it is refused. One that gives no time takes that of its
+// message; one that is late is counted, and refused if the policy of its kind says so, unless it is wrong besides.
 func (d *Decoder) finish(m *Message, r *record) *event.Problem {
 	if r.problem != nil {
 		return r.problem
@@ -129,12 +130,8 @@ func (d *Decoder) complete(r *record) *event.Problem {
 // lacks names the first of the fields that are not there.
 func (r *record) lacks(which uint32) *event.Problem {
 	for _, s := range fields[r.kind] {
-		switch {
-		case which>>s.field&1 == 0:
-		case s.field == fieldClass:
-			return missing(r.kind, "class (null withdraws a label)")
-		default:
-			return missing(r.kind, s.name)
+		if which>>s.field&1 != 0 {
+			return lacking[r.kind][s.field]
 		}
 	}
 	return nil

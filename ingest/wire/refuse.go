@@ -13,13 +13,11 @@ import (
 // message is in the batch; the batch's last Refusal holds it.
 var ErrMalformed = errors.New("event: message refused")
 
-// ErrUnknownVersion is matched by the error of a message in a schema version that this package
-// does not read. The batch is as before. The pipeline must stop: to go on without the message
-// would be a wrong history.
+// ErrUnknownVersion is matched by the error of a message in a schema version that this package does not read.
+// The batch is as before. The pipeline must stop: to go on without the message would be a wrong history.
 var ErrUnknownVersion = errors.New("event: unknown schema version")
 
-// checkVersion returns what is wrong with a schema version, which is a positive
-// integer; absent is version 1.
+// checkVersion returns what is wrong with a schema version, a positive integer; absent is version 1.
 func checkVersion(version string, position event.Position) (*event.Problem, error) {
 	if version == "" || version == schemaVersion {
 		return nil, nil
@@ -55,8 +53,7 @@ type nearest struct {
 
 func (n nearest) String() string { return event.Nearest(n.name, n.known) }
 
-// isLate reports whether an event of the message with a time t is late. The time
-// that the message gave it is not its own.
+// isLate reports whether an event with a time t is late. The time that the message gave it is not its own.
 func (m *Message) isLate(t event.Time) bool {
 	return m.Late.After > 0 && t != m.Received && m.Late.IsLate(m.Kind, t, m.Now)
 }
