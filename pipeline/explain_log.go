@@ -101,14 +101,10 @@ func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, e
 }
 
 func (e *Explainer) options(method string) quant.Options {
-	for _, o := range e.config.WithDefaults().Estimates {
-		if method == "" || o.Method == quant.Method(method) {
-			return o
-		}
-	}
-	o := quant.DefaultOptions()
-	o.Method = quant.Method(method)
-	return o
+	other := quant.DefaultOptions()
+	other.Method = quant.Method(method)
+	list := slices.Concat(e.config.WithDefaults().Estimates, []quant.Options{other})
+	return list[slices.IndexFunc(list, func(o quant.Options) bool { return method == "" || o.Method == other.Method })]
 }
 
 // inForce looks up which records were in force at both places and moves the places there: what is

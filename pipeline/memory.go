@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -13,16 +14,11 @@ import (
 // machineMemory returns the bytes of memory that the process may take: those of the machine,
 // of its container, or of GOMEMLIMIT, whichever is least; 0 if none is known.
 func machineMemory(root string) uint64 {
-	least := uint64(math.MaxUint64)
+	least := uint64(math.MaxInt64) // the largest value of GOMEMLIMIT, which stands for none
 	for _, bytes := range append(containerMemory(root), meminfoTotal(root), uint64(debug.SetMemoryLimit(-1))) {
-		if bytes > 0 && bytes < math.MaxInt64 { // GOMEMLIMIT's largest value stands for none
-			least = min(least, bytes)
-		}
+		least = min(least, cmp.Or(bytes, least))
 	}
-	if least == math.MaxUint64 {
-		return 0
-	}
-	return least
+	return least % math.MaxInt64
 }
 
 func meminfoTotal(root string) (kib uint64) {

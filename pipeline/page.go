@@ -67,18 +67,21 @@ func (p *Pipeline) openPage(freePort bool) error {
 // fillPage shows what was published before on the page, as far as it does not come again, and
 // then follows what is.
 func (p *Pipeline) fillPage(ctx context.Context) {
-	notes, err := p.rollups.Notes(ctx, web.NotesMax)
+	err := onceElected(ctx, p.log, func() error { // a cluster may be making the streams just now
+		notes, err := p.rollups.Notes(ctx, web.NotesMax)
+		p.Page.AddNotes(notes)
+		return err
+	})
 	if err != nil {
-		p.log.Warn("the page begins without the notes before", "error", err)
+		p.log.Warn("charts do not show the notes that were published before this start", "error", err)
 	}
-	p.Page.AddNotes(notes)
 	awaitBucket(ctx, p.Broker.JS, p.names.Out, p.beginAt.Sequence)
 	latest, err := p.history.Latest(ctx, p.beginAt.Position)
 	if err == nil {
 		err = p.Page.Load(latest)
 	}
 	if err != nil {
-		p.log.Warn("the page begins without the estimates before", "error", err)
+		p.log.Warn("the page does not show what was published before this start until it is estimated again", "error", err)
 	}
 	p.followers.start(context.WithoutCancel(ctx), sinks.FollowConfig{Name: followerPage, Open: p.fromNow(p.showEstimates)}, true)
 }
@@ -90,12 +93,9 @@ const bucketWaitMax = 2 * time.Second
 // begins with it, and follows what comes after, which other workers may publish all the time.
 func awaitBucket(ctx context.Context, js jetstream.JetStream, names sinks.Names, sequence uint64) {
 	for begun := time.Now(); time.Since(begun) < bucketWaitMax && ctx.Err() == nil; time.Sleep(catchUpLookEvery) {
-		out, err := js.Stream(ctx, names.Estimates)
-		if err != nil {
-			return
-		}
-		stream, err := js.Stream(ctx, "KV_"+names.Latest)
-		if err != nil {
+		out, err1 := js.Stream(ctx, names.Estimates)
+		stream, err2 := js.Stream(ctx, "KV_"+names.Latest)
+		if err1 != nil || err2 != nil {
 			return
 		}
 		sources := stream.CachedInfo().Sources

@@ -14,11 +14,8 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// Bounds of what the page shows of the quarantine.
-const (
-	refusalsLookedAt    = 2000 // newest entries among which those of a reason are sought
-	refusalOriginalsMax = 500  // bytes of an original
-)
+// Of the newest entries of the quarantine the page seeks those of a reason, and shows so many bytes of an original.
+const refusalsLookedAt, refusalOriginalsMax = 2000, 500
 
 // newestRefusals returns the newest entries of the quarantine, of one reason unless that is
 // empty, newest first.

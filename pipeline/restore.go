@@ -57,7 +57,7 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 		}
 		was, classes = c.Manifest.Config, c.Manifest.Classes
 	}
-	same := was == "" || was == r.config.Digest() && (len(classes) == 0 || slices.Equal(classes, r.classes))
+	same := r.continues(was, classes)
 	switch {
 	case same && c != nil:
 		if core, err = incremental.Restore(r.config, c.Sections); err != nil {
@@ -76,6 +76,11 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 	}
 	core, err = incremental.New(r.config)
 	return core, at, nil, err
+}
+
+// continues reports whether what was saved or published is of this configuration and these classes.
+func (r *restorer) continues(was string, classes []string) bool {
+	return was == "" || was == r.config.Digest() && (len(classes) == 0 || slices.Equal(classes, r.classes))
 }
 
 // notBeyondOutput returns the newest checkpoint that is not newer than the log out. A broker can lose the end
@@ -113,6 +118,12 @@ func (r *restorer) notBeyondOutput(ctx context.Context, newest *checkpoint.Check
 // of which there are the graph, here or in the group's store, and all shards of this worker, of
 // which the log out is not behind. Others store and drop meanwhile, so it looks again each time.
 func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
+	for _, one := range r.outlets.each { // the store knows states by their configuration, without the names of classes
+		if was, classes := one.writer.Before(); !r.continues(was, classes) && (r.same || was == r.config.Digest()) {
+			return nil, at, nil, config.Usagef("run: the group publishes with another configuration (%s with classes %q, and this one is %s with %q): correct the slip, or give "+
+				"this one a prefix of its own; where the first two differ, --accept-new-config publishes the whole log anew", was, classes, r.config.Digest(), r.classes)
+		}
+	}
 	for tried := map[uint64]bool{}; ; {
 		local, err := r.dir.List()
 		if err != nil {

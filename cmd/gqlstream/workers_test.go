@@ -287,6 +287,38 @@ func TestAWrongBitIsFoundByTheOtherWorkers(t *testing.T) {
 	}
 }
 
+// A group must not go on with the names of its classes in another order: what its workers saved does
+// not hold names, and every share would be that of another class.
+func TestAGroupKeepsTheOrderOfItsClasses(t *testing.T) {
+	g, settings := newWorkersRun(t, campaign.Seed(t, 5))
+	settings.Output = config.Output{Every: settings.Output.Every}
+	said, ended := &logged{}, make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	startWorker(ctx, settings, "w0", t.TempDir(), said, ended)
+	g.await("all shards to be published", said, func() bool {
+		marks, err := sinks.Marks(g.t.Context(), g.js, sinks.DefaultNames())
+		return err == nil && len(marks) == max(settings.Group.Shards, 1) &&
+			!slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < g.end })
+	})
+	cancel()
+	settings.Classes = slices.Clone(settings.Classes)
+	slices.Reverse(settings.Classes)
+	for _, want := range []string{"", "correct the slip"} {
+		select {
+		case err := <-ended:
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Fatalf("seed %d: a worker ends with %v, want %q\n%s", g.seed, err, want, said)
+			}
+		case <-time.After(groupWaitMax):
+			t.Fatalf("seed %d: a worker has not ended after %v\n%s", g.seed, groupWaitMax, said)
+		}
+		if want == "" {
+			startWorker(t.Context(), settings, "w1", t.TempDir(), said, ended)
+		}
+	}
+}
+
 // await waits until something is true.
 func (g *workersRun) await(what string, said *logged, is func() bool) {
 	g.t.Helper()
