@@ -1,14 +1,12 @@
 package bench
 
 import (
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime returns the processor time of this thread. lockThread makes it
-// meaningful.
+// cpuTime returns the processor time of this thread, to which a goroutine must be locked.
 func cpuTime() time.Duration { return readClock(unix.CLOCK_THREAD_CPUTIME_ID) }
 
 // processTime returns the processor time of all threads of the process.
@@ -20,10 +18,4 @@ func readClock(id int32) time.Duration {
 		panic(err) // every Linux has both clocks
 	}
 	return time.Duration(t.Nano())
-}
-
-// lockThread keeps the goroutine on its thread until the returned function is called.
-func lockThread() (unlock func()) {
-	runtime.LockOSThread()
-	return runtime.UnlockOSThread
 }

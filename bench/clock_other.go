@@ -9,7 +9,5 @@ var started = time.Now()
 // cpuTime is the time on the wall where we have no clock of the thread.
 func cpuTime() time.Duration { return time.Since(started) }
 
-func lockThread() (unlock func()) { return func() {} }
-
 // processTime is the time on the wall as well.
 func processTime() time.Duration { return time.Since(started) }

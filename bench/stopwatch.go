@@ -6,7 +6,6 @@ import "time"
 type stopwatch struct {
 	spent time.Duration
 	cost  time.Duration // of one start and stop
-	began time.Duration
 }
 
 // newStopwatch measures what the clock costs. The thread must be locked.
@@ -14,22 +13,17 @@ func newStopwatch() *stopwatch {
 	const reads = 1000
 	s := &stopwatch{}
 	for range reads {
-		s.start()
-		s.stop()
+		s.time(func() {})
 	}
 	s.cost, s.spent = s.spent/reads, 0
 	return s
 }
 
-func (s *stopwatch) start() { s.began = cpuTime() }
-
-func (s *stopwatch) stop() { s.spent += cpuTime() - s.began - s.cost }
-
 // time adds the time of f.
 func (s *stopwatch) time(f func()) {
-	s.start()
+	began := cpuTime()
 	f()
-	s.stop()
+	s.spent += cpuTime() - began - s.cost
 }
 
 // take returns the time so far and starts anew.

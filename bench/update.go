@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
@@ -59,7 +60,8 @@ func measureUpdate(ctx context.Context, w *World) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lockThread()()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	names := []string{"update", "update/one-member", "update/many-members"}
 	members := []int{sourcesFew, 1, sourcesMany}
 	fields := make([]*diffusion.Field, len(names))
@@ -114,7 +116,8 @@ func measureRecompute(ctx context.Context, w *World) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lockThread()()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	f, err := newField(g, sourcesFew)
 	if err != nil {
 		return nil, err

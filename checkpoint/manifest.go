@@ -28,7 +28,7 @@ import (
 //	13 published.arrow has the weight of own labels, posterior.arrow how far labels changed
 //	14 posterior.arrow knows what is predicted of the whole graph, published.arrow how likely a selection by class is
 //	15 shared.arrow knows how far labels reach, and when that was measured
-//	16 fields.arrow has tolerances, shared.arrow who is asked next; 17 published.arrow has terms of standard errors
+//	16 fields.arrow has tolerances, shared.arrow who is asked next; 17 published.arrow has terms of standard errors, shared.arrow labels
 const Format = 17
 
 // Manifest describes the contents of a checkpoint and its place in a history.

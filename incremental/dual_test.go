@@ -12,8 +12,10 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
+	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/quant"
+	"gqlstream/simulate"
 )
 
 // dualConfig is a configuration with a dual that keeps every kind of cell, or only
@@ -194,6 +196,40 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 func withoutErrors(e quant.Estimate) quant.Estimate {
 	e.Low, e.High, e.SE, e.Variance, e.Flags = nil, nil, nil, "", nil
 	return e
+}
+
+// While labels arrive, the second moments of a dual must be young enough that one share in a
+// hundred is no more than .05 standard errors from what exact fields say.
+func TestDualIsRightWhileLabelsArrive(t *testing.T) {
+	const lasts = 3 * time.Second
+	s := simulate.DefaultConfig()
+	s.Seed, s.Vertices, s.Communities, s.Classes = 1, 4000, 32, 2
+	s.Activity, s.LabelShare, s.Duration = 400, .05, 2*lasts
+	dual := newCore(t, Config{Classes: 2, Engine: EngineDual})
+	fields := newCore(t, Config{Classes: 2, Engine: EnginePrimal, Tolerance: 1e-8})
+	network, err := simulate.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var apart []float64
+	for b := (event.Batch{}); network.Elapsed() < lasts; {
+		if err := network.Next(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		records := map[string]quant.Estimate{}
+		for _, e := range dual.Step(&b).Estimates {
+			records[e.Community] = e
+		}
+		for _, e := range fields.Step(&b).Estimates {
+			if got, ok := records[e.Community]; ok {
+				apart = append(apart, math.Abs(got.Prevalence[0]-e.Prevalence[0])/e.SE[0])
+			}
+		}
+	}
+	slices.Sort(apart)
+	if n := len(apart); n < 500 || apart[n*99/100] > 0.05 {
+		t.Errorf("of %d shares one in a hundred is %.3f standard errors from those of fields", n, apart[n*99/100])
+	}
 }
 
 // A core with a dual that was restored anywhere in a history must go on with the same

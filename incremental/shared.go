@@ -33,6 +33,7 @@ type measured struct {
 	Reach  float64              // the least of any community, at most 1
 	Lowest float64              // of those that were asked in this round
 	Next   graphstore.Community // to be asked
+	Labels float64              // as of the last emission, each by its weight
 }
 
 const (
@@ -53,7 +54,7 @@ const (
 // newSharedDual takes over from fields, of which those that were followed give the first
 // second moments for nothing. They are let go of before the dual takes its memory.
 func newSharedDual(c *Core, view graphstore.View) *sharedDual {
-	d := &sharedDual{core: c, measured: measured{Reach: 1, Lowest: 1}}
+	d := &sharedDual{core: c, measured: measured{Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass()}}
 	from := c.masses.(*fields)
 	first := map[bool]float64{false: refreshCold, true: refreshPatient}[c.config.Patient] * c.config.refreshEarned
 	d.credit = slices.Repeat([]float64{first}, c.shards())
@@ -153,7 +154,7 @@ func (d *sharedDual) measureReach(view graphstore.View, most int) {
 	d.dual.SumResiduals()
 	for end := graphstore.Community(view.Communities()); most > 0; d.Next++ {
 		if d.Next >= end {
-			d.measured = measured{d.Lowest, 1, 0}
+			d.Reach, d.Lowest, d.Next = d.Lowest, 1, 0
 			return
 		}
 		if mean := c.tallies.Reach(d.Next, view, d.dual); mean > 0 {
@@ -168,7 +169,12 @@ func (d *sharedDual) measureReach(view graphstore.View, most int) {
 // share of labels and their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
-	d.refreshDue(c, view)
+	earned, labels := c.config.refreshEarned, c.tallies.LabelMass()
+	if labels > (1+arrivingShare)*d.Labels {
+		earned *= refreshArriving
+	}
+	d.Labels = labels
+	d.refreshDue(c, earned, view)
 	d.measureReach(view, reachMembers)
 	if now, want := d.dual.Tolerance(), d.tolerance(view); now > 2*want || now < want/2 {
 		d.dual.Retune(want)

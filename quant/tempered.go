@@ -230,6 +230,11 @@ func pseudoInverse(dst, q, s []float64, gamma float64) {
 			j.Set(a, b, delta(a, b)-gamma*x/max(q[b], shareMin))
 		}
 	}
+	var inverse mat.Dense
+	if inverse.Inverse(j) == nil && mat.Norm(j, 2)*mat.Norm(&inverse, 2) < 1/singularMin {
+		copy(dst, inverse.RawMatrix().Data) // no singular value is left out
+		return
+	}
 	var svd mat.SVD
 	if !svd.Factorize(j, mat.SVDThin) {
 		panic("quant: a singular value decomposition of finite numbers has not converged")
