@@ -29,30 +29,33 @@ func agreeing(classes int) []quant.Method {
 	return list
 }
 
-// However many classes there are, the shares of a core with a dual must be those of exact
-// fields within a twentieth of their standard error, but for one in a hundred.
-func TestDualErrorsAreBelowTheStandardErrors(t *testing.T) {
+// However many classes there are, the shares of a core must be those of exact fields within
+// a twentieth of their standard error, but for one in a hundred.
+func TestErrorsAreBelowTheStandardErrors(t *testing.T) {
 	const most = 0.05
 	for _, size := range []struct {
+		engine                   string
 		classes, vertices, seeds int
 		methods                  []quant.Method
 	}{
-		{2, 2000, 2, agreeing(2)},
-		{5, 1500, 1, agreeing(5)},
-		{10, 1000, 1, agreeing(10)},
-		{20, 600, 1, agreeing(20)},
-		{2, 2000, 2, []quant.Method{quant.Auto}}, // alone, a dual keeps no cells
-		{5, 1500, 1, []quant.Method{quant.Auto}},
-		{10, 1000, 1, []quant.Method{quant.Auto}},
-		{20, 1200, 1, []quant.Method{quant.Auto}},
+		{EnginePrimal, 2, 2000, 2, agreeing(2)},
+		{EnginePrimal, 10, 1000, 1, agreeing(2)},
+		{EngineDual, 2, 2000, 2, agreeing(2)},
+		{EngineDual, 5, 1500, 1, agreeing(5)},
+		{EngineDual, 10, 1000, 1, agreeing(10)},
+		{EngineDual, 20, 600, 1, agreeing(20)},
+		{EngineDual, 2, 2000, 2, []quant.Method{quant.Auto}}, // alone, a dual keeps no cells
+		{EngineDual, 5, 1500, 1, []quant.Method{quant.Auto}},
+		{EngineDual, 10, 1000, 1, []quant.Method{quant.Auto}},
+		{EngineDual, 20, 1200, 1, []quant.Method{quant.Auto}},
 	} {
 		apart := map[string][]float64{}
 		for seed := range uint64(size.seeds) {
 			log := newTown(seed, size.classes, size.vertices, 12)
-			errorsOfShares(t, apart, EngineDual, size.classes, size.methods, 19, log.Next)
+			errorsOfShares(t, apart, size.engine, size.classes, size.methods, 19, log.Next)
 		}
 		for _, m := range size.methods {
-			agreeWithin(t, fmt.Sprintf("%d classes, %s", size.classes, m), apart[string(m)], most)
+			agreeWithin(t, fmt.Sprintf("%s, %d classes, %s", size.engine, size.classes, m), apart[string(m)], most)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type Config struct {
 	Classifier   string        `json:",omitempty"` // "", enq or diffusion; see package classifier
 	Kernel       string        // "" is ppr; see diffusion.KernelNames
 	Alpha        float64       // teleport probability, 0 is 0.1
-	Tolerance    float64       // eta of section 6, 0 is 1e-2
+	Tolerance    float64       // bound on the certificate of a kernel, 0 is toleranceDefault
 	Engine       string        `json:",omitempty"` // how ppr kernels are kept: "", primal or dual; "" is both; see outgrown
 	MembersMin   int           // communities of fewer vertices are suppressed; 0 suppresses none
 	Emit         Emit          `json:",omitzero"`
@@ -81,14 +81,15 @@ type Models struct {
 	LapseAfter time.Duration // of log time without a prediction of it; < 0 never
 }
 
-// compactEveryDefault is the log time after which the store is put into canonical order.
-const compactEveryDefault = time.Minute
+// A tolerance of toleranceDefault moves 99 shares of 100 by less than .05 standard errors. The
+// store is put into canonical order after compactEveryDefault of log time.
+const toleranceDefault, compactEveryDefault = 0.05, time.Minute
 
 // WithDefaults returns the configuration with every zero replaced.
 func (c Config) WithDefaults() Config {
 	c.Kernel = cmp.Or(c.Kernel, diffusion.PPR)
 	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
-	c.Tolerance = cmp.Or(c.Tolerance, diffusion.ToleranceDefault)
+	c.Tolerance = cmp.Or(c.Tolerance, toleranceDefault)
 	c.CompactEvery = cmp.Or(c.CompactEvery, compactEveryDefault)
 	c.refreshEarned = cmp.Or(c.refreshEarned, refreshEarned)
 	clearDefault(&c.Models.SwitchAt, graphstore.SwitchAtDefault)

@@ -40,11 +40,10 @@ const (
 	// dualStartShare divides the tolerance with which a dual starts, so that the first
 	// batches have room.
 	dualStartShare = 4
-	// classTolerance bounds the error of a value of a whole class, in eta of its share.
-	classTolerance = 12
-	// reachUsual is the mean value of a community, over the share of labels, below which the
-	// tolerance falls with the least, down to reachLeast of it. An emission asks communities of
-	// reachMembers.
+	// These bound the error of a value of a cell, and of one of a whole class, in eta of its share.
+	cellTolerance, classTolerance = 0.2, 2.4
+	// reachUsual is the mean value of a community, over the share of labels, below which the tolerance
+	// falls with the least, down to reachLeast. An emission asks communities of reachMembers.
 	reachUsual, reachLeast = 0.5, reachMin / 2
 	reachMembers           = 2048
 	// dualToleranceMin is the tolerance below which rounding decides.
@@ -93,12 +92,12 @@ func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
 }
 
 // tolerance returns the tolerance of a value for the share of vertices that are
-// calibration labels now: eta times what a class has of that share, and less by the root of
-// the classes, since a class spreads over the more cells. The values of a class sum to about
-// its share, so this keeps every class to eta of what it is. Where nobody reads cells, sums of
-// a class and of residuals are read, whose errors Dual.AddEstimate takes away but for a few
-// hundredths, so classTolerance times as much will do. No share is off by more than .05
-// standard errors at the 99th percentile, with 20 labels or with many.
+// calibration labels now: cellTolerance of eta times what a class has of that share, and less by
+// the root of the classes, since a class spreads over the more cells. The values of a class sum
+// to about its share, so this keeps every class to that part of what it is. Where nobody reads cells,
+// sums of a class and of residuals are read, whose errors Dual.AddEstimate takes away but for a
+// few hundredths, so classTolerance will do. No share is off by more than .05 standard errors
+// at the 99th percentile, with 20 labels or with many.
 func (d *sharedDual) tolerance(view graphstore.View) float64 {
 	c := d.core
 	k := float64(c.config.Classes)
@@ -106,7 +105,7 @@ func (d *sharedDual) tolerance(view graphstore.View) float64 {
 	if c.config.cells().ClassMasses {
 		share *= classTolerance * d.Reach
 	} else {
-		share /= math.Sqrt(max(k, 2) / 2)
+		share *= cellTolerance / math.Sqrt(max(k, 2)/2)
 	}
 	if share == 0 {
 		return c.config.Tolerance
