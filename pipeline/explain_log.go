@@ -101,10 +101,14 @@ func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, e
 }
 
 func (e *Explainer) options(method string) quant.Options {
-	other := quant.DefaultOptions()
-	other.Method = quant.Method(method)
-	list := slices.Concat(e.config.WithDefaults().Estimates, []quant.Options{other})
-	return list[slices.IndexFunc(list, func(o quant.Options) bool { return method == "" || o.Method == other.Method })]
+	for _, o := range e.config.WithDefaults().Estimates {
+		if method == "" || o.Method == quant.Method(method) {
+			return o
+		}
+	}
+	o := quant.DefaultOptions()
+	o.Method = quant.Method(method)
+	return o
 }
 
 // inForce looks up which records were in force at both places and moves the places there: what is

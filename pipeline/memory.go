@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -14,11 +13,17 @@ import (
 // machineMemory returns the bytes of memory that the process may take: those of the machine,
 // of its container, or of GOMEMLIMIT, whichever is least; 0 if none is known.
 func machineMemory(root string) uint64 {
-	least := uint64(math.MaxInt64) // the largest value of GOMEMLIMIT, which stands for none
+	const none = math.MaxInt64 // the value of GOMEMLIMIT where there is none
+	least := uint64(none)
 	for _, bytes := range append(containerMemory(root), meminfoTotal(root), uint64(debug.SetMemoryLimit(-1))) {
-		least = min(least, cmp.Or(bytes, least))
+		if bytes > 0 {
+			least = min(least, bytes)
+		}
 	}
-	return least % math.MaxInt64
+	if least == none {
+		return 0
+	}
+	return least
 }
 
 func meminfoTotal(root string) (kib uint64) {

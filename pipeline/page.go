@@ -93,9 +93,12 @@ const bucketWaitMax = 2 * time.Second
 // begins with it, and follows what comes after, which other workers may publish all the time.
 func awaitBucket(ctx context.Context, js jetstream.JetStream, names sinks.Names, sequence uint64) {
 	for begun := time.Now(); time.Since(begun) < bucketWaitMax && ctx.Err() == nil; time.Sleep(catchUpLookEvery) {
-		out, err1 := js.Stream(ctx, names.Estimates)
-		stream, err2 := js.Stream(ctx, "KV_"+names.Latest)
-		if err1 != nil || err2 != nil {
+		out, err := js.Stream(ctx, names.Estimates)
+		if err != nil {
+			return
+		}
+		stream, err := js.Stream(ctx, "KV_"+names.Latest)
+		if err != nil {
 			return
 		}
 		sources := stream.CachedInfo().Sources
