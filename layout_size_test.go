@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 59_483 // of Go outside tests; the goal is 42,000
+	linesMax       = 59_481 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -53,7 +53,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"sinks":         {8_950, 6_500},
 	"alerts":        {1_321, 1_300},
 	"checkpoint":    {640, 700},
-	"explain":       {956, 1_300},
+	"explain":       {954, 1_300},
 	"evaluate":      {1_668, 1_500},
 	"bench":         {1_484, 1_500},
 }

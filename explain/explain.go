@@ -93,8 +93,7 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) (list []reading, err 
 	return list, w.step(ctx, true)
 }
 
-// To walks to the state of a view and returns what moved the estimate on the way.
-// Afterwards the copy is in that state.
+// To walks to the state of a view and returns what moved the estimate on the way. It is called once.
 func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Explanation, error) {
 	own, _ := w.core.View().FindCommunity(w.options.Community)
 	community, known := view.FindCommunity(w.options.Community)
@@ -119,16 +118,15 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 	for i := range causes {
 		w.most += min(w.named(), len(causes[i].groups))
 	}
+	end := w.end(p, there.version)
 	values, err := w.values(ctx, causes)
 	if err != nil {
 		return nil, err
 	}
 	x := &quant.Explanation{
 		Community: w.options.Community, Method: w.last.Method, Classes: w.options.Classes,
-		From: w.from, To: w.end(p, there.version), States: len(values), Causes: []quant.Cause{},
+		From: w.from, To: end, States: len(values), Causes: []quant.Cause{},
 	}
-	// The last combination is the end; walking on to it may have moved the last bits.
-	x.To.Estimate.Prevalence = values[len(values)-1]
 	for j, contribution := range shapley(len(causes), values) {
 		c := &causes[j]
 		x.Causes = append(x.Causes, quant.Cause{

@@ -238,7 +238,7 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 			}
 		}
 		step(6)
-		options := Options{Config: config, Community: []string{"all", "german"}[seed%2], Estimate: quant.DefaultOptions()}
+		options := Options{Config: config, Community: []string{"all", "german"}[seed%2], Estimate: quant.DefaultOptions(), Named: 1}
 		w, err := Begin(context.Background(), graph.View(), Place{}, options)
 		if err != nil {
 			t.Fatal(err)

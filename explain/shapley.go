@@ -7,20 +7,22 @@ import (
 	"math/bits"
 	"slices"
 
+	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
 // values visits every combination of causes and returns the shares of each, by the
-// set of causes that are in place, bit by bit. The copy begins and ends with all in place.
+// set of causes that are in place, bit by bit. The copy begins with all in place, and ends so
+// where changes are named.
 func (w *Walk) values(ctx context.Context, causes []cause) ([][]float64, error) {
 	n := len(causes)
 	order := cheapestFirst(causes)
 	values := make([][]float64, 1<<n)
 	set := uint(1)<<n - 1
 	values[set] = slices.Clone(w.last.Prevalence)
-	for i := uint(1); n > 0 && i <= 1<<n; i++ {
+	for i := uint(1); n > 0 && i < 1<<n+uint(min(w.named(), 1)); i++ {
 		// In a Gray code the i-th change is of bit number "trailing zeros of i". It ends with
-		// one bit off where it began, which the last round turns back.
+		// one bit off where it began, which a last round turns back.
 		j := order[min(bits.TrailingZeros(i), n-1)]
 		set ^= 1 << j
 		if err := w.turn(ctx, &causes[j], int(set>>j&1)); err != nil {
@@ -35,18 +37,22 @@ func (w *Walk) values(ctx context.Context, causes []cause) ([][]float64, error) 
 }
 
 // cheapestFirst orders causes by how dear they are to put in place: gamma concerns no vertex, a
-// prediction or a label all neighbours, an edge moves the kernel, and coefficients all posteriors.
+// prediction or a label the neighbours, members and edges move the kernel, and coefficients all posteriors.
 func cheapestFirst(causes []cause) []int {
-	cost := func(j int) (sum int) {
+	cost := func(j int) int {
+		sum, kernel := 0, 0
 		if causes[j].kind == quant.CauseCoefficients {
 			return math.MaxInt
 		}
 		for _, g := range causes[j].groups {
 			for i := range g {
-				sum += 1 + 7*btoi(g[i].multiplicity == [2]uint32{})
+				sum++
+				if g[i].kind == event.KindMember || g[i].kind == event.KindEdge {
+					kernel = 1 << 32
+				}
 			}
 		}
-		return sum
+		return sum + kernel
 	}
 	order := make([]int, len(causes))
 	for j := range order {
@@ -54,13 +60,6 @@ func cheapestFirst(causes []cause) []int {
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(cost(i), cost(j)) })
 	return order
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // shapley returns the contribution of each of n causes to values[all] - values[none]:

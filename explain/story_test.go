@@ -233,3 +233,66 @@ func TestCoefficientsAndGammaHaveTheirParts(t *testing.T) {
 		}
 	}
 }
+
+// A combination of causes must be worth the same whichever way led to it, although
+// posteriors of a pipeline may lag behind small changes near them.
+func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
+	options := quant.DefaultOptions()
+	config := incremental.Config{Classes: 2, Estimates: []quant.Options{options}}
+	graph := twin(t, config)
+	graphOnly(graph, world())
+	begin := func() *Walk {
+		w, err := Begin(t.Context(), graph.View(), Place{Position: 1}, Options{Config: config, Community: "c", Estimate: options})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Close)
+		return w
+	}
+	var b event.Batch
+	for v := range uint64(40) { // less than what a pipeline tells the neighbours
+		b.Predictions = append(b.Predictions, predicted(v, 0.702-0.4*float64(v/5%2)+0.01*float64(v%7), "m1"))
+	}
+	for _, story := range stories {
+		if story.cause != quant.CausePredictions && story.cause != quant.CauseModel {
+			story.happen(&b)
+		}
+	}
+	walk, alone := begin(), []*Walk{}
+	for range 1 << len(kinds) {
+		alone = append(alone, begin())
+	}
+	was := twin(t, config)
+	graphOnly(was, world())
+	here := read(was.View(), 0)
+	graphOnly(graph, b)
+	causes := compare(here, read(graph.View(), 0))
+	if _, err := walk.arrive(t.Context(), causes); err != nil {
+		t.Fatal(err)
+	}
+	values, err := walk.values(t.Context(), causes)
+	if err != nil || len(values) > len(alone) {
+		t.Fatal(len(values), err)
+	}
+	for set := range values {
+		w := alone[set]
+		w.ends, w.reading = walk.ends, walk.ends[after]
+		if _, err := w.arrive(t.Context(), causes); err != nil {
+			t.Fatal(err)
+		}
+		w.core.Hold(walk.ends[after])
+		for j := range causes {
+			if set>>j&1 == 0 {
+				if err := w.put(t.Context(), causes[j].groups, before, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := w.step(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if set > 0 && distance(w.last.Prevalence, values[set]) > 1e-7 {
+			t.Errorf("causes %b: %v on the way, %v alone", set, values[set], w.last.Prevalence)
+		}
+	}
+}

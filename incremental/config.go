@@ -58,13 +58,13 @@ type Config struct {
 	Owned []int `json:"-"`
 
 	Patient   bool                 `json:"-"` // all variances are counted at the first emission, however long that takes
+	Missed    float64              `json:"-"` // see posterior.Options; a log's own is 0
 	HashSeed  uint64               `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 
 	refreshEarned float64 // for tests, as the next two; 0 is the constant
 	refreshAge    time.Duration
 	fieldsMax     int
-	missed        float64 // see posterior.Options
 }
 
 // Emit bounds the movement of an estimate that is not published again. Its zero value

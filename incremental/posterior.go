@@ -38,7 +38,7 @@ func (c Config) readsPosterior() bool {
 }
 
 func (c Config) posteriors() posterior.Options {
-	return posterior.Options{Missed: c.missed, Echo: c.Classifier == classifier.EnqName}
+	return posterior.Options{Missed: c.Missed, Echo: c.Classifier == classifier.EnqName}
 }
 
 // newPosteriors computes those of a core that gets warm.

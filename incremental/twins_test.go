@@ -32,7 +32,7 @@ func historyOf(seed uint64) (h history, classes int) {
 // autoAlone is a configuration in which everything is there for auto.
 func autoAlone(seed uint64, classes int) Config {
 	return Config{
-		Classes: classes, Estimates: []quant.Options{quant.DefaultOptions()}, missed: missedOf(seed),
+		Classes: classes, Estimates: []quant.Options{quant.DefaultOptions()}, Missed: missedOf(seed),
 		Engine: []string{"", EnginePrimal, EngineDual}[seed/3%3], HalfLife: halfLifeOf(seed / 9),
 		Communities:  []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
 		CompactEvery: -1, // at a checkpoint nothing is missed
