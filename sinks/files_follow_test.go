@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,6 +121,38 @@ func outputs(rowsMax int) map[string]func(dir string) openFollower {
 			}
 		},
 		"arrow": parts("arrow"), "parquet": parts("parquet"),
+	}
+}
+
+// The first part of a directory must end within ten seconds of log time, and each later one where
+// Every says, also when the follower is opened anew after every few emissions.
+func TestTheFirstPartIsEarly(t *testing.T) {
+	begin := time.Date(2026, 3, 1, 11, 41, 53, 0, time.UTC)
+	var log []*Stored
+	for i := range uint64(1500) { // a second each
+		r := estimate("c", "auto", i+1)
+		data, err := encodeRecord(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := begin.Add(time.Duration(i) * time.Second).UnixNano()
+		log = append(log, &Stored{Position: i + 1, Time: at, Records: [][]byte{data}, Cursor: Cursor{Position: i + 1, Sequence: i + 1}})
+	}
+	for _, each := range []int{len(log), 100} {
+		dir := t.TempDir()
+		for n := each; n <= len(log); n += each {
+			open := func(d disk) (Follower, Cursor, error) {
+				return OpenPartsDir(PartsDirConfig{Dir: dir, Format: "arrow", Log: "log", disk: d})
+			}
+			if err := fold(log[:n], open, disk{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := slices.Sorted(maps.Keys(contents(t, dir)))
+		want := []string{partsPositionName, partName(1, 7, "arrow"), partName(8, 487, "arrow"), partName(488, 1087, "arrow")}
+		if !slices.Equal(got, want) {
+			t.Errorf("opened after every %d: %v, want %v", each, got, want)
+		}
 	}
 }
 

@@ -123,8 +123,6 @@ func appendCell(b array.Builder, value reflect.Value) {
 	}
 }
 
-func (t *partTable) release() { t.builder.Release() }
-
 // write moves the rows into a file, puts that on the disk and reads it back.
 func (t *partTable) write(path, format string, d *disk) error {
 	record := t.builder.NewRecord()

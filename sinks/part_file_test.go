@@ -78,7 +78,7 @@ func TestPartsHoldTheRecords(t *testing.T) {
 		if err := table.write(filepath.Join(dir, partName(1, 1<<63, format)), format, &disk{}); err != nil {
 			t.Fatal(err)
 		}
-		table.release()
+		table.builder.Release()
 		got := readPart(t, filepath.Join(dir, partName(1, 1<<63, format)))
 		if int(got.NumRows()) != len(list) {
 			t.Fatalf("%s: %d rows", format, got.NumRows())

@@ -14,6 +14,9 @@ import (
 const (
 	partsPositionName = "_position.json"
 
+	// partFirstEvery is Every until there is a part: whoever begins wants something to read.
+	partFirstEvery = 10 * time.Second
+
 	// partBytesMax ends a part before its time: what is in no part yet must stand in the
 	// stream.
 	partBytesMax = 128 << 20
@@ -42,7 +45,7 @@ type PartsDirConfig struct {
 // there whole or not at all, is never changed, and ends where the log says, so that any
 // two runs over one log make the same files, byte by byte:
 //
-//   - when the log's time crosses a multiple of Every,
+//   - when the log's time crosses a multiple of Every, the first one of ten seconds,
 //   - after the emission that brings it to PartRowsMax rows, to 128 MiB of JSON, or to a
 //     quarter of what the stream takes,
 //   - where the log asks for a checkpoint.
@@ -52,7 +55,7 @@ type partsDir struct {
 	config  PartsDirConfig
 	table   *partTable // rows of the next part
 	bytes   int64      // of JSON, of the rows
-	window  int64      // of log time, of the rows
+	ends    int64      // log time of the end of the next part; 0: another part has just ended
 	after   uint64     // the next part begins after this position
 	until   uint64     // position of the newest row
 	taken   Cursor
@@ -121,15 +124,18 @@ func (s *partsDir) take(e *Stored) error {
 	if e.Position <= s.after {
 		return s.differences.add(e) // in a part whose position was not written any more
 	}
-	window := e.Time / int64(s.config.Every)
-	if window != s.window || e.Missed {
+	if e.Time >= s.ends || e.Missed {
 		if err := s.cut(); err != nil {
 			return err
 		}
-	}
-	s.window = window
-	if e.Missed { // must show: no part holds the positions before it
-		s.after = e.Position - 1
+		if e.Missed { // must show: no part holds the positions before it
+			s.after = e.Position - 1
+		}
+		every := int64(s.config.Every)
+		if s.after == 0 {
+			every = min(every, int64(partFirstEvery))
+		}
+		s.ends = (e.Time/every + 1) * every
 	}
 	err := s.differences.add(e)
 	if err != nil {
@@ -177,7 +183,7 @@ func (s *partsDir) cut() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(name), errors.Join(err, discard(temporary)))
 	}
-	s.after, s.bytes = s.until, 0
+	s.after, s.bytes, s.ends = s.until, 0, 0
 	return s.writePosition()
 }
 
@@ -201,6 +207,6 @@ func (s *partsDir) Sync(context.Context, Cursor) (Cursor, error) {
 
 // Close implements Follower.
 func (s *partsDir) Close() error {
-	s.table.release()
+	s.table.builder.Release()
 	return nil
 }

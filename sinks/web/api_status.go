@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"maps"
 	"time"
 
 	"gqlstream/sinks"
@@ -80,7 +81,8 @@ func (v *view) statusNow(history bool) statusAnswer {
 	}
 	out.State, out.End = cmp.Or(status.State, "starting"), max(status.End, status.Position)
 	out.Stages = append([]Stage{}, status.Stages...)
-	out.Events, out.Refused, out.Models = orEmpty(status.Events), orEmpty(status.Refused), judgedModels(status.Models)
+	out.Events, out.Refused = maps.Collect(maps.All(status.Events)), maps.Collect(maps.All(status.Refused)) // never nil, which is null in JSON
+	out.Models = judgedModels(status.Models)
 	out.Ready, _ = v.ready(now)
 	out.Streams, _, _ = v.hub.counts()
 	if !at.IsZero() {
@@ -106,11 +108,4 @@ func (v *view) statusNow(history bool) statusAnswer {
 		out.History = append([]sample{}, samples...)
 	}
 	return out
-}
-
-func orEmpty(m map[string]uint64) map[string]uint64 {
-	if m == nil {
-		return map[string]uint64{}
-	}
-	return m
 }
