@@ -11,6 +11,7 @@ import (
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
+	"gqlstream/request"
 )
 
 // Behind a leaf node that keeps no streams itself, the streams of the domain that is named must be
@@ -45,7 +46,7 @@ func TestLogAndQuarantineOfADomainBehindALeafNode(t *testing.T) {
 	defer nc.Close()
 	names := broker.DefaultStreamNames()
 	names.Domain = "hub"
-	js, err := broker.NewJetStream(nc, names.Domain)
+	js, err := request.JetStream(nc, names.Domain)
 	if err != nil {
 		t.Fatal(err)
 	}

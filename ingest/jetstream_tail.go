@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,9 +19,9 @@ import (
 const (
 	tailPullBytesMax  = 16 << 20 // asked of the broker at once; the client holds at most twice this
 	tailBuffer        = 16       // messages between the client's goroutine and the owner
-	tailInactiveMax   = 5 * time.Minute
+	tailInactiveMax   = 2 * time.Minute
 	tailReopenWaitMin = 50 * time.Millisecond
-	tailReopenWaitMax = 2 * time.Second
+	tailReopenWaitMax = 500 * time.Millisecond
 	tailStopWaitMax   = time.Second
 	tailPullExpiry    = 30 * time.Second
 	tailHeartbeat     = 2 * time.Second // asked of the broker; twice this without a word is silence
@@ -53,6 +54,8 @@ type tail struct {
 	gapAt  event.Position // what was missing when a gap made the tail reopen; 0: none
 	barren int            // times reopened since the last message
 	closed bool
+
+	removing sync.WaitGroup // consumers that the broker is told to forget
 
 	reopened, leaps atomic.Uint64
 }
@@ -311,9 +314,7 @@ func (t *tail) stop() {
 	case <-t.run.context.Closed():
 	case <-time.After(tailStopWaitMax): // the client does not say so when the connection closes meanwhile
 	}
-	if t.js.Conn().IsConnected() {
-		t.remove(t.run.name)
-	}
+	t.remove(t.run.name)
 	t.run = nil
 }
 
@@ -323,14 +324,21 @@ func (t *tail) close() {
 	}
 	t.closed = true
 	t.stop()
+	t.removing.Wait()
 	t.js.Conn().RemoveStatusListener(t.status)
 }
 
-// remove deletes a consumer. If it fails, the broker does it after tailInactiveMax.
+// remove deletes a consumer, which is waited for only at the end: a cluster that elects says nothing
+// for long. If it fails, the broker does it after tailInactiveMax.
 func (t *tail) remove(name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_ = t.js.DeleteConsumer(ctx, t.identity.Stream, name)
+	stream := t.identity.Stream // the owner's
+	if t.js.Conn().IsConnected() {
+		t.removing.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = t.js.DeleteConsumer(ctx, stream, name)
+		})
+	}
 }
 
 // deliver runs in the client's goroutine.

@@ -17,6 +17,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/request"
 )
 
 // What is published must come out as steps in order: events, refusals with their
@@ -179,8 +180,8 @@ func TestTicksMoveAnIdleStream(t *testing.T) {
 	if s.Pending() {
 		t.Error("events are pending after an emission")
 	}
-	if w := ticker.Waiting(); w != (broker.Waiting{}) {
-		t.Errorf("ticks failed: %+v", w)
+	if s := ticker.State(); s.Condition != request.Delivering || s.Retries > 0 {
+		t.Errorf("ticks failed: %+v", s)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,15 +30,14 @@ type TickerConfig struct {
 // Ticker puts time into the log while it runs, so that the last events before a pause do not wait
 // for the next ones. Ticks are messages like all others, so a replay sees the same boundaries. A
 // log cut by event time needs no ticker: a tick has no event time. When a tick cannot be published
-// the ticker goes on; meanwhile the log's time stands still, and Waiting says so.
+// the ticker goes on; meanwhile the log's time stands still, and State says so.
 type Ticker struct {
 	config TickerConfig
 	send   func(context.Context) error
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu      sync.Mutex
-	waiting broker.Waiting
+	tracker request.Tracker
 }
 
 // StartTicker publishes ticks until ctx ends or Stop is called.
@@ -89,12 +87,10 @@ func (t *Ticker) run(ctx context.Context) {
 				continue
 			}
 			last = now
-			err := t.send(ctx)
-			if err != nil {
-				err = fmt.Errorf("ticks cannot be published: %w", err)
-			}
-			if ctx.Err() == nil {
-				t.note(err)
+			if err := t.send(ctx); err == nil {
+				t.tracker.Works()
+			} else if ctx.Err() == nil {
+				t.tracker.Failed(fmt.Errorf("ticks cannot be published: %w", err), true)
 			}
 		case <-ctx.Done():
 			return
@@ -102,32 +98,8 @@ func (t *Ticker) run(ctx context.Context) {
 	}
 }
 
-// note keeps the error that Waiting returns.
-func (t *Ticker) note(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	noteWaiting(&t.waiting, err)
-}
-
-// noteWaiting takes the outcome of an attempt in.
-func noteWaiting(w *broker.Waiting, err error) {
-	if err == nil {
-		w.Reason = ""
-		return
-	}
-	if w.Reason == "" {
-		w.Since = time.Now()
-	}
-	w.Reason = err.Error()
-	w.Retries++
-}
-
-// Waiting reports since when no tick could be published. Any goroutine may call it.
-func (t *Ticker) Waiting() broker.Waiting {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.waiting
-}
+// State returns the condition of the log: whether the broker takes ticks. Any goroutine may call it.
+func (t *Ticker) State() request.State { return t.tracker.State(t.config.Stream) }
 
 func tickMessage(stream string) *nats.Msg {
 	m := nats.NewMsg(broker.Subject(cmp.Or(stream, broker.DefaultStreamNames().Log), event.KindControl))

@@ -18,8 +18,6 @@ const (
 	sendPendingDefault  = 256
 	sendRetryForDefault = time.Minute
 	sendPendingBytesMax = 64 << 20
-	sendRetryWaitMin    = 50 * time.Millisecond
-	sendRetryWaitMax    = 2 * time.Second
 )
 
 // sender keeps a bounded window of messages that are sent and not yet stored. It
@@ -48,7 +46,7 @@ func newSender(nc *nats.Conn, c PublisherConfig) (*sender, error) {
 	if c.Report == nil {
 		c.Report = func(error) {}
 	}
-	js, err := broker.NewJetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.Pending+1),
+	js, err := request.JetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.Pending+1),
 		jetstream.WithPublishAsyncTimeout(request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
 	if err != nil {
 		return nil, fmt.Errorf("ingest: publish: %w", err)
@@ -123,7 +121,7 @@ func (o outstanding) await(ctx context.Context) (*jetstream.PubAck, error) {
 // is up. Once one message could be repeated, the next is tried without a pause.
 func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
 	deadline, silence := time.Now().Add(s.config.RetryFor), request.Unanswered // err is the first
-	for wait := sendRetryWaitMin; ; {
+	for wait := request.RetryWaitMin; ; {
 		err = broker.ExplainError(err)
 		if !request.Passes(err) || s.config.RetryFor < 0 {
 			return nil, err
@@ -136,7 +134,7 @@ func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstre
 			if again := request.Pause(ctx, wait); again != nil {
 				return nil, fmt.Errorf("%w while waiting: %w", again, err)
 			}
-			wait = min(2*wait, sendRetryWaitMax)
+			wait = min(2*wait, request.RetryWaitMax)
 		}
 		ack, again := s.attempt(ctx, o.message)
 		if s.mended = again == nil; s.mended {

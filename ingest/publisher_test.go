@@ -204,7 +204,7 @@ func TestPublisherSurvivesRestart(t *testing.T) {
 }
 
 // Ticks must come at every boundary while events are pending, once a second
-// otherwise, not at all after Stop; Waiting says since when they fail.
+// otherwise, not at all after Stop; State says since when they fail.
 func TestTickerFollowsPendingEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var pending atomic.Bool
@@ -232,13 +232,13 @@ func TestTickerFollowsPendingEvents(t *testing.T) {
 		pending.Store(false)
 		broken.Store(true)
 		expect("broken", 5)
-		w := ticker.Waiting()
+		w := ticker.State()
 		if w.Retries < 4 || !strings.Contains(w.Reason, "no broker") || time.Since(w.Since) < 4*time.Second {
 			t.Errorf("while ticks fail: %+v", w)
 		}
 		broken.Store(false)
 		expect("mended", 5)
-		if w := ticker.Waiting(); w.Reason != "" {
+		if w := ticker.State(); w.Reason != "" {
 			t.Errorf("when they do not fail any more: %+v", w)
 		}
 		ticker.Stop()

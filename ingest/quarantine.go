@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -50,7 +49,7 @@ const (
 // QuarantineWriter keeps copies of what was refused, each once, even when a
 // restart goes through the same steps again: repeats within the broker's window
 // are dropped by their id, and older ones because they are not after the newest
-// entry that was there at the start. It has one owner, but for Waiting.
+// entry that was there at the start. It has one owner, but for State.
 type QuarantineWriter struct {
 	js     jetstream.JetStream
 	names  broker.StreamNames
@@ -61,8 +60,7 @@ type QuarantineWriter struct {
 
 	leftOut uint64 // refusals without an entry of their own, as the steps were written
 
-	mu      sync.Mutex
-	waiting broker.Waiting
+	tracker request.Tracker
 }
 
 // place orders refusals.
@@ -78,7 +76,7 @@ func (p place) compare(q place) int {
 // NewQuarantineWriter returns a writer for refusals of the log in names.
 func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.StreamNames) (*QuarantineWriter, error) {
 	w := &QuarantineWriter{names: names, newest: map[string]place{}}
-	js, err := broker.NewJetStream(nc, names.Domain)
+	js, err := request.JetStream(nc, names.Domain)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: quarantine: %w", err)
 	}
@@ -152,22 +150,23 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subje
 
 // Write stores all refusals of one step, in any order, and returns when they are on the broker's
 // disk. Call it once a step, before the step is recorded as done: it relies on the order of steps.
-// It waits for a broker that is away or has no room for as long as it takes; see Waiting. An error
+// It waits for a broker that is away or has no room for as long as it takes; see State. An error
 // leaves some stored; write all again.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
-	defer w.note(nil)
-	kept, silence := boundEntries(refusals), request.Silence(0)
-	last, err := w.write(ctx, kept, stepEntriesMax)
-	for wait := sendRetryWaitMin; err != nil && request.Passes(err) && ctx.Err() == nil; wait = min(2*wait, sendRetryWaitMax) {
-		w.note(broker.ExplainError(err))
-		if given := request.Pause(ctx, wait); given != nil {
-			return given
+	defer w.tracker.Works()
+	kept, last, failed := boundEntries(refusals), uint64(0), false
+	err := request.Retry(ctx, w.js.Conn(), func() (err error) {
+		if failed {
+			err = w.lookBack(ctx)
 		}
-		silence.After(w.js.Conn(), err)
-		if err = w.lookBack(ctx); err == nil {
+		if err == nil {
 			last, err = w.write(ctx, kept, stepEntriesMax)
 		}
-	}
+		return err
+	}, func(err error) {
+		failed = true
+		w.tracker.Failed(broker.ExplainError(err), true)
+	})
 	if err != nil {
 		return fmt.Errorf("ingest: write to the quarantine: %w", broker.ExplainError(err))
 	}
@@ -176,19 +175,8 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	return nil
 }
 
-// note keeps what Waiting returns.
-func (w *QuarantineWriter) note(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	noteWaiting(&w.waiting, err)
-}
-
-// Waiting reports whether Write waits for the broker. Any goroutine may call it.
-func (w *QuarantineWriter) Waiting() broker.Waiting {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.waiting
-}
+// State returns the condition of the quarantine: whether the broker takes entries. Any goroutine may call it.
+func (w *QuarantineWriter) State() request.State { return w.tracker.State(w.names.Quarantine) }
 
 // write stores what is not stored yet of the entries of a step, at most so many at once,
 // and returns the sequence of the last.

@@ -123,7 +123,6 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	watch(p.watchOutput)
 	watch(p.outlets.watchHeld)
 	if p.group != nil {
-		watches.Go(func() { p.fillPage(running) })
 		watch(func(ctx context.Context) error {
 			return p.outlets.watchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.group.self)
 		})
@@ -255,7 +254,7 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 		case reason == "":
 			return nil
 		case p.full.Load() == nil:
-			p.full.Store(&broker.Waiting{Reason: reason, Since: time.Now()})
+			p.full.Store(&sinks.State{Name: p.names.In.Log, Condition: sinks.Holding, Reason: reason, Since: time.Now()})
 			p.log.Error("the embedded server cannot write, and takes nothing until there is room", "bytes", broker.RoomMin, "reason", reason)
 		}
 		if p.Broker.Embedded.Room() != nil {

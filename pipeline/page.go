@@ -64,26 +64,37 @@ func (p *Pipeline) openPage(freePort bool) error {
 	return nil
 }
 
-// fillPage shows what was published before on the page, as far as it does not come again, and
-// then follows what is.
-func (p *Pipeline) fillPage(ctx context.Context) {
-	err := onceElected(ctx, p.log, func() error { // a cluster may be making the streams just now
-		notes, err := p.rollups.Notes(ctx, web.NotesMax)
-		p.Page.AddNotes(notes)
-		return err
-	})
-	if err != nil {
-		p.log.Warn("charts do not show the notes that were published before this start", "error", err)
-	}
+// startPage fills the page and lets it follow what is published. It does so beside the loop: to
+// read what was published before may take seconds where servers died.
+func (p *Pipeline) startPage(ctx context.Context) {
+	open, filled := p.fromNow(p.showEstimates), false
+	p.followers.start(ctx, sinks.FollowConfig{Name: followerPage, Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
+		if !filled {
+			if err := p.fillPage(ctx); err != nil {
+				return nil, sinks.Cursor{}, err
+			}
+			filled = true
+		}
+		return open(ctx)
+	}}, true)
+}
+
+// fillPage shows what was published before on the page, as far as it does not come again.
+func (p *Pipeline) fillPage(ctx context.Context) error {
 	awaitBucket(ctx, p.Broker.JS, p.names.Out, p.beginAt.Sequence)
 	latest, err := p.history.Latest(ctx, p.beginAt.Position)
-	if err == nil {
-		err = p.Page.Load(latest)
-	}
 	if err != nil {
+		return err
+	}
+	notes, err := p.rollups.Notes(ctx, web.NotesMax)
+	if err != nil {
+		return err
+	}
+	p.Page.AddNotes(notes)
+	if err := p.Page.Load(latest); err != nil {
 		p.log.Warn("the page does not show what was published before this start until it is estimated again", "error", err)
 	}
-	p.followers.start(context.WithoutCancel(ctx), sinks.FollowConfig{Name: followerPage, Open: p.fromNow(p.showEstimates)}, true)
+	return nil
 }
 
 // bucketWaitMax bounds how long a start waits for the broker's copy of the latest estimates.

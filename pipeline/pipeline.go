@@ -34,8 +34,8 @@ type Pipeline struct {
 	names      names
 	Broker     *broker.Broker
 	source     *ingest.JetStreamSource
-	ticker     atomic.Pointer[ingest.Ticker]  // nil until it is started, and where none is needed
-	full       atomic.Pointer[broker.Waiting] // since when the embedded server cannot write; nil: it can
+	ticker     atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
+	full       atomic.Pointer[sinks.State]   // since when the embedded server cannot write; nil: it can
 	Core       *incremental.Core
 	quarantine *ingest.QuarantineWriter
 
@@ -198,8 +198,7 @@ func (p *Pipeline) streams() sinks.StreamsConfig {
 	return sinks.StreamsConfig{Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas, Embedded: p.Broker.Embedded != nil}
 }
 
-// openFollowers opens the page and starts who follows the log out. In a group the page is filled
-// beside the loop: to read what others have published may take seconds, and a shard waits.
+// openFollowers opens the page and starts who follows the log out.
 func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.openPage(o.FreePort); err != nil {
 		return err
@@ -216,10 +215,8 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.alerting.seed(ctx); err != nil {
 		return err
 	}
-	if p.group == nil {
-		p.fillPage(ctx)
-	}
 	running := context.WithoutCancel(ctx) // until they are ended, in their order
+	p.startPage(running)
 	p.startFollowers(running, o)
 	return p.assignFollowers(running)
 }

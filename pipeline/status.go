@@ -11,7 +11,6 @@ import (
 
 	"gqlstream/incremental"
 	"gqlstream/incremental/prequential"
-	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
@@ -140,28 +139,15 @@ func (p *Pipeline) showIdle() {
 // goroutine may call it.
 func (p *Pipeline) states() (states []sinks.State) {
 	states = append(p.followers.states(), p.outlets.states()...)
-	states = append(states, stateOfStream(p.names.In.Quarantine, p.quarantine.Waiting()))
-	return append(states, stateOfStream(p.names.In.Log, p.logWaiting()))
-}
-
-func (p *Pipeline) logWaiting() (w broker.Waiting) {
+	states = append(states, p.quarantine.State())
+	log := sinks.State{Name: p.names.In.Log, Condition: sinks.Delivering}
 	if ticker := p.ticker.Load(); ticker != nil {
-		w = ticker.Waiting()
+		log = ticker.State()
 	}
 	if full := p.full.Load(); full != nil { // the ticker cannot know as much
-		w.Reason, w.Since = full.Reason, full.Since
+		log = *full
 	}
-	return w
-}
-
-// stateOfStream tells of a stream as of a follower: of the quarantine, and of the log,
-// which the loop waits for while the broker takes no ticks.
-func stateOfStream(name string, waiting broker.Waiting) sinks.State {
-	s := sinks.State{Name: name, Condition: sinks.Delivering, Retries: waiting.Retries}
-	if waiting.Reason != "" {
-		s.Condition, s.Reason, s.Since = sinks.Holding, waiting.Reason, waiting.Since
-	}
-	return s
+	return append(states, log)
 }
 
 // logStates logs what has changed since before, and brings that up to date.

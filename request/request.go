@@ -33,6 +33,46 @@ func Context(ctx context.Context, nc *nats.Conn) (context.Context, context.Cance
 	return asking, cancel
 }
 
+// ask asks a question that may be asked twice, and again every so often while no answer comes; the
+// first one counts, which may be an error. A cluster loses what it is asked while it elects a leader:
+// whoever asks once learns of the leader only when the time for that answer is over.
+func ask[T any](ctx context.Context, every time.Duration, question func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	ctx, cancel := context.WithTimeout(ctx, AnswerWaitMax)
+	defer cancel()
+	answers := make(chan answer, AnswerWaitMax/every+1)
+	again := time.NewTicker(every)
+	defer again.Stop()
+	for {
+		go func() {
+			value, err := question(ctx)
+			answers <- answer{value, err}
+		}()
+		select {
+		case a := <-answers:
+			return a.value, a.err
+		case <-again.C:
+		}
+	}
+}
+
+// cluster repeats the questions with which a reader or a writer of a stream begins.
+type cluster struct{ jetstream.JetStream }
+
+func (c cluster) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	return ask(ctx, AnswerWaitMax/6, func(ctx context.Context) (jetstream.Stream, error) { return c.JetStream.Stream(ctx, name) })
+}
+
+// CreateConsumer may make several of a config without a name. Those that nobody uses end by themselves.
+func (c cluster) CreateConsumer(ctx context.Context, stream string, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	return ask(ctx, AnswerWaitMax/3, func(ctx context.Context) (jetstream.Consumer, error) {
+		return c.JetStream.CreateConsumer(ctx, stream, config)
+	})
+}
+
 // Pause waits for d, or for the end of ctx, whose error it returns then.
 func Pause(ctx context.Context, d time.Duration) error {
 	select {
@@ -50,14 +90,20 @@ type Silence int
 // Unanswered is one request without an answer.
 const Unanswered Silence = 3
 
-// After is told how a request ended. After two silences in a row another server is asked, if
-// there is one: a server that is cut off from its cluster answers the client's pings, and says
-// late or never that it cannot decide. What is wrong with the connection the next request finds.
+// pongWaitMax is how long a server may take to answer a ping after it was silent.
+const pongWaitMax = 500 * time.Millisecond
+
+// After is told how a request ended. If there are several servers, another one is asked after a
+// silence in which pings are not answered either, and after two in a row: a server that is cut off
+// from its cluster answers pings, and says late or never that it cannot decide. What is wrong with
+// the connection the next request finds.
 func (s *Silence) After(nc *nats.Conn, err error) {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		*s += Unanswered
+		if *s += Unanswered; len(nc.Servers()) > 1 && nc.FlushTimeout(pongWaitMax) != nil {
+			*s = 2 * Unanswered
+		}
 	case errors.As(err, &api) && api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable):
 		*s++
 	default:
@@ -66,6 +112,33 @@ func (s *Silence) After(nc *nats.Conn, err error) {
 	if *s >= 2*Unanswered && len(nc.Servers()) > 1 {
 		*s = 0
 		_ = nc.ForceReconnect()
+	}
+}
+
+// How long Retry pauses: twice as long each time. It is short beside an election of some seconds,
+// which nobody announces the end of.
+const (
+	RetryWaitMin = 50 * time.Millisecond
+	RetryWaitMax = 500 * time.Millisecond
+)
+
+// Retry tries until it succeeds or fails with an error that does not pass, and calls failed with
+// every one that does. Who ends ctx meanwhile gets its error.
+func Retry(ctx context.Context, nc *nats.Conn, try func() error, failed func(error)) error {
+	var silence Silence
+	for wait := RetryWaitMin; ; wait = min(2*wait, RetryWaitMax) {
+		err := try()
+		silence.After(nc, err)
+		if err == nil || !Passes(err) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		failed(err)
+		if err := Pause(ctx, wait); err != nil {
+			return err
+		}
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +111,90 @@ func TestRequestsEndWithTheirConnection(t *testing.T) {
 	<-asking.Done()
 	if !errors.Is(asking.Err(), context.Canceled) {
 		t.Errorf("the request ended with %v, not with its connection", asking.Err())
+	}
+}
+
+// A question that a cluster loses while it elects must be asked again before its time is over, so that
+// whoever waits learns soon that there is a leader.
+func TestALostQuestionIsAskedAgain(t *testing.T) {
+	_, nc := startServer(t)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for subject, answer := range map[string]string{
+		"$JS.API.STREAM.INFO.S":       `{"config": {"name": "S"}}`,
+		"$JS.API.CONSUMER.CREATE.S.*": `{"stream_name": "S", "name": "c", "config": {}}`,
+	} {
+		asked := 0
+		if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+			if asked++; asked > 1 { // the first one is lost
+				_ = m.Respond([]byte(answer))
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := (cluster{js}).Stream(t.Context(), "S"); err != nil {
+		t.Errorf("stream: %v", err)
+	}
+	if _, err := (cluster{js}).CreateConsumer(t.Context(), "S", jetstream.ConsumerConfig{}); err != nil {
+		t.Errorf("consumer: %v", err)
+	}
+}
+
+// A link on which nothing comes any more must be left after the first silence, without waiting for a
+// second one.
+func TestADeadLinkIsLeftAfterOneSilence(t *testing.T) {
+	good, _ := startServer(t)
+	link, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	dead := make(chan struct{})
+	go func() {
+		client, err := link.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		server, err := net.Dial("tcp", strings.TrimPrefix(good, "nats://"))
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		go func() {
+			_, _ = io.Copy(server, client) // what the client says arrives
+		}()
+		for buffer := make([]byte, 1024); ; {
+			n, err := server.Read(buffer)
+			select {
+			case <-dead: // nothing comes back
+				n = 0
+			default:
+			}
+			if _, failed := client.Write(buffer[:n]); err != nil || failed != nil {
+				return
+			}
+		}
+	}()
+	nc, err := nats.Connect("nats://"+link.Addr().String()+","+good, nats.DontRandomize(), nats.MaxReconnects(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	again := nc.StatusChanged(nats.CONNECTED)
+	close(dead)
+	var silence Silence
+	silence.After(nc, context.DeadlineExceeded)
+	select {
+	case <-again:
+	case <-time.After(testWaitMax):
+		t.Fatal("the dead link was not left")
+	}
+	if got := nc.ConnectedUrl(); got != good {
+		t.Errorf("connected to %s", got)
 	}
 }
 

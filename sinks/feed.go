@@ -16,7 +16,7 @@ const (
 	feedPullBytesMax = 4 << 20 // asked of the broker at once
 	feedExpiry       = 10 * time.Second
 	feedHeartbeat    = 2 * time.Second // twice this without a word, and the feed begins anew
-	feedInactiveMax  = time.Minute     // then the broker forgets a reader that died
+	feedInactiveMax  = time.Minute     // then the broker forgets a reader
 	feedRetryWaitMin = 50 * time.Millisecond
 	feedRetryWaitMax = 2 * time.Second
 )
@@ -32,7 +32,6 @@ type feed struct {
 	last   feedMessage // the newest that was delivered; where it begins, what the cursor says
 
 	run     jetstream.MessagesContext
-	name    string // of the consumer
 	gapAt   uint64 // what was missing when a gap made the feed begin anew; 0: nothing
 	missed  bool   // the next message follows a gap
 	barren  int    // attempts since the last message
@@ -127,7 +126,6 @@ func (f *feed) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.name = consumer.CachedInfo().Name
 	f.run, err = consumer.Messages(jetstream.PullMaxBytes(feedPullBytesMax), jetstream.PullExpiry(feedExpiry),
 		jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	return err
@@ -159,17 +157,11 @@ func (f *feed) verify(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the present consumer. If the broker cannot be told, it forgets it after
-// feedInactiveMax.
+// stop ends the present consumer, which the broker forgets after feedInactiveMax: to tell it would
+// be waited for.
 func (f *feed) stop() {
 	if f.run != nil {
 		f.run.Stop()
 		f.run = nil
 	}
-	if f.name != "" && f.js.Conn().IsConnected() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = f.js.DeleteConsumer(ctx, f.stream, f.name)
-	}
-	f.name = ""
 }

@@ -21,6 +21,16 @@ const (
 	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
 )
 
+// State is the condition of a writer or a follower.
+type State = request.State
+
+// Conditions.
+const (
+	Delivering = request.Delivering
+	Retrying   = request.Retrying
+	Holding    = request.Holding
+)
+
 // ErrNotOurs is matched by the error of an Open that trying again cannot mend: the
 // output belongs to something else, or the configuration is wrong.
 var ErrNotOurs = errors.New("choose another place for the output, or move what is there away")
@@ -59,7 +69,7 @@ type FollowConfig struct {
 // goroutine may ask State, After, Taken and CatchUp.
 type Runner struct {
 	config  FollowConfig
-	tracker tracker
+	tracker request.Tracker
 
 	mu      sync.Mutex
 	durable Cursor

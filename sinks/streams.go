@@ -9,23 +9,18 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // Settings of the streams that ensureStreams creates.
 const (
 	EstimatesBytesDefault = 1 << 30
 	alertsBytesMax        = 64 << 20
-	streamBytesMin        = 1 << 20
 )
 
 // serverVersionMin is the first version of a broker that stores atomic batches.
 var serverVersionMin = [3]int{2, 12, 0}
-
-// Codes of a broker that cannot reserve what a stream may grow to.
-const (
-	codeInsufficientResources jetstream.ErrorCode = 10023
-	codeStorageExceeded       jetstream.ErrorCode = 10047
-)
 
 // StreamsConfig configures the streams of the log out and of its followers.
 type StreamsConfig struct {
@@ -131,13 +126,9 @@ func (c *StreamsConfig) stream(name, description string) jetstream.StreamConfig 
 	}
 }
 
-// ensureStream creates a stream, or changes the settings that matter of one that is there. The
-// broker reserves what a stream may grow to; where it has not that much, the limit becomes smaller.
+// ensureStream creates a stream, or changes the settings that matter of one that is there.
 func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (stream jetstream.Stream, err error) {
-	stream, err = js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = createStream(ctx, js, want)
-	}
+	stream, err = request.EnsureStream(ctx, js, want)
 	if err != nil {
 		return nil, fmt.Errorf("sinks: stream %s: %w", want.Name, err)
 	}
@@ -157,21 +148,4 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 			" delete the stream, or choose another prefix; it is made from the log again", want.Name, err)
 	}
 	return stream, nil
-}
-
-func createStream(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
-	stream, err := js.CreateStream(ctx, c)
-	for noStorage(err) && c.MaxBytes >= 8*streamBytesMin {
-		c.MaxBytes /= 8 // not all that is left: the log needs room
-		stream, err = js.CreateStream(ctx, c)
-	}
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
-		return js.Stream(ctx, c.Name)
-	}
-	return stream, err
-}
-
-func noStorage(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == codeInsufficientResources || api.ErrorCode == codeStorageExceeded)
 }

@@ -15,12 +15,6 @@ import (
 	"gqlstream/request"
 )
 
-// Limits of a writer.
-const (
-	writerRetryWaitMin = 50 * time.Millisecond
-	writerRetryWaitMax = 2 * time.Second
-)
-
 // WriterConfig names the shard, the log and the process of a writer.
 type WriterConfig struct {
 	Streams StreamsConfig
@@ -53,7 +47,7 @@ type Writer struct {
 	renewed time.Time // when a mark was last stored or found
 	audited time.Time // when the broker was last asked what it has
 	ensured time.Time // when the streams were last looked after
-	tracker tracker
+	tracker request.Tracker
 	end     atomic.Uint64 // as lastEnd
 }
 
@@ -177,7 +171,6 @@ func (w *Writer) Publish(ctx context.Context, e Emission) error {
 
 // Store is Publish of an emission that was found due, perhaps a while ago.
 func (w *Writer) Store(ctx context.Context, e Emission) error {
-	defer w.tracker.Release()
 	if e.Position <= w.Published() {
 		return nil
 	}
@@ -229,27 +222,18 @@ func (w *Writer) store(ctx context.Context, m shardMark, records []message) erro
 		return err
 	}
 	b := w.batch(data, records)
-	var silence request.Silence
-	for wait := writerRetryWaitMin; ; {
-		done, err := w.attempt(ctx, &m, b)
-		silence.After(w.nc, err)
-		switch {
-		case err == nil && done:
-			w.tracker.Works()
-			return nil
-		case err == nil:
-			continue // the fence is another one than was known, which is known now
-		case !request.Passes(err):
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err() // who ended the run while the broker was away has seen no failure
+	err = request.Retry(ctx, w.nc, func() error {
+		for {
+			done, err := w.attempt(ctx, &m, b)
+			if err != nil || done {
+				return err
+			} // else the fence is another one than was known, which is known now
 		}
-		w.tracker.Failed(err, true)
-		if err := request.Pause(ctx, wait); err != nil {
-			return err
-		}
-		wait = min(2*wait, writerRetryWaitMax)
+	}, func(err error) { w.tracker.Failed(err, true) })
+	if err == nil {
+		w.tracker.Works()
 	}
+	return err
 }
 
 // batch returns a mark and its records as they are sent.

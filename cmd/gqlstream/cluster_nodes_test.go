@@ -23,11 +23,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 const serverSaidMax = 100_000 // bytes of a server's log that are shown where a test has failed
 
-const logName, estimatesName = "GQL", "GQL_ESTIMATES"
+const logName, estimatesName, quarantineName = "GQL", "GQL_ESTIMATES", "GQL_QUARANTINE"
 
 // nodes are the servers of a cluster, each a process of its own, with links that can be cut.
 type nodes struct {
@@ -116,7 +118,7 @@ func (c *nodes) open() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if c.js, err = jetstream.New(c.nc); err != nil {
+	if c.js, err = request.JetStream(c.nc, ""); err != nil {
 		c.t.Fatal(err)
 	}
 	probe := jetstream.StreamConfig{Name: "PROBE", Replicas: len(c.list)}
@@ -174,12 +176,15 @@ func (c *nodes) leader(stream string) int {
 	}
 }
 
-// leads reports whether a stream has a leader that answers.
-func (c *nodes) leads(ctx context.Context, stream string) bool {
+// leads reports whether the cluster and streams have leaders that answer.
+func (c *nodes) leads(ctx context.Context, streams ...string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	s, err := c.js.Stream(ctx, stream)
-	return err == nil && s.CachedInfo().Cluster != nil && s.CachedInfo().Cluster.Leader != ""
+	_, err := c.js.AccountInfo(ctx) // which the leader of all answers
+	return err == nil && !slices.ContainsFunc(streams, func(name string) bool {
+		s, err := c.js.Stream(ctx, name)
+		return err != nil || s.CachedInfo().Cluster == nil || s.CachedInfo().Cluster.Leader == ""
+	})
 }
 
 func (c *nodes) close() {

@@ -195,14 +195,13 @@ func (r *clusterRun) campaign(first, n int) {
 	for i := range n {
 		pause(ctx, time.Duration(r.rand.Int64N(int64(time.Second))))
 		f := faults[(first+i)%len(faults)]
-		end := r.end(ctx)
 		begun := time.Now()
 		over, cluster := make(chan struct{}), make(chan time.Duration, 1)
 		go func() { cluster <- r.watchCluster(ctx, producer, over).Sub(begun) }()
 		r.tries = 0
 		f.strike(r)
 		breath := time.AfterFunc(recoveryPatience, func() { producer.held.Store(true) })
-		r.await(ctx, end+1)
+		r.await(ctx, r.end(ctx)+1) // of something that was stored when the fault was over
 		published := time.Since(begun)
 		breath.Stop()
 		producer.held.Store(false)
@@ -252,7 +251,7 @@ func machineLoad() string {
 }
 
 // watchCluster returns the last moment, until over is closed, at which the cluster itself was not
-// there: it had acknowledged nothing for clusterSilentMin, or a stream had no leader.
+// there: it had acknowledged nothing for clusterSilentMin, or a stream, or all of it, had no leader.
 func (r *clusterRun) watchCluster(ctx context.Context, p *producer, over <-chan struct{}) (away time.Time) {
 	away = time.Now()
 	stored, since := p.stored.Load(), away
@@ -261,8 +260,8 @@ func (r *clusterRun) watchCluster(ctx context.Context, p *producer, over <-chan 
 		if n := p.stored.Load(); n > stored {
 			stored, since = n, now
 		}
-		if now.Sub(since) > clusterSilentMin || !r.nodes.leads(ctx, logName) || !r.nodes.leads(ctx, estimatesName) {
-			away = time.Now()
+		if now.Sub(since) > clusterSilentMin || !r.nodes.leads(ctx, logName, estimatesName, quarantineName) {
+			away = now
 		}
 		select {
 		case <-over:

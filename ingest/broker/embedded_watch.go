@@ -4,20 +4,12 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
 // RoomMin is the number of bytes that can be written while Room has no error.
 const RoomMin = 16 << 20
-
-// Waiting says that a writer, or a ticker, waits for the broker; the zero Reason, that it does not.
-type Waiting struct {
-	Reason  string
-	Since   time.Time
-	Retries uint64 // failed attempts since the beginning
-}
 
 // WriteError returns the first error of writing of the server, which takes nothing any more then:
 // it must be closed, and started anew when there is Room. What it has acknowledged of streams in

@@ -43,23 +43,12 @@ func Open(c Config) (*Broker, error) {
 		}
 	}
 	if err == nil {
-		b.JS, err = NewJetStream(b.NC, c.Domain)
+		b.JS, err = request.JetStream(b.NC, c.Domain)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
-}
-
-// NewJetStream returns the JetStream of a domain; empty: that of the server.
-func NewJetStream(nc *nats.Conn, domain string, options ...jetstream.JetStreamOpt) (jetstream.JetStream, error) {
-	if len(nc.Servers()) > 1 { // of a cluster; a stream that elects its leader says nothing, and is asked again
-		options = append(options, jetstream.WithDefaultTimeout(request.AnswerWaitMax))
-	}
-	if domain != "" {
-		return jetstream.NewWithDomain(nc, domain, options...)
-	}
-	return jetstream.New(nc, options...)
 }
 
 // Close closes the connection and stops the embedded server.

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/event"
+	"gqlstream/request"
 )
 
 // StreamNames are the streams of a pipeline's log in and of what was refused of it; the
@@ -68,7 +69,6 @@ const (
 	dedupeWindow       = 2 * time.Minute
 	quarantineBytesMax = 256 << 20
 	quarantineAgeMax   = 30 * 24 * time.Hour // its originals are in the log; people's data must not pile up
-	streamBytesMin     = 1 << 20
 )
 
 // EnsureStreams creates the log and the quarantine where they do not exist, and audits
@@ -161,53 +161,30 @@ func QuarantineConfig(name string) jetstream.StreamConfig {
 	return c
 }
 
-// ensureStream creates a stream, or returns the one of that name as it is. The broker reserves what
-// a stream may grow to; where it has not that much, the limit becomes smaller.
-func ensureStream(
-	ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig,
-) (jetstream.Stream, error) {
-	stream, err := js.Stream(ctx, config.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = js.CreateStream(ctx, config)
-		for noSpace(err) && config.MaxBytes >= 8*streamBytesMin {
-			config.MaxBytes /= 8 // not all that is left: the log needs room
-			stream, err = js.CreateStream(ctx, config)
-		}
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
-			stream, err = js.Stream(ctx, config.Name)
-		}
-	}
+// ensureStream creates a stream, or returns the one of that name as it is.
+func ensureStream(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := request.EnsureStream(ctx, js, config)
 	if err != nil {
 		return nil, fmt.Errorf("broker: stream %s: %w", config.Name, err)
 	}
 	return stream, nil
 }
 
-func noSpace(err error) bool { return errors.Is(ExplainError(err), ErrNoSpace) }
-
 // ErrNoSpace is matched by the error of a broker that refused a message because the log, or the
 // whole store, is full. Nothing that was stored is lost.
 var ErrNoSpace = errors.New("the stream is full and refuses new messages: raise its max_bytes," +
 	" or free space for the broker")
 
-// Error codes of the broker: of clusters, and of those that have no space.
+// Error codes of clusters.
 const (
-	codeNoPeers               jetstream.ErrorCode = 10005 // not as many servers as copies
-	codeNoCluster             jetstream.ErrorCode = 10074
-	codeInsufficientResources jetstream.ErrorCode = 10023
-	codeStorageExceeded       jetstream.ErrorCode = 10047
-	codeStoreFailed           jetstream.ErrorCode = 10077
+	codeNoPeers   jetstream.ErrorCode = 10005 // not as many servers as copies
+	codeNoCluster jetstream.ErrorCode = 10074
 )
 
 // ExplainError adds to an error of the broker what it means here.
 func ExplainError(err error) error {
-	var api *jetstream.APIError
-	if errors.Is(err, ErrNoSpace) || !errors.As(err, &api) {
+	if errors.Is(err, ErrNoSpace) || !request.NoSpace(err) {
 		return err
 	}
-	switch api.ErrorCode {
-	case codeInsufficientResources, codeStorageExceeded, codeStoreFailed:
-		return fmt.Errorf("%w (%w)", ErrNoSpace, err)
-	}
-	return err
+	return fmt.Errorf("%w (%w)", ErrNoSpace, err)
 }

@@ -1,18 +1,18 @@
-package sinks
+package request
 
 import (
 	"sync"
 	"time"
 )
 
-// Conditions of a writer or a follower.
+// Conditions of a writer, a follower, or another one who waits for a broker.
 const (
 	Delivering = "delivering" // everything it got is delivered or on its way
 	Retrying   = "retrying"   // it fails and is tried again, and what comes waits in the stream
 	Holding    = "holding"    // the loop waits for it
 )
 
-// State describes the condition of a writer or a follower, for people and metrics.
+// State describes such a condition, for people and metrics.
 type State struct {
 	Name      string
 	Condition string    // Delivering, Retrying or Holding
@@ -25,8 +25,8 @@ type State struct {
 	Position uint64 // up to which its output is durable
 }
 
-// tracker keeps the condition of a writer or a follower. Any goroutine may use it.
-type tracker struct {
+// Tracker keeps a condition. Any goroutine may use it.
+type Tracker struct {
 	mu      sync.Mutex
 	failing string // reason; empty: it works
 	holding string // reason; empty: the loop goes on
@@ -36,7 +36,7 @@ type tracker struct {
 
 // Failed notes a failed attempt that is going to be repeated. holds says whether
 // the loop waits for it.
-func (t *tracker) Failed(err error, holds bool) {
+func (t *Tracker) Failed(err error, holds bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.retries++
@@ -47,35 +47,28 @@ func (t *tracker) Failed(err error, holds bool) {
 }
 
 // Hold notes that the loop waits for the sink, which need not have failed.
-func (t *tracker) Hold(reason string) {
+func (t *Tracker) Hold(reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begin()
 	t.holding = reason
 }
 
-func (t *tracker) begin() {
+func (t *Tracker) begin() {
 	if t.failing == "" && t.holding == "" {
 		t.since = time.Now()
 	}
 }
 
-// Release notes that the loop goes on.
-func (t *tracker) Release() {
+// Works notes a delivery. The loop goes on.
+func (t *Tracker) Works() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.holding = ""
-}
-
-// Works notes a delivery.
-func (t *tracker) Works() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.failing = ""
+	t.failing, t.holding = "", ""
 }
 
 // State returns the condition under a name.
-func (t *tracker) State(name string) State {
+func (t *Tracker) State(name string) State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := State{Name: name, Condition: Delivering, Retries: t.retries}
