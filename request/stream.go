@@ -25,15 +25,13 @@ func JetStream(nc *nats.Conn, domain string, options ...jetstream.JetStreamOpt) 
 	return js, err
 }
 
-const streamBytesMin = 1 << 20
-
 // EnsureStream creates a stream, or returns the one of that name as it is. The broker reserves what
 // a stream may grow to; where it has not that much, the limit becomes smaller.
 func EnsureStream(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, c.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = js.CreateStream(ctx, c)
-		for NoSpace(err) && c.MaxBytes >= 8*streamBytesMin {
+		for NoSpace(err) && c.MaxBytes >= 8<<20 {
 			c.MaxBytes /= 8 // not all that is left: the log needs room
 			stream, err = js.CreateStream(ctx, c)
 		}

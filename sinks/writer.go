@@ -283,7 +283,12 @@ func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
 func (w *Writer) Close(ctx context.Context) error {
 	m := w.known.mark
 	m.Closed = true
-	return w.renew(ctx, m)
+	err := w.renew(ctx, m)
+	if m = w.known.mark; err == nil && !m.Closed { // a batch was stored whose answer the end of the run cut off
+		m.Closed = true
+		err = w.renew(ctx, m)
+	}
+	return err
 }
 
 // renew repeats the last mark, or what was made of it, if it is ours.

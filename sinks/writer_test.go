@@ -338,6 +338,23 @@ func TestOtherConfigurationIsRefused(t *testing.T) {
 	}
 }
 
+// A run that ends must say so also when its last batch was stored and the answer did not reach it,
+// because the end cut the waiting off: another configuration would be refused for a minute.
+func TestTheEndIsSaidAfterALostAnswer(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("one"))
+	l.publish(w, emissionAt(1, 1))
+	known, end := w.known, w.lastEnd
+	l.publish(w, emissionAt(2, 1))
+	w.known, w.lastEnd = known, end // as it was before the answer
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := w.lastMark(t.Context()); err != nil || !found.Closed || found.Position != 2 {
+		t.Errorf("the last mark is closed: %t, at %d (%v)", found.Closed, found.Position, err)
+	}
+}
+
 // A writer that has a mark of an older one before it, of another process with the same
 // configuration, takes the fence over.
 func TestFenceBehindIsTakenOver(t *testing.T) {
