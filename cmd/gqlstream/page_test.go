@@ -72,13 +72,14 @@ func TestThePageHasItsPastAfterARestart(t *testing.T) {
 	}
 	p := restarted(t, state, conf, "127.0.0.1:0")
 	var list struct{ Total int }
-	fetch(t, p, "/api/v1/communities", &list)
 	names := map[string]bool{}
 	for key := range published {
 		names[key[0]] = true
 	}
-	if list.Total != len(names) || list.Total == 0 {
-		t.Errorf("the page has %d communities, %d were published", list.Total, len(names))
+	for begun := time.Now(); list.Total != len(names) || list.Total == 0; pause(t.Context(), 10*time.Millisecond) {
+		if fetch(t, p, "/api/v1/communities", &list); time.Since(begun) > crashStartMax {
+			t.Fatalf("the page has %d communities, %d were published", list.Total, len(names))
+		}
 	}
 	positions := func(query string) (out []uint64) {
 		var answer struct{ Estimates []quant.Estimate }
