@@ -216,17 +216,6 @@ func (s *Network) AppendTruth(dst []TruthRecord) []TruthRecord {
 	return append(dst, all)
 }
 
-// Truth returns the true share of each class among the members of a community, or
-// of Everyone, and nil when there is no such community.
-func (s *Network) Truth(community string) []float64 {
-	for _, record := range s.AppendTruth(nil) {
-		if record.Community == community {
-			return record.Prevalence
-		}
-	}
-	return nil
-}
-
 // VisitClasses visits every vertex with the class that it has at the end of the latest
 // finished tick.
 func (s *Network) VisitClasses(visit func(event.ID, event.Class)) {
@@ -234,9 +223,6 @@ func (s *Network) VisitClasses(visit func(event.ID, event.Class)) {
 		visit(event.NumberID(uint64(v)), event.Class(s.network.vertices[v].class))
 	}
 }
-
-// Communities returns the names of the communities, which the caller must not change.
-func (s *Network) Communities() []string { return s.network.names }
 
 func shares(counts []int) (prevalence []float64, total int) {
 	for _, c := range counts {

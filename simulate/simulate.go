@@ -211,9 +211,6 @@ func (s *Network) Next(ctx context.Context, b *event.Batch) error {
 	return nil
 }
 
-// Close does nothing: a simulation holds no resources.
-func (s *Network) Close() error { return nil }
-
 // Now returns the simulated time of the current tick.
 func (s *Network) Now() event.Time { return s.now }
 

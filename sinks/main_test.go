@@ -54,3 +54,12 @@ func serve(dir string) {
 	fmt.Println(s.ClientURL())
 	select {}
 }
+
+// DefaultNames returns the names that hang on prefixDefault.
+func DefaultNames() Names {
+	n, err := NewNames("")
+	if err != nil {
+		panic(err)
+	}
+	return n
+}

@@ -38,15 +38,6 @@ func NewNames(prefix string) (Names, error) {
 	}, nil
 }
 
-// DefaultNames returns the names that hang on prefixDefault.
-func DefaultNames() Names {
-	n, err := NewNames("")
-	if err != nil {
-		panic(err)
-	}
-	return n
-}
-
 // MarkSubject returns the subject of the marks of a shard.
 func (n Names) MarkSubject(shard int) string { return n.subjects + ".shard." + strconv.Itoa(shard) }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/alerts"
-	"gqlstream/sinks"
 )
 
 // alertsOf returns the transitions of GQL_ALERTS as JSON.
@@ -22,7 +21,7 @@ func alertsOf(t *testing.T, state string) (out []string) {
 	t.Helper()
 	r := &crashRun{t: t, dir: state}
 	withBroker(t, state, func(js jetstream.JetStream) {
-		r.eachMessage(js, sinks.DefaultNames().Alerts, func(m jetstream.Msg) {
+		r.eachMessage(js, defaultNames().Alerts, func(m jetstream.Msg) {
 			out = append(out, string(m.Data()))
 		})
 	})

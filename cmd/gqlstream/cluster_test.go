@@ -313,7 +313,7 @@ func (r *clusterRun) published(ctx context.Context) uint64 {
 		return 0
 	}
 	created := s.CachedInfo().Created.Format(time.RFC3339Nano)
-	cursor, err := sinks.Newest(ctx, r.nodes.js, sinks.ReaderConfig{Names: sinks.DefaultNames(), Log: created})
+	cursor, err := sinks.Newest(ctx, r.nodes.js, sinks.ReaderConfig{Names: defaultNames(), Log: created})
 	if err != nil {
 		return 0
 	}

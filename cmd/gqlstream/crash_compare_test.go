@@ -60,7 +60,7 @@ func (r *crashRun) compareOutputs() {
 }
 
 func (r *crashRun) compareWithTwin(js jetstream.JetStream) {
-	names := sinks.DefaultNames()
+	names := defaultNames()
 	want := r.undisturbed(js)
 	r.report.positions = int(want.last)
 	r.compareRecords(js, names.Estimates, want)

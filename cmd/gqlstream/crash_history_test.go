@@ -54,7 +54,7 @@ func TestKilledRunsHaveTheHistoryOfTheLogOut(t *testing.T) {
 func (r *crashRun) compareHistory(js jetstream.JetStream) {
 	names, err := sinks.NewNames("again")
 	r.must(err)
-	kept := r.followHistory(js, sinks.DefaultNames(), filepath.Join(r.dir, "history.json"))
+	kept := r.followHistory(js, defaultNames(), filepath.Join(r.dir, "history.json"))
 	again := r.followHistory(js, names, filepath.Join(r.t.TempDir(), "again.json"))
 	for _, suffix := range []string{"", "_HOURS", "_MINUTES"} {
 		lists := map[string][]string{}
@@ -93,7 +93,7 @@ func (r *crashRun) followHistory(js jetstream.JetStream, names sinks.Names, stat
 	r.t.Helper()
 	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
 	r.must(err)
-	out := sinks.ReaderConfig{Names: sinks.DefaultNames(), Log: id.Created.Format(time.RFC3339Nano)}
+	out := sinks.ReaderConfig{Names: defaultNames(), Log: id.Created.Format(time.RFC3339Nano)}
 	end, err := sinks.Newest(r.t.Context(), js, out)
 	r.must(err)
 	rollups := sinks.NewRollups(sinks.RollupsConfig{

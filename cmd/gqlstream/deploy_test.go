@@ -32,7 +32,6 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/pipeline"
 	"gqlstream/quant"
-	"gqlstream/sinks"
 )
 
 // fromRoot reads a file of the project.
@@ -224,7 +223,7 @@ func TestCompositionRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Stream(t.Context(), sinks.DefaultNames().Alerts); err != nil {
+	if _, err := js.Stream(t.Context(), defaultNames().Alerts); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,7 +20,6 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
-	"gqlstream/sinks"
 )
 
 // What must not be found of an erased person.
@@ -231,7 +230,7 @@ func checkPurged(r *eraseRun, purge func(...string) (int, string)) {
 		!strings.Contains(said, "holds nothing any more from before the erasure at 19") {
 		r.t.Errorf("the purge: exit %d, %s", code, said)
 	}
-	for _, stream := range []string{names.Log, names.Quarantine, sinks.DefaultNames().Estimates, "KV_" + sinks.DefaultNames().Latest} {
+	for _, stream := range []string{names.Log, names.Quarantine, defaultNames().Estimates, "KV_" + defaultNames().Latest} {
 		for _, text := range []string{erasedName, erasedSecret} {
 			if sequence := messageHolds(r.t, r.js, stream, text); sequence != 0 {
 				r.t.Errorf("message %d of stream %s holds %s", sequence, stream, text)

@@ -13,7 +13,6 @@ import (
 	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
-	"gqlstream/sinks"
 )
 
 // historyFault makes the log of a state directory another one than its
@@ -153,7 +152,7 @@ func (h *history) estimates() (n uint64) {
 		return 0
 	}
 	withBroker(h.t, h.dir, func(js jetstream.JetStream) {
-		if s, err := js.Stream(h.t.Context(), sinks.DefaultNames().Estimates); err == nil {
+		if s, err := js.Stream(h.t.Context(), defaultNames().Estimates); err == nil {
 			n = s.CachedInfo().State.Msgs
 		}
 	})

@@ -134,7 +134,7 @@ func checkPublished(t *testing.T, state string, once map[[2]string]quant.Estimat
 		t.Fatal(err)
 	}
 	defer b.Close()
-	names := sinks.DefaultNames()
+	names := defaultNames()
 	bucket, err := b.JS.KeyValue(t.Context(), names.Latest)
 	if err != nil {
 		t.Fatal(err)

@@ -134,7 +134,7 @@ func TestBrokerThatForgetsIsNoticed(t *testing.T) {
 	r.address = b.Addr().String()
 	producer := startProducer(ctx, r)
 	published := func() uint64 {
-		s, err := p.Broker.JS.Stream(ctx, sinks.DefaultNames().Estimates)
+		s, err := p.Broker.JS.Stream(ctx, defaultNames().Estimates)
 		if err != nil {
 			return 0
 		}

@@ -37,7 +37,7 @@ func savedState(t *testing.T, seed uint64) (state, conf string, records []string
 	}
 	r := &crashRun{t: t, dir: state}
 	withBroker(t, state, func(js jetstream.JetStream) {
-		r.eachMessage(js, sinks.DefaultNames().Estimates, func(m jetstream.Msg) {
+		r.eachMessage(js, defaultNames().Estimates, func(m jetstream.Msg) {
 			records = append(records, string(m.Data()))
 		})
 	})
@@ -377,4 +377,13 @@ func TestRunRefusesTheStateOfAnotherConfiguration(t *testing.T) {
 	if code == 0 || !strings.Contains(said, "the newest estimates are of configuration") {
 		t.Fatalf("explain: exit %d: %s", code, said)
 	}
+}
+
+// defaultNames returns the names that hang on the default prefix.
+func defaultNames() sinks.Names {
+	n, err := sinks.NewNames("")
+	if err != nil {
+		panic(err)
+	}
+	return n
 }

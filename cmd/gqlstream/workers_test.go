@@ -189,7 +189,7 @@ func startWorker(ctx context.Context, settings config.Settings, name, state stri
 func (g *workersRun) awaitAll(settings config.Settings, want twin, ended chan error, said *logged) {
 	g.t.Helper()
 	enough := func() bool {
-		marks, err := sinks.Marks(g.t.Context(), g.js, sinks.DefaultNames())
+		marks, err := sinks.Marks(g.t.Context(), g.js, defaultNames())
 		if err != nil || len(marks) < max(settings.Group.Shards, 1) ||
 			slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < g.end }) {
 			return false
@@ -198,7 +198,7 @@ func (g *workersRun) awaitAll(settings config.Settings, want twin, ended chan er
 		wanted, _ := filepath.Glob(filepath.Join(want.parts, "*.arrow"))
 		return len(g.until(g.end, g.lines(g.output))) >= len(want.lines) &&
 			(g.alerts == "" || len(g.until(g.end, g.lines(g.alerts))) >= len(want.alerts)) &&
-			len(g.rolledUp(g.js, sinks.DefaultNames(), g.end)) >= len(want.history) &&
+			len(g.rolledUp(g.js, defaultNames(), g.end)) >= len(want.history) &&
 			(g.parts == "" || len(parts) >= len(wanted))
 	}
 	for begun := time.Now(); !enough(); pause(g.t.Context(), 20*time.Millisecond) {
@@ -297,7 +297,7 @@ func TestAGroupKeepsTheOrderOfItsClasses(t *testing.T) {
 	defer cancel()
 	startWorker(ctx, settings, "w0", t.TempDir(), said, ended)
 	g.await("all shards to be published", said, func() bool {
-		marks, err := sinks.Marks(g.t.Context(), g.js, sinks.DefaultNames())
+		marks, err := sinks.Marks(g.t.Context(), g.js, defaultNames())
 		return err == nil && len(marks) == max(settings.Group.Shards, 1) &&
 			!slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < g.end })
 	})

@@ -116,7 +116,7 @@ func publish(t *testing.T, nc *nats.Conn, list ...alerts.Transition) {
 		t.Fatal(err)
 	}
 	for _, x := range list {
-		if _, err := js.Publish(t.Context(), sinks.DefaultNames().AlertSubject(x.Rule, x.Community), x.JSON()); err != nil {
+		if _, err := js.Publish(t.Context(), defaultNames().AlertSubject(x.Rule, x.Community), x.JSON()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -406,4 +406,13 @@ func TestMistakesInTargetsAreNamed(t *testing.T) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
+}
+
+// defaultNames returns the names that hang on the default prefix.
+func defaultNames() sinks.Names {
+	n, err := sinks.NewNames("")
+	if err != nil {
+		panic(err)
+	}
+	return n
 }
