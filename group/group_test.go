@@ -147,15 +147,20 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 		}
 		return n
 	}
+	a.Say(func(p *Presence) { p.Shards, p.Position = []int{3}, 7 })
+	b.Say(func(p *Presence) { p.Shards, p.Position = []int{5}, 5 })
 	wait(t, "both to know each other", func() bool {
-		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0
+		shards, _, _ := a.Estimated()
+		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0 && shards[5]
 	})
-	if err := Drain(t.Context(), js, Bucket("", "test"), "nobody"); err == nil {
+	if err := Drain(t.Context(), js, Bucket("", "test"), "nobody", nil); err == nil {
 		t.Error("a worker that does not live is drained")
 	}
-	if err := Drain(t.Context(), js, Bucket("", "test"), "a"); err != nil {
-		t.Fatal(err)
+	said, stop := drain(t, js, "a")
+	if text := <-said; !strings.HasPrefix(text, "worker a keeps [3] until others publish them; b estimates [5] and is 2 positions behind") {
+		t.Error(text)
 	}
+	stop()
 	wait(t, "b to have what a hands over", func() bool { return first(a) == 0 && first(b) == 32 })
 	if a.Rank("0") != -1 {
 		t.Errorf("rank %d of a worker that drains", a.Rank("0"))
@@ -176,6 +181,19 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 	}
 }
 
+// drain drains a worker, until stop is called or it has ended; said is what that waits for.
+func drain(t *testing.T, js jetstream.JetStream, worker string) (said chan string, stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	said, ended := make(chan string, 100), make(chan error, 1)
+	go func() { ended <- Drain(ctx, js, Bucket("", "test"), worker, func(text string) { said <- text }) }()
+	return said, func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}
+
 // A worker that is started again where it was drained must not hear the old request, which
 // the bucket may still hold.
 func TestAWorkerThatBeginsAgainIsNotDrained(t *testing.T) {
@@ -185,12 +203,12 @@ func TestAWorkerThatBeginsAgainIsNotDrained(t *testing.T) {
 		live, err := List(t.Context(), js, Bucket("", "test"))
 		return err == nil && len(live) == 1
 	})
-	if err := Drain(t.Context(), js, Bucket("", "test"), "a"); err != nil {
-		t.Fatal(err)
-	}
+	said, stop := drain(t, js, "a")
+	<-said
 	if err := a.Leave(); err != nil {
 		t.Fatal(err)
 	}
+	stop()
 	again := join(t, worker(js, "a"))
 	wait(t, "the new one to hear of itself", func() bool {
 		again.mu.Lock()

@@ -3,12 +3,15 @@ package group
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // List returns the workers of a group that live, by name.
@@ -17,42 +20,62 @@ func List(ctx context.Context, js jetstream.JetStream, bucket string) ([]Presenc
 	if err != nil {
 		return nil, fmt.Errorf("group: bucket %s: %w", bucket, err)
 	}
-	live, err := list(ctx, kv)
-	slices.SortFunc(live, func(a, b Presence) int { return cmp.Compare(a.Worker, b.Worker) })
-	return live, err
+	return list(ctx, kv)
 }
 
-// Drain asks a worker that lives to hand its shards over and to end, and returns when it has
-// heard that: what is asked is forgotten as soon as a worker that dies, so it is asked again.
-func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) error {
-	kv, err := js.KeyValue(ctx, bucket)
-	if err != nil {
-		return fmt.Errorf("group: bucket %s: %w", bucket, err)
-	}
-	var since time.Time // when the process that is asked began: one that takes its place is not
-	for begun := time.Now(); ; {
-		live, err := list(ctx, kv)
-		if err != nil {
-			return fmt.Errorf("group: bucket %s: %w", bucket, err)
+// Drain asks a worker that lives to hand its shards over and to end, says what that waits for, and
+// returns when it has ended. What is asked is forgotten as soon as a worker that dies, so it is asked
+// again, also while servers elect.
+func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string, say func(string)) error {
+	var since, said time.Time // when the process that is asked began: one that takes its place is not
+	for answered, absent := time.Now(), 0; ; time.Sleep(renewEvery) {
+		var live []Presence
+		kv, err := js.KeyValue(ctx, bucket)
+		if err == nil {
+			live, err = list(ctx, kv)
 		}
 		i := slices.IndexFunc(live, func(p Presence) bool { return p.Worker == worker })
 		switch {
+		case err != nil:
 		case i < 0 && since.IsZero():
 			return fmt.Errorf("group: no worker %s lives", worker)
-		case i < 0 || live[i].Drains || !since.IsZero() && !live[i].Since.Equal(since):
+		case i < 0 && absent < renewalsMax:
+			absent++ // servers that have just elected may not have its renewal yet
+		case i < 0 || !since.IsZero() && !live[i].Since.Equal(since):
 			return nil
-		case time.Since(begun) > drainHeardMax:
-			return fmt.Errorf("group: worker %s has not answered for %v", worker, drainHeardMax)
+		case !live[i].Drains:
+			since = live[i].Since
+			_, err = kv.Put(ctx, drainKey(worker), drainRequest(since))
+		default:
+			since, answered, absent = live[i].Since, time.Now(), 0
+			if time.Since(said) > drainSayEvery {
+				said = time.Now()
+				say(awaited(live, i))
+			}
 		}
-		since = live[i].Since
-		if _, err := kv.Put(ctx, drainKey(worker), drainRequest(since)); err != nil {
-			return fmt.Errorf("group: bucket %s: %w", bucket, err)
+		if err != nil && (!request.Passes(err) || ctx.Err() != nil) {
+			return err
 		}
-		time.Sleep(renewEvery)
+		if time.Since(answered) > drainHeardMax {
+			return errors.Join(fmt.Errorf("group: worker %s has not answered for %v", worker, drainHeardMax), err)
+		}
 	}
 }
 
-const drainHeardMax = time.Minute // that a worker may take to hear that it is to end
+const (
+	drainHeardMax = time.Minute // that a worker may take to hear that it is to end
+	drainSayEvery = 5 * time.Second
+)
+
+// awaited says what a worker that hands its shards over waits for.
+func awaited(live []Presence, i int) (text string) {
+	for _, p := range live {
+		if !p.Drains {
+			text += fmt.Sprintf("; %s estimates %v and is %d positions behind", p.Worker, p.Shards, live[i].Position-min(p.Position, live[i].Position))
+		}
+	}
+	return fmt.Sprintf("worker %s keeps %v until others publish them%s", live[i].Worker, live[i].Shards, cmp.Or(text, ", and no other worker stays"))
+}
 
 func drainKey(worker string) string { return "drain." + key(worker) }
 

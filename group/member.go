@@ -166,7 +166,7 @@ func (p *Presence) refuse(o *Presence) error {
 	return nil
 }
 
-// list returns the workers that have said within presenceTTL that they live.
+// list returns the workers that have said within presenceTTL that they live, by name.
 func list(ctx context.Context, kv jetstream.KeyValue) (live []Presence, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
@@ -179,6 +179,7 @@ func list(ctx context.Context, kv jetstream.KeyValue) (live []Presence, err erro
 		select {
 		case entry := <-watcher.Updates():
 			if entry == nil {
+				slices.SortFunc(live, func(a, b Presence) int { return cmp.Compare(a.Worker, b.Worker) })
 				return live, nil
 			}
 			var p Presence
@@ -327,19 +328,20 @@ func (m *Member) Slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// Estimated returns the shards that other workers say that they estimate, and whether one of them
-// is starting again and will estimate others in a moment.
-func (m *Member) Estimated() (shards map[int]bool, more bool) {
+// Estimated returns the shards that other workers say that they estimate, those that one of them does
+// which is not drained, and whether one is starting again and will estimate others in a moment.
+func (m *Member) Estimated() (shards, staying map[int]bool, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	shards = map[int]bool{}
+	shards, staying = map[int]bool{}, map[int]bool{}
 	for name, w := range m.workers {
 		more = more || name != m.self.Worker && w.Shards != nil && len(w.Shards) == 0
 		for _, shard := range w.Shards {
 			shards[shard] = shards[shard] || name != m.self.Worker
+			staying[shard] = staying[shard] || name != m.self.Worker && !w.Drains
 		}
 	}
-	return shards, more
+	return shards, staying, more
 }
 
 // Leave ends the membership: the others take this worker's shards over at once.

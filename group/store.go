@@ -84,35 +84,19 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 	return s, nil
 }
 
-type digestEntry struct {
-	Digest string `json:"digest"`
-	Worker string `json:"worker"`
-}
-
 const disagreementKey = "disagreement" // of the newest one: the workers that it names end
 
 type disagreement struct {
-	Position uint64         `json:"position"`
-	Part     string         `json:"part"`
-	Has      [2]digestEntry `json:"has"`
-}
-
-func (d *disagreement) err() error {
-	part := "the graph"
-	if d.Part != GraphPart {
-		part = "shard " + d.Part
-	}
-	return fmt.Errorf("group: at position %d the workers %s and %s have different states of %s (%s, %s): "+
-		"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
-		d.Position, d.Has[0].Worker, d.Has[1].Worker, part, d.Has[0].Digest, d.Has[1].Digest)
+	Workers [2]string `json:"workers"`
+	Text    string    `json:"text"`
 }
 
 // hearDisagreement ends a worker that has another state than another one.
 func (m *Member) hearDisagreement(data []byte) {
 	var d disagreement
-	if json.Unmarshal(data, &d) == nil && (d.Has[0].Worker == m.self.Worker || d.Has[1].Worker == m.self.Worker) {
+	if json.Unmarshal(data, &d) == nil && slices.Contains(d.Workers[:], m.self.Worker) {
 		select {
-		case m.Disagreed <- d.err():
+		case m.Disagreed <- errors.New(d.Text):
 		default:
 		}
 	}
@@ -123,9 +107,9 @@ func (m *Member) hearDisagreement(data []byte) {
 func (s *Store) Compare(ctx context.Context, config string, position uint64, part string, sum uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
-	own := digestEntry{Digest: fmt.Sprintf("%016x", sum), Worker: s.member.self.Worker}
+	own, self := fmt.Sprintf("%016x", sum), s.member.self.Worker
 	key := fmt.Sprintf("%s.%d.%s", config, position, part)
-	_, err := s.digests.Create(ctx, key, []byte(own.Digest+" "+own.Worker))
+	_, err := s.digests.Create(ctx, key, []byte(own+" "+self))
 	if !errors.Is(err, jetstream.ErrKeyExists) {
 		return err
 	}
@@ -138,16 +122,22 @@ func (s *Store) Compare(ctx context.Context, config string, position uint64, par
 		return err
 	}
 	digest, worker, _ := strings.Cut(string(entry.Value()), " ")
-	if digest == own.Digest || worker == own.Worker {
+	if digest == own || worker == self {
 		return nil
 	}
-	found := disagreement{Position: position, Part: part, Has: [2]digestEntry{{digest, worker}, own}}
-	data, err := json.Marshal(found)
+	what := "shard " + part
+	if part == GraphPart {
+		what = "the graph"
+	}
+	found := fmt.Errorf("group: at position %d the workers %s and %s have different states of %s (%s, %s): "+
+		"they must be the same: one of the two machines cannot be relied upon, or there is a defect in gqlstream",
+		position, worker, self, what, digest, own)
+	data, err := json.Marshal(disagreement{[2]string{worker, self}, found.Error()})
 	if err == nil {
 		s.member.hearDisagreement(data)
 		_, err = s.member.kv.Put(ctx, disagreementKey, data)
 	}
-	return errors.Join(found.err(), err)
+	return errors.Join(found, err)
 }
 
 // objectName begins with the digest of the configuration, which decides the bytes.

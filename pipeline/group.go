@@ -29,6 +29,7 @@ const (
 	sayEvery     = 500 * time.Millisecond
 	standInTurn  = 3 * sayEvery     // in which others hear that a worker starts again
 	standInMax   = 10 * time.Second // for a turn, while nobody could publish for this worker
+	handOverMax  = 10 * time.Second // in which who estimates a shard too may be the first to publish it
 )
 
 // Reasons for a run to end that are no failures.
@@ -46,6 +47,7 @@ type membership struct {
 	copies      int
 	checkpoints int
 	spare       []int     // shards that the next pipeline keeps, although they are another worker's
+	handing     time.Time // since when workers that stay estimate all spare shards; now, if they do not
 	missing     time.Time // since when shards of this worker are not estimated here; now, if all are
 	log         *slog.Logger
 	close       func() error
@@ -195,11 +197,12 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 }
 
 // regroup brings the outlets to what the order of the live workers says. Shards that are another
-// worker's now are kept until that one publishes, so that there is no gap.
+// worker's now are kept until that one publishes, so that there is no gap; but once others estimate all
+// of them, for no longer than handOverMax: they may be slower for good, and publish what is missing.
 func (p *Pipeline) regroup() error {
 	live, m := p.outlets.live(), p.group
-	others, more := m.member.Estimated()
-	var missing, urgent bool
+	others, staying, more := m.member.Estimated()
+	var missing, urgent, waits bool
 	m.spare = m.spare[:0]
 	for shard, rank := range m.member.Places(p.outlets.shards, m.copies) {
 		mine := rank >= 0
@@ -213,6 +216,13 @@ func (p *Pipeline) regroup() error {
 		}
 		live[i].rank.Store(int32(rank))
 		live[i].spare.Store(!mine)
+		waits = waits || !mine && !staying[shard]
+	}
+	if waits || len(m.spare) == 0 || m.handing.IsZero() {
+		m.handing = time.Now()
+	}
+	for _, one := range live {
+		one.gone.Store(one.gone.Load() || one.spare.Load() && time.Since(m.handing) > handOverMax)
 	}
 	drains := false
 	m.member.Say(func(own *group.Presence) { drains = own.Drains })

@@ -1,8 +1,16 @@
 package pipeline
 
 import (
+	"errors"
+	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/group"
 )
 
 // A worker that is to estimate shards that nobody else estimates must start again at once. One that
@@ -30,4 +38,72 @@ func TestWorkersStartAgainOneAfterTheOther(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}
+}
+
+// A worker that is drained must end although the one that estimates its shards now is always later than
+// it, and never publishes first. It must not end for one that is drained itself.
+func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
+	js := startServer(t)
+	join := func(name string) *group.Member {
+		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Leave() })
+		return m
+	}
+	drained, other := join("drained"), join("other")
+	p := &Pipeline{group: &membership{member: drained, copies: 1}, outlets: outlets{shards: 2, each: []*outlet{{shard: 0}, {shard: 1}}}}
+	drained.Say(func(own *group.Presence) { own.Drains = true })
+	estimates := func(drains bool) { // and waits until the drained one has heard of it
+		t.Helper()
+		other.Say(func(own *group.Presence) { own.Shards, own.Drains = []int{0, 1}, drains })
+		for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+			shards, staying, _ := drained.Estimated()
+			if shards[0] && shards[1] && staying[0] != drains && staying[1] != drains {
+				return
+			}
+			if time.Since(begun) > time.Minute {
+				t.Fatal("waited a minute for the drained worker to hear of the other one")
+			}
+		}
+	}
+	for _, step := range []struct {
+		what   string
+		drains bool // the other one, too
+		since  time.Duration
+		want   error
+	}{
+		{"the other worker is drained too", true, 2 * handOverMax, nil},
+		{"the other worker has just begun to estimate the shards", false, 0, nil},
+		{"it has estimated them for half of the time", false, handOverMax / 2, nil},
+		{"it has estimated them for long, and never was the first", false, 2 * handOverMax, errDrained},
+	} {
+		estimates(step.drains)
+		p.group.handing = time.Now().Add(-step.since)
+		_ = p.regroup() // gives up
+		if err := p.regroup(); !errors.Is(err, step.want) {
+			t.Errorf("%s: %v, want %v", step.what, err, step.want)
+		}
+	}
+}
+
+func startServer(t *testing.T) jetstream.JetStream {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
 }

@@ -29,7 +29,7 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 	}
 	reload := newReloader(read)
 	defer reload.stop()
-	err = onceElected(ctx, o.Log, func() error {
+	err = OnceElected(ctx, o.Log, func() error {
 		o.member, err = joinGroup(ctx, settings, o)
 		return err
 	})
@@ -46,7 +46,7 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
 	for {
 		var p *Pipeline
-		err := onceElected(ctx, o.Log, func() (err error) {
+		err := OnceElected(ctx, o.Log, func() (err error) {
 			p, err = Open(ctx, settings, o)
 			return err
 		})
@@ -73,10 +73,10 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 
 const electionWaitMax = time.Minute // that a start waits for a cluster to elect its leaders
 
-var errInterrupted = errors.New("interrupted before it followed the log")
+var errInterrupted = errors.New("interrupted before the broker was ready")
 
-// onceElected begins something, and tries again while a cluster elects its leaders.
-func onceElected(ctx context.Context, log *slog.Logger, try func() error) error {
+// OnceElected does something, and tries again while a cluster elects its leaders.
+func OnceElected(ctx context.Context, log *slog.Logger, try func() error) error {
 	for begun := time.Now(); ; {
 		err := try()
 		again := elects(err) && time.Since(begun) <= electionWaitMax && request.Pause(ctx, 300*time.Millisecond) == nil

@@ -57,7 +57,7 @@ func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, interrupt)
-		err := onceElected(ctx, slog.New(slog.DiscardHandler), func() error { return jetstream.ErrStreamNotFound })
+		err := OnceElected(ctx, slog.New(slog.DiscardHandler), func() error { return jetstream.ErrStreamNotFound })
 		if !errors.Is(err, errInterrupted) {
 			t.Error(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"gqlstream/config"
 	"gqlstream/group"
 	"gqlstream/ingest/broker"
+	"gqlstream/pipeline"
 	"gqlstream/sinks"
 )
 
@@ -27,7 +28,7 @@ type groupCmd struct {
 func (*groupCmd) Help() string {
 	return `Lists the workers of a group that live (gqlstream run --group NAME): what they run, how far they
 are, and which shards they have; then up to where each shard is published, and by whom. With
-drain, a worker hands its shards over to the others and ends.
+drain, a worker hands its shards over to the others and ends; the command says what that waits for.
 
 Examples:
   gqlstream group midterms --nats nats://a,nats://b,nats://c
@@ -41,7 +42,8 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	b, err := config.OpenBroker(settings, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b, err := config.OpenBroker(settings, log)
 	if err != nil {
 		return err
 	}
@@ -49,15 +51,13 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 	bucket := group.Bucket(c.Prefix, c.Name)
 	switch {
 	case c.Action == "drain" && c.Worker != "":
-		if err := group.Drain(ctx, b.JS, bucket, c.Worker); err != nil {
-			return err
-		}
-		fmt.Fprintf(con.Out, "worker %s hands its shards over, and ends when the others have them\n", c.Worker)
-		return nil
+		return group.Drain(ctx, b.JS, bucket, c.Worker, func(text string) { fmt.Fprintln(con.Out, text) })
 	case c.Action != "":
 		return config.Usagef("group: want gqlstream group NAME, or gqlstream group NAME drain WORKER")
 	}
-	return c.list(ctx, con.Out, b.JS, bucket, out, broker.NewStreamNames(c.Prefix))
+	return pipeline.OnceElected(ctx, log, func() error {
+		return c.list(ctx, con.Out, b.JS, bucket, out, broker.NewStreamNames(c.Prefix))
+	})
 }
 
 // list writes the workers and the shards as two tables.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -27,7 +28,6 @@ import (
 	"gqlstream/group"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
-	"gqlstream/sinks"
 )
 
 const (
@@ -219,7 +219,7 @@ func (g *groupRun) watermarks() []uint64 {
 	}
 	stream.CachedInfo().Config.AllowDirect = false
 	for shard := range all {
-		m, err := stream.GetLastMsgForSubject(ctx, sinks.DefaultNames().MarkSubject(shard))
+		m, err := stream.GetLastMsgForSubject(ctx, defaultNames().MarkSubject(shard))
 		var mark struct{ Position uint64 }
 		if err == nil && json.Unmarshal(m.Data, &mark) == nil {
 			all[shard] = mark.Position
@@ -250,7 +250,7 @@ func (g *groupRun) finish(producer *producer) {
 		g.wait(fmt.Sprintf("%d lines in %s", n, path), func() bool { return len(g.until(ack.Sequence, g.lines(path))) >= n })
 	}
 	g.wait("the roll-ups", func() bool {
-		return len(g.rolledUp(g.js, sinks.DefaultNames(), ack.Sequence)) >= len(want.history)
+		return len(g.rolledUp(g.js, defaultNames(), ack.Sequence)) >= len(want.history)
 	})
 	for _, w := range g.alive() {
 		g.running(w)
@@ -268,6 +268,55 @@ func controlMessage(ops ...string) *nats.Msg {
 		m.Data = append(m.Data, `{"op":"`+op+"\"}\n"...)
 	}
 	return m
+}
+
+// A group must be listed although its servers elect when they are asked: the command asks again.
+func TestAGroupIsListedWhenServersHaveElected(t *testing.T) {
+	c := startNodes(t)
+	c.open()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	member, err := group.Join(t.Context(), group.Config{
+		JS: c.js, Bucket: group.Bucket("", "g"), Replicas: len(c.list), Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: "w", Since: time.Now()},
+	})
+	must(err)
+	defer func() { _ = member.Leave() }()
+	for _, name := range []string{logName, estimatesName} {
+		_, err := c.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Replicas: len(c.list)})
+		must(err)
+	}
+	leader := c.leader("KV_" + group.Bucket("", "g"))
+	asked := c.list[(leader+1)%len(c.list)]
+	silent := []*node{c.list[leader], c.list[(leader+2)%len(c.list)]}
+	for _, n := range silent {
+		n.stop()
+	}
+	said, read := make(chan string, 1000), &strings.Builder{}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- execute(t.Context(), []string{"group", "g", "--nats", "nats://" + asked.address}, console{In: strings.NewReader(""), Out: read, Err: writerTo(said)})
+	}()
+	g := &groupRun{crashRun: crashRun{t: t}}
+	for !strings.Contains(await(g, "the command to ask again", said), "trying again") {
+	}
+	for _, n := range silent {
+		n.resume()
+	}
+	if code := await(g, "the list", ended); code != exitFine || !strings.Contains(read.String(), "PUBLISHED BY") {
+		t.Errorf("exit %d\n%s", code, read)
+	}
+}
+
+// writerTo sends what is written to a channel.
+type writerTo chan string
+
+func (w writerTo) Write(p []byte) (int, error) {
+	w <- string(p)
+	return len(p), nil
 }
 
 // until leaves of JSON objects those up to a position: ticks may have come after it.
@@ -314,7 +363,7 @@ func (g *groupRun) compareGroup(until uint64, want twin) {
 		g.report.alerts = len(list)
 		g.compareLists(what, list, want.alerts)
 	}
-	history := g.rolledUp(g.js, sinks.DefaultNames(), until)
+	history := g.rolledUp(g.js, defaultNames(), until)
 	g.report.rollups = len(history)
 	g.compareLists("stream of history", history, want.history)
 	g.compareQuarantine(g.js, broker.DefaultStreamNames(), want)
@@ -415,7 +464,7 @@ func (g *groupRun) campaign(workers, n int) {
 	g.pending.Wait()
 	living := g.alive()[0].name
 	g.wait("the list of the group to name a worker and its shards", func() bool {
-		code, out, _ := runCommand("group", "g", "--nats", g.url()) // servers may still elect after the last fault
+		code, out, _ := runCommand("group", "g", "--nats", g.url())
 		return code == exitFine && strings.Contains(out, living) && strings.Contains(out, "\n7 ") && strings.Contains(out, "PUBLISHED BY")
 	})
 	g.finish(producer)
@@ -555,8 +604,15 @@ func (g *groupRun) replaceWorker() func() {
 
 func (g *groupRun) drainWorker() func() {
 	w := g.any()
-	mustRun(g.t, "group", "g", "drain", w.name, "--nats", g.url())
+	drained := make(chan string, 1)
+	go func() {
+		code, out, diagnostics := runCommand("group", "g", "drain", w.name, "--nats", g.url())
+		drained <- fmt.Sprint("exit ", code, "\n", out, diagnostics)
+	}()
 	g.ended(w, "a drain")
+	if said := await(g, "the command that drains to end", drained); !strings.HasPrefix(said, "exit 0\n") {
+		g.fail("seed %d: a drain of %s: %s", g.seed, w.name, said)
+	}
 	return func() { g.start(w) }
 }
 
