@@ -231,7 +231,7 @@ func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, vis
 	if info.NumPending == 0 {
 		return nil
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxBytes(tailPullBytesMax), jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat))
+	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(messageEntriesMax, tailPullBytesMax), jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat))
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}
