@@ -99,22 +99,21 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 // every n-th says where to start, how the shares follow, and what one member adds to their noise.
 func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	u, k := &x.members, len(q)
-	few := u
-	if n := len(u.m) / sampleMembers; n > 1 {
+	few, n := u, len(u.m)/sampleMembers
+	if n > 1 {
 		few = &x.few
 		few.load(p.Prior, func(visit func(uint32, float64, []float64)) { u.every(n, visit) })
 	}
 	x.a, x.s, x.j, x.middle = resize(x.a, k*k), resize(x.s, k*k), resize(x.j, k*k), resize(x.middle, k)
 	derive := func(q []float64, gamma float64) {
 		few.temper(q, p.Prior, gamma)
-		few.noise(x.a, x.s)
+		few.secondMoments(x.s, 1)
 		pseudoInverse(x.j, q, x.s, gamma)
 	}
 	solve := func(q []float64, gamma float64) {
 		few.tempered(q, p.Prior, gamma)
 		if few != u {
-			derive(q, gamma)
-			u.polish(q, p.Prior, gamma, x.j)
+			u.polish(q, p.Prior, gamma, n)
 		}
 	}
 	solve(x.likely, 1)
@@ -122,6 +121,7 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	gamma = p.gamma(x.likely, x.byClass)
 	solve(q, gamma)
 	derive(q, gamma)
+	few.noise(x.a)
 	if few != u {
 		scaleTo(x.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, x.a)
 		u.temper(q, p.Prior, gamma)

@@ -3,14 +3,16 @@ package quant
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
 const (
 	// temperedTolerance is the largest change of a share that ends the iteration.
 	temperedTolerance = 1e-7
-	// polishTolerance and polishRoundsMax are the same where the shares of many members start
-	// from those of some: a thousandth of the error that no other term knows.
+	// polishTolerance is the largest error of a share, as far as its rounds tell, that ends the
+	// iteration where the shares of many members start from those of some: a five-hundredth of
+	// modelError. polishRoundsMax bounds its rounds.
 	polishTolerance = 1e-5
 	polishRoundsMax = 24
 	// temperedRoundsMax bounds its rounds. When it is hit, the shares are still those of
@@ -18,6 +20,9 @@ const (
 	temperedRoundsMax = 2000
 	// shareMin bounds the shares that the Jacobian divides by.
 	shareMin = 1e-3
+	// shareLeast is what a class keeps that the members of a polish do not have, so that it
+	// may come back.
+	shareLeast = 1e-6
 	// singularMin is the smallest singular value of the Jacobian that is inverted, as a
 	// share of the largest.
 	singularMin = 1e-2
@@ -37,6 +42,8 @@ type members struct {
 	factor []float64 // K: what pi is multiplied by
 	r      []float64 // K: one responsibility
 	next   []float64 // K
+	second []float64 // K x K: see curvature
+	model  quadratic
 	last   [2][]float64
 }
 
@@ -111,37 +118,71 @@ func (u *members) tempered(q, prior []float64, gamma float64) {
 	}
 }
 
-// polish takes q from the fixed point of some of the members to that of all, by Newton
-// steps with the derivative of those, j: each leaves a few hundredths of the error. Where one
-// does not help, a step of expectation maximisation takes its place.
-func (u *members) polish(q, prior []float64, gamma float64, j []float64) {
-	last := resize(u.last[0], u.k)
+// polish takes q from the fixed point of every n-th member to that of all. The fixed point is
+// where the mean of log sum_i pi_i (q_i/pi0_i)^gamma, which is concave, is largest on the simplex, so
+// that each round maximises its quadratic model. The second derivative of every n-th
+// member leaves a few hundredths of the error; where it leaves more than half, as where
+// classes are hard to tell apart, that of eight times as many takes its place.
+func (u *members) polish(q, prior []float64, gamma float64, n int) {
+	k := u.k
+	last := resize(u.last[0], k)
 	u.last[0] = last
+	u.second = resize(u.second, k*k)
+	u.model.reserve(k)
 	axpy(q, startFloor, u.mean) // a class that those do not have may come back
 	scaleTo(q, 1/sum(q), q)
-	before, left := 1.0, 0.1 // left: share of the error that a step has left, of the first a guess
+	u.curvature(q, prior, gamma, n)
+	before, left := 0.0, 1.0
 	for round := range polishRoundsMax {
 		copy(last, q)
-		change := u.step(q, prior, gamma)
+		u.step(q, prior, gamma)
+		copy(u.next, q)
+		far := u.maximise(q, last, gamma)
 		if round > 0 {
-			left = change / before
+			left = far / before
 		}
-		if change <= polishTolerance {
+		if round > 0 && left > 0.5 {
+			n = max(n/8, 1)
+			u.curvature(last, prior, gamma, n)
+			far = u.maximise(q, last, gamma)
+			left = 1
+		}
+		before = far
+		if before*left <= polishTolerance {
 			return
 		}
-		if left < 0.5 {
-			axpy(q, -1, last)
-			products(u.next, j, q)
-			for i, x := range last {
-				q[i] = max(x+u.next[i], x/2)
-			}
-			scaleTo(q, 1/sum(q), q)
-			if change*left <= polishTolerance {
-				return
-			}
-		}
-		before = change
 	}
+}
+
+// curvature writes the mean of R_i R_j/(q_i q_j) of every n-th member to second.
+func (u *members) curvature(q, prior []float64, gamma float64, n int) {
+	u.temper(q, prior, gamma)
+	u.secondMoments(u.second, n)
+	for i, x := range q {
+		for j, y := range q {
+			u.second[i*u.k+j] /= x * y
+		}
+	}
+}
+
+// maximise moves q to where the quadratic model at last is largest on the simplex, whose gradient
+// is that of the mean of R(last) in next, and returns the largest change.
+func (u *members) maximise(q, last []float64, gamma float64) (change float64) {
+	k, m := u.k, &u.model
+	for i, x := range last {
+		scaleTo(m.g[i*k:(i+1)*k], gamma, u.second[i*k:(i+1)*k])
+		m.g[i*k+i] = m.g[i*k+i]*(1+ridgeShare) + (1-gamma)*u.next[i]/(x*x)
+	}
+	for i, x := range last {
+		m.b[i] = u.next[i]/x + dot(m.g[i*k:(i+1)*k], last)
+	}
+	copy(m.q, last)
+	m.solve()
+	for i, x := range m.q {
+		q[i] = max(x, shareLeast)
+	}
+	scaleTo(q, 1/sum(q), q)
+	return floats.Distance(q, last, math.Inf(1))
 }
 
 // step replaces q by the mean of R(q), and returns the largest change.
@@ -193,27 +234,36 @@ func extrapolate(q, first, second []float64) {
 	scaleTo(q, 1/sum(q), q)
 }
 
-// noise writes to a the covariance of the mean of the classes that R draws,
-// sum m² (diag R - R R')/n², and to s the mean of R R'. The factors are those of q.
-func (u *members) noise(a, s []float64) {
-	clear(a)
+// secondMoments writes to s the mean of R R' of every n-th member. The factors are those of q.
+func (u *members) secondMoments(s []float64, n int) {
 	clear(s)
-	k := u.k
+	all := 0.0
+	for l := 0; l < len(u.m); l += n {
+		u.respond(u.r, l)
+		addOuter(s, u.m[l], u.r)
+		all += u.m[l]
+	}
+	for i := range s {
+		s[i] /= all
+	}
+	mirror(s, s, u.k)
+}
+
+// noise writes to a the covariance of the mean of the classes that R draws,
+// sum m² (diag R - R R')/n². The factors are those of q.
+func (u *members) noise(a []float64) {
+	clear(a)
 	for l, m := range u.m {
 		u.respond(u.r, l)
-		addOuter(s, m, u.r)
 		for i, x := range u.r {
-			a[i*k+i] += m * m * x
+			a[i*u.k+i] += m * m * x
 		}
 		addOuter(a, -m*m, u.r)
 	}
-	for i := range k {
-		for j := range i + 1 {
-			a[i*k+j] /= u.all * u.all
-			s[i*k+j] /= u.all
-			a[j*k+i], s[j*k+i] = a[i*k+j], s[i*k+j]
-		}
+	for i := range a {
+		a[i] /= u.all * u.all
 	}
+	mirror(a, a, u.k)
 }
 
 // pseudoInverse writes to dst the pseudo-inverse of
