@@ -105,11 +105,6 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 		few.load(p.Prior, func(visit func(uint32, float64, []float64)) { u.every(n, visit) })
 	}
 	x.a, x.s, x.j, x.middle = resize(x.a, k*k), resize(x.s, k*k), resize(x.j, k*k), resize(x.middle, k)
-	derive := func(q []float64, gamma float64) {
-		few.temper(q, p.Prior, gamma)
-		few.secondMoments(x.s, 1)
-		pseudoInverse(x.j, q, x.s, gamma)
-	}
 	solve := func(q []float64, gamma float64) {
 		few.tempered(q, p.Prior, gamma)
 		if few != u {
@@ -120,7 +115,9 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	x.byClass = x.selectedByClass(p, few)
 	gamma = p.gamma(x.likely, x.byClass)
 	solve(q, gamma)
-	derive(q, gamma)
+	few.temper(q, p.Prior, gamma)
+	few.secondMoments(x.s, 1)
+	pseudoInverse(x.j, q, x.s, gamma)
 	few.noise(x.a)
 	if few != u {
 		scaleTo(x.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, x.a)

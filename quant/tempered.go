@@ -136,16 +136,13 @@ func (u *members) polish(q, prior []float64, gamma float64, n int) {
 	for round := range polishRoundsMax {
 		copy(last, q)
 		u.step(q, prior, gamma)
-		copy(u.next, q)
 		far := u.maximise(q, last, gamma)
 		if round > 0 {
-			left = far / before
-		}
-		if round > 0 && left > 0.5 {
-			n = max(n/8, 1)
-			u.curvature(last, prior, gamma, n)
-			far = u.maximise(q, last, gamma)
-			left = 1
+			if left = far / before; left > 0.5 {
+				n = max(n/8, 1)
+				u.curvature(last, prior, gamma, n)
+				far, left = u.maximise(q, last, gamma), 1
+			}
 		}
 		before = far
 		if before*left <= polishTolerance {
@@ -185,7 +182,7 @@ func (u *members) maximise(q, last []float64, gamma float64) (change float64) {
 	return floats.Distance(q, last, math.Inf(1))
 }
 
-// step replaces q by the mean of R(q), and returns the largest change.
+// step replaces q by the mean of R(q), which next holds too, and returns the largest change.
 func (u *members) step(q, prior []float64, gamma float64) (change float64) {
 	u.temper(q, prior, gamma)
 	clear(u.next)
@@ -198,11 +195,11 @@ func (u *members) step(q, prior []float64, gamma float64) (change float64) {
 		}
 		axpy(u.next, m/total, u.r)
 	}
-	for i, x := range u.next {
-		x /= u.all
-		change = max(change, math.Abs(x-q[i]))
-		q[i] = x
+	for i := range q {
+		u.next[i] /= u.all
+		change = max(change, math.Abs(u.next[i]-q[i]))
 	}
+	copy(q, u.next)
 	return change
 }
 
