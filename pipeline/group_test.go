@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/group"
+	"gqlstream/ingest/broker"
 )
 
 // A worker that is to estimate shards that nobody else estimates must start again at once. One that
@@ -90,20 +89,10 @@ func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 
 func startServer(t *testing.T) jetstream.JetStream {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
+	b, err := broker.Open(broker.Config{Dir: t.TempDir(), ConnectConfig: broker.ConnectConfig{Log: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Start()
-	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	nc, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return js
+	t.Cleanup(func() { _ = b.Close() })
+	return b.JS
 }

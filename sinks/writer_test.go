@@ -97,6 +97,14 @@ func (l *logOut) publish(w *Writer, emissions ...Emission) {
 	}
 }
 
+// publishUnheard publishes an emission whose acknowledgement the writer does not hear.
+func (l *logOut) publishUnheard(w *Writer, e Emission) {
+	l.t.Helper()
+	known, end := w.known, w.lastEnd
+	l.publish(w, e)
+	w.known, w.lastEnd = known, end
+}
+
 // readAll reads the emissions that are there, of which so many are expected; a position
 // twice, or not in order, is a failure.
 func (l *logOut) readAll(c ReaderConfig, expected int) (all []Emission) {
@@ -223,9 +231,7 @@ func TestLostAcknowledgementIsAskedFor(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("a"))
 	l.publish(w, emissionAt(1, 3))
-	known, end := w.known, w.lastEnd
-	l.publish(w, emissionAt(2, 3))
-	w.known, w.lastEnd = known, end // as if nothing had been heard of it
+	l.publishUnheard(w, emissionAt(2, 3))
 	l.publish(w, emissionAt(2, 3), emissionAt(3, 1))
 	l.mustRead(emissionAt(1, 3), emissionAt(2, 3), emissionAt(3, 1))
 }
@@ -344,9 +350,7 @@ func TestTheEndIsSaidAfterALostAnswer(t *testing.T) {
 	l := startLogOut(t)
 	w := l.writer(run("one"))
 	l.publish(w, emissionAt(1, 1))
-	known, end := w.known, w.lastEnd
-	l.publish(w, emissionAt(2, 1))
-	w.known, w.lastEnd = known, end // as it was before the answer
+	l.publishUnheard(w, emissionAt(2, 1))
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
