@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 59_530 // of Go outside tests; the goal is 42,000
+	linesMax       = 59_512 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -42,20 +42,20 @@ var rooms = map[string]struct{ most, goal int }{
 	"group":         {851, 600},
 	"pipeline":      {3_340, 2_500},
 	"ingest/event":  {823, 800},
-	"ingest/wire":   {3_935, 3_000},
-	"ingest":        {2_168, 2_300},
+	"ingest/wire":   {3_934, 3_000},
+	"ingest":        {2_166, 2_300},
 	"ingest/files":  {2_417, 1_600},
-	"ingest/broker": {820, 700},
+	"ingest/broker": {819, 700},
 	"simulate":      {1_090, 1_200},
 	"graphstore":    {6_357, 5_500},
-	"incremental":   {10_560, 8_000},
-	"quant":         {4_572, 3_500},
-	"sinks":         {8_824, 6_500},
+	"incremental":   {10_548, 8_000},
+	"quant":         {4_566, 3_500},
+	"sinks":         {8_814, 6_500},
 	"alerts":        {1_321, 1_300},
 	"checkpoint":    {640, 700},
 	"explain":       {954, 1_300},
 	"evaluate":      {1_668, 1_500},
-	"bench":         {1_484, 1_500},
+	"bench":         {1_483, 1_500},
 }
 
 // text returns what a source file holds.

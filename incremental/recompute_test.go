@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/audit"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
@@ -133,8 +134,11 @@ func checkCore(c *Core) error {
 	if !c.warm() {
 		return nil
 	}
-	if err := c.audits.Check(view); err != nil {
-		return err
+	audits := audit.New(c.config.Classes, view)
+	for id := range graphstore.Community(view.Communities()) {
+		if got, want := c.audits.Read(id), audits.Read(id); !reflect.DeepEqual(got, want) {
+			return fmt.Errorf("community %s has audit labels %+v, a recount gives %+v", view.CommunityName(id), got, want)
+		}
 	}
 	if c.posteriors != nil {
 		if err := c.posteriors.state.Check(view, c.sums); err != nil {

@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -178,21 +176,3 @@ func (t *Tallies) Read(c graphstore.Community) *quant.Audit {
 		NoiseYP: read(k*k, squaredScale), NoisePP: read(k*k, squaredScale),
 	}
 }
-
-// Check counts everything from nothing and names the first community whose sums are not
-// equal bit for bit.
-func (t *Tallies) Check(view graphstore.View) error {
-	twin := New(t.classes, view)
-	for _, c := range slices.Sorted(maps.Keys(twin.each)) {
-		if t.each[c] == nil || !t.each[c].equal(twin.each[c]) {
-			return fmt.Errorf("audit: community %s has %+v, a recount gives %+v", view.CommunityName(c), t.each[c], twin.each[c])
-		}
-	}
-	if len(t.each) != len(twin.each) || len(t.counted) != len(twin.counted) {
-		return fmt.Errorf("audit: %d communities and %d vertices, a recount gives %d and %d",
-			len(t.each), len(t.counted), len(twin.each), len(twin.counted))
-	}
-	return nil
-}
-
-func (s *sums) equal(x *sums) bool { return s.labels == x.labels && slices.Equal(s.of, x.of) }
