@@ -74,7 +74,7 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.classify(view, delta, b.Emit)
 	c.followMasses(view, delta)
 	if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
-		c.prepareEmission(view)
+		c.prepareEmission(view, b.EmitAll)
 		result.Estimates = c.estimate(view, b.EmitAll)
 	}
 	c.carryOut(b.Controls, &result)

@@ -79,6 +79,34 @@ func TestUnpublishedChangesAreSmall(t *testing.T) {
 	}
 }
 
+// A checkpoint that follows an emission of all that moved must find nothing that this missed:
+// a restart with nothing new publishes nothing.
+func TestNothingMovesAfterEverythingWasPublished(t *testing.T) {
+	for _, engine := range []string{EnginePrimal, EngineDual} {
+		config := Config{Classes: 2, Engine: engine, Estimates: optionsOf(quant.Auto), Emit: Emit{Threshold: 0.1, AtLeastEvery: time.Minute}}
+		log, core, all := newTown(5, 2, 600, 6), newCore(t, config), 0
+		for i := range 30 {
+			b := log.Next()
+			b.EmitAll, b.Checkpoint = i%6 == 5, i%6 == 5
+			b.Emit = b.Emit || b.EmitAll
+			records := core.Step(b).Estimates
+			if !b.EmitAll {
+				continue
+			}
+			all += len(records)
+			end := &event.Batch{First: log.next, Last: log.next, Time: b.Time + 4e8, Emit: true, EmitAll: true}
+			log.next++
+			if again := core.Step(end).Estimates; len(again) > 0 {
+				t.Errorf("%s: step %d: %d records were published, and %d again when nothing had changed", engine, i, len(records), len(again))
+			}
+		}
+		if all == 0 {
+			t.Errorf("%s: nothing was published at all", engine)
+		}
+		core.Close()
+	}
+}
+
 func optionsOf(methods ...quant.Method) (list []quant.Options) {
 	for _, m := range methods {
 		o := quant.DefaultOptions()

@@ -104,8 +104,9 @@ func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex
 	p.core.tallies.MarkMoved(view, touched)
 }
 
-// flush computes exactly what was missed: a checkpoint that is made here holds no
-// posteriors, and a core that is restored from it computes them from the graph.
+// flush computes exactly what was missed, before all that moved is published and for a
+// checkpoint, which holds no posteriors: a core that is restored from it computes them from the
+// graph.
 func (p *posteriors) flush(view graphstore.View) {
 	if p != nil {
 		p.markMoved(view, p.state.Flush(view, p.core.sums))

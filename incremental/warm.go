@@ -52,14 +52,18 @@ func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// prepareEmission makes everything current that estimates read, and a cold core warm. Here
-// alone it is decided who keeps the masses.
-func (c *Core) prepareEmission(view graphstore.View) {
+// prepareEmission makes everything current that estimates read, and a cold core warm. Where all
+// that moved is published, nothing is missed that a checkpoint would compute. Here alone it is
+// decided who keeps the masses.
+func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	if !c.warm() {
 		c.warmUp(view)
 	}
 	if c.outgrown(view) {
 		c.masses = newSharedDual(c, view)
+	}
+	if all {
+		c.posteriors.flush(view)
 	}
 	c.posteriors.ready(view)
 	c.masses.Ready(view)

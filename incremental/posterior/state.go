@@ -43,10 +43,11 @@ type State struct {
 	has     []bool    // n: whether the vertex has a posterior
 	within  []float64 // see Within
 
-	dirty   []bool   // n: inputs changed since pi was computed
-	touched []Vertex // those made dirty since the last Ready, or that are read now
-	listed  []bool   // n: in touched
-	renewed []Vertex // see Renewed
+	dirty    []bool   // n: inputs changed since pi was computed
+	touched  []Vertex // those made dirty since the last Ready, or that are read now
+	listed   []bool   // n: in touched
+	renewed  []Vertex // see Renewed
+	computed []Vertex // by the last computeTouched
 
 	options Options
 }
@@ -199,24 +200,24 @@ func (s *State) tellAll(view graphstore.View, sums *neighborhood.Sums) {
 }
 
 // Ready computes the posteriors of labels and of members of communities anew where
-// their inputs changed. It returns the vertices whose posteriors may have changed since the
-// last Ready, valid until the next Update, and whether an epoch began, with which all did.
-func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) (touched []Vertex, began bool) {
+// their inputs changed. It returns those vertices, valid until the next call, and whether an
+// epoch began, with which all were.
+func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) (computed []Vertex, began bool) {
 	if s.due(view, now) {
 		s.begin(view, sums, weight, now)
-		return s.renewed, true
+		return nil, true
 	}
 	s.spread(view, sums, s.missed())
 	s.renew(nil)
 	s.computeTouched(view, sums)
 	s.unlist()
-	return s.renewed, false
+	return s.computed, false
 }
 
 // Flush computes all posteriors that are read for the graph as it is: what Restore computes.
 // A log that is read on from here gives the same bits as one that is read on after a restart.
-// It returns the vertices that Ready would, which Ready will return again.
-func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (touched []Vertex) {
+// It returns the vertices that it computed; they are among those that the next Ready renews.
+func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
 	s.tellAll(view, sums)
 	for v, owes := range s.around.owes {
 		if owes > 0 {
@@ -224,7 +225,7 @@ func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (touched []
 		}
 	}
 	s.computeTouched(view, sums)
-	return s.touched
+	return s.computed
 }
 
 // touch marks v to be computed anew when it is read next, which may be from now on.
@@ -244,6 +245,7 @@ func (s *State) List(v Vertex) {
 
 // computeTouched computes the posteriors that are read of what was touched.
 func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
+	s.computed = s.computed[:0]
 	if s.epoch == nil {
 		return
 	}
@@ -255,6 +257,7 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 		}
 		s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
 		s.dirty[v] = false
+		s.computed = append(s.computed, v)
 		labels = labels || label
 	}
 	if labels {
