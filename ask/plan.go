@@ -145,7 +145,7 @@ func (p *plan) reach(width float64) {
 	p.divide(counts)
 }
 
-// halfWidth is what so many labels buy in a group alone.
+// halfWidth returns half the width of the group's widest interval if it gets so many labels.
 func (p *plan) halfWidth(g int, labels float64) float64 {
 	p.groups[g].labels = labels
 	pi := p.probabilities(g)
@@ -221,7 +221,7 @@ func shares(want []float64, labels float64) []float64 {
 	return pi
 }
 
-// offer is what the present division buys in a group.
+// offer returns the labels that the group gets by the present division, and the widths that they bring.
 func (p *plan) offer(g int) Offer {
 	group := &p.groups[g]
 	labels := 0.0

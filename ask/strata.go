@@ -27,7 +27,7 @@ type stratum struct {
 	yp    []float64 // K x K: mean of y p'
 }
 
-// shown is what calibration labels show, by predicted class, the least sure first.
+// shown holds how calibration labels compare with their predictions, by predicted class, the least sure first.
 type shown struct {
 	byClass [][]example
 }

@@ -152,7 +152,7 @@ func part(units []uint32, k int) float64 {
 	return float64(units[k]) / event.One
 }
 
-// turned is what a unit of weight at v is of the walks of members there.
+// turned estimates how many members' walks one unit of edge weight at v diverts. A vertex that is no member counts a tenth.
 func (s *state) turned(v graphstore.Vertex) float64 {
 	if v == nobody {
 		return 0

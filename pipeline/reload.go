@@ -23,7 +23,7 @@ type reloader struct {
 }
 
 // newReloader begins to wait for SIGHUP, which would end the process otherwise. read
-// is what gives the settings.
+// returns the settings as they are by then.
 func newReloader(read func() (config.Settings, error)) *reloader {
 	r := &reloader{signals: make(chan os.Signal, 1), read: read}
 	signal.Notify(r.signals, syscall.SIGHUP)

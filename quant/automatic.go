@@ -9,7 +9,7 @@ const (
 	// byClassOdds is how much more likely a selection by class is than one by the
 	// prediction, before the members are looked at.
 	byClassOdds = 30
-	// evidenceWeight is what a member counts for where it is judged how they were selected:
+	// evidenceWeight is the weight of a member in the judgement of how members were selected:
 	// members that are neighbours have much of their posteriors in common.
 	evidenceWeight = 0.5
 	// clusteredBelow is the gate of the labels below which they are flagged.

@@ -13,7 +13,7 @@ const influenceNumbersMax = 32
 // influence sets ans.influence to the first columns of G L, K rows of them, where L L' is
 // the covariance of the coefficients, by a Cholesky decomposition that takes the largest
 // variance that is left first. L is the same for every community, so the product of two rows
-// is what the errors of two communities have in common.
+// is the covariance of the errors of two communities.
 func (x *posteriorScratch) influence(ans *answer, coefficients, g []float64) {
 	k := ans.k
 	size := len(g) / k

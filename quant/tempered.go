@@ -20,8 +20,8 @@ const (
 	temperedRoundsMax = 2000
 	// shareMin bounds the shares that the Jacobian divides by.
 	shareMin = 1e-3
-	// shareLeast is what a class keeps that the members of a polish do not have, so that it
-	// may come back.
+	// shareLeast is the share that polish leaves to a class of which it finds no member, so
+	// that the class may come back.
 	shareLeast = 1e-6
 	// singularMin is the smallest singular value of the Jacobian that is inverted, as a
 	// share of the largest.

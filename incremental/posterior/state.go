@@ -25,9 +25,9 @@ const (
 // it; between two changes any number may read it.
 //
 // A posterior is a function of the graph and of the epoch alone, but for what is missed (see
-// Options). Update notes what changed, Ready computes those posteriors again that are read, so
-// that what is read is what Rebuild would compute under the same epoch: within what is missed,
-// and after Flush bit for bit.
+// Options). Update notes what changed, and Ready computes anew the posteriors of labels and
+// members that this concerns. They equal those of Rebuild under the same epoch: within what is
+// missed, and after Flush bit for bit.
 type State struct {
 	classes int
 	around  around

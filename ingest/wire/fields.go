@@ -154,7 +154,7 @@ var fieldNames = func() (names [event.Kinds][]string) {
 	return names
 }()
 
-// form is what a value comes from. Each accepts other cells for a field: a message
+// form is the kind of input that a value stands in. Each accepts other cells for a field: a message
 // says what type it means, a file often cannot.
 type form uint8
 
@@ -260,7 +260,7 @@ var (
 	}
 )
 
-// label is what messages call a field.
+// label returns the name of the field in error messages.
 func (s *fieldSpec) label() string {
 	if s.holds == &idType {
 		return "vertex id"
@@ -268,7 +268,7 @@ func (s *fieldSpec) label() string {
 	return s.name
 }
 
-// want is what a file should hold for a field.
+// want describes the values that a file may hold for the field.
 func (s *fieldSpec) want() string {
 	if s.words != nil {
 		last := len(s.words) - 1
