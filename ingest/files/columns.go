@@ -128,11 +128,6 @@ func (c *columns) slot(name string) int {
 	return slices.IndexFunc(c.known, func(k wire.Column) bool { return k.Names[0] == name })
 }
 
-// timeSlot is the slot of the time.
-func (c *columns) timeSlot() int {
-	return slices.IndexFunc(c.known, func(k wire.Column) bool { return k.Time })
-}
-
 // base is the first slot that is not that of a known column.
 func (c *columns) base() int { return len(c.known) }
 

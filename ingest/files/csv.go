@@ -99,12 +99,26 @@ func newCSVTable(f *openedFile, c *columns) (*csvTable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line 1: %w", err)
 	}
+	if err := checkText(t.raw, len(header)); err != nil {
+		return nil, err
+	}
 	names := make([]string, len(header))
 	for i, name := range header {
 		names[i] = string(bytes.Trim(name, spaces))
 	}
 	t.slots, err = c.setHeader(names)
 	return t, err
+}
+
+// checkText refuses a header that shows another encoding, or another separator, as spreadsheets write them.
+func checkText(header []byte, columns int) error {
+	if bytes.HasPrefix(header, []byte("\xff\xfe")) || bytes.HasPrefix(header, []byte("\xfe\xff")) {
+		return errors.New("this is UTF-16: save it as UTF-8")
+	}
+	if i := bytes.IndexAny(header, ",;|\t"); i >= 0 && columns == 1 && header[0] != '"' {
+		return fmt.Errorf("values are separated by %q: a .csv has commas, a .tsv has tabs", header[i])
+	}
+	return nil
 }
 
 // next reads one row.
@@ -169,7 +183,8 @@ func (t *csvTable) place() int64 { return t.first }
 // readQuoted has encoding/csv read the row that begins with line. It takes
 // further lines only while the row goes on.
 func (t *csvTable) readQuoted(line []byte) ([]string, error) {
-	t.feed.start(t.lines, line)
+	t.feed = csvFeed{lines: t.lines, text: t.feed.text[:0]}
+	t.feed.add(line)
 	fields, err := t.quoted.Read()
 	t.raw = bytes.TrimSuffix(t.feed.text, []byte("\r\n"))
 	if err == nil {
@@ -199,11 +214,6 @@ type csvFeed struct {
 	text  []byte // all lines of the row
 	sent  int    // of text
 	err   error
-}
-
-func (f *csvFeed) start(lines *lineReader, line []byte) {
-	f.lines, f.text, f.sent, f.err = lines, f.text[:0], 0, nil
-	f.add(line)
 }
 
 // add ends the line with "\r\n", of which encoding/csv makes "\n": so a "\r" that

@@ -102,7 +102,7 @@ func (r *fileRows) checkColumns(strict bool) error {
 // mayHaveTimes reports whether the table has a column with times, or its columns
 // are not known before its rows.
 func (r *fileRows) mayHaveTimes() bool {
-	return !r.columns.header || r.columns.has(r.columns.timeSlot())
+	return !r.columns.header || r.columns.has(r.columns.slot("time"))
 }
 
 // warning names the columns that were ignored so far, or is empty.

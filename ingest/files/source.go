@@ -97,8 +97,6 @@ type Source struct {
 	err    error // final
 }
 
-var _ ingest.Source = (*Source)(nil)
-
 // NewSource opens the files and, where rows must be sorted, reads them.
 func NewSource(config Config) (*Source, error) {
 	log, err := NewLog(config)

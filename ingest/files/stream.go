@@ -153,8 +153,5 @@ func (s *fileStream) progress() (done, total int64) {
 		}
 		return int64(float64(f.size) * float64(s.next) / float64(len(s.entries))), f.size
 	}
-	if f.size == 0 {
-		return 0, 0
-	}
 	return min(f.read, f.size), f.size
 }

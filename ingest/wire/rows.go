@@ -10,7 +10,6 @@ import (
 type Column struct {
 	Names    []string
 	Required bool
-	Time     bool // it holds the time
 }
 
 // Columns returns the columns of a kind: one for each of its fields, in their order.
@@ -18,7 +17,7 @@ type Column struct {
 func Columns(kind event.Kind) []Column {
 	all := make([]Column, len(fields[kind]))
 	for i, s := range fields[kind] {
-		all[i] = Column{Names: s.columns, Required: s.required, Time: s.field == fieldTime}
+		all[i] = Column{Names: s.columns, Required: s.required}
 		if all[i].Names == nil {
 			all[i].Names = slices.DeleteFunc([]string{s.name, s.alias}, func(s string) bool { return s == "" })
 		}
