@@ -89,7 +89,8 @@ func TestNamesAreInNaturalOrder(t *testing.T) {
 	}
 }
 
-// The movers of a day are compared with the record a day before, or with the oldest.
+// The movers of a day are compared with the record a day before, or with the oldest that rests on a label:
+// before that nothing was known that could have moved.
 func TestMoversOfTheDay(t *testing.T) {
 	s := serve(t, nil)
 	hour := func(n int) uint64 { return uint64(3600*n + 1) }
@@ -97,11 +98,16 @@ func TestMoversOfTheDay(t *testing.T) {
 		write(t, s, estimate("slow", "auto", hour(n), 0.01*float64(n)), estimate("still", "auto", hour(n), 0.5))
 	}
 	write(t, s, estimate("young", "auto", hour(48), 0.9), estimate("young", "auto", hour(49), 0.3), estimate("new", "auto", hour(49), 0.9))
+	blind := estimate("unlabelled", "auto", hour(48), 0.5)
+	blind.Flags = []string{quant.FlagNoLabels}
+	write(t, s, blind)
+	blind.Position++
+	write(t, s, blind, estimate("unlabelled", "auto", hour(48)+2, 0.9), estimate("unlabelled", "auto", hour(49), 0.8))
 	got := into[listAnswer](t, s, "/api/v1/communities?sort=change&order=desc&class=1")
-	if diff := cmp.Diff([]string{"young", "slow", "still", "new"}, listed(got)); diff != "" {
+	if diff := cmp.Diff([]string{"young", "slow", "unlabelled", "still", "new"}, listed(got)); diff != "" {
 		t.Fatalf("order (-want +got):\n%s", diff)
 	}
-	for i, want := range []float64{-0.6, 0.24, 0} {
+	for i, want := range []float64{-0.6, 0.24, -0.1, 0} {
 		if row := got.Communities[i]; row.Change == nil || *row.Change-want > 1e-9 || want-*row.Change > 1e-9 {
 			t.Errorf("%s moved by %v, want %v", row.Name, row.Change, want)
 		}
@@ -109,8 +115,8 @@ func TestMoversOfTheDay(t *testing.T) {
 	if since := got.Communities[1].Since; since == nil || !since.Equal(logStart.Add(24*time.Hour+time.Second)) {
 		t.Errorf("slow is compared with %v", since)
 	}
-	if got.Communities[3].Change != nil {
-		t.Errorf("a community with one record moved by %v", *got.Communities[3].Change)
+	if got.Communities[4].Change != nil {
+		t.Errorf("a community with one record moved by %v", *got.Communities[4].Change)
 	}
 }
 

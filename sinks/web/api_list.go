@@ -231,12 +231,13 @@ func (r *record) flagged(flag string) bool {
 }
 
 // change returns by how much the share of a class differs from that a day of log time
-// before, or from the oldest that is kept; false where there is nothing to compare.
+// before, or from the oldest that is kept and rests on a label; false where there is nothing to compare.
 func (s *series) change(class int) (before *record, change float64, ok bool) {
 	now := s.latest
 	after := sort.Search(len(s.history), func(i int) bool { return s.history[i].at.After(now.at.Add(-day)) })
-	before = s.history[max(0, after-1)]
-	if before == now || class >= len(before.estimate.Prevalence) || class >= len(now.estimate.Prevalence) {
+	kept := s.history[max(0, after-1):]
+	first := slices.IndexFunc(kept, func(r *record) bool { return !r.flagged(quant.FlagNoLabels) })
+	if before = kept[max(first, 0)]; first < 0 || before == now || class >= len(before.estimate.Prevalence) || class >= len(now.estimate.Prevalence) {
 		return nil, 0, false
 	}
 	return before, now.estimate.Prevalence[class] - before.estimate.Prevalence[class], true

@@ -188,10 +188,8 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 	if token == nil {
 		return true
 	}
-	given := ""
-	if _, password, ok := r.BasicAuth(); ok {
-		given = password
-	} else if scheme, rest, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
+	_, given, _ := r.BasicAuth()
+	if scheme, rest, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		given = rest
 	}
 	digest := sha256.Sum256([]byte(given))

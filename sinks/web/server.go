@@ -117,8 +117,7 @@ func (s *Server) serve() {
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
-	}
-	if err != nil {
+	} else {
 		s.config.Logger.Error("web: the server stopped", "error", err)
 	}
 	s.served <- err

@@ -57,6 +57,23 @@ func explained(_ context.Context, q web.ExplainQuery) (*quant.Explanation, error
 	return x, nil
 }
 
+// Where the first estimates of a log rest on no label, nothing has moved since them: neither the head of the
+// page nor the two points that are offered for an explanation begin there.
+func TestNothingMovesFromAGuess(t *testing.T) {
+	s := serve(t, web.Config{Classes: twoClasses, Explain: explained})
+	guess := one("alpha", 1, 0.5)
+	guess.Flags = []string{quant.FlagNoLabels}
+	put(t, s, guess)
+	for i, share := range []float64{0.9, 0.91, 0.9, 0.9, 0.89, 0.86, 0.86} {
+		put(t, s, one("alpha", uint64(2+i), share))
+	}
+	p := open(t, 1200, 900, "light")
+	p.visit(s.URL() + "#/c/alpha")
+	p.until("the card", `document.querySelector(".why-card:not([hidden]) .ask")`)
+	p.until("the change since the first label", `document.querySelector(".moved").textContent.startsWith("−4.0 points")`)
+	p.until("the largest change", `document.querySelector(".why-card").innerText.includes("89.0 %") && !document.querySelector(".why-card").innerText.includes("50.0 %")`)
+}
+
 // The card must explain the two points that are chosen, by keyboard too, show what
 // cannot be explained, and fit every width in either scheme with a silent console.
 func TestWhyItMoved(t *testing.T) {

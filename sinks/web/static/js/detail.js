@@ -12,7 +12,7 @@ import { whom } from "./whom.js";
 import { compare, linesMax, read as readLine, write as writeLine } from "./compare.js";
 import { replace, whole, moment, iso } from "./address.js";
 import { listAddress } from "./communities.js";
-import { Series } from "./series.js";
+import { Series, rests } from "./series.js";
 import { marks } from "./alerts.js";
 import { why } from "./why.js";
 
@@ -205,7 +205,7 @@ export function detail(info, at, follow) {
     const last = series.last, e = last.e, before = state.before;
     content.classList.toggle("suppressed", Boolean(e.suppressed));
     content.classList.toggle("blank", series.points.every((p) => p.e.suppressed));
-    const then = series.timed && (series.points.findLast((p) => p.at <= last.at - day) || series.points[0]);
+    const then = series.timed && (series.points.findLast((p) => p.at <= last.at - day) || series.points.find(rests));
     parts.set(e, before, plain()?.last?.e, state.k, then && then !== last && { change: e.prevalence?.[state.k] - then.e.prevalence?.[state.k], seconds: last.at - then.at });
     drawChart(drawToggles(e));
   }

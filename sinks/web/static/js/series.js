@@ -103,14 +103,19 @@ export function switches(points) {
   return points.filter((p, i) => i > 0 && !p.period && !points[i - 1].period && p.e.model_version !== points[i - 1].e.model_version);
 }
 
+// rests reports whether the estimate of a point rests on a label: the first of a log may not, and whatever
+// comes after it has not moved.
+export const rests = (p) => !p.e.flags?.includes("no-labels");
+
 // largestChange returns the two points of the largest change of a class that took a
-// short part of the series; until, if given, is the index at which it must end. Of
+// short part of the series, between points that rest on labels if two do; until, if given, is the index at which it must end. Of
 // changes almost as large the one that took the fewest points is meant.
 export function largestChange(points, k, until = null) {
   const reach = Math.max(1, Math.floor(points.length / 12));
+  const first = Math.max(0, points.findIndex(rests));
   let best = null;
-  for (let j = until ?? 1; j <= (until ?? points.length - 1); j++) {
-    for (let i = j - 1; i >= Math.max(0, j - reach); i--) {
+  for (let j = until ?? Math.min(first + 1, points.length - 1); j <= (until ?? points.length - 1); j++) {
+    for (let i = j - 1; i >= Math.max(Math.min(first, j - 1), j - reach); i--) {
       const size = Math.abs(points[j].e.prevalence[k] - points[i].e.prevalence[k]);
       if (!best || size > best.size * (j - i > best.j - best.i ? 1.1 : 1) + 1e-9) best = { i, j, size };
     }
