@@ -231,12 +231,13 @@ func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, vis
 	if info.NumPending == 0 {
 		return nil
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(messageEntriesMax, tailPullBytesMax), jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat))
+	// No limit of bytes: the broker says when one is not used up, and the client has no room for that.
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(messageEntriesMax), jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat))
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}
 	defer messages.Stop()
-	for silences := 0; ; {
+	for silences, delivered := 0, uint64(0); ; {
 		m, err := messages.Next(jetstream.NextContext(ctx))
 		if errors.Is(err, jetstream.ErrNoHeartbeat) && silences < silencesMax {
 			silences++ // a request may be lost in a cluster: the next one asks again
@@ -248,6 +249,9 @@ func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, vis
 		meta, err := m.Metadata()
 		if err != nil {
 			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
+		}
+		if delivered++; meta.Sequence.Consumer != delivered {
+			return fmt.Errorf("ingest: stream %s: an entry before %d was lost on the way; ask again", q.names.Quarantine, meta.Sequence.Stream)
 		}
 		if err := visit(m, meta.Sequence.Stream); err != nil {
 			return err

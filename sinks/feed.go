@@ -13,8 +13,7 @@ import (
 
 // Limits of a feed.
 const (
-	feedPullBytesMax = 4 << 20 // asked of the broker at once
-	feedPullMax      = 2000    // messages; the client holds as many, and room for a million where only bytes are limited
+	feedPullMax      = 1000 // messages asked of the broker at once; with a limit of bytes the client drops some
 	feedExpiry       = 10 * time.Second
 	feedHeartbeat    = 2 * time.Second // twice this without a word, and the feed begins anew
 	feedInactiveMax  = time.Minute     // then the broker forgets a reader
@@ -127,7 +126,7 @@ func (f *feed) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.run, err = consumer.Messages(jetstream.PullMaxMessagesWithBytesLimit(feedPullMax, feedPullBytesMax), jetstream.PullExpiry(feedExpiry),
+	f.run, err = consumer.Messages(jetstream.PullMaxMessages(feedPullMax), jetstream.PullExpiry(feedExpiry),
 		jetstream.PullHeartbeat(feedHeartbeat), jetstream.WithMessagesErrOnMissingHeartbeat(true))
 	return err
 }
