@@ -223,7 +223,7 @@ func runExample(t *testing.T, template, example string) {
 		if redirect != "" && out.Len() == 0 {
 			t.Error("nothing to write to the file")
 		}
-	case <-time.After(2 * time.Minute):
+	case <-time.After(5 * time.Minute): // 15 s of processor time, and the race detector makes that two minutes
 		t.Fatalf("it does not end:\n%s", all.text)
 	}
 }
