@@ -215,14 +215,11 @@ const silencesMax = 5
 
 // each visits what the quarantine holds now of some subjects, in order, from a sequence on.
 func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(m jetstream.Msg, sequence uint64) error) error {
-	config := jetstream.ConsumerConfig{
+	consumer, err := q.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, FilterSubject: subjects, MemoryStorage: true,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
 		InactiveThreshold: tailInactiveMax, Replicas: 1,
-	}
-	if from > 0 {
-		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, from
-	}
-	consumer, err := q.stream.CreateConsumer(ctx, config)
+	})
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}
@@ -253,11 +250,8 @@ func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, vis
 		if delivered++; meta.Sequence.Consumer != delivered {
 			return fmt.Errorf("ingest: stream %s: an entry before %d was lost on the way; ask again", q.names.Quarantine, meta.Sequence.Stream)
 		}
-		if err := visit(m, meta.Sequence.Stream); err != nil {
+		if err := visit(m, meta.Sequence.Stream); err != nil || meta.NumPending == 0 {
 			return err
-		}
-		if meta.NumPending == 0 {
-			return nil
 		}
 	}
 }
