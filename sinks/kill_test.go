@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,23 +92,26 @@ func TestKilledBrokerLosesNothing(t *testing.T) {
 		want = append(want, emissionAt(p+1, 1+random.IntN(1500)*int(p%5)/4))
 	}
 	newest := map[string]uint64{}
+	var restarts sync.WaitGroup
 	for i, e := range want {
 		for _, record := range e.Estimates {
 			newest[record.Community] = e.Position
 		}
 		if i%perKill == perKill/2 {
 			after := time.Duration(random.IntN(60)) * time.Millisecond
-			go func() {
+			restarts.Wait() // a server takes messages before it says that it has started
+			restarts.Go(func() {
 				time.Sleep(after)
 				k.kill()
 				k.start()
-			}()
+			})
 			time.Sleep(after / 2)
 		}
 		if err := w.Publish(ctx, e); err != nil {
 			t.Fatal(err)
 		}
 	}
+	restarts.Wait()
 	if err := r.CatchUp(ctx, w.Sequence()); err != nil {
 		t.Fatal(err)
 	}
