@@ -42,7 +42,7 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		p := open(t, int(look.width), int(look.height), look.theme)
 		p.visit(s.URL() + "#/alerts")
 		p.until("the empty list", `document.body.innerText.includes("Nothing fires.")`)
-		s.AddTransitions([]alerts.Transition{fires("alpha", 32, alerts.Firing), fires(hostile, 40, alerts.Firing), fires("alpha", 50, alerts.Resolved)})
+		s.AddTransitions([]alerts.Transition{fires("alpha", 31, alerts.Firing), fires("alpha", 32, alerts.Firing), fires(hostile, 40, alerts.Firing), fires("alpha", 50, alerts.Resolved)})
 		s.SetAlerts(web.Alerts{
 			Active:  []alerts.Alert{{Transition: fires("alpha", 32, alerts.Firing), Now: "low 0.61; low > 0.6"}, {Transition: fires(hostile, 40, alerts.Firing), Now: "low 0.7"}},
 			Rules:   []alerts.Counts{{Rule: "majority-lost", Firing: 2, Inactive: 1, NoData: 1}},
@@ -54,9 +54,21 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		p.axe()
 		p.until("the community in view", `document.querySelector('.alerts-page a[href^="#/c/alpha"]').getBoundingClientRect().right <= innerWidth`)
 		p.shot("alerts-" + look.name)
+		eval[any](p, `(() => {
+			const draw = CanvasRenderingContext2D.prototype.fillText;
+			window.labels = new Set();
+			CanvasRenderingContext2D.prototype.fillText = function (text, x) {
+				if (text === "majority-lost") labels.add(Math.round(x));
+				return draw.apply(this, arguments);
+			};
+		})()`)
 		p.do(chromedp.Click(`.alerts-page a[href^="#/c/alpha"]`))
 		p.until("the banner", `document.querySelector(".banner:not([hidden])")?.innerText.includes("majority-lost fires for no")`)
 		p.until("the chart", `document.querySelectorAll(".chart canvas").length > 0`)
+		p.until("the marks", `labels.size > 0`)
+		if n := eval[int](p, `labels.size`); n != 1 {
+			t.Errorf("%s: of two alerts side by side %d have labels", look.name, n)
+		}
 		p.fits()
 		p.axe()
 		p.quiet("404") // no record is as old as the beginning of the chart, which a difference asks for

@@ -114,6 +114,7 @@ export function marks(name, redraw) {
     ctx.save();
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.lineWidth = ratio;
+    const taken = []; // by labels: of those that would overlap the newest is drawn
     const line = (x, colour, dash, label, height) => {
       const value = timed ? Date.parse(x.time) / 1000 : x.position;
       if (!(value >= u.scales.x.min && value <= u.scales.x.max)) return;
@@ -124,7 +125,10 @@ export function marks(name, redraw) {
       ctx.moveTo(at, u.bbox.top);
       ctx.lineTo(at, u.bbox.top + u.bbox.height);
       ctx.stroke();
-      const right = at + ctx.measureText(label).width + 8 * ratio > u.bbox.left + u.bbox.width;
+      const width = ctx.measureText(label).width + 8 * ratio;
+      const right = at + width > u.bbox.left + u.bbox.width, from = right ? at - width : at;
+      if (taken.some((t) => t.height === height && from < t.to && t.from < from + width)) return;
+      taken.push({ height, from, to: from + width });
       ctx.textAlign = right ? "right" : "left";
       ctx.fillText(label, at + (right ? -4 : 4) * ratio, u.bbox.top + height * ratio);
     };
@@ -132,7 +136,7 @@ export function marks(name, redraw) {
     for (const x of list) {
       if (!classes.includes(x.class)) continue;
       if (x.state === "firing") line(x, "--bad", [], x.rule.slice(0, labelMost), 24);
-      else line(x, "--muted", [4, 3], "", 24);
+      else line(x, "--muted", [4, 3], "", 0);
     }
     ctx.restore();
   }
