@@ -1,8 +1,6 @@
 package diffusion
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"gqlstream/graphstore"
@@ -109,43 +107,4 @@ func (g *Dual) conjugate(view graphstore.View, b *block, first int, goal float64
 	unbounded := math.Inf(1)
 	sums := lane{unbounded, unbounded, unbounded, unbounded}
 	return b.run(view, g.y[first:], g.l, width, sums, goal*g.alpha)
-}
-
-// Check recomputes everything that the dual keeps from y, f and view, and reports
-// what differs by more than the rounding accounted for.
-func (g *Dual) Check(view graphstore.View) error {
-	if g.stale {
-		return nil
-	}
-	if len(g.rows) != view.Vertices() {
-		return fmt.Errorf("diffusion: dual of %d vertices, graph of %d", len(g.rows), view.Vertices())
-	}
-	var errs []error
-	exact := make([]float64, g.l)
-	for i := range g.rows {
-		v := Vertex(i)
-		d, r := g.residuals(v)
-		if want := view.Degree(v) + 1; d != want {
-			errs = append(errs, fmt.Errorf("degree of %d is %v, graph says %v", v, d, want))
-		}
-		g.residualsAt(view, v, exact)
-		allowed := shrinkMax*g.rounding + float64(len(view.Neighbors(v))+8)*g.scale()
-		allowed *= unitRoundoff * g.alpha * d
-		for j, x := range r {
-			if !(math.Abs(x-exact[j]) <= allowed) {
-				errs = append(errs, fmt.Errorf("residual %d of %d is %v, recomputed %v, allowed difference %v",
-					j, v, x, exact[j], allowed))
-			}
-			if math.Abs(x) > g.alpha*d*g.bound*(1+4*unitRoundoff) {
-				errs = append(errs, fmt.Errorf("residual %d of %d is %v, above the bound", j, v, x))
-			}
-		}
-	}
-	if want := view.WeightSum() + float64(len(g.rows)); g.degreeSum != want {
-		errs = append(errs, fmt.Errorf("sum of degrees is %v, graph says %v", g.degreeSum, want))
-	}
-	if len(errs) > 0 {
-		return fmt.Errorf("diffusion: %w", errors.Join(errs...))
-	}
-	return nil
 }
