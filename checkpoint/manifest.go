@@ -27,9 +27,9 @@ import (
 //	12 kernels.arrow and published.arrow say what the next records wait for
 //	13 published.arrow has the weight of own labels, posterior.arrow how far labels changed
 //	14 posterior.arrow knows what is predicted of the whole graph, published.arrow how likely a selection by class is
-//	15 shared.arrow knows how far labels reach, and when that was measured
-//	16 fields.arrow has tolerances, shared.arrow who is asked next; 17 published.arrow has terms of standard errors, shared.arrow labels
-const Format = 17
+//	15 shared.arrow knows how far labels reach, and when that was measured; 16 who is asked next, and fields.arrow tolerances
+//	17 published.arrow has terms of standard errors, shared.arrow labels; 18 published.arrow has no shares of labels
+const Format = 18
 
 // Manifest describes the contents of a checkpoint and its place in a history.
 type Manifest struct {

@@ -132,7 +132,6 @@ type Tangent struct {
 	Scatter  []float64 // K: variance of a residual among all labels
 	Around   []float64 // K: variance of d without the members' own labels
 	Noise    []float64 // K: the same with them; see mixOwn
-	Labels   []float64 // K: shares of the labels
 	Inverse  []float64 // K x K: what multiplies a change of the mean responsibility
 	ByGamma  []float64 // K: derivative of q(gamma) by gamma
 }
@@ -152,7 +151,6 @@ func (w *Solver) tangent(dst *Tangent) {
 	dst.Apart = append(dst.Apart[:0], x.likely...)
 	axpy(dst.Apart, -1, x.members.mean)
 	dst.Scatter, dst.Around, dst.Noise = append(dst.Scatter[:0], x.scatter...), append(dst.Around[:0], x.around...), append(dst.Noise[:0], x.mixed...)
-	dst.Labels = append(dst.Labels[:0], w.shares...)
 	dst.Inverse = append(dst.Inverse[:0], x.j[:k*k]...)
 	dst.ByGamma = resize(dst.ByGamma, k)
 	w.row = resize(w.row, k)
@@ -261,12 +259,15 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 	gamma := p.gamma(t.Likely, t.ByClass)
 	for i := range k {
 		change := u.r[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
-		change += t.Lean * (w.shares[i] - t.Labels[i] - change)
-		w.ans.q[i] = last.Share[i] + change
+		w.ans.free[i] = t.Tempered[i] + (1-t.Gamma)*t.Residual[i] + change
 		if se, most := last.SE[i], last.Open*worstDeviation; 0 < se && se < most {
 			se /= min(last.error(i, gamma, x.noise[i], x.d[i]), most)
 			grown = max(grown, se-1, 1/se-1)
 		}
+	}
+	ProjectSimplex(w.ans.q, w.ans.free)
+	for i, share := range w.shares {
+		w.ans.q[i] += t.Lean * (share - w.ans.q[i])
 	}
 	return grown
 }

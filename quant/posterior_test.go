@@ -230,6 +230,43 @@ func TestSelectionIsDeclared(t *testing.T) {
 	}
 }
 
+// A class that has no share, because the labels' residual says that it has less than none, must not
+// be taken to move while that stays so; the other shares must be taken to move as they do.
+func TestAClassWithoutAShareDoesNotMove(t *testing.T) {
+	s := syntheticStatistics(3, 120, 100, 3)
+	s.Posterior.Selected = quant.ByPlace
+	residual := func(class int, x float64) {
+		for i := range s.Posterior.Residuals.First {
+			s.Posterior.Residuals.First[i][class] += x * s.Posterior.Residuals.Sum
+			s.Posterior.Residuals.First[i][(class+1)%3] -= x * s.Posterior.Residuals.Sum
+		}
+	}
+	residual(0, -0.7)
+	var w quant.Solver
+	var before, after quant.Estimate
+	var last quant.Snapshot
+	solve := func(e *quant.Estimate) {
+		if err := w.Estimate(e, s, quant.Options{Method: quant.Auto}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	solve(&before)
+	w.Snapshot(&last)
+	if before.Prevalence[0] > 0 {
+		t.Fatalf("shares %v, want none of class 0", before.Prevalence)
+	}
+	residual(0, 0.02)
+	movement := w.Movement(s, quant.Options{Method: quant.Auto}, &last)
+	solve(&after)
+	want := 0.0
+	for i, q := range after.Prevalence {
+		want = max(want, math.Abs(q-before.Prevalence[i])/before.SE[i])
+	}
+	if math.Abs(movement-want) > 0.01*want {
+		t.Errorf("taken to have moved by %.4f standard errors, and moved by %.4f, from %v to %v", movement, want, before.Prevalence, after.Prevalence)
+	}
+}
+
 // A community that is everyone must have the shares of the labels, whatever the posteriors
 // say, with the error of the distance between two samples of those sizes; one that is less
 // than half of everyone has nothing of them.
