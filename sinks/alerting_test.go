@@ -242,7 +242,7 @@ func (l *logOut) mustHaveLatest(positions map[string]uint64) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(90 * time.Second) // a server waits 30 s for an answer to what a source begins with
 	for community, position := range positions {
 		want, err := stream.GetLastMsgForSubject(l.t.Context(), "gqlest.estimate."+community+".auto")
 		if err != nil || !strings.Contains(string(want.Data), fmt.Sprintf(`"position":%d,`, position)) {
