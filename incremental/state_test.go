@@ -41,7 +41,7 @@ type history interface{ Next() *event.Batch }
 
 // leaveNoTrace holds a core that never stops against one that is restored, from what
 // it saved, at every checkpoint: estimates, predictions and saved bytes must be the same,
-// also of a copy that is encoded after the next step.
+// also of a copy that is encoded after the next step, or when its core is closed.
 func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream history, config Config) {
 	t.Helper()
 	core, twin := newCore(t, config), newCore(t, config)
@@ -66,8 +66,14 @@ func (r restarts) leaveNoTrace(t *testing.T, seed uint64, stream history, config
 			if copied, err = core.Copy(); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			sameState(t, seed, state, saved(t, seed, twin))
-			twin.Close()
+			left, err := twin.Copy()
+			if twin.Close(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if err := Encode(left); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			sameState(t, seed, state, left)
 			twin = restore(t, seed, state, config)
 		}
 	}

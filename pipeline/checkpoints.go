@@ -47,6 +47,15 @@ func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	return k, err
 }
 
+// handOn returns what the next pipeline of this process saves with. A state that is still being
+// written is written to its end beside the next pipeline, which need not wait for it.
+func (k *checkpoints) handOn() *checkpoints {
+	next := *k
+	next.sharing, next.hurry = context.WithCancel(context.Background())
+	k.writing = nil
+	return &next
+}
+
 // write writes a state beside the loop. The loop has stood still for it since begun, and
 // before that for pause.
 func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, begun time.Time, pause time.Duration) {

@@ -40,13 +40,12 @@ func quarantineCommand(settings config.Settings, b *broker.Broker) string {
 	return command + " --state " + settings.State + ", when this has ended"
 }
 
-func tracked(rules []graphstore.Rule) string {
-	if len(rules) == 0 {
-		return "communities named in member events"
-	}
-	var list []string
+func tracked(rules []graphstore.Rule) (text string) {
 	for _, rule := range rules {
-		list = append(list, rule.Name)
+		text += rule.Name + ", "
 	}
-	return strings.Join(list, ", ") + ", and communities named in member events"
+	if text != "" {
+		text += "and "
+	}
+	return text + "communities named in member events"
 }

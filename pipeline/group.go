@@ -46,9 +46,10 @@ type membership struct {
 	self        sinks.Identity
 	copies      int
 	checkpoints int
-	spare       []int     // shards that the next pipeline keeps, although they are another worker's
-	handing     time.Time // since when workers that stay estimate all spare shards; now, if they do not
-	missing     time.Time // since when shards of this worker are not estimated here; now, if all are
+	saves       *checkpoints // of the pipeline before; nil: there is none
+	spare       []int        // shards that the next pipeline keeps, although they are another worker's
+	handing     time.Time    // since when workers that stay estimate all spare shards; now, if they do not
+	missing     time.Time    // since when shards of this worker are not estimated here; now, if all are
 	log         *slog.Logger
 	close       func() error
 }

@@ -59,6 +59,9 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 		if ctx.Err() == nil && slices.ContainsFunc(startAgain, func(reason error) bool { return errors.Is(err, reason) }) {
 			settings, o.Skip = p.settings, 0
 			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
+			if errors.Is(err, errRegroup) {
+				p.group.saves = p.Checkpoints.handOn()
+			}
 			if err := p.Close(); err != nil {
 				o.Log.Warn("before starting again", "error", err) // of what is behind us
 			}
@@ -172,10 +175,7 @@ func (p *Pipeline) loop(ctx context.Context) error {
 			}
 		}
 		if batch.Emit {
-			emission := sinks.Emission{
-				Position: uint64(batch.Last), Time: int64(batch.Time), Estimates: result.Estimates, Cut: batch.Checkpoint,
-				Notes: batch.Notes(),
-			}
+			emission := sinks.Emission{Position: uint64(batch.Last), Time: int64(batch.Time), Estimates: result.Estimates, Cut: batch.Checkpoint, Notes: batch.Notes()}
 			if err := p.outlets.publish(ctx, emission); err != nil {
 				return err
 			}

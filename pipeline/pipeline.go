@@ -92,9 +92,7 @@ type Options struct {
 
 // Open connects, checks the streams and builds everything that Run needs.
 func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
-	p = &Pipeline{
-		settings: settings, log: o.Log, version: o.Version, stats: newRunStats(), group: o.member, auditEvery: streamsAuditEvery,
-	}
+	p = &Pipeline{settings: settings, log: o.Log, version: o.Version, stats: newRunStats(), group: o.member, auditEvery: streamsAuditEvery}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -164,7 +162,9 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 }
 
 func (p *Pipeline) openOutput(ctx context.Context) (err error) {
-	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
+	if p.group != nil && p.group.saves != nil {
+		p.Checkpoints = p.group.saves
+	} else if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
 		return err
 	}
 	if p.quarantine, err = ingest.NewQuarantineWriter(ctx, p.Broker.NC, p.names.In); err != nil {
@@ -174,9 +174,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 	if p.group != nil {
 		self, p.Checkpoints.share = p.group.self, p.group.share
 	}
-	p.followers.base = sinks.FollowConfig{
-		JS: p.Broker.JS, Reader: sinks.ReaderConfig{Names: p.names.Out, Shards: max(p.Config.Shards, 1), Log: p.logID, Report: p.log},
-	}
+	p.followers.base = sinks.FollowConfig{JS: p.Broker.JS, Reader: sinks.ReaderConfig{Names: p.names.Out, Shards: max(p.Config.Shards, 1), Log: p.logID, Report: p.log}}
 	p.followers.failed = make(chan error, 1)
 	p.outlets.shards = max(p.Config.Shards, 1)
 	err = p.outlets.open(ctx, p.Broker.JS, sinks.WriterConfig{
@@ -186,9 +184,7 @@ func (p *Pipeline) openOutput(ctx context.Context) (err error) {
 		return err
 	}
 	p.followers.base.End = p.outlets.sequence
-	p.rollups = sinks.NewRollups(sinks.RollupsConfig{
-		JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf(followerHistory, historyFile),
-	})
+	p.rollups = sinks.NewRollups(sinks.RollupsConfig{JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf(followerHistory, historyFile)})
 	p.closers = append(p.closers, func() error { p.outlets.close(p.log); return nil })
 	p.beginAt, err = sinks.Newest(ctx, p.Broker.JS, p.followers.base.Reader)
 	return err
@@ -270,9 +266,7 @@ func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) (er
 	if c.UntilLast || c.Step.Time == ingest.EventTime {
 		return nil
 	}
-	ticker := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{
-		Stream: p.names.In.Log, Every: c.Step.Every, Pending: p.source.Pending, Shared: p.group != nil,
-	})
+	ticker := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{Stream: p.names.In.Log, Every: c.Step.Every, Pending: p.source.Pending, Shared: p.group != nil})
 	p.ticker.Store(ticker)
 	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
 	return nil

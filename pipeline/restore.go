@@ -218,7 +218,5 @@ func (r *restorer) fetchPart(ctx context.Context, position uint64, part string) 
 // ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.
 func ResumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
 	at := ingest.Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
-	return at, &ingest.Identity{
-		Stream: m.Stream.Name, Created: m.Stream.Created, Position: at.Position, Digest: m.Stream.Digest,
-	}
+	return at, &ingest.Identity{Stream: m.Stream.Name, Created: m.Stream.Created, Position: at.Position, Digest: m.Stream.Digest}
 }

@@ -174,9 +174,7 @@ func (p *Pipeline) models() (models []web.Model) {
 		m := web.Model{Version: names[v.Version], Degraded: v.Degraded, Drift: v.Drift / prequential.Threshold}
 		for i := range v.Classes {
 			c := &v.Classes[i]
-			one := web.ModelClass{
-				Class: p.settings.Classes[i], Judged: c.Judged, Accuracy: c.Accuracy, Brier: c.Brier, LogScore: c.LogScore,
-			}
+			one := web.ModelClass{Class: p.settings.Classes[i], Judged: c.Judged, Accuracy: c.Accuracy, Brier: c.Brier, LogScore: c.LogScore}
 			if reference, ok := c.Reference(); ok {
 				one.Reference = &reference
 			}
