@@ -23,7 +23,7 @@ const (
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
 	configKeysMax  = 85     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 14_990 // of docs/*.md together, without dated notes
+	manualWordsMax = 14_989 // of docs/*.md together, without dated notes
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
@@ -40,7 +40,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"cmd/gqlstream": {4_857, 3_500},
 	"config":        {873, 700},
 	"group":         {851, 600},
-	"pipeline":      {3_340, 2_500},
+	"pipeline":      {3_339, 2_500},
 	"ingest/event":  {823, 800},
 	"ingest/wire":   {3_933, 3_000},
 	"ingest":        {2_166, 2_300},
