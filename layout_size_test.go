@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 59_458 // of Go outside tests; the goal is 42,000
+	linesMax       = 59_455 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -43,7 +43,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"pipeline":      {3_339, 2_500},
 	"ingest/event":  {823, 800},
 	"ingest/wire":   {3_933, 3_000},
-	"ingest":        {2_166, 2_300},
+	"ingest":        {2_162, 2_300},
 	"ingest/files":  {2_417, 1_600},
 	"ingest/broker": {819, 700},
 	"simulate":      {1_090, 1_200},

@@ -174,13 +174,7 @@ func (c *Cutter) Now(t event.Time) event.Time {
 // time alone. With it, ReceivedTime sources need not decode a message in vain.
 func (c *Cutter) crosses(t event.Time) bool {
 	return c.started && t > c.clock && later(c.clock, t, c.config.Every) &&
-		(c.units > 0 || c.owes(t))
-}
-
-// owes reports whether a boundary of EmitEvery lies between now and t and the
-// last step did not emit.
-func (c *Cutter) owes(t event.Time) bool {
-	return !c.emitted && later(c.clock, t, c.config.EmitEvery)
+		(c.units > 0 || !c.emitted && later(c.clock, t, c.config.EmitEvery))
 }
 
 // Offer reports whether u belongs to the step being filled, and whether the step is complete. If it

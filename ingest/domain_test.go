@@ -63,9 +63,8 @@ func TestLogAndQuarantineOfADomainBehindALeafNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusal := event.Refusal{Position: 1, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("a")}
-	if err := w.Write(testContext(t), []event.Refusal{refusal}); err != nil {
-		t.Fatal(err)
-	}
+	go w.Run(testContext(t))
+	refuse(t, w, []event.Refusal{refusal})
 	stream, err := js.Stream(testContext(t), names.Quarantine)
 	if err != nil || stream.CachedInfo().State.Msgs != 1 {
 		t.Fatalf("the quarantine has not the one refusal: %v", err)

@@ -116,11 +116,8 @@ func (id Identity) wrong(format string, args ...any) error {
 // messageDigest identifies a stored message: xxhash64 over its broker time, its
 // subject and its payload. It guards against mistakes, not against forgery.
 func messageDigest(subject string, stored time.Time, payload []byte) string {
-	var d xxhash.Digest
-	d.Reset()
-	var at [8]byte
-	binary.LittleEndian.PutUint64(at[:], uint64(stored.UnixNano()))
-	d.Write(at[:])
+	d := xxhash.New()
+	d.Write(binary.LittleEndian.AppendUint64(nil, uint64(stored.UnixNano())))
 	d.WriteString(subject)
 	d.Write([]byte{0})
 	d.Write(payload)

@@ -24,7 +24,7 @@ type TickerConfig struct {
 
 	Every   time.Duration // while events are pending; 0: the default of StepConfig.Every
 	Shared  bool          // several processes put ticks into the log: one in each span of Every is enough
-	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending; nil: always
+	Pending func() bool   // whether events wait for a boundary: JetStreamSource.Pending
 }
 
 // Ticker puts time into the log while it runs, so that the last events before a pause do not wait
@@ -42,12 +42,15 @@ type Ticker struct {
 
 // StartTicker publishes ticks until ctx ends or Stop is called.
 func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *Ticker {
+	c.Stream, c.Every = cmp.Or(c.Stream, broker.DefaultStreamNames().Log), cmp.Or(c.Every, stepEveryDefault)
 	return startTicker(ctx, c, func(ctx context.Context) error {
 		ctx, cancel := request.Context(ctx, js.Conn())
 		defer cancel()
-		m := tickMessage(c.Stream)
+		m := nats.NewMsg(broker.Subject(c.Stream, event.KindControl))
+		m.Header.Set(wire.HeaderContentType, wire.JSON)
+		m.Data = []byte(`{"op":"tick"}`)
 		if c.Shared {
-			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("tick/", time.Now().UnixNano()/int64(cmp.Or(c.Every, stepEveryDefault))))
+			m.Header.Set(jetstream.MsgIDHeader, fmt.Sprint("tick/", time.Now().UnixNano()/int64(c.Every)))
 		}
 		_, err := js.PublishMsg(ctx, m)
 		if c.Shared && request.DuplicateInProcess(err) {
@@ -58,10 +61,6 @@ func StartTicker(ctx context.Context, js jetstream.JetStream, c TickerConfig) *T
 }
 
 func startTicker(ctx context.Context, c TickerConfig, send func(context.Context) error) *Ticker {
-	c.Every = cmp.Or(c.Every, stepEveryDefault)
-	if c.Pending == nil {
-		c.Pending = func() bool { return true }
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Ticker{config: c, send: send, cancel: cancel, done: make(chan struct{})}
 	go t.run(ctx)
@@ -100,10 +99,3 @@ func (t *Ticker) run(ctx context.Context) {
 
 // State returns the condition of the log: whether the broker takes ticks. Any goroutine may call it.
 func (t *Ticker) State() request.State { return t.tracker.State(t.config.Stream) }
-
-func tickMessage(stream string) *nats.Msg {
-	m := nats.NewMsg(broker.Subject(cmp.Or(stream, broker.DefaultStreamNames().Log), event.KindControl))
-	m.Header.Set(wire.HeaderContentType, wire.JSON)
-	m.Data = []byte(`{"op":"tick"}`)
-	return m
-}

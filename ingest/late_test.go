@@ -113,10 +113,7 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 	b.publish(event.KindLabel, fmt.Sprintf(`[{"vertex":1,"class":1,"time":%d},{"vertex":2,"class":1,"time":%d},{"vertex":3,"class":1}]`,
 		ago(time.Hour), ago(10*time.Second)))
 	step := StepConfig{Every: -1, Late: event.LatePolicy{After: 5 * time.Minute, Labels: true}}
-	w, err := NewQuarantineWriter(testContext(t), b.nc, broker.DefaultStreamNames())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := runWriter(t, b.nc)
 	labels := func(from Resume) (int, Resume) {
 		s := b.open(JetStreamConfig{UntilLast: true, Step: step, From: from})
 		defer s.Close()
@@ -124,9 +121,7 @@ func TestRetriedEventsAreNotLate(t *testing.T) {
 		if err := s.Next(testContext(t), &batch); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Write(testContext(t), batch.Refused); err != nil {
-			t.Fatal(err)
-		}
+		refuse(t, w, batch.Refused)
 		return len(batch.Labels), resumeAfter(&batch)
 	}
 	n, at := labels(Resume{})

@@ -14,6 +14,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/request"
 )
 
 // PublisherConfig describes a producer. The zero value is usable.
@@ -48,20 +49,29 @@ type Outgoing struct {
 // stored in the order of the calls; if the broker refused one in the midst, for want of space, it
 // comes after those that were under way behind it. It has one owner.
 type Publisher struct {
-	stream string
-	sender *sender
+	config PublisherConfig
+	js     jetstream.JetStream
+	window []outstanding // sent and not yet stored, bounded; settled in order
+	bytes  int           // of these
+	stored uint64        // messages that the broker has
+	last   uint64        // the largest sequence among them
+	mended bool          // the last repeat succeeded
+	err    error         // final
 }
 
 // NewPublisher returns a publisher on nc.
 func NewPublisher(nc *nats.Conn, c PublisherConfig) (*Publisher, error) {
-	if c.Producer == "" {
-		c.Producer = nuid.Next()
+	c.Stream, c.Producer = cmp.Or(c.Stream, broker.DefaultStreamNames().Log), cmp.Or(c.Producer, nuid.Next())
+	c.Pending, c.RetryFor = cmp.Or(c.Pending, sendPendingDefault), cmp.Or(c.RetryFor, sendRetryForDefault)
+	if c.Report == nil {
+		c.Report = func(error) {}
 	}
-	s, err := newSender(nc, c)
+	js, err := request.JetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.Pending+1),
+		jetstream.WithPublishAsyncTimeout(request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ingest: publish: %w", err)
 	}
-	return &Publisher{stream: cmp.Or(c.Stream, broker.DefaultStreamNames().Log), sender: s}, nil
+	return &Publisher{config: c, js: js}, nil
 }
 
 // Publish sends a message, after waiting for older ones if too many are pending.
@@ -70,26 +80,22 @@ func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 	if int(o.Kind) >= event.Kinds {
 		return fmt.Errorf("ingest: publish: no such kind of event as %v", o.Kind)
 	}
-	m := nats.NewMsg(broker.Subject(p.stream, o.Kind))
+	m := nats.NewMsg(broker.Subject(p.config.Stream, o.Kind))
 	if o.ContentType != "" {
 		m.Header.Set(wire.HeaderContentType, o.ContentType)
 	}
 	m.Header.Set(wire.HeaderChecksum, wire.Checksum(o.Payload))
-	number := strconv.FormatUint(p.sender.next, 10)
-	m.Header.Set(jetstream.MsgIDHeader, p.sender.config.Producer+"/"+number)
+	m.Header.Set(jetstream.MsgIDHeader, p.config.Producer+"/"+strconv.FormatUint(p.stored+uint64(len(p.window))+1, 10))
 	m.Data = o.Payload
-	return p.sender.send(ctx, m)
+	return p.send(ctx, m)
 }
-
-// Flush waits until every message is stored.
-func (p *Publisher) Flush(ctx context.Context) error { return p.sender.flush(ctx) }
 
 // Close frees what the publisher holds of the connection. It does not wait for
 // messages: call Flush first.
-func (p *Publisher) Close() { p.sender.close() }
+func (p *Publisher) Close() { p.js.CleanupPublisher() }
 
 // Stored returns the number of messages that the broker has confirmed, and the position of the
 // newest of them.
 func (p *Publisher) Stored() (messages uint64, last event.Position) {
-	return p.sender.stored, event.Position(p.sender.last)
+	return p.stored, event.Position(p.last)
 }

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,94 +12,63 @@ import (
 	"gqlstream/request"
 )
 
-// Defaults and limits of a sender.
+// Defaults and limits of a publisher.
 const (
 	sendPendingDefault  = 256
 	sendRetryForDefault = time.Minute
 	sendPendingBytesMax = 64 << 20
 )
 
-// sender keeps a bounded window of messages that are sent and not yet stored. It
-// settles them in order, and repeats those that the broker could not store.
-type sender struct {
-	config PublisherConfig
-	js     jetstream.JetStream
-	window []outstanding
-	bytes  int
-	next   uint64 // number of the next message, from 1
-	stored uint64 // messages that the broker has
-	last   uint64 // the largest sequence among them
-	mended bool   // the last repeat succeeded
-	err    error  // final
-}
-
 type outstanding struct {
-	number  uint64
 	message *nats.Msg
 	future  jetstream.PubAckFuture
 	unsent  error // not sent at all, so there is no future
 }
 
-func newSender(nc *nats.Conn, c PublisherConfig) (*sender, error) {
-	c.Pending, c.RetryFor = cmp.Or(c.Pending, sendPendingDefault), cmp.Or(c.RetryFor, sendRetryForDefault)
-	if c.Report == nil {
-		c.Report = func(error) {}
-	}
-	js, err := request.JetStream(nc, "", jetstream.WithPublishAsyncMaxPending(c.Pending+1),
-		jetstream.WithPublishAsyncTimeout(request.AnswerWaitMax)) // a repeat of what was stored is dropped by its id
-	if err != nil {
-		return nil, fmt.Errorf("ingest: publish: %w", err)
-	}
-	return &sender{config: c, js: js, next: 1}, nil
-}
-
 // send sends m, after waiting for older messages if the window is full.
-func (s *sender) send(ctx context.Context, m *nats.Msg) error {
-	for s.err == nil && len(s.window) > 0 &&
-		(len(s.window) >= s.config.Pending || s.bytes+len(m.Data) > sendPendingBytesMax) {
-		s.settle(ctx)
+func (p *Publisher) send(ctx context.Context, m *nats.Msg) error {
+	for p.err == nil && len(p.window) > 0 &&
+		(len(p.window) >= p.config.Pending || p.bytes+len(m.Data) > sendPendingBytesMax) {
+		p.settle(ctx)
 	}
-	if s.err != nil {
-		return s.err
+	if p.err != nil {
+		return p.err
 	}
-	future, err := s.js.PublishMsgAsync(m)
-	s.window = append(s.window, outstanding{number: s.next, message: m, future: future, unsent: err})
-	s.bytes += len(m.Data)
-	s.next++
+	future, err := p.js.PublishMsgAsync(m)
+	p.window = append(p.window, outstanding{message: m, future: future, unsent: err})
+	p.bytes += len(m.Data)
 	if err != nil { // the connection is gone, or the message is too large
-		return s.flush(ctx)
+		return p.Flush(ctx)
 	}
 	return nil
 }
 
-// flush waits until every message is stored.
-func (s *sender) flush(ctx context.Context) error {
-	for s.err == nil && len(s.window) > 0 {
-		s.settle(ctx)
+// Flush waits until every message is stored.
+func (p *Publisher) Flush(ctx context.Context) error {
+	for p.err == nil && len(p.window) > 0 {
+		p.settle(ctx)
 	}
-	return s.err
+	return p.err
 }
-
-func (s *sender) close() { s.js.CleanupPublisher() }
 
 // settle waits until the oldest pending message is stored, and publishes it again if need be. A
 // repeat of a message that was stored after all is dropped by the broker, by its id.
-func (s *sender) settle(ctx context.Context) {
-	oldest := s.window[0]
+func (p *Publisher) settle(ctx context.Context) {
+	oldest := p.window[0]
 	ack, err := oldest.await(ctx)
 	if err != nil && ctx.Err() == nil {
-		ack, err = s.repeat(ctx, oldest, err)
+		ack, err = p.repeat(ctx, oldest, err)
 	}
 	if err != nil {
-		s.err = fmt.Errorf("ingest: publish as producer %s: message %d (%d are stored): %w",
-			s.config.Producer, oldest.number, s.stored, err)
+		p.err = fmt.Errorf("ingest: publish as producer %s: message %d (%d are stored): %w",
+			p.config.Producer, p.stored+1, p.stored, err)
 		return
 	}
-	s.stored++
-	s.last = max(s.last, ack.Sequence)
-	s.bytes -= len(oldest.message.Data)
-	s.window[0] = outstanding{}
-	s.window = s.window[1:]
+	p.stored++
+	p.last = max(p.last, ack.Sequence)
+	p.bytes -= len(oldest.message.Data)
+	p.window[0] = outstanding{}
+	p.window = p.window[1:]
 }
 
 func (o outstanding) await(ctx context.Context) (*jetstream.PubAck, error) {
@@ -119,35 +87,31 @@ func (o outstanding) await(ctx context.Context) (*jetstream.PubAck, error) {
 
 // repeat publishes a message until it is stored, or its error is final, or time
 // is up. Once one message could be repeated, the next is tried without a pause.
-func (s *sender) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
-	deadline, silence := time.Now().Add(s.config.RetryFor), request.Unanswered // err is the first
+func (p *Publisher) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
+	deadline, silence := time.Now().Add(p.config.RetryFor), request.Unanswered // err is the first
 	for wait := request.RetryWaitMin; ; {
 		err = broker.ExplainError(err)
-		if !request.Passes(err) || s.config.RetryFor < 0 {
+		if !request.Passes(err) || p.config.RetryFor < 0 {
 			return nil, err
 		}
-		if !s.mended {
+		if !p.mended {
 			if !time.Now().Before(deadline) {
-				return nil, fmt.Errorf("gave up after %v: %w", s.config.RetryFor, err)
+				return nil, fmt.Errorf("gave up after %v: %w", p.config.RetryFor, err)
 			}
-			s.config.Report(fmt.Errorf("message %d is waiting: %w", o.number, err))
+			p.config.Report(fmt.Errorf("message %d is waiting: %w", p.stored+1, err))
 			if again := request.Pause(ctx, wait); again != nil {
 				return nil, fmt.Errorf("%w while waiting: %w", again, err)
 			}
 			wait = min(2*wait, request.RetryWaitMax)
 		}
-		ack, again := s.attempt(ctx, o.message)
-		if s.mended = again == nil; s.mended {
+		asking, cancel := request.Context(ctx, p.js.Conn())
+		o.message.Reply = ""
+		ack, again := p.js.PublishMsg(asking, o.message)
+		cancel()
+		if p.mended = again == nil; p.mended {
 			return ack, nil
 		}
-		silence.After(s.js.Conn(), again)
+		silence.After(p.js.Conn(), again)
 		err = again
 	}
-}
-
-func (s *sender) attempt(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
-	ctx, cancel := request.Context(ctx, s.js.Conn())
-	defer cancel()
-	m.Reply = ""
-	return s.js.PublishMsg(ctx, m)
 }

@@ -1,13 +1,16 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -49,18 +52,21 @@ const (
 // QuarantineWriter keeps copies of what was refused, each once, even when a
 // restart goes through the same steps again: repeats within the broker's window
 // are dropped by their id, and older ones because they are not after the newest
-// entry that was there at the start. It has one owner, but for State.
+// entry that was there at the start. It has one owner, but for Run and State.
 type QuarantineWriter struct {
 	js     jetstream.JetStream
 	names  broker.StreamNames
 	log    string
 	newest map[string]place // by subject, at the start
-	last   uint64           // sequence, up to which entries are of steps before
-	have   map[string]bool  // ids that are stored of the step being written
+
+	waiting chan []*nats.Msg // holds the entries that come next, of whole steps
+	last    uint64           // sequence, up to which all entries are known; Run's
+	have    map[string]bool  // ids that are stored of the entries being written; Run's
 
 	leftOut uint64 // refusals without an entry of their own, as the steps were written
 
 	tracker request.Tracker
+	held    atomic.Bool // the owner waits
 }
 
 // place orders refusals.
@@ -75,7 +81,7 @@ func (p place) compare(q place) int {
 
 // NewQuarantineWriter returns a writer for refusals of the log in names.
 func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.StreamNames) (*QuarantineWriter, error) {
-	w := &QuarantineWriter{names: names, newest: map[string]place{}}
+	w := &QuarantineWriter{names: names, newest: map[string]place{}, waiting: make(chan []*nats.Msg, 1)}
 	js, err := request.JetStream(nc, names.Domain)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: quarantine: %w", err)
@@ -107,7 +113,7 @@ func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.Stream
 // logName tells a log from one that was there before, by its creation time.
 func logName(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
-// lookBack finds what is stored of the step being written, since the broker does
+// lookBack finds what is stored of the entries being written, since the broker does
 // not know repeats any more after a while.
 func (w *QuarantineWriter) lookBack(ctx context.Context) error {
 	w.have = map[string]bool{}
@@ -121,13 +127,11 @@ func (w *QuarantineWriter) lookBack(ctx context.Context) error {
 	}
 	for i := w.last + 1; i <= stream.CachedInfo().State.LastSeq; i++ {
 		m, err := stream.GetMsg(ctx, i)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			continue
-		}
-		if err != nil {
+		if err == nil {
+			w.have[m.Header.Get(jetstream.MsgIDHeader)] = true
+		} else if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return err
 		}
-		w.have[m.Header.Get(jetstream.MsgIDHeader)] = true
 	}
 	return nil
 }
@@ -148,62 +152,112 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subje
 	return nil
 }
 
-// Write stores all refusals of one step, in any order, and returns when they are on the broker's
-// disk. Call it once a step, before the step is recorded as done: it relies on the order of steps.
-// It waits for a broker that is away or has no room for as long as it takes; see State. An error
-// leaves some stored; write all again.
+// Write gives Run the refusals of one step, in any order. Call it once a step, in the order of steps. It waits
+// while more than a batch would wait, for a broker that is away for as long as it takes; see State.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
-	defer w.tracker.Works()
-	kept, last, failed := boundEntries(refusals), uint64(0), false
+	kept := boundEntries(refusals)
+	w.leftOut += uint64(event.CountRefused(refusals) - len(kept))
+	var next, before []*nats.Msg
+	for _, e := range kept {
+		if (place{e.Position, e.Index}).compare(w.newest[w.subject(e.Kind)]) > 0 {
+			next = append(next, w.message(e))
+		}
+	}
+	if len(next) == 0 {
+		return nil
+	}
+	select {
+	case before = <-w.waiting: // Run has not begun with it
+	default:
+	}
+	if together := append(before, next...); fitting(together) == len(together) {
+		next = together
+	} else if len(before) > 0 {
+		w.waiting <- before
+	}
+	return w.give(ctx, next)
+}
+
+// Settle waits until all that was given to Write is on the broker's disk. Whoever records a step as done calls it
+// first: what is refused after what was recorded is written again after a crash, and stored once.
+func (w *QuarantineWriter) Settle(ctx context.Context) error {
+	return cmp.Or(w.give(ctx, nil), w.give(ctx, nil)) // Run takes the first when it is done with all before
+}
+
+func (w *QuarantineWriter) give(ctx context.Context, entries []*nats.Msg) error {
+	w.held.Store(true)
+	defer w.held.Store(false)
+	select {
+	case w.waiting <- entries:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// Run stores what Write gives it, in batches over several steps where the broker is slower than they come, until ctx
+// ends or the broker refuses for good. An error leaves some stored; a restart writes all again.
+func (w *QuarantineWriter) Run(ctx context.Context) error {
+	for {
+		select {
+		case entries := <-w.waiting:
+			if err := w.store(ctx, entries); err != nil {
+				return fmt.Errorf("ingest: write to the quarantine: %w", broker.ExplainError(err))
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (w *QuarantineWriter) store(ctx context.Context, entries []*nats.Msg) error {
+	last, failed := uint64(0), false
 	err := request.Retry(ctx, w.js.Conn(), func() (err error) {
 		if failed {
 			err = w.lookBack(ctx)
 		}
 		if err == nil {
-			last, err = w.write(ctx, kept, stepEntriesMax)
+			last, err = w.write(ctx, entries, request.BatchMessagesMax)
 		}
 		return err
 	}, func(err error) {
 		failed = true
-		w.tracker.Failed(broker.ExplainError(err), true)
+		w.tracker.Failed(broker.ExplainError(err), w.held.Load())
 	})
-	if err != nil {
-		return fmt.Errorf("ingest: write to the quarantine: %w", broker.ExplainError(err))
+	if err == nil {
+		w.last, w.have = max(w.last, last), nil
+		w.tracker.Works()
 	}
-	w.last, w.have = max(w.last, last), nil
-	w.leftOut += uint64(event.CountRefused(refusals) - len(kept))
-	return nil
+	return err
 }
 
 // State returns the condition of the quarantine: whether the broker takes entries. Any goroutine may call it.
 func (w *QuarantineWriter) State() request.State { return w.tracker.State(w.names.Quarantine) }
 
-// write stores what is not stored yet of the entries of a step, at most so many at once,
-// and returns the sequence of the last.
-func (w *QuarantineWriter) write(ctx context.Context, kept []event.Refusal, most int) (last uint64, err error) {
+// fitting returns how many of the messages, at least one if there are any, go into a batch.
+func fitting(messages []*nats.Msg) int {
+	bytes := 0
+	for i, m := range messages {
+		if bytes += len(m.Data); i == request.BatchMessagesMax || i > 0 && bytes > batchBytesMax {
+			return i
+		}
+	}
+	return len(messages)
+}
+
+// write stores what is not stored yet of the entries, at most so many at once, and returns the
+// sequence of the last.
+func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg, most int) (last uint64, err error) {
 	var messages []*nats.Msg
-	for _, e := range kept {
-		newest, ok := w.newest[w.subject(e.Kind)]
-		if ok && (place{e.Position, e.Index}).compare(newest) <= 0 {
-			continue
-		}
-		m := w.message(e)
-		if e.More > 0 {
-			m.Header.Set(headerMore, strconv.Itoa(e.More))
-		}
-		if !w.have[m.Header.Get(jetstream.MsgIDHeader)] {
-			messages = append(messages, m)
+	for _, e := range entries {
+		if !w.have[e.Header.Get(jetstream.MsgIDHeader)] { // in a batch it gets headers of that
+			messages = append(messages, &nats.Msg{Subject: e.Subject, Header: maps.Clone(e.Header), Data: e.Data})
 		}
 	}
 	for len(messages) > 0 && err == nil {
-		n, bytes := 1, len(messages[0].Data)
-		for n < min(len(messages), most) && bytes+len(messages[n].Data) <= batchBytesMax {
-			bytes += len(messages[n].Data)
-			n++
-		}
+		n := min(fitting(messages), most)
 		last, err = request.Batch(ctx, w.js.Conn(), messages[:n])
 		if err != nil && n > 1 && !request.Passes(err) {
-			return w.write(ctx, kept, 1) // some are stored, by an equal run say, and the broker drops repeats one by one
+			return w.write(ctx, entries, 1) // some are stored, by an equal run say, and the broker drops repeats one by one
 		}
 		messages = messages[n:]
 	}
@@ -236,9 +290,8 @@ func boundEntries(refusals []event.Refusal) (kept []event.Refusal) {
 func (w *QuarantineWriter) LeftOut() uint64 { return w.leftOut }
 
 func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
-	contentType := r.ContentType
 	if r.Index >= 0 {
-		contentType = wire.JSON
+		r.ContentType = wire.JSON
 	}
 	position := strconv.FormatUint(uint64(r.Position), 10)
 	index := strconv.Itoa(r.Index)
@@ -248,13 +301,16 @@ func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
 	m.Header.Set(headerPosition, position)
 	m.Header.Set(headerIndex, index)
 	m.Header.Set(headerLog, w.log)
-	if contentType != "" {
-		m.Header.Set(wire.HeaderContentType, headerText(contentType))
+	if r.More > 0 {
+		m.Header.Set(headerMore, strconv.Itoa(r.More))
+	}
+	if r.ContentType != "" {
+		m.Header.Set(wire.HeaderContentType, headerText(r.ContentType))
 	}
 	m.Header.Set(jetstream.MsgIDHeader, w.log+"/"+position+"/"+index)
-	if m.Data = r.Original; len(m.Data) > originalBytesMax {
-		m.Header.Set(headerBytes, strconv.Itoa(len(m.Data)))
-		m.Data = m.Data[:originalBytesMax]
+	m.Data = bytes.Clone(r.Original[:min(len(r.Original), originalBytesMax)]) // it lasts until the next step
+	if len(r.Original) > originalBytesMax {
+		m.Header.Set(headerBytes, strconv.Itoa(len(r.Original)))
 	}
 	return m
 }
@@ -269,8 +325,7 @@ func (w *QuarantineWriter) subject(k event.Kind) string {
 
 // headerText makes text fit for a header: valid, one line, not long.
 func headerText(text string) string {
-	const textBytesMax = 1024
-	text = strings.ToValidUTF8(text[:min(len(text), textBytesMax)], "?")
+	text = strings.ToValidUTF8(text[:min(len(text), 1024)], "?")
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

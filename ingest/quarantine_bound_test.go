@@ -113,22 +113,13 @@ func TestAFullQuarantineDiscardsItsOldest(t *testing.T) {
 func TestADeletedQuarantineIsMadeAgain(t *testing.T) {
 	b := startBroker(t, "")
 	names := broker.DefaultStreamNames()
-	writer, err := NewQuarantineWriter(testContext(t), b.nc, names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refuse := func(position event.Position) {
-		t.Helper()
-		if err := writer.Write(testContext(t), []event.Refusal{{Position: position, Index: -1}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	refuse(1)
+	w := runWriter(t, b.nc)
+	refuse(t, w, []event.Refusal{{Position: 1, Index: -1}})
 	if err := b.js.DeleteStream(testContext(t), names.Quarantine); err != nil {
 		t.Fatal(err)
 	}
-	refuse(2)
-	refuse(3)
+	refuse(t, w, []event.Refusal{{Position: 2, Index: -1}})
+	refuse(t, w, []event.Refusal{{Position: 3, Index: -1}})
 	if entries := b.quarantined(QuarantineFilter{}); len(entries) != 2 || entries[0].Position != 2 {
 		t.Errorf("the quarantine holds %s, want the refusals of 2 and 3", brief(entries))
 	}
@@ -139,29 +130,17 @@ func TestADeletedQuarantineIsMadeAgain(t *testing.T) {
 func TestRefusalsOfAStepAreOneBatch(t *testing.T) {
 	b := startBroker(t, "")
 	names := broker.DefaultStreamNames()
-	var writers [2]*QuarantineWriter
-	for i := range writers {
-		var err error
-		if writers[i], err = NewQuarantineWriter(testContext(t), b.nc, names); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writers := []*QuarantineWriter{runWriter(t, b.nc), runWriter(t, b.nc)}
 	refusals := func(position event.Position) (all []event.Refusal) {
 		for i := range messageEntriesMax {
 			all = append(all, event.Refusal{Position: position, Index: i})
 		}
 		return all
 	}
-	write := func(w *QuarantineWriter, refusals []event.Refusal) {
-		t.Helper()
-		if err := w.Write(testContext(t), refusals); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(writers[0], refusals(1))
-	write(writers[0], refusals(2)[:10])
-	write(writers[1], refusals(1))
-	write(writers[1], refusals(2))
+	refuse(t, writers[0], refusals(1))
+	refuse(t, writers[0], refusals(2)[:10])
+	refuse(t, writers[1], refusals(1))
+	refuse(t, writers[1], refusals(2))
 	if entries := b.quarantined(QuarantineFilter{}); len(entries) != 2*messageEntriesMax {
 		t.Fatalf("%d entries, want %d", len(entries), 2*messageEntriesMax)
 	}

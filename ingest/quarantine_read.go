@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,11 +26,6 @@ type QuarantineFilter struct {
 	Kind    string       // empty: any
 	Retried bool         // also entries that were published again
 	Newest  uint64       // of the stream's messages only so many are looked at; 0: all
-}
-
-func (f QuarantineFilter) selects(e QuarantineEntry) bool {
-	return (f.Reason == "" || f.Reason == e.Reason) && (f.Kind == "" || f.Kind == e.Kind) &&
-		(f.Retried || !e.Retried)
 }
 
 // Quarantine reads what was refused, and publishes it again.
@@ -65,20 +61,16 @@ func (q *Quarantine) List(ctx context.Context, f QuarantineFilter, visit func(Qu
 	if last := q.stream.CachedInfo().State.LastSeq; f.Newest > 0 && last > f.Newest {
 		from = last - f.Newest + 1
 	}
-	return q.each(ctx, q.subjects()+">", from, func(m jetstream.Msg, sequence uint64) error {
+	return q.each(ctx, q.subjects()+">", from, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
 		if m.Subject() == q.subjects()+quarantineRetried {
 			return nil
 		}
-		meta, err := m.Metadata()
+		e, err := quarantineEntry(m.Subject(), meta.Sequence.Stream, meta.Timestamp, m.Headers(), m.Data())
 		if err != nil {
 			return err
 		}
-		e, err := quarantineEntry(m.Subject(), sequence, meta.Timestamp, m.Headers(), m.Data())
-		if err != nil {
-			return err
-		}
-		e.Retried = retried[sequence]
-		if f.selects(e) {
+		e.Retried = retried[e.Sequence]
+		if (f.Reason == "" || f.Reason == e.Reason) && (f.Kind == "" || f.Kind == e.Kind) && (f.Retried || !e.Retried) {
 			return visit(e)
 		}
 		return nil
@@ -136,9 +128,7 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 	} else if len(payload) < e.Bytes {
 		return 0, fmt.Errorf("ingest: retry entry %d: its message of %d bytes is not in the log any more", e.Sequence, e.Bytes)
 	}
-	if c.Kind == "" {
-		c.Kind = e.Kind
-	}
+	c.Kind = cmp.Or(c.Kind, e.Kind)
 	kind, ok := event.ParseKind(c.Kind)
 	if !ok {
 		return 0, fmt.Errorf("ingest: retry entry %d: %q is no kind of event", e.Sequence, c.Kind)
@@ -202,7 +192,7 @@ func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) 
 // retried returns the sequences of the entries that were published again.
 func (q *Quarantine) retried(ctx context.Context) (map[uint64]bool, error) {
 	set := map[uint64]bool{}
-	err := q.each(ctx, q.subjects()+quarantineRetried, 0, func(m jetstream.Msg, _ uint64) error {
+	err := q.each(ctx, q.subjects()+quarantineRetried, 0, func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
 		sequence, err := strconv.ParseUint(m.Headers().Get(headerEntry), 10, 64)
 		set[sequence] = true
 		return err
@@ -214,7 +204,7 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]bool, error) {
 const silencesMax = 5
 
 // each visits what the quarantine holds now of some subjects, in order, from a sequence on.
-func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(m jetstream.Msg, sequence uint64) error) error {
+func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
 	consumer, err := q.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		AckPolicy: jetstream.AckNonePolicy, FilterSubject: subjects, MemoryStorage: true,
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
@@ -250,7 +240,7 @@ func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, vis
 		if delivered++; meta.Sequence.Consumer != delivered {
 			return fmt.Errorf("ingest: stream %s: an entry before %d was lost on the way; ask again", q.names.Quarantine, meta.Sequence.Stream)
 		}
-		if err := visit(m, meta.Sequence.Stream); err != nil || meta.NumPending == 0 {
+		if err := visit(m, meta); err != nil || meta.NumPending == 0 {
 			return err
 		}
 	}

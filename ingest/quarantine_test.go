@@ -1,26 +1,53 @@
 package ingest
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 )
 
+// runWriter returns a writer of the quarantine that runs until the test ends.
+func runWriter(t *testing.T, nc *nats.Conn) *QuarantineWriter {
+	t.Helper()
+	w, err := NewQuarantineWriter(testContext(t), nc, broker.DefaultStreamNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// refuse writes the refusals of a step and waits until they are stored.
+func refuse(t *testing.T, w *QuarantineWriter, refusals []event.Refusal) {
+	t.Helper()
+	if err := cmp.Or(w.Write(testContext(t), refusals), w.Settle(testContext(t))); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // follow runs a pipeline without a core over what the log holds: it quarantines
 // what is refused, and returns the number of edges applied.
 func (b *testBroker) follow(from Resume) (edges int, at Resume) {
 	b.t.Helper()
-	w, err := NewQuarantineWriter(testContext(b.t), b.nc, broker.DefaultStreamNames())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	w := runWriter(b.t, b.nc)
 	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{EventsMax: 3, Every: -1}, From: from})
 	defer s.Close()
 	var batch event.Batch
@@ -32,9 +59,7 @@ func (b *testBroker) follow(from Resume) (edges int, at Resume) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		if err := w.Write(testContext(b.t), batch.Refused); err != nil {
-			b.t.Fatal(err)
-		}
+		refuse(b.t, w, batch.Refused)
 		edges += len(batch.Edges)
 	}
 }
@@ -114,26 +139,16 @@ func (b *testBroker) forgetIDs() {
 // A crash between two entries of a step must neither lose nor double one.
 func TestQuarantineOfAnInterruptedStepIsCompleted(t *testing.T) {
 	b := startBroker(t, "")
-	w, err := NewQuarantineWriter(testContext(t), b.nc, broker.DefaultStreamNames())
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := runWriter(t, b.nc)
 	refusals := []event.Refusal{
 		{Position: 7, Index: 2, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("b")},
 		{Position: 7, Index: -1, Kind: event.KindLabel, Reason: event.Malformed, Original: []byte("c")},
 		{Position: 7, Index: 1, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("a")},
 		{Position: 8, Index: 0, Kind: event.KindEdge, Reason: event.SelfLoop, Detail: "two\r\nlines\x00!", Original: []byte("d")},
 	}
-	if err := w.Write(testContext(t), refusals[2:3]); err != nil {
-		t.Fatal(err)
-	}
+	refuse(t, w, refusals[2:3])
 	b.forgetIDs()
-	if w, err = NewQuarantineWriter(testContext(t), b.nc, broker.DefaultStreamNames()); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(testContext(t), refusals); err != nil {
-		t.Fatal(err)
-	}
+	refuse(t, runWriter(t, b.nc), refusals)
 	var got []string
 	for _, e := range b.quarantined(QuarantineFilter{}) {
 		got = append(got, string(e.Original)+e.Detail)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -120,6 +121,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		})
 	}
 	watch(p.followers.watch)
+	watch(p.quarantine.Run)
 	if p.Broker.Embedded != nil {
 		watch(p.watchStore)
 	}
@@ -155,7 +157,7 @@ func (p *Pipeline) loop(ctx context.Context) error {
 		p.idle.Store(false)
 		if errors.Is(err, io.EOF) {
 			p.Checkpoints.collect(true) // said before a follower is waited for that may be away for long
-			return p.followers.catchUp(ctx, p.outlets.published(), p.alerting.last)
+			return cmp.Or(p.quarantine.Settle(ctx), p.followers.catchUp(ctx, p.outlets.published(), p.alerting.last))
 		}
 		if err != nil {
 			return err
@@ -169,10 +171,8 @@ func (p *Pipeline) loop(ctx context.Context) error {
 		result := p.Core.Step(&batch)
 		p.progress.underWay.Store(nil)
 		stepped := time.Now()
-		if refused := append(batch.Refused, result.Refused...); len(refused) > 0 {
-			if err := p.quarantine.Write(ctx, refused); err != nil {
-				return err
-			}
+		if err := p.quarantine.Write(ctx, append(batch.Refused, result.Refused...)); err != nil {
+			return err
 		}
 		if batch.Emit {
 			emission := sinks.Emission{Position: uint64(batch.Last), Time: int64(batch.Time), Estimates: result.Estimates, Cut: batch.Checkpoint, Notes: batch.Notes()}
@@ -200,7 +200,7 @@ func (p *Pipeline) save(ctx context.Context, b *event.Batch, must bool, step tim
 	if k.collect(must || p.group != nil); k.writing != nil {
 		return nil
 	}
-	if err := p.outlets.settle(ctx); err != nil {
+	if err := cmp.Or(p.outlets.settle(ctx), p.quarantine.Settle(ctx)); err != nil {
 		return err
 	}
 	begun := time.Now()

@@ -162,7 +162,7 @@ func (p *Pipeline) logStates(before map[string]sinks.State) {
 		case s.Condition == sinks.Holding:
 			p.log.Warn("the run waits", "for", s.Name, "reason", s.Reason)
 		default:
-			p.log.Warn("a follower fails and is tried again; the log out keeps what it has not taken",
+			p.log.Warn("it fails and is tried again; what it has not taken is kept",
 				"output", s.Name, "reason", s.Reason, "behind", s.Behind)
 		}
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,12 +31,17 @@ func fillQuarantine(t *testing.T) (state string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(running) }()
 	err = w.Write(ctx, []event.Refusal{
 		{Position: 3, Index: -1, Kind: event.KindEdge, Reason: event.Malformed, Detail: "byte 0", Original: []byte("\x1b[31mred\xff")},
 		{Position: 5, Index: 2, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte(`{"src":1,"dst":1}`)},
 		{Position: 9, Index: 0, Kind: event.KindLabel, Reason: event.UnknownClass, Original: []byte(`{"vertex":1,"label":9}`)},
 	})
-	if err != nil {
+	err = errors.Join(err, w.Settle(ctx))
+	stop()
+	if err := errors.Join(err, <-ended); err != nil {
 		t.Fatal(err)
 	}
 	return state
