@@ -118,15 +118,15 @@ var flagDocs = []FlagDoc{
 		"look at the accuracy by class in the status; train anew, and label more until then: old labels understate the errors",
 	},
 	{
-		FlagVarianceBound, "the spread of the kernel over the labels is not yet known for this new community, so the interval is wide",
+		FlagVarianceBound, "the spread of the kernel over the labels is not yet known for this new community: the interval is wide",
 		"wait: it is computed within the next emissions",
 	},
 	{
-		FlagCutShort, "more than members_max vertices are within the hops of this ego network, so its members are those within fewer hops",
+		FlagCutShort, "more than members_max vertices are within the hops of this ego network: members are those within fewer hops",
 		"raise members_max, or ask for fewer hops; the page of the community says how many hops count now",
 	},
 	{
-		FlagBelowFloor, "the community is smaller than the privacy floor, so nothing else is published",
+		FlagBelowFloor, "the community is smaller than the privacy floor: nothing else is published",
 		"enlarge the community",
 	},
 }
