@@ -95,7 +95,7 @@ func (f *fields) retune(id graphstore.Community, view graphstore.View) {
 // compute evaluates the kernel of one community from nothing.
 func (f *fields) compute(id graphstore.Community, view graphstore.View) {
 	c, k := f.core, &f.each[id]
-	sources := c.sources(id, view)
+	sources := diffusion.Sources(id, view)
 	if c.config.Kernel == diffusion.PPR {
 		k.field = c.newField()
 		k.field.Solve(view, sources, c.config.Tolerance)

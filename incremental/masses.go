@@ -5,9 +5,7 @@ import (
 	"cmp"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/tally"
-	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
@@ -94,14 +92,4 @@ func (c *Core) engine() string {
 		return EngineDual
 	}
 	return EnginePrimal
-}
-
-// sources lists the unlabelled members of a community, whose walks its kernel follows.
-func (c *Core) sources(id graphstore.Community, view graphstore.View) (list []diffusion.SourceChange) {
-	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
-		if view.Label(v).Class == event.NoClass {
-			list = append(list, diffusion.SourceChange{V: v, Change: float64(multiplicity)})
-		}
-	})
-	return list
 }

@@ -189,7 +189,7 @@ func checkKernels(t *testing.T, seed uint64, batch int, c *Core) {
 		k := &each[id]
 		source := mat.NewVecDense(n, nil)
 		var total float64
-		for _, s := range c.sources(graphstore.Community(id), view) {
+		for _, s := range diffusion.Sources(graphstore.Community(id), view) {
 			source.SetVec(int(s.V), c.config.Alpha*s.Change)
 			total += s.Change
 		}

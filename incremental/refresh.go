@@ -124,13 +124,13 @@ func (c *Core) refreshBlock(due []dueRefresh, view graphstore.View) (work float6
 func (c *Core) solveMasses(due []dueRefresh, view graphstore.View) (mass func(i int, v graphstore.Vertex) float64, passes float64) {
 	if len(due) == 1 {
 		field := c.newField()
-		field.Solve(view, c.sources(due[0].id, view), c.config.Tolerance)
+		field.Solve(view, diffusion.Sources(due[0].id, view), c.config.Tolerance)
 		work := field.Work()
 		return func(_ int, v graphstore.Vertex) float64 { return field.Mass(v) }, float64(work.Iterations + work.Rebuilds)
 	}
 	sources := make([][]diffusion.SourceChange, len(due))
 	for i := range due {
-		sources[i] = c.sources(due[i].id, view)
+		sources[i] = diffusion.Sources(due[i].id, view)
 	}
 	solved, err := diffusion.SolveTogether(view, c.config.diffusion(), sources)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestAuditRefusesUnsafeStreams(t *testing.T) {
 		if _, err := b.js.CreateStream(ctx, config); err != nil {
 			t.Fatalf("%s: the broker itself refuses it: %v", c.setting, err)
 		}
-		err := broker.EnsureLog(ctx, b.js, name)
+		_, err := broker.EnsureLog(ctx, b.js, broker.StreamNames{Log: name})
 		if err == nil || !strings.Contains(err.Error(), "\n"+c.setting+": ") ||
 			!strings.Contains(err.Error(), "stream "+name) {
 			t.Errorf("%s: error %v", c.setting, err)

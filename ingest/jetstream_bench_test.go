@@ -33,7 +33,7 @@ func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := broker.EnsureLog(ctx, js, "GQL"); err != nil {
+	if _, err := broker.EnsureLog(ctx, js, broker.DefaultStreamNames()); err != nil {
 		b.Fatal(err)
 	}
 	p, err := NewPublisher(nc, PublisherConfig{Pending: 1024})

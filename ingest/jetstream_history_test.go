@@ -147,7 +147,7 @@ func TestRecreatedStreamStopsTheSource(t *testing.T) {
 		}
 		want := "does not exist any more"
 		if again > 0 {
-			if err := broker.EnsureLog(testContext(t), b.js, "GQL"); err != nil {
+			if _, err := broker.EnsureLog(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
 				t.Fatal(err)
 			}
 			b.edges(1, again)

@@ -168,7 +168,7 @@ func TestQuarantineOfANewLogIsNotTakenForRepeats(t *testing.T) {
 	if err := b.js.DeleteStream(testContext(t), "GQL"); err != nil {
 		t.Fatal(err)
 	}
-	if err := broker.EnsureLog(testContext(t), b.js, "GQL"); err != nil {
+	if _, err := broker.EnsureLog(testContext(t), b.js, broker.DefaultStreamNames()); err != nil {
 		t.Fatal(err)
 	}
 	b.publish(event.KindEdge, "bad again")

@@ -97,8 +97,11 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	if m.store, err = m.member.OpenStore(ctx, max(core.Shards, 1)); err != nil {
 		return m, err
 	}
-	for _, stream := range m.store.Streams {
-		err = cmp.Or(err, broker.AuditReplicas(ctx, b.JS, stream, in.Replicas))
+	for _, name := range m.store.Streams {
+		stream, find := b.JS.Stream(ctx, name)
+		if err = cmp.Or(err, find); err == nil {
+			err = request.AuditReplicas(stream, in.Replicas)
+		}
 	}
 	return m, err
 }
@@ -107,11 +110,8 @@ func openLog(ctx context.Context, b *broker.Broker, in broker.StreamNames) (repl
 	if err := broker.EnsureStreams(ctx, b.JS, in); err != nil {
 		return 0, err
 	}
-	stream, err := b.JS.Stream(ctx, in.Log)
-	if err != nil {
-		return 0, err
-	}
-	return stream.CachedInfo().Config.Replicas, nil
+	log, err := broker.EnsureLog(ctx, b.JS, in)
+	return log.Replicas, err
 }
 
 // architecture names what decides the last bits of floating-point numbers beside the program.

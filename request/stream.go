@@ -3,6 +3,7 @@ package request
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/nats-io/nats.go"
@@ -39,7 +40,21 @@ func EnsureStream(ctx context.Context, js jetstream.JetStream, c jetstream.Strea
 			stream, err = js.Stream(ctx, c.Name)
 		}
 	}
-	return stream, err
+	if err != nil {
+		return nil, fmt.Errorf("stream %s: %w", c.Name, err)
+	}
+	return stream, nil
+}
+
+// AuditReplicas refuses a stream that fewer servers keep than shall. It does not add any, because whom
+// a cluster moves data to is an operator's decision.
+func AuditReplicas(stream jetstream.Stream, least int) error {
+	c := stream.CachedInfo().Config
+	if c.Replicas >= least {
+		return nil
+	}
+	return fmt.Errorf("stream %s is kept by %d server, nats.replicas wants %d: nats stream edit %s --replicas %d",
+		c.Name, c.Replicas, least, c.Name, least)
 }
 
 // noSpaceCodes are answers of a broker that cannot store what is sent, or reserve what a stream may grow to.

@@ -128,15 +128,13 @@ func (c *StreamsConfig) stream(name, description string) jetstream.StreamConfig 
 
 // ensureStream creates a stream, or changes the settings that matter of one that is there.
 func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (stream jetstream.Stream, err error) {
-	stream, err = request.EnsureStream(ctx, js, want)
+	if stream, err = request.EnsureStream(ctx, js, want); err == nil {
+		err = request.AuditReplicas(stream, want.Replicas)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("sinks: stream %s: %w", want.Name, err)
+		return nil, fmt.Errorf("sinks: %w", err)
 	}
 	have := stream.CachedInfo().Config
-	if have.Replicas < want.Replicas {
-		return nil, fmt.Errorf("sinks: stream %s is kept by %d server, and %d shall keep it: nats stream edit %s --replicas %d",
-			want.Name, have.Replicas, want.Replicas, want.Name, want.Replicas)
-	}
 	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression && slices.Equal(have.Subjects, want.Subjects) &&
 		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
 		return stream, nil

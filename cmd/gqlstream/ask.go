@@ -18,7 +18,7 @@ type askCmd struct {
 	fileFlags
 	refusedFlags
 	snapshotFlags
-	Config      string   `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline, which names the classes."`
+	serverFlags
 	Classes     string   `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
 	Community   []string `required:"" placeholder:"NAME" help:"The community to label members of (repeatable)."`
 	Count       int      `placeholder:"N" help:"Vertices to label."`
@@ -27,8 +27,7 @@ type askCmd struct {
 	Seed        uint64   `default:"1" help:"The same state and seed draw the same vertices. [${default}]"`
 	Out         string   `short:"o" default:"-" placeholder:"FILE" help:"Where the vertices go, - for standard output. [${default}]"`
 	Format      string   `default:"csv" enum:"csv,ndjson" help:"csv or ndjson. [${default}]"`
-	Publish     bool     `and:"publish" help:"Also publish the vertices to the stream GQL_ASK of --nats, where a labelling tool reads them."`
-	NATS        string   `name:"nats" and:"publish" placeholder:"URL" help:"The server of --publish."`
+	Publish     bool     `help:"Also publish the vertices to the stream GQL_ASK (nats.prefix in place of GQL), where a labelling tool reads them."`
 }
 
 func (*askCmd) Help() string {
@@ -48,7 +47,17 @@ Examples:
 
 // Run draws.
 func (c *askCmd) Run(ctx context.Context, con console) error {
-	list, err := c.draw(ctx, con.Err)
+	settings, err := (&config.CoreFlags{Config: c.Config, Classes: c.Classes}).Settings()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.Publish && c.NATS == "":
+		return config.Usagef("ask: --publish needs a server; give --nats URL, or --config FILE with nats.url")
+	case !c.Publish && c.NATS != settings.NATS.URL:
+		return config.Usagef("ask: --nats is the server of --publish, which is not given")
+	}
+	list, err := c.draw(ctx, settings, con.Err)
 	if err != nil {
 		return err
 	}
@@ -60,7 +69,7 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	if c.Publish {
-		if err := c.publish(ctx, list); err != nil {
+		if err := c.publish(ctx, list, con); err != nil {
 			return err
 		}
 	}
@@ -79,14 +88,10 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 }
 
 // draw asks the newest checkpoint, or files, which run through a core first.
-func (c *askCmd) draw(ctx context.Context, diagnostics io.Writer) (*ask.Answer, error) {
+func (c *askCmd) draw(ctx context.Context, settings config.Settings, diagnostics io.Writer) (*ask.Answer, error) {
 	q := ask.Question{Communities: c.Community, Count: c.Count, TargetWidth: c.TargetWidth, Confidence: c.Confidence, Seed: c.Seed}
-	settings, err := (&config.CoreFlags{Config: c.Config, Classes: c.Classes}).Settings()
-	if err != nil {
-		return nil, err
-	}
 	if !c.any() {
-		list, err := ask.OfState(cmp.Or(c.State, config.StateDefault), settings.Classes, true, q)
+		list, err := ask.OfState(cmp.Or(c.State, settings.State, config.StateDefault), settings.Classes, true, q)
 		if err != nil {
 			return nil, config.Usage(err)
 		}

@@ -120,6 +120,8 @@ func TestAskReadsFilesAndWritesNDJSON(t *testing.T) {
 		{"ask", "--community", "berlin", "--count", "5", "--state", t.TempDir()},
 		append(args[:9:9], "--community", "nobody", "--count", "5"),
 		append(args[:9:9], "--community", "berlin"),
+		append(args[:9:9], "--community", "berlin", "--count", "5", "--publish"),
+		append(args[:9:9], "--community", "berlin", "--count", "5", "--nats", "127.0.0.1"),
 	} {
 		if code, _, _ := runCommand(wrong...); code != exitUsage {
 			t.Errorf("gqlstream %v: exit %d, want %d", wrong, code, exitUsage)
@@ -144,7 +146,8 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 	live := []string{"--nats", server.URL(), "--state", "state", "--classes", "2", "--http", "off", "--exit-when-drained"}
 	mustRun(t, "publish", "--nats", server.URL(), "--log", "log.ndjson")
 	mustRun(t, append([]string{"run", "--output", "before.ndjson"}, live...)...)
-	mustRun(t, "ask", "--state", "state", "--community", "group-03", "--count", "100", "--out", "questions.csv", "--publish", "--nats", server.URL())
+	writeConfig(t, "gqlstream.yaml", "{classes: 2, state: state, nats: {url: '"+server.URL()+"'}}")
+	mustRun(t, "ask", "--config", "gqlstream.yaml", "--community", "group-03", "--count", "100", "--out", "questions.csv", "--publish")
 
 	nc, err := nats.Connect(server.URL())
 	if err != nil {
@@ -159,6 +162,7 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ofAnotherPipeline(t, js, server.URL())
 	questions := linesOf(t, "questions.csv")
 	info := stream.CachedInfo()
 	if int(info.State.Msgs) != len(questions)-1 {
@@ -195,5 +199,33 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 	if after.AuditLabels != 100 || after.High[0]-after.Low[0] > (before.High[0]-before.Low[0])/2 {
 		t.Errorf("%d audit labels; the interval was [%v, %v] and is [%v, %v]",
 			after.AuditLabels, before.Low[0], before.High[0], after.Low[0], after.High[0])
+	}
+}
+
+// ofAnotherPipeline checks that a pipeline with a prefix of its own has its own questions, kept by as
+// many servers as its configuration says, and that a prefix without a log is an error.
+func ofAnotherPipeline(t *testing.T, js jetstream.JetStream, url string) {
+	t.Helper()
+	ask := func(nats string) (int, string) {
+		writeConfig(t, "other.yaml", "{classes: 2, state: state, nats: {url: '"+url+"', prefix: other"+nats+"}}")
+		code, _, said := runCommand("ask", "--config", "other.yaml", "--community", "group-03", "--count", "20", "--out", "other.csv", "--publish")
+		return code, said
+	}
+	if code, said := ask(""); code == 0 || !strings.Contains(said, "the log OTHER of the pipeline (nats.prefix says which)") {
+		t.Errorf("questions about a log that does not exist: exit %d, %s", code, said)
+	}
+	mustRun(t, "publish", "--nats", url, "--prefix", "other", "--log", "log.ndjson")
+	if code, said := ask(""); code != 0 {
+		t.Fatalf("exit %d: %s", code, said)
+	}
+	stream, err := js.Stream(t.Context(), "OTHER_ASK")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have, want := int(stream.CachedInfo().State.Msgs), len(linesOf(t, "other.csv"))-1; have != want || have == 0 {
+		t.Errorf("%d questions in the stream, %d in the file", have, want)
+	}
+	if code, said := ask(", replicas: 3"); code == 0 || !strings.Contains(said, "stream OTHER_ASK is kept by 1 server, nats.replicas wants 3") {
+		t.Errorf("fewer copies than shall be: exit %d, %s", code, said)
 	}
 }

@@ -18,7 +18,11 @@ func TestServersAreWaitedFor(t *testing.T) {
 		defer cancel()
 		var said strings.Builder
 		begun := time.Now()
-		(&serverFlags{NATS: url}).await(ctx, &said)
+		server := serverFlags{NATS: url}
+		if err := server.AfterApply(); err != nil {
+			t.Fatal(err)
+		}
+		server.await(ctx, &said)
 		if said.String() != want || (ctx.Err() != nil) != (want != "") {
 			t.Errorf("%s: waited %v (%v) and said %q, want %q", url, time.Since(begun), ctx.Err(), said.String(), want)
 		}

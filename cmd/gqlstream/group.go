@@ -11,18 +11,15 @@ import (
 
 	"gqlstream/config"
 	"gqlstream/group"
-	"gqlstream/ingest/broker"
 	"gqlstream/pipeline"
 	"gqlstream/sinks"
 )
 
 type groupCmd struct {
-	Name        string `arg:"" help:"Name of the group."`
-	Action      string `arg:"" optional:"" help:"drain, or nothing."`
-	Worker      string `arg:"" optional:"" help:"Of the worker that is drained."`
-	NATS        string `name:"nats" required:"" placeholder:"URL" help:"The NATS server or cluster of the group."`
-	Prefix      string `placeholder:"NAME" help:"Prefix of the names of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
-	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file."`
+	serverFlags
+	Name   string `arg:"" help:"Name of the group."`
+	Action string `arg:"" optional:"" help:"drain, or nothing."`
+	Worker string `arg:"" optional:"" help:"Of the worker that is drained."`
 }
 
 func (*groupCmd) Help() string {
@@ -37,18 +34,16 @@ Examples:
 
 // Run lists the workers, or drains one.
 func (c *groupCmd) Run(ctx context.Context, con console) error {
-	settings := config.Settings{NATS: config.NATS{URL: c.NATS, Credentials: c.Credentials, Prefix: c.Prefix}}
-	_, out, err := settings.Names()
-	if err != nil {
-		return err
+	if c.NATS == "" {
+		return config.Usagef("group: no server; give --nats URL, or --config FILE with nats.url")
 	}
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b, err := config.OpenBroker(settings, log)
+	b, err := config.OpenBroker(c.settings, log)
 	if err != nil {
 		return err
 	}
 	defer b.NC.Close()
-	bucket := group.Bucket(c.Prefix, c.Name)
+	bucket := group.Bucket(c.settings.NATS.Prefix, c.Name)
 	switch {
 	case c.Action == "drain" && c.Worker != "":
 		return group.Drain(ctx, b.JS, bucket, c.Worker, func(text string) { fmt.Fprintln(con.Out, text) })
@@ -56,22 +51,22 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 		return config.Usagef("group: want gqlstream group NAME, or gqlstream group NAME drain WORKER")
 	}
 	return pipeline.OnceElected(ctx, log, func() error {
-		return c.list(ctx, con.Out, b.JS, bucket, out, broker.NewStreamNames(c.Prefix))
+		return c.list(ctx, con.Out, b.JS, bucket)
 	})
 }
 
 // list writes the workers and the shards as two tables.
-func (c *groupCmd) list(ctx context.Context, w io.Writer, js jetstream.JetStream, bucket string, out sinks.Names, in broker.StreamNames) error {
+func (c *groupCmd) list(ctx context.Context, w io.Writer, js jetstream.JetStream, bucket string) error {
 	workers, err := group.List(ctx, js, bucket)
 	if err != nil {
 		return err
 	}
-	stream, err := js.Stream(ctx, in.Log)
+	stream, err := js.Stream(ctx, c.names.Log)
 	if err != nil {
 		return err
 	}
 	end := stream.CachedInfo().State.LastSeq
-	marks, err := sinks.Marks(ctx, js, out)
+	marks, err := sinks.Marks(ctx, js, c.out)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type publishCmd struct {
 	State        string  `placeholder:"DIR" help:"Publish into the embedded stream of this state directory, which no process may be using."`
 	Rate         float64 `help:"At most this many events a second; 0 is as fast as the server takes them."`
 	InTimeOrder  bool    `default:"true" negatable:"" help:"Merge the files by the times of their rows; without, kind after kind."`
-	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default what the files say."`
+	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default what the configuration or the files say."`
 	Remove       bool    `help:"Remove the edges of the files instead of adding them."`
 	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions that name none."`
 	Producer     string  `placeholder:"ID" help:"Name of this producer: within two minutes, the same files published again under it are dropped as repeats."`
@@ -66,7 +66,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
-	if c.Classes == "" {
+	if conf.Classes.K() == 0 {
 		printClasses(con.Err, files.Classes())
 	}
 	if c.NATS != "" {
@@ -77,7 +77,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	p := &publishing{files: files, stream: c.names().Log, meter: newMeter(con.Err, "events")}
+	p := &publishing{files: files, stream: c.names.Log, meter: newMeter(con.Err, "events")}
 	if c.Rejects != "" {
 		file, failed := os.Create(c.Rejects)
 		if failed != nil {
@@ -87,7 +87,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		p.rejects = json.NewEncoder(file)
 	}
 	p.out, err = newStreamWriter(b.NC, c.Rate, ingest.PublisherConfig{
-		Stream:   c.names().Log,
+		Stream:   c.names.Log,
 		Producer: c.Producer, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
 	})
 	if err != nil {
@@ -111,11 +111,11 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 
 // openBroker connects, and makes the log where it is missing.
 func (c *publishCmd) openBroker(ctx context.Context, con console) (*broker.Broker, error) {
-	b, err := c.open(c.State, con)
+	b, err := c.open(cmp.Or(c.State, c.settings.State), con)
 	if err != nil {
 		return nil, err
 	}
-	if err := broker.EnsureLog(ctx, b.JS, c.names().Log); err != nil {
+	if _, err := broker.EnsureLog(ctx, b.JS, c.names); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
@@ -135,7 +135,7 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 	if err != nil {
 		return err
 	}
-	ack, err := b.JS.Publish(ctx, broker.Subject(c.names().Log, event.KindControl), payload)
+	ack, err := b.JS.Publish(ctx, broker.Subject(c.names.Log, event.KindControl), payload)
 	if err != nil {
 		return fmt.Errorf("publish the note: %w", err)
 	}
@@ -147,7 +147,7 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 func (c *publishCmd) fileConfig() (files.Config, error) {
 	conf := files.Config{
 		Inputs: c.inputs(), Columns: c.columns(), ByKind: !c.InTimeOrder, Strict: c.Strict,
-		Remove: c.Remove, Version: c.ModelVersion,
+		Remove: c.Remove, Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(),
 	}
 	switch {
 	case len(c.Note) > event.IDBytesLimit:
@@ -155,8 +155,8 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 	case !c.any() && c.Note == "":
 		return conf, config.Usagef("publish: no files; give --edges, --labels, --predictions, --members, " +
 			"--vertices or --log, or --note")
-	case c.NATS == "" && c.State == "":
-		return conf, config.Usagef("publish: no stream; give --nats URL or --state DIR")
+	case c.NATS == "" && cmp.Or(c.State, c.settings.State) == "":
+		return conf, config.Usagef("publish: no stream; give --nats URL, --state DIR or --config FILE")
 	case c.NATS != "" && c.State != "":
 		return conf, config.Usagef("publish: --nats and --state are given; choose one")
 	case !(c.Rate >= 0):

@@ -47,7 +47,7 @@ type purge struct {
 
 // Run deletes what no checkpoint needs.
 func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
-	state := cmp.Or(c.State, config.StateDefault)
+	state := cmp.Or(c.State, c.settings.State, config.StateDefault)
 	p := purge{command: c, con: con, dir: checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))}
 	if p.kept, err = newestTwo(p.dir, state); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 
 // log deletes the messages before the second-newest checkpoint's.
 func (p *purge) log(ctx context.Context) error {
-	log, err := p.broker.JS.Stream(ctx, p.command.names().Log)
+	log, err := p.broker.JS.Stream(ctx, p.command.names.Log)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (p *purge) log(ctx context.Context) error {
 
 // quarantine deletes what was refused before the second-newest checkpoint.
 func (p *purge) quarantine(ctx context.Context) error {
-	q, err := ingest.OpenQuarantine(ctx, p.broker.JS, p.command.names())
+	q, err := ingest.OpenQuarantine(ctx, p.broker.JS, p.command.names)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -48,21 +49,21 @@ type quarantineFlags struct {
 func (f quarantineFlags) with(
 	ctx context.Context, con console, use func(*ingest.Quarantine) error,
 ) (err error) {
-	if f.NATS == "" && f.State == "" {
+	if f.NATS != "" && f.State != "" {
+		return config.Usagef("quarantine: give either --nats URL or --state DIR")
+	}
+	if f.State = cmp.Or(f.State, f.settings.State); f.NATS == "" && f.State == "" {
 		if _, err := os.Stat(config.StateDefault); err != nil {
 			return config.Usagef("quarantine: give --nats URL or --state DIR; there is no %s here", config.StateDefault)
 		}
 		f.State = config.StateDefault
-	}
-	if f.NATS != "" && f.State != "" {
-		return config.Usagef("quarantine: give either --nats URL or --state DIR")
 	}
 	b, err := f.open(f.State, con)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	q, err := ingest.OpenQuarantine(ctx, b.JS, f.names())
+	q, err := ingest.OpenQuarantine(ctx, b.JS, f.names)
 	if err != nil {
 		return err
 	}

@@ -13,24 +13,40 @@ import (
 	"gqlstream/config"
 	"gqlstream/ingest/broker"
 	"gqlstream/request"
+	"gqlstream/sinks"
 )
 
 // serverFlags say on which server, and under which names, a command finds the streams.
 type serverFlags struct {
+	Config      string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline, which names its server, prefix, credentials and certificates."`
 	NATS        string `name:"nats" placeholder:"URL" help:"The NATS server, such as the one that a run listens on."`
 	Prefix      string `placeholder:"NAME" help:"Prefix of the names of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
 	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
+
+	settings config.Settings // of Config, under the flags
+	names    broker.StreamNames
+	out      sinks.Names
 }
 
-// names returns the names of the streams.
-func (f *serverFlags) names() broker.StreamNames { return broker.NewStreamNames(f.Prefix) }
+// AfterApply reads the configuration, over which the flags win.
+func (f *serverFlags) AfterApply() (err error) {
+	if f.settings, err = config.Load(f.Config); err != nil {
+		return err
+	}
+	n := &f.settings.NATS
+	config.Override(&n.URL, f.NATS)
+	config.Override(&n.Prefix, f.Prefix)
+	config.Override(&n.Credentials, f.Credentials)
+	f.NATS, n.Listen = n.URL, ""
+	f.names, f.out, err = f.settings.Names()
+	return err
+}
 
 // open connects to the server, or starts the embedded one of a state directory. A run on
 // that directory is named, with what can be done.
 func (f *serverFlags) open(state string, con console) (*broker.Broker, error) {
-	b, err := config.OpenBroker(config.Settings{
-		State: state, NATS: config.NATS{URL: f.NATS, Credentials: f.Credentials},
-	}, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	f.settings.State = state
+	b, err := config.OpenBroker(f.settings, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if errors.As(err, new(*broker.LockedError)) {
 		err = fmt.Errorf("%w; a run that listens can be reached with --nats", err)
 	}
@@ -44,9 +60,9 @@ const serverWaitMax, serverLookEvery = 10 * time.Second, 100 * time.Millisecond
 // is wrong then shows when it is connected to.
 func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
 	awaitStart(ctx, diagnostics, "a server at "+broker.Redacted(f.NATS), func() (away bool) {
-		nc, err := broker.Connect(broker.ConnectConfig{URL: f.NATS, Credentials: f.Credentials})
+		b, err := config.OpenBroker(f.settings, nil)
 		if err == nil {
-			nc.Close()
+			b.NC.Close()
 		}
 		return errors.Is(err, nats.ErrNoServers)
 	})

@@ -117,17 +117,17 @@ func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Netw
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if err := broker.EnsureStreams(ctx, b.JS, c.names()); err != nil {
+	if err := broker.EnsureStreams(ctx, b.JS, c.names); err != nil {
 		return err
 	}
 	writer, err := newStreamWriter(b.NC, c.Rate, ingest.PublisherConfig{
-		Stream: c.names().Log, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
+		Stream: c.names.Log, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
 	})
 	if err != nil {
 		return err
 	}
 	defer writer.publisher.Close()
-	fmt.Fprintf(con.Err, "publishes to stream %s; Ctrl-C ends it\n", c.names().Log)
+	fmt.Fprintf(con.Err, "publishes to stream %s; Ctrl-C ends it\n", c.names.Log)
 	err = c.follow(ctx, con, s, truth, func(b *event.Batch) error { return writer.write(ctx, b) })
 	if ctx.Err() != nil {
 		return nil

@@ -8,7 +8,6 @@ import (
 	"gqlstream/config"
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
-	"gqlstream/ingest/event"
 )
 
 // scoreTolerance bounds the certificate of scores.
@@ -35,7 +34,7 @@ func (c *snapshotExportCmd) scoresOf(view graphstore.View, progress *meter) (ite
 	}
 	return func(yield func(score) bool) {
 		for id := range graphstore.Community(view.Communities()) {
-			sources := unlabelled(view, id)
+			sources := diffusion.Sources(id, view)
 			if view.Retired(id) || len(sources) == 0 || len(c.Community) > 0 && !slices.Contains(c.Community, view.CommunityName(id)) {
 				continue
 			}
@@ -63,14 +62,4 @@ func (c *snapshotExportCmd) scoresOf(view graphstore.View, progress *meter) (ite
 			progress.add(len(list), float64(id+1)/float64(view.Communities()))
 		}
 	}, nil
-}
-
-// unlabelled returns the sources of a community's kernel.
-func unlabelled(view graphstore.View, id graphstore.Community) (list []diffusion.SourceChange) {
-	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
-		if view.Label(v).Class == event.NoClass {
-			list = append(list, diffusion.SourceChange{V: v, Change: float64(multiplicity)})
-		}
-	})
-	return list
 }

@@ -37,6 +37,12 @@ func TestRolesMayDoTheirWorkAndNothingElse(t *testing.T) {
 	if out, err := exec.Command(program, "quarantine", "list", "--nats", as("operator")).CombinedOutput(); err != nil {
 		t.Fatalf("operators cannot read the quarantine: %v\n%s", err, out)
 	}
+	ask := exec.Command(program, "ask", "--classes", "left,right", "--edges", filepath.Join(data, "edges.csv"), "--labels", filepath.Join(data, "labels.csv"),
+		"--predictions", filepath.Join(data, "predictions.csv"), "--members", filepath.Join(data, "members.csv"),
+		"--community", "berlin", "--count", "5", "--publish", "--nats", as("operator"))
+	if out, err := ask.CombinedOutput(); err != nil {
+		t.Fatalf("operators cannot publish questions: %v\n%s", err, out)
+	}
 	producers(t, url)
 	readers(t, url)
 	operators(t, url)

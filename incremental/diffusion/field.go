@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
 )
 
 // cell holds the numbers that a push reads and writes of each neighbour: one cache line holds
@@ -59,6 +60,16 @@ type Work struct {
 type SourceChange struct {
 	V      Vertex
 	Change float64
+}
+
+// Sources lists the unlabelled members of a community, whose walks its kernel follows.
+func Sources(id graphstore.Community, view graphstore.View) (list []SourceChange) {
+	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
+		if view.Label(v).Class == event.NoClass {
+			list = append(list, SourceChange{V: v, Change: float64(multiplicity)})
+		}
+	})
+	return list
 }
 
 // NewField returns the field of an empty graph without sources.

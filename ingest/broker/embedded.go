@@ -62,7 +62,7 @@ func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Embedded{lock: lock, log: c.Log, scratch: filepath.Join(c.Dir, storeDir, "room.tmp")}
+	e := &Embedded{lock: lock, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), scratch: filepath.Join(c.Dir, storeDir, "room.tmp")}
 	_ = os.Remove(e.scratch) // of a process that was killed
 	if err := e.start(options); err != nil {
 		return nil, errors.Join(fmt.Errorf("broker: embedded server in %s: %w", c.Dir, err), e.Close())
@@ -174,7 +174,7 @@ func listenAddress(listen string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// serverLog passes what an operator must know to the program's log, if there is one, and keeps the
+// serverLog passes what an operator must know to the program's log, and keeps the
 // error that stops a server. Notices, debugging and traces of the server are dropped.
 type serverLog struct {
 	log   *slog.Logger
@@ -186,15 +186,11 @@ func (*serverLog) Debugf(string, ...any)  {}
 func (*serverLog) Tracef(string, ...any)  {}
 
 func (l *serverLog) Warnf(format string, v ...any) {
-	if l.log != nil {
-		l.log.Warn("nats-server: " + fmt.Sprintf(format, v...))
-	}
+	l.log.Warn("nats-server: " + fmt.Sprintf(format, v...))
 }
 
 func (l *serverLog) Errorf(format string, v ...any) {
-	if l.log != nil {
-		l.log.Error("nats-server: " + fmt.Sprintf(format, v...))
-	}
+	l.log.Error("nats-server: " + fmt.Sprintf(format, v...))
 }
 
 func (l *serverLog) Fatalf(format string, v ...any) {

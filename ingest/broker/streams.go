@@ -75,38 +75,32 @@ const (
 // the log if it does (see AuditStream). Streams that exist are left as they are, but are
 // refused where fewer servers keep them than shall.
 func EnsureStreams(ctx context.Context, js jetstream.JetStream, names StreamNames) error {
-	log, err := ensureLog(ctx, js, names)
+	log, err := EnsureLog(ctx, js, names)
 	if err != nil {
 		return err
 	}
 	quarantine := QuarantineConfig(names.Quarantine)
 	quarantine.Replicas = cmp.Or(names.Replicas, log.Replicas)
-	stream, err := ensureStream(ctx, js, quarantine)
+	stream, err := request.EnsureStream(ctx, js, quarantine)
 	if err != nil {
 		return err
 	}
-	return auditReplicas(stream.CachedInfo().Config, quarantine.Replicas)
+	return request.AuditReplicas(stream, quarantine.Replicas)
 }
 
-// EnsureLog creates only the log, for commands that publish, and audits it.
-func EnsureLog(ctx context.Context, js jetstream.JetStream, name string) error {
-	_, err := ensureLog(ctx, js, StreamNames{Log: name})
-	return err
-}
-
-// ensureLog creates the log where it does not exist, and audits it. One server alone keeps
+// EnsureLog creates only the log where it does not exist, and audits it. One server alone keeps
 // one copy; a cluster that cannot keep replicasDefault now is refused, because a log with
 // fewer copies would be lost with one machine, and nobody would have decided that.
-func ensureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (have jetstream.StreamConfig, err error) {
+func EnsureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (have jetstream.StreamConfig, err error) {
 	want := LogConfig(names.Log)
 	want.Replicas = cmp.Or(names.Replicas, replicasDefault)
-	stream, err := ensureStream(ctx, js, want)
+	stream, err := request.EnsureStream(ctx, js, want)
 	var api *jetstream.APIError
 	if errors.As(err, &api) && names.Replicas == 0 {
 		switch api.ErrorCode {
 		case codeNoCluster:
 			want.Replicas = 1
-			stream, err = ensureStream(ctx, js, want)
+			stream, err = request.EnsureStream(ctx, js, want)
 		case codeNoPeers:
 			err = fmt.Errorf("%w: start the other servers of the cluster, or say with nats.replicas how many shall keep each stream", err)
 		}
@@ -115,26 +109,7 @@ func ensureLog(ctx context.Context, js jetstream.JetStream, names StreamNames) (
 		return have, err
 	}
 	have = stream.CachedInfo().Config
-	return have, errors.Join(AuditStream(have), auditReplicas(have, names.Replicas))
-}
-
-// AuditReplicas refuses a stream that fewer servers keep than shall.
-func AuditReplicas(ctx context.Context, js jetstream.JetStream, name string, least int) error {
-	stream, err := js.Stream(ctx, name)
-	if err != nil {
-		return fmt.Errorf("broker: stream %s: %w", name, err)
-	}
-	return auditReplicas(stream.CachedInfo().Config, least)
-}
-
-// auditReplicas refuses a stream that fewer servers keep than shall. It does not add any,
-// because whom a cluster moves data to is an operator's decision.
-func auditReplicas(c jetstream.StreamConfig, least int) error {
-	if c.Replicas >= least {
-		return nil
-	}
-	return fmt.Errorf("broker: stream %s is kept by %d server, nats.replicas wants %d: nats stream edit %s --replicas %d",
-		c.Name, c.Replicas, least, c.Name, least)
+	return have, errors.Join(AuditStream(have), request.AuditReplicas(stream, names.Replicas))
 }
 
 // streamConfig returns the settings that all our streams have in common: they are on the disk, are
@@ -159,15 +134,6 @@ func QuarantineConfig(name string) jetstream.StreamConfig {
 	c := streamConfig(name, "copies of what was refused, with the reasons", QuarantineSubjects(name)+">")
 	c.Discard, c.MaxBytes, c.MaxAge, c.AllowAtomicPublish = jetstream.DiscardOld, quarantineBytesMax, quarantineAgeMax, true
 	return c
-}
-
-// ensureStream creates a stream, or returns the one of that name as it is.
-func ensureStream(ctx context.Context, js jetstream.JetStream, config jetstream.StreamConfig) (jetstream.Stream, error) {
-	stream, err := request.EnsureStream(ctx, js, config)
-	if err != nil {
-		return nil, fmt.Errorf("broker: stream %s: %w", config.Name, err)
-	}
-	return stream, nil
 }
 
 // ErrNoSpace is matched by the error of a broker that refused a message because the log, or the
