@@ -6,6 +6,8 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -183,6 +185,20 @@ func TestImportTableNamesExistingPackages(t *testing.T) {
 	for dir := range mayImport {
 		if !slices.ContainsFunc(all, func(s source) bool { return s.dir == dir }) {
 			t.Errorf("%s is in the table, but there is no such package", dir)
+		}
+	}
+}
+
+// The door of the house must name every room.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	door, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range slices.Sorted(maps.Keys(mayImport)) {
+		if !slices.Contains(testSupport, dir) && !strings.HasPrefix(dir, "examples/") && dir != "sinks/web/browser" && !strings.Contains(string(door), "`"+dir+"`") &&
+			!strings.Contains(string(door), "`"+path.Base(dir)+"`") {
+			t.Errorf("docs/architecture.md does not name %s", dir)
 		}
 	}
 }
