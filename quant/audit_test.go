@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gqlstream/quant"
@@ -117,6 +118,17 @@ func TestAuditAssumesNothingOfPredictions(t *testing.T) {
 				t.Errorf("%d classes: class %d is off by %.4f on average", k, i, b)
 			}
 		}
+	}
+}
+
+// Where all labels are audits there is no posterior to read twice: auto says what the audits say, and
+// flags nothing of its own.
+func TestAuditsAloneAnswerForAuto(t *testing.T) {
+	u := newPopulation(3, 400, rand.New(rand.NewPCG(3, 4)))
+	s := u.statistics(func(i int) bool { return i%4 == 0 }, func(int) float64 { return 0.25 })
+	auto, audit := estimate(t, s, quant.Options{Method: quant.Auto}), estimate(t, s, quant.Options{Method: quant.Audits})
+	if !slices.Equal(auto.Prevalence, audit.Prevalence) || !slices.Equal(auto.SE, audit.SE) || len(auto.Flags) > 0 {
+		t.Errorf("auto says %v ± %v %v, the audits %v ± %v", auto.Prevalence, auto.SE, auto.Flags, audit.Prevalence, audit.SE)
 	}
 }
 

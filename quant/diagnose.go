@@ -34,9 +34,9 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	if w.ans.clustered {
 		e.Flags = append(e.Flags, FlagClustered)
 	}
-	if r.family == familyAuto {
+	if w.ans.posterior > 0 { // where audit labels alone answer, auto has none
 		e.Flags = w.ambiguous(e.Flags, s.K)
-	} else if r.weighted && s.Soft != nil && at.mean > 0 {
+	} else if r.family != familyAuto && r.weighted && s.Soft != nil && at.mean > 0 {
 		e.Flags = w.disagreement(e.Flags, s, at)
 	}
 }
