@@ -57,7 +57,7 @@ func trace(a []float64, n int) float64 {
 func diagonal(dst, a []float64, n int) []float64 {
 	dst = resize(dst, n)
 	for i := range dst {
-		dst[i] = a[i*n+i]
+		dst[i] = max(a[i*n+i], 0) // rounding can leave less where all labels are alike
 	}
 	return dst
 }

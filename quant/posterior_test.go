@@ -2,6 +2,7 @@ package quant_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -319,6 +320,40 @@ func TestTwoLabelsThatAgreeAreNoProof(t *testing.T) {
 		e := estimate(t, s, quant.Options{Method: quant.Auto})
 		if want := math.Sqrt(.25/2) * 2 / 3; near == 2 && e.SE[0] < want {
 			t.Errorf("seed %d: error %v, want at least two thirds of that of two draws, %v", seed, e.SE[0], want)
+		}
+	}
+}
+
+// Where old labels count next to nothing, and the newest one stands for all and for the members, no
+// spread is left among residuals: what rounding leaves of it must not become an error that is no number.
+func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		k := 2 + int(seed%6)
+		w := syntheticWorld(k, 40, 10, seed)
+		s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
+		p := s.Posterior
+		p.Residuals = quant.NewResiduals(k, p.Shared)
+		for l := range 8 {
+			pi := make([]float64, k)
+			for i := range pi {
+				pi[i] = r.Float64()
+			}
+			normalise(pi)
+			p.Residuals.Add(r.IntN(k), float64(seed%2), math.Pow(2, -30*float64(l)), pi)
+		}
+		p.Own = p.Residuals
+		var solver quant.Solver
+		var e quant.Estimate
+		var last quant.Snapshot
+		if err := solver.Estimate(&e, s, quant.Options{Method: quant.Auto}); err != nil {
+			t.Fatal(err)
+		}
+		solver.Snapshot(&last)
+		for i, x := range quant.SEChange(make([]float64, k), &last, &last, quant.Turnover{Joined: 1}) {
+			if !(x >= 0 && e.SE[i] >= 0) {
+				t.Fatalf("seed %d class %d: errors %v, of the change %v", seed, i, e.SE[i], x)
+			}
 		}
 	}
 }
