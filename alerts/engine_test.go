@@ -374,7 +374,7 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 	for _, want := range []string{
 		"alerts[0]: name", "alerts[0]: when: missing", `alerts[1] "a": when: a share`, `alerts[2] "a": name: another`,
 		"recover: 0.5 is beyond low > 0.3", `"green" is none of [left right]`, "over: needed by change",
-		`method: "sis" is not published`, "at_least 3 of 0", `alerts[4] "c": over`, "for: negative",
+		`method: "sis" is not published`, "for: 3 of 0", `alerts[4] "c": over`, "for: negative",
 		"threshold -1", `"maybe" is none of`, "threshold and drift are of cusum", `no flag "thick"`, `labels: "class"`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -80,7 +80,7 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 	r.validateCondition(bad)
 	r.validateTimes(bad)
 	if (r.AtLeast != 0 || r.Of != 0) && (r.AtLeast < 1 || r.Of < r.AtLeast || r.Of > windowMax) {
-		bad("at_least %d of %d: want both, 1 <= at_least <= of <= %d", r.AtLeast, r.Of, windowMax)
+		bad("for: %d of %d: want 1 or more, of as many or more, of at most %d", r.AtLeast, r.Of, windowMax)
 	}
 	if !slices.Contains([]NoData{noDataKeep, noDataAlert, noDataOK}, r.NoData) {
 		bad("no_data: %q is none of keep, alert, ok", r.NoData)
@@ -111,7 +111,7 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 			bad("recover: %v is not between 0 and the threshold %v", x, r.Threshold)
 		}
 		if r.Of != 0 {
-			bad("at_least: a cusum counts by itself")
+			bad("for: %d of %d: a cusum counts by itself", r.AtLeast, r.Of)
 		}
 	case Change:
 		if !(math.Abs(value) <= 1) {
@@ -139,12 +139,12 @@ func (r Rule) validateTimes(bad func(string, ...any)) {
 	for _, d := range []struct {
 		key   string
 		value int64
-	}{{"for", int64(r.For)}, {"every", int64(r.Every)}, {"no_data_after", int64(r.NoDataAfter)}, {"over", int64(r.Over)}} {
+	}{{"for", int64(r.For)}, {"every", int64(r.Every)}, {"no_data", int64(r.NoDataAfter)}, {"when: change over", int64(r.Over)}} {
 		if d.value < 0 {
 			bad("%s: negative", d.key)
 		}
 	}
 	if r.Over > 0 && r.Over < changeCells {
-		bad("over: %v is too short", r.Over)
+		bad("when: change over %v is too short", r.Over)
 	}
 }
