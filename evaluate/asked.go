@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -62,10 +63,7 @@ func (d *dataset) simulateAsking(core *incremental.Core, bags []*bag, config Con
 		if err := d.label(core, b, name, uniform, afterUniform); err != nil {
 			return err
 		}
-		labelled = labelled[:0]
-		for id := range uniform {
-			labelled = append(labelled, id)
-		}
+		labelled = slices.AppendSeq(labelled[:0], maps.Keys(uniform))
 	}
 	return nil
 }
@@ -106,8 +104,7 @@ func (d *dataset) label(core *incremental.Core, b *bag, name string, pi map[even
 		if e.Community != name || e.Method != string(quant.Auto) && e.Method != string(quant.Audits) {
 			continue
 		}
-		e.Method += after
-		e.Community = b.name
+		e.Method, e.Community = e.Method+after, b.name
 		b.estimates = append(b.estimates, e)
 	}
 	if after == afterUniform {

@@ -20,6 +20,7 @@ const (
 	labelledMin = 20      // fewer labelled vertices are not worth splitting
 	feedEvents  = 4096    // of a batch that copies the graph to a core
 	fieldsMax   = 1 << 24 // kernel values that a core may hold at once, over its communities
+	bagsMin     = 8       // communities of a core, however many values those have
 	refusedMax  = 5       // refusals of the store that are kept as examples
 )
 
@@ -146,8 +147,10 @@ func (d *dataset) bag(protocol string, one drawn) *bag {
 func (d *dataset) estimate(ctx context.Context, config Config, runs []incremental.Config, bags []*bag,
 	calibration []graphstore.Vertex, progress func(done int),
 ) error {
-	most := max(8, fieldsMax/max(d.view.Vertices(), 1))
-	done := 0
+	most, done := max(bagsMin, fieldsMax/max(d.view.Vertices(), 1)), 0
+	if config.Ask > 0 { // labels of one community move all that share members with it
+		most = bagsMin
+	}
 	for at, run := range runs {
 		asking := config
 		if at > 0 {
