@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -102,6 +103,40 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 		}
 		if rows, err := csv.NewReader(strings.NewReader(first)).ReadAll(); format == "csv" && (err != nil || len(rows) != 21) {
 			t.Errorf("csv: %v, %d lines", err, len(rows))
+		}
+	}
+}
+
+// With --ask every community must be estimated after its members were labelled, by each way to draw
+// them, no worse than without, and what is estimated without must stay as it was.
+func TestEvaluateTriesTheLabelsThatAskDraws(t *testing.T) {
+	args := append([]string{
+		"evaluate", "--protocol", "pps", "--method", "auto,pcc", "--splits", "2", "--per-class", "5", "--size", "40", "--format", "json",
+	}, evaluateFiles(t)...)
+	rows := func(more ...string) map[string]evaluate.Row {
+		out, _ := mustRun(t, append(args, more...)...)
+		var report evaluate.Report
+		if err := json.Unmarshal([]byte(out), &report); err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]evaluate.Row{}
+		for _, r := range report.Rows {
+			found[r.Method] = r
+		}
+		return found
+	}
+	without, with := rows(), rows("--ask", "20")
+	if len(with) != 5 {
+		t.Errorf("%d methods, want auto, pcc, and three ways to use labels", len(with))
+	}
+	for _, method := range []string{"auto+ask", "auto+uniform", "count"} {
+		if r := with[method]; r.Communities != with["auto"].Communities || r.AE > with["auto"].AE {
+			t.Errorf("%s: %+v, without labels %+v", method, r, with["auto"])
+		}
+	}
+	for method, r := range without {
+		if math.Abs(r.AE-with[method].AE) > 1e-4 {
+			t.Errorf("%s: error %v, with --ask %v", method, r.AE, with[method].AE)
 		}
 	}
 }
