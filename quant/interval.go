@@ -35,6 +35,9 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	e.Prevalence, e.SE = resize(e.Prevalence, k), resize(e.SE, k)
 	e.Low, e.High, e.SEChange = resize(e.Low, k), resize(e.High, k), e.SEChange[:0]
 	e.NEff = append(e.NEff[:0], w.ans.nEff...)
+	if solved = solved && !slices.ContainsFunc(w.ans.v[:k*k], math.IsNaN); !solved {
+		w.ans.influence = w.ans.influence[:0] // an error that is no number is an unknown one
+	}
 	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, w.ans.gamma, w.ans.posterior, ""
 	w.publishAudit(e, s)
 	switch {
@@ -81,10 +84,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 func (w *Solver) publishInfluence(e *Estimate, open float64) {
 	e.Influence = e.Influence[:0]
 	for _, x := range w.ans.influence {
-		short, err := strconv.ParseFloat(strconv.FormatFloat(open*x, 'e', 3, 64), 64)
-		if err != nil {
-			panic(err) // it was formatted
-		}
+		short, _ := strconv.ParseFloat(strconv.FormatFloat(open*x, 'e', 3, 64), 64) // it was formatted
 		e.Influence = append(e.Influence, short)
 	}
 }

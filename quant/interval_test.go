@@ -1,8 +1,10 @@
 package quant_test
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gqlstream/quant"
@@ -316,5 +318,16 @@ func TestMultiplicitiesAreNoObservations(t *testing.T) {
 	cc, err := quant.Quantify(statistics(10), quant.Options{Method: quant.CC})
 	if want := math.Sqrt(.4 * .6 / 40); err != nil || math.Abs(cc.SE[0]-want) > 1e-12 {
 		t.Errorf("cc: error %v (%v), want %v", cc.SE, err, want)
+	}
+}
+
+// A variance that is no number must be published as an unknown one, not end whoever publishes it.
+func TestAVarianceThatIsNoNumberIsUnknown(t *testing.T) {
+	w := syntheticWorld(3, 40, 50, 5)
+	s := w.statistics(w.communities[0], w.masses(personalised, w.communities[:1])[0])
+	s.Posterior.Residuals.Second[0][0] = math.NaN()
+	e := estimate(t, s, quant.Options{Method: quant.Auto})
+	if _, err := json.Marshal(e); err != nil || !slices.Equal(e.SE, []float64{.5, .5, .5}) || !slices.Equal(e.High, []float64{1, 1, 1}) {
+		t.Errorf("%+v: %v", e, err)
 	}
 }
