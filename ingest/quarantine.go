@@ -345,6 +345,7 @@ type QuarantineEntry struct {
 	ContentType string         `json:"content_type,omitempty"`
 	Time        time.Time      `json:"time"` // when it was quarantined
 	Retried     bool           `json:"retried,omitempty"`
+	times       int            // it was
 	More        int            `json:"more,omitempty"` // refusals after it that have no entry
 	Bytes       int            `json:"bytes"`          // of the original, of which a long one is only in the log
 	Log         string         `json:"log"`            // creation time of the log, Unix nanoseconds

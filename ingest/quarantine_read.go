@@ -69,7 +69,7 @@ func (q *Quarantine) List(ctx context.Context, f QuarantineFilter, visit func(Qu
 		if err != nil {
 			return err
 		}
-		e.Retried = retried[e.Sequence]
+		e.Retried, e.times = retried[e.Sequence] > 0, retried[e.Sequence]
 		if (f.Reason == "" || f.Reason == e.Reason) && (f.Kind == "" || f.Kind == e.Kind) && (f.Retried || !e.Retried) {
 			return visit(e)
 		}
@@ -91,7 +91,7 @@ func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntr
 		return QuarantineEntry{}, err
 	}
 	e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, m.Data)
-	e.Retried = retried[sequence]
+	e.Retried, e.times = retried[sequence] > 0, retried[sequence]
 	return q.whole(ctx, e), err
 }
 
@@ -134,14 +134,13 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 		return 0, fmt.Errorf("ingest: retry entry %d: %q is no kind of event", e.Sequence, c.Kind)
 	}
 	place := fmt.Sprintf("%d/%d", e.Position, e.Index)
-	m := nats.NewMsg(broker.Subject(q.names.Log, kind))
+	m := &nats.Msg{Subject: broker.Subject(q.names.Log, kind), Header: nats.Header{}, Data: payload}
 	if contentType != "" {
 		m.Header.Set(wire.HeaderContentType, contentType)
 	}
 	m.Header.Set(wire.HeaderChecksum, wire.Checksum(payload))
 	m.Header.Set(headerRetry, place)
-	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("retry/%s/%s/%016x", e.Log, place, xxhash.Sum64(payload)))
-	m.Data = payload
+	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("retry/%s/%s/%d/%s/%016x", e.Log, place, e.times, c.Kind, xxhash.Sum64(payload)))
 	ack, err := q.js.PublishMsg(ctx, m)
 	if err != nil {
 		return 0, fmt.Errorf("ingest: retry entry %d: %w", e.Sequence, broker.ExplainError(err))
@@ -189,12 +188,12 @@ func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) 
 	return nil
 }
 
-// retried returns the sequences of the entries that were published again.
-func (q *Quarantine) retried(ctx context.Context) (map[uint64]bool, error) {
-	set := map[uint64]bool{}
+// retried returns how often entries were published again, by their sequences.
+func (q *Quarantine) retried(ctx context.Context) (map[uint64]int, error) {
+	set := map[uint64]int{}
 	err := q.each(ctx, q.subjects()+quarantineRetried, 0, func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
 		sequence, err := strconv.ParseUint(m.Headers().Get(headerEntry), 10, 64)
-		set[sequence] = true
+		set[sequence]++
 		return err
 	})
 	return set, err

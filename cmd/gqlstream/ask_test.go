@@ -116,6 +116,10 @@ func TestAskReadsFilesAndWritesNDJSON(t *testing.T) {
 			t.Errorf("the summary lacks %q: %s", want, said)
 		}
 	}
+	_, said = mustRun(t, append(args[:9:9], "--community", "berlin", "--target-width", "0.1")...)
+	if widest := regexp.MustCompile(`interval is ±0\.(\d+)`).FindStringSubmatch(said); widest == nil || widest[1] > "100" {
+		t.Errorf("asked for ±0.1: %s", said)
+	}
 	for _, wrong := range [][]string{
 		{"ask", "--community", "berlin", "--count", "5", "--state", t.TempDir()},
 		append(args[:9:9], "--community", "nobody", "--count", "5"),

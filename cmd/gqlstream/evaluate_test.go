@@ -134,6 +134,13 @@ func TestEvaluateTriesTheLabelsThatAskDraws(t *testing.T) {
 			t.Errorf("%s: %+v, without labels %+v", method, r, with["auto"])
 		}
 	}
+	for _, more := range [][]string{
+		{"--label-sample", "bfs"}, {"--label-sample", "rw"}, {"--label-sample", "degree"}, {"--preset", "paper"}, {"--calibration", "0.5"},
+	} {
+		if other := rows(more...); other["auto"].AE == without["auto"].AE || other["auto"].Communities != without["auto"].Communities {
+			t.Errorf("%v: %+v, as without", more, other["auto"])
+		}
+	}
 	for method, r := range without {
 		if math.Abs(r.AE-with[method].AE) > 1e-4 {
 			t.Errorf("%s: error %v, with --ask %v", method, r.AE, with[method].AE)
@@ -158,6 +165,8 @@ func TestEvaluateExitCodes(t *testing.T) {
 		{append([]string{"--splits", "0"}, files...), exitUsage, "--splits"},
 		{append([]string{"--calibration", "1"}, files...), exitUsage, "calibration"},
 		{append([]string{"--confidence", "2"}, files...), exitUsage, "confidence"},
+		{append([]string{"--members-min", "101"}, files...), exitUsage, "101"},
+		{append([]string{"--members-min", "61", "--protocol", "members"}, files...), exitFailed, "draws no community"},
 		{append([]string{"--format", "xml"}, files...), exitUsage, "format"},
 		{append([]string{"--protocol", "group:nothing"}, files...), exitFailed, "draws no community"},
 	} {

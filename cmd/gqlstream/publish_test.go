@@ -223,6 +223,16 @@ func TestPublishMapsColumnsOfEveryKind(t *testing.T) {
 	}
 }
 
+// Predictions that name no version get the one of the flag, and others keep theirs.
+func TestPublishNamesTheModelVersion(t *testing.T) {
+	path, state := textFile(t, "p.csv", "vertex,p0,p1,version\n1,0.25,0.75,\n2,0.5,0.5,old\n"), t.TempDir()
+	mustRun(t, "publish", "--state", state, "--predictions", path, "--classes", "2", "--model-version", "new")
+	got := strings.Join(storedEvents(t, state), "\n")
+	if strings.Count(got, `"version":"new"`) != 1 || strings.Count(got, `"version":"old"`) != 1 {
+		t.Error(got)
+	}
+}
+
 func checkRejects(t *testing.T, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -77,6 +77,8 @@ func TestQuarantineCommands(t *testing.T) {
 		{"retry 3", 1, nil, nil},
 		{"retry --reason self-loop", 0, []string{"entry 2 is in the log again, at position 2"}, nil},
 		{"retry --reason self-loop", 0, nil, []string{"entry"}},
+		{"retry 3 --again --kind prediction", 0, []string{"entry 3 is in the log again, at position 3"}, nil},
+		{"retry --reason self-loop --again", 0, []string{"entry 2 is in the log again, at position 4"}, nil},
 		{"list", 0, []string{"malformed"}, []string{"self-loop", "unknown-class"}},
 		{"list --all", 0, []string{"malformed", "self-loop", "unknown-class"}, nil},
 	} {
