@@ -267,8 +267,7 @@ func unitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 	return u
 }
 
-// holdsMoreThanTicks reports whether something that can change an estimate was
-// added to b since the mark.
+// holdsMoreThanTicks reports whether something that can change an estimate was added to b since the mark.
 func holdsMoreThanTicks(m event.Mark, b *event.Batch) bool {
 	for _, c := range b.Controls[m.Count[event.KindControl]:] {
 		if c.Op != event.Tick {
@@ -281,9 +280,8 @@ func holdsMoreThanTicks(m event.Mark, b *event.Batch) bool {
 
 // Source delivers a log as steps.
 type Source interface {
-	// Next resets b and fills it with the next step. It returns io.EOF, with an
-	// empty batch, after the last step of a finite source. b stays valid until the
-	// next call. An error that is not io.EOF names the position and is final.
+	// Next resets b and fills it with the next step. It returns io.EOF, with an empty batch, after the last step of a
+	// finite source. b stays valid until the next call. An error that is not io.EOF names the position and is final.
 	Next(ctx context.Context, b *event.Batch) error
 	Close() error
 }

@@ -26,8 +26,7 @@ type JetStreamConfig struct {
 	// Identity, when not nil, is what the stream must be at From.Position.
 	Identity *Identity
 
-	// Until ends the source after this position; zero means never. The stream
-	// must hold it when the source is opened.
+	// Until ends the source after this position; zero means never. The stream must hold it when the source is opened.
 	Until event.Position
 
 	// UntilLast ends the source after the last position that the stream holds when
@@ -35,8 +34,7 @@ type JetStreamConfig struct {
 	UntilLast bool
 }
 
-// JetStreamSource delivers a stream as steps. It has one owner, except for the
-// methods that say otherwise.
+// JetStreamSource delivers a stream as steps. It has one owner, except for the methods that say otherwise.
 type JetStreamSource struct {
 	decoder *wire.Decoder
 	tail    *tail
@@ -55,9 +53,8 @@ type JetStreamSource struct {
 	ahead   atomic.Int64
 }
 
-// OpenJetStream checks that the stream can be read on from where the
-// configuration says, and begins to. The decoder belongs to the source from then
-// on. Close the source to free what it holds on the broker.
+// OpenJetStream checks that the stream can be read on from where the configuration says, and begins to. The decoder
+// belongs to the source from then on. Close the source to free what it holds on the broker.
 func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.Decoder, c JetStreamConfig) (*JetStreamSource, error) {
 	if err := c.Step.Validate(); err != nil {
 		return nil, err
@@ -166,8 +163,7 @@ func (s *JetStreamSource) Identity() Identity {
 // Limits returns the log's bounds on what its events may make a core hold; see RecordLimits.
 func (s *JetStreamSource) Limits() event.Limits { return s.limits }
 
-// Pending reports whether events wait for the log to pass a boundary. Any
-// goroutine may call it; a Ticker does.
+// Pending reports whether events wait for the log to pass a boundary. Any goroutine may call it; a Ticker does.
 func (s *JetStreamSource) Pending() bool { return s.pending.Load() }
 
 // JetStreamStats are running totals of a source.

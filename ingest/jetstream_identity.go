@@ -13,17 +13,15 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// ErrWrongHistory is matched by an error that says that the stream is not, or no longer, the log
-// that was read before. Nothing of it was applied; going on would mix two histories, so the
-// pipeline must stop.
+// ErrWrongHistory is matched by an error that says that the stream is not, or no longer, the log that was read
+// before. Nothing of it was applied; going on would mix two histories, so the pipeline must stop.
 var ErrWrongHistory = errors.New("ingest: the stream is not the log that was read before")
 
 // ErrPastEnd says that a position was asked for that the stream does not have yet.
 var ErrPastEnd = errors.New("the stream does not go so far")
 
-// Identity names the log that was read, and the place. A checkpoint keeps it; Check compares it
-// with a stream before anything is consumed. The zero Position stands for the beginning of the
-// log, where there is no message to compare.
+// Identity names the log that was read, and the place. A checkpoint keeps it; Check compares it with a stream before
+// anything is consumed. The zero Position stands for the beginning of the log, where there is no message to compare.
 type Identity struct {
 	Stream   string         `json:"stream"`
 	Created  time.Time      `json:"created"`

@@ -36,11 +36,10 @@ type stored struct {
 	Behind   uint64     // messages that were after it in the stream when it was delivered
 }
 
-// tail reads a stream in order from a position, without acknowledgements, and survives lost
-// connections. Invariant: the message it delivers has the position after the one before, in the
-// stream in which it began; everything else is an error that matches ErrWrongHistory. The library's
-// ordered consumer does not promise that: it silently jumps over trimmed or recreated history.
-// Messages that the client dropped, because a buffer overflowed, are fetched again.
+// tail reads a stream in order from a position, without acknowledgements, and survives lost connections. Invariant:
+// the message it delivers has the position after the one before, in the stream in which it began; everything else is
+// an error that matches ErrWrongHistory. The library's ordered consumer does not promise that: it silently jumps over
+// trimmed or recreated history. Messages that the client dropped, because a buffer overflowed, are fetched again.
 type tail struct {
 	js       jetstream.JetStream
 	identity Identity // of the last message delivered; Digest "" stands for last

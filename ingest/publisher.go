@@ -90,12 +90,10 @@ func (p *Publisher) Publish(ctx context.Context, o Outgoing) error {
 	return p.send(ctx, m)
 }
 
-// Close frees what the publisher holds of the connection. It does not wait for
-// messages: call Flush first.
+// Close frees what the publisher holds of the connection. It does not wait for messages: call Flush first.
 func (p *Publisher) Close() { p.js.CleanupPublisher() }
 
-// Stored returns the number of messages that the broker has confirmed, and the position of the
-// newest of them.
+// Stored returns the number of messages that the broker has confirmed, and the position of the newest of them.
 func (p *Publisher) Stored() (messages uint64, last event.Position) {
 	return p.stored, event.Position(p.last)
 }

@@ -49,10 +49,9 @@ const (
 	batchBytesMax     = 8 << 20
 )
 
-// QuarantineWriter keeps copies of what was refused, each once, even when a
-// restart goes through the same steps again: repeats within the broker's window
-// are dropped by their id, and older ones because they are not after the newest
-// entry that was there at the start. It has one owner, but for Run and State.
+// QuarantineWriter keeps copies of what was refused, each once, even when a restart goes through the same steps
+// again: repeats within the broker's window are dropped by their id, and older ones because they are not after the
+// newest entry that was there at the start. It has one owner, but for Run and State.
 type QuarantineWriter struct {
 	js     jetstream.JetStream
 	names  broker.StreamNames
@@ -244,8 +243,7 @@ func fitting(messages []*nats.Msg) int {
 	return len(messages)
 }
 
-// write stores what is not stored yet of the entries, at most so many at once, and returns the
-// sequence of the last.
+// write stores what is not stored yet of the entries, at most so many at once, and returns the sequence of the last.
 func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg, most int) (last uint64, err error) {
 	var messages []*nats.Msg
 	for _, e := range entries {

@@ -79,6 +79,37 @@ func TestALongOriginalIsOnlyInTheLog(t *testing.T) {
 	}
 }
 
+// A long event that is refused alone must be published again alone: the others of its message were
+// applied, and may have changed since.
+func TestALongEventIsRetriedWithoutItsMessage(t *testing.T) {
+	b := startBroker(t, "")
+	long := `{"vertex": 2, "attributes": {"wrong": []`
+	for i := range 20 {
+		long += fmt.Sprintf(`, "a%d": %q`, i, strings.Repeat("x", 4000))
+	}
+	long += `}}`
+	for _, message := range []string{`[{"vertex": 1}, ` + long + `, {"vertex": 3}]`, "{\"vertex\": 1}\n" + long + "\n"} {
+		b.publish(event.KindVertex, message)
+	}
+	b.follow(Resume{})
+	q, err := OpenQuarantine(testContext(t), b.js, broker.DefaultStreamNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := b.quarantined(QuarantineFilter{})
+	if len(entries) != 2 || entries[0].Bytes != len(long) {
+		t.Fatalf("%d entries: %v", len(entries), brief(entries))
+	}
+	for _, e := range entries {
+		if _, err := q.Retry(testContext(t), e, Correction{}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := b.lastOfLog("gql.vertex"); err != nil || string(m.Data) != long {
+			t.Errorf("retried as other bytes, %v: %.60s", err, m.Data)
+		}
+	}
+}
+
 // Where the quarantine is full, new entries must take the place of the oldest.
 func TestAFullQuarantineDiscardsItsOldest(t *testing.T) {
 	b := startBroker(t, "")

@@ -1,8 +1,10 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -47,8 +49,7 @@ func OpenQuarantine(ctx context.Context, js jetstream.JetStream, names broker.St
 // subjects returns the prefix of the subjects of the entries.
 func (q *Quarantine) subjects() string { return broker.QuarantineSubjects(q.names.Quarantine) }
 
-// Discarded returns the number of entries that are gone: the oldest make room for new ones, and a
-// purge deletes them.
+// Discarded returns the number of entries that are gone: the oldest make room for new ones, and a purge deletes them.
 func (q *Quarantine) Discarded() uint64 { return max(q.stream.CachedInfo().State.FirstSeq, 1) - 1 }
 
 // List visits the entries that the filter selects, oldest first.
@@ -95,38 +96,55 @@ func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntr
 	return q.whole(ctx, e), err
 }
 
-// whole returns an entry with all of its original, of which a long one is in the log, while it is there.
+// whole returns an entry with all of its original, of which a long one is in the log, while it is there; but
+// not that of an event of an Arrow table.
 func (q *Quarantine) whole(ctx context.Context, e QuarantineEntry) QuarantineEntry {
 	if len(e.Original) == e.Bytes {
 		return e
 	}
 	log, err := q.js.Stream(ctx, q.names.Log)
 	if err == nil && logName(log.CachedInfo().Created) == e.Log {
-		if m, err := log.GetMsg(ctx, uint64(e.Position)); err == nil {
+		m, err := log.GetMsg(ctx, uint64(e.Position))
+		if err == nil && e.Index < 0 {
 			e.Original = m.Data
+		} else if err == nil {
+			e.takeFrom(m.Data)
 		}
 	}
 	return e
 }
 
-// Correction replaces parts of an entry that is published again. The zero value
-// publishes the original.
+// takeFrom takes the original of an event from its message, if that is JSON.
+func (e *QuarantineEntry) takeFrom(message []byte) {
+	var text json.RawMessage
+	events := json.NewDecoder(bytes.NewReader(message))
+	if bytes.HasPrefix(bytes.TrimSpace(message), []byte("[")) {
+		_, _ = events.Token()
+	}
+	for range e.Index + 1 {
+		if events.Decode(&text) != nil {
+			return
+		}
+	}
+	e.Original, e.Bytes = text, len(text)
+}
+
+// Correction replaces parts of an entry that is published again. The zero value publishes the original.
 type Correction struct {
 	Payload     []byte // nil: the original
 	ContentType string // of Payload; empty: the decoder looks at the payload
 	Kind        string // empty: as before
 }
 
-// Retry publishes an entry again, at the end of the log, and marks it as retried.
-// An old event then follows newer ones: if it asserts something that has changed
-// since, it takes it back. What is refused again becomes a new entry.
+// Retry publishes an entry again, at the end of the log, and marks it as retried. An old event then follows newer
+// ones: if it asserts something that has changed since, it takes it back. What is refused again becomes a new entry.
 func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction) (event.Position, error) {
 	e = q.whole(ctx, e)
 	payload, contentType := e.Original, e.ContentType
 	if c.Payload != nil {
 		payload, contentType = c.Payload, c.ContentType
 	} else if len(payload) < e.Bytes {
-		return 0, fmt.Errorf("ingest: retry entry %d: its message of %d bytes is not in the log any more", e.Sequence, e.Bytes)
+		return 0, fmt.Errorf("ingest: retry entry %d: its %d bytes are not in the log any more, or in a table; give --file", e.Sequence, e.Bytes)
 	}
 	c.Kind = cmp.Or(c.Kind, e.Kind)
 	kind, ok := event.ParseKind(c.Kind)
@@ -135,9 +153,7 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 	}
 	place := fmt.Sprintf("%d/%d", e.Position, e.Index)
 	m := &nats.Msg{Subject: broker.Subject(q.names.Log, kind), Header: nats.Header{}, Data: payload}
-	if contentType != "" {
-		m.Header.Set(wire.HeaderContentType, contentType)
-	}
+	m.Header.Set(wire.HeaderContentType, contentType)
 	m.Header.Set(wire.HeaderChecksum, wire.Checksum(payload))
 	m.Header.Set(headerRetry, place)
 	m.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("retry/%s/%s/%d/%s/%016x", e.Log, place, e.times, c.Kind, xxhash.Sum64(payload)))
@@ -148,9 +164,8 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 	return event.Position(ack.Sequence), q.mark(ctx, e, ack.Sequence)
 }
 
-// DropBefore deletes the entries whose position in the log is lower, and those of a
-// log that was there before, and has the broker write over their bytes. It returns
-// how many there are; with dry it only counts them.
+// DropBefore deletes the entries whose position in the log is lower, and those of a log that was there before, and
+// has the broker write over their bytes. It returns how many there are; with dry it only counts them.
 func (q *Quarantine) DropBefore(ctx context.Context, position event.Position, dry bool) (int, error) {
 	log, err := q.js.Stream(ctx, q.names.Log)
 	if err != nil {

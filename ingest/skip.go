@@ -12,9 +12,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// skipSubjects returns the prefix of the subjects on which a log records the messages that are
-// passed over, one subject a message. A record may stand long after its message; every source
-// reads all of them before it begins.
+// skipSubjects returns the prefix of the subjects on which a log records the messages that are passed over, one
+// subject a message. A record may stand long after its message; every source reads all of them before it begins.
 func skipSubjects(stream string) string { return broker.Subjects(stream) + "skip." }
 
 // Skip records in the log that a message is passed over from now on, by every run and
@@ -51,8 +50,7 @@ func skippedMessages(ctx context.Context, s jetstream.Stream) (map[event.Positio
 	return skipped, nil
 }
 
-// passOver takes a message in that is not decoded: a record of Skip, or a message that
-// one is about.
+// passOver takes a message in that is not decoded: a record of Skip, or a message that one is about.
 func (s *JetStreamSource) passOver(m stored, kind event.Kind, b *event.Batch) bool {
 	if strings.HasPrefix(m.Subject(), s.skips) {
 		return true

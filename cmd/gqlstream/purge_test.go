@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,11 @@ func TestPurgedLogGoesOn(t *testing.T) {
 	}
 	if out, _ := mustRun(t, "replay", "--config", config, "--state", state, "--use-checkpoint", "--from", second); out == "" {
 		t.Error("nothing comes of the rest of the log")
+	}
+	whole := filepath.Join(t.TempDir(), "whole.yaml") // names the state directory as well
+	writeConfig(t, whole, "state: "+state+"\n"+crashConfig)
+	if out, _ := mustRun(t, "replay", "--config", whole, "--use-checkpoint", "--from", second); out == "" {
+		t.Error("the checkpoints of the state directory of a configuration are not used")
 	}
 	code, _, text = runCommand("purge", "--state", t.TempDir())
 	if code != exitFailed || !strings.Contains(text, "two are needed") {

@@ -59,7 +59,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	config.Override(&settings.NATS.URL, c.NATS)
 	config.Override(&settings.State, c.State)
-	r, err := c.newReplay(con)
+	r, err := c.newReplay(con, settings.State)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ type replay struct {
 // progressEvery is the time between two reports of a replay.
 const progressEvery = 2 * time.Second
 
-func (c *replayCmd) newReplay(con console) (*replay, error) {
+func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 	from, err := pipeline.ParsePlace("--from", c.From)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (c *replayCmd) newReplay(con console) (*replay, error) {
 	if to.Position > 0 && from.Position >= to.Position || to.Time != 0 && from.Time >= to.Time && from.Time != 0 {
 		return nil, config.Usagef("replay: nothing lies between --from %s and --to %s", c.From, c.To)
 	}
-	if c.UseCheckpoint && (c.any() || c.State == "") {
+	if c.UseCheckpoint && (c.any() || state == "") {
 		return nil, config.Usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
 	}
 	now := time.Now()

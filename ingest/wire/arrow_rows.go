@@ -287,7 +287,7 @@ func (t *table) appendRow(dst []byte, i int) []byte {
 		var v Cell
 		c := &t.columns[j]
 		switch c.value(i, &v); {
-		case v.Kind == NullCell:
+		case v.Kind == NullCell && c.field != fieldClass: // a label without a class is withdrawn
 			continue
 		case c.class > 0:
 			list.List[c.class-1], given = v.Number, true

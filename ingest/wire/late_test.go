@@ -121,6 +121,28 @@ func TestLateRowsAreLateEvents(t *testing.T) {
 	}
 }
 
+// The withdrawal of a label that a table brings late must be one when it is published again.
+func TestALateWithdrawalComesBackAsOne(t *testing.T) {
+	d := newDecoder(t, 2)
+	var sound, late, again event.Batch
+	m := Message{Kind: event.KindLabel, ContentType: JSON, Payload: []byte(`{"vertex":4,"class":null,"time":39}`)}
+	mustDecode(t, d, m, &sound)
+	payload, err := EncodeArrow(event.KindLabel, &sound, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := Message{Kind: event.KindLabel, Payload: payload, Late: event.LatePolicy{After: time.Minute, Labels: true}, Now: 100e9}
+	decodeAll(t, d, table, &late)
+	if len(late.Refused) != 1 {
+		t.Fatalf("refused %v", refusals(&late))
+	}
+	m.Payload = late.Refused[0].Original
+	mustDecode(t, d, m, &again)
+	if len(again.Labels) != 1 || again.Labels[0].Class != event.NoClass {
+		t.Errorf("the original %s gives %+v", m.Payload, again.Labels)
+	}
+}
+
 // What makes no sense must be named, all of it.
 func TestLatePoliciesAreValidated(t *testing.T) {
 	for _, c := range []struct {
