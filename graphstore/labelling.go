@@ -16,9 +16,8 @@ var (
 	noAudit = Audit{Class: event.NoClass}
 )
 
-// labelling holds all that says which class a vertex has: labels, predictions and the
-// model versions that made them. They are one part because how far a new model has come
-// is counted over both, see models.
+// labelling holds all that says which class a vertex has: labels, predictions and the model versions that made them.
+// They are one part because how far a new model has come is counted over both, see models.
 type labelling struct {
 	config  *Config
 	classes column[int32]      // n: true class, or -1
@@ -113,8 +112,7 @@ func (l *labelling) assertLabel(v Vertex, at int) {
 	l.labels = append(l.labels, entry{uint64(v), uint32(at)})
 }
 
-// applyLabels sets the labels that stand, withdraws those whose time has come, and
-// lists those that changed.
+// applyLabels sets the labels that stand, withdraws those whose time has come, and lists those that changed.
 func (l *labelling) applyLabels(p *step) {
 	l.labels = p.standing(l.labels)
 	for _, e := range l.labels {

@@ -30,8 +30,7 @@ func (l *labelling) checkColumns(n int) error {
 	return nil
 }
 
-// checkModels checks that one model version alone is read, and recounts how far the
-// incoming one has come.
+// checkModels checks that one model version alone is read, and recounts how far the incoming one has come.
 func (l *labelling) checkModels() error {
 	m, k := &l.models, l.config.Classes
 	for v := range Vertex(len(l.classes.data)) {

@@ -165,8 +165,7 @@ func (m *members) resizeRun(v Vertex, n int) []Membership {
 	return m.of(v)
 }
 
-// leave takes out who left and updates who stays, moving the lists from the
-// first that left on.
+// leave takes out who left and updates who stays, moving the lists from the first that left on.
 func (c *community) leave(changes []MemberChange, leaves int) {
 	from, to := 0, 0
 	for i := range changes {
@@ -190,8 +189,7 @@ func (c *community) leave(changes []MemberChange, leaves int) {
 	}
 }
 
-// shift moves the members from <= i < until down to index to, and returns the
-// index after them.
+// shift moves the members from <= i < until down to index to, and returns the index after them.
 func (c *community) shift(from, until, to int) int {
 	if from != to {
 		copy(c.vertices[to:], c.vertices[from:until])
@@ -200,8 +198,7 @@ func (c *community) shift(from, until, to int) int {
 	return to + until - from
 }
 
-// join puts in who joined, from the last to the first, moving each stretch of
-// the lists once.
+// join puts in who joined, from the last to the first, moving each stretch of the lists once.
 func (c *community) join(changes []MemberChange, joins int) {
 	if joins == 0 {
 		return

@@ -39,9 +39,8 @@ func (p *step) begin(b *event.Batch) {
 	p.refused, p.originals, p.scratch, p.before = emptied(p.refused), emptied(p.originals), emptied(p.scratch), emptied(p.before)
 }
 
-// scratchMax bounds the elements of scratch memory that are kept from one batch to the
-// next. A batch that needed more, such as one that brings millions of memberships at
-// once, must not hold its memory for ever.
+// scratchMax bounds the elements of scratch memory that are kept from one batch to the next. A batch that needed
+// more, such as one that brings millions of memberships at once, must not hold its memory for ever.
 const scratchMax = 1 << 20
 
 // emptied returns the memory of a slice for the next batch.
@@ -72,6 +71,13 @@ func (p *step) refuse(kind event.Kind, i int, reason event.Reason, detail string
 		Position: p.positionOf(kind, i), Index: p.indexInMessage(kind, i),
 		Kind: kind, Reason: reason, Detail: detail, Original: p.originals[at:len(p.originals):len(p.originals)],
 	})
+}
+
+// RefusalOf returns the refusal of event i of a kind in a batch.
+func RefusalOf(b *event.Batch, kind event.Kind, i int, reason event.Reason, detail string) event.Refusal {
+	p := step{batch: b}
+	p.refuse(kind, i, reason, detail)
+	return p.refused[0]
 }
 
 func (p *step) positionOf(kind event.Kind, i int) event.Position {

@@ -15,17 +15,14 @@ import (
 // each replaces the communities that the configuration, or the one before it,
 // defines. The core is cold afterwards and computes everything anew at the next
 // emission. What cannot be carried out changes nothing and is refused.
-func (c *Core) carryOut(controls []event.Control, result *Result) {
-	var refused []event.Refusal
-	for _, control := range controls {
+func (c *Core) carryOut(b *event.Batch, result *Result) {
+	for i, control := range b.Controls {
 		if control.Op != event.Configure {
 			continue
 		}
+		result.Refused = slices.Clone(result.Refused) // they are the store's own, which begins anew
 		if err := c.configure(control.Config); err != nil {
-			refused = append(refused, event.Refusal{
-				Position: control.Position, Kind: event.KindControl, Reason: event.BadConfig,
-				Detail: err.Error(), Original: bytes.Clone(control.Config),
-			})
+			result.Refused = append(result.Refused, graphstore.RefusalOf(b, event.KindControl, i, event.BadConfig, err.Error()))
 			continue
 		}
 		c.cool()
@@ -33,9 +30,6 @@ func (c *Core) carryOut(controls []event.Control, result *Result) {
 		for id := range graphstore.Community(c.View().Communities()) {
 			result.Redefined = append(result.Redefined, id)
 		}
-	}
-	if len(refused) > 0 {
-		result.Refused = append(slices.Clone(result.Refused), refused...) // they are the store's own
 	}
 }
 

@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,31 @@ const configureAll = `{"communities":[
 	{"name":"whole","everyone":true}, {"name":"french","where":{"language":"fr"}},
 	{"name":"not german","rule":"language != \"de\""}, {"name":"near","ego":{"root":"v1","hops":2,"members_max":20}},
 	{"name":"near a number","ego":{"root":4,"hops":1}}]}`
+
+// What is refused beside a configure event must stay refused, and a configure event that is refused
+// must be what can be published again, in its place in its message.
+func TestRefusalsBesideAConfigureEvent(t *testing.T) {
+	core := newCore(t, allMethods(2))
+	defer core.Close()
+	configure := func(config string) event.Control {
+		return event.Control{Position: 7, Op: event.Configure, Config: json.RawMessage(config)}
+	}
+	all, bad := `{"communities":[{"name":"all","everyone":true}]}`, `{"communities":[{"name":""}]}`
+	core.Step(&event.Batch{Last: 5, Controls: []event.Control{configure(all)}})
+	result := core.Step(&event.Batch{
+		Last: 7, Members: []event.Member{{Position: 6, Community: "all", Vertex: event.NumberID(1), Multiplicity: 1}},
+		Controls: []event.Control{configure(bad), configure(all), configure(bad)},
+	})
+	var got []string
+	for _, r := range result.Refused {
+		got = append(got, fmt.Sprintf("%d/%d %s %s", r.Position, r.Index, r.Reason, r.Original))
+	}
+	again := `bad-config {"op":"configure","config":` + bad + `}`
+	want := []string{`6/0 bad-value {"community":"all","vertex":1}`, "7/0 " + again, "7/2 " + again}
+	if !slices.Equal(got, want) {
+		t.Errorf("refused %q, want %q", got, want)
+	}
+}
 
 // A configure event must replace the configured communities at its position, leave
 // those of member events alone, and give what a core that was configured so from

@@ -77,7 +77,7 @@ func (c *Core) Step(b *event.Batch) Result {
 		c.prepareEmission(view, b.EmitAll)
 		result.Estimates = c.estimate(view, b.EmitAll)
 	}
-	c.carryOut(b.Controls, &result)
+	c.carryOut(b, &result)
 	c.compact(b, before, &result)
 	result.Engine = c.engine()
 	return result
