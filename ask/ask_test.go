@@ -46,6 +46,25 @@ func world(t *testing.T, n int) *graphstore.Store {
 	return store
 }
 
+// Members of whom nothing is predicted must be drawn like others, and what labels buy must be a number.
+func TestMembersWithoutPredictionsAreDrawn(t *testing.T) {
+	store := world(t, 100)
+	var b event.Batch
+	for v := range 60 { // half of them have predictions
+		b.Members = append(b.Members, event.Member{Community: "c", Vertex: event.NumberID(uint64(v + 70)), Multiplicity: 1})
+	}
+	store.Apply(&b)
+	a := answer(t, store.View(), Question{Communities: []string{"c"}, Count: 20, Shares: map[string][]float64{"c": {.2, .3, .5}}})
+	for _, o := range append(a.Offers, a.Others...) {
+		if !(o.HalfWidth > 0 && o.HalfWidth <= .5) {
+			t.Errorf("%d labels: ±%v", o.Labels, o.HalfWidth)
+		}
+	}
+	if a.Fresh < 15 || a.Fresh > 25 || len(a.Others) < 2 || a.Others[1].HalfWidth >= a.Others[0].HalfWidth {
+		t.Errorf("%d drawn, offers %v", a.Fresh, a.Others)
+	}
+}
+
 func answer(t *testing.T, view graphstore.View, q Question) *Answer {
 	t.Helper()
 	a, err := Ask(view, event.ClassSet{Count: 3}, q)

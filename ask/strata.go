@@ -117,7 +117,7 @@ func (p *plan) tilt(g int, shares []float64) {
 				all += s.y[i]
 			}
 			for i := range s.y {
-				s.weigh(i, 1/max(all, math.SmallestNonzeroFloat64))
+				s.weigh(i, 1/cmp.Or(all, 1)) // of a stratum where nothing is expected, nothing
 			}
 		}
 	}
