@@ -10,8 +10,7 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// definitionsEvery bounds how often the communities of which the definition can change
-// are looked at.
+// definitionsEvery bounds how often the communities of which the definition can change are looked at.
 const definitionsEvery = time.Second
 
 type definitions struct {
@@ -50,10 +49,11 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 			changed = true
 			d.texts[name] = text
 		}
-		if n := view.Mismatches(c); n > 0 {
+		if n := view.Mismatches(c); n > 0 && n != d.misses[name] {
 			if d.misses[name] == 0 {
 				log.Warn("a rule met a value of another type than it compares with", "community", name)
 			}
+			d.misses = maps.Clone(d.misses) // who shows the status reads the one before
 			d.misses[name] = n
 		}
 	}

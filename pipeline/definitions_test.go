@@ -1,7 +1,9 @@
 package pipeline
 
 import (
+	"log/slog"
 	"testing"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
@@ -33,6 +35,32 @@ func TestDefinitionsInWords(t *testing.T) {
 	} {
 		if got := inWords(store.View(), graphstore.Community(c)); got != want {
 			t.Errorf("community %d: %q, want %q", c, got, want)
+		}
+	}
+}
+
+// A status that was shown must not change with the next one: another goroutine reads it.
+func TestMismatchesThatWereShownStay(t *testing.T) {
+	store, err := graphstore.New(graphstore.Config{Classes: 2, Communities: []graphstore.Rule{
+		{Name: "adults", Kind: graphstore.ByExpression, Expression: "age >= 18"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Release()
+	var d definitions
+	d.texts, d.misses = map[string]string{"adults": "age >= 18"}, map[string]uint64{}
+	shown := []map[string]uint64{d.misses}
+	for v := range uint64(3) {
+		age := event.Attribute{Key: "age", Value: event.Value{Kind: event.StringValue, Text: "old"}}
+		store.Apply(&event.Batch{Vertices: []event.Vertex{{Vertex: event.NumberID(v), Attributes: []event.Attribute{age}}}})
+		d.due = time.Time{}
+		d.show(store.View(), nil, slog.New(slog.DiscardHandler))
+		shown = append(shown, d.misses)
+	}
+	for i, misses := range shown {
+		if misses["adults"] != uint64(i) {
+			t.Errorf("the status after %d mismatches says %d now", i, misses["adults"])
 		}
 	}
 }
