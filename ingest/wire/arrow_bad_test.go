@@ -57,6 +57,25 @@ func TestArrowNotFinite(t *testing.T) {
 	}
 }
 
+// An attribute that is not finite must be refused, also when what is kept of it is published again.
+func TestArrowAttributesThatAreNotFinite(t *testing.T) {
+	age := event.Attribute{Key: "age", Value: event.Value{Kind: event.NumberValue, Number: math.NaN()}}
+	given := event.Batch{Vertices: []event.Vertex{{Vertex: event.NumberID(1), Attributes: []event.Attribute{age}}}}
+	payload, err := EncodeArrow(event.KindVertex, &given, 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b, again event.Batch
+	d := newDecoder(t, 2)
+	if err := d.Decode(Message{Kind: event.KindVertex, Payload: payload}, &b); err != nil || len(b.Refused) != 1 || b.Refused[0].Reason != event.NotFinite {
+		t.Fatalf("%v, refused %v", err, b.Refused)
+	}
+	original := b.Refused[0].Original
+	if err := d.Decode(Message{Kind: event.KindVertex, ContentType: JSON, Payload: original}, &again); err != nil || len(again.Refused) != 1 {
+		t.Errorf("%s: %v, not refused again", original, err)
+	}
+}
+
 // idColumns are the columns that an edge cannot do without.
 func idColumns() []col { return []col{{"src", prims.Uint64}, {"dst", prims.Uint64}} }
 

@@ -15,9 +15,8 @@ const chunkRows = 256
 // MessageBytesMax: views and dictionaries can say one long text many times.
 const originalsPerMessage = 4
 
-// decodeArrow reads an Arrow stream: a schema, dictionaries, record batches and
-// perhaps the end mark. It never copies what a size in the input says it should,
-// and looks at no byte before it has checked that it is there.
+// decodeArrow reads an Arrow stream: a schema, dictionaries, record batches and perhaps the end mark. It never copies
+// what a size in the input says it should, and looks at no byte before it has checked that it is there.
 func (d *Decoder) decodeArrow(m *Message, b *event.Batch) (*event.Problem, error) {
 	if p := checkStream(m.Payload); p != nil {
 		return p, nil
@@ -293,6 +292,9 @@ func (t *table) appendRow(dst []byte, i int) []byte {
 			list.List[c.class-1], given = v.Number, true
 			continue
 		case c.field == fieldAttributes:
+			if v.Kind == NumberCell && v.Number-v.Number != 0 { // as a string it would be a value
+				v = Cell{Kind: ListCell, List: []float64{v.Number}}
+			}
 			attributes = appendCell(appendKey(attributes, 0, c.name), &v)
 			continue
 		case c.field == fieldOp && v.Kind != TextCell && v.Integer < uint64(len(c.spec.words)):

@@ -2,11 +2,10 @@ package wire
 
 import flatbuffers "github.com/google/flatbuffers/go"
 
-// flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a
-// flatbuffers compiler generates trust every offset; these trust none: each read is checked against
-// the buffer first, and a read that does not fit makes the whole walk bad, which its caller looks
-// at once, at the end. A bad walk reads zeros and empty vectors, so no loop runs on hostile counts:
-// a vector is never longer than the bytes it lies in.
+// flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a flatbuffers compiler
+// generates trust every offset; these trust none: each read is checked against the buffer first, and a read that does
+// not fit makes the whole walk bad, which its caller looks at once, at the end. A bad walk reads zeros and empty
+// vectors, so no loop runs on hostile counts: a vector is never longer than the bytes it lies in.
 type flat struct {
 	w      *walk
 	pos    int // of the table

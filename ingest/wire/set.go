@@ -223,8 +223,7 @@ func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
 	return event.Class(v), nil
 }
 
-// word reads one of the words of a field. Where numbers and booleans are accepted, 0
-// and 1 stand for the first two.
+// word reads one of the words of a field. Where numbers and booleans are accepted, 0 and 1 stand for the first two.
 func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
 	switch {
 	case c.Kind == BoolCell:
