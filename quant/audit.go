@@ -265,7 +265,7 @@ func (w *Solver) combine(a, x *answer) {
 		}
 	}
 	bias := max(0, away-biasErrors*biasErrors*(va+vx))
-	weight := (va + bias) / (va + bias + vx)
+	weight := (va + bias) / max(va+bias+vx, math.SmallestNonzeroFloat64) // of one class there is no doubt
 	rest := 1 - weight
 	for i := range k {
 		for j := range k {

@@ -132,6 +132,21 @@ func TestAuditsAloneAnswerForAuto(t *testing.T) {
 	}
 }
 
+// Of one class there is nothing to doubt, whatever labels say.
+func TestOneClassIsCertain(t *testing.T) {
+	w := syntheticWorld(1, 40, 50, 3)
+	s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
+	s.Audit = quant.NewAudit(1)
+	for range 50 {
+		s.Audit.Add(0, []float64{1}, 1, 1)
+	}
+	for _, method := range []quant.Method{quant.Auto, quant.Audits} {
+		if e := estimate(t, s, quant.Options{Method: method}); e.Prevalence[0] != 1 || e.Low[0] != 1 || e.SE[0] != 0 {
+			t.Errorf("%s: %v, from %v, ± %v", method, e.Prevalence, e.Low, e.SE)
+		}
+	}
+}
+
 // Fewer than ten labels, and labels that stand for another set of members, are not used.
 func TestAuditNeedsLabelsThatStandForTheMembers(t *testing.T) {
 	u := newPopulation(2, 300, rand.New(rand.NewPCG(5, 2)))
