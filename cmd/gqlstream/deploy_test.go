@@ -178,15 +178,7 @@ func TestCompositionRuns(t *testing.T) {
 	}
 	options.Host, options.Port, options.HTTPPort, options.StoreDir = "127.0.0.1", -1, 0, filepath.Join(dir, "nats")
 	options.NoSigs, options.NoLog = true, true
-	server, err := server.NewServer(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.Start()
-	t.Cleanup(func() { server.Shutdown(); server.WaitForShutdown() })
-	if !server.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
+	server := startNATS(t, options)
 	client, token := secrets(t, dir)
 	conf := strings.NewReplacer("/secrets/", dir+"/", "nats://nats:4222", server.ClientURL(), "state: /state", "state: "+dir,
 		"listen: 0.0.0.0:8090", "listen: 127.0.0.1:0").Replace(fromRoot(t, "examples", "compose", "gqlstream.yaml"))

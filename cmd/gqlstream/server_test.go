@@ -19,18 +19,10 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nats, err := server.NewServer(&server.Options{
+	nats := startNATS(t, &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, TLSConfig: secure, TLSVerify: true,
 		JetStream: true, StoreDir: dir,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	nats.Start()
-	t.Cleanup(func() { nats.Shutdown(); nats.WaitForShutdown() })
-	if !nats.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
 	conf, state, labels := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "state"), filepath.Join(dir, "labels.csv")
 	writeConfig(t, conf, "{classes: [left, right], state: "+state+", nats: {url: '"+nats.ClientURL()+"', prefix: team, ca_file: "+cert+
 		", cert_file: "+cert+", key_file: "+key+"}, http: {listen: 'off'}}")
@@ -60,4 +52,19 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 			t.Errorf("%s: exit %d, want %q in\n%s%s", line, code, want, out, said)
 		}
 	}
+}
+
+// startNATS starts a server for the time of a test.
+func startNATS(t *testing.T, options *server.Options) *server.Server {
+	t.Helper()
+	s, err := server.NewServer(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	return s
 }
