@@ -230,7 +230,7 @@ func (s *Store) Positions(ctx context.Context, config string, local []uint64, sh
 	return slices.Concat(whole, positions), err
 }
 
-// list returns all objects, deleted ones too, and the positions of the parts of a configuration.
+// list returns all objects, deleted ones too, and the positions of the parts of a configuration, or of any.
 func (s *Store) list(ctx context.Context, config string) (infos []*jetstream.ObjectInfo, all stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
@@ -240,9 +240,9 @@ func (s *Store) list(ctx context.Context, config string) (infos []*jetstream.Obj
 	}
 	all = stored{}
 	for _, info := range infos {
-		rest, ours := strings.CutPrefix(info.Name, config+"/")
+		of, rest, _ := strings.Cut(info.Name, "/")
 		at, part, _ := strings.Cut(rest, "/")
-		if position, err := strconv.ParseUint(at, 10, 64); ours && err == nil && !info.Deleted {
+		if position, err := strconv.ParseUint(at, 10, 64); (of == config || config == "") && err == nil && !info.Deleted {
 			all[part] = append(all[part], position)
 		}
 	}
@@ -250,6 +250,29 @@ func (s *Store) list(ctx context.Context, config string) (infos []*jetstream.Obj
 		slices.SortFunc(positions, func(a, b uint64) int { return cmp.Compare(b, a) })
 	}
 	return infos, all, nil
+}
+
+// OldestGraph returns the oldest position of which a group of a pipeline with a prefix keeps the graph,
+// and the bucket that does, or 0: a worker with an empty disk goes on from there.
+func OldestGraph(ctx context.Context, js jetstream.JetStream, prefix string) (oldest uint64, bucket string, err error) {
+	stores := js.ObjectStoreNames(ctx)
+	for name := range stores.Name() {
+		if !strings.HasPrefix(name, Bucket(prefix, "")) {
+			continue
+		}
+		objects, err := js.ObjectStore(ctx, name)
+		if err != nil {
+			return 0, "", fmt.Errorf("group: object bucket %s: %w", name, err)
+		}
+		_, all, err := (&Store{bucket: name, objects: objects}).list(ctx, "")
+		if err != nil {
+			return 0, "", err
+		}
+		if graphs := all[GraphPart]; len(graphs) > 0 && (oldest == 0 || graphs[len(graphs)-1] < oldest) {
+			oldest, bucket = graphs[len(graphs)-1], name
+		}
+	}
+	return oldest, bucket, stores.Error()
 }
 
 // Get returns a part at a position.

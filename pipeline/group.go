@@ -279,9 +279,9 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// graphEvery is the number of checkpoints to one of which the graph, which is large, is stored
+// GraphEvery is the number of checkpoints to one of which the graph, which is large, is stored
 // for workers with an empty disk. It is less than the number of which shards are kept.
-const graphEvery = 8
+const GraphEvery = 8
 
 func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*group.Bundle, error) {
 	header, err := json.Marshal(m)
@@ -315,7 +315,7 @@ func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []
 	shared := sharedName(at.Config)
 	parts, err := bundles(at, state)
 	m.checkpoints++
-	graph := m.checkpoints%graphEvery == 1 && m.member.Rank(group.GraphPart) == 0
+	graph := m.checkpoints%GraphEvery == 1 && m.member.Rank(group.GraphPart) == 0
 	errs := make(chan error, len(parts))
 	for name, part := range parts {
 		storing := context.Background()

@@ -11,6 +11,7 @@ import (
 
 	"gqlstream/checkpoint"
 	"gqlstream/config"
+	"gqlstream/group"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
@@ -27,7 +28,8 @@ type purgeCmd struct {
 func (*purgeCmd) Help() string {
 	return `Deletes the beginning of the log, up to the second-newest checkpoint: a run goes on from the newest one,
 or from the one before it if that is damaged. Both are verified, and compared with the log, before
-anything is deleted; older checkpoints, which need what is gone, go as well. What is gone cannot be
+anything is deleted; older checkpoints, which need what is gone, go as well. Nothing is deleted from
+which a worker of a group with an empty disk would go on. What is gone cannot be
 replayed from the beginning any more, nor read with another configuration; replay has --use-checkpoint
 for what is left. After an erasure purge says whether the log still holds what was erased.
 
@@ -43,6 +45,7 @@ type purge struct {
 	dir     *checkpoint.Dir
 	kept    [2]checkpoint.Manifest // the newest first
 	broker  *broker.Broker
+	upTo    uint64 // position of the first message that stays
 }
 
 // Run deletes what no checkpoint needs.
@@ -62,6 +65,9 @@ func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 			return err
 		}
 	}
+	if p.upTo, err = p.needed(ctx); err != nil {
+		return err
+	}
 	if err := p.log(ctx); err != nil {
 		return err
 	}
@@ -71,7 +77,7 @@ func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 		}
 	}
 	if !c.DryRun {
-		if _, err := p.dir.DropBefore(p.kept[1].Position); err != nil {
+		if _, err := p.dir.DropBefore(p.upTo); err != nil {
 			return err
 		}
 	}
@@ -79,33 +85,46 @@ func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 	return nil
 }
 
-// log deletes the messages before the second-newest checkpoint's.
+// needed returns the position from which the log is needed: that of the second-newest checkpoint, or
+// an older one at which a group keeps the graph.
+func (p *purge) needed(ctx context.Context) (uint64, error) {
+	upTo := p.kept[1].Position
+	graph, bucket, err := group.OldestGraph(ctx, p.broker.JS, p.command.settings.NATS.Prefix)
+	if graph == 0 || graph >= upTo {
+		return upTo, err
+	}
+	fmt.Fprintf(p.con.Out, "the log is kept from %d on, although the checkpoints here need it from %d on only: a worker of the group "+
+		"in object bucket %s may go on from there, until its next graph, one in %d checkpoints\n", graph, upTo, bucket, pipeline.GraphEvery)
+	return graph, err
+}
+
+// log deletes the messages that nobody needs.
 func (p *purge) log(ctx context.Context) error {
 	log, err := p.broker.JS.Stream(ctx, p.command.names.Log)
 	if err != nil {
 		return err
 	}
-	upTo, before := p.kept[1].Position, log.CachedInfo().State
-	if before.FirstSeq >= upTo {
+	before := log.CachedInfo().State
+	if before.FirstSeq >= p.upTo {
 		fmt.Fprintf(p.con.Out, "nothing to delete: the log begins at %d\n", before.FirstSeq)
 		return nil
 	}
 	if !p.command.DryRun {
-		if err := log.Purge(ctx, jetstream.WithPurgeSequence(upTo)); err != nil {
+		if err := log.Purge(ctx, jetstream.WithPurgeSequence(p.upTo)); err != nil {
 			return fmt.Errorf("purge: %w", err)
 		}
 	}
-	fmt.Fprintf(p.con.Out, "%s messages %d to %d of %d\n", p.deleted(), before.FirstSeq, upTo-1, before.LastSeq)
+	fmt.Fprintf(p.con.Out, "%s messages %d to %d of %d\n", p.deleted(), before.FirstSeq, p.upTo-1, before.LastSeq)
 	return nil
 }
 
-// quarantine deletes what was refused before the second-newest checkpoint.
+// quarantine deletes what was refused in what goes.
 func (p *purge) quarantine(ctx context.Context) error {
 	q, err := ingest.OpenQuarantine(ctx, p.broker.JS, p.command.names)
 	if err != nil {
 		return err
 	}
-	n, err := q.DropBefore(ctx, event.Position(p.kept[1].Position), p.command.DryRun)
+	n, err := q.DropBefore(ctx, event.Position(p.upTo), p.command.DryRun)
 	if err != nil {
 		return err
 	}
@@ -124,8 +143,8 @@ func (p *purge) deleted() string {
 func (p *purge) tellErased() {
 	switch erased := p.kept[0].Erased; {
 	case erased == 0:
-	case erased >= p.kept[1].Position:
-		fmt.Fprintf(p.con.Out, "the log still holds what was erased at %d: purge again when two checkpoints are newer "+
+	case erased >= p.upTo:
+		fmt.Fprintf(p.con.Out, "the log still holds what was erased at %d: purge again when what is kept is newer "+
 			"(gqlstream snapshot list)\n", erased)
 	default:
 		fmt.Fprintf(p.con.Out, "the log holds nothing any more from before the erasure at %d\n", erased)

@@ -19,10 +19,12 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/campaign"
 	"gqlstream/checkpoint"
 	"gqlstream/config"
+	"gqlstream/group"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
@@ -317,6 +319,64 @@ func TestAGroupKeepsTheOrderOfItsClasses(t *testing.T) {
 			startWorker(t.Context(), settings, "w1", t.TempDir(), said, ended)
 		}
 	}
+}
+
+// A purge must leave what a worker with an empty disk needs: the log from the graph on that the group
+// keeps, which is older than the checkpoints of a worker.
+func TestAWorkerJoinsAGroupAfterAPurge(t *testing.T) {
+	g, settings := newWorkersRun(t, campaign.Seed(t, 7))
+	settings.Output = config.Output{Every: settings.Output.Every}
+	said, ended, state := &logged{}, make(chan error, 1), t.TempDir()
+	published := func() bool {
+		marks, err := sinks.Marks(g.t.Context(), g.js, defaultNames())
+		return err == nil && len(marks) == max(settings.Group.Shards, 1) &&
+			!slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < g.end })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	startWorker(ctx, settings, "w0", state, said, ended)
+	for older := 0; older < 2; {
+		ack, err := g.js.PublishMsg(t.Context(), controlMessage("flush", "checkpoint"))
+		g.must(err)
+		g.end = ack.Sequence
+		g.await("a checkpoint", said, func() bool {
+			_, err := os.Stat(filepath.Join(state, "checkpoints", fmt.Sprintf("%020d", g.end)))
+			return err == nil && published()
+		})
+		if older++; g.keepsGraph(g.end) {
+			older = 0
+		}
+	}
+	cancel()
+	g.must(<-ended)
+	out, _ := mustRun(t, "purge", "--state", state, "--nats", settings.NATS.URL)
+	if !strings.Contains(out, "a worker of the group in object bucket gql_group_g_state may go on from there") {
+		t.Errorf("seed %d: what purge says:\n%s", g.seed, out)
+	}
+	ack, err := g.js.PublishMsg(t.Context(), controlMessage("flush", "checkpoint"))
+	g.must(err)
+	g.end = ack.Sequence
+	startWorker(t.Context(), settings, "w1", t.TempDir(), said, ended)
+	g.await("a worker with an empty disk to publish", said, func() bool {
+		select {
+		case err := <-ended:
+			t.Fatalf("seed %d: the worker with an empty disk ends: %v\n%s", g.seed, err, said)
+		default:
+		}
+		return published()
+	})
+}
+
+// keepsGraph says whether the group keeps the graph at a position.
+func (g *workersRun) keepsGraph(position uint64) bool {
+	g.t.Helper()
+	objects, err := g.js.ObjectStore(g.t.Context(), "gql_group_g_state")
+	g.must(err)
+	infos, err := objects.List(g.t.Context())
+	g.must(err)
+	return slices.ContainsFunc(infos, func(info *jetstream.ObjectInfo) bool {
+		return strings.HasSuffix(info.Name, fmt.Sprintf("/%020d/%s", position, group.GraphPart))
+	})
 }
 
 // await waits until something is true.
