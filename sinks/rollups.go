@@ -43,7 +43,7 @@ type Rollups struct {
 
 	mu     sync.Mutex
 	series []*rolled // sorted by community, method and ordinal
-	minute int64     // of log time, of the newest emission
+	minute int64     // of log time, of the newest emission; 0 before the first one
 
 	standby bool // another worker of a group stores and saves
 	stored  [len(resolutions)]placedStream
@@ -82,6 +82,11 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	p, err := readShelf(ctx, r.config.Shelf)
 	if err != nil || p.Log != r.config.Log || json.Unmarshal(p.State, &r.series) != nil {
 		p, r.series = progress{}, nil // what the log out still has is rolled up again
+	}
+	for _, s := range r.series {
+		for _, p := range s.Open {
+			r.minute = max(r.minute, begin(p.Until, resolutions[0].period))
+		}
 	}
 	r.saved, r.saveAt = p.Cursor, time.Time{}
 	return r, p.Cursor, nil

@@ -68,7 +68,7 @@ func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) 
 	if at, found := r.find(q.Community, q.Method, 0); found {
 		list = r.series[at].unpublished(i)
 	}
-	if r.minute == 0 { // the follower runs elsewhere
+	if r.minute == 0 {
 		return list, time.Now()
 	}
 	return list, time.Unix(0, r.minute)

@@ -190,14 +190,25 @@ func mustHaveChunksOnce(t *testing.T, l *logOut, kept time.Time) {
 }
 
 // A question is answered in the finest resolution that has no more points than asked for,
-// and is kept so long.
+// and is kept so long, by the log's time: also after a restart, when nothing is published.
 func TestRollupsAreReadInTheResolutionThatFits(t *testing.T) {
 	l := startLogOut(t)
 	log := longLog(t, 3, 80)
-	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), false, disk{})
+	state := filepath.Join(t.TempDir(), "history.json")
+	r := l.rollups(state, true, disk{})
 	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }, disk{}); err != nil {
 		t.Fatal(err)
 	}
+	mustReadWhatFits(t, r, log)
+	again := l.rollups(state, true, disk{})
+	if _, at, err := again.Open(t.Context()); err != nil || at.Position == 0 {
+		t.Fatal(at, err)
+	}
+	mustReadWhatFits(t, again, log)
+}
+
+func mustReadWhatFits(t *testing.T, r *Rollups, log []*Stored) {
+	t.Helper()
 	end := time.Unix(0, log[len(log)-1].Time).UTC()
 	for _, test := range []struct {
 		name     string
