@@ -21,24 +21,23 @@ type Source struct {
 	Sections map[string][]byte
 }
 
-// Load reads the graph of a verified checkpoint.
+// Load reads the graph of a verified checkpoint, and says how many classes it has.
 func Load(c *checkpoint.Checkpoint) (store *graphstore.Store, classes int, err error) {
 	section := func(t graphstore.Table) ([]byte, error) {
 		data, ok := c.Sections[string(t)+".arrow"]
 		if !ok {
-			return nil, fmt.Errorf("checkpoint %d: there is no section %s", c.Manifest.Position, t)
+			return nil, fmt.Errorf("there is no section %s", t)
 		}
 		return data, nil
 	}
-	meta, err := section(graphstore.MetaTable)
-	if err != nil {
-		return nil, 0, err
+	config, err := graphstore.ConfigOf(section)
+	if err == nil {
+		store, err = graphstore.Load(config, section)
 	}
-	if classes, err = graphstore.ClassesOf(meta); err != nil {
+	if err != nil {
 		return nil, 0, fmt.Errorf("checkpoint %d: %w", c.Manifest.Position, err)
 	}
-	store, err = graphstore.Load(graphstore.Config{Classes: classes}, section)
-	return store, classes, err
+	return store, config.Classes, nil
 }
 
 // Ask draws from the source, and says which calibration labels would help besides.

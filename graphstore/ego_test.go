@@ -135,13 +135,13 @@ func TestSnapshotWithOtherMembersIsRefused(t *testing.T) {
 	s.Apply(&event.Batch{Edges: []event.Edge{link(0, 1, 1)}})
 	files := save(t, s)
 	s.Apply(&event.Batch{Edges: []event.Edge{link(0, 2, 1)}})
-	files[MembersTable] = nil
+	files[membersTable] = nil
 	for _, section := range s.Sections() {
 		var file strings.Builder
 		if _, err := section.WriteTo(&file); err != nil {
 			t.Fatal(err)
 		}
-		if section.Table == MembersTable || section.Table == MetaTable || section.Table == VerticesTable {
+		if section.Table == membersTable || section.Table == metaTable || section.Table == verticesTable {
 			files[section.Table] = []byte(file.String())
 		}
 	}

@@ -144,6 +144,15 @@ func readTable(t Table, data []byte, visit func([]vector) error) error {
 	return nil
 }
 
+// hasColumn says whether a table written by WriteTo has a column.
+func hasColumn(data []byte, name string) (bool, error) {
+	file, err := ipc.NewFileReader(bytes.NewReader(data))
+	if err != nil {
+		return false, err
+	}
+	return file.Schema().HasField(name), file.Close()
+}
+
 // readRecord visits the rows of one record batch.
 func readRecord(file *ipc.FileReader, i int, visit func([]vector) error) error {
 	record, err := file.RecordAt(i)

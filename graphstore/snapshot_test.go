@@ -243,8 +243,8 @@ func TestRecordsAreImmutableCopies(t *testing.T) {
 		h.batch(&b, 200)
 		s.Apply(&b)
 	}
-	records := s.View().Records(VerticesTable)
-	edges := s.View().Records(AdjacencyTable)
+	records := s.View().Records(verticesTable)
+	edges := s.View().Records(adjacencyTable)
 	if len(records) != 1 || len(edges) != 1 {
 		t.Fatalf("%d and %d records, want 1", len(records), len(edges))
 	}

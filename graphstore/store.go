@@ -94,7 +94,7 @@ func (s *Store) Sections() []Section {
 	s.Compact()
 	sections, copied := s.View().Sections(), s.copyVertices()
 	for i := range sections {
-		if t := sections[i].Table; t == VerticesTable || t == AdjacencyTable {
+		if t := sections[i].Table; t == verticesTable || t == adjacencyTable {
 			sections[i].store = copied
 		}
 	}

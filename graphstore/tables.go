@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,23 +15,23 @@ type Table string
 // The tables, in the order in which a snapshot is loaded. Rows of vertices and
 // adjacency are in order of the vertex index, which other tables refer to.
 const (
-	MetaTable        Table = "meta"        // one row: what the store holds, and when
-	VersionsTable    Table = "versions"    // names of the model versions, which is active and which incoming
-	VerticesTable    Table = "vertices"    // id (null: erased), label, role, version, degree, probabilities
-	AdjacencyTable   Table = "adjacency"   // lists of neighbours; of weights, null when all are one
-	AttributesTable  Table = "attributes"  // one row for each key of each vertex
-	CommunitiesTable Table = "communities" // definitions
-	MembersTable     Table = "members"     // one row for each membership
-	ExpiryTable      Table = "expiry"      // what ends, and when: kind 0 edges, 1 labels, 2 predictions
-	PendingTable     Table = "pending"     // predictions of the incoming model version, and when they end
-	AuditsTable      Table = "audits"      // audit labels, and the units of the probability of having been drawn
+	metaTable        Table = "meta"        // one row: what the store holds, and when
+	versionsTable    Table = "versions"    // names of the model versions, which is active and which incoming
+	verticesTable    Table = "vertices"    // id (null: erased), label, role, version, degree, probabilities
+	adjacencyTable   Table = "adjacency"   // lists of neighbours; of weights, null when all are one
+	attributesTable  Table = "attributes"  // one row for each key of each vertex
+	communitiesTable Table = "communities" // definitions
+	membersTable     Table = "members"     // one row for each membership
+	expiryTable      Table = "expiry"      // what ends, and when: kind 0 edges, 1 labels, 2 predictions
+	pendingTable     Table = "pending"     // predictions of the incoming model version, and when they end
+	auditsTable      Table = "audits"      // audit labels, and the units of the probability of having been drawn
 )
 
 // Tables returns every table in order.
 func Tables() []Table {
 	return []Table{
-		MetaTable, VersionsTable, VerticesTable, AdjacencyTable,
-		AttributesTable, CommunitiesTable, MembersTable, ExpiryTable, PendingTable, AuditsTable,
+		metaTable, versionsTable, verticesTable, adjacencyTable,
+		attributesTable, communitiesTable, membersTable, expiryTable, pendingTable, auditsTable,
 	}
 }
 
@@ -62,12 +63,12 @@ func tableOf[T any](t Table, columns []rowColumn, rows iter.Seq[T], load func(*T
 func (s *Store) table(t Table, meta *metaRow) table {
 	k, l, m := s.config.Classes, &s.labelling, &s.members
 	switch t {
-	case MetaTable:
+	case metaTable:
 		return tableOf(t, columnsOf[metaRow](k), s.metaRows(), func(r *metaRow) error { *meta = *r; return nil },
 			func() error { return s.loadMeta(meta) })
-	case VersionsTable:
+	case versionsTable:
 		return tableOf(t, columnsOf[versionRow](k), l.versionRows(), l.loadVersion, nil)
-	case VerticesTable:
+	case verticesTable:
 		columns := columnsOf[vertexRow](k)
 		if !s.config.LabelTimes {
 			columns = columns[:len(columns)-1]
@@ -75,21 +76,21 @@ func (s *Store) table(t Table, meta *metaRow) table {
 		return tableOf(t, columns, s.vertexRows(), s.loadVertex, func() error {
 			return firstOf(agree(s.ids.len(), meta.Vertices), l.checkColumns(s.ids.len()))
 		})
-	case AdjacencyTable:
+	case adjacencyTable:
 		return tableOf(t, columnsOf[adjacencyRow](k), s.edges.rows(), s.edges.load,
 			func() error { return s.edges.finishLoad(meta.Edges) })
-	case AttributesTable:
+	case attributesTable:
 		load := func(r *attributeRow) error { return s.attributes.load(r, s.ids.len()) }
 		return tableOf(t, columnsOf[attributeRow](k), s.attributes.rows(), load, nil)
-	case CommunitiesTable:
+	case communitiesTable:
 		return tableOf(t, columnsOf[communityRow](k), m.communityRows(), m.loadCommunity,
 			func() error { return agree(len(m.communities), meta.Communities) })
-	case MembersTable:
+	case membersTable:
 		return tableOf(t, columnsOf[memberRow](k), m.rows(), m.load,
 			func() error { m.finishLoad(); return agree(m.total, meta.Memberships) })
-	case ExpiryTable:
+	case expiryTable:
 		return tableOf(t, columnsOf[expiryRow](k), s.expiryRows(), s.loadExpiry, nil)
-	case PendingTable:
+	case pendingTable:
 		return tableOf(t, columnsOf[pendingRow](k), l.pendingRows(), l.loadPending,
 			func() error { l.recountModels(); return l.checkModels() })
 	}
@@ -189,17 +190,22 @@ func (s *Store) loadMeta(r *metaRow) error {
 	return nil
 }
 
-// ClassesOf returns the number of classes of a snapshot, from the verified bytes
-// of its meta table: what the Config of Load must say.
-func ClassesOf(meta []byte) (classes int, err error) {
-	err = eachRow(MetaTable, columnsOf[metaRow](0), meta, false, func(r *metaRow) error {
-		classes = int(r.Classes)
-		return nil
-	})
-	if err == nil && classes == 0 {
-		err = errTable
+// ConfigOf returns what the Config of Load must say of a snapshot, from the verified bytes of its tables.
+func ConfigOf(section func(Table) ([]byte, error)) (c Config, err error) {
+	meta, err := section(metaTable)
+	if err == nil {
+		err = eachRow(metaTable, columnsOf[metaRow](0), meta, false, func(r *metaRow) error {
+			c.Classes = int(r.Classes)
+			return nil
+		})
 	}
-	return classes, err
+	vertices, missing := section(verticesTable)
+	if err = errors.Join(err, missing); err != nil || c.Classes == 0 {
+		return c, cmp.Or(err, errTable)
+	}
+	columns := columnsOf[vertexRow](c.Classes)
+	c.LabelTimes, err = hasColumn(vertices, columns[len(columns)-1].name)
+	return c, err
 }
 
 // vertexRow holds everything about a vertex but its edges, attributes and communities.

@@ -147,10 +147,10 @@ func TestQuestionsInTheStreamAreAnswered(t *testing.T) {
 		}
 	})
 	mustRun(t, "simulate", "--vertices", "2000", "--duration", "10s", "--seed", "3", "--out", "log.ndjson", "--answers", "answers.csv")
-	live := []string{"--nats", server.URL(), "--state", "state", "--classes", "2", "--http", "off", "--exit-when-drained"}
+	writeConfig(t, "gqlstream.yaml", "{classes: 2, state: state, label_half_life: 1h, nats: {url: '"+server.URL()+"'}}")
+	live := []string{"--config", "gqlstream.yaml", "--http", "off", "--exit-when-drained"}
 	mustRun(t, "publish", "--nats", server.URL(), "--log", "log.ndjson")
 	mustRun(t, append([]string{"run", "--output", "before.ndjson"}, live...)...)
-	writeConfig(t, "gqlstream.yaml", "{classes: 2, state: state, nats: {url: '"+server.URL()+"'}}")
 	mustRun(t, "ask", "--config", "gqlstream.yaml", "--community", "group-03", "--count", "100", "--out", "questions.csv", "--publish")
 
 	nc, err := nats.Connect(server.URL())

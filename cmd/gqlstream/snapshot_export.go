@@ -22,7 +22,7 @@ const scoresTable = "scores"
 type snapshotExportCmd struct {
 	snapshotFlags
 	Position uint64  `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
-	Table    string  `required:"" placeholder:"NAME" help:"edges, scores, vertices, adjacency, attributes, communities, members, versions, expiry or meta."`
+	Table    string  `required:"" placeholder:"NAME" help:"edges, scores, vertices, adjacency, attributes, communities, members, versions, expiry, pending, audits or meta."`
 	Format   string  `placeholder:"FORM" help:"parquet, csv or arrow. [by the extension of --out]"`
 	Out      string  `short:"o" required:"" placeholder:"FILE" help:"File to write; it appears whole or not at all."`
 	Alpha    float64 `default:"0.1" placeholder:"A" help:"Teleport probability of the kernel of scores."`

@@ -30,7 +30,7 @@ func TestScoresDoNotDependOnTheEngine(t *testing.T) {
 		last = engine
 		state, out = t.TempDir(), filepath.Join(dir, "scores.csv")
 		config, list := filepath.Join(dir, "gqlstream.yaml"), filepath.Join(dir, "members.csv")
-		writeConfig(t, config, "{classes: [left, right], communities: [{name: everyone, everyone: true}], alpha: 0.2}")
+		writeConfig(t, config, "{classes: [left, right], communities: [{name: everyone, everyone: true}], alpha: 0.2, label_half_life: 1h}")
 		writeConfig(t, list, members)
 		mustRun(t, "publish", "--state", state, "--classes", "left,right", "--edges", filepath.Join(data, "edges.csv"), "--labels", filepath.Join(data, "labels.csv"),
 			"--predictions", filepath.Join(data, "predictions.csv"), "--members", list)
