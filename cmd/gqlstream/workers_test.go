@@ -125,7 +125,11 @@ func (g *workersRun) configure() (classes int) {
 		line("  - {method: %s}", m)
 	}
 	line("%s", one("", "classifier: enq", "classifier: diffusion", "label_half_life: 6h"))
-	line("%s", one("", "emit: {threshold: 0}"))
+	line("%s", one("", "emit: {threshold: 0}", "emit: {threshold: 0.5, at_least_every: 1h}"))
+	line("%s", one("", "", "kernel: truncated", "kernel: lazy", "kernel: shortest-path", "kernel: constant"))
+	line("%s", one("", "alpha: 0.4", "tolerance: 0.5", "models: {switch_at: 0.3}"))
+	line("%s", one("", "late: {after: 10m}", "late: {after: 1m, divert: [edges, labels]}", "late: {after: 1m, divert: [predictions, members]}"))
+	line("%s", one("", "limits: {vertices: 30}", "limits: {edges: 40}", "limits: {communities: 5}", "control: {configure: deny}"))
 	mode, unit := "event", "m"
 	if g.rand.IntN(4) == 0 {
 		mode, unit = "received", "ms"
