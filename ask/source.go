@@ -71,8 +71,9 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 }
 
 // OfState asks the newest checkpoint of a state directory. The names are those of the classes,
-// where there are as many. Unless named is set, no vertex is.
-func OfState(path string, names []string, named bool, q Question) (*Answer, error) {
+// where there are as many. Unless named is set, no vertex is. complete adds to the checkpoint what
+// other workers of a group estimate; it may be nil.
+func OfState(path string, names []string, named bool, complete func(*checkpoint.Checkpoint), q Question) (*Answer, error) {
 	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(path, "checkpoints"))
 	positions, err := dir.List()
 	if err == nil && len(positions) == 0 {
@@ -84,6 +85,9 @@ func OfState(path string, names []string, named bool, q Question) (*Answer, erro
 	read, err := dir.Read(positions[0])
 	if err != nil {
 		return nil, err
+	}
+	if complete != nil {
+		complete(read)
 	}
 	store, k, err := Load(read)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -303,6 +304,30 @@ func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*gr
 		parts[part].Sections = append(parts[part].Sections, group.BundleSection{Name: s.Name, Data: s.Data})
 	}
 	return parts, nil
+}
+
+// fetchMax is how long a question may wait for what other workers have stored.
+const fetchMax = 5 * time.Second
+
+// fetchShards adds to a checkpoint of a group's worker the shards of other workers at its position, as
+// far as they have stored them yet.
+func (p *Pipeline) fetchShards(c *checkpoint.Checkpoint) {
+	if p.group == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), fetchMax)
+	defer cancel()
+	for shard := range p.outlets.shards {
+		if _, own := c.Manifest.Watermarks[shard]; own {
+			continue
+		}
+		part, err := p.group.fetchPart(ctx, c.Manifest.Config, c.Manifest.Position, group.Part(shard))
+		if err != nil {
+			p.log.Debug("a shard of another worker is not there yet", "shard", shard, "reason", err)
+			continue
+		}
+		maps.Copy(c.Sections, part.Sections)
+	}
 }
 
 // sharedName begins the names of what workers share of a configuration: of another format they share nothing.

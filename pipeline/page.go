@@ -39,7 +39,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 		return sinks.InForce(ctx, p.Broker.JS, out, community, method, 0, at)
 	}
 	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
-		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin <= 1, q)
+		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin <= 1, p.fetchShards, q)
 	}
 	page, err := web.New(conf)
 	if errors.Is(err, syscall.EADDRINUSE) && freePort {

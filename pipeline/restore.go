@@ -202,9 +202,13 @@ func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (*c
 	return c, err
 }
 
-// fetchPart returns a part of a state that another worker has stored.
 func (r *restorer) fetchPart(ctx context.Context, position uint64, part string) (*checkpoint.Checkpoint, error) {
-	bundle, err := r.group.store.Get(ctx, sharedName(r.config.Digest()), position, part)
+	return r.group.fetchPart(ctx, r.config.Digest(), position, part)
+}
+
+// fetchPart returns a part of a state that another worker has stored.
+func (m *membership) fetchPart(ctx context.Context, config string, position uint64, part string) (*checkpoint.Checkpoint, error) {
+	bundle, err := m.store.Get(ctx, sharedName(config), position, part)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 func (c *askCmd) draw(ctx context.Context, settings config.Settings, diagnostics io.Writer) (*ask.Answer, error) {
 	q := ask.Question{Communities: c.Community, Count: c.Count, TargetWidth: c.TargetWidth, Confidence: c.Confidence, Seed: c.Seed}
 	if !c.any() {
-		list, err := ask.OfState(cmp.Or(c.State, settings.State, config.StateDefault), settings.Classes, true, q)
+		list, err := ask.OfState(cmp.Or(c.State, settings.State, config.StateDefault), settings.Classes, true, nil, q)
 		if err != nil {
 			return nil, config.Usage(err)
 		}

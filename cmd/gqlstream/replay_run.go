@@ -74,6 +74,9 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (at 
 			"leave --use-checkpoint out to begin with the log", state)
 	}
 	if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
+		if saved.Manifest.Watermarks != nil {
+			err = fmt.Errorf("replay: checkpoint %d is that of one worker of a group, with its shards only; leave --use-checkpoint out: %w", saved.Manifest.Position, err)
+		}
 		return at, err
 	}
 	fmt.Fprintf(r.con.Err, "replay: begins at checkpoint %d\n", saved.Manifest.Position)

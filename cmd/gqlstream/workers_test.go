@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -369,6 +370,44 @@ func TestAWorkerJoinsAGroupAfterAPurge(t *testing.T) {
 		}
 		return published()
 	})
+}
+
+// The page of every worker must answer alike, whoever estimates a community: whom to label depends on
+// its shares.
+func TestPagesOfAGroupAskForTheSameLabels(t *testing.T) {
+	g, settings := newWorkersRun(t, campaign.Seed(t, 9))
+	settings.Output = config.Output{Every: settings.Output.Every}
+	settings.Privacy.MembersMin = new(int) // everybody may be named
+	settings.Group.Shards, settings.Group.Copies = 4, 1
+	said, ended := &logged{}, make(chan error, 2)
+	pages := [2]string{freeAddress(t), freeAddress(t)}
+	for i, page := range pages {
+		settings.HTTP.Listen = page
+		startWorker(t.Context(), settings, fmt.Sprint("w", i), t.TempDir(), said, ended)
+	}
+	g.await("both workers to have shards, and a checkpoint at the end of the log", said, func() bool {
+		live, err := group.List(g.t.Context(), g.js, group.Bucket("", "g"))
+		return err == nil && len(live) == 2 && len(live[0].Shards) == 2 && len(live[1].Shards) == 2 && min(live[0].Position, live[1].Position) >= g.end
+	})
+	answered, begun := 0, time.Now()
+	for _, community := range []string{"everyone", "german", "group-0", "group-1", "group-2"} {
+		g.await("equal answers about "+community, said, func() bool {
+			var answers [2]string
+			for i, page := range pages {
+				response, err := http.Get("http://" + page + "/api/v1/communities/" + community + "/ask?count=5")
+				g.must(err)
+				body, err := io.ReadAll(response.Body)
+				g.must(errors.Join(err, response.Body.Close()))
+				if answers[i] = string(body); response.StatusCode == http.StatusOK {
+					answered++
+				}
+			}
+			return answers[0] == answers[1]
+		})
+	}
+	if took := time.Since(begun); answered < 2 || took > 10*time.Second { // then shards have moved
+		t.Errorf("seed %d: %d answers, alike after %v\n%s", g.seed, answered, took, said)
+	}
 }
 
 // keepsGraph says whether the group keeps the graph at a position.
