@@ -24,12 +24,21 @@ var soakMetrics = []string{
 	"process_resident_memory_bytes", "go_memstats_heap_inuse_bytes", "go_goroutines", "process_open_fds", "checkpoints",
 }
 
+// soakLag says how far the run is behind. One that cannot keep up fills the windows in which it reads
+// ahead, so that nothing can be said about its memory.
+const soakLag = "gqlstream_lag_messages"
+
+// soakConfig is crashConfig at a pace that a machine can keep up for hours.
+var soakConfig = strings.NewReplacer("step: {every: 20ms}", "step: {every: 100ms}", "checkpoint: {every: 200ms}", "checkpoint: {every: 2s}",
+	"output: {every: 300ms}", "output: {every: 5s}").Replace(crashConfig)
+
 // soakGrowthMax is how much more of a thing the second half of a soak may have, in its
 // median. A soak shorter than soakJudgedMin is still filling what is bounded, the history
 // of the page say, and is only reported.
 const (
 	soakGrowthMax = 0.05
 	soakJudgedMin = time.Hour
+	soakLagMax    = 2000 // messages, in the median of either half: some seconds
 )
 
 // A run under steady load, with members that come and go, things that end by themselves,
@@ -41,7 +50,8 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	t.Setenv("GOGC", "25") // so that memory is what lives, not up to 256 MiB of garbage that come and go
 	r := newCrashRun(t, campaign.Seed(t, 1))
 	page := freeAddress(t)
-	writeConfig(t, r.config, strings.Replace(crashConfig, `listen: "off"`, "listen: "+page, 1))
+	r.pace = 10 * time.Millisecond
+	writeConfig(t, r.config, strings.Replace(soakConfig, `listen: "off"`, "listen: "+page, 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r.start()
@@ -53,8 +63,8 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	for every := length / 100; time.Since(begun) < length; pause(ctx, every) {
 		now := scrapeProcess(t, page)
 		now["checkpoints"] = bytesBelow(t, filepath.Join(r.dir, "checkpoints"))
-		for _, name := range soakMetrics {
-			samples[name] = append(samples[name], now[name])
+		for name, value := range now {
+			samples[name] = append(samples[name], value)
 		}
 		if len(samples[soakMetrics[0]])%10 == 0 {
 			t.Logf("after %v: %v", time.Since(begun).Round(time.Second), now)
@@ -70,6 +80,9 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 		if length >= soakJudgedMin && second > first*(1+soakGrowthMax) {
 			t.Errorf("%s grows by more than %.0f %%", name, 100*soakGrowthMax)
 		}
+	}
+	if lag := samples[soakLag]; max(median(lag[:len(lag)/2]), median(lag[len(lag)/2:])) > soakLagMax {
+		t.Errorf("the run did not keep up: it was behind by %v messages", lag)
 	}
 	t.Logf("%v, %d messages", time.Since(begun).Round(time.Second), events)
 }
@@ -97,7 +110,7 @@ func watchPage(ctx context.Context, t *testing.T, address string) {
 	}()
 }
 
-// scrapeProcess returns the metrics that have no labels.
+// scrapeProcess returns the metrics of the process, and how far it is behind.
 func scrapeProcess(t *testing.T, address string) map[string]float64 {
 	t.Helper()
 	response, err := http.Get("http://" + address + "/metrics")
@@ -108,7 +121,7 @@ func scrapeProcess(t *testing.T, address string) map[string]float64 {
 	values := map[string]float64{}
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 		name, text, _ := strings.Cut(lines.Text(), " ")
-		if slices.Contains(soakMetrics, name) {
+		if slices.Contains(soakMetrics, name) || name == soakLag {
 			if values[name], err = strconv.ParseFloat(text, 64); err != nil {
 				t.Fatal(err)
 			}
