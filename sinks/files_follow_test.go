@@ -358,6 +358,45 @@ func TestRotatedLinesFileGoesOn(t *testing.T) {
 	}
 }
 
+// A file that was moved away holds each record after that once, although the process dies before
+// it has made any of them durable: the file may then be shorter or longer than the old one was.
+func TestRotatedLinesFileGoesOnAfterACrash(t *testing.T) {
+	log := recordedLog(t, 6, 24)
+	whole := t.TempDir()
+	if err := fold(log, outputs(9)["lines"](whole), disk{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, rotated := range []int{3, 21} {
+		dir := t.TempDir()
+		path, open := filepath.Join(dir, "lines"), outputs(9)["lines"](dir)
+		if err := fold(log[:rotated], open, disk{}); err != nil {
+			t.Fatal(err)
+		}
+		first := contents(t, dir)["lines"]
+		if err := os.Rename(path, path+".1"); err != nil {
+			t.Fatal(err)
+		}
+		f, after, err := open(disk{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range log[:23] {
+			if one := *e; e.Cursor.Sequence > after.Sequence && err == nil {
+				err = f.Take(t.Context(), &one)
+			}
+		}
+		if err := errors.Join(err, f.Close()); err != nil { // and no Sync
+			t.Fatal(err)
+		}
+		if err := fold(log, open, disk{}); err != nil {
+			t.Fatalf("moved away after %d emissions: %v", rotated, err)
+		}
+		if got, want := first+contents(t, dir)["lines"], contents(t, whole)["lines"]; got != want {
+			t.Errorf("moved away after %d emissions: got\n%s\nwant\n%s", rotated, got, want)
+		}
+	}
+}
+
 // Files of another log, and files of nobody knows which, are left alone.
 func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 	log := recordedLog(t, 6, 12)

@@ -76,7 +76,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	case p.Log != s.log: // nothing there, so nothing to be mixed with
 		p = progress{Log: s.log}
 	case end == 0:
-		p.Bytes = 0 // rotated
+		p.Bytes, none = 0, true // rotated
 	case end < p.Bytes:
 		return after, fmt.Errorf("it has %d bytes, and had %d: %w", end, p.Bytes, ErrNotOurs)
 	}
@@ -91,7 +91,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	}
 	s.bytes = p.Bytes
 	s.buffer = bufio.NewWriterSize(s.disk.writer(s.file), 64<<10)
-	if none || p.Cursor == (Cursor{}) { // whose the file is must stand before its first record
+	if none || p.Cursor == (Cursor{}) { // whose the file is, and that it is empty, must stand before its first record
 		return p.Cursor, s.disk.replaceProgress(s.path+positionSuffix, p)
 	}
 	return p.Cursor, nil
