@@ -68,10 +68,8 @@ func inForce(ctx context.Context, v *view, name, method string, at time.Time) (e
 			return e, err
 		}
 	}
-	if part.method != "" && v.config.Rollups != nil {
-		found, err := v.config.Rollups(ctx, sinks.RollupQuery{
-			Community: part.community, Method: part.method, From: at.Add(-rollupsBack), To: at, Points: int(rollupsBack / time.Minute),
-		})
+	if part.method != "" {
+		found, err := v.rollups(ctx, part, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
 		if err != nil {
 			return e, err
 		}

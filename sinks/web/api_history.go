@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"gqlstream/quant"
@@ -32,8 +33,7 @@ func (a rollupAnswer) rows() iter.Seq[row] {
 	return func(yield func(row) bool) {
 		for i := range a.Rollups {
 			r := &a.Rollups[i]
-			one := row{r.Time.Format(time.RFC3339), a.Community, a.Method, wide(r.Mean), wide(r.Low), wide(r.High)}
-			if !yield(one) {
+			if !yield(row{r.Time.Format(time.RFC3339), a.Community, a.Method, wide(r.Mean), wide(r.Low), wide(r.High)}) {
 				return
 			}
 		}
@@ -59,20 +59,37 @@ func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
 		return nil, err
 	}
 	out := rollupAnswer{Resolution: records, Rollups: []sinks.Rollup{}}
-	if v.config.Rollups != nil {
-		found, err := v.config.Rollups(ctx, sinks.RollupQuery{Community: part.community, Method: part.method, From: from, To: to, Points: points})
-		if err != nil {
-			return nil, err
+	found, err := v.rollups(ctx, part, from, to, points)
+	n := len(found.Rollups)
+	if err == nil && (n == 0 || found.Rollups[n-1].Until.Sub(found.Rollups[0].Time) <= recordsSpan) {
+		out.historyAnswer, err = v.withHistory(ctx, part, from, to, chartRecordsMin)
+		if len(out.Estimates) > points {
+			out.Estimates = spread(out.Estimates, points)
 		}
-		if n := len(found.Rollups); n > 0 && found.Rollups[n-1].Until.Sub(found.Rollups[0].Time) > recordsSpan {
-			out.Resolution, out.Rollups = string(found.Resolution), found.Rollups
-			out.Community, out.Method, out.Estimates = part.community, part.method, []quant.Estimate{}
-			return out, nil
+		if n == 0 || err != nil || reachBack(out.Estimates, found.Rollups) {
+			return out, err
 		}
 	}
-	list, err := v.withHistory(ctx, part, from, to, chartRecordsMin)
-	if out.historyAnswer = list; len(list.Estimates) > points {
-		out.Estimates = spread(list.Estimates, points)
-	}
+	out.Resolution, out.Rollups = string(found.Resolution), found.Rollups
+	out.historyAnswer = historyAnswer{Community: part.community, Method: part.method, Estimates: []quant.Estimate{}}
 	return out, err
+}
+
+// reachBack reports whether records begin where roll-ups do: not if the log out has discarded the first tenth.
+func reachBack(list []quant.Estimate, rollups []sinks.Rollup) bool {
+	if len(list) == 0 {
+		return false
+	}
+	begin := rollups[0].Until
+	at, _ := time.Parse(time.RFC3339Nano, list[0].Time)
+	return !at.After(begin.Add(rollups[len(rollups)-1].Until.Sub(begin) / 10))
+}
+
+// rollups returns the roll-ups of a series, but for those from before a change of the number of classes.
+func (v *view) rollups(ctx context.Context, p memoryPart, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
+	if v.config.Rollups != nil {
+		found, err = v.config.Rollups(ctx, sinks.RollupQuery{Community: p.community, Method: p.method, From: from, To: to, Points: points})
+	}
+	found.Rollups = slices.DeleteFunc(found.Rollups, func(r sinks.Rollup) bool { return len(r.Last) != len(v.config.Classes) })
+	return found, err
 }

@@ -116,21 +116,17 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := listAnswer{
-		Total: len(s.order), Matched: len(order), Offset: q.offset, Position: s.position,
-		Now: time.Now().UTC(), Communities: make([]listRow, 0, end-start),
+		Total: len(s.order), Matched: len(order), Offset: q.offset, Position: s.position, Now: time.Now().UTC(), Communities: make([]listRow, 0, end-start),
 	}
 	for _, c := range order[start:end] {
 		ser := c.find(q.method)
-		row := listRow{
-			Name: c.name, Methods: c.methods(), Updated: ser.latest.received.UTC(), Estimate: ser.latest.estimate,
-		}
+		row := listRow{Name: c.name, Methods: c.methods(), Updated: ser.latest.received.UTC(), Estimate: ser.latest.estimate}
 		if plain := c.find(string(quant.PCC)); plain != nil && !plain.latest.estimate.Suppressed {
 			row.Plain = plain.latest.estimate.Prevalence
 		}
 		row.Trend = ser.trend(q.class, q.trend)
 		if before, change, ok := ser.change(q.class); ok {
-			since := before.at.UTC()
-			row.Change, row.Since = &change, &since
+			row.Change, row.Since = &change, new(before.at.UTC())
 		}
 		out.Communities = append(out.Communities, row)
 	}

@@ -43,15 +43,12 @@ type sinkAnswer struct {
 }
 
 func sinkAnswerOf(s sinks.State) sinkAnswer {
-	a := sinkAnswer{
-		Name: s.Name, Condition: s.Condition, Reason: s.Reason, Retries: s.Retries,
-	}
+	a := sinkAnswer{Name: s.Name, Condition: s.Condition, Reason: s.Reason, Retries: s.Retries}
 	if s.Follows {
 		a.Behind, a.Position = &s.Behind, &s.Position
 	}
 	if !s.Since.IsZero() {
-		since := s.Since.UTC()
-		a.Since = &since
+		a.Since = new(s.Since.UTC())
 	}
 	return a
 }
@@ -86,20 +83,16 @@ func (v *view) statusNow(history bool) statusAnswer {
 	out.Ready, _ = v.ready(now)
 	out.Streams, _, _ = v.hub.counts()
 	if !at.IsZero() {
-		at = at.UTC()
-		out.Pushed = &at
+		out.Pushed = new(at.UTC())
 	}
 	if !status.LogTime.IsZero() {
-		logTime, age := status.LogTime.UTC(), now.Sub(status.LogTime).Seconds()
-		out.LogTime, out.LogAge = &logTime, &age
+		out.LogTime, out.LogAge = new(status.LogTime.UTC()), new(now.Sub(status.LogTime).Seconds())
 	}
 	for _, sink := range v.config.Sinks() {
 		out.Sinks = append(out.Sinks, sinkAnswerOf(sink))
 	}
 	if c := status.Checkpoint; !c.At.IsZero() || c.Failed > 0 {
-		out.Checkpoint = &checkpointAnswer{
-			c.Position, c.At.UTC(), now.Sub(c.At).Seconds(), c.Took.Seconds(), c.Bytes, c.Failed,
-		}
+		out.Checkpoint = &checkpointAnswer{c.Position, c.At.UTC(), now.Sub(c.At).Seconds(), c.Took.Seconds(), c.Bytes, c.Failed}
 	}
 	if len(samples) > 0 {
 		out.Rates = samples[len(samples)-1].Rates

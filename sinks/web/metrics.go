@@ -159,7 +159,5 @@ func boolean(b bool) float64 {
 }
 
 func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ url.Values) {
-	promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
-		MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax,
-	}).ServeHTTP(w, r)
+	promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax}).ServeHTTP(w, r)
 }

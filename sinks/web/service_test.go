@@ -170,3 +170,59 @@ func TestHistoryIsRollupsWhereItIsLong(t *testing.T) {
 		t.Errorf("%+v", short)
 	}
 }
+
+// A short time of which the log out has no records any more, or only the end, is answered with
+// roll-ups, which are kept for longer.
+func TestHistoryIsRollupsWhereRecordsAreGone(t *testing.T) {
+	begin := logStart.Add(-10 * 24 * time.Hour).UTC()
+	var kept []quant.Estimate
+	s := serve(t, func(c *Config) {
+		c.Older = true
+		c.History = func(context.Context, string, string, time.Time, time.Time) ([]quant.Estimate, bool, error) {
+			return kept, true, nil
+		}
+		c.Rollups = func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) {
+			a := sinks.RollupAnswer{Resolution: "minute"}
+			for i := range 30 {
+				at := begin.Add(time.Duration(i) * time.Minute)
+				a.Rollups = append(a.Rollups, sinks.Rollup{Time: at, Until: at.Add(50 * time.Second), Count: 2, Last: []float32{0.5, 0.5}, Mean: []float32{0.5, 0.5}})
+			}
+			return a, nil
+		}
+	})
+	write(t, s, estimate("x", "auto", 1, 0.5))
+	path := fmt.Sprintf("/api/v1/communities/x/history?from=%d&to=%d", begin.Unix(), begin.Unix()+1800)
+	for _, from := range []int{30, 25, 0} { // minutes
+		kept = nil
+		for i := from; i < 30; i++ {
+			e := estimate("x", "auto", 1, 0.5)
+			e.Time = begin.Add(time.Duration(i)*time.Minute + 10*time.Second).Format(time.RFC3339Nano)
+			kept = append(kept, e)
+		}
+		got := into[rollupAnswer](t, s, path)
+		if from > 0 && (got.Resolution != "minute" || len(got.Rollups) != 30 || len(got.Estimates) != 0) {
+			t.Errorf("records from minute %d: %s, %d roll-ups, %d records", from, got.Resolution, len(got.Rollups), len(got.Estimates))
+		}
+		if from == 0 && (got.Resolution != "record" || len(got.Estimates) != 30) {
+			t.Errorf("all records: %s, %d", got.Resolution, len(got.Estimates))
+		}
+	}
+}
+
+// Roll-ups of more classes than there are now, from before --accept-new-config, are left out.
+func TestRollupsOfOtherClassesAreLeftOut(t *testing.T) {
+	s := serve(t, func(c *Config) {
+		c.Rollups = func(ctx context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, error) {
+			a, err := someRollups(ctx, q)
+			before := a.Rollups[0]
+			before.Last, before.Mean = []float32{0.2, 0.3, 0.5}, []float32{0.2, 0.3, 0.5}
+			a.Rollups = append([]sinks.Rollup{before}, a.Rollups...)
+			return a, err
+		}
+	})
+	write(t, s, estimate("x", "auto", 1, 0.5))
+	_, _, body := get(t, s, "/api/v1/communities/x/history?format=csv")
+	if lines := strings.Split(strings.TrimSpace(string(body)), "\n"); len(lines) != 7 {
+		t.Errorf("%q", lines)
+	}
+}
