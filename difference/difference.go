@@ -67,7 +67,9 @@ func (f Fold) Take(records []quant.Estimate) (out []quant.Estimate) {
 		fresh := false
 		for i := range records {
 			for side, name := range []string{a, b} {
-				if e := &records[i]; e.Community == name { // one that is suppressed has no method and stands for all
+				e := &records[i] // one that is suppressed has no method and stands for all
+				again := func(had quant.Estimate) bool { return had.Position == e.Position && had.Method == e.Method }
+				if e.Community == name && !slices.ContainsFunc(p.Newest[side], again) { // of a method that is configured twice the first
 					p.Newest[side] = append(slices.DeleteFunc(p.Newest[side], func(had quant.Estimate) bool {
 						return e.Suppressed || had.Suppressed || had.Method == e.Method
 					}), *e)
@@ -87,7 +89,10 @@ func (p *Pair) differences() (out []quant.Estimate) {
 		for j := range p.Newest[1] {
 			a, b := &p.Newest[0][i], &p.Newest[1][j]
 			if a.Suppressed || b.Suppressed {
-				return []quant.Estimate{{Community: p.Name, Position: max(a.Position, b.Position), Time: max(a.Time, b.Time), Flags: []string{}, Suppressed: true}}
+				if a.Position < b.Position {
+					a = b
+				}
+				return []quant.Estimate{{Community: p.Name, Position: a.Position, Time: a.Time, Flags: []string{}, Suppressed: true}}
 			}
 			if d, err := quant.Difference(a, b); err == nil {
 				out = append(out, d)

@@ -54,14 +54,11 @@ func (x *posteriorScratch) influence(ans *answer, coefficients, g []float64) {
 
 // Difference returns by how much the shares of a exceed those of b, as a record of its own
 // whose prevalences lie between -1 and 1 and sum to zero, with the standard errors and the
-// interval of the difference at the confidence of a. With F the influence of the
-// coefficients that both rest on,
-//
-//	V = V_a + V_b - 2 F_a F_b',
-//
-// by class: what the labels made wrong in both cancels. What else both share (labels next to
-// both, members) would only narrow it further. Records of different coefficients share
-// nothing. It returns an error where the records are not of one method and kind.
+// interval of the difference at the confidence of a. With F the influence of the coefficients
+// that both rest on, the variance of a class is V_a + V_b - 2 F_a F_b': what the labels made wrong
+// in both cancels. What else both share (labels next to both, members) would only narrow it further.
+// Records of different coefficients share nothing. Position and time are those of the newer record.
+// It returns an error where the records are not of one method and kind.
 func Difference(a, b *Estimate) (Estimate, error) {
 	k := len(a.Prevalence)
 	if k == 0 || len(b.Prevalence) != k || len(a.SE) != k || len(b.SE) != k || a.Method != b.Method {
@@ -70,8 +67,11 @@ func Difference(a, b *Estimate) (Estimate, error) {
 	}
 	d := Estimate{
 		Pipeline: a.Pipeline, Community: "difference(" + a.Community + ", " + b.Community + ")", Method: a.Method, Kernel: a.Kernel,
-		Position: max(a.Position, b.Position), Time: max(a.Time, b.Time), Confidence: a.Confidence, Config: a.Config, ModelVersion: a.ModelVersion,
+		Position: a.Position, Time: a.Time, Confidence: a.Confidence, Config: a.Config, ModelVersion: a.ModelVersion,
 		Members: min(a.Members, b.Members), NEff: []float64{}, Flags: append([]string{}, a.Flags...),
+	}
+	if a.Position < b.Position {
+		d.Position, d.Time = b.Position, b.Time
 	}
 	z := normalQuantile(cmp.Or(a.Confidence, confidenceDefault))
 	shared := 0

@@ -183,6 +183,16 @@ func (d differences) state() json.RawMessage {
 	return data
 }
 
+// Ordinal returns how many records of an emission before the i-th are of the same community and method.
+func Ordinal(list []quant.Estimate, i int) (n int) {
+	for j := i - 1; j >= 0 && list[j].Community == list[i].Community && list[j].Position == list[i].Position; j-- {
+		if list[j].Method == list[i].Method {
+			n++
+		}
+	}
+	return n
+}
+
 // encodeRecord returns the JSON of an estimate, in which names are as people read them.
 func encodeRecord(e *quant.Estimate) ([]byte, error) {
 	var data bytes.Buffer

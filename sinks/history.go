@@ -39,7 +39,7 @@ func NewHistory(js jetstream.JetStream, c HistoryConfig) *History { return &Hist
 // is at most until.
 func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estimate, err error) {
 	err = s.read(ctx, "KV_"+s.config.Names.Latest, jetstream.ConsumerConfig{
-		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: "$KV." + s.config.Names.Latest + ".>",
+		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: "$KV." + s.config.Names.Latest + ".*.*", // of a method that is configured twice the first
 	}, func(e quant.Estimate) {
 		if e.Position <= until {
 			list = append(list, e)

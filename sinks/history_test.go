@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,5 +53,42 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	config.Log = "another"
 	if list, err := NewHistory(l.js, config).Latest(t.Context(), 20); len(list) != 0 || err != nil {
 		t.Errorf("latest of another log: %d, %v", len(list), err)
+	}
+}
+
+// Records of a method that is configured twice have places of their own, whatever stands between
+// the two in the configuration; the first of them is the one that is read back, and rolled up.
+func TestAMethodThatIsConfiguredTwiceIsNotMixed(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	for p := range uint64(3) {
+		e := emissionAt(p+1, 1)
+		for _, method := range []string{"pcc", "auto"} {
+			again := e.Estimates[0]
+			again.Method, again.Prevalence = method, []float64{0.25, 0.75}
+			e.Estimates = append(e.Estimates, again)
+		}
+		e.Estimates[0].Prevalence = []float64{0.5, 0.5}
+		l.publish(w, e)
+	}
+	h := NewHistory(l.js, HistoryConfig{Names: DefaultNames(), Log: "log"})
+	if list, _, err := h.Between(t.Context(), "c0000", "auto", time.Time{}, time.Time{}); len(list) != 3 || err != nil {
+		t.Errorf("%d records of 3 positions, %v", len(list), err)
+	}
+	l.mustHaveLatest(map[string]uint64{"c0000": 3})
+	list, err := h.Latest(t.Context(), 3)
+	if err != nil || len(list) != 2 {
+		t.Errorf("latest: %d, %v", len(list), err)
+	}
+	for _, e := range list {
+		if e.Method == "auto" && e.Prevalence[0] != 0.5 {
+			t.Errorf("the latest is %v", e.Prevalence)
+		}
+	}
+	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), true, disk{})
+	e := emissionAt(1, 1)
+	r.add(append(e.Estimates, estimate("c0000", "pcc", 1), e.Estimates[0]), e.Time)
+	if len(r.series) != 3 {
+		t.Errorf("%d series", len(r.series))
 	}
 }

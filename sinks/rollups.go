@@ -129,14 +129,9 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 
 // add takes in the records of an emission. What is suppressed has no shares.
 func (r *Rollups) add(estimates []quant.Estimate, at int64) {
-	same := 0
 	for i := range estimates {
-		e := &estimates[i]
-		if same++; i == 0 || e.Community != estimates[i-1].Community || e.Method != estimates[i-1].Method {
-			same = 0
-		}
-		if !e.Suppressed {
-			r.of(e.Community, e.Method, same).add(e, at)
+		if e := &estimates[i]; !e.Suppressed {
+			r.of(e.Community, e.Method, Ordinal(estimates, i)).add(e, at)
 		}
 	}
 }

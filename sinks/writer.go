@@ -200,17 +200,13 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 // records encodes the estimates of an emission.
 func (w *Writer) records(estimates []quant.Estimate) ([]message, error) {
 	records := make([]message, len(estimates))
-	same := 0
 	for i := range estimates {
 		e := &estimates[i]
-		if same++; i == 0 || e.Community != estimates[i-1].Community || e.Method != estimates[i-1].Method {
-			same = 0
-		}
 		data, err := encodeRecord(e)
 		if err != nil {
 			return nil, fmt.Errorf("sinks: estimate of %q at %d: %w", e.Community, e.Position, err)
 		}
-		records[i] = message{subject: w.config.Streams.Names.EstimateSubject(e.Community, e.Method, same), data: data}
+		records[i] = message{subject: w.config.Streams.Names.EstimateSubject(e.Community, e.Method, Ordinal(estimates, i)), data: data}
 	}
 	return records, nil
 }
@@ -239,9 +235,7 @@ func (w *Writer) store(ctx context.Context, m shardMark, records []message) erro
 // batch returns a mark and its records as they are sent.
 func (w *Writer) batch(mark []byte, records []message) *batch {
 	first := message{subject: w.config.Streams.Names.MarkSubject(w.config.Shard), data: mark}
-	return &batch{
-		log: w.config.Log, fence: jetstream.ExpectedLastSubjSeqHeader, messages: append([]message{first}, records...),
-	}
+	return &batch{log: w.config.Log, fence: jetstream.ExpectedLastSubjSeqHeader, messages: append([]message{first}, records...)}
 }
 
 // attempt sends a part once.

@@ -89,3 +89,16 @@ func TestDifferencesReachBackBeyondMemory(t *testing.T) {
 		t.Errorf("before everything: %d %s", code, body)
 	}
 }
+
+// A difference has the position and the time of the newer of both records, although the text of
+// a whole second comes after those of its parts.
+func TestADifferenceIsOfTheNewerTime(t *testing.T) {
+	a, b := estimate("a", "auto", 1, 0.5), estimate("b", "auto", 2, 0.3)
+	b.Time = logStart.Add(time.Second + 500*time.Millisecond).Format(time.RFC3339Nano)
+	for _, pair := range [][2]quant.Estimate{{a, b}, {b, a}} {
+		d, err := quant.Difference(&pair[0], &pair[1])
+		if err != nil || d.Position != 2 || d.Time != b.Time {
+			t.Errorf("position %d, %s, %v; want that of %s", d.Position, d.Time, err, b.Time)
+		}
+	}
+}

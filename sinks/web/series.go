@@ -22,8 +22,7 @@ func newRecord(e *quant.Estimate, previous *record, received time.Time) *record 
 	r := &record{estimate: *e, received: received}
 	if e.Suppressed { // whatever else it holds is not for the public
 		r.estimate = quant.Estimate{
-			Pipeline: e.Pipeline, Community: e.Community, Position: e.Position, Time: e.Time, Method: e.Method,
-			ModelVersion: e.ModelVersion, Config: e.Config, Suppressed: true,
+			Pipeline: e.Pipeline, Community: e.Community, Position: e.Position, Time: e.Time, Method: e.Method, ModelVersion: e.ModelVersion, Config: e.Config, Suppressed: true,
 		}
 	}
 	if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
@@ -51,17 +50,13 @@ func recordBytes(k int) int { return 760 + 6*8*k }
 // classes: both are mistakes of the pipeline, not of its input.
 func check(e *quant.Estimate, k int) error {
 	if len(e.Prevalence) != k && !(e.Suppressed && len(e.Prevalence) == 0) {
-		return fmt.Errorf("web: estimate of %q by %q has %d shares, want %d",
-			e.Community, e.Method, len(e.Prevalence), k)
+		return fmt.Errorf("web: estimate of %q by %q has %d shares, want %d", e.Community, e.Method, len(e.Prevalence), k)
 	}
-	numbers := []float64{
-		e.Lambda, e.Members, e.Labelled, e.Coverage, e.Confidence, e.Gamma, e.Certificate,
-	}
+	numbers := []float64{e.Lambda, e.Members, e.Labelled, e.Coverage, e.Confidence, e.Gamma, e.Certificate}
 	for _, list := range [][]float64{numbers, e.Prevalence, e.Low, e.High, e.SE, e.SEChange, e.NEff} {
 		for _, x := range list {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("web: estimate of %q by %q at position %d holds %v",
-					e.Community, e.Method, e.Position, x)
+				return fmt.Errorf("web: estimate of %q by %q at position %d holds %v", e.Community, e.Method, e.Position, x)
 			}
 		}
 	}
@@ -113,10 +108,9 @@ func (s *series) thin() {
 func (s *series) between(from, to time.Time) []*record {
 	out := make([]*record, 0, len(s.history))
 	for _, r := range s.history {
-		if (!from.IsZero() && r.at.Before(from)) || (!to.IsZero() && (r.at.IsZero() || r.at.After(to))) {
-			continue
+		if (from.IsZero() || !r.at.Before(from)) && (to.IsZero() || !r.at.IsZero() && !r.at.After(to)) {
+			out = append(out, r)
 		}
-		out = append(out, r)
 	}
 	return out
 }

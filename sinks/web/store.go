@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // community is one tracked community. Its series are in order of first mention.
@@ -92,6 +93,9 @@ func (s *store) write(estimates []quant.Estimate, now time.Time) error {
 	dropped := 0
 	for i := range estimates {
 		e := &estimates[i]
+		if sinks.Ordinal(estimates, i) > 0 {
+			continue // of a method that is configured twice the first is shown
+		}
 		if err := check(e, s.classes); err != nil {
 			dropped++
 			if len(errs) < errorsMax {
@@ -241,10 +245,7 @@ type totals struct {
 func (s *store) totals() totals {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	t := totals{
-		communities: len(s.order), series: s.nSeries, dropped: s.dropped,
-		position: s.position, writes: s.writes,
-	}
+	t := totals{communities: len(s.order), series: s.nSeries, dropped: s.dropped, position: s.position, writes: s.writes}
 	for _, c := range s.order {
 		for _, ser := range c.series {
 			t.certificate = max(t.certificate, ser.latest.estimate.Certificate)

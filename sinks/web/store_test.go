@@ -184,3 +184,18 @@ func TestSuppressedEstimatesAreBlanked(t *testing.T) {
 		t.Errorf("missing: %+v", got)
 	}
 }
+
+// Of a method that is configured twice the page shows the first, not both as one line.
+func TestAMethodThatIsConfiguredTwiceIsOneLine(t *testing.T) {
+	s := serve(t, nil)
+	for p := range uint64(3) {
+		again := estimate("x", "acc", p+1, 0.9)
+		again.Lambda = 0.5
+		write(t, s, estimate("x", "acc", p+1, 0.2), estimate("x", "pcc", p+1, 0.3), again)
+	}
+	for _, e := range into[historyAnswer](t, s, "/api/v1/communities/x/estimates?method=acc").Estimates {
+		if e.Prevalence[1] != 0.2 {
+			t.Errorf("at %d: %v", e.Position, e.Prevalence)
+		}
+	}
+}
