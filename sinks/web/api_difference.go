@@ -69,7 +69,7 @@ func inForce(ctx context.Context, v *view, name, method string, at time.Time) (e
 		}
 	}
 	if part.method != "" {
-		found, err := v.rollups(ctx, part, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
+		found, err := rollupsOf(ctx, v, part, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
 		if err != nil {
 			return e, err
 		}

@@ -59,14 +59,14 @@ func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
 		return nil, err
 	}
 	out := rollupAnswer{Resolution: records, Rollups: []sinks.Rollup{}}
-	found, err := v.rollups(ctx, part, from, to, points)
+	found, err := rollupsOf(ctx, v, part, from, to, points)
 	n := len(found.Rollups)
 	if err == nil && (n == 0 || found.Rollups[n-1].Until.Sub(found.Rollups[0].Time) <= recordsSpan) {
 		out.historyAnswer, err = v.withHistory(ctx, part, from, to, chartRecordsMin)
 		if len(out.Estimates) > points {
 			out.Estimates = spread(out.Estimates, points)
 		}
-		if n == 0 || err != nil || reachBack(out.Estimates, found.Rollups) {
+		if n == 0 || err != nil || len(out.Estimates) > 0 && reachesBack(&out.Estimates[0], found.Rollups) {
 			return out, err
 		}
 	}
@@ -75,18 +75,16 @@ func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
 	return out, err
 }
 
-// reachBack reports whether records begin where roll-ups do: not if the log out has discarded the first tenth.
-func reachBack(list []quant.Estimate, rollups []sinks.Rollup) bool {
-	if len(list) == 0 {
-		return false
-	}
+// reachesBack reports whether records begin where roll-ups do: not if the log out has discarded
+// the first tenth.
+func reachesBack(first *quant.Estimate, rollups []sinks.Rollup) bool {
 	begin := rollups[0].Until
-	at, _ := time.Parse(time.RFC3339Nano, list[0].Time)
+	at, _ := time.Parse(time.RFC3339Nano, first.Time)
 	return !at.After(begin.Add(rollups[len(rollups)-1].Until.Sub(begin) / 10))
 }
 
-// rollups returns the roll-ups of a series, but for those from before a change of the number of classes.
-func (v *view) rollups(ctx context.Context, p memoryPart, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
+// rollupsOf returns the roll-ups of a series, but for those from before a change of the number of classes.
+func rollupsOf(ctx context.Context, v *view, p memoryPart, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
 	if v.config.Rollups != nil {
 		found, err = v.config.Rollups(ctx, sinks.RollupQuery{Community: p.community, Method: p.method, From: from, To: to, Points: points})
 	}
