@@ -358,6 +358,59 @@ func TestRotatedLinesFileGoesOn(t *testing.T) {
 	}
 }
 
+// A file that is moved away, emptied or removed while it is written begins anew at the next Sync:
+// nothing is in two files, and what is written later is in the one of that name.
+func TestLinesFileIsRotatedWhileItIsWritten(t *testing.T) {
+	log := recordedLog(t, 8, 30)
+	whole := t.TempDir()
+	lines := func(part []*Stored) string {
+		dir := filepath.Join(whole, fmt.Sprint(len(part)))
+		if err := errors.Join(os.Mkdir(dir, 0o755), fold(part, outputs(9)["lines"](dir), disk{})); err != nil {
+			t.Fatal(err)
+		}
+		return contents(t, dir)["lines"]
+	}
+	all := lines(log)
+	for name, test := range map[string]struct {
+		rotate func(path string) error
+		lost   int // emissions that are in no file that is left
+	}{
+		"moved":   {func(path string) error { return os.Rename(path, path+".1") }, 0},
+		"emptied": {func(path string) error { return os.Truncate(path, 0) }, 10},
+		"removed": {os.Remove, 20},
+	} {
+		dir := t.TempDir()
+		path, open := filepath.Join(dir, "lines"), outputs(9)["lines"](dir)
+		follow := func(f Follower, part []*Stored) error {
+			for _, e := range part {
+				one := *e
+				if err := f.Take(t.Context(), &one); err != nil {
+					return err
+				}
+			}
+			_, err := f.Sync(t.Context(), part[len(part)-1].Cursor)
+			return err
+		}
+		f, _, err := open(disk{})
+		if err = errors.Join(err, follow(f, log[:10]), test.rotate(path)); err != nil {
+			t.Fatal(name, err)
+		}
+		if err := follow(f, log[10:20]); err == nil != (name == "emptied") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := errors.Join(f.Close(), fold(log, open, disk{})); err != nil {
+			t.Fatal(name, err)
+		}
+		got, want := contents(t, dir)["lines.1"]+contents(t, dir)["lines"], all
+		if test.lost > 0 {
+			want = strings.TrimPrefix(all, lines(log[:test.lost]))
+		}
+		if got != want {
+			t.Errorf("%s: got\n%.900s\nwant\n%.900s", name, got, want)
+		}
+	}
+}
+
 // A file that was moved away holds each record after that once, although the process dies before
 // it has made any of them durable: the file may then be shorter or longer than the old one was.
 func TestRotatedLinesFileGoesOnAfterACrash(t *testing.T) {

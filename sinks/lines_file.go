@@ -23,7 +23,6 @@ type linesFile struct {
 	disk   disk
 	file   *os.File
 	buffer *bufio.Writer
-	bytes  int64 // of the file, once the buffer is flushed
 
 	names       []string // of differences
 	differences differences
@@ -56,7 +55,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	if info, err := os.Stat(s.path); err == nil && !info.Mode().IsRegular() {
 		return after, fmt.Errorf("it is no regular file: %w", ErrNotOurs)
 	}
-	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o644); err == nil {
+	if s.file, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644); err == nil {
 		err = filelock.Acquire(s.file) // a worker of a group that hands it over may still be writing
 	}
 	if err != nil {
@@ -86,10 +85,6 @@ func (s *linesFile) open() (after Cursor, err error) {
 	if err := s.file.Truncate(p.Bytes); err != nil {
 		return after, err
 	}
-	if _, err := s.file.Seek(p.Bytes, io.SeekStart); err != nil {
-		return after, err
-	}
-	s.bytes = p.Bytes
 	s.buffer = bufio.NewWriterSize(s.disk.writer(s.file), 64<<10)
 	if none || p.Cursor == (Cursor{}) { // whose the file is, and that it is empty, must stand before its first record
 		return p.Cursor, s.disk.replaceProgress(s.path+positionSuffix, p)
@@ -108,7 +103,6 @@ func (s *linesFile) Take(_ context.Context, e *Stored) error {
 		return err
 	}
 	for _, record := range lines {
-		s.bytes += int64(len(record)) + 1
 		_, _ = s.buffer.Write(record) // Flush repeats an error
 		_ = s.buffer.WriteByte('\n')
 	}
@@ -122,14 +116,18 @@ func (s *linesFile) Take(_ context.Context, e *Stored) error {
 	return nil
 }
 
-// Sync implements Follower.
+// Sync implements Follower. A file that was moved away holds what was taken until now.
 func (s *linesFile) Sync(_ context.Context, taken Cursor) (Cursor, error) {
 	err := s.disk.before("sync lines")
 	if err == nil {
 		err = s.disk.sync(s.file)
 	}
-	if err == nil {
-		err = s.disk.replaceProgress(s.path+positionSuffix, progress{Log: s.log, Cursor: taken, Bytes: s.bytes, State: s.differences.state()})
+	info, failed := s.file.Stat()
+	if err = errors.Join(err, failed); err == nil {
+		err = s.disk.replaceProgress(s.path+positionSuffix, progress{Log: s.log, Cursor: taken, Bytes: info.Size(), State: s.differences.state()})
+	}
+	if now, missing := os.Stat(s.path); err == nil && (missing != nil || !os.SameFile(now, info)) {
+		err = errors.New("it was moved away or removed, and begins anew")
 	}
 	if err != nil {
 		return Cursor{}, fmt.Errorf("sinks: sync %s: %w", filepath.Base(s.path), err)
