@@ -51,9 +51,7 @@ func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estima
 // Between returns the records of a community by a method with a log time in
 // [from, to], oldest first; a zero time is unbounded. Unless whole is set, some are
 // left out, because there are too many.
-func (s *History) Between(ctx context.Context, community, method string, from, to time.Time) (
-	list []quant.Estimate, whole bool, err error,
-) {
+func (s *History) Between(ctx context.Context, community, method string, from, to time.Time) (list []quant.Estimate, whole bool, err error) {
 	subject := s.config.Names.EstimateSubject(community, method, 0)
 	c := jetstream.ConsumerConfig{FilterSubject: subject, DeliverPolicy: jetstream.DeliverAllPolicy}
 	start, err := s.startOf(ctx, subject)

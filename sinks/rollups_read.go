@@ -25,6 +25,10 @@ type RollupAnswer struct {
 func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer, err error) {
 	for i := range resolutions {
 		list, fits, err := r.read(ctx, i, q)
+		if i < notes && fits && q.From.IsZero() && len(list) > 0 { // days tell of what is not kept any more
+			days, _, failed := r.read(ctx, notes, RollupQuery{Community: q.Community, Method: q.Method, To: list[0].Time.Add(-24 * time.Hour)})
+			fits, err = len(days) == 0, failed
+		}
 		if err != nil {
 			return answer, err
 		}
@@ -76,9 +80,7 @@ func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) 
 
 // chunks reads the roll-ups of a subject that a question is about, if the first of them
 // is one that fits.
-func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery, fitting func(time.Time) bool) (
-	list []Rollup, fits bool, err error,
-) {
+func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery, fitting func(time.Time) bool) (list []Rollup, fits bool, err error) {
 	l, err := openLookup[rollupChunk](ctx, s.js, s.name, subject, s.log)
 	if err != nil {
 		return nil, false, err

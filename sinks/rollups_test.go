@@ -238,3 +238,31 @@ func mustReadWhatFits(t *testing.T, r *Rollups, log []*Stored) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// A question without a beginning is about all that there is, also where minutes are left of the
+// last hours only, because nothing was published for longer than they are kept.
+func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
+	l := startLogOut(t)
+	log := longLog(t, 5, 3)
+	pause := 40 * 24 * time.Hour
+	for _, e := range longLog(t, 6, 3) {
+		e.Position = uint64(len(log) + 1)
+		e.Time += int64(pause)
+		e.Cursor = Cursor{Position: e.Position, Sequence: e.Position}
+		for k := range e.decoded {
+			e.decoded[k].Position, e.decoded[k].Time = e.Position, timeText(e.Time)
+		}
+		log = append(log, e)
+	}
+	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), true, disk{})
+	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }, disk{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", Points: 10_000})
+	if err != nil || len(got.Rollups) == 0 || got.Resolution != hours {
+		t.Fatalf("%s, %d roll-ups, %v", got.Resolution, len(got.Rollups), err)
+	}
+	if diff := cmp.Diff(recount(log, "a", time.Hour), got.Rollups, near); diff != "" {
+		t.Errorf("-want +got:\n%.900s", diff)
+	}
+}
