@@ -159,6 +159,17 @@ func (v *view) memory(name, method string, from, to time.Time) (memoryPart, bool
 	return p, true
 }
 
+// behind returns records that were read of the log out, and behind them those of memory that are newer.
+func (p *memoryPart) behind(older []*record) []*record {
+	last := uint64(0)
+	if n := len(older); n > 0 {
+		last = older[n-1].estimate.Position
+	}
+	return slices.Concat(older, slices.DeleteFunc(slices.Clone(p.records), func(r *record) bool {
+		return r.at.Before(p.whole) && r.estimate.Position <= last
+	}))
+}
+
 // withHistory puts what Config.History has before the part that memory holds whole, unless
 // memory has enough records, thinned, of all that is asked for. Without a History the
 // thinned records stand there.
@@ -188,7 +199,7 @@ func (v *view) withHistory(ctx context.Context, p memoryPart, from, to time.Time
 		if !reaches && (to.IsZero() || !to.Before(p.whole)) {
 			v.store.remember(p, list, from, complete)
 		}
-		p.records = append(list, slices.DeleteFunc(p.records, func(r *record) bool { return r.at.Before(p.whole) })...)
+		p.records = p.behind(list)
 	case from.Before(p.whole):
 		out.WholeFrom = &p.whole
 	}

@@ -251,6 +251,45 @@ func TestHistoryJoinsTheStoredPart(t *testing.T) {
 	}
 }
 
+// Records of one log time, which late events make, must all be there after a restart, and the newest
+// one also where the log out has discarded it.
+func TestRecordsOfOneTimeAreKeptApart(t *testing.T) {
+	when := func(i uint64) time.Time { return logStart.Add(time.Duration(i/3) * time.Second) }
+	record := func(i uint64) quant.Estimate {
+		e := estimate("x", "auto", i, 0.5)
+		e.Time = when(i).Format(time.RFC3339Nano)
+		return e
+	}
+	for _, discarded := range []uint64{0, 3, 5} {
+		newest := uint64(5)
+		s := serve(t, func(c *Config) {
+			c.Older, c.HistoryMax = true, 4
+			c.History = func(_ context.Context, _, _ string, from, to time.Time) (list []quant.Estimate, whole bool, err error) {
+				for i := discarded + 1; i <= newest; i++ {
+					if !when(i).Before(from) && !when(i).After(to) {
+						list = append(list, record(i))
+					}
+				}
+				return list, true, nil
+			}
+		})
+		if err := s.Load([]quant.Estimate{record(newest)}); err != nil {
+			t.Fatal(err)
+		}
+		for until := newest + (5-discarded)*2; newest <= until; newest++ {
+			var want []uint64
+			for i := min(discarded+1, 5); i <= newest; i++ {
+				want = append(want, i)
+			}
+			got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates")
+			if diff := cmp.Diff(want, positions(got.Estimates)); diff != "" {
+				t.Errorf("up to %d discarded: -want +got:\n%s", discarded, diff)
+			}
+			write(t, s, record(newest+1))
+		}
+	}
+}
+
 // A chart asks the log out only for what memory does not reach, and once; where memory has
 // few records of a time, such as an old one, the log out has all of them.
 func TestChartsReadTheLogOutOnce(t *testing.T) {

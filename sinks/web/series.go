@@ -86,7 +86,7 @@ func (s *series) add(r *record, limit int) {
 // a model version if that can be helped: those are marks in the chart.
 func (s *series) thin() {
 	half := (len(s.history) + 1) / 2
-	whole := s.history[min(half, len(s.history)-1)].at
+	whole := s.history[half-1].at.Add(1) // other records may have the same log time
 	kept := s.history[:0]
 	for i, r := range s.history {
 		// The comparison reads record i-1 itself: its slot is overwritten only when

@@ -159,7 +159,7 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 	ser := c.series[at]
 	r := newRecord(e, ser.latest, now)
 	if ser.latest == nil && s.older {
-		ser.since, ser.whole = r.at, r.at
+		ser.since, ser.whole = r.at, r.at.Add(1) // other records may have the same log time
 	}
 	r.estimate.Community, r.estimate.Method = c.name, ser.method
 	ser.add(r, s.limit())
@@ -186,8 +186,8 @@ func (s *store) remember(p memoryPart, older []*record, from time.Time, whole bo
 	if ser == nil || !ser.since.Equal(p.since) || !ser.whole.Equal(p.whole) {
 		return
 	}
-	newer := slices.DeleteFunc(ser.history, func(r *record) bool { return r.at.Before(p.whole) })
-	ser.history, ser.since = slices.Concat(older, newer), from
+	p.records = ser.history
+	ser.history, ser.since = p.behind(older), from
 	if whole {
 		ser.whole = from
 	}
