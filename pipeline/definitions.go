@@ -25,42 +25,44 @@ type definitions struct {
 // changed, and warns once of each rule that met values of another type. It looks at new
 // communities, and now and then at those with a rule, never at those that members name.
 func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Logger) {
-	changed := false
-	for ; d.seen < view.Communities(); d.seen++ {
-		c := graphstore.Community(d.seen)
-		if inWords(view, c) != "" {
-			d.live = append(d.live, c)
-		}
-	}
-	now := time.Now()
-	if now.Before(d.due) {
-		return
-	}
-	d.due = now.Add(definitionsEvery)
 	if d.texts == nil {
 		d.texts, d.misses = map[string]string{}, map[string]uint64{}
 	}
-	for _, c := range d.live {
-		name, text := view.CommunityName(c), ""
-		if !view.Retired(c) {
-			text = inWords(view, c)
+	changed := false
+	for ; d.seen < view.Communities(); d.seen++ {
+		if c := graphstore.Community(d.seen); inWords(view, c) != "" {
+			d.live = append(d.live, c)
+			changed = d.look(view, c, log) || changed
 		}
-		if text != d.texts[name] {
-			changed = true
-			d.texts[name] = text
-		}
-		if n := view.Mismatches(c); n > 0 && n != d.misses[name] {
-			if d.misses[name] == 0 {
-				log.Warn("a rule met a value of another type than it compares with", "community", name)
-			}
-			d.misses = maps.Clone(d.misses) // who shows the status reads the one before
-			d.misses[name] = n
+	}
+	if now := time.Now(); !now.Before(d.due) {
+		d.due = now.Add(definitionsEvery)
+		for _, c := range d.live {
+			changed = d.look(view, c, log) || changed
 		}
 	}
 	if changed {
 		maps.DeleteFunc(d.texts, func(_, text string) bool { return text == "" })
 		page.Define(maps.Clone(d.texts))
 	}
+}
+
+// look reports whether the definition of a community by rule has changed.
+func (d *definitions) look(view graphstore.View, c graphstore.Community, log *slog.Logger) (changed bool) {
+	name, text := view.CommunityName(c), ""
+	if !view.Retired(c) {
+		text = inWords(view, c)
+	}
+	changed = text != d.texts[name]
+	d.texts[name] = text
+	if n := view.Mismatches(c); n > 0 && n != d.misses[name] {
+		if d.misses[name] == 0 {
+			log.Warn("a rule met a value of another type than it compares with", "community", name)
+		}
+		d.misses = maps.Clone(d.misses) // who shows the status reads the one before
+		d.misses[name] = n
+	}
+	return changed
 }
 
 // inWords describes in words who is a member of a community now.

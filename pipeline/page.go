@@ -67,6 +67,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 // startPage fills the page and lets it follow what is published. It does so beside the loop: to
 // read what was published before may take seconds where servers died.
 func (p *Pipeline) startPage(ctx context.Context) {
+	p.definitions.show(p.Core.View(), p.Page, p.log) // the log may be quiet for long
 	open, filled := p.fromNow(p.showEstimates), false
 	p.followers.start(ctx, sinks.FollowConfig{Name: followerPage, Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
 		if !filled {

@@ -53,8 +53,8 @@ func fetch(t *testing.T, p *pipeline.Pipeline, path string, into any) {
 	}
 }
 
-// After a restart the page must show the latest estimate of every community and, of
-// each, the whole series that was published before.
+// After a restart the page must show the latest estimate of every community, how it is defined and,
+// of each, the whole series that was published before, although nothing comes.
 func TestThePageHasItsPastAfterARestart(t *testing.T) {
 	state, conf, records := savedState(t, 7)
 	published := map[[2]string][]uint64{}
@@ -80,6 +80,10 @@ func TestThePageHasItsPastAfterARestart(t *testing.T) {
 		if fetch(t, p, "/api/v1/communities", &list); time.Since(begun) > crashStartMax {
 			t.Fatalf("the page has %d communities, %d were published", list.Total, len(names))
 		}
+	}
+	var german struct{ Definition string }
+	if fetch(t, p, "/api/v1/communities/german", &german); german.Definition != `language == "de"` {
+		t.Errorf("a community by rule is defined by %q", german.Definition)
 	}
 	positions := func(query string) (out []uint64) {
 		var answer struct{ Estimates []quant.Estimate }
