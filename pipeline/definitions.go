@@ -10,8 +10,12 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// definitionsEvery bounds how often the communities of which the definition can change are looked at.
-const definitionsEvery = time.Second
+// definitionsEvery bounds how often the communities of which the definition can change are looked at,
+// where there are more than definitionsFew: a log may be quiet for long after a step.
+const (
+	definitionsEvery = time.Second
+	definitionsFew   = 64
+)
 
 type definitions struct {
 	seen   int                    // communities that were looked at
@@ -35,7 +39,7 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 			changed = d.look(view, c, log) || changed
 		}
 	}
-	if now := time.Now(); !now.Before(d.due) {
+	if now := time.Now(); !now.Before(d.due) || len(d.live) <= definitionsFew {
 		d.due = now.Add(definitionsEvery)
 		for _, c := range d.live {
 			changed = d.look(view, c, log) || changed

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -49,11 +50,12 @@ func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estima
 }
 
 // Between returns the records of a community by a method with a log time in
-// [from, to], oldest first; a zero time is unbounded. Unless whole is set, some are
-// left out, because there are too many.
+// [from, to], oldest first, suppressed ones, which name no method, included; a zero
+// time is unbounded. Unless whole is set, some are left out, because there are too many.
 func (s *History) Between(ctx context.Context, community, method string, from, to time.Time) (list []quant.Estimate, whole bool, err error) {
 	subject := s.config.Names.EstimateSubject(community, method, 0)
-	c := jetstream.ConsumerConfig{FilterSubject: subject, DeliverPolicy: jetstream.DeliverAllPolicy}
+	subjects := slices.Compact([]string{subject, s.config.Names.EstimateSubject(community, "", 0)})
+	c := jetstream.ConsumerConfig{FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverAllPolicy}
 	start, err := s.startOf(ctx, subject)
 	if err != nil {
 		return nil, false, err
@@ -67,6 +69,7 @@ func (s *History) Between(ctx context.Context, community, method string, from, t
 			!from.IsZero() && at.Before(from) || !to.IsZero() && at.After(to) {
 			return
 		}
+		e.Method = method
 		if list = append(list, e); len(list) > storedKeepMax {
 			half := list[:(len(list)+1)/2]
 			for i := range half {

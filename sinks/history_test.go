@@ -23,6 +23,9 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		with := emissionAt(p+1, 3)
 		with.Estimates = append(with.Estimates, e.Estimates[1]) // c0001 has two methods
 		with.Estimates[2], with.Estimates[3] = with.Estimates[3], with.Estimates[2]
+		if p == 10 { // it is suppressed for a moment: the gap is part of its history
+			with.Estimates = []quant.Estimate{{Community: "c0001", Position: p + 1, Time: with.Estimates[1].Time, Suppressed: true}}
+		}
 		l.publish(w, with)
 	}
 	config := HistoryConfig{Names: DefaultNames(), Log: "log"}
@@ -37,6 +40,10 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	if diff := cmp.Diff([]uint64{5, 6, 7}, positions(list)); diff != "" || !whole || err != nil {
 		t.Errorf("between: %v, %v\n%s", whole, err, diff)
 	}
+	list, _, err = h.Between(t.Context(), "c0001", "pcc", time.Unix(10, 0), time.Unix(12, 0))
+	if diff := cmp.Diff([]uint64{10, 11, 12}, positions(list)); diff != "" || err != nil || !list[1].Suppressed || list[1].Method != "pcc" {
+		t.Errorf("with a suppressed one: %v\n%s", err, diff)
+	}
 	for until, want := range map[uint64]uint64{0: 0, 1: 1, 13: 13, 99: 20} {
 		record, ok, err := InForce(t.Context(), l.js, config, "c0001", "pcc", until, time.Unix(0, 0))
 		if err != nil || ok != (want > 0) || record.Position != want || ok && record.Method != "pcc" {
@@ -47,7 +54,7 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		t.Errorf("a method that is not there: %v, %v", ok, err)
 	}
 	l.mustHaveLatest(map[string]uint64{"c0000": 20, "c0001": 20, "c0002": 20})
-	if list, err := h.Latest(t.Context(), 20); len(list) != 4 || err != nil {
+	if list, err := h.Latest(t.Context(), 20); len(list) != 5 || err != nil {
 		t.Errorf("latest: %d, %v", len(list), err)
 	}
 	config.Log = "another"
