@@ -76,7 +76,10 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 		}
 		w.look(ctx) // the order of the rows may depend on the class
 	}
-	if w.problem != nil { // later a page that is away is waited for
+	if w.total > 0 && w.problem == nil {
+		w.problem = w.refused // of communities that there are not, perhaps
+	}
+	if w.problem != nil { // later a page that is away is waited for, and a difference
 		return fmt.Errorf("watch: %w", w.problem)
 	}
 	return w.follow(ctx)
@@ -120,7 +123,7 @@ func (w *watch) follow(ctx context.Context) error {
 // report prints the estimates that are new.
 func (w *watch) report(out io.Writer) error {
 	for _, row := range w.rows {
-		if w.seen[row.Name] == row.Estimate.Position {
+		if w.seen[row.Name] == row.Estimate.Position || row.refused != nil {
 			continue
 		}
 		w.seen[row.Name] = row.Estimate.Position
@@ -166,6 +169,9 @@ func (w *watch) state() string {
 // cells is the row of one community in the table.
 func (r *watchRow) cells(class int, now time.Time) string {
 	e, name := &r.Estimate, cut(harmless(r.Name), watchNameMax)
+	if r.refused != nil {
+		return name + "\t" + r.refused.Error()
+	}
 	if e.Suppressed || class >= len(e.Prevalence) {
 		return name + "\tsuppressed: fewer members than privacy.min_members"
 	}

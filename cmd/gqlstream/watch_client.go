@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,8 +61,9 @@ type watchData struct {
 		Rates    map[string]float64 `json:"rates"`
 	}
 	rows    []watchRow
-	total   int // communities there are
-	matched int // that are looked for; of them rows holds the first
+	total   int   // communities there are
+	matched int   // that are looked for; of them rows holds the first
+	refused error // why there is no difference of two communities that is asked for
 }
 
 // watchRow is one community.
@@ -69,6 +71,7 @@ type watchRow struct {
 	Name     string         `json:"name"`
 	Updated  time.Time      `json:"updated"`
 	Estimate quant.Estimate `json:"estimate"`
+	refused  error          // why there is no estimate: of a difference
 }
 
 // look asks for what the pipeline is, how it does, and its communities: all, or as many as
@@ -95,11 +98,10 @@ func (w *watchClient) look(ctx context.Context, c *watchCmd, class int, all bool
 	set("flag", "any", c.Flagged)
 	for _, pair := range c.Difference {
 		a, b, _ := strings.Cut(pair, ",")
-		query, row := url.Values{"other": {strings.TrimSpace(b)}, "method": {c.Method}}, watchRow{Updated: time.Now()}
-		if err := w.get(ctx, "/api/v1/communities/"+url.PathEscape(strings.TrimSpace(a))+"/difference", query, &row); err != nil {
-			return d, err
-		}
-		row.Name = row.Estimate.Community
+		a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+		query, row := url.Values{"other": {b}, "method": {c.Method}}, watchRow{Updated: time.Now(), Name: "difference(" + a + ", " + b + ")"}
+		row.refused = w.get(ctx, "/api/v1/communities/"+url.PathEscape(a)+"/difference", query, &row) // what is no refusal, the list meets as well
+		d.refused = cmp.Or(d.refused, row.refused)
 		d.rows = append(d.rows, row)
 	}
 	for {
