@@ -63,7 +63,11 @@ func (s *History) Between(ctx context.Context, community, method string, from, t
 	if whole = start == 0; !whole {
 		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, start
 	}
+	estimated := !whole // else what was suppressed before the first estimate is no history of the method
 	err = s.read(ctx, s.config.Names.Estimates, c, func(e quant.Estimate) {
+		if estimated = estimated || e.Method == method; !estimated {
+			return
+		}
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
 		if err != nil && (!from.IsZero() || !to.IsZero()) ||
 			!from.IsZero() && at.Before(from) || !to.IsZero() && at.After(to) {

@@ -290,6 +290,37 @@ func TestRecordsOfOneTimeAreKeptApart(t *testing.T) {
 	}
 }
 
+// What was suppressed between the newest estimate and the newest record must be there after a restart.
+func TestWhatWasSuppressedIsThereAfterARestart(t *testing.T) {
+	var list []quant.Estimate
+	for i := range uint64(9) {
+		e := estimate("x", "auto", i+1, 0.5)
+		if i >= 4 {
+			e = quant.Estimate{Community: "x", Position: i + 1, Time: e.Time, Suppressed: true}
+		}
+		list = append(list, e)
+	}
+	s := serve(t, func(c *Config) {
+		c.Older = true
+		c.History = func(_ context.Context, _, method string, from, to time.Time) (out []quant.Estimate, whole bool, err error) {
+			for _, e := range list {
+				if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil && !at.Before(from) && !at.After(to) {
+					e.Method = method
+					out = append(out, e)
+				}
+			}
+			return out, true, nil
+		}
+	})
+	if err := s.Load([]quant.Estimate{list[3], list[8]}); err != nil {
+		t.Fatal(err)
+	}
+	got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates")
+	if diff := cmp.Diff([]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9}, positions(got.Estimates)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // A chart asks the log out only for what memory does not reach, and once; where memory has
 // few records of a time, such as an old one, the log out has all of them.
 func TestChartsReadTheLogOutOnce(t *testing.T) {

@@ -82,6 +82,9 @@ func (s *series) add(r *record, limit int) {
 	}
 }
 
+// latestOnly says that memory reaches back to the latest record alone. Others may have its log time.
+func (s *series) latestOnly() { s.since, s.whole = s.latest.at, s.latest.at.Add(1) }
+
 // thin drops every second record of the older half, never the first of all or of
 // a model version if that can be helped: those are marks in the chart.
 func (s *series) thin() {

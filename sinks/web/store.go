@@ -158,15 +158,28 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 	}
 	ser := c.series[at]
 	r := newRecord(e, ser.latest, now)
-	if ser.latest == nil && s.older {
-		ser.since, ser.whole = r.at, r.at.Add(1) // other records may have the same log time
-	}
 	r.estimate.Community, r.estimate.Method = c.name, ser.method
-	ser.add(r, s.limit())
+	if ser.add(r, s.limit()); len(ser.history) == 1 && s.older {
+		ser.latestOnly()
+	}
 	if !ser.pending {
 		ser.pending = true
 		s.pending = append(s.pending, ser)
 		s.owners = append(s.owners, c)
+	}
+}
+
+// forgetWhole says that memory has but the latest record of each series: a suppressed one may stand
+// behind an estimate of long ago.
+func (s *store) forgetWhole() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.order {
+		for _, ser := range c.series {
+			if s.older {
+				ser.latestOnly()
+			}
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ func (v *view) Load(estimates []quant.Estimate) error {
 		}
 		errs = append(errs, v.store.write(estimates[i:i+1], at))
 	}
+	v.store.forgetWhole()
 	return errors.Join(errs...)
 }
 
