@@ -72,6 +72,9 @@ func (s *script) at(after int64, estimates ...quant.Estimate) (out []string) {
 // want fails unless the emission gives exactly these.
 func (s *script) want(after int64, estimates []quant.Estimate, want ...string) {
 	s.t.Helper()
+	for i := range estimates {
+		estimates[i].Position = uint64(after)
+	}
 	if got := s.at(after, estimates...); fmt.Sprint(got) != fmt.Sprint(want) {
 		s.t.Errorf("second %d: %v, want %v", after, got, want)
 	}
