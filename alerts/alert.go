@@ -88,8 +88,7 @@ func (a *alert) step(fresh bool, now int64) State {
 	}
 	r := a.rule
 	if r.Every > 0 {
-		fresh = now >= a.Due
-		if !fresh {
+		if fresh = now >= a.Due; !fresh {
 			return ""
 		}
 	}
@@ -123,8 +122,7 @@ func (a *alert) enter(v verdict, now int64) State {
 }
 
 func (a *alert) fire(missing bool, now int64) State {
-	a.State, a.Since = Firing, now
-	a.Reason = a.reason(missing, now)
+	a.State, a.Since, a.Reason = Firing, now, a.reason(missing, now)
 	return Firing
 }
 

@@ -73,16 +73,18 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	if d.Version != e.ModelVersion && !e.Suppressed {
 		*d = detector{Version: e.ModelVersion, Window: d.Window} // what came before is of another model
 	}
+	before, n := d.Point, len(d.Past)
+	if d.Standing == standingNone && n > 0 { // the point may be hidden
+		before = d.Past[n-1].Point
+	}
 	d.At = now
-	d.Standing, d.Flag = standingOf(r, e, class)
-	if d.Standing == standingNone {
+	if d.Standing, d.Flag = standingOf(r, e, class); d.Standing == standingNone {
 		d.Linked = false
 		if e.Suppressed { // no alert may tell what the estimates do not
 			d.Point, d.Low, d.High, d.SE = 0, 0, 0, 0
 		}
 		return
 	}
-	before := d.Point
 	d.Point, d.Low, d.High, d.SE = e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]
 	if d.Standing == standingSuppressed {
 		d.Linked = false

@@ -249,6 +249,23 @@ func TestNewCoefficientsAreNoChange(t *testing.T) {
 	}
 }
 
+// Also where a community was below the privacy floor meanwhile, and its last point is hidden.
+func TestCoefficientsFittedWhileACommunityWasHiddenAreNoChange(t *testing.T) {
+	up := rule(t, "change > 0.1", func(r *Rule) { r.Name, r.Over = "up", 10*time.Second })
+	down := rule(t, "change < -0.1", func(r *Rule) { r.Name, r.Over = "down", 10*time.Second })
+	s := begin(t, up, down)
+	for i := range int64(60) {
+		e := record("x", 0.4+float64(i/40)*0.3, 0.01, 0.001)
+		switch {
+		case i >= 36 && i < 40:
+			e = quant.Estimate{Community: "x", Suppressed: true, Flags: []string{quant.FlagBelowFloor}}
+		case i == 40:
+			e.Flags = []string{quant.FlagNewPosterior}
+		}
+		s.want(i, one(e))
+	}
+}
+
 func TestRulesThatChangeKeepWhatTheyCan(t *testing.T) {
 	s := begin(t, rule(t, "point > 0.5", nil))
 	s.want(0, []quant.Estimate{record("x", 0.9, 0.01, 0), record("y", 0.9, 0.01, 0)}, fires, "r y left firing")
