@@ -25,11 +25,9 @@ func (l *NameList) UnmarshalYAML(data []byte) error {
 		*l = NameList{one}
 		return nil
 	}
-	var names []string
-	if err := yaml.Unmarshal(data, &names); err != nil {
+	if err := yaml.Unmarshal(data, (*[]string)(l)); err != nil {
 		return errors.New("want a name, or a list of names")
 	}
-	*l = names
 	return nil
 }
 
@@ -83,8 +81,8 @@ func (a Alert) rule() (alerts.Rule, error) {
 	var errs []error
 	noData, after, _ := strings.Cut(a.NoData, " after ")
 	r.NoData = alerts.NoData(noData)
-	if n, _ := fmt.Sscanf(a.For, "%d of %d", &r.AtLeast, &r.Of); n < 2 {
-		r.AtLeast = 0
+	if _, _ = fmt.Sscanf(a.For, "%d of %d", &r.AtLeast, &r.Of); r.Of == 0 || a.For != fmt.Sprintf("%d of %d", r.AtLeast, r.Of) {
+		r.AtLeast, r.Of = 0, 0
 		errs = append(errs, duration("for", a.For, &r.For))
 	}
 	return r, errors.Join(append(errs, a.when(&r), duration("no_data", after, &r.NoDataAfter))...)
@@ -106,7 +104,9 @@ func (a Alert) when(r *alerts.Rule) (err error) {
 	quantity, limit, limited := strings.Cut(text, ">")
 	if quantity = strings.TrimSpace(quantity); limited && quantity == string(alerts.CUSUM) {
 		r.When.Quantity = alerts.CUSUM
-		r.Threshold, err = strconv.ParseFloat(strings.TrimSpace(limit), 64)
+		if r.Threshold, err = strconv.ParseFloat(strings.TrimSpace(limit), 64); r.Threshold == 0 { // which is the default there
+			err = fmt.Errorf("%q: want a threshold above 0", a.When)
+		}
 	} else {
 		r.When, err = alerts.ParseCondition(text)
 	}

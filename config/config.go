@@ -60,11 +60,9 @@ func (c *Classes) UnmarshalYAML(data []byte) error {
 		*c = names
 		return err
 	}
-	var names []string
-	if err := yaml.Unmarshal(data, &names); err != nil {
+	if err := yaml.Unmarshal(data, (*[]string)(c)); err != nil {
 		return errors.New("classes: want a list of names, or their number") // the library's error says less
 	}
-	*c = names
 	return nil
 }
 
@@ -226,9 +224,6 @@ func (c Settings) Core() (incremental.Config, error) {
 		out.Emit.Threshold = *c.Emit.Threshold
 	}
 	errs := []error{stepsErr, controlErr}
-	if len(c.Classes) == 0 {
-		errs = append(errs, errors.New("classes: missing; give their names, or how many there are"))
-	}
 	for _, community := range c.Communities {
 		rule, err := community.Rule()
 		errs = append(errs, err)
@@ -250,9 +245,8 @@ func (c Settings) Core() (incremental.Config, error) {
 	errs = append(errs, c.Output.validate())
 	if len(c.Classes) > 0 {
 		errs = append(errs, c.Classes.ClassSet().Validate(), out.Validate())
-	}
-	if n := c.Output.StreamBytesMax; n != 0 && n < streamBytesMin {
-		errs = append(errs, fmt.Errorf("output.stream_bytes_max: %d, want at least %d", n, streamBytesMin))
+	} else {
+		errs = append(errs, errors.New("classes: missing; give their names, or how many there are"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return out, Usage(err)

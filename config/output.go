@@ -11,23 +11,28 @@ func (c Output) validate() error {
 	switch {
 	case c.Every < 0:
 		return fmt.Errorf("output.every: %v is negative", c.Every)
-	case c.Parquet != "" && c.Arrow != "" && filepath.Clean(c.Parquet) == filepath.Clean(c.Arrow):
-		return errors.New("output: parquet and arrow name one directory; each needs its own")
+	case c.StreamBytesMax != 0 && c.StreamBytesMax < streamBytesMin:
+		return fmt.Errorf("output.stream_bytes_max: %d, want at least %d", c.StreamBytesMax, streamBytesMin)
 	case c.Alerts == "-":
 		return errors.New("output.alerts: want a file; standard output is for estimates")
-	case c.Alerts != "" && filepath.Clean(c.Alerts) == filepath.Clean(c.File):
-		return errors.New("output: file and alerts name one file; each needs its own")
+	}
+	keys := map[string]string{} // of paths
+	for _, o := range [][2]string{{"file", c.File}, {"alerts", c.Alerts}, {"parquet", c.Parquet}, {"arrow", c.Arrow}} {
+		path := filepath.Clean(o[1])
+		if other := keys[path]; other != "" {
+			return fmt.Errorf("output: %s and %s name one path; each needs its own", other, o[0])
+		} else if o[1] != "" {
+			keys[path] = o[0]
+		}
 	}
 	return nil
 }
 
 // AlsoTo names the files for the greeting.
 func (c Output) AlsoTo() (text string) {
-	switch c.File {
-	case "":
-	case "-":
+	if c.File == "-" {
 		text = ", standard output"
-	default:
+	} else if c.File != "" {
 		text = ", " + c.File
 	}
 	for _, dir := range []string{c.Parquet, c.Arrow} {

@@ -60,11 +60,12 @@ func (c *Settings) Steps() (ingest.StepConfig, error) {
 	s := c.Step
 	late, err := c.Late.Policy()
 	out := ingest.StepConfig{Every: s.Every, EmitEvery: s.EmitEvery, Ahead: c.Late.Ahead, Late: late}
-	switch s.Time {
-	case "", "received":
-	case "event":
+	switch {
+	case s.Every < 0:
+		err = errors.Join(err, fmt.Errorf("step.every: %v is negative", s.Every))
+	case s.Time == "event":
 		out.Time = ingest.EventTime
-	default:
+	case s.Time != "" && s.Time != "received":
 		err = errors.Join(err, fmt.Errorf("step.time: %q is neither received nor event", s.Time))
 	}
 	if err != nil {

@@ -65,6 +65,17 @@ func TestMistakesInAConfigurationAreNamed(t *testing.T) {
 		{"classes: 2\nnotify: {webhooks: [{name: a, url: https://x.org, rules: none}]}", `no alert is named "none"`},
 		{"classes: 2\nnotify: {alertmanagers: [{name: a, url: https://x.org, token_fil: x}]}", `did you mean "token_file"?`},
 		{"classes: 2\nalerts: [{name: a, when: point > 0.1, for: 3 off 5}]", `for: "3 off 5": want a duration such as 10m`},
+		{"classes: 2\nalerts: [{name: a, when: point > 0.1, for: 3 of 5 minutes}]", `for: "3 of 5 minutes": want a duration such as 10m`},
+		{"classes: 2\nalerts: [{name: a, when: point > 0.1, for: 0 of 0}]", `for: "0 of 0": want a duration such as 10m`},
+		{"classes: 2\nalerts: [{name: a, when: cusum > 0}]", `"cusum > 0": want a threshold above 0`},
+		{"classes: 2\nstep: {every: -1s}", "step.every: -1s is negative"},
+		{"classes: 2\nnats: {prefix: a.b}", `nats.prefix: sinks: prefix "a.b": want at most 64 letters`},
+		{"classes: 2\nnats: {replicas: 6}", "nats.replicas: 6, want 1 to 5"},
+		{"classes: 2\nnats: {listen: 0.0.0.0:4222}", "can be reached from other hosts"},
+		{"classes: 2\nhttp: {listen: 0.0.0.0:8090}", "is not a loopback address: give a token file"},
+		{"classes: 2\nhttp: {listen: 8090}", "want host:port"},
+		{"classes: 2\nhttp: {hosts: [http://x]}", `host "http://x" is not a host name`},
+		{"classes: 2\noutput: {file: x, parquet: ./x}", "output: file and parquet name one path"},
 	} {
 		path := filepath.Join(t.TempDir(), "gqlstream.yaml")
 		if err := os.WriteFile(path, []byte(c.yaml), 0o600); err != nil {

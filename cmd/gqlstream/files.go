@@ -37,13 +37,7 @@ func (f *fileFlags) inputs() []files.Input {
 	for _, table := range []struct {
 		kind  event.Kind
 		paths []string
-	}{
-		{event.KindEdge, f.Edges},
-		{event.KindLabel, f.Labels},
-		{event.KindPrediction, f.Predictions},
-		{event.KindMember, f.Members},
-		{event.KindVertex, f.Vertices},
-	} {
+	}{{event.KindEdge, f.Edges}, {event.KindLabel, f.Labels}, {event.KindPrediction, f.Predictions}, {event.KindMember, f.Members}, {event.KindVertex, f.Vertices}} {
 		for _, path := range table.paths {
 			inputs = append(inputs, files.Input{Path: path, Kind: table.kind})
 		}

@@ -142,7 +142,7 @@ func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 		NoSigs:                 true,
 	}
 	if c.Listen != "" {
-		host, port, err := listenAddress(c.Listen)
+		host, port, err := ListenAddress(c.Listen)
 		if err != nil {
 			return nil, err
 		}
@@ -151,8 +151,8 @@ func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 	return o, nil
 }
 
-// listenAddress splits a loopback address. Port 0 means a free one.
-func listenAddress(listen string) (host string, port int, err error) {
+// ListenAddress splits a loopback address. Port 0 means a free one.
+func ListenAddress(listen string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(listen)
 	if err != nil {
 		return "", 0, fmt.Errorf("broker: embedded server: listen address %q: want host:port, for"+
