@@ -19,7 +19,7 @@ func (c Output) validate() error {
 	keys := map[string]string{} // of paths
 	for _, o := range [][2]string{{"file", c.File}, {"alerts", c.Alerts}, {"parquet", c.Parquet}, {"arrow", c.Arrow}} {
 		path := filepath.Clean(o[1])
-		if other := keys[path]; other != "" {
+		if other := keys[path]; other != "" && o[1] != "" {
 			return fmt.Errorf("output: %s and %s name one path; each needs its own", other, o[0])
 		} else if o[1] != "" {
 			keys[path] = o[0]
