@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	explainWaitMax  = 2 * time.Minute        // for an explanation, waiting for its turn included
-	explainQueueMax = 4                      // that wait while another is made
-	explainKept     = 15 * time.Second       // how long an answer is given again
-	explainPatience = 500 * time.Millisecond // of who asks on NATS, whose request ends after seconds
+	explainWaitMax  = 2 * time.Minute      // for an explanation, waiting for its turn included
+	explainQueueMax = 4                    // that wait while another is made
+	explainKept     = 15 * time.Second     // how long an answer is given again
+	explainPatience = 5 * time.Millisecond // of who asks on NATS: a client that answers others beside must not wait
 )
 
 // ExplainQuery asks why an estimate moved. From and To are positions or RFC 3339
@@ -51,7 +51,7 @@ func (s *slowAnswers) get(ctx context.Context, what any, answer func(context.Con
 	case <-a.ready:
 		return a.value, a.err
 	case <-ctx.Done():
-		return nil, busy("the answer is being made; ask again")
+		return nil, busy("the answer is being made; ask again in a second")
 	}
 }
 
