@@ -95,11 +95,18 @@ func (p *Pipeline) fillPage(ctx context.Context) error {
 	if err := p.Page.Load(latest); err != nil {
 		p.log.Warn("the page does not show what was published before this start until it is estimated again", "error", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, trendsWaitMax)
+	defer cancel()
+	if err := p.rollups.Recent(ctx, p.Page.Recall); err != nil {
+		p.log.Warn("trends on the page begin with this start", "error", err)
+	}
 	return nil
 }
 
-// bucketWaitMax bounds how long a start waits for the broker's copy of the latest estimates.
-const bucketWaitMax = 2 * time.Second
+const (
+	bucketWaitMax = 2 * time.Second // that a start waits for the broker's copy of the latest estimates
+	trendsWaitMax = 5 * time.Second // that new records wait for what was published in the last day
+)
 
 // awaitBucket waits until the bucket holds what was published up to a sequence: the page
 // begins with it, and follows what comes after, which other workers may publish all the time.

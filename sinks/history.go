@@ -2,7 +2,6 @@ package sinks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -104,15 +103,20 @@ func (s *History) startOf(ctx context.Context, subject string) (uint64, error) {
 }
 
 // read visits the records of this log that a consumer finds now.
-func (s *History) read(ctx context.Context, stream string, c jetstream.ConsumerConfig, visit func(quant.Estimate)) (err error) {
+func (s *History) read(ctx context.Context, stream string, c jetstream.ConsumerConfig, visit func(quant.Estimate)) error {
+	return readNow(ctx, s.js, stream, s.config.Log, c, visit)
+}
+
+// readNow visits the messages of a log that a consumer finds now, whose JSON, packed or not, is that of a T.
+func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log string, c jetstream.ConsumerConfig, visit func(T)) (err error) {
 	c.AckPolicy, c.MemoryStorage, c.InactiveThreshold = jetstream.AckNonePolicy, true, storedIdleMax
-	consumer, err := s.js.CreateConsumer(ctx, stream, c)
+	consumer, err := js.CreateConsumer(ctx, stream, c)
 	if err != nil {
 		return fmt.Errorf("sinks: read stream %s: %w", stream, err)
 	}
 	defer func() {
 		name := consumer.CachedInfo().Name
-		if e := s.js.DeleteConsumer(context.WithoutCancel(ctx), stream, name); e != nil && err == nil {
+		if e := js.DeleteConsumer(context.WithoutCancel(ctx), stream, name); e != nil && err == nil {
 			err = fmt.Errorf("sinks: read stream %s: %w", stream, e)
 		}
 	}()
@@ -124,9 +128,9 @@ func (s *History) read(ctx context.Context, stream string, c jetstream.ConsumerC
 		n := uint64(0)
 		for m := range messages.Messages() {
 			n++
-			var e quant.Estimate
-			if m.Headers().Get(headerLog) == s.config.Log && json.Unmarshal(m.Data(), &e) == nil { // a record of this log
-				visit(e)
+			var value T
+			if m.Headers().Get(headerLog) == log && unpack(m.Data(), &value) == nil { // a record of this log
+				visit(value)
 			}
 		}
 		if err := errors.Join(messages.Error(), ctx.Err()); err != nil || n == 0 { // or removed meanwhile

@@ -119,17 +119,22 @@ func (l *lookup[T]) decode(m *jetstream.RawStreamMsg, err error) (s stored[T], o
 	if s.foreign = l.log != "" && m.Header.Get(headerLog) != l.log; s.foreign {
 		return s, true, nil
 	}
-	var data io.Reader = bytes.NewReader(m.Data)
-	if bytes.HasPrefix(m.Data, gzipMagic) {
-		data, err = gzip.NewReader(data)
-	}
-	if err == nil {
-		err = json.NewDecoder(data).Decode(&s.value)
-	}
-	if err != nil {
+	if err := unpack(m.Data, &s.value); err != nil {
 		return s, false, fmt.Errorf("sinks: message %d: %w", m.Sequence, err)
 	}
 	return s, true, nil
+}
+
+// unpack reads JSON that may be packed.
+func unpack(data []byte, value any) (err error) {
+	var plain io.Reader = bytes.NewReader(data)
+	if bytes.HasPrefix(data, gzipMagic) {
+		plain, err = gzip.NewReader(plain)
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewDecoder(plain).Decode(value)
 }
 
 // gzipMagic begins what is packed. No JSON begins with it.

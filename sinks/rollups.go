@@ -45,6 +45,9 @@ type Rollups struct {
 	series []*rolled // sorted by community, method and ordinal
 	minute int64     // of log time, of the newest emission; 0 before the first one
 
+	opened   chan struct{} // closed at the first Open
+	openOnce sync.Once
+
 	standby bool // another worker of a group stores and saves
 	stored  [len(resolutions)]placedStream
 	packer  *gzip.Writer
@@ -58,7 +61,7 @@ func (r *Rollups) StandBy(standby bool) { r.standby = standby }
 
 // NewRollups returns a follower that is not open yet.
 func NewRollups(c RollupsConfig) *Rollups {
-	r := &Rollups{config: c, packer: gzip.NewWriter(nil)}
+	r := &Rollups{config: c, opened: make(chan struct{}), packer: gzip.NewWriter(nil)}
 	for i, row := range resolutions {
 		r.stored[i] = placedStream{js: c.JS, name: c.Streams.Names.historyStream(row.name), log: c.Log}
 	}
@@ -89,6 +92,7 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 		}
 	}
 	r.saved, r.saveAt = p.Cursor, time.Time{}
+	r.openOnce.Do(func() { close(r.opened) })
 	return r, p.Cursor, nil
 }
 

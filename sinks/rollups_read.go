@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // RollupQuery asks for roll-ups of a community by a method.
@@ -108,6 +110,37 @@ func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery
 			list = append(list, m.value.Rollups...)
 		}
 	}
+}
+
+// Recent visits the roll-ups of the last day or two of log time of each community by each method, oldest
+// first: of hours, and of minutes in the hour under way. It waits until the roll-ups are open.
+func (r *Rollups) Recent(ctx context.Context, visit func(community, method string, list []Rollup)) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.opened:
+	}
+	const hour = 1 // of resolutions
+	under := map[[2]string][]Rollup{}
+	r.mu.Lock()
+	for _, s := range r.series {
+		if s.Ordinal == 0 {
+			under[[2]string{s.Community, s.Method}] = slices.Concat(s.Closed[hour], s.unpublished(0))
+		}
+	}
+	r.mu.Unlock()
+	names := r.config.Streams.Names
+	err := readNow(ctx, r.config.JS, names.historyStream(hours), r.config.Log, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: names.subjects + ".history." + string(hours) + ".*.*",
+	}, func(c rollupChunk) {
+		key := [2]string{c.Community, c.Method}
+		visit(c.Community, c.Method, append(c.Rollups, under[key]...))
+		delete(under, key)
+	})
+	for key, list := range under {
+		visit(key[0], key[1], list)
+	}
+	return err
 }
 
 // Notes returns the newest notes that are stored, oldest first, at most so many.

@@ -205,6 +205,33 @@ func TestRollupsAreReadInTheResolutionThatFits(t *testing.T) {
 		t.Fatal(at, err)
 	}
 	mustReadWhatFits(t, again, log)
+	mustKnowTheLastDay(t, again, log)
+}
+
+// mustKnowTheLastDay holds the recent past against a recount: hours from the last day with any before
+// this one, and minutes of the hour under way.
+func mustKnowTheLastDay(t *testing.T, r *Rollups, log []*Stored) {
+	t.Helper()
+	got := map[string][]Rollup{}
+	if err := r.Recent(t.Context(), func(community, method string, list []Rollup) {
+		got[community+" "+method] = append(got[community+" "+method], list...)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(0, log[len(log)-1].Time).UTC()
+	for _, name := range []string{"a", "b", "c"} {
+		today := func(one Rollup) bool { return !one.Time.Before(now.Truncate(24 * time.Hour)) }
+		all := slices.DeleteFunc(recount(log, name, time.Hour), func(one Rollup) bool { return !one.Time.Before(now.Truncate(time.Hour)) })
+		begin := all[max(0, slices.IndexFunc(append(slices.Clone(all), Rollup{Time: now}), today)-1)].Time.Truncate(24 * time.Hour)
+		want := slices.DeleteFunc(all, func(one Rollup) bool { return one.Time.Before(begin) })
+		want = append(want, slices.DeleteFunc(recount(log, name, time.Minute), func(one Rollup) bool { return one.Time.Before(now.Truncate(time.Hour)) })...)
+		if diff := cmp.Diff(want, got[name+" auto"], near); diff != "" || len(want) < 2 {
+			t.Errorf("%s by %v (-want +got):\n%s", name, now, diff)
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("%d pairs, want 3", len(got))
+	}
 }
 
 func mustReadWhatFits(t *testing.T, r *Rollups, log []*Stored) {

@@ -44,6 +44,7 @@ func TestKilledRunsHaveTheHistoryOfTheLogOut(t *testing.T) {
 		r.logPace = 20 * time.Minute
 		r.campaign(min(kills, crashKillsOfLog))
 		withBroker(t, r.dir, r.compareHistory)
+		mustHaveTrend(t, r.dir, r.config)
 		t.Logf("seed %d: %d kills, %d messages, %d roll-up messages, %d differences",
 			seed, r.report.kills, r.report.messages, r.report.records, r.report.different)
 	}

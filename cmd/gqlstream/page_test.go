@@ -102,6 +102,23 @@ func TestThePageHasItsPastAfterARestart(t *testing.T) {
 	}
 }
 
+// mustHaveTrend checks that a restarted pipeline shows what moved in the day before.
+func mustHaveTrend(t *testing.T, state, conf string) {
+	t.Helper()
+	p := restarted(t, state, conf, "127.0.0.1:0")
+	var list struct {
+		Communities []struct {
+			Trend  []float64
+			Change *float64
+		}
+	}
+	for begun := time.Now(); len(list.Communities) == 0 || len(list.Communities[0].Trend) < 2 || list.Communities[0].Change == nil; pause(t.Context(), 10*time.Millisecond) {
+		if fetch(t, p, "/api/v1/communities?q=everyone&sort=change&trend=24", &list); time.Since(begun) > crashStartMax {
+			t.Fatalf("after a restart the page has no trend: %+v", list)
+		}
+	}
+}
+
 // Where the port of the page is taken, demo must take another one and say so.
 func TestAPageFindsAFreePort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -116,11 +116,11 @@ func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 }
 
 // spread keeps at most n estimates, n > 1, evenly spaced, the first and the last included.
-func spread(list []quant.Estimate, n int) []quant.Estimate {
+func spread[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list
 	}
-	out := make([]quant.Estimate, n)
+	out := make([]T, n)
 	for i := range out {
 		out[i] = list[i*(len(list)-1)/(n-1)]
 	}

@@ -14,6 +14,7 @@ type record struct {
 	estimate quant.Estimate
 	at       time.Time // log time; zero when the estimate has none
 	received time.Time // wall clock
+	past     bool      // of Recall: flags and shares alone
 }
 
 // newRecord copies an estimate; its flags are those of the previous record if they
@@ -103,15 +104,17 @@ func (s *series) thin() {
 		kept = append(s.history[:0], s.history[1:]...)
 	}
 	clear(s.history[len(kept):])
-	s.history, s.whole = kept, whole
+	if s.history = kept; whole.After(s.whole) {
+		s.whole = whole
+	}
 }
 
-// between returns the records with a log time in [from, to], oldest first; a zero
+// between returns the records, but for those of Recall, with a log time in [from, to], oldest first; a zero
 // time is unbounded. Records without a log time are returned only when both are.
 func (s *series) between(from, to time.Time) []*record {
 	out := make([]*record, 0, len(s.history))
 	for _, r := range s.history {
-		if (from.IsZero() || !r.at.Before(from)) && (to.IsZero() || !r.at.IsZero() && !r.at.After(to)) {
+		if !r.past && (from.IsZero() || !r.at.Before(from)) && (to.IsZero() || !r.at.IsZero() && !r.at.After(to)) {
 			out = append(out, r)
 		}
 	}

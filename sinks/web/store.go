@@ -199,8 +199,9 @@ func (s *store) remember(p memoryPart, older []*record, from time.Time, whole bo
 	if ser == nil || !ser.since.Equal(p.since) || !ser.whole.Equal(p.whole) {
 		return
 	}
-	p.records = ser.history
-	ser.history, ser.since = p.behind(older), from
+	past := slices.DeleteFunc(slices.Clone(ser.history), func(r *record) bool { return !r.past || !r.at.Before(from) })
+	p.records = ser.between(time.Time{}, time.Time{})
+	ser.history, ser.since = append(past, p.behind(older)...), from
 	if whole {
 		ser.whole = from
 	}

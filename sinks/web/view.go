@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // view holds all that the page and the API show of the pipeline. Questions come over HTTP or
@@ -63,6 +64,32 @@ func (v *view) Load(estimates []quant.Estimate) error {
 	}
 	v.store.forgetWhole()
 	return errors.Join(errs...)
+}
+
+// pastMax bounds what Recall adds to a series: one record an hour of a day, say.
+const pastMax = 24
+
+// Recall tells what roll-ups of a community by a method, oldest first, say of the day before the estimates of
+// Load, for the trend and the change of the list. Call it after Load and before the first Write.
+func (v *view) Recall(community, method string, rollups []sinks.Rollup) {
+	s := v.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.byName[community]
+	if c == nil || c.find(method) == nil {
+		return
+	}
+	var list []*record
+	ser := c.find(method)
+	for i := range rollups {
+		if r := &rollups[i]; len(r.Last) == s.classes && r.Until.Before(ser.latest.at) {
+			if !r.Until.After(ser.latest.at.Add(-day)) {
+				list = list[:0] // a newer one is a day old
+			}
+			list = append(list, &record{past: true, at: r.Until, estimate: quant.Estimate{Prevalence: wide(r.Last), Flags: r.Flags}})
+		}
+	}
+	ser.history = append(spread(list, max(2, min(pastMax, s.limit()))), ser.history...)
 }
 
 // Status stores what the run loop says of itself. It is cheap: call it after
