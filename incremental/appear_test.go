@@ -3,6 +3,7 @@ package incremental
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -76,5 +77,52 @@ func TestACoreStaysColdUntilThereIsACommunity(t *testing.T) {
 	}
 	if result := core.Step(crowd(2, 1)); !core.warm() || len(result.Estimates) == 0 {
 		t.Errorf("warm %t, %d estimates after the first community", core.warm(), len(result.Estimates))
+	}
+}
+
+// However many communities are due, an emission must solve no more than it can bear, those that waited longest
+// first; none waits for good, and one that moves at every step waits for nobody. Where the next emission is far
+// away, or all is asked for, all are solved.
+func TestACrowdKeepsNobodyWaiting(t *testing.T) {
+	const many, classes = 9_000, 2
+	for shards := range 3 {
+		core := newCore(t, Config{Classes: classes, Shards: shards, Emit: Emit{Threshold: 0.1, AtLeastEvery: 5 * time.Second}})
+		core.Step(crowd(1, 60)) // warm from here on
+		most, published, emissions := emissionWork/(classes*solveMembers), map[string]event.Position{}, 0
+		for at := event.Position(2); ; at++ {
+			b := &event.Batch{First: at, Last: at, Time: event.Time(at) * 1e8, Emit: true}
+			if at == 2 {
+				b.Members = crowd(at, many).Members
+			}
+			b.Members = append(b.Members, event.Member{Community: "c7", Vertex: event.NumberID(0), Multiplicity: uint32((at + 1) % 2)}) // has a label
+			result := core.Step(b)
+			emissions++
+			restless := false
+			for _, e := range result.Estimates {
+				published[e.Community], restless = at, restless || e.Community == "c7"
+			}
+			if n := len(result.Estimates); n > most+max(shards, 1)*2 || !restless {
+				t.Errorf("%d shards, position %d: %d communities were solved, at most %d are borne; the one that moves: %v", shards, at, n, most, restless)
+			}
+			if !result.Behind || emissions > 40 {
+				break
+			}
+		}
+		if want := many / most; len(published) < many-60 || emissions <= want || emissions > 2*want+3 {
+			t.Errorf("%d shards: %d of %d communities were published in %d emissions, each can bear %d", shards, len(published), many, emissions, most)
+		}
+		core.Close()
+	}
+	for _, all := range []bool{false, true} {
+		core := newCore(t, Config{Classes: classes, Emit: Emit{Threshold: 0.1, AtLeastEvery: 5 * time.Second}})
+		core.Step(crowd(1, 60))
+		b := crowd(2, many)
+		if b.EmitAll = all; !all {
+			b.Time = core.time + 5e9
+		}
+		if result := core.Step(b); len(result.Estimates) < many-60 || result.Behind {
+			t.Errorf("all asked for: %v: %d of %d communities were published, behind: %v", all, len(result.Estimates), many, result.Behind)
+		}
+		core.Close()
 	}
 }

@@ -37,6 +37,7 @@ type Result struct {
 	Events    int              // applied or refused, not counting what did not decode
 	Refused   []event.Refusal  // by the store or the core; the batch holds the decoder's
 	Estimates []quant.Estimate // by community, then in the order of the configuration
+	Behind    bool             // records are left for the next emission
 	Engine    string           // that keeps ppr kernels after the step: EnginePrimal or EngineDual
 	Compacted bool             // the store is in its canonical order: Save is valid until the next Step
 	Owed      bool             // Compacted, and an erasure waits for this checkpoint: save it
@@ -75,7 +76,8 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.followMasses(view, delta)
 	if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
 		c.prepareEmission(view, b.EmitAll)
-		result.Estimates = c.estimate(view, b.EmitAll)
+		waits := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery) // for the next emission
+		result.Estimates, result.Behind = c.estimate(view, b.EmitAll, waits && !c.config.Patient)
 	}
 	c.carryOut(b, &result)
 	c.compact(b, before, &result)
@@ -118,6 +120,9 @@ func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 	if b.Checkpoint || crosses(before, c.time, every) || c.erasures.due(before, c.time, every) {
 		c.store.Compact()
 		c.posteriors.flush(c.store.View())
+		if c.warm() {
+			c.tallies.ForgetPassed()
+		}
 		result.Compacted = true
 		if c.erasures.owed > 0 {
 			c.erasures.owed--

@@ -59,6 +59,9 @@ func (g gate) flags(flags []string) []string {
 	return flags
 }
 
+// exists reports whether there was a record.
+func (p *publication) exists() bool { return len(p.snapshots) > 0 || p.Suppressed }
+
 // replace remembers what the error of the next change needs of the solver's last
 // estimate, the i-th of the community, and returns the error of this one, nil for a first
 // estimate, and whether the coefficients of its posterior are others.
@@ -76,61 +79,119 @@ func (p *publication) replace(i int, solver *quant.Solver, turnover quant.Turnov
 	return quant.SEChange(make([]float64, len(now.SE)), before, now, turnover), before.Posterior != now.Posterior
 }
 
-// estimate solves the communities whose records are due, all that moved or those that
-// moved by enough, and returns their records by community name.
-func (c *Core) estimate(view graphstore.View, all bool) []quant.Estimate {
+// estimate solves the communities whose records are due, and returns their records by community name.
+// If somebody waits for the next emission, as many as this one can bear, else all; behind says that some are left.
+func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.Estimate, behind bool) {
 	for len(c.solvers) < runtime.GOMAXPROCS(0) {
 		c.solvers = append(c.solvers, quant.Solver{})
 	}
-	due := c.due(view, all)
+	due, behind := c.due(view, all, waits)
 	each := make([][]quant.Estimate, len(due))
 	parallel.Each(len(due), func(i, worker int) {
 		each[i] = c.solve(due[i], view, &c.solvers[worker])
 		c.tallies.SetProgress(due[i], tally.Progress{})
 	})
-	records := slices.Concat(each...)
+	records = slices.Concat(each...)
 	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
-	return records
+	return records, behind
 }
 
-// due lists the communities whose records are due at an emission, in order: all that moved, or moved by enough.
-func (c *Core) due(view graphstore.View, all bool) []graphstore.Community {
+// urgency says why a community is solved.
+type urgency uint8
+
+const (
+	notDue  urgency = iota // it moved by too little
+	overdue                // it has no record, or an old one
+	differs                // its record would say something else
+)
+
+// due lists the communities whose records are due at an emission, in order: all that moved, or moved by
+// enough. What an emission cannot bear stays moved, for the next one.
+func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
 	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), view.Retired)
-	if all || c.republish || c.config.Emit.Threshold == 0 {
-		c.republish = false
-		return moved
+	if all || c.config.Emit.Threshold == 0 {
+		return moved, false
 	}
-	matters := make([]bool, len(moved))
-	parallel.Each(len(moved), func(i, worker int) { matters[i] = c.matters(moved[i], view, &c.solvers[worker]) })
-	due := moved[:0]
+	why := make([]urgency, len(moved))
+	parallel.Each(len(moved), func(i, worker int) { why[i] = c.matters(moved[i], view, &c.solvers[worker]) })
+	shards := make([][2][]graphstore.Community, c.shards())
 	for i, id := range moved {
-		if matters[i] {
-			due = append(due, id)
+		if why[i] == notDue {
+			c.tallies.Pass(id)
+			continue
+		}
+		list := &shards[c.shardOf(id, view)][why[i]-overdue]
+		*list = append(*list, id)
+	}
+	for _, lists := range shards {
+		all := len(lists[0]) + len(lists[1])
+		if waits {
+			lists = c.bear(view, lists)
+		}
+		due = append(append(due, lists[0]...), lists[1]...)
+		behind = behind || len(lists[0])+len(lists[1]) < all
+	}
+	slices.Sort(due)
+	return due, behind
+}
+
+const (
+	// emissionWork is what an emission can bear of one shard or of all, in classes times members that
+	// are read: about a quarter of a second of one core.
+	emissionWork = 1 << 21
+	// solveMembers are the members whose reading costs what a community costs besides.
+	solveMembers = 512
+)
+
+// bear returns how much of the lists of one shard, by urgency, an emission can bear, those first that waited longest.
+// Each list has half of it, and what the other one leaves: a crowd of new communities does not keep what moves
+// waiting, and what moves all the time does not keep new ones out.
+func (c *Core) bear(view graphstore.View, lists [2][]graphstore.Community) [2][]graphstore.Community {
+	cost := func(id graphstore.Community) float64 {
+		return float64(c.config.Classes * (c.tallies.Vertices(id, view) + solveMembers))
+	}
+	work, costs := emissionWork/float64(c.shards()), [2]float64{}
+	for i, list := range lists {
+		for _, id := range list {
+			costs[i] += cost(id)
 		}
 	}
-	return due
+	if costs[0]+costs[1] <= work {
+		return lists
+	}
+	for i, list := range lists {
+		slices.SortStableFunc(list, func(a, b graphstore.Community) int { return cmp.Compare(c.published[a].Solved, c.published[b].Solved) })
+		room, n := max(work/2, work-costs[1-i]), 0
+		for n < len(list) && room > 0 { // the last one may take more
+			room -= cost(list[n])
+			n++
+		}
+		lists[i] = list[:n]
+	}
+	return lists
 }
 
-// matters reports whether a community that moved is to be solved and published.
-func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *quant.Solver) bool {
+// matters says whether a community that moved is to be solved and published.
+func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *quant.Solver) urgency {
 	last := &c.published[id]
-	now := c.saysBeside(id, view)
-	if len(last.snapshots) == 0 && !last.Suppressed || !last.says(now) ||
-		c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery) {
-		return true
-	}
-	if last.Suppressed {
-		return false
+	now, new := c.saysBeside(id, view), !last.exists()
+	switch {
+	case !new && !last.says(now):
+		return differs
+	case new || c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery):
+		return overdue
+	case last.Suppressed || c.tallies.Passed(id):
+		return notDue
 	}
 	audit := c.audits.Read(id)
 	read := c.masses.Statistics(id, view, audit != nil)
 	read.Posterior, read.Audit = c.posteriors.of(id, view, read.Statistics, audit != nil), audit
 	for i, options := range c.config.Estimates {
 		if solver.Movement(read.Statistics, options, last.snapshots[i]) > c.config.Emit.Threshold {
-			return true
+			return differs
 		}
 	}
-	return false
+	return notDue
 }
 
 // saysBeside returns the flags and the model version that a record would have now.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -198,5 +199,46 @@ func TestGatedRecordsDependOnTheLogAlone(t *testing.T) {
 		if got := run(2, true); !reflect.DeepEqual(want, got) {
 			t.Errorf("%d classes: other records on two processors and with restarts", classes)
 		}
+	}
+}
+
+// What moves the mean residual of all labels by little must leave alone the communities that it does not touch,
+// and what moves it by much must have all of them asked.
+func TestALabelIsToldToAllWhenItMatters(t *testing.T) {
+	const many = 400
+	core := newCore(t, Config{Classes: 2, Engine: EngineDual, Emit: Emit{Threshold: 0.1, AtLeastEvery: time.Hour}})
+	defer core.Close()
+	begin := crowd(1, many)
+	begin.EmitAll = true
+	core.Step(begin)
+	predict := func(position event.Position, unit uint32, vertices ...uint64) *event.Batch {
+		b := &event.Batch{First: position, Last: position, Time: event.Time(position) * 1e8, Emit: true}
+		for _, v := range vertices {
+			b.Predictions = append(b.Predictions, event.Prediction{Vertex: event.NumberID(v), Units: []uint32{unit, event.One - unit}})
+		}
+		return b
+	}
+	for _, test := range []struct {
+		name  string
+		batch *event.Batch
+		all   bool
+	}{
+		{"a label's prediction moves by a little", predict(2, event.One/4+event.One/4096, 0), false},
+		{"those of half the labels by much", predict(3, event.One*3/4, 0, 10, 20, 30, 40), true},
+	} {
+		published := len(core.Step(test.batch).Estimates)
+		for id := range tally.CommunityID(many) {
+			if core.tallies.Progress(id).Moved {
+				published++
+			}
+		}
+		if (published == many) != test.all || published == 0 || !test.all && published > many/4 {
+			t.Errorf("%s: %d of %d communities were solved or have moved", test.name, published, many)
+		}
+	}
+	end := predict(4, event.One*3/4+event.One/4096, 0)
+	end.EmitAll = true
+	if n := len(core.Step(end).Estimates); n != many {
+		t.Errorf("where all that moved is published, %d of %d communities are", n, many)
 	}
 }

@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"fmt"
+	"math"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
@@ -25,7 +26,12 @@ type posteriors struct {
 
 	residual *diffusion.Dual    // beside a shared dual; see residual.go
 	byClass  []*quant.Residuals // of the labels of each class, as of the last emission, beside residual
+	told     [2][]float64       // the mean residual of all labels and its errors, as communities know it
 }
+
+// toldShare is the part of Emit.Threshold by which the mean residual of all labels may move, in its
+// standard errors, before communities that nothing else happened to are asked about it.
+const toldShare = 0.25
 
 // readsPosterior reports whether an estimate reads posteriors.
 func (c Config) readsPosterior() bool {
@@ -93,15 +99,30 @@ func (p *posteriors) ready(view graphstore.View) {
 	p.markMoved(view, touched)
 }
 
-// markMoved has the communities solved again whose members or labels these are.
+// markMoved marks the communities whose members or labels these are. Fields give every label a mass in
+// every community; beside a dual tellAll says what its residual does.
 func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex) {
 	for _, v := range touched {
-		if l := view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate {
-			p.core.tallies.MoveAll() // the residual of every community reads this label
+		if l := view.Label(v); p.residual == nil && l.Class != event.NoClass && l.Role == event.Calibrate {
+			p.core.tallies.MoveAll()
 			return
 		}
+		p.core.tallies.MoveMember(view, v)
 	}
-	p.core.tallies.MarkMoved(view, touched)
+}
+
+// tellAll marks every community as moved once the mean residual of all labels, which all read, is another
+// one than they know, by more than so many of its standard errors.
+func (p *posteriors) tellAll(most float64) {
+	mean, errors := quant.MeanResidual(p.byClass)
+	moved := len(mean) != len(p.told[0])
+	for i := 0; i < len(mean) && !moved; i++ {
+		moved = max(math.Abs(mean[i]-p.told[0][i]), math.Abs(errors[i]-p.told[1][i])) > most*errors[i]
+	}
+	if moved {
+		p.told = [2][]float64{mean, errors}
+		p.core.tallies.MoveAll()
+	}
 }
 
 // flush computes exactly what was missed, before all that moved is published and for a
@@ -110,6 +131,10 @@ func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex
 func (p *posteriors) flush(view graphstore.View) {
 	if p != nil {
 		p.markMoved(view, p.state.Flush(view, p.core.sums))
+		if p.residual != nil {
+			p.countByClass(view)
+			p.tellAll(0)
+		}
 		p.listAll(view)
 	}
 }
@@ -268,6 +293,8 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	if p.residual, err = diffusion.RestoreDual(p.residualConfig(rows[0].Tolerance), view, data); err != nil {
 		return fmt.Errorf("section %s: %w", residualSection, err)
 	}
+	p.countByClass(view)
+	p.told[0], p.told[1] = quant.MeanResidual(p.byClass)
 	p.listAll(view)
 	return nil
 }

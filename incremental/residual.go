@@ -36,8 +36,9 @@ func (p *posteriors) followResidual(view graphstore.View, delta *graphstore.Delt
 	p.core.tallies.MarkMoved(view, p.residual.Touched())
 }
 
-// readyResidual brings the residuals to the posteriors of this emission.
-func (p *posteriors) readyResidual(view graphstore.View) {
+// readyResidual brings the residuals to the posteriors of this emission. If it publishes all that moved,
+// communities are told of everything.
+func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 	if p == nil {
 		return
 	}
@@ -62,6 +63,11 @@ func (p *posteriors) readyResidual(view graphstore.View) {
 	}
 	p.residual.SumResiduals()
 	p.countByClass(view)
+	if most := toldShare * c.config.Emit.Threshold; all {
+		p.tellAll(0)
+	} else {
+		p.tellAll(most)
+	}
 }
 
 func (p *posteriors) residualConfig(tolerance float64) diffusion.DualConfig {

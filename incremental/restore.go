@@ -40,9 +40,7 @@ func (c *Core) restore(sections map[string][]byte) error {
 	c.position, c.time = state.Position, state.Time
 	c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
 	if state.Engine != "" {
-		err := c.restoreLive(state.Engine, sections)
-		c.republish = state.Republish
-		return err
+		return c.restoreLive(state.Engine, sections)
 	}
 	c.cool()
 	return nil

@@ -42,8 +42,6 @@ type coreRow struct {
 	Erased   event.Position // the last erasure, or 0
 	Owed     uint32         // checkpoints that it waits for
 	Selected string         // selectedBy as JSON, whose keys are in order
-
-	Republish bool // every record is due
 }
 
 type communityRow struct {
@@ -139,7 +137,7 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 	}
 	err := add(scoredSection, c.writeScores)
 	if err == nil && c.warm() {
-		row.Engine, row.Republish = c.engine(), c.republish
+		row.Engine = c.engine()
 		err = c.saveLive(add, later)
 	}
 	if err == nil {
@@ -169,7 +167,7 @@ func (c *Core) saveLive(add, later addSection) error {
 	if err := addRows(c, add, communitiesSection, communities, communityOf); err != nil {
 		return err
 	}
-	return addRows(c, add, publishedSection, published, publishedCommunity)
+	return addRows(c, later, publishedSection, published, publishedCommunity) // a snapshot never changes
 }
 
 // communityRows returns the state of the communities, beside their masses.

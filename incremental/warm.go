@@ -1,11 +1,14 @@
 package incremental
 
 import (
+	"math"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental/audit"
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/tally"
+	"gqlstream/ingest/event"
 )
 
 // live holds the parts that a warm core keeps current with every step; a cold core has none.
@@ -19,7 +22,6 @@ type live struct {
 	walks      *classifier.Diffusion // where it is diffusion
 	posteriors *posteriors           // where an estimate reads them
 	published  []publication         // by community
-	republish  bool                  // every record is due at the next emission; see due
 }
 
 // warm reports whether the core follows every step.
@@ -67,7 +69,7 @@ func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	}
 	c.posteriors.ready(view)
 	c.masses.Ready(view)
-	c.posteriors.readyResidual(view)
+	c.posteriors.readyResidual(view, all)
 	for len(c.published) < view.Communities() {
 		c.published = append(c.published, publication{})
 	}
@@ -89,10 +91,17 @@ func (c *Core) cool() {
 	c.sums = neighborhood.Recount(c.store.View(), c.config.Classes, c.config.families().NeedsHardVotes())
 }
 
-// republishAll has every community solved and published at the next emission.
+// republishAll has every community solved and published again, as if its record were old.
 func (c *Core) republishAll() {
-	if c.warm() {
-		c.tallies.MoveAll()
-		c.republish = true
+	if !c.warm() {
+		return
+	}
+	c.tallies.MoveAll()
+	for id := range c.published {
+		if last := &c.published[id]; last.exists() {
+			last.Solved = longAgo
+		}
 	}
 }
+
+const longAgo = event.Time(math.MinInt64 / 2) // also where the log has no times, and all is at 0

@@ -179,6 +179,7 @@ func (p *Pipeline) loop(ctx context.Context) error {
 			if err := p.outlets.publish(ctx, emission); err != nil {
 				return err
 			}
+			p.behind.Store(result.Behind)
 		}
 		p.applied.Store(uint64(batch.Last))
 		p.record(&batch, &result)

@@ -57,6 +57,7 @@ type Pipeline struct {
 	Checkpoints *checkpoints
 	reload      *reloader // nil: the configuration is not read again
 	idle        atomic.Bool
+	behind      atomic.Bool // the next emission has records of the last one
 	progress    stepProgress
 	closers     []func() error
 	auditEvery  time.Duration // see auditStreams
@@ -266,7 +267,8 @@ func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) (er
 	if c.UntilLast || c.Step.Time == ingest.EventTime {
 		return nil
 	}
-	ticker := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{Stream: p.names.In.Log, Every: c.Step.Every, Pending: p.source.Pending, Shared: p.group != nil})
+	pending := func() bool { return p.source.Pending() || p.behind.Load() }
+	ticker := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{Stream: p.names.In.Log, Every: c.Step.Every, Pending: pending, Shared: p.group != nil})
 	p.ticker.Store(ticker)
 	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
 	return nil

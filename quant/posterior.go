@@ -1,5 +1,7 @@
 package quant
 
+import "math"
+
 // Selection names the way in which the members of a community were selected, if a user
 // knows it. Otherwise the edges inside decide.
 type Selection string
@@ -161,6 +163,28 @@ func SpreadResiduals(classes []*Residuals, a1, a2, first []float64) *Residuals {
 	}
 	copy(r.First[1], first)
 	return r
+}
+
+// MeanResidual returns the mean residual of all labels, K, and its standard errors, from the residuals of the
+// labels of each class; nil where there are none.
+func MeanResidual(classes []*Residuals) (mean, se []float64) {
+	if len(classes) == 0 {
+		return nil, nil
+	}
+	k := len(classes)
+	none := make([]float64, k)
+	all := SpreadResiduals(classes, none, none, none)
+	mean, se = make([]float64, k), make([]float64, k)
+	if !(all.Sum > 0) {
+		return mean, se
+	}
+	covariance := make([]float64, k*k)
+	all.mean(mean, constantWeights)
+	all.covariance(covariance, mean, constantWeights)
+	for i := range se {
+		se[i] = math.Sqrt(max(0, covariance[i*k+i]))
+	}
+	return mean, se
 }
 
 // sum returns the sum of the weights w = r a + s over the labels.

@@ -160,12 +160,17 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex) {
 		if view.Label(v).Class != event.NoClass {
 			continue // no source
 		}
-		for _, m := range view.MemberOf(v) {
-			t.moved[m.Community] = true
-		}
-		for _, id := range t.everyone {
-			t.moved[id] = true
-		}
+		t.MoveMember(view, v)
+	}
+}
+
+// MoveMember marks the communities of a vertex as moved.
+func (t *Tallies) MoveMember(view graphstore.View, v Vertex) {
+	for _, m := range view.MemberOf(v) {
+		t.moved[m.Community] = moved
+	}
+	for _, id := range t.everyone {
+		t.moved[id] = moved
 	}
 }
 

@@ -43,7 +43,7 @@ func (t *Tallies) UpdateKernel(id CommunityID, view graphstore.View, sums *neigh
 		t.weigh(c, s.label.Class, scratch, before, g, -1)
 		t.weigh(c, s.label.Class, scratch, after, g, 1)
 		c.a[slot] = after
-		t.moved[id] = true
+		t.moved[id] = moved
 	}
 }
 
@@ -134,7 +134,7 @@ func (t *Tallies) RebuildKernel(id CommunityID, view graphstore.View, sums *neig
 		t.weigh(c, s.label.Class, cells, a, t.gains(s.time), 1)
 		c.a[t.rows.slot[v]] = a
 	}
-	t.moved[id] = true
+	t.moved[id] = moved
 }
 
 // DropKernel forgets A1 and A2 of one community, which a dual serves from now on.

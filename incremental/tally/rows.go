@@ -110,6 +110,12 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 	return is && !was, was && !is
 }
 
+// movesAll reports whether a change of a row is one of what all communities read: N, but where
+// means are all that is read of cells, the labels of each class alone.
+func (t *Tallies) movesAll(c rowChange) bool {
+	return !t.keep.Means || c.slotBefore == noRow || c.slotAfter == noRow || c.classBefore != c.classAfter || c.gainsBefore != c.gainsAfter
+}
+
 // nextRowChange extends changed by one, keeping the memory of earlier steps.
 func (t *Tallies) nextRowChange() *rowChange {
 	n := len(t.changed)

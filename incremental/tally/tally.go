@@ -15,6 +15,15 @@ type (
 	CommunityID = graphstore.Community
 )
 
+// movement says whether a community was changed since it was estimated.
+type movement uint8
+
+const (
+	still movement = iota
+	moved
+	passed // moved, but by too little to be estimated, and nothing has happened to it since
+)
+
 // Tallies holds the statistics of all communities. One goroutine owns it; UpdateKernel and
 // RebuildKernel may run side by side for different communities between two Updates.
 type Tallies struct {
@@ -28,8 +37,8 @@ type Tallies struct {
 	outer   []Sum           // K x Z x Z: sum of phi phi' of the soft side; nil unless kept
 	decay   *decay          // nil without a half-life
 	each    []*community
-	moved   []bool // by community: a statistic of its own may have changed since it was estimated
-	all     bool   // likewise a statistic that all communities share
+	moved   []movement // by community: whether a statistic of its own may have changed since it was estimated
+	all     bool       // likewise a statistic that all communities share
 
 	everyone         []CommunityID // communities that every vertex is a member of, once
 	firstNew         Vertex        // vertices from here on are new in the last Update
@@ -115,14 +124,17 @@ func (t *Tallies) Sources(c CommunityID) []diffusion.SourceChange { return t.eac
 // Progress returns the changes of the community since SetProgress.
 func (t *Tallies) Progress(c CommunityID) Progress {
 	p := t.each[c].progress
-	p.Moved = t.all || t.moved[c]
+	p.Moved = t.all || t.moved[c] != still
 	return p
 }
 
 // SetProgress overwrites the progress: with the zero Progress once the community was estimated.
 func (t *Tallies) SetProgress(c CommunityID, p Progress) {
 	t.spreadMoved()
-	t.each[c].progress, t.moved[c] = p, p.Moved
+	t.each[c].progress, t.moved[c] = p, still
+	if p.Moved {
+		t.moved[c] = moved
+	}
 }
 
 // MoveAll marks every community as moved, whatever its statistics do. It costs the same however
@@ -130,14 +142,29 @@ func (t *Tallies) SetProgress(c CommunityID, p Progress) {
 func (t *Tallies) MoveAll() { t.all = true }
 
 // Move marks one community as moved.
-func (t *Tallies) Move(c CommunityID) { t.moved[c] = true }
+func (t *Tallies) Move(c CommunityID) { t.moved[c] = moved }
+
+// Pass notes that a community that Moved lists has moved by too little, as far as it is known now.
+func (t *Tallies) Pass(c CommunityID) { t.moved[c] = passed }
+
+// Passed reports whether nothing has happened to a community since Pass.
+func (t *Tallies) Passed(c CommunityID) bool { return t.moved[c] == passed }
+
+// ForgetPassed makes of those that passed what a state holds of them: communities that moved.
+func (t *Tallies) ForgetPassed() {
+	for id, m := range t.moved {
+		if m == passed {
+			t.moved[id] = moved
+		}
+	}
+}
 
 // Moved appends the communities with a statistic that may have changed since SetProgress,
 // in order. It reads one byte a community, so it is for emissions, not for steps.
 func (t *Tallies) Moved(dst []CommunityID) []CommunityID {
 	t.spreadMoved()
-	for id, moved := range t.moved {
-		if moved {
+	for id, m := range t.moved {
+		if m != still {
 			dst = append(dst, CommunityID(id))
 		}
 	}
@@ -150,7 +177,7 @@ func (t *Tallies) spreadMoved() {
 		return
 	}
 	for id := range t.moved {
-		t.moved[id] = true
+		t.moved[id] = moved
 	}
 	t.all = false
 }

@@ -60,8 +60,8 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 			t.changedSinceDual = append(t.changedSinceDual, t.rows.order...)
 		}
 	}
-	if len(t.changed) > changed {
-		t.MoveAll() // N is shared by all
+	if slices.ContainsFunc(t.changed[changed:], t.movesAll) {
+		t.MoveAll()
 	}
 }
 
@@ -71,7 +71,7 @@ func (t *Tallies) Begin(view graphstore.View) {
 	t.rows.grow(view.Vertices())
 	for id := len(t.each); id < view.Communities(); id++ {
 		t.each = append(t.each, t.newCommunity())
-		t.moved = append(t.moved, true)
+		t.moved = append(t.moved, moved)
 		if view.Everyone(CommunityID(id)) {
 			t.everyone = append(t.everyone, CommunityID(id))
 		}
@@ -174,7 +174,7 @@ func exists(view graphstore.View, v Vertex) uint32 {
 func (t *Tallies) recount(s shift, before, after *state, turned uint64) {
 	c := t.each[s.community]
 	if s.before > 0 || s.after > 0 {
-		t.moved[s.community] = true
+		t.moved[s.community] = moved
 	}
 	t.count(c, before, s.before, -1)
 	t.count(c, after, s.after, 1)
