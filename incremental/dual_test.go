@@ -241,6 +241,7 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 		if seed%2 == 1 {
 			config.refreshEarned = float64(10 + 100*seed)
 		}
+		crowded(&config, seed)
 		restarts{batches: 28, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}
 }
@@ -251,6 +252,7 @@ func TestDualDoesNotDependOnProcessors(t *testing.T) {
 		sameOnProcessors(t, seed, 20, func(c *Config) {
 			c.Engine = EngineDual
 			c.refreshEarned = float64(seed%2) * 500
+			crowded(c, seed)
 		})
 	}
 }

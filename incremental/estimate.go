@@ -150,7 +150,7 @@ func (c *Core) bear(view graphstore.View, lists [2][]graphstore.Community) [2][]
 	cost := func(id graphstore.Community) float64 {
 		return float64(c.config.Classes * (c.tallies.Vertices(id, view) + solveMembers))
 	}
-	work, costs := emissionWork/float64(c.shards()), [2]float64{}
+	work, costs := cmp.Or(c.config.emissionWork, emissionWork)/float64(c.shards()), [2]float64{}
 	for i, list := range lists {
 		for _, id := range list {
 			costs[i] += cost(id)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	diff "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -29,6 +30,7 @@ func TestWorkersTogetherAreOne(t *testing.T) {
 			config.fieldsMax = 1 + int(seed%4)
 		}
 		config.Shards, config.HalfLife = shards, halfLifeOf(seed)
+		crowded(&config, seed)
 		whole := newCore(t, config)
 		workers := divided(random, config)
 		cores := make([]*Core, len(workers))
@@ -62,6 +64,17 @@ func TestWorkersTogetherAreOne(t *testing.T) {
 		for _, core := range append(cores, whole) {
 			core.Close()
 		}
+	}
+}
+
+// crowded lets emissions bear but a few communities, and some configurations have auto alone.
+func crowded(config *Config, seed uint64) {
+	if seed/2%2 == 0 {
+		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Second}
+		config.emissionWork = float64(config.Classes * solveMembers * int(1+seed/4%3*8))
+	}
+	if seed%5 < 2 {
+		config.Estimates = optionsOf(quant.Auto)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestRestoredCoreGoesOnBitForBit(t *testing.T) {
 		config.Windows = windowsOf(seed)
 		config.HalfLife = halfLifeOf(seed)
 		if seed/6%2 == 1 {
-			config.Emit.Threshold = 0.1
+			crowded(&config, seed)
 		}
 		restarts{batches: 20, every: 4}.leaveNoTrace(t, seed, stream, config)
 	}
