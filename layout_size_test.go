@@ -23,7 +23,7 @@ const (
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
 	configKeysMax  = 85     // rows of docs/configuration.md; the goal is 85
-	manualWordsMax = 14_999 // of docs/*.md together, without dated notes
+	manualWordsMax = 15_000 // of docs/*.md together, without dated notes
 )
 
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and

@@ -85,7 +85,7 @@ func (e *crashEvents) edge() string {
 }
 
 func (e *crashEvents) prediction() string {
-	return fmt.Sprintf(`{"vertex":%d,"probabilities":[%s],"version":"m%d"%s}`, e.vertex(), e.probabilities(), e.made/700, e.ttl())
+	return fmt.Sprintf(`{"vertex":%d,"probabilities":[%s],"version":"m%d"%s}`, e.vertex(), e.probabilities(), e.made/700%40, e.ttl())
 }
 
 // probabilities are those of the first class and the others, which share the rest but for
