@@ -147,7 +147,9 @@ func dropLateTimes(b *event.Batch) {
 // The stream must hold the events of the files, in the order of a FileSource.
 func TestPublishedFilesAreTheStream(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+	// Where a connection ends early, nats.go 1.55 may leave this one waiting for a channel that it has just dropped.
+	theirs := goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect")
+	t.Cleanup(func() { goleak.VerifyNone(t, before, theirs) })
 	flags := publishFiles(t)
 	var command publishCmd
 	for _, flag := range flags {
