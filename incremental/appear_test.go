@@ -88,7 +88,7 @@ func TestACrowdKeepsNobodyWaiting(t *testing.T) {
 	for shards := range 3 {
 		core := newCore(t, Config{Classes: classes, Shards: shards, Emit: Emit{Threshold: 0.1, AtLeastEvery: 5 * time.Second}})
 		core.Step(crowd(1, 60)) // warm from here on
-		most, published, emissions := emissionWork/(classes*solveMembers), map[string]event.Position{}, 0
+		most, published, emissions := max(shards, 1)*emissionWork/(classes*solveMembers), map[string]event.Position{}, 0
 		for at := event.Position(2); ; at++ {
 			b := &event.Batch{First: at, Last: at, Time: event.Time(at) * 1e8, Emit: true}
 			if at == 2 {

@@ -136,8 +136,8 @@ func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Comm
 }
 
 const (
-	// emissionWork is what an emission can bear of one shard or of all, in classes times members that
-	// are read: about a quarter of a second of one core.
+	// emissionWork is what an emission can bear of one shard, in classes times members that are read: about
+	// a quarter of a second of one core. More shards bear more, as they are for more workers.
 	emissionWork = 1 << 21
 	// solveMembers are the members whose reading costs what a community costs besides.
 	solveMembers = 512
@@ -150,7 +150,7 @@ func (c *Core) bear(view graphstore.View, lists [2][]graphstore.Community) [2][]
 	cost := func(id graphstore.Community) float64 {
 		return float64(c.config.Classes * (c.tallies.Vertices(id, view) + solveMembers))
 	}
-	work, costs := cmp.Or(c.config.emissionWork, emissionWork)/float64(c.shards()), [2]float64{}
+	work, costs := cmp.Or(c.config.emissionWork, emissionWork), [2]float64{}
 	for i, list := range lists {
 		for _, id := range list {
 			costs[i] += cost(id)
