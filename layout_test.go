@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"sinks/web":     {"quant", "sinks", "alerts", "ask"},
 
 	"graphstore/rule":          {"ingest/event"},
-	"incremental/diffusion":    {"ingest/event", "graphstore"},
+	"incremental/diffusion":    {"ingest/event", "graphstore", "incremental/parallel"},
 	"incremental/neighborhood": {"ingest/event", "graphstore", "incremental/parallel"},
 	"incremental/tally": {
 		"ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "quant",

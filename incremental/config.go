@@ -62,8 +62,9 @@ type Config struct {
 	HashSeed  uint64               `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
 	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
 
-	refreshEarned float64 // for tests, as the next three; 0 is the constant
+	refreshEarned float64 // for tests, as the next four; 0 is the constant
 	emissionWork  float64
+	handoverWork  int
 	refreshAge    time.Duration
 	fieldsMax     int
 }

@@ -75,9 +75,10 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.classify(view, delta, b.Emit)
 	c.followMasses(view, delta)
 	if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
-		c.prepareEmission(view, b.EmitAll)
-		waits := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery) // for the next emission
-		result.Estimates, result.Behind = c.estimate(view, b.EmitAll, waits && !c.config.Patient)
+		soon := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery)
+		waits := soon && !b.EmitAll && !c.config.Patient // for the next emission
+		c.prepareEmission(view, b.EmitAll, waits)
+		result.Estimates, result.Behind = c.estimate(view, b.EmitAll, waits)
 	}
 	c.carryOut(b, &result)
 	c.compact(b, before, &result)
@@ -118,6 +119,7 @@ func redefined(delta *graphstore.Delta, view graphstore.View) (list []graphstore
 func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 	every := c.config.CompactEvery
 	if b.Checkpoint || crosses(before, c.time, every) || c.erasures.due(before, c.time, every) {
+		c.handover = c.handover.advance(c.store.View(), true)
 		c.store.Compact()
 		c.posteriors.flush(c.store.View())
 		if c.warm() {

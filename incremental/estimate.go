@@ -108,9 +108,12 @@ const (
 // due lists the communities whose records are due at an emission, in order: all that moved, or moved by
 // enough. What an emission cannot bear stays moved, for the next one.
 func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
-	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), view.Retired)
+	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), func(id graphstore.Community) bool {
+		return view.Retired(id) || !c.handover.serves(id)
+	})
+	behind = c.handover != nil
 	if all || c.config.Emit.Threshold == 0 {
-		return moved, false
+		return moved, behind
 	}
 	why := make([]urgency, len(moved))
 	parallel.Each(len(moved), func(i, worker int) { why[i] = c.matters(moved[i], view, &c.solvers[worker]) })

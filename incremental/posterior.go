@@ -146,12 +146,7 @@ func (p *posteriors) listAll(view graphstore.View) {
 	if p.residual == nil {
 		return
 	}
-	for v := range graphstore.Vertex(view.Vertices()) {
-		if p.residual.Function(v) != nil {
-			p.state.List(v)
-		}
-	}
-	for _, v := range p.state.Labels() {
+	for _, v := range p.compared(view) {
 		p.state.List(v)
 	}
 }

@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"bytes"
+	"slices"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -48,17 +49,14 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 		return
 	}
 	if p.residual == nil {
-		var err error
-		if p.residual, err = diffusion.NewDual(p.residualConfig(shared.tolerance(view))); err != nil {
-			panic(err) // the configuration was validated
-		}
-		p.residual.Solve(view, p.changes(view, p.state.Labels()), p.residual.Tolerance()/dualStartShare)
+		p.residual = p.newResidual(shared.tolerance(view))
+		p.residual.Solve(view, p.changes(p.residual, view, p.state.Labels()), p.residual.Tolerance()/dualStartShare)
 		c.tallies.MoveAll()
 	} else {
 		if now, want := p.residual.Tolerance(), shared.tolerance(view); now > 2*want || now < want/2 {
 			p.residual.Retune(want)
 		}
-		p.residual.Update(view, nil, p.changes(view, p.state.Renewed()))
+		p.residual.Update(view, nil, p.changes(p.residual, view, p.state.Renewed()))
 		c.tallies.MarkMoved(view, p.residual.Touched())
 	}
 	p.residual.SumResiduals()
@@ -75,11 +73,38 @@ func (p *posteriors) residualConfig(tolerance float64) diffusion.DualConfig {
 	return diffusion.DualConfig{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.config.Classes}
 }
 
+// newResidual returns a dual of residuals that are all zero.
+func (p *posteriors) newResidual(tolerance float64) *diffusion.Dual {
+	dual, err := diffusion.NewDual(p.residualConfig(tolerance))
+	if err != nil {
+		panic(err) // the configuration was validated
+	}
+	return dual
+}
+
+// takeResidual goes on with a dual of the residuals as they were at some earlier emissions.
+func (p *posteriors) takeResidual(residual *diffusion.Dual, view graphstore.View) {
+	p.residual = residual
+	residual.Update(view, nil, p.changes(residual, view, p.compared(view)))
+}
+
+// compared lists the vertices at which the residuals' dual and the posteriors may differ.
+func (p *posteriors) compared(view graphstore.View) []graphstore.Vertex {
+	list := slices.Clone(p.state.Labels())
+	for v := range graphstore.Vertex(view.Vertices()) {
+		if p.residual.Function(v) != nil {
+			list = append(list, v)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // changes returns the changes of the functions at these vertices since the dual had them.
-func (p *posteriors) changes(view graphstore.View, vertices []graphstore.Vertex) (list []diffusion.ValueChange) {
+func (p *posteriors) changes(residual *diffusion.Dual, view graphstore.View, vertices []graphstore.Vertex) (list []diffusion.ValueChange) {
 	gain, _ := p.core.tallies.LabelGains(view)
 	for _, v := range vertices {
-		held, pi := p.residual.Function(v), p.state.Posterior(v)
+		held, pi := residual.Function(v), p.state.Posterior(v)
 		label := view.Label(v)
 		calibrates := pi != nil && label.Class != event.NoClass && label.Role == event.Calibrate
 		for i := range p.core.config.Classes {

@@ -23,6 +23,7 @@ import (
 type sharedDual struct {
 	core    *Core
 	dual    *diffusion.Dual
+	held    int                     // the dual holds its functions below this one; see handover
 	changes []diffusion.ValueChange // scratch
 	refreshes
 	measured
@@ -50,11 +51,11 @@ const (
 	dualToleranceMin = 1e-11
 )
 
-// newSharedDual takes over from fields, of which those that were followed give the first
-// second moments for nothing. They are let go of before the dual takes its memory.
-func newSharedDual(c *Core, view graphstore.View) *sharedDual {
-	d := &sharedDual{core: c, measured: measured{Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass()}}
-	from := c.masses.(*fields)
+// takeOver takes the place of fields, of which those that were followed give the first second moments
+// for nothing.
+func (d *sharedDual) takeOver(from *fields, view graphstore.View) {
+	c := d.core
+	d.measured = measured{Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass()}
 	first := map[bool]float64{false: refreshCold, true: refreshPatient}[c.config.Patient] * c.config.refreshEarned
 	d.credit = slices.Repeat([]float64{first}, c.shards())
 	for i := range from.each {
@@ -68,20 +69,26 @@ func newSharedDual(c *Core, view graphstore.View) *sharedDual {
 			c.tallies.DropKernel(id)
 		}
 	})
-	from.each = nil
 	d.unrefreshed = c.withoutSpread(view)
-	d.begin(view)
+	c.masses = d
+	c.tallies.MoveAll()
 	d.measureReach(view, math.MaxInt)
-	return d
+}
+
+// newDual returns a dual of the tallies' functions that holds none of them yet.
+func (d *sharedDual) newDual(view graphstore.View) *diffusion.Dual {
+	dual, err := diffusion.NewDual(d.core.dualConfig(d.tolerance(view)))
+	if err != nil {
+		panic(err) // the configuration was validated
+	}
+	return dual
 }
 
 // begin solves for the dual from nothing.
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
-	var err error
-	if d.dual, err = diffusion.NewDual(c.dualConfig(d.tolerance(view))); err != nil {
-		panic(err) // the configuration was validated
-	}
+	d.dual = d.newDual(view)
+	d.held = d.dual.Functions()
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
 	d.dual.Solve(view, c.tallies.AppendAll(nil, view, c.sums), d.dual.Tolerance()/dualStartShare)
 	c.tallies.MoveAll()
@@ -123,7 +130,7 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 		d.begin(view)
 	} else {
 		d.dual.Halve(halvings)
-		d.changes = c.tallies.AppendChanges(d.changes[:0], view, c.sums, d.dual.Function)
+		d.changes = between(0, d.held, c.tallies.AppendChanges(d.changes[:0], view, c.sums, d.dual.Function))
 		d.dual.Update(view, delta, d.changes)
 		c.tallies.MarkMoved(view, d.dual.Touched())
 	}
@@ -261,7 +268,7 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 	if err != nil {
 		return nil, err
 	}
-	d := &sharedDual{core: c, measured: shared.measured}
+	d := &sharedDual{core: c, held: c.tallies.Functions(), measured: shared.measured}
 	d.credit = make([]float64, c.shards())
 	for _, shard := range c.ownedShards() {
 		row, err := readRow[creditRow](sections, shardSection(shard, creditSection))

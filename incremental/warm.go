@@ -18,6 +18,7 @@ type live struct {
 	tallies    *tally.Tallies
 	audits     *audit.Tallies
 	masses     masses
+	handover   *handover             // while masses are about to be others
 	enq        *classifier.Enq       // where the configured classifier is enq
 	walks      *classifier.Diffusion // where it is diffusion
 	posteriors *posteriors           // where an estimate reads them
@@ -49,6 +50,7 @@ func (c *Core) count(view graphstore.View, delta *graphstore.Delta, heard ...hea
 // step are known.
 func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 	if c.warm() {
+		c.handover = c.handover.follow(view, delta)
 		c.masses.Follow(view, delta)
 		c.posteriors.followResidual(view, delta)
 	}
@@ -56,18 +58,22 @@ func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 
 // prepareEmission makes everything current that estimates read, and a cold core warm. Where all
 // that moved is published, nothing is missed that a checkpoint would compute. Here alone it is
-// decided who keeps the masses.
-func (c *Core) prepareEmission(view graphstore.View, all bool) {
+// decided who keeps the masses; if somebody waits for the next emission, others take over little by little.
+func (c *Core) prepareEmission(view graphstore.View, all, waits bool) {
 	if !c.warm() {
 		c.warmUp(view)
-	}
-	if c.outgrown(view) {
-		c.masses = newSharedDual(c, view)
+		waits = false // for what nobody has seen yet
 	}
 	if all {
 		c.posteriors.flush(view)
 	}
 	c.posteriors.ready(view)
+	c.handover = c.handover.advance(view, !waits)
+	if c.handover == nil && c.outgrown(view) {
+		if c.handover = newHandover(c, view); !waits {
+			c.handover = c.handover.advance(view, true)
+		}
+	}
 	c.masses.Ready(view)
 	c.posteriors.readyResidual(view, all)
 	for len(c.published) < view.Communities() {

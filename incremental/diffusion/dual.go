@@ -119,6 +119,27 @@ func (g *Dual) Solve(view graphstore.View, values []ValueChange, certificate flo
 	return g.Certificate()
 }
 
+// Extend adds the functions from first to end, which are zero so far, with these values, and solves for
+// them alone until their certificate is at most the given bound or rounding forbids. It returns its
+// work, in vertices and neighbours visited. Every vertex is touched.
+func (g *Dual) Extend(view graphstore.View, values []ValueChange, first, end int, certificate float64) (work int) {
+	g.begin(view, nil)
+	if g.stale {
+		g.rebuild(view)
+	}
+	g.touchAll(len(g.rows))
+	g.stale = true // the new R is computed from nothing
+	g.addValues(values)
+	g.stale = false
+	g.residualsOf(view, first, end)
+	passes, bound := g.iterateBlocks(view, first, end, certificate)
+	g.bound, g.rounding, g.scan = max(g.bound, bound), max(g.rounding, g.floor), true
+	return int(passes) * (2*view.Edges() + view.Vertices())
+}
+
+// Functions returns L.
+func (g *Dual) Functions() int { return g.l }
+
 // Values returns y(v), one value a function: the dual's own, read-only, until the
 // next Update or Solve.
 func (g *Dual) Values(v Vertex) []float64 {
@@ -214,7 +235,11 @@ func (g *Dual) Work() Work { return g.work }
 
 // Certificate returns a bound on the error of every value of every function.
 func (g *Dual) Certificate() float64 {
-	return (g.bound + shrinkMax*g.rounding*unitRoundoff) * (1 + 16*unitRoundoff)
+	return certificate(g.bound, g.rounding)
+}
+
+func certificate(bound, rounding float64) float64 {
+	return (bound + shrinkMax*rounding*unitRoundoff) * (1 + 16*unitRoundoff)
 }
 
 // scale bounds |R(v)| / (a d(v)) from the values there can be, and so the rounding

@@ -83,7 +83,7 @@ func (g *Dual) inject(view graphstore.View, delta *graphstore.Delta) {
 		d := view.Degree(v) + 1
 		g.cells[int(v)*g.stride] = d
 		if g.most[v] = max(g.most[v], d); g.most[v] > shrinkMax*d {
-			g.residualsAt(view, v, r)
+			g.residualsAt(view, v, 0, r)
 			g.most[v] = d
 			g.rounding += float64(len(view.Neighbors(v))+8) * g.scale()
 		}

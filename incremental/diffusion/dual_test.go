@@ -63,7 +63,7 @@ func (g *Dual) Check(view graphstore.View) error {
 		if want := view.Degree(v) + 1; d != want {
 			errs = append(errs, fmt.Errorf("degree of %d is %v, graph says %v", v, d, want))
 		}
-		g.residualsAt(view, v, exact)
+		g.residualsAt(view, v, 0, exact)
 		allowed := shrinkMax*g.rounding + float64(len(view.Neighbors(v))+8)*g.scale()
 		allowed *= unitRoundoff * g.alpha * d
 		for j, x := range r {
