@@ -9,7 +9,7 @@ import (
 )
 
 // handover is the change from fields to a dual. It takes a solve for every function, which are seconds
-// on a large graph with many classes, so each emission solves for some of them if somebody waits for the
+// on a large graph with many classes, so an emission solves for some of them if somebody waits for the
 // next one. Until the last function is there the fields go on for the communities that they know, and
 // those that are new wait for their first estimate. A checkpoint ends it, so that it is no state.
 type handover struct {
@@ -17,12 +17,15 @@ type handover struct {
 	shared   *sharedDual
 	residual *diffusion.Dual // nil if no estimate reads posteriors
 	held     int             // functions of residual that it holds
+	credit   int             // work that it may do now; below zero it rests
 }
 
 const (
-	// handoverWork is what an emission spends on a handover, in vertices and neighbours visited for
-	// handoverFunctions: about a tenth of a second of one core.
-	handoverWork = 1 << 22
+	// handoverWork is what an emission earns for a handover, in vertices and neighbours visited for
+	// handoverFunctions: some hundredths of a second. What a solve takes beyond it the next emissions
+	// do without, up to handoverRest of them, so that they catch up.
+	handoverWork = 1 << 21
+	handoverRest = 4
 	// handoverFunctions are solved for at once, two blocks side by side.
 	handoverFunctions = 8
 )
@@ -67,8 +70,9 @@ func (h *handover) advance(view graphstore.View, all bool) *handover {
 		return nil
 	}
 	c := h.shared.core
-	for work := cmp.Or(c.config.handoverWork, handoverWork); !h.complete(); work -= h.solve(c, view) {
-		if !all && work <= 0 {
+	earned := cmp.Or(c.config.handoverWork, handoverWork)
+	for h.credit += earned; !h.complete(); h.credit = max(h.credit-h.solve(c, view), -handoverRest*earned) {
+		if !all && h.credit <= 0 {
 			return h
 		}
 	}
