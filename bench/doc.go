@@ -12,7 +12,7 @@
 //
 // The rows live/K/C take a whole run, from encoded messages to records that the
 // broker has stored, for K classes and C communities; see live.go. One thing to
-// compare with lives here and nowhere else: plain iteration, see plain.go.
+// compare with lives here and nowhere else: plain iteration, see certificate.go.
 //
 // The package times nothing in tests and asserts no time. It does not know the
 // command line.

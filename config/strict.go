@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"gqlstream/ingest/event"
-
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"gqlstream/ingest/event"
 )
 
 // UnknownKeysError names every key of a file that no configuration has. All other keys were read.
@@ -81,3 +81,15 @@ func refuseUnknown(node ast.Node, t reflect.Type, refuse func(key ast.MapKeyNode
 		}
 	}
 }
+
+// UsageError marks an error that the user mends by changing arguments or
+// configuration; it decides the exit code.
+type UsageError struct{ error }
+
+func (e UsageError) Unwrap() error { return e.error }
+
+// Usage marks err as one that the user mends.
+func Usage(err error) error { return UsageError{err} }
+
+// Usagef returns such an error with a formatted message.
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }

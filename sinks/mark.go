@@ -1,10 +1,15 @@
 package sinks
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Writer identity and liveness.
@@ -82,4 +87,109 @@ func timeText(t int64) string {
 		return ""
 	}
 	return time.Unix(0, t).UTC().Format(time.RFC3339Nano)
+}
+
+// Mark is the newest mark of a shard in the log out.
+type Mark struct {
+	Shard    int
+	Position uint64 // the shard is complete up to here
+	Writer   Identity
+	Config   string   // digest of the configuration
+	Classes  []string // nil: not said
+	Sequence uint64
+}
+
+// Marks returns the newest mark of every shard, in order.
+func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mark, err error) {
+	stream, err := js.Stream(ctx, names.Estimates)
+	if err != nil {
+		return nil, err
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(names.markSubjects()))
+	if err != nil {
+		return nil, err
+	}
+	stream.CachedInfo().Config.AllowDirect = false // only the leader knows
+	for subject := range info.State.Subjects {
+		m, err := stream.GetLastMsgForSubject(ctx, subject)
+		if err != nil {
+			return nil, err
+		}
+		shard, isShard := names.shardOf(subject)
+		if mark, err := parseMark(m.Data); err == nil && isShard {
+			list = append(list, Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Config: mark.Config, Classes: mark.Classes, Sequence: m.Sequence})
+		}
+	}
+	slices.SortFunc(list, func(a, b Mark) int { return cmp.Compare(a.Shard, b.Shard) })
+	return list, nil
+}
+
+// WatchMarks calls take for the newest mark of every shard, and for each that is stored afterwards,
+// until ctx ends. Of emissions in several parts only the last one counts, and only marks of a log.
+func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log string, take func(Mark)) error {
+	consumer, err := js.OrderedConsumer(ctx, names.Estimates, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{names.markSubjects()}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
+	})
+	if err != nil {
+		return err
+	}
+	consuming, err := consumer.Consume(func(m jetstream.Msg) {
+		at, err := m.Metadata()
+		mark, markErr := parseMark(m.Data())
+		shard, isShard := names.shardOf(m.Subject())
+		if err != nil || markErr != nil || !isShard || mark.Log != log || mark.Part < mark.Parts {
+			return
+		}
+		take(Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Sequence: at.Sequence.Stream})
+	})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	consuming.Stop()
+	return nil
+}
+
+// Newest returns the cursor of a reader that has read everything that is published now.
+// Of several shards it is that of the one that is furthest behind, so that what others
+// have published beyond it may come again.
+func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (newest Cursor, err error) {
+	for shard := range max(c.Shards, 1) {
+		w := &Writer{config: WriterConfig{Streams: StreamsConfig{Names: c.Names}, Shard: shard, Log: c.Log}, js: js}
+		found, err := w.lastMark(ctx)
+		if err != nil {
+			return Cursor{}, fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
+		}
+		w.config.Config = found.Config // whoever published it
+		w.adopt(found)
+		at := Cursor{Position: w.Published(), Shard: max(c.Shards, 1) - 1}
+		if at.Position == 0 {
+			return Cursor{}, nil
+		}
+		if at.Sequence = found.sequence - 1; found.Part == found.Parts && !found.torn && c.Shards <= 1 {
+			at.Sequence = found.sequence + uint64(found.Records)
+		}
+		if shard == 0 || at.Position < newest.Position {
+			newest.Position, newest.Shard = at.Position, at.Shard
+		}
+		if shard == 0 || at.Sequence < newest.Sequence {
+			newest.Sequence = at.Sequence
+		}
+	}
+	newest.Stamp, err = stampOf(ctx, js, c.Names.Estimates, newest.Sequence)
+	return newest, err
+}
+
+// stampOf returns the broker's time of a message; of one that is not there 0.
+func stampOf(ctx context.Context, js jetstream.JetStream, name string, sequence uint64) (int64, error) {
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return 0, fmt.Errorf("sinks: stream %s: %w", name, err)
+	}
+	stream.CachedInfo().Config.AllowDirect = false
+	m, err := stream.GetMsg(ctx, sequence)
+	if err != nil {
+		return 0, nil //nolint:nilerr // the feed then reads from the beginning
+	}
+	return m.Time.UnixNano(), nil
 }

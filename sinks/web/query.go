@@ -1,13 +1,20 @@
 package web
 
 import (
+	"context"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"gqlstream/quant"
 )
 
 // readQuery parses the query and refuses parameters that the route does not have.
@@ -113,4 +120,117 @@ func (p *params) time(name string) time.Time {
 	}
 	whole := int64(seconds)
 	return time.Unix(whole, int64((seconds-float64(whole))*1e9))
+}
+
+// asked is a question to a view, through either door.
+type asked struct {
+	params
+	name string // of a community
+}
+
+// question answers what is asked. It reads the parameters first, and says with a Refusal
+// what the client can mend.
+type question func(ctx context.Context, v *view, q *asked) (any, error)
+
+// questionWaitMax bounds the time of an answer; an explanation, which reads the log, has more.
+const questionWaitMax = 20 * time.Second
+
+// Refusal is an error that the client can mend, such as an unknown community.
+type Refusal struct {
+	Code    int // of HTTP
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+func refuse(code int, format string, args ...any) *Refusal {
+	return &Refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// busy is a refusal that another try may not meet.
+func busy(message string) *Refusal { return &Refusal{http.StatusServiceUnavailable, message} }
+
+// ask answers a question within a time, or says with a Refusal why not.
+func (v *view) ask(ctx context.Context, wait time.Duration, rt *route, name string, query url.Values) (any, *Refusal) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	q := &asked{params{query: query}, name}
+	value, err := rt.ask(ctx, v, q)
+	var refusal *Refusal
+	switch {
+	case q.err != nil:
+		return nil, q.err
+	case err == nil:
+		return value, nil
+	case errors.As(err, &refusal):
+		return nil, refusal
+	case ctx.Err() != nil:
+		return nil, busy("there is no answer in time; ask for less")
+	}
+	v.config.Logger.Warn("web: "+rt.name, "error", err)
+	return nil, busy("what is stored cannot be read now")
+}
+
+// serveQuestion is the door of HTTP.
+func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, rt *route, query url.Values) {
+	// The server's own limit on the time to write is shorter than an explanation.
+	wait := max(rt.wait, questionWaitMax)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + writeWaitMax))
+	value, refusal := s.ask(r.Context(), wait, rt, r.PathValue("name"), query)
+	switch table, is := value.(table); {
+	case refusal != nil && refusal.Code == http.StatusServiceUnavailable:
+		failBusy(w, refusal.Message)
+	case refusal != nil:
+		fail(w, refusal.Code, refusal.Message)
+	case is && query.Get("format") == "csv":
+		writeCSV(w, s.config.Classes, table)
+	default:
+		answer(w, http.StatusOK, value)
+	}
+}
+
+// formats are the choices of the parameter format; the first is the default.
+var formats = []string{"json", "csv"}
+
+var csvHead = []string{"time", "community", "class", "share", "low", "high", "method"}
+
+// table is an answer that has rows too.
+type table interface{ rows() iter.Seq[row] }
+
+// row is one estimate or roll-up; lists have an item for each class, or none.
+type row struct {
+	time, community, method string
+	share, low, high        []float64
+}
+
+// writeCSV writes a line for each class of each row.
+func writeCSV(w http.ResponseWriter, classes []string, t table) {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	out := csv.NewWriter(w)
+	_ = out.Write(csvHead)
+	for r := range t.rows() {
+		for k := range r.share {
+			_ = out.Write([]string{r.time, r.community, classes[k], at(r.share, k), at(r.low, k), at(r.high, k), r.method})
+		}
+	}
+	out.Flush() // an error means that the client has gone
+}
+
+// estimateRows yields the rows of a list of estimates.
+func estimateRows(list iter.Seq[quant.Estimate]) iter.Seq[row] {
+	return func(yield func(row) bool) {
+		for e := range list {
+			if !yield(row{e.Time, e.Community, e.Method, e.Prevalence, e.Low, e.High}) {
+				return
+			}
+		}
+	}
+}
+
+// at returns item k as text; "" where an estimate has no interval.
+func at(list []float64, k int) string {
+	if k >= len(list) {
+		return ""
+	}
+	return strconv.FormatFloat(list[k], 'g', -1, 64)
 }
