@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,22 +126,20 @@ func appendCell(b array.Builder, value reflect.Value) {
 
 // write moves the rows into a file, puts that on the disk and reads it back.
 func (t *partTable) write(path, format string, d *disk) error {
-	record := t.builder.NewRecord()
-	t.rows = 0
-	defer record.Release()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
 	sum := xxhash.New()
-	err = tables.Write(io.MultiWriter(d.writer(f), sum), format, record)
+	t.rows = 0
+	rows, err := tables.Encode(io.MultiWriter(d.writer(f), sum), format, slices.Values([]arrow.Record{t.builder.NewRecord()}))
 	if err == nil {
 		err = d.sync(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return verifyPart(path, format, sum.Sum64(), record.NumRows())
+	return verifyPart(path, format, sum.Sum64(), rows)
 }
 
 // verifyPart checks that the file holds what was written and that it is a table of

@@ -4,8 +4,7 @@
 // know such lists.
 //
 // Export writes a table of any length as a file that appears whole or not at all; it
-// holds one record at a time in memory. Write and Rows are for files of one record, which
-// the caller makes durable and gives their name. Records and builders are released in the
-// file in which they are made. It reads no Arrow but its own: bytes from elsewhere never
-// come here.
+// holds one record at a time in memory. Encode and Rows are for whoever makes a file
+// durable and gives it its name, which is package sinks. It reads no Arrow but its own:
+// bytes from elsewhere never come here.
 package tables

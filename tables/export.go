@@ -173,22 +173,6 @@ func elementOf(list *array.FixedSizeList, k int) arrow.Array {
 // FormatOf returns the form that a file's extension says.
 func FormatOf(path string) string { return strings.TrimPrefix(filepath.Ext(path), ".") }
 
-// Write writes a file of one record.
-func Write(w io.Writer, format string, record arrow.Record) error {
-	buffered := bufio.NewWriterSize(w, 1<<20)
-	out, err := newRecordWriter(buffered, format, record.Schema())
-	if err == nil {
-		err = out.Write(record)
-	}
-	if err == nil {
-		err = out.Close()
-	}
-	if err != nil {
-		return err
-	}
-	return buffered.Flush()
-}
-
 // Rows counts the rows of a Parquet or Arrow file by its own directory of contents.
 func Rows(f *os.File, format string) (n int64, err error) {
 	if format == "parquet" {
