@@ -179,16 +179,14 @@ func (h *hub) sendEstimates() {
 
 // pick returns the part of a sorted list that belongs to the names, sorted too;
 // no names ask for all.
-func pick(list []changed, names []string) []changed {
+func pick(list []*record, names []string) []*record {
 	if len(names) == 0 {
 		return list
 	}
-	var out []changed
+	var out []*record
 	for _, name := range names {
-		i, _ := slices.BinarySearchFunc(list, name, func(c changed, n string) int {
-			return strings.Compare(c.community, n)
-		})
-		for ; i < len(list) && list[i].community == name; i++ {
+		i, _ := slices.BinarySearchFunc(list, name, func(r *record, n string) int { return strings.Compare(r.estimate.Community, n) })
+		for ; i < len(list) && list[i].estimate.Community == name; i++ {
 			out = append(out, list[i])
 		}
 	}
@@ -207,13 +205,13 @@ func (h *hub) sendStatus() {
 }
 
 // estimatesFrame encodes the message of one round.
-func estimatesFrame(list []changed, position uint64) []byte {
+func estimatesFrame(list []*record, position uint64) []byte {
 	out := struct {
 		Position  uint64            `json:"position"`
 		Estimates []*quant.Estimate `json:"estimates"`
 	}{Position: position}
-	for _, c := range list {
-		out.Estimates = append(out.Estimates, &c.record.estimate)
+	for _, r := range list {
+		out.Estimates = append(out.Estimates, &r.estimate)
 	}
 	return encodeFrame("estimates", strconv.FormatUint(position, 10), out)
 }

@@ -66,7 +66,6 @@ type store struct {
 	byName   map[string]*community
 	order    []*community // of first mention
 	pending  []*series    // with a record that the hub has not sent
-	owners   []*community // of pending
 	nSeries  int
 	dropped  int // estimates left out: one community too many, or unfit
 	position uint64
@@ -166,7 +165,6 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 	if !ser.pending {
 		ser.pending = true
 		s.pending = append(s.pending, ser)
-		s.owners = append(s.owners, c)
 	}
 }
 
@@ -211,39 +209,32 @@ func (s *store) remember(p memoryPart, older []*record, from time.Time, whole bo
 	}
 }
 
-// changed is the newest record of a series that moved.
-type changed struct {
-	community string
-	record    *record
-}
-
-// take returns the series that changed since the last call, by community and method.
-func (s *store) take() (list []changed, position, writes uint64) {
+// take returns the newest records of the series that changed since the last call, by community and method.
+func (s *store) take() (list []*record, position, writes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list = make([]changed, len(s.pending))
+	list = make([]*record, len(s.pending))
 	for i, ser := range s.pending {
 		ser.pending = false
-		list[i] = changed{s.owners[i].name, ser.latest}
+		list[i] = ser.latest
 	}
 	clear(s.pending)
-	clear(s.owners)
-	s.pending, s.owners = s.pending[:0], s.owners[:0]
-	slices.SortFunc(list, func(a, b changed) int {
-		return cmp.Or(strings.Compare(a.community, b.community), strings.Compare(a.record.estimate.Method, b.record.estimate.Method))
+	s.pending = s.pending[:0]
+	slices.SortFunc(list, func(a, b *record) int {
+		return cmp.Or(strings.Compare(a.estimate.Community, b.estimate.Community), strings.Compare(a.estimate.Method, b.estimate.Method))
 	})
 	return list, s.position, s.writes
 }
 
 // latest returns the newest records of the communities named, in that order, as
 // take would.
-func (s *store) latest(names []string) (list []changed, position, writes uint64) {
+func (s *store) latest(names []string) (list []*record, position, writes uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, name := range names {
 		if c := s.byName[name]; c != nil {
 			for _, ser := range c.series {
-				list = append(list, changed{c.name, ser.latest})
+				list = append(list, ser.latest)
 			}
 		}
 	}
