@@ -172,17 +172,8 @@ func (s *partsDir) cut() error {
 	if err == nil {
 		err = s.table.write(temporary, s.config.Format, d)
 	}
-	if err == nil {
-		err = d.before("rename part")
-	}
-	if err == nil {
-		err = os.Rename(temporary, name)
-	}
-	if err == nil {
-		err = d.syncDir(s.config.Dir)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(name), errors.Join(err, discard(temporary)))
+	if err = d.finish(err, temporary, name); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Base(name), err)
 	}
 	s.after, s.bytes, s.ends = s.until, 0, 0
 	return s.writePosition()

@@ -101,7 +101,11 @@ func (d *disk) sync(f *os.File) error {
 // returns.
 func (d *disk) replace(name string, data []byte) error {
 	temporary := name + temporarySuffix
-	err := d.create(temporary, data)
+	return d.finish(d.create(temporary, data), temporary, name)
+}
+
+// finish gives a file that was made with or without an error its name, or removes it.
+func (d *disk) finish(err error, temporary, name string) error {
 	if err == nil {
 		err = d.before("rename " + filepath.Base(name))
 	}
