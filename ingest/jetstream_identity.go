@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ingest/event"
+	"gqlstream/request"
 )
 
 // ErrWrongHistory is matched by an error that says that the stream is not, or no longer, the log that was read
@@ -39,7 +40,7 @@ func IdentityAt(ctx context.Context, js jetstream.JetStream, stream string, p ev
 }
 
 func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Identity, error) {
-	info := leaderInfo(s)
+	info := request.Leader(s)
 	id := Identity{Stream: info.Config.Name, Created: info.Created, Position: p}
 	if p == 0 {
 		return id, nil
@@ -50,14 +51,6 @@ func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Iden
 	}
 	id.Digest = messageDigest(m.Subject, m.Time, m.Data)
 	return id, nil
-}
-
-// leaderInfo returns what was read of a stream, of which only the leader is asked for messages
-// from now on: a copy that lags would say that the newest are not there.
-func leaderInfo(s jetstream.Stream) *jetstream.StreamInfo {
-	info := s.CachedInfo()
-	info.Config.AllowDirect = false // the library decides by this how it asks
-	return info
 }
 
 // Check compares the identity with what the broker has now. An error that matches
@@ -77,7 +70,7 @@ func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
 // check does Check on a stream whose information was just read, and returns when the
 // message at the position was received; zero for the beginning.
 func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time.Time, err error) {
-	info := leaderInfo(s)
+	info := request.Leader(s)
 	first, last := event.Position(info.State.FirstSeq), event.Position(info.State.LastSeq)
 	switch {
 	case !info.Created.Equal(id.Created):

@@ -49,6 +49,14 @@ func EnsureStream(ctx context.Context, js jetstream.JetStream, c jetstream.Strea
 	return stream, nil
 }
 
+// Leader returns what was read of a stream, of which only the leader is asked for messages from
+// now on: a copy that lags would say that the newest are not there.
+func Leader(s jetstream.Stream) *jetstream.StreamInfo {
+	info := s.CachedInfo()
+	info.Config.AllowDirect = false // the library decides by this how it asks
+	return info
+}
+
 // AuditReplicas refuses a stream that fewer servers keep than shall. It does not add any, because whom
 // a cluster moves data to is an operator's decision.
 func AuditReplicas(stream jetstream.Stream, least int) error {

@@ -141,8 +141,7 @@ func (f *feed) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	info := stream.CachedInfo()
-	info.Config.AllowDirect = false // only the leader knows what is there
+	info := request.Leader(stream)
 	if f.last.sequence < info.State.FirstSeq {
 		return nil // what is missing shows as a gap
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/request"
 )
 
 // Writer identity and liveness.
@@ -109,7 +111,7 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 	if err != nil {
 		return nil, err
 	}
-	stream.CachedInfo().Config.AllowDirect = false // only the leader knows
+	request.Leader(stream) // only the leader is asked
 	for subject := range info.State.Subjects {
 		m, err := stream.GetLastMsgForSubject(ctx, subject)
 		if err != nil {
@@ -186,7 +188,7 @@ func stampOf(ctx context.Context, js jetstream.JetStream, name string, sequence 
 	if err != nil {
 		return 0, fmt.Errorf("sinks: stream %s: %w", name, err)
 	}
-	stream.CachedInfo().Config.AllowDirect = false
+	request.Leader(stream) // only the leader is asked
 	m, err := stream.GetMsg(ctx, sequence)
 	if err != nil {
 		return 0, nil //nolint:nilerr // the feed then reads from the beginning

@@ -51,8 +51,7 @@ func (s *placedStream) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	info := stream.CachedInfo()
-	info.Config.AllowDirect = false // only the leader knows
+	info := request.Leader(stream)
 	s.sequence, s.last = info.State.LastSeq, place{}
 	for at := info.State.LastSeq; at >= max(info.State.FirstSeq, 1) && s.last.position == 0; at-- {
 		m, err := stream.GetMsg(ctx, at)

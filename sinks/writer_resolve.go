@@ -35,9 +35,7 @@ func (w *Writer) leader(ctx context.Context) (jetstream.Stream, *jetstream.Strea
 	if err != nil {
 		return nil, nil, err
 	}
-	info := stream.CachedInfo()
-	info.Config.AllowDirect = false // the library decides by this how it asks for messages
-	return stream, info, nil
+	return stream, request.Leader(stream), nil
 }
 
 // lastMark reads the last mark of the shard. What is on its subject and no mark is
