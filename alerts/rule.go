@@ -132,9 +132,7 @@ func (r Rule) WithDefaults() Rule {
 	if len(r.Classes) == 0 {
 		r.Classes = []string{"*"}
 	}
-	if r.NoData == "" {
-		r.NoData = noDataKeep
-	}
+	r.NoData = cmp.Or(r.NoData, noDataKeep)
 	if r.Suppress == nil {
 		r.Suppress = suppressDefault
 	}
@@ -142,12 +140,7 @@ func (r Rule) WithDefaults() Rule {
 		if r.Drift < 0 {
 			r.Drift = driftDefault
 		}
-		if r.Threshold == 0 {
-			r.Threshold = thresholdDefault
-		}
-		if r.Every == 0 {
-			r.Every = everyDefault
-		}
+		r.Threshold, r.Every = cmp.Or(r.Threshold, thresholdDefault), cmp.Or(r.Every, everyDefault)
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,9 +111,7 @@ func Run(ctx context.Context, c Config, measures []Measure, report func(Row)) (e
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	if c.Progress == nil {
-		c.Progress = io.Discard
-	}
+	c.Progress = cmp.Or(c.Progress, io.Discard)
 	dir, err := os.MkdirTemp(c.Dir, "gqlstream-bench-")
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)

@@ -47,9 +47,7 @@ func (c Config) WithDefaults() Config {
 			*field = value
 		}
 	}
-	if c.Share == 0 {
-		c.Share = 0.15
-	}
+	c.Share = cmp.Or(c.Share, 0.15)
 	c.Labels = cmp.Or(c.Labels, uniformLabels)
 	c.Core.MembersMin = 0
 	c.Core = c.Core.WithDefaults()

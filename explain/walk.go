@@ -76,9 +76,7 @@ type Walk struct {
 // Begin copies the state of a view, which stands at p, for one community. The view
 // is not needed afterwards. Close frees the copy.
 func Begin(ctx context.Context, view graphstore.View, p Place, o Options) (*Walk, error) {
-	if o.Candidates == 0 {
-		o.Candidates = candidatesDefault
-	}
+	o.Candidates = cmp.Or(o.Candidates, candidatesDefault)
 	community, known := view.FindCommunity(o.Community)
 	if !known {
 		return nil, ErrUnknown

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ func OpenJetStream(ctx context.Context, js jetstream.JetStream, decoder *wire.De
 	if err := c.Step.Validate(); err != nil {
 		return nil, err
 	}
-	if c.Stream == "" {
-		c.Stream = broker.DefaultStreamNames().Log
-	}
+	c.Stream = cmp.Or(c.Stream, broker.DefaultStreamNames().Log)
 	id := Identity{Stream: c.Stream, Position: c.From.Position}
 	if c.Identity != nil {
 		if id = *c.Identity; id.Position != c.From.Position || id.Stream != c.Stream {

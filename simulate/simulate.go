@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,10 +176,7 @@ func (s *Network) initial() int {
 
 // population is the number of vertices that have arrived by the end of this tick.
 func (s *Network) population() int {
-	span := s.config.Duration
-	if span == 0 {
-		span = arrivalSpan
-	}
+	span := cmp.Or(s.config.Duration, arrivalSpan)
 	last := max(1, int64((span-1)/s.config.StepEvery))
 	later := int64(s.config.Vertices - s.initial())
 	return s.initial() + int(later*min(s.tick, last)/last)

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,9 +81,7 @@ type Runner struct {
 
 // NewRunner returns a runner whose follower is not open yet.
 func NewRunner(c FollowConfig) *Runner {
-	if c.Reader.Report == nil {
-		c.Reader.Report = slog.New(slog.DiscardHandler)
-	}
+	c.Reader.Report = cmp.Or(c.Reader.Report, slog.New(slog.DiscardHandler))
 	return &Runner{config: c, changed: make(chan struct{})}
 }
 

@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -27,9 +28,7 @@ type Names struct {
 // NewNames returns the names that hang on a prefix of letters, digits, "-" and "_";
 // the empty one is prefixDefault.
 func NewNames(prefix string) (Names, error) {
-	if prefix == "" {
-		prefix = prefixDefault
-	}
+	prefix = cmp.Or(prefix, prefixDefault)
 	if len(prefix) > prefixBytesMax || strings.ContainsFunc(prefix, func(r rune) bool { return r > 127 || !plain(byte(r)) }) {
 		return Names{}, fmt.Errorf("sinks: prefix %q: want at most %d letters, digits, \"-\" and \"_\"", prefix, prefixBytesMax)
 	}

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -71,9 +72,7 @@ type openBatch struct {
 // newLogReader returns a reader. It asks the broker nothing yet.
 func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	c.Shards = max(c.Shards, 1)
-	if c.Report == nil {
-		c.Report = slog.New(slog.DiscardHandler)
-	}
+	c.Report = cmp.Or(c.Report, slog.New(slog.DiscardHandler))
 	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards)}
 	r.feed = &feed{js: js, stream: c.Names.Estimates, last: feedMessage{sequence: c.After.Sequence, stamp: c.After.Stamp}}
 	if c.Alerts {

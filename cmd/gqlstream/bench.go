@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -116,7 +117,7 @@ func writeBench(out io.Writer, rows []bench.Row) error {
 		case r.Goal != "":
 			met = "size"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, benchNumber(r.Value), r.Unit, orDash(r.Goal), met, orDash(r.Reference))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, benchNumber(r.Value), r.Unit, cmp.Or(r.Goal, "-"), met, cmp.Or(r.Reference, "-"))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -128,13 +129,6 @@ func writeBench(out io.Writer, rows []bench.Row) error {
 		}
 	}
 	return nil
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // benchNumber prints three digits, or all before the point.

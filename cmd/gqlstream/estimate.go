@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,9 +103,7 @@ func (c *estimateCmd) settings() (config.Settings, error) {
 func setOneShotDefaults(c *config.Settings) {
 	none := 0
 	c.Privacy.MembersMin = &none
-	if c.Tolerance == 0 {
-		c.Tolerance = toleranceOneShot
-	}
+	c.Tolerance = cmp.Or(c.Tolerance, toleranceOneShot)
 	if c.Kernel == "" && len(c.Estimates) > 0 {
 		switch quant.Preset(c.Estimates[0].Preset) {
 		case quant.Reference:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,9 +118,7 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
 	if err != nil {
 		return evaluate.Config{}, nil, err
 	}
-	if settings.Tolerance == 0 {
-		settings.Tolerance = toleranceEvaluate
-	}
+	settings.Tolerance = cmp.Or(settings.Tolerance, toleranceEvaluate)
 	if len(kernels) == 0 {
 		setOneShotDefaults(&settings) // the kernel of the configuration or of the preset
 		kernels = splitList(settings.Kernel)

@@ -122,9 +122,7 @@ func (c *explainCmd) prepare(e *pipeline.Explainer, settings *config.Settings, c
 		}
 		return func() error { return nil }, c.prepareFiles(e, settings)
 	}
-	if settings.State == "" {
-		settings.State = config.StateDefault
-	}
+	settings.State = cmp.Or(settings.State, config.StateDefault)
 	if err := e.Configure(settings); err != nil {
 		return nil, err
 	}

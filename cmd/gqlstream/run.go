@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -66,9 +67,7 @@ func (c *runCmd) settings() (config.Settings, error) {
 	if settings.HTTP.Listen == "" && c.ExitWhenDrained {
 		settings.HTTP.Listen = config.HTTPOff // nobody looks at a run that ends by itself
 	}
-	if settings.State == "" {
-		settings.State = config.StateDefault
-	}
+	settings.State = cmp.Or(settings.State, config.StateDefault)
 	if settings.NATS.URL != "" && settings.NATS.Listen != "" {
 		return settings, config.Usagef("run: --listen is for the embedded server, and --nats is another one")
 	}

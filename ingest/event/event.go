@@ -3,6 +3,7 @@ package event
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -58,12 +59,8 @@ func (k Kind) String() string {
 
 // ParseKind is the inverse of String.
 func ParseKind(name string) (Kind, bool) {
-	for k, n := range kindNames {
-		if n == name {
-			return Kind(k), true
-		}
-	}
-	return 0, false
+	k := slices.Index(kindNames[:], name)
+	return Kind(max(k, 0)), k >= 0
 }
 
 // ID names a vertex in the outside world: an unsigned integer when Name is

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 
@@ -37,10 +38,7 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) (*event.Problem, error
 			}
 		case !t.ready:
 			version, p := t.readSchema(&blk)
-			if p == nil {
-				p = sound(&blk)
-			}
-			if p != nil {
+			if p := cmp.Or(p, sound(&blk)); p != nil {
 				return p, nil
 			}
 			if p, err := checkVersion(version, m.Position); p != nil || err != nil {
@@ -66,17 +64,10 @@ func (d *Decoder) arrowBlock(m *Message, b *event.Batch, blk *block) *event.Prob
 	t := &d.table
 	switch blk.kind {
 	case headerDictionary:
-		p := t.readDictionary(blk)
-		if p == nil {
-			p = sound(blk)
-		}
-		return p
+		return cmp.Or(t.readDictionary(blk), sound(blk))
 	case headerBatch:
 		n, p := t.readBatch(blk)
-		if p == nil {
-			p = sound(blk)
-		}
-		if p != nil {
+		if p := cmp.Or(p, sound(blk)); p != nil {
 			return p
 		}
 		if limit := d.eventsMax(m.Kind); t.before+n > limit {

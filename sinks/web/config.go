@@ -85,9 +85,7 @@ func (c Config) withDefaults() Config {
 	if c.Sinks == nil {
 		c.Sinks = func() []sinks.State { return nil }
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
