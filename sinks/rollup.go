@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"gqlstream/quant"
 )
 
 // Resolution names the length of the periods of roll-ups.
@@ -66,18 +64,14 @@ type period struct {
 // begin returns the beginning of the period or chunk of a length in which a time lies.
 func begin(at int64, length time.Duration) int64 { return at - at%int64(length) }
 
-// add takes a record in. One with another number of classes begins the period anew.
-func (p *period) add(e *quant.Estimate, at int64) {
-	p.merge(&period{
-		Start: begin(at, resolutions[0].period), Until: at, Position: e.Position, Count: 1,
-		Last: e.Prevalence, Sum: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
-	})
-}
-
-// merge takes in what another period has, which comes later. It keeps nothing of it.
-func (p *period) merge(q *period) {
+// merge takes in what another period has, which comes later, into one of a length. It keeps nothing of
+// it. One with another number of classes begins the period anew.
+func (p *period) merge(q *period, length time.Duration) {
 	if q.Count == 0 {
 		return
+	}
+	if p.Count == 0 {
+		p.Start = begin(q.Start, length)
 	}
 	if p.Count == 0 || len(p.Last) != len(q.Last) {
 		*p = period{Start: p.Start, Sum: make([]float64, len(q.Last))}
@@ -146,14 +140,6 @@ type rollupChunk struct {
 	Rollups    []Rollup   `json:"rollups"`
 }
 
-// add takes a record in.
-func (s *rolled) add(e *quant.Estimate, at int64) {
-	if s.Open[0].Count == 0 {
-		s.Open[0].Start = begin(at, resolutions[0].period)
-	}
-	s.Open[0].add(e, at)
-}
-
 // advance ends the periods that are over at a log time. Each goes into the period of the
 // next resolution that holds it.
 func (s *rolled) advance(now int64) {
@@ -164,11 +150,7 @@ func (s *rolled) advance(now int64) {
 		}
 		s.Closed[i] = append(s.Closed[i], p.rollup())
 		if i+1 < len(resolutions) {
-			next := &s.Open[i+1]
-			if next.Count == 0 {
-				next.Start = begin(p.Start, resolutions[i+1].period)
-			}
-			next.merge(p)
+			s.Open[i+1].merge(p, resolutions[i+1].period)
 		}
 		*p = period{}
 	}
@@ -197,10 +179,7 @@ func (s *rolled) unpublished(i int) []Rollup {
 	list := slices.Clone(s.Closed[i])
 	var now period
 	for j := i; j >= 0; j-- {
-		if now.Count == 0 {
-			now.Start = begin(s.Open[j].Start, resolutions[i].period)
-		}
-		now.merge(&s.Open[j])
+		now.merge(&s.Open[j], resolutions[i].period)
 	}
 	if now.Count > 0 {
 		list = append(list, now.rollup())

@@ -135,7 +135,10 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 	for i := range estimates {
 		if e := &estimates[i]; !e.Suppressed {
-			r.of(e.Community, e.Method, Ordinal(estimates, i)).add(e, at)
+			r.of(e.Community, e.Method, Ordinal(estimates, i)).Open[0].merge(&period{
+				Start: at, Until: at, Position: e.Position, Count: 1,
+				Last: e.Prevalence, Sum: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
+			}, resolutions[0].period)
 		}
 	}
 }
