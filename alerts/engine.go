@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -92,14 +93,11 @@ func (e *Engine) attach(a *alert) {
 		return
 	}
 	a.rule, a.at, a.Gone = r, at, ""
-	if was == nil || !was.equal(r) {
+	if was == nil || !bytes.Equal(encode(was), encode(r)) { // they evaluate otherwise
 		a.Detector.restart()
 		a.Due = 0
 	}
 }
-
-// equal reports whether two rules evaluate alike.
-func (r *Rule) equal(o *Rule) bool { return string(encode(r)) == string(encode(o)) }
 
 // Evaluate takes the estimates of an emission, by community and then in the order
 // of the configuration, and returns the transitions, sorted by rule, community and

@@ -144,13 +144,6 @@ func (ticks) Ticks(low, high float64) []plot.Tick {
 	return out
 }
 
-// vertical adds lines at the major ticks of the x axis, behind what follows.
-func vertical() *plotter.Grid {
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = rule, nil
-	return grid
-}
-
 // dotHeight is the part of a row that the marks of its protocols spread over.
 const dotHeight = 0.6
 
@@ -188,7 +181,9 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 	p.NominalY(names...)
 	p.Y.Tick.LineStyle.Width = 0
 	p.Y.Min, p.Y.Max = -0.5, float64(len(names))-0.5
-	p.Add(vertical())
+	grid := plotter.NewGrid() // of the major ticks of the x axis
+	grid.Vertical.Color, grid.Horizontal.Color = rule, nil
+	p.Add(grid)
 	p.Add(under...)
 	protocols := r.protocols()
 	for i, protocol := range protocols {

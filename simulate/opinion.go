@@ -95,7 +95,8 @@ func (s *Network) moveOpinions() {
 		for range (len(o.base) + 3) / 4 {
 			g := uint32(o.rng.IntN(len(o.base)))
 			o.displace(g, o.config.JumpSize)
-			s.jump(g)
+			o.jumped[g] = s.now
+			s.settle(g)
 		}
 	}
 	for g := uint32(s.tick % opinionEvery); int(g) < len(o.base); g += opinionEvery {
@@ -117,11 +118,6 @@ func (o *opinions) displace(g uint32, share float64) {
 	share = max(0, min(share, base[from]-baseMin))
 	base[from] -= share
 	base[to] += share
-}
-
-func (s *Network) jump(g uint32) {
-	s.opinion.jumped[g] = s.now
-	s.settle(g)
 }
 
 // settle changes minds in community g until every class has its share, to the

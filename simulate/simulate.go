@@ -201,7 +201,8 @@ func (s *Network) Next(ctx context.Context, b *event.Batch) error {
 	b.Time = s.now
 	for b.Events() < s.config.StepEventsMax {
 		if !s.act() {
-			s.end()
+			b.Emit, s.begun = true, false
+			s.tick++
 			break
 		}
 	}
@@ -253,11 +254,4 @@ func (s *Network) act() bool {
 		return s.report()
 	}
 	return true
-}
-
-// end closes the tick.
-func (s *Network) end() {
-	s.batch.Emit = true
-	s.begun = false
-	s.tick++
 }

@@ -276,6 +276,3 @@ func floatAt(c cell, data []byte, i int) float64 {
 	}
 	return float64(v)
 }
-
-// bool returns row i of a column of booleans.
-func (c *column) bool(i int) bool { return c.data[i/8]>>(i%8)&1 == 1 }

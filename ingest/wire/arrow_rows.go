@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
+	"strconv"
 
 	"gqlstream/ingest/event"
 )
@@ -210,7 +211,7 @@ func (c *column) value(i int, v *Cell) {
 		v.Kind, v.Text = TextCell, c.text(i)
 	case c.cell == cellBool:
 		v.Kind = BoolCell
-		if c.bool(i) {
+		if c.data[i/8]>>(i%8)&1 == 1 {
 			v.Integer = 1
 		}
 	case c.cell.isFloat():
@@ -225,7 +226,7 @@ func (c *column) value(i int, v *Cell) {
 		n, negative := intAt(c.cell, c.data, i)
 		v.Kind, v.Integer = UintCell, n
 		if negative {
-			v.negative(n)
+			v.Kind, v.Number, v.Text = NumberCell, -float64(n), "-"+strconv.FormatUint(n, 10) // no other number of a table has digits
 		}
 	}
 }
@@ -237,7 +238,10 @@ func (d *Decoder) readProbabilities(first int, records []record) {
 	if need := len(records) * k; cap(d.probabilities) < need {
 		d.probabilities = make([]float64, need)
 	}
-	lists := t.column(fieldProbabilities)
+	var lists *column
+	if at := t.by[fieldProbabilities]; at > 0 {
+		lists = &t.columns[at-1]
+	}
 	for i := range records {
 		r := &records[i]
 		r.probabilities = d.probabilities[i*k : (i+1)*k]

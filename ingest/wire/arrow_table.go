@@ -67,14 +67,6 @@ func (t *table) reset(kind event.Kind, k int) {
 	}
 }
 
-// column returns the column of a field, or nil.
-func (t *table) column(f field) *column {
-	if i := t.by[f]; i > 0 {
-		return &t.columns[i-1]
-	}
-	return nil
-}
-
 // addDictionary makes room for the dictionary of a column.
 func (t *table) addDictionary(c *column) *event.Problem {
 	for i := range t.dictionaries {

@@ -137,8 +137,3 @@ func (c *Cell) typeName() string {
 	}
 	return "a string"
 }
-
-// negative makes c the integer -n, which has digits, as no other number of a table.
-func (c *Cell) negative(n uint64) {
-	c.Kind, c.Number, c.Text = NumberCell, -float64(n), "-"+strconv.FormatUint(n, 10)
-}

@@ -73,7 +73,8 @@ func NewDecoder(c Config) (*Decoder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	c = c.withDefaults()
+	c.MessageBytesMax = cmp.Or(c.MessageBytesMax, event.MessageBytesDefault)
+	c.Classes.Count = c.Classes.K()
 	d := &Decoder{config: c, k: c.Classes.Count, classes: map[string]event.Class{}}
 	for k, name := range c.Classes.Names {
 		d.classes[name] = event.Class(k)
@@ -232,11 +233,4 @@ func (c Config) Validate() error {
 		err = errors.Join(err, fmt.Errorf("event: MessageBytesMax is %d, must be 0 to %d", c.MessageBytesMax, event.MessageBytesLimit))
 	}
 	return err
-}
-
-// withDefaults returns c with its zeros replaced.
-func (c Config) withDefaults() Config {
-	c.MessageBytesMax = cmp.Or(c.MessageBytesMax, event.MessageBytesDefault)
-	c.Classes.Count = c.Classes.K()
-	return c
 }

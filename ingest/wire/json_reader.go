@@ -144,7 +144,8 @@ func (r *jsonReader) cell(c *Cell) (ok bool) {
 		return true
 	case '{':
 		c.Kind = ObjectCell
-		start := r.start('{')
+		start := int(r.dec.InputOffset())
+		start += bytes.IndexByte(r.text[start:], '{')
 		ok = r.skip()
 		c.Text = alias(r.text[start:r.dec.InputOffset()])
 		return ok
@@ -155,12 +156,6 @@ func (r *jsonReader) cell(c *Cell) (ok bool) {
 		return r.fail(err)
 	}
 	return r.fail(errors.New("no value"))
-}
-
-// start returns where the list that comes next begins.
-func (r *jsonReader) start(bracket byte) int {
-	at := int(r.dec.InputOffset())
-	return at + bytes.IndexByte(r.text[at:], bracket)
 }
 
 // number makes c the JSON number that text is.

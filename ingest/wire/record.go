@@ -80,10 +80,11 @@ func (d *Decoder) finish(m *Message, r *record) *event.Problem {
 	if *position = m.Position; *at == 0 {
 		*at = m.Received
 	}
-	if m.isAhead(*at) {
-		return m.ahead(*at)
+	if m.TimeMax != 0 && *at > m.TimeMax {
+		return event.Problemf(event.Ahead, "its time, %v, is later than %v, which late.ahead allows for its message", *at, m.TimeMax)
 	}
-	if p := d.complete(r); p != nil || !m.isLate(*at) {
+	late := *at != m.Received && m.Late.IsLate(m.Kind, *at, m.Now) // the time that the message gave it is not its own
+	if p := d.complete(r); p != nil || !late {
 		return p
 	}
 	return m.Late.Problem(d.batch, m.Kind, *at, m.Now)

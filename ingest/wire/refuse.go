@@ -53,18 +53,6 @@ type nearest struct {
 
 func (n nearest) String() string { return event.Nearest(n.name, n.known) }
 
-// isLate reports whether an event with a time t is late. The time that the message gave it is not its own.
-func (m *Message) isLate(t event.Time) bool {
-	return m.Late.After > 0 && t != m.Received && m.Late.IsLate(m.Kind, t, m.Now)
-}
-
-// isAhead reports whether a time is later than the events of the message may have.
-func (m *Message) isAhead(t event.Time) bool { return m.TimeMax != 0 && t > m.TimeMax }
-
-func (m *Message) ahead(t event.Time) *event.Problem {
-	return event.Problemf(event.Ahead, "its time, %v, is later than %v, which late.ahead allows for its message", t, m.TimeMax)
-}
-
 // refuse appends the refusal of one event, or counts it where the message has RefusalsMax.
 // original returns the event as JSON.
 func (m *Message) refuse(b *event.Batch, index int, p *event.Problem, original func() []byte) {

@@ -151,7 +151,9 @@ func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
 			}
 			pause(ctx, stop, brokenWait)
 		}
-		h.measure(ctx)
+		if info, err := h.consumer.Info(ctx); err == nil {
+			h.depth.Store(info.NumPending + uint64(info.NumAckPending)) // how much there is to do
+		}
 	}
 }
 
@@ -217,7 +219,7 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	default:
 		h.count(outcomeFailed, err)
 		h.log.Warn("webhook: will be tried again", "webhook", h.config.Name, "id", t.ID, "try", meta.NumDelivered, "error", err)
-		_ = m.NakWithDelay(backoff(meta.NumDelivered))
+		_ = m.NakWithDelay(min(retryWaitMax, retryWaitMin<<min(max(meta.NumDelivered, 1)-1, 20)))
 	}
 }
 
@@ -267,19 +269,6 @@ func (h *hook) settle(meta *jetstream.MsgMetadata) { h.settled = meta.Sequence.S
 func (h *hook) tooOld(t *alerts.Transition, now time.Time) bool {
 	at, err := time.Parse(time.RFC3339Nano, t.Time)
 	return h.config.MaxAge > 0 && err == nil && now.Sub(at) > h.config.MaxAge
-}
-
-// measure reads how much there is to do.
-func (h *hook) measure(ctx context.Context) {
-	info, err := h.consumer.Info(ctx)
-	if err == nil {
-		h.depth.Store(info.NumPending + uint64(info.NumAckPending))
-	}
-}
-
-// backoff is the pause after the n-th attempt.
-func backoff(n uint64) time.Duration {
-	return min(retryWaitMax, retryWaitMin<<min(max(n, 1)-1, 20))
 }
 
 // pause waits for d, or for an end.
