@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"alerts":        {"quant", "difference"},
 	"tables":        {},
 	"sinks":         {"quant", "difference", "alerts", "tables", "filelock", "request"},
-	"sinks/notify":  {"alerts", "sinks"},
+	"sinks/notify":  {"alerts", "request", "sinks"},
 	"sinks/web":     {"quant", "sinks", "alerts", "ask"},
 
 	"graphstore/rule":          {"ingest/event"},

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/alerts"
+	"gqlstream/request"
 	"gqlstream/sinks"
 )
 
@@ -128,14 +129,23 @@ func (h *hook) renew(ctx context.Context) bool {
 
 // run delivers until ctx ends, or until there is nothing left once stop is closed.
 func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
-	for ctx.Err() == nil {
-		closing := false
+	open, shut := context.WithCancel(ctx)
+	defer shut()
+	go func() {
 		select {
 		case <-stop:
-			closing = true
-		default:
+			shut()
+		case <-open.Done():
 		}
-		message, err := h.next(ctx, stop, closing)
+	}()
+	for ctx.Err() == nil {
+		closing, waiting, wait := open.Err() != nil, open, fetchWaitMax
+		if closing { // only what is there
+			waiting, wait = ctx, fetchWaitMin
+		}
+		fetch, cancel := context.WithTimeout(waiting, wait)
+		message, err := h.consumer.Next(jetstream.FetchContext(fetch))
+		cancel()
 		switch {
 		case err == nil:
 			h.reads(nil)
@@ -149,33 +159,12 @@ func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
 			if h.reads(err) {
 				h.log.Warn("webhook: its queue cannot be read", "webhook", h.config.Name, "error", err)
 			}
-			pause(ctx, stop, brokenWait)
+			_ = request.Pause(open, brokenWait)
 		}
 		if info, err := h.consumer.Info(ctx); err == nil {
 			h.depth.Store(info.NumPending + uint64(info.NumAckPending)) // how much there is to do
 		}
 	}
-}
-
-// next waits for the next message of the queue, not beyond stop; once that is
-// closed, only for what is there.
-func (h *hook) next(ctx context.Context, stop <-chan struct{}, closing bool) (jetstream.Msg, error) {
-	wait := fetchWaitMax
-	if closing {
-		wait = fetchWaitMin
-	}
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	if !closing {
-		go func() {
-			select {
-			case <-stop:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return h.consumer.Next(jetstream.FetchContext(ctx))
 }
 
 // quiet reports whether an error only says that there was no message.
@@ -269,15 +258,4 @@ func (h *hook) settle(meta *jetstream.MsgMetadata) { h.settled = meta.Sequence.S
 func (h *hook) tooOld(t *alerts.Transition, now time.Time) bool {
 	at, err := time.Parse(time.RFC3339Nano, t.Time)
 	return h.config.MaxAge > 0 && err == nil && now.Sub(at) > h.config.MaxAge
-}
-
-// pause waits for d, or for an end.
-func pause(ctx context.Context, stop <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-stop:
-	case <-ctx.Done():
-	}
 }
