@@ -297,12 +297,5 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 // StateDefault is the state directory where none is given.
 const StateDefault = "gqlstream-state"
 
-// Override replaces a field by the value of a flag, if the flag is given.
-func Override(field *string, flag string) {
-	if flag != "" {
-		*field = flag
-	}
-}
-
 // HTTPOff turns the page off.
 const HTTPOff = "off"

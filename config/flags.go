@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"time"
@@ -50,11 +51,9 @@ func (f *CoreFlags) Settings() (Settings, error) {
 	if err := f.mergeEstimates(&c); err != nil {
 		return c, err
 	}
-	Override(&c.Classifier, f.Classifier)
-	if f.HalfLife != 0 {
-		c.HalfLife = f.HalfLife
-	}
-	Override(&c.Kernel, f.Kernel)
+	c.Classifier = cmp.Or(f.Classifier, c.Classifier)
+	c.HalfLife = cmp.Or(f.HalfLife, c.HalfLife)
+	c.Kernel = cmp.Or(f.Kernel, c.Kernel)
 	return c, errors.Join(OverrideNumber(&c.Alpha, "--alpha", f.Alpha), OverrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
 }
 
@@ -88,8 +87,8 @@ func (f *CoreFlags) mergeEstimates(c *Settings) error {
 		c.Estimates = []Estimate{{Method: "auto"}}
 	}
 	for i := range c.Estimates {
-		Override(&c.Estimates[i].Preset, f.Preset)
-		Override((*string)(&c.Estimates[i].Lambda), f.Lambda)
+		c.Estimates[i].Preset = cmp.Or(f.Preset, c.Estimates[i].Preset)
+		c.Estimates[i].Lambda = cmp.Or(Lambda(f.Lambda), c.Estimates[i].Lambda)
 	}
 	return nil
 }

@@ -62,8 +62,8 @@ func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	config.Override(&settings.NATS.URL, c.NATS)
-	config.Override(&settings.State, c.State)
+	settings.NATS.URL = cmp.Or(c.NATS, settings.NATS.URL)
+	settings.State = cmp.Or(c.State, settings.State)
 	q, err := c.query()
 	if err != nil {
 		return err

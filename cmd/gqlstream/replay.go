@@ -68,8 +68,8 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	config.Override(&settings.NATS.URL, c.NATS)
-	config.Override(&settings.State, c.State)
+	settings.NATS.URL = cmp.Or(c.NATS, settings.NATS.URL)
+	settings.State = cmp.Or(c.State, settings.State)
 	r, err := c.newReplay(con, settings.State)
 	if err != nil {
 		return err

@@ -57,17 +57,16 @@ func (c *runCmd) settings() (config.Settings, error) {
 	if err != nil {
 		return settings, err
 	}
-	config.Override(&settings.State, c.State)
-	config.Override(&settings.NATS.URL, c.NATS)
-	config.Override(&settings.NATS.Listen, c.Listen)
-	config.Override(&settings.Output.File, c.Output)
-	config.Override(&settings.Output.Parquet, c.Parquet)
-	config.Override(&settings.Output.Arrow, c.Arrow)
-	config.Override(&settings.HTTP.Listen, c.HTTP)
+	settings.State = cmp.Or(c.State, settings.State, config.StateDefault)
+	settings.NATS.URL = cmp.Or(c.NATS, settings.NATS.URL)
+	settings.NATS.Listen = cmp.Or(c.Listen, settings.NATS.Listen)
+	settings.Output.File = cmp.Or(c.Output, settings.Output.File)
+	settings.Output.Parquet = cmp.Or(c.Parquet, settings.Output.Parquet)
+	settings.Output.Arrow = cmp.Or(c.Arrow, settings.Output.Arrow)
+	settings.HTTP.Listen = cmp.Or(c.HTTP, settings.HTTP.Listen)
 	if settings.HTTP.Listen == "" && c.ExitWhenDrained {
 		settings.HTTP.Listen = config.HTTPOff // nobody looks at a run that ends by itself
 	}
-	settings.State = cmp.Or(settings.State, config.StateDefault)
 	if settings.NATS.URL != "" && settings.NATS.Listen != "" {
 		return settings, config.Usagef("run: --listen is for the embedded server, and --nats is another one")
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,9 +35,9 @@ func (f *serverFlags) AfterApply() (err error) {
 		return err
 	}
 	n := &f.settings.NATS
-	config.Override(&n.URL, f.NATS)
-	config.Override(&n.Prefix, f.Prefix)
-	config.Override(&n.Credentials, f.Credentials)
+	n.URL = cmp.Or(f.NATS, n.URL)
+	n.Prefix = cmp.Or(f.Prefix, n.Prefix)
+	n.Credentials = cmp.Or(f.Credentials, n.Credentials)
 	f.NATS, n.Listen = n.URL, ""
 	f.names, f.out, err = f.settings.Names()
 	return err
