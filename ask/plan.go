@@ -83,11 +83,16 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 }
 
 func (p *plan) candidate(v graphstore.Vertex) candidate {
-	c := candidate{vertex: v, p: make([]float64, p.classes), before: p.view.Audit(v)}
-	for k, unit := range p.view.Prediction(v) {
-		c.p[k] = float64(unit) / event.One
+	return candidate{vertex: v, p: probabilities(p.view.Prediction(v), p.classes), before: p.view.Audit(v)}
+}
+
+// probabilities returns the probabilities of a prediction; zero where there is none.
+func probabilities(units []uint32, classes int) []float64 {
+	p := make([]float64, classes)
+	for k, unit := range units {
+		p[k] = float64(unit) / event.One
 	}
-	return c
+	return p
 }
 
 // place returns where a candidate is in a group.

@@ -46,10 +46,7 @@ func newShown(view graphstore.View, classes int) *shown {
 		if label.Class == event.NoClass || label.Role != event.Calibrate || units == nil {
 			continue
 		}
-		e := example{class: int(label.Class), p: make([]float64, classes)}
-		for k, unit := range units {
-			e.p[k] = float64(unit) / event.One
-		}
+		e := example{class: int(label.Class), p: probabilities(units, classes)}
 		at := likeliest(e.p)
 		e.sure = e.p[at]
 		s.byClass[at] = append(s.byClass[at], e)

@@ -107,16 +107,10 @@ const (
 	Audit
 )
 
+var roleNames = [...]string{"calibrate", "train", "audit"}
+
 // String returns the role as it is written in events.
-func (r Role) String() string {
-	switch r {
-	case Train:
-		return "train"
-	case Audit:
-		return "audit"
-	}
-	return "calibrate"
-}
+func (r Role) String() string { return roleNames[r] }
 
 // PiMin bounds the probability that an audit label was drawn with, in units of 2^-30, so
 // that the square of its inverse still fits the sums: about one in a million.
