@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"iter"
 	"math"
 	"net/http"
 	"slices"
@@ -53,7 +52,7 @@ type detail struct {
 	Estimates  []quant.Estimate `json:"estimates"`
 }
 
-func (d detail) rows() iter.Seq[row] { return estimateRows(slices.Values(d.Estimates)) }
+func (d detail) list() []quant.Estimate { return d.Estimates }
 
 func askCommunity(_ context.Context, v *view, q *asked) (any, error) {
 	q.word("format", formats...)
@@ -85,7 +84,7 @@ type historyAnswer struct {
 	Estimates []quant.Estimate `json:"estimates"`
 }
 
-func (a historyAnswer) rows() iter.Seq[row] { return estimateRows(slices.Values(a.Estimates)) }
+func (a historyAnswer) list() []quant.Estimate { return a.Estimates }
 
 func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	from, to := q.time("from"), q.time("to")

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"iter"
 	"math"
 	"net/http"
 	"slices"
@@ -27,18 +26,18 @@ type rollupAnswer struct {
 	Rollups    []sinks.Rollup `json:"rollups"`
 }
 
-func (a rollupAnswer) rows() iter.Seq[row] {
+func (a rollupAnswer) list() []quant.Estimate {
 	if a.Resolution == records {
-		return a.historyAnswer.rows()
+		return a.Estimates
 	}
-	return func(yield func(row) bool) {
-		for i := range a.Rollups {
-			r := &a.Rollups[i]
-			if !yield(row{r.Time.Format(time.RFC3339), a.Community, a.Method, wide(r.Mean), wide(r.Low), wide(r.High)}) {
-				return
-			}
+	out := make([]quant.Estimate, len(a.Rollups))
+	for i, r := range a.Rollups {
+		out[i] = quant.Estimate{
+			Time: r.Time.Format(time.RFC3339), Community: a.Community, Method: a.Method,
+			Prevalence: wide(r.Mean), Low: wide(r.Low), High: wide(r.High),
 		}
 	}
+	return out
 }
 
 func wide(list []float32) []float64 {
@@ -98,9 +97,7 @@ type differenceAnswer struct {
 	Estimate quant.Estimate `json:"estimate"` // shares, ends of intervals and errors are those of the difference
 }
 
-func (a differenceAnswer) rows() iter.Seq[row] {
-	return estimateRows(slices.Values([]quant.Estimate{a.Estimate}))
-}
+func (a differenceAnswer) list() []quant.Estimate { return []quant.Estimate{a.Estimate} }
 
 // askDifference compares the latest records of two communities, or those in force at a log
 // time if one is given; with a time alone, the latest record with the one then, and with

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"iter"
 	"math"
 	"net/http"
 	"slices"
@@ -83,14 +82,11 @@ type listRow struct {
 	Since    *time.Time     `json:"since,omitempty"`  // log time of the record a day before, or of the oldest kept
 }
 
-func (a listAnswer) rows() iter.Seq[row] {
-	return estimateRows(func(yield func(quant.Estimate) bool) {
-		for i := range a.Communities {
-			if !yield(a.Communities[i].Estimate) {
-				return
-			}
-		}
-	})
+func (a listAnswer) list() (all []quant.Estimate) {
+	for i := range a.Communities {
+		all = append(all, a.Communities[i].Estimate)
+	}
+	return all
 }
 
 func askList(_ context.Context, v *view, asked *asked) (any, error) {

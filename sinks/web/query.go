@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -194,37 +193,21 @@ var formats = []string{"json", "csv"}
 
 var csvHead = []string{"time", "community", "class", "share", "low", "high", "method"}
 
-// table is an answer that has rows too.
-type table interface{ rows() iter.Seq[row] }
+// table is an answer that is a list of estimates, or of roll-ups in their form; lists of
+// shares have an item for each class, or none.
+type table interface{ list() []quant.Estimate }
 
-// row is one estimate or roll-up; lists have an item for each class, or none.
-type row struct {
-	time, community, method string
-	share, low, high        []float64
-}
-
-// writeCSV writes a line for each class of each row.
+// writeCSV writes a line for each class of each estimate.
 func writeCSV(w http.ResponseWriter, classes []string, t table) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 	out := csv.NewWriter(w)
 	_ = out.Write(csvHead)
-	for r := range t.rows() {
-		for k := range r.share {
-			_ = out.Write([]string{r.time, r.community, classes[k], at(r.share, k), at(r.low, k), at(r.high, k), r.method})
+	for _, e := range t.list() {
+		for k := range e.Prevalence {
+			_ = out.Write([]string{e.Time, e.Community, classes[k], at(e.Prevalence, k), at(e.Low, k), at(e.High, k), e.Method})
 		}
 	}
 	out.Flush() // an error means that the client has gone
-}
-
-// estimateRows yields the rows of a list of estimates.
-func estimateRows(list iter.Seq[quant.Estimate]) iter.Seq[row] {
-	return func(yield func(row) bool) {
-		for e := range list {
-			if !yield(row{e.Time, e.Community, e.Method, e.Prevalence, e.Low, e.High}) {
-				return
-			}
-		}
-	}
 }
 
 // at returns item k as text; "" where an estimate has no interval.
