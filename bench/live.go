@@ -211,7 +211,7 @@ func (r *liveRun) until(ctx context.Context, elapsed time.Duration) error {
 
 // live measures one case: after a warm-up, processor time of the whole process by
 // edge event, and what of it each part took.
-func (w *World) live(ctx context.Context, c liveCase) ([]Row, error) {
+func (w *World) live(ctx context.Context, c liveCase) (rows []Row, err error) {
 	warm, measured := liveWarm, liveMeasured
 	if w.Quick {
 		warm, measured = 500*time.Millisecond, 200*time.Millisecond
@@ -222,14 +222,12 @@ func (w *World) live(ctx context.Context, c liveCase) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, r.close(ctx)) }()
 	if err := r.until(ctx, warm); err != nil {
-		return nil, errors.Join(err, r.close(ctx))
+		return nil, err
 	}
 	r.decoding, r.stepping, r.publishing, r.edges, r.records, r.steps = 0, 0, 0, 0, 0, 0
 	if err := r.until(ctx, warm+measured); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.Join(err, r.close(ctx))
-	}
-	if err := r.close(ctx); err != nil {
 		return nil, err
 	}
 	row := Row{
@@ -249,7 +247,7 @@ func (w *World) live(ctx context.Context, c liveCase) ([]Row, error) {
 
 // measureLoading reads a history that brings nearly all predictions and labels in
 // its first seconds, until every community has an estimate and they are over.
-func measureLoading(ctx context.Context, w *World) ([]Row, error) {
+func measureLoading(ctx context.Context, w *World) (rows []Row, err error) {
 	c := liveCase{"loading", 10, 300, liveVertices, 3}
 	lasts := liveLoading
 	if w.Quick {
@@ -259,13 +257,11 @@ func measureLoading(ctx context.Context, w *World) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, r.close(ctx)) }()
 	for r.network.Elapsed() < lasts || len(r.published) < c.communities {
 		if err := r.step(ctx); err != nil {
-			return nil, errors.Join(err, r.close(ctx))
+			return nil, err
 		}
-	}
-	if err := r.close(ctx); err != nil {
-		return nil, err
 	}
 	row := Row{
 		Name: c.name, Value: (r.decoding + r.stepping + r.publishing).Seconds(), Unit: "s cpu",

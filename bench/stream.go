@@ -142,17 +142,28 @@ func (s *stream) consume(ctx context.Context, events int) (time.Duration, error)
 	return took, errors.Join(err, source.Close())
 }
 
-// consumed returns the median rate of some consumptions of the whole log.
-func (s *stream) consumed(ctx context.Context, events, times int) (float64, error) {
+// throughput stores messages, which hold so many events, in a log and applies that three times. It returns
+// events a second of storing, and the median of applying.
+func (w *World) throughput(ctx context.Context, messages []ingest.Outgoing, events int) (stored, applied float64, err error) {
+	s, err := w.openStream(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.close()
+	begun := time.Now()
+	if err := s.publish(ctx, messages); err != nil {
+		return 0, 0, err
+	}
+	stored = float64(events) / time.Since(begun).Seconds()
 	var rates []float64
-	for range times {
+	for range 3 {
 		took, err := s.consume(ctx, events)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		rates = append(rates, float64(events)/took.Seconds())
 	}
-	return median(rates), nil
+	return stored, median(rates), nil
 }
 
 // measureIngest stores Arrow messages and applies them from the log.
@@ -162,18 +173,7 @@ func measureIngest(ctx context.Context, w *World) ([]Row, error) {
 		return nil, err
 	}
 	events := len(messages) * messageEvents
-	s, err := w.openStream(ctx)
-	if err != nil {
-		return nil, err
-	}
-	begun := time.Now()
-	if err = s.publish(ctx, messages); err != nil {
-		s.close()
-		return nil, err
-	}
-	stored := float64(events) / time.Since(begun).Seconds()
-	rate, err := s.consumed(ctx, events, 3)
-	s.close()
+	stored, rate, err := w.throughput(ctx, messages, events)
 	if err != nil {
 		return nil, err
 	}
@@ -190,18 +190,7 @@ func measureIngest(ctx context.Context, w *World) ([]Row, error) {
 // measureJSON does the same for messages of one event.
 func measureJSON(ctx context.Context, w *World) ([]Row, error) {
 	events := min(w.Edges/4, w.pick(100_000, 30_000))
-	s, err := w.openStream(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	messages := w.jsonMessages(events)
-	begun := time.Now()
-	if err := s.publish(ctx, messages); err != nil {
-		return nil, err
-	}
-	stored := float64(events) / time.Since(begun).Seconds()
-	rate, err := s.consumed(ctx, events, 3)
+	stored, rate, err := w.throughput(ctx, w.jsonMessages(events), events)
 	if err != nil {
 		return nil, err
 	}

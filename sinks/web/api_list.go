@@ -131,13 +131,11 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 
 // trend returns up to n shares of a class, evenly spaced over the history.
 func (s *series) trend(class, n int) []float64 {
-	n = min(n, len(s.history))
-	if n < 2 {
+	if n < 2 || len(s.history) < 2 {
 		return nil
 	}
 	out := make([]float64, 0, n)
-	for i := range n {
-		r := s.history[i*(len(s.history)-1)/(n-1)]
+	for _, r := range spread(s.history, n) {
 		if class < len(r.estimate.Prevalence) {
 			out = append(out, r.estimate.Prevalence[class])
 		}
