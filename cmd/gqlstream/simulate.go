@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -179,11 +179,10 @@ func (c *simulateCmd) answer(s *simulate.Network) error {
 
 // truthLog writes true prevalences as CSV.
 type truthLog struct {
-	w    *bufio.Writer
+	rows *csv.Writer
 	file io.Closer
 	next event.Time
-	row  []byte
-	rows []simulate.TruthRecord
+	all  []simulate.TruthRecord
 }
 
 // newTruthLog creates the file at path; an empty path gives a log that writes
@@ -196,13 +195,12 @@ func newTruthLog(path string, classes int) (*truthLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &truthLog{w: bufio.NewWriter(file), file: file}
-	t.w.WriteString("time,community,members")
+	t := &truthLog{rows: csv.NewWriter(file), file: file}
+	head := []string{"time", "community", "members"}
 	for k := range classes {
-		fmt.Fprintf(t.w, ",p%d", k)
+		head = append(head, fmt.Sprintf("p%d", k))
 	}
-	t.w.WriteString(",jumped\n")
-	return t, nil
+	return t, t.rows.Write(append(head, "jumped"))
 }
 
 // follow writes the truth if it is due at the simulation's time.
@@ -211,17 +209,17 @@ func (t *truthLog) follow(s *simulate.Network, every time.Duration) error {
 		return nil
 	}
 	t.next = s.Now() + event.Time(every)
-	t.rows = s.AppendTruth(t.rows[:0])
-	for _, r := range t.rows {
-		t.row = fmt.Appendf(t.row[:0], "%v,%s,%d", r.Time, r.Community, r.Members)
+	t.all = s.AppendTruth(t.all[:0])
+	for _, r := range t.all {
+		row := []string{r.Time.String(), r.Community, strconv.Itoa(r.Members)}
 		for _, share := range r.Prevalence {
-			t.row = strconv.AppendFloat(append(t.row, ','), share, 'g', -1, 64)
+			row = append(row, strconv.FormatFloat(share, 'g', -1, 64))
 		}
-		t.row = append(t.row, ',')
+		jumped := ""
 		if r.Jumped != 0 {
-			t.row = append(t.row, r.Jumped.String()...)
+			jumped = r.Jumped.String()
 		}
-		if _, err := t.w.Write(append(t.row, '\n')); err != nil {
+		if err := t.rows.Write(append(row, jumped)); err != nil {
 			return err
 		}
 	}
@@ -233,5 +231,6 @@ func (t *truthLog) Close() error {
 	if t == nil {
 		return nil
 	}
-	return errors.Join(t.w.Flush(), t.file.Close())
+	t.rows.Flush()
+	return errors.Join(t.rows.Error(), t.file.Close())
 }

@@ -92,7 +92,7 @@ func (s *Server) handler() http.Handler {
 			defer c.end()
 			if !all && !probes[r.URL.Path] {
 				w.Header().Set("Connection", "close")
-				failBusy(w, "too many requests are being answered")
+				fail(w, http.StatusServiceUnavailable, "too many requests are being answered")
 				return
 			}
 		}

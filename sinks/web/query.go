@@ -48,15 +48,12 @@ func answer(w http.ResponseWriter, code int, value any) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
-// fail writes a refusal.
+// fail writes a refusal. Another try may not meet that of a server that is busy.
 func fail(w http.ResponseWriter, code int, message string) {
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
+	}
 	answer(w, code, map[string]string{"error": message})
-}
-
-// failBusy writes a refusal that another try may not meet.
-func failBusy(w http.ResponseWriter, message string) {
-	w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
-	fail(w, http.StatusServiceUnavailable, message)
 }
 
 // params reads the parameters of a query, and keeps the first mistake in them.
@@ -177,8 +174,6 @@ func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, rt *route
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + writeWaitMax))
 	value, refusal := s.ask(r.Context(), wait, rt, r.PathValue("name"), query)
 	switch table, is := value.(table); {
-	case refusal != nil && refusal.Code == http.StatusServiceUnavailable:
-		failBusy(w, refusal.Message)
 	case refusal != nil:
 		fail(w, refusal.Code, refusal.Message)
 	case is && query.Get("format") == "csv":

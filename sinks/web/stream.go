@@ -32,7 +32,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, query url.V
 		return
 	}
 	if !s.hub.join(c) {
-		failBusy(w, "too many event streams")
+		fail(w, http.StatusServiceUnavailable, "too many event streams")
 		return
 	}
 	defer s.hub.leave(c)
