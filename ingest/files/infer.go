@@ -101,7 +101,7 @@ func (f *classFinder) readLog(input Input) error {
 		return err
 	}
 	defer file.Close()
-	log := &logTable{lines: newLineReader(file)}
+	log := &jsonTable{lines: newLineReader(file)}
 	tables := map[event.Kind]*jsonTable{}
 	for _, kind := range []event.Kind{event.KindLabel, event.KindPrediction} {
 		tables[kind] = &jsonTable{lines: log.lines, columns: newColumns(kind, nil, nil)}

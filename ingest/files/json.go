@@ -3,10 +3,11 @@ package files
 import "gqlstream/ingest/wire"
 
 // jsonTable reads NDJSON: one object a line, blank lines ignored. The keys are
-// the columns, and may differ from row to row.
+// the columns, and may differ from row to row. Without columns it reads a log: the lines
+// are events of all kinds, as on the wire with one member more, "kind". See LogWriter.
 type jsonTable struct {
 	lines   *lineReader
-	columns *columns
+	columns *columns // nil of a log
 	raw     []byte
 	object  wire.Object
 }
@@ -14,9 +15,9 @@ type jsonTable struct {
 func (t *jsonTable) text() []byte { return t.raw }
 func (t *jsonTable) place() int64 { return t.lines.line }
 
-// next reads one row.
+// next reads one row. What a line of a log says is not one: see decodeLine.
 func (t *jsonTable) next(row *fileRow) (err error) {
-	if t.raw, err = t.lines.notBlank(); err != nil {
+	if t.raw, err = t.lines.notBlank(); err != nil || t.columns == nil {
 		return err
 	}
 	return t.parse(t.raw, row)

@@ -15,26 +15,9 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// logTable reads a log: NDJSON whose lines are events of all kinds, as on the wire
-// with one member more, "kind". See LogWriter.
-type logTable struct {
-	lines  *lineReader
-	raw    []byte
-	object wire.Object
-}
-
-func (t *logTable) text() []byte { return t.raw }
-func (t *logTable) place() int64 { return t.lines.line }
-
-// next reads one line. What it says is not a row of cells: see decodeLine.
-func (t *logTable) next(*fileRow) (err error) {
-	t.raw, err = t.lines.notBlank()
-	return err
-}
-
 // decodeLine appends the event of the last line of a log to b, or its refusal, and returns the
 // event's time. The event is good for as long as anybody holds it, unless b is reset.
-func (r *fileRows) decodeLine(t *logTable, b *event.Batch) (event.Time, error) {
+func (r *fileRows) decodeLine(t *jsonTable, b *event.Batch) (event.Time, error) {
 	kind, problem := t.kindOf(t.raw)
 	if problem != nil {
 		return 0, &badRow{*problem}
@@ -61,7 +44,7 @@ var kindPrefix = []byte(`{"kind":"`)
 const wantKind = "want edge, label, prediction, member, vertex or control"
 
 // kindOf returns the kind that the event on a line says.
-func (t *logTable) kindOf(line []byte) (event.Kind, *event.Problem) {
+func (t *jsonTable) kindOf(line []byte) (event.Kind, *event.Problem) {
 	if rest, ok := bytes.CutPrefix(line, kindPrefix); ok {
 		name, _, _ := bytes.Cut(rest, []byte(`"`))
 		if kind, known := event.ParseKind(string(name)); known {

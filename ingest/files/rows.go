@@ -56,7 +56,7 @@ func openRows(input Input, config *Config, decoder *wire.Decoder) (*fileRows, er
 	}
 	r := &fileRows{input: input, file: file, decoder: decoder, classes: config.Classes.K()}
 	if input.Log {
-		r.input.Kind, r.table = event.KindControl, &logTable{lines: newLineReader(file)}
+		r.input.Kind, r.table = event.KindControl, &jsonTable{lines: newLineReader(file)}
 		return r, nil
 	}
 	r.columns = newColumns(input.Kind, config.Columns, config.Classes.Names)
@@ -117,8 +117,8 @@ func (r *fileRows) warning() string {
 // event's time. It returns io.EOF after the last row.
 func (r *fileRows) next(b *event.Batch) (t event.Time, err error) {
 	if err = r.table.next(&r.row); err == nil {
-		if log, ok := r.table.(*logTable); ok {
-			t, err = r.decodeLine(log, b)
+		if r.columns == nil {
+			t, err = r.decodeLine(r.table.(*jsonTable), b)
 		} else if at, slot, p := r.decoder.DecodeRow(r.defaults, r.row.cells, r.columns.named, b); p == nil {
 			t = at
 		} else {
