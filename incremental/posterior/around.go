@@ -213,15 +213,31 @@ func (a *around) recount(view graphstore.View, sums *neighborhood.Sums) {
 			}
 		}
 	}
-	parallel.Ranges(view.Vertices(), func(from, to int) { // each is told at its neighbours in here
-		now := newOutgoing(a.classes)
-		for v := range Vertex(view.Vertices()) {
-			a.read(&now, v, sums.Votes(v), view.Prediction(v))
-			for _, u := range view.Neighbors(v) {
-				if int(u) >= from && int(u) < to {
-					a.tell(u, &now, 1)
+	k := a.classes
+	width := 1 + 2*k
+	told := make([]uint64, view.Vertices()*width) // what each vertex tells: has, mean and shares, close together
+	parallel.Ranges(view.Vertices(), func(from, to int) {
+		now := newOutgoing(k)
+		for v := from; v < to; v++ {
+			a.read(&now, Vertex(v), sums.Votes(Vertex(v)), view.Prediction(Vertex(v)))
+			row := told[v*width:][:width]
+			row[0] = uint64(now.has)
+			copy(row[1:], now.mean)
+			copy(row[1+k:], now.shares)
+		}
+	})
+	parallel.Ranges(view.Vertices(), func(from, to int) {
+		sum := make([]uint64, width)
+		for v := from; v < to; v++ {
+			clear(sum)
+			for _, u := range view.Neighbors(Vertex(v)) {
+				for i, x := range told[int(u)*width:][:width] {
+					sum[i] += x
 				}
 			}
+			a.hears[v] = uint32(sum[0])
+			copy(a.heard[v*k:], sum[1:1+k])
+			copy(a.walks[v*k:], sum[1+k:])
 		}
 	})
 }
