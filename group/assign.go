@@ -16,11 +16,16 @@ func (m *Member) Rank(of string) int {
 }
 
 // Places returns the place of this worker among those that estimate each of so many shards, of which
-// there are to be so many copies: 0 for the first, and -1 where it does not estimate the shard.
-func (m *Member) Places(shards, copies int) (places []int) {
+// there are to be so many copies: 0 for the first, and -1 where it does not estimate the shard. Without
+// the doubted it is what they will be when those are dead who were not heard of for half the time.
+func (m *Member) Places(shards, copies int, doubted bool) (places []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, workers := range assign(m.live(), shards, copies) {
+	among := m.live()
+	if !doubted {
+		among = m.undoubted()
+	}
+	for _, workers := range assign(among, shards, copies) {
 		places = append(places, slices.Index(workers, m.self.Worker))
 	}
 	return places

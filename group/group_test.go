@@ -266,6 +266,30 @@ func TestOthersAreRefusedByName(t *testing.T) {
 	}
 }
 
+// Who is not heard of must be doubted before it is dead, so that others can prepare, and be trusted
+// again when it is heard of.
+func TestWhoIsSilentIsDoubtedBeforeItIsDead(t *testing.T) {
+	const shards = 8
+	js := startServer(t)
+	a, b := join(t, worker(js, "a")), join(t, worker(js, "b"))
+	defer func() { _ = a.Leave() }()
+	has := func(doubted bool) int {
+		return shards - len(slices.DeleteFunc(a.Places(shards, 1, doubted), func(place int) bool { return place >= 0 }))
+	}
+	wait(t, "a to hear of b", func() bool { return has(true) == shards/2 && has(false) == shards/2 })
+	b.cancel()
+	b.running.Wait() // it is silent, and does not leave
+	wait(t, "b to be doubted", func() bool { return has(false) == shards })
+	if n := has(true); n != shards/2 {
+		t.Errorf("%d shards when b is doubted, want %d", n, shards/2)
+	}
+	if err := b.renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "b to be trusted again", func() bool { return has(false) == shards/2 })
+	wait(t, "b to be dead", func() bool { return has(true) == shards })
+}
+
 // The entry of a worker that was killed must not keep it from beginning again, even where a server
 // that elects does not remove it in time.
 func TestAWorkerBeginsAgainBesideItsOldEntry(t *testing.T) {

@@ -21,8 +21,9 @@ import (
 
 // How often a member says that it lives, and when it is forgotten.
 const (
-	renewEvery  = 500 * time.Millisecond
-	renewalsMax = 4 // own renewals that come back without one of a worker that is dead then
+	renewEvery  = 250 * time.Millisecond
+	renewalsMax = 8               // own renewals that come back without one of a worker that is dead then
+	doubtedAt   = renewalsMax / 2 // those without one of a worker that may be
 	presenceTTL = renewalsMax * renewEvery
 	requestMax  = 5 * time.Second // for one question to the broker, while it elects a leader
 	watchAgain  = 200 * time.Millisecond
@@ -67,7 +68,7 @@ type Member struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	Changed   chan struct{} // capacity 1: Rank may give other answers than before
+	Changed   chan struct{} // capacity 1: Rank, or Places, may give other answers than before
 	Disagreed chan error    // capacity 1: why this worker must end: another one has another state
 
 	mu       sync.Mutex
@@ -261,7 +262,7 @@ func (m *Member) follow(ctx context.Context, watcher jetstream.KeyWatcher) {
 func (m *Member) hear(entry jetstream.KeyValueEntry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.live()
+	before, sure := m.live(), m.undoubted()
 	var p Presence
 	switch {
 	case entry.Key() == disagreementKey:
@@ -282,7 +283,7 @@ func (m *Member) hear(entry jetstream.KeyValueEntry) {
 	case p.Config == m.self.Config && p.Arch == m.self.Arch: // another one is refused where it starts
 		m.workers[p.Worker] = &heard{p, m.renewals}
 	}
-	if !slices.Equal(before, m.live()) {
+	if !slices.Equal(before, m.live()) || !slices.Equal(sure, m.undoubted()) {
 		m.signal()
 	}
 }
@@ -303,6 +304,13 @@ func (m *Member) live() (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// undoubted lists those of them that were heard of of late.
+func (m *Member) undoubted() []string {
+	return slices.DeleteFunc(m.live(), func(name string) bool {
+		return name != m.self.Worker && m.renewals >= m.workers[name].at+doubtedAt
+	})
 }
 
 // Say changes what this worker says of itself with its next renewal.

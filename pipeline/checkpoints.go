@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"gqlstream/checkpoint"
@@ -21,6 +25,7 @@ type checkpoints struct {
 	share   func(context.Context, checkpoint.Manifest, []incremental.Section) // gives a state to other workers; nil: there are none
 	sharing context.Context                                                   // of share
 	hurry   context.CancelFunc                                                // ends what can be left out of sharing
+	fresh   *atomic.Pointer[checkpoint.Checkpoint]                            // that is being written, in memory; nil in it: none is
 	writing chan saved                                                        // holds one result when the writer is done; nil when none runs
 	last    saved                                                             // that succeeded
 	failed  uint64
@@ -42,7 +47,7 @@ func checkpointsIn(state string) string { return filepath.Join(state, "checkpoin
 
 func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	dir, err := checkpoint.Open(checkpoint.Disk{}, checkpointsIn(state))
-	k := &checkpoints{Dir: dir, log: log}
+	k := &checkpoints{Dir: dir, log: log, fresh: new(atomic.Pointer[checkpoint.Checkpoint])}
 	k.sharing, k.hurry = context.WithCancel(context.Background())
 	return k, err
 }
@@ -67,20 +72,44 @@ func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, 
 	}(k.writing)
 }
 
-// store writes a state, and then gives it to other workers.
+// store writes a state, and gives it to other workers meanwhile: one that takes shards over reads the log from there.
 func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) (bytes int64, err error) {
 	if err := incremental.Encode(state); err != nil {
 		return 0, err
 	}
+	fresh := &checkpoint.Checkpoint{Manifest: m, Sections: map[string][]byte{}}
 	sections := make([]checkpoint.Section, len(state))
 	for i, s := range state {
 		sections[i] = checkpoint.Section{Name: s.Name, Data: s.Data}
+		fresh.Sections[s.Name] = s.Data
+	}
+	k.fresh.Store(fresh)
+	defer k.fresh.Store(nil)
+	var sharing sync.WaitGroup
+	if k.share != nil {
+		sharing.Go(func() { k.share(k.sharing, m, state) })
 	}
 	bytes, err = k.Dir.Save(m, sections)
-	if k.share != nil {
-		k.share(k.sharing, m, state)
-	}
+	sharing.Wait()
 	return bytes, err
+}
+
+// list returns the positions of the states here, newest first.
+func (k *checkpoints) list() ([]uint64, error) {
+	fresh := k.fresh.Load() // before the directory, where it will be
+	positions, err := k.Dir.List()
+	if fresh != nil && !slices.Contains(positions, fresh.Manifest.Position) {
+		positions = slices.Insert(positions, 0, fresh.Manifest.Position)
+	}
+	return positions, err
+}
+
+// read returns one of them. Its sections are the caller's to add to.
+func (k *checkpoints) read(position uint64) (*checkpoint.Checkpoint, error) {
+	if fresh := k.fresh.Load(); fresh != nil && fresh.Manifest.Position == position {
+		return &checkpoint.Checkpoint{Manifest: fresh.Manifest, Sections: maps.Clone(fresh.Sections)}, nil
+	}
+	return k.Dir.Read(position)
 }
 
 // finish waits for the writer at the end of a run and returns what became of the newest checkpoint.

@@ -47,10 +47,13 @@ type membership struct {
 	self        sinks.Identity
 	copies      int
 	checkpoints int
-	saves       *checkpoints // of the pipeline before; nil: there is none
-	spare       []int        // shards that the next pipeline keeps, although they are another worker's
-	handing     time.Time    // since when workers that stay estimate all spare shards; now, if they do not
-	missing     time.Time    // since when shards of this worker are not estimated here; now, if all are
+	saves       *checkpoints  // of the pipeline before; nil: there is none
+	spare       []int         // shards that the next pipeline keeps, although they are another worker's
+	handing     time.Time     // since when workers that stay estimate all spare shards; now, if they do not
+	missing     time.Time     // since when shards of this worker are not estimated here; now, if all are
+	next        *preparation  // of the next pipeline; nil: none is under way
+	doubted     time.Time     // when a preparation was given up, because a worker was not dead
+	woken       chan struct{} // capacity 1: a preparation is done
 	log         *slog.Logger
 	close       func() error
 }
@@ -74,7 +77,7 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	if err != nil {
 		return nil, err
 	}
-	m = &membership{self: identity(), copies: max(settings.Group.Copies, 1), log: o.Log, close: b.Close}
+	m = &membership{self: identity(), copies: max(settings.Group.Copies, 1), log: o.Log, close: b.Close, woken: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			m.leave()
@@ -143,6 +146,7 @@ func (m *membership) leave() {
 	if m == nil {
 		return
 	}
+	m.drop()
 	var err error
 	if m.member != nil {
 		err = m.member.Leave()
@@ -162,8 +166,13 @@ func (m *membership) owned(shards int) []int {
 	if m == nil {
 		return nil
 	}
+	return m.mine(shards, true)
+}
+
+// mine lists the shards that this worker is to estimate; see Places of a member.
+func (m *membership) mine(shards int, doubted bool) []int {
 	owned := []int{}
-	for shard, place := range m.member.Places(max(shards, 1), m.copies) {
+	for shard, place := range m.member.Places(max(shards, 1), m.copies, doubted) {
 		if place >= 0 || slices.Contains(m.spare, shard) {
 			owned = append(owned, shard)
 		}
@@ -177,7 +186,7 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 	ticker := time.NewTicker(sayEvery)
 	defer ticker.Stop()
 	for {
-		if err := p.regroup(); err != nil {
+		if err := p.regroup(ctx); err != nil {
 			return err
 		}
 		if err := p.assignFollowers(context.WithoutCancel(ctx)); err != nil {
@@ -185,7 +194,9 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 		}
 		p.sayPresence()
 		select {
+		case <-p.group.woken:
 		case <-p.group.member.Changed:
+			p.group.prepare(ctx, p)
 			if err := request.Pause(ctx, regroupAfter); err != nil {
 				return nil //nolint:nilerr // the run ends
 			}
@@ -201,12 +212,12 @@ func (p *Pipeline) watchGroup(ctx context.Context) error {
 // regroup brings the outlets to what the order of the live workers says. Shards that are another
 // worker's now are kept until that one publishes, so that there is no gap; but once others estimate all
 // of them, for no longer than handOverMax: they may be slower for good, and publish what is missing.
-func (p *Pipeline) regroup() error {
+func (p *Pipeline) regroup(ctx context.Context) error {
 	live, m := p.outlets.live(), p.group
 	others, staying, more := m.member.Estimated()
 	var missing, urgent, waits bool
 	m.spare = m.spare[:0]
-	for shard, rank := range m.member.Places(p.outlets.shards, m.copies) {
+	for shard, rank := range m.member.Places(p.outlets.shards, m.copies, true) {
 		mine := rank >= 0
 		i := slices.IndexFunc(live, func(o *outlet) bool { return o.shard == shard })
 		if i < 0 {
@@ -231,8 +242,9 @@ func (p *Pipeline) regroup() error {
 	if !missing || m.missing.IsZero() {
 		m.missing = time.Now()
 	}
+	prepared := m.prepare(ctx, p)
 	switch {
-	case missing && mayStartAgain(urgent, m.member.Rank("stand-in"), replaceable(live, others), time.Since(m.missing)):
+	case missing && prepared && mayStartAgain(urgent, m.member.Rank("stand-in"), replaceable(live, others), time.Since(m.missing)):
 		m.member.Say(func(own *group.Presence) { own.Shards = []int{} })
 		p.Checkpoints.hurry()
 		return errRegroup

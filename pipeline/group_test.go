@@ -80,8 +80,8 @@ func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 	} {
 		estimates(step.drains)
 		p.group.handing = time.Now().Add(-step.since)
-		_ = p.regroup() // gives up
-		if err := p.regroup(); !errors.Is(err, step.want) {
+		_ = p.regroup(t.Context()) // gives up
+		if err := p.regroup(t.Context()); !errors.Is(err, step.want) {
 			t.Errorf("%s: %v, want %v", step.what, err, step.want)
 		}
 	}

@@ -145,6 +145,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	}
 	cancel(nil)
 	watches.Wait()
+	if !errors.Is(err, errRegroup) {
+		p.group.drop()
+	}
 	return err
 }
 

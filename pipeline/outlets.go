@@ -52,7 +52,8 @@ type heldEmission struct {
 type outlets struct {
 	shards int // of the group
 	each   []*outlet
-	newest atomic.Uint64 // sequence of the newest mark that others have stored
+	newest atomic.Uint64   // sequence of the newest mark that others have stored
+	marked []atomic.Uint64 // up to where each shard is published, whosever it is
 }
 
 func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int) error {
@@ -61,6 +62,7 @@ func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.Writ
 			owned = append(owned, shard)
 		}
 	}
+	o.marked = make([]atomic.Uint64, o.shards)
 	for _, shard := range owned {
 		c.Shard, c.Shards = shard, o.shards
 		writer, err := sinks.NewWriter(ctx, js, c)
@@ -207,6 +209,9 @@ func (o *outlets) watchMarks(ctx context.Context, js jetstream.JetStream, names 
 
 func (o *outlets) heed(m sinks.Mark, self sinks.Identity) {
 	o.newest.Store(max(o.newest.Load(), m.Sequence))
+	if m.Shard < len(o.marked) {
+		o.marked[m.Shard].Store(m.Position)
+	}
 	for _, one := range o.live() {
 		if one.shard != m.Shard {
 			continue
@@ -253,6 +258,15 @@ func (o *outlets) watermarks() map[int]uint64 {
 		one.mu.Lock()
 		all[one.shard] = max(one.writer.Published(), one.seen.Load())
 		one.mu.Unlock()
+	}
+	return all
+}
+
+// markedOf returns the same of any shards, as the log out has it.
+func (o *outlets) markedOf(shards []int) map[int]uint64 {
+	all := map[int]uint64{}
+	for _, shard := range shards {
+		all[shard] = o.marked[shard].Load()
 	}
 	return all
 }

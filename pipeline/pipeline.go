@@ -46,7 +46,7 @@ type Pipeline struct {
 	logID       string       // of the log that positions count in
 	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
 	followers   followers
-	assigning   sync.Mutex // guards singles
+	assigning   sync.Mutex // guards singles, and what a reload replaces of settings
 	singles     []single
 	rollups     *sinks.Rollups
 	alerting    *alerting
@@ -122,11 +122,15 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openOutput(ctx); err != nil {
 		return p, err
 	}
-	r := restorer{p.Config, settings.Classes, settings.State, p.Checkpoints.Dir, p.Broker.JS, &p.outlets, p.group, o.Same, p.log}
+	r := restorer{
+		config: p.Config, classes: settings.Classes, state: settings.State, saves: p.Checkpoints, js: p.Broker.JS, outlets: &p.outlets,
+		shards: p.outlets.watermarks(), group: p.group, same: o.Same, log: p.log,
+	}
 	core, at, identity, err := r.restore(ctx)
 	if p.Core = core; err != nil {
 		return p, err
 	}
+	p.behind.Store(r.next != nil && r.next.behind)
 	p.applied.Store(uint64(at.Position))
 	p.status.last = web.Status{State: "running", Position: uint64(at.Position)} // said if no step comes; see showIdle
 	p.closers = append(p.closers, func() error { p.Core.Close(); return nil }, p.Checkpoints.finish)

@@ -24,11 +24,13 @@ type restorer struct {
 	config  incremental.Config
 	classes []string
 	state   string // directory of the checkpoints, for messages
-	dir     *checkpoint.Dir
+	saves   *checkpoints
 	js      jetstream.JetStream
 	outlets *outlets
-	group   *membership // nil for a run alone
-	same    bool        // of Options
+	shards  map[int]uint64 // that a worker of a group restores, and up to where each is published
+	group   *membership    // nil for a run alone
+	same    bool           // of Options
+	next    *preparation   // what restore found prepared; nil: nothing
 	log     *slog.Logger
 }
 
@@ -39,7 +41,7 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 	if r.group != nil {
 		return r.restoreMember(ctx)
 	}
-	c, err := r.dir.Load()
+	c, err := r.saves.Dir.Load()
 	if errors.Is(err, checkpoint.ErrAllDamaged) {
 		r.log.Warn("reading the log from its beginning", "reason", err)
 		c, err = nil, nil
@@ -96,12 +98,12 @@ func (r *restorer) notBeyondOutput(ctx context.Context, newest *checkpoint.Check
 	if err := id.Check(ctx, r.js); err != nil {
 		return nil, err
 	}
-	positions, err := r.dir.List()
+	positions, err := r.saves.list()
 	if err != nil {
 		return nil, err
 	}
 	for _, position := range positions {
-		c, err := r.dir.Read(position)
+		c, err := r.saves.read(position)
 		if err != nil || position >= newest.Manifest.Position || c.Manifest.Published > now {
 			continue // a damaged one is set aside when it is the newest
 		}
@@ -124,22 +126,35 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 				"this one a prefix of its own; where the first two differ, --accept-new-config publishes the whole log anew", was, classes, r.config.Digest(), r.classes)
 		}
 	}
+	if r.next = r.group.take(r); r.next != nil {
+		return r.next.core, r.next.at, r.next.id, nil
+	}
+	core, m, err := r.restoreShards(ctx)
+	if err != nil || core != nil {
+		at, id = ResumeOf(m)
+		return core, at, id, err
+	}
+	core, err = incremental.New(r.config)
+	return core, at, nil, err
+}
+
+// restoreShards returns the core of the newest position that has all that it needs, or nil if there is none.
+func (r *restorer) restoreShards(ctx context.Context) (core *incremental.Core, m checkpoint.Manifest, err error) {
 	for tried := map[uint64]bool{}; ; {
-		local, err := r.dir.List()
+		local, err := r.saves.list()
 		if err != nil {
-			return nil, at, nil, err
+			return nil, m, err
 		}
 		positions, err := r.group.store.Positions(ctx, sharedName(r.config.Digest()), local, r.config.Owned)
 		if err != nil {
-			return nil, at, nil, err
+			return nil, m, err
 		}
 		positions = slices.DeleteFunc(positions, func(position uint64) bool { return tried[position] })
 		if len(positions) == 0 {
 			if len(tried) > 0 {
-				r.log.Warn("no position has the graph and all shards of this worker; reading the log from its beginning", "shards", r.config.Owned)
+				r.log.Warn("no position has the graph and all shards of this worker: the log is read from its beginning", "shards", r.config.Owned)
 			}
-			core, err = incremental.New(r.config)
-			return core, at, nil, err
+			return nil, m, nil
 		}
 		position := positions[0]
 		tried[position] = true
@@ -149,11 +164,10 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 			continue
 		}
 		if core, err = incremental.Restore(r.config, c.Sections); err != nil {
-			return nil, at, nil, fmt.Errorf("the checkpoint at position %d: %w", position, err)
+			return nil, m, fmt.Errorf("the checkpoint at position %d: %w", position, err)
 		}
 		r.log.Info("restored", "position", position, "shards", r.config.Owned)
-		at, id = ResumeOf(c.Manifest)
-		return core, at, id, nil
+		return core, c.Manifest, nil
 	}
 }
 
@@ -165,31 +179,41 @@ func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (*c
 	if c.Manifest.Config != r.config.Digest() {
 		return nil, fmt.Errorf("it is of the configuration %s", c.Manifest.Config)
 	}
-	parts, errs := make([]*checkpoint.Checkpoint, len(r.outlets.each)), make([]error, len(r.outlets.each))
+	parts, errs := make([]*checkpoint.Checkpoint, len(r.config.Owned)), make([]error, len(r.config.Owned))
 	var fetching sync.WaitGroup
-	for i, one := range r.outlets.each {
+	for i, shard := range r.config.Owned {
 		parts[i] = c
-		if _, have := c.Manifest.Watermarks[one.shard]; !have {
-			fetching.Go(func() { parts[i], errs[i] = r.fetchPart(ctx, position, group.Part(one.shard)) })
+		if _, have := c.Manifest.Watermarks[shard]; !have {
+			fetching.Go(func() { parts[i], errs[i] = r.fetchPart(ctx, position, group.Part(shard)) })
 		}
 	}
 	fetching.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	for i, one := range r.outlets.each {
+	then := map[int]uint64{}
+	for i, shard := range r.config.Owned {
 		maps.Copy(c.Sections, parts[i].Sections)
-		if now, then := one.writer.Published(), parts[i].Manifest.Watermarks[one.shard]; now < then {
-			return nil, fmt.Errorf("shard %d was published up to %d then, and is up to %d now", one.shard, then, now)
+		then[shard] = parts[i].Manifest.Watermarks[shard]
+	}
+	c.Manifest.Watermarks = then
+	return c, r.behind(then)
+}
+
+// behind returns an error where the log out is behind what it was when a state was saved.
+func (r *restorer) behind(then map[int]uint64) error {
+	for _, shard := range slices.Sorted(maps.Keys(then)) {
+		if r.shards[shard] < then[shard] {
+			return fmt.Errorf("shard %d was published up to %d then, and is up to %d now", shard, then[shard], r.shards[shard])
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // graphAt returns this worker's state at a position, or the graph that another one has stored.
 func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (*checkpoint.Checkpoint, error) {
 	if local {
-		c, err := r.dir.Read(position)
+		c, err := r.saves.read(position)
 		if err == nil {
 			return c, err
 		}
