@@ -190,11 +190,10 @@ func gate(inside, expected float64) float64 {
 // and G the derivative of the estimate by the coefficients of the posterior. What finitely many
 // labels leave open about the posteriors is in the last term. The spread of the posteriors within
 // each class of labels estimates the same by class, so it is no part of V, but divides it
-// among the labels.
+// among the labels. The first term is also what a change takes from one member.
 func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := &x.members
-	x.memberShares(ans)
 	x.noise = zeroed(x.noise, k)
 	for i := range k {
 		within := p.Within[i*k*k : (i+1)*k*k]
@@ -205,14 +204,17 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 			x.noise[a] += ans.q[i] * ans.q[i] * ans.class[i*k+a]
 		}
 	}
-	x.surround(ans.v, x.j, x.a, k)
 	rest := (1 - gamma) * (1 - gamma)
 	apart := gamma * (1 - ambiguity*gamma)
 	for a := range k {
-		x.noise[a] += max(ans.v[a*k+a]+x.label[a*k+a], 0) + modelError*modelError
+		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
+		members := max(dot(x.middle, x.j[a*k:(a+1)*k]), 0)
+		ans.member[a] = spreadOfChange * members * u.all * u.all / u.squares
+		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
 			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
-			ans.v[a*k+b] += rest*x.label[a*k+b] + modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away
+			ans.v[a*k+b] = dot(x.middle, x.j[b*k:(b+1)*k]) + rest*x.label[a*k+b] +
+				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away
 		}
 	}
 	x.labelShares(ans, s, rest)
@@ -302,18 +304,6 @@ func (p *Posterior) residualNoise(r *Residuals, dst, all, d []float64, labels fl
 	scaleTo(dst, scale, dst)
 }
 
-// memberShares sets the variance that a change of each share takes from one member.
-func (x *posteriorScratch) memberShares(ans *answer) {
-	u, k := &x.members, x.members.k
-	scale := u.all * u.all / u.squares
-	x.middle = resize(x.middle, k)
-	for a := range k {
-		row := x.j[a*k : (a+1)*k]
-		products(x.middle, x.a, row)
-		ans.member[a] = spreadOfChange * max(dot(x.middle, row)*scale, 0)
-	}
-}
-
 // labelShares divides the variance from the residual among the classes of the labels,
 // in proportion to their weights.
 func (x *posteriorScratch) labelShares(ans *answer, s *Statistics, scale float64) {
@@ -322,15 +312,6 @@ func (x *posteriorScratch) labelShares(ans *answer, s *Statistics, scale float64
 		for a := range k {
 			ans.label[i*k+a] = ans.class[i*k+a]*ans.q[i]*ans.q[i] + scale*max(x.label[a*k+a], 0)*n/labels
 		}
-	}
-}
-
-// surround writes j a j' to dst.
-func (x *posteriorScratch) surround(dst, j, a []float64, k int) {
-	x.middle = resize(x.middle, k)
-	for r := range k {
-		products(x.middle, a, j[r*k:(r+1)*k]) // a is symmetric
-		products(dst[r*k:(r+1)*k], j, x.middle)
 	}
 }
 
@@ -354,6 +335,7 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 			axpy(g[a*size:(a+1)*size], x.j[a*k+b]/weight, moved[b*size:(b+1)*size])
 		}
 	}
+	x.influence(ans, p.Coefficients, g)
 	p.Residuals.slope(g, (gamma-1)*(1-x.weight), weights)
 	if p.Own != nil {
 		p.Own.slope(g, (gamma-1)*x.weight, constantWeights)
@@ -365,14 +347,14 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 			ans.v[a*k+b] += dot(x.middle, g[b*size:(b+1)*size])
 		}
 	}
-	x.influence(ans, p.Coefficients, g)
 }
 
 // leanOnLabels mixes the shares of the calibration labels into ans where the community
 // is more than half of the vertices that the labels were drawn from. Of a share c of
 // them, the labels' own shares miss what makes the rest different, which has the weight
 // 1 - c; they rest on no model. Labels and members are draws of the same, so that both are
-// noise of the distance between their shares. It returns the weight of the labels' own shares.
+// noise of the distance between their shares, and move with the coefficients as most vertices do, so that
+// the influence stays. It returns the weight of the labels' own shares.
 func (w *scratch) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
 	p, k := s.Posterior, s.K
 	if p.Selected != ByEdges || !(2*p.Distinct > p.Vertices) {
@@ -392,6 +374,5 @@ func (w *scratch) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
 	for a := range k {
 		ans.q[a] += lean * (w.shares[a] - ans.q[a])
 	}
-	scaleTo(ans.influence, 1-lean, ans.influence)
 	return lean
 }

@@ -7,57 +7,67 @@ import (
 	"slices"
 )
 
-// influenceNumbersMax bounds the numbers of an influence, which every record carries.
-const influenceNumbersMax = 32
+const (
+	// influenceNumbersMax bounds the numbers of an influence, which every record carries.
+	influenceNumbersMax = 32
+	pivotMin            = 1e-12 // of a variance, below which what is left of it is rounding
+)
 
-// influence sets ans.influence to the first columns of G L, K rows of them, where L L' is
-// the covariance of the coefficients, by a Cholesky decomposition that takes the largest
-// variance that is left first. L is the same for every community, so the product of two rows
-// is the covariance of the errors of two communities.
+// influence sets ans.influence, by column and class. The product of two rows of one class is the
+// covariance that the labels give its errors in two communities, G_a Cov(theta, b) G_b', with G = g the
+// derivative of q(gamma) alone: a label of residual r and score s moves the coefficients by Cov s,
+// and a regression on s of its part w r of d takes off by what these move d. Of w r the rest
+// is shared by communities near the same labels only.
+//
+// The first columns of a root of Cov, the same for every community, stand for it. That of a class begins with
+// the variance of its intercept where all else is known, which moves as the mean residual of all
+// labels does: nearly all that is shared. Then Cholesky's take the largest variance that is left first.
 func (x *posteriorScratch) influence(ans *answer, coefficients, g []float64) {
 	k := ans.k
 	size := len(g) / k
 	columns := min(size, influenceNumbersMax/k)
-	x.root = resize(x.root, size*(size+1))
-	root, left := x.root[:size*size], x.root[size*size:]
-	for i := range left {
-		left[i] = coefficients[i*size+i]
-	}
-	ans.influence = ans.influence[:0]
-	for c := range columns {
-		at := 0
-		for i, v := range left {
-			if v > left[at] {
-				at = i
-			}
-		}
-		if !(left[at] > 0) {
-			break
-		}
-		pivot := math.Sqrt(left[at])
-		for i := range size {
-			value := coefficients[i*size+at]
-			for b := range c {
-				value -= float64(root[b*size+i] * root[b*size+at])
-			}
-			root[c*size+i] = value / pivot
-		}
+	x.root = resize(x.root, size*(2*size+1))
+	root, inverse, left := x.root[:size*size], x.root[size*size:2*size*size], x.root[2*size*size:]
+	copy(root, coefficients)
+	cholesky(root, size)
+	choleskyInverse(inverse, root, size)
+	ans.influence = resize(ans.influence, columns*k)
+	for class := range k {
 		for i := range left {
-			left[i] = max(left[i]-float64(root[c*size+i]*root[c*size+i]), 0)
+			left[i] = coefficients[i*size+i]
 		}
-		left[at] = 0
-		for a := range k {
-			ans.influence = append(ans.influence, dot(root[c*size:(c+1)*size], g[a*size:(a+1)*size]))
+		at := size - k + class
+		clear(root)
+		root[at] = 1 / math.Sqrt(inverse[at*size+at])
+		left[at] -= root[at] * root[at]
+		for c := 1; c < columns; c++ {
+			at := slices.Index(left, slices.Max(left))
+			if !(left[at] > pivotMin*coefficients[at*size+at]) {
+				break
+			}
+			pivot := math.Sqrt(left[at])
+			for i := range left {
+				value := coefficients[i*size+at]
+				for b := range c {
+					value -= float64(root[b*size+i] * root[b*size+at])
+				}
+				root[c*size+i] = value / pivot
+				left[i] -= root[c*size+i] * root[c*size+i]
+			}
+			left[at] = 0
+		}
+		for c := range columns {
+			ans.influence[c*k+class] = dot(root[c*size:(c+1)*size], g[class*size:(class+1)*size])
 		}
 	}
 }
 
 // Difference returns by how much the shares of a exceed those of b, as a record of its own
 // whose prevalences lie between -1 and 1 and sum to zero, with the standard errors and the
-// interval of the difference at the confidence of a. With F the influence of the coefficients
-// that both rest on, the variance of a class is V_a + V_b - 2 F_a F_b': what the labels made wrong
-// in both cancels. What else both share (labels next to both, members) would only narrow it further.
-// Records of different coefficients share nothing. Position and time are those of the newer record.
+// interval of the difference at the confidence of a. With F the influence of the labels that both
+// rest on, the variance of a class is V_a + V_b - 2 F_a F_b': what they made wrong in both
+// cancels. What else both share (labels next to both, members) would only narrow it further. Records
+// of different coefficients share nothing. Position and time are those of the newer record.
 // It returns an error where the records are not of one method and kind.
 func Difference(a, b *Estimate) (Estimate, error) {
 	k := len(a.Prevalence)
@@ -86,7 +96,11 @@ func Difference(a, b *Estimate) (Estimate, error) {
 		se := max(math.Sqrt(max(v, 0)), math.Abs(a.SE[i]-b.SE[i]))
 		x := a.Prevalence[i] - b.Prevalence[i]
 		d.Prevalence, d.SE = append(d.Prevalence, x), append(d.SE, se)
-		d.Low, d.High = append(d.Low, max(x-z*se, -1)), append(d.High, min(x+z*se, 1))
+		low, high := -1.0, 1.0
+		if len(a.Low) == k && len(b.Low) == k { // beyond these one of the intervals misses, at its own odds
+			low, high = a.Low[i]-b.High[i], a.High[i]-b.Low[i]
+		}
+		d.Low, d.High = append(d.Low, max(x-z*se, low)), append(d.High, min(x+z*se, high))
 	}
 	for _, flag := range b.Flags {
 		if !slices.Contains(a.Flags, flag) {
