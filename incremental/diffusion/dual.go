@@ -36,8 +36,8 @@ func (c DualConfig) Validate() error {
 //	|R(v)| <= a Tolerance d(v) after an Update
 //
 // and max |R(v)| / (a d(v)), which Certificate bounds, bounds the error of every value, because the
-// rows of D^-1 A sum to one. The functions are interleaved, vertex by vertex, and pushed together:
-// an edge misses the cache once for all of them. One goroutine owns a Dual. Memory: 16 L + 20 bytes
+// rows of D^-1 A sum to one. The functions are interleaved, vertex by vertex, and those with much at
+// a vertex are pushed together: an edge misses the cache once for all of them. One goroutine owns a Dual. Memory: 16 L + 20 bytes
 // a vertex, and 8 L for every vertex with a value.
 type Dual struct {
 	config DualConfig
@@ -63,6 +63,7 @@ type Dual struct {
 	queue, next []Vertex
 	queued      bitmap
 	step        []float64 // l: scratch of push
+	which       []int32   // l: the same
 	common      []float64 // l: what AddEstimate adds where f has reached; see SumResiduals
 
 	work Work
@@ -83,7 +84,7 @@ func NewDual(config DualConfig) (*Dual, error) {
 	keep := 1 - config.Alpha
 	return &Dual{
 		config: config, keep: keep, alpha: 1 - keep, l: config.Functions, stride: config.Functions + 1,
-		pace: paceStart, step: make([]float64, config.Functions), common: make([]float64, config.Functions),
+		pace: paceStart, step: make([]float64, config.Functions), which: make([]int32, config.Functions), common: make([]float64, config.Functions),
 	}, nil
 }
 
