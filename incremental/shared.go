@@ -103,14 +103,15 @@ func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
 // the root of the classes, since a class spreads over the more cells. The values of a class sum
 // to about its share, so this keeps every class to that part of what it is. Where nobody reads cells,
 // sums of a class and of residuals are read, whose errors Dual.AddEstimate takes away but for a
-// few hundredths, so classTolerance will do. No share is off by more than .05 standard errors
-// at the 99th percentile, with 20 labels or with many.
+// few hundredths, so classTolerance will do, and more by the root of the classes, since standard errors
+// fall with that of a share. No share is off by more than .05 standard errors at the 99th percentile,
+// with 20 labels or with many.
 func (d *sharedDual) tolerance(view graphstore.View) float64 {
 	c := d.core
 	k := float64(c.config.Classes)
 	share := c.tallies.LabelMass() / float64(max(view.Vertices(), 1)) / k
 	if c.config.cells().ClassMasses {
-		share *= classTolerance * d.Reach
+		share *= classTolerance * d.Reach * math.Sqrt(max(k, 2)/2)
 	} else {
 		share *= cellTolerance / math.Sqrt(max(k, 2)/2)
 	}
