@@ -88,7 +88,7 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 	due, behind := c.due(view, all, waits)
 	each := make([][]quant.Estimate, len(due))
 	parallel.Each(len(due), func(i, worker int) {
-		each[i] = c.solve(due[i], view, &c.solvers[worker])
+		each[i] = c.solve(due[i], view, &c.solvers[worker], all || c.config.Emit.Threshold == 0)
 		c.tallies.SetProgress(due[i], tally.Progress{})
 	})
 	records = slices.Concat(each...)
@@ -205,8 +205,9 @@ func (c *Core) saysBeside(id graphstore.Community, view graphstore.View) gate {
 	return g
 }
 
-// solve reads every configured estimate of one community.
-func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quant.Solver) []quant.Estimate {
+// solve reads every configured estimate of one community. Unless it is to be exact, its last one may say how large the
+// error of the coefficients is.
+func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quant.Solver, exact bool) []quant.Estimate {
 	record := c.header(id, view)
 	last := &c.published[id]
 	before := last.gate
@@ -223,6 +224,9 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	last.Switching = last.Switching || turnover.Reset && len(last.snapshots) > 0
 	for i, options := range c.config.Estimates {
 		records[i] = record
+		if p := read.Posterior; p != nil && !exact && !c.posteriors.state.Held() && i < len(last.snapshots) {
+			p.Last, p.Turnover = last.snapshots[i], turnover
+		}
 		if err := solver.Estimate(&records[i], read.Statistics, options); err != nil {
 			panic(err) // the configuration was validated and the tallies have its cells
 		}

@@ -3,6 +3,7 @@ package incremental
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
@@ -235,14 +236,25 @@ func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View,
 	if r == nil || !(r.Sum > 0) {
 		return nil
 	}
-	views := make([]float64, posterior.Views*r.K)
-	every := (len(labels)-1)/slopeLabelsMax + 1
-	for i := 0; variances && i < len(labels); i += every {
-		if v := labels[i]; reader.Views(views, v) {
-			r.AddSlope(0, gains[i], float64(every), p.state.Posterior(v), views)
-		}
+	if variances {
+		r.FillSlope(func() {
+			p.addSlopes(reader, labels, func(i int) (*quant.Residuals, float64, float64) { return r, 0, gains[i] })
+		})
 	}
 	return r
+}
+
+// addSlopes adds the derivatives of the posteriors of labels, or of every n-th, to the residuals that it belongs to, at
+// the mass and with the weight that it has.
+func (p *posteriors) addSlopes(reader *posterior.Reader, labels []graphstore.Vertex, of func(i int) (r *quant.Residuals, mass, gain float64)) {
+	views := make([]float64, posterior.Views*p.core.config.Classes)
+	every := (len(labels)-1)/slopeLabelsMax + 1
+	for i := 0; i < len(labels); i += every {
+		if v := labels[i]; reader.Views(views, v) {
+			r, a, g := of(i)
+			r.AddSlope(a, g, float64(every), p.state.Posterior(v), views)
+		}
+	}
 }
 
 // sumResiduals adds the residual of every label, at its mass, to the sums that it
@@ -250,16 +262,19 @@ func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View,
 func (p *posteriors) sumResiduals(view graphstore.View, reader *posterior.Reader, mass func(graphstore.Vertex) float64,
 	sums func(class int) *quant.Residuals,
 ) {
-	weights := p.core.tallies.LabelWeights(view)
-	views := make([]float64, posterior.Views*p.core.config.Classes)
-	labels := p.state.Labels()
-	every := (len(labels)-1)/slopeLabelsMax + 1
-	for i, v := range labels {
-		a, g, pi, class := mass(v), weights(v), p.state.Posterior(v), int(view.Label(v).Class)
-		sums(class).Add(class, a, g, pi)
-		if i%every == 0 && reader.Views(views, v) {
-			sums(class).AddSlope(a, g, float64(every), pi, views)
-		}
+	weights, labels := p.core.tallies.LabelWeights(view), p.state.Labels()
+	for _, v := range labels {
+		class := int(view.Label(v).Class)
+		sums(class).Add(class, mass(v), weights(v), p.state.Posterior(v))
+	}
+	slopes := sync.OnceFunc(func() {
+		p.addSlopes(reader, labels, func(i int) (*quant.Residuals, float64, float64) {
+			v := labels[i]
+			return sums(int(view.Label(v).Class)), mass(v), weights(v)
+		})
+	})
+	for class := range p.core.config.Classes {
+		sums(class).FillSlope(slopes)
 	}
 }
 

@@ -25,9 +25,6 @@ const (
 	// sampleMembers is the number of members, or up to twice as many, that a solve starts from if
 	// there are more.
 	sampleMembers = 1000
-	// slopeMembersMax bounds the members whose derivatives by the coefficients are
-	// computed; of more, every n-th is.
-	slopeMembersMax = 256
 )
 
 // posteriorScratch is the memory of auto.
@@ -50,6 +47,8 @@ type posteriorScratch struct {
 	mixed           []float64 // K: the former with the members' own labels; see mixOwn
 	response        []float64 // K: mean responsibility of all members
 	weight, lean    float64   // of the members' own labels in d, of the labels' own shares
+	at              []float64 // K + 3: see Kept
+	kept            Kept      // error of the coefficients
 	byClass         float64   // most that gamma may be
 }
 
@@ -218,9 +217,7 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 		}
 	}
 	x.labelShares(ans, s, rest)
-	if p.Coefficients != nil {
-		x.coefficientNoise(ans, s, weights, gamma)
-	}
+	x.coefficientNoise(ans, s, weights, gamma)
 }
 
 // meanResidual sets d and its covariance. Labels around a community say by their weighted mean
@@ -311,40 +308,6 @@ func (x *posteriorScratch) labelShares(ans *answer, s *Statistics, scale float64
 	for i, n := range s.ClassN {
 		for a := range k {
 			ans.label[i*k+a] = ans.class[i*k+a]*ans.q[i]*ans.q[i] + scale*max(x.label[a*k+a], 0)*n/labels
-		}
-	}
-}
-
-// coefficientNoise adds G Cov(theta, b) G' to the covariance of ans. The derivative of
-// a mean over the members is that of every n-th of them.
-func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
-	p, k := s.Posterior, s.K
-	u, size := &x.members, p.Shared+k
-	x.slope, x.views = zeroed(x.slope, 2*k*size), resize(x.views, p.Shared*k)
-	moved, g := x.slope[:k*size], x.slope[k*size:]
-	weight := 0.0
-	step := (len(u.m)-1)/slopeMembersMax + 1
-	for l := 0; l < len(u.m); l += step {
-		p.Views(x.views, u.vertex[l])
-		u.respond(u.r, l)
-		addSlope(moved, u.m[l], u.r, x.views)
-		weight += u.m[l]
-	}
-	for a := range k {
-		for b := range k {
-			axpy(g[a*size:(a+1)*size], x.j[a*k+b]/weight, moved[b*size:(b+1)*size])
-		}
-	}
-	x.influence(ans, p.Coefficients, g)
-	p.Residuals.slope(g, (gamma-1)*(1-x.weight), weights)
-	if p.Own != nil {
-		p.Own.slope(g, (gamma-1)*x.weight, constantWeights)
-	}
-	x.middle = resize(x.middle, size)
-	for a := range k {
-		products(x.middle, p.Coefficients, g[a*size:(a+1)*size])
-		for b := range k {
-			ans.v[a*k+b] += dot(x.middle, g[b*size:(b+1)*size])
 		}
 	}
 }

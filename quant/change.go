@@ -25,6 +25,7 @@ type Snapshot struct {
 	Prevalence []float64 // K: the shares of all members
 	Coverage   float64   // of the unlabelled members by predictions
 	Tangent              // of auto
+	Kept                 // the same
 }
 
 // Turnover counts how the unlabelled members with a prediction of one community differ between two
@@ -51,6 +52,9 @@ func (w *Solver) Snapshot(dst *Snapshot) {
 	dst.Member = append(dst.Member[:0], w.ans.member...)
 	dst.Prevalence, dst.Coverage = append(dst.Prevalence[:0], w.prevalence...), w.coverage
 	w.tangent(&dst.Tangent)
+	if dst.Kept = (Kept{}); w.ans.posterior != 0 {
+		dst.Kept = w.posterior.kept // which nobody writes to
+	}
 }
 
 // SEChange writes to dst, of length K, the standard errors of the change of the

@@ -13,17 +13,16 @@ const (
 	pivotMin            = 1e-12 // of a variance, below which what is left of it is rounding
 )
 
-// influence sets ans.influence, by column and class. The product of two rows of one class is the
-// covariance that the labels give its errors in two communities, G_a Cov(theta, b) G_b', with G = g the
-// derivative of q(gamma) alone: a label of residual r and score s moves the coefficients by Cov s,
-// and a regression on s of its part w r of d takes off by what these move d. Of w r the rest
-// is shared by communities near the same labels only.
+// influence returns, by column and class, the influence of the labels on an estimate. The product of two rows of
+// one class is the covariance that the labels give its errors in two communities, G_a Cov(theta, b) G_b', with G = g
+// the derivative of q(gamma) alone: a label of residual r and score s moves the coefficients by Cov s, and a regression
+// on s of its part w r of d takes off by what these move d. Of w r the rest is shared by communities near the same
+// labels only.
 //
 // The first columns of a root of Cov, the same for every community, stand for it. That of a class begins with
 // the variance of its intercept where all else is known, which moves as the mean residual of all
 // labels does: nearly all that is shared. Then Cholesky's take the largest variance that is left first.
-func (x *posteriorScratch) influence(ans *answer, coefficients, g []float64) {
-	k := ans.k
+func (x *posteriorScratch) influence(k int, coefficients, g []float64) []float64 {
 	size := len(g) / k
 	columns := min(size, influenceNumbersMax/k)
 	x.root = resize(x.root, size*(2*size+1))
@@ -31,7 +30,7 @@ func (x *posteriorScratch) influence(ans *answer, coefficients, g []float64) {
 	copy(root, coefficients)
 	cholesky(root, size)
 	choleskyInverse(inverse, root, size)
-	ans.influence = resize(ans.influence, columns*k)
+	influence := make([]float64, columns*k)
 	for class := range k {
 		for i := range left {
 			left[i] = coefficients[i*size+i]
@@ -57,9 +56,10 @@ func (x *posteriorScratch) influence(ans *answer, coefficients, g []float64) {
 			left[at] = 0
 		}
 		for c := range columns {
-			ans.influence[c*k+class] = dot(root[c*size:(c+1)*size], g[class*size:(class+1)*size])
+			influence[c*k+class] = dot(root[c*size:(c+1)*size], g[class*size:(class+1)*size])
 		}
 	}
+	return influence
 }
 
 // Difference returns by how much the shares of a exceed those of b, as a record of its own

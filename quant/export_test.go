@@ -139,7 +139,5 @@ func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []st
 // Influence returns what an estimate of k classes publishes for a covariance of the coefficients and
 // the derivative g of the shares by them, k rows.
 func Influence(k int, coefficients, g []float64) []float64 {
-	ans := answer{k: k}
-	new(posteriorScratch).influence(&ans, coefficients, g)
-	return ans.influence
+	return new(posteriorScratch).influence(k, coefficients, g)
 }

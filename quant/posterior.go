@@ -1,6 +1,9 @@
 package quant
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // Selection names the way in which the members of a community were selected, if a user
 // knows it. Otherwise the edges inside decide.
@@ -54,6 +57,12 @@ type Posterior struct {
 	// Views writes the Shared x K views of a vertex to dst: what the shared coefficients
 	// multiply in the logarithm of the posterior of each class.
 	Views func(dst []float64, vertex uint32)
+
+	// Last is the last estimate of the community under the same options, and Turnover says how its members
+	// differ from those of now: the error of the coefficients that it had is taken while that hardly
+	// changes. Nil has it computed.
+	Last     *Snapshot
+	Turnover Turnover
 }
 
 // Residuals are sums over the calibration labels of r = y - pi, label less posterior, times powers
@@ -68,8 +77,9 @@ type Residuals struct {
 	Second      [][]float64  // K x K, lower triangle: times r r'
 
 	// Slope holds sums of g and g a times the derivative of pi by the coefficients,
-	// K x (Shared + K).
+	// K x (Shared + K), once FillSlope has done so.
 	Slope [2][]float64
+	fill  func()
 	row   []float64
 }
 
@@ -107,6 +117,16 @@ func (r *Residuals) Add(class int, a, g float64, pi []float64) {
 		axpy(r.FirstSquare[p], weight, r.row)
 		addOuter(r.Second[p], weight, r.row)
 		weight *= a
+	}
+}
+
+// FillSlope has fill add up Slope when it is read, once: most estimates do not. It may be read by several goroutines.
+func (r *Residuals) FillSlope(fill func()) { r.fill = sync.OnceFunc(fill) }
+
+// readSlope makes Slope current.
+func (r *Residuals) readSlope() {
+	if r.fill != nil {
+		r.fill()
 	}
 }
 
@@ -157,11 +177,17 @@ func SpreadResiduals(classes []*Residuals, a1, a2, first []float64) *Residuals {
 			axpy(r.FirstSquare[p], share, c.FirstSquare[0])
 			axpy(r.Second[p], share, c.Second[0])
 		}
-		for p := range 2 {
-			axpy(r.Slope[p], shares[p], c.Slope[0])
-		}
 	}
 	copy(r.First[1], first)
+	r.FillSlope(func() {
+		for i, c := range classes {
+			if c.Sum > 0 {
+				c.readSlope()
+				axpy(r.Slope[0], 1, c.Slope[0])
+				axpy(r.Slope[1], a1[i]/c.Sum, c.Slope[0])
+			}
+		}
+	})
 	return r
 }
 
@@ -225,6 +251,7 @@ func (r *Residuals) covariance(dst, d []float64, w weighting) {
 
 // slope adds scale times the weighted mean derivative of the labels' posteriors to dst.
 func (r *Residuals) slope(dst []float64, scale float64, w weighting) {
+	r.readSlope()
 	mass := r.sum(w)
 	axpy(dst, scale*w.s/mass, r.Slope[0])
 	axpy(dst, scale*w.r/mass, r.Slope[1])

@@ -357,3 +357,52 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 		}
 	}
 }
+
+// The error of the coefficients is taken from the last estimate until that is of other coefficients, other
+// members, or another gamma.
+func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
+	const k = 3
+	w := syntheticWorld(k, 40, 10, 1)
+	s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
+	p, gamma := s.Posterior, .5
+	covariance := func(variance float64) []float64 {
+		c := make([]float64, k*k)
+		for i := range k {
+			c[i*k+i] = variance
+		}
+		return c
+	}
+	var solver quant.Solver
+	errors := func() []float64 {
+		var e quant.Estimate
+		if err := solver.Estimate(&e, s, quant.Options{Method: quant.Auto}); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Concat(e.SE, e.Influence)
+	}
+	p.Gamma, p.Coefficients, p.Views = &gamma, covariance(1), func([]float64, uint32) {}
+	var last quant.Snapshot
+	first := errors()
+	solver.Snapshot(&last)
+	p.Coefficients = covariance(4) // of another fit it would be another version: these tell which were read
+	for _, test := range []struct {
+		name   string
+		kept   bool
+		change func()
+	}{
+		{"nothing", true, func() {}},
+		{"gamma a little", true, func() { gamma = .51 }},
+		{"gamma", false, func() { gamma = .7 }},
+		{"the members", false, func() { p.Turnover.Joined = 100 }},
+		{"the model", false, func() { p.Turnover.Reset = true }},
+		{"the coefficients", false, func() { p.Version++ }},
+	} {
+		gamma, p.Turnover, p.Version, p.Last = .5, quant.Turnover{}, 1, nil
+		test.change()
+		anew := errors()
+		p.Last = &last
+		if got := errors(); slices.Equal(got, anew) == test.kept {
+			t.Errorf("%s changed: errors %v, before %v, computed anew %v", test.name, got, first, anew)
+		}
+	}
+}

@@ -293,6 +293,9 @@ func (s *State) Hold(view graphstore.View, e *Epoch) {
 	}
 }
 
+// Held reports whether Hold decides which epoch there is.
+func (s *State) Held() bool { return s.held }
+
 // Epoch returns the epoch, nil while there is no label.
 func (s *State) Epoch() *Epoch { return s.epoch }
 
