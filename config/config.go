@@ -136,13 +136,8 @@ type Privacy struct {
 	MembersMin *int `yaml:"min_members"`
 }
 
-// Limits bounds what events may make; see event.Limits.
-type Limits struct {
-	Vertices    int `yaml:"vertices"`
-	Edges       int `yaml:"edges"`
-	Communities int `yaml:"communities"`
-	Memberships int `yaml:"memberships"`
-}
+// Limits bounds what events may make.
+type Limits = event.Limits
 
 // Checkpoint configures how often state is written. It counts in the log's time and decides the
 // last bits of results, so it is a part of the digest.
@@ -209,7 +204,7 @@ func (c Settings) Core() (incremental.Config, error) {
 	out := incremental.Config{
 		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
-		Limits: event.Limits(c.Limits), CompactEvery: c.Checkpoint.Every,
+		Limits: c.Limits, CompactEvery: c.Checkpoint.Every,
 		Windows: graphstore.Windows(c.Windows), HalfLife: c.HalfLife,
 		Models: incremental.Models{SwitchAt: c.Models.SwitchAt}, Shards: c.Group.Shards,
 	}

@@ -27,10 +27,10 @@ const (
 
 // Limits bound what events may make a pipeline hold. Zero is the capacity of the indices.
 type Limits struct {
-	Vertices    int
-	Edges       int
-	Communities int
-	Memberships int `json:",omitempty"` // of all communities together
+	Vertices    int `yaml:"vertices"`
+	Edges       int `yaml:"edges"`
+	Communities int `yaml:"communities"`
+	Memberships int `yaml:"memberships" json:",omitempty"` // of all communities together
 }
 
 // Or returns the limits with those of fallback where there is none.
