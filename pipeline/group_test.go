@@ -3,6 +3,9 @@ package pipeline
 import (
 	"errors"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +88,98 @@ func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 			t.Errorf("%s: %v, want %v", step.what, err, step.want)
 		}
 	}
+}
+
+// A worker that is not heard of must be prepared for before it is dead; when it is heard of again, what was
+// prepared is given up, and the next doubt waits, but not its death.
+func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
+	js := startServer(t)
+	bucket := group.Bucket("", "test")
+	join := func(name string) *group.Member {
+		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: bucket, Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := &membership{member: join("one"), copies: 1, woken: make(chan struct{}, 1)}
+	defer func() { _ = m.member.Leave() }()
+	saves, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err == nil {
+		m.store, err = m.member.OpenStore(t.Context(), 2)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := join("other")
+	mine := -1
+	wait := func(what string, is func() bool) {
+		t.Helper()
+		for begun := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
+			if time.Since(begun) > time.Minute {
+				t.Fatal("waited a minute for ", what)
+			}
+		}
+	}
+	wait("one to hear of other", func() bool {
+		mine = slices.Index(m.member.Places(2, 1, true), 0)
+		return mine >= 0 && m.member.Places(2, 1, true)[1-mine] < 0
+	})
+	p := &Pipeline{group: m, Checkpoints: saves, log: slog.New(slog.DiscardHandler), outlets: outlets{shards: 2, marked: make([]atomic.Uint64, 2), each: []*outlet{{shard: mine}}}}
+	renew := entryOf(t, js, bucket, "other")
+	if err := other.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	renew()
+	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
+	if !m.prepare(t.Context(), p) || m.next != nil {
+		t.Fatal("something is prepared, although nobody is doubted")
+	}
+	wait("a doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
+	if m.prepare(t.Context(), p); m.next == nil || len(m.next.owned) != 2 {
+		t.Fatalf("%+v is prepared", m.next)
+	}
+	<-m.next.done
+	renew()
+	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
+	if !m.prepare(t.Context(), p) || m.next != nil {
+		t.Error("what is prepared is not given up")
+	}
+	wait("another doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
+	if sure := m.member.Places(2, 1, true)[1-mine] == 0; (!m.prepare(t.Context(), p) || m.next != nil) && !sure {
+		t.Error("a second doubt is prepared for")
+	}
+	wait("its death", func() bool { return m.member.Places(2, 1, true)[1-mine] == 0 })
+	if m.prepare(t.Context(), p); m.next == nil {
+		t.Error("its death is not prepared for")
+	}
+	m.drop()
+}
+
+// entryOf returns what renews the entry of a worker once, whether or not it lives.
+func entryOf(t *testing.T, js jetstream.JetStream, bucket, worker string) (renew func()) {
+	t.Helper()
+	kv, err := js.KeyValue(t.Context(), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := kv.Keys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		entry, err := kv.Get(t.Context(), key)
+		if err != nil || !strings.Contains(string(entry.Value()), `"worker":"`+worker+`"`) {
+			continue
+		}
+		return func() {
+			if _, err := kv.Put(t.Context(), key, entry.Value()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Fatalf("worker %s has no entry", worker)
+	return nil
 }
 
 func startServer(t *testing.T) jetstream.JetStream {
