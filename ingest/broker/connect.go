@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -71,12 +73,16 @@ func Connect(c ConnectConfig) (*nats.Conn, error) {
 	return nc, nil
 }
 
+// beforeComma matches the beginning of a URL whose password has a comma, which no port ends.
+var beforeComma = regexp.MustCompile(`^((?:\w+://)?[^:/\[\]]+):([^/\d]|[^/].*[^\d/]).*$`)
+
 // Redacted returns URLs, separated by commas, without the passwords and tokens in them.
 func Redacted(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, text := range list {
 		at := strings.LastIndex(text, "@")
 		if at < 0 {
+			list[i] = beforeComma.ReplaceAllString(text, "$1:xxxxx")
 			continue
 		}
 		scheme, user, found := strings.Cut(text[:at], "://")
@@ -95,12 +101,13 @@ func Redacted(urls string) string {
 	return strings.Join(list, ",")
 }
 
-// redactError returns an error without the URLs that its text repeats.
+// redactError returns an error without the parts of URLs that it repeats: a password with a
+// slash, say, ends what is read as the host, and its beginning stands in the error as a port.
 func redactError(err error, urls string) error {
-	for text := range strings.SplitSeq(urls, ",") {
-		if secret := strings.TrimSpace(text); Redacted(secret) != secret && strings.Contains(err.Error(), secret) {
-			return errors.New(strings.ReplaceAll(err.Error(), secret, Redacted(secret)))
-		}
+	var bad *url.Error
+	if errors.As(err, &bad) && Redacted(urls) != urls {
+		return errors.New("this is no URL: its port is no number, or its name or password has a character" +
+			" that must be written as % and two digits there, such as %2F for /")
 	}
 	return err
 }

@@ -15,12 +15,16 @@ func TestSecretsInURLsAreRedacted(t *testing.T) {
 		"nats://gq:s3c@r3t@a:1,tls://x:s3cr3t@b:2": "nats://gq:xxxxx@a:1,tls://x:xxxxx@b:2",
 		"gq:s3cr3t@host":                           "gq:xxxxx@host",
 		"nats://gq:s3cr3t%zz@host":                 "nats://gq:xxxxx@host",
+		"nats://gq:s3cr3t,x@a:1":                   "nats://gq:xxxxx,xxxxx@a:1",
+		"a:4222,nats://b,tls://[::1]:4222/":        "a:4222,nats://b,tls://[::1]:4222/",
 	} {
 		if got := Redacted(given); got != want {
 			t.Errorf("%s is printed as %s, want %s", given, got, want)
 		}
 	}
-	for _, url := range []string{"nats://gq:s3cr3t@127.0.0.1:1", "nats://gq:s3cr3t%zz@127.0.0.1:1", "nats://gq:s3cr3t@127.0.0.1:x"} {
+	for _, url := range []string{"nats://gq:s3cr3t@127.0.0.1:1", "nats://gq:s3cr3t%zz@127.0.0.1:1", "nats://gq:s3cr3t@127.0.0.1:x",
+		"nats://gq:s3cr3t/x@127.0.0.1:1", "nats://gq:s3cr3t#x@127.0.0.1:1", "nats://gq:s3cr3t?x@127.0.0.1:1", "gq:s3cr3t/x@127.0.0.1:1",
+	} {
 		_, err := Connect(ConnectConfig{URL: url})
 		if err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "127.0.0.1") {
 			t.Errorf("%s: %v", url, err)
