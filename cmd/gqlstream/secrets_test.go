@@ -28,3 +28,15 @@ func TestNoOutputHoldsThePasswordOfTheBroker(t *testing.T) {
 		}
 	}
 }
+
+// Who knows the path of a webhook may post there: check prints its host alone.
+func TestCheckDoesNotPrintThePathOfAWebhook(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "gqlstream.yaml")
+	writeConfig(t, config, "classes: 2\nalerts: [{name: a, when: point > 0.5}]\nnotify:\n  webhooks:\n"+
+		"    - {name: slack, url: \"https://hooks.example/services/T0/s3cr3t\", template: slack}\n"+
+		"    - {name: query, url: \"https://hooks.example?token=s3cr3t\"}\n    - {name: plain, url: \"https://hooks.example/\"}\n")
+	code, out, said := runCommand("check", config)
+	if code != 0 || strings.Contains(out+said, "s3cr3t") || strings.Count(out, "https://hooks.example/xxxxx") != 2 || !strings.Contains(out, "https://hooks.example/\n") {
+		t.Errorf("exit %d\n%s%s", code, out, said)
+	}
+}
