@@ -34,7 +34,8 @@ type group struct {
 	members []int // candidates
 	total   float64
 	strata  []stratum
-	labels  float64 // of the present division
+	labels  float64   // of the present division
+	weights []float64 // of a calibration label, by its degree
 }
 
 // plan divides labels among the members of communities.

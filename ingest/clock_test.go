@@ -127,6 +127,22 @@ func TestLogTimeOutlivesRestarts(t *testing.T) {
 	}
 }
 
+// In event time an event within late.ahead moves the log's time there, and nothing ends before
+// others come as far: the source must say so, before a step does.
+func TestAnEventWithinTheBoundIsSaidToBeAhead(t *testing.T) {
+	b := startBroker(t, "")
+	now := time.Now()
+	b.publish(event.KindEdge, fmt.Sprintf(`{"src":1,"dst":2,"time":%d}`, now.Add(50*time.Minute).Unix()))
+	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Time: EventTime}})
+	var batch event.Batch
+	if err := s.Next(testContext(t), &batch); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Stats().Ahead.Round(10 * time.Minute); got != 50*time.Minute {
+		t.Errorf("%v ahead", s.Stats().Ahead)
+	}
+}
+
 // In event time an event from the next century must be refused by itself, and move
 // nothing.
 func TestAnEventFarAheadIsRefusedAlone(t *testing.T) {

@@ -168,7 +168,7 @@ func (s *JetStreamSource) Pending() bool { return s.pending.Load() }
 // JetStreamStats are running totals of a source.
 type JetStreamStats struct {
 	Behind uint64        // messages in the stream after the last one read, when it was read
-	Ahead  time.Duration // the log's time before the broker's clock or ours: one of them leapt
+	Ahead  time.Duration // the log's time before the broker's clock or ours: one of them leapt, or an event did
 	Leaps  uint64        // times the broker's clock leapt, by more than ten seconds
 }
 
@@ -218,6 +218,9 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 		return complete, nil
 	}
 	s.behind.Store(m.Behind)
+	if s.mode == EventTime {
+		s.ahead.Store(int64(max(s.cutter.time-event.Time(m.Time.UnixNano()), 0)))
+	}
 	if holdsMoreThanTicks(at, b) {
 		s.pending.Store(true)
 	}

@@ -76,21 +76,35 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 	if result.Time != 0 {
 		s.LogTime = time.Unix(0, int64(result.Time)).UTC()
 	}
-	s.LogAhead, s.ClockLeaps, s.LeftOut = now.Ahead, now.Leaps, p.quarantine.LeftOut()
+	s.ClockLeaps, s.LeftOut = now.Leaps, p.quarantine.LeftOut()
 	if q := p.refused.last.Load(); q != nil {
 		s.Quarantine = *q
 	}
 	for _, f := range p.Core.View().Fills() {
 		s.Fills = append(s.Fills, web.Fill(f))
 	}
-	if ahead := now.Ahead; ahead > aheadWarned {
-		s.Warning = fmt.Sprintf("the log's time is %v ahead, because a clock leapt", ahead.Round(time.Second))
-		s.Message = strings.TrimPrefix(s.Message+"; "+s.Warning, "; ")
-	}
 	p.status.mu.Lock()
 	defer p.status.mu.Unlock()
 	p.status.last = s
-	p.Page.Status(s)
+	p.Page.Status(p.warned(s))
+}
+
+// warned returns a status with the lead of the log's time, which grows without a step where an
+// event makes it.
+func (p *Pipeline) warned(s web.Status) web.Status {
+	s.LogAhead = p.source.Stats().Ahead
+	if s.LogAhead > aheadWarned {
+		s.Warning = fmt.Sprintf("the log's time is %v ahead, because %s", s.LogAhead.Round(time.Second), p.whyAhead())
+		s.Message = strings.TrimPrefix(s.Message+"; "+s.Warning, "; ")
+	}
+	return s
+}
+
+func (p *Pipeline) whyAhead() string {
+	if p.settings.Step.Time == "event" {
+		return "an event carries that time: nothing is estimated until others do"
+	}
+	return "a clock leapt"
 }
 
 // aheadWarned is the lead of the log's time over the broker's that is warned of.
@@ -118,7 +132,7 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 		}
 		if by := p.source.Stats().Ahead; (by > aheadWarned) != ahead {
 			ahead = by > aheadWarned
-			p.log.Warn("a clock leapt; the log's time goes on from where it was", "ahead", by.Round(time.Second))
+			p.log.Warn("the log's time and the clock differ", "ahead", by.Round(time.Second), "because", p.whyAhead())
 		}
 		return nil
 	})
@@ -132,7 +146,7 @@ func (p *Pipeline) showIdle() {
 	}
 	p.status.mu.Lock()
 	defer p.status.mu.Unlock()
-	p.Page.Status(p.status.last)
+	p.Page.Status(p.warned(p.status.last))
 }
 
 // states returns the conditions of the log in, the log out, the quarantine and followers. Any
