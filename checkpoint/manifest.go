@@ -29,7 +29,7 @@ import (
 //	14 posterior.arrow knows what is predicted of the whole graph, published.arrow how likely a selection by class is
 //	15 shared.arrow knows how far labels reach, and when that was measured; 16 who is asked next, and fields.arrow tolerances
 //	17 published.arrow has terms of standard errors, shared.arrow labels; 18 published.arrow has no shares of labels
-//	19 core.arrow does not say that every record is due; 20 published.arrow has the error of the coefficients
+//	19 core.arrow does not say that every record is due; 20 published.arrow has the error of the coefficients, no mean responsibility
 const Format = 20
 
 // Manifest describes the contents of a checkpoint and its place in a history.

@@ -30,7 +30,7 @@ const (
 // posteriorScratch is the memory of auto.
 type posteriorScratch struct {
 	members        members
-	few            members   // some of many
+	few, some      members   // of many
 	d, likely      []float64 // K: mean residual, q(1)
 	tops           []float64 // K: members by the class that their prediction is for
 	a, s, j, label []float64 // K x K
@@ -45,7 +45,7 @@ type posteriorScratch struct {
 	tempered, prior []float64 // K: q(gamma), pi0
 	around, scatter []float64 // K: variance of the residual of the labels around, and of one among all
 	mixed           []float64 // K: the former with the members' own labels; see mixOwn
-	response        []float64 // K: mean responsibility of all members
+	response        []float64 // K: see meanResponse
 	weight, lean    float64   // of the members' own labels in d, of the labels' own shares
 	at              []float64 // K + 3: see Kept
 	kept            Kept      // error of the coefficients
@@ -67,8 +67,6 @@ func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
 	x.members.load(p.Prior, p.Members)
 	gamma := x.read(ans.q, p)
 	x.tempered, x.prior = append(x.tempered[:0], ans.q...), p.Prior
-	x.response = resize(x.response, k)
-	x.members.meanResponse(x.response, p.Prior, x.members.each, ans.q, gamma)
 	w.automaticNoise(ans, s, weights, gamma)
 	copy(ans.free, ans.q)
 	axpy(ans.free, 1-gamma, x.d)
@@ -92,37 +90,6 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 			dst[i] = m * m / (w.r*w.r*s.ClassA2[i] + 2*w.r*w.s*g2a + w.s*w.s*g2)
 		}
 	}
-}
-
-// read writes q(gamma) and the derivatives that go with it, and returns gamma. Of many members,
-// every n-th says where to start, how the shares follow, and what one member adds to their noise.
-func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
-	u, k := &x.members, len(q)
-	few, n := u, len(u.m)/sampleMembers
-	if n > 1 {
-		few = &x.few
-		few.load(p.Prior, func(visit func(uint32, float64, []float64)) { u.every(n, visit) })
-	}
-	x.a, x.s, x.j, x.middle = resize(x.a, k*k), resize(x.s, k*k), resize(x.j, k*k), resize(x.middle, k)
-	solve := func(q []float64, gamma float64) {
-		few.tempered(q, p.Prior, gamma)
-		if few != u {
-			u.polish(q, p.Prior, gamma, n)
-		}
-	}
-	solve(x.likely, 1)
-	x.byClass = x.selectedByClass(p, few)
-	gamma = p.gamma(x.likely, x.byClass)
-	solve(q, gamma)
-	few.temper(q, p.Prior, gamma)
-	few.secondMoments(x.s, 1)
-	pseudoInverse(x.j, q, x.s, gamma)
-	few.noise(x.a)
-	if few != u {
-		scaleTo(x.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, x.a)
-		u.temper(q, p.Prior, gamma)
-	}
-	return gamma
 }
 
 // selectedByClass returns how likely it is that members were selected by their classes, and

@@ -128,8 +128,7 @@ type Tangent struct {
 	Gamma    float64
 	Lean     float64   // weight of the labels' own shares
 	ByClass  float64   // most that gamma may be
-	Tempered []float64 // K: q(gamma)
-	Response []float64 // K: mean responsibility of the members: q(gamma), but for the tolerance
+	Tempered []float64 // K: q(gamma), but for the tolerance the mean responsibility of the members
 	Likely   []float64 // K: q(1)
 	Residual []float64 // K: d
 	Apart    []float64 // K: q(1) less the mean of the members
@@ -149,7 +148,6 @@ func (w *Solver) tangent(dst *Tangent) {
 	x, k := &w.posterior, w.ans.k
 	dst.Gamma, dst.Lean, dst.ByClass = w.ans.gamma, x.lean, x.byClass
 	dst.Tempered = append(dst.Tempered[:0], x.tempered...)
-	dst.Response = append(dst.Response[:0], x.response...)
 	dst.Likely = append(dst.Likely[:0], x.likely...)
 	dst.Residual = append(dst.Residual[:0], x.d...)
 	dst.Apart = append(dst.Apart[:0], x.likely...)
@@ -258,7 +256,7 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 	u := &x.members
 	u.r, x.response = resize(u.r, k), resize(x.response, k)
 	u.meanResponse(x.response, p.Prior, p.Members, t.Tempered, t.Gamma)
-	axpy(x.response, -1, t.Response)
+	axpy(x.response, -1, t.Tempered)
 	products(u.r, t.Inverse, x.response)
 	gamma := p.gamma(t.Likely, t.ByClass)
 	for i := range k {
@@ -296,19 +294,17 @@ func (a *answer) effective(s *Statistics, w weighting) float64 {
 	return all * all / squares
 }
 
-// meanResponse writes to dst the mean tempered responsibility of all members under the
-// factors of q and gamma.
+// meanResponse writes to dst the mean responsibility of all members under the factors of q and gamma.
 func (u *members) meanResponse(dst, prior []float64, each func(func(uint32, float64, []float64)), q []float64, gamma float64) {
 	u.factor = resize(u.factor, len(q))
 	u.temper(q, prior, gamma)
 	clear(dst)
 	all := 0.0
 	each(func(_ uint32, m float64, pi []float64) {
-		total := dot(pi, u.factor)
-		for i, x := range pi {
-			dst[i] += m / total * x * u.factor[i]
-		}
+		axpy(dst, m/dot(pi, u.factor), pi)
 		all += m
 	})
-	scaleTo(dst, 1/max(all, 1), dst) // a multiplicity is at least one
+	for i, x := range u.factor {
+		dst[i] *= x / max(all, 1) // a multiplicity is at least one
+	}
 }

@@ -42,11 +42,11 @@ func (p *Posterior) keptFor(at []float64, squares float64) (kept Kept) {
 }
 
 // coefficientNoise adds G Cov(theta, b) G' to the covariance of ans, as the last estimate had it if that still does:
-// G hangs on the mean responsibility of the members, on gamma, on the weight of the members' own labels, and on how many
+// G hangs on q(gamma), on gamma, on the weight of the members' own labels, and on how many
 // labels there are around.
 func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p := s.Posterior
-	x.at = append(append(x.at[:0], x.response...), gamma, x.weight, math.Log(p.Residuals.effective(weights)))
+	x.at = append(append(x.at[:0], x.tempered...), gamma, x.weight, math.Log(p.Residuals.effective(weights)))
 	x.kept = p.keptFor(x.at, x.members.squares)
 	if p.Coefficients == nil {
 		return

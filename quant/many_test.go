@@ -58,7 +58,10 @@ func TestManyMembersAreSolvedLikeFew(t *testing.T) {
 			q     []float64
 			gamma float64
 		}{{x.likely, 1}, {q, gamma}} {
-			whole.tempered(exact, p.Prior, solved.gamma)
+			whole.tempered(exact, p.Prior, solved.gamma) // up to 1e-4 off where it is slow
+			for range 3 {
+				whole.polish(exact, p.Prior, solved.gamma, &whole)
+			}
 			for i := range k {
 				off := math.Abs(solved.q[i] - exact[i])
 				worst = max(worst, off)

@@ -15,6 +15,8 @@ const (
 	// modelError. polishRoundsMax bounds its rounds.
 	polishTolerance = 1e-5
 	polishRoundsMax = 24
+	// leftLeast is the least part that a round is taken to leave of an error, of which not all is seen.
+	leftLeast = 0.05
 	// temperedRoundsMax bounds its rounds. When it is hit, the shares are still those of
 	// a step of expectation maximisation, near the answer.
 	temperedRoundsMax = 2000
@@ -23,8 +25,7 @@ const (
 	// shareLeast is the share that polish leaves to a class of which it finds no member, so
 	// that the class may come back.
 	shareLeast = 1e-6
-	// singularMin is the smallest singular value of the Jacobian that is inverted, as a
-	// share of the largest.
+	// singularMin is the smallest singular value of the Jacobian that is inverted, as a share of the largest.
 	singularMin = 1e-2
 )
 
@@ -63,16 +64,6 @@ func (u *members) load(prior []float64, each func(visit func(vertex uint32, m fl
 	scaleTo(u.mean, 1/u.all, u.mean)
 }
 
-// each visits the members.
-func (u *members) each(visit func(vertex uint32, m float64, pi []float64)) { u.every(1, visit) }
-
-// every visits every n-th member.
-func (u *members) every(n int, visit func(vertex uint32, m float64, pi []float64)) {
-	for l := 0; l < len(u.m); l += n {
-		visit(u.vertex[l], u.m[l], u.pi[l*u.k:(l+1)*u.k])
-	}
-}
-
 // temper sets the factors (q_i/pi0_i)^gamma.
 func (u *members) temper(q, prior []float64, gamma float64) {
 	for i, x := range q {
@@ -87,8 +78,7 @@ func (u *members) temper(q, prior []float64, gamma float64) {
 	}
 }
 
-// respond writes the tempered responsibility of the l-th member, R proportional to pi
-// times the factors, to r.
+// respond writes the tempered responsibility of the l-th member, R proportional to pi times the factors, to r.
 func (u *members) respond(r []float64, l int) {
 	total := 0.0
 	for i, p := range u.pi[l*u.k : (l+1)*u.k] {
@@ -118,43 +108,84 @@ func (u *members) tempered(q, prior []float64, gamma float64) {
 	}
 }
 
-// polish takes q from the fixed point of every n-th member to that of all. The fixed point is
+// read writes q(gamma) and the derivatives that go with it, and returns gamma. Of many members,
+// every n-th says where to start, how the shares follow, and what one member adds to their noise.
+// Eight times as many stand between, so that few rounds read all.
+func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
+	u, k := &x.members, len(q)
+	sample := func(few, all *members, n int) *members {
+		if n <= 1 {
+			return all
+		}
+		few.load(p.Prior, func(visit func(uint32, float64, []float64)) {
+			for l := 0; l < len(u.m); l += n {
+				visit(u.vertex[l], u.m[l], u.pi[l*k:(l+1)*k])
+			}
+		})
+		return few
+	}
+	n := len(u.m) / sampleMembers
+	few := sample(&x.few, u, n)
+	some := sample(&x.some, few, n/8)
+	x.a, x.s, x.j, x.middle = resize(x.a, k*k), resize(x.s, k*k), resize(x.j, k*k), resize(x.middle, k)
+	solve := func(q []float64, gamma float64) {
+		few.tempered(q, p.Prior, gamma)
+		if some != few {
+			some.polish(q, p.Prior, gamma, few)
+		}
+		if some != u {
+			u.polish(q, p.Prior, gamma, some)
+		}
+	}
+	solve(x.likely, 1)
+	x.byClass = x.selectedByClass(p, few)
+	gamma = p.gamma(x.likely, x.byClass)
+	solve(q, gamma)
+	few.temper(q, p.Prior, gamma)
+	few.secondMoments(x.s)
+	pseudoInverse(x.j, q, x.s, gamma)
+	few.noise(x.a)
+	if few != u {
+		scaleTo(x.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, x.a)
+		u.temper(q, p.Prior, gamma)
+	}
+	return gamma
+}
+
+// polish takes q from the fixed point of a few members to that of all. The fixed point is
 // where the mean of log sum_i pi_i (q_i/pi0_i)^gamma, which is concave, is largest on the simplex, so
-// that each round maximises its quadratic model. The second derivative of every n-th
-// member leaves a few hundredths of the error; where it leaves more than half, as where
-// classes are hard to tell apart, that of eight times as many takes its place.
-func (u *members) polish(q, prior []float64, gamma float64, n int) {
-	k := u.k
-	last := resize(u.last[0], k)
-	u.last[0] = last
-	u.second = resize(u.second, k*k)
-	u.model.reserve(k)
-	axpy(q, startFloor, u.mean) // a class that those do not have may come back
+// that each round maximises its quadratic model. The second derivative of the few leaves a few
+// hundredths of the error; where it leaves more than half, as where classes are hard to
+// tell apart, that of all takes its place.
+func (u *members) polish(q, prior []float64, gamma float64, few *members) {
+	u.second = resize(u.second, u.k*u.k)
+	u.model.reserve(u.k)
+	for i, x := range u.mean {
+		q[i] = max(q[i], startFloor*x) // a class that the few do not have may come back
+	}
 	scaleTo(q, 1/sum(q), q)
-	u.curvature(q, prior, gamma, n)
+	u.curvature(q, prior, gamma, few)
 	before, left := 0.0, 1.0
 	for round := range polishRoundsMax {
-		copy(last, q)
+		u.last[0] = append(u.last[0][:0], q...)
 		u.step(q, prior, gamma)
-		far := u.maximise(q, last, gamma)
+		far := u.maximise(q, u.last[0], gamma)
 		if round > 0 {
-			if left = far / before; left > 0.5 {
-				n = max(n/8, 1)
-				u.curvature(last, prior, gamma, n)
-				far, left = u.maximise(q, last, gamma), 1
+			if left = max(far/before, leftLeast); left > 0.5 {
+				u.curvature(u.last[0], prior, gamma, u)
+				far, left = u.maximise(q, u.last[0], gamma), 1
 			}
 		}
-		before = far
-		if before*left <= polishTolerance {
+		if before = far; before*left <= polishTolerance*(1-left) {
 			return
 		}
 	}
 }
 
-// curvature writes the mean of R_i R_j/(q_i q_j) of every n-th member to second.
-func (u *members) curvature(q, prior []float64, gamma float64, n int) {
-	u.temper(q, prior, gamma)
-	u.secondMoments(u.second, n)
+// curvature writes the mean of R_i R_j/(q_i q_j) of a few members to second.
+func (u *members) curvature(q, prior []float64, gamma float64, few *members) {
+	few.temper(q, prior, gamma)
+	few.secondMoments(u.second)
 	for i, x := range q {
 		for j, y := range q {
 			u.second[i*u.k+j] /= x * y
@@ -191,37 +222,54 @@ func (u *members) step(q, prior []float64, gamma float64) (change float64) {
 		u.respondAll()
 	}
 	for i := range q {
-		u.next[i] /= u.all
+		u.next[i] *= u.factor[i] / u.all
 		change = max(change, math.Abs(u.next[i]-q[i]))
 	}
 	copy(q, u.next)
 	return change
 }
 
-// respondAll writes the sum of R over the members to next.
+// respondAll writes the sum of R over the members to next, less the factors that all have in common.
 func (u *members) respondAll() {
 	clear(u.next)
-	for l, m := range u.m {
-		total := 0.0
-		pi := u.pi[l*u.k : (l+1)*u.k]
-		for i, p := range pi {
-			u.r[i] = p * u.factor[i]
-			total += u.r[i]
+	k, l, next := u.k, 0, u.next[:len(u.factor)]
+	for ; l+4 <= len(u.m); l += 4 {
+		x := u.pi[l*k : (l+4)*k]
+		x0, x1, x2, x3 := x[:len(next)], x[k:][:len(next)], x[2*k:][:len(next)], x[3*k:][:len(next)]
+		var t0, t1, t2, t3 float64
+		for i, f := range u.factor {
+			t0 += f * x0[i]
+			t1 += f * x1[i]
+			t2 += f * x2[i]
+			t3 += f * x3[i]
 		}
-		axpy(u.next, m/total, u.r)
+		t0, t1, t2, t3 = u.m[l]/t0, u.m[l+1]/t1, u.m[l+2]/t2, u.m[l+3]/t3
+		for i := range next {
+			next[i] += (t0*x0[i] + t1*x1[i]) + (t2*x2[i] + t3*x3[i])
+		}
+	}
+	for ; l < len(u.m); l++ {
+		x := u.pi[l*k : (l+1)*k]
+		axpy(next, u.m[l]/dot(x, u.factor), x)
 	}
 }
 
-// respondTwo is respondAll for two classes, which most have: the same bits in a quarter of the time.
+// respondTwo is respondAll for two classes, which most have: the same bits in less than half of the time.
 func (u *members) respondTwo() {
 	f0, f1 := u.factor[0], u.factor[1]
-	pi := u.pi[:2*len(u.m)]
-	s0, s1 := 0.0, 0.0
-	for l, m := range u.m {
-		r0, r1 := pi[2*l]*f0, pi[2*l+1]*f1
-		w := m / (r0 + r1)
-		s0 += w * r0
-		s1 += w * r1
+	s0, s1, l := 0.0, 0.0, 0
+	for ; l+4 <= len(u.m); l += 4 {
+		x, m := u.pi[2*l:2*l+8:2*l+8], u.m[l:l+4:l+4]
+		t0, t1 := m[0]/(f0*x[0]+f1*x[1]), m[1]/(f0*x[2]+f1*x[3])
+		t2, t3 := m[2]/(f0*x[4]+f1*x[5]), m[3]/(f0*x[6]+f1*x[7])
+		s0 += (t0*x[0] + t1*x[2]) + (t2*x[4] + t3*x[6])
+		s1 += (t0*x[1] + t1*x[3]) + (t2*x[5] + t3*x[7])
+	}
+	for ; l < len(u.m); l++ {
+		x := u.pi[2*l : 2*l+2]
+		t := u.m[l] / (f0*x[0] + f1*x[1])
+		s0 += t * x[0]
+		s1 += t * x[1]
 	}
 	u.next[0], u.next[1] = s0, s1
 }
@@ -254,17 +302,12 @@ func extrapolate(q, first, second []float64) {
 	scaleTo(q, 1/sum(q), q)
 }
 
-// secondMoments writes to s the mean of R R' of every n-th member. The factors are those of q.
-func (u *members) secondMoments(s []float64, n int) {
+// secondMoments writes to s the mean of R R'. The factors are those of q.
+func (u *members) secondMoments(s []float64) {
 	clear(s)
-	all := 0.0
-	for l := 0; l < len(u.m); l += n {
+	for l, m := range u.m {
 		u.respond(u.r, l)
-		addOuter(s, u.m[l], u.r)
-		all += u.m[l]
-	}
-	for i := range s {
-		s[i] /= all
+		addOuter(s, m/u.all, u.r)
 	}
 	mirror(s, s, u.k)
 }
