@@ -3,7 +3,7 @@
 // classes, and what the edges say about how a community was selected.
 //
 // L is the calibration labels whose vertices have a prediction, Y their classes, one-hot, and pi0
-// their shares. With f(v) the prediction, g the mean of f over the neighbours, h the mean of g over
+// their shares with .1 of a label more each. With f(v) the prediction, g the mean of f over the neighbours, h the mean of g over
 // them, c1(v) the labels among the neighbours by class, and c2(v) the labels two steps away, each
 // weighted by the walks that lead there and without the label of v itself,
 //
