@@ -22,7 +22,7 @@ const (
 	slopeMembersMax = 256
 	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was
 	// computed. It moves standard errors by about a hundredth in 98 of 100.
-	keptFar = 0.1
+	keptFar = 0.05
 	// keptTurned is the share of the members that may be others than they were then.
 	keptTurned = 0.1
 )
