@@ -76,7 +76,7 @@ func (in *inputs) read(v Vertex) bool {
 	from, to := int(v)*in.classes, (int(v)+1)*in.classes
 	if heard := in.around.hears[v]; heard > 0 && !in.echo {
 		for i, x := range in.around.heard[from:to] {
-			in.next[i] = float64(x) / (float64(heard) * event.One)
+			in.next[i] = float64(int64(x)) / (float64(heard) * event.One)
 		}
 	} else {
 		copy(in.next, in.near)
@@ -88,7 +88,7 @@ func (in *inputs) read(v Vertex) bool {
 		if event.Class(i) == own {
 			walks -= min(walks, in.around.own(in.view, v, own))
 		}
-		in.two[i] = float64(walks) / unit
+		in.two[i] = float64(int64(walks)) / unit
 	}
 	floor(in.own)
 	floor(in.near)
@@ -108,7 +108,7 @@ func calibrates(view graphstore.View, v Vertex) event.Class {
 func mean[T uint32 | uint64](dst []float64, sum []T, n float64) {
 	scale := 1 / (n * event.One)
 	for i, x := range sum {
-		dst[i] = float64(x) * scale
+		dst[i] = float64(int64(x)) * scale // an instruction, where that of all of uint64 takes a branch
 	}
 }
 
