@@ -15,10 +15,8 @@
 // client drops from its buffers are repaired. There are no acknowledgements: state
 // is a fold over the log, and whoever keeps the state keeps the position with it.
 //
-// Nothing that a producer can send stops the source, except a message in a newer
-// schema version, because to leave it out would be another history. What does not
-// decode is in Batch.Refused with its original bytes; a QuarantineWriter keeps a
-// copy of each, once.
+// Nothing that a producer can send stops the source. What does not decode is in
+// Batch.Refused with its original bytes; a QuarantineWriter keeps a copy of each, once.
 //
 // Around the source: Publisher sends messages with a bounded window and repeats what
 // the broker had no room for; Ticker puts time into the log, so that the last events

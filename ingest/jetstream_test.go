@@ -143,8 +143,8 @@ func TestSourceEndsWhereItIsTold(t *testing.T) {
 	}
 }
 
-// A message in a newer schema must stop the source and say where.
-func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
+// A message in a newer schema must be refused, and end no run: whoever may publish could else stop all.
+func TestAnUnknownSchemaVersionStopsNothing(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 2)
 	m := nats.NewMsg("gql.edge")
@@ -153,13 +153,28 @@ func TestUnknownSchemaVersionStopsTheSource(t *testing.T) {
 	if _, err := b.js.PublishMsg(testContext(t), m); err != nil {
 		t.Fatal(err)
 	}
+	b.edges(4, 4)
 	s := b.open(JetStreamConfig{UntilLast: true, Step: StepConfig{Every: -1}})
 	var batch event.Batch
-	for range 2 { // the error is final
+	edges, refused := 0, 0
+	for {
 		err := s.Next(testContext(t), &batch)
-		if !errors.Is(err, wire.ErrUnknownVersion) || !strings.Contains(err.Error(), "position 3") {
-			t.Fatalf("error %v", err)
+		if errors.Is(err, io.EOF) {
+			break
 		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		edges += len(batch.Edges)
+		for _, r := range batch.Refused {
+			refused++
+			if r.Position != 3 || r.Reason != event.Malformed || !strings.Contains(r.Detail, `schema version "7"`) {
+				t.Errorf("refusal %+v", r)
+			}
+		}
+	}
+	if edges != 6 || refused != 1 {
+		t.Errorf("%d edges and %d refusals, want 6 and 1", edges, refused)
 	}
 }
 

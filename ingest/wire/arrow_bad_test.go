@@ -177,7 +177,7 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 func TestArrowSchemaVersion(t *testing.T) {
 	d := newDecoder(t, 2)
 	columns := []col{{"src", arrow.PrimitiveTypes.Int64}, {"dst", arrow.PrimitiveTypes.Int64}}
-	for version, want := range map[string]error{"1": nil, "2": ErrUnknownVersion, "x": ErrMalformed} {
+	for version, want := range map[string]error{"1": nil, "2": ErrMalformed, "x": ErrMalformed} {
 		payload := arrowStream(t, columns, map[string]string{"gqlstream.schema": version}, nil, `[{"src":1,"dst":2}]`)
 		var b event.Batch
 		if err := d.Decode(Message{Payload: payload, Position: 9}, &b); !errors.Is(err, want) {

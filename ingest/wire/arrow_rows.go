@@ -19,9 +19,9 @@ const originalsPerMessage = 4
 
 // decodeArrow reads an Arrow stream: a schema, dictionaries, record batches and perhaps the end mark. It never copies
 // what a size in the input says it should, and looks at no byte before it has checked that it is there.
-func (d *Decoder) decodeArrow(m *Message, b *event.Batch) (*event.Problem, error) {
+func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 	if p := checkStream(m.Payload); p != nil {
-		return p, nil
+		return p
 	}
 	t := &d.table
 	t.reset(m.Kind, d.k)
@@ -29,35 +29,35 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) (*event.Problem, error
 	for at := 0; at < len(m.Payload); {
 		n, p := readBlock(m.Payload, at, &blk)
 		if p != nil {
-			return p, nil
+			return p
 		}
 		at += n
 		switch {
 		case blk.kind == 0: // the end mark
 			if at != len(m.Payload) {
-				return event.Problemf(event.Malformed, "byte %d: bytes after the end of the stream", at), nil
+				return event.Problemf(event.Malformed, "byte %d: bytes after the end of the stream", at)
 			}
 		case !t.ready:
 			version, p := t.readSchema(&blk)
 			if p := cmp.Or(p, sound(&blk)); p != nil {
-				return p, nil
+				return p
 			}
-			if p, err := checkVersion(version, m.Position); p != nil || err != nil {
-				return p, err
+			if p := checkVersion(version); p != nil {
+				return p
 			}
 			if p := t.bindSchema(); p != nil {
-				return p, nil
+				return p
 			}
 		default:
 			if p := d.arrowBlock(m, b, &blk); p != nil {
-				return p, nil
+				return p
 			}
 		}
 	}
 	if !t.ready {
-		return event.Problemf(event.Malformed, "byte %d: the stream has no schema", len(m.Payload)), nil
+		return event.Problemf(event.Malformed, "byte %d: the stream has no schema", len(m.Payload))
 	}
-	return nil, nil
+	return nil
 }
 
 // arrowBlock reads a block that follows the schema.

@@ -89,23 +89,18 @@ func NewDecoder(c Config) (*Decoder, error) {
 // those that are refused, with the rest of the message applied. It returns
 //   - nil when the message was read, whether or not events of it were refused;
 //   - an error that matches ErrMalformed when the message is
-//     refused whole: b has no event of it, and its refusal in b.Refused;
-//   - an error that matches ErrUnknownVersion when the message is in another
-//     schema version: b is as it was and the pipeline must stop.
+//     refused whole: b has no event of it, and its refusal in b.Refused.
 //
 // Decode leaves First, Last, Time, Emit and Checkpoint of b to the source. The
 // batch aliases m.Payload until it is reset.
 func (d *Decoder) Decode(m Message, b *event.Batch) error {
 	at := b.Mark()
 	d.batch = b
-	p, err := d.decode(&m, b)
-	if p == nil && err == nil {
+	p := d.decode(&m, b)
+	if p == nil {
 		return nil
 	}
 	b.Rollback(at)
-	if err != nil {
-		return err
-	}
 	r := event.Refusal{
 		Position: m.Position, Index: -1, Kind: m.Kind,
 		Reason: p.Reason, Detail: p.Detail(), Original: m.Payload, ContentType: m.ContentType,
@@ -115,36 +110,36 @@ func (d *Decoder) Decode(m Message, b *event.Batch) error {
 }
 
 // decode checks the envelope and hands the payload to the decoder of its form.
-func (d *Decoder) decode(m *Message, b *event.Batch) (*event.Problem, error) {
-	if p, err := checkVersion(m.Schema, m.Position); p != nil || err != nil {
-		return p, err
+func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
+	if p := checkVersion(m.Schema); p != nil {
+		return p
 	}
 	if int(m.Kind) >= event.Kinds {
-		return event.Problemf(event.UnknownKind, "no such event kind as %v", m.Kind), nil
+		return event.Problemf(event.UnknownKind, "no such event kind as %v", m.Kind)
 	}
 	if n, limit := len(m.Payload), d.config.MessageBytesMax; n > limit {
-		return event.Problemf(event.TooLarge, "%d bytes, at most %d are allowed", n, limit), nil
+		return event.Problemf(event.TooLarge, "%d bytes, at most %d are allowed", n, limit)
 	}
 	if m.Checksum != "" {
 		if p := verifyChecksum(m.Checksum, m.Payload); p != nil {
-			return p, nil
+			return p
 		}
 	}
 	switch form := mediaType(m.ContentType); form {
 	case JSON:
-		return d.decodeJSON(m, b, false, false), nil
+		return d.decodeJSON(m, b, false, false)
 	case NDJSON:
-		return d.decodeJSON(m, b, true, false), nil
+		return d.decodeJSON(m, b, true, false)
 	case Arrow:
 		return d.decodeArrow(m, b)
 	case "":
 		if bytes.HasPrefix(m.Payload, continuation) {
 			return d.decodeArrow(m, b)
 		}
-		return d.decodeJSON(m, b, false, true), nil
+		return d.decodeJSON(m, b, false, true)
 	default:
 		return event.Problemf(event.Malformed, "content type %s is none of %s, %s, %s",
-			Quote(m.ContentType), JSON, NDJSON, Arrow), nil
+			Quote(m.ContentType), JSON, NDJSON, Arrow)
 	}
 }
 
@@ -240,21 +235,14 @@ func (c Config) Validate() error {
 // message is in the batch; the batch's last Refusal holds it.
 var ErrMalformed = errors.New("event: message refused")
 
-// ErrUnknownVersion is matched by the error of a message in a schema version that this package does not read.
-// The batch is as before. The pipeline must stop: to go on without the message would be a wrong history.
-var ErrUnknownVersion = errors.New("event: unknown schema version")
-
-// checkVersion returns what is wrong with a schema version, a positive integer; absent is version 1.
-func checkVersion(version string, position event.Position) (*event.Problem, error) {
+// checkVersion returns what is wrong with a schema version; absent is version 1. A message in another one is refused
+// and not waited for: whoever may publish could else end every run by one header. A release that reads
+// it can retry it from the quarantine.
+func checkVersion(version string) *event.Problem {
 	if version == "" || version == schemaVersion {
-		return nil, nil
+		return nil
 	}
-	n, err := strconv.ParseUint(version, 10, 31)
-	if err != nil || n == 0 || version[0] == '0' || version[0] == '+' {
-		return event.Problemf(event.Malformed, "schema version %s is not a positive integer", Quote(version)), nil
-	}
-	return nil, fmt.Errorf("%w: message at position %d has schema version %s, this program reads version %s: continue with a release "+
-		"of gqlstream that reads version %s", ErrUnknownVersion, position, version, schemaVersion, version)
+	return event.Problemf(event.Malformed, "schema version %s, this release reads version %s", Quote(version), schemaVersion)
 }
 
 // detailTextBytesMax bounds the input that is quoted in a detail.

@@ -31,10 +31,6 @@ func checkDecoded(t *testing.T, d *Decoder, m Message) *event.Batch {
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrUnknownVersion):
-		if b.Events() != 0 || len(b.Refused) != 0 {
-			t.Fatalf("%v, but the batch holds %+v", err, b)
-		}
 	case errors.Is(err, ErrMalformed):
 		if b.Events() != 0 || len(b.Refused) != 1 || b.Refused[0].Index != -1 {
 			t.Fatalf("%v, but the batch holds %+v", err, b)
