@@ -204,7 +204,7 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.openPage(o.FreePort); err != nil {
 		return err
 	}
-	p.progress.page, p.progress.log = p.Page, p.log
+	p.progress.page, p.progress.log, p.progress.end = p.Page, p.log, p.logEnd
 	p.alerting = &alerting{
 		config: sinks.AlertingConfig{
 			JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile),
@@ -237,6 +237,17 @@ func (p *Pipeline) auditStreams(ctx context.Context) error {
 		return nil //nolint:nilerr // the source says what is wrong
 	}
 	return broker.AuditStream(stream.CachedInfo().Config)
+}
+
+// logEnd asks for the last position of the log, which the loop learns only from what it reads.
+func (p *Pipeline) logEnd(ctx context.Context) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, progressLookEvery)
+	defer cancel()
+	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
+	if err != nil {
+		return 0
+	}
+	return stream.CachedInfo().State.LastSeq
 }
 
 // skip records that a message is passed over. One that is applied already cannot be.

@@ -35,6 +35,7 @@ func (s *stepUnderWay) text(now time.Time) string {
 type stepProgress struct {
 	underWay atomic.Pointer[stepUnderWay] // nil between two steps
 	page     *web.Server                  // nil: the log alone
+	end      func(context.Context) uint64 // of the stream; 0: it does not answer
 	log      *slog.Logger
 }
 
@@ -47,6 +48,7 @@ func (p *stepProgress) watch(ctx context.Context) error {
 		}
 		text := step.text(now)
 		if p.page != nil {
+			p.page.LogEnd(p.end(ctx))
 			p.page.Progress(text)
 		}
 		if now.Sub(logged) >= progressLogEvery {

@@ -241,3 +241,21 @@ func TestLongStepsSayWhatTheyDo(t *testing.T) {
 		t.Errorf("a step that reports is %s", why)
 	}
 }
+
+// What is published while a long step is under way waits behind it, and counts as lag: the loop
+// itself reports the end of the stream only with a step.
+func TestLagGrowsDuringALongStep(t *testing.T) {
+	s := serve(t, nil)
+	s.Status(runningStatus(1))                                          // at position 1001, 10 behind
+	for end, want := range map[uint64]string{5001: "4000", 0: "4000"} { // 0: the broker does not answer
+		s.LogEnd(5001)
+		s.LogEnd(end)
+		if got := scrape(t, s)["gqlstream_lag_messages"]; got != want {
+			t.Errorf("%s messages behind, want %s", got, want)
+		}
+	}
+	s.Status(runningStatus(2))
+	if got := scrape(t, s)["gqlstream_lag_messages"]; got != "10" {
+		t.Errorf("%s messages behind after the step, want 10", got)
+	}
+}

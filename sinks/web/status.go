@@ -162,6 +162,13 @@ func (j *journal) progress(text string, now time.Time) (changed bool) {
 	return changed
 }
 
+// ends moves the end of the stream on, until the next status.
+func (j *journal) ends(at uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.status.End = max(j.status.End, at)
+}
+
 // lag returns the number of messages of the stream that are not applied yet.
 func (s Status) lag() uint64 { return max(s.End, s.Position) - s.Position }
 

@@ -109,6 +109,10 @@ func (v *view) Progress(text string) {
 	}
 }
 
+// LogEnd says where the stream ends now, while a long step cannot: what waits behind it is lag. Any
+// goroutine calls it.
+func (v *view) LogEnd(position uint64) { v.journal.ends(position) }
+
 // Define sets how communities are defined, in words for people, in place of all earlier
 // definitions. Communities without a definition may be left out. The map becomes the server's.
 func (v *view) Define(definitions map[string]string) {
