@@ -34,8 +34,7 @@ type group struct {
 	members []int // candidates
 	total   float64
 	strata  []stratum
-	labels  float64   // of the present division
-	weights []float64 // of a calibration label, by its degree
+	labels  float64 // of the present division
 }
 
 // plan divides labels among the members of communities.

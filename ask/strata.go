@@ -17,8 +17,6 @@ const (
 	// believed is the weight, in labels, of what the predictions themselves say of a stratum
 	// beside what the calibration labels in it show.
 	believed = 5
-	// degreeParts is the number of parts, by degree, of the calibration labels.
-	degreeParts = 4
 )
 
 // stratum is a part of a group: one predicted class, one tercile of how sure that is.
@@ -32,20 +30,17 @@ type stratum struct {
 // shown holds how calibration labels compare with their predictions, by predicted class, the least sure first.
 type shown struct {
 	byClass [][]example
-	degrees []float64 // that part the labels into so many of few, some and many neighbours
 }
 
 type example struct {
-	class  int // the label
-	sure   float64
-	p      []float64
-	degree float64
+	class int // the label
+	sure  float64
+	p     []float64
 }
 
 // newShown lists the calibration labels with a prediction.
 func newShown(view graphstore.View, classes int) *shown {
 	s := &shown{byClass: make([][]example, classes)}
-	var degrees []float64
 	for v := range graphstore.Vertex(view.Vertices()) {
 		label, units := view.Label(v), view.Prediction(v)
 		if label.Class == event.NoClass || label.Role != event.Calibrate || units == nil {
@@ -53,47 +48,13 @@ func newShown(view graphstore.View, classes int) *shown {
 		}
 		e := example{class: int(label.Class), p: probabilities(units, classes)}
 		at := likeliest(e.p)
-		e.sure, e.degree = e.p[at], view.Degree(v)
+		e.sure = e.p[at]
 		s.byClass[at] = append(s.byClass[at], e)
-		degrees = append(degrees, e.degree)
-	}
-	slices.Sort(degrees)
-	for i := 1; i < degreeParts && len(degrees) > 0; i++ {
-		s.degrees = append(s.degrees, degrees[i*len(degrees)/degreeParts])
 	}
 	for _, list := range s.byClass {
 		slices.SortStableFunc(list, func(a, b example) int { return cmp.Compare(a.sure, b.sure) })
 	}
 	return s
-}
-
-// part returns the part of the labels that a vertex of this degree belongs to.
-func (s *shown) part(degree float64) int {
-	at, _ := slices.BinarySearch(s.degrees, degree)
-	return at
-}
-
-// alike returns what a label of each part counts, so that they lie over the parts as the members do.
-func (p *plan) alike(g int) []float64 {
-	weights, labels := make([]float64, degreeParts), make([]float64, degreeParts)
-	for _, list := range p.shown.byClass {
-		for _, e := range list {
-			labels[p.shown.part(e.degree)]++
-		}
-	}
-	all := 0.0
-	for _, n := range labels {
-		all += n
-	}
-	group := &p.groups[g]
-	for _, at := range group.members {
-		c := &p.candidates[at]
-		weights[p.shown.part(p.view.Degree(c.vertex))] += c.place(g).times / group.total
-	}
-	for i, n := range labels {
-		weights[i] *= all / max(n, 1)
-	}
-	return weights
 }
 
 // likeliest returns the class of the largest probability, the first on ties.
@@ -102,7 +63,6 @@ func likeliest(p []float64) int { return slices.Index(p, slices.Max(p)) }
 // stratify divides the members of a group into strata and says what each of them wants.
 func (p *plan) stratify(g int) {
 	group := &p.groups[g]
-	group.weights = p.alike(g)
 	byClass := make([][]int, p.classes)
 	for _, at := range group.members {
 		class := likeliest(p.candidates[at].p)
@@ -174,12 +134,13 @@ func (p *plan) stratum(g, class int, members []int) {
 	k := p.classes
 	low, high := p.candidates[members[0]].p[class], p.candidates[members[len(members)-1]].p[class]
 	s := stratum{class: class, upTo: high, y: make([]float64, k), yp: make([]float64, k*k)}
+	labels := 0.0
 	for _, e := range p.shown.byClass[class] {
 		if e.sure >= low && e.sure <= high {
-			weight := p.groups[g].weights[p.shown.part(e.degree)]
-			s.y[e.class] += weight
+			labels++
+			s.y[e.class]++
 			for j, x := range e.p {
-				s.yp[e.class*k+j] += weight * x
+				s.yp[e.class*k+j] += x
 			}
 		}
 	}
