@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -51,6 +52,10 @@ func (c *checkCmd) Run(con console) error {
 	settings.FillDefaults(conf, steps)
 	settings.FillAlertDefaults(rules.Rules, targets)
 	settings.NATS.URL = broker.Redacted(settings.NATS.URL)
+	for i := range settings.Notify.Webhooks { // whoever has the path may post: Slack and Teams have no other password
+		hook := &settings.Notify.Webhooks[i]
+		hook.URL = afterHost.ReplaceAllString(hook.URL, "$1/xxxxx")
+	}
 	data, err := yaml.MarshalWithOptions(settings, yaml.OmitZero())
 	if err != nil {
 		return err
@@ -59,6 +64,9 @@ func (c *checkCmd) Run(con console) error {
 	_, err = fmt.Fprintf(con.Out, "# %s is fine; this is the configuration in effect. Digest %s\n%s", c.File, conf.Digest(), data)
 	return err
 }
+
+// afterHost matches a URL with a path or a query.
+var afterHost = regexp.MustCompile(`^(\w+://[^/?#]+)[/?#].+$`)
 
 // noteSilentAlerts says which alerts hear nothing while labels are few.
 func noteSilentAlerts(w io.Writer, settings *config.Settings) {
