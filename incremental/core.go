@@ -122,6 +122,9 @@ func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 		c.handover = c.handover.advance(c.store.View(), true)
 		c.store.Compact()
 		c.posteriors.flush(c.store.View())
+		if d, is := c.masses.(*sharedDual); is {
+			c.settle(d.dual, c.store.View(), nil)
+		}
 		if c.warm() {
 			c.tallies.ForgetPassed()
 		}

@@ -58,7 +58,7 @@ func (h *handover) follow(view graphstore.View, delta *graphstore.Delta) *handov
 	h.shared.Follow(view, delta)
 	if h.residual != nil {
 		h.residual.Halve(halvings)
-		h.residual.Update(view, delta, nil)
+		h.residual.Follow(view, delta, nil)
 	}
 	return h
 }

@@ -133,6 +133,7 @@ func (p *posteriors) flush(view graphstore.View) {
 	if p != nil {
 		p.markMoved(view, p.state.Flush(view, p.core.sums))
 		if p.residual != nil {
+			p.core.settle(p.residual, view, nil)
 			p.countByClass(view)
 			p.tellAll(0)
 		}

@@ -33,8 +33,7 @@ func (p *posteriors) followResidual(view graphstore.View, delta *graphstore.Delt
 			p.state.List(v) // some may be too old now to count at all
 		}
 	}
-	p.residual.Update(view, delta, nil)
-	p.core.tallies.MarkMoved(view, p.residual.Touched())
+	p.residual.Follow(view, delta, nil)
 }
 
 // readyResidual brings the residuals to the posteriors of this emission. If it publishes all that moved,
@@ -56,8 +55,7 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 		if now, want := p.residual.Tolerance(), shared.tolerance(view); now > 2*want || now < want/2 {
 			p.residual.Retune(want)
 		}
-		p.residual.Update(view, nil, p.changes(p.residual, view, p.state.Renewed()))
-		c.tallies.MarkMoved(view, p.residual.Touched())
+		c.settle(p.residual, view, p.changes(p.residual, view, p.state.Renewed()))
 	}
 	p.residual.SumResiduals()
 	p.countByClass(view)

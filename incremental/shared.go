@@ -71,6 +71,7 @@ func (d *sharedDual) takeOver(from *fields, view graphstore.View) {
 	})
 	d.unrefreshed = c.withoutSpread(view)
 	c.masses = d
+	c.settle(d.dual, view, nil)
 	c.tallies.MoveAll()
 	d.measureReach(view, math.MaxInt)
 }
@@ -121,8 +122,8 @@ func (d *sharedDual) tolerance(view graphstore.View) float64 {
 	return max(share*c.config.Tolerance, min(dualToleranceMin, c.config.Tolerance))
 }
 
-// Follow implements masses. It costs what the step changed, whatever the number of communities: a
-// push touches the communities of the vertex that it moves. Where labels age and time has moved
+// Follow implements masses. It costs what the step changed, whatever the number of communities; pushes wait for
+// the emission. Where labels age and time has moved
 // their landmark on, all weights are divided by one power of two, and so is the dual, which is
 // exact; where it moved back, which takes the youngest labels to go, it begins anew.
 func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
@@ -132,12 +133,17 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 	} else {
 		d.dual.Halve(halvings)
 		d.changes = between(0, d.held, c.tallies.AppendChanges(d.changes[:0], view, c.sums, d.dual.Function))
-		d.dual.Update(view, delta, d.changes)
-		c.tallies.MarkMoved(view, d.dual.Touched())
+		d.dual.Follow(view, delta, d.changes)
 	}
 	for id := delta.FirstCommunity; int(id) < view.Communities(); id++ {
 		d.unrefreshed = append(d.unrefreshed, id)
 	}
+}
+
+// settle pushes what steps have changed. A push touches the communities of the vertex that it moves.
+func (c *Core) settle(dual *diffusion.Dual, view graphstore.View, values []diffusion.ValueChange) {
+	dual.Update(view, nil, values)
+	c.tallies.MarkMoved(view, dual.Touched())
 }
 
 // reach returns by how much the tolerance falls for a community whose sources find labels with this
@@ -176,6 +182,7 @@ func (d *sharedDual) measureReach(view graphstore.View, most int) {
 // share of labels and their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
+	c.settle(d.dual, view, nil)
 	earned, labels := c.config.refreshEarned, c.tallies.LabelMass()
 	if labels > (1+arrivingShare)*d.Labels {
 		earned *= refreshArriving
@@ -185,8 +192,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	d.measureReach(view, reachMembers)
 	if now, want := d.dual.Tolerance(), d.tolerance(view); now > 2*want || now < want/2 {
 		d.dual.Retune(want)
-		d.dual.Update(view, nil, nil)
-		c.tallies.MarkMoved(view, d.dual.Touched())
+		c.settle(d.dual, view, nil)
 		d.dual.SumResiduals()
 	}
 }

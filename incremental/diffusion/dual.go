@@ -93,20 +93,26 @@ func NewDual(config DualConfig) (*Dual, error) {
 // dual that has missed a delta recomputes its residual first. Steady updates do
 // not allocate. It panics if a value is not finite.
 func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []ValueChange) {
-	g.begin(view, delta)
-	g.stale = g.stale || bulky(view, delta)
-	g.addValues(values)
-	switch {
-	case g.stale:
+	g.Follow(view, delta, values)
+	if g.stale {
 		g.restart(view, g.config.Tolerance/iterateShort)
-	case delta != nil:
-		g.inject(view, delta)
 	}
 	if g.rebuildDue(view) {
 		g.rebuild(view)
 	}
 	g.rescan()
 	g.reachTolerance(view)
+}
+
+// Follow is Update without its pushes: until the next Update, Values are those of before, and their error has no
+// bound. What several deltas do to a vertex is pushed once.
+func (g *Dual) Follow(view graphstore.View, delta *graphstore.Delta, values []ValueChange) {
+	g.begin(view, delta)
+	g.stale = g.stale || bulky(view, delta)
+	g.addValues(values)
+	if delta != nil && !g.stale {
+		g.inject(view, delta)
+	}
 }
 
 // Solve brings the dual to view by iteration until the certificate is at most the
@@ -160,10 +166,11 @@ const nearShare = 0.3
 // It reports whether any function has reached v.
 func (g *Dual) AddEstimate(dst []float64, v Vertex, m float64) (reached bool) {
 	d, r := g.residuals(v)
-	near := nearShare / (g.alpha * d)
-	for i, y := range g.Values(v) {
-		if y != 0 || r[i] != 0 {
-			dst[i] += float64(m * (y + float64(near*r[i]) + g.common[i]))
+	near, y, common := nearShare/(g.alpha*d), g.Values(v), g.common[:len(r)]
+	y, dst = y[:len(r)], dst[:len(r)]
+	for i, r := range r {
+		if y := y[i]; y != 0 || r != 0 {
+			dst[i] += float64(m * (y + float64(near*r) + common[i]))
 			reached = true
 		}
 	}

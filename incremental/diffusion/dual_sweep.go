@@ -35,6 +35,9 @@ func (g *Dual) reachTolerance(view graphstore.View) {
 // sweep pushes first in, first out until no queued vertex is above the threshold, and reports
 // whether it got there within the budget. If not, the queue is empty and scan is set.
 func (g *Dual) sweep(view graphstore.View, budget int) bool {
+	if g.excess() > excessPaid*float64(budget) {
+		budget = -1
+	}
 	for len(g.queue) > 0 {
 		for i, v := range g.queue {
 			g.queued.drop(v)
@@ -56,6 +59,25 @@ func (g *Dual) sweep(view graphstore.View, budget int) bool {
 // one that is above it. What is smaller waits: that saves three quarters of the functions of a push,
 // and takes no more pushes.
 const pushedShare = 0.5
+
+// excessPaid is the excess of the queue over the budget from which a sweep is not begun: where it was
+// larger, four sweeps of five did not get there.
+const excessPaid = 2
+
+// excess returns by how many thresholds the residuals of queued vertices are above theirs, by degree: two to three times
+// what pushes cost until none is.
+func (g *Dual) excess() (sum float64) {
+	limit := g.alpha * g.config.Tolerance
+	for _, v := range g.queue {
+		d, r := g.residuals(v)
+		for _, x := range r {
+			if x = math.Abs(x); x > limit*d {
+				sum += x / limit
+			}
+		}
+	}
+	return sum
+}
 
 // push moves the large residuals of v into y(v) and over its neighbours, if one of them
 // still is above the threshold, and returns its cost.
