@@ -116,3 +116,26 @@ func TestStreamsAreAuditedUnderARun(t *testing.T) {
 		t.Errorf("the run ended with %v\n%s", err, said)
 	}
 }
+
+// A run must say that a stream has lost copies under it, and go on.
+func TestALostCopyIsSaidAndEndsNothing(t *testing.T) {
+	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
+	settings.HTTP.Listen = config.HTTPOff
+	said := &sayings{}
+	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := p.auditStreams(t.Context()); err != nil || strings.Contains(said.String(), "loss of one server") {
+		t.Errorf("%v with all copies:\n%s", err, said)
+	}
+	p.names.In.Replicas = 3
+	if err := p.auditStreams(t.Context()); err != nil || strings.Count(said.String(), "kept by 1 server, nats.replicas wants 3") != 2 {
+		t.Errorf("%v with one copy of three:\n%s", err, said)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/request"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )
@@ -223,20 +224,32 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 }
 
 // auditStreams checks that the log in can still be relied upon, and says once that the log out has begun to
-// drop records. A broker that does not answer says nothing about it.
+// drop records, and every time that fewer servers keep one of them than shall. A broker that does not answer
+// says nothing about it.
 func (p *Pipeline) auditStreams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, streamsAuditEvery/10)
 	defer cancel()
-	if out, err := p.Broker.JS.Stream(ctx, p.names.Out.Estimates); err == nil && out.CachedInfo().State.FirstSeq > 1 && !p.dropped {
-		p.dropped = true
-		p.log.Warn("the stream of estimates drops its oldest, and no explanation reaches further back; see output.stream_bytes_max",
-			"stream", p.names.Out.Estimates, "begins", out.CachedInfo().State.FirstTime)
+	if out, err := p.Broker.JS.Stream(ctx, p.names.Out.Estimates); err == nil {
+		p.auditReplicas(out)
+		if out.CachedInfo().State.FirstSeq > 1 && !p.dropped {
+			p.dropped = true
+			p.log.Warn("the stream of estimates drops its oldest, and no explanation reaches further back; see output.stream_bytes_max",
+				"stream", p.names.Out.Estimates, "begins", out.CachedInfo().State.FirstTime)
+		}
 	}
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
 		return nil //nolint:nilerr // the source says what is wrong
 	}
+	p.auditReplicas(stream)
 	return broker.AuditStream(stream.CachedInfo().Config)
+}
+
+// auditReplicas warns of a stream that has lost copies. To end the run would give up what the others hold.
+func (p *Pipeline) auditReplicas(stream jetstream.Stream) {
+	if err := request.AuditReplicas(stream, p.names.In.Replicas); err != nil {
+		p.log.Warn("the loss of one server would lose what a stream holds", "because", err)
+	}
 }
 
 // logEnd asks for the last position of the log, which the loop learns only from what it reads.
