@@ -56,15 +56,41 @@ func identityAt(ctx context.Context, s jetstream.Stream, p event.Position) (Iden
 // Check compares the identity with what the broker has now. An error that matches
 // ErrWrongHistory says what differs and what to do.
 func (id Identity) Check(ctx context.Context, js jetstream.JetStream) error {
-	s, err := js.Stream(ctx, id.Stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return id.wrong("it does not exist any more")
+	return insist(ctx, func() error {
+		s, err := js.Stream(ctx, id.Stream)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return id.wrong("it does not exist any more")
+		}
+		if err != nil {
+			return fmt.Errorf("ingest: stream %s: %w", id.Stream, err)
+		}
+		_, err = id.check(ctx, s)
+		return err
+	})
+}
+
+// settledWithin is how long a server may miss the end of a stream that several keep: one that has just become the
+// leader answers for what it has stored so far, and may have the rest still to take from the others' log.
+const settledWithin = 10 * time.Second
+
+// missingEnd is an error that matches ErrWrongHistory, unless the server that was asked lags.
+type missingEnd struct{ error }
+
+func (e missingEnd) Unwrap() error { return e.error }
+
+// insist repeats a check for as long as the end of a stream may be missing only where it looked.
+func insist(ctx context.Context, check func() error) error {
+	for begun := time.Now(); ; {
+		err := check()
+		if !errors.As(err, new(missingEnd)) || time.Since(begun) >= settledWithin {
+			return err
+		}
+		select {
+		case <-time.After(tailReopenWaitMax):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("ingest: stream %s: %w", id.Stream, err)
-	}
-	_, err = id.check(ctx, s)
-	return err
 }
 
 // check does Check on a stream whose information was just read, and returns when the
@@ -77,8 +103,12 @@ func (id Identity) check(ctx context.Context, s jetstream.Stream) (received time
 		return received, id.wrong("it was created again at %s, the one that was read at %s",
 			info.Created.Format(time.RFC3339Nano), id.Created.Format(time.RFC3339Nano))
 	case last < id.Position:
-		return received, id.wrong("it ends at %d, but was read to %d: the broker lost messages, or an older"+
+		err = id.wrong("it ends at %d, but was read to %d: the broker lost messages, or an older"+
 			" copy of its store was restored", last, id.Position)
+		if info.Config.Replicas > 1 {
+			err = missingEnd{err}
+		}
+		return received, err
 	case id.Position > 0 && first > id.Position:
 		return received, id.wrong("it begins at %d, so message %d, to which it was read, is gone", first, id.Position)
 	case id.Position == 0 && first > 1:

@@ -73,7 +73,7 @@ type tailRun struct {
 func openTail(ctx context.Context, js jetstream.JetStream, id Identity, at event.Time) (*tail, error) {
 	t := &tail{js: js, identity: id, clock: logClock{time: at}}
 	t.status = js.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
-	if err := t.open(ctx); err != nil {
+	if err := insist(ctx, func() error { return t.open(ctx) }); err != nil {
 		t.close()
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (t *tail) reopen(ctx context.Context, cause error) error {
 		if err := t.pause(ctx); err != nil {
 			return err
 		}
-		err := t.open(ctx)
+		err := insist(ctx, func() error { return t.open(ctx) })
 		silence.After(t.js.Conn(), err)
 		switch {
 		case err == nil:

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -10,20 +11,28 @@ import (
 )
 
 // laggingCopy returns JetStream as seen through a copy of the log that has no message yet: it
-// passes every request on to the leader, but answers the direct ones itself, "not found".
-func laggingCopy(t *testing.T, leader *nats.Conn) jetstream.JetStream {
+// passes every request on to the leader, but answers the direct ones itself, "not found". As often
+// as stale says it answers for the stream like a leader that has stored only one message so far.
+func laggingCopy(t *testing.T, leader *nats.Conn, stale int) jetstream.JetStream {
 	t.Helper()
-	const prefix = "lagging"
+	prefix := nats.NewInbox()[1:]
 	_, err := leader.Subscribe(prefix+".>", func(m *nats.Msg) {
 		asked := strings.TrimPrefix(m.Subject, prefix)
 		if strings.HasPrefix(asked, ".DIRECT.GET.") {
 			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}, "Description": {"Message Not Found"}}})
 			return
 		}
+		if strings.HasPrefix(asked, ".CONSUMER.MSG.NEXT.") {
+			return // nobody reads through it
+		}
 		answer, err := leader.Request("$JS.API"+asked, m.Data, time.Minute)
 		if err != nil {
 			t.Errorf("the leader does not answer %s: %v", asked, err)
 			return
+		}
+		if strings.HasPrefix(asked, ".STREAM.INFO.") && stale > 0 {
+			stale--
+			answer.Data = staleInfo(t, answer.Data)
 		}
 		_ = m.Respond(answer.Data)
 	})
@@ -37,12 +46,47 @@ func laggingCopy(t *testing.T, leader *nats.Conn) jetstream.JetStream {
 	return js
 }
 
+// staleInfo changes what a server says of a stream into what a lagging leader of three would.
+func staleInfo(t *testing.T, info []byte) []byte {
+	t.Helper()
+	var said map[string]any
+	if err := json.Unmarshal(info, &said); err != nil {
+		t.Error(err)
+	}
+	said["config"].(map[string]any)["num_replicas"] = 3
+	said["state"].(map[string]any)["last_seq"] = 1
+	stale, err := json.Marshal(said)
+	if err != nil {
+		t.Error(err)
+	}
+	return stale
+}
+
+// A leader that was just elected may not have stored the newest messages yet. A log that it says to be
+// shorter than what was read must be asked for again, at a restart and where a reader goes on.
+func TestALeaderThatLagsIsAskedAgain(t *testing.T) {
+	b := startBroker(t, "")
+	b.edges(1, 3)
+	id, err := IdentityAt(testContext(t), b.js, "GQL", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Check(testContext(t), laggingCopy(t, b.nc, 2)); err != nil {
+		t.Errorf("a restart: %v", err)
+	}
+	reader, err := openTail(testContext(t), laggingCopy(t, b.nc, 2), id, 0)
+	if err != nil {
+		t.Fatalf("a reader: %v", err)
+	}
+	reader.close()
+}
+
 // What a copy that lags does not have yet must not be said to be gone: neither the place of a
 // checkpoint, nor the message that a restart finds at that place.
 func TestALaggingCopyIsNotBelieved(t *testing.T) {
 	b := startBroker(t, "")
 	b.edges(1, 3)
-	js := laggingCopy(t, b.nc)
+	js := laggingCopy(t, b.nc, 0)
 	stream, err := js.Stream(testContext(t), "GQL")
 	if err != nil {
 		t.Fatal(err)
