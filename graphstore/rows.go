@@ -147,10 +147,29 @@ func finished(chunk []vector) []vector {
 	return chunk
 }
 
+// rowsAtOnce rows are read column by column before they are visited.
+const rowsAtOnce = 256
+
 // eachRow visits the rows of a table, which must have these columns. Texts and lists are
 // copies, or else hold only during the visit.
 func eachRow[T any](t Table, columns []rowColumn, data []byte, copied bool, visit func(*T) error) error {
-	row := new(T)
+	some := make([]T, rowsAtOnce)
+	return eachChunk(t, columns, data, func(chunk []vector) error {
+		for from := 0; from < chunk[0].rows; from += rowsAtOnce {
+			rows := some[:min(rowsAtOnce, chunk[0].rows-from)]
+			readChunk(rows, columns, chunk, from, copied)
+			for i := range rows {
+				if err := visit(&rows[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// eachChunk visits the chunks of a table, which must have these columns.
+func eachChunk(t Table, columns []rowColumn, data []byte, visit func([]vector) error) error {
 	return readTable(t, data, func(chunk []vector) error {
 		same := func(v vector, c rowColumn) bool {
 			return v.name == c.name && v.kind == c.kind && v.width == c.width && v.rows == chunk[0].rows && (v.nulls == 0 || c.valid != 0)
@@ -158,24 +177,26 @@ func eachRow[T any](t Table, columns []rowColumn, data []byte, copied bool, visi
 		if !slices.EqualFunc(chunk, columns, same) {
 			return fmt.Errorf("table %s has not the columns of this version and configuration", t)
 		}
-		for i := range chunk[0].rows {
-			*row = *new(T)
-			for j := range chunk {
-				v, c := &chunk[j], &columns[j]
-				if c.valid != 0 {
-					if !v.has(i) {
-						continue
-					}
-					*(*bool)(unsafe.Add(unsafe.Pointer(row), c.valid)) = true
-				}
-				v.read(i, unsafe.Add(unsafe.Pointer(row), c.at), copied)
-			}
-			if err := visit(row); err != nil {
-				return err
-			}
-		}
-		return nil
+		return visit(chunk)
 	})
+}
+
+// readChunk makes rows those of a chunk from one on.
+func readChunk[T any](rows []T, columns []rowColumn, chunk []vector, from int, copied bool) {
+	clear(rows)
+	for j := range chunk {
+		v, c := &chunk[j], &columns[j]
+		for i := range rows {
+			at := unsafe.Pointer(&rows[i])
+			if c.valid != 0 {
+				if !v.has(from + i) {
+					continue
+				}
+				*(*bool)(unsafe.Add(at, c.valid)) = true
+			}
+			v.read(from+i, unsafe.Add(at, c.at), copied)
+		}
+	}
 }
 
 // WriteRows writes structs as an uncompressed Arrow IPC file with a column for
@@ -196,8 +217,11 @@ func WriteRows[T any](w io.Writer, rows []T) error {
 // ReadRows reads what WriteRows wrote of the same struct, in bytes whose checksum
 // the caller has verified: damaged ones can end the process.
 func ReadRows[T any](data []byte) (rows []T, err error) {
-	err = eachRow("rows", columnsOf[T](0), data, true, func(row *T) error {
-		rows = append(rows, *row)
+	columns := columnsOf[T](0)
+	err = eachChunk("rows", columns, data, func(chunk []vector) error {
+		before, n := len(rows), chunk[0].rows
+		rows = slices.Grow(rows, n)[:before+n]
+		readChunk(rows[before:], columns, chunk, 0, true)
 		return nil
 	})
 	if err != nil {
