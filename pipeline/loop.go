@@ -197,10 +197,13 @@ func (p *Pipeline) loop(ctx context.Context) error {
 	}
 }
 
-// save starts a checkpoint of the step just taken, unless one is being written; for one that must
-// be, because the log or an erasure asks for it, it waits. step is how long the step took.
+// save starts a checkpoint of the step just taken, unless one is being written or shards are taken over. One
+// that must be, because the log or an erasure asks for it, waits for the former. step is how long the step took.
 func (p *Pipeline) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {
 	k := p.Checkpoints
+	if !must && p.takesOver() {
+		return nil
+	}
 	if k.collect(must || p.group != nil); k.writing != nil {
 		return nil
 	}

@@ -61,6 +61,8 @@ type Pipeline struct {
 	behind      atomic.Bool // the next emission has records of the last one
 	progress    stepProgress
 	closers     []func() error
+	preparing   atomic.Bool   // the next pipeline is being prepared
+	tookOver    time.Time     // when it began with what was prepared; zero: it did not
 	auditEvery  time.Duration // see auditStreams
 	dropped     bool          // and said so
 	stats       runStats
@@ -131,7 +133,10 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if p.Core = core; err != nil {
 		return p, err
 	}
-	p.behind.Store(r.next != nil && r.next.behind)
+	if r.next != nil {
+		p.behind.Store(r.next.behind)
+		p.tookOver = time.Now()
+	}
 	p.applied.Store(uint64(at.Position))
 	p.status.last = web.Status{State: "running", Position: uint64(at.Position)} // said if no step comes; see showIdle
 	p.closers = append(p.closers, func() error { p.Core.Close(); return nil }, p.Checkpoints.finish)

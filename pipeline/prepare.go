@@ -20,6 +20,8 @@ const (
 	prepareMemory = 4
 	// doubtAgain is the time after a worker was doubted, and was not dead, in which no doubt is acted upon.
 	doubtAgain = time.Minute
+	// takeOverLasts is the time after the change in which the log is caught up with.
+	takeOverLasts = 5 * time.Second
 )
 
 // preparation makes, beside a pipeline that goes on, the core with which the next one begins, so that the
@@ -39,6 +41,7 @@ type preparation struct {
 // prepare begins to prepare the next pipeline where shards of others are this worker's, or may be soon, and
 // gives up what is not needed any more. It reports whether there is nothing to wait for.
 func (m *membership) prepare(ctx context.Context, p *Pipeline) bool {
+	defer func() { p.preparing.Store(m.next != nil) }()
 	live := p.outlets.live()
 	missing := func(shards []int) bool {
 		return slices.ContainsFunc(shards, func(shard int) bool {
@@ -78,6 +81,12 @@ func (m *membership) prepare(ctx context.Context, p *Pipeline) bool {
 		}
 	}(m.next)
 	return false
+}
+
+// takesOver reports whether shards wait for the processors that a checkpoint would take: the next pipeline is
+// being prepared, or this one has just begun with what was.
+func (p *Pipeline) takesOver() bool {
+	return p.preparing.Load() || time.Since(p.tookOver) < takeOverLasts
 }
 
 // roomForTwo reports whether there is memory for a second core.
