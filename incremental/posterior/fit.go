@@ -190,11 +190,12 @@ func softmax(dst, scores []float64) float64 {
 		most = max(most, x)
 	}
 	for i, x := range scores {
-		dst[i] = math.Exp(x - most)
+		dst[i] = exponential(x - most)
 		sum += dst[i]
 	}
+	scale := 1 / sum
 	for i := range dst {
-		dst[i] /= sum
+		dst[i] *= scale
 	}
 	return most + math.Log(sum)
 }

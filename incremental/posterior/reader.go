@@ -10,7 +10,6 @@ import (
 type Reader struct {
 	in     *inputs
 	epoch  *Epoch
-	x      []float64 // Views x K
 	scores []float64 // K
 }
 
@@ -18,7 +17,7 @@ type Reader struct {
 func (s *State) Reader(view graphstore.View, sums *neighborhood.Sums) *Reader {
 	return &Reader{
 		in: newInputs(view, sums, &s.around, s.epoch.Prior, s.options.Echo), epoch: s.epoch,
-		x: make([]float64, Views*s.classes), scores: make([]float64, s.classes),
+		scores: make([]float64, s.classes),
 	}
 }
 
@@ -33,13 +32,10 @@ func (r *Reader) Views(dst []float64, v Vertex) bool {
 
 // posterior writes pi(v) to dst, and reports whether v has a prediction.
 func (r *Reader) posterior(dst []float64, v Vertex) bool {
-	if !r.Views(r.x, v) {
+	if !r.in.read(v) {
 		return false
 	}
-	for i, b := range r.epoch.B {
-		r.scores[i] = r.in.logPrior[i] + b
-	}
-	addViews(r.scores, r.epoch.Theta, r.x)
+	r.in.score(r.scores, &r.epoch.Coefficients)
 	softmax(dst, r.scores)
 	return true
 }

@@ -116,11 +116,15 @@ func mean[T uint32 | uint64](dst []float64, sum []T, n float64) {
 func floor(p []float64) {
 	total := 0.0
 	for i, x := range p {
-		p[i] = max(x, probabilityMin)
-		total += p[i]
+		if x < probabilityMin {
+			x = probabilityMin
+		}
+		p[i] = x
+		total += x
 	}
+	scale := 1 / total
 	for i := range p {
-		p[i] /= total
+		p[i] *= scale
 	}
 }
 
@@ -131,7 +135,7 @@ func (in *inputs) views(dst []float64) {
 	far := 1 / (1 + labels1 + labels2)
 	for i, prior := range in.logPrior {
 		for j, x := range [...]float64{in.own[i], in.near[i], in.next[i]} {
-			x = math.Log(x) - prior
+			x = logarithm(x) - prior
 			dst[(viewOwn+j)*k+i], dst[(viewFar+j)*k+i] = x, float64(far*x)
 		}
 	}
@@ -144,11 +148,40 @@ func (in *inputs) views(dst []float64) {
 // mix writes to dst the logarithms, against pi0, of the shares of the counts among all, mixed
 // with m observations of pi0. They are one number for all classes without a label.
 func (in *inputs) mix(dst, counts []float64, all, m float64) {
-	none := math.Log(m / (all + m))
+	per := logarithm(all + m)
+	none := math.Log(m) - per
 	for i, count := range counts {
 		dst[i] = none
 		if count > 0 {
-			dst[i] = math.Log((count+float64(m*in.prior[i]))/(all+m)) - in.logPrior[i]
+			dst[i] = logarithm(count+float64(m*in.prior[i])) - per - in.logPrior[i]
+		}
+	}
+}
+
+// score writes to dst the logarithms of what pi of the vertex that was read last is proportional to: log pi0 + b and the
+// views times theta, less what is one number for all classes.
+func (in *inputs) score(dst []float64, c *Coefficients) {
+	labels1, labels2 := total(in.one), total(in.two)
+	far, t := 1/(1+labels1+labels2), c.Theta
+	own, near, next := t[viewOwn]+float64(far*t[viewFar]), t[viewNear]+float64(far*t[viewFar+1]), t[viewNext]+float64(far*t[viewFar+2])
+	rest := 1 - own - near - next
+	for i, b := range c.B[:len(dst)] {
+		dst[i] = b + float64(rest*in.logPrior[i]) + float64(own*logarithm(in.own[i])) + float64(near*logarithm(in.near[i])) + float64(next*logarithm(in.next[i]))
+	}
+	in.scoreMixed(dst, in.one, t[viewLabels], t[viewLabels+2])
+	in.scoreMixed(dst, in.two, t[viewLabels+1], t[viewLabels+3])
+}
+
+// scoreMixed adds both views of label counts to scores; see mix.
+func (in *inputs) scoreMixed(dst, counts []float64, most, least float64) {
+	none := float64(most*math.Log(mixingMost)) + float64(least*math.Log(mixingLeast))
+	for i, count := range counts[:len(dst)] {
+		if count > 0 {
+			prior := in.prior[i]
+			dst[i] += float64(most*logarithm(count+float64(mixingMost*prior))) +
+				float64(least*logarithm(count+float64(mixingLeast*prior))) - float64((most+least)*in.logPrior[i])
+		} else {
+			dst[i] += none
 		}
 	}
 }
