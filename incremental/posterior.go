@@ -275,6 +275,7 @@ func (p *posteriors) sumResiduals(view graphstore.View, reader *posterior.Reader
 		})
 	})
 	for class := range p.core.config.Classes {
+		sums(class).Complete() // several goroutines read them
 		sums(class).FillSlope(slopes)
 	}
 }

@@ -95,6 +95,26 @@ func momentsOfThree(first, second, rows, x []float64) {
 	second[0], second[1], second[2] = t0, t1, t2
 }
 
+// addOuters adds the sum of weights[l] y_l y_l', y_l the l-th row of length k in rows, to the lower triangle of dst,
+// four rows a pass.
+func addOuters(dst, weights, rows []float64, k int) {
+	l := 0
+	for ; l+4 <= len(weights); l += 4 {
+		x0, x1, x2, x3 := rows[l*k:(l+1)*k], rows[(l+1)*k:(l+2)*k], rows[(l+2)*k:(l+3)*k], rows[(l+3)*k:(l+4)*k]
+		for a := range k {
+			c0, c1, c2, c3 := weights[l]*x0[a], weights[l+1]*x1[a], weights[l+2]*x2[a], weights[l+3]*x3[a]
+			row := dst[a*k : a*k+a+1]
+			y0, y1, y2, y3 := x0[:len(row)], x1[:len(row)], x2[:len(row)], x3[:len(row)]
+			for b := range row {
+				row[b] += (c0*y0[b] + c1*y1[b]) + (c2*y2[b] + c3*y3[b])
+			}
+		}
+	}
+	for ; l < len(weights); l++ {
+		addOuter(dst, weights[l], rows[l*k:(l+1)*k])
+	}
+}
+
 // axpy adds alpha x to y.
 func axpy(y []float64, alpha float64, x []float64) {
 	y = y[:len(x)]

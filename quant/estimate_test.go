@@ -281,6 +281,7 @@ func times(c *quant.Cells, n, f float64) *quant.Cells {
 // scaledResiduals returns the sums of labels that count n times each, with masses
 // scaled by f.
 func scaledResiduals(r *quant.Residuals, n, f float64) *quant.Residuals {
+	r.Complete()
 	out := quant.NewResiduals(r.K, 0)
 	out.Sum, out.Mass = n*r.Sum, n*f*r.Mass
 	scale := func(dst, src []float64, x float64) {

@@ -2,6 +2,7 @@ package quant
 
 import (
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -81,6 +82,9 @@ type Residuals struct {
 	Slope [2][]float64
 	fill  func()
 	row   []float64
+
+	waiting []float64    // up to 4 x K: residuals that Second does not have yet; see Complete
+	weights [3][]float64 // of them
 }
 
 // NewMeanResiduals returns the sums of no label, of which only the mean can be read.
@@ -99,7 +103,7 @@ func NewResiduals(k, shared int) *Residuals {
 	return r
 }
 
-// Add counts one label.
+// Add counts one label, whose second moments may wait for Complete.
 func (r *Residuals) Add(class int, a, g float64, pi []float64) {
 	for i, p := range pi {
 		r.row[i] = -p
@@ -108,16 +112,29 @@ func (r *Residuals) Add(class int, a, g float64, pi []float64) {
 	r.Sum, r.Mass = r.Sum+g, r.Mass+g*a
 	axpy(r.First[0], g, r.row)
 	axpy(r.First[1], g*a, r.row)
-	weight := g * g
-	for p := range r.Squares {
-		if r.Squares[p] += weight; r.Second == nil {
-			weight *= a
-			continue
+	for p, weight := range [...]float64{g * g, g * g * a, g * g * a * a} {
+		if r.Squares[p] += weight; r.Second != nil {
+			axpy(r.FirstSquare[p], weight, r.row)
+			r.weights[p] = append(r.weights[p], weight)
 		}
-		axpy(r.FirstSquare[p], weight, r.row)
-		addOuter(r.Second[p], weight, r.row)
-		weight *= a
 	}
+	if r.Second == nil {
+		return
+	}
+	if r.waiting = append(r.waiting, r.row...); len(r.waiting) == 4*r.K {
+		r.Complete()
+	}
+}
+
+// Complete makes Second current: labels are added to it four at a time.
+func (r *Residuals) Complete() {
+	for p, weights := range r.weights {
+		if slices.ContainsFunc(weights, func(w float64) bool { return w != 0 }) {
+			addOuters(r.Second[p], weights, r.waiting, r.K)
+		}
+		r.weights[p] = weights[:0]
+	}
+	r.waiting = r.waiting[:0]
 }
 
 // FillSlope has fill add up Slope when it is read, once: most estimates do not. It may be read by several goroutines.
@@ -168,6 +185,7 @@ func SpreadResiduals(classes []*Residuals, a1, a2, first []float64) *Residuals {
 		if !(c.Sum > 0) {
 			continue
 		}
+		c.Complete()
 		r.Sum += c.Sum
 		r.Mass += a1[i]
 		axpy(r.First[0], 1, c.First[0])
@@ -232,6 +250,7 @@ func (r *Residuals) mean(d []float64, w weighting) {
 
 // covariance writes sum (w/sum w)² (r - d)(r - d)' to dst, both triangles.
 func (r *Residuals) covariance(dst, d []float64, w weighting) {
+	r.Complete()
 	mass := r.sum(w)
 	c := [3]float64{w.s * w.s, 2 * w.r * w.s, w.r * w.r}
 	square := c[0]*r.Squares[0] + c[1]*r.Squares[1] + c[2]*r.Squares[2]

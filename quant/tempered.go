@@ -39,13 +39,15 @@ type members struct {
 	all     float64   // sum of the multiplicities
 	squares float64   // sum of their squares
 
-	mean   []float64 // K: of pi
-	factor []float64 // K: what pi is multiplied by
-	r      []float64 // K: one responsibility
-	next   []float64 // K
-	second []float64 // K x K: see curvature
-	model  quadratic
-	last   [2][]float64
+	mean    []float64 // K: of pi
+	factor  []float64 // K: what pi is multiplied by
+	r       []float64 // K: one responsibility
+	each    []float64 // n x K: all of them
+	weights []float64 // n: scratch
+	next    []float64 // K
+	second  []float64 // K x K: see curvature
+	model   quadratic
+	last    [2][]float64
 }
 
 // load copies the posteriors of the members.
@@ -304,25 +306,27 @@ func extrapolate(q, first, second []float64) {
 
 // secondMoments writes to s the mean of R R'. The factors are those of q.
 func (u *members) secondMoments(s []float64) {
-	clear(s)
+	u.each, u.weights = resize(u.each, len(u.pi)), resize(u.weights, len(u.m))
 	for l, m := range u.m {
-		u.respond(u.r, l)
-		addOuter(s, m/u.all, u.r)
+		u.respond(u.each[l*u.k:(l+1)*u.k], l)
+		u.weights[l] = m / u.all
 	}
+	clear(s)
+	addOuters(s, u.weights, u.each, u.k)
 	mirror(s, s, u.k)
 }
 
 // noise writes to a the covariance of the mean of the classes that R draws,
-// sum m² (diag R - R R')/n². The factors are those of q.
+// sum m² (diag R - R R')/n², for R as secondMoments had it.
 func (u *members) noise(a []float64) {
 	clear(a)
 	for l, m := range u.m {
-		u.respond(u.r, l)
-		for i, x := range u.r {
+		for i, x := range u.each[l*u.k : (l+1)*u.k] {
 			a[i*u.k+i] += m * m * x
 		}
-		addOuter(a, -m*m, u.r)
+		u.weights[l] = -m * m
 	}
+	addOuters(a, u.weights, u.each, u.k)
 	for i := range a {
 		a[i] /= u.all * u.all
 	}
