@@ -12,6 +12,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/quant"
@@ -227,6 +228,53 @@ func TestDualIsRightWhileLabelsArrive(t *testing.T) {
 	slices.Sort(apart)
 	if n := len(apart); n < 500 || apart[n*99/100] > 0.05 {
 		t.Errorf("of %d shares one in a hundred is %.3f standard errors from those of fields", n, apart[n*99/100])
+	}
+}
+
+// What one pass over the vertices gathers for all communities must be, bit for bit, what their members say one
+// community after the other.
+func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
+	s := simulate.DefaultConfig()
+	s.Seed, s.Vertices, s.Communities, s.Classes = 1, 2000, 40, 3
+	s.Activity, s.LabelShare, s.Duration = 400, .01, 3*time.Second
+	core := newCore(t, Config{Classes: 3, Engine: EngineDual})
+	network, err := simulate.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for b := (event.Batch{}); network.Elapsed() < 2*time.Second; {
+		if err := network.Next(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		core.Step(&b)
+		d, shared := core.masses.(*sharedDual)
+		if !shared || !b.Emit || core.posteriors.residual == nil {
+			continue
+		}
+		view, duals := core.View(), []*diffusion.Dual{d.dual, core.posteriors.residual}
+		var all []graphstore.Community
+		for id := range graphstore.Community(view.Communities()) {
+			all = append(all, id)
+		}
+		for i, dual := range duals {
+			dual.Update(view, nil, nil) // forgets what was gathered
+			want := make([][]float64, len(all))
+			sources := make([]float64, len(all))
+			for _, id := range all {
+				want[id], sources[id] = dual.Estimate(id, view)
+			}
+			diffusion.Gather(duals[i:i+1], all, view)
+			for _, id := range all {
+				compared += len(want[id])
+				if got, n := dual.Estimate(id, view); !slices.Equal(got, want[id]) || n != sources[id] {
+					t.Fatalf("after %v dual %d says %v of %v sources of community %d, its members %v of %v", network.Elapsed(), i, got, n, id, want[id], sources[id])
+				}
+			}
+		}
+	}
+	if compared < 1000 {
+		t.Errorf("%d values were compared", compared)
 	}
 }
 

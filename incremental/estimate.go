@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/parallel"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
@@ -112,6 +113,7 @@ func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Comm
 		return view.Retired(id) || !c.handover.serves(id)
 	})
 	behind = c.handover != nil
+	c.gather(moved, view)
 	if all || c.config.Emit.Threshold == 0 {
 		return moved, behind
 	}
@@ -136,6 +138,20 @@ func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Comm
 	}
 	slices.Sort(due)
 	return due, behind
+}
+
+// gather reads what duals say of communities in one pass, if that is cheaper.
+func (c *Core) gather(moved []graphstore.Community, view graphstore.View) {
+	d, shared := c.masses.(*sharedDual)
+	if !shared || !c.config.cells().ClassMasses {
+		return
+	}
+	duals := []*diffusion.Dual{d.dual}
+	if p := c.posteriors; p != nil && p.residual != nil {
+		duals = append(duals, p.residual)
+	}
+	asked := slices.DeleteFunc(slices.Clone(moved), c.tallies.Passed)
+	diffusion.Gather(duals, asked, view)
 }
 
 const (

@@ -189,7 +189,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		out.Residuals = quant.NewResiduals(p.core.config.Classes, posterior.Views)
 		p.sumResiduals(view, reader, func(v graphstore.Vertex) float64 { return p.core.tallies.Mass(id, v) }, func(int) *quant.Residuals { return out.Residuals })
 	default:
-		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(make([]float64, p.core.config.Classes), id, view))
+		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(id, view))
 	}
 	return out
 }
@@ -205,7 +205,7 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 				r.First[0][j] += x
 			}
 		}
-		p.firstResidual(r.First[1], id, view)
+		copy(r.First[1], p.firstResidual(id, view))
 		return r
 	}
 	weights := p.core.tallies.LabelWeights(view)

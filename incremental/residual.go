@@ -138,13 +138,9 @@ func (p *posteriors) countByClass(view graphstore.View) {
 		func(class int) *quant.Residuals { return p.byClass[class] })
 }
 
-// firstResidual adds the sum of g a r over the labels for one community to sums, which are zero, and returns them.
-func (p *posteriors) firstResidual(sums []float64, id graphstore.Community, view graphstore.View) []float64 {
-	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
-		if view.Label(v).Class == event.NoClass {
-			p.residual.AddEstimate(sums, v, float64(multiplicity))
-		}
-	})
+// firstResidual returns the sum of g a r over the labels for one community.
+func (p *posteriors) firstResidual(id graphstore.Community, view graphstore.View) []float64 {
+	sums, _ := p.residual.Estimate(id, view)
 	_, scale := p.core.tallies.LabelGains(view)
 	for i := range sums {
 		sums[i] *= scale

@@ -42,7 +42,7 @@ const (
 	// batches have room.
 	dualStartShare = 4
 	// These bound the error of a value of a cell, and of one of a whole class, in eta of its share.
-	cellTolerance, classTolerance = 0.2, 2.4
+	cellTolerance, classTolerance = 0.2, 3.6
 	// reachUsual is the mean value of a community, over the share of labels, below which the tolerance
 	// falls with the least, down to reachLeast. An emission asks communities of reachMembers.
 	reachUsual, reachLeast = 0.5, reachMin / 2
@@ -103,7 +103,7 @@ func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
 // calibration labels now: cellTolerance of eta times what a class has of that share, and less by
 // the root of the classes, since a class spreads over the more cells. The values of a class sum
 // to about its share, so this keeps every class to that part of what it is. Where nobody reads cells,
-// sums of a class and of residuals are read, whose errors Dual.AddEstimate takes away but for a
+// sums of a class and of residuals are read, whose errors Dual.Estimate takes away but for a
 // few hundredths, so classTolerance will do, and more by the root of the classes, since standard errors
 // fall with that of a share. No share is off by more than .05 standard errors at the 99th percentile,
 // with 20 labels or with many.
@@ -209,7 +209,7 @@ func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View, v
 // Certificate implements masses: it bounds the error of every tally, whatever the community.
 func (d *sharedDual) Certificate(graphstore.Community) float64 {
 	if d.core.config.cells().ClassMasses {
-		return 2 * d.dual.Certificate() // see Dual.AddEstimate
+		return 2 * d.dual.Certificate() // see Dual.Estimate
 	}
 	return d.dual.Certificate()
 }

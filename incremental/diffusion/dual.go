@@ -62,9 +62,10 @@ type Dual struct {
 
 	queue, next []Vertex
 	queued      bitmap
-	step        []float64 // l: scratch of push
-	which       []int32   // l: the same
-	common      []float64 // l: what AddEstimate adds where f has reached; see SumResiduals
+	step        []float64   // l: scratch of push
+	which       []int32     // l: the same
+	common      []float64   // l: what an estimate has besides where f has reached; see SumResiduals
+	gathered    []*estimate // by community, nil where Gather read none
 
 	work Work
 }
@@ -153,51 +154,6 @@ func (g *Dual) Values(v Vertex) []float64 {
 	return g.y[int(v)*g.l : (int(v)+1)*g.l : (int(v)+1)*g.l]
 }
 
-// nearShare is how much of what the residual at a vertex moves, beyond what all do, is taken
-// to stay near. Shares from 0.2 to 0.4 do alike.
-const nearShare = 0.3
-
-// AddEstimate adds m times what y(v) would be without residuals, to first order, to dst. Summed
-// over many vertices it is several times nearer to the truth than Values, whose errors have one
-// sign around a label. A constant c added to y takes a c d(v) from every R(v), so what residuals
-// have in common moves y by c = sum R / (a sum d), both over the vertices that f has reached: no
-// push leads anywhere else. Of the rest, R(v) / (a d(v)) - c, walks from v keep nearShare. The
-// error of one value is at most twice the certificate.
-// It reports whether any function has reached v.
-func (g *Dual) AddEstimate(dst []float64, v Vertex, m float64) (reached bool) {
-	d, r := g.residuals(v)
-	near, y, common := nearShare/(g.alpha*d), g.Values(v), g.common[:len(r)]
-	y, dst = y[:len(r)], dst[:len(r)]
-	for i, r := range r {
-		if y := y[i]; y != 0 || r != 0 {
-			dst[i] += float64(m * (y + float64(near*r) + common[i]))
-			reached = true
-		}
-	}
-	return reached
-}
-
-// SumResiduals readies AddEstimate, until the next Update or Solve.
-func (g *Dual) SumResiduals() {
-	degrees := g.step
-	clear(g.common)
-	clear(degrees)
-	for v := range g.rows {
-		d, r := g.residuals(Vertex(v))
-		for i, y := range g.Values(Vertex(v)) {
-			if y != 0 || r[i] != 0 {
-				g.common[i] += r[i]
-				degrees[i] += d
-			}
-		}
-	}
-	for i, d := range degrees {
-		if d > 0 {
-			g.common[i] *= (1 - nearShare) / (g.alpha * d)
-		}
-	}
-}
-
 // Function returns f(v), nil where it has always been zero; read-only, as Values.
 func (g *Dual) Function(v Vertex) []float64 {
 	if int(v) >= len(g.rows) || g.rows[v] == 0 {
@@ -219,6 +175,7 @@ func (g *Dual) Halve(times int64) {
 	if times == 0 {
 		return
 	}
+	g.gathered = nil
 	factor := math.Ldexp(1, -int(min(times, 1<<12)))
 	for i := range g.y {
 		g.y[i] *= factor

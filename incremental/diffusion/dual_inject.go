@@ -11,6 +11,7 @@ import (
 func (g *Dual) begin(view graphstore.View, delta *graphstore.Delta) {
 	g.follow(view, delta, len(g.rows))
 	g.grow(view.Vertices())
+	g.gathered = nil
 }
 
 // grow makes room for n vertices. A new one is isolated: f = y = R = 0, d = 1. That is a

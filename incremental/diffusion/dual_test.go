@@ -107,8 +107,9 @@ func checkDual(t *testing.T, g *Dual, view graphstore.View, seed uint64, step in
 	}
 	g.SumResiduals()
 	for v := range n {
-		estimates := make([]float64, g.l)
-		g.AddEstimate(estimates, Vertex(v), 1)
+		e := &newEstimates(g.l, 1)[0]
+		g.add(e, Vertex(v), 1)
+		estimates := g.corrected(e)
 		for i, have := range g.Values(Vertex(v)) {
 			if e := math.Abs(have - y.At(v, i)); e > g.Certificate()+1e-11 {
 				t.Fatalf("seed %d step %d: value %d of %d is %v, want %v, certificate %v",

@@ -214,22 +214,19 @@ func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *nei
 // Where nobody reads cells it counts the sources that a function has reached: the others are
 // exactly right, as no walk from there ends at a label.
 func (t *Tallies) firstMoments(id CommunityID, view graphstore.View, dual *diffusion.Dual) (a1 []float64, sources float64) {
-	a1 = make([]float64, t.Functions())
-	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
-		if view.Label(v).Class != event.NoClass {
-			return
-		}
-		m := float64(multiplicity)
-		if t.keep.ClassMasses {
-			if dual.AddEstimate(a1, v, m) {
-				sources += m
+	if t.keep.ClassMasses {
+		a1, sources = dual.Estimate(id, view)
+	} else {
+		a1 = make([]float64, t.Functions())
+		view.ForMembers(id, func(v Vertex, multiplicity uint32) {
+			if view.Label(v).Class != event.NoClass {
+				return
 			}
-			return
-		}
-		for i, y := range dual.Values(v) {
-			a1[i] += float64(m * y)
-		}
-	})
+			for i, y := range dual.Values(v) {
+				a1[i] += float64(float64(multiplicity) * y)
+			}
+		})
+	}
 	error := t.KernelSum(id) * dual.Certificate()
 	for i, mass := range a1[t.Functions()-t.classes:] {
 		if !t.keep.ClassMasses {
