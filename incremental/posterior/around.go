@@ -18,9 +18,7 @@ type around struct {
 	classes int
 	counts  []uint32 // n x K: c1
 	degree  []uint32 // n
-	heard   []uint64 // n x K: sum of g over the neighbours that have one, in units of 1/event.One
-	hears   []uint32 // n: how many have one
-	walks   []uint64 // n x K: sum of c1/d over the neighbours, in units of 1/unit
+	sums    []uint64 // n x (1 + 2 K): of the words of the neighbours; see outgoing
 	owes    []uint64 // n: by how much neighbours have moved in all since v was touched, in units of 1/event.One
 
 	told   []uint32   // n: of one that has moved, 1 + the slot with what its neighbours know, else 0
@@ -34,11 +32,16 @@ type around struct {
 
 // outgoing is the contribution of a vertex to the sums of its neighbours.
 type outgoing struct {
-	has    uint32   // 1 if there is a g, else 0
-	mean   []uint64 // K: g in units of 1/event.One
-	shares []uint64 // K: c1 over the number of neighbours, in units of 1/unit
+	words  []uint64 // 1 + 2 K: 1 if there is a g, else 0; g in units of 1/event.One; c1 over the number of neighbours in units of 1/unit
 	degree uint32
-	silent bool // has, mean and shares are 0: as long as nothing is predicted, most are
+	silent bool // all words are 0: as long as nothing is predicted, most are
+}
+
+// words returns what the neighbours of v say in all: how many have a g, the sum of these, and that of c1/d.
+func (a *around) words(v Vertex) (hears uint64, heard, walks []uint64) {
+	k := a.classes
+	row := a.sums[int(v)*(1+2*k):][:1+2*k]
+	return row[0], row[1 : 1+k], row[1+k:]
 }
 
 func newAround(classes int) around {
@@ -46,7 +49,7 @@ func newAround(classes int) around {
 }
 
 func newOutgoing(classes int) outgoing {
-	return outgoing{mean: make([]uint64, classes), shares: make([]uint64, classes)}
+	return outgoing{words: make([]uint64, 1+2*classes)}
 }
 
 func (a *around) grow(n int) {
@@ -56,9 +59,7 @@ func (a *around) grow(n int) {
 	}
 	a.counts = append(a.counts, make([]uint32, (n-have)*k)...)
 	a.degree = append(a.degree, make([]uint32, n-have)...)
-	a.heard = append(a.heard, make([]uint64, (n-have)*k)...)
-	a.hears = append(a.hears, make([]uint32, n-have)...)
-	a.walks = append(a.walks, make([]uint64, (n-have)*k)...)
+	a.sums = append(a.sums, make([]uint64, (n-have)*(1+2*k))...)
 	a.owes = append(a.owes, make([]uint64, n-have)...)
 	a.told = append(a.told, make([]uint32, n-have)...)
 	a.marked = append(a.marked, make([]bool, n-have)...)
@@ -66,39 +67,42 @@ func (a *around) grow(n int) {
 
 // read sets o to what v tells with these votes and this prediction.
 func (a *around) read(o *outgoing, v Vertex, votes neighborhood.Votes, prediction []uint32) {
-	o.has, o.degree = 0, a.degree[v]
+	k := a.classes
+	mean, shares := o.words[1:1+k], o.words[1+k:]
+	clear(o.words)
+	o.degree = a.degree[v]
 	if votes.Count > 0 || prediction != nil {
-		o.has = 1
+		o.words[0] = 1
 	}
-	o.silent = o.has == 0
-	for i := range o.shares {
-		count := a.counts[int(v)*a.classes+i]
-		o.shares[i] = uint64(count) * unit / uint64(max(o.degree, 1))
-		o.silent = o.silent && count == 0
+	o.silent = o.words[0] == 0
+	for i, count := range a.counts[int(v)*k:][:k] {
+		if count > 0 {
+			shares[i], o.silent = uint64(count)*unit/uint64(max(o.degree, 1)), false
+		}
 	}
-	clear(o.mean)
 	if votes.Count > 0 {
 		for i, x := range votes.Sum {
-			o.mean[i] = x / uint64(votes.Count)
+			mean[i] = x / uint64(votes.Count)
 		}
 		return
 	}
 	for i, x := range prediction {
-		o.mean[i] = uint64(x)
+		mean[i] = uint64(x)
 	}
 }
 
 // apart returns by how much two tell other things at most, in units of 1/event.One, rounded
 // up: 0 if they are the same.
 func (o *outgoing) apart(p *outgoing) (most uint64) {
-	if o.has != p.has {
+	if o.words[0] != p.words[0] {
 		return math.MaxUint32
 	}
 	if o.degree != p.degree {
 		most = 1
 	}
-	for i, x := range o.mean {
-		most = max(most, distance(x, p.mean[i]), (distance(o.shares[i], p.shares[i])+unit/event.One-1)/(unit/event.One))
+	k := len(o.words) / 2
+	for i := 1; i <= k; i++ {
+		most = max(most, distance(o.words[i], p.words[i]), (distance(o.words[k+i], p.words[k+i])+unit/event.One-1)/(unit/event.One))
 	}
 	return most
 }
@@ -110,12 +114,9 @@ func (a *around) tell(u Vertex, o *outgoing, sign int) {
 	if o.silent {
 		return
 	}
-	at, times := int(u)*a.classes, uint64(sign) // two's complement: -1 subtracts
-	a.hears[u] += uint32(sign) * o.has
-	heard, walks, shares := a.heard[at:][:len(o.mean)], a.walks[at:][:len(o.mean)], o.shares[:len(o.mean)]
-	for i, x := range o.mean {
-		heard[i] += times * x
-		walks[i] += times * shares[i]
+	times, sums := uint64(sign), a.sums[int(u)*len(o.words):][:len(o.words)] // two's complement: -1 subtracts
+	for i, x := range o.words {
+		sums[i] += times * x
 	}
 }
 
@@ -167,13 +168,13 @@ func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex,
 	if apart > 0 && apart <= missed {
 		return
 	}
-	a.news.has, a.news.silent = a.now.has-told.has, a.now.silent && told.silent // two's complement
-	for i, x := range a.now.mean {
-		a.news.mean[i], a.news.shares[i] = x-told.mean[i], a.now.shares[i]-told.shares[i]
+	a.news.silent = a.now.silent && told.silent
+	for i, x := range a.now.words {
+		a.news.words[i] = x - told.words[i] // two's complement
 	}
 	for _, u := range view.Neighbors(v) {
 		a.tell(u, &a.news, 1)
-		if a.owes[u] += apart; a.owes[u] > missed*uint64(a.hears[u]) {
+		if a.owes[u] += apart; a.owes[u] > missed*a.sums[int(u)*len(told.words)] {
 			touch(u)
 		}
 	}
@@ -213,31 +214,21 @@ func (a *around) recount(view graphstore.View, sums *neighborhood.Sums) {
 			}
 		}
 	}
-	k := a.classes
-	width := 1 + 2*k
-	told := make([]uint64, view.Vertices()*width) // what each vertex tells: has, mean and shares, close together
+	width := 1 + 2*a.classes
+	told := make([]uint64, view.Vertices()*width) // the words of each vertex
 	parallel.Ranges(view.Vertices(), func(from, to int) {
-		now := newOutgoing(k)
 		for v := from; v < to; v++ {
-			a.read(&now, Vertex(v), sums.Votes(Vertex(v)), view.Prediction(Vertex(v)))
-			row := told[v*width:][:width]
-			row[0] = uint64(now.has)
-			copy(row[1:], now.mean)
-			copy(row[1+k:], now.shares)
+			a.read(&outgoing{words: told[v*width:][:width]}, Vertex(v), sums.Votes(Vertex(v)), view.Prediction(Vertex(v)))
 		}
 	})
 	parallel.Ranges(view.Vertices(), func(from, to int) {
-		sum := make([]uint64, width)
 		for v := from; v < to; v++ {
-			clear(sum)
+			sum := a.sums[v*width:][:width]
 			for _, u := range view.Neighbors(Vertex(v)) {
 				for i, x := range told[int(u)*width:][:width] {
 					sum[i] += x
 				}
 			}
-			a.hears[v] = uint32(sum[0])
-			copy(a.heard[v*k:], sum[1:1+k])
-			copy(a.walks[v*k:], sum[1+k:])
 		}
 	})
 }
@@ -253,12 +244,11 @@ func (a *around) check(view graphstore.View, sums *neighborhood.Sums) error {
 			twin.tell(u, a.known(v), 1)
 		}
 	}
-	if !slices.Equal(a.counts, twin.counts) || !slices.Equal(a.degree, twin.degree) || !slices.Equal(a.hears, twin.hears) {
-		return fmt.Errorf("posterior: labelled neighbours %v, neighbours %v, of them %v with a mean; a recount gives %v, %v, %v",
-			a.counts, a.degree, a.hears, twin.counts, twin.degree, twin.hears)
+	if !slices.Equal(a.counts, twin.counts) || !slices.Equal(a.degree, twin.degree) {
+		return fmt.Errorf("posterior: labelled neighbours %v, neighbours %v; a recount gives %v, %v", a.counts, a.degree, twin.counts, twin.degree)
 	}
-	if !slices.Equal(a.heard, twin.heard) || !slices.Equal(a.walks, twin.walks) {
-		return fmt.Errorf("posterior: sums over neighbours %v and %v, a recount gives %v and %v", a.heard, a.walks, twin.heard, twin.walks)
+	if !slices.Equal(a.sums, twin.sums) {
+		return fmt.Errorf("posterior: sums over neighbours %v, a recount gives %v", a.sums, twin.sums)
 	}
 	return nil
 }

@@ -73,18 +73,15 @@ func (in *inputs) read(v Vertex) bool {
 	} else {
 		copy(in.near, in.own)
 	}
-	from, to := int(v)*in.classes, (int(v)+1)*in.classes
-	if heard := in.around.hears[v]; heard > 0 && !in.echo {
-		for i, x := range in.around.heard[from:to] {
-			in.next[i] = float64(int64(x)) / (float64(heard) * event.One)
-		}
+	hears, heard, walks := in.around.words(v)
+	if hears > 0 && !in.echo {
+		mean(in.next, heard, float64(hears))
 	} else {
 		copy(in.next, in.near)
 	}
-	own := calibrates(in.view, v)
-	for i, count := range in.around.counts[from:to] {
-		in.one[i] = float64(count)
-		walks := in.around.walks[from+i]
+	own, counts := calibrates(in.view, v), in.around.counts[int(v)*in.classes:]
+	for i, walks := range walks {
+		in.one[i] = float64(int32(counts[i]))
 		if event.Class(i) == own {
 			walks -= min(walks, in.around.own(in.view, v, own))
 		}
