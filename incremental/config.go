@@ -64,6 +64,7 @@ type Config struct {
 
 	refreshEarned float64 // for tests, as the next four; 0 is the constant
 	emissionWork  float64
+	crowdMembers  int
 	handoverWork  int
 	refreshAge    time.Duration
 	fieldsMax     int

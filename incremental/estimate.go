@@ -233,6 +233,9 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	}
 	read := c.masses.Statistics(id, view, true)
 	read.Posterior = c.posteriors.of(id, view, read.Statistics, true)
+	if exact && read.Posterior != nil {
+		read.Posterior.Crowd = nil
+	}
 	read.Audit = c.audits.Read(id)
 	records := make([]quant.Estimate, len(c.config.Estimates))
 	turnover := c.tallies.Turnover(id)
@@ -256,6 +259,7 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 			last.Refitted = true
 		}
 	}
+	c.posteriors.keepCrowd(id, view, read.Posterior)
 	return records
 }
 

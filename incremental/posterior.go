@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sync"
@@ -25,9 +26,10 @@ type posteriors struct {
 
 	gamma *float64 // of every community, nil where edges decide; see Hold
 
-	residual *diffusion.Dual    // beside a shared dual; see residual.go
-	byClass  []*quant.Residuals // of the labels of each class, as of the last emission, beside residual
-	told     [2][]float64       // the mean residual of all labels and its errors, as communities know it
+	residual *diffusion.Dual       // beside a shared dual; see residual.go
+	byClass  []*quant.Residuals    // of the labels of each class, as of the last emission, beside residual
+	crowds   []*quant.CrowdReading // by community; see crowd
+	told     [2][]float64          // the mean residual of all labels and its errors, as communities know it
 }
 
 // toldShare is the part of Emit.Threshold by which the mean residual of all labels may move, in its
@@ -180,6 +182,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 			}
 		})
 	}
+	out.Crowd = p.crowd(id, distinct)
 	out.Own = p.ownResiduals(id, view, reader, variances)
 	_, are := p.core.masses.(*fields)
 	switch {
@@ -192,6 +195,37 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(id, view))
 	}
 	return out
+}
+
+// grow makes room for new communities.
+func (p *posteriors) grow(view graphstore.View) {
+	for p != nil && len(p.crowds) < view.Communities() {
+		p.crowds = append(p.crowds, nil)
+	}
+}
+
+// crowdMembers is the number of members above which a community has a crowd.
+const crowdMembers = 1000
+
+// crowd returns the sums over the members of a community of so many, nil where all are to be read.
+func (p *posteriors) crowd(id graphstore.Community, distinct int) *quant.Crowd {
+	if distinct <= cmp.Or(p.core.config.crowdMembers, crowdMembers) || p.gamma != nil || p.state.Held() {
+		return nil
+	}
+	c := &quant.Crowd{}
+	if sums := p.state.Crowd(id); sums != nil {
+		c.Read = p.crowds[id]
+		c.Mean, c.All, c.Squares, c.Turned = sums.Means()
+	}
+	return c
+}
+
+// keepCrowd has the sums over the members of a community be those that an estimate that has read all asks for.
+func (p *posteriors) keepCrowd(id graphstore.Community, view graphstore.View, read *quant.Posterior) {
+	if read != nil && read.Crowd != nil && read.Crowd.Fresh != nil {
+		p.crowds[id] = read.Crowd.Fresh
+		p.state.Keep(id, view, read.Crowd.Fresh.Factors)
+	}
 }
 
 // meanResiduals returns the sums of residuals that their mean alone takes.

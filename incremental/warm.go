@@ -79,6 +79,7 @@ func (c *Core) prepareEmission(view graphstore.View, all, waits bool) {
 	for len(c.published) < view.Communities() {
 		c.published = append(c.published, publication{})
 	}
+	c.posteriors.grow(view)
 }
 
 // warmUp counts from nothing what a warm core keeps.

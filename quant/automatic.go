@@ -50,6 +50,8 @@ type posteriorScratch struct {
 	at              []float64 // K + 3: see Kept
 	kept            Kept      // error of the coefficients
 	byClass         float64   // most that gamma may be
+	evidence        float64   // for it
+	unread          bool      // whether members holds none, but sums over them
 }
 
 // automatic fills ans with auto: the tempered mean of the posteriors plus the part of
@@ -64,8 +66,11 @@ func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	x.d, x.likely = resize(x.d, k), resize(x.likely, k)
 	x.meanResidual(p, sum(s.ClassN), weights)
-	x.members.load(p.Prior, p.Members)
-	gamma := x.read(ans.q, p)
+	gamma, followed := x.follow(ans.q, p)
+	if x.unread = followed; !followed {
+		x.members.load(p.Prior, p.Members)
+		gamma = x.read(ans.q, p)
+	}
 	x.tempered, x.prior = append(x.tempered[:0], ans.q...), p.Prior
 	w.automaticNoise(ans, s, weights, gamma)
 	copy(ans.free, ans.q)
@@ -103,6 +108,7 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 // which a member counts evidenceWeight, and one that counts several times no more than once.
 // A declared selection is not judged.
 func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
+	x.evidence = math.Inf(1)
 	if p.Gamma != nil || p.Selected != ByEdges || p.Predicted == nil || !(p.Vertices > 0) {
 		return gammaMax
 	}
@@ -120,7 +126,12 @@ func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
 			evidence -= share * math.Log(share*p.Vertices/max(p.Tops[c], 1))
 		}
 	}
-	evidence *= evidenceWeight * x.members.all * x.members.all / x.members.squares
+	x.evidence = evidence * evidenceWeight * x.members.all * x.members.all / x.members.squares
+	return byClassOf(x.evidence)
+}
+
+// byClassOf returns how likely a selection by class is, at most gammaMax, with this logarithm of the ratio of likelihoods.
+func byClassOf(evidence float64) float64 {
 	return min(gammaMax, 1/(1+math.Exp(-evidence)/byClassOdds))
 }
 

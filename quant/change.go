@@ -155,15 +155,7 @@ func (w *Solver) tangent(dst *Tangent) {
 	dst.Scatter, dst.Around, dst.Noise = append(dst.Scatter[:0], x.scatter...), append(dst.Around[:0], x.around...), append(dst.Noise[:0], x.mixed...)
 	dst.Inverse = append(dst.Inverse[:0], x.j[:k*k]...)
 	dst.ByGamma = resize(dst.ByGamma, k)
-	w.row = resize(w.row, k)
-	for i, q := range x.tempered {
-		w.row[i] = math.Log(max(q, logarithmMin) / x.prior[i])
-	}
-	w.y = resize(w.y, k)
-	for i, q := range x.tempered {
-		w.y[i] = q*w.row[i] - dot(x.s[i*k:(i+1)*k], w.row)
-	}
-	products(dst.ByGamma, dst.Inverse, w.y)
+	byGamma(dst.ByGamma, x.tempered, x.prior, x.s, dst.Inverse)
 }
 
 // Movement returns by how many of its standard errors the prevalence that last is of has
@@ -255,9 +247,13 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 	}
 	u := &x.members
 	u.r, x.response = resize(u.r, k), resize(x.response, k)
-	u.meanResponse(x.response, p.Prior, p.Members, t.Tempered, t.Gamma)
-	axpy(x.response, -1, t.Tempered)
-	products(u.r, t.Inverse, x.response)
+	if p.Crowd.tells() && p.Crowd.tempered(u.r, t.Gamma) {
+		axpy(u.r, -1, t.Tempered)
+	} else {
+		u.meanResponse(x.response, p.Prior, p.Members, t.Tempered, t.Gamma)
+		axpy(x.response, -1, t.Tempered)
+		products(u.r, t.Inverse, x.response)
+	}
 	gamma := p.gamma(t.Likely, t.ByClass)
 	for i := range k {
 		change := u.r[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])

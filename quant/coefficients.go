@@ -52,6 +52,10 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 		return
 	}
 	if x.kept.KeptAt == nil {
+		if x.unread {
+			x.members.load(p.Prior, p.Members)
+			x.members.temper(x.tempered, p.Prior, gamma)
+		}
 		x.kept = x.errorOf(p, weights, gamma)
 	}
 	axpy(ans.v, 1, x.kept.KeptNoise)

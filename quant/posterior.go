@@ -44,6 +44,8 @@ type Posterior struct {
 	// Members visits the unlabelled members with a posterior, in a fixed order; pi is
 	// valid during the call only.
 	Members func(visit func(vertex uint32, multiplicity float64, pi []float64))
+	// Crowd holds sums over them of many; nil has an estimate read them all.
+	Crowd *Crowd
 
 	Residuals *Residuals
 	Own       *Residuals // of the members' own labels, with the mass 0; nil: there are none

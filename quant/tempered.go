@@ -151,6 +151,9 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 		scaleTo(x.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, x.a)
 		u.temper(q, p.Prior, gamma)
 	}
+	if p.Crowd != nil {
+		p.Crowd.Fresh = x.freshReading(q, p.Prior, gamma, some)
+	}
 	return gamma
 }
 

@@ -1,6 +1,7 @@
 package posterior
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -30,7 +31,7 @@ func (s *State) Check(view graphstore.View, sums *neighborhood.Sums) error {
 				view.CommunityName(graphstore.Community(id)), edges, distinct, wantEdges, want)
 		}
 	}
-	if err := s.around.check(view, sums); err != nil || s.epoch == nil {
+	if err := cmp.Or(s.checkCrowds(view), s.around.check(view, sums)); err != nil || s.epoch == nil {
 		return err
 	}
 	twin.epoch = s.epoch
@@ -50,6 +51,22 @@ func (s *State) Check(view graphstore.View, sums *neighborhood.Sums) error {
 			if slack == 0 || math.Abs(got[i]-x) > math.Expm1(slack)*x+1e-12 {
 				return fmt.Errorf("posterior: vertex %d has %v, computed anew %v, slack %v", v, got, want, slack)
 			}
+		}
+	}
+	return nil
+}
+
+// checkCrowds compares the sums over the members of communities with a count from nothing.
+func (s *State) checkCrowds(view graphstore.View) error {
+	for id, have := range s.inside.crowds {
+		if have == nil {
+			continue
+		}
+		s.Keep(graphstore.Community(id), view, have.factors)
+		want := s.inside.crowds[id]
+		s.inside.crowds[id] = have
+		if have.all != want.all || have.squares != want.squares || !slices.EqualFunc(have.sums[:], want.sums[:], slices.Equal) {
+			return fmt.Errorf("posterior: sums over the members of community %d are %v, a recount gives %v", id, have.sums, want.sums)
 		}
 	}
 	return nil

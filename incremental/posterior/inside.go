@@ -16,19 +16,21 @@ type inside struct {
 	edges, distinct []int                  // by community
 	open            int                    // open vertices of the graph
 	everyone        []graphstore.Community // communities of every vertex
+	crowds          []*Crowd               // by community, nil where none is kept
 
 	before map[Vertex][]graphstore.Community // of the vertices that the update changes
 	order  []Vertex                          // they, sorted
 
 	here, other []graphstore.Community // scratch
 	members     []graphstore.MemberChange
+	crowded     []crowded
 	pool        []graphstore.Community // backing of before
 }
 
 // grow makes room for new communities.
 func (n *inside) grow(view graphstore.View) {
 	for id := len(n.edges); id < view.Communities(); id++ {
-		n.edges, n.distinct = append(n.edges, 0), append(n.distinct, 0)
+		n.edges, n.distinct, n.crowds = append(n.edges, 0), append(n.distinct, 0), append(n.crowds, nil)
 		if view.Everyone(graphstore.Community(id)) {
 			n.everyone = append(n.everyone, graphstore.Community(id))
 		}
@@ -68,7 +70,7 @@ func (n *inside) ofBefore(dst []graphstore.Community, view graphstore.View, v Ve
 
 // update follows delta: first the edges, between the members as they were, then the
 // members one after the other, over the edges as they are.
-func (n *inside) update(view graphstore.View, delta *graphstore.Delta) {
+func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior func(Vertex) []float64) {
 	n.grow(view)
 	n.collect(view, delta)
 	for _, e := range delta.Edges {
@@ -77,7 +79,14 @@ func (n *inside) update(view graphstore.View, delta *graphstore.Delta) {
 			n.countShared(n.here, n.other, sign)
 		}
 	}
+	members := n.members
 	for _, v := range n.order {
+		end := 0
+		for end < len(members) && members[end].V == v {
+			end++
+		}
+		n.move(view, v, n.before[v], members[:end], posterior(v))
+		members = members[end:]
 		if label, predicted := before(view, delta, v); predicted && label.Class == event.NoClass {
 			n.open--
 		}

@@ -142,6 +142,7 @@ func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weig
 func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 	clear(s.has)
 	clear(s.dirty)
+	clear(s.inside.crowds)
 	clear(s.around.owes)
 	s.unlist()
 	if s.epoch == nil {
@@ -218,6 +219,7 @@ func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weig
 // A log that is read on from here gives the same bits as one that is read on after a restart.
 // It returns the vertices that it computed; they are among those that the next Ready renews.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
+	clear(s.inside.crowds) // as Restore has none
 	s.tellAll(view, sums)
 	for v, owes := range s.around.owes {
 		if owes > 0 {
@@ -255,7 +257,14 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 		if !s.dirty[v] || !label && !s.inside.reads(view, v) {
 			continue // it is computed when it becomes a label or a member
 		}
+		crowds := s.inside.crowdsOf(view, v)
+		for _, c := range crowds {
+			c.take(c.multiplicity, s.Posterior(v))
+		}
 		s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
+		for _, c := range crowds {
+			c.give(c.multiplicity, s.Posterior(v))
+		}
 		s.dirty[v] = false
 		s.computed = append(s.computed, v)
 		labels = labels || label
@@ -288,6 +297,7 @@ func (s *State) Hold(view graphstore.View, e *Epoch) {
 		return
 	}
 	s.epoch = e
+	clear(s.inside.crowds)
 	for v := range Vertex(view.Vertices()) {
 		s.touch(v)
 	}

@@ -10,7 +10,7 @@ import (
 // neighbours say changed.
 func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []neighborhood.Change) {
 	s.grow(view.Vertices())
-	s.inside.update(view, delta)
+	s.inside.update(view, delta, s.Posterior)
 	move := func(v Vertex) {
 		s.around.remember(view, delta, sums, v)
 		s.touch(v)

@@ -1,0 +1,137 @@
+package quant
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+)
+
+const (
+	// crowdFar is how far, in sum, q(gamma) may be from where all members were read, and likelyFar q(1),
+	// which decides no share but by gamma. A Newton step from there is then off by a tenth of modelError at most,
+	// and by a fifth (TestCrowdsSayWhatTheirMembersSay). No share may be other by a greater part than crowdGrown.
+	crowdFar, likelyFar, crowdGrown = 0.01, 0.02, 0.1
+	// evidenceTurned is about by how much the evidence for a selection by class may change with a member
+	// that says something else. Where that leaves open more of gamma than gammaOpen, all are read again.
+	evidenceTurned, gammaOpen = 2, 0.005
+	// crowdTurned is by which part of all that members say in all it may have changed since.
+	crowdTurned = 0.1
+)
+
+// Crowd spares an estimate of many members the reading of them. All were read once; since then sums over the
+// members are kept of what each says under the factors of then. So the gradient at the shares of then
+// is exact, and one Newton step from it finds those of now,
+//
+//	q(gamma) = q + J⁺ (mean R - q) + dq/dgamma (gamma - gamma of then),
+//
+// but for an error of second order. Once shares have gone too far all members are read again.
+type Crowd struct {
+	Read         *CrowdReading
+	Mean         [3][]float64 // K: of pi now, and of R under both factors of Read
+	All, Squares float64      // sum of the multiplicities now, and of their squares
+	Turned       float64      // how far R moved in all since, of members that came or went by 1
+
+	Fresh *CrowdReading // of this estimate, if it read all members
+}
+
+// CrowdReading is what an estimate of auto said of members that were all read.
+type CrowdReading struct {
+	Factors [2][]float64 // K: of q(1) and q(gamma)
+
+	gamma, evidence  float64
+	likely, tempered []float64    // K: q(1), q(gamma)
+	inverse          [2][]float64 // K x K: J⁺ of both
+	byGamma          []float64    // K: derivative of q(gamma)
+	s, a             []float64    // K x K: see posteriorScratch
+	all, squares     float64
+}
+
+// follow writes what read would, from the sums of the crowd, and reports whether these tell.
+func (x *posteriorScratch) follow(q []float64, p *Posterior) (gamma float64, ok bool) {
+	c, k := p.Crowd, len(q)
+	if !c.tells() {
+		return 0, false
+	}
+	r, u := c.Read, &x.members
+	u.k, u.all, u.squares, u.mean = k, c.All, c.Squares, append(u.mean[:0], c.Mean[0]...)
+	if products(x.likely, r.inverse[0], c.off(1, r.likely)); !moved(x.likely, r.likely, c.Mean[1], likelyFar) {
+		return 0, false
+	}
+	x.byClass, x.evidence = byClassOf(r.evidence), r.evidence
+	gamma = p.gamma(x.likely, x.byClass)
+	open := evidenceTurned * evidenceWeight * c.Turned * c.All / c.Squares
+	if p.gamma(x.likely, byClassOf(r.evidence+open))-p.gamma(x.likely, byClassOf(r.evidence-open)) > gammaOpen || !c.tempered(q, gamma) {
+		return 0, false
+	}
+	x.middle = resize(x.middle, k)
+	x.s, x.j, x.a = append(x.s[:0], r.s...), append(x.j[:0], r.inverse[1]...), resize(x.a, k*k)
+	scaleTo(x.a, c.Squares/(c.All*c.All)*r.all*r.all/r.squares, r.a)
+	return gamma, true
+}
+
+// tells reports whether most members are those that were read.
+func (c *Crowd) tells() bool {
+	return c != nil && c.Read != nil && c.Turned <= crowdTurned*min(c.All, c.Read.all)
+}
+
+// tempered writes q(gamma) to q, and reports whether it is near that which was read.
+func (c *Crowd) tempered(q []float64, gamma float64) bool {
+	r := c.Read
+	products(q, r.inverse[1], c.off(2, r.tempered))
+	axpy(q, gamma-r.gamma, r.byGamma)
+	return moved(q, r.tempered, c.Mean[2], crowdFar)
+}
+
+// off returns by how much a mean of now is off the shares of then.
+func (c *Crowd) off(mean int, q []float64) []float64 {
+	off := slices.Clone(c.Mean[mean])
+	axpy(off, -1, q)
+	return off
+}
+
+// moved adds the shares of then, whose mean responsibility is now, to how they moved, and reports whether that is
+// not far. A share of next to nothing grows by itself once the mean responsibility exceeds it.
+func moved(q, then, now []float64, far float64) bool {
+	axpy(q, 1, then)
+	for i, x := range then {
+		switch {
+		case q[i] <= 0 || now[i] > (1+crowdGrown)*x:
+			return false
+		case x >= shareMin && max(math.Abs(now[i]-x), math.Abs(q[i]-x)) > crowdGrown*x:
+			return false
+		}
+	}
+	scaleTo(q, 1/sum(q), q)
+	return floats.Distance(q, then, 1) <= far
+}
+
+// freshReading returns what the estimate that has just been read says; some members stand for all in how shares move.
+func (x *posteriorScratch) freshReading(q, prior []float64, gamma float64, some *members) *CrowdReading {
+	k := len(q)
+	r := &CrowdReading{
+		gamma: gamma, evidence: x.evidence, likely: slices.Clone(x.likely), tempered: slices.Clone(q), byGamma: make([]float64, k),
+		s: make([]float64, k*k), a: slices.Clone(x.a), all: x.members.all, squares: x.members.squares,
+	}
+	for i, shares := range [][]float64{r.likely, r.tempered} {
+		some.temper(shares, prior, []float64{1, gamma}[i])
+		some.secondMoments(r.s)
+		r.Factors[i], r.inverse[i] = slices.Clone(some.factor), make([]float64, k*k)
+		pseudoInverse(r.inverse[i], shares, r.s, []float64{1, gamma}[i])
+	}
+	byGamma(r.byGamma, q, prior, r.s, r.inverse[1])
+	return r
+}
+
+// byGamma writes the derivative of q(gamma) by gamma to dst, J⁺ (q log(q/pi0) - S log(q/pi0)).
+func byGamma(dst, q, prior, s, inverse []float64) {
+	k := len(q)
+	logs, y := make([]float64, k), make([]float64, k)
+	for i, x := range q {
+		logs[i] = math.Log(max(x, logarithmMin) / prior[i])
+	}
+	for i, x := range q {
+		y[i] = x*logs[i] - dot(s[i*k:(i+1)*k], logs)
+	}
+	products(dst, inverse, y)
+}
