@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -70,4 +71,39 @@ func besideAllMembers(t *testing.T, core *Core, e quant.Estimate) (kept, followe
 		off = max(off, math.Abs(q-e.Prevalence[i]))
 	}
 	return 1, followed, off
+}
+
+// BenchmarkRecord is one record, and what it takes to see that none is due, of a community that is everybody.
+func BenchmarkRecord(b *testing.B) {
+	for _, classes := range []int{2, 10, 20} {
+		for _, members := range []int{100, 2500, 100_000} {
+			core := newCore(b, Config{
+				Classes: classes, Engine: EngineDual, Emit: Emit{Threshold: 0.1},
+				Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
+			})
+			log := newTown(1, classes, members, 3)
+			batch := log.start()
+			batch.Emit = true
+			core.Step(batch)
+			view := core.View()
+			id, _ := view.FindCommunity("all")
+			name := fmt.Sprintf("K=%d/n=%d", classes, members)
+			b.Run(name+"/record", func(b *testing.B) {
+				for b.Loop() {
+					core.solve(id, view, &core.solvers[0], false)
+				}
+			})
+			b.Run(name+"/exact", func(b *testing.B) {
+				for b.Loop() {
+					core.solve(id, view, &core.solvers[0], true)
+				}
+			})
+			b.Run(name+"/due", func(b *testing.B) {
+				for b.Loop() {
+					core.matters(id, view, &core.solvers[0])
+				}
+			})
+			core.Close()
+		}
+	}
 }

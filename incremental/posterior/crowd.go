@@ -1,8 +1,6 @@
 package posterior
 
-import (
-	"gqlstream/graphstore"
-)
+import "gqlstream/graphstore"
 
 // Crowd keeps sums over the open members of one community of many, so that an estimate need not read
 // them all. They are integers: after any history they equal those counted from nothing.
@@ -57,6 +55,18 @@ func (c *Crowd) Means() (means [3][]float64, all, squares, turned float64) {
 		}
 	}
 	return means, all, float64(c.squares), float64(c.turned) / crowdUnit
+}
+
+// computeMember computes pi(v) anew, and the sums of the crowds that v is in with it.
+func (s *State) computeMember(reader *Reader, view graphstore.View, v Vertex) {
+	crowds := s.inside.crowdsOf(view, v)
+	for _, c := range crowds {
+		c.take(c.multiplicity, s.Posterior(v))
+	}
+	s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
+	for _, c := range crowds {
+		c.give(c.multiplicity, s.Posterior(v))
+	}
 }
 
 // take takes a member of this posterior, nil for none, off the sums.

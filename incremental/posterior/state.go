@@ -257,14 +257,7 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 		if !s.dirty[v] || !label && !s.inside.reads(view, v) {
 			continue // it is computed when it becomes a label or a member
 		}
-		crowds := s.inside.crowdsOf(view, v)
-		for _, c := range crowds {
-			c.take(c.multiplicity, s.Posterior(v))
-		}
-		s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
-		for _, c := range crowds {
-			c.give(c.multiplicity, s.Posterior(v))
-		}
+		s.computeMember(reader, view, v)
 		s.dirty[v] = false
 		s.computed = append(s.computed, v)
 		labels = labels || label
@@ -365,18 +358,6 @@ func (s *State) scatter(view graphstore.View) []float64 {
 		}
 	}
 	return within
-}
-
-// with returns a sorted list with v in it, or without it.
-func with(list []Vertex, v Vertex, in bool) []Vertex {
-	at, found := slices.BinarySearch(list, v)
-	switch {
-	case in && !found:
-		return slices.Insert(list, at, v)
-	case found && !in:
-		return slices.Delete(list, at, at+1)
-	}
-	return list
 }
 
 // Epochs returns the epoch as the one row of a table, one without a prior where there is

@@ -1,6 +1,8 @@
 package posterior
 
 import (
+	"slices"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
@@ -88,4 +90,16 @@ func classBefore(view graphstore.View, delta *graphstore.Delta, v Vertex) event.
 		return l.Class
 	}
 	return event.NoClass
+}
+
+// with returns a sorted list with v in it, or without it.
+func with(list []Vertex, v Vertex, in bool) []Vertex {
+	at, found := slices.BinarySearch(list, v)
+	switch {
+	case in && !found:
+		return slices.Insert(list, at, v)
+	case found && !in:
+		return slices.Delete(list, at, at+1)
+	}
+	return list
 }
