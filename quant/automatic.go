@@ -168,6 +168,9 @@ func gate(inside, expected float64) float64 {
 // labels leave open about the posteriors is in the last term. The spread of the posteriors within
 // each class of labels estimates the same by class, so it is no part of V, but divides it
 // among the labels. The first term is also what a change takes from one member.
+//
+// Members without a prediction, a share 1 - c of the open ones, are another draw of the same shares q, so that V
+// has (1 - c) (diag q - q q') sum m²/(sum m)² more.
 func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := &x.members
@@ -181,6 +184,10 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 			x.noise[a] += ans.q[i] * ans.q[i] * ans.class[i*k+a]
 		}
 	}
+	unseen := 0.0 // see automaticNoise
+	if open := s.Members - s.Labelled; open > s.Profiled {
+		unseen = (1 - s.Profiled/open) * u.squares / (u.all * u.all)
+	}
 	rest := (1 - gamma) * (1 - gamma)
 	apart := gamma * (1 - ambiguity*gamma)
 	for a := range k {
@@ -191,7 +198,7 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 		for b := range k {
 			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
 			ans.v[a*k+b] = dot(x.middle, x.j[b*k:(b+1)*k]) + rest*x.label[a*k+b] +
-				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away
+				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
 		}
 	}
 	x.labelShares(ans, s, rest)
