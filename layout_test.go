@@ -55,7 +55,7 @@ var mayImport = map[string][]string{
 		"incremental/tally", "incremental/audit", "incremental/classifier", "incremental/prequential", "incremental/posterior", "incremental/parallel", "quant",
 	},
 	"group":      {"request"},
-	"checkpoint": {}, // knows files, not what is in them
+	"checkpoint": {"incremental/parallel"}, // knows files, not what is in them
 	"evaluate":   {"ask", "ingest/event", "graphstore", "incremental/diffusion", "incremental/neighborhood", "incremental", "quant"},
 	"explain":    {"ingest/event", "graphstore", "incremental", "quant"},
 	"config": {

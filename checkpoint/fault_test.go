@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 )
 
 var errInjected = errors.New("injected fault")
@@ -23,6 +24,7 @@ type faultyFS struct {
 	crashed bool // after the fault everything fails, as in a crash
 	crash   bool // the fault is a crash
 	ops     int
+	mu      sync.Mutex // sections are read beside one another
 
 	live, durable map[string]*node // by path; directories end in /
 }
@@ -37,6 +39,8 @@ func newFaultyFS(seed uint64) *faultyFS {
 
 // step counts one operation and reports whether it fails.
 func (f *faultyFS) step() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.crashed {
 		return errInjected
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
+
+	"gqlstream/incremental/parallel"
 )
 
 // Checkpoint is an intact checkpoint, verified and read.
@@ -85,20 +87,23 @@ func (d *Dir) readDir(dir string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	read, errs := make([][]byte, len(m.Sections)), make([]error, len(m.Sections))
+	parallel.Each(len(m.Sections), func(i, _ int) { read[i], errs[i] = d.section(dir, m.Sections[i]) })
 	c := &Checkpoint{Manifest: m, Sections: map[string][]byte{}}
-	for _, entry := range m.Sections {
-		if filepath.Base(entry.Name) != entry.Name {
-			return nil, fmt.Errorf("section %q is not a file name", entry.Name)
+	for i, entry := range m.Sections {
+		if errs[i] != nil {
+			return nil, fmt.Errorf("section %q: %w", entry.Name, errs[i])
 		}
-		if c.Sections[entry.Name], err = d.section(dir, entry); err != nil {
-			return nil, fmt.Errorf("section %s: %w", entry.Name, err)
-		}
+		c.Sections[entry.Name] = read[i]
 	}
 	return c, nil
 }
 
 // section reads one section and verifies its length and checksum.
 func (d *Dir) section(dir string, entry Entry) ([]byte, error) {
+	if filepath.Base(entry.Name) != entry.Name {
+		return nil, errors.New("it is not a file name")
+	}
 	data := bytes.NewBuffer(make([]byte, 0, entry.Bytes+bytes.MinRead)) // which a manifest with its checksum says
 	if err := d.read(filepath.Join(dir, entry.Name), data, entry.Bytes); err != nil {
 		return nil, err
