@@ -24,6 +24,7 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	s.assertVertices(b)
 	s.assertEdges(b)
 	s.edges.apply(&s.step)
+	s.labelling.expire(s.step.now)
 	s.assertLabels(b)
 	s.labelling.applyLabels(&s.step)
 	s.assertPredictions(b)

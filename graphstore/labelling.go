@@ -1,11 +1,6 @@
 package graphstore
 
-import (
-	"cmp"
-	"slices"
-
-	"gqlstream/ingest/event"
-)
+import "gqlstream/ingest/event"
 
 // noVersion marks a vertex without a prediction in the version column.
 const noVersion = ^uint32(0)
@@ -107,12 +102,20 @@ func (l *labelling) refuseLabel(e *event.Label) (event.Reason, string) {
 	return "", ""
 }
 
+// expire asserts that what ends now is absent. It comes before what the batch says of labels and
+// predictions, which may put an end off: the last assertion stands.
+func (l *labelling) expire(now event.Time) {
+	l.labels = l.labelEnds.due(now, l.labels)
+	l.predictions = l.predictionEnds.due(now, l.predictions)
+	l.pending = l.models.waiting.due(now, l.pending)
+}
+
 // assertLabel says that label event at, which was not refused, is about v.
 func (l *labelling) assertLabel(v Vertex, at int) {
 	l.labels = append(l.labels, entry{uint64(v), uint32(at)})
 }
 
-// applyLabels sets the labels that stand, withdraws those whose time has come, and lists those that changed.
+// applyLabels sets or withdraws the labels that stand, and lists those that changed.
 func (l *labelling) applyLabels(p *step) {
 	l.labels = p.standing(l.labels)
 	for _, e := range l.labels {
@@ -123,15 +126,6 @@ func (l *labelling) applyLabels(p *step) {
 		l.setLabel(p, Vertex(e.key), after, at)
 		l.setAudit(p, Vertex(e.key), drawn)
 		l.labelEnds.set(e.key, end)
-	}
-	if ended := l.labelEnds.due(p.now, l.labels[:0]); len(ended) > 0 {
-		for _, e := range ended {
-			l.setLabel(p, Vertex(e.key), noLabel, 0)
-			l.setAudit(p, Vertex(e.key), noAudit)
-		}
-		l.labels = ended
-		slices.SortFunc(p.delta.Labels, func(a, b LabelChange) int { return cmp.Compare(a.V, b.V) })
-		slices.SortFunc(p.delta.Audits, func(a, b AuditChange) int { return cmp.Compare(a.V, b.V) })
 	}
 }
 

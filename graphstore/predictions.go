@@ -1,7 +1,6 @@
 package graphstore
 
 import (
-	"cmp"
 	"slices"
 
 	"gqlstream/ingest/event"
@@ -71,9 +70,8 @@ func (l *labelling) assertPrediction(p *step, v Vertex, at int) {
 	}
 }
 
-// applyPredictions sets the predictions that stand, removes those whose time has
-// come, and lists those that changed. Those of an incoming model version change
-// nothing before it is switched to.
+// applyPredictions sets or removes the predictions that stand, and lists those that
+// changed. Those of an incoming model version change nothing before it is switched to.
 func (l *labelling) applyPredictions(p *step) {
 	l.predictions = p.standing(l.predictions)
 	for _, e := range l.predictions {
@@ -83,13 +81,6 @@ func (l *labelling) applyPredictions(p *step) {
 		}
 		l.setPrediction(&p.delta, &l.before, Vertex(e.key), units, version)
 		l.predictionEnds.set(e.key, end)
-	}
-	if ended := l.predictionEnds.due(p.now, l.predictions[:0]); len(ended) > 0 {
-		for _, e := range ended {
-			l.setPrediction(&p.delta, &l.before, Vertex(e.key), nil, noVersion)
-		}
-		l.predictions = ended
-		slices.SortFunc(p.delta.Predictions, func(a, b PredictionChange) int { return cmp.Compare(a.V, b.V) })
 	}
 	l.applyPending(p)
 }

@@ -149,8 +149,8 @@ func (l *labelling) recountModels() {
 	}
 }
 
-// applyPending sets the predictions of the incoming version that stand, removes those
-// whose time has come, and switches to that version once it covers enough.
+// applyPending sets or removes the predictions of the incoming version that stand, and
+// switches to that version once it covers enough.
 func (l *labelling) applyPending(p *step) {
 	m := &l.models
 	if m.incoming == noVersion {
@@ -164,10 +164,6 @@ func (l *labelling) applyPending(p *step) {
 		}
 		l.setWaiting(Vertex(e.key), units)
 		m.waiting.set(e.key, end)
-	}
-	l.pending = m.waiting.due(p.now, l.pending[:0])
-	for _, e := range l.pending {
-		l.setWaiting(Vertex(e.key), nil)
 	}
 	if m.came && m.counts.Coverage() >= l.config.SwitchAt {
 		l.switchModel(&p.delta)
