@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -41,7 +42,7 @@ func (g *adjacency) check() error {
 	if n := len(g.weights.list); n != 0 && n != len(g.arena.list) {
 		return fmt.Errorf("%d pages of weights for an arena of %d", n, len(g.arena.list))
 	}
-	return firstOf(g.checkBlocks(), g.checkHubs(), g.checkSymmetry())
+	return cmp.Or(g.checkBlocks(), g.checkHubs(), g.checkSymmetry())
 }
 
 // checkSymmetry looks every entry up from both of its ends. One that stands twice in a
@@ -105,7 +106,7 @@ func (g *adjacency) checkBlocks() error {
 			tables = append(tables, block{t.at, t.bits})
 		}
 	}
-	return firstOf(g.arena.check(blocks), g.hubs.arena.check(tables))
+	return cmp.Or(g.arena.check(blocks), g.hubs.arena.check(tables))
 }
 
 // block is one block of an arena.

@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"unsafe"
 )
@@ -14,12 +13,10 @@ type adjacencyRow struct {
 	Weights   nullable[[]float64] // null when all are one
 }
 
-func (g *adjacency) rows() iter.Seq[adjacencyRow] {
-	return func(yield func(adjacencyRow) bool) {
-		for v := range Vertex(len(g.runs.data)) {
-			if !yield(adjacencyRow{v, g.neighbors(v), nullable[[]float64]{g.weightsOf(v), g.heavy > 0}}) {
-				return
-			}
+func (g *adjacency) rows(yield func(adjacencyRow) bool) {
+	for v := range Vertex(len(g.runs.data)) {
+		if !yield(adjacencyRow{v, g.neighbors(v), nullable[[]float64]{g.weightsOf(v), g.heavy > 0}}) {
+			return
 		}
 	}
 }

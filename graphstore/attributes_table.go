@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"fmt"
-	"iter"
 	"strings"
 
 	"gqlstream/ingest/event"
@@ -39,13 +38,11 @@ type attributeRow struct {
 
 // rows returns attributes by key, then vertex: in that order a load gives
 // keys and values the numbers that Compact gives them.
-func (a *attributes) rows() iter.Seq[attributeRow] {
-	return func(yield func(attributeRow) bool) {
-		for column, key := range a.keys {
-			for v, x := range a.columns[column].data {
-				if x != 0 && !yield(attributeRow{Vertex(v), key, rowOf(a.values[x-1])}) {
-					return
-				}
+func (a *attributes) rows(yield func(attributeRow) bool) {
+	for column, key := range a.keys {
+		for v, x := range a.columns[column].data {
+			if x != 0 && !yield(attributeRow{Vertex(v), key, rowOf(a.values[x-1])}) {
+				return
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 
@@ -42,12 +41,10 @@ type auditRow struct {
 }
 
 // auditRows visits the audit labels by vertex.
-func (l *labelling) auditRows() iter.Seq[auditRow] {
-	return func(yield func(auditRow) bool) {
-		for _, v := range l.audited() {
-			if !yield(auditRow{v, int32(l.audits[v].Class), l.audits[v].Pi}) {
-				return
-			}
+func (l *labelling) auditRows(yield func(auditRow) bool) {
+	for _, v := range l.audited() {
+		if !yield(auditRow{v, int32(l.audits[v].Class), l.audits[v].Pi}) {
+			return
 		}
 	}
 }

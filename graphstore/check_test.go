@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -81,7 +82,7 @@ func (l *labelling) check(n int, now event.Time) error {
 		return fmt.Errorf("columns of %d classes, %d roles, %d versions, %d units and %d times for %d vertices",
 			len(l.classes.data), len(l.roles.data), len(l.version.data), len(l.units.data), len(l.times.data), n)
 	}
-	return firstOf(l.checkColumns(n), l.checkAudits(), l.checkModels(), l.checkEnds(now))
+	return cmp.Or(l.checkColumns(n), l.checkAudits(), l.checkModels(), l.checkEnds(now))
 }
 
 // checkEnds checks that every label and prediction that ends is there. Those that a
@@ -95,7 +96,7 @@ func (l *labelling) checkEnds(now event.Time) error {
 		return version != noVersion && !IsDerived(l.versions.names[version])
 	}
 	waits := func(key uint64) bool { return l.waiting(Vertex(key)) != nil }
-	return firstOf(
+	return cmp.Or(
 		l.labelEnds.check(now, label), l.predictionEnds.check(now, prediction), l.models.waiting.check(now, waits),
 	)
 }

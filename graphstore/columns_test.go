@@ -9,8 +9,7 @@ import (
 	"gqlstream/ingest/event/eventtest"
 )
 
-// The columns handed out must be the store's own memory, and say what the view
-// says.
+// A record over columns must be the store's own memory, and say what the view says.
 func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 	stream := eventtest.New(3, eventtest.Config{Classes: 3, Vertices: 40, Weighted: true})
 	s, err := New(Config{Classes: 3})
@@ -22,7 +21,10 @@ func TestColumnsAreTheStoresOwnMemory(t *testing.T) {
 		s.Apply(stream.Next())
 	}
 	w := s.View()
-	record := w.Columns()
+	record := recordOf([]vector{
+		{kind: i32Vector, rows: w.Vertices(), data: rawBytes(s.labelling.classes.data)},
+		{kind: u8Vector, rows: w.Vertices(), data: rawBytes(s.labelling.roles.data)},
+	})
 	defer record.Release()
 	class, role := record.Column(0).(*array.Int32), record.Column(1).(*array.Uint8)
 	if int(record.NumRows()) != w.Vertices() {

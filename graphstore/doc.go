@@ -29,7 +29,7 @@
 //
 // Memory comes in Arrow buffers. The arenas, which grow with the edges, consist of pages
 // that never move, so growing leaves no garbage behind; the columns, which grow with the
-// vertices, are one buffer each, because they are handed out as Arrow arrays.
+// vertices, are one buffer each, so that an element is one index away.
 //
 // Invariants, which the tests prove from nothing: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below

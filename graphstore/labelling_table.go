@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"fmt"
-	"iter"
 
 	"gqlstream/ingest/event"
 )
@@ -22,20 +21,18 @@ type versionRow struct {
 }
 
 // versionRows visits the model versions by index.
-func (l *labelling) versionRows() iter.Seq[versionRow] {
-	return func(yield func(versionRow) bool) {
-		m := &l.models
-		for i, name := range l.versions.names {
-			r := versionRow{Version: uint32(i), Name: name, Seen: nullable[event.Time]{m.seen, uint32(i) == m.incoming}}
-			switch uint32(i) {
-			case m.active:
-				r.Role = nullable[string]{activeRole, true}
-			case m.incoming:
-				r.Role = nullable[string]{incomingRole, true}
-			}
-			if !yield(r) {
-				return
-			}
+func (l *labelling) versionRows(yield func(versionRow) bool) {
+	m := &l.models
+	for i, name := range l.versions.names {
+		r := versionRow{Version: uint32(i), Name: name, Seen: nullable[event.Time]{m.seen, uint32(i) == m.incoming}}
+		switch uint32(i) {
+		case m.active:
+			r.Role = nullable[string]{activeRole, true}
+		case m.incoming:
+			r.Role = nullable[string]{incomingRole, true}
+		}
+		if !yield(r) {
+			return
 		}
 	}
 }
@@ -65,18 +62,16 @@ type pendingRow struct {
 }
 
 // pendingRows visits the predictions of the incoming version by vertex.
-func (l *labelling) pendingRows() iter.Seq[pendingRow] {
-	return func(yield func(pendingRow) bool) {
-		probabilities := make([]float64, l.config.Classes)
-		for v := range Vertex(len(l.classes.data)) {
-			row := l.waiting(v)
-			if row == nil {
-				continue
-			}
-			end, known := l.models.waiting.at[uint64(v)]
-			if !yield(pendingRow{v, probabilitiesOf(row, probabilities), nullable[event.Time]{end, known}}) {
-				return
-			}
+func (l *labelling) pendingRows(yield func(pendingRow) bool) {
+	probabilities := make([]float64, l.config.Classes)
+	for v := range Vertex(len(l.classes.data)) {
+		row := l.waiting(v)
+		if row == nil {
+			continue
+		}
+		end, known := l.models.waiting.at[uint64(v)]
+		if !yield(pendingRow{v, probabilitiesOf(row, probabilities), nullable[event.Time]{end, known}}) {
+			return
 		}
 	}
 }

@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 )
@@ -21,20 +20,18 @@ type communityRow struct {
 }
 
 // communityRows visits the definitions by index.
-func (m *members) communityRows() iter.Seq[communityRow] {
-	return func(yield func(communityRow) bool) {
-		for i := range m.communities {
-			c := &m.communities[i]
-			r := &c.rule
-			if !yield(communityRow{
-				Community: Community(i), Name: r.Name, Rule: r.Kind, Configured: c.configured, Retired: c.retired,
-				Key: nullable[string]{r.Key, r.Kind == ByAttribute}, valueRow: rowOf(r.Value),
-				Expression: nullable[string]{r.Expression, r.Kind == ByExpression},
-				Root:       nullable[string]{r.Root, r.Kind == Ego},
-				Hops:       uint32(r.Hops), MembersMax: uint32(r.MembersMax),
-			}) {
-				return
-			}
+func (m *members) communityRows(yield func(communityRow) bool) {
+	for i := range m.communities {
+		c := &m.communities[i]
+		r := &c.rule
+		if !yield(communityRow{
+			Community: Community(i), Name: r.Name, Rule: r.Kind, Configured: c.configured, Retired: c.retired,
+			Key: nullable[string]{r.Key, r.Kind == ByAttribute}, valueRow: rowOf(r.Value),
+			Expression: nullable[string]{r.Expression, r.Kind == ByExpression},
+			Root:       nullable[string]{r.Root, r.Kind == Ego},
+			Hops:       uint32(r.Hops), MembersMax: uint32(r.MembersMax),
+		}) {
+			return
 		}
 	}
 }
@@ -67,14 +64,12 @@ type memberRow struct {
 }
 
 // rows visits memberships by community, then vertex.
-func (m *members) rows() iter.Seq[memberRow] {
-	return func(yield func(memberRow) bool) {
-		for i := range m.communities {
-			c := &m.communities[i]
-			for j, v := range c.vertices {
-				if !yield(memberRow{Community(i), v, c.multiplicities[j]}) {
-					return
-				}
+func (m *members) rows(yield func(memberRow) bool) {
+	for i := range m.communities {
+		c := &m.communities[i]
+		for j, v := range c.vertices {
+			if !yield(memberRow{Community(i), v, c.multiplicities[j]}) {
+				return
 			}
 		}
 	}

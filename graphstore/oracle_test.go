@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -224,7 +225,7 @@ func compareLabelChanges(w View, d *Delta, name func(Vertex) event.ID, before, a
 			old[id] = none
 		}
 	}
-	return firstOf(sameDifference("labels", got, difference(old, now)), compareAuditChanges(d, name, before, after))
+	return cmp.Or(sameDifference("labels", got, difference(old, now)), compareAuditChanges(d, name, before, after))
 }
 
 func compareAuditChanges(d *Delta, name func(Vertex) event.ID, before, after *model) error {

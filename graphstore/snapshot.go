@@ -40,20 +40,6 @@ func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
 	}
 }
 
-// Columns returns vertex columns of the store as one Arrow record without copying
-// anything: class (-1 when unknown), role and version (meaningless without a
-// prediction), a row for each vertex index. It reads the
-// store's own memory and so is valid only until the next Apply; what must last
-// longer is in Records. The caller releases it.
-func (w View) Columns() arrow.Record {
-	l, n := &w.s.labelling, w.Vertices()
-	return recordOf([]vector{
-		{name: "class", kind: i32Vector, rows: n, data: rawBytes(l.classes.data)},
-		{name: "role", kind: u8Vector, rows: n, data: rawBytes(l.roles.data)},
-		{name: "version", kind: u32Vector, rows: n, data: rawBytes(l.version.data)},
-	})
-}
-
 // Section is one table of a snapshot.
 type Section struct {
 	Table Table
@@ -171,31 +157,22 @@ func readRecord(file *ipc.FileReader, i int, visit func([]vector) error) error {
 
 var timestamps = &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
 
+// arrowTypes are the types of vectors by kind; that of lists of fixed length depends on it.
+var arrowTypes = [f64FixedVector]arrow.DataType{
+	u8Vector: arrow.PrimitiveTypes.Uint8, i32Vector: arrow.PrimitiveTypes.Int32,
+	u32Vector: arrow.PrimitiveTypes.Uint32, u64Vector: arrow.PrimitiveTypes.Uint64,
+	f64Vector: arrow.PrimitiveTypes.Float64, timeVector: timestamps,
+	textVector: arrow.BinaryTypes.String, bytesVector: arrow.BinaryTypes.Binary,
+	u32ListVector: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Uint32),
+	f64ListVector: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64),
+}
+
 // arrowType returns the type of a vector.
 func (v *vector) arrowType() arrow.DataType {
-	switch v.kind {
-	case u8Vector:
-		return arrow.PrimitiveTypes.Uint8
-	case i32Vector:
-		return arrow.PrimitiveTypes.Int32
-	case u32Vector:
-		return arrow.PrimitiveTypes.Uint32
-	case u64Vector:
-		return arrow.PrimitiveTypes.Uint64
-	case f64Vector:
-		return arrow.PrimitiveTypes.Float64
-	case timeVector:
-		return timestamps
-	case textVector:
-		return arrow.BinaryTypes.String
-	case bytesVector:
-		return arrow.BinaryTypes.Binary
-	case u32ListVector:
-		return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Uint32)
-	case f64ListVector:
-		return arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)
+	if v.kind == f64FixedVector {
+		return arrow.FixedSizeListOfNonNullable(int32(v.width), arrow.PrimitiveTypes.Float64)
 	}
-	return arrow.FixedSizeListOfNonNullable(int32(v.width), arrow.PrimitiveTypes.Float64)
+	return arrowTypes[v.kind]
 }
 
 // recordOf returns vectors as a record that aliases them.
@@ -244,19 +221,14 @@ func vectorFrom(name string, data arrow.ArrayData) (vector, error) {
 	v := vector{name: name, rows: data.Len(), nulls: data.NullN()}
 	buffers := data.Buffers()
 	values := data
-	for kind := range f64FixedVector + 1 {
-		v.kind = kind
-		if kind == f64FixedVector {
-			if fixed, ok := data.DataType().(*arrow.FixedSizeListType); ok {
-				v.width = int(fixed.Len())
-			}
-		}
-		if arrow.TypeEqual(v.arrowType(), data.DataType()) {
-			break
-		}
-		if kind == f64FixedVector {
-			return v, fmt.Errorf("column %q is of type %v", name, data.DataType())
-		}
+	if fixed, ok := data.DataType().(*arrow.FixedSizeListType); ok {
+		v.width = int(fixed.Len())
+	}
+	for v.kind < f64FixedVector && !arrow.TypeEqual(arrowTypes[v.kind], data.DataType()) {
+		v.kind++
+	}
+	if !arrow.TypeEqual(v.arrowType(), data.DataType()) {
+		return v, fmt.Errorf("column %q is of type %v", name, data.DataType())
 	}
 	if data.Offset() != 0 {
 		return v, fmt.Errorf("column %q starts at row %d", name, data.Offset())

@@ -64,47 +64,37 @@ func (s *Store) table(t Table, meta *metaRow) table {
 	k, l, m := s.config.Classes, &s.labelling, &s.members
 	switch t {
 	case metaTable:
-		return tableOf(t, columnsOf[metaRow](k), s.metaRows(), func(r *metaRow) error { *meta = *r; return nil },
+		return tableOf(t, columnsOf[metaRow](k), s.metaRows, func(r *metaRow) error { *meta = *r; return nil },
 			func() error { return s.loadMeta(meta) })
 	case versionsTable:
-		return tableOf(t, columnsOf[versionRow](k), l.versionRows(), l.loadVersion, nil)
+		return tableOf(t, columnsOf[versionRow](k), l.versionRows, l.loadVersion, nil)
 	case verticesTable:
 		columns := columnsOf[vertexRow](k)
 		if !s.config.LabelTimes {
 			columns = columns[:len(columns)-1]
 		}
-		return tableOf(t, columns, s.vertexRows(), s.loadVertex, func() error {
-			return firstOf(agree(s.ids.len(), meta.Vertices), l.checkColumns(s.ids.len()))
+		return tableOf(t, columns, s.vertexRows, s.loadVertex, func() error {
+			return cmp.Or(agree(s.ids.len(), meta.Vertices), l.checkColumns(s.ids.len()))
 		})
 	case adjacencyTable:
-		return tableOf(t, columnsOf[adjacencyRow](k), s.edges.rows(), s.edges.load,
+		return tableOf(t, columnsOf[adjacencyRow](k), s.edges.rows, s.edges.load,
 			func() error { return s.edges.finishLoad(meta.Edges) })
 	case attributesTable:
 		load := func(r *attributeRow) error { return s.attributes.load(r, s.ids.len()) }
-		return tableOf(t, columnsOf[attributeRow](k), s.attributes.rows(), load, nil)
+		return tableOf(t, columnsOf[attributeRow](k), s.attributes.rows, load, nil)
 	case communitiesTable:
-		return tableOf(t, columnsOf[communityRow](k), m.communityRows(), m.loadCommunity,
+		return tableOf(t, columnsOf[communityRow](k), m.communityRows, m.loadCommunity,
 			func() error { return agree(len(m.communities), meta.Communities) })
 	case membersTable:
-		return tableOf(t, columnsOf[memberRow](k), m.rows(), m.load,
+		return tableOf(t, columnsOf[memberRow](k), m.rows, m.load,
 			func() error { m.finishLoad(); return agree(m.total, meta.Memberships) })
 	case expiryTable:
-		return tableOf(t, columnsOf[expiryRow](k), s.expiryRows(), s.loadExpiry, nil)
+		return tableOf(t, columnsOf[expiryRow](k), s.expiryRows, s.loadExpiry, nil)
 	case pendingTable:
-		return tableOf(t, columnsOf[pendingRow](k), l.pendingRows(), l.loadPending,
+		return tableOf(t, columnsOf[pendingRow](k), l.pendingRows, l.loadPending,
 			func() error { l.recountModels(); return l.checkModels() })
 	}
-	return tableOf(t, columnsOf[auditRow](k), l.auditRows(), l.loadAudit, l.checkAudits)
-}
-
-// firstOf returns the first of several results that is an error.
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return tableOf(t, columnsOf[auditRow](k), l.auditRows, l.loadAudit, l.checkAudits)
 }
 
 // agree returns an error when a table holds another number of things than the meta table
@@ -167,15 +157,13 @@ type metaRow struct {
 	Time                                      event.Time
 }
 
-func (s *Store) metaRows() iter.Seq[metaRow] {
-	return func(yield func(metaRow) bool) {
-		yield(metaRow{
-			Format: snapshotFormat, Classes: uint32(s.config.Classes),
-			Vertices: uint64(s.ids.len()), Edges: uint64(s.edges.edges),
-			Communities: uint64(len(s.members.communities)), Memberships: uint64(s.members.total),
-			Position: s.step.delta.Position, Time: s.step.now,
-		})
-	}
+func (s *Store) metaRows(yield func(metaRow) bool) {
+	yield(metaRow{
+		Format: snapshotFormat, Classes: uint32(s.config.Classes),
+		Vertices: uint64(s.ids.len()), Edges: uint64(s.edges.edges),
+		Communities: uint64(len(s.members.communities)), Memberships: uint64(s.members.total),
+		Position: s.step.delta.Position, Time: s.step.now,
+	})
 }
 
 // loadMeta takes over what the meta table says of the store as a whole.
@@ -220,17 +208,15 @@ type vertexRow struct {
 	LabelTime     nullable[event.Time] `column:"label_time"` // only where times are kept
 }
 
-func (s *Store) vertexRows() iter.Seq[vertexRow] {
-	return func(yield func(vertexRow) bool) {
-		probabilities := make([]float64, s.config.Classes)
-		for v := range Vertex(s.ids.len()) {
-			r := vertexRow{
-				Vertex: v, ID: nullable[string]{s.ids.id(v).String(), !s.ids.erased(v)},
-				Degree: s.edges.runs.data[v].degree,
-			}
-			if s.labelling.save(&r, probabilities); !yield(r) {
-				return
-			}
+func (s *Store) vertexRows(yield func(vertexRow) bool) {
+	probabilities := make([]float64, s.config.Classes)
+	for v := range Vertex(s.ids.len()) {
+		r := vertexRow{
+			Vertex: v, ID: nullable[string]{s.ids.id(v).String(), !s.ids.erased(v)},
+			Degree: s.edges.runs.data[v].degree,
+		}
+		if s.labelling.save(&r, probabilities); !yield(r) {
+			return
 		}
 	}
 }
@@ -263,18 +249,16 @@ func (s *Store) expiring() []*ends {
 	}
 }
 
-func (s *Store) expiryRows() iter.Seq[expiryRow] {
-	return func(yield func(expiryRow) bool) {
-		for kind, ends := range s.expiring() {
-			for _, e := range ends.sorted() {
-				high, low := unpair(e.key)
-				r := expiryRow{Kind: uint8(kind), U: Vertex(low), End: e.end}
-				if event.Kind(kind) == event.KindEdge {
-					r.U, r.V = Vertex(high), nullable[Vertex]{Vertex(low), true}
-				}
-				if !yield(r) {
-					return
-				}
+func (s *Store) expiryRows(yield func(expiryRow) bool) {
+	for kind, ends := range s.expiring() {
+		for _, e := range ends.sorted() {
+			high, low := unpair(e.key)
+			r := expiryRow{Kind: uint8(kind), U: Vertex(low), End: e.end}
+			if event.Kind(kind) == event.KindEdge {
+				r.U, r.V = Vertex(high), nullable[Vertex]{Vertex(low), true}
+			}
+			if !yield(r) {
+				return
 			}
 		}
 	}
