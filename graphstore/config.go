@@ -67,14 +67,10 @@ func (c *Config) Validate() error {
 	between("memberships max", c.MembershipsMax, 0, membershipsMaxLimit)
 	between("versions max", c.VersionsMax, 0, NamesMaxLimit)
 	between("attributes max", c.AttributesMax, 0, NamesMaxDefault)
-	for _, w := range [...]struct {
-		name string
-		d    time.Duration
-	}{
-		{"edges", c.Windows.Edges}, {"labels", c.Windows.Labels}, {"predictions", c.Windows.Predictions},
-	} {
-		if w.d < 0 {
-			errs = append(errs, fmt.Errorf("windows.%s: %v is negative", w.name, w.d))
+	names := [...]string{"edges", "labels", "predictions"}
+	for i, window := range [...]time.Duration{c.Windows.Edges, c.Windows.Labels, c.Windows.Predictions} {
+		if window < 0 {
+			errs = append(errs, fmt.Errorf("windows.%s: %v is negative", names[i], window))
 		}
 	}
 	if !(c.SwitchAt >= 0 && c.SwitchAt <= 1) {
@@ -99,18 +95,13 @@ func (c *Config) Validate() error {
 // withDefaults returns the configuration with every limit that is not set at its default.
 func (c *Config) withDefaults() Config {
 	d := *c
-	set := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	set(&d.HubDegree, HubDegreeDefault)
-	set(&d.VerticesMax, VerticesMaxDefault)
-	set(&d.EdgesMax, EdgesMaxDefault)
-	set(&d.CommunitiesMax, NamesMaxDefault)
-	set(&d.MembershipsMax, membershipsMaxDefault)
-	set(&d.VersionsMax, NamesMaxDefault)
-	set(&d.AttributesMax, KeysMaxDefault)
+	d.HubDegree = cmp.Or(d.HubDegree, HubDegreeDefault)
+	d.VerticesMax = cmp.Or(d.VerticesMax, VerticesMaxDefault)
+	d.EdgesMax = cmp.Or(d.EdgesMax, EdgesMaxDefault)
+	d.CommunitiesMax = cmp.Or(d.CommunitiesMax, NamesMaxDefault)
+	d.MembershipsMax = cmp.Or(d.MembershipsMax, membershipsMaxDefault)
+	d.VersionsMax = cmp.Or(d.VersionsMax, NamesMaxDefault)
+	d.AttributesMax = cmp.Or(d.AttributesMax, KeysMaxDefault)
 	d.SwitchAt = cmp.Or(d.SwitchAt, SwitchAtDefault)
 	d.LapseAfter = cmp.Or(d.LapseAfter, LapseAfterDefault)
 	return d

@@ -111,7 +111,7 @@ func (h *hubs) remove(hub uint32, run []uint32, i uint32) {
 		slots[moved] = slots[moved]&^uint32(len(slots)-1) | (i + 1)
 		run[i] = run[last]
 	}
-	h.closeGap(slots, b, run, gap)
+	closeGap(slots, gap, func(x uint32) uint32 { return h.hash(run[x&uint32(len(slots)-1)-1]) >> (32 - b) })
 	if b > 2 && 8*len(run) < len(slots) {
 		h.arena.give(h.list[hub-1].at, b)
 		h.build(hub, run[:last], b-2)
@@ -126,20 +126,6 @@ func (h *hubs) slotOf(slots []uint32, b uint8, u, i uint32) uint32 {
 		slot++
 	}
 	return slot & mask
-}
-
-// closeGap empties a slot; entries further on move back unless that would put
-// them before their home (Knuth, 6.4, algorithm R).
-func (h *hubs) closeGap(slots []uint32, b uint8, run []uint32, gap uint32) {
-	mask := uint32(len(slots) - 1)
-	for next := (gap + 1) & mask; slots[next] != 0; next = (next + 1) & mask {
-		home := h.hash(run[slots[next]&mask-1]) >> (32 - b)
-		if (next-home)&mask >= (next-gap)&mask {
-			slots[gap] = slots[next]
-			gap = next
-		}
-	}
-	slots[gap] = 0
 }
 
 // drop forgets the index of a hub.

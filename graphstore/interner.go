@@ -207,7 +207,7 @@ func (t *interner) rehash(n int) {
 	}
 }
 
-// erase forgets the identity of v. Its index is not given away before recycle.
+// erase forgets the identity of v. Its index is not given away before it is pushed to free.
 func (t *interner) erase(v Vertex) {
 	e := &t.entries.data[v]
 	if e.size > 0 {
@@ -218,26 +218,28 @@ func (t *interner) erase(v Vertex) {
 	*e = idEntry{size: erasedID}
 }
 
-// removeSlot empties the slot of v and closes the gap: entries further on move
-// back unless that would put them before their home (Knuth, 6.4, algorithm R).
+// removeSlot empties the slot of v and closes the gap.
 func (t *interner) removeSlot(v Vertex, hash uint32) {
 	mask := uint64(len(t.slots.data) - 1)
 	gap := t.home(hash)
 	for uint32(t.slots.data[gap]) != uint32(v+1) {
 		gap = (gap + 1) & mask
 	}
-	for next := (gap + 1) & mask; t.slots.data[next] != 0; next = (next + 1) & mask {
-		home := t.home(uint32(t.slots.data[next] >> 32))
-		if (next-home)&mask >= (next-gap)&mask {
-			t.slots.data[gap] = t.slots.data[next]
+	closeGap(t.slots.data, gap, func(slot uint64) uint64 { return t.home(uint32(slot >> 32)) })
+}
+
+// closeGap empties a slot of a table with linear probing; entries further on move back
+// unless that would put them before their home (Knuth, 6.4, algorithm R).
+func closeGap[T uint32 | uint64](slots []T, gap T, home func(T) T) {
+	mask := T(len(slots) - 1)
+	for next := (gap + 1) & mask; slots[next] != 0; next = (next + 1) & mask {
+		if (next-home(slots[next]))&mask >= (next-gap)&mask {
+			slots[gap] = slots[next]
 			gap = next
 		}
 	}
-	t.slots.data[gap] = 0
+	slots[gap] = 0
 }
-
-// recycle lets the index of the erased v be given to a new vertex.
-func (t *interner) recycle(v Vertex) { t.free.push(uint32(v)) }
 
 // erased reports whether v has been erased and its index not yet given to another.
 func (t *interner) erased(v Vertex) bool { return t.entries.data[v].size == erasedID }
@@ -301,8 +303,6 @@ type names struct {
 	names []string
 	index map[string]uint32
 }
-
-func newNames() names { return names{index: map[string]uint32{}} }
 
 // add gives a name the next index. It keeps a copy.
 func (n *names) add(name string) {

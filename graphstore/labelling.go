@@ -36,7 +36,8 @@ func newLabelling(config *Config) labelling {
 	a := config.Allocator
 	return labelling{
 		config: config, audits: map[Vertex]Audit{}, classes: newColumn[int32](a), roles: newColumn[uint8](a), times: newColumn[event.Time](a),
-		units: newColumn[uint32](a), version: newColumn[uint32](a), versions: newNames(), models: newModels(),
+		units: newColumn[uint32](a), version: newColumn[uint32](a), versions: names{index: map[string]uint32{}},
+		models: models{active: noVersion, incoming: noVersion},
 	}
 }
 

@@ -56,9 +56,6 @@ func (r RollOut) Coverage() float64 {
 	return min(share(r.VerticesCovered, r.Vertices), share(r.LabelsCovered, r.Labels))
 }
 
-// newModels returns the state before the first prediction.
-func newModels() models { return models{active: noVersion, incoming: noVersion} }
-
 // late reports whether a version is older than the one that is being rolled out.
 func (m *models) late(version uint32) bool {
 	return m.incoming != noVersion && version != m.active && version < m.incoming
