@@ -78,15 +78,7 @@ func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
 		d.follow(view, l.V)
 		d.touch(l.V)
 	}
-	for _, p := range delta.Predictions {
-		d.touch(p.V)
-	}
-	for _, v := range delta.Reused {
-		d.touch(v)
-	}
-	for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
-		d.touch(v)
-	}
+	touchPredicted(view, delta, d.touch)
 	d.dual.Update(view, delta, d.changes)
 	for _, v := range d.dual.Touched() {
 		d.touch(v)

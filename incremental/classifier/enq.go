@@ -88,21 +88,27 @@ func (e *Enq) Update(view graphstore.View, delta *graphstore.Delta) []graphstore
 			e.count(u, l.After.Class, 1)
 		}
 	}
-	for _, p := range delta.Predictions {
-		e.touch(p.V)
-	}
-	for _, v := range delta.Reused {
-		e.touch(v)
-	}
-	for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
-		e.touch(v)
-	}
+	touchPredicted(view, delta, e.touch)
 	slices.SortFunc(e.changed, func(a, b voter) int { return cmp.Compare(a.v, b.v) })
 	for i := range e.changed {
 		e.at[e.changed[i].v] = 0
 	}
 	e.decide(view, delta)
 	return e.list
+}
+
+// touchPredicted touches the vertices whose prediction may be another classifier's now: those
+// with another prediction, and those that are new.
+func touchPredicted(view graphstore.View, delta *graphstore.Delta, touch func(Vertex)) {
+	for _, p := range delta.Predictions {
+		touch(p.V)
+	}
+	for _, v := range delta.Reused {
+		touch(v)
+	}
+	for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
+		touch(v)
+	}
 }
 
 func (e *Enq) grow(n int) {

@@ -23,12 +23,6 @@ type rows struct {
 
 const noRow = -1
 
-func (r *rows) grow(n int) {
-	for len(r.slot) < n {
-		r.slot = append(r.slot, noRow)
-	}
-}
-
 // take gives v a row. Its place in order is the caller's to mend (merge).
 func (r *rows) take(v Vertex) int32 {
 	if last := len(r.free) - 1; last >= 0 {
@@ -82,7 +76,8 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 	if t.keep.Dual {
 		t.changedSinceDual = append(t.changedSinceDual, v)
 	}
-	change := t.nextRowChange()
+	t.changed = slices.Grow(t.changed, 1)[:len(t.changed)+1] // with the memory of earlier steps
+	change := &t.changed[len(t.changed)-1]
 	change.v, change.slotBefore, change.slotAfter = v, noRow, noRow
 	if was {
 		change.slotBefore, change.classBefore = t.rows.slot[v], before.label.Class
@@ -114,13 +109,6 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 // means are all that is read of cells, the labels of each class alone.
 func (t *Tallies) movesAll(c rowChange) bool {
 	return !t.keep.Means || c.slotBefore == noRow || c.slotAfter == noRow || c.classBefore != c.classAfter || c.gainsBefore != c.gainsAfter
-}
-
-// nextRowChange extends changed by one, keeping the memory of earlier steps.
-func (t *Tallies) nextRowChange() *rowChange {
-	n := len(t.changed)
-	t.changed = slices.Grow(t.changed, 1)[:n+1]
-	return &t.changed[n]
 }
 
 // cells writes the cells of every kept family to dst, reusing its memory.

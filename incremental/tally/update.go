@@ -68,7 +68,9 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 // Begin opens a step: it makes room for new vertices and communities and forgets what the
 // last step changed. It visits only the communities that the last step touched.
 func (t *Tallies) Begin(view graphstore.View) {
-	t.rows.grow(view.Vertices())
+	for len(t.rows.slot) < view.Vertices() {
+		t.rows.slot = append(t.rows.slot, noRow)
+	}
 	for id := len(t.each); id < view.Communities(); id++ {
 		t.each = append(t.each, t.newCommunity())
 		t.moved = append(t.moved, moved)
