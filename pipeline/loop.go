@@ -6,8 +6,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,8 +31,9 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 	if err != nil {
 		return err
 	}
-	reload := newReloader(read)
-	defer reload.stop()
+	reload := &reloader{signals: make(chan os.Signal, 1), read: read}
+	signal.Notify(reload.signals, syscall.SIGHUP) // which would end the process otherwise
+	defer signal.Stop(reload.signals)
 	err = OnceElected(ctx, o.Log, func() error {
 		o.member, err = joinGroup(ctx, settings, o)
 		return err
@@ -129,7 +133,10 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	watch(p.outlets.watchHeld)
 	if p.group != nil {
 		watch(func(ctx context.Context) error {
-			return p.outlets.watchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.group.self)
+			return repeat(ctx, regroupAfter, func() error {
+				_ = sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, func(m sinks.Mark) { p.outlets.heed(m, p.group.self) }) // what they say comes again
+				return nil
+			})
 		})
 		watch(p.watchGroup)
 	}

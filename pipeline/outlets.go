@@ -198,15 +198,8 @@ func (o *outlets) watchHeld(ctx context.Context) error {
 	})
 }
 
-// watchMarks follows up to where the shards are published by others, and gives up those that
-// another worker has taken over.
-func (o *outlets) watchMarks(ctx context.Context, js jetstream.JetStream, names sinks.Names, log string, self sinks.Identity) error {
-	return repeat(ctx, regroupAfter, func() error {
-		_ = sinks.WatchMarks(ctx, js, names, log, func(m sinks.Mark) { o.heed(m, self) }) // what they say comes again
-		return nil
-	})
-}
-
+// heed takes in up to where a shard is published by others, and gives it up if another worker has
+// taken it over.
 func (o *outlets) heed(m sinks.Mark, self sinks.Identity) {
 	o.newest.Store(max(o.newest.Load(), m.Sequence))
 	if m.Shard < len(o.marked) {

@@ -5,11 +5,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 
 	"gqlstream/config"
 )
@@ -21,16 +19,6 @@ type reloader struct {
 	signals chan os.Signal // capacity 1: one more while one waits says nothing new
 	read    func() (config.Settings, error)
 }
-
-// newReloader begins to wait for SIGHUP, which would end the process otherwise. read
-// returns the settings as they are by then.
-func newReloader(read func() (config.Settings, error)) *reloader {
-	r := &reloader{signals: make(chan os.Signal, 1), read: read}
-	signal.Notify(r.signals, syscall.SIGHUP)
-	return r
-}
-
-func (r *reloader) stop() { signal.Stop(r.signals) }
 
 // watch takes a new configuration over at a signal, whether events come or not. What
 // cannot be taken over changes nothing, and is said in the log.

@@ -184,7 +184,7 @@ func (r *restorer) stateAt(ctx context.Context, position uint64, local bool) (*c
 	for i, shard := range r.config.Owned {
 		parts[i] = c
 		if _, have := c.Manifest.Watermarks[shard]; !have {
-			fetching.Go(func() { parts[i], errs[i] = r.fetchPart(ctx, position, group.Part(shard)) })
+			fetching.Go(func() { parts[i], errs[i] = r.group.fetchPart(ctx, r.config.Digest(), position, group.Part(shard)) })
 		}
 	}
 	fetching.Wait()
@@ -219,15 +219,11 @@ func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (*c
 		}
 		r.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
 	}
-	c, err := r.fetchPart(ctx, position, group.GraphPart)
+	c, err := r.group.fetchPart(ctx, r.config.Digest(), position, group.GraphPart)
 	if err == nil {
 		c.Manifest.Watermarks = nil // the shards are parts of their own
 	}
 	return c, err
-}
-
-func (r *restorer) fetchPart(ctx context.Context, position uint64, part string) (*checkpoint.Checkpoint, error) {
-	return r.group.fetchPart(ctx, r.config.Digest(), position, part)
 }
 
 // fetchPart returns a part of a state that another worker has stored.

@@ -142,7 +142,12 @@ func (e *tornError) Unwrap() error { return e.error }
 func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last Cursor) error {
 	durable, syncAt := last, time.Time{}
 	for {
-		e, err := await(ctx, reader, last != durable, syncAt)
+		waiting, cancel := ctx, func() {}
+		if last != durable { // which is to be made durable by then
+			waiting, cancel = context.WithDeadline(ctx, syncAt)
+		}
+		e, err := reader.Next(waiting)
+		cancel()
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -165,17 +170,6 @@ func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last C
 			durable, syncAt = r.After(), time.Now().Add(followSyncEvery)
 		}
 	}
-}
-
-// await returns the next emission; where something is to be made durable, it waits no
-// longer than until then, and returns the error of the time that has passed.
-func await(ctx context.Context, reader *logReader, unsynced bool, syncAt time.Time) (*Stored, error) {
-	if !unsynced {
-		return reader.Next(ctx)
-	}
-	ctx, cancel := context.WithDeadline(ctx, syncAt)
-	defer cancel()
-	return reader.Next(ctx)
 }
 
 func (r *Runner) sync(ctx context.Context, f Follower, taken Cursor) error {

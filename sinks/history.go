@@ -43,7 +43,7 @@ func NewHistory(js jetstream.JetStream, c HistoryConfig) *History { return &Hist
 // Latest returns the newest record of each community and method, where its position
 // is at most until.
 func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estimate, err error) {
-	err = s.read(ctx, "KV_"+s.config.Names.Latest, jetstream.ConsumerConfig{
+	err = readNow(ctx, s.js, "KV_"+s.config.Names.Latest, s.config.Log, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: "$KV." + s.config.Names.Latest + ".*.*", // of a method that is configured twice the first
 	}, func(e quant.Estimate) {
 		if e.Position <= until {
@@ -68,7 +68,7 @@ func (s *History) Between(ctx context.Context, community, method string, from, t
 		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, start
 	}
 	estimated := !whole // else what was suppressed before the first estimate is no history of the method
-	err = s.read(ctx, s.config.Names.Estimates, c, func(e quant.Estimate) {
+	err = readNow(ctx, s.js, s.config.Names.Estimates, s.config.Log, c, func(e quant.Estimate) {
 		if estimated = estimated || e.Method == method; !estimated {
 			return
 		}
@@ -105,11 +105,6 @@ func (s *History) startOf(ctx context.Context, subject string) (uint64, error) {
 		return 0, nil
 	}
 	return state.LastSeq - uint64(float64(state.LastSeq-state.FirstSeq+1)*storedReadMax/float64(n)) + 1, nil
-}
-
-// read visits the records of this log that a consumer finds now.
-func (s *History) read(ctx context.Context, stream string, c jetstream.ConsumerConfig, visit func(quant.Estimate)) error {
-	return readNow(ctx, s.js, stream, s.config.Log, c, visit)
 }
 
 // readNow visits the messages of a log that a consumer finds now, whose JSON, packed or not, is that of a T.

@@ -91,13 +91,10 @@ func timeText(t int64) string {
 	return time.Unix(0, t).UTC().Format(time.RFC3339Nano)
 }
 
-// Mark is the newest mark of a shard in the log out.
+// Mark is a mark with its shard, which is complete up to its position, and its place in the log out.
 type Mark struct {
+	shardMark
 	Shard    int
-	Position uint64 // the shard is complete up to here
-	Writer   Identity
-	Config   string   // digest of the configuration
-	Classes  []string // nil: not said
 	Sequence uint64
 }
 
@@ -119,7 +116,7 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 		}
 		shard, isShard := names.shardOf(subject)
 		if mark, err := parseMark(m.Data); err == nil && isShard {
-			list = append(list, Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Config: mark.Config, Classes: mark.Classes, Sequence: m.Sequence})
+			list = append(list, Mark{mark, shard, m.Sequence})
 		}
 	}
 	slices.SortFunc(list, func(a, b Mark) int { return cmp.Compare(a.Shard, b.Shard) })
@@ -142,7 +139,7 @@ func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log st
 		if err != nil || markErr != nil || !isShard || mark.Log != log || mark.Part < mark.Parts {
 			return
 		}
-		take(Mark{Shard: shard, Position: mark.Position, Writer: mark.Writer, Sequence: at.Sequence.Stream})
+		take(Mark{mark, shard, at.Sequence.Stream})
 	})
 	if err != nil {
 		return err

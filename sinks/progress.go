@@ -65,9 +65,13 @@ func FileShelf(path string) Shelf { return fileShelf{path: path} }
 
 func (f fileShelf) Read(context.Context) ([]byte, error) { return os.ReadFile(f.path) }
 
-func (f fileShelf) Write(_ context.Context, data []byte) error { return f.disk.replace(f.path, data) }
-
 func (f fileShelf) String() string { return f.path }
+
+// Write makes a file that appears whole or not at all, and is on the disk when it returns.
+func (f fileShelf) Write(_ context.Context, data []byte) error {
+	temporary := f.path + temporarySuffix
+	return f.disk.finish(f.disk.create(temporary, data), temporary, f.path)
+}
 
 // disk writes files; tests let its steps fail.
 type disk struct {
@@ -95,13 +99,6 @@ func (d *disk) sync(f *os.File) error {
 		return f.Sync()
 	}
 	return d.flush(f)
-}
-
-// replace writes a file that appears whole or not at all, and is on the disk when it
-// returns.
-func (d *disk) replace(name string, data []byte) error {
-	temporary := name + temporarySuffix
-	return d.finish(d.create(temporary, data), temporary, name)
 }
 
 // finish gives a file that was made with or without an error its name, or removes it.

@@ -200,7 +200,11 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	case err == nil:
 		h.count(outcomeDelivered, nil)
 		h.settle(meta)
-		h.acknowledge(ctx, m)
+		// Until the broker knows, what is measured next would count it still. One that is lost makes
+		// the receiver get the message twice, with its id.
+		acknowledging, cancel := context.WithTimeout(ctx, ackWaitMax)
+		_ = m.DoubleAck(acknowledging)
+		cancel()
 	case ctx.Err() != nil:
 		_ = m.Nak()
 	case now.Sub(meta.Timestamp) > h.config.RetryFor:
@@ -214,15 +218,6 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 
 // ackWaitMax bounds how long the broker may take to say that it has an acknowledgement.
 const ackWaitMax = 5 * time.Second
-
-// acknowledge waits until the broker knows that a message was delivered, so that what is
-// measured next no longer counts it. One that is lost makes the receiver get the message
-// twice, with its id.
-func (h *hook) acknowledge(ctx context.Context, m jetstream.Msg) {
-	ctx, cancel := context.WithTimeout(ctx, ackWaitMax)
-	defer cancel()
-	_ = m.DoubleAck(ctx)
-}
 
 // send makes one signed request about a transition, of which data is the JSON.
 func (h *hook) send(ctx context.Context, t *alerts.Transition, at time.Time, data []byte) (err error) {
