@@ -2,7 +2,16 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"math"
+	"os"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -74,4 +83,93 @@ func LimitFrom(source ingest.Source, core *incremental.Core) {
 	if log, ok := source.(*ingest.JetStreamSource); ok {
 		core.Limit(log.Limits())
 	}
+}
+
+// machineMemory returns the bytes of memory that the process may take: those of the machine,
+// of its container, or of GOMEMLIMIT, whichever is least; 0 if none is known.
+func machineMemory(root string) uint64 {
+	const none = math.MaxInt64 // the value of GOMEMLIMIT where there is none
+	least := uint64(none)
+	for _, bytes := range append(containerMemory(root), meminfoTotal(root), uint64(debug.SetMemoryLimit(-1))) {
+		if bytes > 0 {
+			least = min(least, bytes)
+		}
+	}
+	if least == none {
+		return 0
+	}
+	return least
+}
+
+func meminfoTotal(root string) (kib uint64) {
+	text, _ := os.ReadFile(root + "/proc/meminfo")
+	_, rest, _ := strings.Cut(string(text), "MemTotal:")
+	_, _ = fmt.Sscanf(rest, "%d kB", &kib)
+	return kib << 10
+}
+
+// containerMemory returns the limits of the control groups that the process is in, of
+// either version; "max" is none.
+func containerMemory(root string) (limits []uint64) {
+	groups, _ := os.ReadFile(root + "/proc/self/cgroup")
+	for line := range strings.Lines(string(groups)) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
+		dir, name := "/sys/fs/cgroup", "memory.max"
+		if controllers == "memory" {
+			dir, name = dir+"/memory", "memory.limit_in_bytes"
+		} else if controllers != "" {
+			continue
+		}
+		for ; ; group = path.Dir(group) { // the groups above bind as well; in a container ours may be the root
+			text, _ := os.ReadFile(path.Join(root+dir, group, name))
+			bytes, _ := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+			limits = append(limits, bytes)
+			if group == "/" || group == "." {
+				break
+			}
+		}
+	}
+	return limits
+}
+
+// By default the collector waits until a heap has doubled, which is too much of a large
+// one: ours are columns without pointers, which take no time to mark, so that it can as
+// well come more often. What may pile up is all of a small heap, garbageBytes of a larger
+// one, and percentMin of the largest.
+const (
+	garbageBytes = 256 << 20
+	percentMin   = 20
+	percentMax   = 100
+)
+
+// collectorPercent returns the value of GOGC for so many live bytes.
+func collectorPercent(live uint64) int {
+	return int(min(percentMax, max(percentMin, 100*garbageBytes/max(live, 1))))
+}
+
+// TuneCollector applies collectorPercent after every collection from now on, unless GOGC or
+// GOMEMLIMIT is set.
+func TuneCollector() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		afterCollection(&collection{
+			set: percentMax, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}},
+		})
+	}
+}
+
+// collection is garbage on purpose: its finalizer runs after every collection. It holds a
+// pointer, for what is small and has none may share its block with what lives on.
+type collection struct {
+	set  int
+	live []metrics.Sample
+}
+
+func afterCollection(c *collection) {
+	metrics.Read(c.live)
+	if want := collectorPercent(c.live[0].Value.Uint64()); want != c.set {
+		debug.SetGCPercent(want)
+		c.set = want
+	}
+	runtime.SetFinalizer(c, afterCollection)
 }
