@@ -204,6 +204,12 @@ func (p *Pipeline) loop(ctx context.Context) error {
 	}
 }
 
+// takesOver reports whether shards wait for the processors that a checkpoint would take: the next pipeline is
+// being prepared, or this one has just begun with what was.
+func (p *Pipeline) takesOver() bool {
+	return p.preparing.Load() || time.Since(p.tookOver) < takeOverLasts
+}
+
 // save starts a checkpoint of the step just taken, unless one is being written or shards are taken over. One
 // that must be, because the log or an erasure asks for it, waits for the former. step is how long the step took.
 func (p *Pipeline) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {

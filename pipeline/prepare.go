@@ -83,12 +83,6 @@ func (m *membership) prepare(ctx context.Context, p *Pipeline) bool {
 	return false
 }
 
-// takesOver reports whether shards wait for the processors that a checkpoint would take: the next pipeline is
-// being prepared, or this one has just begun with what was.
-func (p *Pipeline) takesOver() bool {
-	return p.preparing.Load() || time.Since(p.tookOver) < takeOverLasts
-}
-
 // roomForTwo reports whether there is memory for a second core.
 func roomForTwo() bool {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
