@@ -128,8 +128,12 @@ func (r *Residuals) Add(class int, a, g float64, pi []float64) {
 	}
 }
 
-// Complete makes Second current: labels are added to it four at a time.
+// Complete makes Second current: labels are added to it four at a time. Where none waits it changes nothing,
+// so that several goroutines may call it.
 func (r *Residuals) Complete() {
+	if len(r.waiting) == 0 {
+		return
+	}
 	for p, weights := range r.weights {
 		if slices.ContainsFunc(weights, func(w float64) bool { return w != 0 }) {
 			addOuters(r.Second[p], weights, r.waiting, r.K)
