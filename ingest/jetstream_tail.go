@@ -73,7 +73,7 @@ type tailRun struct {
 func openTail(ctx context.Context, js jetstream.JetStream, id Identity, at event.Time) (*tail, error) {
 	t := &tail{js: js, identity: id, clock: logClock{time: at}}
 	t.status = js.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
-	if err := insist(ctx, func() error { return t.open(ctx) }); err != nil {
+	if err := t.open(ctx); err != nil {
 		t.close()
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (t *tail) reopen(ctx context.Context, cause error) error {
 		if err := t.pause(ctx); err != nil {
 			return err
 		}
-		err := insist(ctx, func() error { return t.open(ctx) })
+		err := t.open(ctx)
 		silence.After(t.js.Conn(), err)
 		switch {
 		case err == nil:
@@ -202,9 +202,14 @@ func (t *tail) pause(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// open creates a consumer and only then looks at the stream, so that no other
-// stream can take its place unseen in between.
+// open begins to read after the last message.
 func (t *tail) open(ctx context.Context) error {
+	return insist(ctx, func() error { return t.tryOpen(ctx) })
+}
+
+// tryOpen creates a consumer and only then looks at the stream, so that no other
+// stream can take its place unseen in between.
+func (t *tail) tryOpen(ctx context.Context) error {
 	ctx, cancel := request.Context(ctx, t.js.Conn())
 	defer cancel()
 	consumer, err := t.js.CreateConsumer(ctx, t.identity.Stream, jetstream.ConsumerConfig{

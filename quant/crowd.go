@@ -119,14 +119,14 @@ func (x *posteriorScratch) freshReading(q, prior []float64, gamma float64, some 
 		r.Factors[i], r.inverse[i] = slices.Clone(some.factor), make([]float64, k*k)
 		pseudoInverse(r.inverse[i], shares, r.s, []float64{1, gamma}[i])
 	}
-	byGamma(r.byGamma, q, prior, r.s, r.inverse[1])
+	byGamma(r.byGamma, q, prior, r.s, r.inverse[1], make([]float64, 2*k))
 	return r
 }
 
-// byGamma writes the derivative of q(gamma) by gamma to dst, J⁺ (q log(q/pi0) - S log(q/pi0)).
-func byGamma(dst, q, prior, s, inverse []float64) {
+// byGamma writes the derivative of q(gamma) by gamma to dst, J⁺ (q log(q/pi0) - S log(q/pi0)). Scratch has 2 K.
+func byGamma(dst, q, prior, s, inverse, scratch []float64) {
 	k := len(q)
-	logs, y := make([]float64, k), make([]float64, k)
+	logs, y := scratch[:k], scratch[k:2*k]
 	for i, x := range q {
 		logs[i] = math.Log(max(x, logarithmMin) / prior[i])
 	}
