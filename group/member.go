@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/request"
@@ -24,6 +25,7 @@ const (
 	renewEvery  = 250 * time.Millisecond
 	renewalsMax = 8               // own renewals that come back without one of a worker that is dead then
 	doubtedAt   = renewalsMax / 2 // those without one of a worker that may be
+	absentMax   = 2               // answers without a renewal between that nobody listens for a worker, which may be dead then, too
 	presenceTTL = renewalsMax * renewEvery
 	requestMax  = 5 * time.Second // for one question to the broker, while it elects a leader
 	watchAgain  = 200 * time.Millisecond
@@ -51,6 +53,7 @@ type Presence struct {
 type Config struct {
 	JS       jetstream.JetStream
 	Bucket   string // of the group; Bucket returns its name
+	Alive    string // beginning of the subjects on which workers listen as long as they live
 	Replicas int
 	Log      *slog.Logger
 	Self     Presence
@@ -65,6 +68,8 @@ func Bucket(prefix, name string) string {
 type Member struct {
 	config  Config
 	kv      jetstream.KeyValue
+	inbox   string // beginning of where the broker says that nobody listens for a worker
+	ears    []*nats.Subscription
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
@@ -77,10 +82,11 @@ type Member struct {
 	renewals uint64 // own that came back
 }
 
-// heard is the newest entry of a worker, and the own renewal at which it came.
+// heard is the newest entry of a worker, and what came after it.
 type heard struct {
 	Presence
-	at uint64
+	at     uint64 // the own renewal at which the entry came
+	absent int    // answers that nobody listens for the worker
 }
 
 // errOtherGroup is why a worker cannot belong to a group: its records would be other ones.
@@ -95,8 +101,11 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)
 	}
 	m := &Member{config: c, kv: kv, self: c.Self, Changed: make(chan struct{}, 1), Disagreed: make(chan error, 1), workers: map[string]*heard{}}
-	if err := m.admit(ctx); err != nil {
+	if err := m.listen(); err != nil {
 		return nil, err
+	}
+	if err := m.admit(ctx); err != nil {
+		return nil, errors.Join(err, m.deafen())
 	}
 	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.running.Go(func() { m.watch(ctx) })
@@ -198,6 +207,7 @@ func (m *Member) renewAlways(ctx context.Context) {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
 	for {
+		m.hail()
 		if err := m.renew(ctx); err != nil && ctx.Err() == nil {
 			m.config.Log.Debug("group: a renewal was not stored", "error", err)
 		}
@@ -281,7 +291,7 @@ func (m *Member) hear(entry jetstream.KeyValueEntry) {
 			return name != m.self.Worker && m.renewals >= w.at+renewalsMax
 		})
 	case p.Config == m.self.Config && p.Arch == m.self.Arch: // another one is refused where it starts
-		m.workers[p.Worker] = &heard{p, m.renewals}
+		m.workers[p.Worker] = &heard{Presence: p, at: m.renewals}
 	}
 	if !slices.Equal(before, m.live()) || !slices.Equal(sure, m.undoubted()) {
 		m.signal()
@@ -306,10 +316,11 @@ func (m *Member) live() (names []string) {
 	return names
 }
 
-// undoubted lists those of them that were heard of of late.
+// undoubted lists those of them that were heard of of late, and listen.
 func (m *Member) undoubted() []string {
 	return slices.DeleteFunc(m.live(), func(name string) bool {
-		return name != m.self.Worker && m.renewals >= m.workers[name].at+doubtedAt
+		w := m.workers[name]
+		return name != m.self.Worker && (m.renewals >= w.at+doubtedAt || w.absent >= absentMax)
 	})
 }
 
@@ -358,7 +369,7 @@ func (m *Member) Leave() error {
 	m.running.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), presenceTTL)
 	defer cancel()
-	if err := m.kv.Delete(ctx, key(m.self.Worker)); err != nil {
+	if err := errors.Join(m.deafen(), m.kv.Delete(ctx, key(m.self.Worker))); err != nil {
 		return fmt.Errorf("group: bucket %s: %w", m.config.Bucket, err)
 	}
 	return nil

@@ -69,7 +69,7 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	if err != nil {
 		return nil, err
 	}
-	in, _, err := settings.Names()
+	in, out, err := settings.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func joinGroup(ctx context.Context, settings config.Settings, o Options) (m *mem
 	}
 	worker := cmp.Or(o.Worker, m.self.Host+"-"+filepath.Base(settings.State))
 	m.member, err = group.Join(ctx, group.Config{
-		JS: b.JS, Bucket: group.Bucket(settings.NATS.Prefix, o.Group), Replicas: in.Replicas, Log: o.Log,
+		JS: b.JS, Bucket: group.Bucket(settings.NATS.Prefix, o.Group), Alive: out.Queries() + ".alive", Replicas: in.Replicas, Log: o.Log,
 		Self: group.Presence{Worker: worker, Since: m.self.Since, Config: core.Digest(), Build: o.Version, Arch: architecture()},
 	})
 	if err != nil {

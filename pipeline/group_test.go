@@ -47,7 +47,7 @@ func TestWorkersStartAgainOneAfterTheOther(t *testing.T) {
 func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 	js := startServer(t)
 	join := func(name string) *group.Member {
-		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
+		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Alive: "test.alive", Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 	js := startServer(t)
 	bucket := group.Bucket("", "test")
 	join := func(name string) *group.Member {
-		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: bucket, Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
+		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: bucket, Alive: "test.alive", Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
 		if err != nil {
 			t.Fatal(err)
 		}
