@@ -163,8 +163,12 @@ func (p *Pipeline) loop(ctx context.Context) error {
 	var batch event.Batch
 	for {
 		p.idle.Store(true)
+		asked := time.Now()
 		err := p.source.Next(ctx, &batch)
 		p.idle.Store(false)
+		if time.Since(asked) > caughtUpAfter {
+			p.tookOver = time.Time{}
+		}
 		if errors.Is(err, io.EOF) {
 			p.Checkpoints.collect(true) // said before a follower is waited for that may be away for long
 			return cmp.Or(p.quarantine.Settle(ctx), p.followers.catchUp(ctx, p.outlets.published(), p.alerting.last))
@@ -205,7 +209,7 @@ func (p *Pipeline) loop(ctx context.Context) error {
 }
 
 // takesOver reports whether shards wait for the processors that a checkpoint would take: the next pipeline is
-// being prepared, or this one has just begun with what was.
+// being prepared, or this one has just begun with what was, and has not caught up with the log.
 func (p *Pipeline) takesOver() bool {
 	return p.preparing.Load() || time.Since(p.tookOver) < takeOverLasts
 }

@@ -62,7 +62,7 @@ type Pipeline struct {
 	progress    stepProgress
 	closers     []func() error
 	preparing   atomic.Bool   // the next pipeline is being prepared
-	tookOver    time.Time     // when it began with what was prepared; zero: it did not
+	tookOver    time.Time     // when it began with what was prepared; zero: it did not, or has caught up
 	auditEvery  time.Duration // see auditStreams
 	dropped     bool          // and said so
 	stats       runStats

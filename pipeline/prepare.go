@@ -20,8 +20,10 @@ const (
 	prepareMemory = 4
 	// doubtAgain is the time after a worker was doubted, and was not dead, in which no doubt is acted upon.
 	doubtAgain = time.Minute
-	// takeOverLasts is the time after the change in which the log is caught up with.
+	// takeOverLasts is the longest time after the change in which the log is caught up with, and caughtUpAfter
+	// how long the loop waits for a step when it is.
 	takeOverLasts = 5 * time.Second
+	caughtUpAfter = 20 * time.Millisecond
 )
 
 // preparation makes, beside a pipeline that goes on, the core with which the next one begins, so that the
