@@ -36,7 +36,7 @@ type publishCmd struct {
 
 func (*publishCmd) Help() string {
 	return `Reads files and publishes their rows to the stream, in which they stay. Rows without a time go first, by
-kind: vertices, labels, predictions, members, edges; rows with one follow in its order. Bad rows are
+kind: vertices, labels, predictions, edges, members; rows with one follow in its order. Bad rows are
 refused, counted and shown, and the others published; then the exit code is 1, unless --max-refused or
 --skip-refused allow it.
 

@@ -161,7 +161,7 @@ func CreateLog(path string) (*LogWriter, error) {
 }
 
 // Write writes the events of b in the order of their positions. Those of one position stay in the
-// order of their kind; kinds come in the order vertex, label, prediction, member, edge, control.
+// order of their kind; kinds come in the order vertex, label, prediction, edge, member, control.
 func (l *LogWriter) Write(b *event.Batch) error {
 	next := event.Mark{}
 	for {

@@ -37,7 +37,8 @@ type Input struct {
 // an empty value, as a null elsewhere, removes the attribute.
 //
 // The log holds the rows without a time first: vertices, labels, predictions,
-// members, edges, logs, each in the order of the files and of their rows. The
+// edges, members, logs, each in the order of the files and of their rows: a core that
+// reads them estimates nothing, and is fast, until it has the whole graph. The
 // rows with a time follow in its order; at the same time, in the order above. A
 // table whose rows are not in the order of time is read into memory and sorted,
 // which takes about 100 bytes a row; any table with times is read twice. The lines
@@ -85,7 +86,7 @@ func (c Config) Validate() error {
 
 // tableKinds are the kinds of tables, in the order in which a log holds them.
 var tableKinds = [...]event.Kind{
-	event.KindVertex, event.KindLabel, event.KindPrediction, event.KindMember, event.KindEdge,
+	event.KindVertex, event.KindLabel, event.KindPrediction, event.KindEdge, event.KindMember,
 }
 
 // Source delivers files as steps. The position of an event is the number of
