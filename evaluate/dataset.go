@@ -101,7 +101,10 @@ func (d *dataset) calibrating(share float64) int {
 // draw splits the labels and draws the communities of one split from the hidden ones.
 func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []graphstore.Vertex, err error) {
 	r := rand.New(rand.NewPCG(config.Seed, uint64(split)))
-	calibration, hidden := d.sample(config.Labels, d.calibrating(config.Share), r)
+	shuffled := slices.Clone(d.labelled)
+	r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	n := d.calibrating(config.Share)
+	calibration, hidden := shuffled[:n], shuffled[n:]
 	slices.Sort(calibration)
 	pool := newPool(d, hidden)
 	for _, name := range config.Protocols {

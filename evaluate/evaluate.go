@@ -23,7 +23,6 @@ type Config struct {
 	Size       int                // [100] members of a community
 	MembersMin int                // [11] different vertices that a community must have
 	Share      float64            // [0.15] of the labelled vertices that stay calibration labels
-	Labels     string             // [uniform] how these are drawn, one of labelSamples
 	Ask        int                // members of each community that are drawn and labelled then; 0: none
 	Seed       uint64
 }
@@ -48,7 +47,6 @@ func (c Config) WithDefaults() Config {
 		}
 	}
 	c.Share = cmp.Or(c.Share, 0.15)
-	c.Labels = cmp.Or(c.Labels, uniformLabels)
 	c.Core.MembersMin = 0
 	c.Core = c.Core.WithDefaults()
 	return c
@@ -81,7 +79,6 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max))
 		}
 	}
-	errs = append(errs, checkSample(c.Labels))
 	if c.Ask < 0 || c.Ask > sizeMax {
 		errs = append(errs, fmt.Errorf("ask: %d is not between 0 and %d", c.Ask, sizeMax))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -150,6 +151,18 @@ func (p *pool) popular(config Config, r *rand.Rand) (out []drawn) {
 		}
 	}
 	return out
+}
+
+// sortByDegree sorts by u^(1/degree), u uniform, the largest first: the first n are a sample
+// without replacement in proportion to the degree (Efraimidis and Spirakis 2006).
+func sortByDegree(view graphstore.View, vertices []graphstore.Vertex, r *rand.Rand) {
+	key := map[graphstore.Vertex]float64{}
+	for _, v := range vertices {
+		key[v] = math.Log(1-r.Float64()) / (view.Degree(v) + 1)
+	}
+	slices.SortFunc(vertices, func(a, b graphstore.Vertex) int {
+		return cmp.Or(cmp.Compare(key[b], key[a]), cmp.Compare(a, b))
+	})
 }
 
 // pure draws PerClass communities of every class that have members of no other.

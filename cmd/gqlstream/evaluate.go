@@ -26,7 +26,6 @@ type evaluateCmd struct {
 	Size        int      `default:"100" help:"Members of a community, of all but members and groups. [${default}]"`
 	MembersMin  int      `default:"11" help:"Different members that a community must have. [${default}]"`
 	Calibration float64  `default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
-	LabelSample string   `default:"uniform" placeholder:"NAME" help:"How the labels that calibrate are drawn: uniform, bfs, rw or degree. [${default}]"`
 	Ask         int      `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
 	Seed        uint64   `default:"1" help:"Of splits and draws. [${default}]"`
 	Confidence  *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
@@ -136,7 +135,7 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
 	}
 	conf := evaluate.Config{
 		Kernels: kernels, Protocols: splitList(c.Protocol), Splits: c.Splits, PerClass: c.PerClass,
-		Size: c.Size, MembersMin: c.MembersMin, Share: c.Calibration, Labels: c.LabelSample, Seed: c.Seed, Ask: c.Ask,
+		Size: c.Size, MembersMin: c.MembersMin, Share: c.Calibration, Seed: c.Seed, Ask: c.Ask,
 	}
 	if conf.Core, err = settings.Core(); err == nil {
 		if err = c.required(conf); err == nil {

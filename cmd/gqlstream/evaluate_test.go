@@ -135,7 +135,7 @@ func TestEvaluateTriesTheLabelsThatAskDraws(t *testing.T) {
 		}
 	}
 	for _, more := range [][]string{
-		{"--label-sample", "bfs"}, {"--label-sample", "rw"}, {"--label-sample", "degree"}, {"--preset", "paper"}, {"--calibration", "0.5"},
+		{"--preset", "paper"}, {"--calibration", "0.5"},
 	} {
 		if other := rows(more...); other["auto"].AE == without["auto"].AE || other["auto"].Communities != without["auto"].Communities {
 			t.Errorf("%v: %+v, as without", more, other["auto"])
