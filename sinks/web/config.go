@@ -32,7 +32,7 @@ type Config struct {
 	HistoryMax      int           // records per community and method; 0 is 512
 	HistoryBytesMax int           // all histories together, about; 0 is 256 MiB
 	CommunitiesMax  int           // further communities are counted, not kept; 0 is 100,000
-	ConnectionsMax  int           // connections that are not event streams; 0 is 256
+	ConnectionsMax  int           // connections, and requests answered at a time, beside event streams; 0 is 256
 	StreamsMax      int           // event streams; 0 is 1,000
 	Quiet           time.Duration // of log time, after which what moved at all is published; 0: each emission has it
 	StreamEvery     time.Duration // least time between two messages of estimates; 0 is 200 ms

@@ -28,5 +28,6 @@
 // RFC 3339. "Updated" is the wall clock at Write; Estimate.Time is the log's.
 //
 // Reading the source: server.go starts and ends it; store.go and series.go keep
-// records; hub.go and stream.go send events; api*.go answer; guard.go refuses.
+// records; hub.go and stream.go send events; api*.go answer; guard.go and
+// connections.go refuse.
 package web

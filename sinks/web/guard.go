@@ -34,7 +34,7 @@ type route struct {
 
 	handle func(*Server, http.ResponseWriter, *http.Request, url.Values) // what HTTP alone has
 	open   bool                                                          // no token is asked for
-	probe  bool                                                          // answered beside the bound of connections
+	beside bool                                                          // answered beside the bound of requests
 }
 
 func routes() []route {
@@ -54,19 +54,19 @@ func routes() []route {
 		{pattern: community + "/difference", params: []string{"other", "at", "method", "format"}, ask: askDifference},
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
 		{pattern: "/api/v1/quarantine", params: []string{"reason", "limit"}, ask: askQuarantine},
-		{pattern: "/api/v1/stream", params: []string{"community", "events"}, handle: (*Server).serveStream},
-		{pattern: "/metrics", handle: (*Server).serveMetrics, probe: true},
-		{pattern: "/healthz", handle: (*Server).serveHealth, open: true, probe: true},
-		{pattern: "/readyz", handle: (*Server).serveReady, open: true, probe: true},
+		{pattern: "/api/v1/stream", params: []string{"community", "events"}, handle: (*Server).serveStream, beside: true},
+		{pattern: "/metrics", handle: (*Server).serveMetrics, beside: true},
+		{pattern: "/healthz", handle: (*Server).serveHealth, open: true, beside: true},
+		{pattern: "/readyz", handle: (*Server).serveReady, open: true, beside: true},
 	}
 }
 
 // handler returns the routes behind the guard.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	probes := map[string]bool{}
+	beside := map[string]bool{}
 	for _, rt := range routes() {
-		probes[rt.pattern] = rt.probe
+		beside[rt.pattern] = rt.beside
 		mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) {
 			if !rt.open && !s.authorized(w, r) {
 				return
@@ -87,10 +87,9 @@ func (s *Server) handler() http.Handler {
 		}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := connOf(r); c != nil {
-			all := c.begin()
-			defer c.end()
-			if !all && !probes[r.URL.Path] {
+		if !beside[r.URL.Path] {
+			defer s.answering.Add(-1)
+			if s.answering.Add(1) > int64(s.config.ConnectionsMax) {
 				w.Header().Set("Connection", "close")
 				fail(w, http.StatusServiceUnavailable, "too many requests are being answered")
 				return

@@ -120,6 +120,12 @@ func (h *hub) leave(c *client) {
 	delete(h.clients, c)
 }
 
+// count returns the number of clients.
+func (h *hub) count() int {
+	clients, _, _ := h.counts()
+	return clients
+}
+
 // counts returns the number of clients, of those dropped and of those refused.
 func (h *hub) counts() (clients int, dropped, refused uint64) {
 	h.mu.Lock()

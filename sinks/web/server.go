@@ -41,11 +41,13 @@ type Server struct {
 	tls      *tls.Config // nil: plain
 	registry *prometheus.Registry
 
-	listener *listener    // nil: nothing is listened on
-	http     *http.Server // nil with it
-	served   chan error
-	close    sync.Once
-	closed   error
+	listener  net.Listener // nil: nothing is listened on
+	http      *http.Server // nil with it
+	answering atomic.Int64 // requests, but for probes and event streams
+	conns     *connections // the same
+	served    chan error
+	close     sync.Once
+	closed    error
 }
 
 // New listens, and serves until Close. A configuration that is not safe is an
@@ -87,7 +89,7 @@ func prepare(c Config) (*Server, error) {
 		WriteTimeout:      writeWaitMax,
 		IdleTimeout:       idleWaitMax,
 		MaxHeaderBytes:    headerBytesMax,
-		ConnContext:       rememberConn,
+		ConnState:         s.conns.changed,
 		TLSConfig:         s.tls,
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
@@ -111,7 +113,8 @@ func (s *Server) listen() error {
 	if tcp, ok := inner.Addr().(*net.TCPAddr); ok && isLoopback(host) && !tcp.IP.IsLoopback() {
 		return errors.Join(fmt.Errorf("web: %q leads to %v, which is not a loopback address", s.config.Listen, tcp), inner.Close())
 	}
-	s.listener = newListener(inner, s.config.ConnectionsMax)
+	s.listener = inner
+	s.conns = &connections{most: s.config.ConnectionsMax + probeSlots, streams: s.hub.count, open: map[net.Conn]time.Time{}}
 	return nil
 }
 

@@ -36,10 +36,6 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, query url.V
 		return
 	}
 	defer s.hub.leave(c)
-	if conn := connOf(r); conn != nil {
-		conn.beginStream()
-		defer conn.endStream()
-	}
 	out := &stream{w: w, control: http.NewResponseController(w)}
 	_ = out.control.SetReadDeadline(time.Time{}) // the body is empty; only the client's leaving is left to read
 	w.Header().Set("Content-Type", "text/event-stream")
