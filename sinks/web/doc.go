@@ -10,8 +10,7 @@
 // Invariants. Readers see whole records: a stored record is never changed, only
 // replaced. Positions in one stream of server-sent events never decrease. When a
 // stream, or the encoder, cannot keep up, intermediate values are left out and
-// the newest one arrives; a client whose buffer is full is told to reconnect and
-// closed. Every buffer has a bound in Config.
+// the newest one arrives: nothing waits for a client that is slow.
 //
 // History is thinned, not cut: a full series drops every second record of its
 // older half (never the first of a model version), so that it reaches far back

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,206 +11,120 @@ import (
 	"gqlstream/quant"
 )
 
-// clientMessagesMax bounds the messages that wait for one event stream. A client
-// with one more is slow: it is told to reconnect, and dropped.
-const clientMessagesMax = 16
-
-// frame is one message of an event stream, shared by all clients it goes to.
-type frame struct {
-	writes uint64 // of the store, when it was made; 0 for others than estimates
-	bytes  []byte
-}
-
-// client is one event stream.
-type client struct {
-	names     []string // communities, sorted; empty: all
-	key       string   // of names
-	estimates bool
-	status    bool
-	frames    chan frame
-	slow      chan struct{} // closed when it is dropped
-}
-
-// hub sends what changed to the event streams, from one goroutine.
+// hub tells the event streams that there is news, at most once in every period. Each stream
+// then asks for what it has not sent, so that one that is slow is sent less, and the newest.
 type hub struct {
-	view   *view
-	wake   chan struct{}
-	status atomic.Bool // a sample was taken
-	done   chan struct{}
-	ended  chan struct{}
-	end    func() // closes done, once
+	view    *view
+	samples atomic.Uint64 // of the status that were taken
+	done    chan struct{} // closed at the end
+	stop    func()        // closes done, once
+
+	open    atomic.Int64  // event streams
+	refused atomic.Uint64 // event streams beyond Config.StreamsMax, ever
 
 	mu      sync.Mutex
-	clients map[*client]struct{}
-	dropped uint64 // slow clients, ever
-	refused uint64 // clients beyond Config.StreamsMax, ever
+	news    chan struct{} // closed, and replaced, when there is some
+	told    time.Time     // when that was
+	telling bool          // it is about to be
+
+	encoding sync.Mutex
+	messages map[messageKey]message // since the last news: most streams have sent as much as others
+}
+
+// messageKey says what a message of a stream is about.
+type messageKey struct {
+	names string // of communities, see client
+	after uint64 // what was sent, in writes of the store or samples of the status
+	about string // the name of the event
+}
+
+// message is an event, empty if there is nothing to say, and up to where it goes.
+type message struct {
+	bytes []byte
+	until uint64
 }
 
 func newHub(v *view) *hub {
 	done := make(chan struct{})
 	return &hub{
-		view: v, wake: make(chan struct{}, 1), done: done, ended: make(chan struct{}),
-		end: sync.OnceFunc(func() { close(done) }), clients: map[*client]struct{}{},
+		view: v, done: done, stop: sync.OnceFunc(func() { close(done) }), news: make(chan struct{}), messages: map[messageKey]message{},
 	}
 }
 
-// run sends until stop, at most one round in every period.
-func (h *hub) run() {
-	defer close(h.ended)
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for {
-		select {
-		case <-h.wake:
-		case <-h.done:
-			return
-		}
-		h.sendEstimates()
-		if h.status.Swap(false) {
-			h.sendStatus()
-		}
-		pause.Reset(h.view.config.StreamEvery)
-		select {
-		case <-pause.C:
-		case <-h.done:
-			return
-		}
+// tell wakes the streams, now or when the period since the last time is over.
+func (h *hub) tell() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.telling {
+		h.telling = true
+		time.AfterFunc(h.view.config.StreamEvery-time.Since(h.told), h.wake)
 	}
 }
 
-// stop ends run and, through done, every event stream.
-func (h *hub) stop() {
-	h.end()
-	<-h.ended
-}
-
-func (h *hub) wakeUp() {
-	select {
-	case h.wake <- struct{}{}:
-	default: // it is awake
-	}
+func (h *hub) wake() {
+	h.encoding.Lock()
+	h.messages = map[messageKey]message{}
+	h.encoding.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.telling, h.told = false, time.Now()
+	close(h.news)
+	h.news = make(chan struct{})
 }
 
 func (h *hub) statusChanged() {
-	h.status.Store(true)
-	h.wakeUp()
+	h.samples.Add(1)
+	h.tell()
 }
 
-// join adds a client; false when there are too many, or the server closes.
-func (h *hub) join(c *client) bool {
+// next returns what is closed when there is news again.
+func (h *hub) next() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	select {
-	case <-h.done:
-		return false
-	default:
+	return h.news
+}
+
+// streams returns the number of event streams that are open.
+func (h *hub) streams() int { return int(h.open.Load()) }
+
+// message returns what make returns for a key, which it is asked once between two news.
+func (h *hub) message(key messageKey, make func() message) message {
+	h.encoding.Lock()
+	defer h.encoding.Unlock()
+	m, ok := h.messages[key]
+	if !ok {
+		m = make()
+		h.messages[key] = m
 	}
-	if len(h.clients) >= h.view.config.StreamsMax {
-		h.refused++
-		return false
-	}
-	h.clients[c] = struct{}{}
-	return true
+	return m
 }
 
-func (h *hub) leave(c *client) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.clients, c)
-}
-
-// count returns the number of clients.
-func (h *hub) count() int {
-	clients, _, _ := h.counts()
-	return clients
-}
-
-// counts returns the number of clients, of those dropped and of those refused.
-func (h *hub) counts() (clients int, dropped, refused uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.clients), h.dropped, h.refused
-}
-
-// listeners returns the clients that want what the predicate says.
-func (h *hub) listeners(want func(*client) bool) []*client {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	out := make([]*client, 0, len(h.clients))
-	for c := range h.clients {
-		if want(c) {
-			out = append(out, c)
+// estimates returns the newest records of the communities named, or of all, that were
+// written after so many writes.
+func (h *hub) estimates(c *client, after uint64) message {
+	return h.message(messageKey{c.key, after, "estimates"}, func() message {
+		list, position, writes := h.view.store.since(c.names, after)
+		m := message{until: writes}
+		if len(list) > 0 {
+			m.bytes = estimatesEvent(list, position)
 		}
-	}
-	return out
+		return m
+	})
 }
 
-// offer hands a frame to a client, and drops the client when it is full.
-func (h *hub) offer(c *client, f frame) {
-	select {
-	case c.frames <- f:
-		return
-	default:
+// status returns the status, if samples were taken after so many.
+func (h *hub) status(after uint64) message {
+	if h.samples.Load() == after {
+		return message{until: after}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, ok := h.clients[c]; ok {
-		delete(h.clients, c)
-		h.dropped++
-		close(c.slow)
-	}
+	return h.message(messageKey{after: after, about: "status"}, func() message {
+		until := h.samples.Load()
+		return message{encodeEvent("status", "", h.view.statusNow(false)), until}
+	})
 }
 
-func (h *hub) sendEstimates() {
-	list, position, writes := h.view.store.take()
-	clients := h.listeners(func(c *client) bool { return c.estimates })
-	if len(list) == 0 || len(clients) == 0 {
-		return
-	}
-	frames := map[string]frame{} // by filter; an empty frame: nothing for it
-	for _, c := range clients {
-		f, ok := frames[c.key]
-		if !ok {
-			if mine := pick(list, c.names); len(mine) > 0 {
-				f = frame{writes: writes, bytes: estimatesFrame(mine, position)}
-			}
-			frames[c.key] = f
-		}
-		if f.bytes != nil {
-			h.offer(c, f)
-		}
-	}
-}
-
-// pick returns the part of a sorted list that belongs to the names, sorted too;
-// no names ask for all.
-func pick(list []*record, names []string) []*record {
-	if len(names) == 0 {
-		return list
-	}
-	var out []*record
-	for _, name := range names {
-		i, _ := slices.BinarySearchFunc(list, name, func(r *record, n string) int { return strings.Compare(r.estimate.Community, n) })
-		for ; i < len(list) && list[i].estimate.Community == name; i++ {
-			out = append(out, list[i])
-		}
-	}
-	return out
-}
-
-func (h *hub) sendStatus() {
-	clients := h.listeners(func(c *client) bool { return c.status })
-	if len(clients) == 0 {
-		return
-	}
-	f := frame{bytes: encodeFrame("status", "", h.view.statusNow(false))}
-	for _, c := range clients {
-		h.offer(c, f)
-	}
-}
-
-// estimatesFrame encodes the message of one round.
-func estimatesFrame(list []*record, position uint64) []byte {
+// estimatesEvent encodes records that are sent together.
+func estimatesEvent(list []*record, position uint64) []byte {
 	out := struct {
 		Position  uint64            `json:"position"`
 		Estimates []*quant.Estimate `json:"estimates"`
@@ -219,11 +132,11 @@ func estimatesFrame(list []*record, position uint64) []byte {
 	for _, r := range list {
 		out.Estimates = append(out.Estimates, &r.estimate)
 	}
-	return encodeFrame("estimates", strconv.FormatUint(position, 10), out)
+	return encodeEvent("estimates", strconv.FormatUint(position, 10), out)
 }
 
-// encodeFrame encodes one event. JSON holds no newline, so one data line does.
-func encodeFrame(event, id string, value any) []byte {
+// encodeEvent encodes one event. JSON holds no newline, so one data line does.
+func encodeEvent(event, id string, value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil { // check let only finite numbers in
 		panic("web: " + err.Error())

@@ -246,13 +246,11 @@ func (x *collection) collectSinks() {
 func (x *collection) collectWeb() {
 	s := x.view
 	totals := s.store.totals()
-	streams, dropped, refused := s.hub.counts()
 	x.gauge("communities", float64(totals.communities))
 	x.gauge("metrics_communities_dropped", float64(max(0, totals.communities-communitiesExported)))
 	x.count("web_estimates_dropped_total", uint64(totals.dropped))
-	x.gauge("web_streams", float64(streams))
-	x.count("web_streams_slow_total", dropped)
-	x.count("web_streams_refused_total", refused)
+	x.gauge("web_streams", float64(s.hub.streams()))
+	x.count("web_streams_refused_total", s.hub.refused.Load())
 	x.gauge("info", 1, s.config.Version, s.config.Pipeline)
 }
 

@@ -10,7 +10,6 @@ var metricDocs = []struct {
 	{"metrics_communities_dropped", "Communities left out of the metrics because there are too many.", nil},
 	{"web_estimates_dropped_total", "Estimates not shown: one community too many, or not finite.", nil},
 	{"web_streams", "Open event streams.", nil},
-	{"web_streams_slow_total", "Event streams closed because the client was too slow.", nil},
 	{"web_streams_refused_total", "Event streams refused because there were too many.", nil},
 	{"info", "Always 1.", []string{"version", "pipeline"}},
 	{"estimate", "Estimated share of a class in a community.", []string{"community", "method", "class"}},

@@ -71,7 +71,7 @@ type series struct {
 	history []*record // oldest first, the latest included
 	since   time.Time // log time to which history reaches back; zero: the first record
 	whole   time.Time // log time from which on it has every record; zero: all of it
-	pending bool      // the hub has not sent the latest
+	written uint64    // by which write of the store the latest came
 }
 
 // add appends a record and keeps at most limit of them.

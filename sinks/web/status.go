@@ -306,7 +306,7 @@ func (v *view) statusNow(history bool) statusAnswer {
 	out.Events, out.Refused = maps.Collect(maps.All(status.Events)), maps.Collect(maps.All(status.Refused)) // never nil, which is null in JSON
 	out.Models = judgedModels(status.Models)
 	out.Ready, _ = v.ready(now)
-	out.Streams, _, _ = v.hub.counts()
+	out.Streams = v.hub.streams()
 	if !at.IsZero() {
 		out.Pushed = new(at.UTC())
 	}

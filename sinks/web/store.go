@@ -65,7 +65,6 @@ type store struct {
 	mu       sync.RWMutex
 	byName   map[string]*community
 	order    []*community // of first mention
-	pending  []*series    // with a record that the hub has not sent
 	nSeries  int
 	dropped  int // estimates left out: one community too many, or unfit
 	position uint64
@@ -162,10 +161,7 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 	if ser.add(r, s.limit()); len(ser.history) == 1 && s.older {
 		ser.latestOnly()
 	}
-	if !ser.pending {
-		ser.pending = true
-		s.pending = append(s.pending, ser)
-	}
+	ser.written = s.writes + 1
 }
 
 // forgetWhole says that memory has but the latest record of each series: a suppressed one may stand
@@ -209,35 +205,33 @@ func (s *store) remember(p memoryPart, older []*record, from time.Time, whole bo
 	}
 }
 
-// take returns the newest records of the series that changed since the last call, by community and method.
-func (s *store) take() (list []*record, position, writes uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list = make([]*record, len(s.pending))
-	for i, ser := range s.pending {
-		ser.pending = false
-		list[i] = ser.latest
-	}
-	clear(s.pending)
-	s.pending = s.pending[:0]
-	slices.SortFunc(list, func(a, b *record) int {
-		return cmp.Or(strings.Compare(a.estimate.Community, b.estimate.Community), strings.Compare(a.estimate.Method, b.estimate.Method))
-	})
-	return list, s.position, s.writes
-}
-
-// latest returns the newest records of the communities named, in that order, as
-// take would.
-func (s *store) latest(names []string) (list []*record, position, writes uint64) {
+// since returns the newest records that were written after so many writes, of the communities named
+// or of all, by community and method.
+func (s *store) since(names []string, after uint64) (list []*record, position, writes uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, name := range names {
-		if c := s.byName[name]; c != nil {
-			for _, ser := range c.series {
+	if s.writes <= after {
+		return nil, s.position, s.writes
+	}
+	of := s.order
+	if len(names) > 0 {
+		of = nil
+		for _, name := range names {
+			if c := s.byName[name]; c != nil {
+				of = append(of, c)
+			}
+		}
+	}
+	for _, c := range of {
+		for _, ser := range c.series {
+			if ser.written > after {
 				list = append(list, ser.latest)
 			}
 		}
 	}
+	slices.SortFunc(list, func(a, b *record) int {
+		return cmp.Or(strings.Compare(a.estimate.Community, b.estimate.Community), strings.Compare(a.estimate.Method, b.estimate.Method))
+	})
 	return list, s.position, s.writes
 }
 

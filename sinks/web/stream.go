@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -31,11 +32,12 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, query url.V
 		fail(w, http.StatusBadRequest, problem)
 		return
 	}
-	if !s.hub.join(c) {
+	defer s.hub.open.Add(-1)
+	if s.hub.open.Add(1) > int64(s.config.StreamsMax) {
+		s.hub.refused.Add(1)
 		fail(w, http.StatusServiceUnavailable, "too many event streams")
 		return
 	}
-	defer s.hub.leave(c)
 	out := &stream{w: w, control: http.NewResponseController(w)}
 	_ = out.control.SetReadDeadline(time.Time{}) // the body is empty; only the client's leaving is left to read
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -46,10 +48,15 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request, query url.V
 	s.pump(r, c, out)
 }
 
-// newClient reads what a stream is asked for.
+// client is what an event stream is asked for.
+type client struct {
+	names             []string // communities, sorted; empty: all
+	key               string   // of names
+	estimates, status bool
+}
+
 func newClient(query url.Values) (*client, string) {
-	c := &client{frames: make(chan frame, clientMessagesMax), slow: make(chan struct{})}
-	c.names = slices.Clone(query["community"])
+	c := &client{names: slices.Clone(query["community"])}
 	slices.Sort(c.names)
 	c.names = slices.Compact(c.names)
 	if len(c.names) > streamNamesMax {
@@ -69,46 +76,47 @@ func newClient(query url.Values) (*client, string) {
 	return c, ""
 }
 
-// pump sends the greeting, the latest estimates of the communities named, and
-// then what the hub gives, in that order.
+// pump sends the greeting, the latest estimates of the communities named, and then whenever
+// there is news what has changed since the last time.
 func (s *Server) pump(r *http.Request, c *client, out *stream) {
-	list, position, writes := s.store.latest(c.names)
-	out.send(encodeFrame("hello", strconv.FormatUint(position, 10), hello{s.instance, s.config.Pipeline, position}))
-	if c.estimates && len(list) > 0 {
-		out.send(estimatesFrame(list, position))
+	after := uint64(0)
+	if len(c.names) == 0 {
+		after = math.MaxUint64 // of all of them only what changes from now on
 	}
+	list, position, written := s.store.since(c.names, after)
+	out.send(encodeEvent("hello", strconv.FormatUint(position, 10), hello{s.instance, s.config.Pipeline, position}))
+	if c.estimates && len(list) > 0 {
+		out.send(estimatesEvent(list, position))
+	}
+	sampled := s.hub.samples.Load()
 	if c.status {
-		out.send(encodeFrame("status", "", s.statusNow(false)))
+		out.send(encodeEvent("status", "", s.statusNow(false)))
 	}
 	heartbeat := time.NewTicker(streamHeartbeat)
 	defer heartbeat.Stop()
 	for out.err == nil {
-		select {
-		case <-c.slow:
-			out.send(goodbye("slow"))
-			return
-		default:
+		news := s.hub.next()
+		if c.estimates {
+			m := s.hub.estimates(c, written)
+			out.send(m.bytes)
+			written = m.until
+		}
+		if c.status {
+			m := s.hub.status(sampled)
+			out.send(m.bytes)
+			sampled = m.until
 		}
 		select {
-		case f := <-c.frames:
-			if f.writes == 0 || f.writes > writes { // else the latest above hold it
-				out.send(f.bytes)
-			}
-		case <-c.slow: // seen above
+		case <-news:
 		case <-heartbeat.C:
 			out.send([]byte(": keep-alive\n\n"))
 		case <-s.hub.done:
-			out.send(goodbye("closing"))
+			out.send(encodeEvent("reconnect", "", map[string]string{"reason": "closing"}))
 			return
 		case <-r.Context().Done():
 			return
 		}
 	}
-}
-
-// goodbye is the last event of a stream that the server ends.
-func goodbye(reason string) []byte {
-	return encodeFrame("reconnect", "", map[string]string{"reason": reason})
 }
 
 // stream writes events until the first error.
@@ -119,7 +127,7 @@ type stream struct {
 }
 
 func (o *stream) send(data []byte) {
-	if o.err != nil {
+	if o.err != nil || len(data) == 0 {
 		return
 	}
 	_ = o.control.SetWriteDeadline(time.Now().Add(streamWriteMax))

@@ -50,7 +50,7 @@ func (v *view) Write(_ context.Context, estimates []quant.Estimate) error {
 		return nil
 	}
 	err := v.store.write(estimates, time.Now())
-	v.hub.wakeUp()
+	v.hub.tell()
 	return err
 }
 
