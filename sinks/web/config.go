@@ -32,7 +32,7 @@ type Config struct {
 	HistoryMax      int           // records per community and method; 0 is 512
 	HistoryBytesMax int           // all histories together, about; 0 is 256 MiB
 	CommunitiesMax  int           // further communities are counted, not kept; 0 is 100,000
-	ConnectionsMax  int           // connections, and requests answered at a time, beside event streams; 0 is 256
+	RequestsMax     int           // requests that are answered at a time, beside probes and event streams; 0 is 256
 	StreamsMax      int           // event streams; 0 is 1,000
 	Quiet           time.Duration // of log time, after which what moved at all is published; 0: each emission has it
 	StreamEvery     time.Duration // least time between two messages of estimates; 0 is 200 ms
@@ -79,7 +79,7 @@ const tokenBytesMin = 32
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
 	c.HistoryMax, c.HistoryBytesMax = cmp.Or(c.HistoryMax, 512), cmp.Or(c.HistoryBytesMax, 256<<20)
-	c.CommunitiesMax, c.ConnectionsMax = cmp.Or(c.CommunitiesMax, 100_000), cmp.Or(c.ConnectionsMax, 256)
+	c.CommunitiesMax, c.RequestsMax = cmp.Or(c.CommunitiesMax, 100_000), cmp.Or(c.RequestsMax, 256)
 	c.StreamsMax = cmp.Or(c.StreamsMax, 1_000)
 	c.StreamEvery = cmp.Or(c.StreamEvery, 200*time.Millisecond)
 	if c.Sinks == nil {

@@ -7,32 +7,29 @@ import (
 	"time"
 )
 
-// probeSlots is the number of connections beyond the bound: requests beyond it are refused,
-// but for probes.
+// probeSlots is the number of connections for probes, beside those of the requests and event
+// streams that are answered at a time.
 const probeSlots = 8
 
-// connections bounds the connections that are open, beside those of event streams, which
-// have a bound of their own. The server says through http.Server.ConnState what becomes of
-// each. A new one beyond the bound closes the one that has waited longest for a whole
-// request, so that silent connections and half requests cannot take the place of those who ask.
+// connections bounds the connections that are open. The server says through
+// http.Server.ConnState what becomes of each. A new one beyond the bound closes the one that
+// has waited longest for a whole request, so that silent connections and half requests cannot
+// take the place of those who ask.
 type connections struct {
-	most    int
-	streams func() int // that are open
-
+	most int
 	mu   sync.Mutex
 	open map[net.Conn]time.Time // since when each waits for a request; zero while one is answered
 }
 
 // changed takes note of the new state of a connection.
 func (c *connections) changed(nc net.Conn, state http.ConnState) {
-	most := c.most + c.streams()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, known := c.open[nc]
 	switch {
 	case state == http.StateNew:
 		c.open[nc] = time.Now()
-		if len(c.open) > most {
+		if len(c.open) > c.most {
 			c.closeLongest()
 		}
 	case !known: // it was closed for another one

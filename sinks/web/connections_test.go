@@ -42,7 +42,7 @@ func asking(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: loc
 // Probes and pages must be answered beside a thousand connections that send nothing,
 // half a request, or nothing after a request.
 func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
-	s := serve(t, nil)
+	s := serve(t, func(c *Config) { c.StreamsMax = 50 })
 	s.Status(runningStatus(1))
 	for i := range 1000 {
 		dial(t, s, []string{"", "GET /api/v1/info HTTP/1.1\r\nHost: loc", asking("/healthz")}[i%3])
@@ -60,15 +60,15 @@ func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
 	}
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
-	if n := len(s.conns.open); n > 256+probeSlots {
+	if n := len(s.conns.open); n > 256+50+probeSlots {
 		t.Errorf("%d connections are held", n)
 	}
 }
 
-// Event streams do not count; beyond the bound the connection that has been idle for
-// longest makes room for a new one.
+// Beyond the bound the connection that has been idle for longest makes room for a new one,
+// and no event stream does.
 func TestLongestIdleConnectionMakesRoom(t *testing.T) {
-	s := serve(t, func(c *Config) { c.ConnectionsMax = 4 })
+	s := serve(t, func(c *Config) { c.RequestsMax, c.StreamsMax = 4, 6 })
 	for range 6 {
 		if got := firstLine(dial(t, s, asking("/api/v1/stream"))); !strings.Contains(got, "200") {
 			t.Fatalf("stream: %q", got)
@@ -98,7 +98,7 @@ func TestLongestIdleConnectionMakesRoom(t *testing.T) {
 func TestProbesAreAnsweredWhenAllPlacesAreTaken(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(c *Config) {
-		c.ConnectionsMax = 3
+		c.RequestsMax = 3
 		c.HistoryMax = 1
 		c.History = func(context.Context, string, string, time.Time, time.Time) ([]quant.Estimate, bool, error) {
 			entered <- struct{}{}

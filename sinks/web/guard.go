@@ -89,7 +89,7 @@ func (s *Server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !beside[r.URL.Path] {
 			defer s.answering.Add(-1)
-			if s.answering.Add(1) > int64(s.config.ConnectionsMax) {
+			if s.answering.Add(1) > int64(s.config.RequestsMax) {
 				w.Header().Set("Connection", "close")
 				fail(w, http.StatusServiceUnavailable, "too many requests are being answered")
 				return

@@ -113,7 +113,7 @@ func (s *Server) listen() error {
 		return errors.Join(fmt.Errorf("web: %q leads to %v, which is not a loopback address", s.config.Listen, tcp), inner.Close())
 	}
 	s.listener = inner
-	s.conns = &connections{most: s.config.ConnectionsMax + probeSlots, streams: s.hub.streams, open: map[net.Conn]time.Time{}}
+	s.conns = &connections{most: s.config.RequestsMax + s.config.StreamsMax + probeSlots, open: map[net.Conn]time.Time{}}
 	return nil
 }
 
