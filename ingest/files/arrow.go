@@ -1,7 +1,6 @@
 package files
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -104,67 +103,30 @@ func recoverDamage(err *error) {
 	}
 }
 
-// newArrowTable reads an Arrow IPC file, or the stream format.
+// newArrowTable reads an Arrow IPC file, which Feather files are too.
 func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
 	random, err := f.random()
 	if err != nil {
 		return nil, err
 	}
-	magic := make([]byte, 6)
-	if n, err := random.ReadAt(magic, 0); n == 0 && err != nil {
-		return nil, errors.New("empty, want an Arrow file")
-	}
-	t = &recordTable{columns: c}
-	var schema *arrow.Schema
-	if string(magic) == "ARROW1" {
-		schema, t.load, err = openArrowFile(random)
-	} else {
-		schema, t.load, err = f.openArrowStream(random)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("not an Arrow file or stream: %w", err)
-	}
-	t.slots, err = c.setHeader(fieldNames(schema))
-	return t, err
-}
-
-func openArrowFile(random randomFile) (*arrow.Schema, func() (arrow.Record, error), error) {
 	if err := checkArrowFile(random); err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
 	reader, err := ipc.NewFileReader(random, ipc.WithAllocator(fileAllocator))
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
 	next := 0
-	return reader.Schema(), func() (arrow.Record, error) {
+	t = &recordTable{columns: c, load: func() (arrow.Record, error) {
 		if next == reader.NumRecords() {
 			return nil, io.EOF
 		}
 		next++
 		return reader.Record(next - 1) // the reader owns it until the next one
-	}, nil
-}
-
-func (f *openedFile) openArrowStream(r randomFile) (*arrow.Schema, func() (arrow.Record, error), error) {
-	if err := checkArrowStream(r); err != nil {
-		return nil, nil, err
-	}
-	reader, err := ipc.NewReader(r, ipc.WithAllocator(fileAllocator))
-	if err != nil {
-		return nil, nil, err
-	}
-	f.stop = reader.Release
-	return reader.Schema(), func() (arrow.Record, error) {
-		if reader.Next() {
-			return reader.Record(), nil
-		}
-		if err := reader.Err(); err != nil && err != io.EOF {
-			return nil, err
-		}
-		return nil, io.EOF
-	}, nil
+	}}
+	t.slots, err = c.setHeader(fieldNames(reader.Schema()))
+	return t, err
 }
 
 func fieldNames(schema *arrow.Schema) []string {

@@ -2,9 +2,9 @@ package files
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"gqlstream/ingest/wire"
 )
@@ -13,15 +13,22 @@ import (
 // accordingly: one flipped bit can ask for more than there is, which ends the process. So the
 // metadata is walked first, and its counts are checked against the size of what holds them.
 
-const arrowMagicBytes = 6
+const arrowMagic = "ARROW1"
 
-// checkArrowFile checks the footer of the file format.
+// checkArrowFile checks the magic that the file begins with, and its footer.
 func checkArrowFile(r randomFile) error {
 	size, err := r.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
-	tail := make([]byte, 4+arrowMagicBytes)
+	if size == 0 {
+		return errors.New("empty, want an Arrow file")
+	}
+	magic := make([]byte, len(arrowMagic))
+	if _, err := r.ReadAt(magic, 0); err != nil || string(magic) != arrowMagic {
+		return errors.New("it does not begin as one; streams of Arrow are not read")
+	}
+	tail := make([]byte, 4+len(arrowMagic))
 	if size < int64(len(tail)) {
 		return fmt.Errorf("damaged: %d bytes", size)
 	}
@@ -37,31 +44,4 @@ func checkArrowFile(r randomFile) error {
 		return err
 	}
 	return wire.CheckArrowFooter(footer, size)
-}
-
-// checkArrowStream checks the schema that a stream begins with.
-func checkArrowStream(r randomFile) error {
-	size, err := r.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	head := make([]byte, 8)
-	if _, err := r.ReadAt(head, 0); err != nil {
-		return err
-	}
-	at, length := int64(4), int64(binary.LittleEndian.Uint32(head))
-	if length == math.MaxUint32 { // a continuation marker comes first since Arrow 0.15
-		at, length = 8, int64(binary.LittleEndian.Uint32(head[4:]))
-	}
-	if length < 8 || length > size-at {
-		return fmt.Errorf("damaged: a schema of %d bytes in a file of %d", length, size)
-	}
-	message := make([]byte, length)
-	if _, err := r.ReadAt(message, at); err != nil {
-		return err
-	}
-	return wire.CheckArrowSchema(message)
 }

@@ -91,7 +91,7 @@ func appendValue(tb testing.TB, b array.Builder, x any) {
 	}
 }
 
-func (t testTable) arrow(tb testing.TB, stream bool) []byte {
+func (t testTable) arrow(tb testing.TB) []byte {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "table")
 	file, err := os.Create(path)
@@ -99,13 +99,8 @@ func (t testTable) arrow(tb testing.TB, stream bool) []byte {
 		tb.Fatal(err)
 	}
 	defer file.Close()
-	var w interface {
-		Write(arrow.Record) error
-		Close() error
-	}
-	if stream {
-		w = ipc.NewWriter(file, ipc.WithSchema(t.schema()))
-	} else if w, err = ipc.NewFileWriter(file, ipc.WithSchema(t.schema()), ipc.WithZstd()); err != nil {
+	w, err := ipc.NewFileWriter(file, ipc.WithSchema(t.schema()), ipc.WithZstd())
+	if err != nil {
 		tb.Fatal(err)
 	}
 	for _, record := range t.records(tb) {
@@ -160,7 +155,7 @@ func TestArrowColumnTypes(t *testing.T) {
 			{11.0, nil, "m2", nil},
 		},
 	}
-	for _, format := range []string{"arrow", "ipc", "parquet"} {
+	for _, format := range []string{"arrow", "parquet"} {
 		path := writeFile(t, "predictions."+format, table.encode(t, format))
 		got := merged(readAll(t, Config{
 			Inputs:  []Input{{Path: path, Kind: event.KindPrediction}},
@@ -190,7 +185,7 @@ func TestDamagedArrowAndParquetFilesAreErrors(t *testing.T) {
 	const seed = 9
 	r := rand.New(rand.NewPCG(seed, 0))
 	table := randomTables(r, 40)[0]
-	for _, format := range []string{"arrow", "ipc", "parquet"} {
+	for _, format := range []string{"arrow", "parquet"} {
 		whole := table.encode(t, format)
 		path := writeFile(t, "edges."+format, whole)
 		refused := 0

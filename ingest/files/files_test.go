@@ -282,8 +282,6 @@ func (t testTable) encode(tb testing.TB, format string) []byte {
 		return t.ndjson()
 	case "parquet":
 		return t.parquet(tb)
-	case "ipc": // the stream format
-		return t.arrow(tb, true)
 	}
-	return t.arrow(tb, false)
+	return t.arrow(tb)
 }

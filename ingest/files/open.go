@@ -34,7 +34,7 @@ var fileExtensions = map[string]fileFormat{
 	".csv": csvFile, ".tsv": tsvFile,
 	".ndjson": ndjsonFile, ".jsonl": ndjsonFile,
 	".parquet": parquetFile, ".pq": parquetFile,
-	".arrow": arrowFile, ".feather": arrowFile, ".ipc": arrowFile, ".arrows": arrowFile,
+	".arrow": arrowFile, ".feather": arrowFile, ".ipc": arrowFile,
 }
 
 // formatOf tells the format of a file and its compression (".gz", ".zst" or "") from its name.

@@ -176,13 +176,6 @@ func CheckArrowFooter(footer []byte, size int64) error {
 	return w.checkSchema(root.child(footerSchema))
 }
 
-// CheckArrowSchema walks the metadata of the message that an Arrow stream begins with,
-// and returns an error if something in it lies outside.
-func CheckArrowSchema(message []byte) error {
-	w := walk{buf: message}
-	return w.checkSchema(w.root().child(2))
-}
-
 // checkSchema walks a Schema table.
 func (w *walk) checkSchema(schema flat) error {
 	if schema.vtable == 0 && w.bad == "" {
