@@ -229,13 +229,3 @@ func ReadRows[T any](data []byte) (rows []T, err error) {
 	}
 	return rows, nil
 }
-
-// CountRows returns the number of rows of one of our Arrow IPC files, whose checksum the caller
-// has verified.
-func CountRows(data []byte) (rows int64, err error) {
-	err = readTable("rows", data, func(vectors []vector) error {
-		rows += int64(vectors[0].rows)
-		return nil
-	})
-	return rows, err
-}

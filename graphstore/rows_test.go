@@ -48,9 +48,6 @@ func TestRowsRoundTrip(t *testing.T) {
 		if diff := cmp.Diff(rows, append([]testRow{}, got...)); err != nil || diff != "" {
 			t.Fatalf("%d rows: %v\n%s", n, err, diff)
 		}
-		if count, err := CountRows(data.Bytes()); err != nil || count != int64(n) {
-			t.Errorf("%d rows are counted as %d, %v", n, count, err)
-		}
 		if _, err := ReadRows[InnerRow](data.Bytes()); err == nil {
 			t.Error("rows of another struct were read")
 		}

@@ -19,9 +19,8 @@ import (
 )
 
 type snapshotCmd struct {
-	List    snapshotListCmd    `cmd:"" help:"List the checkpoints of a state directory and verify each."`
-	Inspect snapshotInspectCmd `cmd:"" help:"Show what one checkpoint holds."`
-	Export  snapshotExportCmd  `cmd:"" help:"Write the tables of a checkpoint as Parquet, CSV or Arrow."`
+	List   snapshotListCmd   `cmd:"" help:"List the checkpoints of a state directory and verify each."`
+	Export snapshotExportCmd `cmd:"" help:"Write the tables of a checkpoint as Parquet, CSV or Arrow."`
 }
 
 func (*snapshotCmd) Help() string {
@@ -125,54 +124,6 @@ func bytesOf(m checkpoint.Manifest) (n int64) {
 		n += s.Bytes
 	}
 	return n
-}
-
-type snapshotInspectCmd struct {
-	snapshotFlags
-	Position uint64 `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
-}
-
-func (*snapshotInspectCmd) Help() string {
-	return `Shows the manifest of one checkpoint, its sections with their rows, and what the graph holds.
-
-Examples:
-  gqlstream snapshot inspect --state gqlstream-state
-  gqlstream snapshot inspect --state gqlstream-state 120000`
-}
-
-// Run shows one checkpoint.
-func (c *snapshotInspectCmd) Run(con console) error {
-	read, store, err := c.load(c.Position)
-	if err != nil {
-		return err
-	}
-	defer store.Release()
-	m, view := read.Manifest, store.View()
-	table := tabwriter.NewWriter(con.Out, 0, 8, 2, ' ', 0)
-	for _, row := range [][2]any{
-		{"position", m.Position},
-		{"log time", event.Time(m.LogTime)},
-		{"stream", fmt.Sprintf("%s, created %s", m.Stream.Name, m.Stream.Created.Format("2006-01-02T15:04:05.999999999Z"))},
-		{"message", m.Stream.Digest},
-		{"configuration", m.Config},
-		{"state", checkpoint.Digest(m.Sections)},
-		{"written", fmt.Sprintf("%s by gqlstream %s, format %d", m.Written.Format("2006-01-02T15:04:05Z"), m.Version, m.Format)},
-		{"vertices", view.Vertices()},
-		{"edges", view.Edges()},
-		{"communities", view.Communities()},
-		{"model versions", strings.Join(view.Versions(), " ")},
-	} {
-		fmt.Fprintf(table, "%s\t%v\n", row[0], row[1])
-	}
-	fmt.Fprintln(table, "\nSECTION\tROWS\tBYTES\tCHECKSUM")
-	for _, s := range m.Sections {
-		rows, err := graphstore.CountRows(read.Sections[s.Name])
-		if err != nil {
-			return fmt.Errorf("section %s: %w", s.Name, err)
-		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", s.Name, rows, s.Bytes, s.Checksum)
-	}
-	return table.Flush()
 }
 
 // edgesTable is the table of edges by the names of their ends; the store itself
