@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -141,10 +143,13 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline) error {
 	}
 	start(p.Run)
 	start(func(ctx context.Context) error { return d.simulate(ctx, p) })
-	err := showUntil(ctx, d.view, demoPaintEvery, demoReportEvery, ended, func() (picture, bool) { return d.frame(), true })
+	err := showUntil(ctx, d.view, demoPaintEvery, demoReportEvery, ended, func() ([]string, bool) { return d.frame().lines(), true })
 	cancel()
 	wait.Wait()
-	return errors.Join(err, d.frame().summarise(d.view))
+	last := d.frame()
+	last.page, last.rows = "", nil // the page is gone by now
+	_, failed := fmt.Fprintln(d.view, strings.Join(last.lines(), "\n"))
+	return errors.Join(err, failed)
 }
 
 // simulate publishes the simulation's events at its speed, and returns when the

@@ -172,18 +172,6 @@ type demoFrame struct {
 	page           string // address of the page with charts; empty without one
 }
 
-// summarise writes what the demo came to.
-func (f demoFrame) summarise(w io.Writer) error {
-	f.page, f.rows = "", nil // the page is gone by now
-	return f.report(w)
-}
-
-// report writes the frame where there is no terminal.
-func (f demoFrame) report(w io.Writer) error {
-	_, err := fmt.Fprintln(w, strings.Join(f.lines(), "\n"))
-	return err
-}
-
 // lines lays the frame out: the mean errors so far, then the communities.
 func (f demoFrame) lines() []string {
 	clock := clockText(f.elapsed)

@@ -55,12 +55,6 @@ func cut(text string, most int) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// picture is the content of a screen at one moment.
-type picture interface {
-	lines() []string          // for a terminal
-	report(w io.Writer) error // elsewhere
-}
-
 // tabled returns the lines of a table, whose cells write separates by tabs.
 func tabled(write func(table io.Writer)) []string {
 	var text strings.Builder
@@ -70,13 +64,14 @@ func tabled(write func(table io.Writer)) []string {
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 }
 
-// show paints a picture over the whole terminal, or reports it elsewhere.
-func show(w io.Writer, f picture) error {
+// show paints lines over the whole terminal, or prints them elsewhere.
+func show(w io.Writer, lines []string) error {
 	width, height, terminal := terminalSize(w)
 	if !terminal {
-		return f.report(w)
+		_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+		return err
 	}
-	_, err := io.WriteString(w, homeCursor+strings.Join(fitted(f.lines(), width, height), clearLine+"\r\n")+clearLine+clearBelow)
+	_, err := io.WriteString(w, homeCursor+strings.Join(fitted(lines, width, height), clearLine+"\r\n")+clearLine+clearBelow)
 	return err
 }
 
@@ -91,9 +86,9 @@ func fitted(lines []string, width, height int) []string {
 	return lines
 }
 
-// showUntil shows one picture after another until something ends, ctx does, or next says that
-// there are no more. It takes the whole screen of a terminal and gives it back whatever happens.
-func showUntil(ctx context.Context, w io.Writer, onTerminal, elsewhere time.Duration, ended <-chan error, next func() (f picture, more bool)) error {
+// showUntil shows what next returns, again and again, until something ends, ctx does, or next says
+// that there is no more. It takes the whole screen of a terminal and gives it back whatever happens.
+func showUntil(ctx context.Context, w io.Writer, onTerminal, elsewhere time.Duration, ended <-chan error, next func() (lines []string, more bool)) error {
 	every := elsewhere
 	if _, _, terminal := terminalSize(w); terminal {
 		every = onTerminal
@@ -103,8 +98,8 @@ func showUntil(ctx context.Context, w io.Writer, onTerminal, elsewhere time.Dura
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
-		f, more := next()
-		if err := show(w, f); err != nil || !more {
+		lines, more := next()
+		if err := show(w, lines); err != nil || !more {
 			return err
 		}
 		select {

@@ -38,8 +38,8 @@ func (*watchCmd) Help() string {
 	return `Shows the communities of a running gqlstream run or demo in the terminal: share of one class with its
 interval, members, time since the last estimate, and flags. It reads the HTTP API of the page, so
 it works as soon as run does. When run restarts it goes on by itself. As many communities are shown as the
-terminal has lines; --filter, --sort and --flagged choose them. Where standard output is no terminal,
-every new estimate is a line.
+terminal has lines; --filter, --sort and --flagged choose them. Where standard output is no terminal, all
+of them are printed at each look.
 
 Examples:
   gqlstream watch
@@ -59,8 +59,7 @@ type watch struct {
 	client  *watchClient
 	con     console
 	class   int
-	problem error             // of the last look
-	seen    map[string]uint64 // position of the estimate printed, by community
+	problem error // of the last look
 }
 
 // Run watches until it is told to stop.
@@ -72,7 +71,7 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	w := &watch{cmd: *c, client: client, con: con, seen: map[string]uint64{}}
+	w := &watch{cmd: *c, client: client, con: con}
 	awaitStart(ctx, con.Err, "a page at "+client.base, func() bool { // run opens its page last
 		w.look(ctx)
 		return errors.Is(w.problem, syscall.ECONNREFUSED)
@@ -102,43 +101,19 @@ func (w *watch) look(ctx context.Context) {
 	}
 }
 
-// follow shows one look after the other. Elsewhere than on a terminal it says when the page
-// goes away and comes back.
+// follow shows one look after the other.
 func (w *watch) follow(ctx context.Context) error {
-	_, _, terminal := terminalSize(w.con.Out)
 	if w.total == 0 {
 		fmt.Fprintln(w.con.Err, "watch: no estimates yet; publish edges, labels, predictions and members")
 	}
 	looked := 0
-	return showUntil(ctx, w.con.Out, w.cmd.Every, w.cmd.Every, nil, func() (picture, bool) {
+	return showUntil(ctx, w.con.Out, w.cmd.Every, w.cmd.Every, nil, func() ([]string, bool) {
 		if looked > 0 {
-			was := w.problem
 			w.look(ctx)
-			switch {
-			case terminal || ctx.Err() != nil || (was == nil) == (w.problem == nil):
-			case w.problem != nil:
-				fmt.Fprintf(w.con.Err, "watch: %v; trying again\n", w.problem)
-			default:
-				fmt.Fprintln(w.con.Err, "watch: connected again")
-			}
 		}
 		looked++
-		return w, w.cmd.Count == 0 || looked < w.cmd.Count
+		return w.lines(), w.cmd.Count == 0 || looked < w.cmd.Count
 	})
-}
-
-// report prints the estimates that are new.
-func (w *watch) report(out io.Writer) error {
-	for _, row := range w.rows {
-		if w.seen[row.Name] == row.Estimate.Position || row.refused != nil {
-			continue
-		}
-		w.seen[row.Name] = row.Estimate.Position
-		if _, err := fmt.Fprintln(out, row.text(w.class, w.className())); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (w *watch) className() string {
@@ -189,24 +164,6 @@ func (r *watchRow) cells(class int, now time.Time) string {
 	age := max(now.Sub(r.Updated), 0).Truncate(time.Second)
 	return fmt.Sprintf("%s\t%s\t%.3f\t%s\t%v\t%s", name, grouped(int(e.Members)), e.Prevalence[class], interval, age,
 		harmless(strings.Join(e.Flags, " ")))
-}
-
-// text is one community as a line for what is not a terminal.
-func (r *watchRow) text(class int, className string) string {
-	e := &r.Estimate
-	line := fmt.Sprintf("%s %s", e.Time, harmless(r.Name))
-	if e.Suppressed || class >= len(e.Prevalence) {
-		return line + " suppressed"
-	}
-	line += fmt.Sprintf(" %s %.4f", className, e.Prevalence[class])
-	if class < len(e.Low) && class < len(e.High) {
-		line += fmt.Sprintf(" [%.4f %.4f]", e.Low[class], e.High[class])
-	}
-	line += fmt.Sprintf(" members %.0f", e.Members)
-	if len(e.Flags) > 0 {
-		line += " flags " + harmless(strings.Join(e.Flags, ","))
-	}
-	return line
 }
 
 const (
