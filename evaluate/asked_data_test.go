@@ -169,7 +169,7 @@ func TestDesignBasedIntervalsHoldTheTruth(t *testing.T) {
 		for split := range splits {
 			config := Config{
 				Core:      incremental.Config{Classes: d.classes, Estimates: []quant.Options{{Method: quant.Auto}}},
-				Protocols: []string{pps, cov, byDegree, bfs}, PerClass: 70 / d.classes, Size: 600, Seed: askedSeed(t) + uint64(split),
+				Protocols: []string{pps, cov, byDegree, bfs}, PerClass: 70 / d.classes, Size: 600, MembersMin: 11, Share: 0.15, Seed: askedSeed(t) + uint64(split),
 			}.WithDefaults()
 			bags, calibration, err := d.draw(config, split)
 			if err != nil {

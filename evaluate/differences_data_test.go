@@ -22,7 +22,7 @@ func TestIntervalsOfDifferencesHoldTheTruth(t *testing.T) {
 		d := sharedGraph(t, name)
 		config := Config{
 			Core:      incremental.Config{Classes: d.classes, Estimates: []quant.Options{{Method: quant.Auto}}},
-			Protocols: []string{pps, cov, bfs}, PerClass: 28 / d.classes, Size: 400, Seed: 3,
+			Protocols: []string{pps, cov, bfs}, PerClass: 28 / d.classes, Size: 400, MembersMin: 11, Share: 0.15, Seed: 3,
 		}.WithDefaults()
 		bags, calibration, err := d.draw(config, 0)
 		if err != nil {

@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,16 +12,16 @@ import (
 	"gqlstream/quant"
 )
 
-// Config configures an evaluation. Zero fields get the default in brackets.
+// Config configures an evaluation.
 type Config struct {
 	Core       incremental.Config // its kernel is not used; its communities are for the protocol members
-	Kernels    []string           // [ppr] of diffusion.KernelNames: one run each
-	Protocols  []string           // [pps, bfs, rw]; also cov, degree, one, members and group:KEY
-	Splits     int                // [5] random splits into calibration and hidden labels
-	PerClass   int                // [10] communities per class, protocol and split
-	Size       int                // [100] members of a community
-	MembersMin int                // [11] different vertices that a community must have
-	Share      float64            // [0.15] of the labelled vertices that stay calibration labels
+	Kernels    []string           // of diffusion.KernelNames: one run each; none is ppr
+	Protocols  []string           // pps, cov, degree, one, bfs, rw, members and group:KEY
+	Splits     int                // random splits into calibration and hidden labels
+	PerClass   int                // communities per class, protocol and split
+	Size       int                // members of a community
+	MembersMin int                // different vertices that a community must have
+	Share      float64            // of the labelled vertices that stay calibration labels
 	Ask        int                // members of each community that are drawn and labelled then; 0: none
 	Seed       uint64
 }
@@ -33,20 +32,11 @@ const (
 	sizeMax     = 10_000_000
 )
 
-// WithDefaults returns the configuration with every zero replaced.
+// WithDefaults returns the configuration with the defaults of the kernel and of the core.
 func (c Config) WithDefaults() Config {
 	if len(c.Kernels) == 0 {
 		c.Kernels = []string{diffusion.PPR}
 	}
-	if len(c.Protocols) == 0 {
-		c.Protocols = []string{pps, bfs, rw}
-	}
-	for field, value := range map[*int]int{&c.Splits: 5, &c.PerClass: 10, &c.Size: 100, &c.MembersMin: 11} {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	c.Share = cmp.Or(c.Share, 0.15)
 	c.Core.MembersMin = 0
 	c.Core = c.Core.WithDefaults()
 	return c
@@ -61,6 +51,9 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("kernels: there is no %q; there are %v", kernel, diffusion.KernelNames))
 		}
 		errs = append(errs, once("kernels", c.Kernels, i))
+	}
+	if len(c.Protocols) == 0 {
+		errs = append(errs, errors.New("protocols: none, nothing would be evaluated"))
 	}
 	for i, p := range c.Protocols {
 		_, err := newProtocol(p)

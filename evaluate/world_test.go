@@ -159,7 +159,7 @@ func cutOff[T any](list []T, n int) (first, rest []T) {
 
 // settings of a small evaluation of the world with the given methods.
 func (w *world) config(methods ...quant.Method) Config {
-	c := Config{Core: incremental.Config{Classes: w.k}, Splits: 2, PerClass: 3, Size: 40, Seed: 7}
+	c := Config{Core: incremental.Config{Classes: w.k}, Protocols: []string{pps, bfs, rw}, Splits: 2, PerClass: 3, Size: 40, MembersMin: 11, Share: 0.15, Seed: 7}
 	for _, m := range methods {
 		o := quant.DefaultOptions()
 		o.Method = m

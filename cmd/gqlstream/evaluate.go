@@ -138,36 +138,13 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
 		Size: c.Size, MembersMin: c.MembersMin, Share: c.Calibration, Seed: c.Seed, Ask: c.Ask,
 	}
 	if conf.Core, err = settings.Core(); err == nil {
-		if err = c.required(conf); err == nil {
-			err = conf.Validate()
-		}
+		err = conf.Validate()
 	}
 	if err != nil {
 		source.Close()
 		return conf, nil, config.Usage(err)
 	}
 	return conf, source, nil
-}
-
-// required reports flags that would be read as their default if they were zero.
-func (c *evaluateCmd) required(conf evaluate.Config) error {
-	var errs []error
-	for _, flag := range []struct {
-		name string
-		zero bool
-	}{
-		{"--splits", c.Splits == 0},
-		{"--per-class", c.PerClass == 0},
-		{"--size", c.Size == 0},
-		{"--members-min", c.MembersMin == 0},
-		{"--calibration", c.Calibration == 0},
-		{"--protocol", len(conf.Protocols) == 0},
-	} {
-		if flag.zero {
-			errs = append(errs, fmt.Errorf("%s: nothing would be evaluated", flag.name))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // load reads the files once and closes them.

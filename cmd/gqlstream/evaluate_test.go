@@ -159,10 +159,10 @@ func TestEvaluateExitCodes(t *testing.T) {
 	}{
 		{nil, exitUsage, "no files"},
 		{append([]string{"--protocol", "dfs"}, files...), exitUsage, `no "dfs"`},
-		{append([]string{"--protocol", ","}, files...), exitUsage, "--protocol"},
+		{append([]string{"--protocol", ","}, files...), exitUsage, "protocols: none"},
 		{append([]string{"--method", "magic"}, files...), exitUsage, "magic"},
 		{append([]string{"--kernel", "ppr,gauss"}, files...), exitUsage, "gauss"},
-		{append([]string{"--splits", "0"}, files...), exitUsage, "--splits"},
+		{append([]string{"--splits", "0"}, files...), exitUsage, "splits: 0"},
 		{append([]string{"--calibration", "1"}, files...), exitUsage, "calibration"},
 		{append([]string{"--confidence", "2"}, files...), exitUsage, "confidence"},
 		{append([]string{"--members-min", "101"}, files...), exitUsage, "101"},
