@@ -26,9 +26,9 @@ const (
 func clamp(x float64) float64 { return min(max(x, 0), 1) }
 
 // publish turns w.ans into prevalence, interval and standard errors: the interval
-// centres on the solution without bounds, is cut to [0, 1] and widened to hold the
-// share (what audit labels say alone too, if they weigh most), and shrinks with the share of
-// members whose label is known. What has no support is unknown from 0 to 1, and so is
+// centres on the solution without bounds, is cut to [0, 1], of which it holds a standard error at least,
+// and widened to hold the share (what audit labels say alone too, if they weigh most), and shrinks with the
+// share of members whose label is known. What has no support is unknown from 0 to 1, and so is
 // everything where one class alone has support.
 func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
 	k := s.K
@@ -62,8 +62,10 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		se, low, high := worstDeviation, 0.0, 1.0
 		if solved && (r.family == familyCount || w.ans.audited || contrast && w.ans.nEff[i] > 0) {
 			se = math.Sqrt(max(w.ans.v[i*k+i], 0))
-			low = min(clamp(w.ans.free[i]-z*se), q)
-			high = max(clamp(w.ans.free[i]+z*se), q)
+			outside := max(z-1, 0) * se
+			centre := min(max(w.ans.free[i], -outside), 1+outside)
+			low = min(clamp(centre-z*se), q)
+			high = max(clamp(centre+z*se), q)
 			if w.ans.holds != nil {
 				low, high = min(low, w.ans.holds[i]), max(high, w.ans.holds[i])
 			}

@@ -289,15 +289,23 @@ func TestMostOfTheGraphLeansOnTheLabels(t *testing.T) {
 	}
 }
 
-// No interval may have no width where the standard error is positive.
-func TestIntervalsOfAutoHaveAWidth(t *testing.T) {
+// No interval of any method may have no width where the standard error is positive, not even that of a share
+// which is nothing because less than nothing would fit better.
+func TestIntervalsHaveAWidth(t *testing.T) {
+	methods, err := quant.ParseMethods("all")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for seed := range uint64(40) {
 		w := syntheticWorld(2+int(seed%5), 40, 10, seed)
-		c, a := w.communities[0], w.masses(personalised, w.communities[:1])[0]
-		e := estimate(t, w.statistics(c, a), quant.Options{Method: quant.Auto})
-		for i := range e.SE {
-			if e.SE[i] > 0 && !(e.High[i]-e.Low[i] >= e.SE[i]) {
-				t.Errorf("seed %d class %d: %v to %v with a standard error of %v", seed, i, e.Low[i], e.High[i], e.SE[i])
+		for at, a := range w.masses(personalised, w.communities) {
+			for _, m := range methods {
+				e := estimate(t, w.statistics(w.communities[at], a), quant.Options{Method: m})
+				for i := range e.SE {
+					if e.SE[i] > 0 && !(e.High[i]-e.Low[i] >= min(e.SE[i], 1)-1e-12) {
+						t.Errorf("seed %d %s class %d: %v to %v with a standard error of %v", seed, m, i, e.Low[i], e.High[i], e.SE[i])
+					}
+				}
 			}
 		}
 	}
