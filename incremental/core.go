@@ -124,6 +124,7 @@ func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 		c.posteriors.flush(c.store.View())
 		if d, is := c.masses.(*sharedDual); is {
 			c.settle(d.dual, c.store.View(), nil)
+			d.dual.ForgetSums()
 		}
 		if c.warm() {
 			c.tallies.ForgetPassed()

@@ -136,6 +136,7 @@ func (p *posteriors) flush(view graphstore.View) {
 		p.markMoved(view, p.state.Flush(view, p.core.sums))
 		if p.residual != nil {
 			p.core.settle(p.residual, view, nil)
+			p.residual.ForgetSums() // as of a dual that is restored
 			p.countByClass(view)
 			p.tellAll(0)
 		}
@@ -207,9 +208,21 @@ func (p *posteriors) grow(view graphstore.View) {
 // crowdMembers is the number of members above which a community has a crowd.
 const crowdMembers = 1000
 
+func (c Config) crowdMost() int { return cmp.Or(c.crowdMembers, crowdMembers) }
+
+// crowds lists the communities of more members, of whichever shard, in order.
+func (c *Core) crowds(view graphstore.View) (list []graphstore.Community) {
+	for id := range graphstore.Community(view.Communities()) {
+		if c.tallies.Vertices(id, view) > c.config.crowdMost() && !view.Retired(id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
 // crowd returns the sums over the members of a community of so many, nil where all are to be read.
 func (p *posteriors) crowd(id graphstore.Community, distinct int) *quant.Crowd {
-	if distinct <= cmp.Or(p.core.config.crowdMembers, crowdMembers) || p.gamma != nil || p.state.Held() {
+	if distinct <= p.core.config.crowdMost() || p.gamma != nil || p.state.Held() {
 		return nil
 	}
 	c := &quant.Crowd{}

@@ -57,7 +57,7 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 		}
 		c.settle(p.residual, view, p.changes(p.residual, view, p.state.Renewed()))
 	}
-	p.residual.SumResiduals()
+	p.residual.SumResiduals(view, c.crowds(view))
 	p.countByClass(view)
 	if most := toldShare * c.config.Emit.Threshold; all {
 		p.tellAll(0)

@@ -164,7 +164,7 @@ func (d *sharedDual) measureReach(view graphstore.View, most int) {
 	if !c.config.cells().ClassMasses {
 		return
 	}
-	d.dual.SumResiduals()
+	d.dual.SumResiduals(view, c.crowds(view))
 	for end := graphstore.Community(view.Communities()); most > 0; d.Next++ {
 		if d.Next >= end {
 			d.Reach, d.Lowest, d.Next = d.Lowest, 1, 0
@@ -193,7 +193,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	if now, want := d.dual.Tolerance(), d.tolerance(view); now > 2*want || now < want/2 {
 		d.dual.Retune(want)
 		c.settle(d.dual, view, nil)
-		d.dual.SumResiduals()
+		d.dual.SumResiduals(view, c.crowds(view))
 	}
 }
 

@@ -38,7 +38,7 @@ func (c DualConfig) Validate() error {
 // and max |R(v)| / (a d(v)), which Certificate bounds, bounds the error of every value, because the
 // rows of D^-1 A sum to one. The functions are interleaved, vertex by vertex, and those with much at
 // a vertex are pushed together: an edge misses the cache once for all of them. One goroutine owns a Dual. Memory: 16 L + 20 bytes
-// a vertex, and 8 L for every vertex with a value.
+// a vertex, 4 where there are communities of many members, and 8 L for every vertex with a value.
 type Dual struct {
 	config DualConfig
 	alpha  float64
@@ -66,6 +66,7 @@ type Dual struct {
 	which       []int32     // l: the same
 	common      []float64   // l: what an estimate has besides where f has reached; see SumResiduals
 	gathered    []*estimate // by community, nil where Gather read none
+	sums        sums
 
 	work Work
 }
@@ -110,9 +111,23 @@ func (g *Dual) Update(view graphstore.View, delta *graphstore.Delta, values []Va
 func (g *Dual) Follow(view graphstore.View, delta *graphstore.Delta, values []ValueChange) {
 	g.begin(view, delta)
 	g.stale = g.stale || bulky(view, delta)
+	g.sums.current = g.sums.current && !g.stale
+	var moved []Vertex
+	if g.sums.current {
+		if delta != nil {
+			g.followSums(view, delta)
+		}
+		moved = g.sums.moved(delta, values)
+	}
+	for _, v := range moved {
+		g.count(v, -1)
+	}
 	g.addValues(values)
 	if delta != nil && !g.stale {
 		g.inject(view, delta)
+	}
+	for _, v := range moved {
+		g.count(v, 1)
 	}
 }
 
@@ -136,6 +151,7 @@ func (g *Dual) Extend(view graphstore.View, values []ValueChange, first, end int
 		g.rebuild(view)
 	}
 	g.touchAll(len(g.rows))
+	g.sums.current = false
 	g.stale = true // the new R is computed from nothing
 	g.addValues(values)
 	g.stale = false
@@ -175,7 +191,7 @@ func (g *Dual) Halve(times int64) {
 	if times == 0 {
 		return
 	}
-	g.gathered = nil
+	g.gathered, g.sums.current = nil, false
 	factor := math.Ldexp(1, -int(min(times, 1<<12)))
 	for i := range g.y {
 		g.y[i] *= factor

@@ -1,6 +1,8 @@
 package diffusion
 
 import (
+	"slices"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental/parallel"
 	"gqlstream/ingest/event"
@@ -51,10 +53,7 @@ func (g *Dual) add(e *estimate, v Vertex, m float64) {
 // Estimate returns for every function the estimate of the sum of m y over the sources of a community, and
 // of how many sources, with their multiplicities, any function has reached.
 func (g *Dual) Estimate(id graphstore.Community, view graphstore.View) (sums []float64, sources float64) {
-	var e *estimate
-	if int(id) < len(g.gathered) {
-		e = g.gathered[id]
-	}
+	e := g.known(id)
 	if e == nil {
 		e = &newEstimates(g.l, 1)[0]
 		view.ForMembers(id, func(v Vertex, multiplicity uint32) {
@@ -64,6 +63,17 @@ func (g *Dual) Estimate(id graphstore.Community, view graphstore.View) (sums []f
 		})
 	}
 	return g.corrected(e), e.sources
+}
+
+// known returns the estimate of a community that need not be read member by member, else nil.
+func (g *Dual) known(id graphstore.Community) *estimate {
+	if at, kept := slices.BinarySearch(g.sums.crowds, id); kept && g.sums.current {
+		return &g.sums.each[at]
+	}
+	if int(id) < len(g.gathered) {
+		return g.gathered[id]
+	}
+	return nil
 }
 
 // corrected returns the values of an estimate.
@@ -91,6 +101,7 @@ const gatherShare = 0.25
 // says the same. One pass in the order of the vertices costs a fraction of reading one community after the other, whose
 // members' rows are far apart.
 func Gather(duals []*Dual, communities []graphstore.Community, view graphstore.View) {
+	communities = slices.DeleteFunc(slices.Clone(communities), func(id graphstore.Community) bool { return duals[0].known(id) != nil })
 	members := 0
 	for _, id := range communities {
 		vertices, _ := view.Members(id)
@@ -122,23 +133,20 @@ func (g *Dual) gather(communities []graphstore.Community, view graphstore.View) 
 	}
 }
 
-// SumResiduals readies Estimate, until the next Update or Solve.
-func (g *Dual) SumResiduals() {
-	degrees := g.step
-	clear(g.common)
-	clear(degrees)
-	for v := range g.rows {
-		d, r := g.residuals(Vertex(v))
-		for i, y := range g.Values(Vertex(v)) {
-			if y != 0 || r[i] != 0 {
-				g.common[i] += r[i]
-				degrees[i] += d
-			}
-		}
+// SumResiduals readies Estimate, until the next Update or Solve. It keeps sums over the sources of these communities, which
+// are to be those of many members, in order: what Estimate says of them costs pushes and changes, not members.
+func (g *Dual) SumResiduals(view graphstore.View, crowds []graphstore.Community) {
+	s := &g.sums
+	if !s.current || !slices.Equal(s.crowds, crowds) {
+		g.recountSums(view, crowds)
 	}
-	for i, d := range degrees {
+	clear(g.common)
+	for i, d := range s.degrees {
 		if d > 0 {
-			g.common[i] *= (1 - nearShare) / (g.alpha * d)
+			g.common[i] = s.residuals[i] * ((1 - nearShare) / (g.alpha * d))
 		}
 	}
 }
+
+// ForgetSums has the next SumResiduals count everything from nothing, as it does for a dual that is restored.
+func (g *Dual) ForgetSums() { g.sums.current = false }

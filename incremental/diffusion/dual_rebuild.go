@@ -26,6 +26,7 @@ func (g *Dual) restart(view graphstore.View, certificate float64) {
 
 // rebuild computes degrees, R and its bound from y, f and the graph.
 func (g *Dual) rebuild(view graphstore.View) {
+	g.sums.current = false
 	for v := range g.rows {
 		d := view.Degree(Vertex(v)) + 1
 		g.cells[v*g.stride], g.most[v] = d, d
@@ -101,6 +102,7 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 	if g.Certificate() <= goal {
 		return
 	}
+	g.sums.current = false
 	before := g.bound
 	passes, bound := g.iterateBlocks(view, 0, g.l, goal)
 	if gained := math.Log10(before / bound); gained > 0.1 {

@@ -99,11 +99,19 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 		x := r[f] / (d - g.keep)
 		y[f] += x
 		step[i] = g.keep * x
+	}
+	if g.sums.current {
+		g.leave(v, step, which)
+	}
+	for _, f := range which {
 		r[f] = 0
 	}
 	g.touch(v)
 	neighbors := view.Neighbors(v)
 	g.spread(neighbors, view.Weights(v), step, which, limit)
+	if g.sums.current {
+		g.arrive(step, which, d-1)
+	}
 	// A push rounds the residuals of any one vertex a few times; its rounding of
 	// y(v) moves R(v) by d(v) and R(x) by w(v,x) times as much, which is less.
 	g.rounding += 8 * g.scale()
@@ -117,6 +125,7 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 func (g *Dual) spread(neighbors []Vertex, weights, step []float64, which []int32, limit float64) {
 	cells, stride, w := g.cells, g.stride, 1.0
 	which = which[:len(step)]
+	sums := g.sums.current
 	for i, u := range neighbors {
 		if weights != nil {
 			w = weights[i]
@@ -125,11 +134,18 @@ func (g *Dual) spread(neighbors []Vertex, weights, step []float64, which []int32
 		bar, r, over := limit*c[0], c[1:], false
 		for j, x := range step {
 			f := which[j]
-			x = r[f] + w*x
+			before := r[f]
+			x = before + w*x
 			r[f] = x
 			if math.Abs(x) > bar {
 				over = true
 			}
+			if sums && (before == 0) != (x == 0) {
+				g.reach(u, f, before == 0)
+			}
+		}
+		if sums {
+			g.sums.meet(u, w, c[0])
 		}
 		if over {
 			g.enqueue(u)

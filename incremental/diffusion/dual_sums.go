@@ -1,0 +1,246 @@
+package diffusion
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
+
+// sums are what estimates read of all vertices, and over the sources of communities of many. They are counted from
+// nothing when they are first read after all of y and R changed. From there changes of edges, values and members
+// count their vertices anew, and a push adds what it moves, over all neighbours at once: for each of these
+// communities that is one number a neighbour, m w/d, whatever the number of functions.
+//
+// They hang on when they were counted in the last bits, so a checkpoint has them counted again (Dual.ForgetSums).
+type sums struct {
+	current   bool
+	residuals []float64 // L: sum of R over all vertices
+	degrees   []float64 // L: sum of d over the vertices that the function has reached
+
+	crowds []graphstore.Community // whose sources are summed, ascending
+	each   []estimate             // of these
+	places []uint32               // by community: 1 + place in crowds
+	all    []share                // of every vertex without a label
+	sets   [][]share              // the different sets of communities that vertices are sources of
+	named  map[string]uint32      // place in sets by its binary form
+	set    []uint32               // n: place in sets
+
+	name    []byte    // scratch of setOf
+	shares  []share   // the same
+	weights []float64 // by place in crowds: sum of m w/d over the neighbours of a push
+	met     []uint32  // places that these are not zero at
+	moving  []Vertex  // scratch of Dual.Follow
+}
+
+// share is the multiplicity of a source in the community at a place of crowds.
+type share struct {
+	place uint32
+	m     float64
+}
+
+// recountSums counts everything from nothing.
+func (g *Dual) recountSums(view graphstore.View, crowds []graphstore.Community) {
+	s := &g.sums
+	*s = sums{
+		current: true, residuals: zeros(s.residuals, g.l), degrees: zeros(s.degrees, g.l), moving: s.moving,
+		crowds: slices.Clone(crowds), each: newEstimates(g.l, len(crowds)), places: make([]uint32, view.Communities()),
+		sets: make([][]share, 1), named: map[string]uint32{"": 0}, weights: make([]float64, len(crowds)),
+	}
+	for i, id := range crowds {
+		if view.Everyone(id) {
+			s.all = append(s.all, share{uint32(i), 1})
+		} else {
+			s.places[id] = uint32(i) + 1
+		}
+	}
+	s.grow(len(g.rows))
+	for v := range Vertex(len(g.rows)) {
+		if len(crowds) > 0 {
+			s.set[v] = s.setOf(view, v)
+		}
+		g.count(v, 1)
+	}
+}
+
+func zeros(x []float64, n int) []float64 {
+	x = lengthen(x[:0], n)
+	clear(x)
+	return x
+}
+
+func (s *sums) grow(n int) {
+	if len(s.crowds) > 0 {
+		s.set = lengthen(s.set, n)
+	}
+}
+
+// of returns the communities that v is a source of.
+func (s *sums) of(v Vertex) []share {
+	if len(s.crowds) == 0 {
+		return nil
+	}
+	return s.sets[s.set[v]]
+}
+
+// setOf returns the place in sets of the communities that v is a source of now.
+func (s *sums) setOf(view graphstore.View, v Vertex) uint32 {
+	if view.Label(v).Class != event.NoClass {
+		return 0
+	}
+	s.shares, s.name = append(s.shares[:0], s.all...), s.name[:0]
+	for _, m := range view.MemberOf(v) {
+		if int(m.Community) < len(s.places) && s.places[m.Community] > 0 {
+			s.shares = append(s.shares, share{s.places[m.Community] - 1, float64(m.Multiplicity)})
+			s.name = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(s.name, uint32(m.Community)), m.Multiplicity)
+		}
+	}
+	if len(s.shares) > 0 && len(s.name) == 0 {
+		s.name = append(s.name, 0) // of every vertex alone
+	}
+	at, known := s.named[string(s.name)]
+	if !known {
+		at = uint32(len(s.sets))
+		s.named[string(s.name)], s.sets = at, append(s.sets, slices.Clone(s.shares))
+	}
+	return at
+}
+
+// count adds what y and R of v are to all sums, or takes it from them with the sign -1.
+func (g *Dual) count(v Vertex, sign float64) {
+	s, y := &g.sums, g.Values(v)
+	d, r := g.residuals(v)
+	for i, x := range r {
+		if x != 0 || y[i] != 0 {
+			s.residuals[i] += float64(sign * x)
+			s.degrees[i] += float64(sign * d)
+		}
+	}
+	for _, c := range s.of(v) {
+		g.add(&s.each[c.place], v, sign*c.m)
+	}
+}
+
+// followSums has v count as a source of other communities where delta says that it is one.
+func (g *Dual) followSums(view graphstore.View, delta *graphstore.Delta) {
+	s := &g.sums
+	s.grow(len(g.rows))
+	if len(s.crowds) == 0 {
+		return
+	}
+	follow := func(v Vertex) {
+		if now := s.setOf(view, v); now != s.set[v] {
+			for _, c := range s.of(v) {
+				g.add(&s.each[c.place], v, -c.m)
+			}
+			s.set[v] = now
+			for _, c := range s.of(v) {
+				g.add(&s.each[c.place], v, c.m)
+			}
+		}
+	}
+	for v := delta.FirstVertex; int(v) < len(g.rows); v++ {
+		follow(v)
+	}
+	for i := range delta.Members {
+		follow(delta.Members[i].V)
+	}
+	for i := range delta.Labels {
+		follow(delta.Labels[i].V)
+	}
+	for _, list := range [2][]Vertex{delta.Erased, delta.Reused} {
+		for _, v := range list {
+			follow(v)
+		}
+	}
+}
+
+// moved lists the vertices, each once, whose R or d these changes move.
+func (s *sums) moved(delta *graphstore.Delta, values []ValueChange) []Vertex {
+	s.moving = s.moving[:0]
+	for i := range values {
+		if n := len(s.moving); n == 0 || s.moving[n-1] != values[i].V {
+			s.moving = append(s.moving, values[i].V)
+		}
+	}
+	if delta != nil {
+		for i := range delta.Edges {
+			s.moving = append(s.moving, delta.Edges[i].U, delta.Edges[i].V)
+		}
+		for i := range delta.Degrees {
+			s.moving = append(s.moving, delta.Degrees[i].V)
+		}
+	}
+	slices.Sort(s.moving)
+	s.moving = slices.Compact(s.moving)
+	return s.moving
+}
+
+// meet notes a neighbour of the vertex that is pushed, whose edge has this weight.
+func (s *sums) meet(u Vertex, w, d float64) {
+	for _, c := range s.of(u) {
+		if s.weights[c.place] == 0 {
+			s.met = append(s.met, c.place)
+		}
+		s.weights[c.place] += float64(c.m * w / d)
+	}
+}
+
+// reach counts that function f has reached v now that R(v) is zero no longer, or that it has not, now that R(v) is,
+// unless y(v) says that it had all the time.
+func (g *Dual) reach(v Vertex, f int32, now bool) {
+	y := g.Values(v)
+	if y[f] != 0 {
+		return
+	}
+	d, r := g.residuals(v)
+	sign, alone := 1.0, true
+	if !now {
+		sign = -1
+	}
+	for i, x := range r {
+		alone = alone && (int32(i) == f || x == 0 && y[i] == 0)
+	}
+	g.sums.degrees[f] += float64(sign * d)
+	for _, c := range g.sums.of(v) {
+		e := &g.sums.each[c.place]
+		e.some[f] += float64(sign * c.m)
+		if alone {
+			e.sources += float64(sign * c.m)
+		}
+	}
+}
+
+// leave has a push take from v its R of these functions, of which y has got step/(1-a).
+func (g *Dual) leave(v Vertex, step []float64, which []int32) {
+	s := &g.sums
+	d, r := g.residuals(v)
+	near := nearShare / (g.alpha * d)
+	for i, f := range which {
+		s.residuals[f] -= r[f]
+		for _, c := range s.of(v) {
+			s.each[c.place].near[f] += float64(c.m * (step[i]/g.keep - float64(near*r[f])))
+		}
+	}
+	for _, f := range which {
+		r[f] = 0
+		g.reach(v, f, false) // unless y(v) is zero again
+	}
+}
+
+// arrive adds what a push has brought to the neighbours, whose edges have this weight in all.
+func (g *Dual) arrive(step []float64, which []int32, weight float64) {
+	s := &g.sums
+	for i, f := range which {
+		s.residuals[f] += float64(step[i] * weight)
+	}
+	for _, place := range s.met {
+		share, near := nearShare/g.alpha*s.weights[place], s.each[place].near
+		for i, f := range which {
+			near[f] += float64(share * step[i])
+		}
+		s.weights[place] = 0
+	}
+	s.met = s.met[:0]
+}
