@@ -264,32 +264,69 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 
 // ownResiduals returns those of the members' calibration labels, nil for none; only variances read derivatives.
 func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View, reader *posterior.Reader, variances bool) *quant.Residuals {
-	k, weights := p.core.config.Classes, (func(graphstore.Vertex) float64)(nil)
-	var r *quant.Residuals // made for the first label: most communities have none, and are asked at every emission
+	r := p.keptResiduals(id, variances)
 	labels, gains := []graphstore.Vertex(nil), []float64(nil)
-	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
-		label := view.Label(v)
-		if label.Class == event.NoClass || label.Role != event.Calibrate || p.state.Posterior(v) == nil {
-			return
+	if r == nil {
+		if labels, gains = p.ownLabels(id, view); len(labels) == 0 {
+			return nil // as of most communities, which are asked at every emission
 		}
-		if r == nil {
-			weights, r = p.core.tallies.LabelWeights(view), quant.NewMeanResiduals(k)
-			if variances {
-				r = quant.NewResiduals(k, posterior.Views)
-			}
+		r = p.newResiduals(variances)
+		for i, v := range labels {
+			r.Add(int(view.Label(v).Class), 0, gains[i], p.state.Posterior(v))
 		}
-		labels, gains = append(labels, v), append(gains, float64(weights(v)*float64(multiplicity)))
-		r.Add(int(label.Class), 0, gains[len(gains)-1], p.state.Posterior(v))
-	})
-	if r == nil || !(r.Sum > 0) {
+	}
+	if !(r.Sum > 0) {
 		return nil
 	}
 	if variances {
 		r.FillSlope(func() {
+			if labels == nil {
+				labels, gains = p.ownLabels(id, view)
+			}
 			p.addSlopes(reader, labels, func(i int) (*quant.Residuals, float64, float64) { return r, 0, gains[i] })
 		})
 	}
 	return r
+}
+
+func (p *posteriors) newResiduals(variances bool) *quant.Residuals {
+	if variances {
+		return quant.NewResiduals(p.core.config.Classes, posterior.Views)
+	}
+	return quant.NewMeanResiduals(p.core.config.Classes)
+}
+
+// keptResiduals returns them from the sums over the members of many, nil where there are none: those do not
+// know how old a label is.
+func (p *posteriors) keptResiduals(id graphstore.Community, variances bool) *quant.Residuals {
+	c := p.state.Crowd(id)
+	if c == nil || p.core.config.HalfLife > 0 {
+		return nil
+	}
+	own := c.Own(variances)
+	if own == nil {
+		return nil
+	}
+	r := p.newResiduals(variances)
+	r.Sum, r.Squares[0] = own.Labels, own.Squares
+	copy(r.First[0], own.First)
+	if variances {
+		copy(r.FirstSquare[0], own.FirstSquare)
+		copy(r.Second[0], own.Second)
+	}
+	return r
+}
+
+// ownLabels lists the members that are calibration labels, and their weights.
+func (p *posteriors) ownLabels(id graphstore.Community, view graphstore.View) (labels []graphstore.Vertex, gains []float64) {
+	weights := p.core.tallies.LabelWeights(view)
+	view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
+		label := view.Label(v)
+		if label.Class != event.NoClass && label.Role == event.Calibrate && p.state.Posterior(v) != nil {
+			labels, gains = append(labels, v), append(gains, float64(weights(v)*float64(multiplicity)))
+		}
+	})
+	return labels, gains
 }
 
 // addSlopes adds the derivatives of the posteriors of labels, or of every n-th, to the residuals that it belongs to, at

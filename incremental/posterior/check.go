@@ -62,10 +62,11 @@ func (s *State) checkCrowds(view graphstore.View) error {
 		if have == nil {
 			continue
 		}
-		s.Keep(graphstore.Community(id), view, have.factors)
-		want := s.inside.crowds[id]
-		s.inside.crowds[id] = have
-		if have.all != want.all || have.squares != want.squares || !slices.EqualFunc(have.sums[:], want.sums[:], slices.Equal) {
+		twin := &State{classes: s.classes, pi: s.pi, has: s.has, inside: inside{crowds: make([]*Crowd, id+1)}}
+		twin.Keep(graphstore.Community(id), view, have.factors)
+		want := twin.inside.crowds[id]
+		if have.all != want.all || have.squares != want.squares || !slices.EqualFunc(have.sums[:], want.sums[:], slices.Equal) ||
+			!slices.ContainsFunc(s.touched, func(v Vertex) bool { return s.dirty[v] }) && !have.own.equal(want.own) {
 			return fmt.Errorf("posterior: sums over the members of community %d are %v, a recount gives %v", id, have.sums, want.sums)
 		}
 	}

@@ -1,6 +1,9 @@
 package posterior
 
-import "gqlstream/graphstore"
+import (
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+)
 
 // Crowd keeps sums over the open members of one community of many, so that an estimate need not read
 // them all. They are integers: after any history they equal those counted from nothing.
@@ -12,6 +15,8 @@ type Crowd struct {
 	turned       int64      // how far responsibilities under the second factors moved since, in all; who comes or goes moves by 1
 
 	row, taken [3][]int64 // K: of one member
+
+	own *own // of the members' calibration labels
 }
 
 // crowdUnit is one in the units of the sums, which so many members fit in: crowdMost of them.
@@ -31,7 +36,7 @@ func (s *State) Crowd(id graphstore.Community) *Crowd {
 // Keep counts the members of a community under these factors, and keeps the sums until an epoch begins, a
 // Flush, or another call. It may be called for several communities side by side.
 func (s *State) Keep(id graphstore.Community, view graphstore.View, factors [2][]float64) {
-	c := &Crowd{factors: factors}
+	c := &Crowd{factors: factors, own: s.keepOwn(id, view)}
 	for i := range c.sums {
 		c.sums[i], c.row[i], c.taken[i] = make([]int64, s.classes), make([]int64, s.classes), make([]int64, s.classes)
 	}
@@ -63,9 +68,13 @@ func (s *State) computeMember(reader *Reader, view graphstore.View, v Vertex) {
 	for _, c := range crowds {
 		c.take(c.multiplicity, s.Posterior(v))
 	}
+	s.dropOwn(v)
 	s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
 	for _, c := range crowds {
 		c.give(c.multiplicity, s.Posterior(v))
+	}
+	if calibrates(view, v) != event.NoClass {
+		s.addOwn(view, v)
 	}
 }
 

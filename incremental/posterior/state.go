@@ -34,6 +34,7 @@ type State struct {
 	labels  []Vertex // L, sorted
 	models  []int    // how many of L have a prediction of each model version
 	inside  inside
+	owned   owned  // by the crowds of inside
 	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
 
 	epoch   *Epoch    // nil while there is no label
@@ -142,7 +143,7 @@ func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weig
 func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 	clear(s.has)
 	clear(s.dirty)
-	clear(s.inside.crowds)
+	s.forgetCrowds()
 	clear(s.around.owes)
 	s.unlist()
 	if s.epoch == nil {
@@ -219,7 +220,7 @@ func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weig
 // A log that is read on from here gives the same bits as one that is read on after a restart.
 // It returns the vertices that it computed; they are among those that the next Ready renews.
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
-	clear(s.inside.crowds) // as Restore has none
+	s.forgetCrowds() // as Restore has none
 	s.tellAll(view, sums)
 	for v, owes := range s.around.owes {
 		if owes > 0 {
@@ -254,6 +255,9 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	reader, labels := s.Reader(view, sums), false
 	for _, v := range s.touched {
 		label := calibrates(view, v) != event.NoClass
+		if !label && s.dirty[v] {
+			s.dropOwn(v)
+		}
 		if !s.dirty[v] || !label && !s.inside.reads(view, v) {
 			continue // it is computed when it becomes a label or a member
 		}
@@ -290,7 +294,7 @@ func (s *State) Hold(view graphstore.View, e *Epoch) {
 		return
 	}
 	s.epoch = e
-	clear(s.inside.crowds)
+	s.forgetCrowds()
 	for v := range Vertex(view.Vertices()) {
 		s.touch(v)
 	}
