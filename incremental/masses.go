@@ -53,8 +53,12 @@ type reading struct {
 // A function costs an edge an eighth of what a field does. For a handful of communities fields are
 // cheaper and exact in what a dual estimates, how a class lies over its labels. A core never goes
 // back: a number that hovers around the bar must not make it pay for a change again and again.
+//
+// The records of auto read all labels of a field, those beside a dual none. Above fieldLabelsMax that is a
+// millisecond a community and emission, more than what its functions cost.
 const (
 	fieldsMax         = 32
+	fieldLabelsMax    = 10_000
 	functionsPerField = 8
 	massesBytesMax    = 1 << 30
 	fieldBytes        = 44 // a vertex
@@ -83,7 +87,7 @@ func (c *Core) outgrown(view graphstore.View) bool {
 		return false
 	}
 	most := cmp.Or(c.config.fieldsMax, max(fieldsMax, functions/functionsPerField))
-	return communities > most || own > massesBytesMax
+	return communities > most || own > massesBytesMax || c.tallies.Rows() > fieldLabelsMax && c.config.readsPosterior() && c.config.cells().ClassMasses
 }
 
 // engine returns the name of what keeps ppr kernels.

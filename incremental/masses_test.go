@@ -8,6 +8,7 @@ import (
 
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
+	"gqlstream/quant"
 )
 
 // crowd makes a batch with vertices, predictions, labels and so many communities.
@@ -45,6 +46,29 @@ func TestADualServesManyCommunities(t *testing.T) {
 	defer cold.Close()
 	if got := cold.Step(crowd(1, fieldsMax+1)).Engine; got != EngineDual {
 		t.Errorf("a cold core begins with the engine %s", got)
+	}
+}
+
+// With as many labels as a record of auto can read fields must make way for a dual, however few communities there
+// are; but not where methods weigh cells, of which a dual would keep very many.
+func TestADualServesManyLabels(t *testing.T) {
+	for _, method := range []quant.Method{quant.Auto, quant.SISNACC} {
+		core := newCore(t, Config{Classes: 2, Estimates: []quant.Options{{Method: method}}})
+		for i, labels := range []int{fieldLabelsMax, fieldLabelsMax + 1} {
+			b := crowd(event.Position(i+1), 1)
+			for v := range uint64(labels) {
+				b.Predictions = append(b.Predictions, event.Prediction{Vertex: event.NumberID(v), Units: []uint32{event.One / 4, event.One - event.One/4}})
+				b.Labels = append(b.Labels, event.Label{Vertex: event.NumberID(v), Class: event.Class(v % 2)})
+			}
+			want := EnginePrimal
+			if method == quant.Auto && labels > fieldLabelsMax {
+				want = EngineDual
+			}
+			if got := core.Step(b).Engine; got != want {
+				t.Errorf("%s with %d labels: engine %s, want %s", method, labels, got, want)
+			}
+		}
+		core.Close()
 	}
 }
 
