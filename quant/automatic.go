@@ -161,13 +161,15 @@ func gate(inside, expected float64) float64 {
 
 // automaticNoise sets the covariance of ans, whose q are q(gamma):
 //
-//	V = J⁺ A J⁺' + (1 - gamma)² C + modelError² (I - 11'/K) + gamma (1 - ambiguity gamma) x x' + G Cov(theta, b) G'
+//	V = M + (1 - gamma)² C + modelError² (I - 11'/K) + gamma (1 - ambiguity gamma) x x' + G Cov(theta, b) G' + J⁺ B J⁺'
+//	M = gamma J⁺ W J⁺' + (1 - gamma) A = J⁺ A + (1 - gamma)(A - J⁺ A J⁺')
 //
-// with A the noise of the members, C that of the residual, x the distance between both readings
-// and G the derivative of the estimate by the coefficients of the posterior. What finitely many
-// labels leave open about the posteriors is in the last term. The spread of the posteriors within
-// each class of labels estimates the same by class, so it is no part of V, but divides it
-// among the labels. The first term is also what a change takes from one member.
+// with C the noise of the residual, x the distance between both readings, and G the derivative of the
+// estimate by the coefficients of the posterior. A is the noise of the classes given what is known of the members: what
+// a place has, whose classes are drawn and whose mean posterior stays. Of members that were selected by
+// class, what is known is drawn, which has the noise W = A - A diag(n/q) A, and q follows it by J⁺. What finitely many
+// labels leave open about the posteriors is in the last two terms, see addSpread. The spread of the posteriors within
+// each class of labels divides it among the labels. A change takes J⁺ A J⁺' from one member.
 //
 // Members without a prediction, a share 1 - c of the open ones, are another draw of the same shares q, so that V
 // has (1 - c) (diag q - q q') sum m²/(sum m)² more.
@@ -191,14 +193,15 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 	rest := (1 - gamma) * (1 - gamma)
 	apart := gamma * (1 - ambiguity*gamma)
 	for a := range k {
-		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
+		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric but for repeated members
 		members := max(dot(x.middle, x.j[a*k:(a+1)*k]), 0)
 		ans.member[a] = spreadOfChange * members * u.all * u.all / u.squares
 		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
 			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
-			ans.v[a*k+b] = dot(x.middle, x.j[b*k:(b+1)*k]) + rest*x.label[a*k+b] +
+			ans.v[a*k+b] += x.middle[b]/2 + (1-gamma)*(x.a[a*k+b]-dot(x.middle, x.j[b*k:(b+1)*k])) + rest*x.label[a*k+b] +
 				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
+			ans.v[b*k+a] += x.middle[b] / 2
 		}
 	}
 	x.labelShares(ans, s, rest)

@@ -88,18 +88,102 @@ func (x *posteriorScratch) byCoefficients(p *Posterior) []float64 {
 // errorOf returns the error that the coefficients make in the shares.
 func (x *posteriorScratch) errorOf(p *Posterior, weights weighting, gamma float64) Kept {
 	g, k := x.byCoefficients(p), x.members.k
-	size := len(g) / k
 	kept := Kept{KeptAt: slices.Clone(x.at), KeptNoise: make([]float64, k*k), KeptInfluence: x.influence(k, p.Coefficients, g)}
 	p.Residuals.slope(g, (gamma-1)*(1-x.weight), weights)
 	if p.Own != nil {
 		p.Own.slope(g, (gamma-1)*x.weight, constantWeights)
 	}
-	x.middle = resize(x.middle, size)
-	for a := range k {
-		products(x.middle, p.Coefficients, g[a*size:(a+1)*size])
-		for b := range k {
-			kept.KeptNoise[a*k+b] = dot(x.middle, g[b*size:(b+1)*size])
-		}
+	x.addSandwich(kept.KeptNoise, 1, g, p.Coefficients)
+	if p.Labels != nil {
+		x.addSpread(kept.KeptNoise, p)
 	}
 	return kept
+}
+
+// LabelSample is some calibration labels of each class, with sums over all.
+type LabelSample struct {
+	mass, squares []float64 // K: sums over all labels of their weights g and of g²
+	class         []int
+	weight        []float64
+	pi            []float64 // n x K
+	score         []float64 // n x (shared + K): derivative of log pi_y by the coefficients
+}
+
+// NewLabelSample returns the sample of no label of K classes.
+func NewLabelSample(k int) *LabelSample {
+	return &LabelSample{mass: make([]float64, k), squares: make([]float64, k)}
+}
+
+// Count counts a label that may or may not be drawn.
+func (l *LabelSample) Count(class int, g float64) {
+	l.mass[class], l.squares[class] = l.mass[class]+g, l.squares[class]+g*g
+}
+
+// Draw adds one of those that were counted, whose weight is positive.
+func (l *LabelSample) Draw(class int, g float64, pi, views []float64) {
+	l.class, l.weight, l.pi = append(l.class, class), append(l.weight, g), append(l.pi, pi...)
+	for k := len(pi); len(views) > 0; views = views[k:] {
+		l.score = append(l.score, views[class]-dot(pi, views[:k]))
+	}
+	for i, x := range pi {
+		l.score = append(l.score, delta(i, class)-x)
+	}
+}
+
+// addSpread adds to the error of the coefficients what labels leave open besides. The members of a class have the mean
+// responsibility that the posteriors promise as far as the labels of the class say, R under the factors of the estimate:
+//
+//	J⁺ B J⁺',   B = sum_c q_c² Cov_c(R)/n_c - X' Cov(theta, b) X,   X = sum_c q_c Cov_c(g s, R)
+//
+// with Cov_c over the labels of class c, n_c their effective number, g their weights and s their scores. With
+// these go the coefficients, so that of the first sum is left what no score shows. It grows with the
+// distance from the shares of the labels, for which R is pi, whose mean the fit makes right.
+func (x *posteriorScratch) addSpread(noise []float64, p *Posterior) {
+	l, k := p.Labels(), x.members.k
+	size := p.Shared + k
+	r := slices.Clone(l.pi)
+	means, mass, squares := make([]float64, k*k), make([]float64, k), make([]float64, k)
+	for n, c := range l.class {
+		row := r[n*k : (n+1)*k]
+		floats.Mul(row, x.members.factor)
+		scaleTo(row, 1/sum(row), row)
+		g := l.weight[n]
+		axpy(means[c*k:(c+1)*k], g, row)
+		mass[c], squares[c] = mass[c]+g, squares[c]+g*g
+	}
+	b, moved := make([]float64, k*k), make([]float64, k*size)
+	for n, c := range l.class {
+		off := r[n*k : (n+1)*k]
+		axpy(off, -1/mass[c], means[c*k:(c+1)*k])
+		scaleTo(off, math.Sqrt(smallSample(mass[c]*mass[c]/squares[c])), off)
+		part := x.tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
+		addOuter(b, part*x.tempered[c]/l.mass[c], off)
+		for i, y := range off {
+			axpy(moved[i*size:(i+1)*size], part*y, l.score[n*size:(n+1)*size])
+		}
+	}
+	mirror(b, b, k)
+	x.addSandwich(b, -1, moved, p.Coefficients)
+	left := make([]float64, k*k)
+	x.addSandwich(left, 1, x.j, b)
+	for i := range k {
+		for j := range k {
+			if left[i*k+i] > 0 && left[j*k+j] > 0 {
+				noise[i*k+j] += left[i*k+j]
+			}
+		}
+	}
+}
+
+// addSandwich adds scale m v m' to dst, K x K, for K rows of m and a symmetric v.
+func (x *posteriorScratch) addSandwich(dst []float64, scale float64, m, v []float64) {
+	k := x.members.k
+	size := len(m) / k
+	x.middle = resize(x.middle, size)
+	for a := range k {
+		products(x.middle, v, m[a*size:(a+1)*size])
+		for b := range k {
+			dst[a*k+b] += scale * dot(x.middle, m[b*size:(b+1)*size])
+		}
+	}
 }

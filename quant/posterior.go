@@ -57,6 +57,8 @@ type Posterior struct {
 	// them that all classes share, then K intercepts. Nil leaves their uncertainty out.
 	Coefficients []float64
 	Shared       int
+	// Labels returns calibration labels of each class, which say what else is open about the posteriors.
+	Labels func() *LabelSample
 	// Views writes the Shared x K views of a vertex to dst: what the shared coefficients
 	// multiply in the logarithm of the posterior of each class.
 	Views func(dst []float64, vertex uint32)

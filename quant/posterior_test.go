@@ -72,6 +72,7 @@ type reading struct {
 	gamma              float64
 	r                  matrix // responsibilities at q
 	m                  []float64
+	inverse            matrix // J⁺, of variance
 }
 
 func read(p *quant.Posterior, weigh func(r *quant.Residuals) []float64) *reading {
@@ -136,8 +137,15 @@ func (r *reading) variance(label matrix) matrix {
 			j[i][l] = same - r.gamma*(same*r.q[i]-s[i][l])/max(r.q[l], 1e-3)
 		}
 	}
-	inverse := j.inverse()
-	v := inverse.times(a).times(inverse.transposed())
+	r.inverse = j.inverse()
+	by := r.inverse.times(a)
+	byClass := by.times(r.inverse.transposed())
+	v := newMatrix(k, k)
+	for i := range k {
+		for l := range k {
+			v[i][l] = (by[i][l]+by[l][i])/2 + (1-r.gamma)*(a[i][l]-byClass[i][l])
+		}
+	}
 	for i := range k {
 		for l := range k {
 			x := func(i int) float64 { return r.likely[i] - r.mean[i] - r.d[i] }

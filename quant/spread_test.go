@@ -1,0 +1,163 @@
+package quant_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"gqlstream/quant"
+)
+
+// Members that were selected by class, and a classifier that hardly tells two classes apart: says one of them with 65 %,
+// which is true. The shares must be off by what is stated, which knows that the members' classes are no
+// draw: were they, the error would be 1/.3 of it, .3 the root of the part of the variance that the classifier explains.
+func TestMembersSelectedByClassAreNoDrawOfClasses(t *testing.T) {
+	const members, draws, explained, gamma = 500, 600, .09, 1.
+	r := rand.New(rand.NewPCG(1, 2))
+	none := quant.NewResiduals(2, 0)
+	for class := range 2 {
+		for other := range 2 {
+			for range []int{35, 65}[delta(class, other)] {
+				none.Add(class, 0, 1, says(other))
+			}
+		}
+	}
+	squares, stated := 0.0, 0.0
+	for range draws {
+		likely := gamma
+		p := &quant.Posterior{Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Gamma: &likely, Residuals: none, Within: make([]float64, 8)}
+		p.Expected = func(float64, []float64) float64 { return 0 }
+		p.Members = func(visit func(uint32, float64, []float64)) {
+			for v := range uint32(members) {
+				said := int(v % 2)
+				if r.Float64() < .35 {
+					said = 1 - said
+				}
+				visit(v, 1, says(said))
+			}
+		}
+		s := &quant.Statistics{
+			K: 2, Members: members, Profiled: members, Anchored: make([]float64, 2), Posterior: p,
+			ClassN: []float64{100, 100}, ClassA1: make([]float64, 2), ClassA2: make([]float64, 2),
+		}
+		e := estimate(t, s, quant.Options{Method: quant.Auto})
+		squares += (e.Prevalence[0] - .5) * (e.Prevalence[0] - .5) / draws
+		apart := (e.Prevalence[0] - .5) * (1 - explained) // of both readings
+		stated += (e.SE[0]*e.SE[0] - .25*apart*apart - .5*.005*.005) / draws
+	}
+	if ratio := math.Sqrt(stated / squares); math.Abs(ratio-1) > .1 {
+		t.Errorf("errors are stated as %.2f of what they are", ratio)
+	}
+}
+
+// says returns the probabilities of a classifier that says this one of two classes.
+func says(class int) []float64 {
+	p := []float64{.35, .35}
+	p[class] = .65
+	return p
+}
+
+func delta(i, j int) int {
+	if i == j {
+		return 1
+	}
+	return 0
+}
+
+// What labels leave open besides the coefficients must be the sum over them of the squares of what moves the mean
+// responsibility of the members of their class, less what the coefficients explain of it.
+func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
+	const shared = 2
+	for seed := range uint64(10) {
+		k := 2 + int(seed%3)
+		w := syntheticWorld(k, 40*k, 60, seed)
+		s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
+		r := rand.New(rand.NewPCG(seed, 3))
+		p, size := s.Posterior, shared+k
+		want := read(p, func(*quant.Residuals) []float64 { return make([]float64, k) })
+		views := make([]float64, shared*k)
+		p.Shared, p.Residuals = shared, withShared(p.Residuals, shared)
+		p.Gamma, p.Views, p.Coefficients = &want.gamma, func(dst []float64, _ uint32) { clear(dst) }, make([]float64, size*size)
+		for i := range size {
+			p.Coefficients[i*size+i] = .5 / float64(40*k)
+		}
+		errors := func() []float64 {
+			var solver quant.Solver
+			var e quant.Estimate
+			if err := solver.Estimate(&e, s, quant.Options{Method: quant.Auto}); err != nil {
+				t.Fatal(err)
+			}
+			var snapshot quant.Snapshot
+			solver.Snapshot(&snapshot)
+			return snapshot.KeptNoise
+		}
+		without := errors()
+		sample := quant.NewLabelSample(k)
+		var classes []int
+		var weights, mass, squares, effective []float64
+		mass, squares, effective = make([]float64, k), make([]float64, k), make([]float64, k)
+		var responses, scores matrix
+		means := newMatrix(k, k)
+		for v, class := range w.labels {
+			if class < 0 || w.predictions[v] == nil {
+				continue
+			}
+			for i := range views {
+				views[i] = r.NormFloat64()
+			}
+			g, pi := .5+r.Float64(), floored(w.predictions[v])
+			sample.Count(class, g)
+			sample.Draw(class, g, pi, views)
+			response, score := slices.Clone(pi), make([]float64, size)
+			for i := range response {
+				response[i] *= math.Pow(want.q[i]/p.Prior[i], want.gamma)
+				for j := range shared {
+					score[j] += (float64(delta(i, class)) - pi[i]) * views[j*k+i]
+				}
+				score[shared+i] = float64(delta(i, class)) - pi[i]
+			}
+			normalise(response)
+			classes, weights = append(classes, class), append(weights, g)
+			responses, scores = append(responses, response), append(scores, score)
+			mass[class], squares[class] = mass[class]+g, squares[class]+g*g
+			for i, x := range response {
+				means[class][i] += g * x
+			}
+		}
+		b, moved := newMatrix(k, k), newMatrix(k, size)
+		for l, class := range classes {
+			effective[class] = mass[class] * mass[class] / squares[class]
+			off := responses[l]
+			for i := range off {
+				off[i] = (off[i] - means[class][i]/mass[class]) * math.Sqrt(effective[class]/(effective[class]-1)) * want.q[class] * weights[l] / mass[class]
+			}
+			b.add(1, off, off)
+			moved.add(weights[l], off, scores[l])
+		}
+		want.variance(newMatrix(k, k))
+		for i := range k {
+			for j := range k {
+				for n := range size {
+					b[i][j] -= p.Coefficients[n*size+n] * moved[i][n] * moved[j][n]
+				}
+			}
+		}
+		b = want.inverse.times(b).times(want.inverse.transposed())
+		p.Labels = func() *quant.LabelSample { return sample }
+		for i, x := range errors() {
+			if x -= without[i]; math.Abs(x-b[i/k][i%k]) > 1e-4*b[i/k][i/k] {
+				t.Errorf("seed %d: entry %d is %v, want %v", seed, i, x, b[i/k][i%k])
+			}
+		}
+	}
+}
+
+// withShared returns the sums of residuals with room for so many shared coefficients, by which nothing moves.
+func withShared(r *quant.Residuals, shared int) *quant.Residuals {
+	r.Complete()
+	for i := range r.Slope {
+		r.Slope[i] = make([]float64, r.K*(shared+r.K))
+	}
+	return r
+}
