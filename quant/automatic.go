@@ -35,6 +35,7 @@ type posteriorScratch struct {
 	tops           []float64 // K: members by the class that their prediction is for
 	a, s, j, label []float64 // K x K
 	all            []float64 // K x K: covariance of a residual among all labels
+	first          []float64 // K x K: J⁺ of q(1), where gamma is not 0
 	middle, slope  []float64
 	root           []float64 // of the covariance of the coefficients
 	own, ownNoise  []float64 // K, K x K: mean residual of the members' own labels, and its covariance
@@ -162,13 +163,14 @@ func gate(inside, expected float64) float64 {
 // automaticNoise sets the covariance of ans, whose q are q(gamma):
 //
 //	V = M + (1 - gamma)² C + modelError² (I - 11'/K) + gamma (1 - ambiguity gamma) x x' + G Cov(theta, b) G' + J⁺ B J⁺'
-//	M = gamma J⁺ W J⁺' + (1 - gamma) A = J⁺ A + (1 - gamma)(A - J⁺ A J⁺')
+//	M = gamma (J_1⁺ - I) diag q(1)/n + (1 - gamma) A
 //
 // with C the noise of the residual, x the distance between both readings, and G the derivative of the
 // estimate by the coefficients of the posterior. A is the noise of the classes given what is known of the members: what
-// a place has, whose classes are drawn and whose mean posterior stays. Of members that were selected by
-// class, what is known is drawn, which has the noise W = A - A diag(n/q) A, and q follows it by J⁺. What finitely many
-// labels leave open about the posteriors is in the last two terms, see addSpread. The spread of the posteriors within
+// a place has, whose classes are drawn and whose mean posterior stays. Of n members that were selected by
+// class, what is known is drawn, which has the noise W = A - A diag(n/q) A, and their shares are those that q(1) follows
+// it to, by J_1⁺, with J_1 = I - A diag(n/q): M has J_1⁺ W J_1⁺'. What finitely many labels leave
+// open about the posteriors is in the last two terms, see addSpread. The spread of the posteriors within
 // each class of labels divides it among the labels. A change takes J⁺ A J⁺' from one member.
 //
 // Members without a prediction, a share 1 - c of the open ones, are another draw of the same shares q, so that V
@@ -193,15 +195,19 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 	rest := (1 - gamma) * (1 - gamma)
 	apart := gamma * (1 - ambiguity*gamma)
 	for a := range k {
-		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric but for repeated members
+		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
 		members := max(dot(x.middle, x.j[a*k:(a+1)*k]), 0)
 		ans.member[a] = spreadOfChange * members * u.all * u.all / u.squares
 		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
 			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
-			ans.v[a*k+b] += x.middle[b]/2 + (1-gamma)*(x.a[a*k+b]-dot(x.middle, x.j[b*k:(b+1)*k])) + rest*x.label[a*k+b] +
+			ans.v[a*k+b] += (1-gamma)*x.a[a*k+b] + rest*x.label[a*k+b] +
 				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
-			ans.v[b*k+a] += x.middle[b] / 2
+			if gamma > 0 {
+				drawn := gamma / 2 * (x.first[a*k+b] - delta(a, b)) * max(x.likely[b], shareMin) * u.squares / (u.all * u.all)
+				ans.v[a*k+b] += drawn
+				ans.v[b*k+a] += drawn // it is symmetric but for repeated members
+			}
 		}
 	}
 	x.labelShares(ans, s, rest)

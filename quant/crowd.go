@@ -66,6 +66,7 @@ func (x *posteriorScratch) follow(q []float64, p *Posterior) (gamma float64, ok 
 	}
 	x.middle = resize(x.middle, k)
 	x.s, x.j, x.a = append(x.s[:0], r.s...), append(x.j[:0], r.inverse[1]...), resize(x.a, k*k)
+	x.first = append(x.first[:0], r.inverse[0]...)
 	scaleTo(x.a, c.Squares/(c.All*c.All)*r.all*r.all/r.squares, r.a)
 	return gamma, true
 }

@@ -72,7 +72,7 @@ type reading struct {
 	gamma              float64
 	r                  matrix // responsibilities at q
 	m                  []float64
-	inverse            matrix // J⁺, of variance
+	first, inverse     matrix // J⁺ of q(1), and of q, which variance sets
 }
 
 func read(p *quant.Posterior, weigh func(r *quant.Residuals) []float64) *reading {
@@ -107,43 +107,51 @@ func read(p *quant.Posterior, weigh func(r *quant.Residuals) []float64) *reading
 		return q
 	}
 	out.mean, out.likely = solve(0), solve(1)
+	out.first = out.jacobian(out.likely, 1).inverse()
 	e0 := p.Expected(p.Distinct, out.likely)
 	out.gamma = min(.9, (e0+2*math.Sqrt(e0)+2)/p.Inside, p.LabelGate)
 	out.q = solve(out.gamma)
 	return out
 }
 
-// variance returns V, whose residual part is given.
-func (r *reading) variance(label matrix) matrix {
-	k := len(r.q)
-	a, j, n := newMatrix(k, k), newMatrix(k, k), 0.0
+// jacobian returns J for these shares, of which r has the responsibilities.
+func (r *reading) jacobian(q []float64, gamma float64) matrix {
+	k, n := len(q), 0.0
 	for _, m := range r.m {
 		n += m
 	}
-	s := newMatrix(k, k)
+	s, j := newMatrix(k, k), newMatrix(k, k)
 	for l, m := range r.m {
 		s.add(m/n, r.r[l], r.r[l])
-		a.add(-m*m/(n*n), r.r[l], r.r[l])
-		for i, x := range r.r[l] {
-			a[i][i] += m * m / (n * n) * x
-		}
 	}
 	for i := range k {
+		j[i][i] = 1
 		for l := range k {
-			same := 0.0
-			if i == l {
-				same = 1
-			}
-			j[i][l] = same - r.gamma*(same*r.q[i]-s[i][l])/max(r.q[l], 1e-3)
+			j[i][l] += gamma * s[i][l] / max(q[l], 1e-3)
 		}
+		j[i][i] -= gamma * q[i] / max(q[i], 1e-3)
 	}
-	r.inverse = j.inverse()
-	by := r.inverse.times(a)
-	byClass := by.times(r.inverse.transposed())
+	return j
+}
+
+// variance returns V, whose residual part is given.
+func (r *reading) variance(label matrix) matrix {
+	k, n, squares := len(r.q), 0.0, 0.0
+	for _, m := range r.m {
+		n, squares = n+m, squares+m*m
+	}
+	r.inverse = r.jacobian(r.q, r.gamma).inverse()
 	v := newMatrix(k, k)
+	for l, m := range r.m {
+		v.add(-(1-r.gamma)*m*m/(n*n), r.r[l], r.r[l])
+		for i, x := range r.r[l] {
+			v[i][i] += (1 - r.gamma) * m * m / (n * n) * x
+		}
+	}
 	for i := range k {
+		v[i][i] -= r.gamma * max(r.likely[i], 1e-3) * squares / (n * n)
 		for l := range k {
-			v[i][l] = (by[i][l]+by[l][i])/2 + (1-r.gamma)*(a[i][l]-byClass[i][l])
+			v[i][l] += r.gamma * r.first[i][l] * max(r.likely[l], 1e-3) * squares / (n * n)
 		}
 	}
 	for i := range k {

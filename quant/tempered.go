@@ -141,7 +141,12 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	}
 	solve(x.likely, 1)
 	x.byClass = x.selectedByClass(p, few)
-	gamma = p.gamma(x.likely, x.byClass)
+	if gamma = p.gamma(x.likely, x.byClass); gamma > 0 {
+		x.first = resize(x.first, k*k)
+		few.temper(x.likely, p.Prior, 1)
+		few.secondMoments(x.s)
+		pseudoInverse(x.first, x.likely, x.s, 1)
+	}
 	solve(q, gamma)
 	few.temper(q, p.Prior, gamma)
 	few.secondMoments(x.s)
@@ -340,7 +345,8 @@ func (u *members) noise(a []float64) {
 //
 //	J = I - gamma (diag q - S) diag(1/max(q, shareMin)),
 //
-// by which an error of the mean of R is multiplied when q follows it.
+// by which an error of the mean of R is multiplied when q follows it. For gamma 1 small singular values count as
+// singularMin of the largest: classes that nobody can tell apart have errors then, not none.
 func pseudoInverse(dst, q, s []float64, gamma float64) {
 	k := len(q)
 	j := mat.NewDense(k, k, nil)
@@ -365,8 +371,11 @@ func pseudoInverse(dst, q, s []float64, gamma float64) {
 	values := svd.Values(nil)
 	clear(dst)
 	for l, x := range values {
-		if x < singularMin*values[0] {
-			break // they are sorted
+		if least := singularMin * values[0]; x < least {
+			if gamma < 1 {
+				break // they are sorted
+			}
+			x = least
 		}
 		for a := range k {
 			for b := range k {
