@@ -74,7 +74,9 @@ func (c *Core) Step(b *event.Batch) Result {
 	c.count(view, delta)
 	c.classify(view, delta, b.Emit)
 	c.followMasses(view, delta)
-	if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
+	if b.Emit && c.waits(b.EmitAll) {
+		result.Behind = true
+	} else if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
 		soon := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery)
 		waits := soon && !b.EmitAll && !c.config.Patient // for the next emission
 		c.prepareEmission(view, b.EmitAll, waits)

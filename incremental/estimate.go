@@ -80,6 +80,16 @@ func (p *publication) replace(i int, solver *quant.Solver, turnover quant.Turnov
 	return quant.SEChange(make([]float64, len(now.SE)), before, now, turnover), before.Posterior != now.Posterior
 }
 
+// waits reports whether an emission may wait, because a history is being read: labels come so fast that estimates are
+// others before anybody reads them. Second moments wait until labels have come.
+func (c *Core) waits(all bool) (waits bool) {
+	c.loading = false
+	if c.posteriors != nil && !all && c.config.Emit.Threshold > 0 && c.handover == nil {
+		c.loading, waits = c.posteriors.state.Loads(c.time)
+	}
+	return c.loading && waits
+}
+
 // estimate solves the communities whose records are due, and returns their records by community name.
 // If somebody waits for the next emission, as many as this one can bear, else all; behind says that some are left.
 func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.Estimate, behind bool) {

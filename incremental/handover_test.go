@@ -26,6 +26,7 @@ func TestADualTakesOverLittleByLittle(t *testing.T) {
 		at, emissions := event.Position(2), 0
 		for ; ; at++ {
 			b := wideCrowd(at, classes, many)
+			b.Time *= 10 // labels do not come so fast that an emission waits
 			b.Checkpoint, b.EmitAll = end == "checkpoint" && at == 4, end == "all" && at == 4
 			result := checkedStep(t, 0, int(at), core, b)
 			if result.Engine == EngineDual && !b.Checkpoint { // whose estimates are made before

@@ -182,13 +182,18 @@ func (d *sharedDual) measureReach(view graphstore.View, most int) {
 // share of labels and their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
+	if want := d.tolerance(view); want > 2*d.dual.Tolerance() { // labels have come
+		d.dual.Retune(want)
+	}
 	c.settle(d.dual, view, nil)
 	earned, labels := c.config.refreshEarned, c.tallies.LabelMass()
 	if labels > (1+arrivingShare)*d.Labels {
 		earned *= refreshArriving
 	}
+	if early := c.loading || d.Labels == 0; !early || c.config.Emit.Threshold == 0 { // else they are others soon
+		d.refreshDue(c, earned, view)
+	}
 	d.Labels = labels
-	d.refreshDue(c, earned, view)
 	d.measureReach(view, reachMembers)
 	if now, want := d.dual.Tolerance(), d.tolerance(view); now > 2*want || now < want/2 {
 		d.dual.Retune(want)

@@ -23,6 +23,7 @@ type live struct {
 	walks      *classifier.Diffusion // where it is diffusion
 	posteriors *posteriors           // where an estimate reads them
 	published  []publication         // by community
+	loading    bool                  // whether a history is being read; see waits
 }
 
 // warm reports whether the core follows every step.

@@ -1,0 +1,65 @@
+package incremental
+
+import (
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"gqlstream/graphstore"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+	"gqlstream/simulate"
+)
+
+// While labels come fast, emissions must wait, but for no longer than half a second; soon after, every community must
+// have second moments. What waits must hang on the log alone: on two processors and with restarts records are the same.
+func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
+	config := Config{Classes: 3, Engine: EngineDual, Emit: Emit{Threshold: 0.1}}
+	run := func(processors int, restarts bool) (all []quant.Estimate) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		s := simulate.DefaultConfig()
+		s.Seed, s.Vertices, s.Communities, s.Classes = 1, 2000, 40, 3
+		s.Activity, s.LabelShare, s.Duration = 400, .1, 8*time.Second
+		network, err := simulate.New(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		core, waited, last, i := newCore(t, config), 0, event.Time(0), 0
+		for b := (event.Batch{}); network.Elapsed() < 6*time.Second; i++ {
+			if err := network.Next(t.Context(), &b); err != nil {
+				t.Fatal(err)
+			}
+			b.Checkpoint = i%7 == 3
+			result := core.Step(&b)
+			all = append(all, result.Estimates...)
+			switch {
+			case len(result.Estimates) > 0:
+				last = b.Time
+			case b.Emit && core.loading:
+				if waited++; !result.Behind || b.Time-last >= event.Time(time.Second/2) {
+					t.Errorf("at %v: behind: %v, nothing was published since %v", b.Time, result.Behind, last)
+				}
+			}
+			if b.Checkpoint && restarts {
+				twin := restored(t, 1, core, config)
+				core.Close()
+				core = twin
+			}
+		}
+		defer core.Close()
+		if waited < 10 {
+			t.Errorf("only %d emissions waited", waited)
+		}
+		for id := range graphstore.Community(core.View().Communities()) {
+			if core.tallies.Spread(id) == nil {
+				t.Errorf("community %d has no second moments", id)
+			}
+		}
+		return all
+	}
+	want := run(1, false)
+	if got := run(2, true); len(want) < 200 || !reflect.DeepEqual(want, got) {
+		t.Errorf("of %d records some are others on two processors and with restarts", len(want))
+	}
+}
