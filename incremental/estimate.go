@@ -22,6 +22,8 @@ import (
 const (
 	emitAtLeastEvery = 10 * time.Second
 	emitThresholdMax = 10.0
+	// refittedAge is the log time after which a record with the flag of new coefficients is followed by one without.
+	refittedAge = time.Second
 )
 
 // gate holds all that decides when the next record of a community is due.
@@ -39,8 +41,10 @@ type publication struct {
 	snapshots []*quant.Snapshot // by the estimate's place in the configuration
 }
 
-// says reports whether the last record said the same.
-func (g gate) says(now gate) bool {
+// says reports whether the last record says what is to be said at this time.
+func (g gate) says(now gate, at event.Time) bool {
+	age := at - g.Solved
+	now.Refitted = g.Refitted && age > 0 && age < event.Time(refittedAge) // where the log has no times it is 0
 	now.Solved = g.Solved
 	return g == now || g.Suppressed && now.Suppressed
 }
@@ -205,7 +209,7 @@ func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *qu
 	last := &c.published[id]
 	now, new := c.saysBeside(id, view), !last.exists()
 	switch {
-	case !new && !last.says(now):
+	case !new && !last.says(now, c.time):
 		return differs
 	case new || c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery):
 		return overdue

@@ -3,6 +3,7 @@ package incremental
 import (
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,5 +62,33 @@ func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 	want := run(1, false)
 	if got := run(2, true); len(want) < 200 || !reflect.DeepEqual(want, got) {
 		t.Errorf("of %d records some are others on two processors and with restarts", len(want))
+	}
+}
+
+// A record that is flagged for new coefficients must be followed by one that is not, which alerts can judge, but not at
+// once, when all communities have just been solved.
+func TestNewCoefficientsAreFollowedAfterASecond(t *testing.T) {
+	log := newTown(5, 2, 600, 4)
+	core := newCore(t, Config{Classes: 2, Emit: Emit{Threshold: emitThresholdMax, AtLeastEvery: time.Minute}})
+	defer core.Close()
+	flagged, followed := map[string]event.Time{}, 0
+	for range 200 {
+		b := log.Next()
+		for _, e := range core.Step(b).Estimates {
+			if at, was := flagged[e.Community]; was && b.Time-at >= event.Time(time.Second) {
+				followed++
+			}
+			if delete(flagged, e.Community); slices.Contains(e.Flags, quant.FlagNewPosterior) {
+				flagged[e.Community] = b.Time
+			}
+		}
+		for name, at := range flagged {
+			if b.Emit && b.Time-at > event.Time(time.Second+300*time.Millisecond) {
+				t.Fatalf("%s: flagged for %v", name, time.Duration(b.Time-at))
+			}
+		}
+	}
+	if followed == 0 {
+		t.Error("no record without the flag came after a second")
 	}
 }
