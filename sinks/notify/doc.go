@@ -10,11 +10,8 @@
 // ended for a while afterwards; it forgets by itself what it hears no more of. So
 // there is no queue, only the newest state.
 //
-// Security. A target is an address that the operator wrote, and its name is resolved
-// by somebody else: every connection checks the address that it is about to dial
-// (not the name), and refuses loopback, private, link-local and other addresses that
-// are not public unless the target allows them. Redirects are not followed, proxies
-// not used, answers read up to answerBytesMax, and every attempt has a time limit.
+// Security. A target is an address that the operator wrote. Redirects are not followed,
+// proxies not used, answers read up to answerBytesMax, and every attempt has a time limit.
 // Bodies are signed as the Standard Webhooks specification describes: HMAC-SHA256
 // over id, time and body.
 //

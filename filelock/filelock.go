@@ -1,5 +1,5 @@
-//go:build unix
-
+// Package filelock locks open files against other owners. The operating system gives a
+// lock up when the file is closed, and so when the process ends, however it ends.
 package filelock
 
 import (
@@ -8,6 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// ErrHeld is returned by Acquire when another open file holds the lock.
+var ErrHeld = errors.New("another process holds the lock of the file")
 
 // Acquire takes an exclusive lock without waiting. The lock belongs to the open
 // file, so it also excludes a second owner in the same process.
