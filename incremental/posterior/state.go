@@ -19,9 +19,6 @@ const (
 	movedShare = 0.1
 	// epochMax bounds the log time of an epoch.
 	epochMax = time.Hour
-	// loadingShare is the share of the labels that must come in a second of log time where a history loads, and
-	// loadingEvery the time between emissions there.
-	loadingShare, loadingEvery = 0.25, 500 * time.Millisecond
 )
 
 // State holds the posteriors of all vertices and follows the graph. One goroutine owns
@@ -171,18 +168,6 @@ func (s *State) due(view graphstore.View, now event.Time) bool {
 	}
 	return float64(s.changed) > movedShare*event.One*float64(e.Count) || moved(s.inside.open, e.Open) || moved(view.Edges(), e.Edges) ||
 		s.model() != e.Model || now-e.Began >= event.Time(epochMax)
-}
-
-// Loads reports whether a history is being read: since the epoch began, labels have come at more than loadingShare of
-// them a second; and whether that is so short a time ago that the next emission may wait. It waits no longer than
-// until another epoch is due.
-func (s *State) Loads(now event.Time) (loads, waits bool) {
-	if s.epoch == nil || s.held {
-		return false, false
-	}
-	since := time.Duration(now - s.epoch.Began)
-	more := float64(len(s.labels)) - float64(s.epoch.Count)
-	return more > loadingShare*float64(s.epoch.Count)*since.Seconds() && since > 0, since < loadingEvery
 }
 
 // moved reports whether a count differs by movedShare from what it was.

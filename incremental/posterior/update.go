@@ -2,6 +2,7 @@ package posterior
 
 import (
 	"slices"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
@@ -76,6 +77,22 @@ func (s *State) follow(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 		s.around.count(u, before, -1)
 		s.around.count(u, after, 1)
 	}
+}
+
+// loadingShare is the share of the labels that must come in a second of log time where a history loads, and
+// loadingEvery the time between emissions there.
+const loadingShare, loadingEvery = 0.25, 500 * time.Millisecond
+
+// Loads reports whether a history is being read: since the epoch began, labels have come at more than loadingShare of
+// them a second; and whether that is so short a time ago that the next emission may wait. It waits no longer than
+// until another epoch is due.
+func (s *State) Loads(now event.Time) (loads, waits bool) {
+	if s.epoch == nil || s.held {
+		return false, false
+	}
+	since := time.Duration(now - s.epoch.Began)
+	more := float64(len(s.labels)) - float64(s.epoch.Count)
+	return more > loadingShare*float64(s.epoch.Count)*since.Seconds() && since > 0, since < loadingEvery
 }
 
 // before returns the label of v before delta, and whether it had a prediction.
