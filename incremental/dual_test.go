@@ -23,7 +23,7 @@ import (
 // those that some methods read, or none but whole classes.
 func dualConfig(seed uint64, classes int) Config {
 	config := allMethods(classes)
-	config.Engine = EngineDual
+	config.Engine, config.crowdMembers = EngineDual, int(seed%3%2) // 0: communities of these histories are too small for sums
 	if seed%4 == 1 {
 		config.Estimates = config.Estimates[:0]
 		for _, m := range []quant.Method{quant.SIS, quant.NACC, quant.ACC, quant.Auto}[seed/4%4:] {
@@ -232,17 +232,17 @@ func TestDualIsRightWhileLabelsArrive(t *testing.T) {
 }
 
 // What one pass over the vertices gathers for all communities must be, bit for bit, what their members say one
-// community after the other.
+// community after the other; and what is kept of those of many members what these say, but for rounding.
 func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 	s := simulate.DefaultConfig()
 	s.Seed, s.Vertices, s.Communities, s.Classes = 1, 2000, 40, 3
 	s.Activity, s.LabelShare, s.Duration = 400, .01, 3*time.Second
-	core := newCore(t, Config{Classes: 3, Engine: EngineDual})
+	core := newCore(t, Config{Classes: 3, Engine: EngineDual, crowdMembers: 60})
 	network, err := simulate.New(s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	compared := 0
+	compared, kept := 0, 0
 	for b := (event.Batch{}); network.Elapsed() < 2*time.Second; {
 		if err := network.Next(t.Context(), &b); err != nil {
 			t.Fatal(err)
@@ -258,11 +258,22 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 			all = append(all, id)
 		}
 		for i, dual := range duals {
+			sums := map[graphstore.Community][]float64{}
+			for _, id := range core.crowds(view) {
+				sums[id], _ = dual.Estimate(id, view)
+			}
+			dual.ForgetSums()
 			dual.Update(view, nil, nil) // forgets what was gathered
 			want := make([][]float64, len(all))
 			sources := make([]float64, len(all))
 			for _, id := range all {
 				want[id], sources[id] = dual.Estimate(id, view)
+				for f, x := range sums[id] {
+					kept++
+					if math.Abs(x-want[id][f]) > 1e-10*(1+math.Abs(want[id][f])) {
+						t.Fatalf("after %v the sum of function %d of dual %d over community %d is kept as %v, its members have %v", network.Elapsed(), f, i, id, x, want[id][f])
+					}
+				}
 			}
 			diffusion.Gather(duals[i:i+1], all, view)
 			for _, id := range all {
@@ -271,10 +282,11 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 					t.Fatalf("after %v dual %d says %v of %v sources of community %d, its members %v of %v", network.Elapsed(), i, got, n, id, want[id], sources[id])
 				}
 			}
+			dual.SumResiduals(view, core.crowds(view))
 		}
 	}
-	if compared < 1000 {
-		t.Errorf("%d values were compared", compared)
+	if compared < 1000 || kept < 100 {
+		t.Errorf("%d values were compared, %d that were kept", compared, kept)
 	}
 }
 

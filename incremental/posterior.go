@@ -330,16 +330,13 @@ func (p *posteriors) keptResiduals(id graphstore.Community, variances bool) *qua
 	if c == nil || p.core.config.HalfLife > 0 {
 		return nil
 	}
-	own := c.Own(variances)
-	if own == nil {
+	r, ok := p.newResiduals(variances), false
+	var firstSquare, second []float64
+	if r.Sum, r.Squares[0], r.First[0], firstSquare, second, ok = c.Own(); !ok {
 		return nil
 	}
-	r := p.newResiduals(variances)
-	r.Sum, r.Squares[0] = own.Labels, own.Squares
-	copy(r.First[0], own.First)
 	if variances {
-		copy(r.FirstSquare[0], own.FirstSquare)
-		copy(r.Second[0], own.Second)
+		r.FirstSquare[0], r.Second[0] = firstSquare, second
 	}
 	return r
 }

@@ -2,7 +2,6 @@ package posterior
 
 import (
 	"math"
-	"slices"
 	"sync"
 
 	"gqlstream/graphstore"
@@ -15,7 +14,7 @@ type own struct {
 	labels, squares int64   // sums of m and m²
 	first           []int64 // K: of m r
 	firstSquare     []int64 // K: of m² r
-	second          []int64 // K (K + 1)/2: of m² r r', row by row of the lower triangle
+	second          []int64 // K x K, lower triangle: of m² r r'
 }
 
 // ownLabel is one of these labels, as it was counted.
@@ -31,30 +30,11 @@ type owned struct {
 	of         map[Vertex][]ownLabel
 }
 
-// Own is what Crowd.Own returns, as of the last Ready. Second has K x K, of which the lower triangle is set.
-type Own struct {
-	Labels, Squares            float64
-	First, FirstSquare, Second []float64
-}
-
-// Own returns the sums over the calibration labels of the members, with second moments or without, nil if they are
-// too large to be kept.
-func (c *Crowd) Own(moments bool) *Own {
+// Own returns the sums over the calibration labels of the members as of the last Ready, the squares with K x K second
+// moments, of which the lower triangle is set; not ok if they are too large to be kept.
+func (c *Crowd) Own() (labels, squares float64, first, firstSquare, second []float64, ok bool) {
 	o := c.own
-	if o.squares >= crowdMost {
-		return nil
-	}
-	out := &Own{Labels: float64(o.labels), Squares: float64(o.squares), First: floats(o.first)}
-	if !moments {
-		return out
-	}
-	k, at := len(o.first), 0
-	out.FirstSquare, out.Second = floats(o.firstSquare), make([]float64, k*k)
-	for i := range k {
-		copy(out.Second[i*k:], floats(o.second[at:at+i+1]))
-		at += i + 1
-	}
-	return out
+	return float64(o.labels), float64(o.squares), floats(o.first), floats(o.firstSquare), floats(o.second), o.squares < crowdMost
 }
 
 func floats(sums []int64) (list []float64) {
@@ -70,7 +50,7 @@ func (s *State) keepOwn(id graphstore.Community, view graphstore.View) *own {
 		return c.own
 	}
 	k := s.classes
-	o := &own{first: make([]int64, k), firstSquare: make([]int64, k), second: make([]int64, k*(k+1)/2)}
+	o := &own{first: make([]int64, k), firstSquare: make([]int64, k), second: make([]int64, k*k)}
 	s.owned.Lock()
 	defer s.owned.Unlock()
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
@@ -132,21 +112,13 @@ func (l ownLabel) add(pi []float64, sign int64) {
 	}
 	o, once, square := l.own, sign*l.multiplicity, sign*l.multiplicity*l.multiplicity
 	o.labels, o.squares = o.labels+once, o.squares+square
-	at := 0
 	for i := range pi {
 		r := residual(i)
 		unit := int64(math.Floor(r*crowdUnit + 0.5))
 		o.first[i] += once * unit
 		o.firstSquare[i] += square * unit
 		for j := range i + 1 {
-			o.second[at] += square * int64(math.Floor(float64(r*residual(j))*crowdUnit+0.5))
-			at++
+			o.second[i*len(pi)+j] += square * int64(math.Floor(float64(r*residual(j))*crowdUnit+0.5))
 		}
 	}
-}
-
-// equal reports whether two are the same.
-func (o *own) equal(p *own) bool {
-	return o.labels == p.labels && o.squares == p.squares && slices.Equal(o.first, p.first) &&
-		slices.Equal(o.firstSquare, p.firstSquare) && slices.Equal(o.second, p.second)
 }
