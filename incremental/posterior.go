@@ -18,9 +18,6 @@ import (
 // slopeLabelsMax bounds the labels whose posteriors' derivatives are computed; of more, every n-th stands for n.
 const slopeLabelsMax = 512
 
-// drawnLeast is the number of labels of a class that are drawn at most where there are many classes; see draw.
-const drawnLeast = 16
-
 // posteriors keeps all that auto reads beside the tallies: posteriors, and beside a dual the residuals of the
 // labels. It is nil, and does nothing, if no estimate reads it.
 type posteriors struct {
@@ -105,28 +102,6 @@ func (p *posteriors) ready(view graphstore.View) {
 	}
 	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
 	p.markMoved(view, touched)
-}
-
-// draw returns labels of each class, every n-th where there are more than its part of slopeLabelsMax.
-func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
-	k := p.core.config.Classes
-	most, byClass := max(slopeLabelsMax/k, drawnLeast), make([][]graphstore.Vertex, k)
-	for _, v := range p.state.Labels() {
-		class := view.Label(v).Class
-		byClass[class] = append(byClass[class], v)
-	}
-	sample, views, reader := quant.NewLabelSample(k), make([]float64, posterior.Views*k), p.state.Reader(view, p.core.sums)
-	weights := p.core.tallies.LabelWeights(view)
-	for class, labels := range byClass {
-		every := (len(labels)-1)/most + 1
-		for i, v := range labels {
-			g := weights(v)
-			if sample.Count(class, g); g > 0 && i%every == 0 && reader.Views(views, v) {
-				sample.Draw(class, g, p.state.Posterior(v), views)
-			}
-		}
-	}
-	return sample
 }
 
 // markMoved marks the communities whose members or labels these are. Fields give every label a mass in

@@ -173,3 +173,28 @@ func (p *posteriors) save(add addSection) error {
 	}
 	return add(residualsSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, rows) })
 }
+
+// drawnLeast is the number of labels of a class that are drawn at most where there are many classes; see draw.
+const drawnLeast = 16
+
+// draw returns labels of each class, every n-th where there are more than its part of slopeLabelsMax.
+func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
+	k := p.core.config.Classes
+	most, byClass := max(slopeLabelsMax/k, drawnLeast), make([][]graphstore.Vertex, k)
+	for _, v := range p.state.Labels() {
+		class := view.Label(v).Class
+		byClass[class] = append(byClass[class], v)
+	}
+	sample, views, reader := quant.NewLabelSample(k), make([]float64, posterior.Views*k), p.state.Reader(view, p.core.sums)
+	weights := p.core.tallies.LabelWeights(view)
+	for class, labels := range byClass {
+		every := (len(labels)-1)/most + 1
+		for i, v := range labels {
+			g := weights(v)
+			if sample.Count(class, g); g > 0 && i%every == 0 && reader.Views(views, v) {
+				sample.Draw(class, g, p.state.Posterior(v), views)
+			}
+		}
+	}
+	return sample
+}
