@@ -151,17 +151,17 @@ func (x *posteriorScratch) addSpread(noise []float64, p *Posterior) {
 		axpy(means[c*k:(c+1)*k], g, row)
 		mass[c], squares[c] = mass[c]+g, squares[c]+g*g
 	}
-	b, moved := make([]float64, k*k), make([]float64, k*size)
+	parts, squared := make([]float64, len(l.class)), make([]float64, len(l.class))
 	for n, c := range l.class {
 		off := r[n*k : (n+1)*k]
 		axpy(off, -1/mass[c], means[c*k:(c+1)*k])
 		scaleTo(off, math.Sqrt(smallSample(mass[c]*mass[c]/squares[c])), off)
-		part := x.tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
-		addOuter(b, part*x.tempered[c]/l.mass[c], off)
-		for i, y := range off {
-			axpy(moved[i*size:(i+1)*size], part*y, l.score[n*size:(n+1)*size])
-		}
+		parts[n] = x.tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
+		squared[n] = parts[n] * x.tempered[c] / l.mass[c]
 	}
+	b, moved := make([]float64, k*k), make([]float64, k*size)
+	addOuters(b, squared, r, k)
+	addProducts(moved, parts, r, l.score, k)
 	mirror(b, b, k)
 	x.addSandwich(b, -1, moved, p.Coefficients)
 	left := make([]float64, k*k)

@@ -115,6 +115,29 @@ func addOuters(dst, weights, rows []float64, k int) {
 	}
 }
 
+// addProducts adds the sum of weights[l] x_l y_l' to dst, x_l the l-th row of length k in left and y_l that in right,
+// four rows a pass.
+func addProducts(dst, weights, left, right []float64, k int) {
+	n := len(dst) / k
+	l := 0
+	for ; l+4 <= len(weights); l += 4 {
+		x0, x1, x2, x3 := left[l*k:(l+1)*k], left[(l+1)*k:(l+2)*k], left[(l+2)*k:(l+3)*k], left[(l+3)*k:(l+4)*k]
+		for a := range k {
+			c0, c1, c2, c3 := weights[l]*x0[a], weights[l+1]*x1[a], weights[l+2]*x2[a], weights[l+3]*x3[a]
+			row := dst[a*n : (a+1)*n]
+			y0, y1, y2, y3 := right[l*n:][:len(row)], right[(l+1)*n:][:len(row)], right[(l+2)*n:][:len(row)], right[(l+3)*n:][:len(row)]
+			for b := range row {
+				row[b] += (c0*y0[b] + c1*y1[b]) + (c2*y2[b] + c3*y3[b])
+			}
+		}
+	}
+	for ; l < len(weights); l++ {
+		for a := range k {
+			axpy(dst[a*n:(a+1)*n], weights[l]*left[l*k+a], right[l*n:(l+1)*n])
+		}
+	}
+}
+
 // axpy adds alpha x to y.
 func axpy(y []float64, alpha float64, x []float64) {
 	y = y[:len(x)]

@@ -34,6 +34,10 @@ type sums struct {
 	moving  []Vertex  // scratch of Dual.Follow
 }
 
+// sumsVertices is the number of vertices up to which sums are counted from nothing at each emission where no
+// community has many members: that is cheaper than to have each push add to them.
+const sumsVertices = 1 << 17
+
 // share is the multiplicity of a source in the community at a place of crowds.
 type share struct {
 	place uint32
@@ -44,7 +48,7 @@ type share struct {
 func (g *Dual) recountSums(view graphstore.View, crowds []graphstore.Community) {
 	s := &g.sums
 	*s = sums{
-		current: true, residuals: zeros(s.residuals, g.l), degrees: zeros(s.degrees, g.l), moving: s.moving,
+		current: len(crowds) > 0 || len(g.rows) > sumsVertices, residuals: zeros(s.residuals, g.l), degrees: zeros(s.degrees, g.l), moving: s.moving,
 		crowds: slices.Clone(crowds), each: newEstimates(g.l, len(crowds)), places: make([]uint32, view.Communities()),
 		sets: make([][]share, 1), named: map[string]uint32{"": 0}, weights: make([]float64, len(crowds)),
 	}
