@@ -208,7 +208,7 @@ func (p *posteriors) grow(view graphstore.View) {
 }
 
 // crowdMembers is the number of members above which a community has a crowd.
-const crowdMembers = 1000
+const crowdMembers = 200
 
 func (c Config) crowdMost() int { return cmp.Or(c.crowdMembers, crowdMembers) }
 
