@@ -115,19 +115,19 @@ func (g *Dual) Follow(view graphstore.View, delta *graphstore.Delta, values []Va
 	var moved []Vertex
 	if g.sums.current {
 		if delta != nil {
-			g.followSums(view, delta)
+			g.sums.follow(g, view, delta)
 		}
 		moved = g.sums.moved(delta, values)
 	}
 	for _, v := range moved {
-		g.count(v, -1)
+		g.sums.count(g, v, -1)
 	}
 	g.addValues(values)
 	if delta != nil && !g.stale {
 		g.inject(view, delta)
 	}
 	for _, v := range moved {
-		g.count(v, 1)
+		g.sums.count(g, v, 1)
 	}
 }
 

@@ -138,7 +138,7 @@ func (g *Dual) gather(communities []graphstore.Community, view graphstore.View) 
 func (g *Dual) SumResiduals(view graphstore.View, crowds []graphstore.Community) {
 	s := &g.sums
 	if !s.current || !slices.Equal(s.crowds, crowds) {
-		g.recountSums(view, crowds)
+		s.recount(g, view, crowds)
 	}
 	clear(g.common)
 	for i, d := range s.degrees {

@@ -44,9 +44,8 @@ type share struct {
 	m     float64
 }
 
-// recountSums counts everything from nothing.
-func (g *Dual) recountSums(view graphstore.View, crowds []graphstore.Community) {
-	s := &g.sums
+// recount counts everything from nothing.
+func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Community) {
 	*s = sums{
 		current: len(crowds) > 0 || len(g.rows) > sumsVertices, residuals: zeros(s.residuals, g.l), degrees: zeros(s.degrees, g.l), moving: s.moving,
 		crowds: slices.Clone(crowds), each: newEstimates(g.l, len(crowds)), places: make([]uint32, view.Communities()),
@@ -64,7 +63,7 @@ func (g *Dual) recountSums(view graphstore.View, crowds []graphstore.Community) 
 		if len(crowds) > 0 {
 			s.set[v] = s.setOf(view, v)
 		}
-		g.count(v, 1)
+		s.count(g, v, 1)
 	}
 }
 
@@ -112,8 +111,8 @@ func (s *sums) setOf(view graphstore.View, v Vertex) uint32 {
 }
 
 // count adds what y and R of v are to all sums, or takes it from them with the sign -1.
-func (g *Dual) count(v Vertex, sign float64) {
-	s, y := &g.sums, g.Values(v)
+func (s *sums) count(g *Dual, v Vertex, sign float64) {
+	y := g.Values(v)
 	d, r := g.residuals(v)
 	for i, x := range r {
 		if x != 0 || y[i] != 0 {
@@ -126,14 +125,13 @@ func (g *Dual) count(v Vertex, sign float64) {
 	}
 }
 
-// followSums has v count as a source of other communities where delta says that it is one.
-func (g *Dual) followSums(view graphstore.View, delta *graphstore.Delta) {
-	s := &g.sums
+// follow has vertices count as sources of other communities where delta says that they are.
+func (s *sums) follow(g *Dual, view graphstore.View, delta *graphstore.Delta) {
 	s.grow(len(g.rows))
 	if len(s.crowds) == 0 {
 		return
 	}
-	follow := func(v Vertex) {
+	move := func(v Vertex) {
 		if now := s.setOf(view, v); now != s.set[v] {
 			for _, c := range s.of(v) {
 				g.add(&s.each[c.place], v, -c.m)
@@ -145,17 +143,17 @@ func (g *Dual) followSums(view graphstore.View, delta *graphstore.Delta) {
 		}
 	}
 	for v := delta.FirstVertex; int(v) < len(g.rows); v++ {
-		follow(v)
+		move(v)
 	}
 	for i := range delta.Members {
-		follow(delta.Members[i].V)
+		move(delta.Members[i].V)
 	}
 	for i := range delta.Labels {
-		follow(delta.Labels[i].V)
+		move(delta.Labels[i].V)
 	}
 	for _, list := range [2][]Vertex{delta.Erased, delta.Reused} {
 		for _, v := range list {
-			follow(v)
+			move(v)
 		}
 	}
 }
@@ -193,7 +191,7 @@ func (s *sums) meet(u Vertex, w, d float64) {
 
 // reach counts that function f has reached v now that R(v) is zero no longer, or that it has not, now that R(v) is,
 // unless y(v) says that it had all the time.
-func (g *Dual) reach(v Vertex, f int32, now bool) {
+func (s *sums) reach(g *Dual, v Vertex, f int32, now bool) {
 	y := g.Values(v)
 	if y[f] != 0 {
 		return
@@ -206,9 +204,9 @@ func (g *Dual) reach(v Vertex, f int32, now bool) {
 	for i, x := range r {
 		alone = alone && (int32(i) == f || x == 0 && y[i] == 0)
 	}
-	g.sums.degrees[f] += float64(sign * d)
-	for _, c := range g.sums.of(v) {
-		e := &g.sums.each[c.place]
+	s.degrees[f] += float64(sign * d)
+	for _, c := range s.of(v) {
+		e := &s.each[c.place]
 		e.some[f] += float64(sign * c.m)
 		if alone {
 			e.sources += float64(sign * c.m)
@@ -217,8 +215,7 @@ func (g *Dual) reach(v Vertex, f int32, now bool) {
 }
 
 // leave has a push take from v its R of these functions, of which y has got step/(1-a).
-func (g *Dual) leave(v Vertex, step []float64, which []int32) {
-	s := &g.sums
+func (s *sums) leave(g *Dual, v Vertex, step []float64, which []int32) {
 	d, r := g.residuals(v)
 	near := nearShare / (g.alpha * d)
 	for i, f := range which {
@@ -229,13 +226,12 @@ func (g *Dual) leave(v Vertex, step []float64, which []int32) {
 	}
 	for _, f := range which {
 		r[f] = 0
-		g.reach(v, f, false) // unless y(v) is zero again
+		s.reach(g, v, f, false) // unless y(v) is zero again
 	}
 }
 
 // arrive adds what a push has brought to the neighbours, whose edges have this weight in all.
-func (g *Dual) arrive(step []float64, which []int32, weight float64) {
-	s := &g.sums
+func (s *sums) arrive(g *Dual, step []float64, which []int32, weight float64) {
 	for i, f := range which {
 		s.residuals[f] += float64(step[i] * weight)
 	}

@@ -16,7 +16,7 @@ func (g *Dual) checkSums(view graphstore.View) error {
 	kept := g.sums
 	defer func() { g.sums = kept }()
 	g.sums = sums{}
-	g.recountSums(view, kept.crowds)
+	g.sums.recount(g, view, kept.crowds)
 	scale := g.scale() * float64(1+len(g.rows)) * (1 + g.degreeSum)
 	near := func(what string, have, want []float64) error {
 		for i, x := range want {

@@ -101,16 +101,17 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 		step[i] = g.keep * x
 	}
 	if g.sums.current {
-		g.leave(v, step, which)
-	}
-	for _, f := range which {
-		r[f] = 0
+		g.sums.leave(g, v, step, which)
+	} else {
+		for _, f := range which {
+			r[f] = 0
+		}
 	}
 	g.touch(v)
 	neighbors := view.Neighbors(v)
 	g.spread(neighbors, view.Weights(v), step, which, limit)
 	if g.sums.current {
-		g.arrive(step, which, d-1)
+		g.sums.arrive(g, step, which, d-1)
 	}
 	// A push rounds the residuals of any one vertex a few times; its rounding of
 	// y(v) moves R(v) by d(v) and R(x) by w(v,x) times as much, which is less.
@@ -141,7 +142,7 @@ func (g *Dual) spread(neighbors []Vertex, weights, step []float64, which []int32
 				over = true
 			}
 			if sums && (before == 0) != (x == 0) {
-				g.reach(u, f, before == 0)
+				g.sums.reach(g, u, f, before == 0)
 			}
 		}
 		if sums {
