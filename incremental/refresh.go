@@ -65,6 +65,13 @@ func (r *refreshes) refreshDue(c *Core, earned float64, view graphstore.View) {
 	}
 }
 
+// saveUp keeps the work of an emission for later ones, up to most.
+func (r *refreshes) saveUp(earned, most float64) {
+	for shard, credit := range r.credit {
+		r.credit[shard] = max(credit, min(credit+earned, most))
+	}
+}
+
 // refreshShard refreshes who is due of one shard and returns the credit that is left.
 func (c *Core) refreshShard(due []dueRefresh, credit, earned float64, view graphstore.View) float64 {
 	if credit < refreshSaved*earned {

@@ -190,7 +190,9 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	if labels > (1+arrivingShare)*d.Labels {
 		earned *= refreshArriving
 	}
-	if early := c.loading || d.Labels == 0; !early || c.config.Emit.Threshold == 0 { // else they are others soon
+	if early := c.loading || d.Labels == 0; early && c.config.Emit.Threshold > 0 {
+		d.saveUp(refreshSaved*earned, 2*refreshCold*c.config.refreshEarned) // they would be others soon
+	} else {
 		d.refreshDue(c, earned, view)
 	}
 	d.Labels = labels
