@@ -271,7 +271,7 @@ func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
 	r := outageRun(t, 6)
 	away := filepath.Join(t.TempDir(), "away")
 	writeConfig(t, away, "a file, so that nothing can be in it")
-	writeConfig(t, r.config, strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 1ms}", 1)) // many emissions
+	writeConfig(t, r.config, strings.Replace(crashConfig, "step: {every: 20ms}", "step: {every: 1ms}\nemit: {threshold: 0}", 1)) // many emissions, none of which waits for labels
 	h := &history{t: t, rand: r.rand, dir: r.dir, config: r.config, events: &crashEvents{rand: r.rand}}
 	settings, err := config.Load(h.config)
 	if err != nil {
