@@ -101,10 +101,10 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)
 	}
 	m := &Member{config: c, kv: kv, self: c.Self, Changed: make(chan struct{}, 1), Disagreed: make(chan error, 1), workers: map[string]*heard{}}
-	if err := m.listen(); err != nil {
-		return nil, err
+	if err = m.listen(); err == nil {
+		err = m.admit(ctx)
 	}
-	if err := m.admit(ctx); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, m.deafen())
 	}
 	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))

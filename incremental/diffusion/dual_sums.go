@@ -47,7 +47,7 @@ type share struct {
 // recount counts everything from nothing.
 func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Community) {
 	*s = sums{
-		current: len(crowds) > 0 || len(g.rows) > sumsVertices, residuals: zeros(s.residuals, g.l), degrees: zeros(s.degrees, g.l), moving: s.moving,
+		current: len(crowds) > 0 || len(g.rows) > sumsVertices, residuals: make([]float64, g.l), degrees: make([]float64, g.l), moving: s.moving,
 		crowds: slices.Clone(crowds), each: newEstimates(g.l, len(crowds)), places: make([]uint32, view.Communities()),
 		sets: make([][]share, 1), named: map[string]uint32{"": 0}, weights: make([]float64, len(crowds)),
 	}
@@ -65,12 +65,6 @@ func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Commun
 		}
 		s.count(g, v, 1)
 	}
-}
-
-func zeros(x []float64, n int) []float64 {
-	x = lengthen(x[:0], n)
-	clear(x)
-	return x
 }
 
 func (s *sums) grow(n int) {
