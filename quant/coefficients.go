@@ -20,23 +20,30 @@ const (
 	// slopeMembersMax bounds the members whose derivatives by the coefficients are
 	// computed; of more, every n-th is.
 	slopeMembersMax = 256
-	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was
-	// computed. It moves standard errors by about a hundredth in 98 of 100.
-	keptFar = 0.05
+	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was computed, and
+	// keptFarAll how far where that is all of the variance of a class, in proportion. It moves standard errors by
+	// about a hundredth in 98 of 100.
+	keptFar, keptFarAll = 0.2, 0.01
 	// keptTurned is the share of the members that may be others than they were then.
 	keptTurned = 0.1
 )
 
-// keptFor returns the error of the coefficients that the last estimate had, if it still does where the
-// members' squared multiplicities have this sum, else nothing.
-func (p *Posterior) keptFor(at []float64, squares float64) (kept Kept) {
+// keptFor returns the error of the coefficients that the last estimate had, if it still does beside this other
+// covariance, where the members' squared multiplicities have this sum, else nothing.
+func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (kept Kept) {
 	if p.Last == nil || p.Last.Posterior != uint64(p.Version) || len(p.Last.KeptAt) != len(at) {
 		return Kept{}
 	}
 	kept = p.Last.Kept
 	kept.KeptTurned += p.Turnover.Joined + p.Turnover.Left
-	if p.Turnover.Reset || kept.KeptTurned > 2*keptTurned*squares || floats.Distance(at, kept.KeptAt, 1) > keptFar {
+	far := floats.Distance(at, kept.KeptAt, 1)
+	if p.Turnover.Reset || kept.KeptTurned > 2*keptTurned*squares || far > keptFar {
 		return Kept{}
+	}
+	for i := 0; i < len(others); i += len(p.Prior) + 1 {
+		if v := kept.KeptNoise[i]; far*v > keptFarAll*(v+others[i]) {
+			return Kept{}
+		}
 	}
 	return kept
 }
@@ -47,7 +54,7 @@ func (p *Posterior) keptFor(at []float64, squares float64) (kept Kept) {
 func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p := s.Posterior
 	x.at = append(append(x.at[:0], x.tempered...), gamma, x.weight, math.Log(p.Residuals.effective(weights)))
-	x.kept = p.keptFor(x.at, x.members.squares)
+	x.kept = p.keptFor(x.at, x.members.squares, ans.v)
 	if p.Coefficients == nil {
 		return
 	}
