@@ -100,7 +100,7 @@ func (p *posteriors) ready(view graphstore.View) {
 	if began {
 		p.core.republishAll()
 	}
-	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
+	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view, nil) })
 	p.markMoved(view, touched)
 }
 
@@ -193,7 +193,12 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		out.Residuals = p.meanResiduals(id, view, s)
 	case are:
 		out.Residuals = quant.NewResiduals(p.core.config.Classes, posterior.Views)
-		p.sumResiduals(view, reader, func(v graphstore.Vertex) float64 { return p.core.tallies.Mass(id, v) }, func(int) *quant.Residuals { return out.Residuals })
+		mass := func(v graphstore.Vertex) float64 { return p.core.tallies.Mass(id, v) }
+		p.sumResiduals(view, mass, func(int) *quant.Residuals { return out.Residuals })
+		out.Residuals.FillSlope(func() {
+			labels, weights := p.state.Labels(), p.core.tallies.LabelWeights(view)
+			p.addSlopes(reader, out.Residuals, labels, func(i int) (a, gain float64) { return mass(labels[i]), weights(labels[i]) })
+		})
 	default:
 		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(id, view))
 	}
@@ -285,7 +290,7 @@ func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View,
 			if labels == nil {
 				labels, gains = p.ownLabels(id, view)
 			}
-			p.addSlopes(reader, labels, func(i int) (*quant.Residuals, float64, float64) { return r, 0, gains[i] })
+			p.addSlopes(reader, r, labels, func(i int) (a, gain float64) { return 0, gains[i] })
 		})
 	}
 	return r
@@ -328,14 +333,14 @@ func (p *posteriors) ownLabels(id graphstore.Community, view graphstore.View) (l
 	return labels, gains
 }
 
-// addSlopes adds the derivatives of the posteriors of labels, or of every n-th, to the residuals that it belongs to, at
-// the mass and with the weight that it has.
-func (p *posteriors) addSlopes(reader *posterior.Reader, labels []graphstore.Vertex, of func(i int) (r *quant.Residuals, mass, gain float64)) {
+// addSlopes adds the derivatives of the posteriors of labels, or of every n-th, to residuals, each at the mass and with the
+// weight that it has.
+func (p *posteriors) addSlopes(reader *posterior.Reader, r *quant.Residuals, labels []graphstore.Vertex, of func(i int) (mass, gain float64)) {
 	views := make([]float64, posterior.Views*p.core.config.Classes)
 	every := (len(labels)-1)/slopeLabelsMax + 1
 	for i := 0; i < len(labels); i += every {
 		if v := labels[i]; reader.Views(views, v) {
-			r, a, g := of(i)
+			a, g := of(i)
 			r.AddSlope(a, g, float64(every), p.state.Posterior(v), views)
 		}
 	}
@@ -343,23 +348,14 @@ func (p *posteriors) addSlopes(reader *posterior.Reader, labels []graphstore.Ver
 
 // sumResiduals adds the residual of every label, at its mass, to the sums that it
 // belongs to by its class.
-func (p *posteriors) sumResiduals(view graphstore.View, reader *posterior.Reader, mass func(graphstore.Vertex) float64,
-	sums func(class int) *quant.Residuals,
-) {
-	weights, labels := p.core.tallies.LabelWeights(view), p.state.Labels()
-	for _, v := range labels {
+func (p *posteriors) sumResiduals(view graphstore.View, mass func(graphstore.Vertex) float64, sums func(class int) *quant.Residuals) {
+	weights := p.core.tallies.LabelWeights(view)
+	for _, v := range p.state.Labels() {
 		class := int(view.Label(v).Class)
 		sums(class).Add(class, mass(v), weights(v), p.state.Posterior(v))
 	}
-	slopes := sync.OnceFunc(func() {
-		p.addSlopes(reader, labels, func(i int) (*quant.Residuals, float64, float64) {
-			v := labels[i]
-			return sums(int(view.Label(v).Class)), mass(v), weights(v)
-		})
-	})
 	for class := range p.core.config.Classes {
 		sums(class).Complete() // several goroutines read them
-		sums(class).FillSlope(slopes)
 	}
 }
 

@@ -3,6 +3,7 @@ package incremental
 import (
 	"bytes"
 	"slices"
+	"sync"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -130,12 +131,15 @@ func (p *posteriors) countByClass(view graphstore.View) {
 	if p.state.Epoch() == nil {
 		return
 	}
-	p.byClass = p.byClass[:0]
-	for range p.core.config.Classes {
-		p.byClass = append(p.byClass, quant.NewResiduals(p.core.config.Classes, posterior.Views))
+	byClass := make([]*quant.Residuals, p.core.config.Classes)
+	drawn := sync.OnceValue(func() *quant.LabelSample { return p.draw(view, byClass) })
+	p.drawn = drawn
+	for i := range byClass {
+		byClass[i] = quant.NewResiduals(p.core.config.Classes, posterior.Views)
+		byClass[i].FillSlope(func() { drawn() })
 	}
-	p.sumResiduals(view, p.state.Reader(view, p.core.sums), func(graphstore.Vertex) float64 { return 0 },
-		func(class int) *quant.Residuals { return p.byClass[class] })
+	p.sumResiduals(view, func(graphstore.Vertex) float64 { return 0 }, func(class int) *quant.Residuals { return byClass[class] })
+	p.byClass = byClass
 }
 
 // firstResidual returns the sum of g a r over the labels for one community.
@@ -177,22 +181,26 @@ func (p *posteriors) save(add addSection) error {
 // drawnLeast is the number of labels of a class that are drawn at most where there are many classes; see draw.
 const drawnLeast = 16
 
-// draw returns labels of each class, every n-th where there are more than its part of slopeLabelsMax.
-func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
+// draw returns labels of each class, every n-th where there are more than its part of slopeLabelsMax, and adds the
+// derivatives of their posteriors to residuals by class, if there are any.
+func (p *posteriors) draw(view graphstore.View, byClass []*quant.Residuals) *quant.LabelSample {
 	k := p.core.config.Classes
-	most, byClass := max(slopeLabelsMax/k, drawnLeast), make([][]graphstore.Vertex, k)
+	most, labels := max(slopeLabelsMax/k, drawnLeast), make([][]graphstore.Vertex, k)
 	for _, v := range p.state.Labels() {
 		class := view.Label(v).Class
-		byClass[class] = append(byClass[class], v)
+		labels[class] = append(labels[class], v)
 	}
 	sample, views, reader := quant.NewLabelSample(k), make([]float64, posterior.Views*k), p.state.Reader(view, p.core.sums)
 	weights := p.core.tallies.LabelWeights(view)
-	for class, labels := range byClass {
+	for class, labels := range labels {
 		every := (len(labels)-1)/most + 1
 		for i, v := range labels {
 			g := weights(v)
 			if sample.Count(class, g); g > 0 && i%every == 0 && reader.Views(views, v) {
 				sample.Draw(class, g, p.state.Posterior(v), views)
+				if byClass != nil {
+					byClass[class].AddSlope(0, g, float64(every), p.state.Posterior(v), views)
+				}
 			}
 		}
 	}

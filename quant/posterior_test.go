@@ -404,11 +404,11 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 		}
 		return slices.Concat(e.SE, e.Influence)
 	}
-	p.Gamma, p.Coefficients, p.Views = &gamma, covariance(1), func([]float64, uint32) {}
+	p.Gamma, p.Coefficients, p.Views = &gamma, covariance(0.01), func([]float64, uint32) {}
 	var last quant.Snapshot
 	first := errors()
 	solver.Snapshot(&last)
-	p.Coefficients = covariance(4) // of another fit it would be another version: these tell which were read
+	p.Coefficients = covariance(0.04) // of another fit it would be another version: these tell which were read
 	for _, test := range []struct {
 		name   string
 		kept   bool
@@ -428,5 +428,15 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 		if got := errors(); slices.Equal(got, anew) == test.kept {
 			t.Errorf("%s changed: errors %v, before %v, computed anew %v", test.name, got, first, anew)
 		}
+	}
+	// Where it is most of the variance, it is kept over a smaller distance.
+	gamma, p.Turnover, p.Version, p.Last, p.Coefficients = .5, quant.Turnover{}, 1, nil, covariance(1)
+	errors()
+	solver.Snapshot(&last)
+	gamma, p.Coefficients = .51, covariance(4)
+	anew := errors()
+	p.Last = &last
+	if got := errors(); !slices.Equal(got, anew) {
+		t.Errorf("gamma changed a little, where coefficients are most of the variance: errors %v, computed anew %v", got, anew)
 	}
 }

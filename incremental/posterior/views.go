@@ -34,6 +34,8 @@ const (
 	mixingMost, mixingLeast = 1.0, 0.1
 )
 
+var logMixingLeast = math.Log(mixingLeast)
+
 // inputs reads the views of vertices. It holds scratch memory of one goroutine.
 type inputs struct {
 	view     graphstore.View
@@ -136,17 +138,17 @@ func (in *inputs) views(dst []float64) {
 			dst[(viewOwn+j)*k+i], dst[(viewFar+j)*k+i] = x, float64(far*x)
 		}
 	}
-	in.mix(dst[viewLabels*k:], in.one, labels1, mixingMost)
-	in.mix(dst[(viewLabels+1)*k:], in.two, labels2, mixingMost)
-	in.mix(dst[(viewLabels+2)*k:], in.one, labels1, mixingLeast)
-	in.mix(dst[(viewLabels+3)*k:], in.two, labels2, mixingLeast)
+	in.mix(dst[viewLabels*k:], in.one, labels1, mixingMost, 0)
+	in.mix(dst[(viewLabels+1)*k:], in.two, labels2, mixingMost, 0)
+	in.mix(dst[(viewLabels+2)*k:], in.one, labels1, mixingLeast, logMixingLeast)
+	in.mix(dst[(viewLabels+3)*k:], in.two, labels2, mixingLeast, logMixingLeast)
 }
 
 // mix writes to dst the logarithms, against pi0, of the shares of the counts among all, mixed
 // with m observations of pi0. They are one number for all classes without a label.
-func (in *inputs) mix(dst, counts []float64, all, m float64) {
+func (in *inputs) mix(dst, counts []float64, all, m, logM float64) {
 	per := logarithm(all + m)
-	none := math.Log(m) - per
+	none := logM - per
 	for i, count := range counts {
 		dst[i] = none
 		if count > 0 {
@@ -171,7 +173,7 @@ func (in *inputs) score(dst []float64, c *Coefficients) {
 
 // scoreMixed adds both views of label counts to scores; see mix.
 func (in *inputs) scoreMixed(dst, counts []float64, most, least float64) {
-	none := float64(most*math.Log(mixingMost)) + float64(least*math.Log(mixingLeast))
+	none := float64(least * logMixingLeast) // the logarithm of mixingMost is 0
 	for i, count := range counts[:len(dst)] {
 		if count > 0 {
 			prior := in.prior[i]
