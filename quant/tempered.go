@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -356,9 +357,10 @@ func pseudoInverse(dst, q, s []float64, gamma float64) {
 			j.Set(a, b, delta(a, b)-gamma*x/max(q[b], shareMin))
 		}
 	}
-	var inverse mat.Dense
-	if inverse.Inverse(j) == nil && mat.Norm(j, 2)*mat.Norm(&inverse, 2) < 1/singularMin {
-		copy(dst, inverse.RawMatrix().Data) // no singular value is left out
+	inverse, pivots := mat.DenseCopyOf(j), make([]int, k)
+	factors := inverse.RawMatrix() // not mat's own inverse, half of which goes into a condition number
+	if lapack64.Getrf(factors, pivots) && lapack64.Getri(factors, pivots, make([]float64, k), k) && mat.Norm(j, 2)*mat.Norm(inverse, 2) < 1/singularMin {
+		copy(dst, factors.Data) // no singular value is left out
 		return
 	}
 	var svd mat.SVD
