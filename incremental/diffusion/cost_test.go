@@ -11,7 +11,7 @@ import (
 func cost(view graphstore.View, before, after Work) float64 {
 	passes := after.Iterations + after.Rebuilds - before.Iterations - before.Rebuilds
 	return float64(after.Traversals-before.Traversals) + pushCost*float64(after.Pushes-before.Pushes) +
-		float64(passes)*passCost(view)
+		float64(passes)*passCost(view, passGain)
 }
 
 // No batch, however large, may cost much more than a recompute to the same

@@ -7,13 +7,6 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// cell holds the numbers that a push reads and writes of each neighbour: one cache line holds
-// four. The solution is kept apart, because a push needs one entry of it.
-type cell struct {
-	r float64 // residual
-	d float64 // degree, self-loop included; exact
-}
-
 // Field is the ppr field of one source. One goroutine owns it at a time.
 type Field struct {
 	config Config
@@ -23,10 +16,11 @@ type Field struct {
 	following // the graph, and what was touched
 	members   // the source
 
-	z     []float64 // n
-	cells []cell    // n
+	z []float64 // n: the solution
+	r []float64 // n: the residual, all that a push reads and writes of each neighbour
+	d []float64 // n: the degree, self-loop included; exact
 
-	residual float64 // running sum of |R|
+	residual float64 // sum of |R|; what it was before pushes until queueAbove sums anew
 	signed   float64 // running sum of R
 	rounding float64 // bound on the rounding error in R and residual, L1, in units of 2^-53
 	floor    float64 // rounding after the last rebuild
@@ -35,9 +29,9 @@ type Field struct {
 	pace  float64 // passes of iteration a decimal digit, as last seen
 	blank bool    // z is zero everywhere
 
-	queue, next []Vertex // vertices to push, this round and the next
-	queued      bitmap
-	reach       reach
+	queue []Vertex // vertices to push
+	read  float64  // what readNeighbors returned
+	reach reach
 
 	work Work
 }
@@ -140,7 +134,7 @@ func (f *Field) Mass(v Vertex) float64 {
 	if int(v) >= len(f.z) {
 		return 0
 	}
-	return f.cells[v].d * f.z[v]
+	return f.d[v] * f.z[v]
 }
 
 // Touched returns the vertices whose Mass may have changed in the last Update

@@ -96,7 +96,7 @@ func TestEqualHistoriesGiveEqualBits(t *testing.T) {
 			f.Update(view, delta, a.moves(view))
 			view, delta = b.next()
 			g.Update(view, delta, b.moves(view))
-			if !slices.Equal(f.z, g.z) || !slices.Equal(f.cells, g.cells) ||
+			if !slices.Equal(f.z, g.z) || !slices.Equal(f.r, g.r) ||
 				!slices.Equal(f.Touched(), g.Touched()) || f.Certificate() != g.Certificate() {
 				t.Fatalf("seed %d step %d: fields of equal histories differ", seed, step)
 			}
@@ -126,10 +126,10 @@ func TestOrderInABatchDoesNotMatter(t *testing.T) {
 		})
 		b.begin(view, &shuffled)
 		b.inject(view, &shuffled)
-		for v := range a.cells {
-			scale := math.Abs(a.cells[v].r) + a.cells[v].d*(1+math.Abs(a.z[v]))
-			if math.Abs(a.cells[v].r-b.cells[v].r) > 1e-13*scale {
-				t.Fatalf("seed %d: R(%d) is %v and %v", seed, v, a.cells[v].r, b.cells[v].r)
+		for v := range a.r {
+			scale := math.Abs(a.r[v]) + a.d[v]*(1+math.Abs(a.z[v]))
+			if math.Abs(a.r[v]-b.r[v]) > 1e-13*scale {
+				t.Fatalf("seed %d: R(%d) is %v and %v", seed, v, a.r[v], b.r[v])
 			}
 		}
 	}
@@ -137,9 +137,8 @@ func TestOrderInABatchDoesNotMatter(t *testing.T) {
 
 func clone(f *Field) *Field {
 	g := *f
-	g.z, g.cells, g.source = slices.Clone(f.z), slices.Clone(f.cells), slices.Clone(f.source)
-	g.queue, g.next, g.touched = slices.Clone(f.queue), slices.Clone(f.next), slices.Clone(f.touched)
-	g.queued, g.touchedSet = slices.Clone(f.queued), slices.Clone(f.touchedSet)
+	g.z, g.r, g.d, g.source = slices.Clone(f.z), slices.Clone(f.r), slices.Clone(f.d), slices.Clone(f.source)
+	g.queue, g.touched, g.touchedSet = nil, slices.Clone(f.touched), slices.Clone(f.touchedSet)
 	g.reach.set, g.reach.stack = slices.Clone(f.reach.set), nil
 	return &g
 }
@@ -300,7 +299,7 @@ func TestFieldsShareNothing(t *testing.T) {
 		}
 		wait.Wait()
 		for i := range apart {
-			if !slices.Equal(apart[i].z, together[i].z) || !slices.Equal(apart[i].cells, together[i].cells) {
+			if !slices.Equal(apart[i].z, together[i].z) || !slices.Equal(apart[i].r, together[i].r) {
 				t.Fatalf("step %d: field %d differs", step, i)
 			}
 		}
@@ -380,15 +379,14 @@ func (f *Field) Check(view graphstore.View) error {
 	var apart, allowed, residual, signed, sources float64
 	for i := range f.z {
 		v := Vertex(i)
-		c := f.cells[v]
-		if d := view.Degree(v) + 1; d != c.d {
-			errs = append(errs, fmt.Errorf("degree of %d is %v, graph says %v", v, c.d, d))
+		if d := view.Degree(v) + 1; d != f.d[v] {
+			errs = append(errs, fmt.Errorf("degree of %d is %v, graph says %v", v, f.d[v], d))
 		}
-		r, rounding := f.residualAt(view, v, c.d)
-		apart += math.Abs(r - c.r)
+		r, rounding := f.residualAt(view, v, f.d[v])
+		apart += math.Abs(r - f.r[v])
 		allowed += rounding * unitRoundoff
-		residual += math.Abs(c.r)
-		signed += c.r
+		residual += math.Abs(f.r[v])
+		signed += f.r[v]
 		sources += f.source[v]
 	}
 	allowed += f.rounding * unitRoundoff

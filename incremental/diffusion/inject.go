@@ -25,11 +25,10 @@ func (f *Field) grow(n int) {
 	seen := len(f.z)
 	f.z = lengthen(f.z, n)
 	f.source = lengthen(f.source, n)
-	f.cells = lengthen(f.cells, n)
+	f.r, f.d = lengthen(f.r, n), lengthen(f.d, n)
 	for i := seen; i < n; i++ {
-		f.cells[i].d = 1
+		f.d[i] = 1
 	}
-	f.queued.grow(n)
 	f.reach.set.grow(n)
 }
 
@@ -76,19 +75,19 @@ func (f *Field) inject(view graphstore.View, delta *graphstore.Delta) {
 	f.work.injected += uint64(len(delta.Edges))
 	for i := range delta.Degrees {
 		v := delta.Degrees[i].V
-		f.cells[v].d = view.Degree(v) + 1
+		f.d[v] = view.Degree(v) + 1
 		f.touch(v)
 	}
 }
 
 // add changes R(v) by x, which was computed from terms of the given size.
 func (f *Field) add(v Vertex, x, size float64) {
-	c := &f.cells[v]
-	r := c.r + x
-	f.residual += math.Abs(r) - math.Abs(c.r)
+	before := f.r[v]
+	r := before + x
+	f.residual += math.Abs(r) - math.Abs(before)
 	f.signed += x
 	f.rounding += 4*size + 2*math.Abs(r) + 2*math.Abs(f.residual)
-	c.r = r
+	f.r[v] = r
 }
 
 // vanish makes the field of no sources exactly zero, which it then is.
@@ -100,7 +99,7 @@ func (f *Field) vanish() {
 		if f.z[v] != 0 {
 			f.touch(Vertex(v))
 		}
-		f.z[v], f.cells[v].r = 0, 0
+		f.z[v], f.r[v] = 0, 0
 	}
 	f.residual, f.signed, f.rounding, f.blank = 0, 0, 0, true
 }

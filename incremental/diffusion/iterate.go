@@ -54,8 +54,8 @@ func (f *Field) conjugate(view graphstore.View, bar float64) {
 	r, p, q, inverse := memory[:n], memory[n:2*n], memory[2*n:3*n], memory[3*n:]
 	rho := 0.0 // r . inverse r
 	for v := range r {
-		inverse[v] = 1 / (f.cells[v].d - f.keep)
-		r[v] = f.cells[v].r
+		inverse[v] = 1 / (f.d[v] - f.keep)
+		r[v] = f.r[v]
 		p[v] = r[v] * inverse[v]
 		rho += r[v] * p[v]
 	}
@@ -79,7 +79,7 @@ func (f *Field) apply(view graphstore.View, p, q []float64) float64 {
 	dot := 0.0
 	for v := range p {
 		sum := neighborSum(view, p, Vertex(v))
-		q[v] = (f.cells[v].d-f.keep)*p[v] - f.keep*sum
+		q[v] = (f.d[v]-f.keep)*p[v] - f.keep*sum
 		dot += p[v] * q[v]
 	}
 	return dot

@@ -80,7 +80,7 @@ func solved(view graphstore.View, m []float64, c Config) ([]float64, float64, er
 	certificate := f.Solve(view, sources, c.Tolerance)
 	a := f.z // d(v) z(v), in place: the field ends here
 	for v := range a {
-		a[v] *= f.cells[v].d
+		a[v] *= f.d[v]
 	}
 	return a, certificate, nil
 }

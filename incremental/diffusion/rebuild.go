@@ -30,7 +30,7 @@ func (f *Field) rebuild(view graphstore.View) {
 		v := Vertex(i)
 		d := view.Degree(v) + 1
 		r, rounding := f.residualAt(view, v, d)
-		f.cells[v] = cell{r: r, d: d}
+		f.r[v], f.d[v] = r, d
 		f.residual += math.Abs(r)
 		f.signed += r
 		f.rounding += rounding

@@ -17,9 +17,9 @@ import (
 // The graph's own vertices are not always such a set: a community may live in one
 // of several components. reach keeps one.
 const (
-	shiftShare = 0.1 // of Tolerance * a * M, in the absolute sum of R
-	shiftGain  = 0.1 // least fall of sum |R|, as a share of the absolute sum of R
-	shiftEvery = 4   // neighbours visited for each vertex, between two tries
+	shiftShare = 0.1  // of Tolerance * a * M, in the absolute sum of R
+	shiftGain  = 0.05 // least fall of sum |R|, as a share of the absolute sum of R
+	shiftEvery = 4    // neighbours visited for each vertex, between two tries
 )
 
 // reach is a set of vertices that holds all sources and has no edge to the rest. It is found at the
@@ -45,33 +45,33 @@ func (f *Field) shiftIfDue(view graphstore.View) {
 	if !f.reach.known {
 		f.findReach(view)
 	}
-	signed, degrees := f.reachSums()
+	signed, size, degrees := f.reachSums()
 	c := signed / (f.alpha * degrees)
-	after := f.residualAfter(c)
-	if after > f.residual-shiftGain*math.Abs(signed) {
+	if f.residualAfter(c) > size-shiftGain*math.Abs(signed) {
 		return
 	}
 	f.addConstant(c)
 	f.work.Shifts++
 }
 
-// reachSums returns the sums of R and of d over the reach.
-func (f *Field) reachSums() (signed, degrees float64) {
-	for v := range f.cells {
+// reachSums returns the sums of R, of |R| and of d over the reach.
+func (f *Field) reachSums() (signed, size, degrees float64) {
+	for v := range f.r {
 		if f.reach.set.has(Vertex(v)) {
-			signed += f.cells[v].r
-			degrees += f.cells[v].d
+			signed += f.r[v]
+			size += math.Abs(f.r[v])
+			degrees += f.d[v]
 		}
 	}
-	return signed, degrees
+	return signed, size, degrees
 }
 
 // residualAfter returns the sum of |R| that addConstant(c) would leave.
 func (f *Field) residualAfter(c float64) float64 {
 	sum := 0.0
-	for v := range f.cells {
+	for v := range f.r {
 		if f.reach.set.has(Vertex(v)) {
-			sum += math.Abs(f.cells[v].r - c*f.alpha*f.cells[v].d)
+			sum += math.Abs(f.r[v] - c*f.alpha*f.d[v])
 		}
 	}
 	return sum
@@ -84,12 +84,12 @@ func (f *Field) addConstant(c float64) {
 		if !f.reach.set.has(Vertex(v)) {
 			continue
 		}
-		e := &f.cells[v]
+		r, d := f.r[v]-c*f.alpha*f.d[v], f.d[v]
 		f.z[v] += c
-		e.r -= c * f.alpha * e.d
-		f.residual += math.Abs(e.r)
-		f.signed += e.r
-		mass += e.d * (math.Abs(f.z[v]) + step)
+		f.r[v] = r
+		f.residual += math.Abs(r)
+		f.signed += r
+		mass += d * (math.Abs(f.z[v]) + step)
 		f.touch(Vertex(v))
 	}
 	f.rounding += 4*mass + float64(len(f.z)+4)*f.residual
@@ -101,7 +101,7 @@ func (f *Field) findReach(view graphstore.View) {
 	clear(r.set)
 	r.known = true
 	for v, m := range f.source {
-		if m != 0 || f.z[v] != 0 || f.cells[v].r != 0 {
+		if m != 0 || f.z[v] != 0 || f.r[v] != 0 {
 			r.include(view, Vertex(v))
 		}
 	}

@@ -29,8 +29,8 @@ type State struct {
 // State returns a copy of the field's state: 16 bytes a vertex and 12 a source.
 func (f *Field) State() State {
 	s := State{Z: slices.Clone(f.z), R: make([]float64, len(f.z))}
-	for v := range f.cells {
-		s.R[v] = f.cells[v].r
+	for v := range f.r {
+		s.R[v] = f.r[v]
 	}
 	b := []byte{stateVersion, asByte(f.stale), asByte(f.reach.known), 0}
 	b = appendNumbers(b, f.scalars(), &f.work)
@@ -128,7 +128,7 @@ func (f *Field) decode(view graphstore.View, state State) error {
 	f.blank = false
 	copy(f.z, state.Z)
 	for v, r := range state.R {
-		f.cells[v] = cell{r: r, d: view.Degree(Vertex(v)) + 1}
+		f.r[v], f.d[v] = r, view.Degree(Vertex(v))+1
 	}
 	if err := f.decodeSources(&d, sources); err != nil {
 		return err

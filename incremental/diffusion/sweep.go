@@ -2,32 +2,35 @@ package diffusion
 
 import (
 	"math"
+	"slices"
 
 	"gqlstream/graphstore"
 )
 
-// How a sweep ends and where its bar stands. A vertex is pushed when |R(v)| is above
+// How sweeps end and where their bar stands. A vertex is pushed when |R(v)| is above
 // a theta d(v). The least bar that is ever needed is the one at which even residuals
 // that all stand at it keep the tolerance. They never do, they have both signs and all
 // sizes, so the bar stands at lift times that, as high as the certificate allows.
 const (
-	sweepGoal  = 0.9  // of the tolerance: a sweep brings the certificate below it
+	sweepGoal  = 0.9  // of the tolerance: sweeps bring the certificate below it
 	leastShare = 0.95 // of the tolerance: the certificate that the least bar guarantees
 	liftStart  = 3    // of a new field; it soon finds its own
 	liftMax    = 1 << 10
-	liftCut    = 0.8 // the bar is cut by this until the certificate is low enough
+	liftCut    = 0.8 // the bar is cut by this after every sweep, until the certificate is low enough
 	excessMax  = 8   // a bar begins at most this squared above where the last one ended
 )
 
 // Costs in units of one neighbour visited by a push, measured.
 const (
 	pushCost = 8 // a push, besides its neighbours
-	passGain = 4 // a pass of iteration visits so many neighbours in that time
+	// A pass of iteration visits so many neighbours in the time in which pushes visit one.
+	passGain     = 2 // of a field
+	passGainDual = 4
 
 	vertexCost = 6 // a pass of iteration spends as much on a vertex as on so many neighbours
 )
 
-// A sweep may cost sweepShare of what a recompute would, and sweepMin at least.
+// The sweeps of an update may cost sweepShare of what a recompute would, and sweepMin at least.
 const (
 	sweepShare = 0.25
 	sweepMin   = 1 << 10
@@ -38,11 +41,11 @@ const (
 const iterateShort = 4
 
 // reachTolerance leaves residuals where they are while the certificate allows it: some will meet
-// others of the opposite sign. Once it exceeds the tolerance, a shift and a sweep take it to
+// others of the opposite sign. Once it exceeds the tolerance, a shift and sweeps take it to
 // sweepGoal of that, with the highest bar that will do, because a push gains most where the
 // residual is largest for its degree. The bar begins at that of the sweep before, and higher the
 // more there is to lose: what one vertex holds must first be spread. So work comes in portions, one
-// for as many events as fill up the rest of the tolerance. A sweep that outgrows its budget is work
+// for as many events as fill up the rest of the tolerance. Sweeps that outgrow their budget are work
 // that iteration does better.
 func (f *Field) reachTolerance(view graphstore.View) {
 	if f.bound() <= f.allowed(1) {
@@ -53,19 +56,20 @@ func (f *Field) reachTolerance(view graphstore.View) {
 	excess := min(f.bound()/goal, excessMax)
 	least := leastShare * f.config.Tolerance * f.sourceSum / f.degreeSum
 	budget := f.sweepBudget(view)
-	for lift := f.lift * excess * excess; f.bound() > goal; lift *= liftCut {
-		f.lift = max(1, min(lift, liftMax))
+	for lift := min(f.lift*excess*excess, liftMax); ; lift *= liftCut {
+		f.lift = max(1, lift)
 		limit := f.alpha * f.lift * least
 		f.queueAbove(limit)
-		if budget = f.sweep(view, limit, budget); budget < 0 {
+		if f.bound() <= goal || lift < 1 && len(f.queue) == 0 {
+			return // in the second case all are at or below the least bar
+		}
+		if budget < 0 {
 			f.iterate(view, f.config.Tolerance/iterateShort)
 			f.touchAll(len(f.z))
 			return
 		}
+		budget = f.sweep(view, limit, budget)
 		f.shiftIfDue(view)
-		if lift < 1 {
-			return // all are at or below the least bar
-		}
 	}
 }
 
@@ -74,126 +78,126 @@ func (f *Field) allowed(share float64) float64 {
 	return share * f.config.Tolerance * f.alpha * f.sourceSum
 }
 
-// queueAbove queues every vertex whose residual per degree is above limit.
+// queueAbove queues every vertex whose residual per degree is above limit and sums |R| anew, so
+// that pushes need not know by how much each of their neighbours changes the sum. It tests four
+// vertices at a time, because few are above, and adds to four sums as gather does.
 func (f *Field) queueAbove(limit float64) {
-	for v := range f.cells {
-		if c := &f.cells[v]; math.Abs(c.r) > limit*c.d {
-			f.queued.add(Vertex(v))
-			f.queue = append(f.queue, Vertex(v))
+	r, d, queue := f.r, f.d[:len(f.r)], f.queue[:0]
+	var s0, s1, s2, s3 float64
+	v := 0
+	for ; v+4 <= len(r); v += 4 {
+		x, w := r[v:v+4:v+4], d[v:v+4:v+4]
+		x0, x1, x2, x3 := math.Abs(x[0]), math.Abs(x[1]), math.Abs(x[2]), math.Abs(x[3])
+		s0, s1, s2, s3 = s0+x0, s1+x1, s2+x2, s3+x3
+		if x0 > limit*w[0] || x1 > limit*w[1] || x2 > limit*w[2] || x3 > limit*w[3] {
+			queue = appendAbove(queue, Vertex(v), x, w, limit)
 		}
 	}
+	for _, x := range r[v:] {
+		s0 += math.Abs(x)
+	}
+	f.queue = appendAbove(queue, Vertex(v), r[v:], d[v:], limit)
+	f.residual = (s0 + s1) + (s2 + s3)
+	f.rounding += float64(len(r)/4+4) * f.residual
 }
 
-// sweepBudget bounds the cost of a sweep before iteration is tried: a share of
+// appendAbove appends those of the vertices from first on whose residual per degree is above limit.
+func appendAbove(queue []Vertex, first Vertex, r, d []float64, limit float64) []Vertex {
+	for i, x := range r {
+		if math.Abs(x) > limit*d[i] {
+			queue = append(queue, first+Vertex(i))
+		}
+	}
+	return queue
+}
+
+// sweepBudget bounds the cost of sweeps before iteration is tried: a share of
 // the cost of a recompute at the pace of the last iteration on this graph.
 func (f *Field) sweepBudget(view graphstore.View) int {
 	passes := f.pace * math.Log10(4/f.config.Tolerance)
-	return max(sweepMin, int(sweepShare*passes*passCost(view)))
+	return max(sweepMin, int(sweepShare*passes*passCost(view, passGain)))
 }
 
-// passCost returns the cost of a pass over the graph, in neighbours visited by a push.
-func passCost(view graphstore.View) float64 {
-	return float64(2*view.Edges()+vertexCost*view.Vertices()) / passGain
+// passCost returns the cost of a pass over the graph, in neighbours visited by a push, of
+// which it visits gain in the time of one.
+func passCost(view graphstore.View, gain float64) float64 {
+	return float64(2*view.Edges()+vertexCost*view.Vertices()) / gain
 }
 
-// sweep pushes first in, first out until no queued vertex is above the limit, and
-// returns what is left of the budget. Below zero it got no further; the queue is empty.
+// readAhead is the number of vertices whose neighbours are read before the first of them is pushed.
+const readAhead = 16
+
+// sweep pushes the queued vertices that are still above the limit when their turn comes, and
+// returns what is left of the budget. Below zero it got no further.
+//
+// The processor waits for the neighbours of a vertex, which lie anywhere in the store, longer than
+// it then works on them. So they are read for several vertices at a time, where the waits overlap.
 func (f *Field) sweep(view graphstore.View, limit float64, budget int) int {
 	f.blank = f.blank && len(f.queue) == 0
-	for len(f.queue) > 0 {
-		for i, v := range f.queue {
-			f.queued.drop(v)
-			if c := &f.cells[v]; math.Abs(c.r) <= limit*c.d {
-				continue
+	before := f.work.Pushes
+	for group := range slices.Chunk(f.queue, readAhead) {
+		f.read += readNeighbors(view, group)
+		for _, v := range group {
+			if budget >= 0 && math.Abs(f.r[v]) > limit*f.d[v] {
+				budget -= f.push(view, v)
 			}
-			if budget < 0 {
-				f.queue = f.queue[:copy(f.queue, f.queue[i:])]
-				f.unqueue()
-				return budget
-			}
-			budget -= f.push(view, v, limit)
 		}
-		f.queue, f.next = f.next, f.queue[:0]
 	}
-	return max(budget, 0)
+	// A push rounds the residual of each neighbour once. None makes the sum of |R| larger, so
+	// those that one push rounds are at most what the sum was when the queue was made.
+	f.rounding += 2 * float64(f.work.Pushes-before) * f.residual
+	return budget
 }
 
-func (f *Field) unqueue() {
-	for _, list := range [][]Vertex{f.queue, f.next} {
-		for _, v := range list {
-			f.queued.drop(v)
+// readNeighbors reads the cache lines of the neighbours of vertices, and of their weights. It returns
+// a sum that means nothing, without which nothing would be read.
+func readNeighbors(view graphstore.View, vertices []Vertex) (sum float64) {
+	const perLine, weightsPerLine = 16, 8
+	for _, v := range vertices {
+		neighbors, weights := view.Neighbors(v), view.Weights(v)
+		for i := 0; i < len(neighbors); i += perLine {
+			sum += float64(neighbors[i])
+		}
+		for i := 0; i < len(weights); i += weightsPerLine {
+			sum += weights[i]
 		}
 	}
-	f.queue, f.next = f.queue[:0], f.next[:0]
+	return sum
 }
 
 // push moves the residual of v into z(v) and over its neighbours, and returns its
 // cost. Order matters to no invariant, only to the bits.
-func (f *Field) push(view graphstore.View, v Vertex, limit float64) int {
-	c := &f.cells[v]
-	r := c.r
-	step := r / (c.d - f.keep)
+func (f *Field) push(view graphstore.View, v Vertex) int {
+	r, d := f.r[v], f.d[v]
+	step := r / (d - f.keep)
 	z := f.z[v] + step
-	f.z[v], c.r = z, 0
+	f.z[v], f.r[v] = z, 0
 	f.touch(v)
 	neighbors := view.Neighbors(v)
-	var after, before float64
 	if weights := view.Weights(v); weights == nil {
-		after, before = f.spread(neighbors, f.keep*step, limit)
+		spread(f.r, neighbors, f.keep*step)
 	} else {
-		after, before = f.spreadWeighted(neighbors, weights, f.keep*step, limit)
+		spreadWeighted(f.r, neighbors, weights, f.keep*step)
 	}
-	f.residual += after - before - math.Abs(r)
-	f.signed -= f.alpha * c.d * step
-	// The sums have len(neighbors) terms; each new R and z is rounded once, and a
-	// rounding of z(v) moves R by at most 2 d(v) times as much; step*w twice.
-	f.rounding += float64(len(neighbors)+8)*(after+before) +
-		2*c.d*(math.Abs(z)+2*math.Abs(step)) + 8*math.Abs(r) + 4*math.Abs(f.residual)
+	f.signed -= f.alpha * d * step
+	// A rounding of z(v) moves R by at most 2 d(v) times as much; step*w is rounded twice.
+	f.rounding += 2*d*(math.Abs(z)+2*math.Abs(step)) + 8*math.Abs(r)
 	f.work.Pushes++
 	f.work.Traversals += uint64(len(neighbors))
 	return len(neighbors) + pushCost
 }
 
-// spread adds x to the residual of every neighbour and queues those it takes
-// above the threshold. It returns the sums of |R| over them after and before.
-func (f *Field) spread(neighbors []Vertex, x, limit float64) (after, before float64) {
-	cells := f.cells
+// spread adds x to the residual of every neighbour.
+func spread(r []float64, neighbors []Vertex, x float64) {
 	for _, u := range neighbors {
-		c := &cells[u]
-		r := c.r + x
-		before += math.Abs(c.r)
-		size := math.Abs(r)
-		after += size
-		c.r = r
-		if size > limit*c.d {
-			f.enqueue(u)
-		}
+		r[u] += x
 	}
-	return after, before
 }
 
 // spreadWeighted is spread where edges have weights.
-func (f *Field) spreadWeighted(neighbors []Vertex, weights []float64, x, limit float64) (
-	after, before float64,
-) {
-	cells := f.cells
+func spreadWeighted(r []float64, neighbors []Vertex, weights []float64, x float64) {
 	weights = weights[:len(neighbors)]
 	for i, u := range neighbors {
-		c := &cells[u]
-		r := c.r + x*weights[i]
-		before += math.Abs(c.r)
-		size := math.Abs(r)
-		after += size
-		c.r = r
-		if size > limit*c.d {
-			f.enqueue(u)
-		}
-	}
-	return after, before
-}
-
-func (f *Field) enqueue(v Vertex) {
-	if f.queued.add(v) {
-		f.next = append(f.next, v)
+		r[u] += x * weights[i]
 	}
 }
