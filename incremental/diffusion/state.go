@@ -28,10 +28,7 @@ type State struct {
 
 // State returns a copy of the field's state: 16 bytes a vertex and 12 a source.
 func (f *Field) State() State {
-	s := State{Z: slices.Clone(f.z), R: make([]float64, len(f.z))}
-	for v := range f.r {
-		s.R[v] = f.r[v]
-	}
+	s := State{Z: slices.Clone(f.z), R: slices.Clone(f.r)}
 	b := []byte{stateVersion, asByte(f.stale), asByte(f.reach.known), 0}
 	b = appendNumbers(b, f.scalars(), &f.work)
 	b = f.appendSources(b)
@@ -127,8 +124,9 @@ func (f *Field) decode(view graphstore.View, state State) error {
 	f.grow(int(n))
 	f.blank = false
 	copy(f.z, state.Z)
-	for v, r := range state.R {
-		f.r[v], f.d[v] = r, view.Degree(Vertex(v))+1
+	copy(f.r, state.R)
+	for v := range f.d {
+		f.d[v] = view.Degree(Vertex(v)) + 1
 	}
 	if err := f.decodeSources(&d, sources); err != nil {
 		return err
