@@ -99,7 +99,7 @@ func measureUpdate(ctx context.Context, w *World) ([]Row, error) {
 	for i, name := range names {
 		rows = append(rows, Row{
 			Name: name, Value: stat.Mean(spent[i], nil), Unit: "us cpu/event",
-			Reference: "DynamicPPE (KDD 2021) beside one field, insertions only: 7.7 times as much at equal guarantee, see docs/notes/2026-11-22-peers.md",
+			Reference: "DynamicPPE (KDD 2021) beside one field, insertions only: at least 12 times as much at equal guarantee, see docs/notes/2026-11-25-field-kernel.md",
 			Note: fmt.Sprintf("%d vertices, %d edges, %d sources, batch %d (%d net changes), 20 %% deletions, tolerance %g",
 				g.n, g.store.View().Edges(), int(fields[i].SourceSum()), updateBatch, net/(rounds*batches), tolerance),
 		}.atMost(10))
