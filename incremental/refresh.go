@@ -25,13 +25,16 @@ const (
 	refreshEarned = 1 << 20
 	// refreshArriving multiplies it at an emission with arrivingShare more labels than the last one:
 	// second moments of half a second ago took one share in a hundred .07 to .14 standard errors off.
-	refreshArriving, arrivingShare = 4, 0.01
+	refreshArriving, arrivingShare = 8, 0.01
 	// refreshSaved bounds the emissions whose work can be saved up, so that a quiet log is
 	// not followed by a long stop.
 	refreshSaved = 4
-	// refreshFirst is the share at which the first solve of a community is charged: until
-	// then its intervals are those of a bound.
-	refreshFirst = 0.5
+	// refreshFirst is what is charged of the first solve of a community, for until then its intervals are those of a
+	// bound, and refreshAgain of another one: where few labels come, those of a minute ago are hardly others.
+	refreshFirst, refreshAgain = 0.5, 2
+	// refreshTolerance is the tolerance of what is solved for, in that of a kernel. It makes standard errors a
+	// thousandth larger in the middle, and eight hundredths in one of a hundred.
+	refreshTolerance = 3
 	// refreshCold is the work of so many emissions, and bounds the first one of a cold core: about
 	// half a second of one core, or some minutes where nobody waits for more than one emission.
 	refreshCold, refreshPatient = 1 << 7, 1 << 16
@@ -120,7 +123,7 @@ func (c *Core) refreshBlock(due []dueRefresh, view graphstore.View) (work float6
 		if d.first {
 			work += refreshFirst * each
 		} else {
-			work += each
+			work += refreshAgain * each
 		}
 	}
 	return work
@@ -129,9 +132,11 @@ func (c *Core) refreshBlock(due []dueRefresh, view graphstore.View) (work float6
 // solveMasses solves for the kernels of some communities, and returns their masses and what
 // that cost in passes for one source. One alone is a field, which takes half the memory.
 func (c *Core) solveMasses(due []dueRefresh, view graphstore.View) (mass func(i int, v graphstore.Vertex) float64, passes float64) {
+	config := c.config.diffusion()
+	config.Tolerance = min(refreshTolerance*config.Tolerance, 1)
 	if len(due) == 1 {
 		field := c.newField()
-		field.Solve(view, diffusion.Sources(due[0].id, view), c.config.Tolerance)
+		field.Solve(view, diffusion.Sources(due[0].id, view), config.Tolerance)
 		work := field.Work()
 		return func(_ int, v graphstore.Vertex) float64 { return field.Mass(v) }, float64(work.Iterations + work.Rebuilds)
 	}
@@ -139,7 +144,7 @@ func (c *Core) solveMasses(due []dueRefresh, view graphstore.View) (mass func(i 
 	for i := range due {
 		sources[i] = diffusion.Sources(due[i].id, view)
 	}
-	solved, err := diffusion.SolveTogether(view, c.config.diffusion(), sources)
+	solved, err := diffusion.SolveTogether(view, config, sources)
 	if err != nil {
 		panic(err) // the configuration was validated
 	}
