@@ -13,7 +13,6 @@ import (
 	"gqlstream/checkpoint"
 	"gqlstream/config"
 	"gqlstream/graphstore"
-	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest/event"
 	"gqlstream/tables"
 )
@@ -29,7 +28,7 @@ while run goes on.
 
 Examples:
   gqlstream snapshot list
-  gqlstream snapshot export --table scores --out scores.parquet`
+  gqlstream snapshot export --table edges --out edges.parquet`
 }
 
 // snapshotFlags choose a checkpoint. A process may be running on the directory:
@@ -130,31 +129,20 @@ func bytesOf(m checkpoint.Manifest) (n int64) {
 // keeps lists of neighbours.
 const edgesTable = "edges"
 
-// scoresTable is the table of the kernels, as shares by names.
-const scoresTable = "scores"
-
 type snapshotExportCmd struct {
 	snapshotFlags
-	Position uint64  `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
-	Table    string  `required:"" placeholder:"NAME" help:"edges, scores, vertices, adjacency, attributes, communities, members, versions, expiry, pending, audits or meta."`
-	Format   string  `placeholder:"FORM" help:"parquet, csv or arrow. [by the extension of --out]"`
-	Out      string  `short:"o" required:"" placeholder:"FILE" help:"File to write; it appears whole or not at all."`
-	Alpha    float64 `default:"0.1" placeholder:"A" help:"Teleport probability of the kernel of scores."`
-
-	Community []string `placeholder:"NAME" help:"Of scores: only those of this community (repeatable)."`
-	Top       int      `placeholder:"N" help:"Of scores: only the N largest of each community."`
+	Position uint64 `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
+	Table    string `required:"" placeholder:"NAME" help:"edges, vertices, adjacency, attributes, communities, members, versions, expiry, pending, audits or meta."`
+	Format   string `placeholder:"FORM" help:"parquet, csv or arrow. [by the extension of --out]"`
+	Out      string `short:"o" required:"" placeholder:"FILE" help:"File to write; it appears whole or not at all."`
 }
 
 func (*snapshotExportCmd) Help() string {
 	return `Writes one table of a checkpoint, after verifying all of it. The table edges has the columns src, dst
-and weight. The table scores has the columns community, vertex and score: how likely a walk from the
-community ends at the vertex, where that is not zero, by the kernel ppr with --alpha: up to a row for each pair
-of them, unless --community and --top say which. Numbers in columns
-named vertex, u and v are rows of the table vertices.
+and weight. Numbers in columns named vertex, u and v are rows of the table vertices.
 
 Examples:
   gqlstream snapshot export --table edges --out edges.parquet
-  gqlstream snapshot export --table scores --top 100 --out scores.csv
   gqlstream snapshot export --state gqlstream-state 120000 --table vertices --out vertices.csv`
 }
 
@@ -164,12 +152,9 @@ func (c *snapshotExportCmd) Run(con console) error {
 	if !slices.Contains(tables.Formats, format) {
 		return config.Usagef("snapshot export: %q is none of %s; name one with --format", format, strings.Join(tables.Formats, ", "))
 	}
-	if c.Table != scoresTable && len(c.Community)+c.Top != 0 || c.Top < 0 {
-		return config.Usagef("snapshot export: --community and --top N choose among the rows of --table %s", scoresTable)
-	}
 	table := graphstore.Table(c.Table)
-	if c.Table != edgesTable && c.Table != scoresTable && !slices.Contains(graphstore.Tables(), table) {
-		return config.Usagef("snapshot export: there is no table %q; there are %s, %s and %v", c.Table, edgesTable, scoresTable, graphstore.Tables())
+	if c.Table != edgesTable && !slices.Contains(graphstore.Tables(), table) {
+		return config.Usagef("snapshot export: there is no table %q; there are %s and %v", c.Table, edgesTable, graphstore.Tables())
 	}
 	read, store, err := c.load(c.Position)
 	if err != nil {
@@ -177,26 +162,16 @@ func (c *snapshotExportCmd) Run(con console) error {
 	}
 	defer store.Release()
 	view := store.View()
-	rows, err := c.export(format, view, newMeter(con.Err, "rows"))
+	records := graphstore.RowRecords(edgesOf(view))
+	if c.Table != edgesTable {
+		records = slices.Values(view.Records(table))
+	}
+	rows, err := tables.Export(c.Out, format, records)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(con.Err, "%s: %d rows of %s at position %d\n", c.Out, rows, c.Table, read.Manifest.Position)
 	return nil
-}
-
-func (c *snapshotExportCmd) export(format string, view graphstore.View, progress *meter) (int64, error) {
-	switch c.Table {
-	case edgesTable:
-		return tables.Export(c.Out, format, graphstore.RowRecords(edgesOf(view)))
-	case scoresTable:
-		scores, err := c.scoresOf(view, progress)
-		if err != nil {
-			return 0, err
-		}
-		return tables.Export(c.Out, format, graphstore.RowRecords(scores))
-	}
-	return tables.Export(c.Out, format, slices.Values(view.Records(graphstore.Table(c.Table))))
 }
 
 // namedEdge is one undirected edge with the names of its ends.
@@ -216,58 +191,4 @@ func edgesOf(view graphstore.View) iter.Seq[namedEdge] {
 			}
 		}
 	}
-}
-
-// scoreTolerance bounds the certificate of scores.
-const scoreTolerance = 1e-3
-
-// score is the probability that a walk from a community ends at a vertex.
-type score struct {
-	Community, Vertex string
-	Score             float64
-}
-
-// scoresOf visits the kernel of every community that has members without a label: the
-// share of its walks that end at a vertex, where that is positive. Kernels are computed
-// here, because a checkpoint need not hold one for each community.
-func (c *snapshotExportCmd) scoresOf(view graphstore.View, progress *meter) (iter.Seq[score], error) {
-	conf := diffusion.Config{Alpha: c.Alpha, Tolerance: scoreTolerance}
-	if _, err := diffusion.NewField(conf); err != nil {
-		return nil, config.Usagef("snapshot export: --alpha: %w", err)
-	}
-	for _, name := range c.Community {
-		if _, ok := view.FindCommunity(name); !ok {
-			return nil, config.Usagef("snapshot export: there is no community %q in this checkpoint", name)
-		}
-	}
-	return func(yield func(score) bool) {
-		for id := range graphstore.Community(view.Communities()) {
-			sources := diffusion.Sources(id, view)
-			if view.Retired(id) || len(sources) == 0 || len(c.Community) > 0 && !slices.Contains(c.Community, view.CommunityName(id)) {
-				continue
-			}
-			field, _ := diffusion.NewField(conf) // it was validated
-			field.Solve(view, sources, scoreTolerance)
-			sum := 0.0
-			for v := range graphstore.Vertex(view.Vertices()) {
-				sum += max(field.Mass(v), 0)
-			}
-			var list []graphstore.Vertex
-			for v := range graphstore.Vertex(view.Vertices()) {
-				if field.Mass(v) > 0 && !view.Erased(v) {
-					list = append(list, v)
-				}
-			}
-			if c.Top > 0 {
-				slices.SortStableFunc(list, func(a, b graphstore.Vertex) int { return cmp.Compare(field.Mass(b), field.Mass(a)) })
-				list = list[:min(len(list), c.Top)]
-			}
-			for _, v := range list {
-				if !yield(score{view.CommunityName(id), view.ID(v).String(), field.Mass(v) / sum}) {
-					return
-				}
-			}
-			progress.add(len(list), float64(id+1)/float64(view.Communities()))
-		}
-	}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -227,7 +226,7 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 	const seed = 5
 	state, conf, _ := savedState(t, seed)
 	dir := t.TempDir()
-	for _, table := range []string{"edges", "scores", "vertices", "adjacency", "attributes", "communities", "members", "versions", "expiry", "meta"} {
+	for _, table := range []string{"edges", "vertices", "adjacency", "attributes", "communities", "members", "versions", "expiry", "meta"} {
 		sizes := map[string]string{}
 		for _, format := range []string{"parquet", "csv", "arrow"} {
 			out := filepath.Join(dir, table+"."+format)
@@ -247,7 +246,6 @@ func TestSnapshotsCanBeRead(t *testing.T) {
 			t.Errorf("table %s: %d rows of CSV, %v, said %v", table, len(rows)-1, err, sizes)
 		}
 	}
-	checkScores(t, filepath.Join(dir, "scores.csv"))
 	// The exported graph gives the estimate of the whole log, in both forms.
 	once := map[string]string{}
 	for _, format := range []string{"parquet", "csv", "arrow"} {
@@ -316,24 +314,6 @@ func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, args...)
-}
-
-// checkScores holds that the scores of a community sum to one.
-func checkScores(t *testing.T, path string) {
-	t.Helper()
-	communities := scoresIn(t, path)
-	for community, scores := range communities {
-		sum := 0.0
-		for _, x := range scores {
-			sum += x
-		}
-		if math.Abs(sum-1) > 1e-9 {
-			t.Errorf("the scores of %s sum to %v", community, sum)
-		}
-	}
-	if len(communities) < 2 {
-		t.Errorf("scores of %d communities", len(communities))
-	}
 }
 
 func mustList(t *testing.T, state string) string {
