@@ -55,5 +55,6 @@
 // where none does. Compact passes over the vertices and sorts what has changed.
 //
 // The package does no I/O, reads no clock and starts no goroutine that outlives a call. It
-// knows nothing of estimates. Arrow is imported by columns.go and snapshot.go alone.
+// knows nothing of estimates. Arrow is imported by columns.go, rows.go and
+// snapshot.go alone.
 package graphstore

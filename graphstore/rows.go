@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -9,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
 
 	"gqlstream/ingest/event"
 )
@@ -20,6 +24,9 @@ const (
 	chunkBytesMax = 256 << 20
 )
 
+// visitor is called with the records of a table.
+type visitor = func(arrow.Record) error
+
 // nullable is a field of a row that need not have a value.
 type nullable[T any] struct {
 	Value T
@@ -28,9 +35,7 @@ type nullable[T any] struct {
 
 // rowColumn is one field of a struct as a column of a table.
 type rowColumn struct {
-	name  string
-	kind  vectorKind
-	width int
+	arrow.Field
 	at    uintptr // of the value in the struct
 	valid uintptr // of the truth value that says whether there is one; 0 where there always is
 }
@@ -45,7 +50,7 @@ func columnsOf[T any](width int) (columns []rowColumn) {
 		if f.Anonymous {
 			continue
 		}
-		c := rowColumn{name: cmp.Or(f.Tag.Get("column"), strings.ToLower(f.Name))}
+		c := rowColumn{Field: arrow.Field{Name: cmp.Or(f.Tag.Get("column"), strings.ToLower(f.Name)), Nullable: true}}
 		for i := range f.Index {
 			c.at += row.FieldByIndex(f.Index[:i+1]).Offset
 		}
@@ -54,97 +59,124 @@ func columnsOf[T any](width int) (columns []rowColumn) {
 			c.valid = c.at + typ.Field(1).Offset
 			typ = typ.Field(0).Type
 		}
-		var ok bool
-		if c.kind, ok = kindOf(typ); !ok || !f.IsExported() {
+		if c.Type = typeOf(typ); c.Type == nil || !f.IsExported() {
 			panic(fmt.Sprintf("graphstore: field %s of %v is no column", f.Name, row))
 		}
 		if f.Tag.Get("list") == "fixed" {
-			c.kind, c.width = f64FixedVector, width
+			c.Type = arrow.FixedSizeListOfNonNullable(int32(width), arrow.PrimitiveTypes.Float64)
 		}
 		columns = append(columns, c)
 	}
 	return columns
 }
 
-// kindOf returns the kind of column that holds a Go type, and whether there is one.
-func kindOf(t reflect.Type) (vectorKind, bool) {
+// typeOf returns the type of a column that holds a Go type, nil where there is none.
+func typeOf(t reflect.Type) arrow.DataType {
 	if t == reflect.TypeFor[event.Time]() {
-		return timeVector, true
+		return &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
 	}
 	switch t.Kind() {
 	case reflect.Bool, reflect.Uint8:
-		return u8Vector, true
+		return arrow.PrimitiveTypes.Uint8
 	case reflect.Int32:
-		return i32Vector, true
+		return arrow.PrimitiveTypes.Int32
 	case reflect.Uint32:
-		return u32Vector, true
+		return arrow.PrimitiveTypes.Uint32
 	case reflect.Uint64:
-		return u64Vector, true
+		return arrow.PrimitiveTypes.Uint64
 	case reflect.Float64:
-		return f64Vector, true
+		return arrow.PrimitiveTypes.Float64
 	case reflect.String:
-		return textVector, true
+		return arrow.BinaryTypes.String
 	case reflect.Slice:
 		switch t.Elem().Kind() {
 		case reflect.Uint8:
-			return bytesVector, true
-		case reflect.Uint32:
-			return u32ListVector, true
-		case reflect.Float64:
-			return f64ListVector, true
+			return arrow.BinaryTypes.Binary
+		case reflect.Uint32, reflect.Float64:
+			return arrow.ListOfNonNullable(typeOf(t.Elem()))
 		}
 	}
-	return 0, false
+	return nil
 }
 
-// inChunks visits rows as vectors, chunk by chunk, at least one chunk, which may be
-// empty: a table without rows still has its columns. The vectors are copies.
-func inChunks[T any](columns []rowColumn, rows iter.Seq[T], visit func([]vector) error) error {
-	row, chunk, size := new(T), newChunk(columns, nil), 0
+// inChunks visits rows as records, at least one, which may be empty: a table without rows
+// still has its columns. The records are copies, and the visitor's to release.
+func inChunks[T any](columns []rowColumn, rows iter.Seq[T], visit visitor) error {
+	fields := make([]arrow.Field, len(columns))
+	for i, c := range columns {
+		fields[i] = c.Field
+	}
+	builder := array.NewRecordBuilder(defaultAllocator, arrow.NewSchema(fields, nil))
+	defer builder.Release()
+	row, n, size := new(T), 0, 0
 	for *row = range rows {
-		if chunk[0].rows == chunkRowsMax || size >= chunkBytesMax {
-			if err := visit(finished(chunk)); err != nil {
+		if n == chunkRowsMax || size >= chunkBytesMax {
+			if err := visit(recordOf(builder)); err != nil {
 				return err
 			}
-			chunk, size = newChunk(columns, chunk), 0
+			builder.Reserve(n)
+			n, size = 0, 0
 		}
 		for i := range columns {
-			c, v := &columns[i], &chunk[i]
+			c, valid := &columns[i], []bool(nil)
 			if c.valid != 0 {
-				v.appendValid(*(*bool)(unsafe.Add(unsafe.Pointer(row), c.valid)))
+				valid = unsafe.Slice((*bool)(unsafe.Add(unsafe.Pointer(row), c.valid)), 1)
 			}
-			before := len(v.data)
-			if v.append(unsafe.Add(unsafe.Pointer(row), c.at)); c.kind.hasOffsets() {
-				size += len(v.data) - before
-			}
+			size += appendCell(builder.Field(i), unsafe.Add(unsafe.Pointer(row), c.at), valid)
 		}
+		n++
 	}
-	return visit(finished(chunk))
+	return visit(recordOf(builder))
 }
 
-// newChunk returns vectors without rows, with room for what the chunk before had.
-func newChunk(columns []rowColumn, before []vector) []vector {
-	chunk := make([]vector, len(columns))
-	for i, c := range columns {
-		chunk[i] = vector{name: c.name, kind: c.kind, width: c.width, data: []byte{}}
-		if before != nil {
-			chunk[i].data = make([]byte, 0, len(before[i].data)*9/8)
-		}
-		if c.kind.hasOffsets() {
-			chunk[i].offsets = []int32{0}
+// recordOf returns what a builder holds. A bitmap of nulls has the bytes that its rows need, not
+// those that it grew to, so that the bytes of a file depend on its rows alone.
+func recordOf(builder *array.RecordBuilder) arrow.Record {
+	record := builder.NewRecord()
+	for _, column := range record.Columns() {
+		if bits := column.Data().Buffers()[0]; bits != nil {
+			bits.ResizeNoShrink((column.Len() + 7) / 8)
 		}
 	}
-	return chunk
+	return record
 }
 
-// finished returns a chunk without bits that say that nothing is null.
-func finished(chunk []vector) []vector {
-	for i := range chunk {
-		if chunk[i].nulls == 0 {
-			chunk[i].valid = nil
+// one returns the value at a place in memory as a slice.
+func one[T any](at unsafe.Pointer) []T { return unsafe.Slice((*T)(at), 1) }
+
+// appendCell appends the value at a place in memory, which is of the column's type, and returns
+// its bytes if values of the type have various lengths. Without valid it is not null, else valid
+// says so; the bytes of a null are appended all the same.
+func appendCell(column array.Builder, at unsafe.Pointer, valid []bool) (size int) {
+	switch column := column.(type) {
+	case *array.Uint8Builder:
+		column.AppendValues(one[uint8](at), valid)
+	case *array.Int32Builder:
+		column.AppendValues(one[int32](at), valid)
+	case *array.Uint32Builder:
+		column.AppendValues(one[uint32](at), valid)
+	case *array.Uint64Builder:
+		column.AppendValues(one[uint64](at), valid)
+	case *array.Float64Builder:
+		column.AppendValues(one[float64](at), valid)
+	case *array.TimestampBuilder:
+		column.AppendValues(one[arrow.Timestamp](at), valid)
+	case *array.StringBuilder:
+		column.AppendStringValues(one[string](at), valid)
+		return len(*(*string)(at))
+	case *array.BinaryBuilder:
+		column.AppendValues(one[[]byte](at), valid)
+		return len(*(*[]byte)(at))
+	case array.ListLikeBuilder:
+		column.Append(valid == nil || valid[0])
+		if values, ok := column.ValueBuilder().(*array.Uint32Builder); ok {
+			values.AppendValues(*(*[]uint32)(at), nil)
+			return 4 * len(*(*[]uint32)(at))
 		}
+		column.ValueBuilder().(*array.Float64Builder).AppendValues(*(*[]float64)(at), nil)
+		return 8 * len(*(*[]float64)(at))
 	}
-	return chunk
+	return 0
 }
 
 // rowsAtOnce rows are read column by column before they are visited.
@@ -154,9 +186,9 @@ const rowsAtOnce = 256
 // copies, or else hold only during the visit.
 func eachRow[T any](t Table, columns []rowColumn, data []byte, copied bool, visit func(*T) error) error {
 	some := make([]T, rowsAtOnce)
-	return eachChunk(t, columns, data, func(chunk []vector) error {
-		for from := 0; from < chunk[0].rows; from += rowsAtOnce {
-			rows := some[:min(rowsAtOnce, chunk[0].rows-from)]
+	return eachChunk(t, columns, data, func(chunk arrow.Record) error {
+		for from := 0; from < int(chunk.NumRows()); from += rowsAtOnce {
+			rows := some[:min(rowsAtOnce, int(chunk.NumRows())-from)]
 			readChunk(rows, columns, chunk, from, copied)
 			for i := range rows {
 				if err := visit(&rows[i]); err != nil {
@@ -169,12 +201,13 @@ func eachRow[T any](t Table, columns []rowColumn, data []byte, copied bool, visi
 }
 
 // eachChunk visits the chunks of a table, which must have these columns.
-func eachChunk(t Table, columns []rowColumn, data []byte, visit func([]vector) error) error {
-	return readTable(t, data, func(chunk []vector) error {
-		same := func(v vector, c rowColumn) bool {
-			return v.name == c.name && v.kind == c.kind && v.width == c.width && v.rows == chunk[0].rows && (v.nulls == 0 || c.valid != 0)
+func eachChunk(t Table, columns []rowColumn, data []byte, visit visitor) error {
+	return readTable(t, data, func(chunk arrow.Record) error {
+		same := func(a arrow.Array, c rowColumn) bool {
+			return arrow.TypeEqual(a.DataType(), c.Type) && (a.NullN() == 0 || c.valid != 0)
 		}
-		if !slices.EqualFunc(chunk, columns, same) {
+		named := func(f arrow.Field, c rowColumn) bool { return f.Name == c.Name }
+		if !slices.EqualFunc(chunk.Schema().Fields(), columns, named) || !slices.EqualFunc(chunk.Columns(), columns, same) {
 			return fmt.Errorf("table %s has not the columns of this version and configuration", t)
 		}
 		return visit(chunk)
@@ -182,20 +215,79 @@ func eachChunk(t Table, columns []rowColumn, data []byte, visit func([]vector) e
 }
 
 // readChunk makes rows those of a chunk from one on.
-func readChunk[T any](rows []T, columns []rowColumn, chunk []vector, from int, copied bool) {
+func readChunk[T any](rows []T, columns []rowColumn, chunk arrow.Record, from int, copied bool) {
 	clear(rows)
-	for j := range chunk {
-		v, c := &chunk[j], &columns[j]
+	for j, column := range chunk.Columns() {
+		c := &columns[j]
 		for i := range rows {
 			at := unsafe.Pointer(&rows[i])
 			if c.valid != 0 {
-				if !v.has(from + i) {
+				if column.IsNull(from + i) {
 					continue
 				}
 				*(*bool)(unsafe.Add(at, c.valid)) = true
 			}
-			v.read(from+i, unsafe.Add(at, c.at), copied)
+			readCell(column, from+i, unsafe.Add(at, c.at), copied)
 		}
+	}
+}
+
+// readCell writes a value to a place in memory, which is of the column's type. Texts and lists
+// are copied, or else alias the column.
+func readCell(column arrow.Array, i int, at unsafe.Pointer, copied bool) {
+	switch column := column.(type) {
+	case *array.Uint8:
+		*(*uint8)(at) = column.Value(i)
+	case *array.Int32:
+		*(*int32)(at) = column.Value(i)
+	case *array.Uint32:
+		*(*uint32)(at) = column.Value(i)
+	case *array.Uint64:
+		*(*uint64)(at) = column.Value(i)
+	case *array.Float64:
+		*(*float64)(at) = column.Value(i)
+	case *array.Timestamp:
+		*(*arrow.Timestamp)(at) = column.Value(i)
+	case *array.String:
+		if *(*string)(at) = column.Value(i); copied {
+			*(*string)(at) = strings.Clone(column.Value(i))
+		}
+	case *array.Binary:
+		readList(column.Value(i), at, copied)
+	case array.ListLike:
+		from, to := column.ValueOffsets(i)
+		if values, ok := column.ListValues().(*array.Uint32); ok {
+			readList(values.Uint32Values()[from:to], at, copied)
+		} else {
+			readList(column.ListValues().(*array.Float64).Float64Values()[from:to], at, copied)
+		}
+	}
+}
+
+// readList writes a list to a place in memory, an empty one as nil.
+func readList[T any](list []T, at unsafe.Pointer, copied bool) {
+	switch {
+	case len(list) == 0:
+		list = nil
+	case copied:
+		list = slices.Clone(list)
+	}
+	*(*[]T)(at) = list
+}
+
+// errEnough ends a table that nobody wants the rest of.
+var errEnough = errors.New("enough")
+
+// RowRecords returns structs as Arrow records, at least one, with the columns that WriteRows
+// gives them. Whoever takes a record releases it.
+func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
+	return func(yield func(arrow.Record) bool) {
+		_ = inChunks(columnsOf[T](0), rows, func(chunk arrow.Record) error { // it ends early at most
+			if !yield(chunk) {
+				return errEnough
+			}
+			return nil
+		})
 	}
 }
 
@@ -205,7 +297,7 @@ func readChunk[T any](rows []T, columns []rowColumn, chunk []vector, from int, c
 // []uint32 or []float64, or of a type made of one of these; it panics on another.
 // Empty slices come back as nil.
 func WriteRows[T any](w io.Writer, rows []T) error {
-	_, err := writeTable(w, func(visit func([]vector) error) error {
+	_, err := writeTable(w, func(visit visitor) error {
 		return inChunks(columnsOf[T](0), slices.Values(rows), visit)
 	})
 	if err != nil {
@@ -218,8 +310,8 @@ func WriteRows[T any](w io.Writer, rows []T) error {
 // the caller has verified: damaged ones can end the process.
 func ReadRows[T any](data []byte) (rows []T, err error) {
 	columns := columnsOf[T](0)
-	err = eachChunk("rows", columns, data, func(chunk []vector) error {
-		before, n := len(rows), chunk[0].rows
+	err = eachChunk("rows", columns, data, func(chunk arrow.Record) error {
+		before, n := len(rows), int(chunk.NumRows())
 		rows = slices.Grow(rows, n)[:before+n]
 		readChunk(rows[before:], columns, chunk, 0, true)
 		return nil

@@ -43,16 +43,16 @@ var errTable = errors.New("the table contradicts itself or another one")
 
 // table saves and loads one part of a store.
 type table struct {
-	save   func(visit func([]vector) error) error // visits chunks of rows, at least one
-	load   func(data []byte) error                // adds rows to a store that has none
-	finish func() error                           // completes what load began; may be nil
+	save   func(visit visitor) error // visits chunks of rows, at least one
+	load   func(data []byte) error   // adds rows to a store that has none
+	finish func() error              // completes what load began; may be nil
 }
 
 // tableOf returns a table whose rows are structs, which load takes one by one: what it
 // keeps of their texts and lists it must copy.
 func tableOf[T any](t Table, columns []rowColumn, rows iter.Seq[T], load func(*T) error, finish func() error) table {
 	return table{
-		func(visit func([]vector) error) error { return inChunks(columns, rows, visit) },
+		func(visit visitor) error { return inChunks(columns, rows, visit) },
 		func(data []byte) error { return eachRow(t, columns, data, false, load) },
 		finish,
 	}
@@ -192,7 +192,7 @@ func ConfigOf(section func(Table) ([]byte, error)) (c Config, err error) {
 		return c, cmp.Or(err, errTable)
 	}
 	columns := columnsOf[vertexRow](c.Classes)
-	c.LabelTimes, err = hasColumn(vertices, columns[len(columns)-1].name)
+	c.LabelTimes, err = hasColumn(vertices, columns[len(columns)-1].Name)
 	return c, err
 }
 
