@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/request"
@@ -102,12 +101,12 @@ func (m *Member) hearDisagreement(data []byte) {
 	}
 }
 
-// Compare publishes the digest of a part at a position, or compares it with that of the worker
+// Compare publishes our own digest of a part at a position, or compares it with that of the worker
 // which was first. Where they differ both end: see Disagreed.
-func (s *Store) Compare(ctx context.Context, config string, position uint64, part string, sum uint64) error {
+func (s *Store) Compare(ctx context.Context, config string, position uint64, part, own string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
-	own, self := fmt.Sprintf("%016x", sum), s.member.self.Worker
+	self := s.member.self.Worker
 	key := fmt.Sprintf("%s.%d.%s", config, position, part)
 	_, err := s.digests.Create(ctx, key, []byte(own+" "+self))
 	if !errors.Is(err, jetstream.ErrKeyExists) {
@@ -146,7 +145,7 @@ func objectName(config string, position uint64, part string) string {
 }
 
 // Put stores a part at a position, unless it is there already.
-func (s *Store) Put(ctx context.Context, config string, position uint64, part string, b *Bundle) error {
+func (s *Store) Put(ctx context.Context, config string, position uint64, part string, state any) error {
 	ctx, cancel := transfer(ctx)
 	defer cancel()
 	name := objectName(config, position, part)
@@ -154,7 +153,7 @@ func (s *Store) Put(ctx context.Context, config string, position uint64, part st
 		return nil
 	}
 	var data bytes.Buffer
-	err := gob.NewEncoder(&data).Encode(b)
+	err := gob.NewEncoder(&data).Encode(state)
 	if err == nil {
 		_, err = s.objects.PutBytes(ctx, name, data.Bytes())
 	}
@@ -275,14 +274,13 @@ func OldestGraph(ctx context.Context, js jetstream.JetStream, prefix string) (ol
 	return oldest, bucket, stores.Error()
 }
 
-// Get returns a part at a position.
-func (s *Store) Get(ctx context.Context, config string, position uint64, part string) (*Bundle, error) {
+// Get reads a part at a position into what state points to.
+func (s *Store) Get(ctx context.Context, config string, position uint64, part string, state any) error {
 	data, err := s.get(ctx, objectName(config, position, part))
-	b := &Bundle{}
 	if err == nil {
-		err = gob.NewDecoder(bytes.NewReader(data)).Decode(b)
+		err = gob.NewDecoder(bytes.NewReader(data)).Decode(state)
 	}
-	return b, err
+	return err
 }
 
 // get returns an object. The library waits for ever for the rest of one that is replaced or
@@ -335,25 +333,3 @@ func (s Shelf) Write(ctx context.Context, data []byte) error {
 
 // String names the shelf.
 func (s Shelf) String() string { return "object " + s.name + " of the group" }
-
-// Bundle is a part of a state: named sections, and what a taker must know beside them.
-type Bundle struct {
-	Header   []byte // the caller's
-	Sections []BundleSection
-}
-
-// BundleSection is one section of a bundle.
-type BundleSection struct {
-	Name string
-	Data []byte
-}
-
-// Digest returns a digest of the sections, with their names.
-func (b *Bundle) Digest() uint64 {
-	sum := xxhash.New()
-	for _, s := range b.Sections {
-		fmt.Fprintf(sum, "%s %d\n", s.Name, len(s.Data))
-		sum.Write(s.Data) //nolint:errcheck // a hash takes everything
-	}
-	return sum.Sum64()
-}

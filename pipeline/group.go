@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -296,26 +295,23 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 // for workers with an empty disk. It is less than the number of which shards are kept.
 const GraphEvery = 8
 
-func bundles(m checkpoint.Manifest, state []incremental.Section) (map[string]*group.Bundle, error) {
-	header, err := json.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	parts := map[string]*group.Bundle{group.GraphPart: {Header: header}}
+// partsOf divides a state into what all workers have alike and a part for each shard.
+func partsOf(m checkpoint.Manifest, state []incremental.Section) map[string]*checkpoint.Checkpoint {
+	parts := map[string]*checkpoint.Checkpoint{group.GraphPart: {Manifest: m, Sections: map[string][]byte{}}}
 	for shard := range m.Watermarks {
-		parts[group.Part(shard)] = &group.Bundle{Header: header}
+		parts[group.Part(shard)] = &checkpoint.Checkpoint{Manifest: m, Sections: map[string][]byte{}}
 	}
 	for _, s := range state {
-		part := group.GraphPart
+		name := group.GraphPart
 		if shard, ok := incremental.SectionShard(s.Name); ok {
-			part = group.Part(shard)
+			name = group.Part(shard)
 		}
-		if parts[part] == nil {
-			continue // of a shard that another worker has taken over a moment ago
+		if part := parts[name]; part != nil { // else of a shard that another worker has taken over a moment ago
+			part.Sections[s.Name] = s.Data
+			part.Manifest.Sections = append(part.Manifest.Sections, checkpoint.EntryOf(s.Name, s.Data))
 		}
-		parts[part].Sections = append(parts[part].Sections, group.BundleSection{Name: s.Name, Data: s.Data})
 	}
-	return parts, nil
+	return parts
 }
 
 // fetchMax is how long a question may wait for what other workers have stored.
@@ -343,14 +339,13 @@ func (p *Pipeline) fetchShards(c *checkpoint.Checkpoint) {
 }
 
 // sharedName begins the names of what workers share of a configuration: of another format they share nothing.
-func sharedName(config string) string { return fmt.Sprintf("%s.%d", config, checkpoint.Format) }
+func sharedName(config string) string { return fmt.Sprintf("%s.v%d", config, checkpoint.Format) }
 
 // share compares a state with those of the other workers, and stores what they would need to take
 // a shard over; ctx ends the storing of the graph, which is large. What does not come about is made
 // good by the next checkpoint.
 func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) {
-	shared := sharedName(at.Config)
-	parts, err := bundles(at, state)
+	shared, parts := sharedName(at.Config), partsOf(at, state)
 	m.checkpoints++
 	graph := m.checkpoints%GraphEvery == 1 && m.member.Rank(group.GraphPart) == 0
 	errs := make(chan error, len(parts))
@@ -360,13 +355,14 @@ func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []
 			storing = ctx
 		}
 		go func() {
-			err := m.store.Compare(context.Background(), shared, at.Position, name, part.Digest())
+			err := m.store.Compare(context.Background(), shared, at.Position, name, checkpoint.Digest(part.Manifest.Sections))
 			if err == nil && (name != group.GraphPart || graph) {
 				err = m.store.Put(storing, shared, at.Position, name, part)
 			}
 			errs <- err
 		}()
 	}
+	var err error
 	for range parts {
 		err = errors.Join(err, <-errs)
 	}

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -228,15 +227,8 @@ func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (*c
 
 // fetchPart returns a part of a state that another worker has stored.
 func (m *membership) fetchPart(ctx context.Context, config string, position uint64, part string) (*checkpoint.Checkpoint, error) {
-	bundle, err := m.store.Get(ctx, sharedName(config), position, part)
-	if err != nil {
-		return nil, err
-	}
-	c := &checkpoint.Checkpoint{Sections: map[string][]byte{}}
-	for _, s := range bundle.Sections {
-		c.Sections[s.Name] = s.Data
-	}
-	return c, json.Unmarshal(bundle.Header, &c.Manifest)
+	c := new(checkpoint.Checkpoint)
+	return c, m.store.Get(ctx, sharedName(config), position, part, c)
 }
 
 // ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.
