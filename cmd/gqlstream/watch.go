@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,17 +20,16 @@ import (
 )
 
 type watchCmd struct {
-	URL        string        `name:"url" default:"http://127.0.0.1:8090" help:"Address of the page of a running pipeline."`
-	TokenFile  string        `type:"existingfile" placeholder:"FILE" help:"Access token, where the page asks for one."`
-	Difference []string      `placeholder:"A,B" sep:"none" help:"Also by how much A exceeds B, with the error of the difference (repeatable)."`
-	Filter     string        `placeholder:"TEXT" help:"Only communities with TEXT in their names."`
-	Flagged    bool          `help:"Only communities with a flag."`
-	Sort       string        `default:"name" enum:"name,members,share,width,coverage,certificate,flags,updated" help:"name, members, share, width, coverage, certificate, flags or updated."`
-	Reverse    bool          `help:"Largest first."`
-	Class      string        `placeholder:"NAME" help:"The class whose share is shown. [the first]"`
-	Method     string        `placeholder:"NAME" help:"The method that is shown. [the first configured]"`
-	Every      time.Duration `default:"1s" help:"Time between two looks."`
-	Count      int           `placeholder:"N" help:"End after N looks; 0 goes on until Ctrl-C."`
+	URL       string        `name:"url" default:"http://127.0.0.1:8090" help:"Address of the page of a running pipeline."`
+	TokenFile string        `type:"existingfile" placeholder:"FILE" help:"Access token, where the page asks for one."`
+	Filter    string        `placeholder:"TEXT" help:"Only communities with TEXT in their names."`
+	Flagged   bool          `help:"Only communities with a flag."`
+	Sort      string        `default:"name" enum:"name,members,share,width,coverage,certificate,flags,updated" help:"name, members, share, width, coverage, certificate, flags or updated."`
+	Reverse   bool          `help:"Largest first."`
+	Class     string        `placeholder:"NAME" help:"The class whose share is shown. [the first]"`
+	Method    string        `placeholder:"NAME" help:"The method that is shown. [the first configured]"`
+	Every     time.Duration `default:"1s" help:"Time between two looks."`
+	Count     int           `placeholder:"N" help:"End after N looks; 0 goes on until Ctrl-C."`
 }
 
 func (*watchCmd) Help() string {
@@ -44,7 +42,7 @@ of them are printed at each look.
 Examples:
   gqlstream watch
   gqlstream watch --flagged --sort width --reverse
-  gqlstream watch --difference berlin,everyone --filter berlin --count 1`
+  gqlstream watch --filter berlin --count 1`
 }
 
 const (
@@ -82,10 +80,7 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 		}
 		w.look(ctx) // the order of the rows may depend on the class
 	}
-	if w.total > 0 && w.problem == nil {
-		w.problem = w.refused // of communities that there are not, perhaps
-	}
-	if w.problem != nil { // later a page that is away is waited for, and a difference
+	if w.problem != nil { // later a page that is away is waited for
 		return fmt.Errorf("watch: %w", w.problem)
 	}
 	return w.follow(ctx)
@@ -151,9 +146,6 @@ func (w *watch) state() string {
 // cells is the row of one community in the table.
 func (r *watchRow) cells(class int, now time.Time) string {
 	e, name := &r.Estimate, cut(harmless(r.Name), watchNameMax)
-	if r.refused != nil {
-		return name + "\t" + r.refused.Error()
-	}
 	if e.Suppressed || class >= len(e.Prevalence) {
 		return name + "\tsuppressed: fewer members than privacy.min_members"
 	}
@@ -209,9 +201,8 @@ type watchData struct {
 		Rates    map[string]float64 `json:"rates"`
 	}
 	rows    []watchRow
-	total   int   // communities there are
-	matched int   // that are looked for; of them rows holds the first
-	refused error // why there is no difference of two communities that is asked for
+	total   int // communities there are
+	matched int // that are looked for; of them rows holds the first
 }
 
 // watchRow is one community.
@@ -219,7 +210,6 @@ type watchRow struct {
 	Name     string         `json:"name"`
 	Updated  time.Time      `json:"updated"`
 	Estimate quant.Estimate `json:"estimate"`
-	refused  error          // why there is no estimate: of a difference
 }
 
 // look asks for what the pipeline is, how it does, and its communities: all, or as many as
@@ -244,26 +234,18 @@ func (w *watchClient) look(ctx context.Context, c *watchCmd, class int, all bool
 	set("q", c.Filter, c.Filter != "")
 	set("method", c.Method, c.Method != "")
 	set("flag", "any", c.Flagged)
-	for _, pair := range c.Difference {
-		a, b, _ := strings.Cut(pair, ",")
-		a, b = strings.TrimSpace(a), strings.TrimSpace(b)
-		query, row := url.Values{"other": {b}, "method": {c.Method}}, watchRow{Updated: time.Now(), Name: "difference(" + a + ", " + b + ")"}
-		row.refused = w.get(ctx, "/api/v1/communities/"+url.PathEscape(a)+"/difference", query, &row) // what is no refusal, the list meets as well
-		d.refused = cmp.Or(d.refused, row.refused)
-		d.rows = append(d.rows, row)
-	}
 	for {
 		var list struct {
 			Total       int        `json:"total"`
 			Matched     int        `json:"matched"`
 			Communities []watchRow `json:"communities"`
 		}
-		query.Set("offset", strconv.Itoa(len(d.rows)-len(c.Difference)))
+		query.Set("offset", strconv.Itoa(len(d.rows)))
 		if err := w.get(ctx, "/api/v1/communities", query, &list); err != nil {
 			return d, err
 		}
 		d.rows, d.total, d.matched = append(d.rows, list.Communities...), list.Total, list.Matched
-		if !all || len(d.rows)-len(c.Difference) >= d.matched || len(list.Communities) == 0 {
+		if !all || len(d.rows) >= d.matched || len(list.Communities) == 0 {
 			return d, nil
 		}
 	}

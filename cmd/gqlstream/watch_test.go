@@ -127,58 +127,6 @@ func TestWatchSaysThatThereIsNothingYet(t *testing.T) {
 	}
 }
 
-// A difference must be a row with its own interval, beside what --filter leaves, and one that
-// there is not must be said.
-func TestWatchShowsDifferences(t *testing.T) {
-	page := watchedPage(t, "127.0.0.1:0", 1, "a", "b")
-	out, _ := mustRun(t, "watch", "--url", page.URL(), "--count", "1", "--filter", "b", "--difference", "a, b", "--class", "right")
-	if want := "difference(a, b) 20 0.000 [-0.093 0.093] 0s thin:0 b 20 0.750 [0.700 0.800] 0s thin:0"; !strings.HasSuffix(squeezed(out), want) {
-		t.Errorf("got\n%swant\n%s", out, want)
-	}
-	if code, _, said := runCommand("watch", "--url", page.URL(), "--count", "1", "--difference", "a,nobody"); code == exitFine || !strings.Contains(said, "nobody has no estimate") {
-		t.Errorf("exit %d: %s", code, said)
-	}
-}
-
-// A difference is waited for where nothing is estimated yet, and while one of the two is suppressed the
-// others go on.
-func TestWatchWaitsForADifference(t *testing.T) {
-	page, err := web.New(web.Config{Listen: "127.0.0.1:0", Classes: []string{"left", "right"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { page.Close() })
-	out, diagnostics := newSpoken(), newSpoken()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
-	go func() {
-		ended <- execute(ctx, []string{"watch", "--url", page.URL(), "--every", "100ms", "--difference", "a,b"}, console{Out: out, Err: diagnostics})
-	}()
-	diagnostics.await(t, "no estimates yet")
-	write := func(position uint64, suppressed bool) {
-		list := []quant.Estimate{}
-		for _, name := range []string{"a", "b"} {
-			e := quant.Estimate{Community: name, Position: position, Time: "2026-03-01T12:00:00Z", Method: "auto", Suppressed: suppressed && name == "a"}
-			if !e.Suppressed {
-				e.Prevalence, e.SE, e.Members = []float64{0.25, 0.75}, []float64{0.03, 0.04}, float64(position)
-			}
-			list = append(list, e)
-		}
-		if err := page.Write(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(20, false)
-	out.await(t, " difference(a, b) 20 0.000")
-	write(21, true)
-	out.await(t, " a suppressed")
-	out.await(t, " b 21 0.250")
-	cancel()
-	if code := <-ended; code != exitFine {
-		t.Errorf("exit %d\n%s", code, diagnostics.text)
-	}
-}
-
 func TestWatchShowsFlaggedCommunitiesOnly(t *testing.T) {
 	page := watchedPage(t, "127.0.0.1:0", 1)
 	out, _ := mustRun(t, "watch", "--url", page.URL(), "--count", "1", "--flagged")
