@@ -120,7 +120,7 @@ func TestLiveEqualsOneShotOnRealInteractions(t *testing.T) {
 
 	gone, left := filepath.Join(dir, "gone.csv"), filepath.Join(dir, "left.csv")
 	splitEdges(t, filepath.Join(data, "edges.csv.gz"), gone, left)
-	mustRun(t, "publish", "--state", state, "--edges", gone, "--remove")
+	mustRun(t, "publish", "--state", state, "--edges", gone)
 	compareLive(t, "two thirds of the edges", lastEstimates(t, run()), once(left))
 }
 
@@ -161,7 +161,7 @@ func checkPublished(t *testing.T, state string, once map[[2]string]quant.Estimat
 	compareLive(t, "bucket", live, once)
 }
 
-// splitEdges writes every third edge to gone and the others to left.
+// splitEdges writes the removal of every third edge to gone, and the others to left.
 func splitEdges(t *testing.T, path, gone, left string) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -181,10 +181,10 @@ func splitEdges(t *testing.T, path, gone, left string) {
 		row := src + "," + dst + "\n"
 		switch {
 		case i == 0: // the header
-			out[0].WriteString(row)
+			out[0].WriteString(strings.TrimSpace(row) + ",op\n")
 			out[1].WriteString(row)
 		case i%3 == 0:
-			out[0].WriteString(row)
+			out[0].WriteString(strings.TrimSpace(row) + ",remove\n")
 		default:
 			out[1].WriteString(row)
 		}

@@ -24,9 +24,7 @@ type publishCmd struct {
 	serverFlags
 	State        string  `placeholder:"DIR" help:"Publish into the embedded stream of this state directory, which no process may be using."`
 	Rate         float64 `help:"At most this many events a second; 0 is as fast as the server takes them."`
-	InTimeOrder  bool    `default:"true" negatable:"" help:"Merge the files by the times of their rows; without, kind after kind."`
 	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default what the configuration or the files say."`
-	Remove       bool    `help:"Remove the edges of the files instead of adding them."`
 	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions that name none."`
 	Producer     string  `placeholder:"ID" help:"Name of this producer: within two minutes, the same files published again under it are dropped as repeats."`
 	Note         string  `placeholder:"TEXT" help:"Publish this note, a line in every chart, after the files or without any."`
@@ -146,8 +144,8 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 // fileConfig checks the flags and says what to read.
 func (c *publishCmd) fileConfig() (files.Config, error) {
 	conf := files.Config{
-		Inputs: c.inputs(), Columns: c.columns(), ByKind: !c.InTimeOrder, Strict: c.Strict,
-		Remove: c.Remove, Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(),
+		Inputs: c.inputs(), Columns: c.columns(), Strict: c.Strict,
+		Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(),
 	}
 	switch {
 	case len(c.Note) > event.IDBytesLimit:

@@ -167,40 +167,34 @@ func TestPublishedFilesAreTheStream(t *testing.T) {
 			command.Vertices = []string{path}
 		}
 	}
-	for _, mode := range [][]string{
-		{"--in-time-order"}, {"--no-in-time-order"},
+	source, err := files.NewSource(files.Config{Inputs: command.inputs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sourceLines(t, source, true)
+	source.Close()
+	state, rejects := t.TempDir(), filepath.Join(t.TempDir(), "rejects.ndjson")
+	args := append([]string{"publish", "--state", state, "--rejects", rejects, "--skip-refused"}, flags...)
+	code, out, diagnostics := runCommand(args...)
+	if code != exitFine || !strings.Contains(out, "published 3,009 events") {
+		t.Fatalf("exit %d\n%s%s", code, out, diagnostics)
+	}
+	for _, text := range []string{
+		"left out: 1 self-loops", "refused: 1 rows, bad-weight", "edges.csv:3003: ", "0 = left, 1 = right",
+		"ignored columns type",
 	} {
-		source, err := files.NewSource(files.Config{
-			Inputs: command.inputs(), ByKind: mode[0] == "--no-in-time-order",
-		})
-		if err != nil {
-			t.Fatal(err)
+		if !strings.Contains(diagnostics, text) {
+			t.Errorf("the diagnostics lack %q:\n%s", text, diagnostics)
 		}
-		want := sourceLines(t, source, true)
-		source.Close()
-		state, rejects := t.TempDir(), filepath.Join(t.TempDir(), "rejects.ndjson")
-		args := slices.Concat([]string{"publish", "--state", state, "--rejects", rejects, "--skip-refused"}, mode, flags)
-		code, out, diagnostics := runCommand(args...)
-		if code != exitFine || !strings.Contains(out, "published 3,009 events") {
-			t.Fatalf("%v: exit %d\n%s%s", mode, code, out, diagnostics)
-		}
-		for _, text := range []string{
-			"left out: 1 self-loops", "refused: 1 rows, bad-weight", "edges.csv:3003: ", "0 = left, 1 = right",
-			"ignored columns type",
-		} {
-			if !strings.Contains(diagnostics, text) {
-				t.Errorf("%v: the diagnostics lack %q:\n%s", mode, text, diagnostics)
+	}
+	checkRejects(t, rejects)
+	if got := storedEvents(t, state); !slices.Equal(got, want) {
+		for i := range min(len(got), len(want)) {
+			if got[i] != want[i] {
+				t.Fatalf("event %d of the stream is\n%s, of the files\n%s", i, got[i], want[i])
 			}
 		}
-		checkRejects(t, rejects)
-		if got := storedEvents(t, state); !slices.Equal(got, want) {
-			for i := range min(len(got), len(want)) {
-				if got[i] != want[i] {
-					t.Fatalf("%v: event %d of the stream is\n%s, of the files\n%s", mode, i, got[i], want[i])
-				}
-			}
-			t.Fatalf("%v: %d events in the stream, %d in the files", mode, len(got), len(want))
-		}
+		t.Fatalf("%d events in the stream, %d in the files", len(got), len(want))
 	}
 }
 
@@ -248,24 +242,6 @@ func checkRejects(t *testing.T, path string) {
 	}
 	if first.Row != 3002 || first.Reason != event.SelfLoop || first.Original != "1,1,1,1700000001,x" {
 		t.Errorf("reject %+v", first)
-	}
-}
-
-// Removals published after the edges leave no edge.
-func TestPublishRemoves(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "e.csv")
-	if err := os.WriteFile(path, []byte("a,b\n1,2\n3,4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	state := t.TempDir()
-	code, _, diagnostics := runCommand("publish", "--state", state, "--edges", path, "--map", "src=a,dst=b", "--remove")
-	if code != exitFine {
-		t.Fatalf("exit %d: %s", code, diagnostics)
-	}
-	got := storedEvents(t, state)
-	want := []string{`{"kind":"edge","op":"remove","src":1,"dst":2}`, `{"kind":"edge","op":"remove","src":3,"dst":4}`}
-	if !slices.Equal(got, want) {
-		t.Errorf("stream %q, want %q", got, want)
 	}
 }
 

@@ -87,8 +87,8 @@ func (l *Log) open(input Input) (*fileStream, error) {
 		return nil, err
 	}
 	in := &fileStream{rows: rows}
-	if l.config.ByKind || input.Log || !rows.mayHaveTimes() {
-		in.keepOrder, in.ignoreTime = true, l.config.ByKind
+	if input.Log || !rows.mayHaveTimes() {
+		in.keepOrder = true
 		return in, nil
 	}
 	return l.openTimed(input, decoder, in)

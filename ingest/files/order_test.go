@@ -88,14 +88,6 @@ func TestFileRowsAreInTheOrderOfTime(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("order\n%q, want\n%q", got, want)
 	}
-	got = sequence(readAll(t, Config{Inputs: inputs, ByKind: true}))
-	want = []string{
-		"vertex 1 @20", "vertex 2 @0", "label 1 @0", "label 2 @0", "prediction 1 @10", "prediction 2 @20",
-		"edge 1 @30", "edge 3 @10", "edge 5 @0", "edge 7 @10", "edge 9 @20",
-	}
-	if !slices.Equal(got, want) {
-		t.Fatalf("order by kind\n%q, want\n%q", got, want)
-	}
 }
 
 // Sorting in memory must give what a sorted file gives.

@@ -68,7 +68,7 @@ func openRows(input Input, config *Config, decoder *wire.Decoder) (*fileRows, er
 		return nil, fmt.Errorf("ingest: %s: %w", input.Path, err)
 	}
 	r.defaults = wire.RowDefaults{
-		Kind: input.Kind, Untyped: r.columns.untyped, Remove: config.Remove, Version: config.Version,
+		Kind: input.Kind, Untyped: r.columns.untyped, Version: config.Version,
 	}
 	return r, nil
 }

@@ -49,9 +49,7 @@ type Config struct {
 	Classes event.ClassSet    // none: inferClasses
 	Steps   ingest.StepConfig // Time is always EventTime
 
-	ByKind  bool   // ignore times for the order: all rows as if without
 	Strict  bool   // a column that would be ignored is an error
-	Remove  bool   // the rows of edge tables are removals
 	Version string // model version of predictions in tables that name none
 }
 

@@ -23,16 +23,15 @@ type fileEntry struct {
 
 // fileStream is one file on its way into the log: the rows read ahead, or all.
 type fileStream struct {
-	rows       *fileRows
-	keepOrder  bool // rows are in the order of the log as they are
-	ignoreTime bool
-	ahead      event.Batch
-	entries    []fileEntry
-	next       int        // of entries
-	last       event.Time // key of the last entry that was read
-	started    bool
-	loaded     bool // ahead holds all rows
-	tally      Tally
+	rows      *fileRows
+	keepOrder bool // rows are in the order of the log as they are
+	ahead     event.Batch
+	entries   []fileEntry
+	next      int        // of entries
+	last      event.Time // key of the last entry that was read
+	started   bool
+	loaded    bool // ahead holds all rows
+	tally     Tally
 }
 
 func (s *fileStream) head() *fileEntry { return &s.entries[s.next] }
@@ -89,7 +88,7 @@ func (s *fileStream) read() error {
 		s.last, s.started = math.MinInt64, true
 	}
 	switch {
-	case s.ignoreTime, e.index < 0:
+	case e.index < 0:
 	case s.keepOrder:
 		s.last = max(s.last, timeKey(t))
 	default:

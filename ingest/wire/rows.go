@@ -29,7 +29,6 @@ func Columns(kind event.Kind) []Column {
 type RowDefaults struct {
 	Kind    event.Kind
 	Untyped bool   // every value is text
-	Remove  bool   // every edge is a removal
 	Version string // of predictions without one
 }
 
@@ -64,9 +63,6 @@ func (d *Decoder) row(row RowDefaults, r *record, cells []Cell, names []string) 
 	if row.Untyped {
 		f = textForm
 	}
-	if row.Remove && row.Kind == event.KindEdge {
-		d.batch.Edges[r.at].Remove = true
-	}
 	for i := range fields[row.Kind] {
 		if p := d.setCell(f, &fields[row.Kind][i], r, &cells[i]); p != nil {
 			return i, p
@@ -88,12 +84,11 @@ func (d *Decoder) row(row RowDefaults, r *record, cells []Cell, names []string) 
 }
 
 // setCell sets a field from the cell of its column. What is not there is refused if the
-// event cannot do without it; the weight of an edge that is removed does not count, nor
-// does an operation where the file says that all are.
+// event cannot do without it; the weight of an edge that is removed does not count.
 func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Problem {
 	removed := r.kind == event.KindEdge && d.batch.Edges[r.at].Remove
 	switch {
-	case removed && (s.field == fieldWeight || s.field == fieldOp):
+	case removed && s.field == fieldWeight:
 		return nil
 	case s.field == fieldClass && s.required && c.Kind != AbsentCell && c.unknown():
 		c = &Cell{Kind: NullCell}
