@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,16 +26,25 @@ import (
 // Explainer explains estimates from a log and the checkpoints beside it. It keeps
 // graphs only, no kernels, so it costs what the graph costs.
 type Explainer struct {
-	config      incremental.Config
-	classes     []string
-	Checkpoints string              // directory of the state, "" when there is none
-	js          jetstream.JetStream // where the published records are; nil: nowhere
-	live        bool                // a worker may be publishing
-	in          broker.StreamNames
-	out         sinks.Names
-	// open opens the log after a place, until a position or the end for 0.
-	Open func(ctx context.Context, at Resume, until event.Position) (ingest.Source, func() error, error)
-	Tell func(format string, args ...any)
+	config   incremental.Config
+	settings *config.Settings
+	js       jetstream.JetStream
+	steps    ingest.StepConfig // of run, so that what a step decides, a switch of the model version say, is decided alike
+	in       broker.StreamNames
+	out      sinks.Names
+	tell     func(format string, args ...any)
+}
+
+// NewExplainer returns what explains the estimates of a pipeline of these settings and this
+// configuration, and tells what it is doing.
+func NewExplainer(
+	b *broker.Broker, settings *config.Settings, core incremental.Config, tell func(format string, args ...any),
+) (e *Explainer, err error) {
+	e = &Explainer{config: core, settings: settings, js: b.JS, tell: tell}
+	var misnamed error
+	e.steps, err = settings.Steps()
+	e.in, e.out, misnamed = settings.Names()
+	return e, cmp.Or(err, misnamed)
 }
 
 // Query is a question to an Explainer.
@@ -72,7 +82,7 @@ func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, e
 	core.SelectedBy = log.core.SelectedBy()
 	tell := e.seldom()
 	walk, err := explain.Begin(ctx, log.core.View(), log.place, explain.Options{
-		Config: core, Community: q.Community, Estimate: options, Classes: e.classes, Named: q.Named,
+		Config: core, Community: q.Community, Estimate: options, Classes: e.settings.Classes, Named: q.Named,
 		SameFit:  published[0] != nil && published[1] != nil && published[0].Posterior == published[1].Posterior,
 		Progress: func(done, most int) { tell("estimate %d of %d", done, most) },
 	})
@@ -114,9 +124,6 @@ func (e *Explainer) options(method string) quant.Options {
 // inForce looks up which records were in force at both places and moves the places there: what is
 // explained is why one record differs from another. Without records the places stand.
 func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found [2]*quant.Estimate, err error) {
-	if e.js == nil {
-		return found, nil
-	}
 	log, err := ingest.IdentityAt(ctx, e.js, e.in.Log, 0)
 	if err != nil {
 		return found, err
@@ -127,7 +134,7 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 		switch {
 		case byDefault && at == 0:
 			*place = Place{Position: event.Position(found[1].Position) - 1}
-		case byDefault && e.live:
+		case byDefault && e.settings.NATS.URL != "": // a worker may be publishing
 			e.awaitPublished(ctx)
 		}
 		record, ok, err := sinks.InForce(ctx, e.js, conf, q.Community, method, uint64(place.Position), time.Unix(0, int64(place.Time)))
@@ -168,19 +175,18 @@ func (e *Explainer) seldom() func(format string, args ...any) {
 	return func(format string, args ...any) {
 		if now := time.Now(); now.Sub(told) >= tellEvery {
 			told = now
-			e.Tell(format, args...)
+			e.tell(format, args...)
 		}
 	}
 }
 
 type logCursor struct {
 	*Explainer
-	core        *incremental.Core
-	place       explain.Place
-	source      ingest.Source
-	closeSource func() error
-	batch       event.Batch
-	held        bool // batch is beyond the last place that was reached
+	core   *incremental.Core
+	place  explain.Place
+	source *ingest.JetStreamSource
+	batch  event.Batch
+	held   bool // batch is beyond the last place that was reached
 }
 
 func (l *logCursor) close() error {
@@ -189,17 +195,13 @@ func (l *logCursor) close() error {
 	}
 	l.core.Close()
 	l.core = nil
-	return l.closeSource()
+	return l.source.Close()
 }
 
 // reach goes on to a place, from where it is or from a checkpoint that is nearer.
 // No later place than last will be asked for.
 func (l *logCursor) reach(ctx context.Context, place, last Place) error {
-	var saved *checkpoint.Checkpoint
-	var err error
-	if l.Checkpoints != "" {
-		saved, err = NearestCheckpoint(l.Checkpoints, l.config.Digest(), l.place.Position, place, l.Tell)
-	}
+	saved, err := NearestCheckpoint(l.settings.State, l.config.Digest(), l.place.Position, place, l.tell)
 	if err == nil && (l.core == nil || saved != nil) {
 		err = l.start(ctx, saved, last)
 	}
@@ -233,20 +235,20 @@ func (l *logCursor) start(ctx context.Context, saved *checkpoint.Checkpoint, las
 	}
 	conf := l.config
 	conf.CompactEvery = -1
-	at := Resume{}
+	from := ingest.JetStreamConfig{Step: l.steps, Until: last.Position, UntilLast: last.Position == 0}
 	l.place, l.held = explain.Place{}, false
 	if saved == nil {
 		l.core, err = incremental.New(conf)
 	} else {
 		l.core, err = incremental.RestoreGraph(conf, saved.Sections)
-		at.Place, at.Identity = ResumeOf(saved.Manifest)
-		l.place = explain.Place{Position: at.Place.Position, Time: at.Place.Time}
-		l.Tell("begins at checkpoint %d", at.Place.Position)
+		from.From, from.Identity = ResumeOf(saved.Manifest)
+		l.place = explain.Place{Position: from.From.Position, Time: from.From.Time}
+		l.tell("begins at checkpoint %d", from.From.Position)
 	}
 	if err != nil {
 		return config.Usage(err)
 	}
-	l.source, l.closeSource, err = l.Open(ctx, at, last.Position)
+	l.source, err = OpenLog(ctx, l.js, l.settings, from)
 	if err != nil {
 		l.core.Close()
 		l.core = nil
@@ -256,7 +258,7 @@ func (l *logCursor) start(ctx context.Context, saved *checkpoint.Checkpoint, las
 		}
 		return err
 	}
-	LimitFrom(l.source, l.core)
+	l.core.Limit(l.source.Limits())
 	return nil
 }
 
@@ -299,9 +301,9 @@ func (e *Explainer) tooFew(ctx context.Context, conf sinks.HistoryConfig, commun
 	}
 	marks, err := sinks.Marks(ctx, e.js, e.out)
 	for _, m := range marks {
-		if m.Config != e.config.Digest() || m.Classes != nil && !slices.Equal(m.Classes, e.classes) {
+		if m.Config != e.config.Digest() || m.Classes != nil && !slices.Equal(m.Classes, e.settings.Classes) {
 			return explainErrorf("the newest estimates are of configuration %s with classes %q, and this one is %s with %q; give the --config of the run",
-				m.Config, m.Classes, e.config.Digest(), e.classes)
+				m.Config, m.Classes, e.config.Digest(), e.settings.Classes)
 		}
 	}
 	return errors.Join(err, explainErrorf("fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method))
@@ -322,36 +324,6 @@ func (q *Query) Ordered() error {
 	if q.From.Position > 0 && q.To.Position > 0 && q.From.Position >= q.To.Position ||
 		q.From.Time != 0 && q.To.Time != 0 && q.From.Time >= q.To.Time {
 		return config.Usagef("explain: --from must lie before --to")
-	}
-	return nil
-}
-
-// Configure applies the settings of the configuration.
-func (e *Explainer) Configure(settings *config.Settings) (err error) {
-	e.classes = settings.Classes
-	e.config, err = settings.Core()
-	return err
-}
-
-// ReadStream reads the stream of a broker in the steps of run, so that what a step
-// decides, a switch of the model version say, is decided alike.
-func (e *Explainer) ReadStream(b *broker.Broker, settings *config.Settings) error {
-	steps, err := settings.Steps()
-	if err != nil {
-		return err
-	}
-	if e.in, e.out, err = settings.Names(); err != nil {
-		return err
-	}
-	e.js, e.live = b.JS, settings.NATS.URL != ""
-	e.Open = func(ctx context.Context, at Resume, until event.Position) (ingest.Source, func() error, error) {
-		source, err := OpenLog(ctx, b.JS, settings, ingest.JetStreamConfig{
-			Step: steps, Until: until, UntilLast: until == 0, From: at.Place, Identity: at.Identity,
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		return source, source.Close, nil
 	}
 	return nil
 }

@@ -146,11 +146,8 @@ func (p *Pipeline) showEstimates(ctx context.Context, e *sinks.Stored) error {
 // with a graph of its own. Vertices are named only where no privacy floor holds. Any goroutine
 // may call it.
 func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.Explanation, error) {
-	e := &Explainer{
-		config: p.Config, classes: p.settings.Classes, Checkpoints: p.settings.State,
-		Tell: func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) },
-	}
-	if err := e.ReadStream(p.Broker, &p.settings); err != nil {
+	e, err := NewExplainer(p.Broker, &p.settings, p.Config, func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) })
+	if err != nil {
 		return nil, err
 	}
 	from, err1 := ParsePlace("from", asked.From)

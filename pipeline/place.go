@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"gqlstream/config"
-	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 )
 
@@ -33,10 +32,4 @@ func ParsePlace(flag, text string) (Place, error) {
 
 func (p Place) Passed(b *event.Batch) bool {
 	return p.Position > 0 && b.Last > p.Position || p.Time != 0 && b.Time > p.Time
-}
-
-// Resume is the place at which the source begins.
-type Resume struct {
-	Place    ingest.Resume
-	Identity *ingest.Identity
 }

@@ -15,15 +15,12 @@ import (
 	"text/tabwriter"
 
 	"gqlstream/config"
-	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
-	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
 	"gqlstream/quant"
 )
 
 type explainCmd struct {
-	fileFlags
 	Config     string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline; see gqlstream check --help."`
 	Classes    string `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
 	Everyone   bool   `help:"The community of every vertex, named everyone, is tracked."`
@@ -51,8 +48,7 @@ While gqlstream run uses the state directory its embedded log is read through it
 Examples:
   gqlstream explain --config gqlstream.yaml --community berlin
   gqlstream explain --config gqlstream.yaml --community berlin --from 2026-05-01T12:00:00Z --to 2026-05-01T13:00:00Z --method sis-nacc
-  gqlstream explain --config gqlstream.yaml --nats nats://127.0.0.1:4222 --community berlin --from 1200 --to 3400 --format json
-  gqlstream explain --classes 2 --log events.ndjson.zst --everyone --community everyone --from 1000 --to 2000`
+  gqlstream explain --config gqlstream.yaml --nats nats://127.0.0.1:4222 --community berlin --from 1200 --to 3400 --format json`
 }
 
 // Run explains one estimate.
@@ -68,12 +64,20 @@ func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	e := &pipeline.Explainer{Tell: func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) }}
-	closeLog, err := c.prepare(e, &settings, con)
+	settings.State = cmp.Or(settings.State, config.StateDefault)
+	conf, err := settings.Core()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeLog()) }()
+	b, err := c.openBroker(&settings, con)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	e, err := pipeline.NewExplainer(b, &settings, conf, func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) })
+	if err != nil {
+		return err
+	}
 	x, err := e.Explain(ctx, q)
 	if errors.As(err, new(pipeline.QuestionError)) {
 		return config.Usage(err) // to be asked otherwise
@@ -99,9 +103,6 @@ func (c *explainCmd) query() (q pipeline.Query, err error) {
 			return q, config.Usagef("explain: --method %s names %d methods; one is explained at a time", c.Method, len(methods))
 		}
 	}
-	if (c.From == "" || c.To == "") && c.any() {
-		return q, config.Usagef("explain: give --from and --to; there are no estimates beside files")
-	}
 	if q.To, err = pipeline.ParsePlace("--to", c.To); err != nil {
 		return q, err
 	}
@@ -114,52 +115,17 @@ func (c *explainCmd) query() (q pipeline.Query, err error) {
 	return q, q.Ordered()
 }
 
-// prepare lets the explainer read the one log that the flags name.
-func (c *explainCmd) prepare(e *pipeline.Explainer, settings *config.Settings, con console) (closeLog func() error, err error) {
-	if c.any() {
-		if c.NATS != "" || c.State != "" {
-			return nil, config.Usagef("explain: files and a stream are given; choose one")
-		}
-		return func() error { return nil }, c.prepareFiles(e, settings)
-	}
-	settings.State = cmp.Or(settings.State, config.StateDefault)
-	if err := e.Configure(settings); err != nil {
-		return nil, err
-	}
+// openBroker opens the server that has the log.
+func (c *explainCmd) openBroker(settings *config.Settings, con console) (*broker.Broker, error) {
 	if _, err := os.Stat(settings.State); err != nil && settings.NATS.URL == "" {
-		return nil, config.Usagef("explain: no log; give --state DIR, --nats URL or files (%w)", err)
+		return nil, config.Usagef("explain: no log; give --state DIR or --nats URL (%w)", err)
 	}
-	e.Checkpoints = settings.State
 	b, err := config.OpenBroker(*settings, slog.New(slog.NewTextHandler(con.Err, nil)))
-	if err != nil {
-		if errors.As(err, new(*broker.LockedError)) {
-			err = fmt.Errorf("%w\nIf that is gqlstream run: start it with --listen 127.0.0.1:4222 and give "+
-				"--nats nats://127.0.0.1:4222 here, or ask its page", err)
-		}
-		return nil, err
+	if errors.As(err, new(*broker.LockedError)) {
+		err = fmt.Errorf("%w\nIf that is gqlstream run: start it with --listen 127.0.0.1:4222 and give "+
+			"--nats nats://127.0.0.1:4222 here, or ask its page", err)
 	}
-	return b.Close, e.ReadStream(b, settings)
-}
-
-// prepareFiles reads files: their rows are the positions. They are opened once to
-// learn the classes.
-func (c *explainCmd) prepareFiles(e *pipeline.Explainer, settings *config.Settings) error {
-	steps, err := settings.Steps()
-	if err != nil {
-		return err
-	}
-	steps.EventsMax, steps.Every, steps.EmitEvery = 1, -1, 0
-	first, err := openFiles(&c.fileFlags, settings, steps)
-	if err != nil {
-		return err
-	}
-	e.Open = func(context.Context, pipeline.Resume, event.Position) (ingest.Source, func() error, error) {
-		return first, first.Close, nil
-	}
-	if err := e.Configure(settings); err != nil {
-		return errors.Join(err, first.Close())
-	}
-	return nil
+	return b, err
 }
 
 // causeWords are the causes as people call them.

@@ -152,7 +152,6 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--community", "nowhere", "--from", "5", "--to", "99999999"}, "there is no 99999999"},
 		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "guess"}, `no method "guess"`},
 		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--method", "auto,pcc"}, "one is explained at a time"},
-		{[]string{"--community", "everyone", "--from", "5", "--to", last, "--log", conf}, "choose one"},
 	} {
 		code, _, text := runCommand(append([]string{"explain", "--config", conf, "--state", state}, c.args...)...)
 		if code == exitFine || !strings.Contains(text, c.want) {
@@ -175,22 +174,18 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Files are explained by row, and what is printed for people holds the figures.
-func TestExplainFiles(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log.ndjson")
-	mustRun(t, "simulate", "--vertices", "400", "--duration", "20s", "--activity", "200", "--jump-every", "10s", "--out", log)
-	args := []string{"--classes", "2", "--log", log, "--community", "group-01", "--from", "3000", "--to", "2026-01-01T00:00:18Z"}
-	x := mustExplain(t, args...)
-	if x.From.Position != 3000 || x.To.Time > "2026-01-01T00:00:18Z" || x.From.Published != nil || len(x.Causes) < 3 {
-		t.Fatalf("explains %d to %s: %+v", x.From.Position, x.To.Time, x.Causes)
-	}
-	text, _ := mustRun(t, append([]string{"explain"}, args...)...)
-	for _, want := range []string{"group-01 by auto", "percentage points", "our own error", "edges", "Largest single changes"} {
+// What is printed for people holds the figures.
+func TestExplainForPeople(t *testing.T) {
+	const seed = 9
+	state, conf, _ := savedState(t, seed)
+	args := []string{"explain", "--config", conf, "--state", state, "--community", "everyone", "--method", "auto"}
+	text, _ := mustRun(t, args...)
+	for _, want := range []string{"everyone by auto", "percentage points", "our own error", "edges", "Largest single changes"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if quiet, _ := mustRun(t, append([]string{"explain", "--named", "0"}, args...)...); strings.Contains(quiet, "Largest") {
+	if quiet, _ := mustRun(t, append(args, "--named", "0")...); strings.Contains(quiet, "Largest") {
 		t.Errorf("--named 0 names\n%s", quiet)
 	}
 }

@@ -78,7 +78,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	at, err := c.begin(r, settings.State, conf)
+	from, err := c.begin(r, settings.State, conf)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.closeAlerts()) }()
 	defer func() { r.core.Close() }()
-	source, closeSource, err := c.open(ctx, &settings, con, r.to.Position, at)
+	source, closeSource, err := c.open(ctx, &settings, con, r.to.Position, from)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 
 // open opens the one log that the flags name.
 func (c *replayCmd) open(
-	ctx context.Context, settings *config.Settings, con console, to event.Position, at pipeline.Resume,
+	ctx context.Context, settings *config.Settings, con console, to event.Position, from ingest.JetStreamConfig,
 ) (ingest.Source, func() error, error) {
 	steps, err := settings.Steps()
 	if err != nil {
@@ -125,10 +125,9 @@ func (c *replayCmd) open(
 	if err != nil {
 		return nil, nil, err
 	}
-	source, err := pipeline.OpenLog(ctx, b.JS, settings, ingest.JetStreamConfig{
-		Step: steps, Until: to, UntilLast: to == 0, From: at.Place, Identity: at.Identity,
-	})
-	if errors.Is(err, ingest.ErrWrongHistory) && at.Identity == nil {
+	from.Step, from.Until, from.UntilLast = steps, to, to == 0
+	source, err := pipeline.OpenLog(ctx, b.JS, settings, from)
+	if errors.Is(err, ingest.ErrWrongHistory) && from.Identity == nil {
 		in, _, _ := settings.Names()
 		if log, e := b.JS.Stream(ctx, in.Log); e == nil {
 			err = fmt.Errorf("replay: the beginning of the log was purged: it begins at %d; --use-checkpoint begins at a checkpoint of --state",
@@ -189,12 +188,12 @@ func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 }
 
 // begin makes the core: a fresh one, or that of a checkpoint.
-func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (at pipeline.Resume, err error) {
+func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (from ingest.JetStreamConfig, err error) {
 	if !c.UseCheckpoint {
 		if r.core, err = incremental.New(conf); err != nil {
 			err = config.Usage(err)
 		}
-		return at, err
+		return from, err
 	}
 	until := pipeline.Place{Position: cmp.Or(r.from.Position, r.to.Position)}
 	saved, err := pipeline.NearestCheckpoint(state, conf.Digest(), 0, until, func(format string, args ...any) {
@@ -202,20 +201,20 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (at 
 	})
 	switch {
 	case err != nil:
-		return at, err
+		return from, err
 	case saved == nil:
-		return at, fmt.Errorf("replay: no checkpoint in %s is intact, of this configuration and early enough; "+
+		return from, fmt.Errorf("replay: no checkpoint in %s is intact, of this configuration and early enough; "+
 			"leave --use-checkpoint out to begin with the log", state)
 	}
 	if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
 		if saved.Manifest.Watermarks != nil {
 			err = fmt.Errorf("replay: checkpoint %d is that of one worker of a group, with its shards only; leave --use-checkpoint out: %w", saved.Manifest.Position, err)
 		}
-		return at, err
+		return from, err
 	}
 	fmt.Fprintf(r.con.Err, "replay: begins at checkpoint %d\n", saved.Manifest.Position)
-	at.Place, at.Identity = pipeline.ResumeOf(saved.Manifest)
-	return at, nil
+	from.From, from.Identity = pipeline.ResumeOf(saved.Manifest)
+	return from, nil
 }
 
 // run takes every step up to the place where the replay ends.
