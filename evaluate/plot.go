@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -114,34 +113,8 @@ func newPlot(title, x, y string) *plot.Plot {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.Padding = 6
 		axis.LineStyle.Color, axis.Tick.LineStyle.Color = ink, ink
-		axis.Tick.Marker = ticks{}
 	}
 	return p
-}
-
-// ticks are at 1, 2 or 5 times a power of ten, about five to an axis.
-type ticks struct{}
-
-// Ticks implements plot.Ticker.
-func (ticks) Ticks(low, high float64) []plot.Tick {
-	if !(high > low) {
-		return nil
-	}
-	const most = 7
-	step := math.Pow(10, math.Floor(math.Log10((high-low)/most)))
-	for _, factor := range []float64{1, 2, 5, 10} {
-		if (high-low)/(step*factor) <= most {
-			step *= factor
-			break
-		}
-	}
-	digits := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
-	var out []plot.Tick
-	// Adding zero turns -0 into 0.
-	for i := math.Ceil(low/step-1e-9) + 0; i*step <= high+step*1e-9; i++ {
-		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', digits, 64)})
-	}
-	return out
 }
 
 // dotHeight is the part of a row that the marks of its protocols spread over.

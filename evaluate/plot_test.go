@@ -107,25 +107,3 @@ func checkSVG(t *testing.T, path string, data []byte) {
 		t.Errorf("%s names neither a method nor a protocol", path)
 	}
 }
-
-// Ticks must lie within the axis, be some three to nine round numbers, and never
-// read -0.
-func TestTicksAreFewAndRound(t *testing.T) {
-	for _, axis := range [][2]float64{{0, 1}, {0, 0.033}, {0, 0.19}, {0, 1.02}, {-0.3, 0.4}, {0, 57}, {0.02, 0.021}} {
-		list := ticks{}.Ticks(axis[0], axis[1])
-		if len(list) < 3 || len(list) > 9 {
-			t.Errorf("%v: %d ticks", axis, len(list))
-		}
-		for i, tick := range list {
-			if tick.Value < axis[0]-1e-9 || tick.Value > axis[1]+1e-9 || strings.HasPrefix(tick.Label, "-0.0") && tick.Value == 0 {
-				t.Errorf("%v: tick %v %q", axis, tick.Value, tick.Label)
-			}
-			if i > 0 && list[i-1].Label == tick.Label {
-				t.Errorf("%v: %q twice", axis, tick.Label)
-			}
-		}
-	}
-	if list := (ticks{}).Ticks(1, 1); list != nil {
-		t.Errorf("ticks %v of an axis without length", list)
-	}
-}

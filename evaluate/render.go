@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// Write writes the report as markdown (for reading), json (all of it but the
-// outcomes) or csv (its rows).
+// Write writes the report as markdown, for reading, or json, which is all of it but the outcomes.
 func (r *Report) Write(w io.Writer, format string) error {
 	switch format {
 	case "markdown", "":
@@ -22,10 +21,8 @@ func (r *Report) Write(w io.Writer, format string) error {
 		encoder.SetEscapeHTML(false)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(r)
-	case "csv":
-		return r.csv(w)
 	}
-	return fmt.Errorf("evaluate: format %q: there are markdown, json and csv", format)
+	return fmt.Errorf("evaluate: format %q: there are markdown and json", format)
 }
 
 func (r *Report) markdown(w io.Writer) error {
@@ -47,21 +44,6 @@ func (r *Report) markdown(w io.Writer) error {
 	}
 	fmt.Fprintf(out, "\n%s\n", r.Advice)
 	return out.Flush()
-}
-
-func (r *Report) csv(w io.Writer) error {
-	out := csv.NewWriter(w)
-	out.Write([]string{
-		"protocol", "method", "kernel", "communities", "ae", "ae_se", "rae", "rank", "coverage", "coverage_se", "width",
-	})
-	for _, row := range r.Rows {
-		out.Write([]string{
-			row.Protocol, row.Method, row.Kernel, strconv.Itoa(row.Communities), number(row.AE), number(row.AEError),
-			number(row.RAE), number(row.Rank), number(row.Coverage), number(row.CoverageError), number(row.Width),
-		})
-	}
-	out.Flush()
-	return out.Error()
 }
 
 // WriteOutcomes writes every estimate and its truth as CSV, a line for each class.

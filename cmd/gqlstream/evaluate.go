@@ -29,7 +29,7 @@ type evaluateCmd struct {
 	Ask         int      `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
 	Seed        uint64   `default:"1" help:"Of splits and draws. [${default}]"`
 	Confidence  *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
-	Format      string   `default:"markdown" enum:"markdown,json,csv" help:"markdown, json or csv. [${default}]"`
+	Format      string   `default:"markdown" enum:"markdown,json" help:"markdown or json. [${default}]"`
 	Plots       string   `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
 	Outcomes    string   `placeholder:"FILE" help:"Write every estimate and its truth there, as CSV."`
 }
@@ -56,7 +56,7 @@ attributes of --vertices that are numbers. Without --method and --config the met
 Examples:
   gqlstream evaluate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv
   gqlstream evaluate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv \
-      --protocol pps,group:language --method all --kernel ppr,constant --format csv --plots plots`
+      --protocol pps,group:language --method all --kernel ppr,constant --plots plots`
 }
 
 // methodsEvaluate are compared where no methods are asked for: those of the paper

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -95,15 +94,10 @@ func TestEvaluateReportsWhatIsAskedFor(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "outcomes.csv")); err != nil || !strings.Contains(string(text), "members/ours") {
 		t.Errorf("outcomes: %v\n%.300s", err, text)
 	}
-	for _, format := range []string{"csv", "markdown"} {
-		_, first, _ := runCommand(append(args, "--format", format)...)
-		_, second, _ := runCommand(append(args, "--format", format)...)
-		if first != second || !strings.Contains(first, "shortest") && !strings.Contains(first, "constant") {
-			t.Errorf("%s: two runs differ, or lack a kernel:\n%s\n%s", format, first, second)
-		}
-		if rows, err := csv.NewReader(strings.NewReader(first)).ReadAll(); format == "csv" && (err != nil || len(rows) != 21) {
-			t.Errorf("csv: %v, %d lines", err, len(rows))
-		}
+	_, first, _ := runCommand(args...)
+	_, second, _ := runCommand(args...)
+	if first != second || !strings.Contains(first, "shortest") && !strings.Contains(first, "constant") {
+		t.Errorf("two runs differ, or lack a kernel:\n%s\n%s", first, second)
 	}
 }
 
