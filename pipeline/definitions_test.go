@@ -3,7 +3,6 @@ package pipeline
 import (
 	"log/slog"
 	"testing"
-	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
@@ -54,8 +53,7 @@ func TestMismatchesThatWereShownStay(t *testing.T) {
 	for v := range uint64(3) {
 		age := event.Attribute{Key: "age", Value: event.Value{Kind: event.StringValue, Text: "old"}}
 		store.Apply(&event.Batch{Vertices: []event.Vertex{{Vertex: event.NumberID(v), Attributes: []event.Attribute{age}}}})
-		d.due = time.Time{}
-		d.show(store.View(), nil, slog.New(slog.DiscardHandler))
+		d.show(store.View(), nil, slog.New(slog.DiscardHandler), false)
 		shown = append(shown, d.misses)
 	}
 	for i, misses := range shown {

@@ -198,7 +198,8 @@ func (p *Pipeline) loop(ctx context.Context) error {
 		p.applied.Store(uint64(batch.Last))
 		p.record(&batch, &result)
 		p.stats.watchFill(p.Core.View().Fills(), p.log.Warn)
-		p.definitions.show(p.Core.View(), p.Page, p.log)
+		configured := slices.ContainsFunc(batch.Controls, func(c event.Control) bool { return c.Op == event.Configure })
+		p.definitions.show(p.Core.View(), p.Page, p.log, configured)
 		p.showStatus(&result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
 		if result.Compacted {
 			if err := p.save(ctx, &batch, batch.Checkpoint || result.Owed, stepped.Sub(begun)); err != nil {

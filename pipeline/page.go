@@ -73,7 +73,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 // startPage fills the page and lets it follow what is published. It does so beside the loop: to
 // read what was published before may take seconds where servers died.
 func (p *Pipeline) startPage(ctx context.Context) {
-	p.definitions.show(p.Core.View(), p.Page, p.log) // the log may be quiet for long
+	p.definitions.show(p.Core.View(), p.Page, p.log, true) // the log may be quiet for long
 	open, filled := p.fromNow(p.showEstimates), false
 	p.followers.start(ctx, sinks.FollowConfig{Name: followerPage, Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
 		if !filled {
@@ -199,63 +199,42 @@ func shownRefusal(e ingest.QuarantineEntry) web.QuarantineEntry {
 	return shown
 }
 
-// definitionsEvery bounds how often the communities of which the definition can change are looked at,
-// where there are more than definitionsFew: a log may be quiet for long after a step.
+// The definitions of more than definitionsFew communities are looked at so often at most, but at once
+// after a configure event: a log may be quiet for long after a step.
 const (
 	definitionsEvery = time.Second
 	definitionsFew   = 64
 )
 
 type definitions struct {
-	seen   int                    // communities that were looked at
-	live   []graphstore.Community // of which the text can change, or a rule meet what it cannot compare
-	texts  map[string]string      // by name
-	misses map[string]uint64      // how often each rule met values that it cannot compare, by community
+	texts  map[string]string // by name; the page has it too
+	misses map[string]uint64 // how often each rule met values that it cannot compare, by community; who shows the status has it too
 	due    time.Time
 }
 
 // show tells the page who is a member of the communities by rule, when that has
-// changed, and warns once of each rule that met values of another type. It looks at new
-// communities, and now and then at those with a rule, never at those that members name.
-func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Logger) {
-	if d.texts == nil {
-		d.texts, d.misses = map[string]string{}, map[string]uint64{}
+// changed, and warns once of each rule that met values of another type.
+func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Logger, atOnce bool) {
+	now := time.Now()
+	if now.Before(d.due) && view.Communities() > definitionsFew && !atOnce {
+		return
 	}
-	changed := false
-	for ; d.seen < view.Communities(); d.seen++ {
-		if c := graphstore.Community(d.seen); inWords(view, c) != "" {
-			d.live = append(d.live, c)
-			changed = d.look(view, c, log) || changed
+	texts, misses := map[string]string{}, map[string]uint64{}
+	for c := range graphstore.Community(view.Communities()) {
+		if text := inWords(view, c); text != "" && !view.Retired(c) {
+			texts[view.CommunityName(c)] = text
+		}
+		if n := view.Mismatches(c); n > 0 {
+			name := view.CommunityName(c)
+			if misses[name] = n; d.misses[name] == 0 {
+				log.Warn("a rule met a value of another type than it compares with", "community", name)
+			}
 		}
 	}
-	if now := time.Now(); !now.Before(d.due) || len(d.live) <= definitionsFew {
-		d.due = now.Add(definitionsEvery)
-		for _, c := range d.live {
-			changed = d.look(view, c, log) || changed
-		}
+	if !maps.Equal(texts, d.texts) {
+		page.Define(texts)
 	}
-	if changed {
-		maps.DeleteFunc(d.texts, func(_, text string) bool { return text == "" })
-		page.Define(maps.Clone(d.texts))
-	}
-}
-
-// look reports whether the definition of a community by rule has changed.
-func (d *definitions) look(view graphstore.View, c graphstore.Community, log *slog.Logger) (changed bool) {
-	name, text := view.CommunityName(c), ""
-	if !view.Retired(c) {
-		text = inWords(view, c)
-	}
-	changed = text != d.texts[name]
-	d.texts[name] = text
-	if n := view.Mismatches(c); n > 0 && n != d.misses[name] {
-		if d.misses[name] == 0 {
-			log.Warn("a rule met a value of another type than it compares with", "community", name)
-		}
-		d.misses = maps.Clone(d.misses) // who shows the status reads the one before
-		d.misses[name] = n
-	}
-	return changed
+	*d = definitions{texts, misses, now.Add(definitionsEvery)}
 }
 
 // inWords describes in words who is a member of a community now.
