@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -134,27 +133,31 @@ const catchUpLookEvery = 20 * time.Millisecond
 // catchUp waits until every follower has taken what is published up to a position. Who
 // follows the alerts has taken all of them a moment after the alerts are evaluated.
 func (f *followers) catchUp(ctx context.Context, position uint64, alertsLast func(context.Context) (uint64, error)) error {
-	for _, one := range f.list() {
-		for one.needs && one.runner.Taken().Position < position {
-			select {
-			case err := <-f.failed:
-				return err
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(catchUpLookEvery):
-			}
-		}
+	err := f.await(ctx, func(one *following) bool { return !one.needs || one.runner.Taken().Position >= position })
+	if err != nil {
+		return err
 	}
 	last, err := alertsLast(ctx)
 	if err != nil {
 		return err
 	}
-	for _, one := range f.list() {
-		if one.name == followerAlertsFile {
-			err = errors.Join(err, one.runner.CatchUp(ctx, last))
+	return f.await(ctx, func(one *following) bool {
+		return one.name != followerAlertsFile || one.runner.Taken().Sequence >= last
+	})
+}
+
+// await waits until something holds of every follower.
+func (f *followers) await(ctx context.Context, holds func(*following) bool) error {
+	for slices.ContainsFunc(f.list(), func(one *following) bool { return !holds(one) }) {
+		select {
+		case err := <-f.failed:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(catchUpLookEvery):
 		}
 	}
-	return err
+	return nil
 }
 
 // single is a follower whose work one worker of a group does at a time.

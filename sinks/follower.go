@@ -67,7 +67,7 @@ type FollowConfig struct {
 }
 
 // Runner opens a follower, feeds it, and opens it again after an error. Run has one caller; any
-// goroutine may ask State, After, Taken and CatchUp.
+// goroutine may ask State, After and Taken.
 type Runner struct {
 	config  FollowConfig
 	tracker request.Tracker
@@ -76,13 +76,12 @@ type Runner struct {
 	durable Cursor
 	taken   Cursor
 	behind  uint64
-	changed chan struct{} // closed and replaced when taken moves
 }
 
 // NewRunner returns a runner whose follower is not open yet.
 func NewRunner(c FollowConfig) *Runner {
 	c.Reader.Report = cmp.Or(c.Reader.Report, slog.New(slog.DiscardHandler))
-	return &Runner{config: c, changed: make(chan struct{})}
+	return &Runner{config: c}
 }
 
 // Run opens the follower and feeds it until ctx ends, which is no error. An error is
@@ -195,8 +194,6 @@ func (r *Runner) note(c Cursor, durable bool, behind uint64) {
 	if durable {
 		r.durable = c
 	}
-	close(r.changed)
-	r.changed = make(chan struct{})
 }
 
 // After returns the cursor up to which the follower's output is durable.
@@ -211,24 +208,6 @@ func (r *Runner) Taken() Cursor {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taken
-}
-
-// CatchUp waits until the follower has taken the message with a sequence, and those
-// before it.
-func (r *Runner) CatchUp(ctx context.Context, sequence uint64) error {
-	for {
-		r.mu.Lock()
-		there, changed := r.taken.Sequence >= sequence, r.changed
-		r.mu.Unlock()
-		if there {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // State returns the condition of the follower.

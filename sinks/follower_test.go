@@ -12,7 +12,19 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gqlstream/request"
 )
+
+// CatchUp waits until the follower has taken the message with a sequence, and those before it.
+func (r *Runner) CatchUp(ctx context.Context, sequence uint64) error {
+	for r.Taken().Sequence < sequence {
+		if err := request.Pause(ctx, time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // shaky is a follower in memory that fails at random, and forgets then what it had not
 // made durable.
