@@ -33,9 +33,9 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 	case *time.Duration:
 		*v, p = c.lifetime()
 	case *event.Class:
-		*v, p = d.class(f, s, c)
+		*v, p = d.class(f, c)
 	case nil: // the class of a prediction
-		r.class, p = d.class(f, s, c)
+		r.class, p = d.class(f, c)
 	case *event.Role:
 		var word int
 		word, p = s.word(f, c)
@@ -173,7 +173,7 @@ func (c *Cell) nanos() (int64, bool) {
 
 // class reads a class: an index, a name, or null for none. In files -1 is none as well, and an
 // index may be written with a fraction of zero, as pandas does to columns with nulls.
-func (d *Decoder) class(f form, s *fieldSpec, c *Cell) (event.Class, *event.Problem) {
+func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	text := c.Text
 	switch c.Kind {
 	case NullCell:
