@@ -13,23 +13,6 @@ import (
 // Format is the version of the manifest and of the state in the sections. A
 // binary reads this one and refuses others. A field that the manifest gains is left
 // out of its JSON when it is zero, so that the checksum of an older one still fits.
-//
-//	1  core.json and classifier.bin beside Arrow files; from 2 on every section is one
-//	3  expiry.arrow holds labels and predictions as well
-//	4  a core may have a dual
-//	5  core.arrow knows of the last erasure
-//	6  a core has a planner
-//	7  two model versions may wait and be in use; judged.arrow
-//	8  no planner; fields.arrow and shared.arrow beside the vectors
-//	9  labels have a probability of having been drawn
-//	10 sections of communities are those of a shard
-//	11 core.arrow knows how communities are declared to be selected
-//	12 kernels.arrow and published.arrow say what the next records wait for
-//	13 published.arrow has the weight of own labels, posterior.arrow how far labels changed
-//	14 posterior.arrow knows what is predicted of the whole graph, published.arrow how likely a selection by class is
-//	15 shared.arrow knows how far labels reach, and when that was measured; 16 who is asked next, and fields.arrow tolerances
-//	17 published.arrow has terms of standard errors, shared.arrow labels; 18 published.arrow has no shares of labels
-//	19 core.arrow does not say that every record is due; 20 published.arrow has the error of the coefficients, no mean responsibility
 const Format = 20
 
 // Manifest describes the contents of a checkpoint and its place in a history.
