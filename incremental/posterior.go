@@ -169,11 +169,11 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 	if variances {
 		reader = p.state.Reader(view, p.core.sums)
 	}
-	edges, distinct := p.state.Inside(id)
+	edges, distinct, degrees := p.state.Inside(id)
 	out := &quant.Posterior{
 		Selected: p.core.selectedBy[view.CommunityName(id)], Version: e.Version, Prior: e.Prior, LabelGate: e.LabelGate,
 		Gamma:  p.gamma,
-		Inside: float64(edges), Distinct: float64(distinct), Vertices: e.Vertices, Expected: e.Expected,
+		Inside: float64(edges), Distinct: float64(distinct), Degrees: float64(degrees), Agreement: e.Agreement, Vertices: e.Vertices, Expected: e.Expected,
 		Mass: e.Mass, Tops: e.Tops, Predicted: func(v uint32) int { return int(neighborhood.HardClass(view.Prediction(graphstore.Vertex(v)))) },
 		Within: p.state.Within(), Coefficients: e.Covariance, Shared: posterior.Views, Labels: p.drawn,
 		Views: func(dst []float64, v uint32) { reader.Views(dst, graphstore.Vertex(v)) },

@@ -163,13 +163,14 @@ func gate(inside, expected float64) float64 {
 // automaticNoise sets the covariance of ans, whose q are q(gamma):
 //
 //	V = M + (1 - gamma)² C + modelError² (I - 11'/K) + gamma (1 - ambiguity gamma) x x' + G Cov(theta, b) G' + J⁺ B J⁺'
-//	M = gamma (J_1⁺ - I) diag q(1)/n + (1 - gamma) A
+//	M = gamma (J_1⁺ - I) diag q(1)/n + (1 - gamma) (1 + common) A
 //
 // with C the noise of the residual, x the distance between both readings, and G the derivative of the
 // estimate by the coefficients of the posterior. A is the noise of the classes given what is known of the members: what
 // a place has, whose classes are drawn and whose mean posterior stays. Of n members that were selected by
 // class, what is known is drawn, which has the noise W = A - A diag(n/q) A, and their shares are those that q(1) follows
-// it to, by J_1⁺, with J_1 = I - A diag(n/q): M has J_1⁺ W J_1⁺'. What finitely many labels leave
+// it to, by J_1⁺, with J_1 = I - A diag(n/q): M has J_1⁺ W J_1⁺'. Members of a place have more in common than is known of
+// each; see common. What finitely many labels leave
 // open about the posteriors is in the last two terms, see addSpread. The spread of the posteriors within
 // each class of labels divides it among the labels. A change takes J⁺ A J⁺' from one member.
 //
@@ -194,6 +195,7 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 	}
 	rest := (1 - gamma) * (1 - gamma)
 	apart := gamma * (1 - ambiguity*gamma)
+	place := (1 - gamma) * (1 + p.common(u.all*u.all/u.squares))
 	for a := range k {
 		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
 		members := max(dot(x.middle, x.j[a*k:(a+1)*k]), 0)
@@ -201,7 +203,7 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
 			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
-			ans.v[a*k+b] += (1-gamma)*x.a[a*k+b] + rest*x.label[a*k+b] +
+			ans.v[a*k+b] += place*x.a[a*k+b] + rest*x.label[a*k+b] +
 				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
 			if gamma > 0 {
 				drawn := gamma / 2 * (x.first[a*k+b] - delta(a, b)) * max(x.likely[b], shareMin) * u.squares / (u.all * u.all)
@@ -212,6 +214,23 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 	}
 	x.labelShares(ans, s, rest)
 	x.coefficientNoise(ans, s, weights, gamma)
+}
+
+// common returns by how much, as a part of itself, the variance of the mean class of so many members is greater because
+// neighbours agree: the sum of their covariances over that of their variances,
+//
+//	(2 e a_1 + a_2 sum_u n_u²/d_u)/n,   sum_u n_u²/d_u >= (2 e)²/sum d_u,
+//
+// with e the edges inside, a the agreement one and two steps apart, and n_u the members among the d_u neighbours of u. The
+// bound is that of Cauchy and Schwarz, of those u that are members. Who counts several times has that many
+// neighbours that count so. No members agree more than fully.
+func (p *Posterior) common(members float64) float64 {
+	if len(p.Agreement) == 0 || !(p.Degrees > 0) {
+		return 0
+	}
+	ends := 2 * p.Inside
+	sum := p.Agreement[0]*ends + p.Agreement[1]*ends*ends/p.Degrees
+	return min(sum/p.Distinct*members/p.Distinct, max(members-1, 0))
 }
 
 // meanResidual sets d and its covariance. Labels around a community say by their weighted mean

@@ -32,6 +32,7 @@ type Posterior struct {
 
 	Inside   float64   // edges between different unlabelled members with a posterior
 	Distinct float64   // how many such members there are
+	Degrees  float64   // the sum of their degrees
 	Vertices float64   // how many such vertices the graph has
 	Mass     []float64 // K: sums of their posteriors
 	Tops     []float64 // K: of how many of them the prediction is for each class
@@ -40,6 +41,10 @@ type Posterior struct {
 	// Expected returns the number of edges inside if so many members had been drawn
 	// at random within classes of these shares.
 	Expected func(distinct float64, shares []float64) float64
+
+	// Agreement is how far the classes of vertices one step apart covary given what is known of them, as a part of their
+	// variances, and of vertices two steps apart for every neighbour between them over its degree; nil: not at all.
+	Agreement []float64
 
 	// Members visits the unlabelled members with a posterior, in a fixed order; pi is
 	// valid during the call only.

@@ -134,7 +134,7 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			}
 			for community, reference := range want.Expected {
 				id, _ := view.FindCommunity(community)
-				if edges, _ := s.Inside(id); float64(edges) != reference.Gate[0] {
+				if edges, _, _ := s.Inside(id); float64(edges) != reference.Gate[0] {
 					t.Errorf("%s has %d edges inside, the reference %v", community, edges, reference.Gate[0])
 				}
 			}

@@ -23,13 +23,13 @@ func (s *State) Check(view graphstore.View, sums *neighborhood.Sums) error {
 			s.labels, s.model(), s.inside.open, twin.labels, twin.model(), twin.inside.open)
 	}
 	for id := range s.inside.edges {
-		edges, distinct := s.Inside(graphstore.Community(id))
+		edges, distinct, degrees := s.Inside(graphstore.Community(id))
 		if view.Retired(graphstore.Community(id)) {
 			continue
 		}
-		if wantEdges, want := twin.Inside(graphstore.Community(id)); edges != wantEdges || distinct != want {
-			return fmt.Errorf("posterior: community %s has %d edges between %d open members, a recount gives %d between %d",
-				view.CommunityName(graphstore.Community(id)), edges, distinct, wantEdges, want)
+		if wantEdges, want, wantDegrees := twin.Inside(graphstore.Community(id)); edges != wantEdges || distinct != want || degrees != wantDegrees {
+			return fmt.Errorf("posterior: community %s has %d edges between %d open members of %d degrees, a recount gives %d between %d of %d",
+				view.CommunityName(graphstore.Community(id)), edges, distinct, degrees, wantEdges, want, wantDegrees)
 		}
 	}
 	if err := cmp.Or(s.checkCrowds(view), s.around.check(view, sums)); err != nil || s.epoch == nil {

@@ -37,6 +37,7 @@ type Epoch struct {
 	Vertices  float64   // how many unlabelled vertices have a posterior
 	Tops      []float64 // K: of how many of them the prediction is for each class
 	LabelGate float64   // how far the labels are scattered: 1 for a uniform sample, see Gate
+	Agreement []float64 // 2: how far classes one step apart covary given what is known of them, and two steps apart; see agreement
 }
 
 // Same reports whether two epochs give every vertex the same posterior, bit for bit.

@@ -14,6 +14,7 @@ import (
 // integers, so that after any history they equal a recount.
 type inside struct {
 	edges, distinct []int                  // by community
+	degrees         []int                  // by community: sums over the open members
 	open            int                    // open vertices of the graph
 	everyone        []graphstore.Community // communities of every vertex
 	crowds          []*Crowd               // by community, nil where none is kept
@@ -31,6 +32,7 @@ type inside struct {
 func (n *inside) grow(view graphstore.View) {
 	for id := len(n.edges); id < view.Communities(); id++ {
 		n.edges, n.distinct, n.crowds = append(n.edges, 0), append(n.distinct, 0), append(n.crowds, nil)
+		n.degrees = append(n.degrees, 0)
 		if view.Everyone(graphstore.Community(id)) {
 			n.everyone = append(n.everyone, graphstore.Community(id))
 		}
@@ -77,6 +79,8 @@ func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior
 		if sign := neighborhood.Appeared(e); sign != 0 {
 			n.here, n.other = n.ofBefore(n.here[:0], view, e.U), n.ofBefore(n.other[:0], view, e.V)
 			n.countShared(n.here, n.other, sign)
+			n.addDegree(n.here, sign)
+			n.addDegree(n.other, sign)
 		}
 	}
 	members := n.members
@@ -116,6 +120,13 @@ func (n *inside) countShared(a, b []graphstore.Community, sign int) {
 	}
 }
 
+// addDegree adds to the degrees of the communities that a list names.
+func (n *inside) addDegree(list []graphstore.Community, change int) {
+	for _, id := range list {
+		n.degrees[id] += change
+	}
+}
+
 // replace moves v from one list of communities to another.
 func (n *inside) replace(view graphstore.View, v Vertex, was, is []graphstore.Community) {
 	for _, id := range was {
@@ -127,6 +138,9 @@ func (n *inside) replace(view graphstore.View, v Vertex, was, is []graphstore.Co
 	if len(was)+len(is) == 0 {
 		return
 	}
+	degree := len(view.Neighbors(v))
+	n.addDegree(was, -degree)
+	n.addDegree(is, degree)
 	for _, u := range view.Neighbors(v) {
 		n.other = n.ofBefore(n.other[:0], view, u)
 		n.countShared(was, n.other, -1)
@@ -212,6 +226,7 @@ func (n *inside) recount(view graphstore.View) {
 		if len(here) == 0 {
 			continue
 		}
+		n.addDegree(here, len(view.Neighbors(v)))
 		for _, u := range view.Neighbors(v) {
 			if u > v {
 				other = n.of(other[:0], view, u)
@@ -221,8 +236,8 @@ func (n *inside) recount(view graphstore.View) {
 	}
 }
 
-// Inside returns the number of edges between different open members of a community, and the
-// number of such members.
-func (s *State) Inside(id graphstore.Community) (edges, distinct int) {
-	return s.inside.edges[id], s.inside.distinct[id]
+// Inside returns the number of edges between different open members of a community, the
+// number of such members, and the sum of their degrees.
+func (s *State) Inside(id graphstore.Community) (edges, distinct, degrees int) {
+	return s.inside.edges[id], s.inside.distinct[id], s.inside.degrees[id]
 }

@@ -137,6 +137,7 @@ func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weig
 	s.epoch.Version, s.epoch.Began, s.epoch.Model = s.version, now, s.model()
 	s.epoch.Open = uint64(s.inside.open)
 	s.epoch.measure(view, s.Posterior)
+	s.epoch.Agreement = s.epoch.agreement(view, s.Reader(view, sums))
 }
 
 // compute computes the posteriors of all vertices.
@@ -385,7 +386,7 @@ func Restore(classes int, o Options, e Epoch, view graphstore.View, sums *neighb
 	}
 	side := Views + classes
 	if len(e.Prior) != classes || len(e.B) != classes || len(e.Theta) != Views || len(e.Covariance) != side*side ||
-		len(e.Mass) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes {
+		len(e.Mass) != classes || len(e.Tops) != classes || len(e.Pairs) != classes*classes || len(e.Agreement) != 2 {
 		return nil, fmt.Errorf("posterior: the epoch is not one of %d classes", classes)
 	}
 	s.epoch, s.changed = &e, e.Changed

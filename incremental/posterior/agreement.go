@@ -1,0 +1,65 @@
+package posterior
+
+import "gqlstream/graphstore"
+
+// agreementVertices is the number of open vertices, or up to twice as many, that say how far neighbours agree if there
+// are more.
+const agreementVertices = 512
+
+// agreement returns how far the classes of vertices one step apart covary given all that is known of them, as a part of
+// their variances, and those two steps apart, where that is as much as the label of the one would weigh in c2 of the other.
+// It is in no residual of a label, since labels that are near enough are inputs of each other's posterior. But the posterior
+// says what the label of a neighbour tells: with one of class l more in c1, or in c2, that of v is pi^l, so that
+//
+//	tr Cov = sum_l pi_l (pi_l^l - sum_m pi_m pi_l^m).
+//
+// That is a mean over open vertices. Those whose labels would tell against each other count as independent.
+func (e *Epoch) agreement(view graphstore.View, r *Reader) []float64 {
+	one, two, variance, weights, vertices := 0.0, 0.0, 0.0, 0.0, 0.0
+	pi := make([]float64, len(e.B))
+	seen, every := 0, int(e.Vertices)/agreementVertices+1
+	for v := range Vertex(view.Vertices()) {
+		if !open(view, v) {
+			continue
+		}
+		if seen++; seen%every > 0 || !r.posterior(pi, v) {
+			continue
+		}
+		weight := twoSteps(view, v)
+		one += r.covariance(pi, r.in.one, 1)
+		two += r.covariance(pi, r.in.two, weight)
+		for _, p := range pi {
+			variance += float64(p * (1 - p))
+		}
+		weights, vertices = weights+weight, vertices+1
+	}
+	return []float64{max(0, ratio(one, variance)), max(0, ratio(two*vertices, variance*weights))}
+}
+
+// twoSteps returns the mean weight in c2(v) of the label of a vertex two steps away.
+func twoSteps(view graphstore.View, v Vertex) float64 {
+	ends := 0
+	for _, u := range view.Neighbors(v) {
+		ends += len(view.Neighbors(u))
+	}
+	return ratio(float64(len(view.Neighbors(v))), float64(ends))
+}
+
+// covariance returns tr Cov of the class of the vertex that was read last with that of a vertex whose label adds so
+// much to counts.
+func (r *Reader) covariance(pi, counts []float64, weight float64) (sum float64) {
+	k := len(pi)
+	with, mean := make([]float64, k), make([]float64, k)
+	for l, p := range pi {
+		before := counts[l]
+		counts[l] += weight
+		r.in.score(r.scores, &r.epoch.Coefficients)
+		counts[l] = before
+		softmax(with, r.scores)
+		sum += float64(p * with[l])
+		for i, x := range with {
+			mean[i] += float64(p * x)
+		}
+	}
+	return sum - inner(pi, mean)
+}
