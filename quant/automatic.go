@@ -17,7 +17,7 @@ const (
 	// modelError is the standard deviation per direction of what no other term knows.
 	modelError = 0.005
 	// ambiguity sets the part of the squared distance between both readings that is doubtful:
-	// gamma (1 - ambiguity gamma) of it.
+	// gamma (1 - ambiguity gamma) of it where edges are silent; see undecided.
 	ambiguity = 0.75
 	// spreadOfChange is the movement of the estimate with a member's prediction over the
 	// noise of one member: neighbours read it too.
@@ -110,7 +110,7 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 // A declared selection is not judged.
 func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
 	x.evidence = math.Inf(1)
-	if p.Gamma != nil || p.Selected != ByEdges || p.Predicted == nil || !(p.Vertices > 0) {
+	if p.Selected != ByEdges || p.Predicted == nil || !(p.Vertices > 0) {
 		return gammaMax
 	}
 	k := len(x.likely)
@@ -151,6 +151,24 @@ func (p *Posterior) gamma(likely []float64, most float64) float64 {
 	return min(most, gate(p.Inside, p.Expected(p.Distinct, likely)), p.LabelGate)
 }
 
+// share returns how far edges let a selection by class go that is as likely as most: 1 where they do not object.
+func (p *Posterior) share(likely []float64, most float64) float64 {
+	if p.Selected != ByEdges {
+		return 1
+	}
+	return min(1, gate(p.Inside, p.Expected(p.Distinct, likely))/most)
+}
+
+// undecided returns the variance of how far members were selected by class, which on average is gamma: not at all, or, with a
+// probability of gamma/share, to the share that edges leave on average and that is known like one is from one observation,
+//
+//	E x² - gamma²,   x ~ Beta(share, 1 - share) with that probability, else 0,   E x² = gamma (1 + share)/2,
+//
+// of which ambiguity leaves less to the last term, since gamma itself is judged.
+func undecided(gamma, share float64) float64 {
+	return gamma * ((1+share)/2 - ambiguity*gamma)
+}
+
 // gate compares the edges inside with those expected of members drawn at random within
 // their classes: 1 if they are no more than expected and two standard deviations.
 func gate(inside, expected float64) float64 {
@@ -162,7 +180,7 @@ func gate(inside, expected float64) float64 {
 
 // automaticNoise sets the covariance of ans, whose q are q(gamma):
 //
-//	V = M + (1 - gamma)² C + modelError² (I - 11'/K) + gamma (1 - ambiguity gamma) x x' + G Cov(theta, b) G' + J⁺ B J⁺'
+//	V = M + (1 - gamma)² C + modelError² (I - 11'/K) + undecided(gamma) x x' + G Cov(theta, b) G' + J⁺ B J⁺'
 //	M = gamma (J_1⁺ - I) diag q(1)/n + (1 - gamma) (1 + common) A
 //
 // with C the noise of the residual, x the distance between both readings, and G the derivative of the
@@ -194,7 +212,7 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 		unseen = (1 - s.Profiled/open) * u.squares / (u.all * u.all)
 	}
 	rest := (1 - gamma) * (1 - gamma)
-	apart := gamma * (1 - ambiguity*gamma)
+	apart := undecided(gamma, p.share(x.likely, x.byClass))
 	place := (1 - gamma) * (1 + p.common(u.all*u.all/u.squares))
 	for a := range k {
 		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is

@@ -69,8 +69,9 @@ func (w *world) posterior(c community, a []float64) *quant.Posterior {
 // reading is auto written out from its formulas, member by member.
 type reading struct {
 	q, likely, mean, d []float64
-	gamma              float64
-	r                  matrix // responsibilities at q
+	gamma, share       float64
+	common             float64 // what neighbours have in common, for members that count once
+	r                  matrix  // responsibilities at q
 	m                  []float64
 	first, inverse     matrix // J⁺ of q(1), and of q, which variance sets
 }
@@ -109,7 +110,11 @@ func read(p *quant.Posterior, weigh func(r *quant.Residuals) []float64) *reading
 	out.mean, out.likely = solve(0), solve(1)
 	out.first = out.jacobian(out.likely, 1).inverse()
 	e0 := p.Expected(p.Distinct, out.likely)
-	out.gamma = min(.9, (e0+2*math.Sqrt(e0)+2)/p.Inside, p.LabelGate)
+	out.share = min(1, (e0+2*math.Sqrt(e0)+2)/p.Inside/.9)
+	out.gamma = min(.9*out.share, p.LabelGate)
+	if p.Agreement != nil {
+		out.common = (2*p.Inside*p.Agreement[0] + 4*p.Inside*p.Inside/p.Degrees*p.Agreement[1]) / p.Distinct
+	}
 	out.q = solve(out.gamma)
 	return out
 }
@@ -142,10 +147,11 @@ func (r *reading) variance(label matrix) matrix {
 	}
 	r.inverse = r.jacobian(r.q, r.gamma).inverse()
 	v := newMatrix(k, k)
+	place := (1 - r.gamma) * (1 + r.common*n*n/squares/float64(len(r.m)))
 	for l, m := range r.m {
-		v.add(-(1-r.gamma)*m*m/(n*n), r.r[l], r.r[l])
+		v.add(-place*m*m/(n*n), r.r[l], r.r[l])
 		for i, x := range r.r[l] {
-			v[i][i] += (1 - r.gamma) * m * m / (n * n) * x
+			v[i][i] += place * m * m / (n * n) * x
 		}
 	}
 	for i := range k {
@@ -157,7 +163,7 @@ func (r *reading) variance(label matrix) matrix {
 	for i := range k {
 		for l := range k {
 			x := func(i int) float64 { return r.likely[i] - r.mean[i] - r.d[i] }
-			v[i][l] += (1-r.gamma)*(1-r.gamma)*label[i][l] + r.gamma*(1-.75*r.gamma)*x(i)*x(l)
+			v[i][l] += (1-r.gamma)*(1-r.gamma)*label[i][l] + r.gamma*((1+r.share)/2-.75*r.gamma)*x(i)*x(l)
 		}
 		v[i][i] += .25e-4 * (1 - 1/float64(k))
 	}
@@ -216,6 +222,7 @@ func TestAutoIsItsDefinition(t *testing.T) {
 			label.add(scale*freedom/(n-1), off, off)
 		}
 		s.Posterior.Inside = float64(1 + 5*seed)
+		s.Posterior.Degrees, s.Posterior.Agreement = 300, []float64{.2, .1}
 		want := read(s.Posterior, func(*quant.Residuals) []float64 { return d })
 		free := make([]float64, k)
 		for i := range free {
