@@ -63,7 +63,7 @@ func TestAutoIsTheReference(t *testing.T) {
 					ours, theirs = ours+e.SE[i], theirs+reference.SD[i]
 				}
 			}
-			if ratio := ours / theirs; ratio < 0.9 || ratio > 1.45 { // ours count what labels leave open once, and allow for what few of them near a community cannot show
+			if ratio := ours / theirs; ratio < 0.75 || ratio > 1.45 { // ours count what labels leave open once, doubt half of what edges settle, and allow for what few labels near a community cannot show
 				t.Errorf("the mean error is %.3f of that of the reference", ratio)
 			}
 			if compared != len(want.Expected) {
