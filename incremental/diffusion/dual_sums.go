@@ -2,6 +2,7 @@ package diffusion
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -18,6 +19,7 @@ type sums struct {
 	current   bool
 	residuals []float64 // L: sum of R over all vertices
 	degrees   []float64 // L: sum of d over the vertices that the function has reached
+	whole     bitmap    // vertices at which no y is zero: all functions have reached them, whatever R is
 
 	crowds []graphstore.Community // whose sources are summed, ascending
 	each   []estimate             // of these
@@ -64,10 +66,21 @@ func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Commun
 			s.set[v] = s.setOf(view, v)
 		}
 		s.count(g, v, 1)
+		s.complete(g, v)
+	}
+}
+
+// complete notes whether no y(v) is zero.
+func (s *sums) complete(g *Dual, v Vertex) {
+	if slices.Contains(g.Values(v), 0) {
+		s.whole.drop(v)
+	} else {
+		s.whole.add(v)
 	}
 }
 
 func (s *sums) grow(n int) {
+	s.whole.grow(n)
 	if len(s.crowds) > 0 {
 		s.set = lengthen(s.set, n)
 	}
@@ -173,14 +186,40 @@ func (s *sums) moved(delta *graphstore.Delta, values []ValueChange) []Vertex {
 	return s.moving
 }
 
-// meet notes a neighbour of the vertex that is pushed, whose edge has this weight.
-func (s *sums) meet(u Vertex, w, d float64) {
-	for _, c := range s.of(u) {
-		if s.weights[c.place] == 0 {
-			s.met = append(s.met, c.place)
+// meet notes neighbours of the vertex that is pushed, whose edges have these weights, all 1 if nil.
+func (s *sums) meet(neighbors []Vertex, weights, degrees []float64) {
+	w := 1.0
+	for i, u := range neighbors {
+		at := s.set[u]
+		if at == 0 {
+			continue
 		}
-		s.weights[c.place] += float64(c.m * w / d)
+		if weights != nil {
+			w = weights[i]
+		}
+		for _, c := range s.sets[at] {
+			if s.weights[c.place] == 0 {
+				s.met = append(s.met, c.place)
+			}
+			s.weights[c.place] += float64(c.m * w / degrees[i])
+		}
 	}
+}
+
+// bring adds step, times the weight of an edge, to the residuals of v that some functions may not have reached yet, and
+// reports whether one is above the bar.
+func (s *sums) bring(g *Dual, v Vertex, step []float64, which []int32, w, bar float64) (over bool) {
+	_, r := g.residuals(v)
+	for j, x := range step {
+		f := which[j]
+		before := r[f]
+		r[f] += w * x
+		over = over || math.Abs(r[f]) > bar
+		if (before == 0) != (r[f] == 0) {
+			s.reach(g, v, f, before == 0)
+		}
+	}
+	return over
 }
 
 // reach counts that function f has reached v now that R(v) is zero no longer, or that it has not, now that R(v) is,
@@ -222,6 +261,7 @@ func (s *sums) leave(g *Dual, v Vertex, step []float64, which []int32) {
 		r[f] = 0
 		s.reach(g, v, f, false) // unless y(v) is zero again
 	}
+	s.complete(g, v)
 }
 
 // arrive adds what a push has brought to the neighbours, whose edges have this weight in all.

@@ -121,35 +121,48 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	return len(neighbors) + pushCost
 }
 
+// spreadTogether is the number of neighbours whose degrees are read before their residuals are: the cache misses of
+// so many then overlap.
+const spreadTogether = 32
+
 // spread adds step, times the weight of the edge, to the residuals of these functions at every
 // neighbour and queues those it takes above the threshold.
 func (g *Dual) spread(neighbors []Vertex, weights, step []float64, which []int32, limit float64) {
+	var degrees [spreadTogether]float64
 	cells, stride, w := g.cells, g.stride, 1.0
 	which = which[:len(step)]
-	sums := g.sums.current
-	for i, u := range neighbors {
-		if weights != nil {
-			w = weights[i]
+	kept, s := g.sums.current, &g.sums
+	for len(neighbors) > 0 {
+		some := neighbors[:min(len(neighbors), spreadTogether)]
+		for i, u := range some {
+			degrees[i] = cells[int(u)*stride]
 		}
-		c := cells[int(u)*stride:][:stride]
-		bar, r, over := limit*c[0], c[1:], false
-		for j, x := range step {
-			f := which[j]
-			before := r[f]
-			x = before + w*x
-			r[f] = x
-			if math.Abs(x) > bar {
-				over = true
+		if kept && len(s.set) > 0 {
+			s.meet(some, weights, degrees[:])
+		}
+		for i, u := range some {
+			if weights != nil {
+				w = weights[i]
 			}
-			if sums && (before == 0) != (x == 0) {
-				g.sums.reach(g, u, f, before == 0)
+			bar, r, over := limit*degrees[i], cells[int(u)*stride+1:][:stride-1], false
+			if kept && !s.whole.has(u) {
+				over = s.bring(g, u, step, which, w, bar)
+			} else {
+				for j, x := range step {
+					f := which[j]
+					x = r[f] + w*x
+					r[f] = x
+					if math.Abs(x) > bar {
+						over = true
+					}
+				}
+			}
+			if over {
+				g.enqueue(u)
 			}
 		}
-		if sums {
-			g.sums.meet(u, w, c[0])
-		}
-		if over {
-			g.enqueue(u)
+		if neighbors = neighbors[len(some):]; weights != nil {
+			weights = weights[len(some):]
 		}
 	}
 }
