@@ -35,7 +35,7 @@ func newHandover(c *Core, view graphstore.View) *handover {
 	h := &handover{from: c.masses.(*fields), shared: &sharedDual{core: c, measured: measured{Reach: 1}}}
 	h.shared.dual = h.shared.newDual(view)
 	if c.posteriors != nil {
-		h.residual = c.posteriors.newResidual(h.shared.tolerance(view))
+		h.residual = c.posteriors.newResidual(h.shared.residualTolerance(view))
 	}
 	return h
 }

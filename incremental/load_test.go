@@ -92,3 +92,46 @@ func TestNewCoefficientsAreFollowedAfterASecond(t *testing.T) {
 		t.Error("no record without the flag came after a second")
 	}
 }
+
+// At an emission with a tenth more labels all communities must be asked how far labels are, so that what the first few
+// labels asked for is forgotten, and the tolerance of a dual must be the one that is wanted, or hardly more.
+func TestToleranceFollowsLabels(t *testing.T) {
+	s := simulate.DefaultConfig()
+	s.Seed, s.Vertices, s.Communities, s.Classes = 1, 6000, 200, 3
+	s.Activity, s.LabelShare, s.Duration = 400, .1, 8*time.Second
+	network, err := simulate.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	core := newCore(t, Config{Classes: 3, Engine: EngineDual, Emit: Emit{Threshold: 0.1}})
+	defer core.Close()
+	asked, before := 0, 0.0
+	for b := (event.Batch{}); network.Elapsed() < 6*time.Second; {
+		if err := network.Next(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		core.Step(&b)
+		d, shared := core.masses.(*sharedDual)
+		if !shared || d.Labels == before {
+			continue
+		}
+		view, least := core.View(), 1.0
+		if now, want := d.dual.Tolerance(), d.tolerance(view); now < want || now > toleranceSlack*want {
+			t.Errorf("at %v the tolerance is %v, wanted is %v", network.Elapsed(), now, want)
+		}
+		for id := range graphstore.Community(view.Communities()) {
+			if mean := core.tallies.Reach(id, view, d.dual); mean > 0 {
+				least = min(least, core.reach(mean, view))
+			}
+		}
+		if d.Labels > (1+reachGrowth)*before {
+			if asked++; d.Reach != least {
+				t.Errorf("at %v with %v labels, before %v, the least reach is %v, taken for %v", network.Elapsed(), d.Labels, before, least, d.Reach)
+			}
+		}
+		before = d.Labels
+	}
+	if asked < 5 {
+		t.Errorf("only %d emissions had a tenth more labels", asked)
+	}
+}

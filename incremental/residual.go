@@ -49,13 +49,11 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 		return
 	}
 	if p.residual == nil {
-		p.residual = p.newResidual(shared.tolerance(view))
+		p.residual = p.newResidual(shared.residualTolerance(view))
 		p.residual.Solve(view, p.changes(p.residual, view, p.state.Labels()), p.residual.Tolerance()/dualStartShare)
 		c.tallies.MoveAll()
 	} else {
-		if now, want := p.residual.Tolerance(), shared.tolerance(view); now > 2*want || now < want/2 {
-			p.residual.Retune(want)
-		}
+		retune(p.residual, shared.residualTolerance(view))
 		c.settle(p.residual, view, p.changes(p.residual, view, p.state.Renewed()))
 	}
 	p.residual.SumResiduals(view, c.crowds(view))

@@ -41,12 +41,17 @@ const (
 	// dualStartShare divides the tolerance with which a dual starts, so that the first
 	// batches have room.
 	dualStartShare = 4
-	// These bound the error of a value of a cell, and of one of a whole class, in eta of its share.
-	cellTolerance, classTolerance = 0.2, 3.6
+	// These bound the error of a value of a cell and of a whole class, which with many classes is classesTolerance times their
+	// root, in eta of the share of a class; and of a residual, with two classes, and the power of the classes by which it grows.
+	cellTolerance, classTolerance, classesTolerance = 0.2, 7, 2.55
+	residualTolerance, residualPower                = 1.6, 0.75
 	// reachUsual is the mean value of a community, over the share of labels, below which the tolerance
-	// falls with the least, down to reachLeast. An emission asks communities of reachMembers.
-	reachUsual, reachLeast = 0.5, reachMin / 2
-	reachMembers           = 2048
+	// falls with the least, down to reachLeast. An emission asks communities of reachMembers, and of as many
+	// more that all have been asked when a tenth of the labels is new.
+	reachUsual, reachLeast    = 0.5, reachMin / 2
+	reachMembers, reachGrowth = 2048, 0.1
+	// toleranceSlack is how many times the wanted tolerance that of a dual may be.
+	toleranceSlack = 1.25
 	// dualToleranceMin is the tolerance below which rounding decides.
 	dualToleranceMin = 1e-11
 )
@@ -73,7 +78,7 @@ func (d *sharedDual) takeOver(from *fields, view graphstore.View) {
 	c.masses = d
 	c.settle(d.dual, view, nil)
 	c.tallies.MoveAll()
-	d.measureReach(view, math.MaxInt)
+	d.measureReach(view, math.Inf(1))
 }
 
 // newDual returns a dual of the tallies' functions that holds none of them yet.
@@ -103,23 +108,34 @@ func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
 // calibration labels now: cellTolerance of eta times what a class has of that share, and less by
 // the root of the classes, since a class spreads over the more cells. The values of a class sum
 // to about its share, so this keeps every class to that part of what it is. Where nobody reads cells,
-// sums of a class and of residuals are read, whose errors Dual.Estimate takes away but for a
-// few hundredths, so classTolerance will do, and more by the root of the classes, since standard errors
+// sums of a class are read, whose errors Dual.Estimate takes away but for a
+// few hundredths, so classTolerance will do, and more by the root of many classes, since standard errors
 // fall with that of a share. No share is off by more than .05 standard errors at the 99th percentile,
 // with 20 labels or with many.
 func (d *sharedDual) tolerance(view graphstore.View) float64 {
-	c := d.core
-	k := float64(c.config.Classes)
-	share := c.tallies.LabelMass() / float64(max(view.Vertices(), 1)) / k
-	if c.config.cells().ClassMasses {
-		share *= classTolerance * d.Reach * math.Sqrt(max(k, 2)/2)
-	} else {
-		share *= cellTolerance / math.Sqrt(max(k, 2)/2)
+	k := float64(d.core.config.Classes)
+	if d.core.config.cells().ClassMasses {
+		return d.toleranceOf(view, max(classTolerance, classesTolerance*math.Sqrt(k)))
 	}
+	return d.toleranceOf(view, cellTolerance/math.Sqrt(max(k, 2)/2))
+}
+
+// residualTolerance is tolerance for the dual of residuals, which nearly all of the error of a share comes from.
+func (d *sharedDual) residualTolerance(view graphstore.View) float64 {
+	if d.core.config.cells().ClassMasses {
+		return d.toleranceOf(view, residualTolerance*math.Pow(max(float64(d.core.config.Classes), 2)/2, residualPower))
+	}
+	return d.tolerance(view)
+}
+
+// toleranceOf returns eta times this part of what a class has of the share of labels, and less where labels are far.
+func (d *sharedDual) toleranceOf(view graphstore.View, part float64) float64 {
+	c := d.core
+	share := c.tallies.LabelMass() / float64(max(view.Vertices(), 1)) / float64(c.config.Classes)
 	if share == 0 {
 		return c.config.Tolerance
 	}
-	return max(share*c.config.Tolerance, min(dualToleranceMin, c.config.Tolerance))
+	return max(part*d.Reach*share*c.config.Tolerance, min(dualToleranceMin, c.config.Tolerance))
 }
 
 // Follow implements masses. It costs what the step changed, whatever the number of communities; pushes wait for
@@ -157,17 +173,28 @@ func (c *Core) reach(mean float64, view graphstore.View) float64 {
 	return min(1, max(mean/usual, reachLeast, dualToleranceMin/c.config.Tolerance))
 }
 
-// measureReach notes the least reach of a community. It asks communities of so many members, also
-// those of other shards, so that every worker has the same dual, and the next time those behind them.
-func (d *sharedDual) measureReach(view graphstore.View, most int) {
+// measureReach notes the least reach of a community. It asks some communities, also those of other shards, so that
+// every worker has the same dual, and the next time those behind them; all at once where labels have grown by
+// reachGrowth of what they were, because what was least while there were a few labels says nothing of many.
+func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 	c := d.core
 	if !c.config.cells().ClassMasses {
 		return
 	}
 	d.dual.SumResiduals(view, c.crowds(view))
-	for end := graphstore.Community(view.Communities()); most > 0; d.Next++ {
-		if d.Next >= end {
-			d.Reach, d.Lowest, d.Next = d.Lowest, 1, 0
+	all, end := 0, graphstore.Community(view.Communities())
+	for id := range end {
+		all += 1 + c.tallies.Vertices(id, view)
+	}
+	most := reachMembers
+	if growth >= reachGrowth {
+		most, d.Next, d.Lowest = all, 0, 1
+	} else if growth > 0 {
+		most += int(growth / reachGrowth * float64(all))
+	}
+	for ; d.Next < end; d.Next++ {
+		if most <= 0 {
+			d.Reach = min(d.Reach, d.Lowest)
 			return
 		}
 		if mean := c.tallies.Reach(d.Next, view, d.dual); mean > 0 {
@@ -175,16 +202,25 @@ func (d *sharedDual) measureReach(view graphstore.View, most int) {
 		}
 		most -= 1 + c.tallies.Vertices(d.Next, view)
 	}
-	d.Reach = min(d.Reach, d.Lowest)
+	d.Reach, d.Lowest, d.Next = d.Lowest, 1, 0
+}
+
+// retune has a dual keep the tolerance that is wanted, and reports whether it was lowered. To raise it takes nothing. To lower
+// it takes pushes all over the graph, so it is left until the tolerance is toleranceSlack times the wanted one.
+func retune(dual *diffusion.Dual, want float64) (lowered bool) {
+	now := dual.Tolerance()
+	lowered = now > toleranceSlack*want
+	if lowered || now < want {
+		dual.Retune(want)
+	}
+	return lowered
 }
 
 // Ready implements masses: some second moments are refreshed, and the tolerance follows the
 // share of labels and their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
-	if want := d.tolerance(view); want > 2*d.dual.Tolerance() { // labels have come
-		d.dual.Retune(want)
-	}
+	retune(d.dual, d.tolerance(view))
 	c.settle(d.dual, view, nil)
 	earned, labels := c.config.refreshEarned, c.tallies.LabelMass()
 	if labels > (1+arrivingShare)*d.Labels {
@@ -195,10 +231,9 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	} else {
 		d.refreshDue(c, earned, view)
 	}
+	d.measureReach(view, labels/d.Labels-1)
 	d.Labels = labels
-	d.measureReach(view, reachMembers)
-	if now, want := d.dual.Tolerance(), d.tolerance(view); now > 2*want || now < want/2 {
-		d.dual.Retune(want)
+	if retune(d.dual, d.tolerance(view)) {
 		c.settle(d.dual, view, nil)
 		d.dual.SumResiduals(view, c.crowds(view))
 	}

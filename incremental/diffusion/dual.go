@@ -183,7 +183,10 @@ func (g *Dual) Function(v Vertex) []float64 {
 func (g *Dual) Tolerance() float64 { return g.config.Tolerance }
 
 // Retune changes the tolerance, which must be positive, from the next Update on.
-func (g *Dual) Retune(tolerance float64) { g.config.Tolerance, g.scan = tolerance, true }
+func (g *Dual) Retune(tolerance float64) {
+	g.scan = g.scan || tolerance < g.config.Tolerance
+	g.config.Tolerance = tolerance
+}
 
 // Halve divides the functions, and with them all values, by 2^times; times is not negative.
 // Every number is divided exactly, or underflows, so the invariant and its bounds stay.
