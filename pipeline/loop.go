@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -49,10 +51,12 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 }
 
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
-	for {
+	for answered := o.member != nil; ; answered = true { // whether the broker has
 		var p *Pipeline
 		err := OnceElected(ctx, o.Log, func() (err error) {
-			p, err = Open(ctx, settings, o)
+			if p, err = Open(ctx, settings, o); answered {
+				err = away(err)
+			}
 			return err
 		})
 		if err != nil {
@@ -103,7 +107,21 @@ func OnceElected(ctx context.Context, log *slog.Logger, try func() error) error 
 // ended under the question. A stream that another worker is just making is in use and not found at once.
 func elects(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, errAway)
+}
+
+// errAway is matched by the error of who cannot connect to a broker that has answered before.
+var errAway = errors.New("the broker is away")
+
+// away returns an error of a start as one that passes, if it is that of a connection, or can pass: the address was right
+// before.
+func away(err error) error {
+	var connecting net.Error
+	if request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers) {
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	return err
 }
 
 var startAgain = []error{errAgain, errRegroup, sinks.ErrLost} // reasons to go on from a checkpoint

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,33 @@ func TestAStartWaitsForAnElection(t *testing.T) {
 	}
 	if elects(nil) {
 		t.Error("a start that succeeds is taken for an election")
+	}
+}
+
+// A worker that starts again must wait for a broker that it cannot connect to, whether that refuses or is silent; at its first
+// start the address may be wrong.
+func TestOnlyAKnownBrokerIsWaitedFor(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	refusing, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing.Close()
+	for _, listener := range []net.Listener{silent, refusing} {
+		_, err := broker.Connect(broker.ConnectConfig{URL: "nats://" + listener.Addr().String()})
+		if err == nil || elects(err) {
+			t.Errorf("%v: is waited for at the first start", err)
+		}
+		if err := away(err); !elects(err) || !errors.Is(err, errAway) {
+			t.Errorf("%v: ends a worker that starts again", err)
+		}
+	}
+	if err := away(errors.New("no such setting")); elects(err) || away(nil) != nil {
+		t.Errorf("%v: is waited for", err)
 	}
 }
 
