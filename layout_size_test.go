@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_437 // of Go outside tests; the goal is 42,000
+	linesMax       = 60_432 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -49,7 +49,7 @@ var rooms = map[string]struct{ most, goal int }{
 	"simulate":      {1_078, 1_200},
 	"graphstore":    {6_079, 5_500},
 	"incremental":   {12_075, 8_000},
-	"quant":         {5_091, 3_500},
+	"quant":         {5_086, 3_500},
 	"sinks":         {8_421, 6_500},
 	"alerts":        {1_309, 1_300},
 	"checkpoint":    {629, 700},

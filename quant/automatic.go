@@ -51,6 +51,7 @@ type posteriorScratch struct {
 	at              []float64 // K + 3: see Kept
 	kept            Kept      // error of the coefficients
 	byClass         float64   // most that gamma may be
+	allowed         float64   // most that edges let it be
 	evidence        float64   // for it
 	unread          bool      // whether members holds none, but sums over them
 }
@@ -136,9 +137,9 @@ func byClassOf(evidence float64) float64 {
 	return min(gammaMax, 1/(1+math.Exp(-evidence)/byClassOdds))
 }
 
-// gamma returns the part of selection by class: 0 for a place, and no more than most where
-// nobody says how the members were selected.
-func (p *Posterior) gamma(likely []float64, most float64) float64 {
+// gamma returns the part of selection by class: 0 for a place, and where nobody says how the members were selected no
+// more than most, and what edges allow.
+func (p *Posterior) gamma(allowed, most float64) float64 {
 	if p.Gamma != nil {
 		return *p.Gamma
 	}
@@ -148,34 +149,27 @@ func (p *Posterior) gamma(likely []float64, most float64) float64 {
 	case ByPlace, ByAttribute:
 		return 0
 	}
-	return min(most, gate(p.Inside, p.Expected(p.Distinct, likely)), p.LabelGate)
+	return min(most, allowed, p.LabelGate)
 }
 
-// share returns how far edges let a selection by class go that is as likely as most: 1 where they do not object.
-func (p *Posterior) share(likely []float64, most float64) float64 {
-	if p.Selected != ByEdges {
+// allowed returns how far edges let a selection by class with these shares go, from those inside and those expected if as
+// many members were drawn at random within their classes: 1 if they are no more than expected and two standard deviations.
+func (p *Posterior) allowed(likely []float64) float64 {
+	if p.Selected != ByEdges || !(p.Inside > 0) {
 		return 1
 	}
-	return min(1, gate(p.Inside, p.Expected(p.Distinct, likely))/most)
+	expected := p.Expected(p.Distinct, likely)
+	return min(1, (expected+2*math.Sqrt(expected)+2)/p.Inside)
 }
 
 // undecided returns the variance of how far members were selected by class, which on average is gamma: not at all, or, with a
-// probability of gamma/share, to the share that edges leave on average and that is known like one is from one observation,
+// probability of gamma/share, to the share of most that edges allow on average and that is known like one is from one observation,
 //
 //	E x² - gamma²,   x ~ Beta(share, 1 - share) with that probability, else 0,   E x² = gamma (1 + share)/2,
 //
 // of which ambiguity leaves less to the last term, since gamma itself is judged.
-func undecided(gamma, share float64) float64 {
-	return gamma * ((1+share)/2 - ambiguity*gamma)
-}
-
-// gate compares the edges inside with those expected of members drawn at random within
-// their classes: 1 if they are no more than expected and two standard deviations.
-func gate(inside, expected float64) float64 {
-	if !(inside > 0) {
-		return 1
-	}
-	return min(1, (expected+2*math.Sqrt(expected)+2)/inside)
+func undecided(gamma, allowed, most float64) float64 {
+	return gamma * ((1+min(1, allowed/most))/2 - ambiguity*gamma)
 }
 
 // automaticNoise sets the covariance of ans, whose q are q(gamma):
@@ -212,7 +206,7 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 		unseen = (1 - s.Profiled/open) * u.squares / (u.all * u.all)
 	}
 	rest := (1 - gamma) * (1 - gamma)
-	apart := undecided(gamma, p.share(x.likely, x.byClass))
+	apart := undecided(gamma, x.allowed, x.byClass)
 	place := (1 - gamma) * (1 + p.common(u.all*u.all/u.squares))
 	for a := range k {
 		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is

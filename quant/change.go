@@ -255,12 +255,13 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 		axpy(x.response, -1, t.Tempered)
 		products(u.r, t.Inverse, x.response)
 	}
-	gamma, share := p.gamma(t.Likely, t.ByClass), p.share(t.Likely, t.ByClass)
+	allowed := p.allowed(t.Likely)
+	gamma := p.gamma(allowed, t.ByClass)
 	for i := range k {
 		change := u.r[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
 		w.ans.free[i] = t.Tempered[i] + (1-t.Gamma)*t.Residual[i] + change
 		if se, most := last.SE[i], last.Open*worstDeviation; 0 < se && se < most {
-			se /= min(last.error(i, gamma, share, x.noise[i], x.d[i]), most)
+			se /= min(last.error(i, gamma, allowed, x.noise[i], x.d[i]), most)
 			grown = max(grown, se-1, 1/se-1)
 		}
 	}
@@ -273,10 +274,10 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 
 // error returns about what the standard error of a share is with this gamma and residual d of the
 // variance noise: these of its terms leap, where labels among the members have come or gone.
-func (s *Snapshot) error(i int, gamma, share, noise, d float64) float64 {
+func (s *Snapshot) error(i int, gamma, allowed, noise, d float64) float64 {
 	t := &s.Tangent
-	change := square(1-gamma)*noise + undecided(gamma, share)*square(t.Apart[i]-d) -
-		square(1-t.Gamma)*t.Noise[i] - undecided(t.Gamma, share)*square(t.Apart[i]-t.Residual[i])
+	change := square(1-gamma)*noise + undecided(gamma, allowed, t.ByClass)*square(t.Apart[i]-d) -
+		square(1-t.Gamma)*t.Noise[i] - undecided(t.Gamma, allowed, t.ByClass)*square(t.Apart[i]-t.Residual[i])
 	return math.Sqrt(max(0, square(s.SE[i])+square(s.Open*(1-t.Lean))*change))
 }
 

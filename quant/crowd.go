@@ -58,10 +58,10 @@ func (x *posteriorScratch) follow(q []float64, p *Posterior) (gamma float64, ok 
 	if products(x.likely, r.inverse[0], c.off(1, r.likely)); !moved(x.likely, r.likely, c.Mean[1], likelyFar) {
 		return 0, false
 	}
-	x.byClass, x.evidence = byClassOf(r.evidence), r.evidence
-	gamma = p.gamma(x.likely, x.byClass)
+	x.byClass, x.evidence, x.allowed = byClassOf(r.evidence), r.evidence, p.allowed(x.likely)
+	gamma = p.gamma(x.allowed, x.byClass)
 	open := evidenceTurned * evidenceWeight * c.Turned * c.All / c.Squares
-	if p.gamma(x.likely, byClassOf(r.evidence+open))-p.gamma(x.likely, byClassOf(r.evidence-open)) > gammaOpen || !c.tempered(q, gamma) {
+	if p.gamma(x.allowed, byClassOf(r.evidence+open))-p.gamma(x.allowed, byClassOf(r.evidence-open)) > gammaOpen || !c.tempered(q, gamma) {
 		return 0, false
 	}
 	x.middle = resize(x.middle, k)

@@ -26,7 +26,7 @@ var Selections = []Selection{ByClass, ByPlace, ByAttribute}
 type Posterior struct {
 	Version   uint32    // of the coefficients, from 1
 	Prior     []float64 // K: pi0, the shares of the calibration labels, none of them 0
-	LabelGate float64   // how far the calibration labels are scattered, see the gate
+	LabelGate float64   // how far the calibration labels are scattered, as edges between them tell
 	Selected  Selection
 	Gamma     *float64 // what gamma is; nil: the selection and the edges inside decide
 

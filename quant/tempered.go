@@ -141,8 +141,8 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 		}
 	}
 	solve(x.likely, 1)
-	x.byClass = x.selectedByClass(p, few)
-	if gamma = p.gamma(x.likely, x.byClass); gamma > 0 {
+	x.byClass, x.allowed = x.selectedByClass(p, few), p.allowed(x.likely)
+	if gamma = p.gamma(x.allowed, x.byClass); gamma > 0 {
 		x.first = resize(x.first, k*k)
 		few.temper(x.likely, p.Prior, 1)
 		few.secondMoments(x.s)
