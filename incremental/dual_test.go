@@ -13,10 +13,8 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
-	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 	"gqlstream/quant"
-	"gqlstream/simulate"
 )
 
 // dualConfig is a configuration with a dual that keeps every kind of cell, or only
@@ -200,26 +198,15 @@ func withoutErrors(e quant.Estimate) quant.Estimate {
 // While labels arrive, the second moments of a dual must be young enough that one share in a
 // hundred is no more than .05 standard errors from what exact fields say.
 func TestDualIsRightWhileLabelsArrive(t *testing.T) {
-	const lasts = 3 * time.Second
-	s := simulate.DefaultConfig()
-	s.Seed, s.Vertices, s.Communities, s.Classes = 1, 4000, 32, 2
-	s.Activity, s.LabelShare, s.Duration = 400, .05, 2*lasts
 	dual := newCore(t, Config{Classes: 2, Engine: EngineDual})
 	fields := newCore(t, Config{Classes: 2, Engine: EnginePrimal, Tolerance: 1e-8})
-	network, err := simulate.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var apart []float64
-	for b := (event.Batch{}); network.Elapsed() < lasts; {
-		if err := network.Next(t.Context(), &b); err != nil {
-			t.Fatal(err)
-		}
+	for b := range simulatedSteps(t, 2, 4000, 32, .05, 6*time.Second, 3*time.Second) {
 		records := map[string]quant.Estimate{}
-		for _, e := range dual.Step(&b).Estimates {
+		for _, e := range dual.Step(b).Estimates {
 			records[e.Community] = e
 		}
-		for _, e := range fields.Step(&b).Estimates {
+		for _, e := range fields.Step(b).Estimates {
 			if got, ok := records[e.Community]; ok {
 				apart = append(apart, math.Abs(got.Prevalence[0]-e.Prevalence[0])/e.SE[0])
 			}
@@ -234,20 +221,10 @@ func TestDualIsRightWhileLabelsArrive(t *testing.T) {
 // What one pass over the vertices gathers for all communities must be, bit for bit, what their members say one
 // community after the other; and what is kept of those of many members what these say, but for rounding.
 func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
-	s := simulate.DefaultConfig()
-	s.Seed, s.Vertices, s.Communities, s.Classes = 1, 2000, 40, 3
-	s.Activity, s.LabelShare, s.Duration = 400, .01, 3*time.Second
 	core := newCore(t, Config{Classes: 3, Engine: EngineDual, crowdMembers: 60})
-	network, err := simulate.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
 	compared, kept := 0, 0
-	for b := (event.Batch{}); network.Elapsed() < 2*time.Second; {
-		if err := network.Next(t.Context(), &b); err != nil {
-			t.Fatal(err)
-		}
-		core.Step(&b)
+	for b := range simulatedSteps(t, 3, 2000, 40, .01, 3*time.Second, 2*time.Second) {
+		core.Step(b)
 		d, shared := core.masses.(*sharedDual)
 		if !shared || !b.Emit || core.posteriors.residual == nil {
 			continue
@@ -271,7 +248,7 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 				for f, x := range sums[id] {
 					kept++
 					if math.Abs(x-want[id][f]) > 1e-10*(1+math.Abs(want[id][f])) {
-						t.Fatalf("after %v the sum of function %d of dual %d over community %d is kept as %v, its members have %v", network.Elapsed(), f, i, id, x, want[id][f])
+						t.Fatalf("at %d the sum of function %d of dual %d over community %d is kept as %v, its members have %v", b.Last, f, i, id, x, want[id][f])
 					}
 				}
 			}
@@ -279,7 +256,7 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 			for _, id := range all {
 				compared += len(want[id])
 				if got, n := dual.Estimate(id, view); !slices.Equal(got, want[id]) || n != sources[id] {
-					t.Fatalf("after %v dual %d says %v of %v sources of community %d, its members %v of %v", network.Elapsed(), i, got, n, id, want[id], sources[id])
+					t.Fatalf("at %d dual %d says %v of %v sources of community %d, its members %v of %v", b.Last, i, got, n, id, want[id], sources[id])
 				}
 			}
 			dual.SumResiduals(view, core.crowds(view))

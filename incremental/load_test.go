@@ -1,6 +1,7 @@
 package incremental
 
 import (
+	"iter"
 	"reflect"
 	"runtime"
 	"slices"
@@ -13,26 +14,39 @@ import (
 	"gqlstream/simulate"
 )
 
+// simulatedSteps yields the steps of a simulated network up to a time; it could last longer, which decides how fast
+// vertices arrive. A batch is valid until the next.
+func simulatedSteps(t *testing.T, classes, vertices, communities int, labels float64, lasts, until time.Duration) iter.Seq[*event.Batch] {
+	t.Helper()
+	s := simulate.DefaultConfig()
+	s.Seed, s.Vertices, s.Communities, s.Classes = 1, vertices, communities, classes
+	s.Activity, s.LabelShare, s.Duration = 400, labels, lasts
+	network, err := simulate.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(*event.Batch) bool) {
+		for b := (event.Batch{}); network.Elapsed() < until; {
+			if err := network.Next(t.Context(), &b); err != nil {
+				t.Fatal(err)
+			}
+			if !yield(&b) {
+				return
+			}
+		}
+	}
+}
+
 // While labels come fast, emissions must wait, but for no longer than half a second; soon after, every community must
 // have second moments. What waits must hang on the log alone: on two processors and with restarts records are the same.
 func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 	config := Config{Classes: 3, Engine: EngineDual, Emit: Emit{Threshold: 0.1}}
 	run := func(processors int, restarts bool) (all []quant.Estimate) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-		s := simulate.DefaultConfig()
-		s.Seed, s.Vertices, s.Communities, s.Classes = 1, 2000, 40, 3
-		s.Activity, s.LabelShare, s.Duration = 400, .1, 8*time.Second
-		network, err := simulate.New(s)
-		if err != nil {
-			t.Fatal(err)
-		}
 		core, waited, last, i := newCore(t, config), 0, event.Time(0), 0
-		for b := (event.Batch{}); network.Elapsed() < 6*time.Second; i++ {
-			if err := network.Next(t.Context(), &b); err != nil {
-				t.Fatal(err)
-			}
+		for b := range simulatedSteps(t, 3, 2000, 40, .1, 8*time.Second, 6*time.Second) {
 			b.Checkpoint = i%7 == 3
-			result := core.Step(&b)
+			result := core.Step(b)
 			all = append(all, result.Estimates...)
 			switch {
 			case len(result.Estimates) > 0:
@@ -47,6 +61,7 @@ func TestEmissionsWaitWhileAHistoryLoads(t *testing.T) {
 				core.Close()
 				core = twin
 			}
+			i++
 		}
 		defer core.Close()
 		if waited < 10 {
@@ -96,28 +111,18 @@ func TestNewCoefficientsAreFollowedAfterASecond(t *testing.T) {
 // At an emission with a tenth more labels all communities must be asked how far labels are, so that what the first few
 // labels asked for is forgotten, and the tolerance of a dual must be the one that is wanted, or hardly more.
 func TestToleranceFollowsLabels(t *testing.T) {
-	s := simulate.DefaultConfig()
-	s.Seed, s.Vertices, s.Communities, s.Classes = 1, 6000, 200, 3
-	s.Activity, s.LabelShare, s.Duration = 400, .1, 8*time.Second
-	network, err := simulate.New(s)
-	if err != nil {
-		t.Fatal(err)
-	}
 	core := newCore(t, Config{Classes: 3, Engine: EngineDual, Emit: Emit{Threshold: 0.1}})
 	defer core.Close()
 	asked, before := 0, 0.0
-	for b := (event.Batch{}); network.Elapsed() < 6*time.Second; {
-		if err := network.Next(t.Context(), &b); err != nil {
-			t.Fatal(err)
-		}
-		core.Step(&b)
+	for b := range simulatedSteps(t, 3, 6000, 200, .1, 8*time.Second, 6*time.Second) {
+		core.Step(b)
 		d, shared := core.masses.(*sharedDual)
 		if !shared || d.Labels == before {
 			continue
 		}
 		view, least := core.View(), 1.0
 		if now, want := d.dual.Tolerance(), d.tolerance(view); now < want || now > toleranceSlack*want {
-			t.Errorf("at %v the tolerance is %v, wanted is %v", network.Elapsed(), now, want)
+			t.Errorf("at %d the tolerance is %v, wanted is %v", b.Last, now, want)
 		}
 		for id := range graphstore.Community(view.Communities()) {
 			if mean := core.tallies.Reach(id, view, d.dual); mean > 0 {
@@ -126,7 +131,7 @@ func TestToleranceFollowsLabels(t *testing.T) {
 		}
 		if d.Labels > (1+reachGrowth)*before {
 			if asked++; d.Reach != least {
-				t.Errorf("at %v with %v labels, before %v, the least reach is %v, taken for %v", network.Elapsed(), d.Labels, before, least, d.Reach)
+				t.Errorf("at %d with %v labels, before %v, the least reach is %v, taken for %v", b.Last, d.Labels, before, least, d.Reach)
 			}
 		}
 		before = d.Labels

@@ -182,14 +182,14 @@ func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 		return
 	}
 	d.dual.SumResiduals(view, c.crowds(view))
-	all, end := 0, graphstore.Community(view.Communities())
-	for id := range end {
-		all += 1 + c.tallies.Vertices(id, view)
-	}
-	most := reachMembers
+	most, end := reachMembers, graphstore.Community(view.Communities())
 	if growth >= reachGrowth {
-		most, d.Next, d.Lowest = all, 0, 1
+		most, d.Next, d.Lowest = math.MaxInt, 0, 1
 	} else if growth > 0 {
+		all := 0
+		for id := range end {
+			all += 1 + c.tallies.Vertices(id, view)
+		}
 		most += int(growth / reachGrowth * float64(all))
 	}
 	for ; d.Next < end; d.Next++ {
