@@ -103,8 +103,8 @@ func OnceElected(ctx context.Context, log *slog.Logger, try func() error) error 
 	}
 }
 
-// elects reports whether a start failed because a cluster elects: it says so, or nothing, or the connection
-// ended under the question. A stream that another worker is just making is in use and not found at once.
+// elects reports whether a start failed because a cluster elects: it says so, or nothing, or the connection ended under
+// the question; or a known broker is away. A stream that another worker is just making is in use and not found at once.
 func elects(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
