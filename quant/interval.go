@@ -12,8 +12,6 @@ const (
 	// worstDeviation is the largest standard deviation a share can have: published
 	// where nothing is known.
 	worstDeviation = 0.5
-	// drawsMax is the number of points that estimate the quantile of simultaneous intervals.
-	drawsMax = 1 << 10
 )
 
 // How the variances of an estimate were computed.
@@ -54,7 +52,7 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	w.publishInfluence(e, open)
 	z := 0.0
 	if solved {
-		z = w.quantile(o)
+		z = o.quantile(k)
 	}
 	contrast := k == 1 || w.ans.supported() > 1
 	for i := range k {
@@ -91,10 +89,12 @@ func (w *Solver) publishInfluence(e *Estimate, open float64) {
 	}
 }
 
-// quantile returns the number of standard errors from the centre to an end of the interval.
-func (w *Solver) quantile(o Options) float64 {
-	if o.Simultaneous {
-		return w.largest(o.Confidence)
+// quantile returns the number of standard errors from the centre to an end of the interval. The shares of
+// two classes err alike, so that their intervals hold together anyway. Of more classes it is Bonferroni's,
+// which the correlations of the shares could make smaller by a few percent at most.
+func (o Options) quantile(k int) float64 {
+	if o.Simultaneous && k > 2 {
+		return bonferroni(o.Confidence, k)
 	}
 	return normalQuantile(o.Confidence)
 }
@@ -107,65 +107,4 @@ func normalQuantile(confidence float64) float64 {
 // bonferroni is the quantile that holds for n normals together, whatever their correlation.
 func bonferroni(confidence float64, n int) float64 {
 	return normalQuantile(1 - (1-confidence)/float64(n))
-}
-
-// largest estimates the quantile of max over the classes of |t| for t normal with the correlations
-// of w.ans.v: drawsMax points of a Kronecker lattice mapped to normals, the same points every time.
-// Never below the marginal quantile, never above Bonferroni's.
-func (w *Solver) largest(confidence float64) float64 {
-	k := w.ans.k
-	w.factor = resize(w.factor, k*k)
-	if !correlations(w.factor, w.ans.v, k) {
-		return normalQuantile(confidence)
-	}
-	cholesky(w.factor, k)
-	w.y, w.hp, w.draws = resize(w.y, k), resize(w.hp, k), resize(w.draws, drawsMax)
-	root := kroneckerRoot(k)
-	for n := range w.draws {
-		step := 1.0
-		for a := range k {
-			step /= root
-			u := math.Mod(0.5+float64(n+1)*step, 1)
-			w.y[a] = math.Sqrt2 * math.Erfinv(2*clampOpen(u)-1)
-		}
-		var worst float64
-		for a := range k {
-			worst = max(worst, math.Abs(dot(w.factor[a*k:a*k+a+1], w.y[:a+1])))
-		}
-		w.draws[n] = worst
-	}
-	slices.Sort(w.draws)
-	at := min(int(math.Ceil(confidence*drawsMax)), drawsMax-1)
-	return min(max(w.draws[at], normalQuantile(confidence)), bonferroni(confidence, k))
-}
-
-// correlations writes the correlations of the covariance v to dst; a class without
-// variance is independent of the others. It reports whether one has variance.
-func correlations(dst, v []float64, k int) bool {
-	found := false
-	for a := range k {
-		for b := range k {
-			va, vb := v[a*k+a], v[b*k+b]
-			dst[a*k+b] = 0
-			if va > 0 && vb > 0 {
-				dst[a*k+b] = v[a*k+b] / math.Sqrt(va*vb)
-				found = true
-			}
-		}
-		dst[a*k+a] = 1 + 1e-9
-	}
-	return found
-}
-
-// clampOpen keeps u away from 0 and 1, where the normal quantile is infinite.
-func clampOpen(u float64) float64 { return min(max(u, 0x1p-30), 1-0x1p-30) }
-
-// kroneckerRoot is the root of x^(k+1) = x + 1 above one, whose powers give a
-// lattice of low discrepancy in k dimensions (Roberts, 2018).
-func kroneckerRoot(k int) float64 {
-	x := 2.0
-	for range 64 {
-		x = math.Pow(1+x, 1/float64(k+1))
-	}
-	return x
 }

@@ -8,7 +8,6 @@ type Solver struct {
 	scratch
 	ans   answer     // of the method
 	check auditCheck // of auto against the audit labels
-	draws []float64
 
 	// What Snapshot reads besides ans.
 	solved         bool
