@@ -48,7 +48,7 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 		weights = at.weigh(o.Preset, w.ans.lambda, s.KernelSum)
 	}
 	m := &w.main
-	if !m.weigh(s.cells(r), s.K, weights) || m.k < 2 {
+	if !m.weigh(s.cells(r), s.K, weights, 0) || m.k < 2 {
 		return flags
 	}
 	sigma, i, j := w.weakest(m)

@@ -11,7 +11,7 @@ func (w *scratch) difference(ans *answer, s *Statistics, weights weighting) {
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
 	m := &w.soft
-	if !m.weigh(s.Soft, s.K, weights) {
+	if !m.weigh(s.Soft, s.K, weights, 0) {
 		copy(ans.q, w.shares)
 		copy(ans.free, w.shares)
 		return

@@ -109,7 +109,6 @@ func (w *Solver) header(e *Estimate, s *Statistics, o Options) {
 	e.Flags = e.Flags[:0]
 	w.check = auditCheck{errors: w.check.errors[:0]}
 	w.ans.reset(s.K)
-	w.columns.of = nil // the statistics may have moved since the last estimate
 	w.shares = resize(w.shares, s.K)
 	n := sum(s.ClassN)
 	for i, x := range s.ClassN {

@@ -37,7 +37,6 @@ type scratch struct {
 	place                 []int     // class -> index among the supported, or -1
 
 	in         input
-	columns    columns   // of the likelihoods of one estimate
 	shares     []float64 // class shares of the calibration labels
 	grid       [len(lambdaGrid) + 1]answer
 	one, other answer // of diff and of sis in the diagnosis
@@ -97,11 +96,11 @@ func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighti
 	}
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
+	smooth := 0.0
 	if r.likelihood {
-		w.columns.load(in.cells, s.K)
+		smooth = smoothing
 	}
-	if r.likelihood && !m.weighSmooth(&w.columns, s.K, weights) ||
-		!r.likelihood && !m.weigh(in.cells, s.K, weights) {
+	if !m.weigh(in.cells, s.K, weights, smooth) {
 		copy(ans.q, w.shares)
 		copy(ans.free, w.shares)
 		return
