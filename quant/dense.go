@@ -1,6 +1,10 @@
 package quant
 
-import "math"
+import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+)
 
 // dot returns the inner product of a and b, which have one length. Four partial
 // sums keep the adders busy; their fixed order keeps the result reproducible.
@@ -45,54 +49,18 @@ func products(dst, rows, x []float64) {
 }
 
 // moments writes to first the inner products of x with the rows of length len(x) in rows, and to
-// second those with their squares, three or two rows a pass: more do not fit the registers.
+// second those with their squares.
 func moments(first, second, rows, x []float64) {
-	n := len(x)
-	for b := 0; b < len(first); {
-		switch rest := len(first) - b; rest {
-		case 1:
-			first[b], _, second[b], _ = momentsOfTwo(rows[b*n:], rows[b*n:], x)
-			b++
-		case 2, 4:
-			first[b], first[b+1], second[b], second[b+1] = momentsOfTwo(rows[b*n:], rows[(b+1)*n:], x)
-			b += 2
-		default:
-			momentsOfThree(first[b:b+3], second[b:b+3], rows[b*n:(b+3)*n], x)
-			b += 3
+	for b := range first {
+		row := rows[b*len(x) : (b+1)*len(x)]
+		var s, t float64
+		for i, v := range x {
+			p := v * row[i]
+			s += p
+			t += p * row[i]
 		}
+		first[b], second[b] = s, t
 	}
-}
-
-func momentsOfTwo(x0, x1, x []float64) (s0, s1, t0, t1 float64) {
-	x0, x1 = x0[:len(x)], x1[:len(x)]
-	for i, v := range x {
-		a0, a1 := x0[i], x1[i]
-		p0, p1 := v*a0, v*a1
-		s0 += p0
-		s1 += p1
-		t0 += p0 * a0
-		t1 += p1 * a1
-	}
-	return s0, s1, t0, t1
-}
-
-func momentsOfThree(first, second, rows, x []float64) {
-	n := len(x)
-	x0, x1, x2 := rows[:n], rows[n:2*n], rows[2*n:3*n]
-	x0, x1, x2 = x0[:n], x1[:n], x2[:n]
-	var s0, s1, s2, t0, t1, t2 float64
-	for i, v := range x {
-		a0, a1, a2 := x0[i], x1[i], x2[i]
-		p0, p1, p2 := v*a0, v*a1, v*a2
-		s0 += p0
-		s1 += p1
-		s2 += p2
-		t0 += p0 * a0
-		t1 += p1 * a1
-		t2 += p2 * a2
-	}
-	first[0], first[1], first[2] = s0, s1, s2
-	second[0], second[1], second[2] = t0, t1, t2
 }
 
 // addOuters adds the sum of weights[l] y_l y_l', y_l the l-th row of length k in rows, to the lower triangle of dst,
@@ -115,25 +83,12 @@ func addOuters(dst, weights, rows []float64, k int) {
 	}
 }
 
-// addProducts adds the sum of weights[l] x_l y_l' to dst, x_l the l-th row of length k in left and y_l that in right,
-// four rows a pass.
+// addProducts adds the sum of weights[l] x_l y_l' to dst, x_l the l-th row of length k in left and y_l that in right.
 func addProducts(dst, weights, left, right []float64, k int) {
 	n := len(dst) / k
-	l := 0
-	for ; l+4 <= len(weights); l += 4 {
-		x0, x1, x2, x3 := left[l*k:(l+1)*k], left[(l+1)*k:(l+2)*k], left[(l+2)*k:(l+3)*k], left[(l+3)*k:(l+4)*k]
-		for a := range k {
-			c0, c1, c2, c3 := weights[l]*x0[a], weights[l+1]*x1[a], weights[l+2]*x2[a], weights[l+3]*x3[a]
-			row := dst[a*n : (a+1)*n]
-			y0, y1, y2, y3 := right[l*n:][:len(row)], right[(l+1)*n:][:len(row)], right[(l+2)*n:][:len(row)], right[(l+3)*n:][:len(row)]
-			for b := range row {
-				row[b] += (c0*y0[b] + c1*y1[b]) + (c2*y2[b] + c3*y3[b])
-			}
-		}
-	}
-	for ; l < len(weights); l++ {
-		for a := range k {
-			axpy(dst[a*n:(a+1)*n], weights[l]*left[l*k+a], right[l*n:(l+1)*n])
+	for l, weight := range weights {
+		for a, x := range left[l*k : (l+1)*k] {
+			axpy(dst[a*n:(a+1)*n], weight*x, right[l*n:(l+1)*n])
 		}
 	}
 }
@@ -146,43 +101,16 @@ func axpy(y []float64, alpha float64, x []float64) {
 	}
 }
 
-// combine writes the sum of coefficients[b] times the b-th of len(coefficients)
-// rows of length len(y) to y, four rows a pass.
+// combine writes the sum of coefficients[b] times the b-th of len(coefficients) rows of length len(y) to y.
 func combine(y, coefficients, rows []float64) {
-	n := len(y)
-	b := 0
-	if len(coefficients) < 4 {
-		clear(y)
-	} else {
-		c0, c1, c2, c3 := coefficients[0], coefficients[1], coefficients[2], coefficients[3]
-		x0, x1, x2, x3 := rows[:n], rows[n:2*n], rows[2*n:3*n], rows[3*n:4*n]
-		x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
-		for i := range y {
-			y[i] = (c0*x0[i] + c1*x1[i]) + (c2*x2[i] + c3*x3[i])
-		}
-		b = 4
-	}
-	for ; b+4 <= len(coefficients); b += 4 {
-		c0, c1, c2, c3 := coefficients[b], coefficients[b+1], coefficients[b+2], coefficients[b+3]
-		x0, x1 := rows[b*n:(b+1)*n], rows[(b+1)*n:(b+2)*n]
-		x2, x3 := rows[(b+2)*n:(b+3)*n], rows[(b+3)*n:(b+4)*n]
-		x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
-		for i := range y {
-			y[i] += (c0*x0[i] + c1*x1[i]) + (c2*x2[i] + c3*x3[i])
-		}
-	}
-	for ; b+2 <= len(coefficients); b += 2 {
-		c0, c1 := coefficients[b], coefficients[b+1]
-		x0, x1 := rows[b*n:(b+1)*n], rows[(b+1)*n:(b+2)*n]
-		x0, x1 = x0[:n], x1[:n]
-		for i := range y {
-			y[i] += c0*x0[i] + c1*x1[i]
-		}
-	}
-	if b < len(coefficients) {
-		axpy(y, coefficients[b], rows[b*n:(b+1)*n])
-	}
+	blas64.Gemv(blas.Trans, 1, general(rows, len(coefficients), len(y)), vector(coefficients), 0, vector(y))
 }
+
+// general returns a matrix of so many rows as gonum reads it, and vector a vector.
+func general(data []float64, rows, columns int) blas64.General {
+	return blas64.General{Rows: rows, Cols: columns, Stride: columns, Data: data}
+}
+func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Inc: 1, Data: x} }
 
 // scaleTo writes alpha x to y.
 func scaleTo(y []float64, alpha float64, x []float64) {
@@ -216,72 +144,30 @@ func zeroed(x []float64, n int) []float64 {
 	return x
 }
 
-// cholesky overwrites the lower triangle of the n x n matrix a with its factor
-// L, a = L L'. A pivot that is not positive is replaced by the smallest one that
-// rounding can vouch for, so the factor is usable for a semidefinite matrix too.
+// cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. What is
+// not positive definite, by rounding or because it holds what is no number, has the factor of the identity instead.
 func cholesky(a []float64, n int) {
-	for j := range n {
-		row := a[j*n : j*n+j+1]
-		floor := 1e-15 * math.Abs(row[j])
-		d := row[j]
-		for _, v := range row[:j] {
-			d -= v * v
-		}
-		if !(d > floor) {
-			d = math.Max(floor, math.SmallestNonzeroFloat32)
-		}
-		d = math.Sqrt(d)
-		row[j] = d
-		for i := j + 1; i < n; i++ {
-			r := a[i*n : i*n+j+1]
-			s := r[j]
-			for l, v := range row[:j] {
-				s -= v * r[l]
-			}
-			r[j] = s / d
+	if _, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a}); !ok {
+		for i := range n {
+			clear(a[i*n : i*n+i])
+			a[i*n+i] = 1
 		}
 	}
+}
+
+// lower returns the lower triangle of an n x n matrix as gonum reads it.
+func lower(l []float64, n int) blas64.Triangular {
+	return blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Stride: n, Data: l}
 }
 
 // choleskySolve overwrites x with the solution of L L' x = x.
 func choleskySolve(l []float64, n int, x []float64) {
-	for i := range n {
-		row := l[i*n : i*n+i+1]
-		s := x[i]
-		for j, v := range row[:i] {
-			s -= v * x[j]
-		}
-		x[i] = s / row[i]
-	}
-	for i := n - 1; i >= 0; i-- {
-		row := l[i*n : i*n+i+1]
-		v := x[i] / row[i]
-		x[i] = v
-		for j, u := range row[:i] {
-			x[j] -= v * u
-		}
-	}
+	lapack64.Potrs(lower(l, n), general(x[:n], n, 1))
 }
 
-// choleskyInverse writes the inverse of L L' to dst, n x n; l and dst are two
-// slices. Column a of the inverse of L fills row a of dst first, from the diagonal
-// on: the rows of the inverse are their inner products.
+// choleskyInverse writes the inverse of L L' to dst, n x n.
 func choleskyInverse(dst, l []float64, n int) {
-	for a := range n {
-		row := dst[a*n : (a+1)*n]
-		row[a] = 1 / l[a*n+a]
-		for i := a + 1; i < n; i++ {
-			row[i] = -dot(l[i*n+a:i*n+i], row[a:i]) / l[i*n+i]
-		}
-	}
-	for a := range n { // row b >= a of the inverse needs the columns b and on alone
-		for b := a; b < n; b++ {
-			dst[a*n+b] = dot(dst[a*n+b:(a+1)*n], dst[b*n+b:(b+1)*n])
-		}
-	}
-	for a := range n {
-		for b := range a {
-			dst[a*n+b] = dst[b*n+a]
-		}
-	}
+	copy(dst, l[:n*n])
+	lapack64.Potri(lower(dst, n))
+	mirror(dst, dst, n)
 }
