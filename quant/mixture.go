@@ -37,10 +37,11 @@ func (w *scratch) mixture(ans *answer, s *Statistics, r recipe, at reach) {
 	var shares [len(lambdaGrid) + 1]float64
 	list := lambdas(memory[:0], at.lambdaMax(mixtureFloor))
 	best := math.Inf(-1)
+	var last []float64 // shares of the lambda before, which the next begins with
 	for i, l := range list {
 		one := &w.grid[i]
-		w.adjusted(one, s, r, at.weigh(Density, l, s.KernelSum), w.guess(list, i))
-		best = max(best, one.logLikelihood)
+		w.adjusted(one, s, r, at.weigh(Density, l, s.KernelSum), last)
+		best, last = max(best, one.logLikelihood), one.q
 	}
 	var total float64
 	for i := range list {
@@ -56,26 +57,6 @@ func (w *scratch) mixture(ans *answer, s *Statistics, r recipe, at reach) {
 	for i := range list {
 		ans.apart(shares[i], &w.grid[i])
 	}
-}
-
-// guess returns a start for the maximum of the likelihood of the i-th lambda, or nil: the value of
-// the polynomial in lambda through the last maxima, three of them at most.
-func (w *scratch) guess(list []float64, i int) []float64 {
-	if i == 0 {
-		return nil
-	}
-	first := max(0, i-3)
-	w.y = zeroed(w.y, len(w.grid[0].q))
-	for j := first; j < i; j++ {
-		weight := 1.0 // Lagrange's
-		for l := first; l < i; l++ {
-			if l != j {
-				weight *= (list[i] - list[l]) / (list[j] - list[l])
-			}
-		}
-		axpy(w.y, weight, w.grid[j].q)
-	}
-	return w.y
 }
 
 // apart adds share (q_l - q)(q_l - q)' to the covariance of ans.
