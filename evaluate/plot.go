@@ -1,11 +1,8 @@
 package evaluate
 
 import (
-	"errors"
 	"fmt"
 	"image/color"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -15,15 +12,13 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 const (
-	plotDPI     = 144 // of PNG
-	rowHeight   = 0.62 * vg.Centimeter
-	frameHeight = 3.4 * vg.Centimeter // title and axis
-	plotWidth   = 20 * vg.Centimeter
+	markHeight  = 0.45 * vg.Centimeter // of a mark in its row
+	lineHeight  = 0.55 * vg.Centimeter // of the legend
+	frameHeight = 4 * vg.Centimeter    // title and axis
+	plotWidth   = 24 * vg.Centimeter
 )
 
 // palette tells colours apart for every common kind of colour vision (Okabe and
@@ -49,60 +44,36 @@ var shapes = []draw.GlyphDrawer{
 
 // Plot writes pictures of the report to a directory, each as PNG and SVG: error
 // and coverage by method. It returns the paths written.
-func (r *Report) Plot(dir string) ([]string, error) {
-	var paths []string
-	for _, p := range []picture{r.errorPicture(), r.coveragePicture()} {
-		if p.err != nil {
-			return paths, fmt.Errorf("evaluate: plot %s: %w", p.name, p.err)
-		}
-		written, err := p.save(dir)
-		paths = append(paths, written...)
-		if err != nil {
-			return paths, fmt.Errorf("evaluate: plot %s: %w", p.name, err)
+func (r *Report) Plot(dir string) (paths []string, err error) {
+	legend := lineHeight * vg.Length(len(r.protocols())+1)
+	height := frameHeight + legend + r.rowHeight()*vg.Length(len(r.ranking()))
+	for _, picture := range []struct {
+		name string
+		draw func() (*plot.Plot, error)
+	}{{"error", r.errorPlot}, {"coverage", r.coveragePlot}} {
+		p, err := picture.draw()
+		for _, extension := range []string{".png", ".svg"} {
+			path := filepath.Join(dir, picture.name+extension)
+			if err == nil {
+				err = p.Save(plotWidth, height, path)
+			}
+			if err != nil {
+				return paths, fmt.Errorf("evaluate: plot %s: %w", picture.name, err)
+			}
+			paths = append(paths, path)
 		}
 	}
 	return paths, nil
 }
 
-// picture is something to be drawn on a canvas of a size.
-type picture struct {
-	name          string // of the file, without extension
-	width, height vg.Length
-	draw          func(draw.Canvas)
-	err           error
-}
-
-// save writes the picture as PNG and SVG.
-func (p *picture) save(dir string) ([]string, error) {
-	bitmap := vgimg.NewWith(vgimg.UseWH(p.width, p.height), vgimg.UseDPI(plotDPI))
-	p.draw(draw.New(bitmap))
-	vector := vgsvg.New(p.width, p.height)
-	p.draw(draw.New(vector))
-	var paths []string
-	for _, form := range []struct {
-		extension string
-		canvas    vg.CanvasWriterTo
-	}{{".png", vgimg.PngCanvas{Canvas: bitmap}}, {".svg", vector}} {
-		path := filepath.Join(dir, p.name+form.extension)
-		file, err := os.Create(path)
-		if err != nil {
-			return paths, err
-		}
-		_, err = form.canvas.WriteTo(file)
-		if err = errors.Join(err, file.Close()); err != nil {
-			return paths, err
-		}
-		paths = append(paths, path)
-	}
-	return paths, nil
-}
+// rowHeight returns the height of the row of a method, which has a mark for each protocol.
+func (r *Report) rowHeight() vg.Length { return markHeight * vg.Length(max(len(r.protocols()), 2)) }
 
 // newPlot returns a plot in the one style of all pictures.
-func newPlot(title, x, y string) *plot.Plot {
+func newPlot(title, x string) *plot.Plot {
 	p := plot.New()
-	p.BackgroundColor = color.White
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
-	p.Title.Padding = 8
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text, p.Title.Padding = title, x, "method", 8
+	p.Legend.Top, p.Legend.Padding = true, 3
 	for style, size := range map[*text.Style]vg.Length{
 		&p.Title.TextStyle: 12, &p.X.Label.TextStyle: 11, &p.Y.Label.TextStyle: 11,
 		&p.X.Tick.Label: 10, &p.Y.Tick.Label: 10, &p.Legend.TextStyle: 10,
@@ -120,32 +91,33 @@ func newPlot(title, x, y string) *plot.Plot {
 // dotHeight is the part of a row that the marks of its protocols spread over.
 const dotHeight = 0.6
 
-// errorPicture shows the mean absolute error by method, a mark for each protocol.
-func (r *Report) errorPicture() picture {
-	p := newPlot("Error by method", "mean absolute error (bars: ± 2 standard errors)", "")
+// errorPlot shows the mean absolute error by method, a mark for each protocol.
+func (r *Report) errorPlot() (*plot.Plot, error) {
+	p := newPlot("Error by method", "mean absolute error (bars: ± 2 standard errors)")
 	err := r.dots(p, func(row Row) (float64, float64) { return row.AE, row.AEError })
 	p.X.Min = 0
-	return r.dotPicture("error", p, err)
+	return p, err
 }
 
-// coveragePicture shows how often intervals hold the truth.
-func (r *Report) coveragePicture() picture {
+// coveragePlot shows how often intervals hold the truth.
+func (r *Report) coveragePlot() (*plot.Plot, error) {
 	p := newPlot(fmt.Sprintf("Coverage of the %.0f %% intervals by method", 100*r.Confidence),
-		"share of intervals that hold the truth (bars: ± 2 standard errors)", "")
+		"share of intervals that hold the truth (bars: ± 2 standard errors)")
 	top := float64(len(r.ranking())) - 0.5
 	nominal, err := plotter.NewLine(plotter.XYs{{X: r.Confidence, Y: -0.5}, {X: r.Confidence, Y: top}})
-	if err == nil {
-		nominal.Color, nominal.Width = ink, 1
-		nominal.Dashes = []vg.Length{4, 3}
-		err = r.dots(p, func(row Row) (float64, float64) { return row.Coverage, row.CoverageError }, nominal)
-		p.Legend.Add("nominal", nominal)
+	if err != nil {
+		return nil, err
 	}
+	nominal.Color, nominal.Dashes = ink, []vg.Length{4, 3}
+	p.Add(nominal)
+	p.Legend.Add("nominal", nominal)
+	err = r.dots(p, func(row Row) (float64, float64) { return row.Coverage, row.CoverageError })
 	p.X.Min, p.X.Max = 0, 1
-	return r.dotPicture("coverage", p, err)
+	return p, err
 }
 
-// dots adds a row of marks for each method, the best on top, over what lies under them.
-func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64), under ...plot.Plotter) error {
+// dots adds a row of marks for each method, the best on top, below the legend.
+func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64)) error {
 	ranking := r.ranking()
 	names := make([]string, len(ranking))
 	for i, s := range ranking {
@@ -153,12 +125,12 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 	}
 	p.NominalY(names...)
 	p.Y.Tick.LineStyle.Width = 0
-	p.Y.Min, p.Y.Max = -0.5, float64(len(names))-0.5
+	protocols := r.protocols()
+	legend := lineHeight * vg.Length(len(protocols)+1)
+	p.Y.Min, p.Y.Max = -0.5, float64(len(names))-0.5+float64(legend/r.rowHeight())
 	grid := plotter.NewGrid() // of the major ticks of the x axis
 	grid.Vertical.Color, grid.Horizontal.Color = rule, nil
 	p.Add(grid)
-	p.Add(under...)
-	protocols := r.protocols()
 	for i, protocol := range protocols {
 		shift := dotHeight * (0.5 - (float64(i)+0.5)/float64(len(protocols)))
 		marks := &errorDots{}
@@ -208,25 +180,4 @@ func (r *Report) protocols() []string {
 		}
 	}
 	return out
-}
-
-// dotPicture puts the legend beside the plot, where it hides nothing.
-func (r *Report) dotPicture(name string, p *plot.Plot, err error) picture {
-	legend := p.Legend
-	p.Legend = plot.NewLegend()
-	legend.Top, legend.Left, legend.Padding, legend.ThumbnailWidth = true, true, 3, 0.8*vg.Centimeter
-	p.X.Max += 0.02 * math.Abs(p.X.Max)
-	rows := max(len(r.ranking()), 4) * max(len(r.protocols()), 2)
-	return picture{
-		name: name, err: err, width: plotWidth, height: frameHeight + rowHeight*vg.Length(rows)/2,
-		draw: func(c draw.Canvas) {
-			c.SetColor(color.White)
-			c.Fill(c.Rectangle.Path())
-			c = draw.Crop(c, 6, -10, 6, -8)
-			box := legend.Rectangle(c)
-			width := box.Max.X - box.Min.X
-			p.Draw(draw.Crop(c, 0, -width-12, 0, 0))
-			legend.Draw(draw.Crop(c, c.Max.X-c.Min.X-width, 0, 0, -0.9*vg.Centimeter))
-		},
-	}
 }
