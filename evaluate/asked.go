@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"gqlstream/ask"
-	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -19,7 +18,6 @@ import (
 const (
 	afterAsk     = "+ask"     // of auto and audit: those that package ask draws
 	afterUniform = "+uniform" // of both: as many, each as likely as any other
-	countUniform = "count"    // the shares among the latter, and nothing else
 )
 
 // simulateAsking labels members of each community, one community at a time, and keeps what is
@@ -82,7 +80,6 @@ func (d *dataset) uniformly(b *bag, n int, r *rand.Rand) map[event.ID]float64 {
 func (d *dataset) label(core *incremental.Core, b *bag, name string, pi map[event.ID]float64, after string) error {
 	position := core.Position() + 1
 	batch := &event.Batch{First: position, Last: position, Emit: true}
-	var counted []graphstore.Vertex
 	for _, m := range b.members {
 		id := d.ids[m.vertex]
 		p, drawn := pi[id]
@@ -92,7 +89,6 @@ func (d *dataset) label(core *incremental.Core, b *bag, name string, pi map[even
 		l := event.Label{Vertex: id, Class: event.NoClass, Position: position}
 		if p > 0 {
 			l.Class, l.Role, l.Pi = d.view.Label(m.vertex).Class, event.Audit, max(uint32(p*event.One), event.PiMin)
-			counted = append(counted, m.vertex)
 		}
 		batch.Labels = append(batch.Labels, l)
 	}
@@ -107,24 +103,5 @@ func (d *dataset) label(core *incremental.Core, b *bag, name string, pi map[even
 		e.Method, e.Community = e.Method+after, b.name
 		b.estimates = append(b.estimates, e)
 	}
-	if after == afterUniform {
-		b.estimates = append(b.estimates, d.counted(b, counted))
-	}
 	return nil
-}
-
-// counted is the estimate from so many labels alone, all members being as likely as any
-// other to be among them: quant's own, of members of whom nothing is predicted.
-func (d *dataset) counted(b *bag, labels []graphstore.Vertex) quant.Estimate {
-	a, nothing := quant.NewAudit(d.classes), make([]float64, d.classes)
-	for _, v := range labels {
-		at, _ := slices.BinarySearchFunc(b.members, v, func(m member, v graphstore.Vertex) int { return int(m.vertex) - int(v) })
-		a.Add(int(d.view.Label(v).Class), nothing, float64(b.members[at].multiplicity), float64(len(labels))/float64(len(b.members)))
-	}
-	e, err := quant.Quantify(a.Of(float64(b.size), nil), quant.Options{Method: quant.Audits})
-	if err != nil {
-		panic(err) // the statistics are of one shape
-	}
-	e.Method, e.Community = countUniform, b.name
-	return e
 }

@@ -120,10 +120,10 @@ func TestEvaluateTriesTheLabelsThatAskDraws(t *testing.T) {
 		return found
 	}
 	without, with := rows(), rows("--ask", "20")
-	if len(with) != 5 {
-		t.Errorf("%d methods, want auto, pcc, and three ways to use labels", len(with))
+	if len(with) != 4 {
+		t.Errorf("%d methods, want auto, pcc, and two ways to use labels", len(with))
 	}
-	for _, method := range []string{"auto+ask", "auto+uniform", "count"} {
+	for _, method := range []string{"auto+ask", "auto+uniform"} {
 		if r := with[method]; r.Communities != with["auto"].Communities || r.AE > with["auto"].AE {
 			t.Errorf("%s: %+v, without labels %+v", method, r, with["auto"])
 		}
