@@ -135,26 +135,23 @@ func within(o *Outcome) (inside, width float64) {
 // sumUp makes the rows from the outcomes.
 func (r *Report) sumUp() {
 	type cell struct{ protocol, method, kernel string }
-	sums := map[cell]*sum{}
+	outcomes := map[cell][]*Outcome{}
 	var order []string
 	var cells []cell
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
 		at := cell{o.Protocol, o.Method, o.Kernel}
-		if sums[at] == nil {
-			sums[at] = &sum{}
+		if outcomes[at] == nil {
 			cells = append(cells, at)
 		}
+		outcomes[at] = append(outcomes[at], o)
 		if !slices.Contains(order, o.Protocol) {
 			order = append(order, o.Protocol)
 		}
-		sums[at].add(o)
 	}
 	r.Rows = r.Rows[:0]
 	for _, c := range cells {
-		row := sums[c].row()
-		row.Protocol, row.Method, row.Kernel = c.protocol, c.method, c.kernel
-		r.Rows = append(r.Rows, row)
+		r.Rows = append(r.Rows, rowOf(outcomes[c]))
 	}
 	slices.SortStableFunc(r.Rows, func(a, b Row) int {
 		return cmp.Or(
@@ -165,43 +162,28 @@ func (r *Report) sumUp() {
 	r.Advice = r.advice()
 }
 
-// sum adds up the outcomes of one row.
-type sum struct {
-	n                                    int
-	ae, aeSquare, covered, coveredSquare float64
-	rae, rank, width                     float64
-}
-
-func (s *sum) add(o *Outcome) {
-	s.n++
-	s.ae += o.AE
-	s.aeSquare += o.AE * o.AE
-	s.covered += o.Covered
-	s.coveredSquare += o.Covered * o.Covered
-	s.rae += o.RAE
-	s.rank += o.Rank
-	s.width += o.Width
-}
-
-// row turns the sums into means.
-func (s *sum) row() Row {
-	n := float64(s.n)
-	return Row{
-		Communities: s.n,
-		AE:          s.ae / n, AEError: standardError(n, s.ae, s.aeSquare),
-		RAE: s.rae / n, Rank: s.rank / n, Width: s.width / n,
-		Coverage: s.covered / n, CoverageError: standardError(n, s.covered, s.coveredSquare),
+// rowOf returns the means over the outcomes of one method, kernel and protocol.
+func rowOf(outcomes []*Outcome) Row {
+	mean := func(value func(*Outcome) float64) (mean, standardError float64) {
+		n, squares := float64(len(outcomes)), 0.0
+		for _, o := range outcomes {
+			x := value(o)
+			mean, squares = mean+x, squares+x*x
+		}
+		mean /= n
+		if n > 1 {
+			standardError = math.Sqrt(max(squares/n-mean*mean, 0) / (n - 1))
+		}
+		return mean, standardError
 	}
-}
-
-// standardError returns the standard error of the mean of n values from their sum and the sum of
-// their squares; 0 for one value.
-func standardError(n, sum, squares float64) float64 {
-	if n < 2 {
-		return 0
-	}
-	mean := sum / n
-	return math.Sqrt(max(squares/n-mean*mean, 0) / (n - 1))
+	first := outcomes[0]
+	row := Row{Protocol: first.Protocol, Method: first.Method, Kernel: first.Kernel, Communities: len(outcomes)}
+	row.AE, row.AEError = mean(func(o *Outcome) float64 { return o.AE })
+	row.Coverage, row.CoverageError = mean(func(o *Outcome) float64 { return o.Covered })
+	row.RAE, _ = mean(func(o *Outcome) float64 { return o.RAE })
+	row.Rank, _ = mean(func(o *Outcome) float64 { return o.Rank })
+	row.Width, _ = mean(func(o *Outcome) float64 { return o.Width })
+	return row
 }
 
 // coverageSlack is how far the share of intervals that hold the truth may stay
