@@ -168,17 +168,6 @@ func NewAudit(k int) *Audit {
 	return &Audit{Weights: sums(), Noise: sums(), NoiseYP: make([]float64, k*k), NoisePP: make([]float64, k*k)}
 }
 
-// Add counts a member with its class, its prediction, its multiplicity and the probability
-// that it was drawn with.
-func (a *Audit) Add(class int, p []float64, multiplicity, pi float64) {
-	y := make([]float64, len(p))
-	y[class] = 1
-	yp := make([]float64, len(p)*len(p))
-	copy(yp[class*len(p):], p)
-	a.Labels++
-	a.Expect(y, p, yp, multiplicity, pi, 1)
-}
-
 // Expect counts a member that is drawn so often, of whom the means of y and of y p' are known.
 func (a *Audit) Expect(y, p, yp []float64, multiplicity, pi, times float64) {
 	w := multiplicity / pi
@@ -199,15 +188,14 @@ func (s *AuditSums) add(weight float64, y, p []float64) {
 }
 
 // Of returns the statistics of members of whom nothing is known but the audit labels and the
-// mean prediction, which may be nil: what method Audits reads.
+// mean prediction: what method Audits reads.
 func (a *Audit) Of(members float64, mean []float64) *Statistics {
-	k := len(a.Weights.Y)
+	k := len(mean)
 	zeros := make([]float64, k*k)
-	s := &Statistics{K: k, Members: members, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k], ClassA2: zeros[:k], Audit: a}
-	if mean != nil {
-		s.Profiled, s.Soft = members, &Cells{Z: k, P: mean, N: zeros, A1: zeros, A2: zeros}
+	return &Statistics{
+		K: k, Members: members, Profiled: members, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k], ClassA2: zeros[:k],
+		Soft: &Cells{Z: k, P: mean, N: zeros, A1: zeros, A2: zeros}, Audit: a,
 	}
-	return s
 }
 
 // auditCheck compares the audit labels with an estimate of auto without them.

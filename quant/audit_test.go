@@ -214,11 +214,7 @@ func ExampleNewAudit() {
 	for i := range 20 { // of 100 members, 8 of class 1, all predicted alike
 		a.Add(i%5/4, []float64{0.5, 0.5}, 1, 0.2)
 	}
-	zeros := make([]float64, 4)
-	e, _ := quant.Quantify(&quant.Statistics{
-		K: 2, Members: 100, Profiled: 100, Audit: a, Anchored: zeros[:2], ClassN: zeros[:2], ClassA1: zeros[:2], ClassA2: zeros[:2],
-		Soft: &quant.Cells{Z: 2, P: []float64{0.5, 0.5}, N: zeros, A1: zeros, A2: zeros},
-	}, quant.Options{Method: quant.Audits})
+	e, _ := quant.Quantify(a.Of(100, []float64{0.5, 0.5}), quant.Options{Method: quant.Audits})
 	fmt.Printf("%.2f [%.2f, %.2f]\n", e.Prevalence[1], e.Low[1], e.High[1])
 	// Output: 0.20 [0.10, 0.36]
 }

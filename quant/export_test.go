@@ -141,3 +141,14 @@ func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []st
 func Influence(k int, coefficients, g []float64) []float64 {
 	return new(posteriorScratch).influence(k, coefficients, g)
 }
+
+// Add counts a member with its class, its prediction, its multiplicity and the probability
+// that it was drawn with.
+func (a *Audit) Add(class int, p []float64, multiplicity, pi float64) {
+	y := make([]float64, len(p))
+	y[class] = 1
+	yp := make([]float64, len(p)*len(p))
+	copy(yp[class*len(p):], p)
+	a.Labels++
+	a.Expect(y, p, yp, multiplicity, pi, 1)
+}

@@ -73,7 +73,11 @@ func equalsPlainSums(t *testing.T, sums *Tallies, view graphstore.View) {
 			}
 			for _, m := range slices.Concat(everyoneOf(view), view.MemberOf(v)) {
 				if a := view.Audit(v); m.Community == c {
-					want.Add(int(a.Class), p, float64(m.Multiplicity), float64(a.Pi)/event.One)
+					y, yp := make([]float64, k), make([]float64, k*k)
+					y[a.Class] = 1
+					copy(yp[int(a.Class)*k:], p)
+					want.Labels++
+					want.Expect(y, p, yp, float64(m.Multiplicity), float64(a.Pi)/event.One, 1)
 				}
 			}
 		}
