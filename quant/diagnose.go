@@ -3,11 +3,13 @@ package quant
 import (
 	"math"
 	"strconv"
-)
 
-// powerRoundsMax bounds the power iteration of the diagnosis; the estimate of the
-// smallest singular value is then too large by what is left.
-const powerRoundsMax = 100
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/lapack64"
+)
 
 // diagnose appends the flags that the statistics and the answer call for.
 func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
@@ -62,8 +64,7 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 }
 
 // weakest returns the smallest singular value of C on vectors that sum to zero and the two classes,
-// i < j, that its direction trades against each other. It is the power method on the inverse of C'C
-// there, started from a fixed vector that no class is left out of.
+// i < j, that its direction trades against each other: the largest eigenvalue of the inverse of C'C there.
 func (w *Solver) weakest(m *confusion) (sigma float64, i, j int) {
 	k := m.k
 	w.gram, w.inverse = resize(w.gram, k*k), resize(w.inverse, k*k)
@@ -73,38 +74,14 @@ func (w *Solver) weakest(m *confusion) (sigma float64, i, j int) {
 		w.gram[a*k+a] += ridge
 	}
 	w.invertOnSimplex(k)
-	w.y, w.hp = resize(w.y, k), resize(w.hp, k)
-	x, next := w.y, w.hp
+	w.y, w.row = resize(w.y, k), resize(w.row, 3*k)
+	lapack64.Syev(lapack.EVCompute, blas64.Symmetric{Uplo: blas.Lower, N: k, Stride: k, Data: w.inverse}, w.y, w.row, 3*k)
+	x := w.gram[:k]
 	for a := range x {
-		x[a] = math.Sqrt(float64(a + 1))
+		x[a] = w.inverse[a*k+k-1] // of the largest eigenvalue, which is the last
 	}
-	var value float64
-	for range powerRoundsMax {
-		for a := range next {
-			next[a] = dot(w.inverse[a*k:(a+1)*k], x)
-		}
-		norm := math.Sqrt(dot(next, next))
-		if !(norm > 0) {
-			break
-		}
-		scaleTo(x, 1/norm, next)
-		if math.Abs(norm-value) <= 1e-6*norm {
-			value = norm
-			break
-		}
-		value = norm
-	}
-	low, high := 0, 0
-	for a, v := range x {
-		if v < x[low] {
-			low = a
-		}
-		if v > x[high] {
-			high = a
-		}
-	}
-	i, j = m.class[min(low, high)], m.class[max(low, high)]
-	return math.Sqrt(max(1/value-ridge, 0)), i, j
+	low, high := floats.MinIdx(x), floats.MaxIdx(x)
+	return math.Sqrt(max(1/w.y[k-1]-ridge, 0)), m.class[min(low, high)], m.class[max(low, high)]
 }
 
 // disagreement compares sis, which trusts that the confusion given the class is
