@@ -158,8 +158,7 @@ func (x *auditScratch) slope(noise float64) float64 {
 
 // fits reports whether the sums are those of k classes.
 func (a *Audit) fits(k int) bool {
-	w, c := &a.Weights, &a.Noise
-	return len(w.Y) == k && len(w.P) == k && len(c.Y) == k && len(c.P) == k && len(a.NoiseYP) == k*k && len(a.NoisePP) == k*k
+	return sized(k, a.Weights.Y, a.Weights.P, a.Noise.Y, a.Noise.P) && sized(k*k, a.NoiseYP, a.NoisePP)
 }
 
 // NewAudit returns the sums of no label.

@@ -1,6 +1,9 @@
 package quant
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Estimate fills the statistical part of e for one community: method, preset, lambda, members,
 // coverage, prevalence, interval, standard errors, effective labels, flags. Who, where and when
@@ -46,52 +49,37 @@ func Quantify(s *Statistics, o Options) (Estimate, error) {
 
 // check reports statistics that are not of one shape or lack what r reads.
 func (s *Statistics) check(name Method, r recipe) error {
-	k := s.K
-	if k < 1 || len(s.Anchored) != k || len(s.ClassN) != k || len(s.ClassA1) != k || len(s.ClassA2) != k {
-		return fmt.Errorf("quant: statistics of %d classes have %d anchored, %d, %d and %d class sums",
-			k, len(s.Anchored), len(s.ClassN), len(s.ClassA1), len(s.ClassA2))
-	}
-	if g := len(s.ClassG2); g != len(s.ClassG2A) || g != 0 && g != k {
-		return fmt.Errorf("quant: weights of the labels of %d classes have %d and %d sums", k, g, len(s.ClassG2A))
-	}
-	if s.OwnCovariance != nil && len(s.OwnCovariance) != k*k {
-		return fmt.Errorf("quant: covariance of %d classes has %d entries", k, len(s.OwnCovariance))
-	}
-	if r.family == familyShares {
-		return nil
-	}
+	k, cells := s.K, s.cells(r)
 	z := k
 	if r.pair {
 		z *= k
 	}
-	if a := s.Audit; a != nil && !a.fits(k) {
-		return fmt.Errorf("quant: sums of %d audit labels are not those of %d classes", a.Labels, k)
-	}
-	if r.family == familyAuto && sum(s.ClassN) > 0 && s.Posterior == nil {
+	reads := r.family != familyShares && r.family != familyAuto && r.family != familyAudit
+	switch {
+	case k < 1 || !sized(k, s.Anchored, s.ClassN, s.ClassA1, s.ClassA2),
+		(s.ClassG2 != nil || s.ClassG2A != nil) && !sized(k, s.ClassG2, s.ClassG2A),
+		s.OwnCovariance != nil && !sized(k*k, s.OwnCovariance):
+		return fmt.Errorf("quant: there are sums by class that are not of %d classes", k)
+	case s.Audit != nil && !s.Audit.fits(k):
+		return fmt.Errorf("quant: sums of %d audit labels are not those of %d classes", s.Audit.Labels, k)
+	case r.family == familyAuto && sum(s.ClassN) > 0 && s.Posterior == nil:
 		return fmt.Errorf("quant: %s needs posteriors, which the statistics do not hold", name)
-	}
-	if r.family == familyAudit || r.family == familyAuto {
-		return nil
-	}
-	if s.cells(r) == nil {
+	case reads && cells == nil:
 		return fmt.Errorf("quant: %s needs cells that the statistics do not hold", name)
-	}
-	if err := s.cells(r).check(z, k); err != nil || s.Soft == nil {
-		return err
-	}
-	return s.Soft.check(k, k) // read by the diagnosis too
-}
-
-// check reports cells that are not z x k.
-func (c *Cells) check(z, k int) error {
-	if c.Z != z || len(c.P) != z || len(c.N) != z*k || len(c.A1) != z*k || len(c.A2) != z*k {
-		return fmt.Errorf("quant: %d cells of %d classes, want %d; entries are %d, %d, %d and %d",
-			c.Z, k, z, len(c.P), len(c.N), len(c.A1), len(c.A2))
-	}
-	if g := len(c.G2); g != len(c.G2A) || g != 0 && g != z*k {
-		return fmt.Errorf("quant: squared weights of %d entries, %d and %d", z*k, g, len(c.G2A))
+	case reads && (!cells.fit(z, k) || s.Soft != nil && !s.Soft.fit(k, k)): // the diagnosis reads the soft ones too
+		return fmt.Errorf("quant: there are cells that are not those of %d classes", k)
 	}
 	return nil
+}
+
+// fit reports whether the cells are z x k.
+func (c *Cells) fit(z, k int) bool {
+	return c.Z == z && len(c.P) == z && sized(z*k, c.N, c.A1, c.A2) && (c.G2 == nil && c.G2A == nil || sized(z*k, c.G2, c.G2A))
+}
+
+// sized reports whether all vectors have the length n.
+func sized(n int, vectors ...[]float64) bool {
+	return !slices.ContainsFunc(vectors, func(x []float64) bool { return len(x) != n })
 }
 
 // header fills what does not depend on the method.
