@@ -93,10 +93,8 @@ func (r *Report) add(split int, bags []*bag) {
 				Protocol: b.protocol, Split: split, Community: b.name, Size: b.size,
 				Method: e.Method, Kernel: e.Kernel,
 				Truth: b.truth, Estimate: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
-				AE:  quant.AbsoluteError(e.Prevalence, b.truth),
-				RAE: quant.RelativeAbsoluteError(e.Prevalence, b.truth, float64(b.size)),
 			}
-			o.Covered, o.Width = within(&o)
+			o.score()
 			r.Outcomes = append(r.Outcomes, o)
 		}
 		rank(r.Outcomes[first:])
@@ -119,17 +117,23 @@ func rank(outcomes []Outcome) {
 	}
 }
 
-// within returns the share of classes whose truth lies in its interval, and the mean width.
-func within(o *Outcome) (inside, width float64) {
+// score compares the estimate with the truth. The relative error smooths both first: (x + e)/(1 + K e) with
+// e = 1/(2T), T the size of the community (Forman, 2008; as QuaPy does).
+func (o *Outcome) score() {
 	const slack = 1e-12 // a share that is exactly a bound is inside
+	smooth := 1 / (2 * float64(o.Size))
 	for i, truth := range o.Truth {
+		off := math.Abs(o.Estimate[i] - truth)
+		o.AE += off
+		o.RAE += off / (truth + smooth)
 		if o.Low[i]-slack <= truth && truth <= o.High[i]+slack {
-			inside++
+			o.Covered++
 		}
-		width += o.High[i] - o.Low[i]
+		o.Width += o.High[i] - o.Low[i]
 	}
-	k := float64(len(o.Truth))
-	return inside / k, width / k
+	for _, mean := range []*float64{&o.AE, &o.RAE, &o.Covered, &o.Width} {
+		*mean /= float64(len(o.Truth))
+	}
 }
 
 // sumUp makes the rows from the outcomes.

@@ -199,8 +199,8 @@ func (c *comparison) average(community string, s *quant.Statistics) {
 			x = &tally{}
 			c.accuracy[key] = x
 		}
-		x.ours += quant.AbsoluteError(e.Prevalence, expected["truth"])
-		x.reference += quant.AbsoluteError(expected[string(m)], expected["truth"])
+		x.ours += absoluteError(e.Prevalence, expected["truth"])
+		x.reference += absoluteError(expected[string(m)], expected["truth"])
 		x.communities++
 		for k, share := range expected["truth"] {
 			x.classes++
@@ -241,4 +241,12 @@ func sorted[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// absoluteError is the mean over the classes of |estimate - truth|.
+func absoluteError(estimate, truth []float64) (mean float64) {
+	for i, x := range truth {
+		mean += math.Abs(estimate[i]-x) / float64(len(truth))
+	}
+	return mean
 }

@@ -95,17 +95,6 @@ func ExampleProjectSimplex() {
 	// Output: [1.00 0.00 0.00]
 }
 
-func ExampleAbsoluteError() {
-	fmt.Printf("%.3f\n", quant.AbsoluteError([]float64{.5, .3, .2}, []float64{.6, .3, .1}))
-	// Output: 0.067
-}
-
-func ExampleRelativeAbsoluteError() {
-	// Smoothing by 1/(2 * 50) keeps a class that does not occur from dividing by zero.
-	fmt.Printf("%.3f\n", quant.RelativeAbsoluteError([]float64{.5, .45, .05}, []float64{.6, .4, 0}, 50))
-	// Output: 1.762
-}
-
 func ExampleMethods() {
 	fmt.Println(len(quant.Methods()), quant.Methods()[0], quant.Methods()[len(quant.Methods())-1])
 	// Output: 23 mlpe audit
