@@ -31,7 +31,6 @@ type Field struct {
 
 	queue []Vertex // vertices to push
 	read  float64  // what readNeighbors returned
-	reach reach
 
 	work Work
 }
@@ -85,7 +84,7 @@ func NewField(config Config) (*Field, error) {
 // multiplicity would become negative or is not a number. Steady updates do not allocate.
 func (f *Field) Update(view graphstore.View, delta *graphstore.Delta, sources []SourceChange) {
 	f.begin(view, delta)
-	f.addSources(view, sources)
+	f.addSources(sources)
 	switch {
 	case f.stale || bulky(view, delta):
 		f.restart(view, f.config.Tolerance/iterateShort)
@@ -111,14 +110,13 @@ func (f *Field) Solve(view graphstore.View, sources []SourceChange, certificate 
 	}
 	f.begin(view, nil)
 	f.stale = true
-	f.addSources(view, sources)
+	f.addSources(sources)
 	f.restart(view, certificate)
 	return f.Certificate()
 }
 
 // restart computes R from nothing and iterates from where z stands.
 func (f *Field) restart(view graphstore.View, certificate float64) {
-	f.reach.known = false
 	f.touchAll(len(f.z))
 	f.rebuild(view)
 	if f.sources == 0 {

@@ -139,7 +139,6 @@ func clone(f *Field) *Field {
 	g := *f
 	g.z, g.r, g.d, g.source = slices.Clone(f.z), slices.Clone(f.r), slices.Clone(f.d), slices.Clone(f.source)
 	g.queue, g.touched, g.touchedSet = nil, slices.Clone(f.touched), slices.Clone(f.touchedSet)
-	g.reach.set, g.reach.stack = slices.Clone(f.reach.set), nil
 	return &g
 }
 

@@ -29,7 +29,6 @@ func (f *Field) grow(n int) {
 	for i := seen; i < n; i++ {
 		f.d[i] = 1
 	}
-	f.reach.set.grow(n)
 }
 
 // lengthen returns s with zeros up to length n; repeated calls cost O(1) each.
@@ -41,12 +40,11 @@ func lengthen[T any](s []T, n int) []T {
 }
 
 // addSources changes the source and, unless a rebuild will, the residual.
-func (f *Field) addSources(view graphstore.View, changes []SourceChange) {
+func (f *Field) addSources(changes []SourceChange) {
 	for _, c := range changes {
 		before, after := f.changeSource(c)
 		if !f.stale {
 			f.add(c.V, f.alpha*c.Change, f.alpha*(before+after))
-			f.reach.include(view, c.V)
 		}
 	}
 	if f.sources == 0 {
@@ -68,9 +66,6 @@ func (f *Field) inject(view graphstore.View, delta *graphstore.Delta) {
 		size := math.Abs(w) * (math.Abs(zu) + math.Abs(zv))
 		f.add(e.U, -w*(zu-f.keep*zv), size)
 		f.add(e.V, -w*(zv-f.keep*zu), size)
-		if e.Before == 0 {
-			f.reach.join(view, e.U, e.V)
-		}
 	}
 	f.work.injected += uint64(len(delta.Edges))
 	for i := range delta.Degrees {

@@ -58,7 +58,7 @@ func TestRoundingOfPushesStaysWithinItsBound(t *testing.T) {
 		}
 		f := newField(t, 0.1, 1e-12)
 		f.Solve(view, nil, 0)
-		f.addSources(view, []SourceChange{{0, 1}, {Vertex(w.r.IntN(view.Vertices())), 3}})
+		f.addSources([]SourceChange{{0, 1}, {Vertex(w.r.IntN(view.Vertices())), 3}})
 		limit := f.alpha * leastShare * f.config.Tolerance * f.sourceSum / f.degreeSum
 		for f.queueAbove(limit); len(f.queue) > 0; f.queueAbove(limit) {
 			if f.sweep(view, limit, math.MaxInt) < 0 {

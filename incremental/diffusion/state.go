@@ -29,14 +29,9 @@ type State struct {
 // State returns a copy of the field's state: 16 bytes a vertex and 12 a source.
 func (f *Field) State() State {
 	s := State{Z: slices.Clone(f.z), R: slices.Clone(f.r)}
-	b := []byte{stateVersion, asByte(f.stale), asByte(f.reach.known), 0}
+	b := []byte{stateVersion, asByte(f.stale), 0, 0}
 	b = appendNumbers(b, f.scalars(), &f.work)
 	b = f.appendSources(b)
-	if f.reach.known {
-		for _, word := range f.reach.set {
-			b = binary.LittleEndian.AppendUint64(b, word)
-		}
-	}
 	s.Rest = b
 	return s
 }
@@ -102,7 +97,7 @@ func (f *Field) decode(view graphstore.View, state State) error {
 	if head[0] != stateVersion {
 		return fmt.Errorf("version %d, want %d", head[0], stateVersion)
 	}
-	f.stale, f.reach.known = head[1] == 1, head[2] == 1
+	f.stale = head[1] == 1
 	d.numbers(f.scalars(), &f.work)
 	n, sources := uint64(len(state.Z)), d.uint64()
 	if d.short {
@@ -114,11 +109,7 @@ func (f *Field) decode(view graphstore.View, state State) error {
 	if n != uint64(view.Vertices()) || len(state.R) != len(state.Z) {
 		return fmt.Errorf("%d values and %d residuals, the graph has %d vertices", n, len(state.R), view.Vertices())
 	}
-	reach := uint64(0)
-	if f.reach.known {
-		reach = (n + 63) / 64
-	}
-	if sources > n || uint64(len(d.rest)) != 12*sources+8*reach {
+	if sources > n || uint64(len(d.rest)) != 12*sources {
 		return errTruncated
 	}
 	f.grow(int(n))
@@ -128,13 +119,7 @@ func (f *Field) decode(view graphstore.View, state State) error {
 	for v := range f.d {
 		f.d[v] = view.Degree(Vertex(v)) + 1
 	}
-	if err := f.decodeSources(&d, sources); err != nil {
-		return err
-	}
-	for i := range f.reach.set[:reach] {
-		f.reach.set[i] = d.uint64()
-	}
-	return nil
+	return f.decodeSources(&d, sources)
 }
 
 // decoder takes values off the front of bytes; past their end it gives zeros.

@@ -51,7 +51,7 @@ func (f *Field) reachTolerance(view graphstore.View) {
 	if f.bound() <= f.allowed(1) {
 		return
 	}
-	f.shiftIfDue(view)
+	f.shiftIfDue()
 	goal := f.allowed(sweepGoal)
 	excess := min(f.bound()/goal, excessMax)
 	least := leastShare * f.config.Tolerance * f.sourceSum / f.degreeSum
@@ -69,7 +69,7 @@ func (f *Field) reachTolerance(view graphstore.View) {
 			return
 		}
 		budget = f.sweep(view, limit, budget)
-		f.shiftIfDue(view)
+		f.shiftIfDue()
 	}
 }
 
