@@ -6,6 +6,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 )
 
@@ -65,11 +66,11 @@ func (c *Core) restoreClassifier(view graphstore.View, sections map[string][]byt
 			return fmt.Errorf("the prediction of vertex %d is not that of its labelled neighbours", list[0].V)
 		}
 	case classifier.DiffusionName:
-		data, err := readParts(sections, classifierSection)
+		parts, err := readRows[diffusion.DualState](sections, classifierSection)
 		if err != nil {
 			return err
 		}
-		c.walks, err = classifier.Restore(c.config.Classes, view, data)
+		c.walks, err = classifier.Restore(c.config.Classes, view, parts)
 		return err
 	}
 	return nil

@@ -1,9 +1,7 @@
 package incremental
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -154,45 +152,25 @@ func (f *fields) Certificate(id graphstore.Community) float64 {
 	return f.each[id].bound()
 }
 
-// fieldRow is a field, beside its vectors.
+// fieldRow is the field of a community.
 type fieldRow struct {
 	Community uint32
-	Tolerance float64
-	Field     []byte
+	diffusion.State
 }
-
-// vectorRow is the solution and the residual of a field at a vertex.
-type vectorRow struct{ Z, R float64 }
 
 func fieldCommunity(r *fieldRow) uint32 { return r.Community }
 
-const (
-	fieldsSection = "fields.arrow"     // fieldRow: one for each community
-	fieldPattern  = "field-%05d.arrow" // vectorRow: its vectors
-)
+const fieldsSection = "fields.arrow" // fieldRow: one for each community
 
 // State implements masses. Values that are computed anew are no state.
-func (f *fields) State(add, later addSection) error {
+func (f *fields) State(_, later addSection) error {
 	var rows []fieldRow
 	for id := range f.each {
-		if f.each[id].field == nil {
-			continue
-		}
-		vectors := f.each[id].field.State()
-		rows = append(rows, fieldRow{uint32(id), f.each[id].field.Tolerance(), vectors.Rest})
-		section := shardSection(f.core.shardOf(graphstore.Community(id), f.core.View()), fmt.Sprintf(fieldPattern, id))
-		err := later(section, func(w *bytes.Buffer) error {
-			vector := make([]vectorRow, len(vectors.Z))
-			for v := range vector {
-				vector[v] = vectorRow{vectors.Z[v], vectors.R[v]}
-			}
-			return graphstore.WriteRows(w, vector)
-		})
-		if err != nil {
-			return err
+		if field := f.each[id].field; field != nil {
+			rows = append(rows, fieldRow{uint32(id), field.State()})
 		}
 	}
-	return addRows(f.core, add, fieldsSection, rows, fieldCommunity)
+	return addRows(f.core, later, fieldsSection, rows, fieldCommunity)
 }
 
 // restoreFields reads what State wrote; the tallies have been counted anew.
@@ -207,26 +185,12 @@ func (c *Core) restoreFields(view graphstore.View, sections map[string][]byte) (
 	}
 	f := &fields{core: c, each: make([]kernel, known)}
 	errs := make([]error, len(rows))
-	parallel.Each(len(rows), func(i, _ int) { errs[i] = f.restore(rows[i], view, sections) })
+	parallel.Each(len(rows), func(i, _ int) {
+		id := graphstore.Community(rows[i].Community)
+		k := &f.each[id]
+		if k.field, errs[i] = diffusion.RestoreField(c.config.Alpha, view, rows[i].State); errs[i] == nil {
+			c.tallies.RebuildKernel(id, view, c.sums, k.mass)
+		}
+	})
 	return f, errors.Join(errs...)
-}
-
-// restore reads the field of one community, beside others.
-func (f *fields) restore(row fieldRow, view graphstore.View, sections map[string][]byte) error {
-	c, i, k := f.core, row.Community, &f.each[row.Community]
-	section := shardSection(c.shardOf(graphstore.Community(i), view), fmt.Sprintf(fieldPattern, i))
-	vector, err := readRows[vectorRow](sections, section)
-	if err != nil {
-		return err
-	}
-	vectors := diffusion.State{Z: make([]float64, len(vector)), R: make([]float64, len(vector)), Rest: row.Field}
-	for v, x := range vector {
-		vectors.Z[v], vectors.R[v] = x.Z, x.R
-	}
-	config := diffusion.Config{Alpha: c.config.Alpha, Tolerance: row.Tolerance}
-	if k.field, err = diffusion.RestoreField(config, view, vectors); err != nil {
-		return fmt.Errorf("community %d: %w", i, err)
-	}
-	c.tallies.RebuildKernel(graphstore.Community(i), view, c.sums, k.mass)
-	return nil
 }

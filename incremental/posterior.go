@@ -373,15 +373,11 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	if p.state, err = posterior.Restore(c.config.Classes, c.config.posteriors(), epoch, view, c.sums); err != nil {
 		return fmt.Errorf("section %s: %w", posteriorSection, err)
 	}
-	rows, err := readRows[residualRow](sections, residualsSection)
-	if err != nil || len(rows) == 0 {
+	parts, err := readRows[diffusion.DualState](sections, residualSection)
+	if err != nil || len(parts) == 0 {
 		return err
 	}
-	data, err := readParts(sections, residualSection)
-	if err != nil {
-		return err
-	}
-	if p.residual, err = diffusion.RestoreDual(p.residualConfig(rows[0].Tolerance), view, data); err != nil {
+	if p.residual, err = diffusion.RestoreDual(p.residualConfig(0), view, parts); err != nil {
 		return fmt.Errorf("section %s: %w", residualSection, err)
 	}
 	p.countByClass(view)

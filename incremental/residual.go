@@ -152,12 +152,8 @@ func (p *posteriors) firstResidual(id graphstore.Community, view graphstore.View
 
 const (
 	posteriorSection = "posterior.arrow" // posterior.Epoch: one row
-	residualSection  = "residual.arrow"  // partRow: the binary form of the residuals' dual
-	residualsSection = "residuals.arrow" // residualRow: none without a dual
+	residualSection  = "residual.arrow"  // diffusion.DualState of the residuals: none without a dual
 )
-
-// residualRow is the part of a dual of residuals that its binary form lacks.
-type residualRow struct{ Tolerance float64 }
 
 // save adds the epoch and the dual of the residuals as sections.
 func (p *posteriors) save(add addSection) error {
@@ -165,15 +161,14 @@ func (p *posteriors) save(add addSection) error {
 		return nil
 	}
 	err := add(posteriorSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, p.state.Epochs()) })
-	var rows []residualRow
-	if err == nil && p.residual != nil {
-		rows = append(rows, residualRow{p.residual.Tolerance()})
-		err = add(residualSection, func(w *bytes.Buffer) error { return writeParts(w, p.residual) })
-	}
 	if err != nil {
 		return err
 	}
-	return add(residualsSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, rows) })
+	var parts []diffusion.DualState
+	if p.residual != nil {
+		parts = p.residual.State()
+	}
+	return add(residualSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, parts) })
 }
 
 // drawnLeast is the number of labels of a class that are drawn at most where there are many classes; see draw.

@@ -256,12 +256,6 @@ func (d *sharedDual) Certificate(graphstore.Community) float64 {
 	return d.dual.Certificate()
 }
 
-// sharedRow is the state of a shared dual beside the dual and the second moments.
-type sharedRow struct {
-	Tolerance float64 // of the dual
-	measured
-}
-
 // creditRow is the work that a shard may still spend on refreshes.
 type creditRow struct{ Credit float64 }
 
@@ -273,20 +267,20 @@ type spreadRow struct {
 func spreadCommunity(r *spreadRow) uint32 { return r.Community }
 
 const (
-	dualSection    = "dual.arrow"    // partRow: the dual's binary form
-	sharedSection  = "shared.arrow"  // sharedRow: one row
+	dualSection    = "dual.arrow"    // diffusion.DualState
+	sharedSection  = "shared.arrow"  // measured: one row
 	creditSection  = "credit.arrow"  // creditRow: one row, of a shard
 	spreadsSection = "spreads.arrow" // spreadRow: one for each community of a shard that was refreshed
 )
 
 // State implements masses.
 func (d *sharedDual) State(add, _ addSection) error {
-	err := add(dualSection, func(w *bytes.Buffer) error { return writeParts(w, d.dual) })
+	err := add(dualSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, d.dual.State()) })
 	if err != nil {
 		return err
 	}
 	err = add(sharedSection, func(w *bytes.Buffer) error {
-		return graphstore.WriteRows(w, []sharedRow{{d.dual.Tolerance(), d.measured}})
+		return graphstore.WriteRows(w, []measured{d.measured})
 	})
 	for _, shard := range d.core.ownedShards() {
 		if err == nil {
@@ -309,15 +303,15 @@ func (d *sharedDual) State(add, _ addSection) error {
 
 // restoreShared reads what State wrote; the tallies have been counted anew.
 func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (*sharedDual, error) {
-	shared, err := readRow[sharedRow](sections, sharedSection)
+	measured, err := readRow[measured](sections, sharedSection)
 	if err != nil {
 		return nil, err
 	}
-	data, err := readParts(sections, dualSection)
+	parts, err := readRows[diffusion.DualState](sections, dualSection)
 	if err != nil {
 		return nil, err
 	}
-	d := &sharedDual{core: c, held: c.tallies.Functions(), measured: shared.measured}
+	d := &sharedDual{core: c, held: c.tallies.Functions(), measured: measured}
 	d.credit = make([]float64, c.shards())
 	for _, shard := range c.ownedShards() {
 		row, err := readRow[creditRow](sections, shardSection(shard, creditSection))
@@ -326,7 +320,7 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 		}
 		d.credit[shard] = row.Credit
 	}
-	if d.dual, err = diffusion.RestoreDual(c.dualConfig(shared.Tolerance), view, data); err != nil {
+	if d.dual, err = diffusion.RestoreDual(c.dualConfig(0), view, parts); err != nil {
 		return nil, err
 	}
 	rows, err := ownedRows(c, sections, spreadsSection, spreadCommunity)

@@ -2,7 +2,6 @@ package incremental
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,7 +27,7 @@ const (
 	coreSection        = "core.arrow"       // coreRow: one row
 	communitiesSection = "kernels.arrow"    // communityRow: one for each community
 	publishedSection   = "published.arrow"  // publishedRow: one for each estimate that can change
-	classifierSection  = "classifier.arrow" // partRow: its binary form
+	classifierSection  = "classifier.arrow" // diffusion.DualState
 )
 
 // coreRow, communityRow and publishedRow are what a core holds besides its graph and
@@ -59,11 +58,6 @@ type publishedRow struct {
 func communityOf(r *communityRow) uint32 { return r.Community }
 
 func publishedCommunity(r *publishedRow) uint32 { return r.Community }
-
-// partRow is a part of at most partBytes of a binary form.
-type partRow struct{ State []byte }
-
-const partBytes = 64 << 20
 
 // Copy returns the state of the core as it is after a step whose Result.Compacted is set: then a
 // restored core and one that never stopped hold the same bytes. What is large is copied and has
@@ -152,7 +146,7 @@ func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
 // saveLive adds what a warm core holds.
 func (c *Core) saveLive(add, later addSection) error {
 	if c.walks != nil {
-		err := add(classifierSection, func(w *bytes.Buffer) error { return writeParts(w, c.walks) })
+		err := add(classifierSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, c.walks.State()) })
 		if err != nil {
 			return err
 		}
@@ -187,32 +181,6 @@ func (c *Core) communityRows() (rows []communityRow, published []publishedRow) {
 		rows = append(rows, row)
 	}
 	return rows, published
-}
-
-// writeParts writes a binary form as a section.
-func writeParts(w *bytes.Buffer, of encoding.BinaryAppender) error {
-	data, err := of.AppendBinary(nil)
-	if err != nil {
-		return err
-	}
-	var rows []partRow
-	for part := range slices.Chunk(data, partBytes) {
-		rows = append(rows, partRow{part})
-	}
-	return graphstore.WriteRows(w, rows)
-}
-
-// readParts reads it.
-func readParts(sections map[string][]byte, name string) ([]byte, error) {
-	rows, err := readRows[partRow](sections, name)
-	if err != nil {
-		return nil, err
-	}
-	var data []byte
-	for _, row := range rows {
-		data = append(data, row.State...)
-	}
-	return data, nil
 }
 
 // Snapshots returns the last estimates of a community from saved sections of any shard, in the

@@ -180,17 +180,17 @@ func (d *Diffusion) moved(units []uint32) bool {
 	return false
 }
 
-// AppendBinary appends all that a restored classifier needs besides the graph and
-// the predictions in it, so that it goes on with the same bits. The error is nil.
-func (d *Diffusion) AppendBinary(b []byte) ([]byte, error) { return d.dual.AppendBinary(b) }
+// State returns all that a restored classifier needs besides the graph and the predictions in it, so
+// that it goes on with the same bits: that of the dual, as long as it is not changed.
+func (d *Diffusion) State() []diffusion.DualState { return d.dual.State() }
 
-// Restore makes the classifier whose binary form is data and whose graph, at that
+// Restore makes the classifier whose state these parts are and whose graph, at that
 // time, is view. It looks at every vertex again at the next emission, which changes
 // no prediction that had not changed anyway.
-func Restore(classes int, view graphstore.View, data []byte) (*Diffusion, error) {
+func Restore(classes int, view graphstore.View, parts []diffusion.DualState) (*Diffusion, error) {
 	d := NewDiffusion(classes)
 	var err error
-	if d.dual, err = diffusion.RestoreDual(d.config(), view, data); err != nil {
+	if d.dual, err = diffusion.RestoreDual(d.config(), view, parts); err != nil {
 		return nil, fmt.Errorf("classifier: %w", err)
 	}
 	d.grow(view.Vertices())

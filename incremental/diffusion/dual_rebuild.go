@@ -11,7 +11,7 @@ import (
 
 func (g *Dual) rebuildDue(view graphstore.View) bool {
 	passes := uint64(rebuildPasses * (2*view.Edges() + view.Vertices()))
-	if g.work.Traversals-g.work.rebuiltAt > passes+1<<20 {
+	if g.work.Traversals-g.work.RebuiltAt > passes+1<<20 {
 		return true
 	}
 	return g.rounding*unitRoundoff > roundingShare*g.config.Tolerance && g.rounding > 2*g.floor
@@ -40,7 +40,7 @@ func (g *Dual) rebuild(view graphstore.View) {
 func (g *Dual) rebuilt(bound float64) {
 	g.bound, g.rounding, g.scan = bound, g.floor, true
 	g.work.Rebuilds++
-	g.work.rebuiltAt = g.work.Traversals
+	g.work.RebuiltAt = g.work.Traversals
 }
 
 // roundingOfRebuild bounds the rounding error of R computed from nothing, as rounding does.

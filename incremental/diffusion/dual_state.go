@@ -1,111 +1,109 @@
 package diffusion
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"math"
 
 	"gqlstream/graphstore"
 )
 
-// AppendBinary appends all of the dual that a later Update depends on, so that a
-// restored dual goes on with the same bits, as Field.AppendBinary does. 16 L + 8
-// bytes a vertex, and 4 + 8 L for every vertex with a value. The error is always nil.
-func (g *Dual) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, stateVersion, asByte(g.stale), 1, 0) // scan: see RestoreDual
-	b = appendNumbers(b, g.scalars(), &g.work)
-	for _, n := range []int{len(g.rows), g.l, len(g.f) / g.l} {
-		b = binary.LittleEndian.AppendUint64(b, uint64(n))
-	}
-	for v := range g.rows {
-		_, r := g.residuals(Vertex(v))
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(g.most[v]))
-		for i, y := range g.Values(Vertex(v)) {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(y))
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(r[i]))
-		}
-	}
-	for v, row := range g.rows {
-		if row == 0 {
-			continue
-		}
-		b = binary.LittleEndian.AppendUint32(b, uint32(v))
-		for _, x := range g.Function(Vertex(v)) {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-		}
-	}
-	return b, nil
+// DualState is a part of all of a dual that a later Update depends on, as a row of a table, so that
+// a restored dual goes on with the same bits, as State of a field does. Each row has the next
+// vertices; what belongs to the dual as a whole is in the first. 16 L + 8 bytes a vertex, and 4 + 8 L
+// for every vertex with a value.
+type DualState struct {
+	Tolerance, Keep, Peak, DegreeSum float64
+	Bound, Rounding, Floor, Pace     float64
+	Stale                            bool
+	Work
+	Most      []float64 // largest degree of each vertex since its residual was last computed from nothing
+	Y, R      []float64 // L of each vertex: values and residuals
+	Valued    []Vertex  // vertices with a function
+	Functions []float64 // L of each of these
 }
 
-func (g *Dual) scalars() []*float64 {
-	return []*float64{&g.keep, &g.peak, &g.degreeSum, &g.bound, &g.rounding, &g.floor, &g.pace}
+// partNumbers is the number of values of a part, which stays far below what a column can hold.
+const partNumbers = 1 << 22
+
+// State returns the parts of the state, which share memory with the dual: they hold until the next Update or Follow.
+func (g *Dual) State() []DualState { return g.parts(max(1, partNumbers/g.l)) }
+
+// parts returns the state in parts of so many vertices each.
+func (g *Dual) parts(each int) []DualState {
+	parts := []DualState{{
+		Tolerance: g.config.Tolerance, Keep: g.keep, Peak: g.peak, DegreeSum: g.degreeSum, Bound: g.bound,
+		Rounding: g.rounding, Floor: g.floor, Pace: g.pace, Stale: g.stale, Work: g.work,
+	}}
+	for from := 0; from < len(g.rows); from += each {
+		if from > 0 {
+			parts = append(parts, DualState{})
+		}
+		p, end := &parts[len(parts)-1], min(from+each, len(g.rows))
+		p.Most, p.Y, p.R = g.most[from:end], g.y[from*g.l:end*g.l], make([]float64, 0, (end-from)*g.l)
+		for v := Vertex(from); v < Vertex(end); v++ {
+			_, r := g.residuals(v)
+			p.R = append(p.R, r...)
+			if f := g.Function(v); f != nil {
+				p.Valued, p.Functions = append(p.Valued, v), append(p.Functions, f...)
+			}
+		}
+	}
+	return parts
 }
 
-// RestoreDual makes the dual whose binary form is data and whose graph, at that
-// time, is view. The tolerance may differ from the one it was kept to; alpha and
-// the number of functions may not. It trusts no length in data and does not keep it.
-func RestoreDual(config DualConfig, view graphstore.View, data []byte) (*Dual, error) {
+// RestoreDual makes the dual whose state these parts are and whose graph, at that time, is view. Its
+// tolerance is that of the state; alpha and the number of functions must be.
+func RestoreDual(config DualConfig, view graphstore.View, parts []DualState) (*Dual, error) {
+	if len(parts) == 0 {
+		return nil, errors.New("diffusion: restore dual: there is no state")
+	}
+	s := &parts[0]
+	config.Tolerance = s.Tolerance
 	g, err := NewDual(config)
 	if err != nil {
 		return nil, err
 	}
-	keep := g.keep
-	if err := g.decode(view, data); err != nil {
-		return nil, fmt.Errorf("diffusion: restore dual: %w", err)
+	if g.keep != s.Keep {
+		return nil, fmt.Errorf("diffusion: restore dual: alpha was %v, is %v", 1-s.Keep, 1-g.keep)
 	}
-	if g.keep != keep {
-		return nil, fmt.Errorf("diffusion: restore dual: alpha was %v, is %v", 1-g.keep, 1-keep)
+	g.peak, g.degreeSum, g.bound, g.rounding, g.floor, g.pace = s.Peak, s.DegreeSum, s.Bound, s.Rounding, s.Floor, s.Pace
+	g.stale, g.work = s.Stale, s.Work
+	g.grow(view.Vertices())
+	at := 0
+	for i := range parts {
+		if !g.restorePart(view, at, &parts[i]) {
+			return nil, fmt.Errorf("diffusion: restore dual: part %d does not fit %d functions of %d vertices", i, g.l, view.Vertices())
+		}
+		at += len(parts[i].Most)
 	}
-	g.scan = true // the tolerance may have changed; costs no bits if it has not
+	if at != len(g.rows) {
+		return nil, fmt.Errorf("diffusion: restore dual: %d vertices, the graph has %d", at, len(g.rows))
+	}
+	g.scan = true // the queue is no state
 	return g, nil
 }
 
-func (g *Dual) decode(view graphstore.View, data []byte) error {
-	d := decoder{rest: data}
-	head := d.take(4)
-	if head == nil {
-		return errTruncated
+// restorePart takes over the vertices of a part, of which the first is at, and reports whether the part can be one.
+func (g *Dual) restorePart(view graphstore.View, at int, p *DualState) bool {
+	n, l := len(p.Most), g.l
+	if at+n > len(g.rows) || len(p.Y) != n*l || len(p.R) != n*l || len(p.Functions) != len(p.Valued)*l {
+		return false
 	}
-	if head[0] != stateVersion {
-		return fmt.Errorf("version %d, want %d", head[0], stateVersion)
+	copy(g.most[at:], p.Most)
+	copy(g.y[at*l:], p.Y)
+	for i := range n {
+		v := Vertex(at + i)
+		g.cells[int(v)*g.stride] = view.Degree(v) + 1
+		_, r := g.residuals(v)
+		copy(r, p.R[i*l:])
 	}
-	g.stale = head[1] == 1
-	d.numbers(g.scalars(), &g.work)
-	n, functions, rows := d.uint64(), d.uint64(), d.uint64()
-	if d.short {
-		return errTruncated
-	}
-	if n != uint64(view.Vertices()) || functions != uint64(g.l) {
-		return fmt.Errorf("%d functions of %d vertices, want %d of %d", functions, n, g.l, view.Vertices())
-	}
-	if rows > n || uint64(len(d.rest)) != n*(8+16*functions)+rows*(4+8*functions) {
-		return errTruncated
-	}
-	g.grow(int(n))
-	for v := range g.rows {
-		g.cells[v*g.stride] = view.Degree(Vertex(v)) + 1
-		g.most[v] = d.float()
-		_, r := g.residuals(Vertex(v))
-		y := g.Values(Vertex(v))
-		for i := range y {
-			y[i], r[i] = d.float(), d.float()
+	for _, v := range p.Valued {
+		if int(v) >= len(g.rows) || g.rows[v] != 0 {
+			return false
 		}
+		g.rows[v] = uint32(len(g.f)/l) + 1
+		g.f = append(g.f, p.Functions[:l]...)
+		p.Functions = p.Functions[l:]
 	}
-	return g.decodeFunctions(&d, rows)
-}
-
-func (g *Dual) decodeFunctions(d *decoder, rows uint64) error {
-	g.f = make([]float64, rows*uint64(g.l))
-	for row := range rows {
-		v := d.uint32()
-		if uint64(v) >= uint64(len(g.rows)) || g.rows[v] != 0 {
-			return fmt.Errorf("value at vertex %d of %d", v, len(g.rows))
-		}
-		g.rows[v] = uint32(row) + 1
-		f := g.Function(Vertex(v))
-		for i := range f {
-			f[i] = d.float()
-		}
-	}
-	return nil
+	return true
 }

@@ -44,9 +44,9 @@ type Work struct {
 	Rebuilds   uint64 // residuals computed from nothing
 	Shifts     uint64 // constants added to the whole field
 
-	shiftedAt uint64 // effort at the last shift, tried or done
-	rebuiltAt uint64 // Traversals at the last rebuild
-	injected  uint64 // edge changes
+	ShiftedAt uint64 // effort at the last shift, tried or done
+	RebuiltAt uint64 // Traversals at the last rebuild
+	Injected  uint64 // edge changes
 }
 
 // SourceChange adds Change to the multiplicity of V in the source.

@@ -1,7 +1,6 @@
 package diffusion
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -83,29 +82,4 @@ func (m *members) changeSource(c SourceChange) (before, after float64) {
 		m.sources--
 	}
 	return before, after
-}
-
-// appendSources appends how many sources there are, and each.
-func (m *members) appendSources(b []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, uint64(m.sources))
-	for v, x := range m.source {
-		if x != 0 {
-			b = binary.LittleEndian.AppendUint32(b, uint32(v))
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-		}
-	}
-	return b
-}
-
-// decodeSources reads so many sources, which are known to be there.
-func (m *members) decodeSources(d *decoder, count uint64) error {
-	for range count {
-		v := d.uint32()
-		if uint64(v) >= uint64(len(m.source)) || m.source[v] != 0 {
-			return fmt.Errorf("source at vertex %d of %d", v, len(m.source))
-		}
-		m.source[v] = d.float()
-	}
-	m.sources = int(count)
-	return nil
 }

@@ -67,7 +67,7 @@ func (f *Field) inject(view graphstore.View, delta *graphstore.Delta) {
 		f.add(e.U, -w*(zu-f.keep*zv), size)
 		f.add(e.V, -w*(zv-f.keep*zu), size)
 	}
-	f.work.injected += uint64(len(delta.Edges))
+	f.work.Injected += uint64(len(delta.Edges))
 	for i := range delta.Degrees {
 		v := delta.Degrees[i].V
 		f.d[v] = view.Degree(v) + 1

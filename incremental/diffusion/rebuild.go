@@ -16,7 +16,7 @@ const (
 
 func (f *Field) rebuildDue(view graphstore.View) bool {
 	passes := uint64(rebuildPasses * (2*view.Edges() + view.Vertices()))
-	if f.work.Traversals-f.work.rebuiltAt > passes+1<<20 {
+	if f.work.Traversals-f.work.RebuiltAt > passes+1<<20 {
 		return true
 	}
 	allowed := roundingShare * f.config.Tolerance * f.alpha * f.sourceSum
@@ -40,7 +40,7 @@ func (f *Field) rebuild(view graphstore.View) {
 	f.floor = f.rounding
 	f.stale = false
 	f.work.Rebuilds++
-	f.work.rebuiltAt = f.work.Traversals
+	f.work.RebuiltAt = f.work.Traversals
 }
 
 // residualAt returns R(v) by definition, and a bound on its rounding error in units of 2^-53.

@@ -21,15 +21,15 @@ const (
 
 // effort measures work in neighbours visited, so that shifts and tries at it, at
 // O(n) each, stay a small part of the whole.
-func (w *Work) effort() uint64 { return w.Traversals + pushCost*w.Pushes + 16*w.injected }
+func (w *Work) effort() uint64 { return w.Traversals + pushCost*w.Pushes + 16*w.Injected }
 
 // shiftIfDue adds the constant that makes R sum to zero, if that lowers sum |R| enough.
 func (f *Field) shiftIfDue() {
-	due := f.work.effort()-f.work.shiftedAt > shiftEvery*uint64(len(f.z))
+	due := f.work.effort()-f.work.ShiftedAt > shiftEvery*uint64(len(f.z))
 	if !due || math.Abs(f.signed) <= f.allowed(shiftShare) {
 		return
 	}
-	f.work.shiftedAt = f.work.effort()
+	f.work.ShiftedAt = f.work.effort()
 	signed, size, degrees := f.sums()
 	c := signed / (f.alpha * degrees)
 	if f.residualAfter(c) > size-shiftGain*math.Abs(signed) {

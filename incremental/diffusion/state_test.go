@@ -1,6 +1,7 @@
 package diffusion
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -34,7 +35,7 @@ func TestRestoredFieldGoesOnBitForBit(t *testing.T) {
 
 func restore(t *testing.T, f *Field, w *world) *Field {
 	t.Helper()
-	g, err := RestoreField(f.config, w.store.View(), f.State())
+	g, err := RestoreField(f.config.Alpha, w.store.View(), f.State())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,26 +49,25 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	view, delta := w.next()
 	f.Update(view, delta, []SourceChange{{0, 1}, {1, 2}})
 	state := f.State()
-	with := func(rest []byte) State { return State{Z: state.Z, R: state.R, Rest: rest} }
-	for n := range state.Rest {
-		if _, err := RestoreField(f.config, view, with(state.Rest[:n])); err == nil {
-			t.Fatalf("%d of %d bytes were accepted", n, len(state.Rest))
+	for name, damage := range map[string]func(*State){
+		"a residual too few":            func(s *State) { s.R = s.R[1:] },
+		"a value too few":               func(s *State) { s.Z = s.Z[1:] },
+		"a multiplicity too few":        func(s *State) { s.Multiplicities = s.Multiplicities[1:] },
+		"a source outside of the graph": func(s *State) { s.Sources = []Vertex{0, 1 << 30} },
+		"a source that is there twice":  func(s *State) { s.Sources = []Vertex{1, 1} },
+		"another alpha":                 func(s *State) { s.Keep = 0.5 },
+		"a bar below the least":         func(s *State) { s.Lift = math.NaN() },
+		"no tolerance":                  func(s *State) { s.Tolerance = -1 },
+	} {
+		damaged := state
+		damage(&damaged)
+		if _, err := RestoreField(0.1, view, damaged); err == nil {
+			t.Errorf("%s was accepted", name)
 		}
-	}
-	for i := range state.Rest {
-		damaged := slices.Clone(state.Rest)
-		damaged[i] ^= 0xff
-		_, _ = RestoreField(f.config, view, with(damaged))
-	}
-	if _, err := RestoreField(f.config, view, State{Z: state.Z, R: state.R[1:], Rest: state.Rest}); err == nil {
-		t.Fatal("a residual too few was accepted")
-	}
-	if _, err := RestoreField(Config{Alpha: 0.2}, view, state); err == nil {
-		t.Fatal("another alpha was accepted")
 	}
 	w.edge(90, 91, 1)
 	if view, _ = w.apply(); true {
-		if _, err := RestoreField(f.config, view, state); err == nil {
+		if _, err := RestoreField(0.1, view, state); err == nil {
 			t.Fatal("another graph was accepted")
 		}
 	}
@@ -86,17 +86,25 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 			} else {
 				g.Update(view, delta, w.values(g, view))
 			}
-			data, err := g.AppendBinary(nil)
+			h, err := RestoreDual(g.config, view, g.parts(1+w.r.IntN(150)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, err := RestoreDual(g.config, view, data)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, n := range []int{0, 3, 50, len(data) / 2, len(data) - 1} {
-				if _, err := RestoreDual(g.config, view, data[:min(n, len(data)-1)]); err == nil {
-					t.Fatalf("seed %d step %d: %d of %d bytes were accepted", seed, step, n, len(data))
+			for name, damage := range map[string]func(*DualState){
+				"another alpha":        func(s *DualState) { s.Keep = 0.5 },
+				"a residual too few":   func(s *DualState) { s.R = s.R[1:] },
+				"a value too many":     func(s *DualState) { s.Y = append(slices.Clone(s.Y), 0) },
+				"a vertex too few":     func(s *DualState) { s.Most, s.Y, s.R = s.Most[1:], s.Y[3:], s.R[3:] },
+				"a function too many":  func(s *DualState) { s.Functions = append(s.Functions, 0) },
+				"a function elsewhere": func(s *DualState) { s.Valued, s.Functions = []Vertex{1 << 30}, make([]float64, 3) },
+			} {
+				damaged := g.State()
+				if view.Vertices() == 0 {
+					break
+				}
+				damage(&damaged[0])
+				if _, err := RestoreDual(g.config, view, damaged); err == nil {
+					t.Fatalf("seed %d step %d: %s was accepted", seed, step, name)
 				}
 			}
 			view, delta = w.next()
