@@ -190,17 +190,3 @@ func (p voice) say(dst, counts []uint32) {
 		panic(err) // shares sum to one
 	}
 }
-
-// Check compares the counts with a recount and the predictions in the store with
-// what the counts say, and names the first difference.
-func (e *Enq) Check(view graphstore.View) error {
-	twin := NewEnq(e.classes)
-	if list := twin.Recount(view); len(list) > 0 {
-		return fmt.Errorf("classifier: vertex %d is predicted %v, a recount gives %v",
-			list[0].V, view.Prediction(list[0].V), list[0].Units)
-	}
-	if !slices.Equal(e.counts[:view.Vertices()*e.classes], twin.counts) {
-		return fmt.Errorf("classifier: labelled neighbours %v, a recount gives %v", e.counts, twin.counts)
-	}
-	return nil
-}

@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -48,7 +49,7 @@ func TestEnqPredictsWhatARecountDoes(t *testing.T) {
 		for i := range 25 {
 			view, delta := w.next()
 			w.store.Derive(e.Update(view, delta), EnqName)
-			if err := e.Check(view); err != nil {
+			if err := e.check(view); err != nil {
 				t.Fatalf("seed %d batch %d: %v", seed, i, err)
 			}
 			for v := range Vertex(view.Vertices()) {
@@ -150,4 +151,18 @@ func leftOut(view graphstore.View, v Vertex, k int) []int64 {
 // near allows for two units for each neighbour.
 func near(a, b []int64, neighbours int64) bool {
 	return slices.EqualFunc(a, b, func(x, y int64) bool { return max(x-y, y-x) <= 2*neighbours })
+}
+
+// check compares the counts with a recount and the predictions in the store with
+// what the counts say, and names the first difference.
+func (e *Enq) check(view graphstore.View) error {
+	twin := NewEnq(e.classes)
+	if list := twin.Recount(view); len(list) > 0 {
+		return fmt.Errorf("classifier: vertex %d is predicted %v, a recount gives %v",
+			list[0].V, view.Prediction(list[0].V), list[0].Units)
+	}
+	if !slices.Equal(e.counts[:view.Vertices()*e.classes], twin.counts) {
+		return fmt.Errorf("classifier: labelled neighbours %v, a recount gives %v", e.counts, twin.counts)
+	}
+	return nil
 }
