@@ -19,9 +19,8 @@ type fields struct {
 
 // kernel holds the masses of one community.
 type kernel struct {
-	field       *diffusion.Field // of ppr
-	values      []float64        // of the other kernels
-	certificate float64          // of values
+	field  *diffusion.Field // of ppr
+	values []float64        // of the other kernels
 }
 
 // mass returns the kernel mass of a vertex, at least 0.
@@ -35,12 +34,12 @@ func (k *kernel) mass(v graphstore.Vertex) float64 {
 	return 0
 }
 
-// bound returns the certificate of the masses.
+// bound returns the certificate of the masses, which are exact for other kernels than ppr.
 func (k *kernel) bound() float64 {
 	if k.field != nil {
 		return k.field.Certificate()
 	}
-	return k.certificate
+	return 0
 }
 
 // Follow implements masses.
@@ -105,11 +104,7 @@ func (f *fields) compute(id graphstore.Community, view graphstore.View) {
 	for _, s := range sources {
 		source[s.V] = s.Change
 	}
-	var err error
-	k.values, k.certificate, err = diffusion.Kernel(view, c.config.Kernel, source, c.config.diffusion())
-	if err != nil {
-		panic(err) // the configuration was validated
-	}
+	k.values = diffusion.Kernel(view, c.config.Kernel, source, c.config.Alpha)
 }
 
 // newField returns the field of an empty graph.

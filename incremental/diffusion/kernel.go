@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gqlstream/graphstore"
 )
@@ -30,59 +29,28 @@ const (
 	hopsMax     = 10
 )
 
-// Kernel computes a kernel once: the mass of every vertex for the source m, which has one
-// multiplicity >= 0 for every vertex of view. The values of the walks ppr, truncated and lazy, and
-// those of features, sum to M, the sum of m; the other two are not scaled. The certificate bounds
-// the L1 error of ppr over M, as far as its bound could be reached; it is 0 for the others, which
-// are exact to rounding. Errors: an unknown name, or a configuration out of range. It panics if m
-// does not have the length of the graph.
-func Kernel(view graphstore.View, name string, m []float64, c Config) (a []float64, certificate float64, err error) {
+// Kernel computes a kernel other than ppr, for which see Field: the mass of every vertex for the
+// source m, which has one multiplicity >= 0 for every vertex of view. The values of the walks
+// truncated and lazy, and those of features, sum to M, the sum of m; the other two are not scaled.
+// They are exact to rounding. It panics if m does not have the length of the graph, or if there is
+// no such kernel.
+func Kernel(view graphstore.View, name string, m []float64, alpha float64) []float64 {
 	if len(m) != view.Vertices() {
 		panic(fmt.Sprintf("diffusion: source of length %d, graph of %d vertices", len(m), view.Vertices()))
 	}
-	if err := c.Validate(); err != nil {
-		return nil, 0, fmt.Errorf("diffusion: kernel %s: %w", name, err)
-	}
-	c = c.withDefaults()
 	switch name {
-	case PPR:
-		return solved(view, m, c)
 	case Truncated:
-		return truncated(view, m, c.Alpha, kernelSteps), 0, nil
+		return truncated(view, m, alpha, kernelSteps)
 	case Lazy:
-		return lazy(view, m, c.Alpha), 0, nil
+		return lazy(view, m, alpha)
 	case ShortestPath:
-		return shortestPath(view, m), 0, nil
+		return shortestPath(view, m)
 	case Features:
-		return features(view, m), 0, nil
+		return features(view, m)
 	case Constant:
-		a = make([]float64, len(m))
-		for v := range a {
-			a[v] = 1
-		}
-		return a, 0, nil
+		return slices.Repeat([]float64{1}, len(m))
 	}
-	return nil, 0, fmt.Errorf("diffusion: unknown kernel %q, want one of %s",
-		name, strings.Join(KernelNames, ", "))
-}
-
-func solved(view graphstore.View, m []float64, c Config) ([]float64, float64, error) {
-	f, err := NewField(c)
-	if err != nil {
-		return nil, 0, err
-	}
-	var sources []SourceChange
-	for v, x := range m {
-		if x != 0 {
-			sources = append(sources, SourceChange{Vertex(v), x})
-		}
-	}
-	certificate := f.Solve(view, sources, c.Tolerance)
-	a := f.z // d(v) z(v), in place: the field ends here
-	for v := range a {
-		a[v] *= f.d[v]
-	}
-	return a, certificate, nil
+	panic(fmt.Sprintf("diffusion: no kernel %q", name))
 }
 
 // truncated is the kernel in the code of Damke and Hüllermeier.
