@@ -158,14 +158,14 @@ func fieldCommunity(r *fieldRow) uint32 { return r.Community }
 const fieldsSection = "fields.arrow" // fieldRow: one for each community
 
 // State implements masses. Values that are computed anew are no state.
-func (f *fields) State(_, later addSection) error {
+func (f *fields) State(add addSection) {
 	var rows []fieldRow
 	for id := range f.each {
 		if field := f.each[id].field; field != nil {
 			rows = append(rows, fieldRow{uint32(id), field.State()})
 		}
 	}
-	return addRows(f.core, later, fieldsSection, rows, fieldCommunity)
+	addRows(f.core, add, fieldsSection, true, rows, fieldCommunity)
 }
 
 // restoreFields reads what State wrote; the tallies have been counted anew.

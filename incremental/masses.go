@@ -32,12 +32,12 @@ type masses interface {
 	Statistics(id graphstore.Community, view graphstore.View, variances bool) reading
 	// Certificate bounds the error of a tally of the community, A1 over M.
 	Certificate(id graphstore.Community) float64
-	// State adds all that a restart needs of the masses as sections; later adds those that read copies.
-	State(add, later addSection) error
+	// State adds all that a restart needs of the masses as sections.
+	State(add addSection)
 }
 
-// addSection adds a section of the state that write fills.
-type addSection func(name string, write func(*bytes.Buffer) error) error
+// addSection adds a section of the state that write fills, later if that reads a copy.
+type addSection func(name string, copied bool, write func(*bytes.Buffer) error)
 
 // reading is the answer of masses about one community.
 type reading struct {

@@ -1,7 +1,6 @@
 package incremental
 
 import (
-	"bytes"
 	"slices"
 	"sync"
 
@@ -156,19 +155,16 @@ const (
 )
 
 // save adds the epoch and the dual of the residuals as sections.
-func (p *posteriors) save(add addSection) error {
+func (p *posteriors) save(add addSection) {
 	if p == nil {
-		return nil
+		return
 	}
-	err := add(posteriorSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, p.state.Epochs()) })
-	if err != nil {
-		return err
-	}
+	add(posteriorSection, false, rowsOf(p.state.Epochs()))
 	var parts []diffusion.DualState
 	if p.residual != nil {
 		parts = p.residual.State()
 	}
-	return add(residualSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, parts) })
+	add(residualSection, false, rowsOf(parts))
 }
 
 // drawnLeast is the number of labels of a class that are drawn at most where there are many classes; see draw.

@@ -1,7 +1,6 @@
 package incremental
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -105,7 +104,7 @@ func SectionShard(name string) (shard int, ok bool) {
 }
 
 // addRows adds, for each shard that the core estimates, a section of the rows of its communities.
-func addRows[T any](c *Core, add addSection, name string, rows []T, community func(*T) uint32) error {
+func addRows[T any](c *Core, add addSection, name string, copied bool, rows []T, community func(*T) uint32) {
 	view := c.View()
 	byShard := make([][]T, c.shards())
 	for i := range rows {
@@ -113,12 +112,8 @@ func addRows[T any](c *Core, add addSection, name string, rows []T, community fu
 		byShard[shard] = append(byShard[shard], rows[i])
 	}
 	for _, shard := range c.ownedShards() {
-		err := add(shardSection(shard, name), func(w *bytes.Buffer) error { return graphstore.WriteRows(w, byShard[shard]) })
-		if err != nil {
-			return err
-		}
+		add(shardSection(shard, name), copied, rowsOf(byShard[shard]))
 	}
-	return nil
 }
 
 // ownedRows reads what addRows wrote of the shards that this core estimates, by community.

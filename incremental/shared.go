@@ -1,7 +1,6 @@
 package incremental
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -274,23 +273,11 @@ const (
 )
 
 // State implements masses.
-func (d *sharedDual) State(add, _ addSection) error {
-	err := add(dualSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, d.dual.State()) })
-	if err != nil {
-		return err
-	}
-	err = add(sharedSection, func(w *bytes.Buffer) error {
-		return graphstore.WriteRows(w, []measured{d.measured})
-	})
+func (d *sharedDual) State(add addSection) {
+	add(dualSection, false, rowsOf(d.dual.State()))
+	add(sharedSection, false, rowsOf([]measured{d.measured}))
 	for _, shard := range d.core.ownedShards() {
-		if err == nil {
-			err = add(shardSection(shard, creditSection), func(w *bytes.Buffer) error {
-				return graphstore.WriteRows(w, []creditRow{{d.credit[shard]}})
-			})
-		}
-	}
-	if err != nil {
-		return err
+		add(shardSection(shard, creditSection), false, rowsOf([]creditRow{{d.credit[shard]}}))
 	}
 	var rows []spreadRow
 	for id := range graphstore.Community(d.core.View().Communities()) {
@@ -298,7 +285,7 @@ func (d *sharedDual) State(add, _ addSection) error {
 			rows = append(rows, spreadRow{uint32(id), *spread})
 		}
 	}
-	return addRows(d.core, add, spreadsSection, rows, spreadCommunity)
+	addRows(d.core, add, spreadsSection, false, rows, spreadCommunity)
 }
 
 // restoreShared reads what State wrote; the tallies have been counted anew.

@@ -67,21 +67,24 @@ func (c *Core) Copy() ([]Section, error) { return c.sections(c.store.Sections())
 // Encode writes the sections of Copy that are copies only.
 func Encode(sections []Section) error {
 	for i := range sections {
-		if s := &sections[i]; s.write != nil {
-			if err := s.encode(s.write); err != nil {
-				return fmt.Errorf("incremental: section %s: %w", s.Name, err)
-			}
-			s.write = nil
+		if err := sections[i].encode(); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (s *Section) encode(write func(*bytes.Buffer) error) error {
+// encode writes a section that has still to be written.
+func (s *Section) encode() error {
+	if s.write == nil {
+		return nil
+	}
 	var data bytes.Buffer
-	err := write(&data)
-	s.Data = data.Bytes()
-	return err
+	if err := s.write(&data); err != nil {
+		return fmt.Errorf("incremental: section %s: %w", s.Name, err)
+	}
+	s.Data, s.write = data.Bytes(), nil
+	return nil
 }
 
 // Save returns what Copy does, encoded.
@@ -98,70 +101,51 @@ func encoded(sections []Section, err error) ([]Section, error) {
 	return sections, err
 }
 
-func (c *Core) sections(tables []graphstore.Section) ([]Section, error) {
-	var sections []Section
-	add := func(name string, write func(*bytes.Buffer) error) error {
-		section := Section{Name: name}
-		err := section.encode(write)
-		sections = append(sections, section)
-		return err
-	}
-	later := func(name string, write func(*bytes.Buffer) error) error {
-		sections = append(sections, Section{Name: name, write: write})
-		return nil
+// sections returns the state, of which all is written that is no copy.
+func (c *Core) sections(tables []graphstore.Section) (list []Section, err error) {
+	add := func(name string, copied bool, write func(*bytes.Buffer) error) {
+		list = append(list, Section{Name: name, write: write})
+		if err == nil && !copied {
+			err = list[len(list)-1].encode()
+		}
 	}
 	for _, table := range tables {
-		add := add
-		if table.Lasts() {
-			add = later
-		}
-		err := add(string(table.Table)+tableSuffix, func(w *bytes.Buffer) error {
+		add(string(table.Table)+tableSuffix, table.Lasts(), func(w *bytes.Buffer) error {
 			_, err := table.WriteTo(w)
 			return err
 		})
-		if err != nil {
-			return nil, fmt.Errorf("incremental: save: %w", err)
-		}
 	}
-	row := coreRow{Position: c.position, Time: c.time, Erased: c.erasures.last, Owed: uint32(c.erasures.owed)}
-	if selected, err := json.Marshal(c.selectedBy); err != nil {
-		panic(err) // strings cannot fail
-	} else {
-		row.Selected = string(selected)
+	selected, wrong := json.Marshal(c.selectedBy)
+	if wrong != nil {
+		panic(wrong) // strings cannot fail
 	}
-	err := add(scoredSection, c.writeScores)
-	if err == nil && c.warm() {
+	row := coreRow{
+		Position: c.position, Time: c.time, Erased: c.erasures.last, Owed: uint32(c.erasures.owed), Selected: string(selected),
+	}
+	add(scoredSection, false, rowsOf(c.scores.Rows()))
+	if c.warm() {
 		row.Engine = c.engine()
-		err = c.saveLive(add, later)
+		c.saveLive(add)
 	}
-	if err == nil {
-		err = add(coreSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, []coreRow{row}) })
-	}
-	if err != nil {
-		return nil, fmt.Errorf("incremental: save: %w", err)
-	}
-	return sections, nil
+	add(coreSection, false, rowsOf([]coreRow{row}))
+	return list, err
+}
+
+// rowsOf writes rows as a table.
+func rowsOf[T any](rows []T) func(*bytes.Buffer) error {
+	return func(w *bytes.Buffer) error { return graphstore.WriteRows(w, rows) }
 }
 
 // saveLive adds what a warm core holds.
-func (c *Core) saveLive(add, later addSection) error {
+func (c *Core) saveLive(add addSection) {
 	if c.walks != nil {
-		err := add(classifierSection, func(w *bytes.Buffer) error { return graphstore.WriteRows(w, c.walks.State()) })
-		if err != nil {
-			return err
-		}
+		add(classifierSection, false, rowsOf(c.walks.State()))
 	}
-	if err := c.masses.State(add, later); err != nil {
-		return err
-	}
-	if err := c.posteriors.save(add); err != nil {
-		return err
-	}
+	c.masses.State(add)
+	c.posteriors.save(add)
 	communities, published := c.communityRows()
-	if err := addRows(c, add, communitiesSection, communities, communityOf); err != nil {
-		return err
-	}
-	return addRows(c, later, publishedSection, published, publishedCommunity) // a snapshot never changes
+	addRows(c, add, communitiesSection, false, communities, communityOf)
+	addRows(c, add, publishedSection, true, published, publishedCommunity) // a snapshot never changes
 }
 
 // communityRows returns the state of the communities, beside their masses.

@@ -1,7 +1,6 @@
 package incremental
 
 import (
-	"bytes"
 	"fmt"
 
 	"gqlstream/graphstore"
@@ -59,8 +58,6 @@ func (c *Core) scorePredictions(view graphstore.View, delta *graphstore.Delta) (
 // Judged returns the accuracy of the model versions: the core's own, read-only,
 // until the next Step.
 func (c *Core) Judged() []prequential.Version { return c.scores.Versions() }
-
-func (c *Core) writeScores(w *bytes.Buffer) error { return graphstore.WriteRows(w, c.scores.Rows()) }
 
 func (c *Core) restoreScores(sections map[string][]byte) error {
 	rows, err := readRows[prequential.Row](sections, scoredSection)
