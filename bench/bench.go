@@ -101,8 +101,7 @@ func Measures() []Measure {
 type World struct {
 	Config
 	dir   string
-	graph *Graph
-	heap  uint64 // bytes that the graph took when it was made
+	graph *graph
 }
 
 // Run runs the measures one after the other and hands each row to report. A

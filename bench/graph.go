@@ -3,183 +3,118 @@ package bench
 import (
 	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"runtime"
+	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/ingest/event"
+	"gqlstream/simulate"
 )
 
-// Graph is a random graph with expected degrees from a power law (Chung and Lu,
-// 2002, exponent 2.3) and planted groups, under a stream of the same kind: a third
-// of the edges have both ends in one group. Vertices have the names 0 to n-1 in an
-// order that says nothing of their degree.
-type Graph struct {
-	rand   *rand.Rand
-	n      int
-	groups int
-	names  []uint32 // by rank: 0 has the largest expected degree
-	ranks  []uint32 // by name
+// graph is a simulated network whose edges come first and then change: about as many are made as
+// dropped. Only its edges are looked at.
+type graph struct {
+	network *simulate.Network
+	made    event.Batch // by the network
+	next    int         // edge of it
 
 	store *graphstore.Store
 	batch event.Batch
 }
 
-const (
-	powerLaw    = 2.3
-	rankOffset  = 10 // ranks begin there, which keeps the largest hub within reason
-	groupShare  = 1.0 / 3
-	groupSize   = 4000 // vertices of a planted group
-	deleteEvery = 5    // one event in so many of the stream is a deletion
-	buildBatch  = 1 << 14
-)
+// groupSize is about how many vertices a planted group of the network has.
+const groupSize = 4000
 
-// newGraph returns a graph without edges, and without a store.
-func newGraph(n int, seed uint64) *Graph {
-	g := &Graph{
-		rand: rand.New(rand.NewPCG(seed, 0x67716c)), n: n, groups: max(2, n/groupSize),
-		names: make([]uint32, n), ranks: make([]uint32, n),
-	}
-	for i := range g.names {
-		g.names[i] = uint32(i)
-	}
-	g.rand.Shuffle(n, func(i, j int) { g.names[i], g.names[j] = g.names[j], g.names[i] })
-	for rank, name := range g.names {
-		g.ranks[name] = uint32(rank)
-	}
-	return g
+// networkConfig describes the network of the measures: nobody changes opinion, and everybody is
+// there from the start.
+func (w *World) networkConfig() simulate.Config {
+	c := simulate.DefaultConfig()
+	c.Seed, c.Vertices, c.EdgesPerVertex = w.Seed, w.Vertices, float64(w.Edges)/float64(w.Vertices)
+	c.Communities = max(2, w.Vertices/groupSize)
+	c.InitialShare, c.Duration, c.Activity, c.StepEvery = 1, 0, 1e6, time.Millisecond
+	c.Drift, c.Churn, c.JumpEvery, c.MoveShare = 0, 0, 0, 0
+	return c
 }
 
-// rank draws one of n ranks, the first of which has the weight of offset: weights
-// fall with the power 1/(powerLaw-1), whose sum we invert as an integral.
-func (g *Graph) rank(n int, offset float64) int {
-	const b = 1 - 1/(powerLaw-1)
-	low, high := math.Pow(offset, b), math.Pow(offset+float64(n), b)
-	x := math.Pow(low+g.rand.Float64()*(high-low), 1/b) - offset
-	return min(max(int(x), 0), n-1)
-}
-
-// pair draws two ends of an edge.
-func (g *Graph) pair() (u, v uint32) {
-	for {
-		i := g.rank(g.n, rankOffset)
-		j := 0
-		if g.rand.Float64() < groupShare { // ranks i, i + groups, ... are one group
-			of := i % g.groups
-			size := (g.n - of + g.groups - 1) / g.groups
-			j = of + g.groups*g.rank(size, rankOffset/float64(g.groups))
-		} else {
-			j = g.rank(g.n, rankOffset)
-		}
-		if i != j {
-			return g.names[i], g.names[j]
-		}
+// newGraph returns a graph whose store has no edges yet.
+func (w *World) newGraph() (*graph, error) {
+	network, err := simulate.New(w.networkConfig())
+	if err != nil {
+		return nil, err
 	}
-}
-
-// Edge draws an edge of weight one.
-func (g *Graph) Edge() event.Edge {
-	u, v := g.pair()
-	return event.Edge{Src: number(u), Dst: number(v), Weight: 1}
-}
-
-// Group returns the planted group of the vertex with that name.
-func (g *Graph) Group(name int) int { return int(g.ranks[name]) % g.groups }
-
-func number(v uint32) event.ID { return event.NumberID(uint64(v)) }
-
-// NewGraph returns the graph of n vertices without a store, to draw events from.
-func (w *World) NewGraph(n int) *Graph { return newGraph(n, w.Seed) }
-
-// shared returns the graph of the configuration, which it makes at the first call.
-func (w *World) shared() (*Graph, error) {
-	if w.graph != nil {
-		return w.graph, nil
-	}
-	g := newGraph(w.Vertices, w.Seed)
-	w.say("        making a graph of %d vertices and %d edges", w.Vertices, w.Edges)
-	before := heap()
 	store, err := graphstore.New(graphstore.Config{Classes: 2})
 	if err != nil {
 		return nil, err
 	}
-	g.store = store
-	if err := g.grow(w.Edges); err != nil {
-		store.Release()
+	return &graph{network: network, store: store}, nil
+}
+
+// grown returns a graph of about as many edges as the configuration says.
+func (w *World) grown(ctx context.Context) (*graph, error) {
+	g, err := w.newGraph()
+	if err != nil {
 		return nil, err
 	}
-	g.batch = event.Batch{}
-	w.graph, w.heap = g, heap()-before
+	w.say("        making a graph of %d vertices and %d edges", w.Vertices, w.Edges)
+	for left := w.Edges; left > 0; left -= buildBatch {
+		if _, _, err := g.change(ctx, min(left, buildBatch)); err != nil {
+			g.store.Release()
+			return nil, err
+		}
+	}
 	return g, nil
 }
 
-// grow inserts edges until there are so many, after naming every vertex.
-func (g *Graph) grow(edges int) error {
-	for v := range g.n {
-		g.batch.Vertices = append(g.batch.Vertices, event.Vertex{Vertex: number(uint32(v))})
-		if len(g.batch.Vertices) == buildBatch || v == g.n-1 {
-			g.apply()
-		}
+// buildBatch is the number of edges in a batch while a graph grows.
+const buildBatch = 1 << 14
+
+// shared returns the graph that several measures use, which the first call makes.
+func (w *World) shared(ctx context.Context) (_ *graph, err error) {
+	if w.graph == nil {
+		w.graph, err = w.grown(ctx)
 	}
-	for drawn := 0; g.store.View().Edges() < edges; {
-		if drawn > 20*edges {
-			return fmt.Errorf("%d draws gave %d edges of %d: the graph is too dense", drawn, g.store.View().Edges(), edges)
+	return w.graph, err
+}
+
+// draw fills the batch with the next n edge events of the network.
+func (g *graph) draw(ctx context.Context, n int) error {
+	for n > 0 {
+		if g.next == len(g.made.Edges) {
+			if err := g.network.Next(ctx, &g.made); err != nil {
+				return err
+			}
+			g.next = 0
 		}
-		n := min(edges-g.store.View().Edges(), buildBatch)
-		for range n {
-			g.batch.Edges = append(g.batch.Edges, g.Edge())
-		}
-		drawn += n
-		g.apply()
+		some := g.made.Edges[g.next:]
+		some = some[:min(n, len(some))]
+		g.batch.Edges = append(g.batch.Edges, some...)
+		g.next, n = g.next+len(some), n-len(some)
 	}
 	return nil
 }
 
-// remove draws the end of an edge as insertions do, and one of its edges.
-func (g *Graph) remove(view graphstore.View) event.Edge {
-	for {
-		u := number(g.names[g.rank(g.n, rankOffset)])
-		v, _ := view.Lookup(u)
-		if neighbors := view.Neighbors(v); len(neighbors) > 0 {
-			return event.Edge{Src: u, Dst: view.ID(neighbors[g.rand.IntN(len(neighbors))]), Remove: true}
-		}
-	}
-}
-
-// draw fills the batch with events of the stream.
-func (g *Graph) draw(events int) { g.drawFrom(g.store.View(), &g.batch, events) }
-
-// drawFrom adds events of the stream to a batch, deletions of edges of the view.
-func (g *Graph) drawFrom(view graphstore.View, b *event.Batch, events int) {
-	for i := range events {
-		if i%deleteEvery == deleteEvery-1 {
-			b.Edges = append(b.Edges, g.remove(view))
-		} else {
-			b.Edges = append(b.Edges, g.Edge())
-		}
-	}
-}
-
 // apply applies the batch and empties it.
-func (g *Graph) apply() (graphstore.View, *graphstore.Delta) {
+func (g *graph) apply() (graphstore.View, *graphstore.Delta) {
 	delta, _ := g.store.Apply(&g.batch)
 	g.batch.Reset()
 	return g.store.View(), delta
 }
 
-// change applies a batch of that many events of the stream.
-func (g *Graph) change(events int) (graphstore.View, *graphstore.Delta) {
-	g.draw(events)
-	return g.apply()
+// change applies the next n edge events of the network.
+func (g *graph) change(ctx context.Context, n int) (view graphstore.View, delta *graphstore.Delta, err error) {
+	if err = g.draw(ctx, n); err == nil {
+		view, delta = g.apply()
+	}
+	return view, delta, err
 }
 
-// sources returns members drawn evenly.
-func (g *Graph) sources(members int) []diffusion.SourceChange {
-	changes := make([]diffusion.SourceChange, members)
+// sources returns members at equal distances, half of the vertices at most.
+func (g *graph) sources(members int) []diffusion.SourceChange {
+	n := g.store.View().Vertices()
+	changes := make([]diffusion.SourceChange, min(members, n/2))
 	for i := range changes {
-		changes[i] = diffusion.SourceChange{V: graphstore.Vertex(g.rand.IntN(g.n)), Change: 1}
+		changes[i] = diffusion.SourceChange{V: graphstore.Vertex(i * n / len(changes)), Change: 1}
 	}
 	return changes
 }
@@ -200,29 +135,22 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-const memoryReference = "Memgraph's sizing rule: 154 B"
-
-// measureMemory counts what is reachable on the heap before and after the graph:
+// measureMemory counts what is reachable on the heap with a graph as it grew and without it:
 // adjacency in both directions, index, names, columns and spare capacity.
-func measureMemory(_ context.Context, w *World) ([]Row, error) {
-	g, err := w.shared()
+func measureMemory(ctx context.Context, w *World) ([]Row, error) {
+	g, err := w.grown(ctx)
 	if err != nil {
 		return nil, err
 	}
-	edges := g.store.View().Edges()
-	grown := w.heap
-	without := heap() - min(w.heap, heap())
-	g.store.Compact()
-	compacted := heap() - without
-	runtime.KeepAlive(g)
-	row := func(name string, bytes uint64, note string) Row {
-		return Row{
-			Name: name, Value: float64(bytes) / float64(edges), Unit: "B/edge", Reference: memoryReference,
-			Note: fmt.Sprintf("%s, %d vertices, %d edges, %.0f MB", note, g.n, edges, float64(bytes)/1e6),
-		}.atMost(26).atSize(w)
-	}
-	return []Row{
-		row("memory", grown, "as it grew"),
-		row("memory/compacted", compacted, "after a compaction"),
-	}, nil
+	store := g.store
+	g = nil // the network is not counted
+	view := store.View()
+	vertices, edges, with := view.Vertices(), view.Edges(), heap()
+	runtime.KeepAlive(store)
+	store, view = nil, graphstore.View{}
+	bytes := with - min(with, heap())
+	return []Row{Row{
+		Name: "memory", Value: float64(bytes) / float64(edges), Unit: "B/edge", Reference: "Memgraph's sizing rule: 154 B",
+		Note: fmt.Sprintf("as it grew, %d vertices, %d edges, %.0f MB", vertices, edges, float64(bytes)/1e6),
+	}.atMost(30).atSize(w)}, nil
 }

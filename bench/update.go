@@ -3,11 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
-	"runtime"
-	"slices"
+	"syscall"
 	"time"
-
-	"gonum.org/v1/gonum/stat"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -20,192 +17,133 @@ const (
 	smallBatch  = 100
 	warmEvents  = 20_000 // until a field is in its steady state, once it is full
 	sourcesFew  = 100
-	sourcesMany = 9000
 )
 
-// newField returns a field of members drawn evenly, solved.
-func newField(g *Graph, members int) (*diffusion.Field, error) {
+// newField returns a field of members at equal distances, solved.
+func newField(g *graph, members int) (*diffusion.Field, error) {
 	f, err := diffusion.NewField(diffusion.Config{Alpha: alpha, Tolerance: tolerance})
 	if err != nil {
 		return nil, err
 	}
-	f.Solve(g.store.View(), g.sources(min(members, g.n/2)), tolerance/3)
+	f.Solve(g.store.View(), g.sources(members), tolerance/3)
 	return f, nil
 }
 
-// steady brings fields to their steady state. A field leaves residuals where they are
-// until its certificate reaches the tolerance, so that one just solved has nothing to do.
-func steady(ctx context.Context, g *Graph, batch int, fields ...*diffusion.Field) error {
-	full := make([]bool, len(fields))
-	fill := int(tolerance * (g.store.View().WeightSum() + float64(g.n))) // events, and more than it takes
+// steadyField returns the shared graph and a field in its steady state. A field leaves residuals
+// where they are until its certificate reaches the tolerance, so that one just solved has nothing to do.
+func (w *World) steadyField(ctx context.Context, batch int) (*graph, *diffusion.Field, error) {
+	g, err := w.shared(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := newField(g, sourcesFew)
+	if err != nil {
+		return nil, nil, err
+	}
+	view := g.store.View()
+	fill := int(tolerance * (view.WeightSum() + float64(view.Vertices()))) // events, and more than it takes
 	for left := fill; left > 0; left -= batch {
-		if err := ctx.Err(); err != nil {
-			return err
+		view, delta, err := g.change(ctx, batch)
+		if err != nil {
+			return nil, nil, err
 		}
-		view, delta := g.change(batch)
-		for i, f := range fields {
-			f.Update(view, delta, nil)
-			full[i] = full[i] || f.Certificate() > 0.95*tolerance
-		}
-		if !slices.Contains(full, false) {
+		if f.Update(view, delta, nil); f.Certificate() > 0.95*tolerance {
 			left = min(left, warmEvents)
 		}
 	}
-	return nil
+	return g, f, nil
 }
 
-// measureUpdate measures fields under 80 % insertions and 20 % deletions, without
-// the store's own work.
+// keep takes a field through batches and returns the processor time that took, without the
+// store's own work, and the mean certificate.
+func keep(ctx context.Context, g *graph, f *diffusion.Field, batches, events int) (spent time.Duration, certificate float64, err error) {
+	for range batches {
+		view, delta, err := g.change(ctx, events)
+		if err != nil {
+			return 0, 0, err
+		}
+		begun := processTime()
+		f.Update(view, delta, nil)
+		spent += processTime() - begun
+		certificate += f.Certificate() / float64(batches)
+	}
+	return spent, certificate, nil
+}
+
+// measureUpdate measures a field while edges are made and dropped.
 func measureUpdate(ctx context.Context, w *World) ([]Row, error) {
-	g, err := w.shared()
+	g, f, err := w.steadyField(ctx, updateBatch)
 	if err != nil {
 		return nil, err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	names := []string{"update", "update/one-member", "update/many-members"}
-	members := []int{sourcesFew, 1, sourcesMany}
-	fields := make([]*diffusion.Field, len(names))
-	for i := range fields {
-		if fields[i], err = newField(g, members[i]); err != nil {
-			return nil, err
-		}
-	}
-	each := func(watches []*stopwatch) (net int) {
-		view, delta := g.change(updateBatch)
-		for i, f := range fields {
-			watches[i].time(func() { f.Update(view, delta, nil) })
-		}
-		return len(delta.Edges)
-	}
-	watches := []*stopwatch{newStopwatch(), newStopwatch(), newStopwatch()}
-	if err := steady(ctx, g, updateBatch, fields...); err != nil {
+	batches := w.pick(105, 21)
+	spent, certificate, err := keep(ctx, g, f, batches, updateBatch)
+	if err != nil {
 		return nil, err
 	}
-	rounds, batches := w.pick(21, 7), w.pick(5, 3)
-	spent, net := make([][]float64, len(fields)), 0
-	for range rounds {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		for range batches {
-			net += each(watches)
-		}
-		for i := range fields {
-			spent[i] = append(spent[i], micros(watches[i].take(), batches*updateBatch))
-		}
-	}
-	rows := make([]Row, 0, len(fields)+1)
-	for i, name := range names {
-		rows = append(rows, Row{
-			Name: name, Value: stat.Mean(spent[i], nil), Unit: "us cpu/event",
-			Reference: "DynamicPPE (KDD 2021) beside one field, insertions only: at least 12 times as much at equal guarantee, see docs/notes/2026-11-25-field-kernel.md",
-			Note: fmt.Sprintf("%d vertices, %d edges, %d sources, batch %d (%d net changes), 20 %% deletions, tolerance %g",
-				g.n, g.store.View().Edges(), int(fields[i].SourceSum()), updateBatch, net/(rounds*batches), tolerance),
-		}.atMost(10))
-	}
-	return append(rows, Row{
-		Name: "update/certificate", Value: fields[0].Certificate(), Unit: "L1 bound",
-		Note: "what the updates above left",
-	}.atMost(tolerance)), nil
+	view := g.store.View()
+	return []Row{Row{
+		Name: "update", Value: micros(spent, batches*updateBatch), Unit: "us cpu/event",
+		Reference: "DynamicPPE (KDD 2021) beside one field, insertions only: at least 12 times as much at equal guarantee, see docs/notes/2026-11-25-field-kernel.md",
+		Note: fmt.Sprintf("%d vertices, %d edges, %.0f sources, batch %d, as many insertions as deletions, tolerance %g, mean certificate %.3g",
+			view.Vertices(), view.Edges(), f.SourceSum(), updateBatch, tolerance, certificate),
+	}.atMost(10)}, nil
 }
 
 // measureRecompute takes turns: batches of 100 kept current, one computation from
 // nothing to the certificate that they left.
 func measureRecompute(ctx context.Context, w *World) ([]Row, error) {
-	g, err := w.shared()
+	g, f, err := w.steadyField(ctx, smallBatch)
 	if err != nil {
 		return nil, err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	f, err := newField(g, sourcesFew)
-	if err != nil {
-		return nil, err
-	}
-	if err := steady(ctx, g, smallBatch, f); err != nil {
-		return nil, err
-	}
-	rounds, batches := w.pick(9, 3), w.pick(200, 40)
-	watch := newStopwatch()
-	var kept, ours, theirs []float64
-	passes, iteration := 0, plain{alpha: alpha}
-	for range rounds {
-		if err := ctx.Err(); err != nil {
+	var kept, anew []float64
+	for range w.pick(9, 3) {
+		batches := w.pick(50, 10)
+		spent, certificate, err := keep(ctx, g, f, batches, smallBatch)
+		if err != nil {
 			return nil, err
 		}
-		certificate := 0.0
-		for range batches {
-			view, delta := g.change(smallBatch)
-			watch.time(func() { f.Update(view, delta, nil) })
-			certificate += f.Certificate() / float64(batches)
-		}
-		kept = append(kept, micros(watch.take(), batches))
+		kept = append(kept, micros(spent, batches))
 		view := g.store.View()
-		changes, source := sourceOf(f, view)
+		var changes []diffusion.SourceChange
+		for v, m := range sourceOf(f, view) {
+			if m > 0 {
+				changes = append(changes, diffusion.SourceChange{V: graphstore.Vertex(v), Change: m})
+			}
+		}
 		fresh, err := diffusion.NewField(diffusion.Config{Alpha: alpha, Tolerance: tolerance})
 		if err != nil {
 			return nil, err
 		}
-		watch.time(func() { fresh.Solve(view, changes, certificate) })
-		ours = append(ours, micros(watch.take(), 1))
-		watch.time(func() { passes = iteration.solve(view, source, certificate) })
-		theirs = append(theirs, micros(watch.take(), 1))
+		begun := processTime()
+		fresh.Solve(view, changes, certificate)
+		anew = append(anew, micros(processTime()-begun, 1))
 	}
-	a, b, c := stat.Mean(kept, nil), stat.Mean(ours, nil), stat.Mean(theirs, nil)
-	return []Row{
-		Row{
-			Name: "recompute", Value: b / a, Unit: "x", Reference: "our own conjugate gradients from nothing, to the same certificate",
-			Note: fmt.Sprintf("batch %d: %.0f us kept current, %.0f us computed anew (cpu)", smallBatch, a, b),
-		}.atLeast(1000).atSize(w),
-		Row{
-			Name: "recompute/plain", Value: c / a, Unit: "x", Reference: "x <- (1-a) P x + a m, as libraries run it, to the same certificate",
-			Note: fmt.Sprintf("%.0f us in %d passes (cpu)", c, passes),
-		}.atLeast(1000).atSize(w),
-	}, nil
+	a, b := median(kept), median(anew)
+	return []Row{Row{
+		Name: "recompute", Value: b / a, Unit: "x", Reference: "our own conjugate gradients from nothing, to the same certificate",
+		Note: fmt.Sprintf("batch %d: %.0f us kept current, %.0f us computed anew (cpu)", smallBatch, a, b),
+	}.atLeast(1000).atSize(w)}, nil
 }
 
-// sourceOf returns the source of a field in both forms.
-func sourceOf(f *diffusion.Field, view graphstore.View) (changes []diffusion.SourceChange, source []float64) {
-	source = make([]float64, view.Vertices())
+// sourceOf returns the source of a field, by vertex.
+func sourceOf(f *diffusion.Field, view graphstore.View) []float64 {
+	source := make([]float64, view.Vertices())
 	for v := range source {
-		if source[v] = f.Source(graphstore.Vertex(v)); source[v] > 0 {
-			changes = append(changes, diffusion.SourceChange{V: graphstore.Vertex(v), Change: source[v]})
-		}
+		source[v] = f.Source(graphstore.Vertex(v))
 	}
-	return changes, source
+	return source
 }
 
-// stopwatch adds up processor time and takes out what reading the clock costs.
-type stopwatch struct {
-	spent time.Duration
-	cost  time.Duration // of one start and stop
-}
-
-// newStopwatch measures what the clock costs. The thread must be locked.
-func newStopwatch() *stopwatch {
-	const reads = 1000
-	s := &stopwatch{}
-	for range reads {
-		s.time(func() {})
+// processTime returns the processor time of all threads of the process.
+func processTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err) // every system that we build for has it
 	}
-	s.cost, s.spent = s.spent/reads, 0
-	return s
-}
-
-// time adds the time of f.
-func (s *stopwatch) time(f func()) {
-	began := cpuTime()
-	f()
-	s.spent += cpuTime() - began - s.cost
-}
-
-// take returns the time so far and starts anew.
-func (s *stopwatch) take() time.Duration {
-	spent := max(s.spent, 1)
-	s.spent = 0
-	return spent
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // micros returns d in microseconds for each of n.
-func micros(d time.Duration, n int) float64 { return d.Seconds() * 1e6 / float64(n) }
+func micros(d time.Duration, n int) float64 { return max(d, 1).Seconds() * 1e6 / float64(n) }

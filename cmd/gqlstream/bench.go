@@ -17,8 +17,8 @@ import (
 )
 
 type benchCmd struct {
-	Vertices int      `default:"168000" help:"Of the random graph."`
-	Edges    int      `default:"6800000" help:"Of the random graph, undirected."`
+	Vertices int      `default:"168000" help:"Of the network."`
+	Edges    int      `default:"6800000" help:"Of the network, undirected."`
 	Seed     uint64   `default:"1" help:"Of the graph and of everything drawn."`
 	Quick    bool     `help:"At most 10,000 vertices and 200,000 edges, and fewer repetitions: under a minute."`
 	Only     []string `placeholder:"NAME,..." help:"Only these measures; see below."`
@@ -31,7 +31,7 @@ func (*benchCmd) Help() string {
 	for _, m := range bench.Measures() {
 		names = append(names, fmt.Sprintf("  %-14s %s", m.Name, m.What))
 	}
-	return `Measures this build on this machine against the goals of its design, on a random graph. Goals are those
+	return `Measures this build on this machine against the goals of its design, on simulated networks. Goals are those
 for the default sizes; where one depends on them, a smaller run leaves it open (null, "size" in the
 table). A full run takes some minutes, 4 GB of memory and 2 GB of disk. See docs/performance.md.
 
