@@ -142,12 +142,10 @@ func measureMemory(ctx context.Context, w *World) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := g.store
-	g = nil // the network is not counted
-	view := store.View()
+	g.network = nil // it is not counted
+	view := g.store.View()
 	vertices, edges, with := view.Vertices(), view.Edges(), heap()
-	runtime.KeepAlive(store)
-	store, view = nil, graphstore.View{}
+	runtime.KeepAlive(g)
 	bytes := with - min(with, heap())
 	return []Row{Row{
 		Name: "memory", Value: float64(bytes) / float64(edges), Unit: "B/edge", Reference: "Memgraph's sizing rule: 154 B",

@@ -79,7 +79,7 @@ func (s *Store) vertex(id event.ID, hash uint32) (Vertex, event.Reason) {
 // grow makes room for n vertices in every part, of which only the last is new.
 func (s *Store) grow(n int) {
 	s.edges.runs.resize(n)
-	s.members.runs.resize(n)
+	s.members.of = append(s.members.of, nil)
 	s.labelling.grow(n)
 }
 

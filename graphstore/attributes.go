@@ -4,32 +4,23 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"unique"
 
 	"gqlstream/ingest/event"
 )
 
-// attributes holds one column of interned values for each key.
+// attributes holds one column of values for each key. Equal values are one in memory.
 type attributes struct {
-	allocator Allocator
-	keys      []string
-	index     map[string]int
-	columns   []column[uint32] // by key: value index plus one, 0 is null; may be shorter than n
-	values    []event.Value
-	uses      []uint32 // by value
-	byValue   map[event.Value]uint32
-	free      freeIndices // unused values, lowest on top
+	keys    []string
+	index   map[string]int
+	columns [][]unique.Handle[event.Value] // by key: the zero handle is null; may be shorter than there are vertices
 }
 
 // newAttributes returns attributes without keys.
-func newAttributes(a Allocator) attributes {
-	return attributes{allocator: a, index: map[string]int{}, byValue: map[event.Value]uint32{}}
-}
+func newAttributes() attributes { return attributes{index: map[string]int{}} }
 
-func (a *attributes) release() {
-	for i := range a.columns {
-		a.columns[i].release()
-	}
-}
+// noValue is the handle of null.
+var noValue unique.Handle[event.Value]
 
 // value returns the value that v has of a key by its name, null for none.
 func (a *attributes) value(v Vertex, key string) event.Value {
@@ -43,8 +34,8 @@ func (a *attributes) value(v Vertex, key string) event.Value {
 // at returns the value that v has of a key by its column, null for none. A column may be
 // shorter than there are vertices, because it grows only when a vertex gets a value.
 func (a *attributes) at(v Vertex, key int) event.Value {
-	if data := a.columns[key].data; int(v) < len(data) && data[v] != 0 {
-		return a.values[data[v]-1]
+	if column := a.columns[key]; int(v) < len(column) && column[v] != noValue {
+		return column[v].Value()
 	}
 	return event.Value{}
 }
@@ -56,7 +47,7 @@ func (a *attributes) numbers(key string) iter.Seq2[Vertex, float64] {
 		if !ok {
 			return
 		}
-		for v := range Vertex(len(a.columns[i].data)) {
+		for v := range Vertex(len(a.columns[i])) {
 			x := a.at(v, i)
 			if (x.Kind == event.NumberValue || x.Kind == event.BoolValue) && !yield(v, x.Number) {
 				return
@@ -83,80 +74,43 @@ func (a *attributes) addKey(key string) int {
 	i := len(a.keys)
 	a.keys = append(a.keys, key)
 	a.index[key] = i
-	a.columns = append(a.columns, newColumn[uint32](a.allocator))
+	a.columns = append(a.columns, nil)
 	return i
 }
 
-// set gives v a value of a key, null for none, and returns the one before.
+// set gives v a value of a key, null for none, and returns the one before. There is one zero:
+// which of two equal numbers stands for both must not depend on what came earlier.
 func (a *attributes) set(v Vertex, key int, value event.Value) (before event.Value) {
+	before = a.at(v, key)
+	handle := noValue
+	if value.Kind != event.NullValue {
+		value.Number += 0           // minus zero becomes zero
+		handle = unique.Make(value) // with a copy of the text
+	}
 	c := &a.columns[key]
-	if int(v) >= len(c.data) {
-		if value.Kind == event.NullValue {
+	if n := len(*c); int(v) >= n {
+		if handle == noValue {
 			return before
 		}
-		c.resize(int(v) + 1)
+		*c = slices.Grow(*c, int(v)+1-n)[:v+1]
+		clear((*c)[n:])
 	}
-	was := c.data[v]
-	c.data[v] = a.use(value)
-	if was != 0 {
-		before = a.values[was-1]
-		a.drop(was - 1)
-	}
+	(*c)[v] = handle
 	return before
 }
 
-// use counts one more use of value and returns its index plus one, 0 for null.
-func (a *attributes) use(value event.Value) uint32 {
-	if value.Kind == event.NullValue {
-		return 0
-	}
-	if i, ok := a.byValue[value]; ok {
-		a.uses[i]++
-		return i + 1
-	}
-	value.Text = strings.Clone(value.Text)
-	var i uint32
-	if len(a.free) > 0 {
-		i = a.free.pop()
-		a.values[i], a.uses[i] = value, 1
-	} else {
-		i = uint32(len(a.values))
-		a.values, a.uses = append(a.values, value), append(a.uses, 1)
-	}
-	a.byValue[value] = i
-	return i + 1
-}
-
-// drop counts one use less and forgets a value without any.
-func (a *attributes) drop(i uint32) {
-	if a.uses[i]--; a.uses[i] == 0 {
-		delete(a.byValue, a.values[i])
-		a.values[i] = event.Value{}
-		a.free.push(i)
-	}
-}
-
-// compact sorts the keys, drops those that no vertex has, and numbers the values
-// in order of first use.
+// compact sorts the keys, and drops those that no vertex has.
 func (a *attributes) compact() {
-	next := newAttributes(a.allocator)
+	next := newAttributes()
 	for _, key := range slices.Sorted(slices.Values(a.keys)) {
-		old := &a.columns[a.index[key]]
-		n := len(old.data)
-		for n > 0 && old.data[n-1] == 0 {
+		column := a.columns[a.index[key]]
+		n := len(column)
+		for n > 0 && column[n-1] == noValue {
 			n--
 		}
-		if n == 0 {
-			continue
-		}
-		column := next.addKey(key)
-		next.columns[column].reserve(n)
-		for v := range Vertex(n) {
-			if x := old.data[v]; x != 0 {
-				next.set(v, column, a.values[x-1])
-			}
+		if n > 0 {
+			next.columns[next.addKey(key)] = column[:n]
 		}
 	}
-	a.release()
 	*a = next
 }

@@ -40,8 +40,8 @@ type attributeRow struct {
 // keys and values the numbers that Compact gives them.
 func (a *attributes) rows(yield func(attributeRow) bool) {
 	for column, key := range a.keys {
-		for v, x := range a.columns[column].data {
-			if x != 0 && !yield(attributeRow{Vertex(v), key, rowOf(a.values[x-1])}) {
+		for v, x := range a.columns[column] {
+			if x != noValue && !yield(attributeRow{Vertex(v), key, rowOf(x.Value())}) {
 				return
 			}
 		}

@@ -3,6 +3,7 @@ package graphstore
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"gqlstream/ingest/event"
@@ -12,7 +13,7 @@ import (
 // not hold. It costs several passes over the store and a look-up of each edge.
 func (s *Store) Check() error {
 	n, now := s.ids.len(), s.step.now
-	for _, have := range [...]int{len(s.edges.runs.data), len(s.members.runs.data)} {
+	for _, have := range [...]int{len(s.edges.runs.data), len(s.members.of)} {
 		if have != n {
 			return fmt.Errorf("graphstore: columns of %d and %d vertices", have, n)
 		}
@@ -112,34 +113,17 @@ func (g *edges) check(now event.Time) error {
 	})
 }
 
-// check counts the uses of every value.
+// check checks that every key has a column of values that attributes can have.
 func (a *attributes) check() error {
-	uses := make([]uint32, len(a.values))
-	for _, column := range a.columns {
-		for v, x := range column.data {
-			if int(x) > len(a.values) {
-				return fmt.Errorf("vertex %d has value %d of %d", v, x, len(a.values))
+	if len(a.index) != len(a.keys) || len(a.columns) != len(a.keys) {
+		return fmt.Errorf("%d keys, %d by name, %d columns", len(a.keys), len(a.index), len(a.columns))
+	}
+	for key, column := range a.columns {
+		for v, x := range column {
+			if x != noValue && (x.Value().Kind == event.NullValue || math.Signbit(x.Value().Number) && x.Value().Number == 0) {
+				return fmt.Errorf("vertex %d has the value %v of key %d", v, x.Value(), key)
 			}
-			if x != 0 {
-				uses[x-1]++
-			}
 		}
-	}
-	var unused []uint32
-	for i, value := range a.values {
-		at, known := a.byValue[value]
-		if uses[i] != a.uses[i] || (uses[i] > 0) != (known && at == uint32(i)) {
-			return fmt.Errorf("value %v has %d uses, counted %d", value, uses[i], a.uses[i])
-		}
-		if uses[i] == 0 {
-			unused = append(unused, uint32(i))
-		}
-	}
-	if free := slices.Sorted(slices.Values(a.free)); !slices.Equal(free, unused) {
-		return fmt.Errorf("free values %v, unused %v", free, unused)
-	}
-	if len(a.byValue) != len(a.values)-len(unused) || len(a.index) != len(a.keys) {
-		return fmt.Errorf("%d values by value, %d keys by name", len(a.byValue), len(a.index))
 	}
 	return nil
 }

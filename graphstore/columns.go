@@ -14,7 +14,7 @@ var defaultAllocator = memory.DefaultAllocator
 
 // fixed are the element types of columns: of fixed width and without pointers.
 type fixed interface {
-	~int32 | ~uint8 | ~uint32 | ~uint64 | ~int64 | ~float64 | run | memberRun | idEntry
+	~int32 | ~uint8 | ~uint32 | ~uint64 | ~int64 | ~float64 | run | idEntry
 }
 
 // column is a growing vector in an Arrow buffer. Data aliases the buffer and

@@ -36,7 +36,7 @@ type Config struct {
 	CommunitiesMax int // 0 is NamesMaxDefault
 	VersionsMax    int // model versions; 0 is NamesMaxDefault
 	MembershipsMax int // of all communities together, those of everyone apart; 0 is membershipsMaxDefault
-	AttributesMax  int // attribute keys, each of which costs 4 bytes a vertex; 0 is KeysMaxDefault
+	AttributesMax  int // attribute keys, each of which costs 8 bytes a vertex; 0 is KeysMaxDefault
 
 	SwitchAt   float64       // share that an incoming model version must cover to become active; 0 is SwitchAtDefault
 	LapseAfter time.Duration // of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, < 0 never

@@ -92,7 +92,7 @@ func (m *members) applyEgos(g graph, d *Delta) {
 // touchEgos puts the counts of v right in the ego networks of u, after an edge
 // between them came or went.
 func (m *members) touchEgos(u, v Vertex, came bool) {
-	for _, membership := range m.of(u) {
+	for _, membership := range m.of[u] {
 		e := m.communities[membership.Community].ego
 		if e == nil {
 			continue

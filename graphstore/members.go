@@ -2,14 +2,13 @@ package graphstore
 
 import (
 	"slices"
-	"unsafe"
 
 	"gqlstream/graphstore/rule"
 	"gqlstream/ingest/event"
 )
 
 // Bounds of the memberships of all communities together, those of everyone apart, by
-// default and at most: the arena of the reverse index has 32-bit offsets.
+// default and at most.
 const (
 	membershipsMaxDefault = 1 << 26
 	membershipsMaxLimit   = 1 << 28
@@ -39,14 +38,7 @@ type attributeIs struct {
 	value event.Value
 }
 
-// memberRun locates the communities of one vertex in the arena.
-type memberRun struct {
-	at  uint32
-	len uint32 // in memberships
-}
-
-// members holds the communities both ways: lists by community, and runs of
-// memberships by vertex, each sorted.
+// members holds the communities both ways: lists by community, and lists by vertex, each sorted.
 type members struct {
 	communities []community
 	byName      map[string]Community
@@ -56,8 +48,7 @@ type members struct {
 	egoMembers  int         // that they may have together
 	total       int         // memberships
 
-	runs  column[memberRun]
-	arena arena // two elements a membership
+	of [][]Membership // by vertex
 
 	most     int            // memberships
 	asserted []entry        // of the batch: community and vertex, and the multiplicity
@@ -66,26 +57,12 @@ type members struct {
 }
 
 // newMembers returns no communities, which may have so many memberships at most.
-func newMembers(a Allocator, most int) members {
+func newMembers(most int) members {
 	return members{
 		byName: map[string]Community{}, byAttribute: map[attributeIs][]Community{},
 		rules: rules{byKey: map[string][]Community{}},
-		runs:  newColumn[memberRun](a), arena: newArena(a), most: most,
+		most:  most,
 	}
-}
-
-func (m *members) release() {
-	m.runs.release()
-	m.arena.release()
-}
-
-// of returns the memberships of v.
-func (m *members) of(v Vertex) []Membership {
-	r := m.runs.data[v]
-	if r.len == 0 {
-		return nil
-	}
-	return unsafe.Slice((*Membership)(unsafe.Pointer(&m.arena.from(r.at)[0])), r.len)
 }
 
 // add gives a rule the next community index.
@@ -131,7 +108,7 @@ func (m *members) retire(id Community) {
 
 // multiplicity returns the multiplicity of v in c.
 func (m *members) multiplicity(c Community, v Vertex) uint32 {
-	list := m.of(v)
+	list := m.of[v]
 	if i, ok := findMembership(list, c); ok {
 		return list[i].Multiplicity
 	}
@@ -149,20 +126,8 @@ func findMembership(list []Membership, c Community) (int, bool) {
 	})
 }
 
-// compact writes the runs of memberships in order of vertices.
+// compact gives back the memory of members who left.
 func (m *members) compact() {
-	arena := newArena(m.arena.alloc)
-	for v := range m.runs.data {
-		r := &m.runs.data[v]
-		if r.len == 0 {
-			continue
-		}
-		at := arena.take(classOf(2 * int(r.len)))
-		copy(arena.from(at), m.arena.from(r.at)[:2*r.len])
-		r.at = at
-	}
-	m.arena.release()
-	m.arena = arena
 	for i := range m.communities {
 		c := &m.communities[i]
 		c.vertices, c.multiplicities = slices.Clip(c.vertices), slices.Clip(c.multiplicities)

@@ -29,7 +29,7 @@ func (m *members) assertAll(c Community, list []Vertex, multiplicity uint32) {
 // leave asserts that v, whose attributes are about to be forgotten, is a member of
 // nothing, whatever the batch asserted before.
 func (m *members) leave(attributes *attributes, v Vertex) {
-	for _, membership := range m.of(v) {
+	for _, membership := range m.of[v] {
 		m.assert(membership.Community, v, 0)
 	}
 	m.leaveRules(attributes, v)
@@ -122,47 +122,16 @@ func (m *members) change(changes []MemberChange) {
 
 // setReverse brings the membership of one vertex to what a change says.
 func (m *members) setReverse(change *MemberChange) {
-	list := m.of(change.V)
-	i, _ := findMembership(list, change.Community)
+	list := &m.of[change.V]
+	i, _ := findMembership(*list, change.Community)
 	switch {
 	case change.Before == 0:
-		list = m.resizeRun(change.V, len(list)+1)
-		copy(list[i+1:], list[i:])
-		list[i] = Membership{change.Community, change.After}
+		*list = slices.Insert(*list, i, Membership{change.Community, change.After})
 	case change.After == 0:
-		copy(list[i:], list[i+1:])
-		m.resizeRun(change.V, len(list)-1)
+		*list = slices.Delete(*list, i, i+1)
 	default:
-		list[i].Multiplicity = change.After
+		(*list)[i].Multiplicity = change.After
 	}
-}
-
-// resizeRun gives the run of v room for n memberships, and no more than the
-// smallest block that holds them, and returns it.
-func (m *members) resizeRun(v Vertex, n int) []Membership {
-	r := &m.runs.data[v]
-	var before, after uint8 // classes, 0 for no block
-	if r.len > 0 {
-		before = classOf(2 * int(r.len))
-	}
-	if n > 0 {
-		after = classOf(2 * n)
-	}
-	if before != after {
-		at := uint32(0)
-		if after > 0 {
-			at = m.arena.take(after)
-			if before > 0 {
-				copy(m.arena.from(at)[:2*n], m.arena.from(r.at)[:2*r.len])
-			}
-		}
-		if before > 0 {
-			m.arena.give(r.at, before)
-		}
-		r.at = at
-	}
-	r.len = uint32(n)
-	return m.of(v)
 }
 
 // leave takes out who left and updates who stays, moving the lists from the first that left on.

@@ -78,7 +78,7 @@ func (m *members) rows(yield func(memberRow) bool) {
 // load adds a membership. They are sorted by community, and those of one are added
 // together.
 func (m *members) load(r *memberRow) error {
-	if int(r.Community) >= len(m.communities) || int(r.Vertex) >= len(m.runs.data) || r.Multiplicity == 0 {
+	if int(r.Community) >= len(m.communities) || int(r.Vertex) >= len(m.of) || r.Multiplicity == 0 {
 		return fmt.Errorf("member %d of community %d: %w", r.Vertex, r.Community, errTable)
 	}
 	if n := len(m.loading); n > 0 && m.loading[n-1].Community != r.Community || n == chunkRowsMax {

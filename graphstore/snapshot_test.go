@@ -25,11 +25,9 @@ func dump(s *Store) map[string]any {
 		"in use": s.edges.arena.used - s.edges.arena.idle, "hub tables in use": s.edges.hubs.arena.used - s.edges.hubs.arena.idle,
 		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data, "times": s.labelling.times.data, "units": s.labelling.units.data, "version": s.labelling.version.data,
 		"versions": s.labelling.versions, "keys": s.attributes.keys, "index": s.attributes.index,
-		"values": s.attributes.values, "uses": s.attributes.uses, "by value": s.attributes.byValue,
-		"value free": []uint32(s.attributes.free), "by name": s.members.byName,
+		"by name": s.members.byName,
 		"by attribute": s.members.byAttribute, "total": s.members.total,
-		"member runs": s.members.runs.data, "member arena": s.members.arena.list,
-		"member free": s.members.arena.free, "edges end": s.edges.ends.sorted(),
+		"edges end": s.edges.ends.sorted(),
 		"labels end": s.labelling.labelEnds.sorted(), "predictions end": s.labelling.predictionEnds.sorted(),
 		"waiting end": s.labelling.models.waiting.sorted(), "active": s.labelling.models.active, "incoming": s.labelling.models.incoming,
 		"seen": s.labelling.models.seen, "counts": s.labelling.models.counts, "pending": s.labelling.models.pending.data,
@@ -44,6 +42,9 @@ func dump(s *Store) map[string]any {
 		}
 		d[fmt.Sprint("community ", i)] = text
 	}
+	for v, list := range s.members.of {
+		d[fmt.Sprint("memberships ", v)] = slices.Clone(list)
+	}
 	for v := range s.edges.runs.data { // where runs stand in their arenas does not show
 		r := &s.edges.runs.data[v]
 		text := fmt.Sprint(r.degree, r.class(), r.changed(), s.edges.neighbors(Vertex(v)), s.edges.weightsOf(Vertex(v)))
@@ -53,7 +54,7 @@ func dump(s *Store) map[string]any {
 		d[fmt.Sprint("vertex ", v)] = text
 	}
 	for i := range s.attributes.columns {
-		d[fmt.Sprint("attribute ", i)] = s.attributes.columns[i].data
+		d[fmt.Sprint("attribute ", i)] = s.attributes.columns[i]
 	}
 	return d
 }

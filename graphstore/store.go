@@ -39,7 +39,7 @@ func New(config Config) (*Store, error) {
 	}
 	a, seed := config.Allocator, mixSeed(config.HashSeed)
 	s := &Store{
-		config: config, ids: newInterner(a, seed), attributes: newAttributes(a), members: newMembers(a, config.MembershipsMax),
+		config: config, ids: newInterner(a, seed), attributes: newAttributes(), members: newMembers(config.MembershipsMax),
 		edges: edges{adjacency: newAdjacency(a, config.HubDegree, seed), window: config.Windows.Edges, most: config.EdgesMax},
 	}
 	s.labelling = newLabelling(&s.config)
@@ -69,12 +69,10 @@ func (s *Store) Release() {
 	s.ids.release()
 	s.edges.release()
 	s.labelling.release()
-	s.attributes.release()
-	s.members.release()
 }
 
 // Compact brings the store into canonical form: neighbours sorted, no bytes of erased
-// names, no forgotten values, few free blocks. Afterwards two stores that hold the same
+// names, few free blocks. Afterwards two stores that hold the same
 // graph under the same indices behave alike for ever, whatever their histories; this
 // is the form that a snapshot saves and loads. It ends every View.
 //
@@ -126,8 +124,5 @@ func (s *Store) copyVertices() *Store {
 func (s *Store) compactIfIdle() {
 	if s.edges.arena.givenTooMuch() || s.edges.hubs.arena.givenTooMuch() {
 		s.edges.compact()
-	}
-	if s.members.arena.givenTooMuch() {
-		s.members.compact()
 	}
 }

@@ -153,7 +153,7 @@ func (w View) Members(c Community) ([]Vertex, []uint32) {
 
 // MemberOf returns the communities of v by index, those by rule included and
 // those of everyone left out.
-func (w View) MemberOf(v Vertex) []Membership { return w.s.members.of(v) }
+func (w View) MemberOf(v Vertex) []Membership { return w.s.members.of[v] }
 
 // ForMembers visits the members of a community by vertex, with their multiplicities.
 func (w View) ForMembers(c Community, visit func(Vertex, uint32)) {
