@@ -1,6 +1,10 @@
 package files
 
 import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -103,6 +107,13 @@ func recoverDamage(err *error) {
 	}
 }
 
+const (
+	arrowMagic     = "ARROW1" // begins and ends an Arrow file
+	arrowPrefix    = 8        // bytes before the stream in one
+	arrowSuffix    = 10       // bytes after its footer: the footer's length, and the magic
+	schemaBytesMax = 1 << 20  // of metadata
+)
+
 // newArrowTable reads an Arrow IPC file, which Feather files are too.
 func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
@@ -110,23 +121,41 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkArrowFile(random); err != nil {
-		return nil, fmt.Errorf("not an Arrow file: %w", err)
-	}
-	reader, err := ipc.NewFileReader(random, ipc.WithAllocator(fileAllocator))
+	in, err := arrowStream(random)
 	if err != nil {
 		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
-	next := 0
-	t = &recordTable{columns: c, load: func() (arrow.Record, error) {
-		if next == reader.NumRecords() {
-			return nil, io.EOF
-		}
-		next++
-		return reader.Record(next - 1) // the reader owns it until the next one
-	}}
+	reader, err := ipc.NewReader(in, ipc.WithAllocator(fileAllocator))
+	if err != nil {
+		return nil, fmt.Errorf("not an Arrow file: %w", err)
+	}
+	t = &recordTable{columns: c, load: reader.Read} // the reader owns a record until the next one
 	t.slots, err = c.setHeader(fieldNames(reader.Schema()))
 	return t, err
+}
+
+// arrowStream returns the stream between the magic and the footer of a file, of which the footer
+// tells nothing else. It checks the schema, because the Arrow reader believes every count in one and
+// asks for memory accordingly: a flipped bit can ask for more than there is, which ends the process.
+func arrowStream(r randomFile) (*bufio.Reader, error) {
+	size, err := r.Seek(0, io.SeekEnd)
+	if err != nil || size == 0 {
+		return nil, cmp.Or(err, errors.New("empty, want an Arrow file"))
+	}
+	ends := make([]byte, len(arrowMagic)+arrowSuffix)
+	_, err = r.ReadAt(ends[:len(arrowMagic)], 0)
+	if err != nil || string(ends[:len(arrowMagic)]) != arrowMagic {
+		return nil, errors.New("it does not begin as one; streams of Arrow are not read")
+	}
+	tail := ends[len(arrowMagic):]
+	_, err = r.ReadAt(tail, max(0, size-arrowSuffix))
+	end := size - arrowSuffix - int64(binary.LittleEndian.Uint32(tail))
+	if err != nil || string(tail[4:]) != arrowMagic || end < arrowPrefix {
+		return nil, fmt.Errorf("damaged: %d bytes that do not end as one", size)
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(r, arrowPrefix, end-arrowPrefix), schemaBytesMax)
+	head, _ := in.Peek(schemaBytesMax)
+	return in, wire.CheckArrowSchema(head)
 }
 
 func fieldNames(schema *arrow.Schema) []string {

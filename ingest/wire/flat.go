@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -145,35 +146,27 @@ func (t flat) table(i, j int) flat {
 	return t.w.table(pos+j*flatbuffers.SizeUOffsetT, "table outside its message")
 }
 
-// Fields of the flatbuffers tables of Arrow's format (File.fbs, Schema.fbs), by number.
+// Fields of the flatbuffers tables of Arrow's format (Schema.fbs), by number.
 const (
-	footerSchema, footerDictionaries, footerBatches, footerMetadata = 1, 2, 3, 4
-	schemaFields, schemaMetadata                                    = 1, 2
-	columnChildren, columnMetadata                                  = 5, 6
+	schemaFields, schemaMetadata   = 1, 2
+	columnChildren, columnMetadata = 5, 6
 
-	arrowBlockBytes = 24 // of a Block: offset, metadata length, body length
-	arrowDepthMax   = 16 // types inside types
+	arrowDepthMax = 16 // types inside types
 )
 
-// CheckArrowFooter walks the footer of an Arrow file of so many bytes, and returns an
-// error if something in it lies outside the footer or the file.
-func CheckArrowFooter(footer []byte, size int64) error {
-	w := walk{buf: footer}
-	root := w.root()
-	root.vector(footerMetadata, 4)
-	for _, slot := range []int{footerDictionaries, footerBatches} {
-		blocks := root.items(slot, arrowBlockBytes)
-		for i := range len(blocks) / arrowBlockBytes {
-			block := blocks[i*arrowBlockBytes:]
-			offset := int64(binary.LittleEndian.Uint64(block))
-			meta := int64(int32(binary.LittleEndian.Uint32(block[8:])))
-			body := int64(binary.LittleEndian.Uint64(block[16:]))
-			if min(offset, meta, body) < 0 || max(offset, meta, body) > size || offset+meta+body > size {
-				return fmt.Errorf("damaged: record %d lies outside the file", i)
-			}
-		}
+// CheckArrowSchema walks the schema that an Arrow stream begins with, and returns an error if
+// something in it lies outside of it. head is the beginning of the stream.
+func CheckArrowSchema(head []byte) error {
+	head = bytes.TrimPrefix(head, continuation) // which files of before 2019 lack
+	if len(head) < 4 {
+		return errors.New("damaged: no schema")
 	}
-	return w.checkSchema(root.child(footerSchema))
+	size := int(binary.LittleEndian.Uint32(head))
+	if size > len(head)-4 {
+		return fmt.Errorf("damaged: a schema of %d bytes, at most %d are there or are read", size, len(head)-4)
+	}
+	w := walk{buf: head[4 : 4+size]}
+	return w.checkSchema(w.root().child(2))
 }
 
 // checkSchema walks a Schema table.
