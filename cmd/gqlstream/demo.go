@@ -14,10 +14,13 @@ import (
 	"syscall"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
 	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
+	"gqlstream/quant"
 	"gqlstream/request"
 	"gqlstream/simulate"
 	"gqlstream/sinks"
@@ -49,6 +52,7 @@ const (
 	demoReportEvery  = 10 * time.Second // where there is no terminal
 	demoWarmUp       = 10 * time.Second // simulated: the first labels and predictions arrive
 	demoSettleMax    = 5 * time.Second  // wall time for the pipeline to catch up at the end
+	demoJumpWindow   = 10 * time.Second // for which a community is shown to have jumped
 	demoActivity     = 1000
 	demoJumpEvery    = 30 * time.Second
 	demoEmitEvery    = 500 * time.Millisecond
@@ -65,12 +69,18 @@ type demo struct {
 	page       string // address of the page with charts; empty without one
 
 	mu       sync.Mutex // guards all below
-	board    *demoBoard
+	board    demoBoard
 	stored   event.Position // published
 	vertices int
 	elapsed  time.Duration
 	events   int
 }
+
+// The demo compares two methods: ours, and plain counting of the predictions.
+const (
+	demoOurs  = "auto"
+	demoPlain = "pcc"
+)
 
 // Run shows the demo until its end or an interrupt.
 func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
@@ -87,7 +97,7 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
-	d := &demo{cmd: c, simulation: simulation, view: con.Out, board: newDemoBoard(demoWarmUp)}
+	d := &demo{cmd: c, simulation: simulation, view: con.Out, board: demoBoard{latest: map[[2]string]quant.Estimate{}}}
 	p, err := pipeline.Open(ctx, c.settings(state), pipeline.Options{
 		Out: con.Out, Log: slog.New(slog.DiscardHandler), Follow: map[string]pipeline.Take{"screen": d.take}, FreePort: true,
 	})
@@ -143,12 +153,10 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline) error {
 	}
 	start(p.Run)
 	start(func(ctx context.Context) error { return d.simulate(ctx, p) })
-	err := showUntil(ctx, d.view, demoPaintEvery, demoReportEvery, ended, func() ([]string, bool) { return d.frame().lines(), true })
+	err := showUntil(ctx, d.view, demoPaintEvery, demoReportEvery, ended, func() ([]string, bool) { return d.lines(true), true })
 	cancel()
 	wait.Wait()
-	last := d.frame()
-	last.page, last.rows = "", nil // the page is gone by now
-	_, failed := fmt.Fprintln(d.view, strings.Join(last.lines(), "\n"))
+	_, failed := fmt.Fprintln(d.view, strings.Join(d.lines(false), "\n"))
 	return errors.Join(err, failed)
 }
 
@@ -203,7 +211,7 @@ func (d *demo) tick(ctx context.Context, writer *streamWriter) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stored = stored
-	d.board.expect(demoTruth{position: stored, elapsed: elapsed, records: d.simulation.AppendTruth(nil)})
+	d.board.truths = append(d.board.truths, demoTruth{position: stored, elapsed: elapsed, records: d.simulation.AppendTruth(nil)})
 	return nil
 }
 
@@ -243,13 +251,130 @@ func (d *demo) take(_ context.Context, e *sinks.Stored) error {
 	return nil
 }
 
-// frame returns the picture of this moment.
-func (d *demo) frame() demoFrame {
+// lines lays out the picture of this moment: the mean errors so far, then the communities, while the
+// pipeline and its page are there.
+func (d *demo) lines(running bool) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return demoFrame{
-		elapsed: d.elapsed, total: d.cmd.Duration, vertices: d.vertices, events: d.events, page: d.page,
-		lag:  int(d.stored) - int(min(d.board.position, d.stored)),
-		rows: slices.Clone(d.board.rows), score: d.board.score,
+	title := "gqlstream demo  " + clockText(d.elapsed)
+	if d.cmd.Duration > 0 {
+		title += " of " + clockText(d.cmd.Duration)
 	}
+	if d.page != "" && running {
+		title += "  charts at " + d.page
+	}
+	lag := int(d.stored) - int(min(d.board.position, d.stored))
+	lines := []string{title, fmt.Sprintf("%s vertices, %s events, %d messages behind", grouped(d.vertices), grouped(d.events), lag), ""}
+	lines = append(lines, tabled(func(table io.Writer) {
+		fmt.Fprintln(table, "mean absolute error, ours ("+demoOurs+")\t"+d.board.ours.text())
+		fmt.Fprintln(table, "mean absolute error, plain counting ("+demoPlain+")\t"+d.board.plain.text())
+		fmt.Fprintln(table, "truth in our interval\t"+d.board.covered.text())
+	})...)
+	if rows := d.board.rows(); running && len(rows) > 0 {
+		lines = append(append(lines, ""), communityTable("0", "truth\tplain\t", rows)...)
+	}
+	return lines
+}
+
+func clockText(d time.Duration) string {
+	s := int(d.Seconds())
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// demoTruth is the true state of the network at a position of the stream.
+type demoTruth struct {
+	position event.Position
+	elapsed  time.Duration // simulated
+	records  []simulate.TruthRecord
+}
+
+// demoBoard joins what is true with what is published, by position: an estimate at
+// position p is held against the newest truth that p contains, so the time that
+// the pipeline takes is not counted as an error of the method. A truth is
+// scored at most once, with the estimates that stand when the pipeline passes it.
+type demoBoard struct {
+	truths   []demoTruth                  // that the pipeline has not passed yet, by position
+	shown    demoTruth                    // the newest it has passed
+	latest   map[[2]string]quant.Estimate // by community and method
+	position event.Position               // of the pipeline
+
+	ours, plain errorMean
+	covered     errorMean // of the classes, how many lie in our interval
+}
+
+// publish takes estimates over, which are all of one position, and scores the newest truth that
+// the pipeline has passed with them.
+func (b *demoBoard) publish(position event.Position, estimates []quant.Estimate) {
+	passed := 0
+	for passed < len(b.truths) && b.truths[passed].position <= position {
+		b.shown = b.truths[passed]
+		passed++
+	}
+	b.truths = slices.Delete(b.truths, 0, passed)
+	b.position = position
+	for _, e := range estimates {
+		b.latest[[2]string{e.Community, e.Method}] = e
+	}
+	if passed == 0 || b.shown.elapsed < demoWarmUp {
+		return
+	}
+	for i := range b.shown.records {
+		if ours, plain, known := b.both(&b.shown.records[i]); known {
+			b.score(b.shown.records[i].Prevalence, ours, plain)
+		}
+	}
+}
+
+// both returns the estimates of a community, and whether there is one of each method.
+func (b *demoBoard) both(truth *simulate.TruthRecord) (ours, plain quant.Estimate, known bool) {
+	ours, okOurs := b.latest[[2]string{truth.Community, demoOurs}]
+	plain, okPlain := b.latest[[2]string{truth.Community, demoPlain}]
+	return ours, plain, okOurs && okPlain && !ours.Suppressed
+}
+
+func (b *demoBoard) score(truth []float64, ours, plain quant.Estimate) {
+	k := float64(len(truth))
+	b.ours.add(floats.Distance(ours.Prevalence, truth, 1) / k)
+	b.plain.add(floats.Distance(plain.Prevalence, truth, 1) / k)
+	for k := range ours.Low {
+		hit := 0.0
+		if ours.Low[k] <= truth[k] && truth[k] <= ours.High[k] {
+			hit = 1
+		}
+		b.covered.add(hit)
+	}
+}
+
+// rows returns the communities as they are shown: the share of class 0, its truth and its count.
+func (b *demoBoard) rows() (rows []communityRow) {
+	for i := range b.shown.records {
+		truth := &b.shown.records[i]
+		row := communityRow{name: truth.Community, members: truth.Members, further: fmt.Sprintf("%.3f", truth.Prevalence[0])}
+		if ours, plain, known := b.both(truth); known {
+			row.estimate = &ours
+			row.further += fmt.Sprintf("\t%.3f", plain.Prevalence[0])
+		} else {
+			row.further += "\t"
+		}
+		if truth.Jumped != 0 && time.Duration(truth.Time-truth.Jumped) < demoJumpWindow {
+			row.further += "\tjumped"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// errorMean is a mean of absolute errors.
+type errorMean struct {
+	sum float64
+	n   int
+}
+
+func (m *errorMean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
+
+func (m *errorMean) text() string {
+	if m.n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", m.sum/float64(m.n))
 }

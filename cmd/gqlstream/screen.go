@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"gqlstream/quant"
 )
 
 // Escape sequences of the terminal (ECMA-48, and the alternate screen of xterm).
@@ -62,6 +64,43 @@ func tabled(write func(table io.Writer)) []string {
 	write(table)
 	_ = table.Flush() // to memory
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+}
+
+// communityRow is a community on the terminal.
+type communityRow struct {
+	name     string
+	members  int
+	estimate *quant.Estimate // nil: there is none yet
+	class    int             // whose share is shown
+	further  string          // cells after the share and its interval
+}
+
+// nameMax bounds the characters of a name in a table of communities.
+const nameMax = 32
+
+// communityTable returns the lines of a table of communities; further are heads.
+func communityTable(class, further string, rows []communityRow) []string {
+	return tabled(func(table io.Writer) {
+		fmt.Fprintf(table, "community\tmembers\tshare of %s\tinterval\t%s\n", harmless(class), further)
+		for _, r := range rows {
+			fmt.Fprintf(table, "%s\t%s\n", cut(harmless(r.name), nameMax), r.cells())
+		}
+	})
+}
+
+func (r *communityRow) cells() string {
+	e, members := r.estimate, grouped(r.members)
+	switch {
+	case e == nil:
+		return members + "\twaiting\t\t" + r.further
+	case e.Suppressed || r.class >= len(e.Prevalence):
+		return "suppressed: fewer members than privacy.min_members"
+	}
+	interval := ""
+	if r.class < min(len(e.Low), len(e.High)) {
+		interval = fmt.Sprintf("[%.3f %.3f]", e.Low[r.class], e.High[r.class])
+	}
+	return fmt.Sprintf("%s\t%.3f\t%s\t%s", members, e.Prevalence[r.class], interval, r.further)
 }
 
 // show paints lines over the whole terminal, or prints them elsewhere.

@@ -45,10 +45,7 @@ Examples:
   gqlstream watch --filter berlin --count 1`
 }
 
-const (
-	watchEveryMin = 100 * time.Millisecond
-	watchNameMax  = 32 // characters of a name in the table
-)
+const watchEveryMin = 100 * time.Millisecond
 
 // watch is one run of the command. Its loop owns it.
 type watch struct {
@@ -111,22 +108,20 @@ func (w *watch) follow(ctx context.Context) error {
 	})
 }
 
-func (w *watch) className() string {
-	if w.class < len(w.info.Classes) {
-		return harmless(w.info.Classes[w.class])
-	}
-	return ""
-}
-
 // lines lays a look out.
 func (w *watch) lines() []string {
+	class, now := "", time.Now()
+	if w.class < len(w.info.Classes) {
+		class = w.info.Classes[w.class]
+	}
+	rows := make([]communityRow, len(w.rows))
+	for i := range w.rows {
+		r, e := &w.rows[i], &w.rows[i].Estimate
+		rows[i] = communityRow{name: r.Name, members: int(e.Members), estimate: e, class: w.class, further: fmt.Sprintf("%v\t%s",
+			max(now.Sub(r.Updated), 0).Truncate(time.Second), harmless(strings.Join(e.Flags, " ")))}
+	}
 	lines := []string{"gqlstream watch  " + harmless(w.info.Pipeline) + "  " + w.client.base, w.state(), ""}
-	return append(lines, tabled(func(table io.Writer) {
-		fmt.Fprintf(table, "community\tmembers\tshare of %s\tinterval\tage\tflags\n", w.className())
-		for i := range w.rows {
-			fmt.Fprintln(table, w.rows[i].cells(w.class, time.Now()))
-		}
-	})...)
+	return append(lines, communityTable(class, "age\tflags", rows)...)
 }
 
 // state says how the pipeline does, or why that is not known.
@@ -141,21 +136,6 @@ func (w *watch) state() string {
 	return fmt.Sprintf("%s, position %s, %s behind, %s events a second, %s communities, by %s",
 		harmless(w.status.State), grouped(int(w.status.Position)), grouped(int(w.status.Lag)),
 		grouped(int(rate)), grouped(w.total), w.cmd.Sort)
-}
-
-// cells is the row of one community in the table.
-func (r *watchRow) cells(class int, now time.Time) string {
-	e, name := &r.Estimate, cut(harmless(r.Name), watchNameMax)
-	if e.Suppressed || class >= len(e.Prevalence) {
-		return name + "\tsuppressed: fewer members than privacy.min_members"
-	}
-	interval := ""
-	if class < len(e.Low) && class < len(e.High) {
-		interval = fmt.Sprintf("[%.3f %.3f]", e.Low[class], e.High[class])
-	}
-	age := max(now.Sub(r.Updated), 0).Truncate(time.Second)
-	return fmt.Sprintf("%s\t%s\t%.3f\t%s\t%v\t%s", name, grouped(int(e.Members)), e.Prevalence[class], interval, age,
-		harmless(strings.Join(e.Flags, " ")))
 }
 
 const (
