@@ -73,9 +73,7 @@ func (s *Store) table(t Table, meta *metaRow) table {
 		if !s.config.LabelTimes {
 			columns = columns[:len(columns)-1]
 		}
-		return tableOf(t, columns, s.vertexRows, s.loadVertex, func() error {
-			return cmp.Or(agree(s.ids.len(), meta.Vertices), l.checkColumns(s.ids.len()))
-		})
+		return tableOf(t, columns, s.vertexRows, s.loadVertex, func() error { return agree(s.ids.len(), meta.Vertices) })
 	case adjacencyTable:
 		return tableOf(t, columnsOf[adjacencyRow](k), s.edges.rows, s.edges.load,
 			func() error { return s.edges.finishLoad(meta.Edges) })
@@ -92,9 +90,9 @@ func (s *Store) table(t Table, meta *metaRow) table {
 		return tableOf(t, columnsOf[expiryRow](k), s.expiryRows, s.loadExpiry, nil)
 	case pendingTable:
 		return tableOf(t, columnsOf[pendingRow](k), l.pendingRows, l.loadPending,
-			func() error { l.recountModels(); return l.checkModels() })
+			func() error { l.recountModels(); return nil })
 	}
-	return tableOf(t, columnsOf[auditRow](k), l.auditRows, l.loadAudit, l.checkAudits)
+	return tableOf(t, columnsOf[auditRow](k), l.auditRows, l.loadAudit, nil)
 }
 
 // agree returns an error when a table holds another number of things than the meta table

@@ -65,3 +65,17 @@ func (l *labelling) checkModels() error {
 	}
 	return nil
 }
+
+// checkAudits checks every audit label by itself, and that its vertex has no other label.
+func (l *labelling) checkAudits() error {
+	for v, a := range l.audits {
+		if int(v) >= len(l.classes.data) || a.Class < 0 || int(a.Class) >= l.config.Classes ||
+			a.Pi < event.PiMin || a.Pi > event.One {
+			return fmt.Errorf("vertex %d has audit label %+v", v, a)
+		}
+		if l.classes.data[v] != int32(event.NoClass) {
+			return fmt.Errorf("vertex %d has an audit label and another one", v)
+		}
+	}
+	return nil
+}
