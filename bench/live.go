@@ -136,9 +136,7 @@ func (r *liveRun) step(ctx context.Context) error {
 	if err := r.network.Next(ctx, &r.made); err != nil {
 		return err
 	}
-	if err := r.encode(); err != nil {
-		return err
-	}
+	r.encode()
 	r.batch.Reset()
 	r.batch.First, r.batch.Last = r.made.First, r.made.Last
 	r.batch.Time, r.batch.Emit = r.made.Time, r.made.Emit
@@ -175,21 +173,17 @@ func (r *liveRun) step(ctx context.Context) error {
 }
 
 // encode turns what the network made into messages of livePerMessage events.
-func (r *liveRun) encode() error {
+func (r *liveRun) encode() {
 	r.messages = r.messages[:0]
 	b := &r.made
 	for kind := range event.Kind(event.Kinds) {
 		for from := 0; from < b.Count(kind); from += livePerMessage {
-			payload, err := wire.EncodeArrow(kind, b, from, min(from+livePerMessage, b.Count(kind)))
-			if err != nil {
-				return err
-			}
+			payload, form := wire.Encode(kind, b, from, min(from+livePerMessage, b.Count(kind)))
 			r.messages = append(r.messages, wire.Message{
-				Kind: kind, ContentType: wire.Arrow, Payload: payload, Position: b.Last, Received: b.Time,
+				Kind: kind, ContentType: form, Payload: payload, Position: b.Last, Received: b.Time,
 			})
 		}
 	}
-	return nil
 }
 
 // until steps until so much simulated time has passed.

@@ -47,18 +47,9 @@ func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
 	return s.wait(ctx, b.Events())
 }
 
-// publish publishes the events [from, to) of a kind, in halves if the message would be too
-// large. Events that an Arrow table cannot say, such as the removal of an attribute, go as
-// lines of JSON.
+// publish publishes the events [from, to) of a kind, in halves if the message would be too large.
 func (s *streamWriter) publish(ctx context.Context, kind event.Kind, b *event.Batch, from, to int) error {
-	payload, err := wire.EncodeArrow(kind, b, from, to)
-	form := wire.Arrow
-	if err != nil {
-		payload, form = nil, wire.NDJSON
-		for i := from; i < to; i++ {
-			payload = append(wire.AppendJSON(payload, b, kind, i), '\n')
-		}
-	}
+	payload, form := wire.Encode(kind, b, from, to)
 	if int64(len(payload)) > s.bytesMax && to-from > 1 {
 		middle := (from + to) / 2
 		if err := s.publish(ctx, kind, b, from, middle); err != nil {

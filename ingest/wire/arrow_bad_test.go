@@ -61,7 +61,7 @@ func TestArrowNotFinite(t *testing.T) {
 func TestArrowAttributesThatAreNotFinite(t *testing.T) {
 	age := event.Attribute{Key: "age", Value: event.Value{Kind: event.NumberValue, Number: math.NaN()}}
 	given := event.Batch{Vertices: []event.Vertex{{Vertex: event.NumberID(1), Attributes: []event.Attribute{age}}}}
-	payload, err := EncodeArrow(event.KindVertex, &given, 0, 1)
+	payload, err := encodeTable(event.KindVertex, &given, 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

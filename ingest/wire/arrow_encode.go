@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -14,14 +15,26 @@ import (
 	"gqlstream/ingest/event"
 )
 
+// Encode returns the events [from, to) of a kind of b as the payload of one message, and its
+// content type: Arrow, or NDJSON for what Arrow cannot say. It panics if the range is not inside
+// the batch.
+func Encode(kind event.Kind, b *event.Batch, from, to int) (payload []byte, contentType string) {
+	if payload, err := EncodeArrow(kind, b, from, to); err == nil {
+		return payload, Arrow
+	}
+	for i := from; i < to; i++ {
+		payload = append(AppendJSON(payload, b, kind, i), '\n')
+	}
+	return payload, NDJSON
+}
+
 // EncodeArrow returns the events [from, to) of a kind of b as the payload of one
 // Arrow message: a schema and one record batch. Messages of 1,000 to 4,000 events
 // are the fastest. Ids are written as uint64 when all of a column are integers,
 // else as text; columns that say nothing but the default are left out.
 //
-// It returns an error for what a table cannot say: attributes that are null, of
-// two types, or with the name of a column; predictions with different K. Those
-// go as JSON. It panics if the range is not inside the batch.
+// It returns an error for vertices with attributes, which differ from one to the next, and for
+// predictions with different K. Those go as JSON. It panics if the range is not inside the batch.
 func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) {
 	e := arrowEncoder{cells: make([]Cell, to-from)}
 	defer e.release()
@@ -32,7 +45,9 @@ func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) 
 		case fieldProbabilities:
 			err = e.probabilities(b.Predictions[from:to])
 		case fieldAttributes:
-			err = e.attributes(b.Vertices[from:to])
+			if slices.ContainsFunc(b.Vertices[from:to], func(v event.Vertex) bool { return len(v.Attributes) > 0 }) {
+				err = errors.New("attributes go as JSON")
+			}
 		default:
 			for j := range e.cells {
 				e.cells[j] = Cell{}
@@ -169,39 +184,6 @@ func (e *arrowEncoder) probabilities(events []event.Prediction) error {
 			e.cells[i] = Cell{Kind: NumberCell, Number: float64(events[i].Units[k]) / event.One}
 		}
 		e.add(fmt.Sprintf("p%d", k))
-	}
-	return nil
-}
-
-// errNotTable is the error of attributes that a table cannot say.
-var errNotTable = errors.New("a table cannot say it, send JSON")
-
-// attributes adds a column for each attribute, in the order of first mention.
-func (e *arrowEncoder) attributes(events []event.Vertex) error {
-	var keys []string
-	columns, kinds := map[string][]Cell{}, map[string]event.ValueKind{}
-	for i := range events {
-		for _, a := range events[i].Attributes {
-			if columns[a.Key] == nil {
-				keys = append(keys, a.Key)
-				columns[a.Key], kinds[a.Key] = make([]Cell, len(events)), a.Value.Kind
-			}
-			switch at := findField(event.KindVertex, a.Key, 0); {
-			case at >= 0 && fields[event.KindVertex][at].field != fieldAttributes:
-				return fmt.Errorf("attribute %q, a field: %w", a.Key, errNotTable)
-			case a.Value.Kind == event.NullValue:
-				return fmt.Errorf("attribute %q is null: %w", a.Key, errNotTable)
-			case a.Value.Kind != kinds[a.Key]:
-				return fmt.Errorf("attribute %q has two types: %w", a.Key, errNotTable)
-			case len(keys) > event.AttributesPerEventMax:
-				return fmt.Errorf("%d attributes: %w", len(keys), errNotTable)
-			}
-			columns[a.Key][i] = valueCell(a.Value)
-		}
-	}
-	for _, key := range keys {
-		e.cells = columns[key]
-		e.add(key)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package wire reads and writes the wire forms of events: a Decoder turns messages
-// into an event.Batch, AppendJSON and EncodeArrow turn events into messages.
+// into an event.Batch, AppendJSON and Encode turn events into messages.
 //
 // A message holds events of one kind, which its subject names, as JSON (one event
 // or an array), as one JSON event a line, or as an Arrow stream. A message

@@ -198,7 +198,7 @@ func FuzzDecodeNDJSON(f *testing.F) {
 
 func FuzzDecodeArrow(f *testing.F) {
 	seedMessages(func(kind event.Kind, b *event.Batch) []byte {
-		payload, err := EncodeArrow(kind, b, 0, b.Events())
+		payload, err := encodeTable(kind, b, 0, b.Events())
 		if err != nil {
 			return nil
 		}

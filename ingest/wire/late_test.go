@@ -98,7 +98,7 @@ func TestLateRowsAreLateEvents(t *testing.T) {
 		m := Message{Kind: kind, ContentType: NDJSON, Payload: []byte(strings.Join(lines, "\n")), Position: 4}
 		var sound event.Batch
 		mustDecode(t, d, m, &sound)
-		payload, err := EncodeArrow(kind, &sound, 0, sound.Events())
+		payload, err := encodeTable(kind, &sound, 0, sound.Events())
 		if err != nil {
 			t.Fatal(err)
 		}

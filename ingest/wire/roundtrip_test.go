@@ -83,7 +83,7 @@ func TestArrowGivesEventsBack(t *testing.T) {
 				}
 				want := genBatch(kind, k)(t)
 				from := rapid.IntRange(0, want.Events()-1).Draw(t, "from")
-				payload, err := EncodeArrow(kind, want, from, want.Events())
+				payload, err := encodeTable(kind, want, from, want.Events())
 				if kind == event.KindVertex && err != nil {
 					if !errors.Is(err, errNotTable) {
 						t.Fatal(err)
@@ -147,7 +147,7 @@ func TestDecoderAndBatchAreReusable(t *testing.T) {
 				mustDecode(t, d, Message{Kind: kind, Payload: lines}, &b)
 				sameEvents(t, &b, want)
 			}
-			if payload, err := EncodeArrow(kind, want, 0, want.Events()); err == nil {
+			if payload, err := encodeTable(kind, want, 0, want.Events()); err == nil {
 				b.Reset()
 				mustDecode(t, d, Message{Kind: kind, Payload: payload}, &b)
 				sortAttributes(want)
