@@ -214,45 +214,31 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]int, error) {
 	return set, err
 }
 
-// silencesMax is how often a quarantine may be silent before it is given up.
-const silencesMax = 5
-
 // each visits what the quarantine holds now of some subjects, in order, from a sequence on.
 func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
-	consumer, err := q.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
-		AckPolicy: jetstream.AckNonePolicy, FilterSubject: subjects, MemoryStorage: true,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
-		InactiveThreshold: tailInactiveMax, Replicas: 1,
+	consumer, err := q.js.OrderedConsumer(ctx, q.names.Quarantine, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{subjects}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
 	})
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}
-	info := consumer.CachedInfo()
-	defer func() { _ = q.stream.DeleteConsumer(ctx, info.Name) }()
-	if info.NumPending == 0 {
+	defer func() { _ = q.stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) }()
+	if consumer.CachedInfo().NumPending == 0 {
 		return nil
 	}
-	// No limit of bytes: the broker says when one is not used up, and the client has no room for that.
 	messages, err := consumer.Messages(jetstream.PullMaxMessages(messageEntriesMax), jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat))
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}
 	defer messages.Stop()
-	for silences, delivered := 0, uint64(0); ; {
+	for {
 		m, err := messages.Next(jetstream.NextContext(ctx))
-		if errors.Is(err, jetstream.ErrNoHeartbeat) && silences < silencesMax {
-			silences++ // a request may be lost in a cluster: the next one asks again
-			continue
-		}
-		if silences = 0; err != nil {
+		if err != nil {
 			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 		}
 		meta, err := m.Metadata()
 		if err != nil {
 			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
-		}
-		if delivered++; meta.Sequence.Consumer != delivered {
-			return fmt.Errorf("ingest: stream %s: an entry before %d was lost on the way; ask again", q.names.Quarantine, meta.Sequence.Stream)
 		}
 		if err := visit(m, meta); err != nil || meta.NumPending == 0 {
 			return err
