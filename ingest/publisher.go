@@ -55,7 +55,6 @@ type Publisher struct {
 	bytes  int           // of these
 	stored uint64        // messages that the broker has
 	last   uint64        // the largest sequence among them
-	mended bool          // the last repeat succeeded
 	err    error         // final
 }
 
@@ -171,33 +170,32 @@ func (o outstanding) await(ctx context.Context) (*jetstream.PubAck, error) {
 	}
 }
 
-// repeat publishes a message until it is stored, or its error is final, or time
-// is up. Once one message could be repeated, the next is tried without a pause.
-func (p *Publisher) repeat(ctx context.Context, o outstanding, err error) (*jetstream.PubAck, error) {
-	deadline, silence := time.Now().Add(p.config.RetryFor), request.Unanswered // err is the first
-	for wait := request.RetryWaitMin; ; {
-		err = broker.ExplainError(err)
-		if !request.Passes(err) || p.config.RetryFor < 0 {
-			return nil, err
-		}
-		if !p.mended {
-			if !time.Now().Before(deadline) {
-				return nil, fmt.Errorf("gave up after %v: %w", p.config.RetryFor, err)
-			}
-			p.config.Report(fmt.Errorf("message %d is waiting: %w", p.stored+1, err))
-			if again := request.Pause(ctx, wait); again != nil {
-				return nil, fmt.Errorf("%w while waiting: %w", again, err)
-			}
-			wait = min(2*wait, request.RetryWaitMax)
-		}
-		asking, cancel := request.Context(ctx, p.js.Conn())
-		o.message.Reply = ""
-		ack, again := p.js.PublishMsg(asking, o.message)
-		cancel()
-		if p.mended = again == nil; p.mended {
-			return ack, nil
-		}
-		silence.After(p.js.Conn(), again)
-		err = again
+// repeat publishes a message until it is stored, or its error is final, or time is up.
+func (p *Publisher) repeat(ctx context.Context, o outstanding, first error) (ack *jetstream.PubAck, err error) {
+	report := func(err error) {
+		first = broker.ExplainError(err)
+		p.config.Report(fmt.Errorf("message %d is waiting: %w", p.stored+1, first))
 	}
+	if p.config.RetryFor < 0 || !request.Passes(first) {
+		return nil, broker.ExplainError(first)
+	}
+	report(first)
+	until, cancel := context.WithTimeout(ctx, p.config.RetryFor)
+	defer cancel()
+	err = request.Retry(until, p.js.Conn(), func() (err error) {
+		asking, cancel := request.Context(until, p.js.Conn())
+		defer cancel()
+		o.message.Reply = ""
+		ack, err = p.js.PublishMsg(asking, o.message)
+		return err
+	}, report)
+	switch {
+	case err == nil:
+		return ack, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("%w while waiting: %w", ctx.Err(), first)
+	case until.Err() != nil:
+		return nil, fmt.Errorf("gave up after %v: %w", p.config.RetryFor, first)
+	}
+	return nil, broker.ExplainError(err)
 }
