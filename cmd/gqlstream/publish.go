@@ -29,7 +29,6 @@ type publishCmd struct {
 	Producer     string  `placeholder:"ID" help:"Name of this producer: within two minutes, the same files published again under it are dropped as repeats."`
 	Note         string  `placeholder:"TEXT" help:"Publish this note, a line in every chart, after the files or without any."`
 	Rejects      string  `placeholder:"FILE" help:"Write the refused rows to this file, as lines of JSON."`
-	Strict       bool    `help:"Unknown columns are an error."`
 }
 
 func (*publishCmd) Help() string {
@@ -144,7 +143,7 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 // fileConfig checks the flags and says what to read.
 func (c *publishCmd) fileConfig() (files.Config, error) {
 	conf := files.Config{
-		Inputs: c.inputs(), Columns: c.columns(), Strict: c.Strict,
+		Inputs: c.inputs(), Columns: c.columns(),
 		Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(),
 	}
 	switch {

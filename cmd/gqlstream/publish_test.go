@@ -342,7 +342,6 @@ func TestPublishExitCodes(t *testing.T) {
 		{[]string{"--edges", half, "--state", state, "--max-refused", "50%"}, exitFine, "refused 1 rows"},
 		{[]string{"--edges", bad, "--edges", good, "--state", state, "--skip-refused"}, exitFailed, "the other rows are published, but every row of"},
 		{[]string{"--edges", loops, "--state", state}, exitFine, "left out: 1 self-loops"},
-		{[]string{"--edges", extra, "--state", state, "--strict"}, exitFailed, "ignored columns x"},
 		{[]string{"--edges", extra, "--state", state}, exitFine, "warning: "},
 	} {
 		code, out, diagnostics := runCommand(append([]string{"publish"}, test.args...)...)

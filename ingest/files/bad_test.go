@@ -102,7 +102,6 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		{"edge.csv", "", Config{}, "empty"},
 		{"edge.csv", "follower,followee\n1,2\n", Config{}, `no column "src", "dst" for edge rows: the file has follower, followee; rename with --map src=COLUMN`},
 		{"edge.csv", "src,dst,src\n1,2,3\n", Config{}, `two columns are named "src"`},
-		{"edge.csv", "src,dst,type\n1,2,x\n", Config{Strict: true}, "ignored columns type"},
 		{"edge.csv", "src,dst\n1,2\n", Config{Columns: map[string]string{"a": "sorce"}}, `renamed to "sorce"`},
 		{"prediction.csv", "vertex,p0,p1\n1,1,0\n", Config{Classes: event.ClassSet{Count: 3}}, "columns p0 to p1 for 3 classes"},
 		{"prediction.csv", "vertex,p0,p2\n1,1,0\n", Config{}, "column p1 is missing"},

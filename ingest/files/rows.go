@@ -61,7 +61,7 @@ func openRows(input Input, config *Config, decoder *wire.Decoder) (*fileRows, er
 	}
 	r.columns = newColumns(input.Kind, config.Columns, config.Classes.Names)
 	if err = r.openTable(); err == nil {
-		err = r.checkColumns(config.Strict)
+		err = r.checkColumns()
 	}
 	if err != nil {
 		file.Close()
@@ -88,13 +88,10 @@ func (r *fileRows) openTable() (err error) {
 }
 
 // checkColumns refuses columns that cannot be meant.
-func (r *fileRows) checkColumns(strict bool) error {
+func (r *fileRows) checkColumns() error {
 	if n := r.columns.highest; r.columns.header && n > 0 && r.classes > 0 && n != r.classes {
 		return fmt.Errorf("probability columns p0 to p%d for %d classes, want %d of them",
 			n-1, r.classes, r.classes)
-	}
-	if w := r.columns.warning(); strict && w != "" {
-		return fmt.Errorf("unknown columns (strict): %s", w)
 	}
 	return nil
 }

@@ -49,7 +49,6 @@ type Config struct {
 	Classes event.ClassSet    // none: inferClasses
 	Steps   ingest.StepConfig // Time is always EventTime
 
-	Strict  bool   // a column that would be ignored is an error
 	Version string // model version of predictions in tables that name none
 }
 
