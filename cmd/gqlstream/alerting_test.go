@@ -69,9 +69,9 @@ func TestReplayGivesTheAlertsThatWebhooksGot(t *testing.T) {
 			t.Fatalf("seed %d: transition %d is %s, delivered %s: %v", seed, i, x.ID, got[i], err)
 		}
 	}
-	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state, "--alerts", "-")
+	replayed, _ := mustRun(t, "replay", "--config", config, "--state", state, "--alerts")
 	sameLines(t, "replay", replayed, published)
-	code, _, said := runCommand("replay", "--config", config, "--state", state, "--alerts", "-", "--use-checkpoint")
+	code, _, said := runCommand("replay", "--config", config, "--state", state, "--alerts", "--use-checkpoint")
 	if code != exitUsage || !strings.Contains(said, "leave --use-checkpoint out") {
 		t.Errorf("alerts from a checkpoint: exit %d\n%s", code, said)
 	}

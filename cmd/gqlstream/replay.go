@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -33,7 +32,7 @@ type replayCmd struct {
 	From          string `placeholder:"POSITION|TIME" help:"Print only what comes after this place."`
 	To            string `placeholder:"POSITION|TIME" help:"End after this place. A time is RFC 3339, as in the records."`
 	UseCheckpoint bool   `help:"Begin at the newest checkpoint up to --from POSITION, or of all, instead of at the beginning of the log."`
-	Alerts        string `placeholder:"FILE" help:"Evaluate the alert rules of the configuration and write what begins and ends to this file; - is standard output, in place of the estimates."`
+	Alerts        bool   `help:"Evaluate the alert rules of the configuration and print what begins and ends, in place of the estimates."`
 	Digest        string `enum:",step,emission,checkpoint" default:"" placeholder:"WHEN" help:"Print a digest of the state on standard error, after every step, emission or checkpoint."`
 }
 
@@ -58,7 +57,7 @@ what gqlstream snapshot list shows as STATE.
 Examples:
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --to 120000
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --from 2026-05-01T12:00:00Z --digest checkpoint
-  gqlstream replay --config gqlstream.yaml --state gqlstream-state --alerts -
+  gqlstream replay --config gqlstream.yaml --state gqlstream-state --alerts
   gqlstream replay --classes 2 --everyone --log events.ndjson.zst`
 }
 
@@ -83,9 +82,8 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	if err := c.openAlerts(r, settings); err != nil {
-		return errors.Join(err, r.closeAlerts())
+		return err
 	}
-	defer func() { err = errors.Join(err, r.closeAlerts()) }()
 	defer func() { r.core.Close() }()
 	source, closeSource, err := c.open(ctx, &settings, con, r.to.Position, from)
 	if err != nil {
@@ -156,8 +154,9 @@ func (c *replayCmd) checkRows(ctx context.Context, settings *config.Settings, di
 type replay struct {
 	core     *incremental.Core
 	from, to pipeline.Place
-	digest   string // when; see replayCmd
-	alerts   replayAlerts
+	digest   string              // when; see replayCmd
+	alerts   *alerts.Engine      // nil: estimates are printed
+	beats    pipeline.Heartbeats // alerts are evaluated where something is published
 	con      console
 
 	begun, told time.Time // for the progress
@@ -235,13 +234,10 @@ func (r *replay) run(ctx context.Context, source ingest.Source) error {
 		r.countRefused(batch.Refused)
 		r.countRefused(result.Refused)
 		shown := r.from == (pipeline.Place{}) || r.from.Passed(&batch)
-		if err := r.alerts.evaluate(&batch, result.Estimates, shown); err != nil {
+		if err := r.write(&batch, result.Estimates, shown); err != nil {
 			return err
 		}
 		if shown {
-			if err := r.writeEstimates(&batch, result.Estimates); err != nil {
-				return err
-			}
 			if err := r.tellDigest(&batch, result.Compacted); err != nil {
 				return err
 			}
@@ -314,19 +310,9 @@ func (r *replay) tellProgress(source ingest.Source, b *event.Batch) {
 		b.Last, end, b.Time, float64(r.events)/now.Sub(r.begun).Seconds())
 }
 
-// replayAlerts are the alerts of a replay; without an engine there are none.
-type replayAlerts struct {
-	engine  *alerts.Engine
-	beats   pipeline.Heartbeats // alerts are evaluated where something is published
-	out     io.Writer
-	file    io.Closer // nil for standard output
-	instead bool      // of the estimates, on standard output
-}
-
-// openAlerts makes the engine and the file of --alerts.
+// openAlerts makes the engine of --alerts.
 func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
-	a := &r.alerts
-	if c.Alerts == "" {
+	if !c.Alerts {
 		return nil
 	}
 	if c.UseCheckpoint {
@@ -339,53 +325,32 @@ func (c *replayCmd) openAlerts(r *replay, settings config.Settings) error {
 	if len(conf.Rules) == 0 {
 		return config.Usagef("replay: --alerts is given, and the configuration has no alerts")
 	}
-	if a.engine, err = alerts.New(conf); err != nil {
-		return err
-	}
-	a.beats = make(pipeline.Heartbeats, max(settings.Group.Shards, 1))
-	if c.Alerts == "-" {
-		a.instead, a.out = true, r.con.Out
-		return nil
-	}
-	file, err := os.Create(c.Alerts)
-	if err != nil {
-		return err
-	}
-	a.file, a.out = file, file
-	return nil
+	r.alerts, err = alerts.New(conf)
+	r.beats = make(pipeline.Heartbeats, max(settings.Group.Shards, 1))
+	return err
 }
 
-// evaluate takes what a step published, and writes what began and ended if it is
-// asked for.
-func (a *replayAlerts) evaluate(b *event.Batch, estimates []quant.Estimate, shown bool) error {
+// write prints what a step published if it is asked for: estimates and notes, or in their place
+// the alerts that began and ended.
+func (r *replay) write(b *event.Batch, estimates []quant.Estimate, shown bool) error {
+	if r.alerts == nil {
+		if !shown {
+			return nil
+		}
+		notes := sinks.NotesOf(uint64(b.Last), int64(b.Time), b.Notes())
+		return errors.Join(writeLines(r.con.Out, estimates), writeLines(r.con.Out, notes))
+	}
 	e := sinks.Emission{Position: uint64(b.Last), Time: int64(b.Time), Estimates: estimates, Cut: b.Checkpoint, Notes: b.Notes()}
-	if a.engine == nil || !b.Emit || !a.beats.Publishes(&e) {
+	if !b.Emit || !r.beats.Publishes(&e) {
 		return nil
 	}
-	out := a.engine.Evaluate(alerts.Moment{Position: uint64(b.Last), Time: int64(b.Time)}, estimates)
-	if !shown {
-		return nil
-	}
-	for i := range out {
-		if _, err := fmt.Fprintf(a.out, "%s\n", out[i].JSON()); err != nil {
+	for _, change := range r.alerts.Evaluate(alerts.Moment{Position: e.Position, Time: e.Time}, estimates) {
+		if !shown {
+			continue
+		}
+		if _, err := fmt.Fprintf(r.con.Out, "%s\n", change.JSON()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// writeEstimates prints estimates and notes, unless alerts are printed in their place.
-func (r *replay) writeEstimates(b *event.Batch, estimates []quant.Estimate) error {
-	if r.alerts.instead {
-		return nil
-	}
-	notes := sinks.NotesOf(uint64(b.Last), int64(b.Time), b.Notes())
-	return errors.Join(writeLines(r.con.Out, estimates), writeLines(r.con.Out, notes))
-}
-
-func (r *replay) closeAlerts() error {
-	if r.alerts.file == nil {
-		return nil
-	}
-	return r.alerts.file.Close()
 }
