@@ -51,16 +51,14 @@ const (
 
 // QuarantineWriter keeps copies of what was refused, each once, even when a restart goes through the same steps
 // again: repeats within the broker's window are dropped by their id, and older ones because they are not after the
-// newest entry that was there at the start. It has one owner, but for Run and State.
+// newest entry that was there at the start, or after the last failure. It has one owner, but for Run and State.
 type QuarantineWriter struct {
 	js     jetstream.JetStream
 	names  broker.StreamNames
 	log    string
-	newest map[string]place // by subject, at the start
+	newest map[string]place // of the entries that are stored, by subject, when it was last looked; Run's
 
 	waiting chan []*nats.Msg // holds the entries that come next, of whole steps
-	last    uint64           // sequence, up to which all entries are known; Run's
-	have    map[string]bool  // ids that are stored of the entries being written; Run's
 
 	leftOut uint64 // refusals without an entry of their own, as the steps were written
 
@@ -100,53 +98,40 @@ func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.Stream
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
 	}
-	w.last = stream.CachedInfo().State.LastSeq
-	for kind := range event.Kinds + 1 {
-		if err := w.lookUp(ctx, stream, w.subject(event.Kind(kind))); err != nil {
-			return nil, err
-		}
-	}
-	return w, nil
+	return w, w.lookUp(ctx, stream)
 }
 
 // logName tells a log from one that was there before, by its creation time.
 func logName(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
-// lookBack finds what is stored of the entries being written, since the broker does
+// lookAgain finds what is stored of the entries being written, since the broker does
 // not know repeats any more after a while.
-func (w *QuarantineWriter) lookBack(ctx context.Context) error {
-	w.have = map[string]bool{}
+func (w *QuarantineWriter) lookAgain(ctx context.Context) error {
 	stream, err := w.js.Stream(ctx, w.names.Quarantine)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		w.last = 0
+		clear(w.newest)
 		return broker.EnsureStreams(ctx, w.js, w.names)
 	}
 	if err != nil {
 		return err
 	}
-	for i := w.last + 1; i <= stream.CachedInfo().State.LastSeq; i++ {
-		m, err := stream.GetMsg(ctx, i)
-		if err == nil {
-			w.have[m.Header.Get(jetstream.MsgIDHeader)] = true
-		} else if !errors.Is(err, jetstream.ErrMsgNotFound) {
-			return err
-		}
-	}
-	return nil
+	return w.lookUp(ctx, stream)
 }
 
-// lookUp finds the newest entry of a subject, if it is of this log.
-func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream, subject string) error {
-	m, err := s.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("ingest: stream %s: last of %s: %w", w.names.Quarantine, subject, err)
-	}
-	entry, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil)
-	if err == nil && entry.Log == w.log {
-		w.newest[subject] = place{entry.Position, entry.Index}
+// lookUp finds the newest entry of each subject, if it is of this log.
+func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream) error {
+	for kind := range event.Kinds + 1 {
+		subject := w.subject(event.Kind(kind))
+		m, err := s.GetLastMsgForSubject(ctx, subject)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("ingest: stream %s: last of %s: %w", w.names.Quarantine, subject, err)
+		}
+		if e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil); err == nil && e.Log == w.log {
+			w.newest[subject] = place{e.Position, e.Index}
+		}
 	}
 	return nil
 }
@@ -158,9 +143,7 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	w.leftOut += uint64(event.CountRefused(refusals) - len(kept))
 	var next, before []*nats.Msg
 	for _, e := range kept {
-		if (place{e.Position, e.Index}).compare(w.newest[w.subject(e.Kind)]) > 0 {
-			next = append(next, w.message(e))
-		}
+		next = append(next, w.message(e))
 	}
 	if len(next) == 0 {
 		return nil
@@ -209,13 +192,13 @@ func (w *QuarantineWriter) Run(ctx context.Context) error {
 }
 
 func (w *QuarantineWriter) store(ctx context.Context, entries []*nats.Msg) error {
-	last, failed := uint64(0), false
+	failed := false
 	err := request.Retry(ctx, w.js.Conn(), func() (err error) {
 		if failed {
-			err = w.lookBack(ctx)
+			err = w.lookAgain(ctx)
 		}
 		if err == nil {
-			last, err = w.write(ctx, entries, request.BatchMessagesMax)
+			err = w.write(ctx, entries, request.BatchMessagesMax)
 		}
 		return err
 	}, func(err error) {
@@ -223,7 +206,6 @@ func (w *QuarantineWriter) store(ctx context.Context, entries []*nats.Msg) error
 		w.tracker.Failed(broker.ExplainError(err), w.held.Load())
 	})
 	if err == nil {
-		w.last, w.have = max(w.last, last), nil
 		w.tracker.Works()
 	}
 	return err
@@ -243,23 +225,27 @@ func fitting(messages []*nats.Msg) int {
 	return len(messages)
 }
 
-// write stores what is not stored yet of the entries, at most so many at once, and returns the sequence of the last.
-func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg, most int) (last uint64, err error) {
+// write stores what is not stored yet of the entries, at most so many at once.
+func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg, most int) (err error) {
 	var messages []*nats.Msg
-	for _, e := range entries {
-		if !w.have[e.Header.Get(jetstream.MsgIDHeader)] { // in a batch it gets headers of that
-			messages = append(messages, &nats.Msg{Subject: e.Subject, Header: maps.Clone(e.Header), Data: e.Data})
+	for _, m := range entries {
+		e, err := quarantineEntry(m.Subject, 0, time.Time{}, m.Header, nil)
+		if err != nil {
+			return err
+		}
+		if (place{e.Position, e.Index}).compare(w.newest[m.Subject]) > 0 { // in a batch it gets headers of that
+			messages = append(messages, &nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data})
 		}
 	}
 	for len(messages) > 0 && err == nil {
 		n := min(fitting(messages), most)
-		last, err = request.Batch(ctx, w.js.Conn(), messages[:n])
+		_, err = request.Batch(ctx, w.js.Conn(), messages[:n])
 		if err != nil && n > 1 && !request.Passes(err) {
 			return w.write(ctx, entries, 1) // some are stored, by an equal run say, and the broker drops repeats one by one
 		}
 		messages = messages[n:]
 	}
-	return last, err
+	return err
 }
 
 // boundEntries returns the refusals of a step that get entries, in the order of the log, with
