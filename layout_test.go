@@ -35,7 +35,7 @@ var mayImport = map[string][]string{
 	"difference":    {"quant"},
 	"alerts":        {"quant", "difference"},
 	"tables":        {},
-	"sinks":         {"quant", "difference", "alerts", "tables", "filelock", "request"},
+	"sinks":         {"quant", "alerts", "tables", "filelock", "request"},
 	"sinks/notify":  {"alerts", "request", "sinks"},
 	"sinks/web":     {"quant", "sinks", "alerts", "ask"},
 

@@ -190,7 +190,7 @@ func (p *Pipeline) startFollowers(ctx context.Context, o Options) {
 	if out.File == "-" {
 		p.followers.start(ctx, sinks.FollowConfig{Name: followerStdout, Open: p.fromNow(printer(o.Out))}, true)
 	} else if out.File != "" {
-		alone(sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File, p.differences()...)})
+		alone(sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File)})
 	}
 	if out.Alerts != "" {
 		alone(sinks.FollowConfig{Name: followerAlertsFile, Open: p.linesOf(out.Alerts), Reader: sinks.ReaderConfig{Alerts: true}})
@@ -235,26 +235,16 @@ func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 	return sinks.FileShelf(filepath.Join(p.settings.State, file))
 }
 
-func (p *Pipeline) linesOf(path string, differences ...string) openFollower {
+func (p *Pipeline) linesOf(path string) openFollower {
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {
-		return sinks.OpenLinesFile(path, p.logID, differences...)
+		return sinks.OpenLinesFile(path, p.logID)
 	}
-}
-
-// differences names the differences that alerts are about: files have records of them.
-func (p *Pipeline) differences() (names []string) {
-	rules, _ := p.settings.AlertRules() // they were checked
-	for _, rule := range rules.Rules {
-		names = append(names, rule.When.Of)
-	}
-	return names
 }
 
 func (p *Pipeline) partsOf(format, dir string, out config.Output) openFollower {
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {
 		return sinks.OpenPartsDir(sinks.PartsDirConfig{
 			Dir: dir, Format: format, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax),
-			Differences: p.differences(),
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"gqlstream/difference"
 	"gqlstream/quant"
 )
 
@@ -133,54 +132,6 @@ func (e *Stored) Estimates() ([]quant.Estimate, error) {
 	}
 	e.decoded = decoded
 	return decoded, nil
-}
-
-// differences of communities are records of their own in an output. Which records they are
-// made of goes with the position of the output.
-type differences difference.Fold
-
-// openDifferences returns the differences of these names, restored from the State of an output.
-func openDifferences(names []string, state json.RawMessage) (differences, error) {
-	var known, wanted difference.Fold
-	if len(state) > 0 {
-		if err := json.Unmarshal(state, &known); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range names {
-		wanted.Want(name, known)
-	}
-	return differences(wanted), nil
-}
-
-// add appends to an emission the differences that it changes.
-func (d differences) add(e *Stored) error {
-	if len(d) == 0 {
-		return nil
-	}
-	estimates, err := e.Estimates()
-	if err != nil {
-		return err
-	}
-	list := difference.Fold(d).Take(estimates)
-	e.Records, e.decoded = slices.Clip(e.Records), slices.Concat(estimates, list)
-	for i := range list {
-		data, err := encodeRecord(&list[i])
-		if err != nil {
-			return err
-		}
-		e.Records = append(e.Records, data)
-	}
-	return nil
-}
-
-// state encodes the differences for openDifferences; nil if there are none.
-func (d differences) state() json.RawMessage {
-	if len(d) == 0 {
-		return nil
-	}
-	data, _ := json.Marshal(d) // records are fit for JSON
-	return data
 }
 
 // Ordinal returns how many records of an emission before the i-th are of the same community and method.

@@ -17,9 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"gqlstream/difference"
 	"gqlstream/filelock"
 	"gqlstream/quant"
 )
@@ -102,22 +99,19 @@ func fold(log []*Stored, open openFollower, d disk) error {
 	return f.Close()
 }
 
-// differencesTold are of communities that have records at other times, one of them suppressed.
-var differencesTold = []string{"difference(c0, c3)", "difference(c2, c1)", ""}
-
 // outputs are the followers that write files, each in a directory.
 func outputs(rowsMax int) map[string]func(dir string) openFollower {
 	parts := func(format string) func(string) openFollower {
 		return func(dir string) openFollower {
 			return func(d disk) (Follower, Cursor, error) {
-				return OpenPartsDir(PartsDirConfig{Dir: dir, Format: format, Log: "log", rowsMax: rowsMax, disk: d, Differences: differencesTold})
+				return OpenPartsDir(PartsDirConfig{Dir: dir, Format: format, Log: "log", rowsMax: rowsMax, disk: d})
 			}
 		}
 	}
 	return map[string]func(string) openFollower{
 		"lines": func(dir string) openFollower {
 			return func(d disk) (Follower, Cursor, error) {
-				return openLinesFile(filepath.Join(dir, "lines"), "log", d, differencesTold...)
+				return openLinesFile(filepath.Join(dir, "lines"), "log", d)
 			}
 		},
 		"arrow": parts("arrow"), "parquet": parts("parquet"),
@@ -153,41 +147,6 @@ func TestTheFirstPartIsEarly(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("opened after every %d: %v, want %v", each, got, want)
 		}
-	}
-}
-
-// A file must have the records of the differences that it was told, where either community has
-// a new record, and none of itself or of nothing.
-func TestFilesHaveDifferences(t *testing.T) {
-	log, dir := recordedLog(t, 5, 60), t.TempDir()
-	if err := fold(log, outputs(9)["lines"](dir), disk{}); err != nil {
-		t.Fatal(err)
-	}
-	var want, got []string
-	var pairs difference.Fold
-	for _, name := range differencesTold {
-		pairs.Want(name, nil)
-	}
-	for _, e := range log {
-		estimates, err := e.Estimates()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range pairs.Take(estimates) {
-			want = append(want, fmt.Sprint(d.Community, d.Position, d.Prevalence, d.SE))
-		}
-	}
-	for line := range strings.Lines(contents(t, dir)["lines"]) {
-		var e quant.Estimate
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		if difference.Is(e.Community) {
-			got = append(got, fmt.Sprint(e.Community, e.Position, e.Prevalence, e.SE))
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" || len(want) < 20 {
-		t.Errorf("%d differences in the file, want %d: %s", len(got), len(want), diff)
 	}
 }
 

@@ -23,21 +23,17 @@ type linesFile struct {
 	disk   disk
 	file   *os.File
 	buffer *bufio.Writer
-
-	names       []string // of differences
-	differences differences
 }
 
 // OpenLinesFile continues a file, which it makes if need be, after what is durable in
 // it. A file that was moved away or emptied since, as rotation does, begins anew and
-// goes on. One with records of another log matches ErrNotOurs. The differences named are
-// lines too.
-func OpenLinesFile(path, log string, differences ...string) (Follower, Cursor, error) {
-	return openLinesFile(path, log, disk{}, differences...)
+// goes on. One with records of another log matches ErrNotOurs.
+func OpenLinesFile(path, log string) (Follower, Cursor, error) {
+	return openLinesFile(path, log, disk{})
 }
 
-func openLinesFile(path, log string, d disk, differences ...string) (Follower, Cursor, error) {
-	s := &linesFile{path: path, log: log, names: differences, disk: d}
+func openLinesFile(path, log string, d disk) (Follower, Cursor, error) {
+	s := &linesFile{path: path, log: log, disk: d}
 	after, err := s.open()
 	if err != nil {
 		if s.file != nil {
@@ -79,9 +75,6 @@ func (s *linesFile) open() (after Cursor, err error) {
 	case end < p.Bytes:
 		return after, fmt.Errorf("it has %d bytes, and had %d: %w", end, p.Bytes, ErrNotOurs)
 	}
-	if s.differences, err = openDifferences(s.names, p.State); err != nil {
-		return after, err
-	}
 	if err := s.file.Truncate(p.Bytes); err != nil {
 		return after, err
 	}
@@ -94,10 +87,6 @@ func (s *linesFile) open() (after Cursor, err error) {
 
 // Take implements Follower. The lines are with the operating system when it returns.
 func (s *linesFile) Take(_ context.Context, e *Stored) error {
-	err := s.differences.add(e)
-	if err != nil {
-		return err
-	}
 	lines, err := e.Lines()
 	if err != nil || len(lines) == 0 {
 		return err
@@ -124,7 +113,7 @@ func (s *linesFile) Sync(_ context.Context, taken Cursor) (Cursor, error) {
 	}
 	info, failed := s.file.Stat()
 	if err = errors.Join(err, failed); err == nil {
-		err = s.disk.replaceProgress(s.path+positionSuffix, progress{Log: s.log, Cursor: taken, Bytes: info.Size(), State: s.differences.state()})
+		err = s.disk.replaceProgress(s.path+positionSuffix, progress{Log: s.log, Cursor: taken, Bytes: info.Size()})
 	}
 	if now, missing := os.Stat(s.path); err == nil && (missing != nil || !os.SameFile(now, info)) {
 		err = errors.New("it was moved away or removed, and begins anew")

@@ -33,7 +33,6 @@ type PartsDirConfig struct {
 	Format      string        // one of partFormats
 	Every       time.Duration // of log time; 0: PartEveryDefault
 	Log         string        // identity of the log; a directory of another log is refused
-	Differences []string      // that have rows too
 	StreamBytes int64         // that the stream of estimates may take; 0: EstimatesBytesDefault
 
 	rowsMax int // tests; 0: PartRowsMax
@@ -61,8 +60,6 @@ type partsDir struct {
 	until   uint64     // position of the newest row
 	taken   Cursor
 	durable Cursor
-
-	differences differences
 }
 
 // OpenPartsDir continues the directory, which it makes if need be, after its last part.
@@ -90,11 +87,7 @@ func (s *partsDir) open() error {
 		return err
 	}
 	p, err := readProgress(s.position())
-	var bad error
-	s.differences, bad = openDifferences(s.config.Differences, p.State)
 	switch {
-	case bad != nil:
-		return bad
 	case errors.Is(err, os.ErrNotExist) && last > 0:
 		return fmt.Errorf("there are parts but no %s, which says of which log they are: %w", partsPositionName, ErrNotOurs)
 	case errors.Is(err, os.ErrNotExist):
@@ -123,7 +116,7 @@ func (s *partsDir) Take(_ context.Context, e *Stored) error {
 
 func (s *partsDir) take(e *Stored) error {
 	if e.Position <= s.after {
-		return s.differences.add(e) // in a part whose position was not written any more
+		return nil // in a part whose position was not written any more
 	}
 	if e.Time >= s.ends || e.Missed {
 		if err := s.cut(); err != nil {
@@ -137,10 +130,6 @@ func (s *partsDir) take(e *Stored) error {
 			every = min(every, int64(partFirstEvery))
 		}
 		s.ends = (e.Time/every + 1) * every
-	}
-	err := s.differences.add(e)
-	if err != nil {
-		return err
 	}
 	estimates, err := e.Estimates()
 	if err != nil {
@@ -180,7 +169,7 @@ func (s *partsDir) cut() error {
 }
 
 func (s *partsDir) writePosition() error {
-	if err := s.config.disk.replaceProgress(s.position(), progress{Log: s.config.Log, Cursor: s.taken, From: s.after, State: s.differences.state()}); err != nil {
+	if err := s.config.disk.replaceProgress(s.position(), progress{Log: s.config.Log, Cursor: s.taken, From: s.after}); err != nil {
 		return err
 	}
 	s.durable = s.taken
