@@ -175,9 +175,8 @@ type HTTP struct {
 
 // Output lists the followers of the log out besides the bucket, the alerts and the page.
 type Output struct {
-	File           string        `yaml:"file"`    // JSON lines, "-" is standard output
-	Parquet        string        `yaml:"parquet"` // directories of parts
-	Arrow          string        `yaml:"arrow"`
+	File           string        `yaml:"file"`             // JSON lines, "-" is standard output
+	Parquet        string        `yaml:"parquet"`          // directory of parts
 	Every          time.Duration `yaml:"every"`            // log time of a part; 0: sinks.PartEveryDefault
 	Alerts         string        `yaml:"alerts"`           // JSON lines of the beginnings and ends of alerts
 	StreamBytesMax int           `yaml:"stream_bytes_max"` // of the stream of estimates; 0: sinks.EstimatesBytesDefault

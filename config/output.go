@@ -17,7 +17,7 @@ func (c Output) validate() error {
 		return errors.New("output.alerts: want a file; standard output is for estimates")
 	}
 	keys := map[string]string{} // of paths
-	for _, o := range [][2]string{{"file", c.File}, {"alerts", c.Alerts}, {"parquet", c.Parquet}, {"arrow", c.Arrow}} {
+	for _, o := range [][2]string{{"file", c.File}, {"alerts", c.Alerts}, {"parquet", c.Parquet}} {
 		path := filepath.Clean(o[1])
 		if other := keys[path]; other != "" && o[1] != "" {
 			return fmt.Errorf("output: %s and %s name one path; each needs its own", other, o[0])
@@ -35,10 +35,8 @@ func (c Output) AlsoTo() (text string) {
 	} else if c.File != "" {
 		text = ", " + c.File
 	}
-	for _, dir := range []string{c.Parquet, c.Arrow} {
-		if dir != "" {
-			text += ", files in " + dir
-		}
+	if c.Parquet != "" {
+		text += ", files in " + c.Parquet
 	}
 	return text
 }

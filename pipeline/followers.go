@@ -27,6 +27,7 @@ const (
 	followerFile       = "file"
 	followerHistory    = "history"
 	followerPage       = "page"
+	followerParts      = "parquet"
 	followerStdout     = "stdout"
 )
 
@@ -195,10 +196,8 @@ func (p *Pipeline) startFollowers(ctx context.Context, o Options) {
 	if out.Alerts != "" {
 		alone(sinks.FollowConfig{Name: followerAlertsFile, Open: p.linesOf(out.Alerts), Reader: sinks.ReaderConfig{Alerts: true}})
 	}
-	for _, parts := range []struct{ format, dir string }{{"parquet", out.Parquet}, {"arrow", out.Arrow}} {
-		if parts.dir != "" {
-			alone(sinks.FollowConfig{Name: parts.format, Open: p.partsOf(parts.format, parts.dir, out)})
-		}
+	if out.Parquet != "" {
+		alone(sinks.FollowConfig{Name: followerParts, Open: p.partsOf(out)})
 	}
 	for name, take := range o.Follow {
 		p.followers.start(ctx, sinks.FollowConfig{Name: name, Open: p.fromNow(take)}, true)
@@ -241,10 +240,10 @@ func (p *Pipeline) linesOf(path string) openFollower {
 	}
 }
 
-func (p *Pipeline) partsOf(format, dir string, out config.Output) openFollower {
+func (p *Pipeline) partsOf(out config.Output) openFollower {
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {
 		return sinks.OpenPartsDir(sinks.PartsDirConfig{
-			Dir: dir, Format: format, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax),
+			Dir: out.Parquet, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax),
 		})
 	}
 }

@@ -101,11 +101,9 @@ func fold(log []*Stored, open openFollower, d disk) error {
 
 // outputs are the followers that write files, each in a directory.
 func outputs(rowsMax int) map[string]func(dir string) openFollower {
-	parts := func(format string) func(string) openFollower {
-		return func(dir string) openFollower {
-			return func(d disk) (Follower, Cursor, error) {
-				return OpenPartsDir(PartsDirConfig{Dir: dir, Format: format, Log: "log", rowsMax: rowsMax, disk: d})
-			}
+	parts := func(dir string) openFollower {
+		return func(d disk) (Follower, Cursor, error) {
+			return OpenPartsDir(PartsDirConfig{Dir: dir, Log: "log", rowsMax: rowsMax, disk: d})
 		}
 	}
 	return map[string]func(string) openFollower{
@@ -114,7 +112,7 @@ func outputs(rowsMax int) map[string]func(dir string) openFollower {
 				return openLinesFile(filepath.Join(dir, "lines"), "log", d)
 			}
 		},
-		"arrow": parts("arrow"), "parquet": parts("parquet"),
+		"parquet": parts,
 	}
 }
 
@@ -136,14 +134,14 @@ func TestTheFirstPartIsEarly(t *testing.T) {
 		dir := t.TempDir()
 		for n := each; n <= len(log); n += each {
 			open := func(d disk) (Follower, Cursor, error) {
-				return OpenPartsDir(PartsDirConfig{Dir: dir, Format: "arrow", Log: "log", disk: d})
+				return OpenPartsDir(PartsDirConfig{Dir: dir, Log: "log", disk: d})
 			}
 			if err := fold(log[:n], open, disk{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		got := slices.Sorted(maps.Keys(contents(t, dir)))
-		want := []string{partsPositionName, partName(1, 7, "arrow"), partName(8, 487, "arrow"), partName(488, 1087, "arrow")}
+		want := []string{partsPositionName, partName(1, 7), partName(8, 487), partName(488, 1087)}
 		if !slices.Equal(got, want) {
 			t.Errorf("opened after every %d: %v, want %v", each, got, want)
 		}
@@ -155,7 +153,7 @@ func TestTheFirstPartIsEarly(t *testing.T) {
 // disturbed.
 func TestFilesAreTheSameAfterACrashAnywhere(t *testing.T) {
 	for name, output := range outputs(9) {
-		emissions := map[string]int{"lines": 14, "arrow": 14, "parquet": 10}[name]
+		emissions := map[string]int{"lines": 14, "parquet": 10}[name]
 		log := recordedLog(t, 4, emissions)
 		undisturbed := t.TempDir()
 		if err := fold(log, output(undisturbed), disk{}); err != nil {
@@ -441,9 +439,6 @@ func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 			t.Errorf("%s: files were changed", name)
 		}
 	}
-	if _, _, err := OpenPartsDir(PartsDirConfig{Dir: t.TempDir(), Format: "csv"}); !errors.Is(err, ErrNotOurs) {
-		t.Errorf("a format that does not exist: %v", err)
-	}
 	if _, _, err := OpenLinesFile(t.TempDir(), "log"); err == nil {
 		t.Error("a folder was opened as a file")
 	}
@@ -454,7 +449,7 @@ func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 func TestPartsShowWhatWasDiscarded(t *testing.T) {
 	log, dir := recordedLog(t, 8, 40), t.TempDir()
 	log[20].Missed = true
-	open := outputs(5)["arrow"](dir)
+	open := outputs(5)["parquet"](dir)
 	for _, end := range []int{10, 21, 30, 40} {
 		if err := fold(log[:end], open, disk{}); err != nil {
 			t.Fatal(err)
@@ -467,7 +462,7 @@ func TestPartsShowWhatWasDiscarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		first, last, ok := parsePart(entry.Name(), "arrow")
+		first, last, ok := parsePart(entry.Name())
 		if !ok {
 			continue
 		}

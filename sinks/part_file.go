@@ -125,26 +125,26 @@ func appendCell(b array.Builder, value reflect.Value) {
 }
 
 // write moves the rows into a file, puts that on the disk and reads it back.
-func (t *partTable) write(path, format string, d *disk) error {
+func (t *partTable) write(path string, d *disk) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
 	sum := xxhash.New()
 	t.rows = 0
-	rows, err := tables.Encode(io.MultiWriter(d.writer(f), sum), format, slices.Values([]arrow.Record{t.builder.NewRecord()}))
+	rows, err := tables.Encode(io.MultiWriter(d.writer(f), sum), partFormat, slices.Values([]arrow.Record{t.builder.NewRecord()}))
 	if err == nil {
 		err = d.sync(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return verifyPart(path, format, sum.Sum64(), rows)
+	return verifyPart(path, sum.Sum64(), rows)
 }
 
 // verifyPart checks that the file holds what was written and that it is a table of
 // so many rows.
-func verifyPart(path, format string, want uint64, rows int64) (err error) {
+func verifyPart(path string, want uint64, rows int64) (err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func verifyPart(path, format string, want uint64, rows int64) (err error) {
 	if sum.Sum64() != want {
 		return errors.New("read back, it is not what was written; the disk may be failing")
 	}
-	n, err := tables.Rows(f, format)
+	n, err := tables.Rows(f, partFormat)
 	if err == nil && n != rows {
 		err = fmt.Errorf("read back, it has %d rows, not %d", n, rows)
 	}

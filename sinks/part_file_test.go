@@ -11,7 +11,6 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
@@ -19,8 +18,7 @@ import (
 	"gqlstream/quant"
 )
 
-// readPart returns a part as another program's Arrow library would: Parquet by its
-// general reader, Arrow by the IPC file reader.
+// readPart returns a part as another program's Arrow library would.
 func readPart(t *testing.T, path string) arrow.Record {
 	t.Helper()
 	f, err := os.Open(path)
@@ -28,17 +26,6 @@ func readPart(t *testing.T, path string) arrow.Record {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	if filepath.Ext(path) == ".arrow" {
-		r, err := ipc.NewFileReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		record, err := r.Record(0)
-		if err != nil || r.NumRecords() != 1 {
-			t.Fatalf("%d records, %v", r.NumRecords(), err)
-		}
-		return record
-	}
 	table, err := pqarrow.ReadTable(t.Context(), f, parquet.NewReaderProperties(nil), pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
 	if err != nil {
 		t.Fatal(err)
@@ -69,24 +56,22 @@ func TestPartsHoldTheRecords(t *testing.T) {
 		Flags: []string{quant.FlagBelowFloor},
 	}
 	list := []quant.Estimate{full(), estimate("bare", "pcc", 1<<63), suppressed}
-	for _, format := range partFormats {
-		dir := t.TempDir()
-		table := newPartTable()
-		for i := range list {
-			table.append(&list[i])
-		}
-		if err := table.write(filepath.Join(dir, partName(1, 1<<63, format)), format, &disk{}); err != nil {
-			t.Fatal(err)
-		}
-		table.builder.Release()
-		got := readPart(t, filepath.Join(dir, partName(1, 1<<63, format)))
-		if int(got.NumRows()) != len(list) {
-			t.Fatalf("%s: %d rows", format, got.NumRows())
-		}
-		for row := range list {
-			if text, want := rowJSON(t, got, row), wantJSON(t, list[row]); !reflect.DeepEqual(text, want) {
-				t.Errorf("%s row %d:\n%v, want\n%v", format, row, text, want)
-			}
+	dir := t.TempDir()
+	table := newPartTable()
+	for i := range list {
+		table.append(&list[i])
+	}
+	if err := table.write(filepath.Join(dir, partName(1, 1<<63)), &disk{}); err != nil {
+		t.Fatal(err)
+	}
+	table.builder.Release()
+	got := readPart(t, filepath.Join(dir, partName(1, 1<<63)))
+	if int(got.NumRows()) != len(list) {
+		t.Fatalf("%d rows", got.NumRows())
+	}
+	for row := range list {
+		if text, want := rowJSON(t, got, row), wantJSON(t, list[row]); !reflect.DeepEqual(text, want) {
+			t.Errorf("row %d:\n%v, want\n%v", row, text, want)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -30,7 +29,6 @@ const (
 // PartsDirConfig configures the directory that parts are written to.
 type PartsDirConfig struct {
 	Dir         string
-	Format      string        // one of partFormats
 	Every       time.Duration // of log time; 0: PartEveryDefault
 	Log         string        // identity of the log; a directory of another log is refused
 	StreamBytes int64         // that the stream of estimates may take; 0: EstimatesBytesDefault
@@ -39,7 +37,7 @@ type PartsDirConfig struct {
 	disk    disk
 }
 
-// partsDir is a follower that writes estimates as a series of Parquet or Arrow files,
+// partsDir is a follower that writes estimates as a series of Parquet files,
 // each of a range of positions: estimates-FIRST-LAST.parquet holds all records with a
 // position from FIRST to LAST, and FIRST is one more than the LAST before it. A part is
 // there whole or not at all, is never changed, and ends where the log says, so that any
@@ -65,9 +63,6 @@ type partsDir struct {
 // OpenPartsDir continues the directory, which it makes if need be, after its last part.
 // One with parts of another log matches ErrNotOurs.
 func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
-	if !slices.Contains(partFormats, c.Format) {
-		return nil, Cursor{}, fmt.Errorf("sinks: parts: there is no format %q; there are %v: %w", c.Format, partFormats, ErrNotOurs)
-	}
 	c.Every, c.rowsMax = cmp.Or(c.Every, PartEveryDefault), cmp.Or(c.rowsMax, PartRowsMax)
 	c.StreamBytes = cmp.Or(c.StreamBytes, EstimatesBytesDefault)
 	s := &partsDir{config: c}
@@ -82,7 +77,7 @@ func (s *partsDir) open() error {
 	if err := os.MkdirAll(s.config.Dir, 0o755); err != nil {
 		return err
 	}
-	last, err := sweepParts(s.config.Dir, s.config.Format)
+	last, err := sweepParts(s.config.Dir)
 	if err != nil {
 		return err
 	}
@@ -155,11 +150,11 @@ func (s *partsDir) cut() error {
 		return nil
 	}
 	d := &s.config.disk
-	name := filepath.Join(s.config.Dir, partName(s.after+1, s.until, s.config.Format))
+	name := filepath.Join(s.config.Dir, partName(s.after+1, s.until))
 	temporary := name + temporarySuffix
 	err := d.before("write part")
 	if err == nil {
-		err = s.table.write(temporary, s.config.Format, d)
+		err = s.table.write(temporary, d)
 	}
 	if err = d.finish(err, temporary, name); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(name), err)
@@ -192,8 +187,8 @@ func (s *partsDir) Close() error {
 	return nil
 }
 
-// partFormats are the forms of a part, which are also its extensions.
-var partFormats = []string{"parquet", "arrow"}
+// partFormat is the form of a part, which is also its extension.
+const partFormat = "parquet"
 
 const (
 	// PartEveryDefault is the log time of a part where the configuration names none.
@@ -205,14 +200,14 @@ const (
 )
 
 // sweepParts removes unfinished files and returns the last position in a part.
-func sweepParts(dir, format string) (last uint64, err error) {
+func sweepParts(dir string) (last uint64, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return 0, err
 	}
 	for _, entry := range entries {
 		name, unfinished := strings.CutSuffix(entry.Name(), temporarySuffix)
-		_, until, isPart := parsePart(name, format)
+		_, until, isPart := parsePart(name)
 		switch {
 		case unfinished && (isPart || name == partsPositionName):
 			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
@@ -231,16 +226,16 @@ const (
 )
 
 // partName orders as positions do, up to twelve digits.
-func partName(first, last uint64, format string) string {
-	return fmt.Sprintf("%s%012d-%012d.%s", partPrefix, first, last, format)
+func partName(first, last uint64) string {
+	return fmt.Sprintf("%s%012d-%012d.%s", partPrefix, first, last, partFormat)
 }
 
 // parsePart is the inverse of partName.
-func parsePart(name, format string) (first, last uint64, ok bool) {
-	if _, err := fmt.Sscanf(name, partPrefix+"%d-%d."+format, &first, &last); err != nil {
+func parsePart(name string) (first, last uint64, ok bool) {
+	if _, err := fmt.Sscanf(name, partPrefix+"%d-%d."+partFormat, &first, &last); err != nil {
 		return 0, 0, false
 	}
-	return first, last, name == partName(first, last, format)
+	return first, last, name == partName(first, last)
 }
 
 // discard removes what was not finished, which would take room on a disk that is full.

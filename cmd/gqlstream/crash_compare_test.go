@@ -391,7 +391,7 @@ func (r *crashRun) twinParts(js jetstream.JetStream, dir string, every time.Dura
 	id, err := ingest.IdentityAt(r.t.Context(), js, broker.DefaultStreamNames().Log, 0)
 	r.must(err)
 	parts, _, err := sinks.OpenPartsDir(sinks.PartsDirConfig{
-		Dir: dir, Format: "arrow", Every: every, Log: id.Created.Format(time.RFC3339Nano),
+		Dir: dir, Every: every, Log: id.Created.Format(time.RFC3339Nano),
 	})
 	r.must(err)
 	return parts
@@ -462,7 +462,7 @@ func (r *crashRun) compareParts(want twin) {
 }
 
 func (r *crashRun) partsIn(dir string) map[string]string {
-	names, err := filepath.Glob(filepath.Join(dir, "*.arrow*"))
+	names, err := filepath.Glob(filepath.Join(dir, "*.parquet*"))
 	if err != nil {
 		r.t.Fatal(err)
 	}

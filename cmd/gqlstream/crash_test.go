@@ -189,7 +189,7 @@ func (r *crashRun) start(args ...string) {
 	}
 	r.done = make(chan error, 1)
 	process := exec.Command(os.Args[0], append([]string{
-		"run", "--config", r.config, "--state", r.dir, "--listen", r.address, "--output", r.output, "--arrow", r.parts,
+		"run", "--config", r.config, "--state", r.dir, "--listen", r.address, "--output", r.output, "--parquet", r.parts,
 	}, args...)...)
 	process.Env = append(os.Environ(), mainVariable+"=1")
 	process.Stdout, process.Stderr = r.stderr, r.stderr

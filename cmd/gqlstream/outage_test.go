@@ -245,7 +245,7 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		settings.State, settings.HTTP.Listen = h.dir, config.HTTPOff
-		settings.Output.File, settings.Output.Arrow, settings.Output.Alerts = r.output, r.parts, r.alerts
+		settings.Output.File, settings.Output.Parquet, settings.Output.Alerts = r.output, r.parts, r.alerts
 		for range 2 {
 			h.publish(h.dir, 25)
 			said, err := h.drainTo(settings, "tried again")

@@ -17,7 +17,6 @@ type runCmd struct {
 	Listen          string `placeholder:"ADDRESS" help:"Let producers on this host reach the embedded server, at 127.0.0.1:4222 say."`
 	Output          string `short:"o" placeholder:"FILE" help:"Also write the estimates as JSON lines; - is standard output."`
 	Parquet         string `placeholder:"DIR" help:"Also write the estimates as Parquet files to this directory."`
-	Arrow           string `placeholder:"DIR" help:"Also write the estimates as Arrow files to this directory."`
 	HTTP            string `name:"http" placeholder:"ADDRESS" help:"Where the page, the API and the metrics are; off for none. [127.0.0.1:8090]"`
 	Group           string `placeholder:"NAME" help:"Divide the work with the other workers of this group, on one NATS server or cluster (--nats)."`
 	Worker          string `placeholder:"NAME" help:"Name of this worker in its group. [the host's and the state directory's]"`
@@ -29,7 +28,7 @@ type runCmd struct {
 func (*runCmd) Help() string {
 	return `Follows the stream GQL and keeps the estimates of every tracked community current: on
 gqlest.estimate.<community> in the stream GQL_ESTIMATES, the latest in the bucket gql_estimates, and
-with --output as JSON lines, with --parquet and --arrow as files for DuckDB, pandas and Polars. Without --nats it runs a NATS server of its own in the state directory.
+with --output as JSON lines, with --parquet as files for DuckDB, pandas and Polars. Without --nats it runs a NATS server of its own in the state directory.
 On SIGHUP it reads the configuration again and takes over alerts and notify.
 Refused events are in the stream GQL_QUARANTINE; see gqlstream quarantine.
 
@@ -62,7 +61,6 @@ func (c *runCmd) settings() (config.Settings, error) {
 	settings.NATS.Listen = cmp.Or(c.Listen, settings.NATS.Listen)
 	settings.Output.File = cmp.Or(c.Output, settings.Output.File)
 	settings.Output.Parquet = cmp.Or(c.Parquet, settings.Output.Parquet)
-	settings.Output.Arrow = cmp.Or(c.Arrow, settings.Output.Arrow)
 	settings.HTTP.Listen = cmp.Or(c.HTTP, settings.HTTP.Listen)
 	if settings.HTTP.Listen == "" && c.ExitWhenDrained {
 		settings.HTTP.Listen = config.HTTPOff // nobody looks at a run that ends by itself
