@@ -35,8 +35,8 @@ func (p *Pipeline) openPage(freePort bool) error {
 	conf := web.Config{
 		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
-		Explain: p.Explain, Sinks: p.states, History: p.history.Between, Rollups: p.rollups.Read,
-		Older: p.beginAt.Position > 0, NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
+		Explain: p.Explain, Sinks: p.states, Records: p.history.Read, Rollups: p.rollups.Read,
+		NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
 	}
 	conf.Quarantine = func(ctx context.Context, reason string, limit int) ([]web.QuarantineEntry, error) {
 		return newestRefusals(ctx, p.Broker.JS, p.names.In, reason, limit)

@@ -22,6 +22,7 @@ const (
 	storedReadMax  = 50_000 // records of a community; of more the newest are read
 	storedKeepMax  = 10_000 // records returned; of more every second is left out
 	storedFetchMax = 500
+	storedMarginOf = 8                // times as many records are read as are asked for, since they do not lie evenly
 	storedIdleMax  = 30 * time.Second // then the server forgets a reader that died
 )
 
@@ -53,31 +54,61 @@ func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estima
 	return list, err
 }
 
-// Between returns the records of a community by a method with a log time in
-// [from, to], oldest first, suppressed ones, which name no method, included; a zero
-// time is unbounded. Unless whole is set, some are left out, because there are too many.
-func (s *History) Between(ctx context.Context, community, method string, from, to time.Time) (list []quant.Estimate, whole bool, err error) {
-	subject := s.config.Names.EstimateSubject(community, method, 0)
-	subjects := slices.Compact([]string{subject, s.config.Names.EstimateSubject(community, "", 0)})
-	c := jetstream.ConsumerConfig{FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverAllPolicy}
-	start, err := s.startOf(ctx, subject)
+// RecordsQuery asks for the records of a community by a method.
+type RecordsQuery struct {
+	Community, Method string
+	From, To          time.Time // of log time; zero: unbounded
+	Newest            int       // without From, older ones than so many need not be read; 0: all are wanted
+}
+
+// Read returns the records in [From, To], oldest first, suppressed ones, which name no method,
+// included. Unless whole is set, some are left out, because there are too many.
+func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estimate, whole bool, err error) {
+	most := storedReadMax
+	if q.From.IsZero() && q.Newest > 0 {
+		most = min(most, storedMarginOf*q.Newest)
+	}
+	for ; ; most *= storedMarginOf {
+		most = min(most, storedReadMax)
+		if list, whole, err = s.read(ctx, q, most); err != nil || whole || most == storedReadMax || len(list) >= q.Newest {
+			return list, whole, err
+		}
+	}
+}
+
+// read is Read of about so many of the newest records.
+func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []quant.Estimate, whole bool, err error) {
+	subject := s.config.Names.EstimateSubject(q.Community, q.Method, 0)
+	c := jetstream.ConsumerConfig{
+		FilterSubjects: slices.Compact([]string{subject, s.config.Names.EstimateSubject(q.Community, "", 0)}), DeliverPolicy: jetstream.DeliverAllPolicy,
+	}
+	start, err := s.startOf(ctx, subject, most)
 	if err != nil {
 		return nil, false, err
 	}
-	if whole = start == 0; !whole {
+	if whole = start == 0; !q.From.IsZero() {
+		before, ok, err := inForce(ctx, s.js, s.config, subject, 0, q.From.Add(-1))
+		if err != nil {
+			return nil, false, err
+		}
+		if ok && before.sequence >= start {
+			start, whole = before.sequence+1, true
+		}
+	}
+	if start > 0 {
 		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, start
 	}
-	estimated := !whole // else what was suppressed before the first estimate is no history of the method
+	estimated := start > 0 // else what was suppressed before the first estimate is no history of the method
 	err = readNow(ctx, s.js, s.config.Names.Estimates, s.config.Log, c, func(e quant.Estimate) {
-		if estimated = estimated || e.Method == method; !estimated {
+		if estimated = estimated || e.Method == q.Method; !estimated {
 			return
 		}
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
-		if err != nil && (!from.IsZero() || !to.IsZero()) ||
-			!from.IsZero() && at.Before(from) || !to.IsZero() && at.After(to) {
+		if err != nil && (!q.From.IsZero() || !q.To.IsZero()) ||
+			!q.From.IsZero() && at.Before(q.From) || !q.To.IsZero() && at.After(q.To) {
 			return
 		}
-		e.Method = method
+		e.Method = q.Method
 		if list = append(list, e); len(list) > storedKeepMax {
 			half := list[:(len(list)+1)/2]
 			for i := range half {
@@ -89,9 +120,9 @@ func (s *History) Between(ctx context.Context, community, method string, from, t
 	return list, whole, err
 }
 
-// startOf returns from which sequence on about the newest storedReadMax records of
-// a subject lie, and 0 when all of them may be read.
-func (s *History) startOf(ctx context.Context, subject string) (uint64, error) {
+// startOf returns from which sequence on about so many of the newest records of a subject lie, and 0
+// when that is all of them.
+func (s *History) startOf(ctx context.Context, subject string, most int) (uint64, error) {
 	stream, err := s.js.Stream(ctx, s.config.Names.Estimates)
 	if err != nil {
 		return 0, fmt.Errorf("sinks: stream %s: %w", s.config.Names.Estimates, err)
@@ -101,10 +132,10 @@ func (s *History) startOf(ctx context.Context, subject string) (uint64, error) {
 		return 0, fmt.Errorf("sinks: stream %s: %w", s.config.Names.Estimates, err)
 	}
 	n, state := info.State.Subjects[subject], info.State
-	if n <= storedReadMax {
+	if n <= uint64(most) {
 		return 0, nil
 	}
-	return state.LastSeq - uint64(float64(state.LastSeq-state.FirstSeq+1)*storedReadMax/float64(n)) + 1, nil
+	return state.LastSeq - uint64(float64(state.LastSeq-state.FirstSeq+1)*float64(most)/float64(n)) + 1, nil
 }
 
 // readNow visits the messages of a log that a consumer finds now, whose JSON, packed or not, is that of a T.
@@ -170,10 +201,16 @@ func openLookup[T any](ctx context.Context, js jetstream.JetStream, stream, subj
 func InForce(
 	ctx context.Context, js jetstream.JetStream, config HistoryConfig, community, method string, position uint64, at time.Time,
 ) (record quant.Estimate, ok bool, err error) {
-	subject := config.Names.EstimateSubject(community, method, 0)
+	last, ok, err := inForce(ctx, js, config, config.Names.EstimateSubject(community, method, 0), position, at)
+	return last.value, ok, err
+}
+
+func inForce(
+	ctx context.Context, js jetstream.JetStream, config HistoryConfig, subject string, position uint64, at time.Time,
+) (last stored[quant.Estimate], ok bool, err error) {
 	l, err := openLookup[quant.Estimate](ctx, js, config.Names.Estimates, subject, config.Log)
 	if err != nil {
-		return record, false, err
+		return last, false, err
 	}
 	key, bound := func(e *quant.Estimate) int64 { return int64(e.Position) }, int64(min(position, math.MaxInt64))
 	if position == 0 {
@@ -182,8 +219,7 @@ func InForce(
 			return t.UnixNano()
 		}, at.UnixNano()
 	}
-	last, ok, err := l.lastUpTo(ctx, key, bound)
-	return last.value, ok, err
+	return l.lastUpTo(ctx, key, bound)
 }
 
 // lastUpTo returns the last message whose key is at most a bound; keys never fall. The broker reads

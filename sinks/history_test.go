@@ -36,13 +36,19 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		}
 		return at
 	}
-	list, whole, err := h.Between(t.Context(), "c0001", "pcc", time.Unix(5, 0), time.Unix(7, 0))
+	list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(5, 0), To: time.Unix(7, 0)})
 	if diff := cmp.Diff([]uint64{5, 6, 7}, positions(list)); diff != "" || !whole || err != nil {
 		t.Errorf("between: %v, %v\n%s", whole, err, diff)
 	}
-	list, _, err = h.Between(t.Context(), "c0001", "pcc", time.Unix(0, 0), time.Unix(12, 0))
+	list, _, err = h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(0, 0), To: time.Unix(12, 0)})
 	if diff := cmp.Diff([]uint64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, positions(list)); diff != "" || err != nil || !list[9].Suppressed || list[9].Method != "pcc" {
 		t.Errorf("with a suppressed one: %v\n%s", err, diff)
+	}
+	for _, newest := range []int{1, 2, 5, 100} {
+		list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", Newest: newest})
+		if got := positions(list); err != nil || len(got) < min(newest, 19) || got[len(got)-1] != 20 || whole != (len(got) == 19) {
+			t.Errorf("the newest %d: %v, %v, %v", newest, got, whole, err)
+		}
 	}
 	for until, want := range map[uint64]uint64{0: 0, 1: 0, 2: 2, 13: 13, 99: 20} {
 		record, ok, err := InForce(t.Context(), l.js, config, "c0001", "pcc", until, time.Unix(0, 0))
@@ -79,7 +85,7 @@ func TestAMethodThatIsConfiguredTwiceIsNotMixed(t *testing.T) {
 		l.publish(w, e)
 	}
 	h := NewHistory(l.js, HistoryConfig{Names: DefaultNames(), Log: "log"})
-	if list, _, err := h.Between(t.Context(), "c0000", "auto", time.Time{}, time.Time{}); len(list) != 3 || err != nil {
+	if list, _, err := h.Read(t.Context(), RecordsQuery{Community: "c0000", Method: "auto"}); len(list) != 3 || err != nil {
 		t.Errorf("%d records of 3 positions, %v", len(list), err)
 	}
 	l.mustHaveLatest(map[string]uint64{"c0000": 3})

@@ -122,18 +122,16 @@ func TestMoversOfTheDay(t *testing.T) {
 	}
 }
 
-// A restart leaves the latest records in memory. Roll-ups by hour say what moved in the day before, charts do
-// not take them for records, and what they say of later times counts for nothing.
+// A restart leaves the latest records in memory. Roll-ups by hour say what moved in the day before, and what they
+// say of later times counts for nothing.
 func TestMoversOfTheDayAfterARestart(t *testing.T) {
 	const hours = 60
 	share := func(n int) float64 { return math.Abs(math.Sin(float64(n))) }
 	at := func(n int) time.Time { return logStart.Add(time.Duration(n) * time.Hour) }
 	of := func(name string, n int) quant.Estimate { return estimate(name, "auto", uint64(3600*n), share(n)) }
 	var day []sinks.Rollup
-	var published []quant.Estimate
 	live := serve(t, nil)
 	for n := range hours {
-		published = append(published, of("x", n))
 		write(t, live, of("x", n))
 		if n == hours-25 { // there were other classes
 			day = append(day, sinks.Rollup{Until: at(n).Add(-time.Minute), Last: []float32{1}})
@@ -142,17 +140,7 @@ func TestMoversOfTheDayAfterARestart(t *testing.T) {
 	}
 	const query = "/api/v1/communities?sort=change&order=desc&class=1&trend=6"
 	want := into[listAnswer](t, live, query).Communities[0]
-	s := serve(t, func(c *Config) {
-		c.Older = true
-		c.History = func(_ context.Context, _, _ string, from, to time.Time) (list []quant.Estimate, whole bool, err error) {
-			for n, e := range published {
-				if !at(n).Before(from) && !at(n).After(to) {
-					list = append(list, e)
-				}
-			}
-			return list, true, nil
-		}
-	})
+	s := serve(t, nil)
 	if err := s.Load([]quant.Estimate{of("x", hours-1), of("y", hours-1)}); err != nil {
 		t.Fatal(err)
 	}
@@ -160,37 +148,22 @@ func TestMoversOfTheDayAfterARestart(t *testing.T) {
 	s.Recall("x", "pcc", day)
 	s.Recall("gone", "auto", day)
 	s.Recall("y", "auto", nil)
-	for _, chart := range []string{"", "?from=" + at(hours-3).Format(time.RFC3339), "?from=" + at(hours-12).Format(time.RFC3339), ""} {
-		list := into[listAnswer](t, s, query).Communities
-		got := list[0]
-		if chart == "" && (got.Name != "x" || got.Change == nil || math.Abs(*got.Change-*want.Change) > 1e-6 || !got.Since.Equal(*want.Since)) {
-			t.Errorf("%s moved by %v since %v, want %v since %v", got.Name, got.Change, got.Since, *want.Change, *want.Since)
-		}
-		if len(list) != 2 || list[1].Change != nil || list[1].Trend != nil {
-			t.Errorf("what no roll-up tells of moved: %+v", list)
-		}
-		next := hours - 25 // a trend is in the order of time
-		for _, x := range got.Trend {
-			for next < hours && math.Abs(share(next)-x) > 1e-6 {
-				next++
-			}
-		}
-		if len(got.Trend) != 6 || math.Abs(got.Trend[0]-share(hours-25)) > 1e-6 || next != hours-1 {
-			t.Errorf("the trend is %v", got.Trend)
-		}
-		if chart != "" {
-			drawn, whole := into[historyAnswer](t, s, "/api/v1/communities/x/estimates"+chart), into[historyAnswer](t, live, "/api/v1/communities/x/estimates"+chart)
-			if diff := cmp.Diff(whole, drawn); diff != "" {
-				t.Errorf("%s (-live +restarted):\n%s", chart, diff)
-			}
+	list := into[listAnswer](t, s, query).Communities
+	got := list[0]
+	if got.Name != "x" || got.Change == nil || math.Abs(*got.Change-*want.Change) > 1e-6 || !got.Since.Equal(*want.Since) {
+		t.Errorf("%s moved by %v since %v, want %v since %v", got.Name, got.Change, got.Since, *want.Change, *want.Since)
+	}
+	if len(list) != 2 || list[1].Change != nil || list[1].Trend != nil {
+		t.Errorf("what no roll-up tells of moved: %+v", list)
+	}
+	next := hours - 25 // a trend is in the order of time
+	for _, x := range got.Trend {
+		for next < hours && math.Abs(share(next)-x) > 1e-6 {
+			next++
 		}
 	}
-	for n := hours; n < hours+700; n++ { // memory is thinned
-		published = append(published, of("x", n))
-		write(t, s, of("x", n))
-	}
-	if got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates"); len(got.Estimates) != len(published) {
-		t.Errorf("the chart of all has %d records, published were %d", len(got.Estimates), len(published))
+	if len(got.Trend) != 6 || math.Abs(got.Trend[0]-share(hours-25)) > 1e-6 || next != hours-1 {
+		t.Errorf("the trend is %v", got.Trend)
 	}
 }
 

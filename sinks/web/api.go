@@ -1,14 +1,12 @@
 package web
 
 import (
-	"cmp"
 	"context"
-	"math"
 	"net/http"
-	"slices"
 	"time"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // info holds the part of the answers that does not change while the server runs.
@@ -75,12 +73,11 @@ const (
 	estimatesMax     = 10_000
 )
 
-// historyAnswer is a part of a series.
+// historyAnswer is a part of what was published of a community by a method.
 type historyAnswer struct {
 	Community string           `json:"community"`
 	Method    string           `json:"method"`
-	WholeFrom *time.Time       `json:"whole_from"` // null: nothing is left out
-	Truncated bool             `json:"truncated"`  // older ones were cut off by the limit
+	Truncated bool             `json:"truncated"` // others were left out: older ones by the limit, or every second one
 	Estimates []quant.Estimate `json:"estimates"`
 }
 
@@ -91,27 +88,21 @@ func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	limit := q.limit(estimatesDefault, 1, estimatesMax)
 	points := q.number("points", 0, 2, estimatesMax)
 	q.word("format", formats...)
-	part, err := v.asked(q, from, to)
-	if err != nil {
-		return nil, err
-	}
-	if n := len(part.records); points == 0 && limit < n && part.records[n-limit].at.After(part.whole) {
-		from = part.whole // memory has all that is asked for
-	}
-	out, err := v.withHistory(ctx, part, from, to, math.MaxInt)
+	latest, err := v.latest(q)
 	if err != nil {
 		return nil, err
 	}
 	if points > 0 && !q.query.Has("limit") {
 		limit = limitAll
 	}
+	out, err := v.records(ctx, latest, from, to, limit)
 	if n := len(out.Estimates); n > limit {
 		out.Estimates, out.Truncated = out.Estimates[n-limit:], true
 	}
 	if points > 0 {
 		out.Estimates = spread(out.Estimates, points)
 	}
-	return out, nil
+	return out, err
 }
 
 // spread keeps at most n estimates, n > 1, evenly spaced, the first and the last included.
@@ -126,86 +117,44 @@ func spread[T any](list []T, n int) []T {
 	return out
 }
 
-// memoryPart holds the records in memory of a series in a range of time.
-type memoryPart struct {
-	community, method string
-	records           []*record
-	confidence        float64   // of the latest record
-	since, whole      time.Time // it reaches back to here; from here on nothing is missing
-}
-
-// asked returns the records in memory of the community and method that a question names.
-func (v *view) asked(q *asked, from, to time.Time) (memoryPart, error) {
+// latest returns the latest record of the community and method that a question names.
+func (v *view) latest(q *asked) (*quant.Estimate, error) {
 	if q.err != nil {
-		return memoryPart{}, q.err
+		return nil, q.err
 	}
-	if part, ok := v.memory(q.name, q.query.Get("method"), from, to); ok {
-		return part, nil
+	if e := v.latestOf(q.name, q.query.Get("method")); e != nil {
+		return e, nil
 	}
-	return memoryPart{}, refuse(http.StatusNotFound, "no such community or method")
+	return nil, refuse(http.StatusNotFound, "no such community or method")
 }
 
-func (v *view) memory(name, method string, from, to time.Time) (memoryPart, bool) {
+// latestOf returns the latest record of a community by a method, nil where there is none.
+func (v *view) latestOf(name, method string) *quant.Estimate {
 	v.store.mu.RLock()
 	defer v.store.mu.RUnlock()
 	c := v.store.byName[name]
 	if c == nil || c.find(method) == nil {
-		return memoryPart{}, false
+		return nil
 	}
-	ser := c.find(method)
-	p := memoryPart{community: c.name, method: ser.method, records: ser.between(from, to), since: ser.since, whole: ser.whole.UTC()}
-	p.confidence = cmp.Or(ser.latest.estimate.Confidence, quant.DefaultOptions().Confidence)
-	return p, true
+	return &c.find(method).latest.estimate
 }
 
-// behind returns records that were read of the log out, and behind them those of memory that are newer.
-func (p *memoryPart) behind(older []*record) []*record {
-	last := uint64(0)
-	if n := len(older); n > 0 {
-		last = older[n-1].estimate.Position
+// records returns what was published of the community and method of an estimate in [from, to]; older
+// records than the newest so many need not be there.
+func (v *view) records(ctx context.Context, of *quant.Estimate, from, to time.Time, newest int) (historyAnswer, error) {
+	out := historyAnswer{Community: of.Community, Method: of.Method, Estimates: []quant.Estimate{}}
+	if v.config.Records == nil {
+		out.Estimates = append(out.Estimates, *of)
+		return out, nil
 	}
-	return slices.Concat(older, slices.DeleteFunc(slices.Clone(p.records), func(r *record) bool {
-		return r.at.Before(p.whole) && r.estimate.Position <= last
-	}))
-}
-
-// withHistory puts what Config.History has before the part that memory holds whole, unless
-// memory has enough records, thinned, of all that is asked for. Without a History the
-// thinned records stand there.
-func (v *view) withHistory(ctx context.Context, p memoryPart, from, to time.Time, enough int) (historyAnswer, error) {
-	out := historyAnswer{Community: p.community, Method: p.method, Estimates: []quant.Estimate{}}
-	reaches := !p.since.After(from)
-	older := v.config.History != nil && from.Before(p.whole) && !(reaches && len(p.records) >= enough)
-	switch {
-	case older:
-		until := p.whole.Add(-1)
-		if !to.IsZero() && to.Before(until) {
-			until = to
+	stored, whole, err := v.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to, Newest: newest})
+	out.Truncated = !whole
+	for i := range stored {
+		if check(&stored[i], len(v.config.Classes)) == nil {
+			out.Estimates = append(out.Estimates, newRecord(stored[i], time.Time{}).estimate)
 		}
-		stored, complete, err := v.config.History(ctx, p.community, p.method, from, until)
-		if err != nil {
-			return out, err
-		}
-		if !complete {
-			out.WholeFrom = &p.whole
-		}
-		list := make([]*record, 0, len(stored))
-		for i := range stored {
-			if check(&stored[i], len(v.config.Classes)) == nil {
-				list = append(list, newRecord(&stored[i], nil, time.Time{}))
-			}
-		}
-		if !reaches && (to.IsZero() || !to.Before(p.whole)) {
-			v.store.remember(p, list, from, complete)
-		}
-		p.records = p.behind(list)
-	case from.Before(p.whole):
-		out.WholeFrom = &p.whole
 	}
-	for _, rec := range p.records {
-		out.Estimates = append(out.Estimates, rec.estimate)
-	}
-	return out, nil
+	return out, err
 }
 
 const (

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"net/http"
@@ -14,11 +15,8 @@ import (
 )
 
 const (
-	recordsSpan = 2 * time.Hour // so short a time is answered by records, not by roll-ups
-	records     = "record"      // the resolution, then
-
-	// chartRecordsMin thinned records in memory make a chart without a look at the log out.
-	chartRecordsMin = 100
+	recordsSpan = 30 * time.Minute // so short a time is answered by records, not by roll-ups
+	records     = "record"         // the resolution, then
 )
 
 // rollupAnswer is the series of a community by a method as a chart draws it.
@@ -56,24 +54,25 @@ func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
 	usual := max(2, 1_500/(len(v.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
 	from, to, points := q.time("from"), q.time("to"), q.number("points", usual, 2, estimatesMax)
 	q.word("format", formats...)
-	part, err := v.asked(q, from, to)
+	latest, err := v.latest(q)
 	if err != nil {
 		return nil, err
 	}
 	out := rollupAnswer{Resolution: records, Rollups: []sinks.Rollup{}}
-	found, err := rollupsOf(ctx, v, part, from, to, points)
+	found, err := rollupsOf(ctx, v, latest, from, to, points)
 	n := len(found.Rollups)
 	if err == nil && (n == 0 || found.Rollups[n-1].Until.Sub(found.Rollups[0].Time) <= recordsSpan) {
-		out.historyAnswer, err = v.withHistory(ctx, part, from, to, chartRecordsMin)
-		if len(out.Estimates) > points {
-			out.Estimates = spread(out.Estimates, points)
+		if n > 0 && from.IsZero() {
+			from = found.Rollups[0].Time
 		}
+		out.historyAnswer, err = v.records(ctx, latest, from, to, limitAll)
+		out.Estimates = spread(out.Estimates, points)
 		if n == 0 || err != nil || len(out.Estimates) > 0 && reachesBack(&out.Estimates[0], found.Rollups) {
 			return out, err
 		}
 	}
 	out.Resolution, out.Rollups = string(found.Resolution), found.Rollups
-	out.historyAnswer = historyAnswer{Community: part.community, Method: part.method, Estimates: []quant.Estimate{}}
+	out.historyAnswer = historyAnswer{Community: latest.Community, Method: latest.Method, Estimates: []quant.Estimate{}}
 	return out, err
 }
 
@@ -86,9 +85,9 @@ func reachesBack(first *quant.Estimate, rollups []sinks.Rollup) bool {
 }
 
 // rollupsOf returns the roll-ups of a series, but for those from before a change of the number of classes.
-func rollupsOf(ctx context.Context, v *view, p memoryPart, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
+func rollupsOf(ctx context.Context, v *view, of *quant.Estimate, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
 	if v.config.Rollups != nil {
-		found, err = v.config.Rollups(ctx, sinks.RollupQuery{Community: p.community, Method: p.method, From: from, To: to, Points: points})
+		found, err = v.config.Rollups(ctx, sinks.RollupQuery{Community: of.Community, Method: of.Method, From: from, To: to, Points: points})
 	}
 	found.Rollups = slices.DeleteFunc(found.Rollups, func(r sinks.Rollup) bool { return len(r.Last) != len(v.config.Classes) })
 	return found, err
@@ -135,27 +134,26 @@ func askDifference(ctx context.Context, v *view, q *asked) (any, error) {
 const rollupsBack = 7 * 24 * time.Hour
 
 // inForce returns the record of a community that was in force at a log time, or the latest one
-// at none: that of memory, of the log out, or what roll-ups say where the log out does not
+// at none: that of the log out, or what roll-ups say where the log out does not
 // reach back so far.
 func inForce(ctx context.Context, v *view, name, method string, at time.Time) (e quant.Estimate, err error) {
-	part, ok := v.memory(name, method, time.Time{}, at)
-	n := len(part.records)
-	switch {
-	case ok && n > 0 && (at.IsZero() || !part.records[n-1].at.Before(part.whole)):
-		return part.records[n-1].estimate, nil
-	case ok && v.config.InForce != nil:
-		if e, ok, err = v.config.InForce(ctx, part.community, part.method, at); err != nil || ok {
+	latest := v.latestOf(name, method)
+	if latest != nil && at.IsZero() {
+		return *latest, nil
+	}
+	if latest != nil && v.config.InForce != nil {
+		if e, ok, err := v.config.InForce(ctx, latest.Community, latest.Method, at); err != nil || ok {
 			return e, err
 		}
 	}
-	if part.method != "" {
-		found, err := rollupsOf(ctx, v, part, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
+	if latest != nil && latest.Method != "" {
+		found, err := rollupsOf(ctx, v, latest, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
 		if err != nil {
 			return e, err
 		}
 		for _, r := range slices.Backward(found.Rollups) {
 			if !r.Until.After(at) && len(r.Low) == len(r.Last) {
-				return ofRollup(part, &r), nil
+				return ofRollup(latest, &r), nil
 			}
 		}
 	}
@@ -164,12 +162,13 @@ func inForce(ctx context.Context, v *view, name, method string, at time.Time) (e
 
 // ofRollup returns the last record of a period. Its errors are those of the least and the
 // largest bound in the period, so they are not too small.
-func ofRollup(p memoryPart, r *sinks.Rollup) quant.Estimate {
+func ofRollup(of *quant.Estimate, r *sinks.Rollup) quant.Estimate {
+	confidence := cmp.Or(of.Confidence, quant.DefaultOptions().Confidence)
 	e := quant.Estimate{
-		Community: p.community, Method: p.method, Position: r.Position, Time: r.Until.Format(time.RFC3339Nano),
-		Prevalence: wide(r.Last), Low: wide(r.Low), High: wide(r.High), Confidence: p.confidence, Flags: r.Flags,
+		Community: of.Community, Method: of.Method, Position: r.Position, Time: r.Until.Format(time.RFC3339Nano),
+		Prevalence: wide(r.Last), Low: wide(r.Low), High: wide(r.High), Confidence: confidence, Flags: r.Flags,
 	}
-	z := math.Sqrt2 * math.Erfinv(p.confidence)
+	z := math.Sqrt2 * math.Erfinv(confidence)
 	for i := range e.Low {
 		e.SE = append(e.SE, (e.High[i]-e.Low[i])/(2*z))
 	}
@@ -264,11 +263,11 @@ func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
 	if e.From == "" || e.To == "" {
 		return nil, refuse(http.StatusBadRequest, "from and to: want positions or RFC 3339 times")
 	}
-	part, err := v.asked(q, time.Time{}, time.Time{})
+	latest, err := v.latest(q)
 	if err != nil {
 		return nil, err
 	}
-	e.Community, e.Method = part.community, part.method
+	e.Community, e.Method = latest.Community, latest.Method
 	return v.slow.get(ctx, e, func(ctx context.Context) (any, error) { return v.config.Explain(ctx, e) })
 }
 

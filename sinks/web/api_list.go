@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -121,24 +120,10 @@ func (s *store) page(order []*community, q listQuery) listAnswer {
 			row.Plain = plain.latest.estimate.Prevalence
 		}
 		row.Trend = ser.trend(q.class, q.trend)
-		if before, change, ok := ser.change(q.class); ok {
-			row.Change, row.Since = &change, new(before.at.UTC())
+		if since, change, ok := ser.change(q.class); ok {
+			row.Change, row.Since = &change, new(since.UTC())
 		}
 		out.Communities = append(out.Communities, row)
-	}
-	return out
-}
-
-// trend returns up to n shares of a class, evenly spaced over the history.
-func (s *series) trend(class, n int) []float64 {
-	if n < 2 || len(s.history) < 2 {
-		return nil
-	}
-	out := make([]float64, 0, n)
-	for _, r := range spread(s.history, n) {
-		if class < len(r.estimate.Prevalence) {
-			out = append(out, r.estimate.Prevalence[class])
-		}
 	}
 	return out
 }
@@ -218,19 +203,6 @@ func (r *record) flagged(flag string) bool {
 	return flag == "" || slices.ContainsFunc(r.estimate.Flags, func(f string) bool {
 		return flag == flagAny || quant.FlagName(f) == flag
 	})
-}
-
-// change returns by how much the share of a class differs from that a day of log time
-// before, or from the oldest that is kept and rests on a label; false where there is nothing to compare.
-func (s *series) change(class int) (before *record, change float64, ok bool) {
-	now := s.latest
-	after := sort.Search(len(s.history), func(i int) bool { return s.history[i].at.After(now.at.Add(-day)) })
-	kept := s.history[max(0, after-1):]
-	first := slices.IndexFunc(kept, func(r *record) bool { return !r.flagged(quant.FlagNoLabels) })
-	if before = kept[max(first, 0)]; first < 0 || before == now || class >= len(before.estimate.Prevalence) || class >= len(now.estimate.Prevalence) {
-		return nil, 0, false
-	}
-	return before, now.estimate.Prevalence[class] - before.estimate.Prevalence[class], true
 }
 
 // sortValue returns the value that a series is sorted by; false if it is not published.

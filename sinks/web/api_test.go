@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // three fills a server with three communities of different shares and sizes.
@@ -192,186 +194,28 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 		if diff := cmp.Diff(c.want, positions(got.Estimates)); diff != "" || got.Truncated != c.truncated {
 			t.Errorf("%s: truncated %v, want %v (-want +got):\n%s", c.query, got.Truncated, c.truncated, diff)
 		}
-		if got.WholeFrom != nil {
-			t.Errorf("%s: whole from %v, want null", c.query, got.WholeFrom)
-		}
 	}
 }
 
-// What memory does not hold whole comes from Config.History, joined without a
-// gap or a repeat.
-func TestHistoryJoinsTheStoredPart(t *testing.T) {
-	var asked [2]time.Time
-	fails, thinned := false, false
+// What is left out must show, and why the log out cannot be read must not.
+func TestRecordsOfTheLogOutMayBeMissing(t *testing.T) {
+	var asked sinks.RecordsQuery
+	var fails error
 	s := serve(t, func(c *Config) {
-		c.HistoryMax = 8
-		c.History = func(_ context.Context, community, method string, from, to time.Time) ([]quant.Estimate, bool, error) {
-			asked = [2]time.Time{from, to}
-			if fails {
-				return nil, false, errors.New("the store is away")
-			}
-			var out []quant.Estimate
-			for i := range uint64(40) {
-				at := logStart.Add(time.Duration(i+1) * time.Second)
-				if !at.Before(from) && !at.After(to) {
-					out = append(out, estimate(community, method, i+1, 0.5))
-				}
-			}
-			return out, !thinned, nil
+		c.Records = func(_ context.Context, q sinks.RecordsQuery) ([]quant.Estimate, bool, error) {
+			asked = q
+			return []quant.Estimate{estimate("x", "auto", 3, 0.5), estimate("x", "auto", 4, math.NaN())}, false, fails
 		}
 	})
-	for i := range uint64(40) {
-		write(t, s, estimate("x", "auto", i+1, 0.5))
+	write(t, s, estimate("x", "auto", 4, 0.5))
+	got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates?limit=2&from="+fmt.Sprint(logStart.Unix()))
+	want := sinks.RecordsQuery{Community: "x", Method: "auto", From: logStart.Local(), Newest: 2}
+	if diff := cmp.Diff([]uint64{3}, positions(got.Estimates)); diff != "" || !got.Truncated || !asked.From.Equal(want.From) || asked.Newest != 2 {
+		t.Errorf("asked %v, truncated %v: %s", asked, got.Truncated, diff)
 	}
-	got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates?from="+fmt.Sprint(logStart.Unix()+5))
-	want := []uint64{}
-	for i := uint64(5); i <= 40; i++ {
-		want = append(want, i)
-	}
-	if diff := cmp.Diff(want, positions(got.Estimates)); diff != "" || got.WholeFrom != nil {
-		t.Errorf("asked %v, whole from %v (-want +got):\n%s", asked, got.WholeFrom, diff)
-	}
-	thinned = true
-	if got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates"); got.WholeFrom == nil {
-		t.Error("that the store has left some out does not show")
-	}
-	asked = [2]time.Time{}
-	into[historyAnswer](t, s, "/api/v1/communities/x/estimates?from="+fmt.Sprint(logStart.Unix()+39))
-	last := into[historyAnswer](t, s, "/api/v1/communities/x/estimates?limit=2")
-	if diff := cmp.Diff([]uint64{39, 40}, positions(last.Estimates)); diff != "" || !last.Truncated {
-		t.Errorf("the last two (-want +got):\n%s", diff)
-	}
-	if !asked[1].IsZero() {
-		t.Errorf("the store was asked for %v, though memory holds it all", asked)
-	}
-	fails = true
-	if code, _, body := get(t, s, "/api/v1/communities/x/estimates"); code != http.StatusServiceUnavailable ||
-		strings.Contains(string(body), "away") {
+	fails = errors.New("the store is away")
+	if code, _, body := get(t, s, "/api/v1/communities/x/estimates"); code != http.StatusServiceUnavailable || strings.Contains(string(body), "away") {
 		t.Errorf("a store that fails gave %d: %s", code, body)
-	}
-}
-
-// Records of one log time, which late events make, must all be there after a restart, and the newest
-// one also where the log out has discarded it.
-func TestRecordsOfOneTimeAreKeptApart(t *testing.T) {
-	when := func(i uint64) time.Time { return logStart.Add(time.Duration(i/3) * time.Second) }
-	record := func(i uint64) quant.Estimate {
-		e := estimate("x", "auto", i, 0.5)
-		e.Time = when(i).Format(time.RFC3339Nano)
-		return e
-	}
-	for _, discarded := range []uint64{0, 3, 5} {
-		newest := uint64(5)
-		s := serve(t, func(c *Config) {
-			c.Older, c.HistoryMax = true, 4
-			c.History = func(_ context.Context, _, _ string, from, to time.Time) (list []quant.Estimate, whole bool, err error) {
-				for i := discarded + 1; i <= newest; i++ {
-					if !when(i).Before(from) && !when(i).After(to) {
-						list = append(list, record(i))
-					}
-				}
-				return list, true, nil
-			}
-		})
-		if err := s.Load([]quant.Estimate{record(newest)}); err != nil {
-			t.Fatal(err)
-		}
-		for until := newest + (5-discarded)*2; newest <= until; newest++ {
-			var want []uint64
-			for i := min(discarded+1, 5); i <= newest; i++ {
-				want = append(want, i)
-			}
-			got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates")
-			if diff := cmp.Diff(want, positions(got.Estimates)); diff != "" {
-				t.Errorf("up to %d discarded: -want +got:\n%s", discarded, diff)
-			}
-			write(t, s, record(newest+1))
-		}
-	}
-}
-
-// What was suppressed between the newest estimate and the newest record must be there after a restart.
-func TestWhatWasSuppressedIsThereAfterARestart(t *testing.T) {
-	var list []quant.Estimate
-	for i := range uint64(9) {
-		e := estimate("x", "auto", i+1, 0.5)
-		if i >= 4 {
-			e = quant.Estimate{Community: "x", Position: i + 1, Time: e.Time, Suppressed: true}
-		}
-		list = append(list, e)
-	}
-	s := serve(t, func(c *Config) {
-		c.Older = true
-		c.History = func(_ context.Context, _, method string, from, to time.Time) (out []quant.Estimate, whole bool, err error) {
-			for _, e := range list {
-				if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil && !at.Before(from) && !at.After(to) {
-					e.Method = method
-					out = append(out, e)
-				}
-			}
-			return out, true, nil
-		}
-	})
-	if err := s.Load([]quant.Estimate{list[3], list[8]}); err != nil {
-		t.Fatal(err)
-	}
-	got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates")
-	if diff := cmp.Diff([]uint64{1, 2, 3, 4, 5, 6, 7, 8, 9}, positions(got.Estimates)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-// A chart asks the log out only for what memory does not reach, and once; where memory has
-// few records of a time, such as an old one, the log out has all of them.
-func TestChartsReadTheLogOutOnce(t *testing.T) {
-	const published = 3000
-	at := func(i uint64) time.Time { return logStart.Add(time.Duration(i) * time.Second) }
-	asked := 0
-	stored := func(_ context.Context, community, method string, from, to time.Time) (list []quant.Estimate, whole bool, err error) {
-		asked++
-		for i := uint64(1); i <= published; i++ {
-			if !at(i).Before(from) && !at(i).After(to) {
-				list = append(list, estimate(community, method, i, 0.5))
-			}
-		}
-		return list, true, nil
-	}
-	for _, begun := range []uint64{0, 2990} { // how much was published before the page began
-		asked = 0
-		s := serve(t, func(c *Config) { c.History, c.Older = stored, begun > 0 })
-		if begun > 0 {
-			if err := s.Load([]quant.Estimate{estimate("x", "auto", begun, 0.5)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for i := begun + 1; i <= published; i++ {
-			write(t, s, estimate("x", "auto", i, 0.5))
-		}
-		for _, c := range []struct {
-			query       string
-			first       uint64 // at least so early
-			least, asks int    // records at least; questions to the log out, a fresh page's one less
-		}{
-			{"", 1, 2 * chartRecordsMin, 1},
-			{"", 1, 2 * chartRecordsMin, 1},
-			{"?from=" + fmt.Sprint(at(1).Unix()), 1, 2 * chartRecordsMin, 1},
-			{"?from=" + fmt.Sprint(at(2800).Unix()), 2800, 201, 1},
-			{"?from=" + fmt.Sprint(at(11).Unix()) + "&to=" + fmt.Sprint(at(300).Unix()), 11, 290, 2},
-		} {
-			got := into[rollupAnswer](t, s, "/api/v1/communities/x/history"+c.query)
-			want := c.asks
-			if begun == 0 {
-				want--
-			}
-			if n := len(got.Estimates); asked != want || n < c.least || got.Estimates[0].Position != c.first {
-				t.Errorf("%d published before, %q: the log out was asked %d times, want %d; %d records, want %d from %d on",
-					begun, c.query, asked, want, n, c.least, c.first)
-			}
-			list := positions(got.Estimates)
-			if !slices.IsSorted(list) || len(slices.Compact(list)) != len(got.Estimates) {
-				t.Errorf("%d published before, %q: %v", begun, c.query, list)
-			}
-		}
 	}
 }
 

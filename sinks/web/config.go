@@ -29,24 +29,18 @@ type Config struct {
 	Version  string   // of the program, shown on the page
 	Classes  []string // K names; required
 
-	HistoryMax      int           // records per community and method; 0 is 512
-	HistoryBytesMax int           // all histories together, about; 0 is 256 MiB
-	CommunitiesMax  int           // further communities are counted, not kept; 0 is 100,000
-	RequestsMax     int           // requests that are answered at a time, beside probes and event streams; 0 is 256
-	StreamsMax      int           // event streams; 0 is 1,000
-	Quiet           time.Duration // of log time, after which what moved at all is published; 0: each emission has it
-	StreamEvery     time.Duration // least time between two messages of estimates; 0 is 200 ms
+	CommunitiesMax int           // further communities are counted, not kept; 0 is 100,000
+	RequestsMax    int           // requests that are answered at a time, beside probes and event streams; 0 is 256
+	StreamsMax     int           // event streams; 0 is 1,000
+	Quiet          time.Duration // of log time, after which what moved at all is published; 0: each emission has it
+	StreamEvery    time.Duration // least time between two messages of estimates; 0 is 200 ms
 
-	Older bool // estimates were published before those that are written here
-
-	// History returns the estimates of a community and method with a log time in
-	// [from, to], oldest first; a zero time is unbounded. Unless whole is set, some
-	// are left out. Nil: memory only.
-	History func(ctx context.Context, community, method string, from, to time.Time) (
-		list []quant.Estimate, whole bool, err error)
+	// Records returns what was published of a community by a method, oldest first. Unless whole
+	// is set, some are left out. Nil: the latest records alone are shown.
+	Records func(context.Context, sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error)
 
 	// InForce returns the record of a community and method that was in force at a log time.
-	// Nil: memory only.
+	// Nil: the latest alone is known.
 	InForce func(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error)
 
 	// Rollups returns roll-ups of records by minute, hour or day. Nil: records only.
@@ -78,7 +72,6 @@ const tokenBytesMin = 32
 // withDefaults returns c with every zero field set.
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
-	c.HistoryMax, c.HistoryBytesMax = cmp.Or(c.HistoryMax, 512), cmp.Or(c.HistoryBytesMax, 256<<20)
 	c.CommunitiesMax, c.RequestsMax = cmp.Or(c.CommunitiesMax, 100_000), cmp.Or(c.RequestsMax, 256)
 	c.StreamsMax = cmp.Or(c.StreamsMax, 1_000)
 	c.StreamEvery = cmp.Or(c.StreamEvery, 200*time.Millisecond)

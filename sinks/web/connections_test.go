@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 )
 
 // dial opens a connection and sends a text on it.
@@ -99,8 +100,7 @@ func TestProbesAreAnsweredWhenAllPlacesAreTaken(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(c *Config) {
 		c.RequestsMax = 3
-		c.HistoryMax = 1
-		c.History = func(context.Context, string, string, time.Time, time.Time) ([]quant.Estimate, bool, error) {
+		c.Records = func(context.Context, sinks.RecordsQuery) ([]quant.Estimate, bool, error) {
 			entered <- struct{}{}
 			<-leave
 			return nil, true, nil

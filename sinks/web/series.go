@@ -9,43 +9,32 @@ import (
 	"gqlstream/quant"
 )
 
-// record is one estimate as it was received. It is never changed once stored.
+// record is one estimate as it was published. It is never changed once stored.
 type record struct {
 	estimate quant.Estimate
 	at       time.Time // log time; zero when the estimate has none
 	received time.Time // wall clock
-	past     bool      // of Recall: flags and shares alone
 }
 
-// newRecord copies an estimate; its flags are those of the previous record if they
-// are equal.
-func newRecord(e *quant.Estimate, previous *record, received time.Time) *record {
-	r := &record{estimate: *e, received: received}
+// newRecord takes over an estimate and its lists.
+func newRecord(e quant.Estimate, received time.Time) *record {
 	if e.Suppressed { // whatever else it holds is not for the public
-		r.estimate = quant.Estimate{
-			Pipeline: e.Pipeline, Community: e.Community, Position: e.Position, Time: e.Time, Method: e.Method, ModelVersion: e.ModelVersion, Config: e.Config, Suppressed: true,
+		e = quant.Estimate{
+			Pipeline: e.Pipeline, Community: e.Community, Position: e.Position, Time: e.Time, Method: e.Method, ModelVersion: e.ModelVersion, Config: e.Config,
+			Suppressed: true, Flags: e.Flags,
 		}
 	}
-	if at, err := time.Parse(time.RFC3339Nano, e.Time); err == nil {
-		r.at = at
+	for _, f := range []*[]float64{&e.Prevalence, &e.Low, &e.High, &e.SE, &e.SEChange, &e.NEff, &e.Influence} {
+		if *f == nil {
+			*f = []float64{} // not null in JSON
+		}
 	}
-	c := &r.estimate
-	for _, f := range []*[]float64{&c.Prevalence, &c.Low, &c.High, &c.SE, &c.SEChange, &c.NEff, &c.Influence} {
-		*f = append(make([]float64, 0, len(*f)), *f...)
+	if e.Flags == nil {
+		e.Flags = []string{}
 	}
-	switch {
-	case previous != nil && slices.Equal(previous.estimate.Flags, e.Flags):
-		r.estimate.Flags = previous.estimate.Flags
-	case len(e.Flags) == 0:
-		r.estimate.Flags = []string{}
-	default:
-		r.estimate.Flags = slices.Clone(e.Flags)
-	}
-	return r
+	at, _ := time.Parse(time.RFC3339Nano, e.Time)
+	return &record{e, at, received}
 }
-
-// recordBytes is about what a record of K classes takes in memory.
-func recordBytes(k int) int { return 760 + 6*8*k }
 
 // check reports what would make an estimate unfit for JSON or for a page of K
 // classes: both are mistakes of the pipeline, not of its input.
@@ -64,59 +53,88 @@ func check(e *quant.Estimate, k int) error {
 	return nil
 }
 
-// series holds the records in memory of one community by one method.
+// series holds what the lists show of one community by one method. Charts read the log out.
 type series struct {
 	method  string
 	latest  *record
-	history []*record // oldest first, the latest included
-	since   time.Time // log time to which history reaches back; zero: the first record
-	whole   time.Time // log time from which on it has every record; zero: all of it
-	written uint64    // by which write of the store the latest came
+	past    []point       // of the last day, oldest first, the latest record included
+	step    time.Duration // between two points, at least
+	written uint64        // by which write of the store the latest came
 }
 
-// add appends a record and keeps at most limit of them.
+// point is what a list shows of a record that may have gone.
+type point struct {
+	at     time.Time
+	cell   int64     // at in nanoseconds since 1970, or where the log has no times the position in 1e9
+	shares []float64 // empty: suppressed
+	rests  bool      // on a label
+}
+
+// Bounds of past. The bytes are those of all series together, about.
+const (
+	pastMax      = 2 * trendMax
+	pastBytesMax = 64 << 20
+	pointBytes   = 80 // besides the shares
+	pastStepMin  = time.Second
+)
+
+// pastLimit returns the number of points that each of so many series may keep.
+func pastLimit(series, classes int) int {
+	return max(2, min(pastMax, pastBytesMax/(pointBytes+8*classes)/max(series, 1)))
+}
+
+// add takes the newest record.
 func (s *series) add(r *record, limit int) {
+	e := &r.estimate
 	s.latest = r
-	s.history = append(s.history, r)
-	for len(s.history) > max(limit, 1) {
-		s.thin()
-	}
+	s.keep(point{at: r.at, cell: int64(e.Position) * 1e9, shares: e.Prevalence, rests: !r.flagged(quant.FlagNoLabels)}, limit)
 }
 
-// latestOnly says that memory reaches back to the latest record alone. Others may have its log time.
-func (s *series) latestOnly() { s.since, s.whole = s.latest.at, s.latest.at.Add(1) }
-
-// thin drops every second record of the older half, never the first of all or of
-// a model version if that can be helped: those are marks in the chart.
-func (s *series) thin() {
-	half := (len(s.history) + 1) / 2
-	whole := s.history[half-1].at.Add(1) // other records may have the same log time
-	kept := s.history[:0]
-	for i, r := range s.history {
-		// The comparison reads record i-1 itself: its slot is overwritten only when
-		// all records before i were kept.
-		mark := i > 0 && r.estimate.ModelVersion != s.history[i-1].estimate.ModelVersion
-		if i >= half || i%2 == 0 || mark {
-			kept = append(kept, r)
+// keep adds a point in place of one a step before, and makes the steps longer where there are too many.
+func (s *series) keep(p point, limit int) {
+	if !p.at.IsZero() {
+		p.cell = p.at.UnixNano()
+		old := func(q point) bool { return !q.at.IsZero() && !q.at.After(p.at.Add(-day)) }
+		for len(s.past) > 1 && old(s.past[1]) {
+			s.past = s.past[1:]
 		}
 	}
-	if len(kept) == len(s.history) {
-		kept = append(s.history[:0], s.history[1:]...)
-	}
-	clear(s.history[len(kept):])
-	if s.history = kept; whole.After(s.whole) {
-		s.whole = whole
+	s.past = append(s.past, p)
+	for s.step = max(s.step, pastStepMin); ; s.step *= 2 {
+		kept := s.past[:0]
+		for i, q := range s.past {
+			if i+1 == len(s.past) || q.cell/int64(s.step) != s.past[i+1].cell/int64(s.step) {
+				kept = append(kept, q)
+			}
+		}
+		clear(s.past[len(kept):])
+		if s.past = kept; len(kept) <= limit {
+			return
+		}
 	}
 }
 
-// between returns the records, but for those of Recall, with a log time in [from, to], oldest first; a zero
-// time is unbounded. Records without a log time are returned only when both are.
-func (s *series) between(from, to time.Time) []*record {
-	out := make([]*record, 0, len(s.history))
-	for _, r := range s.history {
-		if !r.past && (from.IsZero() || !r.at.Before(from)) && (to.IsZero() || !r.at.IsZero() && !r.at.After(to)) {
-			out = append(out, r)
+// trend returns up to n shares of a class, evenly spaced over the last day.
+func (s *series) trend(class, n int) []float64 {
+	if n < 2 || len(s.past) < 2 {
+		return nil
+	}
+	out := make([]float64, 0, n)
+	for _, p := range spread(s.past, n) {
+		if class < len(p.shares) {
+			out = append(out, p.shares[class])
 		}
 	}
 	return out
+}
+
+// change returns by how much the share of a class differs from that a day of log time before, or from
+// the oldest that is kept and rests on a label; false where there is nothing to compare.
+func (s *series) change(class int) (since time.Time, change float64, ok bool) {
+	now := s.latest.estimate.Prevalence
+	first := slices.IndexFunc(s.past, func(p point) bool { return p.rests })
+	if first < 0 || first == len(s.past)-1 || class >= len(s.past[first].shares) || class >= len(now) {
+		return since, 0, false
+	}
+	return s.past[first].at, now[class] - s.past[first].shares[class], true
 }

@@ -177,8 +177,7 @@ func TestHistoryIsRollupsWhereRecordsAreGone(t *testing.T) {
 	begin := logStart.Add(-10 * 24 * time.Hour).UTC()
 	var kept []quant.Estimate
 	s := serve(t, func(c *Config) {
-		c.Older = true
-		c.History = func(context.Context, string, string, time.Time, time.Time) ([]quant.Estimate, bool, error) {
+		c.Records = func(context.Context, sinks.RecordsQuery) ([]quant.Estimate, bool, error) {
 			return kept, true, nil
 		}
 		c.Rollups = func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) {

@@ -72,18 +72,14 @@ type store struct {
 
 	definitions map[string]string // of communities by rule, in words
 
-	older                                                bool // of Config
-	classes, historyMax, historyBytesMax, communitiesMax int
+	classes, communitiesMax int
 }
 
 func newStore(c Config) *store {
-	return &store{
-		byName: map[string]*community{}, older: c.Older, classes: len(c.Classes), historyMax: c.HistoryMax,
-		historyBytesMax: c.HistoryBytesMax, communitiesMax: c.CommunitiesMax,
-	}
+	return &store{byName: map[string]*community{}, classes: len(c.Classes), communitiesMax: c.CommunitiesMax}
 }
 
-// write stores a copy of the estimates. Those unfit to be shown are left out and
+// write stores the estimates, whose lists it takes over. Those unfit to be shown are left out and
 // named in the error; the others are stored all the same.
 func (s *store) write(estimates []quant.Estimate, now time.Time) error {
 	s.mu.Lock()
@@ -156,53 +152,10 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 		s.nSeries++
 	}
 	ser := c.series[at]
-	r := newRecord(e, ser.latest, now)
+	r := newRecord(*e, now)
 	r.estimate.Community, r.estimate.Method = c.name, ser.method
-	if ser.add(r, s.limit()); len(ser.history) == 1 && s.older {
-		ser.latestOnly()
-	}
+	ser.add(r, pastLimit(s.nSeries, s.classes))
 	ser.written = s.writes + 1
-}
-
-// forgetWhole says that memory has but the latest record of each series: a suppressed one may stand
-// behind an estimate of long ago.
-func (s *store) forgetWhole() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.order {
-		for _, ser := range c.series {
-			if s.older {
-				ser.latestOnly()
-			}
-		}
-	}
-}
-
-// limit returns the number of records that one series may keep, so that all stay within
-// historyBytesMax.
-func (s *store) limit() int {
-	fit := s.historyBytesMax / recordBytes(s.classes) / max(s.nSeries, 1)
-	return max(1, min(s.historyMax, fit))
-}
-
-// remember puts what was read of the log out, from a log time on, before what memory has
-// whole of a series, unless that has changed meanwhile.
-func (s *store) remember(p memoryPart, older []*record, from time.Time, whole bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ser := s.byName[p.community].find(p.method)
-	if ser == nil || !ser.since.Equal(p.since) || !ser.whole.Equal(p.whole) {
-		return
-	}
-	past := slices.DeleteFunc(slices.Clone(ser.history), func(r *record) bool { return !r.past || !r.at.Before(from) })
-	p.records = ser.between(time.Time{}, time.Time{})
-	ser.history, ser.since = append(past, p.behind(older)...), from
-	if whole {
-		ser.whole = from
-	}
-	for len(ser.history) > s.limit() {
-		ser.thin()
-	}
 }
 
 // since returns the newest records that were written after so many writes, of the communities named

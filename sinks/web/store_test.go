@@ -12,70 +12,46 @@ import (
 	"gqlstream/quant"
 )
 
-// A full series keeps its bound, its newest half whole, its first record and the
-// records at which the model changed.
-func TestHistoryIsThinnedNotCut(t *testing.T) {
-	for _, limit := range []int{1, 2, 3, 7, 8, 64, 65} {
+// However many records come, and however long they take, a list has the last day in even steps.
+func TestTheLastDayIsKeptInEvenSteps(t *testing.T) {
+	for _, every := range []time.Duration{20 * time.Millisecond, time.Second, 7 * time.Second, time.Hour} {
 		s := &series{}
-		var switches []uint64
-		for i := range uint64(1000) {
-			e := estimate("x", "auto", i+1, 0.5)
-			if i >= 300 {
-				e.ModelVersion = "m2"
-			}
-			if i == 300 {
-				switches = append(switches, e.Position)
-			}
-			s.add(newRecord(&e, s.latest, time.Now()), limit)
-			if len(s.history) > limit {
-				t.Fatalf("limit %d: %d records after %d", limit, len(s.history), i+1)
-			}
-			if got := s.history[len(s.history)-1]; got != s.latest || got.estimate.Position != i+1 {
-				t.Fatalf("limit %d: the newest is at %d, want %d", limit, got.estimate.Position, i+1)
+		for i := range 20_000 {
+			e := estimate("x", "auto", uint64(i), 0.5)
+			e.Time = logStart.Add(time.Duration(i) * every).Format(time.RFC3339Nano)
+			s.add(newRecord(e, time.Now()), 64)
+		}
+		n := len(s.past)
+		last, span := s.past[n-1], min(20_000*every, day)
+		if n > 64 || n < 24 || !last.at.Equal(s.latest.at) {
+			t.Fatalf("every %v: %d points until %v, the latest is of %v", every, n, last.at, s.latest.at)
+		}
+		if back := last.at.Sub(s.past[0].at); back < span*9/10 || back > span+max(s.step, every) {
+			t.Errorf("every %v: it reaches back %v, want %v", every, back, span)
+		}
+		for i := 1; i < n; i++ {
+			if step := s.past[i].at.Sub(s.past[i-1].at); step > 2*max(s.step, every) || step <= 0 {
+				t.Errorf("every %v: a step of %v, where %v are usual", every, step, s.step)
 			}
 		}
-		for i := 1; i < len(s.history); i++ {
-			before, r := s.history[i-1], s.history[i]
-			if before.estimate.Position >= r.estimate.Position {
-				t.Fatalf("limit %d: %d before %d", limit, before.estimate.Position, r.estimate.Position)
-			}
-			if !before.at.Before(s.whole) && r.estimate.Position != before.estimate.Position+1 {
-				t.Errorf("limit %d: a gap at %d, though whole from %v", limit, r.estimate.Position, s.whole)
-			}
-		}
-		if limit < 8 {
-			continue
-		}
-		if first := s.history[0].estimate.Position; first != 1 {
-			t.Errorf("limit %d: the first record is at %d, want 1", limit, first)
-		}
-		for _, p := range switches {
-			if !slices.ContainsFunc(s.history, func(r *record) bool { return r.estimate.Position == p }) {
-				t.Errorf("limit %d: the switch of the model at %d is gone", limit, p)
-			}
-		}
+	}
+	s := &series{} // of a log without times
+	for i := range uint64(1000) {
+		e := estimate("x", "auto", i+1, float64(i)/1000)
+		e.Time = ""
+		s.add(newRecord(e, time.Now()), 64)
+	}
+	if list := s.trend(1, 5); len(list) != 5 || !slices.IsSorted(list) || len(s.past) > 64 {
+		t.Errorf("without times: %v of %d", list, len(s.past))
 	}
 }
 
-// All histories together stay within the bytes allowed, however many there are.
-func TestHistoriesShareABudget(t *testing.T) {
-	c := Config{Classes: []string{"a", "b"}, HistoryBytesMax: 1 << 20}.withDefaults()
-	s := newStore(c)
-	for round := range uint64(40) {
-		var list []quant.Estimate
-		for _, name := range names(200) {
-			list = append(list, estimate(name, "auto", round+1, 0.5))
+// All series together stay within the bytes allowed, however many there are.
+func TestSeriesShareABudget(t *testing.T) {
+	for _, n := range []int{1, 1000, 100_000, 1_000_000} {
+		if limit := pastLimit(n, 2); limit > pastMax || limit > 2 && limit*n*(pointBytes+16) > pastBytesMax {
+			t.Errorf("%d series keep %d points each", n, limit)
 		}
-		if err := s.write(list, time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	total := 0
-	for _, c := range s.order {
-		total += len(c.series[0].history)
-	}
-	if total*recordBytes(2) > 1<<20 || total < 200 {
-		t.Errorf("%d records of %d bytes, want at most 1 MiB", total, recordBytes(2))
 	}
 }
 
@@ -120,18 +96,6 @@ func TestUnfitEstimatesAreNamed(t *testing.T) {
 	}
 	if got := into[listAnswer](t, s, "/api/v1/communities"); got.Total != 1 || got.Communities[0].Name != "good" {
 		t.Errorf("shown: %v", listed(got))
-	}
-}
-
-// The slice belongs to the caller after Write: changing it changes nothing shown.
-func TestWriteCopies(t *testing.T) {
-	s := serve(t, nil)
-	list := []quant.Estimate{estimate("x", "auto", 1, 0.25)}
-	write(t, s, list...)
-	list[0].Prevalence[1], list[0].Flags[0], list[0].Low[0] = 9, "changed", 9
-	got := into[detail](t, s, "/api/v1/communities/x").Estimates[0]
-	if got.Prevalence[1] != 0.25 || got.Flags[0] != "thin:1" || got.Low[0] == 9 {
-		t.Errorf("shown %+v", got)
 	}
 }
 

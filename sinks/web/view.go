@@ -42,8 +42,8 @@ func newView(c Config) *view {
 	return v
 }
 
-// Write stores the estimates and wakes the event streams. It never waits for a
-// reader. The slice stays the caller's. Estimates that hold NaN or the wrong
+// Write stores the estimates, whose lists become the server's, and wakes the event streams. It
+// never waits for a reader. Estimates that hold NaN or the wrong
 // number of classes are left out and named in the error.
 func (v *view) Write(_ context.Context, estimates []quant.Estimate) error {
 	if len(estimates) == 0 {
@@ -65,12 +65,8 @@ func (v *view) Load(estimates []quant.Estimate) error {
 		}
 		errs = append(errs, v.store.write(estimates[i:i+1], at))
 	}
-	v.store.forgetWhole()
 	return errors.Join(errs...)
 }
-
-// pastMax bounds what Recall adds to a series: one record an hour of a day, say.
-const pastMax = 24
 
 // Recall tells what roll-ups of a community by a method, oldest first, say of the day before the estimates of
 // Load, for the trend and the change of the list. Call it after Load and before the first Write.
@@ -82,17 +78,14 @@ func (v *view) Recall(community, method string, rollups []sinks.Rollup) {
 	if c == nil || c.find(method) == nil {
 		return
 	}
-	var list []*record
-	ser := c.find(method)
+	ser, limit := c.find(method), pastLimit(s.nSeries, s.classes)
+	ser.past = nil
 	for i := range rollups {
 		if r := &rollups[i]; len(r.Last) == s.classes && r.Until.Before(ser.latest.at) {
-			if !r.Until.After(ser.latest.at.Add(-day)) {
-				list = list[:0] // a newer one is a day old
-			}
-			list = append(list, &record{past: true, at: r.Until, estimate: quant.Estimate{Prevalence: wide(r.Last), Flags: r.Flags}})
+			ser.keep(point{at: r.Until, shares: wide(r.Last), rests: !slices.Contains(r.Flags, quant.FlagNoLabels)}, limit)
 		}
 	}
-	ser.history = append(spread(list, max(2, min(pastMax, s.limit()))), ser.history...)
+	ser.add(ser.latest, limit)
 }
 
 // Status stores what the run loop says of itself. It is cheap: call it after

@@ -4,14 +4,61 @@ package browser
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
+	"gqlstream/quant"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 )
 
 var fiveClasses = []string{"left", "centre-left", "centre", "centre-right", "right"}
+
+// published stands for the log out: it has what write has written.
+type published struct {
+	mu   sync.Mutex
+	list []quant.Estimate
+}
+
+// logs are the published of the servers of serve.
+var logs sync.Map
+
+func (p *published) read(_ context.Context, q sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.list {
+		at, _ := time.Parse(time.RFC3339Nano, e.Time)
+		if e.Community == q.Community && (e.Method == q.Method || e.Method == "") &&
+			(q.From.IsZero() || !at.Before(q.From)) && (q.To.IsZero() || !at.After(q.To)) {
+			e.Method = q.Method
+			list = append(list, e)
+		}
+	}
+	return list, true, nil
+}
+
+func (p *published) inForce(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error) {
+	list, _, err := p.read(ctx, sinks.RecordsQuery{Community: community, Method: method, To: at})
+	if len(list) == 0 {
+		return e, false, err
+	}
+	return list[len(list)-1], true, err
+}
+
+// publish writes estimates, and keeps them for charts.
+func publish(t testing.TB, s *web.Server, list []quant.Estimate) {
+	t.Helper()
+	if log, ok := logs.Load(s); ok {
+		p := log.(*published)
+		p.mu.Lock()
+		p.list = append(p.list, list...)
+		p.mu.Unlock()
+	}
+	if err := s.Write(context.Background(), list); err != nil {
+		t.Error(err)
+	}
+}
 
 // serve starts a server that ends with the test.
 func serve(t testing.TB, c web.Config) *web.Server {
@@ -19,10 +66,18 @@ func serve(t testing.TB, c web.Config) *web.Server {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
 	}
+	log := &published{}
+	if c.Records == nil {
+		c.Records = log.read
+	}
+	if c.InForce == nil {
+		c.InForce = log.inForce
+	}
 	s, err := web.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	logs.Store(s, log)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -56,9 +111,7 @@ func someSinks() []sinks.State {
 
 func write(t testing.TB, s *web.Server, d *demo) {
 	t.Helper()
-	if err := s.Write(context.Background(), d.next(0, len(d.names))); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, s, d.next(0, len(d.names)))
 }
 
 // Every page must fit in light, dark and on a phone, with a silent console. With
@@ -112,9 +165,7 @@ func feed(t testing.TB, s *web.Server, d *demo) {
 		for {
 			select {
 			case <-tick.C:
-				if err := s.Write(context.Background(), d.next(0, len(d.names))); err != nil {
-					t.Error(err)
-				}
+				publish(t, s, d.next(0, len(d.names)))
 				s.Status(d.status())
 			case <-stop:
 				return

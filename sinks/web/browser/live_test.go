@@ -3,7 +3,6 @@
 package browser
 
 import (
-	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -31,9 +30,7 @@ func one(community string, position uint64, share float64) quant.Estimate {
 
 func put(t testing.TB, s *web.Server, list ...quant.Estimate) {
 	t.Helper()
-	if err := s.Write(context.Background(), list); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, s, list)
 }
 
 func running(step uint64) web.Status {
