@@ -151,7 +151,7 @@ func (g *workersRun) configure() (classes int) {
 		out += ", alerts: " + g.alerts
 	}
 	if mode == "event" && g.rand.IntN(2) == 0 { // else ticks begin further ones
-		out += ", arrow: " + g.parts
+		out += ", parquet: " + g.parts
 	} else {
 		g.parts = ""
 	}
@@ -201,8 +201,8 @@ func (g *workersRun) awaitAll(settings config.Settings, want twin, ended chan er
 			slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < g.end }) {
 			return false
 		}
-		parts, _ := filepath.Glob(filepath.Join(g.parts, "*.arrow"))
-		wanted, _ := filepath.Glob(filepath.Join(want.parts, "*.arrow"))
+		parts, _ := filepath.Glob(filepath.Join(g.parts, "*.parquet"))
+		wanted, _ := filepath.Glob(filepath.Join(want.parts, "*.parquet"))
 		return len(g.until(g.end, g.lines(g.output))) >= len(want.lines) &&
 			(g.alerts == "" || len(g.until(g.end, g.lines(g.alerts))) >= len(want.alerts)) &&
 			len(g.rolledUp(g.js, defaultNames(), g.end)) >= len(want.history) &&

@@ -248,39 +248,6 @@ func TestWebhookWantsItsRulesAndNotTheOldOnes(t *testing.T) {
 	}
 }
 
-// A queue that somebody has deleted by hand must be made again where it was: what was not
-// delivered is not lost and comes in order.
-func TestADeletedQueueIsMadeAgain(t *testing.T) {
-	nc, js := broker(t)
-	r := listen(t, nil)
-	targets := start(t, js, Config{Webhooks: []Webhook{{Name: "ops", URL: r.URL}}})
-	remove := func() {
-		if err := js.DeleteConsumer(t.Context(), "GQL_ALERTS", consumerName("ops")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remove() // before there was any message
-	publish(t, nc, transition(1, alerts.Firing), transition(2, alerts.Resolved))
-	for want, repeats := 1, 0; want <= 5; {
-		switch id := r.next(t).header.Get(headerID); {
-		case id == fmt.Sprintf("id-%d", want):
-			if want == 2 {
-				remove()
-				publish(t, nc, transition(3, alerts.Firing), transition(4, alerts.Resolved), transition(5, alerts.Firing))
-			}
-			want++
-		case id >= fmt.Sprintf("id-%d", want) || repeats == 5: // a broker that is slow to answer makes some come again
-			t.Fatalf("%s came, want id-%d", id, want)
-		default:
-			repeats++
-		}
-	}
-	targets.Close()
-	if s := targets.Stats()[0]; s.Outcomes[outcomeDelivered] < 5 || s.Error != "" || s.Depth != 0 {
-		t.Errorf("stats %+v", s)
-	}
-}
-
 // A webhook whose queue cannot be read, for somebody has removed the stream, must say so.
 func TestAQueueThatIsGoneShows(t *testing.T) {
 	_, js := broker(t)

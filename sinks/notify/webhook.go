@@ -33,7 +33,7 @@ const (
 const (
 	retryWaitMin = time.Second
 	retryWaitMax = 5 * time.Minute
-	fetchWaitMax = 5 * time.Second
+	fetchWaitMax = time.Second // and so long a stop may go unnoticed
 	fetchWaitMin = 200 * time.Millisecond
 	brokenWait   = time.Second // after an error of the broker
 	ackWaitExtra = 30 * time.Second
@@ -46,9 +46,7 @@ type hook struct {
 	template *bodyTemplate // nil: the transition as it is stored
 	link     string
 	client   *http.Client
-	stream   jetstream.Stream
 	consumer jetstream.Consumer
-	settled  uint64 // message of the stream up to which all was delivered or given up
 	log      *slog.Logger
 	counters
 }
@@ -83,94 +81,49 @@ func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, link stri
 	if err != nil {
 		return nil, err
 	}
-	h.stream = stream
-	config := h.consumerConfig()
-	consumer, err := stream.Consumer(ctx, config.Durable)
+	config := jetstream.ConsumerConfig{
+		Durable: consumerName(w.Name), Description: "gqlstream: webhook " + w.Name,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: attemptMax + ackWaitExtra, MaxAckPending: 1,
+	}
+	h.consumer, err = stream.Consumer(ctx, config.Durable)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		config.DeliverPolicy = jetstream.DeliverNewPolicy // a new target is not told of what was before it
-		consumer, err = stream.CreateConsumer(ctx, config)
-	} else if err == nil {
-		config.DeliverPolicy = consumer.CachedInfo().Config.DeliverPolicy
-		config.OptStartSeq = consumer.CachedInfo().Config.OptStartSeq
-		consumer, err = stream.UpdateConsumer(ctx, config)
+		h.consumer, err = stream.CreateConsumer(ctx, config)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("notify: webhook %s: %w", w.Name, err)
 	}
-	h.consumer, h.settled = consumer, consumer.CachedInfo().AckFloor.Stream
 	return h, nil
-}
-
-// consumerConfig returns the consumer of the queue, without the place where it begins.
-func (h *hook) consumerConfig() jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{
-		Durable: consumerName(h.config.Name), Description: "gqlstream: webhook " + h.config.Name,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: attemptMax + ackWaitExtra, MaxAckPending: 1,
-	}
-}
-
-// renew makes the consumer again, where the last one was, if somebody has deleted it.
-// It reports whether it did.
-func (h *hook) renew(ctx context.Context) bool {
-	config := h.consumerConfig()
-	if _, err := h.stream.Consumer(ctx, config.Durable); !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return false
-	}
-	config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, h.settled+1
-	consumer, err := h.stream.CreateConsumer(ctx, config)
-	if err != nil {
-		h.log.Warn("webhook: its queue was deleted and cannot be made again", "webhook", h.config.Name, "error", err)
-		return false
-	}
-	h.log.Warn("webhook: its queue was deleted and is made again", "webhook", h.config.Name, "from", config.OptStartSeq)
-	h.consumer = consumer
-	return true
 }
 
 // run delivers until ctx ends, or until there is nothing left once stop is closed.
 func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
-	open, shut := context.WithCancel(ctx)
-	defer shut()
-	go func() {
-		select {
-		case <-stop:
-			shut()
-		case <-open.Done():
-		}
-	}()
 	for ctx.Err() == nil {
-		closing, waiting, wait := open.Err() != nil, open, fetchWaitMax
-		if closing { // only what is there
-			waiting, wait = ctx, fetchWaitMin
+		closing, wait := false, fetchWaitMax
+		select {
+		case <-stop: // only what is there
+			closing, wait = true, fetchWaitMin
+		default:
 		}
-		fetch, cancel := context.WithTimeout(waiting, wait)
-		message, err := h.consumer.Next(jetstream.FetchContext(fetch))
-		cancel()
+		message, err := h.consumer.Next(jetstream.FetchMaxWait(wait))
 		switch {
 		case err == nil:
 			h.reads(nil)
 			h.deliver(ctx, message)
 		case closing:
 			return
-		case quiet(err):
+		case errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, nats.ErrTimeout):
 			h.reads(nil)
-		case h.renew(ctx):
 		default:
 			if h.reads(err) {
 				h.log.Warn("webhook: its queue cannot be read", "webhook", h.config.Name, "error", err)
 			}
-			_ = request.Pause(open, brokenWait)
+			_ = request.Pause(ctx, brokenWait)
 		}
 		if info, err := h.consumer.Info(ctx); err == nil {
 			h.depth.Store(info.NumPending + uint64(info.NumAckPending)) // how much there is to do
 		}
 	}
-}
-
-// quiet reports whether an error only says that there was no message.
-func quiet(err error) bool {
-	return errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, nats.ErrTimeout) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // deliver makes one attempt, and says to the broker what has become of the message.
@@ -186,12 +139,10 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 		h.drop(m, "", err)
 		return
 	case h.config.Wants != nil && !h.config.Wants(t.Rule):
-		h.settle(meta)
 		_ = m.Ack()
 		return
 	case h.tooOld(&t, now):
 		h.count(outcomeSkipped, nil)
-		h.settle(meta)
 		_ = m.Ack()
 		return
 	}
@@ -199,7 +150,6 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	switch {
 	case err == nil:
 		h.count(outcomeDelivered, nil)
-		h.settle(meta)
 		// Until the broker knows, what is measured next would count it still. One that is lost makes
 		// the receiver get the message twice, with its id.
 		acknowledging, cancel := context.WithTimeout(ctx, ackWaitMax)
@@ -240,14 +190,8 @@ func (h *hook) send(ctx context.Context, t *alerts.Transition, at time.Time, dat
 func (h *hook) drop(m jetstream.Msg, id string, err error) {
 	h.count(outcomeDropped, err)
 	h.log.Error("webhook: given up", "webhook", h.config.Name, "id", id, "error", err)
-	if meta, err := m.Metadata(); err == nil {
-		h.settle(meta)
-	}
 	_ = m.Term()
 }
-
-// settle notes that a message need not come again.
-func (h *hook) settle(meta *jetstream.MsgMetadata) { h.settled = meta.Sequence.Stream }
 
 // tooOld reports whether a transition is past MaxAge.
 func (h *hook) tooOld(t *alerts.Transition, now time.Time) bool {
