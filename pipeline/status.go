@@ -60,13 +60,9 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 	now := p.source.Stats()
 	s := web.Status{
 		State: "running", Position: uint64(result.Position), End: uint64(result.Position) + now.Behind,
-		Engine: result.Engine, Steps: p.stats.steps, Step: took[0] + took[1],
-		Stages: []web.Stage{{Name: "core", Took: took[0]}, {Name: "publish", Took: took[1]}},
+		Engine: result.Engine, Steps: p.stats.steps, StepSeconds: (took[0] + took[1]).Seconds(),
+		Stages: []web.Stage{{Name: "core", Seconds: took[0].Seconds()}, {Name: "publish", Seconds: took[1].Seconds()}},
 		Events: maps.Clone(p.stats.byKind), Refused: maps.Clone(p.stats.byReason), Late: maps.Clone(p.stats.late),
-		Checkpoint: web.Checkpoint{
-			Position: uint64(p.Checkpoints.last.position), At: p.Checkpoints.last.at,
-			Took: p.Checkpoints.last.took, Bytes: p.Checkpoints.last.bytes, Failed: p.Checkpoints.failed,
-		},
 		Graph: web.Graph{
 			Vertices: uint64(p.Core.View().Present()), Edges: uint64(p.Core.View().Edges()),
 		},
@@ -76,7 +72,12 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", now.Behind)
 	}
 	if result.Time != 0 {
-		s.LogTime = time.Unix(0, int64(result.Time)).UTC()
+		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())
+	}
+	if last := &p.Checkpoints.last; !last.at.IsZero() || p.Checkpoints.failed > 0 {
+		s.Checkpoint = &web.Checkpoint{
+			Position: uint64(last.position), At: last.at.UTC(), Seconds: last.took.Seconds(), Bytes: last.bytes, Failed: p.Checkpoints.failed,
+		}
 	}
 	s.ClockLeaps, s.LeftOut = now.Leaps, p.quarantine.LeftOut()
 	if q := p.refused.last.Load(); q != nil {
@@ -187,9 +188,12 @@ func (p *Pipeline) logStates(before map[string]sinks.State) {
 func (p *Pipeline) models() (models []web.Model) {
 	names := p.Core.View().Versions()
 	for _, v := range p.Core.Judged() {
-		m := web.Model{Version: names[v.Version], Degraded: v.Degraded, Drift: v.Drift / prequential.Threshold}
+		m := web.Model{Version: names[v.Version], Degraded: v.Degraded, Drift: v.Drift / prequential.Threshold, Classes: []web.ModelClass{}}
 		for i := range v.Classes {
 			c := &v.Classes[i]
+			if c.Judged == 0 {
+				continue
+			}
 			one := web.ModelClass{Class: p.settings.Classes[i], Judged: c.Judged, Accuracy: c.Accuracy, Brier: c.Brier, LogScore: c.LogScore}
 			if reference, ok := c.Reference(); ok {
 				one.Reference = &reference

@@ -342,21 +342,6 @@ func TestRatesComeFromSamples(t *testing.T) {
 	}
 }
 
-// Status must not keep what the run loop goes on changing.
-func TestStatusIsCopied(t *testing.T) {
-	s := serve(t, nil)
-	status := runningStatus(1)
-	s.Status(status)
-	status.Events["edge"], status.Refused["new"], status.Stages[0].Name = 0, 9, "changed"
-	got := into[statusAnswer](t, s, "/api/v1/status")
-	if got.Events["edge"] != 10 || len(got.Refused) != 1 || got.Stages[0].Name != "apply" {
-		t.Errorf("the status changed with its source: %+v", got)
-	}
-	if got.Lag != 10 || !got.Ready || got.Checkpoint == nil || got.Checkpoint.AgeSeconds < 59 {
-		t.Errorf("status %+v", got)
-	}
-}
-
 func TestInfoListsClassesAndFlags(t *testing.T) {
 	s := serve(t, nil)
 	got := into[info](t, s, "/api/v1/info")

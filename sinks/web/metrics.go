@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
@@ -61,9 +62,9 @@ func (m *metrics) observe(s Status) {
 	if s.Steps == 0 {
 		return
 	}
-	m.step.Observe(s.Step.Seconds())
+	m.step.Observe(s.StepSeconds)
 	for _, st := range s.Stages {
-		m.stages.WithLabelValues(st.Name).Observe(st.Took.Seconds())
+		m.stages.WithLabelValues(st.Name).Observe(st.Seconds)
 	}
 }
 
@@ -190,16 +191,17 @@ func (x *collection) collectLoop() {
 		x.gauge("engine", 1, status.Engine)
 	}
 	x.gauge("certificate_max", x.view.store.totals().certificate)
-	if !status.LogTime.IsZero() {
+	if status.LogTime != nil {
 		x.gauge("log_time_seconds", float64(status.LogTime.UnixMilli())/1000)
 	}
-	if c := status.Checkpoint; !c.At.IsZero() {
+	c := cmp.Or(status.Checkpoint, &Checkpoint{})
+	if !c.At.IsZero() {
 		x.gauge("checkpoint_position", float64(c.Position))
 		x.gauge("checkpoint_age_seconds", x.now.Sub(c.At).Seconds())
-		x.gauge("checkpoint_seconds", c.Took.Seconds())
+		x.gauge("checkpoint_seconds", c.Seconds)
 		x.gauge("checkpoint_bytes", float64(c.Bytes))
 	}
-	x.count("checkpoint_failures_total", status.Checkpoint.Failed)
+	x.count("checkpoint_failures_total", c.Failed)
 	for _, f := range status.Fills {
 		x.gauge("fill", float64(f.Used)/float64(max(f.Max, 1)), f.Kind)
 	}
@@ -216,7 +218,7 @@ func (x *collection) collectLoop() {
 }
 
 func (x *collection) collectModels(models []Model) {
-	for _, v := range judgedModels(models) {
+	for _, v := range models {
 		x.gauge("model_drift", v.Drift, v.Version)
 		x.gauge("model_degraded", boolean(v.Degraded), v.Version)
 		for _, c := range v.Classes {

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -19,13 +18,13 @@ type Status struct {
 	Message  string `json:"message"`  // one line for people, such as why it is not running
 	Progress string `json:"progress"` // what a long step is doing now; see Server.Progress
 
-	Position uint64    `json:"position"` // applied last
-	End      uint64    `json:"end"`      // last in the stream; 0 unknown. The lag is End - Position.
-	LogTime  time.Time `json:"-"`        // of Position
+	Position uint64     `json:"position"` // applied last
+	End      uint64     `json:"end"`      // last in the stream; 0 unknown. The lag is End - Position.
+	LogTime  *time.Time `json:"log_time"` // of Position; nil: the log has none
 
-	Steps  uint64        `json:"steps"`
-	Step   time.Duration `json:"-"`      // the last step took
-	Stages []Stage       `json:"stages"` // of the last step, in order
+	Steps       uint64  `json:"steps"`
+	StepSeconds float64 `json:"step_seconds"` // the last step took
+	Stages      []Stage `json:"stages"`       // of the last step, in order
 
 	Events  map[string]uint64 `json:"events"`  // applied, by kind
 	Refused map[string]uint64 `json:"refused"` // quarantined, by reason
@@ -41,22 +40,17 @@ type Status struct {
 	ClockLeaps uint64        `json:"-"`
 	LeftOut    uint64        `json:"-"` // refusals without an entry of their own in the quarantine
 	Quarantine Quarantine    `json:"-"`
-	Fills      []Fill        `json:"-"` // a new list for every Status
+	Fills      []Fill        `json:"-"`
 
-	Checkpoint Checkpoint `json:"-"`
-	Graph      Graph      `json:"graph"`
-	Models     []Model    `json:"models"` // a new list for every Status
+	Checkpoint *Checkpoint `json:"checkpoint"` // nil: none was tried
+	Graph      Graph       `json:"graph"`
+	Models     []Model     `json:"models"`
 }
 
 // Stage is a named part of a step.
 type Stage struct {
-	Name string
-	Took time.Duration
-}
-
-// MarshalJSON writes the duration in seconds.
-func (s Stage) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"name": s.Name, "seconds": s.Took.Seconds()})
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
 }
 
 // Quarantine counts the entries and bytes of the quarantine, and the entries that have left it.
@@ -72,11 +66,12 @@ type Fill struct {
 
 // Checkpoint describes the newest one.
 type Checkpoint struct {
-	Position uint64
-	At       time.Time // wall clock at its end; zero: there is none
-	Took     time.Duration
-	Bytes    int64
-	Failed   uint64 // attempts that failed, ever
+	Position   uint64    `json:"position"`
+	At         time.Time `json:"at"`          // wall clock at its end; zero: there is none
+	AgeSeconds float64   `json:"age_seconds"` // when it is shown
+	Seconds    float64   `json:"seconds"`     // it took
+	Bytes      int64     `json:"bytes"`
+	Failed     uint64    `json:"failed"` // attempts that failed, ever
 }
 
 // Graph counts what the store holds, without what was erased.
@@ -112,10 +107,8 @@ type journal struct {
 	samples []sample
 }
 
-// push stores a copy of a status. It reports whether a sample was taken.
+// push takes a status over. It reports whether a sample was taken.
 func (j *journal) push(s Status, now time.Time, certificate func() float64) bool {
-	s.Events, s.Refused, s.Late = maps.Clone(s.Events), maps.Clone(s.Refused), maps.Clone(s.Late)
-	s.Stages, s.Mismatches = slices.Clone(s.Stages), maps.Clone(s.Mismatches)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.status, j.at = s, now
@@ -126,7 +119,7 @@ func (j *journal) push(s Status, now time.Time, certificate func() float64) bool
 		j.samples = append(j.samples[:0], j.samples[1:]...)
 	}
 	j.samples = append(j.samples, sample{
-		At: now.UTC(), Rates: j.rates(s.Events, now), Lag: s.lag(), Certificate: certificate(), StepSeconds: s.Step.Seconds(),
+		At: now.UTC(), Rates: j.rates(s.Events, now), Lag: s.lag(), Certificate: certificate(), StepSeconds: s.StepSeconds,
 		events: s.Events,
 	})
 	return true
@@ -224,16 +217,6 @@ type ModelClass struct {
 	Reference *float64 `json:"reference"` // accuracy at first; nil while there are too few labels
 }
 
-// judgedModels leaves out the classes of which no label has been judged.
-func judgedModels(models []Model) []Model {
-	out := []Model{}
-	for _, m := range models {
-		m.Classes = slices.DeleteFunc(append([]ModelClass{}, m.Classes...), func(c ModelClass) bool { return c.Judged == 0 })
-		out = append(out, m)
-	}
-	return out
-}
-
 // statusAnswer is a Status as the API shows it. Durations are in seconds, rates
 // in events per second.
 type statusAnswer struct {
@@ -243,12 +226,9 @@ type statusAnswer struct {
 	Started     time.Time          `json:"started"`
 	Pushed      *time.Time         `json:"pushed"` // the last status of the run loop
 	Lag         uint64             `json:"lag"`
-	LogTime     *time.Time         `json:"log_time"`
 	LogAge      *float64           `json:"log_age_seconds"`
-	StepSeconds float64            `json:"step_seconds"`
 	Rates       map[string]float64 `json:"rates"`
 	Sinks       []sinkAnswer       `json:"sinks"`
-	Checkpoint  *checkpointAnswer  `json:"checkpoint"`
 	Communities int                `json:"communities"`
 	Writes      uint64             `json:"writes"` // grows with every emission
 	Certificate float64            `json:"certificate"`
@@ -278,15 +258,6 @@ func sinkAnswerOf(s sinks.State) sinkAnswer {
 	return a
 }
 
-type checkpointAnswer struct {
-	Position   uint64    `json:"position"`
-	At         time.Time `json:"at"`
-	AgeSeconds float64   `json:"age_seconds"`
-	Seconds    float64   `json:"seconds"` // it took
-	Bytes      int64     `json:"bytes"`
-	Failed     uint64    `json:"failed"`
-}
-
 func askStatus(_ context.Context, v *view, q *asked) (any, error) {
 	return v.statusNow(q.word("history", "false", "true") == "true"), nil
 }
@@ -297,27 +268,28 @@ func (v *view) statusNow(history bool) statusAnswer {
 	status, at, samples := v.journal.read()
 	totals := v.store.totals()
 	out := statusAnswer{
-		Status: status, Now: now, Started: v.started.UTC(), Lag: status.lag(), StepSeconds: status.Step.Seconds(),
+		Status: status, Now: now, Started: v.started.UTC(), Lag: status.lag(),
 		Sinks: []sinkAnswer{}, Rates: map[string]float64{},
 		Communities: totals.communities, Writes: totals.writes, Certificate: totals.certificate,
 	}
 	out.State, out.End = cmp.Or(status.State, "starting"), max(status.End, status.Position)
-	out.Stages = append([]Stage{}, status.Stages...)
+	out.Stages, out.Models = append([]Stage{}, status.Stages...), append([]Model{}, status.Models...)
 	out.Events, out.Refused = maps.Collect(maps.All(status.Events)), maps.Collect(maps.All(status.Refused)) // never nil, which is null in JSON
-	out.Models = judgedModels(status.Models)
 	out.Ready, _ = v.ready(now)
 	out.Streams = v.hub.streams()
 	if !at.IsZero() {
 		out.Pushed = new(at.UTC())
 	}
-	if !status.LogTime.IsZero() {
-		out.LogTime, out.LogAge = new(status.LogTime.UTC()), new(now.Sub(status.LogTime).Seconds())
+	if status.LogTime != nil {
+		out.LogAge = new(now.Sub(*status.LogTime).Seconds())
 	}
 	for _, sink := range v.config.Sinks() {
 		out.Sinks = append(out.Sinks, sinkAnswerOf(sink))
 	}
-	if c := status.Checkpoint; !c.At.IsZero() || c.Failed > 0 {
-		out.Checkpoint = &checkpointAnswer{c.Position, c.At.UTC(), now.Sub(c.At).Seconds(), c.Took.Seconds(), c.Bytes, c.Failed}
+	if c := status.Checkpoint; c != nil {
+		c := *c
+		c.AgeSeconds = now.Sub(c.At).Seconds()
+		out.Checkpoint = &c
 	}
 	if len(samples) > 0 {
 		out.Rates = samples[len(samples)-1].Rates

@@ -89,7 +89,7 @@ func (v *view) Recall(community, method string, rollups []sinks.Rollup) {
 }
 
 // Status stores what the run loop says of itself. It is cheap: call it after
-// every step. Maps and slices stay the caller's.
+// every step. Maps and lists become the server's.
 func (v *view) Status(status Status) {
 	v.metrics.observe(status)
 	if v.journal.push(status, time.Now(), func() float64 { return v.store.totals().certificate }) {

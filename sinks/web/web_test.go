@@ -114,14 +114,14 @@ func write(t testing.TB, s *Server, estimates ...quant.Estimate) {
 
 func runningStatus(steps uint64) Status {
 	return Status{
-		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: logStart, Steps: steps,
-		Step: 3 * time.Millisecond, Stages: []Stage{{"apply", time.Millisecond}, {"solve", 2 * time.Millisecond}},
+		State: "running", Position: 1000 + steps, End: 1010 + steps, LogTime: &logStart, Steps: steps,
+		StepSeconds: .003, Stages: []Stage{{"apply", .001}, {"solve", .002}},
 		Events: map[string]uint64{"edge": 10 * steps, "label": steps}, Refused: map[string]uint64{"bad-weight": 2}, Late: map[string]uint64{"label": 3}, Mismatches: map[string]uint64{"adults": 7},
 		Engine: "primal",
 		Models: []Model{{Version: "bert-1", Drift: 0.5, Classes: []ModelClass{
-			{Class: "no", Judged: 120, Accuracy: 0.75, Brier: 0.3, LogScore: 0.5, Reference: new(0.8)}, {Class: "yes"},
+			{Class: "no", Judged: 120, Accuracy: 0.75, Brier: 0.3, LogScore: 0.5, Reference: new(0.8)},
 		}}},
-		Checkpoint: Checkpoint{Position: 900, At: time.Now().Add(-time.Minute), Took: time.Second, Bytes: 4096},
+		Checkpoint: &Checkpoint{Position: 900, At: time.Now().Add(-time.Minute), Seconds: 1, Bytes: 4096},
 		Graph:      Graph{Vertices: 10, Edges: 20}, Fills: []Fill{{"vertices", 10, 40}, {"edges", 20, 40}},
 		Quarantine: Quarantine{Entries: 3, Bytes: 30, BytesMax: 120, Removed: 5},
 	}

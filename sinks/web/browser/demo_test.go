@@ -4,6 +4,7 @@ package browser
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -162,18 +163,18 @@ func (d *demo) status() web.Status {
 	wave := 0.5 + 0.5*math.Sin(float64(d.round)/9)
 	return web.Status{
 		State: "running", Position: d.position, End: d.position + uint64(900*wave*d.random.Float64()),
-		LogTime: d.at, Steps: d.steps, Step: time.Duration(float64(11*time.Millisecond) * (0.6 + wave)),
+		LogTime: new(d.at), Steps: d.steps, StepSeconds: .011 * (0.6 + wave),
 		Stages: []web.Stage{
-			{Name: "apply", Took: 1900 * time.Microsecond},
-			{Name: "neighbourhood", Took: 700 * time.Microsecond},
-			{Name: "diffusion", Took: time.Duration(float64(6*time.Millisecond) * (0.6 + wave))},
-			{Name: "tally", Took: 1100 * time.Microsecond},
-			{Name: "solve", Took: 2300 * time.Microsecond},
-			{Name: "write", Took: 400 * time.Microsecond},
+			{Name: "apply", Seconds: .0019},
+			{Name: "neighbourhood", Seconds: .0007},
+			{Name: "diffusion", Seconds: .006 * (0.6 + wave)},
+			{Name: "tally", Seconds: .0011},
+			{Name: "solve", Seconds: .0023},
+			{Name: "write", Seconds: .0004},
 		},
-		Events: d.events, Refused: d.refused,
-		Checkpoint: web.Checkpoint{
-			Position: d.position - d.position%50_000, At: time.Now().Add(-38 * time.Second), Took: 412 * time.Millisecond,
+		Events: maps.Clone(d.events), Refused: maps.Clone(d.refused),
+		Checkpoint: &web.Checkpoint{
+			Position: d.position - d.position%50_000, At: time.Now().Add(-38 * time.Second), Seconds: .412,
 			Bytes: 188 << 20,
 		},
 		Graph: web.Graph{Vertices: 168_114, Edges: 6_797_557},

@@ -35,7 +35,7 @@ func put(t testing.TB, s *web.Server, list ...quant.Estimate) {
 
 func running(step uint64) web.Status {
 	return web.Status{
-		State: "running", Position: step, End: step, Steps: step, Step: time.Millisecond, LogTime: time.Now(),
+		State: "running", Position: step, End: step, Steps: step, StepSeconds: .001, LogTime: new(time.Now()),
 		Events: map[string]uint64{"edge": step},
 	}
 }
@@ -274,7 +274,7 @@ func TestHostileNamesStayInert(t *testing.T) {
 	status := running(1)
 	status.Message, status.State = hostile()[1], "replaying"
 	status.Refused = map[string]uint64{hostile()[0]: 1, hostile()[1]: 2}
-	status.Stages = []web.Stage{{Name: hostile()[2], Took: time.Second}}
+	status.Stages = []web.Stage{{Name: hostile()[2], Seconds: 1}}
 	s.Status(status)
 	p := open(t, 1200, 3000, "light")
 	p.visit(s.URL())
