@@ -109,7 +109,7 @@ func (s *linesFile) Take(_ context.Context, e *Stored) error {
 func (s *linesFile) Sync(_ context.Context, taken Cursor) (Cursor, error) {
 	err := s.disk.before("sync lines")
 	if err == nil {
-		err = s.disk.sync(s.file)
+		err = s.file.Sync()
 	}
 	info, failed := s.file.Stat()
 	if err = errors.Join(err, failed); err == nil {

@@ -75,9 +75,8 @@ func (f fileShelf) Write(_ context.Context, data []byte) error {
 
 // disk writes files; tests let its steps fail.
 type disk struct {
-	fault func(step string) error         // called before every step that a crash can precede; nil: nothing
-	write func(w io.Writer) io.Writer     // what writes to a file; nil: the file
-	flush func(f *os.File) (failed error) // nil: fsync
+	fault func(step string) error     // called before every step that a crash can precede; nil: nothing
+	write func(w io.Writer) io.Writer // what writes to a file; nil: the file
 }
 
 func (d *disk) before(step string) error {
@@ -92,13 +91,6 @@ func (d *disk) writer(w io.Writer) io.Writer {
 		return w
 	}
 	return d.write(w)
-}
-
-func (d *disk) sync(f *os.File) error {
-	if d.flush == nil {
-		return f.Sync()
-	}
-	return d.flush(f)
 }
 
 // finish gives a file that was made with or without an error its name, or removes it.
@@ -125,7 +117,7 @@ func (d *disk) create(name string, data []byte) error {
 	}
 	_, err = d.writer(f).Write(data)
 	if err == nil {
-		err = d.sync(f)
+		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
 }
@@ -139,7 +131,7 @@ func (d *disk) syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.sync(f), f.Close())
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func (d *disk) replaceProgress(name string, p progress) error {

@@ -4,7 +4,6 @@
 // know such lists.
 //
 // Export writes a table of any length as a file that appears whole or not at all; it
-// holds one record at a time in memory. Encode and Rows are for whoever makes a file
-// durable and gives it its name, which is package sinks. It reads no Arrow but its own:
-// bytes from elsewhere never come here.
+// holds one record at a time in memory. Encode is for whoever makes a file
+// durable and gives it its name, which is package sinks. It reads no file.
 package tables

@@ -17,7 +17,6 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/compress"
-	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 )
 
@@ -172,27 +171,3 @@ func elementOf(list *array.FixedSizeList, k int) arrow.Array {
 
 // FormatOf returns the form that a file's extension says.
 func FormatOf(path string) string { return strings.TrimPrefix(filepath.Ext(path), ".") }
-
-// Rows counts the rows of a Parquet or Arrow file by its own directory of contents.
-func Rows(f *os.File, format string) (n int64, err error) {
-	if format == "parquet" {
-		r, err := file.NewParquetReader(f)
-		if err != nil {
-			return 0, err
-		}
-		return r.NumRows(), nil // f is the caller's to close
-	}
-	r, err := ipc.NewFileReader(f)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for i := range r.NumRecords() {
-		record, err := r.Record(i)
-		if err != nil {
-			return 0, err
-		}
-		n += record.NumRows()
-	}
-	return n, nil
-}
