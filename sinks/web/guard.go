@@ -83,7 +83,7 @@ func (s *Server) handler() http.Handler {
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if s.authorized(w, r) {
-			serveStatic(w, r)
+			s.serveStatic(w, r)
 		}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -3,18 +3,13 @@ package web
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"path"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,56 +168,19 @@ func (s *Server) Close() error {
 //go:embed static
 var static embed.FS
 
-// asset is one file of the page.
-type asset struct {
-	body              []byte
-	contentType, etag string
-}
-
-// contentTypes by extension; a file with another is not served.
-var contentTypes = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".svg":  "image/svg+xml",
-}
-
-// assets are the files by path; "/" is the page.
-var assets = readAssets()
-
-func readAssets() map[string]asset {
-	out := map[string]asset{}
-	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		contentType, ok := contentTypes[path.Ext(name)]
-		if !ok {
-			return nil
-		}
-		body, err := static.ReadFile(name)
-		digest := sha256.Sum256(body)
-		out[strings.TrimPrefix(name, "static")] = asset{body, contentType, `"` + hex.EncodeToString(digest[:16]) + `"`}
-		return err
-	})
-	if err != nil { // the files are in the program
-		panic("web: " + err.Error())
+// serveStatic answers with one of our files. Browsers ask again each time, and are told when they
+// have it already.
+func (s *Server) serveStatic(w http.ResponseWriter, r *http.Request) {
+	name := "static" + r.URL.Path
+	if r.URL.Path == "/" {
+		name += "index.html"
 	}
-	out["/"] = out["/index.html"]
-	return out
-}
-
-// serveStatic answers with one of our files. Browsers ask again each time, and
-// are told when they have it already.
-func serveStatic(w http.ResponseWriter, r *http.Request) {
-	a, ok := assets[r.URL.Path]
-	if !ok {
+	body, err := static.ReadFile(name)
+	if err != nil {
 		fail(w, http.StatusNotFound, "there is nothing here")
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", a.contentType)
-	h.Set("Cache-Control", "no-cache")
-	h.Set("ETag", a.etag)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.body))
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("ETag", `"`+s.instance+`"`)
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
 }
