@@ -79,6 +79,7 @@ func (a *alerting) start(ctx context.Context, settings config.Settings, leads bo
 }
 
 func (a *alerting) close() error {
+	a.show() // of the last moment
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.targets == nil {
@@ -87,8 +88,7 @@ func (a *alerting) close() error {
 	return a.targets.Close()
 }
 
-// tell tells the log, the page and the Alertmanagers what has begun or ended, each
-// once. The follower of the alerts calls it, once what it tells is stored.
+// tell tells the log and the page what has begun or ended, each once. The follower of the alerts calls it, once what it tells is stored.
 func (a *alerting) tell(position uint64, transitions []alerts.Transition) {
 	a.mu.Lock()
 	news := position > a.told
@@ -98,11 +98,7 @@ func (a *alerting) tell(position uint64, transitions []alerts.Transition) {
 			a.fired[t.Rule]++
 		}
 	}
-	targets := a.targets
 	a.mu.Unlock()
-	if targets != nil && targets.NeedsActive() && a.caughtUp() {
-		targets.Tell(transitions)
-	}
 	if !news {
 		return // another worker was first, or this one before it took over
 	}

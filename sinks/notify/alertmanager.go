@@ -36,7 +36,7 @@ type posted struct {
 
 // ended is an alert that has ended not long ago.
 type ended struct {
-	alerts.Transition
+	alerts.Alert
 	at time.Time // wall clock
 }
 
@@ -76,37 +76,26 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 
 func (m *manager) wants(rule string) bool { return m.config.Wants == nil || m.config.Wants(rule) }
 
-// set replaces what fires.
-func (m *manager) set(active []alerts.Alert) {
+// set replaces what fires. What has begun or ended since the last time is told at once.
+func (m *manager) set(active []alerts.Alert, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.firing)
+	before := m.firing
+	m.firing = map[string]alerts.Alert{}
+	changed := false
 	for _, a := range active {
 		if a.State == alerts.Firing && m.wants(a.Rule) {
+			_, fired := before[a.Alert]
+			changed = changed || !fired
 			m.firing[a.Alert] = a
 			delete(m.ended, a.Alert)
 		}
 	}
-	m.measure()
-}
-
-// tell adds what has just begun, and remembers what has just ended.
-func (m *manager) tell(transitions []alerts.Transition, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	changed := false
-	for _, t := range transitions {
-		if !m.wants(t.Rule) {
-			continue
+	for key, a := range before {
+		if _, fires := m.firing[key]; !fires {
+			changed = true
+			m.ended[key] = ended{a, now}
 		}
-		changed = true
-		if t.State == alerts.Resolved {
-			m.ended[t.Alert] = ended{t, now}
-			delete(m.firing, t.Alert)
-			continue
-		}
-		m.firing[t.Alert] = alerts.Alert{Transition: t, Now: t.Reason}
-		delete(m.ended, t.Alert)
 	}
 	m.measure()
 	if changed {
@@ -131,7 +120,7 @@ func (m *manager) take(now time.Time) (out []posted) {
 			delete(m.ended, key)
 			continue
 		}
-		out = append(out, m.describe(&e.Transition, e.Reason, now, e.at))
+		out = append(out, m.describe(&e.Transition, e.Now, now, e.at))
 	}
 	m.measure()
 	return out

@@ -71,8 +71,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	}
 	m.resendEvery = 100 * time.Millisecond
 	stop, done := make(chan struct{}), make(chan struct{})
-	m.set([]alerts.Alert{active(1)})
-	m.tell([]alerts.Transition{transition(1, alerts.Firing)}, time.Now())
+	m.set([]alerts.Alert{active(1)}, time.Now())
 	go func() {
 		defer close(done)
 		m.run(t.Context(), stop)
@@ -94,7 +93,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 			t.Errorf("labels %v", list[0].Labels)
 		}
 	}
-	m.tell([]alerts.Transition{transition(9, alerts.Resolved)}, time.Now())
+	m.set(nil, time.Now())
 	for {
 		list := alertsOf(t, r.next(t))
 		if len(list) == 1 && !list[0].EndsAt.After(time.Now()) {
@@ -129,10 +128,10 @@ func TestAnyAlertMakesAValidRequest(t *testing.T) {
 		}
 		list = append(list, a)
 	}
-	end := transition(3, alerts.Resolved)
-	end.Since = "2999-01-01T00:00:00Z"
+	end := active(3)
+	end.Alert, end.Since = "end", "2999-01-01T00:00:00Z"
+	targets.managers[0].ended["end"] = ended{end, time.Now()}
 	targets.Set(list)
-	targets.Tell([]alerts.Transition{end})
 	if a, b := len(alertsOf(t, r.next(t))), len(alertsOf(t, r.next(t))); a != batchMax || b != 2 {
 		t.Errorf("%d and %d alerts in the requests", a, b)
 	}
@@ -144,15 +143,15 @@ func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	m.tell([]alerts.Transition{transition(1, alerts.Resolved)}, now)
+	m.set([]alerts.Alert{active(1)}, now)
+	m.set(nil, now)
 	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 || len(m.ended) != 0 {
 		t.Error("an end is told for too short or too long")
 	}
 }
 
-// What began is told before the next list of what fires, what ended is not told as
-// firing any more, and a list without it takes it out.
-func TestTransitionsAreTakenOverBetweenTwoLists(t *testing.T) {
+// What is in no list any more has ended, and what fires again has not.
+func TestWhatIsNotListedHasEnded(t *testing.T) {
 	m, err := openManager(Alertmanager{Name: "am", URL: "http://x"}, "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -170,12 +169,11 @@ func TestTransitionsAreTakenOverBetweenTwoLists(t *testing.T) {
 		do   func()
 		want [2]int // firing, and all that is told
 	}{
-		{func() { m.tell([]alerts.Transition{transition(1, alerts.Firing)}, now) }, [2]int{1, 1}},
-		{func() { m.set([]alerts.Alert{active(1)}) }, [2]int{1, 1}},
-		{func() { m.tell([]alerts.Transition{transition(2, alerts.Resolved)}, now) }, [2]int{0, 1}},
-		{func() { m.set(nil) }, [2]int{0, 1}},
-		{func() { m.tell([]alerts.Transition{transition(3, alerts.Firing)}, now) }, [2]int{1, 1}},
-		{func() { m.set(nil) }, [2]int{0, 0}},
+		{func() { m.set([]alerts.Alert{active(1)}, now) }, [2]int{1, 1}},
+		{func() { m.set(nil, now) }, [2]int{0, 1}},
+		{func() { m.set(nil, now) }, [2]int{0, 1}},
+		{func() { m.set([]alerts.Alert{active(3)}, now) }, [2]int{1, 1}},
+		{func() { m.set(nil, now) }, [2]int{0, 1}},
 	} {
 		step.do()
 		if got := [2]int{firing(), len(m.take(now))}; got != step.want {

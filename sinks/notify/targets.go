@@ -84,7 +84,7 @@ func (c *counters) stats(name string) Stats {
 	return s
 }
 
-// Targets delivers alerts to all configured targets. Set, Tell, Stats and Close may be called from
+// Targets delivers alerts to all configured targets. Set, Stats and Close may be called from
 // one goroutine, which need not be the one that called Start.
 type Targets struct {
 	hooks    []*hook
@@ -97,7 +97,7 @@ type Targets struct {
 }
 
 // Start begins to deliver the stream of alerts, from the place where each webhook was, and the
-// news of Set and Tell.
+// news of Set.
 func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Config, log *slog.Logger) (*Targets, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -168,20 +168,11 @@ func removeOthers(ctx context.Context, stream jetstream.Stream, kept map[string]
 // Set replaces the list of firing alerts, with their present figures. It never blocks.
 func (t *Targets) Set(active []alerts.Alert) {
 	for _, m := range t.managers {
-		m.set(active)
+		m.set(active, time.Now())
 	}
 }
 
-// Tell hands over transitions that have just happened, which are sent at once. An alert that
-// began and is in no later Set counts as ended. It never blocks.
-func (t *Targets) Tell(transitions []alerts.Transition) {
-	now := time.Now()
-	for _, m := range t.managers {
-		m.tell(transitions, now)
-	}
-}
-
-// NeedsActive reports whether anyone listens to Set and Tell.
+// NeedsActive reports whether anyone listens to Set.
 func (t *Targets) NeedsActive() bool { return len(t.managers) > 0 }
 
 // Stats returns the figures of every target.
@@ -262,7 +253,7 @@ func Trial(ctx context.Context, c Config) ([]Outcome, error) {
 		m.Wants = nil
 		opened, err := openManager(m, c.Link, slog.New(slog.DiscardHandler))
 		if err == nil {
-			opened.tell([]alerts.Transition{sample}, now)
+			opened.set([]alerts.Alert{{Transition: sample, Now: sample.Reason}}, now)
 			err = opened.post(ctx)
 			opened.client.CloseIdleConnections()
 		}
