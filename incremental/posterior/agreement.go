@@ -26,8 +26,8 @@ func (e *Epoch) agreement(view graphstore.View, r *Reader) []float64 {
 			continue
 		}
 		weight := twoSteps(view, v)
-		one += r.covariance(pi, r.in.one, 1)
-		two += r.covariance(pi, r.in.two, weight)
+		one += r.covariance(pi, &r.in.one, 1)
+		two += r.covariance(pi, &r.in.two, weight)
 		for _, p := range pi {
 			variance += float64(p * (1 - p))
 		}
@@ -47,14 +47,14 @@ func twoSteps(view graphstore.View, v Vertex) float64 {
 
 // covariance returns tr Cov of the class of the vertex that was read last with that of a vertex whose label adds so
 // much to counts.
-func (r *Reader) covariance(pi, counts []float64, weight float64) (sum float64) {
-	k := len(pi)
+func (r *Reader) covariance(pi []float64, c *counts, weight float64) (sum float64) {
+	k, all := len(pi), c.all
 	with, mean := make([]float64, k), make([]float64, k)
 	for l, p := range pi {
-		before := counts[l]
-		counts[l] += weight
+		before := c.each[l]
+		c.each[l], c.all = before+weight, all+weight
 		r.in.score(r.scores, &r.epoch.Coefficients)
-		counts[l] = before
+		c.each[l], c.all = before, all
 		softmax(with, r.scores)
 		sum += float64(p * with[l])
 		for i, x := range with {

@@ -34,7 +34,14 @@ type around struct {
 type outgoing struct {
 	words  []uint64 // 1 + 2 K: 1 if there is a g, else 0; g in units of 1/event.One; c1 over the number of neighbours in units of 1/unit
 	degree uint32
-	silent bool // all words are 0: as long as nothing is predicted, most are
+	used   int // of the words; those behind are 0, as c1 mostly is in news, and all words while little is predicted
+}
+
+// trim sets used.
+func (o *outgoing) trim() {
+	for o.used = len(o.words); o.used > 0 && o.words[o.used-1] == 0; {
+		o.used--
+	}
 }
 
 // words returns what the neighbours of v say in all: how many have a g, the sum of these, and that of c1/d.
@@ -69,15 +76,15 @@ func (a *around) grow(n int) {
 func (a *around) read(o *outgoing, v Vertex, votes neighborhood.Votes, prediction []uint32) {
 	k := a.classes
 	mean, shares := o.words[1:1+k], o.words[1+k:]
+	defer o.trim()
 	clear(o.words)
 	o.degree = a.degree[v]
 	if votes.Count > 0 || prediction != nil {
 		o.words[0] = 1
 	}
-	o.silent = o.words[0] == 0
 	for i, count := range a.counts[int(v)*k:][:k] {
 		if count > 0 {
-			shares[i], o.silent = uint64(count)*unit/uint64(max(o.degree, 1)), false
+			shares[i] = uint64(count) * unit / uint64(max(o.degree, 1))
 		}
 	}
 	if votes.Count > 0 {
@@ -111,11 +118,8 @@ func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 // tell adds what o tells to the sums of a neighbour u, or takes it from them.
 func (a *around) tell(u Vertex, o *outgoing, sign int) {
-	if o.silent {
-		return
-	}
-	times, sums := uint64(sign), a.sums[int(u)*len(o.words):][:len(o.words)] // two's complement: -1 subtracts
-	for i, x := range o.words {
+	times, sums := uint64(sign), a.sums[int(u)*len(o.words):][:o.used] // two's complement: -1 subtracts
+	for i, x := range o.words[:len(sums)] {
 		sums[i] += times * x
 	}
 }
@@ -159,22 +163,22 @@ func (a *around) count(v Vertex, class event.Class, sign int) {
 	}
 }
 
-// spread has v tell its neighbours how it has moved, unless that is no more than missed, and calls
-// touch for those that have heard of more than missed on average since they were touched.
-func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, missed uint64, touch func(Vertex)) {
+// spread has v tell its neighbours how it has moved, unless that may be missed, and calls touch for those
+// that have heard of more on average since they were touched than may be missed.
+func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, m missed, touch func(Vertex)) {
 	told := a.known(v)
 	a.read(&a.now, v, sums.Votes(v), view.Prediction(v))
 	apart := told.apart(&a.now)
-	if apart > 0 && apart <= missed {
+	if apart > 0 && apart <= m.untold {
 		return
 	}
-	a.news.silent = a.now.silent && told.silent
 	for i, x := range a.now.words {
 		a.news.words[i] = x - told.words[i] // two's complement
 	}
+	a.news.trim()
 	for _, u := range view.Neighbors(v) {
 		a.tell(u, &a.news, 1)
-		if a.owes[u] += apart; a.owes[u] > missed*a.sums[int(u)*len(told.words)] {
+		if a.owes[u] += apart; a.owes[u] > m.unread*a.sums[int(u)*len(told.words)] {
 			touch(u)
 		}
 	}

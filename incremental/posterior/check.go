@@ -82,15 +82,17 @@ func (s *State) slack(view graphstore.View, in *inputs, v Vertex) float64 {
 	if !late && s.around.owes[v] == 0 || !in.read(v) {
 		return 0
 	}
-	missed := 2 * float64(s.missed()) / event.One
+	m := s.missed()
+	missed := float64(m.untold+m.unread) / event.One
 	theta, missed2 := s.epoch.Theta, missed*float64(len(neighbours))
-	labels := total(in.one) + total(in.two)
+	in.normalize()
+	labels := in.one.all + in.two.all
 	far := 1 / (1 + max(labels-float64(s.classes)*missed2, 0))
 	most := 0.0
 	for i, p := range in.prior {
 		next := math.Log((in.next[i] + 2*missed) / max(in.next[i]-2*missed, probabilityMin/2))
 		two := func(m float64) float64 {
-			return math.Log((in.two[i] + missed2 + m*p) / (max(in.two[i]-missed2, 0) + m*p))
+			return math.Log((in.two.each[i] + missed2 + m*p) / (max(in.two.each[i]-missed2, 0) + m*p))
 		}
 		off := (math.Abs(theta[viewNext])+math.Abs(theta[viewFar+2])*far)*next +
 			math.Abs(theta[viewLabels+1])*two(mixingMost) + math.Abs(theta[viewLabels+3])*two(mixingLeast)

@@ -71,7 +71,6 @@ func (s *State) computeMember(reader *Reader, view graphstore.View, v Vertex) {
 	for _, c := range crowds {
 		c.take(c.multiplicity, s.Posterior(v))
 	}
-	s.dropOwn(v)
 	s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
 	for _, c := range crowds {
 		c.give(c.multiplicity, s.Posterior(v))
@@ -113,9 +112,10 @@ func (c *Crowd) add(signed, multiplicity int64, pi []float64) {
 		for k, p := range pi {
 			total += float64(p * factor[k])
 		}
+		scale, sums := crowdUnit/total, c.sums[i+1]
 		for k, p := range pi {
-			row[k] = int64(p*factor[k]/total*crowdUnit + 0.5)
-			c.sums[i+1][k] += signed * row[k]
+			row[k] = int64(float64(p*factor[k])*scale + 0.5)
+			sums[k] += signed * row[k]
 		}
 	}
 }
@@ -242,7 +242,11 @@ func (s *State) count(v Vertex, l ownLabel) {
 
 // dropOwn takes the label of v, of which this is still the posterior that was counted, off the sums that it is in.
 func (s *State) dropOwn(v Vertex) {
-	for _, l := range s.owned.of[v] {
+	labels, counted := s.owned.of[v]
+	if !counted {
+		return
+	}
+	for _, l := range labels {
 		l.add(s.Posterior(v), -1)
 	}
 	delete(s.owned.of, v)

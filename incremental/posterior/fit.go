@@ -143,7 +143,8 @@ func (p *problem) label(views []float64, class int, weight float64) {
 		p.scores[i] = p.prior[i] + p.at[Views+i]
 	}
 	addViews(p.scores, p.at[:Views], views)
-	p.value += weight * (p.scores[class] - softmax(p.pi, p.scores))
+	most, sum := softmax(p.pi, p.scores)
+	p.value += weight * (p.scores[class] - most - math.Log(sum))
 	for j := range Views {
 		x := views[j*k : (j+1)*k]
 		m := inner(p.pi, x)
@@ -182,22 +183,26 @@ func addViews(scores, theta, views []float64) {
 	}
 }
 
-// softmax writes the distribution proportional to exp(scores) to dst, and returns the
-// logarithm of the sum.
-func softmax(dst, scores []float64) float64 {
-	most, sum := scores[0], 0.0
+// softmax writes the distribution proportional to exp(scores) to dst, and returns the largest score and the sum of
+// exp(scores) over the exponential of it.
+func softmax(dst, scores []float64) (most, sum float64) {
+	most = scores[0]
 	for _, x := range scores {
-		most = max(most, x)
+		if x > most {
+			most = x
+		}
 	}
+	dst = dst[:len(scores)]
 	for i, x := range scores {
-		dst[i] = exponential(x - most)
-		sum += dst[i]
+		e := exponential(x - most)
+		dst[i] = e
+		sum += e
 	}
 	scale := 1 / sum
 	for i := range dst {
 		dst[i] *= scale
 	}
-	return most + math.Log(sum)
+	return most, sum
 }
 
 func inner(x, y []float64) (sum float64) {

@@ -71,8 +71,9 @@ func (n *inside) ofBefore(dst []graphstore.Community, view graphstore.View, v Ve
 }
 
 // update follows delta: first the edges, between the members as they were, then the
-// members one after the other, over the edges as they are.
-func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior func(Vertex) []float64) {
+// members one after the other, over the edges as they are. It calls touch for those whose posteriors nobody
+// may have read before.
+func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior func(Vertex) []float64, touch func(Vertex)) {
 	n.grow(view)
 	n.collect(view, delta)
 	for _, e := range delta.Edges {
@@ -98,8 +99,12 @@ func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior
 			n.open++
 		}
 		n.here = n.of(n.here[:0], view, v)
-		if was := n.before[v]; !slices.Equal(was, n.here) {
+		was := n.before[v]
+		if !slices.Equal(was, n.here) {
 			n.replace(view, v, was, n.here)
+		}
+		if len(was) == 0 {
+			touch(v)
 		}
 		delete(n.before, v) // from here on it counts as it is now
 	}

@@ -56,10 +56,11 @@ type State struct {
 // Options configure the posteriors, besides their coefficients.
 type Options struct {
 	// Missed is by how much g or c1/d of a vertex may have moved, in every class, before its
-	// neighbours are told, and by how much what they told may have moved on average before a
-	// posterior is computed anew. So every h(v) is within twice Missed of what it is for the
-	// graph, and every c2(v) within twice Missed for each neighbour. 0 is 1/256, as the
-	// built-in classifier diffusion has it; below 0 nothing is missed.
+	// neighbours are told. What they told may have moved on average by Missed, and from five
+	// classes on by K/4 times as much, before a posterior is computed anew: with more classes a
+	// posterior is dearer, and shares have more noise of their own. So every h(v) is within the
+	// sum of both of what it is for the graph, and every c2(v) within it for each neighbour. 0 is 1/256,
+	// as the built-in classifier diffusion has it; below 0 nothing is missed.
 	Missed float64
 	// Echo says that predictions follow from the labels of neighbours. Then the predictions
 	// that neighbours of neighbours of v hear include those that v itself voted on, around a
@@ -176,28 +177,31 @@ func moved(now int, then uint64) bool {
 	return math.Abs(float64(now)-float64(then)) > movedShare*float64(then)
 }
 
-// missed is Missed in units of 1/event.One.
-func (s *State) missed() uint64 {
-	if s.options.Missed == 0 {
-		return event.One / 256
+// missed is by how much a vertex may have moved unsaid, and by how much what it heard unread; see Options.
+type missed struct{ untold, unread uint64 } // in units of 1/event.One
+
+func (s *State) missed() missed {
+	m := uint64(event.One / 256)
+	if s.options.Missed != 0 {
+		m = uint64(max(s.options.Missed, 0) * event.One)
 	}
-	return uint64(max(s.options.Missed, 0) * event.One)
+	return missed{m, m * uint64(max(s.classes, 4)) / 4}
 }
 
 // spread has vertices that moved tell their neighbours.
-func (s *State) spread(view graphstore.View, sums *neighborhood.Sums, missed uint64) {
+func (s *State) spread(view graphstore.View, sums *neighborhood.Sums, m missed) {
 	for _, v := range s.around.moved {
 		s.around.marked[v] = false
-		s.around.spread(view, sums, v, missed, s.touch)
+		s.around.spread(view, sums, v, m, s.touch)
 	}
 	s.around.moved = s.around.moved[:0]
 }
 
 // tellAll has all vertices tell their neighbours how they moved, however little.
 func (s *State) tellAll(view graphstore.View, sums *neighborhood.Sums) {
-	s.spread(view, sums, 0)
+	s.spread(view, sums, missed{})
 	for _, v := range s.around.late() {
-		s.around.spread(view, sums, v, 0, s.touch)
+		s.around.spread(view, sums, v, missed{}, s.touch)
 	}
 	s.around.slots, s.around.free = nil, nil // after much has moved they are more than is needed
 }
@@ -253,13 +257,15 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	if s.epoch == nil {
 		return
 	}
+	slices.Sort(s.touched) // memory is read from front to back
 	reader, labels := s.Reader(view, sums), false
 	for _, v := range s.touched {
-		label := calibrates(view, v) != event.NoClass
-		if !label && s.dirty[v] {
-			s.dropOwn(v)
+		if !s.dirty[v] {
+			continue
 		}
-		if !s.dirty[v] || !label && !s.inside.reads(view, v) {
+		s.dropOwn(v)
+		label := calibrates(view, v) != event.NoClass
+		if !label && !s.inside.reads(view, v) {
 			continue // it is computed when it becomes a label or a member
 		}
 		s.computeMember(reader, view, v)

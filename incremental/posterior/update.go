@@ -13,7 +13,7 @@ import (
 // neighbours say changed.
 func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []neighborhood.Change) {
 	s.grow(view.Vertices())
-	s.inside.update(view, delta, s.Posterior)
+	s.inside.update(view, delta, s.Posterior, s.touch)
 	move := func(v Vertex) {
 		s.around.remember(view, delta, sums, v)
 		s.touch(v)
@@ -50,9 +50,6 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 				s.changed += uint64(max(x, p.Before[i])-min(x, p.Before[i])) / 2
 			}
 		}
-	}
-	for _, m := range delta.Members {
-		s.touch(m.V)
 	}
 }
 

@@ -43,19 +43,26 @@ type inputs struct {
 	around   *around
 	classes  int
 	echo     bool      // see Options
+	walks    []uint64  // K: scratch
 	logPrior []float64 // K: log pi0
 	prior    []float64 // K: pi0
 
-	own, near, next []float64 // K: f, g, h
-	one, two        []float64 // K: c1, c2
+	own, near, next []float64 // K: what f, g, h are proportional to
+	one, two        counts    // c1, c2
+}
+
+// counts are sums of labels, or of parts of them.
+type counts struct {
+	each []float64 // K
+	all  float64
 }
 
 func newInputs(view graphstore.View, sums *neighborhood.Sums, around *around, prior []float64, echo bool) *inputs {
 	k := len(prior)
 	block := make([]float64, 6*k)
 	in := &inputs{
-		view: view, sums: sums, around: around, classes: k, prior: prior, echo: echo, logPrior: block[:k],
-		own: block[k : 2*k], near: block[2*k : 3*k], next: block[3*k : 4*k], one: block[4*k : 5*k], two: block[5*k:],
+		view: view, sums: sums, around: around, classes: k, prior: prior, echo: echo, walks: make([]uint64, k), logPrior: block[:k],
+		own: block[k : 2*k], near: block[2*k : 3*k], next: block[3*k : 4*k], one: counts{each: block[4*k : 5*k]}, two: counts{each: block[5*k:]},
 	}
 	for i, p := range prior {
 		in.logPrior[i] = math.Log(p)
@@ -69,29 +76,33 @@ func (in *inputs) read(v Vertex) bool {
 	if units == nil {
 		return false
 	}
-	mean(in.own, units, 1)
+	raise(in.own, units, 1)
 	if votes := in.sums.Votes(v); votes.Count > 0 {
-		mean(in.near, votes.Sum, float64(votes.Count))
+		raise(in.near, votes.Sum, float64(votes.Count))
 	} else {
 		copy(in.near, in.own)
 	}
 	hears, heard, walks := in.around.words(v)
 	if hears > 0 && !in.echo {
-		mean(in.next, heard, float64(hears))
+		raise(in.next, heard, float64(hears))
 	} else {
 		copy(in.next, in.near)
 	}
-	own, counts := calibrates(in.view, v), in.around.counts[int(v)*in.classes:]
-	for i, walks := range walks {
-		in.one[i] = float64(int32(counts[i]))
-		if event.Class(i) == own {
-			walks -= min(walks, in.around.own(in.view, v, own))
-		}
-		in.two[i] = float64(int64(walks)) / unit
+	if own := calibrates(in.view, v); own != event.NoClass {
+		copy(in.walks, walks)
+		walks = in.walks
+		walks[own] -= min(walks[own], in.around.own(in.view, v, own))
 	}
-	floor(in.own)
-	floor(in.near)
-	floor(in.next)
+	labels, sum := uint32(0), uint64(0)
+	for i, n := range in.around.counts[int(v)*in.classes:][:in.classes] {
+		labels += n
+		in.one.each[i] = float64(int32(n))
+	}
+	for i, n := range walks {
+		sum += n
+		in.two.each[i] = float64(int64(n)) * (1. / unit)
+	}
+	in.one.all, in.two.all = float64(int32(labels)), float64(int64(sum))*(1./unit)
 	return true
 }
 
@@ -103,53 +114,54 @@ func calibrates(view graphstore.View, v Vertex) event.Class {
 	return event.NoClass
 }
 
-// mean writes sum/n in probabilities to dst.
-func mean[T uint32 | uint64](dst []float64, sum []T, n float64) {
-	scale := 1 / (n * event.One)
+// raise writes the sum of n distributions to dst, each entry at least n times probabilityMin.
+func raise[T uint32 | uint64](dst []float64, sum []T, n float64) {
+	least := n * (probabilityMin * event.One)
 	for i, x := range sum {
-		dst[i] = float64(int64(x)) * scale // an instruction, where that of all of uint64 takes a branch
+		y := float64(int64(x)) // an instruction, where that of all of uint64 takes a branch
+		if y < least {
+			y = least
+		}
+		dst[i] = y
 	}
 }
 
-// floor raises every entry to probabilityMin and divides by the sum.
-func floor(p []float64) {
-	total := 0.0
-	for i, x := range p {
-		if x < probabilityMin {
-			x = probabilityMin
+// normalize has f, g and h of the vertex that was read last sum to one.
+func (in *inputs) normalize() {
+	for _, p := range [...][]float64{in.own, in.near, in.next} {
+		scale := 1 / total(p)
+		for i := range p {
+			p[i] *= scale
 		}
-		p[i] = x
-		total += x
-	}
-	scale := 1 / total
-	for i := range p {
-		p[i] *= scale
 	}
 }
 
 // views writes the Views x K views of the vertex that was read last to dst.
 func (in *inputs) views(dst []float64) {
+	in.normalize()
 	k := in.classes
-	labels1, labels2 := total(in.one), total(in.two)
-	far := 1 / (1 + labels1 + labels2)
+	far := in.far()
 	for i, prior := range in.logPrior {
 		for j, x := range [...]float64{in.own[i], in.near[i], in.next[i]} {
 			x = logarithm(x) - prior
 			dst[(viewOwn+j)*k+i], dst[(viewFar+j)*k+i] = x, float64(far*x)
 		}
 	}
-	in.mix(dst[viewLabels*k:], in.one, labels1, mixingMost, 0)
-	in.mix(dst[(viewLabels+1)*k:], in.two, labels2, mixingMost, 0)
-	in.mix(dst[(viewLabels+2)*k:], in.one, labels1, mixingLeast, logMixingLeast)
-	in.mix(dst[(viewLabels+3)*k:], in.two, labels2, mixingLeast, logMixingLeast)
+	in.mix(dst[viewLabels*k:], &in.one, mixingMost, 0)
+	in.mix(dst[(viewLabels+1)*k:], &in.two, mixingMost, 0)
+	in.mix(dst[(viewLabels+2)*k:], &in.one, mixingLeast, logMixingLeast)
+	in.mix(dst[(viewLabels+3)*k:], &in.two, mixingLeast, logMixingLeast)
 }
+
+// far returns how far labels are from the vertex that was read last: 1 where there are none.
+func (in *inputs) far() float64 { return 1 / (1 + in.one.all + in.two.all) }
 
 // mix writes to dst the logarithms, against pi0, of the shares of the counts among all, mixed
 // with m observations of pi0. They are one number for all classes without a label.
-func (in *inputs) mix(dst, counts []float64, all, m, logM float64) {
-	per := logarithm(all + m)
+func (in *inputs) mix(dst []float64, c *counts, m, logM float64) {
+	per := logarithm(c.all + m)
 	none := logM - per
-	for i, count := range counts {
+	for i, count := range c.each {
 		dst[i] = none
 		if count > 0 {
 			dst[i] = logarithm(count+float64(m*in.prior[i])) - per - in.logPrior[i]
@@ -158,29 +170,26 @@ func (in *inputs) mix(dst, counts []float64, all, m, logM float64) {
 }
 
 // score writes to dst the logarithms of what pi of the vertex that was read last is proportional to: log pi0 + b and the
-// views times theta, less what is one number for all classes.
+// views times theta, less what is one number for all classes, as the sums are that f, g and h are divided by.
 func (in *inputs) score(dst []float64, c *Coefficients) {
-	labels1, labels2 := total(in.one), total(in.two)
-	far, t := 1/(1+labels1+labels2), c.Theta
+	far, t := in.far(), c.Theta
 	own, near, next := t[viewOwn]+float64(far*t[viewFar]), t[viewNear]+float64(far*t[viewFar+1]), t[viewNext]+float64(far*t[viewFar+2])
 	rest := 1 - own - near - next
 	for i, b := range c.B[:len(dst)] {
 		dst[i] = b + float64(rest*in.logPrior[i]) + float64(own*logarithm(in.own[i])) + float64(near*logarithm(in.near[i])) + float64(next*logarithm(in.next[i]))
 	}
-	in.scoreMixed(dst, in.one, t[viewLabels], t[viewLabels+2])
-	in.scoreMixed(dst, in.two, t[viewLabels+1], t[viewLabels+3])
+	in.scoreMixed(dst, &in.one, t[viewLabels], t[viewLabels+2])
+	in.scoreMixed(dst, &in.two, t[viewLabels+1], t[viewLabels+3])
 }
 
-// scoreMixed adds both views of label counts to scores; see mix.
-func (in *inputs) scoreMixed(dst, counts []float64, most, least float64) {
+// scoreMixed adds both views of label counts to scores, less what they are for a class without a label; see mix.
+func (in *inputs) scoreMixed(dst []float64, c *counts, most, least float64) {
 	none := float64(least * logMixingLeast) // the logarithm of mixingMost is 0
-	for i, count := range counts[:len(dst)] {
+	for i, count := range c.each[:len(dst)] {
 		if count > 0 {
 			prior := in.prior[i]
 			dst[i] += float64(most*logarithm(count+float64(mixingMost*prior))) +
-				float64(least*logarithm(count+float64(mixingLeast*prior))) - float64((most+least)*in.logPrior[i])
-		} else {
-			dst[i] += none
+				float64(least*logarithm(count+float64(mixingLeast*prior))) - float64((most+least)*in.logPrior[i]) - none
 		}
 	}
 }
