@@ -39,7 +39,8 @@ type posteriorScratch struct {
 	middle, slope  []float64
 	root           []float64 // of the covariance of the coefficients
 	own, ownNoise  []float64 // K, K x K: mean residual of the members' own labels, and its covariance
-	noise          []float64 // K: variance of the distance between both readings
+	noise, away    []float64 // K: variance of the distance between both readings, and the distance
+	squares        []float64 // K x K: of J⁺, times gamma²
 	views          []float64
 
 	// What a Tangent keeps besides.
@@ -191,15 +192,15 @@ func undecided(gamma, allowed, most float64) float64 {
 func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := &x.members
-	x.noise = zeroed(x.noise, k)
+	x.noise, x.squares, x.away = zeroed(x.noise, k), resize(x.squares, k*k), resize(x.away, k)
+	for at, y := range x.j {
+		x.squares[at] = gamma * gamma * y * y
+	}
 	for i := range k {
-		within := p.Within[i*k*k : (i+1)*k*k]
-		for a := range k {
-			for b := range k {
-				ans.class[i*k+a] += gamma * gamma * x.j[a*k+b] * x.j[a*k+b] * within[b*k+b]
-			}
-			x.noise[a] += ans.q[i] * ans.q[i] * ans.class[i*k+a]
-		}
+		class := ans.class[i*k : (i+1)*k]
+		products(class, x.squares, p.Within[i*k:(i+1)*k])
+		axpy(x.noise, ans.q[i]*ans.q[i], class)
+		x.away[i] = x.likely[i] - u.mean[i] - x.d[i]
 	}
 	unseen := 0.0 // see automaticNoise
 	if open := s.Members - s.Labelled; open > s.Profiled {
@@ -214,9 +215,8 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 		ans.member[a] = spreadOfChange * members * u.all * u.all / u.squares
 		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
-			away := (x.likely[a] - u.mean[a] - x.d[a]) * (x.likely[b] - u.mean[b] - x.d[b])
 			ans.v[a*k+b] += place*x.a[a*k+b] + rest*x.label[a*k+b] +
-				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
+				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*x.away[a]*x.away[b] + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
 			if gamma > 0 {
 				drawn := gamma / 2 * (x.first[a*k+b] - delta(a, b)) * max(x.likely[b], shareMin) * u.squares / (u.all * u.all)
 				ans.v[a*k+b] += drawn

@@ -19,7 +19,7 @@ func TestMembersThatAgreeAreFewer(t *testing.T) {
 	for _, times := range []float64{1, 3} {
 		variance := func(inside, degrees float64, agreement []float64) float64 {
 			p := &quant.Posterior{
-				Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Selected: quant.ByPlace, Residuals: none, Within: make([]float64, 8),
+				Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Selected: quant.ByPlace, Residuals: none, Within: make([]float64, 4),
 				Distinct: n, Inside: inside, Degrees: degrees, Agreement: agreement,
 				Members: func(visit func(uint32, float64, []float64)) {
 					for v := range uint32(n) {

@@ -54,8 +54,8 @@ type Posterior struct {
 
 	Residuals *Residuals
 	Own       *Residuals // of the members' own labels, with the mass 0; nil: there are none
-	// Within holds for each class the covariance of the posteriors of its labels, over
-	// their number less one: K blocks of K x K, of which lower triangles are read.
+	// Within holds for each class the variances of the posteriors of its labels, over
+	// their number less one: K x K.
 	Within []float64
 
 	// Coefficients is the covariance of the coefficients behind the posteriors: Shared of
@@ -163,7 +163,9 @@ func (r *Residuals) readSlope() {
 // AddSlope counts the derivative of the posterior of a label, which stands for so many like it.
 func (r *Residuals) AddSlope(a, g, labels float64, pi, views []float64) {
 	addSlope(r.Slope[0], labels*g, pi, views)
-	addSlope(r.Slope[1], labels*g*a, pi, views)
+	if a != 0 {
+		addSlope(r.Slope[1], labels*g*a, pi, views)
+	}
 }
 
 // addSlope adds weight times the derivative of the distribution p by the coefficients

@@ -52,7 +52,9 @@ func (w *world) posterior(c community, a []float64) *quant.Posterior {
 			}
 			cov.add(1/(counts[i]*max(counts[i]-1, 1)), off, off)
 		}
-		p.Within = append(p.Within, slices.Concat(cov...)...)
+		for j := range k {
+			p.Within = append(p.Within, cov[j][j])
+		}
 	}
 	p.Members = func(visit func(uint32, float64, []float64)) {
 		for i, v := range c.members {

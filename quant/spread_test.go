@@ -55,7 +55,7 @@ func weakClassifier(t *testing.T, members int) func(share float64, gamma *float6
 		}
 	}
 	return func(share float64, gamma *float64) quant.Estimate {
-		p := &quant.Posterior{Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Gamma: gamma, Residuals: none, Within: make([]float64, 8)}
+		p := &quant.Posterior{Version: 1, Prior: []float64{.5, .5}, LabelGate: 1, Gamma: gamma, Residuals: none, Within: make([]float64, 4)}
 		p.Expected = func(float64, []float64) float64 { return 0 }
 		p.Members = func(visit func(uint32, float64, []float64)) {
 			for v := range members {

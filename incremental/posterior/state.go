@@ -320,8 +320,8 @@ func (s *State) Labels() []Vertex { return s.labels }
 // touched before it, and with a new epoch all labels.
 func (s *State) Renewed() []Vertex { return s.renewed }
 
-// Within returns for each class the covariance of the posteriors of its labels, over
-// their number less one: K blocks of K x K, lower triangles.
+// Within returns for each class the variances of the posteriors of its labels, over
+// their number less one: K x K.
 func (s *State) Within() []float64 { return s.within }
 
 // Posterior returns pi(v), nil when v has none. It is read-only.
@@ -335,7 +335,7 @@ func (s *State) Posterior(v Vertex) []float64 {
 // scatter computes Within.
 func (s *State) scatter(view graphstore.View) []float64 {
 	k := s.classes
-	within, means, counts := make([]float64, k*k*k), make([]float64, k*k), make([]float64, k)
+	within, means, counts := make([]float64, k*k), make([]float64, k*k), make([]float64, k)
 	for _, v := range s.labels {
 		if p := s.Posterior(v); p != nil {
 			class := int(view.Label(v).Class)
@@ -348,24 +348,18 @@ func (s *State) scatter(view graphstore.View) []float64 {
 			means[i*k+j] /= max(n, 1)
 		}
 	}
-	off := make([]float64, k)
 	for _, v := range s.labels {
 		if p := s.Posterior(v); p != nil {
-			class := int(view.Label(v).Class)
+			at := int(view.Label(v).Class) * k
 			for i, x := range p {
-				off[i] = x - means[class*k+i]
-			}
-			for i, x := range off {
-				row := within[(class*k+i)*k:][:i+1]
-				for j := range row {
-					row[j] += float64(x * off[j])
-				}
+				off := x - means[at+i]
+				within[at+i] += float64(off * off)
 			}
 		}
 	}
 	for i, n := range counts {
-		for at := range k * k {
-			within[i*k*k+at] /= max(n, 1) * max(n-1, 1)
+		for j := range k {
+			within[i*k+j] /= max(n, 1) * max(n-1, 1)
 		}
 	}
 	return within
