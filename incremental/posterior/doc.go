@@ -13,7 +13,7 @@
 // counts mixed with 1 and with 0.1 of pi0, and the first three once more, scaled by
 // how far the labels are (see views). No label enters the views of its own vertex.
 // The ten theta and K intercepts b maximise a penalised likelihood on L, which is
-// concave, so that a Newton iteration from zero finds the one maximum; see fit.
+// concave, so that a Newton iteration finds the one maximum; see fit.
 //
 // An Epoch is the coefficients and what the whole graph says under them: sums of pi,
 // and of pi pi' over the edges, from which Expected tells how many edges a community

@@ -75,7 +75,7 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 		l.class = append(l.class, int(view.Label(v).Class))
 		l.weight = append(l.weight, weight(v))
 	}
-	e.Coefficients, e.Covariance = fit(l)
+	e.Coefficients, e.Covariance = fit(l, s.epoch)
 	return e
 }
 
