@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"cmp"
+	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -39,6 +40,7 @@ type gate struct {
 type publication struct {
 	gate
 	snapshots []*quant.Snapshot // by the estimate's place in the configuration
+	inside    insideRoom
 }
 
 // says reports whether the last record says what is to be said at this time.
@@ -104,7 +106,6 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 	each := make([][]quant.Estimate, len(due))
 	parallel.Each(len(due), func(i, worker int) {
 		each[i] = c.solve(due[i], view, &c.solvers[worker], all || c.config.Emit.Threshold == 0)
-		c.tallies.SetProgress(due[i], tally.Progress{})
 	})
 	records = slices.Concat(each...)
 	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
@@ -164,7 +165,7 @@ func (c *Core) gather(moved []graphstore.Community, view graphstore.View) {
 	if p := c.posteriors; p != nil && p.residual != nil {
 		duals = append(duals, p.residual)
 	}
-	asked := slices.DeleteFunc(slices.Clone(moved), c.tallies.Passed)
+	asked := slices.DeleteFunc(slices.Clone(moved), c.passed)
 	diffusion.Gather(duals, asked, view)
 }
 
@@ -213,18 +214,68 @@ func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *qu
 		return differs
 	case new || c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery):
 		return overdue
-	case last.Suppressed || c.tallies.Passed(id):
+	case last.Suppressed || c.passed(id):
 		return notDue
 	}
 	audit := c.audits.Read(id)
 	read := c.masses.Statistics(id, view, audit != nil)
 	read.Posterior, read.Audit = c.posteriors.of(id, view, read.Statistics, audit != nil), audit
+	most := 0.0
 	for i, options := range c.config.Estimates {
-		if solver.Movement(read.Statistics, options, last.snapshots[i]) > c.config.Emit.Threshold {
+		if most = max(most, solver.Movement(read.Statistics, options, last.snapshots[i])); most > c.config.Emit.Threshold {
 			return differs
 		}
 	}
+	c.makeRoom(id, read, most)
 	return notDue
+}
+
+// insideRoom holds the edges inside a community when it was last given room, and how much of it another one takes.
+type insideRoom struct{ edges, each float64 }
+
+// labelsRoom is the share of the labels of a class that may come or go before a community is asked whether its effective
+// labels are others, however little happened to it.
+const labelsRoom = 0.05
+
+// kernelRoom is how far a residual moves the estimate near it for every unit that is pushed there, times the kernel's weight.
+const kernelRoom = 2
+
+// makeRoom gives room to a community that has moved by this many standard errors since its last record. Whether one has
+// moved by enough takes a pass over its members to say, and most have not: what happens to members is added up, as an
+// estimate of how far the community can have moved, and it is asked when that is as much as it had left.
+func (c *Core) makeRoom(id graphstore.Community, read reading, moved float64) {
+	room, last := tally.Room{}, &c.published[id]
+	p, mass := read.Posterior, 0.0
+	for _, x := range read.ClassA1 {
+		mass += x
+	}
+	if p != nil && p.Gamma == nil && read.engine == EngineDual && read.Audit == nil && c.config.HalfLife == 0 && mass > 0 {
+		room.Left = c.config.Emit.Threshold - moved
+		room.Labels = room.Left / labelsRoom
+		last.inside = insideRoom{edges: p.Inside}
+		for i, o := range c.config.Estimates {
+			s := last.snapshots[i]
+			if o.Method != quant.Auto || !s.Solved || s.Posterior == 0 {
+				c.tallies.SetRoom(id, tally.Room{})
+				return
+			}
+			r := s.Rates()
+			room.Posterior, room.Shared = max(room.Posterior, r.Posterior), max(room.Shared, r.Residual)
+			room.Residual, room.Mass = max(room.Residual, kernelRoom*r.Residual/mass), max(room.Mass, kernelRoom*r.Mass/mass)
+			last.inside.each = max(last.inside.each, r.Gamma/max(p.Inside, 1))
+		}
+	}
+	c.tallies.SetRoom(id, room)
+}
+
+// passed reports whether a community cannot have moved by enough since it was asked or solved.
+func (c *Core) passed(id graphstore.Community) bool {
+	inside, part := c.published[id].inside, 0.0
+	if c.posteriors != nil {
+		edges, _, _ := c.posteriors.state.Inside(id)
+		part = math.Abs(float64(edges)-inside.edges) * inside.each
+	}
+	return c.tallies.Passed(id, part)
 }
 
 // saysBeside returns the flags and the model version that a record would have now.
@@ -243,6 +294,7 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	before := last.gate
 	last.gate, last.Solved = c.saysBeside(id, view), c.time
 	if last.Suppressed {
+		c.tallies.SetProgress(id, tally.Progress{})
 		return []quant.Estimate{suppressed(record)}
 	}
 	read := c.masses.Statistics(id, view, true)
@@ -274,6 +326,8 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		}
 	}
 	c.posteriors.keepCrowd(id, view, read.Posterior)
+	c.tallies.SetProgress(id, tally.Progress{})
+	c.makeRoom(id, read, 0)
 	return records
 }
 

@@ -107,12 +107,13 @@ func (p *posteriors) ready(view graphstore.View) {
 // markMoved marks the communities whose members or labels these are. Fields give every label a mass in
 // every community; beside a dual tellAll says what its residual does.
 func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex) {
-	for _, v := range touched {
+	moves := p.state.Moves()
+	for i, v := range touched {
 		if l := view.Label(v); p.residual == nil && l.Class != event.NoClass && l.Role == event.Calibrate {
 			p.core.tallies.MoveAll()
 			return
 		}
-		p.core.tallies.MoveMember(view, v)
+		p.core.tallies.MovePosterior(view, v, moves[i])
 	}
 }
 
@@ -120,13 +121,19 @@ func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex
 // one than they know, by more than so many of its standard errors.
 func (p *posteriors) tellAll(most float64) {
 	mean, errors := quant.MeanResidual(p.byClass)
-	moved := len(mean) != len(p.told[0])
-	for i := 0; i < len(mean) && !moved; i++ {
-		moved = max(math.Abs(mean[i]-p.told[0][i]), math.Abs(errors[i]-p.told[1][i])) > most*errors[i]
+	if len(mean) != len(p.told[0]) {
+		p.told = [2][]float64{mean, errors}
+		p.core.tallies.MoveAll()
+		return
+	}
+	moved, by := false, 0.0
+	for i := range mean {
+		change := max(math.Abs(mean[i]-p.told[0][i]), math.Abs(errors[i]-p.told[1][i]))
+		moved, by = moved || change > most*errors[i], max(by, change)
 	}
 	if moved {
 		p.told = [2][]float64{mean, errors}
-		p.core.tallies.MoveAll()
+		p.core.tallies.MoveShared(by)
 	}
 }
 

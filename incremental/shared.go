@@ -158,7 +158,7 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 // settle pushes what steps have changed. A push touches the communities of the vertex that it moves.
 func (c *Core) settle(dual *diffusion.Dual, view graphstore.View, values []diffusion.ValueChange) {
 	dual.Update(view, nil, values)
-	c.tallies.MarkMoved(view, dual.Touched())
+	c.tallies.MarkMoved(view, dual.Touched(), dual.Shift, c.posteriors != nil && dual == c.posteriors.residual)
 }
 
 // reach returns by how much the tolerance falls for a community whose sources find labels with this

@@ -201,6 +201,31 @@ func (w *Solver) Movement(s *Statistics, o Options, last *Snapshot) float64 {
 	return max(grown, w.distance(s, last))
 }
 
+// Rates say by how many standard errors of a record its shares move, about, and in the class where most, for every unit by
+// which something moves.
+type Rates struct {
+	Posterior float64 // that of a member
+	Residual  float64 // the mean residual
+	Mass      float64 // the masses that it is weighted by, as a part of them
+	Gamma     float64 // gamma, as a part of itself
+}
+
+// Rates returns those of an estimate of auto.
+func (s *Snapshot) Rates() (r Rates) {
+	k := len(s.SE)
+	for i, se := range s.SE {
+		unit, members := s.Open*(1-s.Lean)/se, 0.0
+		for _, x := range s.Inverse[i*k : (i+1)*k] {
+			members += math.Abs(x)
+		}
+		r.Posterior = max(r.Posterior, unit*members/max(s.Profiled, 1))
+		r.Residual = max(r.Residual, unit*(1-s.Gamma))
+		r.Mass = max(r.Mass, unit*(1-s.Gamma)*math.Abs(s.Residual[i]))
+		r.Gamma = max(r.Gamma, s.Gamma*unit*math.Abs(s.ByGamma[i]-s.Residual[i]), s.Gamma*square(unit*(s.Apart[i]-s.Residual[i]))/4)
+	}
+	return r
+}
+
 // labelsChanged reports whether the effective labels of a class are other than they were.
 func labelsChanged(now, then []float64) bool {
 	for i, n := range now {

@@ -53,10 +53,12 @@ type Dual struct {
 	peak  float64   // largest |f| so far: bounds |y|
 	most  []float64 // n: largest d(v) since R(v) was last computed from nothing
 
-	following         // the graph, and what was touched
-	bound     float64 // on |R(v)| / (alpha d(v)), rounding aside
-	rounding  float64 // on the rounding error of the same, in units of 2^-53
-	floor     float64 // rounding after the last rebuild
+	following           // the graph, and what was touched
+	shift     []float32 // n: about how far y(v) was pushed since the last Follow
+	whole     bool      // all of y was computed anew since then
+	bound     float64   // on |R(v)| / (alpha d(v)), rounding aside
+	rounding  float64   // on the rounding error of the same, in units of 2^-53
+	floor     float64   // rounding after the last rebuild
 	pace      float64
 	scan      bool
 
@@ -150,6 +152,7 @@ func (g *Dual) Extend(view graphstore.View, values []ValueChange, first, end int
 	if g.stale {
 		g.rebuild(view)
 	}
+	g.whole = true
 	g.touchAll(len(g.rows))
 	g.sums.current = false
 	g.stale = true // the new R is computed from nothing
@@ -213,6 +216,14 @@ func (g *Dual) Halve(times int64) {
 // Touched returns the vertices whose Values may have changed in the last Update
 // or Solve, each once, in an order that equal calls repeat; valid until the next.
 func (g *Dual) Touched() []Vertex { return g.touched }
+
+// Shift returns about how far the values of a vertex moved in the last Update, the one that moved most.
+func (g *Dual) Shift(v Vertex) float64 {
+	if g.whole {
+		return math.Inf(1)
+	}
+	return float64(g.shift[v])
+}
 
 // Work returns the work of the dual so far.
 func (g *Dual) Work() Work { return g.work }

@@ -19,6 +19,7 @@ func (g *Dual) rebuildDue(view graphstore.View) bool {
 
 // restart computes R from nothing and iterates from where y stands.
 func (g *Dual) restart(view graphstore.View, certificate float64) {
+	g.whole = true
 	g.touchAll(len(g.rows))
 	g.rebuild(view)
 	g.iterate(view, certificate)
@@ -98,6 +99,7 @@ func (g *Dual) addNeighbors(view graphstore.View, v Vertex, x, dst []float64) {
 
 // iterate improves all functions until the certificate is at most goal or rounding forbids.
 func (g *Dual) iterate(view graphstore.View, goal float64) {
+	g.whole = true
 	g.touchAll(len(g.rows))
 	if g.Certificate() <= goal {
 		return

@@ -44,11 +44,13 @@ type State struct {
 	has     []bool    // n: whether the vertex has a posterior
 	within  []float64 // see Within
 
-	dirty    []bool   // n: inputs changed since pi was computed
-	touched  []Vertex // those made dirty since the last Ready, or that are read now
-	listed   []bool   // n: in touched
-	renewed  []Vertex // see Renewed
-	computed []Vertex // by the last computeTouched
+	dirty    []bool    // n: inputs changed since pi was computed
+	touched  []Vertex  // those made dirty since the last Ready, or that are read now
+	listed   []bool    // n: in touched
+	renewed  []Vertex  // see Renewed
+	computed []Vertex  // by the last computeTouched
+	moves    []float64 // how far each of them moved
+	before   []float64 // scratch
 
 	options Options
 }
@@ -253,7 +255,7 @@ func (s *State) List(v Vertex) {
 
 // computeTouched computes the posteriors that are read of what was touched.
 func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
-	s.computed = s.computed[:0]
+	s.computed, s.moves = s.computed[:0], s.moves[:0]
 	if s.epoch == nil {
 		return
 	}
@@ -268,14 +270,26 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 		if !label && !s.inside.reads(view, v) {
 			continue // it is computed when it becomes a label or a member
 		}
+		s.before = append(s.before[:0], s.Posterior(v)...)
 		s.computeMember(reader, view, v)
 		s.dirty[v] = false
-		s.computed = append(s.computed, v)
+		s.computed, s.moves = append(s.computed, v), append(s.moves, farthest(s.before, s.Posterior(v)))
 		labels = labels || label
 	}
 	if labels {
 		s.within = s.scatter(view)
 	}
+}
+
+// farthest returns by how much the posterior of a class moved, where it moved most: 1 where there is none before or after.
+func farthest(before, after []float64) (most float64) {
+	if len(before) != len(after) {
+		return 1
+	}
+	for i, x := range after {
+		most = max(most, math.Abs(x-before[i]))
+	}
+	return most
 }
 
 // renew remembers what was touched, and other vertices.
@@ -319,6 +333,9 @@ func (s *State) Labels() []Vertex { return s.labels }
 // Renewed lists the vertices, sorted, whose posteriors the last Ready may have changed: those
 // touched before it, and with a new epoch all labels.
 func (s *State) Renewed() []Vertex { return s.renewed }
+
+// Moves returns how far the posteriors moved that the last Ready or Flush computed, in the order of their vertices.
+func (s *State) Moves() []float64 { return s.moves }
 
 // Within returns for each class the variances of the posteriors of its labels, over
 // their number less one: K x K.

@@ -153,24 +153,20 @@ func (t *Tallies) appendRow(dst []diffusion.ValueChange, view graphstore.View, s
 	return dst
 }
 
-// MarkMoved notes that the values of the dual changed at vertices: the communities
-// that have them as a source may be estimated differently.
-func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex) {
+// MarkMoved notes that the values of the dual, or of that of residuals, changed at vertices by about so much: the
+// communities that have them as a source may be estimated differently.
+func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex, by func(Vertex) float64, residuals bool) {
 	for _, v := range touched {
-		if view.Label(v).Class != event.NoClass {
-			continue // no source
+		if view.Label(v).Class == event.NoClass { // else no source
+			x := by(v)
+			t.eachOf(view, v, func(c CommunityID, multiplicity float64) {
+				rate := t.rooms[c].Mass
+				if residuals {
+					rate = t.rooms[c].Residual
+				}
+				t.take(c, x*multiplicity*rate)
+			})
 		}
-		t.MoveMember(view, v)
-	}
-}
-
-// MoveMember marks the communities of a vertex as moved.
-func (t *Tallies) MoveMember(view graphstore.View, v Vertex) {
-	for _, m := range view.MemberOf(v) {
-		t.moved[m.Community] = moved
-	}
-	for _, id := range t.everyone {
-		t.moved[id] = moved
 	}
 }
 

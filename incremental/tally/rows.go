@@ -111,6 +111,21 @@ func (t *Tallies) movesAll(c rowChange) bool {
 	return !t.keep.Means || c.slotBefore == noRow || c.slotAfter == noRow || c.classBefore != c.classAfter || c.gainsBefore != c.gainsAfter
 }
 
+// renewRow notes that all communities read another N, by this row.
+func (t *Tallies) renewRow(c rowChange) {
+	if !t.keep.Means || t.decay != nil {
+		t.MoveAll()
+		return
+	}
+	t.MoveShared(0)
+	if c.slotBefore != noRow {
+		t.renewed[c.classBefore] += 1 / float64(max(t.classN[c.classBefore], 1))
+	}
+	if c.slotAfter != noRow {
+		t.renewed[c.classAfter] += 1 / float64(max(t.classN[c.classAfter], 1))
+	}
+}
+
 // cells writes the cells of every kept family to dst, reusing its memory.
 func (t *Tallies) cells(dst []float64, p profile) []float64 {
 	dst = dst[:0]

@@ -2,6 +2,7 @@ package tally
 
 import (
 	"fmt"
+	"slices"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -21,7 +22,7 @@ type movement uint8
 const (
 	still movement = iota
 	moved
-	passed // moved, but by too little to be estimated, and nothing has happened to it since
+	passed // moved, but by too little to be estimated, as far as its room says
 )
 
 // Tallies holds the statistics of all communities. One goroutine owns it; UpdateKernel and
@@ -39,6 +40,10 @@ type Tallies struct {
 	each    []*community
 	moved   []movement // by community: whether a statistic of its own may have changed since it was estimated
 	all     bool       // likewise a statistic that all communities share
+	rooms   []Room     // by community
+	some    bool       // likewise, by little
+	shared  float64    // how far a mean that all communities read moved since the last emission
+	renewed []float64  // K: labels that came or went since the last emission, as a share of those of the class
 
 	everyone         []CommunityID // communities that every vertex is a member of, once
 	firstNew         Vertex        // vertices from here on are new in the last Update
@@ -75,7 +80,7 @@ func New(classes int, keep Families) *Tallies {
 	if classes < 1 {
 		panic(fmt.Sprintf("tally: %d classes, want at least 1", classes))
 	}
-	t := &Tallies{classes: classes, keep: keep, sides: sidesOf(classes, keep), classN: make([]uint64, classes)}
+	t := &Tallies{classes: classes, keep: keep, sides: sidesOf(classes, keep), classN: make([]uint64, classes), renewed: make([]float64, classes)}
 	keep.ClassMasses = false
 	t.soft = sidesOf(classes, keep)[0]
 	for kind := range family(families) {
@@ -131,27 +136,70 @@ func (t *Tallies) Progress(c CommunityID) Progress {
 // SetProgress overwrites the progress: with the zero Progress once the community was estimated.
 func (t *Tallies) SetProgress(c CommunityID, p Progress) {
 	t.spreadMoved()
-	t.each[c].progress, t.moved[c] = p, still
+	t.each[c].progress, t.moved[c], t.rooms[c] = p, still, Room{}
 	if p.Moved {
 		t.moved[c] = moved
 	}
 }
 
+// Room says how much may happen to a community before it is asked again whether its shares have moved by enough: Left in
+// all, of which every unit takes so much by which the posterior of a member moves, a value of the dual of classes or of that
+// of residuals at a member, the mean residual of all labels, or the labels of a class as a part of them. The zero Room has none: whatever happens, it is asked.
+type Room struct{ Left, Posterior, Mass, Residual, Shared, Labels float64 }
+
+// take notes a movement that takes so much of the room of a community.
+func (t *Tallies) take(c CommunityID, part float64) {
+	if t.moved[c] == moved {
+		return
+	}
+	if t.rooms[c].Left -= part; t.rooms[c].Left > 0 {
+		t.moved[c] = passed
+	} else {
+		t.moved[c] = moved
+	}
+}
+
+// SetRoom gives a community that was just asked or estimated room.
+func (t *Tallies) SetRoom(c CommunityID, r Room) { t.rooms[c] = r }
+
 // MoveAll marks every community as moved, whatever its statistics do. It costs the same however
 // many communities there are.
 func (t *Tallies) MoveAll() { t.all = true }
 
+// MoveShared notes that a mean that all communities read moved by this much.
+func (t *Tallies) MoveShared(by float64) { t.some, t.shared = true, t.shared+by }
+
 // Move marks one community as moved.
 func (t *Tallies) Move(c CommunityID) { t.moved[c] = moved }
+
+// MovePosterior notes that the posterior of v moved by this much.
+func (t *Tallies) MovePosterior(view graphstore.View, v Vertex, by float64) {
+	t.eachOf(view, v, func(c CommunityID, multiplicity float64) { t.take(c, by*multiplicity*t.rooms[c].Posterior) })
+}
+
+// eachOf visits the communities of v with its multiplicities.
+func (t *Tallies) eachOf(view graphstore.View, v Vertex, visit func(CommunityID, float64)) {
+	for _, m := range view.MemberOf(v) {
+		visit(m.Community, float64(m.Multiplicity))
+	}
+	for _, id := range t.everyone {
+		visit(id, 1)
+	}
+}
 
 // Pass notes that a community that Moved lists has moved by too little, as far as it is known now.
 func (t *Tallies) Pass(c CommunityID) { t.moved[c] = passed }
 
-// Passed reports whether nothing has happened to a community since Pass.
-func (t *Tallies) Passed(c CommunityID) bool { return t.moved[c] == passed }
+// Passed reports whether too little has happened to a community since it was asked or estimated, also with what takes this
+// part of its room and was not noted.
+func (t *Tallies) Passed(c CommunityID, part float64) bool {
+	return t.moved[c] == passed && (part == 0 || t.rooms[c].Left > part)
+}
 
-// ForgetPassed makes of those that passed what a state holds of them: communities that moved.
+// ForgetPassed makes of those that passed what a state holds of them: communities that moved. Rooms are no part of it.
 func (t *Tallies) ForgetPassed() {
+	clear(t.rooms)
+	clear(t.renewed)
 	for id, m := range t.moved {
 		if m == passed {
 			t.moved[id] = moved
@@ -160,7 +208,7 @@ func (t *Tallies) ForgetPassed() {
 }
 
 // Moved appends the communities with a statistic that may have changed since SetProgress,
-// in order. It reads one byte a community, so it is for emissions, not for steps.
+// in order. It reads some bytes a community, so it is for emissions, not for steps.
 func (t *Tallies) Moved(dst []CommunityID) []CommunityID {
 	t.spreadMoved()
 	for id, m := range t.moved {
@@ -171,15 +219,21 @@ func (t *Tallies) Moved(dst []CommunityID) []CommunityID {
 	return dst
 }
 
-// spreadMoved marks every community where all of them moved.
+// spreadMoved has every community know of what moved for all of them.
 func (t *Tallies) spreadMoved() {
-	if !t.all {
+	if !t.all && !t.some {
 		return
 	}
+	labels := slices.Max(t.renewed)
 	for id := range t.moved {
-		t.moved[id] = moved
+		if t.all {
+			t.moved[id] = moved
+		} else {
+			t.take(CommunityID(id), t.shared*t.rooms[id].Shared+labels*t.rooms[id].Labels)
+		}
 	}
-	t.all = false
+	t.all, t.some, t.shared = false, false, 0
+	clear(t.renewed)
 }
 
 // Rows returns the number of calibration labels with a prediction.
@@ -194,6 +248,11 @@ type state struct {
 }
 
 func (s *state) labelled() bool { return s.label.Class != event.NoClass }
+
+// alike reports whether a member counts the same in both states, whatever is predicted of it.
+func (s *state) alike(o *state) bool {
+	return s.label == o.label && (s.profile.own == nil) == (o.profile.own == nil) && s.version == o.version
+}
 
 // calibrates reports whether the vertex is a calibration row.
 func (s *state) calibrates() bool {

@@ -60,8 +60,10 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 			t.changedSinceDual = append(t.changedSinceDual, t.rows.order...)
 		}
 	}
-	if slices.ContainsFunc(t.changed[changed:], t.movesAll) {
-		t.MoveAll()
+	for _, c := range t.changed[changed:] {
+		if t.movesAll(c) {
+			t.renewRow(c)
+		}
 	}
 }
 
@@ -73,7 +75,7 @@ func (t *Tallies) Begin(view graphstore.View) {
 	}
 	for id := len(t.each); id < view.Communities(); id++ {
 		t.each = append(t.each, t.newCommunity())
-		t.moved = append(t.moved, moved)
+		t.moved, t.rooms = append(t.moved, moved), append(t.rooms, Room{})
 		if view.Everyone(CommunityID(id)) {
 			t.everyone = append(t.everyone, CommunityID(id))
 		}
@@ -176,7 +178,11 @@ func exists(view graphstore.View, v Vertex) uint32 {
 func (t *Tallies) recount(s shift, before, after *state, turned uint64) {
 	c := t.each[s.community]
 	if s.before > 0 || s.after > 0 {
-		t.moved[s.community] = moved
+		if t.keep.Means && s.before == s.after && before.alike(after) {
+			t.take(s.community, 0)
+		} else {
+			t.moved[s.community] = moved
+		}
 	}
 	t.count(c, before, s.before, -1)
 	t.count(c, after, s.after, 1)
