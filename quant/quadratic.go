@@ -1,6 +1,9 @@
 package quant
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// multiplierTolerance is the distance below zero, relative to the scale of the problem,
@@ -38,9 +41,9 @@ func (m *quadratic) reserve(n int) {
 	}
 }
 
-// solve leaves the solution in q, which holds a feasible start. It is the primal
-// active-set method (Nocedal and Wright, 2006, section 16.5) with a fresh
-// Cholesky factor each round. G is positive definite, so the solution is unique.
+// solve leaves the solution in q, which holds a start. Classes whose share would be negative go to their bound
+// together, and those whose multiplier asks for it come back one by one, with a fresh Cholesky factor each round
+// (Lawson and Hanson, 1974, chapter 23). G is positive definite, so the solution is unique.
 func (m *quadratic) solve() {
 	switch m.n {
 	case 1:
@@ -56,21 +59,23 @@ func (m *quadratic) solve() {
 			m.free = append(m.free, i)
 		}
 	}
-	added := -1
-	for range activeSetRoundsPerClass * m.n {
+	released := -1
+	for round := range activeSetRoundsPerClass * m.n {
 		nu := m.candidate()
-		blocked, step := m.blocking()
-		if blocked >= 0 && blocked == added && step == 0 {
+		all, least := len(m.free), slices.Min(m.x)
+		m.free = slices.DeleteFunc(m.free, func(i int) bool {
+			return m.x[i] < 0 && (round < 2*m.n || m.x[i] == least) // one alone where several go round in circles
+		})
+		switch {
+		case len(m.free) == all:
+			copy(m.q, m.x)
+			if released = m.release(nu); released < 0 {
+				return
+			}
+		case released >= 0 && m.x[released] < 0 && len(m.free) == all-1:
 			return // the released bound holds at once: its multiplier was rounding
-		}
-		m.move(step)
-		if blocked >= 0 {
-			m.drop(blocked)
-			added = -1
-			continue
-		}
-		if added = m.release(nu); added < 0 {
-			return
+		default:
+			released = -1
 		}
 	}
 }
@@ -127,43 +132,6 @@ func (m *quadratic) candidate() (nu float64) {
 	return nu + shift
 }
 
-// blocking returns the free class whose bound stops the move from q to x first,
-// lowest index on ties, and the step at which it does; -1 and 1 if none does.
-func (m *quadratic) blocking() (class int, step float64) {
-	class, step = -1, 1
-	for _, i := range m.free {
-		if x := m.x[i]; x < 0 {
-			if s := m.q[i] / (m.q[i] - x); class < 0 || s < step {
-				class, step = i, s
-			}
-		}
-	}
-	return class, step
-}
-
-// move takes q the given part of the way to x.
-func (m *quadratic) move(step float64) {
-	if step == 1 {
-		copy(m.q, m.x)
-		return
-	}
-	for _, i := range m.free {
-		m.q[i] = max(m.q[i]+step*(m.x[i]-m.q[i]), 0)
-	}
-}
-
-// drop puts a class at its bound.
-func (m *quadratic) drop(class int) {
-	m.q[class] = 0
-	kept := m.free[:0]
-	for _, i := range m.free {
-		if i != class {
-			kept = append(kept, i)
-		}
-	}
-	m.free = kept
-}
-
 // release frees the class at its bound with the most negative multiplier, lowest
 // index on ties, and returns it; -1 when none is negative beyond rounding.
 func (m *quadratic) release(nu float64) int {
@@ -181,10 +149,8 @@ func (m *quadratic) release(nu float64) int {
 		}
 	}
 	if best >= 0 {
-		m.free = append(m.free, best)
-		for a := len(m.free) - 1; a > 0 && m.free[a-1] > best; a-- {
-			m.free[a-1], m.free[a] = m.free[a], m.free[a-1]
-		}
+		at, _ := slices.BinarySearch(m.free, best)
+		m.free = slices.Insert(m.free, at, best)
 	}
 	return best
 }
