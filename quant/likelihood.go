@@ -14,12 +14,11 @@ const (
 	// newtonRoundsMax bounds the Newton rounds, 5 on average and 37 at most in 50,000
 	// random problems; when it is hit the gap returned says what is left.
 	newtonRoundsMax = 100
-	// sufficientDecrease is the share of the predicted gain a Newton step must
-	// deliver, else it is halved (Armijo's rule), at most halvingsMax times.
-	sufficientDecrease = 1e-4
-	halvingsMax        = 40
-	// valueNoise is the rounding of a log-likelihood: gains below it are taken on
-	// trust in the gradient.
+	// turnMax bounds how steeply the likelihood may fall at the end of a Newton step, as a share of how it rose at
+	// the start, else the step is halved, at most halvingsMax times.
+	turnMax     = 0.5
+	halvingsMax = 40
+	// valueNoise is the rounding of a slope.
 	valueNoise = 1e-14
 )
 
@@ -115,44 +114,25 @@ func (w *fitter) newton(m *confusion, p []float64) (gap float64, ok bool) {
 	return w.search(m, p, gain)
 }
 
-// search moves from w.last to w.step, or half as far and so on, until the likelihood
-// has risen by enough of the gain that the model promised. The likelihood is concave,
-// so it has when its slope at the new point still says so; logarithms, which cost as
-// much as the rest, decide when that does not.
+// search moves from w.last to w.step, or half as far and so on, until the slope of the likelihood in the direction
+// of the move, which the model promised to be nothing there, is no longer as steep downwards as it was upwards at the start. The
+// likelihood is concave, so that it has one top on the way.
 func (w *fitter) search(m *confusion, p []float64, gain float64) (gap float64, ok bool) {
 	q := &w.qp
-	before, known := 0.0, false
 	for t, i := 1.0, 0; i < halvingsMax; t, i = t/2, i+1 {
-		var rise float64
+		var slope float64
 		for a := range m.k {
 			q.q[a] = w.last[a] + t*(w.step[a]-w.last[a])
 		}
 		gap = w.gradient(m, p)
-		for a, slope := range q.r[:m.k] {
-			rise += slope * (q.q[a] - w.last[a])
+		for a, x := range q.r[:m.k] {
+			slope += x * (w.step[a] - w.last[a])
 		}
-		if rise >= sufficientDecrease*t*gain-valueNoise {
-			return gap, true
-		}
-		next := w.value(p)
-		if !known {
-			before, known = w.valueAt(m, p, w.last), true
-		}
-		if next-before >= sufficientDecrease*t*gain-valueNoise*(1+math.Abs(before)) {
+		if slope >= -turnMax*gain-valueNoise {
 			return gap, true
 		}
 	}
 	return w.restore(m, p), false
-}
-
-// valueAt returns the value at other shares and leaves everything as it was.
-func (w *fitter) valueAt(m *confusion, p, q []float64) float64 {
-	fit := w.fit
-	w.fit = m.scaled[:m.z]
-	m.mix(w.fit, q)
-	v := w.value(p)
-	w.fit = fit
-	return v
 }
 
 // restore puts q back where the Newton step started, and returns the gap there.
