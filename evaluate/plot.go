@@ -2,14 +2,12 @@ package evaluate
 
 import (
 	"fmt"
-	"image/color"
 	"path/filepath"
 	"slices"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -20,27 +18,6 @@ const (
 	frameHeight = 4 * vg.Centimeter    // title and axis
 	plotWidth   = 24 * vg.Centimeter
 )
-
-// palette tells colours apart for every common kind of colour vision (Okabe and
-// Ito, 2008), the easiest to tell apart first.
-var palette = []color.Color{
-	color.RGBA{0x00, 0x72, 0xB2, 0xFF}, // blue
-	color.RGBA{0xE6, 0x9F, 0x00, 0xFF}, // orange
-	color.RGBA{0x00, 0x9E, 0x73, 0xFF}, // green
-	color.RGBA{0xCC, 0x79, 0xA7, 0xFF}, // purple
-	color.RGBA{0xD5, 0x5E, 0x00, 0xFF}, // vermilion
-	color.RGBA{0x56, 0xB4, 0xE9, 0xFF}, // sky
-}
-
-var (
-	ink  = color.Gray{0x33}
-	rule = color.Gray{0xDD}
-)
-
-// shapes go with the colours, so that a picture can be read in grey.
-var shapes = []draw.GlyphDrawer{
-	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{},
-}
 
 // Plot writes pictures of the report to a directory, each as PNG and SVG: error
 // and coverage by method. It returns the paths written.
@@ -69,22 +46,9 @@ func (r *Report) Plot(dir string) (paths []string, err error) {
 // rowHeight returns the height of the row of a method, which has a mark for each protocol.
 func (r *Report) rowHeight() vg.Length { return markHeight * vg.Length(max(len(r.protocols()), 2)) }
 
-// newPlot returns a plot in the one style of all pictures.
 func newPlot(title, x string) *plot.Plot {
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text, p.Title.Padding = title, x, "method", 8
-	p.Legend.Top, p.Legend.Padding = true, 3
-	for style, size := range map[*text.Style]vg.Length{
-		&p.Title.TextStyle: 12, &p.X.Label.TextStyle: 11, &p.Y.Label.TextStyle: 11,
-		&p.X.Tick.Label: 10, &p.Y.Tick.Label: 10, &p.Legend.TextStyle: 10,
-	} {
-		style.Font = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
-		style.Color = ink
-	}
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.Padding = 6
-		axis.LineStyle.Color, axis.Tick.LineStyle.Color = ink, ink
-	}
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text, p.Legend.Top = title, x, "method", true
 	return p
 }
 
@@ -108,7 +72,7 @@ func (r *Report) coveragePlot() (*plot.Plot, error) {
 	if err != nil {
 		return nil, err
 	}
-	nominal.Color, nominal.Dashes = ink, []vg.Length{4, 3}
+	nominal.Dashes = plotutil.Dashes(1)
 	p.Add(nominal)
 	p.Legend.Add("nominal", nominal)
 	err = r.dots(p, func(row Row) (float64, float64) { return row.Coverage, row.CoverageError })
@@ -129,7 +93,7 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 	legend := lineHeight * vg.Length(len(protocols)+1)
 	p.Y.Min, p.Y.Max = -0.5, float64(len(names))-0.5+float64(legend/r.rowHeight())
 	grid := plotter.NewGrid() // of the major ticks of the x axis
-	grid.Vertical.Color, grid.Horizontal.Color = rule, nil
+	grid.Horizontal.Color = nil
 	p.Add(grid)
 	for i, protocol := range protocols {
 		shift := dotHeight * (0.5 - (float64(i)+0.5)/float64(len(protocols)))
@@ -142,7 +106,7 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 				marks.XErrors = append(marks.XErrors, struct{ Low, High float64 }{-2 * se, 2 * se})
 			}
 		}
-		if err := marks.add(p, protocol, draw.GlyphStyle{Color: palette[i%len(palette)], Radius: 3.2, Shape: shapes[i%len(shapes)]}); err != nil {
+		if err := marks.add(p, protocol, draw.GlyphStyle{Color: plotutil.DarkColors[i%len(plotutil.DarkColors)], Radius: 4, Shape: plotutil.Shape(i)}); err != nil {
 			return err
 		}
 	}
