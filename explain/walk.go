@@ -9,6 +9,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/combin"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest/event"
@@ -260,7 +262,7 @@ func cheapestFirst(causes []cause) []int {
 func shapley(n int, values [][]float64) [][]float64 {
 	share := make([]float64, n) // by |S|
 	for s := range share {
-		share[s] = 1 / (float64(n) * binomial(n-1, s))
+		share[s] = 1 / float64(n*combin.Binomial(n-1, s))
 	}
 	out := make([][]float64, n)
 	for j := range out {
@@ -276,12 +278,4 @@ func shapley(n int, values [][]float64) [][]float64 {
 		}
 	}
 	return out
-}
-
-func binomial(n, k int) float64 {
-	b := 1.0
-	for i := range k {
-		b = b * float64(n-i) / float64(i+1)
-	}
-	return b
 }

@@ -174,9 +174,7 @@ func (w *Solver) tangent(dst *Tangent) {
 // Without those the statistics need hold nothing that only variances read.
 func (w *Solver) Movement(s *Statistics, o Options, last *Snapshot) float64 {
 	r, _ := o.Method.recipe()
-	if o.Preset == "" || r.family == familyML || r.family == familyAuto {
-		o.Preset = Density
-	}
+	o = o.withDefaults(r)
 	var e Estimate
 	w.header(&e, s, o)
 	ok := w.solvable(&e, s, r)
@@ -239,16 +237,8 @@ func labelsChanged(now, then []float64) bool {
 // distance returns the distance of the prevalence with the shares of w.ans from that of last, in
 // standard errors of last.
 func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
-	open := 1.0
-	if s.Members > 0 {
-		open = clamp((s.Members - s.Labelled) / s.Members)
-	}
 	for i, q := range w.ans.q {
-		known := 0.0
-		if open < 1 {
-			known = s.Anchored[i] / s.Members
-		}
-		if change := math.Abs(clamp(known+open*q) - last.Prevalence[i]); change > 0 {
+		if change := math.Abs(clamp(s.prevalence(i, q)) - last.Prevalence[i]); change > 0 {
 			most = max(most, change/last.SE[i])
 		}
 	}

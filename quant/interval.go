@@ -44,12 +44,8 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	case solved:
 		e.Variance = VarianceDiagonal
 	}
-	open := 1.0
-	if s.Members > 0 {
-		open = clamp((s.Members - s.Labelled) / s.Members)
-	}
-	w.solved, w.open, w.profiled = solved, open, s.Profiled
-	w.publishInfluence(e, open)
+	w.solved, w.open, w.profiled = solved, s.open(), s.Profiled
+	w.publishInfluence(e)
 	z := 0.0
 	if solved {
 		z = o.quantile(k)
@@ -68,23 +64,35 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 				low, high = min(low, w.ans.holds[i]), max(high, w.ans.holds[i])
 			}
 		}
-		known := 0.0
-		if open < 1 {
-			known = s.Anchored[i] / s.Members
-		}
-		share := clamp(known + open*q) // rounding may take it past the ends
+		share := clamp(s.prevalence(i, q)) // rounding may take it past the ends
 		e.Prevalence[i] = share
-		e.Low[i], e.High[i] = clamp(min(known+open*low, share)), clamp(max(known+open*high, share))
-		e.SE[i] = open * min(se, worstDeviation)
+		e.Low[i], e.High[i] = clamp(min(s.prevalence(i, low), share)), clamp(max(s.prevalence(i, high), share))
+		e.SE[i] = w.open * min(se, worstDeviation)
 	}
 	w.se, w.prevalence, w.coverage = append(w.se[:0], e.SE...), append(w.prevalence[:0], e.Prevalence...), e.Coverage
 }
 
+// open returns the share of the members that is estimated, not counted.
+func (s *Statistics) open() float64 {
+	if s.Members > 0 {
+		return clamp((s.Members - s.Labelled) / s.Members)
+	}
+	return 1
+}
+
+// prevalence returns the share of class i among all members if it has the share q of those that are estimated.
+func (s *Statistics) prevalence(i int, q float64) float64 {
+	if open := s.open(); open < 1 {
+		return s.Anchored[i]/s.Members + open*q
+	}
+	return q
+}
+
 // publishInfluence writes the influence of the shares shown, in four digits.
-func (w *Solver) publishInfluence(e *Estimate, open float64) {
+func (w *Solver) publishInfluence(e *Estimate) {
 	e.Influence = e.Influence[:0]
 	for _, x := range w.ans.influence {
-		short, _ := strconv.ParseFloat(strconv.FormatFloat(open*x, 'e', 3, 64), 64) // it was formatted
+		short, _ := strconv.ParseFloat(strconv.FormatFloat(w.open*x, 'e', 3, 64), 64) // it was formatted
 		e.Influence = append(e.Influence, short)
 	}
 }

@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -102,6 +103,29 @@ func Methods() []Method {
 	return out
 }
 
+// Needs reports the cells, beyond the soft ones of the own prediction, that the
+// statistics must hold for the method.
+func (m Method) Needs() (softPair, hard, hardPair bool) {
+	r, ok := m.recipe()
+	if !ok {
+		return false, false, false
+	}
+	return r.pair && !r.hard, r.hard && !r.pair, r.hard && r.pair
+}
+
+// WeighsCells reports whether the method reads the sums of cells weighted by the kernel, A1 and A2.
+// The others read them of whole classes at most, as auto does, whatever kernel there is.
+func (m Method) WeighsCells() bool {
+	r, ok := m.recipe()
+	return ok && r.weighted && r.family != familyAuto
+}
+
+// UsesKernel reports whether a kernel makes a difference to the method.
+func (m Method) UsesKernel() bool {
+	r, ok := m.recipe()
+	return ok && r.weighted
+}
+
 // ParseMethods reads a comma list of method names; "all" stands for every one.
 // Repeats are dropped, the order is that of the list.
 func ParseMethods(list string) ([]Method, error) {
@@ -112,25 +136,13 @@ func ParseMethods(list string) ([]Method, error) {
 			return Methods(), nil
 		}
 		if _, ok := m.recipe(); !ok {
-			return nil, fmt.Errorf("quant: no method %q; there are %s, all", name, joined(Methods()))
+			return nil, fmt.Errorf("quant: no method %q; there are %s and all", name, Methods())
 		}
 		if !slices.Contains(out, m) {
 			out = append(out, m)
 		}
 	}
 	return out, nil
-}
-
-// joined lists names for an error message.
-func joined[T ~string](names []T) string {
-	var b strings.Builder
-	for i, n := range names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(string(n))
-	}
-	return b.String()
 }
 
 // Preset names a rule by which kernel mass a becomes the weight of a label.
@@ -169,11 +181,20 @@ func DefaultOptions() Options {
 	return Options{Method: Auto, Preset: Density, Lambda: LambdaDefault, Confidence: 0.9}
 }
 
+// withDefaults fills in what is not said, and the preset of methods that have one of their own.
+func (o Options) withDefaults(r recipe) Options {
+	if o.Preset == "" || r.family == familyML || r.family == familyAuto {
+		o.Preset = Density
+	}
+	o.Confidence = cmp.Or(o.Confidence, confidenceDefault)
+	return o
+}
+
 // Validate reports every option that is out of range.
 func (o Options) Validate() error {
 	var errs []error
 	if _, ok := o.Method.recipe(); !ok {
-		errs = append(errs, fmt.Errorf("quant: no method %q; there are %s", o.Method, joined(Methods())))
+		errs = append(errs, fmt.Errorf("quant: no method %q; there are %s", o.Method, Methods()))
 	}
 	switch o.Preset {
 	case "", Density, Reference, Paper:

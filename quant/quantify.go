@@ -21,12 +21,7 @@ func (w *Solver) Estimate(e *Estimate, s *Statistics, o Options) error {
 	if err := s.check(o.Method, r); err != nil {
 		return err
 	}
-	if o.Preset == "" || r.family == familyML || r.family == familyAuto {
-		o.Preset = Density
-	}
-	if o.Confidence == 0 {
-		o.Confidence = confidenceDefault
-	}
+	o = o.withDefaults(r)
 	w.header(e, s, o)
 	ok := w.solvable(e, s, r)
 	if ok {

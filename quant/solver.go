@@ -59,17 +59,6 @@ type input struct {
 	moments *Moments        // instead
 }
 
-// input picks the statistics that a recipe reads.
-func (s *Statistics) input(r recipe, w weighting) input {
-	in := input{sample: s.sample(), weights: w, likelihood: r.likelihood, hard: r.hard}
-	in.cells = s.cells(r)
-	in.p = in.cells.P
-	if !r.hard {
-		in.rows, in.moments = s.Rows, s.Moments
-	}
-	return in
-}
-
 // cells returns the tallies a recipe reads, or nil.
 func (s *Statistics) cells(r recipe) *Cells {
 	switch {
@@ -88,8 +77,11 @@ func (s *Statistics) cells(r recipe) *Cells {
 // least squares or likelihood, and the variances. start, if not nil, is a guess of
 // the shares of all classes that a likelihood starts from.
 func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighting, start []float64) {
-	w.in = s.input(r, weights)
 	in := &w.in
+	*in = input{cells: s.cells(r), sample: s.sample(), weights: weights, likelihood: r.likelihood, hard: r.hard}
+	if in.p = in.cells.P; !r.hard {
+		in.rows, in.moments = s.Rows, s.Moments
+	}
 	m := &w.main
 	if !r.pair && !r.likelihood {
 		m = &w.soft
