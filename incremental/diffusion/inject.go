@@ -90,11 +90,8 @@ func (f *Field) vanish() {
 	if f.residual == 0 && f.rounding == 0 {
 		return
 	}
-	for v := range f.z {
-		if f.z[v] != 0 {
-			f.touch(Vertex(v))
-		}
-		f.z[v], f.r[v] = 0, 0
-	}
+	f.touchAll(len(f.z))
+	clear(f.z)
+	clear(f.r)
 	f.residual, f.signed, f.rounding, f.blank = 0, 0, 0, true
 }

@@ -1,10 +1,8 @@
 package tally
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
-	"slices"
 	"time"
 
 	"gqlstream/graphstore"
@@ -34,19 +32,12 @@ const (
 
 // decay is the part of the statistics of all communities that a half-life adds.
 type decay struct {
-	epochs   []epochRows // of the rows, ascending; none is empty
-	landmark uint64      // end of the last one, or 0
-	moved    bool        // in this step
-	before   uint64      // the landmark when the step began
+	landmark uint64 // end of the epoch of the youngest row, or 0
+	moved    bool   // in this step
+	before   uint64 // the landmark when the step began
 
 	classG []Sum           // K: sum of g over calibration labels, n of whole classes
 	n2     [families][]Sum // K x Z: sum of g² phi; n is that of g phi
-}
-
-// epochRows counts the rows that have labels of one epoch.
-type epochRows struct {
-	epoch uint64
-	rows  int
 }
 
 // gains are the weight g of a label and its square; {1, 1} without a half-life.
@@ -102,30 +93,17 @@ var roots = func() (roots [40]float64) {
 	return roots
 }()
 
-// countEpoch adds a row of the given time to its epoch, or takes it back.
-func (t *Tallies) countEpoch(at event.Time, change int) {
-	d := t.decay
-	if d == nil {
-		return
-	}
-	epoch := uint64(max(at, 0)) / (epochHalfLives * uint64(t.keep.HalfLife))
-	i, found := slices.BinarySearchFunc(d.epochs, epoch, func(e epochRows, epoch uint64) int { return cmp.Compare(e.epoch, epoch) })
-	if !found {
-		d.epochs = slices.Insert(d.epochs, i, epochRows{epoch: epoch})
-	}
-	if d.epochs[i].rows += change; d.epochs[i].rows == 0 {
-		d.epochs = slices.Delete(d.epochs, i, i+1)
-	}
-}
-
 // moveLandmark moves the landmark to where the rows want it and reports whether it moved.
-func (t *Tallies) moveLandmark() bool {
+func (t *Tallies) moveLandmark(view graphstore.View) bool {
 	if t.decay == nil {
 		return false
 	}
-	want := uint64(0)
-	if last := len(t.decay.epochs) - 1; last >= 0 {
-		want = (t.decay.epochs[last].epoch + 1) * epochHalfLives * uint64(t.keep.HalfLife)
+	want, youngest, epoch := uint64(0), event.Time(0), epochHalfLives*uint64(t.keep.HalfLife)
+	for _, v := range t.rows.order {
+		youngest = max(youngest, view.LabelTime(v))
+	}
+	if len(t.rows.order) > 0 {
+		want = (uint64(youngest)/epoch + 1) * epoch
 	}
 	moved := want != t.decay.landmark
 	t.decay.landmark = want

@@ -163,10 +163,9 @@ func (t *Tallies) Rebuild(view graphstore.View, sums *neighborhood.Sums) {
 		if s := stateOf(view, sums, v); s.calibrates() {
 			t.rows.take(v)
 			t.rows.order = append(t.rows.order, v)
-			t.countEpoch(s.time, 1)
 		}
 	}
-	t.moveLandmark()
+	t.moveLandmark(view)
 	for _, v := range t.rows.order {
 		s := stateOf(view, sums, v)
 		cells = t.cells(cells, s.profile)

@@ -84,7 +84,6 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 		change.before = t.cells(change.before, before.profile)
 		change.gainsBefore = t.gains(before.time)
 		t.countRow(change.classBefore, change.before, change.gainsBefore, -1)
-		t.countEpoch(before.time, -1)
 	}
 	switch {
 	case is && was:
@@ -100,7 +99,6 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) (added, released boo
 		change.after = t.cells(change.after, after.profile)
 		change.gainsAfter = t.gains(after.time)
 		t.countRow(change.classAfter, change.after, change.gainsAfter, 1)
-		t.countEpoch(after.time, 1)
 	}
 	return is && !was, was && !is
 }

@@ -54,7 +54,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 		shifts = shifts[end:]
 	}
 	t.rows.merge(added, released)
-	if t.moveLandmark() {
+	if len(t.changed) > changed && t.moveLandmark(view) {
 		t.recountRows(view, sums)
 		if t.keep.Dual { // some of them may be too old now, or no longer
 			t.changedSinceDual = append(t.changedSinceDual, t.rows.order...)
