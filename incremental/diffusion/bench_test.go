@@ -144,7 +144,7 @@ func plainIteration(view graphstore.View, alpha, certificate float64) time.Durat
 	m := make([]float64, view.Vertices())
 	m[0] = 1
 	start := cpuTime()
-	truncated(view, m, alpha, timed)
+	walk(view, m, alpha, 1, timed)
 	passes := math.Ceil(math.Log(certificate) / math.Log(1-alpha))
 	return time.Duration(float64(cpuTime()-start) / timed * passes)
 }

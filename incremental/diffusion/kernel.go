@@ -40,9 +40,9 @@ func Kernel(view graphstore.View, name string, m []float64, alpha float64) []flo
 	}
 	switch name {
 	case Truncated:
-		return truncated(view, m, alpha, kernelSteps)
+		return walk(view, m, alpha, 1, kernelSteps)
 	case Lazy:
-		return lazy(view, m, alpha)
+		return walk(view, m, alpha, 0, kernelSteps)
 	case ShortestPath:
 		return shortestPath(view, m)
 	case Features:
@@ -53,33 +53,22 @@ func Kernel(view graphstore.View, name string, m []float64, alpha float64) []flo
 	panic(fmt.Sprintf("diffusion: no kernel %q", name))
 }
 
-// truncated is the kernel in the code of Damke and Hüllermeier.
-func truncated(view graphstore.View, m []float64, alpha float64, steps int) []float64 {
-	x, y := append([]float64(nil), m...), make([]float64, len(m))
+// walk takes steps of a walk from m, with a self-loop of weight 1 or 0 on every vertex. With
+// self-loops walks return to m, which is the kernel truncated, in the code of Damke and
+// Hüllermeier; without they rest where they are, which is lazy, as printed in their paper, and a
+// vertex without edges keeps its mass.
+func walk(view graphstore.View, m []float64, alpha, loop float64, steps int) []float64 {
+	x, y, rest := slices.Clone(m), make([]float64, len(m)), m
+	if loop == 0 {
+		rest = x
+	}
 	for range steps {
 		for v := range x {
-			y[v] = x[v] / (view.Degree(Vertex(v)) + 1)
+			y[v] = x[v] / (view.Degree(Vertex(v)) + loop) // nobody reads that of a vertex without edges
 		}
 		for v := range x {
-			x[v] = (1-alpha)*(y[v]+neighborSum(view, y, Vertex(v))) + alpha*m[v]
-		}
-	}
-	return x
-}
-
-// lazy is the kernel printed in their paper. A vertex without edges keeps its mass.
-func lazy(view graphstore.View, m []float64, alpha float64) []float64 {
-	x, y := append([]float64(nil), m...), make([]float64, len(m))
-	for range kernelSteps {
-		for v := range x {
-			y[v] = 0
-			if d := view.Degree(Vertex(v)); d > 0 {
-				y[v] = x[v] / d
-			}
-		}
-		for v := range x {
-			if view.Degree(Vertex(v)) > 0 {
-				x[v] = alpha*x[v] + (1-alpha)*neighborSum(view, y, Vertex(v))
+			if view.Degree(Vertex(v))+loop > 0 {
+				x[v] = (1-alpha)*(loop*y[v]+neighborSum(view, y, Vertex(v))) + alpha*rest[v]
 			}
 		}
 	}

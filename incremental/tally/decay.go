@@ -116,7 +116,9 @@ func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
 	clear(t.classN)
 	for kind := range t.n {
 		clear(t.n[kind])
-		clear(t.decay.n2[kind])
+		if t.decay != nil {
+			clear(t.decay.n2[kind])
+		}
 	}
 	var cells []float64
 	for _, v := range t.rows.order {

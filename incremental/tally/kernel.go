@@ -158,7 +158,6 @@ func (c *community) clearKernel() {
 func (t *Tallies) Rebuild(view graphstore.View, sums *neighborhood.Sums) {
 	*t = *New(t.classes, t.keep)
 	t.Begin(view)
-	var cells []float64
 	for v := range Vertex(view.Vertices()) {
 		if s := stateOf(view, sums, v); s.calibrates() {
 			t.rows.take(v)
@@ -166,11 +165,7 @@ func (t *Tallies) Rebuild(view graphstore.View, sums *neighborhood.Sums) {
 		}
 	}
 	t.moveLandmark(view)
-	for _, v := range t.rows.order {
-		s := stateOf(view, sums, v)
-		cells = t.cells(cells, s.profile)
-		t.countRow(s.label.Class, cells, t.gains(s.time), 1)
-	}
+	t.recountRows(view, sums)
 	for id := range t.each {
 		t.rebuildMembers(CommunityID(id), view, sums)
 	}
