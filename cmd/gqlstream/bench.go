@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -80,29 +79,23 @@ func (c *benchCmd) Run(ctx context.Context, con console) error {
 	return err
 }
 
-// chosen returns the measures that --only names, in our order.
+// chosen returns the measures that --only names, each or as a group of that name, in our order.
 func (c *benchCmd) chosen() ([]bench.Measure, error) {
-	all := bench.Measures()
-	if len(c.Only) == 0 {
-		return all, nil
-	}
-	var names []string
-	for _, m := range all {
-		names = append(names, m.Name)
-	}
+	list, named := bench.Measures(), map[string]bool{}
+	list = slices.DeleteFunc(list, func(m bench.Measure) bool {
+		is := func(name string) bool { return m.Name == name || strings.HasPrefix(m.Name, name+"/") }
+		i := slices.IndexFunc(c.Only, is)
+		if i >= 0 {
+			named[c.Only[i]] = true
+		}
+		return i < 0 && len(c.Only) > 0
+	})
 	for _, name := range c.Only {
-		if !slices.ContainsFunc(names, func(n string) bool { return belongs(n, name) }) {
-			return nil, config.Usagef("bench: --only %s: there is no such measure; there are %s", name, strings.Join(names, ", "))
+		if !named[name] {
+			return nil, config.Usagef("bench: --only %s: there is no such measure, or it is named twice; --help lists them", name)
 		}
 	}
-	return slices.DeleteFunc(all, func(m bench.Measure) bool {
-		return !slices.ContainsFunc(c.Only, func(name string) bool { return belongs(m.Name, name) })
-	}), nil
-}
-
-// belongs reports whether a measure is the one named, or one of a group of that name.
-func belongs(measure, name string) bool {
-	return measure == name || strings.HasPrefix(measure, name+"/")
+	return list, nil
 }
 
 // writeBench prints the rows as a table, and what belongs to them below.
@@ -134,7 +127,7 @@ func writeBench(out io.Writer, rows []bench.Row) error {
 // benchNumber prints three digits, or all before the point.
 func benchNumber(x float64) string {
 	if math.Abs(x) >= 100 {
-		return strconv.FormatFloat(x, 'f', 0, 64)
+		return fmt.Sprintf("%.0f", x)
 	}
-	return strconv.FormatFloat(x, 'g', 3, 64)
+	return fmt.Sprintf("%.3g", x)
 }

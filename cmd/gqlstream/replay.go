@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"gqlstream/alerts"
 	"gqlstream/checkpoint"
@@ -91,7 +90,7 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
 	pipeline.LimitFrom(source, r.core)
-	defer r.reportRefused()
+	defer r.report()
 	return r.run(ctx, source)
 }
 
@@ -159,13 +158,9 @@ type replay struct {
 	beats    pipeline.Heartbeats // alerts are evaluated where something is published
 	con      console
 
-	begun, told time.Time // for the progress
-	events      int
-	refused     map[event.Reason]int
+	meter   *meter
+	refused map[event.Reason]int
 }
-
-// progressEvery is the time between two reports of a replay.
-const progressEvery = 2 * time.Second
 
 func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 	from, err := pipeline.ParsePlace("--from", c.From)
@@ -182,8 +177,7 @@ func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 	if c.UseCheckpoint && (c.any() || state == "") {
 		return nil, config.Usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
 	}
-	now := time.Now()
-	return &replay{from: from, to: to, digest: c.Digest, con: con, begun: now, told: now}, nil
+	return &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "events"), refused: map[event.Reason]int{}}, nil
 }
 
 // begin makes the core: a fresh one, or that of a checkpoint.
@@ -221,14 +215,11 @@ func (r *replay) run(ctx context.Context, source ingest.Source) error {
 	var batch event.Batch
 	for {
 		err := source.Next(ctx, &batch)
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || err == nil && r.to.Passed(&batch) {
 			return nil
 		}
 		if err != nil {
 			return err
-		}
-		if r.to.Passed(&batch) {
-			return nil
 		}
 		result := r.core.Step(&batch)
 		r.countRefused(batch.Refused)
@@ -242,22 +233,23 @@ func (r *replay) run(ctx context.Context, source ingest.Source) error {
 				return err
 			}
 		}
-		r.events += batch.Events()
-		r.tellProgress(source, &batch)
+		if r.digest == "" { // digests tell enough
+			r.meter.add(batch.Events(), r.done(source, &batch))
+		}
 	}
 }
 
 func (r *replay) countRefused(refused []event.Refusal) {
-	if r.refused == nil {
-		r.refused = map[event.Reason]int{}
-	}
 	for i := range refused {
 		r.refused[refused[i].Reason] += 1 + refused[i].More
 	}
 }
 
-// reportRefused says at the end what was refused on the way, by reason.
-func (r *replay) reportRefused() {
+// report says at the end what was read, and what was refused on the way, by reason.
+func (r *replay) report() {
+	if r.digest == "" {
+		r.meter.finish()
+	}
 	for _, reason := range slices.Sorted(maps.Keys(r.refused)) {
 		fmt.Fprintf(r.con.Err, "replay: refused %d, %s\n", r.refused[reason], reason)
 	}
@@ -292,22 +284,14 @@ type stateDigest struct {
 	State      string         `json:"state"`
 }
 
-// tellProgress says now and then how far the replay is.
-func (r *replay) tellProgress(source ingest.Source, b *event.Batch) {
-	now := time.Now()
-	if now.Sub(r.told) < progressEvery {
-		return
+// done returns the share of the log that is read, 0 where its end is not known.
+func (r *replay) done(source ingest.Source, b *event.Batch) float64 {
+	stream, ok := source.(*ingest.JetStreamSource)
+	if !ok {
+		return 0
 	}
-	r.told = now
-	end := ""
-	if stream, ok := source.(*ingest.JetStreamSource); ok {
-		end = fmt.Sprintf(" of %d", uint64(b.Last)+stream.Stats().Behind)
-		if r.to.Position > 0 {
-			end = fmt.Sprintf(" of %d", r.to.Position)
-		}
-	}
-	fmt.Fprintf(r.con.Err, "replay: position %d%s, log time %s, %.0f events a second\n",
-		b.Last, end, b.Time, float64(r.events)/now.Sub(r.begun).Seconds())
+	end := cmp.Or(uint64(r.to.Position), uint64(b.Last)+stream.Stats().Behind, 1)
+	return float64(b.Last) / float64(end)
 }
 
 // openAlerts makes the engine of --alerts.

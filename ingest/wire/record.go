@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math"
+	"slices"
 
 	"gqlstream/ingest/event"
 )
@@ -51,18 +52,16 @@ func (d *Decoder) begin(m *Message, n int) []record {
 	return records
 }
 
-// required are the fields that events of each kind cannot do without, and lacking the problem of each that lacks.
-var required, lacking = func() (all [event.Kinds]uint32, lacking [event.Kinds][32]*event.Problem) {
+// required are the fields that events of each kind cannot do without.
+var required = func() (all [event.Kinds]uint32) {
 	for kind, specs := range fields {
 		for _, s := range specs {
 			if s.required {
 				all[kind] |= 1 << s.field
 			}
-			lacking[kind][s.field] = missing(event.Kind(kind), s.name)
 		}
 	}
-	lacking[event.KindLabel][fieldClass] = missing(event.KindLabel, "class (null withdraws a label)")
-	return all, lacking
+	return all
 }()
 
 // missing is the problem of a field that the event cannot do without.
@@ -130,12 +129,11 @@ func (d *Decoder) complete(r *record) *event.Problem {
 
 // lacks names the first of the fields that are not there.
 func (r *record) lacks(which uint32) *event.Problem {
-	for _, s := range fields[r.kind] {
-		if which>>s.field&1 != 0 {
-			return lacking[r.kind][s.field]
-		}
+	at := slices.IndexFunc(fields[r.kind], func(s fieldSpec) bool { return which>>s.field&1 != 0 })
+	if fields[r.kind][at].field == fieldClass {
+		return missing(r.kind, "class (null withdraws a label)")
 	}
-	return nil
+	return missing(r.kind, fields[r.kind][at].name)
 }
 
 // completeLabel gives an audit label the probability at which its vertex was drawn, which
