@@ -1,13 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"time"
 
 	"gqlstream/config"
@@ -155,9 +154,7 @@ func (c *simulateCmd) follow(
 			return err
 		}
 		if b.Emit {
-			if err := truth.follow(s, c.TruthEvery); err != nil {
-				return err
-			}
+			truth.follow(s, c.TruthEvery)
 		}
 		done := 0.0
 		if c.Duration > 0 {
@@ -179,7 +176,7 @@ func (c *simulateCmd) answer(s *simulate.Network) error {
 
 // truthLog writes true prevalences as CSV.
 type truthLog struct {
-	rows *csv.Writer
+	out  *bufio.Writer
 	file io.Closer
 	next event.Time
 	all  []simulate.TruthRecord
@@ -195,35 +192,34 @@ func newTruthLog(path string, classes int) (*truthLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &truthLog{rows: csv.NewWriter(file), file: file}
-	head := []string{"time", "community", "members"}
+	t := &truthLog{out: bufio.NewWriter(file), file: file}
+	t.out.WriteString("time,community,members")
 	for k := range classes {
-		head = append(head, fmt.Sprintf("p%d", k))
+		fmt.Fprintf(t.out, ",p%d", k)
 	}
-	return t, t.rows.Write(append(head, "jumped"))
+	t.out.WriteString(",jumped\n")
+	return t, nil
 }
 
-// follow writes the truth if it is due at the simulation's time.
-func (t *truthLog) follow(s *simulate.Network, every time.Duration) error {
+// follow writes the truth if it is due at the simulation's time. What cannot be written shows
+// when the log is closed.
+func (t *truthLog) follow(s *simulate.Network, every time.Duration) {
 	if t == nil || s.Now() < t.next {
-		return nil
+		return
 	}
 	t.next = s.Now() + event.Time(every)
 	t.all = s.AppendTruth(t.all[:0])
 	for _, r := range t.all {
-		row := []string{r.Time.String(), r.Community, strconv.Itoa(r.Members)}
+		fmt.Fprintf(t.out, "%v,%s,%d", r.Time, r.Community, r.Members)
 		for _, share := range r.Prevalence {
-			row = append(row, strconv.FormatFloat(share, 'g', -1, 64))
+			fmt.Fprintf(t.out, ",%v", share)
 		}
 		jumped := ""
 		if r.Jumped != 0 {
 			jumped = r.Jumped.String()
 		}
-		if err := t.rows.Write(append(row, jumped)); err != nil {
-			return err
-		}
+		fmt.Fprintf(t.out, ",%s\n", jumped)
 	}
-	return nil
 }
 
 // Close writes out what is buffered.
@@ -231,6 +227,5 @@ func (t *truthLog) Close() error {
 	if t == nil {
 		return nil
 	}
-	t.rows.Flush()
-	return errors.Join(t.rows.Error(), t.file.Close())
+	return errors.Join(t.out.Flush(), t.file.Close())
 }

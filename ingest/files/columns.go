@@ -36,7 +36,6 @@ type columns struct {
 	numbered bool              // some column of probabilities is p<k>
 	called   bool              // some column of probabilities is p_NAME
 	ignored  []string
-	overflow bool // more ignored columns than are listed
 }
 
 // newColumns returns the columns of a kind; classes are the names of the classes, if
@@ -207,11 +206,7 @@ func (c *columns) grow(slot int) int {
 }
 
 func (c *columns) ignore(name string) {
-	if len(c.ignored) == ignoredNameMax {
-		c.overflow = true
-		return
-	}
-	if !slices.Contains(c.ignored, name) {
+	if len(c.ignored) <= ignoredNameMax && !slices.Contains(c.ignored, name) {
 		c.ignored = append(c.ignored, strings.Clone(name))
 	}
 }
@@ -232,14 +227,13 @@ func (c *columns) slotName(slot int) string {
 
 // warning names the columns that are not read, or is empty.
 func (c *columns) warning() string {
-	if len(c.ignored) == 0 {
+	switch n := len(c.ignored); {
+	case n == 0:
 		return ""
+	case n > ignoredNameMax:
+		return "ignored columns " + strings.Join(c.ignored[:ignoredNameMax], ", ") + " and more"
 	}
-	more := ""
-	if c.overflow {
-		more = " and more"
-	}
-	return "ignored columns " + strings.Join(c.ignored, ", ") + more
+	return "ignored columns " + strings.Join(c.ignored, ", ")
 }
 
 // classPrefix begins the names of the columns of probabilities that name their class.
