@@ -117,8 +117,7 @@ func (c *communitiesCmd) load(ctx context.Context, diagnostics io.Writer) (_ *gr
 	meter := newMeter(diagnostics, "events")
 	err = c.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) {
 		_, refused := store.Apply(b)
-		done, total := source.Log().Progress()
-		meter.add(b.Events(), float64(done)/float64(max(total, 1)))
+		meter.add(b.Events(), 0)
 		return refused, nil
 	})
 	meter.finish()

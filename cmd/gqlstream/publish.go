@@ -263,8 +263,7 @@ func (p *publishing) send(ctx context.Context) error {
 	}
 	p.pending.Reset()
 	p.events += n
-	done, total := p.files.Progress()
-	p.meter.add(n, float64(done)/float64(max(total, 1)))
+	p.meter.add(n, 0)
 	return nil
 }
 

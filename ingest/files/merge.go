@@ -279,13 +279,3 @@ func (l *Log) Warnings() []string {
 	}
 	return out
 }
-
-// Progress returns the bytes of the files that have gone into the log, and all their bytes; about,
-// and 0 for what is not a regular file.
-func (l *Log) Progress() (done, total int64) {
-	for _, in := range l.inputs {
-		d, t := in.progress()
-		done, total = done+d, total+t
-	}
-	return done, total
-}

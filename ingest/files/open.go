@@ -53,14 +53,12 @@ func formatOf(path string) (format fileFormat, packed string, err error) {
 	return format, packed, nil
 }
 
-// openedFile is a file being read. It counts the bytes read from disk, before they are unpacked.
+// openedFile is a file being read.
 type openedFile struct {
 	format fileFormat
 	packed string
 	file   *os.File
-	size   int64 // 0 when it is not a regular file
-	once   bool  // it can be read only once: a pipe, say
-	read   int64
+	once   bool      // it can be read only once: a pipe, say
 	unpack io.Reader // of a packed file
 	close  func()    // of unpack
 	stop   func()    // of what reads from it
@@ -77,7 +75,7 @@ func openFile(path string) (*openedFile, error) {
 	}
 	f := &openedFile{format: format, packed: packed, file: file, close: func() {}, stop: func() {}, once: true}
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		f.size, f.once = info.Size(), false
+		f.once = false
 	} else if err == nil && info.IsDir() {
 		file.Close()
 		return nil, fmt.Errorf("ingest: %s is a directory, want a file", path)
@@ -92,13 +90,13 @@ func openFile(path string) (*openedFile, error) {
 func (f *openedFile) openPacked() error {
 	switch f.packed {
 	case ".gz":
-		r, err := gzip.NewReader(counted{f})
+		r, err := gzip.NewReader(f.file)
 		if err != nil {
 			return fmt.Errorf("not a gzip file: %w", err)
 		}
 		f.unpack = r
 	case ".zst":
-		r, err := zstd.NewReader(counted{f}, zstd.WithDecoderConcurrency(1))
+		r, err := zstd.NewReader(f.file, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return fmt.Errorf("not a zstd file: %w", err)
 		}
@@ -119,14 +117,14 @@ func (f *openedFile) Read(p []byte) (int, error) {
 	if f.unpack != nil {
 		return f.unpack.Read(p)
 	}
-	return counted{f}.Read(p)
+	return f.file.Read(p)
 }
 
 // random returns the unpacked file for reading here and there. A packed file, or
 // one that is not regular, is read into memory.
 func (f *openedFile) random() (randomFile, error) {
-	if f.unpack == nil && f.size > 0 {
-		return counted{f}, nil
+	if f.unpack == nil && !f.once {
+		return f.file, nil
 	}
 	data, err := io.ReadAll(io.LimitReader(f, fileUnpackedBytesMax+1))
 	if err != nil {
@@ -150,23 +148,4 @@ type randomFile interface {
 	io.Reader
 	io.ReaderAt
 	io.Seeker
-}
-
-// counted reads the packed bytes of a file and counts them.
-type counted struct{ f *openedFile }
-
-func (c counted) Read(p []byte) (int, error) {
-	n, err := c.f.file.Read(p)
-	c.f.read += int64(n)
-	return n, err
-}
-
-func (c counted) ReadAt(p []byte, off int64) (int, error) {
-	n, err := c.f.file.ReadAt(p, off)
-	c.f.read += int64(n)
-	return n, err
-}
-
-func (c counted) Seek(offset int64, whence int) (int64, error) {
-	return c.f.file.Seek(offset, whence)
 }

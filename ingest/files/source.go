@@ -115,8 +115,8 @@ func (s *Source) Next(ctx context.Context, b *event.Batch) error {
 	return s.err
 }
 
-// Log returns the log that the source reads, for looking: at the classes, the warnings, the
-// progress and the refusals.
+// Log returns the log that the source reads, for looking: at the classes, the warnings and the
+// refusals.
 func (s *Source) Log() *Log { return s.log }
 
 // Close implements Source.

@@ -142,15 +142,3 @@ func (s *fileStream) moveTo(dst *event.Batch, i int, at event.Position) {
 	position, _ := dst.At(e.kind, dst.Count(e.kind)-1)
 	*position = at
 }
-
-// progress returns the bytes that have gone into the log, and all.
-func (s *fileStream) progress() (done, total int64) {
-	f := s.rows.file
-	if s.loaded {
-		if len(s.entries) == 0 {
-			return f.size, f.size
-		}
-		return int64(float64(f.size) * float64(s.next) / float64(len(s.entries))), f.size
-	}
-	return min(f.read, f.size), f.size
-}
