@@ -98,25 +98,25 @@ func openFiles(flags *fileFlags, settings *config.Settings, steps ingest.StepCon
 	return source, nil
 }
 
-// readFiles hands every batch of files to visit, which returns the events that it refuses.
-// Then it says what was refused, and fails if that is more than the flags allow.
-func (f *refusedFlags) readFiles(
+// readFiles hands every batch of files to visit, which returns the events that it refuses, whose
+// number readFiles returns. Then it says what was refused.
+func readFiles(
 	ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) ([]event.Refusal, error),
-) error {
+) (further int, err error) {
 	var batch event.Batch
 	var examples []event.Refusal
-	further := 0
+	defer func() { reportFiles(diagnostics, source.Log(), examples) }()
 	for {
 		err := source.Next(ctx, &batch)
 		if errors.Is(err, io.EOF) {
-			break
+			return further, nil
 		}
 		if err != nil {
-			return err
+			return further, err
 		}
 		refused, err := visit(&batch)
 		if err != nil {
-			return err
+			return further, err
 		}
 		further += len(refused)
 		for _, r := range slices.Concat(batch.Refused, refused) {
@@ -125,7 +125,16 @@ func (f *refusedFlags) readFiles(
 			}
 		}
 	}
-	reportFiles(diagnostics, source.Log(), examples)
+}
+
+// readFiles does readFiles, and fails if more rows were refused than the flags allow.
+func (f *refusedFlags) readFiles(
+	ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) ([]event.Refusal, error),
+) error {
+	further, err := readFiles(ctx, source, diagnostics, visit)
+	if err != nil {
+		return err
+	}
 	return f.check(source.Log(), further)
 }
 

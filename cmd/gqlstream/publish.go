@@ -58,13 +58,13 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	if err := conf.Validate(); err != nil {
 		return config.Usage(err)
 	}
-	files, err := files.NewLog(conf)
+	source, err := files.NewSource(conf)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, files.Close()) }()
+	defer func() { err = errors.Join(err, source.Close()) }()
 	if conf.Classes.K() == 0 {
-		printClasses(con.Err, files.Classes())
+		printClasses(con.Err, source.Log().Classes())
 	}
 	if c.NATS != "" {
 		c.await(ctx, con.Err)
@@ -74,7 +74,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	p := &publishing{files: files, stream: c.names.Log, meter: newMeter(con.Err, "events")}
+	p := &publishing{meter: newMeter(con.Err, "events")}
 	if c.Rejects != "" {
 		file, failed := os.Create(c.Rejects)
 		if failed != nil {
@@ -91,9 +91,10 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer p.out.publisher.Close()
-	err = errors.Join(p.run(ctx), p.flushLate(ctx))
+	_, err = readFiles(ctx, source, con.Err, func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
+	err = errors.Join(err, p.flushLate(ctx))
 	p.meter.finish()
-	p.summary(con, cmp.Or(broker.Redacted(c.NATS), b.Where))
+	p.summary(con.Out, source.Log(), c.names.Log, cmp.Or(broker.Redacted(c.NATS), b.Where))
 	if ctx.Err() != nil {
 		return fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
 	}
@@ -103,7 +104,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	return p.verdict(&c.refusedFlags)
+	return p.verdict(c.check(source.Log(), 0))
 }
 
 // openBroker connects, and makes the log where it is missing.
@@ -144,7 +145,7 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 func (c *publishCmd) fileConfig() (files.Config, error) {
 	conf := files.Config{
 		Inputs: c.inputs(), Columns: c.columns(),
-		Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(),
+		Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(), Steps: ingest.StepConfig{Every: -1, EventsMax: messageEventsMax},
 	}
 	switch {
 	case len(c.Note) > event.IDBytesLimit:
@@ -187,60 +188,32 @@ func printClasses(w io.Writer, classes event.ClassSet) {
 
 // publishing is one run of publish.
 type publishing struct {
-	stream  string // the log
-	files   *files.Log
 	out     streamWriter
 	rejects *json.Encoder // of refused rows, which the log and its quarantine never see; nil: nobody asks for them
 	meter   *meter
-
-	pending  event.Batch // of one kind, and refused rows
-	kind     event.Kind
-	events   int // published
-	examples []event.Refusal
+	events  int // published
 }
 
-// run publishes all rows. A message holds events of one kind that follow each
-// other in the log.
-func (p *publishing) run(ctx context.Context) error {
-	for n := 0; ; n++ {
-		if n&1023 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+// send publishes the rows of a batch, in their order. A message holds events of one kind that follow
+// each other in the log.
+func (p *publishing) send(ctx context.Context, b *event.Batch) error {
+	for _, r := range b.Refused {
+		if p.rejects == nil {
+			break
 		}
-		row, err := p.files.Peek()
-		if err == io.EOF {
-			return p.send(ctx)
-		}
-		if err != nil {
-			return errors.Join(err, p.send(ctx))
-		}
-		if row.Kind != p.kind || p.pending.Events() >= messageEventsMax {
-			if err := p.send(ctx); err != nil {
-				return err
-			}
-			p.kind = row.Kind
-		}
-		if _, err := p.files.Next(&p.pending); err != nil {
+		if err := p.rejects.Encode(rejected{r.Kind.String(), r.Position, r.Reason, r.Detail, string(r.Original)}); err != nil {
 			return err
 		}
-		if row.Refused {
-			if err := p.reject(); err != nil {
-				return err
-			}
+	}
+	for run := range files.Runs(b) {
+		if err := p.out.publish(ctx, run.Kind, b, run.From, run.To); err != nil {
+			return err
 		}
 	}
-}
-
-// reject takes the refused row out of the batch.
-func (p *publishing) reject() error {
-	r := p.pending.Refused[0]
-	p.pending.Refused = p.pending.Refused[:0]
-	if len(p.examples) < examplesMax && r.Reason != event.SelfLoop {
-		p.examples = append(p.examples, r)
-	}
-	if p.rejects == nil {
-		return nil
-	}
-	return p.rejects.Encode(rejected{r.Kind.String(), r.Position, r.Reason, r.Detail, string(r.Original)})
+	n := b.Events()
+	p.events += n
+	p.meter.add(n, 0)
+	return p.out.wait(ctx, n)
 }
 
 // rejected is a line of --rejects.
@@ -250,21 +223,6 @@ type rejected struct {
 	Reason   event.Reason   `json:"reason"`
 	Detail   string         `json:"detail"`
 	Original string         `json:"original"`
-}
-
-// send publishes what is pending.
-func (p *publishing) send(ctx context.Context) error {
-	n := p.pending.Events()
-	if n == 0 {
-		return nil
-	}
-	if err := p.out.write(ctx, &p.pending); err != nil {
-		return err
-	}
-	p.pending.Reset()
-	p.events += n
-	p.meter.add(n, 0)
-	return nil
 }
 
 // flushLate waits until what was sent is stored, a moment longer than ctx.
@@ -277,23 +235,20 @@ func (p *publishing) flushLate(ctx context.Context) error {
 	return p.out.publisher.Flush(late)
 }
 
-// summary prints what was published, and to the diagnostics what was not.
-func (p *publishing) summary(con console, where string) {
-	reportFiles(con.Err, p.files, p.examples)
+// summary prints what was published.
+func (p *publishing) summary(w io.Writer, log *files.Log, stream, where string) {
 	refused := 0
-	for _, t := range p.files.Tallies() {
+	for _, t := range log.Tallies() {
 		refused += t.Refused
 	}
 	messages, last := p.out.publisher.Stored()
-	fmt.Fprintf(con.Out, "published %s events in %s messages to stream %s at %s, now at position %d; "+
-		"refused %s rows\n", grouped(p.events), grouped(int(messages)), p.stream,
-		where, last, grouped(refused))
+	fmt.Fprintf(w, "published %s events in %s messages to stream %s at %s, now at position %d; "+
+		"refused %s rows\n", grouped(p.events), grouped(int(messages)), stream, where, last, grouped(refused))
 }
 
 // verdict is the error of a run that published nothing, or of files of which more rows were
 // refused than may be.
-func (p *publishing) verdict(limit *refusedFlags) error {
-	err := limit.check(p.files, 0)
+func (p *publishing) verdict(err error) error {
 	switch {
 	case p.events == 0 && err == nil:
 		return errors.New("publish: nothing was published: the files have no rows that say something")

@@ -34,7 +34,6 @@ func TestCommandsFindTheServerOfTheConfiguration(t *testing.T) {
 		{"publish --note hello", "published the note at position"},
 		{"run --exit-when-drained", ""},
 		{"quarantine list", "0 entries"},
-		{"ask --community group-03 --count 5 --publish", "to label: 5 vertices"},
 		{"purge --dry-run", "would delete messages 1 to"},
 	} {
 		out, said := mustRun(t, append(strings.Fields(c.line), "--config", conf)...)

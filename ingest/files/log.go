@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 
 	"github.com/klauspost/compress/gzip"
@@ -163,25 +164,48 @@ func CreateLog(path string) (*LogWriter, error) {
 // Write writes the events of b in the order of their positions. Those of one position stay in the
 // order of their kind; kinds come in the order vertex, label, prediction, edge, member, control.
 func (l *LogWriter) Write(b *event.Batch) error {
-	next := event.Mark{}
-	for {
-		kind, ok := firstKind(next, b)
-		if !ok {
-			return nil
-		}
-		l.line = append(append(append(l.line[:0], kindPrefix...), kind.String()...), `",`...)
-		at := len(l.line)
-		l.line = wire.AppendJSON(l.line, b, kind, next.Count[kind])
-		next.Count[kind]++
-		l.line = append(l.line[:at], l.line[at+1:]...) // the brace that opens the event
-		if _, err := l.w.Write(append(l.line, '\n')); err != nil {
-			return fmt.Errorf("ingest: write %s: %w", l.path, err)
+	for run := range Runs(b) {
+		for i := run.From; i < run.To; i++ {
+			l.line = append(append(append(l.line[:0], kindPrefix...), run.Kind.String()...), `",`...)
+			at := len(l.line)
+			l.line = wire.AppendJSON(l.line, b, run.Kind, i)
+			l.line = append(l.line[:at], l.line[at+1:]...) // the brace that opens the event
+			if _, err := l.w.Write(append(l.line, '\n')); err != nil {
+				return fmt.Errorf("ingest: write %s: %w", l.path, err)
+			}
 		}
 	}
+	return nil
 }
 
 // logKinds are the kinds of events in the order in which a log holds those of one position.
 var logKinds = append(tableKinds[:len(tableKinds):len(tableKinds)], event.KindControl)
+
+// Run is the events [From, To) of a kind, which follow each other in a log.
+type Run struct {
+	Kind     event.Kind
+	From, To int
+}
+
+// Runs visits the events of a batch in the order of their positions, those of one kind that follow
+// each other at once.
+func Runs(b *event.Batch) iter.Seq[Run] {
+	return func(yield func(Run) bool) {
+		var next event.Mark
+		run := Run{}
+		for {
+			kind, more := firstKind(next, b)
+			if run.From < run.To && (!more || kind != run.Kind) && !yield(run) || !more {
+				return
+			}
+			if kind != run.Kind || run.From == run.To {
+				run = Run{kind, next.Count[kind], next.Count[kind]}
+			}
+			next.Count[kind]++
+			run.To++
+		}
+	}
+}
 
 // firstKind returns the kind of the event with the lowest position after the mark.
 func firstKind(m event.Mark, b *event.Batch) (kind event.Kind, ok bool) {

@@ -29,12 +29,6 @@ type Tally struct {
 	LeftOut int // self-loops, which every log of interactions has and which mean nothing here, and late rows
 }
 
-// Row describes one row of a Log.
-type Row struct {
-	Kind    event.Kind
-	Refused bool // it is in Batch.Refused
-}
-
 // NewLog opens the files and, where rows must be sorted, reads them.
 func NewLog(config Config) (*Log, error) {
 	if err := config.Validate(); err != nil {
@@ -163,26 +157,7 @@ func (l *Log) Close() error {
 	return errors.Join(errs...)
 }
 
-// Next appends the next row of the log to b. It returns io.EOF after the last.
-// What it appends is not touched again before b is reset.
-func (l *Log) Next(b *event.Batch) (Row, error) {
-	row, err := l.Peek()
-	if err == nil {
-		l.take(l.current, b)
-	}
-	return row, err
-}
-
-// Peek returns the row that Next will deliver, or io.EOF.
-func (l *Log) Peek() (Row, error) {
-	in, err := l.peek()
-	if err != nil {
-		return Row{}, err
-	}
-	return Row{Kind: in.head().kind, Refused: in.head().index < 0}, nil
-}
-
-// peek returns the input whose head is the next row of the log.
+// peek returns the input whose head is the next row of the log, or io.EOF.
 func (l *Log) peek() (*fileStream, error) {
 	if l.current != nil {
 		return l.current, nil
