@@ -59,7 +59,7 @@ func (f *fileFlags) columns() map[string]string {
 
 // reportFiles says what the files held that was not used: warnings, self-loops, and
 // refused rows by reason with the first examples.
-func reportFiles(w io.Writer, log *files.Log, examples []event.Refusal) {
+func reportFiles(w io.Writer, log *files.Source, examples []event.Refusal) {
 	for _, warning := range log.Warnings() {
 		fmt.Fprintln(w, "warning:", warning)
 	}
@@ -90,7 +90,7 @@ func openFiles(flags *fileFlags, settings *config.Settings, steps ingest.StepCon
 	if err != nil {
 		return nil, config.Usage(err)
 	}
-	set := source.Log().Classes()
+	set := source.Classes()
 	settings.Classes = nil
 	for k := range set.K() {
 		settings.Classes = append(settings.Classes, set.Name(event.Class(k)))
@@ -105,7 +105,7 @@ func readFiles(
 ) (further int, err error) {
 	var batch event.Batch
 	var examples []event.Refusal
-	defer func() { reportFiles(diagnostics, source.Log(), examples) }()
+	defer func() { reportFiles(diagnostics, source, examples) }()
 	for {
 		err := source.Next(ctx, &batch)
 		if errors.Is(err, io.EOF) {
@@ -135,7 +135,7 @@ func (f *refusedFlags) readFiles(
 	if err != nil {
 		return err
 	}
-	return f.check(source.Log(), further)
+	return f.check(source, further)
 }
 
 // refusedFlags say how many rows of files may be refused.
@@ -165,7 +165,7 @@ func (f *refusedFlags) allowed(rows int) (int, error) {
 
 // check returns the error of files of which too many rows were refused; further is how
 // many of them a later stage refused.
-func (f *refusedFlags) check(log *files.Log, further int) error {
+func (f *refusedFlags) check(log *files.Source, further int) error {
 	rows, refused := 0, further
 	for _, t := range log.Tallies() {
 		if t.Refused > 0 && t.Refused+t.LeftOut == t.Rows {

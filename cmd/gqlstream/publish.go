@@ -64,7 +64,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
 	if conf.Classes.K() == 0 {
-		printClasses(con.Err, source.Log().Classes())
+		printClasses(con.Err, source.Classes())
 	}
 	if c.NATS != "" {
 		c.await(ctx, con.Err)
@@ -94,7 +94,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	_, err = readFiles(ctx, source, con.Err, func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
 	err = errors.Join(err, p.flushLate(ctx))
 	p.meter.finish()
-	p.summary(con.Out, source.Log(), c.names.Log, cmp.Or(broker.Redacted(c.NATS), b.Where))
+	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.NATS), b.Where))
 	if ctx.Err() != nil {
 		return fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
 	}
@@ -104,7 +104,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	return p.verdict(c.check(source.Log(), 0))
+	return p.verdict(c.check(source, 0))
 }
 
 // openBroker connects, and makes the log where it is missing.
@@ -236,7 +236,7 @@ func (p *publishing) flushLate(ctx context.Context) error {
 }
 
 // summary prints what was published.
-func (p *publishing) summary(w io.Writer, log *files.Log, stream, where string) {
+func (p *publishing) summary(w io.Writer, log *files.Source, stream, where string) {
 	refused := 0
 	for _, t := range log.Tallies() {
 		refused += t.Refused

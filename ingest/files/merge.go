@@ -12,45 +12,12 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// Log merges the rows of files into one log (see Config for the order).
-type Log struct {
-	config   Config
-	inputs   []*fileStream // in the order of the log
-	position event.Position
-	refused  map[event.Reason]int
-	current  *fileStream // what peek found
-}
-
 // Tally counts the rows of one file that were read and refused so far.
 type Tally struct {
 	Path    string
 	Rows    int
 	Refused int // rows that are wrong
 	LeftOut int // self-loops, which every log of interactions has and which mean nothing here, and late rows
-}
-
-// NewLog opens the files and, where rows must be sorted, reads them.
-func NewLog(config Config) (*Log, error) {
-	if err := config.Validate(); err != nil {
-		return nil, err
-	}
-	if config.Classes.K() == 0 {
-		classes, err := inferClasses(config.Inputs, config.Columns)
-		if err != nil {
-			return nil, err
-		}
-		config.Classes = classes
-	}
-	l := &Log{config: config, refused: map[event.Reason]int{}}
-	for _, input := range inLogOrder(config.Inputs) {
-		in, err := l.open(input)
-		if err != nil {
-			l.Close()
-			return nil, err
-		}
-		l.inputs = append(l.inputs, in)
-	}
-	return l, nil
 }
 
 // inLogOrder sorts files by kind, logs last.
@@ -66,9 +33,9 @@ func inLogOrder(inputs []Input) []Input {
 	return out
 }
 
-func (l *Log) open(input Input) (*fileStream, error) {
+func (s *Source) open(input Input) (*fileStream, error) {
 	// A decoder of its own: it has one owner, and its scratch memory is small.
-	classes := l.config.Classes
+	classes := s.config.Classes
 	if classes.K() == 0 {
 		classes.Count = 1 // no file speaks of classes
 	}
@@ -76,7 +43,7 @@ func (l *Log) open(input Input) (*fileStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := openRows(input, &l.config, decoder)
+	rows, err := openRows(input, &s.config, decoder)
 	if err != nil {
 		return nil, err
 	}
@@ -85,17 +52,17 @@ func (l *Log) open(input Input) (*fileStream, error) {
 		in.keepOrder = true
 		return in, nil
 	}
-	return l.openTimed(input, decoder, in)
+	return s.openTimed(input, decoder, in)
 }
 
 // openTimed finds out whether a table is in the order of time, if it can be read
 // twice, and reads it into memory if not.
-func (l *Log) openTimed(
+func (s *Source) openTimed(
 	input Input, decoder *wire.Decoder, in *fileStream,
 ) (*fileStream, error) {
 	inOrder := false
 	if !in.rows.file.once {
-		again, err := openRows(input, &l.config, decoder)
+		again, err := openRows(input, &s.config, decoder)
 		if err == nil {
 			inOrder, err = inTimeOrder(again)
 			err = errors.Join(err, again.file.Close())
@@ -147,23 +114,10 @@ func timeKey(t event.Time) event.Time {
 	return t
 }
 
-// Close closes the files.
-func (l *Log) Close() error {
-	var errs []error
-	for _, in := range l.inputs {
-		errs = append(errs, in.close())
-	}
-	l.inputs = nil
-	return errors.Join(errs...)
-}
-
 // peek returns the input whose head is the next row of the log, or io.EOF.
-func (l *Log) peek() (*fileStream, error) {
-	if l.current != nil {
-		return l.current, nil
-	}
+func (s *Source) peek() (*fileStream, error) {
 	var first *fileStream
-	for _, in := range l.inputs {
+	for _, in := range s.inputs {
 		if in.next == len(in.entries) {
 			if err := in.fill(); err == io.EOF {
 				continue
@@ -178,25 +132,24 @@ func (l *Log) peek() (*fileStream, error) {
 	if first == nil {
 		return nil, io.EOF
 	}
-	l.current = first
 	return first, nil
 }
 
 // take moves the head of in to b.
-func (l *Log) take(in *fileStream, b *event.Batch) {
+func (s *Source) take(in *fileStream, b *event.Batch) {
 	if e := in.head(); e.index < 0 {
-		l.refuse(in, in.ahead.Refused[-1-e.index].Reason)
+		s.refuse(in, in.ahead.Refused[-1-e.index].Reason)
 	}
-	l.position++
+	s.position++
 	in.tally.Rows++
 	in.next++
-	l.current = nil
-	in.moveTo(b, in.next-1, l.position)
+	in.moveTo(b, in.next-1, s.position)
 }
 
 // takeInTime does take, but for an event that comes late by a policy when the log's
 // time is now: that one is counted, and refused if the policy says so.
-func (l *Log) takeInTime(in *fileStream, b *event.Batch, late event.LatePolicy, now event.Time) {
+func (s *Source) takeInTime(in *fileStream, b *event.Batch, now event.Time) {
+	late := s.config.Steps.Late
 	e := *in.head()
 	var p *event.Problem
 	if late.After > 0 && e.index >= 0 {
@@ -205,22 +158,22 @@ func (l *Log) takeInTime(in *fileStream, b *event.Batch, late event.LatePolicy, 
 		}
 	}
 	if p == nil {
-		l.take(in, b)
+		s.take(in, b)
 		return
 	}
 	before := b.Mark()
-	l.take(in, b)
+	s.take(in, b)
 	original := wire.AppendJSON(nil, b, e.kind, before.Count[e.kind])
 	b.Rollback(before)
-	l.refuse(in, p.Reason)
+	s.refuse(in, p.Reason)
 	b.Refused = append(b.Refused, event.Refusal{
-		Position: l.position, Kind: e.kind, Reason: p.Reason, Detail: p.Detail(), Original: original,
+		Position: s.position, Kind: e.kind, Reason: p.Reason, Detail: p.Detail(), Original: original,
 	})
 }
 
 // refuse counts a refused row of in.
-func (l *Log) refuse(in *fileStream, reason event.Reason) {
-	l.refused[reason]++
+func (s *Source) refuse(in *fileStream, reason event.Reason) {
+	s.refused[reason]++
 	if reason == event.SelfLoop || reason == event.Late {
 		in.tally.LeftOut++
 	} else {
@@ -229,15 +182,15 @@ func (l *Log) refuse(in *fileStream, reason event.Reason) {
 }
 
 // Classes returns the label classes, as configured or inferred.
-func (l *Log) Classes() event.ClassSet { return l.config.Classes }
+func (s *Source) Classes() event.ClassSet { return s.config.Classes }
 
 // Refused returns the number of rows refused so far, by reason.
-func (l *Log) Refused() map[event.Reason]int { return maps.Clone(l.refused) }
+func (s *Source) Refused() map[event.Reason]int { return maps.Clone(s.refused) }
 
 // Tallies returns the tally of each file.
-func (l *Log) Tallies() []Tally {
+func (s *Source) Tallies() []Tally {
 	var all []Tally
-	for _, in := range l.inputs {
+	for _, in := range s.inputs {
 		in.tally.Path = in.rows.input.Path
 		all = append(all, in.tally)
 	}
@@ -245,9 +198,9 @@ func (l *Log) Tallies() []Tally {
 }
 
 // Warnings lists, so far, the columns of the files that are ignored.
-func (l *Log) Warnings() []string {
+func (s *Source) Warnings() []string {
 	var out []string
-	for _, in := range l.inputs {
+	for _, in := range s.inputs {
 		if w := in.rows.warning(); w != "" {
 			out = append(out, w)
 		}

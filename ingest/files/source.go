@@ -90,23 +90,40 @@ var tableKinds = [...]event.Kind{
 // its row in the merged log, from 1; that of a refusal is the row's line in its
 // file, which the detail names. The log's time is the largest event time so far.
 type Source struct {
-	log    *Log
-	cutter *ingest.Cutter
-	err    error // final
+	config   Config
+	inputs   []*fileStream // in the order of the log
+	position event.Position
+	refused  map[event.Reason]int
+	cutter   *ingest.Cutter
+	err      error // final
 }
 
 // NewSource opens the files and, where rows must be sorted, reads them.
 func NewSource(config Config) (*Source, error) {
-	log, err := NewLog(config)
-	if err != nil {
+	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	steps := config.Steps
-	steps.Time = ingest.EventTime
-	return &Source{log: log, cutter: ingest.NewCutter(steps, ingest.Resume{})}, nil
+	if config.Classes.K() == 0 {
+		classes, err := inferClasses(config.Inputs, config.Columns)
+		if err != nil {
+			return nil, err
+		}
+		config.Classes = classes
+	}
+	config.Steps.Time = ingest.EventTime
+	s := &Source{config: config, refused: map[event.Reason]int{}, cutter: ingest.NewCutter(config.Steps, ingest.Resume{})}
+	for _, input := range inLogOrder(config.Inputs) {
+		in, err := s.open(input)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.inputs = append(s.inputs, in)
+	}
+	return s, nil
 }
 
-// Next implements Source.
+// Next implements ingest.Source.
 func (s *Source) Next(ctx context.Context, b *event.Batch) error {
 	s.cutter.Begin(b)
 	if s.err == nil {
@@ -115,12 +132,15 @@ func (s *Source) Next(ctx context.Context, b *event.Batch) error {
 	return s.err
 }
 
-// Log returns the log that the source reads, for looking: at the classes, the warnings and the
-// refusals.
-func (s *Source) Log() *Log { return s.log }
-
-// Close implements Source.
-func (s *Source) Close() error { return s.log.Close() }
+// Close closes the files.
+func (s *Source) Close() error {
+	var errs []error
+	for _, in := range s.inputs {
+		errs = append(errs, in.close())
+	}
+	s.inputs = nil
+	return errors.Join(errs...)
+}
 
 // ctxEvery is the number of rows between two looks at the context.
 const ctxEvery = 1024
@@ -128,9 +148,9 @@ const ctxEvery = 1024
 func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 	for n := 0; ; n++ {
 		if n%ctxEvery == 0 && ctx.Err() != nil {
-			return fmt.Errorf("ingest: after row %d: %w", s.log.position, context.Cause(ctx))
+			return fmt.Errorf("ingest: after row %d: %w", s.position, context.Cause(ctx))
 		}
-		in, err := s.log.peek()
+		in, err := s.peek()
 		if err == io.EOF {
 			if s.cutter.Finish() {
 				b.EmitAll = true // nothing follows that could be waited for
@@ -141,10 +161,10 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 		if err != nil {
 			return err
 		}
-		u, now := in.unit(s.log.position+1), s.cutter.Now(0)
+		u, now := in.unit(s.position+1), s.cutter.Now(0)
 		taken, complete := s.cutter.Offer(u)
 		if taken {
-			s.log.takeInTime(in, b, s.log.config.Steps.Late, now)
+			s.takeInTime(in, b, now)
 		}
 		if complete {
 			return nil
