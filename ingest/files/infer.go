@@ -34,10 +34,8 @@ func inferClasses(inputs []Input, columns map[string]string) (event.ClassSet, er
 			continue
 		}
 		err := readableTwice(input.Path)
-		if err == nil && input.Log {
-			err = found.readLog(input)
-		} else if err == nil {
-			err = found.readTable(input, columns)
+		if err == nil {
+			err = found.read(input, columns)
 		}
 		if err != nil {
 			return event.ClassSet{}, err
@@ -65,64 +63,44 @@ type classFinder struct {
 	caller  string            // the file that has them
 }
 
-func (f *classFinder) readTable(input Input, rename map[string]string) error {
+// read reads the labels or predictions of a table, or both of a log.
+func (f *classFinder) read(input Input, rename map[string]string) error {
 	rows, err := openRows(input, &Config{Columns: rename}, nil)
 	if err != nil {
 		return err
 	}
 	defer rows.file.Close()
-	if rows.columns.header && rows.columns.highest > 0 {
-		return f.sawColumns(rows.columns, input.Path) // no need to read the rows
+	columns := rows.columns
+	if !input.Log && columns.header && columns.highest > 0 {
+		return f.sawColumns(columns, input.Path) // no need to read the rows
+	}
+	ofLog := map[event.Kind]*jsonTable{}
+	for _, kind := range []event.Kind{event.KindLabel, event.KindPrediction} {
+		ofLog[kind] = &jsonTable{columns: newColumns(kind, nil, nil)}
 	}
 	for {
 		err := rows.table.next(&rows.row)
-		if err == io.EOF && rows.columns.called {
-			return f.sawColumns(rows.columns, input.Path) // keys of NDJSON
-		}
-		if err == io.EOF {
+		switch {
+		case err == io.EOF && !input.Log && columns.called:
+			return f.sawColumns(columns, input.Path) // keys of NDJSON
+		case err == io.EOF:
 			return nil
-		}
-		if errors.As(err, new(*badRow)) {
+		case errors.As(err, new(*badRow)):
 			continue // refused again when it counts
+		case err == nil && input.Log:
+			log := rows.table.(*jsonTable)
+			kind, problem := log.kindOf(log.raw)
+			table := ofLog[kind]
+			if problem != nil || table == nil || table.parse(log.raw, &rows.row) != nil {
+				continue
+			}
+			columns = table.columns
 		}
 		if err == nil {
-			err = f.sawRow(rows.columns, &rows.row, input.Path)
+			err = f.sawRow(columns, &rows.row, input.Path)
 		}
 		if err != nil {
 			return fmt.Errorf("ingest: %s: after row %d: %w", input.Path, rows.table.place(), err)
-		}
-	}
-}
-
-// readLog reads the labels and predictions of a log.
-func (f *classFinder) readLog(input Input) error {
-	file, err := openFile(input.Path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	log := &jsonTable{lines: newLineReader(file)}
-	tables := map[event.Kind]*jsonTable{}
-	for _, kind := range []event.Kind{event.KindLabel, event.KindPrediction} {
-		tables[kind] = &jsonTable{lines: log.lines, columns: newColumns(kind, nil, nil)}
-	}
-	var row fileRow
-	for {
-		err := log.next(nil)
-		if err == io.EOF {
-			return nil
-		}
-		var bad *badRow
-		if err != nil && !errors.As(err, &bad) {
-			return fmt.Errorf("ingest: %s: after line %d: %w", input.Path, log.lines.line, err)
-		}
-		kind, problem := log.kindOf(log.raw)
-		table := tables[kind]
-		if err != nil || problem != nil || table == nil || table.parse(log.raw, &row) != nil {
-			continue
-		}
-		if err := f.sawRow(table.columns, &row, input.Path); err != nil {
-			return fmt.Errorf("ingest: %s:%d: %w", input.Path, log.lines.line, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package files
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"maps"
 	"math"
@@ -47,47 +46,31 @@ func (s *Source) open(input Input) (*fileStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &fileStream{rows: rows}
-	if input.Log || !rows.mayHaveTimes() {
-		in.keepOrder = true
-		return in, nil
+	in := &fileStream{rows: rows, keepOrder: input.Log || !rows.mayHaveTimes()}
+	inOrder := in.keepOrder
+	if !inOrder && !rows.file.once {
+		inOrder, err = s.inTimeOrder(input, decoder)
 	}
-	return s.openTimed(input, decoder, in)
-}
-
-// openTimed finds out whether a table is in the order of time, if it can be read
-// twice, and reads it into memory if not.
-func (s *Source) openTimed(
-	input Input, decoder *wire.Decoder, in *fileStream,
-) (*fileStream, error) {
-	inOrder := false
-	if !in.rows.file.once {
-		again, err := openRows(input, &s.config, decoder)
-		if err == nil {
-			inOrder, err = inTimeOrder(again)
-			err = errors.Join(err, again.file.Close())
-		}
-		if err != nil {
-			in.close()
-			return nil, err
-		}
+	if !inOrder && err == nil {
+		err = in.loadSorted()
 	}
-	if inOrder {
-		return in, nil
-	}
-	if err := in.loadSorted(); err != nil {
+	if err != nil {
 		in.close()
 		return nil, err
 	}
 	return in, nil
 }
 
-// inTimeOrder reads all rows and reports whether no time is before an earlier
-// one. The times of refused rows do not count.
-func inTimeOrder(rows *fileRows) (bool, error) {
+// inTimeOrder reads all rows of a table, which can be read again, and reports whether no time is
+// before an earlier one. The times of refused rows do not count.
+func (s *Source) inTimeOrder(input Input, decoder *wire.Decoder) (bool, error) {
+	rows, err := openRows(input, &s.config, decoder)
+	if err != nil {
+		return false, err
+	}
+	defer rows.file.Close()
 	var b event.Batch
-	last := event.Time(math.MinInt64)
-	for {
+	for last := event.Time(math.MinInt64); ; {
 		b.Reset()
 		t, err := rows.next(&b)
 		if err == io.EOF {
