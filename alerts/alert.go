@@ -219,13 +219,13 @@ func (r *Rule) about(community string) bool {
 	if difference.Is(community) {
 		return slices.Contains(r.Communities, community)
 	}
-	return slices.ContainsFunc(r.Communities, func(pattern string) bool { return Matches(pattern, community) })
+	return r.Communities.Match(community)
 }
 
 // classes returns the classes that the rule is about, by index.
 func (r *Rule) classes(names []string) (out []int) {
 	for i, name := range names {
-		if slices.ContainsFunc(r.Classes, func(pattern string) bool { return Matches(pattern, name) }) {
+		if r.Classes.Match(name) {
 			out = append(out, i)
 		}
 	}

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -106,8 +107,8 @@ func (c Condition) beyond(x, value float64) bool {
 // Rule describes when alerts of some communities and classes fire. Times are of the log.
 type Rule struct {
 	Name        string            `json:"name"`
-	Communities []string          `json:"communities"`      // names or patterns with * and ?; none is every one
-	Classes     []string          `json:"classes"`          // the same for classes
+	Communities Patterns          `json:"communities"`      // none is every one
+	Classes     Patterns          `json:"classes"`          // the same for classes
 	Method      string            `json:"method,omitempty"` // empty: the first that is published
 	When        Condition         `json:"when"`
 	Recover     *float64          `json:"recover,omitempty"` // where it ends; nil: where it began, CUSUM: 0
@@ -127,10 +128,10 @@ type Rule struct {
 // WithDefaults returns the rule with every default filled in.
 func (r Rule) WithDefaults() Rule {
 	if len(r.Communities) == 0 {
-		r.Communities = []string{cmp.Or(r.When.Of, "*")}
+		r.Communities = Patterns{cmp.Or(r.When.Of, "*")}
 	}
 	if len(r.Classes) == 0 {
-		r.Classes = []string{"*"}
+		r.Classes = Patterns{"*"}
 	}
 	r.NoData = cmp.Or(r.NoData, noDataKeep)
 	if r.Suppress == nil {
@@ -154,6 +155,27 @@ func (r *Rule) recovery() float64 {
 		return 0
 	}
 	return r.When.Value
+}
+
+// Patterns are names, or patterns of names with * and ?. A configuration has one, or a list.
+type Patterns []string
+
+// UnmarshalYAML reads one name, or a list.
+func (p *Patterns) UnmarshalYAML(read func(any) error) error {
+	var one string
+	if read(&one) == nil {
+		*p = Patterns{one}
+		return nil
+	}
+	if read((*[]string)(p)) != nil {
+		return errors.New("want a name, or a list of names")
+	}
+	return nil
+}
+
+// Match reports whether one of the patterns describes a name.
+func (p Patterns) Match(name string) bool {
+	return slices.ContainsFunc(p, func(pattern string) bool { return Matches(pattern, name) })
 }
 
 // Matches reports whether name is what pattern describes: * stands for any text, ?

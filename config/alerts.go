@@ -9,33 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"gqlstream/alerts"
 	"gqlstream/sinks/notify"
 )
 
-// NameList is one name or pattern, or a list of them.
-type NameList []string
-
-// UnmarshalYAML reads one name, or a list.
-func (l *NameList) UnmarshalYAML(data []byte) error {
-	var one string
-	if err := yaml.Unmarshal(data, &one); err == nil {
-		*l = NameList{one}
-		return nil
-	}
-	if err := yaml.Unmarshal(data, (*[]string)(l)); err != nil {
-		return errors.New("want a name, or a list of names")
-	}
-	return nil
-}
-
 // Alert is one alert rule; see alerts.Rule.
 type Alert struct {
 	Name        string            `yaml:"name"`
-	Communities NameList          `yaml:"communities"`
-	Classes     NameList          `yaml:"classes"`
+	Communities alerts.Patterns   `yaml:"communities"`
+	Classes     alerts.Patterns   `yaml:"classes"`
 	Method      string            `yaml:"method"`
 	When        string            `yaml:"when"`
 	Recover     *float64          `yaml:"recover"`
@@ -44,32 +26,6 @@ type Alert struct {
 	NoData      string            `yaml:"no_data"` // also "alert after 10m"
 	Suppress    []string          `yaml:"suppress"`
 	Labels      map[string]string `yaml:"labels"`
-}
-
-// Notify lists the receivers of alerts.
-type Notify struct {
-	Link          string         `yaml:"link"`
-	Webhooks      []Webhook      `yaml:"webhooks"`
-	Alertmanagers []Alertmanager `yaml:"alertmanagers"`
-}
-
-// Webhook is a receiver of every transition; see notify.Webhook.
-type Webhook struct {
-	Name       string        `yaml:"name"`
-	URL        string        `yaml:"url"`
-	SecretFile string        `yaml:"secret_file"`
-	Template   string        `yaml:"template"`
-	Rules      NameList      `yaml:"rules"`
-	RetryFor   time.Duration `yaml:"retry_for"`
-	MaxAge     time.Duration `yaml:"max_age"`
-}
-
-// Alertmanager is told what fires; see notify.Alertmanager.
-type Alertmanager struct {
-	Name      string   `yaml:"name"`
-	URL       string   `yaml:"url"`
-	TokenFile string   `yaml:"token_file"`
-	Rules     NameList `yaml:"rules"`
 }
 
 // rule returns the rule as the engine wants it.
@@ -163,30 +119,21 @@ func (c Settings) AlertRules() (alerts.Config, error) {
 
 // NotifyTargets returns the receivers of alerts, with every violation reported.
 func (c Settings) NotifyTargets() (notify.Config, error) {
-	out := notify.Config{Link: c.Notify.Link}
 	var errs []error
-	wants := func(where string, patterns NameList) func(string) bool {
+	check := func(where string, i int, patterns alerts.Patterns) {
 		for _, p := range patterns {
 			if !slices.ContainsFunc(c.Alerts, func(a Alert) bool { return alerts.Matches(p, a.Name) }) {
-				errs = append(errs, fmt.Errorf("%s.rules: no alert is named %q", where, p))
+				errs = append(errs, fmt.Errorf("notify.%s[%d].rules: no alert is named %q", where, i, p))
 			}
-		}
-		return func(rule string) bool {
-			return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return alerts.Matches(p, rule) })
 		}
 	}
 	for i, w := range c.Notify.Webhooks {
-		out.Webhooks = append(out.Webhooks, notify.Webhook{
-			Name: w.Name, URL: w.URL, SecretFile: w.SecretFile, Template: w.Template, RetryFor: w.RetryFor,
-			MaxAge: w.MaxAge, Wants: wants(fmt.Sprintf("notify.webhooks[%d]", i), w.Rules),
-		})
+		check("webhooks", i, w.Rules)
 	}
 	for i, m := range c.Notify.Alertmanagers {
-		out.Alertmanagers = append(out.Alertmanagers, notify.Alertmanager{
-			Name: m.Name, URL: m.URL, TokenFile: m.TokenFile, Wants: wants(fmt.Sprintf("notify.alertmanagers[%d]", i), m.Rules),
-		})
+		check("alertmanagers", i, m.Rules)
 	}
-	return out, errors.Join(append(errs, out.Validate())...)
+	return c.Notify, errors.Join(append(errs, c.Notify.Validate())...)
 }
 
 // FillAlertDefaults fills in the defaults of rules and targets, as check prints them.

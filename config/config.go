@@ -17,6 +17,7 @@ import (
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 	"gqlstream/sinks"
+	"gqlstream/sinks/notify"
 )
 
 // Settings is the YAML configuration of `run`, `replay` and `check`. Every
@@ -46,7 +47,7 @@ type Settings struct {
 	Output      Output        `yaml:"output"`
 	HTTP        HTTP          `yaml:"http"`
 	Alerts      []Alert       `yaml:"alerts"`
-	Notify      Notify        `yaml:"notify"`
+	Notify      notify.Config `yaml:"notify"`
 }
 
 // Classes is a list of class names, or a number of classes named 0, 1, ...

@@ -129,8 +129,8 @@ func (c *demoCmd) settings(state string) config.Settings {
 		Step:        config.Step{EmitEvery: demoEmitEvery},
 		HTTP:        config.HTTP{Listen: c.HTTP},
 		Alerts: []config.Alert{
-			{Name: "rise", Classes: config.NameList{"0"}, When: "change over 10s > 0.1", Recover: new(0.05), Every: demoAlertEvery},
-			{Name: "fall", Classes: config.NameList{"0"}, When: "change over 10s < -0.1", Recover: new(-0.05), Every: demoAlertEvery},
+			{Name: "rise", Classes: []string{"0"}, When: "change over 10s > 0.1", Recover: new(0.05), Every: demoAlertEvery},
+			{Name: "fall", Classes: []string{"0"}, When: "change over 10s < -0.1", Recover: new(-0.05), Every: demoAlertEvery},
 		},
 	}
 }

@@ -74,8 +74,6 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 	return out, nil
 }
 
-func (m *manager) wants(rule string) bool { return m.config.Wants == nil || m.config.Wants(rule) }
-
 // set replaces what fires. What has begun or ended since the last time is told at once.
 func (m *manager) set(active []alerts.Alert, now time.Time) {
 	m.mu.Lock()
@@ -84,7 +82,7 @@ func (m *manager) set(active []alerts.Alert, now time.Time) {
 	m.firing = map[string]alerts.Alert{}
 	changed := false
 	for _, a := range active {
-		if a.State == alerts.Firing && m.wants(a.Rule) {
+		if a.State == alerts.Firing && (len(m.config.Rules) == 0 || m.config.Rules.Match(a.Rule)) {
 			_, fired := before[a.Alert]
 			changed = changed || !fired
 			m.firing[a.Alert] = a

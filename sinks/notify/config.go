@@ -15,28 +15,28 @@ import (
 
 // Config lists the targets that are told of alerts. Names are unique among those of one kind.
 type Config struct {
-	Link          string // where the page is, for links; empty: none
-	Webhooks      []Webhook
-	Alertmanagers []Alertmanager
+	Link          string         `yaml:"link"` // where the page is, for links; empty: none
+	Webhooks      []Webhook      `yaml:"webhooks"`
+	Alertmanagers []Alertmanager `yaml:"alertmanagers"`
 }
 
 // Webhook is an address that gets every transition of its rules.
 type Webhook struct {
-	Name       string
-	URL        string
-	SecretFile string                 // file of mode 0600 with the key; empty: not signed
-	Template   string                 // of the body (text/template), "slack" or "teams"; empty: the transition's JSON
-	Wants      func(rule string) bool // nil: every rule
-	RetryFor   time.Duration          // since the transition was stored; 0: RetryForDefault
-	MaxAge     time.Duration          // transitions whose log time is older are left out; 0: none is
+	Name       string          `yaml:"name"`
+	URL        string          `yaml:"url"`
+	SecretFile string          `yaml:"secret_file"` // of mode 0600 with the key; empty: not signed
+	Template   string          `yaml:"template"`    // of the body (text/template), "slack" or "teams"; empty: the transition's JSON
+	Rules      alerts.Patterns `yaml:"rules"`       // none: every rule
+	RetryFor   time.Duration   `yaml:"retry_for"`   // since the transition was stored; 0: RetryForDefault
+	MaxAge     time.Duration   `yaml:"max_age"`     // transitions whose log time is older are left out; 0: none is
 }
 
 // Alertmanager is the address of an Alertmanager, without /api/v2.
 type Alertmanager struct {
-	Name      string
-	URL       string
-	TokenFile string                 // file of mode 0600 with a bearer token; empty: none
-	Wants     func(rule string) bool // nil: every rule
+	Name      string          `yaml:"name"`
+	URL       string          `yaml:"url"`
+	TokenFile string          `yaml:"token_file"` // of mode 0600 with a bearer token; empty: none
+	Rules     alerts.Patterns `yaml:"rules"`      // none: every rule
 }
 
 // RetryForDefault is the time after which a transition that a webhook refuses is given up.

@@ -238,7 +238,7 @@ func TestWebhookWantsItsRulesAndNotTheOldOnes(t *testing.T) {
 	nc, js := broker(t)
 	r := listen(t, nil)
 	start(t, js, Config{Webhooks: []Webhook{{
-		Name: "ops", URL: r.URL, MaxAge: time.Hour, Wants: func(rule string) bool { return rule == "r" },
+		Name: "ops", URL: r.URL, MaxAge: time.Hour, Rules: []string{"r"},
 	}}})
 	other, fresh := transition(2, alerts.Firing), transition(3, alerts.Firing)
 	other.Rule, fresh.Time = "other", time.Now().Format(time.RFC3339)

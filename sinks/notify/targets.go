@@ -250,7 +250,7 @@ func Trial(ctx context.Context, c Config) ([]Outcome, error) {
 		out = append(out, Outcome{"webhook/" + w.Name, err})
 	}
 	for _, m := range c.Alertmanagers {
-		m.Wants = nil
+		m.Rules = nil
 		opened, err := openManager(m, c.Link, slog.New(slog.DiscardHandler))
 		if err == nil {
 			opened.set([]alerts.Alert{{Transition: sample, Now: sample.Reason}}, now)

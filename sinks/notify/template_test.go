@@ -93,12 +93,12 @@ func TestTrialTellsEveryTargetOnce(t *testing.T) {
 	}
 	outcomes, err := Trial(t.Context(), Config{
 		Webhooks: []Webhook{
-			{Name: "slack", URL: s.URL + "/slack", Template: "slack", SecretFile: key, Wants: func(string) bool { return false }},
+			{Name: "slack", URL: s.URL + "/slack", Template: "slack", SecretFile: key, Rules: []string{"none"}},
 			{Name: "refuses", URL: s.URL + "/refuses"},
 			{Name: "away", URL: "http://127.0.0.1:1/"},
 			{Name: "unreadable", URL: s.URL, SecretFile: key + "x"},
 		},
-		Alertmanagers: []Alertmanager{{Name: "am", URL: s.URL, Wants: func(string) bool { return false }}},
+		Alertmanagers: []Alertmanager{{Name: "am", URL: s.URL, Rules: []string{"none"}}},
 	})
 	if err != nil || len(outcomes) != 5 {
 		t.Fatal(outcomes, err)

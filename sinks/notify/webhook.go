@@ -138,7 +138,7 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	case err != nil:
 		h.drop(m, "", err)
 		return
-	case h.config.Wants != nil && !h.config.Wants(t.Rule):
+	case len(h.config.Rules) > 0 && !h.config.Rules.Match(t.Rule):
 		_ = m.Ack()
 		return
 	case h.tooOld(&t, now):
