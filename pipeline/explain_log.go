@@ -128,7 +128,7 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 	if err != nil {
 		return found, err
 	}
-	conf := sinks.HistoryConfig{Names: e.out, Log: log.Created.Format(time.RFC3339Nano)}
+	history := sinks.NewHistory(e.js, sinks.HistoryConfig{Names: e.out, Log: log.Created.Format(time.RFC3339Nano)})
 	for at, place := range slices.Backward([]*Place{&q.From, &q.To}) {
 		byDefault := *place == Place{} || place.Position == math.MaxUint64
 		switch {
@@ -137,13 +137,13 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 		case byDefault && e.settings.NATS.URL != "": // a worker may be publishing
 			e.awaitPublished(ctx)
 		}
-		record, ok, err := sinks.InForce(ctx, e.js, conf, q.Community, method, uint64(place.Position), time.Unix(0, int64(place.Time)))
+		record, ok, err := history.InForce(ctx, q.Community, method, uint64(place.Position), time.Unix(0, int64(place.Time)))
 		if err != nil {
 			return found, err
 		}
 		ok = ok && record.Config == e.config.Digest()
 		if !ok && byDefault {
-			return found, e.tooFew(ctx, conf, q.Community, method)
+			return found, e.tooFew(ctx, history, q.Community, method)
 		}
 		if !ok {
 			return [2]*quant.Estimate{}, nil
@@ -290,8 +290,8 @@ func NearestCheckpoint(
 
 // tooFew returns the error of a question about the last change of a community without two
 // estimates. Where it has none, the error names a similar community.
-func (e *Explainer) tooFew(ctx context.Context, conf sinks.HistoryConfig, community, method string) error {
-	latest, err := sinks.NewHistory(e.js, conf).Latest(ctx, math.MaxUint64)
+func (e *Explainer) tooFew(ctx context.Context, history *sinks.History, community, method string) error {
+	latest, err := history.Latest(ctx, math.MaxUint64)
 	var names []string
 	for i := range latest {
 		names = append(names, latest[i].Community)

@@ -30,8 +30,7 @@ import (
 // openPage begins to answer on NATS and, unless they are turned off, starts page, API and metrics.
 func (p *Pipeline) openPage(freePort bool) error {
 	http := p.settings.HTTP
-	out := sinks.HistoryConfig{Names: p.names.Out, Log: p.logID}
-	p.history = sinks.NewHistory(p.Broker.JS, out)
+	p.history = sinks.NewHistory(p.Broker.JS, sinks.HistoryConfig{Names: p.names.Out, Log: p.logID})
 	conf := web.Config{
 		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
@@ -42,7 +41,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 		return newestRefusals(ctx, p.Broker.JS, p.names.In, reason, limit)
 	}
 	conf.InForce = func(ctx context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
-		return sinks.InForce(ctx, p.Broker.JS, out, community, method, 0, at)
+		return p.history.InForce(ctx, community, method, 0, at)
 	}
 	conf.Ask = func(q ask.Question) (*ask.Answer, error) {
 		return ask.OfState(p.settings.State, p.settings.Classes, p.Config.MembersMin <= 1, p.fetchShards, q)

@@ -87,7 +87,7 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 		return nil, false, err
 	}
 	if whole = start == 0; !q.From.IsZero() {
-		before, ok, err := inForce(ctx, s.js, s.config, subject, 0, q.From.Add(-1))
+		before, ok, err := s.inForce(ctx, subject, 0, q.From.Add(-1))
 		if err != nil {
 			return nil, false, err
 		}
@@ -196,19 +196,14 @@ func openLookup[T any](ctx context.Context, js jetstream.JetStream, stream, subj
 }
 
 // InForce returns the record of a community and method that was in force at a position of the
-// log, or at a time where the position is 0. ok is false when there is none. Records of other
-// logs than config.Log are not looked at.
-func InForce(
-	ctx context.Context, js jetstream.JetStream, config HistoryConfig, community, method string, position uint64, at time.Time,
-) (record quant.Estimate, ok bool, err error) {
-	last, ok, err := inForce(ctx, js, config, config.Names.EstimateSubject(community, method, 0), position, at)
+// log, or at a time where the position is 0. ok is false when there is none.
+func (s *History) InForce(ctx context.Context, community, method string, position uint64, at time.Time) (record quant.Estimate, ok bool, err error) {
+	last, ok, err := s.inForce(ctx, s.config.Names.EstimateSubject(community, method, 0), position, at)
 	return last.value, ok, err
 }
 
-func inForce(
-	ctx context.Context, js jetstream.JetStream, config HistoryConfig, subject string, position uint64, at time.Time,
-) (last stored[quant.Estimate], ok bool, err error) {
-	l, err := openLookup[quant.Estimate](ctx, js, config.Names.Estimates, subject, config.Log)
+func (s *History) inForce(ctx context.Context, subject string, position uint64, at time.Time) (last stored[quant.Estimate], ok bool, err error) {
+	l, err := openLookup[quant.Estimate](ctx, s.js, s.config.Names.Estimates, subject, s.config.Log)
 	if err != nil {
 		return last, false, err
 	}

@@ -51,12 +51,12 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		}
 	}
 	for until, want := range map[uint64]uint64{0: 0, 1: 0, 2: 2, 13: 13, 99: 20} {
-		record, ok, err := InForce(t.Context(), l.js, config, "c0001", "pcc", until, time.Unix(0, 0))
+		record, ok, err := h.InForce(t.Context(), "c0001", "pcc", until, time.Unix(0, 0))
 		if err != nil || ok != (want > 0) || record.Position != want || ok && record.Method != "pcc" {
 			t.Errorf("in force at %d: %d, %v, %v", until, record.Position, ok, err)
 		}
 	}
-	if _, ok, err := InForce(t.Context(), l.js, config, "c0000", "pcc", 99, time.Time{}); ok || err != nil {
+	if _, ok, err := h.InForce(t.Context(), "c0000", "pcc", 99, time.Time{}); ok || err != nil {
 		t.Errorf("a method that is not there: %v, %v", ok, err)
 	}
 	l.mustHaveLatest(map[string]uint64{"c0000": 20, "c0001": 20, "c0002": 20})
