@@ -2,11 +2,11 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"path"
@@ -112,9 +112,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
-	host := hostName(r.Host)
 	switch {
-	case !s.hosts[host]:
+	case !s.hosts[hostName(r.Host)]:
 		fail(w, http.StatusMisdirectedRequest, "this host name is not served; name it in the configuration's hosts")
 	case r.Method != http.MethodGet:
 		h.Set("Allow", http.MethodGet)
@@ -122,7 +121,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	case r.ContentLength != 0 || len(r.TransferEncoding) > 0:
 		h.Set("Connection", "close")
 		fail(w, http.StatusRequestEntityTooLarge, "no request has a body here")
-	case foreign(r, host):
+	case foreign(r):
 		fail(w, http.StatusForbidden, "requests of other sites are not served")
 	case !plainPath(r.URL.EscapedPath()):
 		fail(w, http.StatusBadRequest, "the path is not in its plain form")
@@ -132,38 +131,24 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// hostName returns the host of a Host header in lower case, without the port;
-// "" when it is not well formed.
+// hostName returns the host of a Host header in lower case, without the port; "" when it is not well formed.
 func hostName(header string) string {
-	host, port := header, ""
-	if i := strings.LastIndexByte(header, ':'); i >= 0 && !strings.HasSuffix(header, "]") {
-		host, port = header[:i], header[i+1:]
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return ""
-		}
-	}
-	if strings.HasPrefix(host, "[") != strings.HasSuffix(host, "]") {
+	u, err := url.Parse("http://" + header)
+	if err != nil || u.Host != header {
 		return ""
 	}
-	if strings.HasPrefix(host, "[") {
-		host = host[1 : len(host)-1]
-		if ip := net.ParseIP(host); ip == nil || ip.To4() != nil {
-			return ""
-		}
-		return strings.ToLower(host)
-	}
-	if strings.ContainsAny(host, ":[]") {
+	if _, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16); err != nil {
 		return ""
 	}
-	return strings.ToLower(host)
+	return strings.ToLower(u.Hostname())
 }
 
 // foreign reports whether a browser says that another site's page asks. A link
 // to the page is not foreign; reading anything from another page is.
-func foreign(r *http.Request, host string) bool {
+func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		u, err := url.Parse(origin)
-		if err != nil || hostName(u.Host) != host || u.Host != r.Host {
+		if err != nil || u.Host != r.Host {
 			return true
 		}
 	}
