@@ -67,12 +67,6 @@ type alert struct {
 
 	rule *Rule // nil: Gone
 	at   int   // of the rule among the rules
-
-	named struct{ pipeline, alert string } // its identity, once computed
-	last  struct {                         // the newest transition's
-		position uint64
-		id       string
-	}
 }
 
 const dueNever = math.MaxInt64
@@ -177,16 +171,9 @@ func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 // transition describes the alert as it enters a state.
 func (a *alert) transition(c *Config, state State, position uint64, now int64) Transition {
 	class := c.Classes[a.Class]
-	if a.named.alert == "" || a.named.pipeline != c.Pipeline {
-		a.named.pipeline, a.named.alert = c.Pipeline, identity(c.Pipeline, a.Rule, a.Community, class)
-		a.last.id = ""
-	}
-	if a.last.id == "" || a.last.position != position {
-		a.last.position = position
-		a.last.id = identity(c.Pipeline, a.Rule, a.Community, class, strconv.FormatUint(position, 10))
-	}
 	t := Transition{
-		ID: a.last.id, Alert: a.named.alert,
+		ID:       identity(c.Pipeline, a.Rule, a.Community, class, strconv.FormatUint(position, 10)),
+		Alert:    identity(c.Pipeline, a.Rule, a.Community, class),
 		Pipeline: c.Pipeline, Rule: a.Rule, Community: a.Community, Class: class, Method: a.Method, State: state,
 		Position: position, Time: timeText(now), Since: timeText(a.Since), Reason: a.Reason,
 		Point: a.Detector.Point, Low: a.Detector.Low, High: a.Detector.High,
@@ -199,11 +186,13 @@ func (a *alert) transition(c *Config, state State, position uint64, now int64) T
 
 // identity names what fields describe in 32 hexadecimal digits.
 func identity(fields ...string) string {
-	h := sha256.New()
+	var text []byte
 	for _, f := range fields {
-		fmt.Fprintf(h, "%d %s", len(f), f)
+		text = append(strconv.AppendInt(text, int64(len(f)), 10), ' ')
+		text = append(text, f...)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }
 
 // timeText is a log time as estimates write it; none is empty.

@@ -267,6 +267,8 @@ type Silence struct {
 	Alerts      int      `json:"alerts"`
 	Communities int      `json:"communities"`
 	Examples    []string `json:"examples"` // the first communities
+
+	last string // community that was counted
 }
 
 // WhyNoData is the reason of a silence in which the newest estimate holds no data.
@@ -280,7 +282,6 @@ func (e *Engine) Counts() []Counts {
 	for i, r := range e.config.Rules {
 		out[i].Rule, out[i].Silent = r.Name, []Silence{}
 	}
-	last := map[[2]string]string{} // the community counted last, by rule and reason
 	for _, a := range e.list {
 		if a.rule == nil {
 			continue
@@ -297,10 +298,10 @@ func (e *Engine) Counts() []Counts {
 		switch why := a.Detector.Flag; a.Detector.Standing {
 		case standingSuppressed:
 			c.Suppressed++
-			c.silence(why, a.Community, last)
+			c.silence(why, a.Community)
 		case standingNone, "":
 			c.NoData++
-			c.silence(WhyNoData, a.Community, last)
+			c.silence(WhyNoData, a.Community)
 		}
 	}
 	for i := range out {
@@ -311,18 +312,17 @@ func (e *Engine) Counts() []Counts {
 
 // silence counts an alert that decides nothing. Alerts of one rule come with those of one
 // community together, so a community that differs from the last one is another.
-func (c *Counts) silence(why, community string, last map[[2]string]string) {
+func (c *Counts) silence(why, community string) {
 	at := slices.IndexFunc(c.Silent, func(s Silence) bool { return s.Why == why })
 	if at < 0 {
 		at = len(c.Silent)
 		c.Silent = append(c.Silent, Silence{Why: why})
 	}
-	s, key := &c.Silent[at], [2]string{c.Rule, why}
-	s.Alerts++
-	if before, counted := last[key]; counted && before == community {
+	s := &c.Silent[at]
+	if s.Alerts++; s.Communities > 0 && s.last == community {
 		return
 	}
-	last[key] = community
+	s.last = community
 	if s.Communities++; len(s.Examples) < silenceExamplesMax {
 		s.Examples = append(s.Examples, community)
 	}

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -167,10 +166,7 @@ func (p *Patterns) UnmarshalYAML(read func(any) error) error {
 		*p = Patterns{one}
 		return nil
 	}
-	if read((*[]string)(p)) != nil {
-		return errors.New("want a name, or a list of names")
-	}
-	return nil
+	return read((*[]string)(p))
 }
 
 // Match reports whether one of the patterns describes a name.

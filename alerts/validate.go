@@ -41,10 +41,7 @@ func (c Config) Validate() error {
 	}
 	seen := map[string]bool{}
 	for i, r := range c.Rules {
-		where := fmt.Sprintf("alerts[%d]", i)
-		if r.Name != "" {
-			where += fmt.Sprintf(" %q", r.Name)
-		}
+		where := fmt.Sprintf("alerts[%d] %q", i, r.Name)
 		bad := func(format string, args ...any) {
 			errs = append(errs, fmt.Errorf(where+": "+format, args...))
 		}
@@ -136,13 +133,8 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 }
 
 func (r Rule) validateTimes(bad func(string, ...any)) {
-	for _, d := range []struct {
-		key   string
-		value int64
-	}{{"for", int64(r.For)}, {"every", int64(r.Every)}, {"no_data", int64(r.NoDataAfter)}, {"when: change over", int64(r.Over)}} {
-		if d.value < 0 {
-			bad("%s: negative", d.key)
-		}
+	if min(r.For, r.Every, r.NoDataAfter, r.Over) < 0 {
+		bad("for, every, no_data or over is negative")
 	}
 	if r.Over > 0 && r.Over < changeCells {
 		bad("when: change over %v is too short", r.Over)
