@@ -3,11 +3,9 @@ package notify
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -19,21 +17,14 @@ const (
 	answerBytesMax = 64 << 10
 	answerShownMax = 200 // bytes of an answer in an error
 	secretBytesMin = 16
-	idleConnsMax   = 2
 	idleConnWait   = 90 * time.Second
 )
 
-// newClient returns the client of one target. It follows no redirect.
+// newClient returns the client of one target. It follows no redirect and uses no proxy.
 func newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: attemptMax}
-	return &http.Client{
-		Timeout:       attemptMax,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DialContext: dialer.DialContext, MaxResponseHeaderBytes: answerBytesMax, MaxIdleConns: idleConnsMax,
-			IdleConnTimeout: idleConnWait, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
-		},
-	}
+	transport := &http.Transport{MaxResponseHeaderBytes: answerBytesMax, IdleConnTimeout: idleConnWait, ForceAttemptHTTP2: true}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Timeout: attemptMax, CheckRedirect: stay, Transport: transport}
 }
 
 // post sends a body and returns nil when the answer is a good one.
