@@ -60,19 +60,22 @@ func TestConfigurationIsReloaded(t *testing.T) {
 	first := all +
 		"notify: {webhooks: [{name: a, url: " + server.URL + "}]}\n"
 	r.hangUp(ctx, first, "msg=reloaded")
+	if !strings.Contains(r.said(), `changed="alerts, notify.webhooks"`) {
+		t.Errorf("it says\n%s", r.said())
+	}
 	select {
 	case <-told:
 	case <-time.After(crashStartMax):
 		t.Fatalf("the webhook is not told\n%s", r.said())
 	}
 	r.hangUp(ctx, "clases: 2\n", "is not reloaded")
-	r.hangUp(ctx, strings.Replace(first, "step:", "alpha: 0.2\nkernel: constant\nstep:", 1), "a key that decides results has changed")
-	r.hangUp(ctx, strings.Replace(first, `listen: "off"`, "listen: 127.0.0.1:0", 1), "a key that takes effect at a restart has changed")
+	r.hangUp(ctx, strings.Replace(first, "step:", "alpha: 0.2\nkernel: constant\nstep:", 1), "kernel, alpha: decides results")
+	r.hangUp(ctx, strings.Replace(first, `listen: "off"`, "listen: 127.0.0.1:0", 1), "http.listen: takes effect at a restart")
 	r.hangUp(ctx, strings.Replace(first, "point > 0.5", "point > 5", 1), "a share is between 0 and 1")
-	r.hangUp(ctx, strings.Replace(first, r.alerts, r.alerts+"2", 1), "a key that takes effect at a restart has changed")
+	r.hangUp(ctx, strings.Replace(first, r.alerts, r.alerts+"2", 1), "output.alerts: takes effect at a restart")
 	r.awaitSaid("rule=high", 1)
 	second := strings.Replace(first, "name: high", "name: tall", 1)
-	r.hangUp(ctx, second, "msg=reloaded")
+	r.hangUp(ctx, second, `changed=alerts`)
 	r.kill()
 	before := len(alertsOf(t, r.dir))
 	r.start()
@@ -115,7 +118,7 @@ func TestARunOfAQuietStreamIsReadyAndReloads(t *testing.T) {
 			t.Fatalf("not ready after %v: %v %v", crashStartMax, reply, err)
 		}
 	}
-	r.hangUp(t.Context(), strings.Replace(quiet, "name: high", "name: tall", 1), "msg=reloaded")
+	r.hangUp(t.Context(), strings.Replace(quiet, "name: high", "name: tall", 1), "changed=alerts")
 	r.kill()
 }
 
