@@ -185,13 +185,9 @@ func newestRefusals(ctx context.Context, js jetstream.JetStream, in broker.Strea
 	return list, err
 }
 
-// shownRefusal returns an entry as the page has it, with the beginning of the original
-// where that is text.
+// shownRefusal returns an entry as the page has it.
 func shownRefusal(e ingest.QuarantineEntry) web.QuarantineEntry {
-	shown := web.QuarantineEntry{
-		Entry: e.Sequence, Time: e.Time, Kind: e.Kind, Reason: string(e.Reason), Detail: e.Detail,
-		Position: uint64(e.Position), Index: e.Index, Retried: e.Retried, Bytes: e.Bytes,
-	}
+	shown := web.QuarantineEntry{QuarantineEntry: e}
 	if utf8.Valid(e.Original) {
 		shown.Original = strings.ToValidUTF8(string(e.Original[:min(len(e.Original), refusalOriginalsMax)]), "")
 	}

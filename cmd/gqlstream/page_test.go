@@ -176,11 +176,11 @@ func TestThePageShowsWhatWasRefused(t *testing.T) {
 		all = answer{}
 		fetch(t, p, "/api/v1/quarantine", &all)
 	}
-	if len(all.Entries) != 3 || all.Entries[0].Position != at[2] || all.Entries[1].Original != `{"src": 1, "dst": 2, "weight": "ü"}` {
+	if len(all.Entries) != 3 || uint64(all.Entries[0].Position) != at[2] || all.Entries[1].Original != `{"src": 1, "dst": 2, "weight": "ü"}` {
 		t.Errorf("the page has %+v", all.Entries)
 	}
 	fetch(t, p, "/api/v1/quarantine?reason=self-loop&limit=1", &loops)
-	if len(loops.Entries) != 1 || loops.Entries[0].Reason != "self-loop" || loops.Entries[0].Position != at[0] {
+	if len(loops.Entries) != 1 || loops.Entries[0].Reason != "self-loop" || uint64(loops.Entries[0].Position) != at[0] {
 		t.Errorf("of self-loops the page has %+v", loops.Entries)
 	}
 	cancel()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gqlstream/ingest"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )
@@ -172,14 +173,15 @@ func someEntries(_ context.Context, reason string, limit int) ([]QuarantineEntry
 		return nil, errors.New("no connection")
 	}
 	return []QuarantineEntry{{
-		Entry: 17, Time: logStart, Kind: "label", Reason: "bad-class", Detail: "class 7 of 2", Position: 5, Index: -1, Bytes: 9, Original: reason + fmt.Sprint(limit),
+		QuarantineEntry: ingest.QuarantineEntry{Sequence: 17, Time: logStart, Kind: "label", Reason: "bad-class", Detail: "class 7 of 2", Position: 5, Index: -1, Bytes: 9},
+		Original:        reason + fmt.Sprint(limit),
 	}}, nil
 }
 
 func TestQuarantineIsShown(t *testing.T) {
 	s := serve(t, func(c *Config) { c.Quarantine = someEntries })
 	got := into[map[string][]QuarantineEntry](t, s, "/api/v1/quarantine?reason=bad-class&limit=3")["entries"]
-	if len(got) != 1 || got[0].Entry != 17 || got[0].Original != "bad-class3" {
+	if len(got) != 1 || got[0].Sequence != 17 || got[0].Original != "bad-class3" {
 		t.Errorf("entries %+v", got)
 	}
 	if code, header, body := get(t, s, "/api/v1/quarantine?reason=broken"); code != 503 || header.Get("Retry-After") == "" || strings.Contains(string(body), "connection") {

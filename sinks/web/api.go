@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"gqlstream/ingest"
 	"gqlstream/quant"
 	"gqlstream/sinks"
 )
@@ -162,18 +163,10 @@ const (
 	quarantineMax     = 100
 )
 
-// QuarantineEntry is a message, or an event of one, that was refused.
+// QuarantineEntry is an entry of the quarantine with the beginning of its original, where that is text.
 type QuarantineEntry struct {
-	Entry    uint64    `json:"entry"` // its number, as commands take it
-	Time     time.Time `json:"time"`  // when it was refused
-	Kind     string    `json:"kind"`
-	Reason   string    `json:"reason"`
-	Detail   string    `json:"detail"`
-	Position uint64    `json:"position"` // in the log
-	Index    int       `json:"index"`    // of the event in its message; -1: all of it
-	Retried  bool      `json:"retried"`
-	Bytes    int       `json:"bytes"`    // of the original
-	Original string    `json:"original"` // its beginning, where it is text
+	ingest.QuarantineEntry
+	Original string `json:"original"`
 }
 
 func askQuarantine(ctx context.Context, v *view, q *asked) (any, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"gqlstream/alerts"
+	"gqlstream/ingest"
 	"gqlstream/quant"
 	"gqlstream/sinks/web"
 )
@@ -162,8 +163,8 @@ func TestSilentAlertsSayWhyAndFiredOnesLeadToTheMoment(t *testing.T) {
 // refusedEntries are what a quarantine holds: an event and a whole message.
 func refusedEntries(context.Context, string, int) ([]web.QuarantineEntry, error) {
 	return []web.QuarantineEntry{
-		{Entry: 17, Time: time.Now(), Kind: "label", Reason: "bad-class", Detail: `no class "<b>maybe</b>"`, Position: 1204, Index: 3, Bytes: 44, Original: `{"kind":"label","class":"<img src=x onerror=alert(1)>"}`},
-		{Entry: 16, Time: time.Now(), Kind: "unknown", Reason: "malformed", Detail: "unexpected end", Position: 1201, Index: -1, Bytes: 9, Retried: true},
+		{QuarantineEntry: ingest.QuarantineEntry{Sequence: 17, Time: time.Now(), Kind: "label", Reason: "bad-class", Detail: `no class "<b>maybe</b>"`, Position: 1204, Index: 3, Bytes: 44}, Original: `{"kind":"label","class":"<img src=x onerror=alert(1)>"}`},
+		{QuarantineEntry: ingest.QuarantineEntry{Sequence: 16, Time: time.Now(), Kind: "unknown", Reason: "malformed", Detail: "unexpected end", Position: 1201, Index: -1, Bytes: 9, Retried: true}},
 	}, nil
 }
 
