@@ -27,6 +27,8 @@ type posteriors struct {
 	gamma *float64                  // of every community, nil where edges decide; see Hold
 	drawn func() *quant.LabelSample // as of the last emission; see draw
 
+	labels func() *quant.LabelResiduals // as of the last emission, beside fields
+
 	residual *diffusion.Dual       // beside a shared dual; see residual.go
 	byClass  []*quant.Residuals    // of the labels of each class, as of the last emission, beside residual
 	crowds   []*quant.CrowdReading // by community; see crowd
@@ -101,6 +103,7 @@ func (p *posteriors) ready(view graphstore.View) {
 		p.core.republishAll()
 	}
 	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view, nil) })
+	p.labels = sync.OnceValue(func() *quant.LabelResiduals { return p.readLabels(view) })
 	p.markMoved(view, touched)
 }
 
@@ -199,12 +202,12 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 	case !variances:
 		out.Residuals = p.meanResiduals(id, view, s)
 	case are:
-		out.Residuals = quant.NewResiduals(p.core.config.Classes, posterior.Views)
-		mass := func(v graphstore.Vertex) float64 { return p.core.tallies.Mass(id, v) }
-		p.sumResiduals(view, mass, func(int) *quant.Residuals { return out.Residuals })
+		out.Residuals = p.weighLabels(id, view)
 		out.Residuals.FillSlope(func() {
 			labels, weights := p.state.Labels(), p.core.tallies.LabelWeights(view)
-			p.addSlopes(reader, out.Residuals, labels, func(i int) (a, gain float64) { return mass(labels[i]), weights(labels[i]) })
+			p.addSlopes(reader, out.Residuals, labels, func(i int) (a, gain float64) {
+				return p.core.tallies.Mass(id, labels[i]), weights(labels[i])
+			})
 		})
 	default:
 		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(id, view))
@@ -257,23 +260,38 @@ func (p *posteriors) keepCrowd(id graphstore.Community, view graphstore.View, re
 
 // meanResiduals returns the sums of residuals that their mean alone takes.
 func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View, s *quant.Statistics) *quant.Residuals {
-	k := p.core.config.Classes
-	r := quant.NewMeanResiduals(k)
-	if _, are := p.core.masses.(*fields); !are {
-		for i, c := range p.byClass {
-			r.Sum, r.Mass = r.Sum+c.Sum, r.Mass+s.ClassA1[i]
-			for j, x := range c.First[0] {
-				r.First[0][j] += x
-			}
+	if _, are := p.core.masses.(*fields); are {
+		return p.weighLabels(id, view)
+	}
+	r := quant.NewMeanResiduals(p.core.config.Classes)
+	for i, c := range p.byClass {
+		r.Sum, r.Mass = r.Sum+c.Sum, r.Mass+s.ClassA1[i]
+		for j, x := range c.First[0] {
+			r.First[0][j] += x
 		}
-		copy(r.First[1], p.firstResidual(id, view))
-		return r
 	}
-	weights := p.core.tallies.LabelWeights(view)
-	for _, v := range p.state.Labels() {
-		r.Add(int(view.Label(v).Class), p.core.tallies.Mass(id, v), weights(v), p.state.Posterior(v))
-	}
+	copy(r.First[1], p.firstResidual(id, view))
 	return r
+}
+
+// weighLabels returns the sums of the residuals of all labels at the masses of a field.
+func (p *posteriors) weighLabels(id graphstore.Community, view graphstore.View) *quant.Residuals {
+	labels := p.state.Labels()
+	masses := make([]float64, len(labels))
+	for i, v := range labels {
+		masses[i] = p.core.tallies.Mass(id, v)
+	}
+	return p.labels().Weigh(masses, posterior.Views)
+}
+
+// readLabels returns the residuals of all labels.
+func (p *posteriors) readLabels(view graphstore.View) *quant.LabelResiduals {
+	residuals, weights := quant.NewLabelResiduals(p.core.config.Classes), p.core.tallies.LabelWeights(view)
+	for _, v := range p.state.Labels() {
+		residuals.Add(int(view.Label(v).Class), weights(v), p.state.Posterior(v))
+	}
+	residuals.Complete()
+	return residuals
 }
 
 // ownResiduals returns those of the members' calibration labels, nil for none; only variances read derivatives.
@@ -350,19 +368,6 @@ func (p *posteriors) addSlopes(reader *posterior.Reader, r *quant.Residuals, lab
 			a, g := of(i)
 			r.AddSlope(a, g, float64(every), p.state.Posterior(v), views)
 		}
-	}
-}
-
-// sumResiduals adds the residual of every label, at its mass, to the sums that it
-// belongs to by its class.
-func (p *posteriors) sumResiduals(view graphstore.View, mass func(graphstore.Vertex) float64, sums func(class int) *quant.Residuals) {
-	weights := p.core.tallies.LabelWeights(view)
-	for _, v := range p.state.Labels() {
-		class := int(view.Label(v).Class)
-		sums(class).Add(class, mass(v), weights(v), p.state.Posterior(v))
-	}
-	for class := range p.core.config.Classes {
-		sums(class).Complete() // several goroutines read them
 	}
 }
 

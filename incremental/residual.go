@@ -135,7 +135,14 @@ func (p *posteriors) countByClass(view graphstore.View) {
 		byClass[i] = quant.NewResiduals(p.core.config.Classes, posterior.Views)
 		byClass[i].FillSlope(func() { drawn() })
 	}
-	p.sumResiduals(view, func(graphstore.Vertex) float64 { return 0 }, func(class int) *quant.Residuals { return byClass[class] })
+	weights := p.core.tallies.LabelWeights(view)
+	for _, v := range p.state.Labels() {
+		class := int(view.Label(v).Class)
+		byClass[class].Add(class, 0, weights(v), p.state.Posterior(v))
+	}
+	for _, residuals := range byClass {
+		residuals.Complete() // several goroutines read them
+	}
 	p.byClass = byClass
 }
 

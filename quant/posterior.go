@@ -94,12 +94,65 @@ type Residuals struct {
 
 	waiting []float64    // up to 4 x K: residuals that Second does not have yet; see Complete
 	weights [3][]float64 // of them
+
+	labels *LabelResiduals // nil, or what FirstSquare and Second are read from
+	masses []float64       // a of each of these
 }
 
 // NewMeanResiduals returns the sums of no label, of which only the mean can be read.
 func NewMeanResiduals(k int) *Residuals {
 	x := make([]float64, 3*k)
 	return &Residuals{K: k, First: [2][]float64{x[:k:k], x[k : 2*k : 2*k]}, row: x[2*k:]}
+}
+
+// LabelResiduals are the residuals of all labels, which many estimates weigh by masses of their own.
+type LabelResiduals struct {
+	equal *Residuals // as if all had the mass 0
+	rows  []float64  // n x K
+	gains []float64  // g of each
+}
+
+// NewLabelResiduals returns those of no label.
+func NewLabelResiduals(k int) *LabelResiduals { return &LabelResiduals{equal: NewResiduals(k, 0)} }
+
+// Add adds one label.
+func (l *LabelResiduals) Add(class int, g float64, pi []float64) {
+	l.equal.Add(class, 0, g, pi)
+	l.rows, l.gains = append(l.rows, l.equal.row...), append(l.gains, g)
+}
+
+// Complete makes them ready to be read by several goroutines.
+func (l *LabelResiduals) Complete() { l.equal.Complete() }
+
+// Weigh returns the sums for labels of these masses, which it keeps, and for posteriors with so many shared coefficients.
+func (l *LabelResiduals) Weigh(masses []float64, shared int) *Residuals {
+	k := l.equal.K
+	r := NewMeanResiduals(k)
+	r.labels, r.masses, r.Sum, r.First[0] = l, masses, l.equal.Sum, l.equal.First[0]
+	r.Slope = [2][]float64{make([]float64, k*(shared+k)), make([]float64, k*(shared+k))}
+	weights := make([]float64, len(masses))
+	for i, g := range l.gains {
+		weights[i] = g * masses[i]
+		r.Mass += weights[i]
+		r.Squares[0], r.Squares[1], r.Squares[2] = r.Squares[0]+g*g, r.Squares[1]+g*weights[i], r.Squares[2]+weights[i]*weights[i]
+	}
+	combine(r.First[1], weights, l.rows)
+	return r
+}
+
+// weighted returns the sums for labels of weights g w(a) and of no mass: in a pass for each w, where sums for all
+// would take three.
+func (l *LabelResiduals) weighted(masses []float64, w weighting) *Residuals {
+	r := NewResiduals(l.equal.K, 0)
+	squares := make([]float64, len(masses))
+	for i, a := range masses {
+		weight := l.gains[i] * (w.r*a + w.s)
+		squares[i] = weight * weight
+		r.Sum, r.Squares[0] = r.Sum+weight, r.Squares[0]+squares[i]
+	}
+	combine(r.FirstSquare[0], squares, l.rows)
+	addOuters(r.Second[0], squares, l.rows, r.K)
+	return r
 }
 
 // NewResiduals returns the sums of no label, for posteriors with so many shared coefficients.
@@ -265,7 +318,14 @@ func (r *Residuals) mean(d []float64, w weighting) {
 
 // covariance writes sum (w/sum w)² (r - d)(r - d)' to dst, both triangles.
 func (r *Residuals) covariance(dst, d []float64, w weighting) {
-	r.Complete()
+	switch {
+	case r.labels == nil:
+		r.Complete()
+	case w.r == 0:
+		r = r.labels.equal
+	default:
+		r, w = r.labels.weighted(r.masses, w), constantWeights
+	}
 	mass := r.sum(w)
 	c := [3]float64{w.s * w.s, 2 * w.r * w.s, w.r * w.r}
 	square := c[0]*r.Squares[0] + c[1]*r.Squares[1] + c[2]*r.Squares[2]
