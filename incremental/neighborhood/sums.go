@@ -173,10 +173,10 @@ func (s *Sums) remember(v Vertex) {
 
 // HardClass returns the class with the most units, the lowest on ties.
 func HardClass(units []uint32) event.Class {
-	best := 0
+	best, most := 0, uint32(0)
 	for j, unit := range units {
-		if unit > units[best] {
-			best = j
+		if unit > most {
+			best, most = j, unit
 		}
 	}
 	return event.Class(best)

@@ -217,6 +217,7 @@ func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weig
 		return nil, true
 	}
 	s.spread(view, sums, s.missed())
+	slices.Sort(s.touched) // so that memory is read from front to back
 	s.renew(nil)
 	s.computeTouched(view, sums)
 	s.unlist()
@@ -259,7 +260,6 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	if s.epoch == nil {
 		return
 	}
-	slices.Sort(s.touched) // memory is read from front to back
 	reader, labels := s.Reader(view, sums), false
 	for _, v := range s.touched {
 		if !s.dirty[v] {
