@@ -48,11 +48,11 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 }
 
 // The first emission of a core must count no more variances than a run can wait for, however
-// many communities it finds, and all of them where nobody waits.
+// many communities it finds, and all of them where nobody waits. Labels age here, so that they are counted one by one.
 func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 	const many = 3000
 	for _, patient := range []bool{false, true} {
-		core := newCore(t, Config{Classes: 2, Patient: patient, refreshEarned: 1000})
+		core := newCore(t, Config{Classes: 2, Patient: patient, HalfLife: time.Hour, refreshEarned: 1000})
 		bounded := 0
 		for _, e := range core.Step(crowd(1, many)).Estimates {
 			if slices.Contains(e.Flags, quant.FlagVarianceBound) {

@@ -64,7 +64,13 @@ func (r *refreshes) refreshDue(c *Core, earned float64, view graphstore.View) {
 		byShard[shard] = append(byShard[shard], d)
 	}
 	for shard, due := range byShard {
-		r.credit[shard] = c.refreshShard(due, r.credit[shard], earned, view)
+		credit := r.credit[shard]
+		if credit > 0 {
+			if work := r.sketchDue(c, shard, due, view); work > 0 {
+				credit, due = credit-work, nil
+			}
+		}
+		r.credit[shard] = c.refreshShard(due, credit, earned, view)
 	}
 }
 

@@ -40,13 +40,17 @@ func SolveTogether(view graphstore.View, config Config, sources [][]SourceChange
 	for i, list := range sources {
 		for _, s := range list {
 			b.r[s.V][i] += alpha * s.Change
-			goals[i] += config.Tolerance * alpha * s.Change
+			goals[i] += config.Tolerance * alpha * math.Abs(s.Change)
 		}
 	}
 	s := &Solved{keep: keep, diagonal: b.diagonal, z: make([]float64, n*lanes)}
 	s.passes = b.run(view, s.z, lanes, lanes, goals, math.Inf(1))
 	return s, nil
 }
+
+// Value returns M q(v)/d(v) of the i-th source. Where sources are d f, it is the value of f's dual at v, because the kernel is
+// symmetric: (D - (1-a) A) y = a D f.
+func (s *Solved) Value(i int, v Vertex) float64 { return s.z[int(v)*lanes+i] }
 
 // Mass returns M q(v) of the i-th source.
 func (s *Solved) Mass(i int, v Vertex) float64 {

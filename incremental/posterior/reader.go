@@ -1,6 +1,8 @@
 package posterior
 
 import (
+	"math"
+
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 )
@@ -38,4 +40,18 @@ func (r *Reader) posterior(dst []float64, v Vertex) bool {
 	r.in.score(r.scores, &r.epoch.Coefficients)
 	softmax(dst, r.scores)
 	return true
+}
+
+// Moves returns how far the posteriors moved that the last Ready or Flush computed, in the order of their vertices.
+func (s *State) Moves() []float64 { return s.moves }
+
+// farthest returns by how much the posterior of a class moved, where it moved most: 1 where there is none before or after.
+func farthest(before, after []float64) (most float64) {
+	if len(before) != len(after) {
+		return 1
+	}
+	for i, x := range after {
+		most = max(most, math.Abs(x-before[i]))
+	}
+	return most
 }

@@ -281,17 +281,6 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	}
 }
 
-// farthest returns by how much the posterior of a class moved, where it moved most: 1 where there is none before or after.
-func farthest(before, after []float64) (most float64) {
-	if len(before) != len(after) {
-		return 1
-	}
-	for i, x := range after {
-		most = max(most, math.Abs(x-before[i]))
-	}
-	return most
-}
-
 // renew remembers what was touched, and other vertices.
 func (s *State) renew(others []Vertex) {
 	s.renewed = append(append(s.renewed[:0], s.touched...), others...)
@@ -333,9 +322,6 @@ func (s *State) Labels() []Vertex { return s.labels }
 // Renewed lists the vertices, sorted, whose posteriors the last Ready may have changed: those
 // touched before it, and with a new epoch all labels.
 func (s *State) Renewed() []Vertex { return s.renewed }
-
-// Moves returns how far the posteriors moved that the last Ready or Flush computed, in the order of their vertices.
-func (s *State) Moves() []float64 { return s.moves }
 
 // Within returns for each class the variances of the posteriors of its labels, over
 // their number less one: K x K.

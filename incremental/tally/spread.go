@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -74,6 +75,23 @@ func (t *Tallies) Refresh(id CommunityID, view graphstore.View, sums *neighborho
 			phi := cells[t.soft.cell:][:z]
 			addOuter(s.B1[class*z*z:], a, phi)
 			addOuter(s.B2[class*z*z:], a*a, phi)
+		}
+	}
+	t.each[id].spread = s
+}
+
+// Sketchable reports whether RefreshSketched gives all that is read of second moments.
+func (t *Tallies) Sketchable() bool { return t.keep.Means && t.keep.ClassMasses && t.decay == nil }
+
+// RefreshSketched takes the second moments of one community from the first ones, which a dual gives, and for each class the
+// sum of (a - mean of a)² over its labels.
+func (t *Tallies) RefreshSketched(id CommunityID, view graphstore.View, dual *diffusion.Dual, apart []float64, at event.Position, now event.Time) {
+	block, k := make([]float64, 2*t.classes), t.classes
+	a1, _ := t.firstMoments(id, view, dual)
+	s := &Spread{Position: at, Time: now, N: block[:k:k], A1: a1, A2: block[k:]}
+	for i, a := range a1 {
+		if n := float64(t.classN[i]); n > 0 {
+			s.N[i], s.A2[i] = n, a*a/n+apart[i]
 		}
 	}
 	t.each[id].spread = s
