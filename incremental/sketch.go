@@ -36,7 +36,7 @@ func (r *refreshes) sketchDue(c *Core, shard int, due []dueRefresh, view graphst
 			all = append(all, id)
 		}
 	}
-	apart, passes := c.sketch(all, functions, view)
+	apart, passes := sketch(c, all, functions, view)
 	for i, id := range all {
 		c.tallies.RefreshSketched(id, view, c.masses.(*sharedDual).dual, apart[i], c.position, c.time)
 		c.tallies.Move(id)
@@ -50,16 +50,16 @@ func (r *refreshes) sketchDue(c *Core, shard int, due []dueRefresh, view graphst
 
 // sketch returns, for each community and class, an estimate of the sum of (a - mean of a)² over the labels of the class, from
 // so many functions a class, and how many passes over the graph that took.
-func (c *Core) sketch(communities []graphstore.Community, functions int, view graphstore.View) (apart [][]float64, passes float64) {
+func sketch(c *Core, communities []graphstore.Community, functions int, view graphstore.View) (apart [][]float64, passes float64) {
 	const each = diffusion.TogetherMax
-	labels, blocks := c.labelsByClass(view), functions/each
+	labels, blocks := labelsByClass(c, view), functions/each
 	sums, work := make([][]float64, len(labels)*blocks), make([]float64, len(labels)*blocks)
 	parallel.Each(len(sums), func(b, _ int) {
 		sources := make([][]diffusion.SourceChange, each)
 		for i := range sources {
 			sources[i] = signed(labels[b/blocks], uint64(b%blocks*each+i), view)
 		}
-		sums[b], work[b] = c.squares(sources, communities, view)
+		sums[b], work[b] = squares(c, sources, communities, view)
 	})
 	apart = make([][]float64, len(communities))
 	for i := range apart {
@@ -75,7 +75,7 @@ func (c *Core) sketch(communities []graphstore.Community, functions int, view gr
 }
 
 // squares solves for some functions and returns for each community the sum of the squares of what they are over its sources.
-func (c *Core) squares(sources [][]diffusion.SourceChange, communities []graphstore.Community, view graphstore.View) (sums []float64, passes float64) {
+func squares(c *Core, sources [][]diffusion.SourceChange, communities []graphstore.Community, view graphstore.View) (sums []float64, passes float64) {
 	config := c.config.diffusion()
 	config.Tolerance = min(sketchTolerance*config.Tolerance, 1)
 	solved, err := diffusion.SolveTogether(view, config, sources)
@@ -100,7 +100,7 @@ func (c *Core) squares(sources [][]diffusion.SourceChange, communities []graphst
 }
 
 // labelsByClass lists the calibration labels with a prediction of each class.
-func (c *Core) labelsByClass(view graphstore.View) [][]graphstore.Vertex {
+func labelsByClass(c *Core, view graphstore.View) [][]graphstore.Vertex {
 	labels := make([][]graphstore.Vertex, c.config.Classes)
 	for v := range graphstore.Vertex(view.Vertices()) {
 		if l := view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate && view.Prediction(v) != nil {
