@@ -165,7 +165,7 @@ func TestEachKernelHasItsRows(t *testing.T) {
 }
 
 // More communities than one core may hold must give the same estimates as one core
-// for all.
+// for all, where each has a field.
 func TestCoresAreSplitWithoutATrace(t *testing.T) {
 	w := &world{seed: 16, n: 200, k: 2}
 	c := w.config("auto").WithDefaults()
@@ -176,8 +176,10 @@ func TestCoresAreSplitWithoutATrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		run := c.runs()[0]
+		run.Engine = incremental.EnginePrimal
 		for chunk := range slices.Chunk(bags, most) {
-			if err := d.estimateChunk(Config{}, c.runs()[0], chunk, calibration); err != nil {
+			if err := d.estimateChunk(Config{}, run, chunk, calibration); err != nil {
 				t.Fatal(err)
 			}
 		}

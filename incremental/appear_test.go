@@ -16,10 +16,10 @@ func TestManyCommunitiesAtOnceHoldNothingUp(t *testing.T) {
 	const many, emissionsMax = 10_000, 12
 	core := newCore(t, Config{Classes: 2})
 	defer core.Close()
-	core.Step(crowd(1, 12)) // warm from here on
+	core.Step(crowd(1, 8)) // warm from here on
 	at := event.Position(2)
 	result := core.Step(crowd(at, many))
-	if len(result.Estimates) < many-12 {
+	if len(result.Estimates) < many-8 {
 		t.Fatalf("%d of %d communities have an estimate", len(result.Estimates), many)
 	}
 	bounded := map[string]bool{}

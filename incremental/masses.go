@@ -46,8 +46,8 @@ type reading struct {
 	spread *tally.Spread // of a dual: the second moments that it rests on; nil: a bound stands for them
 }
 
-// Fields keep the masses of up to fieldsMax communities, and where methods weigh cells of one for
-// every functionsPerField functions of a dual; a dual keeps those of more, and takes the place of
+// Fields keep the masses of up to fieldsMax communities, and one more for each class, where only means are read of cells, else
+// of one for every functionsPerField functions of a dual, and fieldsOfCells at least; a dual keeps those of more, and takes the place of
 // fields that take more than massesBytesMax, if it takes less.
 //
 // A function costs an edge an eighth of what a field does. For a handful of communities fields are
@@ -57,7 +57,8 @@ type reading struct {
 // The records of auto read all labels of a field, those beside a dual none. Above fieldLabelsMax that is a
 // millisecond a community and emission, more than what its functions cost.
 const (
-	fieldsMax         = 32
+	fieldsMax         = 8
+	fieldsOfCells     = 32
 	fieldLabelsMax    = 10_000
 	functionsPerField = 8
 	massesBytesMax    = 1 << 30
@@ -86,7 +87,11 @@ func (c *Core) outgrown(view graphstore.View) bool {
 	if shared > max(own, massesBytesMax) {
 		return false
 	}
-	most := cmp.Or(c.config.fieldsMax, max(fieldsMax, functions/functionsPerField))
+	most := max(fieldsOfCells, functions/functionsPerField)
+	if c.config.cells().ClassMasses {
+		most = fieldsMax + c.config.Classes
+	}
+	most = cmp.Or(c.config.fieldsMax, most)
 	return communities > most || own > massesBytesMax || c.tallies.Rows() > fieldLabelsMax && c.config.readsPosterior() && c.config.cells().ClassMasses
 }
 

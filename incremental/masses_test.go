@@ -36,7 +36,7 @@ func TestADualServesManyCommunities(t *testing.T) {
 	for i, step := range []struct {
 		communities int
 		want        string
-	}{{5, EnginePrimal}, {fieldsMax, EnginePrimal}, {fieldsMax + 1, EngineDual}, {3, EngineDual}} {
+	}{{5, EnginePrimal}, {fieldsMax + 2, EnginePrimal}, {fieldsMax + 3, EngineDual}, {3, EngineDual}} {
 		b := crowd(event.Position(i+1), step.communities)
 		if got := core.Step(b).Engine; got != step.want {
 			t.Errorf("%d communities: engine %s, want %s", step.communities, got, step.want)
@@ -44,7 +44,7 @@ func TestADualServesManyCommunities(t *testing.T) {
 	}
 	cold := newCore(t, Config{Classes: 2})
 	defer cold.Close()
-	if got := cold.Step(crowd(1, fieldsMax+1)).Engine; got != EngineDual {
+	if got := cold.Step(crowd(1, fieldsMax+3)).Engine; got != EngineDual {
 		t.Errorf("a cold core begins with the engine %s", got)
 	}
 }
