@@ -23,82 +23,71 @@ func (w *scratch) difference(ans *answer, s *Statistics, weights weighting) {
 		axpy(d, -m.mass[a]/total, m.column(a))
 		ans.nEff[i] = m.nEff[a]
 	}
-	switch {
-	case w.sketching:
+	if w.sketching {
 		w.unit = zeroed(w.unit, s.K*s.K)
-	case s.Moments != nil:
-		w.residualsMoments(ans, s, weights, total)
-		ans.exact = true
-	case s.Rows != nil:
-		w.residualsExact(ans, s, weights, total)
-		ans.exact = true
-	default:
-		w.residuals(ans, m, total)
+	} else {
+		w.residuals(ans, s, weights, total)
+		ans.exact = s.Moments != nil || s.Rows != nil
 	}
 	w.memberResiduals(ans, s)
 	axpy(ans.free, 1, s.Soft.P)
 	ProjectSimplex(ans.q, ans.free)
 }
 
-// residualsExact adds the variance of d from the labels themselves, and sets w.unit
-// to the covariance of one residual.
-func (w *scratch) residualsExact(ans *answer, s *Statistics, weights weighting, total float64) {
+// residuals adds the variance of d, and sets w.unit to the covariance of one residual, from the second moments of
+// the predictions. The residual of a label of class i less d is c - p with c = e_i - d.
+func (w *scratch) residuals(ans *answer, s *Statistics, weights weighting, total float64) {
 	k := s.K
-	w.y, w.local, w.gram = resize(w.y, k), zeroed(w.local, k*k), zeroed(w.gram, k*k)
-	s.Rows(func(row Row) {
-		for i, p := range row.Own {
-			w.y[i] = -p - ans.free[i]
-		}
-		w.y[row.Class]++
-		share := weights.of(&row) / total
-		addOuter(w.local, share*share, w.y)
-		addOuter(w.gram, share, w.y)
-		label := ans.label[row.Class*k : (row.Class+1)*k]
-		for i, y := range w.y {
-			label[i] += share * share * y * y
-		}
-	})
+	w.y, w.row, w.second = resize(w.y, k), resize(w.row, k), resize(w.second, k*k)
+	w.local, w.gram = zeroed(w.local, k*k), zeroed(w.gram, k*k)
+	w.squared, w.plain = zeroed(w.squared, k*k*k), zeroed(w.plain, k*k*k)
+	w.secondMoments(s, weights)
+	for i := range k {
+		scaleTo(w.y, -1, ans.free)
+		w.y[i]++
+		label := ans.label[i*k : (i+1)*k]
+		copy(w.second, block(w.squared, i, k))
+		w.addResiduals(w.local, 1/(total*total), label)
+		copy(w.second, block(w.plain, i, k))
+		w.addResiduals(w.gram, 1/total, nil)
+	}
 	mirror(ans.v, w.local, k)
 	w.unit = resize(w.unit, k*k)
 	mirror(w.unit, w.gram, k)
 }
 
-// residuals does the same from the moments by cell, with the squares of the
-// predictions bounded by the predictions: never too small.
-func (w *scratch) residuals(ans *answer, m *confusion, total float64) {
-	k, d := ans.k, ans.free
-	w.unit, w.row = zeroed(w.unit, k*k), resize(w.row, k)
-	for a, i := range m.class {
-		s := m.second(a)
-		square := sum(s)
-		w.residual(ans.v, d, i, square/(total*total), 1/(total*total), s)
-		w.residual(w.unit, d, i, m.mass[a]/total, m.mass[a]/total, m.column(a))
-		for z, x := range s {
-			ans.label[i*k+z] = (square*d[z]*d[z] + 2*d[z]*x + x) / (total * total)
+// secondMoments adds sum w^2 p p' over the labels of each class to w.squared, and sum w p p' to w.plain. Where
+// nobody says them, p p' is bounded by diag p: never too small.
+func (w *scratch) secondMoments(s *Statistics, weights weighting) {
+	k, m := s.K, &w.soft
+	switch {
+	case s.Moments != nil:
+		for i := range k {
+			s.Moments.ofClass(block(w.squared, i, k), i, k, weights.squared())
+			s.Moments.ofClass(block(w.plain, i, k), i, k, weights.plain())
 		}
-		ans.label[i*k+i] += (square*(1-2*d[i]) - 2*s[i]) / (total * total)
+	case s.Rows != nil:
+		s.Rows(func(row Row) {
+			weight := weights.of(&row)
+			addOuter(block(w.squared, row.Class, k), weight*weight, row.Own)
+			addOuter(block(w.plain, row.Class, k), weight, row.Own)
+		})
+		for i := range k {
+			mirror(block(w.squared, i, k), block(w.squared, i, k), k)
+			mirror(block(w.plain, i, k), block(w.plain, i, k), k)
+		}
+	default:
+		for a, i := range m.class {
+			for z, x := range m.second(a) {
+				block(w.squared, i, k)[z*k+z] = x
+				block(w.plain, i, k)[z*k+z] = m.mass[a] * m.column(a)[z]
+			}
+		}
 	}
 }
 
-// residual adds sum w (r - d)(r - d)' over labels of class i to v, where the weights
-// sum to mass and scale*s is the weighted sum of their predictions p:
-//
-//	w (r r' - r d' - d r' + d d'),  r = e_i - p,  r r' <= e_i e_i' - e_i p' - p e_i' + diag p.
-func (w *scratch) residual(v, d []float64, i int, mass, scale float64, s []float64) {
-	k := len(d)
-	r := w.row
-	scaleTo(r, -scale, s)
-	r[i] += mass
-	for a := range k {
-		v[a*k+a] += scale * s[a]
-		v[a*k+i] -= scale * s[a]
-		v[i*k+a] -= scale * s[a]
-		for b := range k {
-			v[a*k+b] += mass*d[a]*d[b] - r[a]*d[b] - d[a]*r[b]
-		}
-	}
-	v[i*k+i] += mass
-}
+// block returns the i-th of several k x k matrices.
+func block(of []float64, i, k int) []float64 { return of[i*k*k : (i+1)*k*k] }
 
 // memberResiduals adds the residuals of the members, w.unit/n_U, and sets the variance
 // of one member.

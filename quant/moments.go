@@ -75,27 +75,6 @@ func (w *scratch) labelNoiseMoments(ans *answer, in *input, m *confusion) {
 	}
 }
 
-// residualsMoments is residualsExact from the second moments. The residual of a label of
-// class i less d is c - p with c = e_i - d.
-func (w *scratch) residualsMoments(ans *answer, s *Statistics, weights weighting, total float64) {
-	k := s.K
-	w.y, w.row = resize(w.y, k), resize(w.row, k)
-	w.second = resize(w.second, k*k)
-	w.local, w.gram = zeroed(w.local, k*k), zeroed(w.gram, k*k)
-	for i := range k {
-		scaleTo(w.y, -1, ans.free)
-		w.y[i]++
-		s.Moments.ofClass(w.second, i, k, weights.squared())
-		label := ans.label[i*k : (i+1)*k]
-		w.addResiduals(w.local, 1/(total*total), label)
-		s.Moments.ofClass(w.second, i, k, weights.plain())
-		w.addResiduals(w.gram, 1/total, nil)
-	}
-	mirror(ans.v, w.local, k)
-	w.unit = resize(w.unit, k*k)
-	mirror(w.unit, w.gram, k)
-}
-
 // addResiduals adds scale sum w (c - p)(c - p)' to the lower triangle of dst, with c
 // in w.y and sum w p p' in w.second, and its diagonal to diagonal if that is not nil.
 func (w *scratch) addResiduals(dst []float64, scale float64, diagonal []float64) {

@@ -33,6 +33,7 @@ type scratch struct {
 	total                 []float64 // z: what a sandwich takes in the middle
 	y                     []float64 // k: projected profile
 	second                []float64 // z x z: second moments of profiles
+	squared, plain        []float64 // k blocks of k x k: see secondMoments
 	centred               []float64 // k x z: H less its share of c_i
 	place                 []int     // class -> index among the supported, or -1
 
