@@ -112,7 +112,8 @@ func (d *dataset) draw(config Config, split int) (bags []*bag, calibration []gra
 		if err != nil {
 			return nil, nil, err
 		}
-		drawn := protocol(pool, config, rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name))))
+		drawn := slices.DeleteFunc(protocol(pool, config, rand.New(rand.NewPCG(config.Seed, uint64(split)<<32+hash32(name)))),
+			func(d drawn) bool { return len(d.members) < config.MembersMin })
 		if len(drawn) == 0 {
 			return nil, nil, fmt.Errorf("protocol %s draws no community with %d different vertices "+
 				"from the %d hidden labels of split %d", name, config.MembersMin, len(hidden), split)

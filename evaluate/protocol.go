@@ -48,25 +48,22 @@ type member struct {
 // protocol draws the communities of one split.
 type protocol func(p *pool, config Config, r *rand.Rand) []drawn
 
+var protocols = map[string]protocol{
+	pps:      func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byClass) },
+	cov:      func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byGuess()) },
+	byDegree: (*pool).popular,
+	one:      (*pool).pure,
+	bfs:      func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.ball) },
+	rw:       func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.walks) },
+	members:  func(p *pool, _ Config, _ *rand.Rand) []drawn { return p.communities() },
+}
+
 func newProtocol(name string) (protocol, error) {
-	switch {
-	case name == pps:
-		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byClass) }, nil
-	case name == cov:
-		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.zipf(c, r, p.byGuess()) }, nil
-	case name == byDegree:
-		return (*pool).popular, nil
-	case name == one:
-		return (*pool).pure, nil
-	case name == bfs:
-		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.ball) }, nil
-	case name == rw:
-		return func(p *pool, c Config, r *rand.Rand) []drawn { return p.around(c, r, p.walks) }, nil
-	case name == members:
-		return func(p *pool, c Config, _ *rand.Rand) []drawn { return p.communities(c.MembersMin) }, nil
-	case strings.HasPrefix(name, groupPrefix) && len(name) > len(groupPrefix):
-		attribute := name[len(groupPrefix):]
-		return func(p *pool, c Config, _ *rand.Rand) []drawn { return p.groups(attribute, c.MembersMin) }, nil
+	if attribute, is := strings.CutPrefix(name, groupPrefix); is && attribute != "" {
+		return func(p *pool, _ Config, _ *rand.Rand) []drawn { return p.groups(attribute) }, nil
+	}
+	if known, is := protocols[name]; is {
+		return known, nil
 	}
 	return nil, fmt.Errorf("protocols: there is no %q; there are pps, cov, degree, one, bfs, rw, members and group:ATTRIBUTE", name)
 }
@@ -116,9 +113,7 @@ func (p *pool) zipf(config Config, r *rand.Rand, byClass [][]graphstore.Vertex) 
 		for class, n := range apportion(shares, config.Size) {
 			fromClass(one.members, byClass[class], n, r)
 		}
-		if len(one.members) >= config.MembersMin {
-			out = append(out, one)
-		}
+		out = append(out, one)
 	}
 	return out
 }
@@ -146,9 +141,7 @@ func (p *pool) popular(config Config, r *rand.Rand) (out []drawn) {
 		for _, v := range all[:min(config.Size, len(all))] {
 			one.members[v] = 1
 		}
-		if len(one.members) >= config.MembersMin {
-			out = append(out, one)
-		}
+		out = append(out, one)
 	}
 	return out
 }
@@ -171,9 +164,7 @@ func (p *pool) pure(config Config, r *rand.Rand) (out []drawn) {
 		for i := range config.PerClass {
 			one := drawn{strconv.Itoa(class*config.PerClass + i), map[graphstore.Vertex]uint32{}}
 			fromClass(one.members, vertices, min(config.Size, len(vertices)), r)
-			if len(one.members) >= config.MembersMin {
-				out = append(out, one)
-			}
+			out = append(out, one)
 		}
 	}
 	return out
@@ -272,7 +263,7 @@ func (p *pool) walks(root graphstore.Vertex, config Config, r *rand.Rand) map[gr
 }
 
 // groups takes one community for each value of an attribute.
-func (p *pool) groups(attribute string, least int) []drawn {
+func (p *pool) groups(attribute string) []drawn {
 	byValue := map[event.Value]drawn{}
 	for _, vertices := range p.byClass {
 		for _, v := range vertices {
@@ -286,9 +277,7 @@ func (p *pool) groups(attribute string, least int) []drawn {
 			byValue[value].members[v] = 1
 		}
 	}
-	out := slices.DeleteFunc(slices.Collect(maps.Values(byValue)), func(d drawn) bool { return len(d.members) < least })
-	slices.SortFunc(out, func(a, b drawn) int { return strings.Compare(a.name, b.name) })
-	return out
+	return slices.SortedFunc(maps.Values(byValue), func(a, b drawn) int { return strings.Compare(a.name, b.name) })
 }
 
 func valueName(v event.Value) string {
@@ -303,8 +292,7 @@ func valueName(v event.Value) string {
 }
 
 // communities takes the hidden members of every community of the data.
-func (p *pool) communities(least int) []drawn {
-	var out []drawn
+func (p *pool) communities() (out []drawn) {
 	for c := range graphstore.Community(p.view.Communities()) {
 		one := drawn{p.view.CommunityName(c), map[graphstore.Vertex]uint32{}}
 		p.view.ForMembers(c, func(v graphstore.Vertex, multiplicity uint32) {
@@ -312,9 +300,7 @@ func (p *pool) communities(least int) []drawn {
 				one.members[v] = multiplicity
 			}
 		})
-		if len(one.members) >= least {
-			out = append(out, one)
-		}
+		out = append(out, one)
 	}
 	return out
 }
