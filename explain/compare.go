@@ -14,10 +14,11 @@ var kinds = [...]string{
 	quant.CauseModel, quant.CauseLabels, quant.CauseEdges,
 }
 
-// cause is a kind of change and its facts.
+// cause is a kind of change and its facts; of what auto decided otherwise at the second state there are none.
 type cause struct {
-	kind   string
-	groups []group
+	kind    string
+	groups  []group
+	details []quant.Detail
 }
 
 // comparison sorts what differs between two states into causes.

@@ -41,22 +41,16 @@ func (w *Walk) members() int {
 	return len(vertices)
 }
 
-// reading is a cause that is no fact: what auto decided otherwise at the second state.
-type reading struct {
-	cause  cause
-	detail quant.Detail
-}
-
-// arrive puts every cause in place and returns what auto decides otherwise there. From here
+// arrive puts every cause in place and returns them with what auto decides otherwise there. From here
 // on it decides what the combinations say, not what the log would.
-func (w *Walk) arrive(ctx context.Context, causes []cause) (list []reading, err error) {
+func (w *Walk) arrive(ctx context.Context, causes []cause) ([]cause, error) {
 	for i := range causes {
 		if err := w.put(ctx, causes[i].groups, after, false); err != nil {
 			return nil, err
 		}
 	}
 	if w.options.Estimate.Method != quant.Auto {
-		return nil, w.step(ctx, true)
+		return causes, w.step(ctx, true)
 	}
 	was, gammas := w.core.Coefficients(), [2]float64{w.last.Gamma, 0}
 	if w.options.SameFit {
@@ -71,26 +65,23 @@ func (w *Walk) arrive(ctx context.Context, causes []cause) (list []reading, err 
 	gammas[after] = w.last.Gamma
 	if was == nil || is == nil {
 		w.refit = true // a state without labels has nothing that another could be read with
-		return nil, nil
+		return causes, nil
+	}
+	decided := func(kind, what string, values ...any) {
+		causes = append(causes, cause{kind: kind, details: []quant.Detail{{What: fmt.Sprintf(what, values...)}}})
 	}
 	if was.Same(is) {
 		was = is
 	} else {
-		list = append(list, reading{
-			cause{kind: quant.CauseCoefficients},
-			quant.Detail{What: fmt.Sprintf("fitted on %d labels, before on %d", is.Count, was.Count)},
-		})
+		decided(quant.CauseCoefficients, "fitted on %d labels, before on %d", is.Count, was.Count)
 	}
 	if gammas[before] != gammas[after] {
-		list = append(list, reading{
-			cause{kind: quant.CauseGamma},
-			quant.Detail{What: fmt.Sprintf("%.2f, before %.2f", gammas[after], gammas[before])},
-		})
+		decided(quant.CauseGamma, "%.2f, before %.2f", gammas[after], gammas[before])
 	}
 	w.ends = [2]incremental.Reading{{Epoch: was, Gamma: &gammas[before]}, {Epoch: is, Gamma: &gammas[after]}}
 	w.reading = w.ends[after]
 	w.core.Hold(w.reading)
-	return list, w.step(ctx, true)
+	return causes, w.step(ctx, true)
 }
 
 // To walks to the state of a view and returns what moved the estimate on the way. It is called once.
@@ -103,16 +94,12 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 	here, there := read(w.core.View(), own), read(view, community)
 	here.version = w.version
 	causes := compare(here, there)
-	details := make([][]quant.Detail, len(causes))
 	for i := range causes { // before the walk, which changes the copy's view
-		details[i] = w.details(&causes[i], &here, &there)
+		causes[i].details = w.details(&causes[i], &here, &there)
 	}
-	readings, err := w.arrive(ctx, causes)
+	causes, err := w.arrive(ctx, causes)
 	if err != nil {
 		return nil, err
-	}
-	for _, r := range readings {
-		causes, details = append(causes, r.cause), append(details, []quant.Detail{r.detail})
 	}
 	w.most = 1<<len(causes) + 1
 	for i := range causes {
@@ -131,7 +118,7 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 		c := &causes[j]
 		x.Causes = append(x.Causes, quant.Cause{
 			Kind: c.kind, Contribution: contribution, Changes: len(c.groups),
-			Details: details[j],
+			Details: c.details,
 		})
 	}
 	x.Settle()

@@ -234,19 +234,14 @@ func (w *Walk) values(ctx context.Context, causes []cause) ([][]float64, error) 
 // prediction or a label the neighbours, members and edges move the kernel, and coefficients all posteriors.
 func cheapestFirst(causes []cause) []int {
 	cost := func(j int) int {
-		sum, kernel := 0, 0
-		if causes[j].kind == quant.CauseCoefficients {
+		switch n := len(causes[j].groups); causes[j].kind {
+		case quant.CauseCoefficients:
 			return math.MaxInt
+		case quant.CauseJoined, quant.CauseLeft, quant.CauseEdges:
+			return 1<<32 + n
+		default:
+			return n
 		}
-		for _, g := range causes[j].groups {
-			for i := range g {
-				sum++
-				if g[i].kind == event.KindMember || g[i].kind == event.KindEdge {
-					kernel = 1 << 32
-				}
-			}
-		}
-		return sum + kernel
 	}
 	order := make([]int, len(causes))
 	for j := range order {
