@@ -13,7 +13,7 @@ func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *nei
 	empty := state{label: graphstore.Label{Class: event.NoClass}}
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 		s := stateOf(view, sums, v)
-		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, turnedWhole)
+		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, 1)
 	})
 }
 

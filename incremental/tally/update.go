@@ -175,7 +175,7 @@ func exists(view graphstore.View, v Vertex) uint32 {
 
 // recount counts one member of one community anew and records what that does to the
 // community's kernel. turned is how much of the member is another one now.
-func (t *Tallies) recount(s shift, before, after *state, turned uint64) {
+func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 	c := t.each[s.community]
 	if s.before > 0 || s.after > 0 {
 		if t.keep.Means && s.before == s.after && before.alike(after) {
@@ -199,11 +199,11 @@ func (t *Tallies) recount(s shift, before, after *state, turned uint64) {
 }
 
 // square returns the squared multiplicity of a member that is estimated from its profile, else 0.
-func (s *state) square(multiplicity uint32) uint64 {
+func (s *state) square(multiplicity uint32) float64 {
 	if s.labelled() || s.profile.own == nil {
 		return 0
 	}
-	return uint64(multiplicity) * uint64(multiplicity)
+	return float64(multiplicity) * float64(multiplicity)
 }
 
 // source returns the multiplicity with which a member feeds the kernel.
