@@ -14,7 +14,10 @@ type Field struct {
 	keep   float64
 
 	following // the graph, and what was touched
-	members   // the source
+
+	source    []float64 // n: m
+	sourceSum float64   // M
+	sources   int       // vertices with a source
 
 	z []float64 // n: the solution
 	r []float64 // n: the residual, all that a push reads and writes of each neighbour

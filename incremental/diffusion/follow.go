@@ -1,11 +1,6 @@
 package diffusion
 
-import (
-	"fmt"
-	"math"
-
-	"gqlstream/graphstore"
-)
+import "gqlstream/graphstore"
 
 // following detects that a structure has missed a delta of the graph that it follows. Nobody tells
 // it: it compares two sums instead, which are exact in floats because weights are multiples of a
@@ -56,30 +51,4 @@ func (t *following) touchAll(n int) {
 	for v := range n {
 		t.touch(Vertex(v))
 	}
-}
-
-// members is the source of a field or of layers.
-type members struct {
-	source    []float64 // n: m
-	sourceSum float64   // M
-	sources   int       // vertices with a source
-}
-
-// changeSource makes one change and returns the multiplicity before and after. It panics if
-// that would become negative or is not a number.
-func (m *members) changeSource(c SourceChange) (before, after float64) {
-	before = m.source[c.V]
-	after = before + c.Change
-	if !(after >= 0) || math.IsInf(after, 1) {
-		panic(fmt.Sprintf("diffusion: multiplicity of vertex %d would be %v", c.V, after))
-	}
-	m.source[c.V] = after
-	m.sourceSum += c.Change
-	switch {
-	case before == 0 && after != 0:
-		m.sources++
-	case before != 0 && after == 0:
-		m.sources--
-	}
-	return before, after
 }

@@ -1,6 +1,7 @@
 package diffusion
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -39,10 +40,23 @@ func lengthen[T any](s []T, n int) []T {
 	return s
 }
 
-// addSources changes the source and, unless a rebuild will, the residual.
+// addSources changes the source and, unless a rebuild will, the residual. It panics if a multiplicity
+// would become negative or is not a number.
 func (f *Field) addSources(changes []SourceChange) {
 	for _, c := range changes {
-		before, after := f.changeSource(c)
+		before := f.source[c.V]
+		after := before + c.Change
+		if !(after >= 0) || math.IsInf(after, 1) {
+			panic(fmt.Sprintf("diffusion: multiplicity of vertex %d would be %v", c.V, after))
+		}
+		f.source[c.V] = after
+		f.sourceSum += c.Change
+		switch {
+		case before == 0 && after != 0:
+			f.sources++
+		case before != 0 && after == 0:
+			f.sources--
+		}
 		if !f.stale {
 			f.add(c.V, f.alpha*c.Change, f.alpha*(before+after))
 		}
