@@ -8,6 +8,8 @@ import (
 	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/prequential"
+	"gqlstream/ingest/event"
 )
 
 // hearings visits what vertices hear from neighbours beside their predictions.
@@ -72,6 +74,67 @@ func (c *Core) restoreClassifier(view graphstore.View, sections map[string][]byt
 		}
 		c.walks, err = classifier.Restore(c.config.Classes, view, parts)
 		return err
+	}
+	return nil
+}
+
+// noVersion is the index of no model version.
+const noVersion = ^uint32(0)
+
+// noticeAt is the share of the vertices that an incoming model version must cover
+// before records speak of it: a few strays of an old one are no roll-out.
+const noticeAt = 0.01
+
+// incomingVersion returns the model version whose roll-out records speak of, or noVersion.
+func incomingVersion(view graphstore.View) uint32 {
+	r, ok := view.RollOut()
+	if !ok || float64(r.VerticesCovered) < noticeAt*float64(r.Vertices) {
+		return noVersion
+	}
+	return r.Version
+}
+
+// modelVersion returns the model version of most members of a community, and whether
+// there are others: a built-in classifier beside the version in use. A community
+// without predictions has the version in use.
+func (c *Core) modelVersion(id graphstore.Community, view graphstore.View) (version uint32, mixed bool) {
+	active, known := view.ActiveVersion()
+	if !known {
+		active = 0
+	}
+	return c.tallies.ModelVersion(id, active)
+}
+
+// scoredSection keeps the accuracy of each model version: prequential.Row.
+const scoredSection = "judged.arrow"
+
+// scorePredictions holds every calibration label that arrived in a step against the
+// prediction that its vertex had before the step, which it cannot have influenced. It
+// reports whether that shows that a model version has become worse, or is well again.
+func (c *Core) scorePredictions(view graphstore.View, delta *graphstore.Delta) (degraded bool) {
+	for _, l := range delta.Labels {
+		if l.Before.Class != event.NoClass || l.After.Class == event.NoClass || l.After.Role != event.Calibrate {
+			continue
+		}
+		units, version := neighborhood.PredictionBefore(view, delta, l.V)
+		if units != nil {
+			degraded = c.scores.Judge(version, units, l.After.Class) || degraded
+		}
+	}
+	return degraded
+}
+
+// Judged returns the accuracy of the model versions: the core's own, read-only,
+// until the next Step.
+func (c *Core) Judged() []prequential.Version { return c.scores.Versions() }
+
+func (c *Core) restoreScores(sections map[string][]byte) error {
+	rows, err := readRows[prequential.Row](sections, scoredSection)
+	if err != nil {
+		return err
+	}
+	if c.scores, err = prequential.Restore(c.config.Classes, rows); err != nil {
+		return fmt.Errorf("section %s: %w", scoredSection, err)
 	}
 	return nil
 }
