@@ -15,35 +15,50 @@ import (
 // verified. The configuration must have the digest of the one that saved them.
 // From then on the core gives the same bits as one that never stopped.
 func Restore(config Config, sections map[string][]byte) (*Core, error) {
+	return restoreWith(config, sections, func(c *Core, state coreRow) error {
+		if err := c.restoreScores(sections); err != nil {
+			return err
+		}
+		c.position, c.time = state.Position, state.Time
+		c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
+		if state.Engine != "" {
+			return c.restoreLive(state.Engine, sections)
+		}
+		c.cool()
+		return nil
+	})
+}
+
+// RestoreGraph returns a cold core that holds the graph of a saved state and nothing else of it: no
+// kernels, no tallies. Batches that do not emit keep it cold, so it costs what the graph costs
+// however many communities it has. It is for looking at the graph along the log, not for going on.
+// The number of classes must be that of the state; what else the configuration says about results
+// may differ.
+func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
+	return restoreWith(config, sections, func(c *Core, _ coreRow) error {
+		c.cool()
+		return nil
+	})
+}
+
+// restoreWith returns a core with the graph of a saved state, once rest has brought the rest.
+func restoreWith(config Config, sections map[string][]byte, rest func(*Core, coreRow) error) (*Core, error) {
 	c, err := New(config)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.restore(sections); err != nil {
+	state, err := readRow[coreRow](sections, coreSection)
+	if err == nil {
+		err = c.restoreStore(state, sections)
+	}
+	if err == nil {
+		err = rest(c, state)
+	}
+	if err != nil {
 		c.Close()
 		return nil, fmt.Errorf("incremental: restore: %w", err)
 	}
 	return c, nil
-}
-
-func (c *Core) restore(sections map[string][]byte) error {
-	state, err := readRow[coreRow](sections, coreSection)
-	if err != nil {
-		return err
-	}
-	if err := c.restoreStore(state, sections); err != nil {
-		return err
-	}
-	if err := c.restoreScores(sections); err != nil {
-		return err
-	}
-	c.position, c.time = state.Position, state.Time
-	c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
-	if state.Engine != "" {
-		return c.restoreLive(state.Engine, sections)
-	}
-	c.cool()
-	return nil
 }
 
 // restoreLive makes the core warm: tallies and sums are counted anew, the rest is read.
@@ -135,28 +150,6 @@ func readRows[T any](sections map[string][]byte, name string) ([]T, error) {
 		return nil, fmt.Errorf("section %s: %w", name, err)
 	}
 	return rows, nil
-}
-
-// RestoreGraph returns a cold core that holds the graph of a saved state and nothing else of it: no
-// kernels, no tallies. Batches that do not emit keep it cold, so it costs what the graph costs
-// however many communities it has. It is for looking at the graph along the log, not for going on.
-// The number of classes must be that of the state; what else the configuration says about results
-// may differ.
-func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
-	c, err := New(config)
-	if err != nil {
-		return nil, err
-	}
-	state, err := readRow[coreRow](sections, coreSection)
-	if err == nil {
-		err = c.restoreStore(state, sections)
-	}
-	if err != nil {
-		c.Close()
-		return nil, fmt.Errorf("incremental: restore: %w", err)
-	}
-	c.cool()
-	return c, nil
 }
 
 // restoreStore takes the graph, and what was declared of its communities, over from the sections.
