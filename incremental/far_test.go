@@ -95,7 +95,7 @@ func (w *farFromLabels) edge(b *event.Batch) {
 
 // Where labels are far from the members, shares must be those of exact fields all the same.
 func TestErrorsAreSmallFarFromLabels(t *testing.T) {
-	for _, engine := range engineNames {
+	for _, engine := range []string{EnginePrimal, EngineDual} {
 		for _, shape := range []string{"dust", "islands", "row"} {
 			for _, classes := range []int{2, 10} {
 				apart := map[string][]float64{}

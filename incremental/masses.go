@@ -15,8 +15,6 @@ const (
 	EngineDual   = "dual"   // one dual for all of them
 )
 
-var engineNames = []string{EnginePrimal, EngineDual}
-
 // masses keeps the kernel masses of all communities current and hands out the statistics
 // that rest on them. There are two: fields, one for each community, and sharedDual, one
 // structure for all of them. Neither knows what a step is beside what it is given, and

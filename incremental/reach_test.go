@@ -14,7 +14,7 @@ import (
 // followed it as by one that begins now: what its kernel leaves there is an error, not
 // a weight.
 func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
-	for i, engine := range slices.Repeat(engineNames, 2) {
+	for i, engine := range slices.Repeat([]string{EnginePrimal, EngineDual}, 2) {
 		config := Config{
 			Classes: 2, Engine: engine, Communities: []graphstore.Rule{{Name: "left"}},
 		}
