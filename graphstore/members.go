@@ -125,11 +125,3 @@ func findMembership(list []Membership, c Community) (int, bool) {
 		return int(m.Community) - int(c)
 	})
 }
-
-// compact gives back the memory of members who left.
-func (m *members) compact() {
-	for i := range m.communities {
-		c := &m.communities[i]
-		c.vertices, c.multiplicities = slices.Clip(c.vertices), slices.Clip(c.multiplicities)
-	}
-}

@@ -93,7 +93,6 @@ func (m *members) load(r *memberRow) error {
 func (m *members) finishLoad() {
 	m.change(m.loading)
 	m.loading = nil
-	m.compact()
 }
 
 // loadEgos searches the ego networks, whose members the tables told already.

@@ -82,7 +82,6 @@ func (s *Store) Compact() {
 	s.edges.compact()
 	s.ids.compact()
 	s.attributes.compact()
-	s.members.compact()
 }
 
 // Sections compacts the store and returns the tables of its snapshot. The two large ones, vertices

@@ -233,15 +233,8 @@ func (c *Cutter) end(emit bool) {
 
 // later reports whether t lies in a later multiple of every than from.
 func later(from, t event.Time, every time.Duration) bool {
-	return every > 0 && floorDiv(int64(t), int64(every)) > floorDiv(int64(from), int64(every))
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
+	floor := func(t event.Time) event.Time { return t - (t%event.Time(every)+event.Time(every))%event.Time(every) }
+	return every > 0 && floor(t) > floor(from)
 }
 
 // unitSince sums up what was added to b since the mark. Its Time is the largest

@@ -12,8 +12,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// SimulationConfig describes a simulated social network. Every field is taken
-// literally, zero included; start from DefaultSimulation.
+// Config describes a simulated social network. Every field is taken
+// literally, zero included; start from DefaultConfig.
 type Config struct {
 	Seed           uint64        // same seed and configuration, same events byte for byte
 	Vertices       int           // at the end; >= 2
@@ -52,7 +52,7 @@ const arrivalSpan = time.Hour
 // delayMax bounds the mean delays, and with them the queue of things to come.
 const delayMax = time.Hour
 
-// DefaultSimulation returns a network of 20,000 vertices and 12 communities that
+// DefaultConfig returns a network of 20,000 vertices and 12 communities that
 // evolves for ten minutes.
 func DefaultConfig() Config {
 	return Config{
@@ -123,9 +123,9 @@ func (c Config) validateClasses() (errs []error) {
 	return errs
 }
 
-// Simulation is a Source: an evolving social network whose true prevalences are
-// known. See simulate_network.go for who meets whom, simulate_opinion.go for what
-// they think, and simulate_classifier.go for what a classifier makes of it.
+// Network is an evolving social network whose true prevalences are known. See
+// network.go for contacts, opinion.go for what vertices think, and classifier.go
+// for what a classifier makes of it.
 //
 // Time advances in ticks. A tick moves opinions, lets vertices arrive, makes and
 // drops edges, and reports what falls due: labels and predictions. Nothing in a
@@ -152,7 +152,7 @@ type Network struct {
 	owed     float64 // changes of edges, the fraction that is left over from earlier ticks
 }
 
-// NewSimulation returns a simulation that has done nothing yet.
+// New returns a network that has done nothing yet.
 func New(config Config) (*Network, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("simulate: simulation: %w", err)
