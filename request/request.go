@@ -87,8 +87,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 // can decide now counts as a third of one: its server is cut off from the others, or all of them elect.
 type Silence int
 
-// Unanswered is one request without an answer.
-const Unanswered Silence = 3
+// unanswered is one request without an answer.
+const unanswered Silence = 3
 
 // pongWaitMax is how long a server may take to answer a ping after it was silent.
 const pongWaitMax = 500 * time.Millisecond
@@ -101,15 +101,15 @@ func (s *Silence) After(nc *nats.Conn, err error) {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
-		if *s += Unanswered; len(nc.Servers()) > 1 && nc.FlushTimeout(pongWaitMax) != nil {
-			*s = 2 * Unanswered
+		if *s += unanswered; len(nc.Servers()) > 1 && nc.FlushTimeout(pongWaitMax) != nil {
+			*s = 2 * unanswered
 		}
 	case errors.As(err, &api) && api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable):
 		*s++
 	default:
 		*s = 0
 	}
-	if *s >= 2*Unanswered && len(nc.Servers()) > 1 {
+	if *s >= 2*unanswered && len(nc.Servers()) > 1 {
 		*s = 0
 		_ = nc.ForceReconnect()
 	}
@@ -118,15 +118,15 @@ func (s *Silence) After(nc *nats.Conn, err error) {
 // How long Retry pauses: twice as long each time. It is short beside an election of some seconds,
 // which nobody announces the end of.
 const (
-	RetryWaitMin = 50 * time.Millisecond
-	RetryWaitMax = 500 * time.Millisecond
+	retryWaitMin = 50 * time.Millisecond
+	retryWaitMax = 500 * time.Millisecond
 )
 
 // Retry tries until it succeeds or fails with an error that does not pass, and calls failed with
 // every one that does. Who ends ctx meanwhile gets its error.
 func Retry(ctx context.Context, nc *nats.Conn, try func() error, failed func(error)) error {
 	var silence Silence
-	for wait := RetryWaitMin; ; wait = min(2*wait, RetryWaitMax) {
+	for wait := retryWaitMin; ; wait = min(2*wait, retryWaitMax) {
 		err := try()
 		silence.After(nc, err)
 		if err == nil || !Passes(err) {

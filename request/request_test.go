@@ -210,7 +210,7 @@ func TestAServerThatCannotDecideIsLeft(t *testing.T) {
 	defer nc.Close()
 	again := nc.StatusChanged(nats.CONNECTED)
 	var silence Silence
-	for range 2*Unanswered - 1 {
+	for range 2*unanswered - 1 {
 		silence.After(nc, &jetstream.APIError{Code: 503, ErrorCode: jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable)})
 	}
 	if got := nc.ConnectedUrl(); got != cut || nc.Stats().Reconnects > 0 {
