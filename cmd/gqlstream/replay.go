@@ -177,7 +177,9 @@ func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 	if c.UseCheckpoint && (c.any() || state == "") {
 		return nil, config.Usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
 	}
-	return &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "events"), refused: map[event.Reason]int{}}, nil
+	r := &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "events"), refused: map[event.Reason]int{}}
+	r.meter.terminal = false // records are printed between its lines
+	return r, nil
 }
 
 // begin makes the core: a fresh one, or that of a checkpoint.
