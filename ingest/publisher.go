@@ -170,16 +170,13 @@ func (o outstanding) await(ctx context.Context) (*jetstream.PubAck, error) {
 	}
 }
 
-// repeat publishes a message until it is stored, or its error is final, or time is up.
+// repeat publishes a message until it is stored, or its error is final, or time is up. It reports
+// only what fails again: after an outage all that was under way is repeated.
 func (p *Publisher) repeat(ctx context.Context, o outstanding, first error) (ack *jetstream.PubAck, err error) {
-	report := func(err error) {
-		first = broker.ExplainError(err)
-		p.config.Report(fmt.Errorf("message %d is waiting: %w", p.stored+1, first))
-	}
+	last := broker.ExplainError(first)
 	if p.config.RetryFor < 0 || !request.Passes(first) {
-		return nil, broker.ExplainError(first)
+		return nil, last
 	}
-	report(first)
 	until, cancel := context.WithTimeout(ctx, p.config.RetryFor)
 	defer cancel()
 	err = request.Retry(until, p.js.Conn(), func() (err error) {
@@ -188,14 +185,17 @@ func (p *Publisher) repeat(ctx context.Context, o outstanding, first error) (ack
 		o.message.Reply = ""
 		ack, err = p.js.PublishMsg(asking, o.message)
 		return err
-	}, report)
+	}, func(err error) {
+		last = broker.ExplainError(err)
+		p.config.Report(fmt.Errorf("message %d is waiting: %w", p.stored+1, last))
+	})
 	switch {
 	case err == nil:
 		return ack, nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("%w while waiting: %w", ctx.Err(), first)
+		return nil, fmt.Errorf("%w while waiting: %w", ctx.Err(), last)
 	case until.Err() != nil:
-		return nil, fmt.Errorf("gave up after %v: %w", p.config.RetryFor, first)
+		return nil, fmt.Errorf("gave up after %v: %w", p.config.RetryFor, last)
 	}
 	return nil, broker.ExplainError(err)
 }
