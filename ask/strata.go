@@ -21,10 +21,8 @@ const (
 
 // stratum is a part of a group: one predicted class, one tercile of how sure that is.
 type stratum struct {
-	class int
-	upTo  float64   // the surest member
-	y     []float64 // K: mean of the labels that are expected
-	yp    []float64 // K x K: mean of y p'
+	y  []float64 // K: mean of the labels that are expected
+	yp []float64 // K x K: mean of y p'
 }
 
 // shown holds how calibration labels compare with their predictions, by predicted class, the least sure first.
@@ -133,7 +131,7 @@ func (s *stratum) weigh(class int, weight float64) {
 func (p *plan) stratum(g, class int, members []int) {
 	k := p.classes
 	low, high := p.candidates[members[0]].p[class], p.candidates[members[len(members)-1]].p[class]
-	s := stratum{class: class, upTo: high, y: make([]float64, k), yp: make([]float64, k*k)}
+	s := stratum{y: make([]float64, k), yp: make([]float64, k*k)}
 	labels := 0.0
 	for _, e := range p.shown.byClass[class] {
 		if e.sure >= low && e.sure <= high {

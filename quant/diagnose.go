@@ -1,8 +1,8 @@
 package quant
 
 import (
+	"fmt"
 	"math"
-	"strconv"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -57,10 +57,7 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 	if sigma >= blurredBelow {
 		return flags
 	}
-	detail := append(make([]byte, 0, 32), FlagIllConditioned...)
-	detail = strconv.AppendInt(append(detail, ':'), int64(i), 10)
-	detail = strconv.AppendInt(append(detail, '~'), int64(j), 10)
-	return append(flags, string(detail))
+	return append(flags, fmt.Sprintf("%s:%d~%d", FlagIllConditioned, i, j))
 }
 
 // weakest returns the smallest singular value of C on vectors that sum to zero and the two classes,

@@ -143,15 +143,14 @@ func FlagName(flag string) string {
 // flagged appends a flag that names the classes for which bad holds; it appends
 // nothing when there is none.
 func flagged(flags []string, name string, k int, bad func(class int) bool) []string {
-	detail := make([]byte, 0, 24)
+	var classes []string
 	for i := range k {
 		if bad(i) {
-			detail = append(detail, ":,"[min(len(detail), 1)])
-			detail = strconv.AppendInt(detail, int64(i), 10)
+			classes = append(classes, strconv.Itoa(i))
 		}
 	}
-	if len(detail) == 0 {
+	if classes == nil {
 		return flags
 	}
-	return append(flags, name+string(detail))
+	return append(flags, name+":"+strings.Join(classes, ","))
 }

@@ -70,14 +70,7 @@ func (u *members) load(prior []float64, each func(visit func(vertex uint32, m fl
 // temper sets the factors (q_i/pi0_i)^gamma.
 func (u *members) temper(q, prior []float64, gamma float64) {
 	for i, x := range q {
-		switch {
-		case gamma == 0:
-			u.factor[i] = 1
-		case gamma == 1:
-			u.factor[i] = x / prior[i]
-		default:
-			u.factor[i] = math.Pow(x/prior[i], gamma)
-		}
+		u.factor[i] = math.Pow(x/prior[i], gamma) // exact where gamma is 0 or 1
 	}
 }
 
