@@ -25,27 +25,9 @@ func dot(a, b []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// products writes to dst the inner products of x with the len(dst) rows of length
-// len(x) in rows, four rows a pass.
+// products writes to dst the inner products of x with the len(dst) rows of length len(x) in rows.
 func products(dst, rows, x []float64) {
-	n := len(x)
-	b := 0
-	for ; b+4 <= len(dst); b += 4 {
-		x0, x1 := rows[b*n:(b+1)*n], rows[(b+1)*n:(b+2)*n]
-		x2, x3 := rows[(b+2)*n:(b+3)*n], rows[(b+3)*n:(b+4)*n]
-		x0, x1, x2, x3 = x0[:n], x1[:n], x2[:n], x3[:n]
-		var s0, s1, s2, s3 float64
-		for i, v := range x {
-			s0 += v * x0[i]
-			s1 += v * x1[i]
-			s2 += v * x2[i]
-			s3 += v * x3[i]
-		}
-		dst[b], dst[b+1], dst[b+2], dst[b+3] = s0, s1, s2, s3
-	}
-	for ; b < len(dst); b++ {
-		dst[b] = dot(x, rows[b*n:(b+1)*n])
-	}
+	blas64.Gemv(blas.NoTrans, 1, general(rows, len(dst), len(x)), vector(x), 0, vector(dst))
 }
 
 // moments writes to first the inner products of x with the rows of length len(x) in rows, and to
