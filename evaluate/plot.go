@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	markHeight  = 0.45 * vg.Centimeter // of a mark in its row
+	markHeight  = 0.4 * vg.Centimeter  // of a mark in its row
 	lineHeight  = 0.55 * vg.Centimeter // of the legend
 	frameHeight = 4 * vg.Centimeter    // title and axis
 	plotWidth   = 24 * vg.Centimeter
@@ -48,7 +48,8 @@ func (r *Report) rowHeight() vg.Length { return markHeight * vg.Length(max(len(r
 
 func newPlot(title, x string) *plot.Plot {
 	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text, p.Legend.Top = title, x, "method", true
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, "method"
+	p.Legend.Top, p.Legend.Padding = true, 3
 	return p
 }
 
