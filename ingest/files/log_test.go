@@ -3,6 +3,7 @@ package files
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,5 +111,19 @@ func TestTheKindOfALogLine(t *testing.T) {
 			string(r.Original) == "" {
 			t.Errorf("refusal %d: %s at %d: %s of %s", i, r.Reason, r.Position, r.Detail, r.Original)
 		}
+	}
+}
+
+// Runs must keep the order of positions, and hold events of one kind each.
+func TestRunsFollowThePositions(t *testing.T) {
+	edge := func(p event.Position) event.Edge { return event.Edge{Position: p} }
+	label := func(p event.Position) event.Label { return event.Label{Position: p} }
+	b := event.Batch{Edges: []event.Edge{edge(1), edge(2), edge(5)}, Labels: []event.Label{label(3), label(4), label(6)}}
+	want := []Run{{event.KindEdge, 0, 2}, {event.KindLabel, 0, 2}, {event.KindEdge, 2, 3}, {event.KindLabel, 2, 3}}
+	if got := slices.Collect(Runs(&b)); !slices.Equal(got, want) {
+		t.Errorf("runs %v, want %v", got, want)
+	}
+	if got := slices.Collect(Runs(&event.Batch{})); len(got) > 0 {
+		t.Errorf("runs of nothing: %v", got)
 	}
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"testing"
 
 	"gqlstream/ingest/event"
 )
@@ -62,4 +63,28 @@ func (e *arrowEncoder) attributes(events []event.Vertex) error {
 		e.add(key)
 	}
 	return nil
+}
+
+// What Arrow cannot say must go as lines of JSON, all else as Arrow.
+func TestEncodeChoosesTheForm(t *testing.T) {
+	attribute := event.Attribute{Key: "age", Value: event.Value{Kind: event.NumberValue, Number: 3}}
+	b := event.Batch{
+		Edges:    []event.Edge{{Src: event.NumberID(1), Dst: event.NumberID(2), Weight: 1}},
+		Vertices: []event.Vertex{{Vertex: event.NumberID(1)}, {Vertex: event.NumberID(2), Attributes: []event.Attribute{attribute}}},
+	}
+	for _, c := range []struct {
+		kind     event.Kind
+		from, to int
+		form     string
+	}{{event.KindEdge, 0, 1, Arrow}, {event.KindVertex, 0, 1, Arrow}, {event.KindVertex, 0, 2, NDJSON}} {
+		payload, form := Encode(c.kind, &b, c.from, c.to)
+		if form != c.form {
+			t.Errorf("%v events %d to %d go as %s", c.kind, c.from, c.to, form)
+		}
+		var got event.Batch
+		mustDecode(t, newDecoder(t, 2), Message{Kind: c.kind, ContentType: form, Payload: payload}, &got)
+		if got.Events() != c.to-c.from {
+			t.Errorf("%d events came back of %d", got.Events(), c.to-c.from)
+		}
+	}
 }
