@@ -27,9 +27,10 @@
 // Parts with a time to live in them keep ends, which knows when. What the parts share
 // while one batch is applied is a step.
 //
-// Memory comes in Arrow buffers. The arenas, which grow with the edges, consist of pages
-// that never move, so growing leaves no garbage behind; the columns, which grow with the
-// vertices, are one buffer each, so that an element is one index away.
+// Memory comes in Arrow buffers, but for attributes and memberships, which are slices. The
+// arenas, which grow with the edges, consist of pages that never move, so growing leaves no
+// garbage behind; the columns, which grow with the vertices, are one buffer each, so that an
+// element is one index away.
 //
 // Invariants, which the tests prove from nothing: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below
