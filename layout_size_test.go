@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 60_432 // of Go outside tests; the goal is 42,000
+	linesMax       = 58_274 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -29,32 +29,32 @@ const (
 // methodFiles are the types whose methods are spread wider than methodFilesMax, and
 // how wide.
 var methodFiles = map[string]int{
-	"incremental.Core":          15,
+	"incremental.Core":          13,
 	"incremental/tally.Tallies": 10,
 }
 
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {4_555, 3_500},
-	"config":        {857, 700},
+	"cmd/gqlstream": {4_353, 3_500},
+	"config":        {802, 700},
 	"group":         {941, 600},
-	"pipeline":      {3_643, 2_500},
+	"pipeline":      {3_627, 2_500},
 	"ingest/event":  {808, 800},
-	"ingest/wire":   {3_849, 3_000},
-	"ingest":        {2_167, 2_300},
-	"ingest/files":  {2_331, 1_600},
+	"ingest/wire":   {3_822, 3_000},
+	"ingest":        {2_130, 2_300},
+	"ingest/files":  {2_192, 1_600},
 	"ingest/broker": {763, 700},
 	"simulate":      {1_078, 1_200},
-	"graphstore":    {6_079, 5_500},
-	"incremental":   {12_075, 8_000},
-	"quant":         {5_086, 3_500},
-	"sinks":         {8_421, 6_500},
-	"alerts":        {1_309, 1_300},
+	"graphstore":    {5_869, 5_500},
+	"incremental":   {11_876, 8_000},
+	"quant":         {4_698, 3_500},
+	"sinks":         {8_040, 6_500},
+	"alerts":        {1_308, 1_300},
 	"checkpoint":    {629, 700},
-	"explain":       {937, 1_300},
-	"evaluate":      {1_486, 1_500},
-	"bench":         {1_452, 1_500},
+	"explain":       {914, 1_300},
+	"evaluate":      {1_352, 1_500},
+	"bench":         {1_134, 1_500},
 }
 
 // text returns what a source file holds.
