@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gqlstream/quant"
-	"gqlstream/sinks"
+	"gqlstream/sinks/web/webtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,37 +28,8 @@ var _ sink = (*Server)(nil)
 
 var logStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// published stands for the log out: it has what write has written.
-type published struct {
-	mu   sync.Mutex
-	list []quant.Estimate
-}
-
-// logs are the published of the servers of serve.
+// logs are the logs out of the servers of serve.
 var logs sync.Map
-
-func (p *published) read(_ context.Context, q sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, e := range p.list {
-		at, _ := time.Parse(time.RFC3339Nano, e.Time)
-		if e.Community != q.Community || e.Method != q.Method && e.Method != "" || sinks.Ordinal(p.list, i) > 0 ||
-			!q.From.IsZero() && at.Before(q.From) || !q.To.IsZero() && at.After(q.To) {
-			continue
-		}
-		e.Method = q.Method
-		list = append(list, e)
-	}
-	return list, true, nil
-}
-
-func (p *published) inForce(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error) {
-	list, _, err := p.read(ctx, sinks.RecordsQuery{Community: community, Method: method, To: at})
-	if len(list) == 0 {
-		return e, false, err
-	}
-	return list[len(list)-1], true, err
-}
 
 // serve starts a server with two classes on a free port; it ends with the test.
 func serve(t testing.TB, change func(*Config)) *Server {
@@ -67,8 +38,8 @@ func serve(t testing.TB, change func(*Config)) *Server {
 		Listen: "127.0.0.1:0", Classes: []string{"no", "yes"}, Pipeline: "test", Version: "v0",
 		StreamEvery: time.Millisecond,
 	}
-	log := &published{}
-	c.Records, c.InForce = log.read, log.inForce
+	log := &webtest.Log{}
+	c.Records, c.InForce = log.Read, log.InForce
 	if change != nil {
 		change(&c)
 	}
@@ -102,10 +73,7 @@ func estimate(community, method string, position uint64, share float64) quant.Es
 func write(t testing.TB, s *Server, estimates ...quant.Estimate) {
 	t.Helper()
 	if log, ok := logs.Load(s); ok {
-		p := log.(*published)
-		p.mu.Lock()
-		p.list = append(p.list, estimates...)
-		p.mu.Unlock()
+		log.(*webtest.Log).Add(estimates...)
 	}
 	if err := s.Write(context.Background(), estimates); err != nil {
 		t.Fatal(err)

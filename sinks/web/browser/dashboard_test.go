@@ -11,49 +11,19 @@ import (
 	"gqlstream/quant"
 	"gqlstream/sinks"
 	"gqlstream/sinks/web"
+	"gqlstream/sinks/web/webtest"
 )
 
 var fiveClasses = []string{"left", "centre-left", "centre", "centre-right", "right"}
 
-// published stands for the log out: it has what write has written.
-type published struct {
-	mu   sync.Mutex
-	list []quant.Estimate
-}
-
-// logs are the published of the servers of serve.
+// logs are the logs out of the servers of serve.
 var logs sync.Map
-
-func (p *published) read(_ context.Context, q sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range p.list {
-		at, _ := time.Parse(time.RFC3339Nano, e.Time)
-		if e.Community == q.Community && (e.Method == q.Method || e.Method == "") &&
-			(q.From.IsZero() || !at.Before(q.From)) && (q.To.IsZero() || !at.After(q.To)) {
-			e.Method = q.Method
-			list = append(list, e)
-		}
-	}
-	return list, true, nil
-}
-
-func (p *published) inForce(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error) {
-	list, _, err := p.read(ctx, sinks.RecordsQuery{Community: community, Method: method, To: at})
-	if len(list) == 0 {
-		return e, false, err
-	}
-	return list[len(list)-1], true, err
-}
 
 // publish writes estimates, and keeps them for charts.
 func publish(t testing.TB, s *web.Server, list []quant.Estimate) {
 	t.Helper()
 	if log, ok := logs.Load(s); ok {
-		p := log.(*published)
-		p.mu.Lock()
-		p.list = append(p.list, list...)
-		p.mu.Unlock()
+		log.(*webtest.Log).Add(list...)
 	}
 	if err := s.Write(context.Background(), list); err != nil {
 		t.Error(err)
@@ -66,12 +36,12 @@ func serve(t testing.TB, c web.Config) *web.Server {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
 	}
-	log := &published{}
+	log := &webtest.Log{}
 	if c.Records == nil {
-		c.Records = log.read
+		c.Records = log.Read
 	}
 	if c.InForce == nil {
-		c.InForce = log.inForce
+		c.InForce = log.InForce
 	}
 	s, err := web.New(c)
 	if err != nil {
