@@ -51,8 +51,8 @@ type problem struct {
 //	sum log pi_y(v) + farWeight sum log pi'_y(v) - (|theta|² + |b|²)/2,
 //
 // where pi' is the posterior of the same vertex far from every label, and returns the
-// coefficients with their covariance, the inverse of the negative Hessian (Laplace). The maximum is unique: it
-// is found in half of the steps from the coefficients of the last epoch, if there was one.
+// coefficients with their covariance, the inverse of the negative Hessian (Laplace). The maximum is unique, and
+// the coefficients of the last epoch, if there was one, are a start near it.
 func fit(s *sample, last *Epoch) (Coefficients, []float64) {
 	k, n := s.classes, Views+s.classes
 	p := &problem{
