@@ -78,8 +78,9 @@ tools:
 demo: build
 	bin/gqlstream demo $(DEMO)
 
+# Those of ./bench make networks of millions of edges: some minutes, 4 GB of memory, 2 GB of disk.
 bench:
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -timeout 4h ./...
 
 # Every fuzz target of every package for FUZZTIME.
 fuzz:

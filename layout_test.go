@@ -69,18 +69,16 @@ var mayImport = map[string][]string{
 	"cmd/gqlstream": {
 		"request", "config", "pipeline", "group",
 		"ingest/event", "ingest/wire", "ingest/broker", "ingest", "ingest/files", "simulate", "graphstore", "incremental/diffusion", "incremental/neighborhood",
-		"ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "tables", "sinks", "sinks/web", "checkpoint", "evaluate", "explain", "bench",
+		"ask", "incremental/tally", "incremental/classifier", "incremental/prequential", "incremental", "quant", "tables", "sinks", "sinks/web", "checkpoint", "evaluate", "explain",
 		"alerts", "sinks/notify",
 		"communities",
-	},
-	"bench": {
-		"simulate", "sinks", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/diffusion", "incremental", "quant", "checkpoint",
 	},
 
 	"ingest/event/eventtest": {"ingest/event"},   // makes events for tests, which alone import it
 	"campaign":               {},                 // how large a test shall be
 	"sinks/web/webtest":      {"quant", "sinks"}, // stands for the log out in tests of the page
 	"sinks/web/browser":      {},                 // tests only
+	"bench":                  {},                 // benchmarks only
 	"communities":            {"graphstore"},
 	"ask":                    {"ingest/event", "graphstore", "incremental", "checkpoint", "quant"},
 	"examples/python":        {}, // tests only

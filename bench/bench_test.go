@@ -1,74 +1,164 @@
 package bench
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"os"
 	"slices"
-	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"gqlstream/pipeline"
 )
 
-// tiny is the smallest run that does all of the work.
-func tiny(t *testing.T) Config {
-	return Config{Vertices: 1000, Edges: 8000, Seed: 1, Quick: true, Dir: t.TempDir(), Progress: t.Output()}
+// seed is that of every network.
+const seed = 1
+
+// size says how large a measurement is.
+type size struct {
+	vertices, edges int  // of the network whose edges alone count, undirected
+	tiny            bool // fewer repetitions and events
 }
 
-// Every measure must give finite, positive figures whose names are its own, and
-// the certificate must hold; no figure is held against a time.
-func TestEveryMeasureGivesItsRows(t *testing.T) {
-	seen := map[string]Row{}
-	if err := Run(t.Context(), tiny(t), Measures(), func(r Row) {
-		if _, twice := seen[r.Name]; twice {
-			t.Errorf("row %s twice", r.Name)
-		}
-		seen[r.Name] = r
-	}); err != nil {
-		t.Fatal(err)
+var (
+	fullSize = size{vertices: 168_000, edges: 6_800_000}
+	tinySize = size{vertices: 1000, edges: 8000, tiny: true}
+)
+
+// pick returns one of two sizes.
+func (s size) pick(full, tiny int) int {
+	if s.tiny {
+		return tiny
 	}
-	for _, m := range Measures() {
-		if _, ok := seen[m.Name]; !ok {
-			t.Errorf("no row %s", m.Name)
+	return full
+}
+
+// A measurement returns figures by their units. It prepares what it measures by itself.
+type measurement func(tb testing.TB, s size) map[string]float64
+
+// single are the measurements that stand alone; the others are rows of a family.
+var single = map[string]measurement{
+	"Memory":      measureMemory,
+	"Update":      measureUpdate,
+	"Recompute":   measureRecompute,
+	"Certificate": measureCertificate,
+	"Ingest":      measureIngest,
+	"JSON":        measureJSON,
+	"Restart":     measureRestart,
+	"Loading":     measureLoading,
+}
+
+// The collector is that of the command, so that garbage costs the same here.
+func TestMain(m *testing.M) {
+	pipeline.TuneCollector()
+	os.Exit(m.Run())
+}
+
+// benchmark reports the means of the figures over all iterations.
+func benchmark(b *testing.B, measure measurement) {
+	sums := map[string]float64{}
+	for b.Loop() {
+		for unit, x := range measure(b, fullSize) {
+			sums[unit] += x
 		}
 	}
-	for name, r := range seen {
-		if math.IsNaN(r.Value) || math.IsInf(r.Value, 0) || r.Value <= 0 || r.Unit == "" {
-			t.Errorf("row %s: %v %q", name, r.Value, r.Unit)
-		}
-		if r.Goal == "" && r.Met != nil {
-			t.Errorf("row %s: goal %q, met %v", name, r.Goal, r.Met)
-		}
-		if !slices.ContainsFunc(Measures(), func(m Measure) bool {
-			return name == m.Name || strings.HasPrefix(name, m.Name+"/")
-		}) {
-			t.Errorf("row %s belongs to no measure", name)
+	for unit, sum := range sums {
+		b.ReportMetric(sum/float64(b.N), unit)
+	}
+	b.ReportMetric(0, "ns/op") // is left out
+}
+
+// The whole run. Goals in us-cpu/edge:
+//
+//	communities    2 classes   5  10  20
+//	12                    10  12  15  25
+//	300                   12  15  25  40
+//	3000                  15  20  30  50
+//	10000                 20  30  50  80
+func BenchmarkLive(b *testing.B) {
+	for _, communities := range liveCommunities {
+		for _, classes := range liveClasses {
+			b.Run(fmt.Sprintf("%d/%d", classes, communities), func(b *testing.B) {
+				benchmark(b, liveRow(classes, communities).measure)
+			})
 		}
 	}
-	if r := seen["certificate"]; r.Met == nil || !*r.Met {
-		t.Errorf("the certificate is %v, want %s", r.Value, r.Goal)
+}
+
+// Communities of one size.
+func BenchmarkMembers(b *testing.B) {
+	for _, members := range []int{50, 2500, 100_000} {
+		b.Run(fmt.Sprint(members), func(b *testing.B) { benchmark(b, membersRow(members).measure) })
+	}
+}
+
+// A history that brings nearly all predictions and labels in its first seconds. Goal: 3 s-cpu.
+func BenchmarkLoading(b *testing.B) { benchmark(b, single["Loading"]) }
+
+// Bytes of the store. Goal: 30 B/edge.
+func BenchmarkMemory(b *testing.B) { benchmark(b, single["Memory"]) }
+
+// One field kept current. Goal: 10 us-cpu/edge.
+func BenchmarkUpdate(b *testing.B) { benchmark(b, single["Update"]) }
+
+// Keeping current against computing anew. Goal: 1,000 times.
+func BenchmarkRecompute(b *testing.B) { benchmark(b, single["Recompute"]) }
+
+// Arrow batches from a durable stream into the core. Goal: 1,000,000 edges/s-wall.
+func BenchmarkIngest(b *testing.B) { benchmark(b, single["Ingest"]) }
+
+// Single JSON events from a durable stream into the core. Goal: 100,000 edges/s-wall.
+func BenchmarkJSON(b *testing.B) { benchmark(b, single["JSON"]) }
+
+// From a checkpoint on disk to a core that goes on. Goal: 10 s-wall.
+func BenchmarkRestart(b *testing.B) { benchmark(b, single["Restart"]) }
+
+// True error against certificate after a long stream. Goal: at most 1.
+func BenchmarkCertificate(b *testing.B) { benchmark(b, single["Certificate"]) }
+
+// Every measurement must give finite, positive figures, and the certificate must hold; no
+// figure is held against a time.
+func TestEveryMeasurementGivesFigures(t *testing.T) {
+	all := maps.Clone(single)
+	for _, communities := range liveCommunities {
+		for _, classes := range liveClasses {
+			all[fmt.Sprintf("Live/%d/%d", classes, communities)] = liveRow(classes, communities).measure
+		}
+	}
+	all["Members"] = membersRow(2500).measure
+	for name, measure := range all {
+		t.Run(name, func(t *testing.T) {
+			figures := measure(t, tinySize)
+			if len(figures) == 0 {
+				t.Error("no figures")
+			}
+			for unit, x := range figures {
+				if math.IsNaN(x) || math.IsInf(x, 0) || x <= 0 {
+					t.Errorf("%v %s", x, unit)
+				}
+			}
+			if ratio := figures["error/certificate"]; ratio > 1 {
+				t.Errorf("the error is %v times the certificate", ratio)
+			}
+		})
 	}
 }
 
 // The graph must be a function of the seed.
 func TestGraphIsAFunctionOfTheSeed(t *testing.T) {
 	small := func(seed uint64) *graph {
-		w := &World{Config: Config{Vertices: 500, Edges: 3000, Seed: seed, Progress: t.Output()}}
-		g, err := w.shared(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(w.release)
-		return g
+		conf := size{vertices: 500, edges: 3000}.network()
+		conf.Seed = seed
+		return newGraph(t, conf)
 	}
 	a, b, c := small(5), small(5), small(6)
 	for range 5 {
-		_, da, errA := a.change(t.Context(), 100)
-		_, db, errB := b.change(t.Context(), 100)
-		_, dc, errC := c.change(t.Context(), 100)
-		if err := errors.Join(errA, errB, errC); err != nil {
-			t.Fatal(err)
-		}
+		_, da := a.change(t, 100)
+		_, db := b.change(t, 100)
+		_, dc := c.change(t, 100)
 		if !slices.Equal(da.Edges, db.Edges) {
 			t.Fatal("one seed gives two streams")
 		}
@@ -78,47 +168,29 @@ func TestGraphIsAFunctionOfTheSeed(t *testing.T) {
 	}
 }
 
-func TestConfigReportsEveryViolation(t *testing.T) {
-	for _, c := range []Config{{}, {Vertices: 1000, Edges: 10}, {Vertices: 100, Edges: 5000}, {Vertices: 10, Edges: 20}} {
-		if err := c.Validate(); err == nil {
-			t.Errorf("%+v was accepted", c)
-		}
+// check ends the measurement at an error.
+func check(tb testing.TB, errs ...error) {
+	tb.Helper()
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatal(err)
 	}
 }
 
-// A measure that fails must not hide the others, and none may run after the end of
-// the context.
-func TestRunReportsFailuresAndGoesOn(t *testing.T) {
-	broken := errors.New("broken")
-	ctx, cancel := context.WithCancel(t.Context())
-	var rows []string
-	err := Run(ctx, tiny(t), []Measure{
-		{"a", "", func(context.Context, *World) ([]Row, error) { return nil, broken }},
-		{"b", "", func(context.Context, *World) ([]Row, error) { cancel(); return []Row{{Name: "b"}}, nil }},
-		{"c", "", func(context.Context, *World) ([]Row, error) { return []Row{{Name: "c"}}, nil }},
-	}, func(r Row) { rows = append(rows, r.Name) })
-	if !errors.Is(err, broken) || !errors.Is(err, context.Canceled) || !slices.Equal(rows, []string{"b"}) {
-		t.Errorf("rows %v, error %v", rows, err)
-	}
+// median returns the middle of the values, which it sorts.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-func TestGoalsPointTheRightWay(t *testing.T) {
-	for _, c := range []struct {
-		row  Row
-		goal string
-		met  bool
-	}{
-		{Row{Value: 3}.atMost(3), "<= 3", true},
-		{Row{Value: 4}.atMost(3), "<= 3", false},
-		{Row{Value: 1e6}.atLeast(1e6), ">= 1000000", true},
-		{Row{Value: 2}.atLeast(3), ">= 3", false},
-	} {
-		if c.row.Goal != c.goal || *c.row.Met != c.met {
-			t.Errorf("%+v, want %q %v", c.row, c.goal, c.met)
-		}
+// processTime returns the processor time of all threads of the process.
+func processTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err) // every system that we build for has it
 	}
-	data, err := json.Marshal(Row{Name: "x"})
-	if want := `{"name":"x","value":0,"unit":"","goal":"","met":null,"reference":""}`; err != nil || string(data) != want {
-		t.Errorf("%s, %v, want %s", data, err, want)
-	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
+
+// micros returns d in microseconds for each of n.
+func micros(d time.Duration, n int) float64 { return max(d, 1).Seconds() * 1e6 / float64(n) }

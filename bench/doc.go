@@ -1,19 +1,19 @@
-// Package bench measures the project against the goals of its design: what an
-// edge costs, what a byte of it costs, how long a restart takes, how far the true
-// error stays below the certificate.
+// Package bench holds Go benchmarks that measure the whole project: what an edge costs, what a
+// byte of it costs, how long a restart takes, how far the true error stays below the
+// certificate. Goals stand beside the benchmarks, in bench_test.go; docs/performance.md says how to
+// compare two builds.
 //
-// A measure makes what it needs from a simulated network (package simulate) and returns
-// a row: a figure, its unit, the goal, what others have reported. A ratio is
-// taken within one run, the two sides in turns (A B A B), and is the ratio of their
-// medians, so that a busy machine slows both alike. Figures of one core are
-// processor time of the process, which a load stretches less than the
-// time on the wall (caches are still shared); figures of the whole pipeline are
-// time on the wall. Units say which: "us cpu", "s wall".
+// Every benchmark makes what it needs from a simulated network (package simulate); making it,
+// and encoding it, is in no figure. One iteration is a whole measurement, so -benchtime 1x is
+// enough, and -count gives benchstat its samples. Time per operation is not reported, because
+// it holds the preparation too. Units that begin with us-cpu or s-cpu are processor time of the
+// whole process, which other load on the machine stretches less than the time on the wall
+// (caches are still shared).
 //
-// The rows live/K/C take a whole run, from encoded messages to records that the
-// broker has stored, for K classes and C communities; see live.go. One thing to
-// compare with lives here and nowhere else: plain iteration, see certificate.go.
+// Live/K/C takes a whole run, from encoded messages to records that the broker has stored, for
+// K classes and C communities; see live_test.go. One thing to compare with lives here and
+// nowhere else: plain iteration, see certificate_test.go.
 //
-// The package times nothing in tests and asserts no time. It does not know the
-// command line.
+// Tests take every measurement on a tiny network, so that none of them rots; they assert no
+// time.
 package bench

@@ -35,9 +35,9 @@ var endless = map[string]string{
 	"gqlstream watch --flagged --sort": "berlin",
 }
 
-// onlyParsed are examples that take minutes, or that a group of workers must live for; what
-// they do has tests of its own.
-var onlyParsed = []string{"gqlstream bench --quick", "gqlstream bench --json", "gqlstream bench --only update", "gqlstream group"}
+// onlyParsed are examples that a group of workers must live for; what they do has tests of
+// its own.
+var onlyParsed = []string{"gqlstream group"}
 
 // Every command must have an example in its help, and every example must run, in a
 // folder with the files that it names.

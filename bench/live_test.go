@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"gqlstream/incremental"
+	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
+	"gqlstream/simulate"
+	"gqlstream/sinks"
+)
+
+// The whole live run is measured on simulated networks that keep changing: from
+// encoded messages to estimates that the broker has stored.
+const (
+	liveVertices   = 30_000 // and liveMembers for each community, if those are more
+	liveMembers    = 20
+	liveActivity   = 3000 // edges made or dropped a simulated second
+	liveLabels     = 0.05 // share of the vertices
+	liveLoading    = 4 * time.Second
+	liveWarm       = 5 * time.Second // of simulated time, until predictions and labels have arrived
+	liveMeasured   = 2 * time.Second
+	livePerMessage = 1024 // events
+	liveThreshold  = 0.1  // of a standard error: the default of run
+)
+
+// The rows Live/K/C.
+var (
+	liveClasses     = []int{2, 5, 10, 20}
+	liveCommunities = []int{12, 300, 3000, 10_000}
+)
+
+// liveCase is a network of so many classes and communities.
+type liveCase struct{ classes, communities, vertices int }
+
+// liveRow returns the case of a row Live/K/C.
+func liveRow(classes, communities int) liveCase {
+	return liveCase{classes, communities, max(liveVertices, liveMembers*communities)}
+}
+
+// membersRow returns the case of 12 communities of one size.
+func membersRow(members int) liveCase { return liveCase{10, 12, 12 * members} }
+
+// liveRun feeds a core and a log out from a simulated network, and says what each
+// part took.
+type liveRun struct {
+	network  *simulate.Network
+	decoder  *wire.Decoder
+	core     *incremental.Core
+	writer   *sinks.Writer
+	made     event.Batch // by the network
+	batch    event.Batch // decoded
+	messages []wire.Message
+
+	decoding, stepping, publishing time.Duration
+	edges, records                 int
+	published                      map[string]bool // communities, ever
+}
+
+// openLive starts a server and a core for a case, until the measurement ends.
+func openLive(tb testing.TB, c liveCase, lasts time.Duration) *liveRun {
+	tb.Helper()
+	r, err := &liveRun{published: map[string]bool{}}, error(nil)
+	s := simulate.DefaultConfig()
+	s.Seed, s.Vertices, s.Communities, s.Classes = seed, c.vertices, c.communities, c.classes
+	s.Activity, s.LabelShare, s.Duration = liveActivity, liveLabels, lasts
+	r.network, err = simulate.New(s)
+	check(tb, err)
+	r.decoder, err = wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: c.classes}})
+	check(tb, err)
+	r.core, err = incremental.New(incremental.Config{Classes: c.classes, Emit: incremental.Emit{Threshold: liveThreshold}})
+	check(tb, err)
+	tb.Cleanup(r.core.Close)
+	js, _ := openStream(tb)
+	names, err := sinks.NewNames("bench")
+	check(tb, err)
+	r.writer, err = sinks.NewWriter(tb.Context(), js, sinks.WriterConfig{
+		Streams: sinks.StreamsConfig{Names: names, Embedded: true}, Writer: sinks.Identity{Host: "bench", PID: 1, Since: time.Now()}, Config: "bench", Log: "bench",
+	})
+	check(tb, err)
+	return r
+}
+
+// step takes the next batch of the network through decoder, core and log out. The
+// network's own work, and encoding, are not measured.
+func (r *liveRun) step(tb testing.TB) {
+	tb.Helper()
+	check(tb, r.network.Next(tb.Context(), &r.made))
+	r.encode()
+	r.batch.Reset()
+	r.batch.First, r.batch.Last = r.made.First, r.made.Last
+	r.batch.Time, r.batch.Emit = r.made.Time, r.made.Emit
+	begun := processTime()
+	for _, m := range r.messages {
+		check(tb, r.decoder.Decode(m, &r.batch))
+	}
+	decoded := processTime()
+	result := r.core.Step(&r.batch)
+	stepped := processTime()
+	if refused := len(r.batch.Refused) + len(result.Refused); refused > 0 {
+		tb.Fatalf("%d events were refused", refused)
+	}
+	if r.batch.Emit {
+		check(tb, r.writer.Publish(tb.Context(), sinks.Emission{
+			Position: uint64(result.Position), Time: int64(result.Time), Estimates: result.Estimates,
+		}))
+	}
+	r.decoding += decoded - begun
+	r.stepping += stepped - decoded
+	r.publishing += processTime() - stepped
+	r.edges += len(r.batch.Edges)
+	r.records += len(result.Estimates)
+	for i := range result.Estimates {
+		r.published[result.Estimates[i].Community] = true
+	}
+}
+
+// encode turns what the network made into messages of livePerMessage events.
+func (r *liveRun) encode() {
+	r.messages = r.messages[:0]
+	b := &r.made
+	for kind := range event.Kind(event.Kinds) {
+		for from := 0; from < b.Count(kind); from += livePerMessage {
+			payload, form := wire.Encode(kind, b, from, min(from+livePerMessage, b.Count(kind)))
+			r.messages = append(r.messages, wire.Message{
+				Kind: kind, ContentType: form, Payload: payload, Position: b.Last, Received: b.Time,
+			})
+		}
+	}
+}
+
+// until steps until so much simulated time has passed.
+func (r *liveRun) until(tb testing.TB, elapsed time.Duration) {
+	tb.Helper()
+	for r.network.Elapsed() < elapsed {
+		r.step(tb)
+	}
+}
+
+// spent returns the processor time of all parts.
+func (r *liveRun) spent() time.Duration { return r.decoding + r.stepping + r.publishing }
+
+// measure takes one case, after a warm-up: processor time of the whole process by edge event,
+// and what of it each part took. The reading of the log is not in it.
+func (c liveCase) measure(tb testing.TB, s size) map[string]float64 {
+	warm, measured := liveWarm, liveMeasured
+	if s.tiny {
+		warm, measured = 500*time.Millisecond, 200*time.Millisecond
+		c.vertices, c.communities = min(c.vertices, s.vertices), min(c.communities, 30)
+	}
+	r := openLive(tb, c, warm+measured+time.Second)
+	r.until(tb, warm)
+	r.decoding, r.stepping, r.publishing, r.edges, r.records = 0, 0, 0, 0, 0
+	r.until(tb, warm+measured)
+	check(tb, r.writer.Close(tb.Context()))
+	return map[string]float64{
+		"us-cpu/edge": micros(r.spent(), r.edges), "us-decode/edge": micros(r.decoding, r.edges),
+		"us-step/edge": micros(r.stepping, r.edges), "us-logout/edge": micros(r.publishing, r.edges),
+		"edges": float64(r.edges), "records": float64(r.records),
+	}
+}
+
+// measureLoading reads a history that brings nearly all predictions and labels in
+// its first seconds, until every community has an estimate and they are over.
+func measureLoading(tb testing.TB, s size) map[string]float64 {
+	c, lasts := liveCase{10, 300, liveVertices}, liveLoading
+	if s.tiny {
+		c.communities, c.vertices, lasts = 12, s.vertices, time.Second
+	}
+	r := openLive(tb, c, lasts+time.Second)
+	for r.network.Elapsed() < lasts || len(r.published) < c.communities {
+		r.step(tb)
+	}
+	check(tb, r.writer.Close(tb.Context()))
+	return map[string]float64{"s-cpu": r.spent().Seconds(), "edges": float64(r.edges), "records": float64(r.records)}
+}
