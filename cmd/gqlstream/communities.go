@@ -114,13 +114,10 @@ func (c *communitiesCmd) load(ctx context.Context, diagnostics io.Writer) (_ *gr
 	if err != nil {
 		return nil, config.Usage(err)
 	}
-	meter := newMeter(diagnostics, "events")
 	err = c.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) {
 		_, refused := store.Apply(b)
-		meter.add(b.Events(), 0)
 		return refused, nil
 	})
-	meter.finish()
 	if err != nil {
 		store.Release()
 		return nil, fmt.Errorf("communities: nothing is written: %w", err)

@@ -86,12 +86,13 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 		return c.load(ctx, open, con.Err, visit)
 	}
 	report, err := evaluate.Run(ctx, conf, load, func(done, all int) {
-		progress.add(done-progress.count, float64(done)/float64(all))
+		progress.what = fmt.Sprintf("of %s communities estimated", grouped(all))
+		progress.add(done - progress.count)
 	})
 	if err != nil {
 		return err
 	}
-	progress.finish()
+	progress.show()
 	if report.Refused > 0 {
 		fmt.Fprintf(con.Err, "refused: %d events that the graph could not take\n", report.Refused)
 		for _, r := range report.Examples {

@@ -99,12 +99,13 @@ func openFiles(flags *fileFlags, settings *config.Settings, steps ingest.StepCon
 }
 
 // readFiles hands every batch of files to visit, which returns the events that it refuses, whose
-// number readFiles returns. Then it says what was refused.
+// number readFiles returns. It says now and then how far it is, and at the end what was refused.
 func readFiles(
 	ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) ([]event.Refusal, error),
 ) (further int, err error) {
 	var batch event.Batch
 	var examples []event.Refusal
+	meter := newMeter(diagnostics, "events read")
 	defer func() { reportFiles(diagnostics, source, examples) }()
 	for {
 		err := source.Next(ctx, &batch)
@@ -119,6 +120,7 @@ func readFiles(
 			return further, err
 		}
 		further += len(refused)
+		meter.add(batch.Events())
 		for _, r := range slices.Concat(batch.Refused, refused) {
 			if len(examples) < examplesMax && r.Reason != event.SelfLoop {
 				examples = append(examples, r)

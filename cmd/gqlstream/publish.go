@@ -74,7 +74,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	p := &publishing{meter: newMeter(con.Err, "events")}
+	p := &publishing{}
 	if c.Rejects != "" {
 		file, failed := os.Create(c.Rejects)
 		if failed != nil {
@@ -93,7 +93,6 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	defer p.out.publisher.Close()
 	_, err = readFiles(ctx, source, con.Err, func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
 	err = errors.Join(err, p.flushLate(ctx))
-	p.meter.finish()
 	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.NATS), b.Where))
 	if ctx.Err() != nil {
 		return fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
@@ -190,8 +189,7 @@ func printClasses(w io.Writer, classes event.ClassSet) {
 type publishing struct {
 	out     streamWriter
 	rejects *json.Encoder // of refused rows, which the log and its quarantine never see; nil: nobody asks for them
-	meter   *meter
-	events  int // published
+	events  int           // published
 }
 
 // send publishes the rows of a batch, in their order. A message holds events of one kind that follow
@@ -210,10 +208,8 @@ func (p *publishing) send(ctx context.Context, b *event.Batch) error {
 			return err
 		}
 	}
-	n := b.Events()
-	p.events += n
-	p.meter.add(n, 0)
-	return p.out.wait(ctx, n)
+	p.events += b.Events()
+	return p.out.wait(ctx, b.Events())
 }
 
 // rejected is a line of --rejects.

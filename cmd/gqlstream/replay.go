@@ -178,7 +178,6 @@ func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 		return nil, config.Usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
 	}
 	r := &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "events"), refused: map[event.Reason]int{}}
-	r.meter.terminal = false // records are printed between its lines
 	return r, nil
 }
 
@@ -236,7 +235,7 @@ func (r *replay) run(ctx context.Context, source ingest.Source) error {
 			}
 		}
 		if r.digest == "" { // digests tell enough
-			r.meter.add(batch.Events(), r.done(source, &batch))
+			r.meter.add(batch.Events())
 		}
 	}
 }
@@ -250,7 +249,7 @@ func (r *replay) countRefused(refused []event.Refusal) {
 // report says at the end what was read, and what was refused on the way, by reason.
 func (r *replay) report() {
 	if r.digest == "" {
-		r.meter.finish()
+		r.meter.show()
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.refused)) {
 		fmt.Fprintf(r.con.Err, "replay: refused %d, %s\n", r.refused[reason], reason)
@@ -284,16 +283,6 @@ type stateDigest struct {
 	Emission   bool           `json:"emission"`
 	Checkpoint bool           `json:"checkpoint"`
 	State      string         `json:"state"`
-}
-
-// done returns the share of the log that is read, 0 where its end is not known.
-func (r *replay) done(source ingest.Source, b *event.Batch) float64 {
-	stream, ok := source.(*ingest.JetStreamSource)
-	if !ok {
-		return 0
-	}
-	end := cmp.Or(uint64(r.to.Position), uint64(b.Last)+stream.Stats().Behind, 1)
-	return float64(b.Last) / float64(end)
 }
 
 // openAlerts makes the engine of --alerts.

@@ -103,17 +103,6 @@ func (r *communityRow) cells() string {
 	return fmt.Sprintf("%s\t%.3f\t%s\t%s", members, e.Prevalence[r.class], interval, r.further)
 }
 
-// show paints lines over the whole terminal, or prints them elsewhere.
-func show(w io.Writer, lines []string) error {
-	width, height, terminal := terminalSize(w)
-	if !terminal {
-		_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
-		return err
-	}
-	_, err := io.WriteString(w, homeCursor+strings.Join(fitted(lines, width, height), clearLine+"\r\n")+clearLine+clearBelow)
-	return err
-}
-
 // fitted cuts lines to the size of a terminal, and says how many there are beyond it.
 func fitted(lines []string, width, height int) []string {
 	if more := len(lines) - height; more > 0 && height > 0 {
@@ -126,7 +115,8 @@ func fitted(lines []string, width, height int) []string {
 }
 
 // showUntil shows what next returns, again and again, until something ends, ctx does, or next says
-// that there is no more. It takes the whole screen of a terminal and gives it back whatever happens.
+// that there is no more. It paints over the whole terminal, which it gives back whatever happens,
+// and prints the lines where there is none.
 func showUntil(ctx context.Context, w io.Writer, onTerminal, elsewhere time.Duration, ended <-chan error, next func() (lines []string, more bool)) error {
 	every := elsewhere
 	if _, _, terminal := terminalSize(w); terminal {
@@ -138,7 +128,11 @@ func showUntil(ctx context.Context, w io.Writer, onTerminal, elsewhere time.Dura
 	defer ticker.Stop()
 	for {
 		lines, more := next()
-		if err := show(w, lines); err != nil || !more {
+		text := strings.Join(lines, "\n") + "\n"
+		if width, height, terminal := terminalSize(w); terminal {
+			text = homeCursor + strings.Join(fitted(lines, width, height), clearLine+"\r\n") + clearLine + clearBelow
+		}
+		if _, err := io.WriteString(w, text); err != nil || !more {
 			return err
 		}
 		select {
@@ -151,71 +145,37 @@ func showUntil(ctx context.Context, w io.Writer, onTerminal, elsewhere time.Dura
 	}
 }
 
-// How often a meter speaks: on a terminal it repaints a line, elsewhere it adds
-// one now and then.
-const (
-	meterTerminalEvery = 200 * time.Millisecond
-	meterPlainEvery    = 10 * time.Second
-)
+// meterEvery is the time between two lines of a meter.
+const meterEvery = 10 * time.Second
 
-// meter shows how far a long task has come, on a line of the terminal or as plain
-// lines elsewhere.
+// meter says now and then how far a long task has come.
 type meter struct {
-	w        io.Writer
-	what     string // is counted, "events" say
-	terminal bool
-	begun    time.Time
-	shown    time.Time
-	count    int
+	w     io.Writer
+	what  string // is counted, "events" say
+	begun time.Time
+	shown time.Time
+	count int
 }
 
 func newMeter(w io.Writer, what string) *meter {
-	_, _, terminal := terminalSize(w)
 	now := time.Now()
-	return &meter{w: w, what: what, terminal: terminal, begun: now, shown: now}
+	return &meter{w: w, what: what, begun: now, shown: now}
 }
 
-// add counts n more, and shows the count if it is time; done is the share of the
-// task that is done, 0 when that is not known.
-func (m *meter) add(n int, done float64) {
+// add counts n more, and shows the count if it is time.
+func (m *meter) add(n int) {
 	m.count += n
-	every := meterPlainEvery
-	if m.terminal {
-		every = meterTerminalEvery
-	}
-	if now := time.Now(); now.Sub(m.shown) >= every {
+	if now := time.Now(); now.Sub(m.shown) >= meterEvery {
 		m.shown = now
-		m.show(now, done)
+		m.show()
 	}
 }
 
-func (m *meter) show(now time.Time, done float64) {
-	elapsed := now.Sub(m.begun)
-	line := fmt.Sprintf("%s %s, %s a second", grouped(m.count), m.what, grouped(m.rate(elapsed)))
-	if done > 0 {
-		left := time.Duration(float64(elapsed) * (1 - done) / done)
-		line += fmt.Sprintf(", %.0f %%, %v left", 100*done, left.Round(time.Second))
-	}
-	if m.terminal {
-		fmt.Fprintf(m.w, "\r%s%s", line, clearLine)
-		return
-	}
-	fmt.Fprintln(m.w, line)
-}
-
-func (m *meter) rate(elapsed time.Duration) int {
-	return int(float64(m.count) / max(elapsed.Seconds(), 1e-3))
-}
-
-// finish says what was counted in all.
-func (m *meter) finish() {
+// show says what was counted so far, or in all if it is called at the end.
+func (m *meter) show() {
 	elapsed := time.Since(m.begun)
-	start := ""
-	if m.terminal {
-		start = "\r" + clearLine
-	}
-	fmt.Fprintf(m.w, "%s%s %s in %v, %s a second\n", start, grouped(m.count), m.what,
-		elapsed.Round(10*time.Millisecond), grouped(m.rate(elapsed)))
+	fmt.Fprintf(m.w, "%s %s in %v, %s a second\n", grouped(m.count), m.what,
+		elapsed.Round(10*time.Millisecond), grouped(int(float64(m.count)/max(elapsed.Seconds(), 1e-3))))
 }
 
 // grouped writes n with commas between the thousands.

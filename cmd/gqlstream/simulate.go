@@ -140,7 +140,7 @@ func (c *simulateCmd) follow(
 	ctx context.Context, con console, s *simulate.Network, truth *truthLog, write func(*event.Batch) error,
 ) error {
 	meter := newMeter(con.Err, "events")
-	defer meter.finish()
+	defer meter.show()
 	var b event.Batch
 	for {
 		err := s.Next(ctx, &b)
@@ -156,11 +156,7 @@ func (c *simulateCmd) follow(
 		if b.Emit {
 			truth.follow(s, c.TruthEvery)
 		}
-		done := 0.0
-		if c.Duration > 0 {
-			done = float64(s.Elapsed()) / float64(c.Duration)
-		}
-		meter.add(b.Events(), done)
+		meter.add(b.Events())
 	}
 }
 

@@ -45,16 +45,45 @@ Examples:
   gqlstream watch --filter berlin --count 1`
 }
 
-const watchEveryMin = 100 * time.Millisecond
+const (
+	watchEveryMin = 100 * time.Millisecond
+	watchWaitMax  = 5 * time.Second // for one answer
+	watchBytesMax = 64 << 20        // of one answer
+	watchRowsMax  = 1000            // the most that the API gives at once
+)
 
 // watch is one run of the command. Its loop owns it.
 type watch struct {
+	watchCmd
 	watchData
-	cmd     watchCmd
-	client  *watchClient
+	base    string // address of the page
+	token   string
 	con     console
-	class   int
 	problem error // of the last look
+}
+
+// watchData is what the page says at one look.
+type watchData struct {
+	info struct {
+		Pipeline string   `json:"pipeline"`
+		Classes  []string `json:"classes"`
+	}
+	status struct {
+		State    string             `json:"state"`
+		Position uint64             `json:"position"`
+		Lag      uint64             `json:"lag"`
+		Rates    map[string]float64 `json:"rates"`
+	}
+	class int // that is shown
+	rows  []watchRow
+	total int // communities there are
+}
+
+// watchRow is one community.
+type watchRow struct {
+	Name     string         `json:"name"`
+	Updated  time.Time      `json:"updated"`
+	Estimate quant.Estimate `json:"estimate"`
 }
 
 // Run watches until it is told to stop.
@@ -62,50 +91,84 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 	if c.Every < watchEveryMin {
 		return config.Usagef("watch: --every %v is less than %v", c.Every, watchEveryMin)
 	}
-	client, err := newWatchClient(c)
-	if err != nil {
-		return err
+	at, err := url.Parse(c.URL)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return config.Usagef("watch: --url %q: want the address of a page, such as http://127.0.0.1:8090", c.URL)
 	}
-	w := &watch{cmd: *c, client: client, con: con}
-	awaitStart(ctx, con.Err, "a page at "+client.base, func() bool { // run opens its page last
+	w := &watch{watchCmd: *c, base: strings.TrimRight(at.String(), "/"), con: con}
+	if c.TokenFile != "" {
+		token, err := os.ReadFile(c.TokenFile)
+		if err != nil {
+			return config.Usage(err)
+		}
+		w.token = strings.TrimSpace(string(token))
+	}
+	awaitStart(ctx, con.Err, "a page at "+w.base, func() bool { // run opens its page last
 		w.look(ctx)
 		return errors.Is(w.problem, syscall.ECONNREFUSED)
 	})
-	if w.problem == nil && c.Class != "" {
-		if w.class = slices.Index(w.info.Classes, c.Class); w.class < 0 {
-			return config.Usagef("watch: there is no class %q; there are %s", c.Class, strings.Join(w.info.Classes, ", "))
-		}
-		w.look(ctx) // the order of the rows may depend on the class
-	}
 	if w.problem != nil { // later a page that is away is waited for
 		return fmt.Errorf("watch: %w", w.problem)
 	}
-	return w.follow(ctx)
-}
-
-// look reads the pipeline once more. After a problem the rows are those of before.
-func (w *watch) look(ctx context.Context) {
-	_, _, terminal := terminalSize(w.con.Out)
-	seen, err := w.client.look(ctx, &w.cmd, w.class, !terminal)
-	if w.problem = err; err == nil {
-		w.watchData = seen
-		w.class = min(w.class, max(len(seen.info.Classes)-1, 0)) // of another pipeline, perhaps
-	}
-}
-
-// follow shows one look after the other.
-func (w *watch) follow(ctx context.Context) error {
 	if w.total == 0 {
-		fmt.Fprintln(w.con.Err, "watch: no estimates yet; publish edges, labels, predictions and members")
+		fmt.Fprintln(con.Err, "watch: no estimates yet; publish edges, labels, predictions and members")
 	}
 	looked := 0
-	return showUntil(ctx, w.con.Out, w.cmd.Every, w.cmd.Every, nil, func() ([]string, bool) {
+	return showUntil(ctx, con.Out, c.Every, c.Every, nil, func() ([]string, bool) {
 		if looked > 0 {
 			w.look(ctx)
 		}
 		looked++
-		return w.lines(), w.cmd.Count == 0 || looked < w.cmd.Count
+		return w.lines(), c.Count == 0 || looked < c.Count
 	})
+}
+
+// look reads the pipeline once more. After a problem the rows are those of before.
+func (w *watch) look(ctx context.Context) {
+	var seen watchData
+	if seen, w.problem = w.ask(ctx); w.problem == nil {
+		w.watchData = seen
+	}
+}
+
+// ask asks for what the pipeline is, how it does, and its communities: as many as the API gives
+// at once on a terminal, all elsewhere.
+func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
+	if err := w.get(ctx, "/api/v1/info", nil, &seen.info); err != nil {
+		return seen, err
+	}
+	if seen.class = slices.Index(seen.info.Classes, w.Class); seen.class < 0 && w.Class != "" {
+		return seen, config.Usagef("there is no class %q; there are %s", w.Class, strings.Join(seen.info.Classes, ", "))
+	}
+	seen.class = max(seen.class, 0)
+	if err := w.get(ctx, "/api/v1/status", nil, &seen.status); err != nil {
+		return seen, err
+	}
+	query := url.Values{
+		"sort": {w.Sort}, "limit": {strconv.Itoa(watchRowsMax)}, "class": {strconv.Itoa(seen.class)}, "q": {w.Filter}, "method": {w.Method},
+	}
+	if w.Reverse {
+		query.Set("order", "desc")
+	}
+	if w.Flagged {
+		query.Set("flag", "any")
+	}
+	_, _, terminal := terminalSize(w.con.Out)
+	for {
+		var list struct {
+			Total       int        `json:"total"`
+			Matched     int        `json:"matched"`
+			Communities []watchRow `json:"communities"`
+		}
+		query.Set("offset", strconv.Itoa(len(seen.rows)))
+		if err := w.get(ctx, "/api/v1/communities", query, &list); err != nil {
+			return seen, err
+		}
+		seen.rows, seen.total = append(seen.rows, list.Communities...), list.Total
+		if terminal || len(seen.rows) >= list.Matched || len(list.Communities) == 0 {
+			return seen, nil
+		}
+	}
 }
 
 // lines lays a look out.
@@ -120,7 +183,7 @@ func (w *watch) lines() []string {
 		rows[i] = communityRow{name: r.Name, members: int(e.Members), estimate: e, class: w.class, further: fmt.Sprintf("%v\t%s",
 			max(now.Sub(r.Updated), 0).Truncate(time.Second), harmless(strings.Join(e.Flags, " ")))}
 	}
-	lines := []string{"gqlstream watch  " + harmless(w.info.Pipeline) + "  " + w.client.base, w.state(), ""}
+	lines := []string{"gqlstream watch  " + harmless(w.info.Pipeline) + "  " + w.base, w.state(), ""}
 	return append(lines, communityTable(class, "age\tflags", rows)...)
 }
 
@@ -135,104 +198,13 @@ func (w *watch) state() string {
 	}
 	return fmt.Sprintf("%s, position %s, %s behind, %s events a second, %s communities, by %s",
 		harmless(w.status.State), grouped(int(w.status.Position)), grouped(int(w.status.Lag)),
-		grouped(int(rate)), grouped(w.total), w.cmd.Sort)
-}
-
-const (
-	watchWaitMax  = 5 * time.Second // for one answer
-	watchBytesMax = 64 << 20        // of one answer
-	watchRowsMax  = 1000            // the most that the API gives at once
-)
-
-// watchClient reads the API of a page.
-type watchClient struct {
-	base  string
-	token string
-	http  *http.Client
-}
-
-func newWatchClient(c *watchCmd) (*watchClient, error) {
-	at, err := url.Parse(c.URL)
-	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, config.Usagef("watch: --url %q: want the address of a page, such as http://127.0.0.1:8090", c.URL)
-	}
-	w := &watchClient{base: strings.TrimRight(at.String(), "/"), http: &http.Client{Timeout: watchWaitMax}}
-	if c.TokenFile != "" {
-		token, err := os.ReadFile(c.TokenFile)
-		if err != nil {
-			return nil, config.Usage(err)
-		}
-		w.token = strings.TrimSpace(string(token))
-	}
-	return w, nil
-}
-
-// watchData is the answer of the page to one look.
-type watchData struct {
-	info struct {
-		Pipeline string   `json:"pipeline"`
-		Classes  []string `json:"classes"`
-	}
-	status struct {
-		State    string             `json:"state"`
-		Message  string             `json:"message"`
-		Position uint64             `json:"position"`
-		Lag      uint64             `json:"lag"`
-		Rates    map[string]float64 `json:"rates"`
-	}
-	rows    []watchRow
-	total   int // communities there are
-	matched int // that are looked for; of them rows holds the first
-}
-
-// watchRow is one community.
-type watchRow struct {
-	Name     string         `json:"name"`
-	Updated  time.Time      `json:"updated"`
-	Estimate quant.Estimate `json:"estimate"`
-}
-
-// look asks for what the pipeline is, how it does, and its communities: all, or as many as
-// the API gives at once.
-func (w *watchClient) look(ctx context.Context, c *watchCmd, class int, all bool) (d watchData, err error) {
-	if err := w.get(ctx, "/api/v1/info", nil, &d.info); err != nil {
-		return d, err
-	}
-	if err := w.get(ctx, "/api/v1/status", nil, &d.status); err != nil {
-		return d, err
-	}
-	query := url.Values{
-		"sort": {c.Sort}, "limit": {strconv.Itoa(watchRowsMax)}, "order": {"asc"},
-		"class": {strconv.Itoa(min(class, len(d.info.Classes)-1))},
-	}
-	set := func(key, value string, given bool) {
-		if given {
-			query.Set(key, value)
-		}
-	}
-	set("order", "desc", c.Reverse)
-	set("q", c.Filter, c.Filter != "")
-	set("method", c.Method, c.Method != "")
-	set("flag", "any", c.Flagged)
-	for {
-		var list struct {
-			Total       int        `json:"total"`
-			Matched     int        `json:"matched"`
-			Communities []watchRow `json:"communities"`
-		}
-		query.Set("offset", strconv.Itoa(len(d.rows)))
-		if err := w.get(ctx, "/api/v1/communities", query, &list); err != nil {
-			return d, err
-		}
-		d.rows, d.total, d.matched = append(d.rows, list.Communities...), list.Total, list.Matched
-		if !all || len(d.rows) >= d.matched || len(list.Communities) == 0 {
-			return d, nil
-		}
-	}
+		grouped(int(rate)), grouped(w.total), w.Sort)
 }
 
 // get reads one answer of the API.
-func (w *watchClient) get(ctx context.Context, path string, query url.Values, into any) error {
+func (w *watch) get(ctx context.Context, path string, query url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, watchWaitMax)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+path+"?"+query.Encode(), nil)
 	if err != nil {
 		return err
@@ -240,7 +212,7 @@ func (w *watchClient) get(ctx context.Context, path string, query url.Values, in
 	if w.token != "" {
 		request.Header.Set("Authorization", "Bearer "+w.token)
 	}
-	response, err := w.http.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return fmt.Errorf("no page at %s, start gqlstream run or name its address with --url: %w", w.base, err)
 	}

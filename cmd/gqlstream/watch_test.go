@@ -192,7 +192,7 @@ func TestWatchSaysWhatToDo(t *testing.T) {
 
 // The table must name class and communities, and no name may steer the terminal.
 func TestWatchTableNamesClassAndCommunities(t *testing.T) {
-	w := &watch{client: &watchClient{base: "http://127.0.0.1:8090"}, cmd: watchCmd{Sort: "name"}}
+	w := &watch{base: "http://127.0.0.1:8090", watchCmd: watchCmd{Sort: "name"}}
 	w.info.Classes = []string{"left", "right"}
 	w.rows = []watchRow{
 		{Name: "a\x1b", Updated: time.Now().Add(time.Hour), Estimate: quant.Estimate{Prevalence: []float64{0.2, 0.8}, Low: []float64{0.1, 0.7}, High: []float64{0.3, 1}, Members: 1e6, Flags: []string{"thin:0"}}},
