@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"gqlstream/config"
 	"gqlstream/ingest"
@@ -51,7 +52,7 @@ const (
 	demoPaintEvery   = 250 * time.Millisecond
 	demoReportEvery  = 10 * time.Second // where there is no terminal
 	demoWarmUp       = 10 * time.Second // simulated: the first labels and predictions arrive
-	demoSettleMax    = 5 * time.Second  // wall time for the pipeline to catch up at the end
+	demoCatchUpMax   = 5 * time.Second  // wall time for the pipeline to catch up at the end
 	demoJumpWindow   = 10 * time.Second // for which a community is shown to have jumped
 	demoActivity     = 1000
 	demoJumpEvery    = 30 * time.Second
@@ -60,34 +61,50 @@ const (
 	demoPublishedMax = 64 // messages under way
 )
 
-// demo is the state that the simulation, the pipeline and the view share.
-type demo struct {
-	cmd        *demoCmd
-	simulation *simulate.Network
-	due        time.Duration // simulated time of the next truth
-	view       io.Writer
-	page       string // address of the page with charts; empty without one
-
-	mu       sync.Mutex // guards all below
-	board    demoBoard
-	stored   event.Position // published
-	vertices int
-	elapsed  time.Duration
-	events   int
-}
-
 // The demo compares two methods: ours, and plain counting of the predictions.
 const (
 	demoOurs  = "auto"
 	demoPlain = "pcc"
 )
 
+// demo joins what is true with what is published, by position: an estimate at position p is held
+// against the newest truth that p contains, so the time that the pipeline takes is not counted as
+// an error of the method. A truth is scored at most once, with the estimates that stand when the
+// pipeline passes it.
+type demo struct {
+	cmd        *demoCmd
+	simulation *simulate.Network
+	due        time.Duration // simulated time of the next truth
+	page       string        // address of the page with charts; empty without one
+
+	mu       sync.Mutex // guards all below, which simulation, pipeline and view share
+	truths   []demoTruth
+	shown    demoTruth                    // the newest that the pipeline has passed
+	latest   map[[2]string]quant.Estimate // by community and method
+	position event.Position               // of the pipeline
+	stored   event.Position               // published
+	elapsed  time.Duration
+
+	ours, plain []float64 // errors
+	covered     []float64 // 1 for each class that lies in our interval, 0 for each that does not
+}
+
+// demoTruth is the true state of the network at a position of the stream.
+type demoTruth struct {
+	position event.Position
+	elapsed  time.Duration // simulated
+	records  []simulate.TruthRecord
+}
+
 // Run shows the demo until its end or an interrupt.
 func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 	if c.Speed <= 0 {
 		return config.Usagef("demo: --speed must be more than 0")
 	}
-	simulation, err := simulate.New(c.simulation())
+	s := simulate.DefaultConfig()
+	s.Seed, s.Vertices, s.Communities, s.Duration = c.Seed, c.Vertices, c.Communities, c.Duration
+	s.Activity, s.JumpEvery = demoActivity, demoJumpEvery
+	simulation, err := simulate.New(s)
 	if err != nil {
 		return config.Usage(err)
 	}
@@ -97,27 +114,17 @@ func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(state)) }()
-	d := &demo{cmd: c, simulation: simulation, view: con.Out, board: demoBoard{latest: map[[2]string]quant.Estimate{}}}
+	d := &demo{cmd: c, simulation: simulation, latest: map[[2]string]quant.Estimate{}}
 	p, err := pipeline.Open(ctx, c.settings(state), pipeline.Options{
 		Out: con.Out, Log: slog.New(slog.DiscardHandler), Follow: map[string]pipeline.Take{"screen": d.take}, FreePort: true,
 	})
 	if err != nil {
 		return err
 	}
-	if url := p.Page.URL(); url != "" {
-		d.page = url
-		if p.Taken != "" {
-			d.page += " (" + p.Taken + " is taken)"
-		}
+	if d.page = p.Page.URL(); d.page != "" && p.Taken != "" {
+		d.page += " (" + p.Taken + " is taken)"
 	}
-	return errors.Join(d.show(ctx, p), p.Close())
-}
-
-func (c *demoCmd) simulation() simulate.Config {
-	s := simulate.DefaultConfig()
-	s.Seed, s.Vertices, s.Communities, s.Duration = c.Seed, c.Vertices, c.Communities, c.Duration
-	s.Activity, s.JumpEvery = demoActivity, demoJumpEvery
-	return s
+	return errors.Join(d.show(ctx, p, con.Out), p.Close())
 }
 
 // settings are those of run with both methods, and everyone as a community.
@@ -137,12 +144,12 @@ func (c *demoCmd) settings(state string) config.Settings {
 
 // show runs pipeline, simulation and view together until the simulation ends or
 // the user has seen enough, then prints the summary.
-func (d *demo) show(ctx context.Context, p *pipeline.Pipeline) error {
+func (d *demo) show(ctx context.Context, p *pipeline.Pipeline, view io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wait sync.WaitGroup
 	ended := make(chan error, 2)
-	start := func(run func(context.Context) error) {
+	for _, run := range []func(context.Context) error{p.Run, func(ctx context.Context) error { return d.simulate(ctx, p) }} {
 		wait.Go(func() {
 			err := run(ctx)
 			if ctx.Err() != nil {
@@ -151,12 +158,10 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline) error {
 			ended <- err
 		})
 	}
-	start(p.Run)
-	start(func(ctx context.Context) error { return d.simulate(ctx, p) })
-	err := showUntil(ctx, d.view, demoPaintEvery, demoReportEvery, ended, func() ([]string, bool) { return d.lines(true), true })
+	err := showUntil(ctx, view, demoPaintEvery, demoReportEvery, ended, func() ([]string, bool) { return d.lines(true), true })
 	cancel()
 	wait.Wait()
-	_, failed := fmt.Fprintln(d.view, strings.Join(d.lines(false), "\n"))
+	_, failed := fmt.Fprintln(view, strings.Join(d.lines(false), "\n"))
 	return errors.Join(err, failed)
 }
 
@@ -172,7 +177,7 @@ func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 	for {
 		err := d.tick(ctx, &writer)
 		if errors.Is(err, io.EOF) {
-			return d.settle(ctx)
+			return d.catchUp(ctx)
 		}
 		if err != nil {
 			return err
@@ -197,7 +202,6 @@ func (d *demo) tick(ctx context.Context, writer *streamWriter) error {
 		if err := writer.write(ctx, &batch); err != nil {
 			return err
 		}
-		d.count(&batch)
 	}
 	elapsed := d.simulation.Elapsed()
 	if elapsed < d.due {
@@ -210,24 +214,16 @@ func (d *demo) tick(ctx context.Context, writer *streamWriter) error {
 	_, stored := writer.publisher.Stored()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stored = stored
-	d.board.truths = append(d.board.truths, demoTruth{position: stored, elapsed: elapsed, records: d.simulation.AppendTruth(nil)})
+	d.stored, d.elapsed = stored, elapsed
+	d.truths = append(d.truths, demoTruth{position: stored, elapsed: elapsed, records: d.simulation.AppendTruth(nil)})
 	return nil
 }
 
-func (d *demo) count(b *event.Batch) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.vertices += len(b.Vertices)
-	d.events += b.Events()
-	d.elapsed = d.simulation.Elapsed()
-}
-
-// settle waits until the pipeline has passed everything that was published.
-func (d *demo) settle(ctx context.Context) error {
-	for deadline := time.Now().Add(demoSettleMax); time.Now().Before(deadline); {
+// catchUp waits until the pipeline has passed everything that was published, for a while.
+func (d *demo) catchUp(ctx context.Context) error {
+	for range demoCatchUpMax / demoPaintEvery {
 		d.mu.Lock()
-		passed := d.board.position >= d.stored
+		passed := d.position >= d.stored
 		d.mu.Unlock()
 		if passed {
 			return nil
@@ -242,17 +238,58 @@ func (d *demo) settle(ctx context.Context) error {
 // take takes published estimates over from the log out.
 func (d *demo) take(_ context.Context, e *sinks.Stored) error {
 	estimates, err := e.Estimates()
-	if err != nil || len(estimates) == 0 {
-		return err
+	if err == nil && len(estimates) > 0 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.publish(event.Position(e.Position), estimates)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.board.publish(event.Position(e.Position), estimates)
-	return nil
+	return err
 }
 
-// lines lays out the picture of this moment: the mean errors so far, then the communities, while the
-// pipeline and its page are there.
+// publish takes estimates over, which are all of one position, and scores the newest truth that
+// the pipeline has passed with them.
+func (d *demo) publish(position event.Position, estimates []quant.Estimate) {
+	passed := 0
+	for passed < len(d.truths) && d.truths[passed].position <= position {
+		d.shown = d.truths[passed]
+		passed++
+	}
+	d.truths = slices.Delete(d.truths, 0, passed)
+	d.position = position
+	for _, e := range estimates {
+		d.latest[[2]string{e.Community, e.Method}] = e
+	}
+	if passed == 0 || d.shown.elapsed < demoWarmUp {
+		return
+	}
+	for _, truth := range d.shown.records {
+		if ours, plain, known := d.both(truth.Community); known {
+			d.score(truth.Prevalence, ours, plain)
+		}
+	}
+}
+
+// both returns the estimates of a community, and whether there is one of each method.
+func (d *demo) both(community string) (ours, plain quant.Estimate, known bool) {
+	ours, okOurs := d.latest[[2]string{community, demoOurs}]
+	plain, okPlain := d.latest[[2]string{community, demoPlain}]
+	return ours, plain, okOurs && okPlain && !ours.Suppressed
+}
+
+func (d *demo) score(truth []float64, ours, plain quant.Estimate) {
+	d.ours = append(d.ours, floats.Distance(ours.Prevalence, truth, 1)/float64(len(truth)))
+	d.plain = append(d.plain, floats.Distance(plain.Prevalence, truth, 1)/float64(len(truth)))
+	for k := range ours.Low {
+		hit := 0.0
+		if ours.Low[k] <= truth[k] && truth[k] <= ours.High[k] {
+			hit = 1
+		}
+		d.covered = append(d.covered, hit)
+	}
+}
+
+// lines lays out the picture of this moment: the mean errors so far, then the communities with the
+// share of class 0, its truth and its count, while the pipeline and its page are there.
 func (d *demo) lines(running bool) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -263,17 +300,27 @@ func (d *demo) lines(running bool) []string {
 	if d.page != "" && running {
 		title += "  charts at " + d.page
 	}
-	lag := int(d.stored) - int(min(d.board.position, d.stored))
-	lines := []string{title, fmt.Sprintf("%s vertices, %s events, %d messages behind", grouped(d.vertices), grouped(d.events), lag), ""}
-	lines = append(lines, tabled(func(table io.Writer) {
-		fmt.Fprintln(table, "mean absolute error, ours ("+demoOurs+")\t"+d.board.ours.text())
-		fmt.Fprintln(table, "mean absolute error, plain counting ("+demoPlain+")\t"+d.board.plain.text())
-		fmt.Fprintln(table, "truth in our interval\t"+d.board.covered.text())
+	lines := append([]string{title, ""}, tabled(func(table io.Writer) {
+		fmt.Fprintf(table, "mean absolute error, ours (%s)\t%s\n", demoOurs, meanText(d.ours))
+		fmt.Fprintf(table, "mean absolute error, plain counting (%s)\t%s\n", demoPlain, meanText(d.plain))
+		fmt.Fprintf(table, "truth in our interval\t%s\n", meanText(d.covered))
 	})...)
-	if rows := d.board.rows(); running && len(rows) > 0 {
-		lines = append(append(lines, ""), communityTable("0", "truth\tplain\t", rows)...)
+	if !running || len(d.shown.records) == 0 {
+		return lines
 	}
-	return lines
+	var rows []communityRow
+	for _, truth := range d.shown.records {
+		row := communityRow{name: truth.Community, members: truth.Members, further: fmt.Sprintf("%.3f\t", truth.Prevalence[0])}
+		if ours, plain, known := d.both(truth.Community); known {
+			row.estimate = &ours
+			row.further += fmt.Sprintf("%.3f", plain.Prevalence[0])
+		}
+		if truth.Jumped != 0 && time.Duration(truth.Time-truth.Jumped) < demoJumpWindow {
+			row.further += "\tjumped"
+		}
+		rows = append(rows, row)
+	}
+	return append(append(lines, ""), communityTable("0", "truth\tplain\t", rows)...)
 }
 
 func clockText(d time.Duration) string {
@@ -281,100 +328,9 @@ func clockText(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// demoTruth is the true state of the network at a position of the stream.
-type demoTruth struct {
-	position event.Position
-	elapsed  time.Duration // simulated
-	records  []simulate.TruthRecord
-}
-
-// demoBoard joins what is true with what is published, by position: an estimate at
-// position p is held against the newest truth that p contains, so the time that
-// the pipeline takes is not counted as an error of the method. A truth is
-// scored at most once, with the estimates that stand when the pipeline passes it.
-type demoBoard struct {
-	truths   []demoTruth                  // that the pipeline has not passed yet, by position
-	shown    demoTruth                    // the newest it has passed
-	latest   map[[2]string]quant.Estimate // by community and method
-	position event.Position               // of the pipeline
-
-	ours, plain errorMean
-	covered     errorMean // of the classes, how many lie in our interval
-}
-
-// publish takes estimates over, which are all of one position, and scores the newest truth that
-// the pipeline has passed with them.
-func (b *demoBoard) publish(position event.Position, estimates []quant.Estimate) {
-	passed := 0
-	for passed < len(b.truths) && b.truths[passed].position <= position {
-		b.shown = b.truths[passed]
-		passed++
-	}
-	b.truths = slices.Delete(b.truths, 0, passed)
-	b.position = position
-	for _, e := range estimates {
-		b.latest[[2]string{e.Community, e.Method}] = e
-	}
-	if passed == 0 || b.shown.elapsed < demoWarmUp {
-		return
-	}
-	for i := range b.shown.records {
-		if ours, plain, known := b.both(&b.shown.records[i]); known {
-			b.score(b.shown.records[i].Prevalence, ours, plain)
-		}
-	}
-}
-
-// both returns the estimates of a community, and whether there is one of each method.
-func (b *demoBoard) both(truth *simulate.TruthRecord) (ours, plain quant.Estimate, known bool) {
-	ours, okOurs := b.latest[[2]string{truth.Community, demoOurs}]
-	plain, okPlain := b.latest[[2]string{truth.Community, demoPlain}]
-	return ours, plain, okOurs && okPlain && !ours.Suppressed
-}
-
-func (b *demoBoard) score(truth []float64, ours, plain quant.Estimate) {
-	k := float64(len(truth))
-	b.ours.add(floats.Distance(ours.Prevalence, truth, 1) / k)
-	b.plain.add(floats.Distance(plain.Prevalence, truth, 1) / k)
-	for k := range ours.Low {
-		hit := 0.0
-		if ours.Low[k] <= truth[k] && truth[k] <= ours.High[k] {
-			hit = 1
-		}
-		b.covered.add(hit)
-	}
-}
-
-// rows returns the communities as they are shown: the share of class 0, its truth and its count.
-func (b *demoBoard) rows() (rows []communityRow) {
-	for i := range b.shown.records {
-		truth := &b.shown.records[i]
-		row := communityRow{name: truth.Community, members: truth.Members, further: fmt.Sprintf("%.3f", truth.Prevalence[0])}
-		if ours, plain, known := b.both(truth); known {
-			row.estimate = &ours
-			row.further += fmt.Sprintf("\t%.3f", plain.Prevalence[0])
-		} else {
-			row.further += "\t"
-		}
-		if truth.Jumped != 0 && time.Duration(truth.Time-truth.Jumped) < demoJumpWindow {
-			row.further += "\tjumped"
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// errorMean is a mean of absolute errors.
-type errorMean struct {
-	sum float64
-	n   int
-}
-
-func (m *errorMean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
-
-func (m *errorMean) text() string {
-	if m.n == 0 {
+func meanText(values []float64) string {
+	if len(values) == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.4f", m.sum/float64(m.n))
+	return fmt.Sprintf("%.4f", stat.Mean(values, nil))
 }
