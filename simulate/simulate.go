@@ -12,38 +12,39 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Config describes a simulated social network. Every field is taken
-// literally, zero included; start from DefaultConfig.
+// Config describes a simulated social network. Every field is taken literally, zero included;
+// start from DefaultConfig. The tags make those fields flags of gqlstream simulate that are not
+// left out there, with the defaults of DefaultConfig.
 type Config struct {
-	Seed           uint64        // same seed and configuration, same events byte for byte
-	Vertices       int           // at the end; >= 2
-	InitialShare   float64       // share of them there from the start; the others arrive evenly
-	Communities    int           // planted groups, each an explicit community; >= 1
-	Classes        int           // K, opinions a vertex can hold; >= 2
-	EdgesPerVertex float64       // edges of the network by vertices, kept as it grows; > 0
-	Activity       float64       // edges made or dropped a simulated second (labels and predictions add to it)
-	Start          time.Time     // of simulated time
-	Duration       time.Duration // simulated; 0 never ends, and arrivals spread over an hour
-	StepEvery      time.Duration // simulated time of a tick, which ends a step; >= 1ms
-	StepEventsMax  int           // events of a step; >= 1
+	Seed           uint64        `default:"1" help:"Same seed and options, same events."`
+	Vertices       int           `default:"20000" help:"Vertices at the end; four in five are there from the start."`
+	Communities    int           `default:"12" help:"Planted groups, each an explicit community."`
+	Classes        int           `default:"2" help:"Opinions a vertex can hold."`
+	EdgesPerVertex float64       `default:"5" help:"Edges by vertices, kept as the network grows."`
+	Activity       float64       `default:"1000" help:"Edges made or dropped a simulated second; predictions and labels come on top."`
+	Duration       time.Duration `default:"10m" help:"Simulated time; 0 never ends (with --nats), and arrivals spread over an hour."`
+	Start          time.Time     `help:"When simulated time starts (RFC 3339). By default 2026-01-01, or now with --nats."`
+	InitialShare   float64       `kong:"-"` // of the vertices that are there from the start; the others arrive evenly
+	StepEvery      time.Duration `kong:"-"` // simulated time of a tick, which ends a step; >= 1ms
+	StepEventsMax  int           `kong:"-"` // events of a step; >= 1
 
-	GroupHomophily   float64 // share of contacts sought inside the own group, 0..1
-	OpinionHomophily float64 // share of contacts sought among those of the same opinion, 0..1
-	MoveShare        float64 // share of the activity that is a vertex changing its community, 0..1
+	GroupHomophily   float64 `kong:"-"` // share of contacts sought inside the own group, 0..1
+	OpinionHomophily float64 `kong:"-"` // share of contacts sought among those of the same opinion, 0..1
+	MoveShare        float64 `kong:"-"` // share of the activity that is a vertex changing its community, 0..1
 
-	Drift       float64       // amplitude of the smooth drift of a class, in log odds; 0 is none
-	DriftPeriod time.Duration // of the drift, varied by community; > 0
-	Churn       float64       // share of the members that swap opinions an hour, leaving the prevalence
-	JumpEvery   time.Duration // at its multiples a quarter of the communities jump; 0 is never
-	JumpSize    float64       // share of the members that a jump moves to another class, 0..0.9
+	Drift       float64       `default:"0.4" help:"Amplitude of the smooth drift of a class, in log odds."`
+	DriftPeriod time.Duration `default:"5m" help:"Period of the drift, varied by community."`
+	Churn       float64       `kong:"-"` // share of the members that swap opinions an hour, leaving the prevalence
+	JumpEvery   time.Duration `default:"1m" help:"At its multiples a quarter of the communities jump; 0 is never."`
+	JumpSize    float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
 
-	LabelShare      float64       // share of the vertices whose opinion is known, 0..1
-	LabelDelay      time.Duration // mean, from arrival to the label; changes of mind are known at once
-	Accuracy        []float64     // of the classifier by true class, or one for all; above 2/(K+2), below 1
-	Neighborly      float64       // how far agreeing neighbours raise the accuracy of a vertex, 0..1
-	PredictionDelay time.Duration // mean, from a change to the new prediction
-	DegradeAt       time.Duration // after Start: from then on the classifier is worse
-	DegradeShare    float64       // and says something wrong, as sure as ever, of so many vertices more, 0..1
+	LabelShare      float64       `default:"0.03" help:"Share of the vertices whose opinion is known."`
+	LabelDelay      time.Duration `kong:"-"` // mean, from arrival to the label; changes of mind are known at once
+	Accuracy        []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
+	Neighborly      float64       `kong:"-"` // how far agreeing neighbours raise the accuracy of a vertex, 0..1
+	PredictionDelay time.Duration `kong:"-"` // mean, from a change to the new prediction
+	DegradeAt       time.Duration `help:"When the classifier becomes worse, in simulated time."`
+	DegradeShare    float64       `help:"Share of the vertices of which it then says something wrong, as sure as ever, besides its usual errors."`
 }
 
 // arrivalSpan is the time over which vertices arrive when there is no end.

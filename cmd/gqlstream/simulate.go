@@ -18,23 +18,7 @@ import (
 )
 
 type simulateCmd struct {
-	Seed           uint64        `default:"1" help:"Same seed and options, same events."`
-	Vertices       int           `default:"20000" help:"Vertices at the end; four in five are there from the start."`
-	Communities    int           `default:"12" help:"Planted groups, each an explicit community."`
-	Classes        int           `default:"2" help:"Opinions a vertex can hold."`
-	EdgesPerVertex float64       `default:"5" help:"Edges by vertices, kept as the network grows."`
-	Activity       float64       `default:"1000" help:"Edges made or dropped a simulated second; predictions and labels come on top."`
-	Duration       time.Duration `default:"10m" help:"Simulated time; 0 never ends (with --nats)."`
-	Start          time.Time     `help:"When simulated time starts (RFC 3339). By default 2026-01-01, or now with --nats."`
-	Drift          float64       `default:"0.4" help:"Amplitude of the smooth drift of a class, in log odds."`
-	DriftPeriod    time.Duration `default:"5m" help:"Period of the drift."`
-	JumpEvery      time.Duration `default:"1m" help:"At its multiples a quarter of the communities jump; 0 is never."`
-	JumpSize       float64       `default:"0.3" help:"Share of a community that a jump moves to another opinion."`
-	LabelShare     float64       `default:"0.03" help:"Share of the vertices whose opinion is known."`
-	Accuracy       []float64     `default:"0.75" help:"Accuracy of the classifier: one number, or one for each class."`
-	DegradeAt      time.Duration `help:"When the classifier becomes worse, in simulated time."`
-	DegradeShare   float64       `help:"Share of the vertices of which it then says something wrong, as sure as ever, besides its usual errors."`
-
+	simulate.Config
 	serverFlags
 	Out        string        `placeholder:"FILE" help:"Write the events to this file: .ndjson, .ndjson.gz or .ndjson.zst; - is standard output."`
 	Rate       float64       `placeholder:"N" help:"With --nats, at most this many events a second; 0 is as fast as the server takes them."`
@@ -55,20 +39,10 @@ Examples:
   gqlstream simulate --nats nats://localhost:4222 --rate 2000 --duration 0 --truth truth.csv`
 }
 
-func (c *simulateCmd) config() simulate.Config {
-	s := simulate.DefaultConfig()
-	s.Seed, s.Vertices, s.Communities, s.Classes = c.Seed, c.Vertices, c.Communities, c.Classes
-	s.EdgesPerVertex, s.Activity, s.Duration = c.EdgesPerVertex, c.Activity, c.Duration
-	s.Drift, s.DriftPeriod, s.JumpEvery, s.JumpSize = c.Drift, c.DriftPeriod, c.JumpEvery, c.JumpSize
-	s.LabelShare, s.Accuracy = c.LabelShare, c.Accuracy
-	s.DegradeAt, s.DegradeShare = c.DegradeAt, c.DegradeShare
-	switch {
-	case !c.Start.IsZero():
-		s.Start = c.Start
-	case c.NATS != "":
-		s.Start = time.Now()
-	}
-	return s
+// BeforeReset gives what is no flag its default, before the flags get theirs.
+func (c *simulateCmd) BeforeReset() error {
+	c.Config = simulate.DefaultConfig()
+	return nil
 }
 
 // Run simulates into a file or a stream.
@@ -82,7 +56,12 @@ func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
 	if c.TruthEvery <= 0 || c.Rate < 0 {
 		return config.Usagef("simulate: --truth-every must be more than 0 and --rate not below 0")
 	}
-	simulation, err := simulate.New(c.config())
+	if c.Start.IsZero() {
+		if c.Start = simulate.DefaultConfig().Start; c.NATS != "" {
+			c.Start = time.Now()
+		}
+	}
+	simulation, err := simulate.New(c.Config)
 	if err != nil {
 		return config.Usage(err)
 	}
