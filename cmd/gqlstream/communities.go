@@ -114,7 +114,7 @@ func (c *communitiesCmd) load(ctx context.Context, diagnostics io.Writer) (_ *gr
 	if err != nil {
 		return nil, config.Usage(err)
 	}
-	err = c.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) {
+	err = c.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
 		_, refused := store.Apply(b)
 		return refused, nil
 	})

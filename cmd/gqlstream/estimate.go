@@ -132,7 +132,7 @@ func (f *fileFlags) drain(
 		return nil, nil, config.Usage(err)
 	}
 	latest := map[string][]quant.Estimate{}
-	err = limit.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) {
+	err = limit.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
 		result := core.Step(b)
 		emitted := map[string][]quant.Estimate{}
 		for _, e := range result.Estimates {

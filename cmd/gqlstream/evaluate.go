@@ -150,7 +150,7 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
 
 // load reads the files once and closes them.
 func (c *evaluateCmd) load(ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) error) error {
-	err := c.readFiles(ctx, source, diagnostics, func(b *event.Batch) ([]event.Refusal, error) { return nil, visit(b) })
+	err := c.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, visit(b) })
 	return errors.Join(err, source.Close())
 }
 

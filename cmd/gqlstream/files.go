@@ -98,24 +98,23 @@ func openFiles(flags *fileFlags, settings *config.Settings, steps ingest.StepCon
 	return source, nil
 }
 
-// readFiles hands every batch of files to visit, which returns the events that it refuses, whose
-// number readFiles returns. It says now and then how far it is, and at the end what was refused.
+// readFiles hands every batch of files to visit, which returns the events that it refuses, until
+// the end or until visit returns io.EOF, and returns how many visit refused. The meter says now and
+// then how far it is; at the end its writer gets what was refused.
 func readFiles(
-	ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) ([]event.Refusal, error),
+	ctx context.Context, source *files.Source, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
 ) (further int, err error) {
 	var batch event.Batch
 	var examples []event.Refusal
-	meter := newMeter(diagnostics, "events read")
-	defer func() { reportFiles(diagnostics, source, examples) }()
+	defer func() { reportFiles(meter.w, source, examples) }()
 	for {
-		err := source.Next(ctx, &batch)
+		var refused []event.Refusal
+		if err = source.Next(ctx, &batch); err == nil {
+			refused, err = visit(&batch)
+		}
 		if errors.Is(err, io.EOF) {
 			return further, nil
 		}
-		if err != nil {
-			return further, err
-		}
-		refused, err := visit(&batch)
 		if err != nil {
 			return further, err
 		}
@@ -131,9 +130,9 @@ func readFiles(
 
 // readFiles does readFiles, and fails if more rows were refused than the flags allow.
 func (f *refusedFlags) readFiles(
-	ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) ([]event.Refusal, error),
+	ctx context.Context, source *files.Source, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
 ) error {
-	further, err := readFiles(ctx, source, diagnostics, visit)
+	further, err := readFiles(ctx, source, meter, visit)
 	if err != nil {
 		return err
 	}

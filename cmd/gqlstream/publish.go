@@ -91,7 +91,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer p.out.publisher.Close()
-	_, err = readFiles(ctx, source, con.Err, func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
+	_, err = readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
 	err = errors.Join(err, p.flushLate(ctx))
 	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.NATS), b.Where))
 	if ctx.Err() != nil {

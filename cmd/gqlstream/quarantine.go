@@ -3,18 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"gqlstream/config"
 	"gqlstream/ingest"
@@ -131,7 +127,8 @@ func (*quarantineShowCmd) Help() string {
   gqlstream quarantine show 17 --nats nats://localhost:4222 --original > message.json`
 }
 
-// Run shows an entry.
+// Run shows an entry. Of its original bytes the first are shown, quoted where they could steer a
+// terminal.
 func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 	return c.with(ctx, con, func(q *ingest.Quarantine) error {
 		e, err := q.Entry(ctx, c.Entry)
@@ -142,46 +139,25 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 			_, err = con.Out.Write(e.Original)
 			return err
 		}
-		return describeEntry(con.Out, e)
+		table := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
+		for _, line := range [][2]any{
+			{"entry", e.Sequence},
+			{"time", e.Time.Format(time.RFC3339)},
+			{"kind", e.Kind},
+			{"reason", e.Reason},
+			{"detail", e.Detail},
+			{"position", e.Position},
+			{"event", eventText(e)},
+			{"content type", e.ContentType},
+			{"retried", e.Retried},
+			{"more refused", e.More},
+			{"bytes", e.Bytes},
+		} {
+			fmt.Fprintf(table, "%s\t%v\n", line[0], line[1])
+		}
+		fmt.Fprintf(table, "original\t%#.4096q\n", e.Original)
+		return table.Flush()
 	})
-}
-
-// originalShownMax bounds the bytes of an original that are shown.
-const originalShownMax = 4096
-
-// describeEntry writes an entry as text. Bytes that could steer a terminal, and what is
-// not text, are shown as numbers.
-func describeEntry(out io.Writer, e ingest.QuarantineEntry) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, line := range [][2]any{
-		{"entry", e.Sequence},
-		{"time", e.Time.Format(time.RFC3339)},
-		{"kind", e.Kind},
-		{"reason", e.Reason},
-		{"detail", e.Detail},
-		{"position", e.Position},
-		{"event", eventText(e)},
-		{"content type", e.ContentType},
-		{"retried", e.Retried},
-		{"more refused", e.More},
-		{"bytes", e.Bytes},
-	} {
-		fmt.Fprintf(table, "%s\t%v\n", line[0], line[1])
-	}
-	shown := e.Original[:min(len(e.Original), originalShownMax)]
-	for i := 0; i < utf8.UTFMax && len(shown) < len(e.Original) && !utf8.RuneStart(e.Original[len(shown)]); i++ {
-		shown = shown[:len(shown)-1] // the cut goes through a character
-	}
-	strange := func(r rune) bool { return !unicode.IsPrint(r) && !strings.ContainsRune("\n\r\t", r) }
-	if text := string(shown); utf8.ValidString(text) && !strings.ContainsFunc(text, strange) {
-		fmt.Fprintf(table, "\n%s\n", text)
-	} else {
-		fmt.Fprintf(table, "\n%s", hex.Dump(shown))
-	}
-	if len(shown) < len(e.Original) {
-		fmt.Fprintf(table, "... (%d bytes in all; --original writes them)\n", len(e.Original))
-	}
-	return table.Flush()
 }
 
 type quarantineRetryCmd struct {

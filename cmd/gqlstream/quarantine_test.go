@@ -65,7 +65,7 @@ func TestQuarantineCommands(t *testing.T) {
 		{"list --reason self-loop", 0, []string{"self-loop"}, []string{"malformed"}},
 		{"list --kind label", 0, []string{"unknown-class"}, []string{"self-loop"}},
 		{"list --json", 0, []string{`"entry":1`, `"position":3`, `"index":-1`}, nil},
-		{"show 1", 0, []string{"malformed", "1b 5b 33 31"}, []string{"\x1b"}},
+		{"show 1", 0, []string{"malformed", `\x1b[31mred\xff`}, []string{"\x1b"}},
 		{"show 1 --original", 0, []string{"\x1b[31mred\xff"}, nil},
 		{"show 2", 0, []string{`{"src":1,"dst":1}`, "self-loop"}, nil},
 		{"show 77", 1, nil, nil},

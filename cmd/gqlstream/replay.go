@@ -17,6 +17,7 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/files"
 	"gqlstream/pipeline"
 	"gqlstream/quant"
 	"gqlstream/sinks"
@@ -43,8 +44,8 @@ a stream (--state or --nats) or files. Nothing is published and nothing is chang
 With --to a stream ends after exactly that position, whatever the steps; with --to TIME, and in files,
 it ends with the last whole step. The record that run published at position P is the last of --to P.
 
-A row of a file that is refused is an error before anything is printed, unless --max-refused or
---skip-refused allow it. What is refused in a stream was refused live: it is counted at the end.
+A row of a file that is refused is an error at the end, unless --max-refused or --skip-refused allow
+it. What is refused in a stream was refused live: it is counted at the end.
 
 --alerts evaluates the alert rules of the configuration over the whole log, whatever rules held when it
 was live: for rules that did not change these are the transitions that run gave, and for others it says
@@ -90,8 +91,13 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
 	pipeline.LimitFrom(source, r.core)
-	defer r.report()
-	return r.run(ctx, source)
+	if r.meter.what = "events read"; c.Digest != "" {
+		r.meter.what = "" // digests tell enough
+	}
+	if files, is := source.(*files.Source); is {
+		return c.readFiles(ctx, files, r.meter, r.step)
+	}
+	return r.readStream(ctx, source)
 }
 
 // open opens the one log that the flags name.
@@ -105,9 +111,6 @@ func (c *replayCmd) open(
 	if c.any() {
 		if c.NATS != "" || c.State != "" {
 			return nil, nil, config.Usagef("replay: files and a stream are given; choose one")
-		}
-		if err := c.checkRows(ctx, settings, con.Err); err != nil {
-			return nil, nil, err
 		}
 		source, err := openFiles(&c.fileFlags, settings, steps)
 		if err != nil {
@@ -137,18 +140,6 @@ func (c *replayCmd) open(
 	return source, func() error { return errors.Join(source.Close(), b.Close()) }, nil
 }
 
-// checkRows reads the files once before anything is printed, and returns an error if
-// too many of their rows are refused.
-func (c *replayCmd) checkRows(ctx context.Context, settings *config.Settings, diagnostics io.Writer) (err error) {
-	again := *settings
-	source, err := openFiles(&c.fileFlags, &again, ingest.StepConfig{Every: -1})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	return c.readFiles(ctx, source, diagnostics, func(*event.Batch) ([]event.Refusal, error) { return nil, nil })
-}
-
 // replay is one core on its way through a log.
 type replay struct {
 	core     *incremental.Core
@@ -157,9 +148,7 @@ type replay struct {
 	alerts   *alerts.Engine      // nil: estimates are printed
 	beats    pipeline.Heartbeats // alerts are evaluated where something is published
 	con      console
-
-	meter   *meter
-	refused map[event.Reason]int
+	meter    *meter
 }
 
 func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
@@ -177,8 +166,7 @@ func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 	if c.UseCheckpoint && (c.any() || state == "") {
 		return nil, config.Usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
 	}
-	r := &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "events"), refused: map[event.Reason]int{}}
-	return r, nil
+	return &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "")}, nil
 }
 
 // begin makes the core: a fresh one, or that of a checkpoint.
@@ -211,49 +199,48 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (fro
 	return from, nil
 }
 
-// run takes every step up to the place where the replay ends.
-func (r *replay) run(ctx context.Context, source ingest.Source) error {
+// readStream takes every step of a stream, and says at the end what was refused on the way, by
+// reason.
+func (r *replay) readStream(ctx context.Context, source ingest.Source) error {
 	var batch event.Batch
+	counts := map[event.Reason]int{}
+	defer func() {
+		for _, reason := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(r.con.Err, "replay: refused %d, %s\n", counts[reason], reason)
+		}
+	}()
 	for {
+		var refused []event.Refusal
 		err := source.Next(ctx, &batch)
-		if errors.Is(err, io.EOF) || err == nil && r.to.Passed(&batch) {
+		if err == nil {
+			refused, err = r.step(&batch)
+		}
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		result := r.core.Step(&batch)
-		r.countRefused(batch.Refused)
-		r.countRefused(result.Refused)
-		shown := r.from == (pipeline.Place{}) || r.from.Passed(&batch)
-		if err := r.write(&batch, result.Estimates, shown); err != nil {
-			return err
-		}
-		if shown {
-			if err := r.tellDigest(&batch, result.Compacted); err != nil {
-				return err
-			}
-		}
-		if r.digest == "" { // digests tell enough
-			r.meter.add(batch.Events())
+		r.meter.add(batch.Events())
+		for _, refusal := range slices.Concat(batch.Refused, refused) {
+			counts[refusal.Reason] += 1 + refusal.More
 		}
 	}
 }
 
-func (r *replay) countRefused(refused []event.Refusal) {
-	for i := range refused {
-		r.refused[refused[i].Reason] += 1 + refused[i].More
+// step takes a batch through the core and returns what that refuses, or io.EOF behind the place
+// where the replay ends.
+func (r *replay) step(b *event.Batch) ([]event.Refusal, error) {
+	if r.to.Passed(b) {
+		return nil, io.EOF
 	}
-}
-
-// report says at the end what was read, and what was refused on the way, by reason.
-func (r *replay) report() {
-	if r.digest == "" {
-		r.meter.show()
+	result := r.core.Step(b)
+	shown := r.from == (pipeline.Place{}) || r.from.Passed(b)
+	err := r.write(b, result.Estimates, shown)
+	if err == nil && shown {
+		err = r.tellDigest(b, result.Compacted)
 	}
-	for _, reason := range slices.Sorted(maps.Keys(r.refused)) {
-		fmt.Fprintf(r.con.Err, "replay: refused %d, %s\n", r.refused[reason], reason)
-	}
+	return result.Refused, err
 }
 
 // tellDigest names the state after a step as a line of JSON.

@@ -151,7 +151,7 @@ const meterEvery = 10 * time.Second
 // meter says now and then how far a long task has come.
 type meter struct {
 	w     io.Writer
-	what  string // is counted, "events" say
+	what  string // is counted, "events" say; empty: nothing is said
 	begun time.Time
 	shown time.Time
 	count int
@@ -165,7 +165,7 @@ func newMeter(w io.Writer, what string) *meter {
 // add counts n more, and shows the count if it is time.
 func (m *meter) add(n int) {
 	m.count += n
-	if now := time.Now(); now.Sub(m.shown) >= meterEvery {
+	if now := time.Now(); now.Sub(m.shown) >= meterEvery && m.what != "" {
 		m.shown = now
 		m.show()
 	}
