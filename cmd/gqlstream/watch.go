@@ -49,7 +49,7 @@ const (
 	watchEveryMin = 100 * time.Millisecond
 	watchWaitMax  = 5 * time.Second // for one answer
 	watchBytesMax = 64 << 20        // of one answer
-	watchRowsMax  = 1000            // the most that the API gives at once
+	watchRowsMax  = 1000            // on a terminal; elsewhere all are printed
 )
 
 // watch is one run of the command. Its loop owns it.
@@ -69,14 +69,15 @@ type watchData struct {
 		Classes  []string `json:"classes"`
 	}
 	status struct {
-		State    string             `json:"state"`
-		Position uint64             `json:"position"`
-		Lag      uint64             `json:"lag"`
-		Rates    map[string]float64 `json:"rates"`
+		State    string `json:"state"`
+		Position uint64 `json:"position"`
+		Lag      uint64 `json:"lag"`
 	}
 	class int // that is shown
-	rows  []watchRow
-	total int // communities there are
+	list  struct {
+		Total       int        `json:"total"`
+		Communities []watchRow `json:"communities"`
+	}
 }
 
 // watchRow is one community.
@@ -110,7 +111,7 @@ func (c *watchCmd) Run(ctx context.Context, con console) error {
 	if w.problem != nil { // later a page that is away is waited for
 		return fmt.Errorf("watch: %w", w.problem)
 	}
-	if w.total == 0 {
+	if w.list.Total == 0 {
 		fmt.Fprintln(con.Err, "watch: no estimates yet; publish edges, labels, predictions and members")
 	}
 	looked := 0
@@ -131,8 +132,7 @@ func (w *watch) look(ctx context.Context) {
 	}
 }
 
-// ask asks for what the pipeline is, how it does, and its communities: as many as the API gives
-// at once on a terminal, all elsewhere.
+// ask asks for what the pipeline is, how it does, and its communities.
 func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
 	if err := w.get(ctx, "/api/v1/info", nil, &seen.info); err != nil {
 		return seen, err
@@ -145,7 +145,10 @@ func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
 		return seen, err
 	}
 	query := url.Values{
-		"sort": {w.Sort}, "limit": {strconv.Itoa(watchRowsMax)}, "class": {strconv.Itoa(seen.class)}, "q": {w.Filter}, "method": {w.Method},
+		"sort": {w.Sort}, "limit": {"all"}, "class": {strconv.Itoa(seen.class)}, "q": {w.Filter}, "method": {w.Method},
+	}
+	if _, _, terminal := terminalSize(w.con.Out); terminal {
+		query.Set("limit", strconv.Itoa(watchRowsMax))
 	}
 	if w.Reverse {
 		query.Set("order", "desc")
@@ -153,22 +156,7 @@ func (w *watch) ask(ctx context.Context) (seen watchData, err error) {
 	if w.Flagged {
 		query.Set("flag", "any")
 	}
-	_, _, terminal := terminalSize(w.con.Out)
-	for {
-		var list struct {
-			Total       int        `json:"total"`
-			Matched     int        `json:"matched"`
-			Communities []watchRow `json:"communities"`
-		}
-		query.Set("offset", strconv.Itoa(len(seen.rows)))
-		if err := w.get(ctx, "/api/v1/communities", query, &list); err != nil {
-			return seen, err
-		}
-		seen.rows, seen.total = append(seen.rows, list.Communities...), list.Total
-		if terminal || len(seen.rows) >= list.Matched || len(list.Communities) == 0 {
-			return seen, nil
-		}
-	}
+	return seen, w.get(ctx, "/api/v1/communities", query, &seen.list)
 }
 
 // lines lays a look out.
@@ -177,11 +165,11 @@ func (w *watch) lines() []string {
 	if w.class < len(w.info.Classes) {
 		class = w.info.Classes[w.class]
 	}
-	rows := make([]communityRow, len(w.rows))
-	for i := range w.rows {
-		r, e := &w.rows[i], &w.rows[i].Estimate
-		rows[i] = communityRow{name: r.Name, members: int(e.Members), estimate: e, class: w.class, further: fmt.Sprintf("%v\t%s",
-			max(now.Sub(r.Updated), 0).Truncate(time.Second), harmless(strings.Join(e.Flags, " ")))}
+	var rows []communityRow
+	for _, r := range w.list.Communities {
+		e := &r.Estimate
+		rows = append(rows, communityRow{name: r.Name, members: int(e.Members), estimate: e, class: w.class, further: fmt.Sprintf("%v\t%s",
+			max(now.Sub(r.Updated), 0).Truncate(time.Second), harmless(strings.Join(e.Flags, " ")))})
 	}
 	lines := []string{"gqlstream watch  " + harmless(w.info.Pipeline) + "  " + w.base, w.state(), ""}
 	return append(lines, communityTable(class, "age\tflags", rows)...)
@@ -192,13 +180,8 @@ func (w *watch) state() string {
 	if w.problem != nil {
 		return "trying again: " + w.problem.Error()
 	}
-	rate := 0.0
-	for _, r := range w.status.Rates {
-		rate += r
-	}
-	return fmt.Sprintf("%s, position %s, %s behind, %s events a second, %s communities, by %s",
-		harmless(w.status.State), grouped(int(w.status.Position)), grouped(int(w.status.Lag)),
-		grouped(int(rate)), grouped(w.total), w.Sort)
+	return fmt.Sprintf("%s, position %s, %s behind, %s communities, by %s", harmless(w.status.State),
+		grouped(int(w.status.Position)), grouped(int(w.status.Lag)), grouped(w.list.Total), w.Sort)
 }
 
 // get reads one answer of the API.

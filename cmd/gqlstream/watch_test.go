@@ -194,7 +194,7 @@ func TestWatchSaysWhatToDo(t *testing.T) {
 func TestWatchTableNamesClassAndCommunities(t *testing.T) {
 	w := &watch{base: "http://127.0.0.1:8090", watchCmd: watchCmd{Sort: "name"}}
 	w.info.Classes = []string{"left", "right"}
-	w.rows = []watchRow{
+	w.list.Communities = []watchRow{
 		{Name: "a\x1b", Updated: time.Now().Add(time.Hour), Estimate: quant.Estimate{Prevalence: []float64{0.2, 0.8}, Low: []float64{0.1, 0.7}, High: []float64{0.3, 1}, Members: 1e6, Flags: []string{"thin:0"}}},
 		{Name: "small", Estimate: quant.Estimate{Suppressed: true}},
 	}
