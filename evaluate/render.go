@@ -3,15 +3,12 @@ package evaluate
 import (
 	"bufio"
 	"cmp"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 )
 
-// Write writes the report as markdown, for reading, or json, which is all of it but the outcomes.
+// Write writes the report as markdown, for reading, or json, which is all of it.
 func (r *Report) Write(w io.Writer, format string) error {
 	switch format {
 	case "markdown", "":
@@ -45,25 +42,3 @@ func (r *Report) markdown(w io.Writer) error {
 	fmt.Fprintf(out, "\n%s\n", r.Advice)
 	return out.Flush()
 }
-
-// WriteOutcomes writes every estimate and its truth as CSV, a line for each class.
-func (r *Report) WriteOutcomes(w io.Writer) error {
-	out := csv.NewWriter(w)
-	out.Write([]string{
-		"protocol", "split", "community", "size", "method", "kernel", "class", "truth", "estimate", "low", "high", "flags",
-	})
-	for i := range r.Outcomes {
-		o := &r.Outcomes[i]
-		for class, truth := range o.Truth {
-			out.Write([]string{
-				o.Protocol, strconv.Itoa(o.Split), o.Community, strconv.Itoa(o.Size), o.Method, o.Kernel,
-				strconv.Itoa(class), number(truth), number(o.Estimate[class]), number(o.Low[class]), number(o.High[class]),
-				strings.Join(o.Flags, " "),
-			})
-		}
-	}
-	out.Flush()
-	return out.Error()
-}
-
-func number(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }

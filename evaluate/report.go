@@ -24,9 +24,9 @@ type Report struct {
 	Rows        []Row   `json:"rows"` // by protocol, then by mean AE
 	Advice      string  `json:"advice"`
 
-	Outcomes []Outcome       `json:"-"` // every community, method and kernel, in the order drawn
-	Refused  int             `json:"-"` // events that the store refused
-	Examples []event.Refusal `json:"-"` // the first of them
+	Outcomes []Outcome       `json:"outcomes"` // every community, method and kernel, in the order drawn
+	Refused  int             `json:"-"`        // events that the store refused
+	Examples []event.Refusal `json:"-"`        // the first of them
 }
 
 // Row sums up one method with one kernel under one protocol.
@@ -56,22 +56,22 @@ func nameOf(method, kernel string) string {
 
 // Outcome is one estimate against its truth.
 type Outcome struct {
-	Protocol  string
-	Split     int
-	Community string
-	Size      int
-	Method    string
-	Kernel    string
-	Truth     []float64
-	Estimate  []float64
-	Low       []float64
-	High      []float64
-	AE        float64
-	RAE       float64
-	Rank      float64
-	Covered   float64 // share of classes whose truth lies in the interval
-	Width     float64 // mean over classes
-	Flags     []string
+	Protocol  string    `json:"protocol"`
+	Split     int       `json:"split"`
+	Community string    `json:"community"`
+	Size      int       `json:"size"`
+	Method    string    `json:"method"`
+	Kernel    string    `json:"kernel,omitempty"`
+	Truth     []float64 `json:"truth"`
+	Estimate  []float64 `json:"estimate"`
+	Low       []float64 `json:"low"`
+	High      []float64 `json:"high"`
+	AE        float64   `json:"ae"`
+	RAE       float64   `json:"rae"`
+	Rank      float64   `json:"rank"`
+	Covered   float64   `json:"covered"` // share of classes whose truth lies in the interval
+	Width     float64   `json:"width"`   // mean over classes
+	Flags     []string  `json:"flags"`
 }
 
 func newReport(config Config, d *dataset) *Report {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -29,9 +28,8 @@ type evaluateCmd struct {
 	Ask         int      `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
 	Seed        uint64   `default:"1" help:"Of splits and draws. [${default}]"`
 	Confidence  *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
-	Format      string   `default:"markdown" enum:"markdown,json" help:"markdown or json. [${default}]"`
+	Format      string   `default:"markdown" enum:"markdown,json" help:"markdown, or json with every estimate and its truth. [${default}]"`
 	Plots       string   `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
-	Outcomes    string   `placeholder:"FILE" help:"Write every estimate and its truth there, as CSV."`
 }
 
 func (*evaluateCmd) Help() string {
@@ -72,7 +70,7 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
 		return config.Usagef("evaluate: no files; give --edges, --labels and --predictions, or --log")
 	}
-	conf, open, err := c.prepare()
+	conf, source, err := c.prepare()
 	if err != nil {
 		return err
 	}
@@ -82,8 +80,9 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 		}
 	}
 	progress := newMeter(con.Err, "communities estimated")
-	load := func(ctx context.Context, visit func(*event.Batch) error) error {
-		return c.load(ctx, open, con.Err, visit)
+	load := func(ctx context.Context, visit func(*event.Batch) error) error { // once
+		err := c.readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, visit(b) })
+		return errors.Join(err, source.Close())
 	}
 	report, err := evaluate.Run(ctx, conf, load, func(done, all int) {
 		progress.what = fmt.Sprintf("of %s communities estimated", grouped(all))
@@ -99,10 +98,14 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 			fmt.Fprintf(con.Err, "  row %d, %s: %s\n", r.Position, r.Kind, r.Detail)
 		}
 	}
-	if err := report.Write(con.Out, c.Format); err != nil {
+	if err := report.Write(con.Out, c.Format); err != nil || c.Plots == "" {
 		return err
 	}
-	return c.writeFiles(report, con.Err)
+	paths, err := report.Plot(c.Plots)
+	for _, path := range paths {
+		fmt.Fprintln(con.Err, "wrote", path)
+	}
+	return err
 }
 
 // prepare settles the configuration. The files are opened because they may say the
@@ -146,32 +149,6 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
 		return conf, nil, config.Usage(err)
 	}
 	return conf, source, nil
-}
-
-// load reads the files once and closes them.
-func (c *evaluateCmd) load(ctx context.Context, source *files.Source, diagnostics io.Writer, visit func(*event.Batch) error) error {
-	err := c.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, visit(b) })
-	return errors.Join(err, source.Close())
-}
-
-func (c *evaluateCmd) writeFiles(report *evaluate.Report, diagnostics io.Writer) error {
-	if c.Outcomes != "" {
-		file, err := os.Create(c.Outcomes)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(report.WriteOutcomes(file), file.Close()); err != nil {
-			return err
-		}
-	}
-	if c.Plots == "" {
-		return nil
-	}
-	paths, err := report.Plot(c.Plots)
-	for _, path := range paths {
-		fmt.Fprintln(diagnostics, "wrote", path)
-	}
-	return err
 }
 
 // splitList splits a comma list; spaces around the items do not count.
