@@ -14,6 +14,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/ingest"
+	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 	"gqlstream/sinks"
@@ -23,31 +24,31 @@ import (
 // Settings is the YAML configuration of `run`, `replay` and `check`. Every
 // field has a default except classes. Flags of the same name win over the file.
 type Settings struct {
-	Pipeline    string        `yaml:"pipeline"`
-	Classes     Classes       `yaml:"classes"`
-	Communities []Community   `yaml:"communities"`
-	Estimates   []Estimate    `yaml:"estimates"`
-	Classifier  string        `yaml:"classifier"`
-	HalfLife    time.Duration `yaml:"label_half_life"`
-	Kernel      string        `yaml:"kernel"`
-	Alpha       float64       `yaml:"alpha"`
-	Tolerance   float64       `yaml:"tolerance"`
-	Models      Models        `yaml:"models"`
-	Step        Step          `yaml:"step"`
-	Emit        Emit          `yaml:"emit"`
-	Windows     Windows       `yaml:"windows"`
-	Late        Late          `yaml:"late"`
-	Control     Control       `yaml:"control"`
-	Privacy     Privacy       `yaml:"privacy"`
-	Limits      Limits        `yaml:"limits"`
-	State       string        `yaml:"state"`
-	Checkpoint  Checkpoint    `yaml:"checkpoint"`
-	NATS        NATS          `yaml:"nats"`
-	Group       Group         `yaml:"group"`
-	Output      Output        `yaml:"output"`
-	HTTP        HTTP          `yaml:"http"`
-	Alerts      []Alert       `yaml:"alerts"`
-	Notify      notify.Config `yaml:"notify"`
+	Pipeline    string             `yaml:"pipeline"`
+	Classes     Classes            `yaml:"classes"`
+	Communities []Community        `yaml:"communities"`
+	Estimates   []Estimate         `yaml:"estimates"`
+	Classifier  string             `yaml:"classifier"`
+	HalfLife    time.Duration      `yaml:"label_half_life"`
+	Kernel      string             `yaml:"kernel"`
+	Alpha       float64            `yaml:"alpha"`
+	Tolerance   float64            `yaml:"tolerance"`
+	Models      incremental.Models `yaml:"models"`
+	Step        Step               `yaml:"step"`
+	Emit        Emit               `yaml:"emit"`
+	Windows     graphstore.Windows `yaml:"windows"`
+	Late        Late               `yaml:"late"`
+	Control     Control            `yaml:"control"`
+	Privacy     Privacy            `yaml:"privacy"`
+	Limits      Limits             `yaml:"limits"`
+	State       string             `yaml:"state"`
+	Checkpoint  Checkpoint         `yaml:"checkpoint"`
+	NATS        NATS               `yaml:"nats"`
+	Group       Group              `yaml:"group"`
+	Output      Output             `yaml:"output"`
+	HTTP        HTTP               `yaml:"http"`
+	Alerts      []Alert            `yaml:"alerts"`
+	Notify      notify.Config      `yaml:"notify"`
 }
 
 // Classes is a list of class names, or a number of classes named 0, 1, ...
@@ -127,11 +128,6 @@ type Emit struct {
 // thresholdDefault is the change, in standard errors, that is published.
 const thresholdDefault = 0.1
 
-// Models configures how a new model version takes over; see incremental.Models.
-type Models struct {
-	SwitchAt float64 `yaml:"switch_at"`
-}
-
 // Privacy says of which communities nothing is published.
 type Privacy struct {
 	MembersMin *int `yaml:"min_members"`
@@ -148,15 +144,11 @@ type Checkpoint struct {
 
 // NATS names the server that keeps the streams, and the prefix of their names.
 type NATS struct {
-	URL         string `yaml:"url"`         // empty: the embedded server
-	Credentials string `yaml:"credentials"` // file, or the seed of an nkey, for an outside server, as the next
-	CAFile      string `yaml:"ca_file"`     // who signed its certificate
-	CertFile    string `yaml:"cert_file"`   // client certificate
-	KeyFile     string `yaml:"key_file"`
-	Domain      string `yaml:"domain"`   // of JetStream
-	Replicas    int    `yaml:"replicas"` // 0: 3 on a cluster, else 1
-	Listen      string `yaml:"listen"`   // embedded: a port for producers on this host
-	Prefix      string `yaml:"prefix"`   // of streams, subjects and the bucket; empty: gql
+	broker.ConnectConfig `yaml:",inline"` // no URL: the embedded server
+
+	Replicas int    `yaml:"replicas"` // 0: 3 on a cluster, else 1
+	Listen   string `yaml:"listen"`   // embedded: a port for producers on this host
+	Prefix   string `yaml:"prefix"`   // of streams, subjects and the bucket; empty: gql
 }
 
 // Group configures how the workers of a group divide the communities.
@@ -205,8 +197,7 @@ func (c Settings) Core() (incremental.Config, error) {
 		Pipeline: c.Pipeline, Classes: len(c.Classes), Classifier: c.Classifier, Kernel: c.Kernel, Alpha: c.Alpha,
 		Tolerance: c.Tolerance, MembersMin: membersMinDefault,
 		Limits: c.Limits, CompactEvery: c.Checkpoint.Every,
-		Windows: graphstore.Windows(c.Windows), HalfLife: c.HalfLife,
-		Models: incremental.Models{SwitchAt: c.Models.SwitchAt}, Shards: c.Group.Shards,
+		Windows: c.Windows, HalfLife: c.HalfLife, Models: c.Models, Shards: c.Group.Shards,
 	}
 	steps, stepsErr := c.Steps()
 	denies, controlErr := c.Control.denies()

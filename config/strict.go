@@ -69,13 +69,15 @@ func refuseUnknown(node ast.Node, t reflect.Type, refuse func(key ast.MapKeyNode
 		return
 	}
 	var known []string
+	var types []reflect.Type
 	for _, field := range reflect.VisibleFields(t) {
-		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		known = append(known, key)
+		if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key != "" && key != "-" { // not of an inlined struct
+			known, types = append(known, key), append(types, field.Type)
+		}
 	}
 	for each := object.MapRange(); each.Next(); {
 		if at := slices.Index(known, each.Key().GetToken().Value); at >= 0 {
-			refuseUnknown(each.Value(), t.Field(at).Type, refuse)
+			refuseUnknown(each.Value(), types[at], refuse)
 		} else if !each.Key().IsMergeKey() {
 			refuse(each.Key(), known)
 		}

@@ -12,13 +12,6 @@ import (
 	"gqlstream/sinks"
 )
 
-// Windows holds the validity of assertions that have no ttl; 0 is for ever.
-type Windows struct {
-	Edges       time.Duration `yaml:"edges"`
-	Labels      time.Duration `yaml:"labels"`
-	Predictions time.Duration `yaml:"predictions"`
-}
-
 // Late decides which events are late, and the kinds of which late ones are refused: edges, labels,
 // predictions, members. Those of other kinds apply and are counted.
 type Late struct {
@@ -92,12 +85,6 @@ func (c Settings) Names() (in broker.StreamNames, out sinks.Names, err error) {
 
 // OpenBroker connects to the server that the settings name, or starts one.
 func OpenBroker(settings Settings, log *slog.Logger) (*broker.Broker, error) {
-	n := &settings.NATS
-	return broker.Open(broker.Config{
-		ConnectConfig: broker.ConnectConfig{
-			URL: n.URL, Credentials: n.Credentials, CAFile: n.CAFile, CertFile: n.CertFile, KeyFile: n.KeyFile,
-			Domain: n.Domain, Log: log,
-		},
-		Dir: settings.State, Listen: n.Listen,
-	})
+	settings.NATS.Log = log
+	return broker.Open(broker.Config{ConnectConfig: settings.NATS.ConnectConfig, Dir: settings.State, Listen: settings.NATS.Listen})
 }

@@ -80,8 +80,8 @@ type Emit struct {
 // Models decides when a new model version takes the place of the old one. Zero is the
 // default of the store.
 type Models struct {
-	SwitchAt   float64       // share of the old version's predictions, and of those with a calibration label, that it must cover
-	LapseAfter time.Duration // of log time without a prediction of it; < 0 never
+	SwitchAt   float64       `yaml:"switch_at"` // share of the old version's predictions, and of those with a calibration label, that it must cover
+	LapseAfter time.Duration `yaml:"-"`         // of log time without a prediction of it; < 0 never
 }
 
 // A tolerance of toleranceDefault moves 99 shares of 100 by less than .05 standard errors. The

@@ -174,8 +174,13 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 		return []string{strings.TrimSuffix(prefix, ".")}
 	}
 	for field := range t.Fields() {
-		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
-		paths = append(paths, configPaths(prefix+key+".", field.Type)...)
+		switch key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key {
+		case "-":
+		case "": // inlined
+			paths = append(paths, configPaths(prefix, field.Type)...)
+		default:
+			paths = append(paths, configPaths(prefix+key+".", field.Type)...)
+		}
 	}
 	return paths
 }

@@ -20,13 +20,13 @@ import (
 
 // ConnectConfig describes a connection to a NATS server outside this process.
 type ConnectConfig struct {
-	URL         string       // nats://host:4222, or several separated by commas
-	Credentials string       // path of a credentials file, or of the seed of an nkey; empty: none
-	CAFile      string       // who signed the server's certificate; empty: those that the system trusts
-	CertFile    string       // client certificate, with its key; empty: none
-	KeyFile     string       // of the client certificate
-	Domain      string       // of JetStream, where a leaf node leads to it; empty: that of the server
-	Log         *slog.Logger // connection troubles; nil: nowhere
+	URL         string       `yaml:"url"`         // nats://host:4222, or several separated by commas
+	Credentials string       `yaml:"credentials"` // path of a credentials file, or of the seed of an nkey; empty: none
+	CAFile      string       `yaml:"ca_file"`     // who signed the server's certificate; empty: those that the system trusts
+	CertFile    string       `yaml:"cert_file"`   // client certificate, with its key; empty: none
+	KeyFile     string       `yaml:"key_file"`    // of the client certificate
+	Domain      string       `yaml:"domain"`      // of JetStream, where a leaf node leads to it; empty: that of the server
+	Log         *slog.Logger `yaml:"-"`           // connection troubles; nil: nowhere
 }
 
 func (c *ConnectConfig) options() ([]nats.Option, error) {
