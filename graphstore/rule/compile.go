@@ -3,7 +3,6 @@ package rule
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -93,31 +92,6 @@ func Compile(text string) (*Program, error) {
 	return &Program{c.keys, o.run, c.steps}, nil
 }
 
-// kinds is a set of the types that a value may have. Nil is in every set.
-type kinds uint8
-
-const (
-	texts kinds = 1 << iota
-	numbers
-	truths
-	anything = texts | numbers | truths
-)
-
-// String names the types in the words of messages.
-func (k kinds) String() string {
-	switch k {
-	case texts:
-		return "text"
-	case numbers:
-		return "a number"
-	case truths:
-		return "true or false"
-	case texts | numbers:
-		return "text or a number"
-	}
-	return "nil"
-}
-
 // operand is a compiled part of a rule.
 type operand struct {
 	node  ast.Node
@@ -147,13 +121,6 @@ func (c *compiler) fail(node ast.Node, format string, args ...any) operand {
 func (c *compiler) want(o operand, of kinds, why string) {
 	if o.kinds != 0 && o.kinds&of == 0 {
 		c.fail(o.node, "%s, and this is %v", why, o.kinds)
-	}
-}
-
-// together refuses two operands that can have no type in common.
-func (c *compiler) together(left, right operand) {
-	if left.kinds != 0 && right.kinds != 0 && left.kinds&right.kinds == 0 {
-		c.fail(right.node, "%v cannot be compared with %v", left.kinds, right.kinds)
 	}
 }
 
@@ -245,7 +212,8 @@ func (c *compiler) unary(n *ast.UnaryNode) operand {
 		return operand{n, truths, not(o.run)}
 	case "-":
 		c.want(o, numbers, "- takes a number")
-		return operand{n, numbers, arithmetic(func(a, b float64) float64 { return a - b }, zero, o.run)}
+		zero := func([]event.Value) event.Value { return number(0) }
+		return operand{n, numbers, operators["-"].run(zero, o.run)}
 	}
 	return c.fail(n, "there is no operator %s of one value; %s", n.Operator, allowed)
 }
@@ -263,28 +231,23 @@ func (c *compiler) binary(n *ast.BinaryNode) operand {
 		c.want(left, of, fmt.Sprintf("%s takes %v", n.Operator, of))
 		c.want(right, of, fmt.Sprintf("%s takes %v", n.Operator, of))
 	}
-	switch op := n.Operator; op {
+	switch n.Operator {
 	case "and", "&&", "or", "||":
 		both(truths)
-		return operand{n, truths, junction(left.run, right.run, op == "or" || op == "||")}
-	case "==", "!=":
-		c.together(left, right)
-		return operand{n, truths, equality(left.run, right.run, op == "==")}
-	case "<", "<=", ">", ">=":
-		both(texts | numbers)
-		c.together(left, right)
-		return operand{n, truths, order(left.run, right.run, orders[op])}
-	case "contains", "startsWith", "endsWith":
-		both(texts)
-		c.steps += stepsOfSearch
-		return operand{n, truths, textual(left.run, right.run, textuals[op])}
-	case "+", "-", "*", "/", "%":
-		both(numbers)
-		return operand{n, numbers, arithmetic(arithmetics[op], left.run, right.run)}
+		return operand{n, truths, junction(left.run, right.run, n.Operator == "or" || n.Operator == "||")}
 	case "??":
 		return operand{n, left.kinds | right.kinds, otherwise(left.run, right.run)}
 	}
-	return c.fail(n, "there is no operator %s; %s", n.Operator, allowed)
+	o, known := operators[n.Operator]
+	if !known {
+		return c.fail(n, "there is no operator %s; %s", n.Operator, allowed)
+	}
+	both(o.takes)
+	if left.kinds != 0 && right.kinds != 0 && left.kinds&right.kinds == 0 {
+		c.fail(right.node, "%v cannot be compared with %v", left.kinds, right.kinds)
+	}
+	c.steps += o.steps
+	return operand{n, o.gives, o.run(left.run, right.run)}
 }
 
 // in compiles the membership of a value in a list of literals.
@@ -333,18 +296,8 @@ func (c *compiler) matches(n *ast.BinaryNode) operand {
 	if err != nil {
 		return c.fail(pattern, "%s", err)
 	}
-	match := func(text, _ string) bool { return compiled.MatchString(text) }
-	return operand{n, truths, short(left.run, textual(left.run, empty, match))}
-}
-
-var arithmetics = map[string]func(a, b float64) float64{
-	"+": func(a, b float64) float64 { return a + b },
-	"-": func(a, b float64) float64 { return a - b },
-	"*": func(a, b float64) float64 { return a * b },
-	"/": func(a, b float64) float64 { return a / b },
-	"%": math.Mod,
-}
-
-var textuals = map[string]func(a, b string) bool{
-	"contains": strings.Contains, "startsWith": strings.HasPrefix, "endsWith": strings.HasSuffix,
+	match := textual(0, func(text, _ string) bool { return compiled.MatchString(text) })
+	match.longest = matchTextBytesMax
+	empty := func([]event.Value) event.Value { return event.Value{Kind: event.StringValue} }
+	return operand{n, truths, match.run(left.run, empty)}
 }

@@ -3,6 +3,7 @@ package rule
 import (
 	"cmp"
 	"math"
+	"strings"
 
 	"gqlstream/ingest/event"
 )
@@ -12,12 +13,39 @@ type eval func(values []event.Value) event.Value
 
 // mismatched is the kind of the value of an expression whose types do not go
 // together. Whatever is computed from one is one.
-const mismatched event.ValueKind = 255
+const mismatched = event.BoolValue + 1
 
 var (
 	null     = event.Value{}
 	mismatch = event.Value{Kind: mismatched}
 )
+
+// kinds is a set of the types that a value may have, a bit for each. What the text of a
+// rule tells of an operand leaves nil out, which every operand may be.
+type kinds uint8
+
+const (
+	nothing  kinds = 1 << event.NullValue
+	texts    kinds = 1 << event.StringValue
+	numbers  kinds = 1 << event.NumberValue
+	truths   kinds = 1 << event.BoolValue
+	anything       = texts | numbers | truths
+)
+
+// String names the types in the words of messages.
+func (k kinds) String() string {
+	switch k {
+	case texts:
+		return "text"
+	case numbers:
+		return "a number"
+	case truths:
+		return "true or false"
+	case texts | numbers:
+		return "text or a number"
+	}
+	return "nil"
+}
 
 // boolean returns a truth value.
 func boolean(b bool) event.Value {
@@ -34,10 +62,6 @@ func number(x float64) event.Value {
 	}
 	return event.Value{Kind: event.NumberValue, Number: x + 0}
 }
-
-// zero and empty are programs of a constant each.
-func zero([]event.Value) event.Value  { return number(0) }
-func empty([]event.Value) event.Value { return event.Value{Kind: event.StringValue} }
 
 // truth reads a truth value, nil as false, and reports whether it is one.
 func truth(v event.Value) (value, ok bool) {
@@ -70,88 +94,80 @@ func junction(left, right eval, or bool) eval {
 	}
 }
 
-// equality compares values of one type. Nil equals only nil, so that != is always the opposite
-// of ==.
-func equality(left, right eval, equal bool) eval {
+// operator is an operator of two values, which must have one of the types that it takes, and
+// the same. Where one of them is nil it gives ofNil, which is told whether both are.
+type operator struct {
+	takes, gives kinds
+	steps        int // besides those of a node
+	longest      int // bytes of a text on the left, a longer one is a mismatch; 0: any
+	ofNil        func(both bool) event.Value
+	of           func(a, b event.Value) event.Value
+}
+
+// run applies the operator to the values of two programs.
+func (o operator) run(left, right eval) eval {
 	return func(values []event.Value) event.Value {
 		a, b := left(values), right(values)
-		switch {
-		case a.Kind == mismatched || b.Kind == mismatched:
+		switch are := kinds(1)<<a.Kind | kinds(1)<<b.Kind; {
+		case are&^(o.takes|nothing) != 0 || o.longest > 0 && len(a.Text) > o.longest:
 			return mismatch
-		case a.Kind == event.NullValue || b.Kind == event.NullValue:
-			return boolean((a.Kind == b.Kind) == equal)
+		case are&nothing != 0:
+			return o.ofNil(are == nothing)
 		case a.Kind != b.Kind:
 			return mismatch
 		}
-		return boolean((a == b) == equal)
+		return o.of(a, b)
 	}
 }
 
-// orders says for each operator which signs of a comparison make it true.
-var orders = map[string]func(sign int) bool{
-	"<":  func(sign int) bool { return sign < 0 },
-	"<=": func(sign int) bool { return sign <= 0 },
-	">":  func(sign int) bool { return sign > 0 },
-	">=": func(sign int) bool { return sign >= 0 },
+var operators = map[string]operator{
+	"==": equality(true), "!=": equality(false),
+	"<":          order(func(sign int) bool { return sign < 0 }),
+	"<=":         order(func(sign int) bool { return sign <= 0 }),
+	">":          order(func(sign int) bool { return sign > 0 }),
+	">=":         order(func(sign int) bool { return sign >= 0 }),
+	"contains":   textual(stepsOfSearch, strings.Contains),
+	"startsWith": textual(stepsOfSearch, strings.HasPrefix),
+	"endsWith":   textual(stepsOfSearch, strings.HasSuffix),
+	"+":          arithmetic(func(a, b float64) float64 { return a + b }),
+	"-":          arithmetic(func(a, b float64) float64 { return a - b }),
+	"*":          arithmetic(func(a, b float64) float64 { return a * b }),
+	"/":          arithmetic(func(a, b float64) float64 { return a / b }),
+	"%":          arithmetic(math.Mod),
 }
 
-// order compares numbers by size and texts byte by byte.
-func order(left, right eval, holds func(sign int) bool) eval {
-	return func(values []event.Value) event.Value {
-		a, b := left(values), right(values)
-		switch {
-		case a.Kind == mismatched || b.Kind == mismatched || a.Kind == event.BoolValue || b.Kind == event.BoolValue:
-			return mismatch
-		case a.Kind == event.NullValue || b.Kind == event.NullValue:
-			return boolean(false)
-		case a.Kind != b.Kind:
-			return mismatch
-		case a.Kind == event.StringValue:
-			return boolean(holds(cmp.Compare(a.Text, b.Text)))
-		}
-		return boolean(holds(cmp.Compare(a.Number, b.Number)))
+// never is what comparisons other than for equality give of nil.
+func never(bool) event.Value { return boolean(false) }
+
+// equality compares values. Nil equals only nil, so that != is always the opposite of ==.
+func equality(equal bool) operator {
+	return operator{
+		takes: anything, gives: truths,
+		ofNil: func(both bool) event.Value { return boolean(both == equal) },
+		of:    func(a, b event.Value) event.Value { return boolean((a == b) == equal) },
 	}
 }
 
-// textual applies a question about two texts. It is not true of nil.
-func textual(left, right eval, holds func(a, b string) bool) eval {
-	return func(values []event.Value) event.Value {
-		a, b := left(values), right(values)
-		isText := func(v event.Value) bool { return v.Kind == event.StringValue }
-		isNull := func(v event.Value) bool { return v.Kind == event.NullValue }
-		switch {
-		case isText(a) && isText(b):
-			return boolean(holds(a.Text, b.Text))
-		case (isText(a) || isNull(a)) && (isText(b) || isNull(b)):
-			return boolean(false)
-		}
-		return mismatch
-	}
+// order compares numbers by size and texts byte by byte, one of which is of no account.
+func order(holds func(sign int) bool) operator {
+	return operator{takes: texts | numbers, gives: truths, ofNil: never, of: func(a, b event.Value) event.Value {
+		return boolean(holds(cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Number, b.Number))))
+	}}
 }
 
-// short keeps texts that are too long from a match.
-func short(of, match eval) eval {
-	return func(values []event.Value) event.Value {
-		if len(of(values).Text) > matchTextBytesMax {
-			return mismatch
-		}
-		return match(values)
-	}
+// textual applies a question about two texts.
+func textual(steps int, holds func(a, b string) bool) operator {
+	return operator{takes: texts, gives: truths, steps: steps, ofNil: never, of: func(a, b event.Value) event.Value {
+		return boolean(holds(a.Text, b.Text))
+	}}
 }
 
 // arithmetic computes with two numbers. Nil makes nil, as whatever is not finite does.
-func arithmetic(do func(a, b float64) float64, left, right eval) eval {
-	return func(values []event.Value) event.Value {
-		a, b := left(values), right(values)
-		isNull := func(v event.Value) bool { return v.Kind == event.NullValue }
-		isNumber := func(v event.Value) bool { return v.Kind == event.NumberValue }
-		switch {
-		case isNumber(a) && isNumber(b):
-			return number(do(a.Number, b.Number))
-		case (isNumber(a) || isNull(a)) && (isNumber(b) || isNull(b)):
-			return null
-		}
-		return mismatch
+func arithmetic(do func(a, b float64) float64) operator {
+	return operator{
+		takes: numbers, gives: numbers,
+		ofNil: func(bool) event.Value { return null },
+		of:    func(a, b event.Value) event.Value { return number(do(a.Number, b.Number)) },
 	}
 }
 
