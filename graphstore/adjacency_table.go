@@ -3,7 +3,6 @@ package graphstore
 import (
 	"fmt"
 	"slices"
-	"unsafe"
 )
 
 // adjacencyRow is the run of a vertex.
@@ -36,10 +35,10 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	}
 	r := &g.runs.data[v]
 	r.len = uint32(len(list))
-	r.setClass(classOf(len(list)))
-	r.at = g.arena.take(r.class())
-	if copy(unsafe.Slice((*Vertex)(&g.arena.from(r.at)[0]), len(list)), list); !slices.IsSorted(list) {
-		r.meta |= changedBit
+	r.class = classOf(len(list))
+	r.at, r.changed = g.arena.take(r.class), !slices.IsSorted(list)
+	if copy(g.neighbors(v), list); len(list) > g.hubDegree {
+		g.indexHub(v)
 	}
 	r.degree = float64(len(list))
 	if len(weights) > 0 {
@@ -58,12 +57,11 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	return nil
 }
 
-// finishLoad counts the edges and indexes the hubs.
+// finishLoad counts the edges.
 func (g *adjacency) finishLoad(edges uint64) error {
 	if uint64(g.edges) != 2*edges {
 		return fmt.Errorf("%d neighbours of %d edges: %w", g.edges, edges, errTable)
 	}
 	g.edges /= 2
-	g.index()
 	return nil
 }

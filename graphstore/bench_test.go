@@ -42,11 +42,11 @@ func insertAll(g *adjacency, pairs []uint64) {
 }
 
 func (g *adjacency) bytes() int {
-	return g.runs.bytes() + g.arena.bytes() + g.weights.bytes() + g.hubs.arena.bytes() + 8*cap(g.hubs.list)
+	return g.runs.bytes() + g.arena.bytes() + g.weights.bytes()
 }
 
 func newBenchGraph(hubDegree int) *adjacency {
-	g := newAdjacency(defaultAllocator, hubDegree, 0)
+	g := newAdjacency(defaultAllocator, hubDegree)
 	g.runs.resize(benchVertices)
 	return &g
 }
@@ -59,7 +59,6 @@ func BenchmarkInsert(b *testing.B) {
 				g := newBenchGraph(hub)
 				insertAll(g, pairs)
 				b.ReportMetric(float64(g.bytes())/float64(g.edges), "B/edge")
-				b.ReportMetric(float64(4*g.hubs.arena.used)/float64(g.edges), "index-B/edge")
 				b.ReportMetric(float64(g.arena.idle)/float64(g.arena.used), "idle")
 				g.release()
 			}

@@ -30,7 +30,7 @@ type Config struct {
 
 	LabelTimes bool // keep when each label was last asserted; see View.LabelTime
 
-	HubDegree      int // vertices with more neighbours get a hash index; 0 is HubDegreeDefault
+	HubDegree      int // vertices with more neighbours get a map of them; 0 is HubDegreeDefault
 	VerticesMax    int // 0 is VerticesMaxDefault
 	EdgesMax       int // undirected; 0 is EdgesMaxDefault
 	CommunitiesMax int // 0 is NamesMaxDefault

@@ -37,10 +37,10 @@ func New(config Config) (*Store, error) {
 	if config.Allocator == nil {
 		config.Allocator = defaultAllocator
 	}
-	a, seed := config.Allocator, mixSeed(config.HashSeed)
+	a := config.Allocator
 	s := &Store{
-		config: config, ids: newInterner(a, seed), attributes: newAttributes(), members: newMembers(config.MembershipsMax),
-		edges: edges{adjacency: newAdjacency(a, config.HubDegree, seed), window: config.Windows.Edges, most: config.EdgesMax},
+		config: config, ids: newInterner(a, mixSeed(config.HashSeed)), attributes: newAttributes(), members: newMembers(config.MembershipsMax),
+		edges: edges{adjacency: newAdjacency(a, config.HubDegree), window: config.Windows.Edges, most: config.EdgesMax},
 	}
 	s.labelling = newLabelling(&s.config)
 	s.addRules(config.Communities, nil)
@@ -121,7 +121,7 @@ func (s *Store) copyVertices() *Store {
 // compactIfIdle compacts what has given too much space back. When it does so depends on the
 // history since the last Compact alone.
 func (s *Store) compactIfIdle() {
-	if s.edges.arena.givenTooMuch() || s.edges.hubs.arena.givenTooMuch() {
+	if s.edges.arena.givenTooMuch() {
 		s.edges.compact()
 	}
 }
