@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
@@ -35,9 +36,7 @@ func newLineReader(r io.Reader) *lineReader {
 // first. It is valid until the next call. A line that is too long is a *badRow and skipped.
 func (l *lineReader) next() ([]byte, error) {
 	if l.line == 0 {
-		if mark, _ := l.r.Peek(3); string(mark) == "\xef\xbb\xbf" {
-			_, _ = l.r.Discard(3) // they are in the buffer
-		}
+		skipMark(l.r)
 	}
 	line, err := l.r.ReadSlice('\n')
 	if err == io.EOF && len(line) == 0 {
@@ -60,6 +59,13 @@ func (l *lineReader) next() ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\r")), nil
 }
 
+// skipMark skips the byte order mark that a file may begin with.
+func skipMark(r *bufio.Reader) {
+	if mark, _ := r.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		_, _ = r.Discard(3) // they are in the buffer
+	}
+}
+
 // spaces may stand around a value.
 const spaces = " \t"
 
@@ -71,27 +77,22 @@ func (l *lineReader) notBlank() (line []byte, err error) {
 	return line, err
 }
 
-// csvTable reads CSV (RFC 4180, as encoding/csv does). A line without quotes, which is nearly every
-// line, is split here; others go through encoding/csv. Spaces around a value do not belong to it.
+// csvTable reads CSV (RFC 4180, as encoding/csv does). Spaces around a value do not belong to it.
 type csvTable struct {
-	lines   *lineReader
-	comma   byte
+	rows    rowText
+	reader  *csv.Reader
 	slots   []int // by column
 	columns *columns
-	values  [][]byte
-	raw     []byte // text of the last row
-	first   int64  // its first line
-	feed    csvFeed
-	quoted  *csv.Reader
+	line    int64 // the first of the last row
 }
 
 func newCSVTable(f *openedFile, c *columns) (*csvTable, error) {
-	t := &csvTable{lines: newLineReader(f), comma: ',', columns: c}
-	c.untyped = true
+	comma := ','
 	if f.format == tsvFile {
-		t.comma = '\t'
+		comma = '\t'
 	}
-	t.resetQuoted()
+	t := newCSVRows(f, comma)
+	t.columns, c.untyped = c, true
 	header, err := t.record()
 	if err == io.EOF {
 		return nil, errors.New("empty, want a line with the names of the columns")
@@ -99,15 +100,25 @@ func newCSVTable(f *openedFile, c *columns) (*csvTable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("line 1: %w", err)
 	}
-	if err := checkText(t.raw, len(header)); err != nil {
+	if err := checkText(t.text(), len(header)); err != nil {
 		return nil, err
 	}
 	names := make([]string, len(header))
 	for i, name := range header {
-		names[i] = string(bytes.Trim(name, spaces))
+		names[i] = strings.Trim(name, spaces)
 	}
 	t.slots, err = c.setHeader(names)
 	return t, err
+}
+
+// newCSVRows returns a table without columns yet.
+func newCSVRows(r io.Reader, comma rune) *csvTable {
+	in := bufio.NewReader(r)
+	skipMark(in)
+	t := &csvTable{rows: rowText{in: in}}
+	t.reader = csv.NewReader(bufio.NewReaderSize(&t.rows, 1<<16))
+	t.reader.Comma, t.reader.FieldsPerRecord, t.reader.ReuseRecord = comma, -1, true
+	return t
 }
 
 // checkText refuses a header that shows another encoding, or another separator, as spreadsheets write them.
@@ -130,9 +141,9 @@ func (t *csvTable) next(row *fileRow) error {
 	row.reset(len(t.columns.names))
 	for column, value := range values[:min(len(values), len(t.slots))] {
 		if slot := t.slots[column]; slot >= 0 {
-			c, value := &row.cells[slot], bytes.Trim(value, spaces)
+			c, value := &row.cells[slot], strings.Trim(value, spaces)
 			if c.Kind = wire.NullCell; len(value) > 0 {
-				c.Kind, c.Text = wire.TextCell, aliasString(value)
+				c.Kind, c.Text = wire.TextCell, value
 			}
 		}
 	}
@@ -142,98 +153,45 @@ func (t *csvTable) next(row *fileRow) error {
 	return nil
 }
 
-// record returns the values of the next row. They are good until the next call.
-func (t *csvTable) record() ([][]byte, error) {
-	line, err := t.line()
-	if err != nil {
-		return nil, err
-	}
-	t.values = t.values[:0]
-	if bytes.IndexByte(line, '"') >= 0 {
-		values, err := t.readQuoted(line)
-		for _, value := range values {
-			t.values = append(t.values, bytesOf(value))
-		}
-		return t.values, err
-	}
-	for more := true; more; {
-		value := line
-		if i := bytes.IndexByte(line, t.comma); i >= 0 {
-			value, line = line[:i], line[i+1:]
-		} else {
-			more = false
-		}
-		t.values = append(t.values, value)
-	}
-	return t.values, nil
-}
-
-// line returns the next line that is not empty.
-func (t *csvTable) line() (line []byte, err error) {
-	for err == nil && len(line) == 0 {
-		line, err = t.lines.next()
-	}
-	t.raw, t.first = line, t.lines.line
-	return line, err
-}
-
-func (t *csvTable) text() []byte { return t.raw }
-func (t *csvTable) place() int64 { return t.first }
-
-// readQuoted has encoding/csv read the row that begins with line. It takes
-// further lines only while the row goes on.
-func (t *csvTable) readQuoted(line []byte) ([]string, error) {
-	t.feed = csvFeed{lines: t.lines, text: t.feed.text[:0]}
-	t.feed.add(line)
-	fields, err := t.quoted.Read()
-	t.raw = bytes.TrimSuffix(t.feed.text, []byte("\r\n"))
-	if err == nil {
-		return fields, nil
-	}
+// record returns the values of the next row.
+func (t *csvTable) record() ([]string, error) {
+	t.rows.begin(t.reader.InputOffset())
+	values, err := t.reader.Read()
 	var syntax *csv.ParseError
-	switch {
-	case t.feed.err != nil && t.feed.err != io.EOF:
-		err = t.feed.err
-	case errors.As(err, &syntax):
-		err = badRowf(event.Malformed, "%v", syntax.Err)
+	if errors.As(err, &syntax) {
+		t.line = int64(syntax.StartLine)
+		return nil, badRowf(event.Malformed, "%v", syntax.Err)
 	}
-	t.resetQuoted()
-	return nil, err
+	if err == nil {
+		line, _ := t.reader.FieldPos(0)
+		t.line = int64(line)
+	}
+	return values, err
 }
 
-func (t *csvTable) resetQuoted() {
-	t.quoted = csv.NewReader(&t.feed)
-	t.quoted.Comma = rune(t.comma)
-	t.quoted.FieldsPerRecord = -1
+func (t *csvTable) text() []byte {
+	return bytes.Trim(t.rows.text[:t.reader.InputOffset()-t.rows.from], "\r\n")
 }
 
-// csvFeed hands encoding/csv one line a Read, so that it never reads beyond the
-// end of the row it is asked for.
-type csvFeed struct {
-	lines *lineReader
-	text  []byte // all lines of the row
-	sent  int    // of text
-	err   error
+func (t *csvTable) place() int64 { return t.line }
+
+// rowText passes the bytes of a file on to encoding/csv, and keeps those of the row at hand. A row
+// that is too long ends the file: a quote too many would else have all of it read as one value.
+type rowText struct {
+	in   io.Reader
+	text []byte // from the beginning of the row on
+	from int64  // its place in the file
 }
 
-// add ends the line with "\r\n", of which encoding/csv makes "\n": so a "\r" that
-// belongs to the line stays.
-func (f *csvFeed) add(line []byte) { f.text = append(append(f.text, line...), "\r\n"...) }
+// begin forgets what is before a place.
+func (r *rowText) begin(at int64) { r.text, r.from = r.text[at-r.from:], at }
 
 // Read implements io.Reader.
-func (f *csvFeed) Read(p []byte) (int, error) {
-	if f.sent == len(f.text) {
-		var line []byte
-		if line, f.err = f.lines.next(); f.err != nil {
-			return 0, f.err
-		}
-		if len(f.text)+len(line) >= fileRowBytesMax {
-			f.err = badRowf(event.TooLarge, "a quoted value goes on for more than %d bytes", fileRowBytesMax)
-			return 0, f.err
-		}
-		f.add(line)
+func (r *rowText) Read(p []byte) (int, error) {
+	if len(r.text) > fileRowBytesMax {
+		return 0, fmt.Errorf("the row after it is longer than %d bytes, or a quote in it has no end", fileRowBytesMax)
 	}
-	n := copy(p, f.text[f.sent:])
-	f.sent += n
-	return n, nil
+	n, err := r.in.Read(p)
+	r.text = append(r.text, p[:n]...)
+	return n, err
 }
