@@ -1,9 +1,9 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -24,11 +24,7 @@ const (
 // alerting holds the follower that evaluates the rules of alerts, and the targets that are told
 // of them. A reload replaces both. Any goroutine may use it.
 type alerting struct {
-	config    sinks.AlertingConfig // but for the rules
-	followers *followers
-	page      *web.Server
-	caughtUp  func() bool // the log in is read; before, no Alertmanager is told
-	log       *slog.Logger
+	p *Pipeline
 
 	mu       sync.Mutex
 	follower *sinks.Alerting
@@ -37,27 +33,26 @@ type alerting struct {
 	told     uint64            // position of the newest transitions that the page has
 }
 
-// start begins to evaluate the alerts of settings and, unless another worker of the group
-// does, to store and to deliver what begins and ends.
-func (a *alerting) start(ctx context.Context, settings config.Settings, leads bool) error {
-	rules, err := settings.AlertRules()
-	if err != nil {
-		return config.Usage(err)
-	}
-	conf, err := settings.NotifyTargets()
-	if err != nil {
+// start makes the follower that evaluates the alerts of the settings and, unless another worker of the
+// group does, stores and delivers what begins and ends.
+func (a *alerting) start(ctx context.Context, leads bool) error {
+	p := a.p
+	rules, err1 := p.settings.AlertRules()
+	conf, err2 := p.settings.NotifyTargets()
+	if err := cmp.Or(err1, err2); err != nil {
 		return config.Usage(err)
 	}
 	if !leads {
 		conf = notify.Config{}
 	}
-	targets, err := notify.Start(ctx, a.config.JS, a.config.Streams.Names.Alerts, conf, a.log)
+	targets, err := notify.Start(ctx, p.Broker.JS, p.names.Out.Alerts, conf, p.log)
 	if err != nil {
 		return err
 	}
-	one := a.config
-	one.Rules, one.Standby, one.Told = rules, !leads, a.tell
-	follower, err := sinks.NewAlerting(ctx, one)
+	follower, err := sinks.NewAlerting(ctx, sinks.AlertingConfig{
+		JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile),
+		Rules: rules, Standby: !leads, Told: a.tell,
+	})
 	if err != nil {
 		targets.Stop()
 		return err
@@ -71,11 +66,24 @@ func (a *alerting) start(ctx context.Context, settings config.Settings, leads bo
 	}
 	if leads {
 		if err := targets.RemoveOthers(ctx); err != nil { // the next start tries again
-			a.log.Warn("alerts", "error", err)
+			p.log.Warn("alerts", "error", err)
 		}
 	}
-	a.followers.start(ctx, sinks.FollowConfig{Name: followerAlerts, Open: follower.Open}, leads)
 	return nil
+}
+
+// restart puts the alerts of other settings in force. The caller holds assigning of the followers.
+func (a *alerting) restart(ctx context.Context, settings *config.Settings) error {
+	p := a.p
+	p.settings.Alerts, p.settings.Notify = settings.Alerts, settings.Notify
+	for _, t := range p.followers.tasks {
+		t.begun = t.begun && t.Name != followerAlerts
+	}
+	return p.followers.assign(context.WithoutCancel(ctx), p.group)
+}
+
+func (a *alerting) open(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
+	return a.follower.Open(ctx)
 }
 
 func (a *alerting) close() error {
@@ -103,10 +111,10 @@ func (a *alerting) tell(position uint64, transitions []alerts.Transition) {
 		return // another worker was first, or this one before it took over
 	}
 	for _, t := range transitions {
-		a.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
+		a.p.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
 			"position", position, "reason", t.Reason)
 	}
-	a.page.AddTransitions(transitions)
+	a.p.Page.AddTransitions(transitions)
 }
 
 // show tells the page and the Alertmanagers all that fires, and returns how long it took.
@@ -119,19 +127,19 @@ func (a *alerting) show() time.Duration {
 	}
 	begun := time.Now()
 	active, rules, dropped := follower.Now()
-	if targets.NeedsActive() && a.caughtUp() {
+	if a.p.source.Stats().Behind <= catchingUp {
 		targets.Set(active)
 	}
 	view := web.Alerts{Active: active, Rules: rules, Fired: fired, Dropped: dropped}
 	for _, t := range targets.Stats() {
 		view.Targets = append(view.Targets, web.Target{Name: t.Name, Outcomes: t.Outcomes, Queue: t.Depth, Error: t.Error})
 	}
-	a.page.SetAlerts(view)
+	a.p.Page.SetAlerts(view)
 	return time.Since(begun)
 }
 
 func (a *alerting) last(ctx context.Context) (uint64, error) {
-	stream, err := a.config.JS.Stream(ctx, a.config.Streams.Names.Alerts)
+	stream, err := a.p.Broker.JS.Stream(ctx, a.p.names.Out.Alerts)
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +147,7 @@ func (a *alerting) last(ctx context.Context) (uint64, error) {
 }
 
 func (a *alerting) seed(ctx context.Context) error {
-	stream, err := a.config.JS.Stream(ctx, a.config.Streams.Names.Alerts)
+	stream, err := a.p.Broker.JS.Stream(ctx, a.p.names.Out.Alerts)
 	if err != nil {
 		return err
 	}
@@ -155,6 +163,6 @@ func (a *alerting) seed(ctx context.Context) error {
 			list, a.told = append(list, t), max(a.told, t.Position)
 		}
 	}
-	a.page.AddTransitions(list)
+	a.p.Page.AddTransitions(list)
 	return nil
 }

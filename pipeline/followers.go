@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"gqlstream/config"
 	"gqlstream/sinks"
 )
 
@@ -37,36 +36,63 @@ type followers struct {
 	base   sinks.FollowConfig // the log out
 	failed chan error         // the first final error of one; capacity 1
 
-	mu      sync.Mutex
-	running []*following
+	assigning sync.Mutex // is held while tasks are begun and ended, and guards what a reload replaces of the settings
+	mu        sync.Mutex // guards the runners of the tasks
+	tasks     []*task
 }
 
-type following struct {
-	name   string
-	runner *sinks.Runner
-	needs  bool // the log out must keep what it has not taken
+// task is the work of one follower, which every worker does, or one of a group at a time.
+type task struct {
+	sinks.FollowConfig
+	single   bool                                        // one worker of a group does it at a time
+	standsBy bool                                        // the other workers follow too, and store nothing
+	ready    func(ctx context.Context, leads bool) error // is called before the task begins; nil: nothing is to be done
+
+	begun  bool
+	leads  bool          // this worker does the work: the log out must keep what it has not taken
+	runner *sinks.Runner // nil: the task is another worker's
 	stop   context.CancelFunc
 	done   chan struct{}
 }
 
-type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)
+// assign begins the tasks that are this worker's now, and ends those that are another one's. A worker that
+// takes a task over goes on behind what is durable. The caller holds assigning.
+func (f *followers) assign(ctx context.Context, group *membership) error {
+	for _, t := range f.tasks {
+		leads := !t.single || group.leads(t.Name)
+		if t.begun && leads == t.leads {
+			continue
+		}
+		if t.begun = false; t.single && group != nil {
+			group.log.Info("a follower is assigned", "follower", t.Name, "here", leads)
+		}
+		f.end(t)
+		if t.ready != nil {
+			if err := t.ready(ctx, leads); err != nil {
+				return err
+			}
+		}
+		if t.begun, t.leads = true, leads; leads || t.standsBy {
+			f.start(ctx, t)
+		}
+	}
+	return nil
+}
 
-func (f *followers) start(ctx context.Context, c sinks.FollowConfig, needs bool) {
-	alerts := c.Reader.Alerts
+func (f *followers) start(ctx context.Context, t *task) {
+	c := t.FollowConfig
 	c.JS, c.Reader = f.base.JS, f.base.Reader
-	if c.Reader.Alerts = alerts; !alerts {
+	if c.Reader.Alerts = t.Reader.Alerts; !c.Reader.Alerts {
 		c.End = f.base.End
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	one := &following{
-		name: c.Name, runner: sinks.NewRunner(c), needs: needs && !alerts, stop: cancel, done: make(chan struct{}),
-	}
+	runner, done := sinks.NewRunner(c), make(chan struct{})
+	ctx, t.stop = context.WithCancel(ctx)
 	f.mu.Lock()
-	f.running = append(f.running, one)
+	t.runner, t.done = runner, done
 	f.mu.Unlock()
 	go func() {
-		defer close(one.done)
-		if err := one.runner.Run(ctx); err != nil {
+		defer close(done)
+		if err := runner.Run(ctx); err != nil {
 			select {
 			case f.failed <- err:
 			default:
@@ -75,23 +101,19 @@ func (f *followers) start(ctx context.Context, c sinks.FollowConfig, needs bool)
 	}()
 }
 
-// end stops the followers of a name, or all where it is empty, and waits for them.
-func (f *followers) end(name string) {
+// end stops tasks, and waits for them.
+func (f *followers) end(tasks ...*task) {
 	f.mu.Lock()
-	var ended []*following
-	f.running = slices.DeleteFunc(f.running, func(one *following) bool {
-		if name != "" && one.name != name {
-			return false
-		}
-		ended = append(ended, one)
-		return true
-	})
-	f.mu.Unlock()
-	for _, one := range ended {
-		one.stop()
+	running := slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return t.runner == nil })
+	for _, t := range running {
+		t.runner = nil
 	}
-	for _, one := range ended {
-		<-one.done
+	f.mu.Unlock()
+	for _, t := range running {
+		t.stop()
+	}
+	for _, t := range running {
+		<-t.done
 	}
 }
 
@@ -104,27 +126,29 @@ func (f *followers) watch(ctx context.Context) error {
 	}
 }
 
-func (f *followers) list() []*following {
+// running lists the runners of the tasks that a condition holds of.
+func (f *followers) running(holds func(*task) bool) (list []*sinks.Runner) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.running)
-}
-
-// slowest returns the follower that has durably taken least of the log out. Records that it has
-// not taken must not be discarded.
-func (f *followers) slowest() (name string, taken uint64) {
-	var runners []*sinks.Runner
-	for _, one := range f.list() {
-		if one.needs {
-			runners = append(runners, one.runner)
+	for _, t := range f.tasks {
+		if t.runner != nil && holds(t) {
+			list = append(list, t.runner)
 		}
 	}
-	return sinks.Slowest(runners)
+	return list
+}
+
+// needs reports whether records that a task has not taken must not be discarded.
+func (t *task) needs() bool { return t.leads && !t.Reader.Alerts }
+
+// slowest returns the follower that has durably taken least of the log out.
+func (f *followers) slowest() (name string, taken uint64) {
+	return sinks.Slowest(f.running((*task).needs))
 }
 
 func (f *followers) states() (states []sinks.State) {
-	for _, one := range f.list() {
-		states = append(states, one.runner.State())
+	for _, one := range f.running(func(*task) bool { return true }) {
+		states = append(states, one.State())
 	}
 	return states
 }
@@ -134,7 +158,7 @@ const catchUpLookEvery = 20 * time.Millisecond
 // catchUp waits until every follower has taken what is published up to a position. Who
 // follows the alerts has taken all of them a moment after the alerts are evaluated.
 func (f *followers) catchUp(ctx context.Context, position uint64, alertsLast func(context.Context) (uint64, error)) error {
-	err := f.await(ctx, func(one *following) bool { return !one.needs || one.runner.Taken().Position >= position })
+	err := f.await(ctx, (*task).needs, func(taken sinks.Cursor) bool { return taken.Position >= position })
 	if err != nil {
 		return err
 	}
@@ -142,14 +166,12 @@ func (f *followers) catchUp(ctx context.Context, position uint64, alertsLast fun
 	if err != nil {
 		return err
 	}
-	return f.await(ctx, func(one *following) bool {
-		return one.name != followerAlertsFile || one.runner.Taken().Sequence >= last
-	})
+	return f.await(ctx, func(t *task) bool { return t.Reader.Alerts }, func(taken sinks.Cursor) bool { return taken.Sequence >= last })
 }
 
-// await waits until something holds of every follower.
-func (f *followers) await(ctx context.Context, holds func(*following) bool) error {
-	for slices.ContainsFunc(f.list(), func(one *following) bool { return !holds(one) }) {
+// await waits until some followers have taken enough.
+func (f *followers) await(ctx context.Context, who func(*task) bool, enough func(sinks.Cursor) bool) error {
+	for slices.ContainsFunc(f.running(who), func(one *sinks.Runner) bool { return !enough(one.Taken()) }) {
 		select {
 		case err := <-f.failed:
 			return err
@@ -161,70 +183,39 @@ func (f *followers) await(ctx context.Context, holds func(*following) bool) erro
 	return nil
 }
 
-// single is a follower whose work one worker of a group does at a time.
-type single struct {
-	name  string
-	start func(ctx context.Context, leads bool) error // begins it, as the one who works or standing by
-	begun bool
-	leads bool
-}
-
-// startFollowers begins to feed the outputs that every worker has, and lists the others.
-func (p *Pipeline) startFollowers(ctx context.Context, o Options) {
+// listFollowers lists what this worker, or another one of its group, does with the log out.
+func (p *Pipeline) listFollowers(o Options) {
 	out := p.settings.Output
-	alone := func(c sinks.FollowConfig) {
-		p.singles = append(p.singles, single{name: c.Name, start: func(ctx context.Context, leads bool) error {
-			if leads {
-				p.followers.start(ctx, c, true)
-			}
-			return nil
-		}})
-	}
-	p.singles = []single{
-		{name: followerAlerts, start: func(ctx context.Context, leads bool) error { return p.alerting.start(ctx, p.settings, leads) }},
-		{name: followerHistory, start: func(ctx context.Context, leads bool) error {
-			p.rollups.StandBy(!leads)
-			p.followers.start(ctx, sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, leads)
-			return nil
-		}},
-	}
+	add := func(t task) { p.followers.tasks = append(p.followers.tasks, &t) }
+	add(p.pageTask())
+	add(task{single: true, standsBy: true, ready: p.alerting.start, FollowConfig: sinks.FollowConfig{Name: followerAlerts, Open: p.alerting.open}})
+	add(task{single: true, standsBy: true, FollowConfig: sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, ready: func(_ context.Context, leads bool) error {
+		p.rollups.StandBy(!leads)
+		return nil
+	}})
 	if out.File == "-" {
-		p.followers.start(ctx, sinks.FollowConfig{Name: followerStdout, Open: p.fromNow(printer(o.Out))}, true)
+		add(task{FollowConfig: sinks.FollowConfig{Name: followerStdout, Open: p.fromNow(printer(o.Out))}})
 	} else if out.File != "" {
-		alone(sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File)})
+		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File)}})
 	}
 	if out.Alerts != "" {
-		alone(sinks.FollowConfig{Name: followerAlertsFile, Open: p.linesOf(out.Alerts), Reader: sinks.ReaderConfig{Alerts: true}})
+		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: followerAlertsFile, Open: p.linesOf(out.Alerts), Reader: sinks.ReaderConfig{Alerts: true}}})
 	}
 	if out.Parquet != "" {
-		alone(sinks.FollowConfig{Name: followerParts, Open: p.partsOf(out)})
+		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: followerParts, Open: func(context.Context) (sinks.Follower, sinks.Cursor, error) {
+			return sinks.OpenPartsDir(sinks.PartsDirConfig{Dir: out.Parquet, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax)})
+		}}})
 	}
 	for name, take := range o.Follow {
-		p.followers.start(ctx, sinks.FollowConfig{Name: name, Open: p.fromNow(take)}, true)
+		add(task{FollowConfig: sinks.FollowConfig{Name: name, Open: p.fromNow(take)}})
 	}
 }
 
-// assignFollowers begins what this worker is to do for the group now, and ends what another one
-// is to do. Who takes a follower over goes on behind what is durable.
+// assignFollowers begins and ends followers as the group wants it now.
 func (p *Pipeline) assignFollowers(ctx context.Context) error {
-	p.assigning.Lock()
-	defer p.assigning.Unlock()
-	for i := range p.singles {
-		one := &p.singles[i]
-		leads := p.group.leads(one.name)
-		if one.begun && leads == one.leads {
-			continue
-		}
-		if one.begun = false; p.group != nil {
-			p.log.Info("a follower is assigned", "follower", one.name, "here", leads)
-		}
-		p.followers.end(one.name)
-		if err := one.start(ctx, leads); err != nil {
-			return err
-		}
-		one.begun, one.leads = true, leads
-	}
-	return nil
+	p.followers.assigning.Lock()
+	defer p.followers.assigning.Unlock()
+	return p.followers.assign(ctx, p.group)
 }
 
 func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
@@ -234,17 +225,11 @@ func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 	return sinks.FileShelf(filepath.Join(p.settings.State, file))
 }
 
+type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)
+
 func (p *Pipeline) linesOf(path string) openFollower {
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {
 		return sinks.OpenLinesFile(path, p.logID)
-	}
-}
-
-func (p *Pipeline) partsOf(out config.Output) openFollower {
-	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {
-		return sinks.OpenPartsDir(sinks.PartsDirConfig{
-			Dir: out.Parquet, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax),
-		})
 	}
 }
 

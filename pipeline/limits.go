@@ -7,12 +7,10 @@ import (
 	"math"
 	"os"
 	"path"
-	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,7 +19,6 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
-	"gqlstream/sinks/web"
 )
 
 // limitLog sees to it that the log has limits for what its events may make a run hold:
@@ -56,26 +53,6 @@ func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, arg
 			warn("a limit is nearly reached; events beyond it are refused", "what", f.Kind, "used", f.Used, "limit", f.Max)
 		}
 	}
-}
-
-const quarantineLookEvery = 10 * time.Second
-
-type quarantineFill struct {
-	js     jetstream.JetStream
-	stream string
-	last   atomic.Pointer[web.Quarantine] // nil until it is known
-}
-
-func (q *quarantineFill) watch(ctx context.Context) error {
-	return repeat(ctx, quarantineLookEvery, func() error {
-		if stream, err := q.js.Stream(ctx, q.stream); err == nil { // else others say what is wrong
-			has, most := stream.CachedInfo().State, stream.CachedInfo().Config.MaxBytes
-			q.last.Store(&web.Quarantine{
-				Entries: has.Msgs, Bytes: has.Bytes, BytesMax: uint64(max(most, 0)), Removed: has.LastSeq - has.Msgs,
-			})
-		}
-		return nil
-	})
 }
 
 // LimitFrom gives a core the limits in the settings of a log, if its source is one.
@@ -148,28 +125,26 @@ func collectorPercent(live uint64) int {
 	return int(min(percentMax, max(percentMin, 100*garbageBytes/max(live, 1))))
 }
 
-// TuneCollector applies collectorPercent after every collection from now on, unless GOGC or
-// GOMEMLIMIT is set.
+// TuneCollector applies collectorPercent from now on, unless GOGC or GOMEMLIMIT is set.
 func TuneCollector() {
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		afterCollection(&collection{
-			set: percentMax, live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}},
-		})
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
 	}
+	go func() {
+		for set := percentMax; ; time.Sleep(collectorLookEvery) {
+			if want := collectorPercent(liveBytes()); want != set {
+				debug.SetGCPercent(want)
+				set = want
+			}
+		}
+	}()
 }
 
-// collection is garbage on purpose: its finalizer runs after every collection. It holds a
-// pointer, for what is small and has none may share its block with what lives on.
-type collection struct {
-	set  int
-	live []metrics.Sample
-}
+const collectorLookEvery = 200 * time.Millisecond
 
-func afterCollection(c *collection) {
-	metrics.Read(c.live)
-	if want := collectorPercent(c.live[0].Value.Uint64()); want != c.set {
-		debug.SetGCPercent(want)
-		c.set = want
-	}
-	runtime.SetFinalizer(c, afterCollection)
+// liveBytes returns the bytes that the last collection left.
+func liveBytes() uint64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return live[0].Value.Uint64()
 }

@@ -162,8 +162,6 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		watch(func(ctx context.Context) error { return p.reload.watch(ctx, p) })
 	}
 	watch(p.watchStatus)
-	watch(p.progress.watch)
-	watch(p.refused.watch)
 	err := p.loop(running)
 	if cause := context.Cause(running); cause != nil && ctx.Err() == nil {
 		err = cause
@@ -199,9 +197,9 @@ func (p *Pipeline) loop(ctx context.Context) error {
 			p.log.Info("another worker has taken a shard over", "shard", shard)
 		})
 		begun := time.Now()
-		p.progress.underWay.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
+		p.step.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
 		result := p.Core.Step(&batch)
-		p.progress.underWay.Store(nil)
+		p.step.Store(nil)
 		stepped := time.Now()
 		if err := p.quarantine.Write(ctx, append(batch.Refused, result.Refused...)); err != nil {
 			return err

@@ -69,12 +69,11 @@ func (p *Pipeline) openPage(freePort bool) error {
 	return nil
 }
 
-// startPage fills the page and lets it follow what is published. It does so beside the loop: to
+// pageTask fills the page and lets it follow what is published. It does so beside the loop: to
 // read what was published before may take seconds where servers died.
-func (p *Pipeline) startPage(ctx context.Context) {
-	p.definitions.show(p.Core.View(), p.Page, p.log, true) // the log may be quiet for long
+func (p *Pipeline) pageTask() task {
 	open, filled := p.fromNow(p.showEstimates), false
-	p.followers.start(ctx, sinks.FollowConfig{Name: followerPage, Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
+	return task{FollowConfig: sinks.FollowConfig{Name: followerPage, Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
 		if !filled {
 			if err := p.fillPage(ctx); err != nil {
 				return nil, sinks.Cursor{}, err
@@ -82,7 +81,7 @@ func (p *Pipeline) startPage(ctx context.Context) {
 			filled = true
 		}
 		return open(ctx)
-	}}, true)
+	}}}
 }
 
 // fillPage shows what was published before on the page, as far as it does not come again.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,8 +46,6 @@ type Pipeline struct {
 	logID       string       // of the log that positions count in
 	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
 	followers   followers
-	assigning   sync.Mutex // guards singles, and what a reload replaces of settings
-	singles     []single
 	rollups     *sinks.Rollups
 	alerting    *alerting
 	Page        *web.Server
@@ -58,15 +55,15 @@ type Pipeline struct {
 	Checkpoints *checkpoints
 	reload      *reloader // nil: the configuration is not read again
 	idle        atomic.Bool
-	behind      atomic.Bool // the next emission has records of the last one
-	progress    stepProgress
+	behind      atomic.Bool                  // the next emission has records of the last one
+	step        atomic.Pointer[stepUnderWay] // that the loop takes; nil: none
 	closers     []func() error
 	preparing   atomic.Bool   // the next pipeline is being prepared
 	tookOver    time.Time     // when it began with what was prepared; zero: it did not, or has caught up
 	auditEvery  time.Duration // see auditStreams
 	dropped     bool          // and said so
 	stats       runStats
-	refused     quarantineFill
+	refused     atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until it is known
 	definitions definitions
 	status      shownStatus
 }
@@ -118,7 +115,6 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openBroker(ctx); err != nil {
 		return p, err
 	}
-	p.refused.js, p.refused.stream = p.Broker.JS, p.names.In.Quarantine
 	if err = limitLog(ctx, p.Broker.JS, p.names.In.Log, p.Config, p.log); err != nil {
 		return p, err
 	}
@@ -210,22 +206,14 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.openPage(o.FreePort); err != nil {
 		return err
 	}
-	p.progress.page, p.progress.log, p.progress.end = p.Page, p.log, p.logEnd
-	p.alerting = &alerting{
-		config: sinks.AlertingConfig{
-			JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile),
-		},
-		followers: &p.followers, page: p.Page, log: p.log, fired: map[string]uint64{},
-		caughtUp: func() bool { return p.source.Stats().Behind <= catchingUp },
-	}
-	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(""); return nil })
+	p.alerting = &alerting{p: p, fired: map[string]uint64{}}
+	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(p.followers.tasks...); return nil })
 	if err := p.alerting.seed(ctx); err != nil {
 		return err
 	}
-	running := context.WithoutCancel(ctx) // until they are ended, in their order
-	p.startPage(running)
-	p.startFollowers(running, o)
-	return p.assignFollowers(running)
+	p.definitions.show(p.Core.View(), p.Page, p.log, true) // the log may be quiet for long
+	p.listFollowers(o)
+	return p.assignFollowers(context.WithoutCancel(ctx)) // they run until they are ended, in their order
 }
 
 // auditStreams checks that the log in can still be relied upon, and says once that the log out has begun to
@@ -259,7 +247,7 @@ func (p *Pipeline) auditReplicas(stream jetstream.Stream) {
 
 // logEnd asks for the last position of the log, which the loop learns only from what it reads.
 func (p *Pipeline) logEnd(ctx context.Context) uint64 {
-	ctx, cancel := context.WithTimeout(ctx, progressLookEvery)
+	ctx, cancel := context.WithTimeout(ctx, statusEvery)
 	defer cancel()
 	stream, err := p.Broker.JS.Stream(ctx, p.names.In.Log)
 	if err != nil {
@@ -352,8 +340,8 @@ func (p *Pipeline) Close() error {
 	}
 	p.closers = nil
 	if p.stats.steps > 0 {
-		p.log.Info("stopped", "position", p.stats.position, "steps", p.stats.steps, "events", p.stats.events,
-			"refused", p.stats.refused, "estimates", p.stats.estimates, slog.Group("late", p.stats.lateByKind()...))
+		p.log.Info("stopped", "position", p.stats.position, "steps", p.stats.steps, "events", sum(p.stats.byKind),
+			"refused", sum(p.stats.byReason), "estimates", p.stats.estimates, "late", p.stats.late)
 	}
 	return errors.Join(errs...)
 }

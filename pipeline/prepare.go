@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"time"
@@ -87,10 +86,8 @@ func (m *membership) prepare(ctx context.Context, p *Pipeline) bool {
 
 // roomForTwo reports whether there is memory for a second core.
 func roomForTwo() bool {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
 	most := machineMemory("")
-	return most == 0 || prepareMemory*live[0].Value.Uint64() <= most
+	return most == 0 || prepareMemory*liveBytes() <= most
 }
 
 func (n *preparation) ended() bool {
@@ -137,9 +134,9 @@ func (n *preparation) readOn(ctx context.Context, p *Pipeline, core *incremental
 	if n.at.Position >= until {
 		return nil
 	}
-	p.assigning.Lock()
+	p.followers.assigning.Lock()
 	settings := p.settings // of which a reload replaces some
-	p.assigning.Unlock()
+	p.followers.assigning.Unlock()
 	steps, err := settings.Steps()
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -32,34 +31,27 @@ func (s *sayings) String() string {
 func TestALongStepIsSpokenOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said sayings
-		p := &stepProgress{log: slog.New(slog.NewTextHandler(&said, nil))}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- p.watch(ctx) }()
-		p.underWay.Store(&stepUnderWay{begun: time.Now(), last: 7, events: 300, emits: true})
-		for _, c := range []struct {
-			after time.Duration
-			lines int
-		}{{1500 * time.Millisecond, 0}, {2 * time.Second, 1}, {5 * time.Second, 1}, {6 * time.Second, 2}} {
-			time.Sleep(c.after)
-			synctest.Wait()
-			if n := strings.Count(said.String(), "\n"); n != c.lines {
+		p := &Pipeline{log: slog.New(slog.NewTextHandler(&said, nil))}
+		var due time.Time
+		p.step.Store(&stepUnderWay{begun: time.Now(), last: 7, events: 300, emits: true})
+		look := func(seconds int) (lines int) {
+			for range seconds {
+				p.showProgress(t.Context(), &due)
+				time.Sleep(time.Second)
+			}
+			return strings.Count(said.String(), "\n")
+		}
+		for _, c := range []struct{ seconds, lines int }{{2, 0}, {1, 1}, {9, 1}, {1, 2}} {
+			if n := look(c.seconds); n != c.lines {
 				t.Fatalf("%d lines, want %d:\n%s", n, c.lines, said.String())
 			}
 		}
 		if !strings.Contains(said.String(), "estimating 300 events up to position 7, for 2s so far") {
 			t.Errorf("it says\n%s", said.String())
 		}
-		p.underWay.Store(nil)
-		before := len(said.String())
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(said.String()) != before {
+		p.step.Store(nil)
+		if n := look(60); n != 2 {
 			t.Errorf("it speaks after the end:\n%s", said.String())
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -60,20 +60,16 @@ func takeOver(ctx context.Context, p *Pipeline, settings config.Settings) ([]str
 	if err := cmp.Or(err1, err2, err); err != nil {
 		return nil, err
 	}
-	p.assigning.Lock()
-	defer p.assigning.Unlock()
-	before, leads := p.settings, p.group.leads(followerAlerts)
-	p.followers.end(followerAlerts)
-	running := context.WithoutCancel(ctx) // until it is ended with the others
-	if err := p.alerting.start(running, settings, leads); err != nil {
-		if again := p.alerting.start(running, before, leads); again != nil {
-			return nil, fmt.Errorf("%w; and the alerts before stand still until a restart: %w", err, again)
-		}
-		return nil, err
+	p.followers.assigning.Lock()
+	defer p.followers.assigning.Unlock()
+	before := p.settings
+	err = p.alerting.restart(ctx, &settings)
+	if err == nil {
+		p.Page.UseSecrets(secrets)
+	} else if again := p.alerting.restart(ctx, &before); again != nil {
+		err = fmt.Errorf("%w; and the alerts before stand still until a restart: %w", err, again)
 	}
-	p.Page.UseSecrets(secrets)
-	p.settings.Alerts, p.settings.Notify = settings.Alerts, settings.Notify
-	return changed, nil
+	return changed, err
 }
 
 func refuseKeys(changed []string, digest bool) error {

@@ -3,12 +3,10 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gqlstream/incremental"
@@ -19,10 +17,10 @@ import (
 )
 
 type runStats struct {
-	steps, events, refused, estimates uint64
-	position                          event.Position
-	byKind, late, byReason            map[string]uint64
-	nearlyFull                        map[string]bool // by kind
+	steps, estimates       uint64
+	position               event.Position
+	byKind, late, byReason map[string]uint64
+	nearlyFull             map[string]bool // by kind
 }
 
 func newRunStats() runStats {
@@ -32,7 +30,6 @@ func newRunStats() runStats {
 func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
 	s := &p.stats
 	s.steps++
-	s.events += uint64(b.Events())
 	s.estimates += uint64(len(result.Estimates))
 	s.position = result.Position
 	for kind := range event.Kind(event.Kinds) {
@@ -41,19 +38,17 @@ func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
 			s.late[kind.String()] += uint64(n)
 		}
 	}
-	for _, refused := range [][]event.Refusal{b.Refused, result.Refused} {
-		s.refused += uint64(event.CountRefused(refused))
-		for _, r := range refused {
-			s.byReason[string(r.Reason)] += uint64(1 + r.More)
-		}
+	for _, r := range slices.Concat(b.Refused, result.Refused) {
+		s.byReason[string(r.Reason)] += uint64(1 + r.More)
 	}
 }
 
-func (s *runStats) lateByKind() (list []any) {
-	for _, kind := range slices.Sorted(maps.Keys(s.late)) {
-		list = append(list, kind, s.late[kind])
+// sum adds the counts of a map.
+func sum(counts map[string]uint64) (all uint64) {
+	for _, n := range counts {
+		all += n
 	}
-	return list
+	return all
 }
 
 func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration) {
@@ -80,7 +75,7 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 		}
 	}
 	s.ClockLeaps, s.LeftOut = now.Leaps, p.quarantine.LeftOut()
-	if q := p.refused.last.Load(); q != nil {
+	if q := p.refused.Load(); q != nil {
 		s.Quarantine = *q
 	}
 	for _, f := range p.Core.View().Fills() {
@@ -121,17 +116,22 @@ type shownStatus struct {
 const statusEvery = time.Second
 
 // watchStatus logs when something that is written to begins and ceases to be in trouble,
-// shows what fires, and says that an idle pipeline is well.
+// shows what fires and what the quarantine holds, and speaks of a step that takes long, and for an idle pipeline.
 func (p *Pipeline) watchStatus(ctx context.Context) error {
 	before := map[string]sinks.State{}
-	var alertsDue time.Time
+	var alertsDue, quarantineDue, progressDue time.Time
 	ahead := false
 	return repeat(ctx, statusEvery, func() error {
 		p.logStates(before)
 		p.showIdle()
+		p.showProgress(ctx, &progressDue)
 		if now := time.Now(); now.After(alertsDue) {
 			took := p.alerting.show()
 			alertsDue = now.Add(max(alertsShownEvery, alertsShownShare*took))
+		}
+		if now := time.Now(); now.After(quarantineDue) {
+			p.lookAtQuarantine(ctx)
+			quarantineDue = now.Add(quarantineLookEvery)
 		}
 		if by := p.source.Stats().Ahead; (by > aheadWarned) != ahead {
 			ahead = by > aheadWarned
@@ -139,6 +139,15 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+const quarantineLookEvery = 10 * time.Second
+
+func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
+	if stream, err := p.Broker.JS.Stream(ctx, p.names.In.Quarantine); err == nil { // else others say what is wrong
+		has, most := stream.CachedInfo().State, stream.CachedInfo().Config.MaxBytes
+		p.refused.Store(&web.Quarantine{Entries: has.Msgs, Bytes: has.Bytes, BytesMax: uint64(max(most, 0)), Removed: has.LastSeq - has.Msgs})
+	}
 }
 
 // showIdle says that a pipeline is well that waits for events and has nobody who puts ticks
@@ -211,9 +220,8 @@ const catchingUp = 1000
 
 // A step that takes long says so: first to the page, then in the log as well.
 const (
-	progressLookEvery = time.Second
-	progressAfter     = 2 * time.Second
-	progressLogEvery  = 10 * time.Second
+	progressAfter    = 2 * time.Second
+	progressLogEvery = 10 * time.Second
 )
 
 type stepUnderWay struct {
@@ -223,36 +231,20 @@ type stepUnderWay struct {
 	emits  bool
 }
 
-func (s *stepUnderWay) text(now time.Time) string {
-	what := map[bool]string{false: "applying", true: "applying and estimating"}[s.emits]
-	return fmt.Sprintf("%s %d events up to position %d, for %v so far", what, s.events, s.last, now.Sub(s.begun).Round(time.Second))
-}
-
-// stepProgress knows the step that the loop takes, and speaks of one that takes long, while
-// the loop cannot.
-type stepProgress struct {
-	underWay atomic.Pointer[stepUnderWay] // nil between two steps
-	page     *web.Server                  // nil: the log alone
-	end      func(context.Context) uint64 // of the stream; 0: it does not answer
-	log      *slog.Logger
-}
-
-func (p *stepProgress) watch(ctx context.Context) error {
-	var logged time.Time
-	return repeat(ctx, progressLookEvery, func() error {
-		now, step := time.Now(), p.underWay.Load()
-		if step == nil || now.Sub(step.begun) < progressAfter {
-			return nil
-		}
-		text := step.text(now)
-		if p.page != nil {
-			p.page.LogEnd(p.end(ctx))
-			p.page.Progress(text)
-		}
-		if now.Sub(logged) >= progressLogEvery {
-			logged = now
-			p.log.Info("a long step is under way", "what", text)
-		}
-		return nil
-	})
+// showProgress speaks of a step that takes long, while the loop cannot. It logs when that is due.
+func (p *Pipeline) showProgress(ctx context.Context, due *time.Time) {
+	now, step := time.Now(), p.step.Load()
+	if step == nil || now.Sub(step.begun) < progressAfter {
+		return
+	}
+	what := map[bool]string{false: "applying", true: "applying and estimating"}[step.emits]
+	text := fmt.Sprintf("%s %d events up to position %d, for %v so far", what, step.events, step.last, now.Sub(step.begun).Round(time.Second))
+	if p.Page != nil {
+		p.Page.LogEnd(p.logEnd(ctx))
+		p.Page.Progress(text)
+	}
+	if !now.Before(*due) {
+		*due = now.Add(progressLogEvery)
+		p.log.Info("a long step is under way", "what", text)
+	}
 }

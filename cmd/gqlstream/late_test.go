@@ -29,7 +29,7 @@ func TestLateEventsOfARun(t *testing.T) {
 	edges := write("edges.csv", fmt.Sprintf("src,dst,time\n1,2,%d\n2,3,%d\n", old, now))
 	mustRun(t, "publish", "--classes", "2", "--labels", labels, "--edges", edges, "--state", state)
 	_, said := mustRun(t, "run", "--config", config, "--exit-when-drained")
-	if !strings.Contains(said, "refused=1") || !strings.Contains(said, "late.edge=1 late.label=1") {
+	if !strings.Contains(said, "refused=1") || !strings.Contains(said, "map[edge:1 label:1]") {
 		t.Errorf("the run says\n%s", said)
 	}
 	if list, _ := mustRun(t, "quarantine", "list", "--state", state, "--reason", "late"); !strings.Contains(list, "label") {
@@ -37,7 +37,7 @@ func TestLateEventsOfARun(t *testing.T) {
 	}
 	mustRun(t, "quarantine", "retry", "--reason", "late", "--state", state)
 	out, said := mustRun(t, "run", "--config", config, "--exit-when-drained", "--output", "-")
-	if strings.Contains(said, "late.") || !strings.Contains(out, `"labelled":3`) {
+	if strings.Contains(said, "map[edge") || !strings.Contains(out, `"labelled":3`) {
 		t.Errorf("the run after the retry says\n%s\n%s", said, out)
 	}
 }

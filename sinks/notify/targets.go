@@ -172,9 +172,6 @@ func (t *Targets) Set(active []alerts.Alert) {
 	}
 }
 
-// NeedsActive reports whether anyone listens to Set.
-func (t *Targets) NeedsActive() bool { return len(t.managers) > 0 }
-
 // Stats returns the figures of every target.
 func (t *Targets) Stats() (out []Stats) {
 	for _, h := range t.hooks {
