@@ -21,23 +21,33 @@ type cause struct {
 	details []quant.Detail
 }
 
-// comparison sorts what differs between two states into causes.
+// comparison finds what differs between two states.
 type comparison struct {
 	a, b   state
 	toA    []graphstore.Vertex // by vertex of b
 	inB    []bool              // by vertex of a
 	weight []float64           // by vertex of a: the edge to it of the vertex at hand
-	causes [len(kinds)]cause
+	take   func(kind string, g group)
 }
 
-// compare returns the causes that occurred between a and b.
-func compare(a, b state) []cause {
+// causesOf returns the causes that occurred between a and b.
+func causesOf(a, b state) []cause {
+	var causes [len(kinds)]cause
+	for i, kind := range kinds {
+		causes[i].kind = kind
+	}
+	compare(a, b, func(kind string, g group) {
+		i := slices.Index(kinds[:], kind)
+		causes[i].groups = append(causes[i].groups, g)
+	})
+	return slices.DeleteFunc(causes[:], func(c cause) bool { return len(c.groups) == 0 })
+}
+
+// compare calls take for each change between a and b, with the kind of its cause. Where a is empty, take may fill it.
+func compare(a, b state, take func(kind string, g group)) {
 	c := &comparison{
 		a: a, b: b, toA: make([]graphstore.Vertex, b.view.Vertices()),
-		inB: make([]bool, a.view.Vertices()), weight: make([]float64, a.view.Vertices()),
-	}
-	for i, kind := range kinds {
-		c.causes[i].kind = kind
+		inB: make([]bool, a.view.Vertices()), weight: make([]float64, a.view.Vertices()), take: take,
 	}
 	for v := range graphstore.Vertex(b.view.Vertices()) {
 		c.toA[v] = nobody
@@ -53,18 +63,12 @@ func compare(a, b state) []cause {
 			c.edges(c.toA[v], v)
 		}
 	}
-	for u := range graphstore.Vertex(a.view.Vertices()) {
-		if !c.inB[u] && !a.view.Erased(u) {
+	for i, there := range c.inB {
+		if u := graphstore.Vertex(i); !there && !a.view.Erased(u) {
 			c.vertex(a.view.ID(u), u, nobody)
 			c.edges(u, nobody)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(c.causes[:]), func(c cause) bool { return len(c.groups) == 0 })
-}
-
-func (c *comparison) add(kind string, g group) {
-	i := slices.Index(kinds[:], kind)
-	c.causes[i].groups = append(c.causes[i].groups, g)
 }
 
 // vertex compares what the states say of one vertex, u in a and v in b.
@@ -72,7 +76,7 @@ func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 	times := [2]event.Time{c.a.asserted(u), c.b.asserted(v)}
 	if was, is := c.a.label(u), c.b.label(v); was != is || times[before] != times[after] {
 		label := [2]known{was, is}
-		c.add(quant.CauseLabels, group{{kind: event.KindLabel, u: id, label: label, asserted: times}})
+		c.take(quant.CauseLabels, group{{kind: event.KindLabel, u: id, label: label, asserted: times}})
 	}
 	var moved group
 	kind := ""
@@ -90,13 +94,13 @@ func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
 		case was == 0 && is > 0 && said == nil, was > 0 && is == 0 && says == nil:
 			moved = append(moved, p)
 		case c.a.version != c.b.version: // a switch replaces every prediction at once
-			c.add(quant.CauseModel, group{p})
+			c.take(quant.CauseModel, group{p})
 		default:
-			c.add(quant.CausePredictions, group{p})
+			c.take(quant.CausePredictions, group{p})
 		}
 	}
 	if moved != nil {
-		c.add(kind, moved)
+		c.take(kind, moved)
 	}
 }
 
@@ -127,7 +131,7 @@ func (c *comparison) edges(u, v graphstore.Vertex) {
 }
 
 func (c *comparison) edge(u, v event.ID, was, is float64) {
-	c.add(quant.CauseEdges, group{{kind: event.KindEdge, u: u, v: v, weight: [2]float64{was, is}}})
+	c.take(quant.CauseEdges, group{{kind: event.KindEdge, u: u, v: v, weight: [2]float64{was, is}}})
 }
 
 // fact is what differs between the two states about one thing, with what it was

@@ -12,10 +12,15 @@ import (
 	"gqlstream/quant"
 )
 
-// Place is the place of a view in the log.
+// Place is a place in the log: of a view, or a position or a time that is asked about; the zero value is none.
 type Place struct {
 	Position event.Position
 	Time     event.Time
+}
+
+// Passed reports whether a batch goes beyond the place.
+func (p Place) Passed(b *event.Batch) bool {
+	return p.Position > 0 && b.Last > p.Position || p.Time != 0 && b.Time > p.Time
 }
 
 // end describes the state that the copy is in; its predictions have no version.
@@ -93,7 +98,7 @@ func (w *Walk) To(ctx context.Context, view graphstore.View, p Place) (*quant.Ex
 	}
 	here, there := read(w.core.View(), own), read(view, community)
 	here.version = w.version
-	causes := compare(here, there)
+	causes := causesOf(here, there)
 	for i := range causes { // before the walk, which changes the copy's view
 		causes[i].details = w.details(&causes[i], &here, &there)
 	}

@@ -249,7 +249,7 @@ func TestFactsLeadFromOneStateToTheOther(t *testing.T) {
 		}
 		own, _ := w.core.View().FindCommunity(options.Community)
 		theirs, _ := graph.View().FindCommunity(options.Community)
-		if left := compare(read(w.core.View(), own), read(graph.View(), theirs)); len(left) > 0 {
+		if left := causesOf(read(w.core.View(), own), read(graph.View(), theirs)); len(left) > 0 {
 			t.Errorf("seed %d: after the walk facts of %q still differ, such as %+v",
 				seed, left[0].kind, left[0].groups[0][0])
 		}

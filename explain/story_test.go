@@ -266,7 +266,7 @@ func TestCombinationsAreWorthTheSameOnEveryWay(t *testing.T) {
 	graphOnly(was, world())
 	here := read(was.View(), 0)
 	graphOnly(graph, b)
-	causes := compare(here, read(graph.View(), 0))
+	causes := causesOf(here, read(graph.View(), 0))
 	if _, err := walk.arrive(t.Context(), causes); err != nil {
 		t.Fatal(err)
 	}

@@ -101,49 +101,19 @@ func Begin(ctx context.Context, view graphstore.View, p Place, o Options) (*Walk
 // Close releases the copy's memory.
 func (w *Walk) Close() { w.core.Close() }
 
-// copy asserts every fact of a state and estimates.
-func (w *Walk) copy(ctx context.Context, s state) error {
+// copy asserts every fact of a state, which are its changes since the copy was empty, and estimates.
+func (w *Walk) copy(ctx context.Context, s state) (err error) {
+	own, _ := w.core.View().FindCommunity(w.options.Community)
 	facts := 0
-	put := func(f fact) error {
-		f.assert(&w.batch, w.options.Community, after)
-		if facts++; facts < copyEventsMax {
-			return nil
+	compare(read(w.core.View(), own), s, func(_ string, g group) {
+		for i := range g {
+			g[i].assert(&w.batch, w.options.Community, after)
 		}
-		facts = 0
-		return w.step(ctx, false)
-	}
-	for v := range graphstore.Vertex(s.view.Vertices()) {
-		if s.view.Erased(v) {
-			continue
-		}
-		if err := s.each(v, put); err != nil {
-			return err
-		}
-	}
-	return w.step(ctx, true)
-}
-
-// each visits the facts about v, edges at their later end.
-func (s *state) each(v graphstore.Vertex, visit func(fact) error) error {
-	id := s.view.ID(v)
-	var errs []error
-	put := func(f fact) { errs = append(errs, visit(f)) }
-	if m := s.member(v); m > 0 {
-		put(fact{kind: event.KindMember, u: id, multiplicity: [2]uint32{after: m}})
-	}
-	if l := s.label(v); l != nothingKnown {
-		at := [2]event.Time{after: s.asserted(v)}
-		put(fact{kind: event.KindLabel, u: id, label: [2]known{after: l}, asserted: at})
-	}
-	if units := s.prediction(v); units != nil {
-		put(fact{kind: event.KindPrediction, u: id, units: [2][]uint32{after: units}})
-	}
-	s.neighbors(v, func(u graphstore.Vertex, weight float64) {
-		if u < v {
-			put(fact{kind: event.KindEdge, u: id, v: s.view.ID(u), weight: [2]float64{after: weight}})
+		if facts += len(g); facts >= copyEventsMax && err == nil {
+			facts, err = 0, w.step(ctx, false)
 		}
 	})
-	return errors.Join(errs...)
+	return cmp.Or(err, w.step(ctx, true))
 }
 
 // endOfTime is the log's time on a walk whose labels age: no label is younger than the

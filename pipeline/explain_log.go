@@ -23,7 +23,7 @@ import (
 	"gqlstream/sinks"
 )
 
-// Explainer explains estimates from a log and the checkpoints beside it. It keeps
+// Explainer answers one question about estimates from a log and the checkpoints beside it. It keeps
 // graphs only, no kernels, so it costs what the graph costs.
 type Explainer struct {
 	config   incremental.Config
@@ -33,6 +33,13 @@ type Explainer struct {
 	in       broker.StreamNames
 	out      sinks.Names
 	tell     func(format string, args ...any)
+	told     time.Time // when it last told how far it is
+
+	core   *incremental.Core // of the log up to place; nil: none is open
+	place  Place
+	source *ingest.JetStreamSource
+	batch  event.Batch
+	held   bool // batch is beyond the last place that was reached
 }
 
 // NewExplainer returns what explains the estimates of a pipeline of these settings and this
@@ -40,7 +47,7 @@ type Explainer struct {
 func NewExplainer(
 	b *broker.Broker, settings *config.Settings, core incremental.Config, tell func(format string, args ...any),
 ) (e *Explainer, err error) {
-	e = &Explainer{config: core, settings: settings, js: b.JS, tell: tell}
+	e = &Explainer{config: core, settings: settings, js: b.JS, tell: tell, told: time.Now()}
 	var misnamed error
 	e.steps, err = settings.Steps()
 	e.in, e.out, misnamed = settings.Names()
@@ -51,55 +58,47 @@ func NewExplainer(
 type Query struct {
 	Community  string
 	Method     string // "": the first that is published
-	From, To   Place  // from without a place: the estimate before that of to
+	From, To   Place  // without a place: the newest estimate, and the one before it
 	Named      int    // changes named for each cause
 	membersMin int    // communities below it are not explained
 }
 
-// QuestionError is a question that cannot be answered as it stands.
-type QuestionError struct{ error }
-
-func explainErrorf(format string, args ...any) error {
-	return QuestionError{fmt.Errorf("explain: "+format, args...)}
-}
-
-// Explain answers a question.
+// Explain answers a question. An error that is a config.UsageError says that it cannot be answered as it stands.
 func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, error) {
-	if q.Ordered() != nil {
-		return nil, explainErrorf("from must lie before to")
+	defer e.close()
+	if q.From.Position > 0 && q.To.Position > 0 && q.From.Position >= q.To.Position ||
+		q.From.Time != 0 && q.To.Time != 0 && q.From.Time >= q.To.Time {
+		return nil, config.Usagef("explain: from must lie before to")
 	}
 	options := e.options(q.Method)
 	published, err := e.inForce(ctx, &q, string(options.Method))
 	if err != nil {
 		return nil, err
 	}
-	log := &logCursor{Explainer: e}
-	defer log.close()
-	if err := log.reach(ctx, q.From, q.To); err != nil {
+	if err := e.reach(ctx, q.From, q.To); err != nil {
 		return nil, err
 	}
 	core := e.config
-	core.SelectedBy = log.core.SelectedBy()
-	tell := e.seldom()
-	walk, err := explain.Begin(ctx, log.core.View(), log.place, explain.Options{
+	core.SelectedBy = e.core.SelectedBy()
+	walk, err := explain.Begin(ctx, e.core.View(), e.place, explain.Options{
 		Config: core, Community: q.Community, Estimate: options, Classes: e.settings.Classes, Named: q.Named,
 		SameFit:  published[0] != nil && published[1] != nil && published[0].Posterior == published[1].Posterior,
-		Progress: func(done, most int) { tell("estimate %d of %d", done, most) },
+		Progress: func(done, most int) { e.tellSeldom("estimate %d of %d", done, most) },
 	})
 	if err != nil {
-		return nil, log.unknown(err, q)
+		return nil, e.unknown(err, q)
 	}
 	defer walk.Close()
-	if err := log.reach(ctx, q.To, q.To); err != nil {
+	if err := e.reach(ctx, q.To, q.To); err != nil {
 		return nil, err
 	}
-	x, err := walk.To(ctx, log.core.View(), log.place)
+	x, err := walk.To(ctx, e.core.View(), e.place)
 	if err != nil {
-		return nil, log.unknown(err, q)
+		return nil, e.unknown(err, q)
 	}
 	for i, end := range []*quant.ExplanationEnd{&x.From, &x.To} {
 		if end.Vertices < q.membersMin {
-			return nil, explainErrorf("%s has fewer than %d members at position %d, so nothing is published of it",
+			return nil, config.Usagef("explain: %s has fewer than %d members at position %d, so nothing is published of it",
 				q.Community, q.membersMin, end.Position)
 		}
 		if p := published[i]; p != nil && p.Position == end.Position {
@@ -129,89 +128,66 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 		return found, err
 	}
 	history := sinks.NewHistory(e.js, sinks.HistoryConfig{Names: e.out, Log: log.Created.Format(time.RFC3339Nano)})
+	newest := q.To == Place{}
+	if newest {
+		q.To.Position = math.MaxUint64
+	}
 	for at, place := range slices.Backward([]*Place{&q.From, &q.To}) {
-		byDefault := *place == Place{} || place.Position == math.MaxUint64
-		switch {
-		case byDefault && at == 0:
+		before := at == 0 && *place == Place{}
+		if before {
 			*place = Place{Position: event.Position(found[1].Position) - 1}
-		case byDefault && e.settings.NATS.URL != "": // a worker may be publishing
-			e.awaitPublished(ctx)
 		}
 		record, ok, err := history.InForce(ctx, q.Community, method, uint64(place.Position), time.Unix(0, int64(place.Time)))
 		if err != nil {
 			return found, err
 		}
 		ok = ok && record.Config == e.config.Digest()
-		if !ok && byDefault {
+		switch {
+		case !ok && (before || at == 1 && newest):
 			return found, e.tooFew(ctx, history, q.Community, method)
-		}
-		if !ok {
+		case !ok:
 			return [2]*quant.Estimate{}, nil
 		}
 		found[at] = &record
 	}
 	if found[0].Position == found[1].Position {
-		return found, explainErrorf("%s has one estimate by %s from --from to --to, that of position %d; it did not move",
+		return found, config.Usagef("explain: %s has one estimate by %s from --from to --to, that of position %d; it did not move",
 			q.Community, method, found[0].Position)
 	}
 	q.From, q.To = Place{Position: event.Position(found[0].Position)}, Place{Position: event.Position(found[1].Position)}
 	return found, nil
 }
 
-func (e *Explainer) awaitPublished(ctx context.Context) {
-	log, err := e.js.Stream(ctx, e.in.Log)
-	tell := e.seldom()
-	for begun := time.Now(); err == nil && time.Since(begun) < publishedWaitMax; time.Sleep(catchUpLookEvery) {
-		marks, _ := sinks.Marks(ctx, e.js, e.out)
-		if len(marks) > 0 && !slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
-			return
-		}
-		tell("what the log has now is not published yet")
+// tellSeldom tells how far the work is, every two seconds at most.
+func (e *Explainer) tellSeldom(format string, args ...any) {
+	if now := time.Now(); now.Sub(e.told) >= tellEvery {
+		e.told = now
+		e.tell(format, args...)
 	}
 }
 
-func (e *Explainer) seldom() func(format string, args ...any) {
-	told := time.Now()
-	return func(format string, args ...any) {
-		if now := time.Now(); now.Sub(told) >= tellEvery {
-			told = now
-			e.tell(format, args...)
-		}
-	}
-}
-
-type logCursor struct {
-	*Explainer
-	core   *incremental.Core
-	place  explain.Place
-	source *ingest.JetStreamSource
-	batch  event.Batch
-	held   bool // batch is beyond the last place that was reached
-}
-
-func (l *logCursor) close() error {
-	if l.core == nil {
+func (e *Explainer) close() error {
+	if e.core == nil {
 		return nil
 	}
-	l.core.Close()
-	l.core = nil
-	return l.source.Close()
+	e.core.Close()
+	e.core = nil
+	return e.source.Close()
 }
 
 // reach goes on to a place, from where it is or from a checkpoint that is nearer.
 // No later place than last will be asked for.
-func (l *logCursor) reach(ctx context.Context, place, last Place) error {
-	saved, err := NearestCheckpoint(l.settings.State, l.config.Digest(), l.place.Position, place, l.tell)
-	if err == nil && (l.core == nil || saved != nil) {
-		err = l.start(ctx, saved, last)
+func (e *Explainer) reach(ctx context.Context, place, last Place) error {
+	saved, err := NearestCheckpoint(e.settings.State, e.config.Digest(), e.place.Position, place, e.tell)
+	if err == nil && (e.core == nil || saved != nil) {
+		err = e.start(ctx, saved, last)
 	}
 	if err != nil {
 		return err
 	}
-	tell := l.seldom()
 	for {
-		if !l.held {
-			err := l.source.Next(ctx, &l.batch)
+		if !e.held {
+			err := e.source.Next(ctx, &e.batch)
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -219,46 +195,46 @@ func (l *logCursor) reach(ctx context.Context, place, last Place) error {
 				return fmt.Errorf("explain: %w", err)
 			}
 		}
-		if l.held = place.Passed(&l.batch); l.held {
+		if e.held = place.Passed(&e.batch); e.held {
 			return nil
 		}
-		l.batch.Emit = false // an estimate would need every kernel
-		l.core.Step(&l.batch)
-		l.place = explain.Place{Position: l.batch.Last, Time: l.batch.Time}
-		tell("reading the log, position %d, log time %s", l.place.Position, l.place.Time)
+		e.batch.Emit = false // an estimate would need every kernel
+		e.core.Step(&e.batch)
+		e.place = Place{Position: e.batch.Last, Time: e.batch.Time}
+		e.tellSeldom("reading the log, position %d, log time %s", e.place.Position, e.place.Time)
 	}
 }
 
-func (l *logCursor) start(ctx context.Context, saved *checkpoint.Checkpoint, last Place) (err error) {
-	if err := l.close(); err != nil {
+func (e *Explainer) start(ctx context.Context, saved *checkpoint.Checkpoint, last Place) (err error) {
+	if err := e.close(); err != nil {
 		return err
 	}
-	conf := l.config
+	conf := e.config
 	conf.CompactEvery = -1
-	from := ingest.JetStreamConfig{Step: l.steps, Until: last.Position, UntilLast: last.Position == 0}
-	l.place, l.held = explain.Place{}, false
+	from := ingest.JetStreamConfig{Step: e.steps, Until: last.Position, UntilLast: last.Position == 0}
+	e.place, e.held = Place{}, false
 	if saved == nil {
-		l.core, err = incremental.New(conf)
+		e.core, err = incremental.New(conf)
 	} else {
-		l.core, err = incremental.RestoreGraph(conf, saved.Sections)
+		e.core, err = incremental.RestoreGraph(conf, saved.Sections)
 		from.From, from.Identity = ResumeOf(saved.Manifest)
-		l.place = explain.Place{Position: from.From.Position, Time: from.From.Time}
-		l.tell("begins at checkpoint %d", from.From.Position)
+		e.place = Place{Position: from.From.Position, Time: from.From.Time}
+		e.tell("begins at checkpoint %d", from.From.Position)
 	}
 	if err != nil {
 		return config.Usage(err)
 	}
-	l.source, err = OpenLog(ctx, l.js, l.settings, from)
+	e.source, err = OpenLog(ctx, e.js, e.settings, from)
 	if err != nil {
-		l.core.Close()
-		l.core = nil
+		e.core.Close()
+		e.core = nil
 		if saved == nil && errors.Is(err, ingest.ErrWrongHistory) {
-			return explainErrorf("the log cannot be read from its beginning, and no checkpoint of this configuration "+
+			return config.Usagef("explain: the log cannot be read from its beginning, and no checkpoint of this configuration "+
 				"is early enough; choose a later --from: %w", err)
 		}
 		return err
 	}
-	l.core.Limit(l.source.Limits())
+	e.core.Limit(e.source.Limits())
 	return nil
 }
 
@@ -297,33 +273,24 @@ func (e *Explainer) tooFew(ctx context.Context, history *sinks.History, communit
 		names = append(names, latest[i].Community)
 	}
 	if slices.Sort(names); err != nil || !slices.Contains(names, community) {
-		return errors.Join(err, explainErrorf("nothing was published of %q; %s", community, event.Nearest(community, slices.Compact(names))))
+		return errors.Join(err, config.Usagef("explain: nothing was published of %q; %s", community, event.Nearest(community, slices.Compact(names))))
 	}
 	marks, err := sinks.Marks(ctx, e.js, e.out)
 	for _, m := range marks {
 		if m.Config != e.config.Digest() || m.Classes != nil && !slices.Equal(m.Classes, e.settings.Classes) {
-			return explainErrorf("the newest estimates are of configuration %s with classes %q, and this one is %s with %q; give the --config of the run",
+			return config.Usagef("explain: the newest estimates are of configuration %s with classes %q, and this one is %s with %q; give the --config of the run",
 				m.Config, m.Classes, e.config.Digest(), e.settings.Classes)
 		}
 	}
-	return errors.Join(err, explainErrorf("fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method))
+	return errors.Join(err, config.Usagef("explain: fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method))
 }
 
-const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second
+const tellEvery = 2 * time.Second
 
-func (l *logCursor) unknown(err error, q Query) error {
+func (e *Explainer) unknown(err error, q Query) error {
 	if !errors.Is(err, explain.ErrUnknown) {
 		return err
 	}
-	return explainErrorf("%q is not known at position %d; %s",
-		q.Community, l.place.Position, event.Nearest(q.Community, l.core.View().CommunityNames()))
-}
-
-// Ordered reports places that are the wrong way round.
-func (q *Query) Ordered() error {
-	if q.From.Position > 0 && q.To.Position > 0 && q.From.Position >= q.To.Position ||
-		q.From.Time != 0 && q.To.Time != 0 && q.From.Time >= q.To.Time {
-		return config.Usagef("explain: --from must lie before --to")
-	}
-	return nil
+	return config.Usagef("explain: %q is not known at position %d; %s",
+		q.Community, e.place.Position, event.Nearest(q.Community, e.core.View().CommunityNames()))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/ask"
+	"gqlstream/config"
 	"gqlstream/graphstore"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
@@ -158,8 +159,7 @@ func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.
 		q.Named = 5 // changes of each cause
 	}
 	x, err := e.Explain(ctx, q)
-	var question QuestionError
-	if errors.As(err, &question) || errors.Is(err, ingest.ErrPastEnd) {
+	if errors.As(err, new(config.UsageError)) || errors.Is(err, ingest.ErrPastEnd) {
 		err = &web.Refusal{Code: http.StatusConflict, Message: strings.TrimPrefix(err.Error(), "explain: ")}
 	}
 	return x, err

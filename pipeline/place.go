@@ -5,14 +5,12 @@ import (
 	"time"
 
 	"gqlstream/config"
+	"gqlstream/explain"
 	"gqlstream/ingest/event"
 )
 
-// Place is a position or a time of a log; the zero value is none.
-type Place struct {
-	Position event.Position
-	Time     event.Time
-}
+// Place is a position or a time of a log.
+type Place = explain.Place
 
 // ParsePlace reads the value of --from or --to.
 func ParsePlace(flag, text string) (Place, error) {
@@ -28,8 +26,4 @@ func ParsePlace(flag, text string) (Place, error) {
 			"2026-05-01T12:00:00Z", flag, text)
 	}
 	return Place{Time: event.Time(t.UnixNano())}, nil
-}
-
-func (p Place) Passed(b *event.Batch) bool {
-	return p.Position > 0 && b.Last > p.Position || p.Time != 0 && b.Time > p.Time
 }

@@ -59,12 +59,11 @@ func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	settings.NATS.URL = cmp.Or(c.NATS, settings.NATS.URL)
-	settings.State = cmp.Or(c.State, settings.State)
+	settings.State = cmp.Or(c.State, settings.State, config.StateDefault)
 	q, err := c.query()
 	if err != nil {
 		return err
 	}
-	settings.State = cmp.Or(settings.State, config.StateDefault)
 	conf, err := settings.Core()
 	if err != nil {
 		return err
@@ -79,9 +78,6 @@ func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	x, err := e.Explain(ctx, q)
-	if errors.As(err, new(pipeline.QuestionError)) {
-		return config.Usage(err) // to be asked otherwise
-	}
 	if err != nil {
 		return err
 	}
@@ -106,13 +102,8 @@ func (c *explainCmd) query() (q pipeline.Query, err error) {
 	if q.To, err = pipeline.ParsePlace("--to", c.To); err != nil {
 		return q, err
 	}
-	if c.To == "" {
-		q.To = pipeline.Place{Position: math.MaxUint64} // the newest, and for from the one before
-	}
-	if q.From, err = pipeline.ParsePlace("--from", c.From); err != nil {
-		return q, err
-	}
-	return q, q.Ordered()
+	q.From, err = pipeline.ParsePlace("--from", c.From)
+	return q, err
 }
 
 // openBroker opens the server that has the log.

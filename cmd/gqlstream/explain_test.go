@@ -146,7 +146,7 @@ func TestExplainSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--community", "nowhere", "--from", "5", "--to", last}, `"nowhere" is not known at position `},
 		{[]string{"--community", "everyon"}, `nothing was published of "everyon"; did you mean "everyone"?`},
 		{[]string{"--community", "nowhere"}, `nothing was published of "nowhere"; known are `},
-		{[]string{"--community", "everyone", "--from", last, "--to", "5"}, "--from must lie before --to"},
+		{[]string{"--community", "everyone", "--from", last, "--to", "5"}, "from must lie before to"},
 		{[]string{"--community", "everyone", "--from", "yesterday", "--to", last}, "neither a position"},
 		{[]string{"--community", "everyone", "--from", last, "--to", "99999999"}, "it did not move"},
 		{[]string{"--community", "nowhere", "--from", "5", "--to", "99999999"}, "there is no 99999999"},
