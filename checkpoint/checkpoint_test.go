@@ -180,7 +180,7 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	if err := os.Mkdir(newer, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":1000,"shards":[]}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":1000,"shards":[],"position":"ten"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := dir.Load(); !errors.Is(err, errFormat) {

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -27,18 +26,3 @@ func Digest(sections []Entry) string {
 // may be writing there. Unlike Open it clears nothing away; Save and Load, which
 // does, are not for it.
 func Look(fs FS, path string) *Dir { return &Dir{fs: fs, path: path} }
-
-// SetAside returns the names of the damaged checkpoints that Load has set aside.
-func (d *Dir) SetAside() ([]string, error) {
-	names, err := d.fs.List(d.path)
-	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
-	}
-	var damaged []string
-	for _, name := range names {
-		if strings.HasSuffix(name, damagedMark) {
-			damaged = append(damaged, name)
-		}
-	}
-	return damaged, nil
-}

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,20 +62,17 @@ func (m Manifest) encode() ([]byte, error) {
 	return json.MarshalIndent(m, "", "  ")
 }
 
-// decodeManifest reads a manifest strictly and verifies its checksum.
+// decodeManifest reads a manifest and verifies its checksum, which an unknown field does not fit.
 func decodeManifest(data []byte) (Manifest, error) {
 	var m Manifest
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&m); err != nil {
-		return m, newerOr(data, err)
-	}
-	again, err := m.encode()
-	switch {
-	case err != nil:
-		return m, err
-	case m.Format > Format:
+	err := json.Unmarshal(data, &m) // goes on after a field of another type
+	if m.Format > Format {
 		return m, fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", errFormat, m.Format, Format)
+	}
+	again, failed := m.encode()
+	switch {
+	case cmp.Or(err, failed) != nil:
+		return m, fmt.Errorf("manifest: %w", cmp.Or(err, failed))
 	case !bytes.Equal(again, data):
 		return m, errors.New("manifest does not match its checksum")
 	case m.Format < Format:
@@ -82,17 +80,6 @@ func decodeManifest(data []byte) (Manifest, error) {
 			" checkpoints away to build the state anew from the log, or go on with that release", errFormat, m.Version, m.Format, Format)
 	}
 	return m, nil
-}
-
-// newerOr tells a manifest of a later format from a damaged one.
-func newerOr(data []byte, err error) error {
-	var probe struct {
-		Format int `json:"format"`
-	}
-	if json.Unmarshal(data, &probe) == nil && probe.Format > Format {
-		return fmt.Errorf("%w: written by a newer release: format %d, this one reads %d", errFormat, probe.Format, Format)
-	}
-	return fmt.Errorf("manifest: %w", err)
 }
 
 func hexSum(sum uint64) string { return fmt.Sprintf("%016x", sum) }

@@ -84,13 +84,6 @@ func (c *snapshotListCmd) Run(con console) error {
 	if err != nil {
 		return err
 	}
-	aside, err := dir.SetAside()
-	if err != nil {
-		return err
-	}
-	for _, name := range aside {
-		fmt.Fprintf(con.Err, "%s was damaged and set aside by an earlier start; it may be removed\n", name)
-	}
 	if len(positions) == 0 {
 		return c.none()
 	}
