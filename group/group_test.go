@@ -304,10 +304,10 @@ func TestWhoDoesNotListenIsDoubted(t *testing.T) {
 	wait(t, "a to hear of b", func() bool { return has() == shards/2 })
 	a.cancel()
 	a.running.Wait() // no renewal of it comes back any more
-	a.hail()
+	a.hail(t.Context())
 	b.config.JS.Conn().Close()
 	for range absentMax + 1 { // the first may have been on its way
-		a.hail()
+		a.hail(t.Context())
 	}
 	wait(t, "b to be doubted", func() bool { return has() == shards })
 	entry, err := a.kv.Get(t.Context(), key("b"))

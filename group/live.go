@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/request"
@@ -135,4 +136,42 @@ func order(workers []string, of string) []string {
 		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
 	})
 	return ordered
+}
+
+// A worker whose process has ended does not listen any more, and the broker says so at once to who asks,
+// long before renewals are missed. One that stands still listens, and one that looks for another server
+// does not, so that this is reason for a doubt and no more.
+
+// subject returns where a worker listens.
+func (m *Member) subject(worker string) string {
+	return m.config.Alive + "." + m.config.Bucket + "." + key(worker)
+}
+
+// hail asks the others whether they listen, beside the caller.
+func (m *Member) hail(ctx context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range m.workers {
+		if name == m.self.Worker {
+			continue
+		}
+		m.running.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, presenceTTL)
+			defer cancel()
+			if _, err := m.config.JS.Conn().RequestWithContext(ctx, m.subject(name), nil); errors.Is(err, nats.ErrNoResponders) {
+				m.miss(name)
+			}
+		})
+	}
+}
+
+// miss takes in that nobody listens for a worker.
+func (m *Member) miss(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.workers[name]; w != nil {
+		if w.absent++; w.absent == absentMax {
+			m.signal()
+		}
+	}
 }

@@ -68,8 +68,7 @@ func Bucket(prefix, name string) string {
 type Member struct {
 	config  Config
 	kv      jetstream.KeyValue
-	inbox   string // beginning of where the broker says that nobody listens for a worker
-	ears    []*nats.Subscription
+	ear     *nats.Subscription // by which others hear that the process lives
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
@@ -101,11 +100,11 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)
 	}
 	m := &Member{config: c, kv: kv, self: c.Self, Changed: make(chan struct{}, 1), Disagreed: make(chan error, 1), workers: map[string]*heard{}}
-	if err = m.listen(); err == nil {
-		err = m.admit(ctx)
+	if m.ear, err = c.JS.Conn().Subscribe(m.subject(m.self.Worker), func(q *nats.Msg) { _ = q.Respond(nil) }); err != nil {
+		return nil, fmt.Errorf("group: %w", err)
 	}
-	if err != nil {
-		return nil, errors.Join(err, m.deafen())
+	if err = m.admit(ctx); err != nil {
+		return nil, errors.Join(err, m.ear.Unsubscribe())
 	}
 	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.running.Go(func() { m.watch(ctx) })
@@ -207,7 +206,7 @@ func (m *Member) renewAlways(ctx context.Context) {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
 	for {
-		m.hail()
+		m.hail(ctx)
 		if err := m.renew(ctx); err != nil && ctx.Err() == nil {
 			m.config.Log.Debug("group: a renewal was not stored", "error", err)
 		}
@@ -369,7 +368,7 @@ func (m *Member) Leave() error {
 	m.running.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), presenceTTL)
 	defer cancel()
-	if err := errors.Join(m.deafen(), m.kv.Delete(ctx, key(m.self.Worker))); err != nil {
+	if err := errors.Join(m.ear.Unsubscribe(), m.kv.Delete(ctx, key(m.self.Worker))); err != nil {
 		return fmt.Errorf("group: bucket %s: %w", m.config.Bucket, err)
 	}
 	return nil
