@@ -142,11 +142,6 @@ func checkCore(c *Core) error {
 			return fmt.Errorf("community %s has audit labels %+v, a recount gives %+v", view.CommunityName(id), got, want)
 		}
 	}
-	if c.posteriors != nil {
-		if err := c.posteriors.state.Check(view, c.sums); err != nil {
-			return err
-		}
-	}
 	twin := tally.New(c.config.Classes, c.config.families())
 	twin.Rebuild(view, c.sums)
 	for id := range graphstore.Community(view.Communities()) {

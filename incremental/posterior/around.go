@@ -1,9 +1,7 @@
 package posterior
 
 import (
-	"fmt"
 	"math"
-	"slices"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
@@ -235,24 +233,4 @@ func (a *around) recount(view graphstore.View, sums *neighborhood.Sums) {
 			}
 		}
 	})
-}
-
-// check compares the sums with a recount, but for what has not been told.
-func (a *around) check(view graphstore.View, sums *neighborhood.Sums) error {
-	twin := newAround(a.classes)
-	twin.recount(view, sums)
-	for _, v := range a.late() {
-		twin.read(&twin.now, v, sums.Votes(v), view.Prediction(v))
-		for _, u := range view.Neighbors(v) {
-			twin.tell(u, &twin.now, -1)
-			twin.tell(u, a.known(v), 1)
-		}
-	}
-	if !slices.Equal(a.counts, twin.counts) || !slices.Equal(a.degree, twin.degree) {
-		return fmt.Errorf("posterior: labelled neighbours %v, neighbours %v; a recount gives %v, %v", a.counts, a.degree, twin.counts, twin.degree)
-	}
-	if !slices.Equal(a.sums, twin.sums) {
-		return fmt.Errorf("posterior: sums over neighbours %v, a recount gives %v", a.sums, twin.sums)
-	}
-	return nil
 }

@@ -6,16 +6,87 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"testing"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/event/eventtest"
 )
 
-// Check compares what the state has followed with a count from nothing, and every
+// After every batch of a random history, everything that a state follows must equal a count from nothing, and a state that is
+// restored after a Flush must have the same bits.
+func TestStateEqualsRecount(t *testing.T) {
+	const histories = 600
+	fitted, kept, owned, late := 0, 0, 0, 0
+	for seed := range uint64(histories) {
+		stream := eventtest.New(seed, eventtest.Config{
+			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true, Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
+		})
+		classes, options := stream.Config.Classes, Options{Echo: seed%7 == 0, Missed: []float64{0, -1, .05}[seed%3]}
+		store, err := graphstore.New(graphstore.Config{Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, state := neighborhood.New(classes, false), New(classes, options)
+		for i := range 12 {
+			batch := stream.Next()
+			delta, _ := store.Apply(batch)
+			view := store.View()
+			state.Update(view, delta, sums, sums.Update(view, delta))
+			if batch.Emit {
+				state.Ready(view, sums, nil, batch.Time)
+				kept += keepCrowds(state, view)
+			}
+			if i%5 == 4 {
+				state.Flush(view, sums)
+				restored, err := Restore(classes, options, state.Epochs()[0], view, sums)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for v := range Vertex(view.Vertices()) {
+					if have := state.Posterior(v); have != nil && !slices.Equal(have, restored.Posterior(v)) {
+						t.Fatalf("seed %d batch %d: vertex %d has %v, restored %v", seed, i, v, have, restored.Posterior(v))
+					}
+				}
+			}
+			if err := state.check(view, sums); err != nil {
+				t.Fatalf("seed %d batch %d: %v", seed, i, err)
+			}
+			if state.epoch != nil {
+				fitted++
+			}
+			owned, late = owned+len(state.owned.of), late+len(state.around.late())
+		}
+		store.Release()
+	}
+	if fitted < histories || kept < histories || owned < histories || late < histories {
+		t.Errorf("%d histories: epochs in %d batches, %d crowds kept, %d own labels in them, %d vertices late", histories, fitted, kept, owned, late)
+	}
+}
+
+// keepCrowds keeps the sums over the members of every community that has none yet, and returns of how many.
+func keepCrowds(s *State, view graphstore.View) (kept int) {
+	if s.epoch == nil {
+		return 0
+	}
+	for id := range graphstore.Community(view.Communities()) {
+		if s.inside.crowds[id] == nil && !view.Retired(id) {
+			factors := [2][]float64{make([]float64, s.classes), make([]float64, s.classes)}
+			for i := range s.classes {
+				factors[0][i], factors[1][i] = 1+float64(i), 1/(2+float64(i))
+			}
+			s.Keep(id, view, factors)
+			kept++
+		}
+	}
+	return kept
+}
+
+// check compares what the state has followed with a count from nothing, and every
 // posterior that is read with one computed anew under the same epoch: within what is missed,
 // and bit for bit where nothing is. It names the first difference.
-func (s *State) Check(view graphstore.View, sums *neighborhood.Sums) error {
+func (s *State) check(view graphstore.View, sums *neighborhood.Sums) error {
 	twin := New(s.classes, s.options)
 	twin.recount(view, sums)
 	if !slices.Equal(s.labels, twin.labels) || s.model() != twin.model() || s.inside.open != twin.inside.open {
@@ -102,4 +173,24 @@ func (s *State) slack(view graphstore.View, in *inputs, v Vertex) float64 {
 		most = max(most, off)
 	}
 	return 2 * most
+}
+
+// check compares the sums with a recount, but for what has not been told.
+func (a *around) check(view graphstore.View, sums *neighborhood.Sums) error {
+	twin := newAround(a.classes)
+	twin.recount(view, sums)
+	for _, v := range a.late() {
+		twin.read(&twin.now, v, sums.Votes(v), view.Prediction(v))
+		for _, u := range view.Neighbors(v) {
+			twin.tell(u, &twin.now, -1)
+			twin.tell(u, a.known(v), 1)
+		}
+	}
+	if !slices.Equal(a.counts, twin.counts) || !slices.Equal(a.degree, twin.degree) {
+		return fmt.Errorf("posterior: labelled neighbours %v, neighbours %v; a recount gives %v, %v", a.counts, a.degree, twin.counts, twin.degree)
+	}
+	if !slices.Equal(a.sums, twin.sums) {
+		return fmt.Errorf("posterior: sums over neighbours %v, a recount gives %v", a.sums, twin.sums)
+	}
+	return nil
 }
