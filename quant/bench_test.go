@@ -7,8 +7,7 @@ import (
 	"gqlstream/quant"
 )
 
-// Solvers and whole estimates with the workspace reused: 0 allocs/op is part of
-// the claim.
+// Solvers and whole estimates with the workspace reused.
 func BenchmarkLeastSquares(b *testing.B) {
 	for _, k := range []int{2, 10, 50} {
 		for _, z := range []int{k, k * k} {

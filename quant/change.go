@@ -155,8 +155,8 @@ func (w *Solver) tangent(dst *Tangent) {
 	dst.Scatter, dst.Around, dst.Noise = append(dst.Scatter[:0], x.scatter...), append(dst.Around[:0], x.around...), append(dst.Noise[:0], x.mixed...)
 	dst.Inverse = append(dst.Inverse[:0], x.j[:k*k]...)
 	dst.ByGamma = resize(dst.ByGamma, k)
-	w.y = resize(w.y, 2*k)
-	byGamma(dst.ByGamma, x.tempered, x.prior, x.s, dst.Inverse, w.y)
+
+	byGamma(dst.ByGamma, x.tempered, x.prior, x.s, dst.Inverse, make([]float64, 2*k))
 }
 
 // Movement returns by how many of its standard errors the prevalence that last is of has

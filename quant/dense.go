@@ -3,6 +3,7 @@ package quant
 import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
@@ -30,18 +31,29 @@ func products(dst, rows, x []float64) {
 	blas64.Gemv(blas.NoTrans, 1, general(rows, len(dst), len(x)), vector(x), 0, vector(dst))
 }
 
-// moments writes to first the inner products of x with the rows of length len(x) in rows, and to
-// second those with their squares.
-func moments(first, second, rows, x []float64) {
-	for b := range first {
-		row := rows[b*len(x) : (b+1)*len(x)]
-		var s, t float64
-		for i, v := range x {
-			p := v * row[i]
-			s += p
-			t += p * row[i]
+// addForm adds weight H M H' to the lower triangle of dst, k x k, for the k rows of h and a symmetric M, z x z, or the z
+// numbers of a diagonal one.
+func addForm(dst []float64, weight float64, h, m []float64, k int) {
+	z := len(h) / k
+	left := make([]float64, z)
+	for a := range k {
+		row := h[a*z : (a+1)*z]
+		if len(m) == z {
+			floats.MulTo(left, row, m)
+		} else {
+			products(left, m, row)
 		}
-		first[b], second[b] = s, t
+		for b := range a + 1 {
+			dst[a*k+b] += weight * floats.Dot(left, h[b*z:(b+1)*z])
+		}
+	}
+}
+
+// addOuter adds weight y y' to the lower triangle of dst.
+func addOuter(dst []float64, weight float64, y []float64) {
+	k := len(y)
+	for a, x := range y {
+		axpy(dst[a*k:a*k+a+1], weight*x, y[:a+1])
 	}
 }
 

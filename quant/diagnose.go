@@ -53,7 +53,7 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 	if !m.weigh(s.cells(r), s.K, weights, 0) || m.k < 2 {
 		return flags
 	}
-	sigma, i, j := w.weakest(m)
+	sigma, i, j := m.weakest()
 	if sigma >= blurredBelow {
 		return flags
 	}
@@ -62,23 +62,17 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 
 // weakest returns the smallest singular value of C on vectors that sum to zero and the two classes,
 // i < j, that its direction trades against each other: the largest eigenvalue of the inverse of C'C there.
-func (w *Solver) weakest(m *confusion) (sigma float64, i, j int) {
+func (m *confusion) weakest() (sigma float64, i, j int) {
 	k := m.k
-	w.gram, w.inverse = resize(w.gram, k*k), resize(w.inverse, k*k)
-	gram(w.gram, m, nil)
-	ridge := ridgeShare * trace(w.gram, k) / float64(k)
-	for a := range k {
-		w.gram[a*k+a] += ridge
-	}
-	w.invertOnSimplex(k)
-	w.y, w.row = resize(w.y, k), resize(w.row, 3*k)
-	lapack64.Syev(lapack.EVCompute, blas64.Symmetric{Uplo: blas.Lower, N: k, Stride: k, Data: w.inverse}, w.y, w.row, 3*k)
-	x := w.gram[:k]
+	g, ridge := m.ridged(nil)
+	inverse, x := invertOnSimplex(g, k)
+	values, work := make([]float64, k), make([]float64, 3*k)
+	lapack64.Syev(lapack.EVCompute, blas64.Symmetric{Uplo: blas.Lower, N: k, Stride: k, Data: inverse}, values, work, 3*k)
 	for a := range x {
-		x[a] = w.inverse[a*k+k-1] // of the largest eigenvalue, which is the last
+		x[a] = inverse[a*k+k-1] // of the largest eigenvalue, which is the last
 	}
 	low, high := floats.MinIdx(x), floats.MaxIdx(x)
-	return math.Sqrt(max(1/w.y[k-1]-ridge, 0)), m.class[min(low, high)], m.class[max(low, high)]
+	return math.Sqrt(max(1/values[k-1]-ridge, 0)), m.class[min(low, high)], m.class[max(low, high)]
 }
 
 // disagreement compares sis, which trusts that the confusion given the class is

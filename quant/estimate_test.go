@@ -148,35 +148,6 @@ func TestReusedSolverGivesTheSameBits(t *testing.T) {
 	}
 }
 
-// After the first estimate of a size, the next allocates nothing, but for the singular
-// values that auto takes.
-func TestEstimateDoesNotAllocate(t *testing.T) {
-	s := syntheticStatistics(4, 400, 300, 1)
-	s.Rows = nil
-	for _, m := range quant.Methods() {
-		if m == quant.Auto {
-			continue
-		}
-		if s.Audit = nil; m == quant.Audits {
-			s.Audit = auditOf(s, 40)
-		}
-		var w quant.Solver
-		var e quant.Estimate
-		run := func() {
-			if err := w.Estimate(&e, s, quant.Options{Method: m, Lambda: .3}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		run()
-		if len(e.Flags) > 0 {
-			t.Fatalf("%s: flags %v would allocate", m, e.Flags)
-		}
-		if n := testing.AllocsPerRun(20, run); n > 0 {
-			t.Errorf("%s: %v allocations", m, n)
-		}
-	}
-}
-
 // Labelled members are counted exactly and shrink the interval; when all are
 // labelled, the answer is the count.
 func TestLabelledMembersAreCounted(t *testing.T) {

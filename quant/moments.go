@@ -1,5 +1,7 @@
 package quant
 
+import "gonum.org/v1/gonum/floats"
+
 // Moments are the second moments of soft profiles over Z cells: all that the exact
 // variances need of the calibration labels, at a cost that does not depend on how many
 // there are. They say the same as Statistics.Rows.
@@ -9,88 +11,84 @@ type Moments struct {
 	A1, A2 []float64 // the same of a phi phi' and of a^2 phi phi'
 }
 
-// momentWeights are the factors of A2, A1 and N in a sum of second moments.
-type momentWeights struct{ a2, a1, n float64 }
-
-// squared are the weights of sum w^2 phi phi' for w = r a + s, and plain those of sum w phi phi'.
-func (w weighting) squared() momentWeights {
-	return momentWeights{w.r * w.r, 2 * w.r * w.s, w.s * w.s}
-}
-func (w weighting) plain() momentWeights { return momentWeights{0, w.r, w.s} }
-
-// ofClass writes the weighted second moments of the labels of class i over z cells,
-// z = m.Z or K, to dst.
-func (m *Moments) ofClass(dst []float64, i, z int, c momentWeights) {
-	at := i * m.Z * m.Z
-	if z == m.Z {
-		for b := range dst {
-			dst[b] = c.a2*m.A2[at+b] + c.a1*m.A1[at+b] + c.n*m.N[at+b]
-		}
-		return
+// ofClass writes the sum of w^2 phi phi' over the labels of class i, or that of w phi phi', to dst for z cells,
+// z = m.Z or K.
+func (m *Moments) ofClass(dst []float64, i, z int, w weighting, squared bool) {
+	a2, a1, n := 0.0, w.r, w.s
+	if squared {
+		a2, a1, n = w.r*w.r, 2*w.r*w.s, w.s*w.s
 	}
 	clear(dst)
+	at, cells := i*m.Z*m.Z, m.Z/z
 	for row := range m.Z {
-		to := dst[row/z*z:][:z]
+		to := dst[row/cells*z:][:z]
 		for column := range m.Z {
-			to[column/z] += c.a2*m.A2[at] + c.a1*m.A1[at] + c.n*m.N[at]
+			to[column/cells] += a2*m.A2[at] + a1*m.A1[at] + n*m.N[at]
 			at++
 		}
 	}
 }
 
-// between adds weight h M h' to the lower triangle of dst for the k rows of h, of
-// length z each, and the z x z matrix in w.second.
-func (w *scratch) between(dst []float64, weight float64, h []float64, k, z int) {
-	w.phi = resize(w.phi, z)
-	for a := range k {
-		products(w.phi, w.second, h[a*z:(a+1)*z])
-		for b := range a + 1 {
-			dst[a*k+b] += weight * dot(w.phi, h[b*z:(b+1)*z])
-		}
-	}
-}
-
-// labelNoiseMoments is labelNoiseExact from the second moments: phi - c_i projected by H
-// is phi projected by the rows of H, each less its own share of c_i, because the cells
-// of a profile sum to one.
-func (w *scratch) labelNoiseMoments(ans *answer, in *input, m *confusion) {
-	k := m.k
-	w.second, w.centred = resize(w.second, m.z*m.z), resize(w.centred, k*m.z)
-	w.gram = resize(w.gram, k*k)
+// labelSpreads returns, for each supported class i, the lower triangle of the sum over its labels of
+//
+//	w^2 (H phi - centre_i)(H phi - centre_i)',   or of w in place of w^2,
+//
+// for the k rows of H and the k rows of centres. Where neither rows nor moments say phi phi', it is bounded by diag phi:
+// exact for hard cells and never too small for soft ones.
+func (in *input) labelSpreads(m *confusion, h, centres []float64, squared bool) [][]float64 {
+	k := len(h) / m.z
+	spreads, place := make([][]float64, m.k), map[int]int{}
 	for a, i := range m.class {
-		in.moments.ofClass(w.second, i, m.z, in.weights.squared())
+		spreads[a], place[i] = make([]float64, k*k), a
+	}
+	if in.rows != nil && in.moments == nil {
+		y, phi := make([]float64, k), make([]float64, m.z)
+		in.rows(func(row Row) {
+			a, supported := place[row.Class]
+			if !supported {
+				return
+			}
+			products(y, h, row.profile(phi))
+			axpy(y, -1, centres[a*k:(a+1)*k])
+			weight := in.weights.of(&row)
+			if squared {
+				weight *= weight
+			}
+			addOuter(spreads[a], weight, y)
+		})
+		return spreads
+	}
+	centred, second := make([]float64, len(h)), make([]float64, m.z)
+	if in.moments != nil {
+		second = make([]float64, m.z*m.z)
+	}
+	for a, i := range m.class {
+		switch { // the cells of a profile sum to one, so that each takes off the centre
+		case in.moments != nil:
+			in.moments.ofClass(second, i, m.z, in.weights, squared)
+		case squared:
+			copy(second, m.second(a))
+		default:
+			scaleTo(second, m.mass[a], m.column(a))
+		}
 		for b := range k {
-			row, off := w.centred[b*m.z:(b+1)*m.z], w.hc[b*k+a]
-			for z, x := range w.h[b*m.z : (b+1)*m.z] {
-				row[z] = x - off
+			for z := range m.z {
+				centred[b*m.z+z] = h[b*m.z+z] - centres[a*k+b]
 			}
 		}
-		clear(w.gram)
-		w.between(w.gram, smallSample(m.nEff[a])/(m.mass[a]*m.mass[a]), w.centred, k, m.z)
-		class := ans.class[i*ans.k:]
-		for b, j := range m.class {
-			axpy(w.local[b*k:b*k+b+1], w.qp.q[a]*w.qp.q[a], w.gram[b*k:b*k+b+1])
-			class[j] += max(w.gram[b*k+b], 0)
-		}
+		addForm(spreads[a], 1, centred, second, k)
 	}
+	return spreads
 }
 
-// addResiduals adds scale sum w (c - p)(c - p)' to the lower triangle of dst, with c
-// in w.y and sum w p p' in w.second, and its diagonal to diagonal if that is not nil.
-func (w *scratch) addResiduals(dst []float64, scale float64, diagonal []float64) {
-	k := len(w.y)
-	mass := 0.0
-	for a := range k {
-		w.row[a] = sum(w.second[a*k : (a+1)*k])
-		mass += w.row[a]
+// profile returns the profile of the label over as many cells as phi has: its own prediction on K cells, or, written to
+// phi, the outer product with the neighbours' mean on K^2.
+func (r *Row) profile(phi []float64) []float64 {
+	if len(phi) == len(r.Own) {
+		return r.Own
 	}
-	for a := range k {
-		for b := range a + 1 {
-			x := mass*w.y[a]*w.y[b] - w.y[a]*w.row[b] - w.row[a]*w.y[b] + w.second[a*k+b]
-			dst[a*k+b] += scale * x
-			if a == b && diagonal != nil {
-				diagonal[a] += scale * max(x, 0)
-			}
-		}
+	for j, x := range r.Own {
+		floats.ScaleTo(phi[j*len(r.Neighbors):][:len(r.Neighbors)], x, r.Neighbors)
 	}
+	return phi
 }

@@ -1,8 +1,7 @@
 package quant
 
-// Solver holds the workspaces of the quantifiers. The zero value is ready; memory grows to the
-// largest problem seen and is reused, so that after the first estimate of a size the numerical work
-// allocates nothing. A Solver belongs to one goroutine at a time and carries nothing from one call
+// Solver holds the workspaces of the quantifiers. The zero value is ready; what iterations use grows to the
+// largest problem seen and is reused. A Solver belongs to one goroutine at a time and carries nothing from one call
 // to the next except what Snapshot reads: results do not depend on what was solved before.
 type Solver struct {
 	scratch
@@ -21,21 +20,6 @@ type scratch struct {
 	fitter
 	soft confusion // of diff and the diagnosis, K cells
 	main confusion // of the method
-
-	h                     []float64 // k x z: sensitivity H
-	phi                   []float64 // z: profile of one vertex
-	gram, factor, inverse []float64 // k x k, the last is A
-	ones                  []float64 // k: G^-1 1
-	hp, hs, row           []float64 // k: Hp, H s_i, scratch
-	hpSquare, rowSquare   []float64 // k: with the squares of H
-	hc                    []float64 // k x k: HC
-	local, unit           []float64 // k x k: covariance in supported classes, of one member
-	total                 []float64 // z: what a sandwich takes in the middle
-	y                     []float64 // k: projected profile
-	second                []float64 // z x z: second moments of profiles
-	squared, plain        []float64 // k blocks of k x k: see secondMoments
-	centred               []float64 // k x z: H less its share of c_i
-	place                 []int     // class -> index among the supported, or -1
 
 	in         input
 	shares     []float64 // class shares of the calibration labels
