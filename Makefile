@@ -117,7 +117,7 @@ faults:
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
 		-run 'TestEveryFault|TestRandomDamage' ./checkpoint
 
-# Rubbish beside 1,000 event streams and 10,000 communities, behind docs/api.md.
+# Rubbish beside 1,000 pages and 10,000 communities, behind docs/api.md.
 load:
 	GQLSTREAM_CAMPAIGN=5m $(GO) test -count 1 -timeout 30m -v -run TestServerOutlivesRubbish ./sinks/web
 

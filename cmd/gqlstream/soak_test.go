@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -90,25 +91,38 @@ func TestSoakOfARunDoesNotGrow(t *testing.T) {
 	t.Logf("%v, %d messages", time.Since(begun).Round(time.Second), events)
 }
 
-// watchPage reads the stream of events that an open page reads.
+// watchPage asks once a second what an open page asks.
 func watchPage(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/api/v1/stream", nil)
+	ask := func(path string) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", path, response.Status)
+		}
+		_, err = io.Copy(io.Discard, response.Body)
+		return err
+	}
+	err := ask("/api/v1/status")
+	for begun := time.Now(); err != nil && time.Since(begun) < crashStartMax; err = ask("/api/v1/status") {
+		pause(ctx, 20*time.Millisecond) // the page opens last
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
-	for begun := time.Now(); err != nil && time.Since(begun) < crashStartMax; {
-		pause(ctx, 20*time.Millisecond) // the page opens last
-		response, err = http.DefaultClient.Do(request)
-	}
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Fatal(response, err)
-	}
 	go func() {
-		defer response.Body.Close()
-		if _, err := io.Copy(io.Discard, response.Body); err != nil && ctx.Err() == nil {
-			t.Errorf("the page was cut off: %v", err)
+		for ctx.Err() == nil {
+			if err := errors.Join(ask("/api/v1/status"), ask("/api/v1/estimates?after=1")); err != nil && ctx.Err() == nil {
+				t.Errorf("the page got no answer: %v", err)
+			}
+			pause(ctx, time.Second)
 		}
 	}()
 }

@@ -207,10 +207,9 @@ func TestLongStepsSayWhatTheyDo(t *testing.T) {
 	if ready, why := s.ready(time.Now()); ready || why != "stalled" {
 		t.Errorf("a silent loop is %v, %s", ready, why)
 	}
-	e := follow(t, s, "?events=status")
-	e.named("status")
 	s.Progress("solving 12 of 160 communities")
-	for !strings.Contains(e.named("status").data, `"progress":"solving 12 of 160 communities"`) { // ends with the test's time
+	if got := into[statusAnswer](t, s, "/api/v1/status"); got.Progress != "solving 12 of 160 communities" {
+		t.Errorf("during a step: %q", got.Progress)
 	}
 	if ready, why := s.ready(time.Now()); !ready {
 		t.Errorf("a step that reports is %s", why)

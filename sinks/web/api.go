@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"time"
 
@@ -65,6 +66,33 @@ func askCommunity(_ context.Context, v *view, q *asked) (any, error) {
 	out := detail{Name: c.name, Definition: v.store.definitions[c.name], Main: main.method, Updated: main.latest.received.UTC()}
 	for _, ser := range c.series {
 		out.Estimates = append(out.Estimates, ser.latest.estimate)
+	}
+	return out, nil
+}
+
+const namesMax = 64 // communities that a question may name
+
+// changedAnswer holds the newest records that came after a position.
+type changedAnswer struct {
+	Instance  string            `json:"instance"` // as info has it
+	Position  uint64            `json:"position"` // to ask after the next time
+	Estimates []*quant.Estimate `json:"estimates"`
+}
+
+// askChanged answers what has changed after a position. Of a record that was published several times
+// since, it has the newest.
+func askChanged(_ context.Context, v *view, q *asked) (any, error) {
+	names, after := q.query["community"], q.number("after", 0, 0, math.MaxInt)
+	if len(names) > namesMax {
+		q.bad("community: name up to %d, or none for all", namesMax)
+	}
+	if q.err != nil {
+		return nil, q.err
+	}
+	list, position := v.store.changed(names, uint64(after))
+	out := changedAnswer{Instance: v.instance, Position: position, Estimates: make([]*quant.Estimate, len(list))}
+	for i, r := range list {
+		out.Estimates[i] = &r.estimate
 	}
 	return out, nil
 }

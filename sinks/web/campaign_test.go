@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -22,8 +21,8 @@ import (
 // campaign is who asks how much, for how long. GQLSTREAM_CAMPAIGN=5m makes it the long
 // one of docs/notes/2026-11-22-first-edition-page-load.md (make load).
 type campaign struct {
-	lasts                         time.Duration
-	communities, streams, callers int
+	lasts                       time.Duration
+	communities, pages, callers int
 }
 
 func campaignOf(t *testing.T) campaign {
@@ -35,15 +34,14 @@ func campaignOf(t *testing.T) campaign {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return campaign{lasts, loadCommunities, loadStreams, 8}
+	return campaign{lasts, loadCommunities, loadPages, 8}
 }
 
-// Whatever callers send while event streams are read and estimates come, requests must get
-// an answer that is not the server's failure, no stream be dropped, and nothing be left
-// when all have gone.
+// Whatever callers send while pages ask and estimates come, requests must get an answer that is not
+// the server's failure, pages be answered, and nothing be left when all have gone.
 func TestServerOutlivesRubbishUnderLoad(t *testing.T) {
 	c, seed := campaignOf(t), uint64(11)
-	s := serve(t, func(o *Config) { o.StreamEvery = 200 * time.Millisecond })
+	s := serve(t, nil)
 	list := names(c.communities)
 	all := make([]quant.Estimate, len(list))
 	emit := func(position uint64) {
@@ -57,11 +55,11 @@ func TestServerOutlivesRubbishUnderLoad(t *testing.T) {
 	before, routines := heap(), runtime.NumGoroutine()
 	end := time.Now().Add(c.lasts)
 	var group, readers sync.WaitGroup
-	counts := make([]tally, c.streams+c.callers)
-	for i := range c.streams {
-		query := ""
+	counts := make([]tally, c.pages+c.callers)
+	for i := range c.pages {
+		query := "after=0"
 		if i%10 > 0 { // one in ten follows all
-			query = "&community=" + list[i*7%len(list)]
+			query = "community=" + list[i*7%len(list)]
 		}
 		readers.Go(func() { counts[i].follow(t, s, query, end) })
 	}
@@ -69,7 +67,7 @@ func TestServerOutlivesRubbishUnderLoad(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		group.Go(func() {
 			for time.Now().Before(end) {
-				counts[c.streams+i].call(t, s, rubbish(random, list))
+				counts[c.pages+i].call(t, s, rubbish(random, list))
 			}
 		})
 	}
@@ -81,11 +79,11 @@ func TestServerOutlivesRubbishUnderLoad(t *testing.T) {
 	group.Wait()
 	readers.Wait()
 	sum := total(counts)
-	t.Logf("seed %d, %v: %d writes of %d estimates; %d streams got %d messages, %d MB; %s", seed, c.lasts, writes, len(all),
-		c.streams, sum.messages, sum.bytes>>20, sum.answers())
+	t.Logf("seed %d, %v: %d writes of %d estimates; %d pages got %d answers, %d MB; %s", seed, c.lasts, writes, len(all),
+		c.pages, sum.messages, sum.bytes>>20, sum.answers())
 	settled(t, s, routines)
 	t.Logf("heap before %d MiB, after %d MiB", before>>20, heap()>>20)
-	if sum.messages < c.streams || sum.codes["200"] == 0 || sum.codes["400"] == 0 {
+	if sum.messages < c.pages || sum.codes["200"] == 0 || sum.codes["400"] == 0 {
 		t.Error("the campaign asked too little")
 	}
 }
@@ -94,12 +92,11 @@ func TestServerOutlivesRubbishUnderLoad(t *testing.T) {
 func settled(t *testing.T, s *Server, routines int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		open := s.hub.streams()
-		if open == 0 && runtime.NumGoroutine() <= routines+8 {
+		if runtime.NumGoroutine() <= routines+8 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d streams are open, %d goroutines run, %d did before", open, runtime.NumGoroutine(), routines)
+			t.Fatalf("%d goroutines run, %d did before", runtime.NumGoroutine(), routines)
 		}
 		runtime.Gosched()
 	}
@@ -133,35 +130,22 @@ func (c *tally) answers() string {
 	return fmt.Sprintf("%d requests, %v, median %.1f ms, 99th percentile %.1f ms", n, c.codes, c.times[n/2], c.times[n*99/100])
 }
 
-// follow reads an event stream until the end.
+// follow asks for what is new as often as it can until the end.
 func (c *tally) follow(t *testing.T, s *Server, query string, end time.Time) {
-	conn, err := net.Dial("tcp", s.Addr().String())
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(end) // it is read until then
-	if _, err := io.WriteString(conn, plainGet("/api/v1/stream?events=estimates,status"+query, "localhost")); err != nil {
-		t.Error(err)
-		return
-	}
-	in := bufio.NewReaderSize(conn, 4096)
+	client := newHTTP(t)
+	defer client.CloseIdleConnections()
 	for time.Now().Before(end) {
-		line, err := in.ReadSlice('\n')
-		c.bytes += len(line)
-		switch {
-		case err == bufio.ErrBufferFull:
-		case err != nil && !time.Now().Before(end):
-		case err != nil:
-			t.Errorf("a stream ended: %v", err)
-			return
-		case strings.HasPrefix(string(line), "data:"):
-			c.messages++
-		case strings.HasPrefix(string(line), "event: reconnect"):
-			t.Error("a stream was dropped")
+		reply, err := client.Get(s.URL() + "api/v1/estimates?" + query)
+		if err != nil {
+			t.Errorf("a page got no answer: %v", err)
 			return
 		}
+		n, err := io.Copy(io.Discard, reply.Body)
+		reply.Body.Close()
+		if err != nil || reply.StatusCode != 200 && reply.StatusCode != 503 {
+			t.Errorf("a page got %d, %v", reply.StatusCode, err)
+		}
+		c.messages, c.bytes = c.messages+1, c.bytes+int(n)
 	}
 }
 
@@ -204,9 +188,6 @@ func rubbish(random *rand.Rand, list []string) string {
 	}
 	all := routes()
 	r := all[random.IntN(len(all))]
-	if r.pattern == "/api/v1/stream" { // they do not end
-		r = all[0]
-	}
 	name := list[random.IntN(len(list))]
 	if random.IntN(4) == 0 {
 		name = url.PathEscape(hostileNames()[random.IntN(len(hostileNames()))])

@@ -30,10 +30,8 @@ type Config struct {
 	Classes  []string // K names; required
 
 	CommunitiesMax int           // further communities are counted, not kept; 0 is 100,000
-	RequestsMax    int           // requests that are answered at a time, beside probes and event streams; 0 is 256
-	StreamsMax     int           // event streams; 0 is 1,000
+	RequestsMax    int           // requests that are answered at a time, beside probes; 0 is 256
 	Quiet          time.Duration // of log time, after which what moved at all is published; 0: each emission has it
-	StreamEvery    time.Duration // least time between two messages of estimates; 0 is 200 ms
 
 	// Records returns what was published of a community by a method, oldest first. Unless whole
 	// is set, some are left out. Nil: the latest records alone are shown.
@@ -73,8 +71,6 @@ const tokenBytesMin = 32
 func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
 	c.CommunitiesMax, c.RequestsMax = cmp.Or(c.CommunitiesMax, 100_000), cmp.Or(c.RequestsMax, 256)
-	c.StreamsMax = cmp.Or(c.StreamsMax, 1_000)
-	c.StreamEvery = cmp.Or(c.StreamEvery, 200*time.Millisecond)
 	if c.Sinks == nil {
 		c.Sinks = func() []sinks.State { return nil }
 	}

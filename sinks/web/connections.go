@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// probeSlots is the number of connections for probes, beside those of the requests and event
-// streams that are answered at a time.
-const probeSlots = 8
+// idleMax is the number of connections, beside those of the requests that are answered at a time,
+// that wait for the next question of a page or a probe.
+const idleMax = 1_000
 
 // connections bounds the connections that are open. The server says through
 // http.Server.ConnState what becomes of each. A new one beyond the bound closes the one that

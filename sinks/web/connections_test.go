@@ -40,12 +40,12 @@ func firstLine(c net.Conn) string {
 
 func asking(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n" }
 
-// Probes and pages must be answered beside a thousand connections that send nothing,
+// Probes and pages must be answered beside more than a thousand connections that send nothing,
 // half a request, or nothing after a request.
 func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
-	s := serve(t, func(c *Config) { c.StreamsMax = 50 })
+	s := serve(t, func(c *Config) { c.RequestsMax = 4 })
 	s.Status(runningStatus(1))
-	for i := range 1000 {
+	for i := range idleMax + 200 {
 		dial(t, s, []string{"", "GET /api/v1/info HTTP/1.1\r\nHost: loc", asking("/healthz")}[i%3])
 		if i%50 != 49 {
 			continue
@@ -61,28 +61,45 @@ func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
 	}
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
-	if n := len(s.conns.open); n > 256+50+probeSlots {
+	if n := len(s.conns.open); n > 4+idleMax {
 		t.Errorf("%d connections are held", n)
 	}
 }
 
 // Beyond the bound the connection that has been idle for longest makes room for a new one,
-// and no event stream does.
+// and no request that is being answered does.
 func TestLongestIdleConnectionMakesRoom(t *testing.T) {
-	s := serve(t, func(c *Config) { c.RequestsMax, c.StreamsMax = 4, 6 })
-	for range 6 {
-		if got := firstLine(dial(t, s, asking("/api/v1/stream"))); !strings.Contains(got, "200") {
-			t.Fatalf("stream: %q", got)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := serve(t, func(c *Config) {
+		c.RequestsMax = 6
+		c.Records = func(context.Context, sinks.RecordsQuery) ([]quant.Estimate, bool, error) {
+			entered <- struct{}{}
+			<-leave
+			return nil, true, nil
 		}
+	})
+	s.conns.most = 10
+	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.5))
+	var busy, idle []net.Conn
+	for range 6 {
+		busy = append(busy, dial(t, s, asking("/api/v1/communities/x/estimates")))
+		<-entered
 	}
-	var idle []net.Conn
-	for range 4 + probeSlots + 1 {
+	for range 4 + 1 {
 		c := dial(t, s, asking("/healthz"))
 		if got := firstLine(c); !strings.Contains(got, "200") {
 			t.Fatalf("connection: %q", got)
 		}
 		idle = append(idle, c)
 	}
+	defer func() {
+		close(leave)
+		for _, c := range busy {
+			if got := firstLine(c); !strings.Contains(got, "200") {
+				t.Errorf("a request that was being answered got %q", got)
+			}
+		}
+	}()
 	for i, c := range idle {
 		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		_, err := io.Copy(io.Discard, c)

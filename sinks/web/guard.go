@@ -41,7 +41,7 @@ func routes() []route {
 	const community = "/api/v1/communities/{name}"
 	return []route{
 		{pattern: "/api/v1/info", ask: askInfo, name: "info"},
-		{pattern: "/api/v1/status", params: []string{"history"}, ask: askStatus},
+		{pattern: "/api/v1/status", ask: askStatus},
 		{
 			pattern: "/api/v1/communities", ask: askList, name: "list",
 			params: []string{"q", "flag", "method", "sort", "order", "class", "offset", "limit", "trend", "format"},
@@ -54,7 +54,7 @@ func routes() []route {
 		{pattern: community + "/difference", params: []string{"other", "at", "method", "format"}, ask: askDifference},
 		{pattern: "/api/v1/alerts", params: []string{"community", "limit"}, ask: askAlerts},
 		{pattern: "/api/v1/quarantine", params: []string{"reason", "limit"}, ask: askQuarantine},
-		{pattern: "/api/v1/stream", params: []string{"community", "events"}, handle: (*Server).serveStream, beside: true},
+		{pattern: "/api/v1/estimates", params: []string{"community", "after"}, ask: askChanged},
 		{pattern: "/metrics", handle: (*Server).serveMetrics, beside: true},
 		{pattern: "/healthz", handle: (*Server).serveHealth, open: true, beside: true},
 		{pattern: "/readyz", handle: (*Server).serveReady, open: true, beside: true},
@@ -229,7 +229,7 @@ func (s *Server) ReadSecrets() (*Secrets, error) {
 	return out, nil
 }
 
-// UseSecrets makes new requests and connections need these secrets. Open event streams stay open.
+// UseSecrets makes new requests and connections need these secrets.
 func (s *Server) UseSecrets(secrets *Secrets) { s.secrets.Store(secrets) }
 
 // tlsConfig is nil for a plain server.

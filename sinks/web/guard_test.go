@@ -104,7 +104,7 @@ func hostileRequests() []hostileRequest {
 		"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: script",
 		"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe",
 	} {
-		add("foreign "+header, plainGet("/api/v1/stream", ok, header), 403)
+		add("foreign "+header, plainGet("/api/v1/estimates", ok, header), 403)
 	}
 	return out
 }

@@ -190,7 +190,7 @@ func (x *collection) collectLoop() {
 	if status.Engine != "" {
 		x.gauge("engine", 1, status.Engine)
 	}
-	x.gauge("certificate_max", x.view.store.totals().certificate)
+	x.gauge("certificate_max", x.view.store.certificateMax())
 	if status.LogTime != nil {
 		x.gauge("log_time_seconds", float64(status.LogTime.UnixMilli())/1000)
 	}
@@ -251,8 +251,6 @@ func (x *collection) collectWeb() {
 	x.gauge("communities", float64(totals.communities))
 	x.gauge("metrics_communities_dropped", float64(max(0, totals.communities-communitiesExported)))
 	x.count("web_estimates_dropped_total", uint64(totals.dropped))
-	x.gauge("web_streams", float64(s.hub.streams()))
-	x.count("web_streams_refused_total", s.hub.refused.Load())
 	x.gauge("info", 1, s.config.Version, s.config.Pipeline)
 }
 

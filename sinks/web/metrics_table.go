@@ -9,8 +9,6 @@ var metricDocs = []struct {
 	{"communities", "Communities with an estimate.", nil},
 	{"metrics_communities_dropped", "Communities left out of the metrics because there are too many.", nil},
 	{"web_estimates_dropped_total", "Estimates not shown: one community too many, or not finite.", nil},
-	{"web_streams", "Open event streams.", nil},
-	{"web_streams_refused_total", "Event streams refused because there were too many.", nil},
 	{"info", "Always 1.", []string{"version", "pipeline"}},
 	{"estimate", "Estimated share of a class in a community.", []string{"community", "method", "class"}},
 	{"estimate_low", "Low end of the interval.", []string{"community", "method", "class"}},

@@ -48,6 +48,8 @@ func answer(w http.ResponseWriter, code int, value any) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
+const retryAfter = 5 // seconds, for a client that found no room
+
 // fail writes a refusal. Another try may not meet that of a server that is busy.
 func fail(w http.ResponseWriter, code int, message string) {
 	if code == http.StatusServiceUnavailable {

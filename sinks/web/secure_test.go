@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -25,7 +26,7 @@ func tokenFile(t testing.TB, token string, mode os.FileMode) string {
 
 func TestTokenIsAskedForEverywhereButHealth(t *testing.T) {
 	s := serve(t, func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o600) })
-	for _, path := range []string{"/", "/js/app.js", "/api/v1/info", "/api/v1/status", "/api/v1/communities", "/api/v1/stream", "/metrics", "/nothing"} {
+	for _, path := range []string{"/", "/js/app.js", "/api/v1/info", "/api/v1/status", "/api/v1/communities", "/api/v1/estimates", "/metrics", "/nothing"} {
 		for _, header := range []string{
 			"X: none", "Authorization: Bearer", "Authorization: Bearer ", "Authorization: Bearer wrong", "Authorization: Bearer " + testToken[1:],
 			"Authorization: Bearer " + testToken + "0", "Authorization: Token " + testToken, "Authorization: " + testToken,
@@ -132,11 +133,11 @@ func TestTLSServesOtherAddresses(t *testing.T) {
 		}
 	}
 	write(t, s, estimate("x", "auto", 1, 0.5))
-	reply := do("gql.example", "/api/v1/stream?community=x", testToken)
+	reply := do("gql.example", "/api/v1/estimates?community=x", testToken)
 	defer reply.Body.Close()
-	events := newEvents(t, reply.Body)
-	if got := events.next().name; got != "hello" {
-		t.Errorf("first event %q", got)
+	var got changedAnswer
+	if err := json.NewDecoder(reply.Body).Decode(&got); err != nil || len(got.Estimates) != 1 {
+		t.Errorf("%+v, %v", got, err)
 	}
 	if code, _, _ := raw(t, s, plainGet("/", "gql.example")); code != 400 {
 		t.Errorf("plain HTTP to TLS: code %d, want 400", code)

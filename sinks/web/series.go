@@ -1,6 +1,7 @@
 package web
 
 import (
+	"container/list"
 	"fmt"
 	"math"
 	"slices"
@@ -16,7 +17,7 @@ type record struct {
 	received time.Time // wall clock
 }
 
-// newRecord takes over an estimate and its lists.
+// newRecord takes over an estimate and its lists. Where received is zero, it came at its log time.
 func newRecord(e quant.Estimate, received time.Time) *record {
 	if e.Suppressed { // whatever else it holds is not for the public
 		e = quant.Estimate{
@@ -32,7 +33,13 @@ func newRecord(e quant.Estimate, received time.Time) *record {
 	if e.Flags == nil {
 		e.Flags = []string{}
 	}
-	at, _ := time.Parse(time.RFC3339Nano, e.Time)
+	at, err := time.Parse(time.RFC3339Nano, e.Time)
+	switch {
+	case received.IsZero() && err == nil:
+		received = at
+	case received.IsZero():
+		received = time.Now()
+	}
 	return &record{e, at, received}
 }
 
@@ -59,7 +66,8 @@ type series struct {
 	latest  *record
 	past    []point       // of the last day, oldest first, the latest record included
 	step    time.Duration // between two points, at least
-	written uint64        // by which write of the store the latest came
+	changed uint64        // position of the store when the latest came
+	place   *list.Element // among those of the store
 }
 
 // point is what a list shows of a record that may have gone.

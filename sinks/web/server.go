@@ -38,7 +38,7 @@ type Server struct {
 
 	listener  net.Listener // nil: nothing is listened on
 	http      *http.Server // nil with it
-	answering atomic.Int64 // requests, but for probes and event streams
+	answering atomic.Int64 // requests, but for probes
 	conns     *connections // the same
 	served    chan error
 	close     sync.Once
@@ -108,7 +108,7 @@ func (s *Server) listen() error {
 		return errors.Join(fmt.Errorf("web: %q leads to %v, which is not a loopback address", s.config.Listen, tcp), inner.Close())
 	}
 	s.listener = inner
-	s.conns = &connections{most: s.config.RequestsMax + s.config.StreamsMax + probeSlots, open: map[net.Conn]time.Time{}}
+	s.conns = &connections{most: s.config.RequestsMax + idleMax, open: map[net.Conn]time.Time{}}
 	return nil
 }
 
@@ -142,11 +142,9 @@ func (s *Server) URL() string {
 	return scheme + s.listener.Addr().String() + "/"
 }
 
-// Close tells the event streams to reconnect, lets the other requests finish for
-// up to five seconds, and frees the address. Later calls return the same.
+// Close lets the requests finish for up to five seconds, and frees the address. Later calls return the same.
 func (s *Server) Close() error {
 	s.close.Do(func() {
-		s.hub.stop()
 		s.slow.end()
 		defer s.slow.makers.Wait()
 		if s.http == nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -81,78 +80,48 @@ type Graph struct {
 }
 
 const (
-	samplesMax  = 600              // ten minutes for the charts
-	sampleEvery = time.Second      // between two samples
-	rateSamples = 5                // a rate is over this many samples
-	staleAfter  = 30 * time.Second // without a Status the pipeline is not ready
-	heldAfter   = 5 * time.Second  // nor when it waits for a sink for so long
+	ratesEvery = 2 * time.Second  // a rate is over so long
+	staleAfter = 30 * time.Second // without a Status the pipeline is not ready
+	heldAfter  = 5 * time.Second  // nor when it waits for a sink for so long
 )
 
-// sample is the part of a status that the charts show.
-type sample struct {
-	At          time.Time          `json:"time"`
-	Rates       map[string]float64 `json:"rates"` // events per second by kind
-	Lag         uint64             `json:"lag"`
-	Certificate float64            `json:"certificate"`
-	StepSeconds float64            `json:"step_seconds"`
-
-	events map[string]uint64
-}
-
-// journal keeps the last status and a sample of each second.
+// journal keeps the last status, and how many events of each kind came in a second.
 type journal struct {
-	mu      sync.Mutex
-	status  Status
-	at      time.Time // wall clock of the last push; zero: none
-	samples []sample
+	mu     sync.Mutex
+	status Status
+	at     time.Time // wall clock of the last push; zero: none
+
+	rates  map[string]float64 // between the last two that are so far apart
+	since  time.Time          // the later one of these
+	events map[string]uint64  // its counts
 }
 
-// push takes a status over. It reports whether a sample was taken.
-func (j *journal) push(s Status, now time.Time, certificate func() float64) bool {
+// push takes a status over.
+func (j *journal) push(s Status, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.status, j.at = s, now
-	if n := len(j.samples); n > 0 && now.Sub(j.samples[n-1].At) < sampleEvery {
-		return false
+	seconds := now.Sub(j.since).Seconds()
+	if j.events != nil && seconds < ratesEvery.Seconds() {
+		return
 	}
-	if len(j.samples) == samplesMax {
-		j.samples = append(j.samples[:0], j.samples[1:]...)
-	}
-	j.samples = append(j.samples, sample{
-		At: now.UTC(), Rates: j.rates(s.Events, now), Lag: s.lag(), Certificate: certificate(), StepSeconds: s.StepSeconds,
-		events: s.Events,
-	})
-	return true
-}
-
-// rates returns events per second by kind since some samples ago. A counter that
-// fell, after a restart of the counting, gives no rate.
-func (j *journal) rates(events map[string]uint64, now time.Time) map[string]float64 {
-	out := map[string]float64{}
-	if len(j.samples) == 0 {
-		return out
-	}
-	from := j.samples[max(0, len(j.samples)-rateSamples)]
-	seconds := now.Sub(from.At).Seconds()
-	for kind, n := range events {
-		if before := from.events[kind]; n >= before && seconds > 0 {
-			out[kind] = float64(n-before) / seconds
+	rates := map[string]float64{}
+	for kind, n := range s.Events {
+		if before := j.events[kind]; j.events != nil && n >= before { // else the counting began anew
+			rates[kind] = float64(n-before) / seconds
 		}
 	}
-	return out
+	j.rates, j.since, j.events = rates, now, s.Events
 }
 
-// progress replaces that part of the status. A step that reports it is not stalled. It
-// reports whether the text is another.
-func (j *journal) progress(text string, now time.Time) (changed bool) {
+// progress replaces that part of the status. A step that reports it is not stalled.
+func (j *journal) progress(text string, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	changed = j.status.Progress != text
 	j.status.Progress = text
 	if !j.at.IsZero() {
 		j.at = now
 	}
-	return changed
 }
 
 // ends moves the end of the stream on, until the next status.
@@ -165,11 +134,11 @@ func (j *journal) ends(at uint64) {
 // lag returns the number of messages of the stream that are not applied yet.
 func (s Status) lag() uint64 { return max(s.End, s.Position) - s.Position }
 
-// read returns the last status, when it came, and the samples.
-func (j *journal) read() (Status, time.Time, []sample) {
+// read returns the last status, when it came, and the rates.
+func (j *journal) read() (Status, time.Time, map[string]float64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.status, j.at, slices.Clone(j.samples)
+	return j.status, j.at, j.rates
 }
 
 // ready reports whether the pipeline runs, and why not.
@@ -221,6 +190,7 @@ type ModelClass struct {
 // in events per second.
 type statusAnswer struct {
 	Status
+	Instance    string             `json:"instance"` // as info has it
 	Ready       bool               `json:"ready"`
 	Now         time.Time          `json:"now"`
 	Started     time.Time          `json:"started"`
@@ -230,10 +200,7 @@ type statusAnswer struct {
 	Rates       map[string]float64 `json:"rates"`
 	Sinks       []sinkAnswer       `json:"sinks"`
 	Communities int                `json:"communities"`
-	Writes      uint64             `json:"writes"` // grows with every emission
-	Certificate float64            `json:"certificate"`
-	Streams     int                `json:"streams"`
-	History     []sample           `json:"history,omitzero"`
+	Estimated   uint64             `json:"estimated"` // position of the newest estimates
 }
 
 // sinkAnswer is a sinks.State; the last two are null for what is no follower.
@@ -258,25 +225,18 @@ func sinkAnswerOf(s sinks.State) sinkAnswer {
 	return a
 }
 
-func askStatus(_ context.Context, v *view, q *asked) (any, error) {
-	return v.statusNow(q.word("history", "false", "true") == "true"), nil
-}
-
-// statusNow returns the status, with the samples if asked for.
-func (v *view) statusNow(history bool) statusAnswer {
+func askStatus(_ context.Context, v *view, _ *asked) (any, error) {
 	now := time.Now().UTC()
-	status, at, samples := v.journal.read()
+	status, at, rates := v.journal.read()
 	totals := v.store.totals()
 	out := statusAnswer{
-		Status: status, Now: now, Started: v.started.UTC(), Lag: status.lag(),
-		Sinks: []sinkAnswer{}, Rates: map[string]float64{},
-		Communities: totals.communities, Writes: totals.writes, Certificate: totals.certificate,
+		Status: status, Instance: v.instance, Now: now, Started: v.started.UTC(), Lag: status.lag(), Sinks: []sinkAnswer{},
+		Rates: maps.Collect(maps.All(rates)), Communities: totals.communities, Estimated: totals.position,
 	}
 	out.State, out.End = cmp.Or(status.State, "starting"), max(status.End, status.Position)
 	out.Stages, out.Models = append([]Stage{}, status.Stages...), append([]Model{}, status.Models...)
 	out.Events, out.Refused = maps.Collect(maps.All(status.Events)), maps.Collect(maps.All(status.Refused)) // never nil, which is null in JSON
 	out.Ready, _ = v.ready(now)
-	out.Streams = v.hub.streams()
 	if !at.IsZero() {
 		out.Pushed = new(at.UTC())
 	}
@@ -291,11 +251,5 @@ func (v *view) statusNow(history bool) statusAnswer {
 		c.AgeSeconds = now.Sub(c.At).Seconds()
 		out.Checkpoint = &c
 	}
-	if len(samples) > 0 {
-		out.Rates = samples[len(samples)-1].Rates
-	}
-	if history {
-		out.History = append([]sample{}, samples...)
-	}
-	return out
+	return out, nil
 }

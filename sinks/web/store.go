@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"container/list"
 	"errors"
 	"regexp"
 	"slices"
@@ -65,10 +66,9 @@ type store struct {
 	mu       sync.RWMutex
 	byName   map[string]*community
 	order    []*community // of first mention
-	nSeries  int
-	dropped  int // estimates left out: one community too many, or unfit
+	newest   *list.List   // of *series, the one that changed last first
+	dropped  int          // estimates left out: one community too many, or unfit
 	position uint64
-	writes   uint64
 
 	definitions map[string]string // of communities by rule, in words
 
@@ -76,11 +76,12 @@ type store struct {
 }
 
 func newStore(c Config) *store {
-	return &store{byName: map[string]*community{}, classes: len(c.Classes), communitiesMax: c.CommunitiesMax}
+	return &store{byName: map[string]*community{}, newest: list.New(), classes: len(c.Classes), communitiesMax: c.CommunitiesMax}
 }
 
-// write stores the estimates, whose lists it takes over. Those unfit to be shown are left out and
-// named in the error; the others are stored all the same.
+// write stores the estimates of a position, or of several in their order, and takes over their
+// lists. Those unfit to be shown are left out and named in the error; the others are stored all the
+// same. They are received now, or at their log time where now is zero.
 func (s *store) write(estimates []quant.Estimate, now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,11 +104,10 @@ func (s *store) write(estimates []quant.Estimate, now time.Time) error {
 			dropped++
 			continue
 		}
-		s.put(c, e, now)
 		s.position = max(s.position, e.Position)
+		s.put(c, e, now)
 	}
 	s.dropped += dropped
-	s.writes++
 	return errors.Join(errs...)
 }
 
@@ -142,69 +142,69 @@ func (s *store) put(c *community, e *quant.Estimate, now time.Time) {
 		}
 		return
 	case e.Method != "" && unnamed:
+		s.newest.Remove(c.series[0].place)
 		c.series = nil
-		s.nSeries--
 	}
 	at := slices.IndexFunc(c.series, func(x *series) bool { return x.method == e.Method })
 	if at < 0 {
+		at = len(c.series)
 		c.series = append(c.series, &series{method: strings.Clone(e.Method)})
-		at = len(c.series) - 1
-		s.nSeries++
+		c.series[at].place = s.newest.PushFront(c.series[at])
 	}
 	ser := c.series[at]
 	r := newRecord(*e, now)
 	r.estimate.Community, r.estimate.Method = c.name, ser.method
-	ser.add(r, pastLimit(s.nSeries, s.classes))
-	ser.written = s.writes + 1
+	ser.add(r, pastLimit(s.newest.Len(), s.classes))
+	ser.changed = s.position
+	s.newest.MoveToFront(ser.place)
 }
 
-// since returns the newest records that were written after so many writes, of the communities named
-// or of all, by community and method.
-func (s *store) since(names []string, after uint64) (list []*record, position, writes uint64) {
+// changed returns the newest records that came after a position, of the communities named or of all,
+// by community and method, and the position up to which that is so. It looks at no series of others
+// than those named, and of all at no more than those that changed.
+func (s *store) changed(names []string, after uint64) (list []*record, position uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.writes <= after {
-		return nil, s.position, s.writes
-	}
-	of := s.order
-	if len(names) > 0 {
-		of = nil
-		for _, name := range names {
-			if c := s.byName[name]; c != nil {
-				of = append(of, c)
+	for _, name := range names {
+		if c := s.byName[name]; c != nil {
+			for _, ser := range c.series {
+				if ser.changed > after {
+					list = append(list, ser.latest)
+				}
 			}
 		}
 	}
-	for _, c := range of {
-		for _, ser := range c.series {
-			if ser.written > after {
-				list = append(list, ser.latest)
-			}
+	if len(names) == 0 {
+		for at := s.newest.Front(); at != nil && at.Value.(*series).changed > after; at = at.Next() {
+			list = append(list, at.Value.(*series).latest)
 		}
 	}
 	slices.SortFunc(list, func(a, b *record) int {
 		return cmp.Or(strings.Compare(a.estimate.Community, b.estimate.Community), strings.Compare(a.estimate.Method, b.estimate.Method))
 	})
-	return list, s.position, s.writes
+	return list, s.position
 }
 
 // totals are the counts that the status and the metrics show.
 type totals struct {
-	communities, series, dropped int
-	position, writes             uint64
-	certificate                  float64 // the largest
+	communities, dropped int
+	position             uint64
 }
 
 func (s *store) totals() totals {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	t := totals{communities: len(s.order), series: s.nSeries, dropped: s.dropped, position: s.position, writes: s.writes}
-	for _, c := range s.order {
-		for _, ser := range c.series {
-			t.certificate = max(t.certificate, ser.latest.estimate.Certificate)
-		}
+	return totals{communities: len(s.order), dropped: s.dropped, position: s.position}
+}
+
+// certificateMax returns the largest certificate. It looks at all series.
+func (s *store) certificateMax() (most float64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for at := s.newest.Front(); at != nil; at = at.Next() {
+		most = max(most, at.Value.(*series).latest.estimate.Certificate)
 	}
-	return t
+	return most
 }
 
 // compareNames orders names as people do: digits by their number, upper and lower

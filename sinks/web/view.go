@@ -1,8 +1,8 @@
 package web
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -25,7 +25,6 @@ type view struct {
 	orders  orderCache
 	pages   chan struct{} // large ones that are being made
 	alerts  alertBoard
-	hub     *hub
 	slow    *slowAnswers // explanations, and whom to label
 	metrics *metrics
 }
@@ -38,34 +37,23 @@ func newView(c Config) *view {
 	v.slow.life, v.slow.end = context.WithCancel(context.Background())
 	v.instance = strconv.FormatInt(v.started.UnixNano(), 36)
 	v.metrics = newMetrics(v)
-	v.hub = newHub(v)
 	return v
 }
 
-// Write stores the estimates, whose lists become the server's, and wakes the event streams. It
-// never waits for a reader. Estimates that hold NaN or the wrong
-// number of classes are left out and named in the error.
+// Write stores the estimates of a position, whose lists become the server's. It never waits for a
+// reader. Estimates that hold NaN or the wrong number of classes are left out and named in the error.
 func (v *view) Write(_ context.Context, estimates []quant.Estimate) error {
 	if len(estimates) == 0 {
 		return nil
 	}
-	err := v.store.write(estimates, time.Now())
-	v.hub.tell()
-	return err
+	return v.store.write(estimates, time.Now())
 }
 
 // Load stores estimates that were published before this server began, the latest of each community
 // say. They count as received at their log time. Call it before the first Write.
 func (v *view) Load(estimates []quant.Estimate) error {
-	var errs []error
-	for i := range estimates {
-		at, err := time.Parse(time.RFC3339Nano, estimates[i].Time)
-		if err != nil {
-			at = v.started
-		}
-		errs = append(errs, v.store.write(estimates[i:i+1], at))
-	}
-	return errors.Join(errs...)
+	slices.SortStableFunc(estimates, func(a, b quant.Estimate) int { return cmp.Compare(a.Position, b.Position) })
+	return v.store.write(estimates, time.Time{})
 }
 
 // Recall tells what roll-ups of a community by a method, oldest first, say of the day before the estimates of
@@ -78,7 +66,7 @@ func (v *view) Recall(community, method string, rollups []sinks.Rollup) {
 	if c == nil || c.find(method) == nil {
 		return
 	}
-	ser, limit := c.find(method), pastLimit(s.nSeries, s.classes)
+	ser, limit := c.find(method), pastLimit(s.newest.Len(), s.classes)
 	ser.past = nil
 	for i := range rollups {
 		if r := &rollups[i]; len(r.Last) == s.classes && r.Until.Before(ser.latest.at) {
@@ -92,17 +80,13 @@ func (v *view) Recall(community, method string, rollups []sinks.Rollup) {
 // every step. Maps and lists become the server's.
 func (v *view) Status(status Status) {
 	v.metrics.observe(status)
-	if v.journal.push(status, time.Now(), func() float64 { return v.store.totals().certificate }) {
-		v.hub.statusChanged()
-	}
+	v.journal.push(status, time.Now())
 }
 
 // Progress says in one line what a long step is doing, "" when it has ended. Any
 // goroutine calls it, once a second say, while the run loop cannot report.
 func (v *view) Progress(text string) {
-	if v.journal.progress(text, time.Now()) {
-		v.hub.statusChanged()
-	}
+	v.journal.progress(text, time.Now())
 }
 
 // LogEnd says where the stream ends now, while a long step cannot: what waits behind it is lag. Any

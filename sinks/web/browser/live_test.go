@@ -48,7 +48,7 @@ func rowText(name string) string {
 }
 
 // The list shows what was written before it was opened and what is written then.
-func TestListFollowsTheStream(t *testing.T) {
+func TestListFollowsWhatIsWritten(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses, Pipeline: "live"})
 	put(t, s, one("alpha", 1, 0.25), one("beta", 1, 0.5))
 	s.Status(running(1))
@@ -87,7 +87,7 @@ func (p *page) reports(s *web.Server, status func(step uint64) web.Status, there
 }
 
 // A community's page adds each new estimate to its figures and its chart.
-func TestDetailFollowsTheStream(t *testing.T) {
+func TestDetailFollowsWhatIsWritten(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	for i := range uint64(50) {
 		put(t, s, one("alpha", i+1, 0.25))
@@ -183,30 +183,36 @@ func TestTenThousandRows(t *testing.T) {
 	p.quiet()
 }
 
-// Pages that were left, which the browser keeps for the way back, and pages out of sight
-// hold no stream: a browser opens six connections to a server, so with as many streams the
-// next page would show nothing. A page that is seen again is live again.
-func TestPagesOutOfSightHoldNoStream(t *testing.T) {
+// A page out of sight asks nothing. One that is seen again, also one that was left and that the
+// browser keeps for the way back, is live again.
+func TestPagesOutOfSightAskNothing(t *testing.T) {
 	s := serve(t, web.Config{Classes: twoClasses})
 	put(t, s, one("alpha", 1, 0.25), one("beta", 1, 0.5))
 	p := open(t, 1000, 800, "light")
-	const live, streams = `document.getElementById("live").dataset.state === "live"`, `fetch("/api/v1/status").then((r) => r.json()).then((s) => s.streams)`
-	for i := range 8 {
+	const live = `document.getElementById("live").dataset.state === "live"`
+	for i := range 3 {
 		p.visit(s.URL() + fmt.Sprintf("?%d#/c/alpha", i))
 		p.until("the figures", `document.querySelector(".share")?.innerText === "25.0 %"`)
 		p.until("the connection", live)
 	}
-	p.await("one stream", func() bool { return eval[int](p, streams) == 1 })
 	p.do(chromedp.Evaluate[chromedp.Void](`history.go(-2)`)) // the empty page between is passed over
-	p.until("the page as it was left", `location.search === "?6" && document.querySelector(".share")?.innerText === "25.0 %"`)
+	p.until("the page as it was left", `location.search === "?1" && document.querySelector(".share")?.innerText === "25.0 %"`)
 	p.until("the connection again", live)
 	seen := func(hidden bool) {
 		p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %t, configurable: true }); document.dispatchEvent(new Event("visibilitychange"))`, hidden)))
 	}
+	const asked = `performance.getEntriesByType("resource").filter((e) => /\/(status|estimates)\?/.test(e.name + "?") && !e.name.includes("/communities/")).length`
 	seen(true)
-	p.until("no stream out of sight", `document.getElementById("live").dataset.state === "paused"`)
+	p.until("no asks out of sight", `document.getElementById("live").dataset.state === "paused"`)
+	before := eval[int](p, asked)
+	time.Sleep(2500 * time.Millisecond) // two asks of a page in sight
+	if after := eval[int](p, asked); before == 0 || after != before {
+		t.Errorf("%d asks, and %d out of sight", before, after-before)
+	}
+	put(t, s, one("alpha", 2, 0.5))
 	seen(false)
-	p.until("the stream in sight", live)
+	p.until("the page in sight", live)
+	p.until("what came meanwhile", `document.querySelector(".share")?.innerText === "50.0 %"`)
 	p.quiet()
 }
 

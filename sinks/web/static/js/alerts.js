@@ -79,7 +79,7 @@ export function alertsPage(info) {
   return {
     el,
     title: "Alerts",
-    stream: { communities: [], events: ["status"] },
+    names: [],
     mounted() { load(); },
     refresh() { load(); },
     unmount() { gone = true; clearTimeout(timer); },

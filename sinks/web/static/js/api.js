@@ -1,9 +1,9 @@
-// Talks to the server: requests, and one event stream that mends itself.
+// Talks to the server: questions, and what has changed, once a second.
 
 export async function get(path, params, signal) {
   const url = new URL(path, location.origin);
   for (const [key, value] of Object.entries(params || {})) {
-    if (value !== "" && value !== undefined && value !== null) url.searchParams.set(key, value);
+    for (const one of [value].flat()) if (one !== "" && one !== undefined && one !== null) url.searchParams.append(key, one);
   }
   const reply = await fetch(url, { headers: { Accept: "application/json" }, signal });
   if (!reply.ok) {
@@ -13,85 +13,64 @@ export async function get(path, params, signal) {
   return reply.json();
 }
 
-const waitMin = 500;
+const askEvery = 1000;
+const answerMax = 10000; // a server that does not answer for so long is away
 const waitMax = 8000;
-const hiddenMax = 5000; // a page out of sight keeps its stream this long
 
-// Live holds at most one EventSource. onState gets "live", "connecting" or
-// "paused"; handlers gets hello, estimates and status. Browsers open six connections to a
-// server, whatever the number of tabs, and keep pages that were left: a stream that nobody
-// looks at would leave none for the others, so it is closed.
+// Live asks once a second how the pipeline does, and what is new of the communities that a view
+// names. onState gets "live", "connecting" or "paused"; handlers gets hello when answers begin, then
+// status and estimates. A page that nobody looks at asks nothing.
 export class Live {
   constructor(onState) {
     this.onState = onState;
-    this.wait = waitMin;
-    document.addEventListener("visibilitychange", () => this.#visibility());
-    addEventListener("pagehide", () => this.#pause());
-    addEventListener("pageshow", () => this.#visibility());
-  }
-
-  // follow replaces the stream: communities to name (none: no filter), events.
-  follow(communities, events, handlers) {
-    const url = new URL("/api/v1/stream", location.origin);
-    for (const name of communities) url.searchParams.append("community", name);
-    url.searchParams.set("events", events.join(","));
-    this.url = url;
-    this.handlers = handlers;
-    this.wait = waitMin;
-    this.paused = false;
-    this.#open();
-    this.#visibility();
-  }
-
-  #open() {
-    this.#shut();
-    this.onState("connecting");
-    const source = new EventSource(this.url);
-    this.source = source;
-    const on = (name, then) => source.addEventListener(name, (event) => {
-      if (source !== this.source) return;
-      then(JSON.parse(event.data));
+    document.addEventListener("visibilitychange", () => {
+      if (this.paused && !document.hidden) this.#begin();
     });
-    on("hello", (m) => {
-      this.wait = waitMin;
-      this.onState("live");
-      this.handlers.hello?.(m);
-    });
-    on("estimates", (m) => this.handlers.estimates?.(m));
-    on("status", (m) => this.handlers.status?.(m));
-    on("reconnect", () => this.#later());
-    source.onerror = () => { if (source === this.source) this.#later(); };
   }
 
-  // later tries again after a pause that doubles, with some jitter so that many
-  // pages do not come back at once.
-  #later() {
-    this.#shut();
+  // follow replaces what is asked about; names none: no estimates.
+  follow(names, handlers) {
+    Object.assign(this, { names, handlers, after: 0 });
+    this.#begin();
+  }
+
+  #begin() {
+    Object.assign(this, { answered: false, wait: askEvery, paused: false });
     this.onState("connecting");
-    this.timer = setTimeout(() => this.#open(), this.wait * (0.75 + 0.5 * Math.random()));
-    this.wait = Math.min(2 * this.wait, waitMax);
+    this.#ask();
   }
 
-  #shut() {
+  async #ask() {
     clearTimeout(this.timer);
-    this.source?.close();
-    this.source = null;
-  }
-
-  #pause() {
-    if (!this.url) return;
-    this.#shut();
-    this.paused = true;
-    this.onState("paused");
-  }
-
-  #visibility() {
-    clearTimeout(this.hidden);
+    const run = this.run = {}; // an answer to an earlier question does not count
     if (document.hidden) {
-      this.hidden = setTimeout(() => this.#pause(), hiddenMax);
-    } else if (this.paused) {
-      this.paused = false;
-      this.#open();
+      this.paused = true;
+      this.onState("paused");
+      return;
     }
+    const ask = (path, params) => get(path, params, AbortSignal.timeout(answerMax));
+    const news = await Promise.all([
+      ask("/api/v1/status"), this.names.length ? ask("/api/v1/estimates", { community: this.names, after: this.after }) : null,
+    ]).catch(() => null);
+    if (run !== this.run) return;
+    if (news) this.#tell(...news);
+    else {
+      this.answered = false;
+      this.onState("connecting");
+    }
+    // The pause doubles while there is no answer, with some jitter so that many pages do not come back at once.
+    this.wait = news ? askEvery : Math.min(2 * this.wait, waitMax);
+    if (run === this.run) this.timer = setTimeout(() => this.#ask(), news ? askEvery : this.wait * (0.75 + 0.5 * Math.random()));
+  }
+
+  #tell(status, changed) {
+    const anew = !this.answered || status.instance !== this.instance;
+    if (status.instance !== this.instance) this.after = 0;
+    Object.assign(this, { answered: true, instance: status.instance });
+    this.onState("live");
+    if (anew) this.handlers.hello?.(status);
+    if (changed) this.after = changed.position;
+    if (changed?.estimates.length) this.handlers.estimates?.(changed.estimates);
+    this.handlers.status?.(status);
   }
 }

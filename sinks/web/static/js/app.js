@@ -1,11 +1,11 @@
-// The page: reads the address, shows one of four views, keeps the stream.
+// The page: reads the address, shows one of four views, asks what is new.
 
 import { get, Live } from "./api.js";
 import { h, setAttr, setText } from "./dom.js";
 import { read } from "./address.js";
 import { communities, listAddress } from "./communities.js";
 import { detail } from "./detail.js";
-import { pipeline } from "./pipeline.js";
+import { pipeline, remember } from "./pipeline.js";
 import { alertsPage } from "./alerts.js";
 import { slots } from "./palette.js";
 import { label } from "./format.js";
@@ -20,12 +20,12 @@ const live = new Live((state) => {
 });
 
 let info = null;
-let view = null; // { el, stream, unmount, refresh, estimates, status }
+let view = null; // { el, names, unmount, refresh, estimates, status }
 
 function unknown(at) {
   return {
     title: "Nothing here",
-    stream: { communities: [], events: ["status"] },
+    names: [],
     el: h("section", { class: "unknown" }, h("h1", {}, "There is no such page"),
       h("p", {}, `Nothing is at ${at.path}. The address may be mistyped, or of another version.`),
       h("p", {}, h("a", { href: "#/" }, "All communities"))),
@@ -50,13 +50,13 @@ function show() {
   if (!current.follows) follow(current);
 }
 
-// follow opens the stream that a view asks for.
+// follow asks for what a view shows.
 function follow(current) {
   current.follows = true;
-  live.follow(current.stream.communities, [...new Set([...current.stream.events, "status"])], {
-    hello: (m) => hello(m, current),
-    estimates: (m) => current.estimates?.(m),
-    status: (m) => { report(m); current.status?.(m); },
+  live.follow(current.names, {
+    hello: (status) => hello(status, current),
+    estimates: (list) => current.estimates?.(list),
+    status: (status) => { report(status); current.status?.(status); },
   });
 }
 
@@ -64,11 +64,12 @@ function follow(current) {
 function report(status) {
   progress.hidden = !status.progress;
   setText(progress, status.progress ? `Computing: ${status.progress}` : "");
+  remember(status);
 }
 
 // hello notices a server that was started anew: its classes may be others.
-async function hello(message, current) {
-  if (message.instance !== info.instance) {
+async function hello(status, current) {
+  if (status.instance !== info.instance) {
     try { await load(); } catch { return; }
     if (current === view) show();
     return;

@@ -11,7 +11,6 @@ import { emptyWords, noEvents } from "./empty.js";
 
 const pageSize = 100;
 const overscan = 6;
-const refreshEvery = 1000;
 const moversShown = 5;
 const moversLeast = 0.005; // a share that moved by less is no news
 const moversEvery = 10000;
@@ -48,7 +47,7 @@ function readAddress(query, info) {
 }
 
 export function communities(info, at) {
-  const state = { matched: 0, total: 0, pages: new Map(), active: 0, writes: -1, clock: 0, failed: "", methods: [], status: null };
+  const state = { matched: 0, total: 0, pages: new Map(), active: 0, estimated: -1, clock: 0, failed: "", methods: [], status: null };
   readAddress(at.query, info);
   const rows = new Map(); // index -> row on the page
 
@@ -250,12 +249,11 @@ export function communities(info, at) {
   document.addEventListener("keydown", slash);
   const resize = new ResizeObserver(redraw);
   const clock = setInterval(() => draw(true), 5000), moving = setInterval(drawMovers, moversEvery);
-  let stale = 0;
 
   return {
     el,
     title: "Communities",
-    stream: { communities: [], events: ["status"] },
+    names: [],
     async mounted() {
       drawHead();
       drawMovers();
@@ -268,12 +266,11 @@ export function communities(info, at) {
       state.status = status;
       if (!state.matched) draw(true);
       drawWords();
-      if (status.writes === state.writes || stale) return;
-      state.writes = status.writes;
-      stale = setTimeout(() => { stale = 0; need(true); }, refreshEvery / 4);
+      if (status.estimated === state.estimated) return;
+      state.estimated = status.estimated;
+      need(true);
     },
     unmount() {
-      clearTimeout(stale);
       clearTimeout(typing);
       clearInterval(clock);
       clearInterval(moving);

@@ -19,7 +19,7 @@ import { why } from "./why.js";
 const redrawEvery = 250;
 const classesFirst = 3; // lines shown at first when there are many classes
 const pointsWanted = 1500;
-const missedMax = 100; // records between the first reading and the stream
+const missedMax = 100; // records that came while nothing was asked
 const momentPoints = 30; // records before a moment that say how wide a part to show around it
 const day = 86400;
 
@@ -192,7 +192,7 @@ export function detail(info, at, follow) {
   }
 
   function draw() {
-    if (!state.loaded) return; // a record that came by the stream is no chart yet
+    if (!state.loaded) return; // one record is no chart yet
     if (state.own.length !== methods.children.length) methods.replaceChildren(...state.own.map((m) => h("option", { value: m }, m)));
     methods.value = state.method;
     classes.value = String(state.k ?? 0);
@@ -232,9 +232,9 @@ export function detail(info, at, follow) {
   return {
     el,
     title: name,
-    get stream() { return { communities: [...new Set([name, ...state.others.map((o) => o.name)])], events: ["estimates"] }; },
+    get names() { return [...new Set([name, ...state.others.map((o) => o.name)])]; },
     mounted() { begun = load(); },
-    async refresh() { // what was published between the first reading and the stream
+    async refresh() { // what was published while nothing was asked
       alerts.refresh();
       const first = !state.loaded;
       if (first) await begun;
@@ -244,9 +244,9 @@ export function detail(info, at, follow) {
       accept(estimates.filter((e) => e.position > last));
       return drawLater();
     },
-    estimates(message) {
+    estimates(list) {
       const before = current()?.last?.e;
-      accept(message.estimates);
+      accept(list);
       if (before && current().last.e !== before) state.before = before;
       if (state.missing || !state.method && state.loaded) load();
       else drawLater();

@@ -4,24 +4,29 @@ import { get } from "./api.js";
 import { h, setText, css } from "./dom.js";
 import { colour, colourValue } from "./palette.js";
 import { quarantine } from "./quarantine.js";
-import { rate, count, compact, duration, age, small, tick, time, bytes, none } from "./format.js";
+import { rate, count, compact, duration, age, tick, time, bytes, none } from "./format.js";
 import { chart, faded, timeAxis, wholeSteps } from "./chart.js";
 
 const kinds = ["edge", "label", "prediction", "member", "vertex", "control"];
 const samplesMax = 600;
 
-// columnsOf turns samples into what a chart takes; a kind that a sample lacks is zero there.
-function columnsOf(samples) {
-  const names = new Set(samples.flatMap((x) => Object.keys(x.rates)));
-  const column = (value) => samples.map(value);
-  return {
-    time: column((x) => Date.parse(x.time) / 1000), lag: column((x) => x.lag), certificate: column((x) => x.certificate),
-    rates: Object.fromEntries([...names].map((name) => [name, column((x) => x.rates[name] ?? 0)])),
-  };
+// past holds what the charts show, since the page was opened; a kind that a status lacks is zero there.
+const past = { time: [], lag: [], rates: {} };
+
+// remember adds a status to the charts.
+export function remember(s) {
+  if (!s.pushed || Object.keys(s.rates).length === 0) return;
+  const at = Date.parse(s.pushed) / 1000, n = past.time.length;
+  if (n && at - past.time[n - 1] < 0.5) return;
+  past.time.push(at);
+  past.lag.push(s.lag);
+  for (const [name, x] of Object.entries(s.rates)) past.rates[name] ??= new Array(n).fill(0);
+  for (const [name, list] of Object.entries(past.rates)) list.push(s.rates[name] ?? 0);
+  if (n >= samplesMax) for (const list of [past.time, past.lag, ...Object.values(past.rates)]) list.shift();
 }
 
 export function pipeline(info) {
-  const state = { history: null, status: null };
+  const state = { status: null };
   const tiles = new Map();
   const tile = (key, label, title) => {
     const value = h("strong", {}, none), note = h("small");
@@ -30,9 +35,8 @@ export function pipeline(info) {
   };
   const banner = h("p", { class: "banner", role: "status", hidden: true });
   const key = h("ul", { class: "legend" });
-  const events = chart(eventOptions, { height: 220, label: "Events per second by kind over the last ten minutes" });
-  const lag = chart(lagOptions, { height: 160, label: "Lag in messages over the last ten minutes" });
-  const certificate = chart(certificateOptions, { height: 160, label: "Largest certificate over the last ten minutes" });
+  const events = chart(eventOptions, { height: 220, label: "Events per second by kind since this page was opened, at most ten minutes" });
+  const lag = chart(lagOptions, { height: 160, label: "Lag in messages over the same time" });
   const tables = {};
   const table = (name, heads, empty) => {
     const body = h("tbody"), note = h("p", { class: "quiet" }, empty);
@@ -47,16 +51,14 @@ export function pipeline(info) {
   const el = h("section", { class: "pipeline-page" },
     h("div", { class: "bar-tools" }, h("h1", {}, "Pipeline")), banner,
     h("div", { class: "tiles" },
-      tile("events", "Events per second", "applied, over the last five seconds"),
+      tile("events", "Events per second", "applied, over the last two seconds"),
       tile("lag", "Lag", "messages in the stream that are not applied yet"),
       tile("step", "Last step", "how long one batch took"),
       tile("communities", "Communities"),
-      tile("certificate", "Largest certificate", "proven bound on the numerical error of any estimate; not the interval"),
       tile("refused", "Quarantined", "messages and events refused since the start"),
       tile("checkpoint", "Checkpoint", "age of the newest one")),
     h("div", { class: "card" }, h("h2", {}, "Events per second"), key, events.el),
-    h("div", { class: "two" },
-      card("Lag, messages", lag.el), card("Largest certificate", certificate.el)),
+    card("Lag, messages", lag.el),
     h("div", { class: "masonry" },
       card("Quarantine", ...table("refused", ["Reason", "Count"], "Nothing was refused."), refused.el),
       card("Stages of the last step", ...table("stages", ["Stage", "Time", "Of the longest"], "No step yet.")),
@@ -67,7 +69,7 @@ export function pipeline(info) {
 
   const xScale = { x: { time: false } };
   const floor = (u, low, high) => [0, high > 0 ? high * 1.1 : 1];
-  const shownKinds = () => kinds.map((name, i) => [name, i]).filter(([name]) => state.history?.rates[name]);
+  const shownKinds = () => kinds.map((name, i) => [name, i]).filter(([name]) => past.rates[name]);
   function eventOptions() {
     return {
       series: [{}, ...shownKinds().map(([, i]) => ({ stroke: colourValue(i), width: 1.75, points: { show: false } }))],
@@ -79,17 +81,12 @@ export function pipeline(info) {
   function lagOptions() {
     return { series: [{}, area("--k0")], scales: { ...xScale, y: { range: floor } }, axes: [timeAxis(), { size: 52, incrs: wholeSteps, values: (u, at) => at.map(tick) }] };
   }
-  function certificateOptions() {
-    return { series: [{}, area("--k2")], scales: { ...xScale, y: { range: floor } }, axes: [timeAxis(), { size: 60, values: (u, at) => at.map((x) => small(x)) }] };
-  }
 
   function drawCharts() {
-    const past = state.history;
-    if (!past || past.time.length < 2) return;
+    if (past.time.length < 2) return;
     const list = shownKinds();
     events.set([past.time, ...list.map(([name]) => past.rates[name])], list.map(([name]) => name).join());
     lag.set([past.time, past.lag]);
-    certificate.set([past.time, past.certificate]);
     if (key.children.length !== list.length) key.replaceChildren(...list.map(([name, i]) => h("li", {}, h("i", { class: colour(i) }), name)));
   }
 
@@ -130,8 +127,7 @@ export function pipeline(info) {
     put("events", rate(sum(s.rates)), `${compact(sum(s.events))} in all`);
     put("lag", count(s.lag), s.log_age_seconds === null ? "messages" : s.log_age_seconds < 2 ? "log time is current" : `log time ${age(s.log_age_seconds)} ago`);
     put("step", s.steps ? duration(s.step_seconds) : none, `${count(s.steps)} steps`);
-    put("communities", count(s.communities), `${count(s.streams)} streams open`);
-    put("certificate", small(s.certificate), "of all estimates");
+    put("communities", count(s.communities));
     put("refused", count(rejected), rejected ? "see below" : "nothing refused");
     put("checkpoint", s.checkpoint ? duration(s.checkpoint.age_seconds) : none, s.checkpoint ? `took ${duration(s.checkpoint.seconds)}` : "none yet");
     tiles.get("refused").value.parentElement.classList.toggle("warn", rejected > 0);
@@ -152,25 +148,9 @@ export function pipeline(info) {
     drawCharts();
   }
 
-  // append adds the sample of a status to the charts.
-  function append(s) {
-    const past = state.history;
-    if (!past || !s.pushed || Object.keys(s.rates).length === 0) return;
-    const at = Date.parse(s.pushed) / 1000;
-    if (past.time.length && at - past.time[past.time.length - 1] < 0.5) return;
-    const n = past.time.length;
-    past.time.push(at);
-    past.lag.push(s.lag);
-    past.certificate.push(s.certificate);
-    for (const [name, x] of Object.entries(s.rates)) past.rates[name] ??= new Array(n).fill(0);
-    for (const [name, list] of Object.entries(past.rates)) list.push(s.rates[name] ?? 0);
-    if (n >= samplesMax) for (const list of [past.time, past.lag, past.certificate, ...Object.values(past.rates)]) list.shift();
-  }
-
   async function load() {
     try {
-      state.status = await get("/api/v1/status", { history: true });
-      state.history = columnsOf(state.status.history);
+      state.status = await get("/api/v1/status");
       draw();
     } catch (err) {
       banner.hidden = false;
@@ -181,11 +161,11 @@ export function pipeline(info) {
   return {
     el,
     title: "Pipeline",
-    stream: { communities: [], events: ["status"] },
+    names: [],
     mounted() { load(); },
     refresh() { load(); },
-    status(s) { state.status = s; append(s); draw(); },
-    theme() { for (const c of [events, lag, certificate]) c.rebuild(); },
-    unmount() { for (const c of [events, lag, certificate]) c.destroy(); },
+    status(s) { state.status = s; draw(); },
+    theme() { for (const c of [events, lag]) c.rebuild(); },
+    unmount() { for (const c of [events, lag]) c.destroy(); },
   };
 }
