@@ -25,35 +25,24 @@ const (
 
 // metrics reads the store and the journal when Prometheus asks, so that the
 // number of communities costs nothing in between. Only durations of steps are
-// counted as they come.
+// counted as they come. The help of a metric is its reference: docs/metrics.md
+// shows how to read it.
 type metrics struct {
 	view   *view
 	step   prometheus.Histogram
 	stages *prometheus.HistogramVec
-	descs  map[string]*prometheus.Desc // of metricDocs
 }
 
 func newMetrics(v *view) *metrics {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
-	m := &metrics{view: v, descs: map[string]*prometheus.Desc{}}
-	m.step = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "gqlstream_step_seconds", Help: "Duration of a step.", Buckets: buckets,
-	})
-	m.stages = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "gqlstream_stage_seconds", Help: "Duration of a stage of a step.", Buckets: buckets,
-	}, []string{"stage"})
-	for _, d := range metricDocs {
-		m.descs[d.name] = prometheus.NewDesc("gqlstream_"+d.name, d.help, d.labels, nil)
-	}
-	return m
-}
-
-// Describe sends every description, as prometheus.Collector asks.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	m.step.Describe(ch)
-	m.stages.Describe(ch)
-	for _, d := range m.descs {
-		ch <- d
+	return &metrics{
+		view: v,
+		step: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "gqlstream_step_seconds", Help: "Duration of a step.", Buckets: buckets,
+		}),
+		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "gqlstream_stage_seconds", Help: "Duration of a stage of a step.", Buckets: buckets,
+		}, []string{"stage"}),
 	}
 }
 
@@ -68,92 +57,50 @@ func (m *metrics) observe(s Status) {
 	}
 }
 
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ url.Values) {
+	promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax}).ServeHTTP(w, r)
+}
+
+// Describe sends nothing: which metrics there are is seen when they are collected.
+func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+
 // Collect sends every metric, as prometheus.Collector asks.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	m.step.Collect(ch)
-	m.stages.Collect(ch)
-	x := &collection{m, ch, time.Now()}
+	x := &collection{m.view, ch, time.Now(), map[string]*prometheus.Desc{}}
 	x.collectLoop()
+	x.collectStore()
 	x.collectSinks()
-	x.collectWeb()
 	x.collectAlerts()
-	for _, r := range m.exported() {
-		x.collectEstimate(r)
-	}
 }
 
-// collection is one answer to Prometheus. Metrics are named as in metricDocs.
+// collection is one answer to Prometheus.
 type collection struct {
-	*metrics
-	ch  chan<- prometheus.Metric
-	now time.Time
+	*view
+	ch    chan<- prometheus.Metric
+	now   time.Time
+	descs map[string]*prometheus.Desc // by name
 }
 
-func (x *collection) gauge(name string, v float64, labels ...string) {
-	x.ch <- prometheus.MustNewConstMetric(x.descs[name], prometheus.GaugeValue, v, valid(labels)...)
+// gauge sends a value with its name, but for the prefix, its help, and pairs of a label and its value.
+func (x *collection) gauge(name, help string, value float64, labels ...string) {
+	x.send(prometheus.GaugeValue, name, help, value, labels)
 }
 
-func (x *collection) count(name string, n uint64, labels ...string) {
-	x.ch <- prometheus.MustNewConstMetric(x.descs[name], prometheus.CounterValue, float64(n), valid(labels)...)
+// count sends a value that never falls.
+func (x *collection) count(name, help string, n uint64, labels ...string) {
+	x.send(prometheus.CounterValue, name, help, float64(n), labels)
 }
 
-// exported returns the newest records of the first communities by order of
-// mention: the choice is the same at every scrape.
-func (m *metrics) exported() []*record {
-	s := m.view.store
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	n := min(len(s.order), communitiesExported)
-	var out []*record
-	for _, c := range s.order[:n] {
-		for _, ser := range c.series {
-			out = append(out, ser.latest)
-		}
+func (x *collection) send(kind prometheus.ValueType, name, help string, value float64, labels []string) {
+	var names, values []string
+	for i := 0; i < len(labels); i += 2 {
+		names = append(names, labels[i])
+		values = append(values, strings.ToValidUTF8(labels[i+1], "\uFFFD")) // any other would fail the whole scrape
 	}
-	return out
-}
-
-func (x *collection) collectEstimate(r *record) {
-	e := &r.estimate
-	set := func(name string, value float64) { x.gauge(name, value, e.Community, e.Method) }
-	set("estimate_freshness_seconds", x.now.Sub(r.received).Seconds())
-	set("estimate_suppressed", boolean(e.Suppressed))
-	if !r.at.IsZero() {
-		set("estimate_log_time_seconds", float64(r.at.UnixMilli())/1000)
+	if x.descs[name] == nil {
+		x.descs[name] = prometheus.NewDesc("gqlstream_"+name, help, names, nil)
 	}
-	seen := map[string]bool{}
-	for _, f := range e.Flags {
-		if name := quant.FlagName(f); !seen[name] {
-			seen[name] = true
-			x.gauge("estimate_flag", 1, e.Community, e.Method, name)
-		}
-	}
-	if e.Suppressed {
-		return
-	}
-	set("estimate_certificate", e.Certificate)
-	set("estimate_members", e.Members)
-	set("estimate_labelled", e.Labelled)
-	set("estimate_coverage", e.Coverage)
-	set("estimate_lambda", e.Lambda)
-	for _, list := range []struct {
-		name   string
-		values []float64
-	}{{"estimate", e.Prevalence}, {"estimate_low", e.Low}, {"estimate_high", e.High}, {"estimate_se", e.SE}, {"estimate_n_eff", e.NEff}} {
-		for k, v := range list.values {
-			if k < len(x.view.config.Classes) {
-				x.gauge(list.name, v, e.Community, e.Method, x.view.config.Classes[k])
-			}
-		}
-	}
-}
-
-// valid makes label values UTF-8: any other would fail the whole scrape.
-func valid(labels []string) []string {
-	for i, l := range labels {
-		labels[i] = strings.ToValidUTF8(l, "\uFFFD")
-	}
-	return labels
+	x.ch <- prometheus.MustNewConstMetric(x.descs[name], kind, value, values...)
 }
 
 func boolean(b bool) float64 {
@@ -163,114 +110,167 @@ func boolean(b bool) float64 {
 	return 0
 }
 
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ url.Values) {
-	promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax}).ServeHTTP(w, r)
-}
-
 func (x *collection) collectLoop() {
-	status, _, _ := x.view.journal.read()
+	status, _, _ := x.journal.read()
 	for kind, n := range status.Events {
-		x.count("events_total", n, kind)
+		x.count("events_total", "Events applied.", n, "kind", kind)
 	}
 	for reason, n := range status.Refused {
-		x.count("refused_total", n, reason)
+		x.count("refused_total", "Messages and events put into the quarantine.", n, "reason", reason)
 	}
 	for kind, n := range status.Late {
-		x.count("late_total", n, kind)
+		x.count("late_total", "Events that came late: applied, or diverted, which counts as refused too.", n, "kind", kind)
 	}
 	names := slices.Sorted(maps.Keys(status.Mismatches))
 	for _, name := range names[:min(len(names), communitiesExported)] {
-		x.count("rule_mismatches_total", status.Mismatches[name], name)
+		x.count("rule_mismatches_total", "Values of another type than the rule of the community compares with.", status.Mismatches[name], "community", name)
 	}
-	ready, _ := x.view.ready(x.now)
-	x.gauge("ready", boolean(ready))
-	x.gauge("position", float64(status.Position))
-	x.gauge("lag_messages", float64(status.lag()))
-	x.count("steps_total", status.Steps)
+	ready, _ := x.ready(x.now)
+	x.gauge("ready", "1 when the run loop reported within 30 s, as /readyz.", boolean(ready))
+	x.gauge("position", "Position of the last message applied.", float64(status.Position))
+	x.gauge("lag_messages", "Messages in the stream that are not applied yet.", float64(status.lag()))
+	x.count("steps_total", "Steps done.", status.Steps)
 	if status.Engine != "" {
-		x.gauge("engine", 1, status.Engine)
+		x.gauge("engine", "1 for the engine that keeps the kernels: primal, a field a community, or dual, one structure for all.", 1, "engine", status.Engine)
 	}
-	x.gauge("certificate_max", x.view.store.certificateMax())
 	if status.LogTime != nil {
-		x.gauge("log_time_seconds", float64(status.LogTime.UnixMilli())/1000)
+		x.gauge("log_time_seconds", "Log time, Unix seconds; time() less this is the lag in time.", float64(status.LogTime.UnixMilli())/1000)
 	}
-	c := cmp.Or(status.Checkpoint, &Checkpoint{})
-	if !c.At.IsZero() {
-		x.gauge("checkpoint_position", float64(c.Position))
-		x.gauge("checkpoint_age_seconds", x.now.Sub(c.At).Seconds())
-		x.gauge("checkpoint_seconds", c.Seconds)
-		x.gauge("checkpoint_bytes", float64(c.Bytes))
-	}
-	x.count("checkpoint_failures_total", c.Failed)
+	x.gauge("log_ahead_seconds", "Log time before the clocks, after a leap.", status.LogAhead.Seconds())
+	x.count("clock_leaps_total", "Leaps of the broker's clock by more than 10 s, which delay nothing.", status.ClockLeaps)
 	for _, f := range status.Fills {
-		x.gauge("fill", float64(f.Used)/float64(max(f.Max, 1)), f.Kind)
+		x.gauge("fill", "Share of a limit in use; at 1 more is refused.", float64(f.Used)/float64(max(f.Max, 1)), "what", f.Kind)
 	}
-	x.gauge("log_ahead_seconds", status.LogAhead.Seconds())
-	x.count("clock_leaps_total", status.ClockLeaps)
-	x.count("refused_without_entry_total", status.LeftOut)
-	q := status.Quarantine
-	x.gauge("quarantine_entries", float64(q.Entries))
-	x.gauge("quarantine_fill", float64(q.Bytes)/float64(max(q.BytesMax, 1)))
-	x.count("quarantine_removed_total", q.Removed)
-	x.gauge("graph", float64(status.Graph.Vertices), "vertices")
-	x.gauge("graph", float64(status.Graph.Edges), "edges")
+	for what, n := range map[string]uint64{"vertices": status.Graph.Vertices, "edges": status.Graph.Edges} {
+		x.gauge("graph", "Vertices and edges in the store, without those that were erased.", float64(n), "what", what)
+	}
+	x.collectState(&status)
 	x.collectModels(status.Models)
+}
+
+// collectState tells of the checkpoints and the quarantine.
+func (x *collection) collectState(s *Status) {
+	c, q := cmp.Or(s.Checkpoint, &Checkpoint{}), s.Quarantine
+	if !c.At.IsZero() {
+		x.gauge("checkpoint_position", "Position of the newest checkpoint; absent when there is none, like the next three.", float64(c.Position))
+		x.gauge("checkpoint_age_seconds", "Seconds since the newest checkpoint.", x.now.Sub(c.At).Seconds())
+		x.gauge("checkpoint_seconds", "Duration of the newest checkpoint.", c.Seconds)
+		x.gauge("checkpoint_bytes", "Size of the newest checkpoint.", float64(c.Bytes))
+	}
+	x.count("checkpoint_failures_total", "Checkpoints that failed.", c.Failed)
+	x.count("refused_without_entry_total", "Refusals that another entry of the quarantine counts: a message has at most 100 entries, a step 1,000.", s.LeftOut)
+	x.gauge("quarantine_entries", "Entries of the quarantine.", float64(q.Entries))
+	x.gauge("quarantine_fill", "Share of the quarantine's bytes in use; at 1 the oldest entries go.", float64(q.Bytes)/float64(max(q.BytesMax, 1)))
+	x.count("quarantine_removed_total", "Entries of the quarantine that are gone by space, age or purge.", q.Removed)
 }
 
 func (x *collection) collectModels(models []Model) {
 	for _, v := range models {
-		x.gauge("model_drift", v.Drift, v.Version)
-		x.gauge("model_degraded", boolean(v.Degraded), v.Version)
+		x.gauge("model_drift", "Evidence that the version is worse than at first; 0 is none, at 1 it is flagged.", v.Drift, "version", v.Version)
+		x.gauge("model_degraded", "1 while its estimates have the flag classifier-drift.", boolean(v.Degraded), "version", v.Version)
 		for _, c := range v.Classes {
-			x.count("model_judged_total", c.Judged, v.Version, c.Class)
-			x.gauge("model_accuracy", c.Accuracy, v.Version, c.Class)
-			x.gauge("model_brier", c.Brier, v.Version, c.Class)
-			x.gauge("model_log_score", c.LogScore, v.Version, c.Class)
+			of := []string{"version", v.Version, "class", c.Class}
+			x.count("model_judged_total", "Calibration labels of this true class that were compared with a prediction of this version.", c.Judged, of...)
+			x.gauge("model_accuracy", "Share of them for which the prediction named this class, fading over 200 labels.", c.Accuracy, of...)
+			x.gauge("model_brier", "Fading mean of its Brier score, 0 to 2.", c.Brier, of...)
+			x.gauge("model_log_score", "Fading mean of its log score.", c.LogScore, of...)
 			if c.Reference != nil {
-				x.gauge("model_accuracy_reference", *c.Reference, v.Version, c.Class)
+				x.gauge("model_accuracy_reference", "The same of the first hundred; absent before.", *c.Reference, of...)
 			}
 		}
 	}
 }
 
+// collectStore tells of the newest records of the first communities by order of mention: the
+// choice is the same at every scrape.
+func (x *collection) collectStore() {
+	s := x.store
+	s.mu.RLock()
+	n, dropped, certificate := len(s.order), s.dropped, 0.0
+	var list []*record
+	for i, c := range s.order {
+		for _, ser := range c.series {
+			certificate = max(certificate, ser.latest.estimate.Certificate)
+			if i < communitiesExported {
+				list = append(list, ser.latest)
+			}
+		}
+	}
+	s.mu.RUnlock()
+	x.gauge("certificate_max", "Largest certificate of all communities, exported or not.", certificate)
+	x.gauge("communities", "Communities with an estimate.", float64(n))
+	x.gauge("metrics_communities_dropped", "Communities left out of the metrics because there are too many.", float64(max(0, n-communitiesExported)))
+	x.count("web_estimates_dropped_total", "Estimates not shown: one community too many, or not finite.", uint64(dropped))
+	x.gauge("info", "Always 1.", 1, "version", x.config.Version, "pipeline", x.config.Pipeline)
+	for _, r := range list {
+		x.collectEstimate(r)
+	}
+}
+
+func (x *collection) collectEstimate(r *record) {
+	e := &r.estimate
+	of := []string{"community", e.Community, "method", e.Method}
+	x.gauge("estimate_freshness_seconds", "Seconds since the estimate was last published; a quiet community grows old without being wrong.", x.now.Sub(r.received).Seconds(), of...)
+	x.gauge("estimate_suppressed", "1 when the community is below the privacy floor.", boolean(e.Suppressed), of...)
+	if !r.at.IsZero() {
+		x.gauge("estimate_log_time_seconds", "Log time of the estimate, Unix seconds.", float64(r.at.UnixMilli())/1000, of...)
+	}
+	seen := map[string]bool{}
+	for _, f := range e.Flags {
+		if name := quant.FlagName(f); !seen[name] {
+			seen[name] = true
+			x.gauge("estimate_flag", "1 for every flag that the estimate has; absent otherwise.", 1, append(of, "flag", name)...)
+		}
+	}
+	if e.Suppressed {
+		return
+	}
+	x.gauge("estimate_certificate", "Proven bound on the numerical error of the kernel; no part of the interval.", e.Certificate, of...)
+	x.gauge("estimate_members", "Total multiplicity of the community's members.", e.Members, of...)
+	x.gauge("estimate_labelled", "Multiplicity of the members with a known label.", e.Labelled, of...)
+	x.gauge("estimate_coverage", "Share of the unlabelled members with a prediction; below 0.8 is flagged.", e.Coverage, of...)
+	x.gauge("estimate_lambda", "Share of the kernel in the weights of the labels.", e.Lambda, of...)
+	byClass := func(name, help string, values []float64) {
+		for k, v := range values[:min(len(values), len(x.config.Classes))] {
+			x.gauge(name, help, v, append(of, "class", x.config.Classes[k])...)
+		}
+	}
+	byClass("estimate", "Estimated share of a class in a community.", e.Prevalence)
+	byClass("estimate_low", "Low end of the interval.", e.Low)
+	byClass("estimate_high", "High end of the interval.", e.High)
+	byClass("estimate_se", "Standard error of the share.", e.SE)
+	byClass("estimate_n_eff", "Effective calibration labels of the class; below 30 is thin.", e.NEff)
+}
+
 func (x *collection) collectSinks() {
-	for _, s := range x.view.config.Sinks() {
-		x.gauge("sink_up", boolean(s.Condition == sinks.Delivering), s.Name)
-		x.gauge("sink_holding", boolean(s.Condition == sinks.Holding), s.Name)
-		x.count("sink_retries_total", s.Retries, s.Name)
+	for _, s := range x.config.Sinks() {
+		x.gauge("sink_up", "1 when the sink takes what it gets; 0 while it fails and is tried again, or the loop waits for it.", boolean(s.Condition == sinks.Delivering), "sink", s.Name)
+		x.gauge("sink_holding", "1 while the run loop waits for the sink; after 5 s /readyz names it.", boolean(s.Condition == sinks.Holding), "sink", s.Name)
+		x.count("sink_retries_total", "Failed attempts of the sink, each of which is repeated.", s.Retries, "sink", s.Name)
 		if s.Follows {
-			x.gauge("sink_behind", float64(s.Behind), s.Name)
-			x.gauge("sink_position", float64(s.Position), s.Name)
+			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; absent for what is no follower, like the next one.", float64(s.Behind), "sink", s.Name)
+			x.gauge("sink_position", "Position of the log up to which the output of the follower is durable.", float64(s.Position), "sink", s.Name)
 		}
 	}
 }
 
-func (x *collection) collectWeb() {
-	s := x.view
-	totals := s.store.totals()
-	x.gauge("communities", float64(totals.communities))
-	x.gauge("metrics_communities_dropped", float64(max(0, totals.communities-communitiesExported)))
-	x.count("web_estimates_dropped_total", uint64(totals.dropped))
-	x.gauge("info", 1, s.config.Version, s.config.Pipeline)
-}
-
 func (x *collection) collectAlerts() {
-	b := &x.view.alerts
+	b := &x.alerts
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	x.gauge("alerts_dropped", float64(b.now.Dropped))
+	x.gauge("alerts_dropped", "Alerts that are not evaluated because there are more than 100,000.", float64(b.now.Dropped))
 	for _, c := range b.now.Rules {
-		x.gauge("alerts", float64(c.Inactive), c.Rule, string(alerts.Inactive))
-		x.gauge("alerts", float64(c.Pending), c.Rule, string(alerts.Pending))
-		x.gauge("alerts", float64(c.Firing), c.Rule, string(alerts.Firing))
-		x.gauge("alerts_suppressed", float64(c.Suppressed), c.Rule)
-		x.gauge("alerts_no_data", float64(c.NoData), c.Rule)
-		x.count("alerts_fired_total", b.now.Fired[c.Rule], c.Rule)
+		for state, n := range map[alerts.State]int{alerts.Inactive: c.Inactive, alerts.Pending: c.Pending, alerts.Firing: c.Firing} {
+			x.gauge("alerts", "Alerts, one for each community and class, that are inactive, pending or firing.", float64(n), "rule", c.Rule, "state", string(state))
+		}
+		x.gauge("alerts_suppressed", "Alerts that a flag of their estimate keeps from beginning and ending.", float64(c.Suppressed), "rule", c.Rule)
+		x.gauge("alerts_no_data", "Alerts whose community has no data.", float64(c.NoData), "rule", c.Rule)
+		x.count("alerts_fired_total", "Alerts that began to fire.", b.now.Fired[c.Rule], "rule", c.Rule)
 	}
 	for _, t := range b.now.Targets {
-		x.gauge("notify_queue", float64(t.Queue), t.Name)
+		x.gauge("notify_queue", "Transitions that wait for a webhook; alerts that an Alertmanager gets.", float64(t.Queue), "target", t.Name)
 		for outcome, n := range t.Outcomes {
-			x.count("notify_attempts_total", n, t.Name, outcome)
+			x.count("notify_attempts_total", "Attempts to reach a target: delivered, failed (tried again), dropped (given up), skipped (older than max_age).", n, "target", t.Name, "outcome", outcome)
 		}
 	}
 }

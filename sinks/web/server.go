@@ -76,7 +76,7 @@ func prepare(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.registry = prometheus.NewRegistry()
-	s.registry.MustRegister(s.metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.registry.MustRegister(s.metrics, s.metrics.step, s.metrics.stages, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerWaitMax,

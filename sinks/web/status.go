@@ -228,11 +228,11 @@ func sinkAnswerOf(s sinks.State) sinkAnswer {
 func askStatus(_ context.Context, v *view, _ *asked) (any, error) {
 	now := time.Now().UTC()
 	status, at, rates := v.journal.read()
-	totals := v.store.totals()
 	out := statusAnswer{
 		Status: status, Instance: v.instance, Now: now, Started: v.started.UTC(), Lag: status.lag(), Sinks: []sinkAnswer{},
-		Rates: maps.Collect(maps.All(rates)), Communities: totals.communities, Estimated: totals.position,
+		Rates: maps.Collect(maps.All(rates)),
 	}
+	out.Communities, out.Estimated = v.store.totals()
 	out.State, out.End = cmp.Or(status.State, "starting"), max(status.End, status.Position)
 	out.Stages, out.Models = append([]Stage{}, status.Stages...), append([]Model{}, status.Models...)
 	out.Events, out.Refused = maps.Collect(maps.All(status.Events)), maps.Collect(maps.All(status.Refused)) // never nil, which is null in JSON

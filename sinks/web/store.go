@@ -185,26 +185,11 @@ func (s *store) changed(names []string, after uint64) (list []*record, position 
 	return list, s.position
 }
 
-// totals are the counts that the status and the metrics show.
-type totals struct {
-	communities, dropped int
-	position             uint64
-}
-
-func (s *store) totals() totals {
+// totals returns how many communities there are, and the position of the newest estimates.
+func (s *store) totals() (communities int, position uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return totals{communities: len(s.order), dropped: s.dropped, position: s.position}
-}
-
-// certificateMax returns the largest certificate. It looks at all series.
-func (s *store) certificateMax() (most float64) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for at := s.newest.Front(); at != nil; at = at.Next() {
-		most = max(most, at.Value.(*series).latest.estimate.Certificate)
-	}
-	return most
+	return len(s.order), s.position
 }
 
 // compareNames orders names as people do: digits by their number, upper and lower
