@@ -130,11 +130,7 @@ func (a *alerting) show() time.Duration {
 	if a.p.source.Stats().Behind <= catchingUp {
 		targets.Set(active)
 	}
-	view := web.Alerts{Active: active, Rules: rules, Fired: fired, Dropped: dropped}
-	for _, t := range targets.Stats() {
-		view.Targets = append(view.Targets, web.Target{Name: t.Name, Outcomes: t.Outcomes, Queue: t.Depth, Error: t.Error})
-	}
-	a.p.Page.SetAlerts(view)
+	a.p.Page.SetAlerts(web.Alerts{Active: active, Rules: rules, Fired: fired, Dropped: dropped, Targets: targets.Stats()})
 	return time.Since(begun)
 }
 

@@ -42,7 +42,11 @@ const (
 )
 
 // FlagDoc explains a flag: its meaning, and the action that it asks for.
-type FlagDoc struct{ Name, Meaning, Action string }
+type FlagDoc struct {
+	Name    string `json:"name"`
+	Meaning string `json:"meaning"`
+	Action  string `json:"action"`
+}
 
 var flagDocs = []FlagDoc{
 	{

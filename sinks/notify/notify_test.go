@@ -172,7 +172,7 @@ func TestWebhookDeliversInOrderSignedAndAgain(t *testing.T) {
 	}
 	targets.Close()
 	s := targets.Stats()[0]
-	if s.Name != "webhook/ops" || s.Outcomes[outcomeDelivered] != 3 || s.Outcomes[outcomeFailed] != 1 || s.Depth != 0 || s.Error != "" {
+	if s.Name != "webhook/ops" || s.Outcomes[outcomeDelivered] != 3 || s.Outcomes[outcomeFailed] != 1 || s.Queue != 0 || s.Error != "" {
 		t.Errorf("stats %+v", s)
 	}
 }

@@ -70,16 +70,16 @@ func (c *counters) reads(err error) bool {
 
 // Stats are the figures of one target.
 type Stats struct {
-	Name     string // webhook/NAME or alertmanager/NAME
-	Outcomes map[string]uint64
-	Depth    uint64 // transitions that wait, or alerts that are told
-	Error    string // of the last attempt, or why there is none
+	Name     string            `json:"name"` // webhook/NAME or alertmanager/NAME
+	Outcomes map[string]uint64 `json:"outcomes"`
+	Queue    uint64            `json:"queue"` // transitions that wait, or alerts that are told
+	Error    string            `json:"error"` // of the last attempt, or why there is none; empty: it went well
 }
 
 func (c *counters) stats(name string) Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Stats{Name: name, Outcomes: map[string]uint64{}, Depth: c.depth.Load(), Error: cmp.Or(c.broken, c.last)}
+	s := Stats{Name: name, Outcomes: map[string]uint64{}, Queue: c.depth.Load(), Error: cmp.Or(c.broken, c.last)}
 	maps.Copy(s.Outcomes, c.outcomes)
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gqlstream/alerts"
+	"gqlstream/sinks/notify"
 )
 
 func transition(n int, community string, state alerts.State) alerts.Transition {
@@ -24,7 +25,7 @@ func sampleAlerts() Alerts {
 		Rules:   []alerts.Counts{{Rule: "r", Inactive: 4, Pending: 1, Firing: 1, Suppressed: 2, NoData: 3, Silent: []alerts.Silence{{Why: "thin", Alerts: 2, Communities: 1, Examples: []string{"x"}}}}},
 		Fired:   map[string]uint64{"r": 7},
 		Dropped: 5,
-		Targets: []Target{{Name: "webhook/ops", Outcomes: map[string]uint64{"delivered": 8, "failed": 2}, Queue: 6, Error: "no"}},
+		Targets: []notify.Stats{{Name: "webhook/ops", Outcomes: map[string]uint64{"delivered": 8, "failed": 2}, Queue: 6, Error: "no"}},
 	}
 }
 

@@ -13,34 +13,24 @@ import (
 
 // info holds the part of the answers that does not change while the server runs.
 type info struct {
-	Pipeline   string     `json:"pipeline"`
-	Version    string     `json:"version"`
-	Instance   string     `json:"instance"`
-	Started    time.Time  `json:"started"`
-	Classes    []string   `json:"classes"`
-	Flags      []flagInfo `json:"flags"`
-	Explain    bool       `json:"explain"`    // estimates can be explained
-	Quarantine bool       `json:"quarantine"` // entries are shown
-	Quiet      float64    `json:"quiet_seconds"`
-	NATS       string     `json:"nats"` // address of the server, for commands that the page shows
-}
-
-type flagInfo struct {
-	Name    string `json:"name"`
-	Meaning string `json:"meaning"`
-	Action  string `json:"action"`
+	Pipeline   string          `json:"pipeline"`
+	Version    string          `json:"version"`
+	Instance   string          `json:"instance"`
+	Started    time.Time       `json:"started"`
+	Classes    []string        `json:"classes"`
+	Flags      []quant.FlagDoc `json:"flags"`
+	Explain    bool            `json:"explain"`    // estimates can be explained
+	Quarantine bool            `json:"quarantine"` // entries are shown
+	Quiet      float64         `json:"quiet_seconds"`
+	NATS       string          `json:"nats"` // address of the server, for commands that the page shows
 }
 
 func askInfo(_ context.Context, v *view, _ *asked) (any, error) {
-	out := info{
+	return info{
 		Pipeline: v.config.Pipeline, Version: v.config.Version, Instance: v.instance,
-		Started: v.started.UTC(), Classes: v.config.Classes,
+		Started: v.started.UTC(), Classes: v.config.Classes, Flags: quant.FlagDocs(),
 		Explain: v.config.Explain != nil, Quarantine: v.config.Quarantine != nil, Quiet: v.config.Quiet.Seconds(), NATS: v.config.NATS,
-	}
-	for _, d := range quant.FlagDocs() {
-		out.Flags = append(out.Flags, flagInfo{d.Name, d.Meaning, d.Action})
-	}
-	return out, nil
+	}, nil
 }
 
 // detail is one community with the latest estimate of each method.

@@ -11,6 +11,7 @@ import (
 	"gqlstream/alerts"
 	"gqlstream/quant"
 	"gqlstream/sinks"
+	"gqlstream/sinks/notify"
 )
 
 // view holds all that the page and the API show of the pipeline. Questions come over HTTP or
@@ -115,15 +116,7 @@ type Alerts struct {
 	Rules   []alerts.Counts // in the order of the rules
 	Fired   map[string]uint64
 	Dropped uint64 // alerts beyond alerts.AlertsMax
-	Targets []Target
-}
-
-// Target is one receiver of alerts.
-type Target struct {
-	Name     string            `json:"name"`
-	Outcomes map[string]uint64 `json:"outcomes"` // of attempts
-	Queue    uint64            `json:"queue"`
-	Error    string            `json:"error"` // of the last attempt; empty: it went well
+	Targets []notify.Stats
 }
 
 // alertBoard keeps the last Alerts, and the newest transitions.
@@ -165,7 +158,7 @@ type alertsAnswer struct {
 	Transitions []alerts.Transition `json:"transitions"` // newest first
 	Notes       []sinks.Note        `json:"notes"`       // what the log says to people, oldest first
 	Rules       []alerts.Counts     `json:"rules"`
-	Targets     []Target            `json:"targets"`
+	Targets     []notify.Stats      `json:"targets"`
 	Dropped     uint64              `json:"dropped"`
 }
 
@@ -180,7 +173,7 @@ func (b *alertBoard) answer(community string, only bool, limit int) alertsAnswer
 	defer b.mu.RUnlock()
 	out := alertsAnswer{
 		Active: []alerts.Alert{}, Transitions: []alerts.Transition{}, Rules: append([]alerts.Counts{}, b.now.Rules...), Notes: append([]sinks.Note{}, b.notes...),
-		Targets: append([]Target{}, b.now.Targets...), Dropped: b.now.Dropped,
+		Targets: append([]notify.Stats{}, b.now.Targets...), Dropped: b.now.Dropped,
 	}
 	for _, c := range b.now.Rules {
 		out.Firing, out.Pending = out.Firing+c.Firing, out.Pending+c.Pending

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"gqlstream/alerts"
+	"gqlstream/sinks/notify"
 	"gqlstream/sinks/web"
 )
 
@@ -46,7 +47,7 @@ func TestAlertsAreListedAndMarked(t *testing.T) {
 		s.SetAlerts(web.Alerts{
 			Active:  []alerts.Alert{{Transition: fires("alpha", 32, alerts.Firing), Now: "low 0.61; low > 0.6"}, {Transition: fires(hostile, 40, alerts.Firing), Now: "low 0.7"}},
 			Rules:   []alerts.Counts{{Rule: "majority-lost", Firing: 2, Inactive: 1, NoData: 1}},
-			Targets: []web.Target{{Name: "webhook/ops", Outcomes: map[string]uint64{"delivered": 3, "failed": 1}, Queue: 2, Error: "the answer is 503"}},
+			Targets: []notify.Stats{{Name: "webhook/ops", Outcomes: map[string]uint64{"delivered": 3, "failed": 1}, Queue: 2, Error: "the answer is 503"}},
 		})
 		p.until("the alert", `document.querySelector(".alerts-page").innerText.includes("low 0.61; low > 0.6")`)
 		p.until("the target", `document.querySelector(".alerts-page").innerText.includes("the answer is 503")`)
