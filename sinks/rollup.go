@@ -22,7 +22,7 @@ type resolutionRow struct {
 	name   Resolution
 	period time.Duration
 	chunk  time.Duration // roll-ups of so long a time are one message
-	keep   time.Duration // log time; 0: for good
+	keep   time.Duration // the broker removes what was stored longer ago; 0: nothing
 }
 
 // resolutions are in order from the finest.
@@ -127,7 +127,6 @@ func rounded(list []float64, divisor float64) []float32 {
 // those of the chunk that is not complete yet.
 type rolled struct {
 	Community, Method string
-	Ordinal           int
 	Open              [len(resolutions)]period
 	Closed            [len(resolutions)][]Rollup
 }

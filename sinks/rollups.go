@@ -71,7 +71,7 @@ func NewRollups(c RollupsConfig) *Rollups {
 // Open opens the follower, as a FollowConfig wants it.
 func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	for i, row := range slices.Backward(resolutions[:]) {
-		_, err := ensureStream(ctx, r.config.JS, r.config.Streams.history(row.name))
+		_, err := ensureStream(ctx, r.config.JS, r.config.Streams.history(&row))
 		if err == nil {
 			err = r.stored[i].open(ctx)
 		}
@@ -86,6 +86,8 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	if err != nil || p.Log != r.config.Log || json.Unmarshal(p.State, &r.series) != nil {
 		p, r.series = progress{}, nil // what the log out still has is rolled up again
 	}
+	// Earlier versions had series of a method that is configured twice.
+	r.series = slices.CompactFunc(r.series, func(a, b *rolled) bool { return compareRolled(a, b) == 0 })
 	for _, s := range r.series {
 		for _, p := range s.Open {
 			r.minute = max(r.minute, begin(p.Until, resolutions[0].period))
@@ -106,7 +108,6 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 		return err
 	}
 	r.mu.Lock()
-	before := r.minute
 	messages, err := r.advance(e.Time)
 	r.add(estimates, e.Time)
 	r.mu.Unlock()
@@ -122,20 +123,18 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 			_, err = r.stored[i].append(ctx, e.Position, messages[i])
 		}
 	}
-	if day := begin(e.Time, 24*time.Hour); err == nil && before > 0 && before < day {
-		err = r.removeOld(ctx, day)
-	}
 	if err != nil {
 		return fmt.Errorf("sinks: history at position %d: %w", e.Position, err)
 	}
 	return nil
 }
 
-// add takes in the records of an emission. What is suppressed has no shares.
+// add takes in the records of an emission. What is suppressed has no shares, and of a method that is
+// configured twice the first counts.
 func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 	for i := range estimates {
-		if e := &estimates[i]; !e.Suppressed {
-			r.of(e.Community, e.Method, Ordinal(estimates, i)).Open[0].merge(&period{
+		if e := &estimates[i]; !e.Suppressed && Ordinal(estimates, i) == 0 {
+			r.of(e.Community, e.Method).Open[0].merge(&period{
 				Start: at, Until: at, Position: e.Position, Count: 1,
 				Last: e.Prevalence, Sum: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
 			}, resolutions[0].period)
@@ -164,7 +163,7 @@ func (r *Rollups) advance(now int64) (messages [len(resolutions)][]message, err 
 			if err != nil {
 				return messages, err
 			}
-			subject := r.config.Streams.Names.historySubject(row.name, s.Community, s.Method, s.Ordinal)
+			subject := r.config.Streams.Names.historySubject(row.name, s.Community, s.Method)
 			messages[i] = append(messages[i], message{subject: subject, data: data})
 		}
 	}
@@ -181,42 +180,21 @@ func (r *Rollups) pack(chunk rollupChunk) ([]byte, error) {
 }
 
 // of returns the series of a community and a method, new if need be.
-func (r *Rollups) of(community, method string, ordinal int) *rolled {
-	at, found := r.find(community, method, ordinal)
+func (r *Rollups) of(community, method string) *rolled {
+	at, found := r.find(community, method)
 	if !found {
-		s := &rolled{Community: strings.Clone(community), Method: strings.Clone(method), Ordinal: ordinal}
+		s := &rolled{Community: strings.Clone(community), Method: strings.Clone(method)}
 		r.series = slices.Insert(r.series, at, s)
 	}
 	return r.series[at]
 }
 
-func (r *Rollups) find(community, method string, ordinal int) (at int, found bool) {
-	return slices.BinarySearchFunc(r.series, &rolled{Community: community, Method: method, Ordinal: ordinal}, func(a, b *rolled) int {
-		return cmp.Or(strings.Compare(a.Community, b.Community), strings.Compare(a.Method, b.Method), a.Ordinal-b.Ordinal)
-	})
+func (r *Rollups) find(community, method string) (at int, found bool) {
+	return slices.BinarySearchFunc(r.series, &rolled{Community: community, Method: method}, compareRolled)
 }
 
-// removeOld removes the chunks that ended longer ago than their resolution is kept.
-func (r *Rollups) removeOld(ctx context.Context, now int64) error {
-	for _, row := range resolutions {
-		if row.keep == 0 {
-			continue
-		}
-		name, subjects := r.config.Streams.Names.historyStream(row.name), r.config.Streams.Names.historySubjects(row.name)
-		l, err := openLookup[rollupChunk](ctx, r.config.JS, name, subjects, r.config.Log)
-		if err != nil {
-			return err
-		}
-		begins := func(c *rollupChunk) int64 { return c.Rollups[0].Time.UnixNano() }
-		last, ok, err := l.lastUpTo(ctx, begins, now-int64(row.keep+row.chunk)-1)
-		if err == nil && ok {
-			err = l.stream.Purge(ctx, jetstream.WithPurgeSequence(last.sequence+1))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+func compareRolled(a, b *rolled) int {
+	return cmp.Or(strings.Compare(a.Community, b.Community), strings.Compare(a.Method, b.Method))
 }
 
 // Sync implements Follower. The state is saved less often than it is asked for.

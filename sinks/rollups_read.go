@@ -55,7 +55,7 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 	if !q.From.IsZero() && !fitting(q.From) {
 		return nil, false, nil
 	}
-	if list, fits, err = r.stored[i].chunks(ctx, r.config.Streams.Names.historySubject(resolutions[i].name, q.Community, q.Method, 0), q, fitting); !fits || err != nil {
+	if list, fits, err = r.stored[i].chunks(ctx, r.config.Streams.Names.historySubject(resolutions[i].name, q.Community, q.Method), q, fitting); !fits || err != nil {
 		return nil, fits, err
 	}
 	if len(under) > 0 { // a chunk may have been published meanwhile
@@ -71,7 +71,7 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at, found := r.find(q.Community, q.Method, 0); found {
+	if at, found := r.find(q.Community, q.Method); found {
 		list = r.series[at].unpublished(i)
 	}
 	if r.minute == 0 {
@@ -124,9 +124,7 @@ func (r *Rollups) Recent(ctx context.Context, visit func(community, method strin
 	under := map[[2]string][]Rollup{}
 	r.mu.Lock()
 	for _, s := range r.series {
-		if s.Ordinal == 0 {
-			under[[2]string{s.Community, s.Method}] = slices.Concat(s.Closed[hour], s.unpublished(0))
-		}
+		under[[2]string{s.Community, s.Method}] = slices.Concat(s.Closed[hour], s.unpublished(0))
 	}
 	r.mu.Unlock()
 	names := r.config.Streams.Names

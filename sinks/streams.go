@@ -93,12 +93,11 @@ func (c *StreamsConfig) alerts() jetstream.StreamConfig {
 	return s
 }
 
-// history holds the roll-ups of a resolution. Nothing is discarded by the broker; the follower
-// that writes it removes what is too old.
-func (c *StreamsConfig) history(r Resolution) jetstream.StreamConfig {
-	s := c.stream(c.Names.historyStream(r), "roll-ups of the estimates by "+string(r))
-	s.Subjects = []string{c.Names.historySubjects(r)}
-	if r == days {
+// history holds the roll-ups of a resolution.
+func (c *StreamsConfig) history(r *resolutionRow) jetstream.StreamConfig {
+	s := c.stream(c.Names.historyStream(r.name), "roll-ups of the estimates by "+string(r.name))
+	s.Subjects, s.MaxAge = []string{c.Names.historySubjects(r.name)}, r.keep
+	if r.name == days {
 		s.Subjects = append(s.Subjects, c.Names.noteSubject())
 	}
 	s.AllowAtomicPublish = true // and no compression, which costs copies; see TestNoStreamIsCompressed
@@ -139,12 +138,13 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		return nil, fmt.Errorf("sinks: %w", err)
 	}
 	have := stream.CachedInfo().Config
+	maxAge := cmp.Or(have.MaxAge, want.MaxAge) // an operator may have set another one
 	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression && slices.Equal(have.Subjects, want.Subjects) &&
-		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
+		have.MaxAge == maxAge && len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
 		return stream, nil
 	}
 	have.AllowAtomicPublish, have.Subjects = want.AllowAtomicPublish, want.Subjects
-	have.PersistMode, have.Sources, have.Compression = want.PersistMode, want.Sources, want.Compression
+	have.MaxAge, have.PersistMode, have.Sources, have.Compression = maxAge, want.PersistMode, want.Sources, want.Compression
 	if _, err := js.UpdateStream(ctx, have); err != nil {
 		return nil, fmt.Errorf("sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
 			" delete the stream, or choose another prefix; it is made from the log again", want.Name, err)
@@ -207,10 +207,9 @@ func LatestKey(community, method string, n int) string {
 	return key
 }
 
-// historySubject returns the subject of the roll-ups of a resolution. The last two are as
-// in EstimateSubject.
-func (n Names) historySubject(r Resolution, community, method string, ordinal int) string {
-	return n.subjects + ".history." + string(r) + "." + LatestKey(community, method, ordinal)
+// historySubject returns the subject of the roll-ups of a resolution.
+func (n Names) historySubject(r Resolution, community, method string) string {
+	return n.subjects + ".history." + string(r) + "." + LatestKey(community, method, 0)
 }
 
 // historyStream returns the stream of the roll-ups of a resolution. Each has its own, so that
