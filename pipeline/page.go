@@ -97,9 +97,7 @@ func (p *Pipeline) fillPage(ctx context.Context) error {
 		return err
 	}
 	p.Page.AddNotes(notes)
-	if err := p.Page.Load(latest); err != nil {
-		p.log.Warn("the page does not show what was published before this start until it is estimated again", "error", err)
-	}
+	p.Page.Load(latest)
 	ctx, cancel := context.WithTimeout(ctx, trendsWaitMax)
 	defer cancel()
 	if err := p.rollups.Recent(ctx, p.Page.Recall); err != nil {
@@ -132,13 +130,14 @@ func awaitBucket(ctx context.Context, js jetstream.JetStream, names sinks.Names,
 	}
 }
 
-func (p *Pipeline) showEstimates(ctx context.Context, e *sinks.Stored) error {
+func (p *Pipeline) showEstimates(_ context.Context, e *sinks.Stored) error {
 	estimates, err := e.Estimates()
 	if err != nil {
 		return err
 	}
 	p.Page.AddNotes(sinks.NotesOf(e.Position, e.Time, e.Notes))
-	return p.Page.Write(ctx, estimates)
+	p.Page.Write(estimates)
+	return nil
 }
 
 // Explain answers a question of the page, from the checkpoints and the log, beside the loop,

@@ -169,7 +169,7 @@ func (v *view) records(ctx context.Context, of *quant.Estimate, from, to time.Ti
 	stored, whole, err := v.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to, Newest: newest})
 	out.Truncated = !whole
 	for i := range stored {
-		if check(&stored[i], len(v.config.Classes)) == nil {
+		if fits(&stored[i], len(v.config.Classes)) {
 			out.Estimates = append(out.Estimates, newRecord(stored[i], time.Time{}).estimate)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -201,10 +200,12 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 func TestRecordsOfTheLogOutMayBeMissing(t *testing.T) {
 	var asked sinks.RecordsQuery
 	var fails error
+	other := estimate("x", "auto", 4, 0.5)
+	other.Prevalence = []float64{1, 0, 0} // of other classes
 	s := serve(t, func(c *Config) {
 		c.Records = func(_ context.Context, q sinks.RecordsQuery) ([]quant.Estimate, bool, error) {
 			asked = q
-			return []quant.Estimate{estimate("x", "auto", 3, 0.5), estimate("x", "auto", 4, math.NaN())}, false, fails
+			return []quant.Estimate{estimate("x", "auto", 3, 0.5), other}, false, fails
 		}
 	})
 	write(t, s, estimate("x", "auto", 4, 0.5))

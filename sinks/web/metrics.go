@@ -200,7 +200,7 @@ func (x *collection) collectStore() {
 	x.gauge("certificate_max", "Largest certificate of all communities, exported or not.", certificate)
 	x.gauge("communities", "Communities with an estimate.", float64(n))
 	x.gauge("metrics_communities_dropped", "Communities left out of the metrics because there are too many.", float64(max(0, n-communitiesExported)))
-	x.count("web_estimates_dropped_total", "Estimates not shown: one community too many, or not finite.", uint64(dropped))
+	x.count("web_estimates_dropped_total", "Estimates not shown: one community too many, or of other classes.", uint64(dropped))
 	x.gauge("info", "Always 1.", 1, "version", x.config.Version, "pipeline", x.config.Pipeline)
 	for _, r := range list {
 		x.collectEstimate(r)

@@ -2,8 +2,6 @@ package web
 
 import (
 	"container/list"
-	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -43,21 +41,10 @@ func newRecord(e quant.Estimate, received time.Time) *record {
 	return &record{e, at, received}
 }
 
-// check reports what would make an estimate unfit for JSON or for a page of K
-// classes: both are mistakes of the pipeline, not of its input.
-func check(e *quant.Estimate, k int) error {
-	if len(e.Prevalence) != k && !(e.Suppressed && len(e.Prevalence) == 0) {
-		return fmt.Errorf("web: estimate of %q by %q has %d shares, want %d", e.Community, e.Method, len(e.Prevalence), k)
-	}
-	numbers := []float64{e.Lambda, e.Members, e.Labelled, e.Coverage, e.Confidence, e.Gamma, e.Certificate}
-	for _, list := range [][]float64{numbers, e.Prevalence, e.Low, e.High, e.SE, e.SEChange, e.NEff} {
-		for _, x := range list {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("web: estimate of %q by %q at position %d holds %v", e.Community, e.Method, e.Position, x)
-			}
-		}
-	}
-	return nil
+// fits reports whether an estimate has K shares, or none because it is suppressed: the log out may
+// have records of other classes. All numbers are finite, or they would not be in JSON.
+func fits(e *quant.Estimate, k int) bool {
+	return len(e.Prevalence) == k || e.Suppressed && len(e.Prevalence) == 0
 }
 
 // series holds what the lists show of one community by one method. Charts read the log out.

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"container/list"
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,16 +57,13 @@ func (c *community) methods() []string {
 	return names
 }
 
-// errorsMax bounds how many unfit estimates the error of one write names.
-const errorsMax = 10
-
 // store keeps the records. Write changes it under the lock; everybody else reads.
 type store struct {
 	mu       sync.RWMutex
 	byName   map[string]*community
 	order    []*community // of first mention
 	newest   *list.List   // of *series, the one that changed last first
-	dropped  int          // estimates left out: one community too many, or unfit
+	dropped  int          // estimates left out: one community too many, or of other classes
 	position uint64
 
 	definitions map[string]string // of communities by rule, in words
@@ -80,35 +76,25 @@ func newStore(c Config) *store {
 }
 
 // write stores the estimates of a position, or of several in their order, and takes over their
-// lists. Those unfit to be shown are left out and named in the error; the others are stored all the
-// same. They are received now, or at their log time where now is zero.
-func (s *store) write(estimates []quant.Estimate, now time.Time) error {
+// lists. Those with another number of classes are left out. They are received now, or at their log
+// time where now is zero.
+func (s *store) write(estimates []quant.Estimate, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var errs []error
-	dropped := 0
 	for i := range estimates {
 		e := &estimates[i]
 		if sinks.Ordinal(estimates, i) > 0 {
 			continue // of a method that is configured twice the first is shown
 		}
-		if err := check(e, s.classes); err != nil {
-			dropped++
-			if len(errs) < errorsMax {
-				errs = append(errs, err)
-			}
-			continue
+		if !fits(e, s.classes) {
+			s.dropped++
+		} else if c := s.community(e.Community); c == nil {
+			s.dropped++
+		} else {
+			s.position = max(s.position, e.Position)
+			s.put(c, e, now)
 		}
-		c := s.community(e.Community)
-		if c == nil {
-			dropped++
-			continue
-		}
-		s.position = max(s.position, e.Position)
-		s.put(c, e, now)
 	}
-	s.dropped += dropped
-	return errors.Join(errs...)
 }
 
 // community returns the community of that name, new if need be, and nil when

@@ -42,19 +42,14 @@ func newView(c Config) *view {
 }
 
 // Write stores the estimates of a position, whose lists become the server's. It never waits for a
-// reader. Estimates that hold NaN or the wrong number of classes are left out and named in the error.
-func (v *view) Write(_ context.Context, estimates []quant.Estimate) error {
-	if len(estimates) == 0 {
-		return nil
-	}
-	return v.store.write(estimates, time.Now())
-}
+// reader. Estimates with another number of classes are left out, and counted.
+func (v *view) Write(estimates []quant.Estimate) { v.store.write(estimates, time.Now()) }
 
 // Load stores estimates that were published before this server began, the latest of each community
 // say. They count as received at their log time. Call it before the first Write.
-func (v *view) Load(estimates []quant.Estimate) error {
+func (v *view) Load(estimates []quant.Estimate) {
 	slices.SortStableFunc(estimates, func(a, b quant.Estimate) int { return cmp.Compare(a.Position, b.Position) })
-	return v.store.write(estimates, time.Time{})
+	v.store.write(estimates, time.Time{})
 }
 
 // Recall tells what roll-ups of a community by a method, oldest first, say of the day before the estimates of

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,14 +16,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// sink is the shape that the run loop asks for.
-type sink interface {
-	Write(ctx context.Context, estimates []quant.Estimate) error
-	Close() error
-}
-
-var _ sink = (*Server)(nil)
 
 var logStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -74,9 +65,7 @@ func write(t testing.TB, s *Server, estimates ...quant.Estimate) {
 	if log, ok := logs.Load(s); ok {
 		log.(*webtest.Log).Add(estimates...)
 	}
-	if err := s.Write(context.Background(), estimates); err != nil {
-		t.Fatal(err)
-	}
+	s.Write(estimates)
 }
 
 func runningStatus(steps uint64) Status {

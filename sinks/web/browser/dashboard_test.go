@@ -3,7 +3,6 @@
 package browser
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"time"
@@ -25,9 +24,7 @@ func publish(t testing.TB, s *web.Server, list []quant.Estimate) {
 	if log, ok := logs.Load(s); ok {
 		log.(*webtest.Log).Add(list...)
 	}
-	if err := s.Write(context.Background(), list); err != nil {
-		t.Error(err)
-	}
+	s.Write(list)
 }
 
 // serve starts a server that ends with the test.
