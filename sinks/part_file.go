@@ -1,9 +1,8 @@
 package sinks
 
 import (
-	"errors"
 	"fmt"
-	"os"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -122,16 +121,9 @@ func appendCell(b array.Builder, value reflect.Value) {
 	}
 }
 
-// write moves the rows into a file, and puts that on the disk.
-func (t *partTable) write(path string, d *disk) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
+// write moves the rows into a file.
+func (t *partTable) write(w io.Writer) error {
 	t.rows = 0
-	_, err = tables.Encode(d.writer(f), partFormat, slices.Values([]arrow.Record{t.builder.NewRecord()}))
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	_, err := tables.Encode(w, partFormat, slices.Values([]arrow.Record{t.builder.NewRecord()}))
+	return err
 }

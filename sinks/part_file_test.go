@@ -61,7 +61,7 @@ func TestPartsHoldTheRecords(t *testing.T) {
 	for i := range list {
 		table.append(&list[i])
 	}
-	if err := table.write(filepath.Join(dir, partName(1, 1<<63)), &disk{}); err != nil {
+	if err := new(disk).replace(filepath.Join(dir, partName(1, 1<<63)), table.write); err != nil {
 		t.Fatal(err)
 	}
 	table.builder.Release()

@@ -149,14 +149,8 @@ func (s *partsDir) cut() error {
 	if s.table.rows == 0 {
 		return nil
 	}
-	d := &s.config.disk
 	name := filepath.Join(s.config.Dir, partName(s.after+1, s.until))
-	temporary := name + temporarySuffix
-	err := d.before("write part")
-	if err == nil {
-		err = s.table.write(temporary, d)
-	}
-	if err = d.finish(err, temporary, name); err != nil {
+	if err := s.config.disk.replace(name, s.table.write); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Base(name), err)
 	}
 	s.after, s.bytes, s.ends = s.until, 0, 0
@@ -236,13 +230,4 @@ func parsePart(name string) (first, last uint64, ok bool) {
 		return 0, 0, false
 	}
 	return first, last, name == partName(first, last)
-}
-
-// discard removes what was not finished, which would take room on a disk that is full.
-// After a crash the next open does.
-func discard(name string) error {
-	if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -67,10 +67,11 @@ func (f fileShelf) Read(context.Context) ([]byte, error) { return os.ReadFile(f.
 
 func (f fileShelf) String() string { return f.path }
 
-// Write makes a file that appears whole or not at all, and is on the disk when it returns.
 func (f fileShelf) Write(_ context.Context, data []byte) error {
-	temporary := f.path + temporarySuffix
-	return f.disk.finish(f.disk.create(temporary, data), temporary, f.path)
+	return f.disk.replace(f.path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 }
 
 // disk writes files; tests let its steps fail.
@@ -93,45 +94,37 @@ func (d *disk) writer(w io.Writer) io.Writer {
 	return d.write(w)
 }
 
-// finish gives a file that was made with or without an error its name, or removes it.
-func (d *disk) finish(err error, temporary, name string) error {
-	if err == nil {
+// replace makes a file that appears whole or not at all, and is on the disk when it returns. What
+// was not finished would take room on a disk that is full: it is removed.
+func (d *disk) replace(name string, write func(io.Writer) error) error {
+	temporary := name + temporarySuffix
+	if err := d.before("create " + filepath.Base(name)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	if err = write(d.writer(f)); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = d.before("rename " + filepath.Base(name))
 	}
 	if err == nil {
 		err = os.Rename(temporary, name)
 	}
 	if err != nil {
-		return errors.Join(err, discard(temporary))
+		return errors.Join(err, os.Remove(temporary))
 	}
-	return d.syncDir(filepath.Dir(name))
-}
-
-func (d *disk) create(name string, data []byte) error {
-	if err := d.before("create " + filepath.Base(name)); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = d.writer(f).Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// syncDir makes the names in a directory durable.
-func (d *disk) syncDir(dir string) error {
 	if err := d.before("sync directory"); err != nil {
 		return err
 	}
-	f, err := os.Open(dir)
+	dir, err := os.Open(filepath.Dir(name))
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func (d *disk) replaceProgress(name string, p progress) error {
