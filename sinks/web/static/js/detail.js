@@ -123,6 +123,14 @@ export function detail(info, at, follow) {
     address();
   }
 
+  // newest reads the newest record and the one before it, which may have come since the last ask: the
+  // error of a change is that between these two.
+  async function newest() {
+    const { estimates } = await get(`${path({ name })}/estimates`, { method: state.method, limit: 2 });
+    state.before = estimates.length > 1 ? estimates[0] : null;
+    accept(estimates.slice(-1));
+  }
+
   async function load() {
     try {
       const d = await get(`/api/v1/communities/${encodeURIComponent(name)}`);
@@ -138,12 +146,8 @@ export function detail(info, at, follow) {
       await around(d);
       state.at = null;
       const counted = state.method !== "pcc" && d.estimates.some((e) => e.method === "pcc");
-      const [{ estimates: newest }] = await Promise.all([
-        get(`${path({ name })}/estimates`, { method: state.method, limit: 2 }), history({ name, method: state.method }, latest),
-        counted && history({ name, method: "pcc" }, latest),
-      ]);
-      state.before = newest.length > 1 ? newest[0] : null;
-      accept(newest.slice(-1));
+      await Promise.all([history({ name, method: state.method }, latest), counted && history({ name, method: "pcc" }, latest)]);
+      await newest();
       await Promise.all(state.others.map((line) => history(line, latest).then(() => state.failed.delete(key(line)), (err) => state.failed.set(key(line), err.message))));
       state.missing = "";
     } catch (err) {
@@ -244,12 +248,12 @@ export function detail(info, at, follow) {
       accept(estimates.filter((e) => e.position > last));
       return drawLater();
     },
-    estimates(list) {
-      const before = current()?.last?.e;
+    async estimates(list) {
+      const shown = current()?.last?.e;
       accept(list);
-      if (before && current().last.e !== before) state.before = before;
-      if (state.missing || !state.method && state.loaded) load();
-      else drawLater();
+      if (state.missing || !state.method && state.loaded) return load();
+      if (shown && current().last.e !== shown) await newest().catch(() => { state.before = null; });
+      return drawLater();
     },
     theme() { draw(); plot.rebuild(); },
     unmount() { clearTimeout(timer); alerts.unmount(); moved.stop(); lines.stop(); gaps.stop(); plot.destroy(); },
