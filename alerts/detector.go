@@ -87,7 +87,7 @@ func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	}
 	d.Point, d.Low, d.High, d.SE = e.Prevalence[class], e.Low[class], e.High[class], e.SE[class]
 	if d.Standing == standingSuppressed {
-		d.Linked = false
+		d.Linked = d.Flag == quant.FlagNewPosterior // and of nothing else: what moves from there on is the community
 		if slices.Contains(r.Suppress, quant.FlagNewPosterior) && slices.Contains(e.Flags, quant.FlagNewPosterior) {
 			for i := range d.Past { // what new coefficients moved is no change of the community
 				d.Past[i].Point += d.Point - before

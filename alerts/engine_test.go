@@ -250,6 +250,16 @@ func TestNewCoefficientsAreNoChange(t *testing.T) {
 	}
 }
 
+// The record with the flag is one that a change can begin at: it stands for some time, and the next one tells what moved.
+func TestACUSUMBeginsAtNewCoefficients(t *testing.T) {
+	s := begin(t, rule(t, "cusum", func(r *Rule) { r.Every = time.Second }))
+	for i := range int64(20) {
+		s.want(i, one(record("x", 0.2, 0.01, 0.001)))
+	}
+	s.want(20, one(record("x", 0.4, 0.01, 0.001, quant.FlagNewPosterior)))
+	s.want(30, one(record("x", 0.55, 0.01, 0.001)), "r x left firing")
+}
+
 // Also where a community was below the privacy floor meanwhile, and its last point is hidden.
 func TestCoefficientsFittedWhileACommunityWasHiddenAreNoChange(t *testing.T) {
 	up := rule(t, "change > 0.1", func(r *Rule) { r.Name, r.Over = "up", 10*time.Second })

@@ -23,8 +23,6 @@ import (
 const (
 	emitAtLeastEvery = 10 * time.Second
 	emitThresholdMax = 10.0
-	// refittedAge is the log time after which a record with the flag of new coefficients is followed by one without.
-	refittedAge = time.Second
 )
 
 // gate holds all that decides when the next record of a community is due.
@@ -43,11 +41,9 @@ type publication struct {
 	inside    insideRoom
 }
 
-// says reports whether the last record says what is to be said at this time.
-func (g gate) says(now gate, at event.Time) bool {
-	age := at - g.Solved
-	now.Refitted = g.Refitted && age > 0 && age < event.Time(refittedAge) // where the log has no times it is 0
-	now.Solved = g.Solved
+// says reports whether the last record says what is to be said now. New coefficients are said once.
+func (g gate) says(now gate) bool {
+	now.Refitted, now.Solved = g.Refitted, g.Solved
 	return g == now || g.Suppressed && now.Suppressed
 }
 
@@ -107,9 +103,25 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 	parallel.Each(len(due), func(i, worker int) {
 		each[i] = c.solve(due[i], view, &c.solvers[worker], all || c.config.Emit.Threshold == 0)
 	})
+	c.flagged = append(c.flagged, slices.DeleteFunc(due, c.unflagged)...)
 	records = slices.Concat(each...)
 	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
 	return records, behind
+}
+
+// unflagged reports whether the last record of a community does not say that the coefficients are new.
+func (c *Core) unflagged(id graphstore.Community) bool { return !c.published[id].Refitted }
+
+// moveFlagged marks the communities whose records have said for Emit.AtLeastEvery that the coefficients are new, also where
+// nothing moved: to alerts such a record says nothing.
+func (c *Core) moveFlagged() {
+	slices.Sort(c.flagged)
+	c.flagged = slices.DeleteFunc(slices.Compact(c.flagged), c.unflagged)
+	for _, id := range c.flagged {
+		if c.time-c.published[id].Solved >= event.Time(c.config.Emit.AtLeastEvery) {
+			c.tallies.Move(id)
+		}
+	}
 }
 
 // urgency says why a community is solved.
@@ -124,6 +136,7 @@ const (
 // due lists the communities whose records are due at an emission, in order: all that moved, or moved by
 // enough. What an emission cannot bear stays moved, for the next one.
 func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
+	c.moveFlagged()
 	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), func(id graphstore.Community) bool {
 		return view.Retired(id) || !c.handover.serves(id)
 	})
@@ -210,7 +223,7 @@ func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *qu
 	last := &c.published[id]
 	now, new := c.saysBeside(id, view), !last.exists()
 	switch {
-	case !new && !last.says(now, c.time):
+	case !new && !last.says(now):
 		return differs
 	case new || c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery):
 		return overdue

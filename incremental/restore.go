@@ -104,6 +104,7 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 	for _, row := range rows {
 		missing[row.Community] = false
 		c.published[row.Community].gate = row.gate
+		c.flagged = append(c.flagged, graphstore.Community(row.Community))
 		c.tallies.SetProgress(graphstore.Community(row.Community), row.Progress)
 	}
 	if id := slices.Index(missing, true); id >= 0 {

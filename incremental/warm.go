@@ -18,12 +18,13 @@ type live struct {
 	tallies    *tally.Tallies
 	audits     *audit.Tallies
 	masses     masses
-	handover   *handover             // while masses are about to be others
-	enq        *classifier.Enq       // where the configured classifier is enq
-	walks      *classifier.Diffusion // where it is diffusion
-	posteriors *posteriors           // where an estimate reads them
-	published  []publication         // by community
-	loading    bool                  // whether a history is being read; see waits
+	handover   *handover              // while masses are about to be others
+	enq        *classifier.Enq        // where the configured classifier is enq
+	walks      *classifier.Diffusion  // where it is diffusion
+	posteriors *posteriors            // where an estimate reads them
+	published  []publication          // by community
+	flagged    []graphstore.Community // with a record that says that coefficients are new, and some that had one
+	loading    bool                   // whether a history is being read; see waits
 }
 
 // warm reports whether the core follows every step.
