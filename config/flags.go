@@ -29,12 +29,17 @@ type CoreFlags struct {
 // Settings reads the configuration file and merges the flags over it.
 func (f *CoreFlags) Settings() (Settings, error) {
 	c, err := Load(f.Config)
-	if err != nil {
-		return c, err
+	if err == nil {
+		err = f.Merge(&c)
 	}
+	return c, err
+}
+
+// Merge merges the flags over settings.
+func (f *CoreFlags) Merge(c *Settings) (err error) {
 	if f.Classes != "" {
 		if c.Classes, err = ParseClasses(f.Classes); err != nil {
-			return c, Usage(err)
+			return Usage(err)
 		}
 	}
 	if f.Everyone {
@@ -44,17 +49,17 @@ func (f *CoreFlags) Settings() (Settings, error) {
 		name, condition, ok := strings.Cut(text, "=")
 		key, value, ok2 := strings.Cut(condition, ":")
 		if !ok || !ok2 || name == "" || key == "" {
-			return c, Usagef("--community %q: want NAME=KEY:VALUE, such as german=language:de", text)
+			return Usagef("--community %q: want NAME=KEY:VALUE, such as german=language:de", text)
 		}
 		c.Communities = append(c.Communities, Community{Name: name, Where: map[string]any{key: value}})
 	}
-	if err := f.mergeEstimates(&c); err != nil {
-		return c, err
+	if err := f.mergeEstimates(c); err != nil {
+		return err
 	}
 	c.Classifier = cmp.Or(f.Classifier, c.Classifier)
 	c.HalfLife = cmp.Or(f.HalfLife, c.HalfLife)
 	c.Kernel = cmp.Or(f.Kernel, c.Kernel)
-	return c, errors.Join(OverrideNumber(&c.Alpha, "--alpha", f.Alpha), OverrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
+	return errors.Join(OverrideNumber(&c.Alpha, "--alpha", f.Alpha), OverrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
 }
 
 // OverrideNumber replaces a number of the configuration by that of a flag, if the flag is

@@ -24,7 +24,6 @@ import (
 type askCmd struct {
 	fileFlags
 	refusedFlags
-	snapshotFlags
 	serverFlags
 	Classes     string   `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
 	Community   []string `required:"" placeholder:"NAME" help:"The community to label members of (repeatable)."`
@@ -98,7 +97,7 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 func (c *askCmd) draw(ctx context.Context, settings config.Settings, diagnostics io.Writer) (*ask.Answer, error) {
 	q := ask.Question{Communities: c.Community, Count: c.Count, TargetWidth: c.TargetWidth, Confidence: c.Confidence, Seed: c.Seed}
 	if !c.any() {
-		list, err := ask.OfState(cmp.Or(c.State, settings.State, config.StateDefault), settings.Classes, true, nil, q)
+		list, err := ask.OfState(cmp.Or(c.settings.State, config.StateDefault), settings.Classes, true, nil, q)
 		if err != nil {
 			return nil, config.Usage(err)
 		}
@@ -154,7 +153,7 @@ const askedBytesMax = 64 << 20
 // publish puts a message for each vertex to be labelled into the stream of questions. The
 // same draw published again adds nothing within two minutes.
 func (c *askCmd) publish(ctx context.Context, list *ask.Answer, con console) (err error) {
-	b, err := c.open("", con)
+	b, err := c.open(con)
 	if err != nil {
 		return err
 	}

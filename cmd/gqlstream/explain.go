@@ -7,28 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"gqlstream/config"
-	"gqlstream/ingest/broker"
 	"gqlstream/pipeline"
 	"gqlstream/quant"
 )
 
 type explainCmd struct {
-	Config     string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline; see gqlstream check --help."`
+	serverFlags
 	Classes    string `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
 	Everyone   bool   `help:"The community of every vertex, named everyone, is tracked."`
 	Classifier string `placeholder:"NAME" help:"Built-in classifier of the pipeline: enq or diffusion."`
 	Method     string `placeholder:"NAME" help:"The method to explain. [the first that is published]"`
-
-	State string `placeholder:"DIR" help:"State directory of gqlstream run: its checkpoints, and its embedded stream unless --nats is given. [gqlstream-state]"`
-	NATS  string `name:"nats" placeholder:"URL" help:"The log is on this NATS server, such as that of a running gqlstream run --listen."`
 
 	Community string `required:"" placeholder:"NAME" help:"The community whose estimate moved."`
 	From      string `placeholder:"POSITION|TIME" help:"The earlier place. A time is RFC 3339, as in the records. [the estimate before --to]"`
@@ -53,27 +47,24 @@ Examples:
 
 // Run explains one estimate.
 func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
-	core := config.CoreFlags{Config: c.Config, Classes: c.Classes, Everyone: c.Everyone, Classifier: c.Classifier}
-	settings, err := core.Settings()
-	if err != nil {
+	flags := config.CoreFlags{Classes: c.Classes, Everyone: c.Everyone, Classifier: c.Classifier}
+	if err := flags.Merge(&c.settings); err != nil {
 		return err
 	}
-	settings.NATS.URL = cmp.Or(c.NATS, settings.NATS.URL)
-	settings.State = cmp.Or(c.State, settings.State, config.StateDefault)
 	q, err := c.query()
 	if err != nil {
 		return err
 	}
-	conf, err := settings.Core()
+	conf, err := c.settings.Core()
 	if err != nil {
 		return err
 	}
-	b, err := c.openBroker(&settings, con)
+	b, err := c.openExisting(con)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	e, err := pipeline.NewExplainer(b, &settings, conf, func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) })
+	e, err := pipeline.NewExplainer(b, &c.settings, conf, func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) })
 	if err != nil {
 		return err
 	}
@@ -104,19 +95,6 @@ func (c *explainCmd) query() (q pipeline.Query, err error) {
 	}
 	q.From, err = pipeline.ParsePlace("--from", c.From)
 	return q, err
-}
-
-// openBroker opens the server that has the log.
-func (c *explainCmd) openBroker(settings *config.Settings, con console) (*broker.Broker, error) {
-	if _, err := os.Stat(settings.State); err != nil && settings.NATS.URL == "" {
-		return nil, config.Usagef("explain: no log; give --state DIR or --nats URL (%w)", err)
-	}
-	b, err := config.OpenBroker(*settings, slog.New(slog.NewTextHandler(con.Err, nil)))
-	if errors.As(err, new(*broker.LockedError)) {
-		err = fmt.Errorf("%w\nIf that is gqlstream run: start it with --listen 127.0.0.1:4222 and give "+
-			"--nats nats://127.0.0.1:4222 here, or ask its page", err)
-	}
-	return b, err
 }
 
 // causeWords are the causes as people call them.

@@ -22,7 +22,6 @@ type publishCmd struct {
 	fileFlags
 	refusedFlags
 	serverFlags
-	State        string  `placeholder:"DIR" help:"Publish into the embedded stream of this state directory, which no process may be using."`
 	Rate         float64 `help:"At most this many events a second; 0 is as fast as the server takes them."`
 	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default what the configuration or the files say."`
 	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions that name none."`
@@ -66,9 +65,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	if conf.Classes.K() == 0 {
 		printClasses(con.Err, source.Classes())
 	}
-	if c.NATS != "" {
-		c.await(ctx, con.Err)
-	}
+	c.await(ctx, con.Err)
 	b, err := c.openBroker(ctx, con)
 	if err != nil {
 		return err
@@ -108,7 +105,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 
 // openBroker connects, and makes the log where it is missing.
 func (c *publishCmd) openBroker(ctx context.Context, con console) (*broker.Broker, error) {
-	b, err := c.open(cmp.Or(c.State, c.settings.State), con)
+	b, err := c.open(con)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +149,7 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 	case !c.any() && c.Note == "":
 		return conf, config.Usagef("publish: no files; give --edges, --labels, --predictions, --members, " +
 			"--vertices or --log, or --note")
-	case c.NATS == "" && cmp.Or(c.State, c.settings.State) == "":
+	case c.NATS == "" && c.settings.State == "":
 		return conf, config.Usagef("publish: no stream; give --nats URL, --state DIR or --config FILE")
 	case c.NATS != "" && c.State != "":
 		return conf, config.Usagef("publish: --nats and --state are given; choose one")

@@ -19,7 +19,6 @@ import (
 )
 
 type purgeCmd struct {
-	State string `placeholder:"DIR" help:"State directory with the checkpoints. Without --nats no process may be using it. [gqlstream-state]"`
 	serverFlags
 	Quarantine bool `help:"Also delete what was refused in the part of the log that goes."`
 	DryRun     bool `help:"Say what would be deleted, and delete nothing."`
@@ -50,12 +49,13 @@ type purge struct {
 
 // Run deletes what no checkpoint needs.
 func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
-	state := cmp.Or(c.State, c.settings.State, config.StateDefault)
+	c.settings.State = cmp.Or(c.settings.State, config.StateDefault)
+	state := c.settings.State
 	p := purge{command: c, con: con, dir: checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))}
 	if p.kept, err = newestTwo(p.dir, state); err != nil {
 		return err
 	}
-	if p.broker, err = c.open(state, con); err != nil {
+	if p.broker, err = c.open(con); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.broker.Close()) }()

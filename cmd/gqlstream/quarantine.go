@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,26 +34,14 @@ Examples:
   gqlstream quarantine retry 17 --nats nats://localhost:4222 --file corrected.json`
 }
 
-// quarantineFlags say where the quarantine is.
-type quarantineFlags struct {
-	serverFlags
-	State string `type:"existingdir" placeholder:"DIR" help:"State directory with an embedded server, which no process may be using. [gqlstream-state]"`
-}
-
-// with opens the quarantine, calls use and closes everything again.
-func (f quarantineFlags) with(
+// withQuarantine opens the quarantine, calls use and closes everything again.
+func (f *serverFlags) withQuarantine(
 	ctx context.Context, con console, use func(*ingest.Quarantine) error,
 ) (err error) {
 	if f.NATS != "" && f.State != "" {
 		return config.Usagef("quarantine: give either --nats URL or --state DIR")
 	}
-	if f.State = cmp.Or(f.State, f.settings.State); f.NATS == "" && f.State == "" {
-		if _, err := os.Stat(config.StateDefault); err != nil {
-			return config.Usagef("quarantine: give --nats URL or --state DIR; there is no %s here", config.StateDefault)
-		}
-		f.State = config.StateDefault
-	}
-	b, err := f.open(f.State, con)
+	b, err := f.openExisting(con)
 	if err != nil {
 		return err
 	}
@@ -67,7 +54,7 @@ func (f quarantineFlags) with(
 }
 
 type quarantineListCmd struct {
-	quarantineFlags
+	serverFlags
 	Reason string `placeholder:"WORD" help:"Only entries with this reason, self-loop say."`
 	Kind   string `placeholder:"KIND" help:"Only entries of this kind of event, or unknown."`
 	All    bool   `help:"Also entries that were retried."`
@@ -82,7 +69,7 @@ func (*quarantineListCmd) Help() string {
 // Run lists entries.
 func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 	filter := ingest.QuarantineFilter{Reason: event.Reason(c.Reason), Kind: c.Kind, Retried: c.All}
-	return c.with(ctx, con, func(q *ingest.Quarantine) error {
+	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
 		if c.JSON {
 			lines := json.NewEncoder(con.Out)
 			return q.List(ctx, filter, func(e ingest.QuarantineEntry) error { return lines.Encode(e) })
@@ -117,7 +104,7 @@ func eventText(e ingest.QuarantineEntry) string {
 }
 
 type quarantineShowCmd struct {
-	quarantineFlags
+	serverFlags
 	Entry    uint64 `arg:"" help:"Number of the entry, from the list."`
 	Original bool   `help:"Only the original bytes, as they are."`
 }
@@ -130,7 +117,7 @@ func (*quarantineShowCmd) Help() string {
 // Run shows an entry. Of its original bytes the first are shown, quoted where they could steer a
 // terminal.
 func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
-	return c.with(ctx, con, func(q *ingest.Quarantine) error {
+	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
 		e, err := q.Entry(ctx, c.Entry)
 		if err != nil {
 			return err
@@ -161,7 +148,7 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 }
 
 type quarantineRetryCmd struct {
-	quarantineFlags
+	serverFlags
 	Entries []uint64 `arg:"" optional:"" name:"entry" help:"Numbers of entries, from the list."`
 	Reason  string   `placeholder:"WORD" help:"All entries with this reason that were not retried."`
 	File    string   `type:"existingfile" placeholder:"FILE" help:"Publish this instead of the original; for one entry."`
@@ -196,7 +183,7 @@ func (c *quarantineRetryCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	return c.with(ctx, con, func(q *ingest.Quarantine) error {
+	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
 		entries, err := c.entries(ctx, q)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,9 +18,11 @@ import (
 	"gqlstream/sinks"
 )
 
-// serverFlags say on which server, and under which names, a command finds the streams.
+// serverFlags say where a command finds the streams and the checkpoints of a pipeline, and under
+// which names.
 type serverFlags struct {
 	Config      string `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML) of the pipeline, which names its server, prefix, credentials and certificates."`
+	State       string `placeholder:"DIR" help:"State directory of the pipeline: its checkpoints and, unless --nats is given, its embedded stream, which no process may be using then."`
 	NATS        string `name:"nats" placeholder:"URL" help:"The NATS server, such as the one that a run listens on."`
 	Prefix      string `placeholder:"NAME" help:"Prefix of the names of the pipeline's streams and subjects, nats.prefix of its configuration. [gql]"`
 	Credentials string `type:"existingfile" placeholder:"FILE" help:"NATS credentials file, with --nats."`
@@ -39,27 +42,39 @@ func (f *serverFlags) AfterApply() (err error) {
 	n.Prefix = cmp.Or(f.Prefix, n.Prefix)
 	n.Credentials = cmp.Or(f.Credentials, n.Credentials)
 	f.NATS, n.Listen = n.URL, ""
+	f.settings.State = cmp.Or(f.State, f.settings.State)
 	f.names, f.out, err = f.settings.Names()
 	return err
 }
 
 // open connects to the server, or starts the embedded one of a state directory. A run on
 // that directory is named, with what can be done.
-func (f *serverFlags) open(state string, con console) (*broker.Broker, error) {
-	f.settings.State = state
+func (f *serverFlags) open(con console) (*broker.Broker, error) {
 	b, err := config.OpenBroker(f.settings, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	if errors.As(err, new(*broker.LockedError)) {
-		err = fmt.Errorf("%w; a run that listens can be reached with --nats", err)
+		err = fmt.Errorf("%w; a run with --listen ADDRESS can be reached with --nats nats://ADDRESS, and has a page", err)
 	}
 	return b, err
+}
+
+// openExisting is open for commands that read what is there: it makes no state directory.
+func (f *serverFlags) openExisting(con console) (*broker.Broker, error) {
+	f.settings.State = cmp.Or(f.settings.State, config.StateDefault)
+	if _, err := os.Stat(f.settings.State); err != nil && f.NATS == "" {
+		return nil, config.Usagef("no log; give --nats URL or --state DIR: %w", err)
+	}
+	return f.open(con)
 }
 
 // How long a command waits for what may have been started a moment ago, and how often it looks.
 const serverWaitMax, serverLookEvery = 10 * time.Second, 100 * time.Millisecond
 
-// await returns when the server takes connections, or when it has waited long enough: what
+// await returns when an outside server takes connections, or when it has waited long enough: what
 // is wrong then shows when it is connected to.
 func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
+	if f.NATS == "" {
+		return
+	}
 	awaitStart(ctx, diagnostics, "a server at "+broker.Redacted(f.NATS), func() (away bool) {
 		b, err := config.OpenBroker(f.settings, nil)
 		if err == nil {

@@ -25,6 +25,9 @@ type simulateCmd struct {
 	Truth      string        `placeholder:"FILE" help:"Write the true prevalences to this CSV file."`
 	Answers    string        `placeholder:"FILE" help:"Write the class that every vertex has at the end to this CSV file, as answers to gqlstream ask."`
 	TruthEvery time.Duration `default:"1s" help:"Simulated time between two truths of a community."`
+
+	truth    *bufio.Writer // goes nowhere if no file is asked for
+	truthDue event.Time
 }
 
 func (*simulateCmd) Help() string {
@@ -47,17 +50,18 @@ func (c *simulateCmd) BeforeReset() error {
 
 // Run simulates into a file or a stream.
 func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
-	if (c.Out == "") == (c.NATS == "") {
+	live := c.NATS != "" || c.State != ""
+	if (c.Out == "") != live {
 		return config.Usagef("simulate: want either --out FILE or --nats URL")
 	}
-	if c.Duration == 0 && c.NATS == "" {
+	if c.Duration == 0 && !live {
 		return config.Usagef("simulate: --duration 0 never ends; give --out a duration")
 	}
 	if c.TruthEvery <= 0 || c.Rate < 0 {
 		return config.Usagef("simulate: --truth-every must be more than 0 and --rate not below 0")
 	}
 	if c.Start.IsZero() {
-		if c.Start = simulate.DefaultConfig().Start; c.NATS != "" {
+		if c.Start = simulate.DefaultConfig().Start; live {
 			c.Start = time.Now()
 		}
 	}
@@ -65,32 +69,43 @@ func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return config.Usage(err)
 	}
-	truth, err := newTruthLog(c.Truth, c.Classes)
-	if err != nil {
-		return err
+	c.truth = bufio.NewWriter(io.Discard)
+	if c.Truth != "" {
+		file, err := os.Create(c.Truth)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		c.truth.Reset(file)
 	}
-	defer func() { err = errors.Join(err, truth.Close(), c.answer(simulation)) }()
-	if c.NATS != "" {
-		return c.publish(ctx, con, simulation, truth)
+	fmt.Fprint(c.truth, "time,community,members")
+	for k := range c.Classes {
+		fmt.Fprintf(c.truth, ",p%d", k)
 	}
-	return c.store(ctx, con, simulation, truth)
+	fmt.Fprintln(c.truth, ",jumped")
+	if live {
+		err = c.publish(ctx, con, simulation)
+	} else {
+		err = c.store(ctx, con, simulation)
+	}
+	return errors.Join(err, c.truth.Flush(), c.answer(simulation))
 }
 
 // store writes the events to the file.
-func (c *simulateCmd) store(ctx context.Context, con console, s *simulate.Network, truth *truthLog) (err error) {
+func (c *simulateCmd) store(ctx context.Context, con console, s *simulate.Network) (err error) {
 	log := files.NewLogWriter(con.Out)
 	if c.Out != "-" {
 		if log, err = files.CreateLog(c.Out); err != nil {
 			return config.Usage(err)
 		}
 	}
-	return errors.Join(c.follow(ctx, con, s, truth, log.Write), log.Close())
+	return errors.Join(c.follow(ctx, con, s, log.Write), log.Close())
 }
 
 // publish sends the events to the server. An interrupt is a fine way to end it.
-func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Network, truth *truthLog) (err error) {
+func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Network) (err error) {
 	c.await(ctx, con.Err)
-	b, err := c.open("", con)
+	b, err := c.open(con)
 	if err != nil {
 		return err
 	}
@@ -106,7 +121,7 @@ func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Netw
 	}
 	defer writer.publisher.Close()
 	fmt.Fprintf(con.Err, "publishes to stream %s; Ctrl-C ends it\n", c.names.Log)
-	err = c.follow(ctx, con, s, truth, func(b *event.Batch) error { return writer.write(ctx, b) })
+	err = c.follow(ctx, con, s, func(b *event.Batch) error { return writer.write(ctx, b) })
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -116,7 +131,7 @@ func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Netw
 // follow hands every step of the simulation to write, and writes the truth that
 // belongs to it.
 func (c *simulateCmd) follow(
-	ctx context.Context, con console, s *simulate.Network, truth *truthLog, write func(*event.Batch) error,
+	ctx context.Context, con console, s *simulate.Network, write func(*event.Batch) error,
 ) error {
 	meter := newMeter(con.Err, "events")
 	defer meter.show()
@@ -132,8 +147,8 @@ func (c *simulateCmd) follow(
 		if err := write(&b); err != nil {
 			return err
 		}
-		if b.Emit {
-			truth.follow(s, c.TruthEvery)
+		if b.Emit && s.Now() >= c.truthDue {
+			c.writeTruth(s)
 		}
 		meter.add(b.Events())
 	}
@@ -149,58 +164,18 @@ func (c *simulateCmd) answer(s *simulate.Network) error {
 	return os.WriteFile(c.Answers, text, 0o644)
 }
 
-// truthLog writes true prevalences as CSV.
-type truthLog struct {
-	out  *bufio.Writer
-	file io.Closer
-	next event.Time
-	all  []simulate.TruthRecord
-}
-
-// newTruthLog creates the file at path; an empty path gives a log that writes
-// nothing.
-func newTruthLog(path string, classes int) (*truthLog, error) {
-	if path == "" {
-		return nil, nil
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	t := &truthLog{out: bufio.NewWriter(file), file: file}
-	t.out.WriteString("time,community,members")
-	for k := range classes {
-		fmt.Fprintf(t.out, ",p%d", k)
-	}
-	t.out.WriteString(",jumped\n")
-	return t, nil
-}
-
-// follow writes the truth if it is due at the simulation's time. What cannot be written shows
-// when the log is closed.
-func (t *truthLog) follow(s *simulate.Network, every time.Duration) {
-	if t == nil || s.Now() < t.next {
-		return
-	}
-	t.next = s.Now() + event.Time(every)
-	t.all = s.AppendTruth(t.all[:0])
-	for _, r := range t.all {
-		fmt.Fprintf(t.out, "%v,%s,%d", r.Time, r.Community, r.Members)
+// writeTruth writes the truth of this moment as CSV. What cannot be written shows at the end.
+func (c *simulateCmd) writeTruth(s *simulate.Network) {
+	c.truthDue = s.Now() + event.Time(c.TruthEvery)
+	for _, r := range s.AppendTruth(nil) {
+		fmt.Fprintf(c.truth, "%v,%s,%d", r.Time, r.Community, r.Members)
 		for _, share := range r.Prevalence {
-			fmt.Fprintf(t.out, ",%v", share)
+			fmt.Fprintf(c.truth, ",%v", share)
 		}
 		jumped := ""
 		if r.Jumped != 0 {
 			jumped = r.Jumped.String()
 		}
-		fmt.Fprintf(t.out, ",%s\n", jumped)
+		fmt.Fprintf(c.truth, ",%s\n", jumped)
 	}
-}
-
-// Close writes out what is buffered.
-func (t *truthLog) Close() error {
-	if t == nil {
-		return nil
-	}
-	return errors.Join(t.out.Flush(), t.file.Close())
 }
