@@ -8,34 +8,38 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/csv"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 )
 
-// Formats are the forms of a table in a file, by extension.
-var Formats = []string{"parquet", "csv", "arrow"}
+// The forms of a table in a file, by extension.
+const (
+	Parquet = "parquet"
+	CSV     = "csv"
+)
 
-// recordWriter writes the records of one table.
-type recordWriter interface {
-	Write(arrow.Record) error
-	Close() error
+// FormatOf returns the form that a file's extension says.
+func FormatOf(path string) (string, error) {
+	switch format := strings.TrimPrefix(filepath.Ext(path), "."); format {
+	case Parquet, CSV:
+		return format, nil
+	}
+	return "", fmt.Errorf("%s: want a file that ends in .%s or .%s", path, Parquet, CSV)
 }
 
 // Export writes records of one schema, at least one, as a file that appears whole
-// or not at all, and returns how many rows it has. It releases every record. In
-// Parquet and CSV a list of fixed length, such as probabilities, becomes the columns
-// p0, p1, ...
-func Export(path, format string, records iter.Seq[arrow.Record]) (rows int64, err error) {
-	if !slices.Contains(Formats, format) {
-		return 0, fmt.Errorf("tables: export: there is no format %q; there are %v", format, Formats)
+// or not at all, and returns how many rows it has. It releases every record.
+func Export(path string, records iter.Seq[arrow.Record]) (rows int64, err error) {
+	format, err := FormatOf(path)
+	if err != nil {
+		return 0, err
 	}
 	temporary := path + ".tmp"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -71,16 +75,24 @@ type unclosed struct{ io.Writer }
 // releases every record.
 func Encode(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows int64, err error) {
 	buffered := bufio.NewWriterSize(w, 1<<20)
-	var out recordWriter
+	var write func(arrow.Record) error
+	var finish func() error
 	for record := range records {
-		if format != "arrow" {
-			record = widened(record)
-		}
-		if out == nil {
-			out, err = newRecordWriter(buffered, format, record.Schema())
+		record = widened(record)
+		switch {
+		case write != nil:
+		case format == CSV:
+			out := csv.NewWriter(buffered, record.Schema(), csv.WithHeader(true), csv.WithNullWriter(""))
+			write, finish = out.Write, out.Flush
+		default:
+			properties := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
+			var out *pqarrow.FileWriter
+			if out, err = pqarrow.NewFileWriter(record.Schema(), unclosed{buffered}, properties, pqarrow.DefaultWriterProps()); err == nil {
+				write, finish = out.Write, out.Close
+			}
 		}
 		if err == nil {
-			err = out.Write(record)
+			err = write(record)
 			rows += record.NumRows()
 		}
 		record.Release()
@@ -88,44 +100,10 @@ func Encode(w io.Writer, format string, records iter.Seq[arrow.Record]) (rows in
 			return rows, err
 		}
 	}
-	if out == nil {
+	if finish == nil {
 		return 0, errors.New("a table without a schema")
 	}
-	if err := out.Close(); err != nil {
-		return rows, err
-	}
-	return rows, buffered.Flush()
-}
-
-func newRecordWriter(w io.Writer, format string, schema *arrow.Schema) (recordWriter, error) {
-	switch format {
-	case "arrow":
-		return ipc.NewFileWriter(&placedWriter{w: w}, ipc.WithSchema(schema))
-	case "csv":
-		return newTextTable(w, schema)
-	}
-	properties := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
-	return pqarrow.NewFileWriter(schema, unclosed{w}, properties, pqarrow.DefaultWriterProps())
-}
-
-// placedWriter is a writer that knows its position, which is all that the IPC
-// writer wants of a seeker.
-type placedWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (p *placedWriter) Write(b []byte) (int, error) {
-	n, err := p.w.Write(b)
-	p.n += int64(n)
-	return n, err
-}
-
-func (p *placedWriter) Seek(offset int64, whence int) (int64, error) {
-	if offset != 0 || whence != io.SeekCurrent {
-		return 0, fmt.Errorf("seek to %d from %d in a stream", offset, whence)
-	}
-	return p.n, nil
+	return rows, errors.Join(finish(), buffered.Flush())
 }
 
 // widened returns a record with the elements of fixed-size lists as columns, and
@@ -168,6 +146,3 @@ func elementOf(list *array.FixedSizeList, k int) arrow.Array {
 	}
 	return builder.NewArray()
 }
-
-// FormatOf returns the form that a file's extension says.
-func FormatOf(path string) string { return strings.TrimPrefix(filepath.Ext(path), ".") }

@@ -23,7 +23,7 @@ type communitiesCmd struct {
 	Edges      []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
 	Log        []string          `type:"existingfile" placeholder:"FILE" help:"Logs of all kinds of events; the graph at their end counts."`
 	Map        map[string]string `placeholder:"OURS=THEIRS" mapsep:"," help:"Names of columns: --map src=follower,dst=followee."`
-	Out        string            `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv, parquet or arrow; - is standard output. It appears whole or not at all."`
+	Out        string            `short:"o" required:"" placeholder:"FILE" help:"File of members to write, by its extension csv or parquet; - is standard output. It appears whole or not at all."`
 	MinSize    int               `default:"11" placeholder:"N" help:"Communities with fewer members are left out and counted. run publishes no estimate of fewer than 11."`
 	Resolution float64           `default:"1" placeholder:"X" help:"Above 1 makes more and smaller communities, below 1 fewer and larger ones."`
 	Seed       uint64            `default:"1" placeholder:"N" help:"Same seed, edges and options, same communities."`
@@ -61,8 +61,9 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 		return config.Usagef("communities: no files; give --edges or --log")
 	case c.MinSize < 1:
 		return config.Usagef("communities: --min-size is %d, want 1 or more", c.MinSize)
-	case c.Out != "-" && !slices.Contains(tables.Formats, tables.FormatOf(c.Out)):
-		return config.Usagef("communities: --out %s: want a file that ends in %s, or -", c.Out, strings.Join(tables.Formats, ", "))
+	}
+	if _, err := tables.FormatOf(c.Out); err != nil && c.Out != "-" {
+		return config.Usagef("communities: --out %w, or -", err)
 	}
 	store, err := c.load(ctx, con.Err)
 	if err != nil {
@@ -159,9 +160,9 @@ func (c *communitiesCmd) write(out io.Writer, view graphstore.View, found [][]gr
 		}
 	})
 	if c.Out == "-" {
-		_, err = tables.Encode(out, "csv", records)
+		_, err = tables.Encode(out, tables.CSV, records)
 	} else {
-		_, err = tables.Export(c.Out, tables.FormatOf(c.Out), records)
+		_, err = tables.Export(c.Out, records)
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"gqlstream/ask"
@@ -19,7 +18,7 @@ import (
 
 type snapshotCmd struct {
 	List   snapshotListCmd   `cmd:"" help:"List the checkpoints of a state directory and verify each."`
-	Export snapshotExportCmd `cmd:"" help:"Write the tables of a checkpoint as Parquet, CSV or Arrow."`
+	Export snapshotExportCmd `cmd:"" help:"Write the tables of a checkpoint as Parquet or CSV."`
 }
 
 func (*snapshotCmd) Help() string {
@@ -126,8 +125,7 @@ type snapshotExportCmd struct {
 	snapshotFlags
 	Position uint64 `arg:"" optional:"" help:"Position of the checkpoint. [the newest]"`
 	Table    string `required:"" placeholder:"NAME" help:"edges, vertices, adjacency, attributes, communities, members, versions, expiry, pending, audits or meta."`
-	Format   string `placeholder:"FORM" help:"parquet, csv or arrow. [by the extension of --out]"`
-	Out      string `short:"o" required:"" placeholder:"FILE" help:"File to write; it appears whole or not at all."`
+	Out      string `short:"o" required:"" placeholder:"FILE" help:"File to write, by its extension parquet or csv; it appears whole or not at all."`
 }
 
 func (*snapshotExportCmd) Help() string {
@@ -141,9 +139,8 @@ Examples:
 
 // Run exports one table.
 func (c *snapshotExportCmd) Run(con console) error {
-	format := cmp.Or(c.Format, tables.FormatOf(c.Out))
-	if !slices.Contains(tables.Formats, format) {
-		return config.Usagef("snapshot export: %q is none of %s; name one with --format", format, strings.Join(tables.Formats, ", "))
+	if _, err := tables.FormatOf(c.Out); err != nil {
+		return config.Usagef("snapshot export: --out %w", err)
 	}
 	table := graphstore.Table(c.Table)
 	if c.Table != edgesTable && !slices.Contains(graphstore.Tables(), table) {
@@ -159,7 +156,7 @@ func (c *snapshotExportCmd) Run(con console) error {
 	if c.Table != edgesTable {
 		records = slices.Values(view.Records(table))
 	}
-	rows, err := tables.Export(c.Out, format, records)
+	rows, err := tables.Export(c.Out, records)
 	if err != nil {
 		return err
 	}
