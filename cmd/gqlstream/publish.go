@@ -45,37 +45,55 @@ Examples:
 // publishFlushMax bounds the wait for the server after an interrupt.
 const publishFlushMax = 10 * time.Second
 
-// Run publishes the files.
+// Run publishes the files, and then the note.
 func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	conf, err := c.fileConfig()
 	if err != nil {
 		return err
 	}
-	if !c.any() {
-		return c.onlyNote(ctx, con)
-	}
-	if err := conf.Validate(); err != nil {
-		return config.Usage(err)
-	}
-	source, err := files.NewSource(conf)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, source.Close()) }()
-	if conf.Classes.K() == 0 {
-		printClasses(con.Err, source.Classes())
+	var source *files.Source
+	if c.any() {
+		if source, err = files.NewSource(conf); err != nil {
+			return config.Usage(err)
+		}
+		defer func() { err = errors.Join(err, source.Close()) }()
 	}
 	c.await(ctx, con.Err)
-	b, err := c.openBroker(ctx, con)
+	b, err := c.open(con)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if _, err := broker.EnsureLog(ctx, b.JS, c.names); err != nil {
+		return err
+	}
+	var refused error
+	if source != nil {
+		if refused, err = c.publishFiles(ctx, con, b, source); err != nil {
+			return err
+		}
+	}
+	if c.Note != "" {
+		err = c.publishNote(ctx, con, b)
+	}
+	return errors.Join(err, refused)
+}
+
+// publishFiles publishes rows. The error refused is that of rows that are not published; the
+// others are.
+func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Broker, source *files.Source) (refused, err error) {
+	if set := source.Classes(); c.Classes == "" && len(c.settings.Classes) == 0 && set.K() > 0 {
+		named := make([]string, set.K())
+		for k := range named {
+			named[k] = fmt.Sprintf("%d = %s", k, set.Name(event.Class(k)))
+		}
+		fmt.Fprintf(con.Err, "classes, from the files: %s\n", strings.Join(named, ", "))
+	}
 	p := &publishing{}
 	if c.Rejects != "" {
 		file, failed := os.Create(c.Rejects)
 		if failed != nil {
-			return config.Usage(failed)
+			return nil, config.Usage(failed)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		p.rejects = json.NewEncoder(file)
@@ -85,43 +103,23 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		Producer: c.Producer, Report: func(err error) { fmt.Fprintln(con.Err, "gqlstream:", err) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer p.out.publisher.Close()
 	_, err = readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
 	err = errors.Join(err, p.flushLate(ctx))
 	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.NATS), b.Where))
 	if ctx.Err() != nil {
-		return fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
+		err = fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
 	}
-	if err == nil && c.Note != "" {
-		err = c.publishNote(ctx, con, b)
+	refused = c.check(source, 0)
+	switch {
+	case p.events == 0 && refused == nil:
+		refused = errors.New("publish: nothing was published: the files have no rows that say something")
+	case p.events > 0 && refused != nil:
+		refused = fmt.Errorf("publish: the other rows are published, but %w", refused)
 	}
-	if err != nil {
-		return err
-	}
-	return p.verdict(c.check(source, 0))
-}
-
-// openBroker connects, and makes the log where it is missing.
-func (c *publishCmd) openBroker(ctx context.Context, con console) (*broker.Broker, error) {
-	b, err := c.open(con)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := broker.EnsureLog(ctx, b.JS, c.names); err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	return b, nil
-}
-
-// onlyNote publishes a note and no files.
-func (c *publishCmd) onlyNote(ctx context.Context, con console) error {
-	b, err := c.openBroker(ctx, con)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.publishNote(ctx, con, b), b.Close())
+	return refused, err
 }
 
 func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Broker) error {
@@ -164,22 +162,6 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 		conf.Classes = classes.ClassSet()
 	}
 	return conf, nil
-}
-
-// printClasses says how the classes of the files were read.
-func printClasses(w io.Writer, classes event.ClassSet) {
-	switch {
-	case classes.K() == 0:
-		return
-	case len(classes.Names) == 0:
-		fmt.Fprintf(w, "classes: %d, from the files\n", classes.K())
-		return
-	}
-	named := make([]string, classes.K())
-	for k, name := range classes.Names {
-		named[k] = fmt.Sprintf("%d = %s", k, name)
-	}
-	fmt.Fprintf(w, "classes, from the files: %s\n", strings.Join(named, ", "))
 }
 
 // publishing is one run of publish.
@@ -237,16 +219,4 @@ func (p *publishing) summary(w io.Writer, log *files.Source, stream, where strin
 	messages, last := p.out.publisher.Stored()
 	fmt.Fprintf(w, "published %s events in %s messages to stream %s at %s, now at position %d; "+
 		"refused %s rows\n", grouped(p.events), grouped(int(messages)), stream, where, last, grouped(refused))
-}
-
-// verdict is the error of a run that published nothing, or of files of which more rows were
-// refused than may be.
-func (p *publishing) verdict(err error) error {
-	switch {
-	case p.events == 0 && err == nil:
-		return errors.New("publish: nothing was published: the files have no rows that say something")
-	case p.events > 0 && err != nil:
-		return fmt.Errorf("publish: the other rows are published, but %w", err)
-	}
-	return err
 }

@@ -33,35 +33,18 @@ Examples:
 // snapshotFlags choose a checkpoint. A process may be running on the directory:
 // nothing in it is changed.
 type snapshotFlags struct {
-	State string `placeholder:"DIR" help:"State directory of gqlstream run. [gqlstream-state]"`
+	State string `default:"gqlstream-state" placeholder:"DIR" help:"State directory of gqlstream run. [${default}]"`
 }
 
-func (f snapshotFlags) dir() *checkpoint.Dir {
-	return checkpoint.Look(checkpoint.Disk{}, filepath.Join(cmp.Or(f.State, config.StateDefault), "checkpoints"))
-}
-
-// load reads the checkpoint at a position, the newest for 0, and its graph.
-func (f snapshotFlags) load(position uint64) (*checkpoint.Checkpoint, *graphstore.Store, error) {
-	dir := f.dir()
+// open returns the checkpoints and their positions, the newest first, or that there are none.
+func (f snapshotFlags) open() (*checkpoint.Dir, []uint64, error) {
+	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(f.State, "checkpoints"))
 	positions, err := dir.List()
 	if err == nil && len(positions) == 0 {
-		err = f.none()
+		err = config.Usagef("snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
+			"and at the end of --exit-when-drained", f.State)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	read, err := dir.Read(cmp.Or(position, positions[0]))
-	if err != nil {
-		return nil, nil, err
-	}
-	store, _, err := ask.Load(read)
-	return read, store, err
-}
-
-// none is the error of a state directory without checkpoints.
-func (f snapshotFlags) none() error {
-	return config.Usagef("snapshot: there is no checkpoint in %s; run writes them every checkpoint.every, "+
-		"and at the end of --exit-when-drained", cmp.Or(f.State, config.StateDefault))
+	return dir, positions, err
 }
 
 type snapshotListCmd struct {
@@ -78,13 +61,9 @@ Example:
 
 // Run lists checkpoints.
 func (c *snapshotListCmd) Run(con console) error {
-	dir := c.dir()
-	positions, err := dir.List()
+	dir, positions, err := c.open()
 	if err != nil {
 		return err
-	}
-	if len(positions) == 0 {
-		return c.none()
 	}
 	damaged := 0
 	table := tabwriter.NewWriter(con.Out, 0, 8, 2, ' ', 0)
@@ -97,8 +76,12 @@ func (c *snapshotListCmd) Run(con console) error {
 			continue
 		}
 		m := read.Manifest
+		bytes := int64(0)
+		for _, s := range m.Sections {
+			bytes += s.Bytes
+		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%d\t%s\t%s\tyes\n", m.Position, event.Time(m.LogTime),
-			m.Written.Format("2006-01-02T15:04:05Z"), bytesOf(m), m.Config, checkpoint.Digest(m.Sections))
+			m.Written.Format("2006-01-02T15:04:05Z"), bytes, m.Config, checkpoint.Digest(m.Sections))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -108,13 +91,6 @@ func (c *snapshotListCmd) Run(con console) error {
 			"newest intact one", damaged, len(positions))
 	}
 	return nil
-}
-
-func bytesOf(m checkpoint.Manifest) (n int64) {
-	for _, s := range m.Sections {
-		n += s.Bytes
-	}
-	return n
 }
 
 // edgesTable is the table of edges by the names of their ends; the store itself
@@ -146,7 +122,15 @@ func (c *snapshotExportCmd) Run(con console) error {
 	if c.Table != edgesTable && !slices.Contains(graphstore.Tables(), table) {
 		return config.Usagef("snapshot export: there is no table %q; there are %s and %v", c.Table, edgesTable, graphstore.Tables())
 	}
-	read, store, err := c.load(c.Position)
+	dir, positions, err := c.open()
+	if err != nil {
+		return err
+	}
+	read, err := dir.Read(cmp.Or(c.Position, positions[0]))
+	if err != nil {
+		return err
+	}
+	store, _, err := ask.Load(read)
 	if err != nil {
 		return err
 	}
