@@ -83,15 +83,13 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 		fmt.Fprintf(con.Err, "pass %d: %s communities, modularity %.4f, after %v\n",
 			i, grouped(search.Count()), search.Modularity(1), time.Since(begun).Round(10*time.Millisecond))
 	}
-	found := c.found(search)
-	if len(found) == 0 {
-		largest := 0
-		for _, members := range search.Communities() {
-			largest = max(largest, len(members))
-		}
+	found := search.Communities() // the largest first, between equals that of the lower first vertex
+	slices.SortStableFunc(found, func(a, b []graphstore.Vertex) int { return cmp.Compare(len(b), len(a)) })
+	if largest := len(found[0]); largest < c.MinSize {
 		return fmt.Errorf("communities: the largest of %s communities has %d members; nothing is written without --min-size %d or less",
 			grouped(search.Count()), largest, largest)
 	}
+	found = slices.DeleteFunc(found, func(members []graphstore.Vertex) bool { return len(members) < c.MinSize })
 	summary := con.Out
 	if c.Out == "-" {
 		summary = con.Err
@@ -124,18 +122,6 @@ func (c *communitiesCmd) load(ctx context.Context, diagnostics io.Writer) (_ *gr
 		return nil, fmt.Errorf("communities: nothing is written: %w", err)
 	}
 	return store, nil
-}
-
-// found returns the communities that are large enough, the largest first. Between
-// equals the one with the lower first vertex comes first.
-func (c *communitiesCmd) found(search *communities.Search) (found [][]graphstore.Vertex) {
-	for _, members := range search.Communities() {
-		if len(members) >= c.MinSize {
-			found = append(found, members)
-		}
-	}
-	slices.SortStableFunc(found, func(a, b []graphstore.Vertex) int { return cmp.Compare(len(b), len(a)) })
-	return found
 }
 
 // name returns the name of the community i of n, with zeros that make the order of the
@@ -183,10 +169,9 @@ func (c *communitiesCmd) summarise(w io.Writer, view graphstore.View, search *co
 	fmt.Fprintf(w, "members: largest %s, median %s, smallest %s\n\n", grouped(len(found[0])),
 		grouped(len(found[len(found)/2])), grouped(len(found[len(found)-1])))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "community\tmembers\tweight inside\tmost connected")
+	fmt.Fprintln(t, "community\tmembers\tmost connected")
 	for i, members := range found[:min(len(found), largestShown)] {
-		inside, hubs := insideOf(view, members)
-		fmt.Fprintf(t, "%s\t%s\t%.0f %%\t%s\n", c.name(i, len(found)), grouped(len(members)), 100*inside, hubs)
+		fmt.Fprintf(t, "%s\t%s\t%s\n", c.name(i, len(found)), grouped(len(members)), hubsOf(view, members))
 	}
 	if more := len(found) - largestShown; more > 0 {
 		fmt.Fprintf(t, "and %s more\n", grouped(more))
@@ -194,23 +179,14 @@ func (c *communitiesCmd) summarise(w io.Writer, view graphstore.View, search *co
 	return t.Flush()
 }
 
-// insideOf returns which share of the weight at the members is between them, and the
-// names of the three members of the highest degree, by which people recognise it.
-func insideOf(view graphstore.View, members []graphstore.Vertex) (share float64, hubs string) {
-	inside, all := 0.0, 0.0
-	for _, v := range members {
-		for u, weight := range view.EdgesOf(v) {
-			all += weight
-			if _, found := slices.BinarySearch(members, u); found {
-				inside += weight
-			}
-		}
-	}
+// hubsOf returns the names of the three members of the highest degree, by which people recognise
+// a community.
+func hubsOf(view graphstore.View, members []graphstore.Vertex) string {
 	byDegree := slices.Clone(members)
 	slices.SortStableFunc(byDegree, func(a, b graphstore.Vertex) int { return cmp.Compare(view.Degree(b), view.Degree(a)) })
 	var names []string
 	for _, v := range byDegree[:min(3, len(byDegree))] {
 		names = append(names, view.ID(v).String())
 	}
-	return inside / max(all, 1e-300), strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }
