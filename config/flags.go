@@ -12,18 +12,20 @@ import (
 
 // CoreFlags are the flags that decide results; they win over the file.
 type CoreFlags struct {
-	Config     string        `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
-	Classes    string        `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
-	Everyone   bool          `help:"Track the community of every vertex, named everyone."`
-	Community  []string      `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
-	Method     string        `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
-	Preset     string        `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
-	Lambda     string        `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
-	Classifier string        `placeholder:"NAME" help:"Predict from the labels, where no prediction is given: enq (votes of labelled neighbours) or diffusion."`
-	HalfLife   time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half as much as a fresh one, such as 720h. [never]"`
-	Kernel     string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path, features (of --vertices) or constant. [ppr]"`
-	Alpha      *float64      `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
-	Tolerance  *float64      `placeholder:"X" help:"Bound on the certificate of the kernel."`
+	Config       string        `short:"c" type:"existingfile" placeholder:"FILE" help:"Configuration (YAML); see gqlstream check --help."`
+	Classes      string        `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
+	Everyone     bool          `help:"Track the community of every vertex, named everyone."`
+	Community    []string      `placeholder:"NAME=KEY:VALUE" help:"Track the vertices whose attribute KEY is VALUE (repeatable)."`
+	Method       string        `placeholder:"LIST" help:"Estimates to publish, a comma list or all. [auto]"`
+	Preset       string        `placeholder:"NAME" help:"Scaling of the weights: density, reference, paper. [density]"`
+	Confidence   *float64      `placeholder:"X" help:"Of the intervals. [0.9]"`
+	Simultaneous bool          `help:"Intervals that hold together for all classes."`
+	Lambda       string        `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
+	Classifier   string        `placeholder:"NAME" help:"Predict from the labels, where no prediction is given: enq (votes of labelled neighbours) or diffusion."`
+	HalfLife     time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half as much as a fresh one, such as 720h. [never]"`
+	Kernel       string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path, features (of --vertices) or constant. [ppr]"`
+	Alpha        *float64      `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`
+	Tolerance    *float64      `placeholder:"X" help:"Bound on the certificate of the kernel."`
 }
 
 // Settings reads the configuration file and merges the flags over it.
@@ -59,12 +61,12 @@ func (f *CoreFlags) Merge(c *Settings) (err error) {
 	c.Classifier = cmp.Or(f.Classifier, c.Classifier)
 	c.HalfLife = cmp.Or(f.HalfLife, c.HalfLife)
 	c.Kernel = cmp.Or(f.Kernel, c.Kernel)
-	return errors.Join(OverrideNumber(&c.Alpha, "--alpha", f.Alpha), OverrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
+	return errors.Join(overrideNumber(&c.Alpha, "--alpha", f.Alpha), overrideNumber(&c.Tolerance, "--tolerance", f.Tolerance))
 }
 
-// OverrideNumber replaces a number of the configuration by that of a flag, if the flag is
+// overrideNumber replaces a number of the configuration by that of a flag, if the flag is
 // given. Zero, which there stands for the default, is no value.
-func OverrideNumber(dst *float64, flag string, value *float64) error {
+func overrideNumber(dst *float64, flag string, value *float64) error {
 	if value == nil {
 		return nil
 	}
@@ -75,8 +77,8 @@ func OverrideNumber(dst *float64, flag string, value *float64) error {
 	return nil
 }
 
-// mergeEstimates replaces the methods, if any are given, and the preset and
-// lambda of each estimate.
+// mergeEstimates replaces the methods, if any are given, and the preset, lambda and interval of
+// each estimate.
 func (f *CoreFlags) mergeEstimates(c *Settings) error {
 	if f.Method != "" {
 		methods, err := quant.ParseMethods(f.Method)
@@ -92,8 +94,13 @@ func (f *CoreFlags) mergeEstimates(c *Settings) error {
 		c.Estimates = []Estimate{{Method: "auto"}}
 	}
 	for i := range c.Estimates {
-		c.Estimates[i].Preset = cmp.Or(f.Preset, c.Estimates[i].Preset)
-		c.Estimates[i].Lambda = cmp.Or(Lambda(f.Lambda), c.Estimates[i].Lambda)
+		e := &c.Estimates[i]
+		e.Preset = cmp.Or(f.Preset, e.Preset)
+		e.Lambda = cmp.Or(Lambda(f.Lambda), e.Lambda)
+		e.Simultaneous = e.Simultaneous || f.Simultaneous
+		if err := overrideNumber(&e.Confidence, "--confidence", f.Confidence); err != nil {
+			return err
+		}
 	}
 	return nil
 }

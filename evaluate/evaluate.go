@@ -12,18 +12,18 @@ import (
 	"gqlstream/quant"
 )
 
-// Config configures an evaluation.
+// Config configures an evaluation. The tags make fields flags of gqlstream evaluate.
 type Config struct {
-	Core       incremental.Config // its kernel is not used; its communities are for the protocol members
-	Kernels    []string           // of diffusion.KernelNames: one run each; none is ppr
-	Protocols  []string           // pps, cov, degree, one, bfs, rw, members and group:KEY
-	Splits     int                // random splits into calibration and hidden labels
-	PerClass   int                // communities per class, protocol and split
-	Size       int                // members of a community
-	MembersMin int                // different vertices that a community must have
-	Share      float64            // of the labelled vertices that stay calibration labels
-	Ask        int                // members of each community that are drawn and labelled then; 0: none
-	Seed       uint64
+	Core       incremental.Config `kong:"-"` // its kernel is not used; its communities are for the protocol members
+	Kernels    []string           `kong:"-"` // of diffusion.KernelNames: one run each; none is ppr
+	Protocols  []string           `name:"protocol" default:"pps,bfs,rw" placeholder:"LIST" help:"Shifts to draw communities under: pps, cov, degree, one, bfs, rw, members, group:ATTRIBUTE. [${default}]"`
+	Splits     int                `default:"5" help:"Random splits of the labels into calibration and hidden. [${default}]"`
+	PerClass   int                `default:"10" help:"Communities per class and split, of all but members and groups. [${default}]"`
+	Size       int                `default:"100" help:"Members of a community, of all but members and groups. [${default}]"`
+	MembersMin int                `default:"11" help:"Different members that a community must have. [${default}]"`
+	Share      float64            `name:"calibration" default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
+	Ask        int                `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
+	Seed       uint64             `default:"1" help:"Of splits and draws. [${default}]"`
 }
 
 const (

@@ -25,9 +25,7 @@ type estimateCmd struct {
 	fileFlags
 	refusedFlags
 	config.CoreFlags
-	Confidence   *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
-	Simultaneous bool     `help:"Intervals that hold together for all classes."`
-	Format       string   `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
+	Format string `default:"table" enum:"table,json" help:"table for reading, json for one object a line."`
 }
 
 func (*estimateCmd) Help() string {
@@ -53,10 +51,11 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
 		return config.Usagef("estimate: no files; give --edges, --labels, --predictions and --members, or --log")
 	}
-	settings, err := c.settings()
+	settings, err := c.CoreFlags.Settings()
 	if err != nil {
 		return err
 	}
+	setOneShotDefaults(&settings)
 	late, err := settings.Late.Policy()
 	if err != nil {
 		return config.Usage(err)
@@ -79,23 +78,6 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 		return writeLines(con.Out, estimates)
 	}
 	return writeTable(con.Out, estimates, settings.Classes)
-}
-
-// settings merges the flags over the defaults of a one-shot estimate.
-func (c *estimateCmd) settings() (config.Settings, error) {
-	settings, err := c.CoreFlags.Settings()
-	if err != nil {
-		return settings, err
-	}
-	setOneShotDefaults(&settings)
-	for i := range settings.Estimates {
-		e := &settings.Estimates[i]
-		if err := config.OverrideNumber(&e.Confidence, "--confidence", c.Confidence); err != nil {
-			return settings, err
-		}
-		e.Simultaneous = e.Simultaneous || c.Simultaneous
-	}
-	return settings, nil
 }
 
 // setOneShotDefaults fills in what differs where everything is computed once, on the user's

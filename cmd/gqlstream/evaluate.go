@@ -19,18 +19,13 @@ type evaluateCmd struct {
 	fileFlags
 	refusedFlags
 	config.CoreFlags
-	Protocol    string   `default:"pps,bfs,rw" placeholder:"LIST" help:"Shifts to draw communities under: pps, cov, degree, one, bfs, rw, members, group:ATTRIBUTE. [${default}]"`
-	Splits      int      `default:"5" help:"Random splits of the labels into calibration and hidden. [${default}]"`
-	PerClass    int      `default:"10" help:"Communities per class and split, of all but members and groups. [${default}]"`
-	Size        int      `default:"100" help:"Members of a community, of all but members and groups. [${default}]"`
-	MembersMin  int      `default:"11" help:"Different members that a community must have. [${default}]"`
-	Calibration float64  `default:"0.15" help:"Share of the labels that calibrate in a split; the others are hidden. [${default}]"`
-	Ask         int      `placeholder:"N" help:"Then draw N members of each community as gqlstream ask does, label them, and estimate again."`
-	Seed        uint64   `default:"1" help:"Of splits and draws. [${default}]"`
-	Confidence  *float64 `placeholder:"X" help:"Of the intervals. [0.9]"`
-	Format      string   `default:"markdown" enum:"markdown,json" help:"markdown, or json with every estimate and its truth. [${default}]"`
-	Plots       string   `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
+	Options evaluateOptions `embed:""`
+	Format  string          `default:"markdown" enum:"markdown,json" help:"markdown, or json with every estimate and its truth. [${default}]"`
+	Plots   string          `placeholder:"DIR" help:"Write pictures there, PNG and SVG: error and coverage."`
 }
+
+// evaluateOptions has no method Validate, which would be called before the core is configured.
+type evaluateOptions evaluate.Config
 
 func (*evaluateCmd) Help() string {
 	return `Answers on your own labelled graph which method to use, and whether its interval can be believed.
@@ -108,10 +103,10 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 	return err
 }
 
-// prepare settles the configuration. The files are opened because they may say the
+// prepare completes the configuration. The files are opened because they may say the
 // classes.
-func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
-	kernels := splitList(c.Kernel)
+func (c *evaluateCmd) prepare() (conf evaluate.Config, source *files.Source, err error) {
+	conf = evaluate.Config(c.Options)
 	flags := c.CoreFlags
 	flags.Kernel = ""
 	if flags.Method == "" && flags.Config == "" {
@@ -119,27 +114,18 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
 	}
 	settings, err := flags.Settings()
 	if err != nil {
-		return evaluate.Config{}, nil, err
+		return conf, nil, err
 	}
 	settings.Tolerance = cmp.Or(settings.Tolerance, toleranceEvaluate)
-	if len(kernels) == 0 {
+	if c.Kernel == "" {
 		setOneShotDefaults(&settings) // the kernel of the configuration or of the preset
-		kernels = splitList(settings.Kernel)
+	}
+	if kernels := cmp.Or(c.Kernel, settings.Kernel); kernels != "" {
+		conf.Kernels = strings.Split(kernels, ",")
 	}
 	settings.Kernel = ""
-	for i := range settings.Estimates {
-		err := config.OverrideNumber(&settings.Estimates[i].Confidence, "--confidence", c.Confidence)
-		if err != nil {
-			return evaluate.Config{}, nil, err
-		}
-	}
-	source, err := openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1})
-	if err != nil {
-		return evaluate.Config{}, nil, err
-	}
-	conf := evaluate.Config{
-		Kernels: kernels, Protocols: splitList(c.Protocol), Splits: c.Splits, PerClass: c.PerClass,
-		Size: c.Size, MembersMin: c.MembersMin, Share: c.Calibration, Seed: c.Seed, Ask: c.Ask,
+	if source, err = openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1}); err != nil {
+		return conf, nil, err
 	}
 	if conf.Core, err = settings.Core(); err == nil {
 		err = conf.Validate()
@@ -149,15 +135,4 @@ func (c *evaluateCmd) prepare() (evaluate.Config, *files.Source, error) {
 		return conf, nil, config.Usage(err)
 	}
 	return conf, source, nil
-}
-
-// splitList splits a comma list; spaces around the items do not count.
-func splitList(list string) []string {
-	var out []string
-	for item := range strings.SplitSeq(list, ",") {
-		if item = strings.TrimSpace(item); item != "" {
-			out = append(out, item)
-		}
-	}
-	return out
 }

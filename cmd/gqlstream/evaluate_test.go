@@ -152,7 +152,7 @@ func TestEvaluateExitCodes(t *testing.T) {
 	}{
 		{nil, exitUsage, "no files"},
 		{append([]string{"--protocol", "dfs"}, files...), exitUsage, `no "dfs"`},
-		{append([]string{"--protocol", ","}, files...), exitUsage, "protocols: none"},
+		{append([]string{"--protocol", ","}, files...), exitUsage, `there is no ""`},
 		{append([]string{"--method", "magic"}, files...), exitUsage, "magic"},
 		{append([]string{"--kernel", "ppr,gauss"}, files...), exitUsage, "gauss"},
 		{append([]string{"--splits", "0"}, files...), exitUsage, "splits: 0"},
