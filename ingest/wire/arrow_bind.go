@@ -17,7 +17,7 @@ func (t *table) bindSchema() *event.Problem {
 		if p := t.bindColumn(i, c); p != nil {
 			return p
 		}
-		if c.cell == cellNone || !c.fits() {
+		if c.kind == AbsentCell || !c.fits() {
 			return event.Problemf(event.BadValue, "column %s has type %s, %s can be %s",
 				Quote(c.name), c.describe(), c.spec.name, c.spec.holds.arrow)
 		}
@@ -124,7 +124,7 @@ func (t *table) checkProbabilities() *event.Problem {
 // describe returns what to call the type of a column.
 func (c *column) describe() string {
 	switch {
-	case c.encoded && c.cell != cellNone:
+	case c.encoded && c.kind != AbsentCell:
 		return "dictionary of " + c.typeName
 	case c.list >= 0:
 		return "fixed size list"
@@ -139,28 +139,13 @@ func (c *column) bindTo(s *fieldSpec) { c.spec, c.field = s, s.field }
 func (c *column) fits() bool {
 	switch {
 	case c.field == fieldProbabilities:
-		return c.cell.isFloat() && (c.class > 0) == (c.list < 0)
+		return c.kind == NumberCell && (c.class > 0) == (c.list < 0)
 	case c.list >= 0:
 		return false
-	case c.cell == cellNull:
+	case c.kind == NullCell:
 		return true
 	case c.field == fieldConfig: // each text once: reading it costs what it is long
-		return !c.encoded && (c.cell == cellUTF8 || c.cell == cellLargeUTF8)
+		return c.kind == TextCell && !c.encoded && !c.view
 	}
-	return c.spec.holds.accepts[arrowForm].holds(c.cell.kind())
-}
-
-// kind returns which kind of cell the values are.
-func (c cell) kind() CellKind {
-	switch {
-	case c.isText():
-		return TextCell
-	case c.isInt():
-		return UintCell
-	case c.isFloat():
-		return NumberCell
-	case c == cellTime:
-		return TimeCell
-	}
-	return BoolCell
+	return c.spec.holds.accepts[arrowForm].holds(c.kind)
 }

@@ -61,7 +61,7 @@ func (t *table) bind(r *binder, c *column, rows int) *event.Problem {
 	if p != nil {
 		return p
 	}
-	c.rows, c.nulls, c.valid, c.items, c.heap = rows, c.cell == cellNull, nil, nil, nil
+	c.rows, c.nulls, c.valid, c.items, c.heap = rows, c.kind == NullCell, nil, nil, nil
 	if c.nulls {
 		return nil // no buffers
 	}
@@ -74,12 +74,12 @@ func (t *table) bind(r *binder, c *column, rows int) *event.Problem {
 		return c.bindList(r)
 	case c.encoded:
 		return t.bindEncoded(r, c)
-	case c.cell.isText():
+	case c.kind == TextCell:
 		return c.bindText(r)
-	case c.cell == cellBool:
+	case c.kind == BoolCell:
 		c.data, p = r.buffer(c, (rows+7)/8)
 	default:
-		c.data, p = r.buffer(c, rows*cellWidths[c.cell])
+		c.data, p = r.buffer(c, rows*c.width)
 	}
 	return p
 }
@@ -97,13 +97,13 @@ func (c *column) bindList(r *binder) *event.Problem {
 	if c.items, p = r.validity(c, values, nulls); p != nil {
 		return p
 	}
-	c.data, p = r.buffer(c, values*cellWidths[c.cell])
+	c.data, p = r.buffer(c, values*c.width)
 	return p
 }
 
 // bindEncoded binds the indices of a dictionary-encoded column and checks them.
 func (t *table) bindEncoded(r *binder, c *column) (p *event.Problem) {
-	if c.data, p = r.buffer(c, c.rows*cellWidths[c.index]); p != nil {
+	if c.data, p = r.buffer(c, c.rows*c.index.width); p != nil {
 		return p
 	}
 	d := &t.dictionaries[c.dictionary]
@@ -114,7 +114,7 @@ func (t *table) bindEncoded(r *binder, c *column) (p *event.Problem) {
 	c.nulls = c.nulls || c.values.nulls
 	for i := range c.rows {
 		if !c.invalid(i) {
-			if v, negative := intAt(c.index, c.data, i); negative || v >= uint64(c.values.rows) {
+			if v, negative := c.index.int(c.data, i); negative || v >= uint64(c.values.rows) {
 				return r.bad(c, "index outside the dictionary")
 			}
 		}
@@ -124,11 +124,10 @@ func (t *table) bindEncoded(r *binder, c *column) (p *event.Problem) {
 
 // bindText binds offsets and text, or views, and checks them.
 func (c *column) bindText(r *binder) (p *event.Problem) {
-	if c.cell == cellViewUTF8 {
+	if c.view {
 		return c.bindViews(r)
 	}
-	width := cellWidths[c.cell]
-	need := (c.rows + 1) * width
+	need := (c.rows + 1) * c.width
 	if c.rows == 0 {
 		need = 0 // some writers leave the offsets out
 	}
@@ -140,12 +139,7 @@ func (c *column) bindText(r *binder) (p *event.Problem) {
 	}
 	last := uint64(0)
 	for i := range c.rows + 1 {
-		var at uint64
-		if width == 4 {
-			at = uint64(binary.LittleEndian.Uint32(c.data[4*i:]))
-		} else {
-			at = binary.LittleEndian.Uint64(c.data[8*i:])
-		}
+		at := wordAt(c.data, i, c.width)
 		if at < last || at > uint64(len(c.heap)) {
 			return r.bad(c, "text offset outside the text")
 		}
@@ -171,7 +165,7 @@ func (c *column) bindViews(r *binder) (p *event.Problem) {
 	c.body = r.blk.body
 	for i := range c.rows {
 		if !c.invalid(i) {
-			if _, ok := c.view(i); !ok {
+			if _, ok := c.viewed(i); !ok {
 				return r.bad(c, "text view outside the text")
 			}
 		}
@@ -179,8 +173,8 @@ func (c *column) bindViews(r *binder) (p *event.Problem) {
 	return nil
 }
 
-// view returns the text of a view.
-func (c *column) view(i int) (string, bool) {
+// viewed returns the text of view i.
+func (c *column) viewed(i int) (string, bool) {
 	v := c.data[16*i : 16*i+16]
 	n := binary.LittleEndian.Uint32(v)
 	if n <= 12 {
@@ -207,11 +201,11 @@ func (c *column) null(i int) bool {
 	if !c.nulls {
 		return false
 	}
-	if c.cell == cellNull || c.invalid(i) {
+	if c.kind == NullCell || c.invalid(i) {
 		return true
 	}
 	if c.encoded {
-		v, _ := intAt(c.index, c.data, i)
+		v, _ := c.index.int(c.data, i)
 		return c.values.null(int(v))
 	}
 	return false
@@ -220,59 +214,42 @@ func (c *column) null(i int) bool {
 // text returns row i of a column of text, which is not null.
 func (c *column) text(i int) string {
 	if c.encoded {
-		v, _ := intAt(c.index, c.data, i)
+		v, _ := c.index.int(c.data, i)
 		c, i = c.values, int(v)
 	}
-	switch c.cell {
-	case cellUTF8:
-		from := binary.LittleEndian.Uint32(c.data[4*i:])
-		return alias(c.heap[from:binary.LittleEndian.Uint32(c.data[4*i+4:])])
-	case cellLargeUTF8:
-		from := binary.LittleEndian.Uint64(c.data[8*i:])
-		return alias(c.heap[from:binary.LittleEndian.Uint64(c.data[8*i+8:])])
+	if c.view {
+		s, _ := c.viewed(i)
+		return s
 	}
-	s, _ := c.view(i)
-	return s
+	return alias(c.heap[wordAt(c.data, i, c.width):wordAt(c.data, i+1, c.width)])
 }
 
-// intAt returns integer i of a buffer as magnitude and sign.
-func intAt(c cell, data []byte, i int) (magnitude uint64, negative bool) {
-	var v int64
-	switch c {
-	case cellU8:
-		return uint64(data[i]), false
-	case cellU16:
-		return uint64(binary.LittleEndian.Uint16(data[2*i:])), false
-	case cellU32:
-		return uint64(binary.LittleEndian.Uint32(data[4*i:])), false
-	case cellU64:
-		return binary.LittleEndian.Uint64(data[8*i:]), false
-	case cellI8:
-		v = int64(int8(data[i]))
-	case cellI16:
-		v = int64(int16(binary.LittleEndian.Uint16(data[2*i:])))
-	case cellI32:
-		v = int64(int32(binary.LittleEndian.Uint32(data[4*i:])))
-	default: // cellI64, cellTime
-		v = int64(binary.LittleEndian.Uint64(data[8*i:]))
+// wordAt returns word i of a buffer of words of 1, 2, 4 or 8 bytes.
+func wordAt(data []byte, i, width int) uint64 {
+	switch width {
+	case 1:
+		return uint64(data[i])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(data[2*i:]))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(data[4*i:]))
 	}
-	if v < 0 {
-		return -uint64(v), true
-	}
-	return uint64(v), false
+	return binary.LittleEndian.Uint64(data[8*i:])
 }
 
-// floatAt returns number i of a buffer.
-func floatAt(c cell, data []byte, i int) float64 {
-	switch c {
-	case cellF32:
-		return float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
-	case cellF64:
-		return math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+// int returns integer i of a buffer as magnitude and sign.
+func (t *arrowType) int(data []byte, i int) (magnitude uint64, negative bool) {
+	v := wordAt(data, i, t.width)
+	if !t.signed || v>>(8*t.width-1) == 0 {
+		return v, false
 	}
-	v, negative := intAt(c, data, i)
-	if negative {
-		return -float64(v)
+	return -(v | ^uint64(0)<<(8*t.width)), true
+}
+
+// float returns number i of a buffer of floating point numbers.
+func (t *arrowType) float(data []byte, i int) float64 {
+	if t.width == 4 {
+		return float64(math.Float32frombits(uint32(wordAt(data, i, 4))))
 	}
-	return float64(v)
+	return math.Float64frombits(wordAt(data, i, 8))
 }

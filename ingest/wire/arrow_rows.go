@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"strconv"
 
@@ -143,22 +142,21 @@ func (d *Decoder) readColumn(c *column, first int, records []record) {
 	s, data := c.spec, c.data
 	switch {
 	case c.nulls:
-	case s.holds == &idType && (c.cell == cellU64 || c.cell == cellU32):
-		for i := range records {
-			v, _ := intAt(c.cell, data, first+i)
-			records[i].seen |= 1 << s.field
-			*s.value(d.batch, records[i].at).(*event.ID) = event.NumberID(v)
-		}
-		return
-	case s.holds == &weightType && c.cell.isFloat():
+	case s.holds == &idType && c.kind == UintCell && !c.signed:
 		for i := range records {
 			records[i].seen |= 1 << s.field
-			*s.value(d.batch, records[i].at).(*float64) = floatAt(c.cell, data, first+i)
+			*s.value(d.batch, records[i].at).(*event.ID) = event.NumberID(wordAt(data, first+i, c.width))
 		}
 		return
-	case s.holds == &timeType && c.cell == cellTime && c.ticks == 1e9:
+	case s.holds == &weightType && c.kind == NumberCell:
 		for i := range records {
-			v := int64(binary.LittleEndian.Uint64(data[8*(first+i):]))
+			records[i].seen |= 1 << s.field
+			*s.value(d.batch, records[i].at).(*float64) = c.float(data, first+i)
+		}
+		return
+	case s.holds == &timeType && c.kind == TimeCell && c.ticks == 1e9:
+		for i := range records {
+			v := int64(wordAt(data, first+i, 8))
 			if v < -int64(event.TimeMax) || v > int64(event.TimeMax) {
 				break
 			}
@@ -203,27 +201,27 @@ func (c *column) value(i int, v *Cell) {
 		for at := i * int(c.list); at < (i+1)*int(c.list); at++ {
 			x := math.NaN()
 			if c.holds(at) {
-				x = floatAt(c.cell, c.data, at)
+				x = c.float(c.data, at)
 			}
 			v.Append(x)
 		}
-	case c.cell.isText():
+	case c.kind == TextCell:
 		v.Kind, v.Text = TextCell, c.text(i)
-	case c.cell == cellBool:
+	case c.kind == BoolCell:
 		v.Kind = BoolCell
 		if c.data[i/8]>>(i%8)&1 == 1 {
 			v.Integer = 1
 		}
-	case c.cell.isFloat():
-		v.Kind, v.Number = NumberCell, floatAt(c.cell, c.data, i)
-	case c.cell == cellTime:
+	case c.kind == NumberCell:
+		v.Kind, v.Number = NumberCell, c.float(c.data, i)
+	case c.kind == TimeCell:
 		v.Kind, v.Integer = TimeCell, math.MaxInt64
-		ticks, nanos := int64(binary.LittleEndian.Uint64(c.data[8*i:])), 1e9/c.ticks
+		ticks, nanos := int64(wordAt(c.data, i, 8)), 1e9/c.ticks
 		if limit := math.MaxInt64 / nanos; ticks >= -limit && ticks <= limit {
 			v.Integer = uint64(ticks * nanos)
 		}
 	default:
-		n, negative := intAt(c.cell, c.data, i)
+		n, negative := c.int(c.data, i)
 		v.Kind, v.Integer = UintCell, n
 		if negative {
 			v.Kind, v.Number, v.Text = NumberCell, -float64(n), "-"+strconv.FormatUint(n, 10) // no other number of a table has digits
@@ -253,7 +251,7 @@ func (d *Decoder) readProbabilities(first int, records []record) {
 			if c == nil || c.null(first+i) || !c.holds(at) {
 				continue
 			}
-			r.probabilities[j] = floatAt(c.cell, c.data, at)
+			r.probabilities[j] = c.float(c.data, at)
 			r.given++
 		}
 		if r.given > 0 {

@@ -6,38 +6,14 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// cell is the type of an Arrow column's values, as far as it is read.
-type cell uint8
-
-const (
-	cellNone cell = iota // a type that is not read
-	cellNull             // every value null
-	cellI8
-	cellI16
-	cellI32
-	cellI64
-	cellU8
-	cellU16
-	cellU32
-	cellU64
-	cellF32
-	cellF64
-	cellBool
-	cellTime // int64 ticks
-	cellUTF8
-	cellLargeUTF8
-	cellViewUTF8
-)
-
-// cellWidths are the bytes of one value in its main buffer.
-var cellWidths = [...]int{
-	cellI8: 1, cellI16: 2, cellI32: 4, cellI64: 8, cellU8: 1, cellU16: 2, cellU32: 4, cellU64: 8,
-	cellF32: 4, cellF64: 8, cellTime: 8, cellUTF8: 4, cellLargeUTF8: 8, cellViewUTF8: 16,
+// arrowType is the type of a column's values.
+type arrowType struct {
+	kind   CellKind // of what they become: UintCell of all integers; AbsentCell of a type that is not read
+	width  int      // bytes of one value in its main buffer
+	signed bool     // integers
+	view   bool     // text by views
+	ticks  int64    // a second, of a timestamp
 }
-
-func (c cell) isInt() bool   { return c >= cellI8 && c <= cellU64 }
-func (c cell) isFloat() bool { return c == cellF32 || c == cellF64 }
-func (c cell) isText() bool  { return c >= cellUTF8 }
 
 // The types of Arrow columns (Schema.fbs), by number.
 var arrowTypeNames = [...]string{
@@ -47,9 +23,8 @@ var arrowTypeNames = [...]string{
 	"run-end encoded", "binary view", "utf8 view", "list view", "large list view",
 }
 
-// kindOf returns the type of a Field table, the ticks a second of a timestamp,
-// and what to call a type that is not read.
-func kindOf(f flat) (c cell, ticks int64, name string) {
+// typeOf returns the type of a Field table, and what to call one that is not read.
+func typeOf(f flat) (of arrowType, name string) {
 	number, t := f.number(2, 1), f.child(3)
 	name = "type " + strconv.Itoa(int(number))
 	if int(number) < len(arrowTypeNames) {
@@ -57,46 +32,38 @@ func kindOf(f flat) (c cell, ticks int64, name string) {
 	}
 	switch number {
 	case 1:
-		c = cellNull
+		of.kind = NullCell
 	case 2:
-		c = intOf(t)
+		of = intOf(t)
 	case 3:
-		switch t.number(0, 2) {
-		case 1:
-			c = cellF32
-		case 2:
-			c = cellF64
-		default:
+		if precision := t.number(0, 2); precision == 1 || precision == 2 {
+			of = arrowType{kind: NumberCell, width: 4 * int(precision)}
+		} else {
 			name = "half-precision float"
 		}
 	case 5:
-		c = cellUTF8
+		of = arrowType{kind: TextCell, width: 4}
 	case 6:
-		c = cellBool
+		of.kind = BoolCell
 	case 10:
 		if unit := t.number(0, 2); unit <= 3 {
-			c, ticks = cellTime, [...]int64{1, 1e3, 1e6, 1e9}[unit]
+			of = arrowType{kind: TimeCell, width: 8, ticks: [...]int64{1, 1e3, 1e6, 1e9}[unit]}
 		}
 	case 20:
-		c = cellLargeUTF8
+		of = arrowType{kind: TextCell, width: 8}
 	case 24:
-		c = cellViewUTF8
+		of = arrowType{kind: TextCell, width: 16, view: true}
 	}
-	return c, ticks, name
+	return of, name
 }
 
 // intOf returns the type of an Int table.
-func intOf(t flat) cell {
-	signed := t.number(1, 1) != 0
-	for i, bits := range [...]int32{8, 16, 32, 64} {
-		if int32(t.number(0, 4)) == bits {
-			if signed {
-				return cellI8 + cell(i)
-			}
-			return cellU8 + cell(i)
-		}
+func intOf(t flat) (of arrowType) {
+	switch bits := int(int32(t.number(0, 4))); bits {
+	case 8, 16, 32, 64:
+		of = arrowType{kind: UintCell, width: bits / 8, signed: t.number(1, 1) != 0}
 	}
-	return cellNone
+	return of
 }
 
 // readSchema reads the columns of a schema and returns the schema version that its metadata names.
@@ -128,26 +95,26 @@ func (t *table) readSchema(blk *block) (version string, p *event.Problem) {
 // readColumn reads a Field table.
 func readColumn(f flat) column {
 	c := column{name: f.string(0), list: -1}
-	c.cell, c.ticks, c.typeName = kindOf(f)
+	c.arrowType, c.typeName = typeOf(f)
 	if f.number(2, 1) == 16 { // FixedSizeList
 		c.list = int32(f.child(3).number(0, 4))
 		if f.tables(5) == 1 {
 			child := f.table(5, 0)
-			c.cell, c.ticks, _ = kindOf(child)
-			if c.list < 0 || !c.cell.isFloat() || child.has(4) {
-				c.cell = cellNone
+			c.arrowType, _ = typeOf(child)
+			if c.list < 0 || c.kind != NumberCell || child.has(4) {
+				c.kind = AbsentCell
 			}
 		}
 		return c
 	}
 	if f.has(4) {
 		e := f.child(4)
-		c.encoded, c.encoding, c.index = true, int64(e.number(0, 8)), cellI32
+		c.encoded, c.encoding, c.index = true, int64(e.number(0, 8)), arrowType{kind: UintCell, width: 4, signed: true}
 		if e.has(1) {
 			c.index = intOf(e.child(1))
 		}
-		if !c.index.isInt() || !c.cell.isText() {
-			c.cell, c.typeName = cellNone, "dictionary of "+c.typeName
+		if c.index.kind != UintCell || c.kind != TextCell {
+			c.kind, c.typeName = AbsentCell, "dictionary of "+c.typeName
 		}
 	}
 	return c

@@ -30,14 +30,13 @@ type column struct {
 	spec     *fieldSpec
 	field    field
 	class    int   // of the columns p0, p1, ...: the class + 1
-	cell     cell  // type of the values
-	ticks    int64 // a second, of a timestamp
 	list     int32 // values a row of a fixed size list, else -1
+	arrowType
 
 	encoded    bool  // the rows are indices into a dictionary
 	encoding   int64 // id of the dictionary
 	dictionary int   // index in table.dictionaries
-	index      cell  // type of the indices
+	index      arrowType
 
 	rows   int
 	nulls  bool   // some row may be null
@@ -71,7 +70,7 @@ func (t *table) reset(kind event.Kind, k int) {
 func (t *table) addDictionary(c *column) *event.Problem {
 	for i := range t.dictionaries {
 		if d := &t.dictionaries[i]; d.id == c.encoding {
-			if d.column.cell != c.cell {
+			if d.column.arrowType != c.arrowType {
 				return event.Problemf(event.Malformed, "column %s: two types for dictionary %d",
 					Quote(c.name), d.id)
 			}
@@ -82,7 +81,7 @@ func (t *table) addDictionary(c *column) *event.Problem {
 	c.dictionary = len(t.dictionaries)
 	t.dictionaries = append(t.dictionaries, dictionary{
 		id:     c.encoding,
-		column: column{name: c.name, cell: c.cell, list: -1},
+		column: column{name: c.name, arrowType: c.arrowType, list: -1},
 	})
 	return nil
 }
