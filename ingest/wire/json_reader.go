@@ -199,7 +199,12 @@ func (r *jsonReader) skip() bool {
 
 // end reports whether nothing but white space is left.
 func (r *jsonReader) end() bool {
-	return len(bytes.TrimLeft(r.text[r.dec.InputOffset():], " \t\r\n")) == 0
+	for _, c := range r.text[r.dec.InputOffset():] {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return false
+		}
+	}
+	return true
 }
 
 // Object reads JSON objects that are the rows of a file. It keeps scratch memory, so it
