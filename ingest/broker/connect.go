@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -73,32 +72,13 @@ func Connect(c ConnectConfig) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// beforeComma matches the beginning of a URL whose password has a comma, which no port ends.
-var beforeComma = regexp.MustCompile(`^((?:\w+://)?[^:/\[\]]+):([^/\d]|[^/].*[^\d/]).*$`)
-
-// Redacted returns URLs, separated by commas, without the passwords and tokens in them.
+// Redacted returns URLs, separated by commas, from the last host on that has a password or token
+// before it, so that none is left whatever characters it has.
 func Redacted(urls string) string {
-	list := strings.Split(urls, ",")
-	for i, text := range list {
-		at := strings.LastIndex(text, "@")
-		if at < 0 {
-			list[i] = beforeComma.ReplaceAllString(text, "$1:xxxxx")
-			continue
-		}
-		scheme, user, found := strings.Cut(text[:at], "://")
-		if !found {
-			scheme, user = "", scheme
-		} else {
-			scheme += "://"
-		}
-		if name, _, both := strings.Cut(user, ":"); both {
-			user = name + ":xxxxx"
-		} else {
-			user = "xxxxx" // a token
-		}
-		list[i] = scheme + user + text[at:]
+	if at := strings.LastIndexByte(urls, '@'); at >= 0 {
+		return "xxxxx" + urls[at:]
 	}
-	return strings.Join(list, ",")
+	return urls
 }
 
 // redactError returns an error without the parts of URLs that it repeats: a password with a

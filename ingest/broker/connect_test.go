@@ -10,12 +10,12 @@ import (
 func TestSecretsInURLsAreRedacted(t *testing.T) {
 	for given, want := range map[string]string{
 		"nats://host:4222":                         "nats://host:4222",
-		"nats://gq:s3cr3t@host:4222":               "nats://gq:xxxxx@host:4222",
-		"nats://s3cr3t@host:4222":                  "nats://xxxxx@host:4222",
-		"nats://gq:s3c@r3t@a:1,tls://x:s3cr3t@b:2": "nats://gq:xxxxx@a:1,tls://x:xxxxx@b:2",
-		"gq:s3cr3t@host":                           "gq:xxxxx@host",
-		"nats://gq:s3cr3t%zz@host":                 "nats://gq:xxxxx@host",
-		"nats://gq:s3cr3t,x@a:1":                   "nats://gq:xxxxx,xxxxx@a:1",
+		"nats://gq:s3cr3t@host:4222":               "xxxxx@host:4222",
+		"nats://s3cr3t@host:4222":                  "xxxxx@host:4222",
+		"nats://gq:s3c@r3t@a:1,tls://x:s3cr3t@b:2": "xxxxx@b:2",
+		"gq:s3cr3t@host":                           "xxxxx@host",
+		"nats://gq:s3cr3t,x@a:1":                   "xxxxx@a:1",
+		"nats://gq:s3cr3t@a:1,b:2":                 "xxxxx@a:1,b:2",
 		"a:4222,nats://b,tls://[::1]:4222/":        "a:4222,nats://b,tls://[::1]:4222/",
 	} {
 		if got := Redacted(given); got != want {
