@@ -1,10 +1,8 @@
 package ingest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -96,37 +94,19 @@ func (q *Quarantine) Entry(ctx context.Context, sequence uint64) (QuarantineEntr
 	return q.whole(ctx, e), err
 }
 
-// whole returns an entry with all of its original, of which a long one is in the log, while it is there; but
-// not that of an event of an Arrow table.
+// whole returns an entry with all of its original, of which a long one is in the log, while it is
+// there; but not that of an event, which has a message with others.
 func (q *Quarantine) whole(ctx context.Context, e QuarantineEntry) QuarantineEntry {
-	if len(e.Original) == e.Bytes {
+	if len(e.Original) == e.Bytes || e.Index >= 0 {
 		return e
 	}
 	log, err := q.js.Stream(ctx, q.names.Log)
 	if err == nil && logName(log.CachedInfo().Created) == e.Log {
-		m, err := log.GetMsg(ctx, uint64(e.Position))
-		if err == nil && e.Index < 0 {
+		if m, err := log.GetMsg(ctx, uint64(e.Position)); err == nil {
 			e.Original = m.Data
-		} else if err == nil {
-			e.takeFrom(m.Data)
 		}
 	}
 	return e
-}
-
-// takeFrom takes the original of an event from its message, if that is JSON.
-func (e *QuarantineEntry) takeFrom(message []byte) {
-	var text json.RawMessage
-	events := json.NewDecoder(bytes.NewReader(message))
-	if bytes.HasPrefix(bytes.TrimSpace(message), []byte("[")) {
-		_, _ = events.Token()
-	}
-	for range e.Index + 1 {
-		if events.Decode(&text) != nil {
-			return
-		}
-	}
-	e.Original, e.Bytes = text, len(text)
 }
 
 // Correction replaces parts of an entry that is published again. The zero value publishes the original.
@@ -144,7 +124,7 @@ func (q *Quarantine) Retry(ctx context.Context, e QuarantineEntry, c Correction)
 	if c.Payload != nil {
 		payload, contentType = c.Payload, c.ContentType
 	} else if len(payload) < e.Bytes {
-		return 0, fmt.Errorf("ingest: retry entry %d: its %d bytes are not in the log any more, or in a table; give --file", e.Sequence, e.Bytes)
+		return 0, fmt.Errorf("ingest: retry entry %d: its %d bytes are not in the log any more, or are those of one event of a message; give --file", e.Sequence, e.Bytes)
 	}
 	c.Kind = cmp.Or(c.Kind, e.Kind)
 	kind, ok := event.ParseKind(c.Kind)
