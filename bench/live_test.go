@@ -67,7 +67,7 @@ func openLive(tb testing.TB, c liveCase, lasts time.Duration) *liveRun {
 	s.Activity, s.LabelShare, s.Duration = liveActivity, liveLabels, lasts
 	r.network, err = simulate.New(s)
 	check(tb, err)
-	r.decoder, err = wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: c.classes}})
+	r.decoder, err = wire.NewDecoder(event.ClassSet{Count: c.classes})
 	check(tb, err)
 	r.core, err = incremental.New(incremental.Config{Classes: c.classes, Emit: incremental.Emit{Threshold: liveThreshold}})
 	check(tb, err)

@@ -45,7 +45,7 @@ func consume(tb testing.TB, js jetstream.JetStream, events int) (wall, spent tim
 	core, err := incremental.New(incremental.Config{Classes: 2})
 	check(tb, err)
 	defer core.Close()
-	decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: 2}})
+	decoder, err := wire.NewDecoder(event.ClassSet{Count: 2})
 	check(tb, err)
 	begun, used := time.Now(), processTime()
 	source, err := ingest.OpenJetStream(tb.Context(), js, decoder, ingest.JetStreamConfig{UntilLast: true})

@@ -67,7 +67,7 @@ func benchLog(b *testing.B, messages, perMessage int) func() *JetStreamSource {
 		b.Fatal(err)
 	}
 	return func() *JetStreamSource {
-		decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: 2}})
+		decoder, err := wire.NewDecoder(event.ClassSet{Count: 2})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 
 func testDecoder(t *testing.T) *wire.Decoder {
 	t.Helper()
-	d, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: 2}})
+	d, err := wire.NewDecoder(event.ClassSet{Count: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -297,7 +297,7 @@ func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) (er
 
 // OpenLog opens the log that the settings name.
 func OpenLog(ctx context.Context, js jetstream.JetStream, settings *config.Settings, c ingest.JetStreamConfig) (*ingest.JetStreamSource, error) {
-	decoder, err := wire.NewDecoder(wire.Config{Classes: settings.Classes.ClassSet()})
+	decoder, err := wire.NewDecoder(settings.Classes.ClassSet())
 	if err != nil {
 		return nil, config.Usage(err)
 	}

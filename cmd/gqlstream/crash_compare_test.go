@@ -210,7 +210,7 @@ func (r *crashRun) wholeLog(js jetstream.JetStream, settings config.Settings) *i
 	r.t.Helper()
 	steps, err := settings.Steps()
 	r.must(err)
-	decoder, err := wire.NewDecoder(wire.Config{Classes: settings.Classes.ClassSet()})
+	decoder, err := wire.NewDecoder(settings.Classes.ClassSet())
 	r.must(err)
 	source, err := ingest.OpenJetStream(r.t.Context(), js, decoder, ingest.JetStreamConfig{Step: steps, UntilLast: true})
 	r.must(err)

@@ -73,7 +73,7 @@ func pasted(t *testing.T, root, text string) (ran int) {
 
 // Every event that the quickstart shows must be taken as it stands there.
 func TestQuickstartEventsAreTaken(t *testing.T) {
-	decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
+	decoder, err := wire.NewDecoder(event.ClassSet{Names: []string{"left", "right"}})
 	if err != nil {
 		t.Fatal(err)
 	}

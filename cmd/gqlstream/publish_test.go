@@ -79,7 +79,7 @@ func storedEvents(t *testing.T, state string) []string {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
+	decoder, err := wire.NewDecoder(event.ClassSet{Names: []string{"left", "right"}})
 	if err != nil {
 		t.Fatal(err)
 	}

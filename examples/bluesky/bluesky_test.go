@@ -275,7 +275,7 @@ func runUntil(t *testing.T, url, dir string, server *script, until int64) {
 // who is erased and in no edge after that.
 func stored(t *testing.T, js jetstream.JetStream) (edges, langs map[string]bool, erased []string) {
 	t.Helper()
-	decoder, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Count: 2}})
+	decoder, err := wire.NewDecoder(event.ClassSet{Count: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 func decoder(t *testing.T) *wire.Decoder {
 	t.Helper()
-	d, err := wire.NewDecoder(wire.Config{Classes: event.ClassSet{Names: []string{"left", "right"}}})
+	d, err := wire.NewDecoder(event.ClassSet{Names: []string{"left", "right"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,7 @@ type EmbeddedConfig struct {
 	// processes of this host reach the server. Empty: no port at all.
 	Listen string
 
-	MessageBytesMax int          // of a payload; 0: 1 MiB
-	Log             *slog.Logger // warnings and errors of the server; nil: nowhere
+	Log *slog.Logger // warnings and errors of the server; nil: nowhere
 
 	storeBytesMax int64 // tests; 0: three quarters of what is free
 }
@@ -136,7 +135,7 @@ func serverOptions(c EmbeddedConfig) (*server.Options, error) {
 		SyncAlways: true,
 		// Only streams in AsyncPersistMode wait for this; the log does not.
 		SyncInterval: time.Second,
-		MaxPayload:   int32(cmp.Or(c.MessageBytesMax, event.MessageBytesDefault)),
+		MaxPayload:   event.MessageBytesMax,
 
 		JetStreamMaxStore:      c.storeBytesMax,
 		DisableJetStreamBanner: true,

@@ -9,12 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of what is read from messages and files. Those that the
-// configuration of a decoder can move are the defaults here.
+// The limits of what is read from messages and files.
 const (
 	ClassesMax            = 4096    // label classes
-	MessageBytesDefault   = 1 << 20 // a message's payload
-	MessageBytesLimit     = 8 << 20 // what MessageBytesMax may be set to
+	MessageBytesMax       = 1 << 20 // a message's payload
 	EventsPerMessageLimit = 65536   // events in a message
 	IDBytesLimit          = 256     // ids, names of communities, versions and attributes
 	AttributesPerEventMax = 64      // attributes in a vertex event

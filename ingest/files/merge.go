@@ -38,7 +38,7 @@ func (s *Source) open(input Input) (*fileStream, error) {
 	if classes.K() == 0 {
 		classes.Count = 1 // no file speaks of classes
 	}
-	decoder, err := wire.NewDecoder(wire.Config{Classes: classes})
+	decoder, err := wire.NewDecoder(classes)
 	if err != nil {
 		return nil, err
 	}

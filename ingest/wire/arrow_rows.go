@@ -13,7 +13,7 @@ import (
 const chunkRows = 256
 
 // originalsPerMessage bounds the bytes of refused rows as JSON, in multiples of
-// MessageBytesMax: views and dictionaries can say one long text many times.
+// event.MessageBytesMax: views and dictionaries can say one long text many times.
 const originalsPerMessage = 4
 
 // decodeArrow reads an Arrow stream: a schema, dictionaries, record batches and perhaps the end mark. It never copies
@@ -130,7 +130,7 @@ func (d *Decoder) refuseRow(m *Message, b *event.Batch, row int, p *event.Proble
 		t.originals += len(original)
 		return original
 	})
-	if t.originals > originalsPerMessage*d.config.MessageBytesMax {
+	if t.originals > originalsPerMessage*event.MessageBytesMax {
 		return event.Problemf(event.TooLarge, "row %d: the refused rows take too much room", t.before+row)
 	}
 	return nil

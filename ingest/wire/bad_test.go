@@ -23,8 +23,8 @@ func edges(payload string, whole bool, reason event.Reason, detail string) badCa
 	return badCase{detail, event.KindEdge, payload, whole, reason, detail}
 }
 
-// twoClasses is the configuration of the cases: classes "left" and "right".
-var twoClasses = Config{Classes: event.ClassSet{Names: []string{"left", "right"}}, MessageBytesMax: 4 << 20}
+// twoClasses are the classes of the cases.
+var twoClasses = event.ClassSet{Names: []string{"left", "right"}}
 
 // badJSON is read as application/json unless it has a line end.
 var badJSON = []badCase{
@@ -73,8 +73,8 @@ var badJSON = []badCase{
 	edges(strings.Repeat("[", 100000), true, event.Malformed, "[ where the object of an event"),
 	edges(`{"x":`+strings.Repeat("[", 100000), true, event.Malformed, "byte 12: more than 8 objects"),
 	edges(`{"x":`+strings.Repeat(`{"x":`, 100000), true, event.Malformed, "more than 8 objects"),
-	edges(strings.Repeat(" ", 4<<20+1), true, event.TooLarge, "4194305 bytes, at most 4194304"),
-	edges(`[`+strings.Repeat(`{"src":1,"dst":2},`, 65536)+`{}]`, true, event.TooLarge, "more than 65536 events"),
+	edges(strings.Repeat(" ", 1<<20+1), true, event.TooLarge, "1048577 bytes, at most 1048576"),
+	edges(`[`+strings.Repeat(`{},`, 65536)+`{}]`, true, event.TooLarge, "more than 65536 events"),
 
 	// Not an edge: the rest of the message applies.
 	edges(`{}`, false, event.MissingField, "edge event without src"),
@@ -95,7 +95,7 @@ var badJSON = []badCase{
 	edges(`{"src":{"id":1},"dst":1}`, false, event.BadID, "not an object"),
 	edges(`{"src":[1],"dst":1}`, false, event.BadID, "not an array"),
 	edges(`{"src":"`+strings.Repeat("x", 257)+`","dst":1}`, false, event.BadID, "longer than 256 bytes"),
-	edges(`{"src":"`+strings.Repeat("x", 2<<20)+`","dst":1}`, false, event.BadID, "(2097152 bytes) is longer than 256"),
+	edges(`{"src":"`+strings.Repeat("x", 1<<19)+`","dst":1}`, false, event.BadID, "(524288 bytes) is longer than 256"),
 	edges(`{"src":1,"dst":2,"weight":0}`, false, event.BadWeight, "weight 0"),
 	edges(`{"src":1,"dst":2,"weight":-1}`, false, event.BadWeight, "weight -1"),
 	edges(`{"src":1,"dst":2,"weight":4e-7}`, false, event.BadWeight, "weight 4e-07"),
@@ -144,7 +144,7 @@ var badJSON = []badCase{
 	{"one of two", event.KindPrediction, `{"vertex":1,"p":[1]}`, false, event.WrongClasses, "1 probabilities for 2"},
 	{"three of two", event.KindPrediction, `{"vertex":1,"p":[1,0,0]}`, false, event.WrongClasses, "3 probabilities for 2"},
 	{"none of two", event.KindPrediction, `{"vertex":1,"p":[]}`, false, event.WrongClasses, "0 probabilities for 2"},
-	{"a million", event.KindPrediction, `{"vertex":1,"p":[0` + strings.Repeat(",0", 999999) + `]}`, false, event.WrongClasses, "1000000 probabilities"},
+	{"half a million", event.KindPrediction, `{"vertex":1,"p":[0` + strings.Repeat(",0", 499999) + `]}`, false, event.WrongClasses, "500000 probabilities"},
 	{"negative", event.KindPrediction, `{"vertex":1,"p":[1.5,-0.5]}`, false, event.NotNormal, "class 1 is -0.5"},
 	{"sum 0", event.KindPrediction, `{"vertex":1,"p":[0,0]}`, false, event.NotNormal, "sum to 0"},
 	{"sum 0.9", event.KindPrediction, `{"vertex":1,"p":[0.4,0.5]}`, false, event.NotNormal, "sum to 0.9"},

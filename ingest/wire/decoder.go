@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -55,9 +54,9 @@ type Message struct {
 // Decoder reads messages into batches. It keeps scratch memory, so it has one
 // owner at a time. Build with NewDecoder.
 type Decoder struct {
-	config  Config
-	k       int                    // number of classes
-	classes map[string]event.Class // by name
+	classes event.ClassSet
+	k       int // number of classes
+	byName  map[string]event.Class
 
 	batch         *event.Batch // that events are appended to
 	json          jsonReader   // of the JSON message at hand
@@ -68,16 +67,14 @@ type Decoder struct {
 	probabilities []float64    // of these rows
 }
 
-// NewDecoder returns a decoder, or an error that lists all that is wrong with c.
-func NewDecoder(c Config) (*Decoder, error) {
-	if err := c.Validate(); err != nil {
+// NewDecoder returns a decoder, or an error that lists all that is wrong with the classes.
+func NewDecoder(classes event.ClassSet) (*Decoder, error) {
+	if err := classes.Validate(); err != nil {
 		return nil, err
 	}
-	c.MessageBytesMax = cmp.Or(c.MessageBytesMax, event.MessageBytesDefault)
-	c.Classes.Count = c.Classes.K()
-	d := &Decoder{config: c, k: c.Classes.Count, classes: map[string]event.Class{}}
-	for k, name := range c.Classes.Names {
-		d.classes[name] = event.Class(k)
+	d := &Decoder{classes: classes, k: classes.K(), byName: map[string]event.Class{}}
+	for k, name := range classes.Names {
+		d.byName[name] = event.Class(k)
 	}
 	d.records = make([]record, chunkRows)
 	d.inner.outer = 1
@@ -116,8 +113,8 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 	if int(m.Kind) >= event.Kinds {
 		return event.Problemf(event.UnknownKind, "no such event kind as %v", m.Kind)
 	}
-	if n, limit := len(m.Payload), d.config.MessageBytesMax; n > limit {
-		return event.Problemf(event.TooLarge, "%d bytes, at most %d are allowed", n, limit)
+	if n := len(m.Payload); n > event.MessageBytesMax {
+		return event.Problemf(event.TooLarge, "%d bytes, at most %d are allowed", n, event.MessageBytesMax)
 	}
 	if m.Checksum != "" {
 		if p := verifyChecksum(m.Checksum, m.Payload); p != nil {
@@ -195,23 +192,6 @@ func checkText(payload []byte) *event.Problem {
 		}
 	}
 	return nil
-}
-
-// Config is the configuration of a Decoder.
-type Config struct {
-	Classes event.ClassSet
-
-	// MessageBytesMax bounds a payload; 0 is MessageBytesDefault, at most MessageBytesLimit.
-	MessageBytesMax int
-}
-
-// Validate reports every violation at once.
-func (c Config) Validate() error {
-	err := c.Classes.Validate()
-	if c.MessageBytesMax < 0 || c.MessageBytesMax > event.MessageBytesLimit {
-		err = errors.Join(err, fmt.Errorf("event: MessageBytesMax is %d, must be 0 to %d", c.MessageBytesMax, event.MessageBytesLimit))
-	}
-	return err
 }
 
 // ErrMalformed is matched by the error of a message that was refused whole. No event of the

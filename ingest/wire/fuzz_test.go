@@ -114,7 +114,7 @@ func checkAgain(t *testing.T, d *Decoder, m Message, b *event.Batch) {
 	}
 	var again event.Batch
 	lines := bytes.Join(jsonEvents(m.Kind, b), []byte("\n"))
-	if len(lines) > d.config.MessageBytesMax {
+	if len(lines) > event.MessageBytesMax {
 		return
 	}
 	mustDecode(t, d, Message{Kind: m.Kind, ContentType: NDJSON, Payload: lines, Position: m.Position}, &again)

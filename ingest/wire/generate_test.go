@@ -17,7 +17,7 @@ import (
 // newDecoder returns a decoder for k classes.
 func newDecoder(t testing.TB, k int) *Decoder {
 	t.Helper()
-	d, err := NewDecoder(Config{Classes: event.ClassSet{Count: k}})
+	d, err := NewDecoder(event.ClassSet{Count: k})
 	if err != nil {
 		t.Fatal(err)
 	}

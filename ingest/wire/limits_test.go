@@ -15,7 +15,7 @@ import (
 )
 
 // decodeText decodes JSON or NDJSON and returns the reason for the first refusal.
-func decodeText(t *testing.T, c Config, kind event.Kind, form, payload string) event.Reason {
+func decodeText(t *testing.T, c event.ClassSet, kind event.Kind, form, payload string) event.Reason {
 	t.Helper()
 	d, err := NewDecoder(c)
 	if err != nil {
@@ -38,7 +38,10 @@ func decodeReason(t *testing.T, d *Decoder, m Message) event.Reason {
 	return ""
 }
 
-const oneEdge = `{"src":1,"dst":2}`
+const (
+	oneEdge = `{"src":1,"dst":2}`
+	oneTick = `{"op":"tick"}`
+)
 
 var twoCount = event.ClassSet{Count: 2}
 
@@ -51,61 +54,55 @@ var limits = []struct {
 	reason event.Reason
 	decode func(t *testing.T, n int) event.Reason
 }{
-	{"payload, default", event.MessageBytesDefault, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
-	}},
-	{"payload, configured", 100, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: 100}, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
-	}},
-	{"payload, most", event.MessageBytesLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: event.MessageBytesLimit}, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
+	{"payload", event.MessageBytesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
+		return decodeText(t, twoCount, event.KindEdge, JSON, oneEdge+strings.Repeat(" ", n-len(oneEdge)))
 	}},
 	{"events of an array", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: event.MessageBytesLimit}, event.KindEdge, JSON, "["+strings.Repeat(oneEdge+",", n-1)+oneEdge+"]")
+		return decodeText(t, twoCount, event.KindControl, JSON, "["+strings.Repeat(oneTick+",", n-1)+oneTick+"]")
 	}},
 	{"events by line", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount, MessageBytesMax: event.MessageBytesLimit}, event.KindEdge, NDJSON, strings.Repeat(oneEdge+"\n\n", n))
+		return decodeText(t, twoCount, event.KindControl, NDJSON, strings.Repeat(oneTick+"\n\n", n))
 	}},
 	{"rows of a table", event.EventsPerMessageLimit, event.TooLarge, func(t *testing.T, n int) event.Reason {
 		return decodeReason(t, newDecoder(t, 2), Message{Payload: manyEdges(t, n)})
 	}},
 	{"predictions of many classes", event.UnitsPerMessageMax / event.ClassesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		c := Config{Classes: event.ClassSet{Count: event.ClassesMax}}
+		c := event.ClassSet{Count: event.ClassesMax}
 		return decodeText(t, c, event.KindPrediction, NDJSON, strings.Repeat("{\"vertex\":1,\"class\":0}\n", n))
 	}},
 	{"id", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindEdge, JSON, `{"src":1,"dst":"`+xs(n)+`"}`)
+		return decodeText(t, twoCount, event.KindEdge, JSON, `{"src":1,"dst":"`+xs(n)+`"}`)
 	}},
 	{"community", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindMember, JSON, `{"vertex":1,"community":"`+xs(n)+`"}`)
+		return decodeText(t, twoCount, event.KindMember, JSON, `{"vertex":1,"community":"`+xs(n)+`"}`)
 	}},
 	{"version", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindPrediction, JSON, `{"vertex":1,"class":0,"version":"`+xs(n)+`"}`)
+		return decodeText(t, twoCount, event.KindPrediction, JSON, `{"vertex":1,"class":0,"version":"`+xs(n)+`"}`)
 	}},
 	{"attribute name", event.IDBytesLimit, event.BadID, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindVertex, JSON, `{"vertex":1,"attributes":{"`+xs(n)+`":1}}`)
+		return decodeText(t, twoCount, event.KindVertex, JSON, `{"vertex":1,"attributes":{"`+xs(n)+`":1}}`)
 	}},
 	{"attribute text", event.AttributeTextBytesMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindVertex, JSON, `{"vertex":1,"attributes":{"a":"`+xs(n)+`"}}`)
+		return decodeText(t, twoCount, event.KindVertex, JSON, `{"vertex":1,"attributes":{"a":"`+xs(n)+`"}}`)
 	}},
 	{"attributes", event.AttributesPerEventMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindVertex, JSON, `{"vertex":1,"attributes":{`+manyAttributes(n)+`}}`)
+		return decodeText(t, twoCount, event.KindVertex, JSON, `{"vertex":1,"attributes":{`+manyAttributes(n)+`}}`)
 	}},
 	{"attribute columns", event.AttributesPerEventMax, event.TooLarge, func(t *testing.T, n int) event.Reason {
 		return decodeReason(t, newDecoder(t, 2), Message{Kind: event.KindVertex, Payload: wideTable(t, n)})
 	}},
 	{"depth", event.JSONDepthMax, event.Malformed, func(t *testing.T, n int) event.Reason { // the event and its config are two of them
 		config := `{"a":` + strings.Repeat("[", n-2) + strings.Repeat("]", n-2) + `}`
-		return decodeText(t, Config{Classes: twoCount}, event.KindControl, JSON, `{"op":"configure","config":`+config+`}`)
+		return decodeText(t, twoCount, event.KindControl, JSON, `{"op":"configure","config":`+config+`}`)
 	}},
 	{"class", 1, event.UnknownClass, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindLabel, JSON, fmt.Sprintf(`{"vertex":1,"class":%d}`, n))
+		return decodeText(t, twoCount, event.KindLabel, JSON, fmt.Sprintf(`{"vertex":1,"class":%d}`, n))
 	}},
 	{"multiplicity", 1<<32 - 1, event.BadValue, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindMember, JSON, fmt.Sprintf(`{"vertex":1,"community":"a","multiplicity":%d}`, n))
+		return decodeText(t, twoCount, event.KindMember, JSON, fmt.Sprintf(`{"vertex":1,"community":"a","multiplicity":%d}`, n))
 	}},
 	{"weight", event.WeightMax, event.BadWeight, func(t *testing.T, n int) event.Reason {
-		return decodeText(t, Config{Classes: twoCount}, event.KindEdge, JSON, fmt.Sprintf(`{"src":1,"dst":2,"weight":%d}`, n))
+		return decodeText(t, twoCount, event.KindEdge, JSON, fmt.Sprintf(`{"src":1,"dst":2,"weight":%d}`, n))
 	}},
 }
 
@@ -158,13 +155,10 @@ func wideTable(t *testing.T, n int) []byte {
 // One long text that a table says for every row through a dictionary costs a
 // bounded multiple of the message, not rows times text.
 func TestRepeatedTextIsBounded(t *testing.T) {
-	d, err := NewDecoder(Config{Classes: event.ClassSet{Count: 2}, MessageBytesMax: 10_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := newDecoder(t, 2)
 	p := arrow.PrimitiveTypes
 	row := `{"src":1,"dst":"` + strings.Repeat("x", 4000) + `"}`
-	for rows, want := range map[int]event.Reason{3: event.BadID, 100: event.TooLarge} {
+	for rows, want := range map[int]event.Reason{3: event.BadID, 2000: event.TooLarge} {
 		columns := []col{{"src", p.Int8}, {"dst", textDictionary(p.Int8)}}
 		payload := arrowStream(t, columns, nil, nil, "["+row+strings.Repeat(","+row, rows-1)+"]")
 		if got := decodeReason(t, d, Message{Payload: payload}); got != want {
@@ -186,28 +180,24 @@ func TestStringsAliasTheMessage(t *testing.T) {
 // A configuration with several mistakes names them all.
 func TestConfigNamesEveryMistake(t *testing.T) {
 	for _, c := range []struct {
-		config Config
-		want   []string
+		classes event.ClassSet
+		want    []string
 	}{
-		{Config{Classes: event.ClassSet{Count: 2}}, nil},
-		{Config{Classes: event.ClassSet{Names: []string{"a", "b"}}}, nil},
-		{Config{Classes: event.ClassSet{Names: []string{"0", "1"}}}, nil},
-		{Config{}, []string{"0 classes"}},
-		{Config{Classes: event.ClassSet{Count: event.ClassesMax + 1}}, []string{"4097 classes"}},
-		{Config{Classes: event.ClassSet{Count: 3, Names: []string{"a", "a"}}}, []string{"2 class names for 3", `both named "a"`}},
-		{Config{Classes: event.ClassSet{Names: []string{"1", ""}}}, []string{`named "1", which is an index`, "name of class 1 must be"}},
-		{
-			Config{Classes: event.ClassSet{Count: event.ClassesMax + 1}, MessageBytesMax: event.MessageBytesLimit + 1},
-			[]string{"4097 classes", "MessageBytesMax is 8388609"},
-		},
+		{event.ClassSet{Count: 2}, nil},
+		{event.ClassSet{Names: []string{"a", "b"}}, nil},
+		{event.ClassSet{Names: []string{"0", "1"}}, nil},
+		{event.ClassSet{}, []string{"0 classes"}},
+		{event.ClassSet{Count: event.ClassesMax + 1}, []string{"4097 classes"}},
+		{event.ClassSet{Count: 3, Names: []string{"a", "a"}}, []string{"2 class names for 3", `both named "a"`}},
+		{event.ClassSet{Names: []string{"1", ""}}, []string{`named "1", which is an index`, "name of class 1 must be"}},
 	} {
-		_, err := NewDecoder(c.config)
+		_, err := NewDecoder(c.classes)
 		if (err != nil) != (len(c.want) > 0) {
-			t.Errorf("%+v: %v", c.config, err)
+			t.Errorf("%+v: %v", c.classes, err)
 		}
 		for _, want := range c.want {
 			if err != nil && !strings.Contains(err.Error(), want) {
-				t.Errorf("%+v: %v, want %s", c.config, err, want)
+				t.Errorf("%+v: %v, want %s", c.classes, err, want)
 			}
 		}
 	}
@@ -229,7 +219,7 @@ func TestClasses(t *testing.T) {
 			t.Errorf("%q: class %d", text, got)
 		}
 	}
-	if twoClasses.Classes.Name(1) != "right" || (event.ClassSet{Count: 3}).Name(2) != "2" || twoClasses.Classes.K() != 2 {
+	if twoClasses.Name(1) != "right" || (event.ClassSet{Count: 3}).Name(2) != "2" || twoClasses.K() != 2 {
 		t.Error("names")
 	}
 }

@@ -23,7 +23,7 @@ func TestRefusalsBeyondThoseKeptAreCounted(t *testing.T) {
 		index  int
 		reason event.Reason
 	}
-	d, err := NewDecoder(Config{Classes: event.ClassSet{Count: 2}})
+	d, err := NewDecoder(event.ClassSet{Count: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestJSONGivesEventsBack(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				k := rapid.IntRange(1, 5).Draw(t, "K")
-				d, err := NewDecoder(Config{Classes: event.ClassSet{Count: k}})
+				d, err := NewDecoder(event.ClassSet{Count: k})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -77,7 +77,7 @@ func TestArrowGivesEventsBack(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				k := rapid.IntRange(1, 5).Draw(t, "K")
-				d, err := NewDecoder(Config{Classes: event.ClassSet{Count: k}})
+				d, err := NewDecoder(event.ClassSet{Count: k})
 				if err != nil {
 					t.Fatal(err)
 				}

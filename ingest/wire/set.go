@@ -203,16 +203,16 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 
 // parseClass returns the class that s names or indexes.
 func (d *Decoder) parseClass(s string) (event.Class, *event.Problem) {
-	if c, ok := d.classes[s]; ok {
+	if c, ok := d.byName[s]; ok {
 		return c, nil
 	}
 	if id := event.ParseID(s); id.Name == "" && s != "" {
 		return d.indexClass(id.Number)
 	}
-	if len(d.config.Classes.Names) == 0 || len(s) > event.IDBytesLimit {
+	if len(d.classes.Names) == 0 || len(s) > event.IDBytesLimit {
 		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d", Quote(s), d.k-1)
 	}
-	return 0, event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), nearest{s, d.config.Classes.Names})
+	return 0, event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), nearest{s, d.classes.Names})
 }
 
 // indexClass returns the class with an index.
