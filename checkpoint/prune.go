@@ -26,8 +26,7 @@ func (d *Dir) prune() error {
 	if len(positions) > kept {
 		oldest = max(oldest, positions[kept-1])
 	}
-	_, err = d.DropBefore(oldest)
-	return err
+	return d.DropBefore(oldest)
 }
 
 // erased returns the position before which nothing may be kept any more, or 0.
@@ -59,9 +58,8 @@ func (d *Dir) before(position uint64) (older []string, err error) {
 	return older, err
 }
 
-// DropBefore drops every checkpoint of a lower position, damaged ones included, and
-// returns how many there were.
-func (d *Dir) DropBefore(position uint64) (int, error) {
+// DropBefore drops every checkpoint of a lower position, damaged ones included.
+func (d *Dir) DropBefore(position uint64) error {
 	older, err := d.before(position)
 	for _, name := range older {
 		if err == nil {
@@ -69,7 +67,7 @@ func (d *Dir) DropBefore(position uint64) (int, error) {
 		}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("checkpoint: drop those before %d: %w", position, err)
+		return fmt.Errorf("checkpoint: drop those before %d: %w", position, err)
 	}
-	return len(older), nil
+	return nil
 }

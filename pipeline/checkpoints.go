@@ -13,7 +13,7 @@ import (
 
 	"gqlstream/checkpoint"
 	"gqlstream/incremental"
-	"gqlstream/ingest/event"
+	"gqlstream/sinks/web"
 )
 
 // checkpoints saves the core: the copy is made in the loop, the writing beside it. At most one is being
@@ -27,20 +27,16 @@ type checkpoints struct {
 	hurry   context.CancelFunc                                                // ends what can be left out of sharing
 	fresh   *atomic.Pointer[checkpoint.Checkpoint]                            // that is being written, in memory; nil in it: none is
 	writing chan saved                                                        // holds one result when the writer is done; nil when none runs
-	last    saved                                                             // that succeeded
-	failed  uint64
-	said    time.Time // when the log told of one
-	unsaid  int       // since then
-	err     error     // of the newest one
+	last    web.Checkpoint                                                    // the newest that succeeded, and how many failed
+	said    time.Time                                                         // when the log told of one
+	unsaid  int                                                               // since then
+	err     error                                                             // of the newest one
 }
 
 type saved struct {
-	position event.Position
-	bytes    int64
-	pause    time.Duration // of the loop, for the step with its compaction and the copy
-	took     time.Duration // altogether
-	at       time.Time     // when it was done
-	err      error
+	web.Checkpoint
+	pause time.Duration // of the loop, for the step with its compaction and the copy
+	err   error
 }
 
 func checkpointsIn(state string) string { return filepath.Join(state, "checkpoints") }
@@ -68,7 +64,7 @@ func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, 
 	k.writing = make(chan saved, 1)
 	go func(done chan<- saved) {
 		n, err := k.store(m, state)
-		done <- saved{position: event.Position(m.Position), bytes: n, pause: pause, took: time.Since(begun), at: time.Now(), err: err}
+		done <- saved{web.Checkpoint{Position: m.Position, At: time.Now().UTC(), Seconds: time.Since(begun).Seconds(), Bytes: n}, pause, err}
 	}(k.writing)
 }
 
@@ -126,18 +122,20 @@ func (k *checkpoints) collect(wait bool) {
 	now := <-k.writing
 	k.writing = nil
 	if now.err != nil {
-		k.failed++
+		k.last.Failed++
 		k.err = fmt.Errorf("checkpoint: %w", now.err)
-		k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.position, "reason", now.err)
+		k.log.Warn("a checkpoint failed; the one before stands", "before", k.last.Position, "reason", now.err)
 		return
 	}
-	k.last, k.err = now, nil
-	if k.unsaid++; now.at.Sub(k.said) < checkpointLineEvery {
+	now.Failed = k.last.Failed
+	k.last, k.err = now.Checkpoint, nil
+	if k.unsaid++; now.At.Sub(k.said) < checkpointLineEvery {
 		return
 	}
-	k.log.Info("checkpoint", "position", k.last.position, "bytes", k.last.bytes,
-		"pause", k.last.pause.Round(time.Microsecond), "took", k.last.took.Round(time.Millisecond), "written", k.unsaid)
-	k.said, k.unsaid = now.at, 0
+	took := time.Duration(now.Seconds * float64(time.Second))
+	k.log.Info("checkpoint", "position", now.Position, "bytes", now.Bytes,
+		"pause", now.pause.Round(time.Microsecond), "took", took.Round(time.Millisecond), "written", k.unsaid)
+	k.said, k.unsaid = now.At, 0
 }
 
 const checkpointLineEvery = 30 * time.Second // while a history is read there are several a second

@@ -39,8 +39,8 @@ func TestATakeOverDoesNotWaitForACheckpoint(t *testing.T) {
 		t.Fatal("the next pipeline is in haste too")
 	}
 	close(goOn)
-	if err := next.finish(); err != nil || next.last.position != 7 {
-		t.Fatalf("the checkpoint ends at position %d, %v", next.last.position, err)
+	if err := next.finish(); err != nil || next.last.Position != 7 {
+		t.Fatalf("the checkpoint ends at position %d, %v", next.last.Position, err)
 	}
 }
 

@@ -176,20 +176,15 @@ func newestRefusals(ctx context.Context, js jetstream.JetStream, in broker.Strea
 	}
 	filter := ingest.QuarantineFilter{Reason: event.Reason(reason), Retried: true, Newest: refusalsLookedAt}
 	err = quarantine.List(ctx, filter, func(e ingest.QuarantineEntry) error {
-		list = append(list[max(0, len(list)+1-limit):], shownRefusal(e))
+		shown := web.QuarantineEntry{QuarantineEntry: e}
+		if utf8.Valid(e.Original) {
+			shown.Original = strings.ToValidUTF8(string(e.Original[:min(len(e.Original), refusalOriginalsMax)]), "")
+		}
+		list = append(list[max(0, len(list)+1-limit):], shown)
 		return nil
 	})
 	slices.Reverse(list)
 	return list, err
-}
-
-// shownRefusal returns an entry as the page has it.
-func shownRefusal(e ingest.QuarantineEntry) web.QuarantineEntry {
-	shown := web.QuarantineEntry{QuarantineEntry: e}
-	if utf8.Valid(e.Original) {
-		shown.Original = strings.ToValidUTF8(string(e.Original[:min(len(e.Original), refusalOriginalsMax)]), "")
-	}
-	return shown
 }
 
 // The definitions of more than definitionsFew communities are looked at so often at most, but at once

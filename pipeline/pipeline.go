@@ -121,10 +121,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openOutput(ctx); err != nil {
 		return p, err
 	}
-	r := restorer{
-		config: p.Config, classes: settings.Classes, state: settings.State, saves: p.Checkpoints, js: p.Broker.JS, outlets: &p.outlets,
-		shards: p.outlets.watermarks(), group: p.group, same: o.Same, log: p.log,
-	}
+	r := restorer{Pipeline: p, config: p.Config, shards: p.outlets.watermarks(), same: o.Same}
 	core, at, identity, err := r.restore(ctx)
 	if p.Core = core; err != nil {
 		return p, err

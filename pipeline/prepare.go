@@ -108,7 +108,7 @@ func (n *preparation) serves(shards []int) bool {
 func (n *preparation) run(ctx context.Context, p *Pipeline) error {
 	c := p.Config
 	c.Owned = n.owned
-	r := restorer{config: c, saves: p.Checkpoints, shards: p.outlets.markedOf(n.owned), group: p.group, log: p.log}
+	r := restorer{Pipeline: p, config: c, shards: p.outlets.markedOf(n.owned)}
 	core, m, err := r.restoreShards(ctx)
 	if err != nil || core == nil {
 		return err

@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/checkpoint"
 	"gqlstream/config"
@@ -19,18 +16,13 @@ import (
 	"gqlstream/ingest/event"
 )
 
+// restorer restores the state with which a pipeline begins, or the next one.
 type restorer struct {
-	config  incremental.Config
-	classes []string
-	state   string // directory of the checkpoints, for messages
-	saves   *checkpoints
-	js      jetstream.JetStream
-	outlets *outlets
-	shards  map[int]uint64 // that a worker of a group restores, and up to where each is published
-	group   *membership    // nil for a run alone
-	same    bool           // of Options
-	next    *preparation   // what restore found prepared; nil: nothing
-	log     *slog.Logger
+	*Pipeline
+	config incremental.Config // with the shards to be restored
+	shards map[int]uint64     // up to where each of them is published
+	same   bool               // of Options
+	next   *preparation       // what restore found prepared; nil: nothing
 }
 
 // restore returns the core of the newest intact checkpoint and where it stands,
@@ -40,7 +32,7 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 	if r.group != nil {
 		return r.restoreMember(ctx)
 	}
-	c, err := r.saves.Dir.Load()
+	c, err := r.Checkpoints.Dir.Load()
 	if errors.Is(err, checkpoint.ErrAllDamaged) {
 		r.log.Warn("reading the log from its beginning", "reason", err)
 		c, err = nil, nil
@@ -64,14 +56,14 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 		if core, err = incremental.Restore(r.config, c.Sections); err != nil {
 			return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
 				"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
-				c.Manifest.Position, err, checkpointsIn(r.state))
+				c.Manifest.Position, err, checkpointsIn(r.settings.State))
 		}
 		r.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
 		at, id = ResumeOf(c.Manifest)
 		return core, at, id, nil
 	case !same && r.same:
 		return nil, at, nil, config.Usagef("run: %s is the state of another configuration (%s with classes %q, and this one is %s with %q): correct the slip, "+
-			"or read and publish the whole log anew with --accept-new-config", r.state, was, classes, r.config.Digest(), r.classes)
+			"or read and publish the whole log anew with --accept-new-config", r.settings.State, was, classes, r.config.Digest(), r.settings.Classes)
 	case !same:
 		r.log.Warn("the configuration has changed; reading the log from its beginning", "was", was, "now", r.config.Digest())
 	}
@@ -81,7 +73,7 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 
 // continues reports whether what was saved or published is of this configuration and these classes.
 func (r *restorer) continues(was string, classes []string) bool {
-	return was == "" || was == r.config.Digest() && (len(classes) == 0 || slices.Equal(classes, r.classes))
+	return was == "" || was == r.config.Digest() && (len(classes) == 0 || slices.Equal(classes, r.settings.Classes))
 }
 
 // notBeyondOutput returns the newest checkpoint that is not newer than the log out. A broker can lose the end
@@ -94,15 +86,15 @@ func (r *restorer) notBeyondOutput(ctx context.Context, newest *checkpoint.Check
 	}
 	// An older copy of the whole store is another matter: the log must be that of the newest checkpoint.
 	_, id := ResumeOf(newest.Manifest)
-	if err := id.Check(ctx, r.js); err != nil {
+	if err := id.Check(ctx, r.Broker.JS); err != nil {
 		return nil, err
 	}
-	positions, err := r.saves.list()
+	positions, err := r.Checkpoints.list()
 	if err != nil {
 		return nil, err
 	}
 	for _, position := range positions {
-		c, err := r.saves.read(position)
+		c, err := r.Checkpoints.read(position)
 		if err != nil || position >= newest.Manifest.Position || c.Manifest.Published > now {
 			continue // a damaged one is set aside when it is the newest
 		}
@@ -122,7 +114,7 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 	for _, one := range r.outlets.each { // the store knows states by their configuration, without the names of classes
 		if was, classes := one.writer.Before(); !r.continues(was, classes) && (r.same || was == r.config.Digest()) {
 			return nil, at, nil, config.Usagef("run: the group publishes with another configuration (%s with classes %q, and this one is %s with %q): correct the slip, or give "+
-				"this one a prefix of its own; where the first two differ, --accept-new-config publishes the whole log anew", was, classes, r.config.Digest(), r.classes)
+				"this one a prefix of its own; where the first two differ, --accept-new-config publishes the whole log anew", was, classes, r.config.Digest(), r.settings.Classes)
 		}
 	}
 	if r.next = r.group.take(r); r.next != nil {
@@ -140,7 +132,7 @@ func (r *restorer) restoreMember(ctx context.Context) (core *incremental.Core, a
 // restoreShards returns the core of the newest position that has all that it needs, or nil if there is none.
 func (r *restorer) restoreShards(ctx context.Context) (core *incremental.Core, m checkpoint.Manifest, err error) {
 	for tried := map[uint64]bool{}; ; {
-		local, err := r.saves.list()
+		local, err := r.Checkpoints.list()
 		if err != nil {
 			return nil, m, err
 		}
@@ -212,7 +204,7 @@ func (r *restorer) behind(then map[int]uint64) error {
 // graphAt returns this worker's state at a position, or the graph that another one has stored.
 func (r *restorer) graphAt(ctx context.Context, position uint64, local bool) (*checkpoint.Checkpoint, error) {
 	if local {
-		c, err := r.saves.read(position)
+		c, err := r.Checkpoints.read(position)
 		if err == nil {
 			return c, err
 		}

@@ -69,10 +69,8 @@ func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration)
 	if result.Time != 0 {
 		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())
 	}
-	if last := &p.Checkpoints.last; !last.at.IsZero() || p.Checkpoints.failed > 0 {
-		s.Checkpoint = &web.Checkpoint{
-			Position: uint64(last.position), At: last.at.UTC(), Seconds: last.took.Seconds(), Bytes: last.bytes, Failed: p.Checkpoints.failed,
-		}
+	if last := p.Checkpoints.last; !last.At.IsZero() || last.Failed > 0 {
+		s.Checkpoint = &last
 	}
 	s.ClockLeaps, s.LeftOut = now.Leaps, p.quarantine.LeftOut()
 	if q := p.refused.Load(); q != nil {

@@ -77,7 +77,7 @@ func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 		}
 	}
 	if !c.DryRun {
-		if _, err := p.dir.DropBefore(p.upTo); err != nil {
+		if err := p.dir.DropBefore(p.upTo); err != nil {
 			return err
 		}
 	}

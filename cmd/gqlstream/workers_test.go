@@ -450,7 +450,7 @@ func (g *workersRun) flipBit(path string) {
 	for name, data := range c.Sections {
 		sections = append(sections, checkpoint.Section{Name: name, Data: data})
 	}
-	_, err = dir.DropBefore(c.Manifest.Position + 1)
+	err = dir.DropBefore(c.Manifest.Position + 1)
 	g.must(err)
 	_, err = dir.Save(c.Manifest, sections)
 	g.must(err)
