@@ -59,11 +59,11 @@ func saveGrown(tb testing.TB, s size, dir *checkpoint.Dir, config incremental.Co
 	core.Step(&event.Batch{First: at, Last: at, Checkpoint: true}) // puts the store in order
 	state, err := core.Save()
 	check(tb, err)
-	sections := make([]checkpoint.Section, len(state))
-	for i, s := range state {
-		sections[i] = checkpoint.Section{Name: s.Name, Data: s.Data}
+	c := checkpoint.New(checkpoint.Manifest{Position: uint64(at), Config: config.Digest()})
+	for _, s := range state {
+		c.Add(s.Name, s.Data)
 	}
-	bytes, err = dir.Save(checkpoint.Manifest{Position: uint64(at), Config: config.Digest()}, sections)
+	bytes, err = dir.Save(c)
 	check(tb, err)
 	return core.View().Edges(), bytes
 }

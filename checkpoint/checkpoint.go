@@ -23,12 +23,6 @@ const kept = 3
 // manifestBytesMax bounds what is read of a manifest.
 const manifestBytesMax = 1 << 20
 
-// Section is a part of the state. Its name is a file name, such as vertices.arrow.
-type Section struct {
-	Name string
-	Data []byte
-}
-
 // Dir is a directory of checkpoints. One goroutine uses it at a time.
 type Dir struct {
 	fs   FS
@@ -56,16 +50,17 @@ func Open(fs FS, path string) (*Dir, error) {
 // Save makes the checkpoint durable and returns its size in bytes. After an error
 // the directory holds what it held before, and perhaps a temporary remnant that
 // the next Open or Save clears.
-func (d *Dir) Save(m Manifest, sections []Section) (size int64, err error) {
+func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
+	m := &c.Manifest
 	final := filepath.Join(d.path, fileName(m.Position))
 	temporary := final + temporaryMark
-	if c, err := d.readDir(final); err == nil && c.Manifest.Config == m.Config && c.Manifest.Stream == m.Stream {
+	if there, err := d.readDir(final); err == nil && there.Manifest.Config == m.Config && there.Manifest.Stream == m.Stream {
 		return 0, nil // the same state is there already
 	}
 	if err := d.prepare(final, temporary); err != nil {
 		return 0, fmt.Errorf("checkpoint at %d: %w", m.Position, err)
 	}
-	size, err = d.write(temporary, &m, sections)
+	size, err = d.write(temporary, c)
 	if err == nil {
 		_, err = d.readDir(temporary) // as Load will
 	}
@@ -99,16 +94,14 @@ func (d *Dir) commit(temporary, final string) error {
 }
 
 // write writes the sections, then the manifest that names them.
-func (d *Dir) write(dir string, m *Manifest, sections []Section) (size int64, err error) {
-	m.Format, m.Sections = Format, nil
-	for _, s := range sections {
-		if err := d.writeFile(filepath.Join(dir, s.Name), s.Data); err != nil {
+func (d *Dir) write(dir string, c *Checkpoint) (size int64, err error) {
+	for _, s := range c.Manifest.Sections {
+		if err := d.writeFile(filepath.Join(dir, s.Name), c.Sections[s.Name]); err != nil {
 			return size, fmt.Errorf("section %s: %w", s.Name, err)
 		}
-		m.Sections = append(m.Sections, EntryOf(s.Name, s.Data))
-		size += int64(len(s.Data))
+		size += s.Bytes
 	}
-	data, err := m.encode()
+	data, err := c.Manifest.encode()
 	if err != nil {
 		return size, err
 	}

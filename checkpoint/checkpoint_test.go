@@ -23,18 +23,19 @@ func content(position uint64, section string) []byte {
 	return data
 }
 
-func sections(position uint64) []Section {
-	var out []Section
+// saved returns a checkpoint with the sections of its position.
+func saved(m Manifest) *Checkpoint {
+	c := New(m)
 	for _, name := range []string{"vertices.arrow", "edges.arrow"} {
-		out = append(out, Section{name, content(position, name)})
+		c.Add(name, content(m.Position, name))
 	}
-	return out
+	return c
 }
 
 func checkIntact(c *Checkpoint) error {
-	for _, s := range sections(c.Manifest.Position) {
-		if !bytes.Equal(c.Sections[s.Name], content(c.Manifest.Position, s.Name)) {
-			return fmt.Errorf("section %s of %d is not what was written", s.Name, c.Manifest.Position)
+	for name, data := range saved(c.Manifest).Sections {
+		if !bytes.Equal(c.Sections[name], data) {
+			return fmt.Errorf("section %s of %d is not what was written", name, c.Manifest.Position)
 		}
 	}
 	return nil
@@ -69,11 +70,11 @@ func faultAt(seed uint64, failAt int, crash bool) (finished bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := dir.Save(Manifest{Position: 10}, sections(10)); err != nil {
+	if _, err := dir.Save(saved(Manifest{Position: 10})); err != nil {
 		return false, err
 	}
 	disk.ops, disk.failAt, disk.crash = 0, failAt, crash
-	_, saveErr := dir.Save(Manifest{Position: 20}, sections(20))
+	_, saveErr := dir.Save(saved(Manifest{Position: 20}))
 	finished = disk.ops < failAt
 	disk.failAt = 0
 	if crash && !finished {
@@ -94,7 +95,7 @@ func faultAt(seed uint64, failAt int, crash bool) (finished bool, err error) {
 	if err := checkIntact(c); err != nil {
 		return finished, err
 	}
-	if _, err := dir.Save(Manifest{Position: 30}, sections(30)); err != nil {
+	if _, err := dir.Save(saved(Manifest{Position: 30})); err != nil {
 		return finished, fmt.Errorf("save after recovery: %w", err)
 	}
 	if c, err = dir.Load(); err != nil || c.Manifest.Position != 30 {
@@ -112,7 +113,7 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []uint64{1, 2} {
-		if _, err := dir.Save(Manifest{Position: p, Config: "c"}, sections(p)); err != nil {
+		if _, err := dir.Save(saved(Manifest{Position: p, Config: "c"})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,7 +169,7 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p := range uint64(6) {
-		if _, err := dir.Save(Manifest{Position: p}, sections(p)); err != nil {
+		if _, err := dir.Save(saved(Manifest{Position: p})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,7 +197,7 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.Save(Manifest{Position: 4}, sections(4)); err != nil {
+	if _, err := dir.Save(saved(Manifest{Position: 4})); err != nil {
 		t.Fatal(err)
 	}
 	older := filepath.Join(root, fileName(9))

@@ -48,21 +48,21 @@ func TestRandomDamageIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var parts []Section
+	c := New(Manifest{Position: 5})
 	for i := range 8 {
 		data := make([]byte, 1+r.IntN(1<<18))
 		for j := range data {
 			data[j] = byte(r.Uint32() >> 28) // repetitive, as tables are
 		}
-		parts = append(parts, Section{"table-" + strconv.Itoa(i), data})
+		c.Add("table-"+strconv.Itoa(i), data)
 	}
-	size, err := dir.Save(Manifest{Position: 5}, parts)
+	size, err := dir.Save(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	names := []string{manifestFile}
-	for _, p := range parts {
-		names = append(names, p.Name)
+	for _, s := range c.Manifest.Sections {
+		names = append(names, s.Name)
 	}
 	same := 0
 	for i := range count {

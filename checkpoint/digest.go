@@ -6,11 +6,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// EntryOf returns the entry of a section in a manifest.
-func EntryOf(name string, data []byte) Entry {
-	return Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))}
-}
-
 // Digest names a state by its sections, in their order: xxhash64 over their names,
 // lengths and checksums, 16 hexadecimal digits. Two states of one digest are the
 // same bytes, but for forgery.

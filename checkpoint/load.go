@@ -12,11 +12,23 @@ import (
 	"gqlstream/incremental/parallel"
 )
 
-// Checkpoint is an intact checkpoint, verified and read.
+// Checkpoint is one that is to be saved, or an intact one, verified and read.
 type Checkpoint struct {
 	Manifest Manifest
 	Sections map[string][]byte
 	Damaged  []string // newer ones that were set aside, with the reason
+}
+
+// New returns a checkpoint without sections, which Add adds.
+func New(m Manifest) *Checkpoint {
+	m.Format, m.Sections = Format, nil
+	return &Checkpoint{Manifest: m, Sections: map[string][]byte{}}
+}
+
+// Add adds a section, a part of the state. Its name is a file name, such as vertices.arrow.
+func (c *Checkpoint) Add(name string, data []byte) {
+	c.Sections[name] = data
+	c.Manifest.Sections = append(c.Manifest.Sections, Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))})
 }
 
 // ErrAllDamaged is matched when there were checkpoints and none is intact. All are

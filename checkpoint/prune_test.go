@@ -32,7 +32,7 @@ func TestErasedCheckpointsGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range c.saves {
-			if _, err := dir.Save(m, sections(m.Position)); err != nil {
+			if _, err := dir.Save(saved(m)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -57,7 +57,7 @@ func TestErasedCheckpointsStayBesideDamagedOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range []Manifest{{Position: 2}, {Position: 6, Erased: 4}} {
-			if _, err := dir.Save(m, sections(m.Position)); err != nil {
+			if _, err := dir.Save(saved(m)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -66,7 +66,7 @@ func TestErasedCheckpointsStayBesideDamagedOnes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := elsewhere.Save(Manifest{Position: 5, Erased: 4}, sections(5)); err != nil {
+		if _, err := elsewhere.Save(saved(Manifest{Position: 5, Erased: 4})); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Rename(filepath.Join(other, fileName(5)), filepath.Join(root, fileName(5))); err != nil {

@@ -196,11 +196,11 @@ func (b *faultyBroker) live(t *testing.T, decoder *wire.Decoder, disk *shelf, ou
 }
 
 func digestOf(sections []incremental.Section) string {
-	var entries []checkpoint.Entry
+	c := checkpoint.New(checkpoint.Manifest{})
 	for _, s := range sections {
-		entries = append(entries, checkpoint.EntryOf(path.Base(s.Name), s.Data))
+		c.Add(path.Base(s.Name), s.Data)
 	}
-	return checkpoint.Digest(entries)
+	return checkpoint.Digest(c.Manifest.Sections)
 }
 
 // save makes a checkpoint, or does not.
@@ -210,14 +210,14 @@ func (b *faultyBroker) save(t *testing.T, dir *checkpoint.Dir, source *JetStream
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sections []checkpoint.Section
-	for _, s := range state {
-		sections = append(sections, checkpoint.Section{Name: s.Name, Data: s.Data})
-	}
-	_, _ = dir.Save(checkpoint.Manifest{
+	c := checkpoint.New(checkpoint.Manifest{
 		Position: uint64(batch.Last), LogTime: int64(batch.Time), Emitted: batch.Emit, Config: faultyCore.Digest(),
 		Stream: checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
-	}, sections)
+	})
+	for _, s := range state {
+		c.Add(s.Name, s.Data)
+	}
+	_, _ = dir.Save(c)
 }
 
 // add publishes what a step puts out, as the sinks do: what is not newer than the

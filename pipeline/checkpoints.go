@@ -22,15 +22,15 @@ import (
 type checkpoints struct {
 	Dir     *checkpoint.Dir
 	log     *slog.Logger
-	share   func(context.Context, checkpoint.Manifest, []incremental.Section) // gives a state to other workers; nil: there are none
-	sharing context.Context                                                   // of share
-	hurry   context.CancelFunc                                                // ends what can be left out of sharing
-	fresh   *atomic.Pointer[checkpoint.Checkpoint]                            // that is being written, in memory; nil in it: none is
-	writing chan saved                                                        // holds one result when the writer is done; nil when none runs
-	last    web.Checkpoint                                                    // the newest that succeeded, and how many failed
-	said    time.Time                                                         // when the log told of one
-	unsaid  int                                                               // since then
-	err     error                                                             // of the newest one
+	share   func(context.Context, *checkpoint.Checkpoint) // gives a state to other workers; nil: there are none
+	sharing context.Context                               // of share
+	hurry   context.CancelFunc                            // ends what can be left out of sharing
+	fresh   *atomic.Pointer[checkpoint.Checkpoint]        // that is being written, in memory; nil in it: none is
+	writing chan saved                                    // holds one result when the writer is done; nil when none runs
+	last    web.Checkpoint                                // the newest that succeeded, and how many failed
+	said    time.Time                                     // when the log told of one
+	unsaid  int                                           // since then
+	err     error                                         // of the newest one
 }
 
 type saved struct {
@@ -73,19 +73,17 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 	if err := incremental.Encode(state); err != nil {
 		return 0, err
 	}
-	fresh := &checkpoint.Checkpoint{Manifest: m, Sections: map[string][]byte{}}
-	sections := make([]checkpoint.Section, len(state))
-	for i, s := range state {
-		sections[i] = checkpoint.Section{Name: s.Name, Data: s.Data}
-		fresh.Sections[s.Name] = s.Data
+	fresh := checkpoint.New(m)
+	for _, s := range state {
+		fresh.Add(s.Name, s.Data)
 	}
 	k.fresh.Store(fresh)
 	defer k.fresh.Store(nil)
 	var sharing sync.WaitGroup
 	if k.share != nil {
-		sharing.Go(func() { k.share(k.sharing, m, state) })
+		sharing.Go(func() { k.share(k.sharing, fresh) })
 	}
-	bytes, err = k.Dir.Save(m, sections)
+	bytes, err = k.Dir.Save(fresh)
 	sharing.Wait()
 	return bytes, err
 }

@@ -20,7 +20,7 @@ func TestATakeOverDoesNotWaitForACheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	hurried, goOn := make(chan struct{}), make(chan struct{})
-	k.share = func(ctx context.Context, _ checkpoint.Manifest, _ []incremental.Section) {
+	k.share = func(ctx context.Context, _ *checkpoint.Checkpoint) {
 		<-ctx.Done()
 		close(hurried)
 		<-goOn
@@ -52,7 +52,7 @@ func TestAStateIsRestoredWhileItIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	shared, goOn := make(chan struct{}), make(chan struct{})
-	k.share = func(context.Context, checkpoint.Manifest, []incremental.Section) {
+	k.share = func(context.Context, *checkpoint.Checkpoint) {
 		close(shared)
 		<-goOn
 	}

@@ -296,19 +296,19 @@ func (p *Pipeline) slowest() (name string, taken uint64) {
 const GraphEvery = 8
 
 // partsOf divides a state into what all workers have alike and a part for each shard.
-func partsOf(m checkpoint.Manifest, state []incremental.Section) map[string]*checkpoint.Checkpoint {
-	parts := map[string]*checkpoint.Checkpoint{group.GraphPart: {Manifest: m, Sections: map[string][]byte{}}}
-	for shard := range m.Watermarks {
-		parts[group.Part(shard)] = &checkpoint.Checkpoint{Manifest: m, Sections: map[string][]byte{}}
+func partsOf(c *checkpoint.Checkpoint) map[string]*checkpoint.Checkpoint {
+	parts := map[string]*checkpoint.Checkpoint{group.GraphPart: checkpoint.New(c.Manifest)}
+	for shard := range c.Manifest.Watermarks {
+		parts[group.Part(shard)] = checkpoint.New(c.Manifest)
 	}
-	for _, s := range state {
+	for _, s := range c.Manifest.Sections {
 		name := group.GraphPart
 		if shard, ok := incremental.SectionShard(s.Name); ok {
 			name = group.Part(shard)
 		}
 		if part := parts[name]; part != nil { // else of a shard that another worker has taken over a moment ago
-			part.Sections[s.Name] = s.Data
-			part.Manifest.Sections = append(part.Manifest.Sections, checkpoint.EntryOf(s.Name, s.Data))
+			part.Sections[s.Name] = c.Sections[s.Name]
+			part.Manifest.Sections = append(part.Manifest.Sections, s)
 		}
 	}
 	return parts
@@ -344,20 +344,20 @@ func sharedName(config string) string { return fmt.Sprintf("%s.v%d", config, che
 // share compares a state with those of the other workers, and stores what they would need to take
 // a shard over; ctx ends the storing of the graph, which is large. What does not come about is made
 // good by the next checkpoint.
-func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []incremental.Section) {
-	shared, parts := sharedName(at.Config), partsOf(at, state)
+func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
+	shared, position, parts := sharedName(c.Manifest.Config), c.Manifest.Position, partsOf(c)
 	m.checkpoints++
 	graph := m.checkpoints%GraphEvery == 1 && m.member.Rank(group.GraphPart) == 0
 	errs := make(chan error, len(parts))
 	for name, part := range parts {
-		storing := context.Background()
-		if name == group.GraphPart {
-			storing = ctx
-		}
 		go func() {
-			err := m.store.Compare(context.Background(), shared, at.Position, name, checkpoint.Digest(part.Manifest.Sections))
-			if err == nil && (name != group.GraphPart || graph) {
-				err = m.store.Put(storing, shared, at.Position, name, part)
+			storing, always := context.Background(), name != group.GraphPart
+			if !always {
+				storing = ctx
+			}
+			err := m.store.Compare(context.Background(), shared, position, name, checkpoint.Digest(part.Manifest.Sections))
+			if err == nil && (always || graph) {
+				err = m.store.Put(storing, shared, position, name, part)
 			}
 			errs <- err
 		}()
@@ -370,6 +370,6 @@ func (m *membership) share(ctx context.Context, at checkpoint.Manifest, state []
 		err = m.store.Drop(ctx, shared)
 	}
 	if err != nil && ctx.Err() == nil {
-		m.log.Warn("other workers do not have this checkpoint", "position", at.Position, "reason", err)
+		m.log.Warn("other workers do not have this checkpoint", "position", position, "reason", err)
 	}
 }

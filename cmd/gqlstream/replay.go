@@ -253,13 +253,13 @@ func (r *replay) tellDigest(b *event.Batch, compacted bool) error {
 	if err != nil {
 		return err
 	}
-	entries := make([]checkpoint.Entry, len(state))
-	for i, s := range state {
-		entries[i] = checkpoint.EntryOf(s.Name, s.Data)
+	c := checkpoint.New(checkpoint.Manifest{})
+	for _, s := range state {
+		c.Add(s.Name, s.Data)
 	}
 	return json.NewEncoder(r.con.Err).Encode(stateDigest{
 		Position: b.Last, Time: b.Time.String(), Emission: b.Emit, Checkpoint: compacted,
-		State: checkpoint.Digest(entries),
+		State: checkpoint.Digest(c.Manifest.Sections),
 	})
 }
 

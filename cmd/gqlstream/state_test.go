@@ -293,15 +293,15 @@ func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sections []checkpoint.Section
+	other := checkpoint.New(c.Manifest)
 	for name, data := range c.Sections {
 		if name == "shard-0-kernels.arrow" {
 			continue // as a version would that keeps them elsewhere
 		}
-		sections = append(sections, checkpoint.Section{Name: name, Data: data})
+		other.Add(name, data)
 	}
-	c.Manifest.Position++ // the newest
-	if _, err := dir.Save(c.Manifest, sections); err != nil {
+	other.Manifest.Position++ // the newest
+	if _, err := dir.Save(other); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"run", "--config", conf, "--state", state, "--exit-when-drained"}

@@ -446,12 +446,12 @@ func (g *workersRun) flipBit(path string) {
 		g.t.Fatalf("seed %d: there is no vertex somebody", g.seed)
 	}
 	c.Sections["vertices.arrow"][at] ^= 's' ^ 'S'
-	var sections []checkpoint.Section
+	other := checkpoint.New(c.Manifest)
 	for name, data := range c.Sections {
-		sections = append(sections, checkpoint.Section{Name: name, Data: data})
+		other.Add(name, data)
 	}
 	err = dir.DropBefore(c.Manifest.Position + 1)
 	g.must(err)
-	_, err = dir.Save(c.Manifest, sections)
+	_, err = dir.Save(other)
 	g.must(err)
 }
