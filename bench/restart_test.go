@@ -26,7 +26,7 @@ func measureRestart(tb testing.TB, s size) map[string]float64 {
 	var wall, used []float64
 	for range 3 {
 		begun, spent := time.Now(), processTime()
-		c, err := dir.Load()
+		c, err := dir.Load(func(error) {})
 		check(tb, err)
 		restored, err := incremental.Restore(config, c.Sections)
 		check(tb, err)

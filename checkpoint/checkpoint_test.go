@@ -83,7 +83,7 @@ func faultAt(seed uint64, failAt int, crash bool) (finished bool, err error) {
 	if dir, err = Open(disk, "state"); err != nil {
 		return finished, err
 	}
-	c, err := dir.Load()
+	c, err := dir.Load(func(error) {})
 	switch {
 	case err != nil:
 		return finished, err
@@ -98,7 +98,7 @@ func faultAt(seed uint64, failAt int, crash bool) (finished bool, err error) {
 	if _, err := dir.Save(saved(Manifest{Position: 30})); err != nil {
 		return finished, fmt.Errorf("save after recovery: %w", err)
 	}
-	if c, err = dir.Load(); err != nil || c.Manifest.Position != 30 {
+	if c, err = dir.Load(func(error) {}); err != nil || c.Manifest.Position != 30 {
 		return finished, fmt.Errorf("load after recovery: %v, %w", c, err)
 	}
 	return finished, nil
@@ -142,8 +142,9 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, fileName(2), manifestFile)); err != nil {
 		t.Fatal(err)
 	}
-	c, err := dir.Load()
-	if err != nil || c.Manifest.Position != 1 || len(c.Damaged) != 1 {
+	damaged := 0
+	c, err := dir.Load(func(error) { damaged++ })
+	if err != nil || c.Manifest.Position != 1 || damaged != 1 {
 		t.Fatalf("load without the newest manifest: %+v, %v", c, err)
 	}
 	if _, err := os.Stat(filepath.Join(root, fileName(2)+damagedMark)); err != nil {
@@ -184,7 +185,7 @@ func TestThreeAreKeptAndNewerOnesRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(newer, manifestFile), []byte(`{"format":1000,"shards":[],"position":"ten"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dir.Load(); !errors.Is(err, errFormat) {
+	if _, err := dir.Load(func(error) {}); !errors.Is(err, errFormat) {
 		t.Errorf("load beside a newer format: %v, want ErrNewer", err)
 	}
 }
@@ -211,7 +212,7 @@ func TestOlderFormatIsRefusedWithAdvice(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(older, manifestFile), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = dir.Load()
+	_, err = dir.Load(func(error) {})
 	if !errors.Is(err, errFormat) {
 		t.Fatalf("load of an older format: %v, want errFormat", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -16,7 +15,6 @@ import (
 type Checkpoint struct {
 	Manifest Manifest
 	Sections map[string][]byte
-	Damaged  []string // newer ones that were set aside, with the reason
 }
 
 // New returns a checkpoint without sections, which Add adds.
@@ -31,40 +29,28 @@ func (c *Checkpoint) Add(name string, data []byte) {
 	c.Manifest.Sections = append(c.Manifest.Sections, Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))})
 }
 
-// ErrAllDamaged is matched when there were checkpoints and none is intact. All are
-// set aside then, and the next Load finds none.
-var ErrAllDamaged = errors.New("checkpoint: none is intact")
-
-// Load returns the newest intact checkpoint, or nil when there is none. Newer
-// ones that are damaged are renamed and listed in Damaged, or in the error when
-// none is left, which matches ErrAllDamaged. A checkpoint of a newer release stops
-// the search, since going back to an older one would undo what that release did,
-// and so does one of an older release, since the log may not reach back to its
-// beginning.
-func (d *Dir) Load() (*Checkpoint, error) {
+// Load returns the newest intact checkpoint, or nil when there is none. Newer ones that are damaged
+// are renamed, and told of. A checkpoint of a newer release stops the search, since going back to
+// an older one would undo what that release did, and so does one of an older release, since the log
+// may not reach back to its beginning.
+func (d *Dir) Load(tell func(damage error)) (*Checkpoint, error) {
 	positions, err := d.List()
 	if err != nil {
 		return nil, err
 	}
-	var damaged []string
 	for _, p := range positions {
 		c, err := d.Read(p)
 		switch {
 		case err == nil:
-			c.Damaged = damaged
 			return c, nil
 		case errors.Is(err, errFormat):
 			return nil, fmt.Errorf("%s: %w", d.path, err)
 		}
-		damaged = append(damaged, err.Error())
 		name := filepath.Join(d.path, fileName(p))
 		if err := errors.Join(d.fs.RemoveAll(name+damagedMark), d.fs.Rename(name, name+damagedMark)); err != nil {
 			return nil, fmt.Errorf("checkpoint: set %d aside: %w", p, err)
 		}
-	}
-	if len(damaged) > 0 {
-		return nil, fmt.Errorf("%w of %d in %s: %s",
-			ErrAllDamaged, len(damaged), d.path, strings.Join(damaged, "; "))
+		tell(err)
 	}
 	return nil, nil
 }

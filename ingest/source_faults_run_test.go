@@ -138,7 +138,7 @@ func (b *faultyBroker) live(t *testing.T, decoder *wire.Decoder, disk *shelf, ou
 	if err != nil {
 		return false
 	}
-	saved, err := dir.Load()
+	saved, err := dir.Load(func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,19 +32,12 @@ func (r *restorer) restore(ctx context.Context) (core *incremental.Core, at inge
 	if r.group != nil {
 		return r.restoreMember(ctx)
 	}
-	c, err := r.Checkpoints.Dir.Load()
-	if errors.Is(err, checkpoint.ErrAllDamaged) {
-		r.log.Warn("reading the log from its beginning", "reason", err)
-		c, err = nil, nil
-	}
+	c, err := r.Checkpoints.Dir.Load(func(damage error) { r.log.Warn("a damaged checkpoint was set aside", "reason", damage) })
 	if err != nil {
 		return nil, at, nil, err
 	}
 	was, classes := r.outlets.each[0].writer.Before() // counts where there is no checkpoint yet
 	if c != nil {
-		for _, damage := range c.Damaged {
-			r.log.Warn("a damaged checkpoint was set aside", "reason", damage)
-		}
 		if c, err = r.notBeyondOutput(ctx, c); err != nil {
 			return nil, at, nil, err
 		}

@@ -289,7 +289,7 @@ func TestCheckpointOfAnotherVersionSaysWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := dir.Load()
+	c, err := dir.Load(func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -439,7 +439,7 @@ func (g *workersRun) flipBit(path string) {
 	g.t.Helper()
 	dir, err := checkpoint.Open(checkpoint.Disk{}, path)
 	g.must(err)
-	c, err := dir.Load()
+	c, err := dir.Load(func(error) {})
 	g.must(err)
 	at := bytes.Index(c.Sections["vertices.arrow"], []byte("somebody"))
 	if at < 0 {
