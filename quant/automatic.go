@@ -22,9 +22,6 @@ const (
 	// spreadOfChange is the movement of the estimate with a member's prediction over the
 	// noise of one member: neighbours read it too.
 	spreadOfChange = 2
-	// sampleMembers is the number of members, or up to twice as many, that a solve starts from if
-	// there are more.
-	sampleMembers = 1000
 )
 
 // posteriorScratch is the memory of auto.
@@ -47,7 +44,6 @@ type posteriorScratch struct {
 	tempered, prior []float64 // K: q(gamma), pi0
 	around, scatter []float64 // K: variance of the residual of the labels around, and of one among all
 	mixed           []float64 // K: the former with the members' own labels; see mixOwn
-	response        []float64 // K: see meanResponse
 	weight, lean    float64   // of the members' own labels in d, of the labels' own shares
 	at              []float64 // K + 3: see Kept
 	kept            Kept      // error of the coefficients
@@ -71,7 +67,7 @@ func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
 	x.meanResidual(p, sum(s.ClassN), weights)
 	gamma, followed := x.follow(ans.q, p)
 	if x.unread = followed; !followed {
-		x.members.load(p.Prior, p.Members)
+		x.members.load(k, p.Members)
 		gamma = x.read(ans.q, p)
 	}
 	x.tempered, x.prior = append(x.tempered[:0], ans.q...), p.Prior
@@ -120,7 +116,7 @@ func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
 	x.tops = zeroed(x.tops, k)
 	evidence := 0.0
 	for l, m := range few.m {
-		evidence += m / few.all * math.Log(dot(few.pi[l*k:(l+1)*k], few.factor))
+		evidence -= m / few.all * math.Log(few.inverse[l])
 		x.tops[p.Predicted(few.vertex[l])] += m / few.all
 	}
 	evidence -= math.Log(dot(few.factor, p.Mass) / p.Vertices)

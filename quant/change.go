@@ -261,19 +261,20 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 		weight, _ := p.mixOwn(x.noise, t.Scatter, x.own, w.ans.effective(s, weights))
 		axpy(x.d, weight, x.own)
 	}
-	u := &x.members
-	u.r, x.response = resize(u.r, k), resize(x.response, k)
-	if p.Crowd.tells() && p.Crowd.tempered(u.r, t.Gamma) {
-		axpy(u.r, -1, t.Tempered)
-	} else {
-		u.meanResponse(x.response, p.Prior, p.Members, t.Tempered, t.Gamma)
-		axpy(x.response, -1, t.Tempered)
-		products(u.r, t.Inverse, x.response)
+	u, moved, response := &x.members, make([]float64, k), make([]float64, k)
+	if p.Crowd.tells() && p.Crowd.tempered(moved, t.Gamma) {
+		axpy(moved, -1, t.Tempered)
+	} else if u.load(k, p.Members); u.all > 0 {
+		u.temper(t.Tempered, p.Prior, t.Gamma)
+		u.sums(response, u.m, u.factor)
+		scaleTo(response, 1/u.all, response)
+		axpy(response, -1, t.Tempered)
+		products(moved, t.Inverse, response)
 	}
 	allowed := p.allowed(t.Likely)
 	gamma := p.gamma(allowed, t.ByClass)
 	for i := range k {
-		change := u.r[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
+		change := moved[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
 		w.ans.free[i] = t.Tempered[i] + (1-t.Gamma)*t.Residual[i] + change
 		if se, most := last.SE[i], last.Open*worstDeviation; 0 < se && se < most {
 			se /= min(last.error(i, gamma, allowed, x.noise[i], x.d[i]), most)
@@ -305,19 +306,4 @@ func (a *answer) effective(s *Statistics, w weighting) float64 {
 		}
 	}
 	return all * all / squares
-}
-
-// meanResponse writes to dst the mean responsibility of all members under the factors of q and gamma.
-func (u *members) meanResponse(dst, prior []float64, each func(func(uint32, float64, []float64)), q []float64, gamma float64) {
-	u.factor = resize(u.factor, len(q))
-	u.temper(q, prior, gamma)
-	clear(dst)
-	all := 0.0
-	each(func(_ uint32, m float64, pi []float64) {
-		axpy(dst, m/dot(pi, u.factor), pi)
-		all += m
-	})
-	for i, x := range u.factor {
-		dst[i] *= x / max(all, 1) // a multiplicity is at least one
-	}
 }

@@ -60,7 +60,7 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 	}
 	if x.kept.KeptAt == nil {
 		if x.unread {
-			x.members.load(p.Prior, p.Members)
+			x.members.load(s.K, p.Members)
 			x.members.temper(x.tempered, p.Prior, gamma)
 		}
 		x.kept = x.errorOf(p, weights, gamma)
@@ -76,12 +76,12 @@ func (x *posteriorScratch) byCoefficients(p *Posterior) []float64 {
 	size := p.Shared + k
 	x.slope, x.views = zeroed(x.slope, 2*k*size), resize(x.views, p.Shared*k)
 	moved, g := x.slope[:k*size], x.slope[k*size:]
-	weight := 0.0
+	weight, r := 0.0, make([]float64, k)
 	step := (len(u.m)-1)/slopeMembersMax + 1
 	for l := 0; l < len(u.m); l += step {
 		p.Views(x.views, u.vertex[l])
-		u.respond(u.r, l)
-		addSlope(moved, u.m[l], u.r, x.views)
+		u.respond(r, l)
+		addSlope(moved, u.m[l], r, x.views)
 		weight += u.m[l]
 	}
 	for a := range k {

@@ -115,10 +115,9 @@ func (x *posteriorScratch) freshReading(q, prior []float64, gamma float64, some 
 		s: make([]float64, k*k), a: slices.Clone(x.a), all: x.members.all, squares: x.members.squares,
 	}
 	for i, shares := range [][]float64{r.likely, r.tempered} {
-		some.temper(shares, prior, []float64{1, gamma}[i])
-		some.secondMoments(r.s)
-		r.Factors[i], r.inverse[i] = slices.Clone(some.factor), make([]float64, k*k)
-		pseudoInverse(r.inverse[i], shares, r.s, []float64{1, gamma}[i])
+		r.inverse[i] = make([]float64, k*k)
+		some.follow(r.inverse[i], r.s, shares, prior, []float64{1, gamma}[i])
+		r.Factors[i] = slices.Clone(some.factor)
 	}
 	byGamma(r.byGamma, q, prior, r.s, r.inverse[1], make([]float64, 2*k))
 	return r

@@ -65,7 +65,7 @@ func TestCrowdsSayWhatTheirMembersSay(t *testing.T) {
 		var x, y posteriorScratch
 		x.likely, y.likely = make([]float64, k), make([]float64, k)
 		q := make([]float64, k)
-		x.members.load(p.Prior, p.Members)
+		x.members.load(len(p.Prior), p.Members)
 		x.read(q, p)
 		reading := p.Crowd.Fresh
 		next := changedCrowd(p, r, []float64{0, 0.002, 0.01, 0.03, 0.1}[seed/5%5])
@@ -74,12 +74,9 @@ func TestCrowdsSayWhatTheirMembersSay(t *testing.T) {
 		got, exact := make([]float64, k), make([]float64, k)
 		_, ok := y.follow(got, next)
 		var whole members
-		whole.load(p.Prior, next.Members)
+		whole.load(k, next.Members)
 		for i, solved := range []float64{1, moved} {
-			whole.tempered(exact, p.Prior, solved)
-			for range 3 {
-				whole.polish(exact, p.Prior, solved, &whole)
-			}
+			exactly(&whole, exact, p.Prior, solved)
 			from := [][]float64{reading.likely, reading.tempered}[i]
 			far := 0.0
 			for j, w := range exact {
@@ -112,7 +109,7 @@ func BenchmarkCrowd(b *testing.B) {
 			p.Gamma, p.Crowd = &gamma, &Crowd{}
 			var x posteriorScratch
 			x.likely = make([]float64, k)
-			x.members.load(p.Prior, p.Members)
+			x.members.load(len(p.Prior), p.Members)
 			x.read(q, p)
 			p = changedCrowd(p, rand.New(rand.NewPCG(1, 82)), 0.001)
 			p.Crowd = summed(p, p.Crowd.Fresh)

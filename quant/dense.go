@@ -156,7 +156,8 @@ func lower(l []float64, n int) blas64.Triangular {
 
 // choleskySolve overwrites x with the solution of L L' x = x.
 func choleskySolve(l []float64, n int, x []float64) {
-	lapack64.Potrs(lower(l, n), general(x[:n], n, 1))
+	blas64.Trsv(blas.NoTrans, lower(l, n), vector(x[:n]))
+	blas64.Trsv(blas.Trans, lower(l, n), vector(x[:n]))
 }
 
 // choleskyInverse writes the inverse of L L' to dst, n x n.

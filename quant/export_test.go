@@ -20,8 +20,7 @@ func (w *Solver) LeastSquares(dst, c, p, shares []float64) (residual float64) {
 		copy(dst, shares)
 		return 0
 	}
-	w.leastSquares(m, p, shares)
-	scatter(dst, m.class, w.qp.q)
+	scatter(dst, m.class, w.leastSquares(m, p, shares))
 	return w.qp.residual()
 }
 
@@ -65,8 +64,7 @@ func (m *confusion) load(dst, c, p, shares []float64) bool {
 // Shapes, zero columns and panics are those of LeastSquares; among equally good
 // answers it takes one near shares.
 // Sequential quadratic programming with the same active set (Kim, Carbonetto,
-// Stephens and Anitescu, 2020), started by one step of expectation maximisation.
-// About 5 rounds of O(Z K^2).
+// Stephens and Anitescu, 2020). About 5 rounds of O(Z K^2).
 func (w *Solver) MaximumLikelihood(dst, c, p, shares []float64) (logLikelihood, gap float64) {
 	m := &confusion{}
 	if !m.load(dst, c, p, shares) {
@@ -74,12 +72,10 @@ func (w *Solver) MaximumLikelihood(dst, c, p, shares []float64) (logLikelihood, 
 		return math.Inf(-1), 0
 	}
 	m.smooth()
-	w.qp.reserve(m.k)
-	for a, i := range m.class {
-		w.qp.q[a] = (shares[i] + 1/float64(m.k)) / 2
-	}
-	logLikelihood, gap = w.likelihood(m, p, false)
-	scatter(dst, m.class, w.qp.q)
+	w.shares = shares
+	q := w.start(m, nil)
+	logLikelihood, gap = w.likelihood(q, m, p)
+	scatter(dst, m.class, q)
 	return logLikelihood, gap
 }
 

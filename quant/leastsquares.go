@@ -4,9 +4,9 @@ package quant
 // that fit equally well and moves no other by more than ridgeShare / sigma_min^2.
 const ridgeShare = 1e-9
 
-// leastSquares solves for the classes of m and leaves the shares in w.qp.q.
+// leastSquares returns the shares of the classes of m, valid until the next call.
 // shares has an entry for every class, supported or not.
-func (w *fitter) leastSquares(m *confusion, p, shares []float64) {
+func (w *scratch) leastSquares(m *confusion, p, shares []float64) []float64 {
 	w.qp.reserve(m.k)
 	gram(w.qp.g, m, nil)
 	pull := ridgeShare * trace(w.qp.g, m.k) / float64(m.k)
@@ -24,6 +24,7 @@ func (w *fitter) leastSquares(m *confusion, p, shares []float64) {
 		w.qp.q[a] = 1 / float64(m.k)
 	}
 	w.qp.solve()
+	return w.qp.q
 }
 
 // gram writes C' diag(weights) C to g, k x k; nil weights are ones.

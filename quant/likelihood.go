@@ -3,16 +3,14 @@ package quant
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 const (
-	// smoothing is added to every entry of C before a likelihood is taken, so that
-	// a cell no label has seen costs a lot instead of everything.
-	smoothing = 1e-9
-	// gapTolerance bounds how far the log-likelihood per member may stay below its maximum.
-	gapTolerance = 1e-10
-	// newtonRoundsMax bounds the Newton rounds, 5 on average and 37 at most in 50,000
-	// random problems; when it is hit the gap returned says what is left.
+	// gapTolerance bounds how far the log-likelihood of a unit of weight may stay below its maximum.
+	gapTolerance = 1e-11
+	// newtonRoundsMax bounds the Newton rounds, some 5 on average; when it is hit the gap returned says what is left.
 	newtonRoundsMax = 100
 	// turnMax bounds how steeply the likelihood may fall at the end of a Newton step, as a share of how it rose at
 	// the start, else the step is halved, at most halvingsMax times.
@@ -20,123 +18,185 @@ const (
 	halvingsMax = 40
 	// valueNoise is the rounding of a slope.
 	valueNoise = 1e-14
+	// slowProgress is the part of the gap that a round may leave when the second derivatives are those of some rows.
+	slowProgress = 0.2
 )
 
-// fitter finds the shares that a confusion matrix says, by least squares or likelihood.
-type fitter struct {
-	qp                quadratic
-	fit, ratio, curve []float64 // z: Cq, p/(Cq), weights
-	last, step        []float64 // k: start of a Newton step, gradient and target
+// mixture is weighted rows of K numbers x, the cells of a confusion matrix or the members of a community, whose
+// log-likelihood under shares q is
+//
+//	sum m log(sum_i x_i f_i) / sum m,   f_i = (q_i/prior_i)^gamma.
+//
+// Its maximum on the simplex is the fixed point of q = mean of R, R_i proportional to x_i f_i: for gamma 1 the shares of
+// largest likelihood under prior shift (Saerens, Latinne and Decaestecker, 2002).
+type mixture struct {
+	k   int
+	m   []float64 // n: weights
+	x   []float64 // n x K
+	all float64   // sum of the weights
+
+	factor  []float64 // K: f
+	inverse []float64 // n: 1 over sum_i x_i f_i
+	weights []float64 // n: scratch
+
+	qp       quadratic
+	rate     []float64 // K: f_i/q_i
+	gradient []float64 // K: mean of R over q, less 1, which is its mean under q
+	second   []float64 // K x K: the mean of R_i R_j over q_i q_j
+	from, to []float64 // K: of a Newton step
 }
 
-// likelihood maximises from the start in w.qp.q, whose entries need not sum to one, and leaves the
-// shares there. A start that is near takes no step of expectation maximisation first.
-func (w *fitter) likelihood(m *confusion, p []float64, near bool) (logLikelihood, gap float64) {
-	q := &w.qp
-	w.fit, w.ratio, w.curve = resize(w.fit, m.z), resize(w.ratio, m.z), resize(w.curve, m.z)
-	w.last, w.step = resize(w.last, m.k), resize(w.step, m.k)
-	scaleTo(q.q, 1/sum(q.q), q.q)
-	gap = w.gradient(m, p)
-	if !near {
-		gap = w.expectation(m, p)
+// clear forgets all rows, for others of k numbers.
+func (u *mixture) clear(k int) {
+	u.k, u.m, u.x, u.all = k, u.m[:0], u.x[:0], 0
+	u.factor, u.rate, u.gradient = resize(u.factor, k), resize(u.rate, k), resize(u.gradient, k)
+	u.from, u.to = resize(u.from, k), resize(u.to, k)
+	u.second = resize(u.second, k*k)
+}
+
+// add adds a row.
+func (u *mixture) add(m float64, x []float64) {
+	u.m, u.x = append(u.m, m), append(u.x, x...)
+	u.all += m
+}
+
+// temper sets the factors, and the inverses with them.
+func (u *mixture) temper(q, prior []float64, gamma float64) {
+	for i, x := range q {
+		u.factor[i] = math.Pow(x/prior[i], gamma) // exact where gamma is 0 or 1
+	}
+	u.inverse = resize(u.inverse, len(u.m))
+	products(u.inverse, u.x, u.factor)
+	for l, x := range u.inverse {
+		u.inverse[l] = 1 / x
+	}
+}
+
+// logLikelihood returns sum m log(sum_i x_i f_i).
+func (u *mixture) logLikelihood() (value float64) {
+	for l, m := range u.m {
+		value -= m * math.Log(u.inverse[l])
+	}
+	return value
+}
+
+// sums writes the sum of weights times y to dst, for y_i = x_i factor_i over sum_i x_i f_i: R with the factors of temper.
+func (u *mixture) sums(dst, weights, factor []float64) {
+	u.weights = resize(u.weights, len(u.m))
+	floats.MulTo(u.weights, weights, u.inverse)
+	combine(dst, u.weights, u.x)
+	floats.Mul(dst, factor)
+}
+
+// outers writes the sum of weights times y y' to s.
+func (u *mixture) outers(s, weights, factor []float64) {
+	u.weights = resize(u.weights, len(u.m))
+	floats.MulTo(u.weights, weights, u.inverse)
+	floats.Mul(u.weights, u.inverse)
+	clear(s)
+	addOuters(s, u.weights, u.x, u.k)
+	for i, f := range factor {
+		for j, g := range factor[:i+1] {
+			s[i*u.k+j] *= f * g
+		}
+	}
+	mirror(s, s, u.k)
+}
+
+// maximise moves q to where the likelihood is largest on the simplex, but for shares below least, and returns the duality
+// gap there. The second derivatives are those of some rows at the start, and of all once a round leaves too much of the
+// gap. Sequential quadratic programming (Kim, Carbonetto, Stephens and Anitescu, 2020).
+func (u *mixture) maximise(q, prior []float64, gamma, least, tolerance float64, some *mixture) (gap float64) {
+	u.qp.reserve(u.k)
+	gap = u.slope(q, prior, gamma)
+	if some != u && gap > tolerance {
+		some.temper(q, prior, gamma)
 	}
 	for range newtonRoundsMax {
-		if !(gap > gapTolerance) {
+		if !(gap > tolerance) {
 			break
 		}
-		ok := false
-		if gap, ok = w.newton(m, p); !ok {
-			break
+		if some != nil {
+			some.outers(u.second, some.m, u.rate)
+			scaleTo(u.second, 1/some.all, u.second)
+		}
+		before, moved := gap, false
+		gap, moved = u.newton(q, prior, gamma, least)
+		switch slow := !moved || gap > slowProgress*before; {
+		case slow && some == u && !moved:
+			return gap
+		case slow:
+			some = u
+		default:
+			some = nil
 		}
 	}
-	return w.value(p), gap
+	return gap
 }
 
-// value returns sum p log Cq, with Cq in w.fit.
-func (w *fitter) value(p []float64) (v float64) {
-	for z, x := range p {
-		if x > 0 {
-			v += x * math.Log(w.fit[z])
+// slope sets the gradient at q, and returns the duality gap there.
+func (u *mixture) slope(q, prior []float64, gamma float64) (gap float64) {
+	u.temper(q, prior, gamma)
+	for i, f := range u.factor {
+		if u.rate[i] = 1 / prior[i]; gamma < 1 {
+			u.rate[i] = f / q[i]
 		}
 	}
-	return v
+	u.sums(u.gradient, u.m, u.rate)
+	scaleTo(u.gradient, 1/u.all, u.gradient)
+	floats.AddConst(-dot(q, u.gradient), u.gradient)
+	return slices.Max(u.gradient)
 }
 
-// gradient sets w.fit to Cq, w.ratio to p/(Cq), w.qp.r to its product with C', and
-// returns the duality gap at q.
-func (w *fitter) gradient(m *confusion, p []float64) (gap float64) {
-	m.mix(w.fit, w.qp.q)
-	for z, x := range p {
-		w.ratio[z] = x / w.fit[z]
+// newton moves q towards where the quadratic model there is largest, as far as the likelihood rises enough, and returns
+// the duality gap. It reports false, with q as it was, when no step does. The gradient is current, before and after.
+func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64, moved bool) {
+	k, model := u.k, &u.qp
+	for i, x := range q {
+		row := model.g[i*k : (i+1)*k]
+		scaleTo(row, gamma, u.second[i*k:(i+1)*k])
+		row[i] *= 1 + ridgeShare // per class, because rows of tiny probability dwarf the others
+		if gamma < 1 {
+			row[i] += (1 - gamma) * (1 + u.gradient[i]) / x
+		}
+		model.b[i] = u.gradient[i] + dot(row, q)
 	}
-	products(w.qp.r, m.c, w.ratio)
-	return slices.Max(w.qp.r) - dot(w.qp.q, w.qp.r)
+	copy(u.from, q)
+	copy(model.q, q)
+	model.solve()
+	gain := 0.0
+	for i, x := range model.q {
+		u.to[i] = max(x, least)
+	}
+	scaleTo(u.to, 1/sum(u.to), u.to)
+	for i, x := range u.gradient {
+		gain += x * (u.to[i] - q[i])
+	}
+	if gain > 0 {
+		if gap, moved = u.search(q, prior, gamma, gain); moved {
+			return gap, true
+		}
+	}
+	copy(q, u.from)
+	return u.slope(q, prior, gamma), false
 }
 
-// expectation takes one step of expectation maximisation, q_i <- q_i (C'p/(Cq))_i,
-// which never lowers the likelihood, and returns the duality gap there. The gradient
-// is current, before and after.
-func (w *fitter) expectation(m *confusion, p []float64) (gap float64) {
-	for a := range m.k {
-		w.qp.q[a] *= w.qp.r[a]
-	}
-	scaleTo(w.qp.q, 1/sum(w.qp.q), w.qp.q)
-	return w.gradient(m, p)
-}
-
-// newton minimises the quadratic model at q over the simplex, moves there as far as the likelihood
-// rises enough, and returns the duality gap there. It reports false, with q as it was, when no step
-// does. w.fit, w.ratio and the gradient in w.qp.r are current, before and after.
-func (w *fitter) newton(m *confusion, p []float64) (gap float64, ok bool) {
-	q := &w.qp
-	for z := range w.curve {
-		w.curve[z] = w.ratio[z] / w.fit[z]
-	}
-	gram(q.g, m, w.curve)
-	for a := range m.k { // per class, because cells of tiny probability dwarf the others
-		q.g[a*m.k+a] *= 1 + ridgeShare
-	}
-	for a := range m.k {
-		q.b[a] = q.r[a] + dot(q.g[a*m.k:(a+1)*m.k], q.q)
-	}
-	copy(w.last, q.q)
-	copy(w.step, q.r) // the solver reuses q.r
-	q.solve()
-	level := dot(w.last, w.step) // the part of the gradient that the sum constraint takes
-	var gain float64
-	for a := range m.k {
-		gain += (w.step[a] - level) * (q.q[a] - w.last[a])
-	}
-	if !(gain > 0) {
-		return w.restore(m, p), false
-	}
-	copy(w.step, q.q)
-	return w.search(m, p, gain)
-}
-
-// search moves from w.last to w.step, or half as far and so on, until the slope of the likelihood in the direction
-// of the move, which the model promised to be nothing there, is no longer as steep downwards as it was upwards at the start. The
+// search moves q from u.from to u.to, or half as far and so on, until the slope of the likelihood in the direction of the
+// move, which the model promised to be nothing there, is no longer as steep downwards as it was upwards at the start. The
 // likelihood is concave, so that it has one top on the way.
-func (w *fitter) search(m *confusion, p []float64, gain float64) (gap float64, ok bool) {
-	q := &w.qp
+func (u *mixture) search(q, prior []float64, gamma, gain float64) (gap float64, ok bool) {
 	for t, i := 1.0, 0; i < halvingsMax; t, i = t/2, i+1 {
-		var slope float64
-		for a := range m.k {
-			q.q[a] = w.last[a] + t*(w.step[a]-w.last[a])
+		for a, x := range u.from {
+			q[a] = x + t*(u.to[a]-x)
 		}
-		gap = w.gradient(m, p)
-		for a, x := range q.r[:m.k] {
-			slope += x * (w.step[a] - w.last[a])
+		gap = u.slope(q, prior, gamma)
+		slope := 0.0
+		for a, x := range u.gradient {
+			slope += x * (u.to[a] - u.from[a])
 		}
 		if slope >= -turnMax*gain-valueNoise {
 			return gap, true
 		}
 	}
-	return w.restore(m, p), false
-}
-
-// restore puts q back where the Newton step started, and returns the gap there.
-func (w *fitter) restore(m *confusion, p []float64) float64 {
-	copy(w.qp.q, w.last)
-	return w.gradient(m, p)
+	return gap, false
 }

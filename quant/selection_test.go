@@ -75,7 +75,7 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 			k := len(truth)
 			x.likely = make([]float64, k)
 			q := make([]float64, k)
-			x.members.load(p.Prior, p.Members)
+			x.members.load(len(p.Prior), p.Members)
 			x.read(q, p)
 			likely += x.byClass / rounds
 			for i := range truth {
@@ -100,7 +100,7 @@ func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 	few := func(times float64) (byClass float64) {
 		var x posteriorScratch
 		x.likely = make([]float64, len(p.Prior))
-		x.members.load(p.Prior, func(visit func(uint32, float64, []float64)) {
+		x.members.load(len(p.Prior), func(visit func(uint32, float64, []float64)) {
 			p.Members(func(v uint32, _ float64, pi []float64) {
 				if v < 5 {
 					visit(v, times, pi)

@@ -17,9 +17,10 @@ type Solver struct {
 
 // scratch is the workspace of the mathematics, which knows nothing of the record.
 type scratch struct {
-	fitter
-	soft confusion // of diff and the diagnosis, K cells
-	main confusion // of the method
+	qp    quadratic
+	cells mixture   // of a likelihood
+	soft  confusion // of diff and the diagnosis, K cells
+	main  confusion // of the method
 
 	in         input
 	shares     []float64 // class shares of the calibration labels
@@ -82,35 +83,61 @@ func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighti
 		copy(ans.free, w.shares)
 		return
 	}
+	var q []float64
 	if r.likelihood {
-		w.qp.reserve(m.k)
-		w.start(m, start)
-		ans.logLikelihood, _ = w.likelihood(m, in.p, start != nil)
+		q = w.start(m, start)
+		ans.logLikelihood, _ = w.likelihood(q, m, in.p)
 		ans.logLikelihood *= s.Profiled
 	} else {
-		w.leastSquares(m, in.p, w.shares)
+		q = w.leastSquares(m, in.p, w.shares)
 	}
 	for b, i := range m.class {
-		ans.q[i] = w.qp.q[b]
+		ans.q[i] = q[b]
 	}
-	w.variances(ans, in, m)
+	w.variances(ans, in, m, q)
 }
 
-// startFloor keeps a start of the likelihood away from the bounds, where cells
-// that only one class explains would have nearly no probability.
-const startFloor = 1e-2
+const (
+	// smoothing is added to every entry of C before a likelihood is taken, so that
+	// a cell no label has seen costs a lot instead of everything.
+	smoothing = 1e-9
+	// startFloor keeps a start of a likelihood away from the bounds, where cells
+	// that only one class explains would have nearly no probability.
+	startFloor = 1e-2
+)
 
-// start puts the start of a likelihood into w.qp.q: halfway between the shares of
+// start returns the start of a likelihood: halfway between the shares of
 // the labels and equal ones, or close to a guess.
-func (w *scratch) start(m *confusion, guess []float64) {
-	equal := 1 / float64(m.k)
+func (w *scratch) start(m *confusion, guess []float64) []float64 {
+	q, equal := make([]float64, m.k), 1/float64(m.k)
 	for a, i := range m.class {
 		if guess == nil {
-			w.qp.q[a] = (w.shares[i] + equal) / 2
+			q[a] = (w.shares[i] + equal) / 2
 		} else {
-			w.qp.q[a] = max(guess[i], startFloor*equal)
+			q[a] = max(guess[i], startFloor*equal)
 		}
 	}
+	return q
+}
+
+// likelihood moves q, which need not sum to one, to where sum p log Cq is largest.
+func (w *scratch) likelihood(q []float64, m *confusion, p []float64) (logLikelihood, gap float64) {
+	u, row, even := &w.cells, make([]float64, m.k), make([]float64, m.k)
+	u.clear(m.k)
+	for z, x := range p {
+		if x > 0 {
+			for a := range row {
+				row[a] = m.c[a*m.z+z]
+			}
+			u.add(x, row)
+		}
+	}
+	for a := range even {
+		even[a] = 1
+	}
+	scaleTo(q, 1/sum(q), q)
+	gap = u.maximise(q, even, 1, 0, gapTolerance, u)
+	return u.logLikelihood(), gap
 }
 
 // sample is the effective number of profiled members, (sum m)^2 / sum m^2 over

@@ -7,8 +7,8 @@ const (
 	excessFloor = 0.5
 )
 
-// variances fills the variances and the centre of ans, whose q are the solution
-// in w.qp.q for the confusion m and the profile p of the members. Delta method:
+// variances fills the variances and the centre of ans from the solution q for the
+// confusion m and the profile p of the members. Delta method:
 // with D = I for least squares, 1/(Cq) for likelihood,
 //
 //	G = C'DC + e I,  A = G^-1 - G^-1 11' G^-1 / (1' G^-1 1),  H = A C'D,
@@ -16,8 +16,8 @@ const (
 //
 // S_p = (diag Cq - sum_i q_i c_i c_i')/n_U keeps to the share of these very members, and
 // S_ci = f_i sum (w/W_i)^2 (phi - c_i)(phi - c_i)' over the labels of class i; see labelSpreads.
-func (w *scratch) variances(ans *answer, in *input, m *confusion) {
-	k, q := m.k, w.qp.q[:m.k]
+func (w *scratch) variances(ans *answer, in *input, m *confusion, q []float64) {
+	k := m.k
 	for a, i := range m.class {
 		ans.nEff[i] = m.nEff[a]
 	}
