@@ -86,6 +86,9 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 			scaleTo(q, 1/sum(q), q)
 			level.maximise(q, p.Prior, gamma, shareLeast, temperedTolerance, &from.mixture)
 		}
+		for i, x := range u.gradient {
+			q[i] *= 1 + x // the mean of R, which no floor holds up
+		}
 	}
 	copy(x.likely, few.mean)
 	solve(x.likely, 1)
