@@ -27,7 +27,7 @@ type posteriors struct {
 	gamma *float64                  // of every community, nil where edges decide; see Hold
 	drawn func() *quant.LabelSample // as of the last emission; see draw
 
-	labels func() *quant.LabelResiduals // as of the last emission, beside fields
+	labels func() *quant.Residuals // as of the last emission, beside fields
 
 	residual *diffusion.Dual       // beside a shared dual; see residual.go
 	byClass  []*quant.Residuals    // of the labels of each class, as of the last emission, beside residual
@@ -103,7 +103,7 @@ func (p *posteriors) ready(view graphstore.View) {
 		p.core.republishAll()
 	}
 	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view, nil) })
-	p.labels = sync.OnceValue(func() *quant.LabelResiduals { return p.readLabels(view) })
+	p.labels = sync.OnceValue(func() *quant.Residuals { return p.readLabels(view) })
 	p.markMoved(view, touched)
 }
 
@@ -285,8 +285,8 @@ func (p *posteriors) weighLabels(id graphstore.Community, view graphstore.View) 
 }
 
 // readLabels returns the residuals of all labels.
-func (p *posteriors) readLabels(view graphstore.View) *quant.LabelResiduals {
-	residuals, weights := quant.NewLabelResiduals(p.core.config.Classes), p.core.tallies.LabelWeights(view)
+func (p *posteriors) readLabels(view graphstore.View) *quant.Residuals {
+	residuals, weights := quant.NewResiduals(p.core.config.Classes, 0), p.core.tallies.LabelWeights(view)
 	for _, v := range p.state.Labels() {
 		residuals.Add(int(view.Label(v).Class), weights(v), p.state.Posterior(v))
 	}
@@ -304,7 +304,7 @@ func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View,
 		}
 		r = p.newResiduals(variances)
 		for i, v := range labels {
-			r.Add(int(view.Label(v).Class), 0, gains[i], p.state.Posterior(v))
+			r.Add(int(view.Label(v).Class), gains[i], p.state.Posterior(v))
 		}
 	}
 	if !(r.Sum > 0) {
@@ -341,7 +341,7 @@ func (p *posteriors) keptResiduals(id graphstore.Community, variances bool) *qua
 		return nil
 	}
 	if variances {
-		r.FirstSquare[0], r.Second[0] = firstSquare, second
+		r.FirstSquare, r.Second = firstSquare, second
 	}
 	return r
 }

@@ -138,7 +138,7 @@ func (p *posteriors) countByClass(view graphstore.View) {
 	weights := p.core.tallies.LabelWeights(view)
 	for _, v := range p.state.Labels() {
 		class := int(view.Label(v).Class)
-		byClass[class].Add(class, 0, weights(v), p.state.Posterior(v))
+		byClass[class].Add(class, weights(v), p.state.Posterior(v))
 	}
 	for _, residuals := range byClass {
 		residuals.Complete() // several goroutines read them

@@ -89,7 +89,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 	if twin.residual != nil {
 		twin.countByClass(view)
 	}
-	twin.labels = func() *quant.LabelResiduals { return twin.readLabels(view) }
+	twin.labels = func() *quant.Residuals { return twin.readLabels(view) }
 	for v := range graphstore.Vertex(view.Vertices()) {
 		have, want := mine.state.Posterior(v), state.Posterior(v)
 		for i := range want {

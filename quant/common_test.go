@@ -13,8 +13,8 @@ func TestMembersThatAgreeAreFewer(t *testing.T) {
 	const n = 100
 	none := quant.NewResiduals(2, 0)
 	for range 1000 {
-		none.Add(0, 0, 1, []float64{.7, .3})
-		none.Add(1, 0, 1, []float64{.3, .7})
+		none.Add(0, 1, []float64{.7, .3})
+		none.Add(1, 1, []float64{.3, .7})
 	}
 	for _, times := range []float64{1, 3} {
 		variance := func(inside, degrees float64, agreement []float64) float64 {

@@ -249,29 +249,6 @@ func times(c *quant.Cells, n, f float64) *quant.Cells {
 	return out
 }
 
-// scaledResiduals returns the sums of labels that count n times each, with masses
-// scaled by f.
-func scaledResiduals(r *quant.Residuals, n, f float64) *quant.Residuals {
-	r.Complete()
-	out := quant.NewResiduals(r.K, 0)
-	out.Sum, out.Mass = n*r.Sum, n*f*r.Mass
-	scale := func(dst, src []float64, x float64) {
-		for i, v := range src {
-			dst[i] = x * v
-		}
-	}
-	for p := range 3 {
-		x := n * math.Pow(f, float64(p))
-		out.Squares[p] = x * r.Squares[p]
-		scale(out.FirstSquare[p], r.FirstSquare[p], x)
-		scale(out.Second[p], r.Second[p], x)
-		if p < 2 {
-			scale(out.First[p], r.First[p], x)
-		}
-	}
-	return out
-}
-
 // scaled returns statistics with every label n times and every mass times f.
 func scaled(s *quant.Statistics, n, f float64) *quant.Statistics {
 	out := *s
@@ -287,7 +264,7 @@ func scaled(s *quant.Statistics, n, f float64) *quant.Statistics {
 	if p := s.Posterior; p != nil {
 		out.Posterior = &quant.Posterior{}
 		*out.Posterior = *p
-		out.Posterior.Residuals = scaledResiduals(p.Residuals, n, f)
+		out.Posterior.Residuals = p.Residuals.Times(n, f)
 	}
 	return &out
 }

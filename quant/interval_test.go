@@ -275,7 +275,8 @@ func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 		Expected: func(float64, []float64) float64 { return 1 },
 		Members:  func(visit func(uint32, float64, []float64)) { visit(1, 40, []float64{.8, .2}) },
 	}
-	s.Posterior.Residuals.Add(0, 1, 1, []float64{.8, .2})
+	s.Posterior.Residuals.Add(0, 1, []float64{.8, .2})
+	s.Posterior.Residuals = s.Posterior.Residuals.Weigh([]float64{1}, 0)
 	for _, method := range quant.Methods() {
 		e, err := quant.Quantify(s, quant.Options{Method: method})
 		if err != nil {
@@ -325,7 +326,7 @@ func TestMultiplicitiesAreNoObservations(t *testing.T) {
 func TestAVarianceThatIsNoNumberIsUnknown(t *testing.T) {
 	w := syntheticWorld(3, 40, 50, 5)
 	s := w.statistics(w.communities[0], w.masses(personalised, w.communities[:1])[0])
-	s.Posterior.Residuals.Second[0][0] = math.NaN()
+	s.Posterior.Residuals.Squares[0] = math.NaN()
 	e := estimate(t, s, quant.Options{Method: quant.Auto})
 	if _, err := json.Marshal(e); err != nil || !slices.Equal(e.SE, []float64{.5, .5, .5}) || !slices.Equal(e.High, []float64{1, 1, 1}) {
 		t.Errorf("%+v: %v", e, err)

@@ -2,7 +2,6 @@ package quant
 
 import (
 	"math"
-	"slices"
 	"sync"
 )
 
@@ -79,57 +78,69 @@ type Posterior struct {
 // of the kernel mass a of the label's vertex and of the weight g of the label itself. The weighted
 // mean and its covariance follow from them for every weighting, as from the tallies.
 type Residuals struct {
-	K           int
-	Sum, Mass   float64      // sums of g and g a
-	First       [2][]float64 // K: sums of g r and g a r
-	Squares     [3]float64   // sums of g², g² a, g² a²
-	FirstSquare [][]float64  // K: sums of the same times r
-	Second      [][]float64  // K x K, lower triangle: times r r'
+	K         int
+	Sum, Mass float64      // sums of g and g a
+	First     [2][]float64 // K: sums of g r and g a r
+	Squares   [3]float64   // sums of g², g² a, g² a²
+
+	// Where all labels have the mass 0: sums of g² r, K, and of g² r r', K x K, lower triangle.
+	FirstSquare, Second []float64
+	// weighted returns the sums for labels of weights g w(a) and of the mass 0; nil where all have that mass.
+	weighted func(w weighting) *Residuals
 
 	// Slope holds sums of g and g a times the derivative of pi by the coefficients,
 	// K x (Shared + K), once FillSlope has done so.
 	Slope [2][]float64
 	fill  func()
-	row   []float64
 
-	waiting []float64    // up to 4 x K: residuals that Second does not have yet; see Complete
-	weights [3][]float64 // of them
-
-	labels *LabelResiduals // nil, or what FirstSquare and Second are read from
-	masses []float64       // a of each of these
+	rows  []float64 // n x K: r of each label
+	gains []float64 // g of each
+	added int       // labels that are in Second; see Complete
 }
 
 // NewMeanResiduals returns the sums of no label, of which only the mean can be read.
 func NewMeanResiduals(k int) *Residuals {
-	x := make([]float64, 3*k)
-	return &Residuals{K: k, First: [2][]float64{x[:k:k], x[k : 2*k : 2*k]}, row: x[2*k:]}
+	return &Residuals{K: k, First: [2][]float64{make([]float64, k), make([]float64, k)}}
 }
 
-// LabelResiduals are the residuals of all labels, which many estimates weigh by masses of their own.
-type LabelResiduals struct {
-	equal *Residuals // as if all had the mass 0
-	rows  []float64  // n x K
-	gains []float64  // g of each
-}
-
-// NewLabelResiduals returns those of no label.
-func NewLabelResiduals(k int) *LabelResiduals { return &LabelResiduals{equal: NewResiduals(k, 0)} }
-
-// Add adds one label.
-func (l *LabelResiduals) Add(class int, g float64, pi []float64) {
-	l.equal.Add(class, 0, g, pi)
-	l.rows, l.gains = append(l.rows, l.equal.row...), append(l.gains, g)
-}
-
-// Complete makes them ready to be read by several goroutines.
-func (l *LabelResiduals) Complete() { l.equal.Complete() }
-
-// Weigh returns the sums for labels of these masses, which it keeps, and for posteriors with so many shared coefficients.
-func (l *LabelResiduals) Weigh(masses []float64, shared int) *Residuals {
-	k := l.equal.K
+// NewResiduals returns the sums of no label, for posteriors with so many shared coefficients.
+func NewResiduals(k, shared int) *Residuals {
 	r := NewMeanResiduals(k)
-	r.labels, r.masses, r.Sum, r.First[0] = l, masses, l.equal.Sum, l.equal.First[0]
+	r.FirstSquare, r.Second = make([]float64, k), make([]float64, k*k)
 	r.Slope = [2][]float64{make([]float64, k*(shared+k)), make([]float64, k*(shared+k))}
+	return r
+}
+
+// Add counts one label of the mass 0, whose second moments wait for Complete.
+func (r *Residuals) Add(class int, g float64, pi []float64) {
+	r.rows, r.gains = append(r.rows, pi...), append(r.gains, g)
+	row := r.rows[len(r.rows)-r.K:]
+	scaleTo(row, -1, row)
+	row[class]++
+	r.Sum, r.Squares[0] = r.Sum+g, r.Squares[0]+g*g
+	axpy(r.First[0], g, row)
+}
+
+// Complete makes FirstSquare and Second current. Where no label waits it changes nothing, so that several goroutines
+// may call it.
+func (r *Residuals) Complete() {
+	if r.added == len(r.gains) {
+		return
+	}
+	squares, rows := make([]float64, len(r.gains)-r.added), r.rows[r.added*r.K:]
+	for i, g := range r.gains[r.added:] {
+		squares[i] = g * g
+		axpy(r.FirstSquare, squares[i], rows[i*r.K:(i+1)*r.K])
+	}
+	addOuters(r.Second, squares, rows, r.K)
+	r.added = len(r.gains)
+}
+
+// Weigh returns the sums for the same labels with these masses, which it keeps, and for posteriors with so many shared
+// coefficients.
+func (l *Residuals) Weigh(masses []float64, shared int) *Residuals {
+	r := NewResiduals(l.K, shared)
+	r.Sum, r.First[0] = l.Sum, l.First[0]
 	weights := make([]float64, len(masses))
 	for i, g := range l.gains {
 		weights[i] = g * masses[i]
@@ -137,70 +148,21 @@ func (l *LabelResiduals) Weigh(masses []float64, shared int) *Residuals {
 		r.Squares[0], r.Squares[1], r.Squares[2] = r.Squares[0]+g*g, r.Squares[1]+g*weights[i], r.Squares[2]+weights[i]*weights[i]
 	}
 	combine(r.First[1], weights, l.rows)
-	return r
-}
-
-// weighted returns the sums for labels of weights g w(a) and of no mass: in a pass for each w, where sums for all
-// would take three.
-func (l *LabelResiduals) weighted(masses []float64, w weighting) *Residuals {
-	r := NewResiduals(l.equal.K, 0)
-	squares := make([]float64, len(masses))
-	for i, a := range masses {
-		weight := l.gains[i] * (w.r*a + w.s)
-		squares[i] = weight * weight
-		r.Sum, r.Squares[0] = r.Sum+weight, r.Squares[0]+squares[i]
-	}
-	combine(r.FirstSquare[0], squares, l.rows)
-	addOuters(r.Second[0], squares, l.rows, r.K)
-	return r
-}
-
-// NewResiduals returns the sums of no label, for posteriors with so many shared coefficients.
-func NewResiduals(k, shared int) *Residuals {
-	r := NewMeanResiduals(k)
-	for range 3 {
-		r.FirstSquare, r.Second = append(r.FirstSquare, make([]float64, k)), append(r.Second, make([]float64, k*k))
-	}
-	r.Slope = [2][]float64{make([]float64, k*(shared+k)), make([]float64, k*(shared+k))}
-	return r
-}
-
-// Add counts one label, whose second moments may wait for Complete.
-func (r *Residuals) Add(class int, a, g float64, pi []float64) {
-	for i, p := range pi {
-		r.row[i] = -p
-	}
-	r.row[class]++
-	r.Sum, r.Mass = r.Sum+g, r.Mass+g*a
-	axpy(r.First[0], g, r.row)
-	axpy(r.First[1], g*a, r.row)
-	for p, weight := range [...]float64{g * g, g * g * a, g * g * a * a} {
-		if r.Squares[p] += weight; r.Second != nil {
-			axpy(r.FirstSquare[p], weight, r.row)
-			r.weights[p] = append(r.weights[p], weight)
+	r.weighted = func(w weighting) *Residuals {
+		if w.r == 0 {
+			return l
 		}
-	}
-	if r.Second == nil {
-		return
-	}
-	if r.waiting = append(r.waiting, r.row...); len(r.waiting) == 4*r.K {
-		r.Complete()
-	}
-}
-
-// Complete makes Second current: labels are added to it four at a time. Where none waits it changes nothing,
-// so that several goroutines may call it.
-func (r *Residuals) Complete() {
-	if len(r.waiting) == 0 {
-		return
-	}
-	for p, weights := range r.weights {
-		if slices.ContainsFunc(weights, func(w float64) bool { return w != 0 }) {
-			addOuters(r.Second[p], weights, r.waiting, r.K)
+		sums, squares := NewResiduals(l.K, 0), make([]float64, len(masses))
+		for i, a := range masses {
+			weight := l.gains[i] * (w.r*a + w.s)
+			squares[i] = weight * weight
+			sums.Sum, sums.Squares[0] = sums.Sum+weight, sums.Squares[0]+squares[i]
 		}
-		r.weights[p] = weights[:0]
+		combine(sums.FirstSquare, squares, l.rows)
+		addOuters(sums.Second, squares, l.rows, l.K)
+		return sums
 	}
-	r.waiting = r.waiting[:0]
+	return r
 }
 
 // FillSlope has fill add up Slope when it is read, once: most estimates do not. It may be read by several goroutines.
@@ -249,30 +211,38 @@ func addSlope(dst []float64, weight float64, p, views []float64) {
 func SpreadResiduals(classes []*Residuals, a1, a2, first []float64) *Residuals {
 	k := len(classes)
 	r := NewResiduals(k, len(classes[0].Slope[0])/k-k)
-	for i, c := range classes {
-		if !(c.Sum > 0) {
-			continue
-		}
-		c.Complete()
-		r.Sum += c.Sum
-		r.Mass += a1[i]
-		axpy(r.First[0], 1, c.First[0])
-		shares := [3]float64{1, a1[i] / c.Sum, a2[i] / c.Sum}
-		for p, share := range shares {
-			r.Squares[p] += share * c.Squares[0]
-			axpy(r.FirstSquare[p], share, c.FirstSquare[0])
-			axpy(r.Second[p], share, c.Second[0])
-		}
-	}
 	copy(r.First[1], first)
-	r.FillSlope(func() {
+	each := func(visit func(c *Residuals, mean, square float64)) { // of a over the labels of a class
 		for i, c := range classes {
 			if c.Sum > 0 {
-				c.readSlope()
-				axpy(r.Slope[0], 1, c.Slope[0])
-				axpy(r.Slope[1], a1[i]/c.Sum, c.Slope[0])
+				visit(c, a1[i]/c.Sum, a2[i]/c.Sum)
 			}
 		}
+	}
+	each(func(c *Residuals, mean, square float64) {
+		c.Complete()
+		r.Sum += c.Sum
+		r.Mass += mean * c.Sum
+		axpy(r.First[0], 1, c.First[0])
+		axpy(r.Squares[:], c.Squares[0], []float64{1, mean, square})
+	})
+	r.weighted = func(w weighting) *Residuals {
+		sums := NewResiduals(k, 0)
+		sums.Sum = r.sum(w)
+		each(func(c *Residuals, mean, square float64) {
+			share := w.s*w.s + 2*w.r*w.s*mean + w.r*w.r*square
+			sums.Squares[0] += share * c.Squares[0]
+			axpy(sums.FirstSquare, share, c.FirstSquare)
+			axpy(sums.Second, share, c.Second)
+		})
+		return sums
+	}
+	r.FillSlope(func() {
+		each(func(c *Residuals, mean, _ float64) {
+			c.readSlope()
+			axpy(r.Slope[0], 1, c.Slope[0])
+			axpy(r.Slope[1], mean, c.Slope[0])
+		})
 	})
 	return r
 }
@@ -318,26 +288,17 @@ func (r *Residuals) mean(d []float64, w weighting) {
 
 // covariance writes sum (w/sum w)² (r - d)(r - d)' to dst, both triangles.
 func (r *Residuals) covariance(dst, d []float64, w weighting) {
-	switch {
-	case r.labels == nil:
-		r.Complete()
-	case w.r == 0:
-		r = r.labels.equal
-	default:
-		r, w = r.labels.weighted(r.masses, w), constantWeights
+	c := r
+	if r.weighted != nil {
+		c = r.weighted(w)
 	}
-	mass := r.sum(w)
-	c := [3]float64{w.s * w.s, 2 * w.r * w.s, w.r * w.r}
-	square := c[0]*r.Squares[0] + c[1]*r.Squares[1] + c[2]*r.Squares[2]
-	first := func(i int) float64 {
-		return c[0]*r.FirstSquare[0][i] + c[1]*r.FirstSquare[1][i] + c[2]*r.FirstSquare[2][i]
-	}
+	c.Complete()
+	squares := c.Squares[0]
 	for i := range r.K {
 		for j := range i + 1 {
 			at := i*r.K + j
-			x := c[0]*r.Second[0][at] + c[1]*r.Second[1][at] + c[2]*r.Second[2][at]
-			x += square*d[i]*d[j] - first(i)*d[j] - d[i]*first(j)
-			dst[at] = x / (mass * mass)
+			x := c.Second[at] + squares*d[i]*d[j] - c.FirstSquare[i]*d[j] - d[i]*c.FirstSquare[j]
+			dst[at] = x / (c.Sum * c.Sum)
 			dst[j*r.K+i] = dst[at]
 		}
 	}

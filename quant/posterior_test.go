@@ -23,7 +23,8 @@ func floored(p []float64) []float64 {
 // a label that has one.
 func (w *world) posterior(c community, a []float64) *quant.Posterior {
 	k := w.classes
-	p := &quant.Posterior{Version: 1, Prior: make([]float64, k), LabelGate: 1, Residuals: quant.NewResiduals(k, 0)}
+	p := &quant.Posterior{Version: 1, Prior: make([]float64, k), LabelGate: 1}
+	residuals, masses := quant.NewResiduals(k, 0), []float64(nil)
 	var byClass matrix = newMatrix(k, 0)
 	n, means, counts := 0.0, newMatrix(k, k), make([]float64, k)
 	for v, l := range w.labels {
@@ -34,7 +35,8 @@ func (w *world) posterior(c community, a []float64) *quant.Posterior {
 		n++
 		counts[l]++
 		byClass[l] = append(byClass[l], float64(v))
-		p.Residuals.Add(l, a[v], 1, pi)
+		residuals.Add(l, 1, pi)
+		masses = append(masses, a[v])
 		for i, x := range pi {
 			means[l][i] += x
 		}
@@ -42,6 +44,7 @@ func (w *world) posterior(c community, a []float64) *quant.Posterior {
 	if n == 0 {
 		return nil
 	}
+	p.Residuals = residuals.Weigh(masses, 0)
 	for i := range k {
 		p.Prior[i] = (counts[i] + .1) / (n + .1*float64(k))
 		cov := newMatrix(k, k)
@@ -366,16 +369,20 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 		w := syntheticWorld(k, 40, 10, seed)
 		s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
 		p := s.Posterior
-		p.Residuals = quant.NewResiduals(k, p.Shared)
+		residuals, masses := quant.NewResiduals(k, 0), []float64(nil)
+		p.Own = quant.NewResiduals(k, p.Shared)
 		for l := range 8 {
 			pi := make([]float64, k)
 			for i := range pi {
 				pi[i] = r.Float64()
 			}
 			normalise(pi)
-			p.Residuals.Add(r.IntN(k), float64(seed%2), math.Pow(2, -30*float64(l)), pi)
+			class, g := r.IntN(k), math.Pow(2, -30*float64(l))
+			residuals.Add(class, g, pi)
+			p.Own.Add(class, g, pi)
+			masses = append(masses, float64(seed%2))
 		}
-		p.Own = p.Residuals
+		p.Residuals = residuals.Weigh(masses, p.Shared)
 		var solver quant.Solver
 		var e quant.Estimate
 		var last quant.Snapshot

@@ -50,7 +50,7 @@ func weakClassifier(t *testing.T, members int) func(share float64, gamma *float6
 	for class := range 2 {
 		for other := range 2 {
 			for range []int{35, 65}[delta(class, other)] {
-				none.Add(class, 0, 1, says(other))
+				none.Add(class, 1, says(other))
 			}
 		}
 	}
