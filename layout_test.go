@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"tables":        {},
 	"sinks":         {"quant", "alerts", "tables", "filelock", "request"},
 	"sinks/notify":  {"alerts", "request", "sinks"},
-	"sinks/web":     {"ingest", "quant", "sinks", "sinks/notify", "alerts", "ask"},
+	"sinks/web":     {"request", "ingest", "quant", "sinks", "sinks/notify", "alerts", "ask"},
 
 	"graphstore/rule":          {"ingest/event"},
 	"incremental/diffusion":    {"ingest/event", "graphstore", "incremental/parallel"},

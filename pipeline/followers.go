@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"gqlstream/request"
 	"gqlstream/sinks"
 )
 
@@ -146,7 +147,7 @@ func (f *followers) slowest() (name string, taken uint64) {
 	return sinks.Slowest(f.running((*task).needs))
 }
 
-func (f *followers) states() (states []sinks.State) {
+func (f *followers) states() (states []request.State) {
 	for _, one := range f.running(func(*task) bool { return true }) {
 		states = append(states, one.State())
 	}

@@ -295,7 +295,7 @@ func (p *Pipeline) watchStore(ctx context.Context) error {
 		case reason == "":
 			return nil
 		case p.full.Load() == nil:
-			p.full.Store(&sinks.State{Name: p.names.In.Log, Condition: sinks.Holding, Reason: reason, Since: time.Now()})
+			p.full.Store(&request.State{Name: p.names.In.Log, Condition: request.Holding, Reason: reason, Since: time.Now()})
 			p.log.Error("the embedded server cannot write, and takes nothing until there is room", "bytes", broker.RoomMin, "reason", reason)
 		}
 		if p.Broker.Embedded.Room() != nil {

@@ -272,7 +272,7 @@ func (o *outlets) published() uint64 {
 	return all[0]
 }
 
-func (o *outlets) states() (list []sinks.State) {
+func (o *outlets) states() (list []request.State) {
 	for _, one := range o.live() {
 		s := one.writer.State()
 		if o.shards > 1 {

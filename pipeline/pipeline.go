@@ -35,7 +35,7 @@ type Pipeline struct {
 	Broker     *broker.Broker
 	source     *ingest.JetStreamSource
 	ticker     atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
-	full       atomic.Pointer[sinks.State]   // since when the embedded server cannot write; nil: it can
+	full       atomic.Pointer[request.State] // since when the embedded server cannot write; nil: it can
 	Core       *incremental.Core
 	quarantine *ingest.QuarantineWriter
 

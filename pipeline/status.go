@@ -12,7 +12,7 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/incremental/prequential"
 	"gqlstream/ingest/event"
-	"gqlstream/sinks"
+	"gqlstream/request"
 	"gqlstream/sinks/web"
 )
 
@@ -116,7 +116,7 @@ const statusEvery = time.Second
 // watchStatus logs when something that is written to begins and ceases to be in trouble,
 // shows what fires and what the quarantine holds, and speaks of a step that takes long, and for an idle pipeline.
 func (p *Pipeline) watchStatus(ctx context.Context) error {
-	before := map[string]sinks.State{}
+	before := map[string]request.State{}
 	var alertsDue, quarantineDue, progressDue time.Time
 	ahead := false
 	return repeat(ctx, statusEvery, func() error {
@@ -161,10 +161,10 @@ func (p *Pipeline) showIdle() {
 
 // states returns the conditions of the log in, the log out, the quarantine and followers. Any
 // goroutine may call it.
-func (p *Pipeline) states() (states []sinks.State) {
+func (p *Pipeline) states() (states []request.State) {
 	states = append(p.followers.states(), p.outlets.states()...)
 	states = append(states, p.quarantine.State())
-	log := sinks.State{Name: p.names.In.Log, Condition: sinks.Delivering}
+	log := request.State{Name: p.names.In.Log, Condition: request.Delivering}
 	if ticker := p.ticker.Load(); ticker != nil {
 		log = ticker.State()
 	}
@@ -175,15 +175,15 @@ func (p *Pipeline) states() (states []sinks.State) {
 }
 
 // logStates logs what has changed since before, and brings that up to date.
-func (p *Pipeline) logStates(before map[string]sinks.State) {
+func (p *Pipeline) logStates(before map[string]request.State) {
 	for _, s := range p.states() {
 		was := before[s.Name]
 		before[s.Name] = s
 		switch {
-		case s.Condition == was.Condition || was.Condition == "" && s.Condition == sinks.Delivering:
-		case s.Condition == sinks.Delivering:
+		case s.Condition == was.Condition || was.Condition == "" && s.Condition == request.Delivering:
+		case s.Condition == request.Delivering:
 			p.log.Info("it goes on", "output", s.Name, "behind", s.Behind, "after", time.Since(was.Since).Round(time.Second))
-		case s.Condition == sinks.Holding:
+		case s.Condition == request.Holding:
 			p.log.Warn("the run waits", "for", s.Name, "reason", s.Reason)
 		default:
 			p.log.Warn("it fails and is tried again; what it has not taken is kept",

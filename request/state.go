@@ -14,15 +14,15 @@ const (
 
 // State describes such a condition, for people and metrics.
 type State struct {
-	Name      string
-	Condition string    // Delivering, Retrying or Holding
-	Since     time.Time // of the condition, but for Delivering
-	Reason    string    // why it is not Delivering
-	Retries   uint64    // failed attempts since the process began
+	Name      string    `json:"name"`
+	Condition string    `json:"condition"`      // Delivering, Retrying or Holding
+	Since     time.Time `json:"since,omitzero"` // of the condition, but for Delivering
+	Reason    string    `json:"reason"`         // why it is not Delivering
+	Retries   uint64    `json:"retries"`        // failed attempts since the process began
 
-	Follows  bool   // it is a follower, and the next two are of it
-	Behind   uint64 // messages of the log out that it has not taken
-	Position uint64 // up to which its output is durable
+	Follows  bool   `json:"follows"`  // it is a follower, and the next two are of it
+	Behind   uint64 `json:"behind"`   // messages of the log out that it has not taken
+	Position uint64 `json:"position"` // up to which its output is durable
 }
 
 // Tracker keeps a condition. Any goroutine may use it.

@@ -22,16 +22,6 @@ const (
 	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
 )
 
-// State is the condition of a writer or a follower.
-type State = request.State
-
-// Conditions.
-const (
-	Delivering = request.Delivering
-	Retrying   = request.Retrying
-	Holding    = request.Holding
-)
-
 // ErrNotOurs is matched by the error of an Open that trying again cannot mend: the
 // output belongs to something else, or the configuration is wrong.
 var ErrNotOurs = errors.New("choose another place for the output, or move what is there away")
@@ -211,7 +201,7 @@ func (r *Runner) Taken() Cursor {
 }
 
 // State returns the condition of the follower.
-func (r *Runner) State() State {
+func (r *Runner) State() request.State {
 	s := r.tracker.State(r.config.Name)
 	r.mu.Lock()
 	defer r.mu.Unlock()

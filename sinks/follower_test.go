@@ -93,7 +93,7 @@ func TestFollowerThatFailsCatchesUp(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
 		_ = r.CatchUp(ctx, w.Sequence())
-		if state := r.State(); state.Condition == Retrying && strings.Contains(state.Reason, "disk full") {
+		if state := r.State(); state.Condition == request.Retrying && strings.Contains(state.Reason, "disk full") {
 			complained = true
 		}
 		cancel()

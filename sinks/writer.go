@@ -317,7 +317,7 @@ func (w *Writer) storeMark(ctx context.Context, m shardMark) error {
 }
 
 // State returns the condition of the writer: whether the broker takes estimates.
-func (w *Writer) State() State { return w.tracker.State(w.config.Streams.Names.Estimates) }
+func (w *Writer) State() request.State { return w.tracker.State(w.config.Streams.Names.Estimates) }
 
 // errOtherWriter is matched by the error of a run that finds another run publishing to the same
 // streams, with another configuration or of another log. Nothing of this run has been

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/quant"
+	"gqlstream/request"
 )
 
 // logOut is a broker of a test that syncs every message.
@@ -476,7 +477,7 @@ func TestWriterWaitsForTheSlowestFollower(t *testing.T) {
 	defer cancel()
 	go func() {
 		for ctx.Err() == nil {
-			if s := w.State(); s.Condition == Holding && strings.Contains(s.Reason, "file has not taken message 2") {
+			if s := w.State(); s.Condition == request.Holding && strings.Contains(s.Reason, "file has not taken message 2") {
 				cancel()
 			}
 			time.Sleep(10 * time.Millisecond)

@@ -13,6 +13,7 @@ import (
 
 	"gqlstream/ask"
 	"gqlstream/quant"
+	"gqlstream/request"
 	"gqlstream/sinks"
 )
 
@@ -57,7 +58,7 @@ type Config struct {
 
 	// Sinks returns the states of the sinks, for /readyz, the status and the metrics. Any
 	// goroutine calls it. Nil: nothing is known.
-	Sinks func() []sinks.State
+	Sinks func() []request.State
 
 	Logger *slog.Logger // nil is silent
 }
@@ -72,7 +73,7 @@ func (c Config) withDefaults() Config {
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
 	c.CommunitiesMax, c.RequestsMax = cmp.Or(c.CommunitiesMax, 100_000), cmp.Or(c.RequestsMax, 256)
 	if c.Sinks == nil {
-		c.Sinks = func() []sinks.State { return nil }
+		c.Sinks = func() []request.State { return nil }
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c

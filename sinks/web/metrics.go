@@ -14,7 +14,7 @@ import (
 
 	"gqlstream/alerts"
 	"gqlstream/quant"
-	"gqlstream/sinks"
+	"gqlstream/request"
 )
 
 const (
@@ -244,8 +244,8 @@ func (x *collection) collectEstimate(r *record) {
 
 func (x *collection) collectSinks() {
 	for _, s := range x.config.Sinks() {
-		x.gauge("sink_up", "1 when the sink takes what it gets; 0 while it fails and is tried again, or the loop waits for it.", boolean(s.Condition == sinks.Delivering), "sink", s.Name)
-		x.gauge("sink_holding", "1 while the run loop waits for the sink; after 5 s /readyz names it.", boolean(s.Condition == sinks.Holding), "sink", s.Name)
+		x.gauge("sink_up", "1 when the sink takes what it gets; 0 while it fails and is tried again, or the loop waits for it.", boolean(s.Condition == request.Delivering), "sink", s.Name)
+		x.gauge("sink_holding", "1 while the run loop waits for the sink; after 5 s /readyz names it.", boolean(s.Condition == request.Holding), "sink", s.Name)
 		x.count("sink_retries_total", "Failed attempts of the sink, each of which is repeated.", s.Retries, "sink", s.Name)
 		if s.Follows {
 			x.gauge("sink_behind", "Messages of the log out that the follower has not taken; absent for what is no follower, like the next one.", float64(s.Behind), "sink", s.Name)

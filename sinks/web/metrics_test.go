@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gqlstream/quant"
-	"gqlstream/sinks"
+	"gqlstream/request"
 )
 
 // scrape returns the lines of /metrics that are values, by name and labels.
@@ -220,11 +220,11 @@ func TestExamplesUseMetricsThatExist(t *testing.T) {
 	}
 }
 
-func twoSinks() []sinks.State {
-	return []sinks.State{
-		{Name: "GQL_ESTIMATES", Condition: sinks.Delivering},
+func twoSinks() []request.State {
+	return []request.State{
+		{Name: "GQL_ESTIMATES", Condition: request.Delivering},
 		{
-			Name: "file", Condition: sinks.Retrying, Since: time.Now().Add(-time.Hour), Reason: "no space left", Retries: 7,
+			Name: "file", Condition: request.Retrying, Since: time.Now().Add(-time.Hour), Reason: "no space left", Retries: 7,
 			Follows: true, Behind: 3, Position: 64,
 		},
 	}
@@ -233,8 +233,8 @@ func twoSinks() []sinks.State {
 // A pipeline that waits for a sink is not ready, and /readyz names the sink; the
 // status says why.
 func TestHeldPipelineSaysWhatItWaitsFor(t *testing.T) {
-	state := sinks.State{Name: "file", Condition: sinks.Holding, Since: time.Now(), Reason: "the stream is full"}
-	s := serve(t, func(c *Config) { c.Sinks = func() []sinks.State { return []sinks.State{state} } })
+	state := request.State{Name: "file", Condition: request.Holding, Since: time.Now(), Reason: "the stream is full"}
+	s := serve(t, func(c *Config) { c.Sinks = func() []request.State { return []request.State{state} } })
 	s.Status(runningStatus(1))
 	if code, _, body := get(t, s, "/readyz"); code != 200 {
 		t.Errorf("after a moment: %d %s", code, body)
@@ -244,7 +244,7 @@ func TestHeldPipelineSaysWhatItWaitsFor(t *testing.T) {
 		t.Errorf("after a minute: %d %s", code, body)
 	}
 	got := into[statusAnswer](t, s, "/api/v1/status")
-	if got.Ready || len(got.Sinks) != 1 || got.Sinks[0].Reason != state.Reason || got.Sinks[0].Condition != sinks.Holding {
+	if got.Ready || len(got.Sinks) != 1 || got.Sinks[0].Reason != state.Reason || got.Sinks[0].Condition != request.Holding {
 		t.Errorf("status %+v", got.Sinks)
 	}
 	if got := scrape(t, s); got[`gqlstream_sink_holding{sink="file"}`] != "1" || got["gqlstream_ready"] != "0" {

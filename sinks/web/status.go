@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"gqlstream/sinks"
+	"gqlstream/request"
 )
 
 // Status describes the run loop after a step. Counters count since
@@ -65,12 +65,11 @@ type Fill struct {
 
 // Checkpoint describes the newest one.
 type Checkpoint struct {
-	Position   uint64    `json:"position"`
-	At         time.Time `json:"at"`          // wall clock at its end; zero: there is none
-	AgeSeconds float64   `json:"age_seconds"` // when it is shown
-	Seconds    float64   `json:"seconds"`     // it took
-	Bytes      int64     `json:"bytes"`
-	Failed     uint64    `json:"failed"` // attempts that failed, ever
+	Position uint64    `json:"position"`
+	At       time.Time `json:"at"`      // wall clock at its end; zero: there is none
+	Seconds  float64   `json:"seconds"` // it took
+	Bytes    int64     `json:"bytes"`
+	Failed   uint64    `json:"failed"` // attempts that failed, ever
 }
 
 // Graph counts what the store holds, without what was erased.
@@ -144,7 +143,7 @@ func (j *journal) read() (Status, time.Time, map[string]float64) {
 // ready reports whether the pipeline runs, and why not.
 func (v *view) ready(now time.Time) (bool, string) {
 	for _, sink := range v.config.Sinks() {
-		if sink.Condition == sinks.Holding && now.Sub(sink.Since) >= heldAfter {
+		if sink.Condition == request.Holding && now.Sub(sink.Since) >= heldAfter {
 			return false, "waiting for " + sink.Name
 		}
 	}
@@ -196,40 +195,17 @@ type statusAnswer struct {
 	Started     time.Time          `json:"started"`
 	Pushed      *time.Time         `json:"pushed"` // the last status of the run loop
 	Lag         uint64             `json:"lag"`
-	LogAge      *float64           `json:"log_age_seconds"`
 	Rates       map[string]float64 `json:"rates"`
-	Sinks       []sinkAnswer       `json:"sinks"`
+	Sinks       []request.State    `json:"sinks"`
 	Communities int                `json:"communities"`
 	Estimated   uint64             `json:"estimated"` // position of the newest estimates
-}
-
-// sinkAnswer is a sinks.State; the last two are null for what is no follower.
-type sinkAnswer struct {
-	Name      string     `json:"name"`
-	Condition string     `json:"condition"`
-	Since     *time.Time `json:"since"`
-	Reason    string     `json:"reason"`
-	Retries   uint64     `json:"retries"`
-	Behind    *uint64    `json:"behind"`
-	Position  *uint64    `json:"position"`
-}
-
-func sinkAnswerOf(s sinks.State) sinkAnswer {
-	a := sinkAnswer{Name: s.Name, Condition: s.Condition, Reason: s.Reason, Retries: s.Retries}
-	if s.Follows {
-		a.Behind, a.Position = &s.Behind, &s.Position
-	}
-	if !s.Since.IsZero() {
-		a.Since = new(s.Since.UTC())
-	}
-	return a
 }
 
 func askStatus(_ context.Context, v *view, _ *asked) (any, error) {
 	now := time.Now().UTC()
 	status, at, rates := v.journal.read()
 	out := statusAnswer{
-		Status: status, Instance: v.instance, Now: now, Started: v.started.UTC(), Lag: status.lag(), Sinks: []sinkAnswer{},
+		Status: status, Instance: v.instance, Now: now, Started: v.started.UTC(), Lag: status.lag(), Sinks: append([]request.State{}, v.config.Sinks()...),
 		Rates: maps.Collect(maps.All(rates)),
 	}
 	out.Communities, out.Estimated = v.store.totals()
@@ -239,17 +215,6 @@ func askStatus(_ context.Context, v *view, _ *asked) (any, error) {
 	out.Ready, _ = v.ready(now)
 	if !at.IsZero() {
 		out.Pushed = new(at.UTC())
-	}
-	if status.LogTime != nil {
-		out.LogAge = new(now.Sub(*status.LogTime).Seconds())
-	}
-	for _, sink := range v.config.Sinks() {
-		out.Sinks = append(out.Sinks, sinkAnswerOf(sink))
-	}
-	if c := status.Checkpoint; c != nil {
-		c := *c
-		c.AgeSeconds = now.Sub(c.At).Seconds()
-		out.Checkpoint = &c
 	}
 	return out, nil
 }

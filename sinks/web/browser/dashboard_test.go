@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gqlstream/quant"
-	"gqlstream/sinks"
+	"gqlstream/request"
 	"gqlstream/sinks/web"
 	"gqlstream/sinks/web/webtest"
 )
@@ -66,11 +66,11 @@ func filled(t testing.TB, d *demo, rounds int) *web.Server {
 }
 
 // someSinks are a follower that is held up, and what is none.
-func someSinks() []sinks.State {
-	return []sinks.State{
-		{Name: "GQL_ESTIMATES", Condition: sinks.Delivering},
+func someSinks() []request.State {
+	return []request.State{
+		{Name: "GQL_ESTIMATES", Condition: request.Delivering},
 		{
-			Name: "parquet", Condition: sinks.Holding, Since: time.Now(), Reason: "no space left on device",
+			Name: "parquet", Condition: request.Holding, Since: time.Now(), Reason: "no space left on device",
 			Follows: true, Behind: 412, Position: 90_000,
 		},
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"gqlstream/quant"
-	"gqlstream/sinks"
+	"gqlstream/request"
 	"gqlstream/sinks/web"
 )
 
@@ -264,8 +264,8 @@ func hostile() []string {
 func TestHostileNamesStayInert(t *testing.T) {
 	s := serve(t, web.Config{
 		Classes: []string{`<img src=x onerror="window.hacked=1">`, "yes"}, Pipeline: `<script>window.hacked=1</script>`,
-		Sinks: func() []sinks.State {
-			return []sinks.State{{Name: hostile()[3], Condition: sinks.Retrying, Reason: hostile()[1], Follows: true, Behind: 1}}
+		Sinks: func() []request.State {
+			return []request.State{{Name: hostile()[3], Condition: request.Retrying, Reason: hostile()[1], Follows: true, Behind: 1}}
 		},
 	})
 	for _, name := range hostile() {

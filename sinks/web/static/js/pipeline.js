@@ -125,11 +125,12 @@ export function pipeline(info) {
     const rejected = sum(s.refused);
     refused.set(rejected);
     put("events", rate(sum(s.rates)), `${compact(sum(s.events))} in all`);
-    put("lag", count(s.lag), s.log_age_seconds === null ? "messages" : s.log_age_seconds < 2 ? "log time is current" : `log time ${age(s.log_age_seconds)} ago`);
+    const since = (text) => (Date.parse(s.now) - Date.parse(text)) / 1000;
+    put("lag", count(s.lag), s.log_time === null ? "messages" : since(s.log_time) < 2 ? "log time is current" : `log time ${age(since(s.log_time))} ago`);
     put("step", s.steps ? duration(s.step_seconds) : none, `${count(s.steps)} steps`);
     put("communities", count(s.communities));
     put("refused", count(rejected), rejected ? "see below" : "nothing refused");
-    put("checkpoint", s.checkpoint ? duration(s.checkpoint.age_seconds) : none, s.checkpoint ? `took ${duration(s.checkpoint.seconds)}` : "none yet");
+    put("checkpoint", s.checkpoint ? duration(since(s.checkpoint.at)) : none, s.checkpoint ? `took ${duration(s.checkpoint.seconds)}` : "none yet");
     tiles.get("refused").value.parentElement.classList.toggle("warn", rejected > 0);
     banner.hidden = s.ready;
     const held = s.sinks.find((k) => k.condition === "holding");
@@ -138,7 +139,7 @@ export function pipeline(info) {
     rows("refused", Object.entries(s.refused).sort((a, b) => b[1] - a[1]).map(([name, n]) => [name, count(n)]));
     rows("stages", s.stages.map((x) => [x.name, duration(x.seconds), { share: x.seconds / longest }]));
     rows("sinks", s.sinks.map((k) => [k.name, k.reason ? `${k.condition}: ${k.reason}` : k.condition,
-      k.behind === null ? none : count(k.behind), k.position === null ? none : count(k.position)]));
+      k.follows ? count(k.behind) : none, k.follows ? count(k.position) : none]));
     rows("events", kinds.filter((name) => name in s.events).map((name) => [name, count(s.events[name]), rate(s.rates[name] ?? NaN)]));
     const c = s.checkpoint;
     pairs(checkpoint, [["Position", c ? count(c.position) : none], ["Written", c ? time(c.at) : none],
