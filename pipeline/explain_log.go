@@ -128,7 +128,7 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 	if err != nil {
 		return found, err
 	}
-	history := sinks.NewHistory(e.js, sinks.HistoryConfig{Names: e.out, Log: log.Created.Format(time.RFC3339Nano)})
+	history := sinks.NewHistory(e.js, e.out, log.Created.Format(time.RFC3339Nano))
 	newest := q.To == Place{}
 	if newest {
 		q.To.Position = math.MaxUint64

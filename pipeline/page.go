@@ -31,7 +31,7 @@ import (
 // openPage begins to answer on NATS and, unless they are turned off, starts page, API and metrics.
 func (p *Pipeline) openPage(freePort bool) error {
 	http := p.settings.HTTP
-	p.history = sinks.NewHistory(p.Broker.JS, sinks.HistoryConfig{Names: p.names.Out, Log: p.logID})
+	p.history = sinks.NewHistory(p.Broker.JS, p.names.Out, p.logID)
 	conf := web.Config{
 		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
 		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,

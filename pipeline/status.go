@@ -238,8 +238,7 @@ func (p *Pipeline) showProgress(ctx context.Context, due *time.Time) {
 	what := map[bool]string{false: "applying", true: "applying and estimating"}[step.emits]
 	text := fmt.Sprintf("%s %d events up to position %d, for %v so far", what, step.events, step.last, now.Sub(step.begun).Round(time.Second))
 	if p.Page != nil {
-		p.Page.LogEnd(p.logEnd(ctx))
-		p.Page.Progress(text)
+		p.Page.Progress(text, p.logEnd(ctx))
 	}
 	if !now.Before(*due) {
 		*due = now.Add(progressLogEvery)

@@ -26,26 +26,24 @@ const (
 	storedIdleMax  = 30 * time.Second // then the server forgets a reader that died
 )
 
-// HistoryConfig names the log out that a history is read from.
-type HistoryConfig struct {
-	Names Names
-	Log   string // identity of the log in; what was published of another one is left out
-}
-
-// History reads back what was published. Any number of goroutines may use it.
+// History reads back what was published of a log in; what was published of another one is left out.
+// Any number of goroutines may use it.
 type History struct {
-	js     jetstream.JetStream
-	config HistoryConfig
+	js    jetstream.JetStream
+	names Names
+	log   string // identity of the log in
 }
 
 // NewHistory returns a reader of what is published.
-func NewHistory(js jetstream.JetStream, c HistoryConfig) *History { return &History{js: js, config: c} }
+func NewHistory(js jetstream.JetStream, names Names, log string) *History {
+	return &History{js, names, log}
+}
 
 // Latest returns the newest record of each community and method, where its position
 // is at most until.
 func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estimate, err error) {
-	err = readNow(ctx, s.js, "KV_"+s.config.Names.Latest, s.config.Log, jetstream.ConsumerConfig{
-		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: "$KV." + s.config.Names.Latest + ".*.*", // of a method that is configured twice the first
+	err = readNow(ctx, s.js, "KV_"+s.names.Latest, s.log, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: "$KV." + s.names.Latest + ".*.*", // of a method that is configured twice the first
 	}, func(e quant.Estimate) {
 		if e.Position <= until {
 			list = append(list, e)
@@ -78,9 +76,9 @@ func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estima
 
 // read is Read of about so many of the newest records.
 func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []quant.Estimate, whole bool, err error) {
-	subject := s.config.Names.EstimateSubject(q.Community, q.Method, 0)
+	subject := s.names.EstimateSubject(q.Community, q.Method, 0)
 	c := jetstream.ConsumerConfig{
-		FilterSubjects: slices.Compact([]string{subject, s.config.Names.EstimateSubject(q.Community, "", 0)}), DeliverPolicy: jetstream.DeliverAllPolicy,
+		FilterSubjects: slices.Compact([]string{subject, s.names.EstimateSubject(q.Community, "", 0)}), DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
 	start, err := s.startOf(ctx, subject, most)
 	if err != nil {
@@ -99,7 +97,7 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, start
 	}
 	estimated := start > 0 // else what was suppressed before the first estimate is no history of the method
-	err = readNow(ctx, s.js, s.config.Names.Estimates, s.config.Log, c, func(e quant.Estimate) {
+	err = readNow(ctx, s.js, s.names.Estimates, s.log, c, func(e quant.Estimate) {
 		if estimated = estimated || e.Method == q.Method; !estimated {
 			return
 		}
@@ -123,13 +121,13 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 // startOf returns from which sequence on about so many of the newest records of a subject lie, and 0
 // when that is all of them.
 func (s *History) startOf(ctx context.Context, subject string, most int) (uint64, error) {
-	stream, err := s.js.Stream(ctx, s.config.Names.Estimates)
+	stream, err := s.js.Stream(ctx, s.names.Estimates)
 	if err != nil {
-		return 0, fmt.Errorf("sinks: stream %s: %w", s.config.Names.Estimates, err)
+		return 0, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
-		return 0, fmt.Errorf("sinks: stream %s: %w", s.config.Names.Estimates, err)
+		return 0, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
 	}
 	n, state := info.State.Subjects[subject], info.State
 	if n <= uint64(most) {
@@ -198,12 +196,12 @@ func openLookup[T any](ctx context.Context, js jetstream.JetStream, stream, subj
 // InForce returns the record of a community and method that was in force at a position of the
 // log, or at a time where the position is 0. ok is false when there is none.
 func (s *History) InForce(ctx context.Context, community, method string, position uint64, at time.Time) (record quant.Estimate, ok bool, err error) {
-	last, ok, err := s.inForce(ctx, s.config.Names.EstimateSubject(community, method, 0), position, at)
+	last, ok, err := s.inForce(ctx, s.names.EstimateSubject(community, method, 0), position, at)
 	return last.value, ok, err
 }
 
 func (s *History) inForce(ctx context.Context, subject string, position uint64, at time.Time) (last stored[quant.Estimate], ok bool, err error) {
-	l, err := openLookup[quant.Estimate](ctx, s.js, s.config.Names.Estimates, subject, s.config.Log)
+	l, err := openLookup[quant.Estimate](ctx, s.js, s.names.Estimates, subject, s.log)
 	if err != nil {
 		return last, false, err
 	}

@@ -191,7 +191,7 @@ func TestQuarantineIsShown(t *testing.T) {
 // forgotten when the run loop reports again.
 func TestLongStepsSayWhatTheyDo(t *testing.T) {
 	s := serve(t, nil)
-	s.Progress("reading the checkpoint")
+	s.Progress("reading the checkpoint", 0)
 	if got := into[statusAnswer](t, s, "/api/v1/status"); got.Progress != "reading the checkpoint" || got.Ready || got.Pushed != nil {
 		t.Errorf("before the first step: %+v", got)
 	}
@@ -205,7 +205,7 @@ func TestLongStepsSayWhatTheyDo(t *testing.T) {
 	if ready, why := s.ready(time.Now()); ready || why != "stalled" {
 		t.Errorf("a silent loop is %v, %s", ready, why)
 	}
-	s.Progress("solving 12 of 160 communities")
+	s.Progress("solving 12 of 160 communities", 0)
 	if got := into[statusAnswer](t, s, "/api/v1/status"); got.Progress != "solving 12 of 160 communities" {
 		t.Errorf("during a step: %q", got.Progress)
 	}
@@ -220,8 +220,8 @@ func TestLagGrowsDuringALongStep(t *testing.T) {
 	s := serve(t, nil)
 	s.Status(runningStatus(1))                                          // at position 1001, 10 behind
 	for end, want := range map[uint64]string{5001: "4000", 0: "4000"} { // 0: the broker does not answer
-		s.LogEnd(5001)
-		s.LogEnd(end)
+		s.Progress("a long step", 5001)
+		s.Progress("a long step", end)
 		if got := scrape(t, s)["gqlstream_lag_messages"]; got != want {
 			t.Errorf("%s messages behind, want %s", got, want)
 		}

@@ -113,21 +113,15 @@ func (j *journal) push(s Status, now time.Time) {
 	j.rates, j.since, j.events = rates, now, s.Events
 }
 
-// progress replaces that part of the status. A step that reports it is not stalled.
-func (j *journal) progress(text string, now time.Time) {
+// progress replaces that part of the status, and moves the end of the stream on. A step that reports
+// it is not stalled.
+func (j *journal) progress(text string, end uint64, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.status.Progress = text
+	j.status.Progress, j.status.End = text, max(j.status.End, end)
 	if !j.at.IsZero() {
 		j.at = now
 	}
-}
-
-// ends moves the end of the stream on, until the next status.
-func (j *journal) ends(at uint64) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.status.End = max(j.status.End, at)
 }
 
 // lag returns the number of messages of the stream that are not applied yet.

@@ -79,15 +79,10 @@ func (v *view) Status(status Status) {
 	v.journal.push(status, time.Now())
 }
 
-// Progress says in one line what a long step is doing, "" when it has ended. Any
-// goroutine calls it, once a second say, while the run loop cannot report.
-func (v *view) Progress(text string) {
-	v.journal.progress(text, time.Now())
-}
-
-// LogEnd says where the stream ends now, while a long step cannot: what waits behind it is lag. Any
-// goroutine calls it.
-func (v *view) LogEnd(position uint64) { v.journal.ends(position) }
+// Progress says in one line what a long step is doing, "" when it has ended, and where the stream
+// ends now, 0 if that is not known: what waits behind the step is lag. Any goroutine calls it, once a
+// second say, while the run loop cannot report.
+func (v *view) Progress(text string, end uint64) { v.journal.progress(text, end, time.Now()) }
 
 // Define sets how communities are defined, in words for people, in place of all earlier
 // definitions. Communities without a definition may be left out. The map becomes the server's.

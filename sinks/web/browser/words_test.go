@@ -101,7 +101,7 @@ func TestEmptyAndBusyPipelinesSayWhatToDo(t *testing.T) {
 	p.reports(s, func(uint64) web.Status { return web.Status{State: "running"} }, func() bool { // the same beside a community without members
 		return eval[bool](p, rowText("everyone")+`.includes("suppressed") && Boolean(document.querySelector(".hint:not([hidden])")?.innerText.includes("No events yet"))`)
 	})
-	s.Progress("solving community 12 of 160")
+	s.Progress("solving community 12 of 160", 0)
 	for _, address := range []string{"#/", "#/alerts", "#/pipeline", "#/c/everyone"} {
 		p.visit(s.URL() + address)
 		p.until("the progress at "+address, `document.querySelector(".progress:not([hidden])")?.innerText.includes("solving community 12 of 160")`)
