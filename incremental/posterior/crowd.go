@@ -67,14 +67,11 @@ func (c *Crowd) Means() (means [3][]float64, all, squares, turned float64) {
 
 // computeMember computes pi(v) anew, and the sums of the crowds that v is in with it.
 func (s *State) computeMember(reader *Reader, view graphstore.View, v Vertex) {
-	crowds := s.inside.crowdsOf(view, v)
-	for _, c := range crowds {
-		c.take(c.multiplicity, s.Posterior(v))
-	}
+	n := &s.inside
+	n.here = n.of(n.here[:0], view, v)
+	n.count(n.here, (*Crowd).take, s.Posterior(v))
 	s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
-	for _, c := range crowds {
-		c.give(c.multiplicity, s.Posterior(v))
-	}
+	n.count(n.here, (*Crowd).give, s.Posterior(v))
 	if calibrates(view, v) != event.NoClass {
 		s.addOwn(view, v)
 	}
@@ -120,62 +117,28 @@ func (c *Crowd) add(signed, multiplicity int64, pi []float64) {
 	}
 }
 
-// crowded is a crowd that a vertex is an open member of.
-type crowded struct {
-	*Crowd
-	multiplicity int64
-}
-
-// crowdsOf lists the crowds that v is an open member of now. It is valid until the next call.
-func (n *inside) crowdsOf(view graphstore.View, v Vertex) []crowded {
-	n.crowded = n.crowded[:0]
-	if !open(view, v) {
-		return nil
-	}
-	for _, id := range n.everyone {
-		if c := n.crowds[id]; c != nil {
-			n.crowded = append(n.crowded, crowded{c, 1})
-		}
-	}
-	for _, m := range view.MemberOf(v) {
+// count has the crowds of these communities take or give a member of them.
+func (n *inside) count(list []membership, how func(*Crowd, int64, []float64), pi []float64) {
+	for _, m := range list {
 		if c := n.crowds[m.Community]; c != nil {
-			n.crowded = append(n.crowded, crowded{c, int64(m.Multiplicity)})
+			how(c, int64(m.Multiplicity), pi)
 		}
 	}
-	return n.crowded
 }
 
-// move has crowds follow v, of this posterior, whose open communities were others or whose multiplicities
-// there, as the changes of its members say.
-func (n *inside) move(view graphstore.View, v Vertex, was []graphstore.Community, changes []graphstore.MemberChange, pi []float64) {
+// move has crowds follow a vertex of this posterior from the communities that it was an open member of to those that it is in.
+func (n *inside) move(was, is []membership, pi []float64) {
 	if pi == nil {
 		return
 	}
-	for _, id := range was {
-		if c := n.crowds[id]; c != nil {
-			c.take(n.multiplicityBefore(view, id, v, changes), pi)
-			c.give(0, nil)
-		}
-	}
-	for _, c := range n.crowdsOf(view, v) {
+	n.count(was, func(c *Crowd, multiplicity int64, pi []float64) {
+		c.take(multiplicity, pi)
+		c.give(0, nil)
+	}, pi)
+	n.count(is, func(c *Crowd, multiplicity int64, pi []float64) {
 		c.take(0, nil)
-		c.give(c.multiplicity, pi)
-	}
-}
-
-// multiplicityBefore returns that of a member as it was before these changes.
-func (n *inside) multiplicityBefore(view graphstore.View, id graphstore.Community, v Vertex, changes []graphstore.MemberChange) int64 {
-	for _, c := range changes {
-		if c.Community == id {
-			return int64(c.Before)
-		}
-	}
-	for _, m := range view.MemberOf(v) {
-		if m.Community == id {
-			return int64(m.Multiplicity)
-		}
-	}
-	return 1 // of everyone
+		c.give(multiplicity, pi)
+	}, pi)
 }
 
 // own holds sums over the calibration labels of the members of one community of many, each with its multiplicity m:
@@ -257,15 +220,11 @@ func (s *State) addOwn(view graphstore.View, v Vertex) {
 	if s.Posterior(v) == nil {
 		return
 	}
-	class := view.Label(v).Class
-	for _, id := range s.inside.everyone {
-		if c := s.inside.crowds[id]; c != nil {
-			s.count(v, ownLabel{c.own, 1, class})
-		}
-	}
-	for _, m := range view.MemberOf(v) {
-		if c := s.inside.crowds[m.Community]; c != nil {
-			s.count(v, ownLabel{c.own, int64(m.Multiplicity), class})
+	n := &s.inside
+	n.here = n.all(n.here[:0], view, v)
+	for _, m := range n.here {
+		if c := n.crowds[m.Community]; c != nil {
+			s.count(v, ownLabel{c.own, int64(m.Multiplicity), view.Label(v).Class})
 		}
 	}
 }

@@ -19,14 +19,17 @@ type inside struct {
 	everyone        []graphstore.Community // communities of every vertex
 	crowds          []*Crowd               // by community, nil where none is kept
 
-	before map[Vertex][]graphstore.Community // of the vertices that the update changes
-	order  []Vertex                          // they, sorted
+	before map[Vertex][]membership // of the vertices that the update changes
+	order  []Vertex                // they, sorted
 
-	here, other []graphstore.Community // scratch
-	members     []graphstore.MemberChange
-	crowded     []crowded
-	pool        []graphstore.Community // backing of before
+	here, other []membership // scratch
+	pool        []membership // backing of before
 }
+
+// membership is one community of a vertex, with its multiplicity there.
+type membership = graphstore.Membership
+
+func byCommunity(a, b membership) int { return cmp.Compare(a.Community, b.Community) }
 
 // grow makes room for new communities.
 func (n *inside) grow(view graphstore.View) {
@@ -49,21 +52,27 @@ func (n *inside) reads(view graphstore.View, v Vertex) bool {
 	return len(n.everyone) > 0 || len(view.MemberOf(v)) > 0
 }
 
-// of appends the communities that v is an open member of now, sorted.
-func (n *inside) of(dst []graphstore.Community, view graphstore.View, v Vertex) []graphstore.Community {
-	if !open(view, v) {
-		return dst
+// all appends the communities that v is in, sorted.
+func (n *inside) all(dst []membership, view graphstore.View, v Vertex) []membership {
+	start := len(dst)
+	dst = append(dst, view.MemberOf(v)...)
+	for _, id := range n.everyone {
+		dst = append(dst, membership{Community: id, Multiplicity: 1})
 	}
-	for _, m := range view.MemberOf(v) {
-		dst = append(dst, m.Community)
-	}
-	dst = append(dst, n.everyone...)
-	slices.Sort(dst)
+	slices.SortFunc(dst[start:], byCommunity)
 	return dst
 }
 
+// of appends those that v is an open member of.
+func (n *inside) of(dst []membership, view graphstore.View, v Vertex) []membership {
+	if !open(view, v) {
+		return dst
+	}
+	return n.all(dst, view, v)
+}
+
 // ofBefore appends those that v was an open member of before the update.
-func (n *inside) ofBefore(dst []graphstore.Community, view graphstore.View, v Vertex) []graphstore.Community {
+func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []membership {
 	if list, changed := n.before[v]; changed {
 		return append(dst, list...)
 	}
@@ -84,22 +93,16 @@ func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior
 			n.addDegree(n.other, sign)
 		}
 	}
-	members := n.members
 	for _, v := range n.order {
-		end := 0
-		for end < len(members) && members[end].V == v {
-			end++
-		}
-		n.move(view, v, n.before[v], members[:end], posterior(v))
-		members = members[end:]
+		was := n.before[v]
+		n.here = n.of(n.here[:0], view, v)
+		n.move(was, n.here, posterior(v))
 		if label, predicted := before(view, delta, v); predicted && label.Class == event.NoClass {
 			n.open--
 		}
 		if open(view, v) {
 			n.open++
 		}
-		n.here = n.of(n.here[:0], view, v)
-		was := n.before[v]
 		if !slices.Equal(was, n.here) {
 			n.replace(view, v, was, n.here)
 		}
@@ -111,34 +114,34 @@ func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior
 }
 
 // countShared counts an edge for every community that both sorted lists name.
-func (n *inside) countShared(a, b []graphstore.Community, sign int) {
+func (n *inside) countShared(a, b []membership, sign int) {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
-		case a[0] < b[0]:
+		case a[0].Community < b[0].Community:
 			a = a[1:]
-		case a[0] > b[0]:
+		case a[0].Community > b[0].Community:
 			b = b[1:]
 		default:
-			n.edges[a[0]] += sign
+			n.edges[a[0].Community] += sign
 			a, b = a[1:], b[1:]
 		}
 	}
 }
 
 // addDegree adds to the degrees of the communities that a list names.
-func (n *inside) addDegree(list []graphstore.Community, change int) {
-	for _, id := range list {
-		n.degrees[id] += change
+func (n *inside) addDegree(list []membership, change int) {
+	for _, m := range list {
+		n.degrees[m.Community] += change
 	}
 }
 
 // replace moves v from one list of communities to another.
-func (n *inside) replace(view graphstore.View, v Vertex, was, is []graphstore.Community) {
-	for _, id := range was {
-		n.distinct[id]--
+func (n *inside) replace(view graphstore.View, v Vertex, was, is []membership) {
+	for _, m := range was {
+		n.distinct[m.Community]--
 	}
-	for _, id := range is {
-		n.distinct[id]++
+	for _, m := range is {
+		n.distinct[m.Community]++
 	}
 	if len(was)+len(is) == 0 {
 		return
@@ -157,11 +160,10 @@ func (n *inside) replace(view graphstore.View, v Vertex, was, is []graphstore.Co
 // those of now, less what the changes of members say.
 func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
 	if n.before == nil {
-		n.before = map[Vertex][]graphstore.Community{}
+		n.before = map[Vertex][]membership{}
 	}
 	n.order, n.pool = n.order[:0], n.pool[:0]
-	n.members = append(n.members[:0], delta.Members...)
-	members := n.members
+	members := slices.Clone(delta.Members)
 	slices.SortFunc(members, func(a, b graphstore.MemberChange) int {
 		return cmp.Or(cmp.Compare(a.V, b.V), cmp.Compare(a.Community, b.Community))
 	})
@@ -191,42 +193,38 @@ func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
 }
 
 // wasIn lists the communities that v was an open member of before delta.
-func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, changes []graphstore.MemberChange) []graphstore.Community {
+func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, changes []graphstore.MemberChange) []membership {
 	label, predicted := before(view, delta, v)
 	if !predicted || label.Class != event.NoClass {
 		return nil
 	}
 	start := len(n.pool)
-	list := append(n.pool, n.everyone...)
-	for _, m := range view.MemberOf(v) {
-		changed := slices.ContainsFunc(changes, func(c graphstore.MemberChange) bool { return c.Community == m.Community })
-		if !changed {
-			list = append(list, m.Community)
-		}
-	}
+	n.pool = n.all(n.pool, view, v)
+	list := slices.DeleteFunc(n.pool[start:], func(m membership) bool {
+		return slices.ContainsFunc(changes, func(c graphstore.MemberChange) bool { return c.Community == m.Community })
+	})
 	for _, c := range changes {
 		if c.Before > 0 {
-			list = append(list, c.Community)
+			list = append(list, membership{Community: c.Community, Multiplicity: c.Before})
 		}
 	}
-	n.pool = list
-	list = list[start:len(list):len(list)]
-	slices.Sort(list)
-	return list
+	slices.SortFunc(list, byCommunity)
+	n.pool = append(n.pool[:start], list...)
+	return n.pool[start:len(n.pool):len(n.pool)]
 }
 
 // recount counts everything from nothing.
 func (n *inside) recount(view graphstore.View) {
 	*n = inside{}
 	n.grow(view)
-	var here, other []graphstore.Community
+	var here, other []membership
 	for v := range Vertex(view.Vertices()) {
 		if open(view, v) {
 			n.open++
 		}
 		here = n.of(here[:0], view, v)
-		for _, id := range here {
-			n.distinct[id]++
+		for _, m := range here {
+			n.distinct[m.Community]++
 		}
 		if len(here) == 0 {
 			continue
