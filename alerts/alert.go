@@ -175,7 +175,7 @@ func (a *alert) transition(c *Config, state State, position uint64, now int64) T
 		ID:       identity(c.Pipeline, a.Rule, a.Community, class, strconv.FormatUint(position, 10)),
 		Alert:    identity(c.Pipeline, a.Rule, a.Community, class),
 		Pipeline: c.Pipeline, Rule: a.Rule, Community: a.Community, Class: class, Method: a.Method, State: state,
-		Position: position, Time: timeText(now), Since: timeText(a.Since), Reason: a.Reason,
+		Position: position, Time: TimeText(now), Since: TimeText(a.Since), Reason: a.Reason,
 		Point: a.Detector.Point, Low: a.Detector.Low, High: a.Detector.High,
 	}
 	if a.rule != nil {
@@ -195,8 +195,8 @@ func identity(fields ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// timeText is a log time as estimates write it; none is empty.
-func timeText(t int64) string {
+// TimeText is a log time as estimates write it; none is empty.
+func TimeText(t int64) string {
 	if t == 0 {
 		return ""
 	}

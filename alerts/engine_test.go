@@ -378,6 +378,14 @@ func TestPatterns(t *testing.T) {
 		{"a?c", "abc", true},
 		{`a\*`, "a*", true},
 		{`a\*`, "ab", false},
+		{`a\\*`, `a\b`, true},
+		{"[ab]*", "[ab]c", true},
+		{"[ab]*", "ac", false},
+		{`\[ab]`, "[ab]", true},
+		{"a/*", "a/b/c", true},
+		{"a?c", "aéc", true},
+		{"a??c", "aéc", false},
+		{`a\`, `a\`, false},
 		{"", "", true},
 	} {
 		if got := Matches(c.pattern, c.name); got != c.want {

@@ -35,13 +35,21 @@ func encode(v any) []byte {
 
 // JSON is the transition as it is delivered, and as files have it.
 func (t *Transition) JSON() []byte {
-	var data bytes.Buffer
-	encoder := json.NewEncoder(&data)
-	encoder.SetEscapeHTML(false) // people read the reasons
-	if err := encoder.Encode(t); err != nil {
+	data, err := PlainJSON(t)
+	if err != nil {
 		panic("alerts: " + err.Error())
 	}
-	return bytes.TrimSuffix(data.Bytes(), []byte("\n"))
+	return data
+}
+
+// PlainJSON returns the JSON of a value in which texts are as people read them: <, > and & stand for
+// themselves.
+func PlainJSON(v any) ([]byte, error) {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(data.Bytes(), []byte("\n")), err
 }
 
 // Save returns the state. The same states have the same bytes.

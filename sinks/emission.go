@@ -1,13 +1,13 @@
 package sinks
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
+	"gqlstream/alerts"
 	"gqlstream/quant"
 )
 
@@ -74,7 +74,7 @@ type Note struct {
 // NotesOf returns the notes of an emission as they are published.
 func NotesOf(position uint64, at int64, texts []string) (list []Note) {
 	for _, text := range texts {
-		list = append(list, Note{text, position, timeText(at)})
+		list = append(list, Note{text, position, alerts.TimeText(at)})
 	}
 	return list
 }
@@ -142,15 +142,4 @@ func Ordinal(list []quant.Estimate, i int) (n int) {
 		}
 	}
 	return n
-}
-
-// encodeRecord returns the JSON of an estimate, in which names are as people read them.
-func encodeRecord(e *quant.Estimate) ([]byte, error) {
-	var data bytes.Buffer
-	encoder := json.NewEncoder(&data)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(e); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(data.Bytes(), []byte("\n")), nil
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/alerts"
 	"gqlstream/filelock"
 	"gqlstream/quant"
 )
@@ -60,7 +61,7 @@ func recordedLog(t *testing.T, seed uint64, emissions int) (log []*Stored) {
 				r = quant.Estimate{Community: "<small>", Position: position, Suppressed: true, Flags: []string{quant.FlagBelowFloor}}
 				r.Time = at.Format(time.RFC3339Nano)
 			}
-			data, err := encodeRecord(&r)
+			data, err := alerts.PlainJSON(&r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -123,7 +124,7 @@ func TestTheFirstPartIsEarly(t *testing.T) {
 	var log []*Stored
 	for i := range uint64(1500) { // a second each
 		r := estimate("c", "auto", i+1)
-		data, err := encodeRecord(&r)
+		data, err := alerts.PlainJSON(&r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"gqlstream/alerts"
 )
 
 // killable is a server in a process of its own.
@@ -199,7 +201,7 @@ func TestTornBatchIsPublishedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark := w.known.mark
-	mark.Position, mark.Time, mark.Records = 2, timeText(2*int64(time.Second)), 3
+	mark.Position, mark.Time, mark.Records = 2, alerts.TimeText(2*int64(time.Second)), 3
 	if err := w.store(t.Context(), mark, records[:2]); err != nil { // one record less than it says
 		t.Fatal(err)
 	}

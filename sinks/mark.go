@@ -83,14 +83,6 @@ func parseMark(data []byte) (m shardMark, err error) {
 	return m, nil
 }
 
-// timeText is a log time as records write it; none is empty.
-func timeText(t int64) string {
-	if t == 0 {
-		return ""
-	}
-	return time.Unix(0, t).UTC().Format(time.RFC3339Nano)
-}
-
 // Mark is a mark with its shard, which is complete up to its position, and its place in the log out.
 type Mark struct {
 	shardMark

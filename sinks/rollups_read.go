@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -143,19 +144,15 @@ func (r *Rollups) Recent(ctx context.Context, visit func(community, method strin
 
 // Notes returns the newest notes that are stored, oldest first, at most so many.
 func (r *Rollups) Notes(ctx context.Context, most int) (list []Note, err error) {
-	name := r.config.Streams.Names.History
-	l, err := openLookup[Note](ctx, r.config.JS, name, r.config.Streams.Names.noteSubject(), r.config.Log)
-	if err != nil {
-		return nil, err
+	names := r.config.Streams.Names
+	err = readNow(ctx, r.config.JS, names.History, r.config.Log, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverAllPolicy, FilterSubject: names.noteSubject(),
+	}, func(n Note) {
+		list = append(list, n)
+		list = list[max(0, len(list)-most):]
+	})
+	if errors.Is(err, jetstream.ErrStreamNotFound) { // it is made by the follower
+		err = nil
 	}
-	for at := uint64(0); ; {
-		m, ok, err := l.next(ctx, at+1)
-		if err != nil || !ok {
-			return list, err
-		}
-		if at = m.sequence; !m.foreign {
-			list = append(list, m.value)
-			list = list[max(0, len(list)-most):]
-		}
-	}
+	return list, err
 }

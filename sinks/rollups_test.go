@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gqlstream/alerts"
 	"gqlstream/quant"
 )
 
@@ -35,7 +36,7 @@ func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 			}
 			share := random.Float64()
 			one := estimate(name, "auto", position)
-			one.Time, one.Prevalence, one.Suppressed = timeText(e.Time), []float64{share, 1 - share}, random.IntN(9) == 0
+			one.Time, one.Prevalence, one.Suppressed = alerts.TimeText(e.Time), []float64{share, 1 - share}, random.IntN(9) == 0
 			one.Low, one.High = []float64{share / 2, (1 - share) / 2}, []float64{(1 + share) / 2, 1 - share/2}
 			if name == "c" {
 				one.Low, one.High = nil, nil
@@ -282,7 +283,7 @@ func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
 		e.Time += int64(pause)
 		e.Cursor = Cursor{Position: e.Position, Sequence: e.Position}
 		for k := range e.decoded {
-			e.decoded[k].Position, e.decoded[k].Time = e.Position, timeText(e.Time)
+			e.decoded[k].Position, e.decoded[k].Time = e.Position, alerts.TimeText(e.Time)
 		}
 		log = append(log, e)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/alerts"
 	"gqlstream/quant"
 	"gqlstream/request"
 )
@@ -180,7 +181,7 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 		return err
 	}
 	mark := shardMark{
-		Writer: w.config.Writer, Position: e.Position, Time: timeText(e.Time),
+		Writer: w.config.Writer, Position: e.Position, Time: alerts.TimeText(e.Time),
 		Parts:  max((len(records)+partRecordsMax-1)/partRecordsMax, 1),
 		Config: w.config.Config, Classes: w.config.Classes, Log: w.config.Log, Cut: e.Cut,
 	}
@@ -203,7 +204,7 @@ func (w *Writer) records(estimates []quant.Estimate) ([]message, error) {
 	records := make([]message, len(estimates))
 	for i := range estimates {
 		e := &estimates[i]
-		data, err := encodeRecord(e)
+		data, err := alerts.PlainJSON(e)
 		if err != nil {
 			return nil, fmt.Errorf("sinks: estimate of %q at %d: %w", e.Community, e.Position, err)
 		}

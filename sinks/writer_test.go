@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gqlstream/alerts"
 	"gqlstream/quant"
 	"gqlstream/request"
 )
@@ -83,7 +84,7 @@ func emissionAt(position uint64, communities int) Emission {
 	e := Emission{Position: position, Time: int64(position) * int64(time.Second)}
 	for c := range communities {
 		record := estimate(fmt.Sprintf("c%04d", c), "auto", position)
-		record.Time = timeText(e.Time)
+		record.Time = alerts.TimeText(e.Time)
 		e.Estimates = append(e.Estimates, record)
 	}
 	return e
@@ -208,7 +209,7 @@ func TestRestartedWriterNeitherRepeatsNorOmits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := shardMark{Position: e.Position, Time: timeText(e.Time), Parts: (len(records) + partRecordsMax - 1) / partRecordsMax, Config: "digest", Log: "log"}
+			m := shardMark{Position: e.Position, Time: alerts.TimeText(e.Time), Parts: (len(records) + partRecordsMax - 1) / partRecordsMax, Config: "digest", Log: "log"}
 			for m.Part = 1; m.Part <= m.Parts && batches < parts; m.Part, batches = m.Part+1, batches+1 {
 				part := records[(m.Part-1)*partRecordsMax : min(m.Part*partRecordsMax, len(records))]
 				m.Records = len(part)

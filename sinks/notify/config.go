@@ -119,7 +119,11 @@ func parseTemplate(text string) (*bodyTemplate, error) {
 		text = known
 	}
 	parsed, err := template.New("template").Option("missingkey=error").Funcs(template.FuncMap{
-		"json": toJSON, "percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
+		"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
+		"json": func(v any) (string, error) {
+			data, err := alerts.PlainJSON(v)
+			return string(data), err
+		},
 	}).Parse(text)
 	if err != nil {
 		return nil, err
@@ -135,15 +139,6 @@ func parseTemplate(text string) (*bodyTemplate, error) {
 		return nil, fmt.Errorf("with a name that has quotes it makes %.200q, which is not JSON: write {{json .Community}} where {{.Community}} is", body)
 	}
 	return b, nil
-}
-
-// toJSON writes a value as JSON, strings with their quotes.
-func toJSON(value any) (string, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return strings.TrimSpace(out.String()), err
 }
 
 // execute writes the body of a transition.
