@@ -60,7 +60,7 @@ var mayImport = map[string][]string{
 	"explain":    {"ingest/event", "graphstore", "incremental", "quant"},
 	"config": {
 		"ingest/event", "ingest/broker", "ingest", "graphstore", "incremental/classifier", "incremental", "quant",
-		"sinks", "alerts", "sinks/notify",
+		"sinks", "alerts", "sinks/notify", "sinks/web",
 	},
 	"pipeline": {
 		"request", "config", "group", "ingest/event", "ingest/wire", "ingest/broker", "ingest", "graphstore", "incremental/prequential", "incremental",

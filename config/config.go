@@ -19,6 +19,7 @@ import (
 	"gqlstream/quant"
 	"gqlstream/sinks"
 	"gqlstream/sinks/notify"
+	"gqlstream/sinks/web"
 )
 
 // Settings is the YAML configuration of `run`, `replay` and `check`. Every
@@ -46,7 +47,7 @@ type Settings struct {
 	NATS        NATS               `yaml:"nats"`
 	Group       Group              `yaml:"group"`
 	Output      Output             `yaml:"output"`
-	HTTP        HTTP               `yaml:"http"`
+	HTTP        web.HTTP           `yaml:"http"`
 	Alerts      []Alert            `yaml:"alerts"`
 	Notify      notify.Config      `yaml:"notify"`
 }
@@ -157,15 +158,6 @@ type Group struct {
 	Copies int `yaml:"copies"` // workers that estimate each shard; 0: 1
 }
 
-// HTTP configures the address of the page, the API and the metrics, and the access to them.
-type HTTP struct {
-	Listen    string   `yaml:"listen"`     // empty: 127.0.0.1:8090; off: no page
-	Hosts     []string `yaml:"hosts"`      // further host names that requests may name
-	TokenFile string   `yaml:"token_file"` // required beyond loopback, with TLS
-	CertFile  string   `yaml:"cert_file"`
-	KeyFile   string   `yaml:"key_file"`
-}
-
 // Output lists the followers of the log out besides the bucket, the alerts and the page.
 type Output struct {
 	File           string        `yaml:"file"`             // JSON lines, "-" is standard output
@@ -260,7 +252,7 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 	c.NATS.Prefix = cmp.Or(c.NATS.Prefix, "gql")
 	c.State = cmp.Or(c.State, StateDefault)
 	c.Group.Shards, c.Group.Copies = cmp.Or(c.Group.Shards, 1), cmp.Or(c.Group.Copies, 1)
-	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, "127.0.0.1:8090")
+	c.HTTP.Listen = cmp.Or(c.HTTP.Listen, web.ListenDefault)
 	c.Checkpoint.Every = core.CompactEvery
 	c.Output.Every = cmp.Or(c.Output.Every, sinks.PartEveryDefault)
 	c.Step.Time = cmp.Or(c.Step.Time, "received")
@@ -282,6 +274,3 @@ func (c *Settings) FillDefaults(core incremental.Config, steps ingest.StepConfig
 
 // StateDefault is the state directory where none is given.
 const StateDefault = "gqlstream-state"
-
-// HTTPOff turns the page off.
-const HTTPOff = "off"

@@ -17,6 +17,7 @@ import (
 	"gqlstream/config"
 	"gqlstream/ingest/broker"
 	"gqlstream/request"
+	"gqlstream/sinks/web"
 )
 
 // A start must wait for a cluster that elects and for a stream that is being made, and for nothing
@@ -101,7 +102,7 @@ func TestStreamsAreAuditedUnderARun(t *testing.T) {
 	}
 	t.Cleanup(func() { server.Close() })
 	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
-	settings.NATS.URL, settings.HTTP.Listen = server.URL(), config.HTTPOff
+	settings.NATS.URL, settings.HTTP.Listen = server.URL(), web.ListenOff
 	said := &sayings{}
 	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})
 	if err != nil {
@@ -148,7 +149,7 @@ func TestStreamsAreAuditedUnderARun(t *testing.T) {
 // A run must say that a stream has lost copies under it, and go on.
 func TestALostCopyIsSaidAndEndsNothing(t *testing.T) {
 	settings := config.Settings{Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir()}
-	settings.HTTP.Listen = config.HTTPOff
+	settings.HTTP.Listen = web.ListenOff
 	said := &sayings{}
 	p, err := Open(t.Context(), settings, Options{Log: slog.New(slog.NewTextHandler(said, nil))})
 	if err != nil {

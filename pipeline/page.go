@@ -30,11 +30,9 @@ import (
 
 // openPage begins to answer on NATS and, unless they are turned off, starts page, API and metrics.
 func (p *Pipeline) openPage(freePort bool) error {
-	http := p.settings.HTTP
 	p.history = sinks.NewHistory(p.Broker.JS, p.names.Out, p.logID)
 	conf := web.Config{
-		Listen: http.Listen, Hosts: http.Hosts, TokenFile: http.TokenFile, CertFile: http.CertFile, KeyFile: http.KeyFile,
-		Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
+		HTTP: p.settings.HTTP, Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
 		Explain: p.Explain, Sinks: p.states, Records: p.history.Read, Rollups: p.rollups.Read,
 		NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
 	}

@@ -16,6 +16,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
 	"gqlstream/request"
+	"gqlstream/sinks/web"
 )
 
 // refusing is a run beside a server whose quarantine can be made to take nothing.
@@ -41,7 +42,7 @@ func newRefusing(t *testing.T) *refusing {
 	r := &refusing{t: t, ctx: ctx, settings: config.Settings{
 		Classes: config.Classes{"a", "b"}, Communities: []config.Community{{Name: "all", Everyone: true}}, State: t.TempDir(),
 	}}
-	r.settings.NATS.URL, r.settings.HTTP.Listen = server.URL(), config.HTTPOff
+	r.settings.NATS.URL, r.settings.HTTP.Listen = server.URL(), web.ListenOff
 	r.start()
 	return r
 }

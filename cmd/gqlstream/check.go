@@ -14,7 +14,6 @@ import (
 	"gqlstream/config"
 	"gqlstream/ingest/broker"
 	"gqlstream/quant"
-	"gqlstream/sinks/web"
 )
 
 type checkCmd struct {
@@ -41,9 +40,7 @@ func (c *checkCmd) Run(con console) error {
 	steps, _ := settings.Steps() // whose error is one of the core's
 	_, _, namesErr := settings.Names()
 	_, _, listenErr := broker.ListenAddress(cmp.Or(settings.NATS.Listen, "127.0.0.1:0"))
-	page := settings.HTTP
-	pageErr := web.Config{Listen: page.Listen, Hosts: page.Hosts, TokenFile: page.TokenFile, CertFile: page.CertFile, KeyFile: page.KeyFile, Classes: []string{"any"}}.Validate()
-	if err = errors.Join(err, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr, pageErr); err != nil {
+	if err = errors.Join(err, alertsErr, notifyErr, steps.Validate(), namesErr, listenErr, settings.HTTP.Validate()); err != nil {
 		err = config.Usagef("%s: %s", c.File, strings.ReplaceAll(err.Error(), "\n", "\n"+c.File+": "))
 	}
 	if err = errors.Join(loadErr, err); err != nil {

@@ -25,6 +25,7 @@ import (
 	"gqlstream/request"
 	"gqlstream/simulate"
 	"gqlstream/sinks"
+	"gqlstream/sinks/web"
 )
 
 type demoCmd struct {
@@ -134,7 +135,7 @@ func (c *demoCmd) settings(state string) config.Settings {
 		Communities: []config.Community{{Name: simulate.Everyone, Everyone: true}},
 		Estimates:   []config.Estimate{{Method: demoOurs}, {Method: demoPlain}},
 		Step:        config.Step{EmitEvery: demoEmitEvery},
-		HTTP:        config.HTTP{Listen: c.HTTP},
+		HTTP:        web.HTTP{Listen: c.HTTP},
 		Alerts: []config.Alert{
 			{Name: "rise", Classes: []string{"0"}, When: "change over 10s > 0.1", Recover: new(0.05), Every: demoAlertEvery},
 			{Name: "fall", Classes: []string{"0"}, When: "change over 10s < -0.1", Recover: new(-0.05), Every: demoAlertEvery},

@@ -20,6 +20,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/pipeline"
 	"gqlstream/sinks"
+	"gqlstream/sinks/web"
 )
 
 // outsideBroker is a server of its own that comes and goes on one port and store.
@@ -244,7 +245,7 @@ func TestRunOutlivesItsFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settings.State, settings.HTTP.Listen = h.dir, config.HTTPOff
+		settings.State, settings.HTTP.Listen = h.dir, web.ListenOff
 		settings.Output.File, settings.Output.Parquet, settings.Output.Alerts = r.output, r.parts, r.alerts
 		for range 2 {
 			h.publish(h.dir, 25)
@@ -277,7 +278,7 @@ func TestRunWaitsForWhoHasNotTakenWhatWouldBeDiscarded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings.State, settings.HTTP.Listen = h.dir, config.HTTPOff
+	settings.State, settings.HTTP.Listen = h.dir, web.ListenOff
 	settings.Output.File, settings.Output.StreamBytesMax = filepath.Join(away, "estimates.ndjson"), 1<<20
 	for range 40 { // each waits for its acknowledgements, so that log time moves and steps end on a quick machine too
 		h.publish(h.dir, 25)

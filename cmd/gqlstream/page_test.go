@@ -154,7 +154,7 @@ func TestThePageHasAlertsOnce(t *testing.T) {
 // The page must show the newest refusals with what was refused, of one reason if asked.
 func TestThePageShowsWhatWasRefused(t *testing.T) {
 	state := t.TempDir()
-	settings := config.Settings{Classes: config.Classes{"a", "b"}, State: state, HTTP: config.HTTP{Listen: "127.0.0.1:0"}}
+	settings := config.Settings{Classes: config.Classes{"a", "b"}, State: state, HTTP: web.HTTP{Listen: "127.0.0.1:0"}}
 	p, err := pipeline.Open(t.Context(), settings, pipeline.Options{Out: io.Discard, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

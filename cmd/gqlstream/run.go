@@ -8,6 +8,7 @@ import (
 	"gqlstream/config"
 	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
+	"gqlstream/sinks/web"
 )
 
 type runCmd struct {
@@ -63,7 +64,7 @@ func (c *runCmd) settings() (config.Settings, error) {
 	settings.Output.Parquet = cmp.Or(c.Parquet, settings.Output.Parquet)
 	settings.HTTP.Listen = cmp.Or(c.HTTP, settings.HTTP.Listen)
 	if settings.HTTP.Listen == "" && c.ExitWhenDrained {
-		settings.HTTP.Listen = config.HTTPOff // nobody looks at a run that ends by itself
+		settings.HTTP.Listen = web.ListenOff // nobody looks at a run that ends by itself
 	}
 	if settings.NATS.URL != "" && settings.NATS.Listen != "" {
 		return settings, config.Usagef("run: --listen is for the embedded server, and --nats is another one")

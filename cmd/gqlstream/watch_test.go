@@ -63,7 +63,7 @@ func squeezed(text string) string { return strings.Join(strings.Fields(text), " 
 // watchedPage serves a page with an estimate of two communities, the second flagged.
 func watchedPage(t *testing.T, listen string, position uint64, names ...string) *web.Server {
 	t.Helper()
-	page, err := web.New(web.Config{Listen: listen, Classes: []string{"left", "right"}})
+	page, err := web.New(web.Config{HTTP: web.HTTP{Listen: listen}, Classes: []string{"left", "right"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestWatchShowsWhatThereIsAndConnectsAgain(t *testing.T) {
 
 // A page without an estimate must not look like one that does not answer.
 func TestWatchSaysThatThereIsNothingYet(t *testing.T) {
-	page, err := web.New(web.Config{Listen: "127.0.0.1:0", Classes: []string{"left", "right"}})
+	page, err := web.New(web.Config{HTTP: web.HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"left", "right"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func TestNamesComeBackAsTheyWere(t *testing.T) {
 }
 
 func TestCloseFreesTheAddressAtOnce(t *testing.T) {
-	s, err := New(Config{Listen: "127.0.0.1:0", Classes: []string{"no", "yes"}})
+	s, err := New(Config{HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"no", "yes"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"gqlstream/ask"
 	"gqlstream/quant"
@@ -17,14 +16,26 @@ import (
 	"gqlstream/sinks"
 )
 
+// HTTP configures the address of the page, the API and the metrics, and the access to them.
+type HTTP struct {
+	Listen    string   `yaml:"listen"`     // empty: ListenDefault; port 0: any free one; ListenOff: no page
+	Hosts     []string `yaml:"hosts"`      // further host names or addresses that requests may name
+	TokenFile string   `yaml:"token_file"` // file of mode 0600 with the access token; empty: none is asked for
+	CertFile  string   `yaml:"cert_file"`  // PEM certificate chain; with KeyFile, serves TLS
+	KeyFile   string   `yaml:"key_file"`
+}
+
+// ListenDefault is the address where none is configured. ListenOff listens nowhere: questions are
+// answered on NATS alone.
+const (
+	ListenDefault = "127.0.0.1:8090"
+	ListenOff     = "off"
+)
+
 // Config configures a Server. The comment of a field says what its zero value means;
 // Classes has none.
 type Config struct {
-	Listen    string   // address; "" is 127.0.0.1:8090, port 0 any free one, listenOff none
-	Hosts     []string // further host names or addresses to accept in Host
-	TokenFile string   // file of mode 0600 with the access token; "" asks for none
-	CertFile  string   // PEM certificate chain; with KeyFile, serves TLS
-	KeyFile   string
+	HTTP
 
 	Pipeline string   // shown on the page
 	Version  string   // of the program, shown on the page
@@ -63,14 +74,11 @@ type Config struct {
 	Logger *slog.Logger // nil is silent
 }
 
-// listenOff listens nowhere: questions are answered on NATS alone.
-const listenOff = "off"
-
 const tokenBytesMin = 32
 
 // withDefaults returns c with every zero field set.
 func (c Config) withDefaults() Config {
-	c.Listen = cmp.Or(c.Listen, "127.0.0.1:8090")
+	c.Listen = cmp.Or(c.Listen, ListenDefault)
 	c.CommunitiesMax, c.RequestsMax = cmp.Or(c.CommunitiesMax, 100_000), cmp.Or(c.RequestsMax, 256)
 	if c.Sinks == nil {
 		c.Sinks = func() []request.State { return nil }
@@ -81,21 +89,11 @@ func (c Config) withDefaults() Config {
 
 // Validate reports every setting that cannot be served, the files aside. An
 // address that is not a loopback one needs a token and TLS.
-func (c Config) Validate() error {
-	c = c.withDefaults()
+func (c HTTP) Validate() error {
+	c.Listen = cmp.Or(c.Listen, ListenDefault)
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("web: "+format, args...))
-	}
-	if len(c.Classes) == 0 {
-		bad("no classes")
-	}
-	seen := map[string]bool{}
-	for _, name := range c.Classes {
-		if name == "" || !utf8.ValidString(name) || seen[name] {
-			bad("class %q is empty, not UTF-8, or named twice", name)
-		}
-		seen[name] = true
 	}
 	if (c.CertFile == "") != (c.KeyFile == "") {
 		bad("TLS needs both a certificate file and a key file")
@@ -107,7 +105,7 @@ func (c Config) Validate() error {
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	switch {
-	case c.Listen == listenOff:
+	case c.Listen == ListenOff:
 		return errors.Join(errs...)
 	case err != nil:
 		bad("listen %q: want host:port: %w", c.Listen, err)
@@ -134,7 +132,7 @@ func isLoopback(host string) bool {
 }
 
 // allowedHosts returns the names that a Host header may hold, in lower case.
-func (c Config) allowedHosts() map[string]bool {
+func (c HTTP) allowedHosts() map[string]bool {
 	hosts := map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true}
 	if host, _, err := net.SplitHostPort(c.Listen); err == nil && host != "" {
 		if ip := net.ParseIP(host); ip == nil || !ip.IsUnspecified() {

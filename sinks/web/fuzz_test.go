@@ -22,7 +22,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add("/api/v1/communities/"+url.PathEscape(name)+"/estimates", "method="+url.QueryEscape(name), "localhost:8090", name)
 		f.Add("/api/v1/communities", "q="+url.QueryEscape(name)+"&sort="+url.QueryEscape(name), name, "")
 	}
-	s, err := prepare(Config{Listen: "127.0.0.1:0", Classes: []string{"no", "yes"}})
+	s, err := prepare(Config{HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"no", "yes"}})
 	if err != nil {
 		f.Fatal(err)
 	}

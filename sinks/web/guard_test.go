@@ -230,7 +230,7 @@ func TestFilesAreRevalidated(t *testing.T) {
 
 // A client that sends its header drop by drop is cut off.
 func TestSlowHeadersAreCutOff(t *testing.T) {
-	s, err := prepare(Config{Listen: "127.0.0.1:0", Classes: []string{"a"}})
+	s, err := prepare(Config{HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"a"}})
 	if err != nil {
 		t.Fatal(err)
 	}

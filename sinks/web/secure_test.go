@@ -79,15 +79,13 @@ func TestUnsafeConfigurationsAreRefused(t *testing.T) {
 		{"host with a scheme", func(c *Config) { c.Hosts = []string{"https://gql.example"} }, "without a port"},
 		{"half of TLS", func(c *Config) { c.CertFile = cert }, "both"},
 		{"no port", func(c *Config) { c.Listen = "127.0.0.1" }, "host:port"},
-		{"no classes", func(c *Config) { c.Classes = nil }, "no classes"},
-		{"a class twice", func(c *Config) { c.Classes = []string{"a", "a"} }, "twice"},
 		{"open token", func(c *Config) { c.TokenFile = tokenFile(t, testToken, 0o644) }, "chmod 600"},
 		{"short token", func(c *Config) { c.TokenFile = tokenFile(t, "short", 0o600) }, "32 or more"},
 		{"two words", func(c *Config) { c.TokenFile = tokenFile(t, testToken+" "+testToken, 0o600) }, "one word"},
 		{"long token", func(c *Config) { c.TokenFile = tokenFile(t, strings.Repeat("x", 5000), 0o600) }, "at most"},
 		{"no token file", func(c *Config) { c.TokenFile = "/nowhere/token" }, "no such file"},
 	} {
-		config := Config{Listen: "127.0.0.1:0", Classes: []string{"a"}}
+		config := Config{HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"a"}}
 		c.change(&config)
 		s, err := New(config)
 		if err == nil {
@@ -169,7 +167,7 @@ func TestBadCertificateIsAnErrorOfNew(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("no"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Listen: "127.0.0.1:0", Classes: []string{"a"}, CertFile: bad, KeyFile: bad})
+	s, err := New(Config{HTTP: HTTP{Listen: "127.0.0.1:0", CertFile: bad, KeyFile: bad}, Classes: []string{"a"}})
 	if err == nil {
 		t.Errorf("started; closing says %v", s.Close())
 	}
@@ -177,7 +175,7 @@ func TestBadCertificateIsAnErrorOfNew(t *testing.T) {
 
 func TestAddressInUseIsExplained(t *testing.T) {
 	s := serve(t, nil)
-	_, err := New(Config{Listen: s.Addr().String(), Classes: []string{"a"}})
+	_, err := New(Config{HTTP: HTTP{Listen: s.Addr().String()}, Classes: []string{"a"}})
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprint(s.Addr())) {
 		t.Errorf("error %v, want the address in it", err)
 	}

@@ -68,7 +68,7 @@ func prepare(c Config) (*Server, error) {
 		return nil, err
 	}
 	s.UseSecrets(secrets)
-	if c.Listen == listenOff {
+	if c.Listen == ListenOff {
 		return s, nil
 	}
 	s.tls = s.tlsConfig()

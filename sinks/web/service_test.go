@@ -124,7 +124,7 @@ func TestQuestionsOnNATSAreAnsweredAsOnHTTP(t *testing.T) {
 	if err := json.Unmarshal(reply.Data, &info); err != nil || len(info.Endpoints) != 5 {
 		t.Errorf("%d endpoints, %v: %s", len(info.Endpoints), err, reply.Data)
 	}
-	other := serve(t, func(c *Config) { c.Listen = listenOff })
+	other := serve(t, func(c *Config) { c.Listen = ListenOff })
 	write(t, other, estimate("b", "auto", 2, 0.1))
 	stopOther := answerOn(t, other, connect())
 	if err := stop(); err != nil {

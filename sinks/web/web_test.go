@@ -26,7 +26,7 @@ var logs sync.Map
 func serve(t testing.TB, change func(*Config)) *Server {
 	t.Helper()
 	c := Config{
-		Listen: "127.0.0.1:0", Classes: []string{"no", "yes"}, Pipeline: "test", Version: "v0",
+		HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"no", "yes"}, Pipeline: "test", Version: "v0",
 	}
 	log := &webtest.Log{}
 	c.Records, c.InForce = log.Read, log.InForce

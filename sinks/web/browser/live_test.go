@@ -219,7 +219,7 @@ func TestPagesOutOfSightAskNothing(t *testing.T) {
 // After a restart of the server the page comes back by itself, with what the new
 // server has.
 func TestPageSurvivesARestart(t *testing.T) {
-	config := web.Config{Listen: "127.0.0.1:0", Classes: twoClasses}
+	config := web.Config{HTTP: web.HTTP{Listen: "127.0.0.1:0"}, Classes: twoClasses}
 	first, err := web.New(config)
 	if err != nil {
 		t.Fatal(err)
