@@ -42,11 +42,7 @@ const (
 )
 
 // FlagDoc explains a flag: its meaning, and the action that it asks for.
-type FlagDoc struct {
-	Name    string `json:"name"`
-	Meaning string `json:"meaning"`
-	Action  string `json:"action"`
-}
+type FlagDoc struct{ Name, Meaning, Action string }
 
 var flagDocs = []FlagDoc{
 	{

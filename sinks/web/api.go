@@ -13,24 +13,35 @@ import (
 
 // info holds the part of the answers that does not change while the server runs.
 type info struct {
-	Pipeline   string          `json:"pipeline"`
-	Version    string          `json:"version"`
-	Instance   string          `json:"instance"`
-	Started    time.Time       `json:"started"`
-	Classes    []string        `json:"classes"`
-	Flags      []quant.FlagDoc `json:"flags"`
-	Explain    bool            `json:"explain"`    // estimates can be explained
-	Quarantine bool            `json:"quarantine"` // entries are shown
-	Quiet      float64         `json:"quiet_seconds"`
-	NATS       string          `json:"nats"` // address of the server, for commands that the page shows
+	Pipeline   string     `json:"pipeline"`
+	Version    string     `json:"version"`
+	Instance   string     `json:"instance"`
+	Started    time.Time  `json:"started"`
+	Classes    []string   `json:"classes"`
+	Flags      []flagInfo `json:"flags"`
+	Explain    bool       `json:"explain"`    // estimates can be explained
+	Quarantine bool       `json:"quarantine"` // entries are shown
+	Quiet      float64    `json:"quiet_seconds"`
+	NATS       string     `json:"nats"` // address of the server, for commands that the page shows
+}
+
+// flagInfo is a quant.FlagDoc.
+type flagInfo struct {
+	Name    string `json:"name"`
+	Meaning string `json:"meaning"`
+	Action  string `json:"action"`
 }
 
 func askInfo(_ context.Context, v *view, _ *asked) (any, error) {
-	return info{
+	out := info{
 		Pipeline: v.config.Pipeline, Version: v.config.Version, Instance: v.instance,
-		Started: v.started.UTC(), Classes: v.config.Classes, Flags: quant.FlagDocs(),
+		Started: v.started.UTC(), Classes: v.config.Classes,
 		Explain: v.config.Explain != nil, Quarantine: v.config.Quarantine != nil, Quiet: v.config.Quiet.Seconds(), NATS: v.config.NATS,
-	}, nil
+	}
+	for _, d := range quant.FlagDocs() {
+		out.Flags = append(out.Flags, flagInfo(d))
+	}
+	return out, nil
 }
 
 // detail is one community with the latest estimate of each method.
