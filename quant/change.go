@@ -118,6 +118,8 @@ const (
 	// labelsMoved is the share by which an effective number of labels must differ from that
 	// of a record for the record to be renewed: its standard errors are off by half as much.
 	labelsMoved = 0.1
+	// thinMoved is the same of one that passes thinBelow: labels that come and go there change nothing by themselves.
+	thinMoved = 0.03
 	// logarithmMin bounds the shares that a logarithm is taken of.
 	logarithmMin = 1e-12
 )
@@ -227,7 +229,8 @@ func (s *Snapshot) Rates() (r Rates) {
 // labelsChanged reports whether the effective labels of a class are other than they were.
 func labelsChanged(now, then []float64) bool {
 	for i, n := range now {
-		if math.Abs(n-then[i]) > labelsMoved*then[i] || (n < thinBelow) != (then[i] < thinBelow) {
+		moved := math.Abs(n - then[i])
+		if moved > labelsMoved*then[i] || moved > thinMoved*then[i] && (n < thinBelow) != (then[i] < thinBelow) {
 			return true
 		}
 	}
