@@ -23,7 +23,7 @@ const (
 	// keptFar is how far, in sum, an estimate may be from where its error of the coefficients was computed, and
 	// keptFarAll how far where that is all of the variance of a class, in proportion. It moves standard errors by
 	// about a hundredth in 98 of 100.
-	keptFar, keptFarAll = 0.2, 0.01
+	keptFar, keptFarAll = 0.5, 0.01
 	// keptTurned is the share of the members that may be others than they were then.
 	keptTurned = 0.1
 )
