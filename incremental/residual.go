@@ -103,6 +103,9 @@ func (p *posteriors) changes(residual *diffusion.Dual, view graphstore.View, ver
 		held, pi := residual.Function(v), p.state.Posterior(v)
 		label := view.Label(v)
 		calibrates := pi != nil && label.Class != event.NoClass && label.Role == event.Calibrate
+		if !calibrates && held == nil {
+			continue // as most vertices
+		}
 		for i := range p.core.config.Classes {
 			want, have := 0.0, 0.0
 			if calibrates {

@@ -19,6 +19,8 @@ const (
 	movedShare = 0.1
 	// epochMax bounds the log time of an epoch.
 	epochMax = time.Hour
+	// listedPart is the part of all vertices above which those that were touched are found by a look at all.
+	listedPart = 64
 )
 
 // State holds the posteriors of all vertices and follows the graph. One goroutine owns
@@ -217,11 +219,26 @@ func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weig
 		return nil, true
 	}
 	s.spread(view, sums, s.missed())
-	slices.Sort(s.touched) // so that memory is read from front to back
+	s.sortTouched()
 	s.renew(nil)
 	s.computeTouched(view, sums)
 	s.unlist()
 	return s.computed, false
+}
+
+// sortTouched sorts what was touched, so that memory is read from front to back. Where that is a good part of all vertices
+// a look at each takes a tenth of the time.
+func (s *State) sortTouched() {
+	if len(s.touched)*listedPart < len(s.listed) {
+		slices.Sort(s.touched)
+		return
+	}
+	s.touched = s.touched[:0]
+	for v, listed := range s.listed {
+		if listed {
+			s.touched = append(s.touched, Vertex(v))
+		}
+	}
 }
 
 // Flush computes all posteriors that are read for the graph as it is: what Restore computes.
@@ -283,9 +300,11 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 
 // renew remembers what was touched, and other vertices.
 func (s *State) renew(others []Vertex) {
-	s.renewed = append(append(s.renewed[:0], s.touched...), others...)
-	slices.Sort(s.renewed)
-	s.renewed = slices.Compact(s.renewed)
+	if s.renewed = append(s.renewed[:0], s.touched...); len(others) > 0 || !slices.IsSorted(s.touched) {
+		s.renewed = append(s.renewed, others...)
+		slices.Sort(s.renewed)
+		s.renewed = slices.Compact(s.renewed)
+	}
 }
 
 // unlist forgets which vertices were touched; they stay dirty.
