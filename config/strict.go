@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
@@ -71,8 +72,9 @@ func refuseUnknown(node ast.Node, t reflect.Type, refuse func(key ast.MapKeyNode
 	var known []string
 	var types []reflect.Type
 	for _, field := range reflect.VisibleFields(t) {
-		if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key != "" && key != "-" { // not of an inlined struct
-			known, types = append(known, key), append(types, field.Type)
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		if key != "-" && !field.Anonymous { // the fields of an inlined struct are visible by themselves
+			known, types = append(known, cmp.Or(key, strings.ToLower(field.Name))), append(types, field.Type)
 		}
 	}
 	for each := object.MapRange(); each.Next(); {

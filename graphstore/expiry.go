@@ -12,9 +12,7 @@ import (
 // Windows say how long an assertion of a kind holds that has no time to live of
 // its own, from its own time on. Zero is for ever.
 type Windows struct {
-	Edges       time.Duration `yaml:"edges"`
-	Labels      time.Duration `yaml:"labels"`
-	Predictions time.Duration `yaml:"predictions"`
+	Edges, Labels, Predictions time.Duration
 }
 
 // forever is the end of what does not end.

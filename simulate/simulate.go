@@ -108,20 +108,12 @@ func (c Config) Validate() error {
 	for _, delay := range []time.Duration{c.LabelDelay, c.PredictionDelay} {
 		check(delay >= 0 && delay <= delayMax, "delay: %v, want 0 to %v", delay, delayMax)
 	}
-	errs = append(errs, c.validateClasses()...)
-	return errors.Join(errs...)
-}
-
-func (c Config) validateClasses() (errs []error) {
-	if len(c.Accuracy) != 1 && len(c.Accuracy) != c.Classes {
-		errs = append(errs, fmt.Errorf("accuracy: %d values, want 1 or %d", len(c.Accuracy), c.Classes))
-	}
+	check(len(c.Accuracy) == 1 || len(c.Accuracy) == c.Classes, "accuracy: %d values, want 1 or %d", len(c.Accuracy), c.Classes)
 	for _, a := range c.Accuracy {
-		if lowest := confidenceMin(c.Classes); !(a > lowest && a < 1) {
-			errs = append(errs, fmt.Errorf("accuracy: %v, want more than %.3g and less than 1", a, lowest))
-		}
+		lowest := confidenceMin(c.Classes)
+		check(a > lowest && a < 1, "accuracy: %v, want more than %.3g and less than 1", a, lowest)
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
 // Network is an evolving social network whose true prevalences are known. See

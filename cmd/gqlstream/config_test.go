@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -174,12 +175,11 @@ func configPaths(prefix string, t reflect.Type) (paths []string) {
 		return []string{strings.TrimSuffix(prefix, ".")}
 	}
 	for field := range t.Fields() {
-		switch key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key {
-		case "-":
-		case "": // inlined
+		switch key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); {
+		case field.Anonymous:
 			paths = append(paths, configPaths(prefix, field.Type)...)
-		default:
-			paths = append(paths, configPaths(prefix+key+".", field.Type)...)
+		case key != "-":
+			paths = append(paths, configPaths(prefix+cmp.Or(key, strings.ToLower(field.Name))+".", field.Type)...)
 		}
 	}
 	return paths

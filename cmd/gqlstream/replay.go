@@ -91,9 +91,6 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeSource()) }()
 	pipeline.LimitFrom(source, r.core)
-	if r.meter.what = "events read"; c.Digest != "" {
-		r.meter.what = "" // digests tell enough
-	}
 	if files, is := source.(*files.Source); is {
 		return c.readFiles(ctx, files, r.meter, r.step)
 	}
@@ -166,7 +163,11 @@ func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 	if c.UseCheckpoint && (c.any() || state == "") {
 		return nil, config.Usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
 	}
-	return &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "")}, nil
+	r := &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "events read")}
+	if c.Digest != "" {
+		r.meter.what = "" // digests tell enough
+	}
+	return r, nil
 }
 
 // begin makes the core: a fresh one, or that of a checkpoint.

@@ -83,24 +83,21 @@ func communityTable(class, further string, rows []communityRow) []string {
 	return tabled(func(table io.Writer) {
 		fmt.Fprintf(table, "community\tmembers\tshare of %s\tinterval\t%s\n", harmless(class), further)
 		for _, r := range rows {
-			fmt.Fprintf(table, "%s\t%s\n", cut(harmless(r.name), nameMax), r.cells())
+			name := cut(harmless(r.name), nameMax)
+			switch e := r.estimate; {
+			case e == nil:
+				fmt.Fprintf(table, "%s\t%s\twaiting\t\t%s\n", name, grouped(r.members), r.further)
+			case e.Suppressed || r.class >= len(e.Prevalence):
+				fmt.Fprintf(table, "%s\tsuppressed: fewer members than privacy.min_members\n", name)
+			default:
+				interval := ""
+				if r.class < min(len(e.Low), len(e.High)) {
+					interval = fmt.Sprintf("[%.3f %.3f]", e.Low[r.class], e.High[r.class])
+				}
+				fmt.Fprintf(table, "%s\t%s\t%.3f\t%s\t%s\n", name, grouped(r.members), e.Prevalence[r.class], interval, r.further)
+			}
 		}
 	})
-}
-
-func (r *communityRow) cells() string {
-	e, members := r.estimate, grouped(r.members)
-	switch {
-	case e == nil:
-		return members + "\twaiting\t\t" + r.further
-	case e.Suppressed || r.class >= len(e.Prevalence):
-		return "suppressed: fewer members than privacy.min_members"
-	}
-	interval := ""
-	if r.class < min(len(e.Low), len(e.High)) {
-		interval = fmt.Sprintf("[%.3f %.3f]", e.Low[r.class], e.High[r.class])
-	}
-	return fmt.Sprintf("%s\t%.3f\t%s\t%s", members, e.Prevalence[r.class], interval, r.further)
 }
 
 // fitted cuts lines to the size of a terminal, and says how many there are beyond it.
