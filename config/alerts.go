@@ -28,7 +28,7 @@ type Alert struct {
 	Labels      map[string]string `yaml:"labels"`
 }
 
-// rule returns the rule as the engine wants it.
+// rule converts the rule for the engine of alerts.
 func (a Alert) rule() (alerts.Rule, error) {
 	r := alerts.Rule{
 		Name: a.Name, Communities: a.Communities, Classes: a.Classes, Method: a.Method, Recover: a.Recover,

@@ -13,8 +13,8 @@ import (
 	"gqlstream/quant"
 )
 
-// What an evaluation with Config.Ask holds beside the methods, as methods of a report: the
-// estimates after the community's own members have been drawn and labelled.
+// With Config.Ask a report also has the estimates after members of the community were drawn and
+// labelled. They stand under the name of their method and one of these.
 const (
 	afterAsk     = "+ask"     // of auto and audit: those that package ask draws
 	afterUniform = "+uniform" // of both: as many, each as likely as any other

@@ -81,7 +81,7 @@ func (c Config) Validate() error {
 	return errors.Join(append(errs, c.checkMethods())...)
 }
 
-// once reports the i-th name if it stands in the list before.
+// once returns an error if the i-th name also stands earlier in the list.
 func once(list string, names []string, i int) error {
 	if slices.Contains(names[:i], names[i]) {
 		return fmt.Errorf("%s: %q twice", list, names[i])
@@ -89,7 +89,7 @@ func once(list string, names []string, i int) error {
 	return nil
 }
 
-// checkMethods reports what would make two rows of the report one, or not comparable.
+// checkMethods refuses methods whose rows in the report would coincide or could not be compared.
 func (c Config) checkMethods() error {
 	var errs []error
 	seen := map[quant.Method]bool{}

@@ -47,7 +47,7 @@ const (
 	isQueued               // a prediction is under way
 )
 
-// network holds who is there and who knows whom. Vertices lie in buckets by group,
+// network holds the vertices and their edges. Vertices lie in buckets by group,
 // class and level, so that a contact of a given group and class is found by
 // activity in a few additions, and a change of mind is a move between buckets.
 type network struct {
@@ -132,7 +132,7 @@ func byActivity(buckets [][]uint32, r int64) uint32 {
 	panic("simulate: simulation: bucket weights are out of step")
 }
 
-// anyone draws a vertex of a group and class, each as likely. There must be one.
+// anyone draws a vertex of a group and class, each with the same chance. There must be one.
 func (n *network) anyone(cell int, rng *rand.Rand) uint32 {
 	r := rng.IntN(n.count[cell])
 	for _, bucket := range n.buckets[cell*levels : (cell+1)*levels] {
@@ -144,8 +144,8 @@ func (n *network) anyone(cell int, rng *rand.Rand) uint32 {
 	panic("simulate: simulation: bucket counts are out of step")
 }
 
-// contact draws whom u meets: from its own group, or by activity from anywhere;
-// then one of its own opinion, or any.
+// contact draws a vertex that u meets: of its own group, or of any by activity; and of its own
+// opinion, or of any.
 func (s *Network) contact(u uint32) uint32 {
 	n, rng := &s.network, s.rng
 	group, class := n.vertices[u].group, n.vertices[u].class

@@ -116,9 +116,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Network is an evolving social network whose true prevalences are known. See
-// network.go for contacts, opinion.go for what vertices think, and classifier.go
-// for what a classifier makes of it.
+// Network is an evolving social network whose true prevalences are known. Contacts are in
+// network.go, opinions in opinion.go, predictions and labels in classifier.go.
 //
 // Time advances in ticks. A tick moves opinions, lets vertices arrive, makes and
 // drops edges, and reports what falls due: labels and predictions. Nothing in a

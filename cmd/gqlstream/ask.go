@@ -124,7 +124,7 @@ func (c *askCmd) draw(ctx context.Context, settings config.Settings, diagnostics
 	return list, nil
 }
 
-// summarise prints what the labels buy, and which others would.
+// summarise prints how narrow an interval the labels buy, and which further labels would help.
 func (c *askCmd) summarise(w io.Writer, list *ask.Answer) error {
 	out := bufio.NewWriter(w)
 	for i, o := range list.Others {

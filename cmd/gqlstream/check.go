@@ -65,7 +65,7 @@ func (c *checkCmd) Run(con console) error {
 // afterHost matches a URL with a path or a query.
 var afterHost = regexp.MustCompile(`^(\w+://[^/?#]+)[/?#].+$`)
 
-// noteSilentAlerts says which alerts hear nothing while labels are few.
+// noteSilentAlerts names the alerts that cannot fire while labels are few.
 func noteSilentAlerts(w io.Writer, settings *config.Settings) {
 	for _, a := range settings.Alerts {
 		if a.Suppress == nil || slices.Contains(a.Suppress, quant.FlagThin) {

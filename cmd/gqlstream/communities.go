@@ -101,7 +101,7 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 }
 
 // load reads the graph. Rows that are refused fail the command unless flags allow them,
-// because communities of a part of the graph look no different.
+// because communities of a part of the graph look like those of all of it.
 func (c *communitiesCmd) load(ctx context.Context, diagnostics io.Writer) (_ *graphstore.Store, err error) {
 	files, settings := fileFlags{Edges: c.Edges, Log: c.Log, Map: c.Map}, config.Settings{}
 	source, err := openFiles(&files, &settings, ingest.StepConfig{Every: -1})

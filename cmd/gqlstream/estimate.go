@@ -172,9 +172,8 @@ func writeTable(w io.Writer, estimates []quant.Estimate, classes []string) error
 	return t.Flush()
 }
 
-// warnOfRules says where communities are not what their definitions may be thought
-// to say: values that a rule cannot compare, and ego networks cut short or without
-// a root.
+// warnOfRules warns of communities that may not be what somebody thinks they are: their rules met
+// values that they cannot compare, or they are ego networks that were cut short or have no root.
 func warnOfRules(w io.Writer, view graphstore.View) {
 	for c := range graphstore.Community(view.Communities()) {
 		rule := view.Rule(c)

@@ -97,7 +97,7 @@ func (c *explainCmd) query() (q pipeline.Query, err error) {
 	return q, err
 }
 
-// causeWords are the causes as people call them.
+// causeWords names the causes for people.
 var causeWords = map[string]string{
 	quant.CauseJoined:      "members joined",
 	quant.CauseLeft:        "members left",
@@ -165,7 +165,8 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	return t.Flush()
 }
 
-// mostMoved returns the classes to show, in order: those that moved most, at most so many.
+// mostMoved returns the numbers of the classes that changed most, at most so many, in increasing
+// order.
 func mostMoved(change []float64, most int) []int {
 	order := make([]int, len(change))
 	for k := range order {

@@ -79,8 +79,8 @@ func reportFiles(w io.Writer, log *files.Source, examples []event.Refusal) {
 // examplesMax bounds how many refused rows are shown.
 const examplesMax = 5
 
-// openFiles opens the files as a source and settles the classes: those of the
-// settings, or those that the files speak of.
+// openFiles opens the files as a source. Classes that the settings do not name are those of the
+// files.
 func openFiles(flags *fileFlags, settings *config.Settings, steps ingest.StepConfig) (*files.Source, error) {
 	conf := files.Config{Inputs: flags.inputs(), Columns: flags.columns(), Steps: steps}
 	if len(settings.Classes) > 0 {

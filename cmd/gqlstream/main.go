@@ -73,9 +73,8 @@ func main() {
 // stopWaitMax bounds how long a command may take to end after a signal.
 const stopWaitMax = 10 * time.Second
 
-// endWithin ends the process some time after ctx, if that is in the middle of something
-// long: a step takes what its events ask for. Nothing is lost: a run goes on from its last
-// checkpoint, as after a crash.
+// endWithin ends the process some time after ctx has ended, in case a long step is still under
+// way. Nothing is lost: a run goes on from its last checkpoint, as after a crash.
 func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 	<-ctx.Done()
 	time.Sleep(wait)
@@ -124,7 +123,7 @@ func execute(ctx context.Context, args []string, con console) int {
 // checkout, or its commit.
 var stampedVersion string
 
-// version is the release, as checkpoints, the page and the greeting say it.
+// version names the release in checkpoints, on the page and in the greeting.
 var version = cmp.Or(strings.TrimPrefix(stampedVersion, "v"), recordedVersion())
 
 type versionCmd struct{}

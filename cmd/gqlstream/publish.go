@@ -79,8 +79,8 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	return errors.Join(err, refused)
 }
 
-// publishFiles publishes rows. The error refused is that of rows that are not published; the
-// others are.
+// publishFiles publishes rows. The error refused says that rows were refused; the others are
+// published then.
 func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Broker, source *files.Source) (refused, err error) {
 	if set := source.Classes(); c.Classes == "" && len(c.settings.Classes) == 0 && set.K() > 0 {
 		named := make([]string, set.K())

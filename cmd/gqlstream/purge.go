@@ -118,7 +118,7 @@ func (p *purge) log(ctx context.Context) error {
 	return nil
 }
 
-// quarantine deletes what was refused in what goes.
+// quarantine deletes the entries of the messages that are deleted.
 func (p *purge) quarantine(ctx context.Context) error {
 	q, err := ingest.OpenQuarantine(ctx, p.broker.JS, p.command.names)
 	if err != nil {
@@ -139,7 +139,7 @@ func (p *purge) deleted() string {
 	return "deleted"
 }
 
-// tellErased says whether what was erased is gone from the log.
+// tellErased says whether the log still holds data that was erased.
 func (p *purge) tellErased() {
 	switch erased := p.kept[0].Erased; {
 	case erased == 0:

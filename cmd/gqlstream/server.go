@@ -66,11 +66,12 @@ func (f *serverFlags) openExisting(con console) (*broker.Broker, error) {
 	return f.open(con)
 }
 
-// How long a command waits for what may have been started a moment ago, and how often it looks.
+// A server or page that was started a moment ago is looked for every serverLookEvery, for
+// serverWaitMax at most.
 const serverWaitMax, serverLookEvery = 10 * time.Second, 100 * time.Millisecond
 
-// await returns when an outside server takes connections, or when it has waited long enough: what
-// is wrong then shows when it is connected to.
+// await waits, for a while, until an outside server takes connections. Where it takes none, the
+// next attempt to connect says why.
 func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
 	if f.NATS == "" {
 		return
@@ -84,7 +85,7 @@ func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
 	})
 }
 
-// awaitStart returns when something is no longer away, or when it has waited long enough.
+// awaitStart waits until away returns false, for serverWaitMax at most.
 func awaitStart(ctx context.Context, diagnostics io.Writer, what string, away func() bool) {
 	for looks := 0; away() && looks < int(serverWaitMax/serverLookEvery) && request.Pause(ctx, serverLookEvery) == nil; looks++ {
 		if looks == 0 {
