@@ -21,7 +21,6 @@ const (
 	feedEvents  = 4096    // of a batch that copies the graph to a core
 	fieldsMax   = 1 << 24 // kernel values that a core may hold at once, over its communities
 	bagsMin     = 8       // communities of a core, however many values those have
-	refusedMax  = 5       // refusals of the store that are kept as examples
 )
 
 // dataset is the user's graph with all its labels known.
@@ -31,11 +30,9 @@ type dataset struct {
 	classes  int
 	ids      []event.ID          // by vertex
 	labelled []graphstore.Vertex // that may calibrate or be drawn, sorted
-	refused  int
-	examples []event.Refusal
 }
 
-// read loads the graph. What the store refuses is left out and counted.
+// read loads the graph.
 func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 	limits := config.Core.Limits
 	store, err := graphstore.New(graphstore.Config{
@@ -48,11 +45,9 @@ func read(ctx context.Context, config Config, load Load) (*dataset, error) {
 		return nil, err
 	}
 	d := &dataset{store: store, classes: config.Core.Classes}
-	err = load(ctx, func(b *event.Batch) error {
+	err = load(ctx, func(b *event.Batch) ([]event.Refusal, error) {
 		_, refused := store.Apply(b)
-		d.refused += len(refused)
-		d.examples = append(d.examples, refused[:min(len(refused), refusedMax-len(d.examples))]...)
-		return nil
+		return refused, nil
 	})
 	if err != nil {
 		d.release()

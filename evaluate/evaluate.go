@@ -105,8 +105,9 @@ func (c Config) checkMethods() error {
 	return errors.Join(errs...)
 }
 
-// Load delivers the data from the beginning: every batch in order, each valid during the visit.
-type Load func(ctx context.Context, visit func(*event.Batch) error) error
+// Load delivers the data from the beginning: every batch in order, each valid during the visit,
+// which returns the events that the graph refuses. Those are left out.
+type Load func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error
 
 // Run evaluates. progress, when not nil, is told how many of all the communities are estimated.
 func Run(ctx context.Context, config Config, load Load, progress func(done, all int)) (*Report, error) {

@@ -78,14 +78,14 @@ func TestEstimatesAreThoseOfTheCore(t *testing.T) {
 	}
 	defer core.Close()
 	var last event.Position
-	err = w.load()(t.Context(), func(b *event.Batch) error {
+	err = w.load()(t.Context(), func(b *event.Batch) ([]event.Refusal, error) {
 		b.Labels = slices.DeleteFunc(b.Labels, func(l event.Label) bool {
 			v, _ := d.view.Lookup(l.Vertex)
 			return l.Role == event.Calibrate && !slices.Contains(calibration, v)
 		})
 		core.Step(b)
 		last = b.Last
-		return nil
+		return nil, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -195,13 +195,21 @@ func TestCoresAreSplitWithoutATrace(t *testing.T) {
 	}
 }
 
-// What the graph cannot take must be counted and shown, not stop the evaluation;
-// progress must end at everything.
+// What the graph cannot take must be handed back, not stop the evaluation; progress must end at
+// everything.
 func TestRefusalsAndProgressAreReported(t *testing.T) {
 	w := &world{seed: 17, n: 100, k: 2}
 	loop := event.Edge{Src: w.id(1), Dst: w.id(1), Weight: 1}
 	var last, all int
-	report, err := Run(t.Context(), w.config("mlpe"), w.load(&event.Batch{Edges: []event.Edge{loop}}),
+	var refusals []event.Refusal
+	load := func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {
+		return w.load(&event.Batch{Edges: []event.Edge{loop}})(ctx, func(b *event.Batch) ([]event.Refusal, error) {
+			refused, err := visit(b)
+			refusals = append(refusals, refused...)
+			return refused, err
+		})
+	}
+	report, err := Run(t.Context(), w.config("mlpe"), load,
 		func(done, of int) {
 			if done <= last {
 				t.Errorf("progress %d after %d", done, last)
@@ -211,8 +219,8 @@ func TestRefusalsAndProgressAreReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Refused != 1 || len(report.Examples) != 1 || report.Examples[0].Reason != event.SelfLoop {
-		t.Errorf("refused %d, examples %v; want one self-loop", report.Refused, report.Examples)
+	if len(refusals) != 1 || refusals[0].Reason != event.SelfLoop {
+		t.Errorf("refused %v; want one self-loop", refusals)
 	}
 	if last != all || all != len(report.Outcomes) {
 		t.Errorf("progress ends at %d of %d, with %d outcomes", last, all, len(report.Outcomes))
@@ -260,7 +268,7 @@ func TestUnusableDataIsAnError(t *testing.T) {
 	}{
 		{"few labels", t.Context(), small.config("mlpe"), small.load(), "15 labelled vertices"},
 		{"no group", t.Context(), lonely, w.load(), "group:nothing draws no community"},
-		{"broken", t.Context(), w.config("mlpe"), func(context.Context, func(*event.Batch) error) error { return broken }, "fire"},
+		{"broken", t.Context(), w.config("mlpe"), func(context.Context, func(*event.Batch) ([]event.Refusal, error)) error { return broken }, "fire"},
 		{"cancelled", cancelled, w.config("mlpe"), w.load(), context.Canceled.Error()},
 	} {
 		_, err := Run(test.ctx, test.config, test.load, nil)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
 
@@ -24,9 +23,7 @@ type Report struct {
 	Rows        []Row   `json:"rows"` // by protocol, then by mean AE
 	Advice      string  `json:"advice"`
 
-	Outcomes []Outcome       `json:"outcomes"` // every community, method and kernel, in the order drawn
-	Refused  int             `json:"-"`        // events that the store refused
-	Examples []event.Refusal `json:"-"`        // the first of them
+	Outcomes []Outcome `json:"outcomes"` // every community, method and kernel, in the order drawn
 }
 
 // Row sums up one method with one kernel under one protocol.
@@ -80,7 +77,6 @@ func newReport(config Config, d *dataset) *Report {
 		Labelled: len(d.labelled), Calibration: d.calibrating(config.Share),
 		Splits: config.Splits, Seed: config.Seed, MembersMin: config.MembersMin,
 		Confidence: cmp.Or(config.Core.Estimates[0].Confidence, quant.DefaultOptions().Confidence),
-		Refused:    d.refused, Examples: d.examples,
 	}
 }
 

@@ -122,7 +122,7 @@ func (w *world) vertices() []event.Vertex {
 // visit, as a source that reuses it would. more is appended at the end.
 func (w *world) load(more ...*event.Batch) Load {
 	w.make()
-	return func(_ context.Context, visit func(*event.Batch) error) error {
+	return func(_ context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {
 		vertices, labels, predictions, edges := w.vertices(), w.labels(), w.predictions(), w.edges
 		position := event.Position(1)
 		for len(vertices)+len(labels)+len(predictions)+len(edges) > 0 {
@@ -132,7 +132,7 @@ func (w *world) load(more ...*event.Batch) Load {
 			b.Predictions, predictions = cutOff(predictions, 50)
 			b.Edges, edges = cutOff(edges, 50)
 			position++
-			if err := visit(b); err != nil {
+			if _, err := visit(b); err != nil {
 				return err
 			}
 			for _, p := range b.Predictions {
@@ -143,7 +143,7 @@ func (w *world) load(more ...*event.Batch) Load {
 		for _, b := range more {
 			b.First, b.Last = position, position
 			position++
-			if err := visit(b); err != nil {
+			if _, err := visit(b); err != nil {
 				return err
 			}
 		}

@@ -75,9 +75,8 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 		}
 	}
 	progress := newMeter(con.Err, "communities estimated")
-	load := func(ctx context.Context, visit func(*event.Batch) error) error { // once
-		err := c.readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, visit(b) })
-		return errors.Join(err, source.Close())
+	load := func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error { // once
+		return errors.Join(c.readFiles(ctx, source, newMeter(con.Err, "events read"), visit), source.Close())
 	}
 	report, err := evaluate.Run(ctx, conf, load, func(done, all int) {
 		progress.what = fmt.Sprintf("of %s communities estimated", grouped(all))
@@ -87,12 +86,6 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	progress.show()
-	if report.Refused > 0 {
-		fmt.Fprintf(con.Err, "refused: %d events that the graph could not take\n", report.Refused)
-		for _, r := range report.Examples {
-			fmt.Fprintf(con.Err, "  row %d, %s: %s\n", r.Position, r.Kind, r.Detail)
-		}
-	}
 	if err := report.Write(con.Out, c.Format); err != nil || c.Plots == "" {
 		return err
 	}
