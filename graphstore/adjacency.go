@@ -43,9 +43,9 @@ func (g *adjacency) release() {
 	g.weights.release()
 }
 
-// neighbors returns the neighbours of v in the order of the run. The slice is the arena's
-// own and holds until the next change.
-func (g *adjacency) neighbors(v Vertex) []Vertex {
+// Neighbors returns the neighbours of v in the store's order, without v. The
+// order is a function of the history since the last Compact.
+func (g *adjacency) Neighbors(v Vertex) []Vertex {
 	r := &g.runs.data[v]
 	if r.len == 0 {
 		return nil
@@ -61,8 +61,9 @@ func (g *adjacency) entries(r *run) []uint32 {
 	return g.arena.from(r.at)[:r.len]
 }
 
-// weightsOf returns the weights parallel to neighbors, nil when all edges weigh one.
-func (g *adjacency) weightsOf(v Vertex) []float64 {
+// Weights returns the edge weights parallel to Neighbors, or nil when every edge
+// of the graph weighs one.
+func (g *adjacency) Weights(v Vertex) []float64 {
 	if g.heavy == 0 {
 		return nil
 	}
@@ -88,7 +89,7 @@ func (g *adjacency) position(v, u Vertex) (uint32, bool) {
 		i, ok := hub[u]
 		return i, ok
 	}
-	for i, x := range g.neighbors(v) {
+	for i, x := range g.Neighbors(v) {
 		if x == u {
 			return uint32(i), true
 		}
@@ -97,7 +98,7 @@ func (g *adjacency) position(v, u Vertex) (uint32, bool) {
 }
 
 // warm reads what setting these edges will read and returns a number made of it, which
-// means nothing; see interner.glance.
+// means nothing; see glance.
 func (g *adjacency) warm(edges []entry) (sum uint64) {
 	for _, e := range edges {
 		u, v := unpair(e.key)
@@ -190,7 +191,7 @@ func (g *adjacency) insert(v, u Vertex, weight float64) {
 
 // indexHub makes the positions of the neighbours of a hub those that they have.
 func (g *adjacency) indexHub(v Vertex) {
-	list, hub := g.neighbors(v), g.hubs[v]
+	list, hub := g.Neighbors(v), g.hubs[v]
 	if hub == nil {
 		hub = make(map[Vertex]uint32, len(list))
 		g.hubs[v] = hub
@@ -251,7 +252,7 @@ func (g *adjacency) remove(v, u Vertex) {
 	}
 	last := r.len - 1
 	if hub := g.hub(v); hub != nil {
-		hub[g.neighbors(v)[last]] = i
+		hub[g.Neighbors(v)[last]] = i
 		delete(hub, u)
 	}
 	block := g.arena.from(r.at)

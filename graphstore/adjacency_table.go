@@ -14,7 +14,7 @@ type adjacencyRow struct {
 
 func (g *adjacency) rows(yield func(adjacencyRow) bool) {
 	for v := range Vertex(len(g.runs.data)) {
-		if !yield(adjacencyRow{v, g.neighbors(v), nullable[[]float64]{g.weightsOf(v), g.heavy > 0}}) {
+		if !yield(adjacencyRow{v, g.Neighbors(v), nullable[[]float64]{g.Weights(v), g.heavy > 0}}) {
 			return
 		}
 	}
@@ -37,7 +37,7 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	r.len = uint32(len(list))
 	r.class = classOf(len(list))
 	r.at, r.changed = g.arena.take(r.class), !slices.IsSorted(list)
-	if copy(g.neighbors(v), list); len(list) > g.hubDegree {
+	if copy(g.Neighbors(v), list); len(list) > g.hubDegree {
 		g.indexHub(v)
 	}
 	r.degree = float64(len(list))

@@ -37,8 +37,8 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 			if after == 0 {
 				delete(twin, u)
 			}
-			if len(twin) != len(g.neighbors(0)) {
-				t.Fatalf("seed %d step %d: %d neighbours, want %d", seed, step, len(g.neighbors(0)), len(twin))
+			if len(twin) != len(g.Neighbors(0)) {
+				t.Fatalf("seed %d step %d: %d neighbours, want %d", seed, step, len(g.Neighbors(0)), len(twin))
 			}
 			if step%1000 == 0 {
 				if err := g.check(); err != nil {

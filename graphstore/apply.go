@@ -55,7 +55,7 @@ func (s *Store) begin(b *event.Batch) {
 func (s *Store) vertex(id event.ID, hash uint32) (Vertex, event.Reason) {
 	n, free := s.ids.len(), len(s.ids.free)
 	if n >= s.config.VerticesMax && free == 0 || !s.roomForMatchNone(1) {
-		if v, known := s.ids.lookup(id); known {
+		if v, known := s.ids.Lookup(id); known {
 			return v, ""
 		}
 		return 0, event.LimitExceeded
@@ -94,7 +94,7 @@ func (s *Store) roomForMatchNone(n int) bool {
 // the event asserts something present, and refuses the event when it cannot.
 func (s *Store) subject(kind event.Kind, i int, id event.ID, present bool) (Vertex, bool) {
 	if !present {
-		return s.ids.lookup(id)
+		return s.ids.Lookup(id)
 	}
 	v, reason := s.vertex(id, s.ids.hash(id))
 	if reason != "" {
@@ -109,7 +109,7 @@ func (s *Store) assertVertices(b *event.Batch) {
 	for i := range b.Vertices {
 		e := &b.Vertices[i]
 		if e.Erase {
-			if v, ok := s.ids.lookup(e.Vertex); ok {
+			if v, ok := s.ids.Lookup(e.Vertex); ok {
 				s.erase(v)
 			}
 			continue

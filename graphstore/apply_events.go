@@ -39,8 +39,8 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 	case e.Src == e.Dst:
 		reason = event.SelfLoop
 	case e.Remove:
-		u, known := s.ids.lookup(e.Src)
-		v, both := s.ids.lookup(e.Dst)
+		u, known := s.ids.Lookup(e.Src)
+		v, both := s.ids.Lookup(e.Dst)
 		return edgeKeyOf(u, v), known && both
 	case !(e.Weight > 0 && e.Weight <= event.WeightMax && e.Weight == event.RoundWeight(e.Weight)):
 		reason = event.BadWeight
@@ -63,7 +63,7 @@ func (s *Store) roomFor(src, dst event.ID) bool {
 		room = 0
 	}
 	for _, id := range [...]event.ID{src, dst} {
-		if _, known := s.ids.lookup(id); !known {
+		if _, known := s.ids.Lookup(id); !known {
 			room--
 		}
 	}

@@ -22,8 +22,8 @@ func newAttributes() attributes { return attributes{index: map[string]int{}} }
 // noValue is the handle of null.
 var noValue unique.Handle[event.Value]
 
-// value returns the value that v has of a key by its name, null for none.
-func (a *attributes) value(v Vertex, key string) event.Value {
+// Attribute returns an attribute of v, null when it has none of that key.
+func (a *attributes) Attribute(v Vertex, key string) event.Value {
 	i, ok := a.index[key]
 	if !ok {
 		return event.Value{}
@@ -40,8 +40,8 @@ func (a *attributes) at(v Vertex, key int) event.Value {
 	return event.Value{}
 }
 
-// numbers visits the vertices that have a number or a boolean of a key, in order.
-func (a *attributes) numbers(key string) iter.Seq2[Vertex, float64] {
+// Numbers visits the vertices that have a number or a boolean as an attribute, in order.
+func (a *attributes) Numbers(key string) iter.Seq2[Vertex, float64] {
 	return func(yield func(Vertex, float64) bool) {
 		i, ok := a.index[key]
 		if !ok {
@@ -60,7 +60,7 @@ func (a *attributes) numbers(key string) iter.Seq2[Vertex, float64] {
 func (a *attributes) list(v Vertex, keys []string, values []event.Value) []event.Value {
 	values = values[:0]
 	for _, key := range keys {
-		values = append(values, a.value(v, key))
+		values = append(values, a.Attribute(v, key))
 	}
 	return values
 }

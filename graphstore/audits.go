@@ -7,20 +7,20 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// audit returns the audit label of v.
-func (l *labelling) audit(v Vertex) Audit {
+// Audit returns the audit label of v.
+func (l *labelling) Audit(v Vertex) Audit {
 	if a, ok := l.audits[v]; ok {
 		return a
 	}
 	return noAudit
 }
 
-// audited returns the vertices with an audit label, sorted.
-func (l *labelling) audited() []Vertex { return slices.Sorted(maps.Keys(l.audits)) }
+// Audits returns the vertices with an audit label, sorted.
+func (l *labelling) Audits() []Vertex { return slices.Sorted(maps.Keys(l.audits)) }
 
 // setAudit replaces the audit label of v and lists the change, if it is one.
 func (l *labelling) setAudit(p *step, v Vertex, after Audit) {
-	before := l.audit(v)
+	before := l.Audit(v)
 	if before == after {
 		return
 	}
@@ -41,7 +41,7 @@ type auditRow struct {
 
 // auditRows visits the audit labels by vertex.
 func (l *labelling) auditRows(yield func(auditRow) bool) {
-	for _, v := range l.audited() {
+	for _, v := range l.Audits() {
 		if !yield(auditRow{v, int32(l.audits[v].Class), l.audits[v].Pi}) {
 			return
 		}

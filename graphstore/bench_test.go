@@ -93,7 +93,7 @@ func BenchmarkScan(b *testing.B) {
 		x, total := make([]float64, benchVertices), 0.0
 		for b.Loop() {
 			for v := range Vertex(benchVertices) {
-				for _, u := range g.neighbors(v) {
+				for _, u := range g.Neighbors(v) {
 					total += x[u]
 				}
 			}

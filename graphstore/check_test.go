@@ -22,7 +22,7 @@ func (s *Store) Check() error {
 		name  string
 		check func() error
 	}{
-		{"interner", s.ids.check},
+		{"ids", s.ids.check},
 		{"edges", func() error { return s.edges.check(now) }},
 		{"labelling", func() error { return s.labelling.check(n, now) }},
 		{"attributes", s.attributes.check},
@@ -90,7 +90,7 @@ func (l *labelling) check(n int, now event.Time) error {
 // built-in classifier derived do not end.
 func (l *labelling) checkEnds(now event.Time) error {
 	label := func(key uint64) bool {
-		return l.label(Vertex(key)).Class != event.NoClass || l.audit(Vertex(key)) != noAudit
+		return l.Label(Vertex(key)).Class != event.NoClass || l.Audit(Vertex(key)) != noAudit
 	}
 	prediction := func(key uint64) bool {
 		version := l.version.data[key]

@@ -104,10 +104,10 @@ func (s *Store) searchMembers(r Rule, most int) (j joining) {
 	}
 	var values []event.Value
 	for v := range Vertex(s.ids.len()) {
-		if s.ids.erased(v) || len(j.vertices) > most {
+		if s.ids.Erased(v) || len(j.vertices) > most {
 			continue
 		}
-		is := s.attributes.value(v, r.Key) == r.Value
+		is := s.attributes.Attribute(v, r.Key) == r.Value
 		if program != nil {
 			values = s.attributes.list(v, program.Keys(), values)
 			outcome := program.Match(values)

@@ -15,7 +15,7 @@
 // a batch asserts, applies it, compacts itself, and writes and reads its
 // rows of a snapshot:
 //
-//	interner    vertex names to dense indices and back
+//	ids         vertex names to dense indices and back
 //	edges       runs of neighbours in an arena of power-of-two blocks, unsorted: an
 //	            insertion appends, a removal moves the last entry into the gap; runs
 //	            of hubs have a map from neighbour to position

@@ -37,12 +37,12 @@ func (g *edges) assert(key uint64, at uint32) { g.asserted = append(g.asserted, 
 
 // leave asserts that v has no edges.
 func (g *edges) leave(v Vertex) {
-	for _, u := range g.neighbors(v) {
+	for _, u := range g.Neighbors(v) {
 		g.assert(edgeKeyOf(u, v), fromErasure)
 	}
 }
 
-// readAhead counts the edges that are read before they are needed, see interner.glance: few
+// readAhead counts the edges that are read before they are needed, see glance: few
 // enough that they are still in the processor's first caches when they are.
 const readAhead = 32
 

@@ -35,7 +35,7 @@ func newEgo(r Rule) *ego {
 
 // graph gives the search of an ego network the names and the edges.
 type graph struct {
-	ids   *interner
+	ids   *ids
 	edges *adjacency
 }
 
@@ -53,7 +53,7 @@ func (m *members) applyEgos(g graph, d *Delta) {
 	}
 	fresh := int(d.FirstVertex) < g.ids.len() || len(d.Reused) > 0
 	for _, c := range m.egos {
-		if e := m.communities[c].ego; e.moved || e.known && g.ids.erased(e.vertex) || !e.known && fresh {
+		if e := m.communities[c].ego; e.moved || e.known && g.ids.Erased(e.vertex) || !e.known && fresh {
 			m.rebuildEgo(g, c)
 		}
 	}
@@ -80,7 +80,7 @@ func (m *members) touchEgos(g graph, u, v Vertex, came bool) {
 
 // borders reports whether v has a neighbour at a number of hops.
 func (e *ego) borders(g graph, v Vertex, hops int) bool {
-	return slices.ContainsFunc(g.edges.neighbors(v), func(u Vertex) bool {
+	return slices.ContainsFunc(g.edges.Neighbors(v), func(u Vertex) bool {
 		at, within := e.reach[u]
 		return within && at == hops
 	})
@@ -99,7 +99,7 @@ func (m *members) rebuildEgo(g graph, c Community) {
 func (e *ego) search(g graph) []Vertex {
 	clear(e.reach)
 	e.radius, e.slack, e.moved = 0, 0, false
-	if e.vertex, e.known = g.ids.lookup(e.root); !e.known {
+	if e.vertex, e.known = g.ids.Lookup(e.root); !e.known {
 		return nil
 	}
 	e.reach[e.vertex] = 0
@@ -125,7 +125,7 @@ func (e *ego) search(g graph) []Vertex {
 
 // searchNeighbors appends the neighbours of the i-th vertex that are not in the list.
 func (e *ego) searchNeighbors(g graph, list []Vertex, i int) []Vertex {
-	for _, u := range g.edges.neighbors(list[i]) {
+	for _, u := range g.edges.Neighbors(list[i]) {
 		if len(list) > e.membersMax+e.membersMax/4 {
 			break
 		}

@@ -77,13 +77,14 @@ func (l *labelling) forget(v Vertex) {
 	l.labels, l.predictions, l.pending = append(l.labels, nothing), append(l.predictions, nothing), append(l.pending, nothing)
 }
 
-// label returns the true class of v as far as it is known.
-func (l *labelling) label(v Vertex) Label {
+// Label returns the true class of v as far as it is known.
+func (l *labelling) Label(v Vertex) Label {
 	return Label{Class: event.Class(l.classes.data[v]), Role: event.Role(l.roles.data[v])}
 }
 
-// labelTime returns the time at which the label of v was asserted, 0 in a store without times.
-func (l *labelling) labelTime(v Vertex) event.Time {
+// LabelTime returns the time of the last assertion of the label of v: 0 without a label, and in a
+// store whose LabelTimes is not set.
+func (l *labelling) LabelTime(v Vertex) event.Time {
 	if !l.config.LabelTimes {
 		return 0
 	}
@@ -148,7 +149,7 @@ func (l *labelling) asserts(e *event.Label, now event.Time) (label Label, drawn 
 
 // setLabel replaces the label of v and lists the change, if it is one.
 func (l *labelling) setLabel(p *step, v Vertex, after Label, at event.Time) {
-	before, was := l.label(v), l.labelTime(v)
+	before, was := l.Label(v), l.LabelTime(v)
 	if !l.config.LabelTimes {
 		at = 0
 	}

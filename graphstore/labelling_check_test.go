@@ -9,11 +9,11 @@ import (
 // checkColumns checks every label and prediction by itself.
 func (l *labelling) checkColumns(n int) error {
 	for v := range Vertex(n) {
-		label := l.label(v)
+		label := l.Label(v)
 		if label.Class < event.NoClass || int(label.Class) >= l.config.Classes || label.Role > event.Train {
 			return fmt.Errorf("vertex %d has label %+v", v, label)
 		}
-		if at := l.labelTime(v); at != 0 && label.Class == event.NoClass {
+		if at := l.LabelTime(v); at != 0 && label.Class == event.NoClass {
 			return fmt.Errorf("vertex %d has no label, of the time %d", v, at)
 		}
 		sum := uint64(0)

@@ -108,13 +108,13 @@ func copyUnits(units []uint32, probabilities []float64) {
 // save fills in what is known of the classes of a row's vertex, in the memory of
 // probabilities.
 func (l *labelling) save(r *vertexRow, probabilities []float64) {
-	label, units := l.label(r.Vertex), l.prediction(r.Vertex)
+	label, units := l.Label(r.Vertex), l.Prediction(r.Vertex)
 	labelled, predicted := label.Class != event.NoClass, units != nil
 	r.Label = nullable[int32]{int32(max(0, label.Class)), labelled}
 	r.Role = nullable[string]{label.Role.String(), labelled}
-	r.Version = nullable[uint32]{l.versionOf(r.Vertex), predicted}
+	r.Version = nullable[uint32]{l.Version(r.Vertex), predicted}
 	r.Probabilities = nullable[[]float64]{probabilitiesOf(units, probabilities), predicted}
-	r.LabelTime = nullable[event.Time]{l.labelTime(r.Vertex), labelled}
+	r.LabelTime = nullable[event.Time]{l.LabelTime(r.Vertex), labelled}
 }
 
 // load takes over what a row says of the last vertex.

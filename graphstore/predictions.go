@@ -6,8 +6,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// prediction returns the units of the prediction of v, nil when there is none.
-func (l *labelling) prediction(v Vertex) []uint32 {
+// Prediction returns the K units of v's prediction, nil when there is none.
+func (l *labelling) Prediction(v Vertex) []uint32 {
 	if l.version.data[v] == noVersion {
 		return nil
 	}
@@ -15,8 +15,8 @@ func (l *labelling) prediction(v Vertex) []uint32 {
 	return l.units.data[int(v)*k:][:k:k]
 }
 
-// versionOf returns the model version of the prediction of v, 0 when there is none.
-func (l *labelling) versionOf(v Vertex) uint32 {
+// Version returns the index in Versions of the model that made v's prediction, 0 without one.
+func (l *labelling) Version(v Vertex) uint32 {
 	if version := l.version.data[v]; version != noVersion {
 		return version
 	}
@@ -97,11 +97,11 @@ func (l *labelling) predicts(e *event.Prediction, now event.Time) (units []uint3
 // setPrediction replaces the prediction of v (no units: removes it) and lists
 // the change in delta, if it is one; backing holds what was there before.
 func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, after []uint32, version uint32) {
-	before := l.prediction(v)
+	before := l.Prediction(v)
 	if l.version.data[v] == version && slices.Equal(before, after) {
 		return
 	}
-	change := PredictionChange{V: v, VersionBefore: l.versionOf(v)}
+	change := PredictionChange{V: v, VersionBefore: l.Version(v)}
 	if before != nil {
 		change.Before = keep(backing, before)
 	}

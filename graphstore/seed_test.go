@@ -42,7 +42,7 @@ func colliding(n int) []event.ID {
 }
 
 // probes returns how many slots the look-ups of all identities read.
-func probes(t *interner) (n int) {
+func probes(t *ids) (n int) {
 	mask := uint64(len(t.slots.data) - 1)
 	for v := range t.entries.data {
 		slot := t.home(t.entries.data[v].hash)
@@ -57,7 +57,7 @@ func probes(t *interner) (n int) {
 // others cost. Without a seed they do collide, or the attack proves nothing.
 func TestSeedDefeatsCollidingIdentities(t *testing.T) {
 	intern := func(seed uint64, ids []event.ID) int {
-		table := newInterner(defaultAllocator, mixSeed(seed))
+		table := newIDs(defaultAllocator, mixSeed(seed))
 		defer table.release()
 		for _, id := range ids {
 			table.intern(id, table.hash(id))
@@ -83,7 +83,7 @@ func TestSeedDefeatsCollidingIdentities(t *testing.T) {
 func TestSeedChangesHashesOfNames(t *testing.T) {
 	seen := map[uint32]uint64{}
 	for bit := range 64 {
-		table := interner{seed: mixSeed(1 << bit)}
+		table := ids{seed: mixSeed(1 << bit)}
 		hash := table.hash(event.ID{Name: "ada"})
 		if other, known := seen[hash]; known {
 			t.Errorf("seeds %#x and %#x give a name one hash", table.seed, other)

@@ -47,7 +47,7 @@ func dump(s *Store) map[string]any {
 	}
 	for v := range s.edges.runs.data { // where runs stand in their arenas does not show
 		r := &s.edges.runs.data[v]
-		d[fmt.Sprint("vertex ", v)] = fmt.Sprint(r.degree, r.class, r.changed, s.edges.neighbors(Vertex(v)), s.edges.weightsOf(Vertex(v)), len(s.edges.hub(Vertex(v))))
+		d[fmt.Sprint("vertex ", v)] = fmt.Sprint(r.degree, r.class, r.changed, s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)), len(s.edges.hub(Vertex(v))))
 	}
 	for i := range s.attributes.columns {
 		d[fmt.Sprint("attribute ", i)] = s.attributes.columns[i]

@@ -15,17 +15,22 @@ type Store struct {
 	config Config
 	copied bool // see Sections
 
-	ids        interner
-	edges      edges
-	labelling  labelling
-	attributes attributes
-	members    members
+	parts
 
 	step            step                  // of the batch at hand, with its delta
 	hashes, guesses [2 * readAhead]uint32 // of the ends of some edges
 
 	derived      Delta    // of the last Derive
 	derivedUnits []uint32 // backing of its PredictionChange.Before
+}
+
+// parts hold all that a store knows. Their exported methods are those of a View.
+type parts struct {
+	ids
+	edges
+	labelling
+	attributes
+	members
 }
 
 // New returns an empty store, or every violation in the configuration.
@@ -38,10 +43,10 @@ func New(config Config) (*Store, error) {
 		config.Allocator = defaultAllocator
 	}
 	a := config.Allocator
-	s := &Store{
-		config: config, ids: newInterner(a, mixSeed(config.HashSeed)), attributes: newAttributes(), members: newMembers(config.MembershipsMax),
+	s := &Store{config: config, parts: parts{
+		ids: newIDs(a, mixSeed(config.HashSeed)), attributes: newAttributes(), members: newMembers(config.MembershipsMax),
 		edges: edges{adjacency: newAdjacency(a, config.HubDegree), window: config.Windows.Edges, most: config.EdgesMax},
-	}
+	}}
 	s.labelling = newLabelling(&s.config)
 	s.addRules(config.Communities, nil)
 	s.begin(&event.Batch{})
@@ -58,7 +63,7 @@ func (s *Store) Limit(l event.Limits) {
 }
 
 // View returns the store as it stands.
-func (s *Store) View() View { return View{s} }
+func (s *Store) View() View { return View{&s.parts, s} }
 
 // graph returns the graph in which ego networks are searched.
 func (s *Store) graph() graph { return graph{&s.ids, &s.edges.adjacency} }
@@ -108,7 +113,7 @@ func (s *Store) copyVertices() *Store {
 			runs: g.runs.clone(), arena: arena{pages: g.arena.clone()}, weights: g.weights.clone(), heavy: g.heavy,
 		}
 	})
-	c.ids = interner{entries: s.ids.entries.clone(), bytes: s.ids.bytes.clone()}
+	c.ids = ids{entries: s.ids.entries.clone(), bytes: s.ids.bytes.clone()}
 	l := &s.labelling
 	c.labelling = labelling{
 		config: &c.config, classes: l.classes.clone(), roles: l.roles.clone(), times: l.times.clone(),

@@ -4,15 +4,16 @@ import (
 	"iter"
 	"maps"
 	"slices"
-
-	"gqlstream/ingest/event"
 )
 
 // View reads the store as it stands. It stays valid, and its answers unchanged,
 // until the next Apply, SetCommunities, Compact or Release; slices it returns are
 // the store's own and read-only. Any number of goroutines may read one view at a
 // time. Methods panic on a vertex or community that the store does not have.
-type View struct{ s *Store }
+type View struct {
+	*parts
+	s *Store
+}
 
 // Vertices returns the number of vertices. Every index below it is valid: an erased vertex keeps
 // its index, isolated and unknown in every column, until the next new vertex takes it.
@@ -21,64 +22,21 @@ func (w View) Vertices() int { return w.s.ids.len() }
 // Edges returns the number of undirected edges.
 func (w View) Edges() int { return w.s.edges.edges }
 
-// Neighbors returns the neighbours of v in the store's order, without v. The
-// order is a function of the history since the last Compact.
-func (w View) Neighbors(v Vertex) []Vertex { return w.s.edges.neighbors(v) }
-
-// Weights returns the edge weights parallel to Neighbors, or nil when every edge
-// of the graph weighs one.
-func (w View) Weights(v Vertex) []float64 { return w.s.edges.weightsOf(v) }
-
 // Degree returns the sum of the weights at v, without a self-loop. It is exact.
 func (w View) Degree(v Vertex) float64 { return w.s.edges.runs.data[v].degree }
 
 // WeightSum returns the sum of Degree over all vertices. It is exact.
 func (w View) WeightSum() float64 { return w.s.edges.weightSum }
 
-// Label returns the true class of v as far as it is known.
-func (w View) Label(v Vertex) Label { return w.s.labelling.label(v) }
-
-// Audit returns the audit label of v.
-func (w View) Audit(v Vertex) Audit { return w.s.labelling.audit(v) }
-
-// Audits returns the vertices with an audit label, sorted.
-func (w View) Audits() []Vertex { return w.s.labelling.audited() }
-
-// LabelTime returns the time of the last assertion of the label of v: 0 without a label, and in a
-// store whose LabelTimes is not set.
-func (w View) LabelTime(v Vertex) event.Time { return w.s.labelling.labelTime(v) }
-
-// Prediction returns the K units of v's prediction, nil when there is none.
-func (w View) Prediction(v Vertex) []uint32 { return w.s.labelling.prediction(v) }
-
-// Version returns the index in Versions of the model that made v's prediction.
-// It means nothing without a prediction.
-func (w View) Version(v Vertex) uint32 { return w.s.labelling.versionOf(v) }
-
 // Versions returns the names of the model versions, by index, in order of first
 // mention. They are never forgotten.
 func (w View) Versions() []string { return w.s.labelling.versions.names }
 
-// ID returns the name of v: a copy, and the zero ID when v is erased, see Erased.
-func (w View) ID(v Vertex) event.ID { return w.s.ids.id(v) }
-
-// Lookup returns the vertex that id names. It does not allocate.
-func (w View) Lookup(id event.ID) (Vertex, bool) { return w.s.ids.lookup(id) }
-
-// Erased reports whether v was erased and its index not yet given to another.
-func (w View) Erased(v Vertex) bool { return w.s.ids.erased(v) }
-
 // Present returns the number of vertices without the erased ones.
 func (w View) Present() int { return w.s.ids.len() - len(w.s.ids.free) }
 
-// Attribute returns an attribute of v, null when it has none of that key.
-func (w View) Attribute(v Vertex, key string) event.Value { return w.s.attributes.value(v, key) }
-
 // AttributeKeys returns the keys of the attributes, sorted.
 func (w View) AttributeKeys() []string { return slices.Sorted(slices.Values(w.s.attributes.keys)) }
-
-// Numbers visits the vertices that have a number or a boolean as an attribute, in order.
-func (w View) Numbers(key string) iter.Seq2[Vertex, float64] { return w.s.attributes.numbers(key) }
 
 // Communities returns the number of communities that there are or ever were.
 func (w View) Communities() int { return len(w.s.members.communities) }

@@ -27,7 +27,7 @@ const erasedID = ^uint32(0)
 // noVertex is no vertex: there are fewer.
 const noVertex = ^uint32(0)
 
-// interner maps identities to dense indices, both ways, through one
+// ids maps identities to dense indices, both ways, through one
 // open-addressing table with linear probing. A slot holds the upper half of the
 // hash and the index plus one; zero is empty. The upper half's leading bits are
 // the home slot and the others tell most strangers apart without a look at their
@@ -36,7 +36,7 @@ const noVertex = ^uint32(0)
 // Invariant: every entry that is not erased is found by its identity, free holds
 // exactly the erased ones as a heap with the smallest on top, and the bytes of an
 // erased name are zero.
-type interner struct {
+type ids struct {
 	entries column[idEntry]
 	slots   column[uint64]
 	bytes   column[uint8] // the names
@@ -45,9 +45,9 @@ type interner struct {
 	seed    uint64
 }
 
-// newInterner returns a table of no identities.
-func newInterner(a Allocator, seed uint64) interner {
-	t := interner{
+// newIDs returns a table of no identities.
+func newIDs(a Allocator, seed uint64) ids {
+	t := ids{
 		seed:    seed,
 		entries: newColumn[idEntry](a), slots: newColumn[uint64](a), bytes: newColumn[uint8](a),
 	}
@@ -55,7 +55,7 @@ func newInterner(a Allocator, seed uint64) interner {
 	return t
 }
 
-func (t *interner) release() {
+func (t *ids) release() {
 	t.entries.release()
 	t.slots.release()
 	t.bytes.release()
@@ -64,7 +64,7 @@ func (t *interner) release() {
 // hash returns the upper half of the hash of id, which depends on the seed so that
 // nobody who does not know it can choose identities whose hashes are alike. Numbers go
 // through the finaliser of SplitMix64, names through xxhash.
-func (t *interner) hash(id event.ID) uint32 {
+func (t *ids) hash(id event.ID) uint32 {
 	if id.Name != "" {
 		var d xxhash.Digest
 		d.ResetWithSeed(t.seed)
@@ -84,8 +84,8 @@ func mixSeed(seed uint64) uint64 {
 	return seed ^ seed>>31
 }
 
-// lookup returns the vertex of id.
-func (t *interner) lookup(id event.ID) (Vertex, bool) {
+// Lookup returns the vertex that id names. It does not allocate.
+func (t *ids) Lookup(id event.ID) (Vertex, bool) {
 	_, v, found := t.find(id, t.hash(id))
 	return v, found
 }
@@ -97,7 +97,7 @@ func (t *interner) lookup(id event.ID) (Vertex, bool) {
 // A look-up waits twice for memory, first for its slot and then for the entry that the
 // slot names, and the processor cannot begin the next look-up meanwhile. It can begin
 // the next turn of a loop that does little but read, so here the waits overlap.
-func (t *interner) glance(hashes, guesses []uint32) (sum uint64) {
+func (t *ids) glance(hashes, guesses []uint32) (sum uint64) {
 	for _, hash := range hashes {
 		sum += t.slots.data[t.home(hash)]
 	}
@@ -123,7 +123,7 @@ func (t *interner) glance(hashes, guesses []uint32) (sum uint64) {
 }
 
 // find returns the slot that holds id, or the empty one where it would go.
-func (t *interner) find(id event.ID, hash uint32) (slot uint64, v Vertex, found bool) {
+func (t *ids) find(id event.ID, hash uint32) (slot uint64, v Vertex, found bool) {
 	mask := uint64(len(t.slots.data) - 1)
 	for slot = t.home(hash); ; slot = (slot + 1) & mask {
 		x := t.slots.data[slot]
@@ -137,12 +137,12 @@ func (t *interner) find(id event.ID, hash uint32) (slot uint64, v Vertex, found 
 }
 
 // home returns the slot in which a hash is looked for first.
-func (t *interner) home(hash uint32) uint64 {
+func (t *ids) home(hash uint32) uint64 {
 	return uint64(hash) >> (32 - bits.Len32(uint32(len(t.slots.data)-1)))
 }
 
 // same reports whether v has the identity, and is false for an erased vertex.
-func (t *interner) same(v uint32, id event.ID) bool {
+func (t *ids) same(v uint32, id event.ID) bool {
 	e := &t.entries.data[v]
 	if id.Name == "" {
 		return e.size == 0 && e.word == id.Number
@@ -151,13 +151,13 @@ func (t *interner) same(v uint32, id event.ID) bool {
 }
 
 // name returns the name of an entry that has one, aliasing the arena.
-func (t *interner) name(e *idEntry) string {
+func (t *ids) name(e *idEntry) string {
 	return unsafe.String(&t.bytes.data[e.word], int(e.size))
 }
 
 // intern returns the vertex of id, given an index now if it had none: the lowest
 // erased one, else the next.
-func (t *interner) intern(id event.ID, hash uint32) Vertex {
+func (t *ids) intern(id event.ID, hash uint32) Vertex {
 	slot, v, found := t.find(id, hash)
 	if found {
 		return v
@@ -179,7 +179,7 @@ func (t *interner) intern(id event.ID, hash uint32) Vertex {
 
 // newEntry returns the entry of a new identity. Bytes of a name are copied, because those of
 // an event belong to its batch.
-func (t *interner) newEntry(id event.ID, hash uint32) idEntry {
+func (t *ids) newEntry(id event.ID, hash uint32) idEntry {
 	if id.Name == "" {
 		return idEntry{word: id.Number, hash: hash}
 	}
@@ -190,7 +190,7 @@ func (t *interner) newEntry(id event.ID, hash uint32) idEntry {
 }
 
 // rehash moves to a table of n slots, a power of two. Entries go in by index.
-func (t *interner) rehash(n int) {
+func (t *ids) rehash(n int) {
 	t.slots.resize(0)
 	t.slots.resize(n)
 	mask := uint64(n - 1)
@@ -208,7 +208,7 @@ func (t *interner) rehash(n int) {
 }
 
 // erase forgets the identity of v. Its index is not given away before it is pushed to free.
-func (t *interner) erase(v Vertex) {
+func (t *ids) erase(v Vertex) {
 	e := &t.entries.data[v]
 	if e.size > 0 {
 		clear(t.bytes.data[e.word : e.word+uint64(e.size)])
@@ -219,7 +219,7 @@ func (t *interner) erase(v Vertex) {
 }
 
 // removeSlot empties the slot of v and closes the gap.
-func (t *interner) removeSlot(v Vertex, hash uint32) {
+func (t *ids) removeSlot(v Vertex, hash uint32) {
 	mask := uint64(len(t.slots.data) - 1)
 	gap := t.home(hash)
 	for uint32(t.slots.data[gap]) != uint32(v+1) {
@@ -241,11 +241,11 @@ func closeGap(slots []uint64, gap uint64, home func(uint64) uint64) {
 	slots[gap] = 0
 }
 
-// erased reports whether v has been erased and its index not yet given to another.
-func (t *interner) erased(v Vertex) bool { return t.entries.data[v].size == erasedID }
+// Erased reports whether v was erased and its index not yet given to another.
+func (t *ids) Erased(v Vertex) bool { return t.entries.data[v].size == erasedID }
 
-// id returns the identity of v, the zero ID when v is erased.
-func (t *interner) id(v Vertex) event.ID {
+// ID returns the name of v: a copy, and the zero ID when v is erased, see Erased.
+func (t *ids) ID(v Vertex) event.ID {
 	e := &t.entries.data[v]
 	switch e.size {
 	case erasedID:
@@ -258,7 +258,7 @@ func (t *interner) id(v Vertex) event.ID {
 
 // restore appends an identity as String writes it, or an erased one. It returns an
 // index that stands already if the identity does.
-func (t *interner) restore(text string, live bool) Vertex {
+func (t *ids) restore(text string, live bool) Vertex {
 	v := Vertex(len(t.entries.data))
 	if !live {
 		t.entries.append(idEntry{size: erasedID})
@@ -274,7 +274,7 @@ func (t *interner) restore(text string, live bool) Vertex {
 
 // compact writes the names in order of vertices and makes the table as small as
 // its load allows.
-func (t *interner) compact() {
+func (t *ids) compact() {
 	bytes := newColumn[uint8](t.bytes.allocator)
 	bytes.reserve(len(t.bytes.data) - t.dead)
 	for v := range t.entries.data {
@@ -296,7 +296,7 @@ func (t *interner) compact() {
 }
 
 // len returns the number of vertices, those erased included.
-func (t *interner) len() int { return len(t.entries.data) }
+func (t *ids) len() int { return len(t.entries.data) }
 
 // names are strings by index in order of first mention.
 type names struct {

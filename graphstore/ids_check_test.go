@@ -6,7 +6,7 @@ import (
 )
 
 // check finds every vertex by its identity, and counts slots and bytes.
-func (t *interner) check() error {
+func (t *ids) check() error {
 	filled, live, nameBytes, zeros := 0, 0, 0, 0
 	for _, x := range t.slots.data {
 		if x != 0 {
@@ -32,8 +32,8 @@ func (t *interner) check() error {
 		if e.size > 0 {
 			nameBytes += int(e.size)
 		}
-		id := t.id(Vertex(v))
-		if found, ok := t.lookup(id); !ok || found != Vertex(v) || t.hash(id) != e.hash {
+		id := t.ID(Vertex(v))
+		if found, ok := t.Lookup(id); !ok || found != Vertex(v) || t.hash(id) != e.hash {
 			return fmt.Errorf("vertex %d is not found by its identity %v", v, id)
 		}
 	}
