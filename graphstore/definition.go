@@ -37,8 +37,8 @@ type Rule struct {
 
 	Expression string `json:",omitempty"` // ByExpression only; see package rule
 	Root       string `json:",omitempty"` // Ego only: the name of a vertex
-	Hops       int    `json:",omitempty"` // Ego only: 1 to EgoHopsMax
-	MembersMax int    `json:",omitempty"` // Ego only; 0 is EgoMembersMaxDefault
+	Hops       int    `json:",omitempty"` // Ego only: 1 to egoHopsMax
+	MembersMax int    `json:",omitempty"` // Ego only; 0 is egoMembersMaxDefault
 }
 
 // String says in words who is a member, empty for an explicit community.
@@ -65,12 +65,12 @@ func (r Rule) String() string {
 	return ""
 }
 
-// Limits of ego networks. All together may have EgoMembersLimit members at most,
+// Limits of ego networks. All together may have egoMembersLimit members at most,
 // by their MembersMax.
 const (
-	EgoHopsMax           = 3
-	EgoMembersMaxDefault = 100_000
-	EgoMembersLimit      = membershipsMaxLimit / 2
+	egoHopsMax           = 3
+	egoMembersMaxDefault = 100_000
+	egoMembersLimit      = membershipsMaxLimit / 2
 )
 
 // ruleStepsMax bounds the steps, of about ten nanoseconds, that evaluating all rules
@@ -82,7 +82,7 @@ func (r Rule) egoMembersMax() int {
 	if r.Kind != Ego {
 		return 0
 	}
-	return cmp.Or(r.MembersMax, EgoMembersMaxDefault)
+	return cmp.Or(r.MembersMax, egoMembersMaxDefault)
 }
 
 // validateRules reports every violation of the rules, each by itself and all together.
@@ -104,9 +104,9 @@ func validateRules(rules []Rule) error {
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("community %q %w", r.Name, err))
-		} else if members += r.egoMembersMax(); members > EgoMembersLimit {
+		} else if members += r.egoMembersMax(); members > egoMembersLimit {
 			errs = append(errs, fmt.Errorf("community %q brings the members that ego networks may have to %d, at most %d are allowed",
-				r.Name, members, EgoMembersLimit))
+				r.Name, members, egoMembersLimit))
 			members = 0
 		}
 	}
@@ -148,10 +148,10 @@ func (r Rule) validateEgo() error {
 		return errors.New("is an ego network and names no root")
 	case len(r.Root) > IDBytesMax:
 		return fmt.Errorf("has a root whose name is longer than %d bytes", IDBytesMax)
-	case r.Hops < 1 || r.Hops > EgoHopsMax:
-		return fmt.Errorf("is an ego network of %d hops, want 1 to %d", r.Hops, EgoHopsMax)
-	case r.MembersMax < 0 || r.MembersMax > EgoMembersLimit:
-		return fmt.Errorf("is an ego network of at most %d members, want 1 to %d", r.MembersMax, EgoMembersLimit)
+	case r.Hops < 1 || r.Hops > egoHopsMax:
+		return fmt.Errorf("is an ego network of %d hops, want 1 to %d", r.Hops, egoHopsMax)
+	case r.MembersMax < 0 || r.MembersMax > egoMembersLimit:
+		return fmt.Errorf("is an ego network of at most %d members, want 1 to %d", r.MembersMax, egoMembersLimit)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // egoRules are ego networks of every size and bound around hubs and others.
 func egoRules() (rules []Rule) {
 	for root := range uint64(3) {
-		for hops := 1; hops <= EgoHopsMax; hops++ {
+		for hops := 1; hops <= egoHopsMax; hops++ {
 			for _, most := range []int{1, 20, 120, 0} {
 				rules = append(rules, Rule{
 					Name: fmt.Sprint(root, hops, most), Kind: Ego,
@@ -163,7 +163,7 @@ func TestBadDefinitionsAreRefused(t *testing.T) {
 		"has an expression":              {Kind: Everyone, Expression: "true"},
 		"unknown rule 9":                 {Kind: 9},
 		"name is longer than 256":        {Kind: Ego, Root: strings.Repeat("x", 257), Hops: 1},
-		"brings the members":             {Kind: Ego, Root: "a", Hops: 1, MembersMax: EgoMembersLimit},
+		"brings the members":             {Kind: Ego, Root: "a", Hops: 1, MembersMax: egoMembersLimit},
 		"must be true or false":          {Kind: ByExpression, Expression: `age + 1`},
 		"is not defined by it":           {Kind: Ego, Root: "a", Hops: 1, Key: "x"},
 		"column 1: unexpected token EOF": {Kind: ByExpression},
