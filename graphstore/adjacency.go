@@ -30,17 +30,8 @@ type adjacency struct {
 }
 
 // newAdjacency returns a graph without vertices.
-func newAdjacency(a Allocator, hubDegree int) adjacency {
-	return adjacency{
-		runs: newColumn[run](a), arena: newArena(a), weights: pages[float64]{alloc: a},
-		hubs: map[Vertex]map[Vertex]uint32{}, hubDegree: hubDegree,
-	}
-}
-
-func (g *adjacency) release() {
-	g.runs.release()
-	g.arena.release()
-	g.weights.release()
+func newAdjacency(hubDegree int) adjacency {
+	return adjacency{hubs: map[Vertex]map[Vertex]uint32{}, hubDegree: hubDegree}
 }
 
 // Neighbors returns the neighbours of v in the store's order, without v. The

@@ -13,7 +13,7 @@ func (g *adjacency) compact() {
 		g.rewrite()
 	}
 	if g.heavy == 0 {
-		g.weights.release()
+		g.weights = pages[float64]{}
 	}
 	for v := range g.runs.data {
 		if g.runs.data[v].changed {
@@ -60,7 +60,8 @@ func sortWeighted(entries []uint32, weights []float64) {
 
 // rewrite gives the runs, in order of vertices, new blocks that fit. It takes memory for a copy of them.
 func (g *adjacency) rewrite() {
-	arena, weights := newArena(g.arena.alloc), pages[float64]{alloc: g.arena.alloc}
+	var arena arena
+	var weights pages[float64]
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
 		if r.len == 0 {
@@ -75,7 +76,5 @@ func (g *adjacency) rewrite() {
 		}
 		r.at, r.class = at, class
 	}
-	g.arena.release()
-	g.weights.release()
 	g.arena, g.weights = arena, weights
 }

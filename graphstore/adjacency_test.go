@@ -13,8 +13,7 @@ import (
 func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		g := newAdjacency(defaultAllocator, []int{4, 16, 128, 256}[seed])
-		defer g.release()
+		g := newAdjacency([]int{4, 16, 128, 256}[seed])
 		const n = 4000
 		g.runs.resize(n + 2)
 		twin := map[Vertex]float64{}
@@ -61,7 +60,6 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 // A compaction must do with one copy of the graph beside it, as a checkpoint does.
 func TestCompactionTakesOneMoreGraph(t *testing.T) {
 	g := newBenchGraph(HubDegreeDefault)
-	defer g.release()
 	insertAll(g, arrivals(benchArrivals/4))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -20,13 +20,12 @@ const smallestClass = 1
 type pages[T fixed] struct {
 	list  [][]T       // by number of the page: its elements, to the end of its span
 	spans []column[T] // the memory behind them
-	alloc Allocator
 }
 
 // from returns the elements from index at on, to the end of the span.
 func (p *pages[T]) from(at uint32) []T { return p.list[at>>pageBits][at&pageMask:] }
 
-// clone returns a copy that nobody needs to release, to be read.
+// clone returns a copy, to be read.
 func (p *pages[T]) clone() (copied pages[T]) {
 	for i := range p.spans {
 		copied.add(p.spans[i].clone())
@@ -36,7 +35,7 @@ func (p *pages[T]) clone() (copied pages[T]) {
 
 // extend adds a span of n elements, a multiple of the page size, all zero.
 func (p *pages[T]) extend(n int) {
-	span := newColumn[T](p.alloc)
+	var span column[T]
 	span.reserve(n)
 	span.resize(n)
 	p.add(span)
@@ -57,14 +56,6 @@ func (p *pages[T]) fit(other *pages[uint32]) {
 	}
 }
 
-// release gives all memory back.
-func (p *pages[T]) release() {
-	for i := range p.spans {
-		p.spans[i].release()
-	}
-	p.list, p.spans = nil, nil
-}
-
 // arena hands out blocks of powers of two elements, addressed by 32-bit offsets. Freed
 // blocks wait in a list for each class, linked through their first element, and a
 // large free block is halved before the arena grows.
@@ -76,9 +67,6 @@ type arena struct {
 	// given counts what was given back since the last compaction; unlike idle, it follows from the events.
 	given int
 }
-
-// newArena returns an arena that holds nothing and takes its pages from the allocator.
-func newArena(a Allocator) arena { return arena{pages: pages[uint32]{alloc: a}} }
 
 // classOf returns the class of the smallest block that holds n elements.
 func classOf(n int) uint8 {

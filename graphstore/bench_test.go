@@ -46,7 +46,7 @@ func (g *adjacency) bytes() int {
 }
 
 func newBenchGraph(hubDegree int) *adjacency {
-	g := newAdjacency(defaultAllocator, hubDegree)
+	g := newAdjacency(hubDegree)
 	g.runs.resize(benchVertices)
 	return &g
 }
@@ -60,7 +60,6 @@ func BenchmarkInsert(b *testing.B) {
 				insertAll(g, pairs)
 				b.ReportMetric(float64(g.bytes())/float64(g.edges), "B/edge")
 				b.ReportMetric(float64(g.arena.idle)/float64(g.arena.used), "idle")
-				g.release()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*len(pairs)), "ns/directed")
 		})

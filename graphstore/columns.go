@@ -7,11 +7,6 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// Allocator provides the memory of the Arrow buffers.
-type Allocator = memory.Allocator
-
-var defaultAllocator = memory.DefaultAllocator
-
 // fixed are the element types of columns: of fixed width and without pointers.
 type fixed interface {
 	~int32 | ~uint8 | ~uint32 | ~uint64 | ~int64 | ~float64 | run | idEntry
@@ -20,14 +15,8 @@ type fixed interface {
 // column is a growing vector in an Arrow buffer. Data aliases the buffer and
 // must be read anew after every call that may grow it.
 type column[T fixed] struct {
-	data      []T
-	buf       *memory.Buffer
-	allocator Allocator
-}
-
-// newColumn returns an empty column.
-func newColumn[T fixed](allocator Allocator) column[T] {
-	return column[T]{buf: memory.NewResizableBuffer(allocator), allocator: allocator}
+	data []T
+	buf  *memory.Buffer // nil before the first element
 }
 
 // growFreely is the number of elements up to which a column doubles when it
@@ -51,6 +40,9 @@ func (c *column[T]) reserve(n int) {
 	var zero T
 	width := int(unsafe.Sizeof(zero))
 	have := len(c.data)
+	if c.buf == nil {
+		c.buf = memory.NewResizableBuffer(memory.DefaultAllocator)
+	}
 	c.buf.Reserve(n * width)
 	c.buf.ResizeNoShrink(c.buf.Cap())
 	raw := c.buf.Bytes()
@@ -64,12 +56,5 @@ func (c *column[T]) append(x T) {
 	c.data[n] = x
 }
 
-// clone returns a copy that nobody needs to release, to be read.
+// clone returns a copy, to be read.
 func (c *column[T]) clone() column[T] { return column[T]{data: slices.Clone(c.data)} }
-
-func (c *column[T]) release() {
-	if c.buf != nil {
-		c.buf.Release()
-	}
-	c.buf, c.data = nil, nil
-}

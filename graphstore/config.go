@@ -45,8 +45,6 @@ type Config struct {
 	// the caller draws it at random. It decides nothing that can be seen, so another one
 	// may be used after every Load. With 0 anyone can work out names that collide.
 	HashSeed uint64
-
-	Allocator Allocator // of the Arrow buffers; nil is Go's heap
 }
 
 // Validate reports every violation.

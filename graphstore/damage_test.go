@@ -13,7 +13,7 @@ func TestCheckSeesDamage(t *testing.T) {
 		"free block":        func(g *adjacency) { g.arena.idle++ },
 		"degree":            func(g *adjacency) { g.runs.data[3].degree++ },
 	} {
-		g := newAdjacency(defaultAllocator, 8)
+		g := newAdjacency(8)
 		g.runs.resize(40)
 		for v := Vertex(1); v < 40; v++ {
 			g.set(0, v, 0, 1)
@@ -26,6 +26,5 @@ func TestCheckSeesDamage(t *testing.T) {
 		if g.check() == nil {
 			t.Errorf("%s: no error", name)
 		}
-		g.release()
 	}
 }

@@ -46,19 +46,10 @@ type ids struct {
 }
 
 // newIDs returns a table of no identities.
-func newIDs(a Allocator, seed uint64) ids {
-	t := ids{
-		seed:    seed,
-		entries: newColumn[idEntry](a), slots: newColumn[uint64](a), bytes: newColumn[uint8](a),
-	}
+func newIDs(seed uint64) ids {
+	t := ids{seed: seed}
 	t.slots.resize(slotsMin)
 	return t
-}
-
-func (t *ids) release() {
-	t.entries.release()
-	t.slots.release()
-	t.bytes.release()
 }
 
 // hash returns the upper half of the hash of id, which depends on the seed so that
@@ -275,7 +266,7 @@ func (t *ids) restore(text string, live bool) Vertex {
 // compact writes the names in order of vertices and makes the table as small as
 // its load allows.
 func (t *ids) compact() {
-	bytes := newColumn[uint8](t.bytes.allocator)
+	var bytes column[uint8]
 	bytes.reserve(len(t.bytes.data) - t.dead)
 	for v := range t.entries.data {
 		if e := &t.entries.data[v]; e.size != 0 && e.size != erasedID {
@@ -285,7 +276,6 @@ func (t *ids) compact() {
 			e.word = uint64(at)
 		}
 	}
-	t.bytes.release()
 	t.bytes, t.dead = bytes, 0
 	slices.Sort(t.free)
 	n := slotsMin

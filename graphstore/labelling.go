@@ -33,21 +33,10 @@ type labelling struct {
 
 // newLabelling returns columns of no vertices. The configuration is the store's own.
 func newLabelling(config *Config) labelling {
-	a := config.Allocator
 	return labelling{
-		config: config, audits: map[Vertex]Audit{}, classes: newColumn[int32](a), roles: newColumn[uint8](a), times: newColumn[event.Time](a),
-		units: newColumn[uint32](a), version: newColumn[uint32](a), versions: names{index: map[string]uint32{}},
+		config: config, audits: map[Vertex]Audit{}, versions: names{index: map[string]uint32{}},
 		models: models{active: noVersion, incoming: noVersion},
 	}
-}
-
-func (l *labelling) release() {
-	l.classes.release()
-	l.roles.release()
-	l.times.release()
-	l.units.release()
-	l.version.release()
-	l.models.pending.release()
 }
 
 // begin empties what is kept of a batch and drops a roll-out that has been silent.

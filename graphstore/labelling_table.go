@@ -47,7 +47,6 @@ func (l *labelling) loadVersion(r *versionRow) error {
 		m.active = version
 	case role == incomingRole && m.incoming == noVersion:
 		m.incoming, m.seen = version, r.Seen.Value
-		m.pending = newColumn[uint32](l.config.Allocator)
 	default:
 		return fmt.Errorf("version %d is %q: %w", version, role, errTable)
 	}

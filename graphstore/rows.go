@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 
 	"gqlstream/ingest/event"
 )
@@ -106,7 +107,7 @@ func inChunks[T any](columns []rowColumn, rows iter.Seq[T], visit visitor) error
 	for i, c := range columns {
 		fields[i] = c.Field
 	}
-	builder := array.NewRecordBuilder(defaultAllocator, arrow.NewSchema(fields, nil))
+	builder := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	defer builder.Release()
 	row, n, size := new(T), 0, 0
 	for *row = range rows {

@@ -57,8 +57,7 @@ func probes(t *ids) (n int) {
 // others cost. Without a seed they do collide, or the attack proves nothing.
 func TestSeedDefeatsCollidingIdentities(t *testing.T) {
 	intern := func(seed uint64, ids []event.ID) int {
-		table := newIDs(defaultAllocator, mixSeed(seed))
-		defer table.release()
+		table := newIDs(mixSeed(seed))
 		for _, id := range ids {
 			table.intern(id, table.hash(id))
 		}

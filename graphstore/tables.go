@@ -126,7 +126,6 @@ func Load(config Config, section func(Table) ([]byte, error)) (*Store, error) {
 		err = s.members.loadEgos(s.graph())
 	}
 	if err != nil {
-		s.Release()
 		return nil, fmt.Errorf("graphstore: load: %w", err)
 	}
 	return s, nil

@@ -57,10 +57,9 @@ type Config struct {
 	// members are; nil: all. It decides no result.
 	Owned []int `json:"-"`
 
-	Patient   bool                 `json:"-"` // all variances are counted at the first emission, however long that takes
-	Missed    float64              `json:"-"` // see posterior.Options; a log's own is 0
-	HashSeed  uint64               `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
-	Allocator graphstore.Allocator `json:"-"` // of the graph's Arrow memory, which decides nothing; nil is Go's heap
+	Patient  bool    `json:"-"` // all variances are counted at the first emission, however long that takes
+	Missed   float64 `json:"-"` // see posterior.Options; a log's own is 0
+	HashSeed uint64  `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
 
 	refreshEarned float64 // for tests, as the next four; 0 is the constant
 	emissionWork  float64
@@ -165,7 +164,7 @@ func (c Config) store() graphstore.Config {
 		Classes: c.Classes, Communities: c.Communities, VerticesMax: c.Limits.Vertices,
 		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities, Windows: c.Windows,
 		LabelTimes: c.HalfLife > 0,
-		SwitchAt:   c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter, Allocator: c.Allocator,
+		SwitchAt:   c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter,
 		HashSeed: c.HashSeed, MembershipsMax: c.Limits.Memberships,
 	}
 }

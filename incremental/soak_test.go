@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/arrow/go/v17/arrow/memory"
-
 	"gqlstream/campaign"
 	"gqlstream/graphstore"
 	"gqlstream/ingest/event"
@@ -91,9 +89,7 @@ func (l *soakLog) predict(b *event.Batch) {
 }
 
 // On a graph of constant size the memory, the goroutines and the files of a core
-// that runs at full speed, emits every second of the log and saves its state must not grow,
-// and nothing of its Arrow memory may be left when it is closed, nor of that of a core
-// restored from it.
+// that runs at full speed, emits every second of the log and saves its state must not grow.
 // GQLSTREAM_SOAK sets the events (make soak: 10^7).
 func TestSoakDoesNotGrow(t *testing.T) {
 	const usual = 600_000
@@ -103,8 +99,6 @@ func TestSoakDoesNotGrow(t *testing.T) {
 	}
 	config := Config{Classes: soakClasses, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}}
 	config.CompactEvery = 5 * time.Second
-	checked := memory.NewCheckedAllocator(memory.NewGoAllocator())
-	config.Allocator = checked
 	core := newCore(t, config)
 	log := &soakLog{rand: rand.New(rand.NewPCG(1, 17)), next: 1, now: event.Time(time.Hour)}
 	var batch event.Batch
@@ -142,19 +136,6 @@ func TestSoakDoesNotGrow(t *testing.T) {
 		t.Errorf("goroutines grew from %d to %d, files from %d to %d",
 			first.goroutines, worst.goroutines, first.files, worst.files)
 	}
-	core.Step(&event.Batch{First: batch.Last + 1, Last: batch.Last, Time: batch.Time, Checkpoint: true})
-	closeBoth(t, core, config, checked)
-}
-
-// closeBoth closes a core and one that is restored from it.
-func closeBoth(t *testing.T, core *Core, config Config, checked *memory.CheckedAllocator) {
-	t.Helper()
-	twin := restored(t, 1, core, config)
-	held := checked.CurrentAlloc()
-	twin.Close()
-	core.Close()
-	checked.AssertSize(t, 0)
-	t.Logf("Arrow memory: %d KiB of the core and a restored one, %d bytes when both are closed", held>>10, checked.CurrentAlloc())
 }
 
 // soakMark is what must not grow.
