@@ -18,7 +18,7 @@ type cell struct {
 	pi      float64 // sum
 }
 
-// draw draws by the present division, and takes over who was audited before. Of a cell with
+// draw draws by the present division, and takes over the vertices that were audited before. Of a cell with
 // N members of which a were audited and n are wanted, n - a of the others are drawn, so that
 // every member's probability is that of its own over all, n or a of N.
 func (p *plan) draw(a *Answer) {

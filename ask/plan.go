@@ -10,8 +10,8 @@ import (
 	"gqlstream/quant"
 )
 
-// candidate is a member of a community that was asked about and whose class no label of
-// another role says.
+// candidate is a member of one of the communities in question that has no label of
+// another role.
 type candidate struct {
 	vertex graphstore.Vertex
 	p      []float64 // prediction; zero where there is none

@@ -118,7 +118,7 @@ func (p *plan) tilt(g int, shares []float64) {
 	}
 }
 
-// weigh multiplies what is expected of a class.
+// weigh multiplies the expectations of one class.
 func (s *stratum) weigh(class int, weight float64) {
 	s.y[class] *= weight
 	k := len(s.y)

@@ -48,7 +48,7 @@ func (t *counts) add(what string) {
 	(*t)[i].Count++
 }
 
-// what says what is known of a member: its label, or what it is predicted to be.
+// what describes a member by its label, or by its predicted class.
 func (w *Walk) what(s *state, id event.ID) string {
 	v := s.find(id)
 	if label := s.label(v); label.Class != event.NoClass {

@@ -95,7 +95,7 @@ func (m *Member) Rank(of string) int {
 
 // Places returns the place of this worker among those that estimate each of so many shards, of which
 // there are to be so many copies: 0 for the first, and -1 where it does not estimate the shard. Without
-// the doubted it is what they will be when those are dead who were not heard of for half the time.
+// the doubted, which were not heard of for half the time, it is what the places will be when those are dead.
 func (m *Member) Places(shards, copies int, doubted bool) (places []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,9 +138,9 @@ func order(workers []string, of string) []string {
 	return ordered
 }
 
-// A worker whose process has ended does not listen any more, and the broker says so at once to who asks,
-// long before renewals are missed. One that stands still listens, and one that looks for another server
-// does not, so that this is reason for a doubt and no more.
+// A worker whose process has ended does not listen any more, and the broker tells the others at once,
+// long before renewals are missed. A worker that stands still listens, and one that looks for another
+// server does not, so that silence is a reason for a doubt and no more.
 
 // subject returns where a worker listens.
 func (m *Member) subject(worker string) string {

@@ -42,8 +42,8 @@ type Presence struct {
 	Page     string    `json:"page,omitempty"`   // address of its page
 	Shards   []int     `json:"shards"`           // that it estimates now; empty, not nil: it starts again with others
 	Drains   bool      `json:"drains,omitempty"` // it hands its shards over
-	// Needs and Taken name who needs most of the log out on this worker, and the sequence that
-	// he has taken: what he has not must not be discarded by others either.
+	// Needs names the follower on this worker that needs most of the log out, and Taken the sequence
+	// that it has taken: no worker may discard what comes after.
 	Needs    string `json:"needs,omitempty"`
 	Taken    uint64 `json:"taken,omitempty"`
 	revision uint64 // of the entry
@@ -304,7 +304,7 @@ func (m *Member) signal() {
 	}
 }
 
-// live lists who takes shards, in order.
+// live lists the workers that take shards, in order.
 func (m *Member) live() (names []string) {
 	for name, w := range m.workers {
 		if !w.Drains && (name != m.self.Worker || !m.self.Drains) {

@@ -1,4 +1,4 @@
-// Package pipeline runs what gqlstream run is: it follows the log in, keeps the core
+// Package pipeline is the command gqlstream run: it follows the log in, keeps the core
 // current, publishes estimates, and saves the state.
 //
 // Run opens a Pipeline and drives its loop: next, step, refuse, publish, checkpoint.
@@ -15,7 +15,7 @@
 // the log out is not behind, and reads the log from there; the same log gives the same
 // records, so that what was published before a crash is recognised and left out.
 //
-// SIGHUP restarts who follows for alerts and notifications; the rest needs a restart.
+// SIGHUP restarts the followers that make alerts and notify; the rest needs a restart.
 //
 // An Explainer answers why an estimate moved, from the checkpoints and the log, with a
 // graph of its own beside the loop.

@@ -43,8 +43,8 @@ type Explainer struct {
 	held   bool // batch is beyond the last place that was reached
 }
 
-// NewExplainer returns what explains the estimates of a pipeline of these settings and this
-// configuration, and tells what it is doing.
+// NewExplainer returns an explainer of the estimates of a pipeline with these settings and this
+// configuration. It calls tell to say how far it is.
 func NewExplainer(
 	b *broker.Broker, settings *config.Settings, core incremental.Config, tell func(format string, args ...any),
 ) (e *Explainer, err error) {
@@ -121,8 +121,8 @@ func (e *Explainer) options(method string) quant.Options {
 	return o
 }
 
-// inForce looks up which records were in force at both places and moves the places there: what is
-// explained is why one record differs from another. Without records the places stand.
+// inForce looks up which records were in force at both places and moves the places there, because an
+// explanation says why one record differs from another. Without records the places stand.
 func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found [2]*quant.Estimate, err error) {
 	log, err := ingest.IdentityAt(ctx, e.js, e.in.Log, 0)
 	if err != nil {

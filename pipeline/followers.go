@@ -31,8 +31,8 @@ const (
 	followerStdout     = "stdout"
 )
 
-// followers are all who follow the log out in this process, each in a goroutine of its
-// own and with a position of its own. Any goroutine may use them.
+// followers holds all followers of the log out in this process. Each has a goroutine and a
+// position of its own. Any goroutine may use them.
 type followers struct {
 	base   sinks.FollowConfig // the log out
 	failed chan error         // the first final error of one; capacity 1
@@ -156,8 +156,8 @@ func (f *followers) states() (states []request.State) {
 
 const catchUpLookEvery = 20 * time.Millisecond
 
-// catchUp waits until every follower has taken what is published up to a position. Who
-// follows the alerts has taken all of them a moment after the alerts are evaluated.
+// catchUp waits until every follower has taken all that is published up to a position, and until the
+// file of alerts has those that were evaluated then.
 func (f *followers) catchUp(ctx context.Context, position uint64, alertsLast func(context.Context) (uint64, error)) error {
 	err := f.await(ctx, (*task).needs, func(taken sinks.Cursor) bool { return taken.Position >= position })
 	if err != nil {

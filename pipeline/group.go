@@ -29,7 +29,7 @@ const (
 	sayEvery     = 500 * time.Millisecond
 	standInTurn  = 3 * sayEvery     // in which others hear that a worker starts again
 	standInMax   = 10 * time.Second // for a turn, while nobody could publish for this worker
-	handOverMax  = 10 * time.Second // in which who estimates a shard too may be the first to publish it
+	handOverMax  = 10 * time.Second // in which another worker that estimates a shard may be the first to publish it
 )
 
 // Reasons for a run to end that are no failures.
@@ -140,7 +140,7 @@ func identity() sinks.Identity {
 	return sinks.Identity{Host: host, PID: os.Getpid(), Since: time.Now().UTC()}
 }
 
-// leave ends the membership. Others who do not hear of it find out by themselves.
+// leave ends the membership. Workers that do not hear of it miss the renewals.
 func (m *membership) leave() {
 	if m == nil {
 		return
@@ -179,7 +179,7 @@ func (m *membership) mine(shards int, doubted bool) []int {
 	return owned
 }
 
-// watchGroup follows who lives: it ends the run when shards of others are this worker's now, or
+// watchGroup follows the list of live workers. It ends the run when shards of others are this worker's now, or
 // all of its own are others'.
 func (p *Pipeline) watchGroup(ctx context.Context) error {
 	ticker := time.NewTicker(sayEvery)

@@ -72,7 +72,7 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 				p.group.saves = p.Checkpoints.handOn()
 			}
 			if err := p.Close(); err != nil {
-				o.Log.Warn("before starting again", "error", err) // of what is behind us
+				o.Log.Warn("before starting again", "error", err) // the run that has ended is told of, and no more
 			}
 			continue
 		}
@@ -111,7 +111,7 @@ func elects(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, errAway)
 }
 
-// errAway is matched by the error of who cannot connect to a broker that has answered before.
+// errAway is matched by the error of a run that cannot connect to a broker that has answered before.
 var errAway = errors.New("the broker is away")
 
 // away returns an error of a start as one that passes, if it is that of a connection, or can pass: the address was right

@@ -231,7 +231,7 @@ func (o *outlets) disown(disown func(shard int)) {
 // asks about nothing: others acknowledge and store.
 func (o *outlets) audit(ctx context.Context) error {
 	for _, one := range o.live() {
-		if one.rank.Load() > 0 || one.count() > 0 { // what is held is not complete
+		if one.rank.Load() > 0 || one.count() > 0 { // a shard with held emissions is not complete
 			continue
 		}
 		one.mu.Lock()

@@ -33,11 +33,8 @@ func (p *Pipeline) openPage(freePort bool) error {
 	p.history = sinks.NewHistory(p.Broker.JS, p.names.Out, p.logID)
 	conf := web.Config{
 		HTTP: p.settings.HTTP, Pipeline: p.settings.Pipeline, Version: p.version, Classes: p.settings.Classes, Logger: p.log,
-		Explain: p.Explain, Sinks: p.states, Records: p.history.Read, Rollups: p.rollups.Read,
+		Explain: p.Explain, Sinks: p.states, Records: p.history.Read, Rollups: p.rollups.Read, Quarantine: p.newestRefusals,
 		NATS: broker.Redacted(p.settings.NATS.URL), Quiet: p.Config.Emit.AtLeastEvery,
-	}
-	conf.Quarantine = func(ctx context.Context, reason string, limit int) ([]web.QuarantineEntry, error) {
-		return newestRefusals(ctx, p.Broker.JS, p.names.In, reason, limit)
 	}
 	conf.InForce = func(ctx context.Context, community, method string, at time.Time) (quant.Estimate, bool, error) {
 		return p.history.InForce(ctx, community, method, 0, at)
@@ -167,8 +164,8 @@ const refusalsLookedAt, refusalOriginalsMax = 2000, 500
 
 // newestRefusals returns the newest entries of the quarantine, of one reason unless that is
 // empty, newest first.
-func newestRefusals(ctx context.Context, js jetstream.JetStream, in broker.StreamNames, reason string, limit int) (list []web.QuarantineEntry, err error) {
-	quarantine, err := ingest.OpenQuarantine(ctx, js, in)
+func (p *Pipeline) newestRefusals(ctx context.Context, reason string, limit int) (list []web.QuarantineEntry, err error) {
+	quarantine, err := ingest.OpenQuarantine(ctx, p.Broker.JS, p.names.In)
 	if err != nil {
 		return nil, err
 	}
@@ -194,12 +191,12 @@ const (
 
 type definitions struct {
 	texts  map[string]string // by name; the page has it too
-	misses map[string]uint64 // how often each rule met values that it cannot compare, by community; who shows the status has it too
+	misses map[string]uint64 // how often each rule met values that it cannot compare, by community; the shown status has the map too
 	due    time.Time
 }
 
-// show tells the page who is a member of the communities by rule, when that has
-// changed, and warns once of each rule that met values of another type.
+// show gives the page the rules of communities in words, when they have changed, and warns once of
+// each rule that met values of another type.
 func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Logger, atOnce bool) {
 	now := time.Now()
 	if now.Before(d.due) && view.Communities() > definitionsFew && !atOnce {
@@ -223,7 +220,7 @@ func (d *definitions) show(view graphstore.View, page *web.Server, log *slog.Log
 	*d = definitions{texts, misses, now.Add(definitionsEvery)}
 }
 
-// inWords describes in words who is a member of a community now.
+// inWords describes the rule of a community, and of an ego network what it reaches now.
 func inWords(view graphstore.View, c graphstore.Community) string {
 	rule := view.Rule(c)
 	text := rule.String()

@@ -198,7 +198,7 @@ func (p *Pipeline) streams() sinks.StreamsConfig {
 	return sinks.StreamsConfig{Names: p.names.Out, Bytes: int64(p.settings.Output.StreamBytesMax), Replicas: p.names.In.Replicas, Embedded: p.Broker.Embedded != nil}
 }
 
-// openFollowers opens the page and starts who follows the log out.
+// openFollowers opens the page and starts the followers of the log out.
 func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.openPage(o.FreePort); err != nil {
 		return err

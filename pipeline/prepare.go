@@ -40,7 +40,7 @@ type preparation struct {
 }
 
 // prepare begins to prepare the next pipeline where shards of others are this worker's, or may be soon, and
-// gives up what is not needed any more. It reports whether there is nothing to wait for.
+// gives a preparation up that is not needed any more. It reports whether nothing is to be waited for.
 func (m *membership) prepare(ctx context.Context, p *Pipeline) bool {
 	defer func() { p.preparing.Store(m.next != nil) }()
 	live := p.outlets.live()
@@ -178,7 +178,7 @@ func (n *preparation) readOn(ctx context.Context, p *Pipeline, core *incremental
 	return refused.Settle(ctx)
 }
 
-// take returns what is prepared, if it serves a pipeline that begins. What does not is dropped.
+// take returns the preparation if it serves a pipeline that begins, and else drops it.
 func (m *membership) take(r *restorer) *preparation {
 	if m == nil || m.next == nil {
 		return nil
@@ -203,7 +203,7 @@ func (m *membership) take(r *restorer) *preparation {
 	return n
 }
 
-// drop gives up what is being prepared, or was.
+// drop gives up the preparation, whether it is ready or not.
 func (m *membership) drop() {
 	if m == nil || m.next == nil {
 		return

@@ -148,8 +148,8 @@ func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
 	}
 }
 
-// showIdle says that a pipeline is well that waits for events and has nobody who puts ticks
-// into its log: one that is cut by event time. Any other stands still without ticks.
+// showIdle repeats the status of a pipeline that waits for events and has no ticker, because its steps are
+// cut by event time: it is well. Any other pipeline that takes no step lacks its ticks.
 func (p *Pipeline) showIdle() {
 	if p.ticker.Load() != nil || !p.idle.Load() || !p.Broker.NC.IsConnected() {
 		return
