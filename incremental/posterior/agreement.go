@@ -26,8 +26,8 @@ func (e *Epoch) agreement(view graphstore.View, r *Reader) []float64 {
 			continue
 		}
 		weight := twoSteps(view, v)
-		one += r.covariance(pi, &r.in.one, 1)
-		two += r.covariance(pi, &r.in.two, weight)
+		one += r.covariance(pi, &r.one, 1)
+		two += r.covariance(pi, &r.two, weight)
 		for _, p := range pi {
 			variance += float64(p * (1 - p))
 		}
@@ -53,7 +53,7 @@ func (r *Reader) covariance(pi []float64, c *counts, weight float64) (sum float6
 	for l, p := range pi {
 		before := c.each[l]
 		c.each[l], c.all = before+weight, all+weight
-		r.in.score(r.scores, &r.epoch.Coefficients)
+		r.score(r.scores)
 		c.each[l], c.all = before, all
 		softmax(with, r.scores)
 		sum += float64(p * with[l])

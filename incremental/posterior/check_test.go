@@ -108,7 +108,7 @@ func (s *State) check(view graphstore.View, sums *neighborhood.Sums) error {
 	}
 	twin.epoch = s.epoch
 	twin.compute(view, sums)
-	in := newInputs(view, sums, &twin.around, s.epoch.Prior, s.options.Echo)
+	in := twin.Reader(view, sums)
 	for v := range Vertex(view.Vertices()) {
 		got, want := s.Posterior(v), twin.Posterior(v)
 		stale := s.dirty[v] || slices.ContainsFunc(view.Neighbors(v), func(u Vertex) bool { return s.around.marked[u] })
@@ -147,7 +147,7 @@ func (s *State) checkCrowds(view graphstore.View) error {
 
 // slack returns by how much, in logarithms, the odds of two classes in the posterior of v
 // may be off because of what is missed: 0 if nothing is.
-func (s *State) slack(view graphstore.View, in *inputs, v Vertex) float64 {
+func (s *State) slack(view graphstore.View, in *Reader, v Vertex) float64 {
 	neighbours := view.Neighbors(v)
 	late := slices.ContainsFunc(neighbours, func(u Vertex) bool { return s.around.told[u] > 0 })
 	if !late && s.around.owes[v] == 0 || !in.read(v) {

@@ -65,7 +65,7 @@ func fitted(s *State, view graphstore.View, sums *neighborhood.Sums, weight Weig
 	for i, n := range e.Prior {
 		e.Prior[i] = (n + priorObservations) / (e.Labels + priorObservations*float64(classes))
 	}
-	in := newInputs(view, sums, &s.around, e.Prior, s.options.Echo)
+	in := s.newReader(view, sums, e.Prior, nil)
 	l := &sample{classes: classes, prior: in.logPrior}
 	for at := 0; at < len(labels); at += (len(labels)-1)/fitLabelsMax + 1 {
 		v := labels[at]

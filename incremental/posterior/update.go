@@ -1,6 +1,7 @@
 package posterior
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -116,4 +117,18 @@ func with(list []Vertex, v Vertex, in bool) []Vertex {
 		return slices.Delete(list, at, at+1)
 	}
 	return list
+}
+
+// Moves returns how far the posteriors moved that the last Ready or Flush computed, in the order of their vertices.
+func (s *State) Moves() []float64 { return s.moves }
+
+// farthest returns by how much the posterior of a class moved, where it moved most: 1 where there is none before or after.
+func farthest(before, after []float64) (most float64) {
+	if len(before) != len(after) {
+		return 1
+	}
+	for i, x := range after {
+		most = max(most, math.Abs(x-before[i]))
+	}
+	return most
 }

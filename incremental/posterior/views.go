@@ -36,14 +36,18 @@ const (
 
 var logMixingLeast = math.Log(mixingLeast)
 
-// inputs reads the views of vertices. It holds scratch memory of one goroutine.
-type inputs struct {
+// Reader computes posteriors and views of single vertices. It holds scratch memory of
+// one goroutine.
+type Reader struct {
+	coefficients *Coefficients
+
 	view     graphstore.View
 	sums     *neighborhood.Sums
 	around   *around
 	classes  int
 	echo     bool      // see Options
 	walks    []uint64  // K: scratch
+	scores   []float64 // K: the same
 	logPrior []float64 // K: log pi0
 	prior    []float64 // K: pi0
 
@@ -57,12 +61,13 @@ type counts struct {
 	all  float64
 }
 
-func newInputs(view graphstore.View, sums *neighborhood.Sums, around *around, prior []float64, echo bool) *inputs {
+// newReader returns a reader for these coefficients, which only posteriors need.
+func (s *State) newReader(view graphstore.View, sums *neighborhood.Sums, prior []float64, coefficients *Coefficients) *Reader {
 	k := len(prior)
-	block := make([]float64, 6*k)
-	in := &inputs{
-		view: view, sums: sums, around: around, classes: k, prior: prior, echo: echo, walks: make([]uint64, k), logPrior: block[:k],
-		own: block[k : 2*k], near: block[2*k : 3*k], next: block[3*k : 4*k], one: counts{each: block[4*k : 5*k]}, two: counts{each: block[5*k:]},
+	row := func() []float64 { return make([]float64, k) }
+	in := &Reader{
+		coefficients: coefficients, view: view, sums: sums, around: &s.around, classes: k, prior: prior, echo: s.options.Echo,
+		walks: make([]uint64, k), scores: row(), logPrior: row(), own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
 	}
 	for i, p := range prior {
 		in.logPrior[i] = math.Log(p)
@@ -70,8 +75,32 @@ func newInputs(view graphstore.View, sums *neighborhood.Sums, around *around, pr
 	return in
 }
 
+// Reader returns a reader of the present epoch, which there must be.
+func (s *State) Reader(view graphstore.View, sums *neighborhood.Sums) *Reader {
+	return s.newReader(view, sums, s.epoch.Prior, &s.epoch.Coefficients)
+}
+
+// Views writes the Views x K views of v to dst, and reports whether it has a prediction.
+func (in *Reader) Views(dst []float64, v Vertex) bool {
+	if !in.read(v) {
+		return false
+	}
+	in.views(dst)
+	return true
+}
+
+// posterior writes pi(v) to dst, and reports whether v has a prediction.
+func (in *Reader) posterior(dst []float64, v Vertex) bool {
+	if !in.read(v) {
+		return false
+	}
+	in.score(in.scores)
+	softmax(dst, in.scores)
+	return true
+}
+
 // read gathers the inputs of v. It reports false when v has no prediction.
-func (in *inputs) read(v Vertex) bool {
+func (in *Reader) read(v Vertex) bool {
 	units := in.view.Prediction(v)
 	if units == nil {
 		return false
@@ -127,7 +156,7 @@ func raise[T uint32 | uint64](dst []float64, sum []T, n float64) {
 }
 
 // normalize has f, g and h of the vertex that was read last sum to one.
-func (in *inputs) normalize() {
+func (in *Reader) normalize() {
 	for _, p := range [...][]float64{in.own, in.near, in.next} {
 		scale := 1 / total(p)
 		for i := range p {
@@ -137,7 +166,7 @@ func (in *inputs) normalize() {
 }
 
 // views writes the Views x K views of the vertex that was read last to dst.
-func (in *inputs) views(dst []float64) {
+func (in *Reader) views(dst []float64) {
 	in.normalize()
 	k := in.classes
 	far := in.far()
@@ -154,11 +183,11 @@ func (in *inputs) views(dst []float64) {
 }
 
 // far returns how far labels are from the vertex that was read last: 1 where there are none.
-func (in *inputs) far() float64 { return 1 / (1 + in.one.all + in.two.all) }
+func (in *Reader) far() float64 { return 1 / (1 + in.one.all + in.two.all) }
 
 // mix writes to dst the logarithms, against pi0, of the shares of the counts among all, mixed
 // with m observations of pi0. They are one number for all classes without a label.
-func (in *inputs) mix(dst []float64, c *counts, m, logM float64) {
+func (in *Reader) mix(dst []float64, c *counts, m, logM float64) {
 	per := logarithm(c.all + m)
 	none := logM - per
 	for i, count := range c.each {
@@ -171,11 +200,11 @@ func (in *inputs) mix(dst []float64, c *counts, m, logM float64) {
 
 // score writes to dst the logarithms of what pi of the vertex that was read last is proportional to: log pi0 + b and the
 // views times theta, less what is one number for all classes, as the sums are that f, g and h are divided by.
-func (in *inputs) score(dst []float64, c *Coefficients) {
-	far, t := in.far(), c.Theta
+func (in *Reader) score(dst []float64) {
+	far, t := in.far(), in.coefficients.Theta
 	own, near, next := t[viewOwn]+float64(far*t[viewFar]), t[viewNear]+float64(far*t[viewFar+1]), t[viewNext]+float64(far*t[viewFar+2])
 	rest := 1 - own - near - next
-	for i, b := range c.B[:len(dst)] {
+	for i, b := range in.coefficients.B[:len(dst)] {
 		dst[i] = b + float64(rest*in.logPrior[i]) + float64(own*logarithm(in.own[i])) + float64(near*logarithm(in.near[i])) + float64(next*logarithm(in.next[i]))
 	}
 	in.scoreMixed(dst, &in.one, t[viewLabels], t[viewLabels+2])
@@ -183,7 +212,7 @@ func (in *inputs) score(dst []float64, c *Coefficients) {
 }
 
 // scoreMixed adds both views of label counts to scores, less what they are for a class without a label; see mix.
-func (in *inputs) scoreMixed(dst []float64, c *counts, most, least float64) {
+func (in *Reader) scoreMixed(dst []float64, c *counts, most, least float64) {
 	none := float64(least * logMixingLeast) // the logarithm of mixingMost is 0
 	for i, count := range c.each[:len(dst)] {
 		if count > 0 {
