@@ -63,12 +63,10 @@ func (a *Audit) reach(open float64) (share, deviation float64) {
 // Few labels have skew errors, and a spread that is hardly known. So the interval centres
 // where auditPseudo labels as predicted are added, and its variance is that whose normal
 // quantile is Student's, of n + auditPseudo - 2 degrees. Both go as labels come.
-func (x *auditScratch) estimate(ans *answer, s *Statistics) {
-	a, k := s.Audit, s.K
+func (a *Audit) estimate(ans *answer, s *Statistics) {
+	k := s.K
 	ans.reset(k)
-	x.reset(k)
-	x.moments(a)
-	tau := x.slope(a.Noise.Sum)
+	x := a.moments()
 	covered := 0.0
 	if open := s.Members - s.Labelled; open > 0 && s.Soft != nil {
 		covered = s.Profiled / open // who has no prediction counts as zero everywhere
@@ -76,23 +74,23 @@ func (x *auditScratch) estimate(ans *answer, s *Statistics) {
 	n := a.Weights.Sum * a.Weights.Sum / a.SquaredW // as many labels of equal weight
 	scale := a.Noise.Sum / (a.Weights.Sum * a.Weights.Sum)
 	added := auditPseudo * scale / (1 + auditPseudo*scale) // none where every member was drawn
+	expected := make([]float64, k)                         // mean of p over the members, equal shares where there is none
 	for i := range k {
 		p := 0.0
 		if covered > 0 {
 			p = covered * s.Soft.P[i]
 		}
-		x.expected[i] = p + (1-covered)/float64(k)
-		ans.free[i] = x.y[i] + tau*(p-x.p[i])
+		expected[i] = p + (1-covered)/float64(k)
+		ans.free[i] = x.y[i] + x.tau*(p-x.p[i])
 	}
 	ProjectSimplex(ans.q, ans.free)
 	degrees := max(n+auditPseudo-2, 1)
 	scale *= (1 - added) * studentStretch(degrees) / degrees
 	for i := range k {
-		ans.free[i] += added * (x.expected[i] - ans.free[i])
+		ans.free[i] += added * (expected[i] - ans.free[i])
 		for j := range k {
-			residual := x.yy[i*k+j] - tau*(x.yp[i*k+j]+x.yp[j*k+i]) + tau*tau*x.pp[i*k+j]
 			prior := x.own[i*k+j] + (1-covered)*(delta(i, j)-1/float64(k))/float64(k)
-			ans.v[i*k+j] = scale * (n*residual + auditPrior*prior)
+			ans.v[i*k+j] = scale * (n*x.residual[i*k+j] + auditPrior*prior)
 		}
 		ans.member[i] = max(ans.v[i*k+i], 0) * n
 		ans.nEff[i] = n * x.y[i]
@@ -109,51 +107,39 @@ func studentStretch(degrees float64) float64 {
 	return t * t
 }
 
-// auditScratch holds the moments of the audit labels: weighted means of y and p, and the
-// moments about them with the weights of the noise.
-type auditScratch struct {
-	y, p       []float64 // K
-	yy, yp, pp []float64 // K x K
-	own        []float64 // K x K: covariance of y were p right
-	expected   []float64 // K: mean of p over the members, equal shares where there is none
+// auditMoments are weighted means over the audit labels, and moments about them with the weights of the noise. The
+// latter count for nothing where every member was drawn for sure.
+type auditMoments struct {
+	y, p          []float64 // K: means
+	tau           float64   // slope of the regression, which makes the noise least; one where that cannot be told
+	residual, own []float64 // K x K: covariance of y - tau p, and of y were p right
 }
 
-func (x *auditScratch) reset(k int) {
-	x.y, x.p, x.expected = resize(x.y, k), resize(x.p, k), resize(x.expected, k)
-	x.own = resize(x.own, k*k)
-	x.yy, x.yp, x.pp = resize(x.yy, k*k), resize(x.yp, k*k), resize(x.pp, k*k)
-}
-
-// moments sets the means and the moments about them. The latter count for nothing where every
-// member was drawn for sure.
-func (x *auditScratch) moments(a *Audit) {
-	k, mass, c := len(x.y), a.Weights.Sum, max(a.Noise.Sum, math.SmallestNonzeroFloat64)
-	for i := range k {
-		x.y[i], x.p[i] = a.Weights.Y[i]/mass, a.Weights.P[i]/mass
-	}
+func (a *Audit) moments() auditMoments {
+	k, mass, c := len(a.Weights.Y), a.Weights.Sum, max(a.Noise.Sum, math.SmallestNonzeroFloat64)
+	x := auditMoments{y: make([]float64, k), p: make([]float64, k), tau: 1, residual: make([]float64, k*k), own: make([]float64, k*k)}
+	scaleTo(x.y, 1/mass, a.Weights.Y)
+	scaleTo(x.p, 1/mass, a.Weights.P)
+	yp, pp := make([]float64, k*k), make([]float64, k*k)
 	for i := range k {
 		for j := range k {
 			at := i*k + j
 			yi, yj, pi, pj := a.Noise.Y[i]/c, a.Noise.Y[j]/c, a.Noise.P[i]/c, a.Noise.P[j]/c
-			x.yy[at] = delta(i, j)*yi - yi*x.y[j] - x.y[i]*yj + x.y[i]*x.y[j]
+			x.residual[at] = delta(i, j)*yi - yi*x.y[j] - x.y[i]*yj + x.y[i]*x.y[j]
 			x.own[at] = delta(i, j)*pi - a.NoisePP[at]/c
-			x.yp[at] = a.NoiseYP[at]/c - yi*x.p[j] - x.y[i]*pj + x.y[i]*x.p[j]
-			x.pp[at] = a.NoisePP[at]/c - pi*x.p[j] - x.p[i]*pj + x.p[i]*x.p[j]
+			yp[at] = a.NoiseYP[at]/c - yi*x.p[j] - x.y[i]*pj + x.y[i]*x.p[j]
+			pp[at] = a.NoisePP[at]/c - pi*x.p[j] - x.p[i]*pj + x.p[i]*x.p[j]
 		}
 	}
-}
-
-// slope returns tau, which makes the noise least; one where that cannot be told.
-func (x *auditScratch) slope(noise float64) float64 {
-	k := len(x.y)
-	along, all := 0.0, 0.0
+	if all := trace(pp, k); a.Noise.Sum > 0 && all > 0 {
+		x.tau = min(max(trace(yp, k)/all, 0), tauMax)
+	}
 	for i := range k {
-		along, all = along+x.yp[i*k+i], all+x.pp[i*k+i]
+		for j := range k {
+			x.residual[i*k+j] += x.tau*x.tau*pp[i*k+j] - x.tau*(yp[i*k+j]+yp[j*k+i])
+		}
 	}
-	if !(noise > 0) || !(all > 0) {
-		return 1
-	}
-	return min(max(along/all, 0), tauMax)
+	return x
 }
 
 // fits reports whether the sums are those of k classes.
@@ -222,12 +208,12 @@ func (w *Solver) auto(s *Statistics, weights weighting) {
 	switch labels := sum(s.ClassN) > 0 && s.Profiled > 0; {
 	case labels && s.auditable():
 		w.automatic(&w.ans, s, weights)
-		w.audit.estimate(&w.other, s)
+		s.Audit.estimate(&w.other, s)
 		w.combine(&w.ans, &w.other)
 	case labels:
 		w.automatic(&w.ans, s, weights)
 	default:
-		w.audit.estimate(&w.ans, s)
+		s.Audit.estimate(&w.ans, s)
 		w.check.weight = 1
 	}
 }

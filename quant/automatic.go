@@ -1,6 +1,9 @@
 package quant
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// gammaMax bounds gamma where edges decide: even members that look like a sample
@@ -24,33 +27,21 @@ const (
 	spreadOfChange = 2
 )
 
-// posteriorScratch is the memory of auto.
+// posteriorScratch is the memory of auto. What is not scratch is made anew for every estimate, so that a Snapshot keeps it.
 type posteriorScratch struct {
-	members        members
-	few, some      members   // of many
-	d, likely      []float64 // K: mean residual, q(1)
-	tops           []float64 // K: members by the class that their prediction is for
-	a, s, j, label []float64 // K x K
-	all            []float64 // K x K: covariance of a residual among all labels
-	first          []float64 // K x K: J⁺ of q(1), where gamma is not 0
-	middle, slope  []float64
-	root           []float64 // of the covariance of the coefficients
-	own, ownNoise  []float64 // K, K x K: mean residual of the members' own labels, and its covariance
-	noise, away    []float64 // K: variance of the distance between both readings, and the distance
-	squares        []float64 // K x K: of J⁺, times gamma²
-	views          []float64
-
-	// What a Tangent keeps besides.
-	tempered, prior []float64 // K: q(gamma), pi0
-	around, scatter []float64 // K: variance of the residual of the labels around, and of one among all
-	mixed           []float64 // K: the former with the members' own labels; see mixOwn
-	weight, lean    float64   // of the members' own labels in d, of the labels' own shares
-	at              []float64 // K + 3: see Kept
-	kept            Kept      // error of the coefficients
-	byClass         float64   // most that gamma may be
-	allowed         float64   // most that edges let it be
-	evidence        float64   // for it
-	unread          bool      // whether members holds none, but sums over them
+	Tangent
+	members   members
+	few, some members   // of many
+	a, s      []float64 // K x K: noise of the classes, mean of R R'
+	first     []float64 // K x K: J⁺ of q(1), where gamma is not 0
+	label     []float64 // K x K: covariance of Residual
+	noise     []float64 // K: variance of the distance between both readings
+	weight    float64   // of the members' own labels in Residual
+	at        []float64 // K + 3: see Kept
+	kept      Kept      // error of the coefficients
+	allowed   float64   // most that edges let gamma be
+	evidence  float64   // for a selection by class
+	unread    bool      // whether members holds none, but sums over them
 }
 
 // automatic fills ans with auto: the tempered mean of the posteriors plus the part of
@@ -63,19 +54,21 @@ func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
 	p, x, k := s.Posterior, &w.posterior, s.K
-	x.d, x.likely = resize(x.d, k), resize(x.likely, k)
+	x.Tangent = Tangent{Likely: make([]float64, k), Residual: make([]float64, k)}
 	x.meanResidual(p, sum(s.ClassN), weights)
 	gamma, followed := x.follow(ans.q, p)
 	if x.unread = followed; !followed {
 		x.members.load(k, p.Members)
 		gamma = x.read(ans.q, p)
 	}
-	x.tempered, x.prior = append(x.tempered[:0], ans.q...), p.Prior
+	x.Gamma, x.Tempered, x.Apart = gamma, slices.Clone(ans.q), slices.Clone(x.Likely)
+	axpy(x.Apart, -1, x.members.mean)
+	x.ByGamma = byGamma(x.Tempered, p.Prior, x.s, x.Inverse)
 	w.automaticNoise(ans, s, weights, gamma)
 	copy(ans.free, ans.q)
-	axpy(ans.free, 1-gamma, x.d)
+	axpy(ans.free, 1-gamma, x.Residual)
 	ProjectSimplex(ans.q, ans.free)
-	x.lean = w.leanOnLabels(ans, s)
+	x.Lean = w.leanOnLabels(ans, s)
 	copy(ans.free, ans.q) // intervals centre on the shares themselves
 	s.effectiveLabels(ans.nEff, weights)
 	ans.gamma, ans.posterior, ans.exact = gamma, uint64(p.Version), true
@@ -111,16 +104,15 @@ func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
 	if p.Selected != ByEdges || p.Predicted == nil || !(p.Vertices > 0) {
 		return gammaMax
 	}
-	k := len(x.likely)
-	few.temper(x.likely, p.Prior, 1)
-	x.tops = zeroed(x.tops, k)
+	few.temper(x.Likely, p.Prior, 1)
+	tops := make([]float64, len(x.Likely)) // members by the class that their prediction is for
 	evidence := 0.0
 	for l, m := range few.m {
 		evidence -= m / few.all * math.Log(few.inverse[l])
-		x.tops[p.Predicted(few.vertex[l])] += m / few.all
+		tops[p.Predicted(few.vertex[l])] += m / few.all
 	}
 	evidence -= math.Log(dot(few.factor, p.Mass) / p.Vertices)
-	for c, share := range x.tops {
+	for c, share := range tops {
 		if share > 0 {
 			evidence -= share * math.Log(share*p.Vertices/max(p.Tops[c], 1))
 		}
@@ -188,33 +180,36 @@ func undecided(gamma, allowed, most float64) float64 {
 func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := &x.members
-	x.noise, x.squares, x.away = zeroed(x.noise, k), resize(x.squares, k*k), resize(x.away, k)
-	for at, y := range x.j {
-		x.squares[at] = gamma * gamma * y * y
+	squares := make([]float64, k*k) // of J⁺, times gamma²
+	for at, y := range x.Inverse {
+		squares[at] = gamma * gamma * y * y
 	}
+	x.noise = make([]float64, k)
+	away := slices.Clone(x.Apart) // distance between both readings
+	axpy(away, -1, x.Residual)
 	for i := range k {
 		class := ans.class[i*k : (i+1)*k]
-		products(class, x.squares, p.Within[i*k:(i+1)*k])
+		products(class, squares, p.Within[i*k:(i+1)*k])
 		axpy(x.noise, ans.q[i]*ans.q[i], class)
-		x.away[i] = x.likely[i] - u.mean[i] - x.d[i]
 	}
 	unseen := 0.0 // see automaticNoise
 	if open := s.Members - s.Labelled; open > s.Profiled {
 		unseen = (1 - s.Profiled/open) * u.squares / (u.all * u.all)
 	}
 	rest := (1 - gamma) * (1 - gamma)
-	apart := undecided(gamma, x.allowed, x.byClass)
+	apart := undecided(gamma, x.allowed, x.ByClass)
 	place := (1 - gamma) * (1 + p.common(u.all*u.all/u.squares))
+	middle := make([]float64, k)
 	for a := range k {
-		products(x.middle, x.a, x.j[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
-		members := max(dot(x.middle, x.j[a*k:(a+1)*k]), 0)
+		products(middle, x.a, x.Inverse[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
+		members := max(dot(middle, x.Inverse[a*k:(a+1)*k]), 0)
 		ans.member[a] = spreadOfChange * members * u.all * u.all / u.squares
 		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
 			ans.v[a*k+b] += place*x.a[a*k+b] + rest*x.label[a*k+b] +
-				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*x.away[a]*x.away[b] + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
+				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away[a]*away[b] + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
 			if gamma > 0 {
-				drawn := gamma / 2 * (x.first[a*k+b] - delta(a, b)) * max(x.likely[b], shareMin) * u.squares / (u.all * u.all)
+				drawn := gamma / 2 * (x.first[a*k+b] - delta(a, b)) * max(x.Likely[b], shareMin) * u.squares / (u.all * u.all)
 				ans.v[a*k+b] += drawn
 				ans.v[b*k+a] += drawn // it is symmetric but for repeated members
 			}
@@ -253,31 +248,32 @@ func (p *Posterior) common(members float64) float64 {
 // twice, since d is of what is around. Own labels are among those of d, so that o and
 // d covary as d does with itself.
 func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights weighting) {
-	k := len(x.d)
-	x.label, x.all, x.weight = resize(x.label, k*k), resize(x.all, k*k), 0
+	k, d := len(x.Residual), x.Residual
+	all := make([]float64, k*k) // covariance of a residual among all labels
+	x.label, x.weight = make([]float64, k*k), 0
 	everywhere := p.Residuals.effective(constantWeights)
-	p.Residuals.mean(x.d, constantWeights)
-	p.Residuals.covariance(x.label, x.d, constantWeights)
-	scaleTo(x.all, everywhere*smallSample(everywhere), x.label)
-	p.Residuals.mean(x.d, weights)
-	p.residualNoise(p.Residuals, x.label, x.all, x.d, labels, weights)
-	x.around, x.scatter = diagonal(x.around, x.label, k), diagonal(x.scatter, x.all, k)
-	x.mixed = append(x.mixed[:0], x.around...)
+	p.Residuals.mean(d, constantWeights)
+	p.Residuals.covariance(x.label, d, constantWeights)
+	scaleTo(all, everywhere*smallSample(everywhere), x.label)
+	p.Residuals.mean(d, weights)
+	p.residualNoise(p.Residuals, x.label, all, d, labels, weights)
+	x.Around, x.Scatter = diagonal(x.label, k), diagonal(all, k)
+	x.Noise = slices.Clone(x.Around)
 	if p.Own == nil {
 		return
 	}
-	x.own, x.ownNoise = resize(x.own, k), resize(x.ownNoise, k*k)
-	p.Own.mean(x.own, constantWeights)
-	p.residualNoise(p.Own, x.ownNoise, x.all, x.own, labels, constantWeights)
-	axpy(x.own, -1, x.d)
+	own, ownNoise := make([]float64, k), make([]float64, k*k)
+	p.Own.mean(own, constantWeights)
+	p.residualNoise(p.Own, ownNoise, all, own, labels, constantWeights)
+	axpy(own, -1, d)
 	bias := 0.0
-	x.weight, bias = p.mixOwn(x.mixed, x.scatter, x.own, p.Residuals.effective(weights))
+	x.weight, bias = p.mixOwn(x.Noise, x.Scatter, own, p.Residuals.effective(weights))
 	left := (1 - x.weight) * (1 - x.weight) * bias
 	scaleTo(x.label, 1-x.weight*x.weight, x.label)
-	axpy(x.label, x.weight*x.weight, x.ownNoise)
-	addOuter(x.label, left, x.own)
+	axpy(x.label, x.weight*x.weight, ownNoise)
+	addOuter(x.label, left, own)
 	mirror(x.label, x.label, k)
-	axpy(x.d, x.weight, x.own)
+	axpy(d, x.weight, own)
 }
 
 // mixOwn returns the weight of the mean residual of the members' own labels, and the share of

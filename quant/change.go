@@ -3,6 +3,7 @@ package quant
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Snapshot holds the parts of an estimate from which the error of a change follows. It holds no
@@ -51,9 +52,8 @@ func (w *Solver) Snapshot(dst *Snapshot) {
 	dst.Label = append(dst.Label[:0], w.ans.label...)
 	dst.Member = append(dst.Member[:0], w.ans.member...)
 	dst.Prevalence, dst.Coverage = append(dst.Prevalence[:0], w.prevalence...), w.coverage
-	w.tangent(&dst.Tangent)
-	if dst.Kept = (Kept{}); w.ans.posterior != 0 {
-		dst.Kept = w.posterior.kept // which nobody writes to
+	if dst.Tangent, dst.Kept = (Tangent{}), (Kept{}); w.ans.posterior != 0 {
+		dst.Tangent, dst.Kept = w.posterior.Tangent, w.posterior.kept // which nobody writes to
 	}
 }
 
@@ -139,26 +139,6 @@ type Tangent struct {
 	Noise    []float64 // K: the same with them; see mixOwn
 	Inverse  []float64 // K x K: what multiplies a change of the mean responsibility
 	ByGamma  []float64 // K: derivative of q(gamma) by gamma
-}
-
-// tangent copies to dst what the last estimate says of changes to come.
-func (w *Solver) tangent(dst *Tangent) {
-	if w.ans.posterior == 0 {
-		*dst = Tangent{}
-		return
-	}
-	x, k := &w.posterior, w.ans.k
-	dst.Gamma, dst.Lean, dst.ByClass = w.ans.gamma, x.lean, x.byClass
-	dst.Tempered = append(dst.Tempered[:0], x.tempered...)
-	dst.Likely = append(dst.Likely[:0], x.likely...)
-	dst.Residual = append(dst.Residual[:0], x.d...)
-	dst.Apart = append(dst.Apart[:0], x.likely...)
-	axpy(dst.Apart, -1, x.members.mean)
-	dst.Scatter, dst.Around, dst.Noise = append(dst.Scatter[:0], x.scatter...), append(dst.Around[:0], x.around...), append(dst.Noise[:0], x.mixed...)
-	dst.Inverse = append(dst.Inverse[:0], x.j[:k*k]...)
-	dst.ByGamma = resize(dst.ByGamma, k)
-
-	byGamma(dst.ByGamma, x.tempered, x.prior, x.s, dst.Inverse, make([]float64, 2*k))
 }
 
 // Movement returns by how many of its standard errors the prevalence that last is of has
@@ -251,20 +231,19 @@ func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
 // extrapolate writes the shares that auto would about have, and its effective labels, to w.ans, and
 // returns by what part of itself the standard error of a class would differ.
 func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
-	p, t, x, k := s.Posterior, &last.Tangent, &w.posterior, s.K
+	p, t, k := s.Posterior, &last.Tangent, s.K
 	weights := s.autoWeights()
 	s.effectiveLabels(w.ans.nEff, weights)
-	x.d = resize(x.d, k)
-	p.Residuals.mean(x.d, weights)
-	x.noise = append(x.noise[:0], t.Around...)
+	d, noise := make([]float64, k), slices.Clone(t.Around)
+	p.Residuals.mean(d, weights)
 	if p.Own != nil {
-		x.own = resize(x.own, k)
-		p.Own.mean(x.own, constantWeights)
-		axpy(x.own, -1, x.d)
-		weight, _ := p.mixOwn(x.noise, t.Scatter, x.own, w.ans.effective(s, weights))
-		axpy(x.d, weight, x.own)
+		own := make([]float64, k)
+		p.Own.mean(own, constantWeights)
+		axpy(own, -1, d)
+		weight, _ := p.mixOwn(noise, t.Scatter, own, w.ans.effective(s, weights))
+		axpy(d, weight, own)
 	}
-	u, moved, response := &x.members, make([]float64, k), make([]float64, k)
+	u, moved, response := &w.posterior.members, make([]float64, k), make([]float64, k)
 	if p.Crowd.tells() && p.Crowd.tempered(moved, t.Gamma) {
 		axpy(moved, -1, t.Tempered)
 	} else if u.load(k, p.Members); u.all > 0 {
@@ -277,10 +256,10 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 	allowed := p.allowed(t.Likely)
 	gamma := p.gamma(allowed, t.ByClass)
 	for i := range k {
-		change := moved[i] + (1-t.Gamma)*(x.d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
+		change := moved[i] + (1-t.Gamma)*(d[i]-t.Residual[i]) + (gamma-t.Gamma)*(t.ByGamma[i]-t.Residual[i])
 		w.ans.free[i] = t.Tempered[i] + (1-t.Gamma)*t.Residual[i] + change
 		if se, most := last.SE[i], last.Open*worstDeviation; 0 < se && se < most {
-			se /= min(last.error(i, gamma, allowed, x.noise[i], x.d[i]), most)
+			se /= min(last.error(i, gamma, allowed, noise[i], d[i]), most)
 			grown = max(grown, se-1, 1/se-1)
 		}
 	}

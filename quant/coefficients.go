@@ -53,7 +53,7 @@ func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (ke
 // labels there are around.
 func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p := s.Posterior
-	x.at = append(append(x.at[:0], x.tempered...), gamma, x.weight, math.Log(p.Residuals.effective(weights)))
+	x.at = append(append(x.at[:0], x.Tempered...), gamma, x.weight, math.Log(p.Residuals.effective(weights)))
 	x.kept = p.keptFor(x.at, x.members.squares, ans.v)
 	if p.Coefficients == nil {
 		return
@@ -61,7 +61,7 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 	if x.kept.KeptAt == nil {
 		if x.unread {
 			x.members.load(s.K, p.Members)
-			x.members.temper(x.tempered, p.Prior, gamma)
+			x.members.temper(x.Tempered, p.Prior, gamma)
 		}
 		x.kept = x.errorOf(p, weights, gamma)
 	}
@@ -74,19 +74,18 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 func (x *posteriorScratch) byCoefficients(p *Posterior) []float64 {
 	u, k := &x.members, x.members.k
 	size := p.Shared + k
-	x.slope, x.views = zeroed(x.slope, 2*k*size), resize(x.views, p.Shared*k)
-	moved, g := x.slope[:k*size], x.slope[k*size:]
+	moved, g, views := make([]float64, k*size), make([]float64, k*size), make([]float64, p.Shared*k)
 	weight, r := 0.0, make([]float64, k)
 	step := (len(u.m)-1)/slopeMembersMax + 1
 	for l := 0; l < len(u.m); l += step {
-		p.Views(x.views, u.vertex[l])
+		p.Views(views, u.vertex[l])
 		u.respond(r, l)
-		addSlope(moved, u.m[l], r, x.views)
+		addSlope(moved, u.m[l], r, views)
 		weight += u.m[l]
 	}
 	for a := range k {
 		for b := range k {
-			axpy(g[a*size:(a+1)*size], x.j[a*k+b]/weight, moved[b*size:(b+1)*size])
+			axpy(g[a*size:(a+1)*size], x.Inverse[a*k+b]/weight, moved[b*size:(b+1)*size])
 		}
 	}
 	return g
@@ -95,12 +94,12 @@ func (x *posteriorScratch) byCoefficients(p *Posterior) []float64 {
 // errorOf returns the error that the coefficients make in the shares.
 func (x *posteriorScratch) errorOf(p *Posterior, weights weighting, gamma float64) Kept {
 	g, k := x.byCoefficients(p), x.members.k
-	kept := Kept{KeptAt: slices.Clone(x.at), KeptNoise: make([]float64, k*k), KeptInfluence: x.influence(k, p.Coefficients, g)}
+	kept := Kept{KeptAt: slices.Clone(x.at), KeptNoise: make([]float64, k*k), KeptInfluence: influence(k, p.Coefficients, g)}
 	p.Residuals.slope(g, (gamma-1)*(1-x.weight), weights)
 	if p.Own != nil {
 		p.Own.slope(g, (gamma-1)*x.weight, constantWeights)
 	}
-	x.addSandwich(kept.KeptNoise, 1, g, p.Coefficients)
+	addSandwich(kept.KeptNoise, 1, g, p.Coefficients, k)
 	if p.Labels != nil {
 		x.addSpread(kept.KeptNoise, p)
 	}
@@ -163,16 +162,16 @@ func (x *posteriorScratch) addSpread(noise []float64, p *Posterior) {
 		off := r[n*k : (n+1)*k]
 		axpy(off, -1/mass[c], means[c*k:(c+1)*k])
 		scaleTo(off, math.Sqrt(smallSample(mass[c]*mass[c]/squares[c])), off)
-		parts[n] = x.tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
-		squared[n] = parts[n] * x.tempered[c] / l.mass[c]
+		parts[n] = x.Tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
+		squared[n] = parts[n] * x.Tempered[c] / l.mass[c]
 	}
 	b, moved := make([]float64, k*k), make([]float64, k*size)
 	addOuters(b, squared, r, k)
 	addProducts(moved, parts, r, l.score, k)
 	mirror(b, b, k)
-	x.addSandwich(b, -1, moved, p.Coefficients)
+	addSandwich(b, -1, moved, p.Coefficients, k)
 	left := make([]float64, k*k)
-	x.addSandwich(left, 1, x.j, b)
+	addSandwich(left, 1, x.Inverse, b, k)
 	for i := range k {
 		for j := range k {
 			if left[i*k+i] > 0 && left[j*k+j] > 0 {
@@ -183,14 +182,7 @@ func (x *posteriorScratch) addSpread(noise []float64, p *Posterior) {
 }
 
 // addSandwich adds scale m v m' to dst, K x K, for K rows of m and a symmetric v.
-func (x *posteriorScratch) addSandwich(dst []float64, scale float64, m, v []float64) {
-	k := x.members.k
-	size := len(m) / k
-	x.middle = resize(x.middle, size)
-	for a := range k {
-		products(x.middle, v, m[a*size:(a+1)*size])
-		for b := range k {
-			dst[a*k+b] += scale * dot(x.middle, m[b*size:(b+1)*size])
-		}
-	}
+func addSandwich(dst []float64, scale float64, m, v []float64, k int) {
+	addForm(dst, scale, m, v, k)
+	mirror(dst, dst, k)
 }

@@ -10,20 +10,6 @@ type confusion struct {
 	s2    []float64 // k x z: sum of w^2 phi_z
 	mass  []float64 // k: W_i, the sum of the weights
 	nEff  []float64 // k: W_i^2 / sum of squared weights (Kish)
-
-	scaled []float64 // z: workspace of gram and sandwich
-}
-
-// reserve makes room for z cells and k classes and forgets what was there.
-func (m *confusion) reserve(z, k int) {
-	m.z, m.k = z, 0
-	m.c, m.s2 = resize(m.c, z*k), resize(m.s2, z*k)
-	m.mass, m.nEff = resize(m.mass, k), resize(m.nEff, k)
-	m.scaled = resize(m.scaled, z)
-	if cap(m.class) < k {
-		m.class = make([]int, 0, k)
-	}
-	m.class = m.class[:0]
 }
 
 // column returns the profile of the a-th supported class.
@@ -35,14 +21,14 @@ func (m *confusion) second(a int) []float64 { return m.s2[a*m.z : (a+1)*m.z] }
 // mix writes Cq to dst.
 func (m *confusion) mix(dst, q []float64) { combine(dst, q[:m.k], m.c) }
 
-// weigh fills m from the tallies under the weights w = r a + s:
+// weigh returns the confusion of the tallies under the weights w = r a + s:
 //
 //	S1 = r A1 + s N,   S2 = r^2 A2 + 2 r s A1 + s^2 N,   C = (S1 / W + e) / (1 + Z e),
 //
 // with G2A and G2 for the last two of S2 where the labels have weights of their own, and e the smoothing.
-// Classes without weight are left out. It reports whether one is left.
-func (m *confusion) weigh(t *Cells, k int, w weighting, smoothing float64) bool {
-	m.reserve(t.Z, k)
+// Classes without weight are left out.
+func (t *Cells) weigh(k int, w weighting, smoothing float64) *confusion {
+	m := &confusion{z: t.Z, c: make([]float64, t.Z*k), s2: make([]float64, t.Z*k)}
 	r, s := w.r, w.s
 	rr, rs, ss := r*r, 2*r*s, s*s
 	g2, g2a := t.N, t.A1
@@ -70,9 +56,8 @@ func (m *confusion) weigh(t *Cells, k int, w weighting, smoothing float64) bool 
 		for z, x := range column {
 			column[z] = x*scale + least
 		}
-		m.mass[m.k], m.nEff[m.k] = mass, mass*mass/square
-		m.class = append(m.class, i)
+		m.class, m.mass, m.nEff = append(m.class, i), append(m.mass, mass), append(m.nEff, mass*mass/square)
 		m.k++
 	}
-	return m.k > 0
+	return m
 }

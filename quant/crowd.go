@@ -55,18 +55,16 @@ func (x *posteriorScratch) follow(q []float64, p *Posterior) (gamma float64, ok 
 	}
 	r, u := c.Read, &x.members
 	u.k, u.all, u.squares, u.mean = k, c.All, c.Squares, append(u.mean[:0], c.Mean[0]...)
-	if products(x.likely, r.inverse[0], c.off(1, r.likely)); !moved(x.likely, r.likely, c.Mean[1], likelyFar) {
+	if products(x.Likely, r.inverse[0], c.off(1, r.likely)); !moved(x.Likely, r.likely, c.Mean[1], likelyFar) {
 		return 0, false
 	}
-	x.byClass, x.evidence, x.allowed = byClassOf(r.evidence), r.evidence, p.allowed(x.likely)
-	gamma = p.gamma(x.allowed, x.byClass)
+	x.ByClass, x.evidence, x.allowed = byClassOf(r.evidence), r.evidence, p.allowed(x.Likely)
+	gamma = p.gamma(x.allowed, x.ByClass)
 	open := evidenceTurned * evidenceWeight * c.Turned * c.All / c.Squares
 	if p.gamma(x.allowed, byClassOf(r.evidence+open))-p.gamma(x.allowed, byClassOf(r.evidence-open)) > gammaOpen || !c.tempered(q, gamma) {
 		return 0, false
 	}
-	x.middle = resize(x.middle, k)
-	x.s, x.j, x.a = append(x.s[:0], r.s...), append(x.j[:0], r.inverse[1]...), resize(x.a, k*k)
-	x.first = append(x.first[:0], r.inverse[0]...)
+	x.s, x.Inverse, x.first, x.a = r.s, r.inverse[1], r.inverse[0], make([]float64, k*k)
 	scaleTo(x.a, c.Squares/(c.All*c.All)*r.all*r.all/r.squares, r.a)
 	return gamma, true
 }
@@ -111,27 +109,28 @@ func moved(q, then, now []float64, far float64) bool {
 func (x *posteriorScratch) freshReading(q, prior []float64, gamma float64, some *members) *CrowdReading {
 	k := len(q)
 	r := &CrowdReading{
-		gamma: gamma, evidence: x.evidence, likely: slices.Clone(x.likely), tempered: slices.Clone(q), byGamma: make([]float64, k),
-		s: make([]float64, k*k), a: slices.Clone(x.a), all: x.members.all, squares: x.members.squares,
+		gamma: gamma, evidence: x.evidence, likely: slices.Clone(x.Likely), tempered: slices.Clone(q),
+		s: make([]float64, k*k), a: x.a, all: x.members.all, squares: x.members.squares,
 	}
 	for i, shares := range [][]float64{r.likely, r.tempered} {
 		r.inverse[i] = make([]float64, k*k)
 		some.follow(r.inverse[i], r.s, shares, prior, []float64{1, gamma}[i])
 		r.Factors[i] = slices.Clone(some.factor)
 	}
-	byGamma(r.byGamma, q, prior, r.s, r.inverse[1], make([]float64, 2*k))
+	r.byGamma = byGamma(q, prior, r.s, r.inverse[1])
 	return r
 }
 
-// byGamma writes the derivative of q(gamma) by gamma to dst, J⁺ (q log(q/pi0) - S log(q/pi0)). Scratch has 2 K.
-func byGamma(dst, q, prior, s, inverse, scratch []float64) {
+// byGamma returns the derivative of q(gamma) by gamma, J⁺ (q log(q/pi0) - S log(q/pi0)).
+func byGamma(q, prior, s, inverse []float64) []float64 {
 	k := len(q)
-	logs, y := scratch[:k], scratch[k:2*k]
+	logs, y, derivative := make([]float64, k), make([]float64, k), make([]float64, k)
 	for i, x := range q {
 		logs[i] = math.Log(max(x, logarithmMin) / prior[i])
 	}
 	for i, x := range q {
 		y[i] = x*logs[i] - dot(s[i*k:(i+1)*k], logs)
 	}
-	products(dst, inverse, y)
+	products(derivative, inverse, y)
+	return derivative
 }

@@ -63,7 +63,7 @@ func TestCrowdsSayWhatTheirMembersSay(t *testing.T) {
 		gamma := []float64{0, 0.4, 0.9}[seed%3]
 		p.Gamma, p.Crowd = &gamma, &Crowd{}
 		var x, y posteriorScratch
-		x.likely, y.likely = make([]float64, k), make([]float64, k)
+		x.Likely, y.Likely = make([]float64, k), make([]float64, k)
 		q := make([]float64, k)
 		x.members.load(len(p.Prior), p.Members)
 		x.read(q, p)
@@ -86,7 +86,7 @@ func TestCrowdsSayWhatTheirMembersSay(t *testing.T) {
 				continue
 			}
 			for j, w := range exact {
-				off := math.Abs([][]float64{y.likely, got}[i][j] - w)
+				off := math.Abs([][]float64{y.Likely, got}[i][j] - w)
 				if worst = max(worst, off); off > modelError/[]float64{5, 10}[i] {
 					t.Errorf("seed %d, %d classes, gamma %v, share %d: off by %g after %g", seed, k, solved, j, off, far)
 				}
@@ -108,7 +108,7 @@ func BenchmarkCrowd(b *testing.B) {
 			p, q, gamma := crowd(1, 100_000, k), make([]float64, k), 0.9
 			p.Gamma, p.Crowd = &gamma, &Crowd{}
 			var x posteriorScratch
-			x.likely = make([]float64, k)
+			x.Likely = make([]float64, k)
 			x.members.load(len(p.Prior), p.Members)
 			x.read(q, p)
 			p = changedCrowd(p, rand.New(rand.NewPCG(1, 82)), 0.001)

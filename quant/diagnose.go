@@ -49,8 +49,8 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 	if r.weighted {
 		weights = at.weigh(o.Preset, w.ans.lambda, s.KernelSum)
 	}
-	m := &w.main
-	if !m.weigh(s.cells(r), s.K, weights, 0) || m.k < 2 {
+	m := s.cells(r).weigh(s.K, weights, 0)
+	if m.k < 2 {
 		return flags
 	}
 	sigma, i, j := m.weakest()
@@ -96,7 +96,7 @@ func (w *Solver) ambiguous(flags []string, k int) []string {
 	x := &w.posterior
 	z := bonferroni(shiftConfidence, k)
 	return flagged(flags, FlagShift, k, func(i int) bool {
-		away := x.likely[i] - x.members.mean[i] - x.d[i]
+		away := x.Apart[i] - x.Residual[i]
 		return w.ans.nEff[i] > 0 && math.Abs(away) > z*math.Sqrt(x.noise[i])
 	})
 }

@@ -10,13 +10,13 @@ package quant
 func (w *scratch) difference(ans *answer, s *Statistics, weights weighting) {
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
-	m := &w.soft
-	if !m.weigh(s.Soft, s.K, weights, 0) {
+	m := s.Soft.weigh(s.K, weights, 0)
+	if m.k == 0 {
 		copy(ans.q, w.shares)
 		copy(ans.free, w.shares)
 		return
 	}
-	total := sum(m.mass[:m.k])
+	total := sum(m.mass)
 	d := make([]float64, s.K)
 	for a, i := range m.class {
 		d[i] += m.mass[a] / total
@@ -24,7 +24,7 @@ func (w *scratch) difference(ans *answer, s *Statistics, weights weighting) {
 		ans.nEff[i] = m.nEff[a]
 	}
 	if !w.sketching {
-		w.residuals(ans, s, weights, d, total)
+		residuals(ans, s, m, weights, d, total)
 		ans.exact = s.Moments != nil || s.Rows != nil
 	}
 	copy(ans.free, s.Soft.P)
@@ -34,8 +34,8 @@ func (w *scratch) difference(ans *answer, s *Statistics, weights weighting) {
 
 // residuals sets the variances: that of d, and that of the members' own residuals. The residual of a label of class i
 // less d is -p - (d - e_i).
-func (w *scratch) residuals(ans *answer, s *Statistics, weights weighting, d []float64, total float64) {
-	k, m := s.K, &w.soft
+func residuals(ans *answer, s *Statistics, m *confusion, weights weighting, d []float64, total float64) {
+	k := s.K
 	in := input{weights: weights, rows: s.Rows, moments: s.Moments}
 	minus, centres := make([]float64, k*k), make([]float64, m.k*k)
 	for i := range k {

@@ -22,12 +22,10 @@ const (
 // The first columns of a root of Cov, the same for every community, stand for it. That of a class begins with
 // the variance of its intercept where all else is known, which moves as the mean residual of all
 // labels does: nearly all that is shared. Then Cholesky's take the largest variance that is left first.
-func (x *posteriorScratch) influence(k int, coefficients, g []float64) []float64 {
+func influence(k int, coefficients, g []float64) []float64 {
 	size := len(g) / k
 	columns := min(size, influenceNumbersMax/k)
-	x.root = resize(x.root, size*(2*size+1))
-	root, inverse, left := x.root[:size*size], x.root[size*size:2*size*size], x.root[2*size*size:]
-	copy(root, coefficients)
+	root, inverse, left := slices.Clone(coefficients), make([]float64, size*size), make([]float64, size)
 	cholesky(root, size)
 	choleskyInverse(inverse, root, size)
 	influence := make([]float64, columns*k)

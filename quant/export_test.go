@@ -41,7 +41,7 @@ func (m *confusion) load(dst, c, p, shares []float64) bool {
 		panic(fmt.Sprintf("quant: %d entries of C for %d cells and %d classes, %d shares",
 			len(c), z, k, len(shares)))
 	}
-	m.reserve(z, k)
+	m.z, m.c = z, make([]float64, z*k)
 	for i := range k {
 		column := m.c[m.k*z : (m.k+1)*z]
 		var weight float64
@@ -74,7 +74,7 @@ func (w *Solver) MaximumLikelihood(dst, c, p, shares []float64) (logLikelihood, 
 	m.smooth()
 	w.shares = shares
 	q := w.start(m, nil)
-	logLikelihood, gap = w.likelihood(q, m, p)
+	logLikelihood, gap = m.likelihood(q, p)
 	scatter(dst, m.class, q)
 	return logLikelihood, gap
 }
@@ -135,7 +135,7 @@ func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []st
 // Influence returns what an estimate of k classes publishes for a covariance of the coefficients and
 // the derivative g of the shares by them, k rows.
 func Influence(k int, coefficients, g []float64) []float64 {
-	return new(posteriorScratch).influence(k, coefficients, g)
+	return influence(k, coefficients, g)
 }
 
 // Add counts a member with its class, its prediction, its multiplicity and the probability

@@ -32,7 +32,7 @@ func gram(g []float64, m *confusion, weights []float64) {
 	for a := range m.k {
 		left := m.column(a)
 		if weights != nil {
-			scaled := m.scaled[:len(left)]
+			scaled := make([]float64, m.z)
 			for z, v := range left {
 				scaled[z] = v * weights[z]
 			}
@@ -54,9 +54,9 @@ func trace(a []float64, n int) float64 {
 	return t
 }
 
-// diagonal writes the diagonal of an n x n matrix to dst, which it resizes, and returns dst.
-func diagonal(dst, a []float64, n int) []float64 {
-	dst = resize(dst, n)
+// diagonal returns the diagonal of an n x n matrix.
+func diagonal(a []float64, n int) []float64 {
+	dst := make([]float64, n)
 	for i := range dst {
 		dst[i] = max(a[i*n+i], 0) // rounding can leave less where all labels are alike
 	}

@@ -45,7 +45,7 @@ func TestManyMembersAreSolvedLikeFew(t *testing.T) {
 		gamma := []float64{0, 0.4, 0.9}[seed%3]
 		p.Gamma = &gamma
 		var x posteriorScratch
-		x.likely = make([]float64, k)
+		x.Likely = make([]float64, k)
 		q, exact := make([]float64, k), make([]float64, k)
 		x.members.load(len(p.Prior), p.Members)
 		x.read(q, p)
@@ -57,7 +57,7 @@ func TestManyMembersAreSolvedLikeFew(t *testing.T) {
 		for _, solved := range []struct {
 			q     []float64
 			gamma float64
-		}{{x.likely, 1}, {q, gamma}} {
+		}{{x.Likely, 1}, {q, gamma}} {
 			exactly(&whole, exact, p.Prior, solved.gamma)
 			for i := range k {
 				off := math.Abs(solved.q[i] - exact[i])
@@ -91,7 +91,7 @@ func BenchmarkTempered(b *testing.B) {
 				p, q, gamma := crowd(1, n, k), make([]float64, k), 0.9
 				p.Gamma = &gamma
 				var x posteriorScratch
-				x.likely = make([]float64, k)
+				x.Likely = make([]float64, k)
 				for b.Loop() {
 					x.members.load(len(p.Prior), p.Members)
 					x.read(q, p)

@@ -154,7 +154,7 @@ func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
 	case familyAuto:
 		w.auto(s, s.autoWeights())
 	case familyAudit:
-		w.audit.estimate(&w.ans, s)
+		s.Audit.estimate(&w.ans, s)
 	}
 }
 

@@ -73,15 +73,15 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 			p, truth := drawSelected(rand.New(rand.NewPCG(seed, 3)), byClass)
 			var x posteriorScratch
 			k := len(truth)
-			x.likely = make([]float64, k)
+			x.Likely = make([]float64, k)
 			q := make([]float64, k)
 			x.members.load(len(p.Prior), p.Members)
 			x.read(q, p)
-			likely += x.byClass / rounds
+			likely += x.ByClass / rounds
 			for i := range truth {
 				errors += math.Abs(q[i]-truth[i]) / float64(k*rounds)
 				meanErrors += math.Abs(x.members.mean[i]-truth[i]) / float64(k*rounds)
-				shiftErrors += math.Abs(x.likely[i]-truth[i]) / float64(k*rounds)
+				shiftErrors += math.Abs(x.Likely[i]-truth[i]) / float64(k*rounds)
 			}
 		}
 		t.Logf("by class %t: likelihood of that %.2f; mean error %.4f, of the mean %.4f, under prior shift %.4f", byClass, likely, errors, meanErrors, shiftErrors)
@@ -99,7 +99,7 @@ func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 	p, _ := drawSelected(rand.New(rand.NewPCG(5, 3)), false)
 	few := func(times float64) (byClass float64) {
 		var x posteriorScratch
-		x.likely = make([]float64, len(p.Prior))
+		x.Likely = make([]float64, len(p.Prior))
 		x.members.load(len(p.Prior), func(visit func(uint32, float64, []float64)) {
 			p.Members(func(v uint32, _ float64, pi []float64) {
 				if v < 5 {
@@ -108,7 +108,7 @@ func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 			})
 		})
 		x.read(slices.Clone(p.Prior), p)
-		return x.byClass
+		return x.ByClass
 	}
 	if once, often := few(1), few(40); math.Abs(once-often) > 1e-9 {
 		t.Errorf("five members say %v, each forty times %v", once, often)

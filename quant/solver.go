@@ -17,18 +17,12 @@ type Solver struct {
 
 // scratch is the workspace of the mathematics, which knows nothing of the record.
 type scratch struct {
-	qp    quadratic
-	cells mixture   // of a likelihood
-	soft  confusion // of diff and the diagnosis, K cells
-	main  confusion // of the method
-
-	in         input
+	qp         quadratic
 	shares     []float64 // class shares of the calibration labels
 	grid       [len(lambdaGrid) + 1]answer
 	one, other answer // of diff and of sis in the diagnosis
 
 	posterior posteriorScratch // of auto
-	audit     auditScratch     // of the audit labels
 	sketching bool             // shares and effective labels are wanted, and nothing else; see Movement
 }
 
@@ -63,14 +57,9 @@ func (s *Statistics) cells(r recipe) *Cells {
 // least squares or likelihood, and the variances. start, if not nil, is a guess of
 // the shares of all classes that a likelihood starts from.
 func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighting, start []float64) {
-	in := &w.in
-	*in = input{cells: s.cells(r), sample: s.sample(), weights: weights, likelihood: r.likelihood, hard: r.hard}
+	in := &input{cells: s.cells(r), sample: s.sample(), weights: weights, likelihood: r.likelihood, hard: r.hard}
 	if in.p = in.cells.P; !r.hard {
 		in.rows, in.moments = s.Rows, s.Moments
-	}
-	m := &w.main
-	if !r.pair && !r.likelihood {
-		m = &w.soft
 	}
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
@@ -78,7 +67,8 @@ func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighti
 	if r.likelihood {
 		smooth = smoothing
 	}
-	if !m.weigh(in.cells, s.K, weights, smooth) {
+	m := in.cells.weigh(s.K, weights, smooth)
+	if m.k == 0 {
 		copy(ans.q, w.shares)
 		copy(ans.free, w.shares)
 		return
@@ -86,7 +76,7 @@ func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighti
 	var q []float64
 	if r.likelihood {
 		q = w.start(m, start)
-		ans.logLikelihood, _ = w.likelihood(q, m, in.p)
+		ans.logLikelihood, _ = m.likelihood(q, in.p)
 		ans.logLikelihood *= s.Profiled
 	} else {
 		q = w.leastSquares(m, in.p, w.shares)
@@ -121,8 +111,8 @@ func (w *scratch) start(m *confusion, guess []float64) []float64 {
 }
 
 // likelihood moves q, which need not sum to one, to where sum p log Cq is largest.
-func (w *scratch) likelihood(q []float64, m *confusion, p []float64) (logLikelihood, gap float64) {
-	u, row, even := &w.cells, make([]float64, m.k), make([]float64, m.k)
+func (m *confusion) likelihood(q, p []float64) (logLikelihood, gap float64) {
+	u, row, even := &mixture{}, make([]float64, m.k), make([]float64, m.k)
 	u.clear(m.k)
 	for z, x := range p {
 		if x > 0 {

@@ -73,7 +73,7 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	if some == u {
 		some = few
 	}
-	x.a, x.s, x.j, x.middle = resize(x.a, k*k), resize(x.s, k*k), resize(x.j, k*k), resize(x.middle, k)
+	x.a, x.s, x.Inverse, x.first = make([]float64, k*k), make([]float64, k*k), make([]float64, k*k), make([]float64, k*k)
 	solve := func(q []float64, gamma float64) {
 		for i, level := range []*members{few, some, u} {
 			from := []*members{few, few, some}[i]
@@ -90,20 +90,19 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 			q[i] *= 1 + x // the mean of R, which no floor holds up
 		}
 	}
-	copy(x.likely, few.mean)
-	solve(x.likely, 1)
-	x.byClass, x.allowed = x.selectedByClass(p, few), p.allowed(x.likely)
-	if gamma = p.gamma(x.allowed, x.byClass); gamma > 0 {
-		x.first = resize(x.first, k*k)
-		few.follow(x.first, x.s, x.likely, p.Prior, 1)
+	copy(x.Likely, few.mean)
+	solve(x.Likely, 1)
+	x.ByClass, x.allowed = x.selectedByClass(p, few), p.allowed(x.Likely)
+	if gamma = p.gamma(x.allowed, x.ByClass); gamma > 0 {
+		few.follow(x.first, x.s, x.Likely, p.Prior, 1)
 	}
 	for i, mean := range u.mean {
-		q[i] = mean + gamma*(x.likely[i]-mean) // what it is for gamma 0 and 1, and nearly so between
+		q[i] = mean + gamma*(x.Likely[i]-mean) // what it is for gamma 0 and 1, and nearly so between
 	}
 	if gamma > 0 && gamma < 1 {
 		solve(q, gamma)
 	}
-	few.follow(x.j, x.s, q, p.Prior, gamma)
+	few.follow(x.Inverse, x.s, q, p.Prior, gamma)
 	few.noise(x.a)
 	if few != u {
 		scaleTo(x.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, x.a)
