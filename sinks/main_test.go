@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -62,4 +63,12 @@ func DefaultNames() Names {
 		panic(err)
 	}
 	return n
+}
+
+// Publish stores an emission if it is due. It must be called once for each position, in order.
+func (w *Writer) Publish(ctx context.Context, e Emission) error {
+	if !w.Due(&e) {
+		return nil
+	}
+	return w.Store(ctx, e)
 }

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/request"
@@ -23,9 +22,6 @@ const (
 	alertsBytesMax        = 64 << 20
 )
 
-// serverVersionMin is the first version of a broker that stores atomic batches.
-var serverVersionMin = [3]int{2, 12, 0}
-
 // StreamsConfig configures the streams of the log out and of its followers.
 type StreamsConfig struct {
 	Names    Names
@@ -34,21 +30,12 @@ type StreamsConfig struct {
 	Embedded bool  // the server ends with us: the bucket may be written behind its acknowledgement
 }
 
-// checkServer returns an error if the broker is too old for the log out.
-func checkServer(nc *nats.Conn) error {
-	text := nc.ConnectedServerVersion()
-	if !versionAtLeast(text, serverVersionMin) {
-		return fmt.Errorf("sinks: the NATS server has version %q, and estimates need atomic batches, which"+
-			" begin with %d.%d.%d: upgrade the server", text, serverVersionMin[0], serverVersionMin[1], serverVersionMin[2])
-	}
-	return nil
-}
-
-// versionAtLeast compares "2.12.1-beta.3" with what is needed; what is no version is too old.
-func versionAtLeast(text string, least [3]int) bool {
-	var have [3]int
-	n, _ := fmt.Sscanf(text, "%d.%d.%d", &have[0], &have[1], &have[2])
-	return n == len(have) && slices.Compare(have[:], least[:]) >= 0
+// tooOld reports whether a broker has no atomic batches, which begin with version 2.12. What is no
+// version is too old.
+func tooOld(version string) bool {
+	var major, minor int
+	n, _ := fmt.Sscanf(version, "%d.%d.", &major, &minor)
+	return n < 2 || major < 2 || major == 2 && minor < 12
 }
 
 // ensureStreams creates the stream of estimates, that of alerts and the bucket of
@@ -56,8 +43,8 @@ func versionAtLeast(text string, least [3]int) bool {
 // depends up to date where they do. The bucket is a copy that the broker keeps of the
 // newest message of each subject; nobody else writes it.
 func ensureStreams(ctx context.Context, js jetstream.JetStream, c StreamsConfig) error {
-	if err := checkServer(js.Conn()); err != nil {
-		return err
+	if version := js.Conn().ConnectedServerVersion(); tooOld(version) {
+		return fmt.Errorf("sinks: the NATS server has version %q, and estimates need atomic batches, which begin with 2.12.0: upgrade the server", version)
 	}
 	of, err := ensureStream(ctx, js, c.estimates())
 	if err != nil {

@@ -138,7 +138,7 @@ func (w *Writer) adopt(found foundMark) {
 	}
 }
 
-// Published returns the watermark: emissions at or before it are stored, and Publish
+// Published returns the watermark: emissions at or before it are stored, and Store
 // leaves them out.
 func (w *Writer) Published() uint64 {
 	k := &w.known
@@ -160,18 +160,9 @@ func (w *Writer) Due(e *Emission) bool {
 	return e.Position > w.Published() && w.beats.Publishes(e)
 }
 
-// Publish stores an emission, if it is due, and returns when the broker has acknowledged all
-// of it. It must be called once for each position, in order. While the broker is away it
-// waits. An error that matches ErrLost means that the broker has lost what it had
-// acknowledged: the run must go on from a checkpoint, with a new writer.
-func (w *Writer) Publish(ctx context.Context, e Emission) error {
-	if !w.Due(&e) {
-		return nil
-	}
-	return w.Store(ctx, e)
-}
-
-// Store is Publish of an emission that was found due, perhaps a while ago.
+// Store stores an emission that was found due, perhaps a while ago, and returns when the broker has
+// acknowledged all of it. While the broker is away it waits. An error that matches ErrLost means that
+// the broker has lost what it had acknowledged: the run must go on from a checkpoint, with a new writer.
 func (w *Writer) Store(ctx context.Context, e Emission) error {
 	if e.Position <= w.Published() {
 		return nil
