@@ -47,7 +47,7 @@ type Transition struct {
 
 // Alert is one that is pending or firing.
 type Alert struct {
-	Transition        // the one into firing; of a pending one, what is known now
+	Transition        // into firing; of a pending alert, its present figures
 	Now        string `json:"now"` // the condition as it stands
 }
 
@@ -138,7 +138,7 @@ func (a *alert) due(now int64) int64 {
 	return due
 }
 
-// reason says why the alert is what it is.
+// reason returns the figures that explain the state of the alert.
 func (a *alert) reason(missing bool, now int64) string {
 	r, d := a.rule, &a.Detector
 	if missing && d.Standing == standingGood {

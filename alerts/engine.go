@@ -38,8 +38,8 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Configure replaces the rules, from the next emission on. An alert of a rule that is as it was
-// stays as it is. Where a rule of the same name is another now, firing stays firing until the new
+// Configure replaces the rules, from the next emission on. An alert of a rule that has
+// not changed stays as it is. Where a rule of the same name is another now, firing stays firing until the new
 // rule says otherwise, and detectors that compare with the past begin again. What no rule is about
 // any more is resolved at the next emission. A configuration that is not valid changes nothing.
 func (e *Engine) Configure(c Config) error {

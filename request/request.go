@@ -66,7 +66,7 @@ func (c cluster) Stream(ctx context.Context, name string) (jetstream.Stream, err
 	return ask(ctx, AnswerWaitMax/6, func(ctx context.Context) (jetstream.Stream, error) { return c.JetStream.Stream(ctx, name) })
 }
 
-// CreateConsumer may make several of a config without a name. Those that nobody uses end by themselves.
+// CreateConsumer may make several consumers of a config without a name. Unused ones end by themselves.
 func (c cluster) CreateConsumer(ctx context.Context, stream string, config jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	return ask(ctx, AnswerWaitMax/3, func(ctx context.Context) (jetstream.Consumer, error) {
 		return c.JetStream.CreateConsumer(ctx, stream, config)

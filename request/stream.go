@@ -68,7 +68,7 @@ func AuditReplicas(stream jetstream.Stream, least int) error {
 		c.Name, c.Replicas, least, c.Name, least)
 }
 
-// noSpaceCodes are answers of a broker that cannot store what is sent, or reserve what a stream may grow to.
+// noSpaceCodes are answers of a broker that cannot store a message, or reserve the bytes of a stream.
 var noSpaceCodes = []jetstream.ErrorCode{10023, 10047, 10077}
 
 // NoSpace reports whether a broker has no room.

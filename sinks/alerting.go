@@ -104,7 +104,7 @@ func (a *Alerting) open(ctx context.Context) (Cursor, error) {
 	if a.config.Standby && err == nil {
 		return p.Cursor, nil
 	}
-	return p.Cursor, a.save(ctx, p.Cursor) // also who stands by, so that all begin where the first one did
+	return p.Cursor, a.save(ctx, p.Cursor) // a worker that stands by saves too, so that all begin at one cursor
 }
 
 // restore makes the engine that the state describes, under the rules that held then.
@@ -164,7 +164,7 @@ func (a *Alerting) evaluate(ctx context.Context, e *Stored) ([]alerts.Transition
 }
 
 // configure puts the new rules in force and saves the state at once. A restart must find
-// them in force from the same emission on, for what is stored by then was made by them.
+// them in force from the same emission on, because later transitions in the stream follow them.
 func (a *Alerting) configure(ctx context.Context) error {
 	a.mu.Lock()
 	err := a.engine.Configure(*a.rules)

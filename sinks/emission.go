@@ -16,8 +16,8 @@ type Emission struct {
 	Position  uint64
 	Time      int64            // log time, nanoseconds since 1970; 0: the log has none
 	Estimates []quant.Estimate // sorted by community and then in the order of the methods
-	Cut       bool             // the log asks here for what is held back to be written
-	Notes     []string         // what the log says to people here
+	Cut       bool             // the log asks followers to write here the rows that they hold back
+	Notes     []string         // notes for people at this position
 }
 
 // heartbeatEvery is the log time between two marks of a shard without records.

@@ -38,7 +38,7 @@ type feed struct {
 	trouble func(error)
 }
 
-// feedMessage is one message of the stream, and what is needed to recognise it.
+// feedMessage is one message of the stream, with the sequence and the time that identify it.
 type feedMessage struct {
 	jetstream.Msg
 	sequence uint64
@@ -143,7 +143,7 @@ func (f *feed) verify(ctx context.Context) error {
 	}
 	info := request.Leader(stream)
 	if f.last.sequence < info.State.FirstSeq {
-		return nil // what is missing shows as a gap
+		return nil // the missing messages show as a gap
 	}
 	m, err := stream.GetMsg(ctx, f.last.sequence)
 	switch {

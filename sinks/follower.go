@@ -34,8 +34,8 @@ type Follower interface {
 	Take(ctx context.Context, e *Stored) error
 
 	// Sync makes durable what was taken, and that it was taken up to the cursor. It
-	// returns up to where that is so, which can be earlier: a follower may put off
-	// what is dear.
+	// returns the cursor up to which the output is durable, which can be earlier: a
+	// follower may put off work that is expensive.
 	Sync(ctx context.Context, taken Cursor) (durable Cursor, err error)
 
 	Close() error
@@ -121,7 +121,7 @@ func (r *Runner) follow(ctx context.Context) (err error) {
 }
 
 // tornError says that a follower has taken a part of an emission, or remembers one that it
-// has not stored. What it is now must not be saved: it is opened again as it was.
+// has not stored. Its state must not be saved: it is opened again from the saved one.
 type tornError struct{ error }
 
 func (e *tornError) Unwrap() error { return e.error }

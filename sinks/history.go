@@ -136,7 +136,8 @@ func (s *History) startOf(ctx context.Context, subject string, most int) (uint64
 	return state.LastSeq - uint64(float64(state.LastSeq-state.FirstSeq+1)*float64(most)/float64(n)) + 1, nil
 }
 
-// readNow visits the messages of a log that a consumer finds now, whose JSON, packed or not, is that of a T.
+// readNow calls visit for every message of a log that a consumer finds now. The message is the JSON of
+// a T, packed or not.
 func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log string, c jetstream.ConsumerConfig, visit func(T)) (err error) {
 	c.AckPolicy, c.MemoryStorage, c.InactiveThreshold = jetstream.AckNonePolicy, true, storedIdleMax
 	consumer, err := js.CreateConsumer(ctx, stream, c)
@@ -170,7 +171,7 @@ func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log str
 	return nil
 }
 
-// lookup reads the messages of one subject of a stream, whose JSON, packed or not, is that of a T.
+// lookup reads the messages of one subject of a stream. Each is the JSON of a T, packed or not.
 type lookup[T any] struct {
 	stream  jetstream.Stream
 	subject string
@@ -291,5 +292,5 @@ func unpack(data []byte, value any) (err error) {
 	return json.NewDecoder(plain).Decode(value)
 }
 
-// gzipMagic begins what is packed. No JSON begins with it.
+// gzipMagic begins a packed message. No JSON begins with it.
 var gzipMagic = []byte{0x1f, 0x8b}

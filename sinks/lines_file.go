@@ -79,7 +79,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 		return after, err
 	}
 	s.buffer = bufio.NewWriterSize(s.disk.writer(s.file), 64<<10)
-	if none || p.Cursor == (Cursor{}) { // whose the file is, and that it is empty, must stand before its first record
+	if none || p.Cursor == (Cursor{}) { // the position file must name the log before the first record is written
 		return p.Cursor, s.disk.replaceProgress(s.path+positionSuffix, p)
 	}
 	return p.Cursor, nil

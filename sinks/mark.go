@@ -72,7 +72,7 @@ func (m *shardMark) nanoseconds() int64 {
 	return at.UnixNano()
 }
 
-// parseMark reads a mark; what is none is an error.
+// parseMark reads a mark. Any other message is an error.
 func parseMark(data []byte) (m shardMark, err error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, fmt.Errorf("sinks: mark: %w", err)
@@ -142,7 +142,7 @@ func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log st
 }
 
 // Newest returns the cursor of a reader that has read everything that is published now.
-// Of several shards it is that of the one that is furthest behind, so that what others
+// Of several shards it is the cursor of the one that is furthest behind. Emissions that others
 // have published beyond it may come again.
 func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (newest Cursor, err error) {
 	for shard := range max(c.Shards, 1) {

@@ -17,8 +17,8 @@ const (
 	// partFirstEvery is Every until there is a part: whoever begins wants something to read.
 	partFirstEvery = 10 * time.Second
 
-	// partBytesMax ends a part before its time: what is in no part yet must stand in the
-	// stream.
+	// partBytesMax ends a part before its time, because the stream must still have the rows
+	// that are in no part yet.
 	partBytesMax = 128 << 20
 
 	// partsQuietMax is after how many messages without a record the position is written
@@ -111,7 +111,7 @@ func (s *partsDir) Take(_ context.Context, e *Stored) error {
 
 func (s *partsDir) take(e *Stored) error {
 	if e.Position <= s.after {
-		return nil // in a part whose position was not written any more
+		return nil // a part has it; the run ended before it wrote the position file
 	}
 	if e.Time >= s.ends || e.Missed {
 		if err := s.cut(); err != nil {
@@ -165,7 +165,7 @@ func (s *partsDir) writePosition() error {
 	return nil
 }
 
-// Sync implements Follower: what is in no part yet is not durable here.
+// Sync implements Follower. Rows that are in no part yet are not durable.
 func (s *partsDir) Sync(context.Context, Cursor) (Cursor, error) {
 	if s.table.rows == 0 && s.taken.Sequence >= s.durable.Sequence+partsQuietMax {
 		if err := s.writePosition(); err != nil {

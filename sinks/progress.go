@@ -18,7 +18,7 @@ type progress struct {
 	Cursor Cursor          `json:"cursor"`
 	Bytes  int64           `json:"bytes,omitempty"` // of the file that is appended to
 	From   uint64          `json:"from,omitempty"`  // the next part begins after this position
-	State  json.RawMessage `json:"state,omitempty"` // of who writes it
+	State  json.RawMessage `json:"state,omitempty"` // of the follower
 }
 
 // readProgress reads the progress in a file; without a file the error is os.ErrNotExist.
@@ -45,7 +45,7 @@ func readShelf(ctx context.Context, s Shelf) (p progress, err error) {
 	return p, nil
 }
 
-// writeShelf replaces what is on a shelf.
+// writeShelf replaces the progress on a shelf.
 func writeShelf(ctx context.Context, s Shelf, p progress) error {
 	data, err := json.Marshal(p)
 	if err != nil {

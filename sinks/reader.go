@@ -21,7 +21,7 @@ type ReaderConfig struct {
 	Log    string       // identity of the log in; what was published of another one is left out
 	After  Cursor       // begin behind it; zero: with what the stream has
 	Alerts bool         // read the stream of alerts: each is an emission of one record
-	Report *slog.Logger // of what is passed over; nil: nowhere
+	Report *slog.Logger // gets a warning of messages that are passed over; nil: none
 }
 
 // logReader yields whole emissions of the log out, in the order of positions and with the

@@ -29,7 +29,7 @@ type RollupsConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig
 	Log     string // identity of the log in
-	Shelf   Shelf  // keeps what is under way
+	Shelf   Shelf  // keeps the periods under way
 
 	saveOften bool // tests: at every Sync
 }

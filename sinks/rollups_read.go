@@ -28,7 +28,7 @@ type RollupAnswer struct {
 func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer, err error) {
 	for i := range resolutions {
 		list, fits, err := r.read(ctx, i, q)
-		if i < notes && fits && q.From.IsZero() && len(list) > 0 { // days tell of what is not kept any more
+		if i < notes && fits && q.From.IsZero() && len(list) > 0 { // days reach back beyond the minutes and hours that are kept
 			days, _, failed := r.read(ctx, notes, RollupQuery{Community: q.Community, Method: q.Method, To: list[0].Time.Add(-24 * time.Hour)})
 			fits, err = len(days) == 0, failed
 		}

@@ -200,7 +200,7 @@ func (n Names) historySubject(r Resolution, community, method string) string {
 }
 
 // historyStream returns the stream of the roll-ups of a resolution. Each has its own, so that
-// who reads hours does not come past the minutes of everybody.
+// a reader of hours does not read past the minutes of all communities.
 func (n Names) historyStream(r Resolution) string {
 	if r == days {
 		return n.History

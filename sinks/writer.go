@@ -28,8 +28,8 @@ type WriterConfig struct {
 	Log     string // identity of the log in
 
 	// Needed returns the follower that has taken least and the sequence that it has
-	// taken. Nothing is published that would make the broker discard what it has not
-	// taken; nil: nobody is waited for.
+	// taken. Nothing is published that would make the broker discard messages which that
+	// follower still needs. Nil: the writer never waits.
 	Needed func() (follower string, taken uint64)
 }
 
@@ -271,7 +271,7 @@ func (w *Writer) Close(ctx context.Context) error {
 	m := w.known.mark
 	m.Closed = true
 	err := w.renew(ctx, m)
-	if m = w.known.mark; err == nil && !m.Closed { // a batch was stored whose answer the end of the run cut off
+	if m = w.known.mark; err == nil && !m.Closed { // a batch was stored, but the run ended before the answer came
 		m.Closed = true
 		err = w.renew(ctx, m)
 	}

@@ -140,7 +140,7 @@ func (w *Writer) restore(ctx context.Context, cause error) error {
 // Audit asks the broker whether it still has what it acknowledged, and repeats the mark of a shard
 // that has been silent for a while, so that others see that its writer lives. The owner calls it at
 // least every few seconds, also while nothing is published; it does something every auditEvery.
-// ErrLost is as with Publish; while the broker is away it says nothing.
+// ErrLost is as with Store; while the broker is away it says nothing.
 func (w *Writer) Audit(ctx context.Context) error {
 	if time.Since(w.audited) < auditEvery {
 		return w.moveWatermark(ctx)

@@ -42,7 +42,7 @@ func post(ctx context.Context, client *http.Client, to string, header http.Heade
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
 	if answer.StatusCode/100 == 2 {
-		return nil // what it says does not matter, nor whether it says it all
+		return nil // the body of the answer does not matter, nor whether it is complete
 	}
 	if len(text) > answerShownMax {
 		text = text[:answerShownMax]

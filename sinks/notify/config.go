@@ -107,7 +107,7 @@ type content struct {
 // bodyTemplate writes the body of a webhook; nil writes the transition's JSON.
 type bodyTemplate struct {
 	parsed *template.Template
-	json   bool // what it makes is JSON
+	json   bool // the body is JSON
 }
 
 // parseTemplate reads a template, or the name of one, and tries it.

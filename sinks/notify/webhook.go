@@ -101,7 +101,7 @@ func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
 	for ctx.Err() == nil {
 		closing, wait := false, fetchWaitMax
 		select {
-		case <-stop: // only what is there
+		case <-stop: // deliver only the transitions that wait already
 			closing, wait = true, fetchWaitMin
 		default:
 		}
@@ -150,8 +150,8 @@ func (h *hook) deliver(ctx context.Context, m jetstream.Msg) {
 	switch {
 	case err == nil:
 		h.count(outcomeDelivered, nil)
-		// Until the broker knows, what is measured next would count it still. One that is lost makes
-		// the receiver get the message twice, with its id.
+		// The next measurement of the queue would still count it until the broker has the
+		// acknowledgement. If that is lost, the receiver gets the message twice, with one id.
 		acknowledging, cancel := context.WithTimeout(ctx, ackWaitMax)
 		_ = m.DoubleAck(acknowledging)
 		cancel()
