@@ -294,9 +294,9 @@ func (d *demo) score(truth []float64, ours, plain quant.Estimate) {
 func (d *demo) lines(running bool) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	title := "gqlstream demo  " + clockText(d.elapsed)
+	title := fmt.Sprint("gqlstream demo  ", d.elapsed.Truncate(time.Second))
 	if d.cmd.Duration > 0 {
-		title += " of " + clockText(d.cmd.Duration)
+		title += fmt.Sprint(" of ", d.cmd.Duration)
 	}
 	if d.page != "" && running {
 		title += "  charts at " + d.page
@@ -322,11 +322,6 @@ func (d *demo) lines(running bool) []string {
 		rows = append(rows, row)
 	}
 	return append(append(lines, ""), communityTable("0", "truth\tplain\t", rows)...)
-}
-
-func clockText(d time.Duration) string {
-	s := int(d.Seconds())
-	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
 func meanText(values []float64) string {
