@@ -17,18 +17,11 @@ const sumTolerance = 1e-3
 // equal input gives equal units everywhere. Units divided by One come back as
 // they were.
 //
-// It returns a *Problem, NotFinite or NotNormal, when p is not a distribution;
+// It returns a problem, NotFinite or NotNormal, when p is not a distribution;
 // dst then holds nothing of use. It panics if the lengths differ or K is above
 // ClassesMax: up to there the roundings of all shares together stay far below one
 // unit, so what is left to give out is never negative.
-func Quantise(dst []uint32, p []float64) error {
-	if problem := quantise(dst, p); problem != nil {
-		return problem
-	}
-	return nil
-}
-
-func quantise(dst []uint32, p []float64) *Problem {
+func Quantise(dst []uint32, p []float64) *Problem {
 	if len(dst) != len(p) || len(p) > ClassesMax {
 		panic(fmt.Sprintf("event: Quantise: %d units for %d probabilities", len(dst), len(p)))
 	}

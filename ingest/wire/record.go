@@ -175,10 +175,9 @@ func (d *Decoder) completePrediction(r *record, e *event.Prediction) *event.Prob
 	e.Units = d.batch.Units(d.k)
 	if certain {
 		e.Units[r.class] = event.One
-	} else if p, bad := event.Quantise(e.Units, r.probabilities[:d.k]).(*event.Problem); bad {
-		return p
+		return nil
 	}
-	return nil
+	return event.Quantise(e.Units, r.probabilities[:d.k])
 }
 
 // checkEdge makes e canonical (weight rounded to its grain; no weight and no time to
