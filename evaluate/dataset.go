@@ -34,10 +34,8 @@ type dataset struct {
 
 // read loads the graph.
 func read(ctx context.Context, config Config, load Load) (*dataset, error) {
-	limits := config.Core.Limits
 	store, err := graphstore.New(graphstore.Config{
-		Classes: config.Core.Classes, VerticesMax: limits.Vertices, EdgesMax: limits.Edges,
-		CommunitiesMax: limits.Communities, Communities: config.Core.Communities,
+		Classes: config.Core.Classes, Limits: config.Core.Limits, Communities: config.Core.Communities,
 		SwitchAt: config.Core.Models.SwitchAt, LapseAfter: config.Core.Models.LapseAfter,
 		LabelTimes: config.Core.HalfLife > 0,
 	})

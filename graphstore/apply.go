@@ -54,7 +54,7 @@ func (s *Store) begin(b *event.Batch) {
 // vertex returns the index of id, given one now if need be, or why it gets none.
 func (s *Store) vertex(id event.ID, hash uint32) (Vertex, event.Reason) {
 	n, free := s.ids.len(), len(s.ids.free)
-	if n >= s.config.VerticesMax && free == 0 || !s.roomForMatchNone(1) {
+	if n >= s.config.Limits.Vertices && free == 0 || !s.roomForMatchNone(1) {
 		if v, known := s.ids.Lookup(id); known {
 			return v, ""
 		}

@@ -46,7 +46,7 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 		reason = event.BadWeight
 	case len(e.Src.Name) > IDBytesMax || len(e.Dst.Name) > IDBytesMax:
 		reason = event.BadID
-	case (s.ids.len()+2 > s.config.VerticesMax || !s.roomForMatchNone(2)) && !s.roomFor(e.Src, e.Dst):
+	case (s.ids.len()+2 > s.config.Limits.Vertices || !s.roomForMatchNone(2)) && !s.roomFor(e.Src, e.Dst):
 		reason = event.LimitExceeded
 	default:
 		at := 2 * (i % readAhead)
@@ -58,7 +58,7 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 
 // roomFor reports whether those of the two that are new still fit.
 func (s *Store) roomFor(src, dst event.ID) bool {
-	room := s.config.VerticesMax - s.ids.len() + len(s.ids.free)
+	room := s.config.Limits.Vertices - s.ids.len() + len(s.ids.free)
 	if !s.roomForMatchNone(2) {
 		room = 0
 	}
@@ -99,7 +99,7 @@ func (s *Store) assertPredictions(b *event.Batch) {
 func (s *Store) assertMembers(b *event.Batch) {
 	for i := range b.Members {
 		e := &b.Members[i]
-		c, known, reason, detail := s.members.refuse(e, s.config.CommunitiesMax)
+		c, known, reason, detail := s.members.refuse(e, s.config.Limits.Communities)
 		if reason != "" {
 			s.step.refuse(event.KindMember, i, reason, detail)
 			continue

@@ -66,7 +66,7 @@ func TestAbsenceCreatesNothing(t *testing.T) {
 // Each refusal must name its reason, its message and its place in it, and change
 // nothing.
 func TestRefusals(t *testing.T) {
-	s := newTestStore(t, Config{Communities: testRules, VerticesMax: 4, EdgesMax: 2, CommunitiesMax: 6, VersionsMax: 1, AttributesMax: 1})
+	s := newTestStore(t, Config{Communities: testRules, Limits: event.Limits{Vertices: 4, Edges: 2, Communities: 6}, VersionsMax: 1, AttributesMax: 1})
 	one := []uint32{event.One, 0, 0}
 	long := event.ParseID(strings.Repeat("x", IDBytesMax+1))
 	nan := event.Value{Kind: event.NumberValue, Number: math.NaN()}
@@ -310,7 +310,7 @@ func TestApplyDoesNotAllocateInSteadyState(t *testing.T) {
 
 // Every violation of a configuration must be reported at once.
 func TestValidateReportsEveryViolation(t *testing.T) {
-	_, err := New(Config{Classes: 0, HubDegree: 1, EdgesMax: -1, Communities: []Rule{
+	_, err := New(Config{Classes: 0, HubDegree: 1, Limits: event.Limits{Edges: -1}, Communities: []Rule{
 		{Name: ""}, {Name: "a"}, {Name: "a"}, {Name: "b", Kind: 9}, {Name: "c", Kind: ByAttribute}, {Name: "d", Key: "k"},
 	}})
 	if err == nil {

@@ -31,14 +31,14 @@ func (s *Store) SetCommunities(rules []Rule) (*Delta, error) {
 			fresh = append(fresh, r)
 		}
 	}
-	if n := len(m.communities) + len(fresh); n > s.config.CommunitiesMax {
+	if n := len(m.communities) + len(fresh); n > s.config.Limits.Communities {
 		return nil, fmt.Errorf("graphstore: set communities: %d with the retired ones, above the limit of %d",
-			n, s.config.CommunitiesMax)
+			n, s.config.Limits.Communities)
 	}
-	room := s.config.MembershipsMax - s.members.total - s.members.egoMembers + s.leaving(wanted)
+	room := s.config.Limits.Memberships - s.members.total - s.members.egoMembers + s.leaving(wanted)
 	joins, ok := s.findMembers(fresh, room)
 	if !ok {
-		return nil, fmt.Errorf("graphstore: set communities: more memberships than %d", s.config.MembershipsMax)
+		return nil, fmt.Errorf("graphstore: set communities: more memberships than %d", s.config.Limits.Memberships)
 	}
 	s.begin(&event.Batch{Last: s.step.delta.Position, Time: s.step.now})
 	for i := range m.communities {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"gqlstream/ingest/event"
 )
 
 // Limits that hold when the configuration does not set them, and the largest
@@ -30,13 +32,10 @@ type Config struct {
 
 	LabelTimes bool // keep when each label was last asserted; see View.LabelTime
 
-	HubDegree      int // vertices with more neighbours get a map of them; 0 is HubDegreeDefault
-	VerticesMax    int // 0 is VerticesMaxDefault
-	EdgesMax       int // undirected; 0 is EdgesMaxDefault
-	CommunitiesMax int // 0 is NamesMaxDefault
-	VersionsMax    int // model versions; 0 is NamesMaxDefault
-	MembershipsMax int // of all communities together, those of everyone apart; 0 is membershipsMaxDefault
-	AttributesMax  int // attribute keys, each of which costs 8 bytes a vertex; 0 is KeysMaxDefault
+	HubDegree     int          // vertices with more neighbours get a map of them; 0 is HubDegreeDefault
+	Limits        event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMaxDefault
+	VersionsMax   int          // model versions; 0 is NamesMaxDefault
+	AttributesMax int          // attribute keys, each of which costs 8 bytes a vertex; 0 is KeysMaxDefault
 
 	SwitchAt   float64       // share that an incoming model version must cover to become active; 0 is SwitchAtDefault
 	LapseAfter time.Duration // of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, < 0 never
@@ -59,10 +58,10 @@ func (c *Config) Validate() error {
 	if c.HubDegree != 0 {
 		between("hub degree", c.HubDegree, HubDegreeMin, 1<<20)
 	}
-	between("vertices max", c.VerticesMax, 0, VerticesMaxDefault)
-	between("edges max", c.EdgesMax, 0, EdgesMaxDefault)
-	between("communities max", c.CommunitiesMax, 0, NamesMaxLimit)
-	between("memberships max", c.MembershipsMax, 0, membershipsMaxLimit)
+	between("vertices max", c.Limits.Vertices, 0, VerticesMaxDefault)
+	between("edges max", c.Limits.Edges, 0, EdgesMaxDefault)
+	between("communities max", c.Limits.Communities, 0, NamesMaxLimit)
+	between("memberships max", c.Limits.Memberships, 0, membershipsMaxLimit)
 	between("versions max", c.VersionsMax, 0, NamesMaxLimit)
 	between("attributes max", c.AttributesMax, 0, NamesMaxDefault)
 	names := [...]string{"edges", "labels", "predictions"}
@@ -81,11 +80,12 @@ func (c *Config) Validate() error {
 	for _, r := range c.Communities {
 		egos += r.egoMembersMax()
 	}
-	if most := c.withDefaults().MembershipsMax; egos > most {
+	limits := c.withDefaults().Limits
+	if most := limits.Memberships; egos > most {
 		errs = append(errs, fmt.Errorf("ego networks may have %d members, above the limit of %d memberships", egos, most))
 	}
-	if limit := c.withDefaults().CommunitiesMax; len(c.Communities) > limit {
-		errs = append(errs, fmt.Errorf("%d communities, above the limit of %d", len(c.Communities), limit))
+	if len(c.Communities) > limits.Communities {
+		errs = append(errs, fmt.Errorf("%d communities, above the limit of %d", len(c.Communities), limits.Communities))
 	}
 	return errors.Join(errs...)
 }
@@ -94,10 +94,9 @@ func (c *Config) Validate() error {
 func (c *Config) withDefaults() Config {
 	d := *c
 	d.HubDegree = cmp.Or(d.HubDegree, HubDegreeDefault)
-	d.VerticesMax = cmp.Or(d.VerticesMax, VerticesMaxDefault)
-	d.EdgesMax = cmp.Or(d.EdgesMax, EdgesMaxDefault)
-	d.CommunitiesMax = cmp.Or(d.CommunitiesMax, NamesMaxDefault)
-	d.MembershipsMax = cmp.Or(d.MembershipsMax, membershipsMaxDefault)
+	d.Limits = d.Limits.Or(event.Limits{
+		Vertices: VerticesMaxDefault, Edges: EdgesMaxDefault, Communities: NamesMaxDefault, Memberships: membershipsMaxDefault,
+	})
 	d.VersionsMax = cmp.Or(d.VersionsMax, NamesMaxDefault)
 	d.AttributesMax = cmp.Or(d.AttributesMax, KeysMaxDefault)
 	d.SwitchAt = cmp.Or(d.SwitchAt, SwitchAtDefault)

@@ -37,10 +37,10 @@ type Fill struct {
 func (w View) Fills() []Fill {
 	s, c := w.s, &w.s.config
 	return []Fill{
-		{"vertices", w.Present(), c.VerticesMax},
-		{"edges", w.Edges(), c.EdgesMax},
-		{"communities", w.Communities(), c.CommunitiesMax},
-		{"memberships", s.members.total + s.members.egoMembers, c.MembershipsMax},
+		{"vertices", w.Present(), c.Limits.Vertices},
+		{"edges", w.Edges(), c.Limits.Edges},
+		{"communities", w.Communities(), c.Limits.Communities},
+		{"memberships", s.members.total + s.members.egoMembers, c.Limits.Memberships},
 		{"versions", len(s.labelling.versions.names), c.VersionsMax},
 		{"attributes", len(s.attributes.keys), c.AttributesMax},
 	}

@@ -13,7 +13,7 @@ func TestLimitsFollowTheMemory(t *testing.T) {
 	last := event.Limits{}
 	for _, memory := range []uint64{1, 512 << 20, 4 << 30, 24 << 30, 1 << 40, 1 << 60} {
 		c := LimitsOf(memory, 10)
-		config := Config{Classes: 10, VerticesMax: c.Vertices, EdgesMax: c.Edges, CommunitiesMax: c.Communities, MembershipsMax: c.Memberships}
+		config := Config{Classes: 10, Limits: c}
 		if err := config.Validate(); err != nil {
 			t.Errorf("%d bytes: %v", memory, err)
 		}

@@ -21,7 +21,7 @@ func rulesOf(n int, expression func(i int) string) []Rule {
 // Twelve thousand rules that hold for every vertex must be refused before they take
 // memory in proportion to rules times vertices, and must change nothing.
 func TestRulesBeyondTheMembershipsAreRefused(t *testing.T) {
-	s := newTestStore(t, Config{MembershipsMax: 100_000})
+	s := newTestStore(t, Config{Limits: event.Limits{Memberships: 100_000}})
 	var b event.Batch
 	for i := range uint64(2000) {
 		b.Vertices = append(b.Vertices, event.Vertex{

@@ -40,8 +40,8 @@ func New(config Config) (*Store, error) {
 	}
 	config = config.withDefaults()
 	s := &Store{config: config, parts: parts{
-		ids: newIDs(mixSeed(config.HashSeed)), attributes: newAttributes(), members: newMembers(config.MembershipsMax),
-		edges: edges{adjacency: newAdjacency(config.HubDegree), window: config.Windows.Edges, most: config.EdgesMax},
+		ids: newIDs(mixSeed(config.HashSeed)), attributes: newAttributes(), members: newMembers(config.Limits.Memberships),
+		edges: edges{adjacency: newAdjacency(config.HubDegree), window: config.Windows.Edges, most: config.Limits.Edges},
 	}}
 	s.labelling = newLabelling(&s.config)
 	s.addRules(config.Communities, nil)
@@ -52,10 +52,8 @@ func New(config Config) (*Store, error) {
 // Limit replaces the limits of a store that are not zero. What the store holds already
 // stays, also where that is more.
 func (s *Store) Limit(l event.Limits) {
-	c := &s.config
-	now := l.Or(event.Limits{Vertices: c.VerticesMax, Edges: c.EdgesMax, Communities: c.CommunitiesMax, Memberships: c.MembershipsMax})
-	c.VerticesMax, c.EdgesMax, c.CommunitiesMax, c.MembershipsMax = now.Vertices, now.Edges, now.Communities, now.Memberships
-	s.edges.most, s.members.most = now.Edges, now.Memberships
+	s.config.Limits = l.Or(s.config.Limits)
+	s.edges.most, s.members.most = s.config.Limits.Edges, s.config.Limits.Memberships
 }
 
 // View returns the store as it stands.

@@ -161,11 +161,10 @@ func (c Config) Digest() string {
 
 func (c Config) store() graphstore.Config {
 	return graphstore.Config{
-		Classes: c.Classes, Communities: c.Communities, VerticesMax: c.Limits.Vertices,
-		EdgesMax: c.Limits.Edges, CommunitiesMax: c.Limits.Communities, Windows: c.Windows,
+		Classes: c.Classes, Communities: c.Communities, Limits: c.Limits, Windows: c.Windows,
 		LabelTimes: c.HalfLife > 0,
 		SwitchAt:   c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter,
-		HashSeed: c.HashSeed, MembershipsMax: c.Limits.Memberships,
+		HashSeed: c.HashSeed,
 	}
 }
 
