@@ -103,10 +103,15 @@ func TestRefusals(t *testing.T) {
 			{Vertex: number(1), Attributes: []event.Attribute{{Key: "a"}, {Key: "b"}}},
 		},
 	}
-	for i := range b.Edges {
-		b.Edges[i].Position = event.Position(7 + i/5)
+	for kind := range event.Kind(event.Kinds) {
+		for i := range b.Count(kind) {
+			_, index, _ := b.At(kind, i)
+			*index = uint32(i)
+		}
 	}
-	b.Refused = []event.Refusal{{Position: 8, Kind: event.KindEdge, Index: 0}}
+	for i := range b.Edges { // of the second message the first event was refused
+		b.Edges[i].Position, b.Edges[i].Index = event.Position(7+i/5), uint32(i%5+i/5)
+	}
 	_, refused := s.Apply(&b)
 	var got []string
 	for _, r := range refused {

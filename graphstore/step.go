@@ -1,8 +1,6 @@
 package graphstore
 
 import (
-	"sort"
-
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
 )
@@ -21,7 +19,6 @@ type step struct {
 	refused []event.Refusal
 
 	originals []byte  // backing of Refusal.Original
-	before    []int   // how many events were refused before each refusal of the batch, once anybody asks
 	scratch   []entry // the other buffer of sortEntries
 }
 
@@ -36,7 +33,7 @@ func (p *step) begin(b *event.Batch) {
 		Predictions: emptied(d.Predictions), Members: emptied(d.Members),
 	}
 	clear(p.refused)
-	p.refused, p.originals, p.scratch, p.before = emptied(p.refused), emptied(p.originals), emptied(p.scratch), emptied(p.before)
+	p.refused, p.originals, p.scratch = emptied(p.refused), emptied(p.originals), emptied(p.scratch)
 }
 
 // scratchMax bounds the elements of scratch memory that are kept from one batch to the next. A batch that needed
@@ -67,9 +64,9 @@ func (p *step) standing(asserted []entry) []entry {
 func (p *step) refuse(kind event.Kind, i int, reason event.Reason, detail string) {
 	at := len(p.originals)
 	p.originals = wire.AppendJSON(p.originals, p.batch, kind, i)
+	position, index, _ := p.batch.At(kind, i)
 	p.refused = append(p.refused, event.Refusal{
-		Position: p.positionOf(kind, i), Index: p.indexInMessage(kind, i),
-		Kind: kind, Reason: reason, Detail: detail, Original: p.originals[at:len(p.originals):len(p.originals)],
+		Position: *position, Index: int(*index), Kind: kind, Reason: reason, Detail: detail, Original: p.originals[at:len(p.originals):len(p.originals)],
 	})
 }
 
@@ -78,33 +75,4 @@ func RefusalOf(b *event.Batch, kind event.Kind, i int, reason event.Reason, deta
 	p := step{batch: b}
 	p.refuse(kind, i, reason, detail)
 	return p.refused[0]
-}
-
-func (p *step) positionOf(kind event.Kind, i int) event.Position {
-	at, _ := p.batch.Stamp(kind, i)
-	return at
-}
-
-// indexInMessage returns which event of its message event i is: its rank among
-// the events of that message in the batch, with room for those that did not make
-// it into the batch. Positions do not decrease, nor does the index within a message.
-func (p *step) indexInMessage(kind event.Kind, i int) int {
-	at, list := p.positionOf(kind, i), p.batch.Refused
-	if len(p.before) == 0 {
-		p.before = append(p.before, 0)
-		for _, r := range list {
-			p.before = append(p.before, p.before[len(p.before)-1]+1+r.More)
-		}
-	}
-	first := sort.Search(len(list), func(j int) bool { return list[j].Position >= at })
-	end := sort.Search(len(list), func(j int) bool { return list[j].Position > at })
-	before := p.before[first : end+1]
-	rank := i - sort.Search(i, func(j int) bool { return p.positionOf(kind, j) >= at })
-	return rank + before[refusedAhead(rank, end-first, func(j int) int { return list[first+j].Index - (before[j] - before[0]) })] - before[0]
-}
-
-// refusedAhead returns how many of n refusals of a message lie before the event that is in
-// the batch and has a rank there. soundBefore returns how many such events refusal j has before it.
-func refusedAhead(rank, n int, soundBefore func(j int) int) int {
-	return sort.Search(n, func(j int) bool { return soundBefore(j) > rank })
 }

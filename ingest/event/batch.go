@@ -99,26 +99,26 @@ func (b *Batch) Copy(k Kind, other *Batch, i int) { b.of(k).copyFrom(other.of(k)
 // Cut takes out the events of a kind from the nth on.
 func (b *Batch) Cut(k Kind, n int) { b.of(k).cut(n) }
 
-// At returns the fields for the position and the time of event i of a kind.
-func (b *Batch) At(k Kind, i int) (*Position, *Time) {
+// At returns the fields for the position, the index and the time of event i of a kind.
+func (b *Batch) At(k Kind, i int) (*Position, *uint32, *Time) {
 	switch k {
 	case KindEdge:
-		return &b.Edges[i].Position, &b.Edges[i].Time
+		return &b.Edges[i].Position, &b.Edges[i].Index, &b.Edges[i].Time
 	case KindLabel:
-		return &b.Labels[i].Position, &b.Labels[i].Time
+		return &b.Labels[i].Position, &b.Labels[i].Index, &b.Labels[i].Time
 	case KindPrediction:
-		return &b.Predictions[i].Position, &b.Predictions[i].Time
+		return &b.Predictions[i].Position, &b.Predictions[i].Index, &b.Predictions[i].Time
 	case KindMember:
-		return &b.Members[i].Position, &b.Members[i].Time
+		return &b.Members[i].Position, &b.Members[i].Index, &b.Members[i].Time
 	case KindVertex:
-		return &b.Vertices[i].Position, &b.Vertices[i].Time
+		return &b.Vertices[i].Position, &b.Vertices[i].Index, &b.Vertices[i].Time
 	}
-	return &b.Controls[i].Position, &b.Controls[i].Time
+	return &b.Controls[i].Position, &b.Controls[i].Index, &b.Controls[i].Time
 }
 
 // Stamp returns the position and the time of event i of a kind.
 func (b *Batch) Stamp(k Kind, i int) (Position, Time) {
-	position, at := b.At(k, i)
+	position, _, at := b.At(k, i)
 	return *position, *at
 }
 

@@ -133,6 +133,7 @@ type Edge struct {
 	TTL      time.Duration // > 0: the edge is removed at Time + TTL, unless asserted again; 0 when Remove
 	Time     Time
 	Position Position
+	Index    uint32 // of the event in its message, as of all kinds
 	Remove   bool
 }
 
@@ -141,7 +142,8 @@ type Label struct {
 	Vertex   ID
 	Class    Class
 	Role     Role
-	Pi       uint32        // of Audit: the probability of having been drawn, in units of 2^-30, at least PiMin; else 0
+	Pi       uint32 // of Audit: the probability of having been drawn, in units of 2^-30, at least PiMin; else 0
+	Index    uint32
 	TTL      time.Duration // > 0: the label is withdrawn at Time + TTL, unless asserted again; 0 with NoClass
 	Time     Time
 	Position Position
@@ -155,6 +157,7 @@ type Prediction struct {
 	TTL      time.Duration // > 0: the prediction is removed at Time + TTL, unless replaced
 	Time     Time
 	Position Position
+	Index    uint32
 }
 
 // Member asserts a vertex's multiplicity in an explicit community; zero means it is not a member.
@@ -162,6 +165,7 @@ type Member struct {
 	Community    string
 	Vertex       ID
 	Multiplicity uint32
+	Index        uint32
 	Time         Time
 	Position     Position
 }
@@ -177,6 +181,7 @@ type Vertex struct {
 	Vertex     ID
 	Attributes []Attribute // in the order of the event; a null value removes the key
 	Erase      bool
+	Index      uint32
 	Time       Time
 	Position   Position
 }
@@ -229,6 +234,7 @@ type Control struct {
 	Text     string          // Note only
 	Time     Time
 	Position Position
+	Index    uint32
 }
 
 // Batch is the input of one step: whole messages, in stream order. Events of a kind keep their

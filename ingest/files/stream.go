@@ -139,6 +139,6 @@ func (s *fileStream) moveTo(dst *event.Batch, i int, at event.Position) {
 		return
 	}
 	wire.Copy(dst, b, e.kind, int(e.index))
-	position, _ := dst.At(e.kind, dst.Count(e.kind)-1)
+	position, _, _ := dst.At(e.kind, dst.Count(e.kind)-1)
 	*position = at
 }

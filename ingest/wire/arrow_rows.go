@@ -104,7 +104,7 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 		kept := records[0].at
 		for i := range records {
 			r := &records[i]
-			p := d.finish(m, r)
+			p := d.finish(m, r, t.before+first+i)
 			if p == nil {
 				if kept != r.at {
 					b.Move(m.Kind, kept, r.at)

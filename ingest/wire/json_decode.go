@@ -51,7 +51,7 @@ func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) bool {
 	if !d.jsonMembers(m, r) {
 		return false
 	}
-	if p := d.finish(m, r); p != nil {
+	if p := d.finish(m, r, index); p != nil {
 		b.Cut(m.Kind, r.at)
 		m.refuse(b, index, p, func() []byte { return reader.text[start:reader.dec.InputOffset()] })
 	}

@@ -69,14 +69,15 @@ func missing(kind event.Kind, name string) *event.Problem {
 	return event.Problemf(event.MissingField, "%v event without %s", kind, name)
 }
 
-// finish completes the event of the record, or says why it is refused. One that gives no time takes that of its
+// finish completes the event of the record, which has an index in its message, or says why it is refused. One that gives no time takes that of its
 // message; one that is late is counted, and refused if the policy of its kind says so, unless it is wrong besides.
-func (d *Decoder) finish(m *Message, r *record) *event.Problem {
+func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
 	if r.problem != nil {
 		return r.problem
 	}
-	position, at := d.batch.At(m.Kind, r.at)
-	if *position = m.Position; *at == 0 {
+	position, indexed, at := d.batch.At(m.Kind, r.at)
+	*position, *indexed = m.Position, uint32(index)
+	if *at == 0 {
 		*at = m.Received
 	}
 	if m.TimeMax != 0 && *at > m.TimeMax {

@@ -60,3 +60,21 @@ func TestRefusalsBeyondThoseKeptAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// An event must know its place in its message, whichever events before it were refused.
+func TestAnEventKnowsItsPlaceInItsMessage(t *testing.T) {
+	for name, m := range map[string]Message{
+		"array": {Payload: []byte(`[{"src":1,"dst":1}, {"src":1,"dst":2}, {}, {"src":1,"dst":3}]`)},
+		"lines": {Payload: []byte("{\"src\":1,\"dst\":1}\n{\"src\":1,\"dst\":2}\n{}\n{\"src\":1,\"dst\":3}")},
+		"table": {Payload: arrowStream(t, []col{{"src", prims.Uint64}, {"dst", prims.Uint64}}, nil, nil,
+			`[{"src":1,"dst":1},{"src":1,"dst":2}]`, `[{"src":1,"dst":1},{"src":1,"dst":3}]`)},
+	} {
+		var b event.Batch
+		if err := newDecoder(t, 2).Decode(m, &b); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Edges) != 2 || b.Edges[0].Index != 1 || b.Edges[1].Index != 3 {
+			t.Errorf("%s: %+v", name, b.Edges)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (d *Decoder) DecodeRow(
 	r := &d.begin(&m, 1)[0]
 	column, p := d.row(row, r, cells, names)
 	if p == nil {
-		p = d.finish(&m, r)
+		p = d.finish(&m, r, 0)
 	}
 	if p != nil {
 		b.Cut(row.Kind, r.at)
