@@ -68,7 +68,7 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 			if !listed {
 				at = len(p.candidates)
 				index[v] = at
-				p.candidates = append(p.candidates, p.candidate(v))
+				p.candidates = append(p.candidates, candidate{vertex: v, p: probabilities(view.Prediction(v), k), before: view.Audit(v)})
 			}
 			p.candidates[at].in = append(p.candidates[at].in, place{group: i, times: float64(times)})
 			p.groups[i].members = append(p.groups[i].members, at)
@@ -80,10 +80,6 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 		p.stratify(i)
 	}
 	return p, nil
-}
-
-func (p *plan) candidate(v graphstore.Vertex) candidate {
-	return candidate{vertex: v, p: probabilities(p.view.Prediction(v), p.classes), before: p.view.Audit(v)}
 }
 
 // probabilities returns the probabilities of a prediction; zero where there is none.
@@ -115,16 +111,25 @@ func (p *plan) spend(labels float64) {
 	}
 	narrow, wide := 0.0, 1.0
 	for range widthSteps {
-		width := (narrow + wide) / 2
+		width, drawn := (narrow+wide)/2, 0.0
 		p.reach(width)
-		if p.expected() > labels {
+		for i := range p.candidates {
+			drawn += p.candidates[i].pi // on average
+		}
+		if drawn > labels {
 			narrow = width
 		} else {
 			wide = width
 		}
 	}
 	p.reach(wide)
-	p.scale(labels)
+	want := make([]float64, len(p.candidates))
+	for i := range want {
+		want[i] = p.candidates[i].pi
+	}
+	for i, pi := range shares(want, labels) { // they sum to the number of labels
+		p.candidates[i].pi = pi
+	}
 }
 
 const (
@@ -168,25 +173,6 @@ func (p *plan) divide(counts []float64) {
 			c := &p.candidates[p.groups[g].members[i]]
 			c.pi = max(c.pi, pi)
 		}
-	}
-}
-
-// expected returns the number of vertices that the division draws on average.
-func (p *plan) expected() (sum float64) {
-	for i := range p.candidates {
-		sum += p.candidates[i].pi
-	}
-	return sum
-}
-
-// scale makes the probabilities sum to a number of labels, none above one.
-func (p *plan) scale(labels float64) {
-	want := make([]float64, len(p.candidates))
-	for i := range want {
-		want[i] = p.candidates[i].pi
-	}
-	for i, pi := range shares(want, labels) {
-		p.candidates[i].pi = pi
 	}
 }
 

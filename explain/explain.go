@@ -25,7 +25,12 @@ func (p Place) Passed(b *event.Batch) bool {
 
 // end describes the state that the copy is in; its predictions have no version.
 func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
-	end := quant.ExplanationEnd{Position: uint64(p.Position), Estimate: w.last, Vertices: w.members()}
+	view := w.core.View()
+	end := quant.ExplanationEnd{Position: uint64(p.Position), Estimate: w.last}
+	if community, known := view.FindCommunity(w.options.Community); known {
+		members, _ := view.Members(community)
+		end.Vertices = len(members)
+	}
 	end.Estimate.ModelVersion = cmp.Or(w.last.ModelVersion, version)
 	if p.Time != 0 {
 		end.Time = p.Time.String()
@@ -33,17 +38,6 @@ func (w *Walk) end(p Place, version string) quant.ExplanationEnd {
 	end.Estimate.Position, end.Estimate.Time = end.Position, end.Time
 	end.Estimate.Config, end.Estimate.SEChange = "", nil // of the copy, and of one step of it
 	return end
-}
-
-// members returns the number of vertices in the community now.
-func (w *Walk) members() int {
-	view := w.core.View()
-	community, known := view.FindCommunity(w.options.Community)
-	if !known {
-		return 0
-	}
-	vertices, _ := view.Members(community)
-	return len(vertices)
 }
 
 // arrive puts every cause in place and returns them with what auto decides otherwise there. From here

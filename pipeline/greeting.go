@@ -28,16 +28,17 @@ func greet(w io.Writer, p *Pipeline) {
 }
 
 func quarantineCommand(settings config.Settings, b *broker.Broker) string {
-	const command = "gqlstream quarantine list"
-	switch url := settings.NATS.URL; {
-	case strings.Contains(url, "@"): // with a password
-		return command + " --nats URL"
-	case url != "":
-		return command + " --nats " + url
-	case b.Embedded.URL() != "":
-		return command + " --nats " + b.Embedded.URL()
+	url := settings.NATS.URL
+	if url == "" {
+		url = b.Embedded.URL()
 	}
-	return command + " --state " + settings.State + ", when this has ended"
+	switch {
+	case url == "":
+		return "gqlstream quarantine list --state " + settings.State + ", when this has ended"
+	case strings.Contains(url, "@"): // with a password
+		url = "URL"
+	}
+	return "gqlstream quarantine list --nats " + url
 }
 
 func tracked(rules []graphstore.Rule) (text string) {

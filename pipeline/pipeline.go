@@ -337,7 +337,7 @@ func (p *Pipeline) Close() error {
 	}
 	p.closers = nil
 	if p.stats.steps > 0 {
-		p.log.Info("stopped", "position", p.stats.position, "steps", p.stats.steps, "events", sum(p.stats.byKind),
+		p.log.Info("stopped", "position", p.applied.Load(), "steps", p.stats.steps, "events", sum(p.stats.byKind),
 			"refused", sum(p.stats.byReason), "estimates", p.stats.estimates, "late", p.stats.late)
 	}
 	return errors.Join(errs...)

@@ -18,7 +18,6 @@ import (
 
 type runStats struct {
 	steps, estimates       uint64
-	position               event.Position
 	byKind, late, byReason map[string]uint64
 	nearlyFull             map[string]bool // by kind
 }
@@ -31,7 +30,6 @@ func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
 	s := &p.stats
 	s.steps++
 	s.estimates += uint64(len(result.Estimates))
-	s.position = result.Position
 	for kind := range event.Kind(event.Kinds) {
 		s.byKind[kind.String()] += uint64(b.Count(kind))
 		if n := b.Late[kind]; n > 0 {
