@@ -13,16 +13,14 @@ import (
 
 // info holds the part of the answers that does not change while the server runs.
 type info struct {
-	Pipeline   string     `json:"pipeline"`
-	Version    string     `json:"version"`
-	Instance   string     `json:"instance"`
-	Started    time.Time  `json:"started"`
-	Classes    []string   `json:"classes"`
-	Flags      []flagInfo `json:"flags"`
-	Explain    bool       `json:"explain"`    // estimates can be explained
-	Quarantine bool       `json:"quarantine"` // entries are shown
-	Quiet      float64    `json:"quiet_seconds"`
-	NATS       string     `json:"nats"` // address of the server, for commands that the page shows
+	Pipeline string     `json:"pipeline"`
+	Version  string     `json:"version"`
+	Instance string     `json:"instance"`
+	Started  time.Time  `json:"started"`
+	Classes  []string   `json:"classes"`
+	Flags    []flagInfo `json:"flags"`
+	Quiet    float64    `json:"quiet_seconds"`
+	NATS     string     `json:"nats"` // address of the server, for commands that the page shows
 }
 
 // flagInfo is a quant.FlagDoc.
@@ -36,7 +34,7 @@ func askInfo(_ context.Context, v *view, _ *asked) (any, error) {
 	out := info{
 		Pipeline: v.config.Pipeline, Version: v.config.Version, Instance: v.instance,
 		Started: v.started.UTC(), Classes: v.config.Classes,
-		Explain: v.config.Explain != nil, Quarantine: v.config.Quarantine != nil, Quiet: v.config.Quiet.Seconds(), NATS: v.config.NATS,
+		Quiet: v.config.Quiet.Seconds(), NATS: v.config.NATS,
 	}
 	for _, d := range quant.FlagDocs() {
 		out.Flags = append(out.Flags, flagInfo(d))
@@ -173,10 +171,6 @@ func (v *view) latestOf(name, method string) *quant.Estimate {
 // records than the newest so many need not be there.
 func (v *view) records(ctx context.Context, of *quant.Estimate, from, to time.Time, newest int) (historyAnswer, error) {
 	out := historyAnswer{Community: of.Community, Method: of.Method, Estimates: []quant.Estimate{}}
-	if v.config.Records == nil {
-		out.Estimates = append(out.Estimates, *of)
-		return out, nil
-	}
 	stored, whole, err := v.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to, Newest: newest})
 	out.Truncated = !whole
 	for i := range stored {
@@ -200,11 +194,8 @@ type QuarantineEntry struct {
 
 func askQuarantine(ctx context.Context, v *view, q *asked) (any, error) {
 	limit := q.number("limit", quarantineDefault, 1, quarantineMax)
-	switch {
-	case q.err != nil:
+	if q.err != nil {
 		return nil, q.err
-	case v.config.Quarantine == nil:
-		return nil, refuse(http.StatusNotFound, "this server does not show the quarantine")
 	}
 	entries, err := v.config.Quarantine(ctx, q.query.Get("reason"), limit)
 	return map[string]any{"entries": append([]QuarantineEntry{}, entries...)}, err

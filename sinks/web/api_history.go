@@ -86,9 +86,7 @@ func reachesBack(first *quant.Estimate, rollups []sinks.Rollup) bool {
 
 // rollupsOf returns the roll-ups of a series, but for those from before a change of the number of classes.
 func rollupsOf(ctx context.Context, v *view, of *quant.Estimate, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
-	if v.config.Rollups != nil {
-		found, err = v.config.Rollups(ctx, sinks.RollupQuery{Community: of.Community, Method: of.Method, From: from, To: to, Points: points})
-	}
+	found, err = v.config.Rollups(ctx, sinks.RollupQuery{Community: of.Community, Method: of.Method, From: from, To: to, Points: points})
 	found.Rollups = slices.DeleteFunc(found.Rollups, func(r sinks.Rollup) bool { return len(r.Last) != len(v.config.Classes) })
 	return found, err
 }
@@ -141,7 +139,7 @@ func inForce(ctx context.Context, v *view, name, method string, at time.Time) (e
 	if latest != nil && at.IsZero() {
 		return *latest, nil
 	}
-	if latest != nil && v.config.InForce != nil {
+	if latest != nil {
 		if e, ok, err := v.config.InForce(ctx, latest.Community, latest.Method, at); err != nil || ok {
 			return e, err
 		}
@@ -179,7 +177,7 @@ const (
 	explainWaitMax  = 2 * time.Minute      // for an explanation, waiting for its turn included
 	explainQueueMax = 4                    // that wait while another is made
 	explainKept     = 15 * time.Second     // how long an answer is given again
-	explainPatience = 5 * time.Millisecond // of who asks on NATS: a client that answers others beside must not wait
+	explainPatience = 5 * time.Millisecond // for an answer on NATS, whose service must not wait while others ask
 )
 
 // ExplainQuery asks why an estimate moved. From and To are positions or RFC 3339
@@ -189,8 +187,8 @@ type ExplainQuery struct {
 	From, To          string
 }
 
-// slowAnswers makes one answer at a time, beside who asks, lets few wait for their turn, and
-// keeps each for a while: who asks again has it at once.
+// slowAnswers makes one answer at a time in a goroutine of its own, lets few wait for their turn, and
+// keeps each answer for a while, so that a repeated question is answered at once.
 type slowAnswers struct {
 	mu     sync.Mutex
 	byWhat map[any]*slowAnswer
@@ -256,9 +254,6 @@ func (s *slowAnswers) begin(what any, answer func(context.Context) (any, error))
 }
 
 func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
-	if v.config.Explain == nil {
-		return nil, refuse(http.StatusNotFound, "this server explains nothing")
-	}
 	e := ExplainQuery{From: q.query.Get("from"), To: q.query.Get("to")}
 	if e.From == "" || e.To == "" {
 		return nil, refuse(http.StatusBadRequest, "from and to: want positions or RFC 3339 times")
@@ -274,8 +269,8 @@ func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
 // askWhom answers whom to label, in turn with explanations: it too needs a graph of its own.
 func askWhom(ctx context.Context, v *view, q *asked) (any, error) {
 	question := ask.Question{Communities: []string{q.name}, Count: q.number("count", 50, 1, 100_000), Seed: 1}
-	if q.err != nil || v.config.Ask == nil {
-		return nil, refuse(http.StatusNotFound, "this server has no state to draw from")
+	if q.err != nil {
+		return nil, q.err
 	}
 	return v.slow.get(ctx, [2]any{q.name, question.Count}, func(context.Context) (any, error) {
 		answer, err := v.config.Ask(question)

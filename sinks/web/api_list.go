@@ -154,7 +154,7 @@ func (o *orderCache) get(s *store, key listOrder) []*community {
 	return e.order
 }
 
-// rank is a community with what it is sorted by.
+// rank is a community with the value that it is sorted by.
 type rank struct {
 	community *community
 	value     float64

@@ -39,7 +39,4 @@ func TestWhomToLabelIsAnswered(t *testing.T) {
 	if code, _, body := get(t, s, path); code != 409 {
 		t.Errorf("without a checkpoint: %d %s", code, body)
 	}
-	if code, _, body := get(t, serve(t, nil), path); code != 404 {
-		t.Errorf("without a state: %d %s", code, body)
-	}
 }

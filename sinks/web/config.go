@@ -32,8 +32,8 @@ const (
 	ListenOff     = "off"
 )
 
-// Config configures a Server. The comment of a field says what its zero value means;
-// Classes has none.
+// Config configures a Server. The comment of a field says what its zero value means. Classes has
+// none, and neither have the functions that answer questions.
 type Config struct {
 	HTTP
 
@@ -46,23 +46,22 @@ type Config struct {
 	Quiet          time.Duration // of log time, after which what moved at all is published; 0: each emission has it
 
 	// Records returns what was published of a community by a method, oldest first. Unless whole
-	// is set, some are left out. Nil: the latest records alone are shown.
+	// is set, some are left out.
 	Records func(context.Context, sinks.RecordsQuery) (list []quant.Estimate, whole bool, err error)
 
 	// InForce returns the record of a community and method that was in force at a log time.
-	// Nil: the latest alone is known.
 	InForce func(ctx context.Context, community, method string, at time.Time) (e quant.Estimate, ok bool, err error)
 
-	// Rollups returns roll-ups of records by minute, hour or day. Nil: records only.
+	// Rollups returns roll-ups of records by minute, hour or day.
 	Rollups func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error)
 
 	// Explain says why an estimate moved; see ExplainQuery. It is called once at a
 	// time, and ends when its context does. An error that is a *Refusal is shown, any
-	// other is logged. Nil: nothing is explained.
+	// other is logged.
 	Explain func(context.Context, ExplainQuery) (*quant.Explanation, error)
-	Ask     func(ask.Question) (*ask.Answer, error) // draws whom to label; nil: nobody
+	Ask     func(ask.Question) (*ask.Answer, error) // draws whom to label
 	// Quarantine returns the newest entries of the quarantine, newest first, at most limit, and
-	// only those with the reason unless it is empty. Nil: the quarantine is not shown.
+	// only those with the reason unless it is empty.
 	Quarantine func(ctx context.Context, reason string, limit int) ([]QuarantineEntry, error)
 
 	NATS string // address of the server, without secrets, for commands shown; "" is not known

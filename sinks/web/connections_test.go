@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,16 @@ func TestLongestIdleConnectionMakesRoom(t *testing.T) {
 			t.Fatalf("connection: %q", got)
 		}
 		idle = append(idle, c)
+		for waiting := 0; waiting < min(len(idle), 4); runtime.Gosched() { // the server knows it a moment after the client
+			waiting = 0
+			s.conns.mu.Lock()
+			for _, since := range s.conns.open {
+				if !since.IsZero() {
+					waiting++
+				}
+			}
+			s.conns.mu.Unlock()
+		}
 	}
 	defer func() {
 		close(leave)

@@ -64,9 +64,6 @@ func TestExplainAnswers(t *testing.T) {
 			t.Errorf("%v is documented and no cause", kind)
 		}
 	}
-	if !into[info](t, s, "/api/v1/info").Explain {
-		t.Error("the info does not say that estimates can be explained")
-	}
 }
 
 func knownCause(kind string) bool {
@@ -104,11 +101,6 @@ func TestExplainRefuses(t *testing.T) {
 		if code != c.want || len(body) == 0 || strings.Contains(string(body), "secret") {
 			t.Errorf("%s with %v: code %d, want %d: %s", c.path, c.result, code, c.want, body)
 		}
-	}
-	without := serve(t, nil)
-	write(t, without, estimate("x", "auto", 1, 0.5))
-	if code, _, _ := get(t, without, explainPath); code != http.StatusNotFound {
-		t.Errorf("without a hook: code %d", code)
 	}
 }
 

@@ -60,7 +60,7 @@ func (rt *route) fields() (list []string) {
 }
 
 // answerRequest is the door of NATS. An error is an answer too, {"error": "..."}, with the
-// code and the text in the headers of a micro service. Nobody hears it who has gone.
+// code and the text in the headers of a micro service.
 func (s *Server) answerRequest(ctx context.Context, rt *route, r micro.Request, bytesMax int64) {
 	name, query, refusal := rt.read(r.Data())
 	var value any

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +13,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"gqlstream/ask"
 	"gqlstream/quant"
+	"gqlstream/sinks"
 	"gqlstream/sinks/web/webtest"
 )
 
@@ -29,7 +33,12 @@ func serve(t testing.TB, change func(*Config)) *Server {
 		HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"no", "yes"}, Pipeline: "test", Version: "v0",
 	}
 	log := &webtest.Log{}
-	c.Records, c.InForce = log.Read, log.InForce
+	c.Records, c.InForce, c.Quarantine = log.Read, log.InForce, someEntries
+	c.Rollups = func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) { return sinks.RollupAnswer{}, nil }
+	c.Explain = func(context.Context, ExplainQuery) (*quant.Explanation, error) {
+		return nil, refuse(409, "nothing is explained here")
+	}
+	c.Ask = func(ask.Question) (*ask.Answer, error) { return nil, errors.New("there is no checkpoint yet") }
 	if change != nil {
 		change(&c)
 	}

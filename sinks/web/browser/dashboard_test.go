@@ -3,12 +3,14 @@
 package browser
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
 
 	"gqlstream/quant"
 	"gqlstream/request"
+	"gqlstream/sinks"
 	"gqlstream/sinks/web"
 	"gqlstream/sinks/web/webtest"
 )
@@ -39,6 +41,17 @@ func serve(t testing.TB, c web.Config) *web.Server {
 	}
 	if c.InForce == nil {
 		c.InForce = log.InForce
+	}
+	if c.Rollups == nil {
+		c.Rollups = func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) { return sinks.RollupAnswer{}, nil }
+	}
+	if c.Quarantine == nil {
+		c.Quarantine = func(context.Context, string, int) ([]web.QuarantineEntry, error) { return nil, nil }
+	}
+	if c.Explain == nil {
+		c.Explain = func(context.Context, web.ExplainQuery) (*quant.Explanation, error) {
+			return nil, &web.Refusal{Code: 409, Message: "nothing is explained here"}
+		}
 	}
 	s, err := web.New(c)
 	if err != nil {

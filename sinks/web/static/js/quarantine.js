@@ -25,7 +25,7 @@ export function quarantine(info) {
   }
 
   async function set(refused) {
-    if (refused === last || !info.quarantine) return;
+    if (refused === last) return;
     last = refused;
     try {
       const { entries } = await get("/api/v1/quarantine", { limit: shown });

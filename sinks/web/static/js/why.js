@@ -99,7 +99,7 @@ export function why(info, name, onChoice) {
     if (method !== state.method) Object.assign(state, { method, chosen: false, answer: null });
     state.points = list.filter((p) => p.e.prevalence?.length);
     state.k = k;
-    el.hidden = !info.explain || state.points.length < 2;
+    el.hidden = state.points.length < 2;
     if (el.hidden) return;
     const named = wanted[0] !== null && wanted[1] !== null && wanted[0] < wanted[1];
     const first = named && !state.chosen && !state.answer;
