@@ -79,7 +79,9 @@ func TestLongestIdleConnectionMakesRoom(t *testing.T) {
 			return nil, true, nil
 		}
 	})
+	s.conns.mu.Lock()
 	s.conns.most = 10
+	s.conns.mu.Unlock()
 	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.5))
 	var busy, idle []net.Conn
 	for range 6 {

@@ -29,13 +29,12 @@ func publish(t testing.TB, s *web.Server, list []quant.Estimate) {
 	s.Write(list)
 }
 
-// serve starts a server that ends with the test.
-func serve(t testing.TB, c web.Config) *web.Server {
-	t.Helper()
+// answering returns a configuration in which each question that a test does not answer itself is
+// answered from a log out, or with nothing.
+func answering(c web.Config, log *webtest.Log) web.Config {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
 	}
-	log := &webtest.Log{}
 	if c.Records == nil {
 		c.Records = log.Read
 	}
@@ -53,6 +52,14 @@ func serve(t testing.TB, c web.Config) *web.Server {
 			return nil, &web.Refusal{Code: 409, Message: "nothing is explained here"}
 		}
 	}
+	return c
+}
+
+// serve starts a server that ends with the test.
+func serve(t testing.TB, c web.Config) *web.Server {
+	t.Helper()
+	log := &webtest.Log{}
+	c = answering(c, log)
 	s, err := web.New(c)
 	if err != nil {
 		t.Fatal(err)

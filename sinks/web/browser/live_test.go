@@ -15,6 +15,7 @@ import (
 	"gqlstream/quant"
 	"gqlstream/request"
 	"gqlstream/sinks/web"
+	"gqlstream/sinks/web/webtest"
 )
 
 // one is an estimate with a share of class 0 out of two, at a position that is
@@ -220,10 +221,12 @@ func TestPagesOutOfSightAskNothing(t *testing.T) {
 // server has.
 func TestPageSurvivesARestart(t *testing.T) {
 	config := web.Config{HTTP: web.HTTP{Listen: "127.0.0.1:0"}, Classes: twoClasses}
-	first, err := web.New(config)
+	log := &webtest.Log{}
+	first, err := web.New(answering(config, log))
 	if err != nil {
 		t.Fatal(err)
 	}
+	logs.Store(first, log)
 	put(t, first, one("alpha", 1, 0.25))
 	p := open(t, 1200, 800, "light")
 	p.visit(first.URL() + "#/c/alpha")
