@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"gqlstream/ingest"
@@ -81,7 +82,8 @@ type changedAnswer struct {
 // askChanged answers what has changed after a position. Of a record that was published several times
 // since, it has the newest.
 func askChanged(_ context.Context, v *view, q *asked) (any, error) {
-	names, after := q.query["community"], q.number("after", 0, 0, math.MaxInt)
+	names := slices.Compact(slices.Sorted(slices.Values(q.query["community"])))
+	after := q.number("after", 0, 0, math.MaxInt)
 	if len(names) > namesMax {
 		q.bad("community: name up to %d, or none for all", namesMax)
 	}

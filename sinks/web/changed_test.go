@@ -21,7 +21,7 @@ func changedOf(t testing.TB, s *Server, after uint64, communities ...string) cha
 func TestChangedBeginsWithTheLatest(t *testing.T) {
 	s := serve(t, nil)
 	write(t, s, estimate("a", "auto", 7, 0.1), estimate("a", "pcc", 7, 0.2), estimate("b", "auto", 7, 0.3))
-	first := changedOf(t, s, 0, "b", "a", "nobody")
+	first := changedOf(t, s, 0, "b", "a", "b", "nobody")
 	if len(first.Estimates) != 3 || first.Position != 7 || first.Instance != s.instance {
 		t.Errorf("%d estimates at %d, want 3 at 7", len(first.Estimates), first.Position)
 	}
