@@ -116,21 +116,14 @@ func (a historyAnswer) list() []quant.Estimate { return a.Estimates }
 func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
 	from, to := q.time("from"), q.time("to")
 	limit := q.limit(estimatesDefault, 1, estimatesMax)
-	points := q.number("points", 0, 2, estimatesMax)
 	q.word("format", formats...)
 	latest, err := v.latest(q)
 	if err != nil {
 		return nil, err
 	}
-	if points > 0 && !q.query.Has("limit") {
-		limit = limitAll
-	}
 	out, err := v.records(ctx, latest, from, to, limit)
 	if n := len(out.Estimates); n > limit {
 		out.Estimates, out.Truncated = out.Estimates[n-limit:], true
-	}
-	if points > 0 {
-		out.Estimates = spread(out.Estimates, points)
 	}
 	return out, err
 }

@@ -183,10 +183,6 @@ func TestHistoryIsCutByTimeAndLimit(t *testing.T) {
 		{"?from=" + unix(20), []uint64{}, false},
 		{"?from=" + unix(5) + "&to=" + unix(3), []uint64{}, false},
 		{"?limit=2", []uint64{9, 10}, true},
-		{"?points=4", []uint64{1, 4, 7, 10}, false},
-		{"?points=2", []uint64{1, 10}, false},
-		{"?points=2&limit=3", []uint64{8, 10}, true},
-		{"?points=100", []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, false},
 		{"?method=auto&limit=10", []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, false},
 	} {
 		got := into[historyAnswer](t, s, "/api/v1/communities/x/estimates"+c.query)

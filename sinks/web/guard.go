@@ -47,7 +47,7 @@ func routes() []route {
 			params: []string{"q", "flag", "method", "sort", "order", "class", "offset", "limit", "trend", "format"},
 		},
 		{pattern: community, params: []string{"format"}, ask: askCommunity, name: "latest"},
-		{pattern: community + "/estimates", params: []string{"method", "from", "to", "limit", "points", "format"}, ask: askEstimates},
+		{pattern: community + "/estimates", params: []string{"method", "from", "to", "limit", "format"}, ask: askEstimates},
 		{pattern: community + "/history", params: []string{"method", "from", "to", "points", "format"}, ask: askHistory, name: "history"},
 		{pattern: community + "/explain", params: []string{"from", "to", "method"}, ask: askExplain, name: "explain", wait: explainWaitMax},
 		{pattern: community + "/ask", params: []string{"count"}, ask: askWhom, wait: explainWaitMax},
