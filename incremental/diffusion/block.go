@@ -101,7 +101,7 @@ func (b *block) apply(view graphstore.View, dots *lane) {
 	*dots = lane{d0, d1, d2, d3}
 }
 
-// gatherLanes returns the sums of x over the neighbours: two of each, as gather has four.
+// gatherLanes returns the sums of x over the neighbours.
 func gatherLanes(x []lane, neighbors []Vertex) lane {
 	var s0, s1, s2, s3, t0, t1, t2, t3 float64
 	for len(neighbors) >= 2 {

@@ -107,5 +107,5 @@ func (f *Field) vanish() {
 	f.touchAll(len(f.z))
 	clear(f.z)
 	clear(f.r)
-	f.residual, f.signed, f.rounding, f.blank = 0, 0, 0, true
+	f.residual, f.signed, f.rounding = 0, 0, 0
 }

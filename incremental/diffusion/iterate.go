@@ -30,7 +30,6 @@ func (f *Field) iterate(view graphstore.View, goal float64) {
 		return
 	}
 	f.work.Solves++
-	f.blank = false
 	for range restartsMax {
 		before, passes := f.residual, f.work.Iterations
 		f.conjugate(view, aimShort*bar)
@@ -145,17 +144,18 @@ func (f *Field) rebuild(view graphstore.View) {
 
 // residualAt returns R(v) by definition, and a bound on its rounding error in units of 2^-53.
 func (f *Field) residualAt(view graphstore.View, v Vertex, d float64) (r, rounding float64) {
-	neighbors := view.Neighbors(v)
+	neighbors, weights := view.Neighbors(v), view.Weights(v)
 	var sum, size float64
-	switch weights := view.Weights(v); {
-	case f.blank:
-	case weights == nil:
-		sum, size = gatherSizes(f.z, neighbors)
-	default:
-		sum, size = gatherSizesWeighted(f.z, neighbors, weights)
+	for i, u := range neighbors {
+		x := f.z[u]
+		if weights != nil {
+			x *= weights[i]
+		}
+		sum += x
+		size += math.Abs(x)
 	}
 	z, m := f.z[v], f.source[v]
 	r = f.alpha*m - (d-f.keep)*z + f.keep*sum
-	terms := float64(len(neighbors)/4 + 8)
+	terms := float64(len(neighbors) + 8)
 	return r, terms * (f.alpha*m + d*math.Abs(z) + f.keep*size)
 }

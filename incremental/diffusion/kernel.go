@@ -76,11 +76,32 @@ func walk(view graphstore.View, m []float64, alpha, loop float64, steps int) []f
 }
 
 // neighborSum returns the weighted sum of x over the neighbours of v.
-func neighborSum(view graphstore.View, x []float64, v Vertex) float64 {
-	if weights := view.Weights(v); weights != nil {
-		return gatherWeighted(x, view.Neighbors(v), weights)
+func neighborSum(view graphstore.View, x []float64, v Vertex) (sum float64) {
+	neighbors, weights := view.Neighbors(v), view.Weights(v)
+	if weights == nil {
+		return gather(x, neighbors)
 	}
-	return gather(x, view.Neighbors(v))
+	for i, u := range neighbors {
+		sum += weights[i] * x[u]
+	}
+	return sum
+}
+
+// gather returns the sum of x over the neighbours. It carries four sums: one would wait for every
+// addition to finish before the next.
+func gather(x []float64, neighbors []Vertex) float64 {
+	var s0, s1, s2, s3 float64
+	for len(neighbors) >= 4 {
+		s0 += x[neighbors[0]]
+		s1 += x[neighbors[1]]
+		s2 += x[neighbors[2]]
+		s3 += x[neighbors[3]]
+		neighbors = neighbors[4:]
+	}
+	for _, u := range neighbors {
+		s0 += x[u]
+	}
+	return (s0 + s1) + (s2 + s3)
 }
 
 // shortestPath searches breadth first from all sources at once; weights do not count.

@@ -59,7 +59,7 @@ func (f *Field) residualAfter(c float64) float64 {
 }
 
 func (f *Field) addConstant(c float64) {
-	f.residual, f.signed, f.blank = 0, 0, false
+	f.residual, f.signed = 0, 0
 	mass, step := 0.0, math.Abs(c)
 	for v := range f.z {
 		d := f.d[v]

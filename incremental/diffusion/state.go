@@ -58,7 +58,7 @@ func RestoreField(alpha float64, view graphstore.View, s State) (*Field, error) 
 			len(s.Z), len(s.R), len(s.Sources), len(s.Multiplicities), n)
 	}
 	f.grow(n)
-	f.z, f.r, f.blank = s.Z, s.R, false
+	f.z, f.r = s.Z, s.R
 	for v := range f.d {
 		f.d[v] = view.Degree(Vertex(v)) + 1
 	}

@@ -79,36 +79,18 @@ func (f *Field) allowed(share float64) float64 {
 }
 
 // queueAbove queues every vertex whose residual per degree is above limit and sums |R| anew, so
-// that pushes need not know by how much each of their neighbours changes the sum. It tests four
-// vertices at a time, because few are above, and adds to four sums as gather does.
+// that pushes need not know by how much each of their neighbours changes the sum.
 func (f *Field) queueAbove(limit float64) {
-	r, d, queue := f.r, f.d[:len(f.r)], f.queue[:0]
-	var s0, s1, s2, s3 float64
-	v := 0
-	for ; v+4 <= len(r); v += 4 {
-		x, w := r[v:v+4:v+4], d[v:v+4:v+4]
-		x0, x1, x2, x3 := math.Abs(x[0]), math.Abs(x[1]), math.Abs(x[2]), math.Abs(x[3])
-		s0, s1, s2, s3 = s0+x0, s1+x1, s2+x2, s3+x3
-		if x0 > limit*w[0] || x1 > limit*w[1] || x2 > limit*w[2] || x3 > limit*w[3] {
-			queue = appendAbove(queue, Vertex(v), x, w, limit)
+	queue, residual, d := f.queue[:0], 0.0, f.d[:len(f.r)]
+	for v, r := range f.r {
+		size := math.Abs(r)
+		residual += size
+		if size > limit*d[v] {
+			queue = append(queue, Vertex(v))
 		}
 	}
-	for _, x := range r[v:] {
-		s0 += math.Abs(x)
-	}
-	f.queue = appendAbove(queue, Vertex(v), r[v:], d[v:], limit)
-	f.residual = (s0 + s1) + (s2 + s3)
-	f.rounding += float64(len(r)/4+4) * f.residual
-}
-
-// appendAbove appends those of the vertices from first on whose residual per degree is above limit.
-func appendAbove(queue []Vertex, first Vertex, r, d []float64, limit float64) []Vertex {
-	for i, x := range r {
-		if math.Abs(x) > limit*d[i] {
-			queue = append(queue, first+Vertex(i))
-		}
-	}
-	return queue
+	f.queue, f.residual = queue, residual
+	f.rounding += float64(len(f.r)+4) * residual
 }
 
 // sweepBudget bounds the cost of sweeps before iteration is tried: a share of
@@ -133,7 +115,6 @@ const readAhead = 16
 // The processor waits for the neighbours of a vertex, which lie anywhere in the store, longer than
 // it then works on them. So they are read for several vertices at a time, where the waits overlap.
 func (f *Field) sweep(view graphstore.View, limit float64, budget int) int {
-	f.blank = f.blank && len(f.queue) == 0
 	before := f.work.Pushes
 	for group := range slices.Chunk(f.queue, readAhead) {
 		f.read += readNeighbors(view, group)
