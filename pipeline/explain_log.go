@@ -132,6 +132,7 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 	newest := q.To == Place{}
 	if newest {
 		q.To.Position = math.MaxUint64
+		e.awaitPublished(ctx)
 	}
 	for at, place := range slices.Backward([]*Place{&q.From, &q.To}) {
 		before := at == 0 && *place == Place{}
@@ -157,6 +158,22 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 	}
 	q.From, q.To = Place{Position: event.Position(found[0].Position)}, Place{Position: event.Position(found[1].Position)}
 	return found, nil
+}
+
+// awaitPublished waits, for a while, until a worker has published what the log of a server holds: who has
+// just sent events asks what they changed.
+func (e *Explainer) awaitPublished(ctx context.Context) {
+	if e.settings.NATS.URL == "" {
+		return
+	}
+	log, err := e.js.Stream(ctx, e.in.Log)
+	for begun := time.Now(); err == nil && time.Since(begun) < publishedWaitMax; time.Sleep(catchUpLookEvery) {
+		marks, _ := sinks.Marks(ctx, e.js, e.out)
+		if len(marks) > 0 && !slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
+			return
+		}
+		e.tellSeldom("what the log has now is not published yet")
+	}
 }
 
 // tellSeldom tells how far the work is, every two seconds at most.
@@ -286,7 +303,7 @@ func (e *Explainer) tooFew(ctx context.Context, history *sinks.History, communit
 	return errors.Join(err, config.Usagef("explain: fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method))
 }
 
-const tellEvery = 2 * time.Second
+const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second
 
 func (e *Explainer) unknown(err error, q Query) error {
 	if !errors.Is(err, explain.ErrUnknown) {
