@@ -22,7 +22,7 @@ type resolutionRow struct {
 	name   Resolution
 	period time.Duration
 	chunk  time.Duration // roll-ups of so long a time are one message
-	keep   time.Duration // the broker removes what was stored longer ago; 0: nothing
+	keep   time.Duration // log time; 0: for good
 }
 
 // resolutions are in order from the finest.

@@ -71,7 +71,7 @@ func NewRollups(c RollupsConfig) *Rollups {
 // Open opens the follower, as a FollowConfig wants it.
 func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	for i, row := range slices.Backward(resolutions[:]) {
-		_, err := ensureStream(ctx, r.config.JS, r.config.Streams.history(&row))
+		_, err := ensureStream(ctx, r.config.JS, r.config.Streams.history(row.name))
 		if err == nil {
 			err = r.stored[i].open(ctx)
 		}
@@ -108,6 +108,7 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 		return err
 	}
 	r.mu.Lock()
+	before := r.minute
 	messages, err := r.advance(e.Time)
 	r.add(estimates, e.Time)
 	r.mu.Unlock()
@@ -122,6 +123,9 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 		if err == nil && len(messages[i]) > 0 {
 			_, err = r.stored[i].append(ctx, e.Position, messages[i])
 		}
+	}
+	if day := begin(e.Time, 24*time.Hour); err == nil && before > 0 && before < day {
+		err = r.removeOld(ctx, day)
 	}
 	if err != nil {
 		return fmt.Errorf("sinks: history at position %d: %w", e.Position, err)
@@ -195,6 +199,30 @@ func (r *Rollups) find(community, method string) (at int, found bool) {
 
 func compareRolled(a, b *rolled) int {
 	return cmp.Or(strings.Compare(a.Community, b.Community), strings.Compare(a.Method, b.Method))
+}
+
+// removeOld removes the chunks that ended longer ago than their resolution is kept. The broker would go by when
+// they were stored, and keep all minutes of a year that is read in an hour.
+func (r *Rollups) removeOld(ctx context.Context, now int64) error {
+	for _, row := range resolutions {
+		if row.keep == 0 {
+			continue
+		}
+		name, subjects := r.config.Streams.Names.historyStream(row.name), r.config.Streams.Names.historySubjects(row.name)
+		l, err := openLookup[rollupChunk](ctx, r.config.JS, name, subjects, r.config.Log)
+		if err != nil {
+			return err
+		}
+		begins := func(c *rollupChunk) int64 { return c.Rollups[0].Time.UnixNano() }
+		last, ok, err := l.lastUpTo(ctx, begins, now-int64(row.keep+row.chunk)-1)
+		if err == nil && ok {
+			err = l.stream.Purge(ctx, jetstream.WithPurgeSequence(last.sequence+1))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Sync implements Follower. The state is saved less often than it is asked for.

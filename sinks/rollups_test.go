@@ -155,12 +155,12 @@ func TestRollupsEqualARecountAfterACrashAnywhere(t *testing.T) {
 			}
 		}
 	}
-	mustHaveChunksOnce(t, l)
+	mustHaveChunksOnce(t, l, end.Add(-37*24*time.Hour))
 }
 
-// mustHaveChunksOnce fails if a message is there twice, is of a method that is configured twice, or is
-// in a stream that keeps it for another time than its resolution has.
-func mustHaveChunksOnce(t *testing.T, l *logOut) {
+// mustHaveChunksOnce fails if a message is there twice or is of a method that is configured twice, and
+// if minutes are from before a time.
+func mustHaveChunksOnce(t *testing.T, l *logOut, kept time.Time) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, row := range resolutions {
@@ -168,9 +168,6 @@ func mustHaveChunksOnce(t *testing.T, l *logOut) {
 		look, err := openLookup[rollupChunk](t.Context(), l.js, n.historyStream(row.name), n.historySubjects(row.name), "log")
 		if err != nil {
 			t.Fatal(err)
-		}
-		if age := look.stream.CachedInfo().Config.MaxAge; age != row.keep {
-			t.Errorf("%s are kept for %v, want %v", row.name, age, row.keep)
 		}
 		for m, ok, err := look.next(t.Context(), 1); ok || err != nil; m, ok, err = look.next(t.Context(), m.sequence+1) {
 			if err != nil || m.value.Resolution != row.name {
@@ -181,6 +178,9 @@ func mustHaveChunksOnce(t *testing.T, l *logOut) {
 				t.Fatal(err)
 			}
 			key := fmt.Sprint(raw.Subject, m.value.Rollups[0].Time)
+			if row.name == minutes && m.value.Rollups[0].Time.Before(kept) {
+				t.Errorf("%s is too old", key)
+			}
 			if !strings.HasSuffix(raw.Subject, ".auto") {
 				t.Errorf("%s is of a second configuration", key)
 			}

@@ -80,11 +80,12 @@ func (c *StreamsConfig) alerts() jetstream.StreamConfig {
 	return s
 }
 
-// history holds the roll-ups of a resolution.
-func (c *StreamsConfig) history(r *resolutionRow) jetstream.StreamConfig {
-	s := c.stream(c.Names.historyStream(r.name), "roll-ups of the estimates by "+string(r.name))
-	s.Subjects, s.MaxAge = []string{c.Names.historySubjects(r.name)}, r.keep
-	if r.name == days {
+// history holds the roll-ups of a resolution. Nothing is discarded by the broker; the follower
+// that writes it removes what is too old.
+func (c *StreamsConfig) history(r Resolution) jetstream.StreamConfig {
+	s := c.stream(c.Names.historyStream(r), "roll-ups of the estimates by "+string(r))
+	s.Subjects = []string{c.Names.historySubjects(r)}
+	if r == days {
 		s.Subjects = append(s.Subjects, c.Names.noteSubject())
 	}
 	s.AllowAtomicPublish = true // and no compression, which costs copies; see TestNoStreamIsCompressed
@@ -125,13 +126,12 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 		return nil, fmt.Errorf("sinks: %w", err)
 	}
 	have := stream.CachedInfo().Config
-	maxAge := cmp.Or(have.MaxAge, want.MaxAge) // an operator may have set another one
 	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression && slices.Equal(have.Subjects, want.Subjects) &&
-		have.MaxAge == maxAge && len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
+		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
 		return stream, nil
 	}
 	have.AllowAtomicPublish, have.Subjects = want.AllowAtomicPublish, want.Subjects
-	have.MaxAge, have.PersistMode, have.Sources, have.Compression = maxAge, want.PersistMode, want.Sources, want.Compression
+	have.PersistMode, have.Sources, have.Compression = want.PersistMode, want.Sources, want.Compression
 	if _, err := js.UpdateStream(ctx, have); err != nil {
 		return nil, fmt.Errorf("sinks: stream %s was made with settings of an earlier version, which cannot be changed (%w):"+
 			" delete the stream, or choose another prefix; it is made from the log again", want.Name, err)

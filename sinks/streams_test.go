@@ -2,7 +2,6 @@ package sinks
 
 import (
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -13,7 +12,7 @@ import (
 func TestNoStreamIsCompressed(t *testing.T) {
 	l := startLogOut(t)
 	streams := StreamsConfig{Names: DefaultNames()}
-	for _, want := range []jetstream.StreamConfig{streams.estimates(), streams.alerts(), streams.history(&resolutions[0]), streams.latest()} {
+	for _, want := range []jetstream.StreamConfig{streams.estimates(), streams.alerts(), streams.history(minutes), streams.latest()} {
 		former := want
 		former.Compression = jetstream.S2Compression
 		if _, err := l.js.CreateStream(t.Context(), former); err != nil {
@@ -28,31 +27,6 @@ func TestNoStreamIsCompressed(t *testing.T) {
 		}
 		if c := stream.CachedInfo().Config.Compression; c != jetstream.NoCompression {
 			t.Errorf("%s has compression %v", want.Name, c)
-		}
-	}
-}
-
-// Minutes of an earlier version, which its follower removed, are removed by the broker now, but after
-// another time where an operator has set one.
-func TestOldHistoryIsRemovedByTheBroker(t *testing.T) {
-	l := startLogOut(t)
-	streams := StreamsConfig{Names: DefaultNames()}
-	for i, age := range []time.Duration{0, time.Hour} {
-		row := &resolutions[i]
-		former := streams.history(row)
-		former.MaxAge = age
-		if _, err := l.js.CreateStream(t.Context(), former); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ensureStream(t.Context(), l.js, streams.history(row)); err != nil {
-			t.Fatal(err)
-		}
-		stream, err := l.js.Stream(t.Context(), former.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := stream.CachedInfo().Config.MaxAge; got != max(age, time.Duration(1-i)*row.keep) {
-			t.Errorf("%s are kept for %v", row.name, got)
 		}
 	}
 }
