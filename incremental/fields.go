@@ -149,11 +149,9 @@ func (f *fields) Certificate(id graphstore.Community) float64 {
 
 // fieldRow is the field of a community.
 type fieldRow struct {
-	Community uint32
+	ofCommunity
 	diffusion.State
 }
-
-func fieldCommunity(r *fieldRow) uint32 { return r.Community }
 
 const fieldsSection = "fields.arrow" // fieldRow: one for each community
 
@@ -162,15 +160,15 @@ func (f *fields) State(add addSection) {
 	var rows []fieldRow
 	for id := range f.each {
 		if field := f.each[id].field; field != nil {
-			rows = append(rows, fieldRow{uint32(id), field.State()})
+			rows = append(rows, fieldRow{ofCommunity{uint32(id)}, field.State()})
 		}
 	}
-	addRows(f.core, add, fieldsSection, true, rows, fieldCommunity)
+	addRows(f.core, add, fieldsSection, true, rows)
 }
 
 // restoreFields reads what State wrote; the tallies have been counted anew.
 func (c *Core) restoreFields(view graphstore.View, sections map[string][]byte) (*fields, error) {
-	rows, err := ownedRows(c, sections, fieldsSection, fieldCommunity)
+	rows, err := ownedRows[fieldRow](c, sections, fieldsSection)
 	if err != nil {
 		return nil, err
 	}

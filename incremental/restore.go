@@ -91,7 +91,7 @@ func (c *Core) restoreLive(engine string, sections map[string][]byte) error {
 
 // restoreCommunities reads what communityRows returned. Counting anew is no progress.
 func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]byte) error {
-	rows, err := ownedRows(c, sections, communitiesSection, communityOf)
+	rows, err := ownedRows[keptRow](c, sections, communitiesSection)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]by
 	if id := slices.Index(missing, true); id >= 0 {
 		return fmt.Errorf("section %s: community %d is missing", communitiesSection, id)
 	}
-	published, err := ownedRows(c, sections, publishedSection, publishedCommunity)
+	published, err := ownedRows[publishedRow](c, sections, publishedSection)
 	if err != nil {
 		return err
 	}

@@ -103,12 +103,19 @@ func SectionShard(name string) (shard int, ok bool) {
 	return shard, err == nil
 }
 
+// ofCommunity says of which community a row is.
+type ofCommunity struct{ Community uint32 }
+
+func (r ofCommunity) community() graphstore.Community { return graphstore.Community(r.Community) }
+
+type communityRow interface{ community() graphstore.Community }
+
 // addRows adds, for each shard that the core estimates, a section of the rows of its communities.
-func addRows[T any](c *Core, add addSection, name string, copied bool, rows []T, community func(*T) uint32) {
+func addRows[T communityRow](c *Core, add addSection, name string, copied bool, rows []T) {
 	view := c.View()
 	byShard := make([][]T, c.shards())
 	for i := range rows {
-		shard := c.shardOf(graphstore.Community(community(&rows[i])), view)
+		shard := c.shardOf(rows[i].community(), view)
 		byShard[shard] = append(byShard[shard], rows[i])
 	}
 	for _, shard := range c.ownedShards() {
@@ -117,7 +124,7 @@ func addRows[T any](c *Core, add addSection, name string, copied bool, rows []T,
 }
 
 // ownedRows reads what addRows wrote of the shards that this core estimates, by community.
-func ownedRows[T any](c *Core, sections map[string][]byte, name string, community func(*T) uint32) (all []T, err error) {
+func ownedRows[T communityRow](c *Core, sections map[string][]byte, name string) (all []T, err error) {
 	view := c.View()
 	for _, shard := range c.ownedShards() {
 		section := shardSection(shard, name)
@@ -126,7 +133,7 @@ func ownedRows[T any](c *Core, sections map[string][]byte, name string, communit
 			return nil, err
 		}
 		for i := range rows {
-			id := graphstore.Community(community(&rows[i]))
+			id := rows[i].community()
 			if int(id) >= view.Communities() || c.shardOf(id, view) != shard {
 				return nil, fmt.Errorf("section %s: community %d is not one of shard %d", section, id, shard)
 			}

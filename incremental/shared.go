@@ -259,11 +259,9 @@ func (d *sharedDual) Certificate(graphstore.Community) float64 {
 type creditRow struct{ Credit float64 }
 
 type spreadRow struct {
-	Community uint32
+	ofCommunity
 	tally.Spread
 }
-
-func spreadCommunity(r *spreadRow) uint32 { return r.Community }
 
 const (
 	dualSection    = "dual.arrow"    // diffusion.DualState
@@ -282,10 +280,10 @@ func (d *sharedDual) State(add addSection) {
 	var rows []spreadRow
 	for id := range graphstore.Community(d.core.View().Communities()) {
 		if spread := d.core.tallies.Spread(id); spread != nil {
-			rows = append(rows, spreadRow{uint32(id), *spread})
+			rows = append(rows, spreadRow{ofCommunity{uint32(id)}, *spread})
 		}
 	}
-	addRows(d.core, add, spreadsSection, false, rows, spreadCommunity)
+	addRows(d.core, add, spreadsSection, false, rows)
 }
 
 // restoreShared reads what State wrote; the tallies have been counted anew.
@@ -310,7 +308,7 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 	if d.dual, err = diffusion.RestoreDual(c.dualConfig(0), view, parts); err != nil {
 		return nil, err
 	}
-	rows, err := ownedRows(c, sections, spreadsSection, spreadCommunity)
+	rows, err := ownedRows[spreadRow](c, sections, spreadsSection)
 	if err != nil {
 		return nil, err
 	}

@@ -25,12 +25,12 @@ const (
 	tableSuffix = ".arrow"
 
 	coreSection        = "core.arrow"       // coreRow: one row
-	communitiesSection = "kernels.arrow"    // communityRow: one for each community
+	communitiesSection = "kernels.arrow"    // keptRow: one for each community
 	publishedSection   = "published.arrow"  // publishedRow: one for each estimate that can change
 	classifierSection  = "classifier.arrow" // diffusion.DualState
 )
 
-// coreRow, communityRow and publishedRow are what a core holds besides its graph and
+// coreRow, keptRow and publishedRow are what a core holds besides its graph and
 // its masses. Neighbourhood sums and tallies are not in it: they are exact functions of the
 // graph and of the masses, and counting them anew gives the same bits. A new field is a
 // new column; raise checkpoint.Format with it.
@@ -43,21 +43,18 @@ type coreRow struct {
 	Selected string         // selectedBy as JSON, whose keys are in order
 }
 
-type communityRow struct {
-	Community      uint32
+type keptRow struct {
+	ofCommunity
 	Name           string
 	tally.Progress // since its last estimate
 	gate           // since then, too
 }
 
 type publishedRow struct {
-	Community, Place uint32 // the estimate's place in the configuration
+	ofCommunity
+	Place uint32 // the estimate's place in the configuration
 	quant.Snapshot
 }
-
-func communityOf(r *communityRow) uint32 { return r.Community }
-
-func publishedCommunity(r *publishedRow) uint32 { return r.Community }
 
 // Copy returns the state of the core as it is after a step whose Result.Compacted is set: then a
 // restored core and one that never stopped hold the same bytes. What is large is copied and has
@@ -144,21 +141,21 @@ func (c *Core) saveLive(add addSection) {
 	c.masses.State(add)
 	c.posteriors.save(add)
 	communities, published := c.communityRows()
-	addRows(c, add, communitiesSection, false, communities, communityOf)
-	addRows(c, add, publishedSection, true, published, publishedCommunity) // a snapshot never changes
+	addRows(c, add, communitiesSection, false, communities)
+	addRows(c, add, publishedSection, true, published) // a snapshot never changes
 }
 
 // communityRows returns the state of the communities, beside their masses.
-func (c *Core) communityRows() (rows []communityRow, published []publishedRow) {
+func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 	view := c.View()
 	for id := range graphstore.Community(view.Communities()) {
-		row := communityRow{Community: uint32(id), Name: view.CommunityName(id), Progress: c.tallies.Progress(id)}
+		row := keptRow{ofCommunity: ofCommunity{uint32(id)}, Name: view.CommunityName(id), Progress: c.tallies.Progress(id)}
 		if int(id) < len(c.published) {
 			last := &c.published[id]
 			row.gate = last.gate
 			for i, s := range last.snapshots {
 				if s != nil {
-					published = append(published, publishedRow{uint32(id), uint32(i), *s})
+					published = append(published, publishedRow{ofCommunity{uint32(id)}, uint32(i), *s})
 				}
 			}
 		}

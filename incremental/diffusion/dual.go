@@ -225,9 +225,6 @@ func (g *Dual) Shift(v Vertex) float64 {
 	return float64(g.shift[v])
 }
 
-// Work returns the work of the dual so far.
-func (g *Dual) Work() Work { return g.work }
-
 // Certificate returns a bound on the error of every value of every function.
 func (g *Dual) Certificate() float64 {
 	return certificate(g.bound, g.rounding)

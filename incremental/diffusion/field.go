@@ -153,14 +153,14 @@ func (f *Field) Source(v Vertex) float64 {
 	return f.source[v]
 }
 
+// Work returns the work of the field so far.
+func (f *Field) Work() Work { return f.work }
+
 // Tolerance returns the bound on the certificate that Update keeps.
 func (f *Field) Tolerance() float64 { return f.config.Tolerance }
 
 // Retune changes the tolerance, which must be positive, from the next Update on.
 func (f *Field) Retune(tolerance float64) { f.config.Tolerance = tolerance }
-
-// Work returns the work of the field so far.
-func (f *Field) Work() Work { return f.work }
 
 // Certificate returns a bound on the L1 distance between the normalised field
 // Mass/M and the exact one: sum |R| / (a M), with the rounding of R and of the sum
