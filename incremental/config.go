@@ -25,7 +25,7 @@ type Config struct {
 	Pipeline    string            // name in the records; may be empty
 	Classes     int               // K >= 1
 	Communities []graphstore.Rule // tracked from the start; member events may add more
-	Estimates   []quant.Options   // what is published of each community; none is auto alone
+	Estimates   []quant.Options   // published of each community; without any, auto alone
 
 	// SelectedBy declares how the members of communities were selected, by name; the edges
 	// say so of the others.
@@ -49,12 +49,12 @@ type Config struct {
 	Late     event.LatePolicy `json:",omitzero"` // carried out by the source, which has the messages
 
 	Cut           string `json:",omitempty"` // how the source cuts the log into steps; see ingest.StepConfig.Cut
-	DenyConfigure bool   `json:",omitempty"` // refuse configure events: whoever may publish must not change what is tracked
+	DenyConfigure bool   `json:",omitempty"` // refuse configure events, where publishers must not change which communities are tracked
 	// Shards is the number of parts of the communities; see ShardOf. It decides
 	// results, because each part has a budget of its own; 0 is one.
 	Shards int `json:",omitempty"`
-	// Owned are the shards that this core estimates, of others it keeps no more than who the
-	// members are; nil: all. It decides no result.
+	// Owned lists the shards that this core estimates; of the others it keeps only the
+	// members of their communities. nil means all. It decides no result.
 	Owned []int `json:"-"`
 
 	Patient  bool    `json:"-"` // all variances are counted at the first emission, however long that takes

@@ -10,7 +10,7 @@ import (
 
 // fields keeps the masses of every community by itself: as a field that follows every
 // step where the kernel is ppr, else as values that are computed anew at each emission.
-// A community that is new since the last emission has none yet: nobody could read it.
+// A community that is new since the last emission gets its masses at the next one.
 // Every edge touches every field, so a step costs as much as there are communities.
 type fields struct {
 	core *Core

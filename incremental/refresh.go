@@ -29,14 +29,14 @@ const (
 	// refreshSaved bounds the emissions whose work can be saved up, so that a quiet log is
 	// not followed by a long stop.
 	refreshSaved = 4
-	// refreshFirst is what is charged of the first solve of a community, for until then its intervals are those of a
-	// bound, and refreshAgain of another one: where few labels come, those of a minute ago are hardly others.
+	// refreshFirst multiplies the charge for the first solve of a community, whose intervals are bounds until then, and
+	// refreshAgain that for a later one: where few labels come, second moments change little in a minute.
 	refreshFirst, refreshAgain = 0.5, 2
-	// refreshTolerance is the tolerance of what is solved for, in that of a kernel. It makes standard errors a
+	// refreshTolerance multiplies the tolerance of a kernel for these solves. It makes standard errors a
 	// thousandth larger in the middle, and eight hundredths in one of a hundred.
 	refreshTolerance = 3
-	// refreshCold is the work of so many emissions, and bounds the first one of a cold core: about
-	// half a second of one core, or some minutes where nobody waits for more than one emission.
+	// The first emission of a cold core may do the work of refreshCold emissions, about half a second of
+	// one core, or of refreshPatient, some minutes, in a core that makes a single emission.
 	refreshCold, refreshPatient = 1 << 7, 1 << 16
 	// churnedShare is the share of a community's sources that must have joined or left
 	// for its second moments to be counted anew.
@@ -54,7 +54,7 @@ const (
 	refreshPass     = 2   // what a pass for a block costs, in passes for one source
 )
 
-// refreshDue refreshes who is due of each shard, most urgent first, while the credit of the
+// refreshDue refreshes the communities of each shard that are due, most urgent first, while the credit of the
 // shard lasts. A budget for all communities would let the shards that a worker has decide what
 // it publishes.
 func (r *refreshes) refreshDue(c *Core, earned float64, view graphstore.View) {
@@ -81,7 +81,7 @@ func (r *refreshes) saveUp(earned, most float64) {
 	}
 }
 
-// refreshShard refreshes who is due of one shard and returns the credit that is left.
+// refreshShard refreshes the communities of one shard that are due and returns the credit that is left.
 func (c *Core) refreshShard(due []dueRefresh, credit, earned float64, view graphstore.View) float64 {
 	if credit < refreshSaved*earned {
 		credit = min(credit+earned, refreshSaved*earned)

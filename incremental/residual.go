@@ -78,7 +78,7 @@ func (p *posteriors) newResidual(tolerance float64) *diffusion.Dual {
 	return dual
 }
 
-// takeResidual goes on with a dual of the residuals as they were at some earlier emissions.
+// takeResidual takes over a dual that holds the residuals of some earlier emissions, and brings it up to date.
 func (p *posteriors) takeResidual(residual *diffusion.Dual, view graphstore.View) {
 	p.residual = residual
 	residual.Update(view, nil, p.changes(residual, view, p.compared(view)))

@@ -106,7 +106,7 @@ func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
 // tolerance returns the tolerance of a value for the share of vertices that are
 // calibration labels now: cellTolerance of eta times what a class has of that share, and less by
 // the root of the classes, since a class spreads over the more cells. The values of a class sum
-// to about its share, so this keeps every class to that part of what it is. Where nobody reads cells,
+// to about its share, so the error of a class stays within that part of its value. Where nobody reads cells,
 // sums of a class are read, whose errors Dual.Estimate takes away but for a
 // few hundredths, so classTolerance will do, and more by the root of many classes, since standard errors
 // fall with that of a share. No share is off by more than .05 standard errors at the 99th percentile,

@@ -17,7 +17,7 @@ const (
 	// sketchLeast and sketchAll bound the functions of a class: as many as make sketchAll of all classes, but sketchLeast. An
 	// estimate of sum (a - mean of a)² is off by the root of two over their number.
 	sketchLeast, sketchAll = 16, 64
-	// sketchTolerance is the tolerance of what is solved for, in that of a kernel: signs cancel.
+	// sketchTolerance multiplies the tolerance of a kernel for these solves, whose values are small because signs cancel.
 	sketchTolerance = 0.3
 	// sketchShare is the least number of communities that are due, over that of functions, for all to be estimated.
 	sketchShare = 0.5

@@ -64,7 +64,7 @@ func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 func (c *Core) prepareEmission(view graphstore.View, all, waits bool) {
 	if !c.warm() {
 		c.warmUp(view)
-		waits = false // for what nobody has seen yet
+		waits = false // there is no earlier estimate that could be shown meanwhile
 	}
 	if all {
 		c.posteriors.flush(view)

@@ -33,7 +33,7 @@ type Enq struct {
 	loo     loo
 }
 
-// voter is a vertex whose voice changed: what it says, or whether Enq says it.
+// voter is a vertex whose counts changed, or of which it changed whether Enq predicts it.
 type voter struct {
 	v       Vertex
 	before  int // into Enq.before: its K counts before the step

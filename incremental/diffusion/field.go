@@ -23,7 +23,7 @@ type Field struct {
 	r []float64 // n: the residual, all that a push reads and writes of each neighbour
 	d []float64 // n: the degree, self-loop included; exact
 
-	residual float64 // sum of |R|; what it was before pushes until queueAbove sums anew
+	residual float64 // sum of |R|; pushes leave it unchanged until queueAbove sums anew
 	signed   float64 // running sum of R
 	rounding float64 // bound on the rounding error in R and residual, L1, in units of 2^-53
 	floor    float64 // rounding after the last rebuild

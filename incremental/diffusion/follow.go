@@ -5,7 +5,7 @@ import "gqlstream/graphstore"
 // following detects that a structure has missed a delta of the graph that it follows. Nobody tells
 // it: it compares two sums instead, which are exact in floats because weights are multiples of a
 // power of two, and computes its residuals anew where they differ. A missed delta that leaves both
-// sums as they were would go unseen; the core misses none, and Check finds it.
+// sums unchanged would go unnoticed, but the core misses none.
 type following struct {
 	degreeSum  float64 // at least the sum of d, exact
 	stale      bool    // the graph may have moved since R was right

@@ -23,7 +23,7 @@ const (
 //
 // Conjugate gradients keep a residual by recurrence, which drifts from the one by
 // definition. So a run aims somewhat below the goal, the residual is then computed from
-// nothing, and what it says decides: a certificate never rests on the recurrence.
+// nothing and decides: a certificate never rests on the recurrence.
 func (f *Field) iterate(view graphstore.View, goal float64) {
 	bar := goal * f.alpha * f.sourceSum
 	if f.sources == 0 || f.bound() <= bar {
@@ -44,8 +44,8 @@ func (f *Field) iterate(view graphstore.View, goal float64) {
 }
 
 // conjugate runs conjugate gradients (Hestenes and Stiefel, 1952), preconditioned
-// by the diagonal, from z until the sum of |R| is at most bar. It leaves R in the
-// cells as it was. Against Gauss-Seidel and successive over-relaxation it needs a
+// by the diagonal, from z until the sum of |R| is at most bar. It does not
+// change R. Against Gauss-Seidel and successive over-relaxation it needs a
 // third to a sixth of the passes on graphs that mix well, and never many more.
 func (f *Field) conjugate(view graphstore.View, bar float64) {
 	n := len(f.z)

@@ -64,7 +64,7 @@ func walk(view graphstore.View, m []float64, alpha, loop float64, steps int) []f
 	}
 	for range steps {
 		for v := range x {
-			y[v] = x[v] / (view.Degree(Vertex(v)) + loop) // nobody reads that of a vertex without edges
+			y[v] = x[v] / (view.Degree(Vertex(v)) + loop) // not a number without edges, and not read then
 		}
 		for v := range x {
 			if view.Degree(Vertex(v))+loop > 0 {

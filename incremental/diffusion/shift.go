@@ -3,12 +3,12 @@ package diffusion
 import "math"
 
 // Every edge that a growing graph gains makes the field sink a little everywhere, and that even
-// sink is what push does worst: it is the mode that a push damps least. But adding a constant c to
+// sink is the mode that a push damps least. But adding a constant c to
 // z changes R by exactly -a c d, since every row of (D - (1-a) A) sums to a d. So once the sum of R
 // has grown to shiftShare of what the tolerance allows, the c that makes it zero is added, in O(n).
 // On graphs that mix well this saves most of the pushes: they only have to spread what a vertex
-// holds, and the shift takes it all. Where it would not lower the sum of |R|, because what is left
-// is local or the source cannot reach much of the graph, the try is not taken.
+// holds, and the shift takes it all. Where it would not lower the sum of |R|, because the residuals
+// are local or the source cannot reach much of the graph, it is not added.
 //
 // What the shift adds where no walk from the source leads is in the residuals there, and pushes take
 // it away again. To keep the component of the source instead would cost a set of vertices, which

@@ -132,7 +132,7 @@ func (s *Sums) grow(n int) {
 	}
 }
 
-// vote is add for a prediction that may be missing; it remembers v as it was.
+// vote is add for a prediction that may be missing; it remembers the votes of v before their first change.
 func (s *Sums) vote(v Vertex, units []uint32, sign int) {
 	if units == nil {
 		return

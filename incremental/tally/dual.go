@@ -18,7 +18,7 @@ import (
 // of many cells, whose errors may all have one sign, but the error of this one value is within the
 // tolerance. It says whether the class is reached at all, and the cells are scaled to it.
 //
-// Where nobody reads masses by cell, these K are all that there is: the only side is then the
+// Where nobody reads masses by cell, there are only these K functions: the only side is then the
 // class itself, a single cell.
 
 // side is one of them.
@@ -115,7 +115,7 @@ func (t *Tallies) AppendAll(dst []diffusion.ValueChange, view graphstore.View, s
 }
 
 // appendRow appends what takes the functions at v from held to what they are. The
-// change is taken from what is held, so that rounding does not add up.
+// change is computed from the held value, so that rounding does not add up.
 func (t *Tallies) appendRow(dst []diffusion.ValueChange, view graphstore.View, sums *neighborhood.Sums, v Vertex, held []float64) []diffusion.ValueChange {
 	state, class := stateOf(view, sums, v), event.NoClass
 	weight := 0.0

@@ -25,7 +25,7 @@ type Families struct {
 	// whole classes alone, and DualStatistics returns zero for A1 and A2 of cells.
 	ClassMasses bool
 
-	// Means says that nobody reads more of cells than the mean of the members' predictions: the
+	// Means says that of cells only the mean of the members' predictions is read: the
 	// statistics then have no other cells, and no second moments of cells.
 	Means bool
 

@@ -23,7 +23,7 @@ type Spread struct {
 	Time      event.Time
 	Churn     float64   // multiplicity of the sources that joined or left since
 	Stale     bool      // the labels, or the masses of their classes, are a tenth others; as last read
-	N, A1, A2 []float64 // by cell, as they were
+	N, A1, A2 []float64 // by cell, at that time
 	N2, G2A   []float64 // likewise the sums of g² phi and of g² a phi; none without a half-life
 	B1, B2    []float64 // K x Z x Z over the soft side: sums of a phi phi' and a^2 phi phi'; or none
 }

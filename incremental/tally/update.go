@@ -11,8 +11,8 @@ import (
 )
 
 // shift is a change of one vertex's multiplicity in one community. A member whose profile or
-// label changes is a shift as well, with the same multiplicity before and after: it is taken
-// out as it was and put in as it is, which is one way to follow every kind of change.
+// label changes is a shift as well, with the same multiplicity before and after: its old state is
+// subtracted and its new state added, so that every kind of change is followed in one way.
 type shift struct {
 	v             Vertex
 	community     CommunityID
