@@ -142,11 +142,6 @@ func (a *Audit) moments() auditMoments {
 	return x
 }
 
-// fits reports whether the sums are those of k classes.
-func (a *Audit) fits(k int) bool {
-	return sized(k, a.Weights.Y, a.Weights.P, a.Noise.Y, a.Noise.P) && sized(k*k, a.NoiseYP, a.NoisePP)
-}
-
 // NewAudit returns the sums of no label.
 func NewAudit(k int) *Audit {
 	sums := func() AuditSums { return AuditSums{Y: make([]float64, k), P: make([]float64, k)} }

@@ -311,16 +311,11 @@ func TestMethodsMeetWhereTheyShould(t *testing.T) {
 	same(quant.Options{Method: quant.SIS, Lambda: quant.LambdaAuto, Preset: quant.Paper}, quant.Options{Method: quant.SIS, Lambda: quant.LambdaAuto})
 }
 
-// Statistics that lack what a method reads, or are of several shapes, are refused.
+// Statistics that lack what a method reads are refused.
 func TestIncompleteStatisticsAreRefused(t *testing.T) {
 	damage := map[string]func(*quant.Statistics){
-		"no classes":   func(s *quant.Statistics) { s.K = 0 },
 		"no cells":     func(s *quant.Statistics) { s.Soft = nil },
 		"no posterior": func(s *quant.Statistics) { s.Posterior = nil },
-		"short P":      func(s *quant.Statistics) { s.Soft.P = s.Soft.P[1:] },
-		"short A2":     func(s *quant.Statistics) { s.Soft.A2 = nil },
-		"anchors":      func(s *quant.Statistics) { s.Anchored = nil },
-		"covariances":  func(s *quant.Statistics) { s.OwnCovariance = s.OwnCovariance[1:] },
 	}
 	for name, harm := range damage {
 		s := syntheticStatistics(3, 30, 30, 6)
