@@ -143,7 +143,8 @@ func (d *dataset) audited(t *testing.T, store *graphstore.Store, b *bag, pi map[
 			mean[i] += float64(m.multiplicity) / float64(b.size) * float64(unit) / event.One
 		}
 	}
-	e, err := quant.Quantify(audit.New(k, view).Read(id).Of(float64(b.size), mean), quant.Options{Method: quant.Audits})
+	var e quant.Estimate
+	err := new(quant.Solver).Estimate(&e, audit.New(k, view).Read(id).Of(float64(b.size), mean), quant.Options{Method: quant.Audits})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,8 @@ func besideAllMembers(t *testing.T, core *Core, e quant.Estimate) (kept, followe
 	}
 	read.Posterior.Crowd = nil
 	read.Audit = core.audits.Read(id)
-	want, err := quant.Quantify(read.Statistics, core.config.Estimates[0])
+	var want quant.Estimate
+	err := new(quant.Solver).Estimate(&want, read.Statistics, core.config.Estimates[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,8 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 		}
 		read := core.masses.Statistics(id, view, true)
 		read.Posterior = twin.of(id, view, read.Statistics, true)
-		want, err := quant.Quantify(read.Statistics, core.config.Estimates[0])
+		var want quant.Estimate
+		err := new(quant.Solver).Estimate(&want, read.Statistics, core.config.Estimates[0])
 		if err != nil {
 			t.Fatal(err)
 		}

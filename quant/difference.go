@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-const (
-	// influenceNumbersMax bounds the numbers of an influence, which every record carries.
-	influenceNumbersMax = 32
-	pivotMin            = 1e-12 // of a variance, below which what is left of it is rounding
-)
+// influenceNumbersMax bounds the numbers of an influence, which every record carries.
+const influenceNumbersMax = 32
 
 // influence returns, by column and class, the influence of the labels on an estimate. The product of two rows of
 // one class is the covariance that the labels give its errors in two communities, G_a Cov(theta, b) G_b', with G = g
@@ -25,36 +26,24 @@ const (
 func influence(k int, coefficients, g []float64) []float64 {
 	size := len(g) / k
 	columns := min(size, influenceNumbersMax/k)
-	root, inverse, left := slices.Clone(coefficients), make([]float64, size*size), make([]float64, size)
-	cholesky(root, size)
-	choleskyInverse(inverse, root, size)
-	influence := make([]float64, columns*k)
+	factor, inverse := slices.Clone(coefficients), make([]float64, size*size)
+	cholesky(factor, size)
+	choleskyInverse(inverse, factor, size)
+	influence, pivots, work := make([]float64, columns*k), make([]int, size), make([]float64, 2*size)
 	for class := range k {
-		for i := range left {
-			left[i] = coefficients[i*size+i]
+		at, row := size-k+class, g[class*size:(class+1)*size]
+		variance := 1 / inverse[at*size+at]
+		if influence[class] = math.Sqrt(variance) * row[at]; columns == 1 {
+			continue
 		}
-		at := size - k + class
-		clear(root)
-		root[at] = 1 / math.Sqrt(inverse[at*size+at])
-		left[at] -= root[at] * root[at]
-		for c := 1; c < columns; c++ {
-			at := slices.Index(left, slices.Max(left))
-			if !(left[at] > pivotMin*coefficients[at*size+at]) {
-				break
+		copy(factor, coefficients)
+		factor[at*size+at] -= variance
+		left := blas64.Symmetric{Uplo: blas.Lower, N: size, Stride: size, Data: factor}
+		_, rank, _ := lapack64.Pstrf(left, pivots, -1, work)
+		for c := 1; c < min(columns, rank+1); c++ {
+			for i := c - 1; i < size; i++ {
+				influence[c*k+class] += float64(factor[i*size+c-1] * row[pivots[i]])
 			}
-			pivot := math.Sqrt(left[at])
-			for i := range left {
-				value := coefficients[i*size+at]
-				for b := range c {
-					value -= float64(root[b*size+i] * root[b*size+at])
-				}
-				root[c*size+i] = value / pivot
-				left[i] -= root[c*size+i] * root[c*size+i]
-			}
-			left[at] = 0
-		}
-		for c := range columns {
-			influence[c*k+class] = dot(root[c*size:(c+1)*size], g[class*size:(class+1)*size])
 		}
 	}
 	return influence

@@ -168,3 +168,9 @@ func (r *Residuals) Times(n, f float64) *Residuals {
 	}
 	return &out
 }
+
+// Quantify is Solver.Estimate with memory of its own.
+func Quantify(s *Statistics, o Options) (e Estimate, err error) {
+	err = new(Solver).Estimate(&e, s, o)
+	return e, err
+}

@@ -32,14 +32,6 @@ func (w *Solver) Estimate(e *Estimate, s *Statistics, o Options) error {
 	return nil
 }
 
-// Quantify is Solver.Estimate with memory of its own.
-func Quantify(s *Statistics, o Options) (Estimate, error) {
-	var w Solver
-	var e Estimate
-	err := w.Estimate(&e, s, o)
-	return e, err
-}
-
 // check reports statistics that lack what r reads.
 func (s *Statistics) check(name Method, r recipe) error {
 	switch r.family {

@@ -79,13 +79,7 @@ func fit(s *sample, last *Epoch) (Coefficients, []float64) {
 	if err := factor.InverseTo(inverse); err != nil {
 		panic(err)
 	}
-	covariance := make([]float64, n*n)
-	for a := range n {
-		for b := range n {
-			covariance[a*n+b] = inverse.At(a, b)
-		}
-	}
-	return Coefficients{Theta: p.at[:Views], B: p.at[Views:]}, covariance
+	return Coefficients{Theta: p.at[:Views], B: p.at[Views:]}, mat.DenseCopyOf(inverse).RawMatrix().Data
 }
 
 // curvature returns the negative Hessian.
