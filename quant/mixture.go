@@ -1,6 +1,9 @@
 package quant
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // lambdaGrid are the lambdas that ml averages over, as far as the labels last;
 // the largest lambda they support joins them.
@@ -55,15 +58,9 @@ func (w *scratch) mixture(ans *answer, s *Statistics, r recipe, at reach) {
 		ans.logLikelihood += shares[i] * w.grid[i].logLikelihood
 	}
 	for i := range list {
-		ans.apart(shares[i], &w.grid[i])
+		away := slices.Clone(w.grid[i].q)
+		axpy(away, -1, ans.q)
+		addOuter(ans.v, shares[i], away)
 	}
-}
-
-// apart adds share (q_l - q)(q_l - q)' to the covariance of ans.
-func (ans *answer) apart(share float64, one *answer) {
-	for a, x := range one.q {
-		for b, y := range one.q {
-			ans.v[a*ans.k+b] += share * (x - ans.q[a]) * (y - ans.q[b])
-		}
-	}
+	mirror(ans.v, ans.v, s.K)
 }

@@ -357,34 +357,22 @@ func (s *State) Posterior(v Vertex) []float64 {
 // scatter computes Within.
 func (s *State) scatter(view graphstore.View) []float64 {
 	k := s.classes
-	within, means, counts := make([]float64, k*k), make([]float64, k*k), make([]float64, k)
-	for _, v := range s.labels {
-		if p := s.Posterior(v); p != nil {
-			class := int(view.Label(v).Class)
-			counts[class]++
-			add(means[class*k:(class+1)*k], p)
-		}
-	}
-	for i, n := range counts {
-		for j := range k {
-			means[i*k+j] /= max(n, 1)
-		}
-	}
+	sums, squares, counts := make([]float64, k*k), make([]float64, k*k), make([]float64, k)
 	for _, v := range s.labels {
 		if p := s.Posterior(v); p != nil {
 			at := int(view.Label(v).Class) * k
+			counts[at/k]++
 			for i, x := range p {
-				off := x - means[at+i]
-				within[at+i] += float64(off * off)
+				sums[at+i] += x
+				squares[at+i] += float64(x * x)
 			}
 		}
 	}
-	for i, n := range counts {
-		for j := range k {
-			within[i*k+j] /= max(n, 1) * max(n-1, 1)
-		}
+	for at, sum := range sums {
+		n := max(counts[at/k], 1)
+		squares[at] = max(0, squares[at]-float64(sum*sum)/n) / (n * max(n-1, 1))
 	}
-	return within
+	return squares
 }
 
 // Epochs returns the epoch as the one row of a table, one without a prior where there is
