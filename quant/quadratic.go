@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -153,4 +154,29 @@ func (m *quadratic) release(nu float64) int {
 		m.free = slices.Insert(m.free, at, best)
 	}
 	return best
+}
+
+// ProjectSimplex writes to dst the point of the probability simplex { x : x[k] >= 0, sum of x = 1 }
+// nearest to v, and returns dst. dst and v have length K >= 1 and may be the same slice; v is
+// finite. It panics if the lengths differ or K is 0: both are mistakes of the caller. Method: sort
+// and threshold (Held, Wolfe and Crowder, 1974). O(K log K).
+func ProjectSimplex(dst, v []float64) []float64 {
+	if len(dst) != len(v) || len(v) == 0 {
+		panic(fmt.Sprintf("quant: project %d shares into %d", len(v), len(dst)))
+	}
+	var small [64]float64
+	sorted := append(small[:0], v...)
+	slices.Sort(sorted)
+	slices.Reverse(sorted)
+	var running, threshold float64
+	for i, x := range sorted {
+		running += x
+		if t := (running - 1) / float64(i+1); x > t {
+			threshold = t
+		}
+	}
+	for i, x := range v {
+		dst[i] = max(x-threshold, 0)
+	}
+	return dst
 }
