@@ -225,8 +225,8 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 //	(2 e a_1 + a_2 sum_u n_u²/d_u)/n,   sum_u n_u²/d_u >= (2 e)²/sum d_u,
 //
 // with e the edges inside, a the agreement one and two steps apart, and n_u the members among the d_u neighbours of u. The
-// bound is that of Cauchy and Schwarz, of those u that are members. Who counts several times has that many
-// neighbours that count so. No members agree more than fully.
+// bound is that of Cauchy and Schwarz over the u that are members. A member that counts several times has as many
+// neighbours that count so. The variance is at most that of members who all have one class.
 func (p *Posterior) common(members float64) float64 {
 	if len(p.Agreement) == 0 || !(p.Degrees > 0) {
 		return 0

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Kept is the error that the coefficients of the posterior make in an estimate of auto, as it was last
-// computed, which may be for an estimate before this one; see Posterior.Last.
+// Kept is the error that the coefficients of the posterior make in an estimate of auto. It may have been computed for an
+// earlier estimate; see Posterior.Last.
 type Kept struct {
 	KeptAt        []float64 // K + 3: where: see coefficientNoise
 	KeptNoise     []float64 // K x K: covariance
@@ -125,7 +125,7 @@ func (l *LabelSample) Count(class int, g float64) {
 	l.mass[class], l.squares[class] = l.mass[class]+g, l.squares[class]+g*g
 }
 
-// Draw adds one of those that were counted, whose weight is positive.
+// Draw adds a label that was counted and whose weight is positive.
 func (l *LabelSample) Draw(class int, g float64, pi, views []float64) {
 	l.class, l.weight, l.pi = append(l.class, class), append(l.weight, g), append(l.pi, pi...)
 	for k := len(pi); len(views) > 0; views = views[k:] {

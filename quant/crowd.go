@@ -15,7 +15,7 @@ const (
 	// evidenceTurned is about by how much the evidence for a selection by class may change with a member
 	// that says something else. Where that leaves open more of gamma than gammaOpen, all are read again.
 	evidenceTurned, gammaOpen = 2, 0.005
-	// crowdTurned is by which part of all that members say in all it may have changed since.
+	// crowdTurned bounds how far responsibilities may have moved in sum, as a part of the members.
 	crowdTurned = 0.1
 )
 
@@ -35,7 +35,7 @@ type Crowd struct {
 	Fresh *CrowdReading // of this estimate, if it read all members
 }
 
-// CrowdReading is what an estimate of auto said of members that were all read.
+// CrowdReading holds the results of an estimate of auto that read all members.
 type CrowdReading struct {
 	Factors [2][]float64 // K: of q(1) and q(gamma)
 
@@ -47,7 +47,7 @@ type CrowdReading struct {
 	all, squares     float64
 }
 
-// follow writes what read would, from the sums of the crowd, and reports whether these tell.
+// follow writes the results of read from the sums of the crowd, and reports whether these are near enough.
 func (x *posteriorScratch) follow(q []float64, p *Posterior) (gamma float64, ok bool) {
 	c, k := p.Crowd, len(q)
 	if !c.tells() {
@@ -69,12 +69,12 @@ func (x *posteriorScratch) follow(q []float64, p *Posterior) (gamma float64, ok 
 	return gamma, true
 }
 
-// tells reports whether most members are those that were read.
+// tells reports whether most members still say what they said when they were read.
 func (c *Crowd) tells() bool {
 	return c != nil && c.Read != nil && c.Turned <= crowdTurned*min(c.All, c.Read.all)
 }
 
-// tempered writes q(gamma) to q, and reports whether it is near that which was read.
+// tempered writes q(gamma) to q, and reports whether it is near the q(gamma) of the reading.
 func (c *Crowd) tempered(q []float64, gamma float64) bool {
 	r := c.Read
 	products(q, r.inverse[1], c.off(2, r.tempered))
@@ -82,15 +82,15 @@ func (c *Crowd) tempered(q []float64, gamma float64) bool {
 	return moved(q, r.tempered, c.Mean[2], crowdFar)
 }
 
-// off returns by how much a mean of now is off the shares of then.
+// off returns a mean of now less the shares of the reading.
 func (c *Crowd) off(mean int, q []float64) []float64 {
 	off := slices.Clone(c.Mean[mean])
 	axpy(off, -1, q)
 	return off
 }
 
-// moved adds the shares of then, whose mean responsibility is now, to how they moved, and reports whether that is
-// not far. A share of next to nothing grows by itself once the mean responsibility exceeds it.
+// moved turns the change in q into shares by adding the shares of the reading, then, and reports whether they are near these.
+// now is the mean responsibility. A share of next to nothing grows by itself once the mean responsibility exceeds it.
 func moved(q, then, now []float64, far float64) bool {
 	axpy(q, 1, then)
 	for i, x := range then {
@@ -105,7 +105,7 @@ func moved(q, then, now []float64, far float64) bool {
 	return floats.Distance(q, then, 1) <= far
 }
 
-// freshReading returns what the estimate that has just been read says; some members stand for all in how shares move.
+// freshReading returns the reading of the present estimate. How shares move is computed from some members.
 func (x *posteriorScratch) freshReading(q, prior []float64, gamma float64, some *members) *CrowdReading {
 	k := len(q)
 	r := &CrowdReading{

@@ -151,8 +151,8 @@ func zeroed(x []float64, n int) []float64 {
 	return x
 }
 
-// cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. What is
-// not positive definite, by rounding or because it holds what is no number, has the factor of the identity instead.
+// cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. A matrix that is
+// not positive definite, by rounding or because an entry is no number, gets the factor of the identity.
 func cholesky(a []float64, n int) {
 	if _, ok := lapack64.Potrf(blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a}); !ok {
 		for i := range n {

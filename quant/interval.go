@@ -80,7 +80,7 @@ func (s *Statistics) open() float64 {
 	return 1
 }
 
-// prevalence returns the share of class i among all members if it has the share q of those that are estimated.
+// prevalence returns the share of class i among all members if q is its share among the estimated ones.
 func (s *Statistics) prevalence(i int, q float64) float64 {
 	if open := s.open(); open < 1 {
 		return s.Anchored[i]/s.Members + open*q

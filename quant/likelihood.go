@@ -149,7 +149,7 @@ func (u *mixture) slope(q, prior []float64, gamma float64) (gap float64) {
 }
 
 // newton moves q towards where the quadratic model there is largest, as far as the likelihood rises enough, and returns
-// the duality gap. It reports false, with q as it was, when no step does. The gradient is current, before and after.
+// the duality gap. It reports false and leaves q unchanged when no step does. The gradient is current, before and after.
 func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64, moved bool) {
 	k, model := u.k, &u.qp
 	for i, x := range q {

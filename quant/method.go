@@ -181,7 +181,7 @@ func DefaultOptions() Options {
 	return Options{Method: Auto, Preset: Density, Lambda: LambdaDefault, Confidence: 0.9}
 }
 
-// withDefaults fills in what is not said, and the preset of methods that have one of their own.
+// withDefaults fills in options that are not set, and the preset of methods that have one of their own.
 func (o Options) withDefaults(r recipe) Options {
 	if o.Preset == "" || r.family == familyML || r.family == familyAuto {
 		o.Preset = Density

@@ -63,9 +63,9 @@ func (u *members) respond(r []float64, l int) {
 	}
 }
 
-// read writes q(gamma) and the derivatives that go with it, and returns gamma. Of many members,
-// every n-th says where to start, how the shares follow, and what one member adds to their noise.
-// Eight times as many stand between, so that few rounds read all.
+// read writes q(gamma) and its derivatives, and returns gamma. If there are many members, a solve starts from every n-th of
+// them, goes on with eight times as many, and ends with all after a few rounds. The first sample also gives the derivatives
+// and the noise of one member.
 func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 	u, k := &x.members, len(q)
 	n := len(u.m) / sampleMembers

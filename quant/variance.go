@@ -246,8 +246,8 @@ func (in *input) labelSpreads(m *confusion, h, centres []float64, squared bool) 
 	return spreads
 }
 
-// profile returns the profile of the label over as many cells as phi has: its own prediction on K cells, or, written to
-// phi, the outer product with the neighbours' mean on K^2.
+// profile returns the profile of the label over the cells of phi: on K cells its own prediction, on K^2 the outer product
+// with the neighbours' mean, which it writes to phi.
 func (r *Row) profile(phi []float64) []float64 {
 	if len(phi) == len(r.Own) {
 		return r.Own

@@ -122,7 +122,7 @@ func (a *around) tell(u Vertex, o *outgoing, sign int) {
 	}
 }
 
-// remember keeps the contribution of v at its neighbours, before its first change.
+// remember keeps what the neighbours of v know of it, before its first change.
 func (a *around) remember(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, v Vertex) {
 	if a.marked[v] {
 		return

@@ -117,7 +117,7 @@ func (c *Crowd) add(signed, multiplicity int64, pi []float64) {
 	}
 }
 
-// count has the crowds of these communities take or give a member of them.
+// count calls take or give of the crowds of these communities for one of their members.
 func (n *inside) count(list []membership, how func(*Crowd, int64, []float64), pi []float64) {
 	for _, m := range list {
 		if c := n.crowds[m.Community]; c != nil {
@@ -126,7 +126,7 @@ func (n *inside) count(list []membership, how func(*Crowd, int64, []float64), pi
 	}
 }
 
-// move has crowds follow a vertex of this posterior from the communities that it was an open member of to those that it is in.
+// move takes a vertex of this posterior off the crowds that it was an open member of, and adds it to those that it is in now.
 func (n *inside) move(was, is []membership, pi []float64) {
 	if pi == nil {
 		return
@@ -150,14 +150,14 @@ type own struct {
 	second          []int64 // K x K, lower triangle: of m² r r'
 }
 
-// ownLabel is one of these labels, as it was counted.
+// ownLabel is a label with the multiplicity and the class that it was counted with.
 type ownLabel struct {
 	*own
 	multiplicity int64
 	class        event.Class
 }
 
-// owned are these labels by vertex, of all crowds.
+// owned holds the labels of all crowds by vertex.
 type owned struct {
 	sync.Mutex // Keep may be called for several communities side by side
 	of         map[Vertex][]ownLabel
@@ -203,7 +203,7 @@ func (s *State) count(v Vertex, l ownLabel) {
 	l.add(s.Posterior(v), 1)
 }
 
-// dropOwn takes the label of v, of which this is still the posterior that was counted, off the sums that it is in.
+// dropOwn takes the label of v off the sums that it is in. Its posterior must still be the one that was counted.
 func (s *State) dropOwn(v Vertex) {
 	labels, counted := s.owned.of[v]
 	if !counted {

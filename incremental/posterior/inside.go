@@ -63,7 +63,7 @@ func (n *inside) all(dst []membership, view graphstore.View, v Vertex) []members
 	return dst
 }
 
-// of appends those that v is an open member of.
+// of appends the communities that v is an open member of, sorted.
 func (n *inside) of(dst []membership, view graphstore.View, v Vertex) []membership {
 	if !open(view, v) {
 		return dst
@@ -71,7 +71,7 @@ func (n *inside) of(dst []membership, view graphstore.View, v Vertex) []membersh
 	return n.all(dst, view, v)
 }
 
-// ofBefore appends those that v was an open member of before the update.
+// ofBefore appends the communities that v was an open member of before the update.
 func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []membership {
 	if list, changed := n.before[v]; changed {
 		return append(dst, list...)
@@ -79,9 +79,8 @@ func (n *inside) ofBefore(dst []membership, view graphstore.View, v Vertex) []me
 	return n.of(dst, view, v)
 }
 
-// update follows delta: first the edges, between the members as they were, then the
-// members one after the other, over the edges as they are. It calls touch for those whose posteriors nobody
-// may have read before.
+// update follows delta: first the edges, between the old members, then one member after the other, over the new
+// edges. It calls touch for vertices that come to their first community, since their posteriors may be stale.
 func (n *inside) update(view graphstore.View, delta *graphstore.Delta, posterior func(Vertex) []float64, touch func(Vertex)) {
 	n.grow(view)
 	n.collect(view, delta)
@@ -156,8 +155,8 @@ func (n *inside) replace(view graphstore.View, v Vertex, was, is []membership) {
 	}
 }
 
-// collect notes what the vertices that delta changes were members of. Communities are
-// those of now, less what the changes of members say.
+// collect notes the communities that vertices were open members of before delta changed them: those of now, with the
+// changes of members undone.
 func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
 	if n.before == nil {
 		n.before = map[Vertex][]membership{}

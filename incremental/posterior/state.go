@@ -263,7 +263,7 @@ func (s *State) touch(v Vertex) {
 	s.List(v)
 }
 
-// List makes the next Ready count v among the renewed, whatever its posterior.
+// List makes the next Ready count v among the renewed vertices even if its posterior does not change.
 func (s *State) List(v Vertex) {
 	if !s.listed[v] {
 		s.listed[v] = true

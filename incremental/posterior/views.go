@@ -198,8 +198,8 @@ func (in *Reader) mix(dst []float64, c *counts, m, logM float64) {
 	}
 }
 
-// score writes to dst the logarithms of what pi of the vertex that was read last is proportional to: log pi0 + b and the
-// views times theta, less what is one number for all classes, as the sums are that f, g and h are divided by.
+// score writes to dst numbers whose exponentials pi of the vertex that was read last is proportional to: log pi0 + b + the
+// views times theta. Terms that all classes share are left out, such as the sums that f, g and h are divided by.
 func (in *Reader) score(dst []float64) {
 	far, t := in.far(), in.coefficients.Theta
 	own, near, next := t[viewOwn]+float64(far*t[viewFar]), t[viewNear]+float64(far*t[viewFar+1]), t[viewNext]+float64(far*t[viewFar+2])
