@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"gqlstream/quant"
+	"gqlstream/sinks"
 	"gqlstream/sinks/web"
+	"gqlstream/sinks/web/webtest"
 )
 
 // spoken is an output that a test waits for.
@@ -63,7 +65,11 @@ func squeezed(text string) string { return strings.Join(strings.Fields(text), " 
 // watchedPage serves a page with an estimate of two communities, the second flagged.
 func watchedPage(t *testing.T, listen string, position uint64, names ...string) *web.Server {
 	t.Helper()
-	page, err := web.New(web.Config{HTTP: web.HTTP{Listen: listen}, Classes: []string{"left", "right"}})
+	log := &webtest.Log{}
+	page, err := web.New(web.Config{
+		HTTP: web.HTTP{Listen: listen}, Classes: []string{"left", "right"}, Records: log.Read, InForce: log.InForce,
+		Rollups: func(context.Context, sinks.RollupQuery) (sinks.RollupAnswer, error) { return sinks.RollupAnswer{}, nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +85,7 @@ func watchedPage(t *testing.T, listen string, position uint64, names ...string) 
 			SE: []float64{0.03, 0.04}, NEff: []float64{50, 60}, Flags: []string{"thin:0"}[:i],
 		})
 	}
+	log.Add(list...)
 	page.Write(list)
 	return page
 }
