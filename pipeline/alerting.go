@@ -134,12 +134,11 @@ func (a *alerting) show() time.Duration {
 	return time.Since(begun)
 }
 
-func (a *alerting) last(ctx context.Context) (uint64, error) {
-	stream, err := a.p.Broker.JS.Stream(ctx, a.p.names.Out.Alerts)
-	if err != nil {
-		return 0, err
-	}
-	return stream.CachedInfo().State.LastSeq, nil
+// newest returns the place of the newest alert, when all that is published was taken.
+func (a *alerting) newest() sinks.Cursor {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.follower.Newest()
 }
 
 func (a *alerting) seed(ctx context.Context) error {

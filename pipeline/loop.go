@@ -187,7 +187,7 @@ func (p *Pipeline) loop(ctx context.Context) error {
 		}
 		if errors.Is(err, io.EOF) {
 			p.Checkpoints.collect(true) // said before a follower is waited for that may be away for long
-			return cmp.Or(p.quarantine.Settle(ctx), p.followers.catchUp(ctx, p.outlets.published(), p.alerting.last))
+			return cmp.Or(p.quarantine.Settle(ctx), p.followers.catchUp(ctx, p.outlets.published(), p.alerting.newest))
 		}
 		if err != nil {
 			return err

@@ -205,6 +205,12 @@ func (a *Alerting) save(ctx context.Context, after Cursor) error {
 	return writeShelf(ctx, a.config.Shelf, progress{Log: a.config.Log, Cursor: after, State: state})
 }
 
+// Newest returns the place of the newest alert of this log that is stored. The caller knows that the
+// follower has taken all that is published.
+func (a *Alerting) Newest() Cursor {
+	return Cursor{Position: a.stored.last.position, Shard: a.stored.last.ordinal}
+}
+
 // Close implements Follower. Alerts can be opened again.
 func (a *Alerting) Close() error { return nil }
 

@@ -62,6 +62,35 @@ func TestRemovedEstimatesDoNotStopARun(t *testing.T) {
 	}
 }
 
+// A run that is drained must end although the newest alerts are of a log that is no more, of which the file
+// of alerts takes none.
+func TestAlertsOfAnotherLogDoNotHoldADrainedRun(t *testing.T) {
+	dir := t.TempDir()
+	state, conf := filepath.Join(dir, "state"), filepath.Join(dir, "gqlstream.yaml")
+	run := func(rule string) {
+		t.Helper()
+		writeConfig(t, conf, "{classes: 2, state: "+state+", communities: [{name: all, everyone: true}], output: {alerts: "+filepath.Join(dir, "alerts.ndjson")+"},"+
+			" step: {every: 100ms, time: event}, privacy: {min_members: 0}, alerts: [{name: a, when: "+rule+", suppress: []}]}")
+		mustRun(t, "publish", "--state", state, "--classes", "2", "--log", filepath.Join(dir, "log.ndjson"))
+		mustRun(t, "run", "--config", conf, "--exit-when-drained")
+	}
+	mustRun(t, "simulate", "--vertices", "200", "--duration", "2s", "--out", filepath.Join(dir, "log.ndjson"))
+	run("point > 0.1")
+	if text, err := os.ReadFile(filepath.Join(dir, "alerts.ndjson")); err != nil || len(text) == 0 {
+		t.Fatalf("no alerts: %v", err)
+	}
+	streams := filepath.Join(state, "nats", "jetstream", "$G", "streams")
+	for _, path := range []string{
+		filepath.Join(streams, "GQL"), filepath.Join(streams, "GQL_ESTIMATES"), filepath.Join(state, "checkpoints"), filepath.Join(state, "alerting.json"),
+		filepath.Join(dir, "alerts.ndjson"), filepath.Join(dir, "alerts.ndjson.position"),
+	} {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("cusum > 1000000")
+}
+
 // Values that the bucket has lost must be there after the next start: the broker copies
 // them from the log out.
 func TestLostLatestAreMended(t *testing.T) {
