@@ -181,3 +181,24 @@ func outer(dst, x, y []float64) {
 		}
 	}
 }
+
+// scatter computes Within.
+func (s *State) scatter(view graphstore.View) []float64 {
+	k := s.classes
+	sums, squares, counts := make([]float64, k*k), make([]float64, k*k), make([]float64, k)
+	for _, v := range s.labels {
+		if p := s.Posterior(v); p != nil {
+			at := int(view.Label(v).Class) * k
+			counts[at/k]++
+			for i, x := range p {
+				sums[at+i] += x
+				squares[at+i] += float64(x * x)
+			}
+		}
+	}
+	for at, sum := range sums {
+		n := max(counts[at/k], 1)
+		squares[at] = max(0, squares[at]-float64(sum*sum)/n) / (n * max(n-1, 1))
+	}
+	return squares
+}

@@ -354,27 +354,6 @@ func (s *State) Posterior(v Vertex) []float64 {
 	return s.pi[int(v)*s.classes:][:s.classes:s.classes]
 }
 
-// scatter computes Within.
-func (s *State) scatter(view graphstore.View) []float64 {
-	k := s.classes
-	sums, squares, counts := make([]float64, k*k), make([]float64, k*k), make([]float64, k)
-	for _, v := range s.labels {
-		if p := s.Posterior(v); p != nil {
-			at := int(view.Label(v).Class) * k
-			counts[at/k]++
-			for i, x := range p {
-				sums[at+i] += x
-				squares[at+i] += float64(x * x)
-			}
-		}
-	}
-	for at, sum := range sums {
-		n := max(counts[at/k], 1)
-		squares[at] = max(0, squares[at]-float64(sum*sum)/n) / (n * max(n-1, 1))
-	}
-	return squares
-}
-
 // Epochs returns the epoch as the one row of a table, one without a prior where there is
 // no label: all that Restore needs beside the graph.
 func (s *State) Epochs() []Epoch {
