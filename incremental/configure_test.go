@@ -25,14 +25,14 @@ const configureAll = `{"communities":[
 func TestRefusalsBesideAConfigureEvent(t *testing.T) {
 	core := newCore(t, allMethods(2))
 	defer core.Close()
-	configure := func(config string) event.Control {
-		return event.Control{Position: 7, Op: event.Configure, Config: json.RawMessage(config)}
+	configure := func(index uint32, config string) event.Control {
+		return event.Control{Position: 7, Index: index, Op: event.Configure, Config: json.RawMessage(config)}
 	}
 	all, bad := `{"communities":[{"name":"all","everyone":true}]}`, `{"communities":[{"name":""}]}`
-	core.Step(&event.Batch{Last: 5, Controls: []event.Control{configure(all)}})
+	core.Step(&event.Batch{Last: 5, Controls: []event.Control{configure(0, all)}})
 	result := core.Step(&event.Batch{
 		Last: 7, Members: []event.Member{{Position: 6, Community: "all", Vertex: event.NumberID(1), Multiplicity: 1}},
-		Controls: []event.Control{configure(bad), configure(all), configure(bad)},
+		Controls: []event.Control{configure(0, bad), configure(1, all), configure(2, bad)},
 	})
 	var got []string
 	for _, r := range result.Refused {

@@ -26,6 +26,9 @@ const influenceNumbersMax = 32
 func influence(k int, coefficients, g []float64) []float64 {
 	size := len(g) / k
 	columns := min(size, influenceNumbersMax/k)
+	if columns == 0 {
+		return nil
+	}
 	factor, inverse := slices.Clone(coefficients), make([]float64, size*size)
 	cholesky(factor, size)
 	choleskyInverse(inverse, factor, size)
