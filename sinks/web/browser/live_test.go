@@ -196,7 +196,7 @@ func TestPagesOutOfSightAskNothing(t *testing.T) {
 		p.until("the figures", `document.querySelector(".share")?.innerText === "25.0 %"`)
 		p.until("the connection", live)
 	}
-	p.do(chromedp.Evaluate[chromedp.Void](`history.go(-2)`)) // the empty page between is passed over
+	p.do(chromedp.Evaluate[chromedp.Void](`setTimeout(() => history.go(-2), 50)`)) // the empty page between is passed over
 	p.until("the page as it was left", `location.search === "?1" && document.querySelector(".share")?.innerText === "25.0 %"`)
 	p.until("the connection again", live)
 	seen := func(hidden bool) {
