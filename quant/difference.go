@@ -27,7 +27,7 @@ func influence(k int, coefficients, g []float64) []float64 {
 	size := len(g) / k
 	columns := min(size, influenceNumbersMax/k)
 	if columns == 0 {
-		return nil
+		return nil // of more classes than numbers
 	}
 	factor, inverse := slices.Clone(coefficients), make([]float64, size*size)
 	cholesky(factor, size)
