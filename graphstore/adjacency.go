@@ -88,7 +88,7 @@ func (g *adjacency) position(v, u Vertex) (uint32, bool) {
 	return 0, false
 }
 
-// warm reads what setting these edges will read and returns a number made of it, which
+// warm reads the memory that setting these edges will read, and returns a number that
 // means nothing; see glance.
 func (g *adjacency) warm(edges []entry) (sum uint64) {
 	for _, e := range edges {

@@ -59,8 +59,8 @@ func (m *members) applyEgos(g graph, d *Delta) {
 	}
 }
 
-// touchEgos looks at the ego networks of u, after an edge between u and v came or went: v may
-// have come nearer through u, or have been as near as it was only through u.
+// touchEgos marks the ego networks of u that a new or a removed edge between u and v may change:
+// v may now be nearer through u, or u may have been its only neighbour that was nearer.
 func (m *members) touchEgos(g graph, u, v Vertex, came bool) {
 	for _, membership := range m.of[u] {
 		e := m.communities[membership.Community].ego

@@ -5,7 +5,7 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// fromErasure marks an assertion that is not in the batch: an erasure or an
+// fromErasure marks an assertion that no event of the batch makes: an erasure or an
 // expiry, which sets its subject to nothing.
 const fromErasure = ^uint32(0)
 

@@ -136,7 +136,7 @@ var operators = map[string]operator{
 	"%":          arithmetic(math.Mod),
 }
 
-// never is what comparisons other than for equality give of nil.
+// never returns false, which every comparison but those for equality gives where a value is nil.
 func never(bool) event.Value { return boolean(false) }
 
 // equality compares values. Nil equals only nil, so that != is always the opposite of ==.
@@ -148,7 +148,7 @@ func equality(equal bool) operator {
 	}
 }
 
-// order compares numbers by size and texts byte by byte, one of which is of no account.
+// order compares numbers by size and texts byte by byte. Values have a number or a text; the other is equal.
 func order(holds func(sign int) bool) operator {
 	return operator{takes: texts | numbers, gives: truths, ofNil: never, of: func(a, b event.Value) event.Value {
 		return boolean(holds(cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Number, b.Number))))

@@ -44,7 +44,7 @@ func inferClasses(inputs []Input, columns map[string]string) (event.ClassSet, er
 	return found.classes()
 }
 
-// readableTwice refuses what is gone once it is read.
+// readableTwice refuses a file, such as a pipe, whose content is gone once it is read.
 func readableTwice(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return fmt.Errorf("ingest: %s is not a regular file and can be read only once: "+

@@ -58,7 +58,7 @@ type openedFile struct {
 	format fileFormat
 	packed string
 	file   *os.File
-	once   bool      // it can be read only once: a pipe, say
+	once   bool      // whether it can be read only once, as a pipe can
 	unpack io.Reader // of a packed file
 	close  func()    // of unpack
 	stop   func()    // of what reads from it

@@ -8,8 +8,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// rowsMax bounds the rows of an Arrow record batch or dictionary before anything
-// else is known of it.
+// rowsMax bounds the rows that an Arrow record batch or dictionary says it has.
 const rowsMax = 1 << 24
 
 // readBatch binds the columns to a record batch and returns its rows.
@@ -55,7 +54,7 @@ func (t *table) readDictionary(blk *block) *event.Problem {
 	return r.done()
 }
 
-// bind takes what is a column's of a record batch of some rows.
+// bind takes the nodes and buffers of a column from a record batch with that many rows.
 func (t *table) bind(r *binder, c *column, rows int) *event.Problem {
 	nulls, p := r.node(c, rows)
 	if p != nil {

@@ -49,7 +49,7 @@ type column struct {
 	values *column
 }
 
-// dictionary is the values of one dictionary.
+// dictionary holds the values of one dictionary.
 type dictionary struct {
 	id     int64
 	filled bool
@@ -114,7 +114,7 @@ func take(vector *[]byte, size int) ([]byte, bool) {
 	return item, true
 }
 
-// bad is a problem of a column.
+// bad returns a problem of a column.
 func (r *binder) bad(c *column, what string) *event.Problem {
 	return event.Problemf(event.Malformed, "byte %d: column %s: %s", r.blk.at, Quote(c.name), what)
 }
@@ -184,7 +184,7 @@ func (r *binder) validity(c *column, rows int, nulls bool) ([]byte, *event.Probl
 	return b, nil
 }
 
-// done refuses what is left over.
+// done refuses nodes and buffers that no column has taken.
 func (r *binder) done() *event.Problem {
 	if len(r.nodes)+len(r.buffers)+len(r.counts) > 0 {
 		return event.Problemf(event.Malformed, "byte %d: more nodes or buffers than columns", r.blk.at)
@@ -222,7 +222,7 @@ func checkStream(payload []byte) *event.Problem {
 	return nil
 }
 
-// sound is the problem of metadata that points outside itself.
+// sound returns the problem of metadata that points outside itself, nil for other metadata.
 func sound(blk *block) *event.Problem {
 	if bad := blk.walk.bad; bad != "" {
 		return event.Problemf(event.Malformed, "byte %d: Arrow metadata is damaged: %s", blk.at, bad)

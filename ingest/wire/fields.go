@@ -277,7 +277,7 @@ func (s *fieldSpec) want() string {
 	return s.holds.want
 }
 
-// unfit is the problem of a value that the field cannot hold in a form.
+// unfit returns the problem of a value that the field cannot hold in a form.
 func (s *fieldSpec) unfit(f form, c *Cell) *event.Problem {
 	switch {
 	case f >= fileForm && c.Missing():

@@ -64,7 +64,7 @@ var required = func() (all [event.Kinds]uint32) {
 	return all
 }()
 
-// missing is the problem of a field that the event cannot do without.
+// missing returns the problem of an event that lacks a required field.
 func missing(kind event.Kind, name string) *event.Problem {
 	return event.Problemf(event.MissingField, "%v event without %s", kind, name)
 }

@@ -267,7 +267,7 @@ func (s *fieldSpec) flag(f form, c *Cell) (bool, *event.Problem) {
 	return n == 1, nil
 }
 
-// badCount is the problem of a multiplicity that is none.
+// badCount returns the problem of a value that is no multiplicity.
 func (s *fieldSpec) badCount(f form, c *Cell) *event.Problem {
 	if f >= fileForm || c.Kind == NumberCell && f == arrowForm {
 		return s.unfit(f, c)

@@ -57,12 +57,12 @@ func parseTTL(s string) (time.Duration, *event.Problem) {
 	return d, checkTTL(d)
 }
 
-// badTTL is the problem of text that is no time to live.
+// badTTL returns the problem of a text that is no time to live.
 func badTTL(s string) *event.Problem {
 	return event.Problemf(event.BadValue, `ttl %s is neither seconds nor a duration like "36h"`, Quote(s))
 }
 
-// checkTTL refuses what is not a time to live. With TimeMax, time plus ttl fits.
+// checkTTL refuses a duration that is no time to live. Below TimeMax the sum of a time and a ttl fits.
 func checkTTL(d time.Duration) *event.Problem {
 	if d <= 0 || d > time.Duration(event.TimeMax) {
 		return event.Problemf(event.BadValue, "ttl %v must be positive and below 146 years", d)
