@@ -30,7 +30,8 @@ type alerting struct {
 	follower *sinks.Alerting
 	targets  *notify.Targets
 	fired    map[string]uint64 // transitions into firing since the process began, by rule
-	told     uint64            // position of the newest transitions that the page has
+
+	before uint64 // sequence of the newest transition when the process began
 }
 
 // start makes the follower that evaluates the alerts of the settings and, unless another worker of the
@@ -51,7 +52,7 @@ func (a *alerting) start(ctx context.Context, leads bool) error {
 	}
 	follower, err := sinks.NewAlerting(ctx, sinks.AlertingConfig{
 		JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile),
-		Rules: rules, Standby: !leads, Told: a.tell,
+		Rules: rules, Standby: !leads,
 	})
 	if err != nil {
 		targets.Stop()
@@ -96,25 +97,40 @@ func (a *alerting) close() error {
 	return a.targets.Close()
 }
 
-// tell tells the log and the page what has begun or ended, each once. The follower of the alerts calls it, once what it tells is stored.
-func (a *alerting) tell(position uint64, transitions []alerts.Transition) {
-	a.mu.Lock()
-	news := position > a.told
-	a.told = max(a.told, position)
-	for _, t := range transitions {
-		if news && t.State == alerts.Firing {
+// begin returns where the page begins with alerts of earlier processes, and remembers which those are.
+func (a *alerting) begin(ctx context.Context) (at sinks.Cursor, err error) {
+	stream, err := a.p.Broker.JS.Stream(ctx, a.p.names.Out.Alerts)
+	if err != nil {
+		return at, err
+	}
+	a.before = stream.CachedInfo().State.LastSeq
+	at.Sequence = a.before - min(a.before, alertsSeedMax)
+	if m, err := stream.GetMsg(ctx, at.Sequence); err == nil { // else the page begins with the oldest
+		at.Stamp = m.Time.UnixNano()
+	}
+	return at, nil
+}
+
+// tell is the Take of the follower that tells the page what has begun or ended, and the log what is new.
+func (a *alerting) tell(_ context.Context, e *sinks.Stored) error {
+	for _, record := range e.Records {
+		var t alerts.Transition
+		if json.Unmarshal(record, &t) != nil {
+			continue // it is nothing of ours
+		}
+		a.p.Page.AddTransitions([]alerts.Transition{t})
+		if e.Cursor.Sequence <= a.before {
+			continue
+		}
+		a.p.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
+			"position", t.Position, "reason", t.Reason)
+		if t.State == alerts.Firing {
+			a.mu.Lock()
 			a.fired[t.Rule]++
+			a.mu.Unlock()
 		}
 	}
-	a.mu.Unlock()
-	if !news {
-		return // another worker was first, or this one before it took over
-	}
-	for _, t := range transitions {
-		a.p.log.Info("alert", "rule", t.Rule, "community", t.Community, "class", t.Class, "state", t.State,
-			"position", position, "reason", t.Reason)
-	}
-	a.p.Page.AddTransitions(transitions)
+	return nil
 }
 
 // show tells the page and the Alertmanagers all that fires, and returns how long it took.
@@ -139,25 +155,4 @@ func (a *alerting) newest() sinks.Cursor {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.follower.Newest()
-}
-
-func (a *alerting) seed(ctx context.Context) error {
-	stream, err := a.p.Broker.JS.Stream(ctx, a.p.names.Out.Alerts)
-	if err != nil {
-		return err
-	}
-	state := stream.CachedInfo().State
-	var list []alerts.Transition
-	for n := max(state.FirstSeq, state.LastSeq-min(state.LastSeq, alertsSeedMax)+1); n <= state.LastSeq && state.Msgs > 0; n++ {
-		m, err := stream.GetMsg(ctx, n)
-		if err != nil {
-			break // trimmed meanwhile; the page does without
-		}
-		var t alerts.Transition
-		if json.Unmarshal(m.Data, &t) == nil {
-			list, a.told = append(list, t), max(a.told, t.Position)
-		}
-	}
-	a.p.Page.AddTransitions(list)
-	return nil
 }

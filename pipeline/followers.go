@@ -25,6 +25,7 @@ const (
 const (
 	followerAlerts     = "alerts"
 	followerAlertsFile = "alerts file"
+	followerAlertsPage = "alerts page"
 	followerFile       = "file"
 	followerHistory    = "history"
 	followerPage       = "page"
@@ -185,17 +186,18 @@ func (f *followers) await(ctx context.Context, who func(*task) bool, enough func
 }
 
 // listFollowers lists what this worker, or another one of its group, does with the log out.
-func (p *Pipeline) listFollowers(o Options) {
+func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	out := p.settings.Output
 	add := func(t task) { p.followers.tasks = append(p.followers.tasks, &t) }
 	add(p.pageTask())
+	add(task{FollowConfig: sinks.FollowConfig{Name: followerAlertsPage, Open: takeBehind(alertsAt, p.alerting.tell), Reader: sinks.ReaderConfig{Alerts: true}}})
 	add(task{single: true, standsBy: true, ready: p.alerting.start, FollowConfig: sinks.FollowConfig{Name: followerAlerts, Open: p.alerting.open}})
 	add(task{single: true, standsBy: true, FollowConfig: sinks.FollowConfig{Name: followerHistory, Open: p.rollups.Open}, ready: func(_ context.Context, leads bool) error {
 		p.rollups.StandBy(!leads)
 		return nil
 	}})
 	if out.File == "-" {
-		add(task{FollowConfig: sinks.FollowConfig{Name: followerStdout, Open: p.fromNow(printer(o.Out))}})
+		add(task{FollowConfig: sinks.FollowConfig{Name: followerStdout, Open: takeBehind(p.beginAt, printer(o.Out))}})
 	} else if out.File != "" {
 		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File)}})
 	}
@@ -208,7 +210,7 @@ func (p *Pipeline) listFollowers(o Options) {
 		}}})
 	}
 	for name, take := range o.Follow {
-		add(task{FollowConfig: sinks.FollowConfig{Name: name, Open: p.fromNow(take)}})
+		add(task{FollowConfig: sinks.FollowConfig{Name: name, Open: takeBehind(p.beginAt, take)}})
 	}
 }
 
@@ -257,10 +259,10 @@ func (m *memoryless) Sync(_ context.Context, taken sinks.Cursor) (sinks.Cursor, 
 
 func (m *memoryless) Close() error { return nil }
 
-// fromNow returns the open of a follower without a memory, which begins behind what was
-// published when the pipeline was opened.
-func (p *Pipeline) fromNow(take Take) openFollower {
-	m := &memoryless{take, p.beginAt}
+// takeBehind returns the open of a follower without a memory, which begins behind a cursor, and goes on
+// after a failure for as long as the process lives.
+func takeBehind(at sinks.Cursor, take Take) openFollower {
+	m := &memoryless{take, at}
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) { return m, m.at, nil }
 }
 

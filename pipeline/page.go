@@ -68,7 +68,7 @@ func (p *Pipeline) openPage(freePort bool) error {
 // pageTask fills the page and lets it follow what is published. It does so beside the loop: to
 // read what was published before may take seconds where servers died.
 func (p *Pipeline) pageTask() task {
-	open, filled := p.fromNow(p.showEstimates), false
+	open, filled := takeBehind(p.beginAt, p.showEstimates), false
 	return task{FollowConfig: sinks.FollowConfig{Name: followerPage, Open: func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
 		if !filled {
 			if err := p.fillPage(ctx); err != nil {

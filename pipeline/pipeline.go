@@ -205,11 +205,12 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	}
 	p.alerting = &alerting{p: p, fired: map[string]uint64{}}
 	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(p.followers.tasks...); return nil })
-	if err := p.alerting.seed(ctx); err != nil {
+	alertsAt, err := p.alerting.begin(ctx)
+	if err != nil {
 		return err
 	}
 	p.definitions.show(p.Core.View(), p.Page, p.log, true) // the log may be quiet for long
-	p.listFollowers(o)
+	p.listFollowers(o, alertsAt)
 	return p.assignFollowers(context.WithoutCancel(ctx)) // they run until they are ended, in their order
 }
 

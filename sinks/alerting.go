@@ -29,10 +29,6 @@ type AlertingConfig struct {
 	// Standby leaves storing and saving to another worker of a group. What begins and ends is
 	// known here, too.
 	Standby bool
-
-	// Told is called with what has begun or ended, once it is stored, at a position;
-	// nil: nobody is told.
-	Told func(position uint64, transitions []alerts.Transition)
 }
 
 // Alerting is a follower that evaluates the rules and stores what begins and ends in
@@ -127,27 +123,24 @@ func (a *Alerting) restore(p progress) (err error) {
 func (a *Alerting) Take(ctx context.Context, e *Stored) error {
 	transitions, err := a.evaluate(ctx, e)
 	if err == nil && len(transitions) > 0 && !a.config.Standby {
-		transitions, err = a.store(ctx, transitions)
+		err = a.store(ctx, transitions)
 	}
 	if err != nil {
 		return fmt.Errorf("sinks: alerts at position %d: %w", e.Position, err)
 	}
 	a.taken = e.Cursor
-	if len(transitions) > 0 && a.config.Told != nil {
-		a.config.Told(e.Position, transitions)
-	}
 	return nil
 }
 
-// store appends the transitions of one position and returns those that were not there.
-func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) ([]alerts.Transition, error) {
+// store appends the transitions of one position, as far as they are not there.
+func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) error {
 	messages := make([]message, len(transitions))
 	for i := range transitions {
 		t := &transitions[i]
 		messages[i] = message{subject: a.config.Streams.Names.AlertSubject(t.Rule, t.Community), data: t.JSON()}
 	}
-	there, err := a.stored.append(ctx, transitions[0].Position, messages)
-	return transitions[there:], err
+	_, err := a.stored.append(ctx, transitions[0].Position, messages)
+	return err
 }
 
 func (a *Alerting) evaluate(ctx context.Context, e *Stored) ([]alerts.Transition, error) {

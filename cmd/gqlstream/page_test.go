@@ -145,7 +145,9 @@ func TestThePageHasAlertsOnce(t *testing.T) {
 	removeCheckpoints(t, state, 1)
 	p := restarted(t, state, config, "127.0.0.1:0")
 	var answer struct{ Transitions []alerts.Transition }
-	fetch(t, p, "/api/v1/alerts", &answer)
+	for deadline := time.Now().Add(20 * time.Second); len(answer.Transitions) < stored && time.Now().Before(deadline); {
+		fetch(t, p, "/api/v1/alerts", &answer)
+	}
 	if n := len(answer.Transitions); n == 0 || n != stored {
 		t.Errorf("the run begins after %d, the page has %d alerts of %d", p.Core.Position(), n, stored)
 	}
