@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 58_287 // of Go outside tests; the goal is 42,000
+	linesMax       = 54_133 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -36,25 +36,25 @@ var methodFiles = map[string]int{
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {4_353, 3_500},
-	"config":        {802, 700},
-	"group":         {941, 600},
-	"pipeline":      {3_627, 2_500},
-	"ingest/event":  {808, 800},
-	"ingest/wire":   {3_822, 3_000},
-	"ingest":        {2_130, 2_300},
-	"ingest/files":  {2_192, 1_600},
-	"ingest/broker": {763, 700},
-	"simulate":      {1_078, 1_200},
-	"graphstore":    {5_869, 5_500},
-	"incremental":   {11_876, 8_000},
-	"quant":         {4_698, 3_500},
-	"sinks":         {8_040, 6_500},
-	"alerts":        {1_308, 1_300},
-	"checkpoint":    {629, 700},
-	"explain":       {914, 1_300},
-	"evaluate":      {1_352, 1_500},
-	"bench":         {1_147, 1_500},
+	"cmd/gqlstream": {3_761, 3_500},
+	"config":        {785, 700},
+	"group":         {904, 600},
+	"pipeline":      {3_491, 2_500},
+	"ingest/event":  {805, 800},
+	"ingest/wire":   {3_643, 3_000},
+	"ingest":        {2_110, 2_300},
+	"ingest/files":  {2_150, 1_600},
+	"ingest/broker": {742, 700},
+	"simulate":      {1_070, 1_200},
+	"graphstore":    {5_433, 5_500},
+	"incremental":   {11_643, 8_000},
+	"quant":         {4_256, 3_500},
+	"sinks":         {7_434, 6_500},
+	"alerts":        {1_289, 1_300},
+	"checkpoint":    {541, 700},
+	"explain":       {887, 1_300},
+	"evaluate":      {1_317, 1_500},
+	"bench":         {19, 1_500},
 }
 
 // text returns what a source file holds.
