@@ -29,7 +29,7 @@ var twoClasses = event.ClassSet{Names: []string{"left", "right"}}
 // badJSON is read as application/json unless it has a line end.
 var badJSON = []badCase{
 	// Not JSON: nothing of the message applies.
-	edges("", true, event.Malformed, "byte 0: the text ends too early"),
+	edges("", true, event.Malformed, "empty message"),
 	edges(" ", true, event.Malformed, "byte 1: the text ends too early"),
 	edges("{", true, event.Malformed, "byte 1: the text ends too early"),
 	edges(`{"src":1,"dst":2`, true, event.Malformed, `byte 16: the text ends too early`),
@@ -51,9 +51,9 @@ var badJSON = []badCase{
 	edges(`{"src":1,"dst":2,"weight":-}`, true, event.Malformed, "byte 27: invalid character '}' in number"),
 	edges(`{"src":1,"dst":2,"weight":nul}`, true, event.Malformed, "in literal null"),
 	edges(`{"src":1,"dst":2,"weight":True}`, true, event.Malformed, "invalid character 'T' at start of value"),
-	edges(`{"src":1,"src":1,"dst":2}`, true, event.Malformed, `"src" given twice`),
-	edges(`{"src":1,"\u0073rc":1,"dst":2}`, true, event.Malformed, `"src" given twice`),
-	edges(`{"src":null,"src":1,"dst":2}`, true, event.Malformed, `"src" given twice`),
+	edges(`{"src":1,"src":1,"dst":2}`, true, event.Malformed, `field "src" given twice`),
+	edges(`{"src":1,"\u0073rc":1,"dst":2}`, true, event.Malformed, `field "src" given twice`),
+	edges(`{"src":null,"src":1,"dst":2}`, true, event.Malformed, `field "src" given twice`),
 	edges(`{"src":"a`, true, event.Malformed, "byte 9: the text ends too early"),
 	edges(`{"src":"a\`, true, event.Malformed, "byte 10: the text ends too early"),
 	edges(`{"src":"\x41"}`, true, event.Malformed, "invalid escape sequence"),
@@ -62,8 +62,8 @@ var badJSON = []badCase{
 	edges(`{"src":"\udc00","dst":2}`, true, event.Malformed, "invalid surrogate pair"),
 	edges(`{"src":"\ud800\u0041","dst":2}`, true, event.Malformed, "invalid surrogate pair"),
 	edges("{\"src\":\"a\nb\"}", true, event.Malformed, "control character"),
-	edges("{\"src\":\"\xff\",\"dst\":2}", true, event.Malformed, "byte 8: invalid UTF-8"),
-	edges("{\"src\":\"\xed\xa0\x80\",\"dst\":2}", true, event.Malformed, "byte 8: invalid UTF-8"),
+	edges("{\"src\":\"\xff\",\"dst\":2}", true, event.Malformed, "byte 8: not UTF-8"),
+	edges("{\"src\":\"\xed\xa0\x80\",\"dst\":2}", true, event.Malformed, "byte 8: not UTF-8"),
 	edges("\xef\xbb\xbf{}", true, event.Malformed, "byte order mark"),
 	edges("\x00", true, event.Malformed, "invalid character '\\x00'"),
 	edges("\x1f\x8b\x08", true, event.Malformed, "compressed"),
@@ -163,7 +163,7 @@ var badJSON = []badCase{
 	{"text multiplicity", event.KindMember, `{"vertex":1,"community":"a","weight":"2"}`, false, event.BadValue, "multiplicity must be"},
 	{"member op", event.KindMember, `{"vertex":1,"community":"a","op":"add"}`, false, event.BadValue, "join, leave"},
 
-	{"attribute twice", event.KindVertex, `{"vertex":1,"attributes":{"a":1,"a":2}}`, true, event.Malformed, `"a" given twice`},
+	{"attribute twice", event.KindVertex, `{"vertex":1,"attributes":{"a":1,"a":2}}`, true, event.Malformed, `attribute "a" given twice`},
 	{"nested attribute", event.KindVertex, `{"vertex":1,"attributes":{"a":{}}}`, false, event.BadValue, `attribute "a" must be`},
 	{"infinite attribute", event.KindVertex, `{"vertex":1,"attributes":{"a":-1e999}}`, false, event.NotFinite, `"a" is -Inf`},
 	{"empty name", event.KindVertex, `{"vertex":1,"attributes":{"":1}}`, false, event.BadID, "attribute name is empty"},
@@ -181,7 +181,7 @@ var badJSON = []badCase{
 	{"empty text", event.KindControl, `{"op":"note","text":""}`, false, event.BadID, "text"},
 	{"idle config", event.KindControl, `{"op":"tick","config":{}}`, false, event.BadValue, "only configure"},
 	{"config list", event.KindControl, `{"op":"configure","config":[]}`, false, event.BadValue, "must be an object"},
-	{"config keys", event.KindControl, `{"op":"configure","config":{"a":{"b":1,"b":2}}}`, true, event.Malformed, `"b" given twice`},
+	{"config keys", event.KindControl, `{"op":"configure","config":{"a":{"b":1,"b":2}}}`, true, event.Malformed, `key "b" given twice`},
 	{"deep config", event.KindControl, `{"op":"configure","config":` + strings.Repeat(`{"a":`, 8) + `1` + strings.Repeat(`}`, 8) + `}`, true, event.Malformed, "more than 8"},
 	{"no such kind", event.Kind(6), `{}`, true, event.UnknownKind, "kind(6)"},
 }

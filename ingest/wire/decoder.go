@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
@@ -123,16 +124,16 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 	}
 	switch form := mediaType(m.ContentType); form {
 	case JSON:
-		return d.decodeJSON(m, b, false)
+		return d.decodeJSON(m, b, false, false)
 	case NDJSON:
-		return d.decodeJSON(m, b, true)
+		return d.decodeJSON(m, b, true, false)
 	case Arrow:
 		return d.decodeArrow(m, b)
 	case "":
 		if bytes.HasPrefix(m.Payload, continuation) {
 			return d.decodeArrow(m, b)
 		}
-		return d.decodeJSON(m, b, true)
+		return d.decodeJSON(m, b, false, true)
 	default:
 		return event.Problemf(event.Malformed, "content type %s is none of %s, %s, %s",
 			Quote(m.ContentType), JSON, NDJSON, Arrow)
@@ -191,7 +192,23 @@ func checkText(payload []byte) *event.Problem {
 			return event.Problemf(event.Malformed, "byte 0: %s", form.what)
 		}
 	}
+	switch {
+	case len(payload) == 0:
+		return event.Problemf(event.Malformed, "empty message")
+	case !utf8.Valid(payload):
+		return event.Problemf(event.Malformed, "byte %d: not UTF-8", invalidAt(payload))
+	}
 	return nil
+}
+
+// invalidAt returns where p stops being UTF-8.
+func invalidAt(p []byte) int {
+	for i, r := range alias(p) {
+		if r == utf8.RuneError && !bytes.HasPrefix(p[i:], []byte("\ufffd")) {
+			return i
+		}
+	}
+	return len(p)
 }
 
 // ErrMalformed is matched by the error of a message that was refused whole. No event of the

@@ -2,10 +2,11 @@
 // into an event.Batch, AppendJSON and Encode turn events into messages.
 //
 // A message holds events of one kind, which its subject names, as JSON (one event
-// or an array), as JSON events one after another, or as an Arrow stream. A message
+// or an array), as one JSON event a line, or as an Arrow stream. A message
 // without a content type is an Arrow stream when it begins with the four bytes
-// 0xff of one, else JSON of one of these forms. docs/events.md is the reference for
-// producers; the table fields is the part of it that the code shares.
+// 0xff of one; else JSON; and when text follows the first JSON event, one event a
+// line. docs/events.md is the reference for producers; the table fields is the
+// part of it that the code shares.
 //
 // fields.go describes each kind's fields once, for every form: names, columns of files,
 // and a type that says which values of which form it accepts. A form turns its values

@@ -7,37 +7,85 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// decodeJSON reads one event or an array of events, or with several also events one after another.
-func (d *Decoder) decodeJSON(m *Message, b *event.Batch, several bool) *event.Problem {
+var newLine, newObject = []byte("\n"), []byte("\n{")
+
+// decodeJSON reads one event or an array of events. A sniffed message may also turn
+// out to be one event a line, and a message of lines is.
+func (d *Decoder) decodeJSON(m *Message, b *event.Batch, lines, sniffed bool) *event.Problem {
 	if p := checkText(m.Payload); p != nil {
 		return p
 	}
 	r := &d.json
 	r.reset(m.Payload, b)
-	array := r.dec.PeekKind() == '[' && r.open('[', "an array")
-	follows := func(index int) bool {
-		if array {
-			return r.more()
-		}
-		return index == 0 || several && !r.end()
+	if most := d.eventsMax(m.Kind); lines && bytes.Count(m.Payload, newLine) > most &&
+		len(bytes.SplitN(m.Payload, newObject, most+2)) > most+1 { // not worth reading
+		return d.tooMany(m.Kind, most)
 	}
-	index := 0
-	for ; r.problem == nil && follows(index); index++ {
-		if most := d.eventsMax(m.Kind); index == most {
-			return event.Problemf(event.TooLarge, "event %d, byte %d: more than %d events in a message",
-				index, r.dec.InputOffset(), most)
+	index, p := 0, (*event.Problem)(nil)
+	if !lines && r.dec.PeekKind() == '[' {
+		if index, p = d.jsonArray(m, b); p == nil && r.problem == nil && !r.end() {
+			r.fail(errors.New("text after the end of the message"))
+		}
+	} else {
+		index, p = d.jsonLines(m, b, lines, sniffed)
+	}
+	if p == nil && r.problem != nil {
+		p = event.Problemf(event.Malformed, "event %d, %s", index, r.detail())
+	}
+	return p
+}
+
+// jsonArray reads an array of events and returns the index of the last.
+func (d *Decoder) jsonArray(m *Message, b *event.Batch) (index int, p *event.Problem) {
+	r := &d.json
+	for r.open('[', "an array"); r.more(); index++ {
+		if index == d.eventsMax(m.Kind) {
+			return index, d.tooMany(m.Kind, index)
 		}
 		if !d.jsonEvent(m, b, index) {
 			break
 		}
 	}
-	if r.problem == nil && !r.end() {
-		r.fail(errors.New("text after the end of the message"))
+	return index, nil
+}
+
+// jsonLines reads one event, or with lines one event a line, of which there may be
+// none. Text after the first event makes a sniffed message one of lines.
+func (d *Decoder) jsonLines(m *Message, b *event.Batch, lines, sniffed bool) (index int, p *event.Problem) {
+	r := &d.json
+	for end := 0; !r.end() || !lines && index == 0; index++ {
+		if index == d.eventsMax(m.Kind) {
+			return index, d.tooMany(m.Kind, index)
+		}
+		if index > 0 {
+			if !lines && !sniffed {
+				r.fail(errors.New("text after the end of the message"))
+				return index, nil
+			}
+			lines = true
+			if next := bytes.IndexByte(m.Payload[end:], '{'); next < 0 || bytes.IndexByte(m.Payload[end:end+next], '\n') < 0 {
+				r.fail(errors.New("text after the event on its line"))
+				return index - 1, nil
+			}
+		}
+		begin := int(r.dec.InputOffset())
+		if !d.jsonEvent(m, b, index) {
+			return index, nil
+		}
+		end = int(r.dec.InputOffset())
+		text := m.Payload[begin+spaces(m.Payload[begin:end]) : end]
+		if (lines || sniffed && !r.end()) && bytes.IndexByte(text, '\n') >= 0 {
+			r.fail(errors.New("the event goes on after the end of its line"))
+			return index, nil
+		}
 	}
-	if r.problem != nil {
-		return event.Problemf(event.Malformed, "event %d, %s", index, r.detail())
-	}
-	return nil
+	return index, nil
+}
+
+// tooMany is the problem of a message that holds more events than are allowed.
+func (d *Decoder) tooMany(kind event.Kind, index int) *event.Problem {
+	return event.Problemf(event.TooLarge, "event %d, byte %d: more than %d events in a message",
+		index, d.json.dec.InputOffset(), d.eventsMax(kind))
 }
 
 // jsonEvent reads one event, and appends it to b or refuses it. It returns false on text that is not JSON.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -49,7 +50,7 @@ func (r *jsonReader) detail() string {
 	at, what := r.dec.InputOffset(), r.problem.Error()
 	switch {
 	case errors.Is(r.problem, jsontext.ErrDuplicateName) && errors.As(r.problem, &syntax):
-		at, what = syntax.ByteOffset, Quote(syntax.JSONPointer.LastToken()).String()+" given twice"
+		at, what = syntax.ByteOffset, r.twice(syntax.JSONPointer)
 	case errors.Is(r.problem, io.ErrUnexpectedEOF), r.problem == io.EOF:
 		at, what = int64(len(r.text)), "the text ends too early"
 	case errors.As(r.problem, &syntax):
@@ -58,6 +59,19 @@ func (r *jsonReader) detail() string {
 		at-- // the bracket was read
 	}
 	return fmt.Sprintf("byte %d: %s", at, what)
+}
+
+// twice says which key an object has twice.
+func (r *jsonReader) twice(at jsontext.Pointer) string {
+	key, parent := at.LastToken(), at.Parent()
+	what := "key"
+	switch {
+	case strings.Trim(string(parent), "/0123456789") == "":
+		what = "field"
+	case parent.LastToken() == "attributes":
+		what = "attribute"
+	}
+	return fmt.Sprintf("%s %s given twice", what, Quote(key))
 }
 
 // open reads the { or [ of a list.
@@ -199,12 +213,16 @@ func (r *jsonReader) skip() bool {
 
 // end reports whether nothing but white space is left.
 func (r *jsonReader) end() bool {
-	for _, c := range r.text[r.dec.InputOffset():] {
-		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return false
-		}
+	at := int(r.dec.InputOffset())
+	return at+spaces(r.text[at:]) == len(r.text)
+}
+
+// spaces counts the white space that a text begins with.
+func spaces(text []byte) (n int) {
+	for n < len(text) && (text[n] == ' ' || text[n] == '\t' || text[n] == '\r' || text[n] == '\n') {
+		n++
 	}
-	return true
+	return n
 }
 
 // Object reads JSON objects that are the rows of a file. It keeps scratch memory, so it
