@@ -73,7 +73,10 @@ func sharedGraph(t *testing.T, name string) *dataset {
 		b.Edges = append(b.Edges, event.Edge{Src: event.ParseID(row[0]), Dst: event.ParseID(row[1]), Weight: 1})
 	}
 	data, err := read(context.Background(), Config{Core: incremental.Config{Classes: classes}},
-		func(_ context.Context, visit func(*event.Batch) error) error { return visit(&b) })
+		func(_ context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error {
+			_, err := visit(&b)
+			return err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
