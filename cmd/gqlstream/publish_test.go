@@ -56,9 +56,10 @@ func publishFiles(t *testing.T) []string {
 
 // runCommand runs one command line.
 func runCommand(args ...string) (code int, out, diagnostics string) {
-	var o, e bytes.Buffer
-	code = execute(context.Background(), args, console{In: strings.NewReader(""), Out: &o, Err: &e})
-	return code, o.String(), e.String()
+	var o bytes.Buffer
+	e := newSpoken() // the command and its logger write to it side by side
+	code = execute(context.Background(), args, console{In: strings.NewReader(""), Out: &o, Err: e})
+	return code, o.String(), e.text
 }
 
 // mustRun runs one command line as a user would and returns its output.
