@@ -5,19 +5,35 @@ import "unsafe"
 // run is one vertex of the graph: where its neighbours stand in the arena, and
 // the sum of their edge weights. What an insert touches is in one cache line.
 type run struct {
-	degree  float64
-	at      uint32
-	len     uint32
-	mark    uint32 // 1 + index into work.degrees during Apply, else 0
-	class   uint8  // capacity class of the block in which the neighbours stand
-	changed bool   // the neighbours are others, or in another order, than after the last compaction
+	degree float64
+	at     uint32
+	len    uint32
+	meta   uint32 // class of the block in the low bits, whether it changed, 1 + index of its hub above
+	mark   uint32 // 1 + index into work.degrees during Apply, else 0
 }
+
+const (
+	classBits  = 5
+	classMask  = 1<<classBits - 1
+	changedBit = 1 << classBits
+	hubShift   = classBits + 1
+)
+
+// class is the capacity class of the block that the run stands in, changed whether its neighbours
+// are others, or in another order, than after the last compaction, and hub the number of its index
+// plus one, or 0. They share a word so that a run is 24 bytes and an insertion reads one cache
+// line of it.
+func (r *run) class() uint8         { return uint8(r.meta & classMask) }
+func (r *run) changed() bool        { return r.meta&changedBit != 0 }
+func (r *run) hub() uint32          { return r.meta >> hubShift }
+func (r *run) setClass(class uint8) { r.meta = r.meta&^classMask | uint32(class) }
+func (r *run) setHub(hub uint32)    { r.meta = r.meta&(1<<hubShift-1) | hub<<hubShift }
 
 // adjacency holds the neighbours of every vertex as runs in one arena.
 //
 // Invariant: u stands once in the run of v exactly if v stands once in the run of
 // u, with the same weight; a run without neighbours has no block; a run longer
-// than hubDegree has a map; weights, when not empty, has the spans of the arena.
+// than hubDegree has an index; weights, when not empty, has the spans of the arena.
 type adjacency struct {
 	runs      column[run]
 	arena     arena
@@ -25,13 +41,13 @@ type adjacency struct {
 	heavy     int            // directed entries whose weight differs from 1
 	weightSum float64        // sum of all degrees
 	edges     int
-	hubs      map[Vertex]map[Vertex]uint32 // positions of the neighbours of hubs
+	hubs      hubs
 	hubDegree int
 }
 
 // newAdjacency returns a graph without vertices.
-func newAdjacency(hubDegree int) adjacency {
-	return adjacency{hubs: map[Vertex]map[Vertex]uint32{}, hubDegree: hubDegree}
+func newAdjacency(hubDegree int, seed uint64) adjacency {
+	return adjacency{hubs: hubs{seed: seed}, hubDegree: hubDegree}
 }
 
 // Neighbors returns the neighbours of v in the store's order, without v. The
@@ -65,23 +81,13 @@ func (g *adjacency) Weights(v Vertex) []float64 {
 	return g.weights.from(r.at)[:r.len:r.len]
 }
 
-// hub returns the positions of the neighbours of v if it is a hub, else nil. It becomes one when it
-// has more than hubDegree neighbours, and is none any more when it has half as many.
-func (g *adjacency) hub(v Vertex) map[Vertex]uint32 {
-	if int(g.runs.data[v].len) <= g.hubDegree/2 {
-		return nil
+// position returns the index of u in a run.
+func (g *adjacency) position(r *run, u Vertex) (uint32, bool) {
+	if hub := r.hub(); hub != 0 {
+		return g.hubs.find(hub, g.entries(r), uint32(u))
 	}
-	return g.hubs[v]
-}
-
-// position returns the index of u in the run of v.
-func (g *adjacency) position(v, u Vertex) (uint32, bool) {
-	if hub := g.hub(v); hub != nil {
-		i, ok := hub[u]
-		return i, ok
-	}
-	for i, x := range g.Neighbors(v) {
-		if x == u {
+	for i, x := range g.entries(r) {
+		if x == uint32(u) {
 			return uint32(i), true
 		}
 	}
@@ -97,32 +103,37 @@ func (g *adjacency) warm(edges []entry) (sum uint64) {
 	}
 	for _, e := range edges {
 		u, v := unpair(e.key)
-		sum += g.warmRun(&g.runs.data[u]) + g.warmRun(&g.runs.data[v])
+		sum += g.warmRun(&g.runs.data[u], v) + g.warmRun(&g.runs.data[v], u)
 	}
 	return sum
 }
 
-// warmRun reads the end of a run, where an insert writes, and the beginning, where a search in it
-// begins.
-func (g *adjacency) warmRun(r *run) uint64 {
+// warmRun reads the end of a run, where an insert writes, and where a search for u in
+// it begins.
+func (g *adjacency) warmRun(r *run, u uint32) uint64 {
 	if r.len == 0 {
 		return 0
 	}
 	block := g.arena.from(r.at)
+	if hub := r.hub(); hub != 0 {
+		slots, b := g.hubs.slots(hub)
+		return uint64(block[r.len-1] + slots[g.hubs.hash(u)>>(32-b)])
+	}
 	return uint64(block[r.len-1] + block[0])
 }
 
 // weight returns the weight of the edge {u, v}, 0 when there is none. It reads
 // the shorter run.
 func (g *adjacency) weight(u, v Vertex) float64 {
-	if g.runs.data[u].len > g.runs.data[v].len {
-		u, v = v, u
+	r, other := &g.runs.data[u], &g.runs.data[v]
+	if r.len > other.len {
+		r, v = other, u
 	}
-	i, ok := g.position(u, v)
+	i, ok := g.position(r, v)
 	if !ok {
 		return 0
 	}
-	return g.weightAt(g.runs.data[u].at + i)
+	return g.weightAt(r.at + i)
 }
 
 // weighted reports whether weights are kept at all.
@@ -160,35 +171,23 @@ func (g *adjacency) set(u, v Vertex, before, after float64) {
 func (g *adjacency) insert(v, u Vertex, weight float64) {
 	r := &g.runs.data[v]
 	if r.len == 0 {
-		r.at, r.class = g.arena.take(smallestClass), smallestClass
+		r.at = g.arena.take(smallestClass)
+		r.setClass(smallestClass)
 		g.fitWeights()
-	} else if r.len == 1<<r.class {
-		g.move(r, r.class+1)
+	} else if r.len == 1<<r.class() {
+		g.move(r, r.class()+1)
 	}
 	at := r.at + r.len
 	g.arena.from(at)[0] = uint32(u)
 	if weight != 1 || g.weighted() {
 		g.setWeight(at, 1, weight)
 	}
-	hub := g.hub(v)
 	r.len++
-	r.changed = true
-	if hub != nil {
-		hub[u] = r.len - 1
+	r.meta |= changedBit
+	if hub := r.hub(); hub != 0 {
+		g.hubs.insert(hub, g.entries(r), r.len-1)
 	} else if int(r.len) > g.hubDegree {
-		g.indexHub(v)
-	}
-}
-
-// indexHub makes the positions of the neighbours of a hub those that they have.
-func (g *adjacency) indexHub(v Vertex) {
-	list, hub := g.Neighbors(v), g.hubs[v]
-	if hub == nil {
-		hub = make(map[Vertex]uint32, len(list))
-		g.hubs[v] = hub
-	}
-	for i, u := range list {
-		hub[u] = uint32(i)
+		r.setHub(g.hubs.add(g.entries(r)))
 	}
 }
 
@@ -228,8 +227,9 @@ func (g *adjacency) move(r *run, class uint8) {
 	if g.weighted() {
 		copy(g.weights.from(at), g.weights.from(r.at)[:r.len])
 	}
-	g.arena.give(r.at, r.class)
-	r.at, r.class = at, class
+	g.arena.give(r.at, r.class())
+	r.at = at
+	r.setClass(class)
 }
 
 // remove takes u out of the run of v, where it must stand: the last entry takes
@@ -237,14 +237,13 @@ func (g *adjacency) move(r *run, class uint8) {
 // size, an index goes when its hub has shrunk to half of hubDegree.
 func (g *adjacency) remove(v, u Vertex) {
 	r := &g.runs.data[v]
-	i, ok := g.position(v, u)
+	i, ok := g.position(r, u)
 	if !ok {
 		return
 	}
 	last := r.len - 1
-	if hub := g.hub(v); hub != nil {
-		hub[g.Neighbors(v)[last]] = i
-		delete(hub, u)
+	if hub := r.hub(); hub != 0 {
+		g.hubs.remove(hub, g.entries(r), i)
 	}
 	block := g.arena.from(r.at)
 	block[i] = block[last]
@@ -254,22 +253,24 @@ func (g *adjacency) remove(v, u Vertex) {
 		weights[i] = weights[last]
 	}
 	r.len--
-	r.changed = true
-	if int(r.len) == g.hubDegree/2 {
-		delete(g.hubs, v)
+	r.meta |= changedBit
+	if hub := r.hub(); hub != 0 && int(r.len) <= g.hubDegree/2 {
+		g.hubs.drop(hub)
+		r.setHub(0)
 	}
 	switch {
 	case r.len == 0:
-		g.arena.give(r.at, r.class)
-		r.at, r.class, r.changed = 0, 0, false
-	case r.class > smallestClass && r.len <= 1<<r.class/4:
-		g.move(r, r.class-1)
+		g.arena.give(r.at, r.class())
+		r.at, r.meta = 0, 0
+	case r.class() > smallestClass && r.len <= 1<<r.class()/4:
+		g.move(r, r.class()-1)
 	}
 }
 
 // reweigh changes the weight of the entry of u in the run of v.
 func (g *adjacency) reweigh(v, u Vertex, before, after float64) {
-	if i, ok := g.position(v, u); ok {
-		g.setWeight(g.runs.data[v].at+i, before, after)
+	r := &g.runs.data[v]
+	if i, ok := g.position(r, u); ok {
+		g.setWeight(r.at+i, before, after)
 	}
 }

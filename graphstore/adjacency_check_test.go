@@ -12,10 +12,10 @@ func (g *adjacency) check() error {
 	entries, heavy, sum := 0, 0, 0.0
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
-		if r.mark != 0 || (r.len == 0) != (r.class == 0) || int(r.len) > 1<<r.class {
-			return fmt.Errorf("vertex %d has a run of %d in class %d, mark %d", v, r.len, r.class, r.mark)
+		if r.mark != 0 || (r.len == 0) != (r.class() == 0) || int(r.len) > 1<<r.class() {
+			return fmt.Errorf("vertex %d has a run of %d in class %d, mark %d", v, r.len, r.class(), r.mark)
 		}
-		if !r.changed && !slices.IsSorted(g.entries(r)) {
+		if !r.changed() && !slices.IsSorted(g.entries(r)) {
 			return fmt.Errorf("the neighbours of vertex %d are not in order, and it is not known", v)
 		}
 		degree := 0.0
@@ -51,9 +51,10 @@ func (g *adjacency) checkSymmetry() error {
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
 		for i, u := range g.entries(r) {
-			here, _ := g.position(Vertex(v), Vertex(u))
-			there, known := g.position(Vertex(u), Vertex(v))
-			if int(here) != i || !known || g.weightAt(r.at+here) != g.weightAt(g.runs.data[u].at+there) {
+			other := &g.runs.data[u]
+			here, _ := g.position(r, Vertex(u))
+			there, known := g.position(other, Vertex(v))
+			if int(here) != i || !known || g.weightAt(r.at+here) != g.weightAt(other.at+there) {
 				return fmt.Errorf("edge %d-%d is one-sided, doubled, or of two weights", v, u)
 			}
 		}
@@ -66,31 +67,46 @@ func (g *adjacency) checkSymmetry() error {
 func (g *adjacency) checkHubs() error {
 	seen := 0
 	for v := range g.runs.data {
-		n, hub := int(g.runs.data[v].len), g.hub(Vertex(v))
-		switch {
-		case hub != nil:
-			if seen++; len(hub) != n {
-				return fmt.Errorf("the index of vertex %d has %d entries, want %d", v, len(hub), n)
+		r := &g.runs.data[v]
+		hub := r.hub()
+		if hub == 0 {
+			if int(r.len) > g.hubDegree {
+				return fmt.Errorf("vertex %d has %d neighbours and no index", v, r.len)
 			}
-		case n > g.hubDegree:
-			return fmt.Errorf("vertex %d has %d neighbours and no index", v, n)
+			continue
+		}
+		seen++
+		slots, _ := g.hubs.slots(hub)
+		filled := 0
+		for _, x := range slots {
+			if x != 0 {
+				filled++
+			}
+		}
+		if filled != int(r.len) {
+			return fmt.Errorf("the index of vertex %d has %d entries, want %d", v, filled, r.len)
 		}
 	}
-	if seen != len(g.hubs) {
-		return fmt.Errorf("%d hubs and %d indices", seen, len(g.hubs))
+	if seen+len(g.hubs.free) != len(g.hubs.list) {
+		return fmt.Errorf("%d hubs and %d free of %d", seen, len(g.hubs.free), len(g.hubs.list))
 	}
 	return nil
 }
 
-// checkBlocks checks that blocks in use and free blocks tile the arena.
+// checkBlocks checks that blocks in use and free blocks tile both arenas.
 func (g *adjacency) checkBlocks() error {
-	var blocks []block
+	var blocks, tables []block
 	for v := range g.runs.data {
 		if r := &g.runs.data[v]; r.len > 0 {
-			blocks = append(blocks, block{r.at, r.class})
+			blocks = append(blocks, block{r.at, r.class()})
 		}
 	}
-	return g.arena.check(blocks)
+	for _, t := range g.hubs.list {
+		if t.bits > 0 {
+			tables = append(tables, block{t.at, t.bits})
+		}
+	}
+	return cmp.Or(g.arena.check(blocks), g.hubs.arena.check(tables))
 }
 
 // block is one block of an arena.

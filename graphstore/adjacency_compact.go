@@ -9,25 +9,27 @@ import (
 // fits. Afterwards two graphs of the same edges are read alike and go on alike, wherever in
 // their arenas the runs stand. So all runs are written anew only where much of the arena is free.
 func (g *adjacency) compact() {
-	if 8*g.arena.idle > g.arena.used {
+	if 8*g.arena.idle > g.arena.used || 8*g.hubs.arena.idle > g.hubs.arena.used {
 		g.rewrite()
 	}
 	if g.heavy == 0 {
 		g.weights = pages[float64]{}
 	}
 	for v := range g.runs.data {
-		if g.runs.data[v].changed {
-			g.sort(Vertex(v))
+		if r := &g.runs.data[v]; r.changed() {
+			g.sort(r)
 		}
 	}
-	g.arena.given = 0
+	g.arena.given, g.hubs.arena.given = 0, 0
 }
 
-// sort brings the run of v into its canonical form.
-func (g *adjacency) sort(v Vertex) {
-	r := &g.runs.data[v]
-	r.changed = false
-	if class := classOf(int(r.len)); class != r.class {
+// sort brings a run into its canonical form.
+func (g *adjacency) sort(r *run) {
+	if r.meta &^= changedBit; r.hub() != 0 {
+		g.hubs.drop(r.hub())
+		r.setHub(0)
+	}
+	if class := classOf(int(r.len)); class != r.class() {
 		g.move(r, class)
 	}
 	if entries := g.entries(r); !g.weighted() {
@@ -36,9 +38,7 @@ func (g *adjacency) sort(v Vertex) {
 		sortWeighted(entries, g.weights.from(r.at))
 	}
 	if int(r.len) > g.hubDegree {
-		g.indexHub(v)
-	} else if int(r.len) > g.hubDegree/2 {
-		delete(g.hubs, v)
+		r.setHub(g.hubs.add(g.entries(r)))
 	}
 }
 
@@ -67,14 +67,31 @@ func (g *adjacency) rewrite() {
 		if r.len == 0 {
 			continue
 		}
-		class := classOf(int(r.len))
-		at := arena.take(class)
+		at := arena.take(classOf(int(r.len)))
 		copy(arena.from(at), g.entries(r))
 		if g.heavy > 0 {
 			weights.fit(&arena.pages)
 			copy(weights.from(at), g.weights.from(r.at)[:r.len])
 		}
-		r.at, r.class = at, class
+		r.at = at
 	}
 	g.arena, g.weights = arena, weights
+	g.index()
+}
+
+// index gives every run whose block fits the class of that, and indexes the hubs anew.
+func (g *adjacency) index() {
+	g.hubs.arena = arena{}
+	g.hubs.list, g.hubs.free = g.hubs.list[:0], nil
+	for v := range g.runs.data {
+		r := &g.runs.data[v]
+		if r.meta &= changedBit; r.len == 0 {
+			r.at = 0
+			continue
+		}
+		r.setClass(classOf(int(r.len)))
+		if int(r.len) > g.hubDegree {
+			r.setHub(g.hubs.add(g.entries(r)))
+		}
+	}
 }

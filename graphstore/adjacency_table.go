@@ -35,10 +35,10 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	}
 	r := &g.runs.data[v]
 	r.len = uint32(len(list))
-	r.class = classOf(len(list))
-	r.at, r.changed = g.arena.take(r.class), !slices.IsSorted(list)
-	if copy(g.Neighbors(v), list); len(list) > g.hubDegree {
-		g.indexHub(v)
+	r.setClass(classOf(len(list)))
+	r.at = g.arena.take(r.class())
+	if copy(g.Neighbors(v), list); !slices.IsSorted(list) {
+		r.meta |= changedBit
 	}
 	r.degree = float64(len(list))
 	if len(weights) > 0 {
@@ -57,11 +57,12 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	return nil
 }
 
-// finishLoad counts the edges.
+// finishLoad counts the edges and indexes the hubs.
 func (g *adjacency) finishLoad(edges uint64) error {
 	if uint64(g.edges) != 2*edges {
 		return fmt.Errorf("%d neighbours of %d edges: %w", g.edges, edges, errTable)
 	}
 	g.edges /= 2
+	g.index()
 	return nil
 }

@@ -42,11 +42,11 @@ func insertAll(g *adjacency, pairs []uint64) {
 }
 
 func (g *adjacency) bytes() int {
-	return g.runs.bytes() + g.arena.bytes() + g.weights.bytes()
+	return g.runs.bytes() + g.arena.bytes() + g.weights.bytes() + g.hubs.arena.bytes() + 8*cap(g.hubs.list)
 }
 
 func newBenchGraph(hubDegree int) *adjacency {
-	g := newAdjacency(hubDegree)
+	g := newAdjacency(hubDegree, 0)
 	g.runs.resize(benchVertices)
 	return &g
 }
@@ -59,6 +59,7 @@ func BenchmarkInsert(b *testing.B) {
 				g := newBenchGraph(hub)
 				insertAll(g, pairs)
 				b.ReportMetric(float64(g.bytes())/float64(g.edges), "B/edge")
+				b.ReportMetric(float64(4*g.hubs.arena.used)/float64(g.edges), "index-B/edge")
 				b.ReportMetric(float64(g.arena.idle)/float64(g.arena.used), "idle")
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*len(pairs)), "ns/directed")

@@ -32,7 +32,7 @@ type Config struct {
 
 	LabelTimes bool // keep when each label was last asserted; see View.LabelTime
 
-	HubDegree     int          // vertices with more neighbours get a map of them; 0 is HubDegreeDefault
+	HubDegree     int          // vertices with more neighbours get a hash index; 0 is HubDegreeDefault
 	Limits        event.Limits // 0 are VerticesMaxDefault, EdgesMaxDefault, NamesMaxDefault, membershipsMaxDefault
 	VersionsMax   int          // model versions; 0 is NamesMaxDefault
 	AttributesMax int          // attribute keys, each of which costs 8 bytes a vertex; 0 is KeysMaxDefault

@@ -18,7 +18,7 @@
 //	ids         vertex names to dense indices and back
 //	edges       runs of neighbours in an arena of power-of-two blocks, unsorted: an
 //	            insertion appends, a removal moves the last entry into the gap; runs
-//	            of hubs have a map from neighbour to position
+//	            of hubs have an index from neighbour to position
 //	labelling   labels, predictions and model versions, a column for each
 //	attributes  a column of interned values for each key
 //	members     communities by vertex and vertices by community, both sorted; the rules
@@ -27,16 +27,16 @@
 // Parts with a time to live in them keep ends, which knows when. What the parts share
 // while one batch is applied is a step.
 //
-// Memory comes in Arrow buffers, but for attributes and memberships, which are slices, and the
-// maps of hubs. The arena, which grows with the edges, consists of pages that never move, so
-// growing leaves no garbage behind; the columns, which grow with the vertices, are one buffer
-// each, so that an element is one index away.
+// Memory comes in Arrow buffers, but for attributes and memberships, which are slices. The
+// arenas, which grow with the edges, consist of pages that never move, so growing leaves no
+// garbage behind; the columns, which grow with the vertices, are one buffer each, so that an
+// element is one index away.
 //
 // Invariants, which the tests prove from nothing: every edge stands once in both runs
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below
 // 2^33 in all); a prediction's units sum to 2^30 or there is none; communities by
 // attribute, by expression and of ego networks hold exactly the vertices that their
-// rule says; used and free blocks tile the arena; an erased vertex has nothing, and
+// rule says; used and free blocks tile the arenas; an erased vertex has nothing, and
 // no byte of its name is left.
 //
 // Determinism: the same batches give the same answers. Compact makes those a function

@@ -221,8 +221,8 @@ func (t *ids) removeSlot(v Vertex, hash uint32) {
 
 // closeGap empties a slot of a table with linear probing; entries further on move back
 // unless that would put them before their home (Knuth, 6.4, algorithm R).
-func closeGap(slots []uint64, gap uint64, home func(uint64) uint64) {
-	mask := uint64(len(slots) - 1)
+func closeGap[T uint32 | uint64](slots []T, gap T, home func(T) T) {
+	mask := T(len(slots) - 1)
 	for next := (gap + 1) & mask; slots[next] != 0; next = (next + 1) & mask {
 		if (next-home(slots[next]))&mask >= (next-gap)&mask {
 			slots[gap] = slots[next]

@@ -39,9 +39,10 @@ func New(config Config) (*Store, error) {
 		return nil, fmt.Errorf("graphstore: %w", err)
 	}
 	config = config.withDefaults()
+	seed := mixSeed(config.HashSeed)
 	s := &Store{config: config, parts: parts{
-		ids: newIDs(mixSeed(config.HashSeed)), attributes: newAttributes(), members: newMembers(config.Limits.Memberships),
-		edges: edges{adjacency: newAdjacency(config.HubDegree), window: config.Windows.Edges, most: config.Limits.Edges},
+		ids: newIDs(seed), attributes: newAttributes(), members: newMembers(config.Limits.Memberships),
+		edges: edges{adjacency: newAdjacency(config.HubDegree, seed), window: config.Windows.Edges, most: config.Limits.Edges},
 	}}
 	s.labelling = newLabelling(&s.config)
 	s.addRules(config.Communities, nil)
@@ -116,7 +117,7 @@ func (s *Store) copyVertices() *Store {
 // compactIfIdle compacts what has given too much space back. When it does so depends on the
 // history since the last Compact alone.
 func (s *Store) compactIfIdle() {
-	if s.edges.arena.givenTooMuch() {
+	if s.edges.arena.givenTooMuch() || s.edges.hubs.arena.givenTooMuch() {
 		s.edges.compact()
 	}
 }
