@@ -10,7 +10,7 @@ import (
 
 // stepAllocationsMax bounds what two steps may allocate, closures and the like. Of every
 // kind of event there are ten in a step, so that one allocation each would be seen.
-const stepAllocationsMax = 15
+const stepAllocationsMax = 10
 
 // A step in the steady state must allocate nothing that grows with its events, whichever
 // engine follows it: edges come and go, predictions and labels change, members join and

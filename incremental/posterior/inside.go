@@ -23,6 +23,7 @@ type inside struct {
 	order  []Vertex                // they, sorted
 
 	here, other []membership // scratch
+	members     []graphstore.MemberChange
 	pool        []membership // backing of before
 }
 
@@ -30,6 +31,8 @@ type inside struct {
 type membership = graphstore.Membership
 
 func byCommunity(a, b membership) int { return cmp.Compare(a.Community, b.Community) }
+
+func newInside() inside { return inside{before: map[Vertex][]membership{}} }
 
 // grow makes room for new communities.
 func (n *inside) grow(view graphstore.View) {
@@ -158,11 +161,9 @@ func (n *inside) replace(view graphstore.View, v Vertex, was, is []membership) {
 // collect notes the communities that vertices were open members of before delta changed them: those of now, with the
 // changes of members undone.
 func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
-	if n.before == nil {
-		n.before = map[Vertex][]membership{}
-	}
 	n.order, n.pool = n.order[:0], n.pool[:0]
-	members := slices.Clone(delta.Members)
+	n.members = append(n.members[:0], delta.Members...)
+	members := n.members
 	slices.SortFunc(members, func(a, b graphstore.MemberChange) int {
 		return cmp.Or(cmp.Compare(a.V, b.V), cmp.Compare(a.Community, b.Community))
 	})
@@ -214,25 +215,24 @@ func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 
 // recount counts everything from nothing.
 func (n *inside) recount(view graphstore.View) {
-	*n = inside{}
+	*n = newInside()
 	n.grow(view)
-	var here, other []membership
 	for v := range Vertex(view.Vertices()) {
 		if open(view, v) {
 			n.open++
 		}
-		here = n.of(here[:0], view, v)
-		for _, m := range here {
+		n.here = n.of(n.here[:0], view, v)
+		for _, m := range n.here {
 			n.distinct[m.Community]++
 		}
-		if len(here) == 0 {
+		if len(n.here) == 0 {
 			continue
 		}
-		n.addDegree(here, len(view.Neighbors(v)))
+		n.addDegree(n.here, len(view.Neighbors(v)))
 		for _, u := range view.Neighbors(v) {
 			if u > v {
-				other = n.of(other[:0], view, u)
-				n.countShared(here, other, 1)
+				n.other = n.of(n.other[:0], view, u)
+				n.countShared(n.here, n.other, 1)
 			}
 		}
 	}

@@ -74,7 +74,7 @@ type Options struct {
 
 // New returns the state of an empty graph with K classes.
 func New(classes int, o Options) *State {
-	return &State{classes: classes, options: o, around: newAround(classes)}
+	return &State{classes: classes, options: o, around: newAround(classes), inside: newInside()}
 }
 
 // Rebuild computes everything from nothing, with coefficients fitted on the labels
