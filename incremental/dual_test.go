@@ -283,6 +283,18 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 	}
 }
 
+// What moved for all communities after the last emission before a checkpoint must not be forgotten by a restart: in these
+// histories labels come or go then, and communities that nothing else happens to are published for that alone.
+func TestWhatMovedForAllSurvivesARestart(t *testing.T) {
+	for _, seed := range []uint64{20, 101, 222, 353} {
+		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})
+		config := allMethods(stream.Config.Classes)
+		config.Engine, config.crowdMembers, config.Estimates = EngineDual, int(seed%3%2), optionsOf(quant.Auto)
+		config.Emit = Emit{Threshold: 0.1, AtLeastEvery: time.Second}
+		restarts{batches: 28, every: 4}.leaveNoTrace(t, seed, stream, config)
+	}
+}
+
 // A core with a dual must give the same bits on one processor and on several.
 func TestDualDoesNotDependOnProcessors(t *testing.T) {
 	for seed := range uint64(20) {

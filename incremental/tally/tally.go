@@ -196,9 +196,11 @@ func (t *Tallies) Passed(c CommunityID, part float64) bool {
 	return t.moved[c] == passed && (part == 0 || t.rooms[c].Left > part)
 }
 
-// ForgetPassed makes of those that passed what a state holds of them: communities that moved. Rooms are no part of it.
+// ForgetPassed makes of those that passed, and of what moved for all, what a state holds of them: communities that moved.
+// Rooms are no part of it.
 func (t *Tallies) ForgetPassed() {
 	clear(t.rooms)
+	t.spreadMoved()
 	clear(t.renewed)
 	for id, m := range t.moved {
 		if m == passed {
