@@ -21,7 +21,7 @@ type CoreFlags struct {
 	Confidence   *float64      `placeholder:"X" help:"Of the intervals. [0.9]"`
 	Simultaneous bool          `help:"Intervals that hold together for all classes."`
 	Lambda       string        `placeholder:"X" help:"Share of the kernel in the weights, 0 to 1, or auto. [0.9]"`
-	Classifier   string        `placeholder:"NAME" help:"Predict from the labels, where no prediction is given: enq (votes of labelled neighbours) or diffusion."`
+	Classifier   string        `placeholder:"NAME" help:"diffusion: predict from labels and edges, where no prediction is given."`
 	HalfLife     time.Duration `name:"label-half-life" placeholder:"DURATION" help:"Age at which a calibration label counts half as much as a fresh one, such as 720h. [never]"`
 	Kernel       string        `placeholder:"NAME" help:"ppr, truncated, lazy, shortest-path, features (of --vertices) or constant. [ppr]"`
 	Alpha        *float64      `placeholder:"X" help:"Teleport probability of the kernel. [0.1]"`

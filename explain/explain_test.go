@@ -58,7 +58,7 @@ func TestContributionsSumToTheChange(t *testing.T) {
 		}
 		config := incremental.Config{
 			Classes: stream.Config.Classes, Communities: rules, Estimates: []quant.Options{options},
-			Classifier: []string{"", "", "", "enq", "diffusion"}[seed%5],
+			Classifier: []string{"", "", "", "", "diffusion"}[seed%5],
 			Kernel:     []string{"ppr", "ppr", "ppr", "constant", "shortest-path"}[seed/5%5],
 		}
 		if seed%3 == 1 && config.Kernel == "ppr" {

@@ -31,7 +31,7 @@ type Config struct {
 	// say so of the others.
 	SelectedBy map[string]quant.Selection `json:",omitempty"`
 
-	Classifier   string        `json:",omitempty"` // "", enq or diffusion; see package classifier
+	Classifier   string        `json:",omitempty"` // "" or classifier.Name
 	Kernel       string        // "" is ppr; see diffusion.KernelNames
 	Alpha        float64       // teleport probability, 0 is 0.1
 	Tolerance    float64       // bound on the certificate of a kernel, 0 is toleranceDefault
@@ -126,8 +126,8 @@ func (c Config) Validate() error {
 	if !slices.Contains(diffusion.KernelNames, c.Kernel) {
 		errs = append(errs, fmt.Errorf("kernel: there is no %q; there are %v", c.Kernel, diffusion.KernelNames))
 	}
-	if c.Classifier != "" && !slices.Contains(classifier.Names, c.Classifier) {
-		errs = append(errs, fmt.Errorf("classifier: there is no %q; there are %v", c.Classifier, classifier.Names))
+	if c.Classifier != "" && c.Classifier != classifier.Name {
+		errs = append(errs, fmt.Errorf("classifier: there is no %q; there is %s", c.Classifier, classifier.Name))
 	}
 	errs = append(errs, c.diffusion().Validate(), c.Late.Validate())
 	errs = append(errs, c.checkPairs(), c.checkHalfLife())

@@ -52,7 +52,7 @@ func TestConfigureReplacesCommunities(t *testing.T) {
 	for seed := range uint64(20) {
 		stream := eventtest.New(seed, eventtest.Config{Vertices: 30})
 		config := allMethods(stream.Config.Classes)
-		config.Classifier = []string{"", classifier.EnqName, classifier.DiffusionName}[seed%3]
+		config.Classifier = []string{"", "", classifier.Name}[seed%3]
 		core := newCore(t, config)
 		straight := config
 		var err error

@@ -144,7 +144,7 @@ func (c *Core) carryOut(b *event.Batch, result *Result) {
 			result.Refused = append(result.Refused, graphstore.RefusalOf(b, event.KindControl, i, event.BadConfig, err.Error()))
 			continue
 		}
-		c.cool()
+		c.live = live{}
 		result.Redefined = result.Redefined[:0]
 		for id := range graphstore.Community(c.View().Communities()) {
 			result.Redefined = append(result.Redefined, id)

@@ -5,7 +5,7 @@
 // predict, and count again; bring the kernel masses along; solve, if the batch ends an emission;
 // and keep house (configure events, compaction, checkpoints after an erasure).
 //
-// A core is in one of three states, and four functions change it.
+// A core is in one of three states.
 //
 //   - Cold: it stores events and keeps the neighbours' sums, and nothing else. New and
 //     RestoreGraph return a cold core. A one-shot estimate and a long backfill want this.
@@ -16,7 +16,7 @@
 //     fields to it, at an emission, where there are too many communities for fields; see
 //     outgrown. There is no way back but through cold.
 //
-// A configure event that is carried out makes the core cold (cool), since it replaces the
+// A configure event that is carried out makes the core cold, since it replaces the
 // communities. Restore goes straight to the state that was saved. Step does not know which
 // structure keeps the masses: both are behind the interface masses.
 //

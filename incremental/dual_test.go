@@ -30,7 +30,7 @@ func dualConfig(seed uint64, classes int) Config {
 			config.Estimates = append(config.Estimates, o)
 		}
 	}
-	config.Classifier = []string{"", "", classifier.EnqName, classifier.DiffusionName}[seed/2%4]
+	config.Classifier = []string{"", "", "", classifier.Name}[seed/2%4]
 	return config
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 )
@@ -64,7 +65,7 @@ func TestErasedVertexLeavesNoTrace(t *testing.T) {
 		config := allMethods(stream.Config.Classes)
 		config.Windows = windowsOf(seed)
 		if seed%3 == 0 {
-			config.Classifier = "enq"
+			config.Classifier = classifier.Name
 		}
 		core := newCore(t, config)
 		id := event.ParseID(name)

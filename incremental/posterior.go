@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/classifier"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/posterior"
@@ -50,7 +49,7 @@ func (c Config) readsPosterior() bool {
 }
 
 func (c Config) posteriors() posterior.Options {
-	return posterior.Options{Missed: c.Missed, Echo: c.Classifier == classifier.EnqName}
+	return posterior.Options{Missed: c.Missed}
 }
 
 // newPosteriors computes those of a core that gets warm.

@@ -21,11 +21,10 @@ func Restore(config Config, sections map[string][]byte) (*Core, error) {
 		}
 		c.position, c.time = state.Position, state.Time
 		c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
-		if state.Engine != "" {
-			return c.restoreLive(state.Engine, sections)
+		if state.Engine == "" {
+			return nil
 		}
-		c.cool()
-		return nil
+		return c.restoreLive(state.Engine, sections)
 	})
 }
 
@@ -35,10 +34,7 @@ func Restore(config Config, sections map[string][]byte) (*Core, error) {
 // The number of classes must be that of the state; what else the configuration says about results
 // may differ.
 func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
-	return restoreWith(config, sections, func(c *Core, _ coreRow) error {
-		c.cool()
-		return nil
-	})
+	return restoreWith(config, sections, func(*Core, coreRow) error { return nil })
 }
 
 // restoreWith returns a core with the graph of a saved state, once rest has brought the rest.
@@ -61,14 +57,13 @@ func restoreWith(config Config, sections map[string][]byte, rest func(*Core, cor
 	return c, nil
 }
 
-// restoreLive makes the core warm: tallies and sums are counted anew, the rest is read.
+// restoreLive makes the core warm: tallies are counted anew, the rest is read.
 func (c *Core) restoreLive(engine string, sections map[string][]byte) error {
-	view, families := c.store.View(), c.config.families()
+	view := c.store.View()
 	if err := c.restoreClassifier(view, sections); err != nil {
 		return err
 	}
-	c.sums = neighborhood.Recount(view, c.config.Classes, families.NeedsHardVotes(), c.heard(view)...)
-	c.tallies = tally.New(c.config.Classes, families)
+	c.tallies = tally.New(c.config.Classes, c.config.families())
 	c.tallies.Rebuild(view, c.sums)
 	c.audits = audit.New(c.config.Classes, view)
 	var err error
@@ -153,7 +148,8 @@ func readRows[T any](sections map[string][]byte, name string) ([]T, error) {
 	return rows, nil
 }
 
-// restoreStore takes the graph, and what was declared of its communities, over from the sections.
+// restoreStore takes the graph, and what was declared of its communities, over from the sections, and counts the
+// neighbours' sums anew.
 func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	c.selectedBy = nil // Unmarshal would add to the map of the configuration
 	if err := json.Unmarshal([]byte(state.Selected), &c.selectedBy); err != nil {
@@ -171,5 +167,6 @@ func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	}
 	c.store.Release()
 	c.store = store
+	c.sums = neighborhood.Recount(store.View(), c.config.Classes, c.config.families().NeedsHardVotes())
 	return nil
 }

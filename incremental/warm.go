@@ -6,21 +6,19 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/audit"
 	"gqlstream/incremental/classifier"
-	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 )
 
 // live holds the parts that a warm core keeps current with every step; a cold core has none.
-// A core gets warm in warmUp, at its first emission, or in restoreLive, and cold again in
-// cool. There are no other transitions.
+// A core gets warm in warmUp, at its first emission, or in restoreLive, and cold again when a
+// configure event is carried out. There are no other transitions.
 type live struct {
 	tallies    *tally.Tallies
 	audits     *audit.Tallies
 	masses     masses
 	handover   *handover              // while masses are about to be others
-	enq        *classifier.Enq        // where the configured classifier is enq
-	walks      *classifier.Diffusion  // where it is diffusion
+	walks      *classifier.Diffusion  // where a classifier is configured
 	posteriors *posteriors            // where an estimate reads them
 	published  []publication          // by community
 	flagged    []graphstore.Community // with a record that says that coefficients are new, and some that had one
@@ -39,8 +37,8 @@ func (c *Core) openStep(view graphstore.View) {
 
 // count brings the neighbours' sums, and in a warm core the tallies, to the graph of view,
 // which delta led to. A step does so twice where a built-in classifier changes predictions.
-func (c *Core) count(view graphstore.View, delta *graphstore.Delta, heard ...hearings) {
-	votes := c.sums.Update(view, delta, heard...)
+func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
+	votes := c.sums.Update(view, delta)
 	if c.warm() {
 		c.audits.Update(view, delta, c.tallies.Move)
 		c.tallies.Update(view, delta, c.sums, votes)
@@ -92,12 +90,6 @@ func (c *Core) warmUp(view graphstore.View) {
 	c.audits = audit.New(c.config.Classes, view)
 	c.masses = &fields{core: c}
 	c.posteriors = newPosteriors(c, view)
-}
-
-// cool makes the core cold: it forgets everything that the store does not hold.
-func (c *Core) cool() {
-	c.live = live{}
-	c.sums = neighborhood.Recount(c.store.View(), c.config.Classes, c.config.families().NeedsHardVotes())
 }
 
 // republishAll has every community solved and published again, as if its record were old.

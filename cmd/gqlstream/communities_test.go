@@ -76,7 +76,7 @@ func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 		t.Errorf("another run wrote another file: %v", err)
 	}
 	labels := textFile(t, "labels.csv", "vertex,label\ng1-0,0\ng2-0,1\ng3-0,1\n")
-	table, _ := mustRun(t, "estimate", "--edges", edges, "--labels", labels, "--members", members, "--classes", "2", "--classifier", "enq")
+	table, _ := mustRun(t, "estimate", "--edges", edges, "--labels", labels, "--members", members, "--classes", "2", "--classifier", "diffusion")
 	if strings.Count(table, "may-") != 3 {
 		t.Errorf("estimates of the communities:\n%s", table)
 	}

@@ -39,7 +39,7 @@ of communities before run does; see docs/communities.md.
 Examples:
   gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
   gqlstream estimate --edges e.parquet --labels l.csv --predictions p.csv --everyone --method all --format json
-  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes left,right --classifier enq
+  gqlstream estimate --edges e.csv --labels l.csv --members m.csv --classes left,right --classifier diffusion
   gqlstream estimate --edges e.csv --labels l.csv --predictions p.csv --vertices v.csv --config rules.yaml`
 }
 

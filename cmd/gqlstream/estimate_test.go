@@ -99,7 +99,7 @@ func TestFlagsOfEstimate(t *testing.T) {
 func TestEstimateNamesTheLargestOfManyClasses(t *testing.T) {
 	edges := textFile(t, "e.csv", "src,dst\n1,2\n2,3\n3,1\n")
 	labels := textFile(t, "l.csv", "vertex,label\n1,7\n2,2\n")
-	flags := []string{"estimate", "--edges", edges, "--labels", labels, "--everyone", "--method", "pcc", "--classes", "9", "--classifier", "enq"}
+	flags := []string{"estimate", "--edges", edges, "--labels", labels, "--everyone", "--method", "pcc", "--classes", "9", "--classifier", "diffusion"}
 	out, _ := mustRun(t, flags...)
 	for _, want := range []string{"largest of 9", "2: 0.", "7: 0."} {
 		if !strings.Contains(out, want) {

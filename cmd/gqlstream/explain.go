@@ -21,7 +21,7 @@ type explainCmd struct {
 	serverFlags
 	Classes    string `placeholder:"LIST" help:"Names of the classes in order, or how many there are."`
 	Everyone   bool   `help:"The community of every vertex, named everyone, is tracked."`
-	Classifier string `placeholder:"NAME" help:"Built-in classifier of the pipeline: enq or diffusion."`
+	Classifier string `placeholder:"NAME" help:"Built-in classifier of the pipeline: diffusion."`
 	Method     string `placeholder:"NAME" help:"The method to explain. [the first that is published]"`
 
 	Community string `required:"" placeholder:"NAME" help:"The community whose estimate moved."`

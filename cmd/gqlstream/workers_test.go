@@ -125,7 +125,7 @@ func (g *workersRun) configure() (classes int) {
 	for _, m := range methods[:1+g.rand.IntN(3)] {
 		line("  - {method: %s}", m)
 	}
-	line("%s", one("", "classifier: enq", "classifier: diffusion", "label_half_life: 6h"))
+	line("%s", one("", "classifier: diffusion", "label_half_life: 6h"))
 	line("%s", one("", "emit: {threshold: 0}", "emit: {threshold: 0.5, at_least_every: 1h}"))
 	line("%s", one("", "", "kernel: truncated", "kernel: lazy", "kernel: shortest-path", "kernel: constant"))
 	line("%s", one("", "alpha: 0.4", "tolerance: 0.5", "models: {switch_at: 0.3}"))

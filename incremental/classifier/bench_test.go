@@ -56,61 +56,38 @@ func change(store *graphstore.Store, r *rand.Rand, events, classes int) (graphst
 	return store.View(), delta
 }
 
-// BenchmarkFollow measures what a classifier adds to a step: the update and the
+// BenchmarkFollow measures what the classifier adds to a step: the update and the
 // predictions that it puts into the store. predictions/event is how many change.
 func BenchmarkFollow(b *testing.B) {
-	for _, name := range Names {
-		for _, classes := range []int{2, 10} {
-			for _, events := range []int{100, 1000} {
-				b.Run(fmt.Sprintf("%s/K=%d/batch=%d", name, classes, events), func(b *testing.B) {
-					store, r := benchmarkStore(b, classes)
-					follow := follower(name, classes, store)
-					predictions := 0
-					for b.Loop() {
-						b.StopTimer()
-						view, delta := change(store, r, events, classes)
-						b.StartTimer()
-						list := follow(view, delta)
-						store.Derive(list, name)
-						predictions += len(list)
-					}
-					all := float64(b.N * events)
-					b.ReportMetric(float64(b.Elapsed())/all, "ns/event")
-					b.ReportMetric(float64(predictions)/all, "predictions/event")
-				})
-			}
+	for _, classes := range []int{2, 10} {
+		for _, events := range []int{100, 1000} {
+			b.Run(fmt.Sprintf("K=%d/batch=%d", classes, events), func(b *testing.B) {
+				store, r := benchmarkStore(b, classes)
+				d := NewDiffusion(classes)
+				d.Solve(store.View())
+				store.Derive(d.Derive(store.View()), Name)
+				predictions := 0
+				for b.Loop() {
+					b.StopTimer()
+					view, delta := change(store, r, events, classes)
+					b.StartTimer()
+					d.Update(view, delta)
+					list := d.Derive(view)
+					store.Derive(list, Name)
+					predictions += len(list)
+				}
+				all := float64(b.N * events)
+				b.ReportMetric(float64(b.Elapsed())/all, "ns/event")
+				b.ReportMetric(float64(predictions)/all, "predictions/event")
+			})
 		}
-	}
-}
-
-// follower starts a classifier on the graph of a store and returns how it follows.
-func follower(name string, classes int, store *graphstore.Store) func(graphstore.View, *graphstore.Delta) []graphstore.Derived {
-	if name == EnqName {
-		e := NewEnq(classes)
-		store.Derive(e.Recount(store.View()), name)
-		return e.Update
-	}
-	d := NewDiffusion(classes)
-	d.Solve(store.View())
-	store.Derive(d.Derive(store.View()), name)
-	return func(view graphstore.View, delta *graphstore.Delta) []graphstore.Derived {
-		d.Update(view, delta)
-		return d.Derive(view)
 	}
 }
 
 // BenchmarkStart measures how long a cold or restored core takes to predict all.
 func BenchmarkStart(b *testing.B) {
-	for _, name := range Names {
-		b.Run(name, func(b *testing.B) {
-			store, _ := benchmarkStore(b, 2)
-			for b.Loop() {
-				if name == EnqName {
-					NewEnq(2).Recount(store.View())
-				} else {
-					NewDiffusion(2).Solve(store.View())
-				}
-			}
-		})
+	store, _ := benchmarkStore(b, 2)
+	for b.Loop() {
+		NewDiffusion(2).Solve(store.View())
 	}
 }

@@ -78,7 +78,15 @@ func (d *Diffusion) Update(view graphstore.View, delta *graphstore.Delta) {
 		d.follow(view, l.V)
 		d.touch(l.V)
 	}
-	touchPredicted(view, delta, d.touch)
+	for _, p := range delta.Predictions { // it may not be the classifier's any more, or be again
+		d.touch(p.V)
+	}
+	for _, v := range delta.Reused {
+		d.touch(v)
+	}
+	for v := delta.FirstVertex; int(v) < view.Vertices(); v++ {
+		d.touch(v)
+	}
 	d.dual.Update(view, delta, d.changes)
 	for _, v := range d.dual.Touched() {
 		d.touch(v)
@@ -129,7 +137,7 @@ func votes(id event.ID) bool { return xxhash.Sum64String(id.String())&1 == 0 }
 // Derive returns the predictions that change now, sorted by vertex. The result is
 // valid until the next call.
 func (d *Diffusion) Derive(view graphstore.View) []graphstore.Derived {
-	version, made := view.DerivedVersion(DiffusionName)
+	version, made := view.DerivedVersion(Name)
 	slices.Sort(d.pending)
 	d.list, d.units = d.list[:0], slices.Grow(d.units[:0], len(d.pending)*d.classes)
 	for _, v := range d.pending {

@@ -10,6 +10,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
+// nobody is no vertex.
+const nobody = ^Vertex(0)
+
 // walksMeet returns, for every vertex and class, the probability that a walk from
 // the vertex stops at a source of the class, by a dense solution of
 // (D - (1-a) A) y = a D f, where f marks the sources of the class. The vertex left
@@ -56,7 +59,7 @@ func TestDiffusionPredictsWhatADenseSolutionDoes(t *testing.T) {
 			if i%3 > 0 || view.Vertices() == 0 {
 				continue // no emission: predictions may be behind
 			}
-			w.store.Derive(d.Derive(view), DiffusionName)
+			w.store.Derive(d.Derive(view), Name)
 			y := walksMeet(t, view, k, nobody)
 			for v := range Vertex(view.Vertices()) {
 				if !view.Erased(v) && !outside(view, v) {
@@ -107,7 +110,7 @@ func TestDiffusionLeavesTheOwnLabelOut(t *testing.T) {
 			view, delta = w.next()
 			d.Update(view, delta)
 		}
-		w.store.Derive(d.Derive(view), DiffusionName)
+		w.store.Derive(d.Derive(view), Name)
 		for v := range Vertex(view.Vertices()) {
 			if view.Label(v).Class == event.NoClass || view.Prediction(v) == nil || outside(view, v) {
 				continue

@@ -1,11 +1,9 @@
 package classifier
 
 import (
-	"fmt"
 	"testing"
 
 	"gqlstream/graphstore"
-	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 )
 
@@ -46,15 +44,6 @@ func (w *world) next() (graphstore.View, *graphstore.Delta) {
 // outside reports whether an event predicts v.
 func outside(view graphstore.View, v Vertex) bool {
 	return view.Prediction(v) != nil && !graphstore.IsDerived(view.Versions()[view.Version(v)])
-}
-
-// predicted returns what a prediction of the given shares is in the store.
-func predicted(shares []float64) []uint32 {
-	units := make([]uint32, len(shares))
-	if err := event.Quantise(units, shares); err != nil {
-		panic(fmt.Sprintf("%v: %v", shares, err))
-	}
-	return units
 }
 
 // neighbours visits the neighbours of v with the weights of their edges.

@@ -3,7 +3,6 @@ package neighborhood
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -26,13 +25,6 @@ type Votes struct {
 type Change struct {
 	V      Vertex
 	Before Votes
-}
-
-// Hearing replaces a neighbour's prediction Out by In in the votes of V: a labelled vertex must
-// not count what a built-in classifier made of its own label.
-type Hearing struct {
-	V       Vertex
-	Out, In []uint32 // K units each; valid while it is visited
 }
 
 // Sums holds the votes of every vertex. One goroutine owns it.
@@ -72,9 +64,8 @@ func (s *Sums) Votes(v Vertex) Votes {
 // Update brings the sums from the graph before delta to the graph of view and
 // returns the vertices whose votes changed, sorted, each with its votes before.
 // The result is valid until the next Update. Net changes of nothing (an edge
-// replaced by another to an equal prediction) may be listed. What is heard is
-// added to the sums that the graph gives, and stays until it is taken back.
-func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta, heard ...iter.Seq[Hearing]) []Change {
+// replaced by another to an equal prediction) may be listed.
+func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Change {
 	s.grow(view.Vertices())
 	for i := range s.changes {
 		s.seen[s.changes[i].V] = 0
@@ -98,12 +89,6 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta, heard ...it
 		for _, u := range view.Neighbors(p.V) {
 			s.vote(u, p.Before, -1)
 			s.vote(u, p.After, 1)
-		}
-	}
-	for _, all := range heard {
-		for h := range all {
-			s.vote(h.V, h.Out, -1)
-			s.vote(h.V, h.In, 1)
 		}
 	}
 	slices.SortFunc(s.changes, func(a, b Change) int { return int(a.V) - int(b.V) })
@@ -194,7 +179,7 @@ func (v Votes) Majority() (event.Class, bool) {
 
 // Recount returns the sums of the graph of view counted from nothing: the twin
 // that tests hold the incremental sums against, and the start after a restore.
-func Recount(view graphstore.View, classes int, keepHard bool, heard ...iter.Seq[Hearing]) *Sums {
+func Recount(view graphstore.View, classes int, keepHard bool) *Sums {
 	s := New(classes, keepHard)
 	s.grow(view.Vertices())
 	parallel.Ranges(view.Vertices(), func(from, to int) {
@@ -206,12 +191,6 @@ func Recount(view graphstore.View, classes int, keepHard bool, heard ...iter.Seq
 			}
 		}
 	})
-	for _, all := range heard {
-		for h := range all {
-			s.add(h.V, h.Out, -1)
-			s.add(h.V, h.In, 1)
-		}
-	}
 	return s
 }
 
