@@ -174,6 +174,7 @@ func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex,
 		a.news.words[i] = x - told.words[i] // two's complement
 	}
 	a.news.trim()
+	apart = max(apart, 1) // a label that was computed meanwhile left out what v would have told then; see own
 	for _, u := range view.Neighbors(v) {
 		a.tell(u, &a.news, 1)
 		if a.owes[u] += apart; a.owes[u] > m.unread*a.sums[int(u)*len(told.words)] {

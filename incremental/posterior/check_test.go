@@ -194,3 +194,55 @@ func (a *around) check(view graphstore.View, sums *neighborhood.Sums) error {
 	}
 	return nil
 }
+
+// A label whose posterior was computed while a neighbour had moved by too little to be told must be computed anew once the
+// neighbour is back where it was: what the label leaves out of its neighbours' words is what they would say at the time.
+func TestFlushComputesWhatAReturnedNeighbourMoved(t *testing.T) {
+	const classes, leaves, hub, label = 2, 200, 0, 1
+	store, err := graphstore.New(graphstore.Config{Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Release()
+	sums, state := neighborhood.New(classes, false), New(classes, Options{})
+	edge := func(u, v uint64, remove bool) event.Edge {
+		return event.Edge{Src: event.NumberID(u), Dst: event.NumberID(v), Weight: 1, Remove: remove}
+	}
+	at, view := event.Position(0), store.View()
+	step := func(b event.Batch) {
+		at++
+		b.First, b.Last = at, at
+		delta, refused := store.Apply(&b)
+		if len(refused) > 0 {
+			t.Fatal(refused)
+		}
+		view = store.View()
+		state.Update(view, delta, sums, sums.Update(view, delta))
+		state.Ready(view, sums, nil, 1)
+	}
+	var start event.Batch
+	for v := range uint64(leaves) {
+		share := uint32(event.One / 100 * (20 + v%60))
+		start.Edges = append(start.Edges, edge(hub, v+1, false))
+		start.Predictions = append(start.Predictions, event.Prediction{Vertex: event.NumberID(v + 1), Units: []uint32{share, event.One - share}})
+		if v%5 == 0 {
+			start.Labels = append(start.Labels, event.Label{Vertex: event.NumberID(v + 1), Class: event.Class(v / 5 % classes)})
+		}
+	}
+	step(start)
+	step(event.Batch{Edges: []event.Edge{edge(hub, leaves+1, false), edge(label, leaves+2, false)}})
+	if hub, _ := view.Lookup(event.NumberID(hub)); state.around.told[hub] == 0 {
+		t.Fatal("the hub told how it moved")
+	}
+	step(event.Batch{Edges: []event.Edge{edge(hub, leaves+1, true)}})
+	state.Flush(view, sums)
+	restored, err := Restore(classes, Options{}, state.Epochs()[0], view, sums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range state.Labels() {
+		if have, want := state.Posterior(v), restored.Posterior(v); !slices.Equal(have, want) {
+			t.Errorf("label %d has %v, restored %v", v, have, want)
+		}
+	}
+}
