@@ -114,6 +114,7 @@ faults:
 	GQLSTREAM_KILLS=$(KILLS) GQLSTREAM_GROUP_FAULTS=$(GROUPFAULTS) GQLSTREAM_WORKER_LOGS=$(WORKERLOGS) GQLSTREAM_RUBBISH=$(RUBBISH) GQLSTREAM_HISTORIES=$(HISTORIES) GQLSTREAM_FULLDISKS=$(FULLDISKS) $(GO) test -count 1 -timeout 6h -v \
 		-run 'TestKilledRuns|TestGroupPublishes|TestAnyNumberOfWorkers|TestRubbish|TestBrokenHistories|TestMissingMiddle|TestRunOutlivesAFullDisk' ./cmd/gqlstream ./ingest
 	GQLSTREAM_SOURCEFAULTS=$(SOURCEFAULTS) $(GO) test -count 1 -timeout 4h -v -run TestSourceFaults ./ingest
+	GQLSTREAM_RESTARTS=1000 $(GO) test -count 1 -timeout 4h -v -run TestRestartsOfNetworks ./incremental
 	GQLSTREAM_DISKFAULTS=2000 GQLSTREAM_CORRUPTIONS=100000 $(GO) test -count 1 -timeout 2h -v \
 		-run 'TestEveryFault|TestRandomDamage' ./checkpoint
 

@@ -1,0 +1,89 @@
+package incremental
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"gqlstream/campaign"
+	"gqlstream/incremental/classifier"
+	"gqlstream/ingest/event"
+	"gqlstream/quant"
+	"gqlstream/simulate"
+)
+
+// anyConfig draws all of a configuration that decides what is kept, computed and published when. Constants that tell
+// large from small are small, so that small networks come to where they matter.
+func anyConfig(r *rand.Rand, classes int) Config {
+	pick := func(n int) bool { return r.IntN(n) == 0 }
+	config := allMethods(classes)
+	config.Engine = []string{"", EngineDual, EngineDual, EnginePrimal}[r.IntN(4)]
+	config.crowdMembers = []int{0, 1, 2, 40}[r.IntN(4)]
+	if !pick(4) {
+		config.Emit.Threshold = []float64{.1, .1, .01, 1}[r.IntN(4)]
+		config.Emit.AtLeastEvery = []time.Duration{0, time.Second, 3 * time.Second}[r.IntN(3)]
+	}
+	if pick(3) {
+		config.Estimates = optionsOf(quant.Auto)
+	} else if pick(2) {
+		methods := []quant.Method{quant.Auto, quant.SIS, quant.NACC, quant.Audits, quant.Diff, quant.ML}
+		config.Estimates = optionsOf(methods[r.IntN(len(methods))], methods[r.IntN(len(methods))])
+	}
+	config.HalfLife = halfLifeOf(r.Uint64())
+	if pick(4) {
+		config.Classifier = classifier.Name
+	}
+	if pick(3) {
+		config.emissionWork = float64(classes * solveMembers * (1 + r.IntN(20)))
+	}
+	if pick(3) {
+		config.refreshEarned = float64(10 + r.IntN(3000))
+	}
+	if pick(3) {
+		config.fieldsMax, config.handoverWork = 1+r.IntN(4), 1+r.IntN(2000)
+	}
+	if pick(3) {
+		config.MembersMin = r.IntN(5)
+	}
+	if pick(3) {
+		config.Shards = 1 + r.IntN(5)
+	}
+	return config
+}
+
+// networkHistory makes the batches of a simulated network.
+type networkHistory struct {
+	t       *testing.T
+	network *simulate.Network
+	batch   event.Batch
+}
+
+// Next implements history.
+func (h *networkHistory) Next() *event.Batch {
+	if err := h.network.Next(h.t.Context(), &h.batch); err != nil {
+		h.t.Fatal(err)
+	}
+	return &h.batch
+}
+
+// Whatever is configured, a core that is restored again and again while it follows a simulated network, lively or nearly
+// quiet, must publish the bits of one that never stopped. Random histories are too small and too wild for some of what
+// networks do: degrees that go and come back, communities to which nothing happens.
+func TestRestartsOfNetworksLeaveNoTrace(t *testing.T) {
+	first := campaign.Seed(t, 0)
+	for seed := first; seed < first+uint64(campaign.Size(t, "GQLSTREAM_RESTARTS", 6)); seed++ {
+		r := rand.New(rand.NewPCG(seed, 97))
+		s := simulate.DefaultConfig()
+		s.Seed, s.Vertices, s.Communities, s.Classes = seed, 200+r.IntN(800), 5+r.IntN(120), 2+r.IntN(5)
+		s.Activity, s.LabelShare, s.Duration = []float64{5, 30, 100, 400}[r.IntN(4)], []float64{.01, .05, .2}[r.IntN(3)], time.Minute
+		network, err := simulate.New(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, every := anyConfig(r, s.Classes), 5+r.IntN(20)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			restarts{batches: 80, every: every}.leaveNoTrace(t, seed, &networkHistory{t: t, network: network}, config)
+		})
+	}
+}
