@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gqlstream/campaign"
+	"gqlstream/graphstore"
 	"gqlstream/incremental/classifier"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -46,6 +47,10 @@ func anyConfig(r *rand.Rand, classes int) Config {
 	if pick(3) {
 		config.MembersMin = r.IntN(5)
 	}
+	if pick(2) {
+		window := func() time.Duration { return time.Duration(r.IntN(3)) * time.Duration(500+r.IntN(4000)) * time.Millisecond }
+		config.Windows = graphstore.Windows{Edges: window(), Labels: window(), Predictions: window()}
+	}
 	if pick(3) {
 		config.Shards = 1 + r.IntN(5)
 	}
@@ -72,7 +77,11 @@ func (h *networkHistory) Next() *event.Batch {
 // networks do: degrees that go and come back, communities to which nothing happens.
 func TestRestartsOfNetworksLeaveNoTrace(t *testing.T) {
 	first := campaign.Seed(t, 0)
-	for seed := first; seed < first+uint64(campaign.Size(t, "GQLSTREAM_RESTARTS", 6)); seed++ {
+	seeds := []uint64{5000} // it once differed
+	for i := range campaign.Size(t, "GQLSTREAM_RESTARTS", 5) {
+		seeds = append(seeds, first+uint64(i))
+	}
+	for _, seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 97))
 		s := simulate.DefaultConfig()
 		s.Seed, s.Vertices, s.Communities, s.Classes = seed, 200+r.IntN(800), 5+r.IntN(120), 2+r.IntN(5)
