@@ -48,7 +48,9 @@ func anyConfig(r *rand.Rand, classes int) Config {
 		config.MembersMin = r.IntN(5)
 	}
 	if pick(2) {
-		window := func() time.Duration { return time.Duration(r.IntN(3)) * time.Duration(500+r.IntN(4000)) * time.Millisecond }
+		window := func() time.Duration {
+			return time.Duration(r.IntN(3)) * time.Duration(500+r.IntN(4000)) * time.Millisecond
+		}
 		config.Windows = graphstore.Windows{Edges: window(), Labels: window(), Predictions: window()}
 	}
 	if pick(3) {
