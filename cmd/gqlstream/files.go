@@ -18,7 +18,7 @@ import (
 )
 
 // fileFlags name the files that make a log. The extension decides the form: .csv,
-// .tsv, .ndjson, .parquet, .arrow, alone or with .gz or .zst.
+// .tsv and .ndjson, alone or with .gz or .zst, .parquet, .arrow.
 type fileFlags struct {
 	Edges       []string          `type:"existingfile" placeholder:"FILE" help:"Edges: src,dst[,weight][,time][,op][,ttl]."`
 	Labels      []string          `type:"existingfile" placeholder:"FILE" help:"Labels: vertex,label[,role][,time][,ttl]."`

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -17,17 +18,17 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// recordTable reads the rows of Arrow records, from Arrow or Parquet files. These
+// recordTable reads the rows of Arrow arrays, from Arrow or Parquet files. These
 // are the user's own files: a damaged one is an error, found by the readers or
 // by a panic of theirs, which does not get out of here.
 type recordTable struct {
-	load    func() (arrow.Record, error) // the next record, not retained; io.EOF
-	slots   []int                        // by column of the records
+	load    func() ([]arrow.Array, error) // the columns of the next rows, not retained; io.EOF
+	slots   []int                         // by column of these
 	columns *columns
 
-	record arrow.Record
-	rows   int // of record
-	at     int // the next row of record
+	values []arrow.Array
+	rows   int // of values
+	at     int // the next of these rows
 	number int64
 	last   *fileRow
 }
@@ -36,7 +37,7 @@ type recordTable struct {
 func (t *recordTable) next(row *fileRow) (err error) {
 	defer recoverDamage(&err)
 	for t.at == t.rows {
-		if err := t.nextRecord(); err != nil {
+		if err := t.loadRows(); err != nil {
 			return err
 		}
 	}
@@ -44,24 +45,22 @@ func (t *recordTable) next(row *fileRow) (err error) {
 	t.last = row
 	row.reset(len(t.columns.names))
 	for i, slot := range t.slots {
-		if slot >= 0 && !readValue(t.record.Column(i), t.at, &row.cells[slot], row) {
-			return fmt.Errorf("column %s: values of type %v are not read", t.columns.slotName(slot),
-				t.record.Column(i).DataType())
+		if slot >= 0 && !readValue(t.values[i], t.at, &row.cells[slot], row) {
+			return fmt.Errorf("column %s: values of type %v are not read", t.columns.slotName(slot), t.values[i].DataType())
 		}
 	}
 	t.at++
 	return nil
 }
 
-func (t *recordTable) nextRecord() error {
-	record, err := t.load()
-	if err != nil {
+func (t *recordTable) loadRows() (err error) {
+	if t.values, err = t.load(); err != nil {
 		return err
 	}
-	t.record, t.rows, t.at = record, int(record.NumRows()), 0
-	for i, slot := range t.slots {
-		if n := record.Column(i).Len(); slot >= 0 && n != t.rows {
-			return fmt.Errorf("column %s has %d rows in a record of %d", t.columns.slotName(slot), n, t.rows)
+	t.rows, t.at = t.values[0].Len(), 0
+	for i, a := range t.values {
+		if a.Len() != t.rows {
+			return fmt.Errorf("column %d has %d rows, the first has %d", i, a.Len(), t.rows)
 		}
 	}
 	return nil
@@ -117,11 +116,7 @@ const (
 // newArrowTable reads an Arrow IPC file, which Feather files are too.
 func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
-	random, err := f.random()
-	if err != nil {
-		return nil, err
-	}
-	in, err := arrowStream(random)
+	in, err := arrowStream(f.file)
 	if err != nil {
 		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
@@ -129,7 +124,13 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("not an Arrow file: %w", err)
 	}
-	t = &recordTable{columns: c, load: reader.Read} // the reader owns a record until the next one
+	t = &recordTable{columns: c, load: func() ([]arrow.Array, error) {
+		record, err := reader.Read() // the reader owns it until the next one
+		if err != nil {
+			return nil, err
+		}
+		return record.Columns(), nil
+	}}
 	t.slots, err = c.setHeader(fieldNames(reader.Schema()))
 	return t, err
 }
@@ -137,7 +138,7 @@ func newArrowTable(f *openedFile, c *columns) (t *recordTable, err error) {
 // arrowStream returns the stream between the magic and the footer of a file, of which the footer
 // tells nothing else. It checks the schema, because the Arrow reader believes every count in one and
 // asks for memory accordingly: a flipped bit can ask for more than there is, which ends the process.
-func arrowStream(r randomFile) (*bufio.Reader, error) {
+func arrowStream(r *os.File) (*bufio.Reader, error) {
 	size, err := r.Seek(0, io.SeekEnd)
 	if err != nil || size == 0 {
 		return nil, cmp.Or(err, errors.New("empty, want an Arrow file"))

@@ -119,6 +119,7 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 		{"edge.arrow", "src,dst\n1,2\n", Config{}, "not an Arrow file"},
 		{"edge.arrow", "", Config{}, "empty"},
 		{"edge.arrow", "\xff\xff\xff\xff\x00\x00\x00\x00", Config{}, "streams of Arrow are not read"},
+		{"edge.parquet.gz", "", Config{}, ".parquet files are read here and there: unpack it first"},
 		{"edge.txt", "src,dst\n1,2\n", Config{}, "says no format"},
 	} {
 		path := filepath.Join(t.TempDir(), test.name)

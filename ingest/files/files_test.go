@@ -224,8 +224,8 @@ func TestEveryFileFormatGivesTheSameSteps(t *testing.T) {
 	var want []*event.Batch
 	for _, format := range []string{"csv", "tsv", "ndjson", "jsonl", "parquet", "arrow", "feather", "ipc"} {
 		for _, packed := range []string{"", ".gz", ".zst"} {
-			if packed != "" && (format == "jsonl" || format == "feather") {
-				continue // only other names
+			if packed != "" && format != "csv" && format != "tsv" && format != "ndjson" {
+				continue // only another name, or packed itself
 			}
 			config := Config{Classes: event.ClassSet{Count: 3}, Steps: ingest.StepConfig{EventsMax: 100}}
 			for _, table := range tables {

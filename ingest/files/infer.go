@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,24 +32,11 @@ func inferClasses(inputs []Input, columns map[string]string) (event.ClassSet, er
 		if !input.Log && input.Kind != event.KindLabel && input.Kind != event.KindPrediction {
 			continue
 		}
-		err := readableTwice(input.Path)
-		if err == nil {
-			err = found.read(input, columns)
-		}
-		if err != nil {
+		if err := found.read(input, columns); err != nil {
 			return event.ClassSet{}, err
 		}
 	}
 	return found.classes()
-}
-
-// readableTwice refuses a file, such as a pipe, whose content is gone once it is read.
-func readableTwice(path string) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return fmt.Errorf("ingest: %s is not a regular file and can be read only once: "+
-			"say which classes there are", path)
-	}
-	return nil
 }
 
 // classFinder collects what files say of classes.

@@ -64,7 +64,7 @@ func (r *fileRows) decodeLine(t *jsonTable, b *event.Batch) (event.Time, error) 
 		return 0, &badRow{*problem}
 	}
 	before := b.Mark()
-	kept := bytesOf(b.Keep(aliasString(t.raw))) // its events alias it
+	kept := bytes.Clone(t.raw) // its events alias it
 	err := r.decoder.Decode(wire.Message{Kind: kind, ContentType: wire.JSON, SaysKind: true, Payload: kept}, b)
 	if len(b.Refused) > before.Refused {
 		refused := b.Refused[before.Refused]
@@ -147,10 +147,10 @@ func CreateLog(path string) (*LogWriter, error) {
 	l := &LogWriter{path: path, closes: []io.Closer{file}}
 	out := io.Writer(file)
 	switch packed {
-	case ".gz":
+	case "gzip":
 		z := gzip.NewWriter(file)
 		out, l.closes = z, []io.Closer{z, file}
-	case ".zst":
+	case "zstd":
 		z, err := zstd.NewWriter(file, zstd.WithEncoderConcurrency(1))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("ingest: %s: %w", path, err), file.Close())

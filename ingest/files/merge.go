@@ -48,7 +48,7 @@ func (s *Source) open(input Input) (*fileStream, error) {
 	}
 	in := &fileStream{rows: rows, keepOrder: input.Log || !rows.mayHaveTimes()}
 	inOrder := in.keepOrder
-	if !inOrder && !rows.file.once {
+	if !inOrder {
 		inOrder, err = s.inTimeOrder(input, decoder)
 	}
 	if !inOrder && err == nil {
@@ -61,8 +61,8 @@ func (s *Source) open(input Input) (*fileStream, error) {
 	return in, nil
 }
 
-// inTimeOrder reads all rows of a table, which can be read again, and reports whether no time is
-// before an earlier one. The times of refused rows do not count.
+// inTimeOrder reads all rows of a table and reports whether no time is before an earlier one. The
+// times of refused rows do not count.
 func (s *Source) inTimeOrder(input Input, decoder *wire.Decoder) (bool, error) {
 	rows, err := openRows(input, &s.config, decoder)
 	if err != nil {

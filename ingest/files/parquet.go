@@ -13,70 +13,65 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 )
 
+// parquetBatchRows is the number of rows that are read at a time.
+const parquetBatchRows = 4096
+
 // newParquetTable reads a Parquet file: only the columns that are wanted, a batch
 // of rows at a time.
 func newParquetTable(f *openedFile, c *columns) (t *recordTable, err error) {
 	defer recoverDamage(&err)
-	random, err := f.random()
-	if err != nil {
-		return nil, err
-	}
-	source, err := file.NewParquetReader(random,
+	source, err := file.NewParquetReader(f.file,
 		file.WithReadProps(parquet.NewReaderProperties(fileAllocator)))
 	if err != nil {
 		return nil, fmt.Errorf("not a Parquet file: %w", err)
 	}
-	reader, err := pqarrow.NewFileReader(source,
-		pqarrow.ArrowReadProperties{BatchSize: fileBatchRows}, fileAllocator)
+	reader, err := pqarrow.NewFileReader(source, pqarrow.ArrowReadProperties{}, fileAllocator)
 	if err != nil {
 		return nil, fmt.Errorf("not a Parquet file: %w", err)
 	}
-	t = &recordTable{columns: c}
-	batches, err := t.choose(reader)
-	f.stop = batches.release
-	batches.left = source.NumRows()
-	t.load = batches.next
+	b := &parquetBatches{left: source.NumRows()}
+	f.release = b.release
+	t = &recordTable{columns: c, load: b.next}
+	t.slots, err = b.choose(reader, c)
 	return t, err
 }
 
-// choose opens the columns that are wanted.
+// parquetBatches reads columns side by side.
 //
 // The readers of whole records in pqarrow open the columns in goroutines of their
 // own, and stop at columns in several chunks. Here each column is opened and read
 // on its own: a panic about damaged bytes then stays where it can be recovered.
-func (t *recordTable) choose(reader *pqarrow.FileReader) (*parquetBatches, error) {
-	b := &parquetBatches{}
+type parquetBatches struct {
+	columns []*pqarrow.ColumnReader
+	values  []arrow.Array // of the rows at hand, by column
+	left    int64         // rows that are still to come, by the file's own account
+}
+
+// choose opens the columns that are wanted and returns their slots.
+func (b *parquetBatches) choose(reader *pqarrow.FileReader, c *columns) (wanted []int, err error) {
 	schema, err := reader.Schema()
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	slots, err := t.columns.setHeader(fieldNames(schema))
+	slots, err := c.setHeader(fieldNames(schema))
 	if err != nil {
-		return b, err
-	}
-	groups := make([]int, reader.ParquetReader().NumRowGroups())
-	for i := range groups {
-		groups[i] = i
+		return nil, err
 	}
 	for i, slot := range slots {
 		if slot < 0 {
 			continue
 		}
-		if !readableColumn(schema.Field(i).Type) {
-			return b, fmt.Errorf("column %s: values of type %v are not read",
-				schema.Field(i).Name, schema.Field(i).Type)
+		field := schema.Field(i)
+		if !readableColumn(field.Type) {
+			return nil, fmt.Errorf("column %s: values of type %v are not read", field.Name, field.Type)
 		}
-		leaves := map[int]bool{}
-		includeLeaves(leaves, &reader.Manifest.Fields[i])
-		column, err := reader.GetFieldReader(context.Background(), i, leaves, groups)
+		column, err := reader.GetColumn(context.Background(), i) // a field, whatever its documentation says of leaves
 		if err != nil {
-			return b, fmt.Errorf("column %s: %w", schema.Field(i).Name, err)
+			return nil, fmt.Errorf("column %s: %w", field.Name, err)
 		}
-		t.slots = append(t.slots, slot)
-		b.columns = append(b.columns, column)
-		b.fields = append(b.fields, schema.Field(i))
+		b.columns, wanted = append(b.columns, column), append(wanted, slot)
 	}
-	return b, nil
+	return wanted, nil
 }
 
 // readableColumn reports whether values of a type fit in cells: scalars and lists of scalars.
@@ -87,78 +82,47 @@ func readableColumn(t arrow.DataType) bool {
 	return !arrow.IsNested(t.ID())
 }
 
-func includeLeaves(leaves map[int]bool, field *pqarrow.SchemaField) {
-	if len(field.Children) == 0 { // IsLeaf says yes to lists, too
-		leaves[field.ColIndex] = true
-	}
-	for i := range field.Children {
-		includeLeaves(leaves, &field.Children[i])
-	}
-}
-
-// parquetBatches reads columns side by side.
-type parquetBatches struct {
-	columns []*pqarrow.ColumnReader
-	fields  []arrow.Field
-	left    int64 // rows that are still to come, by the file's own account
-	record  arrow.Record
-}
-
-// next returns the next rows. They are good until the next call. A column that
+// next returns the values of the next rows. They are good until the next call. A column that
 // ends before the others, or before the file says, is an error.
-func (b *parquetBatches) next() (arrow.Record, error) {
-	b.releaseRecord()
-	rows := min(b.left, fileBatchRows)
+func (b *parquetBatches) next() ([]arrow.Array, error) {
+	b.releaseValues()
+	rows := min(b.left, parquetBatchRows)
 	if rows == 0 {
 		return nil, io.EOF
 	}
-	values := make([]arrow.Array, len(b.columns))
-	defer func() {
-		for _, a := range values {
-			if a != nil {
-				a.Release()
-			}
-		}
-	}()
-	for i, column := range b.columns {
+	for _, column := range b.columns {
 		chunks, err := column.NextBatch(rows)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("column %s: %w", b.fields[i].Name, err)
+			return nil, fmt.Errorf("column %s: %w", column.Field().Name, err)
 		}
 		if err != nil || int64(chunks.Len()) != rows {
-			return nil, fmt.Errorf("column %s: damaged: it ends before the file does", b.fields[i].Name)
+			return nil, fmt.Errorf("column %s: damaged: it ends before the file does", column.Field().Name)
 		}
-		values[i], err = joined(chunks)
+		values := chunks.Chunk(0)
+		if len(chunks.Chunks()) == 1 {
+			values.Retain()
+		} else {
+			values, err = array.Concatenate(chunks.Chunks(), fileAllocator)
+		}
+		chunks.Release()
 		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", b.fields[i].Name, err)
+			return nil, fmt.Errorf("column %s: %w", column.Field().Name, err)
 		}
-		b.fields[i].Type = values[i].DataType() // dictionaries may be read as their values
+		b.values = append(b.values, values)
 	}
 	b.left -= rows
-	b.record = array.NewRecord(arrow.NewSchema(b.fields, nil), values, rows)
-	return b.record, nil
+	return b.values, nil
 }
 
-// joined returns all chunks as one array and releases them.
-func joined(chunks *arrow.Chunked) (arrow.Array, error) {
-	defer chunks.Release()
-	if len(chunks.Chunks()) == 1 {
-		a := chunks.Chunk(0)
-		a.Retain()
-		return a, nil
+func (b *parquetBatches) releaseValues() {
+	for _, a := range b.values {
+		a.Release()
 	}
-	return array.Concatenate(chunks.Chunks(), fileAllocator)
-}
-
-func (b *parquetBatches) releaseRecord() {
-	if b.record != nil {
-		b.record.Release()
-		b.record = nil
-	}
+	b.values = b.values[:0]
 }
 
 func (b *parquetBatches) release() {
-	b.releaseRecord()
+	b.releaseValues()
 	for _, column := range b.columns {
 		column.Release()
 	}

@@ -21,8 +21,8 @@ type Input struct {
 
 // Config says which files make a log, and how.
 //
-// A table is CSV, TSV, NDJSON, Parquet or Arrow by its extension, alone or
-// compressed. Its columns are
+// A table is CSV, TSV, NDJSON, Parquet or Arrow by its extension; the first three
+// may be compressed. Its columns are
 //
 //	edges        src, dst [, weight] [, time] [, op] [, ttl]
 //	labels       vertex, label [, role] [, pi] [, time] [, ttl]    a null or -1 is no label
