@@ -237,9 +237,9 @@ func later(from, t event.Time, every time.Duration) bool {
 	return every > 0 && floor(t) > floor(from)
 }
 
-// unitSince sums up what was added to b since the mark. Its Time is the largest
+// UnitSince sums up what was added to b since the mark. Its Time is the largest
 // event time; in received mode the caller sets it to the message's time instead.
-func unitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
+func UnitSince(m event.Mark, b *event.Batch, mode TimeMode) Unit {
 	u := Unit{Events: event.CountRefused(b.Refused[m.Refused:])}
 	for k, from := range m.Count {
 		u.Events += b.Count(event.Kind(k)) - from

@@ -204,7 +204,7 @@ func (s *JetStreamSource) add(m stored, b *event.Batch) (complete bool, err erro
 	if err := s.decode(m, received, b); err != nil {
 		return false, err
 	}
-	u := unitSince(at, b, s.mode)
+	u := UnitSince(at, b, s.mode)
 	u.Position, u.Bytes = m.Position, len(m.Data())
 	if s.mode == ReceivedTime {
 		u.Time = received

@@ -29,7 +29,6 @@ type columns struct {
 	names    []string          // by slot, of the file; "" when the file has no such column
 	named    []string          // by slot, what we call it
 	header   bool              // the names were known before the first row
-	untyped  bool              // all values are text
 	highest  int               // 1 + the highest class of a column of probabilities
 	classes  []string          // names of the classes: those given, or else those of the columns p_NAME
 	given    bool              // the names were given

@@ -92,7 +92,7 @@ func newCSVTable(f *openedFile, c *columns) (*csvTable, error) {
 		comma = '\t'
 	}
 	t := newCSVRows(f, comma)
-	t.columns, c.untyped = c, true
+	t.columns = c
 	header, err := t.record()
 	if err == io.EOF {
 		return nil, errors.New("empty, want a line with the names of the columns")

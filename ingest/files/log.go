@@ -57,11 +57,11 @@ func (t *jsonTable) parse(line []byte, row *fileRow) error {
 }
 
 // decodeLine appends the event of the last line of a log to b, or its refusal, and returns the
-// event's time. The event is good for as long as anybody holds it, unless b is reset.
-func (r *fileRows) decodeLine(t *jsonTable, b *event.Batch) (event.Time, error) {
+// event's kind and time. The event is good for as long as anybody holds it, unless b is reset.
+func (r *fileRows) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event.Time, error) {
 	kind, problem := t.kindOf(t.raw)
 	if problem != nil {
-		return 0, &badRow{*problem}
+		return kind, 0, &badRow{*problem}
 	}
 	before := b.Mark()
 	kept := bytes.Clone(t.raw) // its events alias it
@@ -70,13 +70,13 @@ func (r *fileRows) decodeLine(t *jsonTable, b *event.Batch) (event.Time, error) 
 		refused := b.Refused[before.Refused]
 		b.Rollback(before)
 		r.refuse(b, kind, wire.NoColumn, event.Problemf(refused.Reason, "%s", refused.Detail))
-		return 0, nil
+		return kind, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return kind, 0, err
 	}
 	_, at := b.Stamp(kind, before.Count[kind])
-	return at, nil
+	return kind, at, nil
 }
 
 // kindPrefix is the beginning of the lines of LogWriter.

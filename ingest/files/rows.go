@@ -45,7 +45,6 @@ type fileRows struct {
 	decoder  *wire.Decoder
 	defaults wire.RowDefaults
 	row      fileRow
-	classes  int
 }
 
 // openRows opens one table. The classes may be unknown (zero) when only its cells are looked at.
@@ -54,21 +53,20 @@ func openRows(input Input, config *Config, decoder *wire.Decoder) (*fileRows, er
 	if err != nil {
 		return nil, err
 	}
-	r := &fileRows{input: input, file: file, decoder: decoder, classes: config.Classes.K()}
+	r := &fileRows{input: input, file: file, decoder: decoder}
 	if input.Log {
-		r.input.Kind, r.table = event.KindControl, &jsonTable{lines: newLineReader(file)}
+		r.input.Kind, r.table = event.KindControl, &jsonTable{lines: newLineReader(file)} // of lines that say none
 		return r, nil
 	}
 	r.columns = newColumns(input.Kind, config.Columns, config.Classes.Names)
-	if err = r.openTable(); err == nil {
-		err = r.checkColumns()
+	r.defaults = wire.RowDefaults{Kind: input.Kind, Untyped: file.format <= tsvFile, Version: config.Version}
+	err = r.openTable()
+	if n, k := r.columns.highest, config.Classes.K(); err == nil && r.columns.header && n > 0 && k > 0 && n != k {
+		err = fmt.Errorf("probability columns p0 to p%d for %d classes, want %d of them", n-1, k, k)
 	}
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("ingest: %s: %w", input.Path, err)
-	}
-	r.defaults = wire.RowDefaults{
-		Kind: input.Kind, Untyped: r.columns.untyped, Version: config.Version,
 	}
 	return r, nil
 }
@@ -87,15 +85,6 @@ func (r *fileRows) openTable() (err error) {
 	return err
 }
 
-// checkColumns refuses columns that cannot be meant.
-func (r *fileRows) checkColumns() error {
-	if n := r.columns.highest; r.columns.header && n > 0 && r.classes > 0 && n != r.classes {
-		return fmt.Errorf("probability columns p0 to p%d for %d classes, want %d of them",
-			n-1, r.classes, r.classes)
-	}
-	return nil
-}
-
 // mayHaveTimes reports whether the table has a column with times, or its columns
 // are not known before its rows.
 func (r *fileRows) mayHaveTimes() bool {
@@ -111,25 +100,26 @@ func (r *fileRows) warning() string {
 }
 
 // next appends the event of the next row to b, or its refusal, and returns the
-// event's time. It returns io.EOF after the last row.
-func (r *fileRows) next(b *event.Batch) (t event.Time, err error) {
+// event's kind and time. It returns io.EOF after the last row.
+func (r *fileRows) next(b *event.Batch) (kind event.Kind, t event.Time, err error) {
+	kind = r.input.Kind
 	if err = r.table.next(&r.row); err == nil {
-		if r.columns == nil {
-			t, err = r.decodeLine(r.table.(*jsonTable), b)
+		if r.input.Log {
+			kind, t, err = r.decodeLine(r.table.(*jsonTable), b)
 		} else if at, slot, p := r.decoder.DecodeRow(r.defaults, r.row.cells, r.columns.named, b); p == nil {
 			t = at
 		} else {
-			r.refuse(b, r.input.Kind, slot, p)
+			r.refuse(b, kind, slot, p)
 		}
 	}
 	if bad, ok := err.(*badRow); ok {
-		r.refuse(b, r.input.Kind, wire.NoColumn, &bad.problem)
-		return 0, nil
+		r.refuse(b, kind, wire.NoColumn, &bad.problem)
+		return kind, 0, nil
 	}
 	if err != nil && err != io.EOF {
 		err = fmt.Errorf("ingest: %s: after row %d: %w", r.input.Path, r.table.place(), err)
 	}
-	return t, err
+	return kind, t, err
 }
 
 // refuse appends the refusal of the last row. Its position is the row's place in

@@ -1,14 +1,18 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"slices"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/ingest/wire"
 )
 
 // Input is one file of a log: the rows of a table, which are events of one
@@ -91,6 +95,7 @@ var tableKinds = [...]event.Kind{
 // file, which the detail names. The log's time is the largest event time so far.
 type Source struct {
 	config   Config
+	decoder  *wire.Decoder
 	inputs   []*fileStream // in the order of the log
 	position event.Position
 	refused  map[event.Reason]int
@@ -112,6 +117,14 @@ func NewSource(config Config) (*Source, error) {
 	}
 	config.Steps.Time = ingest.EventTime
 	s := &Source{config: config, refused: map[event.Reason]int{}, cutter: ingest.NewCutter(config.Steps, ingest.Resume{})}
+	classes := config.Classes
+	if classes.K() == 0 {
+		classes.Count = 1 // no file speaks of classes
+	}
+	var err error
+	if s.decoder, err = wire.NewDecoder(classes); err != nil {
+		return nil, err
+	}
 	for _, input := range inLogOrder(config.Inputs) {
 		in, err := s.open(input)
 		if err != nil {
@@ -121,6 +134,53 @@ func NewSource(config Config) (*Source, error) {
 		s.inputs = append(s.inputs, in)
 	}
 	return s, nil
+}
+
+// inLogOrder sorts files by kind, logs last.
+func inLogOrder(inputs []Input) []Input {
+	rank := func(input Input) int {
+		if input.Log {
+			return len(tableKinds)
+		}
+		return slices.Index(tableKinds[:], input.Kind)
+	}
+	out := slices.Clone(inputs)
+	slices.SortStableFunc(out, func(a, b Input) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
+}
+
+// open opens a file whose rows will come in the order of the log. A table with times is read to its
+// end once, or until a time is before the one of the row before.
+func (s *Source) open(input Input) (*fileStream, error) {
+	in, err := s.openStream(input)
+	if err != nil || input.Log || !in.rows.mayHaveTimes() {
+		return in, err
+	}
+	for err == nil && !in.unsorted {
+		err = in.fill(aheadRows)
+	}
+	unsorted := in.unsorted
+	in.close()
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	if in, err = s.openStream(input); err != nil || !unsorted {
+		return in, err
+	}
+	if err = in.fill(math.MaxInt); err != nil {
+		in.close()
+		return nil, err
+	}
+	slices.SortStableFunc(in.entries, func(a, b fileEntry) int { return cmp.Compare(a.key, b.key) })
+	return in, nil
+}
+
+func (s *Source) openStream(input Input) (*fileStream, error) {
+	rows, err := openRows(input, &s.config, s.decoder)
+	if err != nil {
+		return nil, err
+	}
+	return &fileStream{rows: rows, last: math.MinInt64, tally: Tally{Path: input.Path}}, nil
 }
 
 // Next implements ingest.Source.
@@ -151,23 +211,113 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 			return fmt.Errorf("ingest: after row %d: %w", s.position, context.Cause(ctx))
 		}
 		in, err := s.peek()
-		if err == io.EOF {
-			if s.cutter.Finish() {
-				b.EmitAll = true // nothing follows that could be waited for
-				return nil
-			}
-			return io.EOF
+		if err == io.EOF && s.cutter.Finish() {
+			b.EmitAll = true // nothing follows that could be waited for
+			return nil
 		}
 		if err != nil {
 			return err
 		}
-		u, now := in.unit(s.position+1), s.cutter.Now(0)
+		before := b.Mark()
+		in.copyHead(b, s.position+1)
+		s.refuseLate(in.head(), b)
+		u := ingest.UnitSince(before, b, ingest.EventTime)
+		u.Position = s.position + 1
 		taken, complete := s.cutter.Offer(u)
 		if taken {
-			s.takeInTime(in, b, now)
+			s.count(in, b.Refused[before.Refused:])
+		} else {
+			b.Rollback(before)
 		}
 		if complete {
 			return nil
 		}
 	}
+}
+
+// peek returns the input whose head is the next row of the log, or io.EOF.
+func (s *Source) peek() (*fileStream, error) {
+	var first *fileStream
+	for _, in := range s.inputs {
+		if in.next == len(in.entries) {
+			if err := in.fill(aheadRows); err == io.EOF {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+		}
+		if first == nil || in.head().key < first.head().key {
+			first = in
+		}
+	}
+	if first == nil {
+		return nil, io.EOF
+	}
+	return first, nil
+}
+
+// refuseLate counts the last event of b if it is late by the policy, and makes it a refusal if the policy says so.
+func (s *Source) refuseLate(e *fileEntry, b *event.Batch) {
+	late, now, last := s.config.Steps.Late, s.cutter.Now(0), b.Count(e.kind)-1
+	if e.index < 0 || late.After == 0 {
+		return
+	}
+	at, t := b.Stamp(e.kind, last)
+	if !late.IsLate(e.kind, t, now) {
+		return
+	}
+	if p := late.Problem(b, e.kind, t, now); p != nil {
+		original := wire.AppendJSON(nil, b, e.kind, last)
+		b.Cut(e.kind, last)
+		b.Refused = append(b.Refused, event.Refusal{
+			Position: at, Kind: e.kind, Reason: p.Reason, Detail: p.Detail(), Original: original,
+		})
+	}
+}
+
+// count counts the head of in, which was taken, and what was refused of it.
+func (s *Source) count(in *fileStream, refused []event.Refusal) {
+	s.position++
+	in.next++
+	in.tally.Rows++
+	for _, r := range refused {
+		s.refused[r.Reason]++
+		if r.Reason == event.SelfLoop || r.Reason == event.Late {
+			in.tally.LeftOut++
+		} else {
+			in.tally.Refused++
+		}
+	}
+}
+
+// Classes returns the label classes, as configured or inferred.
+func (s *Source) Classes() event.ClassSet { return s.config.Classes }
+
+// Refused returns the number of rows refused so far, by reason.
+func (s *Source) Refused() map[event.Reason]int { return maps.Clone(s.refused) }
+
+// Tally counts the rows of one file that were read and refused so far.
+type Tally struct {
+	Path    string
+	Rows    int
+	Refused int // rows that are wrong
+	LeftOut int // self-loops, which every log of interactions has and which mean nothing here, and late rows
+}
+
+// Tallies returns the tally of each file.
+func (s *Source) Tallies() (all []Tally) {
+	for _, in := range s.inputs {
+		all = append(all, in.tally)
+	}
+	return all
+}
+
+// Warnings lists, so far, the columns of the files that are ignored.
+func (s *Source) Warnings() (all []string) {
+	for _, in := range s.inputs {
+		if w := in.rows.warning(); w != "" {
+			all = append(all, w)
+		}
+	}
+	return all
 }
