@@ -182,7 +182,7 @@ func (p *publishing) send(ctx context.Context, b *event.Batch) error {
 			return err
 		}
 	}
-	for run := range files.Runs(b) {
+	for _, run := range files.Runs(b) {
 		if err := p.out.publish(ctx, run.Kind, b, run.From, run.To); err != nil {
 			return err
 		}

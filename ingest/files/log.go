@@ -3,11 +3,12 @@ package files
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
+	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -164,7 +165,7 @@ func CreateLog(path string) (*LogWriter, error) {
 // Write writes the events of b in the order of their positions. Those of one position stay in the
 // order of their kind; kinds come in the order vertex, label, prediction, edge, member, control.
 func (l *LogWriter) Write(b *event.Batch) error {
-	for run := range Runs(b) {
+	for _, run := range Runs(b) {
 		for i := run.From; i < run.To; i++ {
 			l.line = append(append(append(l.line[:0], kindPrefix...), run.Kind.String()...), `",`...)
 			at := len(l.line)
@@ -187,37 +188,28 @@ type Run struct {
 	From, To int
 }
 
-// Runs visits the events of a batch in the order of their positions, those of one kind that follow
-// each other at once.
-func Runs(b *event.Batch) iter.Seq[Run] {
-	return func(yield func(Run) bool) {
-		var next event.Mark
-		run := Run{}
-		for {
-			kind, more := firstKind(next, b)
-			if run.From < run.To && (!more || kind != run.Kind) && !yield(run) || !more {
-				return
-			}
-			if kind != run.Kind || run.From == run.To {
-				run = Run{kind, next.Count[kind], next.Count[kind]}
-			}
-			next.Count[kind]++
-			run.To++
+// Runs returns the events of a batch, whose positions rise in each kind, in the order of their positions:
+// those of one kind that follow each other as one.
+func Runs(b *event.Batch) (runs []Run) {
+	position := func(r Run) event.Position {
+		p, _ := b.Stamp(r.Kind, r.From)
+		return p
+	}
+	for _, kind := range logKinds {
+		for i := range b.Count(kind) {
+			runs = append(runs, Run{kind, i, i + 1})
 		}
 	}
-}
-
-// firstKind returns the kind of the event with the lowest position after the mark.
-func firstKind(m event.Mark, b *event.Batch) (kind event.Kind, ok bool) {
-	var lowest event.Position
-	for _, k := range logKinds {
-		if m.Count[k] < b.Count(k) {
-			if p, _ := b.Stamp(k, m.Count[k]); p < lowest || !ok {
-				kind, lowest, ok = k, p, true
-			}
+	slices.SortStableFunc(runs, func(x, y Run) int { return cmp.Compare(position(x), position(y)) })
+	joined := runs[:0]
+	for _, r := range runs {
+		if n := len(joined); n > 0 && joined[n-1].Kind == r.Kind {
+			joined[n-1].To = r.To
+		} else {
+			joined = append(joined, r)
 		}
 	}
-	return kind, ok
+	return joined
 }
 
 // Close writes out what is buffered and closes the file, if CreateLog made it.

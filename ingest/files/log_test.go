@@ -120,10 +120,10 @@ func TestRunsFollowThePositions(t *testing.T) {
 	label := func(p event.Position) event.Label { return event.Label{Position: p} }
 	b := event.Batch{Edges: []event.Edge{edge(1), edge(2), edge(5)}, Labels: []event.Label{label(3), label(4), label(6)}}
 	want := []Run{{event.KindEdge, 0, 2}, {event.KindLabel, 0, 2}, {event.KindEdge, 2, 3}, {event.KindLabel, 2, 3}}
-	if got := slices.Collect(Runs(&b)); !slices.Equal(got, want) {
+	if got := Runs(&b); !slices.Equal(got, want) {
 		t.Errorf("runs %v, want %v", got, want)
 	}
-	if got := slices.Collect(Runs(&event.Batch{})); len(got) > 0 {
+	if got := Runs(&event.Batch{}); len(got) > 0 {
 		t.Errorf("runs of nothing: %v", got)
 	}
 }
