@@ -86,6 +86,9 @@ func (c *columns) rank(name string, slot int) int {
 	return 0
 }
 
+// errMixedColumns says that it is not known which column is which class.
+var errMixedColumns = errors.New("some columns of probabilities are p0, p1, ... and some name their class")
+
 // check refuses a header that lacks what its kind cannot do without.
 func (c *columns) check(names []string) error {
 	var missing []string
@@ -99,17 +102,13 @@ func (c *columns) check(names []string) error {
 			missing = append(missing, `"p0", "p1", ... or "class"`)
 		}
 		if c.numbered && c.called {
-			return errors.New("some columns of probabilities are p0, p1, ... and some name their class")
+			return errMixedColumns
 		}
-		most := c.highest
-		if c.called {
-			most = max(most, len(c.classes))
-		}
-		for k := range most {
-			if !c.has(c.base()+k) && c.called {
+		for k := range max(c.highest, len(c.classes)) {
+			if c.called && !c.has(c.base()+k) {
 				return fmt.Errorf("column %s%s is missing: there is one for each class", classPrefix, c.classes[k])
 			}
-			if !c.has(c.base() + k) {
+			if k < c.highest && !c.has(c.base()+k) {
 				return fmt.Errorf("column p%d is missing: probability columns are p0 to p%d", k, c.highest-1)
 			}
 		}
