@@ -204,7 +204,11 @@ func (c *columns) grow(slot int) int {
 }
 
 func (c *columns) ignore(name string) {
-	if len(c.ignored) <= ignoredNameMax && !slices.Contains(c.ignored, name) {
+	switch n := len(c.ignored); {
+	case n > ignoredNameMax || slices.Contains(c.ignored, name):
+	case n == ignoredNameMax:
+		c.ignored = append(c.ignored, "and more")
+	default:
 		c.ignored = append(c.ignored, strings.Clone(name))
 	}
 }
@@ -223,33 +227,14 @@ func (c *columns) slotName(slot int) string {
 	return "p" + strconv.Itoa(slot-c.base())
 }
 
-// warning names the columns that are not read, or is empty.
-func (c *columns) warning() string {
-	switch n := len(c.ignored); {
-	case n == 0:
-		return ""
-	case n > ignoredNameMax:
-		return "ignored columns " + strings.Join(c.ignored[:ignoredNameMax], ", ") + " and more"
-	}
-	return "ignored columns " + strings.Join(c.ignored, ", ")
-}
-
 // classPrefix begins the names of the columns of probabilities that name their class.
 const classPrefix = "p_"
 
-// checkRename refuses a renaming to a column that no kind has.
+// checkRename refuses a renaming to a column that none of the kinds has.
 func checkRename(rename map[string]string, kinds []event.Kind) error {
 	for _, from := range slices.Sorted(maps.Keys(rename)) {
 		to := rename[from]
-		k, known := wire.ProbabilityColumn(to)
-		known = known && k < event.ClassesMax || strings.HasPrefix(to, classPrefix)
-		for _, kind := range kinds {
-			for _, column := range wire.Columns(kind) {
-				known = known || slices.Contains(column.Names, to)
-			}
-			known = known || kind == event.KindVertex
-		}
-		if !known {
+		if !slices.ContainsFunc(kinds, func(k event.Kind) bool { return newColumns(k, nil, nil).resolve(to) >= 0 }) {
 			return fmt.Errorf("ingest: column %q is renamed to %q, which none of the files has", from, to)
 		}
 	}

@@ -22,43 +22,6 @@ func badRowf(reason event.Reason, format string, args ...any) error {
 	return &badRow{*event.Problemf(reason, format, args...)}
 }
 
-// lineReader reads lines without copying them.
-type lineReader struct {
-	r    *bufio.Reader
-	line int64 // of the last line, from 1
-}
-
-func newLineReader(r io.Reader) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(r, fileRowBytesMax)}
-}
-
-// next returns the next line without its end, "\n" or "\r\n", nor the byte order mark before the
-// first. It is valid until the next call. A line that is too long is a *badRow and skipped.
-func (l *lineReader) next() ([]byte, error) {
-	if l.line == 0 {
-		skipMark(l.r)
-	}
-	line, err := l.r.ReadSlice('\n')
-	if err == io.EOF && len(line) == 0 {
-		return nil, io.EOF
-	}
-	l.line++
-	if errors.Is(err, bufio.ErrBufferFull) {
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = l.r.ReadSlice('\n')
-		}
-		if err == nil || err == io.EOF {
-			err = badRowf(event.TooLarge, "longer than %d bytes", fileRowBytesMax)
-		}
-		return nil, err
-	}
-	if err != nil && err != io.EOF {
-		return nil, err
-	}
-	line = bytes.TrimSuffix(line, []byte("\n"))
-	return bytes.TrimSuffix(line, []byte("\r")), nil
-}
-
 // skipMark skips the byte order mark that a file may begin with.
 func skipMark(r *bufio.Reader) {
 	if mark, _ := r.Peek(3); string(mark) == "\xef\xbb\xbf" {
@@ -68,14 +31,6 @@ func skipMark(r *bufio.Reader) {
 
 // spaces may stand around a value.
 const spaces = " \t"
-
-// notBlank returns the next line with more than spaces and tabs.
-func (l *lineReader) notBlank() (line []byte, err error) {
-	for err == nil && len(bytes.Trim(line, spaces)) == 0 {
-		line, err = l.next()
-	}
-	return line, err
-}
 
 // csvTable reads CSV (RFC 4180, as encoding/csv does). Spaces around a value do not belong to it.
 type csvTable struct {

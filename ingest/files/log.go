@@ -21,21 +21,42 @@ import (
 // the columns, and may differ from row to row. Without columns it reads a log: the lines
 // are events of all kinds, as on the wire with one member more, "kind". See LogWriter.
 type jsonTable struct {
-	lines   *lineReader
+	lines   *bufio.Scanner
+	line    int64    // of the last line, from 1
 	columns *columns // nil of a log
 	raw     []byte
 	object  wire.Object
 }
 
+// newJSONTable reads lines without their ends, and without the byte order mark before the first.
+func newJSONTable(r io.Reader, c *columns) *jsonTable {
+	in := bufio.NewReader(r)
+	skipMark(in)
+	t := &jsonTable{lines: bufio.NewScanner(in), columns: c}
+	t.lines.Buffer(nil, fileRowBytesMax)
+	return t
+}
+
 func (t *jsonTable) text() []byte { return t.raw }
-func (t *jsonTable) place() int64 { return t.lines.line }
+func (t *jsonTable) place() int64 { return t.line }
 
 // next reads one row. What a line of a log says is not one: see decodeLine.
-func (t *jsonTable) next(row *fileRow) (err error) {
-	if t.raw, err = t.lines.notBlank(); err != nil || t.columns == nil {
-		return err
+func (t *jsonTable) next(row *fileRow) error {
+	for t.lines.Scan() {
+		t.line++
+		t.raw = t.lines.Bytes()
+		switch {
+		case len(bytes.Trim(t.raw, spaces)) == 0:
+		case t.columns == nil:
+			return nil
+		default:
+			return t.parse(t.raw, row)
+		}
 	}
-	return t.parse(t.raw, row)
+	if errors.Is(t.lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("the line after it is longer than %d bytes", fileRowBytesMax)
+	}
+	return cmp.Or(t.lines.Err(), io.EOF)
 }
 
 // parse reads the members of one object into row.
@@ -145,20 +166,19 @@ func CreateLog(path string) (*LogWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ingest: %w", err)
 	}
-	l := &LogWriter{path: path, closes: []io.Closer{file}}
-	out := io.Writer(file)
+	l := NewLogWriter(file)
+	l.path, l.closes = path, []io.Closer{file}
+	var z io.WriteCloser
 	switch packed {
+	case "":
+		return l, nil
 	case "gzip":
-		z := gzip.NewWriter(file)
-		out, l.closes = z, []io.Closer{z, file}
+		z = gzip.NewWriter(file)
 	case "zstd":
-		z, err := zstd.NewWriter(file, zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("ingest: %s: %w", path, err), file.Close())
-		}
-		out, l.closes = z, []io.Closer{z, file}
+		z, _ = zstd.NewWriter(file, zstd.WithEncoderConcurrency(1)) // an error speaks of options
 	}
-	l.w = bufio.NewWriterSize(out, 1<<16)
+	l.w.Reset(z)
+	l.closes = []io.Closer{z, file}
 	return l, nil
 }
 

@@ -55,7 +55,7 @@ func openRows(input Input, config *Config, decoder *wire.Decoder) (*fileRows, er
 	}
 	r := &fileRows{input: input, file: file, decoder: decoder}
 	if input.Log {
-		r.input.Kind, r.table = event.KindControl, &jsonTable{lines: newLineReader(file)} // of lines that say none
+		r.input.Kind, r.table = event.KindControl, newJSONTable(file, nil) // of lines that say none
 		return r, nil
 	}
 	r.columns = newColumns(input.Kind, config.Columns, config.Classes.Names)
@@ -76,7 +76,7 @@ func (r *fileRows) openTable() (err error) {
 	case csvFile, tsvFile:
 		r.table, err = newCSVTable(r.file, r.columns)
 	case ndjsonFile:
-		r.table = &jsonTable{lines: newLineReader(r.file), columns: r.columns}
+		r.table = newJSONTable(r.file, r.columns)
 	case parquetFile:
 		r.table, err = newParquetTable(r.file, r.columns)
 	case arrowFile:
@@ -89,14 +89,6 @@ func (r *fileRows) openTable() (err error) {
 // are not known before its rows.
 func (r *fileRows) mayHaveTimes() bool {
 	return !r.columns.header || r.columns.has(r.columns.slot("time"))
-}
-
-// warning names the columns that were ignored so far, or is empty.
-func (r *fileRows) warning() string {
-	if r.columns == nil || r.columns.warning() == "" {
-		return ""
-	}
-	return r.input.Path + ": " + r.columns.warning()
 }
 
 // next appends the event of the next row to b, or its refusal, and returns the

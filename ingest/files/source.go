@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
@@ -315,8 +316,8 @@ func (s *Source) Tallies() (all []Tally) {
 // Warnings lists, so far, the columns of the files that are ignored.
 func (s *Source) Warnings() (all []string) {
 	for _, in := range s.inputs {
-		if w := in.rows.warning(); w != "" {
-			all = append(all, w)
+		if c := in.rows.columns; c != nil && len(c.ignored) > 0 {
+			all = append(all, in.tally.Path+": ignored columns "+strings.Join(c.ignored, ", "))
 		}
 	}
 	return all
