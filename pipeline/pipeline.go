@@ -153,7 +153,7 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		p.closers = append(p.closers, lock.Release)
+		p.closers = append(p.closers, lock.Close)
 	}
 	replicas, err := openLog(ctx, p.Broker, p.names.In)
 	if err != nil {

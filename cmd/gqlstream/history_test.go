@@ -258,7 +258,7 @@ func (h *history) occupy() {
 		h.t.Fatal(err)
 	}
 	h.release = func() {
-		if err := lock.Release(); err != nil {
+		if err := lock.Close(); err != nil {
 			h.t.Fatal(err)
 		}
 		h.release = nil

@@ -324,7 +324,7 @@ func TestPublishExitCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.Release()
+	defer lock.Close()
 	for _, test := range []struct {
 		args []string
 		code int

@@ -46,7 +46,7 @@ type EmbeddedConfig struct {
 // because its disk was full, say, takes nothing any more: see WriteError.
 type Embedded struct {
 	server  *server.Server
-	lock    *Lock
+	lock    *os.File // see AcquireLock
 	log     *slog.Logger
 	scratch string // file of Room
 }
@@ -119,8 +119,10 @@ func (e *Embedded) Close() error {
 		e.server = nil
 	}
 	lock := e.lock
-	e.lock = nil
-	return lock.Release()
+	if e.lock = nil; lock == nil {
+		return nil
+	}
+	return lock.Close()
 }
 
 func serverOptions(c EmbeddedConfig) (*server.Options, error) {

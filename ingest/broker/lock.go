@@ -25,16 +25,14 @@ func (e *LockedError) Error() string {
 		" directory", e.Dir, e.Holder)
 }
 
-// Lock is the ownership of a state directory. Two servers on one store destroy
-// each other's data without an error, so whoever writes there locks first. The
-// operating system gives the lock up when the process ends, however it ends.
-type Lock struct {
-	file *os.File
-}
-
 // AcquireLock makes dir if need be and takes ownership of it at once, or returns
-// a *LockedError that names the owner.
-func AcquireLock(dir string) (*Lock, error) {
+// a *LockedError that names the owner. Two servers on one store destroy each
+// other's data without an error, so whoever writes there locks first.
+//
+// Whoever closes the file gives the directory up, and the operating system does when the
+// process ends, however it ends. The file stays: removing it would let two processes lock two
+// files of one name.
+func AcquireLock(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("broker: state directory: %w", err)
 	}
@@ -42,32 +40,18 @@ func AcquireLock(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: lock: %w", err)
 	}
-	if err := filelock.Acquire(file); err != nil {
+	err = filelock.Acquire(file)
+	if err == nil {
+		err = writeHolder(file)
+	}
+	if err != nil {
 		defer file.Close()
 		if errors.Is(err, filelock.ErrHeld) {
 			return nil, &LockedError{Dir: dir, Holder: readHolder(file)}
 		}
 		return nil, fmt.Errorf("broker: lock %s: %w", file.Name(), err)
 	}
-	if err := writeHolder(file); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("broker: lock %s: %w", file.Name(), err)
-	}
-	return &Lock{file: file}, nil
-}
-
-// Release gives the directory up. The file stays: removing it would let two
-// processes lock two files of one name. Release of a nil lock does nothing.
-func (l *Lock) Release() error {
-	if l == nil || l.file == nil {
-		return nil
-	}
-	err := errors.Join(l.file.Truncate(0), l.file.Close())
-	l.file = nil
-	if err != nil {
-		return fmt.Errorf("broker: release lock: %w", err)
-	}
-	return nil
+	return file, nil
 }
 
 func writeHolder(file *os.File) error {
@@ -75,16 +59,13 @@ func writeHolder(file *os.File) error {
 	if err != nil {
 		host = "unknown"
 	}
-	if err := file.Truncate(0); err != nil {
-		return err
-	}
-	_, err = file.WriteAt(fmt.Appendf(nil, "pid %d on host %s since %s\n",
-		os.Getpid(), host, time.Now().UTC().Format(time.RFC3339)), 0)
-	return err
+	text := fmt.Appendf(nil, "pid %d on host %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+	_, err = file.WriteAt(text, 0)
+	return errors.Join(err, file.Truncate(int64(len(text))))
 }
 
-// readHolder returns the text that the owner wrote. The owner may be between taking the lock and
-// writing; then all that is known is that it exists.
+// readHolder returns the text that the owner wrote. Between taking the lock and writing it is
+// that of the owner before, or none.
 func readHolder(file *os.File) string {
 	const holderBytesMax = 512
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, holderBytesMax))

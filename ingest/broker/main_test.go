@@ -32,7 +32,7 @@ func holdLock(dir string) int {
 	}
 	fmt.Println("held by", os.Getpid())
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	if err := lock.Release(); err != nil {
+	if err := lock.Close(); err != nil {
 		return 1
 	}
 	return 0
