@@ -92,10 +92,14 @@ func (f *classFinder) read(rows *fileRows) error {
 	}
 }
 
-// sawRow notes the class of a row, or the number of its probabilities.
+// sawRow notes the class of a row, or the number of its probabilities; those in columns of their
+// own are noted at the end.
 func (f *classFinder) sawRow(c *columns, row *fileRow, path string) error {
 	if slot := c.slot("probabilities"); slot >= 0 && row.cells[slot].Kind == wire.ListCell {
 		return f.sawCount(row.cells[slot].Count, path)
+	}
+	if slices.ContainsFunc(row.cells[c.base():], func(c wire.Cell) bool { return !c.Missing() }) {
+		return nil
 	}
 	return f.sawClass(&row.cells[max(c.slot("label"), c.slot("class"))], path)
 }

@@ -205,6 +205,9 @@ func TestInferClasses(t *testing.T) {
 		{"files with other names", map[string]string{
 			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n", "prediction.tsv": "vertex\tp_yes\tp_maybe\n1\t1\t0\n",
 		}, "error: give the classes with --classes"},
+		{"keys beside a class", map[string]string{
+			"prediction.ndjson": `{"vertex":1,"class":"left","p0":0.5,"p1":0.5}`,
+		}, "2"},
 		{"class predictions", map[string]string{"prediction.csv": "vertex,class\n1,b\n2,a\n"}, "[a b]"},
 		{"log", map[string]string{
 			"log.ndjson": `{"kind":"edge","src":1,"dst":2}` + "\n" + `{"vertex":1,"kind":"label","class":"b"}` + "\n" +

@@ -203,12 +203,9 @@ func (s *Source) Close() error {
 	return errors.Join(errs...)
 }
 
-// ctxEvery is the number of rows between two looks at the context.
-const ctxEvery = 1024
-
 func (s *Source) fill(ctx context.Context, b *event.Batch) error {
-	for n := 0; ; n++ {
-		if n%ctxEvery == 0 && ctx.Err() != nil {
+	for {
+		if ctx.Err() != nil {
 			return fmt.Errorf("ingest: after row %d: %w", s.position, context.Cause(ctx))
 		}
 		in, err := s.peek()
