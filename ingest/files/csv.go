@@ -13,15 +13,6 @@ import (
 	"gqlstream/ingest/wire"
 )
 
-// badRow is the error of a table's next for a row that cannot be read. The rows after it can.
-type badRow struct{ problem event.Problem }
-
-func (e *badRow) Error() string { return e.problem.Error() }
-
-func badRowf(reason event.Reason, format string, args ...any) error {
-	return &badRow{*event.Problemf(reason, format, args...)}
-}
-
 // skipMark skips the byte order mark that a file may begin with.
 func skipMark(r *bufio.Reader) {
 	if mark, _ := r.Peek(3); string(mark) == "\xef\xbb\xbf" {
@@ -103,7 +94,7 @@ func (t *csvTable) next(row *fileRow) error {
 		}
 	}
 	if len(values) != len(t.slots) {
-		return badRowf(event.Malformed, "%d columns, the header has %d", len(values), len(t.slots))
+		return event.Problemf(event.Malformed, "%d columns, the header has %d", len(values), len(t.slots))
 	}
 	return nil
 }
@@ -115,7 +106,7 @@ func (t *csvTable) record() ([]string, error) {
 	var syntax *csv.ParseError
 	if errors.As(err, &syntax) {
 		t.line = int64(syntax.StartLine)
-		return nil, badRowf(event.Malformed, "%v", syntax.Err)
+		return nil, event.Problemf(event.Malformed, "%v", syntax.Err)
 	}
 	if err == nil {
 		line, _ := t.reader.FieldPos(0)

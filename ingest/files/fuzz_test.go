@@ -59,7 +59,7 @@ func FuzzCSVRowsHaveTheirText(f *testing.F) {
 			alone := csv.NewReader(bytes.NewReader(table.text()))
 			alone.FieldsPerRecord = -1
 			expected, wantErr := alone.Read()
-			if bad := new(badRow); err != nil && (wantErr == nil || !errors.As(err, &bad)) {
+			if bad := new(event.Problem); err != nil && (wantErr == nil || !errors.As(err, &bad)) {
 				t.Fatalf("row %d %q: %v, alone %v", row, table.text(), err, wantErr)
 			} else if err == nil && !slices.Equal(record, expected) {
 				t.Fatalf("row %d %q: %q, alone %q", row, table.text(), record, expected)

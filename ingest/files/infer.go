@@ -73,7 +73,7 @@ func (f *classFinder) read(rows *fileRows) error {
 			return f.sawColumns(columns, path) // keys of NDJSON
 		case err == io.EOF:
 			return nil
-		case errors.As(err, new(*badRow)):
+		case errors.As(err, new(*event.Problem)):
 			continue // refused again when it counts
 		case err != nil:
 			return err

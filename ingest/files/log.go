@@ -73,17 +73,17 @@ func (t *jsonTable) parse(line []byte, row *fileRow) error {
 		return &row.cells[slot]
 	})
 	if problem != nil {
-		return &badRow{*problem}
+		return problem
 	}
 	return nil
 }
 
-// decodeLine appends the event of the last line of a log to b, or its refusal, and returns the
-// event's kind and time. The event is good for as long as anybody holds it, unless b is reset.
+// decodeLine appends the event of the last line of a log to b, and returns its kind and time, or an
+// *event.Problem. The event is good for as long as anybody holds it, unless b is reset.
 func (r *fileRows) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event.Time, error) {
 	kind, problem := t.kindOf(t.raw)
 	if problem != nil {
-		return kind, 0, &badRow{*problem}
+		return kind, 0, problem
 	}
 	before := b.Mark()
 	kept := bytes.Clone(t.raw) // its events alias it
@@ -91,8 +91,7 @@ func (r *fileRows) decodeLine(t *jsonTable, b *event.Batch) (event.Kind, event.T
 	if len(b.Refused) > before.Refused {
 		refused := b.Refused[before.Refused]
 		b.Rollback(before)
-		r.refuse(b, kind, wire.NoColumn, event.Problemf(refused.Reason, "%s", refused.Detail))
-		return kind, 0, nil
+		err = event.Problemf(refused.Reason, "%s", refused.Detail)
 	}
 	if err != nil {
 		return kind, 0, err

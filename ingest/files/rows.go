@@ -10,7 +10,7 @@ import (
 
 // fileTable is a file as a table of rows.
 type fileTable interface {
-	// next reads the next row. It returns io.EOF after the last, a *badRow when this row cannot be
+	// next reads the next row. It returns io.EOF after the last, an *event.Problem when this row cannot be
 	// read but the ones after it can, and any other error when the file cannot be read on.
 	next(row *fileRow) error
 	// text is the last row as it stands in the file.
@@ -95,17 +95,19 @@ func (r *fileRows) mayHaveTimes() bool {
 // event's kind and time. It returns io.EOF after the last row.
 func (r *fileRows) next(b *event.Batch) (kind event.Kind, t event.Time, err error) {
 	kind = r.input.Kind
-	if err = r.table.next(&r.row); err == nil {
-		if r.input.Log {
-			kind, t, err = r.decodeLine(r.table.(*jsonTable), b)
-		} else if at, slot, p := r.decoder.DecodeRow(r.defaults, r.row.cells, r.columns.named, b); p == nil {
-			t = at
-		} else {
-			r.refuse(b, kind, slot, p)
+	slot := wire.NoColumn
+	switch err = r.table.next(&r.row); {
+	case err != nil:
+	case r.input.Log:
+		kind, t, err = r.decodeLine(r.table.(*jsonTable), b)
+	default:
+		var p *event.Problem
+		if t, slot, p = r.decoder.DecodeRow(r.defaults, r.row.cells, r.columns.named, b); p != nil {
+			err = p
 		}
 	}
-	if bad, ok := err.(*badRow); ok {
-		r.refuse(b, kind, wire.NoColumn, &bad.problem)
+	if p, refused := err.(*event.Problem); refused {
+		r.refuse(b, kind, slot, p)
 		return kind, 0, nil
 	}
 	if err != nil && err != io.EOF {
