@@ -164,8 +164,8 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 		if len(names) > shown {
 			columns += ",..."
 		}
-		return set, fmt.Errorf("ingest: classes are names in %s, such as %q, and numbers in %s, from 0 to %d, which do not say what "+
-			"they mean: name the columns %s and use the names, or give --classes with the names in the order of p0, p1, ...",
+		return set, fmt.Errorf("ingest: classes are names in %s, such as %q, and numbers in %s, from 0 to %d: use the names and "+
+			"name the columns %s, or give --classes with the names in the order of the numbers",
 			cmp.Or(namer, f.names[names[0]]), names[0], f.numberer, count-1, columns)
 	}
 	set = event.ClassSet{Count: len(names), Names: names}
