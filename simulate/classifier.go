@@ -129,57 +129,49 @@ const (
 	duePrediction = 1
 )
 
-// queue holds what falls due in the ticks to come: a ring with one slot a tick.
+// queue holds what falls due in this tick and in those to come, by tick.
 type queue struct {
-	slots [][]due
-	at    int // slot of this tick
-	done  int // entries of it that have been reported
-	tick  time.Duration
-}
-
-func newQueue(config Config) queue {
-	longest := 2 * max(config.LabelDelay, config.PredictionDelay)
-	return queue{slots: make([][]due, int(longest/config.StepEvery)+3), tick: config.StepEvery}
+	due  map[int64][]due
+	tick int64
+	done int // entries of this tick that have been reported
 }
 
 // open turns to the next tick.
 func (q *queue) open() {
-	q.slots[q.at] = q.slots[q.at][:0]
-	q.at = (q.at + 1) % len(q.slots)
+	delete(q.due, q.tick)
+	q.tick++
 	q.done = 0
 }
 
-// now makes v due in this tick.
-func (q *queue) now(v uint32, what due) {
-	q.slots[q.at] = append(q.slots[q.at], due(v)<<1|what)
+// add makes v due some ticks from now.
+func (q *queue) add(v uint32, what due, ticks int64) {
+	q.due[q.tick+ticks] = append(q.due[q.tick+ticks], due(v)<<1|what)
 }
 
-// add makes v due after a delay that is uniform from zero to twice the mean.
-func (q *queue) add(v uint32, what due, mean time.Duration, rng *rand.Rand) {
-	ticks := 0
-	if mean > 0 {
-		ticks = int(time.Duration(rng.Int64N(int64(2*mean))+1) / q.tick)
+// delay draws a number of ticks, uniform from zero to twice a mean time.
+func (s *Network) delay(mean time.Duration) int64 {
+	if mean == 0 {
+		return 0
 	}
-	slot := (q.at + ticks) % len(q.slots)
-	q.slots[slot] = append(q.slots[slot], due(v)<<1|what)
+	return (s.rng.Int64N(int64(2*mean)) + 1) / int64(s.config.StepEvery)
 }
 
 // repredict lets the classifier look at v again after its delay, unless it is about to.
 func (s *Network) repredict(v uint32) {
 	if p := &s.network.vertices[v]; p.state&isQueued == 0 {
 		p.state |= isQueued
-		s.queue.add(v, duePrediction, s.config.PredictionDelay, s.rng)
+		s.queue.add(v, duePrediction, s.delay(s.config.PredictionDelay))
 	}
 }
 
 // report emits the next event that is due in this tick, if there is one.
 func (s *Network) report() bool {
-	q := &s.queue
-	if q.done >= len(q.slots[q.at]) {
+	now := s.queue.due[s.queue.tick]
+	if s.queue.done >= len(now) {
 		return false
 	}
-	item := q.slots[q.at][q.done]
-	q.done++
+	item := now[s.queue.done]
+	s.queue.done++
 	v := uint32(item >> 1)
 	p := &s.network.vertices[v]
 	s.position++

@@ -193,7 +193,7 @@ func (s *Network) arrive() {
 	s.emitVertex(v)
 	s.emitMember(v, 1)
 	if p.state&inPanel != 0 {
-		s.queue.add(v, dueLabel, s.config.LabelDelay, rng)
+		s.queue.add(v, dueLabel, s.delay(s.config.LabelDelay))
 	}
 	s.repredict(v)
 	if s.tick > 0 {

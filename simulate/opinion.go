@@ -179,7 +179,7 @@ func (s *Network) changeMind(v uint32, class uint16) {
 	p.class = class
 	s.network.put(v)
 	if p.state&isLabelled != 0 {
-		s.queue.now(v, dueLabel)
+		s.queue.add(v, dueLabel, 0)
 	}
 	s.repredict(v)
 }

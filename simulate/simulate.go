@@ -150,14 +150,13 @@ func New(config Config) (*Network, error) {
 		return nil, fmt.Errorf("simulate: simulation: %w", err)
 	}
 	s := &Network{
-		config: config,
-		rng:    rand.New(rand.NewPCG(config.Seed, 0x67716c73747265)),
-		now:    event.Time(config.Start.UnixNano()),
+		config: config, queue: queue{due: map[int64][]due{}},
+		rng: rand.New(rand.NewPCG(config.Seed, 0x67716c73747265)),
+		now: event.Time(config.Start.UnixNano()),
 	}
 	s.network = newNetwork(config, s.rng)
 	s.opinion = newOpinions(config, s.rng)
 	s.expert = newClassifier(config)
-	s.queue = newQueue(config)
 	return s, nil
 }
 
