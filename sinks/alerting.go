@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/alerts"
 )
-
-// alertSaveShare bounds the time that saving the state of the alerts may take: one part
-// in so many.
-const alertSaveShare = 20
 
 // AlertingConfig configures the follower that makes alerts from the log out.
 type AlertingConfig struct {
@@ -46,8 +41,6 @@ type Alerting struct {
 
 	stored placedStream
 	taken  Cursor // of the last emission that was evaluated
-	saved  Cursor
-	saveAt time.Time
 }
 
 // NewAlerting returns alerts that go on from their state. Those without a state begin
@@ -96,7 +89,7 @@ func (a *Alerting) open(ctx context.Context) (Cursor, error) {
 	if failed := a.restore(p); failed != nil {
 		return Cursor{}, failed
 	}
-	a.taken, a.saved = p.Cursor, p.Cursor
+	a.taken = p.Cursor
 	if a.config.Standby && err == nil {
 		return p.Cursor, nil
 	}
@@ -170,23 +163,18 @@ func (a *Alerting) configure(ctx context.Context) error {
 			return err
 		}
 	}
-	a.rules, a.saved = nil, a.taken
+	a.rules = nil
 	return nil
 }
 
-// Sync implements Follower. A large state is saved less often than it is asked for.
+// Sync implements Follower.
 func (a *Alerting) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	if a.config.Standby {
 		return taken, nil
 	}
-	if time.Now().Before(a.saveAt) {
-		return a.saved, nil
-	}
-	begun := time.Now()
 	if err := a.save(ctx, taken); err != nil {
 		return Cursor{}, fmt.Errorf("sinks: alerts: %w", err)
 	}
-	a.saved, a.saveAt = taken, time.Now().Add(alertSaveShare*time.Since(begun))
 	return taken, nil
 }
 

@@ -17,6 +17,7 @@ import (
 // Limits of a follower's life.
 const (
 	followSyncEvery    = time.Second
+	followSyncShare    = 100 // and to make durable takes at most one part in so many of the time
 	followRetryWaitMin = 50 * time.Millisecond
 	followRetryWaitMax = 5 * time.Second
 	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
@@ -34,8 +35,8 @@ type Follower interface {
 	Take(ctx context.Context, e *Stored) error
 
 	// Sync makes durable what was taken, and that it was taken up to the cursor. It
-	// returns the cursor up to which the output is durable, which can be earlier: a
-	// follower may put off work that is expensive.
+	// returns the cursor up to which the output is durable, which can be earlier: rows
+	// may wait for the end of their file.
 	Sync(ctx context.Context, taken Cursor) (durable Cursor, err error)
 
 	Close() error
@@ -111,8 +112,7 @@ func (r *Runner) follow(ctx context.Context) (err error) {
 		reader.Close()
 		err = errors.Join(err, f.Close())
 	}()
-	var torn *tornError
-	if err := r.feed(ctx, reader, f, after); ctx.Err() == nil || errors.As(err, &torn) {
+	if err := r.feed(ctx, reader, f, after); err != nil {
 		return err
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), followLastSyncMax)
@@ -120,14 +120,9 @@ func (r *Runner) follow(ctx context.Context) (err error) {
 	return r.sync(last, f, r.Taken())
 }
 
-// tornError says that a follower has taken a part of an emission, or remembers one that it
-// has not stored. Its state must not be saved: it is opened again from the saved one.
-type tornError struct{ error }
-
-func (e *tornError) Unwrap() error { return e.error }
-
-// feed takes emissions, and has them made durable when a while has passed, whether or
-// not more come.
+// feed takes emissions until ctx ends, which is no error, and has them made durable when a while has
+// passed, whether or not more come. A follower that fails, or is ended, while it takes one may have
+// taken a part of it: its state must not be saved then, and it is opened again from the saved one.
 func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last Cursor) error {
 	durable, syncAt := last, time.Time{}
 	for {
@@ -137,26 +132,27 @@ func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last C
 		}
 		e, err := reader.Next(waiting)
 		cancel()
+		now := time.Now()
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil
 		}
 		if err == nil {
-			if last == durable {
-				syncAt = time.Now().Add(followSyncEvery)
-			}
 			if err := f.Take(ctx, e); err != nil {
-				return &tornError{err}
+				return err
+			}
+			if last == durable && syncAt.Before(now.Add(followSyncEvery)) {
+				syncAt = now.Add(followSyncEvery)
 			}
 			last = e.Cursor
 			r.note(last, false, e.Behind)
 		}
-		if last != durable && !time.Now().Before(syncAt) {
-			if err := r.sync(ctx, f, last); err != nil {
+		if begun := time.Now(); last != durable && !begun.Before(syncAt) {
+			if err := r.sync(ctx, f, last); err != nil && ctx.Err() == nil {
 				return err
 			}
-			// A follower may save less often than it is asked to. It is asked again though
+			// Some output becomes durable later than it is asked for. It is asked for again though
 			// nothing comes: the worker may be waiting for it.
-			durable, syncAt = r.After(), time.Now().Add(followSyncEvery)
+			durable, syncAt = r.After(), time.Now().Add(max(followSyncEvery, followSyncShare*time.Since(begun)))
 		}
 	}
 }
