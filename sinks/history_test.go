@@ -96,10 +96,10 @@ func TestAMethodThatIsConfiguredTwiceIsNotMixed(t *testing.T) {
 			t.Errorf("the latest is %v", e.Prevalence)
 		}
 	}
-	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), true, disk{})
+	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})
 	e := emissionAt(1, 1)
 	r.add(append(e.Estimates, estimate("c0000", "pcc", 1), e.Estimates[0]), e.Time)
-	if len(r.series) != 2 || r.series[0].Open[0].Count != 1 {
-		t.Errorf("%d series", len(r.series))
+	if len(r.state.Series) != 2 || r.state.Series[0].Rollups[0][0].Count != 1 {
+		t.Errorf("%d series", len(r.state.Series))
 	}
 }

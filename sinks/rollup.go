@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"gqlstream/quant"
 )
 
 // Resolution names the length of the periods of roll-ups.
@@ -52,70 +54,29 @@ type Rollup struct {
 	Flags    []string  `json:"flags,omitempty"` // met, sorted
 }
 
-// period is a Rollup under way.
-type period struct {
-	Start, Until    int64 // nanoseconds since 1970
-	Position, Count uint64
-	Last, Sum       []float64
-	Low, High       []float64
-	Flags           []string
-}
-
 // begin returns the beginning of the period or chunk of a length in which a time lies.
 func begin(at int64, length time.Duration) int64 { return at - at%int64(length) }
 
-// merge takes in what another period has, which comes later, into one of a length. It keeps nothing of
-// it. One with another number of classes begins the period anew.
-func (p *period) merge(q *period, length time.Duration) {
-	if q.Count == 0 {
-		return
+// take counts a record of the period. sum holds the sums of the shares of those before it, and is
+// moved. The lists are new ones: whoever has read the roll-up may keep what it read.
+func (r *Rollup) take(e *quant.Estimate, at int64, sum []float64) {
+	for k, x := range e.Prevalence {
+		sum[k] += x
 	}
-	if p.Count == 0 {
-		p.Start = begin(q.Start, length)
-	}
-	if p.Count == 0 || len(p.Last) != len(q.Last) {
-		*p = period{Start: p.Start, Sum: make([]float64, len(q.Last))}
-	}
-	p.Until, p.Position, p.Count = q.Until, q.Position, p.Count+q.Count
-	p.Last = append(p.Last[:0], q.Last...)
-	for k, x := range q.Sum {
-		p.Sum[k] += x
-	}
-	p.Low, p.High = choose(p.Low, q.Low, math.Min), choose(p.High, q.High, math.Max)
-	for _, f := range q.Flags {
-		if at, found := slices.BinarySearch(p.Flags, f); !found {
-			p.Flags = slices.Insert(p.Flags, at, f)
+	r.Until, r.Position, r.Count = time.Unix(0, at).UTC(), e.Position, r.Count+1
+	r.Last, r.Mean = rounded(e.Prevalence, 1), rounded(sum, float64(r.Count))
+	if low, high := rounded(e.Low, 1), rounded(e.High, 1); len(low) == len(sum) && len(high) == len(sum) {
+		for k := range r.Low {
+			low[k], high[k] = min(low[k], r.Low[k]), max(high[k], r.High[k])
 		}
+		r.Low, r.High = low, high
 	}
-}
-
-// choose returns the better of two lists, item by item; an empty one counts for nothing.
-func choose(a, b []float64, better func(x, y float64) float64) []float64 {
-	if len(a) != len(b) {
-		if len(a) > 0 {
-			return a
-		}
-		return slices.Clone(b)
-	}
-	for k := range a {
-		a[k] = better(a[k], b[k])
-	}
-	return a
-}
-
-// rollup returns the period as it is published.
-func (p *period) rollup() Rollup {
-	return Rollup{
-		Time: time.Unix(0, p.Start).UTC(), Until: time.Unix(0, p.Until).UTC(), Position: p.Position, Count: p.Count,
-		Last: rounded(p.Last, 1), Mean: rounded(p.Sum, float64(p.Count)), Low: rounded(p.Low, 1), High: rounded(p.High, 1),
-		Flags: slices.Clone(p.Flags),
-	}
+	r.Flags = slices.Concat(r.Flags, e.Flags)
+	slices.Sort(r.Flags)
+	r.Flags = slices.Compact(r.Flags)
 }
 
 func rounded(list []float64, divisor float64) []float32 {
-	if len(list) == 0 {
-		return nil
-	}
 	out := make([]float32, len(list))
 	for k, x := range list {
 		out[k] = float32(math.Round(x/divisor*rollupDecimals) / rollupDecimals)
@@ -123,12 +84,12 @@ func rounded(list []float64, divisor float64) []float32 {
 	return out
 }
 
-// rolled is one community by one method: for each resolution the period under way, and
-// those of the chunk that is not complete yet.
+// rolled is one community by one method: for each resolution the roll-ups that are in no chunk yet,
+// oldest first, and the sums of the shares in the last one, which may still take records.
 type rolled struct {
 	Community, Method string
-	Open              [len(resolutions)]period
-	Closed            [len(resolutions)][]Rollup
+	Rollups           [len(resolutions)][]Rollup
+	Sums              [len(resolutions)][]float64
 }
 
 // rollupChunk is a message of a stream of roll-ups, packed with gzip.
@@ -139,49 +100,40 @@ type rollupChunk struct {
 	Rollups    []Rollup   `json:"rollups"`
 }
 
-// advance ends the periods that are over at a log time. Each goes into the period of the
-// next resolution that holds it.
-func (s *rolled) advance(now int64) {
-	for i, r := range resolutions {
-		p := &s.Open[i]
-		if p.Count == 0 || p.Start+int64(r.period) > now {
-			continue
+// add takes in a record. One with another number of classes begins its periods anew.
+func (s *rolled) add(e *quant.Estimate, at int64) {
+	for i, row := range resolutions {
+		start := time.Unix(0, begin(at, row.period)).UTC()
+		n := len(s.Rollups[i])
+		if n == 0 || s.Rollups[i][n-1].Time.Before(start) {
+			s.Rollups[i], s.Sums[i] = append(s.Rollups[i], Rollup{Time: start}), make([]float64, len(e.Prevalence))
+			n++
 		}
-		s.Closed[i] = append(s.Closed[i], p.rollup())
-		if i+1 < len(resolutions) {
-			s.Open[i+1].merge(p, resolutions[i+1].period)
+		last := &s.Rollups[i][n-1]
+		if len(s.Sums[i]) != len(e.Prevalence) {
+			*last, s.Sums[i] = Rollup{Time: last.Time}, make([]float64, len(e.Prevalence))
 		}
-		*p = period{}
+		last.take(e, at, s.Sums[i])
 	}
-}
-
-// complete returns the chunk of a resolution if it is over at a log time, or cannot grow.
-func (s *rolled) complete(i int, now int64) (chunk rollupChunk, ok bool) {
-	list := s.Closed[i]
-	if len(list) == 0 {
-		return chunk, false
-	}
-	end := begin(list[0].Time.UnixNano(), resolutions[i].chunk) + int64(resolutions[i].chunk)
-	if end > now && len(list)*len(list[0].Last) < chunkSharesMax {
-		return chunk, false
-	}
-	s.Closed[i] = nil
-	return rollupChunk{Community: s.Community, Method: s.Method, Resolution: resolutions[i].name, Rollups: list}, true
 }
 
 // chunkSharesMax keeps a chunk of many classes within what a message may hold.
 const chunkSharesMax = 8192
 
-// unpublished returns the roll-ups of a resolution that are in no chunk yet. The last one
-// is of the period under way.
-func (s *rolled) unpublished(i int) []Rollup {
-	list := slices.Clone(s.Closed[i])
-	var now period
-	for j := i; j >= 0; j-- {
-		now.merge(&s.Open[j], resolutions[i].period)
+// complete returns the chunk of a resolution if it is over at a log time, or cannot grow.
+func (s *rolled) complete(i int, now int64) (chunk rollupChunk, ok bool) {
+	list := s.Rollups[i]
+	if len(list) == 0 {
+		return chunk, false
 	}
-	if now.Count > 0 {
-		list = append(list, now.rollup())
+	row, n := resolutions[i], len(list)
+	if list[n-1].Time.UnixNano()+int64(row.period) > now {
+		n-- // the last one still takes records
 	}
-	return list
+	end := begin(list[0].Time.UnixNano(), row.chunk) + int64(row.chunk)
+	if n == 0 || end > now && n*len(list[0].Last) < chunkSharesMax {
+		return chunk, false
+	}
+	s.Rollups[i] = slices.Clone(list[n:])
+	return rollupChunk{s.Community, s.Method, row.name, list[:n]}, true
 }

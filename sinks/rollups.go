@@ -18,20 +18,12 @@ import (
 	"gqlstream/quant"
 )
 
-// Saving the state: at most so often, one part in so many of the time.
-const (
-	rollupSaveEvery = 5 * time.Second
-	rollupSaveShare = 50
-)
-
 // RollupsConfig configures the follower that makes roll-ups of a log out.
 type RollupsConfig struct {
 	JS      jetstream.JetStream
 	Streams StreamsConfig
 	Log     string // identity of the log in
-	Shelf   Shelf  // keeps the periods under way
-
-	saveOften bool // tests: at every Sync
+	Shelf   Shelf  // keeps the roll-ups that are in no stream yet
 }
 
 // Rollups is a follower that describes what was published by minute, hour and day of log time, and
@@ -41,9 +33,8 @@ type RollupsConfig struct {
 type Rollups struct {
 	config RollupsConfig
 
-	mu     sync.Mutex
-	series []*rolled // sorted by community, method and ordinal
-	minute int64     // of log time, of the newest emission; 0 before the first one
+	mu    sync.Mutex
+	state rollupState
 
 	opened   chan struct{} // closed at the first Open
 	openOnce sync.Once
@@ -51,8 +42,12 @@ type Rollups struct {
 	standby bool // another worker of a group stores and saves
 	stored  [len(resolutions)]placedStream
 	packer  *gzip.Writer
-	saved   Cursor
-	saveAt  time.Time
+}
+
+// rollupState is what is saved of roll-ups.
+type rollupState struct {
+	Minute int64     // of log time, of the newest emission; 0 before the first one
+	Series []*rolled // sorted by community and method
 }
 
 // StandBy leaves storing and saving to another worker of a group, or not. It must not be called
@@ -81,19 +76,11 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.series, r.minute = nil, 0
+	r.state = rollupState{}
 	p, err := readShelf(ctx, r.config.Shelf)
-	if err != nil || p.Log != r.config.Log || json.Unmarshal(p.State, &r.series) != nil {
-		p, r.series = progress{}, nil // what the log out still has is rolled up again
+	if err != nil || p.Log != r.config.Log || json.Unmarshal(p.State, &r.state) != nil {
+		p, r.state = progress{}, rollupState{} // what the log out still has is rolled up again
 	}
-	// Earlier versions had series of a method that is configured twice.
-	r.series = slices.CompactFunc(r.series, func(a, b *rolled) bool { return compareRolled(a, b) == 0 })
-	for _, s := range r.series {
-		for _, p := range s.Open {
-			r.minute = max(r.minute, begin(p.Until, resolutions[0].period))
-		}
-	}
-	r.saved, r.saveAt = p.Cursor, time.Time{}
 	r.openOnce.Do(func() { close(r.opened) })
 	return r, p.Cursor, nil
 }
@@ -108,7 +95,7 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 		return err
 	}
 	r.mu.Lock()
-	before := r.minute
+	before := r.state.Minute
 	messages, err := r.advance(e.Time)
 	r.add(estimates, e.Time)
 	r.mu.Unlock()
@@ -138,27 +125,20 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 	for i := range estimates {
 		if e := &estimates[i]; !e.Suppressed && Ordinal(estimates, i) == 0 {
-			r.of(e.Community, e.Method).Open[0].merge(&period{
-				Start: at, Until: at, Position: e.Position, Count: 1,
-				Last: e.Prevalence, Sum: e.Prevalence, Low: e.Low, High: e.High, Flags: e.Flags,
-			}, resolutions[0].period)
+			r.of(e.Community, e.Method).add(e, at)
 		}
 	}
 }
 
-// advance ends the periods that are over, and returns the chunks that are complete by
-// resolution, in the order of community and method.
+// advance returns the chunks that are complete, by resolution and in the order of community and method.
 func (r *Rollups) advance(now int64) (messages [len(resolutions)][]message, err error) {
 	minute := begin(now, resolutions[0].period)
-	if minute <= r.minute {
+	if minute <= r.state.Minute {
 		return messages, nil
 	}
-	r.minute = minute
-	for _, s := range r.series {
-		s.advance(now)
-	}
-	for i, row := range resolutions {
-		for _, s := range r.series {
+	r.state.Minute = minute
+	for _, s := range r.state.Series {
+		for i, row := range resolutions {
 			chunk, ok := s.complete(i, now)
 			if !ok {
 				continue
@@ -188,17 +168,15 @@ func (r *Rollups) of(community, method string) *rolled {
 	at, found := r.find(community, method)
 	if !found {
 		s := &rolled{Community: strings.Clone(community), Method: strings.Clone(method)}
-		r.series = slices.Insert(r.series, at, s)
+		r.state.Series = slices.Insert(r.state.Series, at, s)
 	}
-	return r.series[at]
+	return r.state.Series[at]
 }
 
 func (r *Rollups) find(community, method string) (at int, found bool) {
-	return slices.BinarySearchFunc(r.series, &rolled{Community: community, Method: method}, compareRolled)
-}
-
-func compareRolled(a, b *rolled) int {
-	return cmp.Or(strings.Compare(a.Community, b.Community), strings.Compare(a.Method, b.Method))
+	return slices.BinarySearchFunc(r.state.Series, 0, func(s *rolled, _ int) int {
+		return cmp.Or(strings.Compare(s.Community, community), strings.Compare(s.Method, method))
+	})
 }
 
 // removeOld removes the chunks that ended longer ago than their resolution is kept. The broker would go by when
@@ -225,17 +203,13 @@ func (r *Rollups) removeOld(ctx context.Context, now int64) error {
 	return nil
 }
 
-// Sync implements Follower. The state is saved less often than it is asked for.
+// Sync implements Follower.
 func (r *Rollups) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	if r.standby {
 		return taken, nil
 	}
-	if time.Now().Before(r.saveAt) && !r.config.saveOften {
-		return r.saved, nil
-	}
-	begun := time.Now()
 	r.mu.Lock()
-	state, err := json.Marshal(r.series)
+	state, err := json.Marshal(r.state)
 	r.mu.Unlock()
 	if err == nil {
 		err = writeShelf(ctx, r.config.Shelf, progress{Log: r.config.Log, Cursor: taken, State: state})
@@ -243,7 +217,6 @@ func (r *Rollups) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	if err != nil {
 		return Cursor{}, fmt.Errorf("sinks: history: %w", err)
 	}
-	r.saved, r.saveAt = taken, begun.Add(max(rollupSaveEvery, rollupSaveShare*time.Since(begun)))
 	return taken, nil
 }
 

@@ -73,12 +73,12 @@ func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at, found := r.find(q.Community, q.Method); found {
-		list = r.series[at].unpublished(i)
+		list = slices.Clone(r.state.Series[at].Rollups[i])
 	}
-	if r.minute == 0 {
+	if r.state.Minute == 0 {
 		return list, time.Now()
 	}
-	return list, time.Unix(0, r.minute)
+	return list, time.Unix(0, r.state.Minute)
 }
 
 // chunks reads the roll-ups of a subject that a question is about, if the first of them
@@ -124,8 +124,9 @@ func (r *Rollups) Recent(ctx context.Context, visit func(community, method strin
 	const hour = 1 // of resolutions
 	under := map[[2]string][]Rollup{}
 	r.mu.Lock()
-	for _, s := range r.series {
-		under[[2]string{s.Community, s.Method}] = slices.Concat(s.Closed[hour], s.unpublished(0))
+	for _, s := range r.state.Series {
+		underWay := func(one Rollup) bool { return len(s.Rollups[0]) > 0 && !one.Until.Before(s.Rollups[0][0].Time) }
+		under[[2]string{s.Community, s.Method}] = append(slices.DeleteFunc(slices.Clone(s.Rollups[hour]), underWay), s.Rollups[0]...)
 	}
 	r.mu.Unlock()
 	names := r.config.Streams.Names

@@ -95,9 +95,9 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 	return list
 }
 
-func (l *logOut) rollups(path string, saveOften bool, d disk) *Rollups {
+func (l *logOut) rollups(path string, d disk) *Rollups {
 	return NewRollups(RollupsConfig{
-		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Shelf: fileShelf{path, d}, saveOften: saveOften,
+		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Shelf: fileShelf{path, d},
 	})
 }
 
@@ -118,14 +118,14 @@ func TestRollupsEqualARecountAfterACrashAnywhere(t *testing.T) {
 		}
 		return nil
 	}}
-	r := l.rollups(filepath.Join(dir, "history.json"), true, d)
+	r := l.rollups(filepath.Join(dir, "history.json"), d)
 	open := func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }
 	for err := errCrash; err != nil; {
 		if err = fold(log[:len(log)/2], open, d); err != nil && !errors.Is(err, errCrash) {
 			t.Fatal(err)
 		}
 	}
-	other := l.rollups(filepath.Join(dir, "other.json"), false, disk{})
+	other := l.rollups(filepath.Join(dir, "other.json"), disk{})
 	if err := fold(log[:len(log)*3/4], func(disk) (Follower, Cursor, error) { return other.Open(t.Context()) }, d); err != nil {
 		t.Fatal(err)
 	}
@@ -201,12 +201,12 @@ func TestRollupsAreReadInTheResolutionThatFits(t *testing.T) {
 	l := startLogOut(t)
 	log := longLog(t, 3, 80)
 	state := filepath.Join(t.TempDir(), "history.json")
-	r := l.rollups(state, true, disk{})
+	r := l.rollups(state, disk{})
 	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }, disk{}); err != nil {
 		t.Fatal(err)
 	}
 	mustReadWhatFits(t, r, log)
-	again := l.rollups(state, true, disk{})
+	again := l.rollups(state, disk{})
 	if _, at, err := again.Open(t.Context()); err != nil || at.Position == 0 {
 		t.Fatal(at, err)
 	}
@@ -287,7 +287,7 @@ func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
 		}
 		log = append(log, e)
 	}
-	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), true, disk{})
+	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})
 	if err := fold(log, func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }, disk{}); err != nil {
 		t.Fatal(err)
 	}
