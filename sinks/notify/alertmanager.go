@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"gqlstream/alerts"
@@ -34,35 +34,28 @@ type posted struct {
 	GeneratorURL string            `json:"generatorURL,omitempty"`
 }
 
-// ended is an alert that has ended not long ago.
-type ended struct {
+// told is an alert that fires, or has ended not long ago.
+type told struct {
 	alerts.Alert
-	at time.Time // wall clock
+	ended time.Time // by the wall clock; zero: it fires
 }
 
-// manager tells one Alertmanager what fires. Its goroutine owns it but for what mu
-// guards and the counters.
+// manager tells one Alertmanager what fires. Its goroutine owns it but for what mu and target guard.
 type manager struct {
 	config Alertmanager
-	link   string
 	token  string
-	client *http.Client
-	log    *slog.Logger
 	wake   chan struct{} // capacity 1
 	away   bool          // the last attempt failed
+	target
 
 	resendEvery time.Duration
-	counters
-
-	mu     sync.Mutex
-	firing map[string]alerts.Alert // by alert, like ended
-	ended  map[string]ended
+	told        map[string]told // by alert; mu guards it
 }
 
 func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error) {
 	out := &manager{
-		config: m, link: link, client: newClient(), log: log, resendEvery: resendEvery,
-		wake: make(chan struct{}, 1), firing: map[string]alerts.Alert{}, ended: map[string]ended{},
+		config: m, wake: make(chan struct{}, 1), resendEvery: resendEvery, told: map[string]told{},
+		target: target{name: "alertmanager/" + m.Name, link: link, client: newClient(), log: log},
 	}
 	if m.TokenFile != "" {
 		token, err := sinks.ReadSecret(m.TokenFile, secretBytesMin)
@@ -78,24 +71,20 @@ func openManager(m Alertmanager, link string, log *slog.Logger) (*manager, error
 func (m *manager) set(active []alerts.Alert, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.firing
-	m.firing = map[string]alerts.Alert{}
-	changed := false
+	changed, fires := false, map[string]bool{}
 	for _, a := range active {
 		if a.State == alerts.Firing && (len(m.config.Rules) == 0 || m.config.Rules.Match(a.Rule)) {
-			_, fired := before[a.Alert]
-			changed = changed || !fired
-			m.firing[a.Alert] = a
-			delete(m.ended, a.Alert)
+			before, known := m.told[a.Alert]
+			changed = changed || !known || !before.ended.IsZero()
+			m.told[a.Alert], fires[a.Alert] = told{Alert: a}, true
 		}
 	}
-	for key, a := range before {
-		if _, fires := m.firing[key]; !fires {
-			changed = true
-			m.ended[key] = ended{a, now}
+	for key, a := range m.told {
+		if a.ended.IsZero() && !fires[key] {
+			changed, m.told[key] = true, told{a.Alert, now}
 		}
 	}
-	m.measure()
+	m.depth.Store(uint64(len(m.told)))
 	if changed {
 		select {
 		case m.wake <- struct{}{}:
@@ -104,23 +93,19 @@ func (m *manager) set(active []alerts.Alert, now time.Time) {
 	}
 }
 
-func (m *manager) measure() { m.depth.Store(uint64(len(m.firing) + len(m.ended))) }
-
 // take returns the alerts to post, and forgets those that ended long ago.
 func (m *manager) take(now time.Time) (out []posted) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, a := range m.firing {
-		out = append(out, m.describe(&a.Transition, a.Now, now, now.Add(endsAfter*m.resendEvery)))
-	}
-	for key, e := range m.ended {
-		if now.Sub(e.at) > resolvedKept {
-			delete(m.ended, key)
+	for key, a := range m.told {
+		ends := cmp.Or(a.ended, now.Add(endsAfter*m.resendEvery))
+		if now.Sub(ends) > resolvedKept {
+			delete(m.told, key)
 			continue
 		}
-		out = append(out, m.describe(&e.Transition, e.Now, now, e.at))
+		out = append(out, m.describe(&a.Transition, a.Now, now, ends))
 	}
-	m.measure()
+	m.depth.Store(uint64(len(m.told)))
 	return out
 }
 

@@ -105,7 +105,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	}
 	close(stop)
 	<-done
-	if s := m.stats("am"); s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 3 {
+	if s := m.stats(); s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 3 {
 		t.Errorf("stats %+v", s)
 	}
 }
@@ -130,7 +130,7 @@ func TestAnyAlertMakesAValidRequest(t *testing.T) {
 	}
 	end := active(3)
 	end.Alert, end.Since = "end", "2999-01-01T00:00:00Z"
-	targets.managers[0].ended["end"] = ended{end, time.Now()}
+	targets.managers[0].told["end"] = told{end, time.Now()}
 	targets.Set(list)
 	if a, b := len(alertsOf(t, r.next(t))), len(alertsOf(t, r.next(t))); a != batchMax || b != 2 {
 		t.Errorf("%d and %d alerts in the requests", a, b)
@@ -145,7 +145,7 @@ func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 	now := time.Now()
 	m.set([]alerts.Alert{active(1)}, now)
 	m.set(nil, now)
-	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 || len(m.ended) != 0 {
+	if len(m.take(now.Add(resolvedKept))) != 1 || len(m.take(now.Add(resolvedKept+1))) != 0 || len(m.told) != 0 {
 		t.Error("an end is told for too short or too long")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,8 +35,13 @@ const closeWaitMax = 5 * time.Second
 // consumerPrefix begins the names of the consumers of webhooks.
 const consumerPrefix = "webhook-"
 
-// counters hold the state of a target that other goroutines may read.
-type counters struct {
+// target is what webhooks and Alertmanagers have in common. Any goroutine may read its figures.
+type target struct {
+	name   string // webhook/NAME or alertmanager/NAME
+	link   string // Config.Link
+	client *http.Client
+	log    *slog.Logger
+
 	mu       sync.Mutex
 	outcomes map[string]uint64
 	last     string // error of the last attempt; empty when it went well
@@ -42,29 +49,29 @@ type counters struct {
 	depth    atomic.Uint64
 }
 
-func (c *counters) count(outcome string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.outcomes == nil {
-		c.outcomes = map[string]uint64{}
+func (t *target) count(outcome string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.outcomes == nil {
+		t.outcomes = map[string]uint64{}
 	}
-	c.outcomes[outcome]++
-	c.last = ""
+	t.outcomes[outcome]++
+	t.last = ""
 	if err != nil {
-		c.last = err.Error()
+		t.last = err.Error()
 	}
 }
 
 // reads notes whether the queue can be read, and reports whether that is news.
-func (c *counters) reads(err error) bool {
+func (t *target) reads(err error) bool {
 	text := ""
 	if err != nil {
 		text = "the queue cannot be read: " + err.Error()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before := c.broken
-	c.broken = text
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.broken
+	t.broken = text
 	return text != before
 }
 
@@ -76,11 +83,11 @@ type Stats struct {
 	Error    string            `json:"error"` // of the last attempt, or why there is none; empty: it went well
 }
 
-func (c *counters) stats(name string) Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := Stats{Name: name, Outcomes: map[string]uint64{}, Queue: c.depth.Load(), Error: cmp.Or(c.broken, c.last)}
-	maps.Copy(s.Outcomes, c.outcomes)
+func (t *target) stats() Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := Stats{Name: t.name, Outcomes: map[string]uint64{}, Queue: t.depth.Load(), Error: cmp.Or(t.broken, t.last)}
+	maps.Copy(s.Outcomes, t.outcomes)
 	return s
 }
 
@@ -89,6 +96,7 @@ func (c *counters) stats(name string) Stats {
 type Targets struct {
 	hooks    []*hook
 	managers []*manager
+	all      []*target // the hooks before the managers
 	stream   jetstream.Stream
 	stop     chan struct{}
 	cancel   context.CancelFunc
@@ -124,9 +132,11 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.cancel = cancel
 	for _, h := range t.hooks {
+		t.all = append(t.all, &h.target)
 		t.wait.Go(func() { h.run(running, t.stop) })
 	}
 	for _, m := range t.managers {
+		t.all = append(t.all, &m.target)
 		t.wait.Go(func() { m.run(running, t.stop) })
 	}
 	return t, nil
@@ -135,32 +145,22 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 // RemoveOthers removes the queues of webhooks that are no longer configured, with all that they
 // had not delivered. Call it once these targets are certain to run.
 func (t *Targets) RemoveOthers(ctx context.Context) error {
-	kept := map[string]bool{}
-	for _, h := range t.hooks {
-		kept[consumerName(h.config.Name)] = true
-	}
-	if err := removeOthers(ctx, t.stream, kept); err != nil {
-		return fmt.Errorf("notify: queues of former webhooks: %w", err)
-	}
-	return nil
-}
-
-// removeOthers deletes the consumers of webhooks but those named.
-func removeOthers(ctx context.Context, stream jetstream.Stream, kept map[string]bool) error {
-	names := stream.ConsumerNames(ctx)
+	names := t.stream.ConsumerNames(ctx)
 	var gone []string
 	for name := range names.Name() {
-		if strings.HasPrefix(name, consumerPrefix) && !kept[name] {
+		kept := slices.ContainsFunc(t.hooks, func(h *hook) bool { return consumerName(h.config.Name) == name })
+		if strings.HasPrefix(name, consumerPrefix) && !kept {
 			gone = append(gone, name)
 		}
 	}
-	if err := names.Err(); err != nil {
-		return err
-	}
+	err := names.Err()
 	for _, name := range gone {
-		if err := stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return err
+		if failed := t.stream.DeleteConsumer(ctx, name); !errors.Is(failed, jetstream.ErrConsumerNotFound) {
+			err = errors.Join(err, failed)
 		}
+	}
+	if err != nil {
+		return fmt.Errorf("notify: queues of former webhooks: %w", err)
 	}
 	return nil
 }
@@ -174,11 +174,8 @@ func (t *Targets) Set(active []alerts.Alert) {
 
 // Stats returns the figures of every target.
 func (t *Targets) Stats() (out []Stats) {
-	for _, h := range t.hooks {
-		out = append(out, h.stats("webhook/"+h.config.Name))
-	}
-	for _, m := range t.managers {
-		out = append(out, m.stats("alertmanager/"+m.config.Name))
+	for _, one := range t.all {
+		out = append(out, one.stats())
 	}
 	return out
 }
@@ -198,11 +195,8 @@ func (t *Targets) Close() error {
 		t.wait.Wait()
 		timer.Stop()
 		t.cancel()
-		for _, h := range t.hooks {
-			h.client.CloseIdleConnections()
-		}
-		for _, m := range t.managers {
-			m.client.CloseIdleConnections()
+		for _, one := range t.all {
+			one.client.CloseIdleConnections()
 		}
 	})
 	return nil

@@ -39,16 +39,13 @@ const (
 	ackWaitExtra = 30 * time.Second
 )
 
-// hook delivers to one webhook. Its goroutine owns it but for the counters.
+// hook delivers to one webhook. Its goroutine owns it but for what target guards.
 type hook struct {
 	config   Webhook
 	secret   []byte
 	template *bodyTemplate // nil: the transition as it is stored
-	link     string
-	client   *http.Client
 	consumer jetstream.Consumer
-	log      *slog.Logger
-	counters
+	target
 }
 
 // signature returns the signature of a body: "v1," and the base64 form of HMAC-SHA256
@@ -63,7 +60,7 @@ func signature(secret []byte, id string, at time.Time, body []byte) string {
 // newHook returns a hook that has no queue yet.
 func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
 	w.RetryFor = cmp.Or(w.RetryFor, RetryForDefault)
-	h = &hook{config: w, client: newClient(), link: link, log: log}
+	h = &hook{config: w, target: target{name: "webhook/" + w.Name, link: link, client: newClient(), log: log}}
 	if w.SecretFile != "" {
 		if h.secret, err = sinks.ReadSecret(w.SecretFile, secretBytesMin); err != nil {
 			return nil, fmt.Errorf("notify: webhook %s: secret: %w", w.Name, err)
