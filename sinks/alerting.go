@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/alerts"
@@ -127,13 +128,12 @@ func (a *Alerting) Take(ctx context.Context, e *Stored) error {
 
 // store appends the transitions of one position, as far as they are not there.
 func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) error {
-	messages := make([]message, len(transitions))
+	messages := make([]*nats.Msg, len(transitions))
 	for i := range transitions {
 		t := &transitions[i]
-		messages[i] = message{subject: a.config.Streams.Names.AlertSubject(t.Rule, t.Community), data: t.JSON()}
+		messages[i] = &nats.Msg{Subject: a.config.Streams.Names.AlertSubject(t.Rule, t.Community), Data: t.JSON()}
 	}
-	_, err := a.stored.append(ctx, transitions[0].Position, messages)
-	return err
+	return a.stored.append(ctx, transitions[0].Position, messages)
 }
 
 func (a *Alerting) evaluate(ctx context.Context, e *Stored) ([]alerts.Transition, error) {

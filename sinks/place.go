@@ -66,36 +66,35 @@ func (s *placedStream) open(ctx context.Context) error {
 	return nil
 }
 
-// append stores the messages of one position, and returns how many of them, at the
-// beginning, were there already.
-func (s *placedStream) append(ctx context.Context, position uint64, messages []message) (there int, err error) {
-	for i := range messages {
+// append stores the messages of one position, but for those that are there already.
+func (s *placedStream) append(ctx context.Context, position uint64, messages []*nats.Msg) error {
+	next := 0
+	for i, m := range messages {
 		at := place{position, i + 1}
-		messages[i].place = at.String()
+		m.Header = nats.Header{headerLog: []string{s.log}, headerPlace: []string{at.String()}} // and nothing of a former batch
 		if at.compare(s.last) <= 0 {
-			there = i + 1
+			next = i + 1
 		}
 	}
-	for next := there; next < len(messages); {
-		n, bytes := next+1, len(messages[next].data)
-		for n < len(messages) && n-next < batchMessagesMax && bytes+len(messages[n].data) <= placedBytesMax {
-			bytes += len(messages[n].data)
+	for next < len(messages) {
+		n, bytes := next+1, len(messages[next].Data)
+		for n < len(messages) && n-next < batchMessagesMax && bytes+len(messages[n].Data) <= placedBytesMax {
+			bytes += len(messages[n].Data)
 			n++
 		}
-		b := &batch{log: s.log, fence: jetstream.ExpectedLastSeqHeader, after: s.sequence, messages: messages[next:n]}
-		sequence, err := b.publish(ctx, s.js.Conn())
+		sequence, err := publishAfter(ctx, s.js.Conn(), jetstream.ExpectedLastSeqHeader, s.sequence, messages[next:n])
 		if wrongSequence(err) { // an earlier attempt, or an equal run, was first
 			if err := s.open(ctx); err != nil {
-				return there, err
+				return err
 			}
 			return s.append(ctx, position, messages)
 		}
 		if err != nil {
-			return there, err
+			return err
 		}
 		s.sequence, s.last, next = sequence, place{position, n}, n
 	}
-	return there, nil
+	return nil
 }
 
 const batchMessagesMax, partRecordsMax = request.BatchMessagesMax, request.BatchMessagesMax - 1 // beside the mark
@@ -103,50 +102,14 @@ const batchMessagesMax, partRecordsMax = request.BatchMessagesMax, request.Batch
 // headerPlace names the header for the place at which an alert began or ended, POSITION.NUMBER.
 const headerPlace = "Gqlstream-Place"
 
-// message is one of a batch.
-type message struct {
-	subject string
-	data    []byte
-	place   string // of an alert; empty: none
+// newMessage returns a message of a log.
+func newMessage(subject, log string, data []byte) *nats.Msg {
+	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{headerLog: []string{log}}}
 }
 
-// batch is a mark and the records of one part, or the alerts of one position. All of it
-// is stored, or nothing.
-type batch struct {
-	messages []message
-	fence    string // header: of what the last sequence must be after
-	after    uint64 // 0: there is none yet
-	log      string // identity, for readers of records
-}
-
-// bytes is about what the broker stores.
-func (b *batch) bytes() (n uint64) {
-	const overhead = 250 // headers and what the store adds
-	for i := range b.messages {
-		n += uint64(len(b.messages[i].subject) + len(b.messages[i].data) + overhead)
-	}
-	return n
-}
-
-// publish sends the batch and waits for the answer.
-func (b *batch) publish(ctx context.Context, nc *nats.Conn) (last uint64, err error) {
-	messages := make([]*nats.Msg, len(b.messages))
-	for i := range messages {
-		messages[i] = b.message(i)
-	}
-	return request.Batch(ctx, nc, messages)
-}
-
-// message returns the i-th message, the first with the fence.
-func (b *batch) message(i int) *nats.Msg {
-	m := nats.NewMsg(b.messages[i].subject)
-	m.Data = b.messages[i].data
-	if i == 0 {
-		m.Header[b.fence] = []string{strconv.FormatUint(b.after, 10)}
-	}
-	if b.messages[i].place != "" {
-		m.Header[headerPlace] = []string{b.messages[i].place}
-	}
-	m.Header[headerLog] = []string{b.log}
-	return m
+// publishAfter stores all messages, or none, directly after a message. The name of the header says of what
+// that is the last one. Messages may be published again in the same batch.
+func publishAfter(ctx context.Context, nc *nats.Conn, header string, after uint64, batch []*nats.Msg) (last uint64, err error) {
+	batch[0].Header[header] = []string{strconv.FormatUint(after, 10)}
+	return request.Batch(ctx, nc, batch)
 }

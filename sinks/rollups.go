@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/quant"
@@ -104,11 +105,11 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	}
 	for _, n := range NotesOf(e.Position, e.Time, e.Notes) {
 		data, failed := json.Marshal(n)
-		messages[notes], err = append(messages[notes], message{subject: r.config.Streams.Names.noteSubject(), data: data}), errors.Join(err, failed)
+		messages[notes], err = append(messages[notes], &nats.Msg{Subject: r.config.Streams.Names.noteSubject(), Data: data}), errors.Join(err, failed)
 	}
 	for i := range messages {
 		if err == nil && len(messages[i]) > 0 {
-			_, err = r.stored[i].append(ctx, e.Position, messages[i])
+			err = r.stored[i].append(ctx, e.Position, messages[i])
 		}
 	}
 	if day := begin(e.Time, 24*time.Hour); err == nil && before > 0 && before < day {
@@ -131,7 +132,7 @@ func (r *Rollups) add(estimates []quant.Estimate, at int64) {
 }
 
 // advance returns the chunks that are complete, by resolution and in the order of community and method.
-func (r *Rollups) advance(now int64) (messages [len(resolutions)][]message, err error) {
+func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, err error) {
 	minute := begin(now, resolutions[0].period)
 	if minute <= r.state.Minute {
 		return messages, nil
@@ -148,7 +149,7 @@ func (r *Rollups) advance(now int64) (messages [len(resolutions)][]message, err 
 				return messages, err
 			}
 			subject := r.config.Streams.Names.historySubject(row.name, s.Community, s.Method)
-			messages[i] = append(messages[i], message{subject: subject, data: data})
+			messages[i] = append(messages[i], &nats.Msg{Subject: subject, Data: data})
 		}
 	}
 	return messages, nil

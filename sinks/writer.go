@@ -191,29 +191,28 @@ func (w *Writer) Store(ctx context.Context, e Emission) error {
 }
 
 // records encodes the estimates of an emission.
-func (w *Writer) records(estimates []quant.Estimate) ([]message, error) {
-	records := make([]message, len(estimates))
+func (w *Writer) records(estimates []quant.Estimate) ([]*nats.Msg, error) {
+	records := make([]*nats.Msg, len(estimates))
 	for i := range estimates {
 		e := &estimates[i]
 		data, err := alerts.PlainJSON(e)
 		if err != nil {
 			return nil, fmt.Errorf("sinks: estimate of %q at %d: %w", e.Community, e.Position, err)
 		}
-		records[i] = message{subject: w.config.Streams.Names.EstimateSubject(e.Community, e.Method, Ordinal(estimates, i)), data: data}
+		records[i] = newMessage(w.config.Streams.Names.EstimateSubject(e.Community, e.Method, Ordinal(estimates, i)), w.config.Log, data)
 	}
 	return records, nil
 }
 
 // store sends one part until the broker has it, from this writer or another one.
-func (w *Writer) store(ctx context.Context, m shardMark, records []message) error {
-	data, err := json.Marshal(m)
+func (w *Writer) store(ctx context.Context, m shardMark, records []*nats.Msg) error {
+	batch, err := w.batch(&m, records)
 	if err != nil {
 		return err
 	}
-	b := w.batch(data, records)
 	err = request.Retry(ctx, w.nc, func() error {
 		for {
-			done, err := w.attempt(ctx, &m, b)
+			done, err := w.attempt(ctx, &m, batch)
 			if err != nil || done {
 				return err
 			} // else the fence is another one than was known, which is known now
@@ -226,24 +225,29 @@ func (w *Writer) store(ctx context.Context, m shardMark, records []message) erro
 }
 
 // batch returns a mark and its records as they are sent.
-func (w *Writer) batch(mark []byte, records []message) *batch {
-	first := message{subject: w.config.Streams.Names.MarkSubject(w.config.Shard), data: mark}
-	return &batch{log: w.config.Log, fence: jetstream.ExpectedLastSubjSeqHeader, messages: append([]message{first}, records...)}
+func (w *Writer) batch(m *shardMark, records []*nats.Msg) ([]*nats.Msg, error) {
+	data, err := json.Marshal(m)
+	first := newMessage(w.config.Streams.Names.MarkSubject(w.config.Shard), w.config.Log, data)
+	return append([]*nats.Msg{first}, records...), err
+}
+
+// publish sends a batch. It is stored only if the last mark is the one that is known.
+func (w *Writer) publish(ctx context.Context, batch []*nats.Msg) (last uint64, err error) {
+	return publishAfter(ctx, w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.sequence, batch)
 }
 
 // attempt sends a part once.
-func (w *Writer) attempt(ctx context.Context, m *shardMark, b *batch) (done bool, err error) {
+func (w *Writer) attempt(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
 	if w.known.place.compare(m.place()) >= 0 {
 		return true, nil // a standby, or an earlier attempt, was first
 	}
-	if err := w.awaitRoom(ctx, b); err != nil {
+	if err := w.awaitRoom(ctx, batch); err != nil {
 		return false, err
 	}
-	b.after = w.known.sequence
-	last, err := b.publish(ctx, w.nc)
+	last, err := w.publish(ctx, batch)
 	switch {
 	case err == nil:
-		return true, w.accept(m, last, len(b.messages))
+		return true, w.accept(m, last, len(batch))
 	case wrongSequence(err):
 		return w.resolve(ctx, m)
 	case missing(err):
@@ -289,13 +293,11 @@ func (w *Writer) renew(ctx context.Context, m shardMark) error {
 // storeMark stores a mark without records.
 func (w *Writer) storeMark(ctx context.Context, m shardMark) error {
 	m.Records = 0
-	data, err := json.Marshal(m)
+	batch, err := w.batch(&m, nil)
 	if err != nil {
 		return err
 	}
-	b := w.batch(data, nil)
-	b.after = w.known.sequence
-	last, err := b.publish(ctx, w.nc)
+	last, err := w.publish(ctx, batch)
 	if err == nil {
 		err = w.accept(&m, last, 1)
 	}

@@ -194,11 +194,16 @@ const roomLookEvery = 200 * time.Millisecond
 
 // awaitRoom waits until the broker can store a batch without discarding what the
 // slowest follower has not taken yet.
-func (w *Writer) awaitRoom(ctx context.Context, b *batch) error {
+func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 	if w.config.Needed == nil {
 		return nil
 	}
-	if w.free -= int64(b.bytes()); w.free > 0 {
+	const overhead = 250 // of a message: headers and what the store adds
+	bytes := 0
+	for _, m := range batch {
+		bytes += len(m.Subject) + len(m.Data) + overhead
+	}
+	if w.free -= int64(bytes); w.free > 0 {
 		return nil
 	}
 	for {
@@ -211,11 +216,11 @@ func (w *Writer) awaitRoom(ctx context.Context, b *batch) error {
 			return err
 		}
 		s, bytesMax := info.State, info.Config.MaxBytes
-		w.free = max(bytesMax-int64(s.Bytes+b.bytes()), 0) / int64(max(w.config.Shards, 1)) // others publish meanwhile
+		w.free = max(bytesMax-int64(s.Bytes)-int64(bytes), 0) / int64(max(w.config.Shards, 1)) // others publish meanwhile
 		if bytesMax <= 0 || s.Msgs == 0 || w.free > 0 || taken >= s.LastSeq {
 			return nil
 		}
-		over := s.Bytes + b.bytes() - uint64(bytesMax)
+		over := s.Bytes + uint64(bytes) - uint64(bytesMax)
 		discarded := over/(s.Bytes/s.Msgs+1) + batchMessagesMax // a batch more than the average says
 		if taken >= s.FirstSeq+discarded {
 			return nil
