@@ -79,29 +79,31 @@ func NotesOf(position uint64, at int64, texts []string) (list []Note) {
 	return list
 }
 
-// joined returns the parts that the shards have of an emission as one, in the order of
-// communities, as a run without shards publishes it. It may keep the parts.
-func joined(parts []*Stored) *Stored {
-	e := parts[0]
-	for _, part := range parts[1:] {
-		e.Records, e.Notes, e.Cut = append(e.Records, part.Records...), append(e.Notes, part.Notes...), e.Cut || part.Cut
+// joined returns the parts of an emission as one, in the order of communities, as a run without
+// shards publishes it.
+func joined(parts []*part) *Stored {
+	e := &Stored{Position: parts[0].Position, Time: parts[0].nanoseconds()}
+	for _, p := range parts {
+		e.Records, e.Notes, e.Cut = append(e.Records, p.records...), append(e.Notes, p.Notes...), e.Cut || p.Cut
 	}
-	if len(parts) == 1 {
+	if parts[0].shard == parts[len(parts)-1].shard {
 		return e
 	}
 	estimates, err := e.Estimates()
 	if err != nil {
 		return e // whoever needs them is told
 	}
-	order := make([]int, len(estimates))
-	for i := range order {
-		order[i] = i
+	type row struct {
+		record   []byte
+		estimate quant.Estimate
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(estimates[i].Community, estimates[j].Community) })
-	records, decoded := e.Records, estimates
-	e.Records, e.decoded = make([][]byte, len(order)), make([]quant.Estimate, len(order))
-	for to, from := range order {
-		e.Records[to], e.decoded[to] = records[from], decoded[from]
+	rows := make([]row, len(estimates))
+	for i, one := range estimates {
+		rows[i] = row{e.Records[i], one}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.estimate.Community, b.estimate.Community) })
+	for i, one := range rows {
+		e.Records[i], estimates[i] = one.record, one.estimate
 	}
 	return e
 }

@@ -32,9 +32,9 @@ type logReader struct {
 	config ReaderConfig
 	feed   *feed
 	shards []shardFeed
-	batch  *openBatch // of which records are still to come
-	cursor Cursor     // of the newest emission that was returned
-	missed bool       // for the next emission
+	batch  *part  // of which records are still to come
+	cursor Cursor // of the newest emission that was returned
+	missed bool   // for the next emission
 	behind uint64
 
 	passed   uint64    // messages passed over since it was last reported
@@ -44,29 +44,21 @@ type logReader struct {
 // passedReportEvery bounds how often a reader reports what it passes over.
 const passedReportEvery = time.Minute
 
-// shardFeed holds the emissions of one shard that were read and not returned yet.
+// shardFeed holds what was read of one shard and not returned yet.
 type shardFeed struct {
-	watermark uint64       // the shard is complete up to here, as far as was read
-	partial   *readyOrPart // parts of an emission that is not complete
-	ready     []*readyOrPart
+	watermark uint64 // the shard is complete up to here, as far as was read
+	parts     []*part
+	whole     int // of the parts; those after them are of an emission that is not complete
 }
 
-// readyOrPart is an emission, or its first parts.
-type readyOrPart struct {
-	Stored
-	parts  int         // read so far
-	before feedMessage // from after which it is read again
-}
-
-// openBatch is a part whose records are being read.
-type openBatch struct {
-	mark   shardMark
-	shard  int
-	id     string
-	ours   bool   // of the log that is read
-	end    uint64 // sequence of its last record
-	before feedMessage
-	data   [][]byte
+// part is a part of an emission: a mark with its records.
+type part struct {
+	shardMark
+	shard   int
+	id      string      // of the batch
+	end     uint64      // sequence of the last record
+	before  feedMessage // from after which it is read again
+	records [][]byte
 }
 
 // newLogReader returns a reader. It asks the broker nothing yet.
@@ -122,7 +114,7 @@ func (r *logReader) Close() { r.feed.stop() }
 func (r *logReader) jump(missed bool, from, to uint64) {
 	r.batch = nil
 	for k := range r.shards {
-		r.shards[k].partial = nil
+		r.shards[k].forgetBegun()
 	}
 	if missed && r.cursor.Position > 0 {
 		r.missed = true
@@ -134,7 +126,7 @@ func (r *logReader) jump(missed bool, from, to uint64) {
 func (r *logReader) read(m feedMessage, before feedMessage) {
 	if b := r.batch; b != nil {
 		if r.isRecord(m, b) {
-			b.data = append(b.data, slices.Clone(m.Data()))
+			b.records = append(b.records, slices.Clone(m.Data()))
 			if m.sequence == b.end {
 				r.batch = nil
 				r.complete(b)
@@ -150,10 +142,7 @@ func (r *logReader) read(m feedMessage, before feedMessage) {
 		r.passOver(m, "not part of an emission")
 		return
 	}
-	b := &openBatch{
-		mark: mark, shard: shard, id: m.Headers().Get(request.HeaderBatchID), ours: mark.Log == r.config.Log || r.config.Log == "",
-		end: m.sequence + uint64(mark.Records), before: before,
-	}
+	b := &part{shardMark: mark, shard: shard, id: m.Headers().Get(request.HeaderBatchID), end: m.sequence + uint64(mark.Records), before: before}
 	if mark.Records == 0 {
 		r.complete(b)
 		return
@@ -190,60 +179,52 @@ func (r *logReader) alert(m feedMessage) *Stored {
 }
 
 // isRecord reports whether a message belongs to a batch.
-func (r *logReader) isRecord(m feedMessage, b *openBatch) bool {
+func (r *logReader) isRecord(m feedMessage, b *part) bool {
 	return m.sequence <= b.end && m.Headers().Get(request.HeaderBatchID) == b.id &&
 		strings.HasPrefix(m.Subject(), strings.TrimSuffix(r.config.Names.estimateSubjects(), ">"))
 }
 
-// complete adds a part to its emission. Repeated marks, and what was returned already,
-// are at or before the watermark of their shard.
-func (r *logReader) complete(b *openBatch) {
-	s := &r.shards[b.shard]
-	if !b.ours || b.mark.Position <= s.watermark {
+// complete adds a part to those of its shard. Repeated marks, and what was returned already,
+// are at or before the watermark of the shard.
+func (r *logReader) complete(p *part) {
+	s := &r.shards[p.shard]
+	if r.config.Log != "" && p.Log != r.config.Log || p.Position <= s.watermark {
 		return
 	}
-	if b.mark.Part == 1 {
-		s.partial = &readyOrPart{before: b.before, Stored: Stored{
-			Position: b.mark.Position, Time: b.mark.nanoseconds(), Cut: b.mark.Cut, Notes: b.mark.Notes,
-		}}
-	}
-	p := s.partial
-	if p == nil || p.Position != b.mark.Position || p.parts != b.mark.Part-1 {
-		s.partial = nil // its beginning was discarded
-		return
-	}
-	p.parts++
-	p.Records = append(p.Records, b.data...)
-	if b.mark.Part == b.mark.Parts {
-		s.partial, s.watermark = nil, p.Position
-		if !b.mark.Quiet {
-			s.ready = append(s.ready, p)
+	if begun := s.parts[s.whole:]; p.Part == 1 || len(begun) != p.Part-1 || begun[0].Position != p.Position {
+		s.forgetBegun()
+		if p.Part > 1 { // its beginning was discarded
+			return
 		}
 	}
+	if s.parts = append(s.parts, p); p.Part < p.Parts {
+		return
+	}
+	if s.watermark = p.Position; p.Quiet {
+		s.forgetBegun()
+	}
+	s.whole = len(s.parts)
 }
+
+// forgetBegun forgets the parts of an emission that is not complete.
+func (s *shardFeed) forgetBegun() { s.parts = s.parts[:s.whole] }
 
 // take returns the emission at the next position, with the parts of all shards, or nil
 // while a shard is not complete up to there.
 func (r *logReader) take() *Stored {
 	next := uint64(math.MaxUint64)
-	for k := range r.shards {
-		if ready := r.shards[k].ready; len(ready) > 0 {
-			next = min(next, ready[0].Position)
+	for _, s := range r.shards {
+		if s.whole > 0 {
+			next = min(next, s.parts[0].Position)
 		}
 	}
-	var parts []*Stored
-	for k := range r.shards {
-		s := &r.shards[k]
-		if s.watermark < next {
-			return nil
-		}
-		if len(s.ready) > 0 && s.ready[0].Position == next {
-			parts = append(parts, &s.ready[0].Stored)
-		}
+	if slices.ContainsFunc(r.shards, func(s shardFeed) bool { return s.watermark < next }) {
+		return nil
 	}
+	var parts []*part
 	for k := range r.shards {
-		if s := &r.shards[k]; len(s.ready) > 0 && s.ready[0].Position == next {
-			s.ready = s.ready[1:]
+		for s := &r.shards[k]; s.whole > 0 && s.parts[0].Position == next; s.whole-- {
+			parts, s.parts = append(parts, s.parts[0]), s.parts[1:]
 		}
 	}
 	e, again := joined(parts), r.again()
@@ -257,20 +238,12 @@ func (r *logReader) take() *Stored {
 // again returns the message after which everything that was not returned begins.
 func (r *logReader) again() feedMessage {
 	again := r.feed.last
-	earlier := func(m feedMessage) {
-		if m.sequence < again.sequence {
-			again = m
-		}
-	}
 	if r.batch != nil {
-		earlier(r.batch.before)
+		again = r.batch.before
 	}
-	for k := range r.shards {
-		if p := r.shards[k].partial; p != nil {
-			earlier(p.before)
-		}
-		if ready := r.shards[k].ready; len(ready) > 0 {
-			earlier(ready[0].before)
+	for _, s := range r.shards {
+		if len(s.parts) > 0 && s.parts[0].before.sequence < again.sequence {
+			again = s.parts[0].before
 		}
 	}
 	return again
