@@ -17,7 +17,6 @@ type Engine struct {
 	of      map[string][]*alert // by community, once matched; empty: no rule is about it
 	there   map[string][]*alert // by community, of list, where not matched yet
 	due     int64               // the earliest of all
-	fresh   bool                // rules were set, and not evaluated yet
 	dropped uint64              // alerts beyond alertsMax
 
 	differences difference.Fold // that rules are about
@@ -31,7 +30,7 @@ type Moment struct {
 
 // New returns an engine in which nothing fires.
 func New(c Config) (*Engine, error) {
-	e := &Engine{due: dueNever}
+	e := &Engine{}
 	if err := e.Configure(c); err != nil {
 		return nil, err
 	}
@@ -64,7 +63,12 @@ func (e *Engine) Configure(c Config) error {
 		e.attach(a)
 	}
 	e.index()
-	e.fresh = true
+	for i := range rules {
+		for _, community := range rules[i].literals() {
+			e.known(community)
+		}
+	}
+	e.due = 0
 	return nil
 }
 
@@ -105,14 +109,6 @@ func (e *Engine) attach(a *alert) {
 func (e *Engine) Evaluate(m Moment, estimates []quant.Estimate) []Transition {
 	if len(e.config.Rules) == 0 && len(e.list) == 0 {
 		return nil
-	}
-	if e.fresh {
-		e.fresh, e.due = false, 0
-		for i := range e.config.Rules {
-			for _, community := range e.config.Rules[i].literals() {
-				e.known(community)
-			}
-		}
 	}
 	if list := e.differences.Take(estimates); len(list) > 0 {
 		estimates = slices.Concat(estimates, list)

@@ -18,8 +18,6 @@ type saved struct {
 	Classes []string `json:"classes"`
 	Rules   []Rule   `json:"rules"`
 	Alerts  []*alert `json:"alerts"`
-	Dropped uint64   `json:"dropped,omitempty"`
-	Fresh   bool     `json:"fresh,omitempty"`
 
 	Differences difference.Fold `json:"differences,omitempty"`
 }
@@ -56,7 +54,7 @@ func PlainJSON(v any) ([]byte, error) {
 func (e *Engine) Save() []byte {
 	gone := func(a *alert) bool { return a.rule == nil && a.State != Firing }
 	return encode(saved{
-		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Dropped: e.dropped, Fresh: e.fresh, Differences: e.differences,
+		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Differences: e.differences,
 		Alerts: slices.DeleteFunc(slices.Clone(e.list), gone),
 	})
 }
@@ -72,7 +70,7 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	if s.Format != format {
 		return nil, fmt.Errorf("alerts: restore: format %d, this one reads %d", s.Format, format)
 	}
-	e := &Engine{list: s.Alerts, dropped: s.Dropped, fresh: s.Fresh, differences: s.Differences}
+	e := &Engine{list: s.Alerts, differences: s.Differences}
 	e.config = Config{Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules}
 	for _, a := range e.list {
 		if a.Class < 0 || a.Class >= len(s.Classes) {

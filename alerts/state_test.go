@@ -114,7 +114,6 @@ func TestRestartChangesNothing(t *testing.T) {
 					if err := broken.Configure(config(rules...)); err != nil {
 						t.Fatal(err)
 					}
-					broken.fresh = whole.fresh
 				}
 			}
 			want := whole.Evaluate(e.at, e.estimates)
