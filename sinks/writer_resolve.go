@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	auditEvery    = 4 * time.Second // how often Audit asks the broker, however often it is called
-	ensureEvery   = time.Minute     // how often it looks after the settings and the bucket as well
-	markSearchMin = 1024            // messages that are searched first for a mark before a foreign message
+	auditEvery  = 4 * time.Second // how often Audit asks the broker, however often it is called
+	ensureEvery = time.Minute     // how often it looks after the settings and the bucket as well
 )
 
 // foundMark is the last mark of a shard as the stream's leader has it.
@@ -63,24 +62,20 @@ func (w *Writer) lastMark(ctx context.Context) (found foundMark, err error) {
 // markBefore searches for the newest mark before a foreign message on the shard's
 // subject. The fence must still follow that message.
 func (w *Writer) markBefore(ctx context.Context, stream jetstream.Stream, foreign, first uint64) (found foundMark, err error) {
-	subject := w.config.Streams.Names.MarkSubject(w.config.Shard)
-	for window := uint64(markSearchMin); found.Parts == 0; window *= 2 {
-		from := max(foreign, window+first) - window
-		for at := from; at < foreign; {
-			m, err := stream.GetMsg(ctx, at, jetstream.WithGetMsgSubject(subject))
-			if err != nil {
-				return found, err
-			}
-			if mark, err := parseMark(m.Data); err == nil {
-				found.shardMark = mark
-			}
-			at = m.Sequence + 1
+	found.sequence = foreign
+	for at := foreign - 1; at >= max(first, 1); at-- {
+		m, err := stream.GetMsg(ctx, at)
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return found, err
 		}
-		if from == first {
+		if err != nil || m.Subject != w.config.Streams.Names.MarkSubject(w.config.Shard) {
+			continue
+		}
+		if mark, err := parseMark(m.Data); err == nil {
+			found.shardMark = mark
 			break
 		}
 	}
-	found.sequence = foreign
 	return found, nil
 }
 
