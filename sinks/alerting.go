@@ -64,37 +64,28 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 
 // Open opens the follower, as a FollowConfig wants it.
 func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
-	after, err := a.open(ctx)
-	if err != nil {
-		return nil, Cursor{}, fmt.Errorf("sinks: alerts: %w", err)
-	}
-	return a, after, nil
-}
-
-func (a *Alerting) open(ctx context.Context) (Cursor, error) {
 	if _, err := ensureStream(ctx, a.config.JS, a.config.Streams.alerts()); err != nil {
-		return Cursor{}, err
+		return nil, Cursor{}, err
 	}
 	if err := a.stored.open(ctx); err != nil {
-		return Cursor{}, err
+		return nil, Cursor{}, err
 	}
 	p, err := readShelf(ctx, a.config.Shelf)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		p = progress{Log: a.config.Log, Cursor: a.begin}
 	case err != nil:
-		return Cursor{}, err
+		return nil, Cursor{}, err
 	case p.Log != a.config.Log:
-		return Cursor{}, fmt.Errorf("%s is of another log: %w", a.config.Shelf, ErrNotOurs)
+		return nil, Cursor{}, fmt.Errorf("%s is of another log: %w", a.config.Shelf, ErrNotOurs)
 	}
 	if failed := a.restore(p); failed != nil {
-		return Cursor{}, failed
+		return nil, Cursor{}, failed
 	}
-	a.taken = p.Cursor
-	if a.config.Standby && err == nil {
-		return p.Cursor, nil
+	if a.taken = p.Cursor; !a.config.Standby || err != nil { // a worker that stands by saves where it begins, so that all begin there
+		err = a.save(ctx, p.Cursor)
 	}
-	return p.Cursor, a.save(ctx, p.Cursor) // a worker that stands by saves too, so that all begin at one cursor
+	return a, p.Cursor, err
 }
 
 // restore makes the engine that the state describes, under the rules that held then.
@@ -119,11 +110,10 @@ func (a *Alerting) Take(ctx context.Context, e *Stored) error {
 	if err == nil && len(transitions) > 0 && !a.config.Standby {
 		err = a.store(ctx, transitions)
 	}
-	if err != nil {
-		return fmt.Errorf("sinks: alerts at position %d: %w", e.Position, err)
+	if err == nil {
+		a.taken = e.Cursor
 	}
-	a.taken = e.Cursor
-	return nil
+	return err
 }
 
 // store appends the transitions of one position, as far as they are not there.
@@ -172,10 +162,7 @@ func (a *Alerting) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	if a.config.Standby {
 		return taken, nil
 	}
-	if err := a.save(ctx, taken); err != nil {
-		return Cursor{}, fmt.Errorf("sinks: alerts: %w", err)
-	}
-	return taken, nil
+	return taken, a.save(ctx, taken)
 }
 
 // save writes the state as it is after the cursor.

@@ -138,7 +138,7 @@ func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last C
 		}
 		if err == nil {
 			if err := f.Take(ctx, e); err != nil {
-				return err
+				return fmt.Errorf("position %d: %w", e.Position, err)
 			}
 			if last == durable && syncAt.Before(now.Add(followSyncEvery)) {
 				syncAt = now.Add(followSyncEvery)

@@ -39,7 +39,7 @@ func openLinesFile(path, log string, d disk) (Follower, Cursor, error) {
 		if s.file != nil {
 			err = errors.Join(err, s.file.Close())
 		}
-		return nil, Cursor{}, fmt.Errorf("sinks: open %s: %w", path, err)
+		return nil, Cursor{}, fmt.Errorf("open %s: %w", path, err)
 	}
 	return s, after, nil
 }
@@ -99,10 +99,7 @@ func (s *linesFile) Take(_ context.Context, e *Stored) error {
 	if err == nil {
 		err = s.buffer.Flush()
 	}
-	if err != nil {
-		return fmt.Errorf("sinks: write %s: %w", s.path, err)
-	}
-	return nil
+	return err
 }
 
 // Sync implements Follower. A file that was moved away holds what was taken until now.
@@ -116,12 +113,9 @@ func (s *linesFile) Sync(_ context.Context, taken Cursor) (Cursor, error) {
 		err = s.disk.replaceProgress(s.path+positionSuffix, progress{Log: s.log, Cursor: taken, Bytes: info.Size()})
 	}
 	if now, missing := os.Stat(s.path); err == nil && (missing != nil || !os.SameFile(now, info)) {
-		err = errors.New("it was moved away or removed, and begins anew")
+		err = fmt.Errorf("%s was moved away or removed, and begins anew", filepath.Base(s.path))
 	}
-	if err != nil {
-		return Cursor{}, fmt.Errorf("sinks: sync %s: %w", filepath.Base(s.path), err)
-	}
-	return taken, nil
+	return taken, err
 }
 
 // Close implements Follower.

@@ -67,7 +67,7 @@ func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
 	c.StreamBytes = cmp.Or(c.StreamBytes, EstimatesBytesDefault)
 	s := &partsDir{config: c}
 	if err := s.open(); err != nil {
-		return nil, Cursor{}, fmt.Errorf("sinks: parts in %s: %w", c.Dir, err)
+		return nil, Cursor{}, fmt.Errorf("parts in %s: %w", c.Dir, err)
 	}
 	s.table = newPartTable()
 	return s, s.durable, nil
@@ -102,17 +102,20 @@ func (s *partsDir) position() string { return filepath.Join(s.config.Dir, partsP
 
 // Take implements Follower.
 func (s *partsDir) Take(_ context.Context, e *Stored) error {
-	if err := s.take(e); err != nil {
-		return fmt.Errorf("sinks: parts in %s: %w", s.config.Dir, err)
+	if e.Position > s.after { // else a part has it; the run ended before it wrote the position file
+		if err := s.add(e); err != nil {
+			return err
+		}
 	}
 	s.taken = e.Cursor
-	return nil
+	if s.table.rows < s.config.rowsMax && s.bytes < min(partBytesMax, s.config.StreamBytes/4) && !e.Cut {
+		return nil
+	}
+	return s.cut()
 }
 
-func (s *partsDir) take(e *Stored) error {
-	if e.Position <= s.after {
-		return nil // a part has it; the run ended before it wrote the position file
-	}
+// add takes in the records of an emission, which may begin another part.
+func (s *partsDir) add(e *Stored) error {
 	if e.Time >= s.ends || e.Missed {
 		if err := s.cut(); err != nil {
 			return err
@@ -137,11 +140,7 @@ func (s *partsDir) take(e *Stored) error {
 	if len(estimates) > 0 {
 		s.until = e.Position
 	}
-	if s.table.rows < s.config.rowsMax && s.bytes < min(partBytesMax, s.config.StreamBytes/4) && !e.Cut {
-		return nil
-	}
-	s.taken = e.Cursor
-	return s.cut()
+	return nil
 }
 
 // cut makes a part of the rows, if there are any.
@@ -151,7 +150,7 @@ func (s *partsDir) cut() error {
 	}
 	name := filepath.Join(s.config.Dir, partName(s.after+1, s.until))
 	if err := s.config.disk.replace(name, s.table.write); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(name), err)
+		return err
 	}
 	s.after, s.bytes, s.ends = s.until, 0, 0
 	return s.writePosition()
@@ -168,9 +167,7 @@ func (s *partsDir) writePosition() error {
 // Sync implements Follower. Rows that are in no part yet are not durable.
 func (s *partsDir) Sync(context.Context, Cursor) (Cursor, error) {
 	if s.table.rows == 0 && s.taken.Sequence >= s.durable.Sequence+partsQuietMax {
-		if err := s.writePosition(); err != nil {
-			return Cursor{}, fmt.Errorf("sinks: parts in %s: %w", s.config.Dir, err)
-		}
+		return s.taken, s.writePosition()
 	}
 	return s.durable, nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -72,7 +71,7 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 			err = r.stored[i].open(ctx)
 		}
 		if err != nil {
-			return nil, Cursor{}, fmt.Errorf("sinks: history: %w", err)
+			return nil, Cursor{}, err
 		}
 	}
 	r.mu.Lock()
@@ -115,10 +114,7 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 	if day := begin(e.Time, 24*time.Hour); err == nil && before > 0 && before < day {
 		err = r.removeOld(ctx, day)
 	}
-	if err != nil {
-		return fmt.Errorf("sinks: history at position %d: %w", e.Position, err)
-	}
-	return nil
+	return err
 }
 
 // add takes in the records of an emission. What is suppressed has no shares, and of a method that is
@@ -215,10 +211,7 @@ func (r *Rollups) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	if err == nil {
 		err = writeShelf(ctx, r.config.Shelf, progress{Log: r.config.Log, Cursor: taken, State: state})
 	}
-	if err != nil {
-		return Cursor{}, fmt.Errorf("sinks: history: %w", err)
-	}
-	return taken, nil
+	return taken, err
 }
 
 // Close implements Follower. Roll-ups can be opened again.
