@@ -46,30 +46,40 @@ type feedMessage struct {
 	behind   uint64
 }
 
-// next returns the next message; it waits for it. missed says that messages before it
-// were discarded unread.
+// next returns the next message; it waits for it, however long the broker is away. missed says that
+// messages before it were discarded unread.
 func (f *feed) next(ctx context.Context) (m feedMessage, missed bool, err error) {
-	for {
-		if f.run == nil {
-			if err := f.reopen(ctx); err != nil {
-				return m, false, err
-			}
+	for ctx.Err() == nil {
+		got, err := f.receive(ctx)
+		if err != nil && ctx.Err() == nil {
+			f.trouble(fmt.Errorf("sinks: stream %s: %w", f.stream, err))
+			f.stop()
 		}
-		got, err := f.run.Next(jetstream.NextContext(ctx))
-		if ctx.Err() != nil {
-			return m, false, ctx.Err()
-		}
-		if err == nil {
-			m, ok := f.accept(got)
-			if ok {
-				missed, f.missed = f.missed, false
-				return m, missed, nil
-			}
+		if err != nil {
 			continue
 		}
-		f.trouble(fmt.Errorf("sinks: stream %s: %w", f.stream, err))
-		f.stop()
+		if m, ok := f.accept(got); ok {
+			missed, f.missed = f.missed, false
+			return m, missed, nil
+		}
 	}
+	return m, false, ctx.Err()
+}
+
+// receive returns what comes, after it has begun anew where the feed was stopped.
+func (f *feed) receive(ctx context.Context) (jetstream.Msg, error) {
+	if f.run == nil {
+		if f.barren > 0 {
+			if err := request.Pause(ctx, min(feedRetryWaitMin<<min(f.barren, 10), feedRetryWaitMax)); err != nil {
+				return nil, err
+			}
+		}
+		f.barren++
+		if err := f.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return f.run.Next(jetstream.NextContext(ctx))
 }
 
 // accept checks that a message is the next one. Messages that the client dropped are
@@ -93,24 +103,6 @@ func (f *feed) accept(got jetstream.Msg) (m feedMessage, ok bool) {
 	f.last = feedMessage{Msg: got, sequence: at, stamp: meta.Timestamp.UnixNano(), behind: meta.NumPending}
 	f.barren = 0
 	return f.last, true
-}
-
-// reopen begins anew after the last message, however long the broker is away.
-func (f *feed) reopen(ctx context.Context) error {
-	for {
-		if f.barren > 0 {
-			if err := request.Pause(ctx, min(feedRetryWaitMin<<min(f.barren, 10), feedRetryWaitMax)); err != nil {
-				return err
-			}
-		}
-		f.barren++
-		err := f.open(ctx)
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		f.stop()
-		f.trouble(fmt.Errorf("sinks: stream %s: %w", f.stream, err))
-	}
 }
 
 func (f *feed) open(ctx context.Context) error {

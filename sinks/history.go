@@ -66,12 +66,11 @@ func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estima
 	if q.From.IsZero() && q.Newest > 0 {
 		most = min(most, storedMarginOf*q.Newest)
 	}
-	for ; ; most *= storedMarginOf {
-		most = min(most, storedReadMax)
-		if list, whole, err = s.read(ctx, q, most); err != nil || whole || most == storedReadMax || len(list) >= q.Newest {
-			return list, whole, err
-		}
+	list, whole, err = s.read(ctx, q, most)
+	if err == nil && !whole && len(list) < q.Newest && most < storedReadMax { // they do not lie evenly
+		return s.read(ctx, q, storedReadMax)
 	}
+	return list, whole, err
 }
 
 // read is Read of about so many of the newest records.
