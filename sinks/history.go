@@ -180,7 +180,7 @@ type lookup[T any] struct {
 // stored is a message as it stands in the stream.
 type stored[T any] struct {
 	sequence uint64
-	foreign  bool // of a log that is no more; what follows is not read
+	foreign  bool // of a log that is no more, or nothing of ours; the value is not to be used
 	value    T
 }
 
@@ -232,7 +232,9 @@ func (l *lookup[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int6
 		case !found || s.sequence >= high || !s.foreign && key(&s.value) > bound:
 			high = middle
 		default: // what is foreign comes first
-			last, ok, low = s, !s.foreign, s.sequence+1
+			if low = s.sequence + 1; !s.foreign || !ok {
+				last, ok = s, !s.foreign
+			}
 		}
 	}
 	return last, ok, nil
@@ -250,13 +252,8 @@ func (l *lookup[T]) next(ctx context.Context, from uint64) (s stored[T], ok bool
 	if err != nil {
 		return s, false, fmt.Errorf("sinks: a message of %s: %w", l.subject, err)
 	}
-	s.sequence, s.foreign = m.Sequence, l.log != "" && m.Header.Get(headerLog) != l.log
-	if s.foreign {
-		return s, true, nil
-	}
-	if err := unpack(m.Data, &s.value); err != nil {
-		return s, false, fmt.Errorf("sinks: message %d: %w", m.Sequence, err)
-	}
+	s.sequence = m.Sequence
+	s.foreign = l.log != "" && m.Header.Get(headerLog) != l.log || unpack(m.Data, &s.value) != nil
 	return s, true, nil
 }
 

@@ -100,6 +100,22 @@ type rollupChunk struct {
 	Rollups    []Rollup   `json:"rollups"`
 }
 
+// begins and ends return log times of the first and of the last record; without roll-ups it is nothing
+// of ours, and they are 0.
+func (c *rollupChunk) begins() int64 {
+	if len(c.Rollups) == 0 {
+		return 0
+	}
+	return c.Rollups[0].Time.UnixNano()
+}
+
+func (c *rollupChunk) ends() int64 {
+	if len(c.Rollups) == 0 {
+		return 0
+	}
+	return c.Rollups[len(c.Rollups)-1].Until.UnixNano()
+}
+
 // add takes in a record. One with another number of classes begins its periods anew.
 func (s *rolled) add(e *quant.Estimate, at int64) {
 	for i, row := range resolutions {

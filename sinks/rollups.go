@@ -188,8 +188,7 @@ func (r *Rollups) removeOld(ctx context.Context, now int64) error {
 		if err != nil {
 			return err
 		}
-		begins := func(c *rollupChunk) int64 { return c.Rollups[0].Time.UnixNano() }
-		last, ok, err := l.lastUpTo(ctx, begins, now-int64(row.keep+row.chunk)-1)
+		last, ok, err := l.lastUpTo(ctx, (*rollupChunk).begins, now-int64(row.keep+row.chunk)-1)
 		if err == nil && ok {
 			err = l.stream.Purge(ctx, jetstream.WithPurgeSequence(last.sequence+1))
 		}

@@ -90,8 +90,7 @@ func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery
 	}
 	at := uint64(0)
 	if !q.From.IsZero() {
-		until := func(c *rollupChunk) int64 { return c.Rollups[len(c.Rollups)-1].Until.UnixNano() }
-		before, _, err := l.lastUpTo(ctx, until, q.From.UnixNano()-1)
+		before, _, err := l.lastUpTo(ctx, (*rollupChunk).ends, q.From.UnixNano()-1)
 		if err != nil {
 			return nil, false, err
 		}
@@ -102,9 +101,11 @@ func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery
 		switch at = m.sequence; {
 		case err != nil:
 			return nil, false, err
-		case !ok || !m.foreign && !q.To.IsZero() && m.value.Rollups[0].Time.After(q.To):
+		case !ok:
 			return list, true, nil
-		case m.foreign:
+		case m.foreign || len(m.value.Rollups) == 0:
+		case !q.To.IsZero() && m.value.Rollups[0].Time.After(q.To):
+			return list, true, nil
 		case q.From.IsZero() && !fitting(m.value.Rollups[0].Time):
 			return nil, false, nil
 		default:

@@ -299,3 +299,35 @@ func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
 		t.Errorf("-want +got:\n%.900s", diff)
 	}
 }
+
+// What others write among the roll-ups, even as if it were of this log, is passed over by readers and by
+// the removal of old ones.
+func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
+	l := startLogOut(t)
+	log := longLog(t, 7, 40)
+	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})
+	foreign := func(disk) (Follower, Cursor, error) {
+		f, at, err := r.Open(t.Context())
+		for i, text := range []string{"{}", "no JSON", "{\"rollups\":[]}", "[1]"} {
+			m := newMessage(DefaultNames().historySubject(resolutions[i%3].name, "a", "auto"), "log", []byte(text))
+			if _, failed := l.js.PublishMsg(t.Context(), m); failed != nil {
+				t.Fatal(failed)
+			}
+			r.stored[i%3].sequence++
+		}
+		return f, at, err
+	}
+	if err := fold(log, foreign, disk{}); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range resolutions[1:] {
+		list, _, err := r.read(t.Context(), i+1, RollupQuery{Community: "a", Method: "auto", Points: 1 << 20})
+		if diff := cmp.Diff(recount(log, "a", row.period), list, near); diff != "" || err != nil {
+			t.Errorf("%s: %v, -want +got:\n%.900s", row.name, err, diff)
+		}
+	}
+	from := time.Unix(0, log[len(log)/2].Time)
+	if got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: from, Points: 1 << 20}); err != nil || len(got.Rollups) == 0 {
+		t.Errorf("%d from %v on, %v", len(got.Rollups), from, err)
+	}
+}
