@@ -17,7 +17,7 @@ import (
 // Limits of a follower's life.
 const (
 	followSyncEvery    = time.Second
-	followSyncShare    = 100 // and to make durable takes at most one part in so many of the time
+	followSyncShare    = 50 // and to make durable takes at most one part in so many of the time
 	followRetryWaitMin = 50 * time.Millisecond
 	followRetryWaitMax = 5 * time.Second
 	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
