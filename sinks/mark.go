@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -144,8 +145,10 @@ func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log st
 // Newest returns the cursor of a reader that has read everything that is published now.
 // Of several shards it is the cursor of the one that is furthest behind. Emissions that others
 // have published beyond it may come again.
-func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (newest Cursor, err error) {
-	for shard := range max(c.Shards, 1) {
+func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor, error) {
+	shards := max(c.Shards, 1)
+	newest := Cursor{Position: math.MaxUint64, Shard: shards - 1, Sequence: math.MaxUint64}
+	for shard := range shards {
 		w := &Writer{config: WriterConfig{Streams: StreamsConfig{Names: c.Names}, Shard: shard, Log: c.Log}, js: js}
 		found, err := w.lastMark(ctx)
 		if err != nil {
@@ -153,34 +156,22 @@ func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (newest
 		}
 		w.config.Config = found.Config // whoever published it
 		w.adopt(found)
-		at := Cursor{Position: w.Published(), Shard: max(c.Shards, 1) - 1}
-		if at.Position == 0 {
+		position, sequence := w.Published(), found.sequence-1
+		if position == 0 {
 			return Cursor{}, nil
 		}
-		if at.Sequence = found.sequence - 1; found.Part == found.Parts && !found.torn && c.Shards <= 1 {
-			at.Sequence = found.sequence + uint64(found.Records)
+		if found.Part == found.Parts && !found.torn && shards == 1 {
+			sequence += 1 + uint64(found.Records)
 		}
-		if shard == 0 || at.Position < newest.Position {
-			newest.Position, newest.Shard = at.Position, at.Shard
-		}
-		if shard == 0 || at.Sequence < newest.Sequence {
-			newest.Sequence = at.Sequence
-		}
+		newest.Position, newest.Sequence = min(newest.Position, position), min(newest.Sequence, sequence)
 	}
-	newest.Stamp, err = stampOf(ctx, js, c.Names.Estimates, newest.Sequence)
-	return newest, err
-}
-
-// stampOf returns the broker's time of a message; of one that is not there 0.
-func stampOf(ctx context.Context, js jetstream.JetStream, name string, sequence uint64) (int64, error) {
-	stream, err := js.Stream(ctx, name)
+	stream, err := js.Stream(ctx, c.Names.Estimates)
 	if err != nil {
-		return 0, fmt.Errorf("sinks: stream %s: %w", name, err)
+		return Cursor{}, fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
 	}
-	request.Leader(stream) // only the leader is asked
-	m, err := stream.GetMsg(ctx, sequence)
-	if err != nil {
-		return 0, nil //nolint:nilerr // the feed then reads from the beginning
+	request.Leader(stream)                                         // only the leader is asked
+	if m, err := stream.GetMsg(ctx, newest.Sequence); err == nil { // else the feed reads from the beginning
+		newest.Stamp = m.Time.UnixNano()
 	}
-	return m.Time.UnixNano(), nil
+	return newest, nil
 }
