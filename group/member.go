@@ -40,7 +40,7 @@ type Presence struct {
 	Arch     string    `json:"arch"`             // GOARCH, and the level of its instructions
 	Position uint64    `json:"position"`         // last position of the log that was applied
 	Page     string    `json:"page,omitempty"`   // address of its page
-	Shards   []int     `json:"shards"`           // that it estimates now; empty, not nil: it starts again with others
+	Shards   []int     `json:"shards"`           // that it estimates now
 	Drains   bool      `json:"drains,omitempty"` // it hands its shards over
 	// Needs names the follower on this worker that needs most of the log out, and Taken the sequence
 	// that it has taken: no worker may discard what comes after.
@@ -346,20 +346,19 @@ func (m *Member) Slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// Estimated returns the shards that other workers say that they estimate, those that one of them does
-// which is not drained, and whether one is starting again and will estimate others in a moment.
-func (m *Member) Estimated() (shards, staying map[int]bool, more bool) {
+// Estimated returns the shards that other workers say that they estimate, and those that one of them does
+// which is not drained.
+func (m *Member) Estimated() (shards, staying map[int]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	shards, staying = map[int]bool{}, map[int]bool{}
 	for name, w := range m.workers {
-		more = more || name != m.self.Worker && w.Shards != nil && len(w.Shards) == 0
 		for _, shard := range w.Shards {
 			shards[shard] = shards[shard] || name != m.self.Worker
 			staying[shard] = staying[shard] || name != m.self.Worker && !w.Drains
 		}
 	}
-	return shards, staying, more
+	return shards, staying
 }
 
 // Leave ends the membership: the others take this worker's shards over at once.

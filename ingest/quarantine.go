@@ -51,7 +51,7 @@ const (
 
 // QuarantineWriter keeps copies of what was refused, each once, even when a restart goes through the same steps
 // again: repeats within the broker's window are dropped by their id, and older ones because they are not after the
-// newest entry that was there at the start, or after the last failure. It has one owner, but for Run and State.
+// newest entry that was there at the start, or after the last failure. Write has one caller at a time.
 type QuarantineWriter struct {
 	js     jetstream.JetStream
 	names  broker.StreamNames
@@ -60,7 +60,7 @@ type QuarantineWriter struct {
 
 	waiting chan []*nats.Msg // holds the entries that come next, of whole steps
 
-	leftOut uint64 // refusals without an entry of their own, as the steps were written
+	leftOut atomic.Uint64 // refusals without an entry of their own, as the steps were written
 
 	tracker request.Tracker
 	held    atomic.Bool // the owner waits
@@ -140,7 +140,7 @@ func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream) error
 // while more than a batch would wait, for a broker that is away for as long as it takes; see State.
 func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) error {
 	kept := boundEntries(refusals)
-	w.leftOut += uint64(event.CountRefused(refusals) - len(kept))
+	w.leftOut.Add(uint64(event.CountRefused(refusals) - len(kept)))
 	var next, before []*nats.Msg
 	for _, e := range kept {
 		next = append(next, w.message(e))
@@ -154,8 +154,8 @@ func (w *QuarantineWriter) Write(ctx context.Context, refusals []event.Refusal) 
 	}
 	if together := append(before, next...); fitting(together) == len(together) {
 		next = together
-	} else if len(before) > 0 {
-		w.waiting <- before
+	} else if err := w.give(ctx, before); err != nil {
+		return err
 	}
 	return w.give(ctx, next)
 }
@@ -271,7 +271,7 @@ func boundEntries(refusals []event.Refusal) (kept []event.Refusal) {
 }
 
 // LeftOut returns the number of refusals without an entry of their own, which another one counts.
-func (w *QuarantineWriter) LeftOut() uint64 { return w.leftOut }
+func (w *QuarantineWriter) LeftOut() uint64 { return w.leftOut.Load() }
 
 func (w *QuarantineWriter) message(r event.Refusal) *nats.Msg {
 	if r.Index >= 0 {

@@ -51,7 +51,7 @@ func (a *alerting) start(ctx context.Context, leads bool) error {
 		return err
 	}
 	follower, err := sinks.NewAlerting(ctx, sinks.AlertingConfig{
-		JS: p.Broker.JS, Streams: p.streams(), Shards: p.outlets.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile),
+		JS: p.Broker.JS, Streams: p.streams(), Shards: p.shards, Log: p.logID, Shelf: p.shelf(followerAlerts, alertingFile),
 		Rules: rules, Standby: !leads,
 	})
 	if err != nil {
@@ -143,7 +143,7 @@ func (a *alerting) show() time.Duration {
 	}
 	begun := time.Now()
 	active, rules, dropped := follower.Now()
-	if a.p.source.Stats().Behind <= catchingUp {
+	if a.p.main.Load().source.Stats().Behind <= catchingUp {
 		targets.Set(active)
 	}
 	a.p.Page.SetAlerts(web.Alerts{Active: active, Rules: rules, Fired: fired, Dropped: dropped, Targets: targets.Stats()})

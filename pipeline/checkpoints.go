@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -22,15 +21,13 @@ import (
 type checkpoints struct {
 	Dir     *checkpoint.Dir
 	log     *slog.Logger
-	share   func(context.Context, *checkpoint.Checkpoint) // gives a state to other workers; nil: there are none
-	sharing context.Context                               // of share
-	hurry   context.CancelFunc                            // ends what can be left out of sharing
-	fresh   *atomic.Pointer[checkpoint.Checkpoint]        // that is being written, in memory; nil in it: none is
-	writing chan saved                                    // holds one result when the writer is done; nil when none runs
-	last    web.Checkpoint                                // the newest that succeeded, and how many failed
-	said    time.Time                                     // when the log told of one
-	unsaid  int                                           // since then
-	err     error                                         // of the newest one
+	share   func(*checkpoint.Checkpoint)          // gives a state to other workers; nil: there are none
+	fresh   atomic.Pointer[checkpoint.Checkpoint] // that is being written, in memory; nil in it: none is
+	writing chan saved                            // holds one result when the writer is done; nil when none runs
+	last    web.Checkpoint                        // the newest that succeeded, and how many failed
+	said    time.Time                             // when the log told of one
+	unsaid  int                                   // since then
+	err     error                                 // of the newest one
 }
 
 type saved struct {
@@ -43,18 +40,7 @@ func checkpointsIn(state string) string { return filepath.Join(state, "checkpoin
 
 func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	dir, err := checkpoint.Open(checkpoint.Disk{}, checkpointsIn(state))
-	k := &checkpoints{Dir: dir, log: log, fresh: new(atomic.Pointer[checkpoint.Checkpoint])}
-	k.sharing, k.hurry = context.WithCancel(context.Background())
-	return k, err
-}
-
-// handOn returns what the next pipeline of this process saves with. A state that is still being
-// written is written to its end beside the next pipeline, which need not wait for it.
-func (k *checkpoints) handOn() *checkpoints {
-	next := *k
-	next.sharing, next.hurry = context.WithCancel(context.Background())
-	k.writing = nil
-	return &next
+	return &checkpoints{Dir: dir, log: log}, err
 }
 
 // write writes a state beside the loop. The loop has stood still for it since begun, and
@@ -81,7 +67,7 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 	defer k.fresh.Store(nil)
 	var sharing sync.WaitGroup
 	if k.share != nil {
-		sharing.Go(func() { k.share(k.sharing, fresh) })
+		sharing.Go(func() { k.share(fresh) })
 	}
 	bytes, err = k.Dir.Save(fresh)
 	sharing.Wait()

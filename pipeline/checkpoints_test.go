@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"slices"
 	"testing"
@@ -13,34 +12,31 @@ import (
 )
 
 // A worker that takes shards over must not wait for a state that is being written and given to others,
-// which may take seconds; the pipeline after it must know what became of it, and storing in haste must end.
+// which may take seconds; the fold after it must know what became of it.
 func TestATakeOverDoesNotWaitForACheckpoint(t *testing.T) {
 	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	hurried, goOn := make(chan struct{}), make(chan struct{})
-	k.share = func(ctx context.Context, _ *checkpoint.Checkpoint) {
-		<-ctx.Done()
-		close(hurried)
-		<-goOn
-	}
+	p := &Pipeline{Checkpoints: k, group: &membership{}, log: slog.New(slog.DiscardHandler)}
+	p.group.p = p
+	main, next := newFold(p, nil), newFold(p, nil)
+	main.stop = func() { close(main.done) }
+	p.main.Store(main)
+	p.beside.Store(next)
+	goOn := make(chan struct{})
+	k.share = func(*checkpoint.Checkpoint) { <-goOn }
 	k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
-	k.hurry()
-	next := k.handOn()
-	<-hurried
-	if err := k.finish(); err != nil { // would wait for ever
-		t.Fatal(err)
+	p.group.replace(next) // would wait for ever
+	if p.main.Load() != next || p.beside.Load() != nil {
+		t.Fatal("the next fold is not the main one")
 	}
-	if next.collect(false); next.writing == nil {
+	if next.Checkpoints.collect(false); k.writing == nil {
 		t.Fatal("the state is said to be shared, and is not yet")
 	}
-	if next.sharing.Err() != nil {
-		t.Fatal("the next pipeline is in haste too")
-	}
 	close(goOn)
-	if err := next.finish(); err != nil || next.last.Position != 7 {
-		t.Fatalf("the checkpoint ends at position %d, %v", next.last.Position, err)
+	if err := next.Checkpoints.finish(); err != nil || k.last.Position != 7 {
+		t.Fatalf("the checkpoint ends at position %d, %v", k.last.Position, err)
 	}
 }
 
@@ -52,7 +48,7 @@ func TestAStateIsRestoredWhileItIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	shared, goOn := make(chan struct{}), make(chan struct{})
-	k.share = func(context.Context, *checkpoint.Checkpoint) {
+	k.share = func(*checkpoint.Checkpoint) {
 		close(shared)
 		<-goOn
 	}

@@ -1,9 +1,10 @@
 // Package pipeline is the command gqlstream run: it follows the log in, keeps the core
 // current, publishes estimates, and saves the state.
 //
-// Run opens a Pipeline and drives its loop: next, step, refuse, publish, checkpoint.
-// The loop's goroutine owns the core and the checkpoints. Everything that a Pipeline
-// opens it closes in reverse order, whatever went wrong on the way.
+// Run opens a Pipeline, whose fold takes the log in: next, step, refuse, publish, checkpoint.
+// The fold's goroutine owns the core and the checkpoints. Where the shards of a group's
+// worker change, another fold takes the place of the first when it has caught up.
+// Everything that a Pipeline opens it closes in reverse order, whatever went wrong.
 //
 // The loop knows no file, no alert and no page. They follow the log out, each in a
 // goroutine of its own and with a position of its own that is as durable as what it

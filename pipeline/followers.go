@@ -67,7 +67,7 @@ func (f *followers) assign(ctx context.Context, group *membership) error {
 			continue
 		}
 		if t.begun = false; t.single && group != nil {
-			group.log.Info("a follower is assigned", "follower", t.Name, "here", leads)
+			group.p.log.Info("a follower is assigned", "follower", t.Name, "here", leads)
 		}
 		f.end(t)
 		if t.ready != nil {

@@ -12,7 +12,7 @@ import (
 
 func greet(w io.Writer, p *Pipeline) {
 	begins := "from the beginning of the log"
-	if at := p.Core.Position(); at > 0 {
+	if at := p.Position(); at > 0 {
 		begins = fmt.Sprintf("from the checkpoint at position %d", at)
 	}
 	fmt.Fprintf(w, "gqlstream %s\n", p.version)

@@ -1,11 +1,10 @@
 package pipeline
 
 import (
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,28 +14,24 @@ import (
 	"gqlstream/ingest/broker"
 )
 
-// A worker that is to estimate shards that nobody else estimates must start again at once. One that
-// only stands in waits for its turn, and until others can publish its shards, but not for ever: two
-// that start again together would leave a gap.
-func TestWorkersStartAgainOneAfterTheOther(t *testing.T) {
+// A worker without memory for two folds that is to estimate shards that nobody else estimates must begin at once. One that
+// only stands in waits for its turn, but not for ever: two that begin together would leave a gap.
+func TestWorkersStandStillOneAfterTheOther(t *testing.T) {
 	for _, c := range []struct {
-		what        string
-		urgent      bool
-		turn        int
-		replaceable bool
-		waited      time.Duration
-		want        bool
+		what   string
+		urgent bool
+		turn   int
+		waited time.Duration
+		want   bool
 	}{
-		{"nobody else estimates it", true, 3, false, 0, true},
-		{"stands in, first turn", false, 0, false, 0, true},
-		{"stands in, second turn, at once", false, 1, true, 0, false},
-		{"stands in, second turn, after the first one's", false, 1, true, standInTurn, true},
-		{"stands in, third turn, too early", false, 2, true, standInTurn, false},
-		{"alone has some shards", false, 1, false, standInTurn, false},
-		{"alone has some shards for long", false, 1, false, standInMax, true},
-		{"alone has some shards, later turn", false, 2, false, standInMax, false},
+		{"nobody else estimates it", true, 3, 0, true},
+		{"stands in, first turn", false, 0, 0, true},
+		{"stands in, second turn, at once", false, 1, 0, false},
+		{"stands in, second turn, after the first one's", false, 1, standInTurn, true},
+		{"stands in, third turn, too early", false, 2, standInTurn, false},
+		{"stands in, third turn", false, 2, 2 * standInTurn, true},
 	} {
-		if got := mayStartAgain(c.urgent, c.turn, c.replaceable, c.waited); got != c.want {
+		if got := mayStandStill(c.urgent, c.turn, c.waited); got != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}
@@ -55,13 +50,13 @@ func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 		return m
 	}
 	drained, other := join("drained"), join("other")
-	p := &Pipeline{group: &membership{member: drained, copies: 1}, outlets: outlets{shards: 2, each: []*outlet{{shard: 0}, {shard: 1}}}}
+	p := foldOf(&membership{member: drained, copies: 1}, 0, 1)
 	drained.Say(func(own *group.Presence) { own.Drains = true })
 	estimates := func(drains bool) { // and waits until the drained one has heard of it
 		t.Helper()
 		other.Say(func(own *group.Presence) { own.Shards, own.Drains = []int{0, 1}, drains })
 		for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-			shards, staying, _ := drained.Estimated()
+			shards, staying := drained.Estimated()
 			if shards[0] && shards[1] && staying[0] != drains && staying[1] != drains {
 				return
 			}
@@ -74,18 +69,18 @@ func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 		what   string
 		drains bool // the other one, too
 		since  time.Duration
-		want   error
+		want   bool
 	}{
-		{"the other worker is drained too", true, 2 * handOverMax, nil},
-		{"the other worker has just begun to estimate the shards", false, 0, nil},
-		{"it has estimated them for half of the time", false, handOverMax / 2, nil},
-		{"it has estimated them for long, and never was the first", false, 2 * handOverMax, errDrained},
+		{"the other worker is drained too", true, 2 * handOverMax, false},
+		{"the other worker has just begun to estimate the shards", false, 0, false},
+		{"it has estimated them for half of the time", false, handOverMax / 2, false},
+		{"it has estimated them for long, and never was the first", false, 2 * handOverMax, true},
 	} {
 		estimates(step.drains)
 		p.group.handing = time.Now().Add(-step.since)
-		_ = p.regroup(t.Context()) // gives up
-		if err := p.regroup(t.Context()); !errors.Is(err, step.want) {
-			t.Errorf("%s: %v, want %v", step.what, err, step.want)
+		_ = p.group.regroup(nil) // gives up
+		if done := p.group.regroup(nil); done != step.want {
+			t.Errorf("%s: %v, want %v", step.what, done, step.want)
 		}
 	}
 }
@@ -102,15 +97,8 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 		}
 		return m
 	}
-	m := &membership{member: join("one"), copies: 1, woken: make(chan struct{}, 1)}
+	m := &membership{member: join("one"), copies: 1}
 	defer func() { _ = m.member.Leave() }()
-	saves, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err == nil {
-		m.store, err = m.member.OpenStore(t.Context(), 2)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	other := join("other")
 	mine := -1
 	wait := func(what string, is func() bool) {
@@ -125,35 +113,58 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 		mine = slices.Index(m.member.Places(2, 1, true), 0)
 		return mine >= 0 && m.member.Places(2, 1, true)[1-mine] < 0
 	})
-	p := &Pipeline{group: m, Checkpoints: saves, log: slog.New(slog.DiscardHandler), outlets: outlets{shards: 2, marked: make([]atomic.Uint64, 2), each: []*outlet{{shard: mine}}}}
+	p := foldOf(m, mine)
+	begin := func(f *fold) { f.stop = sync.OnceFunc(func() { close(f.done) }) }
 	renew := entryOf(t, js, bucket, "other")
 	if err := other.Leave(); err != nil {
 		t.Fatal(err)
 	}
 	renew()
 	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
-	if !m.prepare(t.Context(), p) || m.next != nil {
+	if m.prepare(begin); m.next != nil {
 		t.Fatal("something is prepared, although nobody is doubted")
 	}
 	wait("a doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
-	if m.prepare(t.Context(), p); m.next == nil || len(m.next.owned) != 2 {
+	if m.prepare(begin); m.next == nil || len(m.next.config.Owned) != 2 {
 		t.Fatalf("%+v is prepared", m.next)
 	}
-	<-m.next.done
+	p.beside.Store(m.next)
+	if sure := m.member.Places(2, 1, true)[1-mine] == 0; !sure {
+		if m.prepare(begin); p.main.Load() == p.beside.Load() || m.next == nil && m.member.Places(2, 1, true)[1-mine] != 0 {
+			t.Error("what is prepared takes the place of the main fold before the other worker is dead")
+		}
+	}
 	renew()
 	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
-	if !m.prepare(t.Context(), p) || m.next != nil {
+	if m.prepare(begin); m.next != nil || p.beside.Load() != nil {
 		t.Error("what is prepared is not given up")
 	}
 	wait("another doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
-	if sure := m.member.Places(2, 1, true)[1-mine] == 0; (!m.prepare(t.Context(), p) || m.next != nil) && !sure {
+	if m.prepare(begin); m.next != nil && m.member.Places(2, 1, true)[1-mine] != 0 {
 		t.Error("a second doubt is prepared for")
 	}
 	wait("its death", func() bool { return m.member.Places(2, 1, true)[1-mine] == 0 })
-	if m.prepare(t.Context(), p); m.next == nil {
-		t.Error("its death is not prepared for")
+	if m.prepare(begin); m.next == nil {
+		t.Fatal("its death is not prepared for")
 	}
-	m.drop()
+	next := m.next
+	p.beside.Store(next)
+	if m.prepare(begin); p.main.Load() != next || p.beside.Load() != nil || m.next != nil {
+		t.Error("what is prepared, and has caught up, does not take the place of the main fold")
+	}
+}
+
+// foldOf returns the pipeline of a worker that estimates some of two shards.
+func foldOf(m *membership, shards ...int) *Pipeline {
+	p := &Pipeline{group: m, log: slog.New(slog.DiscardHandler), shards: 2}
+	m.p = p
+	main := newFold(p, shards)
+	for _, shard := range shards {
+		main.outlets.each = append(main.outlets.each, &outlet{shard: shard})
+	}
+	main.stop = func() { close(main.done) }
+	p.main.Store(main)
+	return p
 }
 
 // entryOf returns what renews the entry of a worker once, whether or not it lives.

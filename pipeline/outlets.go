@@ -52,8 +52,7 @@ type heldEmission struct {
 type outlets struct {
 	shards int // of the group
 	each   []*outlet
-	newest atomic.Uint64   // sequence of the newest mark that others have stored
-	marked []atomic.Uint64 // up to where each shard is published, whosever it is
+	newest atomic.Uint64 // sequence of the newest mark that others have stored
 }
 
 func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int) error {
@@ -62,9 +61,8 @@ func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.Writ
 			owned = append(owned, shard)
 		}
 	}
-	o.marked = make([]atomic.Uint64, o.shards)
 	for _, shard := range owned {
-		c.Shard, c.Shards = shard, o.shards
+		c.Shard = shard
 		writer, err := sinks.NewWriter(ctx, js, c)
 		if err != nil {
 			return err
@@ -183,28 +181,10 @@ func (o *outlets) settle(ctx context.Context) error {
 	return nil
 }
 
-// watchHeld stores what the first of the order should have, also while no step is taken.
-func (o *outlets) watchHeld(ctx context.Context) error {
-	return repeat(ctx, heldLookEvery, func() error {
-		for _, one := range o.live() {
-			one.mu.Lock()
-			err := one.flush(ctx)
-			one.mu.Unlock()
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // heed takes in up to where a shard is published by others, and gives it up if another worker has
 // taken it over.
 func (o *outlets) heed(m sinks.Mark, self sinks.Identity) {
 	o.newest.Store(max(o.newest.Load(), m.Sequence))
-	if m.Shard < len(o.marked) {
-		o.marked[m.Shard].Store(m.Position)
-	}
 	for _, one := range o.live() {
 		if one.shard != m.Shard {
 			continue
@@ -251,15 +231,6 @@ func (o *outlets) watermarks() map[int]uint64 {
 		one.mu.Lock()
 		all[one.shard] = max(one.writer.Published(), one.seen.Load())
 		one.mu.Unlock()
-	}
-	return all
-}
-
-// markedOf returns the same of any shards, as the log out has it.
-func (o *outlets) markedOf(shards []int) map[int]uint64 {
-	all := map[int]uint64{}
-	for _, shard := range shards {
-		all[shard] = o.marked[shard].Load()
 	}
 	return all
 }

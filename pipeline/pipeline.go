@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,23 +26,24 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// Pipeline joins one source, one core, the log out and its followers. The loop's goroutine owns
-// the core, the checkpoints and their counts.
+// Pipeline joins the log in, a fold of it, the log out and its followers. The main fold's goroutine owns
+// the checkpoints and the counts.
 type Pipeline struct {
 	settings   config.Settings
 	Config     incremental.Config
 	log        *slog.Logger
 	names      names
 	Broker     *broker.Broker
-	source     *ingest.JetStreamSource
 	ticker     atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
 	full       atomic.Pointer[request.State] // since when the embedded server cannot write; nil: it can
-	Core       *incremental.Core
+	shards     int                           // that the communities are divided into
+	main       atomic.Pointer[fold]
+	beside     atomic.Pointer[fold] // that is to take the place of the main one; nil: there is none, or it is not open yet
+	group      *membership          // nil for a run alone
 	quarantine *ingest.QuarantineWriter
-
-	outlets outlets
-	group   *membership   // nil for a run alone
-	applied atomic.Uint64 // last position that the core has applied
+	refusing   sync.Mutex         // guards what follows, and is held while the quarantine is written to
+	refusedTo  event.Position     // up to which it was
+	writers    sinks.WriterConfig // of the outlets
 
 	logID       string       // of the log that positions count in
 	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
@@ -55,11 +57,8 @@ type Pipeline struct {
 	Checkpoints *checkpoints
 	reload      *reloader // nil: the configuration is not read again
 	idle        atomic.Bool
-	behind      atomic.Bool                  // the next emission has records of the last one
-	step        atomic.Pointer[stepUnderWay] // that the loop takes; nil: none
+	step        atomic.Pointer[stepUnderWay] // that the main loop takes; nil: none
 	closers     []func() error
-	preparing   atomic.Bool   // the next pipeline is being prepared
-	tookOver    time.Time     // when it began with what was prepared; zero: it did not, or has caught up
 	auditEvery  time.Duration // see auditStreams
 	dropped     bool          // and said so
 	stats       runStats
@@ -84,16 +83,17 @@ type Options struct {
 	Log     *slog.Logger
 	Follow  map[string]Take // further followers, by name
 
-	Group  string // to take part in; empty: none
-	Worker string // name of this worker in it; empty: of the host and the state directory
-	member *membership
+	Group  string    // to take part in; empty: none
+	Worker string    // name of this worker in it; empty: of the host and the state directory
+	since  time.Time // when the process began
 
 	FreePort bool // for the page, where the one it should have is taken
 }
 
 // Open connects, checks the streams and builds everything that Run needs.
 func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
-	p = &Pipeline{settings: settings, log: o.Log, version: o.Version, stats: newRunStats(), group: o.member, auditEvery: streamsAuditEvery}
+	p = &Pipeline{settings: settings, log: o.Log, version: o.Version, stats: newRunStats(), auditEvery: streamsAuditEvery}
+	p.writers.Writer = identity(o.since)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -107,12 +107,11 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 		return p, err
 	}
 	p.Config.HashSeed = rand.Uint64() // another one at each start, since it decides nothing
-	p.Config.Owned = p.group.owned(p.Config.Shards)
-	steps, err := settings.Steps()
-	if err != nil {
+	p.shards = max(p.Config.Shards, 1)
+	if err = p.openBroker(ctx); err != nil {
 		return p, err
 	}
-	if err = p.openBroker(ctx); err != nil {
+	if err = p.joinGroup(ctx, o); err != nil {
 		return p, err
 	}
 	if err = limitLog(ctx, p.Broker.JS, p.names.In.Log, p.Config, p.log); err != nil {
@@ -121,25 +120,15 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openOutput(ctx); err != nil {
 		return p, err
 	}
-	r := restorer{Pipeline: p, config: p.Config, shards: p.outlets.watermarks(), same: o.Same}
-	core, at, identity, err := r.restore(ctx)
-	if p.Core = core; err != nil {
+	main := newFold(p, p.group.owned(p.shards))
+	p.main.Store(main)
+	p.closers = append(p.closers, p.closeFolds, p.Checkpoints.finish)
+	if err = main.open(ctx, o); err != nil {
 		return p, err
 	}
-	if r.next != nil {
-		p.behind.Store(r.next.behind)
-		p.tookOver = time.Now()
-	}
-	p.applied.Store(uint64(at.Position))
-	p.status.last = web.Status{State: "running", Position: uint64(at.Position)} // said if no step comes; see showIdle
-	p.closers = append(p.closers, func() error { p.Core.Close(); return nil }, p.Checkpoints.finish)
-	if err = p.skip(ctx, o.Skip); err != nil {
-		return p, err
-	}
-	err = p.openSource(ctx, ingest.JetStreamConfig{Stream: p.names.In.Log, Step: steps, From: at, Identity: identity, UntilLast: o.Drain})
-	if err != nil {
-		return p, err
-	}
+	p.status.last = web.Status{State: "running", Position: main.applied.Load()} // said if no step comes; see showIdle
+	p.beginAt = main.from
+	p.startTicker(ctx, o.Drain)
 	return p, p.openFollowers(ctx, o)
 }
 
@@ -166,32 +155,23 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 }
 
 func (p *Pipeline) openOutput(ctx context.Context) (err error) {
-	if p.group != nil && p.group.saves != nil {
-		p.Checkpoints = p.group.saves
-	} else if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
+	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
 		return err
 	}
 	if p.quarantine, err = ingest.NewQuarantineWriter(ctx, p.Broker.NC, p.names.In); err != nil {
 		return err
 	}
-	self := identity()
+	p.writers = sinks.WriterConfig{
+		Streams: p.streams(), Shards: p.shards, Writer: p.writers.Writer, Config: p.Config.Digest(), Classes: p.settings.Classes, Log: p.logID, Needed: p.slowest,
+	}
 	if p.group != nil {
-		self, p.Checkpoints.share = p.group.self, p.group.share
+		p.Checkpoints.share = p.group.share
 	}
-	p.followers.base = sinks.FollowConfig{JS: p.Broker.JS, Reader: sinks.ReaderConfig{Names: p.names.Out, Shards: max(p.Config.Shards, 1), Log: p.logID, Report: p.log}}
+	p.followers.base = sinks.FollowConfig{JS: p.Broker.JS, Reader: sinks.ReaderConfig{Names: p.names.Out, Shards: p.shards, Log: p.logID, Report: p.log}}
+	p.followers.base.End = func() uint64 { return p.main.Load().outlets.sequence() }
 	p.followers.failed = make(chan error, 1)
-	p.outlets.shards = max(p.Config.Shards, 1)
-	err = p.outlets.open(ctx, p.Broker.JS, sinks.WriterConfig{
-		Streams: p.streams(), Writer: self, Config: p.Config.Digest(), Classes: p.settings.Classes, Log: p.logID, Needed: p.slowest,
-	}, p.Config.Owned)
-	if err != nil {
-		return err
-	}
-	p.followers.base.End = p.outlets.sequence
 	p.rollups = sinks.NewRollups(sinks.RollupsConfig{JS: p.Broker.JS, Streams: p.streams(), Log: p.logID, Shelf: p.shelf(followerHistory, historyFile)})
-	p.closers = append(p.closers, func() error { p.outlets.close(p.log); return nil })
-	p.beginAt, err = sinks.Newest(ctx, p.Broker.JS, p.followers.base.Reader)
-	return err
+	return nil
 }
 
 func (p *Pipeline) streams() sinks.StreamsConfig {
@@ -209,7 +189,7 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p.definitions.show(p.Core.View(), p.Page, p.log, true) // the log may be quiet for long
+	p.definitions.show(p.main.Load().core.View(), p.Page, p.log, true) // the log may be quiet for long
 	p.listFollowers(o, alertsAt)
 	return p.assignFollowers(context.WithoutCancel(ctx)) // they run until they are ended, in their order
 }
@@ -254,44 +234,19 @@ func (p *Pipeline) logEnd(ctx context.Context) uint64 {
 	return stream.CachedInfo().State.LastSeq
 }
 
-// skip records that a message is passed over. One that is applied already cannot be.
-func (p *Pipeline) skip(ctx context.Context, position event.Position) error {
-	switch {
-	case position == 0:
-		return nil
-	case position <= p.Core.Position():
-		return config.Usagef("run: --skip %d: the checkpoint at position %d has applied it", position, p.Core.Position())
+func (p *Pipeline) startTicker(ctx context.Context, drain bool) {
+	step := p.main.Load().steps
+	if drain || step.Time == ingest.EventTime {
+		return
 	}
-	p.log.Warn("the message is passed over from now on, and the log records it", "position", position)
-	return ingest.Skip(ctx, p.Broker.JS, p.names.In.Log, position)
-}
-
-// openSource begins to read the log. A log that is drained gets a flush and a
-// checkpoint first, in one message, so that the end of the run stands in the log, a
-// replay ends the same way, and the next run starts here.
-func (p *Pipeline) openSource(ctx context.Context, c ingest.JetStreamConfig) (err error) {
-	if c.UntilLast {
-		if err := checkHistory(ctx, p.Broker.JS, c); err != nil {
-			return err // before anything is published to a log that is not ours
-		}
-		if c.Until, err = publishEnd(ctx, p.Broker.JS, p.names.In.Log); err != nil {
-			return err
-		}
-	}
-	if p.source, err = OpenLog(ctx, p.Broker.JS, &p.settings, c); err != nil {
-		return err
-	}
-	p.closers = append(p.closers, p.source.Close)
-	p.Core.Limit(p.source.Limits())
-	if c.UntilLast || c.Step.Time == ingest.EventTime {
-		return nil
-	}
-	pending := func() bool { return p.source.Pending() || p.behind.Load() }
-	ticker := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{Stream: p.names.In.Log, Every: c.Step.Every, Pending: pending, Shared: p.group != nil})
+	pending := func() bool { return p.main.Load().source.Pending() || p.main.Load().behind.Load() }
+	ticker := ingest.StartTicker(ctx, p.Broker.JS, ingest.TickerConfig{Stream: p.names.In.Log, Every: step.Every, Pending: pending, Shared: p.group != nil})
 	p.ticker.Store(ticker)
 	p.closers = append(p.closers, func() error { ticker.Stop(); return nil })
-	return nil
 }
+
+// Position returns the last position of the log that was applied.
+func (p *Pipeline) Position() event.Position { return event.Position(p.main.Load().applied.Load()) }
 
 // OpenLog opens the log that the settings name.
 func OpenLog(ctx context.Context, js jetstream.JetStream, settings *config.Settings, c ingest.JetStreamConfig) (*ingest.JetStreamSource, error) {
@@ -338,7 +293,7 @@ func (p *Pipeline) Close() error {
 	}
 	p.closers = nil
 	if p.stats.steps > 0 {
-		p.log.Info("stopped", "position", p.applied.Load(), "steps", p.stats.steps, "events", sum(p.stats.byKind),
+		p.log.Info("stopped", "position", p.Position(), "steps", p.stats.steps, "events", sum(p.stats.byKind),
 			"refused", sum(p.stats.byReason), "estimates", p.stats.estimates, "late", p.stats.late)
 	}
 	return errors.Join(errs...)

@@ -130,7 +130,7 @@ func (r *refusing) compare(when string) {
 }
 
 func (r *refusing) applied(at uint64) func() bool {
-	return func() bool { return r.p.applied.Load() >= at }
+	return func() bool { return uint64(r.p.Position()) >= at }
 }
 
 func (r *refusing) held() bool { return r.p.quarantine.State().Condition == request.Holding }
@@ -186,7 +186,7 @@ func TestRefusalsThatWaitAreBounded(t *testing.T) {
 		last = r.refused(90, "flush")
 	}
 	r.await("held", r.held)
-	if time.Sleep(100 * time.Millisecond); r.p.applied.Load() >= last {
+	if time.Sleep(100 * time.Millisecond); uint64(r.p.Position()) >= last {
 		t.Error("the run goes on with more refusals than a batch holds")
 	}
 	r.stall(false)

@@ -26,8 +26,9 @@ func newRunStats() runStats {
 	return runStats{byKind: map[string]uint64{}, late: map[string]uint64{}, byReason: map[string]uint64{}, nearlyFull: map[string]bool{}}
 }
 
-func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
-	s := &p.stats
+// show takes the counts of a step in, and shows where it has come to. It lasted so long to estimate, and to publish.
+func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Duration) {
+	s := &f.stats
 	s.steps++
 	s.estimates += uint64(len(result.Estimates))
 	for kind := range event.Kind(event.Kinds) {
@@ -39,6 +40,10 @@ func (p *Pipeline) record(b *event.Batch, result *incremental.Result) {
 	for _, r := range slices.Concat(b.Refused, result.Refused) {
 		s.byReason[string(r.Reason)] += uint64(1 + r.More)
 	}
+	s.watchFill(f.core.View().Fills(), f.log.Warn)
+	configured := slices.ContainsFunc(b.Controls, func(c event.Control) bool { return c.Op == event.Configure })
+	f.definitions.show(f.core.View(), f.Page, f.log, configured)
+	f.showStatus(result, took)
 }
 
 // sum adds the counts of a map.
@@ -49,44 +54,44 @@ func sum(counts map[string]uint64) (all uint64) {
 	return all
 }
 
-func (p *Pipeline) showStatus(result *incremental.Result, took [2]time.Duration) {
-	now := p.source.Stats()
+func (f *fold) showStatus(result *incremental.Result, took [2]time.Duration) {
+	now := f.source.Stats()
 	s := web.Status{
 		State: "running", Position: uint64(result.Position), End: uint64(result.Position) + now.Behind,
-		Engine: result.Engine, Steps: p.stats.steps, StepSeconds: (took[0] + took[1]).Seconds(),
+		Engine: result.Engine, Steps: f.stats.steps, StepSeconds: (took[0] + took[1]).Seconds(),
 		Stages: []web.Stage{{Name: "core", Seconds: took[0].Seconds()}, {Name: "publish", Seconds: took[1].Seconds()}},
-		Events: maps.Clone(p.stats.byKind), Refused: maps.Clone(p.stats.byReason), Late: maps.Clone(p.stats.late),
+		Events: maps.Clone(f.stats.byKind), Refused: maps.Clone(f.stats.byReason), Late: maps.Clone(f.stats.late),
 		Graph: web.Graph{
-			Vertices: uint64(p.Core.View().Present()), Edges: uint64(p.Core.View().Edges()),
+			Vertices: uint64(f.core.View().Present()), Edges: uint64(f.core.View().Edges()),
 		},
 	}
-	s.Mismatches, s.Models = p.definitions.misses, p.models()
+	s.Mismatches, s.Models = f.definitions.misses, f.models()
 	if now.Behind > catchingUp {
 		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", now.Behind)
 	}
 	if result.Time != 0 {
 		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())
 	}
-	if last := p.Checkpoints.last; !last.At.IsZero() || last.Failed > 0 {
+	if last := f.Checkpoints.last; !last.At.IsZero() || last.Failed > 0 {
 		s.Checkpoint = &last
 	}
-	s.ClockLeaps, s.LeftOut = now.Leaps, p.quarantine.LeftOut()
-	if q := p.refused.Load(); q != nil {
+	s.ClockLeaps, s.LeftOut = now.Leaps, f.quarantine.LeftOut()
+	if q := f.refused.Load(); q != nil {
 		s.Quarantine = *q
 	}
-	for _, f := range p.Core.View().Fills() {
-		s.Fills = append(s.Fills, web.Fill(f))
+	for _, fill := range f.core.View().Fills() {
+		s.Fills = append(s.Fills, web.Fill(fill))
 	}
-	p.status.mu.Lock()
-	defer p.status.mu.Unlock()
-	p.status.last = s
-	p.Page.Status(p.warned(s))
+	f.status.mu.Lock()
+	defer f.status.mu.Unlock()
+	f.status.last = s
+	f.Page.Status(f.warned(s))
 }
 
 // warned returns a status with the lead of the log's time, which grows without a step where an
 // event makes it.
 func (p *Pipeline) warned(s web.Status) web.Status {
-	s.LogAhead = p.source.Stats().Ahead
+	s.LogAhead = p.main.Load().source.Stats().Ahead
 	if s.LogAhead > aheadWarned {
 		s.Warning = fmt.Sprintf("the log's time is %v ahead, because %s", s.LogAhead.Round(time.Second), p.whyAhead())
 		s.Message = strings.TrimPrefix(s.Message+"; "+s.Warning, "; ")
@@ -129,7 +134,7 @@ func (p *Pipeline) watchStatus(ctx context.Context) error {
 			p.lookAtQuarantine(ctx)
 			quarantineDue = now.Add(quarantineLookEvery)
 		}
-		if by := p.source.Stats().Ahead; (by > aheadWarned) != ahead {
+		if by := p.main.Load().source.Stats().Ahead; (by > aheadWarned) != ahead {
 			ahead = by > aheadWarned
 			p.log.Warn("the log's time and the clock differ", "ahead", by.Round(time.Second), "because", p.whyAhead())
 		}
@@ -160,7 +165,7 @@ func (p *Pipeline) showIdle() {
 // states returns the conditions of the log in, the log out, the quarantine and followers. Any
 // goroutine may call it.
 func (p *Pipeline) states() (states []request.State) {
-	states = append(p.followers.states(), p.outlets.states()...)
+	states = append(p.followers.states(), p.main.Load().outlets.states()...)
 	states = append(states, p.quarantine.State())
 	log := request.State{Name: p.names.In.Log, Condition: request.Delivering}
 	if ticker := p.ticker.Load(); ticker != nil {
@@ -190,16 +195,16 @@ func (p *Pipeline) logStates(before map[string]request.State) {
 	}
 }
 
-func (p *Pipeline) models() (models []web.Model) {
-	names := p.Core.View().Versions()
-	for _, v := range p.Core.Judged() {
+func (f *fold) models() (models []web.Model) {
+	names := f.core.View().Versions()
+	for _, v := range f.core.Judged() {
 		m := web.Model{Version: names[v.Version], Degraded: v.Degraded, Drift: v.Drift / prequential.Threshold, Classes: []web.ModelClass{}}
 		for i := range v.Classes {
 			c := &v.Classes[i]
 			if c.Judged == 0 {
 				continue
 			}
-			one := web.ModelClass{Class: p.settings.Classes[i], Judged: c.Judged, Accuracy: c.Accuracy, Brier: c.Brier, LogScore: c.LogScore}
+			one := web.ModelClass{Class: f.settings.Classes[i], Judged: c.Judged, Accuracy: c.Accuracy, Brier: c.Brier, LogScore: c.LogScore}
 			if reference, ok := c.Reference(); ok {
 				one.Reference = &reference
 			}

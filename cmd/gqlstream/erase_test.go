@@ -210,7 +210,7 @@ func TestErasedPersonIsGone(t *testing.T) {
 	r.waitFor("after the purge", func(p []uint64) bool { return len(p) == 3 })
 	r.stop()
 	again := startErase(t, state, url, eraseConfig) // goes on with what is left
-	if at := again.p.Core.Position(); at != 25 {
+	if at := again.p.Position(); at != 25 {
 		t.Errorf("restored at %d", at)
 	}
 	again.stop()

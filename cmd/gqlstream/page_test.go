@@ -149,7 +149,7 @@ func TestThePageHasAlertsOnce(t *testing.T) {
 		fetch(t, p, "/api/v1/alerts", &answer)
 	}
 	if n := len(answer.Transitions); n == 0 || n != stored {
-		t.Errorf("the run begins after %d, the page has %d alerts of %d", p.Core.Position(), n, stored)
+		t.Errorf("the run begins after %d, the page has %d alerts of %d", p.Position(), n, stored)
 	}
 }
 

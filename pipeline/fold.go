@@ -1,0 +1,241 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"gqlstream/checkpoint"
+	"gqlstream/config"
+	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
+	"gqlstream/request"
+	"gqlstream/sinks"
+)
+
+// fold takes the log in through a core, and publishes what that estimates of some shards. A run has
+// one, the main one. A worker of a group that is to estimate other shards has the next one beside it,
+// which takes its place when it has caught up, so that nothing of the first stands still meanwhile.
+// The loop's goroutine owns the core.
+type fold struct {
+	*Pipeline
+	config  incremental.Config // with the shards
+	steps   ingest.StepConfig
+	core    *incremental.Core
+	source  *ingest.JetStreamSource
+	outlets outlets
+	applied atomic.Uint64 // last position that the core has applied
+	behind  atomic.Bool   // the next emission has records of the last one
+	from    sinks.Cursor  // the end of the log out when it was opened
+	begun   time.Time
+	stop    context.CancelFunc // ends the loop
+	done    chan struct{}      // closed when the loop has ended
+}
+
+func newFold(p *Pipeline, owned []int) *fold {
+	f := &fold{Pipeline: p, config: p.Config, begun: time.Now(), done: make(chan struct{})}
+	f.config.Owned, f.outlets.shards = owned, p.shards
+	return f
+}
+
+// open restores the core, and begins to read the log behind it.
+func (f *fold) open(ctx context.Context, o Options) (err error) {
+	f.followers.assigning.Lock()
+	settings := f.settings // of which a reload replaces some
+	f.followers.assigning.Unlock()
+	if f.steps, err = settings.Steps(); err != nil {
+		return err
+	}
+	if err = f.outlets.open(ctx, f.Broker.JS, f.writers, f.config.Owned); err != nil {
+		return err
+	}
+	if f.from, err = sinks.Newest(ctx, f.Broker.JS, f.followers.base.Reader); err != nil {
+		return err
+	}
+	core, at, identity, err := f.restore(ctx, o.Same)
+	if f.core = core; err != nil {
+		return err
+	}
+	f.applied.Store(uint64(at.Position))
+	if err = f.skip(ctx, o.Skip); err != nil {
+		return err
+	}
+	c := ingest.JetStreamConfig{Stream: f.names.In.Log, Step: f.steps, From: at, Identity: identity, UntilLast: o.Drain}
+	if c.UntilLast {
+		if err := checkHistory(ctx, f.Broker.JS, c); err != nil {
+			return err // before anything is published to a log that is not ours
+		}
+		if c.Until, err = publishEnd(ctx, f.Broker.JS, f.names.In.Log); err != nil {
+			return err
+		}
+	}
+	if f.source, err = OpenLog(ctx, f.Broker.JS, &settings, c); err == nil {
+		f.core.Limit(f.source.Limits())
+	}
+	return err
+}
+
+// skip records that a message is passed over. One that is applied already cannot be.
+func (f *fold) skip(ctx context.Context, position event.Position) error {
+	switch {
+	case position == 0:
+		return nil
+	case position <= f.core.Position():
+		return config.Usagef("run: --skip %d: the checkpoint at position %d has applied it", position, f.core.Position())
+	}
+	f.log.Warn("the message is passed over from now on, and the log records it", "position", position)
+	return ingest.Skip(ctx, f.Broker.JS, f.names.In.Log, position)
+}
+
+// close frees what the fold holds, once its loop has ended.
+func (f *fold) close() (err error) {
+	if f.core == nil {
+		return nil
+	}
+	if f.source != nil {
+		err = f.source.Close()
+	}
+	f.core.Close()
+	f.core = nil
+	return err
+}
+
+// run runs the loop until it is stopped. The next fold is opened first; what goes wrong with it before it is the
+// main one ends nothing, and another one is begun a moment later.
+func (f *fold) run(ctx context.Context) (err error) {
+	defer close(f.done)
+	if f.main.Load() != f {
+		if err = f.open(ctx, Options{}); err == nil {
+			for _, one := range f.outlets.each {
+				one.rank.Store(int32(f.group.copies)) // until the order of the workers is looked at next
+			}
+			f.beside.Store(f)
+		}
+	}
+	if err == nil {
+		err = f.loop(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case f.main.Load() == f || errors.Is(err, sinks.ErrLost):
+		return err
+	}
+	f.log.Info("nothing is prepared", "because", err)
+	_ = request.Pause(ctx, prepareAgain)
+	return nil
+}
+
+// loop is the only loop over the log: next, step, refuse, publish, checkpoint.
+func (f *fold) loop(ctx context.Context) error {
+	var batch event.Batch
+	for {
+		main := f.main.Load() == f
+		f.idle.Store(main)
+		err := f.source.Next(ctx, &batch)
+		if main = f.main.Load() == f; main {
+			f.idle.Store(false)
+		}
+		if errors.Is(err, io.EOF) {
+			f.Checkpoints.collect(true) // said before a follower is waited for that may be away for long
+			return cmp.Or(f.quarantine.Settle(ctx), f.followers.catchUp(ctx, f.outlets.published(), f.alerting.newest), errDone)
+		}
+		if err != nil {
+			return err
+		}
+		f.outlets.disown(func(shard int) {
+			f.core.Disown(shard)
+			f.log.Info("another worker has taken a shard over", "shard", shard)
+		})
+		begun := time.Now()
+		if main {
+			f.step.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
+		}
+		result := f.core.Step(&batch)
+		if main {
+			f.step.Store(nil)
+		}
+		stepped := time.Now()
+		if err := f.refuse(ctx, batch.Last, append(batch.Refused, result.Refused...)); err != nil {
+			return err
+		}
+		if batch.Emit {
+			emission := sinks.Emission{Position: uint64(batch.Last), Time: int64(batch.Time), Estimates: result.Estimates, Cut: batch.Checkpoint, Notes: batch.Notes()}
+			if err := f.outlets.publish(ctx, emission); err != nil {
+				return err
+			}
+			f.behind.Store(result.Behind)
+		}
+		f.applied.Store(uint64(batch.Last))
+		if f.main.Load() != f {
+			continue // the main one says and saves
+		}
+		f.show(&batch, &result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
+		if result.Compacted {
+			if err := f.save(ctx, &batch, batch.Checkpoint || result.Owed, stepped.Sub(begun)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// refuse gives the quarantine what is refused, once, whichever of two folds comes to it first.
+func (f *fold) refuse(ctx context.Context, last event.Position, refused []event.Refusal) error {
+	f.refusing.Lock()
+	defer f.refusing.Unlock()
+	if last <= f.refusedTo {
+		return nil
+	}
+	err := f.quarantine.Write(ctx, refused)
+	if err == nil {
+		f.refusedTo = last
+	}
+	return err
+}
+
+// takesOver reports whether shards wait for the processors that a checkpoint would take: the next fold is catching up.
+func (f *fold) takesOver() bool {
+	next := f.beside.Load()
+	return next != nil && time.Since(next.begun) < takeOverLasts
+}
+
+// save starts a checkpoint of the step just taken, unless one is being written or shards are taken over. One
+// that must be, because the log or an erasure asks for it, waits for the former. step is how long the step took.
+func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {
+	k := f.Checkpoints
+	if !must && f.takesOver() {
+		return nil
+	}
+	if k.collect(must || f.group != nil); k.writing != nil {
+		return nil
+	}
+	if err := cmp.Or(f.outlets.settle(ctx), f.quarantine.Settle(ctx)); err != nil {
+		return err
+	}
+	begun := time.Now()
+	state, err := f.core.Copy()
+	if err != nil {
+		return err
+	}
+	k.write(f.manifest(b), state, begun, step)
+	return nil
+}
+
+// manifest describes the state: its place in the log, and the end of the log out then.
+func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
+	id := f.source.Identity()
+	var watermarks map[int]uint64
+	if f.group != nil {
+		watermarks = f.outlets.watermarks()
+	}
+	return checkpoint.Manifest{
+		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: f.config.Digest(), Classes: f.settings.Classes,
+		Version: f.version, Written: time.Now().UTC(),
+		Stream:    checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+		Published: f.outlets.published(), Watermarks: watermarks, Erased: uint64(f.core.Erased()),
+	}
+}

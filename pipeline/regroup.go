@@ -1,0 +1,226 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"gqlstream/group"
+	"gqlstream/request"
+)
+
+// How quickly a worker acts on a change of its group.
+const (
+	regroupAfter = 200 * time.Millisecond // several workers often begin or end together
+	sayEvery     = 500 * time.Millisecond
+	standInTurn  = 10 * time.Second // for a worker that estimates nothing until it has caught up
+	handOverMax  = 10 * time.Second // in which another worker that estimates a shard may be the first to publish it
+)
+
+// How the next fold is prepared.
+const (
+	// prepareMemory is how many times its live memory a worker must have to have the next fold beside its own:
+	// twice, with what that is restored from and a checkpoint that is being written.
+	prepareMemory = 4
+	prepareAgain  = time.Second // after something went wrong with it
+	// doubtAgain is the time after a worker was doubted, and was not dead, in which no doubt is acted upon.
+	doubtAgain    = time.Minute
+	takeOverLasts = 10 * time.Second // in which no checkpoint is made that can be left out
+)
+
+// owned lists the shards that a fold that is opened now shall estimate; nil: all.
+func (m *membership) owned(shards int) []int {
+	if m == nil {
+		return nil
+	}
+	return m.mine(shards, true)
+}
+
+// mine lists the shards that this worker is to estimate; see Places of a member.
+func (m *membership) mine(shards int, doubted bool) []int {
+	owned := []int{}
+	for shard, place := range m.member.Places(shards, m.copies, doubted) {
+		if place >= 0 || slices.Contains(m.spare, shard) {
+			owned = append(owned, shard)
+		}
+	}
+	return owned
+}
+
+// watch follows the list of live workers. It ends the run when all shards of a worker that is drained are others'.
+func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
+	for {
+		if m.regroup(begin) {
+			return errDone
+		}
+		if err := m.p.assignFollowers(context.WithoutCancel(ctx)); err != nil {
+			m.p.log.Warn("a follower is not taken over, and is tried again", "error", err)
+		}
+		m.sayPresence()
+		pause := sayEvery
+		if m.next != nil {
+			pause = catchUpLookEvery
+		}
+		select {
+		case <-m.member.Changed:
+			m.prepare(begin)
+			if err := request.Pause(ctx, regroupAfter); err != nil {
+				return nil //nolint:nilerr // the run ends
+			}
+		case err := <-m.member.Disagreed:
+			return err
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// regroup brings what is estimated and published here to what the order of the live workers says, and reports whether
+// this worker has nothing more to do. Shards that are another worker's now are kept until that one publishes, so that
+// there is no gap; but once others estimate all of them, for no longer than handOverMax: they may be slower for good,
+// and publish what is missing.
+func (m *membership) regroup(begin func(*fold)) (done bool) {
+	m.prepare(begin)
+	main := m.p.main.Load()
+	places := m.member.Places(m.p.shards, m.copies, true)
+	_, staying := m.member.Estimated()
+	live, waits := main.outlets.live(), false
+	m.spare = m.spare[:0]
+	for _, one := range live {
+		rank := places[one.shard]
+		if one.spare.Store(rank < 0); rank < 0 {
+			m.spare, rank, waits = append(m.spare, one.shard), m.copies, waits || !staying[one.shard]
+		}
+		one.rank.Store(int32(rank))
+	}
+	if next := m.p.beside.Load(); next != nil {
+		for _, one := range next.outlets.live() { // the main fold is the first for its own, and a worker that is doubted for its
+			rank := max(places[one.shard], 0)
+			if places[one.shard] < 0 || slices.ContainsFunc(live, func(o *outlet) bool { return o.shard == one.shard }) {
+				rank = m.copies
+			}
+			one.rank.Store(int32(rank))
+		}
+	}
+	if waits || len(m.spare) == 0 || m.handing.IsZero() {
+		m.handing = time.Now()
+	}
+	for _, one := range live {
+		one.gone.Store(one.gone.Load() || one.spare.Load() && time.Since(m.handing) > handOverMax)
+	}
+	drains := false
+	m.member.Say(func(own *group.Presence) { drains = own.Drains })
+	return drains && len(live) == 0
+}
+
+func (m *membership) sayPresence() {
+	main, shards := m.p.main.Load(), []int{}
+	if main.applied.Load() >= main.from.Position { // else others have published all that comes next
+		shards = nil
+		for _, one := range main.outlets.live() {
+			shards = append(shards, one.shard)
+		}
+	}
+	needs, taken := m.p.followers.slowest()
+	m.member.Say(func(own *group.Presence) {
+		own.Position, own.Page, own.Shards, own.Needs, own.Taken = main.applied.Load(), m.p.Page.URL(), shards, needs, taken
+	})
+}
+
+// prepare begins the next fold where shards are this worker's, or may be soon, that the main one does not have. It puts it
+// in the place of that when it has caught up and they are, and gives it up when it is not needed any more.
+func (m *membership) prepare(begin func(*fold)) {
+	main := m.p.main.Load()
+	has := slices.Clone(m.spare) // which another worker may have taken over since
+	for _, one := range main.outlets.live() {
+		has = append(has, one.shard)
+	}
+	sure, want := m.mine(m.p.shards, true), m.mine(m.p.shards, false)
+	if contains(has, want) || time.Since(m.doubted) < doubtAgain {
+		want = sure
+	}
+	if contains(has, sure) || m.missing.IsZero() {
+		m.missing = time.Now()
+	}
+	needed := !contains(has, want) || main.ended()
+	next := m.next
+	switch {
+	case next == nil && needed && m.mayPrepare(has, sure):
+		m.p.log.Info("preparing to estimate other shards", "shards", want, "sure", !contains(has, sure))
+		m.next = newFold(m.p, want)
+		begin(m.next)
+	case next == nil:
+	case !needed || next.ended() || !contains(next.config.Owned, want):
+		if next.stop(); !next.ended() {
+			return // a core that is being restored takes its time
+		}
+		if err := next.close(); err != nil {
+			m.p.log.Warn("what was prepared", "error", err)
+		}
+		if m.p.beside.Store(nil); contains(has, sure) {
+			m.doubted = time.Now()
+		}
+		m.next = nil
+	case m.p.beside.Load() == next && (main.ended() || !contains(has, sure) && next.applied.Load() >= main.applied.Load()):
+		m.replace(next)
+	}
+}
+
+// mayPrepare reports whether the next fold may begin. Where there is no memory for two, the main one ends first.
+func (m *membership) mayPrepare(has, sure []int) bool {
+	main := m.p.main.Load()
+	most := machineMemory("")
+	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
+		return true
+	}
+	others, _ := m.member.Estimated()
+	urgent := m.copies == 1
+	for shard, rank := range m.member.Places(m.p.shards, m.copies, true) {
+		urgent = urgent || rank == 0 && !slices.Contains(has, shard) && !others[shard]
+	}
+	if contains(has, sure) || !mayStandStill(urgent, m.member.Rank("stand-in"), time.Since(m.missing)) {
+		return false
+	}
+	m.end(main)
+	return true
+}
+
+// mayStandStill reports whether a worker may estimate nothing until it has caught up with shards that nobody else estimates,
+// or that others do as well. In the second case it waits for its turn: workers that stand still together leave a gap.
+func mayStandStill(urgent bool, turn int, waited time.Duration) bool {
+	return urgent || waited >= time.Duration(turn)*standInTurn
+}
+
+// replace puts the next fold in the place of the main one, which ends first.
+func (m *membership) replace(next *fold) {
+	main := m.p.main.Load()
+	m.end(main)
+	m.p.main.Store(next)
+	m.p.beside.Store(nil)
+	m.next = nil
+	m.p.log.Info("other shards are estimated", "position", next.applied.Load(), "shards", next.config.Owned)
+}
+
+// end stops a fold, waits for its loop, and frees what it holds.
+func (m *membership) end(f *fold) {
+	f.stop()
+	<-f.done
+	if err := f.close(); err != nil {
+		m.p.log.Warn("what was estimated before", "error", err)
+	}
+}
+
+func (f *fold) ended() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// contains reports whether all of some shards are among those that somebody has.
+func contains(has, shards []int) bool {
+	return !slices.ContainsFunc(shards, func(shard int) bool { return !slices.Contains(has, shard) })
+}
