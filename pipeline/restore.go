@@ -16,43 +16,53 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// restore returns the core of the newest intact checkpoint and where it stands,
-// or a fresh core at the beginning of the log when there is no checkpoint or the
-// configuration is another one: then the log is read again from its start.
+// restore returns the core of the newest state that the fold can go on from and where that stands,
+// or a fresh core at the beginning of the log when there is none: then the log is read again from its start.
 func (f *fold) restore(ctx context.Context, same bool) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
+	newest := f.newestHere
 	if f.group != nil {
-		return f.restoreMember(ctx, same)
+		newest = f.newestShared
 	}
-	c, err := f.Checkpoints.Dir.Load(func(damage error) { f.log.Warn("a damaged checkpoint was set aside", "reason", damage) })
+	c, err := newest(ctx, same)
 	if err != nil {
 		return nil, at, nil, err
+	}
+	if c == nil {
+		core, err = incremental.New(f.config)
+		return core, at, nil, err
+	}
+	if core, err = incremental.Restore(f.config, c.Sections); err != nil {
+		return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
+			"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
+			c.Manifest.Position, err, checkpointsIn(f.settings.State))
+	}
+	f.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written, "shards", f.config.Owned)
+	at, id = ResumeOf(c.Manifest)
+	return core, at, id, nil
+}
+
+// newestHere returns the newest intact checkpoint of a run alone, or nil when there is none or the configuration is another one.
+func (f *fold) newestHere(ctx context.Context, same bool) (*checkpoint.Checkpoint, error) {
+	c, err := f.Checkpoints.Dir.Load(func(damage error) { f.log.Warn("a damaged checkpoint was set aside", "reason", damage) })
+	if err != nil {
+		return nil, err
 	}
 	was, classes := f.outlets.each[0].writer.Before() // counts where there is no checkpoint yet
 	if c != nil {
 		if c, err = f.notBeyondOutput(ctx, c); err != nil {
-			return nil, at, nil, err
+			return nil, err
 		}
 		was, classes = c.Manifest.Config, c.Manifest.Classes
 	}
-	continues := f.continues(was, classes)
 	switch {
-	case continues && c != nil:
-		if core, err = incremental.Restore(f.config, c.Sections); err != nil {
-			return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
-				"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
-				c.Manifest.Position, err, checkpointsIn(f.settings.State))
-		}
-		f.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written)
-		at, id = ResumeOf(c.Manifest)
-		return core, at, id, nil
-	case !continues && same:
-		return nil, at, nil, config.Usagef("run: %s is the state of another configuration (%s with classes %q, and this one is %s with %q): correct the slip, "+
+	case f.continues(was, classes):
+		return c, nil
+	case same:
+		return nil, config.Usagef("run: %s is the state of another configuration (%s with classes %q, and this one is %s with %q): correct the slip, "+
 			"or read and publish the whole log anew with --accept-new-config", f.settings.State, was, classes, f.config.Digest(), f.settings.Classes)
-	case !continues:
-		f.log.Warn("the configuration has changed; reading the log from its beginning", "was", was, "now", f.config.Digest())
 	}
-	core, err = incremental.New(f.config)
-	return core, at, nil, err
+	f.log.Warn("the configuration has changed; reading the log from its beginning", "was", was, "now", f.config.Digest())
+	return nil, nil //nolint:nilnil // a fresh core
 }
 
 // continues reports whether what was saved or published is of this configuration and these classes.
@@ -91,55 +101,35 @@ func (f *fold) notBeyondOutput(ctx context.Context, newest *checkpoint.Checkpoin
 	return newest, nil
 }
 
-// restoreMember returns the core of a worker of a group as restore does: of the newest position
-// of which there are the graph, here or in the group's store, and all shards of this worker, of
-// which the log out is not behind. Others store and drop meanwhile, so it looks again each time.
-func (f *fold) restoreMember(ctx context.Context, same bool) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
+// newestShared returns the state of a worker of a group at the newest position of which there are the graph, here or in
+// the group's store, and all shards of this worker, of which the log out is not behind, or nil if there is none. Others
+// store and drop meanwhile, so it looks again each time.
+func (f *fold) newestShared(ctx context.Context, same bool) (*checkpoint.Checkpoint, error) {
 	for _, one := range f.outlets.each { // the store knows states by their configuration, without the names of classes
 		if was, classes := one.writer.Before(); !f.continues(was, classes) && (same || was == f.config.Digest()) {
-			return nil, at, nil, config.Usagef("run: the group publishes with another configuration (%s with classes %q, and this one is %s with %q): correct the slip, or give "+
+			return nil, config.Usagef("run: the group publishes with another configuration (%s with classes %q, and this one is %s with %q): correct the slip, or give "+
 				"this one a prefix of its own; where the first two differ, --accept-new-config publishes the whole log anew", was, classes, f.config.Digest(), f.settings.Classes)
 		}
 	}
-	core, m, err := f.restoreShards(ctx)
-	if err != nil || core != nil {
-		at, id = ResumeOf(m)
-		return core, at, id, err
-	}
-	core, err = incremental.New(f.config)
-	return core, at, nil, err
-}
-
-// restoreShards returns the core of the newest position that has all that it needs, or nil if there is none.
-func (f *fold) restoreShards(ctx context.Context) (core *incremental.Core, m checkpoint.Manifest, err error) {
-	for tried := map[uint64]bool{}; ; {
+	for tried := []uint64(nil); ; {
 		local, err := f.Checkpoints.list()
 		if err != nil {
-			return nil, m, err
+			return nil, err
 		}
 		positions, err := f.group.store.Positions(ctx, sharedName(f.config.Digest()), local, f.config.Owned)
-		if err != nil {
-			return nil, m, err
-		}
-		positions = slices.DeleteFunc(positions, func(position uint64) bool { return tried[position] })
-		if len(positions) == 0 {
+		i := slices.IndexFunc(positions, func(position uint64) bool { return !slices.Contains(tried, position) })
+		if err != nil || i < 0 {
 			if len(tried) > 0 {
 				f.log.Warn("no position has the graph and all shards of this worker: the log is read from its beginning", "shards", f.config.Owned)
 			}
-			return nil, m, nil
+			return nil, err
 		}
-		position := positions[0]
-		tried[position] = true
-		c, err := f.stateAt(ctx, position, slices.Contains(local, position))
-		if err != nil {
-			f.log.Info("another position is restored", "than", position, "because", err)
-			continue
+		c, err := f.stateAt(ctx, positions[i], slices.Contains(local, positions[i]))
+		if err == nil {
+			return c, nil
 		}
-		if core, err = incremental.Restore(f.config, c.Sections); err != nil {
-			return nil, m, fmt.Errorf("the checkpoint at position %d: %w", position, err)
-		}
-		f.log.Info("restored", "position", position, "shards", f.config.Owned)
-		return core, c.Manifest, nil
+		f.log.Info("another position is restored", "than", positions[i], "because", err)
+		tried = append(tried, positions[i])
 	}
 }
 
