@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -43,10 +42,8 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
 	for answered := false; ; answered = true { // whether the broker has
 		var p *Pipeline
-		err := OnceElected(ctx, o.Log, func() (err error) {
-			if p, err = Open(ctx, settings, o); answered {
-				err = away(err)
-			}
+		err := OnceElected(ctx, o.Log, answered, func() (err error) {
+			p, err = Open(ctx, settings, o)
 			return err
 		})
 		if err != nil {
@@ -74,12 +71,12 @@ const electionWaitMax = time.Minute // that a start waits for a cluster to elect
 
 var errInterrupted = errors.New("interrupted before the broker was ready")
 
-// OnceElected does something, and tries again while a cluster elects its leaders.
-func OnceElected(ctx context.Context, log *slog.Logger, try func() error) error {
+// OnceElected does something, and tries again while a cluster elects its leaders or a broker that is known is away.
+func OnceElected(ctx context.Context, log *slog.Logger, known bool, try func() error) error {
 	for failed := (time.Time{}); ; {
 		err := try()
 		failed = cmp.Or(failed, time.Now()) // it may have waited for long before
-		again := elects(err) && time.Since(failed) <= electionWaitMax && request.Pause(ctx, 300*time.Millisecond) == nil
+		again := elects(err, known) && time.Since(failed) <= electionWaitMax && request.Pause(ctx, 300*time.Millisecond) == nil
 		if err != nil && ctx.Err() != nil {
 			log.Info(errInterrupted.Error(), "at", err)
 			return errInterrupted
@@ -92,24 +89,14 @@ func OnceElected(ctx context.Context, log *slog.Logger, try func() error) error 
 }
 
 // elects reports whether a start failed because a cluster elects: it says so, or nothing, or the connection ended under
-// the question; or a known broker is away. A stream that another worker is just making is in use and not found at once.
-func elects(err error) bool {
+// the question. A stream that another worker is just making is in use and not found at once. A broker whose address is
+// known to be right may also be away.
+func elects(err error, known bool) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
-		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, errAway)
-}
-
-// errAway is matched by the error of a run that cannot connect to a broker that has answered before.
-var errAway = errors.New("the broker is away")
-
-// away returns an error of a start as one that passes, if it is that of a connection, or can pass: the address was right
-// before.
-func away(err error) error {
 	var connecting net.Error
-	if request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers) {
-		return fmt.Errorf("%w: %w", errAway, err)
-	}
-	return err
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.ErrorCode(nats.JSErrCodeJetStreamNotAvailable) || api.ErrorCode == jetstream.JSErrCodeStreamNotFound) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		known && (request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers))
 }
 
 var startAgain = []error{errAgain, sinks.ErrLost} // reasons to go on from a checkpoint

@@ -31,11 +31,11 @@ func TestAStartWaitsForAnElection(t *testing.T) {
 		&jetstream.APIError{Code: 503, ErrorCode: 10039}: false, // JetStream is not enabled
 		errors.New("nats: no servers available"):         false,
 	} {
-		if got := elects(fmt.Errorf("broker: stream GQL: %w", err)); got != want {
+		if got := elects(fmt.Errorf("broker: stream GQL: %w", err), false); got != want {
 			t.Errorf("%v: waits %t", err, got)
 		}
 	}
-	if elects(nil) {
+	if elects(nil, true) {
 		t.Error("a start that succeeds is taken for an election")
 	}
 }
@@ -55,14 +55,14 @@ func TestOnlyAKnownBrokerIsWaitedFor(t *testing.T) {
 	refusing.Close()
 	for _, listener := range []net.Listener{silent, refusing} {
 		_, err := broker.Connect(broker.ConnectConfig{URL: "nats://" + listener.Addr().String()})
-		if err == nil || elects(err) {
+		if err == nil || elects(err, false) {
 			t.Errorf("%v: is waited for at the first start", err)
 		}
-		if err := away(err); !elects(err) || !errors.Is(err, errAway) {
+		if !elects(err, true) {
 			t.Errorf("%v: ends a worker that starts again", err)
 		}
 	}
-	if err := away(errors.New("no such setting")); elects(err) || away(nil) != nil {
+	if err := errors.New("no such setting"); elects(err, true) {
 		t.Errorf("%v: is waited for", err)
 	}
 }
@@ -86,7 +86,7 @@ func TestAStartThatWaitsCanBeInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, interrupt)
-		err := OnceElected(ctx, slog.New(slog.DiscardHandler), func() error { return jetstream.ErrStreamNotFound })
+		err := OnceElected(ctx, slog.New(slog.DiscardHandler), false, func() error { return jetstream.ErrStreamNotFound })
 		if !errors.Is(err, errInterrupted) {
 			t.Error(err)
 		}
