@@ -19,6 +19,7 @@ import (
 	"gqlstream/incremental"
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
+	"gqlstream/sinks/web"
 )
 
 // limitLog sees to it that the log has limits for what its events may make a run hold:
@@ -46,13 +47,16 @@ func limitLog(ctx context.Context, js jetstream.JetStream, log string, c increme
 
 const fillWarned = 0.9 // of a limit: from there on it is said
 
-func (s *runStats) watchFill(fills []graphstore.Fill, warn func(text string, args ...any)) {
+// watchFill says once of each limit that it is nearly reached, and returns all.
+func (s *shownStatus) watchFill(fills []graphstore.Fill, warn func(text string, args ...any)) (list []web.Fill) {
 	for _, f := range fills {
 		if float64(f.Used) >= fillWarned*float64(f.Max) && !s.nearlyFull[f.Kind] {
 			s.nearlyFull[f.Kind] = true
 			warn("a limit is nearly reached; events beyond it are refused", "what", f.Kind, "used", f.Used, "limit", f.Max)
 		}
+		list = append(list, web.Fill(f))
 	}
+	return list
 }
 
 // LimitFrom gives a core the limits in the settings of a log, if its source is one.

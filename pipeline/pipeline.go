@@ -59,9 +59,8 @@ type Pipeline struct {
 	idle        atomic.Bool
 	step        atomic.Pointer[stepUnderWay] // that the main loop takes; nil: none
 	closers     []func() error
-	auditEvery  time.Duration // see auditStreams
-	dropped     bool          // and said so
-	stats       runStats
+	auditEvery  time.Duration                  // see auditStreams
+	dropped     bool                           // and said so
 	refused     atomic.Pointer[web.Quarantine] // how full the quarantine is; nil until it is known
 	definitions definitions
 	status      shownStatus
@@ -92,7 +91,7 @@ type Options struct {
 
 // Open connects, checks the streams and builds everything that Run needs.
 func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline, err error) {
-	p = &Pipeline{settings: settings, log: o.Log, version: o.Version, stats: newRunStats(), auditEvery: streamsAuditEvery}
+	p = &Pipeline{settings: settings, log: o.Log, version: o.Version, auditEvery: streamsAuditEvery}
 	p.writers.Writer = identity(o.since)
 	defer func() {
 		if err != nil {
@@ -127,6 +126,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 		return p, err
 	}
 	p.status.last = web.Status{State: "running", Position: main.applied.Load()} // said if no step comes; see showIdle
+	p.status.nearlyFull = map[string]bool{}
 	p.beginAt = main.from
 	p.startTicker(ctx, o.Drain)
 	return p, p.openFollowers(ctx, o)
@@ -292,9 +292,9 @@ func (p *Pipeline) Close() error {
 		errs = append(errs, p.closers[i]())
 	}
 	p.closers = nil
-	if p.stats.steps > 0 {
-		p.log.Info("stopped", "position", p.Position(), "steps", p.stats.steps, "events", sum(p.stats.byKind),
-			"refused", sum(p.stats.byReason), "estimates", p.stats.estimates, "late", p.stats.late)
+	if s := &p.status.now; s.Steps > 0 {
+		p.log.Info("stopped", "position", p.Position(), "steps", s.Steps, "events", sum(s.Events),
+			"refused", sum(s.Refused), "estimates", p.status.estimates, "late", s.Late)
 	}
 	return errors.Join(errs...)
 }

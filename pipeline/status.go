@@ -16,34 +16,63 @@ import (
 	"gqlstream/sinks/web"
 )
 
-type runStats struct {
-	steps, estimates       uint64
-	byKind, late, byReason map[string]uint64
-	nearlyFull             map[string]bool // by kind
-}
-
-func newRunStats() runStats {
-	return runStats{byKind: map[string]uint64{}, late: map[string]uint64{}, byReason: map[string]uint64{}, nearlyFull: map[string]bool{}}
+// shownStatus is what is shown of a run. The main fold's goroutine owns it, but for what was shown last.
+type shownStatus struct {
+	now        web.Status
+	estimates  uint64
+	nearlyFull map[string]bool // by kind; see watchFill
+	mu         sync.Mutex      // guards what follows
+	last       web.Status
 }
 
 // show takes the counts of a step in, and shows where it has come to. It lasted so long to estimate, and to publish.
 func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Duration) {
-	s := &f.stats
-	s.steps++
-	s.estimates += uint64(len(result.Estimates))
+	read, view, s := f.source.Stats(), f.core.View(), &f.status.now
+	s.Steps++
+	f.status.estimates += uint64(len(result.Estimates))
+	s.Events, s.Late, s.Refused = counted(s.Events), counted(s.Late), counted(s.Refused)
 	for kind := range event.Kind(event.Kinds) {
-		s.byKind[kind.String()] += uint64(b.Count(kind))
+		s.Events[kind.String()] += uint64(b.Count(kind))
 		if n := b.Late[kind]; n > 0 {
-			s.late[kind.String()] += uint64(n)
+			s.Late[kind.String()] += uint64(n)
 		}
 	}
 	for _, r := range slices.Concat(b.Refused, result.Refused) {
-		s.byReason[string(r.Reason)] += uint64(1 + r.More)
+		s.Refused[string(r.Reason)] += uint64(1 + r.More)
 	}
-	s.watchFill(f.core.View().Fills(), f.log.Warn)
 	configured := slices.ContainsFunc(b.Controls, func(c event.Control) bool { return c.Op == event.Configure })
-	f.definitions.show(f.core.View(), f.Page, f.log, configured)
-	f.showStatus(result, took)
+	f.definitions.show(view, f.Page, f.log, configured)
+	s.State, s.Message = "running", ""
+	if read.Behind > catchingUp {
+		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", read.Behind)
+	}
+	s.Position, s.End, s.Engine = uint64(result.Position), uint64(result.Position)+read.Behind, result.Engine
+	s.StepSeconds = (took[0] + took[1]).Seconds()
+	s.Stages = []web.Stage{{Name: "core", Seconds: took[0].Seconds()}, {Name: "publish", Seconds: took[1].Seconds()}}
+	s.Graph = web.Graph{Vertices: uint64(view.Present()), Edges: uint64(view.Edges())}
+	s.Mismatches, s.Models = f.definitions.misses, f.models()
+	if result.Time != 0 {
+		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())
+	}
+	if last := f.Checkpoints.last; !last.At.IsZero() || last.Failed > 0 {
+		s.Checkpoint = &last
+	}
+	s.ClockLeaps, s.LeftOut = read.Leaps, f.quarantine.LeftOut()
+	if q := f.refused.Load(); q != nil {
+		s.Quarantine = *q
+	}
+	s.Fills = f.status.watchFill(view.Fills(), f.log.Warn)
+	f.status.mu.Lock()
+	defer f.status.mu.Unlock()
+	f.status.last = *s
+	f.Page.Status(f.warned(*s))
+}
+
+// counted returns a copy of counts, because the page keeps those that it was shown.
+func counted(counts map[string]uint64) map[string]uint64 {
+	all := map[string]uint64{}
+	maps.Copy(all, counts)
+	return all
 }
 
 // sum adds the counts of a map.
@@ -52,40 +81,6 @@ func sum(counts map[string]uint64) (all uint64) {
 		all += n
 	}
 	return all
-}
-
-func (f *fold) showStatus(result *incremental.Result, took [2]time.Duration) {
-	now := f.source.Stats()
-	s := web.Status{
-		State: "running", Position: uint64(result.Position), End: uint64(result.Position) + now.Behind,
-		Engine: result.Engine, Steps: f.stats.steps, StepSeconds: (took[0] + took[1]).Seconds(),
-		Stages: []web.Stage{{Name: "core", Seconds: took[0].Seconds()}, {Name: "publish", Seconds: took[1].Seconds()}},
-		Events: maps.Clone(f.stats.byKind), Refused: maps.Clone(f.stats.byReason), Late: maps.Clone(f.stats.late),
-		Graph: web.Graph{
-			Vertices: uint64(f.core.View().Present()), Edges: uint64(f.core.View().Edges()),
-		},
-	}
-	s.Mismatches, s.Models = f.definitions.misses, f.models()
-	if now.Behind > catchingUp {
-		s.State, s.Message = "replaying", fmt.Sprintf("%d messages behind", now.Behind)
-	}
-	if result.Time != 0 {
-		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())
-	}
-	if last := f.Checkpoints.last; !last.At.IsZero() || last.Failed > 0 {
-		s.Checkpoint = &last
-	}
-	s.ClockLeaps, s.LeftOut = now.Leaps, f.quarantine.LeftOut()
-	if q := f.refused.Load(); q != nil {
-		s.Quarantine = *q
-	}
-	for _, fill := range f.core.View().Fills() {
-		s.Fills = append(s.Fills, web.Fill(fill))
-	}
-	f.status.mu.Lock()
-	defer f.status.mu.Unlock()
-	f.status.last = s
-	f.Page.Status(f.warned(s))
 }
 
 // warned returns a status with the lead of the log's time, which grows without a step where an
@@ -108,11 +103,6 @@ func (p *Pipeline) whyAhead() string {
 
 // aheadWarned is the lead of the log's time over the broker's that is warned of.
 const aheadWarned = 10 * time.Second
-
-type shownStatus struct {
-	mu   sync.Mutex
-	last web.Status
-}
 
 const statusEvery = time.Second
 
