@@ -92,16 +92,15 @@ func (f *fold) skip(ctx context.Context, position event.Position) error {
 }
 
 // close frees what the fold holds, once its loop has ended.
-func (f *fold) close() (err error) {
+func (f *fold) close() {
 	if f.core == nil {
-		return nil
+		return
 	}
 	if f.source != nil {
-		err = f.source.Close()
+		_ = f.source.Close() // which fails for files only
 	}
 	f.core.Close()
 	f.core = nil
-	return err
 }
 
 // run runs the loop until it is stopped. The next fold is opened first; what goes wrong with it before it is the

@@ -10,13 +10,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"sync"
 	"time"
 
 	"gqlstream/checkpoint"
 	"gqlstream/config"
 	"gqlstream/group"
 	"gqlstream/incremental"
-	"gqlstream/ingest/broker"
 	"gqlstream/request"
 	"gqlstream/sinks"
 )
@@ -70,14 +71,6 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 		}
 	}
 	return err
-}
-
-func openLog(ctx context.Context, b *broker.Broker, in broker.StreamNames) (replicas int, err error) {
-	if err := broker.EnsureStreams(ctx, b.JS, in); err != nil {
-		return 0, err
-	}
-	log, err := broker.EnsureLog(ctx, b.JS, in)
-	return log.Replicas, err
 }
 
 // architecture names what decides the last bits of floating-point numbers beside the program.
@@ -154,17 +147,38 @@ func (p *Pipeline) fetchShards(c *checkpoint.Checkpoint) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fetchMax)
 	defer cancel()
-	for shard := range p.shards {
-		if _, own := c.Manifest.Watermarks[shard]; own {
-			continue
-		}
-		part, err := p.group.fetchPart(ctx, c.Manifest.Config, c.Manifest.Position, group.Part(shard))
-		if err != nil {
-			p.log.Debug("a shard of another worker is not there yet", "shard", shard, "reason", err)
-			continue
-		}
-		maps.Copy(c.Sections, part.Sections)
+	if err := p.group.complete(ctx, c, allShards(p.shards)); err != nil {
+		p.log.Debug("some shards of other workers are not there yet", "reason", err)
 	}
+}
+
+// complete adds to a state what others have stored of some shards, with their watermarks.
+func (m *membership) complete(ctx context.Context, c *checkpoint.Checkpoint, shards []int) error {
+	missing := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { _, has := c.Manifest.Watermarks[shard]; return has })
+	parts, errs := make([]*checkpoint.Checkpoint, len(missing)), make([]error, len(missing))
+	var fetching sync.WaitGroup
+	for i, shard := range missing {
+		fetching.Go(func() {
+			parts[i], errs[i] = m.fetchPart(ctx, c.Manifest.Config, c.Manifest.Position, group.Part(shard))
+		})
+	}
+	fetching.Wait()
+	all := map[int]uint64{}
+	maps.Copy(all, c.Manifest.Watermarks)
+	for i, shard := range missing {
+		if errs[i] == nil {
+			maps.Copy(c.Sections, parts[i].Sections)
+			all[shard] = parts[i].Manifest.Watermarks[shard]
+		}
+	}
+	c.Manifest.Watermarks = all
+	return errors.Join(errs...)
+}
+
+// fetchPart returns a part of a state that another worker has stored.
+func (m *membership) fetchPart(ctx context.Context, config string, position uint64, part string) (*checkpoint.Checkpoint, error) {
+	c := new(checkpoint.Checkpoint)
+	return c, m.store.Get(ctx, sharedName(config), position, part, c)
 }
 
 // sharedName begins the names of what workers share of a configuration: of another format they share nothing.

@@ -57,9 +57,7 @@ type outlets struct {
 
 func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int) error {
 	if owned == nil {
-		for shard := range o.shards {
-			owned = append(owned, shard)
-		}
+		owned = allShards(o.shards)
 	}
 	for _, shard := range owned {
 		c.Shard = shard
@@ -70,6 +68,13 @@ func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.Writ
 		o.each = append(o.each, &outlet{shard: shard, writer: writer})
 	}
 	return nil
+}
+
+func allShards(shards int) (all []int) {
+	for shard := range shards {
+		all = append(all, shard)
+	}
+	return all
 }
 
 func (o *outlets) live() (list []*outlet) {

@@ -144,11 +144,14 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 		}
 		p.closers = append(p.closers, lock.Close)
 	}
-	replicas, err := openLog(ctx, p.Broker, p.names.In)
+	if err := broker.EnsureStreams(ctx, p.Broker.JS, p.names.In); err != nil {
+		return err
+	}
+	log, err := broker.EnsureLog(ctx, p.Broker.JS, p.names.In)
 	if err != nil {
 		return err
 	}
-	p.names.In.Replicas = cmp.Or(p.names.In.Replicas, replicas)
+	p.names.In.Replicas = cmp.Or(p.names.In.Replicas, log.Replicas)
 	id, err := ingest.IdentityAt(ctx, p.Broker.JS, p.names.In.Log, 0)
 	p.logID = id.Created.Format(time.RFC3339Nano) // names the log, for outputs that must not mix two
 	return err

@@ -155,9 +155,7 @@ func (m *membership) prepare(begin func(*fold)) {
 		if next.stop(); !next.ended() {
 			return // a core that is being restored takes its time
 		}
-		if err := next.close(); err != nil {
-			m.p.log.Warn("what was prepared", "error", err)
-		}
+		next.close()
 		if m.p.beside.Store(nil); contains(has, sure) {
 			m.doubted = time.Now()
 		}
@@ -206,9 +204,7 @@ func (m *membership) replace(next *fold) {
 func (m *membership) end(f *fold) {
 	f.stop()
 	<-f.done
-	if err := f.close(); err != nil {
-		m.p.log.Warn("what was estimated before", "error", err)
-	}
+	f.close()
 }
 
 func (f *fold) ended() bool {

@@ -2,11 +2,9 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"gqlstream/checkpoint"
 	"gqlstream/config"
@@ -141,25 +139,11 @@ func (f *fold) stateAt(ctx context.Context, position uint64, local bool) (*check
 	if c.Manifest.Config != f.config.Digest() {
 		return nil, fmt.Errorf("it is of the configuration %s", c.Manifest.Config)
 	}
-	parts, errs := make([]*checkpoint.Checkpoint, len(f.config.Owned)), make([]error, len(f.config.Owned))
-	var fetching sync.WaitGroup
-	for i, shard := range f.config.Owned {
-		parts[i] = c
-		if _, have := c.Manifest.Watermarks[shard]; !have {
-			fetching.Go(func() { parts[i], errs[i] = f.group.fetchPart(ctx, f.config.Digest(), position, group.Part(shard)) })
-		}
-	}
-	fetching.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := f.group.complete(ctx, c, f.config.Owned); err != nil {
 		return nil, err
 	}
-	then := map[int]uint64{}
-	for i, shard := range f.config.Owned {
-		maps.Copy(c.Sections, parts[i].Sections)
-		then[shard] = parts[i].Manifest.Watermarks[shard]
-	}
-	c.Manifest.Watermarks = then
-	return c, f.lost(then)
+	maps.DeleteFunc(c.Manifest.Watermarks, func(shard int, _ uint64) bool { return !slices.Contains(f.config.Owned, shard) })
+	return c, f.lost(c.Manifest.Watermarks)
 }
 
 // lost returns an error where the log out is behind what it was when a state was saved.
@@ -187,12 +171,6 @@ func (f *fold) graphAt(ctx context.Context, position uint64, local bool) (*check
 		c.Manifest.Watermarks = nil // the shards are parts of their own
 	}
 	return c, err
-}
-
-// fetchPart returns a part of a state that another worker has stored.
-func (m *membership) fetchPart(ctx context.Context, config string, position uint64, part string) (*checkpoint.Checkpoint, error) {
-	c := new(checkpoint.Checkpoint)
-	return c, m.store.Get(ctx, sharedName(config), position, part, c)
 }
 
 // ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.
