@@ -170,8 +170,6 @@ func (m *Member) miss(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.workers[name]; w != nil {
-		if w.absent++; w.absent == absentMax {
-			m.signal()
-		}
+		w.absent++
 	}
 }

@@ -72,8 +72,7 @@ type Member struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	Changed   chan struct{} // capacity 1: Rank, or Places, may give other answers than before
-	Disagreed chan error    // capacity 1: why this worker must end: another one has another state
+	Disagreed chan error // capacity 1: why this worker must end: another one has another state
 
 	mu       sync.Mutex
 	self     Presence
@@ -99,7 +98,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)
 	}
-	m := &Member{config: c, kv: kv, self: c.Self, Changed: make(chan struct{}, 1), Disagreed: make(chan error, 1), workers: map[string]*heard{}}
+	m := &Member{config: c, kv: kv, self: c.Self, Disagreed: make(chan error, 1), workers: map[string]*heard{}}
 	if m.ear, err = c.JS.Conn().Subscribe(m.subject(m.self.Worker), func(q *nats.Msg) { _ = q.Respond(nil) }); err != nil {
 		return nil, fmt.Errorf("group: %w", err)
 	}
@@ -271,7 +270,6 @@ func (m *Member) follow(ctx context.Context, watcher jetstream.KeyWatcher) {
 func (m *Member) hear(entry jetstream.KeyValueEntry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before, sure := m.live(), m.undoubted()
 	var p Presence
 	switch {
 	case entry.Key() == disagreementKey:
@@ -291,16 +289,6 @@ func (m *Member) hear(entry jetstream.KeyValueEntry) {
 		})
 	case p.Config == m.self.Config && p.Arch == m.self.Arch: // another one is refused where it starts
 		m.workers[p.Worker] = &heard{Presence: p, at: m.renewals}
-	}
-	if !slices.Equal(before, m.live()) || !slices.Equal(sure, m.undoubted()) {
-		m.signal()
-	}
-}
-
-func (m *Member) signal() {
-	select {
-	case m.Changed <- struct{}{}:
-	default:
 	}
 }
 
@@ -327,11 +315,7 @@ func (m *Member) undoubted() []string {
 func (m *Member) Say(change func(*Presence)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.self.Drains
 	change(&m.self)
-	if m.self.Drains != before {
-		m.signal()
-	}
 }
 
 // Slowest returns the follower of another worker that has taken least of the log out.

@@ -114,42 +114,45 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 		return mine >= 0 && m.member.Places(2, 1, true)[1-mine] < 0
 	})
 	p := foldOf(m, mine)
-	begin := func(f *fold) { f.stop = sync.OnceFunc(func() { close(f.done) }) }
+	prepare := func() {
+		begin := func(f *fold) { f.stop = sync.OnceFunc(func() { close(f.done) }) }
+		m.prepare(begin, m.member.Places(2, 1, true))
+	}
 	renew := entryOf(t, js, bucket, "other")
 	if err := other.Leave(); err != nil {
 		t.Fatal(err)
 	}
 	renew()
 	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
-	if m.prepare(begin); m.next != nil {
+	if prepare(); m.next != nil {
 		t.Fatal("something is prepared, although nobody is doubted")
 	}
 	wait("a doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
-	if m.prepare(begin); m.next == nil || len(m.next.config.Owned) != 2 {
+	if prepare(); m.next == nil || len(m.next.config.Owned) != 2 {
 		t.Fatalf("%+v is prepared", m.next)
 	}
 	p.beside.Store(m.next)
 	if sure := m.member.Places(2, 1, true)[1-mine] == 0; !sure {
-		if m.prepare(begin); p.main.Load() == p.beside.Load() || m.next == nil && m.member.Places(2, 1, true)[1-mine] != 0 {
+		if prepare(); p.main.Load() == p.beside.Load() || m.next == nil && m.member.Places(2, 1, true)[1-mine] != 0 {
 			t.Error("what is prepared takes the place of the main fold before the other worker is dead")
 		}
 	}
 	renew()
 	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
-	if m.prepare(begin); m.next != nil || p.beside.Load() != nil {
+	if prepare(); m.next != nil || p.beside.Load() != nil {
 		t.Error("what is prepared is not given up")
 	}
 	wait("another doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
-	if m.prepare(begin); m.next != nil && m.member.Places(2, 1, true)[1-mine] != 0 {
+	if prepare(); m.next != nil && m.member.Places(2, 1, true)[1-mine] != 0 {
 		t.Error("a second doubt is prepared for")
 	}
 	wait("its death", func() bool { return m.member.Places(2, 1, true)[1-mine] == 0 })
-	if m.prepare(begin); m.next == nil {
+	if prepare(); m.next == nil {
 		t.Fatal("its death is not prepared for")
 	}
 	next := m.next
 	p.beside.Store(next)
-	if m.prepare(begin); p.main.Load() != next || p.beside.Load() != nil || m.next != nil {
+	if prepare(); p.main.Load() != next || p.beside.Load() != nil || m.next != nil {
 		t.Error("what is prepared, and has caught up, does not take the place of the main fold")
 	}
 }

@@ -134,7 +134,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	watch(p.watchHeld)
 	if p.group != nil {
 		watch(func(ctx context.Context) error {
-			return repeat(ctx, regroupAfter, func() error {
+			return repeat(ctx, regroupEvery, func() error {
 				_ = sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.heed) // what they say comes again
 				return nil
 			})

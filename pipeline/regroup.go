@@ -6,13 +6,11 @@ import (
 	"time"
 
 	"gqlstream/group"
-	"gqlstream/request"
 )
 
 // How quickly a worker acts on a change of its group.
 const (
-	regroupAfter = 200 * time.Millisecond // several workers often begin or end together
-	sayEvery     = 500 * time.Millisecond
+	regroupEvery = 200 * time.Millisecond
 	standInTurn  = 10 * time.Second // for a worker that estimates nothing until it has caught up
 	handOverMax  = 10 * time.Second // in which another worker that estimates a shard may be the first to publish it
 )
@@ -33,13 +31,13 @@ func (m *membership) owned(shards int) []int {
 	if m == nil {
 		return nil
 	}
-	return m.mine(shards, true)
+	return m.mine(m.member.Places(shards, m.copies, true))
 }
 
-// mine lists the shards that this worker is to estimate; see Places of a member.
-func (m *membership) mine(shards int, doubted bool) []int {
+// mine lists the shards that this worker is to estimate by its places for each.
+func (m *membership) mine(places []int) []int {
 	owned := []int{}
-	for shard, place := range m.member.Places(shards, m.copies, doubted) {
+	for shard, place := range places {
 		if place >= 0 || slices.Contains(m.spare, shard) {
 			owned = append(owned, shard)
 		}
@@ -57,16 +55,11 @@ func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 			m.p.log.Warn("a follower is not taken over, and is tried again", "error", err)
 		}
 		m.sayPresence()
-		pause := sayEvery
+		pause := regroupEvery
 		if m.next != nil {
 			pause = catchUpLookEvery
 		}
 		select {
-		case <-m.member.Changed:
-			m.prepare(begin)
-			if err := request.Pause(ctx, regroupAfter); err != nil {
-				return nil //nolint:nilerr // the run ends
-			}
 		case err := <-m.member.Disagreed:
 			return err
 		case <-time.After(pause):
@@ -81,9 +74,9 @@ func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 // there is no gap; but once others estimate all of them, for no longer than handOverMax: they may be slower for good,
 // and publish what is missing.
 func (m *membership) regroup(begin func(*fold)) (done bool) {
-	m.prepare(begin)
-	main := m.p.main.Load()
 	places := m.member.Places(m.p.shards, m.copies, true)
+	m.prepare(begin, places)
+	main := m.p.main.Load()
 	_, staying := m.member.Estimated()
 	live, waits := main.outlets.live(), false
 	m.spare = m.spare[:0]
@@ -91,6 +84,7 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 		rank := places[one.shard]
 		if one.spare.Store(rank < 0); rank < 0 {
 			m.spare, rank, waits = append(m.spare, one.shard), m.copies, waits || !staying[one.shard]
+			one.leads.Store(one.leads.Load() && !staying[one.shard]) // who estimates it goes first now
 		}
 		one.rank.Store(int32(rank))
 	}
@@ -130,13 +124,13 @@ func (m *membership) sayPresence() {
 
 // prepare begins the next fold where shards are this worker's, or may be soon, that the main one does not have. It puts it
 // in the place of that when it has caught up and they are, and gives it up when it is not needed any more.
-func (m *membership) prepare(begin func(*fold)) {
+func (m *membership) prepare(begin func(*fold), places []int) {
 	main := m.p.main.Load()
 	has := slices.Clone(m.spare) // which another worker may have taken over since
 	for _, one := range main.outlets.live() {
 		has = append(has, one.shard)
 	}
-	sure, want := m.mine(m.p.shards, true), m.mine(m.p.shards, false)
+	sure, want := m.mine(places), m.mine(m.member.Places(m.p.shards, m.copies, false))
 	if contains(has, want) || time.Since(m.doubted) < doubtAgain {
 		want = sure
 	}
@@ -146,7 +140,7 @@ func (m *membership) prepare(begin func(*fold)) {
 	needed := !contains(has, want) || main.ended()
 	next := m.next
 	switch {
-	case next == nil && needed && m.mayPrepare(has, sure):
+	case next == nil && needed && m.mayPrepare(has, sure, places):
 		m.p.log.Info("preparing to estimate other shards", "shards", want, "sure", !contains(has, sure))
 		m.next = newFold(m.p, want)
 		begin(m.next)
@@ -166,7 +160,7 @@ func (m *membership) prepare(begin func(*fold)) {
 }
 
 // mayPrepare reports whether the next fold may begin. Where there is no memory for two, the main one ends first.
-func (m *membership) mayPrepare(has, sure []int) bool {
+func (m *membership) mayPrepare(has, sure, places []int) bool {
 	main := m.p.main.Load()
 	most := machineMemory("")
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
@@ -174,7 +168,7 @@ func (m *membership) mayPrepare(has, sure []int) bool {
 	}
 	others, _ := m.member.Estimated()
 	urgent := m.copies == 1
-	for shard, rank := range m.member.Places(m.p.shards, m.copies, true) {
+	for shard, rank := range places {
 		urgent = urgent || rank == 0 && !slices.Contains(has, shard) && !others[shard]
 	}
 	if contains(has, sure) || !mayStandStill(urgent, m.member.Rank("stand-in"), time.Since(m.missing)) {
