@@ -28,10 +28,13 @@ type fold struct {
 	core    *incremental.Core
 	source  *ingest.JetStreamSource
 	outlets outlets
-	applied atomic.Uint64 // last position that the core has applied
-	behind  atomic.Bool   // the next emission has records of the last one
-	from    sinks.Cursor  // the end of the log out when it was opened
+	applied atomic.Uint64                // last position that the core has applied
+	behind  atomic.Bool                  // the next emission has records of the last one
+	idle    atomic.Bool                  // the loop waits for messages
+	step    atomic.Pointer[stepUnderWay] // that the loop takes; nil: none
+	from    sinks.Cursor                 // the end of the log out when it was opened
 	begun   time.Time
+	opened  atomic.Bool
 	stop    context.CancelFunc // ends the loop
 	done    chan struct{}      // closed when the loop has ended
 }
@@ -112,7 +115,7 @@ func (f *fold) run(ctx context.Context) (err error) {
 			for _, one := range f.outlets.each {
 				one.rank.Store(int32(f.group.copies)) // until the order of the workers is looked at next
 			}
-			f.beside.Store(f)
+			f.opened.Store(true)
 		}
 	}
 	if err == nil {
@@ -133,12 +136,9 @@ func (f *fold) run(ctx context.Context) (err error) {
 func (f *fold) loop(ctx context.Context) error {
 	var batch event.Batch
 	for {
-		main := f.main.Load() == f
-		f.idle.Store(main)
+		f.idle.Store(true)
 		err := f.source.Next(ctx, &batch)
-		if main = f.main.Load() == f; main {
-			f.idle.Store(false)
-		}
+		f.idle.Store(false)
 		if errors.Is(err, io.EOF) {
 			f.Checkpoints.collect(true) // said before a follower is waited for that may be away for long
 			return cmp.Or(f.quarantine.Settle(ctx), f.followers.catchUp(ctx, f.outlets.published(), f.alerting.newest), errDone)
@@ -151,13 +151,9 @@ func (f *fold) loop(ctx context.Context) error {
 			f.log.Info("another worker has taken a shard over", "shard", shard)
 		})
 		begun := time.Now()
-		if main {
-			f.step.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
-		}
+		f.step.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
 		result := f.core.Step(&batch)
-		if main {
-			f.step.Store(nil)
-		}
+		f.step.Store(nil)
 		stepped := time.Now()
 		if err := f.refuse(ctx, batch.Last, append(batch.Refused, result.Refused...)); err != nil {
 			return err

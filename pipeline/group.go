@@ -32,7 +32,6 @@ type membership struct {
 	spare       []int     // shards that are estimated here, although they are another worker's
 	handing     time.Time // since when workers that stay estimate all spare shards; now, if they do not
 	missing     time.Time // since when shards of this worker are not estimated here; now, if all are
-	next        *fold     // that is to take the place of the main one; nil: none is
 	doubted     time.Time // when one was given up, because a worker was not dead
 }
 

@@ -124,35 +124,34 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 	}
 	renew()
 	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
-	if prepare(); m.next != nil {
+	if prepare(); p.beside.Load() != nil {
 		t.Fatal("something is prepared, although nobody is doubted")
 	}
 	wait("a doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
-	if prepare(); m.next == nil || len(m.next.config.Owned) != 2 {
-		t.Fatalf("%+v is prepared", m.next)
+	if prepare(); p.beside.Load() == nil || len(p.beside.Load().config.Owned) != 2 {
+		t.Fatalf("%+v is prepared", p.beside.Load())
 	}
-	p.beside.Store(m.next)
-	if sure := m.member.Places(2, 1, true)[1-mine] == 0; !sure {
-		if prepare(); p.main.Load() == p.beside.Load() || m.next == nil && m.member.Places(2, 1, true)[1-mine] != 0 {
-			t.Error("what is prepared takes the place of the main fold before the other worker is dead")
-		}
+	p.beside.Load().opened.Store(true)
+	main := p.main.Load()
+	if prepare(); p.main.Load() != main && m.member.Places(2, 1, true)[1-mine] != 0 {
+		t.Error("what is prepared takes the place of the main fold before the other worker is dead")
 	}
 	renew()
 	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
-	if prepare(); m.next != nil || p.beside.Load() != nil {
+	if prepare(); p.beside.Load() != nil {
 		t.Error("what is prepared is not given up")
 	}
 	wait("another doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
-	if prepare(); m.next != nil && m.member.Places(2, 1, true)[1-mine] != 0 {
+	if prepare(); p.beside.Load() != nil && m.member.Places(2, 1, true)[1-mine] != 0 {
 		t.Error("a second doubt is prepared for")
 	}
 	wait("its death", func() bool { return m.member.Places(2, 1, true)[1-mine] == 0 })
-	if prepare(); m.next == nil {
+	if prepare(); p.beside.Load() == nil {
 		t.Fatal("its death is not prepared for")
 	}
-	next := m.next
-	p.beside.Store(next)
-	if prepare(); p.main.Load() != next || p.beside.Load() != nil || m.next != nil {
+	next := p.beside.Load()
+	next.opened.Store(true)
+	if prepare(); p.main.Load() != next || p.beside.Load() != nil {
 		t.Error("what is prepared, and has caught up, does not take the place of the main fold")
 	}
 }

@@ -131,6 +131,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		own, f.stop = context.WithCancel(running)
 		watch(func(context.Context) error { return f.run(own) })
 	}
+	begin(p.main.Load())
 	watch(p.watchHeld)
 	if p.group != nil {
 		watch(func(ctx context.Context) error {
@@ -145,7 +146,6 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		watch(func(ctx context.Context) error { return p.reload.watch(ctx, p) })
 	}
 	watch(p.watchStatus)
-	begin(p.main.Load())
 	<-running.Done()
 	cause := context.Cause(running)
 	cancel(nil)
@@ -183,7 +183,7 @@ func (p *Pipeline) heed(m sinks.Mark) {
 // folds returns the main fold, and the one beside it if there is one.
 func (p *Pipeline) folds() []*fold {
 	folds := []*fold{p.main.Load()}
-	if next := p.beside.Load(); next != nil {
+	if next := p.beside.Load(); next != nil && next.opened.Load() {
 		folds = append(folds, next)
 	}
 	return folds
@@ -192,8 +192,8 @@ func (p *Pipeline) folds() []*fold {
 func (p *Pipeline) closeFolds() error {
 	p.main.Load().outlets.close(p.log)
 	p.main.Load().close()
-	if p.group != nil && p.group.next != nil {
-		p.group.next.close()
+	if next := p.beside.Load(); next != nil {
+		next.close()
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type Pipeline struct {
 	full       atomic.Pointer[request.State] // since when the embedded server cannot write; nil: it can
 	shards     int                           // that the communities are divided into
 	main       atomic.Pointer[fold]
-	beside     atomic.Pointer[fold] // that is to take the place of the main one; nil: there is none, or it is not open yet
+	beside     atomic.Pointer[fold] // that is to take the place of the main one; nil: there is none
 	group      *membership          // nil for a run alone
 	quarantine *ingest.QuarantineWriter
 	refusing   sync.Mutex         // guards what follows, and is held while the quarantine is written to
@@ -56,8 +56,6 @@ type Pipeline struct {
 	Taken       string // address that the page was to have, and another program has
 	Checkpoints *checkpoints
 	reload      *reloader // nil: the configuration is not read again
-	idle        atomic.Bool
-	step        atomic.Pointer[stepUnderWay] // that the main loop takes; nil: none
 	closers     []func() error
 	auditEvery  time.Duration                  // see auditStreams
 	dropped     bool                           // and said so

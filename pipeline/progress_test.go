@@ -32,8 +32,10 @@ func TestALongStepIsSpokenOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said sayings
 		p := &Pipeline{log: slog.New(slog.NewTextHandler(&said, nil))}
+		main := newFold(p, nil)
+		p.main.Store(main)
 		var due time.Time
-		p.step.Store(&stepUnderWay{begun: time.Now(), last: 7, events: 300, emits: true})
+		main.step.Store(&stepUnderWay{begun: time.Now(), last: 7, events: 300, emits: true})
 		look := func(seconds int) (lines int) {
 			for range seconds {
 				p.showProgress(t.Context(), &due)
@@ -49,7 +51,7 @@ func TestALongStepIsSpokenOf(t *testing.T) {
 		if !strings.Contains(said.String(), "estimating 300 events up to position 7, for 2s so far") {
 			t.Errorf("it says\n%s", said.String())
 		}
-		p.step.Store(nil)
+		main.step.Store(nil)
 		if n := look(60); n != 2 {
 			t.Errorf("it speaks after the end:\n%s", said.String())
 		}

@@ -56,7 +56,7 @@ func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 		}
 		m.sayPresence()
 		pause := regroupEvery
-		if m.next != nil {
+		if m.p.beside.Load() != nil {
 			pause = catchUpLookEvery
 		}
 		select {
@@ -88,7 +88,7 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 		}
 		one.rank.Store(int32(rank))
 	}
-	if next := m.p.beside.Load(); next != nil {
+	if next := m.p.beside.Load(); next != nil && next.opened.Load() {
 		for _, one := range next.outlets.live() { // the main fold is the first for its own, and a worker that is doubted for its
 			rank := max(places[one.shard], 0)
 			if places[one.shard] < 0 || slices.ContainsFunc(live, func(o *outlet) bool { return o.shard == one.shard }) {
@@ -138,12 +138,13 @@ func (m *membership) prepare(begin func(*fold), places []int) {
 		m.missing = time.Now()
 	}
 	needed := !contains(has, want) || main.ended()
-	next := m.next
+	next := m.p.beside.Load()
 	switch {
 	case next == nil && needed && m.mayPrepare(has, sure, places):
 		m.p.log.Info("preparing to estimate other shards", "shards", want, "sure", !contains(has, sure))
-		m.next = newFold(m.p, want)
-		begin(m.next)
+		next = newFold(m.p, want)
+		m.p.beside.Store(next)
+		begin(next)
 	case next == nil:
 	case !needed || next.ended() || !contains(next.config.Owned, want):
 		if next.stop(); !next.ended() {
@@ -153,8 +154,7 @@ func (m *membership) prepare(begin func(*fold), places []int) {
 		if m.p.beside.Store(nil); contains(has, sure) {
 			m.doubted = time.Now()
 		}
-		m.next = nil
-	case m.p.beside.Load() == next && (main.ended() || !contains(has, sure) && next.applied.Load() >= main.applied.Load()):
+	case next.opened.Load() && (main.ended() || !contains(has, sure) && next.applied.Load() >= main.applied.Load()):
 		m.replace(next)
 	}
 }
@@ -190,7 +190,6 @@ func (m *membership) replace(next *fold) {
 	m.end(main)
 	m.p.main.Store(next)
 	m.p.beside.Store(nil)
-	m.next = nil
 	m.p.log.Info("other shards are estimated", "position", next.applied.Load(), "shards", next.config.Owned)
 }
 

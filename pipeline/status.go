@@ -144,7 +144,7 @@ func (p *Pipeline) lookAtQuarantine(ctx context.Context) {
 // showIdle repeats the status of a pipeline that waits for events and has no ticker, because its steps are
 // cut by event time: it is well. Any other pipeline that takes no step lacks its ticks.
 func (p *Pipeline) showIdle() {
-	if p.ticker.Load() != nil || !p.idle.Load() || !p.Broker.NC.IsConnected() {
+	if p.ticker.Load() != nil || !p.main.Load().idle.Load() || !p.Broker.NC.IsConnected() {
 		return
 	}
 	p.status.mu.Lock()
@@ -224,7 +224,7 @@ type stepUnderWay struct {
 
 // showProgress speaks of a step that takes long, while the loop cannot. It logs when that is due.
 func (p *Pipeline) showProgress(ctx context.Context, due *time.Time) {
-	now, step := time.Now(), p.step.Load()
+	now, step := time.Now(), p.main.Load().step.Load()
 	if step == nil || now.Sub(step.begun) < progressAfter {
 		return
 	}
