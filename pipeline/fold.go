@@ -106,8 +106,8 @@ func (f *fold) close() {
 	f.core = nil
 }
 
-// run runs the loop until it is stopped. The next fold is opened first; what goes wrong with it before it is the
-// main one ends nothing, and another one is begun a moment later.
+// run runs the loop until it is stopped. The next fold is opened first; what goes wrong with it beside the main
+// one ends nothing, and another one is begun a moment later.
 func (f *fold) run(ctx context.Context) (err error) {
 	defer close(f.done)
 	if f.main.Load() != f {
@@ -121,10 +121,11 @@ func (f *fold) run(ctx context.Context) (err error) {
 	if err == nil {
 		err = f.loop(ctx)
 	}
+	main := f.main.Load()
 	switch {
 	case ctx.Err() != nil:
 		return nil
-	case f.main.Load() == f || errors.Is(err, sinks.ErrLost):
+	case main == f || main.ended() && !elects(err, true) || errors.Is(err, sinks.ErrLost):
 		return err
 	}
 	f.log.Info("nothing is prepared", "because", err)

@@ -35,7 +35,7 @@ type membership struct {
 	doubted     time.Time // when one was given up, because a worker was not dead
 }
 
-// joinGroup returns when the workers that live are known. Those who do not hear of the end miss the renewals.
+// joinGroup returns when the workers that live are known. Those that do not hear of the end miss the renewals.
 func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	if o.Group == "" {
 		return nil
@@ -58,7 +58,12 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p.closers = append(p.closers, member.Leave)
+	p.closers = append(p.closers, func() error {
+		if err := member.Leave(); err != nil {
+			p.log.Warn("the group may not have heard that this worker has left", "reason", err)
+		}
+		return nil
+	})
 	p.group = &membership{member: member, copies: max(p.settings.Group.Copies, 1), p: p}
 	if p.group.store, err = member.OpenStore(ctx, p.shards); err != nil {
 		return err

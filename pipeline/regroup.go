@@ -11,6 +11,7 @@ import (
 // How quickly a worker acts on a change of its group.
 const (
 	regroupEvery = 200 * time.Millisecond
+	sayEvery     = 500 * time.Millisecond
 	standInTurn  = 10 * time.Second // for a worker that estimates nothing until it has caught up
 	handOverMax  = 10 * time.Second // in which another worker that estimates a shard may be the first to publish it
 )
@@ -47,14 +48,17 @@ func (m *membership) mine(places []int) []int {
 
 // watch follows the list of live workers. It ends the run when all shards of a worker that is drained are others'.
 func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
-	for {
+	for due := time.Now(); ; {
 		if m.regroup(begin) {
 			return errDone
 		}
-		if err := m.p.assignFollowers(context.WithoutCancel(ctx)); err != nil {
-			m.p.log.Warn("a follower is not taken over, and is tried again", "error", err)
+		if now := time.Now(); !now.Before(due) {
+			if err := m.p.assignFollowers(context.WithoutCancel(ctx)); err != nil {
+				m.p.log.Warn("a follower is not taken over, and is tried again", "error", err)
+			}
+			m.sayPresence()
+			due = now.Add(sayEvery)
 		}
-		m.sayPresence()
 		pause := regroupEvery
 		if m.p.beside.Load() != nil {
 			pause = catchUpLookEvery
@@ -154,7 +158,7 @@ func (m *membership) prepare(begin func(*fold), places []int) {
 		if m.p.beside.Store(nil); contains(has, sure) {
 			m.doubted = time.Now()
 		}
-	case next.opened.Load() && (main.ended() || !contains(has, sure) && next.applied.Load() >= main.applied.Load()):
+	case next.opened.Load() && (main.ended() || !contains(has, sure) && next.mayReplace(main)):
 		m.replace(next)
 	}
 }
@@ -191,6 +195,12 @@ func (m *membership) replace(next *fold) {
 	m.p.main.Store(next)
 	m.p.beside.Store(nil)
 	m.p.log.Info("other shards are estimated", "position", next.applied.Load(), "shards", next.config.Owned)
+}
+
+// mayReplace reports whether a fold has caught up with the main one, or that is far behind the log itself, where two folds
+// would take twice as long.
+func (f *fold) mayReplace(main *fold) bool {
+	return f.applied.Load() >= main.applied.Load() || main.source.Stats().Behind > catchingUp
 }
 
 // end stops a fold, waits for its loop, and frees what it holds.
