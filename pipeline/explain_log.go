@@ -184,13 +184,12 @@ func (e *Explainer) tellSeldom(format string, args ...any) {
 	}
 }
 
-func (e *Explainer) close() error {
-	if e.core == nil {
-		return nil
+func (e *Explainer) close() {
+	if e.core != nil {
+		e.core.Close()
+		_ = e.source.Close() // which fails for files only
+		e.core = nil
 	}
-	e.core.Close()
-	e.core = nil
-	return e.source.Close()
 }
 
 // reach goes on to a place, from where it is or from a checkpoint that is nearer.
@@ -224,9 +223,7 @@ func (e *Explainer) reach(ctx context.Context, place, last Place) error {
 }
 
 func (e *Explainer) start(ctx context.Context, saved *checkpoint.Checkpoint, last Place) (err error) {
-	if err := e.close(); err != nil {
-		return err
-	}
+	e.close()
 	conf := e.config
 	conf.CompactEvery = -1
 	from := ingest.JetStreamConfig{Step: e.steps, Until: last.Position, UntilLast: last.Position == 0}

@@ -115,7 +115,6 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 func (m *membership) sayPresence() {
 	main, shards := m.p.main.Load(), []int{}
 	if main.applied.Load() >= main.from.Position { // else others have published all that comes next
-		shards = nil
 		for _, one := range main.outlets.live() {
 			shards = append(shards, one.shard)
 		}
