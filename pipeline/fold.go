@@ -47,10 +47,7 @@ func newFold(p *Pipeline, owned []int) *fold {
 
 // open restores the core, and begins to read the log behind it.
 func (f *fold) open(ctx context.Context, o Options) (err error) {
-	f.followers.assigning.Lock()
-	settings := f.settings // of which a reload replaces some
-	f.followers.assigning.Unlock()
-	if f.steps, err = settings.Steps(); err != nil {
+	if f.steps, err = f.settings.Steps(); err != nil {
 		return err
 	}
 	if err = f.outlets.open(ctx, f.Broker.JS, f.writers, f.config.Owned); err != nil {
@@ -76,7 +73,7 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	if f.source, err = OpenLog(ctx, f.Broker.JS, &settings, c); err == nil {
+	if f.source, err = OpenLog(ctx, f.Broker.JS, &f.settings, c); err == nil {
 		f.core.Limit(f.source.Limits())
 	}
 	return err

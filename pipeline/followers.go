@@ -39,7 +39,7 @@ type followers struct {
 	base   sinks.FollowConfig // the log out
 	failed chan error         // the first final error of one; capacity 1
 
-	assigning sync.Mutex // is held while tasks are begun and ended, and guards what a reload replaces of the settings
+	assigning sync.Mutex // is held while tasks are begun and ended
 	mu        sync.Mutex // guards the runners of the tasks
 	tasks     []*task
 }

@@ -53,7 +53,7 @@ func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o
 		greet(o.Err, p)
 		err = p.Run(ctx)
 		if ctx.Err() == nil && slices.ContainsFunc(startAgain, func(reason error) bool { return errors.Is(err, reason) }) {
-			settings, o.Skip = p.settings, 0
+			settings, o.Skip = p.alerting.settings, 0
 			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
 			if err := p.Close(); err != nil {
 				o.Log.Warn("before starting again", "error", err) // the run that has ended is told of, and no more

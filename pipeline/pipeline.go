@@ -184,7 +184,7 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.openPage(o.FreePort); err != nil {
 		return err
 	}
-	p.alerting = &alerting{p: p, fired: map[string]uint64{}}
+	p.alerting = &alerting{p: p, settings: p.settings, fired: map[string]uint64{}}
 	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(p.followers.tasks...); return nil })
 	alertsAt, err := p.alerting.begin(ctx)
 	if err != nil {

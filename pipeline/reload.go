@@ -50,7 +50,7 @@ func takeOver(ctx context.Context, p *Pipeline, settings config.Settings) ([]str
 	if err != nil {
 		return nil, err
 	}
-	changed := changedKeys("", reflect.ValueOf(p.settings), reflect.ValueOf(settings))
+	changed := changedKeys("", reflect.ValueOf(p.alerting.settings), reflect.ValueOf(settings))
 	if err := refuseKeys(changed, core.Digest() != p.Config.Digest()); err != nil {
 		return nil, err
 	}
@@ -62,11 +62,11 @@ func takeOver(ctx context.Context, p *Pipeline, settings config.Settings) ([]str
 	}
 	p.followers.assigning.Lock()
 	defer p.followers.assigning.Unlock()
-	before := p.settings
-	err = p.alerting.restart(ctx, &settings)
+	before := p.alerting.settings
+	err = p.alerting.restart(ctx, settings)
 	if err == nil {
 		p.Page.UseSecrets(secrets)
-	} else if again := p.alerting.restart(ctx, &before); again != nil {
+	} else if again := p.alerting.restart(ctx, before); again != nil {
 		err = fmt.Errorf("%w; and the alerts before stand still until a restart: %w", err, again)
 	}
 	return changed, err
