@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"gqlstream/checkpoint"
-	"gqlstream/config"
 	"gqlstream/group"
 	"gqlstream/incremental"
 	"gqlstream/request"
@@ -32,16 +31,13 @@ type membership struct {
 	spare       []int     // shards that are estimated here, although they are another worker's
 	handing     time.Time // since when workers that stay estimate all spare shards; now, if they do not
 	missing     time.Time // since when shards of this worker are not estimated here; now, if all are
-	doubted     time.Time // when one was given up, because a worker was not dead
+	doubted     time.Time // when a next fold was given up, because a worker was not dead
 }
 
 // joinGroup returns when the workers that live are known. Those that do not hear of the end miss the renewals.
 func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	if o.Group == "" {
 		return nil
-	}
-	if p.settings.NATS.URL == "" || o.Drain {
-		return config.Usagef("run: --group needs an outside server (--nats), and does not end when drained")
 	}
 	// Said before this worker waits for others of an older release to end, not after.
 	if err := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(p.settings.State)).CheckFormat(); err != nil {

@@ -103,6 +103,9 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if p.names.In, p.names.Out, err = settings.Names(); err != nil {
 		return p, err
 	}
+	if o.Group != "" && (settings.NATS.URL == "" || o.Drain) {
+		return p, config.Usagef("run: --group needs an outside server (--nats), and does not end when drained")
+	}
 	p.Config.HashSeed = rand.Uint64() // another one at each start, since it decides nothing
 	p.shards = max(p.Config.Shards, 1)
 	if err = p.openBroker(ctx); err != nil {
