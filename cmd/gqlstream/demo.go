@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,7 +52,6 @@ const (
 	demoPaintEvery   = 250 * time.Millisecond
 	demoReportEvery  = 10 * time.Second // where there is no terminal
 	demoWarmUp       = 10 * time.Second // simulated: the first labels and predictions arrive
-	demoCatchUpMax   = 5 * time.Second  // wall time for the pipeline to catch up at the end
 	demoJumpWindow   = 10 * time.Second // for which a community is shown to have jumped
 	demoActivity     = 1000
 	demoJumpEvery    = 30 * time.Second
@@ -68,33 +66,21 @@ const (
 	demoPlain = "pcc"
 )
 
-// demo joins what is true with what is published, by position: an estimate at position p is held
-// against the newest truth that p contains, so the time that the pipeline takes is not counted as
-// an error of the method. A truth is scored at most once, with the estimates that stand when the
-// pipeline passes it.
+// demo holds what is published against what is true at that moment: the time that the pipeline takes
+// counts as an error of the method, as it does for whoever watches.
 type demo struct {
 	cmd        *demoCmd
 	simulation *simulate.Network
-	due        time.Duration // simulated time of the next truth
+	due        time.Duration // simulated time of the next comparison
 	page       string        // address of the page with charts; empty without one
 
-	mu       sync.Mutex // guards all below, which simulation, pipeline and view share
-	truths   []demoTruth
-	shown    demoTruth                    // the newest that the pipeline has passed
-	latest   map[[2]string]quant.Estimate // by community and method
-	position event.Position               // of the pipeline
-	stored   event.Position               // published
-	elapsed  time.Duration
+	mu      sync.Mutex // guards all below, which simulation, pipeline and view share
+	truth   []simulate.TruthRecord
+	latest  map[[2]string]quant.Estimate // by community and method
+	elapsed time.Duration                // simulated
 
 	ours, plain []float64 // errors
 	covered     []float64 // 1 for each class that lies in our interval, 0 for each that does not
-}
-
-// demoTruth is the true state of the network at a position of the stream.
-type demoTruth struct {
-	position event.Position
-	elapsed  time.Duration // simulated
-	records  []simulate.TruthRecord
 }
 
 // Run shows the demo until its end or an interrupt.
@@ -166,8 +152,7 @@ func (d *demo) show(ctx context.Context, p *pipeline.Pipeline, view io.Writer) e
 	return errors.Join(err, failed)
 }
 
-// simulate publishes the simulation's events at its speed, and returns when the
-// pipeline has caught up with the last one.
+// simulate publishes the simulation's events at its speed.
 func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 	writer, err := newStreamWriter(p.Broker.NC, 0, ingest.PublisherConfig{Pending: demoPublishedMax})
 	if err != nil {
@@ -178,7 +163,7 @@ func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 	for {
 		err := d.tick(ctx, &writer)
 		if errors.Is(err, io.EOF) {
-			return d.catchUp(ctx)
+			return nil
 		}
 		if err != nil {
 			return err
@@ -193,7 +178,7 @@ func (d *demo) simulate(ctx context.Context, p *pipeline.Pipeline) error {
 	}
 }
 
-// tick publishes the events of one tick, and notes the truth when that is due.
+// tick publishes the events of one tick, and compares when that is due.
 func (d *demo) tick(ctx context.Context, writer *streamWriter) error {
 	var batch event.Batch
 	for !batch.Emit {
@@ -204,34 +189,9 @@ func (d *demo) tick(ctx context.Context, writer *streamWriter) error {
 			return err
 		}
 	}
-	elapsed := d.simulation.Elapsed()
-	if elapsed < d.due {
-		return nil
-	}
-	d.due = elapsed + demoTruthEvery
-	if err := writer.publisher.Flush(ctx); err != nil {
-		return err
-	}
-	_, stored := writer.publisher.Stored()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.stored, d.elapsed = stored, elapsed
-	d.truths = append(d.truths, demoTruth{position: stored, elapsed: elapsed, records: d.simulation.AppendTruth(nil)})
-	return nil
-}
-
-// catchUp waits until the pipeline has passed everything that was published, for a while.
-func (d *demo) catchUp(ctx context.Context) error {
-	for range demoCatchUpMax / demoPaintEvery {
-		d.mu.Lock()
-		passed := d.position >= d.stored
-		d.mu.Unlock()
-		if passed {
-			return nil
-		}
-		if err := request.Pause(ctx, demoPaintEvery); err != nil {
-			return err
-		}
+	if elapsed := d.simulation.Elapsed(); elapsed >= d.due {
+		d.due = elapsed + demoTruthEvery
+		d.compare(elapsed, d.simulation.AppendTruth(nil))
 	}
 	return nil
 }
@@ -239,33 +199,25 @@ func (d *demo) catchUp(ctx context.Context) error {
 // take takes published estimates over from the log out.
 func (d *demo) take(_ context.Context, e *sinks.Stored) error {
 	estimates, err := e.Estimates()
-	if err == nil && len(estimates) > 0 {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.publish(event.Position(e.Position), estimates)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, e := range estimates {
+		d.latest[[2]string{e.Community, e.Method}] = e
 	}
 	return err
 }
 
-// publish takes estimates over, which are all of one position, and scores the newest truth that
-// the pipeline has passed with them.
-func (d *demo) publish(position event.Position, estimates []quant.Estimate) {
-	passed := 0
-	for passed < len(d.truths) && d.truths[passed].position <= position {
-		d.shown = d.truths[passed]
-		passed++
-	}
-	d.truths = slices.Delete(d.truths, 0, passed)
-	d.position = position
-	for _, e := range estimates {
-		d.latest[[2]string{e.Community, e.Method}] = e
-	}
-	if passed == 0 || d.shown.elapsed < demoWarmUp {
+// compare takes the truth of a moment over, and holds the latest estimates against it.
+func (d *demo) compare(elapsed time.Duration, truth []simulate.TruthRecord) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.elapsed, d.truth = elapsed, truth
+	if elapsed < demoWarmUp {
 		return
 	}
-	for _, truth := range d.shown.records {
-		if ours, plain, known := d.both(truth.Community); known {
-			d.score(truth.Prevalence, ours, plain)
+	for _, t := range truth {
+		if ours, plain, known := d.both(t.Community); known {
+			d.score(t.Prevalence, ours, plain)
 		}
 	}
 }
@@ -306,11 +258,11 @@ func (d *demo) lines(running bool) []string {
 		fmt.Fprintf(table, "mean absolute error, plain counting (%s)\t%s\n", demoPlain, meanText(d.plain))
 		fmt.Fprintf(table, "truth in our interval\t%s\n", meanText(d.covered))
 	})...)
-	if !running || len(d.shown.records) == 0 {
+	if !running || len(d.truth) == 0 {
 		return lines
 	}
 	var rows []communityRow
-	for _, truth := range d.shown.records {
+	for _, truth := range d.truth {
 		row := communityRow{name: truth.Community, members: truth.Members, further: fmt.Sprintf("%.3f\t", truth.Prevalence[0])}
 		if ours, plain, known := d.both(truth.Community); known {
 			row.estimate = &ours

@@ -14,7 +14,7 @@ import (
 	"gqlstream/simulate"
 )
 
-func truthAt(position event.Position, elapsed time.Duration, share float64, jumped time.Duration) demoTruth {
+func truthAt(elapsed time.Duration, share float64, jumped time.Duration) []simulate.TruthRecord {
 	record := simulate.TruthRecord{
 		Time: event.Time(time.Hour + elapsed), Community: "a", Members: 100,
 		Prevalence: []float64{share, 1 - share},
@@ -22,7 +22,7 @@ func truthAt(position event.Position, elapsed time.Duration, share float64, jump
 	if jumped > 0 {
 		record.Jumped = event.Time(time.Hour + jumped)
 	}
-	return demoTruth{position: position, elapsed: elapsed, records: []simulate.TruthRecord{record}}
+	return []simulate.TruthRecord{record}
 }
 
 func estimatesOf(ours, plain float64) []quant.Estimate {
@@ -35,19 +35,22 @@ func estimatesOf(ours, plain float64) []quant.Estimate {
 	}
 }
 
-// An estimate must be held against the newest truth at or before its position.
-func TestDemoScoresEstimatesAgainstTheTruthAtTheirPosition(t *testing.T) {
-	d := demo{latest: map[[2]string]quant.Estimate{}, cmd: &demoCmd{}, truths: []demoTruth{
-		truthAt(5, 5*time.Second, 0.9, 0),                // within the warm-up
-		truthAt(10, 10*time.Second, 0.5, 0),              //
-		truthAt(20, 20*time.Second, 0.2, 0),              // passed together with the next
-		truthAt(30, 30*time.Second, 0.8, 25*time.Second), // after a jump
-		truthAt(99, 99*time.Second, 0.1, 25*time.Second), // not reached
-	}}
-	d.publish(6, estimatesOf(0.1, 0.1))   // not scored
-	d.publish(9, estimatesOf(0.2, 0.2))   // passes no truth
-	d.publish(12, estimatesOf(0.52, 0.6)) // 0.02 and 0.1, covered
-	d.publish(31, estimatesOf(0.7, 0.5))  // 0.1 and 0.3, not covered
+// A truth must be held against the estimates that stand then, once something is known.
+func TestDemoHoldsTheLatestEstimatesAgainstTheTruth(t *testing.T) {
+	d := demo{latest: map[[2]string]quant.Estimate{}, cmd: &demoCmd{}}
+	take := func(ours, plain float64) {
+		for _, e := range estimatesOf(ours, plain) {
+			d.latest[[2]string{e.Community, e.Method}] = e
+		}
+	}
+	d.compare(11*time.Second, truthAt(11*time.Second, 0.5, 0)) // nothing is estimated
+	take(0.1, 0.1)
+	d.compare(5*time.Second, truthAt(5*time.Second, 0.9, 0)) // within the warm-up
+	take(0.52, 0.6)
+	d.compare(10*time.Second, truthAt(10*time.Second, 0.5, 0)) // 0.02 and 0.1, covered
+	take(0.2, 0.2)
+	take(0.7, 0.5)
+	d.compare(30*time.Second, truthAt(30*time.Second, 0.8, 25*time.Second)) // 0.1 and 0.3, not covered, after a jump
 	if !floats.EqualApprox(d.ours, []float64{0.02, 0.1}, 1e-12) || !floats.EqualApprox(d.plain, []float64{0.1, 0.3}, 1e-12) ||
 		!slices.Equal(d.covered, []float64{1, 1, 0, 0}) {
 		t.Errorf("ours %v, plain %v, covered %v", d.ours, d.plain, d.covered)
@@ -59,16 +62,14 @@ func TestDemoScoresEstimatesAgainstTheTruthAtTheirPosition(t *testing.T) {
 
 // A picture must name every community, and what is not known of it yet.
 func TestDemoNamesEveryCommunity(t *testing.T) {
-	truth := truthAt(1, time.Second, 0.5, time.Second)
-	truth.records = append(truth.records, simulate.TruthRecord{Community: "b", Prevalence: []float64{0.3, 0.7}})
-	d := &demo{
-		cmd: &demoCmd{Duration: 5 * time.Minute}, elapsed: time.Minute,
-		latest: map[[2]string]quant.Estimate{}, truths: []demoTruth{truth},
+	d := &demo{cmd: &demoCmd{Duration: 5 * time.Minute}, latest: map[[2]string]quant.Estimate{}}
+	for _, e := range estimatesOf(0.48, 0.55) {
+		d.latest[[2]string{e.Community, e.Method}] = e
 	}
-	d.publish(2, estimatesOf(0.48, 0.55))
+	d.compare(time.Second, append(truthAt(time.Second, 0.5, time.Second), simulate.TruthRecord{Community: "b", Prevalence: []float64{0.3, 0.7}}))
 	text := strings.Join(strings.Fields(strings.Join(d.lines(true), " ")), " ")
 	for _, want := range []string{
-		"1m0s of 5m0s", "a 100 0.480 [0.430 0.530] 0.500 0.550 jumped b 0 waiting 0.300", "truth in our interval -",
+		"1s of 5m0s", "a 100 0.480 [0.430 0.530] 0.500 0.550 jumped b 0 waiting 0.300", "truth in our interval -",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
