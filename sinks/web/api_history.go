@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"gqlstream/ask"
@@ -174,10 +173,8 @@ func ofRollup(of *quant.Estimate, r *sinks.Rollup) quant.Estimate {
 }
 
 const (
-	explainWaitMax  = 2 * time.Minute      // for an explanation, waiting for its turn included
-	explainQueueMax = 4                    // that wait while another is made
-	explainKept     = 15 * time.Second     // how long an answer is given again
-	explainPatience = 5 * time.Millisecond // for an answer on NATS, whose service must not wait while others ask
+	explainWaitMax  = 2 * time.Minute // for an explanation, waiting for its turn included
+	explainQueueMax = 4               // that wait while another is made
 )
 
 // ExplainQuery asks why an estimate moved. From and To are positions or RFC 3339
@@ -187,70 +184,25 @@ type ExplainQuery struct {
 	From, To          string
 }
 
-// slowAnswers makes one answer at a time in a goroutine of its own, lets few wait for their turn, and
-// keeps each answer for a while, so that a repeated question is answered at once.
-type slowAnswers struct {
-	mu     sync.Mutex
-	byWhat map[any]*slowAnswer
-	turn   sync.Mutex
-	makers sync.WaitGroup
-	life   context.Context //nolint:containedctx // of the makers
-	end    context.CancelFunc
-}
-
-type slowAnswer struct {
-	ready chan struct{} // closed when the answer stands
-	until time.Time     // when it is forgotten; zero: it does not stand
-	value any
-	err   error
-}
-
-// get returns the answer to a question, or says that it is being made when ctx ends before.
-func (s *slowAnswers) get(ctx context.Context, what any, answer func(context.Context) (any, error)) (any, error) {
-	a := s.begin(what, answer)
-	if a == nil {
+// inTurn makes one answer at a time of those that need a graph of their own, and lets few wait for
+// their turn. It ends with the view as well.
+func (v *view) inTurn(ctx context.Context, answer func(context.Context) (any, error)) (any, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(v.life, cancel)()
+	select {
+	case v.waiting <- struct{}{}:
+		defer func() { <-v.waiting }()
+	default:
 		return nil, busy("other explanations are under way; try again")
 	}
 	select {
-	case <-a.ready:
-		return a.value, a.err
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+		return answer(ctx)
 	case <-ctx.Done():
-		return nil, busy("the answer is being made; ask again in a second")
+		return nil, ctx.Err()
 	}
-}
-
-// begin returns the answer that is kept or under way, or begins to make it; nil: too many are.
-func (s *slowAnswers) begin(what any, answer func(context.Context) (any, error)) *slowAnswer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	waiting := 0
-	for what, a := range s.byWhat {
-		if a.until.IsZero() {
-			waiting++
-		} else if time.Now().After(a.until) {
-			delete(s.byWhat, what)
-		}
-	}
-	if a := s.byWhat[what]; a != nil || waiting > explainQueueMax {
-		return a
-	}
-	a := &slowAnswer{ready: make(chan struct{})}
-	s.byWhat[what] = a
-	s.makers.Go(func() {
-		ctx, cancel := context.WithTimeout(s.life, explainWaitMax)
-		defer cancel()
-		s.turn.Lock()
-		a.value, a.err = answer(ctx)
-		s.turn.Unlock()
-		if a.err != nil && ctx.Err() != nil {
-			a.err = busy("no answer within " + explainWaitMax.String() + "; choose places closer together, or use the command line")
-		}
-		s.mu.Lock()
-		a.until = time.Now().Add(explainKept)
-		s.mu.Unlock()
-		close(a.ready)
-	})
-	return a
 }
 
 func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
@@ -263,7 +215,7 @@ func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
 		return nil, err
 	}
 	e.Community, e.Method = latest.Community, latest.Method
-	return v.slow.get(ctx, e, func(ctx context.Context) (any, error) { return v.config.Explain(ctx, e) })
+	return v.inTurn(ctx, func(ctx context.Context) (any, error) { return v.config.Explain(ctx, e) })
 }
 
 // askWhom answers whom to label, in turn with explanations: it too needs a graph of its own.
@@ -272,7 +224,7 @@ func askWhom(ctx context.Context, v *view, q *asked) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	return v.slow.get(ctx, [2]any{q.name, question.Count}, func(context.Context) (any, error) {
+	return v.inTurn(ctx, func(context.Context) (any, error) {
 		answer, err := v.config.Ask(question)
 		if err != nil {
 			err = refuse(http.StatusConflict, "%v", err)

@@ -149,8 +149,8 @@ func refuse(code int, format string, args ...any) *Refusal {
 func busy(message string) *Refusal { return &Refusal{http.StatusServiceUnavailable, message} }
 
 // ask answers a question within a time, or says with a Refusal why not.
-func (v *view) ask(ctx context.Context, wait time.Duration, rt *route, name string, query url.Values) (any, *Refusal) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+func (v *view) ask(ctx context.Context, rt *route, name string, query url.Values) (any, *Refusal) {
+	ctx, cancel := context.WithTimeout(ctx, max(rt.wait, questionWaitMax))
 	defer cancel()
 	q := &asked{params{query: query}, name}
 	value, err := rt.ask(ctx, v, q)
@@ -163,7 +163,7 @@ func (v *view) ask(ctx context.Context, wait time.Duration, rt *route, name stri
 	case errors.As(err, &refusal):
 		return nil, refusal
 	case ctx.Err() != nil:
-		return nil, busy("there is no answer in time; ask for less")
+		return nil, busy("there is no answer in time; ask for less, such as places closer together")
 	}
 	v.config.Logger.Warn("web: "+rt.name, "error", err)
 	return nil, busy("what is stored cannot be read now")
@@ -172,9 +172,8 @@ func (v *view) ask(ctx context.Context, wait time.Duration, rt *route, name stri
 // serveQuestion is the door of HTTP.
 func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, rt *route, query url.Values) {
 	// The server's own limit on the time to write is shorter than an explanation.
-	wait := max(rt.wait, questionWaitMax)
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + writeWaitMax))
-	value, refusal := s.ask(r.Context(), wait, rt, r.PathValue("name"), query)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(max(rt.wait, questionWaitMax) + writeWaitMax))
+	value, refusal := s.ask(r.Context(), rt, r.PathValue("name"), query)
 	switch table, is := value.(table); {
 	case refusal != nil:
 		fail(w, refusal.Code, refusal.Message)

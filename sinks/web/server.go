@@ -145,8 +145,7 @@ func (s *Server) URL() string {
 // Close lets the requests finish for up to five seconds, and frees the address. Later calls return the same.
 func (s *Server) Close() error {
 	s.close.Do(func() {
-		s.slow.end()
-		defer s.slow.makers.Wait()
+		s.end()
 		if s.http == nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -33,15 +34,21 @@ func (s *Server) AnswerOn(nc *nats.Conn, subject string) (stop func() error, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	group := service.AddGroup(subject)
+	var slow sync.WaitGroup // answers that take longer than others of their endpoint may wait
 	for _, rt := range routes() {
 		if rt.name == "" || err != nil {
 			continue
 		}
-		err = group.AddEndpoint(rt.name, micro.HandlerFunc(func(r micro.Request) { s.answerRequest(ctx, &rt, r, nc.MaxPayload()) }),
+		answer := func(r micro.Request) { s.answerRequest(ctx, &rt, r, nc.MaxPayload()) }
+		if rt.wait > 0 {
+			answer = func(r micro.Request) { slow.Go(func() { s.answerRequest(ctx, &rt, r, nc.MaxPayload()) }) }
+		}
+		err = group.AddEndpoint(rt.name, micro.HandlerFunc(answer),
 			micro.WithEndpointMetadata(map[string]string{"parameters": strings.Join(rt.fields(), " ")}))
 	}
 	stop = func() error {
 		cancel()
+		defer slow.Wait()
 		return service.Stop()
 	}
 	if err != nil {
@@ -64,12 +71,8 @@ func (rt *route) fields() (list []string) {
 func (s *Server) answerRequest(ctx context.Context, rt *route, r micro.Request, bytesMax int64) {
 	name, query, refusal := rt.read(r.Data())
 	var value any
-	wait := questionWaitMax
-	if rt.wait > 0 {
-		wait = explainPatience
-	}
 	if refusal == nil {
-		value, refusal = s.ask(ctx, wait, rt, name, query)
+		value, refusal = s.ask(ctx, rt, name, query)
 	}
 	var data []byte
 	if refusal == nil {

@@ -26,16 +26,20 @@ type view struct {
 	orders  orderCache
 	pages   chan struct{} // large ones that are being made
 	alerts  alertBoard
-	slow    *slowAnswers // explanations, and whom to label
 	metrics *metrics
+
+	waiting chan struct{} // explanations, and whom to label: one in turn, and those that wait
+	turn    chan struct{}
+	life    context.Context //nolint:containedctx // of what is made in turn
+	end     context.CancelFunc
 }
 
 func newView(c Config) *view {
 	v := &view{
 		config: c, started: time.Now(), store: newStore(c), pages: make(chan struct{}, largePagesMax),
-		slow: &slowAnswers{byWhat: map[any]*slowAnswer{}},
+		waiting: make(chan struct{}, 1+explainQueueMax), turn: make(chan struct{}, 1),
 	}
-	v.slow.life, v.slow.end = context.WithCancel(context.Background())
+	v.life, v.end = context.WithCancel(context.Background())
 	v.instance = strconv.FormatInt(v.started.UnixNano(), 36)
 	v.metrics = newMetrics(v)
 	return v
