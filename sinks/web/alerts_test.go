@@ -47,8 +47,8 @@ func TestAlertsAreServedByCommunityAndNewestFirst(t *testing.T) {
 	if len(one.Active) != 1 || one.Active[0].Now != "low 0.5" || len(one.Transitions) != 3 || one.Transitions[2].Community != "y/z" {
 		t.Errorf("%+v", one)
 	}
-	if len(s.alerts.recent) != transitionsMax {
-		t.Errorf("%d transitions are kept", len(s.alerts.recent))
+	if len(s.alertBoard.recent) != transitionsMax {
+		t.Errorf("%d transitions are kept", len(s.alertBoard.recent))
 	}
 }
 

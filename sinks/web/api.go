@@ -31,11 +31,11 @@ type flagInfo struct {
 	Action  string `json:"action"`
 }
 
-func askInfo(_ context.Context, v *view, _ *asked) (any, error) {
+func askInfo(_ context.Context, s *Server, _ *asked) (any, error) {
 	out := info{
-		Pipeline: v.config.Pipeline, Version: v.config.Version, Instance: v.instance,
-		Started: v.started.UTC(), Classes: v.config.Classes,
-		Quiet: v.config.Quiet.Seconds(), NATS: v.config.NATS,
+		Pipeline: s.config.Pipeline, Version: s.config.Version, Instance: s.instance,
+		Started: s.started.UTC(), Classes: s.config.Classes,
+		Quiet: s.config.Quiet.Seconds(), NATS: s.config.NATS,
 	}
 	for _, d := range quant.FlagDocs() {
 		out.Flags = append(out.Flags, flagInfo(d))
@@ -54,16 +54,16 @@ type detail struct {
 
 func (d detail) list() []quant.Estimate { return d.Estimates }
 
-func askCommunity(_ context.Context, v *view, q *asked) (any, error) {
+func askCommunity(_ context.Context, s *Server, q *asked) (any, error) {
 	q.word("format", formats...)
-	v.store.mu.RLock()
-	defer v.store.mu.RUnlock()
-	c := v.store.byName[q.name]
+	s.store.mu.RLock()
+	defer s.store.mu.RUnlock()
+	c := s.store.byName[q.name]
 	if c == nil {
 		return nil, refuse(http.StatusNotFound, "no such community")
 	}
 	main := c.main()
-	out := detail{Name: c.name, Definition: v.store.definitions[c.name], Main: main.method, Updated: main.latest.received.UTC()}
+	out := detail{Name: c.name, Definition: s.store.definitions[c.name], Main: main.method, Updated: main.latest.received.UTC()}
 	for _, ser := range c.series {
 		out.Estimates = append(out.Estimates, ser.latest.estimate)
 	}
@@ -81,7 +81,7 @@ type changedAnswer struct {
 
 // askChanged answers what has changed after a position. Of a record that was published several times
 // since, it has the newest.
-func askChanged(_ context.Context, v *view, q *asked) (any, error) {
+func askChanged(_ context.Context, s *Server, q *asked) (any, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(q.query["community"])))
 	after := q.number("after", 0, 0, math.MaxInt)
 	if len(names) > namesMax {
@@ -90,8 +90,8 @@ func askChanged(_ context.Context, v *view, q *asked) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	list, position := v.store.changed(names, uint64(after))
-	out := changedAnswer{Instance: v.instance, Position: position, Estimates: make([]*quant.Estimate, len(list))}
+	list, position := s.store.changed(names, uint64(after))
+	out := changedAnswer{Instance: s.instance, Position: position, Estimates: make([]*quant.Estimate, len(list))}
 	for i, r := range list {
 		out.Estimates[i] = &r.estimate
 	}
@@ -113,15 +113,15 @@ type historyAnswer struct {
 
 func (a historyAnswer) list() []quant.Estimate { return a.Estimates }
 
-func askEstimates(ctx context.Context, v *view, q *asked) (any, error) {
+func askEstimates(ctx context.Context, s *Server, q *asked) (any, error) {
 	from, to := q.time("from"), q.time("to")
 	limit := q.limit(estimatesDefault, 1, estimatesMax)
 	q.word("format", formats...)
-	latest, err := v.latest(q)
+	latest, err := s.latest(q)
 	if err != nil {
 		return nil, err
 	}
-	out, err := v.records(ctx, latest, from, to, limit)
+	out, err := s.records(ctx, latest, from, to, limit)
 	if n := len(out.Estimates); n > limit {
 		out.Estimates, out.Truncated = out.Estimates[n-limit:], true
 	}
@@ -141,21 +141,21 @@ func spread[T any](list []T, n int) []T {
 }
 
 // latest returns the latest record of the community and method that a question names.
-func (v *view) latest(q *asked) (*quant.Estimate, error) {
+func (s *Server) latest(q *asked) (*quant.Estimate, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	if e := v.latestOf(q.name, q.query.Get("method")); e != nil {
+	if e := s.latestOf(q.name, q.query.Get("method")); e != nil {
 		return e, nil
 	}
 	return nil, refuse(http.StatusNotFound, "no such community or method")
 }
 
 // latestOf returns the latest record of a community by a method, nil where there is none.
-func (v *view) latestOf(name, method string) *quant.Estimate {
-	v.store.mu.RLock()
-	defer v.store.mu.RUnlock()
-	c := v.store.byName[name]
+func (s *Server) latestOf(name, method string) *quant.Estimate {
+	s.store.mu.RLock()
+	defer s.store.mu.RUnlock()
+	c := s.store.byName[name]
 	if c == nil || c.find(method) == nil {
 		return nil
 	}
@@ -164,12 +164,12 @@ func (v *view) latestOf(name, method string) *quant.Estimate {
 
 // records returns what was published of the community and method of an estimate in [from, to]; older
 // records than the newest so many need not be there.
-func (v *view) records(ctx context.Context, of *quant.Estimate, from, to time.Time, newest int) (historyAnswer, error) {
+func (s *Server) records(ctx context.Context, of *quant.Estimate, from, to time.Time, newest int) (historyAnswer, error) {
 	out := historyAnswer{Community: of.Community, Method: of.Method, Estimates: []quant.Estimate{}}
-	stored, whole, err := v.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to, Newest: newest})
+	stored, whole, err := s.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to, Newest: newest})
 	out.Truncated = !whole
 	for i := range stored {
-		if fits(&stored[i], len(v.config.Classes)) {
+		if fits(&stored[i], len(s.config.Classes)) {
 			out.Estimates = append(out.Estimates, newRecord(stored[i], time.Time{}).estimate)
 		}
 	}
@@ -187,11 +187,11 @@ type QuarantineEntry struct {
 	Original string `json:"original"`
 }
 
-func askQuarantine(ctx context.Context, v *view, q *asked) (any, error) {
+func askQuarantine(ctx context.Context, s *Server, q *asked) (any, error) {
 	limit := q.number("limit", quarantineDefault, 1, quarantineMax)
 	if q.err != nil {
 		return nil, q.err
 	}
-	entries, err := v.config.Quarantine(ctx, q.query.Get("reason"), limit)
+	entries, err := s.config.Quarantine(ctx, q.query.Get("reason"), limit)
 	return map[string]any{"entries": append([]QuarantineEntry{}, entries...)}, err
 }

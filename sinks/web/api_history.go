@@ -49,22 +49,22 @@ func wide(list []float32) []float64 {
 
 // askHistory answers with records where a short time is asked for, and with roll-ups of
 // the resolution that fits elsewhere.
-func askHistory(ctx context.Context, v *view, q *asked) (any, error) {
-	usual := max(2, 1_500/(len(v.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
+func askHistory(ctx context.Context, s *Server, q *asked) (any, error) {
+	usual := max(2, 1_500/(len(s.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
 	from, to, points := q.time("from"), q.time("to"), q.number("points", usual, 2, estimatesMax)
 	q.word("format", formats...)
-	latest, err := v.latest(q)
+	latest, err := s.latest(q)
 	if err != nil {
 		return nil, err
 	}
 	out := rollupAnswer{Resolution: records, Rollups: []sinks.Rollup{}}
-	found, err := rollupsOf(ctx, v, latest, from, to, points)
+	found, err := rollupsOf(ctx, s, latest, from, to, points)
 	n := len(found.Rollups)
 	if err == nil && (n == 0 || found.Rollups[n-1].Until.Sub(found.Rollups[0].Time) <= recordsSpan) {
 		if n > 0 && from.IsZero() {
 			from = found.Rollups[0].Time
 		}
-		out.historyAnswer, err = v.records(ctx, latest, from, to, limitAll)
+		out.historyAnswer, err = s.records(ctx, latest, from, to, limitAll)
 		out.Estimates = spread(out.Estimates, points)
 		if n == 0 || err != nil || len(out.Estimates) > 0 && reachesBack(&out.Estimates[0], found.Rollups) {
 			return out, err
@@ -84,9 +84,9 @@ func reachesBack(first *quant.Estimate, rollups []sinks.Rollup) bool {
 }
 
 // rollupsOf returns the roll-ups of a series, but for those from before a change of the number of classes.
-func rollupsOf(ctx context.Context, v *view, of *quant.Estimate, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
-	found, err = v.config.Rollups(ctx, sinks.RollupQuery{Community: of.Community, Method: of.Method, From: from, To: to, Points: points})
-	found.Rollups = slices.DeleteFunc(found.Rollups, func(r sinks.Rollup) bool { return len(r.Last) != len(v.config.Classes) })
+func rollupsOf(ctx context.Context, s *Server, of *quant.Estimate, from, to time.Time, points int) (found sinks.RollupAnswer, err error) {
+	found, err = s.config.Rollups(ctx, sinks.RollupQuery{Community: of.Community, Method: of.Method, From: from, To: to, Points: points})
+	found.Rollups = slices.DeleteFunc(found.Rollups, func(r sinks.Rollup) bool { return len(r.Last) != len(s.config.Classes) })
 	return found, err
 }
 
@@ -100,7 +100,7 @@ func (a differenceAnswer) list() []quant.Estimate { return []quant.Estimate{a.Es
 // askDifference compares the latest records of two communities, or those in force at a log
 // time if one is given; with a time alone, the latest record with the one then, and with
 // neither the community with everyone.
-func askDifference(ctx context.Context, v *view, q *asked) (any, error) {
+func askDifference(ctx context.Context, s *Server, q *asked) (any, error) {
 	other, at := q.query.Get("other"), q.time("at")
 	q.word("format", formats...)
 	if other == "" && at.IsZero() {
@@ -116,7 +116,7 @@ func askDifference(ctx context.Context, v *view, q *asked) (any, error) {
 	var of [2]quant.Estimate
 	for i, name := range names {
 		var err error
-		if of[i], err = inForce(ctx, v, name, q.query.Get("method"), times[i]); err != nil {
+		if of[i], err = inForce(ctx, s, name, q.query.Get("method"), times[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -133,18 +133,18 @@ const rollupsBack = 7 * 24 * time.Hour
 // inForce returns the record of a community that was in force at a log time, or the latest one
 // at none: that of the log out, or what roll-ups say where the log out does not
 // reach back so far.
-func inForce(ctx context.Context, v *view, name, method string, at time.Time) (e quant.Estimate, err error) {
-	latest := v.latestOf(name, method)
+func inForce(ctx context.Context, s *Server, name, method string, at time.Time) (e quant.Estimate, err error) {
+	latest := s.latestOf(name, method)
 	if latest != nil && at.IsZero() {
 		return *latest, nil
 	}
 	if latest != nil {
-		if e, ok, err := v.config.InForce(ctx, latest.Community, latest.Method, at); err != nil || ok {
+		if e, ok, err := s.config.InForce(ctx, latest.Community, latest.Method, at); err != nil || ok {
 			return e, err
 		}
 	}
 	if latest != nil && latest.Method != "" {
-		found, err := rollupsOf(ctx, v, latest, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
+		found, err := rollupsOf(ctx, s, latest, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
 		if err != nil {
 			return e, err
 		}
@@ -186,46 +186,46 @@ type ExplainQuery struct {
 
 // inTurn makes one answer at a time of those that need a graph of their own, and lets few wait for
 // their turn. It ends with the view as well.
-func (v *view) inTurn(ctx context.Context, answer func(context.Context) (any, error)) (any, error) {
+func (s *Server) inTurn(ctx context.Context, answer func(context.Context) (any, error)) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(v.life, cancel)()
+	defer context.AfterFunc(s.life, cancel)()
 	select {
-	case v.waiting <- struct{}{}:
-		defer func() { <-v.waiting }()
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
 	default:
 		return nil, busy("other explanations are under way; try again")
 	}
 	select {
-	case v.turn <- struct{}{}:
-		defer func() { <-v.turn }()
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
 		return answer(ctx)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func askExplain(ctx context.Context, v *view, q *asked) (any, error) {
+func askExplain(ctx context.Context, s *Server, q *asked) (any, error) {
 	e := ExplainQuery{From: q.query.Get("from"), To: q.query.Get("to")}
 	if e.From == "" || e.To == "" {
 		return nil, refuse(http.StatusBadRequest, "from and to: want positions or RFC 3339 times")
 	}
-	latest, err := v.latest(q)
+	latest, err := s.latest(q)
 	if err != nil {
 		return nil, err
 	}
 	e.Community, e.Method = latest.Community, latest.Method
-	return v.inTurn(ctx, func(ctx context.Context) (any, error) { return v.config.Explain(ctx, e) })
+	return s.inTurn(ctx, func(ctx context.Context) (any, error) { return s.config.Explain(ctx, e) })
 }
 
 // askWhom answers whom to label, in turn with explanations: it too needs a graph of its own.
-func askWhom(ctx context.Context, v *view, q *asked) (any, error) {
+func askWhom(ctx context.Context, s *Server, q *asked) (any, error) {
 	question := ask.Question{Communities: []string{q.name}, Count: q.number("count", 50, 1, 100_000), Seed: 1}
 	if q.err != nil {
 		return nil, q.err
 	}
-	return v.inTurn(ctx, func(context.Context) (any, error) {
-		answer, err := v.config.Ask(question)
+	return s.inTurn(ctx, func(context.Context) (any, error) {
+		answer, err := s.config.Ask(question)
 		if err != nil {
 			err = refuse(http.StatusConflict, "%v", err)
 		}

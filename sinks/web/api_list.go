@@ -43,14 +43,14 @@ type listQuery struct {
 	offset, limit, trend int
 }
 
-func readListQuery(v *view, p *asked) (q listQuery) {
+func readListQuery(s *Server, p *asked) (q listQuery) {
 	query := p.query
 	q.search, q.flag, q.method = strings.ToLower(query.Get("q")), query.Get("flag"), query.Get("method")
 	if len(q.search) > searchBytesMax {
 		p.bad("q: at most %d bytes", searchBytesMax)
 	}
 	q.sort, q.descending = p.word("sort", sortKeys...), p.word("order", "asc", "desc") == "desc"
-	if q.class = p.number("class", 0, 0, limitAll); p.err == nil && q.class >= len(v.config.Classes) {
+	if q.class = p.number("class", 0, 0, limitAll); p.err == nil && q.class >= len(s.config.Classes) {
 		p.err = refuse(http.StatusNotFound, "there is no class %d", q.class)
 	}
 	q.offset, q.limit = p.number("offset", 0, 0, limitAll), p.limit(pageDefault, 0, pageMax)
@@ -88,20 +88,20 @@ func (a listAnswer) list() (all []quant.Estimate) {
 	return all
 }
 
-func askList(_ context.Context, v *view, asked *asked) (any, error) {
-	q := readListQuery(v, asked)
+func askList(_ context.Context, s *Server, asked *asked) (any, error) {
+	q := readListQuery(s, asked)
 	if asked.err != nil {
 		return nil, asked.err
 	}
 	if q.limit > pageLarge {
 		select {
-		case v.pages <- struct{}{}:
-			defer func() { <-v.pages }()
+		case s.pages <- struct{}{}:
+			defer func() { <-s.pages }()
 		default:
 			return nil, busy("other large pages are being made; try again")
 		}
 	}
-	return v.store.page(v.orders.get(v.store, q.listOrder), q), nil
+	return s.store.page(s.orders.get(s.store, q.listOrder), q), nil
 }
 
 // page reads the rows of one page.

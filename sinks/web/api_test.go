@@ -309,26 +309,16 @@ func TestReadinessFollowsTheRunLoop(t *testing.T) {
 	}
 }
 
-// Rates are over some seconds, and a counter that begins anew gives none.
-func TestRatesAreOverSomeSeconds(t *testing.T) {
-	var j journal
-	start := time.Now()
-	for i := range 20 {
-		n := uint64(100 * i)
-		if i >= 15 {
-			n = uint64(7 * (i - 15))
-		}
-		j.push(Status{State: "running", Events: map[string]uint64{"edge": n}}, start.Add(time.Duration(i)*time.Second))
-		_, _, rates := j.read()
-		got, ok := rates["edge"]
-		switch {
-		case i < 2 || i == 16: // no earlier count, or a larger one
-			if ok {
-				t.Errorf("second %d: rate %v, want none", i, got)
-			}
-		case i < 16 && got != 100 || i > 17 && got != 7:
-			t.Errorf("second %d: rate %v", i, got)
-		}
+// What a status says of a step is counted once, however often it is repeated.
+func TestDurationsOfAStepAreCountedOnce(t *testing.T) {
+	s := serve(t, nil)
+	s.Status(Status{State: "replaying"})
+	for _, steps := range []uint64{1, 1, 2, 2, 2} {
+		s.Status(runningStatus(steps))
+	}
+	got := scrape(t, s)
+	if n, stage := got["gqlstream_step_seconds_count"], got[`gqlstream_stage_seconds_count{stage="solve"}`]; n != "2" || stage != "2" {
+		t.Errorf("%s steps and %s stages are counted, want 2", n, stage)
 	}
 }
 

@@ -22,5 +22,6 @@
 // RFC 3339. "Updated" is the wall clock at Write; Estimate.Time is the log's.
 //
 // Reading the source: server.go starts and ends it; store.go and series.go keep
-// records; api*.go answer; guard.go and connections.go refuse.
+// records, status.go and alerts.go what else is told; api*.go answer; guard.go and
+// connections.go refuse.
 package web

@@ -185,6 +185,10 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ url.Values) {
+	s.scrape.ServeHTTP(w, r)
+}
+
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request, _ url.Values) {
 	http.Error(w, "ok", http.StatusOK)
 }

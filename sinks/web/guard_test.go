@@ -235,7 +235,7 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.http.ReadHeaderTimeout = 50 * time.Millisecond
-	s.start()
+	go s.serve()
 	defer s.Close()
 	c, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {

@@ -3,14 +3,12 @@ package web
 import (
 	"cmp"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"gqlstream/alerts"
 	"gqlstream/quant"
@@ -23,50 +21,28 @@ const (
 	communitiesExported = 1_000 // at most
 )
 
-// metrics reads the store and the journal when Prometheus asks, so that the
-// number of communities costs nothing in between. Only durations of steps are
-// counted as they come. The help of a metric is its reference: docs/metrics.md
-// shows how to read it.
-type metrics struct {
-	view   *view
-	step   prometheus.Histogram
-	stages *prometheus.HistogramVec
-}
-
-func newMetrics(v *view) *metrics {
+// newMetrics returns a registry whose metrics read the store and the journal when Prometheus asks, so
+// that the number of communities costs nothing in between. Only durations of steps are counted as they
+// come. The help of a metric is its reference: docs/metrics.md shows how to read it.
+func newMetrics(s *Server) *prometheus.Registry {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
-	return &metrics{
-		view: v,
-		step: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "gqlstream_step_seconds", Help: "Duration of a step.", Buckets: buckets,
-		}),
-		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "gqlstream_stage_seconds", Help: "Duration of a stage of a step.", Buckets: buckets,
-		}, []string{"stage"}),
-	}
-}
-
-// observe counts the durations of a step.
-func (m *metrics) observe(s Status) {
-	if s.Steps == 0 {
-		return
-	}
-	m.step.Observe(s.StepSeconds)
-	for _, st := range s.Stages {
-		m.stages.WithLabelValues(st.Name).Observe(st.Seconds)
-	}
-}
-
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ url.Values) {
-	promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax}).ServeHTTP(w, r)
+	s.step = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "gqlstream_step_seconds", Help: "Duration of a step.", Buckets: buckets,
+	})
+	s.stages = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "gqlstream_stage_seconds", Help: "Duration of a stage of a step.", Buckets: buckets,
+	}, []string{"stage"})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s, s.step, s.stages, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
 }
 
 // Describe sends nothing: which metrics there are is seen when they are collected.
-func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+func (s *Server) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends every metric, as prometheus.Collector asks.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	x := &collection{m.view, ch, time.Now(), map[string]*prometheus.Desc{}}
+func (s *Server) Collect(ch chan<- prometheus.Metric) {
+	x := &collection{s, ch, time.Now(), map[string]*prometheus.Desc{}}
 	x.collectLoop()
 	x.collectStore()
 	x.collectSinks()
@@ -75,7 +51,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 
 // collection is one answer to Prometheus.
 type collection struct {
-	*view
+	*Server
 	ch    chan<- prometheus.Metric
 	now   time.Time
 	descs map[string]*prometheus.Desc // by name
@@ -111,7 +87,7 @@ func boolean(b bool) float64 {
 }
 
 func (x *collection) collectLoop() {
-	status, _, _ := x.journal.read()
+	status, _ := x.journal.read()
 	for kind, n := range status.Events {
 		x.count("events_total", "Events applied.", n, "kind", kind)
 	}
@@ -255,7 +231,7 @@ func (x *collection) collectSinks() {
 }
 
 func (x *collection) collectAlerts() {
-	b := &x.alerts
+	b := &x.alertBoard
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	x.gauge("alerts_dropped", "Alerts that are not evaluated because there are more than 100,000.", float64(b.now.Dropped))

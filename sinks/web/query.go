@@ -128,7 +128,7 @@ type asked struct {
 
 // question answers what is asked. It reads the parameters first, and says with a Refusal
 // what the client can mend.
-type question func(ctx context.Context, v *view, q *asked) (any, error)
+type question func(ctx context.Context, s *Server, q *asked) (any, error)
 
 // questionWaitMax bounds the time of an answer; an explanation, which reads the log, has more.
 const questionWaitMax = 20 * time.Second
@@ -149,11 +149,11 @@ func refuse(code int, format string, args ...any) *Refusal {
 func busy(message string) *Refusal { return &Refusal{http.StatusServiceUnavailable, message} }
 
 // ask answers a question within a time, or says with a Refusal why not.
-func (v *view) ask(ctx context.Context, rt *route, name string, query url.Values) (any, *Refusal) {
+func (s *Server) ask(ctx context.Context, rt *route, name string, query url.Values) (any, *Refusal) {
 	ctx, cancel := context.WithTimeout(ctx, max(rt.wait, questionWaitMax))
 	defer cancel()
 	q := &asked{params{query: query}, name}
-	value, err := rt.ask(ctx, v, q)
+	value, err := rt.ask(ctx, s, q)
 	var refusal *Refusal
 	switch {
 	case q.err != nil:
@@ -165,7 +165,7 @@ func (v *view) ask(ctx context.Context, rt *route, name string, query url.Values
 	case ctx.Err() != nil:
 		return nil, busy("there is no answer in time; ask for less, such as places closer together")
 	}
-	v.config.Logger.Warn("web: "+rt.name, "error", err)
+	s.config.Logger.Warn("web: "+rt.name, "error", err)
 	return nil, busy("what is stored cannot be read now")
 }
 

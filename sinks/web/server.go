@@ -3,19 +3,18 @@ package web
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"embed"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 const (
@@ -27,19 +26,31 @@ const (
 	shutdownWaitMax = 5 * time.Second
 )
 
-// Server serves the page, the API and the metrics, and answers on NATS. Write, Status and
-// Close may be called from any goroutine.
+// Server serves the page, the API and the metrics, and answers on NATS. Any goroutine may ask it and
+// tell it news.
 type Server struct {
-	*view
+	*store
+	journal
+	alertBoard
+
+	config   Config
+	instance string // differs after a restart, so that pages know to read anew
+	started  time.Time
 	hosts    map[string]bool
 	secrets  atomic.Pointer[Secrets]
-	tls      *tls.Config // nil: plain
-	registry *prometheus.Registry
+
+	orders  orderCache
+	pages   chan struct{} // large ones that are being made
+	waiting chan struct{} // explanations, and whom to label: one in turn, and those that wait
+	turn    chan struct{}
+	life    context.Context //nolint:containedctx // of what is made in turn
+	end     context.CancelFunc
 
 	listener  net.Listener // nil: nothing is listened on
 	http      *http.Server // nil with it
+	scrape    http.Handler // of metrics
 	answering atomic.Int64 // requests, but for probes
-	conns     *connections // the same
+	conns     connections
 	served    chan error
 	close     sync.Once
 	closed    error
@@ -49,11 +60,10 @@ type Server struct {
 // error: an address that others can reach needs a token and TLS.
 func New(c Config) (*Server, error) {
 	s, err := prepare(c)
-	if err != nil {
-		return nil, err
+	if err == nil && s.http != nil {
+		go s.serve()
 	}
-	s.start()
-	return s, nil
+	return s, err
 }
 
 // prepare checks the configuration and listens, but does not serve yet.
@@ -62,7 +72,14 @@ func prepare(c Config) (*Server, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	s := &Server{view: newView(c), hosts: c.allowedHosts(), served: make(chan error, 1)}
+	s := &Server{
+		config: c, started: time.Now(), hosts: c.allowedHosts(), store: newStore(c), pages: make(chan struct{}, largePagesMax),
+		waiting: make(chan struct{}, 1+explainQueueMax), turn: make(chan struct{}, 1), served: make(chan error, 1),
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
+	registry := newMetrics(s)
+	s.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax})
 	secrets, err := s.ReadSecrets()
 	if err != nil {
 		return nil, err
@@ -71,12 +88,10 @@ func prepare(c Config) (*Server, error) {
 	if c.Listen == ListenOff {
 		return s, nil
 	}
-	s.tls = s.tlsConfig()
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
-	s.registry = prometheus.NewRegistry()
-	s.registry.MustRegister(s.metrics, s.metrics.step, s.metrics.stages, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.conns = connections{most: c.RequestsMax + idleMax, open: map[net.Conn]time.Time{}}
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerWaitMax,
@@ -85,16 +100,10 @@ func prepare(c Config) (*Server, error) {
 		IdleTimeout:       idleWaitMax,
 		MaxHeaderBytes:    headerBytesMax,
 		ConnState:         s.conns.changed,
-		TLSConfig:         s.tls,
+		TLSConfig:         s.tlsConfig(),
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	return s, nil
-}
-
-func (s *Server) start() {
-	if s.http != nil {
-		go s.serve()
-	}
 }
 
 // listen opens the address, and refuses one that a name led astray.
@@ -108,13 +117,12 @@ func (s *Server) listen() error {
 		return errors.Join(fmt.Errorf("web: %q leads to %v, which is not a loopback address", s.config.Listen, tcp), inner.Close())
 	}
 	s.listener = inner
-	s.conns = &connections{most: s.config.RequestsMax + idleMax, open: map[net.Conn]time.Time{}}
 	return nil
 }
 
 func (s *Server) serve() {
 	var err error
-	if s.tls != nil {
+	if s.http.TLSConfig != nil {
 		err = s.http.ServeTLS(s.listener, "", "")
 	} else {
 		err = s.http.Serve(s.listener)

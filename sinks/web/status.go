@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"gqlstream/request"
 )
 
@@ -79,84 +81,72 @@ type Graph struct {
 }
 
 const (
-	ratesEvery = 2 * time.Second  // a rate is over so long
 	staleAfter = 30 * time.Second // without a Status the pipeline is not ready
 	heldAfter  = 5 * time.Second  // nor when it waits for a sink for so long
 )
 
-// journal keeps the last status, and how many events of each kind came in a second.
+// journal keeps the last status.
 type journal struct {
 	mu     sync.Mutex
 	status Status
 	at     time.Time // wall clock of the last push; zero: none
 
-	rates  map[string]float64 // between the last two that are so far apart
-	since  time.Time          // the later one of these
-	events map[string]uint64  // its counts
+	step   prometheus.Histogram // durations
+	stages *prometheus.HistogramVec
 }
 
-// push takes a status over.
-func (j *journal) push(s Status, now time.Time) {
+// Status stores what the run loop says of itself. It is cheap: call it after
+// every step. Maps and lists become the server's.
+func (j *journal) Status(status Status) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.status, j.at = s, now
-	seconds := now.Sub(j.since).Seconds()
-	if j.events != nil && seconds < ratesEvery.Seconds() {
-		return
-	}
-	rates := map[string]float64{}
-	for kind, n := range s.Events {
-		if before := j.events[kind]; j.events != nil && n >= before { // else the counting began anew
-			rates[kind] = float64(n-before) / seconds
+	if status.Steps != j.status.Steps { // else nothing has happened since
+		j.step.Observe(status.StepSeconds)
+		for _, stage := range status.Stages {
+			j.stages.WithLabelValues(stage.Name).Observe(stage.Seconds)
 		}
 	}
-	j.rates, j.since, j.events = rates, now, s.Events
+	j.status, j.at = status, time.Now()
 }
 
-// progress replaces that part of the status, and moves the end of the stream on. A step that reports
-// it is not stalled.
-func (j *journal) progress(text string, end uint64, now time.Time) {
+// Progress says in one line what a long step is doing, "" when it has ended, and where the stream
+// ends now, 0 if that is not known: what waits behind the step is lag. A step that reports it is not
+// stalled. Any goroutine calls it, once a second say, while the run loop cannot report.
+func (j *journal) Progress(text string, end uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.status.Progress, j.status.End = text, max(j.status.End, end)
 	if !j.at.IsZero() {
-		j.at = now
+		j.at = time.Now()
 	}
 }
 
 // lag returns the number of messages of the stream that are not applied yet.
 func (s Status) lag() uint64 { return max(s.End, s.Position) - s.Position }
 
-// read returns the last status, when it came, and the rates.
-func (j *journal) read() (Status, time.Time, map[string]float64) {
+// read returns the last status, and when it came.
+func (j *journal) read() (Status, time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.status, j.at, j.rates
+	return j.status, j.at
 }
 
 // ready reports whether the pipeline runs, and why not.
-func (v *view) ready(now time.Time) (bool, string) {
-	for _, sink := range v.config.Sinks() {
+func (s *Server) ready(now time.Time) (bool, string) {
+	for _, sink := range s.config.Sinks() {
 		if sink.Condition == request.Holding && now.Sub(sink.Since) >= heldAfter {
 			return false, "waiting for " + sink.Name
 		}
 	}
-	return v.journal.ready(now)
-}
-
-// ready reports whether the run loop runs, and why not.
-func (j *journal) ready(now time.Time) (bool, string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	switch {
-	case j.at.IsZero():
+	switch status, at := s.journal.read(); {
+	case at.IsZero():
 		return false, "starting"
-	case now.Sub(j.at) > staleAfter:
+	case now.Sub(at) > staleAfter:
 		return false, "stalled"
-	case j.status.State != "running":
+	case status.State != "running":
 		return false, "not running"
-	case j.status.Warning != "":
-		return true, "ready, but " + j.status.Warning
+	case status.Warning != "":
+		return true, "ready, but " + status.Warning
 	}
 	return true, "ready"
 }
@@ -179,34 +169,31 @@ type ModelClass struct {
 	Reference *float64 `json:"reference"` // accuracy at first; nil while there are too few labels
 }
 
-// statusAnswer is a Status as the API shows it. Durations are in seconds, rates
-// in events per second.
+// statusAnswer is a Status as the API shows it. Durations are in seconds.
 type statusAnswer struct {
 	Status
-	Instance    string             `json:"instance"` // as info has it
-	Ready       bool               `json:"ready"`
-	Now         time.Time          `json:"now"`
-	Started     time.Time          `json:"started"`
-	Pushed      *time.Time         `json:"pushed"` // the last status of the run loop
-	Lag         uint64             `json:"lag"`
-	Rates       map[string]float64 `json:"rates"`
-	Sinks       []request.State    `json:"sinks"`
-	Communities int                `json:"communities"`
-	Estimated   uint64             `json:"estimated"` // position of the newest estimates
+	Instance    string          `json:"instance"` // as info has it
+	Ready       bool            `json:"ready"`
+	Now         time.Time       `json:"now"`
+	Started     time.Time       `json:"started"`
+	Pushed      *time.Time      `json:"pushed"` // the last status of the run loop
+	Lag         uint64          `json:"lag"`
+	Sinks       []request.State `json:"sinks"`
+	Communities int             `json:"communities"`
+	Estimated   uint64          `json:"estimated"` // position of the newest estimates
 }
 
-func askStatus(_ context.Context, v *view, _ *asked) (any, error) {
+func askStatus(_ context.Context, s *Server, _ *asked) (any, error) {
 	now := time.Now().UTC()
-	status, at, rates := v.journal.read()
+	status, at := s.journal.read()
 	out := statusAnswer{
-		Status: status, Instance: v.instance, Now: now, Started: v.started.UTC(), Lag: status.lag(), Sinks: append([]request.State{}, v.config.Sinks()...),
-		Rates: maps.Collect(maps.All(rates)),
+		Status: status, Instance: s.instance, Now: now, Started: s.started.UTC(), Lag: status.lag(), Sinks: append([]request.State{}, s.config.Sinks()...),
 	}
-	out.Communities, out.Estimated = v.store.totals()
+	out.Communities, out.Estimated = s.store.totals()
 	out.State, out.End = cmp.Or(status.State, "starting"), max(status.End, status.Position)
 	out.Stages, out.Models = append([]Stage{}, status.Stages...), append([]Model{}, status.Models...)
 	out.Events, out.Refused = maps.Collect(maps.All(status.Events)), maps.Collect(maps.All(status.Refused)) // never nil, which is null in JSON
-	out.Ready, _ = v.ready(now)
+	out.Ready, _ = s.ready(now)
 	if !at.IsZero() {
 		out.Pushed = new(at.UTC())
 	}

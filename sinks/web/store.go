@@ -75,6 +75,44 @@ func newStore(c Config) *store {
 	return &store{byName: map[string]*community{}, newest: list.New(), classes: len(c.Classes), communitiesMax: c.CommunitiesMax}
 }
 
+// Write stores the estimates of a position, whose lists become the server's. It never waits for a
+// reader. Estimates with another number of classes are left out, and counted.
+func (s *store) Write(estimates []quant.Estimate) { s.write(estimates, time.Now()) }
+
+// Load stores estimates that were published before this server began, the latest of each community
+// say. They count as received at their log time. Call it before the first Write.
+func (s *store) Load(estimates []quant.Estimate) {
+	slices.SortStableFunc(estimates, func(a, b quant.Estimate) int { return cmp.Compare(a.Position, b.Position) })
+	s.write(estimates, time.Time{})
+}
+
+// Recall tells what roll-ups of a community by a method, oldest first, say of the day before the estimates of
+// Load, for the trend and the change of the list. Call it after Load and before the first Write.
+func (s *store) Recall(community, method string, rollups []sinks.Rollup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.byName[community]
+	if c == nil || c.find(method) == nil {
+		return
+	}
+	ser, limit := c.find(method), pastLimit(s.newest.Len(), s.classes)
+	ser.past = nil
+	for i := range rollups {
+		if r := &rollups[i]; len(r.Last) == s.classes && r.Until.Before(ser.latest.at) {
+			ser.keep(point{at: r.Until, shares: wide(r.Last), rests: !slices.Contains(r.Flags, quant.FlagNoLabels)}, limit)
+		}
+	}
+	ser.add(ser.latest, limit)
+}
+
+// Define sets how communities are defined, in words for people, in place of all earlier
+// definitions. Communities without a definition may be left out. The map becomes the server's.
+func (s *store) Define(definitions map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.definitions = definitions
+}
+
 // write stores the estimates of a position, or of several in their order, and takes over their
 // lists. Those with another number of classes are left out. They are received now, or at their log
 // time where now is zero.

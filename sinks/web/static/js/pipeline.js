@@ -8,21 +8,32 @@ import { rate, count, compact, duration, age, tick, time, bytes, none } from "./
 import { chart, faded, timeAxis, wholeSteps } from "./chart.js";
 
 const kinds = ["edge", "label", "prediction", "member", "vertex", "control"];
-const samplesMax = 600;
+const samplesMax = 300;
 
 // past holds what the charts show, since the page was opened; a kind that a status lacks is zero there.
 const past = { time: [], lag: [], rates: {} };
 
+// Events of each kind a second, between two statuses that are some seconds apart, and the later one of these.
+const ratesEvery = 2;
+let rates = {}, counted = null;
+
 // remember adds a status to the charts.
 export function remember(s) {
-  if (!s.pushed || Object.keys(s.rates).length === 0) return;
-  const at = Date.parse(s.pushed) / 1000, n = past.time.length;
-  if (n && at - past.time[n - 1] < 0.5) return;
+  if (!s.pushed) return;
+  const at = Date.parse(s.pushed) / 1000;
+  if (counted && at - counted.at < ratesEvery) return;
+  rates = {};
+  for (const [name, all] of Object.entries(s.events)) {
+    const more = all - (counted?.events[name] ?? 0);
+    if (counted && more >= 0) rates[name] = more / (at - counted.at); // else the counting began anew
+  }
+  counted = { at, events: s.events };
+  if (Object.keys(rates).length === 0) return;
   past.time.push(at);
   past.lag.push(s.lag);
-  for (const [name, x] of Object.entries(s.rates)) past.rates[name] ??= new Array(n).fill(0);
-  for (const [name, list] of Object.entries(past.rates)) list.push(s.rates[name] ?? 0);
-  if (n >= samplesMax) for (const list of [past.time, past.lag, ...Object.values(past.rates)]) list.shift();
+  for (const name of Object.keys(rates)) past.rates[name] ??= new Array(past.time.length - 1).fill(0);
+  for (const [name, list] of Object.entries(past.rates)) list.push(rates[name] ?? 0);
+  if (past.time.length > samplesMax) for (const list of [past.time, past.lag, ...Object.values(past.rates)]) list.shift();
 }
 
 export function pipeline(info) {
@@ -124,7 +135,7 @@ export function pipeline(info) {
     const sum = (o) => Object.values(o).reduce((a, b) => a + b, 0);
     const rejected = sum(s.refused);
     refused.set(rejected);
-    put("events", rate(sum(s.rates)), `${compact(sum(s.events))} in all`);
+    put("events", rate(sum(rates)), `${compact(sum(s.events))} in all`);
     const since = (text) => (Date.parse(s.now) - Date.parse(text)) / 1000;
     put("lag", count(s.lag), s.log_time === null ? "messages" : since(s.log_time) < 2 ? "log time is current" : `log time ${age(since(s.log_time))} ago`);
     put("step", s.steps ? duration(s.step_seconds) : none, `${count(s.steps)} steps`);
@@ -140,7 +151,7 @@ export function pipeline(info) {
     rows("stages", s.stages.map((x) => [x.name, duration(x.seconds), { share: x.seconds / longest }]));
     rows("sinks", s.sinks.map((k) => [k.name, k.reason ? `${k.condition}: ${k.reason}` : k.condition,
       k.follows ? count(k.behind) : none, k.follows ? count(k.position) : none]));
-    rows("events", kinds.filter((name) => name in s.events).map((name) => [name, count(s.events[name]), rate(s.rates[name] ?? NaN)]));
+    rows("events", kinds.filter((name) => name in s.events).map((name) => [name, count(s.events[name]), rate(rates[name] ?? NaN)]));
     const c = s.checkpoint;
     pairs(checkpoint, [["Position", c ? count(c.position) : none], ["Written", c ? time(c.at) : none],
       ["Took", c ? duration(c.seconds) : none], ["Size", c ? bytes(c.bytes) : none], ["Failed", count(c?.failed ?? 0)]]);

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"gqlstream/alerts"
+	"gqlstream/sinks"
+	"gqlstream/sinks/notify"
+)
+
+// Bounds of what is kept and answered of alerts.
+const (
+	transitionsMax = 2_000 // the newest, for marks in the charts
+	NotesMax       = 1_000 // the same
+	alertsDefault  = 200
+	alertsMax      = 1_000
+)
+
+// Alerts lists the alerts for the page and the API. The server takes over its slices.
+type Alerts struct {
+	Active  []alerts.Alert  // pending and firing, firing first
+	Rules   []alerts.Counts // in the order of the rules
+	Fired   map[string]uint64
+	Dropped uint64 // alerts beyond alerts.AlertsMax
+	Targets []notify.Stats
+}
+
+// alertBoard keeps the last Alerts, and the newest transitions.
+type alertBoard struct {
+	mu     sync.RWMutex
+	now    Alerts
+	recent []alerts.Transition // oldest first
+	notes  []sinks.Note        // the same
+}
+
+// AddNotes adds notes of the log, oldest first, for the charts.
+func (b *alertBoard) AddNotes(list []sinks.Note) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notes = append(b.notes, list...)
+	b.notes = b.notes[max(0, len(b.notes)-NotesMax):]
+}
+
+// SetAlerts replaces the alerts that are shown.
+func (b *alertBoard) SetAlerts(a Alerts) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = a
+}
+
+// AddTransitions adds beginnings and ends of alerts, oldest first, for the charts.
+func (b *alertBoard) AddTransitions(list []alerts.Transition) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.recent = append(b.recent, list...)
+	b.recent = b.recent[max(0, len(b.recent)-transitionsMax):]
+}
+
+// alertsAnswer lists the firing alerts and the newest transitions.
+type alertsAnswer struct {
+	Firing      int                 `json:"firing"` // altogether, of all communities
+	Pending     int                 `json:"pending"`
+	Active      []alerts.Alert      `json:"active"`      // firing first
+	Transitions []alerts.Transition `json:"transitions"` // newest first
+	Notes       []sinks.Note        `json:"notes"`       // what the log says to people, oldest first
+	Rules       []alerts.Counts     `json:"rules"`
+	Targets     []notify.Stats      `json:"targets"`
+	Dropped     uint64              `json:"dropped"`
+}
+
+// askAlerts describes the alerts of one community, or of all.
+func askAlerts(_ context.Context, s *Server, q *asked) (any, error) {
+	limit := q.number("limit", alertsDefault, 1, alertsMax)
+	community, only := q.query.Get("community"), q.query.Has("community")
+	b := &s.alertBoard
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	out := alertsAnswer{
+		Active: []alerts.Alert{}, Transitions: []alerts.Transition{}, Rules: append([]alerts.Counts{}, b.now.Rules...), Notes: append([]sinks.Note{}, b.notes...),
+		Targets: append([]notify.Stats{}, b.now.Targets...), Dropped: b.now.Dropped,
+	}
+	for _, c := range b.now.Rules {
+		out.Firing, out.Pending = out.Firing+c.Firing, out.Pending+c.Pending
+	}
+	for _, a := range b.now.Active {
+		if (!only || a.Community == community) && len(out.Active) < limit {
+			out.Active = append(out.Active, a)
+		}
+	}
+	for _, t := range slices.Backward(b.recent) {
+		if (!only || t.Community == community) && len(out.Transitions) < limit {
+			out.Transitions = append(out.Transitions, t)
+		}
+	}
+	return out, nil
+}
