@@ -13,9 +13,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"maps"
 	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -104,51 +106,29 @@ func asNDJSON(events []map[string]any) ([]byte, error) {
 }
 
 // asArrow is an uncompressed Arrow stream of one record batch. Put 1,000 to 4,000
-// events into a message; fill the builders from your own data instead of maps.
+// events into a message; a builder of Arrow takes your own data without JSON in between.
 func asArrow(schema *arrow.Schema, events []map[string]any) ([]byte, error) {
-	builder := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer builder.Release()
+	var rows []map[string]any
 	for _, e := range events {
-		for i, field := range schema.Fields() {
-			value := e[field.Name]
-			if attributes, ok := e["attributes"].(map[string]any); ok && value == nil {
-				value = attributes[field.Name]
-			}
-			appendValue(builder.Field(i), value)
+		row := maps.Clone(e)
+		if attributes, ok := e["attributes"].(map[string]any); ok { // each is a column
+			maps.Copy(row, attributes)
 		}
+		rows = append(rows, row)
 	}
-	record := builder.NewRecord()
+	text, err := json.Marshal(rows)
+	if err != nil {
+		return nil, err
+	}
+	record, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, bytes.NewReader(text)) // what a row lacks is null, the default
+	if err != nil {
+		return nil, err
+	}
 	defer record.Release()
 	var b bytes.Buffer
 	w := ipc.NewWriter(&b, ipc.WithSchema(schema))
-	if err := w.Write(record); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-}
-
-func appendValue(b array.Builder, value any) {
-	switch v := value.(type) {
-	case string:
-		b.(*array.StringBuilder).Append(v)
-	case float64:
-		if whole, ok := b.(*array.Int64Builder); ok {
-			whole.Append(int64(v))
-			return
-		}
-		b.(*array.Float64Builder).Append(v)
-	case time.Time:
-		b.(*array.TimestampBuilder).Append(arrow.Timestamp(v.UnixMicro()))
-	case []float64:
-		list := b.(*array.FixedSizeListBuilder)
-		list.Append(true)
-		list.ValueBuilder().(*array.Float64Builder).AppendValues(v, nil)
-	default:
-		b.AppendNull() // the default of the field
-	}
+	err = errors.Join(w.Write(record), w.Close())
+	return b.Bytes(), err
 }
 
 // publish sends every batch in every form and returns how many messages that were.
