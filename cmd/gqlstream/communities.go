@@ -113,10 +113,10 @@ func (c *communitiesCmd) load(ctx context.Context, diagnostics io.Writer) (_ *gr
 	if err != nil {
 		return nil, config.Usage(err)
 	}
-	err = c.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
+	err = errors.Join(c.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
 		_, refused := store.Apply(b)
 		return refused, nil
-	})
+	}))
 	if err != nil {
 		store.Release()
 		return nil, fmt.Errorf("communities: nothing is written: %w", err)

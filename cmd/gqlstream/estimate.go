@@ -114,7 +114,7 @@ func (f *fileFlags) drain(
 		return nil, nil, config.Usage(err)
 	}
 	latest := map[string][]quant.Estimate{}
-	err = limit.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
+	err = errors.Join(limit.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
 		result := core.Step(b)
 		emitted := map[string][]quant.Estimate{}
 		for _, e := range result.Estimates {
@@ -122,7 +122,7 @@ func (f *fileFlags) drain(
 		}
 		maps.Copy(latest, emitted)
 		return result.Refused, nil
-	})
+	}))
 	if err != nil {
 		core.Close()
 		return nil, nil, err

@@ -57,25 +57,6 @@ func (f *fileFlags) columns() map[string]string {
 	return out
 }
 
-// reportFiles says what the files held that was not used: warnings, self-loops, and
-// refused rows by reason with the first examples.
-func reportFiles(w io.Writer, log *files.Source, examples []event.Refusal) {
-	for _, warning := range log.Warnings() {
-		fmt.Fprintln(w, "warning:", warning)
-	}
-	reasons := log.Refused()
-	if n := reasons[event.SelfLoop]; n > 0 {
-		fmt.Fprintf(w, "left out: %d self-loops, which mean nothing here\n", n)
-		delete(reasons, event.SelfLoop)
-	}
-	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
-		fmt.Fprintf(w, "refused: %d rows, %s\n", reasons[reason], reason)
-	}
-	for _, r := range examples {
-		fmt.Fprintf(w, "  row %d, %s: %s\n", r.Position, r.Kind, strings.TrimSpace(r.Detail))
-	}
-}
-
 // examplesMax bounds how many refused rows are shown.
 const examplesMax = 5
 
@@ -98,45 +79,67 @@ func openFiles(flags *fileFlags, settings *config.Settings, steps ingest.StepCon
 	return source, nil
 }
 
-// readFiles hands every batch of files to visit, which returns the events that it refuses, until
-// the end or until visit returns io.EOF, and returns how many visit refused. The meter says now and
-// then how far it is; at the end its writer gets what was refused.
-func readFiles(
-	ctx context.Context, source *files.Source, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
-) (further int, err error) {
+// refusals are what was refused of a log: how many by reason, with the first examples, and how many
+// of them by who read it.
+type refusals struct {
+	byReason map[event.Reason]int
+	examples []event.Refusal
+	further  int
+}
+
+// readLog hands every batch of a log to visit, which returns the events that it refuses, until
+// the end or until visit returns io.EOF. The meter says now and then how far it is.
+func readLog(
+	ctx context.Context, source ingest.Source, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
+) (r refusals, err error) {
 	var batch event.Batch
-	var examples []event.Refusal
-	defer func() { reportFiles(meter.w, source, examples) }()
+	r.byReason = map[event.Reason]int{}
 	for {
 		var refused []event.Refusal
 		if err = source.Next(ctx, &batch); err == nil {
 			refused, err = visit(&batch)
 		}
 		if errors.Is(err, io.EOF) {
-			return further, nil
+			return r, nil
 		}
 		if err != nil {
-			return further, err
+			return r, err
 		}
-		further += len(refused)
 		meter.add(batch.Events())
-		for _, r := range slices.Concat(batch.Refused, refused) {
-			if len(examples) < examplesMax && r.Reason != event.SelfLoop {
-				examples = append(examples, r)
+		r.further += len(refused)
+		for _, x := range slices.Concat(batch.Refused, refused) {
+			r.byReason[x.Reason] += 1 + x.More
+			if len(r.examples) < examplesMax && x.Reason != event.SelfLoop {
+				r.examples = append(r.examples, x)
 			}
 		}
 	}
 }
 
-// readFiles does readFiles, and fails if more rows were refused than the flags allow.
+// readFiles does readLog, and says what the files held that was not used: warnings, self-loops, and
+// refused rows by reason with the first examples. The error refused says that more rows were
+// refused than the flags allow.
 func (f *refusedFlags) readFiles(
 	ctx context.Context, source *files.Source, meter *meter, visit func(*event.Batch) ([]event.Refusal, error),
-) error {
-	further, err := readFiles(ctx, source, meter, visit)
-	if err != nil {
-		return err
+) (refused, err error) {
+	r, err := readLog(ctx, source, meter, visit)
+	for _, warning := range source.Warnings() {
+		fmt.Fprintln(meter.w, "warning:", warning)
 	}
-	return f.check(source, further)
+	if n := r.byReason[event.SelfLoop]; n > 0 {
+		fmt.Fprintf(meter.w, "left out: %d self-loops, which mean nothing here\n", n)
+		delete(r.byReason, event.SelfLoop)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.byReason)) {
+		fmt.Fprintf(meter.w, "refused: %d rows, %s\n", r.byReason[reason], reason)
+	}
+	for _, x := range r.examples {
+		fmt.Fprintf(meter.w, "  row %d, %s: %s\n", x.Position, x.Kind, strings.TrimSpace(x.Detail))
+	}
+	if err == nil {
+		refused = f.check(source, r.further)
+	}
+	return refused, err
 }
 
 // refusedFlags say how many rows of files may be refused.

@@ -106,14 +106,14 @@ func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Br
 		return nil, err
 	}
 	defer p.out.publisher.Close()
-	_, err = readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
+	refused, err = c.readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) { return nil, p.send(ctx, b) })
 	err = errors.Join(err, p.flushLate(ctx))
 	p.summary(con.Out, source, c.names.Log, cmp.Or(broker.Redacted(c.NATS), b.Where))
 	if ctx.Err() != nil {
 		err = fmt.Errorf("publish: interrupted; what was published stays in the stream: %w", ctx.Err())
 	}
-	refused = c.check(source, 0)
 	switch {
+	case err != nil:
 	case p.events == 0 && refused == nil:
 		refused = errors.New("publish: nothing was published: the files have no rows that say something")
 	case p.events > 0 && refused != nil:

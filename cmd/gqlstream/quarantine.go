@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -80,8 +81,12 @@ func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 		err := q.List(ctx, filter, func(e ingest.QuarantineEntry) error {
 			n++
 			more += e.More
+			index := "all"
+			if e.Index >= 0 {
+				index = strconv.Itoa(e.Index)
+			}
 			_, err := fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%d\t%s\t%t\t%s\n", e.Sequence,
-				e.Time.Format(time.DateTime), e.Kind, e.Reason, e.Position, eventText(e), e.Retried, e.Detail)
+				e.Time.Format(time.DateTime), e.Kind, e.Reason, e.Position, index, e.Retried, e.Detail)
 			return err
 		})
 		fmt.Fprintf(con.Err, "%d entries\n", n)
@@ -95,14 +100,6 @@ func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 	})
 }
 
-// eventText says which event of its message an entry is.
-func eventText(e ingest.QuarantineEntry) string {
-	if e.Index < 0 {
-		return "all"
-	}
-	return fmt.Sprint(e.Index)
-}
-
 type quarantineShowCmd struct {
 	serverFlags
 	Entry    uint64 `arg:"" help:"Number of the entry, from the list."`
@@ -114,8 +111,8 @@ func (*quarantineShowCmd) Help() string {
   gqlstream quarantine show 17 --nats nats://localhost:4222 --original > message.json`
 }
 
-// Run shows an entry. Of its original bytes the first are shown, quoted where they could steer a
-// terminal.
+// Run shows an entry as list --json does. Of its original bytes the first are shown, quoted where
+// they could steer a terminal.
 func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
 		e, err := q.Entry(ctx, c.Entry)
@@ -126,24 +123,13 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 			_, err = con.Out.Write(e.Original)
 			return err
 		}
-		table := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
-		for _, line := range [][2]any{
-			{"entry", e.Sequence},
-			{"time", e.Time.Format(time.RFC3339)},
-			{"kind", e.Kind},
-			{"reason", e.Reason},
-			{"detail", e.Detail},
-			{"position", e.Position},
-			{"event", eventText(e)},
-			{"content type", e.ContentType},
-			{"retried", e.Retried},
-			{"more refused", e.More},
-			{"bytes", e.Bytes},
-		} {
-			fmt.Fprintf(table, "%s\t%v\n", line[0], line[1])
+		object := json.NewEncoder(con.Out)
+		object.SetIndent("", "  ")
+		if err := object.Encode(e); err != nil {
+			return err
 		}
-		fmt.Fprintf(table, "original\t%#.4096q\n", e.Original)
-		return table.Flush()
+		_, err = fmt.Fprintf(con.Out, "original: %#.4096q\n", e.Original)
+		return err
 	})
 }
 

@@ -92,9 +92,13 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	defer func() { err = errors.Join(err, closeSource()) }()
 	pipeline.LimitFrom(source, r.core)
 	if files, is := source.(*files.Source); is {
-		return c.readFiles(ctx, files, r.meter, r.step)
+		return errors.Join(c.readFiles(ctx, files, r.meter, r.step))
 	}
-	return r.readStream(ctx, source)
+	refused, err := readLog(ctx, source, r.meter, r.step)
+	for _, reason := range slices.Sorted(maps.Keys(refused.byReason)) {
+		fmt.Fprintf(con.Err, "replay: refused %d, %s\n", refused.byReason[reason], reason)
+	}
+	return err
 }
 
 // open opens the one log that the flags name.
@@ -198,35 +202,6 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (fro
 	fmt.Fprintf(r.con.Err, "replay: begins at checkpoint %d\n", saved.Manifest.Position)
 	from.From, from.Identity = pipeline.ResumeOf(saved.Manifest)
 	return from, nil
-}
-
-// readStream takes every step of a stream, and says at the end what was refused on the way, by
-// reason.
-func (r *replay) readStream(ctx context.Context, source ingest.Source) error {
-	var batch event.Batch
-	counts := map[event.Reason]int{}
-	defer func() {
-		for _, reason := range slices.Sorted(maps.Keys(counts)) {
-			fmt.Fprintf(r.con.Err, "replay: refused %d, %s\n", counts[reason], reason)
-		}
-	}()
-	for {
-		var refused []event.Refusal
-		err := source.Next(ctx, &batch)
-		if err == nil {
-			refused, err = r.step(&batch)
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		r.meter.add(batch.Events())
-		for _, refusal := range slices.Concat(batch.Refused, refused) {
-			counts[refusal.Reason] += 1 + refusal.More
-		}
-	}
 }
 
 // step takes a batch through the core and returns what that refuses, or io.EOF behind the place

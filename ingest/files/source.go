@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -99,7 +98,6 @@ type Source struct {
 	decoder  *wire.Decoder
 	inputs   []*fileStream // in the order of the log
 	position event.Position
-	refused  map[event.Reason]int
 	cutter   *ingest.Cutter
 	err      error // final
 }
@@ -117,7 +115,7 @@ func NewSource(config Config) (*Source, error) {
 		config.Classes = classes
 	}
 	config.Steps.Time = ingest.EventTime
-	s := &Source{config: config, refused: map[event.Reason]int{}, cutter: ingest.NewCutter(config.Steps, ingest.Resume{})}
+	s := &Source{config: config, cutter: ingest.NewCutter(config.Steps, ingest.Resume{})}
 	classes := config.Classes
 	if classes.K() == 0 {
 		classes.Count = 1 // no file speaks of classes
@@ -223,7 +221,8 @@ func (s *Source) fill(ctx context.Context, b *event.Batch) error {
 		u.Position = s.position + 1
 		taken, complete := s.cutter.Offer(u)
 		if taken {
-			s.count(in, b.Refused[before.Refused:])
+			s.position++
+			in.count(b.Refused[before.Refused:])
 		} else {
 			b.Rollback(before)
 		}
@@ -274,12 +273,10 @@ func (s *Source) refuseLate(e *fileEntry, b *event.Batch) {
 }
 
 // count counts the head of in, which was taken, and what was refused of it.
-func (s *Source) count(in *fileStream, refused []event.Refusal) {
-	s.position++
+func (in *fileStream) count(refused []event.Refusal) {
 	in.next++
 	in.tally.Rows++
 	for _, r := range refused {
-		s.refused[r.Reason]++
 		if r.Reason == event.SelfLoop || r.Reason == event.Late {
 			in.tally.LeftOut++
 		} else {
@@ -290,9 +287,6 @@ func (s *Source) count(in *fileStream, refused []event.Refusal) {
 
 // Classes returns the label classes, as configured or inferred.
 func (s *Source) Classes() event.ClassSet { return s.config.Classes }
-
-// Refused returns the number of rows refused so far, by reason.
-func (s *Source) Refused() map[event.Reason]int { return maps.Clone(s.refused) }
 
 // Tally counts the rows of one file that were read and refused so far.
 type Tally struct {
