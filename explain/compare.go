@@ -73,25 +73,24 @@ func compare(a, b state, take func(kind string, g group)) {
 
 // vertex compares what the states say of one vertex, u in a and v in b.
 func (c *comparison) vertex(id event.ID, u, v graphstore.Vertex) {
-	times := [2]event.Time{c.a.asserted(u), c.b.asserted(v)}
-	if was, is := c.a.label(u), c.b.label(v); was != is || times[before] != times[after] {
-		label := [2]known{was, is}
-		c.take(quant.CauseLabels, group{{kind: event.KindLabel, u: id, label: label, asserted: times}})
+	f := fact{u: id, about: [2]about{c.a.about(u), c.b.about(v)}}
+	was, is := &f.about[before], &f.about[after]
+	of := func(kind event.Kind) fact { f.kind = kind; return f }
+	if was.label != is.label {
+		c.take(quant.CauseLabels, group{of(event.KindLabel)})
 	}
 	var moved group
-	kind := ""
-	was, is := c.a.member(u), c.b.member(v)
-	if was != is {
-		moved = group{{kind: event.KindMember, u: id, multiplicity: [2]uint32{was, is}}}
-		kind = quant.CauseJoined
-		if is < was {
+	kind := quant.CauseJoined
+	if was.multiplicity != is.multiplicity {
+		moved = group{of(event.KindMember)}
+		if is.multiplicity < was.multiplicity {
 			kind = quant.CauseLeft
 		}
 	}
-	if said, says := c.a.prediction(u), c.b.prediction(v); !slices.Equal(said, says) {
-		p := fact{kind: event.KindPrediction, u: id, units: [2][]uint32{said, says}}
+	if !slices.Equal(was.units, is.units) {
+		p := of(event.KindPrediction)
 		switch {
-		case was == 0 && is > 0 && said == nil, was > 0 && is == 0 && says == nil:
+		case was.multiplicity == 0 && is.multiplicity > 0 && was.units == nil, was.multiplicity > 0 && is.multiplicity == 0 && is.units == nil:
 			moved = append(moved, p)
 		case c.a.version != c.b.version: // a switch replaces every prediction at once
 			c.take(quant.CauseModel, group{p})
@@ -135,26 +134,31 @@ func (c *comparison) edge(u, v event.ID, was, is float64) {
 }
 
 // fact is what differs between the two states about one thing, with what it was
-// before and is after. Kind says which fields count.
+// before and is after. Kind says what counts of it.
 type fact struct {
 	kind event.Kind // edge, label, prediction or member
 	u, v event.ID   // v: the other end of an edge
 
-	weight       [2]float64 // 0: no edge
-	label        [2]known
-	asserted     [2]event.Time // of the label, where labels age
-	units        [2][]uint32   // nil: no prediction
-	multiplicity [2]uint32
+	weight [2]float64 // of an edge; 0: there is none
+	about  [2]about   // of a vertex
+}
+
+// about is what a state says of a vertex.
+type about struct {
+	label        known
+	units        []uint32 // of its prediction by an event; nil: none. What a built-in classifier says follows from other facts
+	multiplicity uint32   // in the community
 }
 
 // known is the label of a vertex, of whatever role.
 type known struct {
 	graphstore.Label
-	drawn graphstore.Audit // when it is an audit label
+	drawn    graphstore.Audit // when it is an audit label
+	asserted event.Time       // last, where labels age
 }
 
 // nothingKnown is the knowledge of most vertices: none.
-var nothingKnown = known{graphstore.Label{Class: event.NoClass}, graphstore.Audit{Class: event.NoClass}}
+var nothingKnown = known{Label: graphstore.Label{Class: event.NoClass}, drawn: graphstore.Audit{Class: event.NoClass}}
 
 // The two sides of a fact.
 const (
@@ -170,16 +174,17 @@ func (f *fact) assert(b *event.Batch, community string, side int) {
 		w := f.weight[side]
 		b.Edges = append(b.Edges, event.Edge{Src: f.u, Dst: f.v, Weight: w, Remove: w == 0})
 	case event.KindLabel:
-		l := event.Label{Vertex: f.u, Class: f.label[side].Class, Role: f.label[side].Role, Time: f.asserted[side]}
-		if drawn := f.label[side].drawn; drawn.Class != event.NoClass {
+		is := f.about[side].label
+		l := event.Label{Vertex: f.u, Class: is.Class, Role: is.Role, Time: is.asserted}
+		if drawn := is.drawn; drawn.Class != event.NoClass {
 			l.Class, l.Role, l.Pi = drawn.Class, event.Audit, drawn.Pi
 		}
 		b.Labels = append(b.Labels, l)
 	case event.KindPrediction:
-		b.Predictions = append(b.Predictions, event.Prediction{Vertex: f.u, Units: f.units[side]})
+		b.Predictions = append(b.Predictions, event.Prediction{Vertex: f.u, Units: f.about[side].units})
 	case event.KindMember:
 		b.Members = append(b.Members, event.Member{
-			Community: community, Vertex: f.u, Multiplicity: f.multiplicity[side],
+			Community: community, Vertex: f.u, Multiplicity: f.about[side].multiplicity,
 		})
 	}
 }
@@ -216,40 +221,20 @@ func (s *state) find(id event.ID) graphstore.Vertex {
 	return nobody
 }
 
-func (s *state) label(v graphstore.Vertex) known {
+// about returns what the state says of a vertex, which may be nobody. Lists are copies.
+func (s *state) about(v graphstore.Vertex) about {
 	if v == nobody {
-		return nothingKnown
+		return about{label: nothingKnown}
 	}
-	return known{s.view.Label(v), s.view.Audit(v)}
+	out := about{label: known{s.view.Label(v), s.view.Audit(v), s.view.LabelTime(v)}, multiplicity: s.multiplicity[v]}
+	if units := s.view.Prediction(v); units != nil && !graphstore.IsDerived(s.view.Versions()[s.view.Version(v)]) {
+		out.units = slices.Clone(units)
+	}
+	return out
 }
 
-// asserted returns when the label of v was asserted last, where labels age.
-func (s *state) asserted(v graphstore.Vertex) event.Time {
-	if v == nobody {
-		return 0
-	}
-	return s.view.LabelTime(v)
-}
-
-// prediction returns a copy of what an event said of v; what a built-in classifier
-// says follows from other facts.
-func (s *state) prediction(v graphstore.Vertex) []uint32 {
-	if v == nobody {
-		return nil
-	}
-	units := s.view.Prediction(v)
-	if units == nil || graphstore.IsDerived(s.view.Versions()[s.view.Version(v)]) {
-		return nil
-	}
-	return append([]uint32(nil), units...)
-}
-
-func (s *state) member(v graphstore.Vertex) uint32 {
-	if v == nobody {
-		return 0
-	}
-	return s.multiplicity[v]
-}
+// of returns what the state says of the vertex of a name.
+func (s *state) of(id event.ID) about { return s.about(s.find(id)) }
 
 // neighbors visits the neighbours of v and the weights of their edges.
 func (s *state) neighbors(v graphstore.Vertex, visit func(graphstore.Vertex, float64)) {

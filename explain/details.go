@@ -26,7 +26,7 @@ func (w *Walk) details(c *cause, here, there *state) []quant.Detail {
 		case quant.CausePredictions:
 			t.add(where(here, there, f.u))
 		case quant.CauseLabels:
-			t.add(appeared(f.label[before] != nothingKnown, f.label[after] != nothingKnown))
+			t.add(appeared(f.about[before].label != nothingKnown, f.about[after].label != nothingKnown))
 			t.add(where(here, there, f.u))
 		case quant.CauseEdges:
 			t.add(appeared(f.weight[before] > 0, f.weight[after] > 0))
@@ -50,15 +50,14 @@ func (t *counts) add(what string) {
 
 // what describes a member by its label, or by its predicted class.
 func (w *Walk) what(s *state, id event.ID) string {
-	v := s.find(id)
-	if label := s.label(v); label.Class != event.NoClass {
-		return "labelled " + w.class(int(label.Class))
-	}
-	units := s.prediction(v)
-	if units == nil {
+	switch v := s.of(id); {
+	case v.label.Class != event.NoClass:
+		return "labelled " + w.class(int(v.label.Class))
+	case v.units == nil:
 		return "without a prediction"
+	default:
+		return "predicted " + w.class(slices.Index(v.units, slices.Max(v.units)))
 	}
-	return "predicted " + w.class(slices.Index(units, slices.Max(units)))
 }
 
 func (w *Walk) class(k int) string {
@@ -80,16 +79,16 @@ func appeared(was, is bool) string {
 // where says what a vertex is to the community.
 func where(here, there *state, id event.ID) string {
 	switch {
-	case here.member(here.find(id)) > 0 || there.member(there.find(id)) > 0:
+	case here.of(id).multiplicity > 0 || there.of(id).multiplicity > 0:
 		return "of members"
-	case there.label(there.find(id)).Class != event.NoClass:
+	case there.of(id).label.Class != event.NoClass:
 		return "of labelled vertices elsewhere"
 	}
 	return "of others"
 }
 
 func between(there *state, u, v event.ID) string {
-	a, b := there.member(there.find(u)) > 0, there.member(there.find(v)) > 0
+	a, b := there.of(u).multiplicity > 0, there.of(v).multiplicity > 0
 	switch {
 	case a && b:
 		return "between members"
@@ -117,30 +116,27 @@ func (w *Walk) candidates(c *cause, there *state, shares []float64) []group {
 // rough guesses how much a change may move the estimate, to choose candidates: by what it does to
 // the plain mean of the predictions, and for edges by how much of the walks at members it turns.
 func rough(f *fact, there *state, shares []float64) float64 {
-	v := there.find(f.u)
-	members := float64(there.member(v))
-	labelled := 0.0
-	if there.label(v).Class != event.NoClass {
-		labelled = 1
-	}
+	is := there.of(f.u)
+	members := float64(is.multiplicity)
 	switch f.kind {
 	case event.KindMember:
-		units := there.prediction(v)
-		times := math.Abs(float64(f.multiplicity[after]) - float64(f.multiplicity[before]))
+		times := math.Abs(float64(f.about[after].multiplicity) - float64(f.about[before].multiplicity))
 		off := 0.1
-		for k, unit := range units {
+		for k, unit := range is.units {
 			off += math.Abs(float64(unit)/event.One - shares[k])
 		}
 		return times * off
 	case event.KindPrediction:
 		off := 0.0
 		for k := range shares {
-			off += math.Abs(part(f.units[after], k) - part(f.units[before], k))
+			off += math.Abs(part(f.about[after].units, k) - part(f.about[before].units, k))
 		}
-		return off * (members + labelled + 0.1)
+		if is.label.Class != event.NoClass {
+			members++
+		}
+		return off * (members + 0.1)
 	case event.KindEdge:
-		u := there.find(f.v)
-		return math.Abs(f.weight[after]-f.weight[before]) * (there.turned(v) + there.turned(u))
+		return math.Abs(f.weight[after]-f.weight[before]) * (there.turned(there.find(f.u)) + there.turned(there.find(f.v)))
 	}
 	return members + 1
 }
