@@ -77,8 +77,8 @@ func Ask(view graphstore.View, classes event.ClassSet, q Question) (*Answer, err
 	}
 	answer := &Answer{Position: q.Position, Others: p.compare(), Advice: []Advice{}}
 	if q.Count > 0 {
-		for i := range p.candidates {
-			if p.candidates[i].before.Class != event.NoClass {
+		for _, c := range p.candidates {
+			if c.before.Class != event.NoClass {
 				q.Count++ // it is in the draw besides
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // cell is the candidates that lie in the same strata of the same groups.
 type cell struct {
-	members []int
+	members []*candidate
 	before  int     // how many of them were audited before
 	pi      float64 // sum
 }
@@ -26,13 +26,12 @@ func (p *plan) draw(a *Answer) {
 	for _, c := range p.cells() {
 		left := c.pi - float64(c.before)
 		open := 0.0
-		for _, i := range c.members {
-			if p.candidates[i].before.Class == event.NoClass {
-				open += p.candidates[i].pi
+		for _, one := range c.members {
+			if one.before.Class == event.NoClass {
+				open += one.pi
 			}
 		}
-		for _, i := range c.members {
-			one := &p.candidates[i]
+		for _, one := range c.members {
 			pi := one.pi
 			if left < 0 { // more were audited than are wanted
 				pi = min(1, pi*float64(c.before)/c.pi)
@@ -72,28 +71,24 @@ func (p *plan) drawn(c *candidate, pi float64) Drawn {
 
 // cells returns the cells in order, and their members in a random one.
 func (p *plan) cells() []cell {
-	keys := make([]uint64, len(p.candidates))
-	order := make([]int, len(p.candidates))
-	for i := range p.candidates {
-		order[i] = i
-		keys[i] = p.hash(p.view.ID(p.candidates[i].vertex).String(), 1)
+	for _, c := range p.candidates {
+		c.key = p.hash(p.view.ID(c.vertex).String(), 1)
 	}
-	strata := func(a, b place) int {
+	strata := func(a, b *place) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.stratum, b.stratum))
 	}
-	together := func(a, b int) int { return slices.CompareFunc(p.candidates[a].in, p.candidates[b].in, strata) }
-	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(together(a, b), cmp.Compare(keys[a], keys[b]), cmp.Compare(a, b))
-	})
+	together := func(a, b *candidate) int { return slices.CompareFunc(a.in, b.in, strata) }
+	order := slices.Clone(p.candidates)
+	slices.SortStableFunc(order, func(a, b *candidate) int { return cmp.Or(together(a, b), cmp.Compare(a.key, b.key)) })
 	var cells []cell
-	for n, i := range order {
-		if n == 0 || together(order[n-1], i) != 0 {
+	for n, one := range order {
+		if n == 0 || together(order[n-1], one) != 0 {
 			cells = append(cells, cell{})
 		}
 		c := &cells[len(cells)-1]
-		c.members = append(c.members, i)
-		c.pi += p.candidates[i].pi
-		if p.candidates[i].before.Class != event.NoClass {
+		c.members = append(c.members, one)
+		c.pi += one.pi
+		if one.before.Class != event.NoClass {
 			c.before++
 		}
 	}

@@ -16,12 +16,14 @@ type candidate struct {
 	vertex graphstore.Vertex
 	p      []float64 // prediction; zero where there is none
 	before graphstore.Audit
-	in     []place
+	in     []*place
+	key    uint64  // random, for the order in a cell
 	pi     float64 // of the present division
 }
 
 // place is a candidate in one community.
 type place struct {
+	*candidate
 	group   int
 	times   float64 // multiplicity
 	stratum int
@@ -31,7 +33,7 @@ type place struct {
 // group is a community that is asked about.
 type group struct {
 	name    string
-	members []int // candidates
+	members []*place
 	total   float64
 	strata  []stratum
 	labels  float64 // of the present division
@@ -43,7 +45,7 @@ type plan struct {
 	view       graphstore.View
 	names      event.ClassSet
 	classes    int
-	candidates []candidate
+	candidates []*candidate
 	groups     []group
 	shown      *shown
 	solver     quant.Solver
@@ -53,7 +55,7 @@ type plan struct {
 func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, error) {
 	k := names.K()
 	p := &plan{question: q, view: view, names: names, classes: k, shown: newShown(view, k)}
-	index := map[graphstore.Vertex]int{}
+	index := map[graphstore.Vertex]*candidate{}
 	for i, name := range q.Communities {
 		id, known := view.FindCommunity(name)
 		if !known {
@@ -64,14 +66,15 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 			if view.Label(v).Class != event.NoClass {
 				return // known
 			}
-			at, listed := index[v]
-			if !listed {
-				at = len(p.candidates)
-				index[v] = at
-				p.candidates = append(p.candidates, candidate{vertex: v, p: probabilities(view.Prediction(v), k), before: view.Audit(v)})
+			c := index[v]
+			if c == nil {
+				c = &candidate{vertex: v, p: probabilities(view.Prediction(v), k), before: view.Audit(v)}
+				index[v] = c
+				p.candidates = append(p.candidates, c)
 			}
-			p.candidates[at].in = append(p.candidates[at].in, place{group: i, times: float64(times)})
-			p.groups[i].members = append(p.groups[i].members, at)
+			m := &place{candidate: c, group: i, times: float64(times)}
+			c.in = append(c.in, m)
+			p.groups[i].members = append(p.groups[i].members, m)
 			p.groups[i].total += float64(times)
 		})
 		if len(p.groups[i].members) == 0 {
@@ -91,16 +94,6 @@ func probabilities(units []uint32, classes int) []float64 {
 	return p
 }
 
-// place returns where a candidate is in a group.
-func (c *candidate) place(g int) *place {
-	for i := range c.in {
-		if c.in[i].group == g {
-			return &c.in[i]
-		}
-	}
-	return nil
-}
-
 // spend divides so many labels, those of before included, so that the widest intervals of
 // all groups are equally wide.
 func (p *plan) spend(labels float64) {
@@ -113,8 +106,8 @@ func (p *plan) spend(labels float64) {
 	for range widthSteps {
 		width, drawn := (narrow+wide)/2, 0.0
 		p.reach(width)
-		for i := range p.candidates {
-			drawn += p.candidates[i].pi // on average
+		for _, c := range p.candidates {
+			drawn += c.pi // on average
 		}
 		if drawn > labels {
 			narrow = width
@@ -124,8 +117,8 @@ func (p *plan) spend(labels float64) {
 	}
 	p.reach(wide)
 	want := make([]float64, len(p.candidates))
-	for i := range want {
-		want[i] = p.candidates[i].pi
+	for i, c := range p.candidates {
+		want[i] = c.pi
 	}
 	for i, pi := range shares(want, labels) { // they sum to the number of labels
 		p.candidates[i].pi = pi
@@ -164,14 +157,14 @@ func (p *plan) halfWidth(g int, labels float64) float64 {
 
 // divide gives every candidate the largest probability that one of its groups wants.
 func (p *plan) divide(counts []float64) {
-	for i := range p.candidates {
-		p.candidates[i].pi = 0
+	for _, c := range p.candidates {
+		c.pi = 0
 	}
 	for g := range p.groups {
 		p.groups[g].labels = min(counts[g], float64(len(p.groups[g].members)))
 		for i, pi := range p.probabilities(g) {
-			c := &p.candidates[p.groups[g].members[i]]
-			c.pi = max(c.pi, pi)
+			m := p.groups[g].members[i]
+			m.pi = max(m.pi, pi)
 		}
 	}
 }
@@ -180,8 +173,8 @@ func (p *plan) divide(counts []float64) {
 func (p *plan) probabilities(g int) []float64 {
 	group := &p.groups[g]
 	want := make([]float64, len(group.members))
-	for i, at := range group.members {
-		want[i] = p.candidates[at].place(g).want
+	for i, m := range group.members {
+		want[i] = m.want
 	}
 	return shares(want, group.labels)
 }
@@ -216,9 +209,9 @@ func shares(want []float64, labels float64) []float64 {
 func (p *plan) offer(g int) Offer {
 	group := &p.groups[g]
 	labels := 0.0
-	for _, at := range group.members {
-		labels += p.candidates[at].pi
+	for _, m := range group.members {
+		labels += m.pi
 	}
-	widths := p.widths(g, func(i int) float64 { return p.candidates[group.members[i]].pi })
+	widths := p.widths(g, func(i int) float64 { return group.members[i].pi })
 	return Offer{group.name, int(math.Round(labels)), slices.Max(widths)}
 }

@@ -61,15 +61,13 @@ func likeliest(p []float64) int { return slices.Index(p, slices.Max(p)) }
 // stratify divides the members of a group into strata and says what each of them wants.
 func (p *plan) stratify(g int) {
 	group := &p.groups[g]
-	byClass := make([][]int, p.classes)
-	for _, at := range group.members {
-		class := likeliest(p.candidates[at].p)
-		byClass[class] = append(byClass[class], at)
+	byClass := make([][]*place, p.classes)
+	for _, m := range group.members {
+		class := likeliest(m.p)
+		byClass[class] = append(byClass[class], m)
 	}
 	for class, members := range byClass {
-		slices.SortStableFunc(members, func(a, b int) int {
-			return cmp.Compare(p.candidates[a].p[class], p.candidates[b].p[class])
-		})
+		slices.SortStableFunc(members, func(a, b *place) int { return cmp.Compare(a.p[class], b.p[class]) })
 		parts := min(terciles, max(1, len(members)/strataMembersMin))
 		for part := range parts {
 			from, to := part*len(members)/parts, (part+1)*len(members)/parts
@@ -93,9 +91,8 @@ const tiltSteps = 30
 func (p *plan) tilt(g int, shares []float64) {
 	group := &p.groups[g]
 	sizes := make([]float64, len(group.strata))
-	for _, at := range group.members {
-		place := p.candidates[at].place(g)
-		sizes[place.stratum] += place.times / group.total
+	for _, m := range group.members {
+		sizes[m.stratum] += m.times / group.total
 	}
 	floor := 0.5 / group.total
 	for range tiltSteps {
@@ -128,9 +125,9 @@ func (s *stratum) weigh(class int, weight float64) {
 }
 
 // stratum adds a stratum of the members given.
-func (p *plan) stratum(g, class int, members []int) {
+func (p *plan) stratum(g, class int, members []*place) {
 	k := p.classes
-	low, high := p.candidates[members[0]].p[class], p.candidates[members[len(members)-1]].p[class]
+	low, high := members[0].p[class], members[len(members)-1].p[class]
 	s := stratum{y: make([]float64, k), yp: make([]float64, k*k)}
 	labels := 0.0
 	for _, e := range p.shown.byClass[class] {
@@ -143,15 +140,14 @@ func (p *plan) stratum(g, class int, members []int) {
 		}
 	}
 	weight := believed / float64(len(members))
-	for _, at := range members {
-		q := p.candidates[at].p
-		for i, x := range q {
+	for _, m := range members {
+		for i, x := range m.p {
 			s.y[i] += weight * x
-			for j, z := range q {
+			for j, z := range m.p {
 				s.yp[i*k+j] += weight * x * z
 			}
 		}
-		p.candidates[at].place(g).stratum = len(p.groups[g].strata)
+		m.stratum = len(p.groups[g].strata)
 	}
 	all := 0.0
 	for _, x := range s.y {
@@ -173,28 +169,23 @@ func (p *plan) wants(g int) {
 	group := &p.groups[g]
 	spread := make([]float64, len(group.strata))
 	mean := 0.0
-	for _, at := range group.members {
-		c := &p.candidates[at]
-		h := c.place(g).stratum
-		variance := 1.0
-		for i, x := range c.p { // of y - p, were y as expected in the stratum
-			variance += x*x - 2*x*group.strata[h].y[i]
-		}
-		spread[h] += max(variance, 0)
-	}
 	sizes := make([]float64, len(spread))
-	for _, at := range group.members {
-		sizes[p.candidates[at].place(g).stratum]++
+	for _, m := range group.members {
+		variance := 1.0
+		for i, x := range m.p { // of y - p, were y as expected in the stratum
+			variance += x*x - 2*x*group.strata[m.stratum].y[i]
+		}
+		spread[m.stratum] += max(variance, 0)
+		sizes[m.stratum]++
 	}
 	for h := range spread {
 		spread[h] = math.Sqrt(spread[h] / sizes[h])
 		mean += spread[h] * sizes[h] / float64(len(group.members))
 	}
-	for _, at := range group.members {
-		place := p.candidates[at].place(g)
-		place.want = place.times
+	for _, m := range group.members {
+		m.want = m.times
 		if mean > 0 {
-			place.want *= 0.5 + 0.5*spread[place.stratum]/mean
+			m.want *= 0.5 + 0.5*spread[m.stratum]/mean
 		}
 	}
 }
@@ -205,14 +196,12 @@ func (p *plan) widths(g int, pi func(member int) float64) []float64 {
 	group, k := &p.groups[g], p.classes
 	a, mean := quant.NewAudit(k), make([]float64, k)
 	labels := 0.0
-	for i, at := range group.members {
-		c, x := &p.candidates[at], pi(i)
-		place := c.place(g)
-		s := &group.strata[place.stratum]
+	for i, m := range group.members {
+		s, x := &group.strata[m.stratum], pi(i)
 		labels += x
-		a.Expect(s.y, c.p, s.yp, place.times, x, x)
+		a.Expect(s.y, m.p, s.yp, m.times, x, x)
 		for i := range k {
-			mean[i] += place.times / group.total * c.p[i]
+			mean[i] += m.times / group.total * m.p[i]
 		}
 	}
 	a.Labels = max(int(math.Round(labels)), quant.AuditsMin)
