@@ -153,7 +153,7 @@ const askedBytesMax = 64 << 20
 // publish puts a message for each vertex to be labelled into the stream of questions. The
 // same draw published again adds nothing within two minutes.
 func (c *askCmd) publish(ctx context.Context, list *ask.Answer, con console) (err error) {
-	b, err := c.open(con)
+	b, err := c.open(ctx, con)
 	if err != nil {
 		return err
 	}

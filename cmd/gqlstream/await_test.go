@@ -22,7 +22,9 @@ func TestServersAreWaitedFor(t *testing.T) {
 		if err := server.AfterApply(); err != nil {
 			t.Fatal(err)
 		}
-		server.await(ctx, &said)
+		if _, err := server.open(ctx, console{Err: &said}); err == nil {
+			t.Fatal("there is a server")
+		}
 		if said.String() != want || (ctx.Err() != nil) != (want != "") {
 			t.Errorf("%s: waited %v (%v) and said %q, want %q", url, time.Since(begun), ctx.Err(), said.String(), want)
 		}

@@ -59,7 +59,7 @@ func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	b, err := c.openExisting(con)
+	b, err := c.openExisting(ctx, con)
 	if err != nil {
 		return err
 	}

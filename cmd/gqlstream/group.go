@@ -38,7 +38,7 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 		return config.Usagef("group: no server; give --nats URL, or --config FILE with nats.url")
 	}
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b, err := c.open(con)
+	b, err := c.open(ctx, con)
 	if err != nil {
 		return err
 	}

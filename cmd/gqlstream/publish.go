@@ -58,8 +58,7 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		}
 		defer func() { err = errors.Join(err, source.Close()) }()
 	}
-	c.await(ctx, con.Err)
-	b, err := c.open(con)
+	b, err := c.open(ctx, con)
 	if err != nil {
 		return err
 	}

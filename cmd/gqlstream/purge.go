@@ -55,7 +55,7 @@ func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
 	if p.kept, err = newestTwo(p.dir, state); err != nil {
 		return err
 	}
-	if p.broker, err = c.open(con); err != nil {
+	if p.broker, err = c.open(ctx, con); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.broker.Close()) }()

@@ -42,7 +42,7 @@ func (f *serverFlags) withQuarantine(
 	if f.NATS != "" && f.State != "" {
 		return config.Usagef("quarantine: give either --nats URL or --state DIR")
 	}
-	b, err := f.openExisting(con)
+	b, err := f.openExisting(ctx, con)
 	if err != nil {
 		return err
 	}

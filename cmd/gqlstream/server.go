@@ -47,10 +47,14 @@ func (f *serverFlags) AfterApply() (err error) {
 	return err
 }
 
-// open connects to the server, or starts the embedded one of a state directory. A run on
-// that directory is named, with what can be done.
-func (f *serverFlags) open(con console) (*broker.Broker, error) {
-	b, err := config.OpenBroker(f.settings, slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn})))
+// open connects to the server, or starts the embedded one of a state directory. It waits a while for a
+// server that takes no connections yet. A run on the directory is named, with what can be done.
+func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, err error) {
+	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	awaitStart(ctx, con.Err, "a server at "+broker.Redacted(f.NATS), func() (away bool) {
+		b, err = config.OpenBroker(f.settings, log)
+		return errors.Is(err, nats.ErrNoServers)
+	})
 	if errors.As(err, new(*broker.LockedError)) {
 		err = fmt.Errorf("%w; a run with --listen ADDRESS can be reached with --nats nats://ADDRESS, and has a page", err)
 	}
@@ -58,32 +62,17 @@ func (f *serverFlags) open(con console) (*broker.Broker, error) {
 }
 
 // openExisting is open for commands that read what is there: it makes no state directory.
-func (f *serverFlags) openExisting(con console) (*broker.Broker, error) {
+func (f *serverFlags) openExisting(ctx context.Context, con console) (*broker.Broker, error) {
 	f.settings.State = cmp.Or(f.settings.State, config.StateDefault)
 	if _, err := os.Stat(f.settings.State); err != nil && f.NATS == "" {
 		return nil, config.Usagef("no log; give --nats URL or --state DIR: %w", err)
 	}
-	return f.open(con)
+	return f.open(ctx, con)
 }
 
 // A server or page that was started a moment ago is looked for every serverLookEvery, for
 // serverWaitMax at most.
 const serverWaitMax, serverLookEvery = 10 * time.Second, 100 * time.Millisecond
-
-// await waits, for a while, until an outside server takes connections. Where it takes none, the
-// next attempt to connect says why.
-func (f *serverFlags) await(ctx context.Context, diagnostics io.Writer) {
-	if f.NATS == "" {
-		return
-	}
-	awaitStart(ctx, diagnostics, "a server at "+broker.Redacted(f.NATS), func() (away bool) {
-		b, err := config.OpenBroker(f.settings, nil)
-		if err == nil {
-			b.NC.Close()
-		}
-		return errors.Is(err, nats.ErrNoServers)
-	})
-}
 
 // awaitStart waits until away returns false, for serverWaitMax at most.
 func awaitStart(ctx context.Context, diagnostics io.Writer, what string, away func() bool) {
