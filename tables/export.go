@@ -57,15 +57,7 @@ func Export(path string, records iter.Seq[arrow.Record]) (rows int64, err error)
 	if err != nil {
 		return 0, fmt.Errorf("tables: export %s: %w", path, errors.Join(err, os.Remove(temporary)))
 	}
-	return rows, syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return rows, nil
 }
 
 // unclosed hides the file's Close from the Parquet writer, which would call it.
