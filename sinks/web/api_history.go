@@ -185,7 +185,7 @@ type ExplainQuery struct {
 }
 
 // inTurn makes one answer at a time of those that need a graph of their own, and lets few wait for
-// their turn. It ends with the view as well.
+// their turn. It ends with the server as well.
 func (s *Server) inTurn(ctx context.Context, answer func(context.Context) (any, error)) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -120,7 +120,7 @@ func (p *params) time(name string) time.Time {
 	return time.Unix(whole, int64((seconds-float64(whole))*1e9))
 }
 
-// asked is a question to a view, through either door.
+// asked is a question to a server, through either door.
 type asked struct {
 	params
 	name string // of a community
