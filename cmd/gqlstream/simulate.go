@@ -104,8 +104,7 @@ func (c *simulateCmd) store(ctx context.Context, con console, s *simulate.Networ
 
 // publish sends the events to the server. An interrupt is a fine way to end it.
 func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Network) (err error) {
-	c.await(ctx, con.Err)
-	b, err := c.open(con)
+	b, err := c.open(ctx, con)
 	if err != nil {
 		return err
 	}
