@@ -55,15 +55,13 @@ type list[T any] []T
 // events is a list of events of whatever kind.
 type events interface {
 	count() int
-	extend(n int)
-	move(to, from int)
+	extend()
 	copyFrom(other events, i int)
 	cut(n int)
 }
 
 func (l *list[T]) count() int                   { return len(*l) }
-func (l *list[T]) extend(n int)                 { *l = append(*l, make([]T, n)...) } // the compiler makes no copy
-func (l *list[T]) move(to, from int)            { (*l)[to] = (*l)[from] }
+func (l *list[T]) extend()                      { *l = append(*l, *new(T)) }
 func (l *list[T]) copyFrom(other events, i int) { *l = append(*l, (*other.(*list[T]))[i]) }
 func (l *list[T]) cut(n int)                    { clear((*l)[n:]); *l = (*l)[:n] } // they may hold pointers
 
@@ -87,11 +85,8 @@ func (b *Batch) of(k Kind) events {
 // Count returns the number of events of a kind in the batch.
 func (b *Batch) Count(k Kind) int { return b.of(k).count() }
 
-// Extend appends n empty events of a kind.
-func (b *Batch) Extend(k Kind, n int) { b.of(k).extend(n) }
-
-// Move puts event from of a kind in place of event to.
-func (b *Batch) Move(k Kind, to, from int) { b.of(k).move(to, from) }
+// Extend appends an empty event of a kind.
+func (b *Batch) Extend(k Kind) { b.of(k).extend() }
 
 // Copy appends event i of a kind in other, which shares its memory with the copy.
 func (b *Batch) Copy(k Kind, other *Batch, i int) { b.of(k).copyFrom(other.of(k), i) }

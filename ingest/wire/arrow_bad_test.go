@@ -15,10 +15,10 @@ import (
 )
 
 // NaN and infinities, which JSON has no way to say, are refused by row, and the
-// rows around them apply, also at the borders of chunks.
+// rows around them apply.
 func TestArrowNotFinite(t *testing.T) {
-	n := 2*chunkRows + 3
-	bad := map[int]float64{0: math.NaN(), chunkRows - 1: math.Inf(1), chunkRows: math.Inf(-1), n - 1: math.NaN()}
+	const n = 515
+	bad := map[int]float64{0: math.NaN(), 255: math.Inf(1), 256: math.Inf(-1), n - 1: math.NaN()}
 	var given event.Batch
 	for i := range n {
 		e := event.Edge{Src: event.NumberID(uint64(i)), Dst: event.NumberID(uint64(i) + 1), Weight: 1.5}
@@ -161,7 +161,7 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 		{"old framing", good[4:], "an Arrow message should begin here"},
 		{"metadata too long", change(good, 4, 1<<30), "metadata of 1073741824 bytes"},
 		{"metadata negative", change(good, 4, 0xffffff00), "metadata of -256 bytes"},
-		{"root outside", change(good, 8, 0x7fffffff), "root table"},
+		{"root outside", change(good, 8, 0x7fffffff), "points outside itself"},
 		{"cut in the schema", good[:schemaSize/2], "bytes"},
 		{"cut in the batch", good[:schemaSize+40], "bytes"},
 		{"cut in the body", good[:len(good)-16], "Arrow body of"},

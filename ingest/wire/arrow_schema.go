@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"gqlstream/ingest/event"
 )
@@ -66,56 +68,156 @@ func intOf(t flat) (of arrowType) {
 	return of
 }
 
-// readSchema reads the columns of a schema and returns the schema version that its metadata names.
-func (t *table) readSchema(blk *block) (version string, p *event.Problem) {
-	if blk.kind != headerSchema {
-		return "", event.Problemf(event.Malformed, "byte %d: an Arrow stream begins with its schema", blk.at)
-	}
-	schema := blk.header
-	if schema.number(0, 2) != 0 {
-		return "", event.Problemf(event.Malformed, "byte %d: big-endian Arrow data is not read", blk.at)
+// readSchema reads the columns of a schema, and refuses what is not known, missing, given twice or of the wrong type.
+func (t *table) readSchema(blk *block) *event.Problem {
+	schema, version := blk.header, ""
+	switch {
+	case blk.kind != headerSchema:
+		return blk.problem("an Arrow stream begins with its schema")
+	case schema.number(0, 2) != 0:
+		return blk.problem("big-endian Arrow data is not read")
 	}
 	for i := range schema.tables(2) {
 		if kv := schema.table(2, i); kv.string(0) == schemaVersionKey {
 			version = kv.string(1)
 		}
 	}
+	if p := checkVersion(version); p != nil {
+		return p
+	}
 	n := schema.tables(1)
 	if limit := len(fields[t.kind]) + max(t.k, event.AttributesPerEventMax); n > limit {
-		return "", event.Problemf(event.TooLarge, "byte %d: %d columns, at most %d are allowed",
-			blk.at, n, limit)
+		return event.Problemf(event.TooLarge, "byte %d: %d columns, at most %d are allowed", blk.at, n, limit)
 	}
+	given := uint32(0)
 	for i := range n {
-		t.columns = append(t.columns, readColumn(schema.table(1, i)))
+		c := newColumn(schema.table(1, i))
+		if p := t.bindColumn(&c, i, &given); p != nil {
+			return p
+		}
+		if c.kind == AbsentCell || !c.fits() {
+			return event.Problemf(event.BadValue, "column %s has type %s, %s can be %s",
+				Quote(c.name), c.typeName, c.spec.name, c.spec.holds.arrow)
+		}
+		t.columns = append(t.columns, c)
+	}
+	for _, s := range fields[t.kind] {
+		if s.required && given>>s.field&1 == 0 {
+			return event.Problemf(event.MissingField, "%v events without a column %q", t.kind, s.name)
+		}
 	}
 	t.ready = true
-	return version, nil
+	if t.kind != event.KindPrediction {
+		return nil
+	}
+	return t.checkProbabilities(given)
 }
 
-// readColumn reads a Field table.
-func readColumn(f flat) column {
-	c := column{name: f.string(0), list: -1}
+// newColumn reads a Field table.
+func newColumn(f flat) column {
+	c := column{name: f.string(0)}
 	c.arrowType, c.typeName = typeOf(f)
-	if f.number(2, 1) == 16 { // FixedSizeList
-		c.list = int32(f.child(3).number(0, 4))
-		if f.tables(5) == 1 {
-			child := f.table(5, 0)
-			c.arrowType, _ = typeOf(child)
-			if c.list < 0 || c.kind != NumberCell || child.has(4) {
-				c.kind = AbsentCell
-			}
+	switch encoding := f.child(4); {
+	case f.number(2, 1) == 16 && f.tables(5) == 1: // FixedSizeList
+		c.arrowType, _ = typeOf(f.table(5, 0))
+		if c.list = int(int32(f.child(3).number(0, 4))); c.list <= 0 || c.kind != NumberCell || f.table(5, 0).at(4) != 0 {
+			c.kind = AbsentCell
 		}
-		return c
-	}
-	if f.has(4) {
-		e := f.child(4)
-		c.encoded, c.encoding, c.index = true, int64(e.number(0, 8)), arrowType{kind: UintCell, width: 4, signed: true}
-		if e.has(1) {
-			c.index = intOf(e.child(1))
+	case encoding.pos != 0:
+		c.encoding, c.index = int64(encoding.number(0, 8)), arrowType{kind: UintCell, width: 4, signed: true}
+		if encoding.at(1) != 0 {
+			c.index = intOf(encoding.child(1))
 		}
 		if c.index.kind != UintCell || c.kind != TextCell {
-			c.kind, c.typeName = AbsentCell, "dictionary of "+c.typeName
+			c.kind = AbsentCell
 		}
+		c.typeName = "dictionary of " + c.typeName
+		c.values = &column{name: c.name, arrowType: c.arrowType}
 	}
 	return c
+}
+
+// bindColumn finds out which field column i is. given are the fields that the columns before it are.
+func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
+	at := findField(t.kind, c.name, i)
+	k, numbered := ProbabilityColumn(c.name)
+	switch {
+	case at >= 0 && fields[t.kind][at].field != fieldAttributes:
+		c.spec = &fields[t.kind][at]
+		if *given>>c.spec.field&1 != 0 {
+			return event.Problemf(event.Malformed, "column %s: field %q given twice", Quote(c.name), c.spec.name)
+		}
+		*given |= 1 << c.spec.field
+	case t.kind == event.KindPrediction && numbered:
+		if k >= t.k {
+			return event.Problemf(event.WrongClasses, "column %s for %d classes", Quote(c.name), t.k)
+		}
+		for len(t.classes) < t.k {
+			t.classes = append(t.classes, -1)
+		}
+		if t.classes[k] >= 0 {
+			return event.Problemf(event.Malformed, "column %s given twice", Quote(c.name))
+		}
+		c.spec, c.class, t.classes[k] = specOf(t.kind, fieldProbabilities), k+1, i
+	case t.kind == event.KindVertex:
+		c.spec = specOf(t.kind, fieldAttributes)
+		t.attributes++
+		if slices.ContainsFunc(t.columns, func(before column) bool { return before.name == c.name }) {
+			return event.Problemf(event.Malformed, "column %s given twice", Quote(c.name))
+		}
+	default:
+		hint := event.Nearest(c.name, fieldNames[t.kind])
+		if strings.HasPrefix(c.name, "__index_level_") {
+			hint = "it is the index of a pandas frame, write with preserve_index=False"
+		}
+		return event.Problemf(event.UnknownField, "%v events have no column %s: %s", t.kind, Quote(c.name), hint)
+	}
+	return nil
+}
+
+// ProbabilityColumn reads the k of a column name p0, p1 and so on; one that is too large
+// for an int is the largest int.
+func ProbabilityColumn(name string) (k int, ok bool) {
+	digits, ok := strings.CutPrefix(name, "p")
+	if !ok || !areDigits(digits) || digits[0] == '0' && len(digits) > 1 {
+		return 0, false
+	}
+	k, _ = strconv.Atoi(digits)
+	return k, true
+}
+
+// checkProbabilities refuses tables that do not say what is predicted.
+func (t *table) checkProbabilities(given uint32) *event.Problem {
+	lists := given>>fieldProbabilities&1 != 0
+	switch {
+	case !lists && len(t.classes) == 0 && given>>fieldClass&1 == 0:
+		return event.Problemf(event.MissingField,
+			"prediction events without columns p0 to p%d, probabilities or class", t.k-1)
+	case lists && len(t.classes) > 0:
+		return event.Problemf(event.BadValue, "columns probabilities and p0, p1, ... exclude each other")
+	}
+	for _, c := range t.columns {
+		if c.list > 0 && c.list != t.k {
+			return event.Problemf(event.WrongClasses, "column probabilities has lists of %d for %d classes", c.list, t.k)
+		}
+	}
+	if k := slices.Index(t.classes, -1); k >= 0 {
+		return event.Problemf(event.WrongClasses, "no column p%d for %d classes", k, t.k)
+	}
+	return nil
+}
+
+// fits reports whether the column has one of the types of its field.
+func (c *column) fits() bool {
+	switch {
+	case c.spec.field == fieldProbabilities:
+		return c.kind == NumberCell && (c.class > 0) == (c.list == 0)
+	case c.list > 0:
+		return false
+	case c.kind == NullCell:
+		return true
+	case c.spec.field == fieldConfig: // each text once: reading it costs what it is long
+		return c.kind == TextCell && c.values == nil && !c.view
+	}
+	return c.spec.holds.accepts[arrowForm].holds(c.kind)
 }

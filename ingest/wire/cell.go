@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 
@@ -38,9 +39,12 @@ type Cell struct {
 // listMax bounds the values of a list that are kept: one more than a list can need.
 const listMax = event.ClassesMax + 1
 
-// Append adds a number to a ListCell.
-func (c *Cell) Append(x float64) {
-	if c.Count++; len(c.List) < listMax {
+// Append adds a number, or a value that is none, to a ListCell.
+func (c *Cell) Append(x float64, number bool) {
+	if c.Count++; !number {
+		x, c.Wrong = math.NaN(), cmp.Or(c.Wrong, c.Count)
+	}
+	if len(c.List) < listMax {
 		c.List = append(c.List, x)
 	}
 }

@@ -64,8 +64,8 @@ type Decoder struct {
 	inner         jsonReader   // of an object inside of an event
 	cell, value   Cell         // of the event, and of an object inside of it
 	table         table        // the Arrow message at hand
-	records       []record     // the event at hand, or some rows of a table
-	probabilities []float64    // of these rows
+	record        record       // the event at hand
+	probabilities []float64    // backing of those that have columns of their own
 }
 
 // NewDecoder returns a decoder, or an error that lists all that is wrong with the classes.
@@ -77,7 +77,6 @@ func NewDecoder(classes event.ClassSet) (*Decoder, error) {
 	for k, name := range classes.Names {
 		d.byName[name] = event.Class(k)
 	}
-	d.records = make([]record, chunkRows)
 	d.inner.outer = 1
 	return d, nil
 }

@@ -246,7 +246,7 @@ var (
 		[forms]cells{ofBool, ofBool, ofScalar, ofText}, event.BadValue, "true or false", "false or true", "bool",
 	}
 	unitsType = fieldType{
-		[forms]cells{ofList, ofNumber, ofList, 0},
+		[forms]cells{ofList, ofList, ofList, 0},
 		event.BadValue,
 		"an array of numbers", "a list of numbers", "fixed_size_list of K float64 or float32",
 	}

@@ -95,7 +95,7 @@ func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) bool {
 		return false
 	}
 	start := int(reader.dec.InputOffset()) - 1
-	r := &d.begin(m, 1)[0]
+	r := d.begin(m.Kind)
 	if !d.jsonMembers(m, r) {
 		return false
 	}

@@ -183,13 +183,8 @@ func (r *jsonReader) numbers(c *Cell) bool {
 				return r.fail(err)
 			}
 			x, _ := strconv.ParseFloat(alias(raw), 64) // overflow gives an infinity
-			c.Append(x)
-			continue
-		}
-		if c.Count++; c.Wrong == 0 {
-			c.Wrong = c.Count
-		}
-		if !r.skip() {
+			c.Append(x, true)
+		} else if c.Append(0, false); !r.skip() {
 			return false
 		}
 	}

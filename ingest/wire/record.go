@@ -33,23 +33,18 @@ func (r *record) refuse(p *event.Problem) {
 	}
 }
 
-// begin appends n events to the batch, which hold the defaults, and returns their records.
-func (d *Decoder) begin(m *Message, n int) []record {
-	b, first := d.batch, d.batch.Count(m.Kind)
-	b.Extend(m.Kind, n)
-	records := d.records[:n]
-	for i := range records {
-		r := &records[i]
-		r.kind, r.at, r.seen, r.problem, r.leaves = m.Kind, first+i, 0, nil, false
-		r.given, r.attributes = 0, r.attributes[:0]
-		switch m.Kind {
-		case event.KindEdge:
-			b.Edges[first+i].Weight = 1
-		case event.KindMember:
-			b.Members[first+i].Multiplicity = 1
-		}
+// begin appends an event of a kind to the batch, which holds the defaults, and returns its record.
+func (d *Decoder) begin(kind event.Kind) *record {
+	b, r := d.batch, &d.record
+	*r = record{kind: kind, at: b.Count(kind), attributes: r.attributes[:0]}
+	b.Extend(kind)
+	switch kind {
+	case event.KindEdge:
+		b.Edges[r.at].Weight = 1
+	case event.KindMember:
+		b.Members[r.at].Multiplicity = 1
 	}
-	return records
+	return r
 }
 
 // required are the fields that events of each kind cannot do without.

@@ -43,7 +43,7 @@ func (d *Decoder) DecodeRow(
 ) (event.Time, int, *event.Problem) {
 	d.batch = b
 	m := Message{Kind: row.Kind}
-	r := &d.begin(&m, 1)[0]
+	r := d.begin(row.Kind)
 	column, p := d.row(row, r, cells, names)
 	if p == nil {
 		p = d.finish(&m, r, 0)
@@ -115,7 +115,7 @@ func (d *Decoder) setFurther(f form, r *record, cells []Cell, names []string) (i
 			if !ok {
 				return i, (&fieldSpec{holds: &weightType}).unfit(f, &cells[i])
 			}
-			list.Append(x)
+			list.Append(x, true)
 		}
 		d.probabilities = list.List
 		return NoColumn, d.set(fileForm, specOf(r.kind, fieldProbabilities), r, &list)

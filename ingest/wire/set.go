@@ -55,7 +55,9 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 		}
 	case *[]uint32:
 		r.probabilities, r.given = c.List, c.Count
-		if c.Wrong > 0 {
+		if c.Wrong > 0 && f == arrowForm {
+			p = missing(r.kind, "some of its probabilities")
+		} else if c.Wrong > 0 {
 			p = event.Problemf(event.BadValue, "probability of class %d is not a number", c.Wrong-1)
 		}
 	case *[]event.Attribute:
