@@ -38,7 +38,7 @@ func TestBadRowsAreRefusedAlone(t *testing.T) {
 		{"edge.ndjson", "", `{"src":1,"dst":2}`, `{"src":1,"src":3,"dst":2}`, event.Malformed, `"src" given twice`},
 		{"edge.ndjson", "", `{"src":1,"dst":2}`, `{"src":1.5,"dst":2}`, event.BadID, "column src: 1.5: want text or a whole number"},
 		{"edge.ndjson", "", `{"src":1,"dst":2}`, `{"src":1}`, event.MissingField, "column dst: missing"},
-		{"edge.ndjson", "", `{"src":1,"dst":2}`, `[1,2]`, event.Malformed, "want an object"},
+		{"edge.ndjson", "", `{"src":1,"dst":2}`, `[1,2]`, event.Malformed, "where an object should stand"},
 		{"label.csv", "vertex,label", "1,2", "1,3", event.UnknownClass, "column label: class 3, there are classes 0 to 2"},
 		{"label.csv", "vertex,label", "1,-1", "1,-2", event.UnknownClass, "column label:"},
 		{"label.csv", "vertex,label,role", "1,2,train", "1,2,test", event.BadValue, `column role: "test": want calibrate, train or audit`},

@@ -121,19 +121,13 @@ func (d *Decoder) readID(r *record, c *column, row int) bool {
 
 // readCell reads a row of a column into the record.
 func (d *Decoder) readCell(r *record, c *column, row int) {
-	v, p := &d.cell, (*event.Problem)(nil)
+	v := &d.cell
 	*v = Cell{List: d.probabilities[:0]}
 	c.value(row, v)
-	switch {
-	case c.spec.field == fieldAttributes:
-		if v.Kind != NullCell { // a null is not an attribute: a table cannot take one away
-			p = d.attribute(r, arrowForm, c.name, v)
-		}
-	case v.Kind != NullCell, c.spec.field == fieldClass:
-		p = d.set(arrowForm, c.spec, r, v)
-	}
-	if d.probabilities = v.List; p != nil {
-		r.refuse(p)
+	if d.probabilities = v.List; c.spec.field != fieldAttributes {
+		d.take(arrowForm, c.spec, r, v)
+	} else if v.Kind != NullCell { // a null is not an attribute: a table cannot take one away
+		r.refuse(d.attribute(r, arrowForm, c.name, v))
 	}
 }
 
@@ -148,9 +142,7 @@ func (d *Decoder) readClasses(r *record, row int) {
 		given = given || valid
 	}
 	if d.probabilities = list.List; given {
-		if p := d.set(arrowForm, specOf(r.kind, fieldProbabilities), r, list); p != nil {
-			r.refuse(p)
-		}
+		d.take(arrowForm, specOf(r.kind, fieldProbabilities), r, list)
 	}
 }
 

@@ -60,6 +60,7 @@ type Decoder struct {
 	byName  map[string]event.Class
 
 	batch         *event.Batch // that events are appended to
+	before        event.Mark   // what it held before the message
 	json          jsonReader   // of the JSON message at hand
 	inner         jsonReader   // of an object inside of an event
 	cell, value   Cell         // of the event, and of an object inside of it
@@ -90,13 +91,12 @@ func NewDecoder(classes event.ClassSet) (*Decoder, error) {
 // Decode leaves First, Last, Time, Emit and Checkpoint of b to the source. The
 // batch aliases m.Payload until it is reset.
 func (d *Decoder) Decode(m Message, b *event.Batch) error {
-	at := b.Mark()
-	d.batch = b
+	d.batch, d.before = b, b.Mark()
 	p := d.decode(&m, b)
 	if p == nil {
 		return nil
 	}
-	b.Rollback(at)
+	b.Rollback(d.before)
 	r := event.Refusal{
 		Position: m.Position, Index: -1, Kind: m.Kind,
 		Reason: p.Reason, Detail: p.Detail(), Original: m.Payload, ContentType: m.ContentType,
@@ -121,22 +121,22 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 			return p
 		}
 	}
-	switch form := mediaType(m.ContentType); form {
-	case JSON:
-		return d.decodeJSON(m, b, false, false)
-	case NDJSON:
-		return d.decodeJSON(m, b, true, false)
+	form := mediaType(m.ContentType)
+	if form == "" && bytes.HasPrefix(m.Payload, continuation) {
+		form = Arrow
+	}
+	switch form {
+	case JSON, NDJSON, "":
+		if p := checkText(m.Payload); p != nil {
+			return p
+		} else if form == NDJSON {
+			return d.decodeLines(m, b)
+		}
+		return d.decodeJSON(m, b, form == "")
 	case Arrow:
 		return d.decodeArrow(m, b)
-	case "":
-		if bytes.HasPrefix(m.Payload, continuation) {
-			return d.decodeArrow(m, b)
-		}
-		return d.decodeJSON(m, b, false, true)
-	default:
-		return event.Problemf(event.Malformed, "content type %s is none of %s, %s, %s",
-			Quote(m.ContentType), JSON, NDJSON, Arrow)
 	}
+	return event.Problemf(event.Malformed, "content type %s is none of %s, %s, %s", Quote(m.ContentType), JSON, NDJSON, Arrow)
 }
 
 // eventsMax bounds the events of a message of a kind. A prediction can take far

@@ -7,162 +7,111 @@ import (
 	"gqlstream/ingest/event"
 )
 
-var newLine, newObject = []byte("\n"), []byte("\n{")
-
-// decodeJSON reads one event or an array of events. A sniffed message may also turn
-// out to be one event a line, and a message of lines is.
-func (d *Decoder) decodeJSON(m *Message, b *event.Batch, lines, sniffed bool) *event.Problem {
-	if p := checkText(m.Payload); p != nil {
+// decodeJSON reads one event or an array of events. A sniffed message is one event a line
+// when text follows its first event.
+func (d *Decoder) decodeJSON(m *Message, b *event.Batch, sniffed bool) *event.Problem {
+	r, index := &d.json, 0
+	r.reset(m.Payload, 0, b)
+	if r.dec.PeekKind() == '[' {
+		for r.open('[', "an array"); r.more(); index++ {
+			if p := d.jsonEvent(m, b, index); p != nil {
+				return p
+			}
+		}
+	} else if p := d.jsonEvent(m, b, 0); p != nil {
 		return p
+	} else if sniffed && !r.blank() {
+		b.Rollback(d.before)
+		return d.decodeLines(m, b)
 	}
-	r := &d.json
-	r.reset(m.Payload, b)
-	if most := d.eventsMax(m.Kind); lines && bytes.Count(m.Payload, newLine) > most &&
-		len(bytes.SplitN(m.Payload, newObject, most+2)) > most+1 { // not worth reading
-		return d.tooMany(m.Kind, most)
+	if !r.end("message") {
+		return d.badEvent(index)
 	}
-	index, p := 0, (*event.Problem)(nil)
-	if !lines && r.dec.PeekKind() == '[' {
-		if index, p = d.jsonArray(m, b); p == nil && r.problem == nil && !r.end() {
-			r.fail(errors.New("text after the end of the message"))
-		}
-	} else {
-		index, p = d.jsonLines(m, b, lines, sniffed)
-	}
-	if p == nil && r.problem != nil {
-		p = event.Problemf(event.Malformed, "event %d, %s", index, r.detail())
-	}
-	return p
+	return nil
 }
 
-// jsonArray reads an array of events and returns the index of the last.
-func (d *Decoder) jsonArray(m *Message, b *event.Batch) (index int, p *event.Problem) {
-	r := &d.json
-	for r.open('[', "an array"); r.more(); index++ {
-		if index == d.eventsMax(m.Kind) {
-			return index, d.tooMany(m.Kind, index)
+// decodeLines reads one event a line. Lines may be blank.
+func (d *Decoder) decodeLines(m *Message, b *event.Batch) *event.Problem {
+	r, index, at := &d.json, 0, 0
+	for line := range bytes.Lines(m.Payload) {
+		r.reset(line, at, b)
+		if at += len(line); r.blank() {
+			continue
 		}
-		if !d.jsonEvent(m, b, index) {
-			break
+		if p := d.jsonEvent(m, b, index); p != nil {
+			return p
 		}
+		if !r.end("event on its line") {
+			return d.badEvent(index)
+		}
+		index++
 	}
-	return index, nil
+	return nil
 }
 
-// jsonLines reads one event, or with lines one event a line, of which there may be
-// none. Text after the first event makes a sniffed message one of lines.
-func (d *Decoder) jsonLines(m *Message, b *event.Batch, lines, sniffed bool) (index int, p *event.Problem) {
-	r := &d.json
-	for end := 0; !r.end() || !lines && index == 0; index++ {
-		if index == d.eventsMax(m.Kind) {
-			return index, d.tooMany(m.Kind, index)
-		}
-		if index > 0 {
-			if !lines && !sniffed {
-				r.fail(errors.New("text after the end of the message"))
-				return index, nil
-			}
-			lines = true
-			if next := bytes.IndexByte(m.Payload[end:], '{'); next < 0 || bytes.IndexByte(m.Payload[end:end+next], '\n') < 0 {
-				r.fail(errors.New("text after the event on its line"))
-				return index - 1, nil
-			}
-		}
-		begin := int(r.dec.InputOffset())
-		if !d.jsonEvent(m, b, index) {
-			return index, nil
-		}
-		end = int(r.dec.InputOffset())
-		text := m.Payload[begin+spaces(m.Payload[begin:end]) : end]
-		if (lines || sniffed && !r.end()) && bytes.IndexByte(text, '\n') >= 0 {
-			r.fail(errors.New("the event goes on after the end of its line"))
-			return index, nil
-		}
-	}
-	return index, nil
+// badEvent returns the problem of text that is not JSON.
+func (d *Decoder) badEvent(index int) *event.Problem {
+	return event.Problemf(event.Malformed, "event %d, %s", index, d.json.detail())
 }
 
-// tooMany is the problem of a message that holds more events than are allowed.
-func (d *Decoder) tooMany(kind event.Kind, index int) *event.Problem {
-	return event.Problemf(event.TooLarge, "event %d, byte %d: more than %d events in a message",
-		index, d.json.dec.InputOffset(), d.eventsMax(kind))
-}
-
-// jsonEvent reads one event, and appends it to b or refuses it. It returns false on text that is not JSON.
-func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) bool {
+// jsonEvent reads one event, and appends it to b or refuses it. It returns the problem of text that is not JSON, or of
+// an event too many.
+func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) *event.Problem {
 	reader := &d.json
-	if !reader.open('{', "the object of an event") {
-		return false
+	start := reader.dec.InputOffset()
+	if most := d.eventsMax(m.Kind); index == most {
+		return event.Problemf(event.TooLarge, "event %d, byte %d: more than %d events in a message", index, reader.before+start, most)
 	}
-	start := int(reader.dec.InputOffset()) - 1
 	r := d.begin(m.Kind)
 	if !d.jsonMembers(m, r) {
-		return false
+		return d.badEvent(index)
 	}
 	if p := d.finish(m, r, index); p != nil {
 		b.Cut(m.Kind, r.at)
-		m.refuse(b, index, p, func() []byte { return reader.text[start:reader.dec.InputOffset()] })
+		m.refuse(b, index, p, func() []byte { return reader.since(start) })
 	}
-	return true
+	return nil
 }
 
-// jsonMembers reads the members of an event's object into the record.
+// jsonMembers reads an event's object into the record.
 func (d *Decoder) jsonMembers(m *Message, r *record) bool {
-	reader, kind, given := &d.json, m.Kind, uint32(0)
-	for at := 0; reader.more(); {
-		key, ok := reader.str()
-		if !ok {
-			return false
-		}
-		i := findField(kind, key, at)
+	reader, at, given := &d.json, 0, uint32(0)
+	return reader.object("the object of an event", func(key string) bool {
+		i := findField(m.Kind, key, at)
 		if i < 0 {
 			if !m.SaysKind || key != "kind" {
 				r.refuse(event.Problemf(event.UnknownField, "%v events have no field %s: %s",
-					kind, Quote(key), nearest{key, fieldNames[kind]}))
+					m.Kind, Quote(key), nearest{key, fieldNames[m.Kind]}))
 			}
-			if !reader.skip() {
-				return false
-			}
-			continue
+			return reader.skip()
 		}
-		s := &fields[kind][i]
-		if given&(1<<s.field) != 0 { // by its alias: of one name the library sees to it
+		s := &fields[m.Kind][i]
+		if given>>s.field&1 != 0 { // by its alias: of one name the library sees to it
 			return reader.fail(errors.New("field " + Quote(s.name).String() + " given twice"))
 		}
-		given |= 1 << s.field
-		c := &d.cell
-		if *c = (Cell{}); !reader.cell(c) {
+		at, given = i+1, given|1<<s.field
+		if d.cell = (Cell{}); !reader.cell(&d.cell) {
 			return false
 		}
-		if at = i + 1; c.Kind == NullCell && !s.holds.accepts[jsonForm].holds(NullCell) {
-			continue // the same as not given
-		}
-		if p := d.set(jsonForm, s, r, c); p != nil {
-			r.refuse(p)
-		}
-	}
-	return reader.problem == nil
+		d.take(jsonForm, s, r, &d.cell)
+		return true
+	})
 }
 
 // attributeObject reads attributes from the JSON of an object, which is sound unless it is text of a file.
-func (d *Decoder) attributeObject(r *record, s *fieldSpec, f form, c *Cell) *event.Problem {
+func (d *Decoder) attributeObject(r *record, s *fieldSpec, f form, c *Cell) (first *event.Problem) {
 	reader := &d.inner
-	reader.reset(bytesOf(c.Text), d.batch)
-	var first *event.Problem
-	if !reader.open('{', "an object") {
-		return s.unfit(f, c)
-	}
-	for reader.more() {
-		key, ok := reader.str()
-		d.value = Cell{}
-		if !ok || !reader.cell(&d.value) {
-			return s.unfit(f, c)
+	reader.reset(bytesOf(c.Text), 0, d.batch)
+	reader.object("an object", func(key string) bool {
+		if d.value = (Cell{}); !reader.cell(&d.value) {
+			return false
 		}
-		if p := d.attribute(r, jsonForm, key, &d.value); p != nil && first == nil {
+		if p := d.attribute(r, jsonForm, key, &d.value); first == nil {
 			first = p
 		}
-	}
-	if reader.problem != nil || !reader.end() {
+		return true
+	})
+	if !reader.end("object") {
 		return s.unfit(f, c)
 	}
 	return first
@@ -173,17 +122,13 @@ func (d *Decoder) configText(c *Cell) ([]byte, *event.Problem) {
 	if c.Kind == ObjectCell {
 		return bytesOf(c.Text), nil
 	}
-	text := bytes.TrimSpace(bytesOf(c.Text))
-	if len(text) == 0 || text[0] != '{' {
+	reader, text := &d.inner, bytes.TrimSpace(bytesOf(c.Text))
+	reader.reset(text, 0, d.batch)
+	if reader.dec.PeekKind() != '{' {
 		return nil, event.Problemf(event.BadValue, "config must be a JSON object")
 	}
-	reader := &d.inner
-	reader.reset(text, d.batch)
-	if !reader.skip() {
+	if reader.skip(); !reader.end("object") {
 		return nil, event.Problemf(event.BadValue, "config: %s", reader.detail())
-	}
-	if !reader.end() {
-		return nil, event.Problemf(event.BadValue, "config: text after the end of the object")
 	}
 	return text, nil
 }

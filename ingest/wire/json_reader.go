@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -17,6 +16,7 @@ import (
 // UTF-8 without half surrogate pairs, and no key twice in an object. The first error stays.
 type jsonReader struct {
 	text    []byte
+	before  int64        // bytes of the message before the text
 	buf     bytes.Buffer // the library reads from it in place
 	dec     jsontext.Decoder
 	batch   *event.Batch // owner of strings with escapes; nil: nobody
@@ -26,9 +26,9 @@ type jsonReader struct {
 	problem error
 }
 
-// reset begins with another text.
-func (r *jsonReader) reset(text []byte, batch *event.Batch) {
-	r.text, r.batch, r.problem = text, batch, nil
+// reset begins with another text, which lies in its message at a byte.
+func (r *jsonReader) reset(text []byte, before int, batch *event.Batch) {
+	r.text, r.before, r.batch, r.problem = text, int64(before), batch, nil
 	r.buf = *bytes.NewBuffer(text)
 	r.dec.Reset(&r.buf)
 }
@@ -50,7 +50,7 @@ func (r *jsonReader) detail() string {
 	at, what := r.dec.InputOffset(), r.problem.Error()
 	switch {
 	case errors.Is(r.problem, jsontext.ErrDuplicateName) && errors.As(r.problem, &syntax):
-		at, what = syntax.ByteOffset, r.twice(syntax.JSONPointer)
+		at, what = syntax.ByteOffset, "key "+Quote(syntax.JSONPointer.LastToken()).String()+" given twice"
 	case errors.Is(r.problem, io.ErrUnexpectedEOF), r.problem == io.EOF:
 		at, what = int64(len(r.text)), "the text ends too early"
 	case errors.As(r.problem, &syntax):
@@ -58,20 +58,7 @@ func (r *jsonReader) detail() string {
 	case r.problem == errDepth:
 		at-- // the bracket was read
 	}
-	return fmt.Sprintf("byte %d: %s", at, what)
-}
-
-// twice says which key an object has twice.
-func (r *jsonReader) twice(at jsontext.Pointer) string {
-	key, parent := at.LastToken(), at.Parent()
-	what := "key"
-	switch {
-	case strings.Trim(string(parent), "/0123456789") == "":
-		what = "field"
-	case parent.LastToken() == "attributes":
-		what = "attribute"
-	}
-	return fmt.Sprintf("%s %s given twice", what, Quote(key))
+	return fmt.Sprintf("byte %d: %s", r.before+at, what)
 }
 
 // open reads the { or [ of a list.
@@ -97,6 +84,16 @@ func (r *jsonReader) more() bool {
 		r.fail(err)
 	}
 	return false
+}
+
+// object reads an object. member reads the value of a key, unless it fails.
+func (r *jsonReader) object(wanted string, member func(key string) bool) bool {
+	for r.open('{', wanted); r.more(); {
+		if key, ok := r.str(); !ok || !member(key) {
+			return false
+		}
+	}
+	return r.problem == nil
 }
 
 // str reads a string, which aliases the text unless it has escapes.
@@ -143,11 +140,9 @@ func (r *jsonReader) cell(c *Cell) (ok bool) {
 		}
 		return true
 	case '{':
-		c.Kind = ObjectCell
-		start := int(r.dec.InputOffset())
-		start += bytes.IndexByte(r.text[start:], '{')
+		start := r.dec.InputOffset()
 		ok = r.skip()
-		c.Text = alias(r.text[start:r.dec.InputOffset()])
+		c.Kind, c.Text = ObjectCell, alias(r.since(start))
 		return ok
 	case '[':
 		return r.numbers(c)
@@ -206,18 +201,28 @@ func (r *jsonReader) skip() bool {
 	}
 }
 
-// end reports whether nothing but white space is left.
-func (r *jsonReader) end() bool {
-	at := int(r.dec.InputOffset())
-	return at+spaces(r.text[at:]) == len(r.text)
+// since returns the object that was read, with perhaps a comma or a colon before it, after so many bytes.
+func (r *jsonReader) since(start int64) []byte {
+	text := r.text[start:r.dec.InputOffset()]
+	return text[max(0, bytes.IndexByte(text, '{')):]
 }
 
-// spaces counts the white space that a text begins with.
-func spaces(text []byte) (n int) {
-	for n < len(text) && (text[n] == ' ' || text[n] == '\t' || text[n] == '\r' || text[n] == '\n') {
-		n++
+// blank reports whether nothing but white space is left.
+func (r *jsonReader) blank() bool {
+	for _, c := range r.text[r.dec.InputOffset():] {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return false
+		}
 	}
-	return n
+	return true
+}
+
+// end refuses text after what was read, and reports whether everything was sound.
+func (r *jsonReader) end(of string) bool {
+	if r.problem == nil && !r.blank() {
+		r.fail(errors.New("text after the end of the " + of))
+	}
+	return r.problem == nil
 }
 
 // Object reads JSON objects that are the rows of a file. It keeps scratch memory, so it
@@ -229,32 +234,18 @@ type Object struct{ reader jsonReader }
 // or until the next Read. The problem is that of text that is no such object.
 func (o *Object) Read(text []byte, member func(key string) *Cell) *event.Problem {
 	r := &o.reader
-	r.reset(text, nil)
-	if r.dec.PeekKind() != '{' {
-		return event.Problemf(event.Malformed, "not JSON: want an object")
-	}
-	for r.open('{', "an object"); r.more(); {
-		key, ok := r.str()
-		if !ok {
-			break
-		}
+	r.reset(text, 0, nil)
+	r.object("an object", func(key string) bool {
 		c := member(key)
 		switch {
 		case c == nil:
-			ok = r.skip()
+			return r.skip()
 		case c.Kind != AbsentCell:
-			ok = r.fail(errors.New("field " + Quote(key).String() + " given twice"))
-		default:
-			ok = r.cell(c)
+			return r.fail(errors.New("field " + Quote(key).String() + " given twice"))
 		}
-		if !ok {
-			break
-		}
-	}
-	if r.problem == nil && !r.end() {
-		r.fail(errors.New("text after the end of the object"))
-	}
-	if r.problem != nil {
+		return r.cell(c)
+	})
+	if !r.end("object") {
 		return event.Problemf(event.Malformed, "not JSON: %s", r.detail())
 	}
 	return nil

@@ -33,6 +33,13 @@ func (r *record) refuse(p *event.Problem) {
 	}
 }
 
+// take has the record hold what a cell says of a field. A null says nothing, but for a class, which it takes away.
+func (d *Decoder) take(f form, s *fieldSpec, r *record, c *Cell) {
+	if c.Kind != NullCell || s.holds.accepts[f].holds(NullCell) {
+		r.refuse(d.set(f, s, r, c))
+	}
+}
+
 // begin appends an event of a kind to the batch, which holds the defaults, and returns its record.
 func (d *Decoder) begin(kind event.Kind) *record {
 	b, r := d.batch, &d.record
