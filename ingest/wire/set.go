@@ -133,46 +133,6 @@ func (s *fieldSpec) number(f form, c *Cell, x *float64) (p *event.Problem) {
 	return p
 }
 
-// moment reads a time.
-func (c *Cell) moment() (event.Time, *event.Problem) {
-	if c.Kind == TimeCell {
-		if t := event.Time(c.Integer); t >= -event.TimeMax && t <= event.TimeMax {
-			return t, nil
-		}
-		return 0, event.Problemf(event.BadTime, "a timestamp is out of range, times lie between 1823 and 2116")
-	}
-	if c.Kind == TextCell {
-		return parseTime(c.Text)
-	}
-	if v, ok := c.nanos(); ok {
-		return event.Time(v), nil
-	}
-	return 0, event.Problemf(event.BadTime, "%q is out of range, give Unix seconds", c.String())
-}
-
-// lifetime reads a time to live.
-func (c *Cell) lifetime() (time.Duration, *event.Problem) {
-	if c.Kind == TextCell {
-		return parseTTL(c.Text)
-	}
-	if v, ok := c.nanos(); ok {
-		return time.Duration(v), checkTTL(time.Duration(v))
-	}
-	return 0, event.Problemf(event.BadValue, "ttl of %s s is out of range", c.String())
-}
-
-// nanos reads a number of seconds as nanoseconds, exactly where the form has its digits.
-func (c *Cell) nanos() (int64, bool) {
-	switch {
-	case c.Kind == UintCell:
-		return int64(c.Integer * 1e9), c.Integer <= uint64(event.TimeMax)/1e9
-	case c.Text != "":
-		return nanos(c.Text)
-	}
-	v := math.Round(c.Number * 1e9)
-	return int64(v), math.Abs(v) <= float64(event.TimeMax)
-}
-
 // class reads a class: an index, a name, or null for none. In files -1 is none as well, and an
 // index may be written with a fraction of zero, as pandas does to columns with nulls.
 func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {

@@ -11,63 +11,58 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// numberTextMax bounds a time or a time to live that is given as text.
+// numberTextMax bounds the text of a number of seconds that is read exactly.
 const numberTextMax = 64
 
-// parseTime reads a time: RFC 3339, or Unix seconds in decimal with or without a fraction (to the
+// moment reads a time: a timestamp, RFC 3339, or Unix seconds in decimal with or without a fraction (to the
 // nanosecond). Times lie between 1823 and 2116. The Unix epoch itself reads as "not given".
-func parseTime(s string) (event.Time, *event.Problem) {
-	if len(s) > numberTextMax {
-		return 0, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", Quote(s))
-	}
-	if isNumber(s) {
-		if v, ok := nanos(s); ok {
-			return event.Time(v), nil
+func (c *Cell) moment() (event.Time, *event.Problem) {
+	v, ok := int64(c.Integer), true
+	switch {
+	case c.Kind == TextCell && !isNumber(c.Text):
+		t, err := time.Parse(time.RFC3339, c.Text)
+		if err != nil {
+			return 0, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", c.String())
 		}
-		return 0, event.Problemf(event.BadTime, "%s is out of range, give Unix seconds", Quote(s))
+		v, ok = t.UnixNano(), t.Year() > 1800 && t.Year() < 2200 // else UnixNano wraps
+	case c.Kind != TimeCell:
+		v, ok = c.nanos()
 	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return 0, event.Problemf(event.BadTime, "%s is neither RFC 3339 nor Unix seconds", Quote(s))
+	if !ok || v < -int64(event.TimeMax) || v > int64(event.TimeMax) {
+		return 0, event.Problemf(event.BadTime, "%s is out of range, give Unix seconds or RFC 3339, between 1823 and 2116", c.String())
 	}
-	if year := t.Year(); year > 1800 && year < 2200 { // else UnixNano wraps
-		if v := event.Time(t.UnixNano()); v >= -event.TimeMax && v <= event.TimeMax {
-			return v, nil
-		}
-	}
-	return 0, event.Problemf(event.BadTime, "%s is not between 1823 and 2116", Quote(s))
+	return event.Time(v), nil
 }
 
-// parseTTL reads a time to live: seconds in decimal, or a Go duration like
-// "36h". It is positive and below 146 years.
-func parseTTL(s string) (time.Duration, *event.Problem) {
-	if len(s) > numberTextMax {
-		return 0, badTTL(s)
-	}
-	if isNumber(s) {
-		if v, ok := nanos(s); ok {
-			return time.Duration(v), checkTTL(time.Duration(v))
+// lifetime reads a time to live: seconds in decimal, or a Go duration like
+// "36h". It is positive and below 146 years, so that the sum of a time and a ttl fits.
+func (c *Cell) lifetime() (time.Duration, *event.Problem) {
+	v, ok := int64(0), true
+	if c.Kind == TextCell && !isNumber(c.Text) {
+		d, err := time.ParseDuration(c.Text)
+		if err != nil {
+			return 0, event.Problemf(event.BadValue, `ttl %s is neither seconds nor a duration like "36h"`, c.String())
 		}
-		return 0, event.Problemf(event.BadValue, "ttl %s is out of range", Quote(s))
+		v = int64(d)
+	} else if v, ok = c.nanos(); !ok {
+		return 0, event.Problemf(event.BadValue, "ttl of %s s is out of range", c.String())
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, badTTL(s)
+	if v <= 0 || v > int64(event.TimeMax) {
+		return 0, event.Problemf(event.BadValue, "ttl %v must be positive and below 146 years", time.Duration(v))
 	}
-	return d, checkTTL(d)
+	return time.Duration(v), nil
 }
 
-// badTTL returns the problem of a text that is no time to live.
-func badTTL(s string) *event.Problem {
-	return event.Problemf(event.BadValue, `ttl %s is neither seconds nor a duration like "36h"`, Quote(s))
-}
-
-// checkTTL refuses a duration that is no time to live. Below TimeMax the sum of a time and a ttl fits.
-func checkTTL(d time.Duration) *event.Problem {
-	if d <= 0 || d > time.Duration(event.TimeMax) {
-		return event.Problemf(event.BadValue, "ttl %v must be positive and below 146 years", d)
+// nanos reads a number of seconds as nanoseconds, exactly where the form has its digits.
+func (c *Cell) nanos() (int64, bool) {
+	switch {
+	case c.Kind == UintCell:
+		return int64(c.Integer * 1e9), c.Integer <= uint64(event.TimeMax)/1e9
+	case c.Text != "":
+		return nanos(c.Text)
 	}
-	return nil
+	v := math.Round(c.Number * 1e9)
+	return int64(v), math.Abs(v) <= float64(event.TimeMax)
 }
 
 // isNumber reports whether text is a number as JSON writes it.

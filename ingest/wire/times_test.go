@@ -94,7 +94,7 @@ func checkNano(t interface{ Fatalf(string, ...any) }, text string, value float64
 func TestTimesAreThoseOfThePackageTime(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, text string) {
 		want, err := time.Parse(time.RFC3339, text)
-		got, bad := parseTime(text)
+		got, bad := (&Cell{Kind: TextCell, Text: text}).moment()
 		if (err == nil) != (bad == nil) {
 			t.Fatalf("%q: %v, package time: %v", text, bad, err)
 		}
@@ -128,7 +128,7 @@ func TestTimeLimits(t *testing.T) {
 		"4611686018.427387904": event.TimeMax, "-4611686018.427387904": -event.TimeMax, "0": 0, "1.5": 1.5e9,
 		"1e9": 1e18, "0.0000000004": 0, "0.0000000005": 1, "2116-02-20T23:53:38.427387904Z": event.TimeMax,
 	} {
-		if got, err := parseTime(text); err != nil || got != want {
+		if got, err := (&Cell{Kind: TextCell, Text: text}).moment(); err != nil || got != want {
 			t.Errorf("%s: %d %v, want %d", text, got, err, want)
 		}
 	}
@@ -136,7 +136,7 @@ func TestTimeLimits(t *testing.T) {
 		"4611686018.427387905", "1700000000000", "-1e10", "1e400", "2116-02-20T23:53:38.427387905Z",
 		"1800-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "NaN", "1700000000,5",
 	} {
-		if got, err := parseTime(text); err == nil {
+		if got, err := (&Cell{Kind: TextCell, Text: text}).moment(); err == nil {
 			t.Errorf("%s: %v, want an error", text, got)
 		}
 	}
@@ -144,12 +144,12 @@ func TestTimeLimits(t *testing.T) {
 		"90": 90 * time.Second, "0.5": time.Second / 2, "36h": 36 * time.Hour, "1h2m3s": 3723 * time.Second,
 		"4611686018.427387904": time.Duration(event.TimeMax),
 	} {
-		if got, err := parseTTL(text); err != nil || got != want {
+		if got, err := (&Cell{Kind: TextCell, Text: text}).lifetime(); err != nil || got != want {
 			t.Errorf("ttl %s: %v %v, want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"0", "-1", "-1h", "0s", "", "5 min", "4611686018.427387905", "1e300"} {
-		if got, err := parseTTL(text); err == nil {
+		if got, err := (&Cell{Kind: TextCell, Text: text}).lifetime(); err == nil {
 			t.Errorf("ttl %s: %v, want an error", text, got)
 		}
 	}
