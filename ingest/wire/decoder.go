@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 	"unsafe"
 
 	"github.com/cespare/xxhash/v2"
@@ -191,23 +190,10 @@ func checkText(payload []byte) *event.Problem {
 			return event.Problemf(event.Malformed, "byte 0: %s", form.what)
 		}
 	}
-	switch {
-	case len(payload) == 0:
+	if len(payload) == 0 {
 		return event.Problemf(event.Malformed, "empty message")
-	case !utf8.Valid(payload):
-		return event.Problemf(event.Malformed, "byte %d: not UTF-8", invalidAt(payload))
 	}
 	return nil
-}
-
-// invalidAt returns where p stops being UTF-8.
-func invalidAt(p []byte) int {
-	for i, r := range alias(p) {
-		if r == utf8.RuneError && !bytes.HasPrefix(p[i:], []byte("\ufffd")) {
-			return i
-		}
-	}
-	return len(p)
 }
 
 // ErrMalformed is matched by the error of a message that was refused whole. No event of the
