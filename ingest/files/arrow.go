@@ -156,7 +156,10 @@ func arrowStream(r *os.File) (*bufio.Reader, error) {
 	}
 	in := bufio.NewReaderSize(io.NewSectionReader(r, arrowPrefix, end-arrowPrefix), schemaBytesMax)
 	head, _ := in.Peek(schemaBytesMax)
-	return in, wire.CheckArrowSchema(head)
+	if p := wire.CheckArrowSchema(head); p != nil {
+		return nil, p
+	}
+	return in, nil
 }
 
 func fieldNames(schema *arrow.Schema) []string {

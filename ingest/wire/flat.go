@@ -1,10 +1,9 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
+
+	"gqlstream/ingest/event"
 )
 
 // flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a flatbuffers compiler
@@ -117,27 +116,18 @@ func (t flat) table(i, j int) flat {
 // arrowDepthMax bounds types inside types.
 const arrowDepthMax = 16
 
-// CheckArrowSchema walks the schema that an Arrow stream begins with, and returns an error if
-// something in it lies outside of it. head is the beginning of the stream.
-func CheckArrowSchema(head []byte) error {
-	head = bytes.TrimPrefix(head, continuation) // which files of before 2019 lack
-	if len(head) < 4 {
-		return errors.New("damaged: no schema")
+// CheckArrowSchema walks the schema that an Arrow stream begins with, and returns the problem of one
+// that is damaged, or that something in lies outside of. head is the beginning of the stream.
+func CheckArrowSchema(head []byte) *event.Problem {
+	var b block
+	if _, p := b.read(head, 0); p != nil {
+		return p
+	} else if b.kind != headerSchema {
+		return b.problem("an Arrow stream begins with its schema")
 	}
-	size := int(binary.LittleEndian.Uint32(head))
-	if size > len(head)-4 {
-		return fmt.Errorf("damaged: a schema of %d bytes, at most %d are there or are read", size, len(head)-4)
-	}
-	w := walk{buf: head[4 : 4+size]}
-	schema := w.table(0).child(2)
-	if schema.pos == 0 {
-		w.fail("no schema")
-	}
-	schema.vector(2, 4) // its metadata
-	if w.checkColumns(schema, 1, 0); w.bad != "" {
-		return fmt.Errorf("damaged: %s", w.bad)
-	}
-	return nil
+	b.header.vector(2, 4) // its metadata
+	b.checkColumns(b.header, 1, 0)
+	return b.sound()
 }
 
 // checkColumns walks a vector of Field tables and the types inside them.

@@ -186,19 +186,12 @@ func (d *Decoder) completePrediction(r *record, e *event.Prediction) *event.Prob
 // checkEdge makes e canonical (weight rounded to its grain; no weight and no time to
 // live on a removal) or returns what is wrong with it. Its ids are sound already.
 func checkEdge(e *event.Edge) *event.Problem {
-	if e.Weight == 1 && e.Src.Number != e.Dst.Number && !e.Remove {
-		return nil // as nearly every edge is
-	}
 	if e.Src.Number == e.Dst.Number && e.Src.Name == e.Dst.Name {
 		return event.Problemf(event.SelfLoop, "edge from %s to itself", Quote(e.Src.String()))
 	}
 	if e.Remove {
 		e.Weight, e.TTL = 0, 0
 		return nil
-	}
-	units := e.Weight / event.WeightUnit
-	if units >= 1 && units <= event.WeightMax/event.WeightUnit && float64(int64(units)) == units {
-		return nil // nearly every weight is canonical already
 	}
 	if e.Weight-e.Weight != 0 {
 		return event.Problemf(event.NotFinite, "weight is %v", e.Weight)
