@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -40,28 +40,12 @@ func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) 
 	defer e.release()
 	for i := range fields[kind] {
 		s := &fields[kind][i]
-		var err error
-		switch s.field {
-		case fieldProbabilities:
-			err = e.probabilities(b.Predictions[from:to])
-		case fieldAttributes:
-			if slices.ContainsFunc(b.Vertices[from:to], func(v event.Vertex) bool { return len(v.Attributes) > 0 }) {
-				err = errors.New("attributes go as JSON")
-			}
-		default:
-			for j := range e.cells {
-				e.cells[j] = Cell{}
-				s.get(s.value(b, from+j), &e.cells[j])
-			}
-			if kind, _ := e.shape(); s.field == fieldWeight && kind != AbsentCell { // without nulls it is read faster
-				for j := range e.cells {
-					e.cells[j] = Cell{Kind: NumberCell, Number: b.Edges[from+j].Weight}
-				}
-			}
-			e.add(s.name)
+		for j := range e.cells {
+			e.cells[j] = Cell{}
+			s.get(s.value(b, from+j), &e.cells[j])
 		}
-		if err != nil {
-			return nil, fmt.Errorf("event: encode %v events %d to %d: %w", kind, from, to, err)
+		if !e.addField(s) {
+			return nil, fmt.Errorf("event: encode %v events %d to %d: they have different %s", kind, from, to, s.name)
 		}
 	}
 	return e.encode()
@@ -95,18 +79,46 @@ func (e *arrowEncoder) encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// addField adds the columns of a field, or returns false on what a table cannot say.
+func (e *arrowEncoder) addField(s *fieldSpec) bool {
+	switch s.field {
+	case fieldAttributes:
+		return !slices.ContainsFunc(e.cells, func(c Cell) bool { return !c.Missing() })
+	case fieldProbabilities:
+		lists := slices.Clone(e.cells)
+		if slices.ContainsFunc(lists, func(c Cell) bool { return len(c.List) != len(lists[0].List) }) {
+			return false
+		}
+		for k := 0; len(lists) > 0 && k < len(lists[0].List); k++ {
+			for i := range lists {
+				e.cells[i] = Cell{Kind: NumberCell, Number: lists[i].List[k]}
+			}
+			e.add("p" + strconv.Itoa(k))
+		}
+	default:
+		e.add(s.name)
+	}
+	return true
+}
+
 // add adds the column of the cells at hand, unless none holds anything. Numbers beside
 // text are text, as ids are.
 func (e *arrowEncoder) add(name string) {
-	kind, narrow := e.shape()
+	kind := AbsentCell
+	for i := range e.cells {
+		switch c := &e.cells[i]; c.Kind {
+		case TextCell, ObjectCell:
+			kind = TextCell
+		default:
+			if kind != TextCell {
+				kind = max(kind, c.Kind)
+			}
+		}
+	}
 	if kind == AbsentCell {
 		return
 	}
-	t := arrowTypes[kind]
-	if kind == NumberCell && narrow {
-		t = arrow.PrimitiveTypes.Float32
-	}
-	builder := array.NewBuilder(memory.DefaultAllocator, t)
+	builder := array.NewBuilder(memory.DefaultAllocator, arrowTypes[kind])
 	defer builder.Release()
 	builder.Reserve(len(e.cells))
 	for i := range e.cells {
@@ -117,7 +129,7 @@ func (e *arrowEncoder) add(name string) {
 		}
 	}
 	column := builder.NewArray()
-	e.fields = append(e.fields, arrow.Field{Name: name, Type: t, Nullable: column.NullN() > 0})
+	e.fields = append(e.fields, arrow.Field{Name: name, Type: column.DataType(), Nullable: column.NullN() > 0})
 	e.columns = append(e.columns, column)
 }
 
@@ -127,25 +139,6 @@ var arrowTypes = map[CellKind]arrow.DataType{
 	NullCell: arrow.PrimitiveTypes.Uint64, TextCell: arrow.BinaryTypes.String,
 	UintCell: arrow.PrimitiveTypes.Uint64, NumberCell: arrow.PrimitiveTypes.Float64,
 	BoolCell: arrow.FixedWidthTypes.Boolean, TimeCell: arrow.FixedWidthTypes.Timestamp_ns,
-}
-
-// shape returns the kind of cell that can say all that the cells at hand say, and
-// whether 32 bits hold their numbers.
-func (e *arrowEncoder) shape() (kind CellKind, narrow bool) {
-	narrow = true
-	for i := range e.cells {
-		c := &e.cells[i]
-		switch c.Kind {
-		case TextCell, ObjectCell:
-			kind = TextCell
-		default:
-			if kind != TextCell {
-				kind = max(kind, c.Kind)
-			}
-		}
-		narrow = narrow && math.Float64bits(float64(float32(c.Number))) == math.Float64bits(c.Number)
-	}
-	return kind, narrow
 }
 
 // appendTo appends the value of the cell to a column.
@@ -161,29 +154,9 @@ func (c *Cell) appendTo(column array.Builder) {
 		column.Append(c.Integer)
 	case *array.Float64Builder:
 		column.Append(c.Number)
-	case *array.Float32Builder:
-		column.Append(float32(c.Number))
 	case *array.BooleanBuilder:
 		column.Append(c.Integer != 0)
 	case *array.TimestampBuilder:
 		column.Append(arrow.Timestamp(c.Integer))
 	}
-}
-
-// probabilities adds the columns p0 to p{K-1}.
-func (e *arrowEncoder) probabilities(events []event.Prediction) error {
-	k := 0
-	for i := range events {
-		if n := len(events[i].Units); i > 0 && n != k {
-			return fmt.Errorf("predictions with %d and with %d classes", k, n)
-		}
-		k = len(events[i].Units)
-	}
-	for k := range k {
-		for i := range events {
-			e.cells[i] = Cell{Kind: NumberCell, Number: float64(events[i].Units[k]) / event.One}
-		}
-		e.add(fmt.Sprintf("p%d", k))
-	}
-	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // get makes c the value of a field that an event has at v, or leaves it absent where the event has
-// the default. Probabilities and attributes, which are lists, have a way of their own.
+// the default.
 func (s *fieldSpec) get(v any, c *Cell) {
 	switch v := v.(type) {
 	case *event.ID:
@@ -56,6 +56,15 @@ func (s *fieldSpec) get(v any, c *Cell) {
 	case *uint32:
 		if *v > 1 {
 			c.Kind, c.Integer = UintCell, uint64(*v)
+		}
+	case *[]uint32:
+		c.Kind, c.List = ListCell, make([]float64, len(*v))
+		for k, units := range *v {
+			c.List[k] = float64(units) / event.One
+		}
+	case *[]event.Attribute:
+		if len(*v) > 0 {
+			c.Kind, c.Text = ObjectCell, alias(appendAttributes(nil, *v))
 		}
 	case *json.RawMessage:
 		if *v != nil {

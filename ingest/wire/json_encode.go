@@ -18,33 +18,12 @@ func AppendJSON(dst []byte, b *event.Batch, kind event.Kind, i int) []byte {
 	n := len(dst)
 	for j := range fields[kind] {
 		s := &fields[kind][j]
-		switch v := s.value(b, i).(type) {
-		case *[]event.Attribute:
-			if len(*v) > 0 {
-				dst = appendAttributes(appendKey(dst, n, s.name), *v)
-			}
-		case *[]uint32:
-			dst = appendUnits(appendKey(dst, n, s.name), *v)
-		default:
-			var c Cell
-			if s.get(v, &c); c.Kind != AbsentCell {
-				dst = appendCell(appendKey(dst, n, s.name), &c)
-			}
+		var c Cell
+		if s.get(s.value(b, i), &c); c.Kind != AbsentCell {
+			dst = appendCell(appendKey(dst, n, s.name), &c)
 		}
 	}
 	return append(dst, '}')
-}
-
-// appendUnits appends the probabilities of a prediction as an array.
-func appendUnits(dst []byte, units []uint32) []byte {
-	dst = append(dst, '[')
-	for k, u := range units {
-		if k > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendFloat(dst, float64(u)/event.One)
-	}
-	return append(dst, ']')
 }
 
 // appendAttributes appends attributes as an object.
