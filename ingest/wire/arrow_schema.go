@@ -139,7 +139,7 @@ func newColumn(f flat) column {
 
 // bindColumn finds out which field column i is. given are the fields that the columns before it are.
 func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
-	at := findField(t.kind, c.name, i)
+	at := findField(t.kind, c.name)
 	k, numbered := ProbabilityColumn(c.name)
 	switch {
 	case at >= 0 && fields[t.kind][at].field != fieldAttributes:

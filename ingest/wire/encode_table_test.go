@@ -45,7 +45,7 @@ func (e *arrowEncoder) attributes(events []event.Vertex) error {
 				keys = append(keys, a.Key)
 				columns[a.Key], kinds[a.Key] = make([]Cell, len(events)), a.Value.Kind
 			}
-			switch at := findField(event.KindVertex, a.Key, 0); {
+			switch at := findField(event.KindVertex, a.Key); {
 			case at >= 0 && fields[event.KindVertex][at].field != fieldAttributes:
 				return fmt.Errorf("attribute %q, a field: %w", a.Key, errNotTable)
 			case a.Value.Kind == event.NullValue:

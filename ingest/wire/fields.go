@@ -73,7 +73,7 @@ var fields = [event.Kinds][]fieldSpec{
 		{fieldOp, "op", "", nil, false, &choiceType, edgeOps, func(b *event.Batch, i int) any { return &b.Edges[i].Remove }},
 		{fieldSrc, "src", "", nil, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Src }},
 		{fieldDst, "dst", "", nil, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Dst }},
-		{fieldWeight, "weight", "", nil, false, &weightType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Weight }},
+		{fieldWeight, "weight", "", nil, false, &numberType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Weight }},
 		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].TTL }},
 		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Edges[i].Time }},
 	},
@@ -81,7 +81,7 @@ var fields = [event.Kinds][]fieldSpec{
 		{fieldVertex, "vertex", "", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Vertex }},
 		{fieldClass, "class", "label", labelColumns, true, &classType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Class }},
 		{fieldRole, "role", "", nil, false, &wordType, roles, func(b *event.Batch, i int) any { return &b.Labels[i].Role }},
-		{fieldPi, "pi", "", nil, false, &shareType, nil, func(b *event.Batch, i int) any { return (*share)(&b.Labels[i].Pi) }},
+		{fieldPi, "pi", "", nil, false, &numberType, nil, func(b *event.Batch, i int) any { return (*share)(&b.Labels[i].Pi) }},
 		{fieldTTL, "ttl", "", nil, false, &ttlType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].TTL }},
 		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Labels[i].Time }},
 	},
@@ -120,18 +120,12 @@ type leaving uint32
 // share is a probability in units of 2^-30; zero is none.
 type share uint32
 
-// findField returns the index in fields[kind] of the field with a name. from is
-// where to look first: producers keep an order.
-func findField(kind event.Kind, name string, from int) int {
-	specs := fields[kind]
-	for range specs {
-		if from >= len(specs) {
-			from = 0
+// findField returns the index in fields[kind] of the field with a name, or -1.
+func findField(kind event.Kind, name string) int {
+	for i := range fields[kind] {
+		if s := &fields[kind][i]; s.name == name || s.alias == name && name != "" {
+			return i
 		}
-		if s := &specs[from]; s.name == name || (s.alias == name && name != "") {
-			return from
-		}
-		from++
 	}
 	return -1
 }
@@ -204,15 +198,10 @@ var (
 		event.BadID,
 		"a string or an unsigned integer", "a name", "utf8, any integer",
 	}
-	weightType = fieldType{
+	numberType = fieldType{
 		[forms]cells{ofNumber, ofNumber, ofText | ofNumber, ofText},
 		event.BadValue,
 		"a number", "a number", "float64, float32, any integer",
-	}
-	shareType = fieldType{
-		[forms]cells{ofNumber, ofNumber, ofText | ofNumber, ofText},
-		event.BadValue,
-		"a number", "a probability above 0 and at most 1", "float64, float32, any integer",
 	}
 	timeType = fieldType{
 		[forms]cells{ofText | ofNumber, ofText | ofNumber | ofTime, ofText | ofNumber | ofTime, ofText},

@@ -18,7 +18,7 @@ func (s *fieldSpec) get(v any, c *Cell) {
 	case *string:
 		c.setText(*v)
 	case *float64:
-		if *v != 0 && (*v != 1 || s.holds != &weightType) {
+		if *v != 0 && *v != 1 {
 			c.Kind, c.Number = NumberCell, *v
 		}
 	case *share:

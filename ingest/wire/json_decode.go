@@ -75,9 +75,9 @@ func (d *Decoder) jsonEvent(m *Message, b *event.Batch, index int) *event.Proble
 
 // jsonMembers reads an event's object into the record.
 func (d *Decoder) jsonMembers(m *Message, r *record) bool {
-	reader, at, given := &d.json, 0, uint32(0)
+	reader, given := &d.json, uint32(0)
 	return reader.object("the object of an event", func(key string) bool {
-		i := findField(m.Kind, key, at)
+		i := findField(m.Kind, key)
 		if i < 0 {
 			if !m.SaysKind || key != "kind" {
 				r.refuse(event.Problemf(event.UnknownField, "%v events have no field %s: %s",
@@ -89,7 +89,7 @@ func (d *Decoder) jsonMembers(m *Message, r *record) bool {
 		if given>>s.field&1 != 0 { // by its alias: of one name the library sees to it
 			return reader.fail(errors.New("field " + Quote(s.name).String() + " given twice"))
 		}
-		at, given = i+1, given|1<<s.field
+		given |= 1 << s.field
 		if d.cell = (Cell{}); !reader.cell(&d.cell) {
 			return false
 		}

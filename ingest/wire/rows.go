@@ -76,9 +76,6 @@ func (d *Decoder) row(row RowDefaults, r *record, cells []Cell, names []string) 
 	}
 	if r.has(fieldProbabilities) {
 		r.seen &^= 1 << fieldClass // the probabilities say it better
-	} else if !r.has(fieldClass) {
-		class := slices.IndexFunc(fields[row.Kind], func(s fieldSpec) bool { return s.field == fieldClass })
-		return class, fields[row.Kind][class].unfit(f, &Cell{})
 	}
 	return NoColumn, nil
 }
@@ -94,7 +91,7 @@ func (d *Decoder) setCell(f form, s *fieldSpec, r *record, c *Cell) *event.Probl
 		c = &Cell{Kind: NullCell}
 	case c.Missing() && s.required:
 		return s.unfit(f, c)
-	case c.unknown() && !s.required && s.holds != &weightType, c.Missing():
+	case c.unknown() && !s.required && s.field != fieldWeight, c.Missing():
 		return nil
 	}
 	return d.set(f, s, r, c)
@@ -113,7 +110,7 @@ func (d *Decoder) setFurther(f form, r *record, cells []Cell, names []string) (i
 		for i := base; i < len(cells); i++ {
 			x, ok := cells[i].float()
 			if !ok {
-				return i, (&fieldSpec{holds: &weightType}).unfit(f, &cells[i])
+				return i, (&fieldSpec{holds: &numberType}).unfit(f, &cells[i])
 			}
 			list.Append(x, true)
 		}
