@@ -105,7 +105,7 @@ var badJSON = []badCase{
 	edges(`{"src":1,"dst":2,"weight":"1"}`, false, event.BadValue, "weight must be a number, not a string"),
 	edges(`{"src":1,"dst":2,"weight":"NaN"}`, false, event.BadValue, "weight must be a number, not a string"),
 	edges(`{"src":1,"dst":2,"op":"delete"}`, false, event.BadValue, `op "delete": known are add, remove`),
-	edges(`{"src":1,"dst":2,"op":""}`, false, event.BadValue, "op is empty"),
+	edges(`{"src":1,"dst":2,"op":""}`, false, event.BadValue, `op "": known are`),
 	edges(`{"src":1,"dst":2,"op":1}`, false, event.BadValue, "op must be a string"),
 	edges(`{"src":1,"dst":2,"ttl":0}`, false, event.BadValue, "ttl 0s must be positive"),
 	edges(`{"src":1,"dst":2,"ttl":"soon"}`, false, event.BadValue, `ttl "soon"`),

@@ -47,10 +47,11 @@ type fieldSpec struct {
 	value func(b *event.Batch, i int) any
 }
 
-// The words of the fields op and role.
+// The words of the fields op, erase and role.
 var (
 	edgeOps    = []string{"add", "remove"}
 	memberOps  = []string{"join", "leave"}
+	flags      = []string{"false", "true"}
 	controlOps = []string{
 		event.Tick.String(), event.Flush.String(), event.Checkpoint.String(), event.Configure.String(), event.Note.String(),
 	}
@@ -103,7 +104,7 @@ var fields = [event.Kinds][]fieldSpec{
 	event.KindVertex: {
 		{fieldVertex, "vertex", "id", vertexColumns, true, &idType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Vertex }},
 		{fieldAttributes, "attributes", "", nil, false, &attributesType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Attributes }},
-		{fieldErase, "erase", "", nil, false, &flagType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Erase }},
+		{fieldErase, "erase", "", nil, false, &flagType, flags, func(b *event.Batch, i int) any { return &b.Vertices[i].Erase }},
 		{fieldTime, "time", "", timeColumns, false, &timeType, nil, func(b *event.Batch, i int) any { return &b.Vertices[i].Time }},
 	},
 	event.KindControl: {
@@ -229,10 +230,10 @@ var (
 	countType = fieldType{
 		[forms]cells{ofNumber, ofUint, ofText | ofNumber, ofText},
 		event.BadValue,
-		"an integer", "a whole number from 0 to 2^32-1", "any integer",
+		"an integer from 0 to 2^32-1", "a whole number from 0 to 2^32-1", "any integer",
 	}
 	flagType = fieldType{
-		[forms]cells{ofBool, ofBool, ofScalar, ofText}, event.BadValue, "true or false", "false or true", "bool",
+		[forms]cells{ofBool, ofBool, ofScalar, ofText}, event.BadValue, "true or false", "", "bool",
 	}
 	unitsType = fieldType{
 		[forms]cells{ofList, ofList, ofList, 0},

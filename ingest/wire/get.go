@@ -48,10 +48,10 @@ func (s *fieldSpec) get(v any, c *Cell) {
 			c.setText(s.words[1])
 		}
 	case *bool:
-		if *v && s.words != nil {
-			c.setText(s.words[1])
-		} else if *v {
+		if *v && s.holds == &flagType {
 			c.Kind, c.Integer = BoolCell, 1
+		} else if *v {
+			c.setText(s.words[1])
 		}
 	case *uint32:
 		if *v > 1 {

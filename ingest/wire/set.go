@@ -19,6 +19,7 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 		return s.unfit(f, c)
 	}
 	r.seen |= 1 << s.field
+	var word int
 	switch v := s.value(d.batch, r.at).(type) {
 	case *event.ID:
 		*v, p = d.id(f, s, c)
@@ -37,21 +38,21 @@ func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Proble
 	case nil: // the class of a prediction
 		r.class, p = d.class(f, c)
 	case *event.Role:
-		var word int
 		word, p = s.word(f, c)
 		*v = event.Role(word)
 	case *event.Op:
-		var word int
 		word, p = s.word(f, c)
 		*v = event.Op(word)
 	case *leaving:
-		r.leaves, p = s.flag(f, c)
+		word, p = s.word(f, c)
+		r.leaves = word == 1
 	case *bool:
-		*v, p = s.flag(f, c)
+		word, p = s.word(f, c)
+		*v = word == 1
 	case *uint32:
 		n, ok := c.Whole()
 		if *v = uint32(n); !ok || n > math.MaxUint32 {
-			p = s.badCount(f, c)
+			p = s.unfit(f, c)
 		}
 	case *[]uint32:
 		r.probabilities, r.given = c.List, c.Count
@@ -187,54 +188,19 @@ func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
 
 // word reads one of the words of a field. Where numbers and booleans are accepted, 0 and 1 stand for the first two.
 func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
-	switch {
+	switch n, whole := c.Whole(); {
 	case c.Kind == BoolCell:
 		return int(c.Integer), nil
-	case c.Kind == UintCell, c.Kind == NumberCell, f >= fileForm && (c.Text == "0" || c.Text == "1"):
-		if n, ok := c.Whole(); ok && n <= 1 {
-			return int(n), nil
-		} else if f == arrowForm {
-			return 0, event.Problemf(event.BadValue, "%s must be 0 or 1", s.name)
-		}
-	default:
-		if i := slices.Index(s.words, c.Text); i >= 0 {
-			return i, nil
-		}
-	}
-	switch {
+	case whole && n <= 1 && (f >= fileForm || c.Kind != TextCell):
+		return int(n), nil
+	case c.Kind == TextCell && slices.Contains(s.words, c.Text):
+		return slices.Index(s.words, c.Text), nil
 	case f >= fileForm:
 		return 0, s.unfit(f, c)
-	case c.Text == "":
-		return 0, event.Problemf(event.BadValue, "%s is empty", s.name)
+	case c.Kind != TextCell:
+		return 0, event.Problemf(event.BadValue, "%s must be 0 or 1", s.name)
 	}
 	return 0, event.Problemf(event.BadValue, "%s %s: %s", s.name, Quote(c.Text), nearest{c.Text, s.words})
-}
-
-// flag reads true or false, or the second or the first of two words.
-func (s *fieldSpec) flag(f form, c *Cell) (bool, *event.Problem) {
-	if s.words != nil {
-		i, p := s.word(f, c)
-		return i == 1, p
-	}
-	switch {
-	case c.Kind == BoolCell:
-		return c.Integer != 0, nil
-	case c.Kind == TextCell && (c.Text == "true" || c.Text == "false"):
-		return c.Text == "true", nil
-	}
-	n, ok := c.Whole()
-	if !ok || n > 1 {
-		return false, s.unfit(f, c)
-	}
-	return n == 1, nil
-}
-
-// badCount returns the problem of a value that is no multiplicity.
-func (s *fieldSpec) badCount(f form, c *Cell) *event.Problem {
-	if f >= fileForm || c.Kind == NumberCell && f == arrowForm {
-		return s.unfit(f, c)
-	}
-	return event.Problemf(event.BadValue, "%s %q must be an integer from 0 to %d", s.name, c.String(), uint32(math.MaxUint32))
 }
 
 // attribute adds an attribute to the record, or says why it cannot be.
