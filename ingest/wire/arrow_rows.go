@@ -13,9 +13,6 @@ const originalsPerMessage = 4
 // decodeArrow reads an Arrow stream: a schema, dictionaries, record batches and perhaps the end mark. It never copies
 // what a size in the input says it should, and looks at no byte before it has checked that it is there.
 func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
-	if p := checkStream(m.Payload); p != nil {
-		return p
-	}
 	t := &d.table
 	clear(t.columns)
 	*t = table{kind: m.Kind, k: d.k, columns: t.columns[:0], classes: t.classes[:0]}
@@ -39,17 +36,6 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 	}
 	if !t.ready {
 		return event.Problemf(event.Malformed, "byte %d: the stream has no schema", len(m.Payload))
-	}
-	return nil
-}
-
-// checkStream refuses payloads that are plainly not an Arrow stream.
-func checkStream(payload []byte) *event.Problem {
-	if len(payload) < 8 {
-		return event.Problemf(event.Malformed, "%d bytes are too few for an Arrow stream", len(payload))
-	}
-	if string(payload[:6]) == "ARROW1" {
-		return event.Problemf(event.Malformed, "byte 0: this is the Arrow file format, send the stream format")
 	}
 	return nil
 }

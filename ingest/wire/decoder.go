@@ -124,14 +124,14 @@ func (d *Decoder) decode(m *Message, b *event.Batch) *event.Problem {
 	if form == "" && bytes.HasPrefix(m.Payload, continuation) {
 		form = Arrow
 	}
+	if p := checkForm(form, m.Payload); p != nil {
+		return p
+	}
 	switch form {
-	case JSON, NDJSON, "":
-		if p := checkText(m.Payload); p != nil {
-			return p
-		} else if form == NDJSON {
-			return d.decodeLines(m, b)
-		}
+	case JSON, "":
 		return d.decodeJSON(m, b, form == "")
+	case NDJSON:
+		return d.decodeLines(m, b)
 	case Arrow:
 		return d.decodeArrow(m, b)
 	}
@@ -173,8 +173,8 @@ func verifyChecksum(header string, payload []byte) *event.Problem {
 	return nil
 }
 
-// notText is how payloads begin that are something else, and what they are.
-var notText = []struct{ begin, what string }{
+// foreign is how payloads begin that are something else, and what they are.
+var foreign = []struct{ begin, what string }{
 	{"\xef\xbb\xbf", "a byte order mark is not allowed"},
 	{string(continuation), "this is an Arrow stream, not JSON"},
 	{"ARROW1", "this is an Arrow file, send the stream format"},
@@ -183,11 +183,11 @@ var notText = []struct{ begin, what string }{
 	{"\x28\xb5\x2f\xfd", "compressed payloads are not read"}, // zstd
 }
 
-// checkText refuses payloads that are plainly not JSON.
-func checkText(payload []byte) *event.Problem {
-	for _, form := range notText {
-		if bytes.HasPrefix(payload, []byte(form.begin)) {
-			return event.Problemf(event.Malformed, "byte 0: %s", form.what)
+// checkForm refuses payloads that are plainly not what they are said to be.
+func checkForm(form string, payload []byte) *event.Problem {
+	for _, other := range foreign {
+		if bytes.HasPrefix(payload, []byte(other.begin)) && (form != Arrow || other.begin != string(continuation)) {
+			return event.Problemf(event.Malformed, "byte 0: %s", other.what)
 		}
 	}
 	if len(payload) == 0 {

@@ -210,15 +210,11 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 	}
 	v, ok := c.attribute(f)
 	r.attributes = append(r.attributes, event.Attribute{Key: key, Value: v})
-	switch {
-	case !ok && f >= fileForm:
-		return event.Problemf(event.BadValue, "%s: want text, a number or a boolean", c.String())
-	case !ok:
-		return event.Problemf(event.BadValue, "attribute %s must be a string, a number, a boolean or null, not %s",
-			Quote(key), c.typeName())
-	}
 	if p := d.checkName("attribute name", key); p != nil {
 		return p
+	} else if !ok {
+		return event.Problemf(event.BadValue, "attribute %s must be a string, a number, a boolean or null, not %s",
+			Quote(key), c.typeName())
 	}
 	switch n := len(v.Text); {
 	case n > event.AttributeTextBytesMax:
@@ -235,6 +231,17 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 // attribute reads a cell as the value of an attribute. Text of a file without types is a number or
 // a boolean when it reads as one in JSON. In files, the NaN that pandas writes for nothing is null.
 func (c *Cell) attribute(f form) (event.Value, bool) {
+	switch {
+	case f != textForm:
+	case c.Text == "true":
+		return event.Value{Kind: event.BoolValue, Number: 1}, true
+	case c.Text == "false":
+		return event.Value{Kind: event.BoolValue}, true
+	case isNumber(c.Text):
+		if x, err := strconv.ParseFloat(c.Text, 64); err == nil {
+			return event.Value{Kind: event.NumberValue, Number: x}, true
+		}
+	}
 	switch c.Kind {
 	case NullCell:
 		return event.Value{}, true
@@ -250,27 +257,7 @@ func (c *Cell) attribute(f form) (event.Value, bool) {
 	case TimeCell:
 		return event.Value{Kind: event.StringValue, Text: c.String()}, true
 	case TextCell:
-		if v, ok := typedText(c.Text); ok && f == textForm {
-			return v, true
-		}
 		return event.Value{Kind: event.StringValue, Text: c.Text}, true
 	}
 	return event.Value{}, false
-}
-
-// typedText reads text as a JSON number or boolean.
-func typedText(s string) (event.Value, bool) {
-	switch {
-	case s == "true":
-		return event.Value{Kind: event.BoolValue, Number: 1}, true
-	case s == "false":
-		return event.Value{Kind: event.BoolValue}, true
-	case s == "" || s[0] != '-' && s[0]-'0' > 9:
-		return event.Value{}, false
-	}
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil || !json.Valid([]byte(s)) {
-		return event.Value{}, false
-	}
-	return event.Value{Kind: event.NumberValue, Number: x}, true
 }
