@@ -216,7 +216,7 @@ var (
 		"a number of seconds or a duration", `seconds or a duration like "36h"`, "float64 (s), any integer (s), utf8",
 	}
 	classType = fieldType{
-		[forms]cells{ofText | ofNumber | ofNull, ofText | ofUint | ofNull, ofText | ofNumber | ofNull, ofText | ofNull},
+		[forms]cells{ofText | ofUint | ofNull, ofText | ofUint | ofNull, ofText | ofNumber | ofNull, ofText | ofNull},
 		event.BadValue, "an index, a name or null", "a class", "any integer, utf8",
 	}
 	choiceType = fieldType{ // a word that tables may give as a number or a boolean
@@ -269,17 +269,17 @@ func (s *fieldSpec) want() string {
 
 // unfit returns the problem of a value that the field cannot hold in a form.
 func (s *fieldSpec) unfit(f form, c *Cell) *event.Problem {
+	reason := s.holds.reason
+	if s.holds == &classType && c.Kind == NumberCell {
+		reason = event.UnknownClass
+	}
 	switch {
 	case f >= fileForm && c.Missing():
 		return event.Problemf(event.MissingField, "missing, want %s", s.want())
 	case f >= fileForm:
-		return event.Problemf(s.holds.reason, "%s: want %s", c.String(), s.want())
+		return event.Problemf(reason, "%s: want %s", c.String(), s.want())
 	case f == arrowForm && c.Kind == NumberCell && c.Text != "": // only negative integers have digits
-		reason := s.holds.reason
-		if s.holds == &classType {
-			reason = event.UnknownClass
-		}
 		return event.Problemf(reason, "%s %s is negative", s.label(), c.Text)
 	}
-	return event.Problemf(s.holds.reason, "%s must be %s, not %s", s.label(), s.holds.must, c.typeName())
+	return event.Problemf(reason, "%s must be %s, not %s", s.label(), s.holds.must, c.typeName())
 }

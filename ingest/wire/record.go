@@ -2,7 +2,6 @@ package wire
 
 import (
 	"math"
-	"slices"
 
 	"gqlstream/ingest/event"
 )
@@ -54,18 +53,6 @@ func (d *Decoder) begin(kind event.Kind) *record {
 	return r
 }
 
-// required are the fields that events of each kind cannot do without.
-var required = func() (all [event.Kinds]uint32) {
-	for kind, specs := range fields {
-		for _, s := range specs {
-			if s.required {
-				all[kind] |= 1 << s.field
-			}
-		}
-	}
-	return all
-}()
-
 // missing returns the problem of an event that lacks a required field.
 func missing(kind event.Kind, name string) *event.Problem {
 	return event.Problemf(event.MissingField, "%v event without %s", kind, name)
@@ -95,8 +82,8 @@ func (d *Decoder) finish(m *Message, r *record, index int) *event.Problem {
 // complete makes the event of the record canonical, or says what is wrong with it.
 func (d *Decoder) complete(r *record) *event.Problem {
 	b := d.batch
-	if lacks := required[r.kind] &^ r.seen; lacks != 0 {
-		return r.lacks(lacks)
+	if p := r.lacks(); p != nil {
+		return p
 	}
 	switch r.kind {
 	case event.KindEdge:
@@ -130,13 +117,18 @@ func (d *Decoder) complete(r *record) *event.Problem {
 	return nil
 }
 
-// lacks names the first of the fields that are not there.
-func (r *record) lacks(which uint32) *event.Problem {
-	at := slices.IndexFunc(fields[r.kind], func(s fieldSpec) bool { return which>>s.field&1 != 0 })
-	if fields[r.kind][at].field == fieldClass {
-		return missing(r.kind, "class (null withdraws a label)")
+// lacks returns the problem of an event without a field that it cannot do without.
+func (r *record) lacks() *event.Problem {
+	for i := range fields[r.kind] {
+		switch s := &fields[r.kind][i]; {
+		case !s.required || r.has(s.field):
+		case s.field == fieldClass:
+			return missing(r.kind, "class (null withdraws a label)")
+		default:
+			return missing(r.kind, s.name)
+		}
 	}
-	return missing(r.kind, fields[r.kind][at].name)
+	return nil
 }
 
 // completeLabel gives an audit label the probability at which its vertex was drawn, which

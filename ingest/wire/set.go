@@ -144,10 +144,6 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	case UintCell:
 		return d.indexClass(c.Integer)
 	case NumberCell:
-		if f == jsonForm {
-			return 0, event.Problemf(event.UnknownClass, "class must be an index from 0 to %d or a name, not %s",
-				d.k-1, c.typeName())
-		}
 		text = strconv.FormatFloat(c.Number, 'f', -1, 64)
 	}
 	at, p := d.parseClass(text)
