@@ -101,19 +101,12 @@ func (e *arrowEncoder) addField(s *fieldSpec) bool {
 	return true
 }
 
-// add adds the column of the cells at hand, unless none holds anything. Numbers beside
-// text are text, as ids are.
+// add adds the column of the cells at hand, unless none holds anything. Its kind is the last of theirs: numbers
+// beside text are text, as ids are.
 func (e *arrowEncoder) add(name string) {
 	kind := AbsentCell
 	for i := range e.cells {
-		switch c := &e.cells[i]; c.Kind {
-		case TextCell, ObjectCell:
-			kind = TextCell
-		default:
-			if kind != TextCell {
-				kind = max(kind, c.Kind)
-			}
-		}
+		kind = max(kind, e.cells[i].Kind)
 	}
 	if kind == AbsentCell {
 		return
@@ -138,7 +131,7 @@ func (e *arrowEncoder) add(name string) {
 var arrowTypes = map[CellKind]arrow.DataType{
 	NullCell: arrow.PrimitiveTypes.Uint64, TextCell: arrow.BinaryTypes.String,
 	UintCell: arrow.PrimitiveTypes.Uint64, NumberCell: arrow.PrimitiveTypes.Float64,
-	BoolCell: arrow.FixedWidthTypes.Boolean, TimeCell: arrow.FixedWidthTypes.Timestamp_ns,
+	BoolCell: arrow.FixedWidthTypes.Boolean, TimeCell: arrow.FixedWidthTypes.Timestamp_ns, ObjectCell: arrow.BinaryTypes.String,
 }
 
 // appendTo appends the value of the cell to a column.

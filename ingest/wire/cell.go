@@ -15,11 +15,11 @@ type CellKind uint8
 const (
 	AbsentCell CellKind = iota // the event does not have the field
 	NullCell                   // null, or empty in CSV
-	TextCell
 	UintCell
 	NumberCell // any number that is not a UintCell
 	BoolCell
 	TimeCell
+	TextCell
 	ListCell   // of numbers
 	ObjectCell // in JSON
 )
@@ -123,21 +123,4 @@ func (c *Cell) String() string {
 		return "a list of " + strconv.Itoa(c.Count) + " numbers"
 	}
 	return Quote(c.Text).String()
-}
-
-// typeName returns the JSON type of the value.
-func (c *Cell) typeName() string {
-	switch c.Kind {
-	case AbsentCell, NullCell:
-		return "null"
-	case UintCell, NumberCell:
-		return "the number " + c.String()
-	case BoolCell:
-		return "a boolean"
-	case ListCell:
-		return "an array"
-	case ObjectCell:
-		return "an object"
-	}
-	return "a string"
 }

@@ -250,14 +250,6 @@ var (
 	}
 )
 
-// label returns the name of the field in error messages.
-func (s *fieldSpec) label() string {
-	if s.holds == &idType {
-		return "vertex id"
-	}
-	return s.name
-}
-
 // want describes the values that a file may hold for the field.
 func (s *fieldSpec) want() string {
 	if s.words != nil {
@@ -279,7 +271,7 @@ func (s *fieldSpec) unfit(f form, c *Cell) *event.Problem {
 	case f >= fileForm:
 		return event.Problemf(reason, "%s: want %s", c.String(), s.want())
 	case f == arrowForm && c.Kind == NumberCell && c.Text != "": // only negative integers have digits
-		return event.Problemf(reason, "%s %s is negative", s.label(), c.Text)
+		return event.Problemf(reason, "%s %s is negative", s.name, c.Text)
 	}
-	return event.Problemf(reason, "%s must be %s, not %s", s.label(), s.holds.must, c.typeName())
+	return event.Problemf(reason, "%s must be %s, not %s", s.name, s.holds.must, c.String())
 }

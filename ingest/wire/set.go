@@ -80,7 +80,7 @@ func (d *Decoder) id(f form, s *fieldSpec, c *Cell) (event.ID, *event.Problem) {
 		}
 		return event.ID{}, s.unfit(f, c)
 	}
-	if p := d.checkName("vertex id", c.Text); p != nil {
+	if p := d.checkName(s.name, c.Text); p != nil {
 		return event.ID{}, p
 	}
 	id := event.ParseID(c.Text)
@@ -210,7 +210,7 @@ func (d *Decoder) attribute(r *record, f form, key string, c *Cell) *event.Probl
 		return p
 	} else if !ok {
 		return event.Problemf(event.BadValue, "attribute %s must be a string, a number, a boolean or null, not %s",
-			Quote(key), c.typeName())
+			Quote(key), c.String())
 	}
 	switch n := len(v.Text); {
 	case n > event.AttributeTextBytesMax:
