@@ -149,8 +149,7 @@ func (d *Decoder) eventsMax(kind event.Kind) int {
 
 // mediaType returns a content type without its parameters, in lower case.
 func mediaType(s string) string {
-	switch s {
-	case "", JSON, NDJSON, Arrow:
+	if s == JSON { // as nearly all are
 		return s
 	}
 	s, _, _ = strings.Cut(s, ";")
@@ -217,12 +216,10 @@ const detailTextBytesMax = 48
 type Quote string
 
 func (input Quote) String() string {
-	s := input[:min(len(input), detailTextBytesMax)]
-	q := strconv.Quote(string(s))
-	if len(input) > len(s) {
-		return q + fmt.Sprintf("... (%d bytes)", len(input))
+	if len(input) <= detailTextBytesMax {
+		return strconv.Quote(string(input))
 	}
-	return q
+	return fmt.Sprintf("%q... (%d bytes)", string(input[:detailTextBytesMax]), len(input))
 }
 
 // nearest is advice that is only looked for when it is read.

@@ -146,18 +146,12 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	case NumberCell:
 		text = strconv.FormatFloat(c.Number, 'f', -1, 64)
 	}
-	at, p := d.parseClass(text)
-	if p == nil || f < fileForm {
-		return at, p
+	if _, named := d.byName[text]; f >= fileForm && !named {
+		if text = strings.TrimSuffix(text, ".0"); text == "-1" {
+			return event.NoClass, nil
+		}
 	}
-	whole, cut := strings.CutSuffix(text, ".0")
-	if whole == "-1" {
-		return event.NoClass, nil
-	}
-	if at, bad := d.parseClass(whole); cut && bad == nil {
-		return at, nil
-	}
-	return 0, p
+	return d.parseClass(text)
 }
 
 // parseClass returns the class that s names or indexes.
