@@ -27,8 +27,8 @@ type column struct {
 	name     string
 	typeName string
 	spec     *fieldSpec
-	class    int // of the columns p0, p1, ...: the class + 1
-	list     int // values a row of a fixed size list, else 0
+	numbered bool // one of the columns p0, p1, ...
+	list     int  // values a row of a fixed size list, else 0
 	arrowType
 
 	values   *column // of the dictionary into which the rows are indices; nil: they are values

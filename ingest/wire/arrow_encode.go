@@ -37,7 +37,6 @@ func Encode(kind event.Kind, b *event.Batch, from, to int) (payload []byte, cont
 // predictions with different K. Those go as JSON. It panics if the range is not inside the batch.
 func EncodeArrow(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) {
 	e := arrowEncoder{cells: make([]Cell, to-from)}
-	defer e.release()
 	for i := range fields[kind] {
 		s := &fields[kind][i]
 		for j := range e.cells {
@@ -58,19 +57,15 @@ type arrowEncoder struct {
 	columns []arrow.Array
 }
 
-// release lets go of the columns.
-func (e *arrowEncoder) release() {
-	for _, c := range e.columns {
-		c.Release()
-	}
-}
-
-// encode writes the columns as a stream.
+// encode writes the columns as a stream, and lets go of them.
 func (e *arrowEncoder) encode() ([]byte, error) {
 	metadata := arrow.NewMetadata([]string{schemaVersionKey}, []string{schemaVersion})
 	schema := arrow.NewSchema(e.fields, &metadata)
 	record := array.NewRecord(schema, e.columns, int64(len(e.cells)))
 	defer record.Release()
+	for _, c := range e.columns {
+		c.Release()
+	}
 	var out bytes.Buffer
 	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
 	if err := errors.Join(w.Write(record), w.Close()); err != nil {

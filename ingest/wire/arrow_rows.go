@@ -71,12 +71,15 @@ func (d *Decoder) arrowRows(m *Message, b *event.Batch, rows int) *event.Problem
 	for row := range rows {
 		r, index := d.begin(m.Kind), t.before+row
 		for i := range t.columns {
-			if c := &t.columns[i]; c.class == 0 && !d.readID(r, c, row) {
+			if c := &t.columns[i]; !c.numbered && !d.readID(r, c, row) {
 				d.readCell(r, c, row)
 			}
 		}
 		if len(t.classes) > 0 {
-			d.readClasses(r, row)
+			d.value = Cell{List: d.probabilities[:0]}
+			t.readClasses(row, &d.value)
+			d.probabilities = d.value.List
+			d.take(arrowForm, specOf(r.kind, fieldProbabilities), r, &d.value)
 		}
 		p := d.finish(m, r, index)
 		if p == nil {
@@ -117,18 +120,14 @@ func (d *Decoder) readCell(r *record, c *column, row int) {
 	}
 }
 
-// readClasses reads a row of the columns p0 to p{K-1} into the record, unless all are null.
-func (d *Decoder) readClasses(r *record, row int) {
-	list, given := &d.value, false
-	*list = Cell{Kind: ListCell, List: d.probabilities[:0]}
-	for _, at := range d.table.classes {
-		c := &d.table.columns[at]
-		valid := isSet(c.valid, row)
-		list.Append(c.float(c.data, row), valid)
-		given = given || valid
-	}
-	if d.probabilities = list.List; given {
-		d.take(arrowForm, specOf(r.kind, fieldProbabilities), r, list)
+// readClasses makes v the list of the columns p0 to p{K-1} of a row, or null when all are.
+func (t *table) readClasses(row int, v *Cell) {
+	v.Kind = NullCell
+	for _, at := range t.classes {
+		c := &t.columns[at]
+		if v.Append(c.float(c.data, row), isSet(c.valid, row)); isSet(c.valid, row) {
+			v.Kind = ListCell
+		}
 	}
 }
 
@@ -136,19 +135,12 @@ func (d *Decoder) readClasses(r *record, row int) {
 // JSON cannot write are strings, so that reading it again refuses it again.
 func (t *table) appendRow(dst []byte, i int) []byte {
 	dst = append(dst, '{')
-	n, given, attributes := len(dst), false, []byte(nil)
-	list := Cell{Kind: ListCell}
-	for range t.classes {
-		list.Append(0, false)
-	}
+	n, attributes, list := len(dst), []byte(nil), Cell{}
 	for j := range t.columns {
 		var v Cell
 		c := &t.columns[j]
 		switch c.value(i, &v); {
-		case v.Kind == NullCell && c.spec.field != fieldClass: // a label without a class is withdrawn
-			continue
-		case c.class > 0:
-			list.List[c.class-1], given = v.Number, true
+		case c.numbered, v.Kind == NullCell && c.spec.field != fieldClass: // a label without a class is withdrawn
 			continue
 		case c.spec.field == fieldAttributes:
 			if v.Kind == NumberCell && v.Number-v.Number != 0 { // as a string it would be a value
@@ -165,7 +157,7 @@ func (t *table) appendRow(dst []byte, i int) []byte {
 		}
 		dst = appendCell(appendKey(dst, n, c.spec.name), &v)
 	}
-	if given {
+	if t.readClasses(i, &list); list.Kind == ListCell {
 		dst = appendCell(appendKey(dst, n, "probabilities"), &list)
 	}
 	if attributes != nil {

@@ -158,7 +158,7 @@ func (t *table) bindColumn(c *column, i int, given *uint32) *event.Problem {
 		if t.classes[k] >= 0 {
 			return event.Problemf(event.Malformed, "column %s given twice", Quote(c.name))
 		}
-		c.spec, c.class, t.classes[k] = specOf(t.kind, fieldProbabilities), k+1, i
+		c.spec, c.numbered, t.classes[k] = specOf(t.kind, fieldProbabilities), true, i
 	case t.kind == event.KindVertex:
 		c.spec = specOf(t.kind, fieldAttributes)
 		t.attributes++
@@ -211,7 +211,7 @@ func (t *table) checkProbabilities(given uint32) *event.Problem {
 func (c *column) fits() bool {
 	switch {
 	case c.spec.field == fieldProbabilities:
-		return c.kind == NumberCell && (c.class > 0) == (c.list == 0)
+		return c.kind == NumberCell && c.numbered == (c.list == 0)
 	case c.list > 0:
 		return false
 	case c.kind == NullCell:

@@ -163,11 +163,9 @@ func Checksum(payload []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(
 // verifyChecksum compares a payload with the checksum of its header.
 func verifyChecksum(header string, payload []byte) *event.Problem {
 	want, err := strconv.ParseUint(header, 16, 64)
-	if err != nil || len(header) != 16 {
-		return event.Problemf(event.Malformed, "checksum %s is not 16 hexadecimal digits", Quote(header))
-	}
-	if got := xxhash.Sum64(payload); got != want {
-		return event.Problemf(event.Malformed, "checksum is %016x, the header says %016x: the payload was damaged", got, want)
+	if got := xxhash.Sum64(payload); err != nil || len(header) != 16 || got != want {
+		return event.Problemf(event.Malformed, "checksum is %016x, the header says %s: the payload was damaged, or these are not 16 hexadecimal digits",
+			got, Quote(header))
 	}
 	return nil
 }

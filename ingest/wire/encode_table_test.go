@@ -14,7 +14,6 @@ func encodeTable(kind event.Kind, b *event.Batch, from, to int) ([]byte, error) 
 		return EncodeArrow(kind, b, from, to)
 	}
 	e := arrowEncoder{cells: make([]Cell, to-from)}
-	defer e.release()
 	for i := range fields[kind] {
 		s := &fields[kind][i]
 		if s.field == fieldAttributes {
