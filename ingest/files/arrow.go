@@ -156,10 +156,7 @@ func arrowStream(r *os.File) (*bufio.Reader, error) {
 	}
 	in := bufio.NewReaderSize(io.NewSectionReader(r, arrowPrefix, end-arrowPrefix), schemaBytesMax)
 	head, _ := in.Peek(schemaBytesMax)
-	if p := wire.CheckArrowSchema(head); p != nil {
-		return nil, p
-	}
-	return in, nil
+	return in, wire.CheckArrowSchema(head)
 }
 
 func fieldNames(schema *arrow.Schema) []string {
@@ -256,18 +253,17 @@ func setTime(c *wire.Cell, x, unit int64) {
 	}
 }
 
-// readList makes c a list of numbers. A null in one becomes not a number.
+// readList makes c a list of numbers.
 func readList(a array.ListLike, i int, c *wire.Cell, row *fileRow) bool {
 	from, to := a.ValueOffsets(i)
-	start := len(row.list)
+	c.Kind, c.List = wire.ListCell, row.list[len(row.list):]
 	for j := from; j < to; j++ {
 		var x wire.Cell
 		if !readValue(a.ListValues(), int(j), &x, row) {
 			return false
 		}
-		row.list = append(row.list, x.Float())
+		c.Append(x.Float())
 	}
-	c.Kind, c.List = wire.ListCell, row.list[start:len(row.list):len(row.list)]
-	c.Count = len(c.List)
+	row.list = append(row.list, c.List...)
 	return true
 }

@@ -14,10 +14,9 @@ import (
 type table struct {
 	kind       event.Kind
 	k          int
-	ready      bool     // the schema was read
 	originals  int      // bytes of the refused rows as JSON
 	before     int      // rows of the record batches before this one
-	columns    []column // in the order of the schema
+	columns    []column // in the order of the schema, of which there is always one
 	attributes int      // columns that are attributes
 	classes    []int    // index in columns of p0 to p{K-1}; empty: there are none
 }

@@ -23,7 +23,7 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 			return p
 		}
 		switch at += n; {
-		case blk.kind != 0 && t.ready:
+		case blk.kind != 0 && len(t.columns) > 0:
 			p = d.arrowBlock(m, b, &blk)
 		case blk.kind != 0:
 			p = cmp.Or(t.readSchema(&blk), blk.sound())
@@ -34,7 +34,7 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 			return p
 		}
 	}
-	if !t.ready {
+	if len(t.columns) == 0 {
 		return event.Problemf(event.Malformed, "byte %d: the stream has no schema", len(m.Payload))
 	}
 	return nil

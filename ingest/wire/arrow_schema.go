@@ -106,7 +106,6 @@ func (t *table) readSchema(blk *block) *event.Problem {
 			return event.Problemf(event.MissingField, "%v events without a column %q", t.kind, s.name)
 		}
 	}
-	t.ready = true
 	if t.kind != event.KindPrediction {
 		return nil
 	}

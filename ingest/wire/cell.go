@@ -83,8 +83,8 @@ func (c *Cell) Whole() (uint64, bool) {
 	return 0, false
 }
 
-// float reads a number. Only text can fail to be one.
-func (c *Cell) float() (float64, bool) {
+// Float reads a number, if the cell is one or text of one.
+func (c *Cell) Float() (float64, bool) {
 	switch c.Kind {
 	case UintCell:
 		return float64(c.Integer), true
@@ -93,14 +93,6 @@ func (c *Cell) float() (float64, bool) {
 		return x, err == nil || math.IsInf(x, 0)
 	}
 	return c.Number, c.Kind == NumberCell
-}
-
-// Float returns the number that the cell holds, or NaN.
-func (c *Cell) Float() float64 {
-	if x, ok := c.float(); ok {
-		return x
-	}
-	return math.NaN()
 }
 
 // String renders the value for a message.

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"fmt"
-
-	"gqlstream/ingest/event"
-)
+import "fmt"
 
 // flat is one flatbuffers table inside the metadata of an Arrow message. The accessors that a flatbuffers compiler
 // generates trust every offset; these trust none: each word is looked for in the buffer first, and one that is not there
@@ -116,18 +112,20 @@ func (t flat) table(i, j int) flat {
 // arrowDepthMax bounds types inside types.
 const arrowDepthMax = 16
 
-// CheckArrowSchema walks the schema that an Arrow stream begins with, and returns the problem of one
-// that is damaged, or that something in lies outside of. head is the beginning of the stream.
-func CheckArrowSchema(head []byte) *event.Problem {
+// CheckArrowSchema walks the schema that an Arrow stream begins with, and returns an error if
+// something in it lies outside of it. head is the beginning of the stream.
+func CheckArrowSchema(head []byte) error {
 	var b block
 	if _, p := b.read(head, 0); p != nil {
 		return p
 	} else if b.kind != headerSchema {
-		return b.problem("an Arrow stream begins with its schema")
+		b.fail("no schema")
 	}
 	b.header.vector(2, 4) // its metadata
-	b.checkColumns(b.header, 1, 0)
-	return b.sound()
+	if b.checkColumns(b.header, 1, 0); b.bad != "" {
+		return b.sound()
+	}
+	return nil
 }
 
 // checkColumns walks a vector of Field tables and the types inside them.

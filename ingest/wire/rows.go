@@ -108,7 +108,7 @@ func (d *Decoder) setFurther(f form, r *record, cells []Cell, names []string) (i
 		}
 		list := Cell{Kind: ListCell, List: d.probabilities[:0]}
 		for i := base; i < len(cells); i++ {
-			x, ok := cells[i].float()
+			x, ok := cells[i].Float()
 			if !ok {
 				return i, (&fieldSpec{holds: &numberType}).unfit(f, &cells[i])
 			}

@@ -128,7 +128,7 @@ func (d *Decoder) checkName(what, s string) *event.Problem {
 // number reads a number into x.
 func (s *fieldSpec) number(f form, c *Cell, x *float64) (p *event.Problem) {
 	var ok bool
-	if *x, ok = c.float(); !ok {
+	if *x, ok = c.Float(); !ok {
 		p = s.unfit(f, c)
 	}
 	return p
