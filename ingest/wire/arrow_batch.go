@@ -232,10 +232,7 @@ func (c *column) bind(b *block, rows int) {
 
 // bindText binds offsets and text and checks them.
 func (c *column) bindText(b *block) {
-	need := (c.rows + 1) * c.width
-	if c.rows == 0 {
-		need = 0 // some writers leave the offsets out
-	}
+	need := (c.rows + min(c.rows, 1)) * c.width // without rows some writers leave the offsets out
 	c.data = b.buffer(need)
 	c.heap = b.buffer(0)
 	last := uint64(0)

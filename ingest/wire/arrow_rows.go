@@ -26,7 +26,8 @@ func (d *Decoder) decodeArrow(m *Message, b *event.Batch) *event.Problem {
 		case blk.kind != 0 && len(t.columns) > 0:
 			p = d.arrowBlock(m, b, &blk)
 		case blk.kind != 0:
-			p = cmp.Or(t.readSchema(&blk), blk.sound())
+			p = t.readSchema(&blk)
+			p = cmp.Or(blk.sound(), p) // what is damaged reads as nothing, which would be blamed on a column
 		case at != len(m.Payload): // after the end mark
 			p = event.Problemf(event.Malformed, "byte %d: bytes after the end of the stream", at)
 		}

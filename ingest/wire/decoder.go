@@ -65,7 +65,7 @@ type Decoder struct {
 	cell, value   Cell         // of the event, and of an object inside of it
 	table         table        // the Arrow message at hand
 	record        record       // the event at hand
-	probabilities []float64    // backing of those that have columns of their own
+	probabilities []float64    // backing of the lists of a row
 }
 
 // NewDecoder returns a decoder, or an error that lists all that is wrong with the classes.
@@ -164,8 +164,8 @@ func Checksum(payload []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(
 func verifyChecksum(header string, payload []byte) *event.Problem {
 	want, err := strconv.ParseUint(header, 16, 64)
 	if got := xxhash.Sum64(payload); err != nil || len(header) != 16 || got != want {
-		return event.Problemf(event.Malformed, "checksum is %016x, the header says %s: the payload was damaged, or these are not 16 hexadecimal digits",
-			got, Quote(header))
+		return event.Problemf(event.Malformed,
+			"checksum is %016x, the header says %s: the payload was damaged, or these are not 16 hexadecimal digits", got, Quote(header))
 	}
 	return nil
 }
