@@ -12,11 +12,11 @@ import (
 func (s *fieldSpec) get(v any, c *Cell) {
 	switch v := v.(type) {
 	case *event.ID:
-		if c.setText(v.Name); v.Name == "" {
+		if c.setText(TextCell, v.Name); v.Name == "" {
 			c.Kind, c.Integer = UintCell, v.Number
 		}
 	case *string:
-		c.setText(*v)
+		c.setText(TextCell, *v)
 	case *float64:
 		if *v != 0 && *v != 1 {
 			c.Kind, c.Number = NumberCell, *v
@@ -31,7 +31,7 @@ func (s *fieldSpec) get(v any, c *Cell) {
 		}
 	case *time.Duration: // as text, because seconds in a float64 do not hold every duration
 		if *v != 0 {
-			c.setText(v.String())
+			c.setText(TextCell, v.String())
 		}
 	case *event.Class:
 		if c.Kind = NullCell; *v != event.NoClass {
@@ -39,19 +39,19 @@ func (s *fieldSpec) get(v any, c *Cell) {
 		}
 	case *event.Role:
 		if *v != 0 {
-			c.setText(v.String())
+			c.setText(TextCell, v.String())
 		}
 	case *event.Op:
-		c.setText(v.String())
+		c.setText(TextCell, v.String())
 	case *leaving:
 		if *v == 0 {
-			c.setText(s.words[1])
+			c.setText(TextCell, s.words[1])
 		}
 	case *bool:
 		if *v && s.holds == &flagType {
 			c.Kind, c.Integer = BoolCell, 1
 		} else if *v {
-			c.setText(s.words[1])
+			c.setText(TextCell, s.words[1])
 		}
 	case *uint32:
 		if *v > 1 {
@@ -63,20 +63,16 @@ func (s *fieldSpec) get(v any, c *Cell) {
 			c.List[k] = float64(units) / event.One
 		}
 	case *[]event.Attribute:
-		if len(*v) > 0 {
-			c.Kind, c.Text = ObjectCell, alias(appendAttributes(nil, *v))
-		}
+		c.setText(ObjectCell, attributesText(*v))
 	case *json.RawMessage:
-		if *v != nil {
-			c.Kind, c.Text = ObjectCell, alias(*v)
-		}
+		c.setText(ObjectCell, alias(*v))
 	}
 }
 
-// setText makes c a text, unless there is none.
-func (c *Cell) setText(s string) {
+// setText makes c a text, or an object by its JSON, unless there is none.
+func (c *Cell) setText(kind CellKind, s string) {
 	if s != "" {
-		c.Kind, c.Text = TextCell, s
+		c.Kind, c.Text = kind, s
 	}
 }
 

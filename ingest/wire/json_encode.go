@@ -26,15 +26,17 @@ func AppendJSON(dst []byte, b *event.Batch, kind event.Kind, i int) []byte {
 	return append(dst, '}')
 }
 
-// appendAttributes appends attributes as an object.
-func appendAttributes(dst []byte, attributes []event.Attribute) []byte {
-	dst = append(dst, '{')
-	n := len(dst)
+// attributesText returns attributes as a JSON object; no text, when there are none.
+func attributesText(attributes []event.Attribute) string {
+	if len(attributes) == 0 {
+		return ""
+	}
+	dst := []byte{'{'}
 	for _, a := range attributes {
 		c := valueCell(a.Value)
-		dst = appendCell(appendKey(dst, n, a.Key), &c)
+		dst = appendCell(appendKey(dst, 1, a.Key), &c)
 	}
-	return append(dst, '}')
+	return alias(append(dst, '}'))
 }
 
 // valueCell returns the cell of an attribute's value.
