@@ -37,15 +37,19 @@ func addForm(dst []float64, weight float64, h, m []float64, k int) {
 	z := len(h) / k
 	left := make([]float64, z)
 	for a := range k {
-		row := h[a*z : (a+1)*z]
-		if len(m) == z {
-			floats.MulTo(left, row, m)
-		} else {
-			products(left, m, row)
-		}
+		multiply(left, m, h[a*z:(a+1)*z])
 		for b := range a + 1 {
 			dst[a*k+b] += weight * floats.Dot(left, h[b*z:(b+1)*z])
 		}
+	}
+}
+
+// multiply writes the product of a symmetric matrix m, or the numbers of a diagonal one, and x to dst.
+func multiply(dst, m, x []float64) {
+	if len(m) == len(x) {
+		floats.MulTo(dst, m, x)
+	} else {
+		products(dst, m, x)
 	}
 }
 

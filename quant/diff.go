@@ -45,14 +45,18 @@ func residuals(ans *answer, s *Statistics, m *confusion, weights weighting, d []
 		copy(centres[a*k:], d)
 		centres[a*k+i]--
 	}
+	scale, each := make([]float64, m.k), make([]float64, m.k*k)
 	unit := make([]float64, k*k) // covariance of one residual
-	for _, spread := range in.labelSpreads(m, minus, centres, false) {
-		axpy(unit, 1/total, spread)
+	for a := range scale {
+		scale[a] = 1 / total
 	}
-	for a, spread := range in.labelSpreads(m, minus, centres, true) {
-		axpy(ans.v, 1/(total*total), spread)
-		for j := range k {
-			ans.label[m.class[a]*k+j] = max(spread[j*k+j], 0) / (total * total)
+	in.labelSpreads(unit, each, m, minus, centres, scale, false)
+	scaleTo(scale, 1/total, scale)
+	clear(each)
+	in.labelSpreads(ans.v, each, m, minus, centres, scale, true)
+	for a, i := range m.class {
+		for j, x := range each[a*k : (a+1)*k] {
+			ans.label[i*k+j] = max(x, 0) / (total * total)
 		}
 	}
 	for i := range k {

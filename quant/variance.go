@@ -1,6 +1,8 @@
 package quant
 
 import (
+	"slices"
+
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -52,13 +54,16 @@ func (w *scratch) variances(ans *answer, in *input, m *confusion, q []float64) {
 	for a, i := range m.class {
 		ans.member[i] = max(v[a*k+a], 0) * in.sample
 	}
-	for a, spread := range in.labelSpreads(m, h, hc, true) {
+	scale, each := make([]float64, k), make([]float64, k*k)
+	for a, share := range q {
+		scale[a] = square(share) * smallSample(m.nEff[a]) / square(m.mass[a])
+	}
+	in.labelSpreads(v, each, m, h, hc, scale, true)
+	for a, i := range m.class {
 		factor := smallSample(m.nEff[a]) / square(m.mass[a])
-		class := ans.class[m.class[a]*ans.k:]
 		for b, j := range m.class {
-			class[j] = max(factor*spread[b*k+b], 0)
+			ans.class[i*ans.k+j] = max(factor*each[a*k+b], 0)
 		}
-		axpy(v, square(q[a])*factor, spread)
 	}
 	ans.exact = in.hard || in.rows != nil || in.moments != nil
 	for a, i := range m.class {
@@ -194,22 +199,19 @@ func (m *Moments) ofClass(dst []float64, i, z int, w weighting, squared bool) {
 	}
 }
 
-// labelSpreads returns, for each supported class i, the lower triangle of the sum over its labels of
+// labelSpreads adds to the lower triangle of v the sum over the supported classes a of scale[a] times the sum over the labels
+// of the class of
 //
-//	w^2 (H phi - centre_i)(H phi - centre_i)',   or of w in place of w^2,
+//	w^2 (H phi - centre_a)(H phi - centre_a)',   or of w in place of w^2,
 //
-// for the k rows of H and the k rows of centres. Where neither rows nor moments say phi phi', it is bounded by diag phi:
-// exact for hard cells and never too small for soft ones.
-func (in *input) labelSpreads(m *confusion, h, centres []float64, squared bool) [][]float64 {
+// for the k rows of H and the k rows of centres, and the diagonal of the second sum to row a of each. Where neither rows nor
+// moments say phi phi', it is bounded by diag phi: exact for hard cells and never too small for soft ones.
+func (in *input) labelSpreads(v, each []float64, m *confusion, h, centres, scale []float64, squared bool) {
 	k := len(h) / m.z
-	spreads, place := make([][]float64, m.k), map[int]int{}
-	for a, i := range m.class {
-		spreads[a], place[i] = make([]float64, k*k), a
-	}
 	if in.rows != nil && in.moments == nil {
 		y, phi := make([]float64, k), make([]float64, m.z)
 		in.rows(func(row Row) {
-			a, supported := place[row.Class]
+			a, supported := slices.BinarySearch(m.class, row.Class)
 			if !supported {
 				return
 			}
@@ -219,16 +221,20 @@ func (in *input) labelSpreads(m *confusion, h, centres []float64, squared bool) 
 			if squared {
 				weight *= weight
 			}
-			addOuter(spreads[a], weight, y)
+			addOuter(v, weight*scale[a], y)
+			for b, x := range y {
+				each[a*k+b] += weight * x * x
+			}
 		})
-		return spreads
+		return
 	}
-	centred, second := make([]float64, len(h)), make([]float64, m.z)
+	left, sums, second := make([]float64, m.z), make([]float64, k), make([]float64, m.z)
 	if in.moments != nil {
 		second = make([]float64, m.z*m.z)
 	}
+	total := make([]float64, len(second))
 	for a, i := range m.class {
-		switch { // the cells of a profile sum to one, so that each takes off the centre
+		switch {
 		case in.moments != nil:
 			in.moments.ofClass(second, i, m.z, in.weights, squared)
 		case squared:
@@ -236,14 +242,19 @@ func (in *input) labelSpreads(m *confusion, h, centres []float64, squared bool) 
 		default:
 			scaleTo(second, m.mass[a], m.column(a))
 		}
-		for b := range k {
-			for z := range m.z {
-				centred[b*m.z+z] = h[b*m.z+z] - centres[a*k+b]
+		mass, centre := sum(second), centres[a*k:(a+1)*k] // the cells of a profile sum to one
+		for b, x := range centre {
+			row := h[b*m.z : (b+1)*m.z]
+			multiply(left, second, row)
+			sums[b] = sum(left)
+			each[a*k+b] += dot(left, row) - 2*x*sums[b] + mass*x*x
+			for c, y := range centre[:b+1] {
+				v[b*k+c] += scale[a] * (mass*x*y - x*sums[c] - y*sums[b])
 			}
 		}
-		addForm(spreads[a], 1, centred, second, k)
+		axpy(total, scale[a], second)
 	}
-	return spreads
+	addForm(v, 1, h, total, k)
 }
 
 // profile returns the profile of the label over the cells of phi: on K cells its own prediction, on K^2 the outer product
