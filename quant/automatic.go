@@ -30,18 +30,14 @@ const (
 // posteriorScratch is the memory of auto. What is not scratch is made anew for every estimate, so that a Snapshot keeps it.
 type posteriorScratch struct {
 	Tangent
+	reading   *CrowdReading // of the members
 	members   members
 	few, some members   // of many
-	a, s      []float64 // K x K: noise of the classes, mean of R R'
-	first     []float64 // K x K: J⁺ of q(1), where gamma is not 0
 	label     []float64 // K x K: covariance of Residual
 	noise     []float64 // K: variance of the distance between both readings
 	weight    float64   // of the members' own labels in Residual
 	at        []float64 // K + 3: see Kept
 	kept      Kept      // error of the coefficients
-	allowed   float64   // most that edges let gamma be
-	evidence  float64   // for a selection by class
-	unread    bool      // whether members holds none, but sums over them
 }
 
 // automatic fills ans with auto: the tempered mean of the posteriors plus the part of
@@ -54,16 +50,19 @@ func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
 	ans.reset(s.K)
 	ans.lambda = weights.lambda
 	p, x, k := s.Posterior, &w.posterior, s.K
-	x.Tangent = Tangent{Likely: make([]float64, k), Residual: make([]float64, k)}
-	x.meanResidual(p, sum(s.ClassN), weights)
-	gamma, followed := x.follow(ans.q, p)
-	if x.unread = followed; !followed {
+	r := p.follow()
+	if r == nil {
 		x.members.load(k, p.Members)
-		gamma = x.read(ans.q, p)
+		r = x.read(p)
 	}
-	x.Gamma, x.Tempered, x.Apart = gamma, slices.Clone(ans.q), slices.Clone(x.Likely)
-	axpy(x.Apart, -1, x.members.mean)
-	x.ByGamma = byGamma(x.Tempered, p.Prior, x.s, x.Inverse)
+	gamma := r.gamma
+	x.reading, x.Tangent = r, Tangent{
+		Gamma: gamma, ByClass: byClassOf(r.evidence), Tempered: r.tempered, Likely: r.likely, Inverse: r.inverse[1], ByGamma: r.byGamma,
+		Apart: slices.Clone(r.likely), Residual: make([]float64, k),
+	}
+	axpy(x.Apart, -1, r.mean)
+	x.meanResidual(p, sum(s.ClassN), weights)
+	copy(ans.q, r.tempered)
 	w.automaticNoise(ans, s, weights, gamma)
 	copy(ans.free, ans.q)
 	axpy(ans.free, 1-gamma, x.Residual)
@@ -89,23 +88,20 @@ func (s *Statistics) effectiveLabels(dst []float64, w weighting) {
 	}
 }
 
-// selectedByClass returns how likely it is that members were selected by their classes, and
-// not by their predictions f, but at most gammaMax. Both ways change the density of what is
-// known of a vertex u, by
+// selectedByClass returns the evidence that members were selected by their classes, and not by their predictions f: the
+// logarithm of the ratio of both likelihoods. Both ways change the density of what is known of a vertex u, by
 //
 //	sum_i q_i pi_i(u)/pi0_i, over the mean of that in the whole graph,  and  t_c/T_c  for c the class that f(u) is for,
 //
 // with q = q(1) and t and T the shares of these classes among the members and in the whole
-// graph: as many unknowns either way. The odds change by the ratio of both likelihoods, to
-// which a member counts evidenceWeight, and one that counts several times no more than once.
-// A declared selection is not judged.
-func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
-	x.evidence = math.Inf(1)
+// graph: as many unknowns either way. A member counts evidenceWeight, and one that counts several times no more than
+// once. A declared selection is not judged.
+func (r *CrowdReading) selectedByClass(p *Posterior, few *members) float64 {
 	if p.Selected != ByEdges || p.Predicted == nil || !(p.Vertices > 0) {
-		return gammaMax
+		return math.Inf(1)
 	}
-	few.temper(x.Likely, p.Prior, 1)
-	tops := make([]float64, len(x.Likely)) // members by the class that their prediction is for
+	few.temper(r.likely, p.Prior, 1)
+	tops := make([]float64, len(r.likely)) // members by the class that their prediction is for
 	evidence := 0.0
 	for l, m := range few.m {
 		evidence -= m / few.all * math.Log(few.inverse[l])
@@ -117,11 +113,10 @@ func (x *posteriorScratch) selectedByClass(p *Posterior, few *members) float64 {
 			evidence -= share * math.Log(share*p.Vertices/max(p.Tops[c], 1))
 		}
 	}
-	x.evidence = evidence * evidenceWeight * x.members.all * x.members.all / x.members.squares
-	return byClassOf(x.evidence)
+	return evidence * evidenceWeight * r.all * r.all / r.squares
 }
 
-// byClassOf returns how likely a selection by class is, at most gammaMax, with this logarithm of the ratio of likelihoods.
+// byClassOf returns how likely a selection by class is, at most gammaMax, with this evidence.
 func byClassOf(evidence float64) float64 {
 	return min(gammaMax, 1/(1+math.Exp(-evidence)/byClassOdds))
 }
@@ -179,7 +174,7 @@ func undecided(gamma, allowed, most float64) float64 {
 // has (1 - c) (diag q - q q') sum m²/(sum m)² more.
 func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
-	u := &x.members
+	u := x.reading
 	squares := make([]float64, k*k) // of J⁺, times gamma²
 	for at, y := range x.Inverse {
 		squares[at] = gamma * gamma * y * y
@@ -197,19 +192,19 @@ func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, 
 		unseen = (1 - s.Profiled/open) * u.squares / (u.all * u.all)
 	}
 	rest := (1 - gamma) * (1 - gamma)
-	apart := undecided(gamma, x.allowed, x.ByClass)
+	apart := undecided(gamma, u.allowed, x.ByClass)
 	place := (1 - gamma) * (1 + p.common(u.all*u.all/u.squares))
 	middle := make([]float64, k)
 	for a := range k {
-		products(middle, x.a, x.Inverse[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
+		products(middle, u.a, x.Inverse[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
 		members := max(dot(middle, x.Inverse[a*k:(a+1)*k]), 0)
 		ans.member[a] = spreadOfChange * members * u.all * u.all / u.squares
 		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
-			ans.v[a*k+b] += place*x.a[a*k+b] + rest*x.label[a*k+b] +
+			ans.v[a*k+b] += place*u.a[a*k+b] + rest*x.label[a*k+b] +
 				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away[a]*away[b] + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
 			if gamma > 0 {
-				drawn := gamma / 2 * (x.first[a*k+b] - delta(a, b)) * max(x.Likely[b], shareMin) * u.squares / (u.all * u.all)
+				drawn := gamma / 2 * (u.inverse[0][a*k+b] - delta(a, b)) * max(x.Likely[b], shareMin) * u.squares / (u.all * u.all)
 				ans.v[a*k+b] += drawn
 				ans.v[b*k+a] += drawn // it is symmetric but for repeated members
 			}

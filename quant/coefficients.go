@@ -54,15 +54,11 @@ func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (ke
 func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p := s.Posterior
 	x.at = append(append(x.at[:0], x.Tempered...), gamma, x.weight, math.Log(p.Residuals.effective(weights)))
-	x.kept = p.keptFor(x.at, x.members.squares, ans.v)
+	x.kept = p.keptFor(x.at, x.reading.squares, ans.v)
 	if p.Coefficients == nil {
 		return
 	}
 	if x.kept.KeptAt == nil {
-		if x.unread {
-			x.members.load(s.K, p.Members)
-			x.members.temper(x.Tempered, p.Prior, gamma)
-		}
 		x.kept = x.errorOf(p, weights, gamma)
 	}
 	axpy(ans.v, 1, x.kept.KeptNoise)
@@ -71,18 +67,20 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 
 // byCoefficients returns K x (Shared + K) the derivative of q(gamma) by the coefficients. That of a mean over the
 // members is that of every n-th of them.
-func (x *posteriorScratch) byCoefficients(p *Posterior) []float64 {
-	u, k := &x.members, x.members.k
+func (x *posteriorScratch) byCoefficients(p *Posterior, factor []float64) []float64 {
+	k := len(factor)
 	size := p.Shared + k
 	moved, g, views := make([]float64, k*size), make([]float64, k*size), make([]float64, p.Shared*k)
 	weight, r := 0.0, make([]float64, k)
-	step := (len(u.m)-1)/slopeMembersMax + 1
-	for l := 0; l < len(u.m); l += step {
-		p.Views(views, u.vertex[l])
-		u.respond(r, l)
-		addSlope(moved, u.m[l], r, views)
-		weight += u.m[l]
-	}
+	step, l := (int(p.Distinct)-1)/slopeMembersMax+1, 0
+	p.Members(func(vertex uint32, m float64, pi []float64) {
+		if l++; (l-1)%step == 0 {
+			p.Views(views, vertex)
+			respond(r, pi, factor)
+			addSlope(moved, m, r, views)
+			weight += m
+		}
+	})
 	for a := range k {
 		for b := range k {
 			axpy(g[a*size:(a+1)*size], x.Inverse[a*k+b]/weight, moved[b*size:(b+1)*size])
@@ -91,9 +89,15 @@ func (x *posteriorScratch) byCoefficients(p *Posterior) []float64 {
 	return g
 }
 
+// respond writes the responsibility R of a member to r.
+func respond(r, pi, factor []float64) {
+	floats.MulTo(r, pi, factor)
+	scaleTo(r, 1/sum(r), r)
+}
+
 // errorOf returns the error that the coefficients make in the shares.
 func (x *posteriorScratch) errorOf(p *Posterior, weights weighting, gamma float64) Kept {
-	g, k := x.byCoefficients(p), x.members.k
+	g, k := x.byCoefficients(p, x.reading.Factors[1]), len(p.Prior)
 	kept := Kept{KeptAt: slices.Clone(x.at), KeptNoise: make([]float64, k*k), KeptInfluence: influence(k, p.Coefficients, g)}
 	p.Residuals.slope(g, (gamma-1)*(1-x.weight), weights)
 	if p.Own != nil {
@@ -145,15 +149,13 @@ func (l *LabelSample) Draw(class int, g float64, pi, views []float64) {
 // these go the coefficients, so that of the first sum is left what no score shows. It grows with the
 // distance from the shares of the labels, for which R is pi, whose mean the fit makes right.
 func (x *posteriorScratch) addSpread(noise []float64, p *Posterior) {
-	l, k := p.Labels(), x.members.k
+	l, k := p.Labels(), len(p.Prior)
 	size := p.Shared + k
-	r := slices.Clone(l.pi)
+	r := make([]float64, len(l.pi))
 	means, mass, squares := make([]float64, k*k), make([]float64, k), make([]float64, k)
 	for n, c := range l.class {
-		row := r[n*k : (n+1)*k]
-		floats.Mul(row, x.members.factor)
-		scaleTo(row, 1/sum(row), row)
-		g := l.weight[n]
+		row, g := r[n*k:(n+1)*k], l.weight[n]
+		respond(row, l.pi[n*k:(n+1)*k], x.reading.Factors[1])
 		axpy(means[c*k:(c+1)*k], g, row)
 		mass[c], squares[c] = mass[c]+g, squares[c]+g*g
 	}

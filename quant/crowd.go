@@ -35,38 +35,43 @@ type Crowd struct {
 	Fresh *CrowdReading // of this estimate, if it read all members
 }
 
-// CrowdReading holds the results of an estimate of auto that read all members.
+// CrowdReading holds what an estimate of auto makes of the members.
 type CrowdReading struct {
 	Factors [2][]float64 // K: of q(1) and q(gamma)
 
-	gamma, evidence  float64
+	gamma            float64
+	allowed          float64      // most that edges let gamma be
+	evidence         float64      // for a selection by class
 	likely, tempered []float64    // K: q(1), q(gamma)
-	inverse          [2][]float64 // K x K: J⁺ of both
+	inverse          [2][]float64 // K x K: J⁺ of both; the first is read where gamma is not 0, or there is a Crowd
 	byGamma          []float64    // K: derivative of q(gamma)
-	s, a             []float64    // K x K: see posteriorScratch
-	all, squares     float64
+	s, a             []float64    // K x K: mean of R R', noise of the classes
+	mean             []float64    // K: of the posteriors
+	all, squares     float64      // sums of the multiplicities and of their squares
 }
 
-// follow writes the results of read from the sums of the crowd, and reports whether these are near enough.
-func (x *posteriorScratch) follow(q []float64, p *Posterior) (gamma float64, ok bool) {
-	c, k := p.Crowd, len(q)
+// follow returns the reading that the sums of the crowd tell of, nil where they are not near enough to the last one.
+func (p *Posterior) follow() *CrowdReading {
+	c := p.Crowd
 	if !c.tells() {
-		return 0, false
+		return nil
 	}
-	r, u := c.Read, &x.members
-	u.k, u.all, u.squares, u.mean = k, c.All, c.Squares, append(u.mean[:0], c.Mean[0]...)
-	if products(x.Likely, r.inverse[0], c.off(1, r.likely)); !moved(x.Likely, r.likely, c.Mean[1], likelyFar) {
-		return 0, false
+	then, k := c.Read, len(p.Prior)
+	r := *then
+	r.mean, r.all, r.squares = c.Mean[0], c.All, c.Squares
+	r.likely, r.tempered, r.a = make([]float64, k), make([]float64, k), make([]float64, k*k)
+	if products(r.likely, r.inverse[0], c.off(1, then.likely)); !moved(r.likely, then.likely, c.Mean[1], likelyFar) {
+		return nil
 	}
-	x.ByClass, x.evidence, x.allowed = byClassOf(r.evidence), r.evidence, p.allowed(x.Likely)
-	gamma = p.gamma(x.allowed, x.ByClass)
+	r.allowed = p.allowed(r.likely)
+	r.gamma = p.gamma(r.allowed, byClassOf(r.evidence))
 	open := evidenceTurned * evidenceWeight * c.Turned * c.All / c.Squares
-	if p.gamma(x.allowed, byClassOf(r.evidence+open))-p.gamma(x.allowed, byClassOf(r.evidence-open)) > gammaOpen || !c.tempered(q, gamma) {
-		return 0, false
+	if p.gamma(r.allowed, byClassOf(r.evidence+open))-p.gamma(r.allowed, byClassOf(r.evidence-open)) > gammaOpen || !c.tempered(r.tempered, r.gamma) {
+		return nil
 	}
-	x.s, x.Inverse, x.first, x.a = r.s, r.inverse[1], r.inverse[0], make([]float64, k*k)
-	scaleTo(x.a, c.Squares/(c.All*c.All)*r.all*r.all/r.squares, r.a)
-	return gamma, true
+	scaleTo(r.a, c.Squares/(c.All*c.All)*then.all*then.all/then.squares, then.a)
+	r.moveByGamma(p.Prior)
+	return &r
 }
 
 // tells reports whether most members still say what they said when they were read.
@@ -105,32 +110,16 @@ func moved(q, then, now []float64, far float64) bool {
 	return floats.Distance(q, then, 1) <= far
 }
 
-// freshReading returns the reading of the present estimate. How shares move is computed from some members.
-func (x *posteriorScratch) freshReading(q, prior []float64, gamma float64, some *members) *CrowdReading {
-	k := len(q)
-	r := &CrowdReading{
-		gamma: gamma, evidence: x.evidence, likely: slices.Clone(x.Likely), tempered: slices.Clone(q),
-		s: make([]float64, k*k), a: x.a, all: x.members.all, squares: x.members.squares,
-	}
-	for i, shares := range [][]float64{r.likely, r.tempered} {
-		r.inverse[i] = make([]float64, k*k)
-		some.follow(r.inverse[i], r.s, shares, prior, []float64{1, gamma}[i])
-		r.Factors[i] = slices.Clone(some.factor)
-	}
-	r.byGamma = byGamma(q, prior, r.s, r.inverse[1])
-	return r
-}
-
-// byGamma returns the derivative of q(gamma) by gamma, J⁺ (q log(q/pi0) - S log(q/pi0)).
-func byGamma(q, prior, s, inverse []float64) []float64 {
-	k := len(q)
-	logs, y, derivative := make([]float64, k), make([]float64, k), make([]float64, k)
-	for i, x := range q {
+// moveByGamma sets the derivative of q(gamma) by gamma, J⁺ (q log(q/pi0) - S log(q/pi0)).
+func (r *CrowdReading) moveByGamma(prior []float64) {
+	k := len(prior)
+	logs, y := make([]float64, k), make([]float64, k)
+	for i, x := range r.tempered {
 		logs[i] = math.Log(max(x, logarithmMin) / prior[i])
 	}
-	for i, x := range q {
-		y[i] = x*logs[i] - dot(s[i*k:(i+1)*k], logs)
+	for i, x := range r.tempered {
+		y[i] = x*logs[i] - dot(r.s[i*k:(i+1)*k], logs)
 	}
-	products(derivative, inverse, y)
-	return derivative
+	r.byGamma = make([]float64, k)
+	products(r.byGamma, r.inverse[1], y)
 }

@@ -62,17 +62,14 @@ func TestCrowdsSayWhatTheirMembersSay(t *testing.T) {
 		p := crowd(seed, []int{2500, 9000}[seed%2], k)
 		gamma := []float64{0, 0.4, 0.9}[seed%3]
 		p.Gamma, p.Crowd = &gamma, &Crowd{}
-		var x, y posteriorScratch
-		x.Likely, y.Likely = make([]float64, k), make([]float64, k)
-		q := make([]float64, k)
+		var x posteriorScratch
 		x.members.load(len(p.Prior), p.Members)
-		x.read(q, p)
+		x.read(p)
 		reading := p.Crowd.Fresh
 		next := changedCrowd(p, r, []float64{0, 0.002, 0.01, 0.03, 0.1}[seed/5%5])
 		moved := gamma + 0.005*float64(seed%2)
 		next.Gamma, next.Crowd = &moved, summed(next, reading)
-		got, exact := make([]float64, k), make([]float64, k)
-		_, ok := y.follow(got, next)
+		got, exact := next.follow(), make([]float64, k)
 		var whole members
 		whole.load(k, next.Members)
 		for i, solved := range []float64{1, moved} {
@@ -82,17 +79,17 @@ func TestCrowdsSayWhatTheirMembersSay(t *testing.T) {
 			for j, w := range exact {
 				far += math.Abs(w - from[j])
 			}
-			if !ok {
+			if got == nil {
 				continue
 			}
 			for j, w := range exact {
-				off := math.Abs([][]float64{y.Likely, got}[i][j] - w)
+				off := math.Abs([][]float64{got.likely, got.tempered}[i][j] - w)
 				if worst = max(worst, off); off > modelError/[]float64{5, 10}[i] {
 					t.Errorf("seed %d, %d classes, gamma %v, share %d: off by %g after %g", seed, k, solved, j, off, far)
 				}
 			}
 		}
-		if ok {
+		if got != nil {
 			followed++
 		}
 	}
@@ -105,16 +102,15 @@ func TestCrowdsSayWhatTheirMembersSay(t *testing.T) {
 func BenchmarkCrowd(b *testing.B) {
 	for _, k := range []int{2, 10, 20, 50} {
 		b.Run(fmt.Sprintf("K=%d", k), func(b *testing.B) {
-			p, q, gamma := crowd(1, 100_000, k), make([]float64, k), 0.9
+			p, gamma := crowd(1, 100_000, k), 0.9
 			p.Gamma, p.Crowd = &gamma, &Crowd{}
 			var x posteriorScratch
-			x.Likely = make([]float64, k)
 			x.members.load(len(p.Prior), p.Members)
-			x.read(q, p)
+			x.read(p)
 			p = changedCrowd(p, rand.New(rand.NewPCG(1, 82)), 0.001)
 			p.Crowd = summed(p, p.Crowd.Fresh)
 			for b.Loop() {
-				if _, ok := x.follow(q, p); !ok {
+				if p.follow() == nil {
 					b.Fatal("nothing follows")
 				}
 			}

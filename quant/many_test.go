@@ -45,10 +45,9 @@ func TestManyMembersAreSolvedLikeFew(t *testing.T) {
 		gamma := []float64{0, 0.4, 0.9}[seed%3]
 		p.Gamma = &gamma
 		var x posteriorScratch
-		x.Likely = make([]float64, k)
-		q, exact := make([]float64, k), make([]float64, k)
+		exact := make([]float64, k)
 		x.members.load(len(p.Prior), p.Members)
-		x.read(q, p)
+		read := x.read(p)
 		if len(x.few.m) != 1000 {
 			t.Fatalf("seed %d: starts from %d members", seed, len(x.few.m))
 		}
@@ -57,7 +56,7 @@ func TestManyMembersAreSolvedLikeFew(t *testing.T) {
 		for _, solved := range []struct {
 			q     []float64
 			gamma float64
-		}{{x.Likely, 1}, {q, gamma}} {
+		}{{read.likely, 1}, {read.tempered, gamma}} {
 			exactly(&whole, exact, p.Prior, solved.gamma)
 			for i := range k {
 				off := math.Abs(solved.q[i] - exact[i])
@@ -70,7 +69,7 @@ func TestManyMembersAreSolvedLikeFew(t *testing.T) {
 		a := make([]float64, k*k)
 		whole.temper(exact, p.Prior, gamma)
 		whole.noise(a)
-		if ratio := trace(x.a, k) / trace(a, k); ratio < 0.9 || ratio > 1.1 {
+		if ratio := trace(read.a, k) / trace(a, k); ratio < 0.9 || ratio > 1.1 {
 			t.Errorf("seed %d, %d classes: the noise is %v of that of all members", seed, k, ratio)
 		}
 	}
@@ -88,13 +87,12 @@ func BenchmarkTempered(b *testing.B) {
 	for _, k := range []int{2, 10, 20} {
 		for _, n := range []int{100, 2000, 3000, 100_000} {
 			b.Run(fmt.Sprintf("K=%d/n=%d", k, n), func(b *testing.B) {
-				p, q, gamma := crowd(1, n, k), make([]float64, k), 0.9
+				p, gamma := crowd(1, n, k), 0.9
 				p.Gamma = &gamma
 				var x posteriorScratch
-				x.Likely = make([]float64, k)
 				for b.Loop() {
 					x.members.load(len(p.Prior), p.Members)
-					x.read(q, p)
+					x.read(p)
 				}
 			})
 		}

@@ -3,7 +3,6 @@ package quant
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 )
 
@@ -73,15 +72,13 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 			p, truth := drawSelected(rand.New(rand.NewPCG(seed, 3)), byClass)
 			var x posteriorScratch
 			k := len(truth)
-			x.Likely = make([]float64, k)
-			q := make([]float64, k)
 			x.members.load(len(p.Prior), p.Members)
-			x.read(q, p)
-			likely += x.ByClass / rounds
+			read := x.read(p)
+			likely += byClassOf(read.evidence) / rounds
 			for i := range truth {
-				errors += math.Abs(q[i]-truth[i]) / float64(k*rounds)
+				errors += math.Abs(read.tempered[i]-truth[i]) / float64(k*rounds)
 				meanErrors += math.Abs(x.members.mean[i]-truth[i]) / float64(k*rounds)
-				shiftErrors += math.Abs(x.Likely[i]-truth[i]) / float64(k*rounds)
+				shiftErrors += math.Abs(read.likely[i]-truth[i]) / float64(k*rounds)
 			}
 		}
 		t.Logf("by class %t: likelihood of that %.2f; mean error %.4f, of the mean %.4f, under prior shift %.4f", byClass, likely, errors, meanErrors, shiftErrors)
@@ -99,7 +96,6 @@ func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 	p, _ := drawSelected(rand.New(rand.NewPCG(5, 3)), false)
 	few := func(times float64) (byClass float64) {
 		var x posteriorScratch
-		x.Likely = make([]float64, len(p.Prior))
 		x.members.load(len(p.Prior), func(visit func(uint32, float64, []float64)) {
 			p.Members(func(v uint32, _ float64, pi []float64) {
 				if v < 5 {
@@ -107,8 +103,7 @@ func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 				}
 			})
 		})
-		x.read(slices.Clone(p.Prior), p)
-		return x.ByClass
+		return byClassOf(x.read(p).evidence)
 	}
 	if once, often := few(1), few(40); math.Abs(once-often) > 1e-9 {
 		t.Errorf("five members say %v, each forty times %v", once, often)

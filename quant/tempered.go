@@ -1,6 +1,8 @@
 package quant
 
 import (
+	"slices"
+
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
@@ -56,25 +58,18 @@ func (u *members) every(part *members, n int) *members {
 	return part
 }
 
-// respond writes the responsibility R of the l-th member to r.
-func (u *members) respond(r []float64, l int) {
-	for i, p := range u.x[l*u.k : (l+1)*u.k] {
-		r[i] = p * u.factor[i] * u.inverse[l]
-	}
-}
-
-// read writes q(gamma) and its derivatives, and returns gamma. If there are many members, a solve starts from every n-th of
-// them, goes on with eight times as many, and ends with all after a few rounds. The first sample also gives the derivatives
-// and the noise of one member.
-func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
-	u, k := &x.members, len(q)
+// read returns what the members that are loaded say. If there are many, a solve starts from every n-th of them, goes on with
+// eight times as many, and ends with all after a few rounds. The first sample also gives the derivatives and the noise of
+// one member.
+func (x *posteriorScratch) read(p *Posterior) *CrowdReading {
+	u, k := &x.members, len(p.Prior)
 	n := len(u.m) / sampleMembers
 	few, some := u.every(&x.few, n), u.every(&x.some, n/8)
 	if some == u {
 		some = few
 	}
-	x.a, x.s, x.Inverse, x.first = make([]float64, k*k), make([]float64, k*k), make([]float64, k*k), make([]float64, k*k)
-	solve := func(q []float64, gamma float64) {
+	r := &CrowdReading{mean: slices.Clone(u.mean), all: u.all, squares: u.squares, s: make([]float64, k*k), a: make([]float64, k*k)}
+	solve := func(q []float64, gamma float64) []float64 {
 		for i, level := range []*members{few, some, u} {
 			from := []*members{few, few, some}[i]
 			if i > 0 && level == from {
@@ -89,37 +84,37 @@ func (x *posteriorScratch) read(q []float64, p *Posterior) (gamma float64) {
 		for i, x := range u.gradient {
 			q[i] *= 1 + x // the mean of R, which no floor holds up
 		}
+		return q
 	}
-	copy(x.Likely, few.mean)
-	solve(x.Likely, 1)
-	x.ByClass, x.allowed = x.selectedByClass(p, few), p.allowed(x.Likely)
-	if gamma = p.gamma(x.allowed, x.ByClass); gamma > 0 {
-		few.follow(x.first, x.s, x.Likely, p.Prior, 1)
+	r.likely = solve(slices.Clone(few.mean), 1)
+	r.evidence, r.allowed = r.selectedByClass(p, few), p.allowed(r.likely)
+	if r.gamma = p.gamma(r.allowed, byClassOf(r.evidence)); r.gamma > 0 || p.Crowd != nil {
+		r.follow(0, r.likely, p.Prior, 1, few)
 	}
+	r.tempered = slices.Clone(u.mean)
 	for i, mean := range u.mean {
-		q[i] = mean + gamma*(x.Likely[i]-mean) // what it is for gamma 0 and 1, and nearly so between
+		r.tempered[i] += r.gamma * (r.likely[i] - mean) // what it is for gamma 0 and 1, and nearly so between
 	}
-	if gamma > 0 && gamma < 1 {
-		solve(q, gamma)
+	if r.gamma > 0 && r.gamma < 1 {
+		solve(r.tempered, r.gamma)
 	}
-	few.follow(x.Inverse, x.s, q, p.Prior, gamma)
-	few.noise(x.a)
-	if few != u {
-		scaleTo(x.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, x.a)
-		u.temper(q, p.Prior, gamma)
-	}
+	r.follow(1, r.tempered, p.Prior, r.gamma, few)
+	few.noise(r.a)
+	scaleTo(r.a, u.squares/(u.all*u.all)*few.all*few.all/few.squares, r.a)
+	r.moveByGamma(p.Prior)
 	if p.Crowd != nil {
-		p.Crowd.Fresh = x.freshReading(q, p.Prior, gamma, some)
+		p.Crowd.Fresh = r
 	}
-	return gamma
+	return r
 }
 
-// follow writes the mean of R R' at q to s, and J⁺ to inverse.
-func (u *members) follow(inverse, s, q, prior []float64, gamma float64) {
-	u.temper(q, prior, gamma)
-	u.outers(s, u.m, u.factor)
-	scaleTo(s, 1/u.all, s)
-	pseudoInverse(inverse, q, s, gamma)
+// follow sets the factors and J⁺ of q(1) or of q(gamma) = q, and S, the mean of R R' there.
+func (r *CrowdReading) follow(which int, q, prior []float64, gamma float64, few *members) {
+	few.temper(q, prior, gamma)
+	r.Factors[which], r.inverse[which] = slices.Clone(few.factor), make([]float64, len(r.s))
+	few.outers(r.s, few.m, few.factor)
+	scaleTo(r.s, 1/few.all, r.s)
+	pseudoInverse(r.inverse[which], q, r.s, gamma)
 }
 
 // noise writes to a the covariance of the mean of the classes that R draws,
