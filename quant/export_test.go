@@ -13,7 +13,7 @@ import (
 // K = len(dst) and Z = len(p); e is 1e-9 times the mean diagonal of C'C. A class
 // whose column is zero gets no share; if all are zero the answer is shares.
 // It panics on lengths that do not match. Primal active set with Cholesky,
-// O(Z K^2 + K^3) a round; closed form for K = 2.
+// O(Z K^2 + K^3) a round.
 func (w *Solver) LeastSquares(dst, c, p, shares []float64) (residual float64) {
 	m := &confusion{}
 	if !m.load(dst, c, p, shares) {
@@ -98,14 +98,15 @@ func (m *confusion) smooth() {
 // gradient is one value on the support, no smaller elsewhere, and q sums to one.
 func (m *quadratic) residual() float64 {
 	var level, weight float64
+	gradient := make([]float64, m.n)
 	for i := range m.n {
-		m.r[i] = dot(m.g[i*m.n:i*m.n+m.n], m.q) - m.b[i]
-		level += m.q[i] * m.r[i]
+		gradient[i] = dot(m.g[i*m.n:i*m.n+m.n], m.q) - m.b[i]
+		level += m.q[i] * gradient[i]
 		weight += m.q[i]
 	}
 	level /= weight
 	worst := math.Abs(weight - 1)
-	for i, g := range m.r {
+	for i, g := range gradient {
 		if m.q[i] > 0 {
 			worst = max(worst, math.Abs(g-level))
 		} else {

@@ -16,8 +16,7 @@ const (
 )
 
 // quadratic is the workspace of one strictly convex quadratic program over the
-// simplex, min 1/2 q'Gq - b'q. Only the lower triangle of g is read by factor;
-// the matrix is kept whole for the residuals.
+// simplex, min 1/2 q'Gq - b'q.
 type quadratic struct {
 	n    int
 	g    []float64 // n x n, symmetric
@@ -25,7 +24,6 @@ type quadratic struct {
 	q    []float64 // n: start, then solution
 	l    []float64 // factor of the free block
 	u, w []float64 // G_FF^-1 b_F and G_FF^-1 1
-	r    []float64 // residual or gradient
 	x    []float64 // candidate, by class
 	free []int     // indices not at their bound, ascending
 }
@@ -36,7 +34,7 @@ func (m *quadratic) reserve(n int) {
 	m.g, m.l = resize(m.g, n*n), resize(m.l, n*n)
 	m.b, m.q = resize(m.b, n), resize(m.q, n)
 	m.u, m.w = resize(m.u, n), resize(m.w, n)
-	m.r, m.x = resize(m.r, n), resize(m.x, n)
+	m.x = resize(m.x, n)
 	if cap(m.free) < n {
 		m.free = make([]int, 0, n)
 	}
@@ -46,14 +44,6 @@ func (m *quadratic) reserve(n int) {
 // together, and those whose multiplier asks for it come back one by one, with a fresh Cholesky factor each round
 // (Lawson and Hanson, 1974, chapter 23). G is positive definite, so the solution is unique.
 func (m *quadratic) solve() {
-	switch m.n {
-	case 1:
-		m.q[0] = 1
-		return
-	case 2:
-		m.solvePair()
-		return
-	}
 	m.free = m.free[:0]
 	for i, v := range m.q {
 		if v > 0 {
@@ -81,29 +71,8 @@ func (m *quadratic) solve() {
 	}
 }
 
-// solvePair is the closed form for two classes: the unconstrained minimum along
-// the segment, clipped. The smaller share is computed, the larger is the rest, so
-// that a small one keeps its digits.
-func (m *quadratic) solvePair() {
-	g, b := m.g, m.b
-	curvature := (g[0] - g[1]) + (g[3] - g[2])
-	if !(curvature > 0) {
-		m.q[0], m.q[1] = 0.5, 0.5
-		return
-	}
-	first := ((b[0] - b[1]) + (g[3] - g[1])) / curvature
-	if first <= 0.5 {
-		m.q[0] = max(first, 0)
-		m.q[1] = 1 - m.q[0]
-		return
-	}
-	m.q[1] = max(((b[1]-b[0])+(g[0]-g[2]))/curvature, 0)
-	m.q[0] = 1 - m.q[1]
-}
-
 // candidate writes to x the minimum on the free classes under the sum constraint
-// alone and returns the common value of the gradient there. One step of iterative
-// refinement keeps the residual at rounding level when columns almost coincide.
+// alone and returns the common value of the gradient there.
 func (m *quadratic) candidate() (nu float64) {
 	f := len(m.free)
 	for a, i := range m.free {
@@ -121,16 +90,7 @@ func (m *quadratic) candidate() (nu float64) {
 	for a, i := range m.free {
 		m.x[i] = u[a] + nu*w[a]
 	}
-	for a, i := range m.free { // r = b + nu - G x, the error of stationarity
-		u[a] = m.b[i] + nu - dot(m.g[i*m.n:i*m.n+m.n], m.x)
-	}
-	lack := 1 - sum(m.x)
-	choleskySolve(m.l, f, u)
-	shift := (lack - sum(u)) / sum(w)
-	for a, i := range m.free {
-		m.x[i] += u[a] + shift*w[a]
-	}
-	return nu + shift
+	return nu
 }
 
 // release frees the class at its bound with the most negative multiplier, lowest
