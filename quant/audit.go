@@ -53,7 +53,7 @@ func (a *Audit) reach(open float64) (share, deviation float64) {
 	return a.Weights.Sum / open, math.Sqrt(max(a.Noise.Sum, 0)) / open
 }
 
-// estimate fills ans with the generalised regression estimate from the audit labels alone,
+// estimate returns the generalised regression estimate from the audit labels alone,
 //
 //	q = tau mean_U(p) + sum w (y - tau p) / sum w,
 //
@@ -63,9 +63,9 @@ func (a *Audit) reach(open float64) (share, deviation float64) {
 // Few labels have skew errors, and a spread that is hardly known. So the interval centres
 // where auditPseudo labels as predicted are added, and its variance is that whose normal
 // quantile is Student's, of n + auditPseudo - 2 degrees. Both go as labels come.
-func (a *Audit) estimate(ans *answer, s *Statistics) {
+func (a *Audit) estimate(s *Statistics) *answer {
 	k := s.K
-	ans.reset(k)
+	ans := newAnswer(k)
 	x := a.moments()
 	covered := 0.0
 	if open := s.Members - s.Labelled; open > 0 && s.Soft != nil {
@@ -96,6 +96,7 @@ func (a *Audit) estimate(ans *answer, s *Statistics) {
 		ans.nEff[i] = n * x.y[i]
 	}
 	ans.exact, ans.audited = true, true
+	return ans
 }
 
 // studentStretch returns the variance of the normal whose 90 % quantile is that of Student's t
@@ -198,18 +199,15 @@ func (s *Statistics) auditable() bool {
 	return share+2*deviation >= auditReachLow && share-2*deviation <= 1/auditReachLow
 }
 
-// auto fills w.ans with auto, combined with the audit labels where there are enough.
+// auto sets w.ans to auto, combined with the audit labels where there are enough.
 func (w *Solver) auto(s *Statistics, weights weighting) {
-	switch labels := sum(s.ClassN) > 0 && s.Profiled > 0; {
-	case labels && s.auditable():
-		w.automatic(&w.ans, s, weights)
-		s.Audit.estimate(&w.other, s)
-		w.combine(&w.ans, &w.other)
-	case labels:
-		w.automatic(&w.ans, s, weights)
-	default:
-		s.Audit.estimate(&w.ans, s)
-		w.check.weight = 1
+	if !(sum(s.ClassN) > 0 && s.Profiled > 0) {
+		w.ans, w.check.weight = s.Audit.estimate(s), 1
+		return
+	}
+	w.ans = w.automatic(s, weights)
+	if s.auditable() {
+		w.combine(w.ans, s.Audit.estimate(s))
 	}
 }
 
@@ -223,7 +221,7 @@ func (w *Solver) auto(s *Statistics, weights weighting) {
 func (w *Solver) combine(a, x *answer) {
 	k := a.k
 	away, va, vx := 0.0, 0.0, 0.0
-	w.check.errors = resize(w.check.errors, k)
+	w.check.errors = make([]float64, k)
 	for i := range k {
 		d, v := x.free[i]-a.free[i], a.v[i*k+i]+x.v[i*k+i]
 		away, va, vx = away+d*d, va+a.v[i*k+i], vx+x.v[i*k+i]

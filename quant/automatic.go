@@ -40,14 +40,14 @@ type posteriorScratch struct {
 	kept      Kept      // error of the coefficients
 }
 
-// automatic fills ans with auto: the tempered mean of the posteriors plus the part of
+// automatic returns auto: the tempered mean of the posteriors plus the part of
 // the labels' residual that goes with a place,
 //
 //	q(gamma) + (1 - gamma) d,
 //
 // where gamma, from the edges inside, says how far the community was selected by class.
-func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
-	ans.reset(s.K)
+func (w *Solver) automatic(s *Statistics, weights weighting) *answer {
+	ans := newAnswer(s.K)
 	ans.lambda = weights.lambda
 	p, x, k := s.Posterior, &w.posterior, s.K
 	r := p.follow()
@@ -72,6 +72,7 @@ func (w *scratch) automatic(ans *answer, s *Statistics, weights weighting) {
 	s.effectiveLabels(ans.nEff, weights)
 	ans.gamma, ans.posterior, ans.exact = gamma, uint64(p.Version), true
 	ans.clustered = p.LabelGate < clusteredBelow
+	return ans
 }
 
 // effectiveLabels writes the effective number of labels of each class to dst.
@@ -172,7 +173,7 @@ func undecided(gamma, allowed, most float64) float64 {
 //
 // Members without a prediction, a share 1 - c of the open ones, are another draw of the same shares q, so that V
 // has (1 - c) (diag q - q q') sum m²/(sum m)² more.
-func (w *scratch) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
+func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
 	p, x, k := s.Posterior, &w.posterior, s.K
 	u := x.reading
 	squares := make([]float64, k*k) // of J⁺, times gamma²
@@ -330,7 +331,7 @@ func (x *posteriorScratch) labelShares(ans *answer, s *Statistics, scale float64
 // 1 - c; they rest on no model. Labels and members are draws of the same, so that both are
 // noise of the distance between their shares, and move with the coefficients as most vertices do, so that
 // the influence stays. It returns the weight of the labels' own shares.
-func (w *scratch) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
+func (w *Solver) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
 	p, k := s.Posterior, s.K
 	if p.Selected != ByEdges || !(2*p.Distinct > p.Vertices) {
 		return 0

@@ -39,21 +39,22 @@ type Turnover struct {
 	Reset                bool // another model's predictions, or another method: nothing cancels
 }
 
-// Snapshot copies to dst what SEChange needs of the last Estimate, reusing dst.
-func (w *Solver) Snapshot(dst *Snapshot) {
-	dst.Solved, dst.Open, dst.Profiled, dst.Posterior = w.solved, w.open, w.profiled, w.ans.posterior
-	if dst.Audits = 0; w.ans.audited {
-		dst.Audits = w.check.labels
+// Snapshot writes what SEChange needs of the last Estimate to dst.
+func (w *Solver) Snapshot(dst *Snapshot) { *dst = w.last }
+
+// remember sets what Snapshot tells, which nobody writes to.
+func (w *Solver) remember(e *Estimate, s *Statistics, solved bool) {
+	a := w.ans
+	w.last = Snapshot{
+		Solved: solved, Open: s.open(), Profiled: s.Profiled, Share: a.q, SE: slices.Clone(e.SE), NEff: a.nEff,
+		Class: a.class, Label: a.label, Member: a.member, Posterior: a.posterior,
+		Prevalence: slices.Clone(e.Prevalence), Coverage: e.Coverage,
 	}
-	dst.Share = append(dst.Share[:0], w.ans.q...)
-	dst.SE = append(dst.SE[:0], w.se...)
-	dst.NEff = append(dst.NEff[:0], w.ans.nEff...)
-	dst.Class = append(dst.Class[:0], w.ans.class...)
-	dst.Label = append(dst.Label[:0], w.ans.label...)
-	dst.Member = append(dst.Member[:0], w.ans.member...)
-	dst.Prevalence, dst.Coverage = append(dst.Prevalence[:0], w.prevalence...), w.coverage
-	if dst.Tangent, dst.Kept = (Tangent{}), (Kept{}); w.ans.posterior != 0 {
-		dst.Tangent, dst.Kept = w.posterior.Tangent, w.posterior.kept // which nobody writes to
+	if a.audited {
+		w.last.Audits = w.check.labels
+	}
+	if a.posterior != 0 {
+		w.last.Tangent, w.last.Kept = w.posterior.Tangent, w.posterior.kept
 	}
 }
 

@@ -62,7 +62,7 @@ func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights 
 		x.kept = x.errorOf(p, weights, gamma)
 	}
 	axpy(ans.v, 1, x.kept.KeptNoise)
-	ans.influence = append(ans.influence[:0], x.kept.KeptInfluence...)
+	ans.influence = slices.Clone(x.kept.KeptInfluence)
 }
 
 // byCoefficients returns K x (Shared + K) the derivative of q(gamma) by the coefficients. That of a mean over the

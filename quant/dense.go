@@ -140,21 +140,6 @@ func sum(x []float64) float64 {
 	return s
 }
 
-// resize returns a slice of length n that reuses the memory of x. Its contents are unspecified.
-func resize(x []float64, n int) []float64 {
-	if cap(x) < n {
-		return make([]float64, n, n+n/4)
-	}
-	return x[:n]
-}
-
-// zeroed is resize with every entry zero.
-func zeroed(x []float64, n int) []float64 {
-	x = resize(x, n)
-	clear(x)
-	return x
-}
-
 // cholesky overwrites the lower triangle of the n x n matrix a with its factor L, a = L L'. A matrix that is
 // not positive definite, by rounding or because an entry is no number, gets the factor of the identity.
 func cholesky(a []float64, n int) {

@@ -81,12 +81,11 @@ func (m *confusion) weakest() (sigma float64, i, j int) {
 func (w *Solver) disagreement(flags []string, s *Statistics, at reach) []string {
 	lambda := min(LambdaDefault, at.lambdaMax(mixtureFloor))
 	weights := at.weigh(Density, lambda, s.KernelSum)
-	w.difference(&w.one, s, weights)
-	w.adjusted(&w.other, s, recipe{family: familySolve, weighted: true}, weights, nil)
+	diff, sis := w.difference(s, weights), w.adjusted(s, recipe{family: familySolve, weighted: true}, weights, nil)
 	z := bonferroni(shiftConfidence, s.K)
 	return flagged(flags, FlagShift, s.K, func(i int) bool {
-		variance := w.one.v[i*s.K+i] + w.other.v[i*s.K+i]
-		return w.other.nEff[i] > 0 && math.Abs(w.one.free[i]-w.other.free[i]) > z*math.Sqrt(max(variance, 0))
+		variance := diff.v[i*s.K+i] + sis.v[i*s.K+i]
+		return sis.nEff[i] > 0 && math.Abs(diff.free[i]-sis.free[i]) > z*math.Sqrt(max(variance, 0))
 	})
 }
 

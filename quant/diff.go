@@ -1,20 +1,20 @@
 package quant
 
-// difference fills ans with the difference estimator p + d, where d is the
+// difference returns the difference estimator p + d, where d is the
 // weighted mean over the calibration labels of (label - prediction): consistent
 // when the label given the vertex is stable, and in need of no inverse.
 //
 //	V = sum (w/sum w)^2 (r - d)(r - d)' + E_w[(r - d)(r - d)']/n_U,  r = label - prediction,
 //
 // the second term because each member's own residual is unknown.
-func (w *scratch) difference(ans *answer, s *Statistics, weights weighting) {
-	ans.reset(s.K)
+func (w *Solver) difference(s *Statistics, weights weighting) *answer {
+	ans := newAnswer(s.K)
 	ans.lambda = weights.lambda
 	m := s.Soft.weigh(s.K, weights, 0)
 	if m.k == 0 {
 		copy(ans.q, w.shares)
 		copy(ans.free, w.shares)
-		return
+		return ans
 	}
 	total := sum(m.mass)
 	d := make([]float64, s.K)
@@ -30,6 +30,7 @@ func (w *scratch) difference(ans *answer, s *Statistics, weights weighting) {
 	copy(ans.free, s.Soft.P)
 	axpy(ans.free, 1, d)
 	ProjectSimplex(ans.q, ans.free)
+	return ans
 }
 
 // residuals sets the variances: that of d, and that of the members' own residuals. The residual of a label of class i

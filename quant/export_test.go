@@ -20,8 +20,9 @@ func (w *Solver) LeastSquares(dst, c, p, shares []float64) (residual float64) {
 		copy(dst, shares)
 		return 0
 	}
-	scatter(dst, m.class, w.leastSquares(m, p, shares))
-	return w.qp.residual()
+	solved := m.leastSquares(p, shares)
+	scatter(dst, m.class, solved.q)
+	return solved.residual()
 }
 
 // scatter writes the values of the supported classes to their places in dst and
@@ -119,18 +120,18 @@ func (m *quadratic) residual() float64 {
 // Combine mixes an estimate by audit labels alone into one of auto.
 func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []string) {
 	w, k := &Solver{}, len(q)
-	fill := func(a *answer, q, v []float64) {
-		a.reset(k)
+	fill := func(q, v []float64) *answer {
+		a := newAnswer(k)
 		copy(a.q, q)
-		a.free = append(a.free[:0], q...)
+		copy(a.free, q)
 		for i := range k {
 			a.v[i*k+i] = v[i]
 		}
+		return a
 	}
-	fill(&w.ans, q, v)
-	fill(&w.other, x, vx)
-	w.combine(&w.ans, &w.other)
-	return w.ans.q, w.check.weight, w.check.flags(nil, k)
+	a := fill(q, v)
+	w.combine(a, fill(x, vx))
+	return a.q, w.check.weight, w.check.flags(nil, k)
 }
 
 // Influence returns what an estimate of k classes publishes for a covariance of the coefficients and

@@ -30,11 +30,10 @@ func clamp(x float64) float64 { return min(max(x, 0), 1) }
 // everything where one class alone has support.
 func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
 	k := s.K
-	e.Prevalence, e.SE = resize(e.Prevalence, k), resize(e.SE, k)
-	e.Low, e.High, e.SEChange = resize(e.Low, k), resize(e.High, k), e.SEChange[:0]
-	e.NEff = append(e.NEff[:0], w.ans.nEff...)
+	e.Prevalence, e.SE, e.Low, e.High = make([]float64, k), make([]float64, k), make([]float64, k), make([]float64, k)
+	e.NEff, e.SEChange = slices.Clone(w.ans.nEff), nil
 	if solved = solved && !slices.ContainsFunc(w.ans.v[:k*k], math.IsNaN); !solved {
-		w.ans.influence = w.ans.influence[:0] // an error that is no number is an unknown one
+		w.ans.influence = nil // an error that is no number is an unknown one
 	}
 	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, w.ans.gamma, w.ans.posterior, ""
 	w.publishAudit(e, s)
@@ -44,8 +43,8 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	case solved:
 		e.Variance = VarianceDiagonal
 	}
-	w.solved, w.open, w.profiled = solved, s.open(), s.Profiled
-	w.publishInfluence(e)
+	open := s.open()
+	e.Influence = shortened(w.ans.influence, open)
 	z := 0.0
 	if solved {
 		z = o.quantile(k)
@@ -67,9 +66,9 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 		share := clamp(s.prevalence(i, q)) // rounding may take it past the ends
 		e.Prevalence[i] = share
 		e.Low[i], e.High[i] = clamp(min(s.prevalence(i, low), share)), clamp(max(s.prevalence(i, high), share))
-		e.SE[i] = w.open * min(se, worstDeviation)
+		e.SE[i] = open * min(se, worstDeviation)
 	}
-	w.se, w.prevalence, w.coverage = append(w.se[:0], e.SE...), append(w.prevalence[:0], e.Prevalence...), e.Coverage
+	w.remember(e, s, solved)
 }
 
 // open returns the share of the members that is estimated, not counted.
@@ -88,13 +87,13 @@ func (s *Statistics) prevalence(i int, q float64) float64 {
 	return q
 }
 
-// publishInfluence writes the influence of the shares shown, in four digits.
-func (w *Solver) publishInfluence(e *Estimate) {
-	e.Influence = e.Influence[:0]
-	for _, x := range w.ans.influence {
-		short, _ := strconv.ParseFloat(strconv.FormatFloat(w.open*x, 'e', 3, 64), 64) // it was formatted
-		e.Influence = append(e.Influence, short)
+// shortened returns a part of the influence, that on the shares shown, in four digits.
+func shortened(influence []float64, part float64) (short []float64) {
+	for _, x := range influence {
+		digits, _ := strconv.ParseFloat(strconv.FormatFloat(part*x, 'e', 3, 64), 64) // it was formatted
+		short = append(short, digits)
 	}
+	return short
 }
 
 // quantile returns the number of standard errors from the centre to an end of the interval. The shares of

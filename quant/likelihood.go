@@ -39,7 +39,7 @@ type mixture struct {
 	inverse []float64 // n: 1 over sum_i x_i f_i
 	weights []float64 // n: scratch
 
-	qp       quadratic
+	qp       *quadratic
 	rate     []float64 // K: f_i/q_i
 	gradient []float64 // K: mean of R over q, less 1, which is its mean under q
 	second   []float64 // K x K: the mean of R_i R_j over q_i q_j
@@ -48,10 +48,10 @@ type mixture struct {
 
 // clear forgets all rows, for others of k numbers.
 func (u *mixture) clear(k int) {
+	one := func() []float64 { return make([]float64, k) }
 	u.k, u.m, u.x, u.all = k, u.m[:0], u.x[:0], 0
-	u.factor, u.rate, u.gradient = resize(u.factor, k), resize(u.rate, k), resize(u.gradient, k)
-	u.from, u.to = resize(u.from, k), resize(u.to, k)
-	u.second = resize(u.second, k*k)
+	u.qp, u.factor, u.rate, u.gradient, u.from, u.to = newQuadratic(k), one(), one(), one(), one(), one()
+	u.second = make([]float64, k*k)
 }
 
 // add adds a row.
@@ -65,7 +65,7 @@ func (u *mixture) temper(q, prior []float64, gamma float64) {
 	for i, x := range q {
 		u.factor[i] = math.Pow(x/prior[i], gamma) // exact where gamma is 0 or 1
 	}
-	u.inverse = resize(u.inverse, len(u.m))
+	u.inverse = append(u.inverse[:0], u.m...)
 	products(u.inverse, u.x, u.factor)
 	for l, x := range u.inverse {
 		u.inverse[l] = 1 / x
@@ -82,16 +82,16 @@ func (u *mixture) logLikelihood() (value float64) {
 
 // sums writes the sum of weights times y to dst, for y_i = x_i factor_i over sum_i x_i f_i: R with the factors of temper.
 func (u *mixture) sums(dst, weights, factor []float64) {
-	u.weights = resize(u.weights, len(u.m))
-	floats.MulTo(u.weights, weights, u.inverse)
+	u.weights = append(u.weights[:0], weights...)
+	floats.Mul(u.weights, u.inverse)
 	combine(dst, u.weights, u.x)
 	floats.Mul(dst, factor)
 }
 
 // outers writes the sum of weights times y y' to s.
 func (u *mixture) outers(s, weights, factor []float64) {
-	u.weights = resize(u.weights, len(u.m))
-	floats.MulTo(u.weights, weights, u.inverse)
+	u.weights = append(u.weights[:0], weights...)
+	floats.Mul(u.weights, u.inverse)
 	floats.Mul(u.weights, u.inverse)
 	clear(s)
 	addOuters(s, u.weights, u.x, u.k)
@@ -107,7 +107,6 @@ func (u *mixture) outers(s, weights, factor []float64) {
 // gap there. The second derivatives are those of some rows at the start, and of all once a round leaves too much of the
 // gap. Sequential quadratic programming (Kim, Carbonetto, Stephens and Anitescu, 2020).
 func (u *mixture) maximise(q, prior []float64, gamma, least, tolerance float64, some *mixture) (gap float64) {
-	u.qp.reserve(u.k)
 	gap = u.slope(q, prior, gamma)
 	if some != u && gap > tolerance {
 		some.temper(q, prior, gamma)
@@ -151,7 +150,7 @@ func (u *mixture) slope(q, prior []float64, gamma float64) (gap float64) {
 // newton moves q towards where the quadratic model there is largest, as far as the likelihood rises enough, and returns
 // the duality gap. It reports false and leaves q unchanged when no step does. The gradient is current, before and after.
 func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64, moved bool) {
-	k, model := u.k, &u.qp
+	k, model := u.k, u.qp
 	for i, x := range q {
 		row := model.g[i*k : (i+1)*k]
 		scaleTo(row, gamma, u.second[i*k:(i+1)*k])

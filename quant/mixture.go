@@ -17,9 +17,8 @@ const (
 	autoFloor = 0.3
 )
 
-// lambdas writes the grid up to limit, and limit itself, to dst.
-func lambdas(dst []float64, limit float64) []float64 {
-	dst = dst[:0]
+// lambdas returns the grid up to limit, and limit itself.
+func lambdas(limit float64) (dst []float64) {
 	for _, l := range lambdaGrid {
 		if l < limit || l == 0 {
 			dst = append(dst, l)
@@ -31,36 +30,34 @@ func lambdas(dst []float64, limit float64) []float64 {
 	return dst
 }
 
-// mixture fills ans with ml: the maximum-likelihood answer of every lambda,
-// averaged with weights proportional to its likelihood,
+// grid returns the maximum-likelihood answer of every lambda, and weights proportional to their likelihoods.
+func (w *Solver) grid(s *Statistics, r recipe, at reach) (grid []*answer, weights []float64) {
+	var last []float64 // shares of the lambda before, which the next begins with
+	for _, l := range lambdas(at.lambdaMax(mixtureFloor)) {
+		one := w.adjusted(s, r, at.weigh(Density, l, s.KernelSum), last)
+		last, grid, weights = one.q, append(grid, one), append(weights, one.logLikelihood)
+	}
+	best := slices.Max(weights)
+	for i, x := range weights {
+		weights[i] = math.Exp(x - best)
+	}
+	scaleTo(weights, 1/sum(weights), weights)
+	return grid, weights
+}
+
+// mixture returns ml: the answers of the grid, averaged,
 //
 //	q = sum r_l q_l,   V = sum r_l (V_l + (q_l - q)(q_l - q)').
-func (w *scratch) mixture(ans *answer, s *Statistics, r recipe, at reach) {
-	var memory [len(lambdaGrid) + 1]float64
-	var shares [len(lambdaGrid) + 1]float64
-	list := lambdas(memory[:0], at.lambdaMax(mixtureFloor))
-	best := math.Inf(-1)
-	var last []float64 // shares of the lambda before, which the next begins with
-	for i, l := range list {
-		one := &w.grid[i]
-		w.adjusted(one, s, r, at.weigh(Density, l, s.KernelSum), last)
-		best, last = max(best, one.logLikelihood), one.q
+func (w *Solver) mixture(s *Statistics, r recipe, at reach) *answer {
+	ans := newAnswer(s.K)
+	grid, weights := w.grid(s, r, at)
+	for i, one := range grid {
+		ans.blend(weights[i], one)
 	}
-	var total float64
-	for i := range list {
-		shares[i] = math.Exp(w.grid[i].logLikelihood - best)
-		total += shares[i]
-	}
-	ans.reset(s.K)
-	for i := range list {
-		shares[i] /= total
-		ans.blend(shares[i], &w.grid[i])
-		ans.logLikelihood += shares[i] * w.grid[i].logLikelihood
-	}
-	for i := range list {
-		away := slices.Clone(w.grid[i].q)
-		axpy(away, -1, ans.q)
-		addOuter(ans.v, shares[i], away)
+	for i, one := range grid {
+		axpy(one.q, -1, ans.q)
+		addOuter(ans.v, weights[i], one.q)
 	}
 	mirror(ans.v, ans.v, s.K)
+	return ans
 }

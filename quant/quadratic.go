@@ -28,16 +28,10 @@ type quadratic struct {
 	free []int     // indices not at their bound, ascending
 }
 
-// reserve makes room for n classes.
-func (m *quadratic) reserve(n int) {
-	m.n = n
-	m.g, m.l = resize(m.g, n*n), resize(m.l, n*n)
-	m.b, m.q = resize(m.b, n), resize(m.q, n)
-	m.u, m.w = resize(m.u, n), resize(m.w, n)
-	m.x = resize(m.x, n)
-	if cap(m.free) < n {
-		m.free = make([]int, 0, n)
-	}
+// newQuadratic returns a program of n classes, all zeros.
+func newQuadratic(n int) *quadratic {
+	one, all := func() []float64 { return make([]float64, n) }, func() []float64 { return make([]float64, n*n) }
+	return &quadratic{n: n, g: all(), b: one(), q: one(), l: all(), u: one(), w: one(), x: one(), free: make([]int, 0, n)}
 }
 
 // solve leaves the solution in q, which holds a start. Classes whose share would be negative go to their bound

@@ -5,7 +5,7 @@ import "fmt"
 // Estimate fills the statistical part of e for one community: method, preset, lambda, members,
 // coverage, prevalence, interval, standard errors, effective labels, flags. Who, where and when
 // (pipeline, community, position, time, kernel, model version, certificate, config) is left as the
-// caller set it, and so is the memory of e's slices, which it reuses. No output is ever NaN.
+// caller set it. No output is ever NaN.
 //
 // Labelled members are counted, the others estimated: with A labelled members by class and n
 // members, prevalence = (A + (n - sum A) q) / n. It returns an error when an option is out of range
@@ -57,13 +57,10 @@ func (w *Solver) header(e *Estimate, s *Statistics, o Options) {
 	if open := s.Members - s.Labelled; open > 0 {
 		e.Coverage = clamp(s.Profiled / open)
 	}
-	if e.Flags == nil {
-		e.Flags = []string{}
-	}
-	e.Flags = e.Flags[:0]
-	w.check = auditCheck{errors: w.check.errors[:0]}
-	w.ans.reset(s.K)
-	w.shares = resize(w.shares, s.K)
+	e.Flags = []string{}
+	w.check = auditCheck{}
+	w.ans = newAnswer(s.K)
+	w.shares = make([]float64, s.K)
 	n := sum(s.ClassN)
 	for i, x := range s.ClassN {
 		if n > 0 {
@@ -115,17 +112,17 @@ func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
 	at := s.reach()
 	switch r.family {
 	case familyShares, familyCount:
-		w.counts(&w.ans, s, r)
+		w.counts(s, r)
 	case familySolve:
-		w.adjusted(&w.ans, s, r, w.weights(s, r, o, at), nil)
+		w.ans = w.adjusted(s, r, w.weights(s, r, o, at), nil)
 	case familyDiff:
-		w.difference(&w.ans, s, w.weights(s, r, o, at))
+		w.ans = w.difference(s, w.weights(s, r, o, at))
 	case familyML:
-		w.mixture(&w.ans, s, r, at)
+		w.ans = w.mixture(s, r, at)
 	case familyAuto:
 		w.auto(s, s.autoWeights())
 	case familyAudit:
-		s.Audit.estimate(&w.ans, s)
+		w.ans = s.Audit.estimate(s)
 	}
 }
 
@@ -141,10 +138,10 @@ func (w *Solver) weights(s *Statistics, r recipe, o Options, at reach) weighting
 	return at.weigh(o.Preset, lambda, s.KernelSum)
 }
 
-// counts fills ans with mlpe, cc or pcc. Their variances are those of a plain
+// counts turns the stand-in in w.ans, whose effective labels stay, into mlpe, cc or pcc. Their variances are those of a plain
 // mean and say nothing of bias.
-func (w *Solver) counts(ans *answer, s *Statistics, r recipe) {
-	p, n := w.shares, sum(s.ClassN)
+func (w *Solver) counts(s *Statistics, r recipe) {
+	ans, p, n := w.ans, w.shares, sum(s.ClassN)
 	var covariance []float64
 	if r.family == familyCount {
 		p, n = s.cells(r).P, s.sample()

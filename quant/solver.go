@@ -1,29 +1,15 @@
 package quant
 
-// Solver holds the workspaces of the quantifiers. The zero value is ready; what iterations use grows to the
-// largest problem seen and is reused. A Solver belongs to one goroutine at a time and carries nothing from one call
+// Solver holds the workspaces of the quantifiers. The zero value is ready; what members are read into grows to the
+// largest community seen and is reused. A Solver belongs to one goroutine at a time and carries nothing from one call
 // to the next except what Snapshot reads: results do not depend on what was solved before.
 type Solver struct {
-	scratch
-	ans   answer     // of the method
-	check auditCheck // of auto against the audit labels
-
-	// What Snapshot reads besides ans.
-	solved         bool
-	open, profiled float64
-	coverage       float64
-	se, prevalence []float64
-}
-
-// scratch is the workspace of the mathematics, which knows nothing of the record.
-type scratch struct {
-	qp         quadratic
-	shares     []float64 // class shares of the calibration labels
-	grid       [len(lambdaGrid) + 1]answer
-	one, other answer // of diff and of sis in the diagnosis
-
+	shares    []float64        // class shares of the calibration labels
 	posterior posteriorScratch // of auto
 	sketching bool             // shares and effective labels are wanted, and nothing else; see Movement
+	ans       *answer          // of the method
+	check     auditCheck       // of auto against the audit labels
+	last      Snapshot         // of the last estimate
 }
 
 // input is the input of one solve.
@@ -53,15 +39,15 @@ func (s *Statistics) cells(r recipe) *Cells {
 	}
 }
 
-// adjusted fills ans with the adjusted count of one recipe under one weighting:
+// adjusted returns the adjusted count of one recipe under one weighting:
 // least squares or likelihood, and the variances. start, if not nil, is a guess of
 // the shares of all classes that a likelihood starts from.
-func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighting, start []float64) {
+func (w *Solver) adjusted(s *Statistics, r recipe, weights weighting, start []float64) *answer {
 	in := &input{cells: s.cells(r), sample: s.sample(), weights: weights, likelihood: r.likelihood, hard: r.hard}
 	if in.p = in.cells.P; !r.hard {
 		in.rows, in.moments = s.Rows, s.Moments
 	}
-	ans.reset(s.K)
+	ans := newAnswer(s.K)
 	ans.lambda = weights.lambda
 	smooth := 0.0
 	if r.likelihood {
@@ -71,7 +57,7 @@ func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighti
 	if m.k == 0 {
 		copy(ans.q, w.shares)
 		copy(ans.free, w.shares)
-		return
+		return ans
 	}
 	var q []float64
 	if r.likelihood {
@@ -79,12 +65,13 @@ func (w *scratch) adjusted(ans *answer, s *Statistics, r recipe, weights weighti
 		ans.logLikelihood, _ = m.likelihood(q, in.p)
 		ans.logLikelihood *= s.Profiled
 	} else {
-		q = w.leastSquares(m, in.p, w.shares)
+		q = m.leastSquares(in.p, w.shares).q
 	}
 	for b, i := range m.class {
 		ans.q[i] = q[b]
 	}
 	w.variances(ans, in, m, q)
+	return ans
 }
 
 const (
@@ -98,7 +85,7 @@ const (
 
 // start returns the start of a likelihood: halfway between the shares of
 // the labels and equal ones, or close to a guess.
-func (w *scratch) start(m *confusion, guess []float64) []float64 {
+func (w *Solver) start(m *confusion, guess []float64) []float64 {
 	q, equal := make([]float64, m.k), 1/float64(m.k)
 	for a, i := range m.class {
 		if guess == nil {
@@ -164,14 +151,10 @@ type answer struct {
 	audited   bool    // audit labels decide, in part at least, so that every class is supported
 }
 
-// reset makes room for k classes and sets everything to zero.
-func (a *answer) reset(k int) {
-	*a = answer{
-		k: k,
-		q: zeroed(a.q, k), free: zeroed(a.free, k), v: zeroed(a.v, k*k),
-		class: zeroed(a.class, k*k), label: zeroed(a.label, k*k),
-		member: zeroed(a.member, k), nEff: zeroed(a.nEff, k), influence: a.influence[:0],
-	}
+// newAnswer returns an answer of zeros.
+func newAnswer(k int) *answer {
+	one, all := func() []float64 { return make([]float64, k) }, func() []float64 { return make([]float64, k*k) }
+	return &answer{k: k, q: one(), free: one(), v: all(), class: all(), label: all(), member: one(), nEff: one()}
 }
 
 // supported returns the number of classes that have labels of any weight.
@@ -203,27 +186,27 @@ func (a *answer) blend(weight float64, x *answer) {
 // that fit equally well and moves no other by more than ridgeShare / sigma_min^2.
 const ridgeShare = 1e-9
 
-// leastSquares returns the shares of the classes of m, valid until the next call.
+// leastSquares returns the program whose solution is the shares of the classes of m.
 // shares has an entry for every class, supported or not.
-func (w *scratch) leastSquares(m *confusion, p, shares []float64) []float64 {
-	w.qp.reserve(m.k)
-	gram(w.qp.g, m, nil)
-	pull := ridgeShare * trace(w.qp.g, m.k) / float64(m.k)
+func (m *confusion) leastSquares(p, shares []float64) *quadratic {
+	qp := newQuadratic(m.k)
+	gram(qp.g, m, nil)
+	pull := ridgeShare * trace(qp.g, m.k) / float64(m.k)
 	var total float64
 	for _, i := range m.class {
 		total += shares[i]
 	}
 	for a, i := range m.class {
-		w.qp.g[a*m.k+a] += pull
+		qp.g[a*m.k+a] += pull
 		share := 1 / float64(m.k)
 		if total > 0 {
 			share = shares[i] / total
 		}
-		w.qp.b[a] = dot(m.column(a), p) + pull*share
-		w.qp.q[a] = 1 / float64(m.k)
+		qp.b[a] = dot(m.column(a), p) + pull*share
+		qp.q[a] = 1 / float64(m.k)
 	}
-	w.qp.solve()
-	return w.qp.q
+	qp.solve()
+	return qp
 }
 
 // gram writes C' diag(weights) C to g, k x k; nil weights are ones.

@@ -35,7 +35,7 @@ type members struct {
 // load copies the posteriors of the members.
 func (u *members) load(k int, each func(visit func(vertex uint32, m float64, pi []float64))) {
 	u.clear(k)
-	u.vertex, u.squares, u.mean = u.vertex[:0], 0, zeroed(u.mean, k)
+	u.vertex, u.squares, u.mean = u.vertex[:0], 0, make([]float64, k)
 	each(func(vertex uint32, m float64, pi []float64) {
 		u.add(m, pi)
 		u.vertex = append(u.vertex, vertex)
@@ -68,7 +68,7 @@ func (x *posteriorScratch) read(p *Posterior) *CrowdReading {
 	if some == u {
 		some = few
 	}
-	r := &CrowdReading{mean: slices.Clone(u.mean), all: u.all, squares: u.squares, s: make([]float64, k*k), a: make([]float64, k*k)}
+	r := &CrowdReading{mean: u.mean, all: u.all, squares: u.squares, s: make([]float64, k*k), a: make([]float64, k*k)}
 	solve := func(q []float64, gamma float64) []float64 {
 		for i, level := range []*members{few, some, u} {
 			from := []*members{few, few, some}[i]

@@ -22,7 +22,7 @@ const (
 //
 // S_p = (diag Cq - sum_i q_i c_i c_i')/n_U keeps to the share of these very members, and
 // S_ci = f_i sum (w/W_i)^2 (phi - c_i)(phi - c_i)' over the labels of class i; see labelSpreads.
-func (w *scratch) variances(ans *answer, in *input, m *confusion, q []float64) {
+func (w *Solver) variances(ans *answer, in *input, m *confusion, q []float64) {
 	k := m.k
 	for a, i := range m.class {
 		ans.nEff[i] = m.nEff[a]
@@ -155,7 +155,7 @@ func (m *confusion) unseen(p []float64) (share float64) {
 // they say nothing of the classes, so what the answer takes for the shares there is that of the
 // other members, and could be any other. Without this a likelihood to which every member is equally
 // unlikely in all classes would be sure of whatever it began with.
-func (w *scratch) addUnseen(ans *answer, m *confusion, p []float64) {
+func (w *Solver) addUnseen(ans *answer, m *confusion, p []float64) {
 	ans.unseen = m.unseen(p)
 	if ans.unseen == 0 {
 		return

@@ -58,15 +58,16 @@ func TestWarmLikelihoodEqualsCold(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := s.reach()
-		for i, l := range lambdas(nil, at.lambdaMax(mixtureFloor)) {
-			var one answer
-			cold.adjusted(&one, s, recipe{family: familyML, pair: true, likelihood: true}, at.weigh(Density, l, s.KernelSum), nil)
-			if d := math.Abs(one.logLikelihood - warm.grid[i].logLikelihood); d > 2*gapTolerance*s.Profiled {
-				t.Errorf("seed %d lambda %g: log-likelihoods %v and %v", seed, l, warm.grid[i].logLikelihood, one.logLikelihood)
+		r := recipe{family: familyML, pair: true, likelihood: true}
+		grid, _ := warm.grid(s, r, at)
+		for i, l := range lambdas(at.lambdaMax(mixtureFloor)) {
+			one, near := cold.adjusted(s, r, at.weigh(Density, l, s.KernelSum), nil), grid[i]
+			if d := math.Abs(one.logLikelihood - near.logLikelihood); d > 2*gapTolerance*s.Profiled {
+				t.Errorf("seed %d lambda %g: log-likelihoods %v and %v", seed, l, near.logLikelihood, one.logLikelihood)
 			}
 			for a, x := range one.q {
-				if math.Abs(x-warm.grid[i].q[a]) > 1e-7 || math.Abs(one.v[a*s.K+a]-warm.grid[i].v[a*s.K+a]) > 1e-7 {
-					t.Fatalf("seed %d lambda %g: warm %v, cold %v", seed, l, warm.grid[i].q, one.q)
+				if math.Abs(x-near.q[a]) > 1e-7 || math.Abs(one.v[a*s.K+a]-near.v[a*s.K+a]) > 1e-7 {
+					t.Fatalf("seed %d lambda %g: warm %v, cold %v", seed, l, near.q, one.q)
 				}
 			}
 		}
