@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -159,17 +161,19 @@ func (x *posteriorScratch) addSpread(noise []float64, p *Posterior) {
 		axpy(means[c*k:(c+1)*k], g, row)
 		mass[c], squares[c] = mass[c]+g, squares[c]+g*g
 	}
-	parts, squared := make([]float64, len(l.class)), make([]float64, len(l.class))
+	parts, squared := make([]float64, len(r)), make([]float64, len(l.class))
 	for n, c := range l.class {
 		off := r[n*k : (n+1)*k]
 		axpy(off, -1/mass[c], means[c*k:(c+1)*k])
 		scaleTo(off, math.Sqrt(smallSample(mass[c]*mass[c]/squares[c])), off)
-		parts[n] = x.Tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
-		squared[n] = parts[n] * x.Tempered[c] / l.mass[c]
+		part := x.Tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
+		scaleTo(parts[n*k:(n+1)*k], part, off)
+		squared[n] = part * x.Tempered[c] / l.mass[c]
 	}
 	b, moved := make([]float64, k*k), make([]float64, k*size)
 	addOuters(b, squared, r, k)
-	addProducts(moved, parts, r, l.score, k)
+	rows := len(l.class)
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, general(parts, rows, k), general(l.score, rows, size), 0, general(moved, k, size))
 	mirror(b, b, k)
 	addSandwich(b, -1, moved, p.Coefficients, k)
 	left := make([]float64, k*k)

@@ -81,29 +81,6 @@ func addOuters(dst, weights, rows []float64, k int) {
 	}
 }
 
-// addProducts adds the sum of weights[l] x_l y_l' to dst, x_l the l-th row of length k in left and y_l that in right, four
-// rows a pass.
-func addProducts(dst, weights, left, right []float64, k int) {
-	n, l := len(dst)/k, 0
-	for ; l+4 <= len(weights); l += 4 {
-		y := right[l*n : (l+4)*n]
-		for a := range k {
-			row := dst[a*n : (a+1)*n]
-			c0, c1 := weights[l]*left[l*k+a], weights[l+1]*left[(l+1)*k+a]
-			c2, c3 := weights[l+2]*left[(l+2)*k+a], weights[l+3]*left[(l+3)*k+a]
-			y0, y1, y2, y3 := y[:len(row)], y[n:][:len(row)], y[2*n:][:len(row)], y[3*n:][:len(row)]
-			for b := range row {
-				row[b] += (c0*y0[b] + c1*y1[b]) + (c2*y2[b] + c3*y3[b])
-			}
-		}
-	}
-	for ; l < len(weights); l++ {
-		for a, x := range left[l*k : (l+1)*k] {
-			axpy(dst[a*n:(a+1)*n], weights[l]*x, right[l*n:(l+1)*n])
-		}
-	}
-}
-
 // axpy adds alpha x to y.
 func axpy(y []float64, alpha float64, x []float64) {
 	y = y[:len(x)]
