@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 const (
@@ -66,7 +68,8 @@ func (m *quadratic) solve() {
 }
 
 // candidate writes to x the minimum on the free classes under the sum constraint
-// alone and returns the common value of the gradient there.
+// alone and returns the common value of the gradient there. One step of iterative
+// refinement keeps the residual at rounding level when columns almost coincide.
 func (m *quadratic) candidate() (nu float64) {
 	f := len(m.free)
 	for a, i := range m.free {
@@ -84,7 +87,16 @@ func (m *quadratic) candidate() (nu float64) {
 	for a, i := range m.free {
 		m.x[i] = u[a] + nu*w[a]
 	}
-	return nu
+	for a, i := range m.free { // r = b + nu - G x, the error of stationarity
+		u[a] = m.b[i] + nu - floats.Dot(m.g[i*m.n:i*m.n+m.n], m.x)
+	}
+	lack := 1 - sum(m.x)
+	choleskySolve(m.l, f, u)
+	shift := (lack - sum(u)) / sum(w)
+	for a, i := range m.free {
+		m.x[i] += u[a] + shift*w[a]
+	}
+	return nu + shift
 }
 
 // release frees the class at its bound with the most negative multiplier, lowest
@@ -99,7 +111,7 @@ func (m *quadratic) release(nu float64) int {
 		}
 		row := m.g[i*m.n : i*m.n+m.n]
 		scale := math.Abs(m.b[i]) + math.Abs(nu) + row[i]
-		if d := dot(row, m.q) - m.b[i] - nu; d < value && d < -multiplierTolerance*scale {
+		if d := floats.Dot(row, m.q) - m.b[i] - nu; d < value && d < -multiplierTolerance*scale {
 			best, value = i, d
 		}
 	}

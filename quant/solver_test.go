@@ -283,6 +283,41 @@ func expectationStep(c [][]float64, p, q []float64) {
 	normalise(q)
 }
 
+// Few labels of hard predictions leave classes that hardly differ, and cells that no label shows: the likelihood must
+// reach its maximum there too.
+func TestLikelihoodOfHardCellsIsOptimal(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 77))
+		k := 2 + int(seed%7)
+		c, p, shares := make([]float64, k*k), make([]float64, k), make([]float64, k)
+		right := r.Float64()
+		for i := range k {
+			n := 1 + r.IntN(60)
+			for range n {
+				z := i
+				if r.Float64() > right {
+					z = r.IntN(k)
+				}
+				c[z*k+i] += 1 / float64(n)
+			}
+			shares[i] = 1 / float64(k)
+		}
+		main := r.IntN(k)
+		for range 100 {
+			z := main
+			if r.Float64() < 0.2 {
+				z = r.IntN(k)
+			}
+			p[z] += 0.01
+		}
+		q := make([]float64, k)
+		_, gap := new(quant.Solver).MaximumLikelihood(q, c, p, shares)
+		if gap > 1e-10 {
+			t.Fatalf("seed %d, %d classes: gap %v at %v", seed, k, gap, q)
+		}
+	}
+}
+
 // The projection must be the nearest point: no step towards a vertex of the
 // simplex may come closer.
 func TestProjectSimplexIsNearest(t *testing.T) {
