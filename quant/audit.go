@@ -172,11 +172,7 @@ func (s *AuditSums) add(weight float64, y, p []float64) {
 // mean prediction: what method Audits reads.
 func (a *Audit) Of(members float64, mean []float64) *Statistics {
 	k := len(mean)
-	zeros := make([]float64, k*k)
-	return &Statistics{
-		K: k, Members: members, Profiled: members, Anchored: zeros[:k], ClassN: zeros[:k], ClassA1: zeros[:k], ClassA2: zeros[:k],
-		Soft: &Cells{Z: k, P: mean, N: zeros, A1: zeros, A2: zeros}, Audit: a,
-	}
+	return &Statistics{K: k, Members: members, Profiled: members, ClassN: make([]float64, k), Soft: &Cells{Z: k, P: mean}, Audit: a}
 }
 
 // auditCheck compares the audit labels with an estimate of auto without them.

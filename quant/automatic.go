@@ -3,6 +3,8 @@ package quant
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 const (
@@ -108,7 +110,7 @@ func (r *CrowdReading) selectedByClass(p *Posterior, few *members) float64 {
 		evidence -= m / few.all * math.Log(few.inverse[l])
 		tops[p.Predicted(few.vertex[l])] += m / few.all
 	}
-	evidence -= math.Log(dot(few.factor, p.Mass) / p.Vertices)
+	evidence -= math.Log(floats.Dot(few.factor, p.Mass) / p.Vertices)
 	for c, share := range tops {
 		if share > 0 {
 			evidence -= share * math.Log(share*p.Vertices/max(p.Tops[c], 1))
@@ -198,7 +200,7 @@ func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, g
 	middle := make([]float64, k)
 	for a := range k {
 		products(middle, u.a, x.Inverse[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
-		members := max(dot(middle, x.Inverse[a*k:(a+1)*k]), 0)
+		members := max(floats.Dot(middle, x.Inverse[a*k:(a+1)*k]), 0)
 		ans.member[a] = spreadOfChange * members * u.all * u.all / u.squares
 		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
@@ -277,7 +279,7 @@ func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights we
 // noise from the variance of d alone to that of the mixture, as if own labels were spread like all.
 func (p *Posterior) mixOwn(noise, scatter, apart []float64, labels float64) (weight, bias float64) {
 	own := p.Own.effective(constantWeights)
-	squared, variance, ownVariance := dot(apart, apart), 2*sum(scatter)/labels, sum(scatter)/own
+	squared, variance, ownVariance := floats.Dot(apart, apart), 2*sum(scatter)/labels, sum(scatter)/own
 	bias = max(0, squared-variance-ownVariance)
 	if variance+bias+ownVariance > 0 {
 		weight = p.LabelGate * (variance + bias) / (variance + bias + ownVariance)

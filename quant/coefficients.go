@@ -135,7 +135,7 @@ func (l *LabelSample) Count(class int, g float64) {
 func (l *LabelSample) Draw(class int, g float64, pi, views []float64) {
 	l.class, l.weight, l.pi = append(l.class, class), append(l.weight, g), append(l.pi, pi...)
 	for k := len(pi); len(views) > 0; views = views[k:] {
-		l.score = append(l.score, views[class]-dot(pi, views[:k]))
+		l.score = append(l.score, views[class]-floats.Dot(pi, views[:k]))
 	}
 	for i, x := range pi {
 		l.score = append(l.score, delta(i, class)-x)

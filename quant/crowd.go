@@ -118,7 +118,7 @@ func (r *CrowdReading) moveByGamma(prior []float64) {
 		logs[i] = math.Log(max(x, logarithmMin) / prior[i])
 	}
 	for i, x := range r.tempered {
-		y[i] = x*logs[i] - dot(r.s[i*k:(i+1)*k], logs)
+		y[i] = x*logs[i] - floats.Dot(r.s[i*k:(i+1)*k], logs)
 	}
 	r.byGamma = make([]float64, k)
 	products(r.byGamma, r.inverse[1], y)

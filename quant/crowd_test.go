@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // summed returns the crowd of the members of p under the factors of a reading.
@@ -18,7 +20,7 @@ func summed(p *Posterior, r *CrowdReading) *Crowd {
 		c.All, c.Squares = c.All+m, c.Squares+m*m
 		axpy(c.Mean[0], m, pi)
 		for i, f := range r.Factors {
-			total := dot(pi, f)
+			total := floats.Dot(pi, f)
 			for j, x := range pi {
 				c.Mean[i+1][j] += m * x * f[j] / total
 			}

@@ -7,25 +7,6 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// dot returns the inner product of a and b, which have one length. Four partial
-// sums keep the adders busy; their fixed order keeps the result reproducible.
-func dot(a, b []float64) float64 {
-	b = b[:len(a)]
-	var s0, s1, s2, s3 float64
-	i := 0
-	for ; i+4 <= len(a); i += 4 {
-		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
-	}
-	for ; i < len(a); i++ {
-		s0 += a[i] * b[i]
-	}
-	return (s0 + s1) + (s2 + s3)
-}
-
 // products writes to dst the inner products of x with the len(dst) rows of length len(x) in rows.
 func products(dst, rows, x []float64) {
 	blas64.Gemv(blas.NoTrans, 1, general(rows, len(dst), len(x)), vector(x), 0, vector(dst))

@@ -3,6 +3,8 @@ package quant
 import (
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // What the tests hold the solvers to with matrices of their own.
@@ -101,7 +103,7 @@ func (m *quadratic) residual() float64 {
 	var level, weight float64
 	gradient := make([]float64, m.n)
 	for i := range m.n {
-		gradient[i] = dot(m.g[i*m.n:i*m.n+m.n], m.q) - m.b[i]
+		gradient[i] = floats.Dot(m.g[i*m.n:i*m.n+m.n], m.q) - m.b[i]
 		level += m.q[i] * gradient[i]
 		weight += m.q[i]
 	}

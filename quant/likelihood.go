@@ -143,7 +143,7 @@ func (u *mixture) slope(q, prior []float64, gamma float64) (gap float64) {
 	}
 	u.sums(u.gradient, u.m, u.rate)
 	scaleTo(u.gradient, 1/u.all, u.gradient)
-	floats.AddConst(-dot(q, u.gradient), u.gradient)
+	floats.AddConst(-floats.Dot(q, u.gradient), u.gradient)
 	return slices.Max(u.gradient)
 }
 
@@ -158,7 +158,7 @@ func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64,
 		if gamma < 1 {
 			row[i] += (1 - gamma) * (1 + u.gradient[i]) / x
 		}
-		model.b[i] = u.gradient[i] + dot(row, q)
+		model.b[i] = u.gradient[i] + floats.Dot(row, q)
 	}
 	copy(u.from, q)
 	copy(model.q, q)

@@ -3,6 +3,8 @@ package quant
 import (
 	"math"
 	"sync"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Selection names the way in which the members of a community were selected, if a user
@@ -193,7 +195,7 @@ func addSlope(dst []float64, weight float64, p, views []float64) {
 	size := shared + k
 	for j := range shared {
 		x := views[j*k : (j+1)*k]
-		mean := dot(p, x)
+		mean := floats.Dot(p, x)
 		for i, q := range p {
 			dst[i*size+j] += weight * q * (x[i] - mean)
 		}

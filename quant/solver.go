@@ -1,5 +1,7 @@
 package quant
 
+import "gonum.org/v1/gonum/floats"
+
 // Solver holds the workspaces of the quantifiers. The zero value is ready; what members are read into grows to the
 // largest community seen and is reused. A Solver belongs to one goroutine at a time and carries nothing from one call
 // to the next except what Snapshot reads: results do not depend on what was solved before.
@@ -202,7 +204,7 @@ func (m *confusion) leastSquares(p, shares []float64) *quadratic {
 		if total > 0 {
 			share = shares[i] / total
 		}
-		qp.b[a] = dot(m.column(a), p) + pull*share
+		qp.b[a] = floats.Dot(m.column(a), p) + pull*share
 		qp.q[a] = 1 / float64(m.k)
 	}
 	qp.solve()

@@ -247,7 +247,7 @@ func (in *input) labelSpreads(v, each []float64, m *confusion, h, centres, scale
 			row := h[b*m.z : (b+1)*m.z]
 			multiply(left, second, row)
 			sums[b] = sum(left)
-			each[a*k+b] += dot(left, row) - 2*x*sums[b] + mass*x*x
+			each[a*k+b] += floats.Dot(left, row) - 2*x*sums[b] + mass*x*x
 			for c, y := range centre[:b+1] {
 				v[b*k+c] += scale[a] * (mass*x*y - x*sums[c] - y*sums[b])
 			}
