@@ -48,10 +48,7 @@ type mixture struct {
 
 // clear forgets all rows, for others of k numbers.
 func (u *mixture) clear(k int) {
-	one := func() []float64 { return make([]float64, k) }
-	u.k, u.m, u.x, u.all = k, u.m[:0], u.x[:0], 0
-	u.qp, u.factor, u.rate, u.gradient, u.from, u.to = newQuadratic(k), one(), one(), one(), one(), one()
-	u.second = make([]float64, k*k)
+	u.k, u.m, u.x, u.all, u.factor = k, u.m[:0], u.x[:0], 0, make([]float64, k)
 }
 
 // add adds a row.
@@ -107,6 +104,9 @@ func (u *mixture) outers(s, weights, factor []float64) {
 // gap there. The second derivatives are those of some rows at the start, and of all once a round leaves too much of the
 // gap. Sequential quadratic programming (Kim, Carbonetto, Stephens and Anitescu, 2020).
 func (u *mixture) maximise(q, prior []float64, gamma, least, tolerance float64, some *mixture) (gap float64) {
+	if one := func() []float64 { return make([]float64, u.k) }; u.qp == nil || u.qp.n != u.k {
+		u.qp, u.second, u.rate, u.gradient, u.from, u.to = newQuadratic(u.k), make([]float64, u.k*u.k), one(), one(), one(), one()
+	}
 	gap = u.slope(q, prior, gamma)
 	if some != u && gap > tolerance {
 		some.temper(q, prior, gamma)
