@@ -17,7 +17,7 @@ type around struct {
 	counts  []uint32 // n x K: c1
 	degree  []uint32 // n
 	sums    []uint64 // n x (1 + 2 K): of the words of the neighbours; see outgoing
-	owes    []uint64 // n: by how much neighbours have moved in all since v was touched, in units of 1/event.One
+	owes    []uint64 // n: by how much neighbours have moved in all since pi(v) was computed, in units of 1/event.One
 
 	told   []uint32   // n: of one that has moved, 1 + the slot with what its neighbours know, else 0
 	slots  []outgoing // of told

@@ -259,7 +259,6 @@ func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed [
 // touch marks v to be computed anew when it is read next, which may be from now on.
 func (s *State) touch(v Vertex) {
 	s.dirty[v] = true
-	s.around.owes[v] = 0
 	s.List(v)
 }
 
@@ -282,6 +281,7 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 		if !s.dirty[v] {
 			continue
 		}
+		s.around.owes[v] = 0
 		s.dropOwn(v)
 		label := calibrates(view, v) != event.NoClass
 		if !label && !s.inside.reads(view, v) {
