@@ -85,7 +85,7 @@ func (c *Core) Coefficients() *posterior.Epoch {
 }
 
 // follow lets the posteriors follow a change of the graph.
-func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes []neighborhood.Change) {
+func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes []graphstore.Vertex) {
 	if p != nil {
 		p.state.Update(view, delta, p.core.sums, votes)
 	}

@@ -15,6 +15,6 @@
 //
 // All are integers, so after any history they equal a recount bit for bit.
 //
-// Cost: O(K) for an edge, O(degree K) for a changed prediction. Memory: 8K + 4 bytes a vertex, and
+// Cost: O(K) for an edge, O(degree K) for a changed prediction. Memory: 8K + 12 bytes a vertex, and
 // 4K more when hard votes are kept. It knows nothing of labels and communities.
 package neighborhood

@@ -20,25 +20,20 @@ type Votes struct {
 	Hard  []uint32 // K: how many say each class; nil unless hard votes are kept
 }
 
-// Change is a vertex whose Votes changed, with the votes before. The votes
-// after are read with Sums.Votes.
-type Change struct {
-	V      Vertex
-	Before Votes
-}
-
 // Sums holds the votes of every vertex. One goroutine owns it.
 type Sums struct {
-	classes int
-	count   []uint32 // n
-	sum     []uint64 // n x K
-	hard    []uint32 // n x K, empty unless kept
-
+	classes  int
 	keepHard bool
-	changes  []Change // the last Update's, reused
-	seen     []uint32 // n: 1 + index into changes, 0 when the vertex is unchanged
-	sumPool  []uint64 // backing of Change.Before.Sum
-	hardPool []uint32
+	votes    rows // of every vertex
+	changed  []Vertex
+	before   rows     // of those in changed, before the last Update
+	seen     []uint32 // n: 1 + index into changed, 0 when the vertex is unchanged
+}
+
+// rows are the votes of vertices, one after the other.
+type rows struct {
+	sum  []uint64 // 1 + K each: how many vote, then the sum of what they say
+	hard []uint32 // K each, empty unless kept
 }
 
 // New returns the sums of an empty graph with K classes. Hard votes cost 4K
@@ -52,25 +47,29 @@ func New(classes int, keepHard bool) *Sums {
 
 // Votes returns the votes of the neighbours of v. The slices are the sums' own and
 // valid until the next Update.
-func (s *Sums) Votes(v Vertex) Votes {
-	k, at := s.classes, int(v)*s.classes
-	votes := Votes{Count: s.count[v], Sum: s.sum[at : at+k : at+k]}
+func (s *Sums) Votes(v Vertex) Votes { return s.row(&s.votes, int(v)) }
+
+// row returns the votes in a row.
+func (s *Sums) row(of *rows, at int) Votes {
+	k := s.classes
+	row := of.sum[at*(1+k):][: 1+k : 1+k]
+	votes := Votes{Count: uint32(row[0]), Sum: row[1:]}
 	if s.keepHard {
-		votes.Hard = s.hard[at : at+k : at+k]
+		votes.Hard = of.hard[at*k:][:k:k]
 	}
 	return votes
 }
 
 // Update brings the sums from the graph before delta to the graph of view and
-// returns the vertices whose votes changed, sorted, each with its votes before.
+// returns the vertices whose votes changed, once each and in no order that says anything.
 // The result is valid until the next Update. Net changes of nothing (an edge
 // replaced by another to an equal prediction) may be listed.
-func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Change {
+func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Vertex {
 	s.grow(view.Vertices())
-	for i := range s.changes {
-		s.seen[s.changes[i].V] = 0
+	for _, v := range s.changed {
+		s.seen[v] = 0
 	}
-	s.changes, s.sumPool, s.hardPool = s.changes[:0], s.sumPool[:0], s.hardPool[:0]
+	s.changed, s.before.sum, s.before.hard = s.changed[:0], s.before.sum[:0], s.before.hard[:0]
 
 	// First the edges, with the predictions as they were; then the predictions,
 	// over the edges as they are: together exactly the new sums.
@@ -91,28 +90,23 @@ func (s *Sums) Update(view graphstore.View, delta *graphstore.Delta) []Change {
 			s.vote(u, p.After, 1)
 		}
 	}
-	slices.SortFunc(s.changes, func(a, b Change) int { return int(a.V) - int(b.V) })
-	for i := range s.changes {
-		s.seen[s.changes[i].V] = uint32(i + 1)
-	}
-	return s.changes
+	return s.changed
 }
 
 // Before returns the votes of v before the last Update.
 func (s *Sums) Before(v Vertex) Votes {
 	if at := s.seen[v]; at > 0 {
-		return s.changes[at-1].Before
+		return s.row(&s.before, int(at-1))
 	}
 	return s.Votes(v)
 }
 
 func (s *Sums) grow(n int) {
-	if have := len(s.count); n > have {
-		s.count = append(s.count, make([]uint32, n-have)...)
+	if have := len(s.seen); n > have {
 		s.seen = append(s.seen, make([]uint32, n-have)...)
-		s.sum = append(s.sum, make([]uint64, (n-have)*s.classes)...)
+		s.votes.sum = append(s.votes.sum, make([]uint64, (n-have)*(1+s.classes))...)
 		if s.keepHard {
-			s.hard = append(s.hard, make([]uint32, (n-have)*s.classes)...)
+			s.votes.hard = append(s.votes.hard, make([]uint32, (n-have)*s.classes)...)
 		}
 	}
 }
@@ -123,38 +117,28 @@ func (s *Sums) vote(v Vertex, units []uint32, sign int) {
 		return
 	}
 	if s.seen[v] == 0 {
-		s.remember(v)
+		at, k := int(v), s.classes
+		s.before.sum = append(s.before.sum, s.votes.sum[at*(1+k):][:1+k]...)
+		if s.keepHard {
+			s.before.hard = append(s.before.hard, s.votes.hard[at*k:][:k]...)
+		}
+		s.changed = append(s.changed, v)
+		s.seen[v] = uint32(len(s.changed))
 	}
 	s.add(v, units, sign)
 }
 
 // add counts one neighbour's prediction at v, once (sign 1) or back (sign -1).
 func (s *Sums) add(v Vertex, units []uint32, sign int) {
-	at := int(v) * s.classes
-	row := s.sum[at : at+s.classes]
+	at, once := int(v), uint64(sign) // two's complement: -1 subtracts
+	row := s.votes.sum[at*(1+s.classes):][:1+s.classes]
+	row[0] += once
 	for j, unit := range units {
-		row[j] += uint64(sign) * uint64(unit) // two's complement: -1 subtracts
+		row[1+j] += once * uint64(unit)
 	}
-	s.count[v] += uint32(sign)
 	if s.keepHard {
-		s.hard[at+int(HardClass(units))] += uint32(sign)
+		s.votes.hard[at*s.classes+int(HardClass(units))] += uint32(sign)
 	}
-}
-
-// remember saves the votes of v as they are before its first change.
-func (s *Sums) remember(v Vertex) {
-	votes := s.Votes(v)
-	before := Votes{Count: votes.Count}
-	start := len(s.sumPool)
-	s.sumPool = append(s.sumPool, votes.Sum...)
-	before.Sum = s.sumPool[start:len(s.sumPool):len(s.sumPool)]
-	if s.keepHard {
-		start = len(s.hardPool)
-		s.hardPool = append(s.hardPool, votes.Hard...)
-		before.Hard = s.hardPool[start:len(s.hardPool):len(s.hardPool)]
-	}
-	s.changes = append(s.changes, Change{V: v, Before: before})
-	s.seen[v] = uint32(len(s.changes))
 }
 
 // HardClass returns the class with the most units, the lowest on ties.

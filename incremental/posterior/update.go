@@ -10,9 +10,9 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// Update follows the graph from before delta to view; votes are what the sums of the
-// neighbours say changed.
-func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []neighborhood.Change) {
+// Update follows the graph from before delta to view; votes are those whose sums over
+// neighbours changed.
+func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums, votes []Vertex) {
 	s.grow(view.Vertices())
 	s.inside.update(view, delta, s.Posterior, s.touch)
 	move := func(v Vertex) {
@@ -25,8 +25,8 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 			move(e.V)
 		}
 	}
-	for _, change := range votes {
-		move(change.V)
+	for _, v := range votes {
+		move(v)
 	}
 	for _, p := range delta.Predictions {
 		move(p.V)

@@ -24,7 +24,7 @@ type shift struct {
 // between Begin and the kernels: afterwards Sources tells what all of them did to a kernel, and
 // UpdateKernel must be called for every community that keeps one before the next Begin.
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
-	votes []neighborhood.Change,
+	votes []Vertex,
 ) {
 	t.firstNew, t.reused, t.erased = delta.FirstVertex, delta.Reused, delta.Erased
 	t.collect(view, delta, votes)
@@ -92,7 +92,7 @@ func (t *Tallies) Begin(view graphstore.View) {
 
 // collect lists the vertices that any part of delta touches, sorted and once
 // each, and the membership changes by vertex.
-func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes []neighborhood.Change) {
+func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes []Vertex) {
 	t.touched, t.shifts = t.touched[:0], t.shifts[:0]
 	for _, l := range delta.Labels {
 		t.touched = append(t.touched, l.V)
@@ -100,9 +100,7 @@ func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes [
 	for _, p := range delta.Predictions {
 		t.touched = append(t.touched, p.V)
 	}
-	for _, v := range votes {
-		t.touched = append(t.touched, v.V)
-	}
+	t.touched = append(t.touched, votes...)
 	for _, m := range delta.Members {
 		t.touched = append(t.touched, m.V)
 		t.shifts = append(t.shifts, shift{v: m.V, community: m.Community, before: m.Before, after: m.After})
