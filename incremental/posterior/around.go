@@ -16,45 +16,23 @@ type around struct {
 	classes int
 	counts  []uint32 // n x K: c1
 	degree  []uint32 // n
-	sums    []uint64 // n x (1 + 2 K): of the words of the neighbours; see outgoing
-	owes    []uint64 // n: by how much neighbours have moved in all since pi(v) was computed, in units of 1/event.One
+	sums    words    // n rows: by how much neighbours have moved in all since pi was computed, in units of 1/event.One; then sums of what they tell
 
-	told   []uint32   // n: of one that has moved, 1 + the slot with what its neighbours know, else 0
-	slots  []outgoing // of told
-	free   []uint32   // those that nobody has
-	moved  []Vertex   // since the last spread
-	marked []bool     // n: in moved
-	now    outgoing   // scratch, as news
-	news   outgoing   // what a vertex tells now less what it told
+	told   []uint32 // n: of one that has moved, 1 + the row of what its neighbours know, else 0
+	known  words    // rows of told
+	free   []uint32 // rows that nobody has
+	moved  []Vertex // since the last spread
+	marked []bool   // n: in moved
+	now    words    // scratch, as news
+	news   words    // what a vertex tells now less what it told
 }
 
-// outgoing is the contribution of a vertex to the sums of its neighbours.
-type outgoing struct {
-	words  []uint64 // 1 + 2 K: 1 if there is a g, else 0; g in units of 1/event.One; c1 over the number of neighbours in units of 1/unit
-	degree uint32
-	used   int // of the words; those behind are 0, as c1 mostly is in news, and all words while little is predicted
-}
-
-// trim sets used.
-func (o *outgoing) trim() {
-	for o.used = len(o.words); o.used > 0 && o.words[o.used-1] == 0; {
-		o.used--
-	}
-}
-
-// words returns what the neighbours of v say in all: how many have a g, the sum of these, and that of c1/d.
-func (a *around) words(v Vertex) (hears uint64, heard, walks []uint64) {
-	k := a.classes
-	row := a.sums[int(v)*(1+2*k):][:1+2*k]
-	return row[0], row[1 : 1+k], row[1+k:]
-}
+// words are rows of 2 + 2K, each what a vertex contributes to the sums of its neighbours: nothing yet; 1 if there is a g,
+// else 0; g in units of 1/event.One; c1 over the number of neighbours in units of 1/unit.
+type words []uint64
 
 func newAround(classes int) around {
-	return around{classes: classes, now: newOutgoing(classes), news: newOutgoing(classes)}
-}
-
-func newOutgoing(classes int) outgoing {
-	return outgoing{words: make([]uint64, 1+2*classes)}
+	return around{classes: classes, now: make(words, 2+2*classes), news: make(words, 2+2*classes)}
 }
 
 func (a *around) grow(n int) {
@@ -64,61 +42,72 @@ func (a *around) grow(n int) {
 	}
 	a.counts = append(a.counts, make([]uint32, (n-have)*k)...)
 	a.degree = append(a.degree, make([]uint32, n-have)...)
-	a.sums = append(a.sums, make([]uint64, (n-have)*(1+2*k))...)
-	a.owes = append(a.owes, make([]uint64, n-have)...)
+	a.sums = append(a.sums, make(words, (n-have)*len(a.now))...)
 	a.told = append(a.told, make([]uint32, n-have)...)
 	a.marked = append(a.marked, make([]bool, n-have)...)
 }
 
-// read sets o to what v tells with these votes and this prediction.
-func (a *around) read(o *outgoing, v Vertex, votes neighborhood.Votes, prediction []uint32) {
+// row returns a row.
+func (a *around) row(of words, at int) words { return of[at*len(a.now):][:len(a.now)] }
+
+// heard returns what the neighbours of v say in all: how many have a g, the sum of these, and that of c1/d.
+func (a *around) heard(v Vertex) (hears uint64, heard, walks words) {
+	row := a.row(a.sums, int(v))
+	return row[1], row[2 : 2+a.classes], row[2+a.classes:]
+}
+
+// unread returns by how much the neighbours of v have moved in all since pi(v) was computed.
+func (a *around) unread(v Vertex) *uint64 { return &a.sums[int(v)*len(a.now)] }
+
+// read sets row to what v tells with these votes and, where there are none, this prediction.
+func (a *around) read(row words, v Vertex, votes neighborhood.Votes, prediction func() []uint32) {
 	k := a.classes
-	mean, shares := o.words[1:1+k], o.words[1+k:]
-	defer o.trim()
-	clear(o.words)
-	o.degree = a.degree[v]
-	if votes.Count > 0 || prediction != nil {
-		o.words[0] = 1
-	}
+	mean, shares := row[2:2+k], row[2+k:]
+	clear(row)
 	for i, count := range a.counts[int(v)*k:][:k] {
 		if count > 0 {
-			shares[i] = uint64(count) * unit / uint64(max(o.degree, 1))
+			shares[i] = uint64(count) * unit / uint64(max(a.degree[v], 1))
 		}
 	}
 	if votes.Count > 0 {
+		row[1] = 1
 		for i, x := range votes.Sum {
 			mean[i] = x / uint64(votes.Count)
 		}
 		return
 	}
-	for i, x := range prediction {
-		mean[i] = uint64(x)
+	for i, x := range prediction() {
+		row[1], mean[i] = 1, uint64(x)
 	}
 }
 
-// apart returns by how much two tell other things at most, in units of 1/event.One, rounded
-// up: 0 if they are the same.
-func (o *outgoing) apart(p *outgoing) (most uint64) {
-	if o.words[0] != p.words[0] {
-		return math.MaxUint32
+// compare sets news to what now tells otherwise than told, with by how much at most in front, in units of 1/event.One,
+// rounded up: 0 if they are the same. It returns news without the words behind that are 0, as c1 mostly is.
+func (a *around) compare(told words) words {
+	used, most := 0, uint64(0)
+	for i := 1; i < len(told); i++ {
+		change := a.now[i] - told[i] // two's complement
+		if a.news[i] = change; change == 0 {
+			continue
+		}
+		used, change = i+1, min(change, -change)
+		if i >= 2+a.classes {
+			change = (change + unit/event.One - 1) / (unit / event.One)
+		}
+		most = max(most, change)
 	}
-	if o.degree != p.degree {
-		most = 1
+	if a.now[1] != told[1] {
+		most = math.MaxUint32
 	}
-	k := len(o.words) / 2
-	for i := 1; i <= k; i++ {
-		most = max(most, distance(o.words[i], p.words[i]), (distance(o.words[k+i], p.words[k+i])+unit/event.One-1)/(unit/event.One))
-	}
-	return most
+	a.news[0] = most
+	return a.news[:used]
 }
 
-func distance(a, b uint64) uint64 { return max(a, b) - min(a, b) }
-
-// tell adds what o tells to the sums of a neighbour u, or takes it from them.
-func (a *around) tell(u Vertex, o *outgoing, sign int) {
-	times, sums := uint64(sign), a.sums[int(u)*len(o.words):][:o.used] // two's complement: -1 subtracts
-	for i, x := range o.words[:len(sums)] {
-		sums[i] += times * x
+// tell adds what a row tells to the sums of a neighbour u, or takes it from them.
+func (a *around) tell(u Vertex, row words, sign int) {
+	times, sums := uint64(sign), a.row(a.sums, int(u)) // two's complement: -1 subtracts
+	for i := 1; i < len(sums); i++ {
+		sums[i] += times * row[i]
 	}
 }
 
@@ -133,23 +122,24 @@ func (a *around) remember(view graphstore.View, delta *graphstore.Delta, sums *n
 		return
 	}
 	if len(a.free) == 0 {
-		a.free = append(a.free, uint32(len(a.slots)))
-		a.slots = append(a.slots, newOutgoing(a.classes))
+		a.free = append(a.free, uint32(len(a.known)/len(a.now)))
+		a.known = append(a.known, a.now...)
 	}
-	slot := a.free[len(a.free)-1]
+	a.told[v] = a.free[len(a.free)-1] + 1
 	a.free = a.free[:len(a.free)-1]
-	units, _ := neighborhood.PredictionBefore(view, delta, v)
-	a.read(&a.slots[slot], v, sums.Before(v), units)
-	a.told[v] = slot + 1
+	a.read(a.knownOf(v), v, sums.Before(v), func() []uint32 {
+		units, _ := neighborhood.PredictionBefore(view, delta, v)
+		return units
+	})
 }
 
-// known returns what the neighbours of v, which is remembered, know of it.
-func (a *around) known(v Vertex) *outgoing { return &a.slots[a.told[v]-1] }
+// knownOf returns what the neighbours of v, which is remembered, know of it.
+func (a *around) knownOf(v Vertex) words { return a.row(a.known, int(a.told[v]-1)) }
 
 // link follows an edge that appeared or, with sign -1, is gone. Both ends are remembered.
 func (a *around) link(u, v Vertex, sign int) {
-	a.tell(u, a.known(v), sign)
-	a.tell(v, a.known(u), sign)
+	a.tell(u, a.knownOf(v), sign)
+	a.tell(v, a.knownOf(u), sign)
 	a.degree[u] += uint32(sign)
 	a.degree[v] += uint32(sign)
 }
@@ -164,20 +154,21 @@ func (a *around) count(v Vertex, class event.Class, sign int) {
 // spread has v tell its neighbours how it has moved, unless that may be missed, and calls touch for those
 // that have heard of more on average since they were touched than may be missed.
 func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, m missed, touch func(Vertex)) {
-	told := a.known(v)
-	a.read(&a.now, v, sums.Votes(v), view.Prediction(v))
-	apart := told.apart(&a.now)
-	if apart > 0 && apart <= m.untold {
+	a.read(a.now, v, sums.Votes(v), func() []uint32 { return view.Prediction(v) })
+	news, neighbours := a.compare(a.knownOf(v)), view.Neighbors(v)
+	if apart := a.news[0]; apart > 0 && apart <= m.untold {
 		return
 	}
-	for i, x := range a.now.words {
-		a.news.words[i] = x - told.words[i] // two's complement
+	a.news[0] = max(a.news[0], 1) // a label that was computed meanwhile left out what v would have told then; see own
+	news = a.news[:max(len(news), 1)]
+	for _, u := range neighbours {
+		sums := a.sums[int(u)*len(a.now):][:len(news)]
+		for i, x := range news {
+			sums[i] += x
+		}
 	}
-	a.news.trim()
-	apart = max(apart, 1) // a label that was computed meanwhile left out what v would have told then; see own
-	for _, u := range view.Neighbors(v) {
-		a.tell(u, &a.news, 1)
-		if a.owes[u] += apart; a.owes[u] > m.unread*a.sums[int(u)*len(told.words)] {
+	for _, u := range neighbours { // in a loop of its own, so that the one above has no branch that waits for memory
+		if sums := a.sums[int(u)*len(a.now):][:2]; sums[0] > m.unread*sums[1] {
 			touch(u)
 		}
 	}
@@ -217,20 +208,16 @@ func (a *around) recount(view graphstore.View, sums *neighborhood.Sums) {
 			}
 		}
 	}
-	width := 1 + 2*a.classes
-	told := make([]uint64, view.Vertices()*width) // the words of each vertex
+	told := make(words, len(a.sums))
 	parallel.Ranges(view.Vertices(), func(from, to int) {
-		for v := from; v < to; v++ {
-			a.read(&outgoing{words: told[v*width:][:width]}, Vertex(v), sums.Votes(Vertex(v)), view.Prediction(Vertex(v)))
+		for v := Vertex(from); v < Vertex(to); v++ {
+			a.read(a.row(told, int(v)), v, sums.Votes(v), func() []uint32 { return view.Prediction(v) })
 		}
 	})
 	parallel.Ranges(view.Vertices(), func(from, to int) {
-		for v := from; v < to; v++ {
-			sum := a.sums[v*width:][:width]
-			for _, u := range view.Neighbors(Vertex(v)) {
-				for i, x := range told[int(u)*width:][:width] {
-					sum[i] += x
-				}
+		for v := Vertex(from); v < Vertex(to); v++ {
+			for _, u := range view.Neighbors(v) {
+				a.tell(v, a.row(told, int(u)), 1)
 			}
 		}
 	})

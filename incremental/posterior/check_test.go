@@ -150,7 +150,7 @@ func (s *State) checkCrowds(view graphstore.View) error {
 func (s *State) slack(view graphstore.View, in *Reader, v Vertex) float64 {
 	neighbours := view.Neighbors(v)
 	late := slices.ContainsFunc(neighbours, func(u Vertex) bool { return s.around.told[u] > 0 })
-	if !late && s.around.owes[v] == 0 || !in.read(v) {
+	if !late && *s.around.unread(v) == 0 || !in.read(v) {
 		return 0
 	}
 	m := s.missed()
@@ -180,14 +180,17 @@ func (a *around) check(view graphstore.View, sums *neighborhood.Sums) error {
 	twin := newAround(a.classes)
 	twin.recount(view, sums)
 	for _, v := range a.late() {
-		twin.read(&twin.now, v, sums.Votes(v), view.Prediction(v))
+		twin.read(twin.now, v, sums.Votes(v), func() []uint32 { return view.Prediction(v) })
 		for _, u := range view.Neighbors(v) {
-			twin.tell(u, &twin.now, -1)
-			twin.tell(u, a.known(v), 1)
+			twin.tell(u, twin.now, -1)
+			twin.tell(u, a.knownOf(v), 1)
 		}
 	}
 	if !slices.Equal(a.counts, twin.counts) || !slices.Equal(a.degree, twin.degree) {
 		return fmt.Errorf("posterior: labelled neighbours %v, neighbours %v; a recount gives %v, %v", a.counts, a.degree, twin.counts, twin.degree)
+	}
+	for v := range Vertex(view.Vertices()) {
+		*twin.unread(v) = *a.unread(v)
 	}
 	if !slices.Equal(a.sums, twin.sums) {
 		return fmt.Errorf("posterior: sums over neighbours %v, a recount gives %v", a.sums, twin.sums)

@@ -150,7 +150,9 @@ func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 	clear(s.has)
 	clear(s.dirty)
 	s.forgetCrowds()
-	clear(s.around.owes)
+	for v := range s.has {
+		*s.around.unread(Vertex(v)) = 0
+	}
 	s.unlist()
 	if s.epoch == nil {
 		return
@@ -207,7 +209,7 @@ func (s *State) tellAll(view graphstore.View, sums *neighborhood.Sums) {
 	for _, v := range s.around.late() {
 		s.around.spread(view, sums, v, missed{}, s.touch)
 	}
-	s.around.slots, s.around.free = nil, nil // after much has moved they are more than is needed
+	s.around.known, s.around.free = nil, nil // after much has moved they are more than is needed
 }
 
 // Ready computes the posteriors of labels and of members of communities anew where
@@ -247,9 +249,9 @@ func (s *State) sortTouched() {
 func (s *State) Flush(view graphstore.View, sums *neighborhood.Sums) (computed []Vertex) {
 	s.forgetCrowds() // as Restore has none
 	s.tellAll(view, sums)
-	for v, owes := range s.around.owes {
-		if owes > 0 {
-			s.touch(Vertex(v))
+	for v := range Vertex(len(s.has)) {
+		if *s.around.unread(v) > 0 {
+			s.touch(v)
 		}
 	}
 	s.computeTouched(view, sums)
@@ -281,7 +283,7 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 		if !s.dirty[v] {
 			continue
 		}
-		s.around.owes[v] = 0
+		*s.around.unread(v) = 0
 		s.dropOwn(v)
 		label := calibrates(view, v) != event.NoClass
 		if !label && !s.inside.reads(view, v) {

@@ -111,7 +111,7 @@ func (in *Reader) read(v Vertex) bool {
 	} else {
 		copy(in.near, in.own)
 	}
-	hears, heard, walks := in.around.words(v)
+	hears, heard, walks := in.around.heard(v)
 	if hears > 0 && !in.echo {
 		raise(in.next, heard, float64(hears))
 	} else {
