@@ -1,8 +1,6 @@
 package posterior
 
 import (
-	"math"
-
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/parallel"
@@ -16,7 +14,7 @@ type around struct {
 	classes int
 	counts  []uint32 // n x K: c1
 	degree  []uint32 // n
-	sums    words    // n rows: by how much neighbours have moved in all since pi was computed, in units of 1/event.One; then sums of what they tell
+	sums    words    // n rows: by how much neighbours have moved in all since pi was computed, in units of 1/unit; then sums of what they tell
 
 	told   []uint32 // n: of one that has moved, 1 + the row of what its neighbours know, else 0
 	known  words    // rows of told
@@ -28,8 +26,16 @@ type around struct {
 }
 
 // words are rows of 2 + 2K, each what a vertex contributes to the sums of its neighbours: nothing yet; 1 if there is a g,
-// else 0; g in units of 1/event.One; c1 over the number of neighbours in units of 1/unit.
-type words []uint64
+// else 0; g; c1 over the number of neighbours; both in units of 1/unit. They are short because what a vertex tells is
+// mostly a wait for the rows of its neighbours.
+type words []uint32
+
+const (
+	unit = 1 << 16
+	// neighboursMost is the number of neighbours up to which their sums fit. A vertex of more reads no h and no c2: its
+	// own neighbours say all.
+	neighboursMost = 1<<16 - 1
+)
 
 func newAround(classes int) around {
 	return around{classes: classes, now: make(words, 2+2*classes), news: make(words, 2+2*classes)}
@@ -50,14 +56,15 @@ func (a *around) grow(n int) {
 // row returns a row.
 func (a *around) row(of words, at int) words { return of[at*len(a.now):][:len(a.now)] }
 
-// heard returns what the neighbours of v say in all: how many have a g, the sum of these, and that of c1/d.
-func (a *around) heard(v Vertex) (hears uint64, heard, walks words) {
+// heard returns what the neighbours of v say in all: how many have a g, the sum of these, and that of c1/d. It is not ok
+// if they are too many.
+func (a *around) heard(v Vertex) (hears uint32, heard, walks words, ok bool) {
 	row := a.row(a.sums, int(v))
-	return row[1], row[2 : 2+a.classes], row[2+a.classes:]
+	return row[1], row[2 : 2+a.classes], row[2+a.classes:], a.degree[v] <= neighboursMost
 }
 
 // unread returns by how much the neighbours of v have moved in all since pi(v) was computed.
-func (a *around) unread(v Vertex) *uint64 { return &a.sums[int(v)*len(a.now)] }
+func (a *around) unread(v Vertex) *uint32 { return &a.sums[int(v)*len(a.now)] }
 
 // read sets row to what v tells with these votes and, where there are none, this prediction.
 func (a *around) read(row words, v Vertex, votes neighborhood.Votes, prediction func() []uint32) {
@@ -66,38 +73,39 @@ func (a *around) read(row words, v Vertex, votes neighborhood.Votes, prediction 
 	clear(row)
 	for i, count := range a.counts[int(v)*k:][:k] {
 		if count > 0 {
-			shares[i] = uint64(count) * unit / uint64(max(a.degree[v], 1))
+			shares[i] = share(count, a.degree[v])
 		}
 	}
 	if votes.Count > 0 {
 		row[1] = 1
+		scale := unit / (float64(votes.Count) * event.One)
 		for i, x := range votes.Sum {
-			mean[i] = x / uint64(votes.Count)
+			mean[i] = uint32(float64(float64(x)*scale) + 0.5)
 		}
 		return
 	}
 	for i, x := range prediction() {
-		row[1], mean[i] = 1, uint64(x)
+		row[1], mean[i] = 1, (x+event.One/unit/2)/(event.One/unit)
 	}
 }
 
-// compare sets news to what now tells otherwise than told, with by how much at most in front, in units of 1/event.One,
-// rounded up: 0 if they are the same. It returns news without the words behind that are 0, as c1 mostly is.
+// share returns a part of so many neighbours in units of 1/unit.
+func share(count, neighbours uint32) uint32 {
+	return uint32(uint64(count) * unit / uint64(max(neighbours, 1)))
+}
+
+// compare sets news to what now tells otherwise than told, with by how much at most in front: 0 if they are the same. It
+// returns news without the words behind that are 0, as c1 mostly is.
 func (a *around) compare(told words) words {
-	used, most := 0, uint64(0)
+	used, most := 0, uint32(0)
 	for i := 1; i < len(told); i++ {
 		change := a.now[i] - told[i] // two's complement
-		if a.news[i] = change; change == 0 {
-			continue
+		if a.news[i] = change; change != 0 {
+			used, most = i+1, max(most, min(change, -change))
 		}
-		used, change = i+1, min(change, -change)
-		if i >= 2+a.classes {
-			change = (change + unit/event.One - 1) / (unit / event.One)
-		}
-		most = max(most, change)
 	}
 	if a.now[1] != told[1] {
-		most = math.MaxUint32
+		most = unit
 	}
 	a.news[0] = most
 	return a.news[:used]
@@ -105,7 +113,7 @@ func (a *around) compare(told words) words {
 
 // tell adds what a row tells to the sums of a neighbour u, or takes it from them.
 func (a *around) tell(u Vertex, row words, sign int) {
-	times, sums := uint64(sign), a.row(a.sums, int(u)) // two's complement: -1 subtracts
+	times, sums := uint32(sign), a.row(a.sums, int(u)) // two's complement: -1 subtracts
 	for i := 1; i < len(sums); i++ {
 		sums[i] += times * row[i]
 	}
@@ -188,10 +196,10 @@ func (a *around) late() (list []Vertex) {
 
 // own returns the contribution of the label of v to c2 of v itself, in units of 1/unit. The
 // views of a vertex leave it out.
-func (a *around) own(view graphstore.View, v Vertex, class event.Class) (sum uint64) {
+func (a *around) own(view graphstore.View, v Vertex, class event.Class) (sum uint32) {
 	for _, u := range view.Neighbors(v) {
-		count, degree := uint64(a.counts[int(u)*a.classes+int(class)]), uint64(a.degree[u])
-		sum += count*unit/degree - (count-1)*unit/degree
+		count := a.counts[int(u)*a.classes+int(class)]
+		sum += share(count, a.degree[u]) - share(count-1, a.degree[u])
 	}
 	return sum
 }

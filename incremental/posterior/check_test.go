@@ -10,7 +10,6 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
-	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 )
 
@@ -154,7 +153,7 @@ func (s *State) slack(view graphstore.View, in *Reader, v Vertex) float64 {
 		return 0
 	}
 	m := s.missed()
-	missed := float64(m.untold+m.unread) / event.One
+	missed := float64(m.untold+m.unread) / unit
 	theta, missed2 := s.epoch.Theta, missed*float64(len(neighbours))
 	in.normalize()
 	labels := in.one.all + in.two.all

@@ -25,7 +25,8 @@
 // nothing and iterates over sorted slices only: equal graphs give equal bits.
 //
 // An edge moves next to nothing of what vertices two steps away read; Options says how far
-// their posteriors may lag.
+// their posteriors may lag. What neighbours tell is rounded to 2^-16, and a vertex of more
+// than 65,535 of them reads g in place of h, and no c2.
 //
 // Cost: O(K) a vertex, O(degree K) a change beside it, O(K²) an edge and O(labels (K + 10)²) a Newton step
 // for an epoch. It knows no kernel and no estimator.

@@ -184,14 +184,14 @@ func moved(now int, then uint64) bool {
 }
 
 // missed is by how much a vertex may have moved unsaid, and by how much what it heard unread; see Options.
-type missed struct{ untold, unread uint64 } // in units of 1/event.One
+type missed struct{ untold, unread uint32 } // in units of 1/unit
 
 func (s *State) missed() missed {
-	m := uint64(event.One / 256)
+	m := uint32(unit / 256)
 	if s.options.Missed != 0 {
-		m = uint64(max(s.options.Missed, 0) * event.One)
+		m = uint32(max(s.options.Missed, 0) * unit)
 	}
-	return missed{m, m * uint64(max(s.classes, 4)) / 4}
+	return missed{m, m * uint32(max(s.classes, 4)) / 4}
 }
 
 // spread has vertices that moved tell their neighbours.

@@ -27,7 +27,6 @@ const (
 	// probabilityMin is the least probability that a logarithm is taken of: a
 	// classifier's own zeros say no more than that.
 	probabilityMin = 1e-4
-	unit           = 1 << 32 // what sums of shares of neighbours count in
 
 	// mixingMost and mixingLeast are the observations of pi0 that label counts are
 	// mixed with. Two of them let the fit choose how fast labels outweigh the rest.
@@ -46,7 +45,7 @@ type Reader struct {
 	around   *around
 	classes  int
 	echo     bool      // see Options
-	walks    []uint64  // K: scratch
+	walks    words     // K: scratch
 	scores   []float64 // K: the same
 	logPrior []float64 // K: log pi0
 	prior    []float64 // K: pi0
@@ -67,7 +66,7 @@ func (s *State) newReader(view graphstore.View, sums *neighborhood.Sums, prior [
 	row := func() []float64 { return make([]float64, k) }
 	in := &Reader{
 		coefficients: coefficients, view: view, sums: sums, around: &s.around, classes: k, prior: prior, echo: s.options.Echo,
-		walks: make([]uint64, k), scores: row(), logPrior: row(), own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
+		walks: make(words, k), scores: row(), logPrior: row(), own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
 	}
 	for i, p := range prior {
 		in.logPrior[i] = math.Log(p)
@@ -105,24 +104,27 @@ func (in *Reader) read(v Vertex) bool {
 	if units == nil {
 		return false
 	}
-	raise(in.own, units, 1)
+	raise(in.own, units, event.One)
 	if votes := in.sums.Votes(v); votes.Count > 0 {
-		raise(in.near, votes.Sum, float64(votes.Count))
+		raise(in.near, votes.Sum, float64(votes.Count)*event.One)
 	} else {
 		copy(in.near, in.own)
 	}
-	hears, heard, walks := in.around.heard(v)
-	if hears > 0 && !in.echo {
-		raise(in.next, heard, float64(hears))
+	hears, heard, walks, ok := in.around.heard(v)
+	if ok && hears > 0 && !in.echo {
+		raise(in.next, heard, float64(hears)*unit)
 	} else {
 		copy(in.next, in.near)
 	}
-	if own := calibrates(in.view, v); own != event.NoClass {
+	if !ok {
+		walks = in.walks
+		clear(walks)
+	} else if own := calibrates(in.view, v); own != event.NoClass {
 		copy(in.walks, walks)
 		walks = in.walks
 		walks[own] -= min(walks[own], in.around.own(in.view, v, own))
 	}
-	labels, sum := uint32(0), uint64(0)
+	labels, sum := uint32(0), uint32(0)
 	for i, n := range in.around.counts[int(v)*in.classes:][:in.classes] {
 		labels += n
 		in.one.each[i] = float64(int32(n))
@@ -143,9 +145,9 @@ func calibrates(view graphstore.View, v Vertex) event.Class {
 	return event.NoClass
 }
 
-// raise writes the sum of n distributions to dst, each entry at least n times probabilityMin.
-func raise[T uint32 | uint64](dst []float64, sum []T, n float64) {
-	least := n * (probabilityMin * event.One)
+// raise writes a sum of distributions to dst, each entry at least probabilityMin of all.
+func raise[T uint32 | uint64](dst []float64, sum []T, all float64) {
+	least := all * probabilityMin
 	for i, x := range sum {
 		y := float64(int64(x)) // an instruction, where that of all of uint64 takes a branch
 		if y < least {

@@ -1,0 +1,69 @@
+package posterior
+
+import (
+	"testing"
+
+	"gqlstream/graphstore"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
+)
+
+// A vertex of more neighbours than their sums hold reads its own neighbours alone, and the sums again once it has fewer.
+func TestHubReadsItsOwnNeighbours(t *testing.T) {
+	store, err := graphstore.New(graphstore.Config{Classes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Release()
+	sums, state := neighborhood.New(2, false), New(2, Options{})
+	batch := &event.Batch{}
+	apply := func() {
+		delta, refused := store.Apply(batch)
+		if len(refused) > 0 {
+			t.Fatal(refused[0])
+		}
+		state.Update(store.View(), delta, sums, sums.Update(store.View(), delta))
+		state.Ready(store.View(), sums, nil, batch.Time)
+		batch.Reset()
+	}
+	next := func() event.Position {
+		batch.Last++
+		return batch.Last
+	}
+	for v := range uint64(neighboursMost + 2) {
+		units := []uint32{event.One / 4, event.One / 4 * 3}
+		batch.Predictions = append(batch.Predictions, event.Prediction{Vertex: event.NumberID(v), Units: units, Position: next()})
+		if v > 0 {
+			batch.Edges = append(batch.Edges, event.Edge{Src: event.NumberID(0), Dst: event.NumberID(v), Weight: 1, Position: next()})
+		}
+	}
+	for v := range event.Class(2) {
+		batch.Labels = append(batch.Labels, event.Label{Vertex: event.NumberID(uint64(v) + 1), Class: v, Position: next()})
+	}
+	apply()
+	check := func(labels bool) {
+		t.Helper()
+		hub := Vertex(0)
+		for store.View().ID(hub) != event.NumberID(0) {
+			hub++
+		}
+		in := state.Reader(store.View(), sums)
+		if !in.read(hub) {
+			t.Fatal("the hub has no prediction")
+		}
+		if in.normalize(); in.next[0] < .24 || in.next[0] > .26 || (in.two.all > 0) != labels {
+			t.Errorf("the hub hears %v, and %v labels two steps away", in.next, in.two.all)
+		}
+		if err := state.around.check(store.View(), sums); err != nil {
+			t.Error(err)
+		}
+	}
+	check(false)
+	batch.Edges = append(batch.Edges, event.Edge{Src: event.NumberID(3), Dst: event.NumberID(4), Weight: 1, Position: next()})
+	batch.Edges = append(batch.Edges, event.Edge{Src: event.NumberID(1), Dst: event.NumberID(4), Weight: 1, Position: next()})
+	for v := range uint64(9) {
+		batch.Edges = append(batch.Edges, event.Edge{Src: event.NumberID(0), Dst: event.NumberID(v + 10), Remove: true, Position: next()})
+	}
+	apply()
+	check(true)
+}
