@@ -17,7 +17,7 @@ type Crowd struct {
 	sums         [3][]int64 // K: of pi, and of pi times each of the factors, normalised
 	turned       int64      // how far responsibilities under the second factors moved since, in all; who comes or goes moves by 1
 
-	row, taken [3][]int64 // K: of one member
+	was, is []int64 // K: scratch
 
 	own *own // of the members' calibration labels
 }
@@ -39,14 +39,13 @@ func (s *State) Crowd(id graphstore.Community) *Crowd {
 // Keep counts the members of a community under these factors, and keeps the sums until an epoch begins, a
 // Flush, or another call. It may be called for several communities side by side.
 func (s *State) Keep(id graphstore.Community, view graphstore.View, factors [2][]float64) {
-	c := &Crowd{factors: factors, own: s.keepOwn(id, view)}
+	c := &Crowd{factors: factors, was: make([]int64, s.classes), is: make([]int64, s.classes), own: s.keepOwn(id, view)}
 	for i := range c.sums {
-		c.sums[i], c.row[i], c.taken[i] = make([]int64, s.classes), make([]int64, s.classes), make([]int64, s.classes)
+		c.sums[i] = make([]int64, s.classes)
 	}
 	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
 		if open(view, v) {
-			c.take(0, nil)
-			c.give(int64(multiplicity), s.Posterior(v))
+			c.change(0, int64(multiplicity), nil, s.Posterior(v))
 		}
 	})
 	c.turned = 0
@@ -69,60 +68,62 @@ func (c *Crowd) Means() (means [3][]float64, all, squares, turned float64) {
 func (s *State) computeMember(reader *Reader, view graphstore.View, v Vertex) {
 	n := &s.inside
 	n.here = n.of(n.here[:0], view, v)
-	n.count(n.here, (*Crowd).take, s.Posterior(v))
 	s.has[v] = reader.posterior(s.pi[int(v)*s.classes:][:s.classes], v)
-	n.count(n.here, (*Crowd).give, s.Posterior(v))
+	for _, m := range n.here {
+		n.change(m, 1, 1, s.before, s.Posterior(v))
+	}
 	if calibrates(view, v) != event.NoClass {
 		s.addOwn(view, v)
 	}
 }
 
-// take takes a member of this posterior, nil for none, off the sums.
-func (c *Crowd) take(multiplicity int64, pi []float64) {
-	c.add(-multiplicity, multiplicity, pi)
-	c.taken, c.row = c.row, c.taken
-}
-
-// give adds a member of this posterior, nil for none: another one in the place of that taken last.
-func (c *Crowd) give(multiplicity int64, pi []float64) {
-	c.add(multiplicity, multiplicity, pi)
-	for i, x := range c.row[2] {
-		c.turned += max(multiplicity, 1) * max(x-c.taken[2][i], c.taken[2][i]-x)
+// change counts a member as it is in the place of it as it was, each with its multiplicity and its posterior; 0 and nil
+// are none.
+func (c *Crowd) change(was, is int64, before, after []float64) {
+	if len(before) == 0 {
+		was = 0
 	}
-}
-
-// add counts a member with a sign, and leaves what it says in row.
-func (c *Crowd) add(signed, multiplicity int64, pi []float64) {
-	if pi == nil || signed == 0 {
-		for _, row := range c.row {
-			clear(row)
+	if len(after) == 0 {
+		is = 0
+	}
+	c.all, c.squares = c.all+is-was, c.squares+is*is-was*was
+	for i, sums := range c.sums {
+		factor := []float64(nil)
+		if i > 0 {
+			factor = c.factors[i-1]
 		}
-		return
+		shares(c.was, before, factor)
+		shares(c.is, after, factor)
+		for k := range sums {
+			sums[k] += is*c.is[k] - was*c.was[k]
+		}
 	}
-	c.all, c.squares = c.all+signed, c.squares+signed*multiplicity
-	for k, p := range pi {
-		c.row[0][k] = int64(p*crowdUnit + 0.5)
-		c.sums[0][k] += signed * c.row[0][k]
+	for k, x := range c.is {
+		c.turned += max(is, 1) * max(x-c.was[k], c.was[k]-x)
 	}
-	for i, factor := range c.factors {
-		total, row := 0.0, c.row[i+1]
+}
+
+// shares writes a posterior times these factors, normalised, to dst, and zeros for none.
+func shares(dst []int64, pi, factor []float64) {
+	switch {
+	case len(pi) == 0:
+		clear(dst)
+	case factor == nil:
 		for k, p := range pi {
-			total += float64(p * factor[k])
+			dst[k] = int64(p*crowdUnit + 0.5)
 		}
-		scale, sums := crowdUnit/total, c.sums[i+1]
+	default:
+		scale := crowdUnit / inner(pi, factor)
 		for k, p := range pi {
-			row[k] = int64(float64(p*factor[k])*scale + 0.5)
-			sums[k] += signed * row[k]
+			dst[k] = int64(float64(p*factor[k])*scale + 0.5)
 		}
 	}
 }
 
-// count calls take or give of the crowds of these communities for one of their members.
-func (n *inside) count(list []membership, how func(*Crowd, int64, []float64), pi []float64) {
-	for _, m := range list {
-		if c := n.crowds[m.Community]; c != nil {
-			how(c, int64(m.Multiplicity), pi)
-		}
+// change counts a member of a crowd, if there is one, so many times its multiplicity in place of so many.
+func (n *inside) change(m membership, was, is int64, before, after []float64) {
+	if c := n.crowds[m.Community]; c != nil {
+		c.change(was*int64(m.Multiplicity), is*int64(m.Multiplicity), before, after)
 	}
 }
 
@@ -131,14 +132,12 @@ func (n *inside) move(was, is []membership, pi []float64) {
 	if pi == nil {
 		return
 	}
-	n.count(was, func(c *Crowd, multiplicity int64, pi []float64) {
-		c.take(multiplicity, pi)
-		c.give(0, nil)
-	}, pi)
-	n.count(is, func(c *Crowd, multiplicity int64, pi []float64) {
-		c.take(0, nil)
-		c.give(multiplicity, pi)
-	}, pi)
+	for _, m := range was {
+		n.change(m, 1, 0, pi, nil)
+	}
+	for _, m := range is {
+		n.change(m, 0, 1, nil, pi)
+	}
 }
 
 // own holds sums over the calibration labels of the members of one community of many, each with its multiplicity m:

@@ -284,9 +284,10 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 			continue
 		}
 		*s.around.unread(v) = 0
-		s.dropOwn(v)
 		label := calibrates(view, v) != event.NoClass
-		if !label && !s.inside.reads(view, v) {
+		if label {
+			s.dropOwn(v)
+		} else if !s.inside.reads(view, v) {
 			continue // it is computed when it becomes a label or a member
 		}
 		s.before = append(s.before[:0], s.Posterior(v)...)

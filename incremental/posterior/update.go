@@ -68,6 +68,9 @@ func (s *State) follow(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 	if before == after {
 		return
 	}
+	if before != event.NoClass {
+		s.dropOwn(v)
+	}
 	s.changed += event.One
 	s.labels = with(s.labels, v, after != event.NoClass)
 	for _, u := range view.Neighbors(v) {
