@@ -131,7 +131,10 @@ func (s *State) model() (version uint32) {
 // begin starts an epoch: coefficients from the labels as they are, and all posteriors.
 func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	s.tellAll(view, sums)
-	s.renew(s.labels)
+	for _, v := range s.labels {
+		s.List(v)
+	}
+	s.sortTouched()
 	s.changed = 0
 	s.epoch = fitted(s, view, sums, weight)
 	s.compute(view, sums)
@@ -222,7 +225,6 @@ func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weig
 	}
 	s.spread(view, sums, s.missed())
 	s.sortTouched()
-	s.renew(nil)
 	s.computeTouched(view, sums)
 	s.unlist()
 	return s.computed, false
@@ -301,21 +303,12 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	}
 }
 
-// renew remembers what was touched, and other vertices.
-func (s *State) renew(others []Vertex) {
-	if s.renewed = append(s.renewed[:0], s.touched...); len(others) > 0 || !slices.IsSorted(s.touched) {
-		s.renewed = append(s.renewed, others...)
-		slices.Sort(s.renewed)
-		s.renewed = slices.Compact(s.renewed)
-	}
-}
-
-// unlist forgets which vertices were touched; they stay dirty.
+// unlist has what was touched, which is sorted, be what was renewed; it stays dirty where it was not computed.
 func (s *State) unlist() {
 	for _, v := range s.touched {
 		s.listed[v] = false
 	}
-	s.touched = s.touched[:0]
+	s.renewed, s.touched = s.touched, s.renewed[:0]
 }
 
 // Hold replaces the epoch by another one of the same classes, which stays whatever the log
