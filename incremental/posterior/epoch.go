@@ -85,48 +85,55 @@ func (e *Epoch) measure(view graphstore.View, posterior func(Vertex) []float64) 
 	k := len(e.Prior)
 	e.Edges = uint64(view.Edges())
 	e.Mass, e.Pairs, e.Tops, e.Vertices = make([]float64, k), make([]float64, k*k), make([]float64, k), 0
-	all, allPairs, labels := make([]float64, k), make([]float64, k*k), make([]float64, k)
-	near, nearOpen := make([]float64, k), make([]float64, k) // sums over the neighbours
-	inside := 0.0
+	rates := labelRates(view, k, posterior)
+	near := make([]float64, k) // sum over the open neighbours
+	inside, ends := 0.0, 0.0   // edges between labels; twice as many as are expected
 	for v := range Vertex(view.Vertices()) {
 		p := posterior(v)
 		if p == nil {
 			continue
 		}
-		open := view.Label(v).Class == event.NoClass
-		class := calibrates(view, v)
-		add(all, p)
+		open, label := open(view, v), calibrates(view, v) != event.NoClass
+		clear(near)
+		beside := 0.0
+		for _, u := range view.Neighbors(v) {
+			beside += rates[u]
+			if open && view.Label(u).Class == event.NoClass {
+				add(near, posterior(u))
+			}
+			if label && u > v && calibrates(view, u) != event.NoClass {
+				inside++
+			}
+		}
+		ends += float64(rates[v] * beside)
 		if open {
 			e.Vertices++
 			add(e.Mass, p)
 			e.Tops[neighborhood.HardClass(view.Prediction(v))]++
-		} else if class != event.NoClass {
+			outer(e.Pairs, p, near)
+		}
+	}
+	e.LabelGate = gate(inside, ends/2)
+}
+
+// labelRates returns for each vertex the probability of being a label if labels were drawn at random within their
+// classes.
+func labelRates(view graphstore.View, classes int, posterior func(Vertex) []float64) []float64 {
+	all, labels := make([]float64, classes), make([]float64, classes)
+	for v := range Vertex(view.Vertices()) {
+		add(all, posterior(v))
+		if class := calibrates(view, v); class != event.NoClass {
 			labels[class]++
-		}
-		clear(near)
-		clear(nearOpen)
-		for _, u := range view.Neighbors(v) {
-			q := posterior(u)
-			if q == nil {
-				continue
-			}
-			add(near, q)
-			if open && view.Label(u).Class == event.NoClass {
-				add(nearOpen, q)
-			}
-			if class != event.NoClass && u > v && calibrates(view, u) != event.NoClass {
-				inside++
-			}
-		}
-		outer(allPairs, p, near)
-		if open {
-			outer(e.Pairs, p, nearOpen)
 		}
 	}
 	for i := range labels {
 		labels[i] = ratio(labels[i], all[i])
 	}
-	e.LabelGate = gate(inside, expected(allPairs, labels))
+	rates := make([]float64, view.Vertices())
+	for v := range rates {
+		rates[v] = inner(posterior(Vertex(v)), labels)
+	}
+	return rates
 }
 
 // Expected returns the number of edges inside a community of so many different members with these
