@@ -160,7 +160,7 @@ func (a *around) count(v Vertex, class event.Class, sign int) {
 }
 
 // spread has v tell its neighbours how it has moved, unless that may be missed, and calls touch for those
-// that have heard of more on average since they were touched than may be missed.
+// that have heard of more on average since they were computed than may be missed.
 func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, m missed, touch func(Vertex)) {
 	a.read(a.now, v, sums.Votes(v), func() []uint32 { return view.Prediction(v) })
 	news, neighbours := a.compare(a.knownOf(v)), view.Neighbors(v)

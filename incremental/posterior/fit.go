@@ -41,7 +41,7 @@ type problem struct {
 	at       []float64 // Views + K: theta, then b
 	value    float64
 	gradient []float64
-	hessian  []float64 // lower triangle of (Views+K) x (Views+K)
+	hessian  []float64 // upper triangle of (Views+K) x (Views+K)
 
 	scores, pi, means, far []float64 // scratch: K, K, Views, Views x K
 }
@@ -66,7 +66,7 @@ func fit(s *sample, last *Epoch) (Coefficients, []float64) {
 	var factor mat.Cholesky
 	step := mat.NewVecDense(n, nil)
 	for range newtonRoundsMax {
-		factor.Factorize(p.curvature()) // the penalty keeps it positive definite
+		factor.Factorize(mat.NewSymDense(n, p.hessian)) // the penalty keeps it positive definite
 		if err := factor.SolveVecTo(step, mat.NewVecDense(n, p.gradient)); err != nil {
 			panic(err) // its condition is bounded by the number of labels
 		}
@@ -74,23 +74,12 @@ func fit(s *sample, last *Epoch) (Coefficients, []float64) {
 			break
 		}
 	}
-	factor.Factorize(p.curvature())
+	factor.Factorize(mat.NewSymDense(n, p.hessian))
 	inverse := mat.NewSymDense(n, nil)
 	if err := factor.InverseTo(inverse); err != nil {
 		panic(err)
 	}
 	return Coefficients{Theta: p.at[:Views], B: p.at[Views:]}, mat.DenseCopyOf(inverse).RawMatrix().Data
-}
-
-// curvature returns the negative Hessian.
-func (p *problem) curvature() *mat.SymDense {
-	n := len(p.at)
-	for a := range n {
-		for b := range a {
-			p.hessian[b*n+a] = p.hessian[a*n+b]
-		}
-	}
-	return mat.NewSymDense(n, p.hessian)
 }
 
 // advance moves along step as far as that raises the objective, and reports whether
@@ -134,7 +123,7 @@ func (p *problem) evaluate() {
 	}
 }
 
-// label adds one label to value, gradient and the lower triangle of the Hessian.
+// label adds one label to value, gradient and the upper triangle of the Hessian.
 func (p *problem) label(views []float64, class int, weight float64) {
 	k, n := p.classes, len(p.at)
 	for i := range k {
@@ -148,25 +137,23 @@ func (p *problem) label(views []float64, class int, weight float64) {
 		m := inner(p.pi, x)
 		p.means[j] = m
 		p.gradient[j] += weight * (x[class] - m)
-		row := p.hessian[j*n:]
 		for l := range j + 1 {
 			y, square := views[l*k:(l+1)*k], 0.0
 			for i, q := range p.pi {
 				square += q * x[i] * y[i]
 			}
-			row[l] += weight * (square - m*p.means[l])
+			p.hessian[l*n+j] += weight * (square - m*p.means[l])
 		}
 	}
 	for i, q := range p.pi {
-		row := p.hessian[(Views+i)*n:]
 		p.gradient[Views+i] -= weight * q
 		for j := range Views {
-			row[j] += weight * q * (views[j*k+i] - p.means[j])
+			p.hessian[j*n+Views+i] += weight * q * (views[j*k+i] - p.means[j])
 		}
 		for l := range i + 1 {
-			row[Views+l] -= weight * q * p.pi[l]
+			p.hessian[(Views+l)*n+Views+i] -= weight * q * p.pi[l]
 		}
-		row[Views+i] += weight * q
+		p.hessian[(Views+i)*(n+1)] += weight * q
 	}
 	p.gradient[Views+class] += weight
 }

@@ -19,20 +19,13 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 		s.around.remember(view, delta, sums, v)
 		s.touch(v)
 	}
-	for _, e := range delta.Edges {
-		if neighborhood.Appeared(e) != 0 {
-			move(e.U)
-			move(e.V)
-		}
-	}
 	for _, v := range votes {
 		move(v)
 	}
-	for _, p := range delta.Predictions {
-		move(p.V)
-	}
 	for _, e := range delta.Edges {
 		if sign := neighborhood.Appeared(e); sign != 0 {
+			move(e.U)
+			move(e.V)
 			s.around.link(e.U, e.V, sign)
 			s.around.count(e.V, classBefore(view, delta, e.U), sign)
 			s.around.count(e.U, classBefore(view, delta, e.V), sign)
@@ -43,6 +36,7 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 		s.touch(l.V)
 	}
 	for _, p := range delta.Predictions {
+		move(p.V)
 		if neighborhood.LabelChange(delta, p.V) == nil {
 			s.follow(view, delta, p.V, move)
 		}
