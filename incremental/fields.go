@@ -2,6 +2,7 @@ package incremental
 
 import (
 	"errors"
+	"slices"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -55,7 +56,9 @@ func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 			return // of another shard
 		}
 		k.field.Update(view, delta, c.tallies.Sources(id))
-		c.tallies.UpdateKernel(id, view, c.sums, k.mass, k.field.Touched())
+		if slices.ContainsFunc(k.field.Touched(), c.tallies.Calibrates) {
+			c.tallies.Move(id)
+		}
 	})
 }
 
@@ -71,7 +74,7 @@ func (f *fields) Ready(view graphstore.View) {
 		}
 		if k.field == nil { // else it follows every step
 			f.compute(id, view)
-			f.core.tallies.RebuildKernel(id, view, f.core.sums, k.mass)
+			f.core.tallies.Move(id)
 		}
 		if k.field != nil {
 			f.retune(id, view)
@@ -83,11 +86,11 @@ func (f *fields) Ready(view graphstore.View) {
 // members it is small, and so must be its error.
 func (f *fields) retune(id graphstore.Community, view graphstore.View) {
 	c, k := f.core, &f.each[id]
-	want := c.config.Tolerance * c.reach(c.tallies.LabelsReached(id)/max(c.tallies.KernelSum(id), 1), view)
+	want := c.config.Tolerance * c.reach(c.tallies.LabelsReached(view, k.mass)/max(c.tallies.KernelSum(id), 1), view)
 	if now := k.field.Tolerance(); now > 2*want || now < want/2 {
 		k.field.Retune(want)
 		k.field.Update(view, nil, nil)
-		c.tallies.RebuildKernel(id, view, c.sums, k.mass)
+		c.tallies.Move(id)
 	}
 }
 
@@ -119,7 +122,7 @@ func (c *Core) newField() *diffusion.Field {
 // Statistics implements masses.
 func (f *fields) Statistics(id graphstore.Community, view graphstore.View, variances bool) reading {
 	c := f.core
-	s := c.tallies.Statistics(id, view, c.sums, variances && c.affordsExact(id, view))
+	s := c.tallies.Statistics(id, view, c.sums, f.each[id].mass, variances && c.affordsExact(id, view))
 	// A field that once reached labels keeps traces of mass on labels that it no longer reaches. Of
 	// its error, as small against M as the certificate says, an even share may lie on each label.
 	s.MassMin = max(reachMin, f.Certificate(id)) * s.KernelSum / float64(max(view.Vertices(), 1))
@@ -180,10 +183,7 @@ func (c *Core) restoreFields(view graphstore.View, sections map[string][]byte) (
 	errs := make([]error, len(rows))
 	parallel.Each(len(rows), func(i, _ int) {
 		id := graphstore.Community(rows[i].Community)
-		k := &f.each[id]
-		if k.field, errs[i] = diffusion.RestoreField(c.config.Alpha, view, rows[i].State); errs[i] == nil {
-			c.tallies.RebuildKernel(id, view, c.sums, k.mass)
-		}
+		f.each[id].field, errs[i] = diffusion.RestoreField(c.config.Alpha, view, rows[i].State)
 	})
 	return f, errors.Join(errs...)
 }

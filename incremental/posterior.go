@@ -196,16 +196,16 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 	}
 	out.Crowd = p.crowd(id, distinct)
 	out.Own = p.ownResiduals(id, view, reader, variances)
-	_, are := p.core.masses.(*fields)
+	fields, are := p.core.masses.(*fields)
 	switch {
 	case !variances:
 		out.Residuals = p.meanResiduals(id, view, s)
 	case are:
-		out.Residuals = p.weighLabels(id, view)
+		out.Residuals = p.weighLabels(&fields.each[id])
 		out.Residuals.FillSlope(func() {
 			labels, weights := p.state.Labels(), p.core.tallies.LabelWeights(view)
 			p.addSlopes(reader, out.Residuals, labels, func(i int) (a, gain float64) {
-				return p.core.tallies.Mass(id, labels[i]), weights(labels[i])
+				return fields.each[id].mass(labels[i]), weights(labels[i])
 			})
 		})
 	default:
@@ -259,8 +259,8 @@ func (p *posteriors) keepCrowd(id graphstore.Community, view graphstore.View, re
 
 // meanResiduals returns the sums of residuals that their mean alone takes.
 func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View, s *quant.Statistics) *quant.Residuals {
-	if _, are := p.core.masses.(*fields); are {
-		return p.weighLabels(id, view)
+	if fields, are := p.core.masses.(*fields); are {
+		return p.weighLabels(&fields.each[id])
 	}
 	r := quant.NewMeanResiduals(p.core.config.Classes)
 	for i, c := range p.byClass {
@@ -274,11 +274,11 @@ func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View
 }
 
 // weighLabels returns the sums of the residuals of all labels at the masses of a field.
-func (p *posteriors) weighLabels(id graphstore.Community, view graphstore.View) *quant.Residuals {
+func (p *posteriors) weighLabels(kernel *kernel) *quant.Residuals {
 	labels := p.state.Labels()
 	masses := make([]float64, len(labels))
 	for i, v := range labels {
-		masses[i] = p.core.tallies.Mass(id, v)
+		masses[i] = kernel.mass(v)
 	}
 	return p.labels().Weigh(masses, posterior.Views)
 }

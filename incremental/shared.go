@@ -70,7 +70,6 @@ func (d *sharedDual) takeOver(from *fields, view graphstore.View) {
 	parallel.Each(len(from.each), func(i, _ int) {
 		if id := graphstore.Community(i); from.each[i].field != nil {
 			c.tallies.Refresh(id, view, c.sums, from.each[i].mass, c.position, c.time)
-			c.tallies.DropKernel(id)
 		}
 	})
 	d.unrefreshed = c.withoutSpread(view)
@@ -243,7 +242,7 @@ func (d *sharedDual) Ready(view graphstore.View) {
 func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View, variances bool) reading {
 	c := d.core
 	exact := variances && float64(c.tallies.Vertices(id, view)*c.config.Classes) <= exactTermsMax
-	s := c.tallies.DualStatistics(id, view, c.sums, d.dual, exact)
+	s := c.tallies.DualStatistics(id, view, d.dual, exact)
 	s.MassMin = max(s.MassMin, reachMin*s.KernelSum/float64(max(view.Vertices(), 1)))
 	return reading{Statistics: s, engine: EngineDual, spread: c.tallies.Spread(id)}
 }

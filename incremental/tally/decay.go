@@ -33,7 +33,6 @@ const (
 // decay is the part of the statistics of all communities that a half-life adds.
 type decay struct {
 	landmark uint64 // end of the epoch of the youngest row, or 0
-	moved    bool   // in this step
 	before   uint64 // the landmark when the step began
 
 	classG []Sum           // K: sum of g over calibration labels, n of whole classes
@@ -99,15 +98,14 @@ func (t *Tallies) moveLandmark(view graphstore.View) bool {
 		return false
 	}
 	want, youngest, epoch := uint64(0), event.Time(0), epochHalfLives*uint64(t.keep.HalfLife)
-	for _, v := range t.rows.order {
+	for _, v := range t.rows {
 		youngest = max(youngest, view.LabelTime(v))
 	}
-	if len(t.rows.order) > 0 {
+	if len(t.rows) > 0 {
 		want = (uint64(youngest)/epoch + 1) * epoch
 	}
 	moved := want != t.decay.landmark
 	t.decay.landmark = want
-	t.decay.moved = t.decay.moved || moved
 	return moved
 }
 
@@ -120,11 +118,9 @@ func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
 			clear(t.decay.n2[kind])
 		}
 	}
-	var cells []float64
-	for _, v := range t.rows.order {
+	for _, v := range t.rows {
 		s := stateOf(view, sums, v)
-		cells = t.cells(cells, s.profile)
-		t.countRow(s.label.Class, cells, t.gains(s.time), 1)
+		t.countRow(&s, t.gains(s.time), 1)
 	}
 }
 
@@ -142,28 +138,35 @@ func (d *decay) scale() float64 {
 	return one / square
 }
 
-// scaled returns the sums times x.
-func scaled(src []Sum, x float64) []float64 {
-	dst := make([]float64, len(src))
-	for i, sum := range src {
-		dst[i] = sum.Float() * x
-	}
-	return dst
-}
-
-// ageLabels brings the sums by class that need no kernel to the weights of the labels.
-func (t *Tallies) ageLabels(s *quant.Statistics) {
+// age brings the sums over the labels, and those of the kernel, to the weights of the labels.
+func (t *Tallies) age(s *quant.Statistics) {
 	x := t.decay.scale()
-	s.ClassN, s.ClassG2 = scaled(t.decay.classG, x), scaled(t.decay.n2[whole], x*x)
+	s.ClassN, s.ClassG2 = floats(t.decay.classG), floats(t.decay.n2[whole])
+	multiply(x, s.ClassN, s.ClassA1)
+	multiply(x*x, s.ClassA2, s.ClassG2, s.ClassG2A)
+	for _, cells := range cellsOf(s) {
+		if c := *cells; c != nil {
+			multiply(x, c.N, c.A1)
+			multiply(x*x, c.A2, c.G2, c.G2A)
+		}
+	}
 }
 
-// ageMoments does the same to the moments that a dual and a Refresh gave.
-func (d *decay) ageMoments(m kernelMoments) {
-	x := d.scale()
-	for at := range m.a1 {
-		m.a1[at] *= x
-		m.a2[at] *= x * x
-		m.g2a[at] *= x * x
+// floats returns the sums, rounded.
+func floats(sums []Sum) []float64 {
+	list := make([]float64, len(sums))
+	for i, sum := range sums {
+		list[i] = sum.Float()
+	}
+	return list
+}
+
+// multiply multiplies all numbers of some lists.
+func multiply(by float64, lists ...[]float64) {
+	for _, list := range lists {
+		for i := range list {
+			list[i] *= by
+		}
 	}
 }
 
@@ -187,26 +190,4 @@ func (t *Tallies) LabelMass() float64 {
 		sum += t.decay.classG[i].Float()
 	}
 	return sum
-}
-
-// age brings the sums by class to the weights of the labels.
-func (t *Tallies) age(s *quant.Statistics, c *community) {
-	t.ageLabels(s)
-	x, unit := t.decay.scale(), 1/c.scale
-	s.ClassA1, s.ClassG2A = scaled(c.a1[whole], x*unit), scaled(c.g2a[whole], x*x*unit)
-	s.ClassA2 = scaled(c.a2[whole], x*x*unit*unit)
-}
-
-// ageCells does the same to one family's cells.
-func (t *Tallies) ageCells(cells *quant.Cells, c *community, kind family) {
-	x, k := t.decay.scale(), t.classes
-	cells.G2, cells.G2A = make([]float64, len(cells.N)), make([]float64, len(cells.N))
-	for at := range cells.N {
-		from := at%k*cells.Z + at/k // class-major
-		cells.N[at] *= x
-		cells.A1[at] *= x
-		cells.A2[at] *= x * x
-		cells.G2[at] = float64(t.decay.n2[kind][from].Float() * x * x)
-		cells.G2A[at] = float64(c.g2a[kind][from].Float() * x * x / c.scale)
-	}
 }

@@ -6,42 +6,46 @@
 //
 //	P_z   = sum of m phi_z over the unlabelled members that have a prediction
 //	N_zi  = sum of phi_z    over calibration labels of class i, one copy for all
-//	A1_zi = sum of a phi_z  over them
-//	A2_zi = sum of a² phi_z over them
 //
 // plus the same sums without phi, the second moments of the own prediction over the members, and
-// exact counts of the labelled members by class. A label of either role takes a member out of P and
-// out of the kernel's sources; only labels of role calibrate enter N, A1 and A2. So no vertex is
-// ever weighed by its own mass.
+// exact counts of the labelled members by class. When statistics are read it adds
+//
+//	A1_zi = sum of a phi_z  over calibration labels of class i
+//	A2_zi = sum of a² phi_z over them
+//
+// A label of either role takes a member out of P and out of the kernel's sources; only labels of
+// role calibrate enter N, A1 and A2. So no vertex is ever weighed by its own mass.
 //
 // There are four kinds of cells (Families): the own prediction, the own prediction
 // times the mean of the neighbours', and both again with the most likely class in the
-// place of the vector. Only kinds that the configured methods read are kept, each for itself:
-// quantifiers that read one must not depend on whether another one is configured.
+// place of the vector. Only kinds that the configured methods read are kept. P and N are kept each
+// for itself; of A1 and A2 the finest are summed, and the others are their marginals.
 //
-// Invariant: every sum equals the sum of its terms counted from nothing, bit for bit, because each
-// term is a fixed function of integers and of a(v), is cut to the unit of Sum once, and enters or
+// Invariant: every sum that is kept equals the sum of its terms counted from nothing, bit for bit,
+// because each term is a fixed function of integers, is cut to the unit of Sum once, and enters or
 // leaves by integer addition. A float that a term has entered and left is not the float it was.
 //
-// A step has two parts. Between Begin and the kernels, Update follows labels, profiles and members,
-// once for what the batch changed and once more for what a built-in classifier made of it, and
-// notes who joined or left each community's kernel. Then whoever keeps the masses brings them in:
+// In a step, after Begin, Update follows labels, profiles and members, once for what the batch
+// changed and once more for what a built-in classifier made of it, and notes who joined or left
+// each community's kernel. Masses are asked for when statistics are read:
 //
-//   - with a field for each community, UpdateKernel, one call per community and free to run
-//     side by side, follows the masses that moved. A1 and A2 are sums, as exact as the rest;
+//   - with a field for each community, Statistics sums the masses of all labels, in the order of
+//     the vertices. A field moves most of them between two emissions, and what else an emission
+//     reads of a community takes all labels too, so nothing is gained by following each;
 //   - with one dual for all communities there are no masses by label. AppendChanges tells the
 //     dual how its functions changed, and DualStatistics reads A1 as sums of its values over
 //     the members. A2 is not linear in the members. Refresh counts it from a solve of the
 //     community's own kernel, now and then, and in between its ratio to A1 stands still.
-//     With ClassMasses both are kept of whole classes alone.
+//
+// With ClassMasses both are summed of whole classes alone.
 //
 // With a half-life (decay.go) a label counts less the older it is, by a factor g that time
 // alone does not change: all ages are measured from a landmark, and only when that moves is
-// everything counted anew. A1 then sums g a phi, A2 sums g² a² phi, and one more sum, of
-// g² a phi, is kept for the variance of a mixture of both weights.
+// everything counted anew. A1 then sums g a phi, A2 sums g² a² phi, and one more sum is there,
+// of g² a phi, for the variance of a mixture of both weights.
 //
-// Cost: O(Z) per changed profile and community it belongs to, and O(Z) per labelled vertex
-// whose mass moved, per community. Begin and Update visit no community that nothing
+// Cost: O(Z) per changed profile and community it belongs to, and with fields O(Z) per label and
+// community whose statistics are read. Begin and Update visit no community that nothing
 // happened to. A change of a calibration row moves N, which all communities share; MoveAll
 // notes that in one place, and Moved spreads it at the next emission.
 //

@@ -26,22 +26,16 @@ type side struct {
 	kind family
 	z    int // cells
 	at   int // first function
-	cell int // first of its cells in what cells returns
 }
 
 // sidesOf returns the soft side and, if hard cells are kept, the hard one; or whole classes.
 func sidesOf(classes int, keep Families) (sides []side) {
-	cells, functions := 0, 0
+	functions := 0
 	for kind := range family(families) {
-		if !keep.has(kind) {
+		if !keep.has(kind) || keep.ClassMasses != (kind == whole) {
 			continue
 		}
-		z := kind.cells(classes)
-		s := side{kind: kind, z: z, cell: cells}
-		cells += z
-		if keep.ClassMasses != (kind == whole) {
-			continue
-		}
+		s := side{kind: kind, z: kind.cells(classes)}
 		if last := len(sides) - 1; last >= 0 && sides[last].kind == s.coarse() {
 			s.at = sides[last].at // the finer one takes its place
 			sides[last] = s
@@ -49,7 +43,7 @@ func sidesOf(classes int, keep Families) (sides []side) {
 			s.at = functions
 			sides = append(sides, s)
 		}
-		functions = s.at + classes*z
+		functions = s.at + classes*s.z
 	}
 	return sides
 }
@@ -108,7 +102,7 @@ func (t *Tallies) DropChanges() { t.changedSinceDual = t.changedSinceDual[:0] }
 // AppendAll appends the functions of all calibration rows, for a dual that holds none.
 func (t *Tallies) AppendAll(dst []diffusion.ValueChange, view graphstore.View, sums *neighborhood.Sums) []diffusion.ValueChange {
 	t.changedSinceDual = t.changedSinceDual[:0]
-	for _, v := range t.rows.order {
+	for _, v := range t.rows {
 		dst = t.appendRow(dst, view, sums, v, nil)
 	}
 	return dst
@@ -117,37 +111,25 @@ func (t *Tallies) AppendAll(dst []diffusion.ValueChange, view graphstore.View, s
 // appendRow appends what takes the functions at v from held to what they are. The
 // change is computed from the held value, so that rounding does not add up.
 func (t *Tallies) appendRow(dst []diffusion.ValueChange, view graphstore.View, sums *neighborhood.Sums, v Vertex, held []float64) []diffusion.ValueChange {
-	state, class := stateOf(view, sums, v), event.NoClass
-	weight := 0.0
-	if state.calibrates() {
-		class, weight = state.label.Class, t.gains(state.time).one
-		t.row = t.cells(t.row, state.profile)
+	clear(t.row)
+	if state := stateOf(view, sums, v); state.calibrates() {
+		class, g := int(state.label.Class), t.gains(state.time).one
+		for _, s := range t.sides {
+			for z, x := range state.profile.phi(t.phi, s.kind) {
+				t.row[s.at+class*s.z+z] = float64(g * x)
+			}
+		}
+		if !t.keep.ClassMasses { // else that was the side
+			t.row[t.cellFunctions()+class] = g
+		}
 	}
-	change := func(f int, want float64) {
+	for f, want := range t.row {
 		have := 0.0
 		if held != nil {
 			have = held[f]
 		}
 		if want != have {
 			dst = append(dst, diffusion.ValueChange{V: v, Function: f, Change: want - have})
-		}
-	}
-	for i := range t.classes {
-		g := 0.0
-		if event.Class(i) == class {
-			g = weight
-		}
-		for _, s := range t.sides {
-			for z := range s.z {
-				want := 0.0
-				if g > 0 {
-					want = float64(g * t.row[s.cell+z])
-				}
-				change(s.at+i*s.z+z, want)
-			}
-		}
-		if !t.keep.ClassMasses { // else that was the side
-			change(t.cellFunctions()+i, g)
 		}
 	}
 	return dst
@@ -173,31 +155,17 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex, by func(Vert
 // DualStatistics is Statistics of a community whose first moments are read from a
 // dual that is up to date with the last Update, and whose second moments are those of
 // the last Refresh, brought to the level of the first; see secondMoments.
-func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool) *quant.Statistics {
-	s := t.base(id)
+func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, dual *diffusion.Dual, exact bool) *quant.Statistics {
 	first, sources := t.firstMoments(id, view, dual)
 	spread := t.each[id].spread
 	t.markStale(spread, first)
+	massMin := 0.0
 	if spread == nil || spread.Stale || total(spread.A1) == 0 { // else labels are known to be reached
-		s.MassMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(t.LabelMass(), 1)
+		massMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(t.LabelMass(), 1)
 	}
 	m := t.secondMoments(spread, first)
-	if t.decay != nil {
-		t.ageLabels(s)
-	}
-	t.readCells(s, t.each[id])
-	cells := cellsOf(s)
-	for _, side := range t.sides {
-		for _, kind := range []family{side.kind, side.coarse()} {
-			if kind != whole && t.keep.has(kind) && !t.keep.Means {
-				t.coarsen(*cells[kind], side, m)
-			}
-		}
-	}
-	s.ClassA1, s.ClassA2 = t.byClass(m.a1), t.byClass(m.a2)
-	if t.decay != nil {
-		s.ClassG2A = t.byClass(m.g2a)
-	}
+	s := t.statistics(id, m)
+	s.MassMin = massMin
 	if exact && t.outer != nil && (spread != nil || t.keep.ClassMasses) {
 		s.Moments = t.moments(id, m.a1, m.a2)
 	}

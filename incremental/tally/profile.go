@@ -65,11 +65,12 @@ func (kind family) cells(classes int) int {
 	return classes
 }
 
-// phi writes the profile's cells of the given kind to dst, which has the
-// family's length, and returns dst. Values are a fixed function of the profile's
-// integers, so that a term can be taken back exactly.
+// phi writes the profile's cells of the given kind to the beginning of dst, and returns
+// them. Values are a fixed function of the profile's integers, so that a term can be taken
+// back exactly.
 func (p profile) phi(dst []float64, kind family) []float64 {
 	k := len(p.own)
+	dst = dst[:kind.cells(k)]
 	switch kind {
 	case soft:
 		ownMean(dst, p.own)

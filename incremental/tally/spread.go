@@ -2,6 +2,7 @@ package tally
 
 import (
 	"math"
+	"slices"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
@@ -53,31 +54,53 @@ func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
 // Refresh counts the second moments of one community from the masses of a kernel that
 // was solved for the present graph. It may run for several communities side by side.
 func (t *Tallies) Refresh(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass, at event.Position, now event.Time) {
+	s := t.weigh(view, sums, mass, len(t.outer) > 0 && !t.keep.ClassMasses)
+	s.Position, s.Time = at, now
+	t.each[id].spread = s
+}
+
+// weigh counts the masses of a kernel over the calibration rows by cell, and by pairs of cells if these are asked for.
+func (t *Tallies) weigh(view graphstore.View, sums *neighborhood.Sums, mass Mass, pairs bool) *Spread {
 	l := t.cellFunctions()
 	block := make([]float64, 3*l)
-	s := &Spread{Position: at, Time: now, N: block[:l:l], A1: block[l : 2*l : 2*l], A2: block[2*l:]}
+	s := &Spread{N: block[:l:l], A1: block[l : 2*l : 2*l], A2: block[2*l:]}
 	if t.decay != nil {
 		s.N2, s.G2A = make([]float64, l), make([]float64, l)
 	}
-	if size := len(t.outer); size > 0 && !t.keep.ClassMasses {
-		s.B1, s.B2 = make([]float64, size), make([]float64, size)
+	if pairs {
+		s.B1, s.B2 = make([]float64, len(t.outer)), make([]float64, len(t.outer))
 	}
-	var cells []float64
-	for _, v := range t.rows.order {
-		state := stateOf(view, sums, v)
-		cells = t.cells(cells, state.profile)
-		class, a, g := int(state.label.Class), mass(v), t.gains(state.time)
+	cells := make([]float64, l)
+	for _, v := range t.rows {
+		class, a, g := int(view.Label(v).Class), mass(v), t.gains(view.LabelTime(v))
+		var p profile
+		if !t.keep.ClassMasses { // else nobody reads cells
+			p = profile{own: view.Prediction(v), votes: sums.Votes(v)}
+		}
 		for _, side := range t.sides {
-			s.add(side.at+class*side.z, cells[side.cell:side.cell+side.z], a, g)
-		}
-		if s.B1 != nil {
-			z := t.soft.z
-			phi := cells[t.soft.cell:][:z]
-			addOuter(s.B1[class*z*z:], a, phi)
-			addOuter(s.B2[class*z*z:], a*a, phi)
+			phi := p.phi(cells, side.kind)
+			s.add(side.at+class*side.z, phi, a, g)
+			if pairs && side.kind == t.soft.kind {
+				addOuter(s.B1[class*len(phi)*len(phi):], a, phi)
+				addOuter(s.B2[class*len(phi)*len(phi):], a*a, phi)
+			}
 		}
 	}
-	t.each[id].spread = s
+	return s
+}
+
+// LabelsReached returns the mass of all calibration rows, each weighted by its age.
+func (t *Tallies) LabelsReached(view graphstore.View, mass Mass) (sum float64) {
+	for _, v := range t.rows {
+		sum += float64(t.gains(view.LabelTime(v)).one * mass(v))
+	}
+	return sum
+}
+
+// Calibrates reports whether a vertex is a calibration row, whose masses statistics read.
+func (t *Tallies) Calibrates(v Vertex) bool {
+	_, is := slices.BinarySearch(t.rows, v)
+	return is
 }
 
 // Sketchable reports whether RefreshSketched gives all that is read of second moments.
@@ -180,9 +203,6 @@ func (t *Tallies) secondMoments(s *Spread, a1 []float64) kernelMoments {
 				}
 			}
 		}
-	}
-	if t.decay != nil {
-		t.decay.ageMoments(m)
 	}
 	return m
 }

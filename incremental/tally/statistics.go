@@ -3,19 +3,8 @@ package tally
 import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
-	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
-
-// rebuildMembers counts the members of one community from nothing; its Sources
-// then list the whole kernel.
-func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
-	empty := state{label: graphstore.Label{Class: event.NoClass}}
-	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
-		s := stateOf(view, sums, v)
-		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, 1)
-	})
-}
 
 // Members returns the total multiplicity of the community.
 func (t *Tallies) Members(id CommunityID) float64 { return float64(t.each[id].members) }
@@ -34,33 +23,46 @@ func (t *Tallies) KernelSum(id CommunityID) float64 {
 	return float64(t.each[id].members - t.each[id].labelled)
 }
 
-// Statistics returns the statistics of one community, the caller's to keep.
-// exact adds the pass over calibration rows that exact variances need; it reads view
-// and sums when called, which must be as in the last Update.
-func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, exact bool) *quant.Statistics {
-	c := t.each[id]
-	s := t.base(id)
-	s.ClassA1, s.ClassA2 = scaled(c.a1[whole], 1/c.scale), scaled(c.a2[whole], 1/(c.scale*c.scale))
-	if t.decay != nil {
-		t.age(s, c)
-	}
-	t.readCells(s, c)
+// Mass reads the kernel mass a(v) of one community, at least 0.
+type Mass func(v Vertex) float64
+
+// Statistics returns the statistics of one community, the caller's to keep, with the masses of
+// its kernel at all calibration rows. exact adds the pass over them that exact variances need; it
+// reads view, sums and masses when called, which must be as in the last Update.
+func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass, exact bool) *quant.Statistics {
+	w := t.weigh(view, sums, mass, false)
+	s := t.statistics(id, kernelMoments{a1: w.A1, a2: w.A2, g2a: w.G2A})
 	if exact && !t.keep.Means {
-		s.Rows = func(visit func(quant.Row)) { t.visitRows(c, view, sums, visit) }
+		s.Rows = func(visit func(quant.Row)) { t.visitRows(view, sums, mass, visit) }
 	}
 	return s
 }
 
-// readCells reads all kinds of cells that are kept, with A1 and A2 from the sums, or P alone.
-func (t *Tallies) readCells(s *quant.Statistics, c *community) {
-	for kind, cells := range cellsOf(s) {
+// statistics returns the statistics of one community whose kernel has these moments.
+func (t *Tallies) statistics(id CommunityID, m kernelMoments) *quant.Statistics {
+	s, c := t.base(id), t.each[id]
+	cells := cellsOf(s)
+	for kind := range cells {
 		if t.keep.has(family(kind)) {
-			*cells = t.read(c, family(kind))
+			*cells[kind] = t.read(c, family(kind))
 		}
 	}
 	if !t.keep.Means {
 		s.OwnCovariance = covariance(c, s.Soft.P)
 	}
+	for _, side := range t.sides {
+		for _, kind := range []family{side.kind, side.coarse()} {
+			if kind != whole && t.keep.has(kind) && !t.keep.Means {
+				t.coarsen(*cells[kind], side, m)
+			}
+		}
+	}
+	s.ClassA1, s.ClassA2 = t.byClass(m.a1), t.byClass(m.a2)
+	if t.decay != nil {
+		s.ClassG2A = t.byClass(m.g2a)
+		t.age(s)
+	}
+	return s
 }
 
 // cellsOf returns the fields of the statistics for the cells of each kind.
@@ -80,8 +82,8 @@ func (t *Tallies) base(id CommunityID) *quant.Statistics {
 	}
 }
 
-// read copies one family's sums as quant wants them: means for P, row-major
-// matrices of cells by classes.
+// read returns one kind's cells with the mean for P and the sums for N, as a matrix of cells by
+// classes. Moments of the kernel are zero.
 func (t *Tallies) read(c *community, kind family) *quant.Cells {
 	k, z := t.classes, kind.cells(t.classes)
 	cells := &quant.Cells{Z: z, P: make([]float64, z)}
@@ -93,24 +95,20 @@ func (t *Tallies) read(c *community, kind family) *quant.Cells {
 	if t.keep.Means {
 		return cells
 	}
-	block, unit := make([]float64, 3*z*k), 1/c.scale
-	for _, matrix := range []struct {
-		dst  *[]float64
-		src  []Sum
-		unit float64
-	}{{&cells.N, t.n[kind], 1}, {&cells.A1, c.a1[kind], unit}, {&cells.A2, c.a2[kind], unit * unit}} {
-		*matrix.dst = block[: z*k : z*k]
-		block = block[z*k:]
-		for i := range k {
-			for j := range z {
-				(*matrix.dst)[j*k+i] = matrix.src[i*z+j].Float() * matrix.unit
-			}
-		}
-	}
+	cells.N, cells.A1, cells.A2 = rowMajor(t.n[kind], k), make([]float64, k*z), make([]float64, k*z)
 	if t.decay != nil {
-		t.ageCells(cells, c, kind)
+		cells.G2, cells.G2A = rowMajor(t.decay.n2[kind], k), make([]float64, k*z)
 	}
 	return cells
+}
+
+// rowMajor returns sums of k classes, one class after the other, as a matrix of cells by classes.
+func rowMajor(sums []Sum, k int) []float64 {
+	matrix, z := make([]float64, len(sums)), len(sums)/k
+	for at, sum := range sums {
+		matrix[at%z*k+at/z] = sum.Float()
+	}
+	return matrix
 }
 
 // covariance returns the K x K covariance of the own predictions of the members, whose mean is p.
@@ -128,13 +126,13 @@ func covariance(c *community, p []float64) []float64 {
 	return cov
 }
 
-func (t *Tallies) visitRows(c *community, view graphstore.View, sums *neighborhood.Sums, visit func(quant.Row)) {
+func (t *Tallies) visitRows(view graphstore.View, sums *neighborhood.Sums, mass Mass, visit func(quant.Row)) {
 	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
 	scale := 0.0
 	if t.decay != nil {
 		scale = t.decay.scale()
 	}
-	for _, v := range t.rows.order {
+	for _, v := range t.rows {
 		s := stateOf(view, sums, v)
 		g := float64(scale * t.gains(s.time).one)
 		if t.decay != nil && g == 0 {
@@ -142,8 +140,7 @@ func (t *Tallies) visitRows(c *community, view graphstore.View, sums *neighborho
 		}
 		ownMean(own, s.profile.own)
 		neighbors = s.profile.neighborMean(neighbors[:0])
-		a := c.a[t.rows.slot[v]] / c.scale
-		visit(quant.Row{Class: int(s.label.Class), A: a, G: g, Own: own, Neighbors: neighbors})
+		visit(quant.Row{Class: int(s.label.Class), A: mass(v), G: g, Own: own, Neighbors: neighbors})
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // Sum is an exact sum of non-negative numbers: a 128-bit integer in units of 2^-80. A term is cut
 // to that unit once, when it is added or taken back, and the rest is integer arithmetic: the order
 // of the terms cannot show, and taking a term back leaves no trace. Terms and the sum lie below
-// 2^47; a kernel mass of 1e-9 still has six digits in its square.
+// 2^47; the squared weight of the oldest label that counts is one unit.
 type Sum struct {
 	hi, lo uint64
 }

@@ -25,15 +25,15 @@ const (
 	passed // moved, but by too little to be estimated, as far as its room says
 )
 
-// Tallies holds the statistics of all communities. One goroutine owns it; UpdateKernel and
-// RebuildKernel may run side by side for different communities between two Updates.
+// Tallies holds the statistics of all communities. One goroutine owns it; statistics may be read
+// side by side between two Updates.
 type Tallies struct {
 	classes int
 	keep    Families
-	sides   []side // of a dual; see dual.go
-	soft    side   // the finest soft cells
-	rows    rows
-	n       [families][]Sum // K x Z, class-major: sum of phi over calibration labels
+	sides   []side          // of a dual; see dual.go
+	soft    side            // the finest soft cells
+	rows    []Vertex        // calibration rows: labels of role calibrate that have a prediction, sorted
+	n       [families][]Sum // K x Z, class-major: sum of phi over them
 	classN  []uint64        // K
 	outer   []Sum           // K x Z x Z: sum of phi phi' of the soft side; nil unless kept
 	decay   *decay          // nil without a half-life
@@ -50,12 +50,13 @@ type Tallies struct {
 	reused           []Vertex      // and these
 	erased           []Vertex      // erased in the last Update
 	resourced        []CommunityID // communities whose sources this step changed
-	changed          []rowChange   // calibration rows that this step changed
+	changed          []rowChange   // calibration rows that the last Update changed
 	changedSinceDual []Vertex      // that any Update changed since AppendChanges, if there may be a dual
 	touched          []Vertex      // scratch: vertices with a changed profile, label or membership
 	shifts           []shift       // scratch: membership changes by vertex
-	row              []float64     // scratch: cells of one row
-	phi              [2][]float64
+	merged           []Vertex      // scratch of mergeRows
+	row              []float64     // scratch: functions of one vertex
+	phi              []float64     // scratch: cells of one
 }
 
 // community is the part of the statistics that belongs to one community.
@@ -66,10 +67,6 @@ type community struct {
 	versions                    []uint64        // profiled multiplicity by model version
 	p                           [families][]Sum // Z
 	ownSquare                   []Sum           // K x K: sum of m own own'; nil where means are all
-	scale                       float64         // of a, A1 and A2: see scaleOf
-	a                           []float64       // scaled mass by row, as last accounted
-	a1, a2                      [families][]Sum // K x Z, class-major
-	g2a                         [families][]Sum // K x Z: sum of g² a phi; nil without a half-life
 	sources                     []diffusion.SourceChange
 	progress                    Progress
 	spread                      *Spread // of the last Refresh; nil before and without a dual
@@ -94,29 +91,19 @@ func New(classes int, keep Families) *Tallies {
 	if keep.HalfLife > 0 {
 		t.decay = newDecay(classes, keep, t.n[whole])
 	}
-	for i := range t.phi {
-		t.phi[i] = make([]float64, classes*classes)
-	}
+	t.row, t.phi = make([]float64, t.Functions()), make([]float64, classes*classes)
 	return t
 }
 
 func (t *Tallies) newCommunity() *community {
 	k := t.classes
-	c := &community{
-		anchored: make([]uint64, k), scale: 1,
-	}
+	c := &community{anchored: make([]uint64, k)}
 	if !t.keep.Means {
 		c.ownSquare = make([]Sum, k*k)
 	}
 	for kind := range family(families) {
 		if t.keep.has(kind) {
-			z := kind.cells(k)
-			c.p[kind] = make([]Sum, z)
-			c.a1[kind] = make([]Sum, k*z)
-			c.a2[kind] = make([]Sum, k*z)
-			if t.decay != nil {
-				c.g2a[kind] = make([]Sum, k*z)
-			}
+			c.p[kind] = make([]Sum, kind.cells(k))
 		}
 	}
 	return c
@@ -239,7 +226,7 @@ func (t *Tallies) spreadMoved() {
 }
 
 // Rows returns the number of calibration labels with a prediction.
-func (t *Tallies) Rows() int { return len(t.rows.order) }
+func (t *Tallies) Rows() int { return len(t.rows) }
 
 // state is the input of the tallies about one vertex at one time.
 type state struct {
@@ -290,8 +277,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 		c.versions[s.version] += m
 		for kind := range family(families) {
 			if t.keep.has(kind) {
-				z := kind.cells(t.classes)
-				accumulate(c.p[kind], s.profile.phi(t.phi[0][:z], kind), float64(multiplicity), sign)
+				accumulate(c.p[kind], s.profile.phi(t.phi, kind), float64(multiplicity), sign)
 			}
 		}
 		if !t.keep.Means {
@@ -317,7 +303,7 @@ func (c *community) countSquared(multiplicity uint32, sign int) {
 func (c *community) squared() float64 { return c.squares.Float() / squareScale }
 
 func (t *Tallies) countSquare(c *community, own []uint32, multiplicity float64, sign int) {
-	p := t.phi[0][:t.classes]
+	p := t.phi[:t.classes]
 	ownMean(p, own)
 	for j, x := range p {
 		accumulate(c.ownSquare[j*t.classes:(j+1)*t.classes], p, multiplicity*x, sign)

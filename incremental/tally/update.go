@@ -8,6 +8,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
 )
 
 // shift is a change of one vertex's multiplicity in one community. A member whose profile or
@@ -21,14 +22,13 @@ type shift struct {
 
 // Update follows labels, profiles and members from the graph before delta to the graph of view;
 // sums has been updated for the same delta. A step may bring several deltas, one after the other,
-// between Begin and the kernels: afterwards Sources tells what all of them did to a kernel, and
-// UpdateKernel must be called for every community that keeps one before the next Begin.
+// after Begin: afterwards Sources tells what all of them did to a kernel.
 func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *neighborhood.Sums,
 	votes []Vertex,
 ) {
 	t.firstNew, t.reused, t.erased = delta.FirstVertex, delta.Reused, delta.Erased
 	t.collect(view, delta, votes)
-	added, released, changed := []Vertex(nil), false, len(t.changed)
+	t.changed = t.changed[:0]
 	labels, predictions, shifts := delta.Labels, delta.Predictions, t.shifts
 	for _, v := range t.touched {
 		after := stateOf(view, sums, v)
@@ -41,11 +41,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 			before.profile.own = predictions[0].Before
 			before.version, predictions = predictions[0].VersionBefore, predictions[1:]
 		}
-		isNew, gone := t.changeRow(v, &before, &after)
-		if isNew {
-			added = append(added, v)
-		}
-		released = released || gone
+		t.changeRow(v, &before, &after)
 		end := 0
 		for end < len(shifts) && shifts[end].v == v {
 			end++
@@ -53,26 +49,22 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 		t.changeMember(view, v, &before, &after, shifts[:end])
 		shifts = shifts[end:]
 	}
-	t.rows.merge(added, released)
-	if len(t.changed) > changed && t.moveLandmark(view) {
+	t.mergeRows()
+	if len(t.changed) > 0 && t.moveLandmark(view) {
 		t.recountRows(view, sums)
+		t.MoveAll()
 		if t.keep.Dual { // some of them may be too old now, or no longer
-			t.changedSinceDual = append(t.changedSinceDual, t.rows.order...)
+			t.changedSinceDual = append(t.changedSinceDual, t.rows...)
 		}
 	}
-	for _, c := range t.changed[changed:] {
-		if t.movesAll(c) {
-			t.renewRow(c)
-		}
+	for _, c := range t.changed {
+		t.renewRow(c)
 	}
 }
 
 // Begin opens a step: it makes room for new vertices and communities and forgets what the
 // last step changed. It visits only the communities that the last step touched.
 func (t *Tallies) Begin(view graphstore.View) {
-	for len(t.rows.slot) < view.Vertices() {
-		t.rows.slot = append(t.rows.slot, noRow)
-	}
 	for id := len(t.each); id < view.Communities(); id++ {
 		t.each = append(t.each, t.newCommunity())
 		t.moved, t.rooms = append(t.moved, moved), append(t.rooms, Room{})
@@ -80,13 +72,12 @@ func (t *Tallies) Begin(view graphstore.View) {
 			t.everyone = append(t.everyone, CommunityID(id))
 		}
 	}
-	t.changed = t.changed[:0]
 	for _, id := range t.resourced {
 		t.each[id].sources = t.each[id].sources[:0]
 	}
 	t.resourced = t.resourced[:0]
 	if t.decay != nil {
-		t.decay.moved, t.decay.before = false, t.decay.landmark
+		t.decay.before = t.decay.landmark
 	}
 }
 
@@ -210,4 +201,31 @@ func source(s *state, multiplicity uint32) float64 {
 		return 0
 	}
 	return float64(multiplicity)
+}
+
+// Rebuild counts everything from nothing: the start of a cold core, and the twin that tests hold
+// Update against. Every community's Sources then lists its whole kernel.
+func (t *Tallies) Rebuild(view graphstore.View, sums *neighborhood.Sums) {
+	*t = *New(t.classes, t.keep)
+	t.Begin(view)
+	for v := range Vertex(view.Vertices()) {
+		if s := stateOf(view, sums, v); s.calibrates() {
+			t.rows = append(t.rows, v)
+		}
+	}
+	t.moveLandmark(view)
+	t.recountRows(view, sums)
+	for id := range t.each {
+		t.rebuildMembers(CommunityID(id), view, sums)
+	}
+}
+
+// rebuildMembers counts the members of one community from nothing; its Sources
+// then list the whole kernel.
+func (t *Tallies) rebuildMembers(id CommunityID, view graphstore.View, sums *neighborhood.Sums) {
+	empty := state{label: graphstore.Label{Class: event.NoClass}}
+	view.ForMembers(id, func(v Vertex, multiplicity uint32) {
+		s := stateOf(view, sums, v)
+		t.recount(shift{v: v, community: id, after: multiplicity}, &empty, &s, 1)
+	})
 }
