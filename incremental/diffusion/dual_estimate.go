@@ -14,9 +14,10 @@ const nearShare = 0.3
 
 // estimate is a sum of m y(v) as it would be without residuals, to first order: several times nearer to
 // the truth than with Values, whose errors have one sign around a label. A constant c added to y takes
-// a c d(v) from every R(v), so what residuals have in common moves y by c = sum R / (a sum d), both over
-// the vertices that f has reached: no push leads anywhere else. Of the rest, R(v) / (a d(v)) - c, walks
-// from v keep nearShare. The error of one value is at most twice the certificate.
+// a c d(v) from every R(v), so what residuals have in common moves y by c = sum R / (a sum d), of degrees
+// over the vertices that f has reached, where y(v) is not zero: pushes lead elsewhere, if at all, with less
+// than the tolerance. No c is more than the certificate. Of the rest, R(v) / (a d(v)) - c, walks from v keep
+// nearShare. The error of one value is at most twice the certificate.
 type estimate struct {
 	near    []float64 // L: sum of m (y + nearShare R / (a d))
 	some    []float64 // L: sum of m where the function has reached v and others have not
@@ -30,8 +31,8 @@ func (g *Dual) add(e *estimate, v Vertex, m float64) {
 	near, y, reached := nearShare/(g.alpha*d), g.Values(v), 0
 	y, dst := y[:len(r)], e.near[:len(r)]
 	for i, r := range r {
-		if y := y[i]; y != 0 || r != 0 {
-			dst[i] += float64(m * (y + float64(near*r)))
+		dst[i] += float64(m * (y[i] + float64(near*r)))
+		if y[i] != 0 {
 			reached++
 		}
 	}
@@ -41,8 +42,8 @@ func (g *Dual) add(e *estimate, v Vertex, m float64) {
 	case reached == len(r):
 		e.whole += m
 	default:
-		for i, r := range r {
-			if y[i] != 0 || r != 0 {
+		for i, y := range y {
+			if y != 0 {
 				e.some[i] += m
 			}
 		}
@@ -141,9 +142,10 @@ func (g *Dual) SumResiduals(view graphstore.View, crowds []graphstore.Community)
 		s.recount(g, view, crowds)
 	}
 	clear(g.common)
+	most := g.Certificate()
 	for i, d := range s.degrees {
 		if d > 0 {
-			g.common[i] = s.residuals[i] * ((1 - nearShare) / (g.alpha * d))
+			g.common[i] = (1 - nearShare) * max(-most, min(s.residuals[i]/(g.alpha*d), most))
 		}
 	}
 }

@@ -2,7 +2,6 @@ package diffusion
 
 import (
 	"encoding/binary"
-	"math"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -19,7 +18,6 @@ type sums struct {
 	current   bool
 	residuals []float64 // L: sum of R over all vertices
 	degrees   []float64 // L: sum of d over the vertices that the function has reached
-	whole     bitmap    // vertices at which no y is zero: all functions have reached them, whatever R is
 
 	crowds []graphstore.Community // whose sources are summed, ascending
 	each   []estimate             // of these
@@ -66,21 +64,10 @@ func (s *sums) recount(g *Dual, view graphstore.View, crowds []graphstore.Commun
 			s.set[v] = s.setOf(view, v)
 		}
 		s.count(g, v, 1)
-		s.complete(g, v)
-	}
-}
-
-// complete notes whether no y(v) is zero.
-func (s *sums) complete(g *Dual, v Vertex) {
-	if slices.Contains(g.Values(v), 0) {
-		s.whole.drop(v)
-	} else {
-		s.whole.add(v)
 	}
 }
 
 func (s *sums) grow(n int) {
-	s.whole.grow(n)
 	if len(s.crowds) > 0 {
 		s.set = lengthen(s.set, n)
 	}
@@ -122,8 +109,8 @@ func (s *sums) count(g *Dual, v Vertex, sign float64) {
 	y := g.Values(v)
 	d, r := g.residuals(v)
 	for i, x := range r {
-		if x != 0 || y[i] != 0 {
-			s.residuals[i] += float64(sign * x)
+		s.residuals[i] += float64(sign * x)
+		if y[i] != 0 {
 			s.degrees[i] += float64(sign * d)
 		}
 	}
@@ -206,62 +193,43 @@ func (s *sums) meet(neighbors []Vertex, weights, degrees []float64) {
 	}
 }
 
-// bring adds step, times the weight of an edge, to the residuals of v that some functions may not have reached yet, and
-// reports whether one is above the bar.
-func (s *sums) bring(g *Dual, v Vertex, step []float64, which []int32, w, bar float64) (over bool) {
-	_, r := g.residuals(v)
-	for j, x := range step {
-		f := which[j]
-		before := r[f]
-		r[f] += w * x
-		over = over || math.Abs(r[f]) > bar
-		if (before == 0) != (r[f] == 0) {
-			s.reach(g, v, f, before == 0)
+// leave has a push at v add step to y, and take all of R, of these functions.
+func (s *sums) leave(g *Dual, v Vertex, step []float64, which []int32) {
+	d, r := g.residuals(v)
+	y, near, of := g.Values(v), nearShare/(g.alpha*d), s.of(v)
+	for i, f := range which {
+		s.residuals[f] -= r[f]
+		for _, c := range of {
+			s.each[c.place].near[f] += float64(c.m * (step[i] - float64(near*r[f])))
+		}
+		before := y[f]
+		y[f] += step[i]
+		if r[f] = 0; (before == 0) != (y[f] == 0) {
+			s.reach(g, v, f)
 		}
 	}
-	return over
 }
 
-// reach counts that function f has reached v now that R(v) is zero no longer, or that it has not, now that R(v) is,
-// unless y(v) says that it had all the time.
-func (s *sums) reach(g *Dual, v Vertex, f int32, now bool) {
-	y := g.Values(v)
-	if y[f] != 0 {
-		return
-	}
-	d, r := g.residuals(v)
-	sign, alone := 1.0, true
-	if !now {
-		sign = -1
-	}
-	for i, x := range r {
-		alone = alone && (int32(i) == f || x == 0 && y[i] == 0)
+// reach counts that function f has reached v, or that it has not any longer.
+func (s *sums) reach(g *Dual, v Vertex, f int32) {
+	d, _ := g.residuals(v)
+	sign, others := 1.0, 0
+	for i, y := range g.Values(v) {
+		switch {
+		case y == 0 && int32(i) == f:
+			sign = -1
+		case y != 0 && int32(i) != f:
+			others++
+		}
 	}
 	s.degrees[f] += float64(sign * d)
 	for _, c := range s.of(v) {
 		e := &s.each[c.place]
 		e.some[f] += float64(sign * c.m)
-		if alone {
+		if others == 0 {
 			e.sources += float64(sign * c.m)
 		}
 	}
-}
-
-// leave has a push take from v its R of these functions, of which y has got step/(1-a).
-func (s *sums) leave(g *Dual, v Vertex, step []float64, which []int32) {
-	d, r := g.residuals(v)
-	near := nearShare / (g.alpha * d)
-	for i, f := range which {
-		s.residuals[f] -= r[f]
-		for _, c := range s.of(v) {
-			s.each[c.place].near[f] += float64(c.m * (step[i]/g.keep - float64(near*r[f])))
-		}
-	}
-	for _, f := range which {
-		r[f] = 0
-		s.reach(g, v, f, false) // unless y(v) is zero again
-	}
-	s.complete(g, v)
 }
 
 // arrive adds what a push has brought to the neighbours, whose edges have this weight in all.

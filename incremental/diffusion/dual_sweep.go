@@ -96,16 +96,18 @@ func (g *Dual) push(view graphstore.View, v Vertex) int {
 	}
 	y, step := g.Values(v), g.step[:len(which)]
 	for i, f := range which {
-		x := r[f] / (d - g.keep)
-		y[f] += x
-		step[i] = g.keep * x
+		step[i] = r[f] / (d - g.keep)
 	}
 	if g.sums.current {
 		g.sums.leave(g, v, step, which)
 	} else {
-		for _, f := range which {
+		for i, f := range which {
+			y[f] += step[i]
 			r[f] = 0
 		}
+	}
+	for i := range step {
+		step[i] *= g.keep
 	}
 	g.touch(v)
 	g.shift[v] += float32(top / (d - g.keep))
@@ -132,30 +134,25 @@ func (g *Dual) spread(neighbors []Vertex, weights, step []float64, which []int32
 	var degrees [spreadTogether]float64
 	cells, stride, w := g.cells, g.stride, 1.0
 	which = which[:len(step)]
-	kept, s := g.sums.current, &g.sums
 	for len(neighbors) > 0 {
 		some := neighbors[:min(len(neighbors), spreadTogether)]
 		for i, u := range some {
 			degrees[i] = cells[int(u)*stride]
 		}
-		if kept && len(s.set) > 0 {
-			s.meet(some, weights, degrees[:])
+		if g.sums.current && len(g.sums.set) > 0 {
+			g.sums.meet(some, weights, degrees[:])
 		}
 		for i, u := range some {
 			if weights != nil {
 				w = weights[i]
 			}
 			bar, r, over := limit*degrees[i], cells[int(u)*stride+1:][:stride-1], false
-			if kept && !s.whole.has(u) {
-				over = s.bring(g, u, step, which, w, bar)
-			} else {
-				for j, x := range step {
-					f := which[j]
-					x = r[f] + w*x
-					r[f] = x
-					if math.Abs(x) > bar {
-						over = true
-					}
+			for j, x := range step {
+				f := which[j]
+				x = r[f] + w*x
+				r[f] = x
+				if math.Abs(x) > bar {
+					over = true
 				}
 			}
 			if over {

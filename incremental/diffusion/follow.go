@@ -60,8 +60,6 @@ func (t *following) touchAll(n int) {
 // the vectors do not, so it is looked at only after a cheaper test.
 type bitmap []uint64
 
-func (b bitmap) has(v Vertex) bool { return b[v>>6]&(1<<(v&63)) != 0 }
-
 func (b bitmap) drop(v Vertex) { b[v>>6] &^= 1 << (v & 63) }
 
 // add puts v in the set and reports whether it was absent.
