@@ -197,7 +197,7 @@ func (c Config) cells() (f tally.Families) {
 // classes have more cells than it holds.
 func (c Config) mayShare() bool {
 	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR &&
-		diffusion.DualConfig{Functions: c.cells().Functions(max(c.Classes, 1))}.Validate() == nil
+		diffusion.Config{Functions: c.cells().Functions(max(c.Classes, 1))}.Validate() == nil
 }
 
 // pairClassesMax bounds the classes of methods that look at pairs of classes: three

@@ -64,9 +64,9 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 	}
 }
 
-func (p *posteriors) residualConfig(tolerance float64) diffusion.DualConfig {
+func (p *posteriors) residualConfig(tolerance float64) diffusion.Config {
 	c := p.core
-	return diffusion.DualConfig{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.config.Classes}
+	return diffusion.Config{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.config.Classes}
 }
 
 // newResidual returns a dual of residuals that are all zero.

@@ -99,8 +99,8 @@ func (d *sharedDual) begin(view graphstore.View) {
 	c.tallies.MoveAll()
 }
 
-func (c *Core) dualConfig(tolerance float64) diffusion.DualConfig {
-	return diffusion.DualConfig{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.tallies.Functions()}
+func (c *Core) dualConfig(tolerance float64) diffusion.Config {
+	return diffusion.Config{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.tallies.Functions()}
 }
 
 // tolerance returns the tolerance of a value for the share of vertices that are

@@ -54,8 +54,8 @@ func NewDiffusion(classes int) *Diffusion {
 	return d
 }
 
-func (d *Diffusion) config() diffusion.DualConfig {
-	return diffusion.DualConfig{Alpha: Alpha, Tolerance: Tolerance, Functions: d.classes}
+func (d *Diffusion) config() diffusion.Config {
+	return diffusion.Config{Alpha: Alpha, Tolerance: Tolerance, Functions: d.classes}
 }
 
 // Solve starts from nothing on the graph of view.

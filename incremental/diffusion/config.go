@@ -19,12 +19,14 @@ const (
 	alphaMin     = 1e-4 // iteration needs about 1/sqrt(alpha) steps a digit
 	alphaMax     = 0.99
 	toleranceMin = 1e-12 // below it rounding decides
+	functionsMax = 1 << 16
 )
 
-// Config holds the teleport probability and the accuracy of a field.
+// Config holds the teleport probability and the accuracy of a field or a dual.
 type Config struct {
 	Alpha     float64 // teleport probability, 1e-4 to 0.99; 0 is AlphaDefault
 	Tolerance float64 // bound on the certificate after an Update, 1e-12 to 1; 0 is ToleranceDefault
+	Functions int     // of a dual, L >= 1; a field has none
 }
 
 // Validate reports every violation.
@@ -36,6 +38,9 @@ func (c Config) Validate() error {
 	}
 	if !(c.Tolerance >= toleranceMin && c.Tolerance <= 1) {
 		errs = append(errs, fmt.Errorf("tolerance is %v, want %v to 1", c.Tolerance, toleranceMin))
+	}
+	if c.Functions < 0 || c.Functions > functionsMax {
+		errs = append(errs, fmt.Errorf("functions is %d, want at most %d", c.Functions, functionsMax))
 	}
 	return errors.Join(errs...)
 }

@@ -8,24 +8,6 @@ import (
 	"gqlstream/graphstore"
 )
 
-const functionsMax = 1 << 16
-
-// DualConfig holds the number of functions of a Dual, and its accuracy.
-type DualConfig struct {
-	Alpha     float64 // teleport probability, as in Config
-	Tolerance float64 // bound on the error of a value after an Update
-	Functions int     // L >= 1, how many functions
-}
-
-// Validate reports every violation.
-func (c DualConfig) Validate() error {
-	err := Config{Alpha: c.Alpha, Tolerance: c.Tolerance}.Validate()
-	if c.Functions < 1 || c.Functions > functionsMax {
-		err = errors.Join(err, fmt.Errorf("functions is %d, want 1 to %d", c.Functions, functionsMax))
-	}
-	return err
-}
-
 // Dual keeps, for L functions f on the vertices, the mean y(u) of f over where a walk from u stops:
 // the solution of (D - (1-a) A) y = a D f. For the normalised field q of any source m it gives sum
 // f q = (1/M) sum m y, so that the cost of an edge does not depend on how many sources there are.
@@ -40,7 +22,7 @@ func (c DualConfig) Validate() error {
 // a vertex are pushed together: an edge misses the cache once for all of them. One goroutine owns a Dual. Memory: 16 L + 20 bytes
 // a vertex, 4 where there are communities of many members, and 8 L for every vertex with a value.
 type Dual struct {
-	config DualConfig
+	config Config
 	alpha  float64
 	keep   float64
 	l      int // functions
@@ -81,10 +63,15 @@ type ValueChange struct {
 }
 
 // NewDual returns the dual of functions that are zero on an empty graph.
-func NewDual(config DualConfig) (*Dual, error) {
-	if err := config.Validate(); err != nil {
+func NewDual(config Config) (*Dual, error) {
+	err := config.Validate()
+	if config.Functions == 0 {
+		err = errors.Join(err, errors.New("a dual has a function at least"))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("diffusion: %w", err)
 	}
+	config = config.withDefaults()
 	keep := 1 - config.Alpha
 	return &Dual{
 		config: config, keep: keep, alpha: 1 - keep, l: config.Functions, stride: config.Functions + 1,

@@ -53,7 +53,7 @@ func (g *Dual) parts(each int) []DualState {
 
 // RestoreDual makes the dual whose state these parts are and whose graph, at that time, is view. Its
 // tolerance is that of the state; alpha and the number of functions must be.
-func RestoreDual(config DualConfig, view graphstore.View, parts []DualState) (*Dual, error) {
+func RestoreDual(config Config, view graphstore.View, parts []DualState) (*Dual, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("diffusion: restore dual: there is no state")
 	}

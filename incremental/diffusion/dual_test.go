@@ -15,7 +15,7 @@ import (
 )
 
 func newDual(t testing.TB, alpha, tolerance float64, functions int) *Dual {
-	g, err := NewDual(DualConfig{Alpha: alpha, Tolerance: tolerance, Functions: functions})
+	g, err := NewDual(Config{Alpha: alpha, Tolerance: tolerance, Functions: functions})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestSteadyDualUpdatesDoNotAllocate(t *testing.T) {
 }
 
 func TestDualConfigReportsEveryViolation(t *testing.T) {
-	for _, c := range []DualConfig{{}, {Functions: -1}, {Functions: 1, Alpha: 3}, {Functions: 1, Tolerance: -1}} {
+	for _, c := range []Config{{}, {Functions: -1}, {Functions: 1, Alpha: 3}, {Functions: 1, Tolerance: -1}} {
 		if _, err := NewDual(c); err == nil {
 			t.Errorf("%+v was accepted", c)
 		}
