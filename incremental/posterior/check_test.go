@@ -10,6 +10,7 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/ingest/event"
 	"gqlstream/ingest/event/eventtest"
 )
 
@@ -22,7 +23,7 @@ func TestStateEqualsRecount(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true, Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
 		})
-		classes, options := stream.Config.Classes, Options{Echo: seed%7 == 0, Missed: []float64{0, -1, .05}[seed%3]}
+		classes, options := stream.Config.Classes, Options{Missed: []float64{0, -1, .05}[seed%3]}
 		store, err := graphstore.New(graphstore.Config{Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}})
 		if err != nil {
 			t.Fatal(err)

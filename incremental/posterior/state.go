@@ -66,10 +66,6 @@ type Options struct {
 	// sum of both of what it is for the graph, and every c2(v) within it for each neighbour. 0 is 1/256,
 	// as the built-in classifier diffusion has it; below 0 nothing is missed.
 	Missed float64
-	// Echo says that predictions follow from the labels of neighbours. Then the predictions
-	// that neighbours of neighbours of v hear include those that v itself voted on, around a
-	// triangle, and h is g for every vertex: it would say no more than c2 and g do.
-	Echo bool
 }
 
 // New returns the state of an empty graph with K classes.

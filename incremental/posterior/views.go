@@ -44,7 +44,6 @@ type Reader struct {
 	sums     *neighborhood.Sums
 	around   *around
 	classes  int
-	echo     bool      // see Options
 	walks    words     // K: scratch
 	scores   []float64 // K: the same
 	logPrior []float64 // K: log pi0
@@ -65,7 +64,7 @@ func (s *State) newReader(view graphstore.View, sums *neighborhood.Sums, prior [
 	k := len(prior)
 	row := func() []float64 { return make([]float64, k) }
 	in := &Reader{
-		coefficients: coefficients, view: view, sums: sums, around: &s.around, classes: k, prior: prior, echo: s.options.Echo,
+		coefficients: coefficients, view: view, sums: sums, around: &s.around, classes: k, prior: prior,
 		walks: make(words, k), scores: row(), logPrior: row(), own: row(), near: row(), next: row(), one: counts{each: row()}, two: counts{each: row()},
 	}
 	for i, p := range prior {
@@ -111,7 +110,7 @@ func (in *Reader) read(v Vertex) bool {
 		copy(in.near, in.own)
 	}
 	hears, heard, walks, ok := in.around.heard(v)
-	if ok && hears > 0 && !in.echo {
+	if ok && hears > 0 {
 		raise(in.next, heard, float64(hears)*unit)
 	} else {
 		copy(in.next, in.near)

@@ -184,27 +184,6 @@ type ExplainQuery struct {
 	From, To          string
 }
 
-// inTurn makes one answer at a time of those that need a graph of their own, and lets few wait for
-// their turn. It ends with the server as well.
-func (s *Server) inTurn(ctx context.Context, answer func(context.Context) (any, error)) (any, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
-		return nil, busy("other explanations are under way; try again")
-	}
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-		return answer(ctx)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 func askExplain(ctx context.Context, s *Server, q *asked) (any, error) {
 	e := ExplainQuery{From: q.query.Get("from"), To: q.query.Get("to")}
 	if e.From == "" || e.To == "" {

@@ -213,3 +213,24 @@ func at(list []float64, k int) string {
 	}
 	return strconv.FormatFloat(list[k], 'g', -1, 64)
 }
+
+// inTurn makes one answer at a time of those that need a graph of their own, and lets few wait for
+// their turn. It ends with the server as well.
+func (s *Server) inTurn(ctx context.Context, answer func(context.Context) (any, error)) (any, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return nil, busy("other explanations are under way; try again")
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+		return answer(ctx)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"gqlstream/request"
 )
 
 const (
@@ -188,4 +190,24 @@ func (s *Server) serveStatic(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	w.Header().Set("ETag", `"`+s.instance+`"`)
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
+}
+
+// ready reports whether the pipeline runs, and why not.
+func (s *Server) ready(now time.Time) (bool, string) {
+	for _, sink := range s.config.Sinks() {
+		if sink.Condition == request.Holding && now.Sub(sink.Since) >= heldAfter {
+			return false, "waiting for " + sink.Name
+		}
+	}
+	switch status, at := s.journal.read(); {
+	case at.IsZero():
+		return false, "starting"
+	case now.Sub(at) > staleAfter:
+		return false, "stalled"
+	case status.State != "running":
+		return false, "not running"
+	case status.Warning != "":
+		return true, "ready, but " + status.Warning
+	}
+	return true, "ready"
 }

@@ -131,26 +131,6 @@ func (j *journal) read() (Status, time.Time) {
 	return j.status, j.at
 }
 
-// ready reports whether the pipeline runs, and why not.
-func (s *Server) ready(now time.Time) (bool, string) {
-	for _, sink := range s.config.Sinks() {
-		if sink.Condition == request.Holding && now.Sub(sink.Since) >= heldAfter {
-			return false, "waiting for " + sink.Name
-		}
-	}
-	switch status, at := s.journal.read(); {
-	case at.IsZero():
-		return false, "starting"
-	case now.Sub(at) > staleAfter:
-		return false, "stalled"
-	case status.State != "running":
-		return false, "not running"
-	case status.Warning != "":
-		return true, "ready, but " + status.Warning
-	}
-	return true, "ready"
-}
-
 // Model holds the accuracy of a model version, judged by labels as they arrive.
 type Model struct {
 	Version  string       `json:"version"`
