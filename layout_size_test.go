@@ -18,7 +18,7 @@ import (
 // a larger number. Where the house is not yet as small as it shall be, the bound is
 // what there is, so that it only shrinks, and the goal stands beside it.
 const (
-	linesMax       = 54_374 // of Go outside tests; the goal is 42,000
+	linesMax       = 51_853 // of Go outside tests; the goal is 42,000
 	fileLinesMax   = 400
 	functionLines  = 60
 	methodFilesMax = 6      // files over which the methods of one type are spread
@@ -30,29 +30,30 @@ const (
 // how wide.
 var methodFiles = map[string]int{
 	"incremental.Core":          13,
-	"incremental/tally.Tallies": 10,
+	"incremental/tally.Tallies": 8,
+	"quant.Solver":              10, // each method of estimation has a file
 }
 
 // rooms says how many lines of Go outside tests a room may hold, with the packages
 // below it that have no row of their own, and how many are the goal.
 var rooms = map[string]struct{ most, goal int }{
-	"cmd/gqlstream": {3_761, 3_500},
+	"cmd/gqlstream": {3_665, 3_500},
 	"config":        {785, 700},
-	"group":         {904, 600},
-	"pipeline":      {3_491, 2_500},
-	"ingest/event":  {805, 800},
-	"ingest/wire":   {3_727, 3_000},
+	"group":         {885, 600},
+	"pipeline":      {3_376, 2_500},
+	"ingest/event":  {800, 800},
+	"ingest/wire":   {3_007, 3_000},
 	"ingest":        {2_110, 2_300},
-	"ingest/files":  {2_150, 1_600},
-	"ingest/broker": {742, 700},
-	"simulate":      {1_070, 1_200},
+	"ingest/files":  {1_843, 1_600},
+	"ingest/broker": {725, 700},
+	"simulate":      {1_061, 1_200},
 	"graphstore":    {5_590, 5_500},
-	"incremental":   {11_643, 8_000},
-	"quant":         {4_256, 3_500},
-	"sinks":         {7_434, 6_500},
-	"alerts":        {1_289, 1_300},
+	"incremental":   {10_920, 8_000},
+	"quant":         {4_143, 3_500},
+	"sinks":         {7_093, 6_500},
+	"alerts":        {1_283, 1_300},
 	"checkpoint":    {541, 700},
-	"explain":       {887, 1_300},
+	"explain":       {868, 1_300},
 	"evaluate":      {1_317, 1_500},
 	"bench":         {19, 1_500},
 }
