@@ -294,7 +294,7 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 		s.computed, s.moves = append(s.computed, v), append(s.moves, farthest(s.before, s.Posterior(v)))
 		labels = labels || label
 	}
-	if labels {
+	if labels || s.within == nil {
 		s.within = s.scatter(view)
 	}
 }
