@@ -12,6 +12,7 @@ import (
 
 	"gqlstream/group"
 	"gqlstream/ingest/broker"
+	"gqlstream/sinks/web"
 )
 
 // A worker without memory for two folds that is to estimate shards that nobody else estimates must begin at once. One that
@@ -153,6 +154,32 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 	next.opened.Store(true)
 	if prepare(); p.main.Load() != next || p.beside.Load() != nil {
 		t.Error("what is prepared, and has caught up, does not take the place of the main fold")
+	}
+}
+
+// A worker that has no memory for two folds stands still until the next one has caught up. The others must not take
+// it for one that estimates its shards: who keeps one of them until another worker publishes it would give it up.
+func TestAWorkerThatStandsStillSaysThatItEstimatesNothing(t *testing.T) {
+	js := startServer(t)
+	member, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Alive: "test.alive", Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: "one", Since: time.Now()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = member.Leave() })
+	m := &membership{member: member, copies: 1}
+	p := foldOf(m, 0, 1)
+	p.Page = new(web.Server)
+	says := func() (shards []int) {
+		m.sayPresence()
+		member.Say(func(own *group.Presence) { shards = own.Shards })
+		return shards
+	}
+	if got := says(); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("with a fold that runs it says %v, want [0 1]", got)
+	}
+	m.end(p.main.Load())
+	if got := says(); len(got) > 0 {
+		t.Errorf("with a fold that has ended it says %v, want nothing", got)
 	}
 }
 

@@ -112,9 +112,11 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 	return drains && len(live) == 0
 }
 
+// sayPresence says what this worker estimates. One that stands still until its next fold has caught up, or
+// whose fold comes to what others have published already, estimates nothing: others must not hand shards over to it.
 func (m *membership) sayPresence() {
 	main, shards := m.p.main.Load(), []int{}
-	if main.applied.Load() >= main.from.Position { // else others have published all that comes next
+	if !main.ended() && main.applied.Load() >= main.from.Position {
 		for _, one := range main.outlets.live() {
 			shards = append(shards, one.shard)
 		}
