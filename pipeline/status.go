@@ -19,6 +19,7 @@ import (
 // shownStatus is what is shown of a run. The main fold's goroutine owns it, but for what was shown last.
 type shownStatus struct {
 	now        web.Status
+	countedTo  event.Position // up to which steps are in the counts
 	estimates  uint64
 	nearlyFull map[string]bool // by kind; see watchFill
 	mu         sync.Mutex      // guards what follows
@@ -28,18 +29,7 @@ type shownStatus struct {
 // show takes the counts of a step in, and shows where it has come to. It lasted so long to estimate, and to publish.
 func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Duration) {
 	read, view, s := f.source.Stats(), f.core.View(), &f.status.now
-	s.Steps++
-	f.status.estimates += uint64(len(result.Estimates))
-	s.Events, s.Late, s.Refused = counted(s.Events), counted(s.Late), counted(s.Refused)
-	for kind := range event.Kind(event.Kinds) {
-		s.Events[kind.String()] += uint64(b.Count(kind))
-		if n := b.Late[kind]; n > 0 {
-			s.Late[kind.String()] += uint64(n)
-		}
-	}
-	for _, r := range slices.Concat(b.Refused, result.Refused) {
-		s.Refused[string(r.Reason)] += uint64(1 + r.More)
-	}
+	f.status.count(b, result)
 	configured := slices.ContainsFunc(b.Controls, func(c event.Control) bool { return c.Op == event.Configure })
 	f.definitions.show(view, f.Page, f.log, configured)
 	s.State, s.Message = "running", ""
@@ -66,6 +56,28 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	defer f.status.mu.Unlock()
 	f.status.last = *s
 	f.Page.Status(f.warned(*s))
+}
+
+// count takes the counts of a step in. A fold that takes the place of one that was further takes some steps again,
+// which are counted already.
+func (s *shownStatus) count(b *event.Batch, result *incremental.Result) {
+	if b.First <= b.Last && b.Last <= s.countedTo { // a step without messages ends where the one before does
+		return
+	}
+	s.countedTo = max(s.countedTo, b.Last)
+	now := &s.now
+	now.Steps++
+	s.estimates += uint64(len(result.Estimates))
+	now.Events, now.Late, now.Refused = counted(now.Events), counted(now.Late), counted(now.Refused)
+	for kind := range event.Kind(event.Kinds) {
+		now.Events[kind.String()] += uint64(b.Count(kind))
+		if n := b.Late[kind]; n > 0 {
+			now.Late[kind.String()] += uint64(n)
+		}
+	}
+	for _, r := range slices.Concat(b.Refused, result.Refused) {
+		now.Refused[string(r.Reason)] += uint64(1 + r.More)
+	}
 }
 
 // counted returns a copy of counts, because the page keeps those that it was shown.
