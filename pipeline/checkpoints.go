@@ -122,4 +122,15 @@ func (k *checkpoints) collect(wait bool) {
 	k.said, k.unsaid = now.At, 0
 }
 
+// newest returns what is known of the newest checkpoint, and of those that failed; nil: none has ended yet. The
+// next boundary, which would learn of it, may be a minute away.
+func (k *checkpoints) newest() *web.Checkpoint {
+	k.collect(false)
+	if k.last.At.IsZero() && k.last.Failed == 0 {
+		return nil
+	}
+	last := k.last
+	return &last
+}
+
 const checkpointLineEvery = 30 * time.Second // while a history is read there are several a second

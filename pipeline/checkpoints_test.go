@@ -73,3 +73,23 @@ func TestAStateIsRestoredWhileItIsWritten(t *testing.T) {
 	}
 	look("when it is there")
 }
+
+// What became of a checkpoint must be shown with the step after it, not with the next checkpoint.
+func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
+	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := k.newest(); shown != nil {
+		t.Errorf("before the first one %+v is shown", shown)
+	}
+	k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
+	for begun := time.Now(); k.newest() == nil; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > time.Minute {
+			t.Fatal("a checkpoint is not shown for a minute")
+		}
+	}
+	if shown := k.newest(); shown.Position != 7 || k.writing != nil {
+		t.Errorf("%+v is shown", shown)
+	}
+}

@@ -44,9 +44,7 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	if result.Time != 0 {
 		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())
 	}
-	if last := f.Checkpoints.last; !last.At.IsZero() || last.Failed > 0 {
-		s.Checkpoint = &last
-	}
+	s.Checkpoint = f.Checkpoints.newest()
 	s.ClockLeaps, s.LeftOut = read.Leaps, f.quarantine.LeftOut()
 	if q := f.refused.Load(); q != nil {
 		s.Quarantine = *q
