@@ -111,8 +111,8 @@ func (*quarantineShowCmd) Help() string {
   gqlstream quarantine show 17 --nats nats://localhost:4222 --original > message.json`
 }
 
-// Run shows an entry as list --json does. Of its original bytes the first are shown, quoted where
-// they could steer a terminal.
+// Run shows an entry as list --json does, with the beginning of its original: as it is where it is text,
+// and else quoted, because it could steer a terminal.
 func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
 		e, err := q.Entry(ctx, c.Entry)
@@ -123,13 +123,17 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 			_, err = con.Out.Write(e.Original)
 			return err
 		}
-		object := json.NewEncoder(con.Out)
-		object.SetIndent("", "  ")
-		if err := object.Encode(e); err != nil {
-			return err
+		original := fmt.Sprintf("%.4096s", e.Original)
+		if line := strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(original); harmless(line) != line {
+			original = strconv.Quote(original)
 		}
-		_, err = fmt.Fprintf(con.Out, "original: %#.4096q\n", e.Original)
-		return err
+		object := json.NewEncoder(con.Out)
+		object.SetEscapeHTML(false)
+		object.SetIndent("", "  ")
+		return object.Encode(struct {
+			ingest.QuarantineEntry
+			Original string `json:"original"`
+		}{e, original})
 	})
 }
 

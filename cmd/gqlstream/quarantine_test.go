@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// fillQuarantine makes a state directory in which three messages were refused.
+// fillQuarantine makes a state directory in which four messages were refused.
 func fillQuarantine(t *testing.T) (state string) {
 	t.Helper()
 	state = t.TempDir()
@@ -37,7 +38,8 @@ func fillQuarantine(t *testing.T) (state string) {
 	err = w.Write(ctx, []event.Refusal{
 		{Position: 3, Index: -1, Kind: event.KindEdge, Reason: event.Malformed, Detail: "byte 0", Original: []byte("\x1b[31mred\xff")},
 		{Position: 5, Index: 2, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte(`{"src":1,"dst":1}`)},
-		{Position: 9, Index: 0, Kind: event.KindLabel, Reason: event.UnknownClass, Original: []byte(`{"vertex":1,"label":9}`)},
+		{Position: 9, Index: 0, Kind: event.KindLabel, Reason: event.UnknownClass, Original: []byte("{\"vertex\":1,\n \"label\":\"<é>\"}")},
+		{Position: 11, Index: 0, Kind: event.KindControl, Reason: event.Malformed, Original: []byte("\u009b31m")},
 	})
 	err = errors.Join(err, w.Settle(ctx))
 	stop()
@@ -65,9 +67,11 @@ func TestQuarantineCommands(t *testing.T) {
 		{"list --reason self-loop", 0, []string{"self-loop"}, []string{"malformed"}},
 		{"list --kind label", 0, []string{"unknown-class"}, []string{"self-loop"}},
 		{"list --json", 0, []string{`"entry":1`, `"position":3`, `"index":-1`}, nil},
-		{"show 1", 0, []string{"malformed", `\x1b[31mred\xff`}, []string{"\x1b"}},
+		{"show 1", 0, []string{"malformed", `"original": "\"\\x1b[31mred\\xff\""`}, []string{"\x1b"}},
 		{"show 1 --original", 0, []string{"\x1b[31mred\xff"}, nil},
-		{"show 2", 0, []string{`{"src":1,"dst":1}`, "self-loop"}, nil},
+		{"show 2", 0, []string{`"original": "{\"src\":1,\"dst\":1}"`, "self-loop"}, nil},
+		{"show 3", 0, []string{`{\"vertex\":1,\n \"label\":\"<é>\"}`}, nil},
+		{"show 4", 0, []string{`\\u009b31m`}, []string{"\u009b"}},
 		{"show 77", 1, nil, nil},
 		{"retry", 2, nil, nil},
 		{"retry 1 --reason malformed", 2, nil, nil},
@@ -97,6 +101,9 @@ func TestQuarantineCommands(t *testing.T) {
 				t.Errorf("%s: %q is in\n%s", c.args, wrong, out)
 			}
 		}
+	}
+	if _, out, _ := runCommand("quarantine", "show", "2", "--state", state); !json.Valid([]byte(out)) {
+		t.Errorf("show is not JSON: %s", out)
 	}
 	if _, out, _ := runCommand("quarantine", "show", "1", "--original", "--state", state); out != "\x1b[31mred\xff" {
 		t.Errorf("show --original: %q", out)
