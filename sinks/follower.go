@@ -17,7 +17,8 @@ import (
 // Limits of a follower's life.
 const (
 	followSyncEvery    = time.Second
-	followSyncShare    = 50 // and to make durable takes at most one part in so many of the time
+	followSyncShare    = 50          // and to make durable takes at most one part in so many of the time
+	followSyncWaitMax  = time.Minute // but this is waited at most: where the log out is full, the worker waits too
 	followRetryWaitMin = 50 * time.Millisecond
 	followRetryWaitMax = 5 * time.Second
 	followLastSyncMax  = 5 * time.Second // after the end, to make durable what was taken
@@ -152,9 +153,14 @@ func (r *Runner) feed(ctx context.Context, reader *logReader, f Follower, last C
 			}
 			// Some output becomes durable later than it is asked for. It is asked for again though
 			// nothing comes: the worker may be waiting for it.
-			durable, syncAt = r.After(), time.Now().Add(max(followSyncEvery, followSyncShare*time.Since(begun)))
+			durable, syncAt = r.After(), time.Now().Add(syncPause(time.Since(begun)))
 		}
 	}
+}
+
+// syncPause returns how long nothing is made durable after that took a while.
+func syncPause(took time.Duration) time.Duration {
+	return min(max(followSyncEvery, followSyncShare*took), followSyncWaitMax)
 }
 
 func (r *Runner) sync(ctx context.Context, f Follower, taken Cursor) error {

@@ -237,3 +237,15 @@ func (l *logOut) stored(c ReaderConfig, n int) (all []*Stored) {
 	}
 	return all
 }
+
+// To make durable must take a small part of the time, but a disk that stood still once must not keep a worker whose log
+// out is full waiting for many times as long.
+func TestAStallIsNotWaitedForManyTimes(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		time.Millisecond: time.Second, 100 * time.Millisecond: 5 * time.Second, 10 * time.Second: time.Minute,
+	} {
+		if got := syncPause(took); got != want {
+			t.Errorf("after %v the pause is %v, want %v", took, got, want)
+		}
+	}
+}
