@@ -289,7 +289,7 @@ func publishEnd(ctx context.Context, js jetstream.JetStream, log string) (event.
 	return event.Position(ack.Sequence), nil
 }
 
-// Close undoes openPipeline, last first, and reports what went wrong on the way.
+// Close closes what Open has opened, last first, and reports what went wrong on the way.
 func (p *Pipeline) Close() error {
 	var errs []error
 	for i := len(p.closers) - 1; i >= 0; i-- {
