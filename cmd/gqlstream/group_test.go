@@ -307,6 +307,10 @@ func TestAGroupIsListedWhenServersHaveElected(t *testing.T) {
 		n.resume()
 	}
 	if code := await(g, "the list", ended); code != exitFine || !strings.Contains(read.String(), "PUBLISHED BY") {
+		close(said)
+		for line := range said {
+			t.Log(line)
+		}
 		t.Errorf("exit %d\n%s", code, read)
 	}
 }
