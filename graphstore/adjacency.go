@@ -5,29 +5,13 @@ import "unsafe"
 // run is one vertex of the graph: where its neighbours stand in the arena, and
 // the sum of their edge weights. What an insert touches is in one cache line.
 type run struct {
-	degree float64
-	at     uint32
-	len    uint32
-	meta   uint32 // class of the block in the low bits, whether it changed, 1 + index of its hub above
-	mark   uint32 // 1 + index into work.degrees during Apply, else 0
+	degree  float64
+	at      uint32
+	len     uint32
+	hub     uint32 // number of its index plus one, or 0
+	class   uint8  // capacity class of the block that it stands in
+	changed bool   // whether it has other neighbours, or another order, than after the last compaction
 }
-
-const (
-	classBits  = 5
-	classMask  = 1<<classBits - 1
-	changedBit = 1 << classBits
-	hubShift   = classBits + 1
-)
-
-// class is the capacity class of the block that the run stands in, changed whether its neighbours
-// are others, or in another order, than after the last compaction, and hub the number of its index
-// plus one, or 0. They share a word so that a run is 24 bytes and an insertion reads one cache
-// line of it.
-func (r *run) class() uint8         { return uint8(r.meta & classMask) }
-func (r *run) changed() bool        { return r.meta&changedBit != 0 }
-func (r *run) hub() uint32          { return r.meta >> hubShift }
-func (r *run) setClass(class uint8) { r.meta = r.meta&^classMask | uint32(class) }
-func (r *run) setHub(hub uint32)    { r.meta = r.meta&(1<<hubShift-1) | hub<<hubShift }
 
 // adjacency holds the neighbours of every vertex as runs in one arena.
 //
@@ -83,7 +67,7 @@ func (g *adjacency) Weights(v Vertex) []float64 {
 
 // position returns the index of u in a run.
 func (g *adjacency) position(r *run, u Vertex) (uint32, bool) {
-	if hub := r.hub(); hub != 0 {
+	if hub := r.hub; hub != 0 {
 		return g.hubs.find(hub, g.entries(r), uint32(u))
 	}
 	for i, x := range g.entries(r) {
@@ -115,7 +99,7 @@ func (g *adjacency) warmRun(r *run, u uint32) uint64 {
 		return 0
 	}
 	block := g.arena.from(r.at)
-	if hub := r.hub(); hub != 0 {
+	if hub := r.hub; hub != 0 {
 		slots, b := g.hubs.slots(hub)
 		return uint64(block[r.len-1] + slots[g.hubs.hash(u)>>(32-b)])
 	}
@@ -172,10 +156,10 @@ func (g *adjacency) insert(v, u Vertex, weight float64) {
 	r := &g.runs.data[v]
 	if r.len == 0 {
 		r.at = g.arena.take(smallestClass)
-		r.setClass(smallestClass)
+		r.class = smallestClass
 		g.fitWeights()
-	} else if r.len == 1<<r.class() {
-		g.move(r, r.class()+1)
+	} else if r.len == 1<<r.class {
+		g.move(r, r.class+1)
 	}
 	at := r.at + r.len
 	g.arena.from(at)[0] = uint32(u)
@@ -183,11 +167,11 @@ func (g *adjacency) insert(v, u Vertex, weight float64) {
 		g.setWeight(at, 1, weight)
 	}
 	r.len++
-	r.meta |= changedBit
-	if hub := r.hub(); hub != 0 {
+	r.changed = true
+	if hub := r.hub; hub != 0 {
 		g.hubs.insert(hub, g.entries(r), r.len-1)
 	} else if int(r.len) > g.hubDegree {
-		r.setHub(g.hubs.add(g.entries(r)))
+		r.hub = g.hubs.add(g.entries(r))
 	}
 }
 
@@ -227,9 +211,9 @@ func (g *adjacency) move(r *run, class uint8) {
 	if g.weighted() {
 		copy(g.weights.from(at), g.weights.from(r.at)[:r.len])
 	}
-	g.arena.give(r.at, r.class())
+	g.arena.give(r.at, r.class)
 	r.at = at
-	r.setClass(class)
+	r.class = class
 }
 
 // remove takes u out of the run of v, where it must stand: the last entry takes
@@ -242,7 +226,7 @@ func (g *adjacency) remove(v, u Vertex) {
 		return
 	}
 	last := r.len - 1
-	if hub := r.hub(); hub != 0 {
+	if hub := r.hub; hub != 0 {
 		g.hubs.remove(hub, g.entries(r), i)
 	}
 	block := g.arena.from(r.at)
@@ -253,17 +237,17 @@ func (g *adjacency) remove(v, u Vertex) {
 		weights[i] = weights[last]
 	}
 	r.len--
-	r.meta |= changedBit
-	if hub := r.hub(); hub != 0 && int(r.len) <= g.hubDegree/2 {
+	r.changed = true
+	if hub := r.hub; hub != 0 && int(r.len) <= g.hubDegree/2 {
 		g.hubs.drop(hub)
-		r.setHub(0)
+		r.hub = 0
 	}
 	switch {
 	case r.len == 0:
-		g.arena.give(r.at, r.class())
-		r.at, r.meta = 0, 0
-	case r.class() > smallestClass && r.len <= 1<<r.class()/4:
-		g.move(r, r.class()-1)
+		g.arena.give(r.at, r.class)
+		*r = run{degree: r.degree}
+	case r.class > smallestClass && r.len <= 1<<r.class/4:
+		g.move(r, r.class-1)
 	}
 }
 

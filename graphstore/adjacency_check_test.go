@@ -12,10 +12,10 @@ func (g *adjacency) check() error {
 	entries, heavy, sum := 0, 0, 0.0
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
-		if r.mark != 0 || (r.len == 0) != (r.class() == 0) || int(r.len) > 1<<r.class() {
-			return fmt.Errorf("vertex %d has a run of %d in class %d, mark %d", v, r.len, r.class(), r.mark)
+		if (r.len == 0) != (r.class == 0) || int(r.len) > 1<<r.class {
+			return fmt.Errorf("vertex %d has a run of %d in class %d", v, r.len, r.class)
 		}
-		if !r.changed() && !slices.IsSorted(g.entries(r)) {
+		if !r.changed && !slices.IsSorted(g.entries(r)) {
 			return fmt.Errorf("the neighbours of vertex %d are not in order, and it is not known", v)
 		}
 		degree := 0.0
@@ -68,7 +68,7 @@ func (g *adjacency) checkHubs() error {
 	seen := 0
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
-		hub := r.hub()
+		hub := r.hub
 		if hub == 0 {
 			if int(r.len) > g.hubDegree {
 				return fmt.Errorf("vertex %d has %d neighbours and no index", v, r.len)
@@ -98,7 +98,7 @@ func (g *adjacency) checkBlocks() error {
 	var blocks, tables []block
 	for v := range g.runs.data {
 		if r := &g.runs.data[v]; r.len > 0 {
-			blocks = append(blocks, block{r.at, r.class()})
+			blocks = append(blocks, block{r.at, r.class})
 		}
 	}
 	for _, t := range g.hubs.list {

@@ -16,7 +16,7 @@ func (g *adjacency) compact() {
 		g.weights = pages[float64]{}
 	}
 	for v := range g.runs.data {
-		if r := &g.runs.data[v]; r.changed() {
+		if r := &g.runs.data[v]; r.changed {
 			g.sort(r)
 		}
 	}
@@ -25,11 +25,11 @@ func (g *adjacency) compact() {
 
 // sort brings a run into its canonical form.
 func (g *adjacency) sort(r *run) {
-	if r.meta &^= changedBit; r.hub() != 0 {
-		g.hubs.drop(r.hub())
-		r.setHub(0)
+	if r.changed = false; r.hub != 0 {
+		g.hubs.drop(r.hub)
+		r.hub = 0
 	}
-	if class := classOf(int(r.len)); class != r.class() {
+	if class := classOf(int(r.len)); class != r.class {
 		g.move(r, class)
 	}
 	if entries := g.entries(r); !g.weighted() {
@@ -38,7 +38,7 @@ func (g *adjacency) sort(r *run) {
 		sortWeighted(entries, g.weights.from(r.at))
 	}
 	if int(r.len) > g.hubDegree {
-		r.setHub(g.hubs.add(g.entries(r)))
+		r.hub = g.hubs.add(g.entries(r))
 	}
 }
 
@@ -85,13 +85,12 @@ func (g *adjacency) index() {
 	g.hubs.list, g.hubs.free = g.hubs.list[:0], nil
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
-		if r.meta &= changedBit; r.len == 0 {
-			r.at = 0
+		if r.hub = 0; r.len == 0 {
 			continue
 		}
-		r.setClass(classOf(int(r.len)))
+		r.class = classOf(int(r.len))
 		if int(r.len) > g.hubDegree {
-			r.setHub(g.hubs.add(g.entries(r)))
+			r.hub = g.hubs.add(g.entries(r))
 		}
 	}
 }

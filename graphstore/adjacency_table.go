@@ -35,10 +35,10 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	}
 	r := &g.runs.data[v]
 	r.len = uint32(len(list))
-	r.setClass(classOf(len(list)))
-	r.at = g.arena.take(r.class())
+	r.class = classOf(len(list))
+	r.at = g.arena.take(r.class)
 	if copy(g.Neighbors(v), list); !slices.IsSorted(list) {
-		r.meta |= changedBit
+		r.changed = true
 	}
 	r.degree = float64(len(list))
 	if len(weights) > 0 {

@@ -10,7 +10,7 @@ func TestCheckSeesDamage(t *testing.T) {
 		"doubled":           func(g *adjacency) { b := g.arena.from(g.runs.data[0].at); b[1] = b[0] },
 		"another weight":    func(g *adjacency) { g.weights.from(g.runs.data[7].at)[0] = 9 },
 		"index": func(g *adjacency) {
-			slots, _ := g.hubs.slots(g.runs.data[0].hub())
+			slots, _ := g.hubs.slots(g.runs.data[0].hub)
 			for i, x := range slots {
 				if x != 0 {
 					slots[i] = 0

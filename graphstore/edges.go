@@ -19,14 +19,13 @@ type edges struct {
 	window time.Duration // how long an edge holds that does not say; 0 is for ever
 	most   int           // edges at most
 
-	asserted, touched []entry        // of the batch: edges, and vertices in order of first change
-	degrees           []DegreeChange // of the touched vertices
-	read              uint64         // keeps the compiler from leaving out reads whose values nobody uses
+	asserted []entry // of the batch: edges, then the ends of those that changed
+	read     uint64  // keeps the compiler from leaving out reads whose values nobody uses
 }
 
 // begin empties what is kept of a batch.
 func (g *edges) begin() {
-	g.asserted, g.touched, g.degrees = emptied(g.asserted), emptied(g.touched), emptied(g.degrees)
+	g.asserted = emptied(g.asserted)
 }
 
 // edgeKeyOf packs an edge into a key that sorts as Delta.Edges does.
@@ -102,32 +101,32 @@ func (g *edges) change(p *step, key uint64, after float64) bool {
 	if before == 0 && g.edges >= g.most || g.weightSum+2*(after-before) > weightSumMax {
 		return false
 	}
-	g.touch(u)
-	g.touch(v)
 	g.set(u, v, before, after)
 	p.delta.Edges = append(p.delta.Edges, EdgeChange{U: u, V: v, Before: before, After: after})
 	return true
 }
 
-// touch remembers the degree of v before its first change.
-func (g *edges) touch(v Vertex) {
-	r := &g.runs.data[v]
-	if r.mark != 0 {
-		return
-	}
-	g.touched = append(g.touched, entry{uint64(v), uint32(len(g.degrees))})
-	g.degrees = append(g.degrees, DegreeChange{V: v, Before: r.degree, NeighborsBefore: int(r.len)})
-	r.mark = uint32(len(g.degrees))
-}
-
-// listDegrees lists the degrees of the touched vertices, sorted, and unmarks them.
+// listDegrees lists the degrees of the ends of the edges that changed. What they were follows
+// exactly, because sums of weights are exact.
 func (g *edges) listDegrees(p *step) {
-	g.touched, p.scratch = sortEntries(g.touched, p.scratch)
-	for _, e := range g.touched {
-		change := g.degrees[e.at]
-		r := &g.runs.data[change.V]
-		r.mark = 0
-		change.After, change.NeighborsAfter = r.degree, int(r.len)
-		p.delta.Degrees = append(p.delta.Degrees, change)
+	d, ends := &p.delta, g.asserted[:0]
+	for i := range d.Edges {
+		ends = append(ends, entry{uint64(d.Edges[i].U), uint32(i)}, entry{uint64(d.Edges[i].V), uint32(i)})
+	}
+	g.asserted, p.scratch = sortEntries(ends, p.scratch)
+	for _, e := range g.asserted {
+		v := Vertex(e.key)
+		if n := len(d.Degrees); n == 0 || d.Degrees[n-1].V != v {
+			r, neighbors := &g.runs.data[v], int(g.runs.data[v].len)
+			d.Degrees = append(d.Degrees, DegreeChange{v, r.degree, r.degree, neighbors, neighbors})
+		}
+		edge, end := &d.Edges[e.at], &d.Degrees[len(d.Degrees)-1]
+		end.Before -= edge.After - edge.Before
+		if edge.Before == 0 {
+			end.NeighborsBefore--
+		}
+		if edge.After == 0 {
+			end.NeighborsBefore++
+		}
 	}
 }

@@ -46,9 +46,9 @@ func dump(s *Store) map[string]any {
 	}
 	for v := range s.edges.runs.data { // where runs stand in their arenas does not show
 		r := &s.edges.runs.data[v]
-		text := fmt.Sprint(r.degree, r.class(), r.changed(), s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)))
-		if r.hub() != 0 {
-			text += fmt.Sprint(s.edges.hubs.list[r.hub()-1].bits)
+		text := fmt.Sprint(r.degree, r.class, r.changed, s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)))
+		if r.hub != 0 {
+			text += fmt.Sprint(s.edges.hubs.list[r.hub-1].bits)
 		}
 		d[fmt.Sprint("vertex ", v)] = text
 	}
