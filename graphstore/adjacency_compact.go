@@ -32,10 +32,12 @@ func (g *adjacency) sort(r *run) {
 	if class := classOf(int(r.len)); class != r.class {
 		g.move(r, class)
 	}
-	if entries := g.entries(r); !g.weighted() {
-		slices.Sort(entries)
-	} else {
+	switch entries := g.entries(r); {
+	case slices.IsSorted(entries):
+	case g.weighted():
 		sortWeighted(entries, g.weights.from(r.at))
+	default:
+		slices.Sort(entries)
 	}
 	if int(r.len) > g.hubDegree {
 		r.hub = g.hubs.add(g.entries(r))
@@ -58,39 +60,22 @@ func sortWeighted(entries []uint32, weights []float64) {
 	}
 }
 
-// rewrite gives the runs, in order of vertices, new blocks that fit. It takes memory for a copy of them.
+// rewrite gives the runs, in order of vertices, new blocks that fit, and leaves them to be sorted
+// and the hubs to be indexed. It takes memory for a copy of the runs.
 func (g *adjacency) rewrite() {
-	var arena arena
-	var weights pages[float64]
+	old := *g
+	g.arena, g.weights, g.hubs = arena{}, pages[float64]{}, hubs{seed: g.hubs.seed}
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
 		if r.len == 0 {
 			continue
 		}
-		at := arena.take(classOf(int(r.len)))
-		copy(arena.from(at), g.entries(r))
+		from, class := *r, classOf(int(r.len))
+		r.at, r.class, r.hub, r.changed = g.arena.take(class), class, 0, true
+		copy(g.entries(r), old.entries(&from))
 		if g.heavy > 0 {
-			weights.fit(&arena.pages)
-			copy(weights.from(at), g.weights.from(r.at)[:r.len])
-		}
-		r.at = at
-	}
-	g.arena, g.weights = arena, weights
-	g.index()
-}
-
-// index gives every run whose block fits the class of that, and indexes the hubs anew.
-func (g *adjacency) index() {
-	g.hubs.arena = arena{}
-	g.hubs.list, g.hubs.free = g.hubs.list[:0], nil
-	for v := range g.runs.data {
-		r := &g.runs.data[v]
-		if r.hub = 0; r.len == 0 {
-			continue
-		}
-		r.class = classOf(int(r.len))
-		if int(r.len) > g.hubDegree {
-			r.hub = g.hubs.add(g.entries(r))
+			g.weights.fit(&g.arena.pages)
+			copy(g.weights.from(r.at), old.weights.from(from.at)[:r.len])
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (g *adjacency) rows(yield func(adjacencyRow) bool) {
 	}
 }
 
-// load appends a run in the layout of compact. Its degree is summed anew, which is exact,
+// load appends a run, which finishLoad compacts. Its degree is summed anew, which is exact,
 // so that it need not be believed.
 func (g *adjacency) load(row *adjacencyRow) error {
 	v, list, weights := row.Vertex, row.Neighbors, row.Weights.Value
@@ -34,12 +34,9 @@ func (g *adjacency) load(row *adjacencyRow) error {
 		return fmt.Errorf("vertex %d has the neighbour %d: %w", v, most, errTable)
 	}
 	r := &g.runs.data[v]
-	r.len = uint32(len(list))
-	r.class = classOf(len(list))
+	r.len, r.class, r.changed = uint32(len(list)), classOf(len(list)), true
 	r.at = g.arena.take(r.class)
-	if copy(g.Neighbors(v), list); !slices.IsSorted(list) {
-		r.changed = true
-	}
+	copy(g.Neighbors(v), list)
 	r.degree = float64(len(list))
 	if len(weights) > 0 {
 		g.weights.fit(&g.arena.pages)
@@ -57,12 +54,12 @@ func (g *adjacency) load(row *adjacencyRow) error {
 	return nil
 }
 
-// finishLoad counts the edges and indexes the hubs.
+// finishLoad counts the edges, sorts and indexes the hubs.
 func (g *adjacency) finishLoad(edges uint64) error {
 	if uint64(g.edges) != 2*edges {
 		return fmt.Errorf("%d neighbours of %d edges: %w", g.edges, edges, errTable)
 	}
 	g.edges /= 2
-	g.index()
+	g.compact()
 	return nil
 }
