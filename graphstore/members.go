@@ -54,6 +54,9 @@ type members struct {
 	asserted []entry        // of the batch: community and vertex, and the multiplicity
 	joining  uint64         // what the member events of the batch assert together
 	loading  []MemberChange // of one community, while a snapshot is loaded
+
+	vertices       []Vertex // scratch: the members of a community that changes
+	multiplicities []uint32
 }
 
 // newMembers returns no communities, which may have so many memberships at most.

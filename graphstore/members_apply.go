@@ -103,21 +103,20 @@ func (m *members) change(changes []MemberChange) {
 	if len(changes) == 0 {
 		return
 	}
-	joins, leaves := 0, 0
+	c, joins := &m.communities[changes[0].Community], 0
 	for i := range changes {
 		change := &changes[i]
 		m.setReverse(change)
-		switch {
-		case change.Before == 0:
+		c.sum += uint64(change.After) - uint64(change.Before)
+		if change.Before == 0 {
 			joins++
-		case change.After == 0:
-			leaves++
 		}
 	}
-	m.total += joins - leaves
-	c := &m.communities[changes[0].Community]
-	c.leave(changes, leaves)
-	c.join(changes, joins)
+	m.total -= len(c.vertices)
+	c.vertices = slices.Grow(c.vertices, joins)
+	c.multiplicities = slices.Grow(c.multiplicities, joins)
+	m.merge(c, changes)
+	m.total += len(c.vertices)
 }
 
 // setReverse brings the membership of one vertex to what a change says.
@@ -134,57 +133,28 @@ func (m *members) setReverse(change *MemberChange) {
 	}
 }
 
-// leave takes out who left and updates who stays, moving the lists from the first that left on.
-func (c *community) leave(changes []MemberChange, leaves int) {
-	from, to := 0, 0
+// merge brings the lists of a community to what changes say. From the first member that changes
+// on, it writes them anew from a copy, a stretch between two changes at once.
+func (m *members) merge(c *community, changes []MemberChange) {
+	first, _ := slices.BinarySearch(c.vertices, changes[0].V)
+	m.vertices = append(m.vertices[:0], c.vertices[first:]...)
+	m.multiplicities = append(m.multiplicities[:0], c.multiplicities[first:]...)
+	vertices, multiplicities := m.vertices, m.multiplicities
+	c.vertices, c.multiplicities = c.vertices[:first], c.multiplicities[:first]
 	for i := range changes {
 		change := &changes[i]
-		c.sum += uint64(change.After) - uint64(change.Before)
-		if change.Before == 0 {
-			continue
-		}
-		offset, _ := slices.BinarySearch(c.vertices[from:], change.V)
-		next := from + offset
+		at, was := slices.BinarySearch(vertices, change.V)
+		c.vertices = append(c.vertices, vertices[:at]...)
+		c.multiplicities = append(c.multiplicities, multiplicities[:at]...)
 		if change.After > 0 {
-			c.multiplicities[next] = change.After
-			continue
+			c.vertices = append(c.vertices, change.V)
+			c.multiplicities = append(c.multiplicities, change.After)
 		}
-		to = c.shift(from, next, to)
-		from = next + 1
-	}
-	if leaves > 0 {
-		to = c.shift(from, len(c.vertices), to)
-		c.vertices, c.multiplicities = c.vertices[:to], c.multiplicities[:to]
-	}
-}
-
-// shift moves the members from <= i < until down to index to, and returns the index after them.
-func (c *community) shift(from, until, to int) int {
-	if from != to {
-		copy(c.vertices[to:], c.vertices[from:until])
-		copy(c.multiplicities[to:], c.multiplicities[from:until])
-	}
-	return to + until - from
-}
-
-// join puts in who joined, from the last to the first, moving each stretch of the lists once.
-func (c *community) join(changes []MemberChange, joins int) {
-	if joins == 0 {
-		return
-	}
-	until := len(c.vertices)
-	c.vertices = slices.Grow(c.vertices, joins)[:until+joins]
-	c.multiplicities = slices.Grow(c.multiplicities, joins)[:until+joins]
-	for i := len(changes) - 1; joins > 0; i-- {
-		change := &changes[i]
-		if change.Before != 0 {
-			continue
+		if was {
+			at++
 		}
-		at, _ := slices.BinarySearch(c.vertices[:until], change.V)
-		copy(c.vertices[at+joins:], c.vertices[at:until])
-		copy(c.multiplicities[at+joins:], c.multiplicities[at:until])
-		joins--
-		c.vertices[at+joins], c.multiplicities[at+joins] = change.V, change.After
-		until = at
+		vertices, multiplicities = vertices[at:], multiplicities[at:]
 	}
+	c.vertices = append(c.vertices, vertices...)
+	c.multiplicities = append(c.multiplicities, multiplicities...)
 }
