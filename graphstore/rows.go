@@ -187,7 +187,14 @@ const rowsAtOnce = 256
 // copies, or else hold only during the visit.
 func eachRow[T any](t Table, columns []rowColumn, data []byte, copied bool, visit func(*T) error) error {
 	some := make([]T, rowsAtOnce)
-	return eachChunk(t, columns, data, func(chunk arrow.Record) error {
+	return readTable(t, data, func(chunk arrow.Record) error {
+		same := func(a arrow.Array, c rowColumn) bool {
+			return arrow.TypeEqual(a.DataType(), c.Type) && (a.NullN() == 0 || c.valid != 0)
+		}
+		named := func(f arrow.Field, c rowColumn) bool { return f.Name == c.Name }
+		if !slices.EqualFunc(chunk.Schema().Fields(), columns, named) || !slices.EqualFunc(chunk.Columns(), columns, same) {
+			return fmt.Errorf("table %s has not the columns of this version and configuration", t)
+		}
 		for from := 0; from < int(chunk.NumRows()); from += rowsAtOnce {
 			rows := some[:min(rowsAtOnce, int(chunk.NumRows())-from)]
 			readChunk(rows, columns, chunk, from, copied)
@@ -198,20 +205,6 @@ func eachRow[T any](t Table, columns []rowColumn, data []byte, copied bool, visi
 			}
 		}
 		return nil
-	})
-}
-
-// eachChunk visits the chunks of a table, which must have these columns.
-func eachChunk(t Table, columns []rowColumn, data []byte, visit visitor) error {
-	return readTable(t, data, func(chunk arrow.Record) error {
-		same := func(a arrow.Array, c rowColumn) bool {
-			return arrow.TypeEqual(a.DataType(), c.Type) && (a.NullN() == 0 || c.valid != 0)
-		}
-		named := func(f arrow.Field, c rowColumn) bool { return f.Name == c.Name }
-		if !slices.EqualFunc(chunk.Schema().Fields(), columns, named) || !slices.EqualFunc(chunk.Columns(), columns, same) {
-			return fmt.Errorf("table %s has not the columns of this version and configuration", t)
-		}
-		return visit(chunk)
 	})
 }
 
@@ -310,11 +303,8 @@ func WriteRows[T any](w io.Writer, rows []T) error {
 // ReadRows reads what WriteRows wrote of the same struct, in bytes whose checksum
 // the caller has verified: damaged ones can end the process.
 func ReadRows[T any](data []byte) (rows []T, err error) {
-	columns := columnsOf[T](0)
-	err = eachChunk("rows", columns, data, func(chunk arrow.Record) error {
-		before, n := len(rows), int(chunk.NumRows())
-		rows = slices.Grow(rows, n)[:before+n]
-		readChunk(rows[before:], columns, chunk, 0, true)
+	err = eachRow("rows", columnsOf[T](0), data, true, func(row *T) error {
+		rows = append(rows, *row)
 		return nil
 	})
 	if err != nil {
