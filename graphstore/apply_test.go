@@ -40,7 +40,7 @@ func TestDeltaIsNet(t *testing.T) {
 			{Community: "listed", Vertex: number(2), Multiplicity: 2}, {Community: "listed", Vertex: number(2)},
 		},
 	})
-	if n := len(delta.Edges) + len(delta.Degrees) + len(delta.Labels) + len(delta.Members); n > 0 || len(refused) > 0 {
+	if n := len(delta.Edges) + len(delta.Ends) + len(delta.Labels) + len(delta.Members); n > 0 || len(refused) > 0 {
 		t.Fatalf("delta is %+v, refused %v", delta, refused)
 	}
 	if s.View().Vertices() != 5 || delta.FirstVertex != 3 {

@@ -36,7 +36,7 @@ type Delta struct {
 	Reused         []Vertex  // sorted: indices of vertices erased earlier, given to new ones now
 
 	Edges       []EdgeChange       // by (U, V), U < V
-	Degrees     []DegreeChange     // by V; every endpoint of Edges
+	Ends        []Vertex           // sorted: every end of Edges
 	Labels      []LabelChange      // by V
 	Audits      []AuditChange      // by V
 	Predictions []PredictionChange // by V
@@ -47,15 +47,6 @@ type Delta struct {
 type EdgeChange struct {
 	U, V          Vertex
 	Before, After float64
-}
-
-// DegreeChange is a change of the number of neighbours and of the sum of their
-// edge weights (without the self-loop that the diffusion adds).
-type DegreeChange struct {
-	V               Vertex
-	Before, After   float64 // sums of weights
-	NeighborsBefore int
-	NeighborsAfter  int
 }
 
 // LabelChange is a change of the label of V, or of its time alone if the store keeps

@@ -45,8 +45,8 @@ func (g *edges) leave(v Vertex) {
 // enough that they are still in the processor's first caches when they are.
 const readAhead = 32
 
-// apply sets the edges that stand, ends those whose time has come, and lists edges and
-// degrees that changed.
+// apply sets the edges that stand, ends those whose time has come, and lists the edges
+// that changed and their ends.
 func (g *edges) apply(p *step) {
 	g.asserted = p.standing(g.asserted)
 	for i, e := range g.asserted {
@@ -67,7 +67,7 @@ func (g *edges) apply(p *step) {
 		g.asserted = ended
 		slices.SortFunc(p.delta.Edges, compareEdges)
 	}
-	g.listDegrees(p)
+	g.listEnds(p)
 }
 
 // compareEdges orders changes by their edges.
@@ -106,27 +106,14 @@ func (g *edges) change(p *step, key uint64, after float64) bool {
 	return true
 }
 
-// listDegrees lists the degrees of the ends of the edges that changed. What they were follows
-// exactly, because sums of weights are exact.
-func (g *edges) listDegrees(p *step) {
+// listEnds lists the ends of the edges that changed.
+func (g *edges) listEnds(p *step) {
 	d, ends := &p.delta, g.asserted[:0]
 	for i := range d.Edges {
-		ends = append(ends, entry{uint64(d.Edges[i].U), uint32(i)}, entry{uint64(d.Edges[i].V), uint32(i)})
+		ends = append(ends, entry{key: uint64(d.Edges[i].U)}, entry{key: uint64(d.Edges[i].V)})
 	}
-	g.asserted, p.scratch = sortEntries(ends, p.scratch)
+	g.asserted = p.standing(ends)
 	for _, e := range g.asserted {
-		v := Vertex(e.key)
-		if n := len(d.Degrees); n == 0 || d.Degrees[n-1].V != v {
-			r, neighbors := &g.runs.data[v], int(g.runs.data[v].len)
-			d.Degrees = append(d.Degrees, DegreeChange{v, r.degree, r.degree, neighbors, neighbors})
-		}
-		edge, end := &d.Edges[e.at], &d.Degrees[len(d.Degrees)-1]
-		end.Before -= edge.After - edge.Before
-		if edge.Before == 0 {
-			end.NeighborsBefore--
-		}
-		if edge.After == 0 {
-			end.NeighborsBefore++
-		}
+		d.Ends = append(d.Ends, Vertex(e.key))
 	}
 }

@@ -29,7 +29,7 @@ func (p *step) begin(b *event.Batch) {
 	*d = Delta{
 		Position: b.Last, Time: p.now,
 		Erased: emptied(d.Erased), Reused: emptied(d.Reused),
-		Edges: emptied(d.Edges), Degrees: emptied(d.Degrees), Labels: emptied(d.Labels), Audits: emptied(d.Audits),
+		Edges: emptied(d.Edges), Ends: emptied(d.Ends), Labels: emptied(d.Labels), Audits: emptied(d.Audits),
 		Predictions: emptied(d.Predictions), Members: emptied(d.Members),
 	}
 	clear(p.refused)

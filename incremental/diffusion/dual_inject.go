@@ -82,8 +82,7 @@ func (g *Dual) inject(view graphstore.View, delta *graphstore.Delta) {
 		g.injectEnd(e.V, e.U, e.After-e.Before)
 	}
 	g.rounding += 8 * g.scale() * float64(len(delta.Edges))
-	for i := range delta.Degrees {
-		v := delta.Degrees[i].V
+	for _, v := range delta.Ends {
 		_, r := g.residuals(v)
 		d := view.Degree(v) + 1
 		g.cells[int(v)*g.stride] = d

@@ -161,12 +161,7 @@ func (s *sums) moved(delta *graphstore.Delta, values []ValueChange) []Vertex {
 		}
 	}
 	if delta != nil {
-		for i := range delta.Edges {
-			s.moving = append(s.moving, delta.Edges[i].U, delta.Edges[i].V)
-		}
-		for i := range delta.Degrees {
-			s.moving = append(s.moving, delta.Degrees[i].V)
-		}
+		s.moving = append(s.moving, delta.Ends...)
 	}
 	slices.Sort(s.moving)
 	s.moving = slices.Compact(s.moving)
