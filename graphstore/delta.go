@@ -68,7 +68,6 @@ type PredictionChange struct {
 	V             Vertex
 	Before, After []uint32 // K units, nil when there is none
 	VersionBefore uint32   // index into View.Versions, meaningless without a prediction
-	VersionAfter  uint32
 }
 
 // MemberChange is a change of the multiplicity of V in a community.

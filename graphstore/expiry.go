@@ -89,11 +89,7 @@ func (x *ends) set(key uint64, end event.Time) {
 }
 
 // clear lets a thing live on.
-func (x *ends) clear(key uint64) {
-	if len(x.at) > 0 {
-		delete(x.at, key)
-	}
-}
+func (x *ends) clear(key uint64) { delete(x.at, key) }
 
 // heapSlack bounds the entries of no use that the heap may hold besides as many as
 // there are things with an end.

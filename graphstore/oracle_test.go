@@ -246,7 +246,7 @@ func comparePredictionChanges(w View, d *Delta, name func(Vertex) event.ID, befo
 		if i > 0 && d.Predictions[i-1].V >= p.V {
 			return fmt.Errorf("predictions are out of order")
 		}
-		got[name(p.V)] = [2]modelPrediction{of(p.Before, p.VersionBefore), of(p.After, p.VersionAfter)}
+		got[name(p.V)] = [2]modelPrediction{of(p.Before, p.VersionBefore), of(p.After, w.Version(p.V))}
 	}
 	return sameDifference("predictions", got, difference(before.predictions, after.predictions))
 }

@@ -114,7 +114,7 @@ func (l *labelling) setPrediction(delta *Delta, backing *[]uint32, v Vertex, aft
 		clear(row)
 	} else {
 		copy(row, after)
-		change.After, change.VersionAfter = row, version
+		change.After = row
 	}
 	delta.Predictions = append(delta.Predictions, change)
 }

@@ -195,11 +195,11 @@ func (l *labelling) switchModel(d *Delta) {
 		case after != nil:
 			copy(row, after)
 			l.version.data[v] = m.incoming
-			change.After, change.VersionAfter = row, m.incoming
+			change.After = row
 		case l.version.data[v] == m.active:
 			clear(row)
 			l.version.data[v] = noVersion
-			change.After, change.VersionAfter = nil, 0
+			change.After = nil
 		case change.After == nil && l.version.data[v] != noVersion:
 			continue // a built-in classifier's, and untouched
 		}

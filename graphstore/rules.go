@@ -66,20 +66,12 @@ func (m *members) evaluate(id Community, attributes *attributes, v Vertex) rule.
 func (m *members) attributeChanges(v Vertex, key string, before, after event.Value) {
 	m.assertEach(m.byAttribute[attributeIs{key, before}], v, 0)
 	m.assertEach(m.byAttribute[attributeIs{key, after}], v, 1)
-	if r := &m.rules; len(r.byKey) > 0 {
-		r.touched = append(r.touched, r.byKey[key]...)
-	}
+	m.rules.touched = append(m.rules.touched, m.rules.byKey[key]...)
 }
 
 // joinsBy returns the number of communities that a vertex may join by a value of a key.
-func (m *members) joinsBy(key string, value event.Value) (n int) {
-	if len(m.byAttribute) > 0 {
-		n = len(m.byAttribute[attributeIs{key, value}])
-	}
-	if len(m.rules.byKey) > 0 {
-		n += len(m.rules.byKey[key])
-	}
-	return n
+func (m *members) joinsBy(key string, value event.Value) int {
+	return len(m.byAttribute[attributeIs{key, value}]) + len(m.rules.byKey[key])
 }
 
 // assertEach sets the multiplicity of v in each community of a list.
