@@ -1,6 +1,11 @@
 package graphstore
 
-import "gqlstream/ingest/event"
+import (
+	"maps"
+	"slices"
+
+	"gqlstream/ingest/event"
+)
 
 // noVersion marks a vertex without a prediction in the version column.
 const noVersion = ^uint32(0)
@@ -152,4 +157,29 @@ func (l *labelling) setLabel(p *step, v Vertex, after Label, at event.Time) {
 		l.times.data[v] = at
 	}
 	p.delta.Labels = append(p.delta.Labels, LabelChange{V: v, Before: before, After: after, TimeBefore: was})
+}
+
+// Audit returns the audit label of v.
+func (l *labelling) Audit(v Vertex) Audit {
+	if a, ok := l.audits[v]; ok {
+		return a
+	}
+	return noAudit
+}
+
+// Audits returns the vertices with an audit label, sorted.
+func (l *labelling) Audits() []Vertex { return slices.Sorted(maps.Keys(l.audits)) }
+
+// setAudit replaces the audit label of v and lists the change, if it is one.
+func (l *labelling) setAudit(p *step, v Vertex, after Audit) {
+	before := l.Audit(v)
+	if before == after {
+		return
+	}
+	if after == noAudit {
+		delete(l.audits, v)
+	} else {
+		l.audits[v] = after
+	}
+	p.delta.Audits = append(p.delta.Audits, AuditChange{V: v, Before: before, After: after})
 }

@@ -134,3 +134,25 @@ func (l *labelling) load(r *vertexRow) {
 		copyUnits(l.units.data[v*l.config.Classes:], r.Probabilities.Value)
 	}
 }
+
+// auditRow is the audit label of a vertex.
+type auditRow struct {
+	Vertex Vertex
+	Class  int32
+	Pi     uint32
+}
+
+// auditRows visits the audit labels by vertex.
+func (l *labelling) auditRows(yield func(auditRow) bool) {
+	for _, v := range l.Audits() {
+		if !yield(auditRow{v, int32(l.audits[v].Class), l.audits[v].Pi}) {
+			return
+		}
+	}
+}
+
+// loadAudit adds an audit label.
+func (l *labelling) loadAudit(r *auditRow) error {
+	l.audits[r.Vertex] = Audit{Class: event.Class(r.Class), Pi: r.Pi}
+	return nil
+}
