@@ -78,6 +78,7 @@ func (s *Store) Compact() {
 	s.edges.compact()
 	s.ids.compact()
 	s.attributes.compact()
+	s.members.vertices, s.members.multiplicities = nil, nil // as long as the largest community that changed
 }
 
 // Sections compacts the store and returns the tables of its snapshot. The two large ones, vertices
