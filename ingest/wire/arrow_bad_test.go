@@ -173,6 +173,44 @@ func TestDamagedArrowIsRefused(t *testing.T) {
 	}
 }
 
+// sharedSchema returns a schema in which each column holds the next one so many times, levels deep.
+func sharedSchema(levels, times int) []byte {
+	le := binary.LittleEndian
+	metadata := le.AppendUint32(nil, 16)                                        // to the message
+	for _, word := range []uint16{10, 12, 4, 6, 8, 0, 12, 0, 4, headerSchema} { // its vtable, and itself
+		metadata = le.AppendUint16(metadata, word)
+	}
+	metadata = le.AppendUint32(metadata, 20) // to the schema, behind the vtable of schemas and columns
+	vtable := len(metadata)
+	for _, word := range []uint16{16, 8, 0, 4, 0, 0, 0, 4} {
+		metadata = le.AppendUint16(metadata, word)
+	}
+	for ; levels > 0; levels-- {
+		metadata = le.AppendUint32(metadata, uint32(len(metadata)-vtable))
+		metadata = le.AppendUint32(le.AppendUint32(metadata, 4), uint32(times))
+		for i := range times {
+			metadata = le.AppendUint32(metadata, uint32(4*(times-i)))
+		}
+	}
+	metadata = le.AppendUint32(metadata, uint32(len(metadata)-vtable))
+	metadata = le.AppendUint64(metadata, 4) // a vector of nothing
+	return append(le.AppendUint32(bytes.Clone(continuation), uint32(len(metadata))), metadata...)
+}
+
+// A schema whose types are many only because they are the same ones again and again must be refused before
+// anybody visits all of them.
+func TestSharedTypesOfASchemaAreRefused(t *testing.T) {
+	if err := CheckArrowSchema(sharedSchema(arrowDepthMax, 1)); err != nil {
+		t.Errorf("one type in each: %v", err)
+	}
+	if err := CheckArrowSchema(sharedSchema(arrowDepthMax+1, 1)); err == nil || !strings.Contains(err.Error(), "16 deep") {
+		t.Errorf("too deep: %v", err)
+	}
+	if err := CheckArrowSchema(sharedSchema(arrowDepthMax, 3)); err == nil || !strings.Contains(err.Error(), "share") {
+		t.Errorf("three times the same type in each: %v", err)
+	}
+}
+
 // The schema version may stand in the metadata of the schema.
 func TestArrowSchemaVersion(t *testing.T) {
 	d := newDecoder(t, 2)

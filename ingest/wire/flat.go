@@ -13,8 +13,9 @@ type flat struct {
 
 // walk is one buffer and what was wrong first with what was read of it; nothing when all was sound.
 type walk struct {
-	buf []byte
-	bad string
+	buf     []byte
+	bad     string
+	columns int // Field tables that checkColumns has seen
 }
 
 // fail says what is wrong.
@@ -128,12 +129,16 @@ func CheckArrowSchema(head []byte) error {
 	return nil
 }
 
-// checkColumns walks a vector of Field tables and the types inside them.
+// checkColumns walks a vector of Field tables and the types inside them. Each table takes four bytes and the offset to
+// it four more; one that several offsets point to could be in more places than anybody can visit.
 func (w *walk) checkColumns(t flat, slot, depth int) {
 	if depth > arrowDepthMax {
 		w.fail(fmt.Sprintf("types more than %d deep", arrowDepthMax))
 	}
 	for i := 0; i < t.tables(slot) && w.bad == ""; i++ {
+		if w.columns++; w.columns > len(w.buf)/8 {
+			w.fail("columns that share their types")
+		}
 		column := t.table(slot, i)
 		column.vector(6, 4) // its metadata
 		w.checkColumns(column, 5, depth+1)
