@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -163,6 +164,35 @@ func TestRepeatedTextIsBounded(t *testing.T) {
 		payload := arrowStream(t, columns, nil, nil, "["+row+strings.Repeat(","+row, rows-1)+"]")
 		if got := decodeReason(t, d, Message{Payload: payload}); got != want {
 			t.Errorf("%d rows: %q, want %q", rows, got, want)
+		}
+	}
+}
+
+// A text that a table says for every row must cost little where it is far too long to be what it should be, also when
+// refused rows are counted only.
+func TestLongTextsAreNotRead(t *testing.T) {
+	const rows = 50
+	d, digits := newDecoder(t, 2), strings.Repeat("0", 100_000)
+	for _, c := range []struct{ column, text string }{
+		{"time", "1." + digits},
+		{"time", "2024-01-01T00:00:00." + digits + "Z"},
+		{"time", "x" + digits},
+		{"ttl", "1." + digits},
+		{"ttl", "1." + digits + "s"},
+		{"ttl", "x" + digits},
+		{"op", "1" + digits},
+		{"op", "x" + digits},
+	} {
+		row := fmt.Sprintf(`{"src":1,"dst":2,"%s":"%s"}`, c.column, c.text)
+		columns := []col{{"src", prims.Int8}, {"dst", prims.Int8}, {c.column, textDictionary(prims.Int8)}}
+		payload := arrowStream(t, columns, nil, nil, "["+row+strings.Repeat(","+row, rows-1)+"]")
+		var b event.Batch
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := d.Decode(Message{Payload: payload, RefusalsMax: 1}, &b)
+		runtime.ReadMemStats(&after)
+		if made := after.TotalAlloc - before.TotalAlloc; err != nil || len(b.Refused) != 1 || b.Refused[0].More != rows-1 || made > 10*uint64(len(c.text)) {
+			t.Errorf("%s %s: %v, %d edges, %d refusals, %d bytes made", c.column, Quote(c.text), err, len(b.Edges), len(b.Refused), made)
 		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 // set gives a field of the record's event the value of a cell, or says why it cannot
 // be. A null is no value, but for a class, which it takes away.
 func (d *Decoder) set(f form, s *fieldSpec, r *record, c *Cell) (p *event.Problem) {
-	if !s.holds.accepts[f].holds(c.Kind) {
+	long := c.Kind == TextCell && len(c.Text) > numberTextMax && (s.holds == &timeType || s.holds == &ttlType)
+	if long || !s.holds.accepts[f].holds(c.Kind) {
 		return s.unfit(f, c)
 	}
 	r.seen |= 1 << s.field
@@ -178,10 +179,14 @@ func (d *Decoder) indexClass(v uint64) (event.Class, *event.Problem) {
 
 // word reads one of the words of a field. Where numbers and booleans are accepted, 0 and 1 stand for the first two.
 func (s *fieldSpec) word(f form, c *Cell) (int, *event.Problem) {
-	switch n, whole := c.Whole(); {
+	n, whole := uint64(0), false
+	if f >= fileForm || c.Kind != TextCell { // in messages text is never a number, and can be long in every row
+		n, whole = c.Whole()
+	}
+	switch {
 	case c.Kind == BoolCell:
 		return int(c.Integer), nil
-	case whole && n <= 1 && (f >= fileForm || c.Kind != TextCell):
+	case whole && n <= 1:
 		return int(n), nil
 	case c.Kind == TextCell && slices.Contains(s.words, c.Text):
 		return slices.Index(s.words, c.Text), nil

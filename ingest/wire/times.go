@@ -11,7 +11,8 @@ import (
 	"gqlstream/ingest/event"
 )
 
-// numberTextMax bounds the text of a number of seconds that is read exactly.
+// numberTextMax bounds the digits of a number of seconds that are read exactly, and a time or a time to live that is
+// text: a table can say one text in every row, and reading it costs what it is long.
 const numberTextMax = 64
 
 // moment reads a time: a timestamp, RFC 3339, or Unix seconds in decimal with or without a fraction (to the
