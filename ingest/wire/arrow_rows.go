@@ -149,7 +149,7 @@ func (t *table) appendRow(dst []byte, i int) []byte {
 			}
 			attributes = appendCell(appendKey(attributes, 0, c.name), &v)
 			continue
-		case c.spec.field == fieldOp && v.Kind != TextCell && v.Integer < uint64(len(c.spec.words)):
+		case c.spec.field == fieldOp && (v.Kind == UintCell || v.Kind == BoolCell) && v.Integer < uint64(len(c.spec.words)):
 			v = Cell{Kind: TextCell, Text: c.spec.words[v.Integer]}
 		case c.spec.field == fieldConfig:
 			if text, p := (&Decoder{}).configText(&v); p == nil {

@@ -29,6 +29,7 @@ var badRows = []struct {
 	{"self-loop", event.KindEdge, []col{{"src", texts.String}, {"dst", prims.Int64}}, `[{"src":"1","dst":1}]`, event.SelfLoop, "itself"},
 	{"weight 0", event.KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"weight", prims.Float32}}, `[{"src":1,"dst":2,"weight":0}]`, event.BadWeight, "weight 0"},
 	{"op 2", event.KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"op", prims.Uint8}}, `[{"src":1,"dst":2,"op":2}]`, event.BadValue, "0 or 1"},
+	{"op -1", event.KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"op", prims.Int8}}, `[{"src":1,"dst":2,"op":-1}]`, event.BadValue, "op -1 is negative"},
 	{"op text", event.KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"op", texts.String}}, `[{"src":1,"dst":2,"op":"Add"}]`, event.BadValue, `op "Add"`},
 	{"ttl -1", event.KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"ttl", prims.Float64}}, `[{"src":1,"dst":2,"ttl":-1}]`, event.BadValue, "ttl -1s"},
 	{"ttl 1e300", event.KindEdge, []col{{"src", prims.Int64}, {"dst", prims.Int64}, {"ttl", prims.Float64}}, `[{"src":1,"dst":2,"ttl":1e300}]`, event.BadValue, "ttl of 1e+300"},
