@@ -74,9 +74,22 @@ func (h *networkHistory) Next() *event.Batch {
 	return &h.batch
 }
 
-// Whatever is configured, a core that is restored again and again while it follows a simulated network, lively or nearly
-// quiet, must publish the bits of one that never stopped. Random histories are too small and too wild for some of what
-// networks do: degrees that go and come back, communities to which nothing happens.
+// anyNetwork returns a simulated network, lively or nearly quiet, and a configuration that follows it.
+func anyNetwork(t *testing.T, seed uint64, r *rand.Rand) (*networkHistory, Config) {
+	t.Helper()
+	s := simulate.DefaultConfig()
+	s.Seed, s.Vertices, s.Communities, s.Classes = seed, 200+r.IntN(800), 5+r.IntN(120), 2+r.IntN(5)
+	s.Activity, s.LabelShare, s.Duration = []float64{5, 30, 100, 400}[r.IntN(4)], []float64{.01, .05, .2}[r.IntN(3)], time.Minute
+	network, err := simulate.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &networkHistory{t: t, network: network}, anyConfig(r, s.Classes)
+}
+
+// Whatever is configured, a core that is restored again and again while it follows a simulated network must publish the
+// bits of one that never stopped. Random histories are too small and too wild for some of what networks do: degrees that
+// go and come back, communities to which nothing happens.
 func TestRestartsOfNetworksLeaveNoTrace(t *testing.T) {
 	first := campaign.Seed(t, 0)
 	seeds := []uint64{5000, 6108} // they once differed
@@ -85,16 +98,28 @@ func TestRestartsOfNetworksLeaveNoTrace(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 97))
-		s := simulate.DefaultConfig()
-		s.Seed, s.Vertices, s.Communities, s.Classes = seed, 200+r.IntN(800), 5+r.IntN(120), 2+r.IntN(5)
-		s.Activity, s.LabelShare, s.Duration = []float64{5, 30, 100, 400}[r.IntN(4)], []float64{.01, .05, .2}[r.IntN(3)], time.Minute
-		network, err := simulate.New(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, every := anyConfig(r, s.Classes), 5+r.IntN(20)
+		network, config := anyNetwork(t, seed, r)
+		every := 5 + r.IntN(20)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			restarts{batches: 80, every: every}.leaveNoTrace(t, seed, &networkHistory{t: t, network: network}, config)
+			network.t = t
+			restarts{batches: 80, every: every}.leaveNoTrace(t, seed, network, config)
+		})
+	}
+}
+
+// Whatever is configured, workers that divide the shards of a network among them, and others after each checkpoint, must
+// together publish the bits of one that never stopped.
+func TestWorkersOfNetworksTogetherAreOne(t *testing.T) {
+	first := campaign.Seed(t, 0)
+	for i := range campaign.Size(t, "GQLSTREAM_RESTARTS", 3) {
+		seed := first + uint64(i)
+		r := rand.New(rand.NewPCG(seed, 98))
+		network, config := anyNetwork(t, seed, r)
+		config.Shards = 2 + r.IntN(5)
+		every := 5 + r.IntN(20)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			network.t = t
+			togetherAreOne(t, seed, r, network, config, 40, every)
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -31,39 +32,48 @@ func TestWorkersTogetherAreOne(t *testing.T) {
 		}
 		config.Shards, config.HalfLife = shards, halfLifeOf(seed)
 		crowded(&config, seed)
-		whole := newCore(t, config)
-		workers := divided(random, config)
-		cores := make([]*Core, len(workers))
-		for i := range workers {
-			cores[i] = newCore(t, workers[i])
+		togetherAreOne(t, seed, random, stream, config, 20, 4)
+	}
+}
+
+// togetherAreOne holds workers that divide the shards of a history of so many batches among them, in another way after each
+// checkpoint, against a core that has all and never stops.
+func togetherAreOne(t *testing.T, seed uint64, random *rand.Rand, stream history, config Config, batches, every int) {
+	t.Helper()
+	whole := newCore(t, config)
+	workers := divided(random, config)
+	cores := make([]*Core, len(workers))
+	for i := range workers {
+		cores[i] = newCore(t, workers[i])
+	}
+	for i := range batches {
+		batch := stream.Next()
+		batch.Checkpoint = i%every == every-1
+		want, got := whole.Step(batch).Estimates, []quant.Estimate(nil)
+		for _, core := range cores {
+			got = append(got, core.Step(batch).Estimates...)
 		}
-		for i := range 20 {
-			batch := stream.Next()
-			batch.Checkpoint = i%4 == 3
-			want, got := whole.Step(batch).Estimates, []quant.Estimate(nil)
-			for _, core := range cores {
-				got = append(got, core.Step(batch).Estimates...)
-			}
-			slices.SortStableFunc(got, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
+		slices.SortStableFunc(got, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
+		if !reflect.DeepEqual(want, got) { // far faster than Diff, which takes nil for empty
 			if d := diff.Diff(want, got); d != "" {
 				t.Fatalf("seed %d batch %d: one (-) and %d workers (+):\n%s", seed, i, len(cores), d)
 			}
-			if !batch.Checkpoint {
-				continue
-			}
-			state := sameParts(t, seed, saved(t, seed, whole), cores)
-			for _, core := range cores {
-				core.Close()
-			}
-			workers = divided(random, config)
-			cores = make([]*Core, len(workers))
-			for i := range workers {
-				cores[i] = restore(t, seed, state, workers[i])
-			}
 		}
-		for _, core := range append(cores, whole) {
+		if !batch.Checkpoint {
+			continue
+		}
+		state := sameParts(t, seed, saved(t, seed, whole), cores)
+		for _, core := range cores {
 			core.Close()
 		}
+		workers = divided(random, config)
+		cores = make([]*Core, len(workers))
+		for i := range workers {
+			cores[i] = restore(t, seed, state, workers[i])
+		}
+	}
+	for _, core := range append(cores, whole) {
+		core.Close()
 	}
 }
 
