@@ -147,6 +147,9 @@ func (d *Decoder) class(f form, c *Cell) (event.Class, *event.Problem) {
 	case NumberCell:
 		text = strconv.FormatFloat(c.Number, 'f', -1, 64)
 	}
+	if len(text) > event.IDBytesLimit { // no name is; a table can say it in every row, and looking for it costs what it is long
+		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d", Quote(text), d.k-1)
+	}
 	if _, named := d.byName[text]; f >= fileForm && !named {
 		if text = strings.TrimSuffix(text, ".0"); text == "-1" {
 			return event.NoClass, nil
@@ -163,7 +166,7 @@ func (d *Decoder) parseClass(s string) (event.Class, *event.Problem) {
 	if id := event.ParseID(s); id.Name == "" && s != "" {
 		return d.indexClass(id.Number)
 	}
-	if len(d.classes.Names) == 0 || len(s) > event.IDBytesLimit {
+	if len(d.classes.Names) == 0 {
 		return 0, event.Problemf(event.UnknownClass, "class %s is not an index from 0 to %d", Quote(s), d.k-1)
 	}
 	return 0, event.Problemf(event.UnknownClass, "class %s: %s", Quote(s), nearest{s, d.classes.Names})
