@@ -15,7 +15,7 @@ type Crowd struct {
 
 	all, squares int64      // sum of the multiplicities, and of their squares
 	sums         [3][]int64 // K: of pi, and of pi times each of the factors, normalised
-	turned       int64      // how far responsibilities under the second factors moved since, in all; who comes or goes moves by 1
+	turned       float64    // how far responsibilities under the second factors moved since, in all; who comes or goes moves by 1
 
 	was, is []int64 // K: scratch
 
@@ -61,7 +61,7 @@ func (c *Crowd) Means() (means [3][]float64, all, squares, turned float64) {
 			means[i] = append(means[i], float64(x)/crowdUnit/all)
 		}
 	}
-	return means, all, float64(c.squares), float64(c.turned) / crowdUnit
+	return means, all, float64(c.squares), c.turned / crowdUnit
 }
 
 // computeMember computes pi(v) anew, and the sums of the crowds that v is in with it.
@@ -99,7 +99,8 @@ func (c *Crowd) change(was, is int64, before, after []float64) {
 		}
 	}
 	for k, x := range c.is {
-		c.turned += max(is, 1) * max(x-c.was[k], c.was[k]-x)
+		moved := max(x-c.was[k], c.was[k]-x)
+		c.turned += float64(float64(max(is, 1)) * float64(moved)) // the product can be larger than an int64
 	}
 }
 
