@@ -1,10 +1,12 @@
 package files
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gqlstream/ingest/event"
 )
@@ -161,5 +163,20 @@ func TestColumnsAreFoundByTheirNames(t *testing.T) {
 	}
 	if w := source.Warnings(); len(w) != 1 || w[0] != path+": ignored columns ts, src, type" {
 		t.Errorf("warnings %q", w)
+	}
+}
+
+// A line of names as long as a row may be must be read in moments, however many names it has.
+func TestHeaderOfManyColumns(t *testing.T) {
+	header := []byte("src,dst")
+	for i := 0; len(header) < fileRowBytesMax-10; i++ {
+		header = fmt.Appendf(header, ",%x", i+0x10000)
+	}
+	began := time.Now()
+	if err := readQuietly(writeFile(t, "edges.csv", append(header, '\n'))); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 20*time.Second { // a comparison of each name with each takes minutes
+		t.Errorf("the header took %v", took)
 	}
 }

@@ -54,10 +54,12 @@ func (c *columns) setHeader(names []string) ([]int, error) {
 	c.header = true
 	slots := make([]int, len(names))
 	owner := map[int]int{} // slot: the column that fills it
+	seen := map[string]bool{}
 	for i, name := range names {
-		if slices.Contains(names[:i], name) {
+		if seen[name] {
 			return nil, fmt.Errorf("two columns are named %q", name)
 		}
+		seen[name] = true
 		slots[i] = c.find(name)
 		before, taken := owner[slots[i]]
 		if slots[i] == ignoredSlot || !taken {
