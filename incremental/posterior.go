@@ -38,6 +38,9 @@ type posteriors struct {
 // standard errors, before communities that nothing else happened to are asked about it.
 const toldShare = 0.25
 
+// toldRounding is what sums of residuals may be off by the order in which they were made.
+const toldRounding = 1e-12
+
 // readsPosterior reports whether an estimate reads posteriors.
 func (c Config) readsPosterior() bool {
 	for _, o := range c.Estimates {
@@ -131,11 +134,13 @@ func (p *posteriors) tellAll(most float64) {
 	moved, by := false, 0.0
 	for i := range mean {
 		change := max(math.Abs(mean[i]-p.told[0][i]), math.Abs(errors[i]-p.told[1][i]))
-		moved, by = moved || change > most*errors[i], max(by, change)
+		moved, by = moved || change > max(most*errors[i], toldRounding), max(by, change)
 	}
 	if moved {
-		p.told = [2][]float64{mean, errors}
 		p.core.tallies.MoveShared(by)
+	}
+	if moved || most == 0 {
+		p.told = [2][]float64{mean, errors} // also what was rounded in another way, as a restart knows it
 	}
 }
 
