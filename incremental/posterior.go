@@ -2,7 +2,6 @@ package incremental
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"sync"
 
@@ -373,31 +372,4 @@ func (p *posteriors) addSlopes(reader *posterior.Reader, r *quant.Residuals, lab
 			r.AddSlope(a, g, float64(every), p.state.Posterior(v), views)
 		}
 	}
-}
-
-// restorePosteriors reads what save wrote and computes the posteriors of the epoch anew.
-func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byte) error {
-	if !c.config.readsPosterior() {
-		return nil
-	}
-	epoch, err := readRow[posterior.Epoch](sections, posteriorSection)
-	if err != nil {
-		return err
-	}
-	p := &posteriors{core: c}
-	c.posteriors = p
-	if p.state, err = posterior.Restore(c.config.Classes, c.config.posteriors(), epoch, view, c.sums); err != nil {
-		return fmt.Errorf("section %s: %w", posteriorSection, err)
-	}
-	parts, err := readRows[diffusion.DualState](sections, residualSection)
-	if err != nil || len(parts) == 0 {
-		return err
-	}
-	if p.residual, err = diffusion.RestoreDual(p.residualConfig(0), view, parts); err != nil {
-		return fmt.Errorf("section %s: %w", residualSection, err)
-	}
-	p.countByClass(view)
-	p.told[0], p.told[1] = quant.MeanResidual(p.byClass)
-	p.listAll(view)
-	return nil
 }

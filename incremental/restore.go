@@ -7,8 +7,11 @@ import (
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/audit"
+	"gqlstream/incremental/diffusion"
 	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/tally"
+	"gqlstream/quant"
 )
 
 // Restore returns the core whose state the sections are; their checksums have been
@@ -82,6 +85,33 @@ func (c *Core) restoreLive(engine string, sections map[string][]byte) error {
 		return err
 	}
 	return c.restoreCommunities(view, sections)
+}
+
+// restorePosteriors reads what save wrote and computes the posteriors of the epoch anew.
+func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byte) error {
+	if !c.config.readsPosterior() {
+		return nil
+	}
+	epoch, err := readRow[posterior.Epoch](sections, posteriorSection)
+	if err != nil {
+		return err
+	}
+	p := &posteriors{core: c}
+	c.posteriors = p
+	if p.state, err = posterior.Restore(c.config.Classes, c.config.posteriors(), epoch, view, c.sums); err != nil {
+		return fmt.Errorf("section %s: %w", posteriorSection, err)
+	}
+	parts, err := readRows[diffusion.DualState](sections, residualSection)
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	if p.residual, err = diffusion.RestoreDual(p.residualConfig(0), view, parts); err != nil {
+		return fmt.Errorf("section %s: %w", residualSection, err)
+	}
+	p.countByClass(view)
+	p.told[0], p.told[1] = quant.MeanResidual(p.byClass)
+	p.listAll(view)
+	return nil
 }
 
 // restoreCommunities reads what communityRows returned. Counting anew is no progress.
