@@ -52,8 +52,9 @@ test: announce
 # wait for numbers and other programs.
 RACED     := ./cmd/... ./examples/bluesky ./group ./incremental ./ingest ./ingest/broker ./pipeline ./sinks/...
 
+# Tests of whole simulated networks are left out: they take minutes there, and run what the tests of small histories do.
 race:
-	$(call run_tests,$(RACED),-race -timeout 45m)
+	$(call run_tests,$(RACED),-race -timeout 45m -skip OfNetworks)
 
 announce:
 	@$(if $(filter data,$(TAGS)),,echo "without the tests on real graphs: set GQLSTREAM_DATA to their folder")
