@@ -75,7 +75,6 @@ func (d *sharedDual) takeOver(from *fields, view graphstore.View) {
 	d.unrefreshed = c.withoutSpread(view)
 	c.masses = d
 	c.settle(d.dual, view, nil)
-	d.dual.SumResiduals(view, c.crowds(view))
 	c.tallies.MoveAll()
 	d.measureReach(view, math.Inf(1))
 }
@@ -180,6 +179,7 @@ func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 	if !c.config.cells().ClassMasses {
 		return
 	}
+	d.dual.SumResiduals(view, c.crowds(view))
 	most, end := reachMembers, graphstore.Community(view.Communities())
 	if growth >= reachGrowth {
 		most, d.Next, d.Lowest = math.MaxInt, 0, 1
@@ -220,7 +220,6 @@ func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
 	retune(d.dual, d.tolerance(view))
 	c.settle(d.dual, view, nil)
-	d.dual.SumResiduals(view, c.crowds(view))
 	earned, labels := c.config.refreshEarned, c.tallies.LabelMass()
 	if labels > (1+arrivingShare)*d.Labels {
 		earned *= refreshArriving

@@ -37,6 +37,7 @@ func (r *refreshes) sketchDue(c *Core, shard int, due []dueRefresh, view graphst
 		}
 	}
 	apart, passes := sketch(c, all, functions, view)
+	c.masses.(*sharedDual).dual.SumResiduals(view, c.crowds(view)) // as they are, not as the emission before left them
 	for i, id := range all {
 		c.tallies.RefreshSketched(id, view, c.masses.(*sharedDual).dual, apart[i], c.position, c.time)
 		c.tallies.Move(id)
