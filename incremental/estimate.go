@@ -145,24 +145,14 @@ func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Comm
 	if all || c.config.Emit.Threshold == 0 {
 		return moved, behind
 	}
-	why := make([]urgency, len(moved))
-	parallel.Each(len(moved), func(i, worker int) { why[i] = c.matters(moved[i], view, &c.solvers[worker]) })
-	shards := make([][2][]graphstore.Community, c.shards())
-	for i, id := range moved {
-		if why[i] == notDue {
-			c.tallies.Pass(id)
-			continue
-		}
-		list := &shards[c.shardOf(id, view)][why[i]-overdue]
-		*list = append(*list, id)
+	shards := make([][]graphstore.Community, c.shards())
+	for _, id := range moved {
+		shard := &shards[c.shardOf(id, view)]
+		*shard = append(*shard, id)
 	}
-	for _, lists := range shards {
-		all := len(lists[0]) + len(lists[1])
-		if waits {
-			lists = c.bear(view, lists)
-		}
-		due = append(append(due, lists[0]...), lists[1]...)
-		behind = behind || len(lists[0])+len(lists[1]) < all
+	for _, moved := range shards {
+		list, more := c.dueOfShard(moved, view, waits)
+		due, behind = append(due, list...), behind || more
 	}
 	slices.Sort(due)
 	return due, behind
@@ -188,34 +178,52 @@ const (
 	emissionWork = 1 << 21
 	// solveMembers are the members whose reading costs what a community costs besides.
 	solveMembers = 512
+	// askedTogether is the number of communities that are asked before it is seen whether an emission can bear more.
+	askedTogether = 32
 )
 
-// bear returns how much of the lists of one shard, by urgency, an emission can bear, those first that waited longest.
-// Each list has half of it, and what the other one leaves: a crowd of new communities does not keep what moves
-// waiting, and what moves all the time does not keep new ones out.
-func (c *Core) bear(view graphstore.View, lists [2][]graphstore.Community) [2][]graphstore.Community {
+// dueOfShard is due for the communities of one shard. Where an emission is bounded, those come first that waited
+// longest, among them all new ones, and once there are more that differ than it can bear, nobody younger is asked.
+func (c *Core) dueOfShard(moved []graphstore.Community, view graphstore.View, waits bool) (due []graphstore.Community, behind bool) {
+	work := math.Inf(1)
+	if waits {
+		work = cmp.Or(c.config.emissionWork, emissionWork)
+		slices.SortStableFunc(moved, func(a, b graphstore.Community) int { return cmp.Compare(c.published[a].Solved, c.published[b].Solved) })
+	}
 	cost := func(id graphstore.Community) float64 {
 		return float64(c.config.Classes * (c.tallies.Vertices(id, view) + solveMembers))
 	}
-	work, costs := cmp.Or(c.config.emissionWork, emissionWork), [2]float64{}
-	for i, list := range lists {
-		for _, id := range list {
-			costs[i] += cost(id)
+	lists, costs, why := [2][]graphstore.Community{}, [2]float64{}, make([]urgency, askedTogether)
+	for some := range slices.Chunk(moved, askedTogether) {
+		if behind = costs[1] >= max(work/2, work-costs[0]); behind {
+			break
+		}
+		parallel.Each(len(some), func(i, worker int) { why[i] = c.matters(some[i], view, &c.solvers[worker]) })
+		for i, id := range some {
+			if why[i] == notDue {
+				c.tallies.Pass(id)
+				continue
+			}
+			list := why[i] - overdue
+			lists[list], costs[list] = append(lists[list], id), costs[list]+cost(id)
 		}
 	}
-	if costs[0]+costs[1] <= work {
-		return lists
-	}
+	due = bear(lists, costs, work, cost)
+	return due, behind || len(due) < len(lists[0])+len(lists[1])
+}
+
+// bear returns how much of two lists, those overdue and those that differ, an emission can bear: each has half of
+// the work, and what the other one leaves. A crowd of new communities does not keep what moves waiting, and what
+// moves all the time does not keep new ones out.
+func bear(lists [2][]graphstore.Community, costs [2]float64, work float64, cost func(graphstore.Community) float64) (due []graphstore.Community) {
 	for i, list := range lists {
-		slices.SortStableFunc(list, func(a, b graphstore.Community) int { return cmp.Compare(c.published[a].Solved, c.published[b].Solved) })
-		room, n := max(work/2, work-costs[1-i]), 0
-		for n < len(list) && room > 0 { // the last one may take more
+		room := max(work/2, work-costs[1-i])
+		for n := 0; n < len(list) && room > 0; n++ { // the last one may take more
 			room -= cost(list[n])
-			n++
+			due = append(due, list[n])
 		}
-		lists[i] = list[:n]
 	}
-	return lists
+	return due
 }
 
 // matters says whether a community that moved is to be solved and published.
