@@ -180,7 +180,7 @@ type lookup[T any] struct {
 // stored is a message as it stands in the stream.
 type stored[T any] struct {
 	sequence uint64
-	foreign  bool // of a log that is no more, or nothing of ours; the value is not to be used
+	foreign  bool // of a log that is no more; the value is not to be used
 	value    T
 }
 
@@ -240,21 +240,25 @@ func (l *lookup[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int6
 	return last, ok, nil
 }
 
-// next returns the first message of the subject from a sequence on.
+// next returns the first message of the subject from a sequence on. What is nothing of ours, or damaged, is passed over.
 func (l *lookup[T]) next(ctx context.Context, from uint64) (s stored[T], ok bool, err error) {
 	if l.stream == nil {
 		return s, false, nil
 	}
-	m, err := l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return s, false, nil
+	for ; ; from = s.sequence + 1 {
+		m, err := l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return s, false, nil
+		}
+		if err != nil {
+			return s, false, fmt.Errorf("sinks: a message of %s: %w", l.subject, err)
+		}
+		of := m.Header.Get(headerLog)
+		s = stored[T]{sequence: m.Sequence, foreign: l.log != "" && of != "" && of != l.log}
+		if s.foreign || (l.log == "" || of != "") && unpack(m.Data, &s.value) == nil {
+			return s, true, nil
+		}
 	}
-	if err != nil {
-		return s, false, fmt.Errorf("sinks: a message of %s: %w", l.subject, err)
-	}
-	s.sequence = m.Sequence
-	s.foreign = l.log != "" && m.Header.Get(headerLog) != l.log || unpack(m.Data, &s.value) != nil
-	return s, true, nil
 }
 
 // unpack reads JSON that may be packed.

@@ -11,7 +11,7 @@ import (
 )
 
 // The last message within a bound is that which a walk over all messages finds, and few messages are
-// read for it.
+// read for it. Messages that are damaged, or of somebody else, hide none of those before them.
 func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 	l := startLogOut(t)
 	stream, err := l.js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -40,6 +40,12 @@ func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 			m := &nats.Msg{Subject: "keys." + subject, Data: data, Header: nats.Header{headerLog: []string{"log"}}}
 			if i < 20*others {
 				m.Header.Set(headerLog, "before")
+			}
+			switch at := i / others; {
+			case i%others == 1 && at > 20 && at%3 == 0: // between two of the subject
+				m.Subject, m.Data = "keys.even", []byte("damaged")
+			case i%others == 2 && at > 20 && at%5 == 0:
+				m.Subject, m.Header = "keys.even", nil
 			}
 			if _, err := l.js.PublishMsgAsync(m); err != nil {
 				t.Fatal(err)
