@@ -166,6 +166,17 @@ func TestColumnsAreFoundByTheirNames(t *testing.T) {
 	}
 }
 
+// A line that is as long as a row may be must be read, whatever ends it.
+func TestALineOfTheLargestSizeIsRead(t *testing.T) {
+	for _, end := range []string{"", "\n", "\r\n"} {
+		line := `{"src":1,"dst":2,"x":"`
+		line += strings.Repeat("y", fileRowBytesMax-len(line)-2) + `"}`
+		if err := readQuietly(writeFile(t, "edges.ndjson", []byte(line+end))); err != nil {
+			t.Errorf("ended by %q: %v", end, err)
+		}
+	}
+}
+
 // A line of names as long as a row may be must be read in moments, however many names it has.
 func TestHeaderOfManyColumns(t *testing.T) {
 	header := []byte("src,dst")

@@ -33,7 +33,7 @@ func newJSONTable(r io.Reader, c *columns) *jsonTable {
 	in := bufio.NewReader(r)
 	skipMark(in)
 	t := &jsonTable{lines: bufio.NewScanner(in), columns: c}
-	t.lines.Buffer(nil, fileRowBytesMax)
+	t.lines.Buffer(nil, fileRowBytesMax+len("\r\n"))
 	return t
 }
 
