@@ -49,14 +49,13 @@ const (
 	batchBytesMax     = 8 << 20
 )
 
-// QuarantineWriter keeps copies of what was refused, each once, even when a restart goes through the same steps
-// again: repeats within the broker's window are dropped by their id, and older ones because they are not after the
-// newest entry that was there at the start, or after the last failure. Write has one caller at a time.
+// QuarantineWriter keeps copies of what was refused, each once, even when a restart or another worker of a group goes
+// through the same steps: repeats within the broker's window are dropped by their id, and older ones because they are
+// not after the newest entry that is there. Write has one caller at a time.
 type QuarantineWriter struct {
-	js     jetstream.JetStream
-	names  broker.StreamNames
-	log    string
-	newest map[string]place // of the entries that are stored, by subject, when it was last looked; Run's
+	js    jetstream.JetStream
+	names broker.StreamNames
+	log   string
 
 	waiting chan []*nats.Msg // holds the entries that come next, of whole steps
 
@@ -78,7 +77,7 @@ func (p place) compare(q place) int {
 
 // NewQuarantineWriter returns a writer for refusals of the log in names.
 func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.StreamNames) (*QuarantineWriter, error) {
-	w := &QuarantineWriter{names: names, newest: map[string]place{}, waiting: make(chan []*nats.Msg, 1)}
+	w := &QuarantineWriter{names: names, waiting: make(chan []*nats.Msg, 1)}
 	js, err := request.JetStream(nc, names.Domain)
 	if err != nil {
 		return nil, fmt.Errorf("ingest: quarantine: %w", err)
@@ -93,48 +92,16 @@ func NewQuarantineWriter(ctx context.Context, nc *nats.Conn, names broker.Stream
 	if err == nil && !stream.CachedInfo().Config.AllowAtomicPublish { // an earlier version made it
 		config := stream.CachedInfo().Config
 		config.AllowAtomicPublish = true
-		stream, err = js.UpdateStream(ctx, config)
+		_, err = js.UpdateStream(ctx, config)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ingest: stream %s: %w", names.Quarantine, err)
 	}
-	return w, w.lookUp(ctx, stream)
+	return w, nil
 }
 
 // logName tells a log from one that was there before, by its creation time.
 func logName(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
-
-// lookAgain finds what is stored of the entries being written, since the broker does
-// not know repeats any more after a while.
-func (w *QuarantineWriter) lookAgain(ctx context.Context) error {
-	stream, err := w.js.Stream(ctx, w.names.Quarantine)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		clear(w.newest)
-		return broker.EnsureStreams(ctx, w.js, w.names)
-	}
-	if err != nil {
-		return err
-	}
-	return w.lookUp(ctx, stream)
-}
-
-// lookUp finds the newest entry of each subject, if it is of this log.
-func (w *QuarantineWriter) lookUp(ctx context.Context, s jetstream.Stream) error {
-	for kind := range event.Kinds + 1 {
-		subject := w.subject(event.Kind(kind))
-		m, err := s.GetLastMsgForSubject(ctx, subject)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("ingest: stream %s: last of %s: %w", w.names.Quarantine, subject, err)
-		}
-		if e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil); err == nil && e.Log == w.log {
-			w.newest[subject] = place{e.Position, e.Index}
-		}
-	}
-	return nil
-}
 
 // Write gives Run the refusals of one step, in any order. Call it once a step, in the order of steps. It waits
 // while more than a batch would wait, for a broker that is away for as long as it takes; see State.
@@ -192,17 +159,7 @@ func (w *QuarantineWriter) Run(ctx context.Context) error {
 }
 
 func (w *QuarantineWriter) store(ctx context.Context, entries []*nats.Msg) error {
-	failed := false
-	err := request.Retry(ctx, w.js.Conn(), func() (err error) {
-		if failed {
-			err = w.lookAgain(ctx)
-		}
-		if err == nil {
-			err = w.write(ctx, entries, request.BatchMessagesMax)
-		}
-		return err
-	}, func(err error) {
-		failed = true
+	err := request.Retry(ctx, w.js.Conn(), func() error { return w.write(ctx, entries) }, func(err error) {
 		w.tracker.Failed(broker.ExplainError(err), w.held.Load())
 	})
 	if err == nil {
@@ -225,27 +182,72 @@ func fitting(messages []*nats.Msg) int {
 	return len(messages)
 }
 
-// write stores what is not stored yet of the entries, at most so many at once.
-func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg, most int) (err error) {
-	var messages []*nats.Msg
-	for _, m := range entries {
-		e, err := quarantineEntry(m.Subject, 0, time.Time{}, m.Header, nil)
-		if err != nil {
-			return err
-		}
-		if (place{e.Position, e.Index}).compare(w.newest[m.Subject]) > 0 { // in a batch it gets headers of that
-			messages = append(messages, &nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data})
-		}
+// write stores what is not stored yet of the entries.
+func (w *QuarantineWriter) write(ctx context.Context, entries []*nats.Msg) error {
+	if len(entries) == 0 {
+		return nil // Settle only waits
 	}
-	for len(messages) > 0 && err == nil {
+	messages, err := w.missing(ctx, entries)
+	for most := request.BatchMessagesMax; len(messages) > 0 && err == nil; {
 		n := min(fitting(messages), most)
 		_, err = request.Batch(ctx, w.js.Conn(), messages[:n])
-		if err != nil && n > 1 && !request.Passes(err) {
-			return w.write(ctx, entries, 1) // some are stored, by an equal run say, and the broker drops repeats one by one
+		if err != nil && n > 1 && !request.Passes(err) { // some are stored, by an equal run say: the broker drops these one by one
+			most = 1
+			messages, err = w.missing(ctx, entries)
+			continue
 		}
 		messages = messages[n:]
 	}
 	return err
+}
+
+// missing returns copies of the entries that come after the newest of their subject in the stream, which it creates
+// where it was deleted. It looks each time: the broker does not know repeats any more after a while, and another worker
+// of a group may be further ahead than that.
+func (w *QuarantineWriter) missing(ctx context.Context, entries []*nats.Msg) (messages []*nats.Msg, err error) {
+	stream, err := w.js.Stream(ctx, w.names.Quarantine)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err = broker.EnsureStreams(ctx, w.js, w.names); err == nil {
+			stream, err = w.js.Stream(ctx, w.names.Quarantine)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	newest := map[string]place{}
+	for _, m := range entries {
+		e, err := quarantineEntry(m.Subject, 0, time.Time{}, m.Header, nil)
+		if err != nil {
+			return nil, err
+		}
+		last, known := newest[m.Subject]
+		if !known {
+			if last, err = w.newest(ctx, stream, m.Subject); err != nil {
+				return nil, err
+			}
+			newest[m.Subject] = last
+		}
+		if (place{e.Position, e.Index}).compare(last) > 0 { // in a batch it gets headers of that
+			messages = append(messages, &nats.Msg{Subject: m.Subject, Header: maps.Clone(m.Header), Data: m.Data})
+		}
+	}
+	return messages, nil
+}
+
+// newest returns the place of the newest entry of a subject; before all others where there is none of this log.
+func (w *QuarantineWriter) newest(ctx context.Context, s jetstream.Stream, subject string) (place, error) {
+	m, err := s.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return place{}, nil
+	}
+	if err != nil {
+		return place{}, fmt.Errorf("ingest: stream %s: last of %s: %w", w.names.Quarantine, subject, err)
+	}
+	e, err := quarantineEntry(m.Subject, m.Sequence, m.Time, m.Header, nil)
+	if err != nil || e.Log != w.log { // what is no entry is nobody's
+		return place{}, nil
+	}
+	return place{e.Position, e.Index}, nil
 }
 
 // boundEntries returns the refusals of a step that get entries, in the order of the log, with

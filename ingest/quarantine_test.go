@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -154,6 +155,44 @@ func TestQuarantineOfAnInterruptedStepIsCompleted(t *testing.T) {
 		got = append(got, string(e.Original)+e.Detail)
 	}
 	if want := []string{"a", "c", "b", "dtwo  lines !"}; !slices.Equal(got, want) {
+		t.Errorf("quarantine %q, want %q", got, want)
+	}
+}
+
+// A worker of a group that comes to a step when the broker has forgotten the entries of the one ahead must
+// not store them again.
+func TestAWorkerThatLagsRepeatsNoEntry(t *testing.T) {
+	b := startBroker(t, "")
+	config := broker.QuarantineConfig(broker.DefaultStreamNames().Quarantine)
+	config.Duplicates = 100 * time.Millisecond
+	if _, err := b.js.UpdateStream(testContext(t), config); err != nil {
+		t.Fatal(err)
+	}
+	ahead, behind := runWriter(t, b.nc), runWriter(t, b.nc)
+	step := func(position event.Position) []event.Refusal {
+		return []event.Refusal{
+			{Position: position, Kind: event.KindEdge, Reason: event.SelfLoop, Original: []byte("a")},
+			{Position: position, Index: 1, Kind: event.KindLabel, Reason: event.BadValue, Original: []byte("b")},
+		}
+	}
+	refuse(t, behind, step(1))
+	refuse(t, ahead, step(2))
+	mark := nats.NewMsg("gqlq.retried")
+	mark.Header.Set(headerEntry, "99")
+	for forgotten := false; !forgotten; { // a message of later is not known any more, so neither are the entries
+		ack, err := b.js.PublishMsg(testContext(t), mark, jetstream.WithMsgID("later"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgotten = !ack.Duplicate && ack.Sequence > 5
+	}
+	refuse(t, behind, step(2))
+	refuse(t, behind, step(3))
+	want := []string{
+		"1/0 edge self-loop a", "1/1 label bad-value b", "2/0 edge self-loop a", "2/1 label bad-value b",
+		"3/0 edge self-loop a", "3/1 label bad-value b",
+	}
+	if got := brief(b.quarantined(QuarantineFilter{})); !slices.Equal(got, want) {
 		t.Errorf("quarantine %q, want %q", got, want)
 	}
 }
