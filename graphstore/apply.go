@@ -34,7 +34,7 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	s.members.apply(&s.step)
 	d := &s.step.delta
 	for _, v := range d.Erased {
-		s.ids.free.push(uint32(v))
+		s.ids.release(v)
 	}
 	slices.Sort(d.Erased)
 	slices.Sort(d.Reused)

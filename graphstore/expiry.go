@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"cmp"
+	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -44,15 +45,29 @@ func compareEndings(a, b ending) int {
 // depends on what is held, not on how it came there.
 type endings []ending
 
-func (h *endings) push(e ending) { heapPush(h, (*[]ending)(h), e) }
-func (h *endings) pop() ending   { return heapPop(h, (*[]ending)(h)) }
-
 // Len and the methods below are those of heap.Interface; heap.Fix calls the first three.
 func (h endings) Len() int           { return len(h) }
 func (h endings) Less(i, j int) bool { return compareEndings(h[i], h[j]) < 0 }
 func (h endings) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h endings) Push(any)           { panic("graphstore: heapPush is to be used") }
-func (h endings) Pop() any           { panic("graphstore: heapPop is to be used") }
+func (h endings) Push(any)           { panic("graphstore: add is to be used") }
+func (h endings) Pop() any           { panic("graphstore: takeLowest is to be used") }
+
+// add does what heap.Push does, which allocates for passing an element as any: with windows,
+// two to three times an event.
+func (h *endings) add(e ending) {
+	*h = append(*h, e)
+	heap.Fix(h, len(*h)-1)
+}
+
+// takeLowest does what heap.Pop does.
+func (h *endings) takeLowest() ending {
+	lowest, last := (*h)[0], len(*h)-1
+	h.Swap(0, last)
+	if *h = (*h)[:last]; last > 0 {
+		heap.Fix(h, 0)
+	}
+	return lowest
+}
 
 // endOf returns the end of an assertion that was made at t, or now if it does not say, with a time
 // to live or else the window of its kind.
@@ -84,7 +99,7 @@ func (x *ends) set(key uint64, end event.Time) {
 	}
 	x.at[key] = end
 	if !known || end < before {
-		x.heap.push(ending{end, key})
+		x.heap.add(ending{end, key})
 	}
 }
 
@@ -101,14 +116,14 @@ func (x *ends) due(now event.Time, keys []entry) []entry {
 		x.rebuild()
 	}
 	for len(x.heap) > 0 && x.heap[0].end <= now {
-		e := x.heap.pop()
+		e := x.heap.takeLowest()
 		switch end, known := x.at[e.key]; {
 		case !known:
 		case end <= now:
 			delete(x.at, e.key)
 			keys = append(keys, entry{key: e.key, at: fromErasure})
 		default:
-			x.heap.push(ending{end, e.key})
+			x.heap.add(ending{end, e.key})
 		}
 	}
 	slices.SortFunc(keys, func(a, b entry) int { return cmp.Compare(a.key, b.key) })

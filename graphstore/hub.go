@@ -12,8 +12,8 @@ import "math/bits"
 // without a look at the run, and 4 bytes a slot cost less than the run itself.
 type hubs struct {
 	list  []hubTable
-	free  freeIndices // unused places in list, lowest on top
-	arena arena       // of the tables
+	free  []uint32 // unused places in list
+	arena arena    // of the tables
 	seed  uint64
 }
 
@@ -40,8 +40,8 @@ func (h *hubs) slots(hub uint32) ([]uint32, uint8) {
 
 // add indexes a run and returns its index plus one.
 func (h *hubs) add(run []uint32) (hub uint32) {
-	if len(h.free) > 0 {
-		hub = h.free.pop() + 1
+	if last := len(h.free) - 1; last >= 0 {
+		hub, h.free = h.free[last]+1, h.free[:last]
 	} else {
 		h.list = append(h.list, hubTable{})
 		hub = uint32(len(h.list))
@@ -133,5 +133,5 @@ func (h *hubs) drop(hub uint32) {
 	t := h.list[hub-1]
 	h.arena.give(t.at, t.bits)
 	h.list[hub-1] = hubTable{}
-	h.free.push(hub - 1)
+	h.free = append(h.free, hub-1)
 }

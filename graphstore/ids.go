@@ -1,6 +1,7 @@
 package graphstore
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
@@ -34,14 +35,14 @@ const noVertex = ^uint32(0)
 // identity, and let the table grow without hashing anything again.
 //
 // Invariant: every entry that is not erased is found by its identity, free holds
-// exactly the erased ones as a heap with the smallest on top, and the bytes of an
-// erased name are zero.
+// exactly the erased ones, the smallest last, and the bytes of an erased name are
+// zero.
 type ids struct {
 	entries column[idEntry]
 	slots   column[uint64]
 	bytes   column[uint8] // the names
-	free    freeIndices
-	dead    int // bytes of erased names
+	free    []uint32      // descending
+	dead    int           // bytes of erased names
 	seed    uint64
 }
 
@@ -153,8 +154,8 @@ func (t *ids) intern(id event.ID, hash uint32) Vertex {
 	if found {
 		return v
 	}
-	if at := len(t.free); at > 0 {
-		v = Vertex(t.free.pop())
+	if last := len(t.free) - 1; last >= 0 {
+		v, t.free = Vertex(t.free[last]), t.free[:last]
 	} else {
 		v = Vertex(len(t.entries.data))
 		if 4*len(t.entries.data) >= 3*len(t.slots.data) {
@@ -198,7 +199,7 @@ func (t *ids) rehash(n int) {
 	}
 }
 
-// erase forgets the identity of v. Its index is not given away before it is pushed to free.
+// erase forgets the identity of v. Its index is not given away before release.
 func (t *ids) erase(v Vertex) {
 	e := &t.entries.data[v]
 	if e.size > 0 {
@@ -207,6 +208,12 @@ func (t *ids) erase(v Vertex) {
 	}
 	t.removeSlot(v, e.hash)
 	*e = idEntry{size: erasedID}
+}
+
+// release lets the index of a vertex that was erased be given away.
+func (t *ids) release(v Vertex) {
+	at, _ := slices.BinarySearchFunc(t.free, uint32(v), func(x, v uint32) int { return cmp.Compare(v, x) })
+	t.free = slices.Insert(t.free, at, uint32(v))
 }
 
 // removeSlot empties the slot of v and closes the gap.
@@ -253,7 +260,7 @@ func (t *ids) restore(text string, live bool) Vertex {
 	v := Vertex(len(t.entries.data))
 	if !live {
 		t.entries.append(idEntry{size: erasedID})
-		t.free.push(uint32(v))
+		t.free = append(t.free, uint32(v)) // compact sorts them
 		return v
 	}
 	id, free := event.ParseID(text), t.free
@@ -277,7 +284,7 @@ func (t *ids) compact() {
 		}
 	}
 	t.bytes, t.dead = bytes, 0
-	slices.Sort(t.free)
+	slices.SortFunc(t.free, func(a, b uint32) int { return cmp.Compare(b, a) })
 	n := slotsMin
 	for 4*len(t.entries.data) >= 3*n {
 		n *= 2
