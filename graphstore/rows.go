@@ -2,7 +2,6 @@ package graphstore
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -24,9 +23,6 @@ const (
 	chunkRowsMax  = 1 << 16
 	chunkBytesMax = 256 << 20
 )
-
-// visitor is called with the records of a table.
-type visitor = func(arrow.Record) error
 
 // nullable is a field of a row that need not have a value.
 type nullable[T any] struct {
@@ -100,34 +96,39 @@ func typeOf(t reflect.Type) arrow.DataType {
 	return nil
 }
 
-// inChunks visits rows as records, at least one, which may be empty: a table without rows
-// still has its columns. The records are copies, and the visitor's to release.
-func inChunks[T any](columns []rowColumn, rows iter.Seq[T], visit visitor) error {
+// records are those of a table, at least one, which may be empty: a table without rows still has its
+// columns. They are copies, and to be released by whoever takes them.
+type records = iter.Seq[arrow.Record]
+
+// recordsOf returns rows as records.
+func recordsOf[T any](columns []rowColumn, rows iter.Seq[T]) records {
 	fields := make([]arrow.Field, len(columns))
 	for i, c := range columns {
 		fields[i] = c.Field
 	}
-	builder := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
-	defer builder.Release()
-	row, n, size := new(T), 0, 0
-	for *row = range rows {
-		if n == chunkRowsMax || size >= chunkBytesMax {
-			if err := visit(recordOf(builder)); err != nil {
-				return err
+	return func(yield func(arrow.Record) bool) {
+		builder := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+		defer builder.Release()
+		row, n, size := new(T), 0, 0
+		for *row = range rows {
+			if n == chunkRowsMax || size >= chunkBytesMax {
+				if !yield(recordOf(builder)) {
+					return
+				}
+				builder.Reserve(n)
+				n, size = 0, 0
 			}
-			builder.Reserve(n)
-			n, size = 0, 0
-		}
-		for i := range columns {
-			c, valid := &columns[i], []bool(nil)
-			if c.valid != 0 {
-				valid = unsafe.Slice((*bool)(unsafe.Add(unsafe.Pointer(row), c.valid)), 1)
+			for i := range columns {
+				c, valid := &columns[i], []bool(nil)
+				if c.valid != 0 {
+					valid = unsafe.Slice((*bool)(unsafe.Add(unsafe.Pointer(row), c.valid)), 1)
+				}
+				size += appendCell(builder.Field(i), unsafe.Add(unsafe.Pointer(row), c.at), valid)
 			}
-			size += appendCell(builder.Field(i), unsafe.Add(unsafe.Pointer(row), c.at), valid)
+			n++
 		}
-		n++
+		yield(recordOf(builder))
 	}
-	return visit(recordOf(builder))
 }
 
 // recordOf returns what a builder holds. A bitmap of nulls has the bytes that its rows need, not
@@ -269,20 +270,10 @@ func readList[T any](list []T, at unsafe.Pointer, copied bool) {
 	*(*[]T)(at) = list
 }
 
-// errEnough ends a table that nobody wants the rest of.
-var errEnough = errors.New("enough")
-
 // RowRecords returns structs as Arrow records, at least one, with the columns that WriteRows
 // gives them. Whoever takes a record releases it.
 func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
-	return func(yield func(arrow.Record) bool) {
-		_ = inChunks(columnsOf[T](0), rows, func(chunk arrow.Record) error { // it ends early at most
-			if !yield(chunk) {
-				return errEnough
-			}
-			return nil
-		})
-	}
+	return recordsOf(columnsOf[T](0), rows)
 }
 
 // WriteRows writes structs as an uncompressed Arrow IPC file with a column for
@@ -291,10 +282,7 @@ func RowRecords[T any](rows iter.Seq[T]) iter.Seq[arrow.Record] {
 // []uint32 or []float64, or of a type made of one of these; it panics on another.
 // Empty slices come back as nil.
 func WriteRows[T any](w io.Writer, rows []T) error {
-	_, err := writeTable(w, func(visit visitor) error {
-		return inChunks(columnsOf[T](0), slices.Values(rows), visit)
-	})
-	if err != nil {
+	if _, err := writeTable(w, RowRecords(slices.Values(rows))); err != nil {
 		return fmt.Errorf("graphstore: write rows: %w", err)
 	}
 	return nil

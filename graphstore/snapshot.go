@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
@@ -11,14 +12,7 @@ import (
 
 // Records returns a table as Arrow records over one copy of its rows, which stays
 // as it is whatever becomes of the store. The caller releases each.
-func (w View) Records(t Table) []arrow.Record {
-	var records []arrow.Record
-	_ = w.s.table(t, nil).save(func(record arrow.Record) error { // visit cannot fail
-		records = append(records, record)
-		return nil
-	})
-	return records
-}
+func (w View) Records(t Table) []arrow.Record { return slices.Collect(w.s.table(t, nil).records) }
 
 // Section is one table of a snapshot.
 type Section struct {
@@ -43,30 +37,30 @@ func (w View) Sections() []Section {
 // WriteTo writes the table as an uncompressed Arrow IPC file and returns how many
 // bytes that took. The bytes depend on the content of the store alone.
 func (s Section) WriteTo(w io.Writer) (int64, error) {
-	n, err := writeTable(w, s.store.table(s.Table, nil).save)
+	n, err := writeTable(w, s.store.table(s.Table, nil).records)
 	if err != nil {
 		return n, fmt.Errorf("graphstore: write table %s: %w", s.Table, err)
 	}
 	return n, nil
 }
 
-// writeTable writes the chunks of a table, at least one, as an Arrow IPC file.
-func writeTable(w io.Writer, chunks func(visit visitor) error) (int64, error) {
+// writeTable writes records as an Arrow IPC file, and releases them.
+func writeTable(w io.Writer, records records) (n int64, err error) {
 	counter := &countingWriter{w: w}
 	var file *ipc.FileWriter
-	err := chunks(func(record arrow.Record) error {
-		defer record.Release()
+	for record := range records {
 		if file == nil {
-			var err error
-			if file, err = ipc.NewFileWriter(counter, ipc.WithSchema(record.Schema())); err != nil {
-				return err
-			}
+			file, err = ipc.NewFileWriter(counter, ipc.WithSchema(record.Schema()))
 		}
-		return file.Write(record)
-	})
-	if err == nil {
-		err = file.Close()
+		if err == nil {
+			err = file.Write(record)
+		}
+		record.Release()
+		if err != nil {
+			return counter.n, err
+		}
 	}
+	err = file.Close()
 	return counter.n, err
 }
 
@@ -95,7 +89,7 @@ func (c *countingWriter) Seek(offset int64, whence int) (int64, error) {
 // readTable visits the rows of a table written by WriteTo, record by record. Records
 // alias data or memory of the reader and are valid during the visit. data
 // must be known to be undamaged: the IPC reader does not survive hostile bytes.
-func readTable(t Table, data []byte, visit visitor) error {
+func readTable(t Table, data []byte, visit func(arrow.Record) error) error {
 	file, err := ipc.NewFileReader(bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("read table %s: %w", t, err)

@@ -43,16 +43,16 @@ var errTable = errors.New("the table contradicts itself or another one")
 
 // table saves and loads one part of a store.
 type table struct {
-	save   func(visit visitor) error // visits chunks of rows, at least one
-	load   func(data []byte) error   // adds rows to a store that has none
-	finish func() error              // completes what load began; may be nil
+	records records
+	load    func(data []byte) error // adds rows to a store that has none
+	finish  func() error            // completes what load began; may be nil
 }
 
 // tableOf returns a table whose rows are structs, which load takes one by one: what it
 // keeps of their texts and lists it must copy.
 func tableOf[T any](t Table, columns []rowColumn, rows iter.Seq[T], load func(*T) error, finish func() error) table {
 	return table{
-		func(visit visitor) error { return inChunks(columns, rows, visit) },
+		recordsOf(columns, rows),
 		func(data []byte) error { return eachRow(t, columns, data, false, load) },
 		finish,
 	}
