@@ -169,14 +169,11 @@ func (s *JetStreamSource) Pending() bool { return s.pending.Load() }
 type JetStreamStats struct {
 	Behind uint64        // messages in the stream after the last one read, when it was read
 	Ahead  time.Duration // the log's time before the broker's clock or ours: one of them leapt, or an event did
-	Leaps  uint64        // times the broker's clock leapt, by more than ten seconds
 }
 
 // Stats returns the totals. Any goroutine may call it.
 func (s *JetStreamSource) Stats() JetStreamStats {
-	return JetStreamStats{
-		Behind: s.behind.Load(), Ahead: time.Duration(s.ahead.Load()), Leaps: s.tail.leaps.Load(),
-	}
+	return JetStreamStats{Behind: s.behind.Load(), Ahead: time.Duration(s.ahead.Load())}
 }
 
 // take returns the message that is next to be offered to the cutter.

@@ -56,7 +56,7 @@ type tail struct {
 
 	removing sync.WaitGroup // consumers that the broker is told to forget
 
-	reopened, leaps atomic.Uint64
+	reopened atomic.Uint64
 }
 
 // tailRun is one consumer on the broker and the goroutines that feed from it.
@@ -138,9 +138,6 @@ func (t *tail) accept(ctx context.Context, m jetstream.Msg) (bool, error) {
 	}
 	t.before, t.previous = t.identity, t.last
 	t.identity.Position, t.identity.Digest, t.barren = at, "", 0
-	if t.clock.leaps(meta.Timestamp, time.Now) {
-		t.leaps.Add(1)
-	}
 	t.last = stored{
 		Msg: m, Position: at, Time: meta.Timestamp, Log: t.clock.advance(meta.Timestamp), Behind: meta.NumPending,
 	}
@@ -295,16 +292,6 @@ func (c *logClock) ahead(now time.Time) time.Duration {
 		return 0
 	}
 	return time.Duration(c.time - event.Time(min(c.received.UnixNano(), now.UnixNano())))
-}
-
-// leapMin is the movement from which on a clock leaps. Between two messages of a log that was idle
-// any time may lie, so forward only a leap into our own future counts.
-const leapMin = 10 * time.Second
-
-// leaps reports whether the broker's clock leapt before a message was received.
-func (c *logClock) leaps(received time.Time, now func() time.Time) bool {
-	step := received.Sub(c.received)
-	return !c.received.IsZero() && (step < -leapMin || step > leapMin && received.Sub(now()) > leapMin)
 }
 
 // stop ends the goroutines of the present consumer.

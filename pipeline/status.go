@@ -45,7 +45,7 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 		s.LogTime = new(time.Unix(0, int64(result.Time)).UTC())
 	}
 	s.Checkpoint = f.Checkpoints.newest()
-	s.ClockLeaps, s.LeftOut = read.Leaps, f.quarantine.LeftOut()
+	s.LeftOut = f.quarantine.LeftOut()
 	if q := f.refused.Load(); q != nil {
 		s.Quarantine = *q
 	}

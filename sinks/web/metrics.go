@@ -113,7 +113,6 @@ func (x *collection) collectLoop() {
 		x.gauge("log_time_seconds", "Log time, Unix seconds; time() less this is the lag in time.", float64(status.LogTime.UnixMilli())/1000)
 	}
 	x.gauge("log_ahead_seconds", "Log time before the clocks, after a leap.", status.LogAhead.Seconds())
-	x.count("clock_leaps_total", "Leaps of the broker's clock by more than 10 s, which delay nothing.", status.ClockLeaps)
 	for _, f := range status.Fills {
 		x.gauge("fill", "Share of a limit in use; at 1 more is refused.", float64(f.Used)/float64(max(f.Max, 1)), "what", f.Kind)
 	}

@@ -38,7 +38,6 @@ type Status struct {
 	// What people must know of though it keeps nothing from running; /readyz repeats Warning.
 	Warning    string        `json:"-"`
 	LogAhead   time.Duration `json:"-"` // of the log's time before the clocks
-	ClockLeaps uint64        `json:"-"`
 	LeftOut    uint64        `json:"-"` // refusals without an entry of their own in the quarantine
 	Quarantine Quarantine    `json:"-"`
 	Fills      []Fill        `json:"-"`
