@@ -161,7 +161,7 @@ func TestColumnsAreFoundByTheirNames(t *testing.T) {
 	if e := b.Edges[0]; e.Src.Name != "a" || e.Dst.Name != "b" || e.Time != 7e9 || e.Weight != 1 || e.Position != 1 {
 		t.Errorf("edge %+v", e)
 	}
-	if w := source.Warnings(); len(w) != 1 || w[0] != path+": ignored columns ts, src, type" {
+	if w := source.Warnings(); len(w) != 1 || w[0] != path+": ignored columns src, type, ts" {
 		t.Errorf("warnings %q", w)
 	}
 }

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -49,41 +50,35 @@ func newColumns(kind event.Kind, rename map[string]string, classes []string) *co
 }
 
 // setHeader takes the names of all columns of a file and returns their slots.
-// Where two columns fill one slot the renamed one wins, then our own name.
+// Where several columns fill one slot a renamed one wins, then our own name.
 func (c *columns) setHeader(names []string) ([]int, error) {
 	c.header = true
-	slots := make([]int, len(names))
-	owner := map[int]int{} // slot: the column that fills it
-	seen := map[string]bool{}
+	slots, order, seen := make([]int, len(names)), make([]int, len(names)), map[string]bool{}
 	for i, name := range names {
-		if seen[name] {
+		if order[i] = i; seen[name] {
 			return nil, fmt.Errorf("two columns are named %q", name)
 		}
 		seen[name] = true
-		slots[i] = c.find(name)
-		before, taken := owner[slots[i]]
-		if slots[i] == ignoredSlot || !taken {
-			owner[slots[i]] = i
-			continue
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(c.rank(names[i]), c.rank(names[j])) })
+	for _, i := range order {
+		if slots[i] = c.find(names[i]); slots[i] >= 0 && c.names[slots[i]] != names[i] {
+			slots[i] = ignoredSlot
+			c.ignore(names[i])
 		}
-		loser := i
-		if c.rank(names[i], slots[i]) < c.rank(names[before], slots[i]) {
-			owner[slots[i]], loser = i, before
-		}
-		c.names[slots[i]] = names[owner[slots[i]]]
-		slots[loser] = ignoredSlot
-		c.ignore(names[loser])
 	}
 	return slots, c.check(names)
 }
 
-// rank orders the names of one slot: lower is stronger.
-func (c *columns) rank(name string, slot int) int {
+// rank orders names that may fill one slot: lower is stronger.
+func (c *columns) rank(name string) int {
 	if _, ok := c.rename[name]; ok {
 		return -1
 	}
-	if slot < len(c.known) {
-		return slices.Index(c.known[slot].Names, name)
+	for _, column := range c.known {
+		if i := slices.Index(column.Names, name); i >= 0 {
+			return i
+		}
 	}
 	return 0
 }
