@@ -124,23 +124,23 @@ func (s *Store) assertVertices(b *event.Batch) {
 		}
 		for j := range e.Attributes {
 			key, value := e.Attributes[j].Key, e.Attributes[j].Value
-			if before := s.attributes.set(v, s.attributes.addKey(key), value); before != value {
+			if before := s.attributes.set(v, key, value); before != value {
 				s.members.attributeChanges(v, key, before, value)
 			}
 		}
-		s.members.applyRules(&s.attributes, v)
+		s.members.applyRules(s.attributes, v)
 	}
 }
 
 // refuseAttributes returns why attributes cannot be set, nothing when they can.
 func (s *Store) refuseAttributes(list []event.Attribute) (event.Reason, string) {
-	room, joins := s.config.AttributesMax-len(s.attributes.keys), 0
+	room, joins := s.config.AttributesMax-len(s.attributes), 0
 	for i := range list {
 		key, value := list[i].Key, list[i].Value
 		if value.Kind > event.BoolValue || math.IsNaN(value.Number) || math.IsInf(value.Number, 0) {
 			return event.BadValue, "attribute value"
 		}
-		if _, known := s.attributes.index[key]; !known {
+		if s.attributes[key] == nil {
 			room--
 		}
 		joins += s.members.joinsBy(key, value)
@@ -158,8 +158,8 @@ func (s *Store) refuseAttributes(list []event.Attribute) (event.Reason, string) 
 func (s *Store) erase(v Vertex) {
 	s.edges.leave(v)
 	s.labelling.forget(v)
-	s.members.leave(&s.attributes, v)
-	for key := range s.attributes.keys {
+	s.members.leave(s.attributes, v)
+	for key := range s.attributes {
 		s.attributes.set(v, key, event.Value{})
 	}
 	s.ids.erase(v)

@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"unique"
@@ -10,45 +11,32 @@ import (
 )
 
 // attributes holds one column of values for each key. Equal values are one in memory.
-type attributes struct {
-	keys    []string
-	index   map[string]int
-	columns [][]unique.Handle[event.Value] // by key: the zero handle is null; may be shorter than there are vertices
-}
+type attributes map[string]*attributeColumn
 
-// newAttributes returns attributes without keys.
-func newAttributes() attributes { return attributes{index: map[string]int{}} }
+// attributeColumn holds the values of a key by vertex: the zero handle is null. It may be shorter
+// than there are vertices, because it grows only when a vertex gets a value.
+type attributeColumn []unique.Handle[event.Value]
 
 // noValue is the handle of null.
 var noValue unique.Handle[event.Value]
 
 // Attribute returns an attribute of v, null when it has none of that key.
-func (a *attributes) Attribute(v Vertex, key string) event.Value {
-	i, ok := a.index[key]
-	if !ok {
-		return event.Value{}
-	}
-	return a.at(v, i)
-}
+func (a attributes) Attribute(v Vertex, key string) event.Value { return a[key].at(v) }
 
-// at returns the value that v has of a key by its column, null for none. A column may be
-// shorter than there are vertices, because it grows only when a vertex gets a value.
-func (a *attributes) at(v Vertex, key int) event.Value {
-	if column := a.columns[key]; int(v) < len(column) && column[v] != noValue {
-		return column[v].Value()
+// at returns the value of v, null for none.
+func (c *attributeColumn) at(v Vertex) event.Value {
+	if c != nil && int(v) < len(*c) && (*c)[v] != noValue {
+		return (*c)[v].Value()
 	}
 	return event.Value{}
 }
 
 // Numbers visits the vertices that have a number or a boolean as an attribute, in order.
-func (a *attributes) Numbers(key string) iter.Seq2[Vertex, float64] {
+func (a attributes) Numbers(key string) iter.Seq2[Vertex, float64] {
 	return func(yield func(Vertex, float64) bool) {
-		i, ok := a.index[key]
-		if !ok {
-			return
-		}
-		for v := range Vertex(len(a.columns[i])) {
-			x := a.at(v, i)
+		column := a[key]
+		for v := Vertex(0); column != nil && int(v) < len(*column); v++ {
+			x := column.at(v)
 			if (x.Kind == event.NumberValue || x.Kind == event.BoolValue) && !yield(v, x.Number) {
 				return
 			}
@@ -56,8 +44,11 @@ func (a *attributes) Numbers(key string) iter.Seq2[Vertex, float64] {
 	}
 }
 
+// AttributeKeys returns the keys of the attributes, sorted.
+func (a attributes) AttributeKeys() []string { return slices.Sorted(maps.Keys(a)) }
+
 // list returns the values that v has of some keys, in the memory of values.
-func (a *attributes) list(v Vertex, keys []string, values []event.Value) []event.Value {
+func (a attributes) list(v Vertex, keys []string, values []event.Value) []event.Value {
 	values = values[:0]
 	for _, key := range keys {
 		values = append(values, a.Attribute(v, key))
@@ -65,29 +56,20 @@ func (a *attributes) list(v Vertex, keys []string, values []event.Value) []event
 	return values
 }
 
-// addKey returns the column of a key, new if need be. It keeps a copy of key.
-func (a *attributes) addKey(key string) int {
-	if i, ok := a.index[key]; ok {
-		return i
+// set gives v a value of a key, null for none, and returns the one before. It keeps a copy of a new key. There is
+// one zero: which of two equal numbers stands for both must not depend on what came earlier.
+func (a attributes) set(v Vertex, key string, value event.Value) (before event.Value) {
+	c := a[key]
+	if c == nil {
+		c = new(attributeColumn)
+		a[strings.Clone(key)] = c
 	}
-	key = strings.Clone(key)
-	i := len(a.keys)
-	a.keys = append(a.keys, key)
-	a.index[key] = i
-	a.columns = append(a.columns, nil)
-	return i
-}
-
-// set gives v a value of a key, null for none, and returns the one before. There is one zero:
-// which of two equal numbers stands for both must not depend on what came earlier.
-func (a *attributes) set(v Vertex, key int, value event.Value) (before event.Value) {
-	before = a.at(v, key)
+	before = c.at(v)
 	handle := noValue
 	if value.Kind != event.NullValue {
 		value.Number += 0           // minus zero becomes zero
 		handle = unique.Make(value) // with a copy of the text
 	}
-	c := &a.columns[key]
 	if n := len(*c); int(v) >= n {
 		if handle == noValue {
 			return before
@@ -99,18 +81,15 @@ func (a *attributes) set(v Vertex, key int, value event.Value) (before event.Val
 	return before
 }
 
-// compact sorts the keys, and drops those that no vertex has.
-func (a *attributes) compact() {
-	next := newAttributes()
-	for _, key := range slices.Sorted(slices.Values(a.keys)) {
-		column := a.columns[a.index[key]]
-		n := len(column)
-		for n > 0 && column[n-1] == noValue {
+// compact drops the keys that no vertex has.
+func (a attributes) compact() {
+	for key, c := range a {
+		n := len(*c)
+		for n > 0 && (*c)[n-1] == noValue {
 			n--
 		}
-		if n > 0 {
-			next.columns[next.addKey(key)] = column[:n]
+		if *c = (*c)[:n]; n == 0 {
+			delete(a, key)
 		}
 	}
-	*a = next
 }

@@ -36,11 +36,10 @@ type attributeRow struct {
 	valueRow
 }
 
-// rows returns attributes by key, then vertex: in that order a load gives
-// keys and values the numbers that Compact gives them.
-func (a *attributes) rows(yield func(attributeRow) bool) {
-	for column, key := range a.keys {
-		for v, x := range a.columns[column] {
+// rows returns attributes by key, then vertex.
+func (a attributes) rows(yield func(attributeRow) bool) {
+	for _, key := range a.AttributeKeys() {
+		for v, x := range *a[key] {
 			if x != noValue && !yield(attributeRow{Vertex(v), key, rowOf(x.Value())}) {
 				return
 			}
@@ -49,10 +48,10 @@ func (a *attributes) rows(yield func(attributeRow) bool) {
 }
 
 // load adds an attribute of one of so many vertices.
-func (a *attributes) load(r *attributeRow, n int) error {
+func (a attributes) load(r *attributeRow, n int) error {
 	if int(r.Vertex) >= n {
 		return fmt.Errorf("attribute of vertex %d: %w", r.Vertex, errTable)
 	}
-	a.set(r.Vertex, a.addKey(r.Key), r.value())
+	a.set(r.Vertex, r.Key, r.value())
 	return nil
 }

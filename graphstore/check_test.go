@@ -67,8 +67,8 @@ func (s *Store) checkErased() error {
 			w.Label(v).Class != event.NoClass || w.Prediction(v) != nil || s.labelling.waiting(v) != nil {
 			return fmt.Errorf("vertex %d is erased and not empty", v)
 		}
-		for key := range s.attributes.keys {
-			if s.attributes.at(v, key).Kind != event.NullValue {
+		for _, column := range s.attributes {
+			if column.at(v).Kind != event.NullValue {
 				return fmt.Errorf("vertex %d is erased and has an attribute", v)
 			}
 		}
@@ -113,15 +113,12 @@ func (g *edges) check(now event.Time) error {
 	})
 }
 
-// check checks that every key has a column of values that attributes can have.
-func (a *attributes) check() error {
-	if len(a.index) != len(a.keys) || len(a.columns) != len(a.keys) {
-		return fmt.Errorf("%d keys, %d by name, %d columns", len(a.keys), len(a.index), len(a.columns))
-	}
-	for key, column := range a.columns {
-		for v, x := range column {
+// check checks that every column has values that attributes can have.
+func (a attributes) check() error {
+	for key, column := range a {
+		for v, x := range *column {
 			if x != noValue && (x.Value().Kind == event.NullValue || math.Signbit(x.Value().Number) && x.Value().Number == 0) {
-				return fmt.Errorf("vertex %d has the value %v of key %d", v, x.Value(), key)
+				return fmt.Errorf("vertex %d has the value %v of key %q", v, x.Value(), key)
 			}
 		}
 	}

@@ -42,6 +42,6 @@ func (w View) Fills() []Fill {
 		{"communities", w.Communities(), c.Limits.Communities},
 		{"memberships", s.members.total + s.members.egoMembers, c.Limits.Memberships},
 		{"versions", len(s.labelling.versions.names), c.VersionsMax},
-		{"attributes", len(s.attributes.keys), c.AttributesMax},
+		{"attributes", len(s.attributes), c.AttributesMax},
 	}
 }

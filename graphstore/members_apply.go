@@ -28,7 +28,7 @@ func (m *members) assertAll(c Community, list []Vertex, multiplicity uint32) {
 
 // leave asserts that v, whose attributes are about to be forgotten, is a member of
 // nothing, whatever the batch asserted before.
-func (m *members) leave(attributes *attributes, v Vertex) {
+func (m *members) leave(attributes attributes, v Vertex) {
 	for _, membership := range m.of[v] {
 		m.assert(membership.Community, v, 0)
 	}

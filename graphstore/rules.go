@@ -50,7 +50,7 @@ func (r *rules) remove(id Community, c *community) {
 }
 
 // evaluate applies the expression of a community to a vertex as it stands.
-func (m *members) evaluate(id Community, attributes *attributes, v Vertex) rule.Outcome {
+func (m *members) evaluate(id Community, attributes attributes, v Vertex) rule.Outcome {
 	r, c := &m.rules, &m.communities[id]
 	r.values = attributes.list(v, c.program.Keys(), r.values)
 	outcome := c.program.Match(r.values)
@@ -82,7 +82,7 @@ func (m *members) assertEach(list []Community, v Vertex, multiplicity uint32) {
 }
 
 // applyRules asserts the memberships that follow from the changed attributes of v.
-func (m *members) applyRules(attributes *attributes, v Vertex) {
+func (m *members) applyRules(attributes attributes, v Vertex) {
 	r := &m.rules
 	slices.Sort(r.touched)
 	for _, c := range slices.Compact(r.touched) {
@@ -97,9 +97,9 @@ func (m *members) applyRules(attributes *attributes, v Vertex) {
 
 // leaveRules asserts that v, whose attributes are about to be forgotten, is a
 // member by none of them, whatever the batch asserted before.
-func (m *members) leaveRules(attributes *attributes, v Vertex) {
-	for column, key := range attributes.keys {
-		if value := attributes.at(v, column); value.Kind != event.NullValue {
+func (m *members) leaveRules(attributes attributes, v Vertex) {
+	for key, column := range attributes {
+		if value := column.at(v); value.Kind != event.NullValue {
 			m.assertEach(m.byAttribute[attributeIs{key, value}], v, 0)
 			m.assertEach(m.rules.byKey[key], v, 0)
 		}

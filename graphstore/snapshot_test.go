@@ -23,7 +23,7 @@ func dump(s *Store) map[string]any {
 		"given": s.edges.arena.given, "hub tables given": s.edges.hubs.arena.given,
 		"in use": s.edges.arena.used - s.edges.arena.idle, "hub tables in use": s.edges.hubs.arena.used - s.edges.hubs.arena.idle,
 		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data, "times": s.labelling.times.data, "units": s.labelling.units.data, "version": s.labelling.version.data,
-		"versions": s.labelling.versions, "keys": s.attributes.keys, "index": s.attributes.index,
+		"versions": s.labelling.versions, "keys": s.View().AttributeKeys(),
 		"by name":      s.members.byName,
 		"by attribute": s.members.byAttribute, "total": s.members.total,
 		"edges end":  s.edges.ends.sorted(),
@@ -52,8 +52,8 @@ func dump(s *Store) map[string]any {
 		}
 		d[fmt.Sprint("vertex ", v)] = text
 	}
-	for i := range s.attributes.columns {
-		d[fmt.Sprint("attribute ", i)] = s.attributes.columns[i]
+	for key, column := range s.attributes {
+		d["attribute "+key] = *column
 	}
 	return d
 }

@@ -41,7 +41,7 @@ func New(config Config) (*Store, error) {
 	config = config.withDefaults()
 	seed := mixSeed(config.HashSeed)
 	s := &Store{config: config, parts: parts{
-		ids: newIDs(seed), attributes: newAttributes(), members: newMembers(config.Limits.Memberships),
+		ids: newIDs(seed), attributes: attributes{}, members: newMembers(config.Limits.Memberships),
 		edges: edges{adjacency: newAdjacency(config.HubDegree, seed), window: config.Windows.Edges, most: config.Limits.Edges},
 	}}
 	s.labelling = newLabelling(&s.config)

@@ -35,9 +35,6 @@ func (w View) Versions() []string { return w.s.labelling.versions.names }
 // Present returns the number of vertices without the erased ones.
 func (w View) Present() int { return w.s.ids.len() - len(w.s.ids.free) }
 
-// AttributeKeys returns the keys of the attributes, sorted.
-func (w View) AttributeKeys() []string { return slices.Sorted(slices.Values(w.s.attributes.keys)) }
-
 // Communities returns the number of communities that there are or ever were.
 func (w View) Communities() int { return len(w.s.members.communities) }
 
