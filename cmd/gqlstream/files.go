@@ -32,12 +32,13 @@ type fileFlags struct {
 // any reports whether a file was given.
 func (f *fileFlags) any() bool { return len(f.inputs()) > 0 }
 
+// inputs returns the files in the order in which a log holds what has no time.
 func (f *fileFlags) inputs() []files.Input {
 	var inputs []files.Input
 	for _, table := range []struct {
 		kind  event.Kind
 		paths []string
-	}{{event.KindEdge, f.Edges}, {event.KindLabel, f.Labels}, {event.KindPrediction, f.Predictions}, {event.KindMember, f.Members}, {event.KindVertex, f.Vertices}} {
+	}{{event.KindVertex, f.Vertices}, {event.KindLabel, f.Labels}, {event.KindPrediction, f.Predictions}, {event.KindEdge, f.Edges}, {event.KindMember, f.Members}} {
 		for _, path := range table.paths {
 			inputs = append(inputs, files.Input{Path: path, Kind: table.kind})
 		}

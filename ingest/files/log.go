@@ -199,7 +199,9 @@ func (l *LogWriter) Write(b *event.Batch) error {
 }
 
 // logKinds are the kinds of events in the order in which a log holds those of one position.
-var logKinds = append(tableKinds[:len(tableKinds):len(tableKinds)], event.KindControl)
+var logKinds = [...]event.Kind{
+	event.KindVertex, event.KindLabel, event.KindPrediction, event.KindEdge, event.KindMember, event.KindControl,
+}
 
 // Run is the events [From, To) of a kind, which follow each other in a log.
 type Run struct {

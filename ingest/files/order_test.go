@@ -66,6 +66,13 @@ func inputsOf(t *testing.T, files map[string]string) (inputs []Input) {
 			Path: writeFile(t, name, []byte(files[name])), Kind: kind, Log: !ok,
 		})
 	}
+	rank := func(input Input) int {
+		if input.Log {
+			return len(logKinds)
+		}
+		return slices.Index(logKinds[:], input.Kind)
+	}
+	slices.SortStableFunc(inputs, func(a, b Input) int { return rank(a) - rank(b) })
 	return inputs
 }
 

@@ -40,8 +40,8 @@ type Input struct {
 // vertices table of CSV a value that reads as a JSON number or boolean is one, and
 // an empty value, as a null elsewhere, removes the attribute.
 //
-// The log holds the rows without a time first: vertices, labels, predictions,
-// edges, members, logs, each in the order of the files and of their rows: a core that
+// The log holds the rows without a time first, in the order of Inputs and of their rows.
+// Vertices, labels, predictions, edges, members, logs is a good one: a core that
 // reads them estimates nothing, and is fast, until it has the whole graph. The
 // rows with a time follow in its order; at the same time, in the order above. A
 // table whose rows are not in the order of time is read into memory and sorted,
@@ -70,7 +70,7 @@ func (c Config) Validate() error {
 			errs = append(errs, err)
 		case input.Log && format != ndjsonFile:
 			errs = append(errs, fmt.Errorf("ingest: %s: a log is .ndjson or .jsonl", input.Path))
-		case !input.Log && !slices.Contains(tableKinds[:], input.Kind):
+		case !input.Log && input.Kind >= event.KindControl:
 			errs = append(errs, fmt.Errorf("ingest: %s: no table holds %v events", input.Path, input.Kind))
 		case !input.Log:
 			kinds = append(kinds, input.Kind)
@@ -83,11 +83,6 @@ func (c Config) Validate() error {
 		errs = append(errs, checkRename(c.Columns, kinds))
 	}
 	return errors.Join(errs...)
-}
-
-// tableKinds are the kinds of tables, in the order in which a log holds them.
-var tableKinds = [...]event.Kind{
-	event.KindVertex, event.KindLabel, event.KindPrediction, event.KindEdge, event.KindMember,
 }
 
 // Source delivers files as steps. The position of an event is the number of
@@ -124,7 +119,7 @@ func NewSource(config Config) (*Source, error) {
 	if s.decoder, err = wire.NewDecoder(classes); err != nil {
 		return nil, err
 	}
-	for _, input := range inLogOrder(config.Inputs) {
+	for _, input := range config.Inputs {
 		in, err := s.open(input)
 		if err != nil {
 			s.Close()
@@ -133,19 +128,6 @@ func NewSource(config Config) (*Source, error) {
 		s.inputs = append(s.inputs, in)
 	}
 	return s, nil
-}
-
-// inLogOrder sorts files by kind, logs last.
-func inLogOrder(inputs []Input) []Input {
-	rank := func(input Input) int {
-		if input.Log {
-			return len(tableKinds)
-		}
-		return slices.Index(tableKinds[:], input.Kind)
-	}
-	out := slices.Clone(inputs)
-	slices.SortStableFunc(out, func(a, b Input) int { return cmp.Compare(rank(a), rank(b)) })
-	return out
 }
 
 // open opens a file whose rows will come in the order of the log. A table with times is read to its
