@@ -200,7 +200,7 @@ func TestTornBatchIsPublishedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark := w.known.mark
+	mark := w.known.shardMark
 	mark.Position, mark.Time, mark.Records = 2, alerts.TimeText(2*int64(time.Second)), 3
 	if err := w.store(t.Context(), mark, records[:2]); err != nil { // one record less than it says
 		t.Fatal(err)
@@ -211,6 +211,36 @@ func TestTornBatchIsPublishedAgain(t *testing.T) {
 	}
 	l.publish(w, emissionAt(1, 3), emissionAt(2, 3), emissionAt(3, 1))
 	l.mustRead(emissionAt(1, 3), emissionAt(2, 3), emissionAt(3, 1))
+}
+
+// A run that ends after a batch that was torn, and whose answer was lost, must not say that the
+// position is complete: its records would be missing for good.
+func TestTheEndOfARunDoesNotCompleteATornBatch(t *testing.T) {
+	l := startLogOut(t)
+	w := l.writer(run("a"))
+	l.publish(w, emissionAt(1, 3))
+	records, err := w.records(emissionAt(2, 3).Estimates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := w.known.shardMark
+	mark.Position, mark.Time, mark.Records = 2, alerts.TimeText(2*int64(time.Second)), 3
+	batch, err := w.batch(&mark, records[:2])
+	if err == nil {
+		_, err = w.publish(t.Context(), batch)
+	}
+	if err == nil {
+		err = w.Close(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w = l.writer(run("a"))
+	if w.Published() != 1 {
+		t.Errorf("published %d", w.Published())
+	}
+	l.publish(w, emissionAt(1, 3), emissionAt(2, 3))
+	l.mustRead(emissionAt(1, 3), emissionAt(2, 3))
 }
 
 // What was published is asked of the leader alone, even where the stream allows

@@ -84,11 +84,90 @@ func parseMark(data []byte) (m shardMark, err error) {
 	return m, nil
 }
 
-// Mark is a mark with its shard, which is complete up to its position, and its place in the log out.
+// Mark is a mark as the stream's leader has it.
 type Mark struct {
 	shardMark
 	Shard    int
-	Sequence uint64
+	Sequence uint64 // 0: there is none
+	age      time.Duration
+	torn     bool // its records are not all there
+}
+
+// complete returns the position up to which the shard is complete.
+func (m *Mark) complete() uint64 {
+	if m.torn || m.Part < m.Parts {
+		return max(m.Position, 1) - 1
+	}
+	return m.Position
+}
+
+// leader returns a stream, of which only the leader is asked: a replica that lags
+// must not decide what was published.
+func leader(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, *jetstream.StreamInfo, error) {
+	ctx, cancel := request.Context(ctx, js.Conn())
+	defer cancel()
+	stream, err := js.Stream(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return stream, request.Leader(stream), nil
+}
+
+// lastMark reads the last mark of a shard. What is on its subject and no mark is
+// passed over with its sequence.
+func lastMark(ctx context.Context, js jetstream.JetStream, names Names, shard int) (found Mark, err error) {
+	stream, info, err := leader(ctx, js, names.Estimates)
+	if err != nil {
+		return found, err
+	}
+	m, err := stream.GetLastMsgForSubject(ctx, names.MarkSubject(shard))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return found, nil
+	}
+	if err != nil {
+		return found, err
+	}
+	found = Mark{Shard: shard, Sequence: m.Sequence, age: max(info.TimeStamp.Sub(m.Time), 0)}
+	if found.shardMark, err = parseMark(m.Data); err != nil {
+		found.shardMark, err = markBefore(ctx, stream, m, info.State.FirstSeq)
+		return found, err
+	}
+	found.torn, err = torn(ctx, stream, m, &found.shardMark)
+	return found, err
+}
+
+// markBefore searches for the newest mark before a foreign message on the shard's
+// subject. The fence must still follow that message.
+func markBefore(ctx context.Context, stream jetstream.Stream, foreign *jetstream.RawStreamMsg, first uint64) (shardMark, error) {
+	for at := foreign.Sequence - 1; at >= max(first, 1); at-- {
+		m, err := stream.GetMsg(ctx, at)
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return shardMark{}, err
+		}
+		if err != nil || m.Subject != foreign.Subject {
+			continue
+		}
+		if mark, err := parseMark(m.Data); err == nil {
+			return mark, nil
+		}
+	}
+	return shardMark{}, nil
+}
+
+// torn reports whether the records of a mark are missing, as they can be when a broker
+// that does not sync lost power in the middle of a batch.
+func torn(ctx context.Context, stream jetstream.Stream, mark *jetstream.RawStreamMsg, m *shardMark) (bool, error) {
+	if m.Records == 0 {
+		return false, nil
+	}
+	last, err := stream.GetMsg(ctx, mark.Sequence+uint64(m.Records))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return last.Header.Get(request.HeaderBatchID) != mark.Header.Get(request.HeaderBatchID), nil
 }
 
 // Marks returns the newest mark of every shard, in order.
@@ -101,15 +180,13 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 	if err != nil {
 		return nil, err
 	}
-	request.Leader(stream) // only the leader is asked
 	for subject := range info.State.Subjects {
-		m, err := stream.GetLastMsgForSubject(ctx, subject)
-		if err != nil {
-			return nil, err
-		}
-		shard, isShard := names.shardOf(subject)
-		if mark, err := parseMark(m.Data); err == nil && isShard {
-			list = append(list, Mark{mark, shard, m.Sequence})
+		if shard, isShard := names.shardOf(subject); isShard {
+			mark, err := lastMark(ctx, js, names, shard)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, mark)
 		}
 	}
 	slices.SortFunc(list, func(a, b Mark) int { return cmp.Compare(a.Shard, b.Shard) })
@@ -132,7 +209,7 @@ func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log st
 		if err != nil || markErr != nil || !isShard || mark.Log != log || mark.Part < mark.Parts {
 			return
 		}
-		take(Mark{mark, shard, at.Sequence.Stream})
+		take(Mark{shardMark: mark, Shard: shard, Sequence: at.Sequence.Stream})
 	})
 	if err != nil {
 		return err
@@ -149,27 +226,23 @@ func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor
 	shards := max(c.Shards, 1)
 	newest := Cursor{Position: math.MaxUint64, Shard: shards - 1, Sequence: math.MaxUint64}
 	for shard := range shards {
-		w := &Writer{config: WriterConfig{Streams: StreamsConfig{Names: c.Names}, Shard: shard, Log: c.Log}, js: js}
-		found, err := w.lastMark(ctx)
+		found, err := lastMark(ctx, js, c.Names, shard)
 		if err != nil {
 			return Cursor{}, fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
 		}
-		w.config.Config = found.Config // whoever published it
-		w.adopt(found)
-		position, sequence := w.Published(), found.sequence-1
-		if position == 0 {
+		position, sequence := found.complete(), found.Sequence-1
+		if position == 0 || found.Log != c.Log {
 			return Cursor{}, nil
 		}
-		if found.Part == found.Parts && !found.torn && shards == 1 {
-			sequence += 1 + uint64(found.Records)
+		if position == found.Position && shards == 1 {
+			sequence = found.Sequence + uint64(found.Records)
 		}
 		newest.Position, newest.Sequence = min(newest.Position, position), min(newest.Sequence, sequence)
 	}
-	stream, err := js.Stream(ctx, c.Names.Estimates)
+	stream, _, err := leader(ctx, js, c.Names.Estimates)
 	if err != nil {
 		return Cursor{}, fmt.Errorf("sinks: stream %s: %w", c.Names.Estimates, err)
 	}
-	request.Leader(stream)                                         // only the leader is asked
 	if m, err := stream.GetMsg(ctx, newest.Sequence); err == nil { // else the feed reads from the beginning
 		newest.Stamp = m.Time.UnixNano()
 	}

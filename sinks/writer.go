@@ -41,23 +41,15 @@ type Writer struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 
-	known   known
+	known   Mark // the last one of the shard as far as this writer knows; its Part is how many parts of the position are stored
 	beats   Heartbeats
 	passed  uint64    // the newest position that Due was asked about
-	lastEnd uint64    // the last sequence that the broker is known to have had; 0: none
 	free    int64     // bytes that the stream takes, before anything is discarded; at least
 	renewed time.Time // when a mark was last stored or found
 	audited time.Time // when the broker was last asked what it has
 	ensured time.Time // when the streams were last looked after
 	tracker request.Tracker
-	end     atomic.Uint64 // as lastEnd
-}
-
-// known describes the last mark of the shard as far as this writer knows.
-type known struct {
-	sequence uint64 // 0: there is none
-	mark     shardMark
-	place    place // up to where everything is stored; the mark's, where that and its records can be counted on
+	end     atomic.Uint64 // the last sequence that the broker is known to have had; 0: none
 }
 
 // NewWriter returns a writer that goes on behind the last mark of its shard. It makes
@@ -76,7 +68,7 @@ func (w *Writer) open(ctx context.Context) error {
 		return err
 	}
 	w.ensured = time.Now()
-	found, err := w.lastMark(ctx)
+	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard)
 	if err != nil {
 		return err
 	}
@@ -89,9 +81,9 @@ func (w *Writer) open(ctx context.Context) error {
 
 // refuse returns an error if the last mark is that of another configuration, or of
 // another log, whose writer has shown that it lives less than a minute ago.
-func (w *Writer) refuse(found *foundMark) error {
+func (w *Writer) refuse(found *Mark) error {
 	m := &found.shardMark
-	if found.sequence == 0 || m.Closed || w.sameWork(m) || found.age > markFreshMax {
+	if found.Sequence == 0 || m.Closed || w.sameWork(m) || found.age > markFreshMax {
 		return nil
 	}
 	return w.otherWriter(m, found.age)
@@ -104,7 +96,7 @@ func (w *Writer) sameWork(m *shardMark) bool {
 
 // Before returns the configuration and the classes with which this log was published last, or nothing.
 func (w *Writer) Before() (config string, classes []string) {
-	return w.known.mark.Config, w.known.mark.Classes
+	return w.known.Config, w.known.Classes
 }
 
 func (w *Writer) otherWriter(m *shardMark, age time.Duration) error {
@@ -119,34 +111,27 @@ func (w *Writer) otherWriter(m *shardMark, age time.Duration) error {
 
 // adopt takes over what was found as the last mark. Of another log only the sequence
 // counts, and parts of another configuration cannot be completed.
-func (w *Writer) adopt(found foundMark) {
-	w.known = known{sequence: found.sequence}
+func (w *Writer) adopt(found Mark) {
+	w.known = Mark{Sequence: found.Sequence}
 	w.renewed = time.Now().Add(-found.age)
 	if found.Log != w.config.Log {
 		return
 	}
-	w.known.mark, w.known.place = found.shardMark, found.place()
+	w.known = found
 	w.beats.last = max(w.beats.last, found.nanoseconds()) // later emissions may have been found due already
 	switch {
 	case found.torn:
-		w.known.place.ordinal--
+		w.known.Part--
 	case found.Config != w.config.Config && found.Part < found.Parts:
-		w.known.place.ordinal = 0
+		w.known.Part = 0
 	default:
-		w.lastEnd = max(w.lastEnd, found.sequence+uint64(found.Records))
-		w.end.Store(w.lastEnd)
+		w.end.Store(max(w.Sequence(), found.Sequence+uint64(found.Records)))
 	}
 }
 
 // Published returns the watermark: emissions at or before it are stored, and Store
 // leaves them out.
-func (w *Writer) Published() uint64 {
-	k := &w.known
-	if k.place.ordinal < k.mark.Parts {
-		return max(k.place.position, 1) - 1
-	}
-	return k.place.position
-}
+func (w *Writer) Published() uint64 { return w.known.complete() }
 
 // Sequence returns the sequence of the newest message of the log out that this writer knows.
 // A follower that has taken it has taken everything published. Any goroutine may ask.
@@ -233,12 +218,12 @@ func (w *Writer) batch(m *shardMark, records []*nats.Msg) ([]*nats.Msg, error) {
 
 // publish sends a batch. It is stored only if the last mark is the one that is known.
 func (w *Writer) publish(ctx context.Context, batch []*nats.Msg) (last uint64, err error) {
-	return publishAfter(ctx, w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.sequence, batch)
+	return publishAfter(ctx, w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence, batch)
 }
 
 // attempt sends a part once.
 func (w *Writer) attempt(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
-	if w.known.place.compare(m.place()) >= 0 {
+	if w.known.place().compare(m.place()) >= 0 {
 		return true, nil // a standby, or an earlier attempt, was first
 	}
 	if err := w.awaitRoom(ctx, batch); err != nil {
@@ -260,11 +245,11 @@ func (w *Writer) attempt(ctx context.Context, m *shardMark, batch []*nats.Msg) (
 // acknowledged earlier means that the broker has lost the end of the stream.
 func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
 	first := last - uint64(messages) + 1
-	if first <= w.lastEnd {
-		return fmt.Errorf("message %d: %w", w.lastEnd, ErrLost)
+	if first <= w.Sequence() {
+		return fmt.Errorf("message %d: %w", w.Sequence(), ErrLost)
 	}
-	w.known = known{sequence: first, mark: *m, place: m.place()}
-	w.lastEnd, w.renewed, w.beats.last = last, time.Now(), max(w.beats.last, m.nanoseconds())
+	w.known = Mark{shardMark: *m, Sequence: first}
+	w.renewed, w.beats.last = time.Now(), max(w.beats.last, m.nanoseconds())
 	w.end.Store(last)
 	return nil
 }
@@ -272,10 +257,10 @@ func (w *Writer) accept(m *shardMark, last uint64, messages int) error {
 // Close says in the log out that this writer has ended, so that another configuration
 // may begin at once. It leaves the connection open.
 func (w *Writer) Close(ctx context.Context) error {
-	m := w.known.mark
+	m := w.known.shardMark
 	m.Closed = true
 	err := w.renew(ctx, m)
-	if m = w.known.mark; err == nil && !m.Closed { // a batch was stored, but the run ended before the answer came
+	if m = w.known.shardMark; err == nil && !m.Closed { // a batch was stored, but the run ended before the answer came
 		m.Closed = true
 		err = w.renew(ctx, m)
 	}
@@ -284,7 +269,7 @@ func (w *Writer) Close(ctx context.Context) error {
 
 // renew repeats the last mark, or what was made of it, if it is ours.
 func (w *Writer) renew(ctx context.Context, m shardMark) error {
-	if w.known.sequence == 0 || !m.Writer.Equal(w.config.Writer) || m.Part < m.Parts {
+	if w.known.Sequence == 0 || !m.Writer.Equal(w.config.Writer) || m.Part < m.Parts {
 		return nil
 	}
 	return w.storeMark(ctx, m)

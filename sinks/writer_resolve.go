@@ -17,100 +17,22 @@ const (
 	ensureEvery = time.Minute     // how often it looks after the settings and the bucket as well
 )
 
-// foundMark is the last mark of a shard as the stream's leader has it.
-type foundMark struct {
-	shardMark
-	sequence uint64 // 0: there is none
-	age      time.Duration
-	torn     bool // its records are not all there
-}
-
-// leader returns the stream, of which only the leader is asked: a replica that lags
-// must not decide what was published.
-func (w *Writer) leader(ctx context.Context) (jetstream.Stream, *jetstream.StreamInfo, error) {
-	ctx, cancel := request.Context(ctx, w.js.Conn())
-	defer cancel()
-	stream, err := w.js.Stream(ctx, w.config.Streams.Names.Estimates)
-	if err != nil {
-		return nil, nil, err
-	}
-	return stream, request.Leader(stream), nil
-}
-
-// lastMark reads the last mark of the shard. What is on its subject and no mark is
-// passed over with its sequence.
-func (w *Writer) lastMark(ctx context.Context) (found foundMark, err error) {
-	stream, info, err := w.leader(ctx)
-	if err != nil {
-		return found, err
-	}
-	m, err := stream.GetLastMsgForSubject(ctx, w.config.Streams.Names.MarkSubject(w.config.Shard))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return found, nil
-	}
-	if err != nil {
-		return found, err
-	}
-	found.sequence, found.age = m.Sequence, max(info.TimeStamp.Sub(m.Time), 0)
-	if found.shardMark, err = parseMark(m.Data); err != nil {
-		return w.markBefore(ctx, stream, m.Sequence, info.State.FirstSeq)
-	}
-	found.torn, err = torn(ctx, stream, m, &found.shardMark)
-	return found, err
-}
-
-// markBefore searches for the newest mark before a foreign message on the shard's
-// subject. The fence must still follow that message.
-func (w *Writer) markBefore(ctx context.Context, stream jetstream.Stream, foreign, first uint64) (found foundMark, err error) {
-	found.sequence = foreign
-	for at := foreign - 1; at >= max(first, 1); at-- {
-		m, err := stream.GetMsg(ctx, at)
-		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-			return found, err
-		}
-		if err != nil || m.Subject != w.config.Streams.Names.MarkSubject(w.config.Shard) {
-			continue
-		}
-		if mark, err := parseMark(m.Data); err == nil {
-			found.shardMark = mark
-			break
-		}
-	}
-	return found, nil
-}
-
-// torn reports whether the records of a mark are missing, as they can be when a broker
-// that does not sync lost power in the middle of a batch.
-func torn(ctx context.Context, stream jetstream.Stream, mark *jetstream.RawStreamMsg, m *shardMark) (bool, error) {
-	if m.Records == 0 {
-		return false, nil
-	}
-	last, err := stream.GetMsg(ctx, mark.Sequence+uint64(m.Records))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return last.Header.Get(request.HeaderBatchID) != mark.Header.Get(request.HeaderBatchID), nil
-}
-
 // resolve decides what to do about a part whose mark was refused, because the last
 // mark is another one than was known. done is true when the part is stored, by an
 // earlier attempt or by a standby; false, without an error, means to send it again.
 func (w *Writer) resolve(ctx context.Context, sent *shardMark) (done bool, err error) {
-	found, err := w.lastMark(ctx)
+	found, err := lastMark(ctx, w.js, w.config.Streams.Names, w.config.Shard)
 	switch {
 	case err != nil:
 		return false, err
-	case found.sequence > 0 && found.Position > 0 && !w.sameWork(&found.shardMark):
+	case found.Position > 0 && !w.sameWork(&found.shardMark):
 		return false, w.otherWriter(&found.shardMark, found.age)
-	case found.sequence < w.known.sequence, found.place().compare(w.known.place) < 0,
-		found.sequence != w.known.sequence && found.sequence <= w.lastEnd:
-		return false, fmt.Errorf("message %d: %w", max(w.known.sequence, w.lastEnd), ErrLost)
+	case found.Sequence < w.known.Sequence, found.place().compare(w.known.place()) < 0,
+		found.Sequence != w.known.Sequence && found.Sequence <= w.Sequence():
+		return false, fmt.Errorf("message %d: %w", max(w.known.Sequence, w.Sequence()), ErrLost)
 	}
 	w.adopt(found)
-	return w.known.place.compare(sent.place()) >= 0, nil
+	return w.known.place().compare(sent.place()) >= 0, nil
 }
 
 // missing reports whether an error says that nothing takes messages on the subject.
@@ -122,7 +44,7 @@ func missing(err error) bool {
 // restore makes a stream that was deleted under the run again. What it held is lost,
 // so that the run must publish it again.
 func (w *Writer) restore(ctx context.Context, cause error) error {
-	_, _, err := w.leader(ctx)
+	_, _, err := leader(ctx, w.js, w.config.Streams.Names.Estimates)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return cause // the stream is there, its leader is not
 	}
@@ -153,7 +75,7 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 	if w.config.Shards <= 1 || w.passed <= w.Published() || time.Since(w.renewed) < markQuietEvery {
 		return nil
 	}
-	m := w.known.mark
+	m := w.known.shardMark
 	if !w.sameWork(&m) {
 		m.Time = ""
 	}
@@ -167,21 +89,21 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 }
 
 func (w *Writer) audit(ctx context.Context) error {
-	_, info, err := w.leader(ctx)
+	_, info, err := leader(ctx, w.js, w.config.Streams.Names.Estimates)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return w.restore(ctx, err)
 	case err != nil:
 		return err
-	case info.State.LastSeq < max(w.lastEnd, w.known.sequence), info.State.FirstSeq > w.known.sequence && w.known.sequence > 0:
-		return fmt.Errorf("message %d: %w", max(w.lastEnd, w.known.sequence), ErrLost)
+	case info.State.LastSeq < max(w.Sequence(), w.known.Sequence), info.State.FirstSeq > w.known.Sequence && w.known.Sequence > 0:
+		return fmt.Errorf("message %d: %w", max(w.Sequence(), w.known.Sequence), ErrLost)
 	case time.Since(w.ensured) > ensureEvery:
 		w.ensured = time.Now()
 		return ensureStreams(ctx, w.js, w.config.Streams)
 	case time.Since(w.renewed) < markRenewEvery:
 		return nil
 	}
-	return w.renew(ctx, w.known.mark)
+	return w.renew(ctx, w.known.shardMark)
 }
 
 // roomLookEvery is how often a writer that waits for a follower looks again.
@@ -206,7 +128,7 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 		if follower == "" {
 			return nil
 		}
-		_, info, err := w.leader(ctx)
+		_, info, err := leader(ctx, w.js, w.config.Streams.Names.Estimates)
 		if err != nil {
 			return err
 		}

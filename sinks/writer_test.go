@@ -102,9 +102,10 @@ func (l *logOut) publish(w *Writer, emissions ...Emission) {
 // publishUnheard publishes an emission whose acknowledgement the writer does not hear.
 func (l *logOut) publishUnheard(w *Writer, e Emission) {
 	l.t.Helper()
-	known, end := w.known, w.lastEnd
+	known, end := w.known, w.Sequence()
 	l.publish(w, e)
-	w.known, w.lastEnd = known, end
+	w.known = known
+	w.end.Store(end)
 }
 
 // readAll reads the emissions that are there, of which so many are expected; a position
@@ -326,7 +327,7 @@ func TestOtherConfigurationIsRefused(t *testing.T) {
 			t.Fatalf("refused with %v", err)
 		}
 		l.publish(w, emissionAt(2, 1))
-		found, err := w.lastMark(t.Context())
+		found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,7 +357,7 @@ func TestTheEndIsSaidAfterALostAnswer(t *testing.T) {
 	if err := w.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := w.lastMark(t.Context()); err != nil || !found.Closed || found.Position != 2 {
+	if found, err := lastMark(t.Context(), w.js, w.config.Streams.Names, w.config.Shard); err != nil || !found.Closed || found.Position != 2 {
 		t.Errorf("the last mark is closed: %t, at %d (%v)", found.Closed, found.Position, err)
 	}
 }
