@@ -66,11 +66,6 @@ func (a *alerting) start(ctx context.Context, leads bool) error {
 	if former != nil {
 		former.Stop()
 	}
-	if leads {
-		if err := targets.RemoveOthers(ctx); err != nil { // the next start tries again
-			p.log.Warn("alerts", "error", err)
-		}
-	}
 	return nil
 }
 

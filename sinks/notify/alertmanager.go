@@ -151,26 +151,20 @@ func clean(text string) string {
 	return text
 }
 
-// run tells until ctx ends; once stop is closed, once more.
-func (m *manager) run(ctx context.Context, stop <-chan struct{}) {
+// run tells until ctx ends.
+func (m *manager) run(ctx context.Context) {
 	wait := time.NewTimer(m.resendEvery)
 	defer wait.Stop()
-	for ctx.Err() == nil {
-		closing := false
+	for {
 		select {
 		case <-m.wake:
 		case <-wait.C:
-		case <-stop:
-			closing = true
 		case <-ctx.Done():
 			return
 		}
 		again := m.resendEvery
 		if m.post(ctx) != nil {
 			again = min(again, amRetryWait)
-		}
-		if closing {
-			return
 		}
 		wait.Reset(again)
 	}
@@ -188,6 +182,9 @@ func (m *manager) post(ctx context.Context) error {
 				header.Set("Authorization", "Bearer "+m.token)
 			}
 			err = post(ctx, m.client, strings.TrimSuffix(m.config.URL, "/")+"/api/v2/alerts", header, body)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		if err != nil {
 			m.count(outcomeFailed, err)

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -70,11 +71,12 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.resendEvery = 100 * time.Millisecond
-	stop, done := make(chan struct{}), make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
 	m.set([]alerts.Alert{active(1)}, time.Now())
 	go func() {
 		defer close(done)
-		m.run(t.Context(), stop)
+		m.run(ctx)
 	}()
 	var first map[string]string
 	for range 3 { // the first answer was an error
@@ -103,7 +105,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 			break
 		}
 	}
-	close(stop)
+	stop()
 	<-done
 	if s := m.stats(); s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 3 {
 		t.Errorf("stats %+v", s)

@@ -104,14 +104,8 @@ type content struct {
 	Mark string // a sign for firing or resolved
 }
 
-// bodyTemplate writes the body of a webhook; nil writes the transition's JSON.
-type bodyTemplate struct {
-	parsed *template.Template
-	json   bool // the body is JSON
-}
-
-// parseTemplate reads a template, or the name of one, and tries it.
-func parseTemplate(text string) (*bodyTemplate, error) {
+// parseTemplate reads a template of the body of a webhook, or the name of one, and tries it. None is nil.
+func parseTemplate(text string) (*template.Template, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -128,21 +122,20 @@ func parseTemplate(text string) (*bodyTemplate, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bodyTemplate{parsed: parsed}
 	sample := sampleAlert(time.Unix(0, 0))
 	sample.Community, sample.Reason = "\"quoted\"\n", "\\ <b>"
-	body, err := b.execute(&sample, "https://example.org")
+	body, err := execute(parsed, &sample, "https://example.org")
 	if err != nil {
 		return nil, err
 	}
-	if b.json = json.Valid(body); !b.json && strings.HasPrefix(strings.TrimSpace(text), "{\"") {
+	if !json.Valid(body) && strings.HasPrefix(strings.TrimSpace(text), "{\"") {
 		return nil, fmt.Errorf("with a name that has quotes it makes %.200q, which is not JSON: write {{json .Community}} where {{.Community}} is", body)
 	}
-	return b, nil
+	return parsed, nil
 }
 
 // execute writes the body of a transition.
-func (b *bodyTemplate) execute(t *alerts.Transition, link string) ([]byte, error) {
+func execute(body *template.Template, t *alerts.Transition, link string) ([]byte, error) {
 	c := content{Transition: *t, Mark: "🔔"}
 	if t.State == alerts.Resolved {
 		c.Mark = "✅"
@@ -151,7 +144,7 @@ func (b *bodyTemplate) execute(t *alerts.Transition, link string) ([]byte, error
 		c.Link = pageOf(link, t.Community)
 	}
 	var out bytes.Buffer
-	if err := b.parsed.Execute(&out, c); err != nil {
+	if err := body.Execute(&out, c); err != nil {
 		return nil, err
 	}
 	if out.Len() > bodyBytesMax {
@@ -163,12 +156,4 @@ func (b *bodyTemplate) execute(t *alerts.Transition, link string) ([]byte, error
 // pageOf is the address of a community's page.
 func pageOf(link, community string) string {
 	return strings.TrimSuffix(link, "/") + "/#/c/" + url.PathEscape(community)
-}
-
-// contentType returns the content type of the body that the template makes.
-func (b *bodyTemplate) contentType() string {
-	if b == nil || b.json {
-		return "application/json"
-	}
-	return "text/plain; charset=utf-8"
 }

@@ -24,6 +24,8 @@ import (
 	"gqlstream/sinks"
 )
 
+var streamConfig = jetstream.StreamConfig{Name: "GQL_ALERTS", Subjects: []string{"gqlest.alert.>"}}
+
 // broker is a real server with the stream of alerts.
 func broker(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
@@ -45,7 +47,7 @@ func broker(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "GQL_ALERTS", Subjects: []string{"gqlest.alert.>"}})
+	_, err = js.CreateStream(t.Context(), streamConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,26 +281,27 @@ func (s said) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Consumers of targets that are not configured any more would hold messages for
-// ever.
-func TestForgottenWebhooksAreRemoved(t *testing.T) {
-	_, js := broker(t)
-	a, b := Webhook{Name: "a", URL: "https://example.com"}, Webhook{Name: "b b", URL: "https://example.com"}
-	start(t, js, Config{Webhooks: []Webhook{a, b}}).Close()
-	only := start(t, js, Config{Webhooks: []Webhook{b}})
-	if err := only.RemoveOthers(t.Context()); err != nil {
+// A stream that is deleted and made anew under the run takes the queues with it: they must be made
+// again, and hold what the new stream has.
+func TestAQueueIsMadeAgainWithItsStream(t *testing.T) {
+	nc, js := broker(t)
+	r := listen(t, nil)
+	start(t, js, Config{Webhooks: []Webhook{{Name: "ops", URL: r.URL}}})
+	publish(t, nc, transition(1, alerts.Firing))
+	if id := r.next(t).header.Get(headerID); id != "id-1" {
+		t.Fatalf("%s came first", id)
+	}
+	if err := js.DeleteStream(t.Context(), "GQL_ALERTS"); err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(t.Context(), "GQL_ALERTS")
-	if err != nil {
+	if _, err := js.CreateStream(t.Context(), streamConfig); err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for name := range stream.ConsumerNames(t.Context()).Name() {
-		names = append(names, name)
-	}
-	if len(names) != 1 || names[0] != consumerName("b b") {
-		t.Errorf("consumers %v", names)
+	publish(t, nc, transition(2, alerts.Resolved), transition(3, alerts.Firing))
+	for _, want := range []string{"id-2", "id-3"} {
+		if id := r.next(t).header.Get(headerID); id != want {
+			t.Fatalf("%s came, want %s", id, want)
+		}
 	}
 }
 

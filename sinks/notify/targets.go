@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/alerts"
+	"gqlstream/request"
 	"gqlstream/sinks"
 )
 
@@ -29,11 +28,11 @@ const (
 	outcomeSkipped   = "skipped" // older than Webhook.MaxAge
 )
 
-// closeWaitMax bounds the time that Close waits for the targets to finish.
-const closeWaitMax = 5 * time.Second
-
-// consumerPrefix begins the names of the consumers of webhooks.
-const consumerPrefix = "webhook-"
+// Limits of Close.
+const (
+	closeWaitMax   = 5 * time.Second // for what there is to be delivered
+	closeLookEvery = 50 * time.Millisecond
+)
 
 // target is what webhooks and Alertmanagers have in common. Any goroutine may read its figures.
 type target struct {
@@ -45,6 +44,7 @@ type target struct {
 	mu       sync.Mutex
 	outcomes map[string]uint64
 	last     string // error of the last attempt; empty when it went well
+	pauses   bool   // the last attempt is to be made again
 	broken   string // why the queue cannot be read; empty: it can
 	depth    atomic.Uint64
 }
@@ -56,7 +56,7 @@ func (t *target) count(outcome string, err error) {
 		t.outcomes = map[string]uint64{}
 	}
 	t.outcomes[outcome]++
-	t.last = ""
+	t.last, t.pauses = "", outcome == outcomeFailed
 	if err != nil {
 		t.last = err.Error()
 	}
@@ -97,11 +97,8 @@ type Targets struct {
 	hooks    []*hook
 	managers []*manager
 	all      []*target // the hooks before the managers
-	stream   jetstream.Stream
-	stop     chan struct{}
 	cancel   context.CancelFunc
 	wait     sync.WaitGroup
-	once     sync.Once
 }
 
 // Start begins to deliver the stream of alerts, from the place where each webhook was, and the
@@ -114,7 +111,7 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 	if err != nil {
 		return nil, fmt.Errorf("notify: stream %s: %w", streamName, err)
 	}
-	t := &Targets{stream: stream, stop: make(chan struct{})}
+	t := &Targets{}
 	for _, m := range c.Alertmanagers {
 		opened, err := openManager(m, c.Link, log)
 		if err != nil {
@@ -123,46 +120,27 @@ func Start(ctx context.Context, js jetstream.JetStream, streamName string, c Con
 		t.managers = append(t.managers, opened)
 	}
 	for _, w := range c.Webhooks {
-		opened, err := openHook(ctx, stream, w, c.Link, log)
+		h, err := newHook(w, c.Link, log)
 		if err != nil {
 			return nil, err
 		}
-		t.hooks = append(t.hooks, opened)
+		h.stream, h.seen = stream, stream.CachedInfo().TimeStamp
+		if err := h.open(ctx); err != nil {
+			return nil, err
+		}
+		t.hooks = append(t.hooks, h)
 	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.cancel = cancel
 	for _, h := range t.hooks {
 		t.all = append(t.all, &h.target)
-		t.wait.Go(func() { h.run(running, t.stop) })
+		t.wait.Go(func() { h.run(running) })
 	}
 	for _, m := range t.managers {
 		t.all = append(t.all, &m.target)
-		t.wait.Go(func() { m.run(running, t.stop) })
+		t.wait.Go(func() { m.run(running) })
 	}
 	return t, nil
-}
-
-// RemoveOthers removes the queues of webhooks that are no longer configured, with all that they
-// had not delivered. Call it once these targets are certain to run.
-func (t *Targets) RemoveOthers(ctx context.Context) error {
-	names := t.stream.ConsumerNames(ctx)
-	var gone []string
-	for name := range names.Name() {
-		kept := slices.ContainsFunc(t.hooks, func(h *hook) bool { return consumerName(h.config.Name) == name })
-		if strings.HasPrefix(name, consumerPrefix) && !kept {
-			gone = append(gone, name)
-		}
-	}
-	err := names.Err()
-	for _, name := range gone {
-		if failed := t.stream.DeleteConsumer(ctx, name); !errors.Is(failed, jetstream.ErrConsumerNotFound) {
-			err = errors.Join(err, failed)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("notify: queues of former webhooks: %w", err)
-	}
-	return nil
 }
 
 // Set replaces the list of firing alerts, with their present figures. It never blocks.
@@ -183,27 +161,39 @@ func (t *Targets) Stats() (out []Stats) {
 // Stop ends the targets at once. What a webhook has not got waits in its queue.
 func (t *Targets) Stop() {
 	t.cancel()
-	_ = t.Close()
+	t.wait.Wait()
+	for _, one := range t.all {
+		one.client.CloseIdleConnections()
+	}
 }
 
-// Close lets the targets deliver what there is for up to five seconds, and ends
-// them. What a webhook has not got then waits in its queue.
+// Close lets the targets that work deliver what there is for up to five seconds, and ends them all.
 func (t *Targets) Close() error {
-	t.once.Do(func() {
-		close(t.stop)
-		timer := time.AfterFunc(closeWaitMax, t.cancel)
-		t.wait.Wait()
-		timer.Stop()
-		t.cancel()
-		for _, one := range t.all {
-			one.client.CloseIdleConnections()
-		}
-	})
+	ctx, cancel := context.WithTimeout(context.Background(), closeWaitMax)
+	defer cancel()
+	for slices.ContainsFunc(t.hooks, func(h *hook) bool { return h.delivers(ctx) }) {
+		_ = request.Pause(ctx, closeLookEvery) // after ctx nothing is asked any more
+	}
+	t.Stop()
+	for _, m := range t.managers {
+		_ = m.post(ctx) // which it counts
+		m.client.CloseIdleConnections()
+	}
 	return nil
 }
 
+// delivers reports whether a webhook has something to do now: there is more, and the last attempt is
+// not one that is to be made again after a pause.
+func (h *hook) delivers(ctx context.Context) bool {
+	h.mu.Lock()
+	pauses := h.pauses
+	h.mu.Unlock()
+	queue, err := h.stream.Consumer(ctx, consumerName(h.config.Name))
+	return err == nil && !pauses && queue.CachedInfo().NumPending+uint64(queue.CachedInfo().NumAckPending) > 0
+}
+
 // consumerName is a name as a consumer may have it.
-func consumerName(webhook string) string { return consumerPrefix + sinks.Token(webhook) }
+func consumerName(webhook string) string { return "webhook-" + sinks.Token(webhook) }
 
 // sampleAlert is the transition that a trial tells: a rule, a community and a class that
 // nobody can take for real ones.

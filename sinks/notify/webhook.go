@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"text/template"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -34,17 +35,19 @@ const (
 	retryWaitMin = time.Second
 	retryWaitMax = 5 * time.Minute
 	fetchWaitMax = time.Second // and so long a stop may go unnoticed
-	fetchWaitMin = 200 * time.Millisecond
 	brokenWait   = time.Second // after an error of the broker
 	ackWaitExtra = 30 * time.Second
+	queueKept    = 30 * 24 * time.Hour // of a webhook that nobody delivers to any more
 )
 
 // hook delivers to one webhook. Its goroutine owns it but for what target guards.
 type hook struct {
 	config   Webhook
 	secret   []byte
-	template *bodyTemplate // nil: the transition as it is stored
+	template *template.Template // nil: the transition as it is stored
+	stream   jetstream.Stream
 	consumer jetstream.Consumer
+	seen     time.Time // by the broker's clock, when the queue was last there
 	target
 }
 
@@ -72,43 +75,33 @@ func newHook(w Webhook, link string, log *slog.Logger) (h *hook, err error) {
 	return h, nil
 }
 
-// openHook makes the consumer, or takes up the one that is there.
-func openHook(ctx context.Context, stream jetstream.Stream, w Webhook, link string, log *slog.Logger) (*hook, error) {
-	h, err := newHook(w, link, log)
-	if err != nil {
-		return nil, err
-	}
-	config := jetstream.ConsumerConfig{
-		Durable: consumerName(w.Name), Description: "gqlstream: webhook " + w.Name,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: attemptMax + ackWaitExtra, MaxAckPending: 1,
-	}
-	h.consumer, err = stream.Consumer(ctx, config.Durable)
+// open takes up the queue, which is a consumer. Where there is none, it holds what is stored from the time on when
+// it was last seen: a new webhook is not told of what was before it.
+func (h *hook) open(ctx context.Context) error {
+	name := consumerName(h.config.Name)
+	consumer, err := h.stream.Consumer(ctx, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		config.DeliverPolicy = jetstream.DeliverNewPolicy // a new target is not told of what was before it
-		h.consumer, err = stream.CreateConsumer(ctx, config)
+		consumer, err = h.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable: name, Description: "gqlstream: webhook " + h.config.Name,
+			AckPolicy: jetstream.AckExplicitPolicy, AckWait: attemptMax + ackWaitExtra, MaxAckPending: 1, InactiveThreshold: queueKept,
+			DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &h.seen,
+		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("notify: webhook %s: %w", w.Name, err)
+		return fmt.Errorf("notify: webhook %s: %w", h.config.Name, err)
 	}
-	return h, nil
+	h.consumer = consumer
+	return nil
 }
 
-// run delivers until ctx ends, or until there is nothing left once stop is closed.
-func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
+// run delivers until ctx ends.
+func (h *hook) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		closing, wait := false, fetchWaitMax
-		select {
-		case <-stop: // deliver only the transitions that wait already
-			closing, wait = true, fetchWaitMin
-		default:
-		}
-		message, err := h.consumer.Next(jetstream.FetchMaxWait(wait))
+		message, err := h.consumer.Next(jetstream.FetchMaxWait(fetchWaitMax))
 		switch {
 		case err == nil:
 			h.reads(nil)
 			h.deliver(ctx, message)
-		case closing:
-			return
 		case errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, nats.ErrTimeout):
 			h.reads(nil)
 		default:
@@ -116,8 +109,10 @@ func (h *hook) run(ctx context.Context, stop <-chan struct{}) {
 				h.log.Warn("webhook: its queue cannot be read", "webhook", h.config.Name, "error", err)
 			}
 			_ = request.Pause(ctx, brokenWait)
+			_ = h.open(ctx) // the stream may have been made anew; else the next look fails again
 		}
 		if info, err := h.consumer.Info(ctx); err == nil {
+			h.seen = info.TimeStamp
 			h.depth.Store(info.NumPending + uint64(info.NumAckPending)) // how much there is to do
 		}
 	}
@@ -169,12 +164,14 @@ const ackWaitMax = 5 * time.Second
 // send makes one signed request about a transition, of which data is the JSON.
 func (h *hook) send(ctx context.Context, t *alerts.Transition, at time.Time, data []byte) (err error) {
 	if h.template != nil {
-		if data, err = h.template.execute(t, h.link); err != nil {
+		if data, err = execute(h.template, t, h.link); err != nil {
 			return fmt.Errorf("template: %w", err)
 		}
 	}
-	header := http.Header{}
-	header.Set("Content-Type", h.template.contentType())
+	header := http.Header{"Content-Type": {"application/json"}}
+	if !json.Valid(data) {
+		header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
 	header.Set(headerID, t.ID)
 	header.Set(headerTimestamp, strconv.FormatInt(at.Unix(), 10))
 	if h.secret != nil {
