@@ -146,7 +146,7 @@ func (a *alerting) show() time.Duration {
 }
 
 // newest returns the place of the newest alert, when all that is published was taken.
-func (a *alerting) newest() sinks.Cursor {
+func (a *alerting) newest() sinks.Place {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.follower.Newest()

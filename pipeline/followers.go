@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -160,14 +159,14 @@ const catchUpLookEvery = 20 * time.Millisecond
 
 // catchUp waits until every follower has taken all that is published up to a position, and until the
 // file of alerts has those that were evaluated then.
-func (f *followers) catchUp(ctx context.Context, position uint64, newestAlert func() sinks.Cursor) error {
+func (f *followers) catchUp(ctx context.Context, position uint64, newestAlert func() sinks.Place) error {
 	err := f.await(ctx, (*task).needs, func(taken sinks.Cursor) bool { return taken.Position >= position })
 	if err != nil {
 		return err
 	}
 	last := newestAlert()
 	return f.await(ctx, func(t *task) bool { return t.Reader.Alerts }, func(taken sinks.Cursor) bool {
-		return cmp.Or(cmp.Compare(taken.Position, last.Position), cmp.Compare(taken.Shard, last.Shard)) >= 0
+		return taken.Compare(last) >= 0
 	})
 }
 

@@ -128,7 +128,7 @@ func (a *Alerting) store(ctx context.Context, transitions []alerts.Transition) e
 
 func (a *Alerting) evaluate(ctx context.Context, e *Stored) ([]alerts.Transition, error) {
 	estimates, err := e.Estimates()
-	if err == nil && a.rules != nil && e.Position > a.stored.last.position {
+	if err == nil && a.rules != nil && e.Position > a.stored.last.Position {
 		err = a.configure(ctx)
 	}
 	if err != nil {
@@ -175,9 +175,7 @@ func (a *Alerting) save(ctx context.Context, after Cursor) error {
 
 // Newest returns the place of the newest alert of this log that is stored. The caller knows that the
 // follower has taken all that is published.
-func (a *Alerting) Newest() Cursor {
-	return Cursor{Position: a.stored.last.position, Shard: a.stored.last.ordinal}
-}
+func (a *Alerting) Newest() Place { return a.stored.last }
 
 // Close implements Follower. Alerts can be opened again.
 func (a *Alerting) Close() error { return nil }

@@ -180,7 +180,7 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 		t.Fatal("the new rule never speaks")
 	}
 	at, _ := parsePlace(strings.Fields(l.alertsStored()[first])[0])
-	if at.compare(last) <= 0 {
+	if at.Compare(last) <= 0 {
 		t.Errorf("the new rule speaks at %v, before %v", at, last)
 	}
 	if _, c, _ := b.Now(); len(c) != 1 || c[0].Inactive+c[0].Pending+c[0].Firing != 3 {

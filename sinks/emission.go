@@ -38,14 +38,12 @@ func (h *Heartbeats) Publishes(e *Emission) bool {
 	return true
 }
 
-// Cursor marks the place up to which the log out was read: every emission up to (Position,
-// Shard) in the order of readers. The stream must be read again from Sequence on. Stamp is
-// the broker's time of that message and tells whether the stream has lost its end or was
-// made anew. Of the stream of alerts, Shard is the number of the alert
-// among those of the position, from 1.
+// Cursor says up to where the log out was read: every emission up to the position, and of the
+// stream of alerts every one up to the place. The stream must be read again from Sequence on.
+// Stamp is the broker's time of that message and tells whether the stream has lost its end or
+// was made anew.
 type Cursor struct {
-	Position uint64 `json:"position"`
-	Shard    int    `json:"shard"`
+	Place
 	Sequence uint64 `json:"sequence"`
 	Stamp    int64  `json:"stamp"`
 }

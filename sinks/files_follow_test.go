@@ -68,7 +68,7 @@ func recordedLog(t *testing.T, seed uint64, emissions int) (log []*Stored) {
 			e.Records = append(e.Records, data)
 		}
 		sequence += uint64(len(e.Records)) + 1
-		e.Cursor = Cursor{Position: position, Sequence: sequence}
+		e.Cursor = Cursor{Place: Place{Position: position}, Sequence: sequence}
 		log = append(log, e)
 	}
 	return log
@@ -129,7 +129,7 @@ func TestTheFirstPartIsEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := begin.Add(time.Duration(i) * time.Second).UnixNano()
-		log = append(log, &Stored{Position: i + 1, Time: at, Records: [][]byte{data}, Cursor: Cursor{Position: i + 1, Sequence: i + 1}})
+		log = append(log, &Stored{Position: i + 1, Time: at, Records: [][]byte{data}, Cursor: Cursor{Place: Place{Position: i + 1}, Sequence: i + 1}})
 	}
 	for _, each := range []int{len(log), 100} {
 		dir := t.TempDir()
@@ -202,7 +202,7 @@ func outputOf(t *testing.T, dir string) map[string]string {
 // tearEnd damages what stands behind the durable end of a file.
 func tearEnd(t *testing.T, path string) {
 	t.Helper()
-	p, err := readProgress(path + positionSuffix)
+	p, err := readShelf(t.Context(), FileShelf(path+positionSuffix))
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
@@ -422,7 +422,7 @@ func TestFilesOfAnotherLogAreRefused(t *testing.T) {
 		}
 		before := contents(t, dir)
 		for _, change := range []func() error{
-			func() error { return (&disk{}).replaceProgress(path, progress{Log: "another"}) },
+			func() error { return writeShelf(t.Context(), FileShelf(path), progress{Log: "another"}) },
 			func() error { return os.WriteFile(path, []byte("rubbish"), 0o600) },
 			func() error { return os.Remove(path) },
 		} {

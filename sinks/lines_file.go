@@ -20,6 +20,7 @@ const positionSuffix = ".position"
 type linesFile struct {
 	path   string
 	log    string
+	shelf  fileShelf
 	disk   disk
 	file   *os.File
 	buffer *bufio.Writer
@@ -33,7 +34,7 @@ func OpenLinesFile(path, log string) (Follower, Cursor, error) {
 }
 
 func openLinesFile(path, log string, d disk) (Follower, Cursor, error) {
-	s := &linesFile{path: path, log: log, disk: d}
+	s := &linesFile{path: path, log: log, shelf: fileShelf{path + positionSuffix, d}, disk: d}
 	after, err := s.open()
 	if err != nil {
 		if s.file != nil {
@@ -57,7 +58,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	if err != nil {
 		return after, err
 	}
-	p, err := readProgress(s.path + positionSuffix)
+	p, err := readShelf(context.Background(), s.shelf)
 	none := errors.Is(err, os.ErrNotExist)
 	if err != nil && !none {
 		return after, err
@@ -80,7 +81,7 @@ func (s *linesFile) open() (after Cursor, err error) {
 	}
 	s.buffer = bufio.NewWriterSize(s.disk.writer(s.file), 64<<10)
 	if none || p.Cursor == (Cursor{}) { // the position file must name the log before the first record is written
-		return p.Cursor, s.disk.replaceProgress(s.path+positionSuffix, p)
+		return p.Cursor, writeShelf(context.Background(), s.shelf, p)
 	}
 	return p.Cursor, nil
 }
@@ -103,14 +104,14 @@ func (s *linesFile) Take(_ context.Context, e *Stored) error {
 }
 
 // Sync implements Follower. A file that was moved away holds what was taken until now.
-func (s *linesFile) Sync(_ context.Context, taken Cursor) (Cursor, error) {
+func (s *linesFile) Sync(ctx context.Context, taken Cursor) (Cursor, error) {
 	err := s.disk.before("sync lines")
 	if err == nil {
 		err = s.file.Sync()
 	}
 	info, failed := s.file.Stat()
 	if err = errors.Join(err, failed); err == nil {
-		err = s.disk.replaceProgress(s.path+positionSuffix, progress{Log: s.log, Cursor: taken, Bytes: info.Size()})
+		err = writeShelf(ctx, s.shelf, progress{Log: s.log, Cursor: taken, Bytes: info.Size()})
 	}
 	if now, missing := os.Stat(s.path); err == nil && (missing != nil || !os.SameFile(now, info)) {
 		err = fmt.Errorf("%s was moved away or removed, and begins anew", filepath.Base(s.path))

@@ -62,7 +62,7 @@ type shardMark struct {
 	Quiet bool `json:"quiet,omitempty"`
 }
 
-func (m *shardMark) place() place { return place{m.Position, m.Part} }
+func (m *shardMark) place() Place { return Place{m.Position, m.Part} }
 
 // nanoseconds returns the log time, 0 where the log has none.
 func (m *shardMark) nanoseconds() int64 {
@@ -224,7 +224,7 @@ func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log st
 // have published beyond it may come again.
 func Newest(ctx context.Context, js jetstream.JetStream, c ReaderConfig) (Cursor, error) {
 	shards := max(c.Shards, 1)
-	newest := Cursor{Position: math.MaxUint64, Shard: shards - 1, Sequence: math.MaxUint64}
+	newest := Cursor{Place: Place{Position: math.MaxUint64}, Sequence: math.MaxUint64}
 	for shard := range shards {
 		found, err := lastMark(ctx, js, c.Names, shard)
 		if err != nil {

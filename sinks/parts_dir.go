@@ -51,6 +51,7 @@ type PartsDirConfig struct {
 // What is in no part yet stands in the stream, and is read again after a restart.
 type partsDir struct {
 	config  PartsDirConfig
+	shelf   fileShelf
 	table   *partTable // rows of the next part
 	bytes   int64      // of JSON, of the rows
 	ends    int64      // log time of the end of the next part; 0: another part has just ended
@@ -65,7 +66,7 @@ type partsDir struct {
 func OpenPartsDir(c PartsDirConfig) (Follower, Cursor, error) {
 	c.Every, c.rowsMax = cmp.Or(c.Every, PartEveryDefault), cmp.Or(c.rowsMax, PartRowsMax)
 	c.StreamBytes = cmp.Or(c.StreamBytes, EstimatesBytesDefault)
-	s := &partsDir{config: c}
+	s := &partsDir{config: c, shelf: fileShelf{filepath.Join(c.Dir, partsPositionName), c.disk}}
 	if err := s.open(); err != nil {
 		return nil, Cursor{}, fmt.Errorf("parts in %s: %w", c.Dir, err)
 	}
@@ -81,12 +82,12 @@ func (s *partsDir) open() error {
 	if err != nil {
 		return err
 	}
-	p, err := readProgress(s.position())
+	p, err := readShelf(context.Background(), s.shelf)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && last > 0:
 		return fmt.Errorf("there are parts but no %s, which says of which log they are: %w", partsPositionName, ErrNotOurs)
 	case errors.Is(err, os.ErrNotExist):
-		return s.config.disk.replaceProgress(s.position(), progress{Log: s.config.Log})
+		return writeShelf(context.Background(), s.shelf, progress{Log: s.config.Log})
 	case err != nil:
 		return err
 	case p.Log != s.config.Log:
@@ -98,12 +99,10 @@ func (s *partsDir) open() error {
 	return nil
 }
 
-func (s *partsDir) position() string { return filepath.Join(s.config.Dir, partsPositionName) }
-
 // Take implements Follower.
-func (s *partsDir) Take(_ context.Context, e *Stored) error {
+func (s *partsDir) Take(ctx context.Context, e *Stored) error {
 	if e.Position > s.after { // else a part has it; the run ended before it wrote the position file
-		if err := s.add(e); err != nil {
+		if err := s.add(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -111,13 +110,13 @@ func (s *partsDir) Take(_ context.Context, e *Stored) error {
 	if s.table.rows < s.config.rowsMax && s.bytes < min(partBytesMax, s.config.StreamBytes/4) && !e.Cut {
 		return nil
 	}
-	return s.cut()
+	return s.cut(ctx)
 }
 
 // add takes in the records of an emission, which may begin another part.
-func (s *partsDir) add(e *Stored) error {
+func (s *partsDir) add(ctx context.Context, e *Stored) error {
 	if e.Time >= s.ends || e.Missed {
-		if err := s.cut(); err != nil {
+		if err := s.cut(ctx); err != nil {
 			return err
 		}
 		if e.Missed { // must show: no part holds the positions before it
@@ -144,7 +143,7 @@ func (s *partsDir) add(e *Stored) error {
 }
 
 // cut makes a part of the rows, if there are any.
-func (s *partsDir) cut() error {
+func (s *partsDir) cut(ctx context.Context) error {
 	if s.table.rows == 0 {
 		return nil
 	}
@@ -153,11 +152,11 @@ func (s *partsDir) cut() error {
 		return err
 	}
 	s.after, s.bytes, s.ends = s.until, 0, 0
-	return s.writePosition()
+	return s.writePosition(ctx)
 }
 
-func (s *partsDir) writePosition() error {
-	if err := s.config.disk.replaceProgress(s.position(), progress{Log: s.config.Log, Cursor: s.taken, From: s.after}); err != nil {
+func (s *partsDir) writePosition(ctx context.Context) error {
+	if err := writeShelf(ctx, s.shelf, progress{Log: s.config.Log, Cursor: s.taken, From: s.after}); err != nil {
 		return err
 	}
 	s.durable = s.taken
@@ -165,9 +164,9 @@ func (s *partsDir) writePosition() error {
 }
 
 // Sync implements Follower. Rows that are in no part yet are not durable.
-func (s *partsDir) Sync(context.Context, Cursor) (Cursor, error) {
+func (s *partsDir) Sync(ctx context.Context, _ Cursor) (Cursor, error) {
 	if s.table.rows == 0 && s.taken.Sequence >= s.durable.Sequence+partsQuietMax {
-		return s.taken, s.writePosition()
+		return s.taken, s.writePosition(ctx)
 	}
 	return s.durable, nil
 }

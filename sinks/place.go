@@ -13,22 +13,23 @@ import (
 	"gqlstream/request"
 )
 
-// place orders the parts of the emissions of a shard, and the messages that follow from the
-// log out: the number is that among those of the position, from 1.
-type place struct {
-	position uint64
-	ordinal  int
+// Place orders the parts of the emissions of a shard, and the messages that follow from the
+// log out: the ordinal is that among those of the position, from 1.
+type Place struct {
+	Position uint64 `json:"position"`
+	Ordinal  int    `json:"ordinal,omitempty"`
 }
 
-func (p place) compare(q place) int {
-	return cmp.Or(cmp.Compare(p.position, q.position), cmp.Compare(p.ordinal, q.ordinal))
+// Compare returns -1, 0 or 1 as a place is before, at or behind another one.
+func (p Place) Compare(q Place) int {
+	return cmp.Or(cmp.Compare(p.Position, q.Position), cmp.Compare(p.Ordinal, q.Ordinal))
 }
 
-func (p place) String() string { return fmt.Sprintf("%d.%d", p.position, p.ordinal) }
+func (p Place) String() string { return fmt.Sprintf("%d.%d", p.Position, p.Ordinal) }
 
 // parsePlace is the inverse of String.
-func parsePlace(text string) (p place, ok bool) {
-	_, err := fmt.Sscanf(text, "%d.%d", &p.position, &p.ordinal)
+func parsePlace(text string) (p Place, ok bool) {
+	_, err := fmt.Sscanf(text, "%d.%d", &p.Position, &p.Ordinal)
 	return p, err == nil && p.String() == text
 }
 
@@ -41,7 +42,7 @@ type placedStream struct {
 	js       jetstream.JetStream
 	name     string
 	log      string
-	last     place  // the newest that is stored
+	last     Place  // the newest that is stored
 	sequence uint64 // of the newest message
 }
 
@@ -52,8 +53,8 @@ func (s *placedStream) open(ctx context.Context) error {
 		return err
 	}
 	info := request.Leader(stream)
-	s.sequence, s.last = info.State.LastSeq, place{}
-	for at := info.State.LastSeq; at >= max(info.State.FirstSeq, 1) && s.last.position == 0; at-- {
+	s.sequence, s.last = info.State.LastSeq, Place{}
+	for at := info.State.LastSeq; at >= max(info.State.FirstSeq, 1) && s.last.Position == 0; at-- {
 		m, err := stream.GetMsg(ctx, at)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -70,9 +71,9 @@ func (s *placedStream) open(ctx context.Context) error {
 func (s *placedStream) append(ctx context.Context, position uint64, messages []*nats.Msg) error {
 	next := 0
 	for i, m := range messages {
-		at := place{position, i + 1}
+		at := Place{position, i + 1}
 		m.Header = nats.Header{headerLog: []string{s.log}, headerPlace: []string{at.String()}} // and nothing of a former batch
-		if at.compare(s.last) <= 0 {
+		if at.Compare(s.last) <= 0 {
 			next = i + 1
 		}
 	}
@@ -92,7 +93,7 @@ func (s *placedStream) append(ctx context.Context, position uint64, messages []*
 		if err != nil {
 			return err
 		}
-		s.sequence, s.last, next = sequence, place{position, n}, n
+		s.sequence, s.last, next = sequence, Place{position, n}, n
 	}
 	return nil
 }

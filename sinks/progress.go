@@ -21,11 +21,6 @@ type progress struct {
 	State  json.RawMessage `json:"state,omitempty"` // of the follower
 }
 
-// readProgress reads the progress in a file; without a file the error is os.ErrNotExist.
-func readProgress(name string) (progress, error) {
-	return readShelf(context.Background(), FileShelf(name))
-}
-
 // Shelf stores the state of a follower. The workers of a group share one.
 type Shelf interface {
 	Read(ctx context.Context) ([]byte, error) // matches os.ErrNotExist where there is nothing
@@ -125,8 +120,4 @@ func (d *disk) replace(name string, write func(io.Writer) error) error {
 		return err
 	}
 	return errors.Join(dir.Sync(), dir.Close())
-}
-
-func (d *disk) replaceProgress(name string, p progress) error {
-	return writeShelf(context.Background(), fileShelf{name, *d}, p)
 }

@@ -73,9 +73,6 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	r.feed.trouble = func(err error) { c.Report.Warn("the log out cannot be read", "error", err) }
 	for k := range r.shards {
 		r.shards[k].watermark = c.After.Position
-		if k > c.After.Shard {
-			r.shards[k].watermark = max(c.After.Position, 1) - 1
-		}
 	}
 	return r
 }
@@ -169,11 +166,11 @@ func (r *logReader) alert(m feedMessage) *Stored {
 		r.passOver(m, "not an alert of this log")
 		return nil
 	}
-	if at.compare(place{r.cursor.Position, r.cursor.Shard}) <= 0 {
+	if at.Compare(r.cursor.Place) <= 0 {
 		return nil
 	}
-	r.cursor = Cursor{Position: at.position, Shard: at.ordinal, Sequence: m.sequence, Stamp: m.stamp}
-	e := &Stored{Position: at.position, Cursor: r.cursor, Records: [][]byte{slices.Clone(m.Data())}, Missed: r.missed, Behind: m.behind}
+	r.cursor = Cursor{Place: at, Sequence: m.sequence, Stamp: m.stamp}
+	e := &Stored{Position: at.Position, Cursor: r.cursor, Records: [][]byte{slices.Clone(m.Data())}, Missed: r.missed, Behind: m.behind}
 	r.missed = false
 	return e
 }
@@ -228,7 +225,7 @@ func (r *logReader) take() *Stored {
 		}
 	}
 	e, again := joined(parts), r.again()
-	e.Cursor = Cursor{Position: next, Shard: len(r.shards) - 1, Sequence: again.sequence, Stamp: again.stamp}
+	e.Cursor = Cursor{Place: Place{Position: next}, Sequence: again.sequence, Stamp: again.stamp}
 	e.Missed, r.missed = r.missed, false
 	e.Behind = r.behind
 	r.cursor = e.Cursor

@@ -29,7 +29,7 @@ func longLog(t *testing.T, seed uint64, days int) (log []*Stored) {
 			at = at.Add(14 * time.Hour)
 		}
 		position := uint64(len(log) + 1)
-		e := &Stored{Position: position, Time: at.UnixNano(), Cursor: Cursor{Position: position, Sequence: position}}
+		e := &Stored{Position: position, Time: at.UnixNano(), Cursor: Cursor{Place: Place{Position: position}, Sequence: position}}
 		for _, name := range []string{"a", "b", "b", "c"} {
 			if random.IntN(3) == 0 {
 				continue
@@ -281,7 +281,7 @@ func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
 	for _, e := range longLog(t, 6, 3) {
 		e.Position = uint64(len(log) + 1)
 		e.Time += int64(pause)
-		e.Cursor = Cursor{Position: e.Position, Sequence: e.Position}
+		e.Cursor = Cursor{Place: Place{Position: e.Position}, Sequence: e.Position}
 		for k := range e.decoded {
 			e.decoded[k].Position, e.decoded[k].Time = e.Position, alerts.TimeText(e.Time)
 		}

@@ -223,7 +223,7 @@ func (w *Writer) publish(ctx context.Context, batch []*nats.Msg) (last uint64, e
 
 // attempt sends a part once.
 func (w *Writer) attempt(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
-	if w.known.place().compare(m.place()) >= 0 {
+	if w.known.place().Compare(m.place()) >= 0 {
 		return true, nil // a standby, or an earlier attempt, was first
 	}
 	if err := w.awaitRoom(ctx, batch); err != nil {

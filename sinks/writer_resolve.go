@@ -27,12 +27,12 @@ func (w *Writer) resolve(ctx context.Context, sent *shardMark) (done bool, err e
 		return false, err
 	case found.Position > 0 && !w.sameWork(&found.shardMark):
 		return false, w.otherWriter(&found.shardMark, found.age)
-	case found.Sequence < w.known.Sequence, found.place().compare(w.known.place()) < 0,
+	case found.Sequence < w.known.Sequence, found.place().Compare(w.known.place()) < 0,
 		found.Sequence != w.known.Sequence && found.Sequence <= w.Sequence():
 		return false, fmt.Errorf("message %d: %w", max(w.known.Sequence, w.Sequence()), ErrLost)
 	}
 	w.adopt(found)
-	return w.known.place().compare(sent.place()) >= 0, nil
+	return w.known.place().Compare(sent.place()) >= 0, nil
 }
 
 // missing reports whether an error says that nothing takes messages on the subject.
