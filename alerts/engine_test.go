@@ -420,13 +420,16 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		"difference(a,b)>-0.1": "", "low difference(a, b) > 0": "", "difference(a) > 0": `there is no "difference(a)"`, "difference(a, a) > 0": "is not a condition",
 		"low>0.3": "", "cusum": "", " change < -0.1 ": "", "low": "is not a condition", "lo > 1": `there is no "lo"`,
-		"low > x": "not a number", "low > NaN": "not a number", "cusum > 3": "is not a condition", "low >= 1": "is not a condition",
+		"low > x": "not a number", "low > NaN": "not a number", "cusum < 3": "is not a condition", "cusum > 0": "above 0",
+		"cusum drift .4 > 3": "", "change over 1h > .1": "", "change > .1 over 1h": "", "change over > 1": "want a duration", "over 1h > 1": "is not a condition",
+		"low >= 1": "is not a condition",
 	} {
-		c, err := ParseCondition(text)
+		var r, again Rule
+		err := r.ParseWhen(text)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v %v", text, c, err)
+			t.Errorf("%q: %+v %v", text, r, err)
 		}
-		if again, err2 := ParseCondition(c.String()); err == nil && (err2 != nil || again != c) {
+		if err2 := again.ParseWhen(r.When.String()); err == nil && (err2 != nil || again.When != r.When) {
 			t.Errorf("%q reads back as %+v, %v", text, again, err2)
 		}
 	}

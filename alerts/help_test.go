@@ -29,11 +29,10 @@ func config(rules ...Rule) Config {
 // rule watches class left of every community.
 func rule(t testing.TB, when string, change func(*Rule)) Rule {
 	t.Helper()
-	c, err := ParseCondition(when)
-	if err != nil {
+	r := Rule{Name: "r", Classes: []string{"left"}, Drift: -1}
+	if err := r.ParseWhen(when); err != nil {
 		t.Fatal(err)
 	}
-	r := Rule{Name: "r", Classes: []string{"left"}, When: c, Drift: -1}
 	if change != nil {
 		change(&r)
 	}

@@ -58,32 +58,7 @@ type Condition struct {
 	Of       string   `json:"of,omitempty"` // the difference that is compared; empty: a share of the rule's communities
 }
 
-// ParseCondition reads "low > 0.3", "cusum", "difference(a, b) > 0.1" or "low difference(a, b) > 0".
-func ParseCondition(text string) (Condition, error) {
-	before, of, after := difference.Cut(text)
-	if of != "" && before == "" {
-		before = string(Point)
-	}
-	fields := strings.Fields(strings.NewReplacer("<", " < ", ">", " > ").Replace(before + " " + after))
-	if len(fields) == 1 && fields[0] == string(CUSUM) && of == "" {
-		return Condition{Quantity: CUSUM}, nil
-	}
-	if len(fields) != 3 || fields[1] != "<" && fields[1] != ">" || fields[0] == string(CUSUM) {
-		return Condition{}, fmt.Errorf("%q is not a condition such as low > 0.3, high < 0.1, change > 0.05 or cusum", text)
-	}
-	c := Condition{Quantity: Quantity(fields[0]), Above: fields[1] == ">", Of: of}
-	if !slices.Contains(quantities, c.Quantity) {
-		return c, fmt.Errorf("%q: there is no %q; there are %v", text, fields[0], quantities)
-	}
-	value, err := strconv.ParseFloat(fields[2], 64)
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return c, fmt.Errorf("%q: %q is not a number", text, fields[2])
-	}
-	c.Value = value
-	return c, nil
-}
-
-// String is the form that ParseCondition reads.
+// String is the form that ParseWhen reads, but for what a change is over and the parameters of a CUSUM.
 func (c Condition) String() string {
 	left := string(c.Quantity)
 	if c.Of != "" {
@@ -123,6 +98,57 @@ type Rule struct {
 	NoDataAfter time.Duration     `json:"no_data_after,omitempty"` // 0: an old estimate is as good as a new one
 	Suppress    []string          `json:"suppress"`                // flags; nil: thin, mixed-model, model-switching, new-posterior
 	Labels      map[string]string `json:"labels,omitempty"`        // passed on
+}
+
+// ParseWhen reads the condition of the rule: "low > 0.3", "difference(a, b) > 0.1", "low difference(a, b) > 0",
+// "change over 1h > 0.1", "cusum" or "cusum drift 0.5 > 5".
+func (r *Rule) ParseWhen(text string) (err error) {
+	before, of, after := difference.Cut(text)
+	if of != "" && before == "" {
+		before = string(Point)
+	}
+	words := strings.Fields(strings.NewReplacer("<", " < ", ">", " > ").Replace(before + " " + after))
+	parameter := func(word string) (value string) {
+		if at := slices.Index(words, word); at > 0 && at+1 < len(words) {
+			value = words[at+1]
+			words = slices.Delete(words, at, at+2)
+		}
+		return value
+	}
+	if over := parameter("over"); over != "" {
+		if r.Over, err = time.ParseDuration(over); err != nil {
+			return fmt.Errorf("over: %q: want a duration such as 10m", over)
+		}
+	}
+	if drift := parameter("drift"); drift != "" {
+		if r.Drift, err = strconv.ParseFloat(drift, 64); err != nil || !(r.Drift >= 0) {
+			return fmt.Errorf("drift: %s is not a number of standard errors", drift)
+		}
+	}
+	cusum := len(words) > 0 && words[0] == string(CUSUM) && of == ""
+	if cusum && len(words) == 1 {
+		r.When.Quantity = CUSUM
+		return nil
+	}
+	if len(words) != 3 || words[1] != ">" && (words[1] != "<" || cusum) || words[0] == string(CUSUM) && !cusum {
+		return fmt.Errorf("%q is not a condition such as low > 0.3, high < 0.1, change over 1h > 0.05 or cusum", text)
+	}
+	quantity := Quantity(words[0])
+	if !slices.Contains(quantities, quantity) {
+		return fmt.Errorf("%q: there is no %q; there are %v", text, quantity, quantities)
+	}
+	value, err := strconv.ParseFloat(words[2], 64)
+	switch {
+	case err != nil || math.IsNaN(value) || math.IsInf(value, 0):
+		return fmt.Errorf("%q: %q is not a number", text, words[2])
+	case cusum && value == 0: // which is the default there
+		return fmt.Errorf("%q: want a threshold above 0", text)
+	case cusum:
+		r.When.Quantity, r.Threshold = CUSUM, value
+	default:
+		r.When = Condition{Quantity: quantity, Above: words[1] == ">", Value: value, Of: of}
+	}
+	return nil
 }
 
 // WithDefaults returns the rule with every default filled in.

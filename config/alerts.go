@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,47 +40,13 @@ func (a Alert) rule() (alerts.Rule, error) {
 		r.AtLeast, r.Of = 0, 0
 		errs = append(errs, duration("for", a.For, &r.For))
 	}
-	return r, errors.Join(append(errs, a.when(&r), duration("no_data", after, &r.NoDataAfter))...)
-}
-
-// when reads a condition: a comparison, "change over 1h > 0.1", or cusum with its threshold,
-// "cusum drift 0.5 > 5".
-func (a Alert) when(r *alerts.Rule) (err error) {
-	if a.When == "" {
-		return nil
-	}
-	text := a.When
-	errs := []error{duration("over", parameter(&text, "over"), &r.Over)}
-	if drift := parameter(&text, "drift"); drift != "" {
-		if r.Drift, err = strconv.ParseFloat(drift, 64); err != nil || !(r.Drift >= 0) {
-			errs = append(errs, fmt.Errorf("drift: %s is not a number of standard errors", drift))
+	if a.When != "" {
+		if err := r.ParseWhen(a.When); err != nil {
+			errs = append(errs, fmt.Errorf("when: %w", err))
+			r.When = alerts.Condition{Quantity: alerts.Point} // the rest is checked all the same
 		}
 	}
-	quantity, limit, limited := strings.Cut(text, ">")
-	if quantity = strings.TrimSpace(quantity); limited && quantity == string(alerts.CUSUM) {
-		r.When.Quantity = alerts.CUSUM
-		if r.Threshold, err = strconv.ParseFloat(strings.TrimSpace(limit), 64); r.Threshold == 0 { // which is the default there
-			err = fmt.Errorf("%q: want a threshold above 0", a.When)
-		}
-	} else {
-		r.When, err = alerts.ParseCondition(text)
-	}
-	if err = errors.Join(append(errs, err)...); err != nil {
-		r.When = alerts.Condition{Quantity: alerts.Point} // the rest is checked all the same
-		return fmt.Errorf("when: %w", err)
-	}
-	return nil
-}
-
-// parameter takes a word and its value out of a condition, and returns the value.
-func parameter(text *string, word string) string {
-	before, after, found := strings.Cut(*text, " "+word+" ")
-	if !found {
-		return ""
-	}
-	value, rest, _ := strings.Cut(strings.TrimSpace(after), " ")
-	*text = before + " " + rest
-	return value
+	return r, errors.Join(append(errs, duration("no_data", after, &r.NoDataAfter))...)
 }
 
 // duration reads a duration, which may be missing.

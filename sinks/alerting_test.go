@@ -22,13 +22,13 @@ import (
 // highRule fires while the share of a is above a value.
 func highRule(t *testing.T, value string) alerts.Config {
 	t.Helper()
-	when, err := alerts.ParseCondition("point > " + value)
-	if err != nil {
+	rule := alerts.Rule{Name: "high", Communities: []string{"*"}, Classes: []string{"a"}, For: 2 * time.Second}
+	if err := rule.ParseWhen("point > " + value); err != nil {
 		t.Fatal(err)
 	}
 	return alerts.Config{
 		Pipeline: "p", Classes: []string{"a", "b"}, Methods: []string{"auto"},
-		Rules: []alerts.Rule{{Name: "high", Communities: []string{"*"}, Classes: []string{"a"}, When: when, For: 2 * time.Second}},
+		Rules: []alerts.Rule{rule},
 	}
 }
 
