@@ -3,6 +3,7 @@ package alerts
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -73,6 +74,9 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	e := &Engine{list: s.Alerts, differences: s.Differences}
 	e.config = Config{Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules}
 	for _, a := range e.list {
+		if a == nil {
+			return nil, errors.New("alerts: restore: an alert is null")
+		}
 		if a.Class < 0 || a.Class >= len(s.Classes) {
 			return nil, fmt.Errorf("alerts: restore: class %d of %d", a.Class, len(s.Classes))
 		}

@@ -167,6 +167,7 @@ func TestDamagedStateIsRefused(t *testing.T) {
 	for _, text := range []string{
 		"", "{}", `{"format":2}`, `{"format":1,"classes":["a"],"alerts":[{"class":1,"rule":"r"}]}`,
 		`{"format":1,"classes":["a"],"alerts":[{"class":0,"rule":"r"}]}`,
+		`{"format":1,"classes":["a"],"alerts":[null]}`,
 	} {
 		if _, err := Restore(config(), []byte(text)); err == nil {
 			t.Errorf("%s is taken", text)
