@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/quant"
@@ -149,7 +150,8 @@ func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log str
 			err = fmt.Errorf("sinks: read stream %s: %w", stream, e)
 		}
 	}()
-	for left := consumer.CachedInfo().NumPending; left > 0; {
+	received := uint64(0)
+	for all := consumer.CachedInfo().NumPending; received < all; {
 		messages, err := consumer.FetchNoWait(storedFetchMax)
 		if err != nil {
 			return fmt.Errorf("sinks: read stream %s: %w", stream, err)
@@ -162,10 +164,22 @@ func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log str
 				visit(value)
 			}
 		}
-		if err := errors.Join(messages.Error(), ctx.Err()); err != nil || n == 0 { // or removed meanwhile
+		if err := errors.Join(messages.Error(), ctx.Err()); err != nil {
 			return err
 		}
-		left -= min(left, n)
+		if received += n; n > 0 {
+			continue
+		}
+		// The library waits for a second, and says nothing of what comes later.
+		info, err := consumer.Info(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("sinks: read stream %s: %w", stream, err)
+		case info.Delivered.Consumer > received:
+			return fmt.Errorf("sinks: read stream %s: the broker was too slow: %w", stream, nats.ErrTimeout)
+		case info.NumPending == 0: // the rest was removed meanwhile
+			return nil
+		}
 	}
 	return nil
 }

@@ -1,11 +1,17 @@
 package sinks
 
 import (
+	"errors"
+	"net"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/quant"
 )
@@ -101,5 +107,58 @@ func TestAMethodThatIsConfiguredTwiceIsNotMixed(t *testing.T) {
 	r.add(append(e.Estimates, estimate("c0000", "pcc", 1), e.Estimates[0]), e.Time)
 	if len(r.state.Series) != 2 || r.state.Series[0].Rollups[0][0].Count != 1 {
 		t.Errorf("%d series", len(r.state.Series))
+	}
+}
+
+// slowLink is a connection to a broker on which nothing comes for a while.
+type slowLink struct {
+	*server.Server
+	until atomic.Int64
+}
+
+type slowConn struct {
+	net.Conn
+	link *slowLink
+}
+
+func (l *slowLink) InProcessConn() (net.Conn, error) {
+	c, err := l.Server.InProcessConn()
+	return slowConn{c, l}, err
+}
+
+func (c slowConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	time.Sleep(time.Until(time.Unix(0, c.link.until.Load())))
+	return n, err
+}
+
+// What is read while the broker is slow for longer than the library waits must be all there is, or
+// an error: not a part of it.
+func TestASlowBrokerLeavesNothingOut(t *testing.T) {
+	l := startLogOut(t)
+	l.publish(l.writer(run("a")), emissionAt(1, 600), emissionAt(2, 600))
+	link := &slowLink{Server: l.s}
+	nc, err := nats.Connect("", nats.InProcessServer(link))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	read := func() error {
+		n = 0
+		return readNow(t.Context(), js, "GQL_ESTIMATES", "log", jetstream.ConsumerConfig{
+			FilterSubject: DefaultNames().estimateSubjects(), DeliverPolicy: jetstream.DeliverAllPolicy,
+		}, func(quant.Estimate) {
+			if n++; n == 10 || n == 800 {
+				link.until.Store(time.Now().Add(1500 * time.Millisecond).UnixNano())
+			}
+		})
+	}
+	if err := read(); n != 1200 && !errors.Is(err, nats.ErrTimeout) {
+		t.Errorf("%d of 1200 are read, %v", n, err)
 	}
 }
