@@ -115,7 +115,8 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 	if w.config.Needed == nil {
 		return nil
 	}
-	const overhead = 250 // of a message: headers and what the store adds
+	const overhead = 250   // of a message: headers and what the store adds
+	const leastBytes = 300 // of a message of ours in the stream
 	bytes := 0
 	for _, m := range batch {
 		bytes += len(m.Subject) + len(m.Data) + overhead
@@ -138,7 +139,7 @@ func (w *Writer) awaitRoom(ctx context.Context, batch []*nats.Msg) error {
 			return nil
 		}
 		over := s.Bytes + uint64(bytes) - uint64(bytesMax)
-		discarded := over/(s.Bytes/s.Msgs+1) + batchMessagesMax // a batch more than the average says
+		discarded := over/leastBytes + batchMessagesMax // at most, whatever the oldest messages are
 		if taken >= s.FirstSeq+discarded {
 			return nil
 		}

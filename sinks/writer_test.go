@@ -504,6 +504,45 @@ func TestWriterWaitsForTheSlowestFollower(t *testing.T) {
 	l.publish(w, emissionAt(position-1, 100))
 }
 
+// What a follower has not taken stays also where the oldest messages are small and the others large.
+func TestSmallMessagesAreNotDiscardedForLargeOnes(t *testing.T) {
+	l := startLogOut(t)
+	c := run("a")
+	c.Streams.Bytes = 8 << 20
+	taken := uint64(1 << 40)
+	c.Needed = func() (string, uint64) { return "file", taken }
+	w := l.writer(c)
+	publish := func(ctx context.Context, position uint64, n, bytes int) error {
+		records := make([]*nats.Msg, n)
+		for i := range records {
+			records[i] = newMessage(c.Streams.Names.EstimateSubject("x", "auto", 0), "log", make([]byte, bytes))
+		}
+		return w.store(ctx, shardMark{Writer: c.Writer, Position: position, Part: 1, Parts: 1, Records: n, Config: c.Config, Log: c.Log}, records)
+	}
+	position := uint64(1)
+	for ; position <= 3; position++ {
+		if err := publish(t.Context(), position, partRecordsMax, 150); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken = 1_600
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		if err := publish(ctx, position, 100, 10<<10); err != nil && ctx.Err() == nil {
+			t.Fatal(err)
+		}
+		position++
+	}
+	stream, err := l.js.Stream(t.Context(), "GQL_ESTIMATES")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := stream.CachedInfo().State; s.FirstSeq > taken+1 || s.Bytes < 4<<20 {
+		t.Errorf("%d bytes, the first is %d, and %d are taken", s.Bytes, s.FirstSeq, taken)
+	}
+}
+
 func TestServerVersions(t *testing.T) {
 	for text, want := range map[string]bool{
 		"2.12.0": true, "2.15.2": true, "3.0.0": true, "2.12.0-RC.1": true, "2.11.9": false, "1.99.99": false, "": false, "dev": false,
