@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -78,6 +79,9 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	defer r.mu.Unlock()
 	r.state = rollupState{}
 	p, err := readShelf(ctx, r.config.Shelf)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotOurs) {
+		return nil, Cursor{}, err // it is there, and cannot be read now
+	}
 	if err != nil || p.Log != r.config.Log || json.Unmarshal(p.State, &r.state) != nil {
 		p, r.state = progress{}, rollupState{} // what the log out still has is rolled up again
 	}

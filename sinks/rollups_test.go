@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -329,5 +330,31 @@ func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
 	from := time.Unix(0, log[len(log)/2].Time)
 	if got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: from, Points: 1 << 20}); err != nil || len(got.Rollups) == 0 {
 		t.Errorf("%d from %v on, %v", len(got.Rollups), from, err)
+	}
+}
+
+// unreadable is a shelf that cannot be read now.
+type unreadable struct{ Shelf }
+
+func (unreadable) Read(context.Context) ([]byte, error) { return nil, errCrash }
+
+// Roll-ups whose state cannot be read for a moment must wait for it: what they would make from
+// what the log out still has would lack all that was discarded.
+func TestRollupsWaitForTheirState(t *testing.T) {
+	l := startLogOut(t)
+	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})
+	open := func(disk) (Follower, Cursor, error) { return r.Open(t.Context()) }
+	log := longLog(t, 3, 4)
+	if err := fold(log, open, disk{}); err != nil {
+		t.Fatal(err)
+	}
+	shelf := r.config.Shelf
+	r.config.Shelf = unreadable{shelf}
+	if _, _, err := r.Open(t.Context()); !errors.Is(err, errCrash) {
+		t.Errorf("opened: %v", err)
+	}
+	r.config.Shelf = shelf
+	if _, at, err := r.Open(t.Context()); err != nil || at != log[len(log)-1].Cursor {
+		t.Errorf("it goes on from %+v, %v", at, err)
 	}
 }
