@@ -113,7 +113,7 @@ func (r *logReader) jump(missed bool, from, to uint64) {
 	for k := range r.shards {
 		r.shards[k].forgetBegun()
 	}
-	if missed && r.cursor.Position > 0 {
+	if missed {
 		r.missed = true
 		r.config.Report.Warn("messages of the log out were discarded before they were read", "after", from, "until", to-1)
 	}

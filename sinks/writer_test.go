@@ -543,6 +543,28 @@ func TestSmallMessagesAreNotDiscardedForLargeOnes(t *testing.T) {
 	}
 }
 
+// Who begins to read a log out that has discarded its beginning is told so: parts would claim to
+// hold it.
+func TestANewReaderIsToldWhatItMissed(t *testing.T) {
+	l := startLogOut(t)
+	l.publish(l.writer(run("a")), emissionAt(1, 2), emissionAt(2, 2), emissionAt(3, 2))
+	stream, err := l.js.Stream(t.Context(), "GQL_ESTIMATES")
+	if err == nil {
+		err = stream.Purge(t.Context(), jetstream.WithPurgeSequence(4)) // the first emission
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newLogReader(l.js, ReaderConfig{Names: DefaultNames(), Log: "log"})
+	defer r.Close()
+	for position := uint64(2); position <= 3; position++ {
+		e, err := r.Next(t.Context())
+		if err != nil || e.Position != position || e.Missed != (position == 2) {
+			t.Fatalf("position %d: %+v, %v", position, e, err)
+		}
+	}
+}
+
 func TestServerVersions(t *testing.T) {
 	for text, want := range map[string]bool{
 		"2.12.0": true, "2.15.2": true, "3.0.0": true, "2.12.0-RC.1": true, "2.11.9": false, "1.99.99": false, "": false, "dev": false,
