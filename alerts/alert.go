@@ -124,7 +124,7 @@ func (a *alert) fire(missing bool, now int64) State {
 func (a *alert) due(now int64) int64 {
 	r, due := a.rule, int64(dueNever)
 	if r.Every > 0 {
-		return (floorDiv(now, int64(r.Every)) + 1) * int64(r.Every)
+		return (now/int64(r.Every) + 1) * int64(r.Every)
 	}
 	if a.State == Pending {
 		due = min(due, a.Since+int64(r.For))

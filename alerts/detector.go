@@ -130,7 +130,7 @@ func standingOf(r *Rule, e *quant.Estimate, class int) (out standing, suppressed
 
 // remember keeps the last point of each cell, and no more than reach back.
 func (d *detector) remember(r *Rule, now int64) {
-	cell := floorDiv(now, width(r))
+	cell := now / width(r)
 	if n := len(d.Past); n > 0 && d.Past[n-1].Cell == cell {
 		d.Past[n-1].Point = d.Point
 		return
@@ -142,19 +142,19 @@ func (d *detector) remember(r *Rule, now int64) {
 // forget drops what no later evaluation can read: all before the newest sample
 // that ended by the time looked back to.
 func (d *detector) forget(r *Rule, now int64) {
-	until := floorDiv(now-int64(r.Over), width(r))
+	until := (now - int64(r.Over)) / width(r)
 	for len(d.Past) > 1 && d.Past[1].Cell < until {
 		d.Past = slices.Delete(d.Past, 0, 1)
 	}
 }
 
-// width returns the width of a cell of the grid of a change.
+// width returns the width of a cell of the grid of a change. Log time is never negative.
 func width(r *Rule) int64 { return int64(r.Over) / changeCells }
 
 // change returns the change of the point since Over ago, if it is known.
 func (d *detector) change(r *Rule, now int64) (float64, bool) {
 	d.forget(r, now)
-	until := floorDiv(now-int64(r.Over), width(r))
+	until := (now - int64(r.Over)) / width(r)
 	if len(d.Past) == 0 || d.Past[0].Cell >= until {
 		return 0, false
 	}
@@ -268,12 +268,4 @@ func (d *detector) movedError() float64 {
 // restart forgets what only makes sense under the rule that gathered it.
 func (d *detector) restart() {
 	d.Past, d.Moved, d.Variance, d.SEThen, d.Linked, d.Up, d.Down = nil, 0, 0, 0, false, 0, 0
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

@@ -31,10 +31,7 @@ type Moment struct {
 // New returns an engine in which nothing fires.
 func New(c Config) (*Engine, error) {
 	e := &Engine{}
-	if err := e.Configure(c); err != nil {
-		return nil, err
-	}
-	return e, nil
+	return e, e.Configure(c)
 }
 
 // Configure replaces the rules, from the next emission on. An alert of a rule that has
@@ -196,18 +193,13 @@ func (e *Engine) evaluateDue(out []Transition, m Moment) []Transition {
 		return out
 	}
 	e.due = dueNever
-	kept := e.list[:0]
 	for _, a := range e.list {
 		if a.rule == nil || m.Time >= a.Due {
 			out = e.evaluate(out, a, false, m)
 		}
-		if a.rule != nil {
-			kept = append(kept, a)
-			e.due = min(e.due, a.Due)
-		}
+		e.due = min(e.due, a.Due)
 	}
-	clear(e.list[len(kept):])
-	e.list = kept
+	e.list = slices.DeleteFunc(e.list, func(a *alert) bool { return a.rule == nil })
 	return out
 }
 

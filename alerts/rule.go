@@ -125,12 +125,12 @@ func (r *Rule) ParseWhen(text string) (err error) {
 			return fmt.Errorf("drift: %s is not a number of standard errors", drift)
 		}
 	}
-	cusum := len(words) > 0 && words[0] == string(CUSUM) && of == ""
-	if cusum && len(words) == 1 {
+	cusum := len(words) > 0 && words[0] == string(CUSUM)
+	switch {
+	case cusum && len(words) == 1 && of == "":
 		r.When.Quantity = CUSUM
 		return nil
-	}
-	if len(words) != 3 || words[1] != ">" && (words[1] != "<" || cusum) || words[0] == string(CUSUM) && !cusum {
+	case len(words) != 3 || words[1] != ">" && words[1] != "<" || cusum && (of != "" || words[1] != ">"):
 		return fmt.Errorf("%q is not a condition such as low > 0.3, high < 0.1, change over 1h > 0.05 or cusum", text)
 	}
 	quantity := Quantity(words[0])

@@ -3,7 +3,6 @@ package alerts
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -23,9 +22,9 @@ type saved struct {
 	Differences difference.Fold `json:"differences,omitempty"`
 }
 
-// encode writes rules and state as JSON; plain fields cannot fail.
+// encode writes rules, state and transitions as JSON; plain fields cannot fail.
 func encode(v any) []byte {
-	data, err := json.Marshal(v)
+	data, err := PlainJSON(v)
 	if err != nil {
 		panic("alerts: " + err.Error())
 	}
@@ -33,13 +32,7 @@ func encode(v any) []byte {
 }
 
 // JSON is the transition as it is delivered, and as files have it.
-func (t *Transition) JSON() []byte {
-	data, err := PlainJSON(t)
-	if err != nil {
-		panic("alerts: " + err.Error())
-	}
-	return data
-}
+func (t *Transition) JSON() []byte { return encode(t) }
 
 // PlainJSON returns the JSON of a value in which texts are as people read them: <, > and & stand for
 // themselves.
@@ -53,10 +46,9 @@ func PlainJSON(v any) ([]byte, error) {
 
 // Save returns the state. The same states have the same bytes.
 func (e *Engine) Save() []byte {
-	gone := func(a *alert) bool { return a.rule == nil && a.State != Firing }
 	return encode(saved{
 		Format: format, Classes: e.config.Classes, Rules: e.config.Rules, Differences: e.differences,
-		Alerts: slices.DeleteFunc(slices.Clone(e.list), gone),
+		Alerts: slices.DeleteFunc(slices.Clone(e.list), func(a *alert) bool { return a.rule == nil && a.State != Firing }),
 	})
 }
 
@@ -74,19 +66,17 @@ func Restore(c Config, data []byte) (*Engine, error) {
 	e := &Engine{list: s.Alerts, differences: s.Differences}
 	e.config = Config{Pipeline: c.Pipeline, Methods: c.Methods, Classes: s.Classes, Rules: s.Rules}
 	for _, a := range e.list {
-		if a == nil {
-			return nil, errors.New("alerts: restore: an alert is null")
+		if a == nil || a.Class < 0 || a.Class >= len(s.Classes) {
+			return nil, fmt.Errorf("alerts: restore: an alert is of none of %d classes", len(s.Classes))
 		}
-		if a.Class < 0 || a.Class >= len(s.Classes) {
-			return nil, fmt.Errorf("alerts: restore: class %d of %d", a.Class, len(s.Classes))
+		if a.Gone != "" {
+			continue
 		}
 		at := slices.IndexFunc(e.config.Rules, func(r Rule) bool { return r.Name == a.Rule })
-		if a.Gone == "" && at < 0 {
+		if at < 0 {
 			return nil, fmt.Errorf("alerts: restore: no rule %q", a.Rule)
 		}
-		if a.Gone == "" {
-			a.rule, a.at = &e.config.Rules[at], at
-		}
+		a.rule, a.at = &e.config.Rules[at], at
 	}
 	e.index()
 	return e, nil

@@ -75,7 +75,9 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 		bad("method: %q is not published; %v are, see estimates", r.Method, c.Methods)
 	}
 	r.validateCondition(bad)
-	r.validateTimes(bad)
+	if min(r.For, r.Every, r.NoDataAfter, r.Over) < 0 {
+		bad("for, every, no_data or over is negative")
+	}
 	if (r.AtLeast != 0 || r.Of != 0) && (r.AtLeast < 1 || r.Of < r.AtLeast || r.Of > windowMax) {
 		bad("for: %d of %d: want 1 or more, of as many or more, of at most %d", r.AtLeast, r.Of, windowMax)
 	}
@@ -129,12 +131,6 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 	}
 	if (r.When.Quantity == Change) != (r.Over != 0) {
 		bad("over: needed by change, and by nothing else")
-	}
-}
-
-func (r Rule) validateTimes(bad func(string, ...any)) {
-	if min(r.For, r.Every, r.NoDataAfter, r.Over) < 0 {
-		bad("for, every, no_data or over is negative")
 	}
 	if r.Over > 0 && r.Over < changeCells {
 		bad("when: change over %v is too short", r.Over)
