@@ -97,15 +97,13 @@ func (a *alert) enter(v verdict, now int64) State {
 	if missing {
 		v = map[NoData]verdict{noDataKeep: verdictUnknown, noDataAlert: verdictYes, noDataOK: verdictNo}[a.rule.NoData]
 	}
-	switch {
-	case v == verdictYes && a.State == Inactive:
+	if v == verdictYes && a.State == Inactive {
 		a.State, a.Since = Pending, now
-		if a.rule.For > 0 {
-			return ""
-		}
-		return a.fire(missing, now)
+	}
+	switch {
 	case v == verdictYes && a.State == Pending && now-a.Since >= int64(a.rule.For):
-		return a.fire(missing, now)
+		a.State, a.Since, a.Reason = Firing, now, a.reason(missing, now)
+		return Firing
 	case v != verdictYes && a.State == Pending:
 		a.State, a.Since = Inactive, now
 	case v == verdictNo && a.State == Firing:
@@ -113,11 +111,6 @@ func (a *alert) enter(v verdict, now int64) State {
 		return Resolved
 	}
 	return ""
-}
-
-func (a *alert) fire(missing bool, now int64) State {
-	a.State, a.Since, a.Reason = Firing, now, a.reason(missing, now)
-	return Firing
 }
 
 // due returns the time at which the alert must be evaluated although no estimate comes.

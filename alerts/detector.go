@@ -265,7 +265,11 @@ func (d *detector) movedError() float64 {
 	return math.Sqrt(v + cusumFloor*cusumFloor*d.SE*d.SE)
 }
 
-// restart forgets what only makes sense under the rule that gathered it.
-func (d *detector) restart() {
+// restart forgets what only makes sense under the rule that gathered it. What fires goes on until enough
+// evaluations say otherwise.
+func (d *detector) restart(firing bool) {
+	if d.Window = [2]uint64{}; firing {
+		d.Window[1] = ^uint64(0)
+	}
 	d.Past, d.Moved, d.Variance, d.SEThen, d.Linked, d.Up, d.Down = nil, 0, 0, 0, false, 0, 0
 }

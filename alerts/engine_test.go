@@ -305,6 +305,39 @@ func TestRulesThatChangeKeepWhatTheyCan(t *testing.T) {
 	s.want(6, one(record("x", 0.9, 0.01, 0)))
 }
 
+// What was beyond the value of a rule does not count for the rule that takes its place, and what fires
+// goes on until enough evaluations under that rule say otherwise.
+func TestEvaluationsCountForTheirRule(t *testing.T) {
+	of := func(when string, atLeast int) Rule {
+		return rule(t, when, func(r *Rule) { r.AtLeast, r.Of = atLeast, 5 })
+	}
+	s, at := begin(t, of("point > 0.3", 5)), int64(0)
+	next := func(point float64, want ...string) {
+		t.Helper()
+		s.want(at, one(record("x", point, 0.01, 0)), want...)
+		at++
+	}
+	configure := func(r Rule) {
+		t.Helper()
+		if err := s.engine.Configure(config(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		next(0.5)
+	}
+	configure(of("point > 0.9", 3))
+	next(0.5)
+	next(0.95)
+	next(0.95)
+	next(0.95, fires)
+	configure(of("point > 0.8", 3))
+	next(0.95)
+	next(0.5)
+	next(0.5)
+	next(0.5, ends)
+}
+
 func TestTransitionsOfOneEmissionAreInOrder(t *testing.T) {
 	b := rule(t, "point > 0.5", func(r *Rule) { r.Name = "b" })
 	a := rule(t, "point > 0.1", func(r *Rule) { r.Name, r.Classes = "a", nil })
