@@ -227,7 +227,7 @@ func TestTheEndOfARunDoesNotCompleteATornBatch(t *testing.T) {
 	mark.Position, mark.Time, mark.Records = 2, alerts.TimeText(2*int64(time.Second)), 3
 	batch, err := w.batch(&mark, records[:2])
 	if err == nil {
-		_, err = w.publish(t.Context(), batch)
+		_, err = publishAfter(t.Context(), w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence, batch)
 	}
 	if err == nil {
 		err = w.Close(t.Context())

@@ -216,11 +216,6 @@ func (w *Writer) batch(m *shardMark, records []*nats.Msg) ([]*nats.Msg, error) {
 	return append([]*nats.Msg{first}, records...), err
 }
 
-// publish sends a batch. It is stored only if the last mark is the one that is known.
-func (w *Writer) publish(ctx context.Context, batch []*nats.Msg) (last uint64, err error) {
-	return publishAfter(ctx, w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence, batch)
-}
-
 // attempt sends a part once.
 func (w *Writer) attempt(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
 	if w.known.place().Compare(m.place()) >= 0 {
@@ -229,7 +224,12 @@ func (w *Writer) attempt(ctx context.Context, m *shardMark, batch []*nats.Msg) (
 	if err := w.awaitRoom(ctx, batch); err != nil {
 		return false, err
 	}
-	last, err := w.publish(ctx, batch)
+	return w.send(ctx, m, batch)
+}
+
+// send sends a batch. It is stored only if the last mark is the one that is known.
+func (w *Writer) send(ctx context.Context, m *shardMark, batch []*nats.Msg) (done bool, err error) {
+	last, err := publishAfter(ctx, w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence, batch)
 	switch {
 	case err == nil:
 		return true, w.accept(m, last, len(batch))
@@ -279,20 +279,10 @@ func (w *Writer) renew(ctx context.Context, m shardMark) error {
 func (w *Writer) storeMark(ctx context.Context, m shardMark) error {
 	m.Records = 0
 	batch, err := w.batch(&m, nil)
-	if err != nil {
-		return err
-	}
-	last, err := w.publish(ctx, batch)
 	if err == nil {
-		err = w.accept(&m, last, 1)
+		_, err = w.send(ctx, &m, batch)
 	}
-	if wrongSequence(err) {
-		_, err = w.resolve(ctx, &m)
-	}
-	if err != nil {
-		return fmt.Errorf("sinks: stream %s: %w", w.config.Streams.Names.Estimates, err)
-	}
-	return nil
+	return err
 }
 
 // State returns the condition of the writer: whether the broker takes estimates.

@@ -59,11 +59,11 @@ func (w *Writer) restore(ctx context.Context, cause error) error {
 // least every few seconds, also while nothing is published; it does something every auditEvery.
 // ErrLost is as with Store; while the broker is away it says nothing.
 func (w *Writer) Audit(ctx context.Context) error {
-	if time.Since(w.audited) < auditEvery {
-		return w.moveWatermark(ctx)
+	look := w.moveWatermark
+	if time.Since(w.audited) >= auditEvery {
+		w.audited, look = time.Now(), w.audit
 	}
-	w.audited = time.Now()
-	err := w.audit(ctx)
+	err := look(ctx)
 	if err == nil || request.Passes(err) {
 		return nil
 	}
@@ -79,13 +79,10 @@ func (w *Writer) moveWatermark(ctx context.Context) error {
 	if !w.sameWork(&m) {
 		m.Time = ""
 	}
-	m.Writer, m.Config, m.Log, m.Closed, m.Cut = w.config.Writer, w.config.Config, w.config.Log, false, false
+	m.Writer, m.Config, m.Classes, m.Log = w.config.Writer, w.config.Config, w.config.Classes, w.config.Log
+	m.Closed, m.Cut = false, false
 	m.Position, m.Part, m.Parts, m.Quiet = w.passed, 1, 1, true
-	err := w.storeMark(ctx, m)
-	if err == nil || request.Passes(err) {
-		return nil
-	}
-	return err
+	return w.storeMark(ctx, m)
 }
 
 func (w *Writer) audit(ctx context.Context) error {

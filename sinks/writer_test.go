@@ -565,6 +565,30 @@ func TestANewReaderIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
+// A mark that only moves the watermark, after a run with other classes, must be one of this run.
+func TestAQuietMarkIsOfItsRun(t *testing.T) {
+	l := startLogOut(t)
+	before := run("a")
+	before.Classes = []string{"x", "y"}
+	w := l.writer(before)
+	l.publish(w, emissionAt(1, 1))
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := run("b")
+	c.Classes, c.Config, c.Shards = []string{"y", "x"}, "another", 2
+	w = l.writer(c)
+	w.beats.last = 1 << 60 // nothing is due
+	w.Due(&Emission{Position: 2, Time: 2})
+	w.audited, w.renewed = time.Now(), time.Time{}
+	if err := w.Audit(t.Context()); err != nil || w.Published() != 2 {
+		t.Fatalf("published %d, %v", w.Published(), err)
+	}
+	if _, classes := l.writer(c).Before(); !slices.Equal(classes, c.Classes) {
+		t.Errorf("classes %q", classes)
+	}
+}
+
 func TestServerVersions(t *testing.T) {
 	for text, want := range map[string]bool{
 		"2.12.0": true, "2.15.2": true, "3.0.0": true, "2.12.0-RC.1": true, "2.11.9": false, "1.99.99": false, "": false, "dev": false,
