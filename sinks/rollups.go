@@ -152,6 +152,9 @@ func (r *Rollups) advance(now int64) (messages [len(resolutions)][]*nats.Msg, er
 			messages[i] = append(messages[i], &nats.Msg{Subject: subject, Data: data})
 		}
 	}
+	r.state.Series = slices.DeleteFunc(r.state.Series, func(s *rolled) bool { // communities come and go
+		return !slices.ContainsFunc(s.Rollups[:], func(list []Rollup) bool { return len(list) > 0 })
+	})
 	return messages, nil
 }
 

@@ -333,6 +333,33 @@ func TestForeignMessagesAmongRollupsArePassedOver(t *testing.T) {
 	}
 }
 
+// A community of which nothing is published any more must leave the state when all its roll-ups are stored.
+func TestCommunitiesThatGoLeaveNoState(t *testing.T) {
+	l := startLogOut(t)
+	r := l.rollups(filepath.Join(t.TempDir(), "history.json"), disk{})
+	if _, _, err := r.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for day := range uint64(12) {
+		at := time.Date(2026, 12, 28, 10, 0, 0, 0, time.UTC).AddDate(0, 0, int(day))
+		e := &Stored{Position: day + 1, Time: at.UnixNano(), decoded: []quant.Estimate{estimate("stays", "auto", day+1)}}
+		if day == 0 {
+			e.decoded = append(e.decoded, estimate("went", "auto", 1))
+		}
+		e.Records = make([][]byte, len(e.decoded))
+		if err := r.Take(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(r.state.Series) != 1 || r.state.Series[0].Community != "stays" {
+		t.Errorf("%d series", len(r.state.Series))
+	}
+	list, _, err := r.read(t.Context(), notes, RollupQuery{Community: "went", Method: "auto"})
+	if err != nil || len(list) != 1 || list[0].Time != time.Date(2026, 12, 28, 0, 0, 0, 0, time.UTC) {
+		t.Errorf("its days are %+v, %v", list, err)
+	}
+}
+
 // unreadable is a shelf that cannot be read now.
 type unreadable struct{ Shelf }
 
