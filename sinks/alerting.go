@@ -52,13 +52,12 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	if a.engine, err = alerts.New(c.Rules); err != nil {
 		return nil, err
 	}
-	if _, err = c.Shelf.Read(ctx); errors.Is(err, os.ErrNotExist) {
-		if a.begin, err = Newest(ctx, c.JS, ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log}); err == nil {
-			_ = a.save(ctx, a.begin) // Open tries again; a run may end before it, and the next one must begin here too
+	if _, err := c.Shelf.Read(ctx); errors.Is(err, os.ErrNotExist) {
+		a.begin, err = Newest(ctx, c.JS, ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
+		if err != nil {
+			return nil, fmt.Errorf("sinks: alerts: %w", err)
 		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("sinks: alerts: %w", err)
+		_ = a.save(ctx, a.begin) // Open tries again; a run may end before it, and the next one must begin here too
 	}
 	return a, nil
 }
