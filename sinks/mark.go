@@ -148,6 +148,7 @@ func markBefore(ctx context.Context, stream jetstream.Stream, foreign *jetstream
 			continue
 		}
 		if mark, err := parseMark(m.Data); err == nil {
+			mark.Records = 0 // none follows the foreign message
 			return mark, nil
 		}
 	}

@@ -395,6 +395,13 @@ func TestForeignMessagesArePassedOver(t *testing.T) {
 	}
 	l.publish(w, emissionAt(2, 2), emissionAt(3, 2))
 	l.mustRead(emissionAt(1, 2), emissionAt(2, 2), emissionAt(3, 2))
+	l.publish(w, emissionAt(4, 9))
+	if _, err := l.js.Publish(t.Context(), "gqlest.shard.0", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.writer(run("c")).Audit(t.Context()); err != nil { // nothing that it knows of is lost
+		t.Error(err)
+	}
 }
 
 // A stream that is deleted or emptied under a run is noticed by the next audit and by
