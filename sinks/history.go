@@ -45,10 +45,11 @@ func NewHistory(js jetstream.JetStream, names Names, log string) *History {
 func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estimate, err error) {
 	err = readNow(ctx, s.js, "KV_"+s.names.Latest, s.log, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: "$KV." + s.names.Latest + ".*.*", // of a method that is configured twice the first
-	}, func(e quant.Estimate) {
+	}, func(e quant.Estimate) bool {
 		if e.Position <= until {
 			list = append(list, e)
 		}
+		return true
 	})
 	return list, err
 }
@@ -80,31 +81,21 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 	c := jetstream.ConsumerConfig{
 		FilterSubjects: slices.Compact([]string{subject, s.names.EstimateSubject(q.Community, "", 0)}), DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
-	start, err := s.startOf(ctx, subject, most)
+	start, whole, err := s.startOf(ctx, subject, q, most)
 	if err != nil {
 		return nil, false, err
-	}
-	if whole = start == 0; !q.From.IsZero() {
-		before, ok, err := s.inForce(ctx, subject, 0, q.From.Add(-1))
-		if err != nil {
-			return nil, false, err
-		}
-		if ok && before.sequence >= start {
-			start, whole = before.sequence+1, true
-		}
 	}
 	if start > 0 {
 		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, start
 	}
 	estimated := start > 0 // else what was suppressed before the first estimate is no history of the method
-	err = readNow(ctx, s.js, s.names.Estimates, s.log, c, func(e quant.Estimate) {
-		if estimated = estimated || e.Method == q.Method; !estimated {
-			return
-		}
+	err = readNow(ctx, s.js, s.names.Estimates, s.log, c, func(e quant.Estimate) (further bool) {
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
-		if err != nil && (!q.From.IsZero() || !q.To.IsZero()) ||
-			!q.From.IsZero() && at.Before(q.From) || !q.To.IsZero() && at.After(q.To) {
-			return
+		if estimated = estimated || e.Method == q.Method; !estimated || err != nil && (!q.From.IsZero() || !q.To.IsZero()) || at.Before(q.From) {
+			return true
+		}
+		if !q.To.IsZero() && at.After(q.To) {
+			return false // times never fall
 		}
 		e.Method = q.Method
 		if list = append(list, e); len(list) > storedKeepMax {
@@ -114,31 +105,52 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 			}
 			list, whole = half, false
 		}
+		return true
 	})
 	return list, whole, err
 }
 
-// startOf returns from which sequence on about so many of the newest records of a subject lie, and 0
-// when that is all of them.
-func (s *History) startOf(ctx context.Context, subject string, most int) (uint64, error) {
+// startOf returns from which sequence on about so many of the newest records of a subject in [From, To]
+// lie, and whether those are all of them. 0 is the beginning.
+func (s *History) startOf(ctx context.Context, subject string, q RecordsQuery, most int) (start uint64, whole bool, err error) {
 	stream, err := s.js.Stream(ctx, s.names.Estimates)
 	if err != nil {
-		return 0, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
+		return 0, false, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
-		return 0, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
+		return 0, false, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
 	}
-	n, state := info.State.Subjects[subject], info.State
+	if !q.From.IsZero() {
+		before, ok, err := s.inForce(ctx, subject, 0, q.From.Add(-1))
+		if err != nil {
+			return 0, false, err
+		}
+		if ok {
+			start = before.sequence + 1
+		}
+	}
+	n, end := info.State.Subjects[subject], info.State.LastSeq
 	if n <= uint64(most) {
-		return 0, nil
+		return start, true, nil
 	}
-	return state.LastSeq - uint64(float64(state.LastSeq-state.FirstSeq+1)*float64(most)/float64(n)) + 1, nil
+	if !q.To.IsZero() {
+		last, ok, err := s.inForce(ctx, subject, 0, q.To)
+		if err != nil || !ok {
+			return start, true, err // what is there is suppressed
+		}
+		end = last.sequence
+	}
+	span := float64(info.State.LastSeq-info.State.FirstSeq+1) * float64(most) / float64(n) // that holds so many, were they spread evenly
+	if cut := end + 1 - min(end, uint64(max(span, 1))); cut > max(start, info.State.FirstSeq) {
+		return cut, false, nil
+	}
+	return start, true, nil
 }
 
-// readNow calls visit for every message of a log that a consumer finds now. The message is the JSON of
-// a T, packed or not.
-func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log string, c jetstream.ConsumerConfig, visit func(T)) (err error) {
+// readNow calls visit for every message of a log that a consumer finds now, until visit returns
+// false. The message is the JSON of a T, packed or not.
+func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log string, c jetstream.ConsumerConfig, visit func(T) bool) (err error) {
 	c.AckPolicy, c.MemoryStorage, c.InactiveThreshold = jetstream.AckNonePolicy, true, storedIdleMax
 	consumer, err := js.CreateConsumer(ctx, stream, c)
 	if err != nil {
@@ -156,15 +168,15 @@ func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log str
 		if err != nil {
 			return fmt.Errorf("sinks: read stream %s: %w", stream, err)
 		}
-		n := uint64(0)
+		n, further := uint64(0), true
 		for m := range messages.Messages() {
 			n++
 			var value T
-			if m.Headers().Get(headerLog) == log && unpack(m.Data(), &value) == nil { // a record of this log
-				visit(value)
+			if further && m.Headers().Get(headerLog) == log && unpack(m.Data(), &value) == nil { // a record of this log
+				further = visit(value)
 			}
 		}
-		if err := errors.Join(messages.Error(), ctx.Err()); err != nil {
+		if err := errors.Join(messages.Error(), ctx.Err()); err != nil || !further {
 			return err
 		}
 		if received += n; n > 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,6 +54,14 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 		list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", Newest: newest})
 		if got := positions(list); err != nil || len(got) < min(newest, 19) || got[len(got)-1] != 20 || whole != (len(got) == 19) {
 			t.Errorf("the newest %d: %v, %v, %v", newest, got, whole, err)
+		}
+	}
+	// Of a window with more records than are read the newest are, wherever it lies.
+	for most, want := range map[int][]uint64{4: {6, 7, 8, 9}, 8: {3, 4, 5, 6, 7, 8, 9}} {
+		list, whole, err := h.read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(3, 0), To: time.Unix(9, 0)}, most)
+		got := positions(list)
+		if err != nil || whole != (most == 8) || !slices.Equal(got, want[len(want)-len(got):]) || len(got) < len(want)-1 {
+			t.Errorf("%d of an old window: %v, %v, %v", most, got, whole, err)
 		}
 	}
 	for until, want := range map[uint64]uint64{0: 0, 1: 0, 2: 2, 13: 13, 99: 20} {
@@ -152,10 +161,11 @@ func TestASlowBrokerLeavesNothingOut(t *testing.T) {
 		n = 0
 		return readNow(t.Context(), js, "GQL_ESTIMATES", "log", jetstream.ConsumerConfig{
 			FilterSubject: DefaultNames().estimateSubjects(), DeliverPolicy: jetstream.DeliverAllPolicy,
-		}, func(quant.Estimate) {
+		}, func(quant.Estimate) bool {
 			if n++; n == 10 || n == 800 {
 				link.until.Store(time.Now().Add(1500 * time.Millisecond).UnixNano())
 			}
+			return true
 		})
 	}
 	if err := read(); n != 1200 && !errors.Is(err, nats.ErrTimeout) {

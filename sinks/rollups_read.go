@@ -133,10 +133,11 @@ func (r *Rollups) Recent(ctx context.Context, visit func(community, method strin
 	names := r.config.Streams.Names
 	err := readNow(ctx, r.config.JS, names.historyStream(hours), r.config.Log, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: names.subjects + ".history." + string(hours) + ".*.*",
-	}, func(c rollupChunk) {
+	}, func(c rollupChunk) bool {
 		key := [2]string{c.Community, c.Method}
 		visit(c.Community, c.Method, append(c.Rollups, under[key]...))
 		delete(under, key)
+		return true
 	})
 	for key, list := range under {
 		visit(key[0], key[1], list)
@@ -149,9 +150,10 @@ func (r *Rollups) Notes(ctx context.Context, most int) (list []Note, err error) 
 	names := r.config.Streams.Names
 	err = readNow(ctx, r.config.JS, names.History, r.config.Log, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverAllPolicy, FilterSubject: names.noteSubject(),
-	}, func(n Note) {
+	}, func(n Note) bool {
 		list = append(list, n)
 		list = list[max(0, len(list)-most):]
+		return true
 	})
 	if errors.Is(err, jetstream.ErrStreamNotFound) { // it is made by the follower
 		err = nil
