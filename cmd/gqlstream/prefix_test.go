@@ -118,7 +118,7 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 		edges += fmt.Sprintf("v%d,v%d\nv%d,v%d\n", v, (v+1)%20, v, (v+3)%20)
 		members += fmt.Sprintf("all,v%d\n", v)
 	}
-	mustRun(t, "publish", "--nats", server.URL(), "--edges", data("e.csv", edges), "--labels", data("l.csv", "vertex,label\nv1,left\nv2,right\n"))
+	mustRun(t, "publish", "--nats", server.URL(), "--classes", "left,right", "--edges", data("e.csv", edges), "--labels", data("l.csv", "vertex,label\nv1,left\nv2,right\n"))
 	if _, err := js.CreateStream(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestSecondQuestionSourcesTheEdges(t *testing.T) {
 			t.Fatalf("the edges do not come: %v", err)
 		}
 	}
-	mustRun(t, "publish", "--nats", server.URL(), "--prefix", "language", "--members", data("m.csv", members),
+	mustRun(t, "publish", "--nats", server.URL(), "--prefix", "language", "--classes", "de,en,fr", "--members", data("m.csv", members),
 		"--labels", data("own.csv", "vertex,label\nv0,de\nv1,en\nv2,fr\nv5,de\nv9,en\nv12,fr\n"))
 	conf := data("language.yaml", "classes: [de, en, fr]\nclassifier: diffusion\nhttp: {listen: \"off\"}\nnats: {url: \""+server.URL()+"\", prefix: language}\n")
 	output := filepath.Join(dir, "out")

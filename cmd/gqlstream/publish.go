@@ -16,6 +16,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/files"
+	"gqlstream/sinks"
 )
 
 type publishCmd struct {
@@ -23,7 +24,7 @@ type publishCmd struct {
 	refusedFlags
 	serverFlags
 	Rate         float64 `help:"At most this many events a second; 0 is as fast as the server takes them."`
-	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default what the configuration or the files say."`
+	Classes      string  `placeholder:"LIST" help:"Names of the classes in order, or how many there are. By default those of the configuration, of who has published estimates, or of the files."`
 	ModelVersion string  `placeholder:"NAME" help:"Model version of predictions that name none."`
 	Producer     string  `placeholder:"ID" help:"Name of this producer: within two minutes, the same files published again under it are dropped as repeats."`
 	Note         string  `placeholder:"TEXT" help:"Publish this note, a line in every chart, after the files or without any."`
@@ -51,13 +52,6 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	var source *files.Source
-	if c.any() {
-		if source, err = files.NewSource(conf); err != nil {
-			return config.Usage(err)
-		}
-		defer func() { err = errors.Join(err, source.Close()) }()
-	}
 	b, err := c.open(ctx, con)
 	if err != nil {
 		return err
@@ -67,8 +61,8 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	var refused error
-	if source != nil {
-		if refused, err = c.publishFiles(ctx, con, b, source); err != nil {
+	if c.any() {
+		if refused, err = c.publishFiles(ctx, con, b, conf); err != nil {
 			return err
 		}
 	}
@@ -78,16 +72,39 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	return errors.Join(err, refused)
 }
 
-// publishFiles publishes rows. The error refused says that rows were refused; the others are
-// published then.
-func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Broker, source *files.Source) (refused, err error) {
-	if set := source.Classes(); c.Classes == "" && len(c.settings.Classes) == 0 && set.K() > 0 {
+// openFiles opens the files. Where nobody says the classes, they are those of the run that follows
+// the stream, if there are estimates of one and they may be read, and those of the files else.
+func (c *publishCmd) openFiles(ctx context.Context, diagnostics io.Writer, b *broker.Broker, conf files.Config) (*files.Source, error) {
+	from := ""
+	if conf.Classes.K() == 0 {
+		from = "the files"
+		marks, _ := sinks.Marks(ctx, b.JS, c.out)
+		for _, m := range marks {
+			if len(m.Classes) > 0 {
+				from, conf.Classes.Names = "the estimates", m.Classes
+			}
+		}
+	}
+	source, err := files.NewSource(conf)
+	if err == nil && from != "" && source.Classes().K() > 0 {
+		set := source.Classes()
 		named := make([]string, set.K())
 		for k := range named {
 			named[k] = fmt.Sprintf("%d = %s", k, set.Name(event.Class(k)))
 		}
-		fmt.Fprintf(con.Err, "classes, from the files: %s\n", strings.Join(named, ", "))
+		fmt.Fprintf(diagnostics, "classes, from %s: %s\n", from, strings.Join(named, ", "))
 	}
+	return source, err
+}
+
+// publishFiles publishes rows. The error refused says that rows were refused; the others are
+// published then.
+func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Broker, conf files.Config) (refused, err error) {
+	source, err := c.openFiles(ctx, con.Err, b, conf)
+	if err != nil {
+		return nil, config.Usage(err)
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
 	p := &publishing{}
 	if c.Rejects != "" {
 		file, failed := os.Create(c.Rejects)
@@ -138,7 +155,7 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 func (c *publishCmd) fileConfig() (files.Config, error) {
 	conf := files.Config{
 		Inputs: c.inputs(), Columns: c.columns(),
-		Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(), Steps: ingest.StepConfig{Every: -1, EventsMax: messageEventsMax},
+		Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(), Ordered: true, Steps: ingest.StepConfig{Every: -1, EventsMax: messageEventsMax},
 	}
 	switch {
 	case len(c.Note) > event.IDBytesLimit:

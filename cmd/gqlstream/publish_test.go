@@ -307,6 +307,29 @@ func infoMessages(info *jetstream.StreamInfo) uint64 {
 	return info.State.Msgs
 }
 
+// Which number is which class is never guessed: names of labels alone are in no order, and a run that
+// has published says its own.
+func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
+	labels, predictions := textFile(t, "l.csv", "vertex,label\n1,right\n"), textFile(t, "p.csv", "vertex,p_left,p_right\n1,0.25,0.75\n")
+	state := t.TempDir()
+	code, _, said := runCommand("publish", "--state", state, "--labels", labels)
+	if code != exitUsage || !strings.Contains(said, "--classes with all names") {
+		t.Errorf("labels alone: exit %d\n%s", code, said)
+	}
+	mustRun(t, "publish", "--state", state, "--labels", labels, "--predictions", predictions)
+	if got := storedEvents(t, state); got[0] != `{"kind":"label","vertex":1,"class":1}` {
+		t.Errorf("with predictions that name theirs: %q", got)
+	}
+	other := t.TempDir()
+	mustRun(t, "run", "--state", other, "--classes", "right,left", "--everyone", "--exit-when-drained")
+	mustRun(t, "publish", "--state", other, "--labels", labels)
+	_, said = mustRun(t, "publish", "--state", other, "--labels", labels, "--predictions", predictions)
+	got := strings.Join(storedEvents(t, other), "\n")
+	if strings.Count(got, `{"kind":"label","vertex":1,"class":0}`) != 2 || !strings.Contains(got, "[0.75,0.25]") || !strings.Contains(said, "0 = right") {
+		t.Errorf("beside a run: %s\n%s", got, said)
+	}
+}
+
 // Exit codes tell mistakes of the command line from those of the files.
 func TestPublishExitCodes(t *testing.T) {
 	write := func(name, content string) string {

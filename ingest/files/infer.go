@@ -24,9 +24,9 @@ import (
 //     names are classes in the order of the alphabet, which nothing depends on.
 //
 // Names of classes beside numbers of classes are an error that says the two ways
-// out. Files that speak of no class give the zero ClassSet. columns renames as in
-// Config.
-func inferClasses(inputs []Input, columns map[string]string) (event.ClassSet, error) {
+// out, and so are names in the order of the alphabet where ordered is set. Files that speak of no
+// class give the zero ClassSet. columns renames as in Config.
+func inferClasses(inputs []Input, columns map[string]string, ordered bool) (event.ClassSet, error) {
 	found := classFinder{names: map[string]string{}}
 	for _, input := range inputs {
 		if !input.Log && input.Kind != event.KindLabel && input.Kind != event.KindPrediction {
@@ -43,7 +43,13 @@ func inferClasses(inputs []Input, columns map[string]string) (event.ClassSet, er
 			return event.ClassSet{}, err
 		}
 	}
-	return found.classes()
+	classes, err := found.classes()
+	if err == nil && ordered && len(classes.Names) > 0 && found.caller == "" {
+		name := classes.Names[0]
+		err = fmt.Errorf("ingest: %s names a class %q, and no file says the order of the classes: "+
+			"give --classes with all names in the order of the pipeline's, or --config with its configuration", found.names[name], name)
+	}
+	return classes, err
 }
 
 // classFinder collects what files say of classes.

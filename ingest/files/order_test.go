@@ -229,7 +229,7 @@ func TestInferClasses(t *testing.T) {
 			"prediction.ndjson": `{"vertex":1,"probabilities":[0.5,0.5]}` + "\n" + `{"vertex":1,"probabilities":[1]}`,
 		}, "error: 1 probabilities, and 2 in"},
 	} {
-		set, err := inferClasses(inputsOf(t, test.files), nil)
+		set, err := inferClasses(inputsOf(t, test.files), nil, false)
 		got := fmt.Sprint(set.Names)
 		if len(set.Names) == 0 {
 			got = fmt.Sprint(set.Count)

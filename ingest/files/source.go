@@ -51,6 +51,7 @@ type Config struct {
 	Inputs  []Input
 	Columns map[string]string // renames columns: the file's name to ours
 	Classes event.ClassSet    // none: inferClasses
+	Ordered bool              // classes are told to others by number, so names that no column p_NAME orders are an error
 	Steps   ingest.StepConfig // Time is always EventTime
 
 	Version string // model version of predictions in tables that name none
@@ -103,7 +104,7 @@ func NewSource(config Config) (*Source, error) {
 		return nil, err
 	}
 	if config.Classes.K() == 0 {
-		classes, err := inferClasses(config.Inputs, config.Columns)
+		classes, err := inferClasses(config.Inputs, config.Columns, config.Ordered)
 		if err != nil {
 			return nil, err
 		}
