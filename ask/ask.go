@@ -31,9 +31,9 @@ func (q Question) validate() error {
 		return fmt.Errorf("ask: %d labels; want at least 1, or a target width", q.Count)
 	case q.Count > 0 && q.TargetWidth != 0:
 		return errors.New("ask: a count and a target width exclude each other")
-	case q.TargetWidth < 0 || q.TargetWidth >= 1:
+	case !(q.TargetWidth >= 0 && q.TargetWidth < 1):
 		return fmt.Errorf("ask: the target width %v is not between 0 and 1", q.TargetWidth)
-	case q.Confidence < 0 || q.Confidence >= 1:
+	case !(q.Confidence >= 0 && q.Confidence < 1):
 		return fmt.Errorf("ask: the confidence %v is not between 0 and 1", q.Confidence)
 	}
 	return nil

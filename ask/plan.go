@@ -59,7 +59,10 @@ func newPlan(view graphstore.View, names event.ClassSet, q Question) (*plan, err
 	for i, name := range q.Communities {
 		id, known := view.FindCommunity(name)
 		if !known {
-			return nil, fmt.Errorf("ask: there is no community %q", name)
+			return nil, fmt.Errorf("ask: there is no community %q; %s", name, event.Nearest(name, view.CommunityNames()))
+		}
+		if slices.Contains(q.Communities[:i], name) {
+			return nil, fmt.Errorf("ask: community %q is named twice", name)
 		}
 		p.groups = append(p.groups, group{name: name})
 		view.ForMembers(id, func(v graphstore.Vertex, times uint32) {

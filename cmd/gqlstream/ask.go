@@ -60,6 +60,8 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	switch {
 	case c.Publish && c.NATS == "":
 		return config.Usagef("ask: --publish needs a server; give --nats URL, or --config FILE with nats.url")
+	case c.any() && c.State != "":
+		return config.Usagef("ask: files and --state are given; choose one")
 	case !c.Publish && c.NATS != settings.NATS.URL:
 		return config.Usagef("ask: --nats is the server of --publish, which is not given")
 	}

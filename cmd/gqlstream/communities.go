@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"gqlstream/communities"
@@ -168,7 +167,7 @@ func (c *communitiesCmd) summarise(w io.Writer, view graphstore.View, search *co
 	}
 	fmt.Fprintf(w, "members: largest %s, median %s, smallest %s\n\n", grouped(len(found[0])),
 		grouped(len(found[len(found)/2])), grouped(len(found[len(found)-1])))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	fmt.Fprintln(t, "community\tmembers\tmost connected")
 	for i, members := range found[:min(len(found), largestShown)] {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", c.name(i, len(found)), grouped(len(members)), hubsOf(view, members))

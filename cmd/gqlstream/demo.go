@@ -85,7 +85,7 @@ type demo struct {
 
 // Run shows the demo until its end or an interrupt.
 func (c *demoCmd) Run(ctx context.Context, con console) (err error) {
-	if c.Speed <= 0 {
+	if !(c.Speed > 0) {
 		return config.Usagef("demo: --speed must be more than 0")
 	}
 	s := simulate.DefaultConfig()

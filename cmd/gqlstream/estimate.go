@@ -10,7 +10,6 @@ import (
 	"maps"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"gqlstream/config"
 	"gqlstream/graphstore"
@@ -149,7 +148,7 @@ const classesShown = 6
 // writeTable writes estimates for people: a column for each class, the interval in
 // brackets. Where there are too many for a line, those with the largest shares are named.
 func writeTable(w io.Writer, estimates []quant.Estimate, classes []string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	heads := classes
 	if len(classes) > classesShown {
 		heads = []string{"largest of " + strconv.Itoa(len(classes)), "classes", "(--format json has all)"}

@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"gqlstream/config"
 	"gqlstream/pipeline"
@@ -114,7 +113,7 @@ var causeWords = map[string]string{
 // percentage points.
 func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	shown := mostMoved(x.Change, classesShown)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w)
 	row := func(head string, values []float64, format string, digits int, tail string) {
 		fmt.Fprint(t, head)
 		for _, k := range shown {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"text/tabwriter"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -70,7 +69,7 @@ func (c *groupCmd) list(ctx context.Context, w io.Writer, js jetstream.JetStream
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	fmt.Fprintln(table, "WORKER\tPOSITION\tBEHIND\tSHARDS\tCONFIGURATION\tBUILD\tARCHITECTURE\tPAGE")
 	for _, p := range workers {
 		shards := fmt.Sprint(p.Shards)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -104,5 +105,38 @@ func TestRubbishHoldsNoHonestEventUp(t *testing.T) {
 	info := quarantine.CachedInfo()
 	if most := uint64(101 * count); info.State.Msgs == 0 || info.State.Msgs > most || info.State.Bytes > uint64(info.Config.MaxBytes) {
 		t.Errorf("%d refusals are kept, in %d bytes; want at most %d in %d", info.State.Msgs, info.State.Bytes, most, info.Config.MaxBytes)
+	}
+}
+
+// What makes no sense must be refused with its name before anything is done, and nothing may steer the terminal.
+func TestSenselessCommandsAreRefused(t *testing.T) {
+	t.Chdir(t.TempDir())
+	members := textFile(t, "m.csv", "community,vertex\nberlin,1\nberlin,2\n")
+	files := "--classes 2 --members " + members + " --edges " + textFile(t, "e.csv", "src,dst\n1,2\n")
+	for line, want := range map[string]string{
+		"ask --community berlin --count 1 --confidence NaN " + files:         "the confidence NaN",
+		"ask --community berlin --target-width NaN " + files:                 "the target width NaN",
+		"ask --community berln --count 1 " + files:                           `did you mean "berlin"?`,
+		"ask --community berlin --community berlin --count 1 " + files:       "named twice",
+		"ask --community berlin --count 1 --state x " + files:                "choose one",
+		"replay --classes 2 --state nowhere":                                 "no log",
+		"simulate --out x.ndjson --rate NaN":                                 "--rate",
+		"simulate --out x.ndjson --duration 1s --start 9999-01-01T00:00:00Z": "want a year",
+		"demo --speed NaN":                            "--speed",
+		"run --classes 2 --worker a":                  "--group",
+		"ask --community \x1b[31m --count 1 " + files: `no community "\x1b[31m"`,
+		"check " + textFile(t, "c.yaml", "\x1b[31m"):  "?[31m",
+	} {
+		code, out, said := runCommand(strings.Fields(line)...)
+		if code != exitUsage || !strings.Contains(said, want) || strings.Contains(out+said, "\x1b") {
+			t.Errorf("%s: exit %d, want %q in\n%s%q", line, code, want, out, said)
+		}
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {
+		t.Errorf("they left %v, %v", left, err)
+	}
+	edges := textFile(t, "x.csv", "src,dst\na\x1b[31mb,c\n")
+	if out, said := mustRun(t, "communities", "--edges", edges, "--min-size", "1", "--out", "c.csv"); strings.Contains(out+said, "\x1b") || !strings.Contains(out, "a?[31mb") {
+		t.Errorf("names steer the terminal: %q", out+said)
 	}
 }

@@ -85,6 +85,7 @@ func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 // execute runs one command line and returns the exit code. Tests call it too.
 func execute(ctx context.Context, args []string, con console) int {
 	exited := -1
+	con.Err = printer{con.Err}
 	parser, err := kong.New(&cli{},
 		kong.Name("gqlstream"),
 		kong.Description("Keeps label-prevalence estimates of communities current while a graph changes."),

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"gqlstream/config"
@@ -75,7 +74,7 @@ func (c *quarantineListCmd) Run(ctx context.Context, con console) error {
 			lines := json.NewEncoder(con.Out)
 			return q.List(ctx, filter, func(e ingest.QuarantineEntry) error { return lines.Encode(e) })
 		}
-		table := tabwriter.NewWriter(con.Out, 0, 0, 2, ' ', 0)
+		table := newTable(con.Out)
 		fmt.Fprintln(table, "ENTRY\tTIME\tKIND\tREASON\tPOSITION\tEVENT\tRETRIED\tDETAIL")
 		n, more := 0, 0
 		err := q.List(ctx, filter, func(e ingest.QuarantineEntry) error {
@@ -111,8 +110,7 @@ func (*quarantineShowCmd) Help() string {
   gqlstream quarantine show 17 --nats nats://localhost:4222 --original > message.json`
 }
 
-// Run shows an entry as list --json does, with the beginning of its original: as it is where it is text,
-// and else quoted, because it could steer a terminal.
+// Run shows an entry as list --json does, with the beginning of its original.
 func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 	return c.withQuarantine(ctx, con, func(q *ingest.Quarantine) error {
 		e, err := q.Entry(ctx, c.Entry)
@@ -123,17 +121,13 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 			_, err = con.Out.Write(e.Original)
 			return err
 		}
-		original := fmt.Sprintf("%.4096s", e.Original)
-		if line := strings.NewReplacer("\n", "", "\r", "", "\t", "").Replace(original); harmless(line) != line {
-			original = strconv.Quote(original)
-		}
-		object := json.NewEncoder(con.Out)
+		object := json.NewEncoder(printer{con.Out})
 		object.SetEscapeHTML(false)
 		object.SetIndent("", "  ")
 		return object.Encode(struct {
 			ingest.QuarantineEntry
 			Original string `json:"original"`
-		}{e, original})
+		}{e, fmt.Sprintf("%.4096s", e.Original)})
 	})
 }
 

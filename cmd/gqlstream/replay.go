@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -27,7 +26,7 @@ type replayCmd struct {
 	fileFlags
 	refusedFlags
 	config.CoreFlags
-	State         string `placeholder:"DIR" help:"Replay the embedded stream of this state directory, which no process may be using."`
+	State         string `placeholder:"DIR" help:"Replay the embedded stream of this state directory, which no process may be using. [gqlstream-state]"`
 	NATS          string `name:"nats" placeholder:"URL" help:"Replay the stream of this NATS server."`
 	From          string `placeholder:"POSITION|TIME" help:"Print only what comes after this place."`
 	To            string `placeholder:"POSITION|TIME" help:"End after this place. A time is RFC 3339, as in the records."`
@@ -68,8 +67,8 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	settings.NATS.URL = cmp.Or(c.NATS, settings.NATS.URL)
-	settings.State = cmp.Or(c.State, settings.State)
-	r, err := c.newReplay(con, settings.State)
+	settings.State = cmp.Or(c.State, settings.State, config.StateDefault)
+	r, err := c.newReplay(con)
 	if err != nil {
 		return err
 	}
@@ -119,10 +118,7 @@ func (c *replayCmd) open(
 		}
 		return source, source.Close, nil
 	}
-	if settings.NATS.URL == "" && settings.State == "" {
-		return nil, nil, config.Usagef("replay: no log; give --state DIR, --nats URL or files")
-	}
-	b, err := config.OpenBroker(*settings, slog.New(slog.NewTextHandler(con.Err, nil)))
+	b, err := (&serverFlags{NATS: settings.NATS.URL, settings: *settings}).openExisting(ctx, con)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +148,7 @@ type replay struct {
 	meter    *meter
 }
 
-func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
+func (c *replayCmd) newReplay(con console) (*replay, error) {
 	from, err := pipeline.ParsePlace("--from", c.From)
 	if err != nil {
 		return nil, err
@@ -164,8 +160,8 @@ func (c *replayCmd) newReplay(con console, state string) (*replay, error) {
 	if to.Position > 0 && from.Position >= to.Position || to.Time != 0 && from.Time >= to.Time && from.Time != 0 {
 		return nil, config.Usagef("replay: nothing lies between --from %s and --to %s", c.From, c.To)
 	}
-	if c.UseCheckpoint && (c.any() || state == "") {
-		return nil, config.Usagef("replay: --use-checkpoint needs --state, where the checkpoints are")
+	if c.UseCheckpoint && c.any() {
+		return nil, config.Usagef("replay: --use-checkpoint is of --state, and files are given")
 	}
 	r := &replay{from: from, to: to, digest: c.Digest, con: con, meter: newMeter(con.Err, "events read")}
 	if c.Digest != "" {

@@ -66,6 +66,9 @@ func (c *runCmd) settings() (config.Settings, error) {
 	if settings.HTTP.Listen == "" && c.ExitWhenDrained {
 		settings.HTTP.Listen = web.ListenOff // nobody looks at a run that ends by itself
 	}
+	if c.Worker != "" && c.Group == "" {
+		return settings, config.Usagef("run: --worker names one of a group; give --group NAME too")
+	}
 	if settings.NATS.URL != "" && settings.NATS.Listen != "" {
 		return settings, config.Usagef("run: --listen is for the embedded server, and --nats is another one")
 	}

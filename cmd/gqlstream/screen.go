@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -37,14 +38,30 @@ func terminalSize(w io.Writer) (width, height int, ok bool) {
 }
 
 // harmless replaces what could steer a terminal: names come from outside.
-func harmless(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
+func harmless(text string) string { return strings.Map(printed, text) }
+
+func printed(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return '?'
+	}
+	return r
 }
+
+// printer writes text of several lines and cells, harmless.
+type printer struct{ io.Writer }
+
+func (p printer) Write(text []byte) (int, error) {
+	_, err := p.Writer.Write(bytes.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return printed(r)
+	}, text))
+	return len(text), err
+}
+
+// newTable returns a table whose cells are separated by tabs.
+func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(printer{w}, 0, 0, 2, ' ', 0) }
 
 // cut shortens plain text to a number of characters.
 func cut(text string, most int) string {
@@ -60,7 +77,7 @@ func cut(text string, most int) string {
 // tabled returns the lines of a table, whose cells write separates by tabs.
 func tabled(write func(table io.Writer)) []string {
 	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	table := newTable(&text)
 	write(table)
 	_ = table.Flush() // to memory
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")

@@ -57,7 +57,7 @@ func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
 	if c.Duration == 0 && !live {
 		return config.Usagef("simulate: --duration 0 never ends; give --out a duration")
 	}
-	if c.TruthEvery <= 0 || c.Rate < 0 {
+	if c.TruthEvery <= 0 || !(c.Rate >= 0) {
 		return config.Usagef("simulate: --truth-every must be more than 0 and --rate not below 0")
 	}
 	if c.Start.IsZero() {

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 
 	"gqlstream/ask"
 	"gqlstream/checkpoint"
@@ -66,7 +65,7 @@ func (c *snapshotListCmd) Run(con console) error {
 		return err
 	}
 	damaged := 0
-	table := tabwriter.NewWriter(con.Out, 0, 8, 2, ' ', 0)
+	table := newTable(con.Out)
 	fmt.Fprintln(table, "POSITION\tLOG TIME\tWRITTEN\tBYTES\tCONFIG\tSTATE\tINTACT")
 	for _, p := range positions {
 		read, err := dir.Read(p)
