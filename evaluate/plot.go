@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -25,10 +26,26 @@ func (r *Report) Plot(dir string) (paths []string, err error) {
 	legend := lineHeight * vg.Length(len(r.protocols())+1)
 	height := frameHeight + legend + r.rowHeight()*vg.Length(len(r.ranking()))
 	for _, picture := range []struct {
-		name string
-		draw func() (*plot.Plot, error)
-	}{{"error", r.errorPlot}, {"coverage", r.coveragePlot}} {
-		p, err := picture.draw()
+		name, title, x string
+		value          func(Row) (mean, standardError float64)
+	}{
+		{"error", "Error by method", "mean absolute error", func(row Row) (float64, float64) { return row.AE, row.AEError }},
+		{
+			"coverage", fmt.Sprintf("Coverage of the %.0f %% intervals by method", 100*r.Confidence), "share of intervals that hold the truth",
+			func(row Row) (float64, float64) { return row.Coverage, row.CoverageError },
+		},
+	} {
+		p := plot.New()
+		p.Title.Text, p.X.Label.Text, p.Y.Label.Text = picture.title, picture.x+" (bars: ± 2 standard errors)", "method"
+		p.Legend.Top, p.Legend.Padding = true, 3
+		shares := picture.name == "coverage"
+		if shares {
+			err = r.addNominal(p)
+		}
+		err = cmp.Or(err, r.dots(p, picture.value))
+		if p.X.Min = 0; shares {
+			p.X.Max = 1
+		}
 		for _, extension := range []string{".png", ".svg"} {
 			path := filepath.Join(dir, picture.name+extension)
 			if err == nil {
@@ -46,39 +63,19 @@ func (r *Report) Plot(dir string) (paths []string, err error) {
 // rowHeight returns the height of the row of a method, which has a mark for each protocol.
 func (r *Report) rowHeight() vg.Length { return markHeight * vg.Length(max(len(r.protocols()), 2)) }
 
-func newPlot(title, x string) *plot.Plot {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, "method"
-	p.Legend.Top, p.Legend.Padding = true, 3
-	return p
-}
-
 // dotHeight is the part of a row that the marks of its protocols spread over.
 const dotHeight = 0.6
 
-// errorPlot shows the mean absolute error by method, a mark for each protocol.
-func (r *Report) errorPlot() (*plot.Plot, error) {
-	p := newPlot("Error by method", "mean absolute error (bars: ± 2 standard errors)")
-	err := r.dots(p, func(row Row) (float64, float64) { return row.AE, row.AEError })
-	p.X.Min = 0
-	return p, err
-}
-
-// coveragePlot shows how often intervals hold the truth.
-func (r *Report) coveragePlot() (*plot.Plot, error) {
-	p := newPlot(fmt.Sprintf("Coverage of the %.0f %% intervals by method", 100*r.Confidence),
-		"share of intervals that hold the truth (bars: ± 2 standard errors)")
-	top := float64(len(r.ranking())) - 0.5
-	nominal, err := plotter.NewLine(plotter.XYs{{X: r.Confidence, Y: -0.5}, {X: r.Confidence, Y: top}})
+// addNominal adds a line at the confidence.
+func (r *Report) addNominal(p *plot.Plot) error {
+	nominal, err := plotter.NewLine(plotter.XYs{{X: r.Confidence, Y: -0.5}, {X: r.Confidence, Y: float64(len(r.ranking())) - 0.5}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	nominal.Dashes = plotutil.Dashes(1)
 	p.Add(nominal)
 	p.Legend.Add("nominal", nominal)
-	err = r.dots(p, func(row Row) (float64, float64) { return row.Coverage, row.CoverageError })
-	p.X.Min, p.X.Max = 0, 1
-	return p, err
+	return nil
 }
 
 // dots adds a row of marks for each method, the best on top, below the legend.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gqlstream/quant"
 )
@@ -192,7 +193,7 @@ const coverageSlack = 0.05
 
 // advice answers which method to use on this graph and whether its interval can be believed.
 func (r *Report) advice() string {
-	ranking := r.ranking()
+	ranking := slices.DeleteFunc(r.ranking(), func(s standing) bool { return strings.Contains(s.name, afterAsk) }) // no method
 	if len(ranking) == 0 {
 		return "Nothing was evaluated."
 	}
