@@ -10,7 +10,6 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 const (
@@ -93,6 +92,11 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 	grid := plotter.NewGrid() // of the major ticks of the x axis
 	grid.Horizontal.Color = nil
 	p.Add(grid)
+	var points []any
+	var bars []interface {
+		plotter.XYer
+		plotter.XErrorer
+	}
 	for i, protocol := range protocols {
 		shift := dotHeight * (0.5 - (float64(i)+0.5)/float64(len(protocols)))
 		marks := &errorDots{}
@@ -104,33 +108,16 @@ func (r *Report) dots(p *plot.Plot, value func(Row) (mean, standardError float64
 				marks.XErrors = append(marks.XErrors, struct{ Low, High float64 }{-2 * se, 2 * se})
 			}
 		}
-		if err := marks.add(p, protocol, draw.GlyphStyle{Color: plotutil.DarkColors[i%len(plotutil.DarkColors)], Radius: 4, Shape: plotutil.Shape(i)}); err != nil {
-			return err
-		}
+		bars = append(bars, marks)
+		points = append(points, protocol, marks)
 	}
-	return nil
+	return cmp.Or(plotutil.AddXErrorBars(p, bars...), plotutil.AddScatters(p, points...))
 }
 
 // errorDots are marks with horizontal bars.
 type errorDots struct {
 	plotter.XYs
 	plotter.XErrors
-}
-
-func (d *errorDots) add(p *plot.Plot, name string, mark draw.GlyphStyle) error {
-	points, err := plotter.NewScatter(d.XYs)
-	if err != nil {
-		return err
-	}
-	bars, err := plotter.NewXErrorBars(d)
-	if err != nil {
-		return err
-	}
-	points.GlyphStyle = mark
-	bars.Color, bars.Width, bars.CapWidth = mark.Color, 1.2, 0
-	p.Add(bars, points)
-	p.Legend.Add(name, points)
-	return nil
 }
 
 // protocols returns the protocols in the order of the rows.

@@ -68,7 +68,7 @@ func checkPNG(t *testing.T, path string, data []byte) {
 	if size := picture.Bounds().Size(); size.X < 500 || size.Y < 300 {
 		t.Errorf("%s: %v is too small to read", path, size)
 	}
-	if !shows(picture, plotutil.DarkColors[0]) {
+	if !shows(picture, plotutil.SoftColors[0]) {
 		t.Errorf("%s shows no mark in the first colour", path)
 	}
 	if r, g, b, a := picture.At(0, 0).RGBA(); r&g&b&a != 0xFFFF {
