@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,18 +31,13 @@ type askCmd struct {
 	Confidence  float64  `default:"0.9" placeholder:"X" help:"Of the intervals. [${default}]"`
 	Seed        uint64   `default:"1" help:"The same state and seed draw the same vertices. [${default}]"`
 	Out         string   `short:"o" default:"-" placeholder:"FILE" help:"Where the vertices go, - for standard output. [${default}]"`
-	Format      string   `default:"csv" enum:"csv,ndjson" help:"csv or ndjson. [${default}]"`
 	Publish     bool     `help:"Also publish the vertices to the stream GQL_ASK (nats.prefix in place of GQL), where a labelling tool reads them."`
 }
 
 func (*askCmd) Help() string {
-	return `Says what labels of a community's members will buy, and then which members to label. They are drawn at
-random, each with the probability pi in its row, so that the estimate from their labels rests on no
-assumption. It reads the newest checkpoint of --state, or files as estimate does.
-
-Fill in the column label and publish the file: gqlstream publish --labels FILE (--skip-refused
-passes over rows without a label). Members that were labelled by an earlier draw are in the file with their label
-and a new pi; publish them too. See docs/labels.md.
+	return `Says what labels of a community's members will buy, and which members to label, drawn at random with the
+probability pi in its row. It reads the newest checkpoint of --state, or files as estimate does. Fill in
+the column label and publish the file: gqlstream publish --labels FILE. See docs/labels.md.
 
 Examples:
   gqlstream ask --community berlin --count 50 --out berlin.csv
@@ -65,7 +59,7 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 	case !c.Publish && c.NATS != settings.NATS.URL:
 		return config.Usagef("ask: --nats is the server of --publish, which is not given")
 	}
-	list, err := c.draw(ctx, settings, con.Err)
+	list, err := c.draw(ctx, settings, con)
 	if err != nil {
 		return err
 	}
@@ -81,22 +75,18 @@ func (c *askCmd) Run(ctx context.Context, con console) error {
 			return err
 		}
 	}
-	write := list.WriteCSV
-	if c.Format == "ndjson" {
-		write = func(w io.Writer) error { return writeLines(w, list.Drawn) }
-	}
 	if c.Out == "-" {
-		return write(con.Out)
+		return list.WriteCSV(con.Out)
 	}
 	var rows bytes.Buffer
-	if err := write(&rows); err != nil {
+	if err := list.WriteCSV(&rows); err != nil {
 		return err
 	}
 	return os.WriteFile(c.Out, rows.Bytes(), 0o644)
 }
 
 // draw asks the newest checkpoint, or files, which run through a core first.
-func (c *askCmd) draw(ctx context.Context, settings config.Settings, diagnostics io.Writer) (*ask.Answer, error) {
+func (c *askCmd) draw(ctx context.Context, settings config.Settings, con console) (*ask.Answer, error) {
 	q := ask.Question{Communities: c.Community, Count: c.Count, TargetWidth: c.TargetWidth, Confidence: c.Confidence, Seed: c.Seed}
 	if !c.any() {
 		list, err := ask.OfState(cmp.Or(c.settings.State, config.StateDefault), settings.Classes, true, nil, q)
@@ -106,7 +96,7 @@ func (c *askCmd) draw(ctx context.Context, settings config.Settings, diagnostics
 		return list, nil
 	}
 	setOneShotDefaults(&settings)
-	core, _, err := c.drain(ctx, &settings, ingest.StepConfig{Every: -1}, &c.refusedFlags, diagnostics)
+	core, _, err := c.drain(ctx, &settings, ingest.StepConfig{Every: -1}, &c.refusedFlags, con)
 	if err != nil {
 		return nil, err
 	}
@@ -154,12 +144,11 @@ const askedBytesMax = 64 << 20
 
 // publish puts a message for each vertex to be labelled into the stream of questions. The
 // same draw published again adds nothing within two minutes.
-func (c *askCmd) publish(ctx context.Context, list *ask.Answer, con console) (err error) {
+func (c *askCmd) publish(ctx context.Context, list *ask.Answer, con console) error {
 	b, err := c.open(ctx, con)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	subject, err := questions(ctx, b.JS, c.names)
 	if err != nil {
 		return fmt.Errorf("ask: %w", err)

@@ -31,11 +31,9 @@ type communitiesCmd struct {
 }
 
 func (*communitiesCmd) Help() string {
-	return `Finds communities where nobody has named any: sets of vertices with more edges among themselves than
-chance would put there (the Leiden method). It writes a file of members for publish and estimate, and
-says how many communities there are, how large, how clearly divided (modularity), and what was too
-small. Communities are found by edges alone; labels and predictions play no part. See
-docs/communities.md.
+	return `Finds sets of vertices with more edges among themselves than chance would put there (the Leiden method),
+writes a file of members for publish and estimate, and says how large and how clearly divided they are.
+Labels and predictions play no part. See docs/communities.md.
 
 Examples:
   gqlstream communities --edges edges.csv.gz --out members.csv
@@ -64,7 +62,7 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 	if _, err := tables.FormatOf(c.Out); err != nil && c.Out != "-" {
 		return config.Usagef("communities: --out %w, or -", err)
 	}
-	store, err := c.load(ctx, con.Err)
+	store, err := c.load(ctx, con)
 	if err != nil {
 		return err
 	}
@@ -101,18 +99,17 @@ func (c *communitiesCmd) Run(ctx context.Context, con console) error {
 
 // load reads the graph. Rows that are refused fail the command unless flags allow them,
 // because communities of a part of the graph look like those of all of it.
-func (c *communitiesCmd) load(ctx context.Context, diagnostics io.Writer) (_ *graphstore.Store, err error) {
+func (c *communitiesCmd) load(ctx context.Context, con console) (*graphstore.Store, error) {
 	files, settings := fileFlags{Edges: c.Edges, Log: c.Log, Map: c.Map}, config.Settings{}
-	source, err := openFiles(&files, &settings, ingest.StepConfig{Every: -1})
+	source, err := files.openFiles(con, &settings, ingest.StepConfig{Every: -1})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
 	store, err := graphstore.New(graphstore.Config{Classes: max(1, len(settings.Classes))})
 	if err != nil {
 		return nil, config.Usage(err)
 	}
-	err = errors.Join(c.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
+	err = errors.Join(c.readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
 		_, refused := store.Apply(b)
 		return refused, nil
 	}))

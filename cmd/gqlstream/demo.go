@@ -37,10 +37,9 @@ type demoCmd struct {
 }
 
 func (*demoCmd) Help() string {
-	return `Simulates an evolving social network whose opinions drift and jump, publishes its events to an embedded
-NATS server, runs the pipeline on them, and shows for every community the true share of opinion 0, our
-estimate with its 90 % interval, and what plain counting of the predictions gives. Ends with the mean
-errors of both. Nothing is kept: state is in a temporary directory.
+	return `Runs the pipeline on a simulated network whose opinions drift and jump, and shows for every community the
+true share of opinion 0, our estimate with its 90 % interval, and what plain counting of the predictions
+gives. Ends with the mean errors of both. Nothing is kept.
 
 Example:
   gqlstream demo --duration 2m --seed 7`

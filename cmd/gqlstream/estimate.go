@@ -28,12 +28,10 @@ type estimateCmd struct {
 }
 
 func (*estimateCmd) Help() string {
-	return `Reads files, runs them through the core that serves live streams, and prints one estimate for each
-community and method. Without --classes the classes are those that the predictions' columns name,
-p_left,p_right, or 0 to K-1 with the columns p0 to p{K-1}. A row that is refused is an error, unless
---max-refused or --skip-refused allow it; self-loops are left out and counted. No privacy floor applies.
-Where predictions are missing, --classifier makes them from labels and edges. --config tries definitions
-of communities before run does; see docs/communities.md.
+	return `Prints one estimate for each community and method. Without --classes the classes are those that the
+predictions' columns name, p_left,p_right, or 0 to K-1 with the columns p0 to p{K-1}. No privacy floor
+applies. Where predictions are missing, --classifier makes them from labels and edges. --config tries
+definitions of communities before run does; see docs/communities.md.
 
 Examples:
   gqlstream estimate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv --members members.csv
@@ -59,7 +57,7 @@ func (c *estimateCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return config.Usage(err)
 	}
-	core, estimates, err := c.drain(ctx, &settings, ingest.StepConfig{Every: -1, Late: late}, &c.refusedFlags, con.Err)
+	core, estimates, err := c.drain(ctx, &settings, ingest.StepConfig{Every: -1, Late: late}, &c.refusedFlags, con)
 	if err != nil {
 		return err
 	}
@@ -97,13 +95,12 @@ func setOneShotDefaults(c *config.Settings) {
 
 // drain runs files through a core, which it returns with the last estimates of what there is.
 func (f *fileFlags) drain(
-	ctx context.Context, settings *config.Settings, steps ingest.StepConfig, limit *refusedFlags, diagnostics io.Writer,
+	ctx context.Context, settings *config.Settings, steps ingest.StepConfig, limit *refusedFlags, con console,
 ) (core *incremental.Core, estimates []quant.Estimate, err error) {
-	source, err := openFiles(f, settings, steps)
+	source, err := f.openFiles(con, settings, steps)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
 	conf, err := settings.Core()
 	if err != nil {
 		return nil, nil, err
@@ -113,7 +110,7 @@ func (f *fileFlags) drain(
 		return nil, nil, config.Usage(err)
 	}
 	latest := map[string][]quant.Estimate{}
-	err = errors.Join(limit.readFiles(ctx, source, newMeter(diagnostics, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
+	err = errors.Join(limit.readFiles(ctx, source, newMeter(con.Err, "events read"), func(b *event.Batch) ([]event.Refusal, error) {
 		result := core.Step(b)
 		emitted := map[string][]quant.Estimate{}
 		for _, e := range result.Estimates {

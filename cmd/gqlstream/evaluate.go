@@ -28,9 +28,8 @@ type evaluateCmd struct {
 type evaluateOptions evaluate.Config
 
 func (*evaluateCmd) Help() string {
-	return `Answers on your own labelled graph which method to use, and whether its interval can be believed.
-Most labels are hidden, communities are drawn from the vertices behind them under known kinds of shift,
-every method estimates them, and the estimates are held against the truth:
+	return `Most labels are hidden, communities are drawn from the vertices behind them under known kinds of shift,
+and what every method estimates of them is held against the truth:
 
   pps          prior shift: class shares 1, 1/2, 1/3, ... over the classes in a random order
   cov          the same shares of what the classifier says, whatever they are
@@ -41,10 +40,9 @@ every method estimates them, and the estimates are held against the truth:
   members      the communities of --members, --community and the configuration
   group:KEY    one community for each value of the vertex attribute KEY, of --vertices
 
-Labels with the role train are never hidden, never calibrate and are never drawn: give that role to those
-the classifier was trained on. --kernel takes a comma list too; features is the inner product of those
-attributes of --vertices that are numbers. Without --method and --config the methods are
-` + methodsEvaluate + `. The same files, flags and seed give the same report.
+Give labels that the classifier was trained on the role train: they are never hidden. --kernel takes a
+comma list too. Without --method and --config the methods are
+` + methodsEvaluate + `. See docs/evaluate.md.
 
 Examples:
   gqlstream evaluate --edges edges.csv.gz --labels labels.csv --predictions predictions.csv
@@ -65,7 +63,7 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 	if !c.any() {
 		return config.Usagef("evaluate: no files; give --edges, --labels and --predictions, or --log")
 	}
-	conf, source, err := c.prepare()
+	conf, source, err := c.prepare(con)
 	if err != nil {
 		return err
 	}
@@ -77,7 +75,7 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 	progress := newMeter(con.Err, "communities estimated")
 	load := func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error { // once
 		refused, err := c.readFiles(ctx, source, newMeter(con.Err, "events read"), visit)
-		return errors.Join(refused, err, source.Close())
+		return errors.Join(refused, err)
 	}
 	report, err := evaluate.Run(ctx, conf, load, func(done, all int) {
 		progress.what = fmt.Sprintf("of %s communities estimated", grouped(all))
@@ -99,7 +97,7 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 
 // prepare completes the configuration. The files are opened because they may say the
 // classes.
-func (c *evaluateCmd) prepare() (conf evaluate.Config, source *files.Source, err error) {
+func (c *evaluateCmd) prepare(con console) (conf evaluate.Config, source *files.Source, err error) {
 	conf = evaluate.Config(c.Options)
 	flags := c.CoreFlags
 	flags.Kernel = ""
@@ -118,14 +116,13 @@ func (c *evaluateCmd) prepare() (conf evaluate.Config, source *files.Source, err
 		conf.Kernels = strings.Split(kernels, ",")
 	}
 	settings.Kernel = ""
-	if source, err = openFiles(&c.fileFlags, &settings, ingest.StepConfig{Every: -1}); err != nil {
+	if source, err = c.openFiles(con, &settings, ingest.StepConfig{Every: -1}); err != nil {
 		return conf, nil, err
 	}
 	if conf.Core, err = settings.Core(); err == nil {
 		err = conf.Validate()
 	}
 	if err != nil {
-		source.Close()
 		return conf, nil, config.Usage(err)
 	}
 	return conf, source, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -32,11 +31,9 @@ type explainCmd struct {
 }
 
 func (*explainCmd) Help() string {
-	return `Says why the estimate of a community moved between two places of the log, or at the last change: what
-members, predictions, labels and edges contributed. Nothing is published. See docs/explain.md.
-
-While gqlstream run uses the state directory its embedded log is read through it: start it with
---listen ADDRESS and give --nats nats://ADDRESS beside --state, or ask its page or its API.
+	return `Says what members, predictions, labels and edges contributed to a change. While gqlstream run uses the
+state directory, start it with --listen ADDRESS and give --nats nats://ADDRESS beside --state. See
+docs/explain.md.
 
 Examples:
   gqlstream explain --config gqlstream.yaml --community berlin
@@ -45,7 +42,7 @@ Examples:
 }
 
 // Run explains one estimate.
-func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
+func (c *explainCmd) Run(ctx context.Context, con console) error {
 	flags := config.CoreFlags{Classes: c.Classes, Everyone: c.Everyone, Classifier: c.Classifier}
 	if err := flags.Merge(&c.settings); err != nil {
 		return err
@@ -62,7 +59,6 @@ func (c *explainCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	e, err := pipeline.NewExplainer(b, &c.settings, conf, func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) })
 	if err != nil {
 		return err

@@ -61,16 +61,22 @@ func (f *fileFlags) columns() map[string]string {
 // examplesMax bounds how many refused rows are shown.
 const examplesMax = 5
 
-// openFiles opens the files as a source. Classes that the settings do not name are those of the
-// files.
-func openFiles(flags *fileFlags, settings *config.Settings, steps ingest.StepConfig) (*files.Source, error) {
-	conf := files.Config{Inputs: flags.inputs(), Columns: flags.columns(), Steps: steps}
-	if len(settings.Classes) > 0 {
-		conf.Classes = settings.Classes.ClassSet()
-	}
+// source opens the files, until the command ends.
+func (f *fileFlags) source(con console, conf files.Config) (*files.Source, error) {
+	conf.Inputs, conf.Columns = f.inputs(), f.columns()
 	source, err := files.NewSource(conf)
 	if err != nil {
 		return nil, config.Usage(err)
+	}
+	con.atEnd(source.Close)
+	return source, nil
+}
+
+// openFiles opens the files as a source. Classes that the settings do not name are those of the files.
+func (f *fileFlags) openFiles(con console, settings *config.Settings, steps ingest.StepConfig) (*files.Source, error) {
+	source, err := f.source(con, files.Config{Classes: settings.Classes.ClassSet(), Steps: steps})
+	if err != nil {
+		return nil, err
 	}
 	set := source.Classes()
 	settings.Classes = nil

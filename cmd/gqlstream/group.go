@@ -22,9 +22,8 @@ type groupCmd struct {
 }
 
 func (*groupCmd) Help() string {
-	return `Lists the workers of a group that live (gqlstream run --group NAME): what they run, how far they
-are, and which shards they have; then up to where each shard is published, and by whom. With
-drain, a worker hands its shards over to the others and ends; the command says what that waits for.
+	return `Lists the workers that live, and up to where each shard is published, and by whom. With drain, a worker
+hands its shards over to the others and ends; the command says what that waits for.
 
 Examples:
   gqlstream group midterms --nats nats://a,nats://b,nats://c
@@ -41,7 +40,6 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	defer b.NC.Close()
 	bucket := group.Bucket(c.settings.NATS.Prefix, c.Name)
 	switch {
 	case c.Action == "drain" && c.Worker != "":

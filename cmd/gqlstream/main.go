@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -38,7 +39,12 @@ const (
 type console struct {
 	In       io.Reader
 	Out, Err io.Writer
+
+	closers *[]func() error // of what the command has opened
 }
+
+// atEnd lets something be closed when the command has ended, what was opened last first.
+func (c console) atEnd(closer func() error) { *c.closers = append(*c.closers, closer) }
 
 type cli struct {
 	Run         runCmd         `cmd:"" help:"Follow the stream and keep the estimates of every community current."`
@@ -85,7 +91,7 @@ func endWithin(ctx context.Context, wait time.Duration, exit func(code int)) {
 // execute runs one command line and returns the exit code. Tests call it too.
 func execute(ctx context.Context, args []string, con console) int {
 	exited := -1
-	con.Err = printer{con.Err}
+	con.Err, con.closers = printer{con.Err}, new([]func() error)
 	parser, err := kong.New(&cli{},
 		kong.Name("gqlstream"),
 		kong.Description("Keeps label-prevalence estimates of communities current while a graph changes."),
@@ -110,7 +116,11 @@ func execute(ctx context.Context, args []string, con console) int {
 		fmt.Fprintf(con.Err, "gqlstream: %v\nTry 'gqlstream --help'.\n", err)
 		return exitUsage
 	}
-	if err := kctx.Run(); err != nil {
+	err = kctx.Run()
+	for _, closer := range slices.Backward(*con.closers) {
+		err = errors.Join(err, closer())
+	}
+	if err != nil {
 		fmt.Fprintln(con.Err, "gqlstream:", err)
 		if errors.As(err, new(config.UsageError)) {
 			return exitUsage

@@ -32,10 +32,9 @@ type publishCmd struct {
 }
 
 func (*publishCmd) Help() string {
-	return `Reads files and publishes their rows to the stream, in which they stay. Rows without a time go first, by
-kind: vertices, labels, predictions, edges, members; rows with one follow in its order. Bad rows are
-refused, counted and shown, and the others published; then the exit code is 1, unless --max-refused or
---skip-refused allow it.
+	return `Publishes the rows of files, those without a time first, and then others in the order of time. Bad rows
+are counted and shown, and the others published; then the exit code is 1, unless --max-refused or
+--skip-refused allow it. See docs/events.md.
 
 Examples:
   gqlstream publish --nats nats://localhost:4222 --note debate
@@ -47,7 +46,7 @@ Examples:
 const publishFlushMax = 10 * time.Second
 
 // Run publishes the files, and then the note.
-func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
+func (c *publishCmd) Run(ctx context.Context, con console) error {
 	conf, err := c.fileConfig()
 	if err != nil {
 		return err
@@ -56,7 +55,6 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	if _, err := broker.EnsureLog(ctx, b.JS, c.names); err != nil {
 		return err
 	}
@@ -72,9 +70,9 @@ func (c *publishCmd) Run(ctx context.Context, con console) (err error) {
 	return errors.Join(err, refused)
 }
 
-// openFiles opens the files. Where nobody says the classes, they are those of the run that follows
+// openOrdered opens the files. Where nobody says the classes, they are those of the run that follows
 // the stream, if there are estimates of one and they may be read, and those of the files else.
-func (c *publishCmd) openFiles(ctx context.Context, diagnostics io.Writer, b *broker.Broker, conf files.Config) (*files.Source, error) {
+func (c *publishCmd) openOrdered(ctx context.Context, con console, b *broker.Broker, conf files.Config) (*files.Source, error) {
 	from := ""
 	if conf.Classes.K() == 0 {
 		from = "the files"
@@ -85,14 +83,14 @@ func (c *publishCmd) openFiles(ctx context.Context, diagnostics io.Writer, b *br
 			}
 		}
 	}
-	source, err := files.NewSource(conf)
+	source, err := c.source(con, conf)
 	if err == nil && from != "" && source.Classes().K() > 0 {
 		set := source.Classes()
 		named := make([]string, set.K())
 		for k := range named {
 			named[k] = fmt.Sprintf("%d = %s", k, set.Name(event.Class(k)))
 		}
-		fmt.Fprintf(diagnostics, "classes, from %s: %s\n", from, strings.Join(named, ", "))
+		fmt.Fprintf(con.Err, "classes, from %s: %s\n", from, strings.Join(named, ", "))
 	}
 	return source, err
 }
@@ -100,18 +98,17 @@ func (c *publishCmd) openFiles(ctx context.Context, diagnostics io.Writer, b *br
 // publishFiles publishes rows. The error refused says that rows were refused; the others are
 // published then.
 func (c *publishCmd) publishFiles(ctx context.Context, con console, b *broker.Broker, conf files.Config) (refused, err error) {
-	source, err := c.openFiles(ctx, con.Err, b, conf)
+	source, err := c.openOrdered(ctx, con, b, conf)
 	if err != nil {
-		return nil, config.Usage(err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
 	p := &publishing{}
 	if c.Rejects != "" {
 		file, failed := os.Create(c.Rejects)
 		if failed != nil {
 			return nil, config.Usage(failed)
 		}
-		defer func() { err = errors.Join(err, file.Close()) }()
+		con.atEnd(file.Close)
 		p.rejects = json.NewEncoder(file)
 	}
 	p.out, err = newStreamWriter(b.NC, c.Rate, ingest.PublisherConfig{
@@ -154,7 +151,6 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 // fileConfig checks the flags and says what to read.
 func (c *publishCmd) fileConfig() (files.Config, error) {
 	conf := files.Config{
-		Inputs: c.inputs(), Columns: c.columns(),
 		Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(), Ordered: true, Steps: ingest.StepConfig{Every: -1, EventsMax: messageEventsMax},
 	}
 	switch {
@@ -204,7 +200,7 @@ func (p *publishing) send(ctx context.Context, b *event.Batch) error {
 		}
 	}
 	p.events += b.Events()
-	return p.out.wait(ctx, b.Events())
+	return nil
 }
 
 // rejected is a line of --rejects.

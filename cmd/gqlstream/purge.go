@@ -25,12 +25,10 @@ type purgeCmd struct {
 }
 
 func (*purgeCmd) Help() string {
-	return `Deletes the beginning of the log, up to the second-newest checkpoint: a run goes on from the newest one,
-or from the one before it if that is damaged. Both are verified, and compared with the log, before
-anything is deleted; older checkpoints, which need what is gone, go as well. Nothing is deleted from
-which a worker of a group with an empty disk would go on. What is gone cannot be
-replayed from the beginning any more, nor read with another configuration; replay has --use-checkpoint
-for what is left. After an erasure purge says whether the log still holds what was erased.
+	return `Deletes the log up to the second-newest checkpoint, and older checkpoints, which need it. Both newest are
+verified first, and what a worker of a group may need stays. What is gone cannot be replayed, nor read
+with another configuration; replay has --use-checkpoint for what is left. After an erasure purge says
+whether the log still holds what was erased.
 
 Examples:
   gqlstream purge --state gqlstream-state --dry-run
@@ -48,17 +46,17 @@ type purge struct {
 }
 
 // Run deletes what no checkpoint needs.
-func (c *purgeCmd) Run(ctx context.Context, con console) (err error) {
+func (c *purgeCmd) Run(ctx context.Context, con console) error {
 	c.settings.State = cmp.Or(c.settings.State, config.StateDefault)
 	state := c.settings.State
 	p := purge{command: c, con: con, dir: checkpoint.Look(checkpoint.Disk{}, filepath.Join(state, "checkpoints"))}
-	if p.kept, err = newestTwo(p.dir, state); err != nil {
+	err := p.readKept(state)
+	if err != nil {
 		return err
 	}
 	if p.broker, err = c.open(ctx, con); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.broker.Close()) }()
 	for _, k := range p.kept {
 		_, id := pipeline.ResumeOf(k)
 		if err := id.Check(ctx, p.broker.JS); err != nil {
@@ -151,28 +149,25 @@ func (p *purge) tellErased() {
 	}
 }
 
-// newestTwo returns the manifests of the two newest checkpoints, which must be
-// intact and of one configuration.
-func newestTwo(dir *checkpoint.Dir, state string) ([2]checkpoint.Manifest, error) {
-	var kept [2]checkpoint.Manifest
-	positions, err := dir.List()
+// readKept reads the two newest checkpoints, which must be intact and of one configuration.
+func (p *purge) readKept(state string) error {
+	positions, err := p.dir.List()
 	if err != nil {
-		return kept, err
+		return err
 	}
-	if len(positions) < len(kept) {
-		return kept, fmt.Errorf("purge: %d checkpoints in %s, two are needed before anything may be deleted; let run "+
+	if len(positions) < len(p.kept) {
+		return fmt.Errorf("purge: %d checkpoints in %s, two are needed before anything may be deleted; let run "+
 			"go on until it has written them", len(positions), state)
 	}
-	for i := range kept {
-		c, err := dir.Read(positions[i])
+	for i := range p.kept {
+		c, err := p.dir.Read(positions[i])
 		if err != nil {
-			return kept, fmt.Errorf("purge: %w; nothing was deleted. Start run, which sets it aside and writes others", err)
+			return fmt.Errorf("purge: %w; nothing was deleted. Start run, which sets it aside and writes others", err)
 		}
-		kept[i] = c.Manifest
+		p.kept[i] = c.Manifest
 	}
-	if kept[0].Config != kept[1].Config {
-		return kept, errors.New("purge: the two newest checkpoints are of different configurations; let run write " +
-			"another one first")
+	if p.kept[0].Config != p.kept[1].Config {
+		return errors.New("purge: the two newest checkpoints are of different configurations; let run write another one first")
 	}
-	return kept, nil
+	return nil
 }

@@ -24,9 +24,8 @@ type quarantineCmd struct {
 }
 
 func (*quarantineCmd) Help() string {
-	return `Messages that do not decode, and events that are refused, are kept in the stream GQL_QUARANTINE with
-the reason, their position in the log and their original bytes. Entries are kept for 30 days; the
-originals stay in the log.
+	return `Messages that do not decode, and events that are refused, are kept for 30 days in the stream
+GQL_QUARANTINE, with the reason and their original bytes.
 
 Examples:
   gqlstream quarantine list --nats nats://localhost:4222
@@ -34,10 +33,8 @@ Examples:
   gqlstream quarantine retry 17 --nats nats://localhost:4222 --file corrected.json`
 }
 
-// withQuarantine opens the quarantine, calls use and closes everything again.
-func (f *serverFlags) withQuarantine(
-	ctx context.Context, con console, use func(*ingest.Quarantine) error,
-) (err error) {
+// withQuarantine opens the quarantine and calls use.
+func (f *serverFlags) withQuarantine(ctx context.Context, con console, use func(*ingest.Quarantine) error) error {
 	if f.NATS != "" && f.State != "" {
 		return config.Usagef("quarantine: give either --nats URL or --state DIR")
 	}
@@ -45,7 +42,6 @@ func (f *serverFlags) withQuarantine(
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	q, err := ingest.OpenQuarantine(ctx, b.JS, f.names)
 	if err != nil {
 		return err
@@ -141,10 +137,8 @@ type quarantineRetryCmd struct {
 }
 
 func (*quarantineRetryCmd) Help() string {
-	return `Publishes entries again at the end of the log and marks them as retried. An old event then follows
-newer ones: if it says something that has changed since, it takes it back. What is refused again
-becomes a new entry. An event that was diverted as late is not late again, since somebody has
-decided that it counts; it still ends at its own time plus its ttl or window, which may be past.
+	return `Publishes entries again at the end of the log: an old event then follows newer ones, and takes back what
+has changed since. What is refused again becomes a new entry. What was late is not late again.
 
 Examples:
   gqlstream quarantine retry 17 18 --nats nats://localhost:4222

@@ -36,22 +36,12 @@ type replayCmd struct {
 }
 
 func (*replayCmd) Help() string {
-	return `Runs a log from its beginning through a fresh core and prints every estimate it emits, one JSON
-object a line: what gqlstream run published, bit for bit, if the configuration is the same. The log is
-a stream (--state or --nats) or files. Nothing is published and nothing is changed.
+	return `Prints every estimate of a log, one JSON object a line: what gqlstream run published, bit for bit, if the
+configuration is the same. The log is a stream (--state or --nats) or files; nothing is published or changed.
 
-With --to a stream ends after exactly that position, whatever the steps; with --to TIME, and in files,
-it ends with the last whole step. The record that run published at position P is the last of --to P.
-
-A row of a file that is refused is an error at the end, unless --max-refused or --skip-refused allow
-it. What is refused in a stream was refused live: it is counted at the end.
-
---alerts evaluates the alert rules of the configuration over the whole log, whatever rules held when it
-was live: for rules that did not change these are the transitions that run gave, and for others it says
-what they would have done.
-
---digest names the state at places of the log, to find where two runs part: after a checkpoint it is
-what gqlstream snapshot list shows as STATE.
+The record that run published at position P is the last of --to P. With --to TIME, and in files, the
+replay ends with the last whole step. --alerts says what the rules of the configuration would have done
+over the whole log. --digest names the state, as gqlstream snapshot list does, to find where two runs part.
 
 Examples:
   gqlstream replay --config gqlstream.yaml --state gqlstream-state --to 120000
@@ -61,7 +51,7 @@ Examples:
 }
 
 // Run replays to the end of the log, or to the place asked for.
-func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
+func (c *replayCmd) Run(ctx context.Context, con console) error {
 	settings, err := c.Settings()
 	if err != nil {
 		return err
@@ -84,11 +74,10 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { r.core.Close() }()
-	source, closeSource, err := c.open(ctx, &settings, con, r.to.Position, from)
+	source, err := c.openLog(ctx, &settings, con, r.to.Position, from)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeSource()) }()
 	pipeline.LimitFrom(source, r.core)
 	if files, is := source.(*files.Source); is {
 		return errors.Join(c.readFiles(ctx, files, r.meter, r.step))
@@ -100,27 +89,22 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	return err
 }
 
-// open opens the one log that the flags name.
-func (c *replayCmd) open(
+// openLog opens the one log that the flags name.
+func (c *replayCmd) openLog(
 	ctx context.Context, settings *config.Settings, con console, to event.Position, from ingest.JetStreamConfig,
-) (ingest.Source, func() error, error) {
+) (ingest.Source, error) {
 	steps, err := settings.Steps()
-	if err != nil {
-		return nil, nil, err
-	}
-	if c.any() {
-		if c.NATS != "" || c.State != "" {
-			return nil, nil, config.Usagef("replay: files and a stream are given; choose one")
-		}
-		source, err := openFiles(&c.fileFlags, settings, steps)
-		if err != nil {
-			return nil, nil, err
-		}
-		return source, source.Close, nil
+	switch {
+	case err != nil:
+		return nil, err
+	case c.any() && (c.NATS != "" || c.State != ""):
+		return nil, config.Usagef("replay: files and a stream are given; choose one")
+	case c.any():
+		return c.openFiles(con, settings, steps)
 	}
 	b, err := (&serverFlags{NATS: settings.NATS.URL, settings: *settings}).openExisting(ctx, con)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	from.Step, from.Until, from.UntilLast = steps, to, to == 0
 	source, err := pipeline.OpenLog(ctx, b.JS, settings, from)
@@ -132,9 +116,10 @@ func (c *replayCmd) open(
 		}
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, b.Close())
+		return nil, err
 	}
-	return source, func() error { return errors.Join(source.Close(), b.Close()) }, nil
+	con.atEnd(source.Close)
+	return source, nil
 }
 
 // replay is one core on its way through a log.

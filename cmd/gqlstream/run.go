@@ -27,11 +27,9 @@ type runCmd struct {
 }
 
 func (*runCmd) Help() string {
-	return `Follows the stream GQL and keeps the estimates of every tracked community current: on
-gqlest.estimate.<community> in the stream GQL_ESTIMATES, the latest in the bucket gql_estimates, and
-with --output as JSON lines, with --parquet as files for DuckDB, pandas and Polars. Without --nats it runs a NATS server of its own in the state directory.
-On SIGHUP it reads the configuration again and takes over alerts and notify.
-Refused events are in the stream GQL_QUARANTINE; see gqlstream quarantine.
+	return `Publishes to the stream GQL_ESTIMATES and the bucket gql_estimates. Without --nats it runs a NATS server
+of its own in the state directory. On SIGHUP it reads the configuration again and takes over alerts and
+notify. What was refused is told by gqlstream quarantine. See docs/operations.md.
 
 Examples:
   gqlstream run --classes 2 --everyone

@@ -48,7 +48,8 @@ func (f *serverFlags) AfterApply() (err error) {
 }
 
 // open connects to the server, or starts the embedded one of a state directory. It waits a while for a
-// server that takes no connections yet. A run on the directory is named, with what can be done.
+// server that takes no connections yet. A run on the directory is named, with what can be done. It is
+// closed when the command ends.
 func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, err error) {
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	awaitStart(ctx, con.Err, "a server at "+broker.Redacted(f.NATS), func() (away bool) {
@@ -57,6 +58,9 @@ func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, 
 	})
 	if errors.As(err, new(*broker.LockedError)) {
 		err = fmt.Errorf("%w; a run with --listen ADDRESS can be reached with --nats nats://ADDRESS, and has a page", err)
+	}
+	if err == nil {
+		con.atEnd(b.Close)
 	}
 	return b, err
 }

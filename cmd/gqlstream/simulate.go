@@ -31,11 +31,9 @@ type simulateCmd struct {
 }
 
 func (*simulateCmd) Help() string {
-	return `Makes an evolving social network: vertices arrive, edges come and go, opinions drift and jump, a
-fallible classifier predicts them, and of a small share they are known. Deterministic, with the truth known.
-
-The truth file has the columns time,community,members,p0..p{K-1},jumped: the true share of every class at
-that time, and when the community last jumped (empty before any).
+	return `Vertices arrive, edges come and go, opinions drift and jump, a fallible classifier predicts them, and of a
+small share they are known. The truth file has the true share of every class at a time, and when the
+community last jumped.
 
 Examples:
   gqlstream simulate --vertices 20000 --duration 10m --seed 7 --out log.ndjson.zst --truth truth.csv
@@ -75,7 +73,7 @@ func (c *simulateCmd) Run(ctx context.Context, con console) (err error) {
 		if err != nil {
 			return err
 		}
-		defer file.Close()
+		con.atEnd(file.Close)
 		c.truth.Reset(file)
 	}
 	fmt.Fprint(c.truth, "time,community,members")
@@ -103,12 +101,11 @@ func (c *simulateCmd) store(ctx context.Context, con console, s *simulate.Networ
 }
 
 // publish sends the events to the server. An interrupt is a fine way to end it.
-func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Network) (err error) {
+func (c *simulateCmd) publish(ctx context.Context, con console, s *simulate.Network) error {
 	b, err := c.open(ctx, con)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
 	if err := broker.EnsureStreams(ctx, b.JS, c.names); err != nil {
 		return err
 	}

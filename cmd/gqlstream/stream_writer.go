@@ -1,15 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
-	"gqlstream/request"
 )
 
 // messageEventsMax bounds the events of a message that streamWriter makes; a
@@ -19,20 +20,20 @@ const messageEventsMax = 2048
 // streamWriter publishes batches as messages that hold one kind of event each.
 type streamWriter struct {
 	publisher *ingest.Publisher
-	bytesMax  int64   // of a payload
-	rate      float64 // events a second; 0 is no limit
-	begun     time.Time
-	events    float64 // published
+	bytesMax  int64 // of a payload
+	limiter   *rate.Limiter
 }
 
-// newStreamWriter returns a writer to the server at nc. Its publisher is the caller's to close.
-func newStreamWriter(nc *nats.Conn, rate float64, conf ingest.PublisherConfig) (streamWriter, error) {
+// newStreamWriter returns a writer to the server at nc of so many events a second; 0 is no limit. Its
+// publisher is the caller's to close.
+func newStreamWriter(nc *nats.Conn, perSecond float64, conf ingest.PublisherConfig) (streamWriter, error) {
 	publisher, err := ingest.NewPublisher(nc, conf)
-	return streamWriter{publisher: publisher, bytesMax: nc.MaxPayload(), rate: rate}, err
+	limiter := rate.NewLimiter(cmp.Or(rate.Limit(perSecond), rate.Inf), messageEventsMax)
+	limiter.AllowN(time.Now(), messageEventsMax) // it begins with nothing saved up
+	return streamWriter{publisher, nc.MaxPayload(), limiter}, err
 }
 
-// write publishes the events of b, kind by kind, and waits where the rate is ahead
-// of the clock.
+// write publishes the events of b, kind by kind.
 func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
 	for _, kind := range []event.Kind{
 		event.KindVertex, event.KindMember, event.KindEdge, event.KindLabel, event.KindPrediction, event.KindControl,
@@ -44,10 +45,11 @@ func (s *streamWriter) write(ctx context.Context, b *event.Batch) error {
 			}
 		}
 	}
-	return s.wait(ctx, b.Events())
+	return nil
 }
 
-// publish publishes the events [from, to) of a kind, in halves if the message would be too large.
+// publish publishes the events [from, to) of a kind, in halves if the message would be too large, and
+// waits until the rate allows as many more.
 func (s *streamWriter) publish(ctx context.Context, kind event.Kind, b *event.Batch, from, to int) error {
 	payload, form := wire.Encode(kind, b, from, to)
 	if int64(len(payload)) > s.bytesMax && to-from > 1 {
@@ -57,17 +59,8 @@ func (s *streamWriter) publish(ctx context.Context, kind event.Kind, b *event.Ba
 		}
 		return s.publish(ctx, kind, b, middle, to)
 	}
-	return s.publisher.Publish(ctx, ingest.Outgoing{Kind: kind, ContentType: form, Payload: payload})
-}
-
-// wait sleeps until n more events fit the rate.
-func (s *streamWriter) wait(ctx context.Context, n int) error {
-	if s.rate == 0 {
-		return nil
+	if err := s.publisher.Publish(ctx, ingest.Outgoing{Kind: kind, ContentType: form, Payload: payload}); err != nil {
+		return err
 	}
-	if s.begun.IsZero() {
-		s.begun = time.Now()
-	}
-	s.events += float64(n)
-	return request.Pause(ctx, time.Until(s.begun.Add(time.Duration(s.events/s.rate*float64(time.Second)))))
+	return s.limiter.WaitN(ctx, to-from)
 }

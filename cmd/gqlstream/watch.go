@@ -33,11 +33,8 @@ type watchCmd struct {
 }
 
 func (*watchCmd) Help() string {
-	return `Shows the communities of a running gqlstream run or demo in the terminal: share of one class with its
-interval, members, time since the last estimate, and flags. It reads the HTTP API of the page, so
-it works as soon as run does. When run restarts it goes on by itself. As many communities are shown as the
-terminal has lines; --filter, --sort and --flagged choose them. Where standard output is no terminal, all
-of them are printed at each look.
+	return `Shows the communities of a running gqlstream run or demo, by the HTTP API of its page: as many as the
+terminal has lines, which --filter, --sort and --flagged choose, and all where standard output is none.
 
 Examples:
   gqlstream watch
