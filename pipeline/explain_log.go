@@ -322,7 +322,7 @@ func ParsePlace(flag, text string) (Place, error) {
 		return Place{Position: event.Position(n)}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || t.UnixNano() == 0 {
+	if err != nil || t.UnixNano() == 0 || t.Year() < 1678 || t.Year() > 2261 { // what an event.Time holds
 		return Place{}, config.Usagef("%s %q is neither a position, 1 or more, nor a time such as "+
 			"2026-05-01T12:00:00Z", flag, text)
 	}

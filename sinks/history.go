@@ -237,6 +237,12 @@ func (s *History) inForce(ctx context.Context, subject string, position uint64, 
 			t, _ := time.Parse(time.RFC3339Nano, e.Time)
 			return t.UnixNano()
 		}, at.UnixNano()
+		switch { // beyond the times that an int64 holds
+		case at.Year() < 1678:
+			bound = math.MinInt64
+		case at.Year() > 2261:
+			bound = math.MaxInt64
+		}
 	}
 	return l.lastUpTo(ctx, key, bound)
 }

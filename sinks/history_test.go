@@ -64,6 +64,14 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 			t.Errorf("%d of an old window: %v, %v, %v", most, got, whole, err)
 		}
 	}
+	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	list, whole, err = h.read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", To: far}, 4)
+	if got := positions(list); err != nil || whole || len(got) > 5 || !slices.Contains(got, 20) {
+		t.Errorf("up to %v: %v, %v, %v", far, got, whole, err)
+	}
+	if list, _, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: far}); len(list) > 0 || err != nil {
+		t.Errorf("from %v: %v, %v", far, positions(list), err)
+	}
 	for until, want := range map[uint64]uint64{0: 0, 1: 0, 2: 2, 13: 13, 99: 20} {
 		record, ok, err := h.InForce(t.Context(), "c0001", "pcc", until, time.Unix(0, 0))
 		if err != nil || ok != (want > 0) || record.Position != want || ok && record.Method != "pcc" {

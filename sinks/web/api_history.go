@@ -106,6 +106,9 @@ func askDifference(ctx context.Context, s *Server, q *asked) (any, error) {
 	if other == "" && at.IsZero() {
 		other = "everyone"
 	}
+	if other == q.name {
+		q.bad("other: a community does not differ from itself; give at=, without it, for an earlier time")
+	}
 	if q.err != nil {
 		return nil, q.err
 	}

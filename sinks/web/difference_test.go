@@ -44,7 +44,10 @@ func TestDifferencesAreAnswered(t *testing.T) {
 	if out := rows(t, s, "/api/v1/communities/a/difference?other=b&format=csv"); len(out) != 3 {
 		t.Errorf("%d lines of CSV", len(out))
 	}
-	for query, want := range map[string]int{"?other=nobody": 404, "?at=1970-01-02T00:00:00Z": 404, "?other=b&method=pcc": 404} {
+	if code, _, body := get(t, s, "/api/v1/communities/everyone/difference"); code != 400 {
+		t.Errorf("everyone and everyone: %d %s", code, body)
+	}
+	for query, want := range map[string]int{"?other=a": 400, "?other=nobody": 404, "?at=1970-01-02T00:00:00Z": 404, "?other=b&method=pcc": 404} {
 		if code, _, body := get(t, s, "/api/v1/communities/a/difference"+query); code != want {
 			t.Errorf("%q: %d %s, want %d", query, code, body, want)
 		}
