@@ -71,7 +71,7 @@ type alertsAnswer struct {
 }
 
 // askAlerts describes the alerts of one community, or of all.
-func askAlerts(_ context.Context, s *Server, q *asked) (any, error) {
+func askAlerts(_ context.Context, s *Server, q *params) (any, error) {
 	limit := q.number("limit", alertsDefault, 1, alertsMax)
 	community, only := q.query.Get("community"), q.query.Has("community")
 	b := &s.alertBoard

@@ -31,7 +31,7 @@ type flagInfo struct {
 	Action  string `json:"action"`
 }
 
-func askInfo(_ context.Context, s *Server, _ *asked) (any, error) {
+func askInfo(_ context.Context, s *Server, _ *params) (any, error) {
 	out := info{
 		Pipeline: s.config.Pipeline, Version: s.config.Version, Instance: s.instance,
 		Started: s.started.UTC(), Classes: s.config.Classes,
@@ -54,11 +54,11 @@ type detail struct {
 
 func (d detail) list() []quant.Estimate { return d.Estimates }
 
-func askCommunity(_ context.Context, s *Server, q *asked) (any, error) {
+func askCommunity(_ context.Context, s *Server, q *params) (any, error) {
 	q.word("format", formats...)
 	s.store.mu.RLock()
 	defer s.store.mu.RUnlock()
-	c := s.store.byName[q.name]
+	c := s.store.byName[q.query.Get("community")]
 	if c == nil {
 		return nil, refuse(http.StatusNotFound, "no such community")
 	}
@@ -81,7 +81,7 @@ type changedAnswer struct {
 
 // askChanged answers what has changed after a position. Of a record that was published several times
 // since, it has the newest.
-func askChanged(_ context.Context, s *Server, q *asked) (any, error) {
+func askChanged(_ context.Context, s *Server, q *params) (any, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(q.query["community"])))
 	after := q.number("after", 0, 0, math.MaxInt)
 	if len(names) > namesMax {
@@ -113,7 +113,7 @@ type historyAnswer struct {
 
 func (a historyAnswer) list() []quant.Estimate { return a.Estimates }
 
-func askEstimates(ctx context.Context, s *Server, q *asked) (any, error) {
+func askEstimates(ctx context.Context, s *Server, q *params) (any, error) {
 	from, to := q.time("from"), q.time("to")
 	limit := q.limit(estimatesDefault, 1, estimatesMax)
 	q.word("format", formats...)
@@ -141,11 +141,11 @@ func spread[T any](list []T, n int) []T {
 }
 
 // latest returns the latest record of the community and method that a question names.
-func (s *Server) latest(q *asked) (*quant.Estimate, error) {
+func (s *Server) latest(q *params) (*quant.Estimate, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	if e := s.latestOf(q.name, q.query.Get("method")); e != nil {
+	if e := s.latestOf(q.query.Get("community"), q.query.Get("method")); e != nil {
 		return e, nil
 	}
 	return nil, refuse(http.StatusNotFound, "no such community or method")
@@ -187,7 +187,7 @@ type QuarantineEntry struct {
 	Original string `json:"original"`
 }
 
-func askQuarantine(ctx context.Context, s *Server, q *asked) (any, error) {
+func askQuarantine(ctx context.Context, s *Server, q *params) (any, error) {
 	limit := q.number("limit", quarantineDefault, 1, quarantineMax)
 	if q.err != nil {
 		return nil, q.err

@@ -49,7 +49,7 @@ func wide(list []float32) []float64 {
 
 // askHistory answers with records where a short time is asked for, and with roll-ups of
 // the resolution that fits elsewhere.
-func askHistory(ctx context.Context, s *Server, q *asked) (any, error) {
+func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
 	usual := max(2, 1_500/(len(s.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
 	from, to, points := q.time("from"), q.time("to"), q.number("points", usual, 2, estimatesMax)
 	q.word("format", formats...)
@@ -100,21 +100,21 @@ func (a differenceAnswer) list() []quant.Estimate { return []quant.Estimate{a.Es
 // askDifference compares the latest records of two communities, or those in force at a log
 // time if one is given; with a time alone, the latest record with the one then, and with
 // neither the community with everyone.
-func askDifference(ctx context.Context, s *Server, q *asked) (any, error) {
-	other, at := q.query.Get("other"), q.time("at")
+func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
+	name, other, at := q.query.Get("community"), q.query.Get("other"), q.time("at")
 	q.word("format", formats...)
 	if other == "" && at.IsZero() {
 		other = "everyone"
 	}
-	if other == q.name {
+	if other == name {
 		q.bad("other: a community does not differ from itself; give at=, without it, for an earlier time")
 	}
 	if q.err != nil {
 		return nil, q.err
 	}
-	names, times := [2]string{q.name, other}, [2]time.Time{at, at}
+	names, times := [2]string{name, other}, [2]time.Time{at, at}
 	if other == "" {
-		names[1], times[0] = q.name, time.Time{} // with itself at an earlier time
+		names[1], times[0] = name, time.Time{} // with itself at an earlier time
 	}
 	var of [2]quant.Estimate
 	for i, name := range names {
@@ -187,7 +187,7 @@ type ExplainQuery struct {
 	From, To          string
 }
 
-func askExplain(ctx context.Context, s *Server, q *asked) (any, error) {
+func askExplain(ctx context.Context, s *Server, q *params) (any, error) {
 	e := ExplainQuery{From: q.query.Get("from"), To: q.query.Get("to")}
 	if e.From == "" || e.To == "" {
 		return nil, refuse(http.StatusBadRequest, "from and to: want positions or RFC 3339 times")
@@ -201,8 +201,8 @@ func askExplain(ctx context.Context, s *Server, q *asked) (any, error) {
 }
 
 // askWhom answers whom to label, in turn with explanations: it too needs a graph of its own.
-func askWhom(ctx context.Context, s *Server, q *asked) (any, error) {
-	question := ask.Question{Communities: []string{q.name}, Count: q.number("count", 50, 1, 100_000), Seed: 1}
+func askWhom(ctx context.Context, s *Server, q *params) (any, error) {
+	question := ask.Question{Communities: []string{q.query.Get("community")}, Count: q.number("count", 50, 1, 100_000), Seed: 1}
 	if q.err != nil {
 		return nil, q.err
 	}

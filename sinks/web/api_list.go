@@ -43,7 +43,7 @@ type listQuery struct {
 	offset, limit, trend int
 }
 
-func readListQuery(s *Server, p *asked) (q listQuery) {
+func readListQuery(s *Server, p *params) (q listQuery) {
 	query := p.query
 	q.search, q.flag, q.method = strings.ToLower(query.Get("q")), query.Get("flag"), query.Get("method")
 	if len(q.search) > searchBytesMax {
@@ -88,7 +88,7 @@ func (a listAnswer) list() (all []quant.Estimate) {
 	return all
 }
 
-func askList(_ context.Context, s *Server, asked *asked) (any, error) {
+func askList(_ context.Context, s *Server, asked *params) (any, error) {
 	q := readListQuery(s, asked)
 	if asked.err != nil {
 		return nil, asked.err

@@ -44,7 +44,7 @@ func BenchmarkThousandPages(b *testing.B) {
 				position++
 				emit(c.changed)
 				for i := range loadPages {
-					q := &asked{params: params{query: url.Values{"community": c.of(i), "after": {strconv.FormatUint(position-1, 10)}}}}
+					q := &params{query: url.Values{"community": c.of(i), "after": {strconv.FormatUint(position-1, 10)}}}
 					answer, err := askChanged(b.Context(), s, q)
 					if err != nil {
 						b.Fatal(err)

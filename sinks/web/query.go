@@ -58,7 +58,7 @@ func fail(w http.ResponseWriter, code int, message string) {
 	answer(w, code, map[string]string{"error": message})
 }
 
-// params reads the parameters of a query, and keeps the first mistake in them.
+// params reads the parameters of a question through either door, and keeps the first mistake in them.
 type params struct {
 	query url.Values
 	err   *Refusal
@@ -120,15 +120,9 @@ func (p *params) time(name string) time.Time {
 	return time.Unix(whole, int64((seconds-float64(whole))*1e9))
 }
 
-// asked is a question to a server, through either door.
-type asked struct {
-	params
-	name string // of a community
-}
-
 // question answers what is asked. It reads the parameters first, and says with a Refusal
 // what the client can mend.
-type question func(ctx context.Context, s *Server, q *asked) (any, error)
+type question func(ctx context.Context, s *Server, q *params) (any, error)
 
 // questionWaitMax bounds the time of an answer; an explanation, which reads the log, has more.
 const questionWaitMax = 20 * time.Second
@@ -149,10 +143,10 @@ func refuse(code int, format string, args ...any) *Refusal {
 func busy(message string) *Refusal { return &Refusal{http.StatusServiceUnavailable, message} }
 
 // ask answers a question within a time, or says with a Refusal why not.
-func (s *Server) ask(ctx context.Context, rt *route, name string, query url.Values) (any, *Refusal) {
+func (s *Server) ask(ctx context.Context, rt *route, query url.Values) (any, *Refusal) {
 	ctx, cancel := context.WithTimeout(ctx, max(rt.wait, questionWaitMax))
 	defer cancel()
-	q := &asked{params{query: query}, name}
+	q := &params{query: query}
 	value, err := rt.ask(ctx, s, q)
 	var refusal *Refusal
 	switch {
@@ -173,7 +167,10 @@ func (s *Server) ask(ctx context.Context, rt *route, name string, query url.Valu
 func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, rt *route, query url.Values) {
 	// The server's own limit on the time to write is shorter than an explanation.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(max(rt.wait, questionWaitMax) + writeWaitMax))
-	value, refusal := s.ask(r.Context(), rt, r.PathValue("name"), query)
+	if name := r.PathValue("name"); name != "" {
+		query.Set("community", name)
+	}
+	value, refusal := s.ask(r.Context(), rt, query)
 	switch table, is := value.(table); {
 	case refusal != nil:
 		fail(w, refusal.Code, refusal.Message)

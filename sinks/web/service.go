@@ -69,10 +69,10 @@ func (rt *route) fields() (list []string) {
 // answerRequest is the door of NATS. An error is an answer too, {"error": "..."}, with the
 // code and the text in the headers of a micro service.
 func (s *Server) answerRequest(ctx context.Context, rt *route, r micro.Request, bytesMax int64) {
-	name, query, refusal := rt.read(r.Data())
+	query, refusal := rt.read(r.Data())
 	var value any
 	if refusal == nil {
-		value, refusal = s.ask(ctx, rt, name, query)
+		value, refusal = s.ask(ctx, rt, query)
 	}
 	var data []byte
 	if refusal == nil {
@@ -92,31 +92,27 @@ func (s *Server) answerRequest(ctx context.Context, rt *route, r micro.Request, 
 }
 
 // read parses a request: a JSON object with the parameters, or nothing.
-func (rt *route) read(data []byte) (name string, query url.Values, refusal *Refusal) {
+func (rt *route) read(data []byte) (query url.Values, refusal *Refusal) {
 	query = url.Values{}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return "", query, nil
+		return query, nil
 	}
 	given := map[string]any{}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&given); err != nil {
-		return "", nil, refuse(http.StatusBadRequest, "want a JSON object with some of %s", strings.Join(rt.fields(), ", "))
+		return nil, refuse(http.StatusBadRequest, "want a JSON object with some of %s", strings.Join(rt.fields(), ", "))
 	}
 	for field, value := range given {
 		if !slices.Contains(rt.fields(), field) {
-			return "", nil, refuse(http.StatusBadRequest, "unknown parameter %q", field)
+			return nil, refuse(http.StatusBadRequest, "unknown parameter %q", field)
 		}
 		switch value.(type) {
 		case string, json.Number:
 			query.Set(field, fmt.Sprint(value))
 		default:
-			return "", nil, refuse(http.StatusBadRequest, "%s: want a string or a number", field)
+			return nil, refuse(http.StatusBadRequest, "%s: want a string or a number", field)
 		}
 	}
-	if strings.Contains(rt.pattern, "{name}") {
-		name = query.Get("community")
-		query.Del("community")
-	}
-	return name, query, nil
+	return query, nil
 }

@@ -162,7 +162,7 @@ type statusAnswer struct {
 	Estimated   uint64          `json:"estimated"` // position of the newest estimates
 }
 
-func askStatus(_ context.Context, s *Server, _ *asked) (any, error) {
+func askStatus(_ context.Context, s *Server, _ *params) (any, error) {
 	now := time.Now().UTC()
 	status, at := s.journal.read()
 	out := statusAnswer{
