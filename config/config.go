@@ -224,7 +224,7 @@ func (c Settings) Core() (incremental.Config, error) {
 	if len(c.Classes) > 0 {
 		errs = append(errs, c.Classes.ClassSet().Validate(), out.Validate())
 	} else {
-		errs = append(errs, errors.New("classes: missing; give their names, or how many there are"))
+		errs = append(errs, errors.New("classes: missing; give their names in order, or how many there are (--classes)"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return out, Usage(err)

@@ -150,9 +150,7 @@ func (c *publishCmd) publishNote(ctx context.Context, con console, b *broker.Bro
 
 // fileConfig checks the flags and says what to read.
 func (c *publishCmd) fileConfig() (files.Config, error) {
-	conf := files.Config{
-		Version: c.ModelVersion, Classes: c.settings.Classes.ClassSet(), Ordered: true, Steps: ingest.StepConfig{Every: -1, EventsMax: messageEventsMax},
-	}
+	conf := files.Config{Version: c.ModelVersion, Ordered: true, Steps: ingest.StepConfig{Every: -1, EventsMax: messageEventsMax}}
 	switch {
 	case len(c.Note) > event.IDBytesLimit:
 		return conf, config.Usagef("publish: --note has %d bytes, at most %d", len(c.Note), event.IDBytesLimit)
@@ -166,14 +164,9 @@ func (c *publishCmd) fileConfig() (files.Config, error) {
 	case !(c.Rate >= 0):
 		return conf, config.Usagef("publish: --rate %v is negative", c.Rate)
 	}
-	if c.Classes != "" {
-		classes, err := config.ParseClasses(c.Classes)
-		if err != nil {
-			return conf, config.Usage(err)
-		}
-		conf.Classes = classes.ClassSet()
-	}
-	return conf, nil
+	err := (&config.CoreFlags{Classes: c.Classes}).Merge(&c.settings)
+	conf.Classes = c.settings.Classes.ClassSet()
+	return conf, err
 }
 
 // publishing is one run of publish.

@@ -15,6 +15,7 @@ import (
 	"gqlstream/ingest"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/sinks/web"
 )
 
 type quarantineCmd struct {
@@ -120,10 +121,7 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 		object := json.NewEncoder(printer{con.Out})
 		object.SetEscapeHTML(false)
 		object.SetIndent("", "  ")
-		return object.Encode(struct {
-			ingest.QuarantineEntry
-			Original string `json:"original"`
-		}{e, fmt.Sprintf("%.4096s", e.Original)})
+		return object.Encode(web.QuarantineEntry{QuarantineEntry: e, Original: fmt.Sprintf("%.4096s", e.Original)})
 	})
 }
 

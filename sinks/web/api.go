@@ -55,7 +55,6 @@ type detail struct {
 func (d detail) list() []quant.Estimate { return d.Estimates }
 
 func askCommunity(_ context.Context, s *Server, q *params) (any, error) {
-	q.word("format", formats...)
 	s.store.mu.RLock()
 	defer s.store.mu.RUnlock()
 	c := s.store.byName[q.query.Get("community")]
@@ -116,7 +115,6 @@ func (a historyAnswer) list() []quant.Estimate { return a.Estimates }
 func askEstimates(ctx context.Context, s *Server, q *params) (any, error) {
 	from, to := q.time("from"), q.time("to")
 	limit := q.limit(estimatesDefault, 1, estimatesMax)
-	q.word("format", formats...)
 	latest, err := s.latest(q)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,6 @@ func wide(list []float32) []float64 {
 func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
 	usual := max(2, 1_500/(len(s.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
 	from, to, points := q.time("from"), q.time("to"), q.number("points", usual, 2, estimatesMax)
-	q.word("format", formats...)
 	latest, err := s.latest(q)
 	if err != nil {
 		return nil, err
@@ -102,7 +101,6 @@ func (a differenceAnswer) list() []quant.Estimate { return []quant.Estimate{a.Es
 // neither the community with everyone.
 func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 	name, other, at := q.query.Get("community"), q.query.Get("other"), q.time("at")
-	q.word("format", formats...)
 	if other == "" && at.IsZero() {
 		other = "everyone"
 	}

@@ -55,7 +55,6 @@ func readListQuery(s *Server, p *params) (q listQuery) {
 	}
 	q.offset, q.limit = p.number("offset", 0, 0, limitAll), p.limit(pageDefault, 0, pageMax)
 	q.trend = p.number("trend", 0, 0, trendMax)
-	p.word("format", formats...)
 	return q
 }
 

@@ -147,6 +147,7 @@ func (s *Server) ask(ctx context.Context, rt *route, query url.Values) (any, *Re
 	ctx, cancel := context.WithTimeout(ctx, max(rt.wait, questionWaitMax))
 	defer cancel()
 	q := &params{query: query}
+	q.word("format", "json", "csv") // which only HTTP has
 	value, err := rt.ask(ctx, s, q)
 	var refusal *Refusal
 	switch {
@@ -180,9 +181,6 @@ func (s *Server) serveQuestion(w http.ResponseWriter, r *http.Request, rt *route
 		answer(w, http.StatusOK, value)
 	}
 }
-
-// formats are the choices of the parameter format; the first is the default.
-var formats = []string{"json", "csv"}
 
 var csvHead = []string{"time", "community", "class", "share", "low", "high", "method"}
 
