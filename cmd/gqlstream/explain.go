@@ -92,19 +92,6 @@ func (c *explainCmd) query() (q pipeline.Query, err error) {
 	return q, err
 }
 
-// causeWords names the causes for people.
-var causeWords = map[string]string{
-	quant.CauseJoined:      "members joined",
-	quant.CauseLeft:        "members left",
-	quant.CausePredictions: "predictions",
-	quant.CauseModel:       "model version",
-	quant.CauseLabels:      "labels",
-	quant.CauseEdges:       "edges",
-
-	quant.CauseCoefficients: "coefficients",
-	quant.CauseGamma:        "gamma",
-}
-
 // writeExplanation writes an explanation for people: shares in percent, changes in
 // percentage points.
 func writeExplanation(w io.Writer, x *quant.Explanation) error {
@@ -129,7 +116,7 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	row("change", x.Change, "%+.2f", 2, "percentage points")
 	fmt.Fprintln(t)
 	for _, c := range x.Causes {
-		row(causeWords[c.Kind], c.Contribution, "%+.2f", 2, detailText(&c))
+		row(c.Kind, c.Contribution, "%+.2f", 2, detailText(&c))
 	}
 	own := "our own error"
 	if x.From.Published != nil {
@@ -144,7 +131,7 @@ func writeExplanation(w io.Writer, x *quant.Explanation) error {
 	}
 	fmt.Fprint(t, "\nLargest single changes: how the estimate at the end differs from what it would be without each alone\n")
 	for _, c := range x.Causes {
-		head, note := causeWords[c.Kind], ""
+		head, note := c.Kind, ""
 		if c.Candidates < c.Changes {
 			note = fmt.Sprintf("of the %d that plain counting moves most", c.Candidates)
 		}

@@ -54,7 +54,7 @@ func TestClassesAreNotGuessed(t *testing.T) {
 	named := textFile(t, "p.csv", "vertex,p_zeta,p_right"+rows)
 	args := []string{"estimate", "--edges", edges, "--labels", labels, "--everyone", "--method", "pcc", "--predictions"}
 	code, out, said := runCommand(append(args, bare)...)
-	if code != exitUsage || out != "" || !strings.Contains(said, "name the columns p_right,p_zeta, or give --classes") {
+	if code != exitUsage || out != "" || !strings.Contains(said, "name the columns p_right and so on, or give --classes") {
 		t.Errorf("exit %d\n%s%s", code, out, said)
 	}
 	want, _ := mustRun(t, append(args, bare, "--classes", "zeta,right")...)

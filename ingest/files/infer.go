@@ -27,7 +27,7 @@ import (
 // out, and so are names in the order of the alphabet where ordered is set. Files that speak of no
 // class give the zero ClassSet. columns renames as in Config.
 func inferClasses(inputs []Input, columns map[string]string, ordered bool) (event.ClassSet, error) {
-	found := classFinder{names: map[string]string{}}
+	found := classFinder{names: map[string]string{}, ordered: ordered}
 	for _, input := range inputs {
 		if !input.Log && input.Kind != event.KindLabel && input.Kind != event.KindPrediction {
 			continue
@@ -43,17 +43,12 @@ func inferClasses(inputs []Input, columns map[string]string, ordered bool) (even
 			return event.ClassSet{}, err
 		}
 	}
-	classes, err := found.classes()
-	if err == nil && ordered && len(classes.Names) > 0 && found.caller == "" {
-		name := classes.Names[0]
-		err = fmt.Errorf("ingest: %s names a class %q, and no file says the order of the classes: "+
-			"give --classes with all names in the order of the pipeline's, or --config with its configuration", found.names[name], name)
-	}
-	return classes, err
+	return found.classes()
 }
 
 // classFinder collects what files say of classes.
 type classFinder struct {
+	ordered  bool              // the alphabet is no order
 	names    map[string]string // of classes: the file that said it first
 	called   []string          // classes of the columns that name theirs
 	caller   string            // the file that has them
@@ -161,18 +156,16 @@ func (f *classFinder) classes() (set event.ClassSet, err error) {
 	if namer == "" {
 		names = slices.Sorted(maps.Keys(f.names))
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return event.ClassSet{Count: count}, nil
-	}
-	if count > 0 {
-		const shown = 8
-		columns := classPrefix + strings.Join(names[:min(len(names), shown)], ","+classPrefix)
-		if len(names) > shown {
-			columns += ",..."
-		}
+	case count > 0:
 		return set, fmt.Errorf("ingest: classes are names in %s, such as %q, and numbers in %s, from 0 to %d: use the names and "+
-			"name the columns %s, or give --classes with the names in the order of the numbers",
-			cmp.Or(namer, f.names[names[0]]), names[0], f.numberer, count-1, columns)
+			"name the columns %s%s and so on, or give --classes with the names in the order of the numbers",
+			cmp.Or(namer, f.names[names[0]]), names[0], f.numberer, count-1, classPrefix, names[0])
+	case f.ordered && namer == "":
+		return set, fmt.Errorf("ingest: %s names a class %q, and no file says the order of the classes: "+
+			"give --classes with all names in the order of the pipeline's, or --config with its configuration", f.names[names[0]], names[0])
 	}
 	set = event.ClassSet{Count: len(names), Names: names}
 	return set, set.Validate()

@@ -188,7 +188,7 @@ func TestInferClasses(t *testing.T) {
 		{"list", map[string]string{"prediction.ndjson": `{"vertex":1,"probabilities":[0.5,0.5]}`}, "2"},
 		{"names beside columns without", map[string]string{
 			"prediction.csv": "vertex,p0,p1\n1,1,0\n", "label.csv": "vertex,label\na,no\nb,yes\n",
-		}, "error: name the columns p_no,p_yes, or give --classes"},
+		}, "error: name the columns p_no and so on, or give --classes"},
 		{"indices beside columns", map[string]string{
 			"prediction.csv": "vertex,p0,p1,p2\n1,1,0,0\n", "label.csv": "vertex,label\na,0\nb,1\n",
 		}, "3"},
@@ -208,7 +208,7 @@ func TestInferClasses(t *testing.T) {
 		},
 		{"files with and without names", map[string]string{
 			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n", "prediction.ndjson": `{"vertex":1,"p":[0.5,0.5]}`,
-		}, "error: name the columns p_yes,p_no, or give --classes"},
+		}, "error: name the columns p_yes and so on, or give --classes"},
 		{"files with other names", map[string]string{
 			"prediction.csv": "vertex,p_yes,p_no\n1,1,0\n", "prediction.tsv": "vertex\tp_yes\tp_maybe\n1\t1\t0\n",
 		}, "error: give the classes with --classes"},
@@ -224,7 +224,7 @@ func TestInferClasses(t *testing.T) {
 		{"mixed", map[string]string{"label.csv": "vertex,label\n1,0\n2,left\n"}, "error: such as \"left\", and numbers in"},
 		{"counts differ", map[string]string{
 			"prediction.csv": "vertex,p0,p1\n1,1,0\n", "label.csv": "vertex,label\na,no\nb,yes\nc,maybe\n",
-		}, "error: name the columns p_maybe,p_no,p_yes"},
+		}, "error: name the columns p_maybe and so on"},
 		{"lists differ", map[string]string{
 			"prediction.ndjson": `{"vertex":1,"probabilities":[0.5,0.5]}` + "\n" + `{"vertex":1,"probabilities":[1]}`,
 		}, "error: 1 probabilities, and 2 in"},
