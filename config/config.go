@@ -59,7 +59,7 @@ type Classes []string
 func (c *Classes) UnmarshalYAML(data []byte) error {
 	var n int
 	if err := yaml.Unmarshal(data, &n); err == nil {
-		names, err := ParseClasses(strconv.Itoa(n))
+		names, err := parseClasses(strconv.Itoa(n))
 		*c = names
 		return err
 	}
@@ -69,8 +69,8 @@ func (c *Classes) UnmarshalYAML(data []byte) error {
 	return nil
 }
 
-// ParseClasses reads "3" or "left,right".
-func ParseClasses(text string) (Classes, error) {
+// parseClasses reads "3" or "left,right".
+func parseClasses(text string) (Classes, error) {
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 1 || n > graphstore.ClassesMax {
 			return nil, fmt.Errorf("classes: %d is not between 1 and %d", n, graphstore.ClassesMax)

@@ -40,7 +40,7 @@ func (f *CoreFlags) Settings() (Settings, error) {
 // Merge merges the flags over settings.
 func (f *CoreFlags) Merge(c *Settings) (err error) {
 	if f.Classes != "" {
-		if c.Classes, err = ParseClasses(f.Classes); err != nil {
+		if c.Classes, err = parseClasses(f.Classes); err != nil {
 			return Usage(err)
 		}
 	}

@@ -126,10 +126,7 @@ func (o *opinions) displace(g uint32, share float64) {
 func (s *Network) settle(g uint32) {
 	n, target := &s.network, s.opinion.at(g, s.elapsed())
 	counts := n.count[int(g)*n.classes : (int(g)+1)*n.classes]
-	total := 0
-	for _, c := range counts {
-		total += c
-	}
+	total := sum(counts)
 	for range total {
 		from, to := 0, 0
 		surplus := func(k int) float64 { return float64(counts[k]) - target[k]*float64(total) }
@@ -153,10 +150,7 @@ func (s *Network) settle(g uint32) {
 func (s *Network) swap(g uint32) {
 	n, o := &s.network, &s.opinion
 	counts := n.count[int(g)*n.classes : (int(g)+1)*n.classes]
-	total := 0
-	for _, c := range counts {
-		total += c
-	}
+	total := sum(counts)
 	hours := (opinionEvery * s.config.StepEvery).Hours()
 	o.owed[g] += s.config.Churn * float64(total) * hours / 2
 	for ; o.owed[g] >= 1 && total > 0; o.owed[g]-- {
@@ -221,12 +215,17 @@ func (s *Network) VisitClasses(visit func(event.ID, event.Class)) {
 }
 
 func shares(counts []int) (prevalence []float64, total int) {
-	for _, c := range counts {
-		total += c
-	}
+	total = sum(counts)
 	prevalence = make([]float64, len(counts))
 	for k, c := range counts {
 		prevalence[k] = float64(c) / float64(max(total, 1))
 	}
 	return prevalence, total
+}
+
+func sum(counts []int) (total int) {
+	for _, c := range counts {
+		total += c
+	}
+	return total
 }

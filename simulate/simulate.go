@@ -83,8 +83,7 @@ func (c Config) Validate() error {
 	check(c.EdgesPerVertex > 0 && c.EdgesPerVertex < float64(c.Vertices)/4,
 		"edges per vertex: %v, want more than 0 and less than a quarter of the vertices", c.EdgesPerVertex)
 	check(c.Activity >= 0 && c.Activity <= 1e9, "activity: %v a second, want 0 to 1e9", c.Activity)
-	const first, last = 1700, 2200 // years that event.Time has, whatever the duration
-	check(c.Start.IsZero() || c.Start.Year() >= first && c.Start.Year() < last, "start: %v, want a year from %d to %d", c.Start, first, last)
+	check(c.Start.IsZero() || c.Start.Year() >= 1700 && c.Start.Year() < 2200, "start: %v, want a year from 1700 to 2199", c.Start)
 	check(c.Duration >= 0, "duration: %v is negative", c.Duration)
 	check(c.StepEvery >= time.Millisecond, "step every: %v, want at least 1ms", c.StepEvery)
 	check(c.StepEventsMax >= 1, "step events: %d, want at least 1", c.StepEventsMax)
