@@ -115,7 +115,7 @@ func (a historyAnswer) list() []quant.Estimate { return a.Estimates }
 func askEstimates(ctx context.Context, s *Server, q *params) (any, error) {
 	from, to := q.time("from"), q.time("to")
 	limit := q.limit(estimatesDefault, 1, estimatesMax)
-	latest, err := s.latest(q)
+	latest, err := s.latest(q, q.query.Get("community"))
 	if err != nil {
 		return nil, err
 	}
@@ -138,26 +138,19 @@ func spread[T any](list []T, n int) []T {
 	return out
 }
 
-// latest returns the latest record of the community and method that a question names.
-func (s *Server) latest(q *params) (*quant.Estimate, error) {
+// latest returns the latest record of a community by the method that a question names.
+func (s *Server) latest(q *params, name string) (*quant.Estimate, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	if e := s.latestOf(q.query.Get("community"), q.query.Get("method")); e != nil {
-		return e, nil
-	}
-	return nil, refuse(http.StatusNotFound, "no such community or method")
-}
-
-// latestOf returns the latest record of a community by a method, nil where there is none.
-func (s *Server) latestOf(name, method string) *quant.Estimate {
 	s.store.mu.RLock()
 	defer s.store.mu.RUnlock()
-	c := s.store.byName[name]
-	if c == nil || c.find(method) == nil {
-		return nil
+	if c := s.store.byName[name]; c != nil {
+		if found := c.find(q.query.Get("method")); found != nil {
+			return &found.latest.estimate, nil
+		}
 	}
-	return &c.find(method).latest.estimate
+	return nil, refuse(http.StatusNotFound, "no such community or method: %s", name)
 }
 
 // records returns what was published of the community and method of an estimate in [from, to]; older

@@ -52,7 +52,7 @@ func wide(list []float32) []float64 {
 func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
 	usual := max(2, 1_500/(len(s.config.Classes)+3)) // some 250 KB: an answer on NATS may have 1 MiB
 	from, to, points := q.time("from"), q.time("to"), q.number("points", usual, 2, estimatesMax)
-	latest, err := s.latest(q)
+	latest, err := s.latest(q, q.query.Get("community"))
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,6 @@ func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 	if other == name {
 		q.bad("other: a community does not differ from itself; give at=, without it, for an earlier time")
 	}
-	if q.err != nil {
-		return nil, q.err
-	}
 	names, times := [2]string{name, other}, [2]time.Time{at, at}
 	if other == "" {
 		names[1], times[0] = name, time.Time{} // with itself at an earlier time
@@ -117,7 +114,7 @@ func askDifference(ctx context.Context, s *Server, q *params) (any, error) {
 	var of [2]quant.Estimate
 	for i, name := range names {
 		var err error
-		if of[i], err = inForce(ctx, s, name, q.query.Get("method"), times[i]); err != nil {
+		if of[i], err = inForce(ctx, s, q, name, times[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -134,28 +131,27 @@ const rollupsBack = 7 * 24 * time.Hour
 // inForce returns the record of a community that was in force at a log time, or the latest one
 // at none: that of the log out, or what roll-ups say where the log out does not
 // reach back so far.
-func inForce(ctx context.Context, s *Server, name, method string, at time.Time) (e quant.Estimate, err error) {
-	latest := s.latestOf(name, method)
-	if latest != nil && at.IsZero() {
+func inForce(ctx context.Context, s *Server, q *params, name string, at time.Time) (e quant.Estimate, err error) {
+	latest, err := s.latest(q, name)
+	if err != nil {
+		return e, err
+	}
+	if at.IsZero() {
 		return *latest, nil
 	}
-	if latest != nil {
-		if e, ok, err := s.config.InForce(ctx, latest.Community, latest.Method, at); err != nil || ok {
-			return e, err
+	if e, ok, err := s.config.InForce(ctx, latest.Community, latest.Method, at); err != nil || ok {
+		return e, err
+	}
+	found, err := rollupsOf(ctx, s, latest, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
+	if err != nil {
+		return e, err
+	}
+	for _, r := range slices.Backward(found.Rollups) {
+		if !r.Until.After(at) && len(r.Low) == len(r.Last) {
+			return ofRollup(latest, &r), nil
 		}
 	}
-	if latest != nil && latest.Method != "" {
-		found, err := rollupsOf(ctx, s, latest, at.Add(-rollupsBack), at, int(rollupsBack/time.Minute))
-		if err != nil {
-			return e, err
-		}
-		for _, r := range slices.Backward(found.Rollups) {
-			if !r.Until.After(at) && len(r.Low) == len(r.Last) {
-				return ofRollup(latest, &r), nil
-			}
-		}
-	}
-	return e, refuse(http.StatusNotFound, "%s has no estimate by this method, or none that is so old", name)
+	return e, refuse(http.StatusNotFound, "%s has no estimate that is so old", name)
 }
 
 // ofRollup returns the last record of a period. Its errors are those of the least and the
@@ -190,7 +186,7 @@ func askExplain(ctx context.Context, s *Server, q *params) (any, error) {
 	if e.From == "" || e.To == "" {
 		return nil, refuse(http.StatusBadRequest, "from and to: want positions or RFC 3339 times")
 	}
-	latest, err := s.latest(q)
+	latest, err := s.latest(q, q.query.Get("community"))
 	if err != nil {
 		return nil, err
 	}
