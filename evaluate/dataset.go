@@ -238,7 +238,11 @@ func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 	}
 	for v := range graphstore.Vertex(d.view.Vertices()) {
 		if len(keys) > 0 {
-			b.Vertices = append(b.Vertices, event.Vertex{Vertex: d.ids[v], Attributes: d.attributes(v, keys), Position: next})
+			of := event.Vertex{Vertex: d.ids[v], Position: next}
+			for _, key := range keys { // one that it does not have removes nothing
+				of.Attributes = append(of.Attributes, event.Attribute{Key: key, Value: d.view.Attribute(v, key)})
+			}
+			b.Vertices = append(b.Vertices, of)
 			next++
 		}
 		if units := d.view.Prediction(v); units != nil {
@@ -261,13 +265,4 @@ func (d *dataset) feed(core *incremental.Core, attributes bool) event.Position {
 	}
 	flush(1)
 	return next - 1
-}
-
-func (d *dataset) attributes(v graphstore.Vertex, keys []string) (list []event.Attribute) {
-	for _, key := range keys {
-		if value := d.view.Attribute(v, key); value.Kind != event.NullValue {
-			list = append(list, event.Attribute{Key: key, Value: value})
-		}
-	}
-	return list
 }
