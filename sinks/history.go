@@ -81,7 +81,7 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 	c := jetstream.ConsumerConfig{
 		FilterSubjects: slices.Compact([]string{subject, s.names.EstimateSubject(q.Community, "", 0)}), DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
-	start, whole, err := s.startOf(ctx, subject, q, most)
+	start, whole, many, err := s.startOf(ctx, subject, q, most)
 	if err != nil {
 		return nil, false, err
 	}
@@ -95,7 +95,7 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 			return true
 		}
 		if !q.To.IsZero() && at.After(q.To) {
-			return false // times never fall
+			return !many // of few all are read, since a log that was published anew begins again
 		}
 		e.Method = q.Method
 		if list = append(list, e); len(list) > storedKeepMax {
@@ -111,20 +111,20 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 }
 
 // startOf returns from which sequence on about so many of the newest records of a subject in [From, To]
-// lie, and whether those are all of them. 0 is the beginning.
-func (s *History) startOf(ctx context.Context, subject string, q RecordsQuery, most int) (start uint64, whole bool, err error) {
+// lie, whether those are all of them, and whether the subject has more. 0 is the beginning.
+func (s *History) startOf(ctx context.Context, subject string, q RecordsQuery, most int) (start uint64, whole, many bool, err error) {
 	stream, err := s.js.Stream(ctx, s.names.Estimates)
 	if err != nil {
-		return 0, false, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
+		return 0, false, false, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
-		return 0, false, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
+		return 0, false, false, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
 	}
 	if !q.From.IsZero() {
 		before, ok, err := s.inForce(ctx, subject, 0, q.From.Add(-1))
 		if err != nil {
-			return 0, false, err
+			return 0, false, false, err
 		}
 		if ok {
 			start = before.sequence + 1
@@ -132,20 +132,20 @@ func (s *History) startOf(ctx context.Context, subject string, q RecordsQuery, m
 	}
 	n, end := info.State.Subjects[subject], info.State.LastSeq
 	if n <= uint64(most) {
-		return start, true, nil
+		return start, true, false, nil
 	}
 	if !q.To.IsZero() {
 		last, ok, err := s.inForce(ctx, subject, 0, q.To)
 		if err != nil || !ok {
-			return start, true, err // what is there is suppressed
+			return start, true, true, err // what is there is suppressed
 		}
 		end = last.sequence
 	}
 	span := float64(info.State.LastSeq-info.State.FirstSeq+1) * float64(most) / float64(n) // that holds so many, were they spread evenly
 	if cut := end + 1 - min(end, uint64(max(span, 1))); cut > max(start, info.State.FirstSeq) {
-		return cut, false, nil
+		return cut, false, true, nil
 	}
-	return start, true, nil
+	return start, true, true, nil
 }
 
 // readNow calls visit for every message of a log that a consumer finds now, until visit returns

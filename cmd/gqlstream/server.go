@@ -41,7 +41,7 @@ func (f *serverFlags) AfterApply() (err error) {
 	n.URL = cmp.Or(f.NATS, n.URL)
 	n.Prefix = cmp.Or(f.Prefix, n.Prefix)
 	n.Credentials = cmp.Or(f.Credentials, n.Credentials)
-	f.NATS, n.Listen = n.URL, ""
+	f.NATS = n.URL
 	f.settings.State = cmp.Or(f.State, f.settings.State)
 	f.names, f.out, err = f.settings.Names()
 	return err
@@ -51,6 +51,7 @@ func (f *serverFlags) AfterApply() (err error) {
 // server that takes no connections yet. A run on the directory is named, with what can be done. It is
 // closed when the command ends.
 func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, err error) {
+	f.settings.NATS.Listen = "" // nobody else shall reach it meanwhile
 	log := slog.New(slog.NewTextHandler(con.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	awaitStart(ctx, con.Err, "a server at "+broker.Redacted(f.NATS), func() (away bool) {
 		b, err = config.OpenBroker(f.settings, log)
