@@ -120,7 +120,7 @@ func TestSenselessCommandsAreRefused(t *testing.T) {
 		"ask --community berlin --community berlin --count 1 " + files:       "named twice",
 		"ask --community berlin --count 1 --state x " + files:                "choose one",
 		"replay --classes 2 --state nowhere":                                 "no log",
-		"replay --classes 2 --log x --to 9999-01-01T00:00:00Z":               "neither a position",
+		"replay --classes 2 --state x --to 9999-01-01T00:00:00Z":             "neither a position",
 		"simulate --out x.ndjson --rate NaN":                                 "--rate",
 		"simulate --out x.ndjson --duration 1s --start 9999-01-01T00:00:00Z": "want a year",
 		"demo --speed NaN":                            "--speed",
