@@ -92,12 +92,10 @@ func once(list string, names []string, i int) error {
 // checkMethods refuses methods whose rows in the report would coincide or could not be compared.
 func (c Config) checkMethods() error {
 	var errs []error
-	seen := map[quant.Method]bool{}
-	for _, o := range c.Core.Estimates {
-		if seen[o.Method] {
-			errs = append(errs, fmt.Errorf("methods: %q twice", o.Method))
-		}
-		seen[o.Method] = true
+	var names []string
+	for i, o := range c.Core.Estimates {
+		names = append(names, string(o.Method))
+		errs = append(errs, once("methods", names, i))
 		if o.Confidence != c.Core.Estimates[0].Confidence || o.Simultaneous != c.Core.Estimates[0].Simultaneous {
 			errs = append(errs, fmt.Errorf("methods: %q has another kind of interval than the first", o.Method))
 		}

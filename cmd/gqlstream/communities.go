@@ -105,6 +105,7 @@ func (c *communitiesCmd) load(ctx context.Context, con console) (*graphstore.Sto
 	if err != nil {
 		return nil, err
 	}
+	defer source.Close() // not at the end of the search, which wants its memory
 	store, err := graphstore.New(graphstore.Config{Classes: max(1, len(settings.Classes))})
 	if err != nil {
 		return nil, config.Usage(err)

@@ -101,6 +101,7 @@ func (f *fileFlags) drain(
 	if err != nil {
 		return nil, nil, err
 	}
+	defer source.Close()
 	conf, err := settings.Core()
 	if err != nil {
 		return nil, nil, err

@@ -75,7 +75,7 @@ func (c *evaluateCmd) Run(ctx context.Context, con console) error {
 	progress := newMeter(con.Err, "communities estimated")
 	load := func(ctx context.Context, visit func(*event.Batch) ([]event.Refusal, error)) error { // once
 		refused, err := c.readFiles(ctx, source, newMeter(con.Err, "events read"), visit)
-		return errors.Join(refused, err)
+		return errors.Join(refused, err, source.Close()) // the memory is wanted
 	}
 	report, err := evaluate.Run(ctx, conf, load, func(done, all int) {
 		progress.what = fmt.Sprintf("of %s communities estimated", grouped(all))
