@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -561,4 +562,22 @@ func (s *standstill) Read(p []byte) (int, error) {
 func (s *standstill) Write(p []byte) (int, error) {
 	s.asked.Add(int32(bytes.Count(p, []byte("DIRECT.GET.OBJ_"))))
 	return s.Conn.Write(p)
+}
+
+// What comes slowly must not be begun again, however long all of it takes: an attempt ends when nothing has come for a while.
+func TestAnAttemptEndsWhenNothingComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempt, end := newIdle(t.Context(), time.Second)
+		defer end()
+		for range 100 {
+			time.Sleep(900 * time.Millisecond)
+			if deadline, ok := attempt.Deadline(); attempt.Err() != nil || !ok || time.Until(deadline) != time.Second {
+				t.Fatalf("an attempt in which something came ends with %v, deadline %v", attempt.Err(), deadline)
+			}
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if attempt.Err() == nil {
+			t.Error("an attempt in which nothing comes does not end")
+		}
+	})
 }

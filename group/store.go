@@ -283,14 +283,32 @@ func (s *Store) Get(ctx context.Context, config string, position uint64, part st
 	return err
 }
 
+// idle is a context that ends when nothing has come for a while: the library asks for its deadline before each read.
+type idle struct {
+	context.Context
+	timer *time.Timer // ends it
+	wait  time.Duration
+}
+
+func newIdle(ctx context.Context, wait time.Duration) (idle, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	return idle{ctx, time.AfterFunc(wait, end), wait}, end
+}
+
+// Deadline puts the end off.
+func (c idle) Deadline() (time.Time, bool) {
+	c.timer.Reset(c.wait)
+	return time.Now().Add(c.wait), true
+}
+
 // get returns an object. The library waits for ever for the rest of one that is replaced or
-// deleted while it reads; so it is given a while, and a longer one each time. So is a broker
-// that cannot answer now: whoever gave up would read the whole log.
+// deleted while it reads; so that may be silent for a while, and a longer one each time. So may a broker
+// that cannot answer now: whoever gave up would read the whole log. What comes slowly is not begun again.
 func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	ctx, cancel := transfer(ctx)
 	defer cancel()
 	for wait := getWaitMin; ; wait *= 2 {
-		attempt, end := context.WithTimeout(ctx, wait)
+		attempt, end := newIdle(ctx, wait)
 		data, err := s.objects.GetBytes(attempt, name)
 		again := attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) || request.Passes(err) && wait < transferMax/10 // the pipe may say it first
 		if err != nil && again {
