@@ -47,7 +47,7 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 	case c.Action != "":
 		return config.Usagef("group: want gqlstream group NAME, or gqlstream group NAME drain WORKER")
 	}
-	return pipeline.OnceElected(ctx, log, false, func() error {
+	return pipeline.OnceElected(ctx, log, true, func() error {
 		return c.list(ctx, con.Out, b.JS, bucket)
 	})
 }
