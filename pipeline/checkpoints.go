@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -21,7 +22,10 @@ import (
 type checkpoints struct {
 	Dir     *checkpoint.Dir
 	log     *slog.Logger
-	share   func(*checkpoint.Checkpoint)          // gives a state to other workers; nil: there are none
+	share   func(context.Context, *checkpoint.Checkpoint) // gives a state to other workers; nil: there are none
+	sharing sync.Mutex                                    // is held meanwhile
+	end     context.CancelFunc                            // of what is given
+	given   context.Context
 	fresh   atomic.Pointer[checkpoint.Checkpoint] // that is being written, in memory; nil in it: none is
 	writing chan saved                            // holds one result when the writer is done; nil when none runs
 	last    web.Checkpoint                        // the newest that succeeded, and how many failed
@@ -40,7 +44,12 @@ func checkpointsIn(state string) string { return filepath.Join(state, "checkpoin
 
 func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	dir, err := checkpoint.Open(checkpoint.Disk{}, checkpointsIn(state))
-	return &checkpoints{Dir: dir, log: log}, err
+	if err != nil {
+		return nil, err
+	}
+	k := &checkpoints{Dir: dir, log: log}
+	k.given, k.end = context.WithCancel(context.Background())
+	return k, dir.CheckFormat()
 }
 
 // write writes a state beside the loop. The loop has stood still for it since begun, and
@@ -54,7 +63,8 @@ func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, 
 	}(k.writing)
 }
 
-// store writes a state, and gives it to other workers meanwhile: one that takes shards over reads the log from there.
+// store writes a state, and gives it to other workers beside that: one that takes shards over reads the log from there.
+// Nobody waits for the network: a state that comes while another one is given stays here.
 func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) (bytes int64, err error) {
 	if err := incremental.Encode(state); err != nil {
 		return 0, err
@@ -65,13 +75,17 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 	}
 	k.fresh.Store(fresh)
 	defer k.fresh.Store(nil)
-	var sharing sync.WaitGroup
-	if k.share != nil {
-		sharing.Go(func() { k.share(fresh) })
+	switch {
+	case k.share == nil:
+	case !k.sharing.TryLock():
+		k.log.Warn("other workers do not have this checkpoint", "position", m.Position, "reason", "the one before is still being given to them")
+	default:
+		go func() {
+			defer k.sharing.Unlock()
+			k.share(k.given, fresh)
+		}()
 	}
-	bytes, err = k.Dir.Save(fresh)
-	sharing.Wait()
-	return bytes, err
+	return k.Dir.Save(fresh)
 }
 
 // list returns the positions of the states here, newest first.
@@ -92,18 +106,31 @@ func (k *checkpoints) read(position uint64) (*checkpoint.Checkpoint, error) {
 	return k.Dir.Read(position)
 }
 
+const sharedLastMax = 5 * time.Second // after the end of a run, to give other workers the newest state
+
 // finish waits for the writer at the end of a run and returns what became of the newest checkpoint.
 func (k *checkpoints) finish() error {
-	k.collect(true)
+	k.await(context.Background())
+	defer time.AfterFunc(sharedLastMax, k.end).Stop()
+	k.sharing.Lock()
+	defer k.sharing.Unlock()
 	return k.err
 }
 
-// collect takes the result of the writer, if it is there or if wait is set.
-func (k *checkpoints) collect(wait bool) {
-	if k.writing == nil || !wait && len(k.writing) == 0 {
+// await waits for the writer, if there is one, until ctx ends.
+func (k *checkpoints) await(ctx context.Context) {
+	if k.writing == nil {
 		return
 	}
-	now := <-k.writing
+	select {
+	case now := <-k.writing:
+		k.take(now)
+	case <-ctx.Done():
+	}
+}
+
+// take takes what became of the newest checkpoint.
+func (k *checkpoints) take(now saved) {
 	k.writing = nil
 	if now.err != nil {
 		k.last.Failed++
@@ -125,7 +152,9 @@ func (k *checkpoints) collect(wait bool) {
 // newest returns what is known of the newest checkpoint, and of those that failed; nil: none has ended yet. The
 // next boundary, which would learn of it, may be a minute away.
 func (k *checkpoints) newest() *web.Checkpoint {
-	k.collect(false)
+	if len(k.writing) > 0 {
+		k.take(<-k.writing)
+	}
 	if k.last.At.IsZero() && k.last.Failed == 0 {
 		return nil
 	}

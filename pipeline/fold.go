@@ -138,7 +138,7 @@ func (f *fold) loop(ctx context.Context) error {
 		err := f.source.Next(ctx, &batch)
 		f.idle.Store(false)
 		if errors.Is(err, io.EOF) {
-			f.Checkpoints.collect(true) // said before a follower is waited for that may be away for long
+			f.Checkpoints.await(ctx) // said before a follower is waited for that may be away for long
 			return cmp.Or(f.quarantine.Settle(ctx), f.followers.catchUp(ctx, f.outlets.published(), f.alerting.newest), errDone)
 		}
 		if err != nil {
@@ -203,7 +203,10 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	if !must && f.takesOver() {
 		return nil
 	}
-	if k.collect(must || f.group != nil); k.writing != nil {
+	if must || f.group != nil { // others of a group save at the same positions
+		k.await(ctx)
+	}
+	if k.newest(); k.writing != nil {
 		return nil
 	}
 	if err := cmp.Or(f.outlets.settle(ctx), f.quarantine.Settle(ctx)); err != nil {

@@ -39,10 +39,6 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	if o.Group == "" {
 		return nil
 	}
-	// Said before this worker waits for others of an older release to end, not after.
-	if err := checkpoint.Look(checkpoint.Disk{}, checkpointsIn(p.settings.State)).CheckFormat(); err != nil {
-		return err
-	}
 	js, self := p.Broker.JS, p.writers.Writer
 	member, err := group.Join(ctx, group.Config{
 		JS: js, Bucket: group.Bucket(p.settings.NATS.Prefix, o.Group), Alive: p.names.Out.Queries() + ".alive", Replicas: p.names.In.Replicas, Log: p.log,
@@ -186,8 +182,8 @@ func sharedName(config string) string { return fmt.Sprintf("%s.v%d", config, che
 
 // share compares a state with those of the other workers, and stores what they would need to take
 // a shard over. What does not come about is made good by the next checkpoint.
-func (m *membership) share(c *checkpoint.Checkpoint) {
-	ctx, shared, position, parts := context.Background(), sharedName(c.Manifest.Config), c.Manifest.Position, partsOf(c)
+func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
+	shared, position, parts := sharedName(c.Manifest.Config), c.Manifest.Position, partsOf(c)
 	m.checkpoints++
 	graph := m.checkpoints%GraphEvery == 1 && m.member.Rank(group.GraphPart) == 0
 	errs := make(chan error, len(parts))

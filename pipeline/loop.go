@@ -190,8 +190,10 @@ func (p *Pipeline) folds() []*fold {
 }
 
 func (p *Pipeline) closeFolds() error {
-	p.main.Load().outlets.close(p.log)
-	p.main.Load().close()
+	if main := p.main.Load(); main != nil {
+		main.outlets.close(p.log)
+		main.close()
+	}
 	if next := p.beside.Load(); next != nil {
 		next.close()
 	}

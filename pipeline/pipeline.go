@@ -109,6 +109,10 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	p.Config.HashSeed = rand.Uint64() // another one at each start, since it decides nothing
 	p.shards = max(p.Config.Shards, 1)
 	if err = p.openBroker(ctx); err != nil {
+	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
+		return p, err // before this worker waits for others of an older release to end
+	}
+	p.closers = append(p.closers, p.closeFolds, p.Checkpoints.finish)
 		return p, err
 	}
 	if err = p.joinGroup(ctx, o); err != nil {
@@ -122,7 +126,6 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	}
 	main := newFold(p, p.group.owned(p.shards))
 	p.main.Store(main)
-	p.closers = append(p.closers, p.closeFolds, p.Checkpoints.finish)
 	if err = main.open(ctx, o); err != nil {
 		return p, err
 	}
@@ -159,9 +162,6 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 }
 
 func (p *Pipeline) openOutput(ctx context.Context) (err error) {
-	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
-		return err
-	}
 	if p.quarantine, err = ingest.NewQuarantineWriter(ctx, p.Broker.NC, p.names.In); err != nil {
 		return err
 	}
