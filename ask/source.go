@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -75,14 +76,11 @@ func (s *Source) Ask(q Question) (*Answer, error) {
 // other workers of a group estimate; it may be nil.
 func OfState(path string, names []string, named bool, complete func(*checkpoint.Checkpoint), q Question) (*Answer, error) {
 	dir := checkpoint.Look(checkpoint.Disk{}, filepath.Join(path, "checkpoints"))
-	positions, err := dir.List()
-	if err == nil && len(positions) == 0 {
-		err = fmt.Errorf("ask: there is no checkpoint in %s; run writes one every checkpoint.every, and where it ends", path)
+	var damage error
+	read, err := dir.Load(func(err error) { damage = cmp.Or(damage, err) })
+	if err == nil && read == nil {
+		err = cmp.Or(damage, fmt.Errorf("ask: there is no checkpoint in %s; run writes one every checkpoint.every, and where it ends", path))
 	}
-	if err != nil {
-		return nil, err
-	}
-	read, err := dir.Read(positions[0])
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +92,7 @@ func OfState(path string, names []string, named bool, complete func(*checkpoint.
 		return nil, err
 	}
 	defer store.Release()
-	s := &Source{store.View(), event.ClassSet{Count: k}, event.Position(positions[0]), read.Sections}
+	s := &Source{store.View(), event.ClassSet{Count: k}, event.Position(read.Manifest.Position), read.Sections}
 	if len(names) == k {
 		s.Classes.Names = names
 	}

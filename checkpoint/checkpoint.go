@@ -14,7 +14,6 @@ import (
 const (
 	manifestFile  = "manifest.json"
 	temporaryMark = ".tmp"
-	damagedMark   = ".damaged"
 )
 
 // kept is the number of checkpoints in a directory: the newest, and two to fall back on.
@@ -38,7 +37,7 @@ func Open(fs FS, path string) (*Dir, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	for _, name := range names {
-		if strings.HasSuffix(name, temporaryMark) {
+		if strings.HasSuffix(name, temporaryMark) || strings.HasSuffix(name, ".damaged") { // which earlier builds kept
 			if err := fs.RemoveAll(filepath.Join(path, name)); err != nil {
 				return nil, fmt.Errorf("checkpoint: %w", err)
 			}
@@ -54,7 +53,7 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 	m := &c.Manifest
 	final := filepath.Join(d.path, fileName(m.Position))
 	temporary := final + temporaryMark
-	if there, err := d.readDir(final); err == nil && there.Manifest.Config == m.Config && there.Manifest.Stream == m.Stream {
+	if there, err := d.readDir(final); err == nil && m.continues(&there.Manifest) && there.Manifest.Stream == m.Stream {
 		return 0, nil // the same state is there already
 	}
 	if err := d.prepare(final, temporary); err != nil {
@@ -71,7 +70,7 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 		err = errors.Join(err, d.fs.RemoveAll(temporary))
 		return size, fmt.Errorf("checkpoint at %d: %w", m.Position, err)
 	}
-	return size, d.prune()
+	return size, errors.Join(d.dropOthers(m), d.prune())
 }
 
 // fileName orders as positions do.

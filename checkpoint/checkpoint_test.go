@@ -147,8 +147,35 @@ func TestEveryBitFlipIsFound(t *testing.T) {
 	if err != nil || c.Manifest.Position != 1 || damaged != 1 {
 		t.Fatalf("load without the newest manifest: %+v, %v", c, err)
 	}
-	if _, err := os.Stat(filepath.Join(root, fileName(2)+damagedMark)); err != nil {
-		t.Errorf("the damaged checkpoint was not set aside: %v", err)
+	if _, err := dir.Save(saved(Manifest{Position: 2, Config: "c"})); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := dir.Read(2); err != nil || checkIntact(c) != nil {
+		t.Errorf("a damaged checkpoint is not replaced by one of its position: %v", err)
+	}
+}
+
+// Whoever reads the log anew with another configuration makes checkpoints that lie before the old ones. They must stay,
+// and be the newest, whatever a crash interrupts.
+func TestACheckpointReplacesThoseOfAnotherConfiguration(t *testing.T) {
+	dir, err := Open(Disk{}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []Manifest{{Position: 7, Config: "a"}, {Position: 8, Config: "a"}, {Position: 9, Config: "a"}, {Position: 2, Config: "b"}, {Position: 3, Config: "b"}} {
+		if _, err := dir.Save(saved(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if positions, err := dir.List(); err != nil || fmt.Sprint(positions) != "[3 2]" {
+		t.Errorf("kept %v, %v; want those of the new configuration", positions, err)
+	}
+	named := Manifest{Position: 3, Config: "b", Classes: []string{"left", "right"}}
+	if _, err := dir.Save(saved(named)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := dir.Load(func(error) {}); err != nil || !c.Manifest.continues(&named) {
+		t.Errorf("%v, %v; want the state with other names of classes", c, err)
 	}
 }
 

@@ -8,8 +8,8 @@
 // back and compares, renames the directory into place and syncs the parent; then
 // it drops all but the newest three, and after an erasure all but the newest two as
 // soon as both are from after it. Load takes the newest one whose manifest and
-// sections are as they were written; what is damaged is set aside under another
-// name, never decoded, and deleted when three newer ones are there or an erasure wants it.
+// sections are as they were written; what is damaged is never decoded, and
+// stays until it is replaced, or dropped as any other.
 //
 // The package knows nothing of what the sections mean. It does I/O and so is no
 // part of the core; all of it goes through FS, so that tests can fail, tear and

@@ -29,8 +29,8 @@ func (c *Checkpoint) Add(name string, data []byte) {
 	c.Manifest.Sections = append(c.Manifest.Sections, Entry{Name: name, Bytes: int64(len(data)), Checksum: hexSum(xxhash.Sum64(data))})
 }
 
-// Load returns the newest intact checkpoint, or nil when there is none. Newer ones that are damaged
-// are renamed, and told of. A checkpoint of a newer release stops the search, since going back to
+// Load returns the newest intact checkpoint, or nil when there is none, and tells of newer ones that are
+// damaged. They stay until one of their position or enough newer ones are saved. A checkpoint of a newer release stops the search, since going back to
 // an older one would undo what that release did, and so does one of an older release, since the log
 // may not reach back to its beginning.
 func (d *Dir) Load(tell func(damage error)) (*Checkpoint, error) {
@@ -46,10 +46,6 @@ func (d *Dir) Load(tell func(damage error)) (*Checkpoint, error) {
 		case errors.Is(err, errFormat):
 			return nil, fmt.Errorf("%s: %w", d.path, err)
 		}
-		name := filepath.Join(d.path, fileName(p))
-		if err := errors.Join(d.fs.RemoveAll(name+damagedMark), d.fs.Rename(name, name+damagedMark)); err != nil {
-			return nil, fmt.Errorf("checkpoint: set %d aside: %w", p, err)
-		}
 		tell(err)
 	}
 	return nil, nil
@@ -64,7 +60,7 @@ func (d *Dir) CheckFormat() error {
 	if _, err = d.manifest(filepath.Join(d.path, fileName(positions[0]))); errors.Is(err, errFormat) {
 		return fmt.Errorf("%s: checkpoint %d: %w", d.path, positions[0], err)
 	}
-	return nil // a damaged one is set aside
+	return nil // a damaged one is passed over
 }
 
 // Read returns the checkpoint of one position, verified in full before anything

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -23,8 +24,8 @@ type Manifest struct {
 	LogTime    int64          `json:"log_time"` // the log's time there, nanoseconds since 1970
 	Emitted    bool           `json:"emitted"`  // the step that ended there emitted
 	Stream     Stream         `json:"stream"`
-	Published  uint64         `json:"published,omitempty"`  // the log out was complete up to this position
-	Watermarks map[int]uint64 `json:"watermarks,omitempty"` // the same of each shard in the state of a group's worker
+	Published  uint64         `json:"published,omitempty"`  // of earlier builds: the least of the watermarks
+	Watermarks map[int]uint64 `json:"watermarks,omitempty"` // up to where each shard of this state was in the log out
 	Erased     uint64         `json:"erased,omitempty"`     // position of the last erasure up to Position
 	Config     string         `json:"config"`               // digest of the core's configuration
 	Classes    []string       `json:"classes,omitempty"`
@@ -32,6 +33,11 @@ type Manifest struct {
 	Written    time.Time      `json:"written"`
 	Sections   []Entry        `json:"sections"`
 	Checksum   string         `json:"checksum"` // xxhash64 of the manifest with this field empty
+}
+
+// continues reports whether two states are of one configuration, with the same names of classes.
+func (m *Manifest) continues(o *Manifest) bool {
+	return m.Config == o.Config && slices.Equal(m.Classes, o.Classes)
 }
 
 // Stream identifies the history that the state was folded over.

@@ -3,8 +3,6 @@ package checkpoint
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
-	"strings"
 )
 
 // keepErased is the number of checkpoints from after an erasure that it takes for those from
@@ -12,8 +10,7 @@ import (
 const keepErased = 2
 
 // prune drops all that is older than the newest kept checkpoints, and what still holds what was
-// erased, as soon as the two newest are from after the erasure and intact. What was set aside as
-// damaged goes by the same rule.
+// erased, as soon as the two newest are from after the erasure and intact.
 func (d *Dir) prune() error {
 	positions, err := d.List()
 	if err != nil || len(positions) < keepErased {
@@ -35,7 +32,7 @@ func (d *Dir) erased(newest []uint64) (uint64, error) {
 	if err != nil {
 		return 0, nil // a damaged one is no reason to drop others
 	}
-	if older, err := d.before(m.Erased); err != nil || len(older) == 0 {
+	if positions, err := d.List(); err != nil || positions[len(positions)-1] >= m.Erased {
 		return 0, err
 	}
 	for _, position := range newest {
@@ -46,28 +43,30 @@ func (d *Dir) erased(newest []uint64) (uint64, error) {
 	return m.Erased, nil
 }
 
-// before returns the names of the checkpoints of a lower position, damaged ones included.
-func (d *Dir) before(position uint64) (older []string, err error) {
-	names, err := d.fs.List(d.path)
-	for _, name := range names {
-		number := strings.TrimSuffix(name, damagedMark)
-		if p, err := strconv.ParseUint(number, 10, 64); err == nil && p < position && number == fileName(p) {
-			older = append(older, name)
-		}
-	}
-	return older, err
-}
-
 // DropBefore drops every checkpoint of a lower position, damaged ones included.
 func (d *Dir) DropBefore(position uint64) error {
-	older, err := d.before(position)
-	for _, name := range older {
-		if err == nil {
-			err = d.fs.RemoveAll(filepath.Join(d.path, name))
+	return d.drop(func(p uint64) bool { return p < position })
+}
+
+// dropOthers drops the checkpoints of other configurations, and of other names of classes. Whoever has saved one
+// has read the log anew, and those that lie further on would be taken for the newest.
+func (d *Dir) dropOthers(saved *Manifest) error {
+	return d.drop(func(p uint64) bool {
+		m, err := d.manifest(filepath.Join(d.path, fileName(p)))
+		return err == nil && !saved.continues(&m)
+	})
+}
+
+// drop drops the checkpoints of some positions.
+func (d *Dir) drop(which func(position uint64) bool) error {
+	positions, err := d.List()
+	for _, p := range positions {
+		if err == nil && which(p) {
+			err = d.fs.RemoveAll(filepath.Join(d.path, fileName(p)))
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: drop those before %d: %w", position, err)
+		return fmt.Errorf("checkpoint: drop those that are not needed: %w", err)
 	}
 	return nil
 }

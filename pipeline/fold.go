@@ -46,11 +46,19 @@ func newFold(p *Pipeline, owned []int) *fold {
 }
 
 // open restores the core, and begins to read the log behind it.
+// owned lists the shards that the fold is to estimate.
+func (f *fold) owned() []int {
+	if f.config.Owned == nil {
+		return allShards(f.shards)
+	}
+	return f.config.Owned
+}
+
 func (f *fold) open(ctx context.Context, o Options) (err error) {
 	if f.steps, err = f.settings.Steps(); err != nil {
 		return err
 	}
-	if err = f.outlets.open(ctx, f.Broker.JS, f.writers, f.config.Owned); err != nil {
+	if err = f.outlets.open(ctx, f.Broker.JS, f.writers, f.owned()); err != nil {
 		return err
 	}
 	if f.from, err = sinks.Newest(ctx, f.Broker.JS, f.followers.base.Reader); err != nil {
@@ -224,14 +232,10 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 // manifest describes the state: its place in the log, and the end of the log out then.
 func (f *fold) manifest(b *event.Batch) checkpoint.Manifest {
 	id := f.source.Identity()
-	var watermarks map[int]uint64
-	if f.group != nil {
-		watermarks = f.outlets.watermarks()
-	}
 	return checkpoint.Manifest{
 		Position: uint64(b.Last), LogTime: int64(b.Time), Emitted: b.Emit, Config: f.config.Digest(), Classes: f.settings.Classes,
 		Version: f.version, Written: time.Now().UTC(),
-		Stream:    checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
-		Published: f.outlets.published(), Watermarks: watermarks, Erased: uint64(f.core.Erased()),
+		Stream:     checkpoint.Stream{Name: id.Stream, Created: id.Created, Digest: id.Digest},
+		Watermarks: f.outlets.watermarks(), Erased: uint64(f.core.Erased()),
 	}
 }

@@ -56,9 +56,6 @@ type outlets struct {
 }
 
 func (o *outlets) open(ctx context.Context, js jetstream.JetStream, c sinks.WriterConfig, owned []int) error {
-	if owned == nil {
-		owned = allShards(o.shards)
-	}
 	for _, shard := range owned {
 		c.Shard = shard
 		writer, err := sinks.NewWriter(ctx, js, c)

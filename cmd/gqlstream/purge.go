@@ -162,7 +162,7 @@ func (p *purge) readKept(state string) error {
 	for i := range p.kept {
 		c, err := p.dir.Read(positions[i])
 		if err != nil {
-			return fmt.Errorf("purge: %w; nothing was deleted. Start run, which sets it aside and writes others", err)
+			return fmt.Errorf("purge: %w; nothing was deleted. Start run, which writes others", err)
 		}
 		p.kept[i] = c.Manifest
 	}

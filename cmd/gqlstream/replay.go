@@ -175,7 +175,7 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (fro
 			"leave --use-checkpoint out to begin with the log", state)
 	}
 	if r.core, err = incremental.Restore(conf, saved.Sections); err != nil {
-		if saved.Manifest.Watermarks != nil {
+		if has := saved.Manifest.Watermarks; has != nil && len(has) < max(conf.Shards, 1) {
 			err = fmt.Errorf("replay: checkpoint %d is that of one worker of a group, with its shards only; leave --use-checkpoint out: %w", saved.Manifest.Position, err)
 		}
 		return from, err

@@ -86,7 +86,7 @@ func (c *snapshotListCmd) Run(con console) error {
 		return err
 	}
 	if damaged > 0 {
-		return fmt.Errorf("snapshot: %d of %d checkpoints are damaged; a start sets them aside and takes the "+
+		return fmt.Errorf("snapshot: %d of %d checkpoints are damaged; a start takes the "+
 			"newest intact one", damaged, len(positions))
 	}
 	return nil
