@@ -28,7 +28,8 @@ type fold struct {
 	core    *incremental.Core
 	source  *ingest.JetStreamSource
 	outlets outlets
-	applied atomic.Uint64                // last position that the core has applied
+	applied atomic.Uint64                // last position whose step is over
+	level   atomic.Bool                  // it has come to a step that the main fold has not taken yet, and waits
 	behind  atomic.Bool                  // the next emission has records of the last one
 	idle    atomic.Bool                  // the loop waits for messages
 	step    atomic.Pointer[stepUnderWay] // that the loop takes; nil: none
@@ -45,7 +46,6 @@ func newFold(p *Pipeline, owned []int) *fold {
 	return f
 }
 
-// open restores the core, and begins to read the log behind it.
 // owned lists the shards that the fold is to estimate.
 func (f *fold) owned() []int {
 	if f.config.Owned == nil {
@@ -54,6 +54,7 @@ func (f *fold) owned() []int {
 	return f.config.Owned
 }
 
+// open restores the core, and begins to read the log behind it.
 func (f *fold) open(ctx context.Context, o Options) (err error) {
 	if f.steps, err = f.settings.Steps(); err != nil {
 		return err
@@ -149,53 +150,69 @@ func (f *fold) loop(ctx context.Context) error {
 			f.Checkpoints.await(ctx) // said before a follower is waited for that may be away for long
 			return cmp.Or(f.quarantine.Settle(ctx), f.followers.catchUp(ctx, f.outlets.published(), f.alerting.newest), errDone)
 		}
+		if err == nil {
+			err = f.awaitMain(ctx, &batch)
+		}
+		if err == nil {
+			err = f.take(ctx, &batch)
+		}
 		if err != nil {
 			return err
-		}
-		f.outlets.disown(func(shard int) {
-			f.core.Disown(shard)
-			f.log.Info("another worker has taken a shard over", "shard", shard)
-		})
-		begun := time.Now()
-		f.step.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
-		result := f.core.Step(&batch)
-		f.step.Store(nil)
-		stepped := time.Now()
-		if err := f.refuse(ctx, batch.Last, append(batch.Refused, result.Refused...)); err != nil {
-			return err
-		}
-		if batch.Emit {
-			emission := sinks.Emission{Position: uint64(batch.Last), Time: int64(batch.Time), Estimates: result.Estimates, Cut: batch.Checkpoint, Notes: batch.Notes()}
-			if err := f.outlets.publish(ctx, emission); err != nil {
-				return err
-			}
-			f.behind.Store(result.Behind)
-		}
-		f.applied.Store(uint64(batch.Last))
-		if f.main.Load() != f {
-			continue // the main one says and saves
-		}
-		f.show(&batch, &result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
-		if result.Compacted {
-			if err := f.save(ctx, &batch, batch.Checkpoint || result.Owed, stepped.Sub(begun)); err != nil {
-				return err
-			}
 		}
 	}
 }
 
-// refuse gives the quarantine what is refused, once, whichever of two folds comes to it first.
-func (f *fold) refuse(ctx context.Context, last event.Position, refused []event.Refusal) error {
-	f.refusing.Lock()
-	defer f.refusing.Unlock()
-	if last <= f.refusedTo {
-		return nil
+// awaitMain waits until the main fold has taken a step, or this one is in its place: only the main one refuses, says and
+// saves, so that none may be the first at a step beside it.
+func (f *fold) awaitMain(ctx context.Context, b *event.Batch) error {
+	over := uint64(b.Last)
+	if b.First > b.Last { // it has no messages, and is over when the step behind it is
+		over++
 	}
-	err := f.quarantine.Write(ctx, refused)
-	if err == nil {
-		f.refusedTo = last
+	for f.main.Load() != f && f.main.Load().applied.Load() < over {
+		f.level.Store(true)
+		if err := request.Pause(ctx, catchUpLookEvery/4); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
+}
+
+// take takes a step.
+func (f *fold) take(ctx context.Context, batch *event.Batch) error {
+	main := f.main.Load() == f
+	f.outlets.disown(func(shard int) {
+		f.core.Disown(shard)
+		f.log.Info("another worker has taken a shard over", "shard", shard)
+	})
+	begun := time.Now()
+	f.step.Store(&stepUnderWay{begun, batch.Last, batch.Events(), batch.Emit})
+	result := f.core.Step(batch)
+	f.step.Store(nil)
+	stepped := time.Now()
+	if main && batch.Last > f.refusedTo { // else the main fold before this one has come to that
+		if err := f.quarantine.Write(ctx, append(batch.Refused, result.Refused...)); err != nil {
+			return err
+		}
+		f.refusedTo = batch.Last
+	}
+	if batch.Emit {
+		emission := sinks.Emission{Position: uint64(batch.Last), Time: int64(batch.Time), Estimates: result.Estimates, Cut: batch.Checkpoint, Notes: batch.Notes()}
+		if err := f.outlets.publish(ctx, emission); err != nil {
+			return err
+		}
+		f.behind.Store(result.Behind)
+	}
+	if main {
+		f.show(batch, &result, [2]time.Duration{stepped.Sub(begun), time.Since(stepped)})
+	}
+	if main && result.Compacted {
+		if err := f.save(ctx, batch, batch.Checkpoint || result.Owed, stepped.Sub(begun)); err != nil {
+			return err
+		}
+	}
+	f.applied.Store(uint64(batch.Last))
+	return nil
 }
 
 // takesOver reports whether shards wait for the processors that a checkpoint would take: the next fold is catching up.

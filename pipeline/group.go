@@ -28,7 +28,6 @@ type membership struct {
 	store       *group.Store
 	copies      int
 	checkpoints int
-	spare       []int     // shards that are estimated here, although they are another worker's
 	handing     time.Time // since when workers that stay estimate all spare shards; now, if they do not
 	missing     time.Time // since when shards of this worker are not estimated here; now, if all are
 	doubted     time.Time // when a next fold was given up, because a worker was not dead

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/group"
 	"gqlstream/ingest/broker"
+	"gqlstream/ingest/event"
 	"gqlstream/sinks/web"
 )
 
@@ -155,6 +157,63 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 	if prepare(); p.main.Load() != next || p.beside.Load() != nil {
 		t.Error("what is prepared, and has caught up, does not take the place of the main fold")
 	}
+}
+
+// What is prepared must not be begun anew because more shards are this worker's than those that it brings: a worker that is
+// slow to say that it lives would put the shards of a dead one off again and again.
+func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
+	js := startServer(t)
+	member, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Alive: "test.alive", Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: "one", Since: time.Now()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = member.Leave() })
+	m := &membership{member: member, copies: 1}
+	p := foldOf(m, 0)
+	p.shards = 3
+	next := newFold(p, []int{0, 1})
+	next.stop = func() { t.Error("what is prepared is given up") }
+	p.beside.Store(next)
+	if m.prepare(nil, []int{0, 0, 0}); p.beside.Load() != next {
+		t.Fatal("what is prepared is another fold")
+	}
+	next.opened.Store(true)
+	if m.prepare(nil, []int{0, 0, 0}); p.main.Load() != next {
+		t.Fatal("what brings one of two shards does not take the place of the main fold")
+	}
+	next.outlets.each = []*outlet{{shard: 0}, {shard: 1}}
+	if m.prepare(func(*fold) {}, []int{0, 0, 0}); p.beside.Load() == nil || !slices.Equal(p.beside.Load().config.Owned, []int{0, 1, 2}) {
+		t.Fatalf("the rest is not prepared: %+v", p.beside.Load())
+	}
+}
+
+// The next fold must not be the first at a step, also at one without messages, which ends where the one before does: only the
+// main fold says what a step came to, and saves it.
+func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := foldOf(&membership{}, 0)
+		main, next := p.main.Load(), newFold(p, []int{0, 1})
+		main.applied.Store(10)
+		for _, step := range []struct {
+			batch event.Batch
+			goOn  func()
+		}{
+			{event.Batch{First: 11, Last: 12}, func() { main.applied.Store(12) }},
+			{event.Batch{First: 13, Last: 12}, func() { main.applied.Store(14) }},
+			{event.Batch{First: 15, Last: 15}, func() { p.main.Store(next) }},
+		} {
+			over := make(chan error, 1)
+			go func() { over <- next.awaitMain(t.Context(), &step.batch) }()
+			time.Sleep(time.Second)
+			if len(over) > 0 || !next.mayReplace(main) {
+				t.Errorf("the step from %d to %d is taken before the main fold's is over", step.batch.First, step.batch.Last)
+			}
+			step.goOn()
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // A worker that has no memory for two folds stands still until the next one has caught up. The others must not take

@@ -83,6 +83,15 @@ func (o *outlets) live() (list []*outlet) {
 	return list
 }
 
+// shardsHere lists the shards that are not another worker's by now.
+func (o *outlets) shardsHere() []int {
+	shards := []int{}
+	for _, one := range o.live() {
+		shards = append(shards, one.shard)
+	}
+	return shards
+}
+
 func (o *outlets) sequence() uint64 {
 	newest := o.newest.Load()
 	for _, one := range o.each {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,8 +40,7 @@ type Pipeline struct {
 	beside     atomic.Pointer[fold] // that is to take the place of the main one; nil: there is none
 	group      *membership          // nil for a run alone
 	quarantine *ingest.QuarantineWriter
-	refusing   sync.Mutex         // guards what follows, and is held while the quarantine is written to
-	refusedTo  event.Position     // up to which it was
+	refusedTo  event.Position     // up to which it was written to; the main fold's
 	writers    sinks.WriterConfig // of the outlets
 
 	logID       string       // of the log that positions count in
@@ -109,12 +107,12 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	p.Config.HashSeed = rand.Uint64() // another one at each start, since it decides nothing
 	p.shards = max(p.Config.Shards, 1)
 	if err = p.openBroker(ctx); err != nil {
+		return p, err
+	}
 	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
 		return p, err // before this worker waits for others of an older release to end
 	}
 	p.closers = append(p.closers, p.closeFolds, p.Checkpoints.finish)
-		return p, err
-	}
 	if err = p.joinGroup(ctx, o); err != nil {
 		return p, err
 	}

@@ -27,19 +27,19 @@ const (
 	takeOverLasts = 10 * time.Second // in which no checkpoint is made that can be left out
 )
 
-// owned lists the shards that a fold that is opened now shall estimate; nil: all.
+// owned lists the shards that the first fold shall estimate; nil: all.
 func (m *membership) owned(shards int) []int {
 	if m == nil {
 		return nil
 	}
-	return m.mine(m.member.Places(shards, m.copies, true))
+	return mine(m.member.Places(shards, m.copies, true))
 }
 
-// mine lists the shards that this worker is to estimate by its places for each.
-func (m *membership) mine(places []int) []int {
+// mine lists the shards that a worker is to estimate by its places for each.
+func mine(places []int) []int {
 	owned := []int{}
 	for shard, place := range places {
-		if place >= 0 || slices.Contains(m.spare, shard) {
+		if place >= 0 {
 			owned = append(owned, shard)
 		}
 	}
@@ -82,12 +82,11 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 	m.prepare(begin, places)
 	main := m.p.main.Load()
 	_, staying := m.member.Estimated()
-	live, waits := main.outlets.live(), false
-	m.spare = m.spare[:0]
+	live, spare, waits := main.outlets.live(), false, false
 	for _, one := range live {
 		rank := places[one.shard]
 		if one.spare.Store(rank < 0); rank < 0 {
-			m.spare, rank, waits = append(m.spare, one.shard), m.copies, waits || !staying[one.shard]
+			rank, spare, waits = m.copies, true, waits || !staying[one.shard]
 			one.leads.Store(one.leads.Load() && !staying[one.shard]) // who estimates it goes first now
 		}
 		one.rank.Store(int32(rank))
@@ -101,7 +100,7 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 			one.rank.Store(int32(rank))
 		}
 	}
-	if waits || len(m.spare) == 0 || m.handing.IsZero() {
+	if waits || !spare || m.handing.IsZero() {
 		m.handing = time.Now()
 	}
 	for _, one := range live {
@@ -117,9 +116,7 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 func (m *membership) sayPresence() {
 	main, shards := m.p.main.Load(), []int{}
 	if !main.ended() && main.applied.Load() >= main.from.Position {
-		for _, one := range main.outlets.live() {
-			shards = append(shards, one.shard)
-		}
+		shards = main.outlets.shardsHere()
 	}
 	needs, taken := m.p.followers.slowest()
 	m.member.Say(func(own *group.Presence) {
@@ -127,45 +124,48 @@ func (m *membership) sayPresence() {
 	})
 }
 
-// prepare begins the next fold where shards are this worker's, or may be soon, that the main one does not have. It puts it
-// in the place of that when it has caught up and they are, and gives it up when it is not needed any more.
+// prepare begins the next fold where shards are this worker's, or may be soon, that the main one does not have: beside all that
+// it does have. It puts it in the place of that when it has caught up and they are, and gives it up when it brings nothing
+// that is needed. One that brings a part of it is not begun anew: what it lacks is the next one's.
 func (m *membership) prepare(begin func(*fold), places []int) {
-	main := m.p.main.Load()
-	has := slices.Clone(m.spare) // which another worker may have taken over since
-	for _, one := range main.outlets.live() {
-		has = append(has, one.shard)
+	main, next := m.p.main.Load(), m.p.beside.Load()
+	keeps := main.outlets.shardsHere()
+	has := keeps
+	if main.ended() {
+		has = nil
 	}
-	sure, want := m.mine(places), m.mine(m.member.Places(m.p.shards, m.copies, false))
-	if contains(has, want) || time.Since(m.doubted) < doubtAgain {
-		want = sure
-	}
-	if contains(has, sure) || m.missing.IsZero() {
+	lacks := without(slices.Concat(keeps, mine(places)), has)
+	if len(lacks) == 0 || m.missing.IsZero() {
 		m.missing = time.Now()
 	}
-	needed := !contains(has, want) || main.ended()
-	next := m.p.beside.Load()
+	wanted := lacks
+	if len(lacks) == 0 && time.Since(m.doubted) >= doubtAgain {
+		wanted = without(mine(m.member.Places(m.p.shards, m.copies, false)), has)
+	}
 	switch {
-	case next == nil && needed && m.mayPrepare(has, sure, places):
-		m.p.log.Info("preparing to estimate other shards", "shards", want, "sure", !contains(has, sure))
-		next = newFold(m.p, want)
+	case next == nil && len(wanted) > 0 && m.mayPrepare(lacks, places):
+		owned := slices.Concat(keeps, without(wanted, keeps))
+		slices.Sort(owned)
+		m.p.log.Info("preparing to estimate other shards", "shards", owned, "sure", len(lacks) > 0)
+		next = newFold(m.p, owned)
 		m.p.beside.Store(next)
 		begin(next)
 	case next == nil:
-	case !needed || next.ended() || !contains(next.config.Owned, want):
+	case next.ended() || len(without(wanted, next.config.Owned)) == len(wanted):
 		if next.stop(); !next.ended() {
 			return // a core that is being restored takes its time
 		}
 		next.close()
-		if m.p.beside.Store(nil); contains(has, sure) {
+		if m.p.beside.Store(nil); len(lacks) == 0 {
 			m.doubted = time.Now()
 		}
-	case next.opened.Load() && (main.ended() || !contains(has, sure) && next.mayReplace(main)):
+	case next.opened.Load() && (main.ended() || len(lacks) > 0 && next.mayReplace(main)):
 		m.replace(next)
 	}
 }
 
 // mayPrepare reports whether the next fold may begin. Where there is no memory for two, the main one ends first.
-func (m *membership) mayPrepare(has, sure, places []int) bool {
+func (m *membership) mayPrepare(lacks, places []int) bool {
 	main := m.p.main.Load()
 	most := machineMemory("")
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
@@ -174,11 +174,12 @@ func (m *membership) mayPrepare(has, sure, places []int) bool {
 	others, _ := m.member.Estimated()
 	urgent := m.copies == 1
 	for shard, rank := range places {
-		urgent = urgent || rank == 0 && !slices.Contains(has, shard) && !others[shard]
+		urgent = urgent || rank == 0 && slices.Contains(lacks, shard) && !others[shard]
 	}
-	if contains(has, sure) || !mayStandStill(urgent, m.member.Rank("stand-in"), time.Since(m.missing)) {
+	if len(lacks) == 0 || !mayStandStill(urgent, m.member.Rank("stand-in"), time.Since(m.missing)) {
 		return false
 	}
+	m.p.log.Warn("there is no memory for two folds: nothing is estimated here until the next one has caught up", "bytes", liveBytes(), "memory", most)
 	m.end(main)
 	return true
 }
@@ -201,7 +202,7 @@ func (m *membership) replace(next *fold) {
 // mayReplace reports whether a fold has caught up with the main one, or that is far behind the log itself, where two folds
 // would take twice as long.
 func (f *fold) mayReplace(main *fold) bool {
-	return f.applied.Load() >= main.applied.Load() || main.source.Stats().Behind > catchingUp
+	return f.level.Load() || f.applied.Load() >= main.applied.Load() || main.source.Stats().Behind > catchingUp
 }
 
 // end stops a fold, waits for its loop, and frees what it holds.
@@ -220,7 +221,7 @@ func (f *fold) ended() bool {
 	}
 }
 
-// contains reports whether all of some shards are among those that somebody has.
-func contains(has, shards []int) bool {
-	return !slices.ContainsFunc(shards, func(shard int) bool { return !slices.Contains(has, shard) })
+// without returns the shards of a list that are not in another one.
+func without(shards, others []int) []int {
+	return slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return slices.Contains(others, shard) })
 }
