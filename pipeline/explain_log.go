@@ -22,20 +22,20 @@ import (
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 	"gqlstream/sinks"
+	"gqlstream/sinks/web"
 )
 
 // Explainer answers one question about estimates from a log and the checkpoints beside it. It keeps
 // graphs only, no kernels, so it costs what the graph costs.
 type Explainer struct {
-	config   incremental.Config
-	settings *config.Settings
-	js       jetstream.JetStream
-	steps    ingest.StepConfig // of run, so that what a step decides, a switch of the model version say, is decided alike
-	in       broker.StreamNames
-	out      sinks.Names
-	tell     func(format string, args ...any)
-	told     time.Time // when it last told how far it is
+	Config   incremental.Config
+	Settings *config.Settings
+	JS       jetstream.JetStream
+	Named    int                              // changes named for each cause
+	Floor    int                              // communities with fewer members are not explained
+	Tell     func(format string, args ...any) // how far it is
 
+	told   time.Time
 	core   *incremental.Core // of the log up to place; nil: none is open
 	place  Place
 	source *ingest.JetStreamSource
@@ -43,64 +43,49 @@ type Explainer struct {
 	held   bool // batch is beyond the last place that was reached
 }
 
-// NewExplainer returns an explainer of the estimates of a pipeline with these settings and this
-// configuration. It calls tell to say how far it is.
-func NewExplainer(
-	b *broker.Broker, settings *config.Settings, core incremental.Config, tell func(format string, args ...any),
-) (e *Explainer, err error) {
-	e = &Explainer{config: core, settings: settings, js: b.JS, tell: tell, told: time.Now()}
-	var misnamed error
-	e.steps, err = settings.Steps()
-	e.in, e.out, misnamed = settings.Names()
-	return e, cmp.Or(err, misnamed)
-}
-
-// Query is a question to an Explainer.
-type Query struct {
-	Community  string
-	Method     string // "": the first that is published
-	From, To   Place  // without a place: the newest estimate, and the one before it
-	Named      int    // changes named for each cause
-	membersMin int    // communities below it are not explained
-}
-
-// Explain answers a question. An error that is a config.UsageError says that it cannot be answered as it stands.
-func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, error) {
+// Explain answers a question; without a method it is about the first that is published, without places about the newest
+// estimate and the one before it. An error that is a config.UsageError says that it cannot be answered as it stands.
+func (e *Explainer) Explain(ctx context.Context, q web.ExplainQuery) (*quant.Explanation, error) {
 	defer e.close()
-	if q.From.Position > 0 && q.To.Position > 0 && q.From.Position >= q.To.Position ||
-		q.From.Time != 0 && q.To.Time != 0 && q.From.Time >= q.To.Time {
+	from, err1 := ParsePlace("from", q.From)
+	to, err2 := ParsePlace("to", q.To)
+	switch {
+	case cmp.Or(err1, err2) != nil:
+		return nil, cmp.Or(err1, err2)
+	case from.Position > 0 && to.Position > 0 && from.Position >= to.Position || from.Time != 0 && to.Time != 0 && from.Time >= to.Time:
 		return nil, config.Usagef("explain: from must lie before to")
 	}
+	e.told = time.Now()
 	options := e.options(q.Method)
-	published, err := e.inForce(ctx, &q, string(options.Method))
+	published, err := e.inForce(ctx, q.Community, string(options.Method), &from, &to)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.reach(ctx, q.From, q.To); err != nil {
+	if err := e.reach(ctx, from, to); err != nil {
 		return nil, err
 	}
-	core := e.config
+	core := e.Config
 	core.SelectedBy = e.core.SelectedBy()
 	walk, err := explain.Begin(ctx, e.core.View(), e.place, explain.Options{
-		Config: core, Community: q.Community, Estimate: options, Classes: e.settings.Classes, Named: q.Named,
+		Config: core, Community: q.Community, Estimate: options, Classes: e.Settings.Classes, Named: e.Named,
 		SameFit:  published[0] != nil && published[1] != nil && published[0].Posterior == published[1].Posterior,
 		Progress: func(done, most int) { e.tellSeldom("estimate %d of %d", done, most) },
 	})
 	if err != nil {
-		return nil, e.unknown(err, q)
+		return nil, e.unknown(err, q.Community)
 	}
 	defer walk.Close()
-	if err := e.reach(ctx, q.To, q.To); err != nil {
+	if err := e.reach(ctx, to, to); err != nil {
 		return nil, err
 	}
 	x, err := walk.To(ctx, e.core.View(), e.place)
 	if err != nil {
-		return nil, e.unknown(err, q)
+		return nil, e.unknown(err, q.Community)
 	}
 	for i, end := range []*quant.ExplanationEnd{&x.From, &x.To} {
-		if end.Vertices < q.membersMin {
+		if end.Vertices < e.Floor {
 			return nil, config.Usagef("explain: %s has fewer than %d members at position %d, so nothing is published of it",
-				q.Community, q.membersMin, end.Position)
+				q.Community, e.Floor, end.Position)
 		}
 		if p := published[i]; p != nil && p.Position == end.Position {
 			end.Published, end.Certificate = p.Prevalence, p.Certificate
@@ -111,7 +96,7 @@ func (e *Explainer) Explain(ctx context.Context, q Query) (*quant.Explanation, e
 }
 
 func (e *Explainer) options(method string) quant.Options {
-	for _, o := range e.config.WithDefaults().Estimates {
+	for _, o := range e.Config.WithDefaults().Estimates {
 		if method == "" || o.Method == quant.Method(method) {
 			return o
 		}
@@ -123,30 +108,34 @@ func (e *Explainer) options(method string) quant.Options {
 
 // inForce looks up which records were in force at both places and moves the places there, because an
 // explanation says why one record differs from another. Without records the places stand.
-func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found [2]*quant.Estimate, err error) {
-	log, err := ingest.IdentityAt(ctx, e.js, e.in.Log, 0)
+func (e *Explainer) inForce(ctx context.Context, community, method string, from, to *Place) (found [2]*quant.Estimate, err error) {
+	in, out, err := e.Settings.Names()
 	if err != nil {
 		return found, err
 	}
-	history := sinks.NewHistory(e.js, e.out, log.Created.Format(time.RFC3339Nano))
-	newest := q.To == Place{}
-	if newest {
-		q.To.Position = math.MaxUint64
-		e.awaitPublished(ctx)
+	log, err := ingest.IdentityAt(ctx, e.JS, in.Log, 0)
+	if err != nil {
+		return found, err
 	}
-	for at, place := range slices.Backward([]*Place{&q.From, &q.To}) {
+	history := sinks.NewHistory(e.JS, out, log.Created.Format(time.RFC3339Nano))
+	newest := *to == Place{}
+	if newest {
+		to.Position = math.MaxUint64
+		e.awaitPublished(ctx, in, out)
+	}
+	for at, place := range slices.Backward([]*Place{from, to}) {
 		before := at == 0 && *place == Place{}
 		if before {
 			*place = Place{Position: event.Position(found[1].Position) - 1}
 		}
-		record, ok, err := history.InForce(ctx, q.Community, method, uint64(place.Position), time.Unix(0, int64(place.Time)))
+		record, ok, err := history.InForce(ctx, community, method, uint64(place.Position), time.Unix(0, int64(place.Time)))
 		if err != nil {
 			return found, err
 		}
-		ok = ok && record.Config == e.config.Digest()
+		ok = ok && record.Config == e.Config.Digest()
 		switch {
 		case !ok && (before || at == 1 && newest):
-			return found, e.tooFew(ctx, history, q.Community, method)
+			return found, e.tooFew(ctx, history, out, community, method)
 		case !ok:
 			return [2]*quant.Estimate{}, nil
 		}
@@ -154,21 +143,21 @@ func (e *Explainer) inForce(ctx context.Context, q *Query, method string) (found
 	}
 	if found[0].Position == found[1].Position {
 		return found, config.Usagef("explain: %s has one estimate by %s from --from to --to, that of position %d; it did not move",
-			q.Community, method, found[0].Position)
+			community, method, found[0].Position)
 	}
-	q.From, q.To = Place{Position: event.Position(found[0].Position)}, Place{Position: event.Position(found[1].Position)}
+	*from, *to = Place{Position: event.Position(found[0].Position)}, Place{Position: event.Position(found[1].Position)}
 	return found, nil
 }
 
 // awaitPublished waits, for a while, until a worker has published what the log of a server holds: who has
 // just sent events asks what they changed.
-func (e *Explainer) awaitPublished(ctx context.Context) {
-	if e.settings.NATS.URL == "" {
+func (e *Explainer) awaitPublished(ctx context.Context, in broker.StreamNames, out sinks.Names) {
+	if e.Settings.NATS.URL == "" {
 		return
 	}
-	log, err := e.js.Stream(ctx, e.in.Log)
+	log, err := e.JS.Stream(ctx, in.Log)
 	for begun := time.Now(); err == nil && time.Since(begun) < publishedWaitMax; time.Sleep(catchUpLookEvery) {
-		marks, _ := sinks.Marks(ctx, e.js, e.out)
+		marks, _ := sinks.Marks(ctx, e.JS, out)
 		if len(marks) > 0 && !slices.ContainsFunc(marks, func(m sinks.Mark) bool { return m.Position < log.CachedInfo().State.LastSeq }) {
 			return
 		}
@@ -180,7 +169,7 @@ func (e *Explainer) awaitPublished(ctx context.Context) {
 func (e *Explainer) tellSeldom(format string, args ...any) {
 	if now := time.Now(); now.Sub(e.told) >= tellEvery {
 		e.told = now
-		e.tell(format, args...)
+		e.Tell(format, args...)
 	}
 }
 
@@ -195,7 +184,7 @@ func (e *Explainer) close() {
 // reach goes on to a place, from where it is or from a checkpoint that is nearer.
 // No later place than last will be asked for.
 func (e *Explainer) reach(ctx context.Context, place, last Place) error {
-	saved, err := NearestCheckpoint(e.settings.State, e.config.Digest(), e.place.Position, place, e.tell)
+	saved, err := NearestCheckpoint(e.Settings.State, e.Config.Digest(), e.place.Position, place, e.Tell)
 	if err == nil && (e.core == nil || saved != nil) {
 		err = e.start(ctx, saved, last)
 	}
@@ -224,9 +213,13 @@ func (e *Explainer) reach(ctx context.Context, place, last Place) error {
 
 func (e *Explainer) start(ctx context.Context, saved *checkpoint.Checkpoint, last Place) (err error) {
 	e.close()
-	conf := e.config
+	conf := e.Config
 	conf.CompactEvery = -1
-	from := ingest.JetStreamConfig{Step: e.steps, Until: last.Position, UntilLast: last.Position == 0}
+	steps, err := e.Settings.Steps() // of run, so that what a step decides, a switch of the model version say, is decided alike
+	if err != nil {
+		return err
+	}
+	from := ingest.JetStreamConfig{Step: steps, Until: last.Position, UntilLast: last.Position == 0}
 	e.place, e.held = Place{}, false
 	if saved == nil {
 		e.core, err = incremental.New(conf)
@@ -234,12 +227,12 @@ func (e *Explainer) start(ctx context.Context, saved *checkpoint.Checkpoint, las
 		e.core, err = incremental.RestoreGraph(conf, saved.Sections)
 		from.From, from.Identity = ResumeOf(saved.Manifest)
 		e.place = Place{Position: from.From.Position, Time: from.From.Time}
-		e.tell("begins at checkpoint %d", from.From.Position)
+		e.Tell("begins at checkpoint %d", from.From.Position)
 	}
 	if err != nil {
 		return config.Usage(err)
 	}
-	e.source, err = OpenLog(ctx, e.js, e.settings, from)
+	e.source, err = OpenLog(ctx, e.JS, e.Settings, from)
 	if err != nil {
 		e.core.Close()
 		e.core = nil
@@ -281,7 +274,7 @@ func NearestCheckpoint(
 
 // tooFew returns the error of a question about the last change of a community without two
 // estimates. Where it has none, the error names a similar community.
-func (e *Explainer) tooFew(ctx context.Context, history *sinks.History, community, method string) error {
+func (e *Explainer) tooFew(ctx context.Context, history *sinks.History, out sinks.Names, community, method string) error {
 	latest, err := history.Latest(ctx, math.MaxUint64)
 	var names []string
 	for i := range latest {
@@ -290,11 +283,11 @@ func (e *Explainer) tooFew(ctx context.Context, history *sinks.History, communit
 	if slices.Sort(names); err != nil || !slices.Contains(names, community) {
 		return errors.Join(err, config.Usagef("explain: nothing was published of %q; %s", community, event.Nearest(community, slices.Compact(names))))
 	}
-	marks, err := sinks.Marks(ctx, e.js, e.out)
+	marks, err := sinks.Marks(ctx, e.JS, out)
 	for _, m := range marks {
-		if m.Config != e.config.Digest() || m.Classes != nil && !slices.Equal(m.Classes, e.settings.Classes) {
+		if m.Config != e.Config.Digest() || m.Classes != nil && !slices.Equal(m.Classes, e.Settings.Classes) {
 			return config.Usagef("explain: the newest estimates are of configuration %s with classes %q, and this one is %s with %q; give the --config of the run",
-				m.Config, m.Classes, e.config.Digest(), e.settings.Classes)
+				m.Config, m.Classes, e.Config.Digest(), e.Settings.Classes)
 		}
 	}
 	return errors.Join(err, config.Usagef("explain: fewer than two estimates of %s by %s were published under this configuration; give --from and --to", community, method))
@@ -302,12 +295,12 @@ func (e *Explainer) tooFew(ctx context.Context, history *sinks.History, communit
 
 const tellEvery, publishedWaitMax = 2 * time.Second, 10 * time.Second
 
-func (e *Explainer) unknown(err error, q Query) error {
+func (e *Explainer) unknown(err error, community string) error {
 	if !errors.Is(err, explain.ErrUnknown) {
 		return err
 	}
 	return config.Usagef("explain: %q is not known at position %d; %s",
-		q.Community, e.place.Position, event.Nearest(q.Community, e.core.View().CommunityNames()))
+		community, e.place.Position, event.Nearest(community, e.core.View().CommunityNames()))
 }
 
 // Place is a position or a time of a log.

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,20 +138,14 @@ func (p *Pipeline) showEstimates(_ context.Context, e *sinks.Stored) error {
 // with a graph of its own. Vertices are named only where no privacy floor holds. Any goroutine
 // may call it.
 func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.Explanation, error) {
-	e, err := NewExplainer(p.Broker, &p.settings, p.Config, func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) })
-	if err != nil {
-		return nil, err
+	e := Explainer{
+		Config: p.Config, Settings: &p.settings, JS: p.Broker.JS, Floor: p.Config.MembersMin,
+		Tell: func(format string, args ...any) { p.log.Debug("explain: " + fmt.Sprintf(format, args...)) },
 	}
-	from, err1 := ParsePlace("from", asked.From)
-	to, err2 := ParsePlace("to", asked.To)
-	if err := cmp.Or(err1, err2); err != nil {
-		return nil, &web.Refusal{Code: http.StatusBadRequest, Message: err.Error()}
+	if e.Floor <= 1 {
+		e.Named = 5
 	}
-	q := Query{Community: asked.Community, Method: asked.Method, From: from, To: to, membersMin: p.Config.MembersMin}
-	if p.Config.MembersMin <= 1 {
-		q.Named = 5 // changes of each cause
-	}
-	x, err := e.Explain(ctx, q)
+	x, err := e.Explain(ctx, asked)
 	if errors.As(err, new(config.UsageError)) || errors.Is(err, ingest.ErrPastEnd) {
 		err = &web.Refusal{Code: http.StatusConflict, Message: strings.TrimPrefix(err.Error(), "explain: ")}
 	}

@@ -13,6 +13,7 @@ import (
 	"gqlstream/config"
 	"gqlstream/pipeline"
 	"gqlstream/quant"
+	"gqlstream/sinks/web"
 )
 
 type explainCmd struct {
@@ -47,9 +48,14 @@ func (c *explainCmd) Run(ctx context.Context, con console) error {
 	if err := flags.Merge(&c.settings); err != nil {
 		return err
 	}
-	q, err := c.query()
-	if err != nil {
-		return err
+	switch methods, err := quant.ParseMethods(c.Method); {
+	case c.Named < 0:
+		return config.Usagef("explain: --named %d is negative", c.Named)
+	case c.Method == "":
+	case err != nil:
+		return config.Usage(err)
+	case len(methods) != 1:
+		return config.Usagef("explain: --method %s names %d methods; one is explained at a time", c.Method, len(methods))
 	}
 	conf, err := c.settings.Core()
 	if err != nil {
@@ -59,11 +65,11 @@ func (c *explainCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	e, err := pipeline.NewExplainer(b, &c.settings, conf, func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) })
-	if err != nil {
-		return err
+	e := pipeline.Explainer{
+		Config: conf, Settings: &c.settings, JS: b.JS, Named: c.Named,
+		Tell: func(format string, args ...any) { fmt.Fprintf(con.Err, "explain: "+format+"\n", args...) },
 	}
-	x, err := e.Explain(ctx, q)
+	x, err := e.Explain(ctx, web.ExplainQuery{Community: c.Community, Method: c.Method, From: c.From, To: c.To})
 	if err != nil {
 		return err
 	}
@@ -71,25 +77,6 @@ func (c *explainCmd) Run(ctx context.Context, con console) error {
 		return json.NewEncoder(con.Out).Encode(x)
 	}
 	return writeExplanation(con.Out, x)
-}
-
-func (c *explainCmd) query() (q pipeline.Query, err error) {
-	q = pipeline.Query{Community: c.Community, Method: c.Method, Named: c.Named}
-	if c.Named < 0 {
-		return q, config.Usagef("explain: --named %d is negative", c.Named)
-	}
-	if c.Method != "" {
-		if methods, err := quant.ParseMethods(c.Method); err != nil {
-			return q, config.Usage(err)
-		} else if len(methods) != 1 {
-			return q, config.Usagef("explain: --method %s names %d methods; one is explained at a time", c.Method, len(methods))
-		}
-	}
-	if q.To, err = pipeline.ParsePlace("--to", c.To); err != nil {
-		return q, err
-	}
-	q.From, err = pipeline.ParsePlace("--from", c.From)
-	return q, err
 }
 
 // writeExplanation writes an explanation for people: shares in percent, changes in
