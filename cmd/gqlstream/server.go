@@ -57,7 +57,7 @@ func (f *serverFlags) open(ctx context.Context, con console) (b *broker.Broker, 
 		b, err = config.OpenBroker(f.settings, log)
 		return errors.Is(err, nats.ErrNoServers)
 	})
-	if errors.As(err, new(*broker.LockedError)) {
+	if errors.Is(err, broker.ErrLocked) {
 		err = fmt.Errorf("%w; a run with --listen ADDRESS can be reached with --nats nats://ADDRESS, and has a page", err)
 	}
 	if err == nil {

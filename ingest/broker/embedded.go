@@ -52,7 +52,7 @@ type Embedded struct {
 }
 
 // StartEmbedded locks the state directory and starts a server in it. A second
-// process on the same directory gets a *LockedError at once.
+// process on the same directory gets an error that matches ErrLocked at once.
 func StartEmbedded(c EmbeddedConfig) (*Embedded, error) {
 	options, err := serverOptions(c)
 	if err != nil {

@@ -137,7 +137,7 @@ func TestEmbeddedServerThatCannotStartSaysWhy(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "nats"), []byte("a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = StartEmbedded(EmbeddedConfig{Dir: dir}); err == nil || errors.As(err, new(*LockedError)) {
+	if _, err = StartEmbedded(EmbeddedConfig{Dir: dir}); err == nil || errors.Is(err, ErrLocked) {
 		t.Errorf("store is a file: error %v", err)
 	}
 }
@@ -165,8 +165,7 @@ func TestSecondOwnerOfADirectoryIsRefused(t *testing.T) {
 	}
 	for range 2 {
 		_, err = StartEmbedded(EmbeddedConfig{Dir: dir})
-		var locked *LockedError
-		if !errors.As(err, &locked) || !strings.Contains(locked.Holder, fmt.Sprint("pid ", holder.Process.Pid)) {
+		if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("pid ", holder.Process.Pid)) {
 			t.Fatalf("error %v, want one that names process %d", err, holder.Process.Pid)
 		}
 	}
@@ -175,7 +174,7 @@ func TestSecondOwnerOfADirectoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := bareBroker(t, EmbeddedConfig{Dir: dir})
-	if _, err := AcquireLock(dir); !errors.As(err, new(*LockedError)) {
+	if _, err := AcquireLock(dir); !errors.Is(err, ErrLocked) {
 		t.Errorf("second lock in one process: error %v", err)
 	}
 	b.stop()

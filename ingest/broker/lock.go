@@ -1,12 +1,12 @@
 package broker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"gqlstream/filelock"
@@ -14,19 +14,11 @@ import (
 
 const lockName = "LOCK" // of the file that the owner of a state directory keeps locked
 
-// LockedError says that another process owns a directory.
-type LockedError struct {
-	Dir    string
-	Holder string // what the owner wrote about itself
-}
-
-func (e *LockedError) Error() string {
-	return fmt.Sprintf("%s is in use by another gqlstream (%s); stop that one, or choose another"+
-		" directory", e.Dir, e.Holder)
-}
+// ErrLocked is matched when another process owns a directory. The error names it.
+var ErrLocked = errors.New("stop that one, or choose another directory")
 
 // AcquireLock makes dir if need be and takes ownership of it at once, or returns
-// a *LockedError that names the owner. Two servers on one store destroy each
+// an error that matches ErrLocked. Two servers on one store destroy each
 // other's data without an error, so whoever writes there locks first.
 //
 // Whoever closes the file gives the directory up, and the operating system does when the
@@ -41,36 +33,17 @@ func AcquireLock(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("broker: lock: %w", err)
 	}
 	err = filelock.Acquire(file)
-	if err == nil {
-		err = writeHolder(file)
+	if errors.Is(err, filelock.ErrHeld) {
+		holder, _ := io.ReadAll(io.LimitReader(file, 512)) // nothing before it is written
+		err = fmt.Errorf("%s is in use by another gqlstream (%s): %w", dir, bytes.TrimSpace(holder), ErrLocked)
+	} else if err == nil {
+		host, _ := os.Hostname()
+		text := fmt.Appendf(nil, "pid %d on host %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+		_, err = file.WriteAt(text, 0)
+		err = errors.Join(err, file.Truncate(int64(len(text))))
 	}
 	if err != nil {
-		defer file.Close()
-		if errors.Is(err, filelock.ErrHeld) {
-			return nil, &LockedError{Dir: dir, Holder: readHolder(file)}
-		}
-		return nil, fmt.Errorf("broker: lock %s: %w", file.Name(), err)
+		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
-}
-
-func writeHolder(file *os.File) error {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	text := fmt.Appendf(nil, "pid %d on host %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
-	_, err = file.WriteAt(text, 0)
-	return errors.Join(err, file.Truncate(int64(len(text))))
-}
-
-// readHolder returns the text that the owner wrote. Between taking the lock and writing it is
-// that of the owner before, or none.
-func readHolder(file *os.File) string {
-	const holderBytesMax = 512
-	text, err := io.ReadAll(io.NewSectionReader(file, 0, holderBytesMax))
-	if holder := strings.TrimSpace(string(text)); err == nil && holder != "" {
-		return holder
-	}
-	return "a process that has not yet written its name"
 }
