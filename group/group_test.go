@@ -151,8 +151,7 @@ func TestMembersComeToOneAnswer(t *testing.T) {
 	a.Say(func(p *Presence) { p.Shards, p.Position = []int{3}, 7 })
 	b.Say(func(p *Presence) { p.Shards, p.Position = []int{5}, 5 })
 	wait(t, "both to know each other", func() bool {
-		shards, _ := a.Estimated()
-		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0 && shards[5]
+		return first(a)+first(b) == 32 && first(a) > 0 && first(b) > 0 && a.Staying()[5]
 	})
 	if err := Drain(t.Context(), js, Bucket("", "test"), "nobody", nil); err == nil {
 		t.Error("a worker that does not live is drained")

@@ -330,19 +330,17 @@ func (m *Member) Slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// Estimated returns the shards that other workers say that they estimate, and those that one of them does
-// which is not drained.
-func (m *Member) Estimated() (shards, staying map[int]bool) {
+// Staying returns the shards that other workers say that they estimate, which are not drained.
+func (m *Member) Staying() map[int]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	shards, staying = map[int]bool{}, map[int]bool{}
+	shards := map[int]bool{}
 	for name, w := range m.workers {
 		for _, shard := range w.Shards {
-			shards[shard] = shards[shard] || name != m.self.Worker
-			staying[shard] = staying[shard] || name != m.self.Worker && !w.Drains
+			shards[shard] = shards[shard] || name != m.self.Worker && !w.Drains
 		}
 	}
-	return shards, staying
+	return shards
 }
 
 // Leave ends the membership: the others take this worker's shards over at once.

@@ -59,8 +59,7 @@ func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 		t.Helper()
 		other.Say(func(own *group.Presence) { own.Shards, own.Drains = []int{0, 1}, drains })
 		for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-			shards, staying := drained.Estimated()
-			if shards[0] && shards[1] && staying[0] != drains && staying[1] != drains {
+			if staying := drained.Staying(); staying[0] != drains && staying[1] != drains {
 				return
 			}
 			if time.Since(begun) > time.Minute {

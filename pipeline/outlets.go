@@ -26,13 +26,11 @@ const (
 )
 
 // outlet publishes the emissions of one shard. A worker that is the first of the order for it
-// publishes at once; the others hold back, and publish what the first has not after a while, and
-// from then on at once, until the first is heard of.
+// publishes at once; the others hold back, and publish what the first has not after a while.
 type outlet struct {
 	shard int
 	seen  atomic.Uint64 // the shard's watermark, as the log out has it
 	rank  atomic.Int32  // of this worker in the order for the shard
-	leads atomic.Bool   // the first of the order was silent, and has stored nothing since
 	spare atomic.Bool   // the shard is not this worker's any more; kept until another one publishes
 	gone  atomic.Bool   // another worker publishes it, and this one does not estimate it any more
 
@@ -166,10 +164,9 @@ func (o *outlet) flush(ctx context.Context) error {
 	for len(o.held) > 0 && !o.gone.Load() {
 		e := &o.held[0]
 		if e.Position > max(o.seen.Load(), o.writer.Published()) {
-			if !o.leads.Load() && time.Since(e.since) < time.Duration(o.rank.Load())*standInAfter {
+			if time.Since(e.since) < time.Duration(o.rank.Load())*standInAfter {
 				return nil
 			}
-			o.leads.Store(true)
 			if err := o.writer.Store(ctx, e.Emission); err != nil {
 				return err
 			}
@@ -201,7 +198,6 @@ func (o *outlets) heed(m sinks.Mark, self sinks.Identity) {
 			continue
 		}
 		one.seen.Store(max(one.seen.Load(), m.Position))
-		one.leads.Store(one.leads.Load() && m.Writer.Equal(self))
 		if one.spare.Load() && !m.Writer.Equal(self) && m.Sequence > one.writer.Sequence() {
 			one.gone.Store(true)
 		}

@@ -81,13 +81,15 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 	places := m.member.Places(m.p.shards, m.copies, true)
 	m.prepare(begin, places)
 	main := m.p.main.Load()
-	_, staying := m.member.Estimated()
+	staying := m.member.Staying()
 	live, spare, waits := main.outlets.live(), false, false
 	for _, one := range live {
 		rank := places[one.shard]
 		if one.spare.Store(rank < 0); rank < 0 {
-			rank, spare, waits = m.copies, true, waits || !staying[one.shard]
-			one.leads.Store(one.leads.Load() && !staying[one.shard]) // who estimates it goes first now
+			rank, spare, waits = 0, true, waits || !staying[one.shard]
+			if staying[one.shard] { // who estimates it goes first
+				rank = m.copies
+			}
 		}
 		one.rank.Store(int32(rank))
 	}
@@ -171,7 +173,7 @@ func (m *membership) mayPrepare(lacks, places []int) bool {
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
 		return true
 	}
-	others, _ := m.member.Estimated()
+	others := m.member.Staying()
 	urgent := m.copies == 1
 	for shard, rank := range places {
 		urgent = urgent || rank == 0 && slices.Contains(lacks, shard) && !others[shard]
