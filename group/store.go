@@ -53,13 +53,12 @@ type Store struct {
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream // of the objects
 	digests jetstream.KeyValue
-	Streams []string // that keep the buckets of the group
 }
 
-// OpenStore opens the store of a group that divides so many shards.
+// OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets than shall be are refused.
 func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
 	name, state := m.config.Bucket+"_digests", m.config.Bucket+"_state"
-	s = &Store{member: m, shards: shards, bucket: state, Streams: []string{"KV_" + m.config.Bucket, "KV_" + name, "OBJ_" + state}}
+	s = &Store{member: m, shards: shards, bucket: state}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
 	js, replicas := m.config.JS, max(m.config.Replicas, 1)
@@ -80,7 +79,13 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 	if err != nil {
 		return nil, fmt.Errorf("group: bucket %s: %w", name, err)
 	}
-	return s, nil
+	for _, of := range []string{"KV_" + m.config.Bucket, "KV_" + name, "OBJ_" + state} {
+		stream, find := js.Stream(ctx, of)
+		if err = cmp.Or(err, find); err == nil {
+			err = request.AuditReplicas(stream, m.config.Replicas)
+		}
+	}
+	return s, err
 }
 
 const disagreementKey = "disagreement" // of the newest one: the workers that it names end

@@ -73,9 +73,9 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 	if err = f.skip(ctx, o.Skip); err != nil {
 		return err
 	}
-	c := ingest.JetStreamConfig{Stream: f.names.In.Log, Step: f.steps, From: at, Identity: identity, UntilLast: o.Drain}
+	c := ingest.JetStreamConfig{Step: f.steps, From: at, Identity: identity, UntilLast: o.Drain}
 	if c.UntilLast {
-		if err := checkHistory(ctx, f.Broker.JS, c); err != nil {
+		if err := identity.Check(ctx, f.Broker.JS); err != nil {
 			return err // before anything is published to a log that is not ours
 		}
 		if c.Until, err = publishEnd(ctx, f.Broker.JS, f.names.In.Log); err != nil {
@@ -190,11 +190,12 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 	result := f.core.Step(batch)
 	f.step.Store(nil)
 	stepped := time.Now()
-	if main && batch.Last > f.refusedTo { // else the main fold before this one has come to that
-		if err := f.quarantine.Write(ctx, append(batch.Refused, result.Refused...)); err != nil {
+	if main && f.status.isNew(batch) {
+		refused := append(batch.Refused, result.Refused...)
+		if err := f.quarantine.Write(ctx, refused); err != nil {
 			return err
 		}
-		f.refusedTo = batch.Last
+		f.status.count(batch, refused, len(result.Estimates))
 	}
 	if batch.Emit {
 		emission := sinks.Emission{Position: uint64(batch.Last), Time: int64(batch.Time), Estimates: result.Estimates, Cut: batch.Checkpoint, Notes: batch.Notes()}

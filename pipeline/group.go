@@ -17,7 +17,6 @@ import (
 	"gqlstream/checkpoint"
 	"gqlstream/group"
 	"gqlstream/incremental"
-	"gqlstream/request"
 	"gqlstream/sinks"
 )
 
@@ -38,9 +37,9 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	if o.Group == "" {
 		return nil
 	}
-	js, self := p.Broker.JS, p.writers.Writer
+	self := p.writers.Writer
 	member, err := group.Join(ctx, group.Config{
-		JS: js, Bucket: group.Bucket(p.settings.NATS.Prefix, o.Group), Alive: p.names.Out.Queries() + ".alive", Replicas: p.names.In.Replicas, Log: p.log,
+		JS: p.Broker.JS, Bucket: group.Bucket(p.settings.NATS.Prefix, o.Group), Alive: p.names.Out.Queries() + ".alive", Replicas: p.names.In.Replicas, Log: p.log,
 		Self: group.Presence{
 			Worker: cmp.Or(o.Worker, self.Host+"-"+filepath.Base(p.settings.State)), Since: self.Since,
 			Config: p.Config.Digest(), Build: p.version, Arch: architecture(),
@@ -56,15 +55,7 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 		return nil
 	})
 	p.group = &membership{member: member, copies: max(p.settings.Group.Copies, 1), p: p}
-	if p.group.store, err = member.OpenStore(ctx, p.shards); err != nil {
-		return err
-	}
-	for _, name := range p.group.store.Streams {
-		stream, find := js.Stream(ctx, name)
-		if err = cmp.Or(err, find); err == nil {
-			err = request.AuditReplicas(stream, p.names.In.Replicas)
-		}
-	}
+	p.group.store, err = member.OpenStore(ctx, p.shards)
 	return err
 }
 

@@ -40,10 +40,10 @@ type Pipeline struct {
 	beside     atomic.Pointer[fold] // that is to take the place of the main one; nil: there is none
 	group      *membership          // nil for a run alone
 	quarantine *ingest.QuarantineWriter
-	refusedTo  event.Position     // up to which it was written to; the main fold's
 	writers    sinks.WriterConfig // of the outlets
 
-	logID       string       // of the log that positions count in
+	logID       string // of the log that positions count in
+	beginning   ingest.Identity
 	beginAt     sinks.Cursor // the end of the log out when the pipeline was opened
 	followers   followers
 	rollups     *sinks.Rollups
@@ -154,8 +154,8 @@ func (p *Pipeline) openBroker(ctx context.Context) (err error) {
 		return err
 	}
 	p.names.In.Replicas = cmp.Or(p.names.In.Replicas, log.Replicas)
-	id, err := ingest.IdentityAt(ctx, p.Broker.JS, p.names.In.Log, 0)
-	p.logID = id.Created.Format(time.RFC3339Nano) // names the log, for outputs that must not mix two
+	p.beginning, err = ingest.IdentityAt(ctx, p.Broker.JS, p.names.In.Log, 0)
+	p.logID = p.beginning.Created.Format(time.RFC3339Nano) // names the log, for outputs that must not mix two
 	return err
 }
 
@@ -262,18 +262,6 @@ func OpenLog(ctx context.Context, js jetstream.JetStream, settings *config.Setti
 	}
 	c.Stream = in.Log
 	return ingest.OpenJetStream(ctx, js, decoder, c)
-}
-
-func checkHistory(ctx context.Context, js jetstream.JetStream, c ingest.JetStreamConfig) error {
-	id := c.Identity
-	if id == nil {
-		beginning, err := ingest.IdentityAt(ctx, js, c.Stream, 0)
-		if err != nil {
-			return err
-		}
-		id = &beginning
-	}
-	return id.Check(ctx, js)
 }
 
 func publishEnd(ctx context.Context, js jetstream.JetStream, log string) (event.Position, error) {

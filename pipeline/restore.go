@@ -26,7 +26,7 @@ func (f *fold) restore(ctx context.Context, same bool) (core *incremental.Core, 
 	}
 	if c == nil {
 		core, err = incremental.New(f.config)
-		return core, at, nil, err
+		return core, at, &f.beginning, err
 	}
 	if core, err = incremental.Restore(f.config, c.Sections); err != nil {
 		return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+

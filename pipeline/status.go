@@ -19,17 +19,16 @@ import (
 // shownStatus is what is shown of a run. The main fold's goroutine owns it, but for what was shown last.
 type shownStatus struct {
 	now        web.Status
-	countedTo  event.Position // up to which steps are in the counts
+	countedTo  event.Position // up to which steps are in the counts, and what they refused is written
 	estimates  uint64
 	nearlyFull map[string]bool // by kind; see watchFill
 	mu         sync.Mutex      // guards what follows
 	last       web.Status
 }
 
-// show takes the counts of a step in, and shows where it has come to. It lasted so long to estimate, and to publish.
+// show shows where a step has come to. It lasted so long to estimate, and to publish.
 func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Duration) {
 	read, view, s := f.source.Stats(), f.core.View(), &f.status.now
-	f.status.count(b, result)
 	configured := slices.ContainsFunc(b.Controls, func(c event.Control) bool { return c.Op == event.Configure })
 	f.definitions.show(view, f.Page, f.log, configured)
 	s.State, s.Message = "running", ""
@@ -56,16 +55,16 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	f.Page.Status(f.warned(*s))
 }
 
-// count takes the counts of a step in. A fold that takes the place of one that was further takes some steps again,
-// which are counted already.
-func (s *shownStatus) count(b *event.Batch, result *incremental.Result) {
-	if b.First <= b.Last && b.Last <= s.countedTo { // a step without messages ends where the one before does
-		return
-	}
+// isNew reports whether a step is not counted yet: a fold that takes the place of one that was further takes some again. A
+// step without messages ends where the one before does.
+func (s *shownStatus) isNew(b *event.Batch) bool { return b.First > b.Last || b.Last > s.countedTo }
+
+// count takes the counts of a step in.
+func (s *shownStatus) count(b *event.Batch, refused []event.Refusal, estimates int) {
 	s.countedTo = max(s.countedTo, b.Last)
 	now := &s.now
 	now.Steps++
-	s.estimates += uint64(len(result.Estimates))
+	s.estimates += uint64(estimates)
 	now.Events, now.Late, now.Refused = counted(now.Events), counted(now.Late), counted(now.Refused)
 	for kind := range event.Kind(event.Kinds) {
 		now.Events[kind.String()] += uint64(b.Count(kind))
@@ -73,7 +72,7 @@ func (s *shownStatus) count(b *event.Batch, result *incremental.Result) {
 			now.Late[kind.String()] += uint64(n)
 		}
 	}
-	for _, r := range slices.Concat(b.Refused, result.Refused) {
+	for _, r := range refused {
 		now.Refused[string(r.Reason)] += uint64(1 + r.More)
 	}
 }

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"testing"
 
-	"gqlstream/incremental"
 	"gqlstream/ingest/event"
 )
 
@@ -15,7 +14,9 @@ func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 	}
 	var s shownStatus
 	for _, b := range []*event.Batch{step(1, 4), step(5, 9), step(10, 9), step(1, 4), step(5, 9), step(10, 12)} {
-		s.count(b, &incremental.Result{})
+		if s.isNew(b) {
+			s.count(b, b.Refused, 0)
+		}
 	}
 	if refused := s.now.Refused[string(event.Malformed)]; s.now.Steps != 4 || refused != 8 {
 		t.Errorf("%d steps, %d refused; want 4 and 8", s.now.Steps, refused)
