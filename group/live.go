@@ -158,18 +158,12 @@ func (m *Member) hail(ctx context.Context) {
 		m.running.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, presenceTTL)
 			defer cancel()
-			if _, err := m.config.JS.Conn().RequestWithContext(ctx, m.subject(name), nil); errors.Is(err, nats.ErrNoResponders) {
-				m.miss(name)
+			_, err := m.config.JS.Conn().RequestWithContext(ctx, m.subject(name), nil)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if w := m.workers[name]; w != nil && errors.Is(err, nats.ErrNoResponders) {
+				w.absent++
 			}
 		})
-	}
-}
-
-// miss takes in that nobody listens for a worker.
-func (m *Member) miss(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if w := m.workers[name]; w != nil {
-		w.absent++
 	}
 }

@@ -216,18 +216,12 @@ func (f *fold) take(ctx context.Context, batch *event.Batch) error {
 	return nil
 }
 
-// takesOver reports whether shards wait for the processors that a checkpoint would take: the next fold is catching up.
-func (f *fold) takesOver() bool {
-	next := f.beside.Load()
-	return next != nil && time.Since(next.begun) < takeOverLasts
-}
-
 // save starts a checkpoint of the step just taken, unless one is being written or shards are taken over. One
 // that must be, because the log or an erasure asks for it, waits for the former. step is how long the step took.
 func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Duration) error {
 	k := f.Checkpoints
-	if !must && f.takesOver() {
-		return nil
+	if next := f.beside.Load(); !must && next != nil && time.Since(next.begun) < takeOverLasts {
+		return nil // shards wait for the processors that it would take
 	}
 	if must || f.group != nil { // others of a group save at the same positions
 		k.await(ctx)

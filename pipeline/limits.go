@@ -59,13 +59,6 @@ func (s *shownStatus) watchFill(fills []graphstore.Fill, warn func(text string, 
 	return list
 }
 
-// LimitFrom gives a core the limits in the settings of a log, if its source is one.
-func LimitFrom(source ingest.Source, core *incremental.Core) {
-	if log, ok := source.(*ingest.JetStreamSource); ok {
-		core.Limit(log.Limits())
-	}
-}
-
 // machineMemory returns the bytes of memory that the process may take: those of the machine,
 // of its container, or of GOMEMLIMIT, whichever is least; 0 if none is known.
 func machineMemory(root string) uint64 {

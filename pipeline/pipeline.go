@@ -122,7 +122,10 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if err = p.openOutput(ctx); err != nil {
 		return p, err
 	}
-	main := newFold(p, p.group.owned(p.shards))
+	main := newFold(p, nil)
+	if p.group != nil {
+		main.config.Owned = mine(p.group.member.Places(p.shards, p.group.copies, true))
+	}
 	p.main.Store(main)
 	if err = main.open(ctx, o); err != nil {
 		return p, err

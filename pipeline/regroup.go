@@ -27,14 +27,6 @@ const (
 	takeOverLasts = 10 * time.Second // in which no checkpoint is made that can be left out
 )
 
-// owned lists the shards that the first fold shall estimate; nil: all.
-func (m *membership) owned(shards int) []int {
-	if m == nil {
-		return nil
-	}
-	return mine(m.member.Places(shards, m.copies, true))
-}
-
 // mine lists the shards that a worker is to estimate by its places for each.
 func mine(places []int) []int {
 	owned := []int{}

@@ -78,7 +78,9 @@ func (c *replayCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	pipeline.LimitFrom(source, r.core)
+	if log, is := source.(*ingest.JetStreamSource); is {
+		r.core.Limit(log.Limits())
+	}
 	if files, is := source.(*files.Source); is {
 		return errors.Join(c.readFiles(ctx, files, r.meter, r.step))
 	}
