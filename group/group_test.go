@@ -462,6 +462,33 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	}
 }
 
+// What a worker has left of a part in whose middle it was killed must go, but not what another one is just storing.
+func TestChunksOfNobodyGo(t *testing.T) {
+	js := startServer(t)
+	m := join(t, worker(js, "a"))
+	defer m.Leave()
+	s := openStore(t, m)
+	put(t, s, 1, GraphPart, "0")
+	subject := "$O.gql_group_test_state.C.killed"
+	if _, err := js.Publish(t.Context(), subject, []byte("the beginning")); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []bool{false, true} {
+		if err := s.Drop(t.Context(), "digest"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.stream.GetLastMsgForSubject(t.Context(), subject); (err != nil) != gone {
+			t.Errorf("chunks of nobody are gone: %v, want %t", err, gone)
+		}
+		for subject := range s.strays {
+			s.strays[subject] = time.Now().Add(-2 * transferMax)
+		}
+	}
+	if err := s.Get(t.Context(), "digest", 1, GraphPart, new(string)); err != nil {
+		t.Error(err)
+	}
+}
+
 // A part must come whole although what carries it stands still in its middle for longer than an
 // attempt may take, or nobody answers for a while: a worker with an empty disk would read
 // the whole log instead.

@@ -53,12 +53,13 @@ type Store struct {
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream // of the objects
 	digests jetstream.KeyValue
+	strays  map[string]time.Time // since when there are chunks that belong to no object; see Drop
 }
 
 // OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets than shall be are refused.
 func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
 	name, state := m.config.Bucket+"_digests", m.config.Bucket+"_state"
-	s = &Store{member: m, shards: shards, bucket: state}
+	s = &Store{member: m, shards: shards, bucket: state, strays: map[string]time.Time{}}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
 	js, replicas := m.config.JS, max(m.config.Replicas, 1)
@@ -168,8 +169,9 @@ func (s *Store) Put(ctx context.Context, config string, position uint64, part st
 	return nil
 }
 
-// Drop drops what no worker can need any more, and what the library leaves of a deleted object. What
-// has the same name before a point is of another format, and nobody reads it.
+// Drop drops what no worker can need any more, what the library leaves of a deleted object, and chunks of a worker that
+// ended before it had stored all. What has the same name before a point is of another format, and nobody reads it.
+// It has one caller at a time.
 func (s *Store) Drop(ctx context.Context, config string) error {
 	family, _, _ := strings.Cut(config, ".")
 	infos, all, err := s.list(ctx, config)
@@ -179,7 +181,9 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 			needed[objectName(config, position, part)] = true
 		}
 	}
+	belong := map[string]bool{}
 	for _, info := range infos {
+		belong["$O."+s.bucket+".C."+info.NUID] = true
 		if needed[info.Name] || !info.Deleted && !strings.HasPrefix(info.Name, family) {
 			continue
 		}
@@ -187,6 +191,23 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 			if err == nil {
 				err = s.stream.Purge(ctx, jetstream.WithPurgeSubject("$O."+s.bucket+"."+subject))
 			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	chunks, err := s.stream.Info(ctx, jetstream.WithSubjectFilter("$O."+s.bucket+".C.>"))
+	if err != nil {
+		return err
+	}
+	for subject := range chunks.State.Subjects {
+		if since, known := s.strays[subject]; !known && !belong[subject] {
+			s.strays[subject] = time.Now()
+		} else if known && belong[subject] {
+			delete(s.strays, subject) // it was on its way
+		} else if known && time.Since(since) > transferMax {
+			delete(s.strays, subject)
+			err = errors.Join(err, s.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
 		}
 	}
 	return err
