@@ -233,36 +233,26 @@ func (m *Member) renew(ctx context.Context) error {
 func (m *Member) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		watcher, err := m.kv.WatchAll(ctx)
+		for heard := err == nil; heard; {
+			var entry jetstream.KeyValueEntry
+			select {
+			case entry, heard = <-watcher.Updates():
+			case <-time.After(2 * presenceTTL): // one that hears not even this worker is replaced
+				heard = false
+			case <-ctx.Done():
+				heard = false
+			}
+			if entry != nil {
+				m.hear(entry)
+			}
+		}
 		if err == nil {
-			m.follow(ctx, watcher)
 			err = watcher.Stop()
 		}
 		if err != nil && ctx.Err() == nil {
 			m.config.Log.Debug("group: the workers cannot be watched", "error", err)
 		}
 		_ = request.Pause(ctx, watchAgain)
-	}
-}
-
-// follow takes in what one watcher hears. One that hears not even this worker is replaced.
-func (m *Member) follow(ctx context.Context, watcher jetstream.KeyWatcher) {
-	silence := time.NewTimer(2 * presenceTTL)
-	defer silence.Stop()
-	for {
-		select {
-		case entry, ok := <-watcher.Updates():
-			if !ok {
-				return
-			}
-			silence.Reset(2 * presenceTTL)
-			if entry != nil {
-				m.hear(entry)
-			}
-		case <-silence.C:
-			return
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

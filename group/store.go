@@ -53,13 +53,13 @@ type Store struct {
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream // of the objects
 	digests jetstream.KeyValue
-	strays  map[string]time.Time // since when there are chunks that belong to no object; see Drop
+	stray   time.Duration // age of chunks that belong to no object, when Drop drops them
 }
 
 // OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets than shall be are refused.
 func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
 	name, state := m.config.Bucket+"_digests", m.config.Bucket+"_state"
-	s = &Store{member: m, shards: shards, bucket: state, strays: map[string]time.Time{}}
+	s = &Store{member: m, shards: shards, bucket: state, stray: transferMax}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
 	js, replicas := m.config.JS, max(m.config.Replicas, 1)
@@ -171,7 +171,6 @@ func (s *Store) Put(ctx context.Context, config string, position uint64, part st
 
 // Drop drops what no worker can need any more, what the library leaves of a deleted object, and chunks of a worker that
 // ended before it had stored all. What has the same name before a point is of another format, and nobody reads it.
-// It has one caller at a time.
 func (s *Store) Drop(ctx context.Context, config string) error {
 	family, _, _ := strings.Cut(config, ".")
 	infos, all, err := s.list(ctx, config)
@@ -201,12 +200,10 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 		return err
 	}
 	for subject := range chunks.State.Subjects {
-		if since, known := s.strays[subject]; !known && !belong[subject] {
-			s.strays[subject] = time.Now()
-		} else if known && belong[subject] {
-			delete(s.strays, subject) // it was on its way
-		} else if known && time.Since(since) > transferMax {
-			delete(s.strays, subject)
+		if belong[subject] {
+			continue
+		}
+		if last, e := s.stream.GetLastMsgForSubject(ctx, subject); e == nil && time.Since(last.Time) > s.stray {
 			err = errors.Join(err, s.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
 		}
 	}
