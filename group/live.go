@@ -24,11 +24,10 @@ func List(ctx context.Context, js jetstream.JetStream, bucket string) ([]Presenc
 	return list(ctx, kv)
 }
 
-// Drain asks a worker that lives to hand its shards over and to end, says what that waits for, and
-// returns when it has ended. What is asked is forgotten as soon as a worker that dies, so it is asked
-// again, also while servers elect.
-func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string, say func(string)) error {
-	var since, said time.Time // when the process that is asked began: one that takes its place is not
+// Drain asks a worker that lives to hand its shards over and to end, and returns when it has ended: when the others that stay
+// publish them. What is asked is forgotten as soon as a worker that dies, so it is asked again, also while servers elect.
+func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) error {
+	var since time.Time // when the process that is asked began: one that takes its place is not
 	for answered, absent := time.Now(), 0; ; time.Sleep(renewEvery) {
 		var live []Presence
 		kv, err := js.KeyValue(ctx, bucket)
@@ -36,23 +35,22 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string, s
 			live, err = list(ctx, kv)
 		}
 		i := slices.IndexFunc(live, func(p Presence) bool { return p.Worker == worker })
+		alone := i >= 0 && !live[i].Drains && !slices.ContainsFunc(live, func(p Presence) bool { return p.Worker != worker && !p.Drains })
 		switch {
 		case err != nil:
 		case i < 0 && since.IsZero():
 			return fmt.Errorf("group: no worker %s lives", worker)
-		case i < 0 && absent < renewalsMax:
-			absent++ // servers that have just elected may not have its renewal yet
+		case (i < 0 || alone) && absent < renewalsMax:
+			absent++ // servers that have just elected may not have all renewals yet
 		case i < 0 || !since.IsZero() && !live[i].Since.Equal(since):
 			return nil
+		case alone:
+			return fmt.Errorf("group: no worker stays that could take the shards of %s over: stop it", worker)
 		case !live[i].Drains:
 			since = live[i].Since
 			_, err = kv.Put(ctx, drainKey(worker), drainRequest(since))
 		default:
 			since, answered, absent = live[i].Since, time.Now(), 0
-			if time.Since(said) > drainSayEvery {
-				said = time.Now()
-				say(awaited(live, i))
-			}
 		}
 		if err != nil && (!request.Passes(err) || ctx.Err() != nil) {
 			return err
@@ -63,20 +61,7 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string, s
 	}
 }
 
-const (
-	drainHeardMax = time.Minute // that a worker may take to hear that it is to end
-	drainSayEvery = 5 * time.Second
-)
-
-// awaited says what a worker that hands its shards over waits for.
-func awaited(live []Presence, i int) (text string) {
-	for _, p := range live {
-		if !p.Drains {
-			text += fmt.Sprintf("; %s estimates %v and is %d positions behind", p.Worker, p.Shards, live[i].Position-min(p.Position, live[i].Position))
-		}
-	}
-	return fmt.Sprintf("worker %s keeps %v until others publish them%s", live[i].Worker, live[i].Shards, cmp.Or(text, ", and no other worker stays"))
-}
+const drainHeardMax = time.Minute // that a worker may take to hear that it is to end
 
 func drainKey(worker string) string { return "drain." + key(worker) }
 

@@ -87,16 +87,15 @@ type heard struct {
 	absent int    // answers that nobody listens for the worker
 }
 
-// errOtherGroup is why a worker cannot belong to a group: its records would be other ones.
-var errOtherGroup = errors.New("the workers of a group must have the same configuration and architecture")
-
 // Join takes part in a group, and returns when the workers that live are known. It refuses to
 // where one of them has another configuration or architecture, or renews an entry of this one's
 // name; where one has another build, it waits until that has ended.
 func Join(ctx context.Context, c Config) (*Member, error) {
-	kv, err := openBucket(ctx, c)
+	kv, err := openBucket(ctx, c.JS, jetstream.KeyValueConfig{
+		Bucket: c.Bucket, Description: "gqlstream: who lives in the group", TTL: presenceTTL, Storage: jetstream.MemoryStorage, Replicas: max(c.Replicas, 1),
+	})
 	if err != nil {
-		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)
+		return nil, err
 	}
 	m := &Member{config: c, kv: kv, self: c.Self, Disagreed: make(chan error, 1), workers: map[string]*heard{}}
 	if m.ear, err = c.JS.Conn().Subscribe(m.subject(m.self.Worker), func(q *nats.Msg) { _ = q.Respond(nil) }); err != nil {
@@ -111,16 +110,17 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 	return m, nil
 }
 
-func openBucket(ctx context.Context, c Config) (jetstream.KeyValue, error) {
+func openBucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
-	kv, err := c.JS.KeyValue(ctx, c.Bucket)
-	if !errors.Is(err, jetstream.ErrBucketNotFound) {
-		return kv, err
+	kv, err := js.KeyValue(ctx, c.Bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(ctx, c)
 	}
-	return c.JS.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: c.Bucket, Description: "gqlstream: who lives in the group", TTL: presenceTTL, Storage: jetstream.MemoryStorage, Replicas: max(c.Replicas, 1),
-	})
+	if err != nil {
+		return nil, fmt.Errorf("group: bucket %s: %w", c.Bucket, err)
+	}
+	return kv, nil
 }
 
 // admit is called before other goroutines know of the member.
@@ -162,16 +162,20 @@ func (m *Member) admit(ctx context.Context) error {
 	}
 }
 
+// refuse returns why this worker cannot belong to a group with another one: its records would be other ones.
 func (p *Presence) refuse(o *Presence) error {
+	var why string
 	switch {
 	case o.Config != p.Config:
-		return fmt.Errorf("group: worker %s has the configuration %s, and this one has %s: %w", o.Worker, o.Config, p.Config, errOtherGroup)
+		why = fmt.Sprintf("has the configuration %s, and this one has %s", o.Config, p.Config)
 	case o.Arch != p.Arch:
-		return fmt.Errorf("group: worker %s has the architecture %s, and this one has %s: %w", o.Worker, o.Arch, p.Arch, errOtherGroup)
+		why = fmt.Sprintf("has the architecture %s, and this one has %s", o.Arch, p.Arch)
 	case o.Worker == p.Worker && !o.Since.Equal(p.Since):
-		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker: %w", o.Worker, o.Since.UTC().Format(time.RFC3339), errOtherGroup)
+		return fmt.Errorf("group: worker %s lives since %s: choose another name with --worker", o.Worker, o.Since.UTC().Format(time.RFC3339))
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("group: worker %s %s: the workers of a group must have the same configuration and architecture", o.Worker, why)
 }
 
 // list returns the workers that have said within presenceTTL that they live, by name.

@@ -72,14 +72,7 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 	if err != nil {
 		return nil, fmt.Errorf("group: object bucket %s: %w", s.bucket, err)
 	}
-	if s.digests, err = js.KeyValue(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) {
-		s.digests, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket: name, Description: "gqlstream: digests of states", TTL: digestTTL, Replicas: replicas,
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("group: bucket %s: %w", name, err)
-	}
+	s.digests, err = openBucket(ctx, js, jetstream.KeyValueConfig{Bucket: name, Description: "gqlstream: digests of states", TTL: digestTTL, Replicas: replicas})
 	for _, of := range []string{"KV_" + m.config.Bucket, "KV_" + name, "OBJ_" + state} {
 		stream, find := js.Stream(ctx, of)
 		if err = cmp.Or(err, find); err == nil {
@@ -313,11 +306,6 @@ type idle struct {
 	wait  time.Duration
 }
 
-func newIdle(ctx context.Context, wait time.Duration) (idle, context.CancelFunc) {
-	ctx, end := context.WithCancel(ctx)
-	return idle{ctx, time.AfterFunc(wait, end), wait}, end
-}
-
 // Deadline puts the end off.
 func (c idle) Deadline() (time.Time, bool) {
 	c.timer.Reset(c.wait)
@@ -331,8 +319,8 @@ func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
 	ctx, cancel := transfer(ctx)
 	defer cancel()
 	for wait := getWaitMin; ; wait *= 2 {
-		attempt, end := newIdle(ctx, wait)
-		data, err := s.objects.GetBytes(attempt, name)
+		attempt, end := context.WithCancel(ctx)
+		data, err := s.objects.GetBytes(idle{attempt, time.AfterFunc(wait, end), wait}, name)
 		again := attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) || request.Passes(err) && wait < transferMax/10 // the pipe may say it first
 		if err != nil && again {
 			<-attempt.Done()

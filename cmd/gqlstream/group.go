@@ -23,7 +23,7 @@ type groupCmd struct {
 
 func (*groupCmd) Help() string {
 	return `Lists the workers that live, and up to where each shard is published, and by whom. With drain, a worker
-hands its shards over to the others and ends; the command says what that waits for.
+hands its shards over to the others and ends; the command waits for that.
 
 Examples:
   gqlstream group midterms --nats nats://a,nats://b,nats://c
@@ -43,7 +43,8 @@ func (c *groupCmd) Run(ctx context.Context, con console) error {
 	bucket := group.Bucket(c.settings.NATS.Prefix, c.Name)
 	switch {
 	case c.Action == "drain" && c.Worker != "":
-		return group.Drain(ctx, b.JS, bucket, c.Worker, func(text string) { fmt.Fprintln(con.Out, text) })
+		fmt.Fprintf(con.Err, "group: %s ends when others publish its shards; gqlstream group %s shows how far they are\n", c.Worker, c.Name)
+		return group.Drain(ctx, b.JS, bucket, c.Worker)
 	case c.Action != "":
 		return config.Usagef("group: want gqlstream group NAME, or gqlstream group NAME drain WORKER")
 	}
