@@ -157,22 +157,13 @@ func (f *followers) states() (states []request.State) {
 
 const catchUpLookEvery = 20 * time.Millisecond
 
-// catchUp waits until every follower has taken all that is published up to a position, and until the
-// file of alerts has those that were evaluated then.
+// catchUp waits until every follower has taken all that is published up to a position, and until those of alerts
+// have what was evaluated then.
 func (f *followers) catchUp(ctx context.Context, position uint64, newestAlert func() sinks.Place) error {
-	err := f.await(ctx, (*task).needs, func(taken sinks.Cursor) bool { return taken.Position >= position })
-	if err != nil {
-		return err
+	lags := func(reads func(*task) bool, to sinks.Place) bool {
+		return slices.ContainsFunc(f.running(reads), func(one *sinks.Runner) bool { return one.Taken().Compare(to) < 0 })
 	}
-	last := newestAlert()
-	return f.await(ctx, func(t *task) bool { return t.Reader.Alerts }, func(taken sinks.Cursor) bool {
-		return taken.Compare(last) >= 0
-	})
-}
-
-// await waits until some followers have taken enough.
-func (f *followers) await(ctx context.Context, who func(*task) bool, enough func(sinks.Cursor) bool) error {
-	for slices.ContainsFunc(f.running(who), func(one *sinks.Runner) bool { return !enough(one.Taken()) }) {
+	for lags((*task).needs, sinks.Place{Position: position}) || lags(func(t *task) bool { return t.Reader.Alerts }, newestAlert()) {
 		select {
 		case err := <-f.failed:
 			return err
