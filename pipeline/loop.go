@@ -141,6 +141,14 @@ func (p *Pipeline) Run(ctx context.Context) error {
 			})
 		})
 		watch(func(ctx context.Context) error { return p.group.watch(ctx, begin) })
+		watch(func(ctx context.Context) error {
+			return repeat(ctx, assignEvery, func() error {
+				if err := p.assignFollowers(context.WithoutCancel(ctx)); err != nil {
+					p.log.Warn("a follower is not taken over, and is tried again", "error", err)
+				}
+				return nil
+			})
+		})
 	}
 	if p.reload != nil {
 		watch(func(ctx context.Context) error { return p.reload.watch(ctx, p) })

@@ -11,9 +11,9 @@ import (
 // How quickly a worker acts on a change of its group.
 const (
 	regroupEvery = 200 * time.Millisecond
-	sayEvery     = 500 * time.Millisecond
-	standInTurn  = 10 * time.Second // for a worker that estimates nothing until it has caught up
-	handOverMax  = 10 * time.Second // in which another worker that estimates a shard may be the first to publish it
+	assignEvery  = 500 * time.Millisecond // followers, beside that: to end one, and to read another's state, may take seconds
+	standInTurn  = 10 * time.Second       // for a worker that estimates nothing until it has caught up
+	handOverMax  = 10 * time.Second       // in which another worker that estimates a shard may be the first to publish it
 )
 
 // How the next fold is prepared.
@@ -40,17 +40,11 @@ func mine(places []int) []int {
 
 // watch follows the list of live workers. It ends the run when all shards of a worker that is drained are others'.
 func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
-	for due := time.Now(); ; {
+	for {
 		if m.regroup(begin) {
 			return errDone
 		}
-		if now := time.Now(); !now.Before(due) {
-			if err := m.p.assignFollowers(context.WithoutCancel(ctx)); err != nil {
-				m.p.log.Warn("a follower is not taken over, and is tried again", "error", err)
-			}
-			m.sayPresence()
-			due = now.Add(sayEvery)
-		}
+		m.sayPresence()
 		pause := regroupEvery
 		if m.p.beside.Load() != nil {
 			pause = catchUpLookEvery
