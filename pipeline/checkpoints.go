@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,7 @@ type checkpoints struct {
 	Dir     *checkpoint.Dir
 	log     *slog.Logger
 	share   func(context.Context, *checkpoint.Checkpoint) // gives a state to other workers; nil: there are none
-	sharing sync.Mutex                                    // is held meanwhile
+	sharing chan struct{}                                 // holds something meanwhile
 	end     context.CancelFunc                            // of what is given
 	given   context.Context
 	fresh   atomic.Pointer[checkpoint.Checkpoint] // that is being written, in memory; nil in it: none is
@@ -47,7 +46,7 @@ func openCheckpoints(state string, log *slog.Logger) (*checkpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &checkpoints{Dir: dir, log: log}
+	k := &checkpoints{Dir: dir, log: log, sharing: make(chan struct{}, 1)}
 	k.given, k.end = context.WithCancel(context.Background())
 	return k, dir.CheckFormat()
 }
@@ -64,7 +63,7 @@ func (k *checkpoints) write(m checkpoint.Manifest, state []incremental.Section, 
 }
 
 // store writes a state, and gives it to other workers beside that: one that takes shards over reads the log from there.
-// Nobody waits for the network: a state that comes while another one is given stays here.
+// Nobody waits for long for the network: a state that comes while another one is given stays here.
 func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) (bytes int64, err error) {
 	if err := incremental.Encode(state); err != nil {
 		return 0, err
@@ -75,15 +74,16 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 	}
 	k.fresh.Store(fresh)
 	defer k.fresh.Store(nil)
-	switch {
-	case k.share == nil:
-	case !k.sharing.TryLock():
-		k.log.Warn("other workers do not have this checkpoint", "position", m.Position, "reason", "the one before is still being given to them")
-	default:
-		go func() {
-			defer k.sharing.Unlock()
-			k.share(k.given, fresh)
-		}()
+	if k.share != nil {
+		select {
+		case k.sharing <- struct{}{}:
+			go func() {
+				k.share(k.given, fresh)
+				<-k.sharing
+			}()
+		default:
+			k.log.Warn("other workers do not have this checkpoint", "position", m.Position, "reason", "the one before is still being given to them")
+		}
 	}
 	return k.Dir.Save(fresh)
 }
@@ -106,15 +106,28 @@ func (k *checkpoints) read(position uint64) (*checkpoint.Checkpoint, error) {
 	return k.Dir.Read(position)
 }
 
-const sharedLastMax = 5 * time.Second // after the end of a run, to give other workers the newest state
+// How long a state that is given to others is waited for.
+const (
+	sharedWaitMax = 2 * time.Second // before the next one, of which they are to have all parts, too
+	sharedLastMax = 5 * time.Second // after the end of a run
+)
 
 // finish waits for the writer at the end of a run and returns what became of the newest checkpoint.
 func (k *checkpoints) finish() error {
 	k.await(context.Background())
-	defer time.AfterFunc(sharedLastMax, k.end).Stop()
-	k.sharing.Lock()
-	defer k.sharing.Unlock()
+	k.awaitShared(context.Background(), sharedLastMax)
+	k.end()
 	return k.err
+}
+
+// awaitShared waits for a while until others have the newest state, or until ctx ends.
+func (k *checkpoints) awaitShared(ctx context.Context, most time.Duration) {
+	select {
+	case k.sharing <- struct{}{}:
+		<-k.sharing
+	case <-time.After(most):
+	case <-ctx.Done():
+	}
 }
 
 // await waits for the writer, if there is one, until ctx ends.

@@ -41,8 +41,34 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 		t.Fatal("the next fold is not the main one")
 	}
 	k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	k.awaitShared(ctx, time.Hour) // a fold that ends does not wait
 	if err := next.Checkpoints.finish(); err != nil || k.last.Position != 7 || len(given) != 1 {
 		t.Fatalf("the newest checkpoint is at position %d, %d were given, %v", k.last.Position, len(given), err)
+	}
+}
+
+// Workers that need longer to give a state to others than there is between two checkpoints must give such of the same
+// positions: nobody could take over what is spread over different ones.
+func TestSlowWorkersShareTheSamePositions(t *testing.T) {
+	const every = 10 * time.Second
+	for _, a := range []time.Duration{0, 9 * time.Second, 11 * time.Second, 35 * time.Second} {
+		for _, b := range []time.Duration{every, 15 * time.Second, 79 * time.Second} {
+			both := 0
+			for n := range int64(16) {
+				at := n*int64(every) + 7
+				if isShared(at, every, a) && isShared(at, every, b) {
+					both++
+				}
+			}
+			if both < 2 {
+				t.Errorf("who takes %v and who takes %v have %d of 16 positions in common", a, b, both)
+			}
+		}
+	}
+	if !isShared(7, -1, time.Hour) {
+		t.Error("a checkpoint that the log asks for is not shared")
 	}
 }
 

@@ -225,6 +225,7 @@ func (f *fold) save(ctx context.Context, b *event.Batch, must bool, step time.Du
 	}
 	if must || f.group != nil { // others of a group save at the same positions
 		k.await(ctx)
+		k.awaitShared(ctx, sharedWaitMax)
 	}
 	if k.newest(); k.writing != nil {
 		return nil
