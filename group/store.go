@@ -53,7 +53,7 @@ type Store struct {
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream // of the objects
 	digests jetstream.KeyValue
-	stray   time.Duration // age of chunks that belong to no object, when Drop drops them
+	stray   time.Duration // age of chunks of no object, beside the newest message, at which Drop drops them
 }
 
 // OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets than shall be are refused.
@@ -72,7 +72,9 @@ func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error
 	if err != nil {
 		return nil, fmt.Errorf("group: object bucket %s: %w", s.bucket, err)
 	}
-	s.digests, err = openBucket(ctx, js, jetstream.KeyValueConfig{Bucket: name, Description: "gqlstream: digests of states", TTL: digestTTL, Replicas: replicas})
+	s.digests, err = openBucket(ctx, js, jetstream.KeyValueConfig{
+		Bucket: name, Description: "gqlstream: digests of states", TTL: digestTTL, Replicas: replicas,
+	})
 	for _, of := range []string{"KV_" + m.config.Bucket, "KV_" + name, "OBJ_" + state} {
 		stream, find := js.Stream(ctx, of)
 		if err = cmp.Or(err, find); err == nil {
@@ -185,18 +187,15 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 			}
 		}
 	}
-	if err != nil {
-		return err
-	}
-	chunks, err := s.stream.Info(ctx, jetstream.WithSubjectFilter("$O."+s.bucket+".C.>"))
-	if err != nil {
+	chunks, failed := s.stream.Info(ctx, jetstream.WithSubjectFilter("$O."+s.bucket+".C.>"))
+	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
 	for subject := range chunks.State.Subjects {
 		if belong[subject] {
 			continue
 		}
-		if last, e := s.stream.GetLastMsgForSubject(ctx, subject); e == nil && time.Since(last.Time) > s.stray {
+		if last, e := s.stream.GetLastMsgForSubject(ctx, subject); e == nil && chunks.State.LastTime.Sub(last.Time) >= s.stray {
 			err = errors.Join(err, s.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
 		}
 	}

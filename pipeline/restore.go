@@ -40,7 +40,8 @@ func (f *fold) restore(ctx context.Context, same bool) (core *incremental.Core, 
 
 // newest returns the newest state of this configuration, or nil if there is none or another one was published last. It is at
 // a position of which there are the graph and all shards of this fold, here or in the group's store, and which the log out
-// is not behind, so that the same bytes are published again behind it. Others store and drop meanwhile, so it looks again each time.
+// is not behind, so that the same bytes are published again behind it. If all states of a run alone are beyond the log out, the
+// newest stands: somebody has removed the stream. Others store and drop meanwhile, so it looks again each time.
 func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, error) {
 	if published, err := f.continues(same); err != nil || !published {
 		return nil, err
@@ -57,7 +58,8 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 		case err != nil:
 			return nil, err
 		case i < 0 && f.group == nil && beyond != nil:
-			f.log.Warn("what was published before is not there any more, and no checkpoint is older; going on without it", "position", beyond.Manifest.Position)
+			f.log.Warn("what was published before is not there any more, and no checkpoint is older; going on without it",
+				"position", beyond.Manifest.Position)
 			return beyond, nil
 		case i < 0 && len(tried) > 0:
 			f.log.Warn("no state can be gone on from: the log is read from its beginning", "shards", f.owned())
@@ -89,9 +91,9 @@ func (f *fold) continues(same bool) (bool, error) {
 		switch digest := f.config.Digest(); {
 		case was == "" || was == digest && (len(classes) == 0 || slices.Equal(classes, f.settings.Classes)):
 		case same || was == digest && f.group != nil:
-			return false, config.Usagef("run: this was published with another configuration (%s with classes %q, and this one is %s with %q): correct the slip, "+
-				"give this one a prefix of its own, or publish the whole log anew with --accept-new-config, which a group takes only where the first two differ",
-				was, classes, digest, f.settings.Classes)
+			return false, config.Usagef("run: this was published with another configuration (%s with classes %q, and this one is %s with %q): "+
+				"correct the slip, give this one a prefix of its own, or publish the whole log anew with --accept-new-config, "+
+				"which a group takes only where the first two differ", was, classes, digest, f.settings.Classes)
 		default:
 			f.log.Warn("the configuration has changed; reading the log from its beginning", "was", was, "now", digest)
 			return false, nil
