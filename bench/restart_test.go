@@ -57,7 +57,7 @@ func saveGrown(tb testing.TB, s size, dir *checkpoint.Dir, config incremental.Co
 	}
 	at := core.Position() + 1
 	core.Step(&event.Batch{First: at, Last: at, Checkpoint: true}) // puts the store in order
-	state, err := core.Save()
+	state, err := core.Sections()
 	check(tb, err)
 	c := checkpoint.New(checkpoint.Manifest{Position: uint64(at), Config: config.Digest()})
 	for _, s := range state {

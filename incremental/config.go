@@ -130,8 +130,10 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("classifier: there is no %q; there is %s", c.Classifier, classifier.Name))
 	}
 	errs = append(errs, c.diffusion().Validate(), c.Late.Validate())
-	errs = append(errs, c.checkPairs(), c.checkHalfLife())
 	errs = append(errs, checkSelections(c.SelectedBy))
+	if c.HalfLife < 0 || c.HalfLife > tally.HalfLifeMax {
+		errs = append(errs, fmt.Errorf("label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax))
+	}
 	if c.Shards < 0 || c.Shards > shardsMax {
 		errs = append(errs, fmt.Errorf("group.shards: %d, want 1 to %d", c.Shards, shardsMax))
 	}
@@ -146,6 +148,10 @@ func (c Config) Validate() error {
 	}
 	for _, o := range c.Estimates {
 		errs = append(errs, o.Validate())
+		if pair, _, hardPair := o.Method.Needs(); c.Classes > pairClassesMax && (pair || hardPair || o.Method == quant.Auto) {
+			errs = append(errs, fmt.Errorf("estimates: %s looks at pairs of classes, of which %d are too many; it takes up to %d "+
+				"classes (pacc, sis and diff take more)", o.Method, c.Classes, pairClassesMax))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -204,21 +210,6 @@ func (c Config) mayShare() bool {
 // sums of classes³ numbers for each community, 256 MiB each at the bound.
 const pairClassesMax = 256
 
-// checkPairs reports methods whose statistics would not fit.
-func (c Config) checkPairs() error {
-	if c.Classes <= pairClassesMax {
-		return nil
-	}
-	var errs []error
-	for _, o := range c.Estimates {
-		if pair, _, hardPair := o.Method.Needs(); pair || hardPair || o.Method == quant.Auto {
-			errs = append(errs, fmt.Errorf("estimates: %s looks at pairs of classes, of which %d are too many; it takes up to %d "+
-				"classes (pacc, sis and diff take more)", o.Method, c.Classes, pairClassesMax))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // checkSelections reports declarations that are none.
 func checkSelections(by map[string]quant.Selection) error {
 	var errs []error
@@ -228,12 +219,4 @@ func checkSelections(by map[string]quant.Selection) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// checkHalfLife reports a half-life that is none.
-func (c Config) checkHalfLife() error {
-	if c.HalfLife < 0 || c.HalfLife > tally.HalfLifeMax {
-		return fmt.Errorf("label_half_life: %v, want 0 for none, up to %v", c.HalfLife, tally.HalfLifeMax)
-	}
-	return nil
 }

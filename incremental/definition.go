@@ -43,29 +43,21 @@ func (c CommunityDefinition) Rule() (graphstore.Rule, error) {
 		return rule, errors.New("communities: one has no name")
 	}
 	var given []string
-	for _, way := range []struct {
-		name string
-		is   bool
-	}{
-		{"everyone", c.Everyone}, {"where", len(c.Where) > 0}, {"rule", c.Expression != ""}, {"ego", c.Ego != nil},
-	} {
-		if way.is {
-			given = append(given, way.name)
-		}
+	var err error
+	if c.Everyone {
+		given, rule.Kind = append(given, "everyone"), graphstore.Everyone
+	}
+	if len(c.Where) > 0 {
+		given, err = append(given, "where"), c.where(&rule)
+	}
+	if c.Expression != "" {
+		given, rule.Kind, rule.Expression = append(given, "rule"), graphstore.ByExpression, strings.TrimSpace(c.Expression)
+	}
+	if c.Ego != nil {
+		given, err = append(given, "ego"), c.Ego.fill(&rule)
 	}
 	if len(given) > 1 {
 		return rule, fmt.Errorf("communities: %q is defined by %s; choose one", c.Name, strings.Join(given, " and "))
-	}
-	var err error
-	switch {
-	case c.Everyone:
-		rule.Kind = graphstore.Everyone
-	case len(c.Where) > 0:
-		err = c.where(&rule)
-	case c.Expression != "":
-		rule.Kind, rule.Expression = graphstore.ByExpression, strings.TrimSpace(c.Expression)
-	case c.Ego != nil:
-		err = c.Ego.fill(&rule)
 	}
 	if err != nil {
 		return rule, fmt.Errorf("communities: %q: %w", c.Name, err)
@@ -152,13 +144,10 @@ func (c *Core) carryOut(b *event.Batch, result *Result) {
 	}
 }
 
-// errConfigureDenied refuses a configure event, whatever it says.
-var errConfigureDenied = errors.New("control.configure is deny: only the configuration says what is tracked")
-
 // configure replaces the configured communities.
 func (c *Core) configure(config json.RawMessage) error {
 	if c.config.DenyConfigure {
-		return errConfigureDenied
+		return errors.New("control.configure is deny: only the configuration says what is tracked")
 	}
 	rules, selected, err := parseCommunities(config)
 	if err == nil {

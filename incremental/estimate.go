@@ -37,7 +37,7 @@ type gate struct {
 // publication keeps the parts of a community's last records that its next ones need.
 type publication struct {
 	gate
-	snapshots []*quant.Snapshot // by the estimate's place in the configuration
+	snapshots []*quant.Snapshot // by the estimate's place in the configuration; none before the first record with shares
 	inside    insideRoom
 }
 
@@ -65,13 +65,17 @@ func (g gate) flags(flags []string) []string {
 // exists reports whether there was a record.
 func (p *publication) exists() bool { return len(p.snapshots) > 0 || p.Suppressed }
 
+// grow makes room for so many estimates.
+func (p *publication) grow(estimates int) {
+	if p.snapshots == nil {
+		p.snapshots = make([]*quant.Snapshot, estimates)
+	}
+}
+
 // replace remembers what the error of the next change needs of the solver's last
 // estimate, the i-th of the community, and returns the error of this one, nil for a first
 // estimate, and whether the coefficients of its posterior are others.
 func (p *publication) replace(i int, solver *quant.Solver, turnover quant.Turnover) (seChange []float64, refitted bool) {
-	for len(p.snapshots) <= i {
-		p.snapshots = append(p.snapshots, nil)
-	}
 	now := &quant.Snapshot{}
 	solver.Snapshot(now)
 	before := p.snapshots[i]
@@ -103,23 +107,17 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 	parallel.Each(len(due), func(i, worker int) {
 		each[i] = c.solve(due[i], view, &c.solvers[worker], all || c.config.Emit.Threshold == 0)
 	})
-	c.flagged = append(c.flagged, slices.DeleteFunc(due, c.unflagged)...)
 	records = slices.Concat(each...)
 	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
 	return records, behind
 }
 
-// unflagged reports whether the last record of a community does not say that the coefficients are new.
-func (c *Core) unflagged(id graphstore.Community) bool { return !c.published[id].Refitted }
-
 // moveFlagged marks the communities whose records have said for Emit.AtLeastEvery that the coefficients are new, also where
 // nothing moved: to alerts such a record says nothing.
 func (c *Core) moveFlagged() {
-	slices.Sort(c.flagged)
-	c.flagged = slices.DeleteFunc(slices.Compact(c.flagged), c.unflagged)
-	for _, id := range c.flagged {
-		if c.time-c.published[id].Solved >= event.Time(c.config.Emit.AtLeastEvery) {
-			c.tallies.Move(id)
+	for id := range c.published {
+		if last := &c.published[id]; last.Refitted && c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery) {
+			c.tallies.Move(graphstore.Community(id))
 		}
 	}
 }
@@ -328,9 +326,10 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 	turnover := c.tallies.Turnover(id)
 	turnover.Reset = last.Version != before.Version
 	last.Switching = last.Switching || turnover.Reset && len(last.snapshots) > 0
+	last.grow(len(records))
 	for i, options := range c.config.Estimates {
 		records[i] = record
-		if p := read.Posterior; p != nil && !exact && !c.posteriors.state.Held() && i < len(last.snapshots) {
+		if p := read.Posterior; p != nil && !exact && !c.posteriors.state.Held() {
 			p.Last, p.Turnover = last.snapshots[i], turnover
 		}
 		if err := solver.Estimate(&records[i], read.Statistics, options); err != nil {

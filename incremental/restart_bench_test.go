@@ -22,7 +22,7 @@ func BenchmarkRestart(b *testing.B) {
 			size := 0
 			for b.Loop() {
 				begun := time.Now()
-				saved, err := core.Save()
+				saved, err := core.Sections()
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -3,12 +3,17 @@ package incremental
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/audit"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/neighborhood"
+	"gqlstream/incremental/posterior"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -64,38 +69,23 @@ func (c *Core) Copy() ([]Section, error) { return c.sections(c.store.Sections())
 // Encode writes the sections of Copy that are copies only.
 func Encode(sections []Section) error {
 	for i := range sections {
-		if err := sections[i].encode(); err != nil {
-			return err
+		s, data := &sections[i], bytes.Buffer{}
+		if s.write == nil {
+			continue
 		}
+		if err := s.write(&data); err != nil {
+			return fmt.Errorf("incremental: section %s: %w", s.Name, err)
+		}
+		s.Data, s.write = data.Bytes(), nil
 	}
 	return nil
 }
 
-// encode writes a section that has still to be written.
-func (s *Section) encode() error {
-	if s.write == nil {
-		return nil
-	}
-	var data bytes.Buffer
-	if err := s.write(&data); err != nil {
-		return fmt.Errorf("incremental: section %s: %w", s.Name, err)
-	}
-	s.Data, s.write = data.Bytes(), nil
-	return nil
-}
-
-// Save returns what Copy does, encoded.
-func (c *Core) Save() ([]Section, error) { return encoded(c.Copy()) }
-
-// Sections returns the state as it stands after any step, to compare it with another. Unlike Save
-// it leaves the core alone; where Save is allowed both return the same bytes.
-func (c *Core) Sections() ([]Section, error) { return encoded(c.sections(c.store.View().Sections())) }
-
-func encoded(sections []Section, err error) ([]Section, error) {
-	if err == nil {
-		err = Encode(sections)
-	}
-	return sections, err
+// Sections returns the state as it stands after any step, to compare it with another. Unlike Copy
+// it leaves the core alone; where Copy is allowed both have the same bytes.
+func (c *Core) Sections() ([]Section, error) {
+	list, err := c.sections(c.store.View().Sections())
+	return list, errors.Join(err, Encode(list))
 }
 
 // sections returns the state, of which all is written that is no copy.
@@ -103,7 +93,7 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 	add := func(name string, copied bool, write func(*bytes.Buffer) error) {
 		list = append(list, Section{Name: name, write: write})
 		if err == nil && !copied {
-			err = list[len(list)-1].encode()
+			err = Encode(list[len(list)-1:])
 		}
 	}
 	for _, table := range tables {
@@ -122,7 +112,14 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 	add(scoredSection, false, rowsOf(c.scores.Rows()))
 	if c.warm() {
 		row.Engine = c.engine()
-		c.saveLive(add)
+		if c.walks != nil {
+			add(classifierSection, false, rowsOf(c.walks.State()))
+		}
+		c.masses.State(add)
+		c.posteriors.save(add)
+		communities, published := c.communityRows()
+		addRows(c, add, communitiesSection, false, communities)
+		addRows(c, add, publishedSection, true, published) // a snapshot never changes
 	}
 	add(coreSection, false, rowsOf([]coreRow{row}))
 	return list, err
@@ -131,18 +128,6 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 // rowsOf writes rows as a table.
 func rowsOf[T any](rows []T) func(*bytes.Buffer) error {
 	return func(w *bytes.Buffer) error { return graphstore.WriteRows(w, rows) }
-}
-
-// saveLive adds what a warm core holds.
-func (c *Core) saveLive(add addSection) {
-	if c.walks != nil {
-		add(classifierSection, false, rowsOf(c.walks.State()))
-	}
-	c.masses.State(add)
-	c.posteriors.save(add)
-	communities, published := c.communityRows()
-	addRows(c, add, communitiesSection, false, communities)
-	addRows(c, add, publishedSection, true, published) // a snapshot never changes
 }
 
 // communityRows returns the state of the communities, beside their masses.
@@ -162,6 +147,184 @@ func (c *Core) communityRows() (rows []keptRow, published []publishedRow) {
 		rows = append(rows, row)
 	}
 	return rows, published
+}
+
+// Restore returns the core whose state the sections are; their checksums have been
+// verified. The configuration must have the digest of the one that saved them.
+// From then on the core gives the same bits as one that never stopped.
+func Restore(config Config, sections map[string][]byte) (*Core, error) {
+	return restoreParts(config, sections, true)
+}
+
+// RestoreGraph returns a cold core that holds the graph of a saved state and nothing else of it: no
+// kernels, no tallies. Batches that do not emit keep it cold, so it costs what the graph costs
+// however many communities it has. It is for looking at the graph along the log, not for going on.
+// The number of classes must be that of the state; what else the configuration says about results
+// may differ.
+func RestoreGraph(config Config, sections map[string][]byte) (*Core, error) {
+	return restoreParts(config, sections, false)
+}
+
+// restoreParts returns a core with the graph of a saved state, or with all of it.
+func restoreParts(config Config, sections map[string][]byte, all bool) (*Core, error) {
+	c, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	state, err := readRow[coreRow](sections, coreSection)
+	if err == nil {
+		err = c.restoreStore(state, sections)
+	}
+	if err == nil && all {
+		c.position, c.time = state.Position, state.Time
+		c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
+		err = c.restoreScores(sections)
+		if err == nil && state.Engine != "" {
+			err = c.restoreLive(state.Engine, sections)
+		}
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("incremental: restore: %w", err)
+	}
+	return c, nil
+}
+
+// restoreLive makes the core warm: tallies are counted anew, the rest is read.
+func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error) {
+	view := c.store.View()
+	if err := c.restoreClassifier(view, sections); err != nil {
+		return err
+	}
+	c.tallies = tally.New(c.config.Classes, c.config.families())
+	c.tallies.Rebuild(view, c.sums)
+	c.audits = audit.New(c.config.Classes, view)
+	switch engine {
+	case EnginePrimal:
+		c.masses, err = c.restoreFields(view, sections)
+	case EngineDual:
+		c.masses, err = c.restoreShared(view, sections)
+	default:
+		err = fmt.Errorf("section %s: engine %q", coreSection, engine)
+	}
+	if err == nil {
+		err = c.restorePosteriors(view, sections)
+	}
+	if err == nil {
+		err = c.restoreCommunities(view, sections)
+	}
+	return err
+}
+
+// restorePosteriors reads what save wrote and computes the posteriors of the epoch anew.
+func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byte) error {
+	if !c.config.readsPosterior() {
+		return nil
+	}
+	epoch, err := readRow[posterior.Epoch](sections, posteriorSection)
+	if err != nil {
+		return err
+	}
+	p := &posteriors{core: c}
+	c.posteriors = p
+	if p.state, err = posterior.Restore(c.config.Classes, c.config.posteriors(), epoch, view, c.sums); err != nil {
+		return fmt.Errorf("section %s: %w", posteriorSection, err)
+	}
+	parts, err := readRows[diffusion.DualState](sections, residualSection)
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	if p.residual, err = diffusion.RestoreDual(p.residualConfig(0), view, parts); err != nil {
+		return fmt.Errorf("section %s: %w", residualSection, err)
+	}
+	p.countByClass(view)
+	p.told[0], p.told[1] = quant.MeanResidual(p.byClass)
+	p.listAll(view)
+	return nil
+}
+
+// restoreCommunities reads what communityRows returned. Counting anew is no progress.
+func (c *Core) restoreCommunities(view graphstore.View, sections map[string][]byte) error {
+	rows, err := ownedRows[keptRow](c, sections, communitiesSection)
+	if err != nil {
+		return err
+	}
+	c.published = make([]publication, view.Communities())
+	owned := 0
+	for id := range graphstore.Community(view.Communities()) {
+		c.tallies.SetProgress(id, tally.Progress{})
+		if c.owns(id, view) {
+			owned++
+		}
+	}
+	if len(rows) != owned {
+		return fmt.Errorf("section %s: %d communities, want %d", communitiesSection, len(rows), owned)
+	}
+	for _, row := range rows {
+		c.published[row.Community].gate = row.gate
+		c.tallies.SetProgress(graphstore.Community(row.Community), row.Progress)
+	}
+	published, err := ownedRows[publishedRow](c, sections, publishedSection)
+	if err != nil {
+		return err
+	}
+	for i := range published {
+		p := &published[i]
+		if int(p.Place) >= len(c.config.Estimates) {
+			return fmt.Errorf("section %s: estimate %d of community %d", publishedSection, p.Place, p.Community)
+		}
+		c.published[p.Community].grow(len(c.config.Estimates))
+		c.published[p.Community].snapshots[p.Place] = &p.Snapshot
+	}
+	return nil
+}
+
+// readRow reads a section of one row.
+func readRow[T any](sections map[string][]byte, name string) (row T, err error) {
+	rows, err := readRows[T](sections, name)
+	if err == nil && len(rows) != 1 {
+		err = fmt.Errorf("section %s: %d rows, want one", name, len(rows))
+	}
+	if err != nil {
+		return row, err
+	}
+	return rows[0], nil
+}
+
+// readRows reads a section of rows.
+func readRows[T any](sections map[string][]byte, name string) ([]T, error) {
+	data, ok := sections[name]
+	if !ok {
+		return nil, fmt.Errorf("section %s is missing", name)
+	}
+	rows, err := graphstore.ReadRows[T](data)
+	if err != nil {
+		return nil, fmt.Errorf("section %s: %w", name, err)
+	}
+	return rows, nil
+}
+
+// restoreStore takes the graph, and what was declared of its communities, over from the sections, and counts the
+// neighbours' sums anew.
+func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
+	c.selectedBy = nil // Unmarshal would add to the map of the configuration
+	if err := json.Unmarshal([]byte(state.Selected), &c.selectedBy); err != nil {
+		return fmt.Errorf("section %s: %w", coreSection, err)
+	}
+	store, err := graphstore.Load(c.config.store(), func(t graphstore.Table) ([]byte, error) {
+		data, ok := sections[string(t)+tableSuffix]
+		if !ok {
+			return nil, fmt.Errorf("section %s%s is missing", t, tableSuffix)
+		}
+		return data, nil
+	})
+	if err != nil {
+		return err
+	}
+	c.store.Release()
+	c.store = store
+	c.sums = neighborhood.Recount(store.View(), c.config.Classes, c.config.families().NeedsHardVotes())
+	return nil
 }
 
 // Snapshots returns the last estimates of a community from saved sections of any shard, in the

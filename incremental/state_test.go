@@ -102,7 +102,7 @@ func restored(t *testing.T, seed uint64, core *Core, config Config) *Core {
 
 func saved(t *testing.T, seed uint64, core *Core) []Section {
 	t.Helper()
-	state, err := core.Save()
+	state, err := core.Sections()
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}

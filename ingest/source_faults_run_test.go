@@ -206,7 +206,7 @@ func digestOf(sections []incremental.Section) string {
 // save makes a checkpoint, or does not.
 func (b *faultyBroker) save(t *testing.T, dir *checkpoint.Dir, source *JetStreamSource, core *incremental.Core, batch *event.Batch) {
 	id := source.Identity()
-	state, err := core.Save()
+	state, err := core.Sections()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,7 @@ func (r *crashRun) undisturbed(js jetstream.JetStream) twin {
 		r.must(out.keep(&batch, result, parts, rollups))
 	}
 	out.last = batch.Last
-	out.sections, err = core.Save()
+	out.sections, err = core.Sections()
 	r.must(err)
 	out.history = r.rolledUp(js, twinNames, uint64(out.last))
 	return out
