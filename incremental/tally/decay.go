@@ -181,13 +181,9 @@ func (t *Tallies) Halvings() int64 {
 }
 
 // LabelMass returns the number of calibration labels, each weighted by its age.
-func (t *Tallies) LabelMass() float64 {
-	if t.decay == nil {
-		return float64(t.Rows())
-	}
-	sum := 0.0
-	for i := range t.decay.classG {
-		sum += t.decay.classG[i].Float()
+func (t *Tallies) LabelMass() (sum float64) {
+	for i := range t.n[whole] {
+		sum += t.n[whole][i].Float()
 	}
 	return sum
 }

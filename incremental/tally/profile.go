@@ -6,7 +6,6 @@ import (
 
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/ingest/event"
-	"gqlstream/quant"
 )
 
 // profile is the view of an estimator on one vertex.
@@ -180,12 +179,4 @@ func (f Families) turned(before, after *state) float64 {
 	}
 	moved = min(moved, 1)
 	return math.Ceil(moved*moved*turnedParts) / turnedParts
-}
-
-// Turnover counts the differences between the profiled members of the community and those of
-// its last estimate, for quant.SEChange.
-func (t *Tallies) Turnover(id CommunityID) quant.Turnover {
-	c := t.each[id]
-	p := c.progress
-	return quant.Turnover{Stayed: max(0, c.squared()-p.Joined), Joined: p.Joined, Left: p.Left}
 }

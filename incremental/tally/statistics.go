@@ -23,6 +23,14 @@ func (t *Tallies) KernelSum(id CommunityID) float64 {
 	return float64(t.each[id].members - t.each[id].labelled)
 }
 
+// Turnover counts the differences between the profiled members of the community and those of
+// its last estimate, for quant.SEChange.
+func (t *Tallies) Turnover(id CommunityID) quant.Turnover {
+	c := t.each[id]
+	p := c.progress
+	return quant.Turnover{Stayed: max(0, c.squared()-p.Joined), Joined: p.Joined, Left: p.Left}
+}
+
 // Mass reads the kernel mass a(v) of one community, at least 0.
 type Mass func(v Vertex) float64
 
