@@ -9,9 +9,8 @@ import (
 	"gqlstream/quant"
 )
 
-// With more classes than a dual has room for, a core must stay with fields, however many
-// communities there are.
-func TestManyClassesStayWithFields(t *testing.T) {
+// With a method that weighs cells a core must stay with fields, however many communities there are.
+func TestMethodsThatWeighCellsStayWithFields(t *testing.T) {
 	const classes = 50
 	config := Config{
 		Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},

@@ -180,15 +180,7 @@ func (c Config) diffusion() diffusion.Config {
 
 // families returns the cells that the configured methods read, and what else is kept.
 func (c Config) families() tally.Families {
-	f := c.cells()
-	f.Dual = c.mayShare()
-	f.HalfLife = c.HalfLife
-	return f
-}
-
-// cells returns the cells that the configured methods read.
-func (c Config) cells() (f tally.Families) {
-	f.ClassMasses, f.Means = true, true
+	f := tally.Families{ClassMasses: true, Means: true, HalfLife: c.HalfLife}
 	for _, o := range c.Estimates {
 		pair, hard, hardPair := o.Method.Needs()
 		f.SoftPair, f.Hard, f.HardPair = f.SoftPair || pair, f.Hard || hard, f.HardPair || hardPair
@@ -199,11 +191,10 @@ func (c Config) cells() (f tally.Families) {
 }
 
 // mayShare reports whether one dual may come to serve all communities: it keeps the kernel
-// ppr only, since the others are no solutions of a linear system of the labels, and so many
-// classes have more cells than it holds.
+// ppr only, since the others are no solutions of a linear system of the labels, and masses of
+// whole classes only.
 func (c Config) mayShare() bool {
-	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR &&
-		diffusion.Config{Functions: c.cells().Functions(max(c.Classes, 1))}.Validate() == nil
+	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && c.families().ClassMasses
 }
 
 // pairClassesMax bounds the classes of methods that look at pairs of classes: three

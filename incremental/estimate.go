@@ -159,7 +159,7 @@ func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Comm
 // gather reads what duals say of communities in one pass, if that is cheaper.
 func (c *Core) gather(moved []graphstore.Community, view graphstore.View) {
 	d, shared := c.masses.(*sharedDual)
-	if !shared || !c.config.cells().ClassMasses {
+	if !shared {
 		return
 	}
 	duals := []*diffusion.Dual{d.dual}

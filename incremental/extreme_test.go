@@ -32,6 +32,9 @@ func TestRecordsAreNumbersWhateverTheLabels(t *testing.T) {
 		for _, m := range methods {
 			config.Estimates = append(config.Estimates, quant.Options{Method: m})
 		}
+		if config.Engine == EngineDual {
+			config = sharing(config)
+		}
 		core := newCore(t, config)
 		for range 12 {
 			batch := stream.Next()

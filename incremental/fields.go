@@ -122,7 +122,7 @@ func (c *Core) newField() *diffusion.Field {
 // Statistics implements masses.
 func (f *fields) Statistics(id graphstore.Community, view graphstore.View, variances bool) reading {
 	c := f.core
-	s := c.tallies.Statistics(id, view, c.sums, f.each[id].mass, variances && c.affordsExact(id, view))
+	s := c.tallies.Statistics(id, view, c.sums, f.each[id].mass, variances && c.affordsExact(id, view, exactTermsMax))
 	// A field that once reached labels keeps traces of mass on labels that it no longer reaches. Of
 	// its error, as small against M as the certificate says, an even share may lie on each label.
 	s.MassMin = max(reachMin, f.Certificate(id)) * s.KernelSum / float64(max(view.Vertices(), 1))
@@ -130,16 +130,16 @@ func (f *fields) Statistics(id graphstore.Community, view graphstore.View, varia
 }
 
 // exactTermsMax bounds the terms of the passes over calibration labels and members
-// that exact variances take, summed over one community; above it the diagonal
-// stand-in from the tallies is used, and the record says so.
-const exactTermsMax = 50_000_000
+// that exact variances take, summed over one community, and exactTermsShared where a dual serves
+// many of them; above it the diagonal stand-in from the tallies is used, and the record says so.
+const exactTermsMax, exactTermsShared = 50_000_000, 1_000_000
 
 // affordsExact reports whether the exact variances of one community are affordable. It
 // depends on the state alone, so a replay decides the same.
-func (c *Core) affordsExact(id graphstore.Community, view graphstore.View) bool {
+func (c *Core) affordsExact(id graphstore.Community, view graphstore.View, most float64) bool {
 	k := c.config.Classes
 	vertices := c.tallies.Rows() + c.tallies.Vertices(id, view)
-	return float64(vertices)*float64(k*k*k) <= exactTermsMax
+	return float64(vertices)*float64(k*k*k) <= most
 }
 
 // Certificate implements masses: it bounds the sum of the errors of all masses.

@@ -92,7 +92,7 @@ func (h *handover) solve(c *Core, view graphstore.View) int {
 	if d := h.shared; d.held < d.dual.Functions() {
 		first, end := d.held, min(d.held+handoverFunctions, d.dual.Functions())
 		d.held = end
-		return d.dual.Extend(view, between(first, end, c.tallies.AppendAll(nil, view, c.sums)), first, end, d.dual.Tolerance()/dualStartShare)
+		return d.dual.Extend(view, between(first, end, c.tallies.AppendAll(nil, view)), first, end, d.dual.Tolerance()/dualStartShare)
 	}
 	p, first, end := c.posteriors, h.held, min(h.held+handoverFunctions, h.residual.Functions())
 	h.held = end

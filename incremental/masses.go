@@ -44,23 +44,21 @@ type reading struct {
 	spread *tally.Spread // of a dual: the second moments that it rests on; nil: a bound stands for them
 }
 
-// Fields keep the masses of up to fieldsMax communities, and one more for each class, where only means are read of cells, else
-// of one for every functionsPerField functions of a dual, and fieldsOfCells at least; a dual keeps those of more, and takes the place of
-// fields that take more than massesBytesMax, if it takes less.
+// Fields keep the masses of all communities where methods weigh cells. Else they keep those of up to fieldsMax communities,
+// and one more for each class; a dual keeps those of more, and takes the place of fields that take more than massesBytesMax,
+// if it takes less.
 //
-// A function costs an edge an eighth of what a field does. For a handful of communities fields are
+// For a handful of communities fields are
 // cheaper and exact in what a dual estimates, how a class lies over its labels. A core never goes
 // back: a number that hovers around the bar must not make it pay for a change again and again.
 //
 // The records of auto read all labels of a field, those beside a dual none. Above fieldLabelsMax that is a
 // millisecond a community and emission, more than what its functions cost.
 const (
-	fieldsMax         = 8
-	fieldsOfCells     = 32
-	fieldLabelsMax    = 10_000
-	functionsPerField = 8
-	massesBytesMax    = 1 << 30
-	fieldBytes        = 44 // a vertex
+	fieldsMax      = 8
+	fieldLabelsMax = 10_000
+	massesBytesMax = 1 << 30
+	fieldBytes     = 44 // a vertex
 )
 
 // reachMin is the mean mass of a community's labels, in mean masses of all vertices, that counts
@@ -76,7 +74,7 @@ func (c *Core) outgrown(view graphstore.View) bool {
 		return true
 	}
 	vertices, communities := float64(view.Vertices()), view.Communities()
-	functions := c.tallies.Functions()
+	functions := c.config.Classes
 	if c.config.readsPosterior() {
 		functions += c.config.Classes // of the residuals' dual
 	}
@@ -85,12 +83,8 @@ func (c *Core) outgrown(view graphstore.View) bool {
 	if shared > max(own, massesBytesMax) {
 		return false
 	}
-	most := max(fieldsOfCells, functions/functionsPerField)
-	if c.config.cells().ClassMasses {
-		most = fieldsMax + c.config.Classes
-	}
-	most = cmp.Or(c.config.fieldsMax, most)
-	return communities > most || own > massesBytesMax || c.tallies.Rows() > fieldLabelsMax && c.config.readsPosterior() && c.config.cells().ClassMasses
+	most := cmp.Or(c.config.fieldsMax, fieldsMax+c.config.Classes)
+	return communities > most || own > massesBytesMax || c.tallies.Rows() > fieldLabelsMax && c.config.readsPosterior()
 }
 
 // engine returns the name of what keeps ppr kernels.

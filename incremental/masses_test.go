@@ -50,7 +50,7 @@ func TestADualServesManyCommunities(t *testing.T) {
 }
 
 // With as many labels as a record of auto can read fields must make way for a dual, however few communities there
-// are; but not where methods weigh cells, of which a dual would keep very many.
+// are; but not where methods weigh cells, of which a dual keeps nothing.
 func TestADualServesManyLabels(t *testing.T) {
 	for _, method := range []quant.Method{quant.Auto, quant.SISNACC} {
 		core := newCore(t, Config{Classes: 2, Estimates: []quant.Options{{Method: method}}})

@@ -28,7 +28,10 @@ func TestMultiplicitiesHaveNoUnit(t *testing.T) {
 		config := allMethods(few.Config.Classes)
 		config.Communities = nil
 		config.HalfLife = halfLifeOf(seed / 3)
-		config.Engine = []string{EnginePrimal, EngineDual}[seed/2%2]
+		if config.Engine = EnginePrimal; seed/2%2 == 1 {
+			config = sharing(config)
+			config.Engine = EngineDual
+		}
 		if seed%5 == 0 {
 			config.Kernel, config.Engine = []string{"truncated", "lazy"}[seed/5%2], ""
 		}

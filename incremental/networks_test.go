@@ -56,6 +56,9 @@ func anyConfig(r *rand.Rand, classes int) Config {
 	if pick(3) {
 		config.Shards = 1 + r.IntN(5)
 	}
+	if config.Engine == EngineDual {
+		config = sharing(config)
+	}
 	return config
 }
 

@@ -14,12 +14,12 @@ import (
 // followed it as by one that begins now: what its kernel leaves there is an error, not
 // a weight.
 func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
-	for i, engine := range slices.Repeat([]string{EnginePrimal, EngineDual}, 2) {
+	for i, engine := range []string{EnginePrimal, EnginePrimal, EngineDual} {
 		config := Config{
 			Classes: 2, Engine: engine, Communities: []graphstore.Rule{{Name: "left"}},
 		}
 		config.Estimates = []quant.Options{quant.DefaultOptions()}
-		config.Estimates[0].Method = []quant.Method{quant.SISNACC, quant.Auto}[i/2]
+		config.Estimates[0].Method = []quant.Method{quant.SISNACC, quant.Auto, quant.Auto}[i]
 		warm, cold := newCore(t, config), newCore(t, config)
 		defer warm.Close()
 		defer cold.Close()
@@ -34,7 +34,7 @@ func TestLabelsThatAreNoLongerReachedCountAsNone(t *testing.T) {
 			}
 		}
 		// The coefficients of auto were fitted on the graph before the cut, or on the one after it.
-		if i < 2 && len(last) == 1 && len(first) == 1 && !slices.Equal(last[0].Prevalence, first[0].Prevalence) {
+		if i == 0 && len(last) == 1 && len(first) == 1 && !slices.Equal(last[0].Prevalence, first[0].Prevalence) {
 			t.Errorf("%s: followed %v, begun %v", engine, last[0].Prevalence, first[0].Prevalence)
 		}
 	}

@@ -42,6 +42,12 @@ func allMethods(classes int) Config {
 	return config
 }
 
+// sharing leaves the methods that weigh cells out of a configuration: for those a dual keeps no masses.
+func sharing(config Config) Config {
+	config.Estimates = slices.DeleteFunc(config.Estimates, func(o quant.Options) bool { return o.Method.WeighsCells() })
+	return config
+}
+
 // newCore returns a core, which the caller closes.
 func newCore(t testing.TB, config Config) *Core {
 	t.Helper()

@@ -124,7 +124,7 @@ func (c *Core) refreshBlock(due []dueRefresh, view graphstore.View) (work float6
 	mass, passes := c.solveMasses(due, view)
 	each := passes * float64(2*view.Edges()+view.Vertices()) / float64(len(due))
 	for i, d := range due {
-		c.tallies.Refresh(d.id, view, c.sums, func(v graphstore.Vertex) float64 { return max(mass(i, v), 0) }, c.position, c.time)
+		c.tallies.Refresh(d.id, view, func(v graphstore.Vertex) float64 { return max(mass(i, v), 0) }, c.position, c.time)
 		c.tallies.Move(d.id)
 		if d.first {
 			work += refreshFirst * each

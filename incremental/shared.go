@@ -40,10 +40,10 @@ const (
 	// dualStartShare divides the tolerance with which a dual starts, so that the first
 	// batches have room.
 	dualStartShare = 4
-	// These bound the error of a value of a cell and of a whole class, which with many classes is classesTolerance times their
+	// These bound the error of a value of a class, which with many classes is classesTolerance times their
 	// root, in eta of the share of a class; and of a residual, with two classes, and the power of the classes by which it grows.
-	cellTolerance, classTolerance, classesTolerance = 0.2, 7, 2.55
-	residualTolerance, residualPower                = 1.6, 0.75
+	classTolerance, classesTolerance = 7, 2.55
+	residualTolerance, residualPower = 1.6, 0.75
 	// reachUsual is the mean value of a community, over the share of labels, below which the tolerance
 	// falls with the least, down to reachLeast. An emission asks communities of reachMembers, and of as many
 	// more that all have been asked when a tenth of the labels is new.
@@ -69,7 +69,7 @@ func (d *sharedDual) takeOver(from *fields, view graphstore.View) {
 	}
 	parallel.Each(len(from.each), func(i, _ int) {
 		if id := graphstore.Community(i); from.each[i].field != nil {
-			c.tallies.Refresh(id, view, c.sums, from.each[i].mass, c.position, c.time)
+			c.tallies.Refresh(id, view, from.each[i].mass, c.position, c.time)
 		}
 	})
 	d.unrefreshed = c.withoutSpread(view)
@@ -94,36 +94,26 @@ func (d *sharedDual) begin(view graphstore.View) {
 	d.dual = d.newDual(view)
 	d.held = d.dual.Functions()
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
-	d.dual.Solve(view, c.tallies.AppendAll(nil, view, c.sums), d.dual.Tolerance()/dualStartShare)
+	d.dual.Solve(view, c.tallies.AppendAll(nil, view), d.dual.Tolerance()/dualStartShare)
 	c.tallies.MoveAll()
 }
 
 func (c *Core) dualConfig(tolerance float64) diffusion.Config {
-	return diffusion.Config{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.tallies.Functions()}
+	return diffusion.Config{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.config.Classes}
 }
 
 // tolerance returns the tolerance of a value for the share of vertices that are
-// calibration labels now: cellTolerance of eta times what a class has of that share, and less by
-// the root of the classes, since a class spreads over the more cells. The values of a class sum
-// to about its share, so the error of a class stays within that part of its value. Where nobody reads cells,
-// sums of a class are read, whose errors Dual.Estimate takes away but for a
-// few hundredths, so classTolerance will do, and more by the root of many classes, since standard errors
+// calibration labels now: classTolerance of eta times what a class has of that share, since Dual.Estimate takes
+// the errors of sums away but for a few hundredths, and more by the root of many classes, since standard errors
 // fall with that of a share. No share is off by more than .05 standard errors at the 99th percentile,
 // with 20 labels or with many.
 func (d *sharedDual) tolerance(view graphstore.View) float64 {
-	k := float64(d.core.config.Classes)
-	if d.core.config.cells().ClassMasses {
-		return d.toleranceOf(view, max(classTolerance, classesTolerance*math.Sqrt(k)))
-	}
-	return d.toleranceOf(view, cellTolerance/math.Sqrt(max(k, 2)/2))
+	return d.toleranceOf(view, max(classTolerance, classesTolerance*math.Sqrt(float64(d.core.config.Classes))))
 }
 
 // residualTolerance is tolerance for the dual of residuals, which nearly all of the error of a share comes from.
 func (d *sharedDual) residualTolerance(view graphstore.View) float64 {
-	if d.core.config.cells().ClassMasses {
-		return d.toleranceOf(view, residualTolerance*math.Pow(max(float64(d.core.config.Classes), 2)/2, residualPower))
-	}
-	return d.tolerance(view)
+	return d.toleranceOf(view, residualTolerance*math.Pow(max(float64(d.core.config.Classes), 2)/2, residualPower))
 }
 
 // toleranceOf returns eta times this part of what a class has of the share of labels, and less where labels are far.
@@ -146,7 +136,7 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 		d.begin(view)
 	} else {
 		d.dual.Halve(halvings)
-		d.changes = between(0, d.held, c.tallies.AppendChanges(d.changes[:0], view, c.sums, d.dual.Function))
+		d.changes = between(0, d.held, c.tallies.AppendChanges(d.changes[:0], view, d.dual.Function))
 		d.dual.Follow(view, delta, d.changes)
 	}
 	for id := delta.FirstCommunity; int(id) < view.Communities(); id++ {
@@ -176,9 +166,6 @@ func (c *Core) reach(mean float64, view graphstore.View) float64 {
 // reachGrowth of what they were, because what was least while there were a few labels says nothing of many.
 func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 	c := d.core
-	if !c.config.cells().ClassMasses {
-		return
-	}
 	d.dual.SumResiduals(view, c.crowds(view))
 	most, end := reachMembers, graphstore.Community(view.Communities())
 	if growth >= reachGrowth {
@@ -240,18 +227,14 @@ func (d *sharedDual) Ready(view graphstore.View) {
 // Statistics implements masses.
 func (d *sharedDual) Statistics(id graphstore.Community, view graphstore.View, variances bool) reading {
 	c := d.core
-	exact := variances && float64(c.tallies.Vertices(id, view)*c.config.Classes) <= exactTermsMax
-	s := c.tallies.DualStatistics(id, view, d.dual, exact)
+	s := c.tallies.DualStatistics(id, view, c.sums, d.dual, variances && c.affordsExact(id, view, exactTermsShared))
 	s.MassMin = max(s.MassMin, reachMin*s.KernelSum/float64(max(view.Vertices(), 1)))
 	return reading{Statistics: s, engine: EngineDual, spread: c.tallies.Spread(id)}
 }
 
 // Certificate implements masses: it bounds the error of every tally, whatever the community.
 func (d *sharedDual) Certificate(graphstore.Community) float64 {
-	if d.core.config.cells().ClassMasses {
-		return 2 * d.dual.Certificate() // see Dual.Estimate
-	}
-	return d.dual.Certificate()
+	return 2 * d.dual.Certificate() // see Dual.Estimate
 }
 
 // creditRow is the work that a shard may still spend on refreshes.
@@ -295,7 +278,7 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 	if err != nil {
 		return nil, err
 	}
-	d := &sharedDual{core: c, held: c.tallies.Functions(), measured: measured}
+	d := &sharedDual{core: c, held: c.config.Classes, measured: measured}
 	d.credit = make([]float64, c.shards())
 	for _, shard := range c.ownedShards() {
 		row, err := readRow[creditRow](sections, shardSection(shard, creditSection))

@@ -25,7 +25,7 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 	}
 	if !w.sketching {
 		residuals(ans, s, m, weights, d, total)
-		ans.exact = s.Moments != nil || s.Rows != nil
+		ans.exact = s.Rows != nil
 	}
 	copy(ans.free, s.Soft.P)
 	axpy(ans.free, 1, d)
@@ -37,7 +37,7 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 // less d is -p - (d - e_i).
 func residuals(ans *answer, s *Statistics, m *confusion, weights weighting, d []float64, total float64) {
 	k := s.K
-	in := input{weights: weights, rows: s.Rows, moments: s.Moments}
+	in := input{weights: weights, rows: s.Rows}
 	minus, centres := make([]float64, k*k), make([]float64, m.k*k)
 	for i := range k {
 		minus[i*k+i] = -1

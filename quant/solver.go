@@ -23,8 +23,7 @@ type input struct {
 
 	likelihood, hard bool
 
-	rows    func(func(Row)) // nil: stand-in variances
-	moments *Moments        // instead
+	rows func(func(Row)) // nil: stand-in variances
 }
 
 // cells returns the tallies a recipe reads, or nil.
@@ -47,7 +46,7 @@ func (s *Statistics) cells(r recipe) *Cells {
 func (w *Solver) adjusted(s *Statistics, r recipe, weights weighting, start []float64) *answer {
 	in := &input{cells: s.cells(r), sample: s.sample(), weights: weights, likelihood: r.likelihood, hard: r.hard}
 	if in.p = in.cells.P; !r.hard {
-		in.rows, in.moments = s.Rows, s.Moments
+		in.rows = s.Rows
 	}
 	ans := newAnswer(s.K)
 	ans.lambda = weights.lambda

@@ -47,7 +47,7 @@ type Statistics struct {
 
 	// ClassG2 and ClassG2A are to the sums by class what G2 and G2A are to cells: the sums
 	// of g^2 and g^2 a, where ClassN is that of g, scaled to sum to the effective number of
-	// labels, (sum g)^2/(sum g^2). They need Rows, not Moments, for exact variances.
+	// labels, (sum g)^2/(sum g^2).
 	ClassG2, ClassG2A []float64 // K, or nil
 
 	Soft     *Cells // K cells: the vertex's own prediction
@@ -63,9 +63,6 @@ type Statistics struct {
 	// it the diagonal stand-in from A2 is used, which is wider. It visits every
 	// calibration label in a fixed order; the slices passed are valid during the call only.
 	Rows func(visit func(Row))
-
-	// Moments, when not nil, say what Rows would, and are read instead.
-	Moments *Moments
 
 	// Audit holds the audit labels among the members; nil: there are none.
 	Audit *Audit

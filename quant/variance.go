@@ -65,7 +65,7 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion, q []float64) {
 			ans.class[i*ans.k+j] = max(factor*each[a*k+b], 0)
 		}
 	}
-	ans.exact = in.hard || in.rows != nil || in.moments != nil
+	ans.exact = in.hard || in.rows != nil
 	for a, i := range m.class {
 		for b, j := range m.class {
 			ans.v[i*ans.k+j] = v[max(a, b)*k+min(a, b)]
@@ -172,43 +172,16 @@ func (w *Solver) addUnseen(ans *answer, m *confusion, p []float64) {
 	}
 }
 
-// Moments are the second moments of soft profiles over Z cells: all that the exact
-// variances need of the calibration labels, at a cost that does not depend on how many
-// there are. They say the same as Statistics.Rows.
-type Moments struct {
-	Z      int       // K, or K^2: then those over K cells are sums of them
-	N      []float64 // K blocks of Z x Z: sum of phi phi' over calibration labels of class i
-	A1, A2 []float64 // the same of a phi phi' and of a^2 phi phi'
-}
-
-// ofClass writes the sum of w^2 phi phi' over the labels of class i, or that of w phi phi', to dst for z cells,
-// z = m.Z or K.
-func (m *Moments) ofClass(dst []float64, i, z int, w weighting, squared bool) {
-	a2, a1, n := 0.0, w.r, w.s
-	if squared {
-		a2, a1, n = w.r*w.r, 2*w.r*w.s, w.s*w.s
-	}
-	clear(dst)
-	at, cells := i*m.Z*m.Z, m.Z/z
-	for row := range m.Z {
-		to := dst[row/cells*z:][:z]
-		for column := range m.Z {
-			to[column/cells] += a2*m.A2[at] + a1*m.A1[at] + n*m.N[at]
-			at++
-		}
-	}
-}
-
 // labelSpreads adds to the lower triangle of v the sum over the supported classes a of scale[a] times the sum over the labels
 // of the class of
 //
 //	w^2 (H phi - centre_a)(H phi - centre_a)',   or of w in place of w^2,
 //
-// for the k rows of H and the k rows of centres, and the diagonal of the second sum to row a of each. Where neither rows nor
-// moments say phi phi', it is bounded by diag phi: exact for hard cells and never too small for soft ones.
+// for the k rows of H and the k rows of centres, and the diagonal of the second sum to row a of each. Where no rows
+// say phi phi', it is bounded by diag phi: exact for hard cells and never too small for soft ones.
 func (in *input) labelSpreads(v, each []float64, m *confusion, h, centres, scale []float64, squared bool) {
 	k := len(h) / m.z
-	if in.rows != nil && in.moments == nil {
+	if in.rows != nil {
 		y, phi := make([]float64, k), make([]float64, m.z)
 		in.rows(func(row Row) {
 			a, supported := slices.BinarySearch(m.class, row.Class)
@@ -228,24 +201,17 @@ func (in *input) labelSpreads(v, each []float64, m *confusion, h, centres, scale
 		})
 		return
 	}
-	left, sums, second := make([]float64, m.z), make([]float64, k), make([]float64, m.z)
-	if in.moments != nil {
-		second = make([]float64, m.z*m.z)
-	}
-	total := make([]float64, len(second))
-	for a, i := range m.class {
-		switch {
-		case in.moments != nil:
-			in.moments.ofClass(second, i, m.z, in.weights, squared)
-		case squared:
+	left, sums, second, total := make([]float64, m.z), make([]float64, k), make([]float64, m.z), make([]float64, m.z)
+	for a := range m.class {
+		if squared {
 			copy(second, m.second(a))
-		default:
+		} else {
 			scaleTo(second, m.mass[a], m.column(a))
 		}
 		mass, centre := sum(second), centres[a*k:(a+1)*k] // the cells of a profile sum to one
 		for b, x := range centre {
 			row := h[b*m.z : (b+1)*m.z]
-			multiply(left, second, row)
+			floats.MulTo(left, second, row)
 			sums[b] = sum(left)
 			each[a*k+b] += floats.Dot(left, row) - 2*x*sums[b] + mass*x*x
 			for c, y := range centre[:b+1] {

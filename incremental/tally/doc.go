@@ -32,12 +32,12 @@
 //   - with a field for each community, Statistics sums the masses of all labels, in the order of
 //     the vertices. A field moves most of them between two emissions, and what else an emission
 //     reads of a community takes all labels too, so nothing is gained by following each;
-//   - with one dual for all communities there are no masses by label. AppendChanges tells the
-//     dual how its functions changed, and DualStatistics reads A1 as sums of its values over
-//     the members. A2 is not linear in the members. Refresh counts it from a solve of the
+//   - with one dual for all communities there are no masses by label, and of whole classes alone.
+//     AppendChanges tells the dual how its functions changed, and DualStatistics reads A1 as sums
+//     of its values over the members. A2 is not linear in the members. Refresh counts it from a solve of the
 //     community's own kernel, now and then, and in between its ratio to A1 stands still.
 //
-// With ClassMasses both are summed of whole classes alone.
+// With ClassMasses fields are read of whole classes alone, too.
 //
 // With a half-life (decay.go) a label counts less the older it is, by a factor g that time
 // alone does not change: all ages are measured from a landmark, and only when that moves is

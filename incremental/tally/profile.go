@@ -20,17 +20,13 @@ type Families struct {
 	Hard     bool // K cells: own class
 	HardPair bool // K^2 cells: own class, majority class of the neighbours
 
-	// ClassMasses says that nobody reads kernel masses by cell: a dual then keeps those of
-	// whole classes alone, and DualStatistics returns zero for A1 and A2 of cells.
+	// ClassMasses says that nobody reads kernel masses by cell, so that they are summed of whole classes
+	// alone, and A1 and A2 of cells are zero.
 	ClassMasses bool
 
 	// Means says that of cells only the mean of the members' predictions is read: the
 	// statistics then have no other cells, and no second moments of cells.
 	Means bool
-
-	// Dual adds the parts that a core with a dual needs: the rows that changed, and the second
-	// moments of the finest soft cells over them, for exact variances.
-	Dual bool
 
 	HalfLife time.Duration // of calibration labels, at most HalfLifeMax; 0: they do not age
 }

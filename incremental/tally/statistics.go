@@ -38,36 +38,33 @@ type Mass func(v Vertex) float64
 // its kernel at all calibration rows. exact adds the pass over them that exact variances need; it
 // reads view, sums and masses when called, which must be as in the last Update.
 func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass, exact bool) *quant.Statistics {
-	w := t.weigh(view, sums, mass, false)
-	s := t.statistics(id, kernelMoments{a1: w.A1, a2: w.A2, g2a: w.G2A})
+	var m [families]Masses
+	for kind := range family(families) {
+		if t.keep.has(kind) && (kind == whole || !t.keep.ClassMasses) {
+			m[kind] = t.weigh(view, sums, mass, kind)
+		}
+	}
+	s := t.statistics(id, m)
 	if exact && !t.keep.Means {
 		s.Rows = func(visit func(quant.Row)) { t.visitRows(view, sums, mass, visit) }
 	}
 	return s
 }
 
-// statistics returns the statistics of one community whose kernel has these moments.
-func (t *Tallies) statistics(id CommunityID, m kernelMoments) *quant.Statistics {
+// statistics returns the statistics of one community whose kernel has these masses by kind of cells.
+func (t *Tallies) statistics(id CommunityID, m [families]Masses) *quant.Statistics {
 	s, c := t.base(id), t.each[id]
-	cells := cellsOf(s)
-	for kind := range cells {
+	for kind, cells := range cellsOf(s) {
 		if t.keep.has(family(kind)) {
-			*cells[kind] = t.read(c, family(kind))
+			*cells = t.read(c, family(kind), m[kind])
 		}
 	}
 	if !t.keep.Means {
 		s.OwnCovariance = covariance(c, s.Soft.P)
 	}
-	for _, side := range t.sides {
-		for _, kind := range []family{side.kind, side.coarse()} {
-			if kind != whole && t.keep.has(kind) && !t.keep.Means {
-				t.coarsen(*cells[kind], side, m)
-			}
-		}
-	}
-	s.ClassA1, s.ClassA2 = t.byClass(m.a1), t.byClass(m.a2)
+	s.ClassA1, s.ClassA2 = m[whole].A1, m[whole].A2
 	if t.decay != nil {
-		s.ClassG2A = t.byClass(m.g2a)
+		s.ClassG2A = m[whole].G2A
 		t.age(s)
 	}
 	return s
@@ -91,9 +88,9 @@ func (t *Tallies) base(id CommunityID) *quant.Statistics {
 }
 
 // read returns one kind's cells with the mean for P and the sums for N, as a matrix of cells by
-// classes. Moments of the kernel are zero.
-func (t *Tallies) read(c *community, kind family) *quant.Cells {
-	k, z := t.classes, kind.cells(t.classes)
+// classes. Masses that nobody reads are zero.
+func (t *Tallies) read(c *community, kind family, m Masses) *quant.Cells {
+	z := kind.cells(t.classes)
 	cells := &quant.Cells{Z: z, P: make([]float64, z)}
 	if c.profiled > 0 {
 		for i := range cells.P {
@@ -103,18 +100,19 @@ func (t *Tallies) read(c *community, kind family) *quant.Cells {
 	if t.keep.Means {
 		return cells
 	}
-	cells.N, cells.A1, cells.A2 = rowMajor(t.n[kind], k), make([]float64, k*z), make([]float64, k*z)
+	cells.N, cells.A1, cells.A2 = t.transposed(floats(t.n[kind]), z), t.transposed(m.A1, z), t.transposed(m.A2, z)
 	if t.decay != nil {
-		cells.G2, cells.G2A = rowMajor(t.decay.n2[kind], k), make([]float64, k*z)
+		cells.G2, cells.G2A = t.transposed(floats(t.decay.n2[kind]), z), t.transposed(m.G2A, z)
 	}
 	return cells
 }
 
-// rowMajor returns sums of k classes, one class after the other, as a matrix of cells by classes.
-func rowMajor(sums []Sum, k int) []float64 {
-	matrix, z := make([]float64, len(sums)), len(sums)/k
+// transposed returns sums of the z cells of each class, one class after the other, as a matrix of cells by classes;
+// no sums are zero.
+func (t *Tallies) transposed(sums []float64, z int) []float64 {
+	matrix := make([]float64, t.classes*z)
 	for at, sum := range sums {
-		matrix[at%z*k+at/z] = sum.Float()
+		matrix[at%z*t.classes+at/z] = sum
 	}
 	return matrix
 }

@@ -30,12 +30,9 @@ const (
 type Tallies struct {
 	classes int
 	keep    Families
-	sides   []side          // of a dual; see dual.go
-	soft    side            // the finest soft cells
 	rows    []Vertex        // calibration rows: labels of role calibrate that have a prediction, sorted
 	n       [families][]Sum // K x Z, class-major: sum of phi over them
 	classN  []uint64        // K
-	outer   []Sum           // K x Z x Z: sum of phi phi' of the soft side; nil unless kept
 	decay   *decay          // nil without a half-life
 	each    []*community
 	moved   []movement // by community: whether a statistic of its own may have changed since it was estimated
@@ -51,11 +48,10 @@ type Tallies struct {
 	erased           []Vertex      // erased in the last Update
 	resourced        []CommunityID // communities whose sources this step changed
 	changed          []rowChange   // calibration rows that the last Update changed
-	changedSinceDual []Vertex      // that any Update changed since AppendChanges, if there may be a dual
+	changedSinceDual []Vertex      // that any Update changed since AppendChanges or DropChanges
 	touched          []Vertex      // scratch: vertices with a changed profile, label or membership
 	shifts           []shift       // scratch: membership changes by vertex
 	merged           []Vertex      // scratch of mergeRows
-	row              []float64     // scratch: functions of one vertex
 	phi              []float64     // scratch: cells of one
 }
 
@@ -77,21 +73,16 @@ func New(classes int, keep Families) *Tallies {
 	if classes < 1 {
 		panic(fmt.Sprintf("tally: %d classes, want at least 1", classes))
 	}
-	t := &Tallies{classes: classes, keep: keep, sides: sidesOf(classes, keep), classN: make([]uint64, classes), renewed: make([]float64, classes)}
-	keep.ClassMasses = false
-	t.soft = sidesOf(classes, keep)[0]
+	t := &Tallies{classes: classes, keep: keep, classN: make([]uint64, classes), renewed: make([]float64, classes)}
 	for kind := range family(families) {
 		if keep.has(kind) {
 			t.n[kind] = make([]Sum, classes*kind.cells(classes))
 		}
 	}
-	if z := t.soft.z; keep.Dual && !keep.Means && keep.HalfLife == 0 && classes*z*z <= momentsMax {
-		t.outer = make([]Sum, classes*z*z)
-	}
 	if keep.HalfLife > 0 {
 		t.decay = newDecay(classes, keep, t.n[whole])
 	}
-	t.row, t.phi = make([]float64, t.Functions()), make([]float64, classes*classes)
+	t.phi = make([]float64, classes*classes)
 	return t
 }
 

@@ -53,9 +53,7 @@ func (t *Tallies) Update(view graphstore.View, delta *graphstore.Delta, sums *ne
 	if len(t.changed) > 0 && t.moveLandmark(view) {
 		t.recountRows(view, sums)
 		t.MoveAll()
-		if t.keep.Dual { // some of them may be too old now, or no longer
-			t.changedSinceDual = append(t.changedSinceDual, t.rows...)
-		}
+		t.changedSinceDual = append(t.changedSinceDual, t.rows...) // some of them may be too old now, or no longer
 	}
 	for _, c := range t.changed {
 		t.renewRow(c)
@@ -226,9 +224,7 @@ func (t *Tallies) changeRow(v Vertex, before, after *state) {
 		return
 	}
 	t.changed = append(t.changed, change)
-	if t.keep.Dual {
-		t.changedSinceDual = append(t.changedSinceDual, v)
-	}
+	t.changedSinceDual = append(t.changedSinceDual, v)
 }
 
 // begins and ends report whether a vertex becomes a row, and whether it is none any longer.
@@ -287,18 +283,6 @@ func (t *Tallies) countRow(s *state, g gains, sign int) {
 		if t.decay != nil {
 			accumulate(t.decay.n2[kind][from:to], phi, g.square, sign)
 		}
-		if kind == t.soft.kind && t.outer != nil {
-			t.countOuter(class, phi, sign)
-		}
-	}
-}
-
-// countOuter adds a row's second moments to outer, or takes them back: the lower triangle is kept.
-func (t *Tallies) countOuter(class int, phi []float64, sign int) {
-	z := len(phi)
-	block := t.outer[class*z*z:]
-	for i, x := range phi {
-		accumulate(block[i*z:i*z+i+1], phi[:i+1], x, sign)
 	}
 }
 
