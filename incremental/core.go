@@ -1,6 +1,8 @@
 package incremental
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"gqlstream/graphstore"
 	"gqlstream/incremental/neighborhood"
 	"gqlstream/incremental/prequential"
+	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
 )
@@ -59,7 +62,7 @@ func New(config Config) (*Core, error) {
 	}
 	return &Core{
 		config: config, digest: config.Digest(), store: store, selectedBy: config.SelectedBy, scores: prequential.New(config.Classes),
-		sums: neighborhood.New(config.Classes, config.families().NeedsHardVotes()),
+		sums: neighborhood.New(config.Classes, config.families().HardPair),
 	}, nil
 }
 
@@ -115,6 +118,43 @@ func redefined(delta *graphstore.Delta, view graphstore.View) (list []graphstore
 	return slices.Compact(list)
 }
 
+// carryOut carries out the configure events of a batch, at the end of its step:
+// each replaces the communities that the configuration, or the one before it,
+// defines. The core is cold afterwards and computes everything anew at the next
+// emission. What cannot be carried out changes nothing and is refused.
+func (c *Core) carryOut(b *event.Batch, result *Result) {
+	for i, control := range b.Controls {
+		if control.Op != event.Configure {
+			continue
+		}
+		result.Refused = slices.Clone(result.Refused) // they are the store's own, which begins anew
+		if err := c.configure(control.Config); err != nil {
+			result.Refused = append(result.Refused, graphstore.RefusalOf(b, event.KindControl, i, event.BadConfig, err.Error()))
+			continue
+		}
+		c.live = live{}
+		result.Redefined = result.Redefined[:0]
+		for id := range graphstore.Community(c.View().Communities()) {
+			result.Redefined = append(result.Redefined, id)
+		}
+	}
+}
+
+// configure replaces the configured communities.
+func (c *Core) configure(config json.RawMessage) error {
+	if c.config.DenyConfigure {
+		return errors.New("control.configure is deny: only the configuration says what is tracked")
+	}
+	rules, selected, err := parseCommunities(config)
+	if err == nil {
+		_, err = c.store.SetCommunities(rules)
+	}
+	if err == nil {
+		c.selectedBy = selected
+	}
+	return err
+}
+
 // compact puts the store into its canonical order where the batch or the log's time says
 // so. The log decides when, because the order that a compaction leaves shows in the last
 // bits of the kernels.
@@ -144,6 +184,67 @@ func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 // times of the log.
 func crosses(before, now event.Time, every time.Duration) bool {
 	return every > 0 && before > 0 && now/event.Time(every) > before/event.Time(every)
+}
+
+// shardOf returns the shard of a community.
+func (c *Core) shardOf(id graphstore.Community, view graphstore.View) int {
+	return ShardOf(view.CommunityName(id), c.shards())
+}
+
+func (c *Core) shards() int { return max(c.config.Shards, 1) }
+
+// owns reports whether this core estimates a community.
+func (c *Core) owns(id graphstore.Community, view graphstore.View) bool {
+	return c.config.Owned == nil || slices.Contains(c.config.Owned, c.shardOf(id, view))
+}
+
+// ownedShards lists the shards that this core estimates, in order; never nil, which is all.
+func (c *Core) ownedShards() []int {
+	list := []int{}
+	for shard := range c.shards() {
+		if c.config.Owned == nil || slices.Contains(c.config.Owned, shard) {
+			list = append(list, shard)
+		}
+	}
+	return list
+}
+
+// Disown ends the estimating of a shard, which another worker has taken over, and forgets
+// what only its estimates need. The core cannot take it back; see Restore.
+func (c *Core) Disown(shard int) {
+	c.config.Owned = slices.DeleteFunc(c.ownedShards(), func(s int) bool { return s == shard })
+	if !c.warm() {
+		return
+	}
+	view := c.View()
+	for id := range graphstore.Community(view.Communities()) {
+		if c.shardOf(id, view) != shard {
+			continue
+		}
+		c.tallies.SetSpread(id, nil)
+		c.tallies.SetProgress(id, tally.Progress{})
+		if int(id) < len(c.published) {
+			c.published[id] = publication{}
+		}
+		if own, are := c.masses.(*fields); are && int(id) < len(own.each) {
+			own.each[id] = kernel{}
+		}
+	}
+}
+
+// disown drops from a list of communities that moved those of other shards. Nobody reads
+// what they came to.
+func (c *Core) disown(moved []graphstore.Community, view graphstore.View) []graphstore.Community {
+	if c.config.Owned == nil {
+		return moved
+	}
+	return slices.DeleteFunc(moved, func(id graphstore.Community) bool {
+		if c.owns(id, view) {
+			return false
+		}
+		c.tallies.SetProgress(id, tally.Progress{})
+		return true
+	})
 }
 
 // Limit sets the limits that the configuration leaves open. They decide what is refused, so

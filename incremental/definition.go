@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -120,43 +119,6 @@ func numberOf(value any) (float64, bool) {
 		return float64(x), true
 	}
 	return 0, false
-}
-
-// carryOut carries out the configure events of a batch, at the end of its step:
-// each replaces the communities that the configuration, or the one before it,
-// defines. The core is cold afterwards and computes everything anew at the next
-// emission. What cannot be carried out changes nothing and is refused.
-func (c *Core) carryOut(b *event.Batch, result *Result) {
-	for i, control := range b.Controls {
-		if control.Op != event.Configure {
-			continue
-		}
-		result.Refused = slices.Clone(result.Refused) // they are the store's own, which begins anew
-		if err := c.configure(control.Config); err != nil {
-			result.Refused = append(result.Refused, graphstore.RefusalOf(b, event.KindControl, i, event.BadConfig, err.Error()))
-			continue
-		}
-		c.live = live{}
-		result.Redefined = result.Redefined[:0]
-		for id := range graphstore.Community(c.View().Communities()) {
-			result.Redefined = append(result.Redefined, id)
-		}
-	}
-}
-
-// configure replaces the configured communities.
-func (c *Core) configure(config json.RawMessage) error {
-	if c.config.DenyConfigure {
-		return errors.New("control.configure is deny: only the configuration says what is tracked")
-	}
-	rules, selected, err := parseCommunities(config)
-	if err == nil {
-		_, err = c.store.SetCommunities(rules)
-	}
-	if err == nil {
-		c.selectedBy = selected
-	}
-	return err
 }
 
 // parseCommunities reads {"communities": [...]} strictly.

@@ -2,14 +2,12 @@ package incremental
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
 	"gqlstream/graphstore"
-	"gqlstream/incremental/tally"
 )
 
 // shardsMax bounds the shards of a group: each has a mark of its own in the log out.
@@ -21,67 +19,6 @@ func ShardOf(community string, shards int) int {
 		return 0
 	}
 	return int(xxhash.Sum64String(community) % uint64(shards))
-}
-
-// shardOf returns the shard of a community.
-func (c *Core) shardOf(id graphstore.Community, view graphstore.View) int {
-	return ShardOf(view.CommunityName(id), c.shards())
-}
-
-func (c *Core) shards() int { return max(c.config.Shards, 1) }
-
-// owns reports whether this core estimates a community.
-func (c *Core) owns(id graphstore.Community, view graphstore.View) bool {
-	return c.config.Owned == nil || slices.Contains(c.config.Owned, c.shardOf(id, view))
-}
-
-// ownedShards lists the shards that this core estimates, in order; never nil, which is all.
-func (c *Core) ownedShards() []int {
-	list := []int{}
-	for shard := range c.shards() {
-		if c.config.Owned == nil || slices.Contains(c.config.Owned, shard) {
-			list = append(list, shard)
-		}
-	}
-	return list
-}
-
-// Disown ends the estimating of a shard, which another worker has taken over, and forgets
-// what only its estimates need. The core cannot take it back; see Restore.
-func (c *Core) Disown(shard int) {
-	c.config.Owned = slices.DeleteFunc(c.ownedShards(), func(s int) bool { return s == shard })
-	if !c.warm() {
-		return
-	}
-	view := c.View()
-	for id := range graphstore.Community(view.Communities()) {
-		if c.shardOf(id, view) != shard {
-			continue
-		}
-		c.tallies.SetSpread(id, nil)
-		c.tallies.SetProgress(id, tally.Progress{})
-		if int(id) < len(c.published) {
-			c.published[id] = publication{}
-		}
-		if own, are := c.masses.(*fields); are && int(id) < len(own.each) {
-			own.each[id] = kernel{}
-		}
-	}
-}
-
-// disown drops from a list of communities that moved those of other shards. Nobody reads
-// what they came to.
-func (c *Core) disown(moved []graphstore.Community, view graphstore.View) []graphstore.Community {
-	if c.config.Owned == nil {
-		return moved
-	}
-	return slices.DeleteFunc(moved, func(id graphstore.Community) bool {
-		if c.owns(id, view) {
-			return false
-		}
-		c.tallies.SetProgress(id, tally.Progress{})
-		return true
-	})
 }
 
 // shardSection names a section of one shard: shard-3-published.arrow.

@@ -196,8 +196,7 @@ func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error
 	if err := c.restoreClassifier(view, sections); err != nil {
 		return err
 	}
-	c.tallies = tally.New(c.config.Classes, c.config.families())
-	c.tallies.Rebuild(view, c.sums)
+	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	c.audits = audit.New(c.config.Classes, view)
 	switch engine {
 	case EnginePrimal:
@@ -323,7 +322,7 @@ func (c *Core) restoreStore(state coreRow, sections map[string][]byte) error {
 	}
 	c.store.Release()
 	c.store = store
-	c.sums = neighborhood.Recount(store.View(), c.config.Classes, c.config.families().NeedsHardVotes())
+	c.sums = neighborhood.Recount(store.View(), c.config.Classes, c.config.families().HardPair)
 	return nil
 }
 

@@ -84,8 +84,7 @@ func (c *Core) prepareEmission(view graphstore.View, all, waits bool) {
 // warmUp counts from nothing what a warm core keeps.
 func (c *Core) warmUp(view graphstore.View) {
 	c.startClassifier(view)
-	c.tallies = tally.New(c.config.Classes, c.config.families())
-	c.tallies.Rebuild(view, c.sums)
+	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	c.audits = audit.New(c.config.Classes, view)
 	c.masses = &fields{core: c}
 	c.posteriors = newPosteriors(c, view)

@@ -126,13 +126,7 @@ func (s *sums) add(e *entry, k int, multiplicity uint32, sign int) {
 	w := float64(multiplicity) / pi
 	c := float64(w*w*squaredScale) * (1 - pi)
 	s.labels += uint64(sign) // two's complement: -1 subtracts
-	put := func(at int, x float64) {
-		if sign > 0 {
-			s.of[at].Add(x)
-		} else {
-			s.of[at].Sub(x)
-		}
-	}
+	put := func(at int, x float64) { s.of[at].Add(x, sign) }
 	put(0, float64(w*w*squaredScale))
 	class, outer := int(e.audit.Class), 3+4*k
 	for i, weight := range []float64{w * weightScale, c} {

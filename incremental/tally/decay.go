@@ -30,27 +30,14 @@ const (
 // Why not drop the old ones at a bound? A label that leaves at once moves an estimate by
 // more than its weight is worth, and the record would speak of a change that nobody made.
 
-// decay is the part of the statistics of all communities that a half-life adds.
+// decay says from when the ages of labels are measured.
 type decay struct {
 	landmark uint64 // end of the epoch of the youngest row, or 0
 	before   uint64 // the landmark when the step began
-
-	classG []Sum           // K: sum of g over calibration labels, n of whole classes
-	n2     [families][]Sum // K x Z: sum of g² phi; n is that of g phi
 }
 
 // gains are the weight g of a label and its square; {1, 1} without a half-life.
 type gains struct{ one, square float64 }
-
-func newDecay(classes int, keep Families, classG []Sum) *decay {
-	d := &decay{classG: classG}
-	for kind := range family(families) {
-		if keep.has(kind) {
-			d.n2[kind] = make([]Sum, classes*kind.cells(classes))
-		}
-	}
-	return d
-}
 
 // gains returns the weights of a label of the given time.
 func (t *Tallies) gains(at event.Time) gains {
@@ -114,9 +101,7 @@ func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
 	clear(t.classN)
 	for kind := range t.n {
 		clear(t.n[kind])
-		if t.decay != nil {
-			clear(t.decay.n2[kind])
-		}
+		clear(t.n2[kind])
 	}
 	for _, v := range t.rows {
 		s := stateOf(view, sums, v)
@@ -126,22 +111,17 @@ func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
 
 // scale returns the factor by which weights sum to the effective number of labels,
 // (sum g)²/(sum g²): labels of one age count one each, whatever the landmark.
-func (d *decay) scale() float64 {
-	var one, square float64
-	for i := range d.classG {
-		one += d.classG[i].Float()
-		square += d.n2[whole][i].Float()
+func (t *Tallies) scale() float64 {
+	if square := total(floats(t.n2[whole])); square > 0 {
+		return t.LabelMass() / square
 	}
-	if !(square > 0) {
-		return 0
-	}
-	return one / square
+	return 0
 }
 
 // age brings the sums over the labels, and those of the kernel, to the weights of the labels.
 func (t *Tallies) age(s *quant.Statistics) {
-	x := t.decay.scale()
-	s.ClassN, s.ClassG2 = floats(t.decay.classG), floats(t.decay.n2[whole])
+	x := t.scale()
+	s.ClassG2 = floats(t.n2[whole])
 	multiply(x, s.ClassN, s.ClassA1)
 	multiply(x*x, s.ClassA2, s.ClassG2, s.ClassG2A)
 	for _, cells := range cellsOf(s) {

@@ -47,9 +47,6 @@ func (f Families) has(kind family) bool {
 	return [families]bool{true, f.SoftPair, f.Hard, f.HardPair, true}[kind]
 }
 
-// NeedsHardVotes reports whether the neighbourhood must keep hard votes.
-func (f Families) NeedsHardVotes() bool { return f.HardPair }
-
 func (kind family) cells(classes int) int {
 	switch kind {
 	case softPair, hardPair:

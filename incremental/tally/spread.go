@@ -152,11 +152,8 @@ func (t *Tallies) secondMoments(s *Spread, a1 []float64) Masses {
 		m.G2A = make([]float64, t.classes)
 	}
 	for i, a := range a1 {
-		n := t.n[whole][i].Float()
-		n2, labels, relative := n, float64(t.classN[i]), 0.0
-		if t.decay != nil {
-			n2 = t.decay.n2[whole][i].Float()
-		}
+		n, n2 := t.n[whole][i].Float(), t.n2[whole][i].Float()
+		labels, relative := float64(t.classN[i]), 0.0
 		if s != nil && n > 0 && a > 0 {
 			relative = s.relativeSpread(i)
 		}

@@ -53,7 +53,15 @@ func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighbo
 
 // statistics returns the statistics of one community whose kernel has these masses by kind of cells.
 func (t *Tallies) statistics(id CommunityID, m [families]Masses) *quant.Statistics {
-	s, c := t.base(id), t.each[id]
+	c := t.each[id]
+	s := &quant.Statistics{
+		K: t.classes, Members: float64(c.members), Labelled: float64(c.labelled), Profiled: float64(c.profiled),
+		Squares: c.squared(), KernelSum: t.KernelSum(id), Anchored: make([]float64, t.classes), ClassN: floats(t.n[whole]),
+		ClassA1: m[whole].A1, ClassA2: m[whole].A2,
+	}
+	for i, n := range c.anchored {
+		s.Anchored[i] = float64(n)
+	}
 	for kind, cells := range cellsOf(s) {
 		if t.keep.has(family(kind)) {
 			*cells = t.read(c, family(kind), m[kind])
@@ -62,7 +70,6 @@ func (t *Tallies) statistics(id CommunityID, m [families]Masses) *quant.Statisti
 	if !t.keep.Means {
 		s.OwnCovariance = covariance(c, s.Soft.P)
 	}
-	s.ClassA1, s.ClassA2 = m[whole].A1, m[whole].A2
 	if t.decay != nil {
 		s.ClassG2A = m[whole].G2A
 		t.age(s)
@@ -73,18 +80,6 @@ func (t *Tallies) statistics(id CommunityID, m [families]Masses) *quant.Statisti
 // cellsOf returns the fields of the statistics for the cells of each kind.
 func cellsOf(s *quant.Statistics) [whole]**quant.Cells {
 	return [whole]**quant.Cells{&s.Soft, &s.SoftPair, &s.Hard, &s.HardPair}
-}
-
-// base returns the statistics that do not depend on kernels.
-func (t *Tallies) base(id CommunityID) *quant.Statistics {
-	c := t.each[id]
-	counts := appendCounts(appendCounts(make([]float64, 0, 2*t.classes), c.anchored), t.classN)
-	return &quant.Statistics{
-		K:       t.classes,
-		Members: float64(c.members), Labelled: float64(c.labelled),
-		Profiled: float64(c.profiled), Squares: c.squared(), KernelSum: t.KernelSum(id),
-		Anchored: counts[:t.classes:t.classes], ClassN: counts[t.classes:],
-	}
 }
 
 // read returns one kind's cells with the mean for P and the sums for N, as a matrix of cells by
@@ -102,7 +97,7 @@ func (t *Tallies) read(c *community, kind family, m Masses) *quant.Cells {
 	}
 	cells.N, cells.A1, cells.A2 = t.transposed(floats(t.n[kind]), z), t.transposed(m.A1, z), t.transposed(m.A2, z)
 	if t.decay != nil {
-		cells.G2, cells.G2A = t.transposed(floats(t.decay.n2[kind]), z), t.transposed(m.G2A, z)
+		cells.G2, cells.G2A = t.transposed(floats(t.n2[kind]), z), t.transposed(m.G2A, z)
 	}
 	return cells
 }
@@ -136,7 +131,7 @@ func (t *Tallies) visitRows(view graphstore.View, sums *neighborhood.Sums, mass 
 	own, neighbors := make([]float64, t.classes), make([]float64, 0, t.classes)
 	scale := 0.0
 	if t.decay != nil {
-		scale = t.decay.scale()
+		scale = t.scale()
 	}
 	for _, v := range t.rows {
 		s := stateOf(view, sums, v)
@@ -156,7 +151,7 @@ func (t *Tallies) LabelGains(view graphstore.View) (gain func(Vertex) float64, s
 	if t.decay == nil {
 		return func(Vertex) float64 { return 1 }, 1
 	}
-	return func(v Vertex) float64 { return t.gains(view.LabelTime(v)).one }, t.decay.scale()
+	return func(v Vertex) float64 { return t.gains(view.LabelTime(v)).one }, t.scale()
 }
 
 // LabelWeights returns the weight of a calibration row by its age: one without a half-life.
@@ -177,11 +172,4 @@ func (t *Tallies) ModelVersion(id CommunityID, none uint32) (version uint32, mix
 		seen += count
 	}
 	return version, seen > most
-}
-
-func appendCounts(dst []float64, src []uint64) []float64 {
-	for _, x := range src {
-		dst = append(dst, float64(x))
-	}
-	return dst
 }

@@ -18,20 +18,18 @@ const (
 	sumMax      = 1 << 47 // of a term
 )
 
-// Add adds x, 0 <= x < 2^47. What lies outside is cut to the range.
-func (s *Sum) Add(x float64) {
+// Add adds x, 0 <= x < 2^47 (sign 1), or takes back a term that was added (sign -1). What lies
+// outside is cut to the range.
+func (s *Sum) Add(x float64, sign int) {
 	hi, lo := fixed(x)
 	var carry uint64
-	s.lo, carry = bits.Add64(s.lo, lo, 0)
-	s.hi, _ = bits.Add64(s.hi, hi, carry)
-}
-
-// Sub takes back a term that was added.
-func (s *Sum) Sub(x float64) {
-	hi, lo := fixed(x)
-	var borrow uint64
-	s.lo, borrow = bits.Sub64(s.lo, lo, 0)
-	s.hi, _ = bits.Sub64(s.hi, hi, borrow)
+	if sign > 0 {
+		s.lo, carry = bits.Add64(s.lo, lo, 0)
+		s.hi, _ = bits.Add64(s.hi, hi, carry)
+	} else {
+		s.lo, carry = bits.Sub64(s.lo, lo, 0)
+		s.hi, _ = bits.Sub64(s.hi, hi, carry)
+	}
 }
 
 // Float returns the sum, rounded.

@@ -1,7 +1,6 @@
 package tally
 
 import (
-	"fmt"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -32,6 +31,7 @@ type Tallies struct {
 	keep    Families
 	rows    []Vertex        // calibration rows: labels of role calibrate that have a prediction, sorted
 	n       [families][]Sum // K x Z, class-major: sum of phi over them
+	n2      [families][]Sum // likewise of g² phi, where n is that of g phi; without a half-life n itself
 	classN  []uint64        // K
 	decay   *decay          // nil without a half-life
 	each    []*community
@@ -68,21 +68,33 @@ type community struct {
 	spread                      *Spread // of the last Refresh; nil before and without a dual
 }
 
-// New returns empty tallies for K classes. It panics if K < 1.
-func New(classes int, keep Families) *Tallies {
-	if classes < 1 {
-		panic(fmt.Sprintf("tally: %d classes, want at least 1", classes))
-	}
+// New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core, and the
+// twin that tests hold Update against. Every community's Sources then lists its whole kernel.
+func New(classes int, keep Families, view graphstore.View, sums *neighborhood.Sums) *Tallies {
 	t := &Tallies{classes: classes, keep: keep, classN: make([]uint64, classes), renewed: make([]float64, classes)}
 	for kind := range family(families) {
 		if keep.has(kind) {
 			t.n[kind] = make([]Sum, classes*kind.cells(classes))
 		}
 	}
-	if keep.HalfLife > 0 {
-		t.decay = newDecay(classes, keep, t.n[whole])
+	if t.n2 = t.n; keep.HalfLife > 0 {
+		t.decay = &decay{}
+		for kind := range t.n2 {
+			t.n2[kind] = make([]Sum, len(t.n[kind]))
+		}
 	}
 	t.phi = make([]float64, classes*classes)
+	t.Begin(view)
+	for v := range Vertex(view.Vertices()) {
+		if s := stateOf(view, sums, v); s.calibrates() {
+			t.rows = append(t.rows, v)
+		}
+	}
+	t.moveLandmark(view)
+	t.recountRows(view, sums)
+	for id := range t.each {
+		t.rebuildMembers(CommunityID(id), view, sums)
+	}
 	return t
 }
 
@@ -261,7 +273,7 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 		c.anchored[s.label.Class] += m
 	case s.profile.own != nil:
 		c.profiled += m
-		c.countSquared(multiplicity, sign)
+		c.squares.Add(float64(multiplicity)*float64(multiplicity)*squareScale, sign)
 		for int(s.version) >= len(c.versions) {
 			c.versions = append(c.versions, 0)
 		}
@@ -280,16 +292,6 @@ func (t *Tallies) count(c *community, s *state, multiplicity uint32, sign int) {
 // squareScale brings the square of the largest multiplicity to 2^32; that of one is still exact.
 const squareScale = 0x1p-32
 
-// countSquared counts the squared multiplicity of a profiled member.
-func (c *community) countSquared(multiplicity uint32, sign int) {
-	square := float64(multiplicity) * float64(multiplicity) * squareScale
-	if sign > 0 {
-		c.squares.Add(square)
-	} else {
-		c.squares.Sub(square)
-	}
-}
-
 // squared returns the sum of the squared multiplicities of the profiled members.
 func (c *community) squared() float64 { return c.squares.Float() / squareScale }
 
@@ -301,16 +303,9 @@ func (t *Tallies) countSquare(c *community, own []uint32, multiplicity float64, 
 	}
 }
 
-// accumulate adds scale*phi to the sums, or takes it back. The product of each
-// term is rounded on its own, so no architecture may fuse it with the sum.
+// accumulate adds scale*phi to the sums, or takes it back.
 func accumulate(sums []Sum, phi []float64, scale float64, sign int) {
-	if sign > 0 {
-		for z, x := range phi {
-			sums[z].Add(float64(scale * x))
-		}
-		return
-	}
 	for z, x := range phi {
-		sums[z].Sub(float64(scale * x))
+		sums[z].Add(scale*x, sign)
 	}
 }

@@ -102,33 +102,24 @@ func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes [
 	}
 	slices.Sort(t.touched)
 	t.touched = slices.Compact(t.touched)
-	slices.SortFunc(t.shifts, func(a, b shift) int {
-		return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.community, b.community))
-	})
+	slices.SortStableFunc(t.shifts, func(a, b shift) int { return cmp.Compare(a.v, b.v) })
 }
 
 // changeMember moves v from its state before to its state after in every
-// community that it is, or was, a member of. shifts are v's, by community.
+// community that it is, or was, a member of. shifts are v's.
 func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *state, shifts []shift) {
 	members := view.MemberOf(v)
 	if len(members)+len(shifts)+len(t.everyone) == 0 {
 		return // as most vertices of a large graph
 	}
 	turned := t.keep.turned(before, after)
-	for _, m := range members {
-		for len(shifts) > 0 && shifts[0].community < m.Community {
-			t.recount(shifts[0], before, after, turned)
-			shifts = shifts[1:]
-		}
-		if len(shifts) > 0 && shifts[0].community == m.Community {
-			t.recount(shifts[0], before, after, turned)
-			shifts = shifts[1:]
-			continue
-		}
-		t.recount(shift{v: v, community: m.Community, before: m.Multiplicity, after: m.Multiplicity}, before, after, turned)
-	}
 	for _, s := range shifts {
 		t.recount(s, before, after, turned)
+	}
+	for _, m := range members {
+		if !slices.ContainsFunc(shifts, func(s shift) bool { return s.community == m.Community }) {
+			t.recount(shift{v: v, community: m.Community, before: m.Multiplicity, after: m.Multiplicity}, before, after, turned)
+		}
 	}
 	for _, id := range t.everyone {
 		t.recount(shift{v: v, community: id, before: t.existed(view, v), after: exists(view, v)}, before, after, turned)
@@ -281,25 +272,8 @@ func (t *Tallies) countRow(s *state, g gains, sign int) {
 		from, to := class*len(phi), (class+1)*len(phi)
 		accumulate(t.n[kind][from:to], phi, g.one, sign)
 		if t.decay != nil {
-			accumulate(t.decay.n2[kind][from:to], phi, g.square, sign)
+			accumulate(t.n2[kind][from:to], phi, g.square, sign)
 		}
-	}
-}
-
-// Rebuild counts everything from nothing: the start of a cold core, and the twin that tests hold
-// Update against. Every community's Sources then lists its whole kernel.
-func (t *Tallies) Rebuild(view graphstore.View, sums *neighborhood.Sums) {
-	*t = *New(t.classes, t.keep)
-	t.Begin(view)
-	for v := range Vertex(view.Vertices()) {
-		if s := stateOf(view, sums, v); s.calibrates() {
-			t.rows = append(t.rows, v)
-		}
-	}
-	t.moveLandmark(view)
-	t.recountRows(view, sums)
-	for id := range t.each {
-		t.rebuildMembers(CommunityID(id), view, sums)
 	}
 }
 
