@@ -132,7 +132,7 @@ func (f *fields) Statistics(id graphstore.Community, view graphstore.View, varia
 // exactTermsMax bounds the terms of the passes over calibration labels and members
 // that exact variances take, summed over one community, and exactTermsShared where a dual serves
 // many of them; above it the diagonal stand-in from the tallies is used, and the record says so.
-const exactTermsMax, exactTermsShared = 50_000_000, 1_000_000
+const exactTermsMax, exactTermsShared = 50_000_000, 4_000_000
 
 // affordsExact reports whether the exact variances of one community are affordable. It
 // depends on the state alone, so a replay decides the same.

@@ -48,9 +48,8 @@ type reading struct {
 // and one more for each class; a dual keeps those of more, and takes the place of fields that take more than massesBytesMax,
 // if it takes less.
 //
-// For a handful of communities fields are
-// cheaper and exact in what a dual estimates, how a class lies over its labels. A core never goes
-// back: a number that hovers around the bar must not make it pay for a change again and again.
+// For a handful of communities fields are cheaper and exact in what a dual estimates, how a class lies
+// over its labels. A core never goes back: a number that hovers around the bar must not make it pay for a change again and again.
 //
 // The records of auto read all labels of a field, those beside a dual none. Above fieldLabelsMax that is a
 // millisecond a community and emission, more than what its functions cost.

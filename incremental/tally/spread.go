@@ -32,16 +32,12 @@ func (t *Tallies) Spread(id CommunityID) *Spread { return t.each[id].spread }
 // SetSpread overwrites it, as at a restart; the tallies keep it. It reports whether s
 // is one of these tallies.
 func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
-	if s != nil {
-		aged := 0
-		if t.decay != nil {
-			aged = t.classes
-		}
-		for at, sums := range [][]float64{s.N, s.A1, s.A2, s.N2, s.G2A} {
-			if want := []int{t.classes, aged}[at/3]; len(sums) != want {
-				return false
-			}
-		}
+	k, aged := t.classes, 0
+	if t.decay != nil {
+		aged = k
+	}
+	if s != nil && (len(s.N) != k || len(s.A1) != k || len(s.A2) != k || len(s.N2) != aged || len(s.G2A) != aged) {
+		return false
 	}
 	t.each[id].spread = s
 	return true
