@@ -35,7 +35,7 @@ type Config struct {
 	Kernel       string        // "" is ppr; see diffusion.KernelNames
 	Alpha        float64       // teleport probability, 0 is 0.1
 	Tolerance    float64       // bound on the certificate of a kernel, 0 is toleranceDefault
-	Engine       string        `json:",omitempty"` // how ppr kernels are kept: "", primal or dual; "" is both; see outgrown
+	Engine       string        `json:",omitempty"` // how ppr kernels are kept: "", primal, or dual where no method weighs cells; "" is both; see outgrown
 	MembersMin   int           // communities of fewer vertices are suppressed; 0 suppresses none
 	Emit         Emit          `json:",omitzero"`
 	CompactEvery time.Duration // of log time; 0 is a minute, < 0 never
