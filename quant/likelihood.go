@@ -159,9 +159,9 @@ func (u *mixture) newton(q, prior []float64, gamma, least float64) (gap float64,
 			row[i] += (1 - gamma) * (1 + u.gradient[i]) / x
 		}
 		model.b[i] = u.gradient[i] + floats.Dot(row, q)
+		model.q[i] = x - least // those at their bound begin there
 	}
 	copy(u.from, q)
-	copy(model.q, q)
 	model.solve()
 	gain := 0.0
 	for i, x := range model.q {
