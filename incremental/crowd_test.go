@@ -54,7 +54,7 @@ func besideAllMembers(t *testing.T, core *Core, e quant.Estimate) (kept, followe
 		return 0, 0, 0
 	}
 	read := core.masses.Statistics(id, view, true)
-	read.Posterior = core.posteriors.of(graphstore.Community(id), view, read.Statistics, true)
+	read.Posterior = core.posteriors.of(graphstore.Community(id), view, read.Statistics)
 	if read.Posterior == nil || read.Posterior.Crowd == nil {
 		return 0, 0, 0
 	}

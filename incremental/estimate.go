@@ -238,7 +238,7 @@ func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *qu
 	}
 	audit := c.audits.Read(id)
 	read := c.masses.Statistics(id, view, audit != nil)
-	read.Posterior, read.Audit = c.posteriors.of(id, view, read.Statistics, audit != nil), audit
+	read.Posterior, read.Audit = c.posteriors.of(id, view, read.Statistics), audit
 	most := 0.0
 	for i, options := range c.config.Estimates {
 		if most = max(most, solver.Movement(read.Statistics, options, last.snapshots[i])); most > c.config.Emit.Threshold {
@@ -317,7 +317,7 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		return []quant.Estimate{suppressed(record)}
 	}
 	read := c.masses.Statistics(id, view, true)
-	read.Posterior = c.posteriors.of(id, view, read.Statistics, true)
+	read.Posterior = c.posteriors.of(id, view, read.Statistics)
 	if exact && read.Posterior != nil {
 		read.Posterior.Crowd = nil
 	}

@@ -28,7 +28,7 @@ type posteriors struct {
 	labels func() *quant.Residuals // as of the last emission, beside fields
 
 	residual *diffusion.Dual       // beside a shared dual; see residual.go
-	byClass  []*quant.Residuals    // of the labels of each class, as of the last emission, beside residual
+	byClass  *quant.ClassResiduals // of the labels of each class, as of the last emission, beside residual
 	crowds   []*quant.CrowdReading // by community; see crowd
 	told     [2][]float64          // the mean residual of all labels and its errors, as communities know it
 }
@@ -103,7 +103,7 @@ func (p *posteriors) ready(view graphstore.View) {
 	if began {
 		p.core.republishAll()
 	}
-	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view, nil) })
+	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
 	p.labels = sync.OnceValue(func() *quant.Residuals { return p.readLabels(view) })
 	p.markMoved(view, touched)
 }
@@ -124,7 +124,7 @@ func (p *posteriors) markMoved(view graphstore.View, touched []graphstore.Vertex
 // tellAll marks every community as moved once the mean residual of all labels, which all read, is another
 // one than they know, by more than so many of its standard errors.
 func (p *posteriors) tellAll(most float64) {
-	mean, errors := quant.MeanResidual(p.byClass)
+	mean, errors := p.byClass.Mean()
 	if len(mean) != len(p.told[0]) {
 		p.told = [2][]float64{mean, errors}
 		p.core.tallies.MoveAll()
@@ -171,17 +171,14 @@ func (p *posteriors) listAll(view graphstore.View) {
 	}
 }
 
-// of returns the input of auto for one community beside s, nil while there is no label; without variances
-// only what shares are computed from. It may be called for several communities side by side.
-func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.Statistics, variances bool) *quant.Posterior {
+// of returns the input of auto for one community beside s, nil while there is no label. It may be called for several
+// communities side by side; what only variances read is computed when it is asked for.
+func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.Statistics) *quant.Posterior {
 	if p == nil || p.state.Epoch() == nil {
 		return nil
 	}
 	e := p.state.Epoch()
-	var reader *posterior.Reader // for variances: shares alone are read of every community, at every emission
-	if variances {
-		reader = p.state.Reader(view, p.core.sums)
-	}
+	reader := sync.OnceValue(func() *posterior.Reader { return p.state.Reader(view, p.core.sums) })
 	edges, distinct, degrees := p.state.Inside(id)
 	out := &quant.Posterior{
 		Selected: p.core.selectedBy[view.CommunityName(id)], Version: e.Version, Prior: e.Prior, LabelGate: e.LabelGate,
@@ -189,7 +186,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		Inside: float64(edges), Distinct: float64(distinct), Degrees: float64(degrees), Agreement: e.Agreement, Vertices: e.Vertices, Expected: e.Expected,
 		Mass: e.Mass, Tops: e.Tops, Predicted: func(v uint32) int { return int(neighborhood.HardClass(view.Prediction(graphstore.Vertex(v)))) },
 		Within: p.state.Within(), Coefficients: e.Covariance, Shared: posterior.Views, Labels: p.drawn,
-		Views: func(dst []float64, v uint32) { reader.Views(dst, graphstore.Vertex(v)) },
+		Views: func(dst []float64, v uint32) { reader().Views(dst, graphstore.Vertex(v)) },
 	}
 	out.Members = func(visit func(uint32, float64, []float64)) {
 		view.ForMembers(id, func(v graphstore.Vertex, multiplicity uint32) {
@@ -199,21 +196,11 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		})
 	}
 	out.Crowd = p.crowd(id, distinct)
-	out.Own = p.ownResiduals(id, view, reader, variances)
-	fields, are := p.core.masses.(*fields)
-	switch {
-	case !variances:
-		out.Residuals = p.meanResiduals(id, view, s)
-	case are:
-		out.Residuals = p.weighLabels(&fields.each[id])
-		out.Residuals.FillSlope(func() {
-			labels, weights := p.state.Labels(), p.core.tallies.LabelWeights(view)
-			p.addSlopes(reader, out.Residuals, labels, func(i int) (a, gain float64) {
-				return fields.each[id].mass(labels[i]), weights(labels[i])
-			})
-		})
-	default:
-		out.Residuals = quant.SpreadResiduals(p.byClass, s.ClassA1, s.ClassA2, p.firstResidual(id, view))
+	out.Own = p.ownResiduals(id, view, reader)
+	if fields, are := p.core.masses.(*fields); are {
+		out.Residuals = p.weighLabels(&fields.each[id], view, reader)
+	} else {
+		out.Residuals = p.byClass.Weigh(s.ClassA1, s.ClassA2, p.firstResidual(id, view))
 	}
 	return out
 }
@@ -261,35 +248,26 @@ func (p *posteriors) keepCrowd(id graphstore.Community, view graphstore.View, re
 	}
 }
 
-// meanResiduals returns the sums of residuals that their mean alone takes.
-func (p *posteriors) meanResiduals(id graphstore.Community, view graphstore.View, s *quant.Statistics) *quant.Residuals {
-	if fields, are := p.core.masses.(*fields); are {
-		return p.weighLabels(&fields.each[id])
-	}
-	r := quant.NewMeanResiduals(p.core.config.Classes)
-	for i, c := range p.byClass {
-		r.Sum, r.Mass = r.Sum+c.Sum, r.Mass+s.ClassA1[i]
-		for j, x := range c.First[0] {
-			r.First[0][j] += x
-		}
-	}
-	copy(r.First[1], p.firstResidual(id, view))
-	return r
-}
-
 // weighLabels returns the sums of the residuals of all labels at the masses of a field.
-func (p *posteriors) weighLabels(kernel *kernel) *quant.Residuals {
+func (p *posteriors) weighLabels(kernel *kernel, view graphstore.View, reader func() *posterior.Reader) *quant.Residuals {
 	labels := p.state.Labels()
 	masses := make([]float64, len(labels))
 	for i, v := range labels {
 		masses[i] = kernel.mass(v)
 	}
-	return p.labels().Weigh(masses, posterior.Views)
+	r := p.labels().Weigh(masses)
+	r.Visit(func(visit func(a, g float64, pi, views []float64)) {
+		weights := p.core.tallies.LabelWeights(view)
+		p.visitLabels(reader(), labels, func(i int) float64 { return weights(labels[i]) }, func(i int, g float64, pi, views []float64) {
+			visit(masses[i], g, pi, views)
+		})
+	})
+	return r
 }
 
 // readLabels returns the residuals of all labels.
 func (p *posteriors) readLabels(view graphstore.View) *quant.Residuals {
-	residuals, weights := quant.NewResiduals(p.core.config.Classes, 0), p.core.tallies.LabelWeights(view)
+	residuals, weights := quant.NewResiduals(p.core.config.Classes), p.core.tallies.LabelWeights(view)
 	for _, v := range p.state.Labels() {
 		residuals.Add(int(view.Label(v).Class), weights(v), p.state.Posterior(v))
 	}
@@ -297,15 +275,15 @@ func (p *posteriors) readLabels(view graphstore.View) *quant.Residuals {
 	return residuals
 }
 
-// ownResiduals returns those of the members' calibration labels, nil for none; only variances read derivatives.
-func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View, reader *posterior.Reader, variances bool) *quant.Residuals {
-	r := p.keptResiduals(id, variances)
+// ownResiduals returns those of the members' calibration labels, nil for none.
+func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View, reader func() *posterior.Reader) *quant.Residuals {
+	r := p.keptResiduals(id)
 	labels, gains := []graphstore.Vertex(nil), []float64(nil)
 	if r == nil {
 		if labels, gains = p.ownLabels(id, view); len(labels) == 0 {
 			return nil // as of most communities, which are asked at every emission
 		}
-		r = p.newResiduals(variances)
+		r = quant.NewResiduals(p.core.config.Classes)
 		for i, v := range labels {
 			r.Add(int(view.Label(v).Class), gains[i], p.state.Posterior(v))
 		}
@@ -313,38 +291,27 @@ func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View,
 	if !(r.Sum > 0) {
 		return nil
 	}
-	if variances {
-		r.FillSlope(func() {
-			if labels == nil {
-				labels, gains = p.ownLabels(id, view)
-			}
-			p.addSlopes(reader, r, labels, func(i int) (a, gain float64) { return 0, gains[i] })
+	r.Visit(func(visit func(a, g float64, pi, views []float64)) {
+		if labels == nil {
+			labels, gains = p.ownLabels(id, view)
+		}
+		p.visitLabels(reader(), labels, func(i int) float64 { return gains[i] }, func(_ int, g float64, pi, views []float64) {
+			visit(0, g, pi, views)
 		})
-	}
+	})
 	return r
-}
-
-func (p *posteriors) newResiduals(variances bool) *quant.Residuals {
-	if variances {
-		return quant.NewResiduals(p.core.config.Classes, posterior.Views)
-	}
-	return quant.NewMeanResiduals(p.core.config.Classes)
 }
 
 // keptResiduals returns them from the sums over the members of many, nil where there are none: those do not
 // know how old a label is.
-func (p *posteriors) keptResiduals(id graphstore.Community, variances bool) *quant.Residuals {
+func (p *posteriors) keptResiduals(id graphstore.Community) *quant.Residuals {
 	c := p.state.Crowd(id)
 	if c == nil || p.core.config.HalfLife > 0 {
 		return nil
 	}
-	r, ok := p.newResiduals(variances), false
-	var firstSquare, second []float64
-	if r.Sum, r.Squares[0], r.First[0], firstSquare, second, ok = c.Own(); !ok {
+	r, ok := quant.NewResiduals(p.core.config.Classes), false
+	if r.Sum, r.Squares[0], r.First[0], r.FirstSquare, r.Second, ok = c.Own(); !ok {
 		return nil
-	}
-	if variances {
-		r.FirstSquare, r.Second = firstSquare, second
 	}
 	return r
 }
@@ -361,15 +328,15 @@ func (p *posteriors) ownLabels(id graphstore.Community, view graphstore.View) (l
 	return labels, gains
 }
 
-// addSlopes adds the derivatives of the posteriors of labels, or of every n-th, to residuals, each at the mass and with the
-// weight that it has.
-func (p *posteriors) addSlopes(reader *posterior.Reader, r *quant.Residuals, labels []graphstore.Vertex, of func(i int) (mass, gain float64)) {
+// visitLabels visits labels, or every n-th with the weight of n, with what the coefficients multiply.
+func (p *posteriors) visitLabels(reader *posterior.Reader, labels []graphstore.Vertex, weight func(i int) float64,
+	visit func(i int, g float64, pi, views []float64),
+) {
 	views := make([]float64, posterior.Views*p.core.config.Classes)
 	every := (len(labels)-1)/slopeLabelsMax + 1
 	for i := 0; i < len(labels); i += every {
 		if v := labels[i]; reader.Views(views, v) {
-			a, g := of(i)
-			r.AddSlope(a, g, float64(every), p.state.Posterior(v), views)
+			visit(i, float64(every)*weight(i), p.state.Posterior(v), views)
 		}
 	}
 }

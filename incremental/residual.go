@@ -131,22 +131,17 @@ func (p *posteriors) countByClass(view graphstore.View) {
 	if p.state.Epoch() == nil {
 		return
 	}
+	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
 	byClass := make([]*quant.Residuals, p.core.config.Classes)
-	drawn := sync.OnceValue(func() *quant.LabelSample { return p.draw(view, byClass) })
-	p.drawn = drawn
 	for i := range byClass {
-		byClass[i] = quant.NewResiduals(p.core.config.Classes, posterior.Views)
-		byClass[i].FillSlope(func() { drawn() })
+		byClass[i] = quant.NewResiduals(p.core.config.Classes)
 	}
 	weights := p.core.tallies.LabelWeights(view)
 	for _, v := range p.state.Labels() {
 		class := int(view.Label(v).Class)
 		byClass[class].Add(class, weights(v), p.state.Posterior(v))
 	}
-	for _, residuals := range byClass {
-		residuals.Complete() // several goroutines read them
-	}
-	p.byClass = byClass
+	p.byClass = quant.NewClassResiduals(byClass, p.drawn)
 }
 
 // firstResidual returns the sum of g a r over the labels for one community.
@@ -180,26 +175,22 @@ func (p *posteriors) save(add addSection) {
 // drawnLeast is the number of labels of a class that are drawn at most where there are many classes; see draw.
 const drawnLeast = 16
 
-// draw returns labels of each class, every n-th where there are more than its part of slopeLabelsMax, and adds the
-// derivatives of their posteriors to residuals by class, if there are any.
-func (p *posteriors) draw(view graphstore.View, byClass []*quant.Residuals) *quant.LabelSample {
+// draw returns labels of each class, every n-th where there are more than its part of slopeLabelsMax.
+func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
 	k := p.core.config.Classes
 	most, labels := max(slopeLabelsMax/k, drawnLeast), make([][]graphstore.Vertex, k)
 	for _, v := range p.state.Labels() {
 		class := view.Label(v).Class
 		labels[class] = append(labels[class], v)
 	}
-	sample, views, reader := quant.NewLabelSample(k), make([]float64, posterior.Views*k), p.state.Reader(view, p.core.sums)
+	sample, views, reader := quant.NewLabelSample(k, posterior.Views), make([]float64, posterior.Views*k), p.state.Reader(view, p.core.sums)
 	weights := p.core.tallies.LabelWeights(view)
 	for class, labels := range labels {
 		every := (len(labels)-1)/most + 1
 		for i, v := range labels {
 			g := weights(v)
 			if sample.Count(class, g); g > 0 && i%every == 0 && reader.Views(views, v) {
-				sample.Draw(class, g, p.state.Posterior(v), views)
-				if byClass != nil {
-					byClass[class].AddSlope(0, g, float64(every), p.state.Posterior(v), views)
-				}
+				sample.Draw(class, g, float64(every), p.state.Posterior(v), views)
 			}
 		}
 	}

@@ -237,7 +237,7 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 		return fmt.Errorf("section %s: %w", residualSection, err)
 	}
 	p.countByClass(view)
-	p.told[0], p.told[1] = quant.MeanResidual(p.byClass)
+	p.told[0], p.told[1] = p.byClass.Mean()
 	p.listAll(view)
 	return nil
 }

@@ -105,7 +105,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 			continue
 		}
 		read := core.masses.Statistics(id, view, true)
-		read.Posterior = twin.of(id, view, read.Statistics, true)
+		read.Posterior = twin.of(id, view, read.Statistics)
 		var want quant.Estimate
 		err := new(quant.Solver).Estimate(&want, read.Statistics, core.config.Estimates[0])
 		if err != nil {

@@ -117,13 +117,18 @@ type LabelSample struct {
 	mass, squares []float64 // K: sums over all labels of their weights g and of g²
 	class         []int
 	weight        []float64
-	pi            []float64 // n x K
-	score         []float64 // n x (shared + K): derivative of log pi_y by the coefficients
+	pi            []float64   // n x K
+	score         []float64   // n x (shared + K): derivative of log pi_y by the coefficients
+	slopes        [][]float64 // K of K x (shared + K): sums of g times the derivative of pi over all labels of a class, from those drawn
 }
 
-// NewLabelSample returns the sample of no label of K classes.
-func NewLabelSample(k int) *LabelSample {
-	return &LabelSample{mass: make([]float64, k), squares: make([]float64, k)}
+// NewLabelSample returns the sample of no label of K classes, whose posteriors have so many shared coefficients.
+func NewLabelSample(k, shared int) *LabelSample {
+	l := &LabelSample{mass: make([]float64, k), squares: make([]float64, k), slopes: make([][]float64, k)}
+	for i := range l.slopes {
+		l.slopes[i] = make([]float64, k*(shared+k))
+	}
+	return l
 }
 
 // Count counts a label that may or may not be drawn.
@@ -131,8 +136,9 @@ func (l *LabelSample) Count(class int, g float64) {
 	l.mass[class], l.squares[class] = l.mass[class]+g, l.squares[class]+g*g
 }
 
-// Draw adds a label that was counted and whose weight is positive.
-func (l *LabelSample) Draw(class int, g float64, pi, views []float64) {
+// Draw adds a label that was counted, whose weight is positive, and that stands for so many like it.
+func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
+	addSlope(l.slopes[class], labels*g, pi, views)
 	l.class, l.weight, l.pi = append(l.class, class), append(l.weight, g), append(l.pi, pi...)
 	for k := len(pi); len(views) > 0; views = views[k:] {
 		l.score = append(l.score, views[class]-floats.Dot(pi, views[:k]))

@@ -11,7 +11,7 @@ import (
 // the error is that of half as many members, and of neighbours that all are of one class that of one.
 func TestMembersThatAgreeAreFewer(t *testing.T) {
 	const n = 100
-	none := quant.NewResiduals(2, 0)
+	none := quant.NewResiduals(2)
 	for range 1000 {
 		none.Add(0, 1, []float64{.7, .3})
 		none.Add(1, 1, []float64{.3, .7})

@@ -29,12 +29,12 @@ func TestFlagsSayWhatIsWrong(t *testing.T) {
 		{quant.FlagIllConditioned + ":0~2", quant.PACC, func(s *quant.Statistics) { alike(s.Soft, 0, 2) }},
 		{quant.FlagIllConditioned + ":0~2", quant.ML, func(s *quant.Statistics) { alike(s.SoftPair, 0, 2) }},
 		{quant.FlagShift + ":0,1,2", quant.Auto, func(s *quant.Statistics) {
-			residuals, masses := quant.NewResiduals(3, 0), make([]float64, 300)
+			residuals, masses := quant.NewResiduals(3), make([]float64, 300)
 			for i := range masses { // whatever they are taken for, they are of class 0
 				residuals.Add(0, 1, []float64{.2, .4, .4})
 				masses[i] = 1 + float64(i%2)
 			}
-			s.Posterior.Residuals = residuals.Weigh(masses, 0)
+			s.Posterior.Residuals = residuals.Weigh(masses)
 		}},
 		{quant.FlagClustered, quant.Auto, func(s *quant.Statistics) { s.Posterior.LabelGate = .4 }},
 	} {

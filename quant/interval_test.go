@@ -271,12 +271,12 @@ func TestLabelsOfOneClassLeaveEverythingOpen(t *testing.T) {
 	}
 	s.Hard, s.HardPair = s.Soft, s.SoftPair
 	s.Posterior = &quant.Posterior{
-		Prior: []float64{.9, .1}, LabelGate: 1, Within: make([]float64, 4), Residuals: quant.NewResiduals(2, 0), Vertices: 100,
+		Prior: []float64{.9, .1}, LabelGate: 1, Within: make([]float64, 4), Residuals: quant.NewResiduals(2), Vertices: 100,
 		Expected: func(float64, []float64) float64 { return 1 },
 		Members:  func(visit func(uint32, float64, []float64)) { visit(1, 40, []float64{.8, .2}) },
 	}
 	s.Posterior.Residuals.Add(0, 1, []float64{.8, .2})
-	s.Posterior.Residuals = s.Posterior.Residuals.Weigh([]float64{1}, 0)
+	s.Posterior.Residuals = s.Posterior.Residuals.Weigh([]float64{1})
 	for _, method := range quant.Methods() {
 		e, err := quant.Quantify(s, quant.Options{Method: method})
 		if err != nil {

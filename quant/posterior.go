@@ -2,7 +2,6 @@ package quant
 
 import (
 	"math"
-	"sync"
 
 	"gonum.org/v1/gonum/floats"
 )
@@ -76,41 +75,31 @@ type Posterior struct {
 	Turnover Turnover
 }
 
-// Residuals are sums over the calibration labels of r = y - pi, label less posterior, times powers
-// of the kernel mass a of the label's vertex and of the weight g of the label itself. The weighted
-// mean and its covariance follow from them for every weighting, as from the tallies.
+// Residuals are sums over calibration labels of r = y - pi, label less posterior, times powers of the kernel mass a of
+// the label's vertex and of the weight g of the label itself. The weighted mean and its covariance follow from them for
+// every weighting, as from the tallies.
 type Residuals struct {
 	K         int
 	Sum, Mass float64      // sums of g and g a
 	First     [2][]float64 // K: sums of g r and g a r
 	Squares   [3]float64   // sums of g², g² a, g² a²
 
-	// Where all labels have the mass 0: sums of g² r, K, and of g² r r', K x K, lower triangle.
+	// Where all labels have the mass 0: sums of g² r, K, and of g² r r', K x K, lower triangle; see Complete.
 	FirstSquare, Second []float64
 	// weighted returns the sums for labels of weights g w(a) and of the mass 0; nil where all have that mass.
 	weighted func(w weighting) *Residuals
-
-	// Slope holds sums of g and g a times the derivative of pi by the coefficients,
-	// K x (Shared + K), once FillSlope has done so.
-	Slope [2][]float64
-	fill  func()
+	// slopes adds scale times the sum of g w(a) times the derivative of pi by the coefficients to dst, K x (Shared + K);
+	// nil where there are no coefficients.
+	slopes func(dst []float64, scale float64, w weighting)
 
 	rows  []float64 // n x K: r of each label
 	gains []float64 // g of each
 	added int       // labels that are in Second; see Complete
 }
 
-// NewMeanResiduals returns the sums of no label, of which only the mean can be read.
-func NewMeanResiduals(k int) *Residuals {
+// NewResiduals returns the sums of no label.
+func NewResiduals(k int) *Residuals {
 	return &Residuals{K: k, First: [2][]float64{make([]float64, k), make([]float64, k)}}
-}
-
-// NewResiduals returns the sums of no label, for posteriors with so many shared coefficients.
-func NewResiduals(k, shared int) *Residuals {
-	r := NewMeanResiduals(k)
-	r.FirstSquare, r.Second = make([]float64, k), make([]float64, k*k)
-	r.Slope = [2][]float64{make([]float64, k*(shared+k)), make([]float64, k*(shared+k))}
-	return r
 }
 
 // Add counts one label of the mass 0, whose second moments wait for Complete.
@@ -126,6 +115,9 @@ func (r *Residuals) Add(class int, g float64, pi []float64) {
 // Complete makes FirstSquare and Second current. Where no label waits it changes nothing, so that several goroutines
 // may call it.
 func (r *Residuals) Complete() {
+	if r.Second == nil {
+		r.FirstSquare, r.Second = make([]float64, r.K), make([]float64, r.K*r.K)
+	}
 	if r.added == len(r.gains) {
 		return
 	}
@@ -138,10 +130,9 @@ func (r *Residuals) Complete() {
 	r.added = len(r.gains)
 }
 
-// Weigh returns the sums for the same labels with these masses, which it keeps, and for posteriors with so many shared
-// coefficients.
-func (l *Residuals) Weigh(masses []float64, shared int) *Residuals {
-	r := NewResiduals(l.K, shared)
+// Weigh returns the sums for the same labels with these masses, which it keeps.
+func (l *Residuals) Weigh(masses []float64) *Residuals {
+	r := NewResiduals(l.K)
 	r.Sum, r.First[0] = l.Sum, l.First[0]
 	weights := make([]float64, len(masses))
 	for i, g := range l.gains {
@@ -154,7 +145,8 @@ func (l *Residuals) Weigh(masses []float64, shared int) *Residuals {
 		if w.r == 0 {
 			return l
 		}
-		sums, squares := NewResiduals(l.K, 0), make([]float64, len(masses))
+		sums, squares := &Residuals{K: l.K}, make([]float64, len(masses))
+		sums.Complete()
 		for i, a := range masses {
 			weight := l.gains[i] * (w.r*a + w.s)
 			squares[i] = weight * weight
@@ -167,21 +159,11 @@ func (l *Residuals) Weigh(masses []float64, shared int) *Residuals {
 	return r
 }
 
-// FillSlope has fill add up Slope when it is read, once: most estimates do not. It may be read by several goroutines.
-func (r *Residuals) FillSlope(fill func()) { r.fill = sync.OnceFunc(fill) }
-
-// readSlope makes Slope current.
-func (r *Residuals) readSlope() {
-	if r.fill != nil {
-		r.fill()
-	}
-}
-
-// AddSlope counts the derivative of the posterior of a label, which stands for so many like it.
-func (r *Residuals) AddSlope(a, g, labels float64, pi, views []float64) {
-	addSlope(r.Slope[0], labels*g, pi, views)
-	if a != 0 {
-		addSlope(r.Slope[1], labels*g*a, pi, views)
+// Visit has the derivatives of the posteriors be those of labels that each visits, which may stand for others: g is the
+// weight of all of these. Most estimates do not ask for them.
+func (r *Residuals) Visit(each func(visit func(a, g float64, pi, views []float64))) {
+	r.slopes = func(dst []float64, scale float64, w weighting) {
+		each(func(a, g float64, pi, views []float64) { addSlope(dst, scale*g*(w.r*a+w.s), pi, views) })
 	}
 }
 
@@ -207,64 +189,76 @@ func addSlope(dst []float64, weight float64, p, views []float64) {
 	}
 }
 
-// SpreadResiduals returns the sums for one community where single masses are not known:
-// from the residuals of the labels of each class, counted with the mass 0, the sums of a
-// and a² by class and that of a r, taking the labels of one class for alike otherwise.
-func SpreadResiduals(classes []*Residuals, a1, a2, first []float64) *Residuals {
-	k := len(classes)
-	r := NewResiduals(k, len(classes[0].Slope[0])/k-k)
-	copy(r.First[1], first)
-	each := func(visit func(c *Residuals, mean, square float64)) { // of a over the labels of a class
-		for i, c := range classes {
-			if c.Sum > 0 {
-				visit(c, a1[i]/c.Sum, a2[i]/c.Sum)
-			}
+// ClassResiduals holds the residuals of the labels of each class, all of the mass 0.
+type ClassResiduals struct {
+	of     []*Residuals
+	all    *Residuals // the sum of them
+	labels func() *LabelSample
+}
+
+// NewClassResiduals keeps the residuals of the labels of each class, and reads the derivatives of the posteriors from a
+// sample of these.
+func NewClassResiduals(of []*Residuals, labels func() *LabelSample) *ClassResiduals {
+	c := &ClassResiduals{of: of, all: NewResiduals(len(of)), labels: labels}
+	c.all.Complete()
+	for _, r := range of {
+		r.Complete()
+		c.all.Sum, c.all.Squares[0] = c.all.Sum+r.Sum, c.all.Squares[0]+r.Squares[0]
+		axpy(c.all.First[0], 1, r.First[0])
+		axpy(c.all.FirstSquare, 1, r.FirstSquare)
+		axpy(c.all.Second, 1, r.Second)
+	}
+	return c
+}
+
+// Weigh returns the sums for one community where single masses are not known: from the sums of a and a² by class and that
+// of a r, which it keeps, taking the labels of one class for alike otherwise.
+func (c *ClassResiduals) Weigh(a1, a2, first []float64) *Residuals {
+	k := len(c.of)
+	r := &Residuals{K: k, Sum: c.all.Sum, First: [2][]float64{c.all.First[0], first}}
+	mean, square := make([]float64, k), make([]float64, k) // of a over the labels of a class
+	for i, of := range c.of {
+		if of.Sum > 0 {
+			mean[i], square[i] = a1[i]/of.Sum, a2[i]/of.Sum
+			r.Mass += mean[i] * of.Sum
+			axpy(r.Squares[:], of.Squares[0], []float64{1, mean[i], square[i]})
 		}
 	}
-	each(func(c *Residuals, mean, square float64) {
-		c.Complete()
-		r.Sum += c.Sum
-		r.Mass += mean * c.Sum
-		axpy(r.First[0], 1, c.First[0])
-		axpy(r.Squares[:], c.Squares[0], []float64{1, mean, square})
-	})
 	r.weighted = func(w weighting) *Residuals {
-		sums := NewResiduals(k, 0)
-		sums.Sum = r.sum(w)
-		each(func(c *Residuals, mean, square float64) {
-			share := w.s*w.s + 2*w.r*w.s*mean + w.r*w.r*square
-			sums.Squares[0] += share * c.Squares[0]
-			axpy(sums.FirstSquare, share, c.FirstSquare)
-			axpy(sums.Second, share, c.Second)
-		})
+		if w.r == 0 {
+			return c.all
+		}
+		sums := &Residuals{K: k, Sum: r.sum(w)}
+		sums.Complete()
+		for i, of := range c.of {
+			share := w.s*w.s + 2*w.r*w.s*mean[i] + w.r*w.r*square[i]
+			sums.Squares[0] += share * of.Squares[0]
+			axpy(sums.FirstSquare, share, of.FirstSquare)
+			axpy(sums.Second, share, of.Second)
+		}
 		return sums
 	}
-	r.FillSlope(func() {
-		each(func(c *Residuals, mean, _ float64) {
-			c.readSlope()
-			axpy(r.Slope[0], 1, c.Slope[0])
-			axpy(r.Slope[1], mean, c.Slope[0])
-		})
-	})
+	r.slopes = func(dst []float64, scale float64, w weighting) {
+		for i, slopes := range c.labels().slopes {
+			axpy(dst, scale*(w.s+w.r*mean[i]), slopes)
+		}
+	}
 	return r
 }
 
-// MeanResidual returns the mean residual of all labels, K, and its standard errors, from the residuals of the
-// labels of each class; nil where there are none.
-func MeanResidual(classes []*Residuals) (mean, se []float64) {
-	if len(classes) == 0 {
+// Mean returns the mean residual of all labels, K, and its standard errors; nil where there are none.
+func (c *ClassResiduals) Mean() (mean, se []float64) {
+	if c == nil {
 		return nil, nil
 	}
-	k := len(classes)
-	none := make([]float64, k)
-	all := SpreadResiduals(classes, none, none, none)
+	k := len(c.of)
 	mean, se = make([]float64, k), make([]float64, k)
-	if !(all.Sum > 0) {
+	if !(c.all.Sum > 0) {
 		return mean, se
 	}
 	covariance := make([]float64, k*k)
-	all.mean(mean, constantWeights)
-	all.covariance(covariance, mean, constantWeights)
+	c.all.mean(mean, constantWeights)
+	c.all.covariance(covariance, mean, constantWeights)
 	for i := range se {
 		se[i] = math.Sqrt(max(0, covariance[i*k+i]))
 	}
@@ -308,8 +302,7 @@ func (r *Residuals) covariance(dst, d []float64, w weighting) {
 
 // slope adds scale times the weighted mean derivative of the labels' posteriors to dst.
 func (r *Residuals) slope(dst []float64, scale float64, w weighting) {
-	r.readSlope()
-	mass := r.sum(w)
-	axpy(dst, scale*w.s/mass, r.Slope[0])
-	axpy(dst, scale*w.r/mass, r.Slope[1])
+	if r.slopes != nil {
+		r.slopes(dst, scale/r.sum(w), w)
+	}
 }

@@ -24,7 +24,7 @@ func floored(p []float64) []float64 {
 func (w *world) posterior(c community, a []float64) *quant.Posterior {
 	k := w.classes
 	p := &quant.Posterior{Version: 1, Prior: make([]float64, k), LabelGate: 1}
-	residuals, masses := quant.NewResiduals(k, 0), []float64(nil)
+	residuals, masses := quant.NewResiduals(k), []float64(nil)
 	var byClass matrix = newMatrix(k, 0)
 	n, means, counts := 0.0, newMatrix(k, k), make([]float64, k)
 	for v, l := range w.labels {
@@ -44,7 +44,7 @@ func (w *world) posterior(c community, a []float64) *quant.Posterior {
 	if n == 0 {
 		return nil
 	}
-	p.Residuals = residuals.Weigh(masses, 0)
+	p.Residuals = residuals.Weigh(masses)
 	for i := range k {
 		p.Prior[i] = (counts[i] + .1) / (n + .1*float64(k))
 		cov := newMatrix(k, k)
@@ -369,8 +369,8 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 		w := syntheticWorld(k, 40, 10, seed)
 		s := w.statistics(w.communities[0], make([]float64, len(w.labels)))
 		p := s.Posterior
-		residuals, masses := quant.NewResiduals(k, 0), []float64(nil)
-		p.Own = quant.NewResiduals(k, p.Shared)
+		residuals, masses := quant.NewResiduals(k), []float64(nil)
+		p.Own = quant.NewResiduals(k)
 		for l := range 8 {
 			pi := make([]float64, k)
 			for i := range pi {
@@ -382,7 +382,7 @@ func TestOneLabelThatStandsForAllHasErrors(t *testing.T) {
 			p.Own.Add(class, g, pi)
 			masses = append(masses, float64(seed%2))
 		}
-		p.Residuals = residuals.Weigh(masses, p.Shared)
+		p.Residuals = residuals.Weigh(masses)
 		var solver quant.Solver
 		var e quant.Estimate
 		var last quant.Snapshot

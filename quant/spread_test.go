@@ -46,7 +46,7 @@ func TestOneClassOfAWeakClassifierIsHeld(t *testing.T) {
 // classifier says of each class that it is this one, with 65 %, in 65 %.
 func weakClassifier(t *testing.T, members int) func(share float64, gamma *float64) quant.Estimate {
 	r := rand.New(rand.NewPCG(1, 2))
-	none := quant.NewResiduals(2, 0)
+	none := quant.NewResiduals(2)
 	for class := range 2 {
 		for other := range 2 {
 			for range []int{35, 65}[delta(class, other)] {
@@ -102,7 +102,7 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 		p, size := s.Posterior, shared+k
 		want := read(p, func(*quant.Residuals) []float64 { return make([]float64, k) })
 		views := make([]float64, shared*k)
-		p.Shared, p.Residuals = shared, withShared(p.Residuals, shared)
+		p.Shared = shared
 		p.Gamma, p.Views, p.Coefficients = &want.gamma, func(dst []float64, _ uint32) { clear(dst) }, make([]float64, size*size)
 		for i := range size {
 			p.Coefficients[i*size+i] = .5 / float64(40*k)
@@ -118,7 +118,7 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 			return snapshot.KeptNoise
 		}
 		without := errors()
-		sample := quant.NewLabelSample(k)
+		sample := quant.NewLabelSample(k, shared)
 		var classes []int
 		var weights, mass, squares, effective []float64
 		mass, squares, effective = make([]float64, k), make([]float64, k), make([]float64, k)
@@ -133,7 +133,7 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 			}
 			g, pi := .5+r.Float64(), floored(w.predictions[v])
 			sample.Count(class, g)
-			sample.Draw(class, g, pi, views)
+			sample.Draw(class, g, 1, pi, views)
 			response, score := slices.Clone(pi), make([]float64, size)
 			for i := range response {
 				response[i] *= math.Pow(want.q[i]/p.Prior[i], want.gamma)
@@ -176,13 +176,4 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 			}
 		}
 	}
-}
-
-// withShared returns the sums of residuals with room for so many shared coefficients, by which nothing moves.
-func withShared(r *quant.Residuals, shared int) *quant.Residuals {
-	r.Complete()
-	for i := range r.Slope {
-		r.Slope[i] = make([]float64, r.K*(shared+r.K))
-	}
-	return r
 }
