@@ -53,7 +53,7 @@ func besideAllMembers(t *testing.T, core *Core, e quant.Estimate) (kept, followe
 	if !known || e.Suppressed || core.posteriors.state.Crowd(id) == nil {
 		return 0, 0, 0
 	}
-	read := core.masses.Statistics(id, view, true)
+	read := core.masses.Statistics(id, view)
 	read.Posterior = core.posteriors.of(graphstore.Community(id), view, read.Statistics)
 	if read.Posterior == nil || read.Posterior.Crowd == nil {
 		return 0, 0, 0

@@ -236,9 +236,7 @@ func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *qu
 	case last.Suppressed || c.passed(id):
 		return notDue
 	}
-	audit := c.audits.Read(id)
-	read := c.masses.Statistics(id, view, audit != nil)
-	read.Posterior, read.Audit = c.posteriors.of(id, view, read.Statistics), audit
+	read := c.read(id, view)
 	most := 0.0
 	for i, options := range c.config.Estimates {
 		if most = max(most, solver.Movement(read.Statistics, options, last.snapshots[i])); most > c.config.Emit.Threshold {
@@ -247,6 +245,13 @@ func (c *Core) matters(id graphstore.Community, view graphstore.View, solver *qu
 	}
 	c.makeRoom(id, read, most)
 	return notDue
+}
+
+// read returns all that estimates of one community rest on. What variances alone take is computed when it is asked for.
+func (c *Core) read(id graphstore.Community, view graphstore.View) reading {
+	read := c.masses.Statistics(id, view)
+	read.Posterior, read.Audit = c.posteriors.of(id, view, read.Statistics), c.audits.Read(id)
+	return read
 }
 
 // insideRoom holds the edges inside a community when it was last given room, and how much of it another one takes.
@@ -316,12 +321,10 @@ func (c *Core) solve(id graphstore.Community, view graphstore.View, solver *quan
 		c.tallies.SetProgress(id, tally.Progress{})
 		return []quant.Estimate{suppressed(record)}
 	}
-	read := c.masses.Statistics(id, view, true)
-	read.Posterior = c.posteriors.of(id, view, read.Statistics)
+	read := c.read(id, view)
 	if exact && read.Posterior != nil {
 		read.Posterior.Crowd = nil
 	}
-	read.Audit = c.audits.Read(id)
 	records := make([]quant.Estimate, len(c.config.Estimates))
 	turnover := c.tallies.Turnover(id)
 	turnover.Reset = last.Version != before.Version

@@ -120,9 +120,9 @@ func (c *Core) newField() *diffusion.Field {
 }
 
 // Statistics implements masses.
-func (f *fields) Statistics(id graphstore.Community, view graphstore.View, variances bool) reading {
+func (f *fields) Statistics(id graphstore.Community, view graphstore.View) reading {
 	c := f.core
-	s := c.tallies.Statistics(id, view, c.sums, f.each[id].mass, variances && c.affordsExact(id, view, exactTermsMax))
+	s := c.tallies.Statistics(id, view, c.sums, f.each[id].mass, c.affordsExact(id, view, exactTermsMax))
 	// A field that once reached labels keeps traces of mass on labels that it no longer reaches. Of
 	// its error, as small against M as the certificate says, an even share may lie on each label.
 	s.MassMin = max(reachMin, f.Certificate(id)) * s.KernelSum / float64(max(view.Vertices(), 1))

@@ -25,9 +25,8 @@ type masses interface {
 	Follow(view graphstore.View, delta *graphstore.Delta)
 	// Ready makes current what an emission reads; what follows is valid until Follow.
 	Ready(view graphstore.View)
-	// Statistics returns the statistics of one community, without variances only those that
-	// shares are computed from. It may be called for several communities side by side.
-	Statistics(id graphstore.Community, view graphstore.View, variances bool) reading
+	// Statistics returns the statistics of one community. It may be called for several communities side by side.
+	Statistics(id graphstore.Community, view graphstore.View) reading
 	// Certificate bounds the error of a tally of the community, A1 over M.
 	Certificate(id graphstore.Community) float64
 	// State adds all that a restart needs of the masses as sections.

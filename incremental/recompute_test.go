@@ -225,7 +225,7 @@ func checkWeights(t *testing.T, where string, c *Core) {
 		return
 	}
 	for id := range graphstore.Community(len(fields.each)) {
-		s := fields.Statistics(id, c.View(), true)
+		s := fields.Statistics(id, c.View())
 		k := s.K
 		want := map[string][]float64{
 			"class, a": make([]float64, k), "class, a²": make([]float64, k), "soft, a": make([]float64, k*k), "pairs, a²": make([]float64, k*k*k),

@@ -26,7 +26,7 @@ func TestCommunitiesThatAreNotAskedHaveNotMoved(t *testing.T) {
 					asked++
 					continue
 				}
-				read := core.masses.Statistics(id, view, false)
+				read := core.masses.Statistics(id, view)
 				read.Posterior = core.posteriors.of(id, view, read.Statistics)
 				if solver.Movement(read.Statistics, core.config.Estimates[0], core.published[id].snapshots[0]) > config.Emit.Threshold {
 					over++

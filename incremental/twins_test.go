@@ -104,7 +104,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 		if !known || view.Retired(id) || e.Suppressed {
 			continue
 		}
-		read := core.masses.Statistics(id, view, true)
+		read := core.masses.Statistics(id, view)
 		read.Posterior = twin.of(id, view, read.Statistics)
 		var want quant.Estimate
 		err := new(quant.Solver).Estimate(&want, read.Statistics, core.config.Estimates[0])

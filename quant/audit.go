@@ -83,7 +83,7 @@ func (a *Audit) estimate(s *Statistics) *answer {
 		expected[i] = p + (1-covered)/float64(k)
 		ans.free[i] = x.y[i] + x.tau*(p-x.p[i])
 	}
-	ProjectSimplex(ans.q, ans.free)
+	ProjectSimplex(ans.Share, ans.free)
 	degrees := max(n+auditPseudo-2, 1)
 	scale *= (1 - added) * studentStretch(degrees) / degrees
 	for i := range k {
@@ -92,8 +92,8 @@ func (a *Audit) estimate(s *Statistics) *answer {
 			prior := x.own[i*k+j] + (1-covered)*(delta(i, j)-1/float64(k))/float64(k)
 			ans.v[i*k+j] = scale * (n*x.residual[i*k+j] + auditPrior*prior)
 		}
-		ans.member[i] = max(ans.v[i*k+i], 0) * n
-		ans.nEff[i] = n * x.y[i]
+		ans.Member[i] = max(ans.v[i*k+i], 0) * n
+		ans.NEff[i] = n * x.y[i]
 	}
 	ans.exact, ans.audited = true, true
 	return ans
@@ -239,16 +239,16 @@ func (w *Solver) combine(a, x *answer) {
 		}
 	}
 	for i := range k {
-		a.q[i] += weight * (x.q[i] - a.q[i])
+		a.Share[i] += weight * (x.Share[i] - a.Share[i])
 		a.free[i] += weight * (x.free[i] - a.free[i])
-		a.member[i] = rest*rest*a.member[i] + weight*weight*x.member[i]
-		a.nEff[i] += weight * (x.nEff[i] - a.nEff[i])
+		a.Member[i] = rest*rest*a.Member[i] + weight*weight*x.Member[i]
+		a.NEff[i] += weight * (x.NEff[i] - a.NEff[i])
 	}
 	scaleTo(a.influence, rest, a.influence)
-	scaleTo(a.class, rest*rest, a.class)
-	scaleTo(a.label, rest*rest, a.label)
+	scaleTo(a.Class, rest*rest, a.Class)
+	scaleTo(a.Label, rest*rest, a.Label)
 	if weight >= 0.5 {
-		a.holds = x.q
+		a.holds = x.Share
 	}
 	a.audited = true
 	w.check.weight = weight

@@ -29,17 +29,17 @@ const (
 	spreadOfChange = 2
 )
 
-// posteriorScratch is the memory of auto. What is not scratch is made anew for every estimate, so that a Snapshot keeps it.
-type posteriorScratch struct {
-	Tangent
-	reading   *CrowdReading // of the members
+// automatic is the workspace of auto.
+type automatic struct {
+	*answer   // made anew for every estimate
 	members   members
-	few, some members   // of many
-	label     []float64 // K x K: covariance of Residual
-	noise     []float64 // K: variance of the distance between both readings
-	weight    float64   // of the members' own labels in Residual
-	at        []float64 // K + 3: see Kept
-	kept      Kept      // error of the coefficients
+	few, some members       // of many
+	reading   *CrowdReading // of the members
+	label     []float64     // K x K: covariance of Residual
+	noise     []float64     // K: variance of the distance between both readings
+	weight    float64       // of the members' own labels in Residual
+	at        []float64     // K + 3: see Kept
+	rows      []float64     // of labels; see addSpread
 }
 
 // automatic returns auto: the tempered mean of the posteriors plus the part of
@@ -49,32 +49,29 @@ type posteriorScratch struct {
 //
 // where gamma, from the edges inside, says how far the community was selected by class.
 func (w *Solver) automatic(s *Statistics, weights weighting) *answer {
-	ans := newAnswer(s.K)
-	ans.lambda = weights.lambda
 	p, x, k := s.Posterior, &w.posterior, s.K
 	r := p.follow()
 	if r == nil {
 		x.members.load(k, p.Members)
 		r = x.read(p)
 	}
-	gamma := r.gamma
-	x.reading, x.Tangent = r, Tangent{
-		Gamma: gamma, ByClass: byClassOf(r.evidence), Tempered: r.tempered, Likely: r.likely, Inverse: r.inverse[1], ByGamma: r.byGamma,
+	x.answer, x.reading = newAnswer(k), r
+	x.Tangent = Tangent{
+		Gamma: r.gamma, ByClass: byClassOf(r.evidence), Tempered: r.tempered, Likely: r.likely, Inverse: r.inverse[1], ByGamma: r.byGamma,
 		Apart: slices.Clone(r.likely), Residual: make([]float64, k),
 	}
 	axpy(x.Apart, -1, r.mean)
 	x.meanResidual(p, sum(s.ClassN), weights)
-	copy(ans.q, r.tempered)
-	w.automaticNoise(ans, s, weights, gamma)
-	copy(ans.free, ans.q)
-	axpy(ans.free, 1-gamma, x.Residual)
-	ProjectSimplex(ans.q, ans.free)
-	x.Lean = w.leanOnLabels(ans, s)
-	copy(ans.free, ans.q) // intervals centre on the shares themselves
-	s.effectiveLabels(ans.nEff, weights)
-	ans.gamma, ans.posterior, ans.exact = gamma, uint64(p.Version), true
-	ans.clustered = p.LabelGate < clusteredBelow
-	return ans
+	x.automaticNoise(s, weights)
+	copy(x.free, x.Tempered)
+	axpy(x.free, 1-x.Gamma, x.Residual)
+	ProjectSimplex(x.Share, x.free)
+	x.Lean = w.leanOnLabels(x.answer, s)
+	copy(x.free, x.Share) // intervals centre on the shares themselves
+	s.effectiveLabels(x.NEff, weights)
+	x.lambda, x.Posterior, x.exact = weights.lambda, uint64(p.Version), true
+	x.clustered = p.LabelGate < clusteredBelow
+	return x.answer
 }
 
 // effectiveLabels writes the effective number of labels of each class to dst.
@@ -159,7 +156,7 @@ func undecided(gamma, allowed, most float64) float64 {
 	return gamma * ((1+min(1, allowed/most))/2 - ambiguity*gamma)
 }
 
-// automaticNoise sets the covariance of ans, whose q are q(gamma):
+// automaticNoise sets the covariance of the answer:
 //
 //	V = M + (1 - gamma)² C + modelError² (I - 11'/K) + undecided(gamma) x x' + G Cov(theta, b) G' + J⁺ B J⁺'
 //	M = gamma (J_1⁺ - I) diag q(1)/n + (1 - gamma) (1 + common) A
@@ -175,9 +172,8 @@ func undecided(gamma, allowed, most float64) float64 {
 //
 // Members without a prediction, a share 1 - c of the open ones, are another draw of the same shares q, so that V
 // has (1 - c) (diag q - q q') sum m²/(sum m)² more.
-func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
-	p, x, k := s.Posterior, &w.posterior, s.K
-	u := x.reading
+func (x *automatic) automaticNoise(s *Statistics, weights weighting) {
+	p, k, u, gamma := s.Posterior, s.K, x.reading, x.Gamma
 	squares := make([]float64, k*k) // of J⁺, times gamma²
 	for at, y := range x.Inverse {
 		squares[at] = gamma * gamma * y * y
@@ -186,9 +182,9 @@ func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, g
 	away := slices.Clone(x.Apart) // distance between both readings
 	axpy(away, -1, x.Residual)
 	for i := range k {
-		class := ans.class[i*k : (i+1)*k]
+		class := x.Class[i*k : (i+1)*k]
 		products(class, squares, p.Within[i*k:(i+1)*k])
-		axpy(x.noise, ans.q[i]*ans.q[i], class)
+		axpy(x.noise, x.Tempered[i]*x.Tempered[i], class)
 	}
 	unseen := 0.0 // see automaticNoise
 	if open := s.Members - s.Labelled; open > s.Profiled {
@@ -201,20 +197,20 @@ func (w *Solver) automaticNoise(ans *answer, s *Statistics, weights weighting, g
 	for a := range k {
 		products(middle, u.a, x.Inverse[a*k:(a+1)*k]) // of J⁺ A, which is symmetric as A is
 		members := max(floats.Dot(middle, x.Inverse[a*k:(a+1)*k]), 0)
-		ans.member[a] = spreadOfChange * members * u.all * u.all / u.squares
+		x.Member[a] = spreadOfChange * members * u.all * u.all / u.squares
 		x.noise[a] += max(members+x.label[a*k+a], 0) + modelError*modelError
 		for b := range k {
-			ans.v[a*k+b] += place*u.a[a*k+b] + rest*x.label[a*k+b] +
-				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away[a]*away[b] + unseen*ans.q[a]*(delta(a, b)-ans.q[b])
+			x.v[a*k+b] += place*u.a[a*k+b] + rest*x.label[a*k+b] +
+				modelError*modelError*(delta(a, b)-1/float64(k)) + apart*away[a]*away[b] + unseen*x.Tempered[a]*(delta(a, b)-x.Tempered[b])
 			if gamma > 0 {
 				drawn := gamma / 2 * (u.inverse[0][a*k+b] - delta(a, b)) * max(x.Likely[b], shareMin) * u.squares / (u.all * u.all)
-				ans.v[a*k+b] += drawn
-				ans.v[b*k+a] += drawn // it is symmetric but for repeated members
+				x.v[a*k+b] += drawn
+				x.v[b*k+a] += drawn // it is symmetric but for repeated members
 			}
 		}
 	}
-	x.labelShares(ans, s, rest)
-	x.coefficientNoise(ans, s, weights, gamma)
+	x.labelShares(s, rest)
+	x.coefficientNoise(p, weights)
 }
 
 // common returns by how much, as a part of itself, the variance of the mean class of so many members is greater because
@@ -245,7 +241,7 @@ func (p *Posterior) common(members float64) float64 {
 // with v the variance of a residual among all labels over the effective number of these, v_d
 // twice, since d is of what is around. Own labels are among those of d, so that o and
 // d covary as d does with itself.
-func (x *posteriorScratch) meanResidual(p *Posterior, labels float64, weights weighting) {
+func (x *automatic) meanResidual(p *Posterior, labels float64, weights weighting) {
 	k, d := len(x.Residual), x.Residual
 	all := make([]float64, k*k) // covariance of a residual among all labels
 	x.label, x.weight = make([]float64, k*k), 0
@@ -318,11 +314,11 @@ func (p *Posterior) residualNoise(r *Residuals, dst, all, d []float64, labels fl
 
 // labelShares divides the variance from the residual among the classes of the labels,
 // in proportion to their weights.
-func (x *posteriorScratch) labelShares(ans *answer, s *Statistics, scale float64) {
+func (x *automatic) labelShares(s *Statistics, scale float64) {
 	k, labels := s.K, sum(s.ClassN)
 	for i, n := range s.ClassN {
 		for a := range k {
-			ans.label[i*k+a] = ans.class[i*k+a]*ans.q[i]*ans.q[i] + scale*max(x.label[a*k+a], 0)*n/labels
+			x.Label[i*k+a] = x.Class[i*k+a]*x.Tempered[i]*x.Tempered[i] + scale*max(x.label[a*k+a], 0)*n/labels
 		}
 	}
 }
@@ -344,13 +340,13 @@ func (w *Solver) leanOnLabels(ans *answer, s *Statistics) (lean float64) {
 	for a := range k {
 		for b := range k {
 			sampling := w.shares[a] * (delta(a, b) - w.shares[b]) * (1/labels + 1/p.Distinct)
-			apart := (ans.q[a] - w.shares[a]) * (ans.q[b] - w.shares[b])
+			apart := (ans.Share[a] - w.shares[a]) * (ans.Share[b] - w.shares[b])
 			v := &ans.v[a*k+b]
 			*v = (1-lean)*(1-lean)**v + lean*lean*sampling + lean*(1-lean)*apart
 		}
 	}
 	for a := range k {
-		ans.q[a] += lean * (w.shares[a] - ans.q[a])
+		ans.Share[a] += lean * (w.shares[a] - ans.Share[a])
 	}
 	return lean
 }

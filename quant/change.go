@@ -39,22 +39,16 @@ type Turnover struct {
 	Reset                bool // another model's predictions, or another method: nothing cancels
 }
 
-// Snapshot writes what SEChange needs of the last Estimate to dst.
-func (w *Solver) Snapshot(dst *Snapshot) { *dst = w.last }
+// Snapshot writes what SEChange needs of the last Estimate to dst, which nobody writes to.
+func (w *Solver) Snapshot(dst *Snapshot) { *dst = w.ans.Snapshot }
 
-// remember sets what Snapshot tells, which nobody writes to.
+// remember completes what Snapshot tells.
 func (w *Solver) remember(e *Estimate, s *Statistics, solved bool) {
-	a := w.ans
-	w.last = Snapshot{
-		Solved: solved, Open: s.open(), Profiled: s.Profiled, Share: a.q, SE: slices.Clone(e.SE), NEff: a.nEff,
-		Class: a.class, Label: a.label, Member: a.member, Posterior: a.posterior,
-		Prevalence: slices.Clone(e.Prevalence), Coverage: e.Coverage,
-	}
-	if a.audited {
-		w.last.Audits = w.check.labels
-	}
-	if a.posterior != 0 {
-		w.last.Tangent, w.last.Kept = w.posterior.Tangent, w.posterior.kept
+	a := &w.ans.Snapshot
+	a.Solved, a.Open, a.Profiled, a.Coverage = solved, s.open(), s.Profiled, e.Coverage
+	a.SE, a.Prevalence = slices.Clone(e.SE), slices.Clone(e.Prevalence)
+	if w.ans.audited {
+		a.Audits = w.check.labels
 	}
 }
 
@@ -154,7 +148,6 @@ type Tangent struct {
 //
 // which takes one pass over the members and no iteration. Of other methods the shares are
 // solved for, and no variance, but for auto with audit labels, which weighs by variances.
-// Without those the statistics need hold nothing that only variances read.
 func (w *Solver) Movement(s *Statistics, o Options, last *Snapshot) float64 {
 	r, _ := o.Method.recipe()
 	o = o.withDefaults(r)
@@ -176,7 +169,7 @@ func (w *Solver) Movement(s *Statistics, o Options, last *Snapshot) float64 {
 		w.dispatch(s, r, o)
 		w.sketching = false
 	}
-	if labelsChanged(w.ans.nEff, last.NEff) {
+	if labelsChanged(w.ans.NEff, last.NEff) {
 		return math.Inf(1)
 	}
 	return max(grown, w.distance(s, last))
@@ -221,7 +214,7 @@ func labelsChanged(now, then []float64) bool {
 // distance returns the distance of the prevalence with the shares of w.ans from that of last, in
 // standard errors of last.
 func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
-	for i, q := range w.ans.q {
+	for i, q := range w.ans.Share {
 		if change := math.Abs(clamp(s.prevalence(i, q)) - last.Prevalence[i]); change > 0 {
 			most = max(most, change/last.SE[i])
 		}
@@ -234,7 +227,7 @@ func (w *Solver) distance(s *Statistics, last *Snapshot) (most float64) {
 func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 	p, t, k := s.Posterior, &last.Tangent, s.K
 	weights := s.autoWeights()
-	s.effectiveLabels(w.ans.nEff, weights)
+	s.effectiveLabels(w.ans.NEff, weights)
 	d, noise := make([]float64, k), slices.Clone(t.Around)
 	p.Residuals.mean(d, weights)
 	if p.Own != nil {
@@ -244,15 +237,21 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 		weight, _ := p.mixOwn(noise, t.Scatter, own, w.ans.effective(s, weights))
 		axpy(d, weight, own)
 	}
-	u, moved, response := &w.posterior.members, make([]float64, k), make([]float64, k)
+	moved, response := make([]float64, k), make([]float64, k)
 	if p.Crowd.tells() && p.Crowd.tempered(moved, t.Gamma) {
 		axpy(moved, -1, t.Tempered)
-	} else if u.load(k, p.Members); u.all > 0 {
-		u.temper(t.Tempered, p.Prior, t.Gamma)
-		u.sums(response, u.m, u.factor)
-		scaleTo(response, 1/u.all, response)
-		axpy(response, -1, t.Tempered)
-		products(moved, t.Inverse, response)
+	} else {
+		all, r, factor := 0.0, make([]float64, k), factors(make([]float64, k), t.Tempered, p.Prior, t.Gamma)
+		p.Members(func(_ uint32, m float64, pi []float64) {
+			respond(r, pi, factor)
+			axpy(response, m, r)
+			all += m
+		})
+		if all > 0 {
+			scaleTo(response, 1/all, response)
+			axpy(response, -1, t.Tempered)
+			products(moved, t.Inverse, response)
+		}
 	}
 	allowed := p.allowed(t.Likely)
 	gamma := p.gamma(allowed, t.ByClass)
@@ -264,9 +263,9 @@ func (w *Solver) extrapolate(s *Statistics, last *Snapshot) (grown float64) {
 			grown = max(grown, se-1, 1/se-1)
 		}
 	}
-	ProjectSimplex(w.ans.q, w.ans.free)
+	ProjectSimplex(w.ans.Share, w.ans.free)
 	for i, share := range w.shares {
-		w.ans.q[i] += t.Lean * (share - w.ans.q[i])
+		w.ans.Share[i] += t.Lean * (share - w.ans.Share[i])
 	}
 	return grown
 }
@@ -283,7 +282,7 @@ func (s *Snapshot) error(i int, gamma, allowed, noise, d float64) float64 {
 // effective returns the effective number of all labels from that of each class.
 func (a *answer) effective(s *Statistics, w weighting) float64 {
 	all, squares := 0.0, 0.0
-	for i, n := range a.nEff {
+	for i, n := range a.NEff {
 		if m := w.r*s.ClassA1[i] + w.s*s.ClassN[i]; m > 0 {
 			all, squares = all+m, squares+m*m/n
 		}

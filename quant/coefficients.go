@@ -50,26 +50,25 @@ func (p *Posterior) keptFor(at []float64, squares float64, others []float64) (ke
 	return kept
 }
 
-// coefficientNoise adds G Cov(theta, b) G' to the covariance of ans, as the last estimate had it if that still does:
+// coefficientNoise adds G Cov(theta, b) G' to the covariance of the answer, as the last estimate had it if that still does:
 // G hangs on q(gamma), on gamma, on the weight of the members' own labels, and on how many
 // labels there are around.
-func (x *posteriorScratch) coefficientNoise(ans *answer, s *Statistics, weights weighting, gamma float64) {
-	p := s.Posterior
-	x.at = append(append(x.at[:0], x.Tempered...), gamma, x.weight, math.Log(p.Residuals.effective(weights)))
-	x.kept = p.keptFor(x.at, x.reading.squares, ans.v)
+func (x *automatic) coefficientNoise(p *Posterior, weights weighting) {
+	x.at = append(append(x.at[:0], x.Tempered...), x.Gamma, x.weight, math.Log(p.Residuals.effective(weights)))
+	x.Kept = p.keptFor(x.at, x.reading.squares, x.v)
 	if p.Coefficients == nil {
 		return
 	}
-	if x.kept.KeptAt == nil {
-		x.kept = x.errorOf(p, weights, gamma)
+	if x.KeptAt == nil {
+		x.Kept = x.errorOf(p, weights)
 	}
-	axpy(ans.v, 1, x.kept.KeptNoise)
-	ans.influence = slices.Clone(x.kept.KeptInfluence)
+	axpy(x.v, 1, x.KeptNoise)
+	x.influence = slices.Clone(x.KeptInfluence)
 }
 
 // byCoefficients returns K x (Shared + K) the derivative of q(gamma) by the coefficients. That of a mean over the
 // members is that of every n-th of them.
-func (x *posteriorScratch) byCoefficients(p *Posterior, factor []float64) []float64 {
+func (x *automatic) byCoefficients(p *Posterior, factor []float64) []float64 {
 	k := len(factor)
 	size := p.Shared + k
 	moved, g, views := make([]float64, k*size), make([]float64, k*size), make([]float64, p.Shared*k)
@@ -98,12 +97,12 @@ func respond(r, pi, factor []float64) {
 }
 
 // errorOf returns the error that the coefficients make in the shares.
-func (x *posteriorScratch) errorOf(p *Posterior, weights weighting, gamma float64) Kept {
+func (x *automatic) errorOf(p *Posterior, weights weighting) Kept {
 	g, k := x.byCoefficients(p, x.reading.Factors[1]), len(p.Prior)
 	kept := Kept{KeptAt: slices.Clone(x.at), KeptNoise: make([]float64, k*k), KeptInfluence: influence(k, p.Coefficients, g)}
-	p.Residuals.slope(g, (gamma-1)*(1-x.weight), weights)
+	p.Residuals.slope(g, (x.Gamma-1)*(1-x.weight), weights)
 	if p.Own != nil {
-		p.Own.slope(g, (gamma-1)*x.weight, constantWeights)
+		p.Own.slope(g, (x.Gamma-1)*x.weight, constantWeights)
 	}
 	addSandwich(kept.KeptNoise, 1, g, p.Coefficients, k)
 	if p.Labels != nil {
@@ -156,30 +155,31 @@ func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
 // with Cov_c over the labels of class c, n_c their effective number, g their weights and s their scores. With
 // these go the coefficients, so that of the first sum is left what no score shows. It grows with the
 // distance from the shares of the labels, for which R is pi, whose mean the fit makes right.
-func (x *posteriorScratch) addSpread(noise []float64, p *Posterior) {
+func (x *automatic) addSpread(noise []float64, p *Posterior) {
 	l, k := p.Labels(), len(p.Prior)
-	size := p.Shared + k
-	r := make([]float64, len(l.pi))
+	x.rows = append(x.rows[:0], l.pi...)
+	size, labels, r := p.Shared+k, len(l.class), x.rows
 	means, mass, squares := make([]float64, k*k), make([]float64, k), make([]float64, k)
 	for n, c := range l.class {
 		row, g := r[n*k:(n+1)*k], l.weight[n]
-		respond(row, l.pi[n*k:(n+1)*k], x.reading.Factors[1])
+		respond(row, row, x.reading.Factors[1])
 		axpy(means[c*k:(c+1)*k], g, row)
 		mass[c], squares[c] = mass[c]+g, squares[c]+g*g
 	}
-	parts, squared := make([]float64, len(r)), make([]float64, len(l.class))
+	parts, squared := make([]float64, labels), make([]float64, labels)
 	for n, c := range l.class {
 		off := r[n*k : (n+1)*k]
 		axpy(off, -1/mass[c], means[c*k:(c+1)*k])
 		scaleTo(off, math.Sqrt(smallSample(mass[c]*mass[c]/squares[c])), off)
-		part := x.Tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
-		scaleTo(parts[n*k:(n+1)*k], part, off)
-		squared[n] = part * x.Tempered[c] / l.mass[c]
+		parts[n] = x.Tempered[c] * l.weight[n] * l.weight[n] / squares[c] * l.squares[c] / l.mass[c]
+		squared[n] = parts[n] * x.Tempered[c] / l.mass[c]
 	}
 	b, moved := make([]float64, k*k), make([]float64, k*size)
 	addOuters(b, squared, r, k)
-	rows := len(l.class)
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, general(parts, rows, k), general(l.score, rows, size), 0, general(moved, k, size))
+	for n, part := range parts {
+		scaleTo(r[n*k:(n+1)*k], part, r[n*k:(n+1)*k])
+	}
+	blas64.Gemm(blas.Trans, blas.NoTrans, 1, general(r, labels, k), general(l.score, labels, size), 0, general(moved, k, size))
 	mirror(b, b, k)
 	addSandwich(b, -1, moved, p.Coefficients, k)
 	left := make([]float64, k*k)

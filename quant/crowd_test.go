@@ -64,7 +64,7 @@ func TestCrowdsSayWhatTheirMembersSay(t *testing.T) {
 		p := crowd(seed, []int{2500, 9000}[seed%2], k)
 		gamma := []float64{0, 0.4, 0.9}[seed%3]
 		p.Gamma, p.Crowd = &gamma, &Crowd{}
-		var x posteriorScratch
+		var x automatic
 		x.members.load(len(p.Prior), p.Members)
 		x.read(p)
 		reading := p.Crowd.Fresh
@@ -106,7 +106,7 @@ func BenchmarkCrowd(b *testing.B) {
 		b.Run(fmt.Sprintf("K=%d", k), func(b *testing.B) {
 			p, gamma := crowd(1, 100_000, k), 0.9
 			p.Gamma, p.Crowd = &gamma, &Crowd{}
-			var x posteriorScratch
+			var x automatic
 			x.members.load(len(p.Prior), p.Members)
 			x.read(p)
 			p = changedCrowd(p, rand.New(rand.NewPCG(1, 82)), 0.001)

@@ -16,7 +16,7 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	at := s.reach()
 	e.Flags = w.check.flags(e.Flags, s.K)
 	if r.family != familyCount && !w.ans.audited {
-		nEff := w.ans.nEff
+		nEff := w.ans.NEff
 		e.Flags = flagged(e.Flags, FlagThin, s.K, func(i int) bool { return nEff[i] > 0 && nEff[i] < thinBelow })
 		e.Flags = flagged(e.Flags, FlagUnsupported, s.K, func(i int) bool { return nEff[i] == 0 })
 	}
@@ -36,7 +36,7 @@ func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	if w.ans.clustered {
 		e.Flags = append(e.Flags, FlagClustered)
 	}
-	if w.ans.posterior > 0 { // where audit labels alone answer, auto has none
+	if w.ans.Posterior > 0 { // where audit labels alone answer, auto has none
 		e.Flags = w.ambiguous(e.Flags, s.K)
 	} else if r.family != familyAuto && r.weighted && s.Soft != nil && at.mean > 0 {
 		e.Flags = w.disagreement(e.Flags, s, at)
@@ -85,7 +85,7 @@ func (w *Solver) disagreement(flags []string, s *Statistics, at reach) []string 
 	z := bonferroni(shiftConfidence, s.K)
 	return flagged(flags, FlagShift, s.K, func(i int) bool {
 		variance := diff.v[i*s.K+i] + sis.v[i*s.K+i]
-		return sis.nEff[i] > 0 && math.Abs(diff.free[i]-sis.free[i]) > z*math.Sqrt(max(variance, 0))
+		return sis.NEff[i] > 0 && math.Abs(diff.free[i]-sis.free[i]) > z*math.Sqrt(max(variance, 0))
 	})
 }
 
@@ -96,6 +96,6 @@ func (w *Solver) ambiguous(flags []string, k int) []string {
 	z := bonferroni(shiftConfidence, k)
 	return flagged(flags, FlagShift, k, func(i int) bool {
 		away := x.Apart[i] - x.Residual[i]
-		return w.ans.nEff[i] > 0 && math.Abs(away) > z*math.Sqrt(x.noise[i])
+		return w.ans.NEff[i] > 0 && math.Abs(away) > z*math.Sqrt(x.noise[i])
 	})
 }

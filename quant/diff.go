@@ -12,7 +12,7 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 	ans.lambda = weights.lambda
 	m := s.Soft.weigh(s.K, weights, 0)
 	if m.k == 0 {
-		copy(ans.q, w.shares)
+		copy(ans.Share, w.shares)
 		copy(ans.free, w.shares)
 		return ans
 	}
@@ -21,7 +21,7 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 	for a, i := range m.class {
 		d[i] += m.mass[a] / total
 		axpy(d, -m.mass[a]/total, m.column(a))
-		ans.nEff[i] = m.nEff[a]
+		ans.NEff[i] = m.nEff[a]
 	}
 	if !w.sketching {
 		residuals(ans, s, m, weights, d, total)
@@ -29,7 +29,7 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 	}
 	copy(ans.free, s.Soft.P)
 	axpy(ans.free, 1, d)
-	ProjectSimplex(ans.q, ans.free)
+	ProjectSimplex(ans.Share, ans.free)
 	return ans
 }
 
@@ -57,11 +57,11 @@ func residuals(ans *answer, s *Statistics, m *confusion, weights weighting, d []
 	in.labelSpreads(ans.v, each, m, minus, centres, scale, true)
 	for a, i := range m.class {
 		for j, x := range each[a*k : (a+1)*k] {
-			ans.label[i*k+j] = max(x, 0) / (total * total)
+			ans.Label[i*k+j] = max(x, 0) / (total * total)
 		}
 	}
 	for i := range k {
-		ans.member[i] = max(unit[i*k+i], 0)
+		ans.Member[i] = max(unit[i*k+i], 0)
 	}
 	axpy(ans.v, 1/s.sample(), unit)
 	mirror(ans.v, ans.v, k)

@@ -124,7 +124,7 @@ func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []st
 	w, k := &Solver{}, len(q)
 	fill := func(q, v []float64) *answer {
 		a := newAnswer(k)
-		copy(a.q, q)
+		copy(a.Share, q)
 		copy(a.free, q)
 		for i := range k {
 			a.v[i*k+i] = v[i]
@@ -133,7 +133,7 @@ func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []st
 	}
 	a := fill(q, v)
 	w.combine(a, fill(x, vx))
-	return a.q, w.check.weight, w.check.flags(nil, k)
+	return a.Share, w.check.weight, w.check.flags(nil, k)
 }
 
 // Influence returns what an estimate of k classes publishes for a covariance of the coefficients and

@@ -31,11 +31,11 @@ func clamp(x float64) float64 { return min(max(x, 0), 1) }
 func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved bool) {
 	k := s.K
 	e.Prevalence, e.SE, e.Low, e.High = make([]float64, k), make([]float64, k), make([]float64, k), make([]float64, k)
-	e.NEff, e.SEChange = slices.Clone(w.ans.nEff), nil
+	e.NEff, e.SEChange = slices.Clone(w.ans.NEff), nil
 	if solved = solved && !slices.ContainsFunc(w.ans.v[:k*k], math.IsNaN); !solved {
 		w.ans.influence = nil // an error that is no number is an unknown one
 	}
-	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, w.ans.gamma, w.ans.posterior, ""
+	e.Lambda, e.Gamma, e.Posterior, e.Variance = w.ans.lambda, w.ans.Gamma, w.ans.Posterior, ""
 	w.publishAudit(e, s)
 	switch {
 	case solved && w.ans.exact:
@@ -51,9 +51,9 @@ func (w *Solver) publish(e *Estimate, s *Statistics, r recipe, o Options, solved
 	}
 	contrast := k == 1 || w.ans.supported() > 1
 	for i := range k {
-		q := w.ans.q[i]
+		q := w.ans.Share[i]
 		se, low, high := worstDeviation, 0.0, 1.0
-		if solved && (r.family == familyCount || w.ans.audited || contrast && w.ans.nEff[i] > 0) {
+		if solved && (r.family == familyCount || w.ans.audited || contrast && w.ans.NEff[i] > 0) {
 			se = math.Sqrt(max(w.ans.v[i*k+i], 0))
 			outside := max(z-1, 0) * se
 			centre := min(max(w.ans.free[i], -outside), 1+outside)

@@ -57,11 +57,17 @@ func (u *mixture) add(m float64, x []float64) {
 	u.all += m
 }
 
+// factors writes f to dst, and returns it.
+func factors(dst, q, prior []float64, gamma float64) []float64 {
+	for i, x := range q {
+		dst[i] = math.Pow(x/prior[i], gamma) // exact where gamma is 0 or 1
+	}
+	return dst
+}
+
 // temper sets the factors, and the inverses with them.
 func (u *mixture) temper(q, prior []float64, gamma float64) {
-	for i, x := range q {
-		u.factor[i] = math.Pow(x/prior[i], gamma) // exact where gamma is 0 or 1
-	}
+	factors(u.factor, q, prior, gamma)
 	u.inverse = append(u.inverse[:0], u.m...)
 	products(u.inverse, u.x, u.factor)
 	for l, x := range u.inverse {

@@ -44,7 +44,7 @@ func TestManyMembersAreSolvedLikeFew(t *testing.T) {
 		p := crowd(seed, 8000, k)
 		gamma := []float64{0, 0.4, 0.9}[seed%3]
 		p.Gamma = &gamma
-		var x posteriorScratch
+		var x automatic
 		exact := make([]float64, k)
 		x.members.load(len(p.Prior), p.Members)
 		read := x.read(p)
@@ -89,7 +89,7 @@ func BenchmarkTempered(b *testing.B) {
 			b.Run(fmt.Sprintf("K=%d/n=%d", k, n), func(b *testing.B) {
 				p, gamma := crowd(1, n, k), 0.9
 				p.Gamma = &gamma
-				var x posteriorScratch
+				var x automatic
 				for b.Loop() {
 					x.members.load(len(p.Prior), p.Members)
 					x.read(p)

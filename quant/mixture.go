@@ -35,7 +35,7 @@ func (w *Solver) grid(s *Statistics, r recipe, at reach) (grid []*answer, weight
 	var last []float64 // shares of the lambda before, which the next begins with
 	for _, l := range lambdas(at.lambdaMax(mixtureFloor)) {
 		one := w.adjusted(s, r, at.weigh(Density, l, s.KernelSum), last)
-		last, grid, weights = one.q, append(grid, one), append(weights, one.logLikelihood)
+		last, grid, weights = one.Share, append(grid, one), append(weights, one.logLikelihood)
 	}
 	best := slices.Max(weights)
 	for i, x := range weights {
@@ -55,8 +55,8 @@ func (w *Solver) mixture(s *Statistics, r recipe, at reach) *answer {
 		ans.blend(weights[i], one)
 	}
 	for i, one := range grid {
-		axpy(one.q, -1, ans.q)
-		addOuter(ans.v, weights[i], one.q)
+		axpy(one.Share, -1, ans.Share)
+		addOuter(ans.v, weights[i], one.Share)
 	}
 	mirror(ans.v, ans.v, s.K)
 	return ans

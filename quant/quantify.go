@@ -59,14 +59,13 @@ func (w *Solver) header(e *Estimate, s *Statistics, o Options) {
 	}
 	e.Flags = []string{}
 	w.check = auditCheck{}
-	w.ans = newAnswer(s.K)
-	w.shares = make([]float64, s.K)
+	w.ans, w.shares = newShares(s.K), w.shares[:0]
 	n := sum(s.ClassN)
-	for i, x := range s.ClassN {
+	for _, x := range s.ClassN {
 		if n > 0 {
-			w.shares[i] = x / n
+			w.shares = append(w.shares, x/n)
 		} else {
-			w.shares[i] = 1 / float64(s.K)
+			w.shares = append(w.shares, 1/float64(s.K))
 		}
 	}
 }
@@ -75,11 +74,11 @@ func (w *Solver) header(e *Estimate, s *Statistics, o Options) {
 // stand-in into w.ans and a flag that says why into e.
 func (w *Solver) solvable(e *Estimate, s *Statistics, r recipe) bool {
 	labels := sum(s.ClassN) > 0
-	copy(w.ans.q, w.shares)
-	copy(w.ans.nEff, s.ClassN)
+	copy(w.ans.Share, w.shares)
+	copy(w.ans.NEff, s.ClassN)
 	for i, x := range s.ClassG2 {
 		if x > 0 {
-			w.ans.nEff[i] *= s.ClassN[i] / x
+			w.ans.NEff[i] *= s.ClassN[i] / x
 		}
 	}
 	switch {
@@ -98,7 +97,7 @@ func (w *Solver) solvable(e *Estimate, s *Statistics, r recipe) bool {
 		return true
 	default:
 		if c := s.Soft; c != nil && s.Profiled > 0 {
-			copy(w.ans.q, c.P)
+			copy(w.ans.Share, c.P)
 		}
 	}
 	if !labels {
@@ -112,7 +111,7 @@ func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
 	at := s.reach()
 	switch r.family {
 	case familyShares, familyCount:
-		w.counts(s, r)
+		w.ans = w.counts(s, r)
 	case familySolve:
 		w.ans = w.adjusted(s, r, w.weights(s, r, o, at), nil)
 	case familyDiff:
@@ -138,10 +137,11 @@ func (w *Solver) weights(s *Statistics, r recipe, o Options, at reach) weighting
 	return at.weigh(o.Preset, lambda, s.KernelSum)
 }
 
-// counts turns the stand-in in w.ans, whose effective labels stay, into mlpe, cc or pcc. Their variances are those of a plain
+// counts returns mlpe, cc or pcc, with the effective labels of the stand-in in w.ans. Their variances are those of a plain
 // mean and say nothing of bias.
-func (w *Solver) counts(s *Statistics, r recipe) {
-	ans, p, n := w.ans, w.shares, sum(s.ClassN)
+func (w *Solver) counts(s *Statistics, r recipe) *answer {
+	ans, p, n := newAnswer(s.K), w.shares, sum(s.ClassN)
+	ans.NEff = w.ans.NEff
 	var covariance []float64
 	if r.family == familyCount {
 		p, n = s.cells(r).P, s.sample()
@@ -149,7 +149,7 @@ func (w *Solver) counts(s *Statistics, r recipe) {
 			covariance = s.OwnCovariance
 		}
 	}
-	copy(ans.q, p)
+	copy(ans.Share, p)
 	copy(ans.free, p)
 	ans.exact = r.family == familyShares || r.hard || covariance != nil
 	for a := range s.K {
@@ -161,12 +161,13 @@ func (w *Solver) counts(s *Statistics, r recipe) {
 			ans.v[a*s.K+b] = c / n
 			switch {
 			case r.family == familyShares: // of labels of class a in share b
-				ans.label[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
+				ans.Label[a*s.K+b] = s.classSquares()[a] / (n * n) * square(delta(a, b)-p[b])
 			case a == b:
-				ans.member[a] = max(c, 0)
+				ans.Member[a] = max(c, 0)
 			}
 		}
 	}
+	return ans
 }
 
 // delta is one where a and b are the same class.

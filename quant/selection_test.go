@@ -70,7 +70,7 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 		var errors, meanErrors, shiftErrors float64
 		for seed := range uint64(rounds) {
 			p, truth := drawSelected(rand.New(rand.NewPCG(seed, 3)), byClass)
-			var x posteriorScratch
+			var x automatic
 			k := len(truth)
 			x.members.load(len(p.Prior), p.Members)
 			read := x.read(p)
@@ -95,7 +95,7 @@ func TestSelectionByThePredictionIsToldFromThatByClass(t *testing.T) {
 func TestOneMemberOftenIsLittleEvidence(t *testing.T) {
 	p, _ := drawSelected(rand.New(rand.NewPCG(5, 3)), false)
 	few := func(times float64) (byClass float64) {
-		var x posteriorScratch
+		var x automatic
 		x.members.load(len(p.Prior), func(visit func(uint32, float64, []float64)) {
 			p.Members(func(v uint32, _ float64, pi []float64) {
 				if v < 5 {

@@ -6,12 +6,11 @@ import "gonum.org/v1/gonum/floats"
 // largest community seen and is reused. A Solver belongs to one goroutine at a time and carries nothing from one call
 // to the next except what Snapshot reads: results do not depend on what was solved before.
 type Solver struct {
-	shares    []float64        // class shares of the calibration labels
-	posterior posteriorScratch // of auto
-	sketching bool             // shares and effective labels are wanted, and nothing else; see Movement
-	ans       *answer          // of the method
-	check     auditCheck       // of auto against the audit labels
-	last      Snapshot         // of the last estimate
+	shares    []float64  // class shares of the calibration labels
+	posterior automatic  // workspace of auto
+	sketching bool       // shares and effective labels are wanted, and nothing else; see Movement
+	ans       *answer    // of the method
+	check     auditCheck // of auto against the audit labels
 }
 
 // input is the input of one solve.
@@ -56,7 +55,7 @@ func (w *Solver) adjusted(s *Statistics, r recipe, weights weighting, start []fl
 	}
 	m := in.cells.weigh(s.K, weights, smooth)
 	if m.k == 0 {
-		copy(ans.q, w.shares)
+		copy(ans.Share, w.shares)
 		copy(ans.free, w.shares)
 		return ans
 	}
@@ -69,7 +68,7 @@ func (w *Solver) adjusted(s *Statistics, r recipe, weights weighting, start []fl
 		q = m.leastSquares(in.p, w.shares).q
 	}
 	for b, i := range m.class {
-		ans.q[i] = q[b]
+		ans.Share[i] = q[b]
 	}
 	w.variances(ans, in, m, q)
 	return ans
@@ -130,37 +129,38 @@ func (s *Statistics) sample() float64 {
 // answer holds the estimate of a method for the unlabelled members, before the labelled
 // ones are counted in. Vectors have K entries, matrices K x K.
 type answer struct {
-	k      int
-	q      []float64 // the shares
-	free   []float64 // the same without the bounds at zero: where intervals centre
-	v      []float64 // covariance of free
-	holds  []float64 // shares that intervals hold besides q; nil: none
-	class  []float64 // (i, k): variance of share k from the labels of class i, were q_i one
-	label  []float64 // (i, k): variance of share k from the labels of class i
-	member []float64 // variance of share k from one member
-	nEff   []float64
-	lambda float64
-	unseen float64 // share of the members' profiles that no label shows
-	exact  bool    // variances from the profiles themselves, not from the stand-in
+	Snapshot // what is kept of it, Share with the bounds at zero
+	k        int
+	free     []float64 // the shares without the bounds at zero: where intervals centre
+	v        []float64 // covariance of free
+	holds    []float64 // shares that intervals hold besides Share; nil: none
+	lambda   float64
+	unseen   float64 // share of the members' profiles that no label shows
+	exact    bool    // variances from the profiles themselves, not from the stand-in
 
 	logLikelihood float64   // of the members' profiles, where the method has one
 	influence     []float64 // of auto: (column, k), errors of the coefficients times their effect on share k
 
-	gamma     float64 // of auto: how far the community was selected by class
-	posterior uint64  // of auto: version of the coefficients
-	clustered bool    // of auto: the labels are in few places
-	audited   bool    // audit labels decide, in part at least, so that every class is supported
+	clustered bool // of auto: the labels are in few places
+	audited   bool // audit labels decide, in part at least, so that every class is supported
+}
+
+// newShares returns an answer of zeros without variances.
+func newShares(k int) *answer {
+	x := make([]float64, 3*k)
+	return &answer{k: k, free: x[2*k:], Snapshot: Snapshot{Share: x[:k:k], NEff: x[k : 2*k : 2*k]}}
 }
 
 // newAnswer returns an answer of zeros.
 func newAnswer(k int) *answer {
-	one, all := func() []float64 { return make([]float64, k) }, func() []float64 { return make([]float64, k*k) }
-	return &answer{k: k, q: one(), free: one(), v: all(), class: all(), label: all(), member: one(), nEff: one()}
+	a, x := newShares(k), make([]float64, k+2*k*k)
+	a.Member, a.Class, a.Label, a.v = x[:k:k], x[k:k+k*k:k+k*k], x[k+k*k:], make([]float64, k*k)
+	return a
 }
 
 // supported returns the number of classes that have labels of any weight.
 func (a *answer) supported() (n int) {
-	for _, x := range a.nEff {
+	for _, x := range a.NEff {
 		if x > 0 {
 			n++
 		}
@@ -171,13 +171,13 @@ func (a *answer) supported() (n int) {
 // blend adds x to a with the given weight. Variances of different answers from
 // the same data are averaged, never summed.
 func (a *answer) blend(weight float64, x *answer) {
-	axpy(a.q, weight, x.q)
+	axpy(a.Share, weight, x.Share)
 	axpy(a.free, weight, x.free)
 	axpy(a.v, weight, x.v)
-	axpy(a.class, weight, x.class)
-	axpy(a.label, weight, x.label)
-	axpy(a.member, weight, x.member)
-	axpy(a.nEff, weight, x.nEff)
+	axpy(a.Class, weight, x.Class)
+	axpy(a.Label, weight, x.Label)
+	axpy(a.Member, weight, x.Member)
+	axpy(a.NEff, weight, x.NEff)
 	a.lambda += weight * x.lambda
 	a.unseen += weight * x.unseen
 	a.exact = x.exact

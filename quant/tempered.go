@@ -61,7 +61,7 @@ func (u *members) every(part *members, n int) *members {
 // read returns what the members that are loaded say. If there are many, a solve starts from every n-th of them, goes on with
 // eight times as many, and ends with all after a few rounds. The first sample also gives the derivatives and the noise of
 // one member.
-func (x *posteriorScratch) read(p *Posterior) *CrowdReading {
+func (x *automatic) read(p *Posterior) *CrowdReading {
 	u, k := &x.members, len(p.Prior)
 	n := len(u.m) / sampleMembers
 	few, some := u.every(&x.few, n), u.every(&x.some, n/8)

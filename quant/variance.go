@@ -25,7 +25,7 @@ const (
 func (w *Solver) variances(ans *answer, in *input, m *confusion, q []float64) {
 	k := m.k
 	for a, i := range m.class {
-		ans.nEff[i] = m.nEff[a]
+		ans.NEff[i] = m.nEff[a]
 	}
 	if w.sketching {
 		return
@@ -52,7 +52,7 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion, q []float64) {
 		addOuter(v, -share/in.sample, hc[a*k:(a+1)*k])
 	}
 	for a, i := range m.class {
-		ans.member[i] = max(v[a*k+a], 0) * in.sample
+		ans.Member[i] = max(v[a*k+a], 0) * in.sample
 	}
 	scale, each := make([]float64, k), make([]float64, k*k)
 	for a, share := range q {
@@ -62,7 +62,7 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion, q []float64) {
 	for a, i := range m.class {
 		factor := smallSample(m.nEff[a]) / square(m.mass[a])
 		for b, j := range m.class {
-			ans.class[i*ans.k+j] = max(factor*each[a*k+b], 0)
+			ans.Class[i*ans.k+j] = max(factor*each[a*k+b], 0)
 		}
 	}
 	ans.exact = in.hard || in.rows != nil
@@ -70,7 +70,7 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion, q []float64) {
 		for b, j := range m.class {
 			ans.v[i*ans.k+j] = v[max(a, b)*k+min(a, b)]
 		}
-		scaleTo(ans.label[i*ans.k:(i+1)*ans.k], square(q[a]), ans.class[i*ans.k:(i+1)*ans.k])
+		scaleTo(ans.Label[i*ans.k:(i+1)*ans.k], square(q[a]), ans.Class[i*ans.k:(i+1)*ans.k])
 	}
 	w.addUnseen(ans, m, in.p)
 }

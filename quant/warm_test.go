@@ -65,9 +65,9 @@ func TestWarmLikelihoodEqualsCold(t *testing.T) {
 			if d := math.Abs(one.logLikelihood - near.logLikelihood); d > 2*gapTolerance*s.Profiled {
 				t.Errorf("seed %d lambda %g: log-likelihoods %v and %v", seed, l, near.logLikelihood, one.logLikelihood)
 			}
-			for a, x := range one.q {
-				if math.Abs(x-near.q[a]) > 1e-7 || math.Abs(one.v[a*s.K+a]-near.v[a*s.K+a]) > 1e-7 {
-					t.Fatalf("seed %d lambda %g: warm %v, cold %v", seed, l, near.q, one.q)
+			for a, x := range one.Share {
+				if math.Abs(x-near.Share[a]) > 1e-7 || math.Abs(one.v[a*s.K+a]-near.v[a*s.K+a]) > 1e-7 {
+					t.Fatalf("seed %d lambda %g: warm %v, cold %v", seed, l, near.Share, one.Share)
 				}
 			}
 		}
