@@ -139,19 +139,21 @@ func (u *members) noise(a []float64) {
 // singularMin of the largest: classes that nobody can tell apart have errors then, not none.
 func pseudoInverse(dst, q, s []float64, gamma float64) {
 	k := len(q)
-	j := mat.NewDense(k, k, nil)
-	for a := range k {
-		for b := range k {
-			x := delta(a, b)*q[a] - s[a*k+b]
-			j.Set(a, b, delta(a, b)-gamma*x/max(q[b], shareMin))
+	j := mat.NewDense(k, k, dst)
+	fill := func() {
+		for a := range k {
+			for b := range k {
+				x := delta(a, b)*q[a] - s[a*k+b]
+				dst[a*k+b] = delta(a, b) - gamma*x/max(q[b], shareMin)
+			}
 		}
 	}
-	inverse, pivots := mat.DenseCopyOf(j), make([]int, k)
-	factors := inverse.RawMatrix() // not mat's own inverse, half of which goes into a condition number
-	if lapack64.Getrf(factors, pivots) && lapack64.Getri(factors, pivots, make([]float64, k), k) && mat.Norm(j, 2)*mat.Norm(inverse, 2) < 1/singularMin {
-		copy(dst, factors.Data) // no singular value is left out
-		return
+	fill()
+	norm, pivots, raw := mat.Norm(j, 2), make([]int, k), j.RawMatrix() // not mat's own inverse, half of which goes into a condition number
+	if lapack64.Getrf(raw, pivots) && lapack64.Getri(raw, pivots, make([]float64, k), k) && norm*mat.Norm(j, 2) < 1/singularMin {
+		return // no singular value is left out
 	}
+	fill()
 	var svd mat.SVD
 	if !svd.Factorize(j, mat.SVDThin) {
 		panic("quant: a singular value decomposition of finite numbers has not converged")
