@@ -1,6 +1,9 @@
 package quant
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// AuditsMin is the number of audit labels that an estimate from them alone needs.
@@ -175,16 +178,6 @@ func (a *Audit) Of(members float64, mean []float64) *Statistics {
 	return &Statistics{K: k, Members: members, Profiled: members, ClassN: make([]float64, k), Soft: &Cells{Z: k, P: mean}, Audit: a}
 }
 
-// auditCheck compares the audit labels with an estimate of auto without them.
-type auditCheck struct {
-	labels  uint64
-	refused bool      // they are enough but do not stand for the members
-	weight  float64   // of the estimate from them alone
-	errors  []float64 // K: difference in its own standard errors; empty: not compared
-	points  float64   // difference of the class where that is largest, in points
-	largest float64
-}
-
 // auditable reports whether an estimate may rest on the audit labels: there are enough of them,
 // and they stand for all members that are not labelled otherwise, not for a part of them.
 func (s *Statistics) auditable() bool {
@@ -198,12 +191,13 @@ func (s *Statistics) auditable() bool {
 // auto sets w.ans to auto, combined with the audit labels where there are enough.
 func (w *Solver) auto(s *Statistics, weights weighting) {
 	if !(sum(s.ClassN) > 0 && s.Profiled > 0) {
-		w.ans, w.check.weight = s.Audit.estimate(s), 1
+		w.ans = s.Audit.estimate(s)
+		w.ans.auditWeight = 1
 		return
 	}
 	w.ans = w.automatic(s, weights)
 	if s.auditable() {
-		w.combine(w.ans, s.Audit.estimate(s))
+		w.ans.combine(s.Audit.estimate(s))
 	}
 }
 
@@ -214,16 +208,16 @@ func (w *Solver) auto(s *Statistics, weights weighting) {
 //	b² = max(0, d'd - 4 (tr V_a + tr V_x)),   weight of x = (tr V_a + b²) / (tr V_a + b² + tr V_x).
 //
 // One error instead of two would take half of the noise of few labels for bias.
-func (w *Solver) combine(a, x *answer) {
-	k := a.k
+func (a *answer) combine(x *answer) {
+	k, most := a.k, 0.0
 	away, va, vx := 0.0, 0.0, 0.0
-	w.check.errors = make([]float64, k)
+	a.auditErrors = make([]float64, k)
 	for i := range k {
 		d, v := x.free[i]-a.free[i], a.v[i*k+i]+x.v[i*k+i]
 		away, va, vx = away+d*d, va+a.v[i*k+i], vx+x.v[i*k+i]
 		errors := math.Abs(d) / math.Sqrt(max(v, modelError*modelError))
-		if w.check.errors[i] = errors; errors > w.check.largest {
-			w.check.largest, w.check.points = errors, 100*d
+		if a.auditErrors[i] = errors; errors > most {
+			most, a.auditPoints = errors, 100*d
 		}
 	}
 	bias := max(0, away-biasErrors*biasErrors*(va+vx))
@@ -250,30 +244,23 @@ func (w *Solver) combine(a, x *answer) {
 	if weight >= 0.5 {
 		a.holds = x.Share
 	}
-	a.audited = true
-	w.check.weight = weight
+	a.audited, a.auditWeight = true, weight
 }
 
 // publishAudit writes the number, the reach and the weight of the audit labels to a record.
 func (w *Solver) publishAudit(e *Estimate, s *Statistics) {
-	x := &w.check
-	e.AuditReach, e.AuditWeight, e.AuditPoints, e.AuditErrors = 0, x.weight, x.points, x.largest
+	e.AuditLabels, e.AuditReach, e.AuditErrors = 0, 0, 0
 	if s.Audit != nil {
-		x.labels = uint64(s.Audit.Labels)
+		e.AuditLabels = uint64(s.Audit.Labels)
 		e.AuditReach, _ = s.Audit.reach(s.Members - s.Labelled)
-		x.refused = s.Audit.Labels >= AuditsMin && !s.auditable()
 	}
-	e.AuditLabels = x.labels
+	if e.AuditWeight, e.AuditPoints = w.ans.auditWeight, w.ans.auditPoints; w.ans.auditErrors != nil {
+		e.AuditErrors = slices.Max(w.ans.auditErrors)
+	}
 }
 
-// flags appends the classes in which auto and the audit labels differ beyond their errors.
-func (x *auditCheck) flags(flags []string, k int) []string {
-	if x.refused {
-		flags = append(flags, FlagAuditReach)
-	}
-	if len(x.errors) == 0 {
-		return flags
-	}
-	z := bonferroni(auditConfidence, k)
-	return flagged(flags, FlagAssumption, k, func(i int) bool { return x.errors[i] > z })
+// contradicted flags the classes in which auto and the audit labels differ beyond their errors.
+func (a *answer) contradicted(flags []string) []string {
+	z := bonferroni(auditConfidence, a.k)
+	return flagged(flags, FlagAssumption, len(a.auditErrors), func(i int) bool { return a.auditErrors[i] > z })
 }

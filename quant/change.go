@@ -48,7 +48,7 @@ func (w *Solver) remember(e *Estimate, s *Statistics, solved bool) {
 	a.Solved, a.Open, a.Profiled, a.Coverage = solved, s.open(), s.Profiled, e.Coverage
 	a.SE, a.Prevalence = slices.Clone(e.SE), slices.Clone(e.Prevalence)
 	if w.ans.audited {
-		a.Audits = w.check.labels
+		a.Audits = e.AuditLabels
 	}
 }
 

@@ -14,7 +14,10 @@ import (
 // diagnose appends the flags that the statistics and the answer call for.
 func (w *Solver) diagnose(e *Estimate, s *Statistics, r recipe, o Options) {
 	at := s.reach()
-	e.Flags = w.check.flags(e.Flags, s.K)
+	if s.Audit != nil && s.Audit.Labels >= AuditsMin && !s.auditable() {
+		e.Flags = append(e.Flags, FlagAuditReach)
+	}
+	e.Flags = w.ans.contradicted(e.Flags)
 	if r.family != familyCount && !w.ans.audited {
 		nEff := w.ans.NEff
 		e.Flags = flagged(e.Flags, FlagThin, s.K, func(i int) bool { return nEff[i] > 0 && nEff[i] < thinBelow })

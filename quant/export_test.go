@@ -121,7 +121,7 @@ func (m *quadratic) residual() float64 {
 
 // Combine mixes an estimate by audit labels alone into one of auto.
 func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []string) {
-	w, k := &Solver{}, len(q)
+	k := len(q)
 	fill := func(q, v []float64) *answer {
 		a := newAnswer(k)
 		copy(a.Share, q)
@@ -132,8 +132,8 @@ func Combine(q, x, v, vx []float64) (mixed []float64, weight float64, flags []st
 		return a
 	}
 	a := fill(q, v)
-	w.combine(a, fill(x, vx))
-	return a.Share, w.check.weight, w.check.flags(nil, k)
+	a.combine(fill(x, vx))
+	return a.Share, a.auditWeight, a.contradicted(nil)
 }
 
 // Influence returns what an estimate of k classes publishes for a covariance of the coefficients and

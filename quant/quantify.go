@@ -58,7 +58,6 @@ func (w *Solver) header(e *Estimate, s *Statistics, o Options) {
 		e.Coverage = clamp(s.Profiled / open)
 	}
 	e.Flags = []string{}
-	w.check = auditCheck{}
 	w.ans, w.shares = newShares(s.K), w.shares[:0]
 	n := sum(s.ClassN)
 	for _, x := range s.ClassN {

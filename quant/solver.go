@@ -6,11 +6,10 @@ import "gonum.org/v1/gonum/floats"
 // largest community seen and is reused. A Solver belongs to one goroutine at a time and carries nothing from one call
 // to the next except what Snapshot reads: results do not depend on what was solved before.
 type Solver struct {
-	shares    []float64  // class shares of the calibration labels
-	posterior automatic  // workspace of auto
-	sketching bool       // shares and effective labels are wanted, and nothing else; see Movement
-	ans       *answer    // of the method
-	check     auditCheck // of auto against the audit labels
+	shares    []float64 // class shares of the calibration labels
+	posterior automatic // workspace of auto
+	sketching bool      // shares and effective labels are wanted, and nothing else; see Movement
+	ans       *answer   // of the method
 }
 
 // input is the input of one solve.
@@ -142,7 +141,11 @@ type answer struct {
 	influence     []float64 // of auto: (column, k), errors of the coefficients times their effect on share k
 
 	clustered bool // of auto: the labels are in few places
-	audited   bool // audit labels decide, in part at least, so that every class is supported
+
+	audited     bool      // audit labels decide, in part at least, so that every class is supported
+	auditWeight float64   // of the estimate from them alone
+	auditErrors []float64 // K: by which auto differs from that, in standard errors of the difference; nil: not compared
+	auditPoints float64   // the difference of the class where that is largest, in points
 }
 
 // newShares returns an answer of zeros without variances.
