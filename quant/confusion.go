@@ -10,6 +10,10 @@ type confusion struct {
 	s2    []float64 // k x z: sum of w^2 phi_z
 	mass  []float64 // k: W_i, the sum of the weights
 	nEff  []float64 // k: W_i^2 / sum of squared weights (Kish)
+
+	// What exact variances read of single labels, if there is anything; see Statistics.
+	weights weighting
+	rows    func(func(Row))
 }
 
 // column returns the profile of the a-th supported class.

@@ -52,7 +52,7 @@ func (w *Solver) conditioning(flags []string, s *Statistics, r recipe, o Options
 	if r.weighted {
 		weights = at.weigh(o.Preset, w.ans.lambda, s.KernelSum)
 	}
-	m := s.cells(r).weigh(s.K, weights, 0)
+	m := s.confusion(r, weights, 0)
 	if m.k < 2 {
 		return flags
 	}

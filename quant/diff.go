@@ -10,7 +10,7 @@ package quant
 func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 	ans := newAnswer(s.K)
 	ans.lambda = weights.lambda
-	m := s.Soft.weigh(s.K, weights, 0)
+	m := s.confusion(recipe{}, weights, 0)
 	if m.k == 0 {
 		copy(ans.Share, w.shares)
 		copy(ans.free, w.shares)
@@ -24,7 +24,7 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 		ans.NEff[i] = m.nEff[a]
 	}
 	if !w.sketching {
-		residuals(ans, s, m, weights, d, total)
+		m.residuals(ans, s, d, total)
 		ans.exact = s.Rows != nil
 	}
 	copy(ans.free, s.Soft.P)
@@ -35,9 +35,8 @@ func (w *Solver) difference(s *Statistics, weights weighting) *answer {
 
 // residuals sets the variances: that of d, and that of the members' own residuals. The residual of a label of class i
 // less d is -p - (d - e_i).
-func residuals(ans *answer, s *Statistics, m *confusion, weights weighting, d []float64, total float64) {
+func (m *confusion) residuals(ans *answer, s *Statistics, d []float64, total float64) {
 	k := s.K
-	in := input{weights: weights, rows: s.Rows}
 	minus, centres := make([]float64, k*k), make([]float64, m.k*k)
 	for i := range k {
 		minus[i*k+i] = -1
@@ -51,10 +50,10 @@ func residuals(ans *answer, s *Statistics, m *confusion, weights weighting, d []
 	for a := range scale {
 		scale[a] = 1 / total
 	}
-	in.labelSpreads(unit, each, m, minus, centres, scale, false)
+	m.labelSpreads(unit, each, minus, centres, scale, false)
 	scaleTo(scale, 1/total, scale)
 	clear(each)
-	in.labelSpreads(ans.v, each, m, minus, centres, scale, true)
+	m.labelSpreads(ans.v, each, minus, centres, scale, true)
 	for a, i := range m.class {
 		for j, x := range each[a*k : (a+1)*k] {
 			ans.Label[i*k+j] = max(x, 0) / (total * total)

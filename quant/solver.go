@@ -12,18 +12,6 @@ type Solver struct {
 	ans       *answer   // of the method
 }
 
-// input is the input of one solve.
-type input struct {
-	cells   *Cells
-	p       []float64
-	sample  float64 // effective number of members
-	weights weighting
-
-	likelihood, hard bool
-
-	rows func(func(Row)) // nil: stand-in variances
-}
-
 // cells returns the tallies a recipe reads, or nil.
 func (s *Statistics) cells(r recipe) *Cells {
 	switch {
@@ -38,21 +26,25 @@ func (s *Statistics) cells(r recipe) *Cells {
 	}
 }
 
+// confusion returns that of a recipe under one weighting.
+func (s *Statistics) confusion(r recipe, w weighting, smoothing float64) *confusion {
+	m := s.cells(r).weigh(s.K, w, smoothing)
+	if m.weights = w; !r.hard {
+		m.rows = s.Rows
+	}
+	return m
+}
+
 // adjusted returns the adjusted count of one recipe under one weighting:
 // least squares or likelihood, and the variances. start, if not nil, is a guess of
 // the shares of all classes that a likelihood starts from.
 func (w *Solver) adjusted(s *Statistics, r recipe, weights weighting, start []float64) *answer {
-	in := &input{cells: s.cells(r), sample: s.sample(), weights: weights, likelihood: r.likelihood, hard: r.hard}
-	if in.p = in.cells.P; !r.hard {
-		in.rows = s.Rows
-	}
-	ans := newAnswer(s.K)
+	ans, p, smooth := newAnswer(s.K), s.cells(r).P, 0.0
 	ans.lambda = weights.lambda
-	smooth := 0.0
 	if r.likelihood {
 		smooth = smoothing
 	}
-	m := in.cells.weigh(s.K, weights, smooth)
+	m := s.confusion(r, weights, smooth)
 	if m.k == 0 {
 		copy(ans.Share, w.shares)
 		copy(ans.free, w.shares)
@@ -61,15 +53,17 @@ func (w *Solver) adjusted(s *Statistics, r recipe, weights weighting, start []fl
 	var q []float64
 	if r.likelihood {
 		q = w.start(m, start)
-		ans.logLikelihood, _ = m.likelihood(q, in.p)
+		ans.logLikelihood, _ = m.likelihood(q, p)
 		ans.logLikelihood *= s.Profiled
 	} else {
-		q = m.leastSquares(in.p, w.shares).q
+		q = m.leastSquares(p, w.shares).q
 	}
 	for b, i := range m.class {
-		ans.Share[i] = q[b]
+		ans.Share[i], ans.NEff[i] = q[b], m.nEff[b]
 	}
-	w.variances(ans, in, m, q)
+	if !w.sketching {
+		w.variances(ans, s, r, m, q)
+	}
 	return ans
 }
 

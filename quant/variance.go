@@ -22,18 +22,11 @@ const (
 //
 // S_p = (diag Cq - sum_i q_i c_i c_i')/n_U keeps to the share of these very members, and
 // S_ci = f_i sum (w/W_i)^2 (phi - c_i)(phi - c_i)' over the labels of class i; see labelSpreads.
-func (w *Solver) variances(ans *answer, in *input, m *confusion, q []float64) {
-	k := m.k
-	for a, i := range m.class {
-		ans.NEff[i] = m.nEff[a]
-	}
-	if w.sketching {
-		return
-	}
-	fit := make([]float64, m.z)
+func (w *Solver) variances(ans *answer, s *Statistics, r recipe, m *confusion, q []float64) {
+	k, p, sample, fit := m.k, s.cells(r).P, s.sample(), make([]float64, m.z)
 	m.mix(fit, q)
 	var weights []float64
-	if in.likelihood {
+	if r.likelihood {
 		weights = make([]float64, m.z)
 		for z, x := range fit {
 			weights[z] = 1 / max(x, fitFloor)
@@ -41,38 +34,38 @@ func (w *Solver) variances(ans *answer, in *input, m *confusion, q []float64) {
 	}
 	h, hc := m.sensitivity(weights)
 	hp, hfit := make([]float64, k), make([]float64, k)
-	products(hp, h, in.p)
+	products(hp, h, p)
 	products(hfit, h, fit)
 	for a, i := range m.class {
 		ans.free[i] = q[a] + hp[a] - hfit[a]
 	}
 	v := make([]float64, k*k)
-	addForm(v, 1/in.sample, h, fit, k)
+	addForm(v, 1/sample, h, fit, k)
 	for a, share := range q {
-		addOuter(v, -share/in.sample, hc[a*k:(a+1)*k])
+		addOuter(v, -share/sample, hc[a*k:(a+1)*k])
 	}
 	for a, i := range m.class {
-		ans.Member[i] = max(v[a*k+a], 0) * in.sample
+		ans.Member[i] = max(v[a*k+a], 0) * sample
 	}
 	scale, each := make([]float64, k), make([]float64, k*k)
 	for a, share := range q {
 		scale[a] = square(share) * smallSample(m.nEff[a]) / square(m.mass[a])
 	}
-	in.labelSpreads(v, each, m, h, hc, scale, true)
+	m.labelSpreads(v, each, h, hc, scale, true)
 	for a, i := range m.class {
 		factor := smallSample(m.nEff[a]) / square(m.mass[a])
 		for b, j := range m.class {
 			ans.Class[i*ans.k+j] = max(factor*each[a*k+b], 0)
 		}
 	}
-	ans.exact = in.hard || in.rows != nil
+	ans.exact = r.hard || m.rows != nil
 	for a, i := range m.class {
 		for b, j := range m.class {
 			ans.v[i*ans.k+j] = v[max(a, b)*k+min(a, b)]
 		}
 		scaleTo(ans.Label[i*ans.k:(i+1)*ans.k], square(q[a]), ans.Class[i*ans.k:(i+1)*ans.k])
 	}
-	w.addUnseen(ans, m, in.p)
+	w.addUnseen(ans, m, p)
 }
 
 // sensitivity returns H, k x z, and H c_i in row i of a k x k matrix.
@@ -179,18 +172,18 @@ func (w *Solver) addUnseen(ans *answer, m *confusion, p []float64) {
 //
 // for the k rows of H and the k rows of centres, and the diagonal of the second sum to row a of each. Where no rows
 // say phi phi', it is bounded by diag phi: exact for hard cells and never too small for soft ones.
-func (in *input) labelSpreads(v, each []float64, m *confusion, h, centres, scale []float64, squared bool) {
+func (m *confusion) labelSpreads(v, each, h, centres, scale []float64, squared bool) {
 	k := len(h) / m.z
-	if in.rows != nil {
+	if m.rows != nil {
 		y, phi := make([]float64, k), make([]float64, m.z)
-		in.rows(func(row Row) {
+		m.rows(func(row Row) {
 			a, supported := slices.BinarySearch(m.class, row.Class)
 			if !supported {
 				return
 			}
 			products(y, h, row.profile(phi))
 			axpy(y, -1, centres[a*k:(a+1)*k])
-			weight := in.weights.of(&row)
+			weight := m.weights.of(&row)
 			if squared {
 				weight *= weight
 			}
