@@ -258,9 +258,7 @@ func (p *posteriors) weighLabels(kernel *kernel, view graphstore.View, reader fu
 	r := p.labels().Weigh(masses)
 	r.Visit(func(visit func(a, g float64, pi, views []float64)) {
 		weights := p.core.tallies.LabelWeights(view)
-		p.visitLabels(reader(), labels, func(i int) float64 { return weights(labels[i]) }, func(i int, g float64, pi, views []float64) {
-			visit(masses[i], g, pi, views)
-		})
+		p.visitLabels(reader(), labels, func(i int) (a, g float64) { return masses[i], weights(labels[i]) }, visit)
 	})
 	return r
 }
@@ -295,9 +293,7 @@ func (p *posteriors) ownResiduals(id graphstore.Community, view graphstore.View,
 		if labels == nil {
 			labels, gains = p.ownLabels(id, view)
 		}
-		p.visitLabels(reader(), labels, func(i int) float64 { return gains[i] }, func(_ int, g float64, pi, views []float64) {
-			visit(0, g, pi, views)
-		})
+		p.visitLabels(reader(), labels, func(i int) (a, g float64) { return 0, gains[i] }, visit)
 	})
 	return r
 }
@@ -328,15 +324,16 @@ func (p *posteriors) ownLabels(id graphstore.Community, view graphstore.View) (l
 	return labels, gains
 }
 
-// visitLabels visits labels, or every n-th with the weight of n, with what the coefficients multiply.
-func (p *posteriors) visitLabels(reader *posterior.Reader, labels []graphstore.Vertex, weight func(i int) float64,
-	visit func(i int, g float64, pi, views []float64),
+// visitLabels visits labels, or every n-th with the weight of n, with their masses and what the coefficients multiply.
+func (p *posteriors) visitLabels(reader *posterior.Reader, labels []graphstore.Vertex, of func(i int) (a, g float64),
+	visit func(a, g float64, pi, views []float64),
 ) {
 	views := make([]float64, posterior.Views*p.core.config.Classes)
 	every := (len(labels)-1)/slopeLabelsMax + 1
 	for i := 0; i < len(labels); i += every {
 		if v := labels[i]; reader.Views(views, v) {
-			visit(i, float64(every)*weight(i), p.state.Posterior(v), views)
+			a, g := of(i)
+			visit(a, float64(every)*g, p.state.Posterior(v), views)
 		}
 	}
 }

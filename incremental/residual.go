@@ -183,7 +183,7 @@ func (p *posteriors) draw(view graphstore.View) *quant.LabelSample {
 		class := view.Label(v).Class
 		labels[class] = append(labels[class], v)
 	}
-	sample, views, reader := quant.NewLabelSample(k, posterior.Views), make([]float64, posterior.Views*k), p.state.Reader(view, p.core.sums)
+	sample, views, reader := quant.NewLabelSample(k), make([]float64, posterior.Views*k), p.state.Reader(view, p.core.sums)
 	weights := p.core.tallies.LabelWeights(view)
 	for class, labels := range labels {
 		every := (len(labels)-1)/most + 1

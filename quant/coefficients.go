@@ -118,16 +118,12 @@ type LabelSample struct {
 	weight        []float64
 	pi            []float64   // n x K
 	score         []float64   // n x (shared + K): derivative of log pi_y by the coefficients
-	slopes        [][]float64 // K of K x (shared + K): sums of g times the derivative of pi over all labels of a class, from those drawn
+	slopes        [][]float64 // by class, K x (shared + K): sum of g times the derivative of pi over all labels, from those drawn
 }
 
-// NewLabelSample returns the sample of no label of K classes, whose posteriors have so many shared coefficients.
-func NewLabelSample(k, shared int) *LabelSample {
-	l := &LabelSample{mass: make([]float64, k), squares: make([]float64, k), slopes: make([][]float64, k)}
-	for i := range l.slopes {
-		l.slopes[i] = make([]float64, k*(shared+k))
-	}
-	return l
+// NewLabelSample returns the sample of no label of K classes.
+func NewLabelSample(k int) *LabelSample {
+	return &LabelSample{mass: make([]float64, k), squares: make([]float64, k), slopes: make([][]float64, k)}
 }
 
 // Count counts a label that may or may not be drawn.
@@ -137,6 +133,9 @@ func (l *LabelSample) Count(class int, g float64) {
 
 // Draw adds a label that was counted, whose weight is positive, and that stands for so many like it.
 func (l *LabelSample) Draw(class int, g, labels float64, pi, views []float64) {
+	if l.slopes[class] == nil {
+		l.slopes[class] = make([]float64, len(views)+len(pi)*len(pi))
+	}
 	addSlope(l.slopes[class], labels*g, pi, views)
 	l.class, l.weight, l.pi = append(l.class, class), append(l.weight, g), append(l.pi, pi...)
 	for k := len(pi); len(views) > 0; views = views[k:] {

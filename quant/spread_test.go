@@ -118,7 +118,7 @@ func TestSpreadOfTheLabelsIsItsDefinition(t *testing.T) {
 			return snapshot.KeptNoise
 		}
 		without := errors()
-		sample := quant.NewLabelSample(k, shared)
+		sample := quant.NewLabelSample(k)
 		var classes []int
 		var weights, mass, squares, effective []float64
 		mass, squares, effective = make([]float64, k), make([]float64, k), make([]float64, k)
