@@ -39,7 +39,7 @@ type Turnover struct {
 	Reset                bool // another model's predictions, or another method: nothing cancels
 }
 
-// Snapshot writes what SEChange needs of the last Estimate to dst, which nobody writes to.
+// Snapshot writes what SEChange needs of the Estimate that was made just before to dst. Nobody writes to what it refers to.
 func (w *Solver) Snapshot(dst *Snapshot) { *dst = w.ans.Snapshot }
 
 // remember completes what Snapshot tells.

@@ -24,6 +24,8 @@ func (w *Solver) Estimate(e *Estimate, s *Statistics, o Options) error {
 	ok := w.solvable(e, s, r)
 	if ok {
 		w.dispatch(s, r, o)
+	} else {
+		w.ans.withVariances() // a snapshot has them, whatever it is of
 	}
 	w.publish(e, s, r, o, ok)
 	if ok {
@@ -110,7 +112,7 @@ func (w *Solver) dispatch(s *Statistics, r recipe, o Options) {
 	at := s.reach()
 	switch r.family {
 	case familyShares, familyCount:
-		w.ans = w.counts(s, r)
+		w.counts(s, r)
 	case familySolve:
 		w.ans = w.adjusted(s, r, w.weights(s, r, o, at), nil)
 	case familyDiff:
@@ -136,11 +138,10 @@ func (w *Solver) weights(s *Statistics, r recipe, o Options, at reach) weighting
 	return at.weigh(o.Preset, lambda, s.KernelSum)
 }
 
-// counts returns mlpe, cc or pcc, with the effective labels of the stand-in in w.ans. Their variances are those of a plain
+// counts turns the stand-in in w.ans, whose effective labels stay, into mlpe, cc or pcc. Their variances are those of a plain
 // mean and say nothing of bias.
-func (w *Solver) counts(s *Statistics, r recipe) *answer {
-	ans, p, n := newAnswer(s.K), w.shares, sum(s.ClassN)
-	ans.NEff = w.ans.NEff
+func (w *Solver) counts(s *Statistics, r recipe) {
+	ans, p, n := w.ans.withVariances(), w.shares, sum(s.ClassN)
 	var covariance []float64
 	if r.family == familyCount {
 		p, n = s.cells(r).P, s.sample()
@@ -166,7 +167,6 @@ func (w *Solver) counts(s *Statistics, r recipe) *answer {
 			}
 		}
 	}
-	return ans
 }
 
 // delta is one where a and b are the same class.

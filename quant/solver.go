@@ -149,8 +149,11 @@ func newShares(k int) *answer {
 }
 
 // newAnswer returns an answer of zeros.
-func newAnswer(k int) *answer {
-	a, x := newShares(k), make([]float64, k+2*k*k)
+func newAnswer(k int) *answer { return newShares(k).withVariances() }
+
+// withVariances sets all variances of an answer to zero, and returns it.
+func (a *answer) withVariances() *answer {
+	k, x := a.k, make([]float64, a.k+2*a.k*a.k)
 	a.Member, a.Class, a.Label, a.v = x[:k:k], x[k:k+k*k:k+k*k], x[k+k*k:], make([]float64, k*k)
 	return a
 }
