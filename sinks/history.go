@@ -274,13 +274,10 @@ func (l *lookup[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int6
 
 // next returns the first message of the subject from a sequence on. What is nothing of ours, or damaged, is passed over.
 func (l *lookup[T]) next(ctx context.Context, from uint64) (s stored[T], ok bool, err error) {
-	if l.stream == nil {
-		return s, false, nil
-	}
-	for ; ; from = s.sequence + 1 {
+	for ; l.stream != nil; from = s.sequence + 1 {
 		m, err := l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return s, false, nil
+			break
 		}
 		if err != nil {
 			return s, false, fmt.Errorf("sinks: a message of %s: %w", l.subject, err)
@@ -291,6 +288,7 @@ func (l *lookup[T]) next(ctx context.Context, from uint64) (s stored[T], ok bool
 			return s, true, nil
 		}
 	}
+	return s, false, nil
 }
 
 // unpack reads JSON that may be packed.
