@@ -33,8 +33,7 @@ type fileFlags struct {
 func (f *fileFlags) any() bool { return len(f.inputs()) > 0 }
 
 // inputs returns the files in the order in which a log holds what has no time.
-func (f *fileFlags) inputs() []files.Input {
-	var inputs []files.Input
+func (f *fileFlags) inputs() (inputs []files.Input) {
 	for _, table := range []struct {
 		kind  event.Kind
 		paths []string
