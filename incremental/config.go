@@ -58,7 +58,7 @@ type Config struct {
 	Owned []int `json:"-"`
 
 	Patient  bool    `json:"-"` // all variances are counted at the first emission, however long that takes
-	Missed   float64 `json:"-"` // see posterior.Options; a log's own is 0
+	Missed   float64 `json:"-"` // see posterior.New; a log's own is 0
 	HashSeed uint64  `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
 
 	refreshEarned float64 // for tests, as the next four; 0 is the constant

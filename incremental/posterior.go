@@ -50,16 +50,12 @@ func (c Config) readsPosterior() bool {
 	return false
 }
 
-func (c Config) posteriors() posterior.Options {
-	return posterior.Options{Missed: c.Missed}
-}
-
 // newPosteriors computes those of a core that gets warm.
 func newPosteriors(c *Core, view graphstore.View) *posteriors {
 	if !c.config.readsPosterior() {
 		return nil
 	}
-	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.config.posteriors())}
+	p := &posteriors{core: c, state: posterior.New(c.config.Classes, c.config.Missed)}
 	p.state.Rebuild(view, c.sums, c.tallies.LabelWeights(view), c.time)
 	return p
 }

@@ -81,7 +81,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 	if epoch == nil {
 		return 0, 0
 	}
-	state, err := posterior.Restore(core.config.Classes, core.config.posteriors(), *epoch, view, core.sums)
+	state, err := posterior.Restore(core.config.Classes, core.config.Missed, *epoch, view, core.sums)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // around keeps sums over the vertices one and two steps away, which posteriors read. A vertex
-// that changes adds its difference at its neighbours once it is large enough; see Options. The
+// that changes adds its difference at its neighbours once it is large enough; see New. The
 // sums are of integers, because the order of the neighbours must not show.
 type around struct {
 	classes int
@@ -161,7 +161,7 @@ func (a *around) count(v Vertex, class event.Class, sign int) {
 
 // spread has v tell its neighbours how it has moved, unless that may be missed, and calls touch for those
 // that have heard of more on average since they were computed than may be missed.
-func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, m missed, touch func(Vertex)) {
+func (a *around) spread(view graphstore.View, sums *neighborhood.Sums, v Vertex, m bars, touch func(Vertex)) {
 	a.read(a.now, v, sums.Votes(v), func() []uint32 { return view.Prediction(v) })
 	news, neighbours := a.compare(a.knownOf(v)), view.Neighbors(v)
 	if apart := a.news[0]; apart > 0 && apart <= m.untold {

@@ -115,7 +115,7 @@ func TestPosteriorAgreesWithTheReference(t *testing.T) {
 			defer store.Release()
 			view := store.View()
 			k := len(want.Posterior.B)
-			s := posterior.New(k, posterior.Options{})
+			s := posterior.New(k, 0)
 			s.Rebuild(view, neighborhood.Recount(view, k, false), nil, 0)
 			e := s.Epoch()
 			for j, x := range want.Posterior.Theta {

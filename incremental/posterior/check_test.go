@@ -23,12 +23,12 @@ func TestStateEqualsRecount(t *testing.T) {
 		stream := eventtest.New(seed, eventtest.Config{
 			Weighted: seed%2 == 0, Erase: seed%3 == 0, TTL: seed%5 == 0, SelfLoops: true, Withdraw: seed%4 == 0, RollOuts: seed%4 == 1, Audits: seed%3 == 1,
 		})
-		classes, options := stream.Config.Classes, Options{Missed: []float64{0, -1, .05}[seed%3]}
+		classes, missed := stream.Config.Classes, []float64{0, -1, .05}[seed%3]
 		store, err := graphstore.New(graphstore.Config{Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		sums, state := neighborhood.New(classes, false), New(classes, options)
+		sums, state := neighborhood.New(classes, false), New(classes, missed)
 		for i := range 12 {
 			batch := stream.Next()
 			delta, _ := store.Apply(batch)
@@ -40,7 +40,7 @@ func TestStateEqualsRecount(t *testing.T) {
 			}
 			if i%5 == 4 {
 				state.Flush(view, sums)
-				restored, err := Restore(classes, options, state.Epochs()[0], view, sums)
+				restored, err := Restore(classes, missed, state.Epochs()[0], view, sums)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,11 +90,11 @@ func keepCrowds(s *State, view graphstore.View) (kept int) {
 // posterior that is read with one computed anew under the same epoch: within what is missed,
 // and bit for bit where nothing is. It names the first difference.
 func (s *State) check(view graphstore.View, sums *neighborhood.Sums) error {
-	twin := New(s.classes, s.options)
+	twin := New(s.classes, s.missed)
 	twin.recount(view, sums)
-	if !slices.Equal(s.labels, twin.labels) || s.model() != twin.model() || s.inside.open != twin.inside.open {
-		return fmt.Errorf("posterior: labels %v of model version %d, %d open vertices, a recount gives %v, %d, %d",
-			s.labels, s.model(), s.inside.open, twin.labels, twin.model(), twin.inside.open)
+	if !slices.Equal(s.labels, twin.labels) || s.inside.open != twin.inside.open {
+		return fmt.Errorf("posterior: labels %v, %d open vertices, a recount gives %v, %d",
+			s.labels, s.inside.open, twin.labels, twin.inside.open)
 	}
 	for id := range s.inside.edges {
 		edges, distinct, degrees := s.Inside(graphstore.Community(id))
@@ -156,7 +156,7 @@ func (s *State) slack(view graphstore.View, in *Reader, v Vertex) float64 {
 	if !late && *s.around.unread(v) == 0 || !in.read(v) {
 		return 0
 	}
-	m := s.missed()
+	m := s.bars()
 	missed := float64(m.untold+m.unread) / unit
 	theta, missed2 := s.epoch.Theta, missed*float64(len(neighbours))
 	in.normalize()
@@ -210,7 +210,7 @@ func TestFlushComputesWhatAReturnedNeighbourMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Release()
-	sums, state := neighborhood.New(classes, false), New(classes, Options{})
+	sums, state := neighborhood.New(classes, false), New(classes, 0)
 	edge := func(u, v uint64, remove bool) event.Edge {
 		return event.Edge{Src: event.NumberID(u), Dst: event.NumberID(v), Weight: 1, Remove: remove}
 	}
@@ -242,7 +242,7 @@ func TestFlushComputesWhatAReturnedNeighbourMoved(t *testing.T) {
 	}
 	step(event.Batch{Edges: []event.Edge{edge(hub, leaves+1, true)}})
 	state.Flush(view, sums)
-	restored, err := Restore(classes, Options{}, state.Epochs()[0], view, sums)
+	restored, err := Restore(classes, 0, state.Epochs()[0], view, sums)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@
 // float64, and a vertex without a prediction has no posterior. The package draws
 // nothing and iterates over sorted slices only: equal graphs give equal bits.
 //
-// An edge moves next to nothing of what vertices two steps away read; Options says how far
+// An edge moves next to nothing of what vertices two steps away read; New says how far
 // their posteriors may lag. What neighbours tell is rounded to 2^-16, and a vertex of more
 // than 65,535 of them reads g in place of h, and no c2.
 //

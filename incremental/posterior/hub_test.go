@@ -15,7 +15,7 @@ func TestHubReadsItsOwnNeighbours(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Release()
-	sums, state := neighborhood.New(2, false), New(2, Options{})
+	sums, state := neighborhood.New(2, false), New(2, 0)
 	batch := &event.Batch{}
 	apply := func() {
 		delta, refused := store.Apply(batch)

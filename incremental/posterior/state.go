@@ -27,14 +27,13 @@ const (
 // it; between two changes any number may read it.
 //
 // A posterior is a function of the graph and of the epoch alone, but for what is missed (see
-// Options). Update notes what changed, and Ready computes anew the posteriors of labels and
+// New). Update notes what changed, and Ready computes anew the posteriors of labels and
 // members that this concerns. They equal those of Rebuild under the same epoch: within what is
 // missed, and after Flush bit for bit.
 type State struct {
 	classes int
 	around  around
 	labels  []Vertex // L, sorted
-	models  []int    // how many of L have a prediction of each model version
 	inside  inside
 	owned   owned  // by the crowds of inside
 	changed uint64 // since the last fit: labels that came, went or changed, predictions of labels by their distance; in 1/event.One
@@ -54,30 +53,25 @@ type State struct {
 	moves    []float64 // how far each of them moved
 	before   []float64 // scratch
 
-	options Options
-}
-
-// Options configure the posteriors, besides their coefficients.
-type Options struct {
-	// Missed is by how much g or c1/d of a vertex may have moved, in every class, before its
-	// neighbours are told. What they told may have moved on average by Missed, and from five
-	// classes on by K/4 times as much, before a posterior is computed anew: with more classes a
-	// posterior is dearer, and shares have more noise of their own. So every h(v) is within the
-	// sum of both of what it is for the graph, and every c2(v) within it for each neighbour. 0 is 1/256,
-	// as the built-in classifier diffusion has it; below 0 nothing is missed.
-	Missed float64
+	missed float64 // see New
 }
 
 // New returns the state of an empty graph with K classes.
-func New(classes int, o Options) *State {
-	return &State{classes: classes, options: o, around: newAround(classes), inside: newInside()}
+//
+// By missed g or c1/d of a vertex may have moved, in every class, before its neighbours are told. What they told may have
+// moved on average by as much, and from five classes on by K/4 times as much, before a posterior is computed anew: with
+// more classes a posterior is dearer, and shares have more noise of their own. So every h(v) is within the sum of both of
+// what it is for the graph, and every c2(v) within it for each neighbour. 0 is 1/256, as the built-in classifier diffusion
+// has it; below 0 nothing is missed.
+func New(classes int, missed float64) *State {
+	return &State{classes: classes, missed: missed, around: newAround(classes), inside: newInside()}
 }
 
 // Rebuild computes everything from nothing, with coefficients fitted on the labels
 // that there are now: the start of a cold core.
 func (s *State) Rebuild(view graphstore.View, sums *neighborhood.Sums, weight Weight, now event.Time) {
 	version := s.version
-	*s = *New(s.classes, s.options)
+	*s = *New(s.classes, s.missed)
 	s.version = version
 	s.recount(view, sums)
 	s.begin(view, sums, weight, now)
@@ -90,7 +84,6 @@ func (s *State) recount(view graphstore.View, sums *neighborhood.Sums) {
 	for v := range Vertex(view.Vertices()) {
 		if calibrates(view, v) != event.NoClass {
 			s.labels = append(s.labels, v)
-			s.countModel(view.Version(v), 1)
 		}
 	}
 	s.inside.recount(view)
@@ -106,18 +99,14 @@ func (s *State) grow(n int) {
 	}
 }
 
-// countModel counts a label whose prediction is of a model version.
-func (s *State) countModel(version uint32, change int) {
-	for int(version) >= len(s.models) {
-		s.models = append(s.models, 0)
+// model returns the version that most of the labels have a prediction of, the first of equals.
+func (s *State) model(view graphstore.View) (version uint32) {
+	counts := make([]int, len(view.Versions())+1)
+	for _, v := range s.labels {
+		counts[view.Version(v)]++
 	}
-	s.models[version] += change
-}
-
-// model returns the version that most of the labels have a prediction of.
-func (s *State) model() (version uint32) {
-	for i, n := range s.models {
-		if n > s.models[version] {
+	for i, n := range counts {
+		if n > counts[version] {
 			version = uint32(i)
 		}
 	}
@@ -138,7 +127,7 @@ func (s *State) begin(view graphstore.View, sums *neighborhood.Sums, weight Weig
 		return
 	}
 	s.version++
-	s.epoch.Version, s.epoch.Began, s.epoch.Model = s.version, now, s.model()
+	s.epoch.Version, s.epoch.Began, s.epoch.Model = s.version, now, s.model(view)
 	s.epoch.Open = uint64(s.inside.open)
 	s.epoch.measure(view, s.Posterior)
 	s.epoch.Agreement = s.epoch.agreement(view, s.Reader(view, sums))
@@ -174,7 +163,7 @@ func (s *State) due(view graphstore.View, now event.Time) bool {
 		return !s.held && len(s.labels) > 0
 	}
 	return float64(s.changed) > movedShare*event.One*float64(e.Count) || moved(s.inside.open, e.Open) || moved(view.Edges(), e.Edges) ||
-		s.model() != e.Model || now-e.Began >= event.Time(epochMax)
+		s.model(view) != e.Model || now-e.Began >= event.Time(epochMax)
 }
 
 // moved reports whether a count differs by movedShare from what it was.
@@ -182,19 +171,19 @@ func moved(now int, then uint64) bool {
 	return math.Abs(float64(now)-float64(then)) > movedShare*float64(then)
 }
 
-// missed is by how much a vertex may have moved unsaid, and by how much what it heard unread; see Options.
-type missed struct{ untold, unread uint32 } // in units of 1/unit
+// bars are by how much a vertex may have moved unsaid, and by how much what it heard unread; see New.
+type bars struct{ untold, unread uint32 } // in units of 1/unit
 
-func (s *State) missed() missed {
+func (s *State) bars() bars {
 	m := uint32(unit / 256)
-	if s.options.Missed != 0 {
-		m = uint32(max(s.options.Missed, 0) * unit)
+	if s.missed != 0 {
+		m = uint32(max(s.missed, 0) * unit)
 	}
-	return missed{m, m * uint32(max(s.classes, 4)) / 4}
+	return bars{m, m * uint32(max(s.classes, 4)) / 4}
 }
 
 // spread has vertices that moved tell their neighbours.
-func (s *State) spread(view graphstore.View, sums *neighborhood.Sums, m missed) {
+func (s *State) spread(view graphstore.View, sums *neighborhood.Sums, m bars) {
 	for _, v := range s.around.moved {
 		s.around.marked[v] = false
 		s.around.spread(view, sums, v, m, s.touch)
@@ -204,9 +193,9 @@ func (s *State) spread(view graphstore.View, sums *neighborhood.Sums, m missed) 
 
 // tellAll has all vertices tell their neighbours how they moved, however little.
 func (s *State) tellAll(view graphstore.View, sums *neighborhood.Sums) {
-	s.spread(view, sums, missed{})
+	s.spread(view, sums, bars{})
 	for _, v := range s.around.late() {
-		s.around.spread(view, sums, v, missed{}, s.touch)
+		s.around.spread(view, sums, v, bars{}, s.touch)
 	}
 	s.around.known, s.around.free = nil, nil // after much has moved they are more than is needed
 }
@@ -219,7 +208,7 @@ func (s *State) Ready(view graphstore.View, sums *neighborhood.Sums, weight Weig
 		s.begin(view, sums, weight, now)
 		return nil, true
 	}
-	s.spread(view, sums, s.missed())
+	s.spread(view, sums, s.bars())
 	s.sortTouched()
 	s.computeTouched(view, sums)
 	s.unlist()
@@ -358,8 +347,8 @@ func (s *State) Epochs() []Epoch {
 }
 
 // Restore returns the state of the graph of view under the epoch that Epochs returned.
-func Restore(classes int, o Options, e Epoch, view graphstore.View, sums *neighborhood.Sums) (*State, error) {
-	s := New(classes, o)
+func Restore(classes int, missed float64, e Epoch, view graphstore.View, sums *neighborhood.Sums) (*State, error) {
+	s := New(classes, missed)
 	s.recount(view, sums)
 	s.version = e.Version
 	if len(e.Prior) == 0 {

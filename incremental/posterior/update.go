@@ -52,13 +52,6 @@ func (s *State) Update(view graphstore.View, delta *graphstore.Delta, sums *neig
 // its class there changed.
 func (s *State) follow(view graphstore.View, delta *graphstore.Delta, v Vertex, move func(Vertex)) {
 	before, after := classBefore(view, delta, v), calibrates(view, v)
-	if before != event.NoClass {
-		_, version := neighborhood.PredictionBefore(view, delta, v)
-		s.countModel(version, -1)
-	}
-	if after != event.NoClass {
-		s.countModel(view.Version(v), 1)
-	}
 	if before == after {
 		return
 	}
