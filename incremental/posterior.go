@@ -26,6 +26,7 @@ type posteriors struct {
 	drawn func() *quant.LabelSample // as of the last emission; see draw
 
 	labels func() *quant.Residuals // as of the last emission, beside fields
+	within func() []float64        // as of the last emission
 
 	residual *diffusion.Dual       // beside a shared dual; see residual.go
 	byClass  *quant.ClassResiduals // of the labels of each class, as of the last emission, beside residual
@@ -101,6 +102,7 @@ func (p *posteriors) ready(view graphstore.View) {
 	}
 	p.drawn = sync.OnceValue(func() *quant.LabelSample { return p.draw(view) })
 	p.labels = sync.OnceValue(func() *quant.Residuals { return p.readLabels(view) })
+	p.within = sync.OnceValue(func() []float64 { return p.state.Within(view) })
 	p.markMoved(view, touched)
 }
 
@@ -181,7 +183,7 @@ func (p *posteriors) of(id graphstore.Community, view graphstore.View, s *quant.
 		Gamma:  p.gamma,
 		Inside: float64(edges), Distinct: float64(distinct), Degrees: float64(degrees), Agreement: e.Agreement, Vertices: e.Vertices, Expected: e.Expected,
 		Mass: e.Mass, Tops: e.Tops, Predicted: func(v uint32) int { return int(neighborhood.HardClass(view.Prediction(graphstore.Vertex(v)))) },
-		Within: p.state.Within(), Coefficients: e.Covariance, Shared: posterior.Views, Labels: p.drawn,
+		Within: p.within(), Coefficients: e.Covariance, Shared: posterior.Views, Labels: p.drawn,
 		Views: func(dst []float64, v uint32) { reader().Views(dst, graphstore.Vertex(v)) },
 	}
 	out.Members = func(visit func(uint32, float64, []float64)) {

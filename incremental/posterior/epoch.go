@@ -189,8 +189,9 @@ func outer(dst, x, y []float64) {
 	}
 }
 
-// scatter computes Within.
-func (s *State) scatter(view graphstore.View) []float64 {
+// Within returns for each class the variances of the posteriors of its labels, over
+// their number less one: K x K.
+func (s *State) Within(view graphstore.View) []float64 {
 	k := s.classes
 	sums, squares, counts := make([]float64, k*k), make([]float64, k*k), make([]float64, k)
 	for _, v := range s.labels {

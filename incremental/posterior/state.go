@@ -43,7 +43,6 @@ type State struct {
 	version uint32    // of the last epoch
 	pi      []float64 // n x K
 	has     []bool    // n: whether the vertex has a posterior
-	within  []float64 // see Within
 
 	dirty    []bool    // n: inputs changed since pi was computed
 	touched  []Vertex  // those made dirty since the last Ready, or that are read now
@@ -151,7 +150,6 @@ func (s *State) compute(view graphstore.View, sums *neighborhood.Sums) {
 			s.has[v] = reader.posterior(s.pi[v*s.classes:][:s.classes], Vertex(v))
 		}
 	})
-	s.within = s.scatter(view)
 }
 
 // due reports whether the log wants another epoch: a tenth of the labels, or of what is
@@ -265,7 +263,7 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 	if s.epoch == nil {
 		return
 	}
-	reader, labels := s.Reader(view, sums), false
+	reader := s.Reader(view, sums)
 	for _, v := range s.touched {
 		if !s.dirty[v] {
 			continue
@@ -281,10 +279,6 @@ func (s *State) computeTouched(view graphstore.View, sums *neighborhood.Sums) {
 		s.computeMember(reader, view, v)
 		s.dirty[v] = false
 		s.computed, s.moves = append(s.computed, v), append(s.moves, farthest(s.before, s.Posterior(v)))
-		labels = labels || label
-	}
-	if labels || s.within == nil {
-		s.within = s.scatter(view)
 	}
 }
 
@@ -322,10 +316,6 @@ func (s *State) Labels() []Vertex { return s.labels }
 // Renewed lists the vertices, sorted, whose posteriors the last Ready may have changed: those
 // touched before it, and with a new epoch all labels.
 func (s *State) Renewed() []Vertex { return s.renewed }
-
-// Within returns for each class the variances of the posteriors of its labels, over
-// their number less one: K x K.
-func (s *State) Within() []float64 { return s.within }
 
 // Posterior returns pi(v), nil when v has none. It is read-only.
 func (s *State) Posterior(v Vertex) []float64 {

@@ -59,7 +59,6 @@ func (s *State) follow(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 		s.dropOwn(v)
 	}
 	s.changed += event.One
-	s.within = nil // also where nobody reads what was said of a label that went
 	s.labels = with(s.labels, v, after != event.NoClass)
 	for _, u := range view.Neighbors(v) {
 		move(u)
