@@ -61,12 +61,11 @@ type Config struct {
 	Missed   float64 `json:"-"` // see posterior.New; a log's own is 0
 	HashSeed uint64  `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
 
-	refreshEarned float64 // for tests, as the next four; 0 is the constant
-	emissionWork  float64
-	crowdMembers  int
-	handoverWork  int
-	refreshAge    time.Duration
-	fieldsMax     int
+	sketchEarned float64 // for tests, as the next three; 0 is the constant
+	emissionWork float64
+	crowdMembers int
+	handoverWork int
+	fieldsMax    int
 }
 
 // Emit bounds the movement of an estimate that is not published again. Its zero value
@@ -93,7 +92,7 @@ func (c Config) WithDefaults() Config {
 	c.Alpha = cmp.Or(c.Alpha, diffusion.AlphaDefault)
 	c.Tolerance = cmp.Or(c.Tolerance, toleranceDefault)
 	c.CompactEvery = cmp.Or(c.CompactEvery, compactEveryDefault)
-	c.refreshEarned = cmp.Or(c.refreshEarned, refreshEarned)
+	c.sketchEarned = cmp.Or(c.sketchEarned, sketchEarned)
 	clearDefault(&c.Models.SwitchAt, graphstore.SwitchAtDefault)
 	clearDefault(&c.Models.LapseAfter, graphstore.LapseAfterDefault)
 	clearDefault(&c.Shards, 1)

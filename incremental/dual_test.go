@@ -47,7 +47,7 @@ func TestDualAgreesWithPrimal(t *testing.T) {
 		config := dualConfig(seed, stream.Config.Classes)
 		config.HalfLife = halfLifeOf(seed / 5)
 		if seed%3 == 0 {
-			config.refreshEarned = 1 // hardly any
+			config.sketchEarned = 1 // hardly any
 		}
 		dual := newCore(t, config)
 		config.Engine = EnginePrimal
@@ -115,8 +115,8 @@ func checkMoments(t *testing.T, where string, dual, primal *Core) {
 	}
 }
 
-// With exact kernels on both sides and all second moments fresh, a core with a dual
-// must publish what one with fields does.
+// With exact kernels on both sides a core with a dual must publish the shares of one with fields, within what second moments
+// weigh in them.
 func TestDualEstimatesEqualPrimal(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
@@ -127,7 +127,6 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 		}
 		config.Tolerance = 1e-11
 		var estimates [2]map[string]quant.Estimate
-		config.refreshAge = -1 // whatever moved, so that variances are those of fields
 		var cores [2]*Core
 		for i, engine := range []string{EnginePrimal, EngineDual} {
 			config.Engine = engine
@@ -157,18 +156,12 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 					continue // the last bits decide between answers that are as good
 				}
 				compared++
-				if config.HalfLife > 0 {
-					want, got = withoutErrors(want), withoutErrors(got)
-				}
-				var spread cmp.Option
 				tolerance := 1e-4
-				if want.Method == string(quant.Auto) { // a dual knows masses by class, so it spreads them alike over its labels
-					spread = cmpopts.IgnoreFields(quant.Estimate{}, "Low", "High", "SE", "Influence")
-					if config.HalfLife > 0 {
-						tolerance = 5e-3 // second moments, which weigh the members' own labels, are a stand-in then
-					}
+				if want.Method == string(quant.Auto) || want.Lambda != got.Lambda { // both weigh by second moments
+					tolerance = 5e-3
 				}
-				if diff := cmp.Diff(want, got, cmpopts.EquateApprox(tolerance, tolerance), spread); diff != "" {
+				want, got = withoutErrors(want), withoutErrors(got)
+				if diff := cmp.Diff(want, got, cmpopts.EquateApprox(tolerance, tolerance)); diff != "" {
 					t.Fatalf("seed %d batch %d: %s: fields (-), dual (+):\n%s", seed, i, key, diff)
 				}
 			}
@@ -179,10 +172,9 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 	}
 }
 
-// withoutErrors leaves out of a record what rests on exact variances: a dual whose labels
-// age has a stand-in for them.
+// withoutErrors leaves out of a record what rests on second moments, which a dual estimates.
 func withoutErrors(e quant.Estimate) quant.Estimate {
-	e.Low, e.High, e.SE, e.Variance, e.Flags = nil, nil, nil, "", nil
+	e.Low, e.High, e.SE, e.NEff, e.Influence, e.Lambda, e.Variance, e.Flags = nil, nil, nil, nil, nil, 0, "", nil
 	return e
 }
 
@@ -267,7 +259,7 @@ func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 		config := dualConfig(seed, stream.Config.Classes)
 		config.HalfLife = halfLifeOf(seed / 3)
 		if seed%2 == 1 {
-			config.refreshEarned = float64(10 + 100*seed)
+			config.sketchEarned = float64(10 + 100*seed)
 		}
 		crowded(&config, seed)
 		restarts{batches: 28, every: 4}.leaveNoTrace(t, seed, stream, config)
@@ -292,7 +284,7 @@ func TestDualDoesNotDependOnProcessors(t *testing.T) {
 		sameOnProcessors(t, seed, 20, func(c *Config) {
 			*c = sharing(*c)
 			c.Engine = EngineDual
-			c.refreshEarned = float64(seed%2) * 500
+			c.sketchEarned = float64(seed%2) * 500
 			crowded(c, seed)
 		})
 	}

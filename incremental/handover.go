@@ -33,9 +33,9 @@ const (
 // newHandover begins one with duals that hold no function.
 func newHandover(c *Core, view graphstore.View) *handover {
 	h := &handover{from: c.masses.(*fields), shared: &sharedDual{core: c, measured: measured{Reach: 1}}}
-	h.shared.dual = h.shared.newDual(view)
+	h.shared.dual = c.newDual(c.config.Classes, h.shared.tolerance(view))
 	if c.posteriors != nil {
-		h.residual = c.posteriors.newResidual(h.shared.residualTolerance(view))
+		h.residual = c.newDual(c.config.Classes, h.shared.residualTolerance(view))
 	}
 	return h
 }
@@ -76,7 +76,7 @@ func (h *handover) advance(view graphstore.View, all bool) *handover {
 			return h
 		}
 	}
-	h.shared.takeOver(h.from, view)
+	h.shared.takeOver(view)
 	if h.residual != nil {
 		c.posteriors.takeResidual(h.residual, view)
 	}

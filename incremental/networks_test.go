@@ -39,7 +39,7 @@ func anyConfig(r *rand.Rand, classes int) Config {
 		config.emissionWork = float64(classes * solveMembers * (1 + r.IntN(20)))
 	}
 	if pick(3) {
-		config.refreshEarned = float64(10 + r.IntN(3000))
+		config.sketchEarned = float64(10 + r.IntN(3000))
 	}
 	if pick(3) {
 		config.fieldsMax, config.handoverWork = 1+r.IntN(4), 1+r.IntN(2000)

@@ -48,7 +48,7 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 		return
 	}
 	if p.residual == nil {
-		p.residual = p.newResidual(shared.residualTolerance(view))
+		p.residual = c.newDual(c.config.Classes, shared.residualTolerance(view))
 		p.residual.Solve(view, p.changes(p.residual, view, p.state.Labels()), p.residual.Tolerance()/dualStartShare)
 		c.tallies.MoveAll()
 	} else {
@@ -62,20 +62,6 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 	} else {
 		p.tellAll(most)
 	}
-}
-
-func (p *posteriors) residualConfig(tolerance float64) diffusion.Config {
-	c := p.core
-	return diffusion.Config{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.config.Classes}
-}
-
-// newResidual returns a dual of residuals that are all zero.
-func (p *posteriors) newResidual(tolerance float64) *diffusion.Dual {
-	dual, err := diffusion.NewDual(p.residualConfig(tolerance))
-	if err != nil {
-		panic(err) // the configuration was validated
-	}
-	return dual
 }
 
 // takeResidual takes over a dual that holds the residuals of some earlier emissions, and brings it up to date.

@@ -3,12 +3,10 @@ package incremental
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/diffusion"
-	"gqlstream/incremental/parallel"
 	"gqlstream/incremental/tally"
 	"gqlstream/ingest/event"
 	"gqlstream/quant"
@@ -17,23 +15,25 @@ import (
 // sharedDual keeps one dual for all communities: y of every function of the tallies, so
 // that an edge costs the same for five communities and for 100,000. The first moments A1
 // of a community are sums of y over its members, current at every emission. The second
-// moments A2 are not linear in the members: they are counted from a solve of the
-// community's own kernel, some communities at a time; see refresh.go.
+// moments A2 are not linear in the members: they are estimated; see sketch.go.
 type sharedDual struct {
 	core    *Core
 	dual    *diffusion.Dual
 	held    int                     // the dual holds its functions below this one; see handover
 	changes []diffusion.ValueChange // scratch
-	refreshes
 	measured
 }
 
-// measured says how far labels are from the members of communities; see measureReach.
+// measured says how far labels are from the members of communities, see measureReach, and which sketches were made.
 type measured struct {
 	Reach  float64              // the least of any community, at most 1
 	Lowest float64              // of those that were asked in this round
 	Next   graphstore.Community // to be asked
 	Labels float64              // as of the last emission, each by its weight
+
+	Credit   float64 // work that sketches may do, in neighbours visited
+	Sketches uint64  // so far
+	Waiting  uint32  // sketches until the newest community has one of each class
 }
 
 const (
@@ -55,33 +55,22 @@ const (
 	dualToleranceMin = 1e-11
 )
 
-// takeOver takes the place of fields, of which those that were followed give the first second moments
-// for nothing.
-func (d *sharedDual) takeOver(from *fields, view graphstore.View) {
+// takeOver takes the place of fields.
+func (d *sharedDual) takeOver(view graphstore.View) {
 	c := d.core
-	d.measured = measured{Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass()}
-	first := map[bool]float64{false: refreshCold, true: refreshPatient}[c.config.Patient] * c.config.refreshEarned
-	d.credit = slices.Repeat([]float64{first}, c.shards())
-	for i := range from.each {
-		if from.each[i].field != nil {
-			d.credit[c.shardOf(graphstore.Community(i), view)] = 0
-		}
+	d.measured = measured{
+		Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass(), Credit: sketchFirst * c.config.sketchEarned, Waiting: uint32(c.config.Classes),
 	}
-	parallel.Each(len(from.each), func(i, _ int) {
-		if id := graphstore.Community(i); from.each[i].field != nil {
-			c.tallies.Refresh(id, view, from.each[i].mass, c.position, c.time)
-		}
-	})
-	d.unrefreshed = c.withoutSpread(view)
 	c.masses = d
 	c.settle(d.dual, view, nil)
 	c.tallies.MoveAll()
+	d.dual.SumResiduals(view, c.crowds(view))
 	d.measureReach(view, math.Inf(1))
 }
 
-// newDual returns a dual of the tallies' functions that holds none of them yet.
-func (d *sharedDual) newDual(view graphstore.View) *diffusion.Dual {
-	dual, err := diffusion.NewDual(d.core.dualConfig(d.tolerance(view)))
+// newDual returns a dual of so many functions that holds none of them yet.
+func (c *Core) newDual(functions int, tolerance float64) *diffusion.Dual {
+	dual, err := diffusion.NewDual(diffusion.Config{Alpha: c.config.Alpha, Tolerance: min(tolerance, 1), Functions: functions})
 	if err != nil {
 		panic(err) // the configuration was validated
 	}
@@ -91,15 +80,11 @@ func (d *sharedDual) newDual(view graphstore.View) *diffusion.Dual {
 // begin solves for the dual from nothing.
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
-	d.dual = d.newDual(view)
+	d.dual = c.newDual(c.config.Classes, d.tolerance(view))
 	d.held = d.dual.Functions()
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
 	d.dual.Solve(view, c.tallies.AppendAll(nil, view), d.dual.Tolerance()/dualStartShare)
 	c.tallies.MoveAll()
-}
-
-func (c *Core) dualConfig(tolerance float64) diffusion.Config {
-	return diffusion.Config{Alpha: c.config.Alpha, Tolerance: tolerance, Functions: c.config.Classes}
 }
 
 // tolerance returns the tolerance of a value for the share of vertices that are
@@ -139,8 +124,8 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 		d.changes = between(0, d.held, c.tallies.AppendChanges(d.changes[:0], view, d.dual.Function))
 		d.dual.Follow(view, delta, d.changes)
 	}
-	for id := delta.FirstCommunity; int(id) < view.Communities(); id++ {
-		d.unrefreshed = append(d.unrefreshed, id)
+	if int(delta.FirstCommunity) < view.Communities() {
+		d.Waiting = uint32(c.config.Classes)
 	}
 }
 
@@ -166,7 +151,6 @@ func (c *Core) reach(mean float64, view graphstore.View) float64 {
 // reachGrowth of what they were, because what was least while there were a few labels says nothing of many.
 func (d *sharedDual) measureReach(view graphstore.View, growth float64) {
 	c := d.core
-	d.dual.SumResiduals(view, c.crowds(view))
 	most, end := reachMembers, graphstore.Community(view.Communities())
 	if growth >= reachGrowth {
 		most, d.Next, d.Lowest = math.MaxInt, 0, 1
@@ -201,20 +185,20 @@ func retune(dual *diffusion.Dual, want float64) (lowered bool) {
 	return lowered
 }
 
-// Ready implements masses: some second moments are refreshed, and the tolerance follows the
-// share of labels and their masses.
+// Ready implements masses: sketches are made, and the tolerance follows the share of labels and their masses.
 func (d *sharedDual) Ready(view graphstore.View) {
 	c := d.core
 	retune(d.dual, d.tolerance(view))
 	c.settle(d.dual, view, nil)
-	earned, labels := c.config.refreshEarned, c.tallies.LabelMass()
-	if labels > (1+arrivingShare)*d.Labels {
-		earned *= refreshArriving
+	d.dual.SumResiduals(view, c.crowds(view))
+	earned, labels := c.config.sketchEarned, c.tallies.LabelMass()
+	if labels > (1+arrivingShare)*d.Labels || d.Waiting > 0 {
+		earned *= sketchArriving
 	}
 	if early := c.loading || d.Labels == 0; early && c.config.Emit.Threshold > 0 {
-		d.saveUp(refreshSaved*earned, 2*refreshCold*c.config.refreshEarned) // they would be others soon
+		d.Credit = max(d.Credit, min(d.Credit+earned, 2*sketchFirst*c.config.sketchEarned)) // labels would be others soon
 	} else {
-		d.refreshDue(c, earned, view)
+		d.sketchAll(view, earned)
 	}
 	d.measureReach(view, labels/d.Labels-1)
 	d.Labels = labels
@@ -237,9 +221,6 @@ func (d *sharedDual) Certificate(graphstore.Community) float64 {
 	return 2 * d.dual.Certificate() // see Dual.Estimate
 }
 
-// creditRow is the work that a shard may still spend on refreshes.
-type creditRow struct{ Credit float64 }
-
 type spreadRow struct {
 	ofCommunity
 	tally.Spread
@@ -248,17 +229,13 @@ type spreadRow struct {
 const (
 	dualSection    = "dual.arrow"    // diffusion.DualState
 	sharedSection  = "shared.arrow"  // measured: one row
-	creditSection  = "credit.arrow"  // creditRow: one row, of a shard
-	spreadsSection = "spreads.arrow" // spreadRow: one for each community of a shard that was refreshed
+	spreadsSection = "spreads.arrow" // spreadRow: one for each community of a shard that has one
 )
 
 // State implements masses.
 func (d *sharedDual) State(add addSection) {
 	add(dualSection, false, rowsOf(d.dual.State()))
 	add(sharedSection, false, rowsOf([]measured{d.measured}))
-	for _, shard := range d.core.ownedShards() {
-		add(shardSection(shard, creditSection), false, rowsOf([]creditRow{{d.credit[shard]}}))
-	}
 	var rows []spreadRow
 	for id := range graphstore.Community(d.core.View().Communities()) {
 		if spread := d.core.tallies.Spread(id); spread != nil {
@@ -279,15 +256,7 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 		return nil, err
 	}
 	d := &sharedDual{core: c, held: c.config.Classes, measured: measured}
-	d.credit = make([]float64, c.shards())
-	for _, shard := range c.ownedShards() {
-		row, err := readRow[creditRow](sections, shardSection(shard, creditSection))
-		if err != nil {
-			return nil, err
-		}
-		d.credit[shard] = row.Credit
-	}
-	if d.dual, err = diffusion.RestoreDual(c.dualConfig(0), view, parts); err != nil {
+	if d.dual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: d.held}, view, parts); err != nil {
 		return nil, err
 	}
 	rows, err := ownedRows[spreadRow](c, sections, spreadsSection)
@@ -300,7 +269,6 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 			return nil, fmt.Errorf("section %s: second moments of community %d do not fit", spreadsSection, id)
 		}
 	}
-	d.unrefreshed = c.withoutSpread(view)
 	return d, nil
 }
 
@@ -310,7 +278,7 @@ func (r reading) varianceAge(now event.Time, record *quant.Estimate) {
 	record.Engine = r.engine
 	switch {
 	case r.engine == "":
-	case r.spread == nil:
+	case r.spread == nil || int(r.spread.Sketches) < len(record.Prevalence):
 		record.Flags = append(record.Flags, quant.FlagVarianceBound)
 	default:
 		record.VarianceAge = time.Duration(now - r.spread.Time).Seconds()

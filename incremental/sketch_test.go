@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"gqlstream/graphstore"
+	"gqlstream/incremental/diffusion"
+	"gqlstream/incremental/tally"
+	"gqlstream/ingest/event"
 )
 
 // Standard errors from second moments that are estimated for all communities at once must be those from the masses of
@@ -18,26 +21,22 @@ func TestSketchesGiveTheStandardErrorsOfMasses(t *testing.T) {
 		for b := range simulatedSteps(t, shape.classes, shape.vertices, shape.communities, .05, 12*time.Second, 5*time.Second) {
 			core.Step(b)
 		}
-		view, d := core.View(), core.masses.(*sharedDual)
-		var due []dueRefresh
-		for id := range graphstore.Community(view.Communities()) {
-			due = append(due, dueRefresh{id, true})
-		}
+		view := core.View()
 		solve := func() (se []float64) {
-			for _, x := range due {
-				core.published[x.id].snapshots = nil
-				se = append(se, core.solve(x.id, view, &core.solvers[0], true)[0].SE...)
+			for id := range graphstore.Community(view.Communities()) {
+				core.published[id].snapshots = nil
+				se = append(se, core.solve(id, view, &core.solvers[0], true)[0].SE...)
 			}
 			return se
 		}
-		for part := range slices.Chunk(due, 4) {
-			core.refreshBlock(part, view)
-		}
-		want := solve()
-		if d.sketchDue(core, 0, due, view) == 0 {
-			t.Fatalf("%+v: nothing was estimated", shape)
+		for range tally.SketchRounds * shape.classes {
+			core.masses.(*sharedDual).sketch(view)
 		}
 		got := solve()
+		for id := range graphstore.Community(view.Communities()) {
+			core.tallies.SetSpread(id, exactSpread(core, id))
+		}
+		want := solve()
 		for i := range got {
 			if want[i] > 0 || got[i] > 0 { // else all members are labelled
 				got[i] = math.Log(got[i] / want[i])
@@ -51,4 +50,25 @@ func TestSketchesGiveTheStandardErrorsOfMasses(t *testing.T) {
 		}
 		core.Close()
 	}
+}
+
+// exactSpread returns the spread of a community over the labels from the masses of its field.
+func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
+	k, view := core.config.Classes, core.View()
+	field := core.newField()
+	field.Solve(view, diffusion.Sources(id, view), 1e-6)
+	n, a1, a2 := make([]float64, k), make([]float64, k), make([]float64, k)
+	for v := range graphstore.Vertex(view.Vertices()) {
+		if l := view.Label(v); l.Class != event.NoClass && l.Role == event.Calibrate && view.Prediction(v) != nil {
+			a := field.Mass(v)
+			n[l.Class], a1[l.Class], a2[l.Class] = n[l.Class]+1, a1[l.Class]+a, a2[l.Class]+a*a
+		}
+	}
+	s := &tally.Spread{Sketches: uint32(k), Uneven: slices.Repeat([]float64{-1}, k*tally.SketchRounds)}
+	for i := range a1 {
+		if a1[i] > 0 {
+			s.Uneven[i*tally.SketchRounds] = a2[i]*n[i]/(a1[i]*a1[i]) - 1
+		}
+	}
+	return s
 }

@@ -233,7 +233,7 @@ func (c *Core) restorePosteriors(view graphstore.View, sections map[string][]byt
 	if err != nil || len(parts) == 0 {
 		return err
 	}
-	if p.residual, err = diffusion.RestoreDual(p.residualConfig(0), view, parts); err != nil {
+	if p.residual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: c.config.Classes}, view, parts); err != nil {
 		return fmt.Errorf("section %s: %w", residualSection, err)
 	}
 	p.countByClass(view)

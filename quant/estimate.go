@@ -27,7 +27,7 @@ type Estimate struct {
 	Simultaneous bool      `json:"simultaneous,omitempty"` // the intervals hold together
 	Variance     string    `json:"variance,omitempty"`     // VarianceExact or VarianceDiagonal
 	Engine       string    `json:"engine,omitempty"`       // dual when one structure served the kernels of all communities
-	VarianceAge  float64   `json:"variance_age,omitempty"` // seconds of log time since the kernel's second moments were computed
+	VarianceAge  float64   `json:"variance_age,omitempty"` // seconds of log time since something was last learned of the kernel's second moments
 	Gamma        float64   `json:"gamma,omitempty"`        // auto: how far the community was selected by class, 0 for a place
 	Posterior    uint64    `json:"posterior,omitempty"`    // auto: version of the coefficients of the posterior, from 1
 	Influence    []float64 `json:"influence,omitempty"`    // auto: what Difference reads, by coefficient, then class

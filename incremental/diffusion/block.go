@@ -37,9 +37,9 @@ const doneShare = 1e-34
 // in the block, but for the pass at which all stop.
 
 // run improves the solutions x, of which width lie side by side every stride numbers,
-// until every lane has a sum of |r| within sum and all |r|/d within top, and returns
+// until every lane has all |r|/d within top, and returns
 // how many passes that took. It leaves what the recurrence knows of the residual in r.
-func (b *block) run(view graphstore.View, x []float64, stride, width int, sum lane, top float64) (passes uint64) {
+func (b *block) run(view graphstore.View, x []float64, stride, width int, top float64) (passes uint64) {
 	var rho, done, next, curvature lane
 	for v := range b.r {
 		r, p, inverse := &b.r[v], &b.p[v], 1/b.diagonal[v]
@@ -61,23 +61,13 @@ func (b *block) run(view graphstore.View, x []float64, stride, width int, sum la
 				curvature[i] = 0 // rounding is all that is left of this system
 			}
 		}
-		size, most := b.descend(x, stride, width, &curvature, &next)
-		if within(size, sum) && most <= top {
+		if b.descend(x, stride, width, &curvature, &next) <= top {
 			break
 		}
 		b.turn(&rho, &next)
 		rho = next
 	}
 	return passes
-}
-
-func within(size, sum lane) bool {
-	for i := range size {
-		if size[i] > sum[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // apply writes the matrix times p to q, and p . q of every lane to dots.
@@ -130,9 +120,9 @@ func gatherLanesWeighted(x []lane, neighbors []Vertex, weights []float64) (s lan
 	return s
 }
 
-// descend steps along p. It returns the sum of |r| of every lane and the largest |r|/d of
-// all, and writes r . r / diagonal of every lane to rho.
-func (b *block) descend(x []float64, stride, width int, step, rho *lane) (size lane, most float64) {
+// descend steps along p. It returns the largest |r|/d of all lanes, and writes r . r / diagonal
+// of every lane to rho.
+func (b *block) descend(x []float64, stride, width int, step, rho *lane) (most float64) {
 	*rho = lane{}
 	for v := range b.r {
 		r, p, q, diagonal := &b.r[v], &b.p[v], &b.q[v], b.diagonal[v]
@@ -144,13 +134,12 @@ func (b *block) descend(x []float64, stride, width int, step, rho *lane) (size l
 		for i := range r {
 			c := r[i] - step[i]*q[i]
 			r[i] = c
-			size[i] += math.Abs(c)
 			rho[i] += c * c * inverse
 			top = max(top, math.Abs(c))
 		}
 		most = max(most, top/(diagonal+b.keep))
 	}
-	return size, most
+	return most
 }
 
 // turn makes the next directions, conjugate to those before.

@@ -169,6 +169,9 @@ func (g *Dual) Function(v Vertex) []float64 {
 	return g.f[(row-1)*g.l : row*g.l : row*g.l]
 }
 
+// Work returns the work of the dual so far.
+func (g *Dual) Work() Work { return g.work }
+
 // Tolerance returns the bound on the error of a value that Update keeps.
 func (g *Dual) Tolerance() float64 { return g.config.Tolerance }
 

@@ -160,7 +160,5 @@ func (g *Dual) conjugate(view graphstore.View, b *block, first, end int, goal fl
 		b.r[v] = lane{}
 		copy(b.r[v][:], r[first:end])
 	}
-	unbounded := math.Inf(1)
-	sums := lane{unbounded, unbounded, unbounded, unbounded}
-	return b.run(view, g.y[first:], g.l, end-first, sums, goal*g.alpha)
+	return b.run(view, g.y[first:], g.l, end-first, goal*g.alpha)
 }

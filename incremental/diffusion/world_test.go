@@ -220,6 +220,3 @@ func newField(t testing.TB, alpha, tolerance float64) *Field {
 	}
 	return f
 }
-
-// Work returns the work of the dual so far.
-func (g *Dual) Work() Work { return g.work }

@@ -76,17 +76,11 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex, by func(Vert
 
 // DualStatistics is Statistics of a community whose first moments are read from a
 // dual that is up to date with the last Update, and whose second moments are those of
-// the last Refresh, brought to the level of the first; see secondMoments.
+// sketches, brought to the level of the first; see secondMoments.
 func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool) *quant.Statistics {
 	first, sources := t.firstMoments(id, view, dual)
-	spread := t.each[id].spread
-	t.markStale(spread, first)
-	massMin := 0.0
-	if spread == nil || spread.Stale || total(spread.A1) == 0 { // else labels are known to be reached
-		massMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(t.LabelMass(), 1)
-	}
-	s := t.statistics(id, [families]Masses{whole: t.secondMoments(spread, first)})
-	s.MassMin = massMin
+	s := t.statistics(id, [families]Masses{whole: t.secondMoments(t.each[id].spread, first)})
+	s.MassMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(t.LabelMass(), 1)
 	if exact && !t.keep.Means { // nobody reads their masses
 		s.Rows = func(visit func(quant.Row)) { t.visitRows(view, sums, func(Vertex) float64 { return 0 }, visit) }
 	}

@@ -65,7 +65,7 @@ type community struct {
 	ownSquare                   []Sum           // K x K: sum of m own own'; nil where means are all
 	sources                     []diffusion.SourceChange
 	progress                    Progress
-	spread                      *Spread // of the last Refresh; nil before and without a dual
+	spread                      *Spread // nil before the first sketch, and without a dual
 }
 
 // New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core, and the

@@ -2,7 +2,6 @@ package tally
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"gqlstream/graphstore"
@@ -170,9 +169,6 @@ func (t *Tallies) recount(s shift, before, after *state, turned float64) {
 			t.resourced = append(t.resourced, s.community)
 		}
 		c.sources = append(c.sources, diffusion.SourceChange{V: s.v, Change: change})
-		if c.spread != nil {
-			c.spread.Churn += math.Abs(change)
-		}
 	}
 }
 
