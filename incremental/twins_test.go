@@ -90,6 +90,7 @@ func compareToTwin(t *testing.T, seed uint64, core *Core, latest map[string]quan
 		twin.countByClass(view)
 	}
 	twin.labels = func() *quant.Residuals { return twin.readLabels(view) }
+	twin.within = func() []float64 { return state.Within(view) }
 	for v := range graphstore.Vertex(view.Vertices()) {
 		have, want := mine.state.Posterior(v), state.Posterior(v)
 		for i := range want {
