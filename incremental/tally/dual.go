@@ -79,7 +79,7 @@ func (t *Tallies) MarkMoved(view graphstore.View, touched []Vertex, by func(Vert
 // sketches, brought to the level of the first; see secondMoments.
 func (t *Tallies) DualStatistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, dual *diffusion.Dual, exact bool) *quant.Statistics {
 	first, sources := t.firstMoments(id, view, dual)
-	s := t.statistics(id, [families]Masses{whole: t.secondMoments(t.each[id].spread, first)})
+	s := t.statistics(id, [families]masses{whole: t.secondMoments(t.each[id].spread, first)})
 	s.MassMin = errorShare * dual.Certificate() * sources * float64(t.classes) / max(t.LabelMass(), 1)
 	if exact && !t.keep.Means { // nobody reads their masses
 		s.Rows = func(visit func(quant.Row)) { t.visitRows(view, sums, func(Vertex) float64 { return 0 }, visit) }

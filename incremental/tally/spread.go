@@ -120,14 +120,14 @@ func (t *Tallies) labelsOf(class int) (n, n2 float64) {
 	return t.n[whole][class].Float(), t.n2[whole][class].Float()
 }
 
-// Masses are sums over the calibration rows at the masses of a kernel, by class and cell.
-type Masses struct {
+// masses are sums over the calibration rows at the masses of a kernel, by class and cell.
+type masses struct {
 	A1, A2 []float64 // of g a phi and g² a² phi
 	G2A    []float64 // of g² a phi; none without a half-life
 }
 
-func (t *Tallies) newMasses(cells int) Masses {
-	m := Masses{A1: make([]float64, cells), A2: make([]float64, cells)}
+func (t *Tallies) newMasses(cells int) masses {
+	m := masses{A1: make([]float64, cells), A2: make([]float64, cells)}
 	if t.decay != nil {
 		m.G2A = make([]float64, cells)
 	}
@@ -135,7 +135,7 @@ func (t *Tallies) newMasses(cells int) Masses {
 }
 
 // weigh counts the masses of a kernel over the calibration rows by cell. Whole classes take no sums.
-func (t *Tallies) weigh(view graphstore.View, sums *neighborhood.Sums, mass Mass, kind family) Masses {
+func (t *Tallies) weigh(view graphstore.View, sums *neighborhood.Sums, mass Mass, kind family) masses {
 	cells := make([]float64, kind.cells(t.classes))
 	m := t.newMasses(t.classes * len(cells))
 	for _, v := range t.rows {
@@ -172,7 +172,7 @@ func (t *Tallies) Calibrates(v Vertex) bool {
 // secondMoments returns A1 with A2, and G2A where labels age, for which age and mass are taken to have nothing to do with one
 // another. A2 is that of labels of one mass, at the level of now, and larger as sketches said. What was never sketched is taken as if
 // one label had all the mass of its class, the most that A2 can be.
-func (t *Tallies) secondMoments(s *Spread, a1 []float64) Masses {
+func (t *Tallies) secondMoments(s *Spread, a1 []float64) masses {
 	m := t.newMasses(t.classes)
 	copy(m.A1, a1)
 	for i, a := range a1 {

@@ -38,7 +38,7 @@ type Mass func(v Vertex) float64
 // its kernel at all calibration rows. exact adds the pass over them that exact variances need; it
 // reads view, sums and masses when called, which must be as in the last Update.
 func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighborhood.Sums, mass Mass, exact bool) *quant.Statistics {
-	var m [families]Masses
+	var m [families]masses
 	for kind := range family(families) {
 		if t.keep.has(kind) && (kind == whole || !t.keep.ClassMasses) {
 			m[kind] = t.weigh(view, sums, mass, kind)
@@ -52,7 +52,7 @@ func (t *Tallies) Statistics(id CommunityID, view graphstore.View, sums *neighbo
 }
 
 // statistics returns the statistics of one community whose kernel has these masses by kind of cells.
-func (t *Tallies) statistics(id CommunityID, m [families]Masses) *quant.Statistics {
+func (t *Tallies) statistics(id CommunityID, m [families]masses) *quant.Statistics {
 	c := t.each[id]
 	s := &quant.Statistics{
 		K: t.classes, Members: float64(c.members), Labelled: float64(c.labelled), Profiled: float64(c.profiled),
@@ -84,7 +84,7 @@ func cellsOf(s *quant.Statistics) [whole]**quant.Cells {
 
 // read returns one kind's cells with the mean for P and the sums for N, as a matrix of cells by
 // classes. Masses that nobody reads are zero.
-func (t *Tallies) read(c *community, kind family, m Masses) *quant.Cells {
+func (t *Tallies) read(c *community, kind family, m masses) *quant.Cells {
 	z := kind.cells(t.classes)
 	cells := &quant.Cells{Z: z, P: make([]float64, z)}
 	if c.profiled > 0 {
