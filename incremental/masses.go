@@ -85,6 +85,18 @@ func (c *Core) outgrown(view graphstore.View) bool {
 	return communities > most || own > massesBytesMax || c.tallies.Rows() > fieldLabelsMax && c.config.readsPosterior()
 }
 
+// FieldBytes returns about how much memory the fields of communities take, which nothing bounds where methods weigh cells.
+func (c *Core) FieldBytes() (bytes int) {
+	if f, are := c.masses.(*fields); are {
+		for i := range f.each {
+			if f.each[i].field != nil {
+				bytes += fieldBytes * c.View().Vertices()
+			}
+		}
+	}
+	return bytes
+}
+
 // engine returns the name of what keeps ppr kernels.
 func (c *Core) engine() string {
 	if _, shared := c.masses.(*sharedDual); shared {

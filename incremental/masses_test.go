@@ -41,6 +41,9 @@ func TestADualServesManyCommunities(t *testing.T) {
 		if got := core.Step(b).Engine; got != step.want {
 			t.Errorf("%d communities: engine %s, want %s", step.communities, got, step.want)
 		}
+		if fields := core.FieldBytes() / fieldBytes / core.View().Vertices(); (fields > 0) != (step.want == EnginePrimal) {
+			t.Errorf("%d communities, engine %s: memory of %d fields", step.communities, step.want, fields)
+		}
 	}
 	cold := newCore(t, Config{Classes: 2})
 	defer cold.Close()

@@ -52,7 +52,7 @@ func (s *shownStatus) watchFill(fills []graphstore.Fill, warn func(text string, 
 	for _, f := range fills {
 		if float64(f.Used) >= fillWarned*float64(f.Max) && !s.nearlyFull[f.Kind] {
 			s.nearlyFull[f.Kind] = true
-			warn("a limit is nearly reached; events beyond it are refused", "what", f.Kind, "used", f.Used, "limit", f.Max)
+			warn("a limit is nearly reached: beyond it events are refused, or memory is short", "what", f.Kind, "used", f.Used, "limit", f.Max)
 		}
 		list = append(list, web.Fill(f))
 	}

@@ -36,6 +36,7 @@ type Pipeline struct {
 	ticker     atomic.Pointer[ingest.Ticker] // nil until it is started, and where none is needed
 	full       atomic.Pointer[request.State] // since when the embedded server cannot write; nil: it can
 	shards     int                           // that the communities are divided into
+	memory     int                           // that the process may take; 0: not known
 	main       atomic.Pointer[fold]
 	beside     atomic.Pointer[fold] // that is to take the place of the main one; nil: there is none
 	group      *membership          // nil for a run alone
@@ -105,7 +106,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 		return p, config.Usagef("run: --group needs an outside server (--nats), and does not end when drained")
 	}
 	p.Config.HashSeed = rand.Uint64() // another one at each start, since it decides nothing
-	p.shards = max(p.Config.Shards, 1)
+	p.shards, p.memory = max(p.Config.Shards, 1), int(machineMemory(""))
 	if err = p.openBroker(ctx); err != nil {
 		return p, err
 	}

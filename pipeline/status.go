@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"gqlstream/graphstore"
 	"gqlstream/incremental"
 	"gqlstream/incremental/prequential"
 	"gqlstream/ingest/event"
@@ -48,7 +49,11 @@ func (f *fold) show(b *event.Batch, result *incremental.Result, took [2]time.Dur
 	if q := f.refused.Load(); q != nil {
 		s.Quarantine = *q
 	}
-	s.Fills = f.status.watchFill(view.Fills(), f.log.Warn)
+	fills := view.Fills()
+	if f.memory > 0 {
+		fills = append(fills, graphstore.Fill{Kind: "memory-of-fields", Used: f.core.FieldBytes(), Max: f.memory})
+	}
+	s.Fills = f.status.watchFill(fills, f.log.Warn)
 	f.status.mu.Lock()
 	defer f.status.mu.Unlock()
 	f.status.last = *s
