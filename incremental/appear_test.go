@@ -66,6 +66,45 @@ func TestTheFirstEmissionHoldsNothingUp(t *testing.T) {
 	}
 }
 
+// A class that gets its first labels when there were sketches of all others has bounds for variances, and says so, until it has
+// one; then its communities are published again, though nothing else happens.
+func TestAClassWithoutASketchHasBounds(t *testing.T) {
+	const many = 30
+	core := newCore(t, Config{Classes: 2, sketchEarned: 1000})
+	defer core.Close()
+	bounded := func(b *event.Batch) (bounded, n int) {
+		for _, e := range core.Step(b).Estimates {
+			if n++; slices.Contains(e.Flags, quant.FlagVarianceBound) {
+				bounded++
+			}
+		}
+		return bounded, n
+	}
+	first := crowd(1, many)
+	first.Labels = slices.DeleteFunc(first.Labels, func(l event.Label) bool { return l.Class == 1 })
+	bounded(first)
+	at := event.Position(2)
+	quiet := func() *event.Batch { return &event.Batch{First: at, Last: at, Time: event.Time(at) * 1e8, Emit: true} }
+	for ; at < 20; at++ {
+		bounded(quiet())
+	}
+	core.masses.(*sharedDual).Credit = -1e5               // none can be made at once
+	if got, n := bounded(crowd(at, many)); got != n-n/5 { // of the others all members have labels
+		t.Errorf("%d of %d communities say that there are bounds for the variances of a new class", got, n)
+	}
+	core.masses.(*sharedDual).Credit = 0
+	published := 0
+	for at++; at < 40; at++ {
+		got, n := bounded(quiet())
+		if published += n; n > 0 && got > 0 {
+			t.Errorf("position %d: %d of %d records have bounds when there is a sketch", at, got, n)
+		}
+	}
+	if published == 0 {
+		t.Error("no community was published when its bounds were known to be too wide")
+	}
+}
+
 // An emission without communities has nothing to estimate: the core must not follow the
 // graph for it, and the first community makes it follow.
 func TestACoreStaysColdUntilThereIsACommunity(t *testing.T) {

@@ -278,9 +278,9 @@ func (r reading) varianceAge(now event.Time, record *quant.Estimate) {
 	record.Engine = r.engine
 	switch {
 	case r.engine == "":
-	case r.spread == nil || int(r.spread.Sketches) < len(record.Prevalence):
+	case r.spread.Bounds(r.ClassA1):
 		record.Flags = append(record.Flags, quant.FlagVarianceBound)
-	default:
+	case r.spread != nil:
 		record.VarianceAge = time.Duration(now - r.spread.Time).Seconds()
 	}
 }

@@ -44,17 +44,21 @@ func (d *sharedDual) sketchAll(view graphstore.View, earned float64) {
 	d.Credit = min(d.Credit, saved)
 }
 
-// sketch makes the next sketch, tells all communities, and returns its work.
+// sketch makes the next sketch, unless the class has no labels, tells all communities, and returns its work.
 func (d *sharedDual) sketch(view graphstore.View) (work float64) {
-	c := d.core
-	signs := c.newDual(sketchFunctions, d.toleranceOf(view, sketchTolerance))
-	signs.Solve(view, c.tallies.AppendSigns(nil, view, d.Sketches, sketchFunctions), signs.Tolerance())
-	parallel.Each(view.Communities(), func(i, _ int) {
-		if id := graphstore.Community(i); c.owns(id, view) && c.tallies.KernelSum(id) > 0 {
-			c.tallies.Sketch(id, view, d.dual, signs, d.Sketches, c.time)
-		}
-	})
+	c, number := d.core, d.Sketches
 	d.Sketches++
 	d.Waiting -= min(d.Waiting, 1)
-	return sketchBlocks * sketchPass * float64(signs.Work().Iterations) * float64(2*view.Edges()+view.Vertices())
+	values := c.tallies.AppendSigns(nil, view, number, sketchFunctions)
+	if len(values) == 0 {
+		return 0
+	}
+	signs := c.newDual(sketchFunctions, d.toleranceOf(view, sketchTolerance))
+	signs.Solve(view, values, signs.Tolerance())
+	parallel.Each(view.Communities(), func(i, _ int) {
+		if id := graphstore.Community(i); c.owns(id, view) && c.tallies.KernelSum(id) > 0 {
+			c.tallies.Sketch(id, view, d.dual, signs, number, c.time)
+		}
+	})
+	return sketchBlocks * sketchPass * float64(max(signs.Work().Iterations, 1)) * float64(2*view.Edges()+view.Vertices())
 }

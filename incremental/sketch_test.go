@@ -64,7 +64,7 @@ func exactSpread(core *Core, id graphstore.Community) *tally.Spread {
 			n[l.Class], a1[l.Class], a2[l.Class] = n[l.Class]+1, a1[l.Class]+a, a2[l.Class]+a*a
 		}
 	}
-	s := &tally.Spread{Sketches: uint32(k), Uneven: slices.Repeat([]float64{-1}, k*tally.SketchRounds)}
+	s := &tally.Spread{Uneven: slices.Repeat([]float64{-1}, k*tally.SketchRounds)}
 	for i := range a1 {
 		if a1[i] > 0 {
 			s.Uneven[i*tally.SketchRounds] = a2[i]*n[i]/(a1[i]*a1[i]) - 1

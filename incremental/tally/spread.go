@@ -13,9 +13,8 @@ import (
 // Spread says how unevenly the kernel of a community lies over the labels of each class, beside a dual: what the last
 // SketchRounds sketches of each said.
 type Spread struct {
-	Time     event.Time // of the last sketch
-	Sketches uint32     // so far
-	Uneven   []float64  // K x SketchRounds: sum g² (a - mean of a)² over that of g² (mean of a)²; negative where nothing was said yet
+	Time   event.Time // of the last sketch
+	Uneven []float64  // K x SketchRounds: sum g² (a - mean of a)² over that of g² (mean of a)²; negative where nothing was said yet
 }
 
 // SketchRounds is the number of sketches of a class of which signs differ. Then they begin again, so that estimates are wrong
@@ -39,7 +38,10 @@ func (t *Tallies) SetSpread(id CommunityID, s *Spread) bool {
 // the label's weight g, less what makes the sum over the labels zero if all have one mass.
 func (t *Tallies) AppendSigns(dst []diffusion.ValueChange, view graphstore.View, sketch uint64, functions int) []diffusion.ValueChange {
 	class := t.sketched(sketch)
-	_, n2 := t.labelsOf(class)
+	n, n2 := t.labelsOf(class)
+	if n == 0 {
+		return dst
+	}
 	sketch %= uint64(t.classes * SketchRounds)
 	for i := range functions {
 		first, sum := len(dst), 0.0
@@ -70,21 +72,18 @@ func signOf(v Vertex, function uint64) float64 {
 }
 
 // Sketch takes in a sketch, a dual of the functions of AppendSigns, for one community. The mean mass of the labels
-// is that of the first moments, from the dual of classes. The community has moved once it has a sketch of each class, and
+// is that of the first moments, from the dual of classes. The community has moved once no bound stands for a sketch, and
 // when its labels turn out to be less or more uneven than they seemed.
 func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual, signs *diffusion.Dual, sketch uint64, now event.Time) {
 	c, class := t.each[id], t.sketched(sketch)
-	if c.spread == nil {
-		c.spread = &Spread{Uneven: slices.Repeat([]float64{-1}, t.classes*SketchRounds)}
-	}
-	if c.spread.Time, c.spread.Sketches = now, c.spread.Sketches+1; int(c.spread.Sketches) == t.classes {
-		t.Move(id)
-	}
 	a1, _ := t.firstMoments(id, view, dual)
 	n, n2 := t.labelsOf(class)
 	even := a1[class] / n
 	if even *= even * n2; !(even > 0) {
 		return // none is reached
+	}
+	if c.spread == nil {
+		c.spread = &Spread{Uneven: slices.Repeat([]float64{-1}, t.classes*SketchRounds)}
 	}
 	sums, _ := signs.Estimate(id, view)
 	uneven := 0.0
@@ -92,10 +91,21 @@ func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual, signs *diff
 		uneven += float64(x * x)
 	}
 	before := c.spread.uneven(class)
-	c.spread.Uneven[class*SketchRounds+int(sketch/uint64(t.classes)%SketchRounds)] = uneven / float64(len(sums)) / even
-	if math.Abs(c.spread.uneven(class)-before) > unevenMoved*(1+before) {
+	c.spread.Time, c.spread.Uneven[class*SketchRounds+int(sketch/uint64(t.classes)%SketchRounds)] = now, uneven/float64(len(sums))/even
+	if math.IsInf(before, 1) && !c.spread.Bounds(a1) || math.Abs(c.spread.uneven(class)-before) > unevenMoved*(1+before) {
 		t.Move(id)
 	}
+}
+
+// Bounds reports whether the most that it can be stands for the second moment of a class, which was never sketched, though the
+// community reaches labels of it as these first moments say.
+func (s *Spread) Bounds(a1 []float64) bool {
+	for i, a := range a1 {
+		if a > 0 && math.IsInf(s.uneven(i), 1) {
+			return true
+		}
+	}
+	return false
 }
 
 // uneven returns what sketches said of a class, infinite before there is any.
