@@ -107,6 +107,7 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 	parallel.Each(len(due), func(i, worker int) {
 		each[i] = c.solve(due[i], view, &c.solvers[worker], all || c.config.Emit.Threshold == 0)
 	})
+	c.flagged = append(c.flagged, due...)
 	records = slices.Concat(each...)
 	slices.SortStableFunc(records, func(a, b quant.Estimate) int { return cmp.Compare(a.Community, b.Community) })
 	return records, behind
@@ -115,9 +116,11 @@ func (c *Core) estimate(view graphstore.View, all, waits bool) (records []quant.
 // moveFlagged marks the communities whose records have said for Emit.AtLeastEvery that the coefficients are new, also where
 // nothing moved: to alerts such a record says nothing.
 func (c *Core) moveFlagged() {
-	for id := range c.published {
-		if last := &c.published[id]; last.Refitted && c.time-last.Solved >= event.Time(c.config.Emit.AtLeastEvery) {
-			c.tallies.Move(graphstore.Community(id))
+	slices.Sort(c.flagged)
+	c.flagged = slices.DeleteFunc(slices.Compact(c.flagged), func(id graphstore.Community) bool { return !c.published[id].Refitted })
+	for _, id := range c.flagged {
+		if c.time-c.published[id].Solved >= event.Time(c.config.Emit.AtLeastEvery) {
+			c.tallies.Move(id)
 		}
 	}
 }
