@@ -196,8 +196,8 @@ func (c Config) mayShare() bool {
 	return c.Engine != EnginePrimal && cmp.Or(c.Kernel, diffusion.PPR) == diffusion.PPR && c.families().ClassMasses
 }
 
-// pairClassesMax bounds the classes of methods that look at pairs of classes: three
-// sums of classes³ numbers for each community, 256 MiB each at the bound.
+// pairClassesMax bounds the classes of methods that look at pairs of classes: matrices of
+// classes³ numbers for each kind of pairs, 128 MiB each at the bound and twice that as exact sums.
 const pairClassesMax = 256
 
 // checkSelections reports declarations that are none.

@@ -252,7 +252,7 @@ func TestGatheredEstimatesAreThoseOfTheMembers(t *testing.T) {
 
 // A core with a dual that was restored anywhere in a history must go on with the same
 // estimates, bit for bit, as one that never stopped, and save the same bytes; also
-// while second moments wait for their refresh.
+// while second moments wait for their sketches.
 func TestRestoredDualGoesOnBitForBit(t *testing.T) {
 	for seed := range uint64(40) {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, Erase: true, TTL: true})

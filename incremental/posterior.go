@@ -90,8 +90,7 @@ func (p *posteriors) follow(view graphstore.View, delta *graphstore.Delta, votes
 	}
 }
 
-// ready makes current what an emission reads, and marks who it moves: the masses, which
-// follow, refresh what moved.
+// ready makes current what an emission reads, and marks the communities that it moves.
 func (p *posteriors) ready(view graphstore.View) {
 	if p == nil {
 		return

@@ -211,15 +211,15 @@ func NewClassResiduals(of []*Residuals, labels func() *LabelSample) *ClassResidu
 	return c
 }
 
-// Weigh returns the sums for one community where single masses are not known: from the sums of a and a² by class and that
-// of a r, which it keeps, taking the labels of one class for alike otherwise.
+// Weigh returns the sums for one community where single masses are not known: from the sums of g a and g² a² by class and that
+// of g a r, which it keeps, taking the labels of one class for alike otherwise.
 func (c *ClassResiduals) Weigh(a1, a2, first []float64) *Residuals {
 	k := len(c.of)
 	r := &Residuals{K: k, Sum: c.all.Sum, First: [2][]float64{c.all.First[0], first}}
 	mean, square := make([]float64, k), make([]float64, k) // of a over the labels of a class
 	for i, of := range c.of {
 		if of.Sum > 0 {
-			mean[i], square[i] = a1[i]/of.Sum, a2[i]/of.Sum
+			mean[i], square[i] = a1[i]/of.Sum, a2[i]/of.Squares[0]
 			r.Mass += mean[i] * of.Sum
 			axpy(r.Squares[:], of.Squares[0], []float64{1, mean[i], square[i]})
 		}

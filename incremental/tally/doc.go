@@ -18,8 +18,7 @@
 //
 // There are four kinds of cells (Families): the own prediction, the own prediction
 // times the mean of the neighbours', and both again with the most likely class in the
-// place of the vector. Only kinds that the configured methods read are kept. P and N are kept each
-// for itself; of A1 and A2 the finest are summed, and the others are their marginals.
+// place of the vector. Only kinds that the configured methods read are kept, each for itself.
 //
 // Invariant: every sum that is kept equals the sum of its terms counted from nothing, bit for bit,
 // because each term is a fixed function of integers, is cut to the unit of Sum once, and enters or
@@ -34,8 +33,8 @@
 //     reads of a community takes all labels too, so nothing is gained by following each;
 //   - with one dual for all communities there are no masses by label, and of whole classes alone.
 //     AppendChanges tells the dual how its functions changed, and DualStatistics reads A1 as sums
-//     of its values over the members. A2 is not linear in the members. Sketch estimates its ratio to the square
-//     of A1 by class, now and then, and in between that stands still.
+//     of its values over the members. A2 is not linear in the members. Sketch estimates its ratio to
+//     the square of A1 by class, now and then, and in between that stands still.
 //
 // With ClassMasses fields are read of whole classes alone, too.
 //
