@@ -153,6 +153,15 @@ func (a *Audit) Add(class int, p []float64, multiplicity, pi float64) {
 	a.Expect(y, p, yp, multiplicity, pi, 1)
 }
 
+// Weighted returns the effective number of labels of weights g (r a + s), and the covariance of their mean residual.
+func (l *Residuals) Weighted(r, s float64) (effective float64, covariance []float64) {
+	w, d := weighting{r: r, s: s}, make([]float64, l.K)
+	covariance = make([]float64, l.K*l.K)
+	l.mean(d, w)
+	l.covariance(covariance, d, w)
+	return l.effective(w), covariance
+}
+
 // Times returns the sums of labels that count n times each, with masses scaled by f.
 func (r *Residuals) Times(n, f float64) *Residuals {
 	times := func(x []float64, by float64) []float64 {

@@ -456,3 +456,31 @@ func TestErrorOfTheCoefficientsIsKeptWhileLittleChanges(t *testing.T) {
 		t.Errorf("gamma changed a little, where coefficients are most of the variance: errors %v, computed anew %v", got, anew)
 	}
 }
+
+// Residuals from sums by class must be those of single labels where all labels of a class have one mass, also where those of
+// one class are older and so weigh less than those of another.
+func TestResidualsByClassAreThoseOfLabels(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	all, byClass := quant.NewResiduals(2), []*quant.Residuals{quant.NewResiduals(2), quant.NewResiduals(2)}
+	var masses []float64
+	first, a1, a2 := make([]float64, 2), make([]float64, 2), make([]float64, 2)
+	for i := range 60 {
+		class, x := i%2, r.Float64()
+		g, a := []float64{.1, 1}[class], []float64{3, .5}[class]
+		for _, to := range []*quant.Residuals{all, byClass[class]} {
+			to.Add(class, g, []float64{x, 1 - x})
+		}
+		masses, a1[class], a2[class] = append(masses, a), a1[class]+g*a, a2[class]+g*g*a*a
+		first[0], first[1] = first[0]+g*a*(1-float64(class)-x), first[1]+g*a*(float64(class)-1+x)
+	}
+	want, wanted := all.Weigh(masses).Weighted(2, .3)
+	got, given := quant.NewClassResiduals(byClass, nil).Weigh(a1, a2, first).Weighted(2, .3)
+	if math.Abs(got/want-1) > 1e-12 {
+		t.Errorf("%v effective labels by class, %v by label", got, want)
+	}
+	for i, x := range wanted {
+		if math.Abs(given[i]/x-1) > 1e-9 {
+			t.Errorf("entry %d of the covariance is %v by class, %v by label", i, given[i], x)
+		}
+	}
+}
