@@ -98,7 +98,6 @@ func (t *Tallies) moveLandmark(view graphstore.View) bool {
 
 // recountRows counts the rows' shared sums from nothing.
 func (t *Tallies) recountRows(view graphstore.View, sums *neighborhood.Sums) {
-	clear(t.classN)
 	for kind := range t.n {
 		clear(t.n[kind])
 		clear(t.n2[kind])

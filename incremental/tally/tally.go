@@ -32,7 +32,6 @@ type Tallies struct {
 	rows    []Vertex        // calibration rows: labels of role calibrate that have a prediction, sorted
 	n       [families][]Sum // K x Z, class-major: sum of phi over them
 	n2      [families][]Sum // likewise of g² phi, where n is that of g phi; without a half-life n itself
-	classN  []uint64        // K
 	decay   *decay          // nil without a half-life
 	each    []*community
 	moved   []movement // by community: whether a statistic of its own may have changed since it was estimated
@@ -71,7 +70,7 @@ type community struct {
 // New returns the tallies of a graph as it stands, counted from nothing: the start of a warm core, and the
 // twin that tests hold Update against. Every community's Sources then lists its whole kernel.
 func New(classes int, keep Families, view graphstore.View, sums *neighborhood.Sums) *Tallies {
-	t := &Tallies{classes: classes, keep: keep, classN: make([]uint64, classes), renewed: make([]float64, classes)}
+	t := &Tallies{classes: classes, keep: keep, renewed: make([]float64, classes)}
 	for kind := range family(families) {
 		if keep.has(kind) {
 			t.n[kind] = make([]Sum, classes*kind.cells(classes))

@@ -248,18 +248,17 @@ func (t *Tallies) renewRow(c rowChange) {
 		return
 	}
 	t.MoveShared(0)
-	if !c.begins() {
-		t.renewed[c.classBefore] += 1 / float64(max(t.classN[c.classBefore], 1))
-	}
-	if !c.ends() {
-		t.renewed[c.classAfter] += 1 / float64(max(t.classN[c.classAfter], 1))
+	for _, class := range []event.Class{c.classBefore, c.classAfter} {
+		if class != event.NoClass {
+			labels, _ := t.labelsOf(int(class))
+			t.renewed[class] += 1 / max(labels, 1)
+		}
 	}
 }
 
 // countRow adds a row's cells to N, or takes them back.
 func (t *Tallies) countRow(s *state, g gains, sign int) {
 	class := int(s.label.Class)
-	t.classN[class] += uint64(sign)
 	for kind := range family(families) {
 		if !t.keep.has(kind) {
 			continue
