@@ -105,7 +105,7 @@ func (t *Tallies) collect(view graphstore.View, delta *graphstore.Delta, votes [
 }
 
 // changeMember moves v from its state before to its state after in every
-// community that it is, or was, a member of. shifts are v's.
+// community that it is, or was, a member of. shifts are v's, by community, since a delta lists members in that order.
 func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *state, shifts []shift) {
 	members := view.MemberOf(v)
 	if len(members)+len(shifts)+len(t.everyone) == 0 {
@@ -116,7 +116,8 @@ func (t *Tallies) changeMember(view graphstore.View, v Vertex, before, after *st
 		t.recount(s, before, after, turned)
 	}
 	for _, m := range members {
-		if !slices.ContainsFunc(shifts, func(s shift) bool { return s.community == m.Community }) {
+		_, counted := slices.BinarySearchFunc(shifts, m.Community, func(s shift, id CommunityID) int { return cmp.Compare(s.community, id) })
+		if !counted {
 			t.recount(shift{v: v, community: m.Community, before: m.Multiplicity, after: m.Multiplicity}, before, after, turned)
 		}
 	}
