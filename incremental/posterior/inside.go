@@ -192,7 +192,7 @@ func (n *inside) collect(view graphstore.View, delta *graphstore.Delta) {
 	}
 }
 
-// wasIn lists the communities that v was an open member of before delta.
+// wasIn lists the communities that v was an open member of before delta, which made these changes, by community.
 func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, changes []graphstore.MemberChange) []membership {
 	label, predicted := before(view, delta, v)
 	if !predicted || label.Class != event.NoClass {
@@ -201,7 +201,10 @@ func (n *inside) wasIn(view graphstore.View, delta *graphstore.Delta, v Vertex, 
 	start := len(n.pool)
 	n.pool = n.all(n.pool, view, v)
 	list := slices.DeleteFunc(n.pool[start:], func(m membership) bool {
-		return slices.ContainsFunc(changes, func(c graphstore.MemberChange) bool { return c.Community == m.Community })
+		_, changed := slices.BinarySearchFunc(changes, m.Community, func(c graphstore.MemberChange, id graphstore.Community) int {
+			return cmp.Compare(c.Community, id)
+		})
+		return changed
 	})
 	for _, c := range changes {
 		if c.Before > 0 {
