@@ -21,8 +21,8 @@ func TestRecordsAreNumbersWhateverTheLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	histories, records := campaign.Size(t, "GQLSTREAM_EXTREMES", 48), 0
-	for seed := campaign.Seed(t, 0); seed < uint64(histories); seed++ {
+	histories, records, first := campaign.Size(t, "GQLSTREAM_EXTREMES", 48), 0, campaign.Seed(t, 0)
+	for seed := first; seed < first+uint64(histories); seed++ {
 		stream := eventtest.New(seed, eventtest.Config{Weighted: seed%2 == 0, TTL: seed%7 == 0, Withdraw: seed%5 == 0})
 		config := Config{
 			Classes: stream.Config.Classes, Engine: []string{EnginePrimal, EngineDual}[seed%2],
