@@ -70,7 +70,7 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 		err = errors.Join(err, d.fs.RemoveAll(temporary))
 		return size, fmt.Errorf("checkpoint at %d: %w", m.Position, err)
 	}
-	return size, errors.Join(d.dropOthers(m), d.prune())
+	return size, errors.Join(d.dropBehind(m.Position), d.prune())
 }
 
 // fileName orders as positions do.

@@ -179,6 +179,42 @@ func TestACheckpointReplacesThoseOfAnotherConfiguration(t *testing.T) {
 	}
 }
 
+// Damaged checkpoints, and whole ones that nobody can go on from, keep no new one out, nor the two before it, while a run that
+// went back has not come to where they lie.
+func TestCheckpointsFurtherOnKeepNoneOut(t *testing.T) {
+	root := t.TempDir()
+	dir, err := Open(Disk{}, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := func(positions ...uint64) {
+		for _, p := range positions {
+			if _, err := dir.Save(saved(Manifest{Position: p})); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	save(70, 80, 90)
+	for _, p := range []uint64{80, 90} {
+		if err := os.Truncate(filepath.Join(root, fileName(p), "edges.arrow"), 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(10, 20, 30, 40)
+	if dir, err = Open(Disk{}, root); err != nil { // which drops nothing that Save has kept
+		t.Fatal(err)
+	}
+	for _, p := range []uint64{20, 30, 40} {
+		if _, err := dir.Read(p); err != nil {
+			t.Errorf("a checkpoint was dropped for the sake of others that lie further on: %v", err)
+		}
+	}
+	save(100, 110, 120)
+	if positions, err := dir.List(); err != nil || fmt.Sprint(positions) != "[120 110 100]" {
+		t.Errorf("kept %v, %v; want the newest three", positions, err)
+	}
+}
+
 func mustNotRead(t *testing.T, dir *Dir, file string, data []byte, what string) {
 	t.Helper()
 	if err := os.WriteFile(file, data, 0o600); err != nil {

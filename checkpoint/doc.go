@@ -6,10 +6,10 @@
 // names every section with its length and xxhash64 and carries its own. Save
 // writes everything into a temporary directory, syncs each file, reads all of it
 // back and compares, renames the directory into place and syncs the parent; then
-// it drops all but the newest three, and after an erasure all but the newest two as
-// soon as both are from after it. Load takes the newest one whose manifest and
-// sections are as they were written; what is damaged is never decoded, and
-// stays until it is replaced, or dropped as any other.
+// it drops what lies further on, all but the newest three, and after an erasure all
+// but the newest two as soon as both are from after it. Load takes the newest one
+// whose manifest and sections are as they were written; what is damaged is never
+// decoded, and stays until a Save drops it.
 //
 // The package knows nothing of what the sections mean. It does I/O and so is no
 // part of the core; all of it goes through FS, so that tests can fail, tear and

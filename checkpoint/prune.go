@@ -48,13 +48,10 @@ func (d *Dir) DropBefore(position uint64) error {
 	return d.drop(func(p uint64) bool { return p < position })
 }
 
-// dropOthers drops the checkpoints of other configurations, and of other names of classes. Whoever has saved one
-// has read the log anew, and those that lie further on would be taken for the newest.
-func (d *Dir) dropOthers(saved *Manifest) error {
-	return d.drop(func(p uint64) bool {
-		m, err := d.manifest(filepath.Join(d.path, fileName(p)))
-		return err == nil && !saved.continues(&m)
-	})
+// dropBehind drops the checkpoints of higher positions than one that was just saved. Whoever saves has not gone on from
+// those: they are damaged, of another configuration, or further than the log out. They would keep new ones out.
+func (d *Dir) dropBehind(saved uint64) error {
+	return d.drop(func(p uint64) bool { return p > saved })
 }
 
 // drop drops the checkpoints of some positions.
