@@ -33,10 +33,8 @@ func (s *Store) Apply(b *event.Batch) (*Delta, []event.Refusal) {
 	s.members.applyEgos(s.graph(), &s.step.delta)
 	s.members.apply(&s.step)
 	d := &s.step.delta
-	for _, v := range d.Erased {
-		s.ids.release(v)
-	}
 	slices.Sort(d.Erased)
+	s.ids.release(d.Erased)
 	slices.Sort(d.Reused)
 	return d, s.step.refused
 }

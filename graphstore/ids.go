@@ -210,10 +210,18 @@ func (t *ids) erase(v Vertex) {
 	*e = idEntry{size: erasedID}
 }
 
-// release lets the index of a vertex that was erased be given away.
-func (t *ids) release(v Vertex) {
-	at, _ := slices.BinarySearchFunc(t.free, uint32(v), func(x, v uint32) int { return cmp.Compare(v, x) })
-	t.free = slices.Insert(t.free, at, uint32(v))
+// release lets the indices of vertices that were erased, in ascending order, be given away.
+func (t *ids) release(erased []Vertex) {
+	before := len(t.free)
+	t.free = append(t.free, make([]uint32, len(erased))...)
+	for end := len(t.free) - 1; len(erased) > 0; end-- { // the smallest of both lists comes last
+		if before > 0 && t.free[before-1] < uint32(erased[0]) {
+			before--
+			t.free[end] = t.free[before]
+		} else {
+			t.free[end], erased = uint32(erased[0]), erased[1:]
+		}
+	}
 }
 
 // removeSlot empties the slot of v and closes the gap.
