@@ -30,7 +30,7 @@ func (c *Checkpoint) Add(name string, data []byte) {
 }
 
 // Load returns the newest intact checkpoint, or nil when there is none, and tells of newer ones that are
-// damaged. They stay until the next Save. A checkpoint of a newer release stops the search, since going
+// damaged, which stay until a Save drops them. A checkpoint of a newer release stops the search, since going
 // back to an older one would undo what that release did, and so does one of an older release, since the
 // log may not reach back to its beginning.
 func (d *Dir) Load(tell func(damage error)) (*Checkpoint, error) {

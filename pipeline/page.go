@@ -145,6 +145,11 @@ func (p *Pipeline) Explain(ctx context.Context, asked web.ExplainQuery) (*quant.
 	if e.Floor <= 1 {
 		e.Named = 5
 	}
+	for _, place := range [][2]string{{"from", asked.From}, {"to", asked.To}} {
+		if _, err := ParsePlace(place[0], place[1]); err != nil {
+			return nil, &web.Refusal{Code: http.StatusBadRequest, Message: err.Error()}
+		}
+	}
 	x, err := e.Explain(ctx, asked)
 	if errors.As(err, new(config.UsageError)) || errors.Is(err, ingest.ErrPastEnd) {
 		err = &web.Refusal{Code: http.StatusConflict, Message: strings.TrimPrefix(err.Error(), "explain: ")}

@@ -223,14 +223,14 @@ func TestExplainForThePage(t *testing.T) {
 	if slices.ContainsFunc(x.Causes, named) || !slices.ContainsFunc(want.Causes, named) {
 		t.Error("the page names vertices, or the command does not")
 	}
-	for _, q := range []web.ExplainQuery{
-		{Community: "german", Method: "auto", From: "noon", To: asked.To},
-		{Community: "nowhere", Method: "auto", From: asked.From, To: asked.To},
+	for code, q := range map[int]web.ExplainQuery{
+		http.StatusBadRequest: {Community: "german", Method: "auto", From: "noon", To: asked.To},
+		http.StatusConflict:   {Community: "nowhere", Method: "auto", From: asked.From, To: asked.To},
 	} {
 		_, err := p.Explain(t.Context(), q)
 		var refusal *web.Refusal
-		if !errors.As(err, &refusal) || refusal.Code != http.StatusConflict {
-			t.Errorf("%+v: %v, want code %d", q, err, http.StatusConflict)
+		if !errors.As(err, &refusal) || refusal.Code != code {
+			t.Errorf("%+v: %v, want code %d", q, err, code)
 		}
 	}
 	p.Config.MembersMin = max(x.From.Vertices, x.To.Vertices) + 1
