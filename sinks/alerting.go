@@ -52,11 +52,15 @@ func NewAlerting(ctx context.Context, c AlertingConfig) (*Alerting, error) {
 	if a.engine, err = alerts.New(c.Rules); err != nil {
 		return nil, err
 	}
-	if _, err := c.Shelf.Read(ctx); errors.Is(err, os.ErrNotExist) {
-		a.begin, err = Newest(ctx, c.JS, ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
-		if err != nil {
-			return nil, fmt.Errorf("sinks: alerts: %w", err)
-		}
+	_, unread := c.Shelf.Read(ctx)
+	if unread == nil {
+		return a, nil
+	}
+	a.begin, err = Newest(ctx, c.JS, ReaderConfig{Names: c.Streams.Names, Shards: c.Shards, Log: c.Log})
+	if err != nil {
+		return nil, fmt.Errorf("sinks: alerts: %w", err)
+	}
+	if errors.Is(unread, os.ErrNotExist) { // else Open learns whether there is one
 		_ = a.save(ctx, a.begin) // Open tries again; a run may end before it, and the next one must begin here too
 	}
 	return a, nil

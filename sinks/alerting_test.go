@@ -188,6 +188,23 @@ func TestAlertsBeginAndChangeWhereTheLogIs(t *testing.T) {
 	}
 }
 
+// Alerts without a state must begin with what comes also if the first look for one failed, and not evaluate the whole log out.
+func TestAlertsBeginWhereTheLogIsAfterAFailedLook(t *testing.T) {
+	l := startLogOut(t)
+	l.publish(l.writer(run("a")), restless(2, 30)...)
+	shelf := FileShelf(filepath.Join(t.TempDir(), "alerts.json"))
+	a, err := NewAlerting(t.Context(), AlertingConfig{
+		JS: l.js, Streams: StreamsConfig{Names: DefaultNames()}, Log: "log", Shelf: unreadable{shelf}, Rules: highRule(t, "0.5"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.config.Shelf = shelf
+	if _, at, err := a.Open(t.Context()); err != nil || at.Position != 30 {
+		t.Errorf("they begin behind position %d, %v; want 30", at.Position, err)
+	}
+}
+
 // A stream of alerts that is deleted is made again, and alerts go on.
 func TestDeletedAlertsAreMadeAgain(t *testing.T) {
 	l := startLogOut(t)
