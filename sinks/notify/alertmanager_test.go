@@ -112,6 +112,23 @@ func TestAlertmanagerIsToldAgainUntilTheEnd(t *testing.T) {
 	}
 }
 
+// A webhook that has more to deliver than there is time for at the end must leave some for the Alertmanagers.
+func TestAlertmanagersAreToldAtTheEndBehindASlowWebhook(t *testing.T) {
+	nc, js := broker(t)
+	slow := listen(t, func(int, http.ResponseWriter) { time.Sleep(200 * time.Millisecond) })
+	r := listen(t, nil)
+	targets := start(t, js, Config{Webhooks: []Webhook{{Name: "ops", URL: slow.URL}}, Alertmanagers: []Alertmanager{{Name: "am", URL: r.URL}}})
+	for n := range 40 {
+		publish(t, nc, transition(n+1, alerts.Firing))
+	}
+	targets.Set([]alerts.Alert{active(1)})
+	r.next(t)
+	targets.Close()
+	if len(r.got) != 1 {
+		t.Errorf("%d requests at the end, want 1", len(r.got))
+	}
+}
+
 // A log whose time is not the clock's, names that are no labels and many alerts must
 // all make valid requests.
 func TestAnyAlertMakesAValidRequest(t *testing.T) {

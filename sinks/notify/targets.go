@@ -30,7 +30,8 @@ const (
 
 // Limits of Close.
 const (
-	closeWaitMax   = 5 * time.Second // for what there is to be delivered
+	closeWaitMax   = 4 * time.Second // for what there is to be delivered
+	closeTellMax   = time.Second     // to tell Alertmanagers behind that
 	closeLookEvery = 50 * time.Millisecond
 )
 
@@ -175,8 +176,10 @@ func (t *Targets) Close() error {
 		_ = request.Pause(ctx, closeLookEvery) // after ctx nothing is asked any more
 	}
 	t.Stop()
+	last, end := context.WithTimeout(context.Background(), closeTellMax)
+	defer end()
 	for _, m := range t.managers {
-		_ = m.post(ctx) // which it counts
+		_ = m.post(last) // which it counts
 		m.client.CloseIdleConnections()
 	}
 	return nil
