@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"gqlstream/config"
 	"gqlstream/ingest"
 	"gqlstream/ingest/broker"
@@ -71,14 +73,18 @@ func (c *publishCmd) Run(ctx context.Context, con console) error {
 }
 
 // openOrdered opens the files. Where nobody says the classes, they are those of the run that follows
-// the stream, if there are estimates of one and they may be read, and those of the files else.
+// the stream, if there are estimates of one, and those of the files else.
 func (c *publishCmd) openOrdered(ctx context.Context, con console, b *broker.Broker, conf files.Config) (*files.Source, error) {
 	from := ""
 	if conf.Classes.K() == 0 {
 		from = "the files"
-		marks, _ := sinks.Marks(ctx, b.JS, c.out)
+		log, err := ingest.IdentityAt(ctx, b.JS, c.names.Log, 0)
+		marks, failed := sinks.Marks(ctx, b.JS, c.out)
+		if err = cmp.Or(err, failed); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil, fmt.Errorf("publish: which classes the run has is not known: %w; give them with --classes", err)
+		}
 		for _, m := range marks {
-			if len(m.Classes) > 0 {
+			if len(m.Classes) > 0 && m.Log == log.Created.Format(time.RFC3339Nano) {
 				from, conf.Classes.Names = "the estimates", m.Classes
 			}
 		}

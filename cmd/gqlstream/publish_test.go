@@ -328,6 +328,23 @@ func TestPublishDoesNotGuessTheOrderOfClasses(t *testing.T) {
 	if strings.Count(got, `{"kind":"label","vertex":1,"class":0}`) != 2 || !strings.Contains(got, "[0.75,0.25]") || !strings.Contains(said, "0 = right") {
 		t.Errorf("beside a run: %s\n%s", got, said)
 	}
+	deleteLog(t, other)
+	mustRun(t, "publish", "--state", other, "--labels", labels, "--predictions", predictions)
+	if got := storedEvents(t, other); got[0] != `{"kind":"label","vertex":1,"class":1}` {
+		t.Errorf("beside a run on a log that is no more: %q", got)
+	}
+}
+
+func deleteLog(t *testing.T, state string) {
+	t.Helper()
+	b, err := config.OpenBroker(config.Settings{State: state}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.JS.DeleteStream(t.Context(), broker.DefaultStreamNames().Log); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Exit codes tell mistakes of the command line from those of the files.
