@@ -101,7 +101,7 @@ func (t *Tallies) Sketch(id CommunityID, view graphstore.View, dual, signs *diff
 // community reaches labels of it as these first moments say.
 func (s *Spread) Bounds(a1 []float64) bool {
 	for i, a := range a1 {
-		if a > 0 && math.IsInf(s.uneven(i), 1) {
+		if a*a > 0 && math.IsInf(s.uneven(i), 1) { // else no sketch can say anything
 			return true
 		}
 	}
