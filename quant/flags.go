@@ -118,7 +118,7 @@ var flagDocs = []FlagDoc{
 		"look at the accuracy by class in the status; train anew, and label more until then: old labels understate the errors",
 	},
 	{
-		FlagVarianceBound, "the spread of the kernel over the labels is not yet known for this new community: the interval is wide",
+		FlagVarianceBound, "the spread of the kernel over the labels is not yet known for this community: the interval is wide",
 		"wait: it is computed within the next emissions",
 	},
 	{
