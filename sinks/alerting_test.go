@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -275,5 +276,16 @@ func (l *logOut) mustHaveLatest(positions map[string]uint64) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
+	}
+}
+
+// The place of an alert has the form that earlier builds wrote: a file of alerts goes on behind the same one.
+func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
+	var p progress
+	if err := json.Unmarshal([]byte(`{"log":"log","cursor":{"position":7,"shard":2,"sequence":9,"stamp":1}}`), &p); err != nil {
+		t.Fatal(err)
+	}
+	if want := (Place{Position: 7, Ordinal: 2}); p.Cursor.Place != want {
+		t.Errorf("%+v, want %+v", p.Cursor.Place, want)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // log out: the ordinal is that among those of the position, from 1.
 type Place struct {
 	Position uint64 `json:"position"`
-	Ordinal  int    `json:"ordinal,omitempty"`
+	Ordinal  int    `json:"shard"` // as earlier builds wrote it: files of alerts go on behind the same one
 }
 
 // Compare returns -1, 0 or 1 as a place is before, at or behind another one.
