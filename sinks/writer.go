@@ -120,10 +120,10 @@ func (w *Writer) adopt(found Mark) {
 	w.known = found
 	w.beats.last = max(w.beats.last, found.nanoseconds()) // later emissions may have been found due already
 	switch {
+	case found.Config != w.config.Config && (found.torn || found.Part < found.Parts):
+		w.known.Part = 0
 	case found.torn:
 		w.known.Part--
-	case found.Config != w.config.Config && found.Part < found.Parts:
-		w.known.Part = 0
 	default:
 		w.end.Store(max(w.Sequence(), found.Sequence+uint64(found.Records)))
 	}

@@ -710,3 +710,14 @@ func TestHeartbeatsDoNotDependOnWhenMarksAreStored(t *testing.T) {
 		t.Error("an emission without records is due at once after one with records")
 	}
 }
+
+// Nothing of an emission of another configuration that is not whole may stand, whatever broke it off.
+func TestPartsOfAnotherConfigurationAreNotCompleted(t *testing.T) {
+	for _, torn := range []bool{false, true} {
+		w := &Writer{config: WriterConfig{Config: "new", Log: "log"}}
+		w.adopt(Mark{shardMark: shardMark{Config: "old", Log: "log", Position: 5, Part: 2, Parts: 3}, Sequence: 9, torn: torn})
+		if w.known.Part != 0 || w.Published() != 4 {
+			t.Errorf("torn %t: part %d, published up to %d; want 0 and 4", torn, w.known.Part, w.Published())
+		}
+	}
+}
