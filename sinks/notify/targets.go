@@ -30,8 +30,8 @@ const (
 
 // Limits of Close.
 const (
-	closeWaitMax   = 4 * time.Second // for what there is to be delivered
-	closeTellMax   = time.Second     // to tell Alertmanagers behind that
+	closeWaitMax   = 5 * time.Second // for what there is to be delivered
+	closeTellMin   = time.Second     // of that for Alertmanagers, which come last
 	closeLookEvery = 50 * time.Millisecond
 )
 
@@ -172,14 +172,14 @@ func (t *Targets) Stop() {
 func (t *Targets) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWaitMax)
 	defer cancel()
-	for slices.ContainsFunc(t.hooks, func(h *hook) bool { return h.delivers(ctx) }) {
-		_ = request.Pause(ctx, closeLookEvery) // after ctx nothing is asked any more
+	hooks, end := context.WithTimeout(ctx, closeWaitMax-closeTellMin)
+	defer end()
+	for slices.ContainsFunc(t.hooks, func(h *hook) bool { return h.delivers(hooks) }) {
+		_ = request.Pause(hooks, closeLookEvery) // after its end nothing is asked any more
 	}
 	t.Stop()
-	last, end := context.WithTimeout(context.Background(), closeTellMax)
-	defer end()
 	for _, m := range t.managers {
-		_ = m.post(last) // which it counts
+		_ = m.post(ctx) // which it counts
 		m.client.CloseIdleConnections()
 	}
 	return nil
