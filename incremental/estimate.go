@@ -184,7 +184,7 @@ const (
 )
 
 // dueOfShard is due for the communities of one shard. Where an emission is bounded, those come first that waited
-// longest, among them all new ones, and once there are more that differ than it can bear, nobody younger is asked.
+// longest, and once there are more that differ than it can bear, nobody younger is asked.
 func (c *Core) dueOfShard(moved []graphstore.Community, view graphstore.View, waits bool) (due []graphstore.Community, behind bool) {
 	work := math.Inf(1)
 	if waits {
