@@ -174,7 +174,7 @@ func TestDualEstimatesEqualPrimal(t *testing.T) {
 
 // withoutErrors leaves out of a record what rests on second moments, which a dual estimates.
 func withoutErrors(e quant.Estimate) quant.Estimate {
-	e.Low, e.High, e.SE, e.NEff, e.Influence, e.Lambda, e.Variance, e.Flags = nil, nil, nil, nil, nil, 0, "", nil
+	e.Low, e.High, e.SE, e.NEff, e.Influence, e.Lambda, e.Variance, e.VarianceAge, e.Flags = nil, nil, nil, nil, nil, 0, "", 0, nil
 	return e
 }
 
