@@ -158,16 +158,24 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 	}
 }
 
-// What is prepared must not be begun anew because more shards are this worker's than those that it brings: a worker that is
-// slow to say that it lives would put the shards of a dead one off again and again.
-func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
-	js := startServer(t)
-	member, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Alive: "test.alive", Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: "one", Since: time.Now()}})
+// joinAlone returns the membership of a worker that is alone in its group.
+func joinAlone(t *testing.T) *membership {
+	t.Helper()
+	member, err := group.Join(t.Context(), group.Config{
+		JS: startServer(t), Bucket: group.Bucket("", "test"), Alive: "test.alive", Log: slog.New(slog.DiscardHandler),
+		Self: group.Presence{Worker: "one", Since: time.Now()},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = member.Leave() })
-	m := &membership{member: member, copies: 1}
+	return &membership{member: member, copies: 1}
+}
+
+// What is prepared must not be begun anew because more shards are this worker's than those that it brings: a worker that is
+// slow to say that it lives would put the shards of a dead one off again and again.
+func TestWhatIsPreparedIsNotBegunAnew(t *testing.T) {
+	m := joinAlone(t)
 	p := foldOf(m, 0)
 	p.shards = 3
 	next := newFold(p, []int{0, 1})
@@ -218,13 +226,8 @@ func TestTheNextFoldIsNeverTheFirstAtAStep(t *testing.T) {
 // A worker that has no memory for two folds stands still until the next one has caught up. The others must not take
 // it for one that estimates its shards: who keeps one of them until another worker publishes it would give it up.
 func TestAWorkerThatStandsStillSaysThatItEstimatesNothing(t *testing.T) {
-	js := startServer(t)
-	member, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Alive: "test.alive", Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: "one", Since: time.Now()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = member.Leave() })
-	m := &membership{member: member, copies: 1}
+	m := joinAlone(t)
+	member := m.member
 	p := foldOf(m, 0, 1)
 	p.Page = new(web.Server)
 	says := func() (shards []int) {

@@ -190,10 +190,9 @@ func TestLostEndOfTheLogOutIsNoticed(t *testing.T) {
 	}
 }
 
-// A batch whose end is missing, as after a loss of power on a broker that does not sync,
-// is published again, and is read once.
-func TestTornBatchIsPublishedAgain(t *testing.T) {
-	l := startLogOut(t)
+// tornBatch returns a writer that has published position 1, and of position 2 the mark of three records with only two of them.
+func tornBatch(t *testing.T, l *logOut) (*Writer, shardMark, []*nats.Msg) {
+	t.Helper()
 	w := l.writer(run("a"))
 	l.publish(w, emissionAt(1, 3))
 	records, err := w.records(emissionAt(2, 3).Estimates)
@@ -202,7 +201,15 @@ func TestTornBatchIsPublishedAgain(t *testing.T) {
 	}
 	mark := w.known.shardMark
 	mark.Position, mark.Time, mark.Records = 2, alerts.TimeText(2*int64(time.Second)), 3
-	if err := w.store(t.Context(), mark, records[:2]); err != nil { // one record less than it says
+	return w, mark, records[:2]
+}
+
+// A batch whose end is missing, as after a loss of power on a broker that does not sync,
+// is published again, and is read once.
+func TestTornBatchIsPublishedAgain(t *testing.T) {
+	l := startLogOut(t)
+	w, mark, records := tornBatch(t, l)
+	if err := w.store(t.Context(), mark, records); err != nil {
 		t.Fatal(err)
 	}
 	w = l.writer(run("b"))
@@ -217,15 +224,8 @@ func TestTornBatchIsPublishedAgain(t *testing.T) {
 // position is complete: its records would be missing for good.
 func TestTheEndOfARunDoesNotCompleteATornBatch(t *testing.T) {
 	l := startLogOut(t)
-	w := l.writer(run("a"))
-	l.publish(w, emissionAt(1, 3))
-	records, err := w.records(emissionAt(2, 3).Estimates)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mark := w.known.shardMark
-	mark.Position, mark.Time, mark.Records = 2, alerts.TimeText(2*int64(time.Second)), 3
-	batch, err := w.batch(&mark, records[:2])
+	w, mark, records := tornBatch(t, l)
+	batch, err := w.batch(&mark, records)
 	if err == nil {
 		_, err = publishAfter(t.Context(), w.nc, jetstream.ExpectedLastSubjSeqHeader, w.known.Sequence, batch)
 	}
