@@ -7,6 +7,7 @@ package request
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -159,12 +160,16 @@ var passingCodes = []jetstream.ErrorCode{10002, 10176, 10210, codeDuplicateInPro
 var passingErrors = []error{
 	jetstream.ErrNoStreamResponse, nats.ErrNoResponders, nats.ErrTimeout, jetstream.ErrAsyncPublishTimeout, nats.ErrDisconnected,
 	nats.ErrReconnectBufExceeded, context.DeadlineExceeded, jetstream.ErrJetStreamNotEnabled, context.Canceled, // of a request
+	net.ErrClosed,
 }
 
 // Passes reports whether an error can pass by itself: the broker is away, or cannot
-// store anything now, for want of space say.
+// store anything now, for want of space say. A message that does not fit into the client's buffer
+// is written at once, so that it can meet the error of a connection that has just broken.
 func Passes(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.Code >= 500 || slices.Contains(passingCodes, api.ErrorCode)) ||
+	var connection *net.OpError
+	return errors.As(err, &connection) ||
+		errors.As(err, &api) && (api.Code >= 500 || slices.Contains(passingCodes, api.ErrorCode)) ||
 		slices.ContainsFunc(passingErrors, func(passing error) bool { return errors.Is(err, passing) })
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -239,6 +241,15 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 	} {
 		if got := Passes(fmt.Errorf("publish: %w", &code)); got != want {
 			t.Errorf("%+v is tried again: %t", code, got)
+		}
+	}
+	for err, want := range map[error]bool{
+		&net.OpError{Op: "write", Net: "tcp", Err: syscall.ECONNRESET}: true, // a long message, and the server was killed
+		net.ErrClosed: true,
+		&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}: false,
+	} {
+		if got := Passes(fmt.Errorf("publish: %w", err)); got != want {
+			t.Errorf("%v is tried again: %t", err, got)
 		}
 	}
 }

@@ -78,7 +78,11 @@ func TestKilledBrokerLosesNothing(t *testing.T) {
 	const kills, perKill = 4, 20
 	k := &killable{t: t, dir: t.TempDir()}
 	l := connect(t, k.start())
-	defer func() { k.kill() }()
+	var restarts sync.WaitGroup
+	defer func() {
+		restarts.Wait()
+		k.kill()
+	}()
 	w := l.writer(run("a"))
 	random := rand.New(rand.NewPCG(11, 12))
 	file := filepath.Join(t.TempDir(), "lines")
@@ -94,7 +98,6 @@ func TestKilledBrokerLosesNothing(t *testing.T) {
 		want = append(want, emissionAt(p+1, 1+random.IntN(1500)*int(p%5)/4))
 	}
 	newest := map[string]uint64{}
-	var restarts sync.WaitGroup
 	for i, e := range want {
 		for _, record := range e.Estimates {
 			newest[record.Community] = e.Position
