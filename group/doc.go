@@ -9,8 +9,9 @@
 // same bytes, and the fence of the log out (package sinks) lets one copy in. So a member may be
 // wrong for a while about the workers that live: it costs work done twice, or a pause, and no record.
 //
-// Death is judged by the member's own renewals: a worker that was not heard of while eight of them
+// Death is judged by the member's own renewals: a worker that was not heard of while four of them
 // came back is dead. While the broker elects a leader nobody's renewals come back, and nobody dies.
+// It is judged early, because a mistake costs the others the work of a take-over, and no gap.
 //
 // A Store keeps, by position of the log, what a worker needs to take a shard over, in an object
 // bucket, and the digests by which workers find that their states are not the same.

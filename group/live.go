@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/request"
@@ -40,7 +39,7 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 		case err != nil:
 		case i < 0 && since.IsZero():
 			return fmt.Errorf("group: no worker %s lives", worker)
-		case (i < 0 || alone) && absent < renewalsMax:
+		case (i < 0 || alone) && absent < absentMax:
 			absent++ // servers that have just elected may not have all renewals yet
 		case i < 0 || !since.IsZero() && !live[i].Since.Equal(since):
 			return nil
@@ -61,7 +60,10 @@ func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) e
 	}
 }
 
-const drainHeardMax = time.Minute // that a worker may take to hear that it is to end
+const (
+	drainHeardMax = time.Minute // that a worker may take to hear that it is to end
+	absentMax     = 8           // looks at the list that must miss a worker for it to be gone
+)
 
 func drainKey(worker string) string { return "drain." + key(worker) }
 
@@ -79,16 +81,11 @@ func (m *Member) Rank(of string) int {
 }
 
 // Places returns the place of this worker among those that estimate each of so many shards, of which
-// there are to be so many copies: 0 for the first, and -1 where it does not estimate the shard. Without
-// the doubted, which were not heard of for half the time, it is what the places will be when those are dead.
-func (m *Member) Places(shards, copies int, doubted bool) (places []int) {
+// there are to be so many copies: 0 for the first, and -1 where it does not estimate the shard.
+func (m *Member) Places(shards, copies int) (places []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	among := m.live()
-	if !doubted {
-		among = m.undoubted()
-	}
-	for _, workers := range assign(among, shards, copies) {
+	for _, workers := range assign(m.live(), shards, copies) {
 		places = append(places, slices.Index(workers, m.self.Worker))
 	}
 	return places
@@ -121,34 +118,4 @@ func order(workers []string, of string) []string {
 		return cmp.Or(cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
 	})
 	return ordered
-}
-
-// A worker whose process has ended does not listen any more, and the broker tells the others at once,
-// long before renewals are missed. A worker that stands still listens, and one that looks for another
-// server does not, so that silence is a reason for a doubt and no more.
-
-// subject returns where a worker listens.
-func (m *Member) subject(worker string) string {
-	return m.config.Alive + "." + m.config.Bucket + "." + key(worker)
-}
-
-// hail asks the others whether they listen, beside the caller.
-func (m *Member) hail(ctx context.Context) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name := range m.workers {
-		if name == m.self.Worker {
-			continue
-		}
-		m.running.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, presenceTTL)
-			defer cancel()
-			_, err := m.config.JS.Conn().RequestWithContext(ctx, m.subject(name), nil)
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if w := m.workers[name]; w != nil && errors.Is(err, nats.ErrNoResponders) {
-				w.absent++
-			}
-		})
-	}
 }

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/request"
@@ -23,10 +22,8 @@ import (
 // How often a member says that it lives, and when it is forgotten.
 const (
 	renewEvery  = 250 * time.Millisecond
-	renewalsMax = 8               // own renewals that come back without one of a worker that is dead then
-	doubtedAt   = renewalsMax / 2 // those without one of a worker that may be
-	absentMax   = 2               // answers without a renewal between that nobody listens for a worker, which may be dead then, too
-	presenceTTL = renewalsMax * renewEvery
+	renewalsMax = 4               // own renewals that come back without one of a worker that is dead then
+	presenceTTL = 8 * renewEvery  // of an entry, beside that, for who has not heard of the worker before
 	requestMax  = 5 * time.Second // for one question to the broker, while it elects a leader
 	watchAgain  = 200 * time.Millisecond
 )
@@ -53,7 +50,6 @@ type Presence struct {
 type Config struct {
 	JS       jetstream.JetStream
 	Bucket   string // of the group; Bucket returns its name
-	Alive    string // beginning of the subjects on which workers listen as long as they live
 	Replicas int
 	Log      *slog.Logger
 	Self     Presence
@@ -68,7 +64,6 @@ func Bucket(prefix, name string) string {
 type Member struct {
 	config  Config
 	kv      jetstream.KeyValue
-	ear     *nats.Subscription // by which others hear that the process lives
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
@@ -83,8 +78,7 @@ type Member struct {
 // heard is the newest entry of a worker, and what came after it.
 type heard struct {
 	Presence
-	at     uint64 // the own renewal at which the entry came
-	absent int    // answers that nobody listens for the worker
+	at uint64 // the own renewal at which the entry came
 }
 
 // Join takes part in a group, and returns when the workers that live are known. It refuses to
@@ -98,11 +92,8 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, err
 	}
 	m := &Member{config: c, kv: kv, self: c.Self, Disagreed: make(chan error, 1), workers: map[string]*heard{}}
-	if m.ear, err = c.JS.Conn().Subscribe(m.subject(m.self.Worker), func(q *nats.Msg) { _ = q.Respond(nil) }); err != nil {
-		return nil, fmt.Errorf("group: %w", err)
-	}
 	if err = m.admit(ctx); err != nil {
-		return nil, errors.Join(err, m.ear.Unsubscribe())
+		return nil, err
 	}
 	ctx, m.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	m.running.Go(func() { m.watch(ctx) })
@@ -209,7 +200,6 @@ func (m *Member) renewAlways(ctx context.Context) {
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
 	for {
-		m.hail(ctx)
 		if err := m.renew(ctx); err != nil && ctx.Err() == nil {
 			m.config.Log.Debug("group: a renewal was not stored", "error", err)
 		}
@@ -222,7 +212,7 @@ func (m *Member) renewAlways(ctx context.Context) {
 }
 
 func (m *Member) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, presenceTTL)
+	ctx, cancel := context.WithTimeout(ctx, renewalsMax*renewEvery/2) // the next one must be in time if this one is lost
 	defer cancel()
 	m.mu.Lock()
 	data, err := json.Marshal(m.self)
@@ -297,14 +287,6 @@ func (m *Member) live() (names []string) {
 	return names
 }
 
-// undoubted lists those of them that were heard of of late, and listen.
-func (m *Member) undoubted() []string {
-	return slices.DeleteFunc(m.live(), func(name string) bool {
-		w := m.workers[name]
-		return name != m.self.Worker && (m.renewals >= w.at+doubtedAt || w.absent >= absentMax)
-	})
-}
-
 // Say changes what this worker says of itself with its next renewal.
 func (m *Member) Say(change func(*Presence)) {
 	m.mu.Lock()
@@ -343,7 +325,7 @@ func (m *Member) Leave() error {
 	m.running.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), presenceTTL)
 	defer cancel()
-	if err := errors.Join(m.ear.Unsubscribe(), m.kv.Delete(ctx, key(m.self.Worker))); err != nil {
+	if err := m.kv.Delete(ctx, key(m.self.Worker)); err != nil {
 		return fmt.Errorf("group: bucket %s: %w", m.config.Bucket, err)
 	}
 	return nil

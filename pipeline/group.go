@@ -29,8 +29,6 @@ type membership struct {
 	checkpoints int           // that were given to others
 	took        time.Duration // the newest of them
 	handing     time.Time     // since when workers that stay estimate all spare shards; now, if they do not
-	missing     time.Time     // since when shards of this worker are not estimated here; now, if all are
-	doubted     time.Time     // when a next fold was given up, because a worker was not dead
 }
 
 // joinGroup returns when the workers that live are known. Those that do not hear of the end miss the renewals.
@@ -40,7 +38,7 @@ func (p *Pipeline) joinGroup(ctx context.Context, o Options) error {
 	}
 	self := p.writers.Writer
 	member, err := group.Join(ctx, group.Config{
-		JS: p.Broker.JS, Bucket: group.Bucket(p.settings.NATS.Prefix, o.Group), Alive: p.names.Out.Queries() + ".alive", Replicas: p.names.In.Replicas, Log: p.log,
+		JS: p.Broker.JS, Bucket: group.Bucket(p.settings.NATS.Prefix, o.Group), Replicas: p.names.In.Replicas, Log: p.log,
 		Self: group.Presence{
 			Worker: cmp.Or(o.Worker, self.Host+"-"+filepath.Base(p.settings.State)), Since: self.Since,
 			Config: p.Config.Digest(), Build: p.version, Arch: architecture(),

@@ -17,35 +17,12 @@ import (
 	"gqlstream/sinks/web"
 )
 
-// A worker without memory for two folds that is to estimate shards that nobody else estimates must begin at once. One that
-// only stands in waits for its turn, but not for ever: two that begin together would leave a gap.
-func TestWorkersStandStillOneAfterTheOther(t *testing.T) {
-	for _, c := range []struct {
-		what   string
-		urgent bool
-		turn   int
-		waited time.Duration
-		want   bool
-	}{
-		{"nobody else estimates it", true, 3, 0, true},
-		{"stands in, first turn", false, 0, 0, true},
-		{"stands in, second turn, at once", false, 1, 0, false},
-		{"stands in, second turn, after the first one's", false, 1, standInTurn, true},
-		{"stands in, third turn, too early", false, 2, standInTurn, false},
-		{"stands in, third turn", false, 2, 2 * standInTurn, true},
-	} {
-		if got := mayStandStill(c.urgent, c.turn, c.waited); got != c.want {
-			t.Errorf("%s: %v, want %v", c.what, got, c.want)
-		}
-	}
-}
-
 // A worker that is drained must end although the one that estimates its shards now is always later than
 // it, and never publishes first. It must not end for one that is drained itself.
 func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 	js := startServer(t)
 	join := func(name string) *group.Member {
-		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Alive: "test.alive", Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
+		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: group.Bucket("", "test"), Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,13 +64,13 @@ func TestADrainDoesNotWaitForASlowerWorkerForEver(t *testing.T) {
 	}
 }
 
-// A worker that is not heard of must be prepared for before it is dead; when it is heard of again, what was
-// prepared is given up, and the next doubt waits, but not its death.
-func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
+// Shards of a worker that is dead must be prepared for; when it is heard of again, what was prepared is given up,
+// and what has caught up takes the place of the main fold.
+func TestADeathIsPreparedForAndGivenUp(t *testing.T) {
 	js := startServer(t)
 	bucket := group.Bucket("", "test")
 	join := func(name string) *group.Member {
-		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: bucket, Alive: "test.alive", Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
+		m, err := group.Join(t.Context(), group.Config{JS: js, Bucket: bucket, Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: name, Since: time.Now()}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,49 +89,44 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 		}
 	}
 	wait("one to hear of other", func() bool {
-		mine = slices.Index(m.member.Places(2, 1, true), 0)
-		return mine >= 0 && m.member.Places(2, 1, true)[1-mine] < 0
+		mine = slices.Index(m.member.Places(2, 1), 0)
+		return mine >= 0 && m.member.Places(2, 1)[1-mine] < 0
 	})
 	p := foldOf(m, mine)
+	dead := false
 	prepare := func() {
 		begin := func(f *fold) { f.stop = sync.OnceFunc(func() { close(f.done) }) }
-		m.prepare(begin, m.member.Places(2, 1, true))
+		places := m.member.Places(2, 1)
+		dead = places[1-mine] == 0
+		m.prepare(begin, places)
 	}
 	renew := entryOf(t, js, bucket, "other")
 	if err := other.Leave(); err != nil {
 		t.Fatal(err)
 	}
 	renew()
-	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
-	if prepare(); p.beside.Load() != nil {
-		t.Fatal("something is prepared, although nobody is doubted")
+	wait("other to be there again", func() bool { return m.member.Places(2, 1)[1-mine] < 0 })
+	if prepare(); p.beside.Load() != nil && !dead {
+		t.Fatal("something is prepared, although nobody is dead")
 	}
-	wait("a doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
-	if prepare(); p.beside.Load() == nil || len(p.beside.Load().config.Owned) != 2 {
-		t.Fatalf("%+v is prepared", p.beside.Load())
-	}
-	p.beside.Load().opened.Store(true)
-	main := p.main.Load()
-	if prepare(); p.main.Load() != main && m.member.Places(2, 1, true)[1-mine] != 0 {
-		t.Error("what is prepared takes the place of the main fold before the other worker is dead")
-	}
-	renew()
-	wait("other to be there again", func() bool { return m.member.Places(2, 1, false)[1-mine] < 0 })
-	if prepare(); p.beside.Load() != nil {
-		t.Error("what is prepared is not given up")
-	}
-	wait("another doubt", func() bool { return m.member.Places(2, 1, false)[1-mine] == 0 })
-	if prepare(); p.beside.Load() != nil && m.member.Places(2, 1, true)[1-mine] != 0 {
-		t.Error("a second doubt is prepared for")
-	}
-	wait("its death", func() bool { return m.member.Places(2, 1, true)[1-mine] == 0 })
-	if prepare(); p.beside.Load() == nil {
-		t.Fatal("its death is not prepared for")
-	}
-	next := p.beside.Load()
-	next.opened.Store(true)
-	if prepare(); p.main.Load() != next || p.beside.Load() != nil {
-		t.Error("what is prepared, and has caught up, does not take the place of the main fold")
+	for _, what := range []string{"a death", "another death"} {
+		wait(what, func() bool { prepare(); return dead })
+		next := p.beside.Load()
+		if next == nil || len(next.config.Owned) != 2 {
+			t.Fatalf("%s: %+v is prepared", what, next)
+		}
+		if what == "another death" {
+			next.opened.Store(true)
+			if prepare(); p.main.Load() != next || p.beside.Load() != nil {
+				t.Error("what is prepared, and has caught up, does not take the place of the main fold")
+			}
+			return
+		}
+		renew()
+		wait("other to be there again", func() bool { prepare(); return !dead })
+		if p.beside.Load() != nil {
+			t.Error("what is prepared is not given up")
+		}
 	}
 }
 
@@ -162,7 +134,7 @@ func TestADoubtIsPreparedForAndGivenUp(t *testing.T) {
 func joinAlone(t *testing.T) *membership {
 	t.Helper()
 	member, err := group.Join(t.Context(), group.Config{
-		JS: startServer(t), Bucket: group.Bucket("", "test"), Alive: "test.alive", Log: slog.New(slog.DiscardHandler),
+		JS: startServer(t), Bucket: group.Bucket("", "test"), Log: slog.New(slog.DiscardHandler),
 		Self: group.Presence{Worker: "one", Since: time.Now()},
 	})
 	if err != nil {

@@ -125,7 +125,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	}
 	main := newFold(p, nil)
 	if p.group != nil {
-		main.config.Owned = mine(p.group.member.Places(p.shards, p.group.copies, true))
+		main.config.Owned = mine(p.group.member.Places(p.shards, p.group.copies))
 	}
 	p.main.Store(main)
 	if err = main.open(ctx, o); err != nil {

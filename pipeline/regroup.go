@@ -12,7 +12,6 @@ import (
 const (
 	regroupEvery = 200 * time.Millisecond
 	assignEvery  = 500 * time.Millisecond // followers, beside that: to end one, and to read another's state, may take seconds
-	standInTurn  = 10 * time.Second       // for a worker that estimates nothing until it has caught up
 	handOverMax  = 10 * time.Second       // in which another worker that estimates a shard may be the first to publish it
 )
 
@@ -21,9 +20,7 @@ const (
 	// prepareMemory is how many times its live memory a worker must have to have the next fold beside its own:
 	// twice, with what that is restored from and a checkpoint that is being written.
 	prepareMemory = 4
-	prepareAgain  = time.Second // after something went wrong with it
-	// doubtAgain is the time after a worker was doubted, and was not dead, in which no doubt is acted upon.
-	doubtAgain    = time.Minute
+	prepareAgain  = time.Second      // after something went wrong with it
 	takeOverLasts = 10 * time.Second // in which no checkpoint is made that can be left out
 )
 
@@ -64,7 +61,7 @@ func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 // there is no gap; but once others estimate all of them, for no longer than handOverMax: they may be slower for good,
 // and publish what is missing.
 func (m *membership) regroup(begin func(*fold)) (done bool) {
-	places := m.member.Places(m.p.shards, m.copies, true)
+	places := m.member.Places(m.p.shards, m.copies)
 	m.prepare(begin, places)
 	main := m.p.main.Load()
 	staying := m.member.Staying()
@@ -80,7 +77,7 @@ func (m *membership) regroup(begin func(*fold)) (done bool) {
 		one.rank.Store(int32(rank))
 	}
 	if next := m.p.beside.Load(); next != nil && next.opened.Load() {
-		for _, one := range next.outlets.live() { // the main fold is the first for its own, and a worker that is doubted for its
+		for _, one := range next.outlets.live() { // the main fold is the first for its own, and another worker for what is its again
 			rank := max(places[one.shard], 0)
 			if places[one.shard] < 0 || slices.ContainsFunc(live, func(o *outlet) bool { return o.shard == one.shard }) {
 				rank = m.copies
@@ -112,9 +109,9 @@ func (m *membership) sayPresence() {
 	})
 }
 
-// prepare begins the next fold where shards are this worker's, or may be soon, that the main one does not have: beside all that
-// it does have. It puts it in the place of that when it has caught up and they are, and gives it up when it brings nothing
-// that is needed. One that brings a part of it is not begun anew: what it lacks is the next one's.
+// prepare begins the next fold where shards are this worker's that the main one does not have: beside all that it does have. It
+// puts it in the place of that when it has caught up, and gives it up when it brings nothing that is needed any more. One that
+// brings a part of it is not begun anew: what it lacks is the next one's.
 func (m *membership) prepare(begin func(*fold), places []int) {
 	main, next := m.p.main.Load(), m.p.beside.Load()
 	keeps := main.outlets.shardsHere()
@@ -123,59 +120,35 @@ func (m *membership) prepare(begin func(*fold), places []int) {
 		has = nil
 	}
 	lacks := without(slices.Concat(keeps, mine(places)), has)
-	if len(lacks) == 0 || m.missing.IsZero() {
-		m.missing = time.Now()
-	}
-	wanted := lacks
-	if len(lacks) == 0 && time.Since(m.doubted) >= doubtAgain {
-		wanted = without(mine(m.member.Places(m.p.shards, m.copies, false)), has)
-	}
 	switch {
-	case next == nil && len(wanted) > 0 && m.mayPrepare(lacks, places):
-		owned := slices.Concat(keeps, without(wanted, keeps))
+	case next == nil && len(lacks) > 0:
+		m.makeRoom(main)
+		owned := slices.Concat(keeps, without(lacks, keeps))
 		slices.Sort(owned)
-		m.p.log.Info("preparing to estimate other shards", "shards", owned, "sure", len(lacks) > 0)
+		m.p.log.Info("preparing to estimate other shards", "shards", owned)
 		next = newFold(m.p, owned)
 		m.p.beside.Store(next)
 		begin(next)
 	case next == nil:
-	case next.ended() || len(without(wanted, next.config.Owned)) == len(wanted):
+	case next.ended() || len(without(lacks, next.config.Owned)) == len(lacks):
 		if next.stop(); !next.ended() {
 			return // a core that is being restored takes its time
 		}
 		next.close()
-		if m.p.beside.Store(nil); len(lacks) == 0 {
-			m.doubted = time.Now()
-		}
-	case next.opened.Load() && (main.ended() || len(lacks) > 0 && next.mayReplace(main)):
+		m.p.beside.Store(nil)
+	case next.opened.Load() && (main.ended() || next.mayReplace(main)):
 		m.replace(next)
 	}
 }
 
-// mayPrepare reports whether the next fold may begin. Where there is no memory for two, the main one ends first.
-func (m *membership) mayPrepare(lacks, places []int) bool {
-	main := m.p.main.Load()
+// makeRoom ends the main fold before the next one begins, where there is no memory for two.
+func (m *membership) makeRoom(main *fold) {
 	most := machineMemory("")
 	if main.ended() || most == 0 || prepareMemory*liveBytes() <= most {
-		return true
-	}
-	others := m.member.Staying()
-	urgent := m.copies == 1
-	for shard, rank := range places {
-		urgent = urgent || rank == 0 && slices.Contains(lacks, shard) && !others[shard]
-	}
-	if len(lacks) == 0 || !mayStandStill(urgent, m.member.Rank("stand-in"), time.Since(m.missing)) {
-		return false
+		return
 	}
 	m.p.log.Warn("there is no memory for two folds: nothing is estimated here until the next one has caught up", "bytes", liveBytes(), "memory", most)
 	m.end(main)
-	return true
-}
-
-// mayStandStill reports whether a worker may estimate nothing until it has caught up with shards that nobody else estimates,
-// or that others do as well. In the second case it waits for its turn: workers that stand still together leave a gap.
-func mayStandStill(urgent bool, turn int, waited time.Duration) bool {
-	return urgent || waited >= time.Duration(turn)*standInTurn
 }
 
 // replace puts the next fold in the place of the main one, which ends first.

@@ -281,7 +281,7 @@ func TestAGroupIsListedWhenServersHaveElected(t *testing.T) {
 		}
 	}
 	member, err := group.Join(t.Context(), group.Config{
-		JS: c.js, Bucket: group.Bucket("", "g"), Alive: "gqlest.query.alive", Replicas: len(c.list), Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: "w", Since: time.Now()},
+		JS: c.js, Bucket: group.Bucket("", "g"), Replicas: len(c.list), Log: slog.New(slog.DiscardHandler), Self: group.Presence{Worker: "w", Since: time.Now()},
 	})
 	must(err)
 	defer func() { _ = member.Leave() }()
