@@ -24,7 +24,7 @@ func List(ctx context.Context, js jetstream.JetStream, bucket string) ([]Presenc
 }
 
 // Drain asks a worker that lives to hand its shards over and to end, and returns when it has ended: when the others that stay
-// publish them. What is asked is forgotten as soon as a worker that dies, so it is asked again, also while servers elect.
+// estimate them. What is asked is forgotten as soon as a worker that dies, so it is asked again, also while servers elect.
 func Drain(ctx context.Context, js jetstream.JetStream, bucket, worker string) error {
 	var since time.Time // when the process that is asked began: one that takes its place is not
 	for answered, absent := time.Now(), 0; ; time.Sleep(renewEvery) {
@@ -80,13 +80,21 @@ func (m *Member) Rank(of string) int {
 	return slices.Index(order(m.live(), of), m.self.Worker)
 }
 
-// Places returns the place of this worker among those that estimate each of so many shards, of which
-// there are to be so many copies: 0 for the first, and -1 where it does not estimate the shard.
-func (m *Member) Places(shards, copies int) (places []int) {
+// Place says who is to estimate a shard, and whether somebody does.
+type Place struct {
+	Order  int  // of this worker among those that are to: 0 for the first, and -1 if it is none of them
+	Served bool // another one of them says that it does
+}
+
+// Places returns the places of so many shards, of which there are to be so many copies.
+func (m *Member) Places(shards, copies int) (places []Place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, workers := range assign(m.live(), shards, copies) {
-		places = append(places, slices.Index(workers, m.self.Worker))
+	for shard, workers := range assign(m.live(), shards, copies) {
+		served := slices.ContainsFunc(workers, func(name string) bool {
+			return name != m.self.Worker && slices.Contains(m.workers[name].Shards, shard)
+		})
+		places = append(places, Place{slices.Index(workers, m.self.Worker), served})
 	}
 	return places
 }

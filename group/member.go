@@ -306,19 +306,6 @@ func (m *Member) Slowest() (name string, taken uint64) {
 	return name, taken
 }
 
-// Staying returns the shards that other workers say that they estimate, which are not drained.
-func (m *Member) Staying() map[int]bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	shards := map[int]bool{}
-	for name, w := range m.workers {
-		for _, shard := range w.Shards {
-			shards[shard] = shards[shard] || name != m.self.Worker && !w.Drains
-		}
-	}
-	return shards
-}
-
 // Leave ends the membership: the others take this worker's shards over at once.
 func (m *Member) Leave() error {
 	m.cancel()

@@ -28,7 +28,6 @@ type membership struct {
 	copies      int
 	checkpoints int           // that were given to others
 	took        time.Duration // the newest of them
-	handing     time.Time     // since when workers that stay estimate all spare shards; now, if they do not
 }
 
 // joinGroup returns when the workers that live are known. Those that do not hear of the end miss the renewals.

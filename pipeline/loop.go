@@ -184,7 +184,7 @@ func (p *Pipeline) watchHeld(ctx context.Context) error {
 // heed takes in a mark.
 func (p *Pipeline) heed(m sinks.Mark) {
 	for _, f := range p.folds() {
-		f.outlets.heed(m, p.writers.Writer)
+		f.outlets.heed(m)
 	}
 }
 

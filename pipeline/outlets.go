@@ -31,8 +31,7 @@ type outlet struct {
 	shard int
 	seen  atomic.Uint64 // the shard's watermark, as the log out has it
 	rank  atomic.Int32  // of this worker in the order for the shard
-	spare atomic.Bool   // the shard is not this worker's any more; kept until another one publishes
-	gone  atomic.Bool   // another worker publishes it, and this one does not estimate it any more
+	gone  atomic.Bool   // another worker estimates it, and this one does not any more
 
 	disowned bool // the core has forgotten the shard; the loop's
 
@@ -189,17 +188,12 @@ func (o *outlets) settle(ctx context.Context) error {
 	return nil
 }
 
-// heed takes in up to where a shard is published by others, and gives it up if another worker has
-// taken it over.
-func (o *outlets) heed(m sinks.Mark, self sinks.Identity) {
+// heed takes in up to where a shard is published by others.
+func (o *outlets) heed(m sinks.Mark) {
 	o.newest.Store(max(o.newest.Load(), m.Sequence))
 	for _, one := range o.live() {
-		if one.shard != m.Shard {
-			continue
-		}
-		one.seen.Store(max(one.seen.Load(), m.Position))
-		if one.spare.Load() && !m.Writer.Equal(self) && m.Sequence > one.writer.Sequence() {
-			one.gone.Store(true)
+		if one.shard == m.Shard {
+			one.seen.Store(max(one.seen.Load(), m.Position))
 		}
 	}
 }

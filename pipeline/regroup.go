@@ -12,7 +12,6 @@ import (
 const (
 	regroupEvery = 200 * time.Millisecond
 	assignEvery  = 500 * time.Millisecond // followers, beside that: to end one, and to read another's state, may take seconds
-	handOverMax  = 10 * time.Second       // in which another worker that estimates a shard may be the first to publish it
 )
 
 // How the next fold is prepared.
@@ -25,10 +24,10 @@ const (
 )
 
 // mine lists the shards that a worker is to estimate by its places for each.
-func mine(places []int) []int {
+func mine(places []group.Place) []int {
 	owned := []int{}
 	for shard, place := range places {
-		if place >= 0 {
+		if place.Order >= 0 {
 			owned = append(owned, shard)
 		}
 	}
@@ -57,50 +56,36 @@ func (m *membership) watch(ctx context.Context, begin func(*fold)) error {
 }
 
 // regroup brings what is estimated and published here to what the order of the live workers says, and reports whether
-// this worker has nothing more to do. Shards that are another worker's now are kept until that one publishes, so that
-// there is no gap; but once others estimate all of them, for no longer than handOverMax: they may be slower for good,
-// and publish what is missing.
+// this worker has nothing more to do. A shard that is another worker's now is kept until that one says that it estimates
+// it, so that there is no gap. It may be the slower one: what is missing it publishes.
 func (m *membership) regroup(begin func(*fold)) (done bool) {
 	places := m.member.Places(m.p.shards, m.copies)
 	m.prepare(begin, places)
-	main := m.p.main.Load()
-	staying := m.member.Staying()
-	live, spare, waits := main.outlets.live(), false, false
+	live := m.p.main.Load().outlets.live()
 	for _, one := range live {
-		rank := places[one.shard]
-		if one.spare.Store(rank < 0); rank < 0 {
-			rank, spare, waits = 0, true, waits || !staying[one.shard]
-			if staying[one.shard] { // who estimates it goes first
-				rank = m.copies
-			}
-		}
-		one.rank.Store(int32(rank))
+		place := places[one.shard]
+		one.gone.Store(place.Order < 0 && place.Served)
+		one.rank.Store(int32(max(place.Order, 0)))
 	}
 	if next := m.p.beside.Load(); next != nil && next.opened.Load() {
 		for _, one := range next.outlets.live() { // the main fold is the first for its own, and another worker for what is its again
-			rank := max(places[one.shard], 0)
-			if places[one.shard] < 0 || slices.ContainsFunc(live, func(o *outlet) bool { return o.shard == one.shard }) {
+			rank := places[one.shard].Order
+			if rank < 0 || slices.ContainsFunc(live, func(o *outlet) bool { return o.shard == one.shard }) {
 				rank = m.copies
 			}
 			one.rank.Store(int32(rank))
 		}
-	}
-	if waits || !spare || m.handing.IsZero() {
-		m.handing = time.Now()
-	}
-	for _, one := range live {
-		one.gone.Store(one.gone.Load() || one.spare.Load() && time.Since(m.handing) > handOverMax)
 	}
 	drains := false
 	m.member.Say(func(own *group.Presence) { drains = own.Drains })
 	return drains && len(live) == 0
 }
 
-// sayPresence says what this worker estimates. One that stands still until its next fold has caught up, or
-// whose fold comes to what others have published already, estimates nothing: others must not hand shards over to it.
+// sayPresence says what this worker estimates. One that stands still until its next fold has caught up, whose fold comes to
+// what others have published already, or that is far behind, estimates nothing: others must not hand shards over to it.
 func (m *membership) sayPresence() {
 	main, shards := m.p.main.Load(), []int{}
-	if !main.ended() && main.applied.Load() >= main.from.Position {
+	if !main.ended() && main.applied.Load() >= main.from.Position && main.source.Stats().Behind <= catchingUp {
 		shards = main.outlets.shardsHere()
 	}
 	needs, taken := m.p.followers.slowest()
@@ -112,7 +97,7 @@ func (m *membership) sayPresence() {
 // prepare begins the next fold where shards are this worker's that the main one does not have: beside all that it does have. It
 // puts it in the place of that when it has caught up, and gives it up when it brings nothing that is needed any more. One that
 // brings a part of it is not begun anew: what it lacks is the next one's.
-func (m *membership) prepare(begin func(*fold), places []int) {
+func (m *membership) prepare(begin func(*fold), places []group.Place) {
 	main, next := m.p.main.Load(), m.p.beside.Load()
 	keeps := main.outlets.shardsHere()
 	has := keeps
