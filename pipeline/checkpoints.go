@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"path/filepath"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"gqlstream/checkpoint"
@@ -25,12 +22,11 @@ type checkpoints struct {
 	sharing chan struct{}                                 // holds something meanwhile
 	end     context.CancelFunc                            // of what is given
 	given   context.Context
-	fresh   atomic.Pointer[checkpoint.Checkpoint] // that is being written, in memory; nil in it: none is
-	writing chan saved                            // holds one result when the writer is done; nil when none runs
-	last    web.Checkpoint                        // the newest that succeeded, and how many failed
-	said    time.Time                             // when the log told of one
-	unsaid  int                                   // since then
-	err     error                                 // of the newest one
+	writing chan saved     // holds one result when the writer is done; nil when none runs
+	last    web.Checkpoint // the newest that succeeded, and how many failed
+	said    time.Time      // when the log told of one
+	unsaid  int            // since then
+	err     error          // of the newest one
 }
 
 type saved struct {
@@ -68,42 +64,22 @@ func (k *checkpoints) store(m checkpoint.Manifest, state []incremental.Section) 
 	if err := incremental.Encode(state); err != nil {
 		return 0, err
 	}
-	fresh := checkpoint.New(m)
+	c := checkpoint.New(m)
 	for _, s := range state {
-		fresh.Add(s.Name, s.Data)
+		c.Add(s.Name, s.Data)
 	}
-	k.fresh.Store(fresh)
-	defer k.fresh.Store(nil)
 	if k.share != nil {
 		select {
 		case k.sharing <- struct{}{}:
 			go func() {
-				k.share(k.given, fresh)
+				k.share(k.given, c)
 				<-k.sharing
 			}()
 		default:
 			k.log.Warn("other workers do not have this checkpoint", "position", m.Position, "reason", "the one before is still being given to them")
 		}
 	}
-	return k.Dir.Save(fresh)
-}
-
-// list returns the positions of the states here, newest first.
-func (k *checkpoints) list() ([]uint64, error) {
-	fresh := k.fresh.Load() // before the directory, where it will be
-	positions, err := k.Dir.List()
-	if fresh != nil && !slices.Contains(positions, fresh.Manifest.Position) {
-		positions = slices.Insert(positions, 0, fresh.Manifest.Position)
-	}
-	return positions, err
-}
-
-// read returns one of them. Its sections are the caller's to add to.
-func (k *checkpoints) read(position uint64) (*checkpoint.Checkpoint, error) {
-	if fresh := k.fresh.Load(); fresh != nil && fresh.Manifest.Position == position {
-		return &checkpoint.Checkpoint{Manifest: fresh.Manifest, Sections: maps.Clone(fresh.Sections)}, nil
-	}
-	return k.Dir.Read(position)
+	return k.Dir.Save(c)
 }
 
 // How long a state that is given to others is waited for.

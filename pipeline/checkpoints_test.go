@@ -1,15 +1,12 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
-	"slices"
 	"testing"
 	"time"
 
 	"gqlstream/checkpoint"
-	"gqlstream/incremental"
 )
 
 // Neither the next checkpoint nor a worker that takes shards over must wait for a state that is given to others, which may
@@ -70,40 +67,6 @@ func TestSlowWorkersShareTheSamePositions(t *testing.T) {
 	if !isShared(7, -1, time.Hour) {
 		t.Error("a checkpoint that the log asks for is not shared")
 	}
-}
-
-// A state that is being written must be there for a take-over as soon as other workers may have it, once,
-// and what a take-over adds to it must not show in what is written.
-func TestAStateIsRestoredWhileItIsWritten(t *testing.T) {
-	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	shared, goOn := make(chan struct{}), make(chan struct{})
-	k.share = func(context.Context, *checkpoint.Checkpoint) {
-		close(shared)
-		<-goOn
-	}
-	k.write(checkpoint.Manifest{Position: 7}, []incremental.Section{{Name: "graph", Data: []byte{1}}}, time.Now(), 0)
-	<-shared
-	look := func(when string) {
-		t.Helper()
-		if positions, err := k.list(); err != nil || !slices.Equal(positions, []uint64{7}) {
-			t.Errorf("%s: states at %v, %v", when, positions, err)
-		}
-		c, err := k.read(7)
-		if err != nil || len(c.Sections) != 1 || !bytes.Equal(c.Sections["graph"], []byte{1}) {
-			t.Fatalf("%s: %v, %v", when, c, err)
-		}
-		c.Sections["another"] = nil
-	}
-	look("while it is written")
-	look("and again")
-	close(goOn)
-	if err := k.finish(); err != nil {
-		t.Fatal(err)
-	}
-	look("when it is there")
 }
 
 // What became of a checkpoint must be shown with the step after it, not with the next checkpoint.

@@ -48,7 +48,7 @@ func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, e
 	}
 	var beyond *checkpoint.Checkpoint // the newest of those that the log out is behind
 	for tried := []uint64(nil); ; {
-		local, err := f.Checkpoints.list()
+		local, err := f.Checkpoints.Dir.List()
 		positions := local
 		if err == nil && f.group != nil {
 			positions, err = f.group.store.Positions(ctx, sharedName(f.config.Digest()), local, f.config.Owned)
@@ -106,7 +106,7 @@ func (f *fold) continues(same bool) (bool, error) {
 // matches errBehind.
 func (f *fold) stateAt(ctx context.Context, position uint64, local bool) (c *checkpoint.Checkpoint, err error) {
 	if local {
-		if c, err = f.Checkpoints.read(position); err != nil {
+		if c, err = f.Checkpoints.Dir.Read(position); err != nil {
 			f.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
 		}
 	}
