@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -389,11 +388,11 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 		put(t, s, position, GraphPart, "0", "1") // shards 2 and 3 are nobody's
 	}
 	graphs, err := s.Positions(t.Context(), "digest", nil, []int{99})
-	if want := []uint64{22, 21, 17, 9}; err != nil || !slices.Equal(graphs, want) {
+	if want := []uint64{68, 67, 17, 9}; err != nil || !slices.Equal(graphs, want) {
 		t.Fatalf("the graph is kept at %v, want %v: %v", graphs, want, err)
 	}
 	whole, err := s.Positions(t.Context(), "digest", []uint64{60, 15}, []int{2, 3})
-	if want := []uint64{17, 15, 9, 60, 22, 21, 17, 15, 9}; err != nil || !slices.Equal(whole, want) {
+	if want := []uint64{17, 15, 9, 68, 67, 60, 17, 15, 9}; err != nil || !slices.Equal(whole, want) {
 		t.Errorf("shards 2 and 3 are looked for at %v, want %v: %v", whole, want, err)
 	}
 	for shard := range testShards {
@@ -405,28 +404,28 @@ func TestStoreKeepsAPositionWithAllParts(t *testing.T) {
 	if err := s.Get(t.Context(), "digest", 1, GraphPart, new(string)); err == nil {
 		t.Error("the oldest is still there")
 	}
-	for next := uint64(18); next <= 30; next++ { // a worker takes them over, far behind the others
+	for next := uint64(18); next <= position; next++ { // a worker takes them over, far behind the others
 		put(t, s, next, "2", "3")
 	}
-	if graphs, err = s.Positions(t.Context(), "digest", nil, []int{99}); err != nil || !slices.Equal(graphs, []uint64{22, 21}) {
+	if graphs, err = s.Positions(t.Context(), "digest", nil, []int{99}); err != nil || !slices.Equal(graphs, []uint64{68, 67}) {
 		t.Errorf("the graph is kept at %v, of which there are all shards now: %v", graphs, err)
 	}
 	stream, err := js.Stream(t.Context(), "OBJ_gql_group_test_state")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if messages, most := stream.CachedInfo().State.Msgs, 2*uint64(testShards*(positionsKept+completeKept)+comingMax+completeKept); messages > most {
+	if messages, most := stream.CachedInfo().State.Msgs, 2*uint64(testShards*(positionsKept+completeKept)+graphsKept+completeKept); messages > most {
 		t.Errorf("%d messages, at most %d of what is kept", messages, most)
 	}
 	for _, name := range []string{"other", "digest.2"} { // of another configuration, and of another format
-		if err := s.Put(t.Context(), name, 31, GraphPart, ""); err != nil {
+		if err := s.Put(t.Context(), name, 81, GraphPart, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := s.Drop(t.Context(), "digest.2"); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][]uint64{"other": {31}, "digest.2": {31}, "digest": nil} {
+	for name, want := range map[string][]uint64{"other": {81}, "digest.2": {81}, "digest": nil} {
 		if graphs, err := s.Positions(t.Context(), name, nil, []int{99}); err != nil || !slices.Equal(graphs, want) {
 			t.Errorf("the graph of %s is kept at %v, want %v: %v", name, graphs, want, err)
 		}
@@ -557,23 +556,4 @@ func (s *standstill) Read(p []byte) (int, error) {
 func (s *standstill) Write(p []byte) (int, error) {
 	s.asked.Add(int32(bytes.Count(p, []byte("DIRECT.GET.OBJ_"))))
 	return s.Conn.Write(p)
-}
-
-// What comes slowly must not be begun again, however long all of it takes: an attempt ends when nothing has come for a while.
-func TestAnAttemptEndsWhenNothingComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, end := context.WithCancel(t.Context())
-		defer end()
-		attempt := idle{ctx, time.AfterFunc(time.Second, end), time.Second}
-		for range 100 {
-			time.Sleep(900 * time.Millisecond)
-			if deadline, ok := attempt.Deadline(); attempt.Err() != nil || !ok || time.Until(deadline) != time.Second {
-				t.Fatalf("an attempt in which something came ends with %v, deadline %v", attempt.Err(), deadline)
-			}
-		}
-		time.Sleep(1100 * time.Millisecond)
-		if attempt.Err() == nil {
-			t.Error("an attempt in which nothing comes does not end")
-		}
-	})
 }

@@ -23,20 +23,13 @@ import (
 // What a store keeps.
 const (
 	completeKept  = 2  // positions of which there are the graph and all shards
+	graphsKept    = 2  // newest ones of which there are not
 	positionsKept = 16 // newest ones of each shard, for workers that have the graph on their own disk
-	comingMax     = 2  // later ones that may yet become such
 	digestTTL     = time.Hour
-	transferMax   = 10 * time.Minute // for one object, however large
-	getWaitMin    = time.Second      // for the first attempt to read one
+	strayAge      = 10 * time.Minute // of chunks of no object, which a worker that was killed has left
+	getWaitMin    = 2 * time.Second  // for the first attempt to read an object, and twice as long for each one after it
+	getWaitMax    = 10 * time.Minute // for the last
 )
-
-// transfer bounds the time of one object. It sets no deadline: with one the library waits until
-// then for an acknowledgement that was lost, and without one for a few seconds.
-func transfer(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	timer := time.AfterFunc(transferMax, cancel)
-	return ctx, func() { timer.Stop(); cancel() }
-}
 
 // GraphPart names what all workers have alike; a shard's part has the shard's number.
 const GraphPart = "graph"
@@ -59,7 +52,7 @@ type Store struct {
 // OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets than shall be are refused.
 func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
 	name, state := m.config.Bucket+"_digests", m.config.Bucket+"_state"
-	s = &Store{member: m, shards: shards, bucket: state, stray: transferMax}
+	s = &Store{member: m, shards: shards, bucket: state, stray: strayAge}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
 	js, replicas := m.config.JS, max(m.config.Replicas, 1)
@@ -147,8 +140,6 @@ func objectName(config string, position uint64, part string) string {
 
 // Put stores a part at a position, unless it is there already.
 func (s *Store) Put(ctx context.Context, config string, position uint64, part string, state any) error {
-	ctx, cancel := transfer(ctx)
-	defer cancel()
 	name := objectName(config, position, part)
 	if _, err := s.objects.GetInfo(ctx, name); err == nil {
 		return nil
@@ -205,25 +196,19 @@ func (s *Store) Drop(ctx context.Context, config string) error {
 // stored says at which positions there is a part, newest first.
 type stored map[string][]uint64
 
-// needed leaves out what no worker can need any more. One that takes shards over goes on from a
-// position of which there are the graph and all shards: the newest ones stay until there are newer
-// ones, and so do the first after them that all shards can still reach, however far others are.
+// needed leaves out what no worker can need any more. One that takes shards over goes on from a position of which there are
+// the graph and all shards: the newest ones stay until there are newer ones. So do the newest graphs, which become such.
 func (all stored) needed(shards int) stored {
-	var complete, coming []uint64
-	for _, position := range all[GraphPart] {
-		whole, passed := true, false
+	graphs := all[GraphPart]
+	complete := slices.DeleteFunc(slices.Clone(graphs), func(position uint64) bool {
 		for shard := range shards {
-			if list := all[Part(shard)]; !slices.Contains(list, position) {
-				whole, passed = false, passed || len(list) > 0 && list[0] > position
+			if !slices.Contains(all[Part(shard)], position) {
+				return true
 			}
 		}
-		if whole {
-			complete = append(complete, position)
-		} else if !passed && len(complete) == 0 {
-			coming = append(coming, position)
-		}
-	}
-	common := slices.Concat(coming[max(0, len(coming)-comingMax):], complete[:min(completeKept, len(complete))])
+		return false
+	})
+	common := slices.Concat(graphs[:min(graphsKept, len(graphs))], complete[:min(completeKept, len(complete))])
 	needed := stored{}
 	for part, positions := range all {
 		needed[part] = slices.Concat(positions[:min(positionsKept, len(positions))], common)
@@ -298,30 +283,14 @@ func (s *Store) Get(ctx context.Context, config string, position uint64, part st
 	return err
 }
 
-// idle is a context that ends when nothing has come for a while: the library asks for its deadline before each read.
-type idle struct {
-	context.Context
-	timer *time.Timer // ends it
-	wait  time.Duration
-}
-
-// Deadline puts the end off.
-func (c idle) Deadline() (time.Time, bool) {
-	c.timer.Reset(c.wait)
-	return time.Now().Add(c.wait), true
-}
-
-// get returns an object. The library waits for ever for the rest of one that is replaced or
-// deleted while it reads; so that may be silent for a while, and a longer one each time. So may a broker
-// that cannot answer now: whoever gave up would read the whole log. What comes slowly is not begun again.
+// get returns an object. The library waits for ever for the rest of one that is replaced or deleted while it reads, and a
+// broker may not answer now: an attempt ends after a while, and the next one may take longer. Whoever gave up would read the whole log.
 func (s *Store) get(ctx context.Context, name string) ([]byte, error) {
-	ctx, cancel := transfer(ctx)
-	defer cancel()
 	for wait := getWaitMin; ; wait *= 2 {
-		attempt, end := context.WithCancel(ctx)
-		data, err := s.objects.GetBytes(idle{attempt, time.AfterFunc(wait, end), wait}, name)
-		again := attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) || request.Passes(err) && wait < transferMax/10 // the pipe may say it first
-		if err != nil && again {
+		attempt, end := context.WithTimeout(ctx, wait)
+		data, err := s.objects.GetBytes(attempt, name)
+		again := err != nil && wait < getWaitMax && (attempt.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) || request.Passes(err))
+		if again {
 			<-attempt.Done()
 		}
 		if end(); err == nil {
@@ -353,8 +322,6 @@ func (s Shelf) Read(ctx context.Context) ([]byte, error) {
 
 // Write replaces what is kept.
 func (s Shelf) Write(ctx context.Context, data []byte) error {
-	ctx, cancel := transfer(ctx)
-	defer cancel()
 	_, err := s.store.objects.PutBytes(ctx, s.name, data)
 	return err
 }
