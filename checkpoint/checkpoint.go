@@ -64,13 +64,16 @@ func (d *Dir) Save(c *Checkpoint) (size int64, err error) {
 		_, err = d.readDir(temporary) // as Load will
 	}
 	if err == nil {
+		err = d.dropBehind(m.Position) // before it is there: a crash in between would leave it to the next Open, which keeps the newest
+	}
+	if err == nil {
 		err = d.commit(temporary, final)
 	}
 	if err != nil {
 		err = errors.Join(err, d.fs.RemoveAll(temporary))
 		return size, fmt.Errorf("checkpoint at %d: %w", m.Position, err)
 	}
-	return size, errors.Join(d.dropBehind(m.Position), d.prune())
+	return size, d.prune()
 }
 
 // fileName orders as positions do.

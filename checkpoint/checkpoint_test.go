@@ -179,6 +179,44 @@ func TestACheckpointReplacesThoseOfAnotherConfiguration(t *testing.T) {
 	}
 }
 
+// A checkpoint that a crash leaves in its place must stay at the next start, although others that nobody goes on from lie
+// further on.
+func TestACrashLeavesNoneBehindOthers(t *testing.T) {
+	placed := 0
+	for failAt := 1; ; failAt++ {
+		disk := newFaultyFS(uint64(failAt))
+		dir, err := Open(disk, "state")
+		for _, position := range []uint64{70, 80, 90} {
+			if err == nil {
+				_, err = dir.Save(saved(Manifest{Position: position, Config: "a"}))
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.ops, disk.failAt, disk.crash = 0, failAt, true
+		_, _ = dir.Save(saved(Manifest{Position: 10, Config: "b"}))
+		finished := disk.ops < failAt
+		disk.failAt, disk.crashed = 0, false // all that was done has come to the disk
+		_, before := dir.Read(10)
+		if dir, err = Open(disk, "state"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dir.Read(10); before == nil && err != nil {
+			t.Errorf("a start after a crash in operation %d drops the new checkpoint: %v", failAt, err)
+		}
+		if before == nil {
+			placed++
+		}
+		if finished {
+			break
+		}
+	}
+	if placed < 3 {
+		t.Errorf("in %d crashes only the checkpoint was in its place", placed)
+	}
+}
+
 // Damaged checkpoints, and whole ones that nobody can go on from, keep no new one out, nor the two before it, while a run that
 // went back has not come to where they lie.
 func TestCheckpointsFurtherOnKeepNoneOut(t *testing.T) {

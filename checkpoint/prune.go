@@ -48,7 +48,7 @@ func (d *Dir) DropBefore(position uint64) error {
 	return d.drop(func(p uint64) bool { return p < position })
 }
 
-// dropBehind drops the checkpoints of higher positions than one that was just saved. Whoever saves has not gone on from
+// dropBehind drops the checkpoints of higher positions than one that is being saved. Whoever saves has not gone on from
 // those: they are damaged, of another configuration, or further than the log out. They would keep new ones out.
 func (d *Dir) dropBehind(saved uint64) error {
 	return d.drop(func(p uint64) bool { return p > saved })
