@@ -24,7 +24,6 @@ type Manifest struct {
 	LogTime    int64          `json:"log_time"` // the log's time there, nanoseconds since 1970
 	Emitted    bool           `json:"emitted"`  // the step that ended there emitted
 	Stream     Stream         `json:"stream"`
-	Published  uint64         `json:"published,omitempty"`  // of earlier builds: the least of the watermarks
 	Watermarks map[int]uint64 `json:"watermarks,omitempty"` // up to where each shard of this state was in the log out
 	Erased     uint64         `json:"erased,omitempty"`     // position of the last erasure up to Position
 	Config     string         `json:"config"`               // digest of the core's configuration

@@ -128,11 +128,7 @@ func (f *fold) stateAt(ctx context.Context, position uint64, local bool) (c *che
 	}
 	now := f.outlets.watermarks()
 	for _, shard := range f.owned() {
-		then, known := c.Manifest.Watermarks[shard]
-		if !known { // an earlier build wrote the least of all
-			then = c.Manifest.Published
-		}
-		if now[shard] < then {
+		if then := c.Manifest.Watermarks[shard]; now[shard] < then {
 			return c, fmt.Errorf("shard %d was published up to %d then, and is up to %d now: %w", shard, then, now[shard], errBehind)
 		}
 	}
