@@ -22,10 +22,9 @@ const (
 )
 
 // alerting holds the follower that evaluates the rules of alerts, and the targets that are told
-// of them. A reload replaces both. Any goroutine may use it.
+// of them. Any goroutine may use it.
 type alerting struct {
-	p        *Pipeline
-	settings config.Settings // in force; a reload replaces those of alerts. Guarded by assigning of the followers
+	p *Pipeline
 
 	mu       sync.Mutex
 	follower *sinks.Alerting
@@ -39,8 +38,8 @@ type alerting struct {
 // group does, stores and delivers what begins and ends.
 func (a *alerting) start(ctx context.Context, leads bool) error {
 	p := a.p
-	rules, err1 := a.settings.AlertRules()
-	conf, err2 := a.settings.NotifyTargets()
+	rules, err1 := p.settings.AlertRules()
+	conf, err2 := p.settings.NotifyTargets()
 	if err := cmp.Or(err1, err2); err != nil {
 		return config.Usage(err)
 	}
@@ -67,15 +66,6 @@ func (a *alerting) start(ctx context.Context, leads bool) error {
 		former.Stop()
 	}
 	return nil
-}
-
-// restart puts the alerts of other settings in force. The caller holds assigning of the followers.
-func (a *alerting) restart(ctx context.Context, settings config.Settings) error {
-	a.settings = settings
-	for _, t := range a.p.followers.tasks {
-		t.begun = t.begun && t.Name != followerAlerts
-	}
-	return a.p.followers.assign(context.WithoutCancel(ctx), a.p.group)
 }
 
 func (a *alerting) open(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {

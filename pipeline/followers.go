@@ -38,9 +38,8 @@ type followers struct {
 	base   sinks.FollowConfig // the log out
 	failed chan error         // the first final error of one; capacity 1
 
-	assigning sync.Mutex // is held while tasks are begun and ended
-	mu        sync.Mutex // guards the runners of the tasks
-	tasks     []*task
+	mu    sync.Mutex // guards the runners of the tasks
+	tasks []*task
 }
 
 // task is the work of one follower, which every worker does, or one of a group at a time.
@@ -202,13 +201,6 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	for name, take := range o.Follow {
 		add(task{FollowConfig: sinks.FollowConfig{Name: name, Open: takeBehind(p.beginAt, take)}})
 	}
-}
-
-// assignFollowers begins and ends followers as the group wants it now.
-func (p *Pipeline) assignFollowers(ctx context.Context) error {
-	p.followers.assigning.Lock()
-	defer p.followers.assigning.Unlock()
-	return p.followers.assign(ctx, p.group)
 }
 
 func (p *Pipeline) shelf(follower, file string) sinks.Shelf {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"sync"
 	"syscall"
@@ -40,20 +41,26 @@ func Run(ctx context.Context, read func() (config.Settings, error), o Options) e
 }
 
 func runAgain(ctx context.Context, settings config.Settings, reload *reloader, o Options) error {
+	reload.settings = settings
 	for answered := false; ; answered = true { // whether the broker has
 		var p *Pipeline
 		err := OnceElected(ctx, o.Log, answered, func() (err error) {
-			p, err = Open(ctx, settings, o)
+			p, err = Open(ctx, reload.settings, o)
 			return err
 		})
+		if err != nil && !errors.Is(err, errInterrupted) && !reflect.DeepEqual(reload.settings, settings) {
+			o.Log.Error("the configuration is not reloaded, and the one before is taken", "error", err)
+			reload.settings = settings
+			continue
+		}
 		if err != nil {
 			return err
 		}
-		p.reload = reload
+		settings, p.reload = reload.settings, reload
 		greet(o.Err, p)
 		err = p.Run(ctx)
 		if ctx.Err() == nil && slices.ContainsFunc(startAgain, func(reason error) bool { return errors.Is(err, reason) }) {
-			settings, o.Skip = p.alerting.settings, 0
+			o.Skip = 0
 			o.Log.Warn("starting again from the newest checkpoint", "reason", err)
 			if err := p.Close(); err != nil {
 				o.Log.Warn("before starting again", "error", err) // the run that has ended is told of, and no more
@@ -99,7 +106,7 @@ func elects(err error, known bool) bool {
 		known && (request.Passes(err) || errors.As(err, &connecting) || errors.Is(err, nats.ErrNoServers))
 }
 
-var startAgain = []error{errAgain, sinks.ErrLost} // reasons to go on from a checkpoint
+var startAgain = []error{errAgain, errReload, sinks.ErrLost} // reasons to go on from a checkpoint
 
 // errAgain ends a run whose embedded server must be started again: once it could not
 // write, it takes nothing any more, also when there is room again.
@@ -143,7 +150,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		watch(func(ctx context.Context) error { return p.group.watch(ctx, begin) })
 		watch(func(ctx context.Context) error {
 			return repeat(ctx, assignEvery, func() error {
-				if err := p.assignFollowers(context.WithoutCancel(ctx)); err != nil {
+				if err := p.followers.assign(context.WithoutCancel(ctx), p.group); err != nil {
 					p.log.Warn("a follower is not taken over, and is tried again", "error", err)
 				}
 				return nil

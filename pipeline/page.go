@@ -48,8 +48,8 @@ func (p *Pipeline) openPage(freePort bool) error {
 		conf.Listen = net.JoinHostPort(host, "0")
 		page, err = web.New(conf)
 	}
-	if errors.As(err, new(*net.OpError)) {
-		return fmt.Errorf("%w; choose another address with --http, or --http off for no page", err)
+	if errors.As(err, new(*net.OpError)) { // which is not passed on: that of a connection to the broker may pass
+		return fmt.Errorf("%v; choose another address with --http, or --http off for no page", err) //nolint:errorlint // see above
 	}
 	if err != nil {
 		return err

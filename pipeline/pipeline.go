@@ -189,7 +189,7 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	if err := p.openPage(o.FreePort); err != nil {
 		return err
 	}
-	p.alerting = &alerting{p: p, settings: p.settings, fired: map[string]uint64{}}
+	p.alerting = &alerting{p: p, fired: map[string]uint64{}}
 	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(p.followers.tasks...); return nil })
 	alertsAt, err := p.alerting.begin(ctx)
 	if err != nil {
@@ -197,7 +197,7 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	}
 	p.definitions.show(p.main.Load().core.View(), p.Page, p.log, true) // the log may be quiet for long
 	p.listFollowers(o, alertsAt)
-	return p.assignFollowers(context.WithoutCancel(ctx)) // they run until they are ended, in their order
+	return p.followers.assign(context.WithoutCancel(ctx), p.group) // they run until they are ended, in their order
 }
 
 // auditStreams checks that the log in can still be relied upon, and says once that the log out has begun to

@@ -1,27 +1,25 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"os"
-	"reflect"
 	"slices"
-	"strings"
 
 	"gqlstream/config"
 )
 
-// reloadable are the keys, or their beginnings, that may change while a pipeline runs.
-var reloadable = []string{"alerts", "notify"}
+// errReload ends a run that begins again with the configuration that it has read.
+var errReload = errors.New("the configuration has been read again")
 
+// reloader reads the configuration again at a signal, whether events come or not.
 type reloader struct {
-	signals chan os.Signal // capacity 1: one more while one waits says nothing new
-	read    func() (config.Settings, error)
+	signals  chan os.Signal // capacity 1: one more while one waits says nothing new
+	read     func() (config.Settings, error)
+	settings config.Settings // the newest that can be taken over
 }
 
-// watch takes a new configuration over at a signal, whether events come or not. What
-// cannot be taken over changes nothing, and is said in the log.
+// watch ends the run at a signal. A configuration that is not valid, or decides other results, ends nothing.
 func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 	for {
 		select {
@@ -30,74 +28,27 @@ func (r *reloader) watch(ctx context.Context, p *Pipeline) error {
 			return nil
 		}
 		settings, err := r.read()
-		var changed []string
 		if err == nil {
-			changed, err = takeOver(ctx, p, settings)
+			err = p.checkReload(&settings)
 		}
-		if err != nil {
-			p.log.Error("the configuration is not reloaded, and goes on as it was", "error", err)
-			continue
+		if err == nil {
+			r.settings = settings
+			return errReload
 		}
-		p.log.Info("reloaded", "changed", strings.Join(changed, ", "))
+		p.log.Error("the configuration is not reloaded, and goes on as it was", "error", err)
 	}
 }
 
-// takeOver puts settings in force and returns the keys that have changed. The follower of
-// the alerts goes on from where it is under the new rules. Secrets are read again,
-// whether keys have changed or not.
-func takeOver(ctx context.Context, p *Pipeline, settings config.Settings) ([]string, error) {
+// checkReload returns why settings cannot take the place of those in force.
+func (p *Pipeline) checkReload(settings *config.Settings) error {
 	core, err := settings.Core()
-	if err != nil {
-		return nil, err
-	}
-	changed := changedKeys("", reflect.ValueOf(p.alerting.settings), reflect.ValueOf(settings))
-	if err := refuseKeys(changed, core.Digest() != p.Config.Digest()); err != nil {
-		return nil, err
-	}
 	_, err1 := settings.AlertRules()
 	_, err2 := settings.NotifyTargets()
-	secrets, err := p.Page.ReadSecrets()
-	if err := cmp.Or(err1, err2, err); err != nil {
-		return nil, err
+	if err := errors.Join(err, err1, err2, settings.HTTP.Validate()); err != nil {
+		return err
 	}
-	p.followers.assigning.Lock()
-	defer p.followers.assigning.Unlock()
-	before := p.alerting.settings
-	err = p.alerting.restart(ctx, settings)
-	if err == nil {
-		p.Page.UseSecrets(secrets)
-	} else if again := p.alerting.restart(ctx, before); again != nil {
-		err = fmt.Errorf("%w; and the alerts before stand still until a restart: %w", err, again)
+	if core.Digest() != p.Config.Digest() || !slices.Equal(settings.Classes, p.settings.Classes) {
+		return errors.New("it decides other results, so that the log must be read again: restart")
 	}
-	return changed, err
-}
-
-func refuseKeys(changed []string, digest bool) error {
-	refused := slices.DeleteFunc(slices.Clone(changed), func(key string) bool {
-		return slices.ContainsFunc(reloadable, func(r string) bool {
-			return key == r || strings.HasPrefix(key, r+".") || strings.HasPrefix(key, r+"[")
-		})
-	})
-	switch {
-	case len(refused) == 0:
-		return nil
-	case digest:
-		return fmt.Errorf("%s: decides results, so that the log must be read again: restart", strings.Join(refused, ", "))
-	}
-	return fmt.Errorf("%s: takes effect at a restart; only %s can be reloaded", strings.Join(refused, ", "), strings.Join(reloadable, ", "))
-}
-
-// changedKeys returns the keys whose values differ, lists as a whole.
-func changedKeys(prefix string, a, b reflect.Value) (keys []string) {
-	if a.Kind() != reflect.Struct {
-		if !reflect.DeepEqual(a.Interface(), b.Interface()) {
-			return []string{strings.TrimSuffix(prefix, ".")}
-		}
-		return nil
-	}
-	for i := range a.NumField() {
-		key := a.Type().Field(i).Tag.Get("yaml")
-		keys = append(keys, changedKeys(prefix+key+".", a.Field(i), b.Field(i))...)
-	}
-	return keys
+	return nil
 }
