@@ -168,8 +168,7 @@ func plainPath(escaped string) bool {
 // authorized checks the token, if there is one: as a bearer token, or as the
 // password of any user, which is what a browser can send for a page.
 func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
-	token := s.secrets.Load().token
-	if token == nil {
+	if s.token == nil {
 		return true
 	}
 	_, given, _ := r.BasicAuth()
@@ -177,7 +176,7 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 		given = rest
 	}
 	digest := sha256.Sum256([]byte(given))
-	if subtle.ConstantTimeCompare(digest[:], token[:]) == 1 {
+	if subtle.ConstantTimeCompare(digest[:], s.token[:]) == 1 {
 		return true
 	}
 	w.Header().Set("WWW-Authenticate", `Basic realm="gqlstream: any name, the token as the password", charset="UTF-8"`)
@@ -202,49 +201,25 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ url.Values
 	http.Error(w, why, code) // plain text, whatever the code
 }
 
-// Secrets are the contents of the server's secret files when they were last read.
-type Secrets struct {
-	token *[sha256.Size]byte // digest; nil: no token is asked for
-	pair  *tls.Certificate   // nil: plain
-}
-
-// ReadSecrets reads the files of the token and the certificate, which may have changed.
-// Nothing does with the server before UseSecrets.
-func (s *Server) ReadSecrets() (*Secrets, error) {
-	out := &Secrets{}
+// readSecrets reads the files of the token and the certificate.
+func (s *Server) readSecrets() error {
 	if s.config.TokenFile != "" {
 		token, err := sinks.ReadSecret(s.config.TokenFile, tokenBytesMin)
 		if err == nil && bytes.ContainsAny(token, " \t\r\n") {
 			err = fmt.Errorf("%s holds more than one word", s.config.TokenFile)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("web: token: %w", err)
+			return fmt.Errorf("web: token: %w", err)
 		}
 		digest := sha256.Sum256(token)
-		out.token = &digest
+		s.token = &digest
 	}
 	if s.config.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(s.config.CertFile, s.config.KeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("web: certificate: %w", err)
+			return fmt.Errorf("web: certificate: %w", err)
 		}
-		out.pair = &pair
+		s.pair = []tls.Certificate{pair}
 	}
-	return out, nil
-}
-
-// UseSecrets makes new requests and connections need these secrets.
-func (s *Server) UseSecrets(secrets *Secrets) { s.secrets.Store(secrets) }
-
-// tlsConfig is nil for a plain server.
-func (s *Server) tlsConfig() *tls.Config {
-	if s.config.CertFile == "" {
-		return nil
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return s.secrets.Load().pair, nil
-		},
-	}
+	return nil
 }

@@ -83,6 +83,7 @@ func TestUnsafeConfigurationsAreRefused(t *testing.T) {
 		{"short token", func(c *Config) { c.TokenFile = tokenFile(t, "short", 0o600) }, "32 or more"},
 		{"two words", func(c *Config) { c.TokenFile = tokenFile(t, testToken+" "+testToken, 0o600) }, "one word"},
 		{"long token", func(c *Config) { c.TokenFile = tokenFile(t, strings.Repeat("x", 5000), 0o600) }, "at most"},
+		{"no certificate", func(c *Config) { c.CertFile, c.KeyFile = good, good }, "certificate"},
 		{"no token file", func(c *Config) { c.TokenFile = "/nowhere/token" }, "no such file"},
 	} {
 		config := Config{HTTP: HTTP{Listen: "127.0.0.1:0"}, Classes: []string{"a"}}

@@ -3,6 +3,8 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"crypto/tls"
 	"embed"
 	"errors"
 	"fmt"
@@ -39,7 +41,8 @@ type Server struct {
 	instance string // differs after a restart, so that pages know to read anew
 	started  time.Time
 	hosts    map[string]bool
-	secrets  atomic.Pointer[Secrets]
+	token    *[sha256.Size]byte // digest; nil: no token is asked for
+	pair     []tls.Certificate  // one, or none for a plain server
 
 	orders  orderCache
 	pages   chan struct{} // large ones that are being made
@@ -82,11 +85,9 @@ func prepare(c Config) (*Server, error) {
 	s.instance = strconv.FormatInt(s.started.UnixNano(), 36)
 	registry := newMetrics(s)
 	s.scrape = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesMax, Timeout: scrapeWaitMax})
-	secrets, err := s.ReadSecrets()
-	if err != nil {
+	if err := s.readSecrets(); err != nil {
 		return nil, err
 	}
-	s.UseSecrets(secrets)
 	if c.Listen == ListenOff {
 		return s, nil
 	}
@@ -102,7 +103,7 @@ func prepare(c Config) (*Server, error) {
 		IdleTimeout:       idleWaitMax,
 		MaxHeaderBytes:    headerBytesMax,
 		ConnState:         s.conns.changed,
-		TLSConfig:         s.tlsConfig(),
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, Certificates: s.pair},
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	return s, nil
@@ -124,7 +125,7 @@ func (s *Server) listen() error {
 
 func (s *Server) serve() {
 	var err error
-	if s.http.TLSConfig != nil {
+	if s.pair != nil {
 		err = s.http.ServeTLS(s.listener, "", "")
 	} else {
 		err = s.http.Serve(s.listener)
