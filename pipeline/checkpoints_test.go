@@ -4,9 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gqlstream/checkpoint"
+	"gqlstream/sinks"
 )
 
 // Neither the next checkpoint nor a worker that takes shards over must wait for a state that is given to others, which may
@@ -87,4 +89,28 @@ func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
 	if shown := k.newest(); shown.Position != 7 || k.writing != nil {
 		t.Errorf("%+v is shown", shown)
 	}
+}
+
+// Who stops a run waits ten seconds for it. What it waits for at its end must be waited for at once.
+func TestTheEndOfARunWaitsForEverythingAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Pipeline{Checkpoints: k}
+		k.share = func(ctx context.Context, _ *checkpoint.Checkpoint) { <-ctx.Done() }
+		k.write(checkpoint.Manifest{Position: 7}, nil, time.Now(), 0)
+		done := make(chan struct{})
+		p.followers.tasks = []*task{{runner: new(sinks.Runner), done: done, stop: func() {
+			time.AfterFunc(5*time.Second, func() { close(done) })
+		}}}
+		begun := time.Now()
+		if err := p.finish(); err != nil || k.last.Position != 7 {
+			t.Errorf("%v, the newest checkpoint is at %d", err, k.last.Position)
+		}
+		if took := time.Since(begun); took < sharedLastMax || took > sharedLastMax+time.Second {
+			t.Errorf("the end takes %v", took)
+		}
+	})
 }

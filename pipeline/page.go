@@ -55,7 +55,6 @@ func (p *Pipeline) openPage(freePort bool) error {
 		return err
 	}
 	p.Page = page
-	p.closers = append(p.closers, page.Close)
 	stop, err := page.AnswerOn(p.Broker.NC, p.names.Out.Queries())
 	if err != nil {
 		return err

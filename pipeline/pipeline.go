@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -113,7 +114,7 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if p.Checkpoints, err = openCheckpoints(p.settings.State, p.log); err != nil {
 		return p, err // before this worker waits for others of an older release to end
 	}
-	p.closers = append(p.closers, p.closeFolds, p.Checkpoints.finish)
+	p.closers = append(p.closers, p.closeFolds)
 	if err = p.joinGroup(ctx, o); err != nil {
 		return p, err
 	}
@@ -186,11 +187,11 @@ func (p *Pipeline) streams() sinks.StreamsConfig {
 
 // openFollowers opens the page and starts the followers of the log out.
 func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
+	p.closers = append(p.closers, p.finish)
 	if err := p.openPage(o.FreePort); err != nil {
 		return err
 	}
 	p.alerting = &alerting{p: p, fired: map[string]uint64{}}
-	p.closers = append(p.closers, p.alerting.close, func() error { p.followers.end(p.followers.tasks...); return nil })
 	alertsAt, err := p.alerting.begin(ctx)
 	if err != nil {
 		return err
@@ -198,6 +199,24 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 	p.definitions.show(p.main.Load().core.View(), p.Page, p.log, true) // the log may be quiet for long
 	p.listFollowers(o, alertsAt)
 	return p.followers.assign(context.WithoutCancel(ctx), p.group) // they run until they are ended, in their order
+}
+
+// finish ends what may wait for others, each for some seconds, beside one another: who stops a process waits ten.
+func (p *Pipeline) finish() error {
+	ends := []func() error{p.Checkpoints.finish, func() error { p.followers.end(p.followers.tasks...); return nil }}
+	if p.Page != nil {
+		ends = append(ends, p.Page.Close)
+	}
+	if p.alerting != nil {
+		ends = append(ends, p.alerting.close)
+	}
+	errs := make([]error, len(ends))
+	var all sync.WaitGroup
+	for i, end := range ends {
+		all.Go(func() { errs[i] = end() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // auditStreams checks that the log in can still be relied upon, and says once that the log out has begun to
