@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -178,6 +179,12 @@ func (f *followers) catchUp(ctx context.Context, position uint64, newestAlert fu
 func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	out := p.settings.Output
 	add := func(t task) { p.followers.tasks = append(p.followers.tasks, &t) }
+	file := func(name string, reader sinks.ReaderConfig, open openFollower) {
+		if o.Drain {
+			open = once(open)
+		}
+		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: name, Open: open, Reader: reader}})
+	}
 	add(p.pageTask())
 	add(task{FollowConfig: sinks.FollowConfig{Name: followerAlertsPage, Open: takeBehind(alertsAt, p.alerting.tell), Reader: sinks.ReaderConfig{Alerts: true}}})
 	add(task{single: true, standsBy: true, ready: p.alerting.start, FollowConfig: sinks.FollowConfig{Name: followerAlerts, Open: p.alerting.open}})
@@ -188,15 +195,15 @@ func (p *Pipeline) listFollowers(o Options, alertsAt sinks.Cursor) {
 	if out.File == "-" {
 		add(task{FollowConfig: sinks.FollowConfig{Name: followerStdout, Open: takeBehind(p.beginAt, printer(o.Out))}})
 	} else if out.File != "" {
-		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: followerFile, Open: p.linesOf(out.File)}})
+		file(followerFile, sinks.ReaderConfig{}, p.linesOf(out.File))
 	}
 	if out.Alerts != "" {
-		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: followerAlertsFile, Open: p.linesOf(out.Alerts), Reader: sinks.ReaderConfig{Alerts: true}}})
+		file(followerAlertsFile, sinks.ReaderConfig{Alerts: true}, p.linesOf(out.Alerts))
 	}
 	if out.Parquet != "" {
-		add(task{single: true, FollowConfig: sinks.FollowConfig{Name: followerParts, Open: func(context.Context) (sinks.Follower, sinks.Cursor, error) {
+		file(followerParts, sinks.ReaderConfig{}, func(context.Context) (sinks.Follower, sinks.Cursor, error) {
 			return sinks.OpenPartsDir(sinks.PartsDirConfig{Dir: out.Parquet, Every: out.Every, Log: p.logID, StreamBytes: int64(out.StreamBytesMax)})
-		}}})
+		})
 	}
 	for name, take := range o.Follow {
 		add(task{FollowConfig: sinks.FollowConfig{Name: name, Open: takeBehind(p.beginAt, take)}})
@@ -211,6 +218,17 @@ func (p *Pipeline) shelf(follower, file string) sinks.Shelf {
 }
 
 type openFollower = func(context.Context) (sinks.Follower, sinks.Cursor, error)
+
+// once makes an error of an open final: a run that ends by itself does not wait for somebody to mend an output.
+func once(open openFollower) openFollower {
+	return func(ctx context.Context) (sinks.Follower, sinks.Cursor, error) {
+		f, at, err := open(ctx)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, sinks.ErrNotOurs) {
+			err = fmt.Errorf("%w: %w", err, sinks.ErrNotOurs)
+		}
+		return f, at, err
+	}
+}
 
 func (p *Pipeline) linesOf(path string) openFollower {
 	return func(context.Context) (sinks.Follower, sinks.Cursor, error) {

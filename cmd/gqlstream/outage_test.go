@@ -206,13 +206,13 @@ func outageRun(t *testing.T, seed uint64) *crashRun {
 	return r
 }
 
-// drainTo runs over what the log holds until the run has ended or its log says text.
+// drainTo runs over what the log holds until its log says text; where that is empty, until the run is drained.
 func (h *history) drainTo(settings config.Settings, text string) (said string, err error) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), 5*time.Minute)
 	defer cancel()
 	log := &logged{}
-	p, err := pipeline.Open(ctx, settings, pipeline.Options{Drain: true, Log: slog.New(slog.NewTextHandler(log, nil))})
+	p, err := pipeline.Open(ctx, settings, pipeline.Options{Drain: text == "", Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		h.t.Fatal(err)
 	}

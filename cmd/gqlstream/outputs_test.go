@@ -109,3 +109,12 @@ func TestLostLatestAreMended(t *testing.T) {
 		r.compareOutputs()
 	}
 }
+
+// A run that ends when it is drained must not wait for an output that cannot be opened, but fail with what is wrong.
+func TestADrainedRunFailsForAnOutputThatCannotBeOpened(t *testing.T) {
+	state, nowhere := t.TempDir(), filepath.Join(t.TempDir(), "nowhere", "x")
+	code, _, said := runCommand("run", "--classes", "2", "--everyone", "--state", state, "--exit-when-drained", "--output", nowhere)
+	if code != exitFailed || !strings.Contains(said, nowhere+": no such file or directory") {
+		t.Errorf("exit %d\n%s", code, said)
+	}
+}
