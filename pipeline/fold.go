@@ -81,6 +81,9 @@ func (f *fold) open(ctx context.Context, o Options) (err error) {
 		if c.Until, err = publishEnd(ctx, f.Broker.JS, f.names.In.Log); err != nil {
 			return err
 		}
+		if c.Until == 1 {
+			f.log.Warn("the log was empty: there is nothing to estimate", "stream", f.names.In.Log, "at", f.Broker.Where)
+		}
 	}
 	if f.source, err = OpenLog(ctx, f.Broker.JS, &f.settings, c); err == nil {
 		f.core.Limit(f.source.Limits())

@@ -118,3 +118,18 @@ func TestADrainedRunFailsForAnOutputThatCannotBeOpened(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, said)
 	}
 }
+
+// A log without events must be said to be empty: it may be another one than was meant.
+func TestAnEmptyLogIsSaidToBeEmpty(t *testing.T) {
+	state, empty := t.TempDir(), filepath.Join(t.TempDir(), "empty.ndjson")
+	writeConfig(t, empty, "")
+	for _, c := range []struct{ command, want string }{
+		{"run --exit-when-drained --state " + state, "the log was empty"},
+		{"replay --log " + empty, "there were no events"},
+	} {
+		code, _, said := runCommand(append(strings.Fields(c.command), "--classes", "2", "--everyone")...)
+		if code != exitFine || !strings.Contains(said, c.want) {
+			t.Errorf("%s: exit %d\n%s", c.command, code, said)
+		}
+	}
+}

@@ -51,7 +51,7 @@ Examples:
 }
 
 // Run replays to the end of the log, or to the place asked for.
-func (c *replayCmd) Run(ctx context.Context, con console) error {
+func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 	settings, err := c.Settings()
 	if err != nil {
 		return err
@@ -74,6 +74,11 @@ func (c *replayCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	defer func() { r.core.Close() }()
+	defer func() {
+		if r.meter.count == 0 && err == nil {
+			fmt.Fprintln(con.Err, "replay: there were no events")
+		}
+	}()
 	source, err := c.openLog(ctx, &settings, con, r.to.Position, from)
 	if err != nil {
 		return err
