@@ -48,29 +48,6 @@ func TestNobodyWaitsForAStateThatIsGivenToOthers(t *testing.T) {
 	}
 }
 
-// Workers that need longer to give a state to others than there is between two checkpoints must give such of the same
-// positions: nobody could take over what is spread over different ones.
-func TestSlowWorkersShareTheSamePositions(t *testing.T) {
-	const every = 10 * time.Second
-	for _, a := range []time.Duration{0, 9 * time.Second, 11 * time.Second, 35 * time.Second} {
-		for _, b := range []time.Duration{every, 15 * time.Second, 79 * time.Second} {
-			both := 0
-			for n := range int64(16) {
-				at := n*int64(every) + 7
-				if isShared(at, every, a) && isShared(at, every, b) {
-					both++
-				}
-			}
-			if both < 2 {
-				t.Errorf("who takes %v and who takes %v have %d of 16 positions in common", a, b, both)
-			}
-		}
-	}
-	if !isShared(7, -1, time.Hour) {
-		t.Error("a checkpoint that the log asks for is not shared")
-	}
-}
-
 // What became of a checkpoint must be shown with the step after it, not with the next checkpoint.
 func TestACheckpointIsShownWhenItIsThere(t *testing.T) {
 	k, err := openCheckpoints(t.TempDir(), slog.New(slog.DiscardHandler))

@@ -26,8 +26,7 @@ type membership struct {
 	member      *group.Member
 	store       *group.Store
 	copies      int
-	checkpoints int           // that were given to others
-	took        time.Duration // the newest of them
+	checkpoints int // that were given to others
 }
 
 // joinGroup returns when the workers that live are known. Those that do not hear of the end miss the renewals.
@@ -168,31 +167,17 @@ func (m *membership) fetchPart(ctx context.Context, config string, position uint
 // sharedName begins the names of what workers share of a configuration: of another format they share nothing.
 func sharedName(config string) string { return fmt.Sprintf("%s.v%d", config, checkpoint.Format) }
 
-// isShared reports whether a state is given to others, which take over at a position of which there are all shards. Who needs
-// longer for it than there is between two checkpoints gives every second, fourth and so on by the log's time, as all do who are as slow.
-func isShared(logTime int64, every, took time.Duration) bool {
-	stride := int64(1)
-	for every > 0 && time.Duration(stride)*every < took {
-		stride *= 2
-	}
-	return stride == 1 || logTime/int64(every)%stride == 0
-}
-
 // share compares a state with those of the other workers, and stores what they would need to take
 // a shard over. What does not come about is made good by the next checkpoint.
 func (m *membership) share(ctx context.Context, c *checkpoint.Checkpoint) {
-	stored, begun := isShared(c.Manifest.LogTime, m.p.Config.WithDefaults().CompactEvery, m.took), time.Now()
 	shared, position, parts := sharedName(c.Manifest.Config), c.Manifest.Position, partsOf(c)
-	if stored {
-		m.checkpoints++
-		defer func() { m.took = time.Since(begun) }()
-	}
-	graph := stored && m.checkpoints%GraphEvery == 1 && m.member.Rank(group.GraphPart) == 0
+	m.checkpoints++
+	graph := m.checkpoints%GraphEvery == 1 && m.member.Rank(group.GraphPart) == 0
 	errs := make(chan error, len(parts))
 	for name, part := range parts {
 		go func() {
 			err := m.store.Compare(ctx, shared, position, name, checkpoint.Digest(part.Manifest.Sections))
-			if err == nil && stored && (graph || name != group.GraphPart) {
+			if err == nil && (graph || name != group.GraphPart) {
 				err = m.store.Put(ctx, shared, position, name, part)
 			}
 			errs <- err
