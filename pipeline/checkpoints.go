@@ -2,13 +2,19 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"gqlstream/checkpoint"
+	"gqlstream/config"
+	"gqlstream/group"
 	"gqlstream/incremental"
+	"gqlstream/ingest"
+	"gqlstream/ingest/event"
 	"gqlstream/sinks/web"
 )
 
@@ -152,3 +158,130 @@ func (k *checkpoints) newest() *web.Checkpoint {
 }
 
 const checkpointLineEvery = 30 * time.Second // while a history is read there are several a second
+
+// errBehind is matched where the log out is behind what it was when a state was saved: the broker has lost its end.
+var errBehind = errors.New("the log out is behind it")
+
+// restore returns the core of the newest state that the fold can go on from and where that stands,
+// or a fresh core at the beginning of the log when there is none: then the log is read again from its start.
+func (f *fold) restore(ctx context.Context, same bool) (core *incremental.Core, at ingest.Resume, id *ingest.Identity, err error) {
+	c, err := f.newest(ctx, same)
+	if err != nil {
+		return nil, at, nil, err
+	}
+	if c == nil {
+		core, err = incremental.New(f.config)
+		return core, at, &f.beginning, err
+	}
+	if core, err = incremental.Restore(f.config, c.Sections); err != nil {
+		return nil, at, nil, fmt.Errorf("the checkpoint at position %d is whole, but of another version of "+
+			"gqlstream: %w\nMove %s away, and the log is read again; or go back to that version, nothing was changed",
+			c.Manifest.Position, err, checkpointsIn(f.settings.State))
+	}
+	f.log.Info("restored", "position", c.Manifest.Position, "written", c.Manifest.Written, "shards", f.owned())
+	at, id = ResumeOf(c.Manifest)
+	return core, at, id, nil
+}
+
+// newest returns the newest state of this configuration, or nil if there is none or another one was published last. It is at
+// a position of which there are the graph and all shards of this fold, here or in the group's store, and which the log out
+// is not behind, so that the same bytes are published again behind it. If all states of a run alone are beyond the log out, the
+// newest stands: somebody has removed the stream. Others store and drop meanwhile, so it looks again each time.
+func (f *fold) newest(ctx context.Context, same bool) (*checkpoint.Checkpoint, error) {
+	if published, err := f.continues(same); err != nil || !published {
+		return nil, err
+	}
+	var beyond *checkpoint.Checkpoint // the newest of those that the log out is behind
+	for tried := []uint64(nil); ; {
+		local, err := f.Checkpoints.Dir.List()
+		positions := local
+		if err == nil && f.group != nil {
+			positions, err = f.group.store.Positions(ctx, sharedName(f.config.Digest()), local, f.config.Owned)
+		}
+		i := slices.IndexFunc(positions, func(position uint64) bool { return !slices.Contains(tried, position) })
+		switch {
+		case err != nil:
+			return nil, err
+		case i < 0 && f.group == nil && beyond != nil:
+			f.log.Warn("what was published before is not there any more, and no checkpoint is older; going on without it",
+				"position", beyond.Manifest.Position)
+			return beyond, nil
+		case i < 0 && len(tried) > 0:
+			f.log.Warn("no state can be gone on from: the log is read from its beginning", "shards", f.owned())
+			return nil, nil //nolint:nilnil // a fresh core
+		case i < 0:
+			return nil, nil //nolint:nilnil // a fresh core
+		}
+		c, err := f.stateAt(ctx, positions[i], slices.Contains(local, positions[i]))
+		if err == nil {
+			return c, nil
+		}
+		if errors.Is(err, errBehind) && beyond == nil {
+			beyond = c
+			_, id := ResumeOf(c.Manifest)
+			if err := id.Check(ctx, f.Broker.JS); err != nil {
+				return nil, err // an older copy of the whole store is another matter
+			}
+		}
+		f.log.Warn("going back to an older checkpoint", "than", positions[i], "because", err)
+		tried = append(tried, positions[i])
+	}
+}
+
+// continues reports whether the log out was published last with this configuration and these classes, or never. Another one
+// is refused, unless the log is to be published anew. The store of a group knows states without the names of classes.
+func (f *fold) continues(same bool) (bool, error) {
+	for _, one := range f.outlets.each {
+		was, classes := one.writer.Before()
+		switch digest := f.config.Digest(); {
+		case was == "" || was == digest && (len(classes) == 0 || slices.Equal(classes, f.settings.Classes)):
+		case same || was == digest && f.group != nil:
+			return false, config.Usagef("run: this was published with another configuration (%s with classes %q, and this one is %s with %q): "+
+				"correct the slip, give this one a prefix of its own, or publish the whole log anew with --accept-new-config, "+
+				"which a group takes only where the first two differ", was, classes, digest, f.settings.Classes)
+		default:
+			f.log.Warn("the configuration has changed; reading the log from its beginning", "was", was, "now", digest)
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// stateAt returns the state at a position: this worker's, or what others have stored. Of one that the log out is behind the error
+// matches errBehind.
+func (f *fold) stateAt(ctx context.Context, position uint64, local bool) (c *checkpoint.Checkpoint, err error) {
+	if local {
+		if c, err = f.Checkpoints.Dir.Read(position); err != nil {
+			f.log.Warn("a damaged checkpoint is passed over", "position", position, "reason", err)
+		}
+	}
+	if f.group != nil && c == nil {
+		if c, err = f.group.fetchPart(ctx, f.config.Digest(), position, group.GraphPart); err == nil {
+			c.Manifest.Watermarks = nil // the shards are parts of their own
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if m := &c.Manifest; m.Config != f.config.Digest() || len(m.Classes) > 0 && !slices.Equal(m.Classes, f.settings.Classes) {
+		return nil, fmt.Errorf("it is of the configuration %s with classes %q", m.Config, m.Classes)
+	}
+	if f.group != nil {
+		if err := f.group.complete(ctx, c, f.config.Owned); err != nil {
+			return nil, err
+		}
+	}
+	now := f.outlets.watermarks()
+	for _, shard := range f.owned() {
+		if then := c.Manifest.Watermarks[shard]; now[shard] < then {
+			return c, fmt.Errorf("shard %d was published up to %d then, and is up to %d now: %w", shard, then, now[shard], errBehind)
+		}
+	}
+	return c, nil
+}
+
+// ResumeOf returns the place at which the log goes on after a checkpoint, and its identity.
+func ResumeOf(m checkpoint.Manifest) (ingest.Resume, *ingest.Identity) {
+	at := ingest.Resume{Position: event.Position(m.Position), Time: event.Time(m.LogTime), Emitted: m.Emitted}
+	return at, &ingest.Identity{Stream: m.Stream.Name, Created: m.Stream.Created, Position: at.Position, Digest: m.Stream.Digest}
+}
