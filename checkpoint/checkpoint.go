@@ -46,6 +46,11 @@ func Open(fs FS, path string) (*Dir, error) {
 	return d, d.prune()
 }
 
+// Look returns the directory of checkpoints at path to read them while a process
+// may be writing there. Unlike Open it clears nothing away; Save and Load, which
+// does, are not for it.
+func Look(fs FS, path string) *Dir { return &Dir{fs: fs, path: path} }
+
 // Save makes the checkpoint durable and returns its size in bytes. After an error
 // the directory holds what it held before, and perhaps a temporary remnant that
 // the next Open or Save clears.
