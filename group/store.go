@@ -22,10 +22,9 @@ import (
 
 // What a store keeps.
 const (
-	completeKept  = 2  // positions of which there are the graph and all shards
-	graphsKept    = 2  // newest ones of which there are not
-	positionsKept = 16 // newest ones of each shard, for workers that have the graph on their own disk
-	digestTTL     = time.Hour
+	completeKept  = 2                // positions of which there are the graph and all shards
+	graphsKept    = 2                // newest ones of which there are not
+	positionsKept = 16               // newest ones of each shard, for workers that have the graph on their own disk
 	strayAge      = 10 * time.Minute // of chunks of no object, which a worker that was killed has left
 	getWaitMin    = 2 * time.Second  // for the first attempt to read an object, and twice as long for each one after it
 	getWaitMax    = 10 * time.Minute // for the last
@@ -45,33 +44,26 @@ type Store struct {
 	bucket  string // of the objects
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream // of the objects
-	digests jetstream.KeyValue
-	stray   time.Duration // age of chunks of no object, beside the newest message, at which Drop drops them
+	stray   time.Duration    // age of chunks of no object, beside the newest message, at which Drop drops them
 }
 
 // OpenStore opens the store of a group that divides so many shards. Fewer copies of its buckets than shall be are refused.
 func (m *Member) OpenStore(ctx context.Context, shards int) (s *Store, err error) {
-	name, state := m.config.Bucket+"_digests", m.config.Bucket+"_state"
-	s = &Store{member: m, shards: shards, bucket: state, stray: strayAge}
+	s = &Store{member: m, shards: shards, bucket: m.config.Bucket + "_state", stray: strayAge}
 	ctx, cancel := context.WithTimeout(ctx, 2*requestMax)
 	defer cancel()
-	js, replicas := m.config.JS, max(m.config.Replicas, 1)
+	js := m.config.JS
 	if s.objects, err = js.ObjectStore(ctx, s.bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
-		s.objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: s.bucket, Description: "gqlstream: what takes a shard over", Replicas: replicas})
-	}
-	if err == nil {
-		s.stream, err = js.Stream(ctx, "OBJ_"+s.bucket)
+		s.objects, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: s.bucket, Description: "gqlstream: what takes a shard over", Replicas: max(m.config.Replicas, 1)})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("group: object bucket %s: %w", s.bucket, err)
 	}
-	s.digests, err = openBucket(ctx, js, jetstream.KeyValueConfig{
-		Bucket: name, Description: "gqlstream: digests of states", TTL: digestTTL, Replicas: replicas,
-	})
-	for _, of := range []string{"KV_" + m.config.Bucket, "KV_" + name, "OBJ_" + state} {
-		stream, find := js.Stream(ctx, of)
+	for _, name := range []string{"KV_" + m.config.Bucket, "OBJ_" + s.bucket} {
+		var find error
+		s.stream, find = js.Stream(ctx, name)
 		if err = cmp.Or(err, find); err == nil {
-			err = request.AuditReplicas(stream, m.config.Replicas)
+			err = request.AuditReplicas(s.stream, m.config.Replicas)
 		}
 	}
 	return s, err
@@ -96,20 +88,22 @@ func (m *Member) hearDisagreement(data []byte) {
 }
 
 // Compare publishes our own digest of a part at a position, or compares it with that of the worker
-// which was first. Where they differ both end: see Disagreed.
+// which was first, if that was within presenceTTL. Where they differ both end: see Disagreed.
 func (s *Store) Compare(ctx context.Context, config string, position uint64, part, own string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
-	self := s.member.self.Worker
-	key := fmt.Sprintf("%s.%d.%s", config, position, part)
-	_, err := s.digests.Create(ctx, key, []byte(own+" "+self))
+	self, kv := s.member.self.Worker, s.member.kv
+	key := fmt.Sprintf("digest.%s.%d.%s", config, position, part)
+	_, err := kv.Create(ctx, key, []byte(own+" "+self))
 	if !errors.Is(err, jetstream.ErrKeyExists) {
 		return err
 	}
-	entry, err := s.digests.Get(ctx, key)
-	for errors.Is(err, jetstream.ErrKeyNotFound) && ctx.Err() == nil { // a copy that lags was asked
-		time.Sleep(watchAgain / 10)
-		entry, err = s.digests.Get(ctx, key)
+	entry, err := kv.Get(ctx, key)
+	for begun := time.Now(); errors.Is(err, jetstream.ErrKeyNotFound) && time.Since(begun) < presenceTTL; entry, err = kv.Get(ctx, key) {
+		time.Sleep(watchAgain / 10) // a copy that lags was asked
+	}
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil // it has just been forgotten
 	}
 	if err != nil {
 		return err
@@ -128,7 +122,7 @@ func (s *Store) Compare(ctx context.Context, config string, position uint64, par
 	data, err := json.Marshal(disagreement{[2]string{worker, self}, found.Error()})
 	if err == nil {
 		s.member.hearDisagreement(data)
-		_, err = s.member.kv.Put(ctx, disagreementKey, data)
+		_, err = kv.Put(ctx, disagreementKey, data)
 	}
 	return errors.Join(found, err)
 }

@@ -89,7 +89,7 @@ func TestGroupMayDoItsWork(t *testing.T) {
 	})
 	publish(t, c.js, 1)
 	publishControl(t, c.js, "flush", "checkpoint")
-	for _, name := range []string{"OBJ_gql_group_team_state", "KV_gql_group_team_digests", "GQL_ESTIMATES"} {
+	for _, name := range []string{"OBJ_gql_group_team_state", "KV_gql_group_team", "GQL_ESTIMATES"} {
 		await(t, "messages in "+name, func() bool {
 			stream, err := c.js.Stream(t.Context(), name)
 			return err == nil && stream.CachedInfo().State.Msgs > 0
