@@ -103,18 +103,14 @@ func (f *followers) start(ctx context.Context, t *task) {
 	}()
 }
 
-// end stops tasks, and waits for them.
-func (f *followers) end(tasks ...*task) {
+// end stops a task, and waits for it.
+func (f *followers) end(t *task) {
 	f.mu.Lock()
-	running := slices.DeleteFunc(slices.Clone(tasks), func(t *task) bool { return t.runner == nil })
-	for _, t := range running {
-		t.runner = nil
-	}
+	running := t.runner != nil
+	t.runner = nil
 	f.mu.Unlock()
-	for _, t := range running {
+	if running {
 		t.stop()
-	}
-	for _, t := range running {
 		<-t.done
 	}
 }

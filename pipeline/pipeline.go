@@ -203,7 +203,10 @@ func (p *Pipeline) openFollowers(ctx context.Context, o Options) error {
 
 // finish ends what may wait for others, each for some seconds, beside one another: who stops a process waits ten.
 func (p *Pipeline) finish() error {
-	ends := []func() error{p.Checkpoints.finish, func() error { p.followers.end(p.followers.tasks...); return nil }}
+	ends := []func() error{p.Checkpoints.finish}
+	for _, t := range p.followers.tasks {
+		ends = append(ends, func() error { p.followers.end(t); return nil })
+	}
 	if p.Page != nil {
 		ends = append(ends, p.Page.Close)
 	}
