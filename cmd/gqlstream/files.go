@@ -105,6 +105,9 @@ func readLog(
 		if err = source.Next(ctx, &batch); err == nil {
 			refused, err = visit(&batch)
 		}
+		if errors.Is(err, io.EOF) && meter.count == 0 {
+			fmt.Fprintln(meter.w, "there were no events")
+		}
 		if errors.Is(err, io.EOF) {
 			return r, nil
 		}

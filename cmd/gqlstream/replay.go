@@ -51,7 +51,7 @@ Examples:
 }
 
 // Run replays to the end of the log, or to the place asked for.
-func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
+func (c *replayCmd) Run(ctx context.Context, con console) error {
 	settings, err := c.Settings()
 	if err != nil {
 		return err
@@ -74,11 +74,6 @@ func (c *replayCmd) Run(ctx context.Context, con console) (err error) {
 		return err
 	}
 	defer func() { r.core.Close() }()
-	defer func() {
-		if r.meter.count == 0 && err == nil {
-			fmt.Fprintln(con.Err, "replay: there were no events")
-		}
-	}()
 	source, err := c.openLog(ctx, &settings, con, r.to.Position, from)
 	if err != nil {
 		return err
@@ -170,8 +165,7 @@ func (c *replayCmd) begin(r *replay, state string, conf incremental.Config) (fro
 		}
 		return from, err
 	}
-	until := pipeline.Place{Position: cmp.Or(r.from.Position, r.to.Position)}
-	saved, err := pipeline.NearestCheckpoint(state, conf.Digest(), 0, until, func(format string, args ...any) {
+	saved, err := pipeline.NearestCheckpoint(state, conf.Digest(), 0, pipeline.Place{Position: cmp.Or(r.from.Position, r.to.Position)}, func(format string, args ...any) {
 		fmt.Fprintf(r.con.Err, "replay: "+format+"\n", args...)
 	})
 	switch {
