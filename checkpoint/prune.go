@@ -10,37 +10,20 @@ import (
 const keepErased = 2
 
 // prune drops all that is older than the newest kept checkpoints, and what still holds what was
-// erased, as soon as the two newest are from after the erasure and intact.
+// erased, as soon as the two newest are from after the erasure.
 func (d *Dir) prune() error {
 	positions, err := d.List()
 	if err != nil || len(positions) < keepErased {
 		return err
 	}
-	oldest, err := d.erased(positions[:keepErased])
-	if err != nil {
-		return err
+	oldest := uint64(0)
+	if m, err := d.manifest(filepath.Join(d.path, fileName(positions[keepErased-1]))); err == nil { // a damaged one is no reason to drop others
+		oldest = m.Erased
 	}
 	if len(positions) > kept {
 		oldest = max(oldest, positions[kept-1])
 	}
 	return d.DropBefore(oldest)
-}
-
-// erased returns the position before which nothing may be kept any more, or 0.
-func (d *Dir) erased(newest []uint64) (uint64, error) {
-	m, err := d.manifest(filepath.Join(d.path, fileName(newest[len(newest)-1])))
-	if err != nil {
-		return 0, nil // a damaged one is no reason to drop others
-	}
-	if positions, err := d.List(); err != nil || positions[len(positions)-1] >= m.Erased {
-		return 0, err
-	}
-	for _, position := range newest {
-		if _, err := d.Read(position); err != nil {
-			return 0, nil
-		}
-	}
-	return m.Erased, nil
 }
 
 // DropBefore drops every checkpoint of a lower position, damaged ones included.
