@@ -24,7 +24,7 @@ type resolutionRow struct {
 	name   Resolution
 	period time.Duration
 	chunk  time.Duration // roll-ups of so long a time are one message
-	keep   time.Duration // log time; 0: for good
+	keep   time.Duration // that the stream of a community has at least; 0: for good
 }
 
 // resolutions are in order from the finest.
@@ -100,15 +100,7 @@ type rollupChunk struct {
 	Rollups    []Rollup   `json:"rollups"`
 }
 
-// begins and ends return log times of the first and of the last record; without roll-ups it is nothing
-// of ours, and they are 0.
-func (c *rollupChunk) begins() int64 {
-	if len(c.Rollups) == 0 {
-		return 0
-	}
-	return c.Rollups[0].Time.UnixNano()
-}
-
+// ends returns the log time of the last record; without roll-ups it is nothing of ours, and 0.
 func (c *rollupChunk) ends() int64 {
 	if len(c.Rollups) == 0 {
 		return 0

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/nats-io/nats.go"
@@ -67,7 +66,7 @@ func NewRollups(c RollupsConfig) *Rollups {
 // Open opens the follower, as a FollowConfig wants it.
 func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	for i, row := range slices.Backward(resolutions[:]) {
-		_, err := ensureStream(ctx, r.config.JS, r.config.Streams.history(row.name))
+		_, err := ensureStream(ctx, r.config.JS, r.config.Streams.history(row))
 		if err == nil {
 			err = r.stored[i].open(ctx)
 		}
@@ -99,7 +98,6 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 		return err
 	}
 	r.mu.Lock()
-	before := r.state.Minute
 	messages, err := r.advance(e.Time)
 	r.add(estimates, e.Time)
 	r.mu.Unlock()
@@ -114,9 +112,6 @@ func (r *Rollups) Take(ctx context.Context, e *Stored) error {
 		if err == nil && len(messages[i]) > 0 {
 			err = r.stored[i].append(ctx, e.Position, messages[i])
 		}
-	}
-	if day := begin(e.Time, 24*time.Hour); err == nil && before > 0 && before < day {
-		err = r.removeOld(ctx, day)
 	}
 	return err
 }
@@ -181,29 +176,6 @@ func (r *Rollups) find(community, method string) (at int, found bool) {
 	return slices.BinarySearchFunc(r.state.Series, 0, func(s *rolled, _ int) int {
 		return cmp.Or(strings.Compare(s.Community, community), strings.Compare(s.Method, method))
 	})
-}
-
-// removeOld removes the chunks that ended longer ago than their resolution is kept. The broker would go by when
-// they were stored, and keep all minutes of a year that is read in an hour.
-func (r *Rollups) removeOld(ctx context.Context, now int64) error {
-	for _, row := range resolutions {
-		if row.keep == 0 {
-			continue
-		}
-		name, subjects := r.config.Streams.Names.historyStream(row.name), r.config.Streams.Names.historySubjects(row.name)
-		l, err := openLookup[rollupChunk](ctx, r.config.JS, name, subjects, r.config.Log)
-		if err != nil {
-			return err
-		}
-		last, ok, err := l.lastUpTo(ctx, (*rollupChunk).begins, now-int64(row.keep+row.chunk)-1)
-		if err == nil && ok {
-			err = l.stream.Purge(ctx, jetstream.WithPurgeSequence(last.sequence+1))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Sync implements Follower.

@@ -80,11 +80,16 @@ func (c *StreamsConfig) alerts() jetstream.StreamConfig {
 	return s
 }
 
-// history holds the roll-ups of a resolution. Nothing is discarded by the broker; the follower
-// that writes it removes what is too old.
-func (c *StreamsConfig) history(r Resolution) jetstream.StreamConfig {
+// history holds the roll-ups of a resolution. Of each community and method the broker keeps so many as span the time
+// that they are to be kept, which does not depend on how fast a log is read. By age go those of communities
+// that nothing is published of any more.
+func (c *StreamsConfig) history(row resolutionRow) jetstream.StreamConfig {
+	r := row.name
 	s := c.stream(c.Names.historyStream(r), "roll-ups of the estimates by "+string(r))
 	s.Subjects = []string{c.Names.historySubjects(r)}
+	if row.keep > 0 {
+		s.MaxMsgsPerSubject, s.MaxAge = int64(row.keep/row.chunk)+1, row.keep+row.chunk
+	}
 	if r == days {
 		s.Subjects = append(s.Subjects, c.Names.noteSubject())
 	}
@@ -127,8 +132,12 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	}
 	have := stream.CachedInfo().Config
 	if have.AllowAtomicPublish == want.AllowAtomicPublish && have.Compression == want.Compression && slices.Equal(have.Subjects, want.Subjects) &&
-		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) {
+		len(have.Sources) == len(want.Sources) && (have.PersistMode == want.PersistMode || !want.AllowAtomicPublish) &&
+		(want.MaxAge == 0 || have.MaxAge == want.MaxAge && have.MaxMsgsPerSubject == want.MaxMsgsPerSubject) {
 		return stream, nil
+	}
+	if want.MaxAge > 0 {
+		have.MaxAge, have.MaxMsgsPerSubject = want.MaxAge, want.MaxMsgsPerSubject
 	}
 	have.AllowAtomicPublish, have.Subjects = want.AllowAtomicPublish, want.Subjects
 	have.PersistMode, have.Sources, have.Compression = want.PersistMode, want.Sources, want.Compression

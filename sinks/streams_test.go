@@ -12,7 +12,7 @@ import (
 func TestNoStreamIsCompressed(t *testing.T) {
 	l := startLogOut(t)
 	streams := StreamsConfig{Names: DefaultNames()}
-	for _, want := range []jetstream.StreamConfig{streams.estimates(), streams.alerts(), streams.history(minutes), streams.latest()} {
+	for _, want := range []jetstream.StreamConfig{streams.estimates(), streams.alerts(), streams.history(resolutions[0]), streams.latest()} {
 		former := want
 		former.Compression = jetstream.S2Compression
 		if _, err := l.js.CreateStream(t.Context(), former); err != nil {
