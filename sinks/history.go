@@ -23,7 +23,6 @@ const (
 	storedReadMax  = 50_000 // records of a community; of more the newest are read
 	storedKeepMax  = 10_000 // records returned; of more every second is left out
 	storedFetchMax = 500
-	storedMarginOf = 8                // times as many records are read as are asked for, since they do not lie evenly
 	storedIdleMax  = 30 * time.Second // then the server forgets a reader that died
 )
 
@@ -43,9 +42,8 @@ func NewHistory(js jetstream.JetStream, names Names, log string) *History {
 // Latest returns the newest record of each community and method, where its position
 // is at most until.
 func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estimate, err error) {
-	err = readNow(ctx, s.js, "KV_"+s.names.Latest, s.log, jetstream.ConsumerConfig{
-		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: "$KV." + s.names.Latest + ".*.*", // of a method that is configured twice the first
-	}, func(e quant.Estimate) bool {
+	bucket := reading[quant.Estimate]{s.js, "KV_" + s.names.Latest, s.log, []string{"$KV." + s.names.Latest + ".*.*"}} // of a method that is configured twice the first
+	err = bucket.newest(ctx, func(e quant.Estimate) bool {
 		if e.Position <= until {
 			list = append(list, e)
 		}
@@ -58,38 +56,24 @@ func (s *History) Latest(ctx context.Context, until uint64) (list []quant.Estima
 type RecordsQuery struct {
 	Community, Method string
 	From, To          time.Time // of log time; zero: unbounded
-	Newest            int       // without From, older ones than so many need not be read; 0: all are wanted
 }
 
 // Read returns the records in [From, To], oldest first, suppressed ones, which name no method,
 // included. Unless whole is set, some are left out, because there are too many.
 func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estimate, whole bool, err error) {
-	most := storedReadMax
-	if q.From.IsZero() && q.Newest > 0 {
-		most = min(most, storedMarginOf*q.Newest)
-	}
-	list, whole, err = s.read(ctx, q, most)
-	if err == nil && !whole && len(list) < q.Newest && most < storedReadMax { // they do not lie evenly
-		return s.read(ctx, q, storedReadMax)
-	}
-	return list, whole, err
+	return s.read(ctx, q, storedReadMax)
 }
 
 // read is Read of about so many of the newest records.
 func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []quant.Estimate, whole bool, err error) {
-	subject := s.names.EstimateSubject(q.Community, q.Method, 0)
-	c := jetstream.ConsumerConfig{
-		FilterSubjects: slices.Compact([]string{subject, s.names.EstimateSubject(q.Community, "", 0)}), DeliverPolicy: jetstream.DeliverAllPolicy,
-	}
-	start, whole, many, err := s.startOf(ctx, subject, q, most)
+	records := s.records(q.Community, q.Method)
+	after, whole, many, err := s.startOf(ctx, records, q, most)
 	if err != nil {
 		return nil, false, err
 	}
-	if start > 0 {
-		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, start
-	}
-	estimated := start > 0 // else what was suppressed before the first estimate is no history of the method
-	err = readNow(ctx, s.js, s.names.Estimates, s.log, c, func(e quant.Estimate) (further bool) {
+	estimated := after > 0 // else what was suppressed before the first estimate is no history of the method
+	records.subjects = append(records.subjects, s.names.EstimateSubject(q.Community, "", 0))
+	err = records.each(ctx, after, func(e quant.Estimate) (further bool) {
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
 		if estimated = estimated || e.Method == q.Method; !estimated || err != nil && (!q.From.IsZero() || !q.To.IsZero()) || at.Before(q.From) {
 			return true
@@ -110,127 +94,57 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 	return list, whole, err
 }
 
-// startOf returns from which sequence on about so many of the newest records of a subject in [From, To]
-// lie, whether those are all of them, and whether the subject has more. 0 is the beginning.
-func (s *History) startOf(ctx context.Context, subject string, q RecordsQuery, most int) (start uint64, whole, many bool, err error) {
-	stream, err := s.js.Stream(ctx, s.names.Estimates)
+// records are those of a community by a method that name it.
+func (s *History) records(community, method string) reading[quant.Estimate] {
+	return reading[quant.Estimate]{s.js, s.names.Estimates, s.log, []string{s.names.EstimateSubject(community, method, 0)}}
+}
+
+// startOf returns after which sequence about so many of the newest records in [From, To] lie, whether
+// those are all of them, and whether there are more of other times.
+func (s *History) startOf(ctx context.Context, records reading[quant.Estimate], q RecordsQuery, most int) (after uint64, whole, many bool, err error) {
+	stream, err := s.js.Stream(ctx, records.stream)
 	if err != nil {
-		return 0, false, false, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
+		return 0, false, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
 	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(records.subjects[0]))
 	if err != nil {
-		return 0, false, false, fmt.Errorf("sinks: stream %s: %w", s.names.Estimates, err)
+		return 0, false, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
 	}
 	if !q.From.IsZero() {
-		before, ok, err := s.inForce(ctx, subject, 0, q.From.Add(-1))
+		before, ok, err := inForce(ctx, records, 0, q.From.Add(-1))
 		if err != nil {
 			return 0, false, false, err
 		}
 		if ok {
-			start = before.sequence + 1
+			after = before.sequence
 		}
 	}
-	n, end := info.State.Subjects[subject], info.State.LastSeq
+	n, end := info.State.Subjects[records.subjects[0]], info.State.LastSeq
 	if n <= uint64(most) {
-		return start, true, false, nil
+		return after, true, false, nil
 	}
 	if !q.To.IsZero() {
-		last, ok, err := s.inForce(ctx, subject, 0, q.To)
+		last, ok, err := inForce(ctx, records, 0, q.To)
 		if err != nil || !ok {
-			return start, true, true, err // what is there is suppressed
+			return after, true, true, err // what is there is suppressed
 		}
 		end = last.sequence
 	}
 	span := float64(info.State.LastSeq-info.State.FirstSeq+1) * float64(most) / float64(n) // that holds so many, were they spread evenly
-	if cut := end + 1 - min(end, uint64(max(span, 1))); cut > max(start, info.State.FirstSeq) {
+	if cut := end - min(end, uint64(max(span, 1))); cut > max(after, info.State.FirstSeq) {
 		return cut, false, true, nil
 	}
-	return start, true, true, nil
-}
-
-// readNow calls visit for every message of a log that a consumer finds now, until visit returns
-// false. The message is the JSON of a T, packed or not.
-func readNow[T any](ctx context.Context, js jetstream.JetStream, stream, log string, c jetstream.ConsumerConfig, visit func(T) bool) (err error) {
-	c.AckPolicy, c.MemoryStorage, c.InactiveThreshold = jetstream.AckNonePolicy, true, storedIdleMax
-	consumer, err := js.CreateConsumer(ctx, stream, c)
-	if err != nil {
-		return fmt.Errorf("sinks: read stream %s: %w", stream, err)
-	}
-	defer func() {
-		name := consumer.CachedInfo().Name
-		if e := js.DeleteConsumer(context.WithoutCancel(ctx), stream, name); e != nil && err == nil {
-			err = fmt.Errorf("sinks: read stream %s: %w", stream, e)
-		}
-	}()
-	received := uint64(0)
-	for all := consumer.CachedInfo().NumPending; received < all; {
-		messages, err := consumer.FetchNoWait(storedFetchMax)
-		if err != nil {
-			return fmt.Errorf("sinks: read stream %s: %w", stream, err)
-		}
-		n, further := uint64(0), true
-		for m := range messages.Messages() {
-			n++
-			var value T
-			if further && m.Headers().Get(headerLog) == log && unpack(m.Data(), &value) == nil { // a record of this log
-				further = visit(value)
-			}
-		}
-		if err := errors.Join(messages.Error(), ctx.Err()); err != nil || !further {
-			return err
-		}
-		if received += n; n > 0 {
-			continue
-		}
-		// The library waits for a second, and says nothing of what comes later.
-		info, err := consumer.Info(ctx)
-		switch {
-		case err != nil:
-			return fmt.Errorf("sinks: read stream %s: %w", stream, err)
-		case info.Delivered.Consumer > received:
-			return fmt.Errorf("sinks: read stream %s: the broker was too slow: %w", stream, nats.ErrTimeout)
-		case info.NumPending == 0: // the rest was removed meanwhile
-			return nil
-		}
-	}
-	return nil
-}
-
-// lookup reads the messages of one subject of a stream. Each is the JSON of a T, packed or not.
-type lookup[T any] struct {
-	stream  jetstream.Stream
-	subject string
-	log     string
-}
-
-// stored is a message as it stands in the stream.
-type stored[T any] struct {
-	sequence uint64
-	foreign  bool // of a log that is no more; the value is not to be used
-	value    T
-}
-
-// openLookup returns a lookup in a stream as it is now. One that is not there has no messages.
-func openLookup[T any](ctx context.Context, js jetstream.JetStream, stream, subject, log string) (*lookup[T], error) {
-	s, err := js.Stream(ctx, stream)
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("sinks: stream %s: %w", stream, err)
-	}
-	return &lookup[T]{stream: s, subject: subject, log: log}, nil
+	return after, true, true, nil
 }
 
 // InForce returns the record of a community and method that was in force at a position of the
 // log, or at a time where the position is 0. ok is false when there is none.
 func (s *History) InForce(ctx context.Context, community, method string, position uint64, at time.Time) (record quant.Estimate, ok bool, err error) {
-	last, ok, err := s.inForce(ctx, s.names.EstimateSubject(community, method, 0), position, at)
+	last, ok, err := inForce(ctx, s.records(community, method), position, at)
 	return last.value, ok, err
 }
 
-func (s *History) inForce(ctx context.Context, subject string, position uint64, at time.Time) (last stored[quant.Estimate], ok bool, err error) {
-	l, err := openLookup[quant.Estimate](ctx, s.js, s.names.Estimates, subject, s.log)
-	if err != nil {
-		return last, false, err
-	}
+func inForce(ctx context.Context, records reading[quant.Estimate], position uint64, at time.Time) (last stored[quant.Estimate], ok bool, err error) {
 	key, bound := func(e *quant.Estimate) int64 { return int64(e.Position) }, int64(min(position, math.MaxInt64))
 	if position == 0 {
 		key, bound = func(e *quant.Estimate) int64 {
@@ -244,23 +158,106 @@ func (s *History) inForce(ctx context.Context, subject string, position uint64, 
 			bound = math.MaxInt64
 		}
 	}
-	return l.lastUpTo(ctx, key, bound)
+	return records.lastUpTo(ctx, key, bound)
 }
 
-// lastUpTo returns the last message whose key is at most a bound; keys never fall. It halves what is left
-// of the stream until nothing is: to guess where evenly growing keys would be takes a quarter of the looks and
-// as much time, since the broker has what is looked at first in memory.
-func (l *lookup[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int64) (last stored[T], ok bool, err error) {
-	if l.stream == nil {
-		return last, false, nil
+// reading reads what a stream has now of some subjects. Each message is the JSON of a T, packed or not;
+// what is of another log, or nothing of ours, is passed over. A stream that is not there is empty.
+type reading[T any] struct {
+	js       jetstream.JetStream
+	stream   string
+	log      string // identity of the log in
+	subjects []string
+}
+
+// each calls visit for every message after a sequence, until visit returns false.
+func (r reading[T]) each(ctx context.Context, after uint64, visit func(T) bool) error {
+	return r.consume(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1}, visit)
+}
+
+// newest calls visit for the newest message of each subject, until visit returns false.
+func (r reading[T]) newest(ctx context.Context, visit func(T) bool) error {
+	return r.consume(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}, visit)
+}
+
+func (r reading[T]) consume(ctx context.Context, c jetstream.ConsumerConfig, visit func(T) bool) error {
+	c.FilterSubjects = slices.Compact(r.subjects)
+	c.AckPolicy, c.MemoryStorage, c.InactiveThreshold = jetstream.AckNonePolicy, true, storedIdleMax
+	consumer, err := r.js.CreateConsumer(ctx, r.stream, c)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil
+	case err == nil:
+		err = errors.Join(r.fetch(ctx, consumer, visit), r.js.DeleteConsumer(context.WithoutCancel(ctx), r.stream, consumer.CachedInfo().Name))
 	}
-	state := l.stream.CachedInfo().State
-	for low, high := state.FirstSeq, state.LastSeq+1; low < high; { // from high on keys are beyond the bound
-		middle := low + (high-low)/2
-		s, found, err := l.next(ctx, middle)
+	if err != nil {
+		err = fmt.Errorf("sinks: read stream %s: %w", r.stream, err)
+	}
+	return err
+}
+
+// fetch takes all that a consumer finds now.
+func (r reading[T]) fetch(ctx context.Context, consumer jetstream.Consumer, visit func(T) bool) error {
+	received := uint64(0)
+	for all := consumer.CachedInfo().NumPending; received < all; {
+		messages, err := consumer.FetchNoWait(storedFetchMax)
+		if err != nil {
+			return err
+		}
+		n, further := uint64(0), true
+		for m := range messages.Messages() {
+			n++
+			var value T
+			if further && m.Headers().Get(headerLog) == r.log && unpack(m.Data(), &value) == nil {
+				further = visit(value)
+			}
+		}
+		if err := errors.Join(messages.Error(), ctx.Err()); err != nil || !further {
+			return err
+		}
+		if received += n; n > 0 {
+			continue
+		}
+		// The library waits for a second, and says nothing of what comes later.
+		info, err := consumer.Info(ctx)
 		switch {
 		case err != nil:
-			return last, false, err
+			return err
+		case info.Delivered.Consumer > received:
+			return fmt.Errorf("the broker was too slow: %w", nats.ErrTimeout)
+		case info.NumPending == 0: // the rest was removed meanwhile
+			return nil
+		}
+	}
+	return nil
+}
+
+// stored is a message as it stands in the stream.
+type stored[T any] struct {
+	sequence uint64
+	foreign  bool // of a log that is no more; the value is not to be used
+	value    T
+}
+
+// lastUpTo returns the last message of the first subject whose key is at most a bound; keys never fall. Where
+// there is none, the sequence is that of the last foreign one. It halves what is left of the stream until nothing
+// is: to guess where evenly growing keys would be takes a quarter of the looks and as much time, since the
+// broker has what is looked at first in memory.
+func (r reading[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int64) (last stored[T], ok bool, err error) {
+	stream, err := r.js.Stream(ctx, r.stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return last, false, nil
+	}
+	if err != nil {
+		return last, false, fmt.Errorf("sinks: stream %s: %w", r.stream, err)
+	}
+	state := stream.CachedInfo().State
+	for low, high := state.FirstSeq, state.LastSeq+1; low < high; { // from high on keys are beyond the bound
+		middle := low + (high-low)/2
+		s, found, err := r.first(ctx, stream, middle)
+		switch {
+		case err != nil:
+			return last, false, fmt.Errorf("sinks: a message of %s: %w", r.subjects[0], err)
 		case !found || s.sequence >= high || !s.foreign && key(&s.value) > bound:
 			high = middle
 		default: // what is foreign comes first
@@ -272,23 +269,23 @@ func (l *lookup[T]) lastUpTo(ctx context.Context, key func(*T) int64, bound int6
 	return last, ok, nil
 }
 
-// next returns the first message of the subject from a sequence on. What is nothing of ours, or damaged, is passed over.
-func (l *lookup[T]) next(ctx context.Context, from uint64) (s stored[T], ok bool, err error) {
-	for ; l.stream != nil; from = s.sequence + 1 {
-		m, err := l.stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(l.subject))
+// first returns the first message of the first subject from a sequence on. What is nothing of ours, or damaged, is passed over.
+func (r reading[T]) first(ctx context.Context, stream jetstream.Stream, from uint64) (s stored[T], ok bool, err error) {
+	for {
+		m, err := stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject(r.subjects[0]))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			break
+			return s, false, nil
 		}
 		if err != nil {
-			return s, false, fmt.Errorf("sinks: a message of %s: %w", l.subject, err)
+			return s, false, err
 		}
 		of := m.Header.Get(headerLog)
-		s = stored[T]{sequence: m.Sequence, foreign: l.log != "" && of != "" && of != l.log}
-		if s.foreign || (l.log == "" || of != "") && unpack(m.Data, &s.value) == nil {
+		s = stored[T]{sequence: m.Sequence, foreign: of != "" && of != r.log}
+		if s.foreign || of != "" && unpack(m.Data, &s.value) == nil {
 			return s, true, nil
 		}
+		from = m.Sequence + 1
 	}
-	return s, false, nil
 }
 
 // unpack reads JSON that may be packed.

@@ -50,12 +50,6 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	if diff := cmp.Diff([]uint64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, positions(list)); diff != "" || err != nil || !list[9].Suppressed || list[9].Method != "pcc" {
 		t.Errorf("with a suppressed one: %v\n%s", err, diff)
 	}
-	for _, newest := range []int{1, 2, 5, 100} {
-		list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", Newest: newest})
-		if got := positions(list); err != nil || len(got) < min(newest, 19) || got[len(got)-1] != 20 || whole != (len(got) == 19) {
-			t.Errorf("the newest %d: %v, %v, %v", newest, got, whole, err)
-		}
-	}
 	// Of a window with more records than are read the newest are, wherever it lies.
 	for most, want := range map[int][]uint64{4: {6, 7, 8, 9}, 8: {3, 4, 5, 6, 7, 8, 9}} {
 		list, whole, err := h.read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(3, 0), To: time.Unix(9, 0)}, most)
@@ -167,9 +161,8 @@ func TestASlowBrokerLeavesNothingOut(t *testing.T) {
 	n := 0
 	read := func() error {
 		n = 0
-		return readNow(t.Context(), js, "GQL_ESTIMATES", "log", jetstream.ConsumerConfig{
-			FilterSubject: DefaultNames().estimateSubjects(), DeliverPolicy: jetstream.DeliverAllPolicy,
-		}, func(quant.Estimate) bool {
+		all := reading[quant.Estimate]{js, "GQL_ESTIMATES", "log", []string{DefaultNames().estimateSubjects()}}
+		return all.each(t.Context(), 0, func(quant.Estimate) bool {
 			if n++; n == 10 || n == 800 {
 				link.until.Store(time.Now().Add(1500 * time.Millisecond).UnixNano())
 			}

@@ -14,7 +14,7 @@ import (
 // read for it. Messages that are damaged, or of somebody else, hide none of those before them.
 func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 	l := startLogOut(t)
-	stream, err := l.js.CreateStream(t.Context(), jetstream.StreamConfig{
+	_, err := l.js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: "KEYS", Subjects: []string{"keys.*"}, AllowDirect: true, Storage: jetstream.MemoryStorage,
 	})
 	if err != nil {
@@ -54,10 +54,7 @@ func TestTheLastMessageWithinABoundIsFound(t *testing.T) {
 	}
 	<-l.js.PublishAsyncComplete()
 	for subject, key := range shapes {
-		look := &lookup[int64]{subject: "keys." + subject, log: "log"}
-		if look.stream, err = l.js.Stream(t.Context(), stream.CachedInfo().Config.Name); err != nil {
-			t.Fatal(err)
-		}
+		look := reading[int64]{l.js, "KEYS", "log", []string{"keys." + subject}}
 		looks := 0
 		for i := 18; i < each; i += 3 {
 			for _, bound := range []int64{key(i) - 1, key(i), key(i) + 1} {

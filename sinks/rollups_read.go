@@ -2,11 +2,8 @@ package sinks
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // RollupQuery asks for roll-ups of a community by a method.
@@ -56,7 +53,7 @@ func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup
 	if !q.From.IsZero() && !fitting(q.From) {
 		return nil, false, nil
 	}
-	if list, fits, err = r.stored[i].chunks(ctx, r.config.Streams.Names.historySubject(resolutions[i].name, q.Community, q.Method), q, fitting); !fits || err != nil {
+	if list, fits, err = r.chunks(ctx, i, q, fitting); !fits || err != nil {
 		return nil, fits, err
 	}
 	if len(under) > 0 { // a chunk may have been published meanwhile
@@ -81,37 +78,37 @@ func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) 
 	return list, time.Unix(0, r.state.Minute)
 }
 
-// chunks reads the roll-ups of a subject that a question is about, if the first of them
-// is one that fits.
-func (s *placedStream) chunks(ctx context.Context, subject string, q RollupQuery, fitting func(time.Time) bool) (list []Rollup, fits bool, err error) {
-	l, err := openLookup[rollupChunk](ctx, s.js, s.name, subject, s.log)
-	if err != nil {
-		return nil, false, err
-	}
-	at := uint64(0)
+// chunks reads the roll-ups that a question is about, if the first of them is one that fits.
+func (r *Rollups) chunks(ctx context.Context, i int, q RollupQuery, fitting func(time.Time) bool) (list []Rollup, fits bool, err error) {
+	stored := r.reading(i, r.config.Streams.Names.historySubject(resolutions[i].name, q.Community, q.Method))
+	after := uint64(0)
 	if !q.From.IsZero() {
-		before, _, err := l.lastUpTo(ctx, (*rollupChunk).ends, q.From.UnixNano()-1)
+		before, _, err := stored.lastUpTo(ctx, (*rollupChunk).ends, q.From.UnixNano()-1)
 		if err != nil {
 			return nil, false, err
 		}
-		at = before.sequence
+		after = before.sequence
 	}
-	for {
-		m, ok, err := l.next(ctx, at+1)
-		switch at = m.sequence; {
-		case err != nil:
-			return nil, false, err
-		case !ok:
-			return list, true, nil
-		case m.foreign || len(m.value.Rollups) == 0:
-		case !q.To.IsZero() && m.value.Rollups[0].Time.After(q.To):
-			return list, true, nil
-		case q.From.IsZero() && !fitting(m.value.Rollups[0].Time):
-			return nil, false, nil
-		default:
-			list = append(list, m.value.Rollups...)
+	fits = true
+	err = stored.each(ctx, after, func(c rollupChunk) (further bool) {
+		switch {
+		case len(c.Rollups) == 0:
+			return true
+		case q.From.IsZero() && len(list) == 0 && !fitting(c.Rollups[0].Time):
+			fits = false
+			return false
+		case !q.To.IsZero() && c.Rollups[0].Time.After(q.To):
+			return false
 		}
-	}
+		list = append(list, c.Rollups...)
+		return true
+	})
+	return list, fits, err
+}
+
+// reading reads the chunks of a resolution on a subject.
+func (r *Rollups) reading(i int, subject string) reading[rollupChunk] {
+	return reading[rollupChunk]{r.config.JS, r.stored[i].name, r.config.Log, []string{subject}}
 }
 
 // Recent visits the roll-ups of the last day or two of log time of each community by each method, oldest
@@ -130,10 +127,8 @@ func (r *Rollups) Recent(ctx context.Context, visit func(community, method strin
 		under[[2]string{s.Community, s.Method}] = append(slices.DeleteFunc(slices.Clone(s.Rollups[hour]), underWay), s.Rollups[0]...)
 	}
 	r.mu.Unlock()
-	names := r.config.Streams.Names
-	err := readNow(ctx, r.config.JS, names.historyStream(hours), r.config.Log, jetstream.ConsumerConfig{
-		DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: names.subjects + ".history." + string(hours) + ".*.*",
-	}, func(c rollupChunk) bool {
+	stored := r.reading(hour, r.config.Streams.Names.subjects+".history."+string(hours)+".*.*")
+	err := stored.newest(ctx, func(c rollupChunk) bool {
 		key := [2]string{c.Community, c.Method}
 		visit(c.Community, c.Method, append(c.Rollups, under[key]...))
 		delete(under, key)
@@ -147,16 +142,11 @@ func (r *Rollups) Recent(ctx context.Context, visit func(community, method strin
 
 // Notes returns the newest notes that are stored, oldest first, at most so many.
 func (r *Rollups) Notes(ctx context.Context, most int) (list []Note, err error) {
-	names := r.config.Streams.Names
-	err = readNow(ctx, r.config.JS, names.History, r.config.Log, jetstream.ConsumerConfig{
-		DeliverPolicy: jetstream.DeliverAllPolicy, FilterSubject: names.noteSubject(),
-	}, func(n Note) bool {
+	stored := reading[Note]{r.config.JS, r.stored[notes].name, r.config.Log, []string{r.config.Streams.Names.noteSubject()}}
+	err = stored.each(ctx, 0, func(n Note) bool {
 		list = append(list, n)
 		list = list[max(0, len(list)-most):]
 		return true
 	})
-	if errors.Is(err, jetstream.ErrStreamNotFound) { // it is made by the follower
-		err = nil
-	}
 	return list, err
 }

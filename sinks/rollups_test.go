@@ -165,19 +165,23 @@ func mustHaveChunksOnce(t *testing.T, l *logOut) {
 	seen := map[string]bool{}
 	for _, row := range resolutions {
 		n := DefaultNames()
-		look, err := openLookup[rollupChunk](t.Context(), l.js, n.historyStream(row.name), n.historySubjects(row.name), "log")
+		stream, err := l.js.Stream(t.Context(), n.historyStream(row.name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for m, ok, err := look.next(t.Context(), 1); ok || err != nil; m, ok, err = look.next(t.Context(), m.sequence+1) {
-			if err != nil || m.value.Resolution != row.name {
-				t.Fatal(m, err)
-			}
-			raw, err := look.stream.GetMsg(t.Context(), m.sequence)
+		for at := range stream.CachedInfo().State.LastSeq {
+			raw, err := stream.GetMsg(t.Context(), at+1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			key := fmt.Sprint(raw.Subject, m.value.Rollups[0].Time)
+			var m rollupChunk
+			if raw.Subject == n.noteSubject() {
+				continue
+			}
+			if err := unpack(raw.Data, &m); err != nil || m.Resolution != row.name {
+				t.Fatal(m, err)
+			}
+			key := fmt.Sprint(raw.Subject, m.Rollups[0].Time)
 			if !strings.HasSuffix(raw.Subject, ".auto") {
 				t.Errorf("%s is of a second configuration", key)
 			}

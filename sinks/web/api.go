@@ -119,7 +119,7 @@ func askEstimates(ctx context.Context, s *Server, q *params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.records(ctx, latest, from, to, limit)
+	out, err := s.records(ctx, latest, from, to)
 	if n := len(out.Estimates); n > limit {
 		out.Estimates, out.Truncated = out.Estimates[n-limit:], true
 	}
@@ -153,11 +153,10 @@ func (s *Server) latest(q *params, name string) (*quant.Estimate, error) {
 	return nil, refuse(http.StatusNotFound, "no such community or method: %s", name)
 }
 
-// records returns what was published of the community and method of an estimate in [from, to]; older
-// records than the newest so many need not be there.
-func (s *Server) records(ctx context.Context, of *quant.Estimate, from, to time.Time, newest int) (historyAnswer, error) {
+// records returns what was published of the community and method of an estimate in [from, to].
+func (s *Server) records(ctx context.Context, of *quant.Estimate, from, to time.Time) (historyAnswer, error) {
 	out := historyAnswer{Community: of.Community, Method: of.Method, Estimates: []quant.Estimate{}}
-	stored, whole, err := s.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to, Newest: newest})
+	stored, whole, err := s.config.Records(ctx, sinks.RecordsQuery{Community: of.Community, Method: of.Method, From: from, To: to})
 	out.Truncated = !whole
 	for i := range stored {
 		if fits(&stored[i], len(s.config.Classes)) {

@@ -63,7 +63,7 @@ func askHistory(ctx context.Context, s *Server, q *params) (any, error) {
 		if n > 0 && from.IsZero() {
 			from = found.Rollups[0].Time
 		}
-		out.historyAnswer, err = s.records(ctx, latest, from, to, limitAll)
+		out.historyAnswer, err = s.records(ctx, latest, from, to)
 		out.Estimates = spread(out.Estimates, points)
 		if n == 0 || err != nil || len(out.Estimates) > 0 && reachesBack(&out.Estimates[0], found.Rollups) {
 			return out, err
