@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/nats-io/nats.go"
@@ -14,6 +15,7 @@ import (
 	"gqlstream/ingest/broker"
 	"gqlstream/ingest/event"
 	"gqlstream/ingest/wire"
+	"gqlstream/request"
 )
 
 // headerRetry is the header of a message that was published again from the
@@ -60,11 +62,11 @@ func (q *Quarantine) List(ctx context.Context, f QuarantineFilter, visit func(Qu
 	if last := q.stream.CachedInfo().State.LastSeq; f.Newest > 0 && last > f.Newest {
 		from = last - f.Newest + 1
 	}
-	return q.each(ctx, q.subjects()+">", from, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
+	return q.each(ctx, q.subjects()+">", from, func(m request.Message) error {
 		if m.Subject() == q.subjects()+quarantineRetried {
 			return nil
 		}
-		e, err := quarantineEntry(m.Subject(), meta.Sequence.Stream, meta.Timestamp, m.Headers(), m.Data())
+		e, err := quarantineEntry(m.Subject(), m.Sequence, time.Unix(0, m.Stamp), m.Headers(), m.Data())
 		if err != nil {
 			return err
 		}
@@ -186,7 +188,7 @@ func (q *Quarantine) mark(ctx context.Context, e QuarantineEntry, again uint64) 
 // retried returns how often entries were published again, by their sequences.
 func (q *Quarantine) retried(ctx context.Context) (map[uint64]int, error) {
 	set := map[uint64]int{}
-	err := q.each(ctx, q.subjects()+quarantineRetried, 0, func(m jetstream.Msg, _ *jetstream.MsgMetadata) error {
+	err := q.each(ctx, q.subjects()+quarantineRetried, 0, func(m request.Message) error {
 		sequence, err := strconv.ParseUint(m.Headers().Get(headerEntry), 10, 64)
 		set[sequence]++
 		return err
@@ -195,33 +197,11 @@ func (q *Quarantine) retried(ctx context.Context) (map[uint64]int, error) {
 }
 
 // each visits what the quarantine holds now of some subjects, in order, from a sequence on.
-func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
-	consumer, err := q.js.OrderedConsumer(ctx, q.names.Quarantine, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{subjects}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1),
-	})
+func (q *Quarantine) each(ctx context.Context, subjects string, from uint64, visit func(request.Message) error) error {
+	feed := request.Feed{JS: q.js, Stream: q.names.Quarantine, Subjects: []string{subjects}}
+	err := feed.Each(ctx, max(from, 1)-1, func(m request.Message) (further bool, err error) { return true, visit(m) })
 	if err != nil {
 		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
 	}
-	defer func() { _ = q.stream.DeleteConsumer(ctx, consumer.CachedInfo().Name) }()
-	if consumer.CachedInfo().NumPending == 0 {
-		return nil
-	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(messageEntriesMax), jetstream.PullExpiry(tailPullExpiry), jetstream.PullHeartbeat(tailHeartbeat))
-	if err != nil {
-		return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
-	}
-	defer messages.Stop()
-	for {
-		m, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return fmt.Errorf("ingest: stream %s: %w", q.names.Quarantine, err)
-		}
-		if err := visit(m, meta); err != nil || meta.NumPending == 0 {
-			return err
-		}
-	}
+	return nil
 }

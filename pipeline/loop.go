@@ -142,10 +142,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	watch(p.watchHeld)
 	if p.group != nil {
 		watch(func(ctx context.Context) error {
-			return repeat(ctx, regroupEvery, func() error {
-				_ = sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.heed) // what they say comes again
-				return nil
-			})
+			sinks.WatchMarks(ctx, p.Broker.JS, p.names.Out, p.logID, p.heed)
+			return nil
 		})
 		watch(func(ctx context.Context) error { return p.group.watch(ctx, begin) })
 		watch(func(ctx context.Context) error {

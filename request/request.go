@@ -1,7 +1,8 @@
 // Package request bounds how long the answer to a request to a NATS server is waited for. The
 // client library waits until a deadline, whatever happens to the connection; on a cluster, whose
 // servers die or are cut off while the others go on, that is too long. Whoever sends a request
-// that can be sent again takes its context from here, and sends it again when that ends.
+// that can be sent again takes its context from here, and sends it again when that ends. A Feed reads a
+// stream in order by such requests.
 package request
 
 import (

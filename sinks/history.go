@@ -12,18 +12,16 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"gqlstream/quant"
+	"gqlstream/request"
 )
 
 // Bounds of one reading of what is stored.
 const (
-	storedReadMax  = 50_000 // records of a community; of more the newest are read
-	storedKeepMax  = 10_000 // records returned; of more every second is left out
-	storedFetchMax = 500
-	storedIdleMax  = 30 * time.Second // then the server forgets a reader that died
+	storedReadMax = 50_000 // records of a community; of more the newest are read
+	storedKeepMax = 10_000 // records returned; of more every second is left out
 )
 
 // History reads back what was published of a log in; what was published of another one is left out.
@@ -172,62 +170,24 @@ type reading[T any] struct {
 
 // each calls visit for every message after a sequence, until visit returns false.
 func (r reading[T]) each(ctx context.Context, after uint64, visit func(T) bool) error {
-	return r.consume(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1}, visit)
+	return r.visit(ctx, &request.Feed{JS: r.js, Stream: r.stream, Subjects: slices.Compact(r.subjects)}, after, visit)
 }
 
 // newest calls visit for the newest message of each subject, until visit returns false.
 func (r reading[T]) newest(ctx context.Context, visit func(T) bool) error {
-	return r.consume(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}, visit)
+	return r.visit(ctx, &request.Feed{JS: r.js, Stream: r.stream, Subjects: r.subjects, Newest: true}, 0, visit)
 }
 
-func (r reading[T]) consume(ctx context.Context, c jetstream.ConsumerConfig, visit func(T) bool) error {
-	c.FilterSubjects = slices.Compact(r.subjects)
-	c.AckPolicy, c.MemoryStorage, c.InactiveThreshold = jetstream.AckNonePolicy, true, storedIdleMax
-	consumer, err := r.js.CreateConsumer(ctx, r.stream, c)
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil
-	case err == nil:
-		err = errors.Join(r.fetch(ctx, consumer, visit), r.js.DeleteConsumer(context.WithoutCancel(ctx), r.stream, consumer.CachedInfo().Name))
-	}
-	if err != nil {
-		err = fmt.Errorf("sinks: read stream %s: %w", r.stream, err)
-	}
-	return err
-}
-
-// fetch takes all that a consumer finds now.
-func (r reading[T]) fetch(ctx context.Context, consumer jetstream.Consumer, visit func(T) bool) error {
-	received := uint64(0)
-	for all := consumer.CachedInfo().NumPending; received < all; {
-		messages, err := consumer.FetchNoWait(storedFetchMax)
-		if err != nil {
-			return err
+func (r reading[T]) visit(ctx context.Context, feed *request.Feed, after uint64, visit func(T) bool) error {
+	err := feed.Each(ctx, after, func(m request.Message) (further bool, err error) {
+		var value T
+		if m.Headers().Get(headerLog) != r.log || unpack(m.Data(), &value) != nil {
+			return true, nil
 		}
-		n, further := uint64(0), true
-		for m := range messages.Messages() {
-			n++
-			var value T
-			if further && m.Headers().Get(headerLog) == r.log && unpack(m.Data(), &value) == nil {
-				further = visit(value)
-			}
-		}
-		if err := errors.Join(messages.Error(), ctx.Err()); err != nil || !further {
-			return err
-		}
-		if received += n; n > 0 {
-			continue
-		}
-		// The library waits for a second, and says nothing of what comes later.
-		info, err := consumer.Info(ctx)
-		switch {
-		case err != nil:
-			return err
-		case info.Delivered.Consumer > received:
-			return fmt.Errorf("the broker was too slow: %w", nats.ErrTimeout)
-		case info.NumPending == 0: // the rest was removed meanwhile
-			return nil
-		}
+		return visit(value), nil
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("sinks: read stream %s: %w", r.stream, err)
 	}
 	return nil
 }

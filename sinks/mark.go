@@ -196,28 +196,20 @@ func Marks(ctx context.Context, js jetstream.JetStream, names Names) (list []Mar
 
 // WatchMarks calls take for the newest mark of every shard, and for each that is stored afterwards,
 // until ctx ends. Of emissions in several parts only the last one counts, and only marks of a log.
-func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log string, take func(Mark)) error {
-	consumer, err := js.OrderedConsumer(ctx, names.Estimates, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{names.markSubjects()}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
-	})
-	if err != nil {
-		return err
-	}
-	consuming, err := consumer.Consume(func(m jetstream.Msg) {
-		at, err := m.Metadata()
-		mark, markErr := parseMark(m.Data())
-		shard, isShard := names.shardOf(m.Subject())
-		if err != nil || markErr != nil || !isShard || mark.Log != log || mark.Part < mark.Parts {
+func WatchMarks(ctx context.Context, js jetstream.JetStream, names Names, log string, take func(Mark)) {
+	feed := &request.Feed{JS: js, Stream: names.Estimates, Subjects: []string{names.markSubjects()}, Newest: true}
+	defer feed.Stop()
+	for {
+		m, _, err := feed.Next(ctx)
+		if err != nil {
 			return
 		}
-		take(Mark{shardMark: mark, Shard: shard, Sequence: at.Sequence.Stream})
-	})
-	if err != nil {
-		return err
+		mark, err := parseMark(m.Data())
+		shard, isShard := names.shardOf(m.Subject())
+		if err == nil && isShard && mark.Log == log && mark.Part == mark.Parts {
+			take(Mark{shardMark: mark, Shard: shard, Sequence: m.Sequence})
+		}
 	}
-	<-ctx.Done()
-	consuming.Stop()
-	return nil
 }
 
 // Newest returns the cursor of a reader that has read everything that is published now.

@@ -30,7 +30,7 @@ type ReaderConfig struct {
 // which the end is missing, is passed over with a warning. It has one owner.
 type logReader struct {
 	config ReaderConfig
-	feed   *feed
+	feed   *request.Feed
 	shards []shardFeed
 	batch  *part  // of which records are still to come
 	cursor Cursor // of the newest emission that was returned
@@ -55,9 +55,9 @@ type shardFeed struct {
 type part struct {
 	shardMark
 	shard   int
-	id      string      // of the batch
-	end     uint64      // sequence of the last record
-	before  feedMessage // from after which it is read again
+	id      string          // of the batch
+	end     uint64          // sequence of the last record
+	before  request.Message // from after which it is read again
 	records [][]byte
 }
 
@@ -66,11 +66,13 @@ func newLogReader(js jetstream.JetStream, c ReaderConfig) *logReader {
 	c.Shards = max(c.Shards, 1)
 	c.Report = cmp.Or(c.Report, slog.New(slog.DiscardHandler))
 	r := &logReader{config: c, cursor: c.After, shards: make([]shardFeed, c.Shards)}
-	r.feed = &feed{js: js, stream: c.Names.Estimates, last: feedMessage{sequence: c.After.Sequence, stamp: c.After.Stamp}}
-	if c.Alerts {
-		r.feed.stream = c.Names.Alerts
+	r.feed = &request.Feed{
+		JS: js, Stream: c.Names.Estimates, Last: request.Message{Sequence: c.After.Sequence, Stamp: c.After.Stamp},
+		Trouble: func(err error) { c.Report.Warn("the log out cannot be read", "error", err) },
 	}
-	r.feed.trouble = func(err error) { c.Report.Warn("the log out cannot be read", "error", err) }
+	if c.Alerts {
+		r.feed.Stream = c.Names.Alerts
+	}
 	for k := range r.shards {
 		r.shards[k].watermark = c.After.Position
 	}
@@ -84,17 +86,17 @@ func (r *logReader) Next(ctx context.Context) (*Stored, error) {
 		if e := r.take(); e != nil {
 			return e, nil
 		}
-		before := r.feed.last
-		m, missed, err := r.feed.next(ctx)
+		before := r.feed.Last
+		m, missed, err := r.feed.Next(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if m.sequence != before.sequence+1 {
-			r.jump(missed, before.sequence, m.sequence)
-			before = feedMessage{sequence: m.sequence - 1}
+		if m.Sequence != before.Sequence+1 {
+			r.jump(missed, before.Sequence, m.Sequence)
+			before = request.Message{Sequence: m.Sequence - 1}
 		}
 		before.Msg = nil
-		r.behind = m.behind
+		r.behind = m.Behind
 		if !r.config.Alerts {
 			r.read(m, before)
 		} else if e := r.alert(m); e != nil {
@@ -104,7 +106,7 @@ func (r *logReader) Next(ctx context.Context) (*Stored, error) {
 }
 
 // Close stops reading. The reader must not be used after.
-func (r *logReader) Close() { r.feed.stop() }
+func (r *logReader) Close() { r.feed.Stop() }
 
 // jump forgets what was begun before messages went missing, or before the stream was
 // found to be another one.
@@ -120,11 +122,11 @@ func (r *logReader) jump(missed bool, from, to uint64) {
 }
 
 // read takes one message in.
-func (r *logReader) read(m feedMessage, before feedMessage) {
+func (r *logReader) read(m request.Message, before request.Message) {
 	if b := r.batch; b != nil {
 		if r.isRecord(m, b) {
 			b.records = append(b.records, slices.Clone(m.Data()))
-			if m.sequence == b.end {
+			if m.Sequence == b.end {
 				r.batch = nil
 				r.complete(b)
 			}
@@ -139,7 +141,7 @@ func (r *logReader) read(m feedMessage, before feedMessage) {
 		r.passOver(m, "not part of an emission")
 		return
 	}
-	b := &part{shardMark: mark, shard: shard, id: m.Headers().Get(request.HeaderBatchID), end: m.sequence + uint64(mark.Records), before: before}
+	b := &part{shardMark: mark, shard: shard, id: m.Headers().Get(request.HeaderBatchID), end: m.Sequence + uint64(mark.Records), before: before}
 	if mark.Records == 0 {
 		r.complete(b)
 		return
@@ -148,11 +150,11 @@ func (r *logReader) read(m feedMessage, before feedMessage) {
 }
 
 // passOver reports a message that is left out, now and then.
-func (r *logReader) passOver(m feedMessage, why string) {
+func (r *logReader) passOver(m request.Message, why string) {
 	if r.passed++; time.Since(r.reported) < passedReportEvery {
 		return
 	}
-	r.config.Report.Warn("messages in the log out are passed over", "messages", r.passed, "newest", m.sequence,
+	r.config.Report.Warn("messages in the log out are passed over", "messages", r.passed, "newest", m.Sequence,
 		"subject", m.Subject(), "because", why)
 	r.passed, r.reported = 0, time.Now()
 }
@@ -160,7 +162,7 @@ func (r *logReader) passOver(m feedMessage, why string) {
 // alert returns a message of the stream of alerts as an emission. The stream has each
 // once, in the order of their places, so that one at or before the newest was read
 // already, of a stream that has been made anew meanwhile.
-func (r *logReader) alert(m feedMessage) *Stored {
+func (r *logReader) alert(m request.Message) *Stored {
 	at, ok := parsePlace(m.Headers().Get(headerPlace))
 	if !ok || r.config.Log != "" && m.Headers().Get(headerLog) != r.config.Log {
 		r.passOver(m, "not an alert of this log")
@@ -169,15 +171,15 @@ func (r *logReader) alert(m feedMessage) *Stored {
 	if at.Compare(r.cursor.Place) <= 0 {
 		return nil
 	}
-	r.cursor = Cursor{Place: at, Sequence: m.sequence, Stamp: m.stamp}
-	e := &Stored{Position: at.Position, Cursor: r.cursor, Records: [][]byte{slices.Clone(m.Data())}, Missed: r.missed, Behind: m.behind}
+	r.cursor = Cursor{Place: at, Sequence: m.Sequence, Stamp: m.Stamp}
+	e := &Stored{Position: at.Position, Cursor: r.cursor, Records: [][]byte{slices.Clone(m.Data())}, Missed: r.missed, Behind: m.Behind}
 	r.missed = false
 	return e
 }
 
 // isRecord reports whether a message belongs to a batch.
-func (r *logReader) isRecord(m feedMessage, b *part) bool {
-	return m.sequence <= b.end && m.Headers().Get(request.HeaderBatchID) == b.id &&
+func (r *logReader) isRecord(m request.Message, b *part) bool {
+	return m.Sequence <= b.end && m.Headers().Get(request.HeaderBatchID) == b.id &&
 		strings.HasPrefix(m.Subject(), strings.TrimSuffix(r.config.Names.estimateSubjects(), ">"))
 }
 
@@ -225,7 +227,7 @@ func (r *logReader) take() *Stored {
 		}
 	}
 	e, again := joined(parts), r.again()
-	e.Cursor = Cursor{Place: Place{Position: next}, Sequence: again.sequence, Stamp: again.stamp}
+	e.Cursor = Cursor{Place: Place{Position: next}, Sequence: again.Sequence, Stamp: again.Stamp}
 	e.Missed, r.missed = r.missed, false
 	e.Behind = r.behind
 	r.cursor = e.Cursor
@@ -233,13 +235,13 @@ func (r *logReader) take() *Stored {
 }
 
 // again returns the message after which everything that was not returned begins.
-func (r *logReader) again() feedMessage {
-	again := r.feed.last
+func (r *logReader) again() request.Message {
+	again := r.feed.Last
 	if r.batch != nil {
 		again = r.batch.before
 	}
 	for _, s := range r.shards {
-		if len(s.parts) > 0 && s.parts[0].before.sequence < again.sequence {
+		if len(s.parts) > 0 && s.parts[0].before.Sequence < again.Sequence {
 			again = s.parts[0].before
 		}
 	}

@@ -572,6 +572,37 @@ func TestANewReaderIsToldWhatItMissed(t *testing.T) {
 	}
 }
 
+// Who watches marks must hear those of a stream that was made anew, though their sequences begin again.
+func TestMarksAreHeardWhereTheStreamIsMadeAnew(t *testing.T) {
+	l := startLogOut(t)
+	heard := make(chan Mark, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { WatchMarks(ctx, l.js, DefaultNames(), "log", func(m Mark) { heard <- m }) })
+	defer watching.Wait()
+	defer cancel()
+	await := func(position uint64) {
+		t.Helper()
+		for deadline := time.After(30 * time.Second); ; {
+			select {
+			case m := <-heard:
+				if m.Position == position {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("the mark at %d is not heard", position)
+			}
+		}
+	}
+	l.publish(l.writer(run("a")), emissionAt(1, 2), emissionAt(2, 2), emissionAt(3, 2))
+	await(3)
+	if err := l.js.DeleteStream(t.Context(), "GQL_ESTIMATES"); err != nil {
+		t.Fatal(err)
+	}
+	l.publish(l.writer(run("a")), emissionAt(4, 2))
+	await(4)
+}
+
 // A mark that only moves the watermark, after a run with other classes, must be one of this run.
 func TestAQuietMarkIsOfItsRun(t *testing.T) {
 	l := startLogOut(t)
