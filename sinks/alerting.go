@@ -74,14 +74,12 @@ func (a *Alerting) Open(ctx context.Context) (Follower, Cursor, error) {
 	if err := a.stored.open(ctx); err != nil {
 		return nil, Cursor{}, err
 	}
-	p, err := readShelf(ctx, a.config.Shelf)
+	p, err := readShelf(ctx, a.config.Shelf, a.config.Log)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		p = progress{Log: a.config.Log, Cursor: a.begin}
 	case err != nil:
 		return nil, Cursor{}, err
-	case p.Log != a.config.Log:
-		return nil, Cursor{}, fmt.Errorf("%s is of another log: %w", a.config.Shelf, ErrNotOurs)
 	}
 	if failed := a.restore(p); failed != nil {
 		return nil, Cursor{}, failed

@@ -202,7 +202,7 @@ func outputOf(t *testing.T, dir string) map[string]string {
 // tearEnd damages what stands behind the durable end of a file.
 func tearEnd(t *testing.T, path string) {
 	t.Helper()
-	p, err := readShelf(t.Context(), FileShelf(path+positionSuffix))
+	p, err := readShelf(t.Context(), FileShelf(path+positionSuffix), "log")
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}

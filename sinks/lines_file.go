@@ -58,19 +58,19 @@ func (s *linesFile) open() (after Cursor, err error) {
 	if err != nil {
 		return after, err
 	}
-	p, err := readShelf(context.Background(), s.shelf)
-	none := errors.Is(err, os.ErrNotExist)
-	if err != nil && !none {
+	end, err := s.file.Seek(0, io.SeekEnd)
+	if err != nil {
 		return after, err
 	}
-	end, err := s.file.Seek(0, io.SeekEnd)
+	p, err := readShelf(context.Background(), s.shelf, s.log)
+	none := errors.Is(err, os.ErrNotExist)
 	switch {
+	case end == 0 && (none || errors.Is(err, ErrNotOurs)): // nothing there, so nothing to be mixed with
+		p = progress{Log: s.log}
+	case none:
+		return after, fmt.Errorf("it holds records of another log: %w", ErrNotOurs)
 	case err != nil:
 		return after, err
-	case end > 0 && (none || p.Log != s.log):
-		return after, fmt.Errorf("it holds records of another log: %w", ErrNotOurs)
-	case p.Log != s.log: // nothing there, so nothing to be mixed with
-		p = progress{Log: s.log}
 	case end == 0:
 		p.Bytes, none = 0, true // rotated
 	case end < p.Bytes:

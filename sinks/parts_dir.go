@@ -82,7 +82,7 @@ func (s *partsDir) open() error {
 	if err != nil {
 		return err
 	}
-	p, err := readShelf(context.Background(), s.shelf)
+	p, err := readShelf(context.Background(), s.shelf, s.config.Log)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && last > 0:
 		return fmt.Errorf("there are parts but no %s, which says of which log they are: %w", partsPositionName, ErrNotOurs)
@@ -90,8 +90,6 @@ func (s *partsDir) open() error {
 		return writeShelf(context.Background(), s.shelf, progress{Log: s.config.Log})
 	case err != nil:
 		return err
-	case p.Log != s.config.Log:
-		return fmt.Errorf("it holds estimates of another log: %w", ErrNotOurs)
 	}
 	s.durable, s.taken = p.Cursor, p.Cursor
 	s.after = max(last, p.From)

@@ -77,11 +77,11 @@ func (r *Rollups) Open(ctx context.Context) (Follower, Cursor, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state = rollupState{}
-	p, err := readShelf(ctx, r.config.Shelf)
+	p, err := readShelf(ctx, r.config.Shelf, r.config.Log)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotOurs) {
 		return nil, Cursor{}, err // it is there, and cannot be read now
 	}
-	if err != nil || p.Log != r.config.Log || json.Unmarshal(p.State, &r.state) != nil {
+	if err != nil || json.Unmarshal(p.State, &r.state) != nil {
 		p, r.state = progress{}, rollupState{} // what the log out still has is rolled up again
 	}
 	r.openOnce.Do(func() { close(r.opened) })
