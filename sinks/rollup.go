@@ -47,10 +47,10 @@ type Rollup struct {
 	Until    time.Time `json:"until"`    // log time of the last record
 	Position uint64    `json:"position"` // of the last record
 	Count    uint64    `json:"count"`    // records
-	Last     []float32 `json:"last"`
-	Mean     []float32 `json:"mean"`
-	Low      []float32 `json:"low,omitempty"`
-	High     []float32 `json:"high,omitempty"`
+	Last     []float64 `json:"last"`
+	Mean     []float64 `json:"mean"`
+	Low      []float64 `json:"low,omitempty"`
+	High     []float64 `json:"high,omitempty"`
 	Flags    []string  `json:"flags,omitempty"` // met, sorted
 }
 
@@ -76,10 +76,10 @@ func (r *Rollup) take(e *quant.Estimate, at int64, sum []float64) {
 	r.Flags = slices.Compact(r.Flags)
 }
 
-func rounded(list []float64, divisor float64) []float32 {
-	out := make([]float32, len(list))
+func rounded(list []float64, divisor float64) []float64 {
+	out := make([]float64, len(list))
 	for k, x := range list {
-		out[k] = float32(math.Round(x/divisor*rollupDecimals) / rollupDecimals)
+		out[k] = math.Round(x/divisor*rollupDecimals) / rollupDecimals
 	}
 	return out
 }

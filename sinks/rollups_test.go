@@ -67,7 +67,7 @@ func recount(log []*Stored, community string, length time.Duration) (list []Roll
 			byPeriod[start] = append(byPeriod[start], one)
 		}
 	}
-	round := func(x float64) float32 { return float32(math.Round(x*1e6) / 1e6) }
+	round := func(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 	for _, start := range starts {
 		all := byPeriod[start]
 		last := all[len(all)-1]
@@ -103,7 +103,7 @@ func (l *logOut) rollups(path string, d disk) *Rollups {
 }
 
 // near allows for sums that were added in another order: hours are sums of minutes.
-var near = cmp.Comparer(func(x, y float32) bool { return math.Abs(float64(x-y)) < 1.5e-6 })
+var near = cmp.Comparer(func(x, y float64) bool { return math.Abs(x-y) < 1.5e-6 })
 
 // Roll-ups of every resolution equal a recount of the log out, whatever step the follower
 // dies before, and although an equal one writes beside it: the stream has each once.

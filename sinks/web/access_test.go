@@ -135,15 +135,15 @@ func TestMoversOfTheDayAfterARestart(t *testing.T) {
 	for n := range hours {
 		write(t, live, of("x", n))
 		if n == hours-25 { // there were other classes
-			day = append(day, sinks.Rollup{Until: at(n).Add(-time.Minute), Last: []float32{1}})
+			day = append(day, sinks.Rollup{Until: at(n).Add(-time.Minute), Last: []float64{1}})
 		}
-		day = append(day, sinks.Rollup{Until: at(n), Last: []float32{float32(1 - share(n)), float32(share(n))}})
+		day = append(day, sinks.Rollup{Until: at(n), Last: []float64{1 - share(n), share(n)}})
 	}
 	const query = "/api/v1/communities?sort=change&order=desc&class=1&trend=6"
 	want := into[listAnswer](t, live, query).Communities[0]
 	s := serve(t, nil)
 	s.Load([]quant.Estimate{of("x", hours-1), of("y", hours-1)})
-	s.Recall("x", "auto", append(day, sinks.Rollup{Until: at(hours), Last: []float32{1, 0}}))
+	s.Recall("x", "auto", append(day, sinks.Rollup{Until: at(hours), Last: []float64{1, 0}}))
 	s.Recall("x", "pcc", day)
 	s.Recall("gone", "auto", day)
 	s.Recall("y", "auto", nil)

@@ -33,16 +33,8 @@ func (a rollupAnswer) list() []quant.Estimate {
 	for i, r := range a.Rollups {
 		out[i] = quant.Estimate{
 			Time: r.Time.Format(time.RFC3339), Community: a.Community, Method: a.Method,
-			Prevalence: wide(r.Mean), Low: wide(r.Low), High: wide(r.High),
+			Prevalence: r.Mean, Low: r.Low, High: r.High,
 		}
-	}
-	return out
-}
-
-func wide(list []float32) []float64 {
-	out := make([]float64, len(list))
-	for i, x := range list {
-		out[i] = math.Round(float64(x)*1e6) / 1e6
 	}
 	return out
 }
@@ -160,7 +152,7 @@ func ofRollup(of *quant.Estimate, r *sinks.Rollup) quant.Estimate {
 	confidence := cmp.Or(of.Confidence, quant.DefaultOptions().Confidence)
 	e := quant.Estimate{
 		Community: of.Community, Method: of.Method, Position: r.Position, Time: r.Until.Format(time.RFC3339Nano),
-		Prevalence: wide(r.Last), Low: wide(r.Low), High: wide(r.High), Confidence: confidence, Flags: r.Flags,
+		Prevalence: r.Last, Low: r.Low, High: r.High, Confidence: confidence, Flags: r.Flags,
 	}
 	z := math.Sqrt2 * math.Erfinv(confidence)
 	for i := range e.Low {

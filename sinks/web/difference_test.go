@@ -66,10 +66,10 @@ func TestDifferencesReachBackBeyondMemory(t *testing.T) {
 			return old, community == "a" && method == "auto" && !at.Before(logStart.Add(-time.Hour)), nil
 		}
 		c.Rollups = func(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, error) {
-			r := sinks.Rollup{Until: begin.Add(30 * time.Second), Last: []float32{0.6, 0.4}, Low: []float32{0.55, 0.35}, High: []float32{0.65, 0.45}}
+			r := sinks.Rollup{Until: begin.Add(30 * time.Second), Last: []float64{0.6, 0.4}, Low: []float64{0.55, 0.35}, High: []float64{0.65, 0.45}}
 			next := r
 			next.Until = begin.Add(90 * time.Second)
-			next.Last = []float32{0, 1}
+			next.Last = []float64{0, 1}
 			return sinks.RollupAnswer{Rollups: []sinks.Rollup{r, next}}, nil
 		}
 	})

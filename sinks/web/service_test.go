@@ -61,7 +61,7 @@ func someRollups(_ context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, er
 		begin := logStart.Add(time.Duration(i) * time.Hour)
 		answer.Rollups = append(answer.Rollups, sinks.Rollup{
 			Time: begin, Until: begin.Add(time.Minute), Position: uint64(i + 1), Count: 2,
-			Last: []float32{0.3, 0.7}, Mean: []float32{0.2, 0.8}, Low: []float32{0.1, 0.6}, High: []float32{0.4, 0.9}, Flags: []string{"thin:1"},
+			Last: []float64{0.3, 0.7}, Mean: []float64{0.2, 0.8}, Low: []float64{0.1, 0.6}, High: []float64{0.4, 0.9}, Flags: []string{"thin:1"},
 		})
 	}
 	return answer, nil
@@ -179,7 +179,7 @@ func TestHistoryIsRollupsWhereRecordsAreGone(t *testing.T) {
 			a := sinks.RollupAnswer{Resolution: "minute"}
 			for i := range 30 {
 				at := begin.Add(time.Duration(i) * time.Minute)
-				a.Rollups = append(a.Rollups, sinks.Rollup{Time: at, Until: at.Add(50 * time.Second), Count: 2, Last: []float32{0.5, 0.5}, Mean: []float32{0.5, 0.5}})
+				a.Rollups = append(a.Rollups, sinks.Rollup{Time: at, Until: at.Add(50 * time.Second), Count: 2, Last: []float64{0.5, 0.5}, Mean: []float64{0.5, 0.5}})
 			}
 			return a, nil
 		}
@@ -209,7 +209,7 @@ func TestRollupsOfOtherClassesAreLeftOut(t *testing.T) {
 		c.Rollups = func(ctx context.Context, q sinks.RollupQuery) (sinks.RollupAnswer, error) {
 			a, err := someRollups(ctx, q)
 			before := a.Rollups[0]
-			before.Last, before.Mean = []float32{0.2, 0.3, 0.5}, []float32{0.2, 0.3, 0.5}
+			before.Last, before.Mean = []float64{0.2, 0.3, 0.5}, []float64{0.2, 0.3, 0.5}
 			a.Rollups = append([]sinks.Rollup{before}, a.Rollups...)
 			return a, err
 		}

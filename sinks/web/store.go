@@ -99,7 +99,7 @@ func (s *store) Recall(community, method string, rollups []sinks.Rollup) {
 	ser.past = nil
 	for i := range rollups {
 		if r := &rollups[i]; len(r.Last) == s.classes && r.Until.Before(ser.latest.at) {
-			ser.keep(point{at: r.Until, shares: wide(r.Last), rests: !slices.Contains(r.Flags, quant.FlagNoLabels)}, limit)
+			ser.keep(point{at: r.Until, shares: r.Last, rests: !slices.Contains(r.Flags, quant.FlagNoLabels)}, limit)
 		}
 	}
 	ser.add(ser.latest, limit)

@@ -45,11 +45,11 @@ func (h *past) read(_ context.Context, q sinks.RollupQuery) (out sinks.RollupAns
 		if day >= 30 && day < 37 {
 			continue
 		}
-		share := float32(0.3 + 0.2*day/pastDays)
+		share := 0.3 + 0.2*day/pastDays
 		out.Rollups = append(out.Rollups, sinks.Rollup{
 			Time: at, Until: at.Add(period - time.Second), Position: uint64(at.Unix()), Count: 60,
-			Last: []float32{share, 1 - share}, Mean: []float32{share, 1 - share},
-			Low: []float32{share - 0.05, 0.95 - share}, High: []float32{share + 0.05, 1.05 - share},
+			Last: []float64{share, 1 - share}, Mean: []float64{share, 1 - share},
+			Low: []float64{share - 0.05, 0.95 - share}, High: []float64{share + 0.05, 1.05 - share},
 		})
 	}
 	return out, nil
