@@ -30,11 +30,12 @@ type History struct {
 	js    jetstream.JetStream
 	names Names
 	log   string // identity of the log in
+	most  int    // records of a community that are read at once; of more the newest are
 }
 
 // NewHistory returns a reader of what is published.
 func NewHistory(js jetstream.JetStream, names Names, log string) *History {
-	return &History{js, names, log}
+	return &History{js, names, log, storedReadMax}
 }
 
 // Latest returns the newest record of each community and method, where its position
@@ -59,13 +60,8 @@ type RecordsQuery struct {
 // Read returns the records in [From, To], oldest first, suppressed ones, which name no method,
 // included. Unless whole is set, some are left out, because there are too many.
 func (s *History) Read(ctx context.Context, q RecordsQuery) (list []quant.Estimate, whole bool, err error) {
-	return s.read(ctx, q, storedReadMax)
-}
-
-// read is Read of about so many of the newest records.
-func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []quant.Estimate, whole bool, err error) {
 	records := s.records(q.Community, q.Method)
-	after, whole, many, err := s.startOf(ctx, records, q, most)
+	after, whole, err := s.startOf(ctx, records, q)
 	if err != nil {
 		return nil, false, err
 	}
@@ -77,7 +73,7 @@ func (s *History) read(ctx context.Context, q RecordsQuery, most int) (list []qu
 			return true
 		}
 		if !q.To.IsZero() && at.After(q.To) {
-			return !many // of few all are read, since a log that was published anew begins again
+			return false
 		}
 		e.Method = q.Method
 		if list = append(list, e); len(list) > storedKeepMax {
@@ -97,42 +93,42 @@ func (s *History) records(community, method string) reading[quant.Estimate] {
 	return reading[quant.Estimate]{s.js, s.names.Estimates, s.log, []string{s.names.EstimateSubject(community, method, 0)}}
 }
 
-// startOf returns after which sequence about so many of the newest records in [From, To] lie, whether
-// those are all of them, and whether there are more of other times.
-func (s *History) startOf(ctx context.Context, records reading[quant.Estimate], q RecordsQuery, most int) (after uint64, whole, many bool, err error) {
+// startOf returns after which sequence the newest records in [From, To] lie, about as many as are read at
+// once, and whether those are all of them.
+func (s *History) startOf(ctx context.Context, records reading[quant.Estimate], q RecordsQuery) (after uint64, whole bool, err error) {
 	stream, err := s.js.Stream(ctx, records.stream)
 	if err != nil {
-		return 0, false, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
+		return 0, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(records.subjects[0]))
 	if err != nil {
-		return 0, false, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
+		return 0, false, fmt.Errorf("sinks: stream %s: %w", records.stream, err)
 	}
 	if !q.From.IsZero() {
 		before, ok, err := inForce(ctx, records, 0, q.From.Add(-1))
 		if err != nil {
-			return 0, false, false, err
+			return 0, false, err
 		}
 		if ok {
 			after = before.sequence
 		}
 	}
 	n, end := info.State.Subjects[records.subjects[0]], info.State.LastSeq
-	if n <= uint64(most) {
-		return after, true, false, nil
+	if n <= uint64(s.most) {
+		return after, true, nil
 	}
 	if !q.To.IsZero() {
 		last, ok, err := inForce(ctx, records, 0, q.To)
 		if err != nil || !ok {
-			return after, true, true, err // what is there is suppressed
+			return after, true, err // what is there is suppressed
 		}
 		end = last.sequence
 	}
-	span := float64(info.State.LastSeq-info.State.FirstSeq+1) * float64(most) / float64(n) // that holds so many, were they spread evenly
+	span := float64(info.State.LastSeq-info.State.FirstSeq+1) * float64(s.most) / float64(n) // that holds so many, were they spread evenly
 	if cut := end - min(end, uint64(max(span, 1))); cut > max(after, info.State.FirstSeq) {
-		return cut, false, true, nil
+		return cut, false, nil
 	}
-	return after, true, true, nil
+	return after, true, nil
 }
 
 // InForce returns the record of a community and method that was in force at a position of the

@@ -52,14 +52,16 @@ func TestHistoryOfACommunityIsReadBack(t *testing.T) {
 	}
 	// Of a window with more records than are read the newest are, wherever it lies.
 	for most, want := range map[int][]uint64{4: {6, 7, 8, 9}, 8: {3, 4, 5, 6, 7, 8, 9}} {
-		list, whole, err := h.read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(3, 0), To: time.Unix(9, 0)}, most)
+		h.most = most
+		list, whole, err := h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", From: time.Unix(3, 0), To: time.Unix(9, 0)})
 		got := positions(list)
 		if err != nil || whole != (most == 8) || !slices.Equal(got, want[len(want)-len(got):]) || len(got) < len(want)-1 {
 			t.Errorf("%d of an old window: %v, %v, %v", most, got, whole, err)
 		}
 	}
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	list, whole, err = h.read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", To: far}, 4)
+	h.most = 4
+	list, whole, err = h.Read(t.Context(), RecordsQuery{Community: "c0001", Method: "pcc", To: far})
 	if got := positions(list); err != nil || whole || len(got) > 5 || !slices.Contains(got, 20) {
 		t.Errorf("up to %v: %v, %v, %v", far, got, whole, err)
 	}
