@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 )
@@ -39,30 +40,44 @@ func (r *Rollups) Read(ctx context.Context, q RollupQuery) (answer RollupAnswer,
 	return answer, nil
 }
 
-// read returns the roll-ups of one resolution; fits is false if a coarser one is wanted.
+// read returns the roll-ups of one resolution; fits is false if a coarser one is wanted, because
+// they are too many or not kept for so long.
 func (r *Rollups) read(ctx context.Context, i int, q RollupQuery) (list []Rollup, fits bool, err error) {
 	under, now := r.underWay(i, q)
-	fitting := func(from time.Time) bool {
-		end := q.To
-		if end.IsZero() || end.After(now) {
-			end = now
-		}
-		row := resolutions[i]
-		return row.keep == 0 || end.Sub(from) <= time.Duration(q.Points)*row.period && now.Sub(from) < row.keep
-	}
-	if !q.From.IsZero() && !fitting(q.From) {
+	row, most := resolutions[i], q.Points
+	switch {
+	case row.keep == 0:
+		most = math.MaxInt
+	case !q.From.IsZero() && now.Sub(q.From) >= row.keep:
 		return nil, false, nil
 	}
-	if list, fits, err = r.chunks(ctx, i, q, fitting); !fits || err != nil {
-		return nil, fits, err
+	stored, after := r.reading(i, r.config.Streams.Names.historySubject(row.name, q.Community, q.Method)), uint64(0)
+	if !q.From.IsZero() {
+		before, _, err := stored.lastUpTo(ctx, (*rollupChunk).ends, q.From.UnixNano()-1)
+		if err != nil {
+			return nil, false, err
+		}
+		after = before.sequence
 	}
-	if len(under) > 0 { // a chunk may have been published meanwhile
-		list = slices.DeleteFunc(list, func(one Rollup) bool { return !one.Time.Before(under[0].Time) })
-	}
-	list = slices.DeleteFunc(append(list, under...), func(one Rollup) bool {
-		return !q.From.IsZero() && one.Until.Before(q.From) || !q.To.IsZero() && one.Time.After(q.To)
+	err = stored.each(ctx, after, func(c rollupChunk) (further bool) {
+		for _, one := range c.Rollups {
+			if q.covers(&one) && (len(under) == 0 || one.Time.Before(under[0].Time)) { // the chunk may have been published meanwhile
+				list = append(list, one)
+			}
+		}
+		return len(list) <= most && (len(c.Rollups) == 0 || q.To.IsZero() || !c.Rollups[0].Time.After(q.To))
 	})
-	return list, true, nil
+	for _, one := range under {
+		if q.covers(&one) {
+			list = append(list, one)
+		}
+	}
+	return list, len(list) <= most, err
+}
+
+// covers reports whether a question is about a part of the period of a roll-up.
+func (q *RollupQuery) covers(one *Rollup) bool {
+	return (q.From.IsZero() || !one.Until.Before(q.From)) && (q.To.IsZero() || !one.Time.After(q.To))
 }
 
 // underWay returns the roll-ups that no chunk holds yet, and the log time.
@@ -76,34 +91,6 @@ func (r *Rollups) underWay(i int, q RollupQuery) (list []Rollup, now time.Time) 
 		return list, time.Now()
 	}
 	return list, time.Unix(0, r.state.Minute)
-}
-
-// chunks reads the roll-ups that a question is about, if the first of them is one that fits.
-func (r *Rollups) chunks(ctx context.Context, i int, q RollupQuery, fitting func(time.Time) bool) (list []Rollup, fits bool, err error) {
-	stored := r.reading(i, r.config.Streams.Names.historySubject(resolutions[i].name, q.Community, q.Method))
-	after := uint64(0)
-	if !q.From.IsZero() {
-		before, _, err := stored.lastUpTo(ctx, (*rollupChunk).ends, q.From.UnixNano()-1)
-		if err != nil {
-			return nil, false, err
-		}
-		after = before.sequence
-	}
-	fits = true
-	err = stored.each(ctx, after, func(c rollupChunk) (further bool) {
-		switch {
-		case len(c.Rollups) == 0:
-			return true
-		case q.From.IsZero() && len(list) == 0 && !fitting(c.Rollups[0].Time):
-			fits = false
-			return false
-		case !q.To.IsZero() && c.Rollups[0].Time.After(q.To):
-			return false
-		}
-		list = append(list, c.Rollups...)
-		return true
-	})
-	return list, fits, err
 }
 
 // reading reads the chunks of a resolution on a subject.

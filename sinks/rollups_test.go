@@ -278,14 +278,16 @@ func mustReadWhatFits(t *testing.T, r *Rollups, log []*Stored) {
 		want     Resolution
 	}{
 		{"a day", end.Add(-24 * time.Hour), time.Time{}, 1500, minutes},
-		{"a month", end.AddDate(0, -1, 0), time.Time{}, 1500, hours},
+		{"a month", end.AddDate(0, -1, 0), time.Time{}, 200, hours},
+		{"a month, many points", end.AddDate(0, -1, 0), time.Time{}, 1500, minutes},
 		{"a day months ago, when minutes are gone", end.AddDate(0, 0, -60), end.AddDate(0, 0, -59), 1500, hours},
-		{"all", time.Time{}, time.Time{}, 1500, days},
-		{"all, many points", time.Time{}, time.Time{}, 5000, hours},
-		{"the beginning", time.Time{}, end.AddDate(0, 0, -70), 1500, hours},
+		{"all", time.Time{}, time.Time{}, 50, days},
+		{"all, more points", time.Time{}, time.Time{}, 650, hours},
+		{"all, many points", time.Time{}, time.Time{}, 1500, minutes},
+		{"the beginning", time.Time{}, end.AddDate(0, 0, -70), 90, hours},
 	} {
 		got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", From: test.from, To: test.to, Points: test.points})
-		if err != nil || got.Resolution != test.want || len(got.Rollups) == 0 {
+		if err != nil || got.Resolution != test.want || len(got.Rollups) == 0 || len(got.Rollups) > test.points && got.Resolution != days {
 			t.Errorf("%s: %q, %d roll-ups, %v; want %q", test.name, got.Resolution, len(got.Rollups), err, test.want)
 			continue
 		}
@@ -320,10 +322,10 @@ func TestRollupsOfAllTimeReachBackOverAPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := r.Read(t.Context(), RollupQuery{Community: "a", Method: "auto", Points: 10_000})
-	if err != nil || len(got.Rollups) == 0 || got.Resolution != hours {
+	if err != nil || len(got.Rollups) == 0 || got.Resolution != minutes {
 		t.Fatalf("%s, %d roll-ups, %v", got.Resolution, len(got.Rollups), err)
 	}
-	if diff := cmp.Diff(recount(log, "a", time.Hour), got.Rollups, near); diff != "" {
+	if diff := cmp.Diff(recount(log, "a", time.Minute), got.Rollups, near); diff != "" {
 		t.Errorf("-want +got:\n%.900s", diff)
 	}
 }
