@@ -152,9 +152,6 @@ func (a *alert) reason(missing bool, now int64) string {
 	if r.When.Quantity == Change {
 		text += " in " + r.Over.String()
 	}
-	if r.Of > 0 {
-		text += fmt.Sprintf(" in %d of %d", r.AtLeast, r.Of)
-	}
 	return text + ", recovers at " + short(r.recovery())
 }
 

@@ -55,7 +55,6 @@ func detectionRules(t testing.TB) []Rule {
 		rule(t, "low > 0.3", nil),
 		rule(t, "low > 0.3", func(r *Rule) { r.For, r.Recover = 5*time.Minute, &back }),
 		rule(t, "high < 0.2", nil),
-		rule(t, "point > 0.3", func(r *Rule) { r.AtLeast, r.Of, r.Every = 8, 10, time.Minute }),
 		rule(t, "change > 0.08", func(r *Rule) { r.Over, r.Every = time.Hour, time.Minute }),
 		rule(t, "cusum", nil),
 		rule(t, "cusum", func(r *Rule) { r.Threshold = 8 }),
@@ -75,9 +74,6 @@ func describe(r Rule) string {
 	}
 	if r.When.Quantity == High {
 		text += " (jumps down)"
-	}
-	if r.Of > 0 {
-		text += fmt.Sprintf(", %d of %d", r.AtLeast, r.Of)
 	}
 	if r.Every > 0 {
 		text += fmt.Sprintf(", every %v", short60(r.Every))

@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
 	"gqlstream/quant"
@@ -41,8 +40,6 @@ type detector struct {
 	SE       float64  `json:"se"`
 	At       int64    `json:"at"` // log time
 
-	Window [2]uint64 `json:"window"` // the last evaluations beyond the value, and beyond the recovery
-
 	Past []sample `json:"past,omitempty"` // Change
 
 	Moved    float64 `json:"moved,omitempty"` // CUSUM: since the last evaluation, with its variance
@@ -71,7 +68,7 @@ const cusumFloor = 0.05
 // observe takes the newest estimate of the class.
 func (d *detector) observe(r *Rule, e *quant.Estimate, class int, now int64) {
 	if d.Version != e.ModelVersion && !e.Suppressed {
-		*d = detector{Version: e.ModelVersion, Window: d.Window} // what came before is of another model
+		*d = detector{Version: e.ModelVersion} // what came before is of another model
 	}
 	before, n := d.Point, len(d.Past)
 	if d.Standing == standingNone && n > 0 { // the point may be hidden
@@ -209,36 +206,15 @@ func (d *detector) evaluate(r *Rule, firing, fresh bool, now int64) verdict {
 	if !known {
 		return verdictUnknown
 	}
-	hits := [2]bool{r.When.beyond(x, r.When.Value), r.When.beyond(x, r.recovery())}
-	which := 0
+	limit := r.When.Value
 	if firing {
-		which = 1
+		limit = r.recovery()
 	}
-	holds := hits[which]
-	if r.Of > 0 {
-		if fresh {
-			d.count(r.Of, hits)
-		}
-		holds = bits.OnesCount64(d.Window[which]&lastOf(r.Of)) >= r.AtLeast
-	}
-	if holds {
+	if r.When.beyond(x, limit) {
 		return verdictYes
 	}
 	return verdictNo
 }
-
-// count moves the window of the last n evaluations.
-func (d *detector) count(n int, hits [2]bool) {
-	for i, hit := range hits {
-		d.Window[i] = d.Window[i] << 1 & lastOf(n)
-		if hit {
-			d.Window[i] |= 1
-		}
-	}
-}
-
-// lastOf masks the last n evaluations of a window.
-func lastOf(n int) uint64 { return ^uint64(0) >> (windowMax - n) }
 
 // accumulate adds what has moved since the last evaluation to the sums, in units of its
 // standard error.
@@ -265,11 +241,7 @@ func (d *detector) movedError() float64 {
 	return math.Sqrt(v + cusumFloor*cusumFloor*d.SE*d.SE)
 }
 
-// restart forgets what only makes sense under the rule that gathered it. What fires goes on until enough
-// evaluations say otherwise.
-func (d *detector) restart(firing bool) {
-	if d.Window = [2]uint64{}; firing {
-		d.Window[1] = ^uint64(0)
-	}
+// restart forgets what only makes sense under the rule that gathered it.
+func (d *detector) restart() {
 	d.Past, d.Moved, d.Variance, d.SEThen, d.Linked, d.Up, d.Down = nil, 0, 0, 0, false, 0, 0
 }

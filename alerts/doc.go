@@ -6,7 +6,7 @@
 // returns the transitions into firing and out of it.
 //
 // Detectors. A threshold compares one end of the interval, or the point, with a
-// number, and may ask for m of the last n evaluations. A change compares the point
+// number. A change compares the point
 // with the one that held a while ago, kept on a grid of changeCells cells. CUSUM is
 // the two-sided cumulative sum of Page (Biometrika 41, 1954) over the changes z in units
 // of se_change, in which what two estimates share cancels:

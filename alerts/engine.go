@@ -95,7 +95,7 @@ func (e *Engine) attach(a *alert) {
 	}
 	a.rule, a.at, a.Gone = r, at, ""
 	if was == nil || !bytes.Equal(encode(was), encode(r)) { // they evaluate otherwise
-		a.Detector.restart(a.State == Firing)
+		a.Detector.restart()
 		a.Due = 0
 	}
 }

@@ -116,21 +116,6 @@ func TestNamedCommunityWithoutEstimateHasNoData(t *testing.T) {
 	s.want(0, nil, fires)
 }
 
-func TestSomeOfTheLastEvaluations(t *testing.T) {
-	s := begin(t, rule(t, "point > 0.5", func(r *Rule) { r.AtLeast, r.Of = 2, 3 }))
-	high, low := one(record("x", 0.9, 0.01, 0)), one(record("x", 0.1, 0.01, 0))
-	s.want(0, high)
-	s.want(1, low)
-	s.want(2, low)
-	s.want(3, high) // 1 of the last 3
-	s.want(4, nil)  // no estimate, no evaluation
-	s.want(5, low)
-	s.want(6, high, fires) // high, low, high
-	s.want(7, high)
-	s.want(8, low)
-	s.want(9, low, ends)
-}
-
 func TestChangeComparesWithThePast(t *testing.T) {
 	s := begin(t, rule(t, "change > 0.1", func(r *Rule) { r.Over = time.Minute }))
 	for i := range int64(50) {
@@ -305,39 +290,6 @@ func TestRulesThatChangeKeepWhatTheyCan(t *testing.T) {
 	s.want(6, one(record("x", 0.9, 0.01, 0)))
 }
 
-// What was beyond the value of a rule does not count for the rule that takes its place, and what fires
-// goes on until enough evaluations under that rule say otherwise.
-func TestEvaluationsCountForTheirRule(t *testing.T) {
-	of := func(when string, atLeast int) Rule {
-		return rule(t, when, func(r *Rule) { r.AtLeast, r.Of = atLeast, 5 })
-	}
-	s, at := begin(t, of("point > 0.3", 5)), int64(0)
-	next := func(point float64, want ...string) {
-		t.Helper()
-		s.want(at, one(record("x", point, 0.01, 0)), want...)
-		at++
-	}
-	configure := func(r Rule) {
-		t.Helper()
-		if err := s.engine.Configure(config(r)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 4 {
-		next(0.5)
-	}
-	configure(of("point > 0.9", 3))
-	next(0.5)
-	next(0.95)
-	next(0.95)
-	next(0.95, fires)
-	configure(of("point > 0.8", 3))
-	next(0.95)
-	next(0.5)
-	next(0.5)
-	next(0.5, ends)
-}
-
 func TestTransitionsOfOneEmissionAreInOrder(t *testing.T) {
 	b := rule(t, "point > 0.5", func(r *Rule) { r.Name = "b" })
 	a := rule(t, "point > 0.1", func(r *Rule) { r.Name, r.Classes = "a", nil })
@@ -433,7 +385,7 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 		Rule{},
 		rule(t, "low > 3", func(r *Rule) { r.Name = "a" }),
 		rule(t, "low > 0.3", func(r *Rule) { r.Name, r.Recover, r.Classes = "a", &half, []string{"green"} }),
-		rule(t, "change > 0.3", func(r *Rule) { r.Name, r.Method, r.AtLeast = "b", "sis", 3 }),
+		rule(t, "change > 0.3", func(r *Rule) { r.Name, r.Method = "b", "sis" }),
 		rule(t, "cusum", func(r *Rule) { r.Name, r.Over, r.Recover, r.For = "c", time.Hour, &bad, -1 }),
 		rule(t, "cusum", func(r *Rule) { r.Name, r.Threshold, r.NoData = "d", -1, "maybe" }),
 		rule(t, "point > 0.3", func(r *Rule) {
@@ -443,7 +395,7 @@ func TestMistakesInRulesAreNamedAllAtOnce(t *testing.T) {
 	for _, want := range []string{
 		`alerts[0] "": name`, `alerts[0] "": when: missing`, `alerts[1] "a": when: a share`, `alerts[2] "a": name: another`,
 		"recover: 0.5 is beyond low > 0.3", `"green" is none of [left right]`, "over: needed by change",
-		`method: "sis" is not published`, "for: 3 of 0", `alerts[4] "c": over`, "for, every, no_data or over is negative",
+		`method: "sis" is not published`, `alerts[4] "c": over`, "for, every, no_data or over is negative",
 		"threshold -1", `"maybe" is none of`, "threshold and drift are of cusum", `no flag "thick"`, `labels: "class"`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -90,10 +90,8 @@ type Rule struct {
 	Over        time.Duration     `json:"over,omitempty"`    // Change: since when
 	Drift       float64           `json:"drift,omitempty"`   // CUSUM: k; < 0 is 0.5
 	Threshold   float64           `json:"threshold,omitempty"`
-	Every       time.Duration     `json:"every,omitempty"` // evaluated once in each; 0: at each new estimate
-	For         time.Duration     `json:"for,omitempty"`   // the condition must hold so long
-	AtLeast     int               `json:"at_least,omitempty"`
-	Of          int               `json:"of,omitempty"`
+	Every       time.Duration     `json:"every,omitempty"`         // evaluated once in each; 0: at each new estimate
+	For         time.Duration     `json:"for,omitempty"`           // the condition must hold so long
 	NoData      NoData            `json:"no_data"`                 // empty: keep
 	NoDataAfter time.Duration     `json:"no_data_after,omitempty"` // 0: an old estimate is as good as a new one
 	Suppress    []string          `json:"suppress"`                // flags; nil: thin, mixed-model, model-switching, new-posterior

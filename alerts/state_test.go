@@ -16,13 +16,13 @@ func everyRule(t testing.TB) []Rule {
 	return []Rule{
 		rule(t, "low > 0.5", func(r *Rule) { r.Name, r.Recover, r.For = "low", &back, 3*time.Second }),
 		rule(t, "high < 0.4", func(r *Rule) { r.Name, r.NoData, r.NoDataAfter = "high", noDataAlert, 5*time.Second }),
-		rule(t, "point > 0.6", func(r *Rule) { r.Name, r.AtLeast, r.Of, r.NoData = "point", 2, 4, noDataOK }),
+		rule(t, "point > 0.6", func(r *Rule) { r.Name, r.For, r.NoData = "point", 2*time.Second, noDataOK }),
 		rule(t, "change < -0.2", func(r *Rule) { r.Name, r.Over, r.Communities = "change", 10*time.Second, []string{"c*"} }),
 		rule(t, "cusum", func(r *Rule) { r.Name, r.Every, r.Classes = "cusum", 2*time.Second, nil }),
 		rule(t, "low difference(a,c1) > 0.1", func(r *Rule) { r.Name = "apart" }),
 		rule(t, "high < 0.5", func(r *Rule) { r.Name, r.Communities = "one or apart", []string{"difference(b, c2)", "a"} }),
 		rule(t, "point > 0.7", func(r *Rule) {
-			r.Name, r.Every, r.AtLeast, r.Of, r.Communities = "grid", 3*time.Second, 2, 3, []string{"a", "nobody"}
+			r.Name, r.Every, r.For, r.Communities = "grid", 3*time.Second, 3*time.Second, []string{"a", "nobody"}
 		}),
 	}
 }

@@ -14,7 +14,6 @@ import (
 const (
 	rulesMax    = 1000
 	nameMax     = 128     // bytes of a rule's name
-	windowMax   = 64      // evaluations that AtLeast counts among
 	changeCells = 60      // cells of the grid on which a change remembers the past
 	alertsMax   = 100_000 // rule, community and class together
 )
@@ -78,9 +77,6 @@ func (r Rule) validate(c Config, bad func(string, ...any)) {
 	if min(r.For, r.Every, r.NoDataAfter, r.Over) < 0 {
 		bad("for, every, no_data or over is negative")
 	}
-	if (r.AtLeast != 0 || r.Of != 0) && (r.AtLeast < 1 || r.Of < r.AtLeast || r.Of > windowMax) {
-		bad("for: %d of %d: want 1 or more, of as many or more, of at most %d", r.AtLeast, r.Of, windowMax)
-	}
 	if !slices.Contains([]NoData{noDataKeep, noDataAlert, noDataOK}, r.NoData) {
 		bad("no_data: %q is none of keep, alert, ok", r.NoData)
 	}
@@ -108,9 +104,6 @@ func (r Rule) validateCondition(bad func(string, ...any)) {
 		}
 		if x := r.recovery(); !(x >= 0 && x < r.Threshold) {
 			bad("recover: %v is not between 0 and the threshold %v", x, r.Threshold)
-		}
-		if r.Of != 0 {
-			bad("for: %d of %d: a cusum counts by itself", r.AtLeast, r.Of)
 		}
 	case Change:
 		if !(math.Abs(value) <= 1) {

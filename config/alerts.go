@@ -21,43 +21,31 @@ type Alert struct {
 	When        string            `yaml:"when"`
 	Recover     *float64          `yaml:"recover"`
 	Every       time.Duration     `yaml:"every"`
-	For         string            `yaml:"for"`     // a duration, or "3 of 5"
+	For         time.Duration     `yaml:"for"`
 	NoData      string            `yaml:"no_data"` // also "alert after 10m"
 	Suppress    []string          `yaml:"suppress"`
 	Labels      map[string]string `yaml:"labels"`
 }
 
 // rule converts the rule for the engine of alerts.
-func (a Alert) rule() (alerts.Rule, error) {
-	r := alerts.Rule{
+func (a Alert) rule() (r alerts.Rule, err error) {
+	r = alerts.Rule{
 		Name: a.Name, Communities: a.Communities, Classes: a.Classes, Method: a.Method, Recover: a.Recover,
-		Drift: -1, Every: a.Every, Suppress: a.Suppress, Labels: a.Labels,
+		Drift: -1, Every: a.Every, For: a.For, Suppress: a.Suppress, Labels: a.Labels,
 	}
 	var errs []error
 	noData, after, _ := strings.Cut(a.NoData, " after ")
 	r.NoData = alerts.NoData(noData)
-	if _, _ = fmt.Sscanf(a.For, "%d of %d", &r.AtLeast, &r.Of); r.Of == 0 || a.For != fmt.Sprintf("%d of %d", r.AtLeast, r.Of) {
-		r.AtLeast, r.Of = 0, 0
-		errs = append(errs, duration("for", a.For, &r.For))
-	}
 	if a.When != "" {
 		if err := r.ParseWhen(a.When); err != nil {
 			errs = append(errs, fmt.Errorf("when: %w", err))
 			r.When = alerts.Condition{Quantity: alerts.Point} // the rest is checked all the same
 		}
 	}
-	return r, errors.Join(append(errs, duration("no_data", after, &r.NoDataAfter))...)
-}
-
-// duration reads a duration, which may be missing.
-func duration(key, text string, to *time.Duration) (err error) {
-	if text == "" {
-		return nil
+	if r.NoDataAfter, err = time.ParseDuration(cmp.Or(after, "0s")); err != nil {
+		errs = append(errs, fmt.Errorf("no_data: %q: want a duration such as alert after 10m", after))
 	}
-	if *to, err = time.ParseDuration(text); err != nil {
-		return fmt.Errorf("%s: %q: want a duration such as 10m, or for: 3 of 5, no_data: alert after 10m", key, text)
-	}
-	return nil
+	return r, errors.Join(errs...)
 }
 
 // AlertRules returns the alert rules, with every violation reported.

@@ -85,7 +85,7 @@ alerts:
   - {name: held, when: low > 0.3, for: 150ms, suppress: []}
   - {name: jump, when: change over 500ms > 0.05, every: 100ms, suppress: []}
   - {name: sum, when: cusum > 2, every: 200ms, suppress: [], no_data: alert}
-  - {name: some, communities: "g*", classes: left, when: high < 0.6, for: 2 of 3, suppress: [thin], no_data: ok}
+  - {name: some, communities: "g*", classes: left, when: high < 0.6, for: 2s, suppress: [thin], no_data: ok}
 `
 
 const (
