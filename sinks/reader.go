@@ -27,7 +27,8 @@ type ReaderConfig struct {
 // logReader yields whole emissions of the log out, in the order of positions and with the
 // records of all shards: each once, none before all shards are complete up to it. What
 // is no emission, such as a message of somebody else on our subjects, or a batch of
-// which the end is missing, is passed over with a warning. It has one owner.
+// which the end is missing, is passed over with a warning. While a shard is silent it keeps what others publish, no
+// more than the stream may take: then these wait for whoever follows. It has one owner.
 type logReader struct {
 	config ReaderConfig
 	feed   *request.Feed
