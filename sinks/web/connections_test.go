@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -60,16 +59,14 @@ func TestSilentConnectionsTakeNobodysPlace(t *testing.T) {
 			c.Close()
 		}
 	}
-	s.conns.mu.Lock()
-	defer s.conns.mu.Unlock()
-	if n := len(s.conns.open); n > 4+idleMax {
+	if n := s.conns.open.Load(); n > 4+idleMax {
 		t.Errorf("%d connections are held", n)
 	}
 }
 
-// Beyond the bound the connection that has been idle for longest makes room for a new one,
-// and no request that is being answered does.
-func TestLongestIdleConnectionMakesRoom(t *testing.T) {
+// Beyond the bound the connections that wait for a request make room for a new one, and no request that is
+// being answered does; beyond twice the bound new ones do.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(c *Config) {
 		c.RequestsMax = 6
@@ -79,31 +76,12 @@ func TestLongestIdleConnectionMakesRoom(t *testing.T) {
 			return nil, true, nil
 		}
 	})
-	s.conns.mu.Lock()
 	s.conns.most = 10
-	s.conns.mu.Unlock()
 	write(t, s, estimate("x", "auto", 1, 0.5), estimate("x", "auto", 2, 0.5))
 	var busy, idle []net.Conn
 	for range 6 {
 		busy = append(busy, dial(t, s, asking("/api/v1/communities/x/estimates")))
 		<-entered
-	}
-	for range 4 + 1 {
-		c := dial(t, s, asking("/healthz"))
-		if got := firstLine(c); !strings.Contains(got, "200") {
-			t.Fatalf("connection: %q", got)
-		}
-		idle = append(idle, c)
-		for waiting := 0; waiting < min(len(idle), 4); runtime.Gosched() { // the server knows it a moment after the client
-			waiting = 0
-			s.conns.mu.Lock()
-			for _, since := range s.conns.open {
-				if !since.IsZero() {
-					waiting++
-				}
-			}
-			s.conns.mu.Unlock()
-		}
 	}
 	defer func() {
 		close(leave)
@@ -113,14 +91,30 @@ func TestLongestIdleConnectionMakesRoom(t *testing.T) {
 			}
 		}
 	}()
-	for i, c := range idle {
-		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	for range 4 + 1 {
+		c := dial(t, s, asking("/healthz"))
+		if got := firstLine(c); !strings.Contains(got, "200") {
+			t.Fatalf("connection: %q", got)
+		}
+		idle = append(idle, c)
+	}
+	ends := func(c net.Conn) bool {
+		_ = c.SetReadDeadline(time.Now().Add(time.Second))
 		_, err := io.Copy(io.Discard, c)
 		var waits net.Error
-		open := errors.As(err, &waits) && waits.Timeout()
-		if open != (i > 0) {
-			t.Errorf("connection %d: open %v, %v", i, open, err)
+		return !errors.As(err, &waits) || !waits.Timeout()
+	}
+	for i, c := range idle[:3] { // the newest may not have been idle yet
+		if !ends(c) {
+			t.Errorf("connection %d is open", i)
 		}
+	}
+	var silent []net.Conn
+	for range 2 * s.conns.most {
+		silent = append(silent, dial(t, s, ""))
+	}
+	if last := silent[len(silent)-1]; !ends(last) {
+		t.Error("one too many is open")
 	}
 }
 

@@ -94,7 +94,7 @@ func prepare(c Config) (*Server, error) {
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
-	s.conns = connections{most: c.RequestsMax + idleMax, open: map[net.Conn]time.Time{}}
+	s.conns.most = int64(c.RequestsMax + idleMax)
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerWaitMax,
@@ -106,6 +106,7 @@ func prepare(c Config) (*Server, error) {
 		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, Certificates: s.pair},
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
+	s.conns.server = s.http
 	return s, nil
 }
 
