@@ -20,11 +20,11 @@ const (
 
 // Alerts lists the alerts for the page and the API. The server takes over its slices.
 type Alerts struct {
-	Active  []alerts.Alert  // pending and firing, firing first
-	Rules   []alerts.Counts // in the order of the rules
-	Fired   map[string]uint64
-	Dropped uint64 // alerts beyond alerts.AlertsMax
-	Targets []notify.Stats
+	Active  []alerts.Alert    `json:"active"` // pending and firing, firing first
+	Rules   []alerts.Counts   `json:"rules"`  // in the order of the rules
+	Fired   map[string]uint64 `json:"-"`
+	Dropped uint64            `json:"dropped"` // alerts that there was no room for
+	Targets []notify.Stats    `json:"targets"`
 }
 
 // alertBoard keeps the last Alerts, and the newest transitions.
@@ -60,14 +60,11 @@ func (b *alertBoard) AddTransitions(list []alerts.Transition) {
 
 // alertsAnswer lists the firing alerts and the newest transitions.
 type alertsAnswer struct {
+	Alerts
 	Firing      int                 `json:"firing"` // altogether, of all communities
 	Pending     int                 `json:"pending"`
-	Active      []alerts.Alert      `json:"active"`      // firing first
 	Transitions []alerts.Transition `json:"transitions"` // newest first
 	Notes       []sinks.Note        `json:"notes"`       // what the log says to people, oldest first
-	Rules       []alerts.Counts     `json:"rules"`
-	Targets     []notify.Stats      `json:"targets"`
-	Dropped     uint64              `json:"dropped"`
 }
 
 // askAlerts describes the alerts of one community, or of all.
@@ -77,10 +74,8 @@ func askAlerts(_ context.Context, s *Server, q *params) (any, error) {
 	b := &s.alertBoard
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	out := alertsAnswer{
-		Active: []alerts.Alert{}, Transitions: []alerts.Transition{}, Rules: append([]alerts.Counts{}, b.now.Rules...), Notes: append([]sinks.Note{}, b.notes...),
-		Targets: append([]notify.Stats{}, b.now.Targets...), Dropped: b.now.Dropped,
-	}
+	out := alertsAnswer{Alerts: b.now, Transitions: []alerts.Transition{}, Notes: append([]sinks.Note{}, b.notes...)}
+	out.Active, out.Rules, out.Targets = []alerts.Alert{}, append([]alerts.Counts{}, b.now.Rules...), append([]notify.Stats{}, b.now.Targets...)
 	for _, c := range b.now.Rules {
 		out.Firing, out.Pending = out.Firing+c.Firing, out.Pending+c.Pending
 	}
