@@ -75,13 +75,14 @@ func (f *Feed) Next(ctx context.Context) (m Message, missed bool, err error) {
 // Each calls visit for every message that the stream has now after a sequence, until visit returns false or
 // an error. It does not wait for a broker that is away.
 func (f *Feed) Each(ctx context.Context, after uint64, visit func(Message) (further bool, err error)) error {
-	f.Last = Message{Sequence: after, Stamp: anyStamp}
+	f.Last = Message{Sequence: after}
 	defer func() {
 		f.Stop()
 		_ = f.JS.DeleteConsumer(context.WithoutCancel(ctx), f.Stream, f.name)
 	}()
 	for further, more := true, true; further && more; {
 		if f.run == nil {
+			f.Last.Stamp = anyStamp // what was visited is not visited again, though it may have been removed since
 			if err := f.open(ctx); err != nil || f.pending == 0 {
 				return err
 			}

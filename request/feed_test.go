@@ -1,0 +1,111 @@
+package request
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// startStream starts a server with a stream of n messages on the subjects s.0, s.1, s.2, s.0 and so on.
+func startStream(t *testing.T, n int) (jetstream.JetStream, jetstream.Stream) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	nc, err := nats.Connect("", nats.InProcessServer(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, Storage: jetstream.MemoryStorage})
+	for i := 0; i < n && err == nil; i++ {
+		_, err = js.Publish(t.Context(), fmt.Sprint("s.", i%3), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js, stream
+}
+
+// Each visits every message that there is once and ends, also where the client lost some on the way, and
+// where the one before these was removed meanwhile.
+func TestEachVisitsWhatThereIsNow(t *testing.T) {
+	js, stream := startStream(t, 30)
+	for name, c := range map[string]struct {
+		feed  Feed
+		after uint64
+		want  []uint64
+	}{
+		"everything":     {Feed{}, 24, []uint64{25, 26, 27, 28, 29, 30}},
+		"of a subject":   {Feed{Subjects: []string{"s.1"}}, 21, []uint64{23, 26, 29}},
+		"the newest":     {Feed{Subjects: []string{"s.*"}, Newest: true}, 0, []uint64{28, 29, 30}},
+		"behind the end": {Feed{}, 30, nil},
+		"of nothing":     {Feed{Subjects: []string{"s.9"}}, 0, nil},
+	} {
+		feed, got := c.feed, []uint64(nil)
+		feed.JS, feed.Stream = js, "S"
+		err := feed.Each(t.Context(), c.after, func(m Message) (bool, error) {
+			if got = append(got, m.Sequence); len(got) == 2 {
+				feed.delivered-- // as if one had been lost
+				if name == "of a subject" {
+					return true, stream.DeleteMsg(t.Context(), m.Sequence)
+				}
+			}
+			return true, nil
+		})
+		if !slices.Equal(got, c.want) || err != nil {
+			t.Errorf("%s: %d, %v; want %d", name, got, err, c.want)
+		}
+	}
+}
+
+// A feed goes on in a stream that was made anew, from its beginning, and says what was discarded unread.
+func TestAFeedIsToldWhatWasDiscarded(t *testing.T) {
+	js, stream := startStream(t, 9)
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSequence(4)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	feed := Feed{JS: js, Stream: "S"}
+	defer feed.Stop()
+	next := func(sequence uint64, discarded bool) {
+		t.Helper()
+		m, missed, err := feed.Next(ctx)
+		if err != nil || m.Sequence != sequence || missed != discarded {
+			t.Fatalf("message %d, missed %v, %v; want %d, %v", m.Sequence, missed, err, sequence, discarded)
+		}
+	}
+	next(4, true)
+	next(5, false)
+	if err := js.DeleteStream(ctx, "S"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, Storage: jetstream.MemoryStorage}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(ctx, "s.0", nil); err != nil {
+		t.Fatal(err)
+	}
+	for feed.Last.Sequence != 1 { // what the client has already comes first
+		if _, _, err := feed.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
