@@ -25,6 +25,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"gqlstream/config"
+	"gqlstream/ingest/event"
 	"gqlstream/pipeline"
 )
 
@@ -98,6 +99,9 @@ func execute(ctx context.Context, args []string, con console) int {
 		kong.UsageOnError(),
 		kong.Writers(con.Out, con.Err),
 		kong.Exit(func(code int) { exited = code }), // after --help
+		kong.Vars{"reasons": listed(event.Reasons), "kinds": listed([]event.Kind{
+			event.KindEdge, event.KindLabel, event.KindPrediction, event.KindMember, event.KindVertex, event.KindControl,
+		})},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(con),
 	)
@@ -129,6 +133,9 @@ func execute(ctx context.Context, args []string, con console) int {
 	}
 	return exitFine
 }
+
+// listed names what a flag may be.
+func listed[T any](all []T) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ",") }
 
 // stampedVersion is set through the linker by `make build` and `make dist`: the tag of the
 // checkout, or its commit.

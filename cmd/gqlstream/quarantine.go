@@ -52,8 +52,8 @@ func (f *serverFlags) withQuarantine(ctx context.Context, con console, use func(
 
 type quarantineListCmd struct {
 	serverFlags
-	Reason string `placeholder:"WORD" help:"Only entries with this reason, self-loop say."`
-	Kind   string `placeholder:"KIND" help:"Only entries of this kind of event, or unknown."`
+	Reason string `placeholder:"WORD" enum:",${reasons}" default:"" help:"Only entries with this reason, self-loop say."`
+	Kind   string `placeholder:"KIND" enum:",${kinds},unknown" default:"" help:"Only entries of this kind of event, or unknown."`
 	All    bool   `help:"Also entries that were retried."`
 	JSON   bool   `name:"json" help:"One JSON object a line."`
 }
@@ -128,9 +128,9 @@ func (c *quarantineShowCmd) Run(ctx context.Context, con console) error {
 type quarantineRetryCmd struct {
 	serverFlags
 	Entries []uint64 `arg:"" optional:"" name:"entry" help:"Numbers of entries, from the list."`
-	Reason  string   `placeholder:"WORD" help:"All entries with this reason that were not retried."`
+	Reason  string   `placeholder:"WORD" enum:",${reasons}" default:"" help:"All entries with this reason that were not retried."`
 	File    string   `type:"existingfile" placeholder:"FILE" help:"Publish this instead of the original; for one entry."`
-	Kind    string   `placeholder:"KIND" help:"Publish as this kind of event."`
+	Kind    string   `placeholder:"KIND" enum:",${kinds}" default:"" help:"Publish as this kind of event."`
 	Again   bool     `help:"Also entries that were retried before."`
 }
 
@@ -180,11 +180,6 @@ func (c *quarantineRetryCmd) Run(ctx context.Context, con console) error {
 
 func (c *quarantineRetryCmd) correction() (ingest.Correction, error) {
 	correction := ingest.Correction{Kind: c.Kind}
-	if c.Kind != "" {
-		if _, ok := event.ParseKind(c.Kind); !ok {
-			return correction, config.Usagef("quarantine retry: --kind %q is no kind of event", c.Kind)
-		}
-	}
 	if c.File == "" {
 		return correction, nil
 	}

@@ -308,6 +308,12 @@ const (
 	Ahead         Reason = "ahead"          // further ahead of its message's time than is allowed
 )
 
+// Reasons are all of them.
+var Reasons = []Reason{
+	Malformed, TooLarge, UnknownField, MissingField, BadValue, NotFinite, NotNormal, WrongClasses, UnknownClass, SelfLoop,
+	BadWeight, BadID, BadTime, UnknownKind, BadConfig, LimitExceeded, Late, Skipped, Ahead,
+}
+
 // Refusal is one message (Index < 0) or one event of a message that was not
 // applied. It goes to the quarantine with the original bytes.
 type Refusal struct {
