@@ -42,7 +42,7 @@ func Export(path string, records iter.Seq[arrow.Record]) (rows int64, err error)
 		return 0, err
 	}
 	temporary := path + ".tmp"
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := os.Create(temporary)
 	if err != nil {
 		return 0, fmt.Errorf("tables: export: %w", err)
 	}

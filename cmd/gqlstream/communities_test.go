@@ -30,6 +30,26 @@ func plantedEdges(t *testing.T) string {
 	return textFile(t, "edges.csv", b.String())
 }
 
+// createdFile makes a file as every other one that a command writes where its user says.
+func createdFile(t *testing.T) string {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	return file.Name()
+}
+
+func fileMode(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode()
+}
+
 // textFile writes a file into a folder of the test.
 func textFile(t *testing.T, name, text string) string {
 	t.Helper()
@@ -70,6 +90,9 @@ func TestCommunitiesAreFoundAndEstimated(t *testing.T) {
 		if group, _, _ := strings.Cut(row[1], "-"); row[0] != "may-"+group[1:] {
 			t.Errorf("%s is in %s", row[1], row[0])
 		}
+	}
+	if mode := fileMode(t, members); mode != fileMode(t, createdFile(t)) {
+		t.Errorf("the file of members has mode %v", mode)
 	}
 	again, _ := mustRun(t, "communities", "--edges", edges, "--out", "-", "--min-size", "10", "--prefix", "may-")
 	if whole, err := os.ReadFile(members); err != nil || string(whole) != again {
