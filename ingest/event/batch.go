@@ -5,16 +5,21 @@ import (
 	"unsafe"
 )
 
+// take returns n more elements of memory that is handed out piece by piece. Pieces that were handed
+// out before keep the old array where it is too small.
+func take[T any](memory *[]T, n, least int) []T {
+	at := len(*memory)
+	if at+n > cap(*memory) {
+		*memory, at = make([]T, 0, max(2*cap(*memory), n, least)), 0
+	}
+	*memory = (*memory)[:at+n]
+	return (*memory)[at : at+n : at+n]
+}
+
 // Units returns a fresh slice of k units for a Prediction of this batch, all
 // zero. It is owned by the batch and valid until the next Reset.
 func (b *Batch) Units(k int) []uint32 {
-	n := len(b.units)
-	if n+k > cap(b.units) { // slices handed out before keep the old array
-		b.units = make([]uint32, 0, max(2*cap(b.units), k, 1024))
-		n = 0
-	}
-	b.units = b.units[:n+k]
-	units := b.units[n : n+k : n+k]
+	units := take(&b.units, k, 1024)
 	clear(units)
 	return units
 }
@@ -25,13 +30,9 @@ func (b *Batch) Keep(s string) string {
 	if s == "" {
 		return ""
 	}
-	n := len(b.text)
-	if n+len(s) > cap(b.text) {
-		b.text = make([]byte, 0, max(2*cap(b.text), len(s), 4096))
-		n = 0
-	}
-	b.text = append(b.text, s...)
-	return unsafe.String(unsafe.SliceData(b.text[n:]), len(s))
+	text := take(&b.text, len(s), 4096)
+	copy(text, s)
+	return unsafe.String(unsafe.SliceData(text), len(text))
 }
 
 // KeepAttributes copies a into the batch's own memory and returns the copy, which
@@ -40,13 +41,9 @@ func (b *Batch) KeepAttributes(a []Attribute) []Attribute {
 	if len(a) == 0 {
 		return nil
 	}
-	n := len(b.attributes)
-	if n+len(a) > cap(b.attributes) {
-		b.attributes = make([]Attribute, 0, max(2*cap(b.attributes), len(a), 256))
-		n = 0
-	}
-	b.attributes = append(b.attributes, a...)
-	return b.attributes[n : n+len(a) : n+len(a)]
+	kept := take(&b.attributes, len(a), 256)
+	copy(kept, a)
+	return kept
 }
 
 // list holds the events of one kind.
