@@ -113,12 +113,6 @@ func (p LatePolicy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Refuses reports whether late events of a kind are refused.
-func (p LatePolicy) Refuses(k Kind) bool {
-	refused := [Kinds]bool{KindEdge: p.Edges, KindLabel: p.Labels, KindPrediction: p.Predictions, KindMember: p.Members}
-	return int(k) < Kinds && refused[k]
-}
-
 // IsLate reports whether an event of a kind with a time t is late when the log's
 // time is now; 0 stands for no time.
 func (p LatePolicy) IsLate(k Kind, t, now Time) bool {
@@ -129,7 +123,8 @@ func (p LatePolicy) IsLate(k Kind, t, now Time) bool {
 // nil when it applies.
 func (p LatePolicy) Problem(b *Batch, k Kind, t, now Time) *Problem {
 	b.Late[k]++
-	if !p.Refuses(k) {
+	refused := [Kinds]bool{KindEdge: p.Edges, KindLabel: p.Labels, KindPrediction: p.Predictions, KindMember: p.Members}
+	if !refused[k] {
 		return nil
 	}
 	return Problemf(Late, "its time, %v, is %v behind the log's, more than %v",
