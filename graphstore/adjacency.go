@@ -8,16 +8,16 @@ type run struct {
 	degree  float64
 	at      uint32
 	len     uint32
-	hub     uint32 // number of its index plus one, or 0
-	class   uint8  // capacity class of the block that it stands in
-	changed bool   // whether it has other neighbours, or another order, than after the last compaction
+	class   uint8 // capacity class of the block that it stands in
+	hub     bool  // whether it has an index
+	changed bool  // whether it has other neighbours, or another order, than after the last compaction
 }
 
 // adjacency holds the neighbours of every vertex as runs in one arena.
 //
 // Invariant: u stands once in the run of v exactly if v stands once in the run of
 // u, with the same weight; a run without neighbours has no block; a run longer
-// than hubDegree has an index; weights, when not empty, has the spans of the arena.
+// than hubDegree has an index, and none shorter than half of that; weights, when not empty, has the spans of the arena.
 type adjacency struct {
 	runs      column[run]
 	arena     arena
@@ -25,13 +25,13 @@ type adjacency struct {
 	heavy     int            // directed entries whose weight differs from 1
 	weightSum float64        // sum of all degrees
 	edges     int
-	hubs      hubs
+	hubs      map[Vertex]map[uint32]uint32 // of vertices with many neighbours: where each stands in the run
 	hubDegree int
 }
 
 // newAdjacency returns a graph without vertices.
-func newAdjacency(hubDegree int, seed uint64) adjacency {
-	return adjacency{hubs: hubs{seed: seed}, hubDegree: hubDegree}
+func newAdjacency(hubDegree int) adjacency {
+	return adjacency{hubs: map[Vertex]map[uint32]uint32{}, hubDegree: hubDegree}
 }
 
 // Neighbors returns the neighbours of v in the store's order, without v. The
@@ -65,10 +65,12 @@ func (g *adjacency) Weights(v Vertex) []float64 {
 	return g.weights.from(r.at)[:r.len:r.len]
 }
 
-// position returns the index of u in a run.
-func (g *adjacency) position(r *run, u Vertex) (uint32, bool) {
-	if hub := r.hub; hub != 0 {
-		return g.hubs.find(hub, g.entries(r), uint32(u))
+// position returns the index of u in the run of v.
+func (g *adjacency) position(v, u Vertex) (uint32, bool) {
+	r := &g.runs.data[v]
+	if r.hub {
+		i, ok := g.hubs[v][uint32(u)]
+		return i, ok
 	}
 	for i, x := range g.entries(r) {
 		if x == uint32(u) {
@@ -87,37 +89,31 @@ func (g *adjacency) warm(edges []entry) (sum uint64) {
 	}
 	for _, e := range edges {
 		u, v := unpair(e.key)
-		sum += g.warmRun(&g.runs.data[u], v) + g.warmRun(&g.runs.data[v], u)
+		sum += g.warmRun(&g.runs.data[u]) + g.warmRun(&g.runs.data[v])
 	}
 	return sum
 }
 
-// warmRun reads the end of a run, where an insert writes, and where a search for u in
-// it begins.
-func (g *adjacency) warmRun(r *run, u uint32) uint64 {
+// warmRun reads the end of a run, where an insert writes, and its beginning, where a search starts.
+func (g *adjacency) warmRun(r *run) uint64 {
 	if r.len == 0 {
 		return 0
 	}
 	block := g.arena.from(r.at)
-	if hub := r.hub; hub != 0 {
-		slots, b := g.hubs.slots(hub)
-		return uint64(block[r.len-1] + slots[g.hubs.hash(u)>>(32-b)])
-	}
 	return uint64(block[r.len-1] + block[0])
 }
 
 // weight returns the weight of the edge {u, v}, 0 when there is none. It reads
 // the shorter run.
 func (g *adjacency) weight(u, v Vertex) float64 {
-	r, other := &g.runs.data[u], &g.runs.data[v]
-	if r.len > other.len {
-		r, v = other, u
+	if g.runs.data[u].len > g.runs.data[v].len {
+		u, v = v, u
 	}
-	i, ok := g.position(r, v)
+	i, ok := g.position(u, v)
 	if !ok {
 		return 0
 	}
-	return g.weightAt(r.at + i)
+	return g.weightAt(g.runs.data[u].at + i)
 }
 
 // weighted reports whether weights are kept at all.
@@ -168,10 +164,28 @@ func (g *adjacency) insert(v, u Vertex, weight float64) {
 	}
 	r.len++
 	r.changed = true
-	if hub := r.hub; hub != 0 {
-		g.hubs.insert(hub, g.entries(r), r.len-1)
+	if r.hub {
+		g.hubs[v][uint32(u)] = r.len - 1
 	} else if int(r.len) > g.hubDegree {
-		r.hub = g.hubs.add(g.entries(r))
+		g.index(v)
+	}
+}
+
+// index makes an index of the run of v.
+func (g *adjacency) index(v Vertex) {
+	r := &g.runs.data[v]
+	index := make(map[uint32]uint32, r.len)
+	for i, u := range g.entries(r) {
+		index[u] = uint32(i)
+	}
+	g.hubs[v], r.hub = index, true
+}
+
+// dropIndex forgets the index of a run, if it has one.
+func (g *adjacency) dropIndex(v Vertex) {
+	if r := &g.runs.data[v]; r.hub {
+		delete(g.hubs, v)
+		r.hub = false
 	}
 }
 
@@ -221,16 +235,18 @@ func (g *adjacency) move(r *run, class uint8) {
 // size, an index goes when its hub has shrunk to half of hubDegree.
 func (g *adjacency) remove(v, u Vertex) {
 	r := &g.runs.data[v]
-	i, ok := g.position(r, u)
+	i, ok := g.position(v, u)
 	if !ok {
 		return
 	}
 	last := r.len - 1
-	if hub := r.hub; hub != 0 {
-		g.hubs.remove(hub, g.entries(r), i)
-	}
 	block := g.arena.from(r.at)
 	block[i] = block[last]
+	if r.hub {
+		index := g.hubs[v]
+		index[block[last]] = i
+		delete(index, uint32(u))
+	}
 	if g.weighted() {
 		weights := g.weights.from(r.at)
 		g.setWeight(r.at+i, weights[i], 1)
@@ -238,9 +254,8 @@ func (g *adjacency) remove(v, u Vertex) {
 	}
 	r.len--
 	r.changed = true
-	if hub := r.hub; hub != 0 && int(r.len) <= g.hubDegree/2 {
-		g.hubs.drop(hub)
-		r.hub = 0
+	if int(r.len) <= g.hubDegree/2 {
+		g.dropIndex(v)
 	}
 	switch {
 	case r.len == 0:
@@ -254,7 +269,7 @@ func (g *adjacency) remove(v, u Vertex) {
 // reweigh changes the weight of the entry of u in the run of v.
 func (g *adjacency) reweigh(v, u Vertex, before, after float64) {
 	r := &g.runs.data[v]
-	if i, ok := g.position(r, u); ok {
+	if i, ok := g.position(v, u); ok {
 		g.setWeight(r.at+i, before, after)
 	}
 }

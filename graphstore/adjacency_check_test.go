@@ -52,8 +52,8 @@ func (g *adjacency) checkSymmetry() error {
 		r := &g.runs.data[v]
 		for i, u := range g.entries(r) {
 			other := &g.runs.data[u]
-			here, _ := g.position(r, Vertex(u))
-			there, known := g.position(other, Vertex(v))
+			here, _ := g.position(Vertex(v), Vertex(u))
+			there, known := g.position(Vertex(u), Vertex(v))
 			if int(here) != i || !known || g.weightAt(r.at+here) != g.weightAt(other.at+there) {
 				return fmt.Errorf("edge %d-%d is one-sided, doubled, or of two weights", v, u)
 			}
@@ -68,45 +68,28 @@ func (g *adjacency) checkHubs() error {
 	seen := 0
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
-		hub := r.hub
-		if hub == 0 {
-			if int(r.len) > g.hubDegree {
-				return fmt.Errorf("vertex %d has %d neighbours and no index", v, r.len)
-			}
-			continue
+		if index := len(g.hubs[Vertex(v)]); r.hub && index != int(r.len) || !r.hub && int(r.len) > g.hubDegree {
+			return fmt.Errorf("the index of vertex %d has %d entries, want %d", v, index, r.len)
 		}
-		seen++
-		slots, _ := g.hubs.slots(hub)
-		filled := 0
-		for _, x := range slots {
-			if x != 0 {
-				filled++
-			}
-		}
-		if filled != int(r.len) {
-			return fmt.Errorf("the index of vertex %d has %d entries, want %d", v, filled, r.len)
+		if r.hub {
+			seen++
 		}
 	}
-	if seen+len(g.hubs.free) != len(g.hubs.list) {
-		return fmt.Errorf("%d hubs and %d free of %d", seen, len(g.hubs.free), len(g.hubs.list))
+	if seen != len(g.hubs) {
+		return fmt.Errorf("%d hubs and %d indices", seen, len(g.hubs))
 	}
 	return nil
 }
 
-// checkBlocks checks that blocks in use and free blocks tile both arenas.
+// checkBlocks checks that blocks in use and free blocks tile the arena.
 func (g *adjacency) checkBlocks() error {
-	var blocks, tables []block
+	var blocks []block
 	for v := range g.runs.data {
 		if r := &g.runs.data[v]; r.len > 0 {
 			blocks = append(blocks, block{r.at, r.class})
 		}
 	}
-	for _, t := range g.hubs.list {
-		if t.bits > 0 {
-			tables = append(tables, block{t.at, t.bits})
-		}
-	}
-	return cmp.Or(g.arena.check(blocks), g.hubs.arena.check(tables))
+	return g.arena.check(blocks)
 }
 
 // block is one block of an arena.

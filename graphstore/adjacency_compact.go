@@ -9,26 +9,25 @@ import (
 // fits. Afterwards two graphs of the same edges are read alike and go on alike, wherever in
 // their arenas the runs stand. So all runs are written anew only where much of the arena is free.
 func (g *adjacency) compact() {
-	if 8*g.arena.idle > g.arena.used || 8*g.hubs.arena.idle > g.hubs.arena.used {
+	if 8*g.arena.idle > g.arena.used {
 		g.rewrite()
 	}
 	if g.heavy == 0 {
 		g.weights = pages[float64]{}
 	}
 	for v := range g.runs.data {
-		if r := &g.runs.data[v]; r.changed {
-			g.sort(r)
+		if g.runs.data[v].changed {
+			g.sort(Vertex(v))
 		}
 	}
-	g.arena.given, g.hubs.arena.given = 0, 0
+	g.arena.given = 0
 }
 
-// sort brings a run into its canonical form.
-func (g *adjacency) sort(r *run) {
-	if r.changed = false; r.hub != 0 {
-		g.hubs.drop(r.hub)
-		r.hub = 0
-	}
+// sort brings the run of v into its canonical form.
+func (g *adjacency) sort(v Vertex) {
+	g.dropIndex(v)
+	r := &g.runs.data[v]
+	r.changed = false
 	if class := classOf(int(r.len)); class != r.class {
 		g.move(r, class)
 	}
@@ -40,7 +39,7 @@ func (g *adjacency) sort(r *run) {
 		slices.Sort(entries)
 	}
 	if int(r.len) > g.hubDegree {
-		r.hub = g.hubs.add(g.entries(r))
+		g.index(v)
 	}
 }
 
@@ -64,14 +63,15 @@ func sortWeighted(entries []uint32, weights []float64) {
 // and the hubs to be indexed. It takes memory for a copy of the runs.
 func (g *adjacency) rewrite() {
 	old := *g
-	g.arena, g.weights, g.hubs = arena{}, pages[float64]{}, hubs{seed: g.hubs.seed}
+	g.arena, g.weights = arena{}, pages[float64]{}
+	clear(g.hubs)
 	for v := range g.runs.data {
 		r := &g.runs.data[v]
 		if r.len == 0 {
 			continue
 		}
 		from, class := *r, classOf(int(r.len))
-		r.at, r.class, r.hub, r.changed = g.arena.take(class), class, 0, true
+		r.at, r.class, r.hub, r.changed = g.arena.take(class), class, false, true
 		copy(g.entries(r), old.entries(&from))
 		if g.heavy > 0 {
 			g.weights.fit(&g.arena.pages)

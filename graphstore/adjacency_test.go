@@ -13,7 +13,7 @@ import (
 func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		g := newAdjacency([]int{4, 16, 128, 256}[seed], 0)
+		g := newAdjacency([]int{4, 16, 128, 256}[seed])
 		const n = 4000
 		g.runs.resize(n + 2)
 		twin := map[Vertex]float64{}
@@ -51,7 +51,7 @@ func TestHubAgreesWithMapWhileItGrowsAndShrinks(t *testing.T) {
 		if err := g.check(); err != nil {
 			t.Fatal(err)
 		}
-		if g.arena.idle != g.arena.used || g.heavy != 0 || len(g.hubs.free) != len(g.hubs.list) {
+		if g.arena.idle != g.arena.used || g.heavy != 0 || len(g.hubs) != 0 {
 			t.Fatalf("seed %d: an empty graph holds %d of %d elements", seed, g.arena.used-g.arena.idle, g.arena.used)
 		}
 	}

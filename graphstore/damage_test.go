@@ -9,19 +9,12 @@ func TestCheckSeesDamage(t *testing.T) {
 		"another neighbour": func(g *adjacency) { g.arena.from(g.runs.data[5].at)[0] = 6 },
 		"doubled":           func(g *adjacency) { b := g.arena.from(g.runs.data[0].at); b[1] = b[0] },
 		"another weight":    func(g *adjacency) { g.weights.from(g.runs.data[7].at)[0] = 9 },
-		"index": func(g *adjacency) {
-			slots, _ := g.hubs.slots(g.runs.data[0].hub)
-			for i, x := range slots {
-				if x != 0 {
-					slots[i] = 0
-					return
-				}
-			}
-		},
-		"free block": func(g *adjacency) { g.arena.idle++ },
-		"degree":     func(g *adjacency) { g.runs.data[3].degree++ },
+		"index":             func(g *adjacency) { g.hubs[0][5]++ },
+		"no index":          func(g *adjacency) { delete(g.hubs, 0) },
+		"free block":        func(g *adjacency) { g.arena.idle++ },
+		"degree":            func(g *adjacency) { g.runs.data[3].degree++ },
 	} {
-		g := newAdjacency(8, 0)
+		g := newAdjacency(8)
 		g.runs.resize(40)
 		for v := Vertex(1); v < 40; v++ {
 			g.set(0, v, 0, 1)

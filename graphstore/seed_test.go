@@ -78,35 +78,6 @@ func TestSeedDefeatsCollidingIdentities(t *testing.T) {
 	}
 }
 
-// Neighbours chosen to stand next to each other in the index of a hub must not do so
-// under a seed.
-func TestSeedDefeatsCollidingNeighbors(t *testing.T) {
-	const degree, b = 3000, 12
-	spread := func(seed uint64, list []uint32) int {
-		homes := map[uint32]bool{}
-		h := hubs{seed: mixSeed(seed)}
-		for _, u := range list {
-			homes[h.hash(u)>>(32-b)] = true
-		}
-		return len(homes)
-	}
-	var unseeded hubs
-	var list []uint32
-	for u := uint32(0); len(list) < degree; u++ {
-		if unseeded.hash(u)>>(32-b) < 1<<b/64 {
-			list = append(list, u)
-		}
-	}
-	if got := spread(0, list); got > 1<<b/64 {
-		t.Fatalf("the attack has %d home slots", got)
-	}
-	for _, seed := range []uint64{1, 0xdeadbeef, 1 << 31, 1 << 63} {
-		if got := spread(seed, list); got < 1<<b/4 {
-			t.Errorf("seed %#x: %d neighbours have only %d home slots of %d", seed, degree, got, 1<<b)
-		}
-	}
-}
-
 // The hash of a name must depend on every half of the seed.
 func TestSeedChangesHashesOfNames(t *testing.T) {
 	seen := map[uint32]uint64{}

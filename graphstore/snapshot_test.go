@@ -20,8 +20,8 @@ func dump(s *Store) map[string]any {
 		"entries": s.ids.entries.data, "slots": s.ids.slots.data, "names": s.ids.bytes.data,
 		"free": []uint32(s.ids.free), "dead": s.ids.dead,
 		"heavy": s.edges.heavy, "weight sum": s.edges.weightSum, "edges": s.edges.edges,
-		"given": s.edges.arena.given, "hub tables given": s.edges.hubs.arena.given,
-		"in use": s.edges.arena.used - s.edges.arena.idle, "hub tables in use": s.edges.hubs.arena.used - s.edges.hubs.arena.idle,
+		"given": s.edges.arena.given, "hubs": s.edges.hubs,
+		"in use":  s.edges.arena.used - s.edges.arena.idle,
 		"classes": s.labelling.classes.data, "roles": s.labelling.roles.data, "times": s.labelling.times.data, "units": s.labelling.units.data, "version": s.labelling.version.data,
 		"versions": s.labelling.versions, "keys": s.View().AttributeKeys(),
 		"by name":      s.members.byName,
@@ -46,11 +46,7 @@ func dump(s *Store) map[string]any {
 	}
 	for v := range s.edges.runs.data { // where runs stand in their arenas does not show
 		r := &s.edges.runs.data[v]
-		text := fmt.Sprint(r.degree, r.class, r.changed, s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)))
-		if r.hub != 0 {
-			text += fmt.Sprint(s.edges.hubs.list[r.hub-1].bits)
-		}
-		d[fmt.Sprint("vertex ", v)] = text
+		d[fmt.Sprint("vertex ", v)] = fmt.Sprint(r.degree, r.class, r.hub, r.changed, s.edges.Neighbors(Vertex(v)), s.edges.Weights(Vertex(v)))
 	}
 	for key, column := range s.attributes {
 		d["attribute "+key] = *column

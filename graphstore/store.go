@@ -42,7 +42,7 @@ func New(config Config) (*Store, error) {
 	seed := mixSeed(config.HashSeed)
 	s := &Store{config: config, parts: parts{
 		ids: newIDs(seed), attributes: attributes{}, members: newMembers(config.Limits.Memberships),
-		edges: edges{adjacency: newAdjacency(config.HubDegree, seed), window: config.Windows.Edges, most: config.Limits.Edges},
+		edges: edges{adjacency: newAdjacency(config.HubDegree), window: config.Windows.Edges, most: config.Limits.Edges},
 	}}
 	s.labelling = newLabelling(&s.config)
 	s.addRules(config.Communities, nil)
@@ -118,7 +118,7 @@ func (s *Store) copyVertices() *Store {
 // compactIfIdle compacts what has given too much space back. When it does so depends on the
 // history since the last Compact alone.
 func (s *Store) compactIfIdle() {
-	if s.edges.arena.givenTooMuch() || s.edges.hubs.arena.givenTooMuch() {
+	if s.edges.arena.givenTooMuch() {
 		s.edges.compact()
 	}
 }
