@@ -81,7 +81,11 @@ func (g *adjacency) position(v, u Vertex) (uint32, bool) {
 }
 
 // warm reads the memory that setting these edges will read, and returns a number that
-// means nothing; see glance.
+// means nothing.
+//
+// An insertion waits for memory, first for the runs of its ends and then for the blocks that these
+// name, and the processor cannot begin the next insertion meanwhile. It can begin the next turn of a
+// loop that does little but read, so here the waits overlap.
 func (g *adjacency) warm(edges []entry) (sum uint64) {
 	for _, e := range edges {
 		u, v := unpair(e.key)

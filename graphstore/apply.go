@@ -50,25 +50,21 @@ func (s *Store) begin(b *event.Batch) {
 }
 
 // vertex returns the index of id, given one now if need be, or why it gets none.
-func (s *Store) vertex(id event.ID, hash uint32) (Vertex, event.Reason) {
-	n, free := s.ids.len(), len(s.ids.free)
-	if n >= s.config.Limits.Vertices && free == 0 || !s.roomForMatchNone(1) {
-		if v, known := s.ids.Lookup(id); known {
-			return v, ""
-		}
+func (s *Store) vertex(id event.ID) (Vertex, event.Reason) {
+	v, known := s.ids.Lookup(id)
+	n := s.ids.len()
+	switch {
+	case known:
+		return v, ""
+	case n >= s.config.Limits.Vertices && len(s.ids.free) == 0 || !s.roomForMatchNone(1):
 		return 0, event.LimitExceeded
-	}
-	if len(id.Name) > IDBytesMax {
+	case len(id.Name) > IDBytesMax:
 		return 0, event.BadID
 	}
-	v := s.ids.intern(id, hash)
-	switch {
-	case int(v) == n:
+	if v = s.ids.add(id); int(v) == n {
 		s.grow(n + 1)
-	case len(s.ids.free) < free:
+	} else {
 		s.step.delta.Reused = append(s.step.delta.Reused, v)
-	default:
-		return v, ""
 	}
 	s.members.assertEach(s.members.rules.matchNone, v, 1)
 	return v, ""
@@ -94,7 +90,7 @@ func (s *Store) subject(kind event.Kind, i int, id event.ID, present bool) (Vert
 	if !present {
 		return s.ids.Lookup(id)
 	}
-	v, reason := s.vertex(id, s.ids.hash(id))
+	v, reason := s.vertex(id)
 	if reason != "" {
 		s.step.refuse(kind, i, reason, "vertex")
 	}

@@ -5,30 +5,10 @@ import "gqlstream/ingest/event"
 // assertEdges tells the edges what the batch says of them.
 func (s *Store) assertEdges(b *event.Batch) {
 	for i := range b.Edges {
-		if i%readAhead == 0 {
-			s.guessEnds(b.Edges[i:min(len(b.Edges), i+readAhead)])
-		}
 		if key, ok := s.edgeKey(b, i); ok {
 			s.edges.assert(key, uint32(i))
 		}
 	}
-}
-
-// guessEnds looks the ends of some edges up by their hashes.
-func (s *Store) guessEnds(edges []event.Edge) {
-	for i := range edges {
-		s.hashes[2*i], s.hashes[2*i+1] = s.ids.hash(edges[i].Src), s.ids.hash(edges[i].Dst)
-	}
-	s.edges.read += s.ids.glance(s.hashes[:2*len(edges)], s.guesses[:])
-}
-
-// end returns one end of an edge, whose place among the guesses is at.
-func (s *Store) end(id event.ID, at int) Vertex {
-	if guess := s.guesses[at]; guess != noVertex && s.ids.same(guess, id) {
-		return Vertex(guess)
-	}
-	v, _ := s.vertex(id, s.hashes[at])
-	return v
 }
 
 // edgeKey validates an edge event and returns what it is about.
@@ -49,8 +29,9 @@ func (s *Store) edgeKey(b *event.Batch, i int) (uint64, bool) {
 	case (s.ids.len()+2 > s.config.Limits.Vertices || !s.roomForMatchNone(2)) && !s.roomFor(e.Src, e.Dst):
 		reason = event.LimitExceeded
 	default:
-		at := 2 * (i % readAhead)
-		return edgeKeyOf(s.end(e.Src, at), s.end(e.Dst, at+1)), true
+		src, _ := s.vertex(e.Src)
+		dst, _ := s.vertex(e.Dst)
+		return edgeKeyOf(src, dst), true
 	}
 	s.step.refuse(event.KindEdge, i, reason, "")
 	return 0, false

@@ -39,11 +39,6 @@ type Config struct {
 
 	SwitchAt   float64       // share that an incoming model version must cover to become active; 0 is SwitchAtDefault
 	LapseAfter time.Duration // of log time without a prediction of it, after which it is dropped; 0 is LapseAfterDefault, < 0 never
-
-	// HashSeed makes the places in hash tables unpredictable for whoever chooses names;
-	// the caller draws it at random. It decides nothing that can be seen, so another one
-	// may be used after every Load. With 0 anyone can work out names that collide.
-	HashSeed uint64
 }
 
 // Validate reports every violation.

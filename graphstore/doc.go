@@ -27,8 +27,8 @@
 // Parts with a time to live in them keep ends, which knows when. What the parts share
 // while one batch is applied is a step.
 //
-// Memory comes in Arrow buffers, but for attributes and memberships, which are slices. The
-// arenas, which grow with the edges, consist of pages that never move, so growing leaves no
+// Memory comes in Arrow buffers, but for names, attributes and memberships, which are maps and slices. The
+// arena, which grows with the edges, consists of pages that never move, so growing leaves no
 // garbage behind; the columns, which grow with the vertices, are one buffer each, so that an
 // element is one index away.
 //
@@ -36,14 +36,13 @@
 // with one weight; degrees are the exact sums of weights (multiples of 2^-20 below
 // 2^33 in all); a prediction's units sum to 2^30 or there is none; communities by
 // attribute, by expression and of ego networks hold exactly the vertices that their
-// rule says; used and free blocks tile the arenas; an erased vertex has nothing, and
-// no byte of its name is left.
+// rule says; used and free blocks tile the arena; an erased vertex has nothing, and
+// nothing refers to its name.
 //
 // Determinism: the same batches give the same answers. Compact makes those a function
 // of the content alone, and a snapshot holds that form, so a store that was saved
 // and loaded goes on exactly as the one that was not, provided that one compacted
-// at the same position. The seed of the hash tables, which the caller draws at random,
-// shows in nothing: it is there so that nobody can choose names that collide.
+// at the same position. Maps are never iterated where order could show.
 //
 // Bounds: everything that events can make grow has a limit in Config, and what goes
 // beyond is refused before it changes anything. Rules are bounded by the memberships that

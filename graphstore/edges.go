@@ -41,7 +41,7 @@ func (g *edges) leave(v Vertex) {
 	}
 }
 
-// readAhead counts the edges that are read before they are needed, see glance: few
+// readAhead counts the edges that are read before they are needed, see warm: few
 // enough that they are still in the processor's first caches when they are.
 const readAhead = 32
 

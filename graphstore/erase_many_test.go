@@ -13,7 +13,7 @@ func TestErasedIndicesAreSorted(t *testing.T) {
 	for _, erased := range [][]Vertex{{3, 7}, {}, {1, 5, 9}, {4}, {0, 2}} {
 		table.release(erased)
 	}
-	if want := []uint32{9, 7, 5, 4, 3, 2, 1, 0}; !slices.Equal(table.free, want) {
+	if want := []Vertex{9, 7, 5, 4, 3, 2, 1, 0}; !slices.Equal(table.free, want) {
 		t.Errorf("free are %v, want %v", table.free, want)
 	}
 	many := make([]Vertex, 1_000_000)

@@ -5,44 +5,26 @@ import (
 	"slices"
 )
 
-// check finds every vertex by its identity, and counts slots and bytes.
+// check finds every vertex by its identity, and counts those that there are.
 func (t *ids) check() error {
-	filled, live, nameBytes, zeros := 0, 0, 0, 0
-	for _, x := range t.slots.data {
-		if x != 0 {
-			filled++
-		}
-	}
-	for _, b := range t.bytes.data {
-		if b == 0 {
-			zeros++
-		}
-	}
-	if zeros < t.dead {
-		return fmt.Errorf("%d bytes of erased names, %d bytes cleared", t.dead, zeros)
-	}
-	var gone []uint32
-	for v := range t.entries.data {
-		e := &t.entries.data[v]
-		if e.size == erasedID {
-			gone = append(gone, uint32(v))
+	live := 0
+	var gone []Vertex
+	for v := range Vertex(len(t.list)) {
+		if t.Erased(v) {
+			gone = append(gone, v)
 			continue
 		}
 		live++
-		if e.size > 0 {
-			nameBytes += int(e.size)
-		}
-		id := t.ID(Vertex(v))
-		if found, ok := t.Lookup(id); !ok || found != Vertex(v) || t.hash(id) != e.hash {
-			return fmt.Errorf("vertex %d is not found by its identity %v", v, id)
+		if found, ok := t.Lookup(t.ID(v)); !ok || found != v {
+			return fmt.Errorf("vertex %d is not found by its identity %v", v, t.ID(v))
 		}
 	}
-	if filled != live || nameBytes+t.dead != len(t.bytes.data) {
-		return fmt.Errorf("%d slots for %d identities, %d+%d bytes of %d",
-			filled, live, nameBytes, t.dead, len(t.bytes.data))
+	if found := len(t.numbers) + len(t.texts); found != live {
+		return fmt.Errorf("%d identities are found, want %d", found, live)
 	}
-	if free := slices.Sorted(slices.Values(t.free)); !slices.Equal(free, gone) {
-		return fmt.Errorf("free indices %v, erased %v", free, gone)
+	slices.Reverse(gone)
+	if !slices.Equal(t.free, gone) {
+		return fmt.Errorf("free indices %v, erased %v", t.free, gone)
 	}
 	return nil
 }

@@ -17,8 +17,7 @@ import (
 func dump(s *Store) map[string]any {
 	d := map[string]any{
 		"time": s.step.now, "position": s.step.delta.Position,
-		"entries": s.ids.entries.data, "slots": s.ids.slots.data, "names": s.ids.bytes.data,
-		"free": []uint32(s.ids.free), "dead": s.ids.dead,
+		"ids": s.ids.list, "free": s.ids.free,
 		"heavy": s.edges.heavy, "weight sum": s.edges.weightSum, "edges": s.edges.edges,
 		"given": s.edges.arena.given, "hubs": s.edges.hubs,
 		"in use":  s.edges.arena.used - s.edges.arena.idle,
@@ -299,7 +298,7 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	if text := fmt.Sprintf("%s %v", s.ids.bytes.data, dump(s)); strings.Contains(text, name) || strings.Contains(text, secret) {
+	if text := fmt.Sprint(s.ids, dump(s)); strings.Contains(text, name) || strings.Contains(text, secret) {
 		t.Fatal("the store still holds the name or the town")
 	}
 	for table, file := range save(t, s) {

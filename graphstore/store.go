@@ -2,6 +2,7 @@ package graphstore
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"gqlstream/ingest/event"
@@ -17,8 +18,7 @@ type Store struct {
 
 	parts
 
-	step            step                  // of the batch at hand, with its delta
-	hashes, guesses [2 * readAhead]uint32 // of the ends of some edges
+	step step // of the batch at hand, with its delta
 
 	derived      Delta    // of the last Derive
 	derivedUnits []uint32 // backing of its PredictionChange.Before
@@ -39,9 +39,8 @@ func New(config Config) (*Store, error) {
 		return nil, fmt.Errorf("graphstore: %w", err)
 	}
 	config = config.withDefaults()
-	seed := mixSeed(config.HashSeed)
 	s := &Store{config: config, parts: parts{
-		ids: newIDs(seed), attributes: attributes{}, members: newMembers(config.Limits.Memberships),
+		ids: newIDs(), attributes: attributes{}, members: newMembers(config.Limits.Memberships),
 		edges: edges{adjacency: newAdjacency(config.HubDegree), window: config.Windows.Edges, most: config.Limits.Edges},
 	}}
 	s.labelling = newLabelling(&s.config)
@@ -67,8 +66,8 @@ func (s *Store) graph() graph { return graph{&s.ids, &s.edges.adjacency} }
 // views must not be used afterwards.
 func (s *Store) Release() { s.parts = parts{} }
 
-// Compact brings the store into canonical form: neighbours sorted, no bytes of erased
-// names, few free blocks. Afterwards two stores that hold the same
+// Compact brings the store into canonical form: neighbours sorted, few free
+// blocks. Afterwards two stores that hold the same
 // graph under the same indices behave alike for ever, whatever their histories; this
 // is the form that a snapshot saves and loads. It ends every View.
 //
@@ -76,7 +75,6 @@ func (s *Store) Release() { s.parts = parts{} }
 // adjacency, and memory for half a copy of it.
 func (s *Store) Compact() {
 	s.edges.compact()
-	s.ids.compact()
 	s.attributes.compact()
 	s.members.vertices, s.members.multiplicities = nil, nil // as long as the largest community that changed
 }
@@ -105,7 +103,7 @@ func (s *Store) copyVertices() *Store {
 			runs: g.runs.clone(), arena: arena{pages: g.arena.clone()}, weights: g.weights.clone(), heavy: g.heavy,
 		}
 	})
-	c.ids = ids{entries: s.ids.entries.clone(), bytes: s.ids.bytes.clone()}
+	c.ids = ids{list: slices.Clone(s.ids.list)}
 	l := &s.labelling
 	c.labelling = labelling{
 		config: &c.config, classes: l.classes.clone(), roles: l.roles.clone(), times: l.times.clone(),

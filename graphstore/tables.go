@@ -122,7 +122,7 @@ func Load(config Config, section func(Table) ([]byte, error)) (*Store, error) {
 		}
 	}
 	if err == nil {
-		s.ids.compact()
+		s.ids.restoreFree()
 		err = s.members.loadEgos(s.graph())
 	}
 	if err != nil {

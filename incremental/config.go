@@ -57,9 +57,8 @@ type Config struct {
 	// members of their communities. nil means all. It decides no result.
 	Owned []int `json:"-"`
 
-	Patient  bool    `json:"-"` // all variances are counted at the first emission, however long that takes
-	Missed   float64 `json:"-"` // see posterior.New; a log's own is 0
-	HashSeed uint64  `json:"-"` // see graphstore.Config: drawn at random by the caller, decides nothing
+	Patient bool    `json:"-"` // all variances are counted at the first emission, however long that takes
+	Missed  float64 `json:"-"` // see posterior.New; a log's own is 0
 
 	sketchEarned float64 // for tests, as the next three; 0 is the constant
 	emissionWork float64
@@ -169,7 +168,6 @@ func (c Config) store() graphstore.Config {
 		Classes: c.Classes, Communities: c.Communities, Limits: c.Limits, Windows: c.Windows,
 		LabelTimes: c.HalfLife > 0,
 		SwitchAt:   c.Models.SwitchAt, LapseAfter: c.Models.LapseAfter,
-		HashSeed: c.HashSeed,
 	}
 }
 

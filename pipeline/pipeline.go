@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,7 +105,6 @@ func Open(ctx context.Context, settings config.Settings, o Options) (p *Pipeline
 	if o.Group != "" && (settings.NATS.URL == "" || o.Drain) {
 		return p, config.Usagef("run: --group needs an outside server (--nats), and does not end when drained")
 	}
-	p.Config.HashSeed = rand.Uint64() // another one at each start, since it decides nothing
 	p.shards, p.memory = max(p.Config.Shards, 1), int(machineMemory(""))
 	if err = p.openBroker(ctx); err != nil {
 		return p, err
