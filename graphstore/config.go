@@ -12,7 +12,7 @@ import (
 // Limits that hold when the configuration does not set them, and the largest
 // that it may set. Edges are bounded by the 32-bit offsets of the arena.
 const (
-	HubDegreeDefault   = 512
+	HubDegreeDefault   = 1024
 	HubDegreeMin       = 4
 	ClassesMax         = 1 << 10
 	IDBytesMax         = 256 // of a vertex's name
