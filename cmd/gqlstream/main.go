@@ -135,7 +135,9 @@ func execute(ctx context.Context, args []string, con console) int {
 }
 
 // listed names what a flag may be.
-func listed[T any](all []T) string { return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ",") }
+func listed[T any](all []T) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(all), "[]"), " ", ",")
+}
 
 // stampedVersion is set through the linker by `make build` and `make dist`: the tag of the
 // checkout, or its commit.
