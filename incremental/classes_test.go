@@ -16,7 +16,6 @@ func TestMethodsThatWeighCellsStayWithFields(t *testing.T) {
 		Classes: classes, Communities: []graphstore.Rule{{Name: "all", Kind: graphstore.Everyone}},
 		Estimates: []quant.Options{{Method: quant.SISNACC}},
 	}
-	config.fieldsMax = 1
 	core := newCore(t, config)
 	defer core.Close()
 	units := make([]uint32, classes)

@@ -82,7 +82,7 @@ func (c *Core) Step(b *event.Batch) Result {
 	} else if b.Emit && view.Communities() > 0 { // nothing is estimated of no community: a core stays cold until there is one
 		soon := before == 0 || c.time-before < event.Time(c.config.Emit.AtLeastEvery)
 		waits := soon && !b.EmitAll && !c.config.Patient // for the next emission
-		c.prepareEmission(view, b.EmitAll, waits)
+		c.prepareEmission(view, b.EmitAll)
 		result.Estimates, result.Behind = c.estimate(view, b.EmitAll, waits)
 	}
 	c.carryOut(b, &result)
@@ -161,7 +161,6 @@ func (c *Core) configure(config json.RawMessage) error {
 func (c *Core) compact(b *event.Batch, before event.Time, result *Result) {
 	every := c.config.CompactEvery
 	if b.Checkpoint || crosses(before, c.time, every) || c.erasures.due(before, c.time, every) {
-		c.handover = c.handover.advance(c.store.View(), true)
 		c.store.Compact()
 		c.posteriors.flush(c.store.View())
 		if d, is := c.masses.(*sharedDual); is {

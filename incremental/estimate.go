@@ -90,7 +90,7 @@ func (p *publication) replace(i int, solver *quant.Solver, turnover quant.Turnov
 // others before anybody reads them. Second moments wait until labels have come.
 func (c *Core) waits(all bool) (waits bool) {
 	c.loading = false
-	if c.posteriors != nil && !all && c.config.Emit.Threshold > 0 && c.handover == nil {
+	if c.posteriors != nil && !all && c.config.Emit.Threshold > 0 {
 		c.loading, waits = c.posteriors.state.Loads(c.time)
 	}
 	return c.loading && waits
@@ -138,13 +138,10 @@ const (
 // enough. What an emission cannot bear stays moved, for the next one.
 func (c *Core) due(view graphstore.View, all, waits bool) (due []graphstore.Community, behind bool) {
 	c.moveFlagged()
-	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), func(id graphstore.Community) bool {
-		return view.Retired(id) || !c.handover.serves(id)
-	})
-	behind = c.handover != nil
+	moved := slices.DeleteFunc(c.disown(c.tallies.Moved(nil), view), view.Retired)
 	c.gather(moved, view)
 	if all || c.config.Emit.Threshold == 0 {
-		return moved, behind
+		return moved, false
 	}
 	shards := make([][]graphstore.Community, c.shards())
 	for _, id := range moved {

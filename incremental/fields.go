@@ -64,9 +64,7 @@ func (f *fields) Follow(view graphstore.View, delta *graphstore.Delta) {
 
 // Ready implements masses.
 func (f *fields) Ready(view graphstore.View) {
-	if f.core.handover == nil { // else new communities wait for the dual
-		f.each = append(f.each, make([]kernel, view.Communities()-len(f.each))...)
-	}
+	f.each = append(f.each, make([]kernel, view.Communities()-len(f.each))...)
 	parallel.Each(len(f.each), func(i, _ int) {
 		id, k := graphstore.Community(i), &f.each[i]
 		if !f.core.owns(id, view) {

@@ -2,14 +2,15 @@ package incremental
 
 import (
 	"bytes"
-	"cmp"
 
 	"gqlstream/graphstore"
 	"gqlstream/incremental/tally"
 	"gqlstream/quant"
 )
 
-// The structures that keep kernel masses, by name.
+// The structures that keep kernel masses, by name. Fields keep those of methods that weigh cells, and of other kernels
+// than ppr; for a handful of communities they would often be cheaper, and exact in what a dual estimates, how a class lies
+// over its labels, but one structure whatever the number of communities is one thing to know.
 const (
 	EnginePrimal = "primal" // fields: one for each community
 	EngineDual   = "dual"   // one dual for all of them
@@ -43,47 +44,12 @@ type reading struct {
 	spread *tally.Spread // of a dual: the second moments that it rests on; nil: a bound stands for them
 }
 
-// Fields keep the masses of all communities where methods weigh cells. Else they keep those of up to fieldsMax communities,
-// and one more for each class; a dual keeps those of more, and takes the place of fields that take more than massesBytesMax,
-// if it takes less.
-//
-// For a handful of communities fields are cheaper and exact in what a dual estimates, how a class lies
-// over its labels. A core never goes back: a number that hovers around the bar must not make it pay for a change again and again.
-//
-// The records of auto read all labels of a field, those beside a dual none. Above fieldLabelsMax that is a
-// millisecond a community and emission, more than what its functions cost.
-const (
-	fieldsMax      = 8
-	fieldLabelsMax = 10_000
-	massesBytesMax = 1 << 30
-	fieldBytes     = 44 // a vertex
-)
-
 // reachMin is the mean mass of a community's labels, in mean masses of all vertices, that counts
 // as none: hardly a walk ends there.
 const reachMin = 0.001
 
-// outgrown reports whether fields must make way for a dual.
-func (c *Core) outgrown(view graphstore.View) bool {
-	if _, are := c.masses.(*fields); !are || !c.config.mayShare() {
-		return false
-	}
-	if c.config.Engine == EngineDual {
-		return true
-	}
-	vertices, communities := float64(view.Vertices()), view.Communities()
-	functions := c.config.Classes
-	if c.config.readsPosterior() {
-		functions += c.config.Classes // of the residuals' dual
-	}
-	own := float64(communities) * vertices * fieldBytes
-	shared := vertices * (16*float64(functions) + 20)
-	if shared > max(own, massesBytesMax) {
-		return false
-	}
-	most := cmp.Or(c.config.fieldsMax, fieldsMax+c.config.Classes)
-	return communities > most || own > massesBytesMax || c.tallies.Rows() > fieldLabelsMax && c.config.readsPosterior()
-}
+// fieldBytes are what a field takes of memory for each vertex.
+const fieldBytes = 44
 
 // FieldBytes returns about how much memory the fields of communities take, which nothing bounds where methods weigh cells.
 func (c *Core) FieldBytes() (bytes int) {

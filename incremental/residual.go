@@ -64,12 +64,6 @@ func (p *posteriors) readyResidual(view graphstore.View, all bool) {
 	}
 }
 
-// takeResidual takes over a dual that holds the residuals of some earlier emissions, and brings it up to date.
-func (p *posteriors) takeResidual(residual *diffusion.Dual, view graphstore.View) {
-	p.residual = residual
-	residual.Update(view, nil, p.changes(residual, view, p.compared(view)))
-}
-
 // compared lists the vertices at which the residuals' dual and the posteriors may differ.
 func (p *posteriors) compared(view graphstore.View) []graphstore.Vertex {
 	list := slices.Clone(p.state.Labels())

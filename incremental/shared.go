@@ -19,7 +19,6 @@ import (
 type sharedDual struct {
 	core    *Core
 	dual    *diffusion.Dual
-	held    int                     // the dual holds its functions below this one; see handover
 	changes []diffusion.ValueChange // scratch
 	measured
 }
@@ -55,17 +54,15 @@ const (
 	dualToleranceMin = 1e-11
 )
 
-// takeOver takes the place of fields.
-func (d *sharedDual) takeOver(view graphstore.View) {
-	c := d.core
-	d.measured = measured{
+// newShared returns that of a core that gets warm.
+func newShared(c *Core, view graphstore.View) *sharedDual {
+	d := &sharedDual{core: c, measured: measured{
 		Reach: 1, Lowest: 1, Labels: c.tallies.LabelMass(), Credit: sketchFirst * c.config.sketchEarned, Waiting: uint32(c.config.Classes),
-	}
-	c.masses = d
-	c.settle(d.dual, view, nil)
-	c.tallies.MoveAll()
+	}}
+	d.begin(view)
 	d.dual.SumResiduals(view, c.crowds(view))
 	d.measureReach(view, math.Inf(1))
+	return d
 }
 
 // newDual returns a dual of so many functions that holds none of them yet.
@@ -81,7 +78,6 @@ func (c *Core) newDual(functions int, tolerance float64) *diffusion.Dual {
 func (d *sharedDual) begin(view graphstore.View) {
 	c := d.core
 	d.dual = c.newDual(c.config.Classes, d.tolerance(view))
-	d.held = d.dual.Functions()
 	// The list is as large as all rows: nothing holds it while the dual is solved for.
 	d.dual.Solve(view, c.tallies.AppendAll(nil, view), d.dual.Tolerance()/dualStartShare)
 	c.tallies.MoveAll()
@@ -121,7 +117,7 @@ func (d *sharedDual) Follow(view graphstore.View, delta *graphstore.Delta) {
 		d.begin(view)
 	} else {
 		d.dual.Halve(halvings)
-		d.changes = between(0, d.held, c.tallies.AppendChanges(d.changes[:0], view, d.dual.Function))
+		d.changes = c.tallies.AppendChanges(d.changes[:0], view, d.dual.Function)
 		d.dual.Follow(view, delta, d.changes)
 	}
 	if int(delta.FirstCommunity) < view.Communities() {
@@ -255,8 +251,8 @@ func (c *Core) restoreShared(view graphstore.View, sections map[string][]byte) (
 	if err != nil {
 		return nil, err
 	}
-	d := &sharedDual{core: c, held: c.config.Classes, measured: measured}
-	if d.dual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: d.held}, view, parts); err != nil {
+	d := &sharedDual{core: c, measured: measured}
+	if d.dual, err = diffusion.RestoreDual(diffusion.Config{Alpha: c.config.Alpha, Functions: c.config.Classes}, view, parts); err != nil {
 		return nil, err
 	}
 	rows, err := ownedRows[spreadRow](c, sections, spreadsSection)

@@ -42,7 +42,7 @@ const (
 type coreRow struct {
 	Position event.Position
 	Time     event.Time
-	Engine   string         // that keeps the masses; "": the core is cold
+	Warm     bool
 	Erased   event.Position // the last erasure, or 0
 	Owed     uint32         // checkpoints that it waits for
 	Selected string         // selectedBy as JSON, whose keys are in order
@@ -111,7 +111,7 @@ func (c *Core) sections(tables []graphstore.Section) (list []Section, err error)
 	}
 	add(scoredSection, false, rowsOf(c.scores.Rows()))
 	if c.warm() {
-		row.Engine = c.engine()
+		row.Warm = true
 		if c.walks != nil {
 			add(classifierSection, false, rowsOf(c.walks.State()))
 		}
@@ -179,8 +179,8 @@ func restoreParts(config Config, sections map[string][]byte, all bool) (*Core, e
 		c.position, c.time = state.Position, state.Time
 		c.erasures = erasures{last: state.Erased, owed: int(state.Owed)}
 		err = c.restoreScores(sections)
-		if err == nil && state.Engine != "" {
-			err = c.restoreLive(state.Engine, sections)
+		if err == nil && state.Warm {
+			err = c.restoreLive(sections)
 		}
 	}
 	if err != nil {
@@ -191,20 +191,17 @@ func restoreParts(config Config, sections map[string][]byte, all bool) (*Core, e
 }
 
 // restoreLive makes the core warm: tallies are counted anew, the rest is read.
-func (c *Core) restoreLive(engine string, sections map[string][]byte) (err error) {
+func (c *Core) restoreLive(sections map[string][]byte) (err error) {
 	view := c.store.View()
 	if err := c.restoreClassifier(view, sections); err != nil {
 		return err
 	}
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	c.audits = audit.New(c.config.Classes, view)
-	switch engine {
-	case EnginePrimal:
-		c.masses, err = c.restoreFields(view, sections)
-	case EngineDual:
+	if c.config.sharesMasses() {
 		c.masses, err = c.restoreShared(view, sections)
-	default:
-		err = fmt.Errorf("section %s: engine %q", coreSection, engine)
+	} else {
+		c.masses, err = c.restoreFields(view, sections)
 	}
 	if err == nil {
 		err = c.restorePosteriors(view, sections)

@@ -17,7 +17,6 @@ type live struct {
 	tallies    *tally.Tallies
 	audits     *audit.Tallies
 	masses     masses
-	handover   *handover              // while masses are about to be others
 	walks      *classifier.Diffusion  // where a classifier is configured
 	posteriors *posteriors            // where an estimate reads them
 	published  []publication          // by community
@@ -50,30 +49,21 @@ func (c *Core) count(view graphstore.View, delta *graphstore.Delta) {
 // step are known.
 func (c *Core) followMasses(view graphstore.View, delta *graphstore.Delta) {
 	if c.warm() {
-		c.handover = c.handover.follow(view, delta)
 		c.masses.Follow(view, delta)
 		c.posteriors.followResidual(view, delta)
 	}
 }
 
 // prepareEmission makes everything current that estimates read, and a cold core warm. Where all
-// that moved is published, nothing is missed that a checkpoint would compute. Here alone it is
-// decided who keeps the masses; if somebody waits for the next emission, others take over little by little.
-func (c *Core) prepareEmission(view graphstore.View, all, waits bool) {
+// that moved is published, nothing is missed that a checkpoint would compute.
+func (c *Core) prepareEmission(view graphstore.View, all bool) {
 	if !c.warm() {
 		c.warmUp(view)
-		waits = false // there is no earlier estimate that could be shown meanwhile
 	}
 	if all {
 		c.posteriors.flush(view)
 	}
 	c.posteriors.ready(view)
-	c.handover = c.handover.advance(view, !waits)
-	if c.handover == nil && c.outgrown(view) {
-		if c.handover = newHandover(c, view); !waits {
-			c.handover = c.handover.advance(view, true)
-		}
-	}
 	c.masses.Ready(view)
 	c.posteriors.readyResidual(view, all)
 	for len(c.published) < view.Communities() {
@@ -82,12 +72,16 @@ func (c *Core) prepareEmission(view graphstore.View, all, waits bool) {
 	c.posteriors.grow(view)
 }
 
-// warmUp counts from nothing what a warm core keeps.
+// warmUp counts from nothing what a warm core keeps. Here alone it is decided who keeps the masses.
 func (c *Core) warmUp(view graphstore.View) {
 	c.startClassifier(view)
 	c.tallies = tally.New(c.config.Classes, c.config.families(), view, c.sums)
 	c.audits = audit.New(c.config.Classes, view)
-	c.masses = &fields{core: c}
+	if c.config.sharesMasses() {
+		c.masses = newShared(c, view)
+	} else {
+		c.masses = &fields{core: c}
+	}
 	c.posteriors = newPosteriors(c, view)
 }
 
