@@ -131,26 +131,6 @@ func (g *Dual) Solve(view graphstore.View, values []ValueChange, certificate flo
 	return g.Certificate()
 }
 
-// Extend adds the functions from first to end, which are zero so far, with these values, and solves for
-// them alone until their certificate is at most the given bound or rounding forbids. It returns its
-// work, in vertices and neighbours visited. Every vertex is touched.
-func (g *Dual) Extend(view graphstore.View, values []ValueChange, first, end int, certificate float64) (work int) {
-	g.begin(view, nil)
-	if g.stale {
-		g.rebuild(view)
-	}
-	g.whole = true
-	g.touchAll(len(g.rows))
-	g.sums.current = false
-	g.stale = true // the new R is computed from nothing
-	g.addValues(values)
-	g.stale = false
-	g.residualsOf(view, first, end)
-	passes, bound := g.iterateBlocks(view, first, end, certificate)
-	g.bound, g.rounding, g.scan = max(g.bound, bound), max(g.rounding, g.floor), true
-	return int(passes) * (2*view.Edges() + view.Vertices())
-}
-
 // Functions returns L.
 func (g *Dual) Functions() int { return g.l }
 

@@ -106,31 +106,30 @@ func (g *Dual) iterate(view graphstore.View, goal float64) {
 	}
 	g.sums.current = false
 	before := g.bound
-	passes, bound := g.iterateBlocks(view, 0, g.l, goal)
+	passes, bound := g.iterateBlocks(view, goal)
 	if gained := math.Log10(before / bound); gained > 0.1 {
 		g.pace = max(1, min(paceMax, float64(passes)/gained))
 	}
 	g.rebuilt(bound)
 }
 
-// iterateBlocks runs conjugate gradients on the functions from first to end, a block at a time and
-// blocks side by side, whose numbers are their own. It returns the most passes of a block and the
-// bound of |R(v)| / (a d(v)) that is left.
-func (g *Dual) iterateBlocks(view graphstore.View, first, end int, goal float64) (passes uint64, bound float64) {
+// iterateBlocks runs conjugate gradients on all functions, a block at a time and blocks side by side, whose
+// numbers are their own. It returns the most passes of a block and the bound of |R(v)| / (a d(v)) that is left.
+func (g *Dual) iterateBlocks(view graphstore.View, goal float64) (passes uint64, bound float64) {
 	if len(g.rows) == 0 {
 		return 0, 0
 	}
 	g.work.Solves++
 	g.floor = g.roundingOfRebuild(view)
-	blocks := (end - first + lanes - 1) / lanes
+	blocks := (g.l + lanes - 1) / lanes
 	each, left := make([]uint64, blocks), make([]float64, blocks)
 	scratch := make([]*block, runtime.GOMAXPROCS(0))
 	parallel.Each(blocks, func(i, worker int) {
 		if scratch[worker] == nil {
 			scratch[worker] = newBlock(len(g.rows), g.keep)
 		}
-		from := first + i*lanes
-		each[i], left[i] = g.iterateBlock(view, scratch[worker], from, min(from+lanes, end), goal)
+		first := i * lanes
+		each[i], left[i] = g.iterateBlock(view, scratch[worker], first, min(first+lanes, g.l), goal)
 	})
 	passes = slices.Max(each)
 	g.work.Iterations += passes
